@@ -1,0 +1,203 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// EtcdCluster declares one etcd cluster.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:path=etcdclusters,shortName=etcd,scope=Namespaced,categories=all
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Members",type=string,JSONPath=`.status.membership`,description="healthy voters of declared replicas"
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`
+// +kubebuilder:printcolumn:name="Leader",type=string,JSONPath=`.status.leader`
+// +kubebuilder:printcolumn:name="Action",type=string,JSONPath=`.status.action`,description="the rule that spoke last"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Revision",type=string,priority=1,JSONPath=`.status.declaredRevision`,description="the git revision acted on"
+// +kubebuilder:printcolumn:name="Cluster-ID",type=string,priority=1,JSONPath=`.status.clusterID`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 48",message="the name may have 48 characters at most, so that every name derived from it fits into 63"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must be a DNS label that starts with a letter: Services bear it"
+type EtcdCluster struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what git declares.
+	// +required
+	Spec EtcdClusterSpec `json:"spec"`
+	// status is what the last pass saw.
+	// +optional
+	Status EtcdClusterStatus `json:"status,omitzero"`
+}
+
+// EtcdClusterList is a list of EtcdClusters.
+//
+// +kubebuilder:object:root=true
+type EtcdClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []EtcdCluster `json:"items"`
+}
+
+// EtcdClusterSpec is the declaration of one etcd cluster.
+//
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.etcd.quota)).compareTo(quantity(string(self.storage.size))) <= 0",message="etcd.quota must fit into storage.size; leave room for the write-ahead log and for defragmentation, half of the volume is a good quota"
+type EtcdClusterSpec struct {
+	// replicas is the number of voting members, 1 to 9. Odd numbers are best: an
+	// even number tolerates no more failures than the odd number below it. Where
+	// git leaves it out, the scale subresource may set it.
+	// +optional
+	// +kubebuilder:default=3
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// version of etcd, 3.5.3 or newer, as MAJOR.MINOR.PATCH.
+	// +required
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^3\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)$`
+	// +kubebuilder:validation:XValidation:rule="int(self.split('.')[1]) >= 5",message="versions before 3.5 are not supported"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['3.5.0', '3.5.1', '3.5.2'])",message="3.5.0 to 3.5.2 can lose committed data in a crash (etcd issue 13766); use 3.5.3 or newer"
+	Version string `json:"version"`
+
+	// image says where etcd's image is pulled from.
+	// +optional
+	// +kubebuilder:default={}
+	Image ImageSpec `json:"image,omitzero"`
+
+	// storage is the volume of each member.
+	// +optional
+	// +kubebuilder:default={}
+	Storage StorageSpec `json:"storage,omitzero"`
+
+	// tls between members, and between clients and members.
+	// +optional
+	// +kubebuilder:default={}
+	TLS TLSSpec `json:"tls,omitzero"`
+
+	// etcd holds etcd's own options.
+	// +optional
+	// +kubebuilder:default={}
+	Etcd EtcdOptions `json:"etcd,omitzero"`
+
+	// pod shapes the pods of the members.
+	// +optional
+	// +kubebuilder:default={}
+	Pod PodSpec `json:"pod,omitzero"`
+
+	// replaceAfter is how long a member may be silent before it is replaced, if
+	// the others hold quorum without it: a duration such as 15m. Unset, a member is
+	// replaced only if its volume or its node is provably gone.
+	// +optional
+	ReplaceAfter *Duration `json:"replaceAfter,omitempty"`
+
+	// suspend makes every pass look and report, and touch nothing.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+
+	// lifecycle says whether the members run. Stopped keeps volumes and identity and
+	// removes the pods; Deleted removes the cluster, and its volumes as
+	// storage.retention says. Taking the declaration out of git deletes nothing.
+	// +optional
+	// +kubebuilder:default=Running
+	Lifecycle Lifecycle `json:"lifecycle,omitempty"`
+}
+
+// Lifecycle says whether the members of a cluster run.
+//
+// +kubebuilder:validation:Enum=Running;Stopped;Deleted
+type Lifecycle string
+
+// The lifecycles.
+const (
+	LifecycleRunning Lifecycle = "Running"
+	LifecycleStopped Lifecycle = "Stopped"
+	LifecycleDeleted Lifecycle = "Deleted"
+)
+
+// ImageSpec says where etcd's image is pulled from. The tag is v plus spec.version.
+type ImageSpec struct {
+	// repository without a tag.
+	// +optional
+	// +kubebuilder:default="gcr.io/etcd-development/etcd"
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`
+	Repository string `json:"repository,omitempty"`
+	// pullSecrets are Secrets of the cluster's namespace.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	PullSecrets []SecretReference `json:"pullSecrets,omitempty"`
+}
+
+// SecretReference names a Secret of the cluster's namespace.
+type SecretReference struct {
+	// name of the Secret.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// Retention says what becomes of the volumes when the lifecycle is Deleted.
+//
+// +kubebuilder:validation:Enum=Retain;Delete
+type Retention string
+
+// The retentions.
+const (
+	RetentionRetain Retention = "Retain"
+	RetentionDelete Retention = "Delete"
+)
+
+// StorageSpec is the volume of each member.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",message="storageClassName cannot change: the class of an existing volume is fixed"
+type StorageSpec struct {
+	// size of each member's volume. It may grow, never shrink.
+	// +optional
+	// +kubebuilder:default="8Gi"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('256Mi')) >= 0",message="a member's volume needs 256Mi at least"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="a volume cannot shrink"
+	Size resource.Quantity `json:"size,omitzero"`
+	// storageClassName of the volumes; the cluster's default class where unset.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	StorageClassName *string `json:"storageClassName,omitempty"`
+	// retention of the volumes when lifecycle is Deleted.
+	// +optional
+	// +kubebuilder:default=Retain
+	Retention Retention `json:"retention,omitempty"`
+}
+
+// TLSMode says who provides certificates.
+//
+// +kubebuilder:validation:Enum=Managed;Disabled
+type TLSMode string
+
+// The TLS modes. Managed: a certificate authority of the cluster's own, members and clients
+// mutually authenticated. Disabled: everything in the clear.
+const (
+	TLSManaged  TLSMode = "Managed"
+	TLSDisabled TLSMode = "Disabled"
+)
+
+// TLSSpec is TLS between members, and between clients and members.
+type TLSSpec struct {
+	// mode says who provides certificates.
+	// +optional
+	// +kubebuilder:default=Managed
+	Mode TLSMode `json:"mode,omitempty"`
+}
+
+// Duration is a length of time such as 100ms, 90s, 5m or 1h30m. The units are ms, s, m and h.
+//
+// +kubebuilder:validation:Pattern=`^([0-9]+(ms|s|m|h))+$`
+// +kubebuilder:validation:MaxLength=32
+type Duration string

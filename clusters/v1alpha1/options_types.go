@@ -1,0 +1,84 @@
+package v1alpha1
+
+import "k8s.io/apimachinery/pkg/api/resource"
+
+// EtcdOptions are etcd's own options. Those that are not named here go into options.
+//
+// +kubebuilder:validation:XValidation:rule="duration(self.electionTimeout) >= duration(self.heartbeatInterval) * 5",message="electionTimeout must be at least five times heartbeatInterval: etcd refuses to start otherwise"
+type EtcdOptions struct {
+	// quota of the backend database (quota-backend-bytes). A write past it raises the
+	// NOSPACE alarm and makes the cluster read-only.
+	// +optional
+	// +kubebuilder:default="2Gi"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('100Mi')) >= 0",message="a quota under 100Mi stops the cluster at once; is a unit missing?"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('100Gi')) <= 0",message="a quota over 100Gi is beyond what etcd bears"
+	Quota resource.Quantity `json:"quota,omitzero"`
+
+	// autoCompaction of the key history; off where unset.
+	// +optional
+	AutoCompaction *AutoCompaction `json:"autoCompaction,omitempty"`
+
+	// snapshotCount is the number of applied entries after which etcd writes a Raft snapshot
+	// (snapshot-count). etcd's default for the version where unset.
+	// +optional
+	// +kubebuilder:validation:Minimum=100
+	// +kubebuilder:validation:Maximum=10000000
+	SnapshotCount *int64 `json:"snapshotCount,omitempty"`
+
+	// heartbeatInterval of the Raft leader, whole milliseconds (heartbeat-interval).
+	// +optional
+	// +kubebuilder:default="100ms"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10ms') && duration(self) <= duration('5s')",message="heartbeatInterval must be between 10ms and 5s"
+	HeartbeatInterval Duration `json:"heartbeatInterval,omitempty"`
+
+	// electionTimeout after which a follower stands for leader, whole milliseconds, at least
+	// five times heartbeatInterval (election-timeout).
+	// +optional
+	// +kubebuilder:default="1000ms"
+	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('50s')",message="electionTimeout may be 50s at most: etcd refuses to start otherwise"
+	ElectionTimeout Duration `json:"electionTimeout,omitempty"`
+
+	// maxRequestBytes is the size of the largest request (max-request-bytes).
+	// +optional
+	// +kubebuilder:default="1536Ki"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self)).compareTo(quantity('10Mi')) <= 0",message="maxRequestBytes must be between 1Ki and 10Mi"
+	MaxRequestBytes resource.Quantity `json:"maxRequestBytes,omitzero"`
+
+	// options are further options of etcd, by the name that etcd 3.6 gives them on its command line. Only
+	// options that are safe to set on a cluster run by Quorate are taken.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=24
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['backend-batch-interval', 'backend-batch-limit', 'compact-hash-check-enabled', 'compact-hash-check-time', 'compaction-batch-limit', 'compaction-sleep-interval', 'corrupt-check-time', 'enable-distributed-tracing', 'grpc-keepalive-interval', 'grpc-keepalive-min-time', 'grpc-keepalive-timeout', 'log-level', 'max-concurrent-streams', 'max-snapshots', 'max-txn-ops', 'max-wals', 'metrics', 'snapshot-catchup-entries', 'warning-apply-duration', 'warning-unary-request-duration', 'watch-progress-notify-interval'])",message="unknown option, or one that is not safe to set here; named fields of spec.etcd come first, and see docs/api.md for the options taken"
+	Options map[string]OptionValue `json:"options,omitempty"`
+}
+
+// OptionValue is the value of an etcd option, as it would stand on etcd's command line.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=64
+// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._-]+$`
+type OptionValue string
+
+// CompactionMode says how retention is read.
+//
+// +kubebuilder:validation:Enum=Periodic;Revision
+type CompactionMode string
+
+// The compaction modes.
+const (
+	CompactionPeriodic CompactionMode = "Periodic"
+	CompactionRevision CompactionMode = "Revision"
+)
+
+// AutoCompaction of the key history.
+//
+// +kubebuilder:validation:XValidation:rule="self.mode == 'Periodic' ? self.retention.matches('^([0-9]+(s|m|h))+$') : self.retention.matches('^[1-9][0-9]*$')",message="retention is a duration with a unit (1h) when mode is Periodic and a number of revisions (1000) when it is Revision; etcd would read either as the other and never compact"
+type AutoCompaction struct {
+	// mode says how retention is read.
+	// +required
+	Mode CompactionMode `json:"mode"`
+	// retention: how much history is kept. A duration (Periodic) or a number of revisions (Revision).
+	// +required
+	// +kubebuilder:validation:MaxLength=32
+	Retention string `json:"retention"`
+}

@@ -1,0 +1,111 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PodSpec shapes the pods of the members. The fields mean what they mean in core/v1.
+type PodSpec struct {
+	// resources of the etcd container. A request for CPU keeps etcd from being the first to be
+	// evicted; a limit on CPU slows its heartbeats.
+	// +optional
+	// +kubebuilder:default={requests: {cpu: "50m", memory: "128Mi"}}
+	Resources ResourceRequirements `json:"resources,omitzero"`
+	// affinity of the pods.
+	// +optional
+	Affinity *Affinity `json:"affinity,omitempty"`
+	// topologySpreadConstraints of the pods. Where unset, members spread over zones and nodes as far as they can.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+	// tolerations of the pods.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Tolerations []Toleration `json:"tolerations,omitempty"`
+	// nodeSelector of the pods.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// priorityClassName of the pods.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+	// labels of the pods besides Quorate's own.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('app.kubernetes.io/') && !k.startsWith('etcd.quorate.dev/'))",message="labels under app.kubernetes.io/ and etcd.quorate.dev/ are Quorate's own"
+	Labels map[string]PodLabelValue `json:"labels,omitempty"`
+	// annotations of the pods besides Quorate's own.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('etcd.quorate.dev/'))",message="annotations under etcd.quorate.dev/ are Quorate's own"
+	Annotations map[string]PodAnnotationValue `json:"annotations,omitempty"`
+}
+
+// PodLabelValue is the value of a label.
+//
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
+type PodLabelValue string
+
+// PodAnnotationValue is the value of an annotation.
+//
+// +kubebuilder:validation:MaxLength=4096
+type PodAnnotationValue string
+
+// ResourceRequirements has the shape of core/v1 ResourceRequirements without claims.
+type ResourceRequirements struct {
+	// limits by resource name.
+	// +optional
+	Limits map[string]resource.Quantity `json:"limits,omitempty"`
+	// requests by resource name.
+	// +optional
+	Requests map[string]resource.Quantity `json:"requests,omitempty"`
+}
+
+// Toleration has the shape of core/v1 Toleration.
+type Toleration struct {
+	// +optional
+	Key string `json:"key,omitempty"`
+	// +optional
+	// +kubebuilder:validation:Enum=Exists;Equal
+	Operator string `json:"operator,omitempty"`
+	// +optional
+	Value string `json:"value,omitempty"`
+	// +optional
+	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
+	Effect string `json:"effect,omitempty"`
+	// +optional
+	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty"`
+}
+
+// TopologySpreadConstraint has the shape of core/v1 TopologySpreadConstraint.
+type TopologySpreadConstraint struct {
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	MaxSkew int32 `json:"maxSkew"`
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	TopologyKey string `json:"topologyKey"`
+	// +required
+	// +kubebuilder:validation:Enum=DoNotSchedule;ScheduleAnyway
+	WhenUnsatisfiable string `json:"whenUnsatisfiable"`
+	// labelSelector; the cluster's own pods where unset.
+	// +optional
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MinDomains *int32 `json:"minDomains,omitempty"`
+	// +optional
+	// +kubebuilder:validation:Enum=Honor;Ignore
+	NodeAffinityPolicy *string `json:"nodeAffinityPolicy,omitempty"`
+	// +optional
+	// +kubebuilder:validation:Enum=Honor;Ignore
+	NodeTaintsPolicy *string `json:"nodeTaintsPolicy,omitempty"`
+	// +optional
+	// +listType=atomic
+	MatchLabelKeys []string `json:"matchLabelKeys,omitempty"`
+}

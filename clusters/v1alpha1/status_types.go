@@ -1,0 +1,130 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// The condition types. Reasons are names of rules, except where a read failed before any rule was asked.
+const (
+	// ConditionReady is true when every declared member is a healthy voter and nothing is left to do.
+	ConditionReady = "Ready"
+	// ConditionReconciling is true while passes act or wait.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is true when a person is needed.
+	ConditionStalled = "Stalled"
+	// ConditionSourceReady is false while git cannot be read; the last applied declaration holds then.
+	ConditionSourceReady = "SourceReady"
+)
+
+// EtcdClusterStatus is what the last pass saw.
+type EtcdClusterStatus struct {
+	// observedGeneration is the generation of the spec that this status answers.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// conditions: Ready, Reconciling, Stalled, SourceReady.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// declaredRevision is the revision of git that declared this cluster, as branch@sha1:commit.
+	// +optional
+	DeclaredRevision string `json:"declaredRevision,omitempty"`
+	// action is the rule that spoke in the last pass.
+	// +optional
+	Action string `json:"action,omitempty"`
+	// clusterID is etcd's cluster ID in hexadecimal.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+	// leader is the name of the member that leads.
+	// +optional
+	Leader string `json:"leader,omitempty"`
+	// version is the oldest version of etcd that a member runs.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// membership is healthy voters of declared replicas, such as 3/3.
+	// +optional
+	Membership string `json:"membership,omitempty"`
+	// replicas is the number of members that etcd lists.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+	// readyReplicas is the number of healthy voters.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+	// selector selects the pods of the members.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+	// endpoints are the URLs for clients, one per member.
+	// +optional
+	// +listType=atomic
+	Endpoints []string `json:"endpoints,omitempty"`
+	// clientSecretName is the Secret with ca.crt, tls.crt and tls.key for clients.
+	// +optional
+	ClientSecretName string `json:"clientSecretName,omitempty"`
+	// members as etcd lists them.
+	// +optional
+	// +listType=atomic
+	Members []MemberStatus `json:"members,omitempty"`
+}
+
+// MemberRole is the part that a member plays in Raft.
+//
+// +kubebuilder:validation:Enum=Leader;Voter;Learner
+type MemberRole string
+
+// The roles.
+const (
+	RoleLeader  MemberRole = "Leader"
+	RoleVoter   MemberRole = "Voter"
+	RoleLearner MemberRole = "Learner"
+)
+
+// MemberHealth says whether a member answered in the last pass.
+//
+// +kubebuilder:validation:Enum=Healthy;Unhealthy;Silent
+type MemberHealth string
+
+// The healths. Unhealthy: it answers and says that something is wrong. Silent: it does not answer.
+const (
+	MemberHealthy   MemberHealth = "Healthy"
+	MemberUnhealthy MemberHealth = "Unhealthy"
+	MemberSilent    MemberHealth = "Silent"
+)
+
+// MemberStatus is one entry of etcd's member list, and what that member says of itself.
+type MemberStatus struct {
+	// name of the member, which is that of its pod.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// id of the member in hexadecimal.
+	// +required
+	ID string `json:"id"`
+	// role in Raft.
+	// +required
+	Role MemberRole `json:"role"`
+	// version of etcd that it runs.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// health as of the last pass.
+	// +required
+	Health MemberHealth `json:"health"`
+	// message says why it is not healthy.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// revision of the key space that it has applied. Written along with other news, not by itself.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+	// dbSize is the size of its database file in bytes. Written along with other news, or once it moved by a tenth.
+	// +optional
+	DBSize int64 `json:"dbSize,omitempty"`
+	// dbSizeInUse is the part of dbSize that holds data, in bytes; the rest is freed by defragmentation.
+	// +optional
+	DBSizeInUse int64 `json:"dbSizeInUse,omitempty"`
+	// alarms that it has raised: NOSPACE, CORRUPT.
+	// +optional
+	// +listType=atomic
+	Alarms []string `json:"alarms,omitempty"`
+	// pod that runs it.
+	// +optional
+	Pod string `json:"pod,omitempty"`
+	// since when its role and health are as they are.
+	// +optional
+	Since metav1.Time `json:"since,omitzero"`
+}

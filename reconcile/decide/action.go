@@ -1,0 +1,134 @@
+package decide
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// Action is one change. Actions are small values without clients: comparable with ==, printable on one line,
+// carrying IDs and UIDs, so that an action carried out late hits nothing else.
+//
+//sumtype:decl
+type Action interface {
+	fmt.Stringer
+	action()
+}
+
+// Found makes every object of a cluster that has never formed, all its members at once.
+type Found struct {
+	// Replicas is the number of founding members.
+	Replicas int `json:"replicas"`
+}
+
+// Seal replaces the configuration files of members that have started, so that they never start without their data.
+type Seal struct {
+	ClusterID ID       `json:"clusterID"`
+	Members   Ordinals `json:"members"`
+}
+
+// ApplyObjects puts the objects of a formed cluster right.
+type ApplyObjects struct{}
+
+// Declare writes the declaration into the custom resource, and nothing else.
+type Declare struct{}
+
+// AddLearner adds a member without a vote.
+type AddLearner struct {
+	Ordinal int    `json:"ordinal"`
+	PeerURL string `json:"peerURL"`
+}
+
+// PromoteLearner makes a learner a voter.
+type PromoteLearner struct {
+	ID   ID     `json:"id"`
+	Name string `json:"name"`
+}
+
+// RemoveMember takes a member out of etcd's list.
+type RemoveMember struct {
+	ID   ID     `json:"id"`
+	Name string `json:"name"`
+}
+
+// MoveLeader hands leadership to another voter.
+type MoveLeader struct {
+	From ID `json:"from"`
+	To   ID `json:"to"`
+}
+
+// RestartReplica deletes a pod; Kubernetes makes it anew on the same volume.
+type RestartReplica struct {
+	Ordinal int    `json:"ordinal"`
+	PodUID  string `json:"podUID"`
+}
+
+// DeleteVolume deletes the claim of a replica whose member is gone.
+type DeleteVolume struct {
+	Ordinal   int    `json:"ordinal"`
+	VolumeUID string `json:"volumeUID"`
+}
+
+func (Found) action()          {}
+func (Seal) action()           {}
+func (ApplyObjects) action()   {}
+func (Declare) action()        {}
+func (AddLearner) action()     {}
+func (PromoteLearner) action() {}
+func (RemoveMember) action()   {}
+func (MoveLeader) action()     {}
+func (RestartReplica) action() {}
+func (DeleteVolume) action()   {}
+
+func (a Found) String() string          { return fmt.Sprintf("Found replicas=%d", a.Replicas) }
+func (a Seal) String() string           { return fmt.Sprintf("Seal %s cluster=%s", a.Members, a.ClusterID) }
+func (ApplyObjects) String() string     { return "ApplyObjects" }
+func (Declare) String() string          { return "Declare" }
+func (a AddLearner) String() string     { return fmt.Sprintf("AddLearner %d %s", a.Ordinal, a.PeerURL) }
+func (a PromoteLearner) String() string { return fmt.Sprintf("PromoteLearner %s (%s)", a.Name, a.ID) }
+func (a RemoveMember) String() string   { return fmt.Sprintf("RemoveMember %s (%s)", a.Name, a.ID) }
+func (a MoveLeader) String() string     { return fmt.Sprintf("MoveLeader %s to %s", a.From, a.To) }
+func (a RestartReplica) String() string {
+	return fmt.Sprintf("RestartReplica %d (pod %s)", a.Ordinal, a.PodUID)
+}
+func (a DeleteVolume) String() string {
+	return fmt.Sprintf("DeleteVolume %d (%s)", a.Ordinal, a.VolumeUID)
+}
+
+// Ordinals is a set of ordinals under 64, comparable and ordered.
+type Ordinals uint64
+
+// With returns the set with that ordinal in it.
+func (o Ordinals) With(ordinal int) Ordinals { return o | 1<<uint(ordinal) }
+
+// Has reports whether the ordinal is in the set.
+func (o Ordinals) Has(ordinal int) bool {
+	return ordinal >= 0 && ordinal < 64 && o&(1<<uint(ordinal)) != 0
+}
+
+// Len is the number of ordinals in the set.
+func (o Ordinals) Len() int { return bits.OnesCount64(uint64(o)) }
+
+// List returns the ordinals in ascending order.
+func (o Ordinals) List() []int {
+	var list []int
+	for n := range 64 {
+		if o.Has(n) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// String returns the ordinals separated by commas.
+func (o Ordinals) String() string {
+	var parts []string
+	for _, n := range o.List() {
+		parts = append(parts, strconv.Itoa(n))
+	}
+	return strings.Join(parts, ",")
+}
+
+// MarshalText returns String.
+func (o Ordinals) MarshalText() ([]byte, error) { return []byte(o.String()), nil }

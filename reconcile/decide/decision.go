@@ -1,0 +1,100 @@
+package decide
+
+import (
+	"fmt"
+	"time"
+)
+
+// Verdict is the kind of a decision.
+type Verdict string
+
+// The four verdicts.
+const (
+	// Act: one action is to be carried out.
+	Act Verdict = "Act"
+	// Wait: something is under way that will end by itself.
+	Wait Verdict = "Wait"
+	// Block: nothing can be done safely; a person is needed.
+	Block Verdict = "Block"
+	// Done: the cluster is as declared.
+	Done Verdict = "Done"
+)
+
+// Decision is what to do next for one cluster, and why.
+type Decision struct {
+	// Rule that spoke.
+	Rule    string  `json:"rule"`
+	Verdict Verdict `json:"verdict"`
+	// Action to carry out; nil unless the verdict is Act.
+	Action Action `json:"action,omitempty"`
+	// Message says why in one line.
+	Message string `json:"message"`
+	// Recheck is when to look again although no object has changed; zero if there is no need.
+	Recheck time.Duration `json:"-"`
+}
+
+// String returns the decision on one line.
+func (d Decision) String() string {
+	if d.Action == nil {
+		return fmt.Sprintf("%s %s: %s", d.Verdict, d.Rule, d.Message)
+	}
+	return fmt.Sprintf("%s %s %s: %s", d.Verdict, d.Rule, d.Action, d.Message)
+}
+
+// Decide says what to do next for one cluster. Rules are asked in order; the first that speaks decides.
+// An action that another pass holds the lease for is not taken.
+func Decide(s State) Decision {
+	d := firstToSpeak(s)
+	if d.Verdict == Act && s.LockHolder != "" {
+		return Decision{
+			Rule:    lockedElsewhere,
+			Verdict: Wait,
+			Message: fmt.Sprintf("%s would be next, but another pass is acting: %s", d.Rule, s.LockHolder),
+			Recheck: time.Second,
+		}
+	}
+	return d
+}
+
+func firstToSpeak(s State) Decision {
+	for _, r := range rules {
+		if d, spoke := r.apply(s); spoke {
+			d.Rule = r.Name
+			return d
+		}
+	}
+	return Decision{Rule: Converged, Verdict: Done, Message: describeConverged(s)}
+}
+
+// Rule is a rule as it is documented.
+type Rule struct {
+	Name  string
+	About string
+}
+
+// Rules lists the rules in the order in which they are asked.
+func Rules() []Rule {
+	list := []Rule{{lockedElsewhere, "Another pass holds the lease of the cluster: whatever the rules say, do not act."}}
+	for _, r := range rules {
+		list = append(list, r.Rule)
+	}
+	return append(list, Rule{Converged, "Nothing is left to do."})
+}
+
+// Opinion is what one rule says of a state.
+type Opinion struct {
+	Rule     string
+	Speaks   bool
+	Decision Decision
+}
+
+// Opinions asks every rule, also those after the first that speaks: why, and why not.
+func Opinions(s State) []Opinion {
+	var list []Opinion
+	for _, r := range rules {
+		d, spoke := r.apply(s)
+		d.Rule = r.Name
+		list = append(list, Opinion{Rule: r.Name, Speaks: spoke, Decision: d})
+	}
+	return list
+}

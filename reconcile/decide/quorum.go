@@ -1,0 +1,77 @@
+package decide
+
+// Quorum is the number of voters that must agree among n.
+func Quorum(n int) int { return n/2 + 1 }
+
+// Voters returns the voting members. Learners never count, neither as reachable nor as needed.
+func (m Membership) Voters() []Member {
+	var voters []Member
+	for _, member := range m.Members {
+		if !member.Learner {
+			voters = append(voters, member)
+		}
+	}
+	return voters
+}
+
+// Answering counts the members among those given that answer.
+func Answering(members []Member) int {
+	n := 0
+	for _, m := range members {
+		if m.Answers {
+			n++
+		}
+	}
+	return n
+}
+
+// HasQuorum reports whether a majority of the voters answers.
+func (m Membership) HasQuorum() bool {
+	voters := m.Voters()
+	return len(voters) > 0 && Answering(voters) >= Quorum(len(voters))
+}
+
+// without returns the membership after that member is gone from the list.
+func (m Membership) without(id ID) Membership {
+	rest := m
+	rest.Members = nil
+	for _, member := range m.Members {
+		if member.ID != id {
+			rest.Members = append(rest.Members, member)
+		}
+	}
+	return rest
+}
+
+// whileDown returns the membership with that member listed and silent, as during a restart.
+func (m Membership) whileDown(id ID) Membership {
+	rest := m
+	rest.Members = nil
+	for _, member := range m.Members {
+		if member.ID == id {
+			member.Answers = false
+		}
+		rest.Members = append(rest.Members, member)
+	}
+	return rest
+}
+
+// byID returns the member with that ID.
+func (m Membership) byID(id ID) (Member, bool) {
+	for _, member := range m.Members {
+		if member.ID == id {
+			return member, true
+		}
+	}
+	return Member{}, false
+}
+
+// byName returns the member with that name.
+func (m Membership) byName(name string) (Member, bool) {
+	for _, member := range m.Members {
+		if member.Name == name {
+			return member, true
+		}
+	}
+	return Member{}, false
+}
