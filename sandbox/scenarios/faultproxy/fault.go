@@ -1,0 +1,100 @@
+package faultproxy
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Fault answers a request in place of the API server; serve passes it on to there.
+type Fault func(w http.ResponseWriter, r *http.Request, serve http.Handler)
+
+// Script says what becomes of a request: nil passes it on.
+type Script func(Request) Fault
+
+// Answer refuses the request with that HTTP status code, as the API server does, before it has any effect.
+func Answer(code int) Fault {
+	return func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+		drain(r)
+		w.Header().Set("Content-Type", "application/json")
+		if code == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "1")
+		}
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+			Status:   metav1.StatusFailure,
+			Message:  "injected fault: " + strconv.Itoa(code) + " " + http.StatusText(code),
+			Reason:   metav1.StatusReason(strings.ReplaceAll(http.StatusText(code), " ", "")),
+			Code:     int32(code),
+		})
+	}
+}
+
+// Hang never answers: it ends when the client gives up or the proxy is closed.
+func Hang() Fault {
+	return func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
+		drain(r)
+		<-r.Context().Done()
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// Refuse cuts the connection before the request has any effect.
+func Refuse() Fault {
+	return func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) }
+}
+
+// DropAnswer passes the request on, lets it take effect, runs then (which may be nil), and cuts the connection.
+func DropAnswer(then func()) Fault {
+	return func(_ http.ResponseWriter, r *http.Request, serve http.Handler) {
+		serve.ServeHTTP(httptest.NewRecorder(), r)
+		if then != nil {
+			then()
+		}
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// At breaks the request with that index.
+func At(index int, fault Fault) Script {
+	return when(fault, func(r Request) bool { return r.Index == index })
+}
+
+// AtWrite breaks the n-th request that writes.
+func AtWrite(n int, fault Fault) Script {
+	return when(fault, func(r Request) bool { return r.Write == n })
+}
+
+// On breaks every request with that verb to that resource; an empty verb stands for all of them.
+func On(verb, resource string, fault Fault) Script {
+	return when(fault, func(r Request) bool { return r.Resource == resource && (verb == "" || r.Verb == verb) })
+}
+
+// FirstOfEach breaks the first request of each verb to each object or collection.
+func FirstOfEach(fault Fault) Script {
+	seen := map[[4]string]bool{}
+	return when(fault, func(r Request) bool {
+		key := [4]string{r.Verb, r.Resource, r.Namespace, r.Name}
+		first := !seen[key]
+		seen[key] = true
+		return first
+	})
+}
+
+func when(fault Fault, condition func(Request) bool) Script {
+	return func(r Request) Fault {
+		if condition(r) {
+			return fault
+		}
+		return nil
+	}
+}
+
+// drain reads the body: only then does the server notice that the client has gone.
+func drain(r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }

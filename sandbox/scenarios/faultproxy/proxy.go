@@ -1,0 +1,120 @@
+// Package faultproxy is a reverse proxy in front of a Kubernetes API server. It records every request, and breaks those
+// that it is told to: with an error, with silence, or by losing the answer of a request that took effect.
+package faultproxy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"sync"
+)
+
+// Proxy listens on a loopback port in plain HTTP, so that a kubeconfig that names its URL needs no credentials: the
+// proxy adds those of the transport it was started with.
+type Proxy struct {
+	// URL of the proxy.
+	URL string
+
+	server  *http.Server
+	forward *httputil.ReverseProxy
+	stop    context.CancelFunc
+
+	mutex    sync.Mutex
+	script   Script
+	requests []*Request
+	writes   int
+}
+
+// Start starts a proxy to the API server at target. The transport must speak HTTP/1.1: connections into pods are upgrades.
+func Start(target *url.URL, transport http.RoundTripper) (*Proxy, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for the fault proxy: %w", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	silent := log.New(io.Discard, "", 0)
+	p := &Proxy{URL: "http://" + listener.Addr().String(), stop: stop}
+	p.forward = &httputil.ReverseProxy{
+		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:      transport,
+		FlushInterval:  -1,
+		ErrorLog:       silent,
+		ModifyResponse: p.answered,
+	}
+	p.server = &http.Server{Handler: p, ErrorLog: silent, BaseContext: func(net.Listener) context.Context { return ctx }}
+	go func() { _ = p.server.Serve(listener) }()
+	return p, nil
+}
+
+// Close ends the proxy and every connection through it.
+func (p *Proxy) Close() {
+	p.stop()
+	_ = p.server.Close()
+}
+
+// Break sets the script, nil for none, and starts counting and recording anew.
+func (p *Proxy) Break(script Script) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.script, p.requests, p.writes = script, nil, 0
+}
+
+// Requests returns what was recorded since the last Break.
+func (p *Proxy) Requests() []Request {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	var list []Request
+	for _, r := range p.requests {
+		list = append(list, *r)
+	}
+	return list
+}
+
+// Writes returns the recorded requests that write.
+func (p *Proxy) Writes() []Request {
+	return slices.DeleteFunc(p.Requests(), func(r Request) bool { return r.Write == 0 })
+}
+
+// ServeHTTP passes the request on, or breaks it as the script says.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	request := parse(r)
+	fault := p.record(&request)
+	r = r.WithContext(context.WithValue(r.Context(), recordKey{}, &request))
+	if fault == nil {
+		p.forward.ServeHTTP(w, r)
+		return
+	}
+	fault(w, r, p.forward)
+}
+
+func (p *Proxy) record(request *Request) Fault {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.requests = append(p.requests, request)
+	request.Index = len(p.requests)
+	if request.Write > 0 {
+		p.writes++
+		request.Write = p.writes
+	}
+	if p.script == nil {
+		return nil
+	}
+	return p.script(*request)
+}
+
+type recordKey struct{}
+
+func (p *Proxy) answered(response *http.Response) error {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if request, ok := response.Request.Context().Value(recordKey{}).(*Request); ok {
+		request.Status = response.StatusCode
+	}
+	return nil
+}

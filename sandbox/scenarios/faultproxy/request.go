@@ -1,0 +1,101 @@
+package faultproxy
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Request is one request as it arrived at the proxy, and how it went.
+type Request struct {
+	// Index counts all requests in order of arrival, from 1.
+	Index int
+	// Write counts the requests that write, in order of arrival, from 1; zero for one that only reads.
+	Write int
+	// Verb is Kubernetes' own: get, list, watch, create, update, patch, delete or deletecollection.
+	Verb string
+	// Resource is the plural name; with a subresource it is "pods/portforward". Empty for paths such as /version.
+	Resource  string
+	Namespace string
+	Name      string
+	// Path and query as sent.
+	Path string
+	// Status is what the API server answered; zero if the request never reached it.
+	Status int
+}
+
+// String returns the request on one line.
+func (r Request) String() string {
+	write := ""
+	if r.Write > 0 {
+		write = fmt.Sprintf(" write %d", r.Write)
+	}
+	return fmt.Sprintf("%3d%s %s %s -> %d", r.Index, write, r.Verb, r.Path, r.Status)
+}
+
+// parse reads what the path of r says by the conventions of the Kubernetes API.
+func parse(r *http.Request) Request {
+	request := Request{Path: r.URL.RequestURI()}
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	group := ""
+	switch {
+	case len(parts) > 2 && parts[0] == "api":
+		parts = parts[2:]
+	case len(parts) > 3 && parts[0] == "apis":
+		group, parts = parts[1], parts[3:]
+	default:
+		request.Verb = strings.ToLower(r.Method)
+		return request
+	}
+	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] != "status" && parts[2] != "finalize" {
+		request.Namespace, parts = parts[1], parts[2:]
+	}
+	request.Resource = parts[0]
+	if len(parts) > 1 {
+		request.Name = parts[1]
+	}
+	if len(parts) > 2 {
+		request.Resource += "/" + parts[2]
+	}
+	request.Verb = verb(r, request.Name != "")
+	if request.mutates(group) && r.URL.Query().Get("dryRun") == "" {
+		request.Write = 1
+	}
+	return request
+}
+
+func verb(r *http.Request, named bool) string {
+	switch r.Method {
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		return "patch"
+	case http.MethodDelete:
+		if named {
+			return "delete"
+		}
+		return "deletecollection"
+	}
+	switch watch := r.URL.Query().Get("watch"); {
+	case watch == "true" || watch == "1":
+		return "watch"
+	case named:
+		return "get"
+	}
+	return "list"
+}
+
+// mutates reports whether the request writes: connections into pods and questions about rights are POSTs, and write nothing.
+func (r Request) mutates(group string) bool {
+	if !slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb) {
+		return false
+	}
+	if group == "authentication.k8s.io" || group == "authorization.k8s.io" {
+		return false
+	}
+	_, subresource, _ := strings.Cut(r.Resource, "/")
+	return !slices.Contains([]string{"portforward", "exec", "attach", "proxy"}, subresource)
+}
