@@ -1,0 +1,192 @@
+// Package etcd asks etcd itself: who its members are and how each of them is. It is the only package that
+// speaks etcd's protocol; what it learns it says in the words of package decide.
+//
+// Each member is asked over a connection of its own, so that an answer is known to be that member's. The
+// connections are gRPC's with the defaults of etcd's client left out: that client waits for a connection to
+// come up, retries a hundred times, and dials anew for each Status. A pass wants to know now, and only now,
+// whether a member answers.
+package etcd
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// DefaultTimeout is how long a member has for one answer. It is above the time that etcd takes to elect a
+// leader with its default options (1 to 2 s), and short enough for a pass to wait for.
+const DefaultTimeout = 2 * time.Second
+
+// maxIdle is how long a connection is kept that nobody uses: its pod or its cluster is gone.
+const maxIdle = time.Minute
+
+// Dialer connects to the client port of the pod with that name. How the bytes travel is its business alone:
+// names are not looked up, and TLS is verified from end to end.
+type Dialer func(ctx context.Context, pod string) (net.Conn, error)
+
+// Pod is a pod of a cluster. A new UID means a new connection.
+type Pod struct{ Name, UID string }
+
+// TLS is what a client needs to check the members and to prove itself to them, in PEM.
+type TLS struct{ CA, Cert, Key []byte }
+
+// Cluster says how to reach a cluster.
+type Cluster struct {
+	Namespace, Name string
+	// Pods that are worth asking.
+	Pods []Pod
+	// TLS is nil if the members serve without.
+	TLS  *TLS
+	Dial Dialer
+}
+
+// Clients are the connections to the members of any number of clusters, kept from one pass to the next. The
+// zero value is ready for use. Its methods may be called at the same time, for one cluster by one caller.
+type Clients struct {
+	// Timeout of one question to one member; zero means DefaultTimeout.
+	Timeout time.Duration
+
+	mu   sync.Mutex
+	open map[identity]*client
+}
+
+// identity is what makes a connection the same one: another pod or other certificates are another.
+type identity struct {
+	namespace, cluster string
+	pod                Pod
+	tls                [sha256.Size]byte
+}
+
+// client is the connection to one member.
+type client struct {
+	clientv3.Cluster
+	clientv3.Maintenance
+	conn     *grpc.ClientConn
+	dial     atomic.Value // the newest Dialer: a pod may get another address in its life
+	lastUsed time.Time
+}
+
+// Close closes all connections. The Clients may be used again.
+func (c *Clients) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, client := range c.open {
+		client.conn.Close()
+		delete(c.open, id)
+	}
+}
+
+func (c *Clients) timeout() time.Duration {
+	if c.Timeout > 0 {
+		return c.Timeout
+	}
+	return DefaultTimeout
+}
+
+// client returns the connection to the pod. It is not yet up when it is new.
+func (c *Clients) client(cluster Cluster, pod Pod) (*client, error) {
+	id := identity{cluster.Namespace, cluster.Name, pod, cluster.TLS.digest()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found, ok := c.open[id]
+	if !ok {
+		var err error
+		if found, err = newClient(cluster, pod.Name); err != nil {
+			return nil, err
+		}
+		if c.open == nil {
+			c.open = map[identity]*client{}
+		}
+		c.open[id] = found
+	}
+	found.dial.Store(cluster.Dial)
+	found.lastUsed = time.Now()
+	return found, nil
+}
+
+// drop closes a connection over which nothing came, so that the next pass tries a new one at once, without
+// gRPC's pause between attempts.
+func (c *Clients) drop(broken *client) {
+	c.closeIf(func(client *client) bool { return client == broken })
+}
+
+// dropIdle closes the connections that nobody has used for long.
+func (c *Clients) dropIdle() {
+	now := time.Now()
+	c.closeIf(func(client *client) bool { return now.Sub(client.lastUsed) > maxIdle })
+}
+
+func (c *Clients) closeIf(unwanted func(*client) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, client := range c.open {
+		if unwanted(client) {
+			client.conn.Close()
+			delete(c.open, id)
+		}
+	}
+}
+
+func newClient(cluster Cluster, pod string) (*client, error) {
+	host := fmt.Sprintf("%s.%s.%s.svc", pod, cluster.Name, cluster.Namespace)
+	transport, err := cluster.TLS.transport(host)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{}
+	dial := func(ctx context.Context, _ string) (net.Conn, error) {
+		conn, err := c.dial.Load().(Dialer)(ctx, pod)
+		return conn, plain(err)
+	}
+	// The passthrough scheme looks nothing up.
+	c.conn, err = grpc.NewClient("passthrough:///"+net.JoinHostPort(host, "2379"),
+		grpc.WithContextDialer(dial), grpc.WithTransportCredentials(transport))
+	if err != nil {
+		return nil, fmt.Errorf("prepare the connection to %s: %w", host, err)
+	}
+	c.Cluster = clientv3.NewClusterFromClusterClient(etcdserverpb.NewClusterClient(c.conn), nil)
+	c.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(etcdserverpb.NewMaintenanceClient(c.conn), nil)
+	return c, nil
+}
+
+func (t *TLS) digest() [sha256.Size]byte {
+	if t == nil {
+		return [sha256.Size]byte{}
+	}
+	ca, cert, key := sha256.Sum256(t.CA), sha256.Sum256(t.Cert), sha256.Sum256(t.Key)
+	return sha256.Sum256(append(append(ca[:], cert[:]...), key[:]...))
+}
+
+// transport returns the credentials for a member that must prove to be the host.
+func (t *TLS) transport(host string) (credentials.TransportCredentials, error) {
+	if t == nil {
+		return insecure.NewCredentials(), nil
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(t.CA) {
+		return nil, errors.New("the CA holds no certificate in PEM")
+	}
+	cert, err := tls.X509KeyPair(t.Cert, t.Key)
+	if err != nil {
+		return nil, fmt.Errorf("client certificate: %w", err)
+	}
+	return credentials.NewTLS(&tls.Config{
+		ServerName:   host,
+		RootCAs:      roots,
+		Certificates: []tls.Certificate{cert},
+		MinVersion:   tls.VersionTLS12,
+	}), nil
+}

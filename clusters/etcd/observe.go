@@ -1,0 +1,155 @@
+package etcd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Answer is what the members of a cluster say.
+type Answer struct {
+	// Membership is Known only if a majority of the voters stood behind the list.
+	Membership decide.Membership
+	// ClusterIDs are the cluster IDs that the pods report, by pod name; a pod that did not answer is not in it.
+	ClusterIDs map[string]decide.ID
+}
+
+// reply is what one pod said when it was asked how it is.
+type reply struct {
+	pod    string
+	client *client
+	// status is nil if no answer came.
+	status *clientv3.StatusResponse
+	// err says why no answer came, or, set later, why it could not list the members.
+	err error
+}
+
+// Observe asks all pods at once how they are, and then one of them for the member list. It never fails: what
+// went wrong is in Membership.Why and in the members' own. It returns after at most three timeouts, one for the
+// members' own state and two for the list, and in milliseconds if each member answers or refuses.
+func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
+	c.dropIdle()
+	replies := c.askAll(ctx, cluster)
+	answer := Answer{ClusterIDs: map[string]decide.ID{}}
+	for _, r := range replies {
+		if r.answered() {
+			answer.ClusterIDs[r.pod] = decide.ID(r.status.Header.ClusterId)
+		}
+	}
+	list, known := c.list(ctx, replies)
+	if list != nil {
+		answer.Membership = membership(list, replies)
+	}
+	answer.Membership.Known = known
+	if !known {
+		answer.Membership.Why = why(replies)
+	}
+	return answer
+}
+
+func (c *Clients) askAll(ctx context.Context, cluster Cluster) []reply {
+	replies := make([]reply, len(cluster.Pods))
+	var asking sync.WaitGroup
+	for i, pod := range cluster.Pods {
+		asking.Go(func() { replies[i] = c.ask(ctx, cluster, pod) })
+	}
+	asking.Wait()
+	slices.SortFunc(replies, bestFirst)
+	return replies
+}
+
+func (c *Clients) ask(ctx context.Context, cluster Cluster, pod Pod) reply {
+	r := reply{pod: pod.Name}
+	if r.client, r.err = c.client(cluster, pod); r.err != nil {
+		return r
+	}
+	ctx, cancel := c.deadline(ctx)
+	defer cancel()
+	// The endpoint is unused: the connection is to this member only.
+	if r.status, r.err = r.client.Status(ctx, ""); r.err != nil {
+		r.status = nil
+		r.err = cause(ctx, r.err)
+		c.drop(r.client)
+	}
+	return r
+}
+
+// list returns the member list and whether it is linearizable. If nobody can say it linearizably, it is what the
+// most advanced member believes, or nil.
+func (c *Clients) list(ctx context.Context, replies []reply) (list *clientv3.MemberListResponse, known bool) {
+	ctx, cancel := context.WithTimeout(ctx, 2*c.timeout())
+	defer cancel()
+	for i := range replies {
+		r := &replies[i]
+		if !r.knowsLeader() || r.status.IsLearner { // etcd lets learners answer nothing but Status
+			continue
+		}
+		// A member that loses its leader right now refuses, instead of waiting for the next one.
+		if list, r.err = c.listFrom(clientv3.WithRequireLeader(ctx), r); r.err == nil {
+			return list, true
+		}
+	}
+	for i := range replies {
+		if r := &replies[i]; r.answered() && !r.status.IsLearner {
+			if belief, err := c.listFrom(ctx, r, clientv3.WithSerializable()); err == nil {
+				return belief, false
+			}
+		}
+	}
+	return nil, false
+}
+
+func (c *Clients) listFrom(ctx context.Context, r *reply, options ...clientv3.OpOption) (*clientv3.MemberListResponse, error) {
+	ctx, cancel := c.deadline(ctx)
+	defer cancel()
+	list, err := r.client.MemberList(ctx, options...)
+	if err != nil {
+		return nil, cause(ctx, err)
+	}
+	return list, nil
+}
+
+// deadline bounds one question to one member.
+func (c *Clients) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, c.timeout(), fmt.Errorf("no answer within %s", c.timeout()))
+}
+
+func (r reply) answered() bool { return r.status != nil }
+
+func (r reply) knowsLeader() bool { return r.answered() && r.status.Leader != 0 }
+
+func (r reply) leads() bool { return r.knowsLeader() && r.status.Leader == r.status.Header.MemberId }
+
+// bestFirst puts first who is to be asked for the list: the leader of the newest term, and then who has the most
+// of the log. Two leaders, of which one has not yet noticed that it was deposed, have different terms.
+func bestFirst(a, b reply) int {
+	if a.answered() != b.answered() {
+		return yesFirst(a.answered(), b.answered())
+	}
+	if !a.answered() {
+		return cmp.Compare(a.pod, b.pod)
+	}
+	return cmp.Or(
+		cmp.Compare(b.status.RaftTerm, a.status.RaftTerm),
+		yesFirst(a.leads(), b.leads()),
+		cmp.Compare(b.status.RaftIndex, a.status.RaftIndex),
+		cmp.Compare(a.pod, b.pod),
+	)
+}
+
+func yesFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
+}

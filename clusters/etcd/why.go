@@ -1,0 +1,83 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"syscall"
+
+	"google.golang.org/grpc/status"
+)
+
+// why says in few words why nobody listed the members, such as "a-0: connection refused; a-1, a-2: no leader".
+func why(replies []reply) string {
+	if len(replies) == 0 {
+		return "there is no pod to ask"
+	}
+	byPod := slices.SortedFunc(slices.Values(replies), func(a, b reply) int { return strings.Compare(a.pod, b.pod) })
+	pods := map[string][]string{}
+	var reasons []string
+	for _, r := range byPod {
+		reason := r.why()
+		if pods[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		pods[reason] = append(pods[reason], r.pod)
+	}
+	for i, reason := range reasons {
+		reasons[i] = strings.Join(pods[reason], ", ") + ": " + reason
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// why says why the pod did not answer or could not list the members.
+func (r reply) why() string {
+	switch {
+	case r.err != nil:
+		return reason(r.err)
+	case !r.knowsLeader():
+		return "no leader"
+	default:
+		return "a learner" // which is alive, and cannot be asked
+	}
+}
+
+// cause returns why the question's time ended, if it has, or else the error.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// plain returns the system's own word, if there is one, without the addresses around it.
+func plain(err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno
+	}
+	return err
+}
+
+// wrappings are what gRPC and etcd put in front of the cause.
+var wrappings = []string{
+	`transport: Error while dialing: `,
+	`transport: authentication handshake failed: `,
+	`error reading server preface: `,
+	`etcdserver: `,
+}
+
+// reason returns the cause without what gRPC and etcd put around it.
+func reason(err error) string {
+	text := err.Error()
+	if s, ok := status.FromError(err); ok {
+		text = s.Message()
+	}
+	for _, wrapping := range wrappings {
+		if _, cause, found := strings.Cut(text, wrapping); found {
+			text = strings.TrimSuffix(cause, `"`)
+		}
+	}
+	return text
+}
