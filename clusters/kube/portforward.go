@@ -1,0 +1,201 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	protocol "k8s.io/apimachinery/pkg/util/portforward"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+	"k8s.io/client-go/transport/websocket"
+	"k8s.io/streaming/pkg/httpstream"
+	streamspdy "k8s.io/streaming/pkg/httpstream/spdy"
+)
+
+// parting is how long the API server has to say why a connection ended.
+const parting = time.Second
+
+// Direct connects to a port of the pod with that IP.
+func Direct(ctx context.Context, ip string, port int) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(ip, strconv.Itoa(port)))
+}
+
+// PortForward connects to a port of a pod through the API server, as kubectl does. The connection lasts beyond
+// ctx, which bounds only the dialing. That nothing in the pod listens shows at the first Read, as
+// syscall.ECONNREFUSED. It needs the verbs get and create on pods/portforward.
+func (c *Client) PortForward(ctx context.Context, namespace, pod string, port int) (net.Conn, error) {
+	type dialed struct {
+		conn *forwarded
+		err  error
+	}
+	done := make(chan dialed, 1)
+	go func() {
+		conn, err := c.dialPod(ctx, namespace, pod, port)
+		done <- dialed{conn, err}
+	}()
+	select {
+	case d := <-done:
+		if d.err != nil {
+			return nil, fmt.Errorf("port-forward to %s/%s: %w", namespace, pod, d.err)
+		}
+		return d.conn, nil
+	case <-ctx.Done():
+		go func() { // client-go's dialing does not end with the context
+			if d := <-done; d.err == nil {
+				d.conn.Close()
+			}
+		}()
+		return nil, fmt.Errorf("port-forward to %s/%s: %w", namespace, pod, context.Cause(ctx))
+	}
+}
+
+func (c *Client) dialPod(ctx context.Context, namespace, pod string, port int) (*forwarded, error) {
+	upstream, err := c.upstream(ctx, namespace, pod)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := newForwarded(upstream, port)
+	if err != nil {
+		upstream.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// upstream opens a connection to the API server that carries streams to the pod: over a WebSocket, or if
+// something on the way does not let that through, over SPDY.
+func (c *Client) upstream(ctx context.Context, namespace, pod string) (httpstream.Connection, error) {
+	url := c.typed.CoreV1().RESTClient().Post().
+		Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL().String()
+	conn, err := c.overWebSocket(ctx, url)
+	if httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err) {
+		return c.overSPDY(ctx, url)
+	}
+	return conn, err
+}
+
+func (c *Client) overWebSocket(ctx context.Context, url string) (httpstream.Connection, error) {
+	transport, holder, err := websocket.RoundTripperFor(c.config)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := websocket.Negotiate(transport, holder, request, protocol.WebsocketsSPDYTunnelingPortForwardV1)
+	if err != nil {
+		return nil, err
+	}
+	return streamspdy.NewClientConnectionWithPings(portforward.NewTunnelingConnection("client", conn), portforward.PingPeriod)
+}
+
+func (c *Client) overSPDY(ctx context.Context, url string) (httpstream.Connection, error) {
+	transport, upgrader, err := spdy.RoundTripperFor(c.config)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	conn, _, err := spdy.NegotiateStreaming(upgrader, &http.Client{Transport: transport}, request, protocol.PortForwardV1Name)
+	return conn, err
+}
+
+// forwarded is a connection to a port of a pod. It is one end of a pipe, which has the deadlines that streams
+// have not; its other end is copied to and from the stream. Each has an upstream of its own: the API server
+// gives up all of an upstream when one of its streams meets an error.
+type forwarded struct {
+	net.Conn
+	upstream httpstream.Connection
+	// gone is closed when the stream has ended, and err says why.
+	gone chan struct{}
+	err  error
+}
+
+// newForwarded opens the two streams of a connection: one for data, and one on which the kubelet reports an error.
+func newForwarded(upstream httpstream.Connection, port int) (*forwarded, error) {
+	headers := http.Header{}
+	headers.Set(corev1.StreamType, corev1.StreamTypeError)
+	headers.Set(corev1.PortHeader, strconv.Itoa(port))
+	headers.Set(corev1.PortForwardRequestIDHeader, "0")
+	complaints, err := upstream.CreateStream(headers)
+	if err != nil {
+		return nil, fmt.Errorf("open a stream: %w", err)
+	}
+	if err := complaints.Close(); err != nil { // we do not write to it
+		return nil, fmt.Errorf("open a stream: %w", err)
+	}
+	headers = headers.Clone()
+	headers.Set(corev1.StreamType, corev1.StreamTypeData)
+	data, err := upstream.CreateStream(headers)
+	if err != nil {
+		return nil, fmt.Errorf("open a stream: %w", err)
+	}
+	near, far := net.Pipe()
+	conn := &forwarded{Conn: near, upstream: upstream, gone: make(chan struct{})}
+	go func() {
+		_, _ = io.Copy(data, far) // a broken stream shows in the other direction
+	}()
+	go conn.receive(far, data, complaints)
+	return conn, nil
+}
+
+// receive copies what comes from the pod until the stream ends.
+func (f *forwarded) receive(far net.Conn, data, complaints httpstream.Stream) {
+	complaint := make(chan string, 1)
+	go func() {
+		text, _ := io.ReadAll(io.LimitReader(complaints, 4096))
+		complaint <- string(text)
+	}()
+	_, _ = io.Copy(far, data)
+	_ = data.Reset() // data that nobody reads would hold up the complaint
+	select {
+	case text := <-complaint:
+		f.err = parse(text)
+	case <-time.After(parting):
+	}
+	close(f.gone)
+	far.Close()
+	f.upstream.Close()
+}
+
+// parse returns the error in the kubelet's words, or nil if there are none.
+func parse(complaint string) error {
+	switch {
+	case complaint == "":
+		return nil
+	case strings.Contains(complaint, syscall.ECONNREFUSED.Error()):
+		return syscall.ECONNREFUSED
+	default:
+		return errors.New(strings.Join(strings.Fields(complaint), " "))
+	}
+}
+
+// Read reads from the pod. Once the stream has ended with an error it returns that error.
+func (f *forwarded) Read(p []byte) (int, error) {
+	n, err := f.Conn.Read(p)
+	if errors.Is(err, io.EOF) {
+		<-f.gone
+		if f.err != nil {
+			return n, f.err
+		}
+	}
+	return n, err
+}
+
+// Close ends the connection and its upstream.
+func (f *forwarded) Close() error {
+	f.Conn.Close()
+	return f.upstream.Close()
+}
