@@ -46,7 +46,7 @@ type EtcdClusterList struct {
 
 // EtcdClusterSpec is the declaration of one etcd cluster.
 //
-// +kubebuilder:validation:XValidation:rule="quantity(string(self.etcd.quota)).compareTo(quantity(string(self.storage.size))) <= 0",message="etcd.quota must fit into storage.size; leave room for the write-ahead log and for defragmentation, half of the volume is a good quota"
+// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self.etcd.quota)) || !isQuantity(string(self.storage.size)) || quantity(string(self.etcd.quota)).compareTo(quantity(string(self.storage.size))) <= 0",message="etcd.quota must fit into storage.size; leave room for the write-ahead log and for defragmentation, half of the volume is a good quota"
 type EtcdClusterSpec struct {
 	// replicas is the number of voting members, 1 to 9. Odd numbers are best: an
 	// even number tolerates no more failures than the odd number below it. Where
@@ -60,8 +60,8 @@ type EtcdClusterSpec struct {
 	// version of etcd, 3.5.3 or newer, as MAJOR.MINOR.PATCH.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^3\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)$`
-	// +kubebuilder:validation:XValidation:rule="int(self.split('.')[1]) >= 5",message="versions before 3.5 are not supported"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^3[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)$')",message="a version of etcd is MAJOR.MINOR.PATCH, such as 3.6.5, without a leading v"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^3[.][0-4][.]')",message="versions before 3.5 are not supported"
 	// +kubebuilder:validation:XValidation:rule="!(self in ['3.5.0', '3.5.1', '3.5.2'])",message="3.5.0 to 3.5.2 can lose committed data in a crash (etcd issue 13766); use 3.5.3 or newer"
 	Version string `json:"version"`
 
@@ -94,6 +94,7 @@ type EtcdClusterSpec struct {
 	// the others hold quorum without it: a duration such as 15m. Unset, a member is
 	// replaced only if its volume or its node is provably gone.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('10s') && duration(self) <= duration('8760h')",message="replaceAfter must be a duration between 10s and 8760h, such as 15m"
 	ReplaceAfter *Duration `json:"replaceAfter,omitempty"`
 
 	// suspend makes every pass look and report, and touch nothing.
@@ -126,7 +127,7 @@ type ImageSpec struct {
 	// +optional
 	// +kubebuilder:default="gcr.io/etcd-development/etcd"
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$')",message="an image repository has neither tag nor digest, such as gcr.io/etcd-development/etcd"
 	Repository string `json:"repository,omitempty"`
 	// pullSecrets are Secrets of the cluster's namespace.
 	// +optional
@@ -163,12 +164,13 @@ type StorageSpec struct {
 	// size of each member's volume. It may grow, never shrink.
 	// +optional
 	// +kubebuilder:default="8Gi"
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('256Mi')) >= 0",message="a member's volume needs 256Mi at least"
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="a volume cannot shrink"
+	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('256Mi')) >= 0",message="a member's volume needs 256Mi at least; is a unit missing, as in 8Gi?"
+	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="a volume cannot shrink"
 	Size resource.Quantity `json:"size,omitzero"`
 	// storageClassName of the volumes; the cluster's default class where unset.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$')",message="storageClassName must be the name of a StorageClass"
 	StorageClassName *string `json:"storageClassName,omitempty"`
 	// retention of the volumes when lifecycle is Deleted.
 	// +optional
@@ -189,6 +191,8 @@ const (
 )
 
 // TLSSpec is TLS between members, and between clients and members.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.mode) || !has(oldSelf.mode) || self.mode == oldSelf.mode",message="tls.mode cannot change: members that speak TLS and members that do not are no cluster"
 type TLSSpec struct {
 	// mode says who provides certificates.
 	// +optional
@@ -198,6 +202,5 @@ type TLSSpec struct {
 
 // Duration is a length of time such as 100ms, 90s, 5m or 1h30m. The units are ms, s, m and h.
 //
-// +kubebuilder:validation:Pattern=`^([0-9]+(ms|s|m|h))+$`
 // +kubebuilder:validation:MaxLength=32
 type Duration string

@@ -4,14 +4,14 @@ import "k8s.io/apimachinery/pkg/api/resource"
 
 // EtcdOptions are etcd's own options. Those that are not named here go into options.
 //
-// +kubebuilder:validation:XValidation:rule="duration(self.electionTimeout) >= duration(self.heartbeatInterval) * 5",message="electionTimeout must be at least five times heartbeatInterval: etcd refuses to start otherwise"
+// +kubebuilder:validation:XValidation:rule="!has(self.electionTimeout) || !has(self.heartbeatInterval) || !self.electionTimeout.matches('^([0-9]{1,5}(ms|s|m|h))+$') || !self.heartbeatInterval.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self.electionTimeout) >= duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval)",message="electionTimeout must be at least five times heartbeatInterval: etcd refuses to start otherwise"
 type EtcdOptions struct {
 	// quota of the backend database (quota-backend-bytes). A write past it raises the
 	// NOSPACE alarm and makes the cluster read-only.
 	// +optional
 	// +kubebuilder:default="2Gi"
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('100Mi')) >= 0",message="a quota under 100Mi stops the cluster at once; is a unit missing?"
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('100Gi')) <= 0",message="a quota over 100Gi is beyond what etcd bears"
+	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('100Mi')) >= 0",message="a quota under 100Mi stops the cluster at once; is a unit missing, as in 2Gi?"
+	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('100Gi')) <= 0",message="a quota over 100Gi is beyond what etcd bears"
 	Quota resource.Quantity `json:"quota,omitzero"`
 
 	// autoCompaction of the key history; off where unset.
@@ -28,27 +28,33 @@ type EtcdOptions struct {
 	// heartbeatInterval of the Raft leader, whole milliseconds (heartbeat-interval).
 	// +optional
 	// +kubebuilder:default="100ms"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10ms') && duration(self) <= duration('5s')",message="heartbeatInterval must be between 10ms and 5s"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('10ms') && duration(self) <= duration('5s')",message="heartbeatInterval must be a duration between 10ms and 5s, such as 100ms"
 	HeartbeatInterval Duration `json:"heartbeatInterval,omitempty"`
 
 	// electionTimeout after which a follower stands for leader, whole milliseconds, at least
 	// five times heartbeatInterval (election-timeout).
 	// +optional
 	// +kubebuilder:default="1000ms"
-	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('50s')",message="electionTimeout may be 50s at most: etcd refuses to start otherwise"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('50ms') && duration(self) <= duration('50s')",message="electionTimeout must be a duration between 50ms and 50s, such as 1s: etcd refuses to start otherwise"
 	ElectionTimeout Duration `json:"electionTimeout,omitempty"`
 
 	// maxRequestBytes is the size of the largest request (max-request-bytes).
 	// +optional
 	// +kubebuilder:default="1536Ki"
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self)).compareTo(quantity('10Mi')) <= 0",message="maxRequestBytes must be between 1Ki and 10Mi"
+	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || (quantity(string(self)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self)).compareTo(quantity('10Mi')) <= 0)",message="maxRequestBytes must be between 1Ki and 10Mi"
 	MaxRequestBytes resource.Quantity `json:"maxRequestBytes,omitzero"`
 
 	// options are further options of etcd, by the name that etcd 3.6 gives them on its command line. Only
 	// options that are safe to set on a cluster run by Quorate are taken.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=24
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['backend-batch-interval', 'backend-batch-limit', 'compact-hash-check-enabled', 'compact-hash-check-time', 'compaction-batch-limit', 'compaction-sleep-interval', 'corrupt-check-time', 'enable-distributed-tracing', 'grpc-keepalive-interval', 'grpc-keepalive-min-time', 'grpc-keepalive-timeout', 'log-level', 'max-concurrent-streams', 'max-snapshots', 'max-txn-ops', 'max-wals', 'metrics', 'snapshot-catchup-entries', 'warning-apply-duration', 'warning-unary-request-duration', 'watch-progress-notify-interval'])",message="unknown option, or one that is not safe to set here; named fields of spec.etcd come first, and see docs/api.md for the options taken"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['backend-batch-interval', 'backend-batch-limit', 'compaction-batch-limit', 'compaction-sleep-interval', 'corrupt-check-time', 'enable-distributed-tracing', 'grpc-keepalive-interval', 'grpc-keepalive-min-time', 'grpc-keepalive-timeout', 'log-level', 'max-concurrent-streams', 'max-snapshots', 'max-txn-ops', 'max-wals', 'metrics', 'snapshot-catchup-entries', 'warning-apply-duration', 'warning-unary-request-duration', 'watch-progress-notify-interval'])",message="unknown option, or one that is not safe to set here; named fields of spec.etcd come first, and see docs/api.md for the options taken"
+	// +kubebuilder:validation:XValidation:rule="['backend-batch-limit', 'compaction-batch-limit', 'max-concurrent-streams', 'max-txn-ops', 'snapshot-catchup-entries'].all(k, !(k in self) || self[k].matches('^[1-9][0-9]{0,8}$'))",message="backend-batch-limit, compaction-batch-limit, max-concurrent-streams, max-txn-ops and snapshot-catchup-entries are whole numbers from 1"
+	// +kubebuilder:validation:XValidation:rule="['max-snapshots', 'max-wals'].all(k, !(k in self) || self[k].matches('^[0-9]{1,9}$'))",message="max-snapshots and max-wals are whole numbers, 0 for no limit"
+	// +kubebuilder:validation:XValidation:rule="['backend-batch-interval', 'compaction-sleep-interval', 'corrupt-check-time', 'grpc-keepalive-interval', 'grpc-keepalive-min-time', 'grpc-keepalive-timeout', 'warning-apply-duration', 'warning-unary-request-duration', 'watch-progress-notify-interval'].all(k, !(k in self) || self[k].matches('^([0-9]{1,5}(ms|s|m|h))+$'))",message="intervals, times, timeouts and durations are written as 100ms, 90s, 5m or 1h30m"
+	// +kubebuilder:validation:XValidation:rule="!('enable-distributed-tracing' in self) || self['enable-distributed-tracing'] in ['true', 'false']",message="enable-distributed-tracing is 'true' or 'false'"
+	// +kubebuilder:validation:XValidation:rule="!('log-level' in self) || self['log-level'] in ['debug', 'info', 'warn', 'error', 'panic', 'fatal']",message="log-level is debug, info, warn, error, panic or fatal"
+	// +kubebuilder:validation:XValidation:rule="!('metrics' in self) || self['metrics'] in ['basic', 'extensive']",message="metrics is basic or extensive"
 	Options map[string]OptionValue `json:"options,omitempty"`
 }
 
@@ -72,7 +78,7 @@ const (
 
 // AutoCompaction of the key history.
 //
-// +kubebuilder:validation:XValidation:rule="self.mode == 'Periodic' ? self.retention.matches('^([0-9]+(s|m|h))+$') : self.retention.matches('^[1-9][0-9]*$')",message="retention is a duration with a unit (1h) when mode is Periodic and a number of revisions (1000) when it is Revision; etcd would read either as the other and never compact"
+// +kubebuilder:validation:XValidation:rule="self.mode == 'Periodic' ? self.retention.matches('^([0-9]{1,5}(s|m|h))+$') && duration(self.retention) >= duration('1m') : self.retention.matches('^[1-9][0-9]{0,17}$')",message="retention is a duration of at least 1m, such as 1h, when mode is Periodic, and a number of revisions, such as 1000, when it is Revision; etcd would read either as the other and never compact"
 type AutoCompaction struct {
 	// mode says how retention is read.
 	// +required

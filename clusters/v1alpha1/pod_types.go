@@ -28,6 +28,7 @@ type PodSpec struct {
 	// nodeSelector of the pods.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].size() <= 63)",message="a value of nodeSelector is the value of a label, with 63 characters at most"
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 	// priorityClassName of the pods.
 	// +optional
@@ -37,11 +38,14 @@ type PodSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('app.kubernetes.io/') && !k.startsWith('etcd.quorate.dev/'))",message="labels under app.kubernetes.io/ and etcd.quorate.dev/ are Quorate's own"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('statefulset.kubernetes.io/') && !k.startsWith('apps.kubernetes.io/') && k != 'controller-revision-hash')",message="labels under statefulset.kubernetes.io/ and apps.kubernetes.io/ and controller-revision-hash are Kubernetes' own"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="a label is named as name or as domain/name, the name with 63 characters at most"
 	Labels map[string]PodLabelValue `json:"labels,omitempty"`
 	// annotations of the pods besides Quorate's own.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('etcd.quorate.dev/'))",message="annotations under etcd.quorate.dev/ are Quorate's own"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="an annotation is named as name or as domain/name, the name with 63 characters at most"
 	Annotations map[string]PodAnnotationValue `json:"annotations,omitempty"`
 }
 
@@ -57,12 +61,21 @@ type PodLabelValue string
 type PodAnnotationValue string
 
 // ResourceRequirements has the shape of core/v1 ResourceRequirements without claims.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || ['cpu', 'memory', 'ephemeral-storage'].all(k, !(k in self.requests) || !(k in self.limits) || !isQuantity(string(self.requests[k])) || !isQuantity(string(self.limits[k])) || quantity(string(self.requests[k])).compareTo(quantity(string(self.limits[k]))) <= 0)",message="a request may not exceed the limit of the same resource"
 type ResourceRequirements struct {
 	// limits by resource name.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=6
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || k.startsWith('hugepages-') || k.contains('/'))",message="a resource is cpu, memory, ephemeral-storage, hugepages-SIZE or domain/name"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !isQuantity(string(self[k])) || quantity(string(self[k])).compareTo(quantity('0')) >= 0)",message="a limit cannot be negative"
+	// +kubebuilder:validation:XValidation:rule="!('memory' in self) || !isQuantity(string(self['memory'])) || quantity(string(self['memory'])).compareTo(quantity('32Mi')) >= 0",message="etcd cannot run in less than 32Mi of memory; is a unit missing, as in 512Mi?"
 	Limits map[string]resource.Quantity `json:"limits,omitempty"`
 	// requests by resource name.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=6
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || k.startsWith('hugepages-') || k.contains('/'))",message="a resource is cpu, memory, ephemeral-storage, hugepages-SIZE or domain/name"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !isQuantity(string(self[k])) || quantity(string(self[k])).compareTo(quantity('0')) >= 0)",message="a request cannot be negative"
 	Requests map[string]resource.Quantity `json:"requests,omitempty"`
 }
 

@@ -1,0 +1,119 @@
+// Package schema asks the generated CustomResourceDefinition of EtcdCluster what the API
+// server would say of an object: which defaults it gets, which fields are unknown, and
+// what is wrong with it. It works offline and states no rule itself; the rules are
+// markers on the types of v1alpha1, from which the definition is generated.
+package schema
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/clusters/v1alpha1/crd"
+)
+
+// compiled is the definition, ready to be asked.
+type compiled struct {
+	structural *structuralschema.Structural
+	openAPI    validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+// load compiles the definition once. An error is a defect of the program: a test holds
+// the definition to the API server's own validation of definitions.
+var load = sync.OnceValues(func() (*compiled, error) {
+	c, err := compile(crd.YAML)
+	if err != nil {
+		return nil, fmt.Errorf("compile the definition of %s: %w", v1alpha1.Kind, err)
+	}
+	return c, nil
+})
+
+func compile(definition []byte) (*compiled, error) {
+	openAPI, err := openAPISchema(definition)
+	if err != nil {
+		return nil, err
+	}
+	structural, err := structuralschema.NewStructural(openAPI)
+	if err != nil {
+		return nil, err
+	}
+	if err := defaulting.PruneDefaults(structural); err != nil {
+		return nil, err
+	}
+	validator, _, err := validation.NewSchemaValidator(openAPI)
+	if err != nil {
+		return nil, err
+	}
+	return &compiled{
+		structural: structural,
+		openAPI:    validator,
+		rules:      cel.NewValidator(structural, true, celconfig.PerCallLimit),
+	}, nil
+}
+
+// openAPISchema is the schema of the served version, in the API server's internal form.
+func openAPISchema(definition []byte) (*apiextensions.JSONSchemaProps, error) {
+	var d apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(definition, &d); err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Name == v1alpha1.GroupVersion.Version
+	})
+	if i < 0 {
+		return nil, fmt.Errorf("version %s is not in it", v1alpha1.GroupVersion.Version)
+	}
+	var internal apiextensions.JSONSchemaProps
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+		d.Spec.Versions[i].Schema.OpenAPIV3Schema, &internal, nil)
+	return &internal, err
+}
+
+// Default sets what object leaves out, in place. The object is an EtcdCluster as decoded
+// from JSON, with int64 or float64 for numbers.
+func Default(object map[string]any) error {
+	c, err := load()
+	if err != nil {
+		return err
+	}
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, c.structural)
+	defaulting.Default(object, c.structural)
+	return nil
+}
+
+// UnknownFields returns the paths of the fields of object that EtcdCluster does not have,
+// sorted. The error says that the metadata could not be read at all.
+func UnknownFields(object map[string]any) ([]string, error) {
+	c, err := load()
+	if err != nil {
+		return nil, err
+	}
+	_, _, unknown, err := objectmeta.GetObjectMetaWithOptions(object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	if err != nil {
+		return nil, fmt.Errorf("metadata: %w", err)
+	}
+	pruned := runtime.DeepCopyJSON(object)
+	track := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
+	unknown = append(unknown, pruning.PruneWithOptions(pruned, c.structural, true, track)...)
+	slices.Sort(unknown)
+	return unknown, nil
+}
+
+// background stands for the context that the API server passes to its rules; they do no
+// I/O, and their cost is bounded by celconfig.RuntimeCELCostBudget.
+var background = context.Background()

@@ -1,0 +1,99 @@
+package schema
+
+import (
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/api/operation"
+	metav1validation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+)
+
+// Validate returns everything that the API server would refuse in object: as an update of
+// old, or as a new object if old is nil. Defaults must have been set (see Default).
+// Unknown fields are no errors here (see UnknownFields).
+func Validate(object, old map[string]any) field.ErrorList {
+	c, err := load()
+	if err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	if old == nil {
+		return c.validateNew(object)
+	}
+	return c.validateUpdate(object, old)
+}
+
+func (c *compiled) validateNew(object map[string]any) field.ErrorList {
+	errs := validateMetadata(operation.Create, object, nil)
+	errs = append(errs, validation.ValidateCustomResource(nil, object, c.openAPI)...)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, object)...)
+	return append(errs, c.askRules(errs, object, nil)...)
+}
+
+// validateUpdate does as the API server does: what was wrong before and has not changed is
+// let pass ("ratcheting"), so that a rule that is new does not lock an old object.
+func (c *compiled) validateUpdate(object, old map[string]any) field.ErrorList {
+	both := common.NewCorrelatedObject(object, old, &model.Structural{Structural: c.structural})
+	errs := validateMetadata(operation.Update, object, old)
+	errs = append(errs, validation.ValidateCustomResourceUpdate(nil, object, old, c.openAPI, validation.WithRatcheting(both))...)
+	if len(listtype.ValidateListSetsAndMaps(nil, c.structural, old)) == 0 {
+		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, object)...)
+	}
+	return append(errs, c.askRules(errs, object, old, cel.WithRatcheting(both))...)
+}
+
+// askRules evaluates the CEL rules, unless the shape of the object is already wrong: the
+// rules rely on it.
+func (c *compiled) askRules(errs field.ErrorList, object, old map[string]any, opts ...cel.Option) field.ErrorList {
+	if slices.ContainsFunc(errs, blocksRules) {
+		return field.ErrorList{field.Invalid(nil, nil, rulesNotChecked)}
+	}
+	var oldSelf any
+	if old != nil {
+		oldSelf = old
+	}
+	violations, _ := c.rules.Validate(background, nil, c.structural, object, oldSelf, celconfig.RuntimeCELCostBudget, opts...)
+	return violations
+}
+
+// rulesNotChecked is the API server's wording.
+const rulesNotChecked = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
+
+func blocksRules(err *field.Error) bool {
+	switch err.Type {
+	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+		return true
+	default:
+		return false
+	}
+}
+
+func validateMetadata(op operation.Type, object, old map[string]any) field.ErrorList {
+	path := field.NewPath("metadata")
+	metadata, err := readMetadata(object)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, object["metadata"], err.Error())}
+	}
+	oldMetadata, err := readMetadata(old)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, old["metadata"], err.Error())}
+	}
+	return metav1validation.ValidateObjectMetaDeclaratively(background, op, metadata, oldMetadata, true,
+		metav1validation.NameIsDNSSubdomain, path, true)
+}
+
+func readMetadata(object map[string]any) (*metav1.ObjectMeta, error) {
+	metadata, found, err := objectmeta.GetObjectMeta(object, false)
+	if err != nil || found {
+		return metadata, err
+	}
+	return &metav1.ObjectMeta{}, nil
+}
+
