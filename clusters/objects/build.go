@@ -1,0 +1,78 @@
+package objects
+
+import (
+	"fmt"
+
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Input is all that the objects of a cluster are made from.
+type Input struct {
+	// Cluster with its defaults applied and its UID set.
+	Cluster *v1alpha1.EtcdCluster
+	// Record says which members there are and how each may start.
+	Record decide.Record
+	// Voters is the number of voters that etcd lists; zero while it is not known.
+	Voters int
+	// Peers is etcd's member list, peer URL by name, with the joining member in it. Needed while a member is joining.
+	Peers map[string]string
+	// Certificates, unless TLS is disabled.
+	Certificates Certificates
+}
+
+// Object is one object to apply.
+type Object struct {
+	Identity
+	// Apply is the apply configuration: one of
+	// *core/v1.ConfigMapApplyConfiguration, *core/v1.SecretApplyConfiguration, *core/v1.ServiceApplyConfiguration,
+	// *policy/v1.PodDisruptionBudgetApplyConfiguration, *apps/v1.StatefulSetApplyConfiguration.
+	Apply any
+}
+
+// Build returns the objects of the cluster in the order in which to apply them: what pods need comes before the pods.
+func Build(in Input) ([]Object, error) {
+	c := in.Cluster
+	if c.UID == "" {
+		return nil, fmt.Errorf("build the objects of %s/%s: the custom resource has no UID yet", c.Namespace, c.Name)
+	}
+	if in.Record.Token == "" || len(in.Record.Members) == 0 {
+		return nil, fmt.Errorf("build the objects of %s/%s: the record names no token or no member", c.Namespace, c.Name)
+	}
+	configMap, err := configMap(in)
+	if err != nil {
+		return nil, fmt.Errorf("build the objects of %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	statefulSet, err := statefulSet(in)
+	if err != nil {
+		return nil, fmt.Errorf("build the objects of %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	names := NamesOf(c.Name)
+	list := []Object{{Identity{"ConfigMap", names.ConfigMap}, configMap}}
+	if secure(c) {
+		secrets, err := secrets(in)
+		if err != nil {
+			return nil, fmt.Errorf("build the objects of %s/%s: %w", c.Namespace, c.Name, err)
+		}
+		list = append(list, secrets...)
+	}
+	return append(list,
+		Object{Identity{"Service", names.Service}, memberService(c)},
+		Object{Identity{"Service", names.ClientService}, clientService(c)},
+		Object{Identity{"PodDisruptionBudget", names.PodDisruptionBudget}, disruptionBudget(in)},
+		Object{Identity{"StatefulSet", names.StatefulSet}, statefulSet},
+	), nil
+}
+
+// owner makes the object go when the custom resource goes.
+func owner(c *v1alpha1.EtcdCluster) *applymetav1.OwnerReferenceApplyConfiguration {
+	return applymetav1.OwnerReference().
+		WithAPIVersion(v1alpha1.GroupVersion.String()).
+		WithKind(v1alpha1.Kind).
+		WithName(c.Name).
+		WithUID(c.UID).
+		WithController(true).
+		WithBlockOwnerDeletion(true)
+}

@@ -1,0 +1,164 @@
+package objects
+
+import (
+	"bytes"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"time"
+
+	"quorate.dev/quorate/clusters/pki"
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// The keys in the data of the Secrets. Those of the authority are its own, so that no pod mounts it by mistake for a leaf.
+const (
+	keyAuthority         = "ca.crt"
+	keyAuthorityPrivate  = "ca.key"
+	keyCertificate       = "tls.crt"
+	keyPrivate           = "tls.key"
+	keyClientCertificate = "client.crt"
+	keyClientPrivate     = "client.key"
+)
+
+// ClientName is the common name in the client certificate: etcd's superuser, once authentication is on.
+const ClientName = "root"
+
+// Certificates are all keys and certificates of one cluster. Zero where TLS is disabled.
+type Certificates struct {
+	Authority pki.Pair
+	// Peer is what a member shows to members that call it, PeerClient what it shows to those it calls.
+	Peer, PeerClient pki.Pair
+	// Server is what a member shows to clients, Client what those show to it.
+	Server, Client pki.Pair
+
+	// trusted are the authorities that the Secret of each leaf says to trust.
+	trustedPeer, trustedServer, trustedClient []byte
+}
+
+// NewCertificates makes an authority and all leaves.
+func NewCertificates(c *v1alpha1.EtcdCluster, now time.Time) (Certificates, error) {
+	authority, err := pki.NewAuthority(c.Name, c.Namespace, now)
+	if err != nil {
+		return Certificates{}, err
+	}
+	made, _, err := Certificates{Authority: authority.Pair()}.Renew(c, now)
+	return made, err
+}
+
+// ReadCertificates collects what the Secrets of the cluster hold, given their data by name. What they do not hold is missing.
+func ReadCertificates(c *v1alpha1.EtcdCluster, secrets map[string]map[string][]byte) Certificates {
+	names := NamesOf(c.Name)
+	pair := func(data map[string][]byte, certificate, key string) pki.Pair {
+		return pki.Pair{Certificate: data[certificate], Key: data[key]}
+	}
+	peer, server, client := secrets[names.PeerSecret], secrets[names.ServerSecret], secrets[names.ClientSecret]
+	return Certificates{
+		Authority:     pair(secrets[names.AuthoritySecret], keyAuthority, keyAuthorityPrivate),
+		Peer:          pair(peer, keyCertificate, keyPrivate),
+		PeerClient:    pair(peer, keyClientCertificate, keyClientPrivate),
+		Server:        pair(server, keyCertificate, keyPrivate),
+		Client:        pair(client, keyCertificate, keyPrivate),
+		trustedPeer:   peer[keyAuthority],
+		trustedServer: server[keyAuthority],
+		trustedClient: client[keyAuthority],
+	}
+}
+
+// Trusted returns the authorities to trust, PEM: those that clients and members are given as ca.crt.
+func (k Certificates) Trusted() []byte { return k.Authority.Certificate }
+
+// CheckAuthority returns nil if the authority can be used, and why not otherwise. A new one is not to be made while members
+// trust the old one.
+func (k Certificates) CheckAuthority(now time.Time) error {
+	_, err := pki.ReadAuthority(k.Authority, now)
+	return err
+}
+
+// Check returns what is to be issued anew and why, one entry per leaf; none if all can be used as they are.
+func (k Certificates) Check(c *v1alpha1.EtcdCluster, now time.Time) []string {
+	var problems []string
+	for _, l := range k.leaves(c) {
+		if err := k.check(l, now); err != nil {
+			problems = append(problems, fmt.Sprintf("%s in Secret %s: %v", l.certificateKey, l.secret, err))
+		}
+	}
+	return problems
+}
+
+// Renew issues every leaf that Check complains about, and returns its complaints too. It never makes an authority.
+func (k Certificates) Renew(c *v1alpha1.EtcdCluster, now time.Time) (renewed Certificates, problems []string, err error) {
+	authority, err := pki.ReadAuthority(k.Authority, now)
+	if err != nil {
+		return k, nil, err
+	}
+	problems = k.Check(c, now)
+	renewed = k
+	for _, l := range renewed.leaves(c) {
+		if k.check(l, now) == nil {
+			continue
+		}
+		if *l.pair, err = authority.Issue(l.leaf, now); err != nil {
+			return k, nil, err
+		}
+	}
+	renewed.trustedPeer, renewed.trustedServer, renewed.trustedClient = k.Trusted(), k.Trusted(), k.Trusted()
+	return renewed, problems, nil
+}
+
+func (k Certificates) check(l storedLeaf, now time.Time) error {
+	if !bytes.Equal(l.trusted, k.Trusted()) {
+		return fmt.Errorf("%s beside it is not the authority of this cluster", keyAuthority)
+	}
+	return pki.Check(*l.pair, k.Trusted(), l.leaf, now)
+}
+
+// storedLeaf is a leaf and where it is kept.
+type storedLeaf struct {
+	secret, certificateKey string
+	leaf                   pki.Leaf
+	pair                   *pki.Pair
+	trusted                []byte
+}
+
+func (k *Certificates) leaves(c *v1alpha1.EtcdCluster) []storedLeaf {
+	names := NamesOf(c.Name)
+	return []storedLeaf{
+		{names.PeerSecret, keyCertificate, peerLeaf(c), &k.Peer, k.trustedPeer},
+		{names.PeerSecret, keyClientCertificate, pki.Leaf{CommonName: peerName(c), Usages: clientOnly}, &k.PeerClient, k.trustedPeer},
+		{names.ServerSecret, keyCertificate, serverLeaf(c), &k.Server, k.trustedServer},
+		{names.ClientSecret, keyCertificate, pki.Leaf{CommonName: ClientName, Usages: clientOnly}, &k.Client, k.trustedClient},
+	}
+}
+
+var (
+	clientOnly = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	// bothUsages: etcd's gateway calls the member that it is part of, with the certificate that this one serves (survey H60).
+	bothUsages = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+)
+
+func peerName(c *v1alpha1.EtcdCluster) string { return c.Name + "-peer" }
+
+// peerLeaf names all members that there can ever be, by wildcard (survey H58), and no address (survey H59).
+func peerLeaf(c *v1alpha1.EtcdCluster) pki.Leaf {
+	return pki.Leaf{CommonName: peerName(c), DNSNames: memberNames(c), Usages: bothUsages}
+}
+
+func serverLeaf(c *v1alpha1.EtcdCluster) pki.Leaf {
+	names := memberNames(c)
+	for _, service := range []string{NamesOf(c.Name).ClientService, NamesOf(c.Name).Service} {
+		host := service + "." + c.Namespace
+		names = append(names, host, host+".svc", host+".svc.cluster.local")
+	}
+	return pki.Leaf{
+		CommonName:  c.Name + "-server",
+		DNSNames:    append(names, "localhost"),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		Usages:      bothUsages,
+	}
+}
+
+func memberNames(c *v1alpha1.EtcdCluster) []string {
+	service := "*." + serviceHost(c, NamesOf(c.Name).Service)
+	return []string{service, service + ".cluster.local"}
+}

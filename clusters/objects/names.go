@@ -1,0 +1,151 @@
+package objects
+
+import (
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// The ports of a member.
+const (
+	ClientPort  = 2379
+	PeerPort    = 2380
+	MetricsPort = 2381
+)
+
+// Container is the name of etcd's container in the pods.
+const Container = "etcd"
+
+// Labels and annotations of Quorate's own.
+const (
+	// LabelCluster, on every object, is the name of the cluster.
+	LabelCluster = "etcd.quorate.dev/cluster"
+	// AnnotationToken, on volume claims, is the cluster token that the volume was made for.
+	AnnotationToken = "etcd.quorate.dev/token"
+	// AnnotationSpecHash, on pods and their template, is the SpecHash that the pod is made from.
+	AnnotationSpecHash = "etcd.quorate.dev/spec-hash"
+	// AnnotationVersion, on pods and their template, is the version of etcd that the pod runs.
+	AnnotationVersion = "etcd.quorate.dev/version"
+)
+
+const (
+	labelComponent  = "app.kubernetes.io/component"
+	componentMember = "member"
+	volumeData      = "data"
+)
+
+// Names are the names of the objects of one cluster, in its namespace.
+type Names struct {
+	// Service is the headless one that gives each member its name.
+	Service string
+	// ClientService is the one of ready members, for clients.
+	ClientService       string
+	StatefulSet         string
+	ConfigMap           string
+	PodDisruptionBudget string
+	// The Secrets exist only where TLS is managed.
+	AuthoritySecret string
+	PeerSecret      string
+	ServerSecret    string
+	ClientSecret    string
+}
+
+// NamesOf returns the names of the objects of the cluster of that name.
+func NamesOf(cluster string) Names {
+	return Names{
+		Service:             cluster,
+		ClientService:       cluster + "-client",
+		StatefulSet:         cluster,
+		ConfigMap:           cluster + "-members",
+		PodDisruptionBudget: cluster,
+		AuthoritySecret:     cluster + "-ca",
+		PeerSecret:          cluster + "-peer-tls",
+		ServerSecret:        cluster + "-server-tls",
+		ClientSecret:        cluster + "-client-tls",
+	}
+}
+
+// Identity is the kind and the name of an object.
+type Identity struct{ Kind, Name string }
+
+// String returns kind and name.
+func (i Identity) String() string { return i.Kind + " " + i.Name }
+
+// Identities lists the objects that Build makes for the cluster, in the order in which it does.
+func Identities(c *v1alpha1.EtcdCluster) []Identity {
+	n := NamesOf(c.Name)
+	list := []Identity{{"ConfigMap", n.ConfigMap}}
+	if secure(c) {
+		for _, name := range []string{n.AuthoritySecret, n.PeerSecret, n.ServerSecret, n.ClientSecret} {
+			list = append(list, Identity{"Secret", name})
+		}
+	}
+	return append(list,
+		Identity{"Service", n.Service},
+		Identity{"Service", n.ClientService},
+		Identity{"PodDisruptionBudget", n.PodDisruptionBudget},
+		Identity{"StatefulSet", n.StatefulSet},
+	)
+}
+
+// PodName is the name of the pod with that ordinal, and of the member that runs in it.
+func PodName(cluster string, ordinal int) string { return fmt.Sprintf("%s-%d", cluster, ordinal) }
+
+// VolumeClaimName is the name of the claim of the pod with that ordinal.
+func VolumeClaimName(cluster string, ordinal int) string {
+	return volumeData + "-" + PodName(cluster, ordinal)
+}
+
+// Labels returns the labels that every object of the cluster bears.
+func Labels(cluster string) map[string]string {
+	return map[string]string{
+		"app.kubernetes.io/name":       "etcd",
+		"app.kubernetes.io/instance":   cluster,
+		"app.kubernetes.io/managed-by": "quorate",
+		LabelCluster:                   cluster,
+	}
+}
+
+// Selector returns the labels that the pods of members bear and no other pod does. It can never change: a
+// StatefulSet does not let it.
+func Selector(cluster string) map[string]string {
+	return map[string]string{LabelCluster: cluster, labelComponent: componentMember}
+}
+
+// SelectorString returns Selector in the notation of a label selector.
+func SelectorString(cluster string) string { return labels.FormatLabels(Selector(cluster)) }
+
+// memberLabels are the labels of pods and volume claims.
+func memberLabels(cluster string) map[string]string {
+	all := Labels(cluster)
+	maps.Copy(all, Selector(cluster))
+	return all
+}
+
+// ClusterOf returns the name of the cluster that an object with these labels belongs to; empty if it is not one of ours.
+func ClusterOf(labels map[string]string) string { return labels[LabelCluster] }
+
+// OwnedBy reports whether the controller of the object is the EtcdCluster with that UID.
+func OwnedBy(object v1.Object, uid types.UID) bool {
+	owner := v1.GetControllerOf(object)
+	return owner != nil && owner.UID == uid
+}
+
+// Metadata is what the annotations of a live object say. What is not annotated is empty.
+type Metadata struct{ Token, SpecHash, Version string }
+
+// ReadMetadata reads the annotations of a volume claim, a pod or a pod template.
+func ReadMetadata(annotations map[string]string) Metadata {
+	return Metadata{
+		Token:    annotations[AnnotationToken],
+		SpecHash: annotations[AnnotationSpecHash],
+		Version:  annotations[AnnotationVersion],
+	}
+}
+
+func secure(c *v1alpha1.EtcdCluster) bool { return c.Spec.TLS.Mode != v1alpha1.TLSDisabled }

@@ -1,0 +1,185 @@
+package objects
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// A valueKind says how the value of an option stands in etcd's configuration file.
+type valueKind int
+
+const (
+	number   valueKind = iota // a number without sign
+	duration                  // nanoseconds: the file is decoded as JSON into a time.Duration
+	word                      // one of a few words
+	boolean
+)
+
+// option is an option of etcd that spec.etcd.options takes, by its name on the command line of etcd 3.6. etcd ignores
+// what it does not know in its configuration file, so each row is held against the JSON tags of embed.Config in etcd's
+// source, from 3.5.3 on (testdata/objects/etcd-keys).
+type option struct {
+	kind  valueKind
+	words []string
+	// since is the first version with the option in its configuration file; zero if all have it.
+	since version
+	// key35 is the key in the file of etcd 3.5, where it is another.
+	key35 string
+	// gate is the feature gate that has taken the option's place from 3.6 on.
+	gate string
+}
+
+var options = map[string]option{
+	"backend-batch-interval":         {kind: duration},
+	"backend-batch-limit":            {kind: number},
+	"compact-hash-check-enabled":     {kind: boolean, since: version{5, 5}, key35: "experimental-compact-hash-check-enabled", gate: "CompactHashCheck"},
+	"compact-hash-check-time":        {kind: duration, since: version{5, 5}, key35: "experimental-compact-hash-check-time"},
+	"compaction-batch-limit":         {kind: number, key35: "experimental-compaction-batch-limit"},
+	"compaction-sleep-interval":      {kind: duration, since: version{5, 16}, key35: "experimental-compaction-sleep-interval"},
+	"corrupt-check-time":             {kind: duration, key35: "experimental-corrupt-check-time"},
+	"enable-distributed-tracing":     {kind: boolean, key35: "experimental-enable-distributed-tracing"},
+	"grpc-keepalive-interval":        {kind: duration},
+	"grpc-keepalive-min-time":        {kind: duration},
+	"grpc-keepalive-timeout":         {kind: duration},
+	"log-level":                      {kind: word, words: []string{"debug", "info", "warn", "error", "panic", "fatal"}},
+	"max-concurrent-streams":         {kind: number, since: version{5, 5}},
+	"max-snapshots":                  {kind: number},
+	"max-txn-ops":                    {kind: number},
+	"max-wals":                       {kind: number},
+	"metrics":                        {kind: word, words: []string{"basic", "extensive"}},
+	"snapshot-catchup-entries":       {kind: number, since: version{5, 14}, key35: "experimental-snapshot-catch-up-entries"},
+	"warning-apply-duration":         {kind: duration, key35: "experimental-warning-apply-duration"},
+	"warning-unary-request-duration": {kind: duration, since: version{6, 0}},
+	"watch-progress-notify-interval": {kind: duration, key35: "experimental-watch-progress-notify-interval"},
+}
+
+// initialCorruptCheck makes a member compare its data with that of the others before it serves.
+var initialCorruptCheck = option{kind: boolean, key35: "experimental-initial-corrupt-check", gate: "InitialCorruptCheck"}
+
+// CheckOptions returns what is wrong with the options of etcd for the declared version; none if they can be written
+// into its configuration file.
+func CheckOptions(spec v1alpha1.EtcdClusterSpec) []string {
+	_, problems := etcdOptions(spec)
+	return problems
+}
+
+// etcdOptions returns the part of etcd's configuration file that spec.etcd asks for, and what is wrong with it.
+func etcdOptions(spec v1alpha1.EtcdClusterSpec) (map[string]any, []string) {
+	v, err := parseVersion(spec.Version)
+	if err != nil {
+		return nil, []string{err.Error()}
+	}
+	file := configFile{version: v, keys: map[string]any{}, gates: map[string]bool{}}
+	file.set("", initialCorruptCheck, true)
+	problems := file.setNamed(spec.Etcd)
+	for _, name := range slices.Sorted(maps.Keys(spec.Etcd.Options)) {
+		if problem := file.setOption(name, string(spec.Etcd.Options[name])); problem != "" {
+			problems = append(problems, problem)
+		}
+	}
+	file.writeGates()
+	return file.keys, problems
+}
+
+// configFile collects the keys of a configuration file for one version.
+type configFile struct {
+	version version
+	keys    map[string]any
+	gates   map[string]bool
+}
+
+// setNamed sets the options that have a field of their own.
+func (f configFile) setNamed(o v1alpha1.EtcdOptions) []string {
+	var problems []string
+	f.keys["quota-backend-bytes"] = o.Quota.Value()
+	f.keys["max-request-bytes"] = o.MaxRequestBytes.Value()
+	if o.SnapshotCount != nil {
+		f.keys["snapshot-count"] = *o.SnapshotCount
+	}
+	if o.AutoCompaction != nil {
+		f.keys["auto-compaction-mode"] = strings.ToLower(string(o.AutoCompaction.Mode))
+		f.keys["auto-compaction-retention"] = o.AutoCompaction.Retention
+	}
+	for key, value := range map[string]v1alpha1.Duration{"heartbeat-interval": o.HeartbeatInterval, "election-timeout": o.ElectionTimeout} {
+		length, err := time.ParseDuration(string(value))
+		if err != nil {
+			problems = append(problems, fmt.Sprintf("etcd option %s: %v", key, err))
+		}
+		f.keys[key] = length.Milliseconds()
+	}
+	slices.Sort(problems)
+	return problems
+}
+
+// setOption sets an option of spec.etcd.options. It returns what is wrong with it.
+func (f configFile) setOption(name, value string) string {
+	o, known := options[name]
+	if !known {
+		return fmt.Sprintf("etcd option %s is not taken; those taken are %s", name, strings.Join(slices.Sorted(maps.Keys(options)), ", "))
+	}
+	if !f.version.atLeast(o.since) {
+		return fmt.Sprintf("etcd option %s: the configuration file of etcd %s has no such option; use etcd %s or newer, or remove the option",
+			name, f.version, o.since)
+	}
+	parsed, err := o.parse(value)
+	if err != nil {
+		return fmt.Sprintf("etcd option %s: %v", name, err)
+	}
+	f.set(name, o, parsed)
+	return ""
+}
+
+func (f configFile) set(name string, o option, value any) {
+	switch {
+	case f.version.minor < 6 && o.key35 != "":
+		f.keys[o.key35] = value
+	case f.version.minor >= 6 && o.gate != "":
+		f.gates[o.gate] = value.(bool)
+	default:
+		f.keys[name] = value
+	}
+}
+
+func (f configFile) writeGates() {
+	var list []string
+	for _, gate := range slices.Sorted(maps.Keys(f.gates)) {
+		list = append(list, fmt.Sprintf("%s=%t", gate, f.gates[gate]))
+	}
+	if len(list) > 0 {
+		f.keys["feature-gates"] = strings.Join(list, ",")
+	}
+}
+
+func (o option) parse(value string) (any, error) {
+	switch o.kind {
+	case duration:
+		length, err := time.ParseDuration(value)
+		if err != nil || length <= 0 {
+			return nil, fmt.Errorf("%q is not a duration such as 100ms, 5s or 1h", value)
+		}
+		return length.Nanoseconds(), nil
+	case boolean:
+		if value != "true" && value != "false" {
+			return nil, fmt.Errorf("%q is neither true nor false", value)
+		}
+		return value == "true", nil
+	case word:
+		if !slices.Contains(o.words, value) {
+			return nil, fmt.Errorf("%q is none of %s", value, strings.Join(o.words, ", "))
+		}
+		return value, nil
+	default:
+		n, err := strconv.ParseUint(value, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a whole number from 0 to %d", value, uint32(math.MaxUint32))
+		}
+		return int64(n), nil
+	}
+}

@@ -1,0 +1,135 @@
+package objects
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+const (
+	// nobody is the user and the group that etcd runs as.
+	nobody = 65532
+	// secretMode lets the group read: etcd does not run as root, to whom the files belong.
+	secretMode = 0o440
+	// gracePeriod in seconds: a leader hands over, which takes an election at worst.
+	gracePeriod = 30
+
+	volumeMembers   = "members"
+	volumePeerTLS   = "peer-tls"
+	volumeServerTLS = "server-tls"
+)
+
+func podTemplate(c *v1alpha1.EtcdCluster) (*applycorev1.PodTemplateSpecApplyConfiguration, error) {
+	spec, err := podSpec(c)
+	if err != nil {
+		return nil, err
+	}
+	labels, annotations := map[string]string{}, map[string]string{}
+	for key, value := range c.Spec.Pod.Labels {
+		labels[key] = string(value)
+	}
+	for key, value := range c.Spec.Pod.Annotations {
+		annotations[key] = string(value)
+	}
+	maps.Copy(labels, memberLabels(c.Name))
+	annotations[AnnotationSpecHash] = SpecHash(c.Spec)
+	annotations[AnnotationVersion] = c.Spec.Version
+	return applycorev1.PodTemplateSpec().
+		WithLabels(labels).
+		WithAnnotations(annotations).
+		WithSpec(spec), nil
+}
+
+// podSpec satisfies the restricted Pod Security Standard.
+func podSpec(c *v1alpha1.EtcdCluster) (*applycorev1.PodSpecApplyConfiguration, error) {
+	container, err := container(c)
+	if err != nil {
+		return nil, err
+	}
+	spec := applycorev1.PodSpec().
+		WithAutomountServiceAccountToken(false).
+		// Kubernetes would set ETCD_PORT and the like for a Service called etcd, which etcd reads as its own options.
+		WithEnableServiceLinks(false).
+		WithTerminationGracePeriodSeconds(gracePeriod).
+		WithSecurityContext(applycorev1.PodSecurityContext().
+			WithRunAsNonRoot(true).
+			WithRunAsUser(nobody).
+			WithRunAsGroup(nobody).
+			WithFSGroup(nobody).
+			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
+			WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithContainers(container).
+		WithVolumes(volumes(c)...)
+	for _, s := range c.Spec.Image.PullSecrets {
+		spec.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(s.Name))
+	}
+	return spec, placement(c, spec)
+}
+
+func container(c *v1alpha1.EtcdCluster) (*applycorev1.ContainerApplyConfiguration, error) {
+	v, err := parseVersion(c.Spec.Version)
+	if err != nil {
+		return nil, err
+	}
+	container := applycorev1.Container().
+		WithName(Container).
+		WithImage(c.Spec.Image.Repository+":v"+c.Spec.Version).
+		WithImagePullPolicy(corev1.PullIfNotPresent).
+		// Kubernetes expands the variable; the image has no shell (survey H112).
+		WithCommand("/usr/local/bin/etcd", "--config-file="+membersMount+"/$(POD_NAME).yaml").
+		WithEnv(applycorev1.EnvVar().WithName("POD_NAME").WithValueFrom(applycorev1.EnvVarSource().
+			WithFieldRef(applycorev1.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.name")))).
+		WithPorts(containerPort("peer", PeerPort), containerPort("client", ClientPort), containerPort("metrics", MetricsPort)).
+		WithVolumeMounts(mounts(c)...).
+		WithStartupProbe(startupProbe(v)).
+		WithLivenessProbe(livenessProbe(v)).
+		WithReadinessProbe(readinessProbe(v)).
+		// The last words of an etcd that exits stand in the status of the pod.
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
+		WithSecurityContext(applycorev1.SecurityContext().
+			WithAllowPrivilegeEscalation(false).
+			WithReadOnlyRootFilesystem(true).
+			WithCapabilities(applycorev1.Capabilities().WithDrop("ALL")))
+	if resources := c.Spec.Pod.Resources; len(resources.Limits)+len(resources.Requests) > 0 {
+		container.Resources, err = convert[*applycorev1.ResourceRequirementsApplyConfiguration](resources)
+	}
+	return container, err
+}
+
+func containerPort(name string, port int32) *applycorev1.ContainerPortApplyConfiguration {
+	return applycorev1.ContainerPort().WithName(name).WithProtocol(corev1.ProtocolTCP).WithContainerPort(port)
+}
+
+func volumes(c *v1alpha1.EtcdCluster) []*applycorev1.VolumeApplyConfiguration {
+	names := NamesOf(c.Name)
+	list := []*applycorev1.VolumeApplyConfiguration{
+		applycorev1.Volume().WithName(volumeMembers).WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(names.ConfigMap)),
+	}
+	if !secure(c) {
+		return list
+	}
+	secretVolume := func(name, secret string) *applycorev1.VolumeApplyConfiguration {
+		return applycorev1.Volume().WithName(name).
+			WithSecret(applycorev1.SecretVolumeSource().WithSecretName(secret).WithDefaultMode(secretMode))
+	}
+	return append(list, secretVolume(volumePeerTLS, names.PeerSecret), secretVolume(volumeServerTLS, names.ServerSecret))
+}
+
+func mounts(c *v1alpha1.EtcdCluster) []*applycorev1.VolumeMountApplyConfiguration {
+	mount := func(name, path string) *applycorev1.VolumeMountApplyConfiguration {
+		return applycorev1.VolumeMount().WithName(name).WithMountPath(path)
+	}
+	list := []*applycorev1.VolumeMountApplyConfiguration{
+		mount(volumeData, dataMount),
+		mount(volumeMembers, membersMount).WithReadOnly(true),
+	}
+	if !secure(c) {
+		return list
+	}
+	return append(list,
+		mount(volumePeerTLS, peerTLSMount).WithReadOnly(true),
+		mount(volumeServerTLS, serveTLSMount).WithReadOnly(true))
+}

@@ -1,0 +1,31 @@
+package objects
+
+import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// disruptionBudget keeps Kubernetes from evicting members that quorum needs. While members come or go, and while etcd's list is not
+// known, it counts the larger membership: pods bear no sign of having a vote (survey H32, H105).
+func disruptionBudget(in Input) *applypolicyv1.PodDisruptionBudgetApplyConfiguration {
+	c := in.Cluster
+	quorum := decide.Quorum(max(in.Voters, len(in.Record.Members), replicas(c)))
+	return applypolicyv1.PodDisruptionBudget(NamesOf(c.Name).PodDisruptionBudget, c.Namespace).
+		WithLabels(Labels(c.Name)).
+		WithOwnerReferences(owner(c)).
+		WithSpec(applypolicyv1.PodDisruptionBudgetSpec().
+			WithMinAvailable(intstr.FromInt(quorum)).
+			WithSelector(applymetav1.LabelSelector().WithMatchLabels(Selector(c.Name))))
+}
+
+// replicas is the declared number of members.
+func replicas(c *v1alpha1.EtcdCluster) int {
+	if c.Spec.Replicas == nil {
+		return 0
+	}
+	return int(*c.Spec.Replicas)
+}

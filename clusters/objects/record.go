@@ -1,0 +1,54 @@
+package objects
+
+import (
+	"fmt"
+
+	"sigs.k8s.io/yaml"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// RecordKey is the key of the record in the data of the ConfigMap.
+const RecordKey = "record.yaml"
+
+// EncodeRecord returns the record as it is kept in the ConfigMap.
+func EncodeRecord(r decide.Record) (string, error) {
+	text, err := yaml.Marshal(r)
+	if err != nil {
+		return "", fmt.Errorf("encode the record: %w", err)
+	}
+	return string(text), nil
+}
+
+// DecodeRecord reads what EncodeRecord wrote. Whatever it does not understand is an error, never an empty record:
+// an empty record would let a cluster be founded again.
+func DecodeRecord(text string) (decide.Record, error) {
+	var r decide.Record
+	if err := yaml.UnmarshalStrict([]byte(text), &r); err != nil {
+		return decide.Record{}, fmt.Errorf("read %s of the ConfigMap: %w", RecordKey, err)
+	}
+	if err := checkRecord(r); err != nil {
+		return decide.Record{}, fmt.Errorf("read %s of the ConfigMap: %w", RecordKey, err)
+	}
+	return r, nil
+}
+
+func checkRecord(r decide.Record) error {
+	if r.Token == "" {
+		return fmt.Errorf("it has no token")
+	}
+	last := -1
+	for _, m := range r.Members {
+		switch {
+		case m.Ordinal <= last || m.Ordinal > maxOrdinal:
+			return fmt.Errorf("ordinal %d is out of order or out of bounds", m.Ordinal)
+		case m.Mode != decide.Founding && m.Mode != decide.Joining && m.Mode != decide.Sealed:
+			return fmt.Errorf("member %d has the unknown mode %q", m.Ordinal, m.Mode)
+		}
+		last = m.Ordinal
+	}
+	return nil
+}
+
+// maxOrdinal is the highest ordinal that decide.Ordinals holds.
+const maxOrdinal = 63

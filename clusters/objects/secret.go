@@ -1,0 +1,42 @@
+package objects
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"quorate.dev/quorate/clusters/pki"
+)
+
+// secrets holds the authority in a Secret that no pod mounts, and each leaf in one with the authorities to trust beside it.
+func secrets(in Input) ([]Object, error) {
+	k, names := in.Certificates, NamesOf(in.Cluster.Name)
+	for what, pair := range map[string]pki.Pair{
+		"authority": k.Authority, "peer": k.Peer, "peer client": k.PeerClient, "server": k.Server, "client": k.Client,
+	} {
+		if len(pair.Certificate) == 0 || len(pair.Key) == 0 {
+			return nil, fmt.Errorf("the %s certificate or its key is missing", what)
+		}
+	}
+	leaf := func(pair pki.Pair) map[string][]byte {
+		return map[string][]byte{keyCertificate: pair.Certificate, keyPrivate: pair.Key, keyAuthority: k.Trusted()}
+	}
+	peer := leaf(k.Peer)
+	peer[keyClientCertificate], peer[keyClientPrivate] = k.PeerClient.Certificate, k.PeerClient.Key
+	authority := map[string][]byte{keyAuthority: k.Authority.Certificate, keyAuthorityPrivate: k.Authority.Key}
+	return []Object{
+		secret(in, names.AuthoritySecret, corev1.SecretTypeOpaque, authority),
+		secret(in, names.PeerSecret, corev1.SecretTypeTLS, peer),
+		secret(in, names.ServerSecret, corev1.SecretTypeTLS, leaf(k.Server)),
+		secret(in, names.ClientSecret, corev1.SecretTypeTLS, leaf(k.Client)),
+	}, nil
+}
+
+func secret(in Input, name string, secretType corev1.SecretType, data map[string][]byte) Object {
+	return Object{Identity{"Secret", name}, applycorev1.Secret(name, in.Cluster.Namespace).
+		WithLabels(Labels(in.Cluster.Name)).
+		WithOwnerReferences(owner(in.Cluster)).
+		WithType(secretType).
+		WithData(data)}
+}

@@ -1,0 +1,43 @@
+package objects
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// memberService gives each member its DNS name. It publishes members that are not ready: they find each other in order to get ready
+// (survey H9).
+func memberService(c *v1alpha1.EtcdCluster) *applycorev1.ServiceApplyConfiguration {
+	return service(c, NamesOf(c.Name).Service, applycorev1.ServiceSpec().
+		WithType(corev1.ServiceTypeClusterIP).
+		WithClusterIP(corev1.ClusterIPNone).
+		WithPublishNotReadyAddresses(true).
+		WithSelector(Selector(c.Name)).
+		WithPorts(servicePort("peer", PeerPort), servicePort("client", ClientPort), servicePort("metrics", MetricsPort)))
+}
+
+// clientService leads clients to members that are ready.
+func clientService(c *v1alpha1.EtcdCluster) *applycorev1.ServiceApplyConfiguration {
+	return service(c, NamesOf(c.Name).ClientService, applycorev1.ServiceSpec().
+		WithType(corev1.ServiceTypeClusterIP).
+		WithSelector(Selector(c.Name)).
+		WithPorts(servicePort("client", ClientPort)))
+}
+
+func service(c *v1alpha1.EtcdCluster, name string, spec *applycorev1.ServiceSpecApplyConfiguration) *applycorev1.ServiceApplyConfiguration {
+	return applycorev1.Service(name, c.Namespace).
+		WithLabels(Labels(c.Name)).
+		WithOwnerReferences(owner(c)).
+		WithSpec(spec)
+}
+
+func servicePort(name string, port int32) *applycorev1.ServicePortApplyConfiguration {
+	return applycorev1.ServicePort().
+		WithName(name).
+		WithProtocol(corev1.ProtocolTCP).
+		WithPort(port).
+		WithTargetPort(intstr.FromInt32(port))
+}

@@ -1,0 +1,56 @@
+package objects
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+)
+
+// statefulSet runs a pod for every recorded member. It makes and keeps pods and never replaces one by itself: OnDelete leaves the
+// order of a rollout to Quorate. It never deletes a volume.
+func statefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
+	c := in.Cluster
+	template, err := podTemplate(c)
+	if err != nil {
+		return nil, err
+	}
+	keep := appsv1.RetainPersistentVolumeClaimRetentionPolicyType
+	return applyappsv1.StatefulSet(NamesOf(c.Name).StatefulSet, c.Namespace).
+		WithLabels(Labels(c.Name)).
+		WithOwnerReferences(owner(c)).
+		WithSpec(applyappsv1.StatefulSetSpec().
+			WithReplicas(int32(in.Record.Replicas())).
+			WithServiceName(NamesOf(c.Name).Service).
+			WithPodManagementPolicy(appsv1.ParallelPodManagement).
+			WithUpdateStrategy(applyappsv1.StatefulSetUpdateStrategy().WithType(appsv1.OnDeleteStatefulSetStrategyType)).
+			WithPersistentVolumeClaimRetentionPolicy(applyappsv1.StatefulSetPersistentVolumeClaimRetentionPolicy().
+				WithWhenDeleted(keep).WithWhenScaled(keep)).
+			WithSelector(applymetav1.LabelSelector().WithMatchLabels(Selector(c.Name))).
+			WithTemplate(template).
+			WithVolumeClaimTemplates(volumeClaim(in))), nil
+}
+
+// volumeClaim is the template of the members' volumes. The list of templates is owned as a whole, so what the API server would fill
+// in (mode, phase, kind) is written out; otherwise it would read as drift.
+func volumeClaim(in Input) *applycorev1.PersistentVolumeClaimApplyConfiguration {
+	c := in.Cluster
+	claim := &applycorev1.PersistentVolumeClaimApplyConfiguration{}
+	spec := applycorev1.PersistentVolumeClaimSpec().
+		WithAccessModes(corev1.ReadWriteOnce).
+		WithVolumeMode(corev1.PersistentVolumeFilesystem).
+		WithResources(applycorev1.VolumeResourceRequirements().
+			WithRequests(corev1.ResourceList{corev1.ResourceStorage: c.Spec.Storage.Size}))
+	if class := c.Spec.Storage.StorageClassName; class != nil {
+		spec.WithStorageClassName(*class)
+	}
+	return claim.
+		WithAPIVersion("v1").
+		WithKind("PersistentVolumeClaim").
+		WithName(volumeData).
+		WithLabels(memberLabels(c.Name)).
+		WithAnnotations(map[string]string{AnnotationToken: in.Record.Token}).
+		WithSpec(spec).
+		WithStatus(applycorev1.PersistentVolumeClaimStatus().WithPhase(corev1.ClaimPending))
+}

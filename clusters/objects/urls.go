@@ -1,0 +1,49 @@
+package objects
+
+import (
+	"fmt"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Host is the DNS name of the member with that ordinal. It ends in svc, without the domain of the Kubernetes cluster:
+// the search path of every pod completes it, whatever the domain (survey H8).
+func Host(c *v1alpha1.EtcdCluster, ordinal int) string {
+	return PodName(c.Name, ordinal) + "." + serviceHost(c, NamesOf(c.Name).Service)
+}
+
+// PeerURL is the URL at which the other members reach the member with that ordinal.
+func PeerURL(c *v1alpha1.EtcdCluster, ordinal int) string {
+	return fmt.Sprintf("%s://%s:%d", scheme(c), Host(c, ordinal), PeerPort)
+}
+
+// ClientURL is the URL at which clients reach the member with that ordinal.
+func ClientURL(c *v1alpha1.EtcdCluster, ordinal int) string {
+	return fmt.Sprintf("%s://%s:%d", scheme(c), Host(c, ordinal), ClientPort)
+}
+
+// ServiceURL is the URL at which clients reach any ready member.
+func ServiceURL(c *v1alpha1.EtcdCluster) string {
+	return fmt.Sprintf("%s://%s:%d", scheme(c), serviceHost(c, NamesOf(c.Name).ClientService), ClientPort)
+}
+
+// Endpoints are the client URLs of the recorded members, by ascending ordinal.
+func Endpoints(c *v1alpha1.EtcdCluster, r decide.Record) []string {
+	var urls []string
+	for _, m := range r.Members {
+		urls = append(urls, ClientURL(c, m.Ordinal))
+	}
+	return urls
+}
+
+func serviceHost(c *v1alpha1.EtcdCluster, service string) string {
+	return fmt.Sprintf("%s.%s.svc", service, c.Namespace)
+}
+
+func scheme(c *v1alpha1.EtcdCluster) string {
+	if secure(c) {
+		return "https"
+	}
+	return "http"
+}

@@ -1,0 +1,55 @@
+package pki
+
+import (
+	"crypto/ecdsa"
+	"crypto/x509"
+	"fmt"
+	"io"
+)
+
+// PrivateKey is a private key, PEM of PKCS #8. It does not show itself: every verb of fmt, slog and encoding/json
+// print a placeholder.
+type PrivateKey []byte
+
+const redacted = "[private key]"
+
+// Format prints the placeholder, whatever the verb.
+func (k PrivateKey) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
+
+// MarshalText returns the placeholder.
+func (k PrivateKey) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+// Pair is a certificate and its key.
+type Pair struct {
+	// Certificate is PEM.
+	Certificate []byte
+	Key         PrivateKey
+}
+
+// IsZero reports whether there is neither certificate nor key.
+func (p Pair) IsZero() bool { return len(p.Certificate) == 0 && len(p.Key) == 0 }
+
+// parse decodes both halves and checks that they belong together.
+func (p Pair) parse() (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	if len(p.Certificate) == 0 {
+		return nil, nil, fmt.Errorf("the certificate is missing")
+	}
+	if len(p.Key) == 0 {
+		return nil, nil, fmt.Errorf("the key is missing")
+	}
+	certificates, err := ParseCertificates(p.Certificate)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(certificates) != 1 {
+		return nil, nil, fmt.Errorf("there are %d certificates where one belongs", len(certificates))
+	}
+	key, err := parseKey(p.Key)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !key.PublicKey.Equal(certificates[0].PublicKey) {
+		return nil, nil, fmt.Errorf("the key is not that of the certificate")
+	}
+	return certificates[0], key, nil
+}

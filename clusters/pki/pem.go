@@ -1,0 +1,87 @@
+package pki
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+)
+
+const (
+	blockCertificate = "CERTIFICATE"
+	blockKey         = "PRIVATE KEY"
+)
+
+// ParseCertificates reads one or more PEM certificates and nothing else. crypto/x509 skips what it does not
+// understand, while etcd refuses to start on it: so nothing is skipped here.
+func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
+	blocks, err := parseBlocks(text, blockCertificate)
+	if err != nil {
+		return nil, err
+	}
+	certificates := make([]*x509.Certificate, 0, len(blocks))
+	for i, der := range blocks {
+		certificate, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, fmt.Errorf("parse certificate %d: %w", i+1, err)
+		}
+		certificates = append(certificates, certificate)
+	}
+	return certificates, nil
+}
+
+func parseKey(text PrivateKey) (*ecdsa.PrivateKey, error) {
+	blocks, err := parseBlocks(text, blockKey)
+	if err != nil {
+		return nil, err
+	}
+	if len(blocks) != 1 {
+		return nil, fmt.Errorf("there are %d keys where one belongs", len(blocks))
+	}
+	key, err := x509.ParsePKCS8PrivateKey(blocks[0])
+	if err != nil {
+		return nil, fmt.Errorf("parse key: %w", err)
+	}
+	ec, ok := key.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("the key is a %T, not an elliptic curve key", key)
+	}
+	return ec, nil
+}
+
+// parseBlocks returns the contents of one or more PEM blocks of that type, with nothing but white space around them.
+func parseBlocks(text []byte, blockType string) ([][]byte, error) {
+	var blocks [][]byte
+	for rest := bytes.TrimSpace(text); len(rest) > 0; {
+		if !bytes.HasPrefix(rest, []byte("-----BEGIN ")) {
+			return nil, fmt.Errorf("there is text outside of the PEM blocks")
+		}
+		before := bytes.Count(rest, []byte("-----BEGIN "))
+		block, after := pem.Decode(rest)
+		if block == nil || bytes.Count(after, []byte("-----BEGIN ")) != before-1 {
+			return nil, fmt.Errorf("PEM block %d is malformed", len(blocks)+1)
+		}
+		if block.Type != blockType {
+			return nil, fmt.Errorf("PEM block %d is a %s, not a %s", len(blocks)+1, block.Type, blockType)
+		}
+		blocks = append(blocks, block.Bytes)
+		rest = bytes.TrimSpace(after)
+	}
+	if len(blocks) == 0 {
+		return nil, fmt.Errorf("there is no PEM block")
+	}
+	return blocks, nil
+}
+
+func encodeCertificate(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: blockCertificate, Bytes: der})
+}
+
+func encodeKey(key *ecdsa.PrivateKey) (PrivateKey, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encode key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: blockKey, Bytes: der}), nil
+}
