@@ -1,0 +1,351 @@
+package etcd_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// lookups counts the names that the test binary looks up.
+var lookups atomic.Int64
+
+func TestMain(m *testing.M) {
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		lookups.Add(1)
+		return nil, fmt.Errorf("the test looked up a name")
+	}}
+	os.Exit(m.Run())
+}
+
+// patience bounds every wait; no test needs nearly as much.
+const patience = 30 * time.Second
+
+// eventually observes until the answer is as wanted.
+func eventually(t testing.TB, clients *etcd.Clients, cluster etcd.Cluster, wanted string, is func(decide.Membership) bool) etcd.Answer {
+	t.Helper()
+	var answer etcd.Answer
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if answer = clients.Observe(t.Context(), cluster); is(answer.Membership) {
+			return answer
+		}
+	}
+	t.Fatalf("the membership does not become %s: %s", wanted, print(answer))
+	return answer
+}
+
+func print(answer etcd.Answer) string {
+	text, _ := json.MarshalIndent(answer, "", "  ")
+	return string(text)
+}
+
+// allAnswer reports whether the list is known, has that length, and all members in it answer and have started.
+func allAnswer(size int) func(decide.Membership) bool {
+	return func(m decide.Membership) bool {
+		return m.Known && len(m.Members) == size && !slices.ContainsFunc(m.Members, func(m decide.Member) bool { return !m.Answers || !m.Started })
+	}
+}
+
+func byName(t testing.TB, m decide.Membership, name string) decide.Member {
+	t.Helper()
+	for _, member := range m.Members {
+		if member.Name == name {
+			return member
+		}
+	}
+	t.Fatalf("%s is not in %+v", name, m.Members)
+	return decide.Member{}
+}
+
+func newClients(t testing.TB) *etcd.Clients {
+	c := &etcd.Clients{}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestHealthy(t *testing.T) {
+	eachVersion(t, func(t *testing.T, binary string) {
+		for _, tls := range []bool{false, true} {
+			t.Run(fmt.Sprintf("tls=%v", tls), func(t *testing.T) {
+				var ca *authority
+				if tls {
+					ca = newAuthority(t, "*."+name+"."+namespace+".svc")
+				}
+				s := form(t, binary, ca, 3)
+				clients := newClients(t)
+				answer := eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+				checkHealthy(t, s, answer, strings.TrimPrefix(filepath.Base(filepath.Dir(binary)), "etcd-"))
+			})
+		}
+	})
+}
+
+func checkHealthy(t *testing.T, s *servers, answer etcd.Answer, version string) {
+	leaders := 0
+	for i := range 3 {
+		m := byName(t, answer.Membership, pod(i))
+		if m.ID == 0 || m.Version != version || m.PeerURL != s.peerURL(i) || m.Revision != 1 || m.RaftIndex == 0 ||
+			m.DBSize == 0 || m.DBSizeInUse == 0 || m.Learner || m.Why != "" || len(m.Alarms) > 0 {
+			t.Errorf("%s: %+v", pod(i), m)
+		}
+		if m.Leader {
+			leaders++
+		}
+		if id := answer.ClusterIDs[pod(i)]; id == 0 || id != answer.Membership.ClusterID {
+			t.Errorf("%s reports the cluster ID %s, the list %s", pod(i), id, answer.Membership.ClusterID)
+		}
+	}
+	if leaders != 1 || answer.Membership.Why != "" {
+		t.Errorf("%d leaders: %s", leaders, print(answer))
+	}
+	if n := lookups.Load(); n > 0 {
+		t.Errorf("%d names were looked up", n)
+	}
+}
+
+// TestLossOfMembers kills one member after the other.
+func TestLossOfMembers(t *testing.T) {
+	eachVersion(t, func(t *testing.T, binary string) {
+		s := form(t, binary, newAuthority(t, "*."+name+"."+namespace+".svc"), 3)
+		clients := newClients(t)
+		eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+
+		s.kill(pod(1))
+		answer := eventually(t, clients, s.cluster(3), "led by one of two", func(m decide.Membership) bool {
+			return m.Known && byName(t, m, pod(0)).Answers && byName(t, m, pod(2)).Answers
+		})
+		if lost := byName(t, answer.Membership, pod(1)); lost.Answers || lost.Why != "connection refused" || lost.Leader || !lost.Started {
+			t.Errorf("the killed member: %+v", lost)
+		}
+
+		s.kill(pod(0))
+		answer = clients.Observe(t.Context(), s.cluster(3))
+		if answer.Membership.Known {
+			t.Errorf("known by one of three: %s", print(answer))
+		}
+		answer = eventually(t, clients, s.cluster(3), "without a leader", func(m decide.Membership) bool {
+			return strings.Contains(m.Why, "no leader")
+		})
+		const why = "a-0, a-1: connection refused; a-2: no leader"
+		if answer.Membership.Known || answer.Membership.Why != why || len(answer.Membership.Members) != 3 || len(answer.ClusterIDs) != 1 {
+			t.Errorf("want %q and what a-2 believes: %s", why, print(answer))
+		}
+		if last := byName(t, answer.Membership, pod(2)); last.Answers || last.Leader || last.Why != "no leader" || last.Version == "" {
+			t.Errorf("the last member: %+v", last)
+		}
+
+		start := time.Now()
+		clients.Observe(t.Context(), s.cluster(3))
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("refused connections and a missing leader took %s to see", took)
+		}
+
+		s.kill(pod(2))
+		answer = clients.Observe(t.Context(), s.cluster(3))
+		if m := answer.Membership; m.Known || m.Why != "a-0, a-1, a-2: connection refused" || m.Members != nil || len(answer.ClusterIDs) > 0 {
+			t.Errorf("nobody is left: %s", print(answer))
+		}
+	})
+}
+
+// TestSilence: who accepts and does not answer costs its own deadline and nobody else's.
+func TestSilence(t *testing.T) {
+	eachVersion(t, func(t *testing.T, binary string) {
+		s := form(t, binary, newAuthority(t, "*."+name+"."+namespace+".svc"), 3)
+		clients := newClients(t)
+		eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+		clients.Timeout = 500 * time.Millisecond
+
+		s.redirect.Store(pod(1), blackHole(t))
+		cluster := s.cluster(3)
+		cluster.Pods[1].UID = "its successor" // so that it is dialed
+		s.checkSilent(t, clients, cluster, pod(1))
+
+		s.redirect.Delete(pod(1))
+		s.signal(pod(1), syscall.SIGSTOP) // over the connection that is there
+		s.checkSilent(t, clients, s.cluster(3), pod(1))
+
+		s.signal(pod(1), syscall.SIGCONT)
+		eventually(t, clients, s.cluster(3), "three answering members again", allAnswer(3))
+	})
+}
+
+func (s *servers) checkSilent(t *testing.T, clients *etcd.Clients, cluster etcd.Cluster, pod string) {
+	t.Helper()
+	start := time.Now()
+	answer := clients.Observe(t.Context(), cluster)
+	took := time.Since(start)
+	silent := byName(t, answer.Membership, pod)
+	if silent.Answers || silent.Why != "no answer within 500ms" {
+		t.Errorf("the silent member: %+v", silent)
+	}
+	for _, m := range answer.Membership.Members {
+		if m.Name != pod && !m.Answers {
+			t.Errorf("its neighbour: %+v", m)
+		}
+	}
+	// The list may have to wait for a new leader; that is at most two more timeouts.
+	if took < clients.Timeout || took > 3*clients.Timeout+patience/60 {
+		t.Errorf("took %s", took)
+	}
+}
+
+func TestCertificates(t *testing.T) {
+	eachVersion(t, func(t *testing.T, binary string) {
+		ca := newAuthority(t, "a-0."+name+"."+namespace+".svc", "a-1.elsewhere.svc")
+		s := form(t, binary, ca, 2)
+		clients := newClients(t)
+		eventually(t, clients, s.cluster(1), "known", func(m decide.Membership) bool { return m.Known })
+		other := newAuthority(t).client()
+		for _, test := range []struct {
+			what string
+			tls  *etcd.TLS
+			why  string
+		}{
+			{"a server that another CA vouches for", &etcd.TLS{CA: other.CA, Cert: ca.client().Cert, Key: ca.client().Key},
+				"certificate signed by unknown authority"},
+			{"a client that another CA vouches for", &etcd.TLS{CA: ca.client().CA, Cert: other.Cert, Key: other.Key}, "remote error: tls"},
+			{"no CA", &etcd.TLS{CA: []byte("nonsense"), Cert: ca.client().Cert, Key: ca.client().Key}, "the CA holds no certificate"},
+			{"another key", &etcd.TLS{CA: ca.client().CA, Cert: ca.client().Cert, Key: other.Key}, "private key does not match"},
+			{"plain towards TLS", nil, "a-0: "},
+		} {
+			cluster := s.cluster(1)
+			cluster.TLS = test.tls
+			answer := clients.Observe(t.Context(), cluster)
+			t.Logf("%s: %s", test.what, answer.Membership.Why)
+			if m := answer.Membership; m.Known || !strings.HasPrefix(m.Why, "a-0: ") || !strings.Contains(m.Why, test.why) || m.Members != nil {
+				t.Errorf("%s: %s", test.what, print(answer))
+			}
+		}
+		answer := clients.Observe(t.Context(), s.cluster(2))
+		if m := byName(t, answer.Membership, pod(1)); m.Answers || !strings.Contains(m.Why, "a-1.a.test.svc") {
+			t.Errorf("a certificate for another name: %s", print(answer))
+		}
+	})
+}
+
+// TestTwoClusters puts the members of two clusters behind the names of one.
+func TestTwoClusters(t *testing.T) {
+	eachVersion(t, func(t *testing.T, binary string) {
+		s := newServers(t, binary, nil)
+		for i := range 2 {
+			s.start(i, "new", pod(i)+"="+s.peerURL(i))
+		}
+		clients := newClients(t)
+		var answer etcd.Answer
+		eventually(t, clients, s.cluster(2), "told by both", func(m decide.Membership) bool {
+			answer = clients.Observe(t.Context(), s.cluster(2))
+			return len(answer.ClusterIDs) == 2 && answer.Membership.Known
+		})
+		if answer.ClusterIDs[pod(0)] == answer.ClusterIDs[pod(1)] || len(answer.Membership.Members) != 1 {
+			t.Errorf("two clusters of one: %s", print(answer))
+		}
+		if name := answer.Membership.Members[0].Name; answer.Membership.ClusterID != answer.ClusterIDs[name] {
+			t.Errorf("the list is not of %s's cluster: %s", name, print(answer))
+		}
+	})
+}
+
+// TestLearner adds a learner, and starts it later.
+func TestLearner(t *testing.T) {
+	eachVersion(t, func(t *testing.T, binary string) {
+		s := form(t, binary, nil, 1)
+		clients := newClients(t)
+		eventually(t, clients, s.cluster(1), "one answering member", allAnswer(1))
+		added, err := etcdserverpb.NewClusterClient(s.raw(t, 0)).MemberAdd(t.Context(),
+			&etcdserverpb.MemberAddRequest{PeerURLs: []string{s.peerURL(1)}, IsLearner: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer := clients.Observe(t.Context(), s.cluster(1))
+		want := decide.Member{ID: decide.ID(added.Member.ID), PeerURL: s.peerURL(1), Learner: true, Why: "it has no pod to ask"}
+		if m := byName(t, answer.Membership, ""); fmt.Sprint(m) != fmt.Sprint(want) {
+			t.Errorf("got  %+v\nwant %+v", m, want)
+		}
+
+		s.start(1, "existing", pod(0)+"="+s.peerURL(0)+","+pod(1)+"="+s.peerURL(1))
+		answer = eventually(t, clients, s.cluster(2), "two answering members", allAnswer(2))
+		if m := byName(t, answer.Membership, pod(1)); !m.Learner || m.ID != want.ID || m.Leader || m.Version == "" {
+			t.Errorf("the learner: %+v", m)
+		}
+
+		// A learner alone is alive, and cannot stand behind a list.
+		alone := s.cluster(2)
+		alone.Pods = alone.Pods[1:]
+		answer = clients.Observe(t.Context(), alone)
+		if m := answer.Membership; m.Known || m.Why != "a-1: a learner" || answer.ClusterIDs[pod(1)] == 0 {
+			t.Errorf("the learner alone: %s", print(answer))
+		}
+	})
+}
+
+func TestAlarms(t *testing.T) {
+	eachVersion(t, func(t *testing.T, binary string) {
+		s := form(t, binary, nil, 3)
+		clients := newClients(t)
+		answer := eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+		full := byName(t, answer.Membership, pod(1))
+		s.raise(t, full.ID, etcdserverpb.AlarmType_NOSPACE)
+		answer = clients.Observe(t.Context(), s.cluster(3))
+		for i := range 3 {
+			alarms := byName(t, answer.Membership, pod(i)).Alarms
+			if got := strings.Join(alarms, ","); got != map[string]string{pod(1): "NOSPACE"}[pod(i)] {
+				t.Errorf("%s raises %q", pod(i), got)
+			}
+		}
+
+		const stranger = decide.ID(0xabcd) // as of a member that was removed
+		s.raise(t, stranger, etcdserverpb.AlarmType_CORRUPT)
+		answer = clients.Observe(t.Context(), s.cluster(3))
+		for _, m := range answer.Membership.Members {
+			if slices.Contains(m.Alarms, "CORRUPT of abcd, which is no member") != m.Leader {
+				t.Errorf("%+v", m)
+			}
+		}
+	})
+}
+
+// raise makes etcd raise an alarm, as its members do by themselves.
+func (s *servers) raise(t *testing.T, id decide.ID, alarm etcdserverpb.AlarmType) {
+	_, err := etcdserverpb.NewMaintenanceClient(s.raw(t, 0)).Alarm(t.Context(), &etcdserverpb.AlarmRequest{
+		Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: uint64(id), Alarm: alarm,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := newClients(t)
+	eventually(t, clients, s.cluster(3), "alarmed everywhere", func(decide.Membership) bool {
+		for i := range 3 {
+			status, err := etcdserverpb.NewMaintenanceClient(s.raw(t, i)).Status(t.Context(), &etcdserverpb.StatusRequest{})
+			if err != nil || !strings.Contains(strings.Join(status.Errors, " "), alarm.String()) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// raw is a connection to change the cluster with, past the code under test.
+func (s *servers) raw(t *testing.T, i int) *grpc.ClientConn {
+	conn, err := grpc.NewClient("passthrough:///"+s.address(i, 2379), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}

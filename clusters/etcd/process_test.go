@@ -1,0 +1,248 @@
+package etcd_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	mathrand "math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/clusters/etcd"
+)
+
+// etcdDir is the environment variable that names the directory with etcd-<version>/etcd.
+const etcdDir = "QUORATE_ETCD_DIR"
+
+// eachVersion runs the test with every etcd that there is.
+func eachVersion(t *testing.T, test func(t *testing.T, binary string)) {
+	binaries := binaries(t)
+	for _, binary := range binaries {
+		t.Run(filepath.Base(filepath.Dir(binary)), func(t *testing.T) {
+			t.Parallel()
+			test(t, binary)
+		})
+	}
+}
+
+func binaries(t testing.TB) []string {
+	dir := os.Getenv(etcdDir)
+	if dir == "" {
+		t.Skipf("%s names no directory with etcd-<version>/etcd; make test sets it", etcdDir)
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "etcd-*", "etcd"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("%s=%s holds no etcd-<version>/etcd (%v)", etcdDir, dir, err)
+	}
+	return found
+}
+
+// servers are real etcd processes behind the names of pods, each on a loopback address of its own.
+type servers struct {
+	t      testing.TB
+	binary string
+	subnet string
+	tls    *authority // nil: plain
+	// redirect leads the dialing of a pod to another address.
+	redirect  sync.Map
+	processes map[string]*exec.Cmd
+	// open counts the connections that the client has not closed.
+	open atomic.Int64
+}
+
+const namespace, name = "test", "a"
+
+func newServers(t testing.TB, binary string, ca *authority) *servers {
+	return &servers{
+		t: t, binary: binary, tls: ca, processes: map[string]*exec.Cmd{},
+		subnet: fmt.Sprintf("127.%d.%d", 1+mathrand.IntN(254), mathrand.IntN(256)),
+	}
+}
+
+// form starts a cluster of a-0, a-1, ….
+func form(t testing.TB, binary string, ca *authority, size int) *servers {
+	s := newServers(t, binary, ca)
+	var initial []string
+	for i := range size {
+		initial = append(initial, pod(i)+"="+s.peerURL(i))
+	}
+	for i := range size {
+		s.start(i, "new", strings.Join(initial, ","))
+	}
+	return s
+}
+
+func pod(i int) string { return fmt.Sprintf("%s-%d", name, i) }
+
+func (s *servers) address(i, port int) string { return fmt.Sprintf("%s.%d:%d", s.subnet, i+1, port) }
+
+func (s *servers) peerURL(i int) string { return "http://" + s.address(i, 2380) }
+
+func (s *servers) start(i int, state, initialCluster string) {
+	clientURL := "http://" + s.address(i, 2379)
+	args := []string{
+		"--name=" + pod(i), "--data-dir=" + filepath.Join(s.t.TempDir(), pod(i)),
+		"--listen-peer-urls=" + s.peerURL(i), "--initial-advertise-peer-urls=" + s.peerURL(i),
+		"--initial-cluster=" + initialCluster, "--initial-cluster-state=" + state, "--initial-cluster-token=" + s.subnet,
+		"--unsafe-no-fsync", "--log-level=error",
+	}
+	if s.tls != nil {
+		clientURL = strings.Replace(clientURL, "http", "https", 1)
+		args = append(args, "--client-cert-auth", "--trusted-ca-file="+s.tls.file("ca.pem"),
+			"--cert-file="+s.tls.file("server.pem"), "--key-file="+s.tls.file("server-key.pem"))
+	}
+	args = append(args, "--listen-client-urls="+clientURL, "--advertise-client-urls="+clientURL)
+	cmd := exec.Command(s.binary, args...)
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.processes[pod(i)] = cmd
+	s.t.Cleanup(func() {
+		s.kill(pod(i))
+		if s.t.Failed() {
+			s.t.Logf("%s said:\n%s", pod(i), output.String())
+		}
+	})
+}
+
+func (s *servers) kill(pod string) {
+	if cmd := s.processes[pod]; cmd.ProcessState == nil {
+		_ = cmd.Process.Kill() // frozen or not
+		_ = cmd.Wait()
+	}
+}
+
+func (s *servers) signal(pod string, signal os.Signal) {
+	if err := s.processes[pod].Process.Signal(signal); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// cluster says how to reach the first n members.
+func (s *servers) cluster(n int) etcd.Cluster {
+	c := etcd.Cluster{Namespace: namespace, Name: name, Dial: s.dial}
+	for i := range n {
+		c.Pods = append(c.Pods, etcd.Pod{Name: pod(i), UID: fmt.Sprint("uid-", i)})
+	}
+	if s.tls != nil {
+		c.TLS = s.tls.client()
+	}
+	return c
+}
+
+func (s *servers) dial(ctx context.Context, pod string) (net.Conn, error) {
+	var i int
+	if _, err := fmt.Sscanf(pod, name+"-%d", &i); err != nil {
+		return nil, err
+	}
+	address := s.address(i, 2379)
+	if other, ok := s.redirect.Load(pod); ok {
+		address = other.(string)
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	s.open.Add(1)
+	return &counted{Conn: conn, open: &s.open}, nil
+}
+
+type counted struct {
+	net.Conn
+	open *atomic.Int64
+	once sync.Once
+}
+
+func (c *counted) Close() error {
+	c.once.Do(func() { c.open.Add(-1) })
+	return c.Conn.Close()
+}
+
+// blackHole accepts connections and never says a word.
+func blackHole(t testing.TB) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	return listener.Addr().String() // the kernel accepts
+}
+
+// authority is a CA with a certificate for the members of the cluster and one for its clients.
+type authority struct{ dir string }
+
+func (a *authority) file(name string) string { return filepath.Join(a.dir, name) }
+
+func (a *authority) client() *etcd.TLS {
+	return &etcd.TLS{CA: a.read("ca.pem"), Cert: a.read("client.pem"), Key: a.read("client-key.pem")}
+}
+
+func (a *authority) read(name string) []byte {
+	content, err := os.ReadFile(a.file(name))
+	if err != nil {
+		panic(err)
+	}
+	return content
+}
+
+// newAuthority issues the members' certificate for those host names.
+func newAuthority(t testing.TB, hosts ...string) *authority {
+	a := &authority{dir: t.TempDir()}
+	ca := &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	caKey := a.issue(t, "ca", ca, ca, nil)
+	leaf := x509.Certificate{
+		DNSNames: hosts, Subject: pkix.Name{CommonName: "leaf"},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	server, client := leaf, leaf
+	a.issue(t, "server", &server, ca, caKey)
+	a.issue(t, "client", &client, ca, caKey)
+	return a
+}
+
+func (a *authority) issue(t testing.TB, name string, cert, parent *x509.Certificate, signer *ecdsa.PrivateKey) *ecdsa.PrivateKey {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if signer == nil {
+		signer = key
+	}
+	cert.SerialNumber = big.NewInt(time.Now().UnixNano())
+	cert.NotBefore, cert.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	der, err := x509.CreateCertificate(rand.Reader, cert, parent, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.write(t, name+".pem", "CERTIFICATE", der)
+	a.write(t, name+"-key.pem", "PRIVATE KEY", keyDER)
+	return key
+}
+
+func (a *authority) write(t testing.TB, name, kind string, der []byte) {
+	if err := os.WriteFile(a.file(name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
