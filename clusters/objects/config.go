@@ -110,6 +110,9 @@ func joinPeers(peers map[string]string) string {
 	return strings.Join(list, ",")
 }
 
+// withAllowedNames is the first version whose configuration file takes a list as allowed-cn.
+var withAllowedNames = version{5, 15}
+
 // transportSecurity says which certificates to serve and to trust. Toward other members a member shows a certificate without names:
 // etcd looks the names of an incoming peer certificate up in DNS, in reverse for wildcards, and lets a peer in only if they
 // lead to its address (checkCertSAN in client/pkg/transport); it takes one without names as it is.
@@ -124,6 +127,10 @@ func transportSecurity(in Input) map[string]any {
 		"client-key-file":  peerTLSMount + "/" + keyClientPrivate,
 		"trusted-ca-file":  peerTLSMount + "/" + keyAuthority,
 		"client-cert-auth": true,
+	}
+	if v, err := parseVersion(in.Cluster.Spec.Version); err == nil && v.atLeast(withAllowedNames) {
+		// The certificate of a client, which is of the same authority, does not make it a member.
+		peer["allowed-cn"] = []string{peerName(in.Cluster)}
 	}
 	return map[string]any{
 		"peer-transport-security": peer,

@@ -39,6 +39,9 @@ const (
 	volumeData      = "data"
 )
 
+// VolumeClaimPrefix comes before the name of a pod in the name of its volume claim.
+const VolumeClaimPrefix = volumeData + "-"
+
 // Names are the names of the objects of one cluster, in its namespace.
 type Names struct {
 	// Service is the headless one that gives each member its name.
@@ -98,7 +101,7 @@ func PodName(cluster string, ordinal int) string { return fmt.Sprintf("%s-%d", c
 
 // VolumeClaimName is the name of the claim of the pod with that ordinal.
 func VolumeClaimName(cluster string, ordinal int) string {
-	return volumeData + "-" + PodName(cluster, ordinal)
+	return VolumeClaimPrefix + PodName(cluster, ordinal)
 }
 
 // Labels returns the labels that every object of the cluster bears.

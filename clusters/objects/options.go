@@ -32,15 +32,11 @@ type option struct {
 	since version
 	// key35 is the key in the file of etcd 3.5, where it is another.
 	key35 string
-	// gate is the feature gate that has taken the option's place from 3.6 on.
-	gate string
 }
 
 var options = map[string]option{
 	"backend-batch-interval":         {kind: duration},
 	"backend-batch-limit":            {kind: number},
-	"compact-hash-check-enabled":     {kind: boolean, since: version{5, 5}, key35: "experimental-compact-hash-check-enabled", gate: "CompactHashCheck"},
-	"compact-hash-check-time":        {kind: duration, since: version{5, 5}, key35: "experimental-compact-hash-check-time"},
 	"compaction-batch-limit":         {kind: number, key35: "experimental-compaction-batch-limit"},
 	"compaction-sleep-interval":      {kind: duration, since: version{5, 16}, key35: "experimental-compaction-sleep-interval"},
 	"corrupt-check-time":             {kind: duration, key35: "experimental-corrupt-check-time"},
@@ -60,9 +56,6 @@ var options = map[string]option{
 	"watch-progress-notify-interval": {kind: duration, key35: "experimental-watch-progress-notify-interval"},
 }
 
-// initialCorruptCheck makes a member compare its data with that of the others before it serves.
-var initialCorruptCheck = option{kind: boolean, key35: "experimental-initial-corrupt-check", gate: "InitialCorruptCheck"}
-
 // CheckOptions returns what is wrong with the options of etcd for the declared version; none if they can be written
 // into its configuration file.
 func CheckOptions(spec v1alpha1.EtcdClusterSpec) []string {
@@ -76,15 +69,14 @@ func etcdOptions(spec v1alpha1.EtcdClusterSpec) (map[string]any, []string) {
 	if err != nil {
 		return nil, []string{err.Error()}
 	}
-	file := configFile{version: v, keys: map[string]any{}, gates: map[string]bool{}}
-	file.set("", initialCorruptCheck, true)
+	file := configFile{version: v, keys: map[string]any{}}
+	file.checkDataAtStart()
 	problems := file.setNamed(spec.Etcd)
 	for _, name := range slices.Sorted(maps.Keys(spec.Etcd.Options)) {
 		if problem := file.setOption(name, string(spec.Etcd.Options[name])); problem != "" {
 			problems = append(problems, problem)
 		}
 	}
-	file.writeGates()
 	return file.keys, problems
 }
 
@@ -92,7 +84,15 @@ func etcdOptions(spec v1alpha1.EtcdClusterSpec) (map[string]any, []string) {
 type configFile struct {
 	version version
 	keys    map[string]any
-	gates   map[string]bool
+}
+
+// checkDataAtStart makes a member compare its data with that of the others before it serves. From 3.6 on a feature gate says so.
+func (f configFile) checkDataAtStart() {
+	if f.version.minor >= 6 {
+		f.keys["feature-gates"] = "InitialCorruptCheck=true"
+		return
+	}
+	f.keys["experimental-initial-corrupt-check"] = true
 }
 
 // setNamed sets the options that have a field of their own.
@@ -132,29 +132,11 @@ func (f configFile) setOption(name, value string) string {
 	if err != nil {
 		return fmt.Sprintf("etcd option %s: %v", name, err)
 	}
-	f.set(name, o, parsed)
+	if f.version.minor < 6 && o.key35 != "" {
+		name = o.key35
+	}
+	f.keys[name] = parsed
 	return ""
-}
-
-func (f configFile) set(name string, o option, value any) {
-	switch {
-	case f.version.minor < 6 && o.key35 != "":
-		f.keys[o.key35] = value
-	case f.version.minor >= 6 && o.gate != "":
-		f.gates[o.gate] = value.(bool)
-	default:
-		f.keys[name] = value
-	}
-}
-
-func (f configFile) writeGates() {
-	var list []string
-	for _, gate := range slices.Sorted(maps.Keys(f.gates)) {
-		list = append(list, fmt.Sprintf("%s=%t", gate, f.gates[gate]))
-	}
-	if len(list) > 0 {
-		f.keys["feature-gates"] = strings.Join(list, ",")
-	}
 }
 
 func (o option) parse(value string) (any, error) {

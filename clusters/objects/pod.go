@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
@@ -93,10 +94,27 @@ func container(c *v1alpha1.EtcdCluster) (*applycorev1.ContainerApplyConfiguratio
 			WithAllowPrivilegeEscalation(false).
 			WithReadOnlyRootFilesystem(true).
 			WithCapabilities(applycorev1.Capabilities().WithDrop("ALL")))
-	if resources := c.Spec.Pod.Resources; len(resources.Limits)+len(resources.Requests) > 0 {
-		container.Resources, err = convert[*applycorev1.ResourceRequirementsApplyConfiguration](resources)
+	if r := c.Spec.Pod.Resources; len(r.Limits)+len(r.Requests) > 0 {
+		container.Resources = &applycorev1.ResourceRequirementsApplyConfiguration{
+			Limits:   resourceList(r.Limits),
+			Requests: resourceList(r.Requests),
+		}
 	}
-	return container, err
+	return container, nil
+}
+
+// resourceList rounds to thousandths as the API server does.
+func resourceList(quantities map[string]resource.Quantity) *corev1.ResourceList {
+	if len(quantities) == 0 {
+		return nil
+	}
+	list := corev1.ResourceList{}
+	for name, quantity := range quantities {
+		quantity = quantity.DeepCopy()
+		quantity.RoundUp(resource.Milli)
+		list[corev1.ResourceName(name)] = quantity
+	}
+	return &list
 }
 
 func containerPort(name string, port int32) *applycorev1.ContainerPortApplyConfiguration {

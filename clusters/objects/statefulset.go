@@ -3,6 +3,7 @@ package objects
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -37,11 +38,11 @@ func statefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 func volumeClaim(in Input) *applycorev1.PersistentVolumeClaimApplyConfiguration {
 	c := in.Cluster
 	claim := &applycorev1.PersistentVolumeClaimApplyConfiguration{}
+	size := resourceList(map[string]resource.Quantity{string(corev1.ResourceStorage): c.Spec.Storage.Size})
 	spec := applycorev1.PersistentVolumeClaimSpec().
 		WithAccessModes(corev1.ReadWriteOnce).
 		WithVolumeMode(corev1.PersistentVolumeFilesystem).
-		WithResources(applycorev1.VolumeResourceRequirements().
-			WithRequests(corev1.ResourceList{corev1.ResourceStorage: c.Spec.Storage.Size}))
+		WithResources(applycorev1.VolumeResourceRequirements().WithRequests(*size))
 	if class := c.Spec.Storage.StorageClassName; class != nil {
 		spec.WithStorageClassName(*class)
 	}

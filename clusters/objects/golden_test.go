@@ -1,0 +1,120 @@
+package objects
+
+import (
+	"bytes"
+	"encoding/base64"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+	"sigs.k8s.io/yaml"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
+
+// TestGolden builds the objects of the cluster and the record in each file, and compares them with those in the file.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("../../testdata/objects/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { checkGolden(t, file) })
+	}
+}
+
+const goldenOutput = "objects.yaml"
+
+func checkGolden(t *testing.T, file string) {
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string][]byte{}
+	for _, f := range archive.Files {
+		sections[f.Name] = f.Data
+	}
+	in := goldenInput(t, sections)
+	list, err := Build(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := render(t, list)
+	if bytes.Contains(got, []byte("PRIVATE KEY")) || bytes.Contains(got, encoded(in.Certificates.Client.Key)) {
+		t.Fatal("a private key is in the output")
+	}
+	if *rewrite {
+		archive.Files = slices.DeleteFunc(archive.Files, func(f txtar.File) bool { return f.Name == goldenOutput })
+		archive.Files = append(archive.Files, txtar.File{Name: goldenOutput, Data: got})
+		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if want := sections[goldenOutput]; !bytes.Equal(got, want) {
+		t.Errorf("other objects than in %s (run with -rewrite and read the difference):\n%s", file, firstDifference(string(want), string(got)))
+	}
+}
+
+func goldenInput(t *testing.T, sections map[string][]byte) Input {
+	c := cluster(t, string(sections["cluster.yaml"]))
+	r, err := DecodeRecord(string(sections["record.yaml"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := Input{Cluster: c, Record: r, Voters: len(r.Members), Certificates: certificates(t, c)}
+	if err := yaml.UnmarshalStrict(sections["peers.yaml"], &in.Peers); err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+func encoded(key []byte) []byte {
+	if len(key) == 0 {
+		return []byte("\x00")
+	}
+	return []byte(base64.StdEncoding.EncodeToString(key))
+}
+
+// render prints the objects as YAML documents, what is in Secrets by the names of the keys only.
+func render(t *testing.T, list []Object) []byte {
+	var out bytes.Buffer
+	for _, o := range list {
+		fields, err := convert[map[string]any](o.Apply)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.Kind == "Secret" {
+			fields["data"] = slices.Sorted(maps.Keys(fields["data"].(map[string]any)))
+		}
+		text, err := yaml.Marshal(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&out, "---\n%s", text)
+	}
+	return out.Bytes()
+}
+
+func firstDifference(want, got string) string {
+	wanted, found := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range max(len(wanted), len(found)) {
+		var w, g string
+		if i < len(wanted) {
+			w = wanted[i]
+		}
+		if i < len(found) {
+			g = found[i]
+		}
+		if w != g {
+			return fmt.Sprintf("line %d:\n- %s\n+ %s", i+1, w, g)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,67 @@
+package objects
+
+import (
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"quorate.dev/quorate/clusters/schema"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// cluster decodes an EtcdCluster, applies the defaults of its definition and gives it a UID.
+func cluster(t *testing.T, text string) *v1alpha1.EtcdCluster {
+	t.Helper()
+	var object map[string]any
+	if err := yaml.UnmarshalStrict([]byte(text), &object); err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Default(object); err != nil {
+		t.Fatal(err)
+	}
+	if problems := schema.Validate(object, nil); len(problems) > 0 {
+		t.Fatal(problems.ToAggregate())
+	}
+	c, err := convert[*v1alpha1.EtcdCluster](object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.UID = "11111111-2222-3333-4444-555555555555"
+	return c
+}
+
+// threeMembers is a cluster that declares nothing but its version.
+func threeMembers(t *testing.T, version string) *v1alpha1.EtcdCluster {
+	t.Helper()
+	return cluster(t, `
+apiVersion: etcd.quorate.dev/v1alpha1
+kind: EtcdCluster
+metadata: {name: a, namespace: default}
+spec: {version: `+version+`}
+`)
+}
+
+// record is that of n members of one mode.
+func record(n int, mode decide.Mode) decide.Record {
+	r := decide.FoundingRecord("f00d", n)
+	for i := range r.Members {
+		r.Members[i].Mode = mode
+	}
+	return r
+}
+
+func certificates(t *testing.T, c *v1alpha1.EtcdCluster) Certificates {
+	t.Helper()
+	if !secure(c) {
+		return Certificates{}
+	}
+	k, err := NewCertificates(c, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}

@@ -1,0 +1,314 @@
+package objects
+
+import (
+	"bufio"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"quorate.dev/quorate/clusters/schema"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// etcdKeys is a table of the keys that etcd's configuration file may have: the JSON tags of its embed.Config and of the structs in
+// it, with the type and the versions between which the key is there. etcd ignores every other key without a word.
+const etcdKeys = "../../testdata/objects/etcd-keys.txt"
+
+type etcdKey struct {
+	structName, key, goType string
+	first, last             version
+}
+
+func (k etcdKey) String() string {
+	return fmt.Sprintf("%s %s %s %s %s", k.structName, k.key, k.goType, k.first, k.last)
+}
+
+// TestEtcdKeys holds the table against the sources of etcd in the module cache, as far as they are there.
+// With -rewrite it makes the table from them: all releases that matter must be there then.
+func TestEtcdKeys(t *testing.T) {
+	sources := etcdSources(t)
+	if *rewrite {
+		writeKeys(t, sources)
+		return
+	}
+	table := readKeys(t)
+	for v, source := range sources {
+		found := map[string]bool{}
+		for _, k := range configKeys(t, v, source) {
+			found[k.structName+" "+k.key+" "+k.goType] = true
+		}
+		for _, k := range table {
+			inRange := v.atLeast(k.first) && k.last.atLeast(v)
+			if name := k.structName + " " + k.key + " " + k.goType; inRange != found[name] {
+				t.Errorf("etcd %s: %s is there: %t, in the table: %t", v, name, found[name], inRange)
+			}
+		}
+	}
+}
+
+// TestKeysAreRead writes every option for every version around which the set of keys changes: whatever stands in the file must be
+// read by that version, as a value of its type.
+func TestKeysAreRead(t *testing.T) {
+	table := readKeys(t)
+	for _, v := range releasesAround(table) {
+		t.Run(v.String(), func(t *testing.T) {
+			c := threeMembers(t, v.String())
+			c.Spec.Etcd.AutoCompaction = &v1alpha1.AutoCompaction{Mode: v1alpha1.CompactionPeriodic, Retention: "1h"}
+			snapshotCount := int64(5000)
+			c.Spec.Etcd.SnapshotCount = &snapshotCount
+			c.Spec.Etcd.Options = optionsOf(v)
+			if problems := CheckOptions(c.Spec); len(problems) > 0 {
+				t.Fatal(problems)
+			}
+			for _, mode := range []decide.Mode{decide.Founding, decide.Sealed} {
+				in := Input{Cluster: c, Record: record(1, mode)}
+				text, err := memberConfig(in, in.Record.Members[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkKeys(t, table, v, text)
+			}
+		})
+	}
+}
+
+// optionsOf sets all options that the version has.
+func optionsOf(v version) map[string]v1alpha1.OptionValue {
+	set := map[string]v1alpha1.OptionValue{}
+	for name, o := range options {
+		if v.atLeast(o.since) {
+			set[name] = v1alpha1.OptionValue(o.example())
+		}
+	}
+	return set
+}
+
+func (o option) example() string {
+	if o.kind == word {
+		return o.words[0]
+	}
+	return map[valueKind]string{number: "10000", duration: "7s", boolean: "true"}[o.kind]
+}
+
+func checkKeys(t *testing.T, table []etcdKey, v version, text string) {
+	var file map[string]any
+	if err := yaml.UnmarshalStrict([]byte(text), &file); err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range file {
+		if inner, isMap := value.(map[string]any); isMap {
+			for key, value := range inner {
+				checkKey(t, table, v, []string{"securityConfig"}, key, value)
+			}
+			continue
+		}
+		checkKey(t, table, v, []string{"Config", "configJSON"}, key, value)
+	}
+}
+
+func checkKey(t *testing.T, table []etcdKey, v version, structs []string, key string, value any) {
+	for _, k := range table {
+		if k.key == key && slices.Contains(structs, k.structName) && v.atLeast(k.first) && k.last.atLeast(v) {
+			if !fits(k.goType, value) {
+				t.Errorf("%s: %v does not fit into a %s", key, value, k.goType)
+			}
+			return
+		}
+	}
+	t.Errorf("etcd %s does not read the key %s", v, key)
+}
+
+func fits(goType string, value any) bool {
+	switch goType {
+	case "string":
+		return reflect.TypeOf(value) == reflect.TypeFor[string]()
+	case "bool":
+		return reflect.TypeOf(value) == reflect.TypeFor[bool]()
+	case "[]string":
+		return reflect.TypeOf(value) == reflect.TypeFor[[]any]()
+	case "int", "uint", "int64", "uint64", "uint32", "time.Duration":
+		n, isNumber := value.(float64)
+		return isNumber && n >= 0 && n == math.Trunc(n)
+	}
+	return false
+}
+
+// TestOptionsAreUnderstoodOrRefused: for each version, an option is refused exactly where its configuration file has no key for it.
+func TestOptionsAreUnderstoodOrRefused(t *testing.T) {
+	table := readKeys(t)
+	for _, v := range releasesAround(table) {
+		for name, o := range options {
+			has := slices.ContainsFunc(table, func(k etcdKey) bool {
+				return k.structName == "Config" && (k.key == name || k.key == o.key35) && v.atLeast(k.first) && k.last.atLeast(v)
+			})
+			if taken := v.atLeast(o.since); taken != has {
+				t.Errorf("etcd %s has option %s: %t, it is taken: %t", v, name, has, taken)
+			}
+		}
+	}
+}
+
+// TestOptionsOfTheDefinition: the custom resource takes the options that this package can write, and no others.
+func TestOptionsOfTheDefinition(t *testing.T) {
+	for _, name := range append(slices.Sorted(maps.Keys(options)), "data-dir", "force-new-cluster", "initial-cluster") {
+		o, known := options[name]
+		object := map[string]any{
+			"apiVersion": "etcd.quorate.dev/v1alpha1", "kind": "EtcdCluster",
+			"metadata": map[string]any{"name": "a", "namespace": "default"},
+			"spec":     map[string]any{"version": "3.6.16", "etcd": map[string]any{"options": map[string]any{name: o.example()}}},
+		}
+		if err := schema.Default(object); err != nil {
+			t.Fatal(err)
+		}
+		if problems := schema.Validate(object, nil); known != (len(problems) == 0) {
+			t.Errorf("option %s: this package knows it: %t, the definition says %v", name, known, problems)
+		}
+	}
+}
+
+// releasesAround lists the first and the last version of every key, and the versions just before and after.
+func releasesAround(table []etcdKey) []version {
+	releases := map[version]bool{}
+	for _, k := range table {
+		for _, v := range []version{k.first, k.last, {k.first.minor, k.first.patch - 1}} {
+			if v.atLeast(version{5, 3}) && v.patch >= 0 {
+				releases[v] = true
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(releases), func(a, b version) int {
+		return (a.minor-b.minor)*1000 + a.patch - b.patch
+	})
+}
+
+func readKeys(t *testing.T) []etcdKey {
+	text, err := os.ReadFile(etcdKeys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table []etcdKey
+	lines := bufio.NewScanner(strings.NewReader(string(text)))
+	for lines.Scan() {
+		if lines.Text() == "" || strings.HasPrefix(lines.Text(), "#") {
+			continue
+		}
+		var k etcdKey
+		var first, last string
+		if _, err := fmt.Sscan(lines.Text(), &k.structName, &k.key, &k.goType, &first, &last); err != nil {
+			t.Fatalf("%s: %q: %v", etcdKeys, lines.Text(), err)
+		}
+		k.first, k.last = mustParse(t, first), mustParse(t, last)
+		table = append(table, k)
+	}
+	return table
+}
+
+func mustParse(t *testing.T, text string) version {
+	v, err := parseVersion(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// etcdSources finds embed/config.go of etcd's releases in the module cache.
+func etcdSources(t *testing.T) map[version]string {
+	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		t.Skipf("ask go for its module cache: %v", err)
+	}
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(cache)), "go.etcd.io/etcd/server/v3@v*/embed/config.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := map[version]string{}
+	for _, file := range files {
+		release := regexp.MustCompile(`@v(3\.[0-9]+\.[0-9]+)/`).FindStringSubmatch(file)
+		if release == nil {
+			continue
+		}
+		if v := mustParse(t, release[1]); v.atLeast(version{5, 3}) {
+			sources[v] = file
+		}
+	}
+	return sources
+}
+
+var jsonTag = regexp.MustCompile(`json:"([^",]+)`)
+
+// configKeys are the keys in one release, with first and last as that release.
+func configKeys(t *testing.T, v version, file string) []etcdKey {
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []etcdKey
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		declared, isType := n.(*ast.TypeSpec)
+		if !isType {
+			return true
+		}
+		if fields, isStruct := declared.Type.(*ast.StructType); isStruct {
+			for _, field := range fields.Fields.List {
+				if field.Tag == nil {
+					continue
+				}
+				if tag := jsonTag.FindStringSubmatch(field.Tag.Value); tag != nil && tag[1] != "-" {
+					keys = append(keys, etcdKey{declared.Name.Name, tag[1], typeName(field.Type), v, v})
+				}
+			}
+		}
+		return false
+	})
+	return keys
+}
+
+func typeName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return typeName(e.X) + "." + e.Sel.Name
+	case *ast.ArrayType:
+		return "[]" + typeName(e.Elt)
+	}
+	return "other"
+}
+
+func writeKeys(t *testing.T, sources map[version]string) {
+	byName := map[string]etcdKey{}
+	releases := slices.SortedFunc(maps.Keys(sources), func(a, b version) int {
+		return (a.minor-b.minor)*1000 + a.patch - b.patch
+	})
+	for _, v := range releases {
+		for _, k := range configKeys(t, v, sources[v]) {
+			name := k.structName + " " + k.key + " " + k.goType
+			if before, found := byName[name]; found {
+				k.first = before.first
+			}
+			byName[name] = k
+		}
+	}
+	text := "# The keys of etcd's configuration file: struct in embed/config.go, key, type, first and last release with it\n" +
+		"# (3.5.3 is the oldest looked at, " + releases[len(releases)-1].String() + " the newest). Written by go test ./clusters/objects -run TestEtcdKeys -rewrite.\n"
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		text += byName[name].String() + "\n"
+	}
+	if err := os.WriteFile(etcdKeys, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
