@@ -1,0 +1,148 @@
+package clusters
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// Do implements reconcile.Cluster. It takes the lease first; each action reads again what it relies on.
+func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome, error) {
+	if err := c.lock(ctx); err != nil {
+		return report.Outcome{}, err
+	}
+	switch a := action.(type) {
+	case decide.Declare:
+		return c.declare(ctx)
+	case decide.Found:
+		return c.found(ctx, a)
+	case decide.Seal:
+		return c.seal(ctx, a)
+	case decide.ApplyObjects:
+		return c.applyObjects(ctx)
+	}
+	return report.Outcome{}, fmt.Errorf("%s is not carried out by this version", action)
+}
+
+// declare writes the custom resource.
+func (c *cluster) declare(ctx context.Context) (report.Outcome, error) {
+	if c.target.applied == nil || !c.state.Objects.DeclarationDiffers {
+		return report.Outcome{}, nil
+	}
+	live, err := c.live.kube.ApplyCluster(ctx, c.target.declaration())
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	c.own.custom, c.target.cluster.UID = live, live.UID
+	return report.Outcome{Changed: true, Detail: "applied EtcdCluster " + live.Name}, nil
+}
+
+// found makes all objects of a cluster that has never formed. The record comes before everything that could start a member,
+// and is never written over: its token and its founding members are those of the first pass that got so far.
+func (c *cluster) found(ctx context.Context, a decide.Found) (report.Outcome, error) {
+	record, err := c.foundingRecord(ctx, a)
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	return c.apply(ctx, record, func(objects.Object) bool { return true })
+}
+
+func (c *cluster) foundingRecord(ctx context.Context, a decide.Found) (decide.Record, error) {
+	namespace := c.target.cluster.Namespace
+	present, err := c.live.kube.ConfigMap(ctx, namespace, c.names.ConfigMap)
+	if err != nil {
+		return decide.Record{}, err
+	}
+	if present != nil && present.Data[objects.RecordKey] != "" {
+		record, err := objects.DecodeRecord(present.Data[objects.RecordKey])
+		if err != nil {
+			return decide.Record{}, fmt.Errorf("read the record in ConfigMap %s: %w", c.names.ConfigMap, err)
+		}
+		if record.ClusterID != 0 {
+			return decide.Record{}, fmt.Errorf("the cluster has formed meanwhile as %s", record.ClusterID)
+		}
+		return record, nil
+	}
+	claims, err := c.live.kube.HasClaims(ctx, namespace, objects.LabelCluster+"="+c.target.cluster.Name)
+	if err != nil {
+		return decide.Record{}, err
+	}
+	if claims {
+		return decide.Record{}, fmt.Errorf("volumes of %s have appeared meanwhile", c.target.key())
+	}
+	return decide.FoundingRecord(newToken(), a.Replicas), nil
+}
+
+// newToken is the nonce in a cluster's token, so that members of an earlier cluster of the same name are strangers (survey H4).
+func newToken() string {
+	nonce := make([]byte, 8)
+	rand.Read(nonce) // never fails
+	return hex.EncodeToString(nonce)
+}
+
+// applyObjects puts right what has drifted.
+func (c *cluster) applyObjects(ctx context.Context) (report.Outcome, error) {
+	return c.apply(ctx, decide.StandingRecord(c.state, newToken()), func(o objects.Object) bool { return c.drifted[o.Kind+"/"+o.Name] })
+}
+
+// apply applies the custom resource, which owns the rest, and then those objects that are wanted, in order.
+func (c *cluster) apply(ctx context.Context, record decide.Record, wanted func(objects.Object) bool) (report.Outcome, error) {
+	declared, err := c.declare(ctx)
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	if c.target.cluster.UID == "" {
+		return report.Outcome{}, fmt.Errorf("the custom resource of %s is gone and the source does not say what it was", c.target.key())
+	}
+	built, err := c.build(record)
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	var applied []string
+	if declared.Changed {
+		applied = append(applied, "EtcdCluster "+c.target.cluster.Name)
+	}
+	for _, object := range built {
+		if !wanted(object) {
+			continue
+		}
+		if err := c.live.kube.Apply(ctx, object.Apply); err != nil {
+			return report.Outcome{}, fmt.Errorf("apply %s %s: %w", object.Kind, object.Name, err)
+		}
+		applied = append(applied, object.Kind+" "+object.Name)
+	}
+	return report.Outcome{Changed: len(applied) > 0, Detail: "applied " + strings.Join(applied, ", ")}, nil
+}
+
+// seal writes the sealed configuration of members that have started, after asking etcd once more, and only over the record
+// that was observed.
+func (c *cluster) seal(ctx context.Context, a decide.Seal) (report.Outcome, error) {
+	answer := c.live.etcd.Observe(ctx, etcd.Cluster{
+		Namespace: c.target.cluster.Namespace, Name: c.target.cluster.Name, Pods: c.reachable(), TLS: c.clientTLS(), Dial: c.dial,
+	})
+	if !answer.Membership.Known || answer.Membership.ClusterID != a.ClusterID {
+		return report.Outcome{}, fmt.Errorf("etcd no longer confirms that this is cluster %s", a.ClusterID)
+	}
+	now := c.state
+	now.Membership = answer.Membership
+	built, err := c.build(decide.SealedRecord(now, a, newToken()))
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	for _, object := range built {
+		if object.Kind != "ConfigMap" {
+			continue
+		}
+		if err := c.live.kube.ApplyOver(ctx, object.Apply, c.own.objects["ConfigMap/"+object.Name]); err != nil {
+			return report.Outcome{}, fmt.Errorf("apply %s %s: %w", object.Kind, object.Name, err)
+		}
+	}
+	return report.Outcome{Changed: true, Detail: "wrote ConfigMap " + c.names.ConfigMap}, nil
+}

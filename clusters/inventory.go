@@ -1,0 +1,107 @@
+package clusters
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// possessions is what is there of one cluster.
+type possessions struct {
+	custom  *v1alpha1.EtcdCluster
+	lease   *coordinationv1.Lease
+	objects map[string]metav1.Object // by kind/name; the kinds that are applied
+	pods    []*corev1.Pod
+	claims  []*corev1.PersistentVolumeClaim
+}
+
+// inventory is what is there, by cluster.
+type inventory map[key]*possessions
+
+func (i inventory) of(k key) *possessions {
+	if p := i[k]; p != nil {
+		return p
+	}
+	return &possessions{objects: map[string]metav1.Object{}}
+}
+
+func (i inventory) at(namespace, cluster string) *possessions {
+	k := key{namespace, cluster}
+	if i[k] == nil {
+		i[k] = &possessions{objects: map[string]metav1.Object{}}
+	}
+	return i[k]
+}
+
+// put files an object under the cluster that its label names.
+func (i inventory) put(kind string, o metav1.Object) {
+	i.at(o.GetNamespace(), objects.ClusterOf(o.GetLabels())).objects[kind+"/"+o.GetName()] = o
+}
+
+// byCluster sorts what was listed by the cluster it belongs to.
+func byCluster(listed *kube.Inventory) inventory {
+	i := inventory{}
+	for n := range listed.Clusters {
+		c := &listed.Clusters[n]
+		i.at(c.Namespace, c.Name).custom = c
+	}
+	for n := range listed.Leases {
+		o := &listed.Leases[n]
+		i.at(o.Namespace, objects.ClusterOf(o.Labels)).lease = o
+	}
+	putAll(i, "ConfigMap", listed.ConfigMaps, func(o *corev1.ConfigMap) metav1.Object { return o })
+	putAll(i, "Secret", listed.Secrets, func(o *corev1.Secret) metav1.Object { return o })
+	putAll(i, "Service", listed.Services, func(o *corev1.Service) metav1.Object { return o })
+	putAll(i, "PodDisruptionBudget", listed.Budgets, func(o *policyv1.PodDisruptionBudget) metav1.Object { return o })
+	putAll(i, "StatefulSet", listed.StatefulSets, func(o *appsv1.StatefulSet) metav1.Object { return o })
+	for n := range listed.Pods {
+		o := &listed.Pods[n]
+		p := i.at(o.Namespace, objects.ClusterOf(o.Labels))
+		p.pods = append(p.pods, o)
+	}
+	for n := range listed.Claims {
+		o := &listed.Claims[n]
+		p := i.at(o.Namespace, objects.ClusterOf(o.Labels))
+		p.claims = append(p.claims, o)
+	}
+	return i
+}
+
+func putAll[T any](i inventory, kind string, items []T, object func(*T) metav1.Object) {
+	for n := range items {
+		i.put(kind, object(&items[n]))
+	}
+}
+
+// get returns the object of that kind and name, nil if there is none.
+func get[T metav1.Object](p *possessions, kind, name string) (object T) {
+	object, _ = p.objects[kind+"/"+name].(T)
+	return object
+}
+
+// secrets returns the data of the cluster's Secrets by name.
+func (p *possessions) secrets() map[string]map[string][]byte {
+	data := map[string]map[string][]byte{}
+	for _, o := range p.objects {
+		if secret, ok := o.(*corev1.Secret); ok {
+			data[secret.Name] = secret.Data
+		}
+	}
+	return data
+}
+
+// pod returns the pod of that name, nil if there is none.
+func (p *possessions) pod(name string) *corev1.Pod {
+	for _, pod := range p.pods {
+		if pod.Name == name {
+			return pod
+		}
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// ApplyCluster applies an EtcdCluster (apiVersion, kind, metadata and spec as git states them) and returns the live object.
+// Git wins over whoever else has set a field that git states.
+func (c *Client) ApplyCluster(ctx context.Context, object map[string]any) (*v1alpha1.EtcdCluster, error) {
+	u := &unstructured.Unstructured{Object: object}
+	live, err := c.dynamic.Resource(v1alpha1.Resource).Namespace(u.GetNamespace()).
+		Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: Manager, Force: true})
+	if err != nil {
+		return nil, fmt.Errorf("apply EtcdCluster %s/%s: %w", u.GetNamespace(), u.GetName(), err)
+	}
+	cluster := &v1alpha1.EtcdCluster{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, cluster); err != nil {
+		return nil, fmt.Errorf("read EtcdCluster %s/%s: %w", u.GetNamespace(), u.GetName(), err)
+	}
+	return cluster, nil
+}
+
+// ApplyStatus writes the status of an EtcdCluster, and nothing if the cluster is gone or another of the same name.
+func (c *Client) ApplyStatus(ctx context.Context, cluster *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus) error {
+	body, err := json.Marshal(map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(),
+		"kind":       v1alpha1.Kind,
+		"metadata":   map[string]any{"name": cluster.Name, "namespace": cluster.Namespace, "uid": cluster.UID},
+		"status":     status,
+	})
+	if err != nil {
+		return fmt.Errorf("encode the status of EtcdCluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
+	}
+	force := true
+	_, err = c.dynamic.Resource(v1alpha1.Resource).Namespace(cluster.Namespace).Patch(ctx, cluster.Name, types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: statusManager, Force: &force}, "status")
+	if err != nil {
+		return fmt.Errorf("write the status of EtcdCluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package kube
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// Manager is the field manager of everything that is applied but status.
+	Manager = "quorate"
+	// statusManager is the field manager of status: apart, so that applying one never gives up the other.
+	statusManager = "quorate-status"
+	// requestTimeout bounds each request but watches and port-forwards, so that a hanging API server ends a pass.
+	requestTimeout = 10 * time.Second
+)
+
+// Client talks to one API server.
+type Client struct {
+	config  *rest.Config
+	typed   kubernetes.Interface
+	dynamic dynamic.Interface
+	// watches without the timeout of requests.
+	watches dynamic.Interface
+}
+
+// New returns a client for that configuration. It leaves the pace of requests to the API server's own priority
+// and fairness.
+func New(config *rest.Config) (*Client, error) {
+	watching := rest.CopyConfig(config)
+	watching.QPS = -1
+	bounded := rest.CopyConfig(watching)
+	bounded.Timeout = requestTimeout
+	typed, err := kubernetes.NewForConfig(bounded)
+	if err != nil {
+		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
+	}
+	dyn, err := dynamic.NewForConfig(bounded)
+	if err != nil {
+		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
+	}
+	watches, err := dynamic.NewForConfig(watching)
+	if err != nil {
+		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
+	}
+	return &Client{config: watching, typed: typed, dynamic: dyn, watches: watches}, nil
+}
+
+// Host is the address of the API server, for messages.
+func (c *Client) Host() string { return c.config.Host }

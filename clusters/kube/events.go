@@ -1,0 +1,71 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// Event is something that was done or found, told about one cluster.
+type Event struct {
+	// Warning rather than normal.
+	Warning bool
+	// Reason is the rule that spoke.
+	Reason string
+	// Action that was done, in one word; Reason if none was.
+	Action string
+	Note   string
+	// Instance that reports, such as the host it runs on.
+	Instance string
+	At       time.Time
+}
+
+// noteLimit is what events.k8s.io/v1 takes, in bytes.
+const noteLimit = 1024
+
+// CreateEvent tells about a cluster.
+func (c *Client) CreateEvent(ctx context.Context, cluster *v1alpha1.EtcdCluster, e Event) error {
+	kind := corev1.EventTypeNormal
+	if e.Warning {
+		kind = corev1.EventTypeWarning
+	}
+	event := &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: cluster.Namespace,
+			Name:      fmt.Sprintf("%s.%x", cluster.Name, e.At.UnixNano()),
+		},
+		EventTime:           metav1.MicroTime{Time: e.At},
+		ReportingController: "quorate.dev/quorate",
+		ReportingInstance:   e.Instance,
+		Action:              e.Action,
+		Reason:              e.Reason,
+		Type:                kind,
+		Note:                cut(e.Note, noteLimit),
+		Regarding: corev1.ObjectReference{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind,
+			Namespace: cluster.Namespace, Name: cluster.Name, UID: cluster.UID, ResourceVersion: cluster.ResourceVersion,
+		},
+	}
+	if _, err := c.typed.EventsV1().Events(cluster.Namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: Manager}); err != nil {
+		return fmt.Errorf("tell of %s in an event: %w", e.Reason, err)
+	}
+	return nil
+}
+
+// cut shortens s to limit bytes, never in the middle of a character.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	end := limit - len("…")
+	for end > 0 && s[end]&0xC0 == 0x80 {
+		end--
+	}
+	return s[:end] + "…"
+}

@@ -1,0 +1,62 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ErrLeaseTaken says that another pass took the lease since it was read.
+var ErrLeaseTaken = errors.New("another pass took the lease meanwhile")
+
+// TakeLease takes or renews a lease for holder. seen is the lease as the pass read it before everything else, nil if
+// there was none: if it is no longer so, somebody may have acted meanwhile, and ErrLeaseTaken is returned. The lease is
+// never deleted, since a lease that was gone and came back could not be told from one that never was. want gives the name,
+// namespace, labels and owners.
+func (c *Client) TakeLease(ctx context.Context, want metav1.ObjectMeta, seen *coordinationv1.Lease, holder string, duration time.Duration, now time.Time) (*coordinationv1.Lease, error) {
+	seconds := int32(max(1, duration/time.Second))
+	spec := coordinationv1.LeaseSpec{
+		HolderIdentity:       &holder,
+		LeaseDurationSeconds: &seconds,
+		AcquireTime:          &metav1.MicroTime{Time: now},
+		RenewTime:            &metav1.MicroTime{Time: now},
+	}
+	leases := c.typed.CoordinationV1().Leases(want.Namespace)
+	var taken *coordinationv1.Lease
+	var err error
+	if seen == nil {
+		taken, err = leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: want, Spec: spec}, metav1.CreateOptions{FieldManager: Manager})
+	} else {
+		next := seen.DeepCopy()
+		next.Labels, next.OwnerReferences = want.Labels, want.OwnerReferences
+		if seen.Spec.HolderIdentity != nil && *seen.Spec.HolderIdentity == holder {
+			spec.AcquireTime = seen.Spec.AcquireTime
+		}
+		next.Spec = spec
+		taken, err = leases.Update(ctx, next, metav1.UpdateOptions{FieldManager: Manager})
+	}
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return nil, ErrLeaseTaken
+	}
+	if err != nil {
+		return nil, fmt.Errorf("take the lease %s/%s: %w", want.Namespace, want.Name, err)
+	}
+	return taken, nil
+}
+
+// ReleaseLease gives a lease up; one that somebody else has taken since is left alone.
+func (c *Client) ReleaseLease(ctx context.Context, held *coordinationv1.Lease) error {
+	next := held.DeepCopy()
+	nobody := ""
+	next.Spec.HolderIdentity = &nobody
+	_, err := c.typed.CoordinationV1().Leases(held.Namespace).Update(ctx, next, metav1.UpdateOptions{FieldManager: Manager})
+	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("release the lease %s/%s: %w", held.Namespace, held.Name, err)
+}

@@ -1,0 +1,102 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/reconcile"
+)
+
+// managed selects everything that Quorate makes.
+const managed = "app.kubernetes.io/managed-by=quorate"
+
+// concurrency is how many clusters are observed at once.
+const concurrency = 16
+
+// Options of the live side.
+type Options struct {
+	// Namespace that is looked at; all if empty.
+	Namespace string
+	// PortForward: etcd is reached through the API server, not by the pod network.
+	PortForward bool
+	// LeaseDuration after which a lease that nobody renews is free.
+	LeaseDuration time.Duration
+	// Timeout of one question to one member of etcd.
+	Timeout time.Duration
+	Log     *slog.Logger
+}
+
+// Live is the live side of one API server.
+type Live struct {
+	kube    *kube.Client
+	etcd    etcd.Clients
+	options Options
+	holder  holder
+
+	mu   sync.Mutex
+	held map[key]*coordinationv1.Lease
+}
+
+// key names a cluster.
+type key struct{ namespace, name string }
+
+func (k key) String() string { return k.namespace + "/" + k.name }
+
+// New returns the live side behind a client.
+func New(client *kube.Client, options Options) *Live {
+	l := &Live{kube: client, options: options, holder: thisHolder(), held: map[key]*coordinationv1.Lease{}}
+	l.etcd.Timeout = options.Timeout
+	return l
+}
+
+// Observe implements reconcile.Live.
+func (l *Live) Observe(ctx context.Context, desired reconcile.Desired, fetched bool) ([]reconcile.Cluster, error) {
+	inventory, err := l.kube.List(ctx, l.options.Namespace, managed)
+	if err != nil {
+		err = fmt.Errorf("observe %s: %w", l.kube.Host(), err)
+		if kube.NeedsSetup(err) {
+			err = reconcile.SetupError{Err: err}
+		}
+		return nil, err
+	}
+	owned := byCluster(inventory)
+	targets := targetsOf(desired, fetched, owned)
+	observed := make([]reconcile.Cluster, len(targets))
+	group := errgroup.Group{}
+	group.SetLimit(concurrency)
+	for i, t := range targets {
+		group.Go(func() error {
+			observed[i] = l.observe(ctx, t, owned.of(t.key()))
+			return nil
+		})
+	}
+	_ = group.Wait() // each cluster carries its own error
+	return observed, nil
+}
+
+// Changes implements reconcile.Live.
+func (l *Live) Changes(ctx context.Context) <-chan struct{} {
+	return l.kube.Changes(ctx, l.options.Namespace, managed)
+}
+
+// Close gives up all leases and connections.
+func (l *Live) Close(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var failures []error
+	for k, lease := range l.held {
+		failures = append(failures, l.kube.ReleaseLease(ctx, lease))
+		delete(l.held, k)
+	}
+	l.etcd.Close()
+	return errors.Join(failures...)
+}

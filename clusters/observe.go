@@ -1,0 +1,233 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// cluster is one observed cluster. It implements reconcile.Cluster.
+type cluster struct {
+	live   *Live
+	target target
+	names  objects.Names
+	own    *possessions
+	state  decide.State
+	err    error
+	// certificates that the objects are to hold: those that are there, and new ones for what is missing or worn out.
+	certificates objects.Certificates
+	// missing are the objects, as kind/name, that are not there or not as they should be.
+	drifted map[string]bool
+}
+
+// Identity implements reconcile.Cluster.
+func (c *cluster) Identity() (namespace, name string) {
+	return c.target.cluster.Namespace, c.target.cluster.Name
+}
+
+// State implements reconcile.Cluster.
+func (c *cluster) State() (decide.State, error) { return c.state, c.err }
+
+// Warnings implements reconcile.Cluster.
+func (c *cluster) Warnings() []string { return c.target.warnings }
+
+// observe gathers the state of one cluster from what was listed and from what etcd says.
+func (l *Live) observe(ctx context.Context, t target, own *possessions) *cluster {
+	c := &cluster{live: l, target: t, names: objects.NamesOf(t.cluster.Name), own: own, drifted: map[string]bool{}}
+	c.state = decide.State{
+		Name:       t.cluster.Name,
+		Now:        time.Now().UTC().Truncate(time.Second),
+		Declared:   declared(t),
+		Objects:    decide.Objects{Terminating: c.terminating()},
+		Replicas:   c.replicas(),
+		LockHolder: l.lockHolder(own.lease, time.Now()),
+	}
+	if own.custom != nil {
+		c.state.ReportedClusterID = reportedClusterID(own.custom)
+	}
+	c.readRecord()
+	c.readTemplate()
+	c.askEtcd(ctx)
+	if c.err = c.compare(ctx); c.err != nil {
+		c.err = fmt.Errorf("observe %s: %w", t.key(), c.err)
+	}
+	return c
+}
+
+func declared(t target) decide.Declared {
+	spec := t.cluster.Spec
+	d := decide.Declared{
+		Version:   spec.Version,
+		Suspended: spec.Suspend,
+		Lifecycle: string(spec.Lifecycle),
+		SpecHash:  objects.SpecHash(spec),
+		Problems:  t.problems,
+	}
+	if spec.Replicas != nil {
+		d.Replicas = int(*spec.Replicas)
+	}
+	return d
+}
+
+func reportedClusterID(custom *v1alpha1.EtcdCluster) decide.ID {
+	id, err := strconv.ParseUint(custom.Status.ClusterID, 16, 64)
+	if err != nil {
+		return 0
+	}
+	return decide.ID(id)
+}
+
+// readRecord reads what earlier passes wrote down. A record that cannot be read must not be taken for none.
+func (c *cluster) readRecord() {
+	configMap := get[*corev1.ConfigMap](c.own, "ConfigMap", c.names.ConfigMap)
+	if configMap == nil {
+		return
+	}
+	text, found := configMap.Data[objects.RecordKey]
+	if !found {
+		return
+	}
+	record, err := objects.DecodeRecord(text)
+	if err != nil {
+		c.state.Objects.Foreign = append(c.state.Objects.Foreign,
+			fmt.Sprintf("ConfigMap %s: its %s cannot be read (%v); delete the key to have it made anew from etcd and the volumes", c.names.ConfigMap, objects.RecordKey, err))
+		return
+	}
+	c.state.Record = record
+}
+
+// readTemplate reads what new pods are made from.
+func (c *cluster) readTemplate() {
+	set := get[*appsv1.StatefulSet](c.own, "StatefulSet", c.names.StatefulSet)
+	if set == nil {
+		return
+	}
+	made := objects.ReadMetadata(set.Spec.Template.Annotations)
+	c.state.Objects.RunsVersion, c.state.Objects.RunsHash = made.Version, made.SpecHash
+}
+
+// replicas lists the slots that have a pod or a volume.
+func (c *cluster) replicas() []decide.Replica {
+	slots := map[int]*decide.Replica{}
+	slot := func(ordinal int) *decide.Replica {
+		if slots[ordinal] == nil {
+			slots[ordinal] = &decide.Replica{Ordinal: ordinal, Pod: decide.PodAbsent}
+		}
+		return slots[ordinal]
+	}
+	naming := decide.State{Name: c.target.cluster.Name}
+	for _, pod := range c.own.pods {
+		if ordinal, ours := naming.Ordinal(pod.Name); ours {
+			r := slot(ordinal)
+			made := objects.ReadMetadata(pod.Annotations)
+			r.PodUID, r.PodVersion, r.PodSpecHash = string(pod.UID), made.Version, made.SpecHash
+			r.Pod, r.PodMessage = podPhase(pod)
+		}
+	}
+	for _, claim := range c.own.claims {
+		if ordinal, ours := naming.Ordinal(strings.TrimPrefix(claim.Name, objects.VolumeClaimPrefix)); ours {
+			r := slot(ordinal)
+			r.VolumeUID, r.VolumeTerminating = string(claim.UID), claim.DeletionTimestamp != nil
+			r.VolumeToken = objects.ReadMetadata(claim.Annotations).Token
+		}
+	}
+	list := make([]decide.Replica, 0, len(slots))
+	for _, r := range slots {
+		list = append(list, *r)
+	}
+	slices.SortFunc(list, func(a, b decide.Replica) int { return a.Ordinal - b.Ordinal })
+	return list
+}
+
+// terminating lists what Kubernetes is deleting, and what it will collect because its owner is gone.
+func (c *cluster) terminating() []string {
+	var list []string
+	var uid types.UID
+	if custom := c.own.custom; custom != nil {
+		uid = custom.UID
+		if custom.DeletionTimestamp != nil {
+			list = append(list, "EtcdCluster "+custom.Name)
+		}
+	}
+	for id, o := range c.own.objects {
+		if o.GetDeletionTimestamp() != nil || orphan(o, v1alpha1.Kind, uid) {
+			list = append(list, id)
+		}
+	}
+	var setUID types.UID
+	if set := get[*appsv1.StatefulSet](c.own, "StatefulSet", c.names.StatefulSet); set != nil {
+		setUID = set.UID
+	}
+	for _, pod := range c.own.pods {
+		if orphan(pod, "StatefulSet", setUID) {
+			list = append(list, "Pod/"+pod.Name)
+		}
+	}
+	return list
+}
+
+// orphan reports whether an object is controlled by an owner of that kind that is no longer there.
+func orphan(o metav1.Object, kind string, uid types.UID) bool {
+	owner := metav1.GetControllerOf(o)
+	return owner != nil && owner.Kind == kind && owner.UID != uid
+}
+
+// askEtcd asks the members that can be reached.
+func (c *cluster) askEtcd(ctx context.Context) {
+	pods := c.reachable()
+	if len(pods) == 0 {
+		c.state.Membership = decide.Membership{Why: "no member's pod runs"}
+		return
+	}
+	tls := c.clientTLS()
+	if tls == nil && c.target.cluster.Spec.TLS.Mode == v1alpha1.TLSManaged {
+		c.state.Membership = decide.Membership{Why: fmt.Sprintf("Secret %s is missing, so etcd cannot be asked", c.names.ClientSecret)}
+		return
+	}
+	answer := c.live.etcd.Observe(ctx, etcd.Cluster{
+		Namespace: c.target.cluster.Namespace, Name: c.target.cluster.Name,
+		Pods: pods, TLS: tls, Dial: c.dial,
+	})
+	c.state.Membership = answer.Membership
+	for i := range c.state.Replicas {
+		r := &c.state.Replicas[i]
+		r.ClusterID = answer.ClusterIDs[c.state.ReplicaName(r.Ordinal)]
+	}
+}
+
+// reachable lists the pods whose etcd is worth asking.
+func (c *cluster) reachable() []etcd.Pod {
+	var pods []etcd.Pod
+	for _, pod := range c.own.pods {
+		if _, ours := c.state.Ordinal(pod.Name); ours && pod.Status.PodIP != "" && pod.Status.Phase == corev1.PodRunning {
+			pods = append(pods, etcd.Pod{Name: pod.Name, UID: string(pod.UID)})
+		}
+	}
+	return pods
+}
+
+// clientTLS is what a client needs; nil where the cluster runs in the clear, or its Secret is gone.
+func (c *cluster) clientTLS() *etcd.TLS {
+	secret := get[*corev1.Secret](c.own, "Secret", c.names.ClientSecret)
+	if secret == nil {
+		return nil
+	}
+	return &etcd.TLS{
+		CA:   secret.Data[corev1.ServiceAccountRootCAKey],
+		Cert: secret.Data[corev1.TLSCertKey],
+		Key:  secret.Data[corev1.TLSPrivateKeyKey],
+	}
+}

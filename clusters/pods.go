@@ -1,0 +1,111 @@
+package clusters
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// failingReasons are the reasons of a waiting container that do not go away by waiting a moment.
+var failingReasons = []string{
+	"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull",
+	"CreateContainerConfigError", "CreateContainerError", "RunContainerError",
+}
+
+// podPhase says what a pod is doing, and why it is not ready.
+func podPhase(pod *corev1.Pod) (decide.PodPhase, string) {
+	if pod.DeletionTimestamp != nil {
+		return decide.PodTerminating, ""
+	}
+	if ready := podCondition(pod, corev1.PodReady); ready != nil && ready.Status == corev1.ConditionTrue {
+		return decide.PodReady, ""
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		if phase, message := containerPhase(c); phase != "" {
+			return phase, message
+		}
+	}
+	if pod.Status.Phase == corev1.PodFailed {
+		return decide.PodFailing, firstNonEmpty(pod.Status.Message, pod.Status.Reason, "the pod failed")
+	}
+	if scheduled := podCondition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status != corev1.ConditionTrue {
+		return decide.PodPending, firstNonEmpty(scheduled.Message, scheduled.Reason)
+	}
+	return decide.PodPending, pod.Status.Message
+}
+
+// containerPhase judges the state of etcd's container; an empty phase means that it says nothing.
+func containerPhase(c corev1.ContainerStatus) (decide.PodPhase, string) {
+	switch {
+	case c.State.Waiting != nil && slices.Contains(failingReasons, c.State.Waiting.Reason):
+		words := lastWords(c)
+		if words == "" {
+			words = c.State.Waiting.Message
+		}
+		return decide.PodFailing, strings.TrimSuffix(c.State.Waiting.Reason+": "+words, ": ")
+	case c.State.Terminated != nil:
+		return decide.PodFailing, terminationMessage(c.State.Terminated)
+	case c.State.Running != nil && c.RestartCount > 0:
+		return decide.PodStarting, fmt.Sprintf("restarted %d times, last: %s", c.RestartCount, lastWords(c))
+	case c.State.Running != nil:
+		return decide.PodStarting, ""
+	}
+	return "", ""
+}
+
+// lastWords is what the container's last run ended with.
+func lastWords(c corev1.ContainerStatus) string {
+	if c.LastTerminationState.Terminated == nil {
+		return ""
+	}
+	return terminationMessage(c.LastTerminationState.Terminated)
+}
+
+// terminationMessage says why a container ended: etcd's last serious log line if the kubelet kept it, else the exit code.
+func terminationMessage(t *corev1.ContainerStateTerminated) string {
+	if t.Reason == "OOMKilled" {
+		return "out of memory"
+	}
+	if line := lastSeriousLine(t.Message); line != "" {
+		return line
+	}
+	return fmt.Sprintf("exit code %d", t.ExitCode)
+}
+
+// lastSeriousLine finds the last line of etcd's log, one JSON object a line, that tells of an error.
+func lastSeriousLine(log string) string {
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	for _, line := range slices.Backward(lines) {
+		entry := struct{ Level, Msg, Error string }{}
+		if json.Unmarshal([]byte(line), &entry) != nil {
+			continue
+		}
+		if slices.Contains([]string{"fatal", "panic", "error"}, entry.Level) {
+			return strings.TrimSuffix(entry.Msg+": "+entry.Error, ": ")
+		}
+	}
+	return ""
+}
+
+func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func firstNonEmpty(candidates ...string) string {
+	for _, s := range candidates {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}

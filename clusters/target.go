@@ -1,0 +1,125 @@
+package clusters
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/schema"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile"
+)
+
+// target is one cluster that a pass is about, as it is to be.
+type target struct {
+	// cluster with defaults; metadata and spec.
+	cluster v1alpha1.EtcdCluster
+	// applied is what the source states; nil if the source does not say, so that nothing is to be applied.
+	applied  map[string]any
+	warnings []string
+	// problems that keep the declaration from being acted on.
+	problems []string
+}
+
+func (t target) key() key { return key{t.cluster.Namespace, t.cluster.Name} }
+
+// targetsOf lists what a pass is about: what the source declares, and the clusters whose declarations are broken, which stay as
+// last applied. If the source could not be fetched, everything stays as last applied.
+func targetsOf(desired reconcile.Desired, fetched bool, owned inventory) []target {
+	var targets []target
+	if !fetched {
+		for _, p := range owned {
+			if p.custom != nil && p.custom.Labels[managedLabel] == managedValue {
+				targets = append(targets, lastApplied(p.custom))
+			}
+		}
+		return inOrder(targets)
+	}
+	for _, d := range desired.Clusters {
+		t := target{cluster: d.Cluster, applied: d.Applied, warnings: d.Warnings}
+		targets = append(targets, t.against(owned.of(t.key()).custom))
+	}
+	broken := map[string][]string{}
+	for _, p := range desired.Problems {
+		if p.Cluster != "" {
+			broken[p.Cluster] = append(broken[p.Cluster], p.String())
+		}
+	}
+	for name, problems := range broken {
+		namespace, cluster, _ := strings.Cut(name, "/")
+		if custom := owned.of(key{namespace, cluster}).custom; custom != nil {
+			t := lastApplied(custom)
+			t.problems = problems
+			targets = append(targets, t)
+		}
+	}
+	return inOrder(targets)
+}
+
+const managedLabel, managedValue = "app.kubernetes.io/managed-by", "quorate"
+
+func inOrder(targets []target) []target {
+	slices.SortFunc(targets, func(a, b target) int { return cmp.Compare(a.key().String(), b.key().String()) })
+	return targets
+}
+
+// lastApplied is the target of a cluster that the source says nothing understandable about.
+func lastApplied(custom *v1alpha1.EtcdCluster) target {
+	return target{cluster: v1alpha1.EtcdCluster{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind},
+		ObjectMeta: metav1.ObjectMeta{Name: custom.Name, Namespace: custom.Namespace, UID: custom.UID},
+		Spec:       *custom.Spec.DeepCopy(),
+	}}
+}
+
+// against completes a target with what is there: the identity of the live custom resource, its replicas where the source leaves them
+// to others, and what the rules for changes say against it.
+func (t target) against(custom *v1alpha1.EtcdCluster) target {
+	t.problems = append(t.problems, objects.CheckOptions(t.cluster.Spec)...)
+	if custom == nil {
+		return t
+	}
+	t.cluster.UID = custom.UID
+	if !states(t.applied, "spec", "replicas") {
+		t.cluster.Spec.Replicas = custom.Spec.Replicas
+	}
+	t.problems = append(t.problems, forbiddenChanges(&t.cluster, custom)...)
+	return t
+}
+
+// states reports whether an object has a field at that path.
+func states(object map[string]any, path ...string) bool {
+	var value any = object
+	for _, step := range path {
+		m, ok := value.(map[string]any)
+		if !ok {
+			return false
+		}
+		if value, ok = m[step]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// forbiddenChanges evaluates the rules about changes, such as that a volume never shrinks.
+func forbiddenChanges(next, live *v1alpha1.EtcdCluster) []string {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(next)
+	if err != nil {
+		return []string{fmt.Sprintf("encode the declaration: %v", err)}
+	}
+	old, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	if err != nil {
+		return []string{fmt.Sprintf("encode the live custom resource: %v", err)}
+	}
+	var problems []string
+	for _, problem := range schema.Validate(object, old) {
+		problems = append(problems, problem.Error())
+	}
+	return problems
+}

@@ -1,0 +1,60 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// Report implements reconcile.Cluster: status if it is news, an event for what was done, and one when the cluster
+// gets stuck.
+func (c *cluster) Report(ctx context.Context, entry report.Cluster, source reconcile.SourceState) error {
+	custom := c.own.custom
+	if custom == nil {
+		return nil // nothing to write into: no custom resource has been applied yet
+	}
+	status := newStatus(custom, &c.target.cluster, entry, source)
+	var failures []error
+	if news(custom.Status, status) {
+		failures = append(failures, c.live.kube.ApplyStatus(ctx, custom, status))
+	}
+	for _, event := range c.events(custom, status, entry) {
+		failures = append(failures, c.live.kube.CreateEvent(ctx, custom, event))
+	}
+	return errors.Join(failures...)
+}
+
+func (c *cluster) events(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, entry report.Cluster) []kube.Event {
+	event := kube.Event{Reason: entry.Decision.Rule, Action: entry.Decision.Rule, Instance: c.live.holder.Host, At: time.Now()}
+	switch {
+	case entry.Error != "" && changed(custom, status, v1alpha1.ConditionReady):
+		event.Warning, event.Note = true, entry.Error
+	case entry.Outcome != nil && entry.Outcome.Changed:
+		event.Action = reflect.TypeOf(entry.Decision.Action).Name()
+		event.Note = fmt.Sprintf("%s; %s", entry.Decision.Message, entry.Outcome.Detail)
+	case entry.Decision.Verdict == decide.Block && changed(custom, status, v1alpha1.ConditionStalled):
+		event.Warning, event.Note = true, entry.Decision.Message
+	case entry.Decision.Rule == decide.Converged && custom.Status.Action != decide.Converged:
+		event.Note = entry.Decision.Message
+	default:
+		return nil
+	}
+	return []kube.Event{event}
+}
+
+// changed reports whether a condition says something else than before.
+func changed(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, kind string) bool {
+	before := meta.FindStatusCondition(custom.Status.Conditions, kind)
+	after := meta.FindStatusCondition(status.Conditions, kind)
+	return before == nil || after == nil || before.Status != after.Status || before.Reason != after.Reason || before.Message != after.Message
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/clusters"
+	"quorate.dev/quorate/clusters/kube"
+)
+
+// kubeFlags say which API server.
+type kubeFlags struct{ kubeconfig, context, namespace string }
+
+func (f *kubeFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
+	c.Flags().StringVar(&f.context, "context", "", "context of the kubeconfig")
+}
+
+func (f *kubeFlags) addNamespace(c *cobra.Command) {
+	c.Flags().StringVarP(&f.namespace, "namespace", "n", "", "look at this namespace only; also that of declarations without one")
+}
+
+func (f *kubeFlags) client() (*kube.Client, error) {
+	config, err := kube.Config(f.kubeconfig, f.context)
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = "quorate/" + version()
+	return kube.New(config)
+}
+
+// liveFlags say how to look at what lives.
+type liveFlags struct {
+	kubeFlags
+	access        string
+	leaseDuration time.Duration
+	etcdTimeout   time.Duration
+}
+
+func (f *liveFlags) add(c *cobra.Command) {
+	f.kubeFlags.add(c)
+	f.addNamespace(c)
+	c.Flags().StringVar(&f.access, "etcd-access", "auto", "how etcd is reached: direct (pod network), port-forward (through the API server), or auto: direct inside a cluster, port-forward outside")
+	c.Flags().DurationVar(&f.etcdTimeout, "etcd-timeout", 2*time.Second, "how long one member of etcd may take to answer")
+}
+
+func (f *liveFlags) addLease(c *cobra.Command) {
+	c.Flags().DurationVar(&f.leaseDuration, "lease-duration", 15*time.Second, "how long a cluster stays locked if the pass that acts on it dies")
+}
+
+func (f *liveFlags) live(log *slog.Logger) (*clusters.Live, error) {
+	if err := oneOf("etcd-access", f.access, "auto", "direct", "port-forward"); err != nil {
+		return nil, err
+	}
+	client, err := f.client()
+	if err != nil {
+		return nil, err
+	}
+	return clusters.New(client, clusters.Options{
+		Namespace:     f.namespace,
+		PortForward:   f.access == "port-forward" || f.access == "auto" && !kube.InCluster(),
+		LeaseDuration: f.leaseDuration,
+		Timeout:       f.etcdTimeout,
+		Log:           log,
+	}), nil
+}

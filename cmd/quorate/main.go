@@ -1,0 +1,19 @@
+// Quorate makes etcd clusters on Kubernetes what a git repository declares.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	os.Exit(mainCode())
+}
+
+func mainCode() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return execute(ctx, os.Args[1:], streams{out: os.Stdout, err: os.Stderr})
+}

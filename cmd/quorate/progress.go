@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// progress tells a person at a terminal what each cluster is at, a line for each change; nil where no person looks on.
+func progress(w io.Writer, plan bool) func(report.Report) {
+	if plan || !isTerminal(w) {
+		return nil
+	}
+	var mu sync.Mutex
+	said := map[string]string{}
+	paint := style(w)
+	return func(rep report.Report) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range rep.Clusters {
+			what := c.Error
+			if what == "" {
+				what = c.Decision.Message
+			}
+			if line := c.Decision.Rule + what; said[c.Key()] != line {
+				said[c.Key()] = line
+				fmt.Fprintf(w, "%s  %s  %s  %s  %s\n", time.Now().Format(time.TimeOnly), c.Key(), paint.Verdict(c.Decision.Verdict), c.Decision.Rule, report.Clean(what))
+			}
+		}
+	}
+}

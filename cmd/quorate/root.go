@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// streams are where results and everything else go.
+type streams struct{ out, err io.Writer }
+
+// The exit codes. They are a contract: see docs/exit-codes.md.
+const (
+	exitOK           = 0
+	exitError        = 1
+	exitChanges      = 2
+	exitInvalid      = 3
+	exitBlocked      = 4
+	exitLocked       = 5
+	exitNotConverged = 6
+)
+
+// exit is the error by which a command ends with a code of its own; what there is to say has been said.
+type exit int
+
+func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// usageError marks what is wrong with the command line itself.
+type usageError struct{ error }
+
+// execute runs one command line and returns the exit code.
+func execute(ctx context.Context, args []string, std streams) int {
+	root := newRoot(std)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var code exit
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &code):
+		return int(code)
+	}
+	fmt.Fprintln(std.err, "quorate:", report.Clean(err.Error()))
+	if errors.As(err, &usageError{}) || errors.Is(err, gitsource.ErrOptions) {
+		return exitInvalid
+	}
+	return exitError
+}
+
+func newRoot(std streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "quorate",
+		Short: "Make etcd clusters on Kubernetes what a git repository declares",
+		Long: `Quorate runs etcd clusters on Kubernetes from a git repository. There is no resident
+controller: each pass reads the declared EtcdClusters, looks at Kubernetes and at
+etcd's own membership, does the one next action for each cluster, reports into the
+custom resources, and ends. Passes may be killed at any time and repeated at will.
+
+Results go to stdout, everything else to stderr. Exit codes:
+  0  nothing (more) to do, or acted     4  blocked: a person is needed
+  1  error                              5  another pass is acting
+  2  changes (--detailed-exitcode)      6  not converged in time
+  3  invalid input`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetOut(std.out)
+	root.SetErr(std.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(newRun(std), newPlan(std), newValidate(std), newStatus(std), newInstall(std), newVersion(std))
+	return root
+}
+
+// logFlags say how to log.
+type logFlags struct{ level, format string }
+
+func (f *logFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.level, "log-level", "", "debug, info, warn or error (default info; warn on a terminal, which shows progress instead)")
+	c.Flags().StringVar(&f.format, "log-format", "text", "text or json")
+}
+
+// logger makes the logger that the flags ask for.
+func (f *logFlags) logger(std streams) (*slog.Logger, error) {
+	options := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if isTerminal(std.err) {
+		options.Level = slog.LevelError + 1 // progress and the report say it
+	}
+	if f.level != "" {
+		var level slog.Level
+		if err := level.UnmarshalText([]byte(f.level)); err != nil {
+			return nil, usageError{fmt.Errorf("--log-level %q: want debug, info, warn or error", f.level)}
+		}
+		options.Level = level
+	}
+	switch f.format {
+	case "text":
+		return slog.New(slog.NewTextHandler(std.err, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(std.err, options)), nil
+	}
+	return nil, usageError{fmt.Errorf("--log-format %q: want text or json", f.format)}
+}
+
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// style colours if w is a terminal and nobody objects (NO_COLOR, TERM=dumb).
+func style(w io.Writer) report.Style {
+	return report.Style{Colour: isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+}
+
+// oneOf checks the value of a flag that has a fixed choice.
+func oneOf(flag, value string, choices ...string) error {
+	for _, c := range choices {
+		if value == c {
+			return nil
+		}
+	}
+	return usageError{fmt.Errorf("--%s %q: want one of %q", flag, value, choices)}
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// runFlags are those of run and plan.
+type runFlags struct {
+	source         sourceFlags
+	live           liveFlags
+	log            logFlags
+	output         string
+	detailed       bool
+	untilConverged bool
+	timeout        time.Duration
+	plan           bool
+}
+
+func (f *runFlags) add(c *cobra.Command) {
+	f.source.add(c)
+	f.live.add(c)
+	f.log.add(c)
+	c.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit with 2 if changes are pending or were made")
+}
+
+func newRun(std streams) *cobra.Command {
+	f := &runFlags{}
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Run one pass, or passes until everything is as declared",
+		Long: `Run reads the declared clusters, looks at what lives, does the one next action for each
+cluster, reports, and ends. With --until-converged it goes on, woken by changes, until every
+cluster is as declared or blocked, or the timeout is over.`,
+		Example: `  # One pass, as a CronJob does it:
+  quorate run --source https://git.example.com/fleet.git --branch main --path clusters
+
+  # In a pipeline, after a push: wait until it is done, for ten minutes at most.
+  quorate run --source . --until-converged --timeout 10m`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), std) },
+	}
+	f.add(c)
+	f.live.addLease(c)
+	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	c.Flags().BoolVar(&f.untilConverged, "until-converged", false, "repeat passes until every cluster is as declared or blocked")
+	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long the run may take")
+	return c
+}
+
+func newPlan(std streams) *cobra.Command {
+	f := &runFlags{plan: true}
+	c := &cobra.Command{
+		Use:   "plan",
+		Short: "Show what the next pass would do, and do nothing",
+		Example: `  # What would this working tree change?
+  quorate plan --source .
+
+  # The whole state that the decision rests on, for a bug report. It holds no secrets.
+  quorate plan --source . -o state`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), std) },
+	}
+	f.add(c)
+	c.Flags().StringVarP(&f.output, "output", "o", "text", "text, json or state")
+	c.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long the plan may take")
+	return c
+}
+
+func (f *runFlags) run(ctx context.Context, std streams) error {
+	outputs := []string{"text", "json"}
+	if f.plan {
+		outputs = append(outputs, "state")
+	}
+	if err := oneOf("output", f.output, outputs...); err != nil {
+		return err
+	}
+	if err := f.source.check(); err != nil {
+		return err
+	}
+	f.source.namespace = f.live.namespace
+	log, err := f.log.logger(std)
+	if err != nil {
+		return err
+	}
+	live, err := f.live.live(log)
+	if err != nil {
+		return err
+	}
+	rep, converged := f.passes(ctx, &reconcile.Reconciler{
+		Source: &f.source, Live: live, Log: log, Plan: f.plan, Progress: progress(std.err, f.plan),
+	})
+	// What is held is given up even if the run was interrupted.
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := live.Close(closing); err != nil {
+		log.Warn("give up leases", "error", err)
+	}
+	if err := render(std, f.output, rep); err != nil {
+		return err
+	}
+	return f.code(rep, converged)
+}
+
+func (f *runFlags) passes(ctx context.Context, r *reconcile.Reconciler) (report.Report, bool) {
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the run took longer than --timeout %s", f.timeout))
+	defer cancel()
+	if f.untilConverged {
+		return r.UntilConverged(ctx)
+	}
+	return r.Pass(ctx), true
+}
+
+// code is the exit code of a report: what went wrong first, in the order of how much it matters.
+func (f *runFlags) code(rep report.Report, converged bool) error {
+	blocked, locked, changes, failed := false, false, false, rep.Error != ""
+	invalid := len(rep.Problems) > 0
+	for _, c := range rep.Clusters {
+		failed = failed || c.Error != ""
+		invalid = invalid || c.Decision.Rule == "InvalidSpec"
+		blocked = blocked || c.Decision.Verdict == decide.Block
+		locked = locked || c.Decision.Rule == "LockedElsewhere"
+		changes = changes || c.Pending() || c.Outcome != nil && c.Outcome.Changed
+	}
+	switch {
+	case failed:
+		return exit(exitError)
+	case invalid:
+		return exit(exitInvalid)
+	case blocked:
+		return exit(exitBlocked)
+	case locked:
+		return exit(exitLocked)
+	case !converged:
+		return exit(exitNotConverged)
+	case f.detailed && changes:
+		return exit(exitChanges)
+	}
+	return nil
+}
+
+func render(std streams, output string, rep report.Report) error {
+	switch output {
+	case "json":
+		return report.JSON(std.out, rep)
+	case "state":
+		return report.States(std.out, rep)
+	}
+	return report.Text(std.out, rep, style(std.out))
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+func newStatus(std streams) *cobra.Command {
+	var f liveFlags
+	var log logFlags
+	var output string
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Show what runs: clusters, members, and what the next pass would say",
+		Long: `Status looks at the clusters that Quorate has applied, and asks etcd itself. It reads no git
+repository and writes nothing.`,
+		Example: `  quorate status
+  quorate status --namespace prod -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return status(c.Context(), std, f, log, output) },
+	}
+	f.add(c)
+	log.add(c)
+	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	return c
+}
+
+func status(ctx context.Context, std streams, f liveFlags, logging logFlags, output string) error {
+	if err := oneOf("output", output, "text", "json"); err != nil {
+		return err
+	}
+	log, err := logging.logger(std)
+	if err != nil {
+		return err
+	}
+	live, err := f.live(log)
+	if err != nil {
+		return err
+	}
+	defer live.Close(ctx) // it holds no lease
+	rep, err := reconcile.Look(ctx, live)
+	if err != nil {
+		return err
+	}
+	if output == "json" {
+		return report.States(std.out, rep)
+	}
+	return report.Members(std.out, rep, style(std.out))
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/reconcile/report"
+)
+
+func newValidate(std streams) *cobra.Command {
+	var source sourceFlags
+	var output string
+	c := &cobra.Command{
+		Use:   "validate",
+		Short: "Check declarations without a Kubernetes cluster",
+		Long: `Validate reads the declarations and checks them as the API server would: the same schema
+and the same rules, evaluated offline. All problems of all files are told at once, with file
+and line.`,
+		Example: `  quorate validate --source .
+  quorate validate --source https://git.example.com/fleet.git --branch main --path clusters`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return validate(c.Context(), std, source, output) },
+	}
+	source.add(c)
+	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	c.Flags().StringVarP(&source.namespace, "namespace", "n", "", "namespace of declarations without one (default \"default\")")
+	return c
+}
+
+func validate(ctx context.Context, std streams, source sourceFlags, output string) error {
+	if err := oneOf("output", output, "text", "json"); err != nil {
+		return err
+	}
+	if err := source.check(); err != nil {
+		return err
+	}
+	fetched, err := source.fetch(ctx)
+	if err != nil {
+		return err
+	}
+	rep := report.Report{Revision: fetched.Revision.String(), Problems: problemsOf(fetched)}
+	for _, d := range fetched.Clusters {
+		rep.Clusters = append(rep.Clusters, report.Cluster{Namespace: d.Cluster.Namespace, Name: d.Cluster.Name, Warnings: d.Warnings})
+	}
+	if err := render(std, output, rep); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	if len(rep.Problems) > 0 {
+		return exit(exitInvalid)
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package reconcile
+
+import (
+	"context"
+	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// resync is the longest time between two passes of one run, in case a change went unseen.
+const resync = 5 * time.Second
+
+// UntilConverged repeats passes over one revision until every cluster is done or blocked, or ctx is done. It waits for
+// changes, not for time. The report is that of the last pass; converged says whether something was left to do. What failed in
+// passing is tried again, so only the failures of the last pass count.
+func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, converged bool) {
+	changes := r.Live.Changes(ctx)
+	source := r.fetch(ctx)
+	acted := map[string]*report.Outcome{}
+	for {
+		next := r.pass(ctx, source)
+		if ctx.Err() != nil && len(rep.Clusters) > 0 {
+			return rep, false
+		}
+		rep = next
+		remember(acted, rep)
+		if settled(rep) {
+			recall(acted, &rep)
+			return rep, true
+		}
+		if !wait(ctx, changes, recheck(rep)) {
+			recall(acted, &rep)
+			return rep, false
+		}
+	}
+}
+
+// settled reports whether no further pass would do anything.
+func settled(rep report.Report) bool {
+	if rep.Unobserved {
+		return false
+	}
+	for _, c := range rep.Clusters {
+		if c.Pending() || c.Error != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// recheck is the time until the next pass, if nothing changes before.
+func recheck(rep report.Report) time.Duration {
+	soonest := resync
+	if rep.Unobserved {
+		soonest = time.Second
+	}
+	for _, c := range rep.Clusters {
+		switch {
+		case c.Error != "":
+			soonest = min(soonest, time.Second)
+		case c.Decision.Verdict == decide.Act:
+			return 0
+		case c.Decision.Recheck > 0:
+			soonest = min(soonest, c.Decision.Recheck)
+		}
+	}
+	return soonest
+}
+
+// wait waits for a change, or for that long; false if ctx is done first.
+func wait(ctx context.Context, changes <-chan struct{}, longest time.Duration) bool {
+	timer := time.NewTimer(longest)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-changes:
+	case <-timer.C:
+	}
+	return ctx.Err() == nil
+}
+
+// remember keeps the last change made to each cluster in this run.
+func remember(acted map[string]*report.Outcome, rep report.Report) {
+	for _, c := range rep.Clusters {
+		if c.Outcome != nil && c.Outcome.Changed {
+			acted[c.Key()] = c.Outcome
+		}
+	}
+}
+
+// recall puts the last change of the run beside each cluster that the last pass left alone.
+func recall(acted map[string]*report.Outcome, rep *report.Report) {
+	for i, c := range rep.Clusters {
+		if c.Outcome == nil {
+			rep.Clusters[i].Outcome = acted[c.Key()]
+		}
+	}
+}

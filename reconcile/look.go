@@ -1,0 +1,28 @@
+package reconcile
+
+import (
+	"context"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// Look observes what was last applied, without a source, and says what each cluster is at.
+func Look(ctx context.Context, live Live) (report.Report, error) {
+	clusters, err := live.Observe(ctx, Desired{}, false)
+	if err != nil {
+		return report.Report{}, err
+	}
+	rep := report.Report{Planned: true}
+	for _, c := range clusters {
+		entry := report.Cluster{Warnings: c.Warnings()}
+		entry.Namespace, entry.Name = c.Identity()
+		if entry.State, err = c.State(); err != nil {
+			entry.Error = oneLine(err)
+		} else {
+			entry.Decision = decide.Decide(entry.State)
+		}
+		rep.Clusters = append(rep.Clusters, entry)
+	}
+	return rep, nil
+}

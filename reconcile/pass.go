@@ -1,0 +1,149 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// concurrency is how many clusters a pass works on at once.
+const concurrency = 16
+
+// Reconciler runs passes.
+type Reconciler struct {
+	Source Source
+	Live   Live
+	Log    *slog.Logger
+	// Plan makes every pass end before Do: nothing is written.
+	Plan bool
+	// Progress, if set, is told of every pass as it ends.
+	Progress func(report.Report)
+}
+
+// fetched is what a run knows of its source.
+type fetched struct {
+	desired Desired
+	err     error
+}
+
+func (f fetched) state() SourceState {
+	if f.err != nil {
+		return SourceState{Error: f.err.Error()}
+	}
+	return SourceState{Revision: f.desired.Revision}
+}
+
+// Pass runs one pass. All failures are in the report.
+func (r *Reconciler) Pass(ctx context.Context) report.Report {
+	return r.pass(ctx, r.fetch(ctx))
+}
+
+func (r *Reconciler) fetch(ctx context.Context) fetched {
+	desired, err := r.Source.Fetch(ctx)
+	if err != nil {
+		r.Log.Error("source cannot be read; going on with what was last applied", "error", err)
+		return fetched{err: err}
+	}
+	r.Log.Debug("fetched", "revision", desired.Revision, "clusters", len(desired.Clusters), "problems", len(desired.Problems))
+	return fetched{desired: desired}
+}
+
+func (r *Reconciler) pass(ctx context.Context, source fetched) report.Report {
+	rep := report.Report{Revision: source.desired.Revision, Problems: source.desired.Problems, Planned: r.Plan}
+	clusters, err := r.Live.Observe(ctx, source.desired, source.err == nil)
+	rep.Unobserved = err != nil && !errors.As(err, &SetupError{})
+	if err = errors.Join(source.err, err); err != nil {
+		rep.Error = oneLine(err)
+	}
+	rep.Clusters = make([]report.Cluster, len(clusters))
+	group := errgroup.Group{}
+	group.SetLimit(concurrency)
+	for i, cluster := range clusters {
+		group.Go(func() error {
+			rep.Clusters[i] = r.reconcile(ctx, cluster, source.state())
+			return nil
+		})
+	}
+	_ = group.Wait() // each cluster's failure is in its entry
+	slices.SortFunc(rep.Clusters, func(a, b report.Cluster) int { return strings.Compare(a.Key(), b.Key()) })
+	if r.Progress != nil {
+		r.Progress(rep)
+	}
+	return rep
+}
+
+// reconcile decides for one cluster, does it, and reports.
+func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source SourceState) report.Cluster {
+	entry := report.Cluster{Warnings: cluster.Warnings()}
+	entry.Namespace, entry.Name = cluster.Identity()
+	log := r.Log.With("cluster", entry.Key())
+
+	state, err := cluster.State()
+	if err != nil {
+		entry.Error = oneLine(err)
+		log.Error("observe", "error", err)
+		return entry
+	}
+	entry.State, entry.Decision = state, decide.Decide(state)
+	logDecision(log, entry.Decision)
+	if r.Plan {
+		return entry
+	}
+	var failures error
+	if entry.Decision.Verdict == decide.Act {
+		failures = r.do(ctx, log, cluster, &entry)
+	}
+	if err := cluster.Report(ctx, entry, source); err != nil {
+		log.Error("report", "error", err)
+		failures = errors.Join(failures, err)
+		entry.Error = oneLine(failures)
+	}
+	return entry
+}
+
+// do carries out the action of an entry and writes down what became of it.
+func (r *Reconciler) do(ctx context.Context, log *slog.Logger, cluster Cluster, entry *report.Cluster) error {
+	d := entry.Decision
+	outcome, err := cluster.Do(ctx, d.Action)
+	switch {
+	case errors.Is(err, ErrLocked):
+		state := entry.State
+		state.LockHolder = err.Error()
+		entry.Decision = decide.Decide(state)
+		log.Info("locked", "by", err.Error())
+		return nil
+	case err != nil:
+		err = fmt.Errorf("%s: %w", d.Rule, err)
+		entry.Error = oneLine(err)
+		log.Error("act", "rule", d.Rule, "action", d.Action.String(), "error", err)
+		return err
+	}
+	entry.Outcome = &outcome
+	log.Info("acted", "rule", d.Rule, "action", d.Action.String(), "changed", outcome.Changed, "detail", outcome.Detail)
+	return nil
+}
+
+func logDecision(log *slog.Logger, d decide.Decision) {
+	level := slog.LevelInfo
+	if d.Verdict == decide.Block {
+		level = slog.LevelWarn
+	}
+	attrs := []any{"verdict", string(d.Verdict), "rule", d.Rule, "message", d.Message}
+	if d.Action != nil {
+		attrs = append(attrs, "action", d.Action.String())
+	}
+	log.Log(context.Background(), level, "decided", attrs...)
+}
+
+// oneLine joins the lines of joined errors.
+func oneLine(err error) string {
+	return strings.Join(strings.Split(err.Error(), "\n"), "; ")
+}

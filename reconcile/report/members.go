@@ -1,0 +1,96 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Members renders what runs, for people: a block per cluster with a line per member.
+func Members(w io.Writer, r Report, style Style) error {
+	b := &strings.Builder{}
+	for _, c := range r.Clusters {
+		writeCluster(b, c, style)
+		if id := c.State.Membership.ClusterID; id != 0 {
+			fmt.Fprintf(b, "    cluster ID %s\n", id)
+		}
+		writeMembers(b, c.State)
+	}
+	if len(r.Clusters) == 0 {
+		fmt.Fprintln(b, "no clusters")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func writeMembers(b *strings.Builder, s decide.State) {
+	if len(s.Membership.Members) == 0 {
+		return
+	}
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "    MEMBER\tID\tROLE\tHEALTH\tVERSION\tREVISION\tDB SIZE\tIN USE\tALARMS\tPOD")
+	for _, m := range s.MembersInOrder() {
+		pod := "-"
+		if ordinal, ours := s.Ordinal(m.Name); ours {
+			pod = string(s.Replica(ordinal).Pod)
+		}
+		fmt.Fprintf(t, "    %s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", dash(Clean(m.Name)), m.ID, role(m), health(m), dash(Clean(m.Version)),
+			m.Revision, size(m.DBSize), size(m.DBSizeInUse), dash(strings.Join(m.Alarms, ",")), pod)
+	}
+	t.Flush() // into a strings.Builder: it cannot fail
+}
+
+func role(m decide.Member) string {
+	switch {
+	case m.Learner:
+		return "Learner"
+	case m.Leader:
+		return "Leader"
+	}
+	return "Voter"
+}
+
+func health(m decide.Member) string {
+	switch {
+	case !m.Answers:
+		return "Silent"
+	case len(m.Alarms) > 0:
+		return "Unhealthy"
+	}
+	return "Healthy"
+}
+
+// size prints bytes in the unit that Kubernetes would use for a whole number of them.
+func size(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// States renders, for machines and for bug reports, everything that each decision rests on.
+func States(w io.Writer, r Report) error {
+	type entry struct {
+		Namespace string       `json:"namespace"`
+		Name      string       `json:"name"`
+		Decision  *decision    `json:"decision,omitempty"`
+		State     decide.State `json:"state"`
+		Error     string       `json:"error,omitempty"`
+	}
+	list := []entry{}
+	for _, c := range r.Clusters {
+		list = append(list, entry{c.Namespace, c.Name, newDecision(c.Decision), c.State, c.Error})
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(list)
+}

@@ -1,0 +1,122 @@
+// Package report holds what a pass has to say, as one value, and renders it.
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Report is what one pass saw, decided and did.
+type Report struct {
+	// Revision of the source that was acted on; empty if it could not be read.
+	Revision string `json:"revision,omitempty"`
+	// Clusters by namespace and name.
+	Clusters []Cluster `json:"clusters"`
+	// Problems of the declarations, by file and line.
+	Problems []Problem `json:"problems,omitempty"`
+	// Error that concerns the pass as a whole, such as a source that cannot be read.
+	Error string `json:"error,omitempty"`
+	// Unobserved: the live side could not be read, and another pass may be luckier.
+	Unobserved bool `json:"-"`
+	// Planned: nothing was carried out.
+	Planned bool `json:"planned,omitempty"`
+}
+
+// Cluster is what a pass has to say of one cluster.
+type Cluster struct {
+	Namespace string
+	Name      string
+	// Decision is the zero value if the cluster could not be observed.
+	Decision decide.Decision
+	// Outcome of the action; nil if none was carried out.
+	Outcome *Outcome
+	// Warnings about the declaration.
+	Warnings []string
+	// Error of observing, acting or reporting.
+	Error string
+	// State that was decided on, for "-o state" and for status.
+	State decide.State
+}
+
+// Outcome is what an action did.
+type Outcome struct {
+	Changed bool   `json:"changed"`
+	Detail  string `json:"detail,omitempty"`
+}
+
+// Problem is something wrong in a declaration.
+type Problem struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Cluster string `json:"cluster,omitempty"`
+	Message string `json:"message"`
+}
+
+// String returns file:line: message.
+func (p Problem) String() string {
+	switch {
+	case p.File == "":
+		return p.Message
+	case p.Line == 0:
+		return p.File + ": " + p.Message
+	}
+	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Message)
+}
+
+// Key is namespace/name.
+func (c Cluster) Key() string { return c.Namespace + "/" + c.Name }
+
+// Pending reports whether something is left to do for the cluster.
+func (c Cluster) Pending() bool {
+	return c.Decision.Verdict == decide.Act || c.Decision.Verdict == decide.Wait
+}
+
+// MarshalJSON writes the report's contract with machines: see docs/report.md.
+func (c Cluster) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Namespace string    `json:"namespace"`
+		Name      string    `json:"name"`
+		Decision  *decision `json:"decision,omitempty"`
+		Outcome   *Outcome  `json:"outcome,omitempty"`
+		Warnings  []string  `json:"warnings,omitempty"`
+		Error     string    `json:"error,omitempty"`
+	}{c.Namespace, c.Name, newDecision(c.Decision), c.Outcome, c.Warnings, c.Error})
+}
+
+type decision struct {
+	Rule    string         `json:"rule"`
+	Verdict decide.Verdict `json:"verdict"`
+	Action  *action        `json:"action,omitempty"`
+	Message string         `json:"message"`
+}
+
+type action struct {
+	Kind   string        `json:"kind"`
+	Fields decide.Action `json:"fields"`
+}
+
+func newDecision(d decide.Decision) *decision {
+	if d.Rule == "" {
+		return nil
+	}
+	out := &decision{Rule: d.Rule, Verdict: d.Verdict, Message: d.Message}
+	if d.Action != nil {
+		out.Action = &action{Kind: reflect.TypeOf(d.Action).Name(), Fields: d.Action}
+	}
+	return out
+}
+
+// JSON renders the report for machines.
+func JSON(w io.Writer, r Report) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if r.Clusters == nil {
+		r.Clusters = []Cluster{}
+	}
+	return encoder.Encode(r)
+}

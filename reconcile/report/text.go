@@ -1,0 +1,122 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Text renders the report for people: a block per cluster, then the problems, then a line that counts.
+func Text(w io.Writer, r Report, style Style) error {
+	b := &strings.Builder{}
+	if r.Revision != "" {
+		fmt.Fprintf(b, "revision %s\n", r.Revision)
+	}
+	for _, c := range r.Clusters {
+		writeCluster(b, c, style)
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintf(b, "%s %s\n", style.Bad("problem"), Clean(p.String()))
+	}
+	if r.Error != "" {
+		fmt.Fprintf(b, "%s %s\n", style.Bad("error"), Clean(r.Error))
+	}
+	fmt.Fprintln(b, Summary(r))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Style colours words for a terminal. The zero value leaves them as they are.
+type Style struct{ Colour bool }
+
+func (s Style) paint(code, text string) string {
+	if !s.Colour {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// Good, Busy and Bad paint a word green, yellow and red.
+func (s Style) Good(text string) string { return s.paint("32", text) }
+
+// Busy paints yellow.
+func (s Style) Busy(text string) string { return s.paint("33", text) }
+
+// Bad paints red.
+func (s Style) Bad(text string) string { return s.paint("31", text) }
+
+// Verdict paints a verdict, padded to five characters.
+func (s Style) Verdict(v decide.Verdict) string {
+	padded := fmt.Sprintf("%-5s", v)
+	switch v {
+	case decide.Done:
+		return s.Good(padded)
+	case decide.Block:
+		return s.Bad(padded)
+	}
+	return s.Busy(padded)
+}
+
+func writeCluster(b *strings.Builder, c Cluster, style Style) {
+	if c.Decision.Rule != "" {
+		fmt.Fprintf(b, "%s  %s  %s", c.Key(), style.Verdict(c.Decision.Verdict), c.Decision.Rule)
+		if c.Decision.Action != nil {
+			fmt.Fprintf(b, "  %s", c.Decision.Action)
+		}
+		fmt.Fprintf(b, "\n    %s\n", Clean(c.Decision.Message))
+	} else {
+		fmt.Fprintf(b, "%s\n", c.Key())
+	}
+	if c.Outcome != nil && c.Outcome.Detail != "" {
+		fmt.Fprintf(b, "    %s\n", Clean(c.Outcome.Detail))
+	}
+	for _, warning := range c.Warnings {
+		fmt.Fprintf(b, "    %s %s\n", style.Busy("warning"), Clean(warning))
+	}
+	if c.Error != "" {
+		fmt.Fprintf(b, "    %s %s\n", style.Bad("error"), Clean(c.Error))
+	}
+}
+
+// Summary counts on one line.
+func Summary(r Report) string {
+	counts := map[decide.Verdict]int{}
+	failed := 0
+	for _, c := range r.Clusters {
+		counts[c.Decision.Verdict]++
+		if c.Error != "" {
+			failed++
+		}
+	}
+	parts := []string{fmt.Sprintf("%d clusters", len(r.Clusters))}
+	if len(r.Clusters) == 1 {
+		parts[0] = "1 cluster"
+	}
+	acting := "acted on"
+	if r.Planned {
+		acting = "to act on"
+	}
+	for _, part := range []struct {
+		n    int
+		word string
+	}{{counts[decide.Done], "done"}, {counts[decide.Act], acting}, {counts[decide.Wait], "waiting"}, {counts[decide.Block], "blocked"},
+		{failed, "failed"}, {len(r.Problems), "problems in the source"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.word))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Clean makes text from elsewhere safe for a terminal and for one line: control characters become spaces.
+func Clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
