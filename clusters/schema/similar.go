@@ -1,0 +1,59 @@
+package schema
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+)
+
+// SimilarField returns the name of the field that was probably meant by the last part of
+// the path of an unknown field; none if nothing is near.
+func SimilarField(path string) string {
+	c, err := load()
+	if err != nil {
+		return ""
+	}
+	parts := strings.Split(path, ".")
+	s := *c.structural
+	for _, part := range parts[:len(parts)-1] {
+		name, _, isItem := strings.Cut(part, "[")
+		s = s.Properties[name]
+		if isItem && s.Items != nil {
+			s = *s.Items
+		}
+	}
+	return nearest(parts[len(parts)-1], s)
+}
+
+func nearest(name string, s structuralschema.Structural) string {
+	best, bestDistance := "", 3
+	for _, candidate := range slices.Sorted(maps.Keys(s.Properties)) {
+		if d := distance(strings.ToLower(name), strings.ToLower(candidate)); d < bestDistance && d < len(candidate)/2 {
+			best, bestDistance = candidate, d
+		}
+	}
+	return best
+}
+
+// distance is the Levenshtein distance: the number of letters to insert, to delete or to
+// replace.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}

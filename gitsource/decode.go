@@ -1,0 +1,171 @@
+package gitsource
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quorate.dev/quorate/clusters/schema"
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// declaration is an object that says to be a cluster, on its way to be one or to be a
+// list of problems.
+type declaration struct {
+	object
+	// name is empty in part where the object does not say.
+	name     types.NamespacedName
+	cluster  Declared
+	problems []Problem
+}
+
+// decode turns objects into clusters and problems. A cluster with a problem is only in the
+// problems.
+func decode(objects []object, namespace string) (clusters []Declared, problems []Problem) {
+	var declarations []*declaration
+	for _, o := range objects {
+		if message := wrongKind(o.value); message != "" {
+			problems = append(problems, Problem{File: o.file, Line: o.line, Message: message})
+			continue
+		}
+		declarations = append(declarations, declare(o, namespace))
+	}
+	checkNames(declarations)
+	for _, d := range declarations {
+		problems = append(problems, d.problems...)
+		if len(d.problems) == 0 {
+			clusters = append(clusters, d.cluster)
+		}
+	}
+	slices.SortFunc(clusters, func(a, b Declared) int {
+		return strings.Compare(a.key(), b.key())
+	})
+	return clusters, problems
+}
+
+// key orders by namespace, then name: no name holds a NUL.
+func (d Declared) key() string { return d.Cluster.Namespace + "\x00" + d.Cluster.Name }
+
+func wrongKind(value map[string]any) string {
+	apiVersion, _ := value["apiVersion"].(string)
+	kind, _ := value["kind"].(string)
+	want := v1alpha1.GroupVersion.String() + " " + v1alpha1.Kind
+	switch {
+	case kind == v1alpha1.Kind && apiVersion == v1alpha1.GroupVersion.String():
+		return ""
+	case strings.HasSuffix(kind, "List"):
+		return fmt.Sprintf("a %s is not taken apart; write its items as documents of their own", kind)
+	case apiVersion == "" && kind == "":
+		return fmt.Sprintf("apiVersion and kind are missing; only %s is declared here", want)
+	default:
+		return fmt.Sprintf("is a %s; only %s is declared here", strings.TrimSpace(apiVersion+" "+kind), want)
+	}
+}
+
+// declare decodes one cluster, gathering all that is wrong with it.
+func declare(o object, namespace string) *declaration {
+	d := &declaration{object: o}
+	applied, ok := d.checkMetadata(namespace)
+	if !ok {
+		return d
+	}
+	if _, ok := applied["status"]; ok {
+		d.problem("status", "status is what a pass reports; it has no place in git")
+		delete(applied, "status")
+	}
+	d.checkFields(applied)
+	defaulted := runtime.DeepCopyJSON(applied)
+	if err := schema.Default(defaulted); err != nil {
+		d.problem("", "%v", err)
+		return d
+	}
+	for _, err := range schema.Validate(defaulted, nil) {
+		d.invalid(err)
+	}
+	if len(d.problems) == 0 {
+		d.finish(applied, defaulted)
+	}
+	return d
+}
+
+// finish makes the cluster of an object that is valid.
+func (d *declaration) finish(applied, defaulted map[string]any) {
+	d.cluster = Declared{Applied: withoutNulls(applied), File: d.file, Line: d.line}
+	encoded, err := json.Marshal(defaulted)
+	if err == nil {
+		err = json.Unmarshal(encoded, &d.cluster.Cluster)
+	}
+	if err != nil {
+		d.problem("", "%v", err)
+		return
+	}
+	d.cluster.Warnings = schema.Warnings(d.cluster.Cluster.Spec)
+}
+
+func (d *declaration) problem(path, format string, args ...any) {
+	p := Problem{File: d.file, Line: d.lineOf(path), Message: fmt.Sprintf(format, args...)}
+	if d.name.Name != "" {
+		p.Cluster = d.name.String()
+	}
+	d.problems = append(d.problems, p)
+}
+
+func (d *declaration) invalid(err *field.Error) {
+	if err.Field == "" || err.Field == "<nil>" {
+		d.problem("", "%s", err.ErrorBody())
+		return
+	}
+	d.problem(err.Field, "%s", err.Error())
+}
+
+// checkFields finds the fields that an EtcdCluster does not have.
+func (d *declaration) checkFields(value map[string]any) {
+	unknown, err := schema.UnknownFields(value)
+	if err != nil {
+		d.problem("metadata", "%v", err)
+	}
+	for _, path := range unknown {
+		message := "unknown field"
+		if similar := schema.SimilarField(path); similar != "" {
+			message += fmt.Sprintf("; did you mean %s?", similar)
+		}
+		d.problem(path, "%s: %s", path, message)
+	}
+}
+
+// inGit are the fields of metadata that a person writes; the API server sets the others.
+var inGit = []string{"name", "namespace", "labels", "annotations"}
+
+// checkMetadata names the cluster and returns the object as it is to be applied, with its
+// namespace. It is not ok if there is no name to go on with.
+func (d *declaration) checkMetadata(namespace string) (applied map[string]any, ok bool) {
+	applied = runtime.DeepCopyJSON(d.value)
+	metadata, isMap := applied["metadata"].(map[string]any)
+	if !isMap {
+		d.problem("metadata", "metadata.name: the cluster needs a name")
+		return nil, false
+	}
+	u := unstructured.Unstructured{Object: applied}
+	if ns, set := metadata["namespace"]; !set || ns == nil || ns == "" {
+		u.SetNamespace(namespace)
+	}
+	d.name = types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
+	if d.name.Name == "" {
+		d.problem("metadata", "metadata.name: the cluster needs a name of its own; generateName makes a new cluster each time")
+		return nil, false
+	}
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
+		if !slices.Contains(inGit, key) && isObjectMetaField(key) {
+			d.problem("metadata."+key, "metadata.%s is set by the API server; it has no place in git", key)
+			delete(metadata, key)
+		}
+	}
+	return applied, true
+}

@@ -1,0 +1,112 @@
+package gitsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+var errFileTooLarge = fmt.Errorf("is larger than %d MiB", maxFileBytes>>20)
+
+// files reads the files of one revision within bounds. Going past a bound on the whole is
+// remembered: what was read then is not all that is declared.
+type files struct {
+	ctx         context.Context
+	fs          fs.FS
+	count, size int
+	exceeded    error
+}
+
+// read returns the content of a file.
+func (f *files) read(name string) ([]byte, error) {
+	if err := f.ctx.Err(); err != nil {
+		return nil, err
+	}
+	if f.count++; f.count > maxFiles {
+		return nil, f.exceed("more than %d files are read", maxFiles)
+	}
+	info, err := fs.Stat(f.fs, name)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxFileBytes {
+		return nil, errFileTooLarge
+	}
+	if f.size += int(info.Size()); f.size > maxTotalBytes {
+		return nil, f.exceed("more than %d MiB are read", maxTotalBytes>>20)
+	}
+	return fs.ReadFile(f.fs, name)
+}
+
+func (f *files) exceed(format string, args ...any) error {
+	f.exceeded = fmt.Errorf(format+"; name a smaller path", args...)
+	return f.exceeded
+}
+
+// list returns the entries of a directory, by name.
+func (f *files) list(dir string) ([]fs.DirEntry, error) {
+	if err := f.ctx.Err(); err != nil {
+		return nil, err
+	}
+	entries, err := fs.ReadDir(f.fs, dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if !isFileName(e.Name()) {
+			return nil, fmt.Errorf("holds an entry named %q, which is no name of a file", e.Name())
+		}
+	}
+	return entries, nil
+}
+
+// checkDirectory says why dir cannot be the directory to read. No part of its path may be
+// a symbolic link or a submodule: neither is followed.
+func (f *files) checkDirectory(dir string) error {
+	if dir == "." {
+		return nil
+	}
+	parent := "."
+	for part := range strings.SplitSeq(dir, "/") {
+		entries, err := f.list(parent)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", parent, err)
+		}
+		here := path.Join(parent, part)
+		i := slices.IndexFunc(entries, func(e fs.DirEntry) bool { return e.Name() == part })
+		switch {
+		case i < 0:
+			return fmt.Errorf("there is no %s", here)
+		case !entries[i].IsDir():
+			return errors.New(here + " is " + kindOf(entries[i].Type()) + ", not a directory")
+		}
+		parent = here
+	}
+	return nil
+}
+
+func kindOf(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a directory"
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode&fs.ModeIrregular != 0:
+		return "a submodule"
+	case mode.IsRegular():
+		return "a file"
+	default:
+		return "a special file"
+	}
+}
+
+func isPrintable(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return r == '\\' || r == unicode.ReplacementChar || !unicode.IsPrint(r)
+	})
+}

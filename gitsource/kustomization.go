@@ -1,0 +1,158 @@
+package gitsource
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	kustomize "sigs.k8s.io/kustomize/api/types"
+)
+
+// check says why kustomize must not see a file.
+func (k *kustomizeFS) check(name string, content []byte) []Problem {
+	documents, problems := documentsOf(name, content)
+	if len(problems) > 0 && (isManifest(name) || isKustomizationName(path.Base(name))) {
+		return problems
+	}
+	for _, document := range documents {
+		problems = append(problems, checkInline(name, document)...)
+	}
+	if len(problems) == 0 && isKustomizationName(path.Base(name)) {
+		return k.checkKustomization(name, content)
+	}
+	return problems
+}
+
+// checkInline checks the text in a document that may be YAML itself: kustomize decodes
+// patches that are written inline.
+func checkInline(name string, document *yaml.Node) (problems []Problem) {
+	walkNodes(document, func(n *yaml.Node) {
+		if n.Kind != yaml.ScalarNode || !strings.Contains(n.Value, "&") || !strings.Contains(n.Value, "*") {
+			return
+		}
+		_, inline := documentsOf(name, []byte(n.Value))
+		for _, p := range inline {
+			problems = append(problems, Problem{File: name, Line: n.Line, Message: "in the text that starts here: " + p.Message})
+		}
+	})
+	return problems
+}
+
+// checkKustomization reads a kustomization as kustomize does, and refuses what would leave
+// the source, run something, or change how later ones are rendered.
+func (k *kustomizeFS) checkKustomization(name string, content []byte) []Problem {
+	var kustomization kustomize.Kustomization
+	if err := kustomization.Unmarshal(content); err != nil {
+		return []Problem{{File: name, Message: err.Error()}}
+	}
+	kustomization.FixKustomization()
+	var problems []Problem
+	refuse := func(field, format string, args ...any) {
+		problems = append(problems, Problem{File: name, Line: lineOfText(content, field), Message: fmt.Sprintf(format, args...)})
+	}
+	for _, field := range unsupportedFields(kustomization) {
+		refuse(field, "%s is not supported: it runs programs, or changes how everything else is rendered", field)
+	}
+	for field, references := range referencesOf(kustomization) {
+		for _, reference := range references {
+			if reason := k.refuseReference(path.Dir(name), reference); reason != "" {
+				refuse(reference, "%s: %q %s", field, reference, reason)
+			}
+		}
+	}
+	return problems
+}
+
+func unsupportedFields(k kustomize.Kustomization) (fields []string) {
+	given := map[string]bool{
+		"openapi":      len(k.OpenAPI) > 0,
+		"helmCharts":   len(k.HelmCharts) > 0,
+		"helmGlobals":  k.HelmGlobals != nil,
+		"generators":   len(k.Generators) > 0,
+		"transformers": len(k.Transformers) > 0,
+		"validators":   len(k.Validators) > 0,
+	}
+	for field, is := range given {
+		if is {
+			fields = append(fields, field)
+		}
+	}
+	return fields
+}
+
+// referencesOf lists the files and directories that a kustomization names, by field.
+func referencesOf(k kustomize.Kustomization) map[string][]string {
+	references := map[string][]string{
+		"resources":      k.Resources,
+		"components":     k.Components,
+		"crds":           k.Crds,
+		"configurations": k.Configurations,
+	}
+	add := func(field, reference string) {
+		if reference != "" {
+			references[field] = append(references[field], reference)
+		}
+	}
+	for _, p := range k.Patches {
+		add("patches", p.Path)
+	}
+	for _, p := range k.PatchesJson6902 {
+		add("patchesJson6902", p.Path)
+	}
+	for _, p := range k.PatchesStrategicMerge {
+		if !strings.Contains(string(p), "\n") {
+			add("patchesStrategicMerge", string(p))
+		}
+	}
+	for _, r := range k.Replacements {
+		add("replacements", r.Path)
+	}
+	for _, g := range k.ConfigMapGenerator {
+		addSources(add, "configMapGenerator", g.KvPairSources)
+	}
+	for _, g := range k.SecretGenerator {
+		addSources(add, "secretGenerator", g.KvPairSources)
+	}
+	return references
+}
+
+func addSources(add func(field, reference string), field string, sources kustomize.KvPairSources) {
+	for _, source := range sources.FileSources {
+		_, file, named := strings.Cut(source, "=")
+		if !named {
+			file = source
+		}
+		add(field, file)
+	}
+	for _, source := range sources.EnvSources {
+		add(field, source)
+	}
+}
+
+// refuseReference says why a reference is not to a file or directory of the source. What
+// kustomize might take for a URL or for a repository is refused even if there is a file of
+// that name.
+func (k *kustomizeFS) refuseReference(dir, reference string) string {
+	lower := strings.ToLower(reference)
+	switch {
+	case strings.ContainsAny(reference, ":@?\\") || strings.Contains(reference, "//") ||
+		strings.HasPrefix(lower, "github.com"):
+		return "is not in the source; copy it there: nothing is fetched from elsewhere"
+	case path.IsAbs(reference):
+		return "is an absolute path; write it relative to the kustomization"
+	case !k.Exists(path.Join(repositoryRoot, dir, reference)):
+		return "is not in the source"
+	}
+	return ""
+}
+
+// lineOfText is the first line that holds the text; 0 if none does.
+func lineOfText(content []byte, text string) int {
+	for i, line := range strings.Split(string(content), "\n") {
+		if strings.Contains(line, text) {
+			return i + 1
+		}
+	}
+	return 0
+}

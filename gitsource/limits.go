@@ -1,0 +1,21 @@
+package gitsource
+
+// Bounds on what is read of a source, all far over what an honest one needs.
+const (
+	// maxResponseBytes of one answer of a server: a pack of one revision.
+	maxResponseBytes = 256 << 20
+	// maxPackBytes and maxPackObjects of a pack as its headers declare them, inflated.
+	maxPackBytes   = 512 << 20
+	maxPackObjects = 500_000
+	// maxFileBytes of one file. The API server takes no object over 1.5 MiB.
+	maxFileBytes = 2 << 20
+	// maxTotalBytes and maxFiles of all that is read below the path.
+	maxTotalBytes = 64 << 20
+	maxFiles      = 10_000
+	// maxDepth of directories below the path.
+	maxDepth = 32
+	// maxNodes of the YAML of one file once its aliases are expanded, and how deep they
+	// may nest.
+	maxNodes   = 200_000
+	maxNesting = 64
+)

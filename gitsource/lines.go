@@ -1,0 +1,64 @@
+package gitsource
+
+import (
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// lineOf returns the line of the field that a path such as spec.tolerations[0].key names;
+// that of the nearest field above it if it is not there.
+func (o object) lineOf(path string) int {
+	if o.node == nil {
+		return o.line
+	}
+	return descend(o.node, path, o.line)
+}
+
+func descend(n *yaml.Node, path string, line int) int {
+	path = strings.TrimPrefix(path, ".")
+	switch {
+	case path == "":
+		return line
+	case n.Kind == yaml.AliasNode:
+		return descend(n.Alias, path, line)
+	case n.Kind == yaml.MappingNode:
+		return descendMapping(n, path, line)
+	case n.Kind == yaml.SequenceNode:
+		index, rest, _ := strings.Cut(strings.TrimPrefix(path, "["), "]")
+		if i, ok := indexIn(index, len(n.Content)); ok {
+			return descend(n.Content[i], rest, n.Content[i].Line)
+		}
+	}
+	return line
+}
+
+// descendMapping takes the longest key that path starts with: keys may hold dots.
+func descendMapping(n *yaml.Node, path string, line int) int {
+	best, rest := -1, ""
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		after, ok := cutKey(path, n.Content[i].Value)
+		if ok && (best < 0 || len(after) < len(rest)) {
+			best, rest = i, after
+		}
+	}
+	if best < 0 {
+		return line
+	}
+	return descend(n.Content[best+1], rest, n.Content[best].Line)
+}
+
+// cutKey cuts the key off the front of path, written as key or as [key].
+func cutKey(path, key string) (rest string, ok bool) {
+	if rest, ok = strings.CutPrefix(path, "["+key+"]"); ok {
+		return rest, true
+	}
+	rest, ok = strings.CutPrefix(path, key)
+	return rest, ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+func indexIn(digits string, length int) (int, bool) {
+	i, err := strconv.Atoi(digits)
+	return i, err == nil && i >= 0 && i < length
+}

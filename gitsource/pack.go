@@ -1,0 +1,94 @@
+package gitsource
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
+	"github.com/go-git/go-git/v5/plumbing/storer"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+)
+
+// fetchPack puts the objects that the request asks for into the store.
+func fetchPack(ctx context.Context, s transport.UploadPackSession, request *packp.UploadPackRequest, store storer.EncodedObjectStorer) (err error) {
+	response, err := s.UploadPack(ctx, request)
+	if err != nil {
+		return err
+	}
+	defer response.Close()
+	var pack io.Reader = response
+	switch {
+	case request.Capabilities.Supports(capability.Sideband64k):
+		pack = sideband.NewDemuxer(sideband.Sideband64k, response)
+	case request.Capabilities.Supports(capability.Sideband):
+		pack = sideband.NewDemuxer(sideband.Sideband, response)
+	}
+	parser, err := packfile.NewParserWithStorage(packfile.NewScanner(pack), store, &packBounds{})
+	if err != nil {
+		return err
+	}
+	_, err = parser.Parse()
+	return err
+}
+
+// packBounds stops a pack before it is inflated beyond what is sensible.
+type packBounds struct{ bytes int64 }
+
+func (b *packBounds) OnHeader(count uint32) error {
+	if count > maxPackObjects {
+		return fmt.Errorf("the pack has %d objects, more than %d; declare clusters in a smaller repository", count, maxPackObjects)
+	}
+	return nil
+}
+
+func (b *packBounds) OnInflatedObjectHeader(_ plumbing.ObjectType, size, _ int64) error {
+	if b.bytes += size; size < 0 || b.bytes > maxPackBytes {
+		return fmt.Errorf("the revision is larger than %d MiB; declare clusters in a smaller repository", maxPackBytes>>20)
+	}
+	return nil
+}
+
+func (b *packBounds) OnInflatedObjectContent(plumbing.Hash, int64, uint32, []byte) error { return nil }
+func (b *packBounds) OnFooter(plumbing.Hash) error                                       { return nil }
+
+// boundedTransport ends answers that are too large, and drops the text of answers that
+// are errors: it is the server's, and would end in our logs.
+type boundedTransport struct{ http.RoundTripper }
+
+// RoundTrip sends one request.
+func (t boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := t.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode >= http.StatusBadRequest {
+		response.Body.Close()
+		response.Body = http.NoBody
+		return response, nil
+	}
+	response.Body = &boundedBody{ReadCloser: response.Body, left: maxResponseBytes}
+	return response, nil
+}
+
+type boundedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errResponseTooLarge
+	}
+	if int64(len(p)) > b.left {
+		p = p[:b.left]
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.left -= int64(n)
+	return n, err
+}

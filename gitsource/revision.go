@@ -1,0 +1,24 @@
+package gitsource
+
+// Revision is what was read.
+type Revision struct {
+	// Name of the branch or of the tag; empty if a commit was asked for by its hash, or
+	// HEAD was detached.
+	Name string
+	// Commit is its hash, 40 hexadecimal digits; empty for a directory that is no
+	// repository.
+	Commit string
+}
+
+// String returns the form that Flux uses: main@sha1:HASH or sha1:HASH; "directory" where
+// there is no repository.
+func (r Revision) String() string {
+	switch {
+	case r.Commit == "":
+		return "directory"
+	case r.Name == "":
+		return "sha1:" + r.Commit
+	default:
+		return r.Name + "@sha1:" + r.Commit
+	}
+}

@@ -1,0 +1,118 @@
+package gitsource
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// checkStructure says what is wrong with a document before anything decodes it: aliases
+// that contain themselves or expand beyond bounds, keys that stand twice or are no text,
+// values that JSON does not have. Timestamps, which JSON does not have either, become the
+// text that they are written as.
+func checkStructure(file string, document *yaml.Node) []Problem {
+	if p := checkExpansion(document); p != nil {
+		return []Problem{{File: file, Line: p.line, Message: p.message}}
+	}
+	var problems []Problem
+	walkNodes(document, func(n *yaml.Node) {
+		for _, p := range checkNode(n) {
+			problems = append(problems, Problem{File: file, Line: p.line, Message: p.message})
+		}
+	})
+	return problems
+}
+
+// finding is a problem without its file.
+type finding struct {
+	line    int
+	message string
+}
+
+// expansion counts the nodes of a document as they are once its aliases are expanded.
+type expansion struct {
+	nodes  int
+	within []*yaml.Node
+}
+
+func checkExpansion(document *yaml.Node) *finding {
+	return (&expansion{}).visit(document, 0)
+}
+
+func (e *expansion) visit(n *yaml.Node, depth int) *finding {
+	if e.nodes++; e.nodes > maxNodes {
+		return &finding{n.Line, fmt.Sprintf("has more than %d nodes once its aliases are expanded", maxNodes)}
+	}
+	if depth > maxNesting {
+		return &finding{n.Line, fmt.Sprintf("is nested more than %d deep", maxNesting)}
+	}
+	if slices.Contains(e.within, n) {
+		return &finding{n.Line, fmt.Sprintf("the anchor %q contains itself", n.Anchor)}
+	}
+	e.within = append(e.within, n)
+	defer func() { e.within = e.within[:len(e.within)-1] }()
+	if n.Kind == yaml.AliasNode && n.Alias != nil {
+		return e.visit(n.Alias, depth+1)
+	}
+	for _, child := range n.Content {
+		if f := e.visit(child, depth+1); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// walkNodes visits the nodes of a document as they stand, aliases unexpanded.
+func walkNodes(n *yaml.Node, visit func(*yaml.Node)) {
+	visit(n)
+	for _, child := range n.Content {
+		walkNodes(child, visit)
+	}
+}
+
+func checkNode(n *yaml.Node) []finding {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return checkKeys(n)
+	case yaml.ScalarNode:
+		return checkScalar(n)
+	default:
+		return nil
+	}
+}
+
+func checkKeys(mapping *yaml.Node) (findings []finding) {
+	first := map[string]int{}
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		key := mapping.Content[i]
+		if tag := key.ShortTag(); key.Kind != yaml.ScalarNode || tag != "!!str" && tag != "!!merge" {
+			findings = append(findings, finding{key.Line, fmt.Sprintf("the key %q is not text; put it in quotes", key.Value)})
+			continue
+		}
+		if line, ok := first[key.Value]; ok {
+			findings = append(findings, finding{key.Line, fmt.Sprintf("the key %q stands twice: also in line %d", key.Value, line)})
+			continue
+		}
+		first[key.Value] = key.Line
+	}
+	return findings
+}
+
+func checkScalar(n *yaml.Node) []finding {
+	switch tag := n.ShortTag(); tag {
+	case "!!str", "!!int", "!!bool", "!!null", "!!merge":
+		return nil
+	case "!!timestamp":
+		n.Tag = "!!str"
+		return nil
+	case "!!float":
+		if strings.Contains(strings.ToLower(n.Value), "inf") || strings.EqualFold(n.Value, ".nan") {
+			return []finding{{n.Line, fmt.Sprintf("%s is no number that JSON has", n.Value)}}
+		}
+		return nil
+	default:
+		return []finding{{n.Line, fmt.Sprintf("the tag %s is not supported", tag)}}
+	}
+}

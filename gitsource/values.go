@@ -1,0 +1,38 @@
+package gitsource
+
+import (
+	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// withoutNulls drops fields that are null, in place: in server-side apply they would mean
+// something else than leaving them out.
+func withoutNulls(value map[string]any) map[string]any {
+	for key, v := range value {
+		switch v := v.(type) {
+		case nil:
+			delete(value, key)
+		case map[string]any:
+			withoutNulls(v)
+		case []any:
+			for _, item := range v {
+				if m, ok := item.(map[string]any); ok {
+					withoutNulls(m)
+				}
+			}
+		}
+	}
+	return value
+}
+
+// isObjectMetaField says whether Kubernetes has that field in metadata.
+func isObjectMetaField(name string) bool {
+	for f := range reflect.TypeFor[metav1.ObjectMeta]().Fields() {
+		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
+			return true
+		}
+	}
+	return false
+}
