@@ -45,6 +45,14 @@ func Hang() Fault {
 	}
 }
 
+// Pause holds the request back until the channel is closed, and passes it on then.
+func Pause(until <-chan struct{}) Fault {
+	return func(w http.ResponseWriter, r *http.Request, serve http.Handler) {
+		<-until
+		serve.ServeHTTP(w, r)
+	}
+}
+
 // Refuse cuts the connection before the request has any effect.
 func Refuse() Fault {
 	return func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) }

@@ -1,0 +1,191 @@
+package scenarios
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+const benchRuns = 5
+
+// figure prints one measured value.
+func figure(name string, value float64, unit string) {
+	fmt.Printf("figure %s %.3g %s\n", name, value, unit)
+}
+
+// BenchmarkFounding measures the time from a git push to three healthy voters, and beside it, run by run, the time from the apply of a bare
+// StatefulSet of etcd with volumes and without TLS.
+func BenchmarkFounding(b *testing.B) {
+	var quorate, converged, bare, peak []float64
+	for range benchRuns {
+		b.StopTimer()
+		w := newWorld(b)
+		b.StartTimer()
+		start := time.Now()
+		w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
+		p := w.start(outside, "run", "--until-converged", "--timeout", patience.String())
+		quorate = append(quorate, w.untilVoting(start).Seconds())
+		r := p.wait().requireCode(b, exitDone)
+		converged, peak = append(converged, time.Since(start).Seconds()), append(peak, float64(r.peak)/(1<<20))
+		b.StopTimer()
+		w.deleteAll("a")
+
+		w = newWorld(b)
+		start = time.Now()
+		w.applyBare()
+		bare = append(bare, w.untilVoting(start).Seconds())
+		w.deleteAll("a")
+	}
+	figure("push-to-three-voters", median(quorate), "s")
+	figure("push-to-converged", median(converged), "s")
+	figure("bare-statefulset-to-three-voters", median(bare), "s")
+	figure("push-to-three-voters-over-bare", median(quorate)/median(bare), "ratio")
+	figure("founding-peak-memory", slices.Max(peak), "MiB")
+}
+
+// BenchmarkQuietPass measures what a pass costs that finds nothing to do.
+func BenchmarkQuietPass(b *testing.B) {
+	w := newWorld(b)
+	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
+	w.converge()
+	proxy := w.newProxy()
+	for _, v := range []struct {
+		name string
+		vantage
+	}{{"outside", through(proxy)}, {"inside", inside}} {
+		var took, peak []float64
+		for range benchRuns {
+			proxy.Break(nil)
+			r := w.runFrom(v.vantage, "run", "--detailed-exitcode").requireCode(b, exitDone)
+			took, peak = append(took, float64(r.took.Milliseconds())), append(peak, float64(r.peak)/(1<<20))
+		}
+		if v.proxy != nil {
+			figure("quiet-pass-requests", float64(len(proxy.Requests())), "requests")
+			figure("quiet-pass-writes", float64(len(proxy.Writes())), "requests")
+		}
+		figure("quiet-pass-time-"+v.name, median(took), "ms")
+		figure("quiet-pass-peak-memory-"+v.name, slices.Max(peak), "MiB")
+	}
+}
+
+func median(values []float64) float64 {
+	values = slices.Sorted(slices.Values(values))
+	return values[len(values)/2]
+}
+
+// untilVoting waits until each of a-0, a-1 and a-2 answers as a voter that knows the leader, and returns the time since start.
+func (w *world) untilVoting(start time.Time) time.Duration {
+	w.t.Helper()
+	errs := make([]error, 3)
+	var group sync.WaitGroup
+	for ordinal := range 3 {
+		group.Go(func() {
+			errs[ordinal] = poll(w.ctx(), patience, func() error { return w.votes("a", ordinal) })
+		})
+	}
+	group.Wait()
+	took := time.Since(start)
+	for _, err := range errs {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.requireOneCluster("a", 3)
+	return took
+}
+
+func (w *world) votes(cluster string, ordinal int) error {
+	m, err := w.connectTo(cluster, ordinal)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	ctx, cancel := m.ctx()
+	defer cancel()
+	answer, err := m.Status(ctx, m.endpoint)
+	if err != nil {
+		return err
+	}
+	if answer.Leader == 0 || answer.IsLearner {
+		return fmt.Errorf("%s does not vote yet", m.name)
+	}
+	return nil
+}
+
+// bare is what one writes by hand: a headless service and a StatefulSet of three, with volumes and without TLS.
+const bare = `
+apiVersion: v1
+kind: Service
+metadata: {name: a}
+spec:
+  clusterIP: None
+  publishNotReadyAddresses: true
+  selector: {etcd: a}
+  ports: [{name: client, port: 2379}, {name: peer, port: 2380}]
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: a}
+spec:
+  serviceName: a
+  replicas: 3
+  podManagementPolicy: Parallel
+  selector: {matchLabels: {etcd: a}}
+  template:
+    metadata: {labels: {etcd: a}}
+    spec:
+      securityContext: {runAsNonRoot: true, runAsUser: 1000, fsGroup: 1000, seccompProfile: {type: RuntimeDefault}}
+      containers:
+      - name: etcd
+        image: gcr.io/etcd-development/etcd:v` + modern + `
+        imagePullPolicy: IfNotPresent
+        securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, readOnlyRootFilesystem: true}
+        env: [{name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
+        command: [etcd, --name=$(POD), --data-dir=/data/etcd, --listen-client-urls=http://0.0.0.0:2379, --listen-peer-urls=http://0.0.0.0:2380,
+          "--advertise-client-urls=http://$(POD).a:2379", "--initial-advertise-peer-urls=http://$(POD).a:2380",
+          "--initial-cluster=a-0=http://a-0.a:2380,a-1=http://a-1.a:2380,a-2=http://a-2.a:2380"]
+        volumeMounts: [{name: data, mountPath: /data}]
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 8Gi}}}
+`
+
+func (w *world) applyBare() {
+	w.t.Helper()
+	for i, document := range strings.Split(bare, "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+			w.t.Fatal(err)
+		}
+		kind := services
+		if i == 1 {
+			kind = statefulSets
+		}
+		if _, err := w.objects.Resource(kind).Namespace(w.namespace).Create(w.ctx(), object, metav1.CreateOptions{}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// deleteAll ends the namespace and waits until its pods are gone, so that they do not disturb the next run.
+func (w *world) deleteAll(cluster string) {
+	w.t.Helper()
+	w.leave()
+	eventually(w.t, "the namespace goes", func() error {
+		pods, err := w.kube.CoreV1().Pods(w.namespace).List(w.ctx(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		if len(pods.Items) > 0 {
+			return fmt.Errorf("%d pods of %s are left", len(pods.Items), cluster)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,142 @@
+package scenarios
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// disturbance is a change that somebody makes by hand to an object of cluster a.
+type disturbance struct {
+	name   string
+	kind   schema.GroupVersionResource
+	object string
+	// patch is a strategic merge patch; the object is deleted where there is none.
+	patch string
+}
+
+var disturbances = []disturbance{
+	{"headless service changed", services, "a", `{"spec":{"publishNotReadyAddresses":false}}`},
+	{"headless service deleted", services, "a", ""},
+	{"client service changed", services, "a-client", `{"spec":{"selector":{"app.kubernetes.io/name":"other"}}}`},
+	{"client service deleted", services, "a-client", ""},
+	{"budget changed", budgets, "a", `{"spec":{"minAvailable":0}}`},
+	{"budget deleted", budgets, "a", ""},
+	{"config of a member changed", configMaps, "a-members", `{"data":{"a-0.yaml":"name: other\n"}}`},
+	{"statefulset changed", statefulSets, "a", `{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}`},
+	{"label changed", statefulSets, "a", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"other"}}}`},
+	{"image changed", statefulSets, "a", `{"spec":{"template":{"spec":{"containers":[{"name":"etcd","image":"gcr.io/etcd-development/etcd:v3.5.35"}]}}}}`},
+	{"statefulset deleted", statefulSets, "a", ""},
+	{"server certificate deleted", secrets, "a-server-tls", ""},
+	{"peer certificate deleted", secrets, "a-peer-tls", ""},
+	{"client certificate deleted", secrets, "a-client-tls", ""},
+	{"client certificate changed", secrets, "a-client-tls", `{"data":{"tls.crt":"bm9uZQ=="}}`},
+	{"custom resource changed", etcdclusters, "a", `{"spec":{"replicas":5}}`},
+	{"label taken away", services, "a-client", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`},
+}
+
+// testDriftRepaired changes and deletes each kind of object by hand; the next pass puts it right, without touching a pod.
+func testDriftRepaired(t *testing.T, w *world) {
+	want := w.snapshot()
+	pods, restarts := w.podUIDs("a"), w.restarts("a")
+	for _, d := range disturbances {
+		t.Run(d.name, func(t *testing.T) {
+			w := w.as(t)
+			w.disturb(d)
+			changed := w.snapshot()
+			if difference(want, changed) == "" && !strings.Contains(d.name, "certificate changed") {
+				t.Fatal("nothing was disturbed")
+			}
+			w.runFrom(outside, "plan", "--detailed-exitcode").requireCode(t, exitChanges)
+			w.runFrom(outside, "run", "--detailed-exitcode").requireCode(t, exitChanges)
+			w.converge()
+			if wrong := difference(want, w.snapshot()); wrong != "" {
+				t.Errorf("not put right: %s", wrong)
+			}
+			if now := w.podUIDs("a"); !maps.Equal(now, pods) || w.restarts("a") != restarts {
+				t.Errorf("pods before %v, after %v; %d restarts", pods, now, w.restarts("a")-restarts)
+			}
+			w.requireQuiet("a")
+		})
+	}
+	w.requireOneCluster("a", 3)
+}
+
+func (w *world) disturb(d disturbance) {
+	w.t.Helper()
+	client := w.objects.Resource(d.kind).Namespace(w.namespace)
+	var err error
+	if d.patch == "" {
+		orphan := metav1.DeletePropagationOrphan
+		err = client.Delete(w.ctx(), d.object, metav1.DeleteOptions{PropagationPolicy: &orphan})
+		eventually(w.t, d.name, func() error {
+			if _, err := w.object(d.kind, d.object); err == nil {
+				return fmt.Errorf("%s %s is still there", d.kind.Resource, d.object)
+			}
+			return nil
+		})
+	} else {
+		patchType := types.StrategicMergePatchType
+		if d.kind == etcdclusters {
+			patchType = types.MergePatchType
+		}
+		_, err = client.Patch(w.ctx(), d.object, patchType, []byte(d.patch), metav1.PatchOptions{FieldManager: "by-hand"})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// testLostRecord: the record of the members is deleted by hand. It is written anew from what volumes and etcd prove, and
+// a member still starts from it.
+func testLostRecord(t *testing.T, w *world) {
+	id := w.requireOneCluster("a", 3)
+	pods := w.podUIDs("a")
+	w.disturb(disturbance{"record deleted", configMaps, "a-members", ""})
+	w.converge()
+	record, err := w.object(configMaps, "a-members")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(fmt.Sprint(record.Object["data"]), "initial-cluster-state: new") {
+		t.Errorf("the new record could found a second cluster: %v", record.Object["data"])
+	}
+	if now := w.podUIDs("a"); !maps.Equal(now, pods) {
+		t.Errorf("pods before %v, after %v", pods, now)
+	}
+	w.deletePod("a-1")
+	w.waitForPods("a", 3)
+	if got := w.requireOneCluster("a", 3); got != id {
+		t.Errorf("cluster %s became cluster %s", id, got)
+	}
+	w.converge()
+}
+
+// testAuthorityLost: without the certificate authority nothing is made anew that would cut the members off from each other.
+func testAuthorityLost(t *testing.T, w *world) {
+	authority, err := w.object(secrets, "a-ca")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.disturb(disturbance{"authority deleted", secrets, "a-ca", ""})
+	r := w.run("--until-converged", "--timeout", "30s").requireCode(t, exitBlocked)
+	if !r.says("a-ca") {
+		t.Errorf("quorate does not say what is lost:\n%s", r)
+	}
+	if _, err := w.object(secrets, "a-ca"); err == nil {
+		t.Error("another authority was made")
+	}
+	w.requireCondition("a", "Stalled", "True", "AuthorityLost")
+	authority.SetResourceVersion("")
+	authority.SetUID("")
+	if _, err := w.objects.Resource(secrets).Namespace(w.namespace).Create(w.ctx(), authority, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.converge().requireRule(t, "a", "Converged")
+	w.requireCondition("a", "Stalled", "False", "")
+}

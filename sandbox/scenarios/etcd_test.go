@@ -1,0 +1,220 @@
+package scenarios
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+const (
+	clientPort = 2379
+	peerPort   = 2380
+)
+
+// member is etcd in one pod, asked on its own client port.
+type member struct {
+	*clientv3.Client
+	t        testing.TB
+	name     string
+	endpoint string
+	close    func()
+}
+
+// member connects to etcd in the pod of that name, as an application with the client secret would.
+func (w *world) member(cluster string, ordinal int) *member {
+	w.t.Helper()
+	m, err := w.connectTo(cluster, ordinal)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(m.close)
+	return m
+}
+
+func (w *world) connectTo(cluster string, ordinal int) (*member, error) {
+	name := fmt.Sprintf("%s-%d", cluster, ordinal)
+	security, err := w.clientTLS(cluster)
+	if err != nil {
+		return nil, err
+	}
+	address, stop, err := w.forward(name, clientPort)
+	if err != nil {
+		return nil, err
+	}
+	scheme := "http://"
+	if security != nil {
+		scheme = "https://"
+		security.ServerName = fmt.Sprintf("%s.%s.%s.svc", name, cluster, w.namespace)
+	}
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{scheme + address}, TLS: security, DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("connect to etcd in %s: %w", name, err)
+	}
+	m := &member{Client: client, t: w.t, name: name, endpoint: scheme + address}
+	m.close = func() { _ = client.Close(); stop() }
+	return m, nil
+}
+
+// clientTLS makes the configuration that the client secret gives; nil for a cluster without TLS.
+func (w *world) clientTLS(cluster string) (*tls.Config, error) {
+	secret, err := w.kube.CoreV1().Secrets(w.namespace).Get(w.ctx(), cluster+"-client-tls", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
+	if err != nil {
+		return nil, fmt.Errorf("read the client certificate of %s: %w", cluster, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(secret.Data["ca.crt"]) {
+		return nil, fmt.Errorf("the client secret of %s holds no certificate authority", cluster)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
+}
+
+func (m *member) ctx() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(m.t.Context()), 20*time.Second)
+}
+
+// put writes a key, and get reads one from a quorum.
+func (m *member) put(key, value string) {
+	m.t.Helper()
+	ctx, cancel := m.ctx()
+	defer cancel()
+	if _, err := m.Put(ctx, key, value); err != nil {
+		m.t.Fatalf("put %s by %s: %v", key, m.name, err)
+	}
+}
+
+func (m *member) get(key string) string {
+	m.t.Helper()
+	ctx, cancel := m.ctx()
+	defer cancel()
+	answer, err := m.Get(ctx, key)
+	if err != nil {
+		m.t.Fatalf("get %s from %s: %v", key, m.name, err)
+	}
+	if len(answer.Kvs) == 0 {
+		return ""
+	}
+	return string(answer.Kvs[0].Value)
+}
+
+// list describes etcd's member list in order: name, ID, started and learner of each.
+func (m *member) list() ([]string, error) {
+	ctx, cancel := m.ctx()
+	defer cancel()
+	answer, err := m.MemberList(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	for _, e := range answer.Members {
+		list = append(list, fmt.Sprintf("%s %x started=%t learner=%t", e.Name, e.ID, len(e.ClientURLs) > 0, e.IsLearner))
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
+// requireOneCluster asks every member by itself and fails unless they are one healthy cluster of that size: the same
+// cluster ID and leader, the same list of started voters, the same data. It returns the cluster ID in hexadecimal.
+func (w *world) requireOneCluster(cluster string, size int) string {
+	w.t.Helper()
+	var first view
+	eventually(w.t, "one healthy cluster "+cluster, func() (err error) {
+		first, err = w.oneCluster(cluster, size)
+		return err
+	})
+	return first.clusterID
+}
+
+func (w *world) oneCluster(cluster string, size int) (view, error) {
+	var members []*member
+	for ordinal := range size {
+		m, err := w.connectTo(cluster, ordinal)
+		if err != nil {
+			return view{}, err
+		}
+		defer m.close()
+		members = append(members, m)
+	}
+	revision, err := members[0].revision()
+	if err != nil {
+		return view{}, err
+	}
+	var first view
+	for i, m := range members {
+		seen, err := m.view(revision)
+		if err != nil {
+			return view{}, fmt.Errorf("%s: %w", m.name, err)
+		}
+		if i == 0 {
+			first = seen
+		}
+		if seen != first {
+			return view{}, fmt.Errorf("%s sees %+v, %s sees %+v", members[0].name, first, m.name, seen)
+		}
+	}
+	if n := strings.Count(first.members, "started=true learner=false"); n != size || strings.Count(first.members, "started=") != size {
+		return view{}, fmt.Errorf("want %d started voters, have %s", size, first.members)
+	}
+	return first, nil
+}
+
+// view is what one member believes; all members of a healthy cluster believe the same.
+type view struct {
+	clusterID string
+	leader    uint64
+	members   string
+	hash      uint32
+}
+
+func (m *member) revision() (int64, error) {
+	ctx, cancel := m.ctx()
+	defer cancel()
+	answer, err := m.Get(ctx, "revision") // linearizable: what it shows is committed
+	if err != nil {
+		return 0, err
+	}
+	return answer.Header.Revision, nil
+}
+
+func (m *member) view(revision int64) (view, error) {
+	ctx, cancel := m.ctx()
+	defer cancel()
+	status, err := m.Status(ctx, m.endpoint)
+	if err != nil {
+		return view{}, err
+	}
+	if status.Leader == 0 {
+		return view{}, errors.New("knows no leader")
+	}
+	if _, err := m.Get(ctx, "revision"); err != nil { // it has caught up with the leader
+		return view{}, err
+	}
+	hash, err := m.HashKV(ctx, m.endpoint, revision)
+	if err != nil {
+		return view{}, err
+	}
+	members, err := m.list()
+	if err != nil {
+		return view{}, err
+	}
+	return view{clusterID: fmt.Sprintf("%x", status.Header.ClusterId), leader: status.Leader, members: strings.Join(members, ", "), hash: hash.Hash}, nil
+}

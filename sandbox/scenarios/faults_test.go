@@ -1,0 +1,169 @@
+package scenarios
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
+)
+
+// passLimit is the longest that a pass may take whatever the API server does.
+const passLimit = 90 * time.Second
+
+// faults are what an API server may do to a request, by name.
+var faults = []struct {
+	name  string
+	fault faultproxy.Fault
+}{
+	{"409", faultproxy.Answer(http.StatusConflict)},
+	{"429", faultproxy.Answer(http.StatusTooManyRequests)},
+	{"500", faultproxy.Answer(http.StatusInternalServerError)},
+	{"hang", faultproxy.Hang()},
+	{"answer lost", faultproxy.DropAnswer(nil)},
+}
+
+// unschedulable keeps the pods of a cluster from being placed: what a pass asks of Kubernetes can be seen without them.
+const unschedulable = "pod: {nodeSelector: {nowhere: here}}"
+
+// TestAPIServerFaults breaks each request of a founding pass in turn, in each way. The pass must end in bounded time, with success or
+// an error that says what went wrong, and the next pass must make all that was left.
+func TestAPIServerFaults(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three, unschedulable)})
+	proxy := w.newProxy()
+	w.runFrom(through(proxy), "run").requireCode(t, exitDone).requireRule(t, "a", "Bootstrap")
+	requests := len(proxy.Requests())
+	w.run().requireCode(t, exitDone)
+	want := w.snapshot()
+	t.Logf("a founding pass makes %d requests", requests)
+
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			forEach(requests, 4, func(index int) { testFaultOfFounding(t, f.name, index+1, f.fault, want) })
+		})
+	}
+}
+
+func testFaultOfFounding(t *testing.T, name string, index int, fault faultproxy.Fault, want map[string]string) {
+	w := newWorld(t)
+	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three, unschedulable)})
+	proxy := w.newProxy()
+	proxy.Break(faultproxy.At(index, fault))
+	r := w.runFrom(through(proxy), "run", "--lease-duration", "1s")
+	what := fmt.Sprintf("%s at request %d", name, index)
+	if requests := proxy.Requests(); len(requests) >= index {
+		what = fmt.Sprintf("%s at %s", name, requests[index-1])
+	}
+	requireGoodEnd(t, what, r)
+	if second := w.untilNothingToAdd(); second.code != exitDone {
+		t.Errorf("%s: the next pass does not go on:\n%s", what, second)
+	}
+	if wrong := difference(want, w.snapshot()); wrong != "" {
+		t.Errorf("%s: after the next pass: %s", what, wrong)
+	}
+}
+
+// untilNothingToAdd passes until the pods are all that a cluster without pods waits for.
+func (w *world) untilNothingToAdd() (r result) {
+	_ = poll(w.ctx(), 30*time.Second, func() error {
+		r = w.run("--lease-duration", "1s")
+		if rule := r.cluster("a").Decision.Rule; r.code != exitDone || rule != "WaitForFormation" {
+			return fmt.Errorf("exit code %d, rule %s", r.code, rule)
+		}
+		return nil
+	})
+	return r
+}
+
+// requireGoodEnd: success, or an error that says what went wrong, in bounded time and without a stack trace.
+func requireGoodEnd(t *testing.T, what string, r result) {
+	t.Helper()
+	said := r.report.Error != "" || r.cluster("a").Error != "" || strings.Contains(r.stderr, "rror")
+	switch {
+	case r.took > passLimit:
+		t.Errorf("%s: the pass took %s:\n%s", what, r.took, r)
+	case strings.Contains(r.stderr, "goroutine "):
+		t.Errorf("%s: the pass crashed:\n%s", what, r)
+	case r.code == exitError && !said:
+		t.Errorf("%s: the pass failed without saying why:\n%s", what, r)
+	case r.code != exitDone && r.code != exitError && r.code != exitLocked:
+		t.Errorf("%s: exit code %d:\n%s", what, r.code, r)
+	}
+}
+
+// testFaultsOfQuietPass does the same to a pass that finds nothing to do. It must not be talked into a write.
+func testFaultsOfQuietPass(t *testing.T, w *world) {
+	proxy := w.newProxy()
+	w.runFrom(through(proxy), "run").requireCode(t, exitDone)
+	requests := len(proxy.Requests())
+	id, pods := w.requireOneCluster("a", 3), w.podUIDs("a")
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			w := w.as(t)
+			forEach(requests, 4, func(index int) { w.breakQuietPass(t, f.name, index+1, f.fault) })
+			w.converge().requireRule(t, "a", "Converged")
+		})
+	}
+	if got, now := w.requireOneCluster("a", 3), w.podUIDs("a"); got != id || fmt.Sprint(now) != fmt.Sprint(pods) {
+		t.Errorf("cluster %s with pods %v became cluster %s with pods %v", id, pods, got, now)
+	}
+}
+
+func (w *world) breakQuietPass(t *testing.T, name string, index int, fault faultproxy.Fault) {
+	proxy := w.newProxy()
+	proxy.Break(faultproxy.At(index, fault))
+	r := w.runFrom(through(proxy), "run", "--lease-duration", "1s")
+	what := fmt.Sprintf("%s at request %d", name, index)
+	if requests := proxy.Requests(); len(requests) >= index {
+		what = fmt.Sprintf("%s at %s", name, requests[index-1])
+	}
+	requireGoodEnd(t, what, r)
+	for _, write := range proxy.Writes() {
+		if write.Resource != "etcdclusters/status" && write.Resource != "events" && write.Resource != "leases" {
+			t.Errorf("%s: a pass over a converged cluster writes %s\n%s", what, write, r)
+		}
+	}
+}
+
+// TestFirstAttemptsFail founds a whole cluster while the first attempt at everything is refused.
+func TestFirstAttemptsFail(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{http.StatusConflict, http.StatusTooManyRequests, http.StatusInternalServerError} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
+			proxy := w.newProxy()
+			proxy.Break(faultproxy.FirstOfEach(faultproxy.Answer(code)))
+			eventually(t, "a cluster, all the same", func() error {
+				r := w.runFrom(through(proxy), "run", "--until-converged", "--timeout", "60s", "--lease-duration", "2s")
+				if r.code != exitDone {
+					return fmt.Errorf("exit code %d", r.code)
+				}
+				return nil
+			})
+			w.requireOneCluster("a", 3)
+			w.requireQuiet("a")
+		})
+	}
+}
+
+// forEach calls do for 0 to n-1, so many at once.
+func forEach(n, atOnce int, do func(int)) {
+	var group sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	for i := range n {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			do(i)
+		})
+	}
+	group.Wait()
+}

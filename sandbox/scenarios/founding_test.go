@@ -1,0 +1,54 @@
+package scenarios
+
+import (
+	"fmt"
+	"testing"
+)
+
+// versions of etcd that are tested; modern is the one that scenarios take that do not care.
+var versions = []string{"3.5.35", "3.6.16", "3.7.3"}
+
+const modern = "3.6.16"
+
+const (
+	plain = "tls: {mode: Disabled}"
+	one   = "replicas: 1"
+	three = "replicas: 3"
+)
+
+// TestFounding pushes a declaration of each kind of cluster, and wants it to run.
+func TestFounding(t *testing.T) {
+	for _, version := range versions {
+		for _, size := range []int{1, 3} {
+			for _, mode := range []string{"Managed", "Disabled"} {
+				t.Run(fmt.Sprintf("%s/%d/%s", version, size, mode), func(t *testing.T) {
+					t.Parallel()
+					testFounding(t, version, size, mode)
+				})
+			}
+		}
+	}
+}
+
+func testFounding(t *testing.T, version string, size int, mode string) {
+	w := newWorld(t)
+	commit := w.repository.push(map[string]string{"a.yaml": declaration("a", version, fmt.Sprintf("replicas: %d", size), "tls: {mode: "+mode+"}")})
+	r := w.converge()
+	if want := "main@sha1:" + commit; r.report.Revision != want {
+		t.Errorf("the report is about revision %q, want %q", r.report.Revision, want)
+	}
+	r.requireRule(t, "a", "Converged")
+	w.requireCondition("a", "Ready", "True", "Converged")
+	id := w.requireOneCluster("a", size)
+	if got := w.status("a"); got.ClusterID != id || got.Version != version {
+		t.Errorf("status says cluster %s of version %s, etcd is cluster %s of version %s", got.ClusterID, got.Version, id, version)
+	}
+	m := w.member("a", size-1)
+	m.put("founded", version)
+	if got := m.get("founded"); got != version {
+		t.Errorf("wrote %q, read %q", version, got)
+	}
+	if mode == "Managed" {
+		requireTLS(t, w, "a")
+	}
+}

@@ -1,0 +1,31 @@
+package scenarios
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+)
+
+// parallelTests is what two cores bear: founding a cluster is mostly waiting, etcd and the kubelets do the work.
+const parallelTests = "4"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if !given("test.parallel") {
+		_ = flag.Set("test.parallel", parallelTests)
+	}
+	code := m.Run()
+	if node.up && os.Getenv("QUORATE_KEEP_SANDBOX") != "1" {
+		if err := node.down(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+func given(name string) (found bool) {
+	flag.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
+}

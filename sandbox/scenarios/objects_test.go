@@ -1,0 +1,172 @@
+package scenarios
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
+
+var (
+	services     = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+	configMaps   = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	secrets      = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	claims       = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
+	budgets      = schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
+)
+
+// kinds are those of a cluster's objects, except for its pods, which the StatefulSet makes.
+var kinds = []schema.GroupVersionResource{services, configMaps, secrets, claims, statefulSets, budgets, etcdclusters}
+
+// list returns the objects of one kind in the namespace, without what Kubernetes puts into every namespace.
+func (w *world) list(kind schema.GroupVersionResource) []unstructured.Unstructured {
+	w.t.Helper()
+	list, err := w.objects.Resource(kind).Namespace(w.namespace).List(w.ctx(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return slices.DeleteFunc(list.Items, func(o unstructured.Unstructured) bool { return o.GetName() == "kube-root-ca.crt" })
+}
+
+func (w *world) object(kind schema.GroupVersionResource, name string) (*unstructured.Unstructured, error) {
+	return w.objects.Resource(kind).Namespace(w.namespace).Get(w.ctx(), name, metav1.GetOptions{})
+}
+
+// ownObjects names everything in the namespace that belongs to the cluster and does not outlive it.
+func (w *world) ownObjects(cluster string) []string {
+	w.t.Helper()
+	var names []string
+	for _, kind := range kinds {
+		if kind == claims {
+			continue
+		}
+		for _, o := range w.list(kind) {
+			names = append(names, o.GetKind()+" "+o.GetName())
+		}
+	}
+	for _, pod := range w.pods(cluster) {
+		names = append(names, "Pod "+pod.Name)
+	}
+	return names
+}
+
+func (w *world) pods(cluster string) []corev1.Pod {
+	w.t.Helper()
+	pods, err := w.kube.CoreV1().Pods(w.namespace).List(w.ctx(), metav1.ListOptions{LabelSelector: "etcd.quorate.dev/cluster=" + cluster})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return pods.Items
+}
+
+// podUIDs and volumeUIDs return the UIDs of the cluster's pods, and of the claims of its volumes, by the name of the pod.
+func (w *world) podUIDs(cluster string) map[string]string {
+	w.t.Helper()
+	uids := map[string]string{}
+	for _, pod := range w.pods(cluster) {
+		uids[pod.Name] = string(pod.UID)
+	}
+	return uids
+}
+
+func (w *world) volumeUIDs(cluster string) map[string]string {
+	w.t.Helper()
+	uids := map[string]string{}
+	for _, claim := range w.list(claims) {
+		if name := strings.TrimPrefix(claim.GetName(), "data-"); strings.HasPrefix(name, cluster+"-") {
+			uids[name] = string(claim.GetUID())
+		}
+	}
+	return uids
+}
+
+// restarts counts the starts of containers of the cluster's pods after the first.
+func (w *world) restarts(cluster string) int32 {
+	w.t.Helper()
+	n := int32(0)
+	for _, pod := range w.pods(cluster) {
+		for _, s := range pod.Status.ContainerStatuses {
+			n += s.RestartCount
+		}
+	}
+	return n
+}
+
+// snapshot describes every object of the namespace by what quorate says about it: two clusters founded from the same declaration
+// have the same snapshot, whatever happened on the way.
+func (w *world) snapshot() map[string]string {
+	w.t.Helper()
+	all := map[string]string{}
+	for _, kind := range kinds {
+		for _, o := range w.list(kind) {
+			text, err := yaml.Marshal(essence(o))
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			all[o.GetKind()+" "+o.GetName()] = w.impersonal(string(text))
+		}
+	}
+	return all
+}
+
+// essence leaves out what Kubernetes adds and what is secret.
+func essence(o unstructured.Unstructured) map[string]any {
+	var owners []string
+	for _, owner := range o.GetOwnerReferences() {
+		owners = append(owners, owner.Kind+" "+owner.Name)
+	}
+	content := map[string]any{"labels": o.GetLabels(), "annotations": o.GetAnnotations(), "owners": owners, "spec": o.Object["spec"]}
+	if o.GetKind() == "Secret" {
+		data, _, _ := unstructured.NestedMap(o.Object, "data")
+		content["keys"] = len(data)
+		return content
+	}
+	content["data"] = o.Object["data"]
+	if spec, ok := o.Object["spec"].(map[string]any); ok {
+		for _, given := range []string{"clusterIP", "clusterIPs", "volumeName"} {
+			delete(spec, given)
+		}
+	}
+	return content
+}
+
+var (
+	uid  = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	hex  = regexp.MustCompile(`\b[0-9a-f]{8,64}\b`)
+	when = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
+	host = regexp.MustCompile(`\bnode[-a-z0-9]*\b`)
+)
+
+// impersonal takes the namespace and all that is made up anew for each cluster out of a text.
+func (w *world) impersonal(text string) string {
+	text = strings.ReplaceAll(text, w.namespace, "NAMESPACE")
+	text = uid.ReplaceAllString(text, "UID")
+	text = when.ReplaceAllString(text, "TIME")
+	text = hex.ReplaceAllString(text, "HEX")
+	return host.ReplaceAllString(text, "NODE")
+}
+
+// difference describes where two snapshots differ; empty if they do not.
+func difference(want, got map[string]string) string {
+	var text strings.Builder
+	for name, w := range want {
+		if g, found := got[name]; !found {
+			fmt.Fprintf(&text, "%s is missing\n", name)
+		} else if g != w {
+			fmt.Fprintf(&text, "%s differs:\n--- want\n%s+++ got\n%s", name, w, g)
+		}
+	}
+	for name := range got {
+		if _, found := want[name]; !found {
+			fmt.Fprintf(&text, "%s is too much\n", name)
+		}
+	}
+	return text.String()
+}

@@ -1,0 +1,232 @@
+package scenarios
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// testStatus looks at every field of the status.
+func testStatus(t *testing.T, w *world) {
+	w.member("a", 0).put("status", "a revision")
+	w.converge()
+	id := w.requireOneCluster("a", 3)
+	s := w.status("a")
+	object := w.resource("a")
+
+	check := func(field string, got, want any) {
+		t.Helper()
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("status.%s is %v, want %v", field, got, want)
+		}
+	}
+	check("observedGeneration", s.ObservedGeneration, object.GetGeneration())
+	check("declaredRevision", s.DeclaredRevision, "main@sha1:"+strings.TrimSpace(w.repository.git(w.repository.work, "rev-parse", "HEAD")))
+	check("action", s.Action, "Converged")
+	check("clusterID", s.ClusterID, id)
+	check("version", s.Version, modern)
+	check("membership", s.Membership, "3/3")
+	check("replicas", s.Replicas, 3)
+	check("readyReplicas", s.ReadyReplicas, 3)
+	check("clientSecretName", s.ClientSecretName, "a-client-tls")
+	check("endpoints", len(s.Endpoints), 3)
+	for i, e := range s.Endpoints {
+		if want := fmt.Sprintf("https://a-%d.a.%s.svc", i, w.namespace); !strings.HasPrefix(e, want) || !strings.HasSuffix(e, ":2379") {
+			t.Errorf("status.endpoints[%d] is %s, want %s…:2379", i, e, want)
+		}
+	}
+	w.requireCondition("a", "Ready", "True", "Converged")
+	w.requireCondition("a", "Reconciling", "False", "")
+	w.requireCondition("a", "Stalled", "False", "")
+	w.requireCondition("a", "SourceReady", "True", "")
+	for _, c := range s.Conditions {
+		if c.ObservedGeneration != object.GetGeneration() || c.LastTransitionTime.IsZero() || c.Reason == "" {
+			t.Errorf("condition %s lacks something: %+v", c.Type, c)
+		}
+	}
+	w.checkMembers(t, s)
+}
+
+func (w *world) checkMembers(t *testing.T, s status) {
+	if len(s.Members) != 3 {
+		t.Fatalf("status.members has %d entries, want 3", len(s.Members))
+	}
+	leaders := 0
+	for ordinal, m := range s.Members {
+		etcd := w.member("a", ordinal)
+		answer, err := etcd.Status(t.Context(), etcd.endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprintf("a-%d", ordinal)
+		role := "Voter"
+		if answer.Leader == answer.Header.MemberId {
+			role = "Leader"
+			leaders++
+			if s.Leader != name {
+				t.Errorf("status.leader is %s, etcd's leader is %s", s.Leader, name)
+			}
+		}
+		want := memberStatus{
+			Name: name, ID: fmt.Sprintf("%x", answer.Header.MemberId), Role: role, Version: modern, Health: "Healthy", Pod: name,
+			Revision: m.Revision, DBSize: m.DBSize, DBSizeInUse: m.DBSizeInUse, Since: m.Since,
+		}
+		if fmt.Sprintf("%+v", m) != fmt.Sprintf("%+v", want) {
+			t.Errorf("status.members[%d] is %+v, want %+v", ordinal, m, want)
+		}
+		if m.Revision < 1 || m.DBSize <= 0 || m.DBSizeInUse <= 0 || m.DBSizeInUse > m.DBSize || m.Since.IsZero() {
+			t.Errorf("status.members[%d] does not say how much %s holds and since when: %+v", ordinal, name, m)
+		}
+	}
+	if leaders != 1 {
+		t.Errorf("%d members lead", leaders)
+	}
+}
+
+func testScaleSubresource(t *testing.T, w *world) {
+	scale, err := w.objects.Resource(etcdclusters).Namespace(w.namespace).Get(w.ctx(), "a", metav1.GetOptions{}, "scale")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Spec   struct{ Replicas int }
+		Status struct {
+			Replicas int
+			Selector string
+		}
+	}
+	convert(t, scale.Object, &got)
+	if got.Spec.Replicas != 3 || got.Status.Replicas != 3 {
+		t.Errorf("scale says %+v, want 3 and 3", got)
+	}
+	pods, err := w.kube.CoreV1().Pods(w.namespace).List(w.ctx(), metav1.ListOptions{LabelSelector: got.Status.Selector})
+	if err != nil || got.Status.Selector == "" || len(pods.Items) != 3 {
+		t.Errorf("the selector %q finds %d pods, want 3: %v", got.Status.Selector, len(pods.Items), err)
+	}
+}
+
+// testPrinterColumns asks for what kubectl get etcd shows.
+func testPrinterColumns(t *testing.T, w *world) {
+	text, err := w.kube.Discovery().RESTClient().Get().
+		AbsPath("/apis/etcd.quorate.dev/v1alpha1/namespaces", w.namespace, "etcdclusters", "a").
+		SetHeader("Accept", "application/json;as=Table;g=meta.k8s.io;v=v1").DoRaw(w.ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table metav1.Table
+	if err := json.Unmarshal(text, &table); err != nil {
+		t.Fatal(err)
+	}
+	cells := map[string]any{}
+	var narrow []string
+	for i, column := range table.ColumnDefinitions {
+		cells[column.Name] = table.Rows[0].Cells[i]
+		if column.Priority == 0 {
+			narrow = append(narrow, column.Name)
+		}
+	}
+	if want := []string{"Name", "Ready", "Members", "Version", "Leader", "Action", "Age"}; !slices.Equal(narrow, want) {
+		t.Errorf("columns %v, want %v", narrow, want)
+	}
+	s := w.status("a")
+	for name, want := range map[string]string{
+		"Ready": "True", "Members": "3/3", "Version": modern, "Leader": s.Leader, "Action": "Converged", "Cluster-ID": s.ClusterID, "Revision": s.DeclaredRevision,
+	} {
+		if cells[name] != want {
+			t.Errorf("column %s shows %v, want %s", name, cells[name], want)
+		}
+	}
+}
+
+func testStatusCommand(t *testing.T, w *world) {
+	r := w.runFrom(outside, "status").requireCode(t, exitDone)
+	for _, want := range []string{"a", "Converged", "3/3", modern} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("quorate status does not say %s:\n%s", want, r.stdout)
+		}
+	}
+}
+
+// testRestrictedNamespace shows that the namespace in which the cluster runs would have refused pods that may do more.
+func testRestrictedNamespace(t *testing.T, w *world) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "privileged"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none"}}},
+	}
+	_, err := w.kube.CoreV1().Pods(w.namespace).Create(w.ctx(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "restricted") {
+		t.Errorf("the namespace takes any pod: %v", err)
+	}
+	w.waitForPods("a", 3)
+	for _, pod := range w.pods("a") {
+		for _, c := range pod.Spec.Containers {
+			s := c.SecurityContext
+			if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem {
+				t.Errorf("the root file system of %s in %s can be written", c.Name, pod.Name)
+			}
+		}
+	}
+}
+
+// requireQuiet runs a pass that must find nothing to do, and returns what it asked of the API server.
+func (w *world) requireQuiet(cluster string) result {
+	w.t.Helper()
+	proxy := w.newProxy()
+	r := w.runFrom(through(proxy), "run", "--detailed-exitcode").requireCode(w.t, exitDone).requireRule(w.t, cluster, "Converged")
+	if writes := proxy.Writes(); len(writes) > 0 {
+		w.t.Errorf("a pass with nothing to do writes: %v", writes)
+	}
+	for _, request := range proxy.Requests() {
+		if request.Status >= http.StatusBadRequest {
+			w.t.Errorf("a quiet pass asks for what it does not get: %s", request)
+		}
+	}
+	return r
+}
+
+// testQuietPass: right after convergence, a pass writes nothing.
+func testQuietPass(t *testing.T, w *world) {
+	proxy := w.newProxy()
+	for range 2 {
+		proxy.Break(nil)
+		r := w.runFrom(through(proxy), "run", "--detailed-exitcode").requireCode(t, exitDone)
+		requests := proxy.Requests()
+		t.Logf("a quiet pass over one cluster: %d requests, %s, %d MiB", len(requests), r.took, r.peak>>20)
+		if writes := proxy.Writes(); len(writes) > 0 {
+			t.Errorf("a quiet pass writes: %v", writes)
+		}
+	}
+	before := w.resource("a").GetResourceVersion()
+	w.runFrom(inside, "run", "--detailed-exitcode").requireCode(t, exitDone)
+	w.runFrom(outside, "plan", "--detailed-exitcode").requireCode(t, exitDone)
+	if after := w.resource("a").GetResourceVersion(); after != before {
+		t.Error("a quiet pass from inside, or a plan, wrote into the custom resource")
+	}
+}
+
+// testStatusDeleted: a status that was deleted by hand comes back, with the same facts.
+func testStatusDeleted(t *testing.T, w *world) {
+	before := w.status("a")
+	_, err := w.objects.Resource(etcdclusters).Namespace(w.namespace).Patch(w.ctx(), "a", "application/json-patch+json",
+		[]byte(`[{"op":"remove","path":"/status"}]`), metav1.PatchOptions{}, "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := w.status("a"); s.ClusterID != "" {
+		t.Fatalf("the status was not deleted: %+v", s)
+	}
+	w.converge()
+	after := w.status("a")
+	if after.ClusterID != before.ClusterID || after.Membership != before.Membership || len(after.Members) != len(before.Members) || len(after.Conditions) != len(before.Conditions) {
+		t.Errorf("before %+v\nafter %+v", before, after)
+	}
+	w.requireCondition("a", "Ready", "True", "Converged")
+	w.requireQuiet("a")
+}

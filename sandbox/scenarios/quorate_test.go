@@ -1,0 +1,233 @@
+package scenarios
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
+)
+
+// Exit codes of quorate.
+const (
+	exitDone         = 0
+	exitError        = 1
+	exitChanges      = 2
+	exitInvalid      = 3
+	exitBlocked      = 4
+	exitLocked       = 5
+	exitNotConverged = 6
+	exitKilled       = -1
+)
+
+// result is one finished run of quorate.
+type result struct {
+	args   string
+	code   int
+	stdout string
+	stderr string
+	report report
+	took   time.Duration
+	// peak is the largest resident set of the process, in bytes.
+	peak int64
+}
+
+// report is the JSON report of run and plan.
+type report struct {
+	Revision string          `json:"revision"`
+	Clusters []clusterReport `json:"clusters"`
+	Problems []struct {
+		File    string `json:"file"`
+		Line    int    `json:"line"`
+		Message string `json:"message"`
+	} `json:"problems"`
+	Error string `json:"error"`
+}
+
+type clusterReport struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Decision  struct {
+		Rule    string         `json:"rule"`
+		Verdict string         `json:"verdict"`
+		Action  map[string]any `json:"action"`
+		Message string         `json:"message"`
+	} `json:"decision"`
+	Outcome  *struct{ Changed bool } `json:"outcome"`
+	Warnings []string                `json:"warnings"`
+	Error    string                  `json:"error"`
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("quorate %s\nexit code %d after %s\nstdout:\n%s\nstderr:\n%s", r.args, r.code, r.took.Round(time.Millisecond), r.stdout, r.stderr)
+}
+
+// cluster returns the entry of that cluster; an empty one if there is none.
+func (r result) cluster(name string) clusterReport {
+	for _, c := range r.report.Clusters {
+		if c.Name == name {
+			return c
+		}
+	}
+	return clusterReport{}
+}
+
+// process is a running quorate.
+type process struct {
+	w       *world
+	command *exec.Cmd
+	stdout  bytes.Buffer
+	stderr  bytes.Buffer
+	started time.Time
+}
+
+// vantage is where quorate runs, and how it reaches the API server.
+type vantage struct {
+	inside bool
+	proxy  *faultproxy.Proxy
+}
+
+var (
+	outside = vantage{}
+	inside  = vantage{inside: true}
+)
+
+// through is outside, with a proxy between quorate and the API server.
+func through(proxy *faultproxy.Proxy) vantage { return vantage{proxy: proxy} }
+
+// start starts quorate. The flags that say what to read and where to act are added to args, whose first is the command.
+func (w *world) start(v vantage, args ...string) *process {
+	w.t.Helper()
+	full := append([]string{binary("quorate")}, args...)
+	full = append(full, "--namespace", w.namespace)
+	if slices.Contains([]string{"run", "plan"}, args[0]) {
+		full = append(full, "--source", w.source, "--output", "json")
+	}
+	switch {
+	case v.inside:
+		full = append([]string{binary("sandbox"), "exec", "--name", w.name, "--"}, full...)
+	case v.proxy != nil:
+		full = append(full, "--kubeconfig", w.kubeconfigOf(v.proxy))
+	default:
+		full = append(full, "--kubeconfig", w.kubeconfig)
+	}
+	p := &process{w: w, command: exec.Command(full[0], full[1:]...), started: time.Now()}
+	p.command.Env = append(os.Environ(), "NO_COLOR=1")
+	p.command.Stdout, p.command.Stderr = &p.stdout, &p.stderr
+	if err := p.command.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+func (p *process) kill()   { _ = p.command.Process.Kill() }
+func (p *process) pause()  { _ = p.command.Process.Signal(syscall.SIGSTOP) }
+func (p *process) resume() { _ = p.command.Process.Signal(syscall.SIGCONT) }
+
+// wait waits for the end of the process.
+func (p *process) wait() result {
+	p.w.t.Helper()
+	deadline := time.AfterFunc(3*time.Minute, p.kill)
+	defer deadline.Stop()
+	err := p.command.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		p.w.t.Error(err)
+	}
+	r := result{
+		args: strings.Join(p.command.Args[1:], " "),
+		code: p.command.ProcessState.ExitCode(), stdout: p.stdout.String(), stderr: p.stderr.String(),
+		took: time.Since(p.started),
+	}
+	if usage, ok := p.command.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		r.peak = usage.Maxrss * 1024
+	}
+	if strings.HasPrefix(r.stdout, "{") {
+		if err := json.Unmarshal(p.stdout.Bytes(), &r.report); err != nil {
+			p.w.t.Errorf("decode the report: %v\n%s", err, r.stdout)
+		}
+	}
+	p.w.remember(r)
+	return r
+}
+
+func (w *world) remember(r result) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.runs = append(w.runs, r)
+}
+
+// runFrom runs quorate to its end.
+func (w *world) runFrom(v vantage, args ...string) result {
+	w.t.Helper()
+	return w.start(v, args...).wait()
+}
+
+// run runs one pass from outside.
+func (w *world) run(args ...string) result {
+	w.t.Helper()
+	return w.runFrom(outside, append([]string{"run"}, args...)...)
+}
+
+// convergeFrom runs passes until nothing is left to do, which must come true.
+func (w *world) convergeFrom(v vantage, args ...string) result {
+	w.t.Helper()
+	args = append([]string{"run", "--until-converged", "--timeout", patience.String(), "--lease-duration", "3s"}, args...)
+	r := w.runFrom(v, args...)
+	if r.code != exitDone {
+		w.t.Fatalf("did not converge:\n%s", r)
+	}
+	return r
+}
+
+func (w *world) converge(args ...string) result {
+	w.t.Helper()
+	return w.convergeFrom(outside, args...)
+}
+
+// requireCode fails unless quorate ended with that code.
+func (r result) requireCode(t testing.TB, code int) result {
+	t.Helper()
+	if r.code != code {
+		t.Fatalf("exit code %d, want %d:\n%s", r.code, code, r)
+	}
+	return r
+}
+
+// requireRule fails unless that rule decided for the cluster.
+func (r result) requireRule(t testing.TB, cluster, rule string) result {
+	t.Helper()
+	if got := r.cluster(cluster).Decision.Rule; got != rule {
+		t.Fatalf("rule %q decided for %s, want %q:\n%s", got, cluster, rule, r)
+	}
+	return r
+}
+
+// says reports whether the run told the person that text, on either stream.
+func (r result) says(text string) bool { return strings.Contains(r.stdout+r.stderr, text) }
+
+// offline runs a command of quorate that talks to nobody.
+func offline(t testing.TB, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, binary("quorate"), args...)
+	command.Env = append(os.Environ(), "NO_COLOR=1", "KUBECONFIG=/nonexistent")
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	err := command.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return result{args: strings.Join(args, " "), code: command.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
+}

@@ -1,0 +1,92 @@
+package scenarios
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// repository is a bare git repository, and a clone to push into it from.
+type repository struct {
+	t    testing.TB
+	bare string
+	work string
+}
+
+func newRepository(t testing.TB) *repository {
+	t.Helper()
+	dir := t.TempDir()
+	r := &repository{t: t, bare: filepath.Join(dir, "clusters.git"), work: filepath.Join(dir, "work")}
+	r.git(dir, "init", "--quiet", "--bare", "--initial-branch=main", r.bare)
+	r.git(dir, "init", "--quiet", "--initial-branch=main", r.work)
+	r.git(r.work, "remote", "add", "origin", r.bare)
+	return r
+}
+
+// push makes these files, by path, all that the repository holds, and returns the commit.
+func (r *repository) push(files map[string]string) string {
+	r.t.Helper()
+	r.git(r.work, "rm", "-r", "--quiet", "--ignore-unmatch", ".")
+	for path, text := range files {
+		path = filepath.Join(r.work, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			r.t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.git(r.work, "add", "--all")
+	r.git(r.work, "commit", "--quiet", "--allow-empty", "--message", "declare clusters")
+	r.git(r.work, "push", "--quiet", "origin", "HEAD:main")
+	return strings.TrimSpace(r.git(r.work, "rev-parse", "HEAD"))
+}
+
+func (r *repository) git(dir string, args ...string) string {
+	r.t.Helper()
+	command := exec.Command("git", args...)
+	command.Dir = dir
+	command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
+		"GIT_AUTHOR_NAME=scenario", "GIT_AUTHOR_EMAIL=scenario@localhost",
+		"GIT_COMMITTER_NAME=scenario", "GIT_COMMITTER_EMAIL=scenario@localhost")
+	out, err := command.CombinedOutput()
+	if err != nil {
+		r.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// serve offers the repository by git's own smart HTTP server, and returns its URL.
+func (r *repository) serve() (url string, server *httptest.Server) {
+	r.t.Helper()
+	execPath := strings.TrimSpace(r.git(r.work, "--exec-path"))
+	server = httptest.NewServer(gitHandler(execPath, filepath.Dir(r.bare)))
+	r.t.Cleanup(server.Close)
+	return fmt.Sprintf("%s/%s", server.URL, filepath.Base(r.bare)), server
+}
+
+func gitHandler(execPath, dir string) http.Handler {
+	return &cgi.Handler{
+		Path: filepath.Join(execPath, "git-http-backend"),
+		Env: []string{
+			"GIT_PROJECT_ROOT=" + dir, "GIT_HTTP_EXPORT_ALL=1",
+			"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
+		},
+	}
+}
+
+// declaration writes an EtcdCluster; each line of spec is indented under spec.
+func declaration(name, version string, spec ...string) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata:\n  name: %s\nspec:\n  version: %s\n", name, version)
+	for _, line := range spec {
+		fmt.Fprintf(&text, "  %s\n", strings.ReplaceAll(line, "\n", "\n  "))
+	}
+	return text.String()
+}

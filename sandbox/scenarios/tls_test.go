@@ -1,0 +1,109 @@
+package scenarios
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// requireTLS proves on the wire that neither port of a member takes anybody without a certificate of the cluster's own authority,
+// and that the client port takes the one in the client secret.
+func requireTLS(t *testing.T, w *world, cluster string) {
+	t.Helper()
+	pod := cluster + "-0"
+	good, err := w.clientTLS(cluster)
+	if err != nil || good == nil {
+		t.Fatalf("no client secret for a cluster with TLS: %v", err)
+	}
+	good.ServerName = fmt.Sprintf("%s.%s.%s.svc", pod, cluster, w.namespace)
+	if err := w.speak(pod, clientPort, good); err != nil {
+		t.Errorf("the client port refuses the certificate of the client secret: %v", err)
+	}
+	stranger := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{selfSigned(t)}}
+	for name, security := range map[string]*tls.Config{
+		"plain text": nil, "no certificate": {InsecureSkipVerify: true}, "a certificate of another authority": stranger,
+	} {
+		for _, port := range []int32{clientPort, peerPort} {
+			if err := w.speak(pod, port, security); err == nil {
+				t.Errorf("port %d of %s answers a client with %s", port, pod, name)
+			}
+		}
+	}
+	distrustful := good.Clone()
+	distrustful.RootCAs = x509.NewCertPool()
+	if err := w.speak(pod, clientPort, distrustful); err == nil {
+		t.Error("the server's certificate is accepted by a client that trusts nobody: the test is blind")
+	}
+	requireSeparateUse(t, w, cluster, good)
+}
+
+// requireSeparateUse proves that an application's certificate does not open the port on which members talk to each other.
+func requireSeparateUse(t *testing.T, w *world, cluster string, application *tls.Config) {
+	t.Helper()
+	application = application.Clone()
+	application.InsecureSkipVerify = true
+	if err := w.speak(cluster+"-0", peerPort, application); err == nil {
+		t.Errorf("the peer port of %s answers an application with the client secret", cluster)
+	}
+}
+
+// speak sends a request for a path that every etcd answers to a port of a pod; nil if there is an answer that means yes.
+// TLS 1.3 servers refuse a certificate only after the handshake, so the answer decides, not the handshake.
+func (w *world) speak(pod string, port int32, security *tls.Config) error {
+	address, stop, err := w.forward(pod, port)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer stop()
+	connection, err := net.DialTimeout("tcp", address, 10*time.Second)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer connection.Close()
+	if security != nil {
+		connection = tls.Client(connection, security)
+	}
+	_ = connection.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := fmt.Fprint(connection, "GET /version HTTP/1.1\r\nHost: "+pod+"\r\nConnection: close\r\n\r\n"); err != nil {
+		return err
+	}
+	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("answered %s", response.Status)
+	}
+	return nil
+}
+
+// selfSigned makes a certificate that no cluster's authority has signed.
+func selfSigned(t *testing.T) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "stranger"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		DNSNames:    []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}

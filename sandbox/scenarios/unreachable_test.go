@@ -1,0 +1,139 @@
+package scenarios
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
+)
+
+// testGitUnreachable: without git, what was last applied holds: drift is repaired from it, and everybody is told.
+func testGitUnreachable(t *testing.T, w *world) {
+	url, server := w.repository.serve()
+	w.source = url
+	w.converge()
+	want := w.snapshot()
+	server.Close()
+
+	w.disturb(disturbance{"budget deleted", budgets, "a", ""})
+	r := w.run().requireCode(t, exitError)
+	if r.report.Error == "" {
+		t.Errorf("the report does not say that git cannot be read:\n%s", r)
+	}
+	w.requireCondition("a", "SourceReady", "False", "")
+	if wrong := difference(want, w.snapshot()); wrong != "" {
+		t.Errorf("the drift is not repaired: %s", wrong)
+	}
+	for name, source := range map[string]string{
+		"no such repository": filepath.Join(t.TempDir(), "none.git"),
+		"no such host":       "http://127.0.0.1:1/clusters.git",
+	} {
+		w.source = source
+		if r := w.run(); r.code != exitError && r.code != exitInvalid {
+			t.Errorf("%s: %s", name, r)
+		}
+	}
+	w.source = w.repository.bare
+	if r := w.run("--branch", "none"); r.code != exitError {
+		t.Errorf("no such branch: %s", r)
+	}
+	w.requireOneCluster("a", 3)
+	w.converge()
+	w.requireCondition("a", "SourceReady", "True", "")
+	w.requireQuiet("a")
+}
+
+// testGoneFromGit: a declaration that vanishes deletes nothing.
+func testGoneFromGit(t *testing.T, w *world) {
+	want, pods := w.snapshot(), w.podUIDs("a")
+	w.repository.push(map[string]string{"README": "no cluster here"})
+	if r := w.run(); r.code != exitDone && r.code != exitBlocked && r.code != exitInvalid {
+		t.Errorf("%s", r)
+	}
+	if touched := difference(want, w.snapshot()); touched != "" {
+		t.Errorf("objects were touched: %s", touched)
+	}
+	if now := w.podUIDs("a"); !maps.Equal(now, pods) {
+		t.Errorf("pods before %v, after %v", pods, now)
+	}
+	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
+	w.converge()
+}
+
+// testSuspend: a suspended cluster is looked at and left alone.
+func testSuspend(t *testing.T, w *world) {
+	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three, "suspend: true")})
+	w.converge().requireRule(t, "a", "Suspended")
+	w.disturb(disturbance{"budget deleted", budgets, "a", ""})
+	w.run().requireCode(t, exitDone).requireRule(t, "a", "Suspended")
+	if _, err := w.object(budgets, "a"); err == nil {
+		t.Error("an object of a suspended cluster was put right")
+	}
+	proxy := w.newProxy()
+	w.runFrom(through(proxy), "run").requireCode(t, exitDone)
+	if writes := proxy.Writes(); len(writes) > 0 {
+		t.Errorf("a second pass over a suspended cluster writes: %v", writes)
+	}
+	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
+	w.converge().requireRule(t, "a", "Converged")
+	if _, err := w.object(budgets, "a"); err != nil {
+		t.Error(err)
+	}
+}
+
+// testEtcdUnreachable: a running cluster that does not answer is never taken for a new one, not even if everything but the
+// volumes is gone.
+func testEtcdUnreachable(t *testing.T, w *world) {
+	id, pods := w.requireOneCluster("a", 3), w.podUIDs("a")
+	for name, fault := range map[string]faultproxy.Fault{
+		"refused": faultproxy.Answer(http.StatusServiceUnavailable), "cut": faultproxy.Refuse(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := w.as(t)
+			proxy := w.newProxy()
+			proxy.Break(faultproxy.On("", "pods/portforward", fault))
+			r := w.runFrom(through(proxy), "run").requireRule(t, "a", "MembershipUnknown")
+			if c := r.cluster("a").Decision; c.Verdict == "Act" || c.Verdict == "Done" {
+				t.Errorf("decided %s", c.Verdict)
+			}
+			for _, write := range proxy.Writes() {
+				if write.Resource != "etcdclusters/status" && write.Resource != "events" && write.Resource != "leases" {
+					t.Errorf("etcd does not answer, and yet: %s", write)
+				}
+			}
+			w.requireCondition("a", "Ready", "Unknown", "MembershipUnknown")
+			r = w.runFrom(through(proxy), "run", "--until-converged", "--timeout", "5s")
+			if r.code != exitNotConverged {
+				t.Errorf("exit code %d, want %d:\n%s", r.code, exitNotConverged, r)
+			}
+			w.converge()
+		})
+	}
+	testUnreachableAndForgotten(t, w)
+	if got, now := w.requireOneCluster("a", 3), w.podUIDs("a"); got != id || !maps.Equal(now, pods) {
+		t.Errorf("cluster %s with pods %v became cluster %s with pods %v", id, pods, got, now)
+	}
+}
+
+// testUnreachableAndForgotten takes away the record and the status as well: the volumes alone must keep quorate from founding.
+func testUnreachableAndForgotten(t *testing.T, w *world) {
+	proxy := w.newProxy()
+	proxy.Break(faultproxy.On("", "pods/portforward", faultproxy.Answer(http.StatusServiceUnavailable)))
+	for _, d := range []disturbance{
+		{"record deleted", configMaps, "a-members", ""}, {"resource deleted", etcdclusters, "a", ""}, {"statefulset deleted", statefulSets, "a", ""},
+	} {
+		w.disturb(d)
+		r := w.runFrom(through(proxy), "run")
+		if rule := r.cluster("a").Decision.Rule; rule == "Bootstrap" {
+			t.Fatalf("%s: a cluster that does not answer is founded again:\n%s", d.name, r)
+		}
+		if record, err := w.object(configMaps, "a-members"); err == nil && strings.Contains(fmt.Sprint(record.Object["data"]), "initial-cluster-state: new") {
+			t.Fatalf("%s: the record could found a second cluster: %v", d.name, record.Object["data"])
+		}
+	}
+	w.converge()
+}

@@ -1,0 +1,83 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// world is what one test has to itself: a namespace, and a git repository that declares the clusters in it.
+type world struct {
+	*sandbox
+	t          testing.TB
+	namespace  string
+	repository *repository
+	// source is what quorate is told to read; the bare repository unless a test says otherwise.
+	source string
+
+	mutex sync.Mutex
+	runs  []result
+}
+
+// newWorld makes a namespace for the test. It enforces the restricted pod security standard, as every namespace here.
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := &world{sandbox: theSandbox(t), t: t, repository: newRepository(t)}
+	w.source = w.repository.bare
+	w.namespace = fmt.Sprintf("%.40s-%04x", slug(t.Name()), rand.IntN(1<<16))
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name:   w.namespace,
+		Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}
+	if _, err := w.kube.CoreV1().Namespaces().Create(w.ctx(), namespace, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.leave)
+	return w
+}
+
+// ctx ends with the test; unlike that of the test itself it is still good while cleaning up.
+func (w *world) ctx() context.Context { return context.WithoutCancel(w.t.Context()) }
+
+// as returns the same world for a subtest.
+func (w *world) as(t *testing.T) *world {
+	repository := *w.repository
+	repository.t = t
+	sub := &world{sandbox: w.sandbox, t: t, namespace: w.namespace, repository: &repository, source: w.source}
+	t.Cleanup(func() {
+		if t.Failed() {
+			sub.dump()
+		}
+	})
+	return sub
+}
+
+func (w *world) leave() {
+	if w.t.Failed() {
+		w.dump()
+		if os.Getenv("QUORATE_KEEP_SANDBOX") == "1" {
+			w.t.Logf("namespace %s is kept", w.namespace)
+			return
+		}
+	}
+	err := w.kube.CoreV1().Namespaces().Delete(w.ctx(), w.namespace, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		w.t.Error(err)
+	}
+}
+
+var notLabel = regexp.MustCompile(`[^a-z0-9]+`)
+
+func slug(name string) string {
+	name = strings.TrimPrefix(strings.TrimPrefix(name, "Test"), "Benchmark")
+	return "s-" + strings.Trim(notLabel.ReplaceAllString(strings.ToLower(name), "-"), "-")
+}
