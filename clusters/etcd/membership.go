@@ -88,14 +88,15 @@ func absence(pod string, clusterID uint64, replies []reply) string {
 	return "it has no pod to ask"
 }
 
-// markLeader takes the word of the best informed: replies are sorted.
+// markLeader takes the word of the best informed, and replies are sorted. A leader that does not answer is none:
+// its followers believe in it until they elect another.
 func markLeader(members []decide.Member, replies []reply) {
 	for _, r := range replies {
 		if !r.knowsLeader() {
 			continue
 		}
 		for i := range members {
-			members[i].Leader = uint64(members[i].ID) == r.status.Leader
+			members[i].Leader = members[i].Answers && uint64(members[i].ID) == r.status.Leader
 		}
 		return
 	}

@@ -31,8 +31,8 @@ type reply struct {
 }
 
 // Observe asks all pods at once how they are, and then one of them for the member list. It never fails: what
-// went wrong is in Membership.Why and in the members' own. It returns after at most three timeouts, one for the
-// members' own state and two for the list, and in milliseconds if each member answers or refuses.
+// went wrong is in Membership.Why and in the members' own. It takes milliseconds if each member answers or
+// refuses, and four timeouts at worst: one for all the members' states, two for the list and one for a belief.
 func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	c.dropIdle()
 	replies := c.askAll(ctx, cluster)
@@ -42,14 +42,15 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 			answer.ClusterIDs[r.pod] = decide.ID(r.status.Header.ClusterId)
 		}
 	}
-	list, known := c.list(ctx, replies)
-	if list != nil {
+	if list := c.list(ctx, replies); list != nil {
 		answer.Membership = membership(list, replies)
+		answer.Membership.Known = true
+		return answer
 	}
-	answer.Membership.Known = known
-	if !known {
-		answer.Membership.Why = why(replies)
+	if belief := c.belief(ctx, replies); belief != nil {
+		answer.Membership = membership(belief, replies)
 	}
+	answer.Membership.Why = why(replies)
 	return answer
 }
 
@@ -80,10 +81,9 @@ func (c *Clients) ask(ctx context.Context, cluster Cluster, pod Pod) reply {
 	return r
 }
 
-// list returns the member list and whether it is linearizable. If nobody can say it linearizably, it is what the
-// most advanced member believes, or nil.
-func (c *Clients) list(ctx context.Context, replies []reply) (list *clientv3.MemberListResponse, known bool) {
-	ctx, cancel := context.WithTimeout(ctx, 2*c.timeout())
+// list returns the member list that a majority of the voters stands behind, or nil.
+func (c *Clients) list(ctx context.Context, replies []reply) (list *clientv3.MemberListResponse) {
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*c.timeout(), fmt.Errorf("no answer within %s", 2*c.timeout()))
 	defer cancel()
 	for i := range replies {
 		r := &replies[i]
@@ -92,17 +92,24 @@ func (c *Clients) list(ctx context.Context, replies []reply) (list *clientv3.Mem
 		}
 		// A member that loses its leader right now refuses, instead of waiting for the next one.
 		if list, r.err = c.listFrom(clientv3.WithRequireLeader(ctx), r); r.err == nil {
-			return list, true
+			return list
 		}
 	}
+	return nil
+}
+
+// belief returns the list in which the best informed member believes, or nil.
+func (c *Clients) belief(ctx context.Context, replies []reply) *clientv3.MemberListResponse {
+	ctx, cancel := c.deadline(ctx)
+	defer cancel()
 	for i := range replies {
 		if r := &replies[i]; r.answered() && !r.status.IsLearner {
 			if belief, err := c.listFrom(ctx, r, clientv3.WithSerializable()); err == nil {
-				return belief, false
+				return belief
 			}
 		}
 	}
-	return nil, false
+	return nil
 }
 
 func (c *Clients) listFrom(ctx context.Context, r *reply, options ...clientv3.OpOption) (*clientv3.MemberListResponse, error) {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -58,6 +57,14 @@ func print(answer etcd.Answer) string {
 func allAnswer(size int) func(decide.Membership) bool {
 	return func(m decide.Membership) bool {
 		return m.Known && len(m.Members) == size && !slices.ContainsFunc(m.Members, func(m decide.Member) bool { return !m.Answers || !m.Started })
+	}
+}
+
+// allAnswerBut reports whether the list is known, led, and all but that member answer.
+func allAnswerBut(t testing.TB, name string) func(decide.Membership) bool {
+	return func(m decide.Membership) bool {
+		return m.Known && !byName(t, m, name).Answers && slices.ContainsFunc(m.Members, func(m decide.Member) bool { return m.Leader }) &&
+			!slices.ContainsFunc(m.Members, func(m decide.Member) bool { return m.Name != name && !m.Answers })
 	}
 }
 
@@ -116,127 +123,6 @@ func checkHealthy(t *testing.T, s *servers, answer etcd.Answer, version string) 
 	if n := lookups.Load(); n > 0 {
 		t.Errorf("%d names were looked up", n)
 	}
-}
-
-// TestLossOfMembers kills one member after the other.
-func TestLossOfMembers(t *testing.T) {
-	eachVersion(t, func(t *testing.T, binary string) {
-		s := form(t, binary, newAuthority(t, "*."+name+"."+namespace+".svc"), 3)
-		clients := newClients(t)
-		eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
-
-		s.kill(pod(1))
-		answer := eventually(t, clients, s.cluster(3), "led by one of two", func(m decide.Membership) bool {
-			return m.Known && byName(t, m, pod(0)).Answers && byName(t, m, pod(2)).Answers
-		})
-		if lost := byName(t, answer.Membership, pod(1)); lost.Answers || lost.Why != "connection refused" || lost.Leader || !lost.Started {
-			t.Errorf("the killed member: %+v", lost)
-		}
-
-		s.kill(pod(0))
-		answer = clients.Observe(t.Context(), s.cluster(3))
-		if answer.Membership.Known {
-			t.Errorf("known by one of three: %s", print(answer))
-		}
-		answer = eventually(t, clients, s.cluster(3), "without a leader", func(m decide.Membership) bool {
-			return strings.Contains(m.Why, "no leader")
-		})
-		const why = "a-0, a-1: connection refused; a-2: no leader"
-		if answer.Membership.Known || answer.Membership.Why != why || len(answer.Membership.Members) != 3 || len(answer.ClusterIDs) != 1 {
-			t.Errorf("want %q and what a-2 believes: %s", why, print(answer))
-		}
-		if last := byName(t, answer.Membership, pod(2)); last.Answers || last.Leader || last.Why != "no leader" || last.Version == "" {
-			t.Errorf("the last member: %+v", last)
-		}
-
-		start := time.Now()
-		clients.Observe(t.Context(), s.cluster(3))
-		if took := time.Since(start); took > time.Second {
-			t.Errorf("refused connections and a missing leader took %s to see", took)
-		}
-
-		s.kill(pod(2))
-		answer = clients.Observe(t.Context(), s.cluster(3))
-		if m := answer.Membership; m.Known || m.Why != "a-0, a-1, a-2: connection refused" || m.Members != nil || len(answer.ClusterIDs) > 0 {
-			t.Errorf("nobody is left: %s", print(answer))
-		}
-	})
-}
-
-// TestSilence: who accepts and does not answer costs its own deadline and nobody else's.
-func TestSilence(t *testing.T) {
-	eachVersion(t, func(t *testing.T, binary string) {
-		s := form(t, binary, newAuthority(t, "*."+name+"."+namespace+".svc"), 3)
-		clients := newClients(t)
-		eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
-		clients.Timeout = 500 * time.Millisecond
-
-		s.redirect.Store(pod(1), blackHole(t))
-		cluster := s.cluster(3)
-		cluster.Pods[1].UID = "its successor" // so that it is dialed
-		s.checkSilent(t, clients, cluster, pod(1))
-
-		s.redirect.Delete(pod(1))
-		s.signal(pod(1), syscall.SIGSTOP) // over the connection that is there
-		s.checkSilent(t, clients, s.cluster(3), pod(1))
-
-		s.signal(pod(1), syscall.SIGCONT)
-		eventually(t, clients, s.cluster(3), "three answering members again", allAnswer(3))
-	})
-}
-
-func (s *servers) checkSilent(t *testing.T, clients *etcd.Clients, cluster etcd.Cluster, pod string) {
-	t.Helper()
-	start := time.Now()
-	answer := clients.Observe(t.Context(), cluster)
-	took := time.Since(start)
-	silent := byName(t, answer.Membership, pod)
-	if silent.Answers || silent.Why != "no answer within 500ms" {
-		t.Errorf("the silent member: %+v", silent)
-	}
-	for _, m := range answer.Membership.Members {
-		if m.Name != pod && !m.Answers {
-			t.Errorf("its neighbour: %+v", m)
-		}
-	}
-	// The list may have to wait for a new leader; that is at most two more timeouts.
-	if took < clients.Timeout || took > 3*clients.Timeout+patience/60 {
-		t.Errorf("took %s", took)
-	}
-}
-
-func TestCertificates(t *testing.T) {
-	eachVersion(t, func(t *testing.T, binary string) {
-		ca := newAuthority(t, "a-0."+name+"."+namespace+".svc", "a-1.elsewhere.svc")
-		s := form(t, binary, ca, 2)
-		clients := newClients(t)
-		eventually(t, clients, s.cluster(1), "known", func(m decide.Membership) bool { return m.Known })
-		other := newAuthority(t).client()
-		for _, test := range []struct {
-			what string
-			tls  *etcd.TLS
-			why  string
-		}{
-			{"a server that another CA vouches for", &etcd.TLS{CA: other.CA, Cert: ca.client().Cert, Key: ca.client().Key},
-				"certificate signed by unknown authority"},
-			{"a client that another CA vouches for", &etcd.TLS{CA: ca.client().CA, Cert: other.Cert, Key: other.Key}, "remote error: tls"},
-			{"no CA", &etcd.TLS{CA: []byte("nonsense"), Cert: ca.client().Cert, Key: ca.client().Key}, "the CA holds no certificate"},
-			{"another key", &etcd.TLS{CA: ca.client().CA, Cert: ca.client().Cert, Key: other.Key}, "private key does not match"},
-			{"plain towards TLS", nil, "a-0: "},
-		} {
-			cluster := s.cluster(1)
-			cluster.TLS = test.tls
-			answer := clients.Observe(t.Context(), cluster)
-			t.Logf("%s: %s", test.what, answer.Membership.Why)
-			if m := answer.Membership; m.Known || !strings.HasPrefix(m.Why, "a-0: ") || !strings.Contains(m.Why, test.why) || m.Members != nil {
-				t.Errorf("%s: %s", test.what, print(answer))
-			}
-		}
-		answer := clients.Observe(t.Context(), s.cluster(2))
-		if m := byName(t, answer.Membership, pod(1)); m.Answers || !strings.Contains(m.Why, "a-1.a.test.svc") {
-			t.Errorf("a certificate for another name: %s", print(answer))
-		}
-	})
 }
 
 // TestTwoClusters puts the members of two clusters behind the names of one.

@@ -54,15 +54,13 @@ func binaries(t testing.TB) []string {
 
 // servers are real etcd processes behind the names of pods, each on a loopback address of its own.
 type servers struct {
-	t      testing.TB
-	binary string
-	subnet string
-	tls    *authority // nil: plain
-	// redirect leads the dialing of a pod to another address.
-	redirect  sync.Map
+	t         testing.TB
+	binary    string
+	subnet    string
+	tls       *authority // nil: plain
 	processes map[string]*exec.Cmd
-	// open counts the connections that the client has not closed.
-	open atomic.Int64
+	// dialed and open count the connections that the client has made, and not closed.
+	dialed, open atomic.Int64
 }
 
 const namespace, name = "test", "a"
@@ -99,7 +97,7 @@ func (s *servers) start(i int, state, initialCluster string) {
 		"--name=" + pod(i), "--data-dir=" + filepath.Join(s.t.TempDir(), pod(i)),
 		"--listen-peer-urls=" + s.peerURL(i), "--initial-advertise-peer-urls=" + s.peerURL(i),
 		"--initial-cluster=" + initialCluster, "--initial-cluster-state=" + state, "--initial-cluster-token=" + s.subnet,
-		"--unsafe-no-fsync", "--log-level=error",
+		"--unsafe-no-fsync", "--log-level=error", "--heartbeat-interval=50", "--election-timeout=500",
 	}
 	if s.tls != nil {
 		clientURL = strings.Replace(clientURL, "http", "https", 1)
@@ -153,14 +151,11 @@ func (s *servers) dial(ctx context.Context, pod string) (net.Conn, error) {
 	if _, err := fmt.Sscanf(pod, name+"-%d", &i); err != nil {
 		return nil, err
 	}
-	address := s.address(i, 2379)
-	if other, ok := s.redirect.Load(pod); ok {
-		address = other.(string)
-	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.address(i, 2379))
 	if err != nil {
 		return nil, err
 	}
+	s.dialed.Add(1)
 	s.open.Add(1)
 	return &counted{Conn: conn, open: &s.open}, nil
 }

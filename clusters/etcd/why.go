@@ -3,7 +3,10 @@ package etcd
 import (
 	"context"
 	"errors"
+	"io"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -60,24 +63,25 @@ func plain(err error) error {
 	return err
 }
 
-// wrappings are what gRPC and etcd put in front of the cause.
-var wrappings = []string{
-	`transport: Error while dialing: `,
-	`transport: authentication handshake failed: `,
-	`error reading server preface: `,
-	`etcdserver: `,
-}
+// wrapping is what gRPC, etcd and the network put in front of a cause.
+var wrapping = regexp.MustCompile(`^(.*: )?(Error while dialing|authentication handshake failed|error reading server preface|` +
+	`error reading from server|etcdserver|(read|write) tcp \S+: (read|write)): `)
 
-// reason returns the cause without what gRPC and etcd put around it.
+// reason returns the cause without what gRPC, etcd and the network put around it.
 func reason(err error) string {
 	text := err.Error()
 	if s, ok := status.FromError(err); ok {
 		text = s.Message()
 	}
-	for _, wrapping := range wrappings {
-		if _, cause, found := strings.Cut(text, wrapping); found {
-			text = strings.TrimSuffix(cause, `"`)
+	if _, quoted, found := strings.Cut(text, "desc = "); found {
+		if unquoted, err := strconv.Unquote(quoted); err == nil {
+			text = unquoted
 		}
+	}
+	text = wrapping.ReplaceAllString(text, "")
+	text, _, _ = strings.Cut(text, " (possibly because of") // the CA's name and more
+	if text == io.EOF.Error() {
+		return "it closed the connection"
 	}
 	return text
 }

@@ -1,0 +1,187 @@
+package etcd_test
+
+import (
+	"context"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// TestLossOfMembers kills one member after the other.
+func TestLossOfMembers(t *testing.T) {
+	eachVersion(t, func(t *testing.T, binary string) {
+		s := form(t, binary, newAuthority(t, "*."+name+"."+namespace+".svc"), 3)
+		clients := newClients(t)
+		eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+
+		s.kill(pod(1))
+		answer := eventually(t, clients, s.cluster(3), "led by one of two", func(m decide.Membership) bool {
+			return allAnswerBut(t, pod(1))(m) && byName(t, m, pod(1)).Why == "connection refused"
+		})
+		if lost := byName(t, answer.Membership, pod(1)); lost.Answers || lost.Leader || !lost.Started {
+			t.Errorf("the killed member: %+v", lost)
+		}
+
+		s.kill(pod(0))
+		answer = clients.Observe(t.Context(), s.cluster(3))
+		if answer.Membership.Known {
+			t.Errorf("known by one of three: %s", print(answer))
+		}
+		answer = eventually(t, clients, s.cluster(3), "without a leader", func(m decide.Membership) bool {
+			return strings.Contains(m.Why, "no leader")
+		})
+		const why = "a-0, a-1: connection refused; a-2: no leader"
+		if answer.Membership.Known || answer.Membership.Why != why || len(answer.Membership.Members) != 3 || len(answer.ClusterIDs) != 1 {
+			t.Errorf("want %q and what a-2 believes: %s", why, print(answer))
+		}
+		if last := byName(t, answer.Membership, pod(2)); last.Answers || last.Leader || last.Why != "no leader" || last.Version == "" {
+			t.Errorf("the last member: %+v", last)
+		}
+
+		start := time.Now()
+		clients.Observe(t.Context(), s.cluster(3))
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("refused connections and a missing leader took %s to see", took)
+		}
+
+		s.kill(pod(2))
+		answer = clients.Observe(t.Context(), s.cluster(3))
+		if m := answer.Membership; m.Known || m.Why != "a-0, a-1, a-2: connection refused" || m.Members != nil || len(answer.ClusterIDs) > 0 {
+			t.Errorf("nobody is left: %s", print(answer))
+		}
+	})
+}
+
+// TestSilence: who accepts and does not answer costs its own deadline and nobody else's.
+func TestSilence(t *testing.T) {
+	eachVersion(t, func(t *testing.T, binary string) {
+		s := form(t, binary, newAuthority(t, "*."+name+"."+namespace+".svc"), 3)
+		clients := newClients(t)
+		answer := eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+		clients.Timeout = time.Second // twice the time of an election here
+		follower, leader := "", ""
+		for _, m := range answer.Membership.Members {
+			if m.Leader {
+				leader = m.Name
+			} else {
+				follower = m.Name
+			}
+		}
+
+		s.signal(follower, syscall.SIGSTOP) // over the connection that is there
+		s.checkSilent(t, clients, follower)
+		s.checkSilent(t, clients, follower) // over a new one
+		s.signal(follower, syscall.SIGCONT)
+		eventually(t, clients, s.cluster(3), "three answering members again", allAnswer(3))
+
+		s.signal(leader, syscall.SIGSTOP)
+		answer = eventually(t, clients, s.cluster(3), "led by another", func(m decide.Membership) bool {
+			return m.Known && slices.ContainsFunc(m.Members, func(m decide.Member) bool { return m.Leader && m.Name != leader })
+		})
+		if m := byName(t, answer.Membership, leader); m.Leader || m.Answers || m.Why != "no answer within 1s" {
+			t.Errorf("the silent leader: %+v", m)
+		}
+	})
+}
+
+func (s *servers) checkSilent(t *testing.T, clients *etcd.Clients, follower string) {
+	t.Helper()
+	start := time.Now()
+	answer := clients.Observe(t.Context(), s.cluster(3))
+	took := time.Since(start)
+	for _, m := range answer.Membership.Members {
+		if m.Answers != (m.Name != follower) || m.Answers == (m.Why == "no answer within 1s") {
+			t.Errorf("%s is silent: %+v", follower, m)
+		}
+	}
+	if !answer.Membership.Known || took < clients.Timeout || took > 2*clients.Timeout {
+		t.Errorf("known: %v, took %s", answer.Membership.Known, took)
+	}
+}
+
+// TestBlackHole: nobody behind any name but the kernel.
+func TestBlackHole(t *testing.T) {
+	hole := blackHole(t)
+	dial := func(ctx context.Context, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", hole)
+	}
+	for _, tls := range []*etcd.TLS{nil, newAuthority(t).client()} {
+		clients := newClients(t)
+		clients.Timeout = 100 * time.Millisecond
+		start := time.Now()
+		answer := clients.Observe(t.Context(), etcd.Cluster{
+			Namespace: namespace, Name: name, Dial: dial, TLS: tls, Pods: []etcd.Pod{{Name: pod(0)}, {Name: pod(1)}, {Name: pod(2)}},
+		})
+		if took := time.Since(start); took < clients.Timeout || took > clients.Timeout+time.Second {
+			t.Errorf("took %s", took)
+		}
+		if m := answer.Membership; m.Known || m.Why != "a-0, a-1, a-2: no answer within 100ms" {
+			t.Errorf("got %s", print(answer))
+		}
+	}
+}
+
+func TestCallerGivesUp(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	dial := func(ctx context.Context, _ string) (net.Conn, error) {
+		cancel()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	clients := newClients(t)
+	answer := clients.Observe(ctx, etcd.Cluster{Namespace: namespace, Name: name, Dial: dial, Pods: []etcd.Pod{{Name: pod(0)}}})
+	if m := answer.Membership; m.Known || m.Why != "a-0: context canceled" {
+		t.Errorf("got %s", print(answer))
+	}
+}
+
+func TestNobodyToAsk(t *testing.T) {
+	answer := newClients(t).Observe(t.Context(), etcd.Cluster{Namespace: namespace, Name: name})
+	if m := answer.Membership; m.Known || m.Why != "there is no pod to ask" || m.Members != nil {
+		t.Errorf("got %s", print(answer))
+	}
+}
+
+// hangUp is how it looks that etcd hangs up; which one depends on who writes when. TLS 1.3 checks clients last.
+const hangUp = "broken pipe|connection reset by peer|it closed the connection"
+
+func TestCertificates(t *testing.T) {
+	eachVersion(t, func(t *testing.T, binary string) {
+		ca := newAuthority(t, "a-0."+name+"."+namespace+".svc", "a-1.elsewhere.svc")
+		s := form(t, binary, ca, 2)
+		clients := newClients(t)
+		eventually(t, clients, s.cluster(1), "known", func(m decide.Membership) bool { return m.Known })
+		other := newAuthority(t).client()
+		for _, test := range []struct {
+			what string
+			tls  *etcd.TLS
+			why  string
+		}{
+			{"a server that another CA vouches for", &etcd.TLS{CA: other.CA, Cert: ca.client().Cert, Key: ca.client().Key},
+				"a-0: tls: failed to verify certificate: x509: certificate signed by unknown authority"},
+			{"a client that another CA vouches for", &etcd.TLS{CA: ca.client().CA, Cert: other.Cert, Key: other.Key},
+				"a-0: (remote error: tls: .*|" + hangUp + ")"},
+			{"no CA", &etcd.TLS{CA: []byte("nonsense"), Cert: ca.client().Cert, Key: ca.client().Key}, "the CA holds no certificate"},
+			{"another key", &etcd.TLS{CA: ca.client().CA, Cert: ca.client().Cert, Key: other.Key}, "private key does not match"},
+			{"plain towards TLS", nil, "a-0: (" + hangUp + ")"},
+		} {
+			cluster := s.cluster(1)
+			cluster.TLS = test.tls
+			answer := clients.Observe(t.Context(), cluster)
+			if m := answer.Membership; m.Known || !regexp.MustCompile(test.why).MatchString(m.Why) || m.Members != nil {
+				t.Errorf("%s: %s", test.what, print(answer))
+			}
+		}
+		answer := clients.Observe(t.Context(), s.cluster(2))
+		if m := byName(t, answer.Membership, pod(1)); m.Answers || !strings.Contains(m.Why, "a-1.a.test.svc") {
+			t.Errorf("a certificate for another name: %s", print(answer))
+		}
+	})
+}
