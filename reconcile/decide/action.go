@@ -16,7 +16,8 @@ type Action interface {
 	action()
 }
 
-// Found makes every object of a cluster that has never formed, all its members at once.
+// Found makes every object of a cluster that has never formed, all its members at once. The record is StandingRecord:
+// the one that is there already, if there is one.
 type Found struct {
 	// Replicas is the number of founding members.
 	Replicas int `json:"replicas"`
@@ -28,7 +29,7 @@ type Seal struct {
 	Members   Ordinals `json:"members"`
 }
 
-// ApplyObjects puts the objects of a formed cluster right.
+// ApplyObjects puts the objects of a formed cluster right. The record is StandingRecord.
 type ApplyObjects struct{}
 
 // Declare writes the declaration into the custom resource, and nothing else.
@@ -82,7 +83,7 @@ func (RestartReplica) action() {}
 func (DeleteVolume) action()   {}
 
 func (a Found) String() string          { return fmt.Sprintf("Found replicas=%d", a.Replicas) }
-func (a Seal) String() string           { return fmt.Sprintf("Seal %s cluster=%s", a.Members, a.ClusterID) }
+func (a Seal) String() string           { return fmt.Sprintf("Seal members=%s cluster=%s", a.Members, a.ClusterID) }
 func (ApplyObjects) String() string     { return "ApplyObjects" }
 func (Declare) String() string          { return "Declare" }
 func (a AddLearner) String() string     { return fmt.Sprintf("AddLearner %d %s", a.Ordinal, a.PeerURL) }
@@ -96,6 +97,9 @@ func (a DeleteVolume) String() string {
 	return fmt.Sprintf("DeleteVolume %d (%s)", a.Ordinal, a.VolumeUID)
 }
 
+// maxOrdinals is how many ordinals a set can hold.
+const maxOrdinals = 64
+
 // Ordinals is a set of ordinals under 64, comparable and ordered.
 type Ordinals uint64
 
@@ -104,7 +108,7 @@ func (o Ordinals) With(ordinal int) Ordinals { return o | 1<<uint(ordinal) }
 
 // Has reports whether the ordinal is in the set.
 func (o Ordinals) Has(ordinal int) bool {
-	return ordinal >= 0 && ordinal < 64 && o&(1<<uint(ordinal)) != 0
+	return ordinal >= 0 && ordinal < maxOrdinals && o&(1<<uint(ordinal)) != 0
 }
 
 // Len is the number of ordinals in the set.
@@ -113,7 +117,7 @@ func (o Ordinals) Len() int { return bits.OnesCount64(uint64(o)) }
 // List returns the ordinals in ascending order.
 func (o Ordinals) List() []int {
 	var list []int
-	for n := range 64 {
+	for n := range maxOrdinals {
 		if o.Has(n) {
 			list = append(list, n)
 		}

@@ -1,7 +1,9 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -58,12 +60,22 @@ func Decide(s State) Decision {
 
 func firstToSpeak(s State) Decision {
 	for _, r := range rules {
-		if d, spoke := r.apply(s); spoke {
-			d.Rule = r.Name
+		if d, spoke := r.ask(s); spoke {
 			return d
 		}
 	}
-	return Decision{Rule: Converged, Verdict: Done, Message: describeConverged(s)}
+	return Decision{Rule: Converged, Verdict: Done, Message: "as declared: " + s.describe()}
+}
+
+// ask returns what the rule says, in its name and on one line, and whether it speaks.
+func (r rule) ask(s State) (Decision, bool) {
+	d, spoke := r.apply(s)
+	d.Rule = r.Name
+	d.Message = strings.Join(strings.Fields(d.Message), " ")
+	if spoke {
+		d.Message = cmp.Or(d.Message, r.About)
+	}
+	return d, spoke
 }
 
 // Rule is a rule as it is documented.
@@ -92,8 +104,7 @@ type Opinion struct {
 func Opinions(s State) []Opinion {
 	var list []Opinion
 	for _, r := range rules {
-		d, spoke := r.apply(s)
-		d.Rule = r.Name
+		d, spoke := r.ask(s)
 		list = append(list, Opinion{Rule: r.Name, Speaks: spoke, Decision: d})
 	}
 	return list

@@ -34,12 +34,19 @@ func sentence(facts []string) string {
 	return strings.Join(slices.Sorted(slices.Values(facts)), "; ")
 }
 
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return fmt.Sprintf("%d %s", n, one)
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 func (s State) replicasInOrder() []Replica {
 	return slices.SortedFunc(slices.Values(s.Replicas), func(a, b Replica) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
 }
 
-// membersInOrder returns the members by ordinal; those of other names come last, by name and ID.
-func (s State) membersInOrder() []Member {
+// MembersInOrder returns the members by ordinal; those of other names come last, by name and ID.
+func (s State) MembersInOrder() []Member {
 	rank := func(m Member) int {
 		if ordinal, ours := s.Ordinal(m.Name); ours {
 			return ordinal
@@ -51,12 +58,8 @@ func (s State) membersInOrder() []Member {
 	})
 }
 
-func describeConverged(s State) string {
-	return fmt.Sprintf("as declared: %s", describe(s))
-}
-
 // describe says what runs.
-func describe(s State) string {
+func (s State) describe() string {
 	if !s.Membership.Known {
 		return s.describeReplicas()
 	}
@@ -68,41 +71,47 @@ func (s State) describeQuorum() string {
 	return fmt.Sprintf("%d of %s", Answering(voters), plural(len(voters), "voter", "voters"))
 }
 
-// describeMembers says of each member what is the matter with it; healthy ones are only counted.
+// describeMembers counts the voters that answer and says what is the matter with each member.
 func (s State) describeMembers() string {
-	var facts []string
-	for _, m := range s.membersInOrder() {
-		if fact := s.describeMember(m); fact != "" {
-			facts = append(facts, fact)
-		}
-	}
-	for _, r := range s.Record.Members {
-		if _, listed := s.Membership.byName(s.ReplicaName(r.Ordinal)); !listed && s.Membership.Known {
-			facts = append(facts, s.ReplicaName(r.Ordinal)+" is on record, but etcd does not list it")
-		}
-	}
-	return strings.Join(append([]string{s.describeQuorum() + " healthy"}, facts...), "; ")
+	return strings.Join(append([]string{s.describeQuorum() + " answer"}, s.troubles()...), "; ")
 }
 
-func (s State) describeMember(m Member) string {
-	name := m.Name
-	if name == "" {
-		name = "member " + m.ID.String()
+// troubles says what is the matter with each member that is not healthy.
+func (s State) troubles() []string {
+	var facts []string
+	for _, m := range s.MembersInOrder() {
+		if trouble := s.Explain(m); trouble != "" {
+			facts = append(facts, m.describeName()+" "+trouble)
+		}
 	}
+	return facts
+}
+
+func (m Member) describeName() string {
+	if m.Name == "" {
+		return "member " + m.ID.String()
+	}
+	return m.Name
+}
+
+// Explain says what is the matter with a member, as the words that follow its name; empty if it is a healthy voter in a
+// ready pod.
+func (s State) Explain(m Member) string {
 	ordinal, ours := s.Ordinal(m.Name)
+	replica := s.Replica(ordinal)
 	switch {
 	case !ours:
-		return name + " is in etcd's list and is none of this cluster's replicas"
+		return "is none of this cluster's replicas"
 	case !m.Answers && s.volumeLost(ordinal):
-		return name + " lost its volume"
+		return "lost its volume"
 	case !m.Answers:
-		return fmt.Sprintf("%s is silent (%s)", name, s.describeReplica(s.Replica(ordinal)))
+		return fmt.Sprintf("is silent (%s)", s.describePod(replica))
 	case len(m.Alarms) > 0:
-		return fmt.Sprintf("%s raises %s", name, enumerate(m.Alarms))
+		return "raises " + enumerate(m.Alarms)
 	case m.Learner:
-		return name + " is a learner"
-	case s.Replica(ordinal).Pod != PodReady:
-		return fmt.Sprintf("%s answers, its pod is not ready (%s)", name, s.describeReplica(s.Replica(ordinal)))
+		return "is a learner"
+	case replica.Pod != PodReady:
+		return fmt.Sprintf("answers, its pod is not ready (%s)", s.describePod(replica))
 	}
 	return ""
 }
@@ -111,31 +120,75 @@ func (s State) describeMember(m Member) string {
 func (s State) describeReplicas() string {
 	var facts []string
 	for _, m := range s.Record.Members {
-		facts = append(facts, s.ReplicaName(m.Ordinal)+" "+s.describeReplica(s.Replica(m.Ordinal)))
+		fact := s.ReplicaName(m.Ordinal) + " "
+		if s.volumeLost(m.Ordinal) {
+			fact += "lost its volume, "
+		}
+		facts = append(facts, fact+s.describePod(s.Replica(m.Ordinal)))
 	}
 	if len(facts) == 0 {
 		return "no member is on record"
 	}
-	return strings.Join(facts, ", ")
+	return strings.Join(facts, "; ")
 }
 
-func (s State) describeReplica(r Replica) string {
+func (s State) describePod(r Replica) string {
 	words := "pod " + strings.ToLower(string(r.Pod))
 	if r.PodMessage != "" {
 		words += ": " + r.PodMessage
 	}
 	if r.PodSpecHash != "" && r.Pod != PodReady && (r.PodSpecHash != s.Declared.SpecHash || r.PodVersion != s.Declared.Version) {
-		words += "; it was made from an earlier declaration: delete the pod to let it start from the newest"
+		words += ", made from an earlier declaration: delete the pod to let it start from the newest"
 	}
 	return words
 }
 
-func (s State) describeVolumes() string {
+// describeRemains names the slots that hold anything.
+func (s State) describeRemains() string {
 	var names []string
 	for _, r := range s.replicasInOrder() {
-		if r.VolumeUID != "" {
+		if r.remains() {
 			names = append(names, s.ReplicaName(r.Ordinal))
 		}
 	}
 	return enumerate(names)
+}
+
+// describeSigns says by what it is known that the cluster has formed.
+func (s State) describeSigns() string {
+	var signs []string
+	for _, c := range s.clusterIDs() {
+		signs = append(signs, fmt.Sprintf("%s %s", c.who, c.id))
+	}
+	if len(signs) == 0 {
+		return "its objects are there, the record is lost"
+	}
+	return strings.Join(signs, ", ")
+}
+
+// why says why the membership is not known, in parentheses; empty if nobody knows.
+func (s State) why() string {
+	if s.Membership.Why == "" {
+		return ""
+	}
+	return " (" + s.Membership.Why + ")"
+}
+
+// describeSealable says which of the members that are to be sealed are new to it, and which have changed.
+func (s State) describeSealable(set Ordinals) string {
+	var started, changed, facts []string
+	for _, ordinal := range set.List() {
+		if m, _ := s.Record.Member(ordinal); m.Mode == Sealed {
+			changed = append(changed, s.ReplicaName(ordinal))
+		} else {
+			started = append(started, s.ReplicaName(ordinal))
+		}
+	}
+	if len(started) > 0 {
+		facts = append(facts, enumerate(started)+" started")
+	}
+	if len(changed) > 0 {
+		facts = append(facts, "the ID or volume of "+enumerate(changed)+" is not the one on record")
+	}
+	return strings.Join(facts, "; ")
 }

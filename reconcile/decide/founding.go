@@ -5,43 +5,108 @@ import (
 	"time"
 )
 
-func bootstrap(s State) (Decision, bool) {
-	if s.Formed() || s.recorded() && len(s.Objects.Drift) == 0 {
+// Formed reports whether there is any sign that etcd has ever formed this cluster. Not reaching etcd is none,
+// and neither takes it back (survey H1): a formed cluster is never founded again. Where the record is lost, whatever
+// runs or has run counts: its data may be somebody's.
+func (s State) Formed() bool {
+	return s.Record.ClusterID != 0 || s.ReportedClusterID != 0 || s.Record.beyondFounding() ||
+		s.Membership.ClusterID != 0 || len(s.Membership.Members) > 0 || s.anyReplica(inCluster) ||
+		!s.recorded() && (s.hasStatefulSet() || s.anyReplica(Replica.remains))
+}
+
+// recorded reports whether there is a record.
+func (s State) recorded() bool { return s.Record.Token != "" }
+
+// founding reports whether all that earlier passes know is that the members were to be founded. Etcd may know more.
+func (s State) founding() bool {
+	return s.recorded() && s.Record.ClusterID == 0 && s.ReportedClusterID == 0 && !s.Record.beyondFounding()
+}
+
+// beyondFounding reports whether a member is on record as one that may start with its data only, or as one that joins.
+func (r Record) beyondFounding() bool {
+	for _, m := range r.Members {
+		if m.Mode != Founding {
+			return true
+		}
+	}
+	return false
+}
+
+// remains reports whether the slot holds anything.
+func (r Replica) remains() bool { return r.VolumeUID != "" || r.Pod != PodAbsent }
+
+func inCluster(r Replica) bool { return r.ClusterID != 0 }
+
+func (s State) anyReplica(is func(Replica) bool) bool {
+	for _, r := range s.Replicas {
+		if is(r) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s State) hasStatefulSet() bool { return s.Objects.RunsVersion != "" || s.Objects.RunsHash != "" }
+
+func (s State) toRun() bool { return s.Declared.Lifecycle == "Running" }
+
+// nothingRuns: volumes may be there, since they outlive the cluster.
+func nothingRuns(s State) (Decision, bool) {
+	if s.toRun() || s.recorded() || s.hasStatefulSet() || s.anyReplica(hasPod) || len(s.Membership.Members) > 0 {
 		return Decision{}, false
 	}
-	if s.recorded() {
-		n := len(s.Record.Members)
+	message := fmt.Sprintf("lifecycle %s, and nothing runs", s.Declared.Lifecycle)
+	if volumes := s.describeRemains(); volumes != "" {
+		message += "; the data of " + volumes + " is kept"
+	}
+	return Decision{Verdict: Done, Message: message}, true
+}
+
+func hasPod(r Replica) bool { return r.Pod != PodAbsent }
+
+func bootstrap(s State) (Decision, bool) {
+	switch n := len(s.Record.Members); {
+	case s.Formed():
+		return Decision{}, false
+	case s.recorded() && len(s.Objects.Drift) == 0:
+		return Decision{}, false
+	case s.recorded():
 		return act(Found{Replicas: n}, "founding %s is not finished: %s", plural(n, "member", "members"), sentence(s.Objects.Drift))
+	case !s.toRun() || s.Declared.Replicas < 1:
+		return Decision{}, false
 	}
 	n := s.Declared.Replicas
 	return act(Found{Replicas: n}, "nothing is there yet: found %s of etcd %s", plural(n, "member", "members"), s.Declared.Version)
 }
 
 func waitForFormation(s State) (Decision, bool) {
-	if s.Formed() || !s.recorded() {
+	if !s.founding() || s.Membership.Known {
 		return Decision{}, false
 	}
-	return wait(200*time.Millisecond, "%s", s.describeReplicas())
+	if !s.quorumMayComeUp() {
+		return block("the founding members do not come up%s: %s", s.why(), s.describeReplicas())
+	}
+	return wait(200*time.Millisecond, "the founding members are starting%s: %s", s.why(), s.describeReplicas())
 }
 
 func seal(s State) (Decision, bool) {
-	if !s.Membership.Known || s.Membership.ClusterID == 0 {
+	id := s.Membership.ClusterID
+	if !s.Membership.Known || id == 0 || s.Record.ClusterID != 0 && s.Record.ClusterID != id {
 		return Decision{}, false
 	}
-	ready := s.sealable()
+	set := s.sealable()
 	switch {
-	case ready.Len() > 0:
-		return act(Seal{ClusterID: s.Membership.ClusterID, Members: ready},
-			"cluster %s: %s started", s.Membership.ClusterID, s.names(ready))
+	case set.Len() > 0:
+		return act(Seal{ClusterID: id, Members: set}, "cluster %s: %s", id, s.describeSealable(set))
 	case s.Record.ClusterID == 0:
-		return act(Seal{ClusterID: s.Membership.ClusterID}, "write down that the cluster is %s", s.Membership.ClusterID)
+		return act(Seal{ClusterID: id}, "write down that the cluster is %s", id)
 	}
 	return Decision{}, false
 }
 
-// sealable is the set of members that etcd lists as started and whose record does not say so yet. A member that has
-// not started must not be sealed: it could never start. Its ID and volume go on record only while it answers: a
-// silent one may have lost the volume that the record is to prove.
+// sealable is the set of members that etcd lists as started and whose record does not say so yet, or says it of another
+// ID or volume. A member that has not started must not be sealed: it could never start. ID and volume go on record only
+// while the member answers: a silent one may have lost the volume that the record is to prove.
 func (s State) sealable() Ordinals {
 	var set Ordinals
 	for _, m := range s.Membership.Members {
@@ -54,33 +119,9 @@ func (s State) sealable() Ordinals {
 		switch {
 		case !found, recorded.Mode != Sealed:
 			set = set.With(ordinal)
-		case m.Answers && (recorded.ID != m.ID || recorded.VolumeUID == "" && volume != ""):
+		case m.Answers && (recorded.ID != m.ID || volume != "" && recorded.VolumeUID != volume):
 			set = set.With(ordinal)
 		}
 	}
 	return set
-}
-
-// recorded reports whether there is a record.
-func (s State) recorded() bool { return s.Record.Token != "" }
-
-func (s State) names(set Ordinals) string {
-	var names []string
-	for _, ordinal := range set.List() {
-		names = append(names, s.ReplicaName(ordinal))
-	}
-	return enumerate(names)
-}
-
-// volumeLost reports whether a sealed member has no longer the volume that it was sealed with.
-func (s State) volumeLost(ordinal int) bool {
-	m, found := s.Record.Member(ordinal)
-	return found && m.Mode == Sealed && m.VolumeUID != "" && s.Replica(ordinal).VolumeUID != m.VolumeUID
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return fmt.Sprintf("%d %s", n, one)
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

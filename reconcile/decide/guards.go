@@ -7,17 +7,33 @@ import (
 )
 
 func invalidSpec(s State) (Decision, bool) {
-	if len(s.Declared.Problems) == 0 {
-		return Decision{}, false
+	switch n := s.Declared.Replicas; {
+	case len(s.Declared.Problems) > 0:
+		return block("%s", sentence(s.Declared.Problems))
+	case n < 1 || n > maxOrdinals:
+		return block("%d replicas are declared; 1 to %d can be run", n, maxOrdinals)
 	}
-	return block("%s", strings.Join(s.Declared.Problems, "; "))
+	return Decision{}, false
 }
 
 func foreignObjects(s State) (Decision, bool) {
-	if len(s.Objects.Foreign) == 0 {
+	foreign := append(s.foreignVolumes(), s.Objects.Foreign...)
+	if len(foreign) == 0 {
 		return Decision{}, false
 	}
-	return block("%s; rename or delete what is in the way, or give the cluster another name", sentence(s.Objects.Foreign))
+	return block("%s; rename or delete what is in the way, or give the cluster another name", sentence(foreign))
+}
+
+// foreignVolumes are those made for another founding than the one on record: a member that starts on one is of another
+// cluster.
+func (s State) foreignVolumes() []string {
+	var foreign []string
+	for _, r := range s.Replicas {
+		if s.recorded() && r.VolumeToken != "" && r.VolumeToken != s.Record.Token {
+			foreign = append(foreign, fmt.Sprintf("the volume of %s was made for another founding of the cluster, %s", s.ReplicaName(r.Ordinal), r.VolumeToken))
+		}
+	}
+	return foreign
 }
 
 func suspended(s State) (Decision, bool) {
@@ -27,43 +43,72 @@ func suspended(s State) (Decision, bool) {
 	if s.Objects.DeclarationDiffers {
 		return act(Declare{}, "write down that the cluster is suspended")
 	}
-	return Decision{Verdict: Done, Message: "suspended: " + describe(s)}, true
+	return Decision{Verdict: Done, Message: "suspended: " + s.describe()}, true
 }
 
 func clusterIDMismatch(s State) (Decision, bool) {
-	want := s.Record.ClusterID
-	if want == 0 {
-		want = s.ReportedClusterID
-	}
-	if want == 0 {
-		want = s.Membership.ClusterID
-	}
-	if want == 0 {
+	claims := s.clusterIDs()
+	if len(claims) == 0 {
 		return Decision{}, false
 	}
-	var strange []string
-	if s.ReportedClusterID != 0 && s.ReportedClusterID != want {
-		strange = append(strange, fmt.Sprintf("the status of the custom resource says %s", s.ReportedClusterID))
-	}
-	if s.Membership.ClusterID != 0 && s.Membership.ClusterID != want {
-		strange = append(strange, fmt.Sprintf("etcd's member list is that of cluster %s", s.Membership.ClusterID))
-	}
-	for _, r := range s.replicasInOrder() {
-		if r.ClusterID != 0 && r.ClusterID != want {
-			strange = append(strange, fmt.Sprintf("%s is in cluster %s", s.ReplicaName(r.Ordinal), r.ClusterID))
+	var others []string
+	for _, c := range claims[1:] {
+		if c.id != claims[0].id {
+			others = append(others, fmt.Sprintf("%s %s", c.who, c.id))
 		}
 	}
-	if len(strange) == 0 {
+	if len(others) == 0 {
 		return Decision{}, false
 	}
-	return block("the cluster on record is %s, but %s", want, strings.Join(strange, ", "))
+	return block("%s %s, but %s", claims[0].who, claims[0].id, strings.Join(others, ", "))
+}
+
+type claim struct {
+	who string
+	id  ID
+}
+
+// clusterIDs are the cluster IDs that are known, the most trusted one first.
+func (s State) clusterIDs() []claim {
+	all := []claim{
+		{"the cluster on record is", s.Record.ClusterID},
+		{"the status of the custom resource says", s.ReportedClusterID},
+		{"etcd's member list is that of cluster", s.Membership.ClusterID},
+	}
+	for _, r := range s.replicasInOrder() {
+		all = append(all, claim{s.ReplicaName(r.Ordinal) + " is in cluster", r.ClusterID})
+	}
+	var known []claim
+	for _, c := range all {
+		if c.id != 0 {
+			known = append(known, c)
+		}
+	}
+	return known
 }
 
 func terminating(s State) (Decision, bool) {
-	if len(s.Objects.Terminating) == 0 {
+	going := append(s.goingRemains(), s.Objects.Terminating...)
+	if len(going) == 0 {
 		return Decision{}, false
 	}
-	return wait(time.Second, "%s: being deleted", sentence(s.Objects.Terminating))
+	return wait(time.Second, "being deleted: %s", sentence(going))
+}
+
+// goingRemains are pods and volumes on their way out while there is no record that says what belongs in their place:
+// what is left once they are gone tells whether the cluster is to be brought back or founded.
+func (s State) goingRemains() []string {
+	var going []string
+	for _, r := range s.Replicas {
+		switch {
+		case s.recorded():
+		case r.Pod == PodTerminating:
+			going = append(going, "the pod of "+s.ReplicaName(r.Ordinal))
+		case r.Pod == PodAbsent && r.VolumeTerminating:
+			going = append(going, "the volume of "+s.ReplicaName(r.Ordinal))
+		}
+	}
+	return going
 }
 
 func authorityLost(s State) (Decision, bool) {
@@ -78,8 +123,7 @@ func quorumLost(s State) (Decision, bool) {
 	if s.Membership.Known || len(voters) == 0 || s.Membership.HasQuorum() {
 		return Decision{}, false
 	}
-	message := fmt.Sprintf("%d of %s, %d needed: %s", Answering(voters), plural(len(voters), "voter answers", "voters answer"),
-		Quorum(len(voters)), s.describeMembers())
+	message := fmt.Sprintf("%s answer, %d needed: %s", s.describeQuorum(), Quorum(len(voters)), strings.Join(s.troubles(), "; "))
 	if s.mayRecover(voters) {
 		return wait(time.Second, "%s", message)
 	}
@@ -89,24 +133,26 @@ func quorumLost(s State) (Decision, bool) {
 // mayRecover reports whether the silent voters that may still come up by themselves are enough for quorum: their pods
 // are on the way, or Kubernetes will make them anew, and their volumes are those on record.
 func (s State) mayRecover(voters []Member) bool {
-	hopeful := Answering(voters)
+	hopeful := 0
 	for _, m := range voters {
-		if !m.Answers && !s.beyondHope(m) {
+		ordinal, ours := s.Ordinal(m.Name)
+		if m.Answers || ours && !s.beyondHope(ordinal) {
 			hopeful++
 		}
 	}
 	return hopeful >= Quorum(len(voters))
 }
 
-// beyondHope reports whether a silent member cannot come up by itself.
-func (s State) beyondHope(m Member) bool {
-	ordinal, ours := s.Ordinal(m.Name)
-	return !ours || s.volumeLost(ordinal) || s.Replica(ordinal).Pod == PodFailing
-}
-
 func membershipUnknown(s State) (Decision, bool) {
-	if s.Membership.Known || !s.Formed() {
+	switch {
+	case s.Membership.Known || !s.Formed():
 		return Decision{}, false
+	case len(StandingRecord(s, "").Members) == 0:
+		return block("the cluster has formed once (%s), and no member and no volume of it is left; restore it from a backup, or delete its "+
+			"custom resource to found it anew", s.describeSigns())
+	case s.recorded() && !s.quorumMayComeUp():
+		return block("etcd gives no member list%s, and its members do not come up: %s; if their data is lost, delete the custom "+
+			"resource and the volumes to found the cluster anew", s.why(), s.describeReplicas())
 	}
-	return wait(time.Second, "etcd gives no member list (%s); nothing is changed until it does: %s", s.Membership.Why, s.describeReplicas())
+	return wait(time.Second, "etcd gives no member list%s; nothing is changed until it does: %s", s.why(), s.describeReplicas())
 }

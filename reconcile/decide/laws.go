@@ -1,36 +1,52 @@
 package decide
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
-// A law is something that no decision may do in any state.
-type law struct {
+// Law is a law as it is documented.
+type Law struct {
 	Name  string
-	Holds func(State, Decision) string // what is broken, or ""
+	About string
+}
+
+// law is something that no decision may do in any state. It looks for itself and shares no code with the rules, so that
+// one mistake does not make both wrong.
+type law struct {
+	Law
+	broken func(State, Decision) string // what is broken, or ""
 }
 
 // laws that are about one state and one decision. Purity, order-blindness and the absence of dead ends are about many;
 // tests check those.
 var laws = []law{
-	{"speaks", speaks},
-	{"unknown changes nothing", unknownChangesNothing},
-	{"never founded twice", neverFoundedTwice},
-	{"quorum survives", quorumSurvives},
-	{"leader hands over first", leaderHandsOverFirst},
-	{"one learner", oneLearner},
-	{"a volume outlives its member", volumeOutlivesMember},
-	{"the dead go first", deadGoFirst},
-	{"only the started are sealed", onlyStartedSealed},
-	{"guards hold", guardsHold},
+	{Law{"speaks", "A decision has a rule, a message of one line, and an action exactly when it acts; who waits looks again."}, speaks},
+	{Law{"guards hold", "Nothing is done on a broken or suspended declaration, beside foreign objects, between two cluster IDs, or under another's lease."}, guardsHold},
+	{Law{"never founded twice", "A cluster with any trace of having run is not founded; a founding begun is finished as it was begun."}, neverFoundedTwice},
+	{Law{"the record only tightens", "A sealed member stays sealed, a recorded one recorded; only a member that has started is sealed, unless its record is lost."}, recordOnlyTightens},
+	{Law{"unknown changes nothing", "With the membership unknown, no member is changed or sealed, no pod and no volume deleted."}, unknownChangesNothing},
+	{Law{"quorum survives", "No voter is taken away unless the rest holds quorum of the membership after it; never the last one."}, quorumSurvives},
+	{Law{"leader hands over first", "A leader is asked to hand over, to a voter that answers, before it is removed or restarted."}, leaderHandsOverFirst},
+	{Law{"one learner", "No member is added beside a learner."}, oneLearner},
+	{Law{"a volume outlives its member", "A volume is deleted only if etcd does not list its member."}, volumeOutlivesMember},
+	{Law{"the dead go first", "No member is added while one is silent."}, deadGoFirst},
+	{Law{"lowest in, highest out", "The lowest free ordinal is added; a healthy voter is removed only if its ordinal is the highest."}, lowestInHighestOut},
+	{Law{"hits what was seen", "What is removed, restarted or deleted bears the ID or UID that was seen."}, hitsWhatWasSeen},
+	{Law{"done is done", "Done is said only of a suspended cluster, of one that does not run and shall not, or of one whose every member is a sealed, healthy voter."}, doneIsDone},
+}
+
+// Laws lists the laws that Broken holds a decision against.
+func Laws() []Law {
+	var list []Law
+	for _, l := range laws {
+		list = append(list, l.Law)
+	}
+	return list
 }
 
 // Broken returns the laws that decision d breaks in state s, each with what is broken; none if all hold.
 func Broken(s State, d Decision) []string {
 	var broken []string
 	for _, l := range laws {
-		if what := l.Holds(s, d); what != "" {
+		if what := l.broken(s, d); what != "" {
 			broken = append(broken, l.Name+": "+what)
 		}
 	}
@@ -41,110 +57,25 @@ func speaks(_ State, d Decision) string {
 	switch {
 	case d.Rule == "" || d.Message == "":
 		return "no rule or no message"
+	case !oneLine(d.Message):
+		return "a message of more than one line"
 	case (d.Verdict == Act) != (d.Action != nil):
 		return "an action exactly when the verdict is Act"
+	case d.Verdict == Wait && d.Recheck == 0:
+		return "waits without looking again"
 	case d.Recheck < 0 || d.Recheck > time.Minute:
 		return "recheck out of bounds"
 	}
 	return ""
 }
 
-func unknownChangesNothing(s State, d Decision) string {
-	if s.Membership.Known {
-		return ""
-	}
-	switch d.Action.(type) {
-	case Seal, AddLearner, PromoteLearner, RemoveMember, MoveLeader, RestartReplica, DeleteVolume:
-		return fmt.Sprintf("%s although the membership is not known", d.Action)
-	}
-	return ""
-}
-
-func neverFoundedTwice(s State, d Decision) string {
-	if _, founds := d.Action.(Found); founds && s.Formed() {
-		return "founds a cluster that has formed"
-	}
-	return ""
-}
-
-func quorumSurvives(s State, d Decision) string {
-	var after Membership
-	switch a := d.Action.(type) {
-	case RemoveMember:
-		after = s.Membership.without(a.ID)
-	case RestartReplica:
-		member, listed := s.Membership.byName(s.ReplicaName(a.Ordinal))
-		if !listed || member.Learner {
-			return ""
-		}
-		after = s.Membership.whileDown(member.ID)
-	default:
-		return ""
-	}
-	if !after.HasQuorum() {
-		return fmt.Sprintf("%s leaves no quorum", d.Action)
-	}
-	return ""
-}
-
-func leaderHandsOverFirst(s State, d Decision) string {
-	var member Member
-	switch a := d.Action.(type) {
-	case RemoveMember:
-		member, _ = s.Membership.byID(a.ID)
-	case RestartReplica:
-		member, _ = s.Membership.byName(s.ReplicaName(a.Ordinal))
-	}
-	if member.Leader && len(s.Membership.Voters()) > 1 {
-		return fmt.Sprintf("%s takes the leader away", d.Action)
-	}
-	return ""
-}
-
-func oneLearner(s State, d Decision) string {
-	if _, adds := d.Action.(AddLearner); adds && len(s.Membership.Voters()) != len(s.Membership.Members) {
-		return "adds a learner beside another"
-	}
-	return ""
-}
-
-func volumeOutlivesMember(s State, d Decision) string {
-	a, deletes := d.Action.(DeleteVolume)
-	if !deletes {
-		return ""
-	}
-	if _, listed := s.Membership.byName(s.ReplicaName(a.Ordinal)); listed {
-		return "deletes the volume of a member that etcd lists"
-	}
-	for _, m := range s.Membership.Members {
-		if m.Name == "" {
-			return "deletes a volume while a member has no name yet"
+func oneLine(message string) bool {
+	for _, r := range message {
+		if r == '\n' || r == '\r' {
+			return false
 		}
 	}
-	return ""
-}
-
-func deadGoFirst(s State, d Decision) string {
-	if _, adds := d.Action.(AddLearner); !adds {
-		return ""
-	}
-	if Answering(s.Membership.Members) < len(s.Membership.Members) {
-		return "adds a member while another is silent"
-	}
-	return ""
-}
-
-func onlyStartedSealed(s State, d Decision) string {
-	a, seals := d.Action.(Seal)
-	if !seals {
-		return ""
-	}
-	for _, ordinal := range a.Members.List() {
-		if m, listed := s.Membership.byName(s.ReplicaName(ordinal)); !listed || !m.Started {
-			return fmt.Sprintf("seals %s, which has not started", s.ReplicaName(ordinal))
-		}
-	}
-	return ""
+	return true
 }
 
 func guardsHold(s State, d Decision) string {
@@ -152,15 +83,107 @@ func guardsHold(s State, d Decision) string {
 		return ""
 	}
 	_, declares := d.Action.(Declare)
+	_, seals := d.Action.(Seal)
 	switch {
 	case len(s.Declared.Problems) > 0:
 		return "acts on a declaration with problems"
 	case len(s.Objects.Foreign) > 0:
 		return "acts beside foreign objects"
-	case s.Declared.Suspended && !declares:
-		return "acts on a suspended cluster"
 	case s.LockHolder != "":
 		return "acts while another pass holds the lease"
+	case declares:
+		return ""
+	case s.Declared.Suspended:
+		return "acts on a suspended cluster"
+	case cluster(s) == ambiguous:
+		return "acts between two cluster IDs"
+	case len(s.Objects.Irreplaceable) > 0 && !seals:
+		return "acts without the certificate authority"
+	case len(s.Objects.Terminating) > 0 && !seals:
+		return "acts on objects that are going away"
+	}
+	return ""
+}
+
+// ambiguous is the cluster of a state in which not all say the same.
+const ambiguous = ^ID(0)
+
+// cluster is the cluster ID that all who know one say; zero if nobody knows any.
+func cluster(s State) ID {
+	said := []ID{s.Record.ClusterID, s.ReportedClusterID, s.Membership.ClusterID}
+	for _, r := range s.Replicas {
+		said = append(said, r.ClusterID)
+	}
+	var one ID
+	for _, id := range said {
+		switch {
+		case id == 0 || id == one:
+		case one == 0:
+			one = id
+		default:
+			return ambiguous
+		}
+	}
+	return one
+}
+
+func neverFoundedTwice(s State, d Decision) string {
+	a, founds := d.Action.(Found)
+	switch {
+	case !founds:
+		return ""
+	case cluster(s) != 0 || len(s.Membership.Members) > 0:
+		return "founds a cluster that has formed"
+	case s.Record.Token == "" && s.Declared.Lifecycle != "Running":
+		return "founds a cluster that is not to run"
+	case s.Record.Token == "" && a.Replicas != s.Declared.Replicas:
+		return "founds another number of members than declared"
+	case s.Record.Token != "" && a.Replicas != len(s.Record.Members):
+		return "founds another number of members than it began with"
+	}
+	for _, m := range s.Record.Members {
+		if m.Mode != Founding {
+			return "founds a cluster with a member beyond founding"
+		}
+	}
+	if s.Record.Token == "" && leftovers(s) {
+		return "founds a cluster where another has left something"
+	}
+	return ""
+}
+
+func leftovers(s State) bool {
+	for _, r := range s.Replicas {
+		if r.Pod != PodAbsent || r.VolumeUID != "" {
+			return true
+		}
+	}
+	return s.Objects.RunsVersion+s.Objects.RunsHash != ""
+}
+
+func doneIsDone(s State, d Decision) string {
+	shallRun := s.Declared.Lifecycle == "Running"
+	switch {
+	case d.Verdict != Done, s.Declared.Suspended:
+		return ""
+	case !shallRun && s.Record.Token == "" && s.Objects.RunsVersion+s.Objects.RunsHash == "":
+		return ""
+	case !shallRun:
+		return "what shall not run may run"
+	case len(s.Objects.Drift) > 0:
+		return "objects are missing or changed"
+	case !s.Membership.Known || cluster(s) != s.Record.ClusterID || s.Record.ClusterID == 0:
+		return "it is not known what runs"
+	case len(s.Membership.Members) != s.Declared.Replicas || len(s.Record.Members) != s.Declared.Replicas:
+		return "another number of members than declared"
+	}
+	for _, m := range s.Membership.Members {
+		ordinal, _ := s.Ordinal(m.Name)
+		recorded, _ := s.Record.Member(ordinal)
+		pod := s.Replica(ordinal).Pod
+		if !m.Answers || !m.Started || m.Learner || len(m.Alarms) > 0 || recorded.Mode != Sealed || pod != PodReady {
+			return m.Name + " is not a sealed, healthy voter"
+		}
 	}
 	return ""
 }

@@ -24,8 +24,8 @@ func (r Record) Replicas() int {
 	return n
 }
 
-// with returns the record with that member in it, in place of an older entry of the same ordinal.
-func (r Record) with(member RecordedMember) Record {
+// With returns the record with that member in it, in place of an older entry of the same ordinal.
+func (r Record) With(member RecordedMember) Record {
 	members := slices.DeleteFunc(slices.Clone(r.Members), func(m RecordedMember) bool { return m.Ordinal == member.Ordinal })
 	members = append(members, member)
 	slices.SortFunc(members, func(a, b RecordedMember) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
@@ -37,35 +37,68 @@ func (r Record) with(member RecordedMember) Record {
 func FoundingRecord(token string, n int) Record {
 	r := Record{Token: token}
 	for ordinal := range n {
-		r = r.with(RecordedMember{Ordinal: ordinal, Mode: Founding})
+		r = r.With(RecordedMember{Ordinal: ordinal, Mode: Founding})
 	}
 	return r
 }
 
-// StandingRecord is the record that the objects of a formed cluster must carry as things stand: the one that is
-// there, or, where it is lost, what volumes and etcd prove. A member whose record is lost is sealed: if it has data,
-// it needs no more to start; if it has none, it must not start.
+// StandingRecord is the record that the objects must carry as things stand, whatever the action that applies them: the
+// record that is there; where the cluster has never formed and there is none, that of its founding, with freshToken;
+// where it has formed, what etcd, or else pods and volumes, prove. A member whose record is lost is sealed: if it has
+// data, it needs no more to start; if it has none, it must not start. It is without members if nothing is left to run.
 func StandingRecord(s State, freshToken string) Record {
-	r := s.Record
-	if !s.recorded() {
-		r.Token = s.tokenOfVolumes(freshToken)
-		for _, replica := range s.Replicas {
-			if replica.VolumeUID != "" {
-				r = r.with(RecordedMember{Ordinal: replica.Ordinal, Mode: Sealed})
-			}
-		}
+	switch {
+	case s.recorded():
+		return s.catchUp(s.Record)
+	case !s.Formed():
+		return FoundingRecord(freshToken, s.Declared.Replicas)
 	}
-	if r.ClusterID == 0 && !s.founding() {
-		r.ClusterID = s.ReportedClusterID
+	r := Record{Token: s.tokenOfVolumes(freshToken), ClusterID: s.ReportedClusterID}
+	for _, ordinal := range s.remainingOrdinals() {
+		r = r.With(RecordedMember{Ordinal: ordinal, Mode: Sealed})
 	}
 	return r
+}
+
+// catchUp makes good what a record has lost to the status: one that knows no cluster ID while the status does has been
+// put back to what it was before formation, and no member of a formed cluster may be founded.
+func (s State) catchUp(r Record) Record {
+	if r.ClusterID != 0 || s.ReportedClusterID == 0 {
+		return r
+	}
+	r.ClusterID = s.ReportedClusterID
+	for _, m := range r.Members {
+		m.Mode = Sealed
+		r = r.With(m)
+	}
+	return r
+}
+
+// remainingOrdinals are the slots that hold a member, as far as can be told without a record: those that etcd lists,
+// or, while it gives no list, those with a pod or a volume.
+func (s State) remainingOrdinals() []int {
+	var ordinals []int
+	if s.Membership.Known {
+		for _, m := range s.Membership.Members {
+			if ordinal, ours := s.Ordinal(m.Name); ours {
+				ordinals = append(ordinals, ordinal)
+			}
+		}
+		return ordinals
+	}
+	for _, r := range s.Replicas {
+		if r.remains() {
+			ordinals = append(ordinals, r.Ordinal)
+		}
+	}
+	return ordinals
 }
 
 // SealedRecord is the record after action a: its members sealed with the IDs and volumes that s shows.
 func SealedRecord(s State, a Seal, freshToken string) Record {
 	r := StandingRecord(s, freshToken)
 	r.ClusterID = a.ClusterID
-	for _, m := range s.Membership.Members {
+	for _, m := range s.MembersInOrder() {
 		ordinal, ours := s.Ordinal(m.Name)
 		if !ours || !m.Started || !a.Members.Has(ordinal) {
 			continue
@@ -74,13 +107,10 @@ func SealedRecord(s State, a Seal, freshToken string) Record {
 		if m.Answers {
 			sealed.ID, sealed.VolumeUID = m.ID, s.Replica(ordinal).VolumeUID
 		}
-		r = r.with(sealed)
+		r = r.With(sealed)
 	}
 	return r
 }
-
-// founding reports whether the record is that of a cluster on its way to formation.
-func (s State) founding() bool { return s.recorded() && s.Record.ClusterID == 0 }
 
 func (s State) tokenOfVolumes(otherwise string) string {
 	for _, r := range s.replicasInOrder() {

@@ -6,54 +6,89 @@ import (
 	"time"
 )
 
-func notActedOn(s State) (Decision, bool) {
-	if !s.Formed() {
-		return Decision{}, false
-	}
-	wishes := s.unmetWishes()
-	if len(wishes) == 0 {
-		return Decision{}, false
-	}
-	return block("git asks for a change that is not acted on yet: %s; what runs is kept as it is", strings.Join(wishes, ", "))
-}
-
-// unmetWishes lists what git declares of a formed cluster that no rule brings about.
-func (s State) unmetWishes() []string {
-	var wishes []string
-	if s.Declared.Lifecycle != "Running" {
-		wishes = append(wishes, "lifecycle "+s.Declared.Lifecycle)
-	}
-	if n := len(s.Record.Members); s.recorded() && n != s.Declared.Replicas {
-		wishes = append(wishes, fmt.Sprintf("%d to %d replicas", n, s.Declared.Replicas))
-	}
-	if runs := s.Objects.RunsVersion; runs != "" && runs != s.Declared.Version {
-		wishes = append(wishes, fmt.Sprintf("version %s to %s", runs, s.Declared.Version))
-	}
-	if runs := s.Objects.RunsHash; runs != "" && runs != s.Declared.SpecHash {
-		wishes = append(wishes, "other options or another shape of the pods")
-	}
-	return wishes
-}
-
 func applyObjects(s State) (Decision, bool) {
-	if !s.Formed() || len(s.Objects.Drift) == 0 {
+	if !s.Formed() || len(s.Objects.Drift) == 0 || s.wantsOtherPods() || len(StandingRecord(s, "").Members) == 0 {
 		return Decision{}, false
 	}
 	if !s.recorded() && !s.Membership.Known {
-		return act(ApplyObjects{}, "the volumes of %s are there without objects: bring the members back on their data", s.describeVolumes())
+		return act(ApplyObjects{}, "the record is lost; bring %s back on the data that is there: %s", s.describeRemains(), sentence(s.Objects.Drift))
 	}
 	return act(ApplyObjects{}, "%s", sentence(s.Objects.Drift))
+}
+
+// wantsOtherPods reports whether git asks of a formed cluster for pods of another version or shape. Applied, pods would
+// become so whenever Kubernetes happens to make them anew.
+func (s State) wantsOtherPods() bool {
+	return s.hasStatefulSet() && !s.founding() && (s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash)
 }
 
 func replaceMember(s State) (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false
 	}
-	for _, m := range s.membersInOrder() {
+	for _, m := range s.MembersInOrder() {
 		ordinal, ours := s.Ordinal(m.Name)
 		if ours && !m.Answers && s.volumeLost(ordinal) {
-			return block("%s lost its volume and stays down, so that it neither votes without its data nor founds a second cluster; %s serve; "+
-				"replacing it is not acted on yet", m.Name, s.describeQuorum())
+			return block("%s lost its volume and stays down, so that it neither votes without its data nor founds a second cluster; "+
+				"%s answer; replacing it is not acted on yet", m.Name, s.describeQuorum())
+		}
+	}
+	return Decision{}, false
+}
+
+func membershipMismatch(s State) (Decision, bool) {
+	if !s.Membership.Known {
+		return Decision{}, false
+	}
+	var odd []string
+	for _, m := range s.MembersInOrder() {
+		ordinal, ours := s.Ordinal(m.Name)
+		_, recorded := s.Record.Member(ordinal)
+		switch {
+		case !ours || !recorded:
+			odd = append(odd, fmt.Sprintf("etcd lists %s, which is not on record", m.describeName()))
+		case m.Learner:
+			odd = append(odd, m.Name+" is a learner")
+		}
+	}
+	if odd = append(odd, s.unlisted()...); len(odd) == 0 {
+		return Decision{}, false
+	}
+	return block("%s; putting this right is not acted on yet", strings.Join(odd, "; "))
+}
+
+// unlisted are the recorded members that etcd does not list.
+func (s State) unlisted() []string {
+	var facts []string
+	for _, r := range s.Record.Members {
+		if _, listed := s.Membership.byName(s.ReplicaName(r.Ordinal)); !listed {
+			facts = append(facts, s.ReplicaName(r.Ordinal)+" is on record, but etcd does not list it")
+		}
+	}
+	return facts
+}
+
+func alarmRaised(s State) (Decision, bool) {
+	var facts []string
+	for _, m := range s.MembersInOrder() {
+		if len(m.Alarms) > 0 {
+			facts = append(facts, fmt.Sprintf("%s raises %s", m.describeName(), enumerate(m.Alarms)))
+		}
+	}
+	if !s.Membership.Known || len(facts) == 0 {
+		return Decision{}, false
+	}
+	return block("%s", strings.Join(facts, "; "))
+}
+
+func memberFailing(s State) (Decision, bool) {
+	if !s.Membership.Known {
+		return Decision{}, false
+	}
+	for _, m := range s.Membership.Members {
+		ordinal, ours := s.Ordinal(m.Name)
+		if ours && !m.Answers && s.failsForLong(s.Replica(ordinal)) {
+			return block("%s", s.describeMembers())
 		}
 	}
 	return Decision{}, false
@@ -66,17 +101,46 @@ func waitForMembers(s State) (Decision, bool) {
 	return wait(500*time.Millisecond, "%s", s.describeMembers())
 }
 
-// allHealthy reports whether every member of the record is a voter that answers without alarm, and every pod is ready.
+// allHealthy reports whether the members of the record and those of etcd's list are the same, sealed, voting and
+// answering without alarm, each in a ready pod.
 func (s State) allHealthy() bool {
-	for _, m := range s.Membership.Members {
-		if m.Learner || !m.Answers || len(m.Alarms) > 0 {
-			return false
-		}
-	}
 	for _, recorded := range s.Record.Members {
-		if _, listed := s.Membership.byName(s.ReplicaName(recorded.Ordinal)); !listed || s.Replica(recorded.Ordinal).Pod != PodReady {
+		m, listed := s.Membership.byName(s.ReplicaName(recorded.Ordinal))
+		if !listed || recorded.Mode != Sealed || s.Explain(m) != "" {
 			return false
 		}
 	}
-	return len(s.Membership.Members) == len(s.Record.Members)
+	return len(s.Record.Members) > 0 && len(s.Membership.Members) == len(s.Record.Members)
+}
+
+func notActedOn(s State) (Decision, bool) {
+	wishes := s.unmetWishes()
+	if len(wishes) == 0 {
+		return Decision{}, false
+	}
+	return block("git asks for a change that is not acted on yet: %s; what runs is kept as it is", strings.Join(wishes, ", "))
+}
+
+// unmetWishes lists what git declares and no rule brings about. What has been founded is first waited for and sealed.
+func (s State) unmetWishes() []string {
+	if !s.Formed() || s.founding() {
+		return nil
+	}
+	var wishes []string
+	if !s.toRun() {
+		wishes = append(wishes, "lifecycle "+s.Declared.Lifecycle)
+	}
+	if n := len(s.Record.Members); s.recorded() && n != s.Declared.Replicas {
+		wishes = append(wishes, fmt.Sprintf("%d to %d replicas", n, s.Declared.Replicas))
+	}
+	if !s.wantsOtherPods() {
+		return wishes
+	}
+	if runs := s.Objects.RunsVersion; runs != s.Declared.Version {
+		wishes = append(wishes, fmt.Sprintf("version %s to %s", runs, s.Declared.Version))
+	}
+	if s.Objects.RunsHash != s.Declared.SpecHash {
+		wishes = append(wishes, "other options or another shape of the pods")
+	}
+	return wishes
 }

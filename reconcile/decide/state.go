@@ -36,11 +36,13 @@ type State struct {
 	Declared Declared `json:"declared"`
 	// Record is what earlier passes wrote down in the cluster.
 	Record Record `json:"record"`
-	// ReportedClusterID is the cluster ID in the status of the custom resource; zero if there is none.
+	// ReportedClusterID is the cluster ID in the status of the custom resource; zero if there is none. It gets there from a
+	// record, so that a record without one is older than the status.
 	ReportedClusterID ID `json:"reportedClusterID,omitempty"`
 	// Objects is how the Kubernetes objects compare with what they should be.
 	Objects Objects `json:"objects"`
-	// Replicas are the slots that have a pod or a volume, in any order.
+	// Replicas are the slots that have a pod or a volume, in any order. They are seen before etcd is asked, so that a
+	// member that answers had this volume or an older one.
 	Replicas []Replica `json:"replicas,omitempty"`
 	// Membership is etcd's own word.
 	Membership Membership `json:"membership"`
@@ -115,7 +117,8 @@ type Objects struct {
 // PodPhase is what a pod is doing.
 type PodPhase string
 
-// The phases. Failing: its container exits again and again, or its image cannot be had.
+// The phases. Failing: its container exits, or its image cannot be had. It may be over in a moment; only a pod that
+// has not been ready for long is given up.
 const (
 	PodAbsent      PodPhase = "Absent"
 	PodPending     PodPhase = "Pending"
@@ -130,6 +133,8 @@ type Replica struct {
 	Ordinal int `json:"ordinal"`
 
 	Pod PodPhase `json:"pod"`
+	// PodSince is since when the pod has not been ready; zero if that is not known, or it is.
+	PodSince time.Time `json:"podSince,omitzero"`
 	// PodUID, and the version and SpecHash that the pod was made with.
 	PodUID      string `json:"podUID,omitempty"`
 	PodVersion  string `json:"podVersion,omitempty"`
@@ -210,20 +215,4 @@ func (s State) Replica(ordinal int) Replica {
 		}
 	}
 	return Replica{Ordinal: ordinal, Pod: PodAbsent}
-}
-
-// Formed reports whether there is any sign that etcd has ever formed this cluster. Not reaching etcd is none,
-// and neither takes it back (survey H1): a formed cluster is never founded again.
-func (s State) Formed() bool {
-	return s.Record.ClusterID != 0 || s.ReportedClusterID != 0 || len(s.Membership.Members) > 0 ||
-		s.Record.Token == "" && s.hasVolumes()
-}
-
-func (s State) hasVolumes() bool {
-	for _, r := range s.Replicas {
-		if r.VolumeUID != "" {
-			return true
-		}
-	}
-	return false
 }

@@ -1,0 +1,126 @@
+// Package decidetest holds decisions against everything that must be true of them, for tests.
+package decidetest
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Faults decides state s and returns what is wrong with the decision, with those of single rules, and with the record
+// that the action leaves behind; nothing if all is well. s is as one observation can find it: ordinals, IDs and names
+// are there once.
+func Faults(s decide.State) []string {
+	before := Clone(s)
+	d := decide.Decide(s)
+	faults := decide.Broken(s, d)
+	if again := decide.Decide(s); again != d {
+		faults = append(faults, fmt.Sprintf("not pure: next time it says %s", again))
+	}
+	if !reflect.DeepEqual(s, before) {
+		faults = append(faults, "not pure: it changes the state")
+	}
+	for _, turned := range []decide.State{reversed(s), rotated(s)} {
+		if other := decide.Decide(turned); other != d {
+			faults = append(faults, fmt.Sprintf("not order-blind: in another order it says %s", other))
+		}
+	}
+	if !slices.ContainsFunc(decide.Rules(), func(r decide.Rule) bool { return r.Name == d.Rule }) {
+		faults = append(faults, "unknown rule "+d.Rule)
+	}
+	return slices.Concat(faults, opinionFaults(s), recordFaults(s, d))
+}
+
+// opinionFaults holds what each rule says by itself against the laws: none may rely on the rules before it. Only
+// guards speak for others.
+func opinionFaults(s decide.State) []string {
+	var faults []string
+	for _, o := range decide.Opinions(s) {
+		if !o.Speaks {
+			continue
+		}
+		unguarded := s
+		unguarded.Declared.Problems, unguarded.Declared.Suspended, unguarded.LockHolder = nil, false, ""
+		unguarded.Objects.Foreign, unguarded.Objects.Terminating, unguarded.Objects.Irreplaceable = nil, nil, nil
+		for _, what := range decide.Broken(unguarded, o.Decision) {
+			if o.Decision.Verdict == decide.Act && what != "guards hold: acts between two cluster IDs" {
+				faults = append(faults, fmt.Sprintf("rule %s by itself: %s", o.Rule, what))
+			}
+		}
+	}
+	return faults
+}
+
+// recordFaults carries out what the decision does to the record and looks whether it then rests.
+func recordFaults(s decide.State, d decide.Decision) []string {
+	var faults []string
+	if s.Declared.Replicas < 1 {
+		return nil
+	}
+	after := Clone(s)
+	after.Record = decide.StandingRecord(s, "fresh")
+	if len(after.Record.Members) > 0 && !reflect.DeepEqual(decide.StandingRecord(after, "fresher"), after.Record) {
+		faults = append(faults, "the standing record does not stand once it is written")
+	}
+	if !reflect.DeepEqual(decide.StandingRecord(reversed(s), "fresh"), decide.StandingRecord(s, "fresh")) {
+		faults = append(faults, "the standing record depends on order")
+	}
+	if a, seals := d.Action.(decide.Seal); seals {
+		after.Record = decide.SealedRecord(s, a, "fresh")
+		if next, again := decide.Decide(after).Action.(decide.Seal); again {
+			faults = append(faults, fmt.Sprintf("seals in a loop: next %s", next))
+		}
+	}
+	return faults
+}
+
+// Clone returns a copy of the state that shares no memory with it.
+func Clone(s decide.State) decide.State {
+	s.Declared.Problems = slices.Clone(s.Declared.Problems)
+	s.Record.Members = slices.Clone(s.Record.Members)
+	s.Objects.Drift = slices.Clone(s.Objects.Drift)
+	s.Objects.Foreign = slices.Clone(s.Objects.Foreign)
+	s.Objects.Terminating = slices.Clone(s.Objects.Terminating)
+	s.Objects.Irreplaceable = slices.Clone(s.Objects.Irreplaceable)
+	s.Replicas = slices.Clone(s.Replicas)
+	s.Membership.Members = slices.Clone(s.Membership.Members)
+	for i := range s.Membership.Members {
+		s.Membership.Members[i].Alarms = slices.Clone(s.Membership.Members[i].Alarms)
+	}
+	return s
+}
+
+// reversed returns the same state with every unordered list the other way round.
+func reversed(s decide.State) decide.State {
+	s = Clone(s)
+	for _, list := range unordered(&s) {
+		slices.Reverse(*list)
+	}
+	slices.Reverse(s.Replicas)
+	slices.Reverse(s.Membership.Members)
+	return s
+}
+
+// rotated returns the same state with the first entry of every unordered list moved to its end.
+func rotated(s decide.State) decide.State {
+	s = Clone(s)
+	for _, list := range unordered(&s) {
+		*list = rotate(*list)
+	}
+	s.Replicas = rotate(s.Replicas)
+	s.Membership.Members = rotate(s.Membership.Members)
+	return s
+}
+
+func unordered(s *decide.State) []*[]string {
+	return []*[]string{&s.Declared.Problems, &s.Objects.Drift, &s.Objects.Foreign, &s.Objects.Terminating, &s.Objects.Irreplaceable}
+}
+
+func rotate[T any](list []T) []T {
+	if len(list) == 0 {
+		return list
+	}
+	return slices.Concat(list[1:], list[:1])
+}

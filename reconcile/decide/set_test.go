@@ -1,0 +1,230 @@
+package decide_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+func (w *world) set(args []datadriven.CmdArg) error {
+	target := args[0].Key
+	for _, arg := range args[1:] {
+		if err := w.setOne(target, arg.Key, value(arg)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) setOne(target, key, text string) (err error) {
+	switch target + " " + key {
+	case "etcd known":
+		w.Membership.Known, err = parseBool(text)
+	case "etcd why":
+		w.Membership.Why = text
+	case "etcd cluster":
+		w.Membership.ClusterID, err = parseID(text)
+	case "etcd leader":
+		for i := range w.Membership.Members {
+			w.Membership.Members[i].Leader = w.Membership.Members[i].Name == text
+		}
+	case "record cluster":
+		w.Record.ClusterID, err = parseID(text)
+	case "record token":
+		w.Record.Token = text
+	case "status cluster":
+		w.ReportedClusterID, err = parseID(text)
+	case "lock holder":
+		w.LockHolder = text
+	case "objects differs":
+		w.Objects.DeclarationDiffers, err = parseBool(text)
+	case "objects runs":
+		w.Objects.RunsVersion, w.Objects.RunsHash = "", ""
+	default:
+		if target == "spec" {
+			return w.setSpec(key, text)
+		}
+		ordinal, ours := w.Ordinal(target)
+		if !ours {
+			return fmt.Errorf("nothing is called %s %s", target, key)
+		}
+		return w.setSlot(ordinal, key, text)
+	}
+	return err
+}
+
+func (w *world) setSpec(key, text string) (err error) {
+	switch key {
+	case "replicas":
+		w.Declared.Replicas, err = strconv.Atoi(text)
+	case "version":
+		w.Declared.Version = text
+	case "hash":
+		w.Declared.SpecHash = text
+	case "lifecycle":
+		w.Declared.Lifecycle = text
+	case "suspended":
+		w.Declared.Suspended, err = parseBool(text)
+	case "problem":
+		w.Declared.Problems = append(w.Declared.Problems, text)
+	default:
+		err = fmt.Errorf("the declaration has no %s", key)
+	}
+	return err
+}
+
+// setSlot changes the replica of an ordinal, its entry in the record, or its member; what is not there yet is made.
+func (w *world) setSlot(ordinal int, key, text string) error {
+	switch key {
+	case "etcd", "learner", "alarms", "id":
+		return w.setMember(ordinal, key, text)
+	case "mode":
+		if text == "none" {
+			w.Record.Members = slices.DeleteFunc(w.Record.Members, func(m decide.RecordedMember) bool { return m.Ordinal == ordinal })
+			return nil
+		}
+		w.Record = w.Record.With(decide.RecordedMember{Ordinal: ordinal, Mode: decide.Mode(text)})
+		return nil
+	}
+	i := slices.IndexFunc(w.Replicas, func(r decide.Replica) bool { return r.Ordinal == ordinal })
+	if i < 0 {
+		w.Replicas = append(w.Replicas, decide.Replica{Ordinal: ordinal, Pod: decide.PodAbsent, VolumeUID: volumeUID(ordinal), VolumeToken: theToken})
+		i = len(w.Replicas) - 1
+	}
+	return w.setReplica(&w.Replicas[i], key, text)
+}
+
+func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
+	switch key {
+	case "pod":
+		r.Pod, r.PodUID, r.PodMessage = decide.PodPhase(text), fmt.Sprintf("p%d", r.Ordinal), ""
+		if r.Pod == decide.PodAbsent {
+			r.PodUID = ""
+		}
+	case "since":
+		var ago time.Duration
+		ago, err = time.ParseDuration(text)
+		r.PodSince = w.Now.Add(-ago)
+	case "message":
+		r.PodMessage = text
+	case "hash":
+		r.PodSpecHash = text
+	case "volume":
+		r.VolumeUID, r.VolumeTerminating = strings.TrimPrefix(text, "none"), false
+		if text == "terminating" {
+			r.VolumeUID, r.VolumeTerminating = volumeUID(r.Ordinal), true
+		}
+	case "token":
+		r.VolumeToken = text
+	case "cluster":
+		r.ClusterID, err = parseID(text)
+	default:
+		err = fmt.Errorf("a replica has no %s", key)
+	}
+	return err
+}
+
+func (w *world) setMember(ordinal int, key, text string) (err error) {
+	name := w.ReplicaName(ordinal)
+	i := slices.IndexFunc(w.Membership.Members, func(m decide.Member) bool { return m.Name == name })
+	if i < 0 {
+		w.Membership.Members = append(w.Membership.Members, w.newMember(ordinal))
+		i = len(w.Membership.Members) - 1
+	}
+	m := &w.Membership.Members[i]
+	switch key + " " + text {
+	case "etcd none":
+		w.Membership.Members = slices.Delete(w.Membership.Members, i, i+1)
+	case "etcd answers":
+		m.Started, m.Answers = true, true
+	case "etcd silent":
+		m.Started, m.Answers, m.Leader = true, false, false
+	case "etcd unstarted":
+		m.Started, m.Answers, m.Leader = false, false, false
+	default:
+		switch key {
+		case "learner":
+			m.Learner, err = parseBool(text)
+		case "alarms":
+			m.Alarms = strings.Split(text, ", ")
+		case "id":
+			m.ID, err = parseID(text)
+		default:
+			err = fmt.Errorf("etcd cannot be %s", text)
+		}
+	}
+	return err
+}
+
+func (w *world) add(args []datadriven.CmdArg) error {
+	lists := map[string]*[]string{
+		"drift": &w.Objects.Drift, "foreign": &w.Objects.Foreign,
+		"terminating": &w.Objects.Terminating, "irreplaceable": &w.Objects.Irreplaceable,
+	}
+	if list := lists[args[0].Key]; list != nil {
+		*list = append(*list, value(args[0]))
+		return nil
+	}
+	if args[0].Key != "member" {
+		return fmt.Errorf("cannot add %s", args[0].Key)
+	}
+	m := decide.Member{Started: true, Answers: true}
+	for _, arg := range args[1:] {
+		switch arg.Key {
+		case "name":
+			m.Name = value(arg)
+		case "id":
+			if err := m.ID.UnmarshalText([]byte(value(arg))); err != nil {
+				return err
+			}
+		}
+	}
+	w.Membership.Members = append(w.Membership.Members, m)
+	return nil
+}
+
+func (w *world) remove(args []datadriven.CmdArg) error {
+	switch what := args[0].Key; what {
+	case "record":
+		w.Record = decide.Record{}
+	case "status":
+		w.ReportedClusterID = 0
+	case "members":
+		w.Membership = decide.Membership{Why: "no pod answers"}
+		for i := range w.Replicas {
+			w.Replicas[i].ClusterID = 0
+		}
+	case "pods":
+		for i := range w.Replicas {
+			r := &w.Replicas[i]
+			r.Pod, r.PodUID, r.PodVersion, r.PodSpecHash, r.ClusterID = decide.PodAbsent, "", "", "", 0
+		}
+	case "volumes":
+		for i := range w.Replicas {
+			w.Replicas[i].VolumeUID, w.Replicas[i].VolumeToken = "", ""
+		}
+	case "drift":
+		w.Objects.Drift = nil
+	case "foreign":
+		w.Objects.Foreign = nil
+	case "terminating":
+		w.Objects.Terminating = nil
+	case "irreplaceable":
+		w.Objects.Irreplaceable = nil
+	default:
+		ordinal, ours := w.Ordinal(what)
+		if !ours {
+			return fmt.Errorf("nothing is called %s", what)
+		}
+		w.Replicas = slices.DeleteFunc(w.Replicas, func(r decide.Replica) bool { return r.Ordinal == ordinal })
+		return w.setMember(ordinal, "etcd", "none")
+	}
+	w.Replicas = slices.DeleteFunc(w.Replicas, func(r decide.Replica) bool { return r.Pod == decide.PodAbsent && r.VolumeUID == "" })
+	return nil
+}

@@ -1,0 +1,204 @@
+package decide_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"sigs.k8s.io/yaml"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/decidetest"
+)
+
+const stories = "../../testdata/decide"
+
+// TestStories runs the stories. If one fails, run "go test ./reconcile/decide -rewrite" and read the diff: it is right
+// only if it is what the story's first lines ask for.
+func TestStories(t *testing.T) {
+	datadriven.Walk(t, stories, func(t *testing.T, path string) {
+		w := &world{}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			return tell(t, w, d)
+		})
+	})
+}
+
+// tell carries out a directive and those on the lines below it. Bad directives end the test; everything else is output.
+func tell(t *testing.T, w *world, d *datadriven.TestData) string {
+	if d.Cmd == "state" && d.Input != "" {
+		w.State = decide.State{}
+		if err := yaml.UnmarshalStrict([]byte(d.Input), &w.State); err != nil {
+			d.Fatalf(t, "state: %v", err)
+		}
+		return w.table()
+	}
+	out, err := w.tell(d.Cmd, d.CmdArgs)
+	if err != nil {
+		d.Fatalf(t, "%s: %v", d.Cmd, err)
+	}
+	for line := range strings.Lines(d.Input) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		cmd, args, err := datadriven.ParseLine(line)
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		more, err := w.tell(cmd, args)
+		if err != nil {
+			d.Fatalf(t, "%s: %v", line, err)
+		}
+		out += more
+	}
+	return out
+}
+
+// tell carries out one directive.
+func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
+	switch cmd {
+	case "cluster":
+		// A new world: nothing is there, the objects are founded, or (unless told otherwise) it has formed and is healthy. The
+		// next decision is printed under the table of the state it is about.
+		//
+		// Example:
+		//	cluster a replicas=3 version=3.6.16 phase=nothing|founded|formed
+		return "", w.cluster(args)
+	case "set":
+		// Change a replica and its member, what git declares, or what is known of etcd, the record, the status, the objects.
+		//
+		// Example:
+		//	set a-1 pod=Failing since=3m message=(exit code 1) volume=v9 token=t9 mode=Founding
+		//	set a-1 etcd=answers|silent|unstarted|none learner=true alarms=(NOSPACE) id=b1 cluster=c2
+		//	set spec replicas=5 version=3.7.3 hash=h2 lifecycle=Stopped suspended=true problem=(storage: shrinks)
+		//	set etcd known=false why=(no answer within 2s) cluster=c2 leader=a-1
+		//	set record cluster=c2 token=t2
+		//	set status cluster=c2
+		//	set objects runs=none differs=true
+		//	set lock holder=(process 7 on b)
+		return "", w.set(args)
+	case "add":
+		// Add a finding about an object, or a member that is no replica of ours.
+		//
+		// Example:
+		//	add drift|foreign|terminating|irreplaceable=(Service a-client: missing)
+		//	add member name=stranger id=d1
+		return "", w.add(args)
+	case "remove":
+		// Remove a replica with its member, or everything of a kind.
+		//
+		// Example:
+		//	remove a-2
+		//	remove record|status|pods|volumes|members|drift|terminating|foreign|irreplaceable
+		return "", w.remove(args)
+	case "clock":
+		// Let time pass.
+		//
+		// Example:
+		//	clock +2m
+		return "", w.clock(args)
+	case "state":
+		// Print the state as a table; or, with one below in YAML, as "quorate plan -o state" prints it, take that.
+		//
+		// Example:
+		//	state
+		return w.table(), nil
+	case "decide":
+		// Decide, and hold the decision against the laws.
+		//
+		// Example:
+		//	decide
+		return w.decide(), nil
+	case "act":
+		// Carry out the action that is decided, as far as the state shows it: the record is written, the objects are right.
+		//
+		// Example:
+		//	act
+		return "", w.act()
+	case "rules":
+		// Print what every rule says, also those after the first that speaks.
+		//
+		// Example:
+		//	rules
+		return w.rules(), nil
+	case "laws":
+		// Print the laws, and which the decision breaks.
+		//
+		// Example:
+		//	laws
+		return w.laws(), nil
+	}
+	return "", fmt.Errorf("unknown directive %q", cmd)
+}
+
+func (w *world) decide() string {
+	d := decide.Decide(w.State)
+	var out strings.Builder
+	if w.isNew {
+		out.WriteString(w.table())
+		w.isNew = false
+	}
+	fmt.Fprintf(&out, "%-6s %s", d.Verdict, d.Rule)
+	if d.Action != nil {
+		fmt.Fprintf(&out, "  %s", d.Action)
+	}
+	if d.Recheck != 0 {
+		fmt.Fprintf(&out, "  (again in %s)", d.Recheck)
+	}
+	fmt.Fprintf(&out, "\n       %s\n", d.Message)
+	for _, fault := range decidetest.Faults(w.State) {
+		fmt.Fprintf(&out, "!! %s\n", fault)
+	}
+	return out.String()
+}
+
+func (w *world) act() error {
+	switch a := decide.Decide(w.State).Action.(type) {
+	case decide.Found, decide.ApplyObjects:
+		w.Record = decide.StandingRecord(w.State, theToken)
+		w.Objects = decide.Objects{RunsVersion: w.Declared.Version, RunsHash: w.Declared.SpecHash}
+	case decide.Seal:
+		w.Record = decide.SealedRecord(w.State, a, theToken)
+	case decide.Declare:
+		w.Objects.DeclarationDiffers = false
+	default:
+		return fmt.Errorf("cannot carry out %v", a)
+	}
+	return nil
+}
+
+func (w *world) rules() string {
+	var out strings.Builder
+	for _, o := range decide.Opinions(w.State) {
+		if !o.Speaks {
+			fmt.Fprintf(&out, "-      %s\n", o.Rule)
+			continue
+		}
+		fmt.Fprintf(&out, "%-6s %s: %s\n", o.Decision.Verdict, o.Rule, o.Decision.Message)
+	}
+	return out.String()
+}
+
+func (w *world) laws() string {
+	broken := strings.Join(decide.Broken(w.State, decide.Decide(w.State)), "\n")
+	var out strings.Builder
+	for _, l := range decide.Laws() {
+		verdict := "holds "
+		if strings.Contains("\n"+broken, "\n"+l.Name+": ") {
+			verdict = "BROKEN"
+		}
+		fmt.Fprintf(&out, "%s %s\n", verdict, l.Name)
+	}
+	return out.String()
+}
+
+func (w *world) clock(args []datadriven.CmdArg) error {
+	if len(args) != 1 {
+		return fmt.Errorf("want one duration")
+	}
+	d, err := time.ParseDuration(strings.TrimPrefix(args[0].Key, "+"))
+	w.Now = w.Now.Add(d)
+	return err
+}

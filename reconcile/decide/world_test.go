@@ -1,0 +1,209 @@
+package decide_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// world is the state that a story is about.
+type world struct {
+	decide.State
+	isNew bool // nothing has been decided yet
+}
+
+const (
+	theCluster = decide.ID(0xc1)
+	theToken   = "t1"
+	theHash    = "h1"
+)
+
+var dawn = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+
+func (w *world) cluster(args []datadriven.CmdArg) error {
+	replicas, phase := 3, "formed"
+	w.State, w.isNew = decide.State{Name: args[0].Key, Now: dawn}, true
+	w.Declared = decide.Declared{Replicas: replicas, Version: "3.6.16", Lifecycle: "Running", SpecHash: theHash}
+	for _, arg := range args[1:] {
+		switch arg.Key {
+		case "phase":
+			phase = value(arg)
+		default:
+			if err := w.setSpec(arg.Key, value(arg)); err != nil {
+				return err
+			}
+		}
+	}
+	switch phase {
+	case "nothing":
+		w.Objects.DeclarationDiffers = true
+		w.Objects.Drift = []string{"EtcdCluster a: missing", "StatefulSet a: missing"}
+	case "founded":
+		w.found()
+	case "formed":
+		w.found()
+		w.form()
+	default:
+		return fmt.Errorf("unknown phase %q", phase)
+	}
+	return nil
+}
+
+// found writes every object; no pod has been made yet.
+func (w *world) found() {
+	w.Record = decide.FoundingRecord(theToken, w.Declared.Replicas)
+	w.Objects.RunsVersion, w.Objects.RunsHash = w.Declared.Version, w.Declared.SpecHash
+}
+
+// form starts every member and seals it.
+func (w *world) form() {
+	w.Record.ClusterID, w.ReportedClusterID = theCluster, theCluster
+	w.Membership = decide.Membership{Known: true, ClusterID: theCluster}
+	for n := range w.Declared.Replicas {
+		w.Replicas = append(w.Replicas, w.newReplica(n))
+		w.Membership.Members = append(w.Membership.Members, w.newMember(n))
+		w.Record.Members[n] = decide.RecordedMember{Ordinal: n, Mode: decide.Sealed, ID: memberID(n), VolumeUID: volumeUID(n)}
+	}
+	w.Membership.Members[0].Leader = true
+}
+
+func (w *world) newReplica(n int) decide.Replica {
+	return decide.Replica{
+		Ordinal: n, Pod: decide.PodReady, PodUID: fmt.Sprintf("p%d", n),
+		PodVersion: w.Declared.Version, PodSpecHash: w.Declared.SpecHash,
+		VolumeUID: volumeUID(n), VolumeToken: theToken, ClusterID: theCluster,
+	}
+}
+
+func (w *world) newMember(n int) decide.Member {
+	return decide.Member{ID: memberID(n), Name: w.ReplicaName(n), Started: true, Answers: true, Version: w.Declared.Version}
+}
+
+func memberID(n int) decide.ID { return decide.ID(0xa0 + n) }
+
+func volumeUID(n int) string { return fmt.Sprintf("v%d", n) }
+
+// table prints the state, a line for each thing that is not as it is in health.
+func (w *world) table() string {
+	var out strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&out, "%-9s %s\n", name, strings.TrimSpace(fmt.Sprintf(format, args...)))
+	}
+	d := w.Declared
+	line("declared", "%d x %s %s %s", d.Replicas, d.Version, d.SpecHash, d.Lifecycle)
+	if d.Suspended {
+		line("", "suspended")
+	}
+	line("record", "token=%s cluster=%s", orNone(w.Record.Token), id(w.Record.ClusterID))
+	line("status", "cluster=%s", id(w.ReportedClusterID))
+	known := "known"
+	if !w.Membership.Known {
+		known = "unknown " + w.Membership.Why
+	}
+	line("etcd", "cluster=%s %s", id(w.Membership.ClusterID), known)
+	for _, n := range w.ordinals() {
+		line(w.ReplicaName(n), "%s", w.row(n))
+	}
+	for _, m := range w.MembersInOrder() {
+		if _, ours := w.Ordinal(m.Name); !ours {
+			line("member", "%s %s", m.Name, describeMember(m))
+		}
+	}
+	for _, list := range [][]string{d.Problems, w.Objects.Foreign, w.Objects.Terminating, w.Objects.Irreplaceable, w.Objects.Drift} {
+		for _, what := range list {
+			line("", "%s", what)
+		}
+	}
+	return out.String()
+}
+
+// ordinals are all that the state says anything about.
+func (w *world) ordinals() []int {
+	var list []int
+	for _, r := range w.Replicas {
+		list = append(list, r.Ordinal)
+	}
+	for _, m := range w.Record.Members {
+		list = append(list, m.Ordinal)
+	}
+	for _, m := range w.Membership.Members {
+		if n, ours := w.Ordinal(m.Name); ours {
+			list = append(list, n)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// row prints the pod, the volume, the record and the member of an ordinal, in fixed columns.
+func (w *world) row(n int) string {
+	r := w.Replica(n)
+	volume := orNone(r.VolumeUID)
+	if r.VolumeTerminating {
+		volume += "(terminating)"
+	}
+	recorded := "no record"
+	if m, found := w.Record.Member(n); found {
+		recorded = string(m.Mode)
+		if m.VolumeUID != "" || m.ID != 0 {
+			recorded += fmt.Sprintf("(%s %s)", id(m.ID), orNone(m.VolumeUID))
+		}
+	}
+	member := "no member"
+	for _, m := range w.Membership.Members {
+		if m.Name == w.ReplicaName(n) {
+			member = describeMember(m)
+		}
+	}
+	return fmt.Sprintf("pod=%-8s volume=%-6s %-15s %s %s", r.Pod, volume, recorded, member, r.PodMessage)
+}
+
+func describeMember(m decide.Member) string {
+	words := []string{id(m.ID), "voter"}
+	if m.Learner {
+		words[1] = "learner"
+	}
+	if m.Leader {
+		words = append(words, "leads")
+	}
+	switch {
+	case !m.Started:
+		words = append(words, "not started")
+	case !m.Answers:
+		words = append(words, "silent")
+	}
+	return strings.Join(append(words, m.Alarms...), " ")
+}
+
+func id(id decide.ID) string {
+	if id == 0 {
+		return "none"
+	}
+	return id.String()
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// value is the value of an argument; commas within parentheses are part of it.
+func value(arg datadriven.CmdArg) string { return strings.Join(arg.Vals, ", ") }
+
+func parseID(text string) (decide.ID, error) {
+	if text == "none" {
+		return 0, nil
+	}
+	var id decide.ID
+	return id, id.UnmarshalText([]byte(text))
+}
+
+func parseBool(text string) (bool, error) { return strconv.ParseBool(text) }
