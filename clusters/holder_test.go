@@ -1,0 +1,83 @@
+package clusters
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestHolderIdentityRoundTrip(t *testing.T) {
+	me := thisHolder()
+	if me.Life == "" {
+		t.Skip("this system does not tell processes of one number apart")
+	}
+	if got := parseHolder(me.String()); got != me {
+		t.Errorf("got %+v, want %+v", got, me)
+	}
+	if me.gone() {
+		t.Error("this very process is taken for gone")
+	}
+}
+
+func TestHolderGone(t *testing.T) {
+	child := exec.Command("sleep", "60")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	h := holder{Host: "anywhere", PID: child.Process.Pid, Life: lifeOf(child.Process.Pid)}
+	if h.Life == "" {
+		t.Skip("this system does not tell processes of one number apart")
+	}
+	if h.gone() {
+		t.Error("a running process is taken for gone")
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait() // it was killed
+	if !h.gone() {
+		t.Error("an ended process is not seen to be gone")
+	}
+	elsewhere := holder{Host: h.Host, PID: h.PID, Life: "00000000.1.1"}
+	if elsewhere.gone() {
+		t.Error("a process of another system is taken for gone")
+	}
+}
+
+func TestLockHolder(t *testing.T) {
+	live := &Live{holder: thisHolder()}
+	now := time.Unix(1_000_000, 0)
+	lease := func(holder string, renewed time.Time) *coordinationv1.Lease {
+		seconds := int32(15)
+		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &holder, LeaseDurationSeconds: &seconds,
+			AcquireTime: &metav1.MicroTime{Time: renewed}, RenewTime: &metav1.MicroTime{Time: renewed},
+		}}
+	}
+	other := holder{Host: "runner-7", PID: 42, Life: "00000000.1.1"}.String()
+	dead := holder{Host: "here", PID: os.Getpid(), Life: world(thisHolder().Life) + "1"}.String()
+	tests := []struct {
+		name  string
+		lease *coordinationv1.Lease
+		want  string
+	}{
+		{"none", nil, ""},
+		{"released", lease("", now), ""},
+		{"mine", lease(live.holder.String(), now), ""},
+		{"another's", lease(other, now), "process 42 on runner-7 holds the lease since 1970-01-12T13:46:40Z"},
+		{"another's, run out", lease(other, now.Add(-16*time.Second)), ""},
+		{"of a process that died on this host", lease(dead, now), ""},
+		{"of another kind of holder", lease("someone", now), "process 0 on someone holds the lease since 1970-01-12T13:46:40Z"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := live.lockHolder(test.lease, now); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package clusters
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+const sealedLog = `{"level":"info","ts":"2026-11-01T10:00:00Z","msg":"Running: "}
+{"level":"fatal","ts":"2026-11-01T10:00:01Z","msg":"discovery failed","error":"couldn't find local name \"a-1\" in the initial cluster configuration"}
+`
+
+func TestPodPhase(t *testing.T) {
+	waiting := func(reason, message, lastLog string) corev1.PodStatus {
+		status := corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+		if lastLog != "" {
+			status.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Message: lastLog}
+		}
+		return corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{status}}
+	}
+	running := func(restarts int32, last *corev1.ContainerStateTerminated) corev1.PodStatus {
+		return corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, RestartCount: restarts,
+			LastTerminationState: corev1.ContainerState{Terminated: last},
+		}}}
+	}
+	tests := []struct {
+		name    string
+		status  corev1.PodStatus
+		gone    bool
+		phase   decide.PodPhase
+		message string
+	}{
+		{name: "being deleted", gone: true, phase: decide.PodTerminating},
+		{name: "ready", phase: decide.PodReady, status: corev1.PodStatus{
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		}},
+		{name: "without a node", phase: decide.PodPending, message: "0/3 nodes are available", status: corev1.PodStatus{
+			Phase:      corev1.PodPending,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available"}},
+		}},
+		{name: "being created", status: waiting("ContainerCreating", "", ""), phase: decide.PodPending},
+		{name: "no such image", status: waiting("ImagePullBackOff", "no such tag", ""), phase: decide.PodFailing, message: "ImagePullBackOff: no such tag"},
+		{
+			name: "sealed without data", status: waiting("CrashLoopBackOff", "back-off 10s", sealedLog), phase: decide.PodFailing,
+			message: `CrashLoopBackOff: discovery failed: couldn't find local name "a-1" in the initial cluster configuration`,
+		},
+		{name: "started", status: running(0, nil), phase: decide.PodStarting},
+		{
+			name: "restarted", status: running(2, &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}),
+			phase: decide.PodStarting, message: "restarted 2 times, last: out of memory",
+		},
+		{
+			name: "ended", phase: decide.PodFailing, message: "exit code 3",
+			status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Message: "no JSON"}},
+			}}},
+		},
+		{name: "evicted", phase: decide.PodFailing, message: "the node was low on memory", status: corev1.PodStatus{
+			Phase: corev1.PodFailed, Reason: "Evicted", Message: "the node was low on memory",
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			pod := &corev1.Pod{Status: test.status}
+			if test.gone {
+				pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+			}
+			phase, message := podPhase(pod)
+			if phase != test.phase || message != test.message {
+				t.Errorf("got %s %q, want %s %q", phase, message, test.phase, test.message)
+			}
+		})
+	}
+}
