@@ -107,9 +107,11 @@ func states(object map[string]any, path ...string) bool {
 	return true
 }
 
-// forbiddenChanges evaluates the rules about changes, such as that a volume never shrinks.
+// forbiddenChanges evaluates the rules about changes of the spec, such as that a volume never shrinks.
 func forbiddenChanges(next, live *v1alpha1.EtcdCluster) []string {
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(next)
+	changed := live.DeepCopy()
+	changed.Spec = next.Spec
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(changed)
 	if err != nil {
 		return []string{fmt.Sprintf("encode the declaration: %v", err)}
 	}

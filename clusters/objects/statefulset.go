@@ -33,8 +33,8 @@ func statefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 			WithVolumeClaimTemplates(volumeClaim(in))), nil
 }
 
-// volumeClaim is the template of the members' volumes. The list of templates is owned as a whole, so what the API server would fill
-// in (mode, phase, kind) is written out; otherwise it would read as drift.
+// volumeClaim is the template of the members' volumes. The list of templates is owned as a whole, so what the API server fills in
+// (mode, phase) is written out; otherwise it would read as drift. It fills in the kind too, but what client-go reads back has none.
 func volumeClaim(in Input) *applycorev1.PersistentVolumeClaimApplyConfiguration {
 	c := in.Cluster
 	claim := &applycorev1.PersistentVolumeClaimApplyConfiguration{}
@@ -47,8 +47,6 @@ func volumeClaim(in Input) *applycorev1.PersistentVolumeClaimApplyConfiguration 
 		spec.WithStorageClassName(*class)
 	}
 	return claim.
-		WithAPIVersion("v1").
-		WithKind("PersistentVolumeClaim").
 		WithName(volumeData).
 		WithLabels(memberLabels(c.Name)).
 		WithAnnotations(map[string]string{AnnotationToken: in.Record.Token}).
