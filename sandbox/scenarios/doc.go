@@ -7,6 +7,7 @@
 //	go test ./scenarios -run '^$' -bench .    figures
 //	go test ./scenarios -short                only what needs no sandbox
 //
-// The binaries bin/quorate and bin/sandbox of the checkout are used as they are. QUORATE_KEEP_SANDBOX=1 leaves the sandbox
-// up at the end, and the namespaces of tests that failed in it. Linux and root are needed.
+// The binaries bin/quorate and bin/sandbox of the checkout, or of the directory QUORATE_BIN, are used as they are.
+// QUORATE_KEEP_SANDBOX=1 leaves the sandbox up at the end, and the namespaces of tests that failed in it. Linux and root
+// are needed.
 package scenarios

@@ -114,6 +114,7 @@ func (w *world) start(v vantage, args ...string) *process {
 	}
 	switch {
 	case v.inside:
+		full = append(full, "--etcd-access", "direct")
 		full = append([]string{binary("sandbox"), "exec", "--name", w.name, "--"}, full...)
 	case v.proxy != nil:
 		full = append(full, "--kubeconfig", w.kubeconfigOf(v.proxy))

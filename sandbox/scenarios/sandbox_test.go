@@ -39,7 +39,13 @@ func root() string {
 	return dir
 }
 
-func binary(name string) string { return filepath.Join(root(), "bin", name) }
+// binary is one of the checkout's binaries, or of those in the directory QUORATE_BIN.
+func binary(name string) string {
+	if dir := os.Getenv("QUORATE_BIN"); dir != "" {
+		return filepath.Join(dir, name)
+	}
+	return filepath.Join(root(), "bin", name)
+}
 
 // theSandbox starts the sandbox, or finds it up, and installs the custom resource definition, once for all tests.
 func theSandbox(t testing.TB) *sandbox {

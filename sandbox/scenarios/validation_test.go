@@ -48,7 +48,7 @@ var specs = []struct {
 	{name: "election under heartbeats", version: modern, spec: []string{"etcd: {heartbeatInterval: 500ms, electionTimeout: 1s}"}, refusal: "five times"},
 	{name: "slow hearts", version: modern, spec: []string{"etcd: {heartbeatInterval: 500ms, electionTimeout: 5s}"}},
 	{name: "election beyond etcd's", version: modern, spec: []string{"etcd: {electionTimeout: 60s}"}, refusal: "50s"},
-	{name: "hour as number", version: modern, spec: []string{"etcd: {autoCompaction: {mode: Periodic, retention: \"1\"}}"}, refusal: "unit"},
+	{name: "hour as number", version: modern, spec: []string{"etcd: {autoCompaction: {mode: Periodic, retention: \"1\"}}"}, refusal: "duration"},
 	{name: "revisions as hour", version: modern, spec: []string{"etcd: {autoCompaction: {mode: Revision, retention: 1h}}"}, refusal: "number of revisions"},
 	{name: "revisions", version: modern, spec: []string{"etcd: {autoCompaction: {mode: Revision, retention: \"1000\"}}"}},
 	{name: "unsafe option", version: modern, spec: []string{"etcd: {options: {data-dir: elsewhere}}"}, refusal: "not safe"},
