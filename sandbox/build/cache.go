@@ -1,0 +1,169 @@
+package build
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Cache builds components and keeps what it has built.
+type Cache struct {
+	Dir     string // of the cache
+	Sources string // the directory that holds the components' modules
+	target  string // toolchain and platform, as the go command tells them
+}
+
+// Open finds the cache, the sources and the Go toolchain.
+func Open(ctx context.Context) (*Cache, error) {
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return nil, fmt.Errorf("find the user's cache directory: %w", err)
+	}
+	sources, err := findSources()
+	if err != nil {
+		return nil, err
+	}
+	target, err := goCommand(ctx, sources, "env", "GOVERSION", "GOOS", "GOARCH").Output()
+	if err != nil {
+		return nil, fmt.Errorf("ask the go command for its version (the sandbox is built from source and needs Go): %w", err)
+	}
+	return &Cache{Dir: filepath.Join(user, "quorate-sandbox"), Sources: sources, target: string(target)}, nil
+}
+
+// findSources looks for sandbox/build in the directories above the program and
+// above the working directory: modules cannot be embedded in another's program.
+func findSources() (string, error) {
+	var starts []string
+	if program, err := os.Executable(); err == nil {
+		starts = append(starts, filepath.Dir(program))
+	}
+	if working, err := os.Getwd(); err == nil {
+		starts = append(starts, working)
+	}
+	for _, dir := range starts {
+		for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+			sources := filepath.Join(dir, "sandbox", "build")
+			if _, err := os.Stat(filepath.Join(sources, "kubernetes", "go.mod")); err == nil {
+				return sources, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("find the sources in sandbox/build above %s: keep the program in the checkout, or run it there", strings.Join(starts, " and "))
+}
+
+// Path is the directory that holds, or will hold, the component's programs.
+func (c *Cache) Path(component Component) (string, error) {
+	key, err := c.key(component)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(c.Dir, component.Name+"-"+key), nil
+}
+
+// key changes with everything that could change the component's programs.
+func (c *Cache) key(component Component) (string, error) {
+	hash := sha256.New()
+	component.Takes = 0
+	fmt.Fprintf(hash, "%s\n%+v\n", c.target, component)
+	dir := filepath.Join(c.Sources, component.Name)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", fmt.Errorf("read the source of %s: %w", component.Name, err)
+	}
+	for _, entry := range entries {
+		content, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		if err != nil {
+			return "", fmt.Errorf("read the source of %s: %w", component.Name, err)
+		}
+		fmt.Fprintf(hash, "%s %d\n%s", entry.Name(), len(content), content)
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:12], nil
+}
+
+// Has says whether the component is built already.
+func (c *Cache) Has(component Component) (bool, error) {
+	path, err := c.Path(component)
+	if err != nil {
+		return false, err
+	}
+	_, err = os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Build builds the component if it is missing and gives the directory of its
+// programs. An entry appears in the cache whole or not at all.
+func (c *Cache) Build(ctx context.Context, component Component) (string, error) {
+	path, err := c.Path(component)
+	if err != nil {
+		return "", err
+	}
+	if has, err := c.Has(component); err != nil || has {
+		return path, err
+	}
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return "", fmt.Errorf("make the cache: %w", err)
+	}
+	unfinished, err := os.MkdirTemp(c.Dir, ".unfinished-")
+	if err != nil {
+		return "", fmt.Errorf("make a directory in the cache: %w", err)
+	}
+	defer os.RemoveAll(unfinished)
+	if err := os.Chmod(unfinished, 0o755); err != nil {
+		return "", fmt.Errorf("open the directory in the cache to all: %w", err)
+	}
+	for _, program := range component.Programs {
+		if err := c.compile(ctx, component, program, unfinished); err != nil {
+			return "", err
+		}
+	}
+	err = os.Rename(unfinished, path)
+	if errors.Is(err, os.ErrExist) || errors.Is(err, syscall.ENOTEMPTY) {
+		return path, nil // somebody else was faster, with the same
+	}
+	if err != nil {
+		return "", fmt.Errorf("put %s into the cache: %w", component.Name, err)
+	}
+	return path, nil
+}
+
+func (c *Cache) compile(ctx context.Context, component Component, program Program, into string) error {
+	cmd := goCommand(ctx, filepath.Join(c.Sources, component.Name), "build", "-mod=readonly", "-trimpath", "-buildvcs=false",
+		"-tags", component.Tags, "-ldflags", strings.TrimSpace("-s -w "+component.LDFlags),
+		"-o", filepath.Join(into, program.Name), program.Package)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s of %s %s: %w\n%s", program.Name, component.Name, component.Version, err, lastLines(output, 15))
+	}
+	for _, link := range program.Links {
+		if err := os.Symlink(program.Name, filepath.Join(into, link)); err != nil {
+			return fmt.Errorf("link %s to %s: %w", link, program.Name, err)
+		}
+	}
+	return nil
+}
+
+// goCommand runs the go command free of the caller's settings for other
+// modules. It ends with its caller, even when that is killed.
+func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	cmd.SysProcAttr = endWithCaller()
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+func lastLines(text []byte, n int) string {
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

@@ -1,0 +1,90 @@
+// Package build makes the programs of the sandbox from source, each once, and
+// keeps them in a cache below the user's cache directory.
+package build
+
+import "time"
+
+// Versions of what the sandbox is made of; the go.mod files hold them to it.
+const (
+	KubernetesVersion = "v1.36.3"
+	ContainerdVersion = "v2.4.2"
+	CoreDNSVersion    = "v1.15.0"
+)
+
+// EtcdVersions are the versions of etcd whose images every node has. The API
+// server's own is the last.
+var EtcdVersions = []string{"v3.5.35", "v3.6.16", "v3.7.3"}
+
+// Component is a Go module of the directory sandbox/build and what is built of it.
+type Component struct {
+	Name     string // of the module's directory too
+	Version  string
+	Programs []Program
+	Tags     string
+	LDFlags  string
+	Takes    time.Duration // on two cores, with an empty cache; for people who wait
+}
+
+// Program is one executable of a component.
+type Program struct {
+	Name    string
+	Package string
+	Links   []string // other names by which it is called
+}
+
+// Components lists all of them in the order in which they are built.
+func Components() []Component {
+	all := []Component{probe(), kubernetes(), containerd(), coredns()}
+	for _, version := range EtcdVersions {
+		all = append(all, Etcd(version))
+	}
+	return all
+}
+
+func probe() Component {
+	return Component{Name: "probe", Version: "v1", Takes: 5 * time.Second,
+		Programs: []Program{{Name: "probe", Package: "."}}}
+}
+
+func kubernetes() Component {
+	const version = "k8s.io/component-base/version."
+	return Component{
+		Name: "kubernetes", Version: KubernetesVersion, Takes: 5 * time.Minute,
+		Programs: []Program{{Name: "kube", Package: ".", Links: []string{
+			"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl",
+		}}},
+		LDFlags: "-X " + version + "gitVersion=" + KubernetesVersion + " -X " + version + "gitMajor=1 -X " + version + "gitMinor=36",
+	}
+}
+
+func containerd() Component {
+	const module = "github.com/containerd/containerd/v2/"
+	return Component{
+		Name: "containerd", Version: ContainerdVersion, Takes: time.Minute,
+		Programs: []Program{
+			{Name: "containerd", Package: module + "cmd/containerd"},
+			{Name: "containerd-shim-runc-v2", Package: module + "cmd/containerd-shim-runc-v2"},
+			{Name: "ctr", Package: module + "cmd/ctr"},
+		},
+		Tags:    "no_btrfs,no_zfs,no_devmapper",
+		LDFlags: "-X " + module + "version.Version=" + ContainerdVersion,
+	}
+}
+
+func coredns() Component {
+	return Component{Name: "coredns", Version: CoreDNSVersion, Takes: time.Minute,
+		Programs: []Program{{Name: "coredns", Package: "."}}}
+}
+
+// Etcd is the component of one of EtcdVersions.
+func Etcd(version string) Component {
+	const module = "go.etcd.io/etcd/"
+	return Component{
+		Name: "etcd-" + version, Version: version, Takes: 30 * time.Second,
+		Programs: []Program{
+			{Name: "etcd", Package: module + "server/v3"},
+			{Name: "etcdctl", Package: module + "etcdctl/v3"},
+			{Name: "etcdutl", Package: module + "etcdutl/v3"},
+		},
+	}
+}

@@ -1,0 +1,20 @@
+// Command coredns is CoreDNS with the plugins that the sandbox uses and no
+// others.
+package main
+
+import (
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/coremain"
+	_ "github.com/coredns/coredns/plugin/bind"
+	_ "github.com/coredns/coredns/plugin/errors"
+	_ "github.com/coredns/coredns/plugin/health"
+	_ "github.com/coredns/coredns/plugin/kubernetes"
+	_ "github.com/coredns/coredns/plugin/ready"
+	_ "github.com/coredns/coredns/plugin/template"
+)
+
+func init() {
+	dnsserver.Directives = []string{"bind", "health", "ready", "errors", "template", "kubernetes"}
+}
+
+func main() { coremain.Run() }

@@ -1,0 +1,3 @@
+module quorate.dev/quorate/sandbox/build/probe
+
+go 1.26.0

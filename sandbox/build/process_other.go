@@ -1,0 +1,7 @@
+//go:build !linux
+
+package build
+
+import "syscall"
+
+func endWithCaller() *syscall.SysProcAttr { return nil }

@@ -1,0 +1,162 @@
+// Package cluster is the sandbox as a client of its own API server: it applies
+// what every sandbox holds, and tells whether nodes, DNS and Services work.
+package cluster
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+//go:embed manifests.yaml
+var manifests []byte
+
+// namespace is that of the sandbox's own pods.
+const namespace = "kube-system"
+
+// Cluster is a client of one sandbox's API server.
+type Cluster struct {
+	typed   kubernetes.Interface
+	dynamic dynamic.Interface
+}
+
+// New makes a client from a kubeconfig file.
+func New(kubeconfig string) (*Cluster, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig %s: %w", kubeconfig, err)
+	}
+	config.QPS, config.Burst = 200, 400
+	typed, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the API server: %w", err)
+	}
+	untyped, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the API server: %w", err)
+	}
+	return &Cluster{typed: typed, dynamic: untyped}, nil
+}
+
+// Ready says why the API server does not serve yet, or nil.
+func (c *Cluster) Ready(ctx context.Context) error {
+	_, err := c.typed.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+	return err
+}
+
+// Apply brings the sandbox's own objects about.
+func (c *Cluster) Apply(ctx context.Context) error {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096)
+	for {
+		var object unstructured.Unstructured
+		err := decoder.Decode(&object.Object)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("decode the sandbox's objects: %w", err)
+		}
+		// Every kind that is used here has the plural that one would guess.
+		resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+		_, err = c.dynamic.Resource(resource).Namespace(object.GetNamespace()).Apply(ctx, object.GetName(), &object,
+			metav1.ApplyOptions{FieldManager: "quorate-sandbox", Force: true})
+		if err != nil {
+			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+}
+
+// NodeStatus is what the API server knows about one node.
+type NodeStatus struct {
+	Ready   bool
+	Reason  string // why it is not ready
+	Version string // of its kubelet
+}
+
+// Nodes gives the nodes that have registered, by name.
+func (c *Cluster) Nodes(ctx context.Context) (map[string]NodeStatus, error) {
+	list, err := c.typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	nodes := map[string]NodeStatus{}
+	for _, node := range list.Items {
+		nodes[node.Name] = statusOf(node)
+	}
+	return nodes, nil
+}
+
+func statusOf(node corev1.Node) NodeStatus {
+	status := NodeStatus{Reason: "it has not said so yet", Version: node.Status.NodeInfo.KubeletVersion}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			status.Ready = condition.Status == corev1.ConditionTrue
+			status.Reason = condition.Message
+		}
+	}
+	return status
+}
+
+// NodeReady says why the node is not ready, or nil.
+func (c *Cluster) NodeReady(ctx context.Context, name string) error {
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	node, registered := nodes[name]
+	if !registered {
+		return fmt.Errorf("node %s has not registered", name)
+	}
+	if !node.Ready {
+		return fmt.Errorf("node %s is not ready: %s", name, node.Reason)
+	}
+	return nil
+}
+
+// PodNetwork says why a pod on the node does not reach the server of a Service,
+// on whatever node it is, by name, or nil: that takes DNS, the service proxy
+// and the network between pods.
+func (c *Cluster) PodNetwork(ctx context.Context, node string) error {
+	pods, err := c.typed.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: "app.kubernetes.io/name=probe-client",
+		FieldSelector: "spec.nodeName=" + node,
+	})
+	if err != nil {
+		return fmt.Errorf("list the probes on %s: %w", node, err)
+	}
+	why := fmt.Errorf("no probe runs on %s", node)
+	for _, pod := range pods.Items {
+		if pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil {
+			why = fmt.Errorf("pod %s on %s is %s%s", pod.Name, node, pod.Status.Phase, waiting(pod))
+			continue
+		}
+		_, err := c.typed.CoreV1().RESTClient().Get().Namespace(namespace).Resource("pods").
+			Name(pod.Name + ":8080").SubResource("proxy").DoRaw(ctx)
+		if err == nil {
+			return nil
+		}
+		why = fmt.Errorf("ask pod %s on %s to reach Service probe-server: %w", pod.Name, node, err)
+	}
+	return why
+}
+
+func waiting(pod corev1.Pod) string {
+	for _, container := range pod.Status.ContainerStatuses {
+		if w := container.State.Waiting; w != nil {
+			return fmt.Sprintf(" (%s %s)", w.Reason, w.Message)
+		}
+	}
+	return ""
+}

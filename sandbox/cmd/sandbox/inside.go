@@ -1,0 +1,54 @@
+//go:build linux
+
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/sandbox/image"
+	"quorate.dev/quorate/sandbox/layout"
+	"quorate.dev/quorate/sandbox/machine"
+	"quorate.dev/quorate/sandbox/provisioner"
+)
+
+// inside are the commands that the sandbox's own machines run.
+func inside() []*cobra.Command {
+	all := []*cobra.Command{runMachine(), importImages(), provision()}
+	for _, cmd := range all {
+		cmd.Hidden = true
+	}
+	return all
+}
+
+func runMachine() *cobra.Command {
+	return &cobra.Command{
+		Use:  machine.Command + " DIR",
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return machine.Run(args[0]) },
+	}
+}
+
+func importImages() *cobra.Command {
+	importer := image.Importer{Socket: layout.ContainerdSocket, Marks: layout.ImportedImages}
+	cmd := &cobra.Command{
+		Use:  "import-images PATH…",
+		RunE: func(cmd *cobra.Command, args []string) error { return importer.Import(cmd.Context(), args...) },
+	}
+	cmd.Flags().StringVar(&importer.Ctr, "ctr", "", "containerd's command line client")
+	return cmd
+}
+
+func provision() *cobra.Command {
+	var kubeconfig, node, volumes string
+	cmd := &cobra.Command{
+		Use:  "provisioner",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return provisioner.Run(cmd.Context(), kubeconfig, node, volumes)
+		},
+	}
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "of the provisioner")
+	cmd.Flags().StringVar(&node, "node", "", "whose volumes to make")
+	cmd.Flags().StringVar(&volumes, "volumes", "", "where to make them")
+	return cmd
+}

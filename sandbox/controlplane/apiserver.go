@@ -1,0 +1,54 @@
+package controlplane
+
+import (
+	"fmt"
+	"strings"
+
+	"quorate.dev/quorate/sandbox/layout"
+	"quorate.dev/quorate/sandbox/machine"
+)
+
+const issuer = "https://kubernetes.default.svc." + layout.ClusterDomain
+
+func apiServer() machine.Process {
+	return machine.Process{
+		Name:  "kube-apiserver",
+		Path:  kubernetes + "/kube-apiserver",
+		After: []string{strings.Replace(etcdURL, "http://", "tcp://", 1)},
+		Args: []string{
+			"--etcd-servers=" + etcdURL,
+			"--advertise-address=" + layout.ControlPlane,
+			fmt.Sprintf("--secure-port=%d", layout.APIServerPort),
+			"--tls-cert-file=" + certificates + "/apiserver.crt",
+			"--tls-private-key-file=" + certificates + "/apiserver.key",
+			"--client-ca-file=" + certificates + "/ca.crt",
+			"--authorization-mode=Node,RBAC",
+			"--enable-admission-plugins=NodeRestriction",
+			"--allow-privileged=true",
+			"--service-cluster-ip-range=" + layout.ServiceCIDR,
+			"--service-account-issuer=" + issuer,
+			"--service-account-key-file=" + certificates + "/service-account.crt",
+			"--service-account-signing-key-file=" + certificates + "/service-account.key",
+			// Logs, exec and port-forward go to the kubelets.
+			"--kubelet-client-certificate=" + certificates + "/kubelet-client.crt",
+			"--kubelet-client-key=" + certificates + "/kubelet-client.key",
+			"--kubelet-certificate-authority=" + certificates + "/ca.crt",
+			"--kubelet-preferred-address-types=InternalIP",
+			"--default-not-ready-toleration-seconds=10",
+			"--default-unreachable-toleration-seconds=10",
+		},
+	}
+}
+
+// apiServerNames are the names by which clients inside and outside know the
+// API server.
+func apiServerNames() []string {
+	return []string{
+		"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+		"kubernetes.default.svc." + layout.ClusterDomain,
+	}
+}
+
+func apiServerAddresses() []string {
+	return []string{"127.0.0.1", layout.ControlPlane, layout.APIServerService}
+}

@@ -1,0 +1,75 @@
+// Package debian installs what a sandbox takes from the host's distribution
+// instead of building it.
+package debian
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// Package is a Debian package and a file by which it is known to be there.
+type Package struct {
+	Name, File string
+}
+
+// Packages lists what every sandbox needs.
+func Packages() []Package {
+	return []Package{
+		{Name: "runc", File: "/usr/sbin/runc"},
+		{Name: "containernetworking-plugins", File: "/usr/lib/cni/ptp"},
+		{Name: "nftables", File: "/usr/sbin/nft"}, // for kube-proxy
+		{Name: "mount", File: "/usr/bin/mount"},   // for the kubelet
+	}
+}
+
+// Missing gives the packages that are not installed.
+func Missing() []Package {
+	var missing []Package
+	for _, p := range Packages() {
+		if _, err := os.Stat(p.File); err != nil {
+			missing = append(missing, p)
+		}
+	}
+	return missing
+}
+
+// Install installs packages with apt-get.
+func Install(ctx context.Context, packages []Package) error {
+	var names []string
+	for _, p := range packages {
+		names = append(names, p.Name)
+	}
+	wanted := strings.Join(names, " ")
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		return fmt.Errorf("install %s: this is not Debian (there is no apt-get): install them yourself, so that %s exist", wanted, files(packages))
+	}
+	if err := aptGet(ctx, "update"); err != nil {
+		return err
+	}
+	return aptGet(ctx, append([]string{"install", "--yes", "--no-install-recommends"}, names...)...)
+}
+
+func files(packages []Package) string {
+	var all []string
+	for _, p := range packages {
+		all = append(all, p.File)
+	}
+	return strings.Join(all, " ")
+}
+
+func aptGet(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, "apt-get", append([]string{"--quiet"}, args...)...)
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	output, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	return fmt.Errorf("apt-get %s: %w\n%s", strings.Join(args, " "), err, strings.TrimSpace(string(output)))
+}

@@ -1,0 +1,83 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"quorate.dev/quorate/sandbox/cgroup"
+	"quorate.dev/quorate/sandbox/layout"
+	"quorate.dev/quorate/sandbox/machine"
+)
+
+// Down ends everything of the sandbox and removes all it has. It relies on
+// what there is, not on what was recorded: it cleans up after any crash.
+func (s *Sandbox) Down(ctx context.Context) error {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := s.endProcesses(); err != nil {
+		return err
+	}
+	if err := cgroup.Remove(s.cgroup(), patience); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(s.Dir()); err != nil {
+		return fmt.Errorf("remove the directory of sandbox %s: %w", s.Name, err)
+	}
+	// What all sandboxes share goes with the last of them.
+	return errors.Join(removeIfEmpty(Root), cgroup.RemoveIfEmpty("/quorate-sandbox"))
+}
+
+// endProcesses ends the machines, and then what was started with Exec.
+func (s *Sandbox) endProcesses() error {
+	control, err := s.machine(layout.ControlPlaneMachine)
+	if err != nil {
+		return err
+	}
+	var network os.FileInfo
+	if control != nil {
+		// Held open, so that no other network can be taken for this one.
+		file, err := control.OpenNetwork()
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		if network, err = file.Stat(); err != nil {
+			return fmt.Errorf("identify the network of sandbox %s: %w", s.Name, err)
+		}
+	}
+	machines, err := machine.FindAll(s.Dir())
+	if err != nil {
+		return err
+	}
+	for _, m := range machines {
+		if err := m.Kill(patience); err != nil {
+			return err
+		}
+	}
+	return guests{mark: machine.Marker + "=" + s.Dir(), network: network}.kill()
+}
+
+func removeIfEmpty(dir string) error {
+	err := os.Remove(dir)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTEMPTY) {
+		return nil
+	}
+	return err
+}
+
+// kill ends one machine and removes its cgroups, as if its power had failed.
+func (s *Sandbox) kill(m *machine.Machine, name string) error {
+	if err := m.Kill(patience); err != nil {
+		return err
+	}
+	return cgroup.Remove(s.machineCgroup(name), patience)
+}

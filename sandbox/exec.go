@@ -1,0 +1,64 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"quorate.dev/quorate/sandbox/machine"
+)
+
+// Exec replaces the calling process by a command in the place of a pod: inside
+// the sandbox's network, with cluster DNS and a kubeconfig. The rest of its
+// world is the host's. It returns only if that does not succeed.
+func (s *Sandbox) Exec(command []string) error {
+	control, err := s.controlPlane()
+	if err != nil {
+		return err
+	}
+	program, err := exec.LookPath(command[0])
+	if err != nil {
+		return fmt.Errorf("find the command: %w", err)
+	}
+	for name, value := range map[string]string{"KUBECONFIG": s.KubeconfigInside(), machine.Marker: s.Dir()} {
+		if err := os.Setenv(name, value); err != nil {
+			return fmt.Errorf("set the environment: %w", err)
+		}
+	}
+	runtime.LockOSThread() // what follows concerns this thread, and it is the one that becomes the command
+	if err := control.EnterNetwork(); err != nil {
+		return err
+	}
+	if err := s.useClusterDNS(); err != nil {
+		return err
+	}
+	if err := unix.Exec(program, command, os.Environ()); err != nil {
+		return fmt.Errorf("run %s: %w", program, err)
+	}
+	return nil
+}
+
+// useClusterDNS gives the thread a view of the file system of its own, in
+// which resolv.conf is that of the sandbox.
+func (s *Sandbox) useClusterDNS() error {
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("make a mount namespace: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("keep mounts from the host: %w", err)
+	}
+	target, err := filepath.EvalSymlinks("/etc/resolv.conf")
+	if err != nil {
+		return fmt.Errorf("find the host's resolv.conf, to cover it: %w", err)
+	}
+	if err := unix.Mount(filepath.Join(s.Dir(), "resolv.conf"), target, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("cover %s: %w", target, err)
+	}
+	return nil
+}

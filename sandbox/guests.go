@@ -1,0 +1,105 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// guests are the processes of the host that were started with Exec: those that
+// carry the sandbox's mark or are in its network.
+type guests struct {
+	mark    string      // NAME=value in the environment
+	network os.FileInfo // nil if the network is gone
+}
+
+// kill ends them all, except the caller and the processes it descends from.
+func (g guests) kill() error {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return fmt.Errorf("list processes: %w", err)
+	}
+	spared := ancestors()
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || slices.Contains(spared, pid) || !g.include(pid) {
+			continue
+		}
+		if err := g.killOne(pid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g guests) include(pid int) bool {
+	if g.network != nil {
+		network, err := os.Stat(fmt.Sprintf("/proc/%d/ns/net", pid))
+		if err == nil && os.SameFile(network, g.network) {
+			return true
+		}
+	}
+	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return false // it ended meanwhile
+	}
+	return slices.ContainsFunc(bytes.Split(environment, []byte{0}), func(variable []byte) bool {
+		return string(variable) == g.mark
+	})
+}
+
+// killOne kills the process if it is still a guest once its number can no
+// longer be given to another.
+func (g guests) killOne(pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return nil // it ended meanwhile
+	}
+	defer unix.Close(fd)
+	if !g.include(pid) {
+		return nil
+	}
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("kill process %d: %w", pid, err)
+	}
+	const patience = 5 * time.Second
+	_, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(patience.Milliseconds()))
+	if err != nil && !errors.Is(err, unix.EINTR) {
+		return fmt.Errorf("wait for the end of process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// ancestors are the calling process and all it descends from.
+func ancestors() []int {
+	var all []int
+	for pid := os.Getpid(); pid > 0; pid = parent(pid) {
+		all = append(all, pid)
+	}
+	return all
+}
+
+func parent(pid int) int {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	// The name before the last parenthesis may contain anything.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 2 {
+		return 0
+	}
+	number, err := strconv.Atoi(string(fields[1]))
+	if err != nil {
+		return 0
+	}
+	return number
+}

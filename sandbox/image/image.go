@@ -1,0 +1,160 @@
+// Package image writes container images that consist of static programs, as
+// archives that a container runtime can import. No registry and no other tool
+// has a part in it.
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// Image is a single-layer image of static programs.
+type Image struct {
+	Reference  string            // its name and tag
+	Programs   map[string]string // path in the image → path of the program on the host
+	Entrypoint []string
+	User       string // "uid:gid"; "" for root
+}
+
+// Check says what is wrong with a reference, without asking any registry.
+func Check(reference string) error {
+	if _, err := name.NewTag(reference, name.StrictValidation); err != nil {
+		return fmt.Errorf("name an image like quorate.dev/quorate:dev: %w", err)
+	}
+	return nil
+}
+
+// Write writes the image's archive to file, whole or not at all. The same
+// programs give the same archive.
+func (i Image) Write(file string) error {
+	tag, err := name.NewTag(i.Reference, name.StrictValidation)
+	if err != nil {
+		return fmt.Errorf("parse the name of image %s: %w", i.Reference, err)
+	}
+	layer, err := tarball.LayerFromOpener(i.layer, tarball.WithMediaType(types.DockerUncompressedLayer))
+	if err != nil {
+		return fmt.Errorf("make the layer of image %s: %w", i.Reference, err)
+	}
+	image, err := mutate.AppendLayers(empty.Image, layer)
+	if err == nil {
+		image, err = mutate.ConfigFile(image, i.config(image))
+	}
+	if err != nil {
+		return fmt.Errorf("make image %s: %w", i.Reference, err)
+	}
+	unfinished := file + ".unfinished"
+	defer os.Remove(unfinished)
+	if err := tarball.WriteToFile(unfinished, tag, image); err != nil {
+		return fmt.Errorf("write image %s: %w", i.Reference, err)
+	}
+	if err := os.Rename(unfinished, file); err != nil {
+		return fmt.Errorf("write image %s: %w", i.Reference, err)
+	}
+	return nil
+}
+
+func (i Image) config(of v1.Image) *v1.ConfigFile {
+	config := &v1.ConfigFile{OS: "linux", Architecture: runtime.GOARCH}
+	if existing, err := of.ConfigFile(); err == nil {
+		config.RootFS = existing.RootFS
+	}
+	config.Config = v1.Config{
+		Entrypoint: i.Entrypoint,
+		User:       i.User,
+		WorkingDir: "/",
+		Env:        []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+	}
+	return config
+}
+
+// layer streams the tar of the layer: the programs, the directories above them,
+// a /tmp for all, and the users root and nonroot.
+func (i Image) layer() (io.ReadCloser, error) {
+	reader, writer := io.Pipe()
+	go func() { writer.CloseWithError(i.writeLayer(tar.NewWriter(writer))) }()
+	return reader, nil
+}
+
+func (i Image) writeLayer(archive *tar.Writer) error {
+	headers := []tar.Header{{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}}
+	for _, dir := range i.directories() {
+		headers = append(headers, tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755})
+	}
+	for _, header := range headers {
+		if err := archive.WriteHeader(&header); err != nil {
+			return err
+		}
+	}
+	for _, file := range []struct{ name, content string }{
+		{"etc/passwd", "root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/:/sbin/nologin\n"},
+		{"etc/group", "root:x:0:\nnonroot:x:65532:\n"},
+		{"etc/nsswitch.conf", "hosts: files dns\n"},
+	} {
+		if err := writeFile(archive, file.name, 0o644, int64(len(file.content)), bytes.NewReader([]byte(file.content))); err != nil {
+			return err
+		}
+	}
+	for _, inside := range i.paths() {
+		if err := copyProgram(archive, inside, i.Programs[inside]); err != nil {
+			return err
+		}
+	}
+	return archive.Close()
+}
+
+func (i Image) paths() []string {
+	var paths []string
+	for inside := range i.Programs {
+		paths = append(paths, inside)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+func (i Image) directories() []string {
+	dirs := []string{"etc"}
+	for inside := range i.Programs {
+		for dir := path.Dir(strings.TrimPrefix(inside, "/")); dir != "."; dir = path.Dir(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
+func copyProgram(archive *tar.Writer, inside, outside string) error {
+	program, err := os.Open(filepath.Clean(outside))
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	info, err := program.Stat()
+	if err != nil {
+		return err
+	}
+	return writeFile(archive, strings.TrimPrefix(inside, "/"), 0o755, info.Size(), program)
+}
+
+func writeFile(archive *tar.Writer, name string, mode, size int64, content io.Reader) error {
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: size}
+	if err := archive.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err := io.Copy(archive, content)
+	return err
+}

@@ -1,0 +1,68 @@
+package image
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Importer gives archives to one containerd, each once.
+type Importer struct {
+	Ctr    string // containerd's command line client
+	Socket string // of containerd
+	Marks  string // directory with one mark per archive that it has
+}
+
+// Import imports the archives among paths, and those in directories among
+// them, that containerd does not have yet.
+func (i Importer) Import(ctx context.Context, paths ...string) error {
+	if err := os.MkdirAll(i.Marks, 0o755); err != nil {
+		return fmt.Errorf("make the directory of imported images: %w", err)
+	}
+	archives, err := expand(paths)
+	if err != nil {
+		return err
+	}
+	for _, archive := range archives {
+		if err := i.importOne(ctx, archive); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func expand(paths []string) ([]string, error) {
+	var archives []string
+	for _, path := range paths {
+		if strings.HasSuffix(path, ".tar") {
+			archives = append(archives, path)
+			continue
+		}
+		inside, err := filepath.Glob(filepath.Join(path, "*.tar"))
+		if err != nil {
+			return nil, fmt.Errorf("list the images in %s: %w", path, err)
+		}
+		archives = append(archives, inside...)
+	}
+	return archives, nil
+}
+
+func (i Importer) importOne(ctx context.Context, archive string) error {
+	mark := filepath.Join(i.Marks, filepath.Base(archive))
+	if _, err := os.Stat(mark); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, i.Ctr, "--address", i.Socket, "--namespace", "k8s.io", "images", "import", archive)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("import image %s: %w\n%s", archive, err, bytes.TrimSpace(output))
+	}
+	if err := os.WriteFile(mark, nil, 0o644); err != nil {
+		return fmt.Errorf("mark image %s as imported: %w", archive, err)
+	}
+	return nil
+}

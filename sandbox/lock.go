@@ -1,0 +1,70 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lock makes the sandbox's directory and gives the caller sole right to change
+// the sandbox, until it calls the function returned or ends.
+func (s *Sandbox) lock(ctx context.Context) (unlock func(), err error) {
+	for said := false; ; said = true {
+		dir, err := s.tryLock()
+		if err != nil {
+			return nil, err
+		}
+		if dir != nil {
+			return func() { dir.Close() }, nil
+		}
+		if !said {
+			s.Progress.Say("waiting for another command on sandbox " + s.Name)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for another command on sandbox %s: %w", s.Name, ctx.Err())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// tryLock gives the locked directory, or nil if another command holds it.
+func (s *Sandbox) tryLock() (*os.File, error) {
+	if err := os.MkdirAll(s.Dir(), 0o755); err != nil {
+		return nil, fmt.Errorf("make the directory of sandbox %s: %w", s.Name, err)
+	}
+	dir, err := os.Open(s.Dir())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil // another command has just removed it
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the directory of sandbox %s: %w", s.Name, err)
+	}
+	err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err != nil && !errors.Is(err, unix.EWOULDBLOCK) {
+		dir.Close()
+		return nil, fmt.Errorf("lock the directory of sandbox %s: %w", s.Name, err)
+	}
+	// The lock is worth something only if the directory has not been removed
+	// while we waited for it.
+	if err != nil || !s.isDir(dir) {
+		dir.Close()
+		return nil, nil
+	}
+	return dir, nil
+}
+
+func (s *Sandbox) isDir(dir *os.File) bool {
+	ours, err := dir.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Stat(s.Dir())
+	return err == nil && os.SameFile(ours, now)
+}

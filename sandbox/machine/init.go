@@ -1,0 +1,145 @@
+//go:build linux
+
+package machine
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"quorate.dev/quorate/sandbox/cgroup"
+)
+
+// Run is the life of a machine's init. It returns only if the machine cannot
+// start; the machine's end is the end of the process.
+func Run(dir string) error {
+	if os.Getpid() != 1 {
+		return fmt.Errorf("run machine %s: it is started by the sandbox, in namespaces of its own", dir)
+	}
+	spec, err := readSpec(dir)
+	if err != nil {
+		return err
+	}
+	slog.Info("machine starts", "name", spec.Name)
+	if err := spec.setUp(); err != nil {
+		return fmt.Errorf("start machine %s: %w", spec.Name, err)
+	}
+	newSupervisor(spec.Processes).run()
+	return nil
+}
+
+func (s Spec) setUp() error {
+	if err := cgroup.Enter(s.Cgroup + "/machine"); err != nil {
+		return err
+	}
+	if err := unix.Sethostname([]byte(s.Name)); err != nil {
+		return fmt.Errorf("set the host name: %w", err)
+	}
+	if err := s.mount(); err != nil {
+		return err
+	}
+	if err := s.writeFiles(); err != nil {
+		return err
+	}
+	if s.Network == nil {
+		return nil
+	}
+	if err := s.Network.configure(); err != nil {
+		return err
+	}
+	if s.Network.Forward == "" {
+		return nil
+	}
+	return forward(s.Network.Forward)
+}
+
+// mount gives the machine its own view of the file system. The sources are
+// opened before anything is mounted, so that no mount can hide one of them.
+func (s Spec) mount() error {
+	// What the host mounts later is seen here, but nothing goes back; below
+	// that, propagation works as a kubelet expects.
+	for _, flags := range []uintptr{unix.MS_REC | unix.MS_SLAVE, unix.MS_REC | unix.MS_SHARED} {
+		if err := unix.Mount("", "/", "", flags, ""); err != nil {
+			return fmt.Errorf("set the propagation of mounts: %w", err)
+		}
+	}
+	mounts := append([]Mount{
+		{Source: s.Dir, Target: ownDir},
+		{Source: filepath.Join(s.Dir, "lib"), Target: "/var/lib"},
+		{Source: filepath.Join(s.Dir, "log"), Target: LogDir},
+	}, s.Mounts...)
+	trees := make([]int, len(mounts))
+	for i, m := range mounts {
+		tree, err := unix.OpenTree(unix.AT_FDCWD, m.Source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", m.Source, err)
+		}
+		trees[i] = tree
+	}
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount /proc: %w", err)
+	}
+	if err := unix.Mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
+		return fmt.Errorf("mount /run: %w", err)
+	}
+	for i, m := range mounts {
+		if err := attach(trees[i], m.Target); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func attach(tree int, target string) error {
+	defer unix.Close(tree)
+	if err := os.MkdirAll(target, 0o755); err != nil {
+		return fmt.Errorf("make mount point: %w", err)
+	}
+	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mount %s: %w", target, err)
+	}
+	return nil
+}
+
+func (s Spec) writeFiles() error {
+	for path, content := range s.Files {
+		if err := writeFile(path, content); err != nil {
+			return err
+		}
+	}
+	for path, content := range s.Masks {
+		if err := mask(path, content); err != nil {
+			return err
+		}
+	}
+	// A machine that starts again has rebooted, and can tell by this.
+	boot, err := os.ReadFile("/proc/sys/kernel/random/uuid")
+	if err != nil {
+		return fmt.Errorf("draw a boot ID: %w", err)
+	}
+	return mask("/proc/sys/kernel/random/boot_id", string(boot))
+}
+
+func mask(path, content string) error {
+	file := filepath.Join("/run/masks", path)
+	if err := writeFile(file, content); err != nil {
+		return err
+	}
+	if err := unix.Mount(file, path, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mask %s: %w", path, err)
+	}
+	return nil
+}
+
+func writeFile(path, content string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("make directory for a file of the machine: %w", err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		return fmt.Errorf("write file of the machine: %w", err)
+	}
+	return nil
+}

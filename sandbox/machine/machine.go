@@ -1,0 +1,217 @@
+//go:build linux
+
+package machine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// argv of every init: how a machine is recognised among the host's processes.
+const (
+	argv0   = "quorate-sandbox"
+	Command = "machine" // the command of the program that calls Run
+)
+
+// Marker is the environment variable that every process of a sandbox outside
+// its machines carries; its value is the sandbox's directory.
+const Marker = "QUORATE_SANDBOX_DIR"
+
+// Machine is a running machine.
+type Machine struct {
+	PID int // of its init, on the host
+	fd  int // pidfd
+}
+
+// Start starts the machine. Its processes survive the caller. Without a
+// network of its own it joins that of host; with one, listener, which may be
+// nil, is served by the machine from the caller's network.
+func Start(spec Spec, host *Machine, listener *net.TCPListener) (*Machine, error) {
+	if err := prepare(spec); err != nil {
+		return nil, err
+	}
+	cmd, closeFiles, err := command(spec, listener)
+	if err != nil {
+		return nil, err
+	}
+	defer closeFiles()
+	start := cmd.Start
+	if spec.Network == nil {
+		start = func() error { return host.InNetwork(cmd.Start) }
+	}
+	if err := start(); err != nil {
+		return nil, fmt.Errorf("start machine %s: %w", spec.Name, err)
+	}
+	fd, err := unix.PidfdOpen(cmd.Process.Pid, 0)
+	if err != nil {
+		return nil, fmt.Errorf("hold machine %s: %w", spec.Name, err)
+	}
+	go cmd.Wait() // reaps the init if it ends before we do
+	return &Machine{PID: cmd.Process.Pid, fd: fd}, nil
+}
+
+func prepare(spec Spec) error {
+	for _, dir := range []string{"log", "lib"} {
+		if err := os.MkdirAll(filepath.Join(spec.Dir, dir), 0o755); err != nil {
+			return fmt.Errorf("make the directory of machine %s: %w", spec.Name, err)
+		}
+	}
+	if err := os.Remove(processesPath(spec.Dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("forget the last run of machine %s: %w", spec.Name, err)
+	}
+	data, err := spec.encode()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(specPath(spec.Dir), data, 0o600); err != nil {
+		return fmt.Errorf("write the spec of machine %s: %w", spec.Name, err)
+	}
+	return nil
+}
+
+func command(spec Spec, listener *net.TCPListener) (*exec.Cmd, func(), error) {
+	log, err := os.OpenFile(filepath.Join(spec.Dir, "log", "machine.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the log of machine %s: %w", spec.Name, err)
+	}
+	closeFiles := func() { log.Close() }
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{argv0, Command, spec.Dir}
+	cmd.Env = []string{"PATH=" + searchPath, "HOME=/root"}
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Setsid:     true,
+		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
+	}
+	if spec.Network == nil {
+		return cmd, closeFiles, nil
+	}
+	cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWNET
+	if listener == nil {
+		return cmd, closeFiles, nil
+	}
+	file, err := listener.File()
+	if err != nil {
+		log.Close()
+		return nil, nil, fmt.Errorf("pass the listener to machine %s: %w", spec.Name, err)
+	}
+	cmd.ExtraFiles = []*os.File{file}
+	return cmd, func() { log.Close(); file.Close() }, nil
+}
+
+const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// Find gives the running machine with that directory, or nil if none runs.
+func Find(dir string) (*Machine, error) {
+	all, err := find(func(found string) bool { return found == dir })
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// FindAll gives every running machine with a directory below root.
+func FindAll(root string) ([]*Machine, error) {
+	return find(func(dir string) bool { return strings.HasPrefix(dir, root+"/") })
+}
+
+func find(match func(dir string) bool) ([]*Machine, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var found []*Machine
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || !match(dirOf(pid)) {
+			continue
+		}
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		if !match(dirOf(pid)) { // the number was given to another process meanwhile
+			unix.Close(fd)
+			continue
+		}
+		found = append(found, &Machine{PID: pid, fd: fd})
+	}
+	return found, nil
+}
+
+// dirOf is the machine's directory if pid is an init, else "".
+func dirOf(pid int) string {
+	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return ""
+	}
+	argv := bytes.Split(bytes.TrimSuffix(cmdline, []byte{0}), []byte{0})
+	if len(argv) != 3 || string(argv[0]) != argv0 || string(argv[1]) != Command {
+		return ""
+	}
+	return string(argv[2])
+}
+
+// Runs says whether the machine runs according to exactly this spec.
+func (m *Machine) Runs(spec Spec) bool {
+	want, err := spec.encode()
+	if err != nil {
+		return false
+	}
+	have, err := os.ReadFile(specPath(spec.Dir))
+	return err == nil && bytes.Equal(have, want)
+}
+
+// Alive says whether the machine still runs.
+func (m *Machine) Alive() bool {
+	return !m.ended(0)
+}
+
+// Kill ends the machine at once, as a loss of power would, and returns when
+// nothing of it runs any more.
+func (m *Machine) Kill(patience time.Duration) error {
+	err := unix.PidfdSendSignal(m.fd, unix.SIGKILL, nil, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("kill machine with process %d: %w", m.PID, err)
+	}
+	if !m.ended(patience) {
+		return fmt.Errorf("kill machine with process %d: it has not ended after %s", m.PID, patience)
+	}
+	return nil
+}
+
+// ended waits until the init is gone. The init of a PID namespace goes last.
+func (m *Machine) ended(patience time.Duration) bool {
+	deadline := time.Now().Add(patience)
+	for {
+		left := max(0, int(time.Until(deadline).Milliseconds()))
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(m.fd), Events: unix.POLLIN}}, left)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		return err == nil && n > 0
+	}
+}
+
+// Path is where the host finds a path of the machine's own file system.
+func (m *Machine) Path(inside string) string {
+	return filepath.Join("/proc", strconv.Itoa(m.PID), "root", inside)
+}
+
+// Release lets go of the machine, which runs on.
+func (m *Machine) Release() { unix.Close(m.fd) }

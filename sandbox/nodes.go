@@ -1,0 +1,72 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"context"
+	"fmt"
+
+	"quorate.dev/quorate/sandbox/cluster"
+	"quorate.dev/quorate/sandbox/layout"
+)
+
+// StopNode ends the node's machine as a loss of power would: its kubelet,
+// containerd and all its pods are gone at once, its disk stays.
+func (s *Sandbox) StopNode(ctx context.Context, name string) error {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := s.node(name); err != nil {
+		return err
+	}
+	m, err := s.machine(name)
+	if err != nil || m == nil {
+		return err
+	}
+	return s.kill(m, name)
+}
+
+// StartNode boots a node that was stopped, and returns when it is ready and
+// its pods reach Services.
+func (s *Sandbox) StartNode(ctx context.Context, name string) error {
+	programs, err := Build(ctx, s.Progress)
+	if err != nil {
+		return err
+	}
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	n, err := s.node(name)
+	if err != nil {
+		return err
+	}
+	control, err := s.controlPlane()
+	if err != nil {
+		return err
+	}
+	if _, err := s.startNode(programs, n, control, false); err != nil {
+		return err
+	}
+	c, err := cluster.New(s.Kubeconfig())
+	if err != nil {
+		return err
+	}
+	return s.settle(ctx, c, []layout.Node{n})
+}
+
+func (s *Sandbox) node(name string) (layout.Node, error) {
+	r, err := s.recorded()
+	if err != nil {
+		return 0, err
+	}
+	for _, n := range r.nodes() {
+		if n.Name() == name {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("sandbox %s has no node %q: it has node-1 to node-%d", s.Name, name, r.Nodes)
+}

@@ -1,0 +1,145 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"quorate.dev/quorate/sandbox/cluster"
+	"quorate.dev/quorate/sandbox/layout"
+	"quorate.dev/quorate/sandbox/machine"
+)
+
+// works says whether everything works now.
+func (s *Sandbox) works(ctx context.Context, c *cluster.Cluster, nodes []layout.Node) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for _, n := range nodes {
+		if c.NodeReady(ctx, n.Name()) != nil || c.PodNetwork(ctx, n.Name()) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// step is something to wait for, and the process whose log tells most about it.
+type step struct {
+	doing, done      string
+	machine, process string
+	try              func(context.Context) error
+}
+
+// settle waits until everything works.
+func (s *Sandbox) settle(ctx context.Context, c *cluster.Cluster, nodes []layout.Node) error {
+	steps := []step{
+		{"starting the control plane", "control plane serves", layout.ControlPlaneMachine, "kube-apiserver", c.Ready},
+		{"applying the sandbox's objects", "sandbox's objects are applied", layout.ControlPlaneMachine, "kube-apiserver", c.Apply},
+	}
+	for _, n := range nodes {
+		name := n.Name()
+		steps = append(steps, step{"starting " + name, name + " is ready", name, "kubelet", func(ctx context.Context) error {
+			return c.NodeReady(ctx, name)
+		}})
+	}
+	for _, n := range nodes {
+		name := n.Name()
+		steps = append(steps, step{"probing pods of " + name, "pods of " + name + " reach a Service by name", name, "kubelet", func(ctx context.Context) error {
+			return c.PodNetwork(ctx, name)
+		}})
+	}
+	for _, st := range steps {
+		if err := s.Progress.Do(st.doing, st.done, 0, func() error { return s.await(ctx, st) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Waiting ends after long, or as soon as a process has ended tooOften.
+const (
+	long     = 2 * time.Minute
+	tooOften = 5
+)
+
+// await repeats the step until it succeeds.
+func (s *Sandbox) await(ctx context.Context, st step) error {
+	ctx, cancel := context.WithTimeout(ctx, long)
+	defer cancel()
+	var last error
+	for {
+		try, cancel := context.WithTimeout(ctx, 5*time.Second)
+		err := st.try(try)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil {
+			last = err // rather than the end of our own patience
+		}
+		if err := s.ailing(); err != nil {
+			return fmt.Errorf("%s: %w", st.doing, err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w after %s: %w\n%s", st.doing, ctx.Err(), long, last, s.tail(st.machine, st.process))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// ailing says which machine has ended or which process keeps ending.
+func (s *Sandbox) ailing() error {
+	r, err := s.recorded()
+	if err != nil {
+		return err
+	}
+	for _, name := range machineNames(r) {
+		m, err := s.machine(name)
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			return fmt.Errorf("machine %s has ended\n%s", name, s.tail(name, "machine"))
+		}
+		m.Release()
+		processes, err := machine.Processes(s.machineDir(name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // it is about to write it
+		}
+		if err != nil {
+			return err
+		}
+		for _, p := range processes {
+			if p.Restarts >= tooOften && p.PID == 0 {
+				return fmt.Errorf("%s of %s keeps ending (%s)\n%s", p.Name, name, p.LastExit, s.tail(name, p.Name))
+			}
+		}
+	}
+	return nil
+}
+
+func machineNames(r record) []string {
+	names := []string{layout.ControlPlaneMachine}
+	for _, n := range r.nodes() {
+		names = append(names, n.Name())
+	}
+	return names
+}
+
+// tail gives the end of a process's log, and where the rest of it is.
+func (s *Sandbox) tail(machineName, process string) string {
+	const lines = 20
+	path := filepath.Join(s.LogDir(machineName), process+".log")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Sprintf("(no log: %v)", err)
+	}
+	all := strings.Split(strings.TrimSpace(string(content)), "\n")
+	return fmt.Sprintf("%s:\n%s", path, strings.Join(all[max(0, len(all)-lines):], "\n"))
+}

@@ -1,0 +1,136 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"quorate.dev/quorate/sandbox/build"
+	"quorate.dev/quorate/sandbox/cgroup"
+	"quorate.dev/quorate/sandbox/cluster"
+	"quorate.dev/quorate/sandbox/layout"
+	"quorate.dev/quorate/sandbox/machine"
+)
+
+// Status is what can be seen of a sandbox.
+type Status struct {
+	Name       string            `json:"name"`
+	Up         bool              `json:"up"` // every machine runs, the API serves and every node is ready
+	Problem    string            `json:"problem,omitempty"`
+	Kubeconfig string            `json:"kubeconfig"`
+	Logs       string            `json:"logs"`
+	Memory     int64             `json:"memoryBytes"` // of all processes, containers included
+	Machines   []MachineStatus   `json:"machines"`
+	Versions   map[string]string `json:"versions"`
+	Images     []string          `json:"images"` // that every node has from the start
+}
+
+// MachineStatus is what can be seen of one machine.
+type MachineStatus struct {
+	Name      string                  `json:"name"`
+	Running   bool                    `json:"running"`
+	PID       int                     `json:"pid,omitempty"` // of its init
+	Ready     bool                    `json:"ready"`         // a node: according to the API server; the control plane: it serves
+	Reason    string                  `json:"reason,omitempty"`
+	Processes []machine.ProcessStatus `json:"processes,omitempty"`
+}
+
+// Status looks at the sandbox and changes nothing.
+func (s *Sandbox) Status(ctx context.Context) (Status, error) {
+	if _, err := os.Stat(s.Dir()); errors.Is(err, os.ErrNotExist) {
+		return Status{}, fmt.Errorf("look at sandbox %s: %w", s.Name, ErrAbsent)
+	}
+	r, err := s.recorded()
+	if err != nil {
+		return Status{}, err
+	}
+	status := Status{Name: s.Name, Up: true, Kubeconfig: s.Kubeconfig(), Logs: s.Dir() + "/*/log", Versions: versions(), Images: imageNames()}
+	status.Memory, err = cgroup.Memory(s.cgroup())
+	if err != nil {
+		status.Problem = err.Error()
+	}
+	known, err := s.nodeStatus(ctx)
+	if err != nil {
+		status.Up, status.Problem = false, err.Error()
+	}
+	for _, name := range machineNames(r) {
+		m, err := s.machineStatus(name)
+		if err != nil {
+			return Status{}, err
+		}
+		m.judge(known)
+		status.Up = status.Up && m.Running && m.Ready
+		status.Machines = append(status.Machines, m)
+	}
+	return status, nil
+}
+
+// nodeStatus gives what the API server knows about the nodes. The error is why
+// it cannot be asked.
+func (s *Sandbox) nodeStatus(ctx context.Context) (map[string]cluster.NodeStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	c, err := cluster.New(s.Kubeconfig())
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Ready(ctx); err != nil {
+		return nil, fmt.Errorf("ask the API server whether it serves: %w", err)
+	}
+	return c.Nodes(ctx)
+}
+
+func (s *Sandbox) machineStatus(name string) (MachineStatus, error) {
+	status := MachineStatus{Name: name}
+	m, err := s.machine(name)
+	if err != nil || m == nil {
+		return status, err
+	}
+	defer m.Release()
+	status.Running, status.PID = true, m.PID
+	status.Processes, err = machine.Processes(s.machineDir(name))
+	if errors.Is(err, os.ErrNotExist) {
+		return status, nil
+	}
+	return status, err
+}
+
+// judge says whether the machine does what it is for. Known is nil when the
+// API server could not be asked.
+func (m *MachineStatus) judge(known map[string]cluster.NodeStatus) {
+	switch node, registered := known[m.Name]; {
+	case !m.Running:
+		m.Reason = "it does not run"
+	case known == nil:
+		m.Reason = "the API server does not answer"
+	case m.Name == layout.ControlPlaneMachine:
+		m.Ready = true
+	case !registered:
+		m.Reason = "it has not registered"
+	default:
+		m.Ready = node.Ready
+		if !node.Ready {
+			m.Reason = node.Reason
+		}
+	}
+}
+
+func versions() map[string]string {
+	return map[string]string{
+		"kubernetes": build.KubernetesVersion,
+		"containerd": build.ContainerdVersion,
+		"coredns":    build.CoreDNSVersion,
+	}
+}
+
+func imageNames() []string {
+	var names []string
+	for _, version := range build.EtcdVersions {
+		names = append(names, EtcdImage(version))
+	}
+	return names
+}

@@ -1,0 +1,204 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"quorate.dev/quorate/sandbox/cluster"
+	"quorate.dev/quorate/sandbox/controlplane"
+	"quorate.dev/quorate/sandbox/layout"
+	"quorate.dev/quorate/sandbox/machine"
+	"quorate.dev/quorate/sandbox/node"
+	"quorate.dev/quorate/sandbox/pki"
+)
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// Up brings the sandbox up with that many nodes, or with as many as it has if
+// nodes is 0, and returns when every node is ready and a pod on each reaches a
+// Service by name. What runs as it should is left alone.
+func (s *Sandbox) Up(ctx context.Context, nodes int) error {
+	programs, err := Build(ctx, s.Progress)
+	if err != nil {
+		return err
+	}
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	wanted, err := s.plan(nodes)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.loadedImages(), 0o755); err != nil {
+		return fmt.Errorf("make the directory of loaded images: %w", err)
+	}
+	started, err := s.startMachines(programs, &wanted)
+	if err != nil {
+		return err
+	}
+	c, err := cluster.New(s.Kubeconfig())
+	if err != nil {
+		return err
+	}
+	if !started && s.works(ctx, c, wanted.nodes()) {
+		return nil
+	}
+	return s.settle(ctx, c, wanted.nodes())
+}
+
+// plan decides how many nodes there are to be.
+func (s *Sandbox) plan(nodes int) (record, error) {
+	if nodes < 0 || nodes > layout.MaxNodes {
+		return record{}, fmt.Errorf("ask for 1 to %d nodes, not %d", layout.MaxNodes, nodes)
+	}
+	wanted, err := s.recorded()
+	if err != nil {
+		return record{}, err
+	}
+	if nodes != 0 && nodes < wanted.Nodes {
+		return record{}, fmt.Errorf("sandbox %s has %d nodes: to have fewer, take it down first", s.Name, wanted.Nodes)
+	}
+	wanted.Nodes = max(1, nodes, wanted.Nodes)
+	return wanted, nil
+}
+
+// startMachines starts every machine that does not run, or not as it should,
+// and says whether there was one.
+func (s *Sandbox) startMachines(programs Programs, wanted *record) (started bool, err error) {
+	control, began, err := s.startControlPlane(programs, wanted)
+	if err != nil {
+		return false, err
+	}
+	for _, n := range wanted.nodes() {
+		restarted, err := s.startNode(programs, n, control, began)
+		if err != nil {
+			return false, err
+		}
+		started = started || restarted
+	}
+	return started || began, nil
+}
+
+func (s *Sandbox) startControlPlane(programs Programs, wanted *record) (m *machine.Machine, started bool, err error) {
+	spec, err := controlplane.Spec(controlplane.Config{
+		Dir:          s.machineDir(layout.ControlPlaneMachine),
+		Cgroup:       s.machineCgroup(layout.ControlPlaneMachine),
+		Kubernetes:   programs.dir("kubernetes"),
+		Etcd:         programs.etcd(),
+		CoreDNS:      programs.dir("coredns"),
+		Certificates: s.certificates(),
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	if m, err = s.keepOrKill(spec); err != nil || m != nil {
+		if err == nil {
+			err = s.remember(*wanted)
+		}
+		return m, false, err
+	}
+	listener, err := listen(wanted.Port)
+	if err != nil {
+		return nil, false, err
+	}
+	defer listener.Close()
+	wanted.Port = listener.Addr().(*net.TCPAddr).Port
+	if err := errors.Join(s.remember(*wanted), s.writeClientFiles(wanted.Port)); err != nil {
+		return nil, false, err
+	}
+	m, err = machine.Start(spec, nil, listener)
+	return m, true, err
+}
+
+// listen takes the port that was used before, so that kubeconfigs stay valid,
+// or another if that is not to be had.
+func listen(port int) (*net.TCPListener, error) {
+	loopback := net.IPv4(127, 0, 0, 1)
+	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: loopback, Port: port})
+	if err != nil && port != 0 {
+		listener, err = net.ListenTCP("tcp4", &net.TCPAddr{IP: loopback})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen for clients of the API server: %w", err)
+	}
+	return listener, nil
+}
+
+// writeClientFiles writes what clients need, on the host and inside.
+func (s *Sandbox) writeClientFiles(port int) error {
+	store := s.certificates()
+	authority, err := store.Authority()
+	if err != nil {
+		return err
+	}
+	admin, err := store.Client("admin", "quorate-sandbox:admin", "system:masters")
+	if err != nil {
+		return err
+	}
+	resolver := fmt.Sprintf("nameserver %s\nsearch svc.%[2]s %[2]s\noptions ndots:5\n", layout.ControlPlane, layout.ClusterDomain)
+	outside := fmt.Sprintf("https://127.0.0.1:%d", port)
+	return errors.Join(
+		replaceFile(s.Kubeconfig(), []byte(pki.Kubeconfig(outside, authority, admin))),
+		replaceFile(s.KubeconfigInside(), []byte(pki.Kubeconfig("https://"+layout.APIServer, authority, admin))),
+		replaceFile(filepath.Join(s.Dir(), "resolv.conf"), []byte(resolver)),
+	)
+}
+
+// startNode starts the node's machine unless it runs as it should. A machine
+// in the network of a former control plane does not.
+func (s *Sandbox) startNode(programs Programs, n layout.Node, control *machine.Machine, newNetwork bool) (started bool, err error) {
+	spec, err := node.Spec(node.Config{
+		Node:         n,
+		Dir:          s.machineDir(n.Name()),
+		Cgroup:       s.machineCgroup(n.Name()),
+		Kubernetes:   programs.dir("kubernetes"),
+		Containerd:   programs.dir("containerd"),
+		ImageCache:   programs.ImageDir,
+		Images:       programs.Images,
+		LoadedImages: s.loadedImages(),
+		Certificates: s.certificates(),
+	})
+	if err != nil {
+		return false, err
+	}
+	m, err := s.keepOrKill(spec)
+	if err != nil {
+		return false, err
+	}
+	if m != nil && !newNetwork {
+		return false, nil
+	}
+	if m != nil {
+		if err := s.kill(m, n.Name()); err != nil {
+			return false, err
+		}
+	}
+	_, err = machine.Start(spec, control, nil)
+	return true, err
+}
+
+// keepOrKill gives the running machine if it runs to this spec. One that runs
+// to another is ended, so that it can be started anew with its data.
+func (s *Sandbox) keepOrKill(spec machine.Spec) (*machine.Machine, error) {
+	m, err := machine.Find(spec.Dir)
+	if err != nil || m == nil || m.Runs(spec) {
+		return m, err
+	}
+	s.Progress.Say(strings.Join([]string{"restarting", spec.Name, "as it is to run differently now"}, " "))
+	return nil, s.kill(m, spec.Name)
+}
+
+// patience is how long the kernel may take to end all of a machine.
+const patience = 30 * time.Second
