@@ -40,7 +40,7 @@ func (c *cluster) declare(ctx context.Context) (report.Outcome, error) {
 	if err != nil {
 		return report.Outcome{}, err
 	}
-	c.own.custom, c.target.cluster.UID = live, live.UID
+	c.own.custom, c.target.cluster.UID, c.buildable.UID = live, live.UID, live.UID
 	return report.Outcome{Changed: true, Detail: "applied EtcdCluster " + live.Name}, nil
 }
 

@@ -134,7 +134,7 @@ func (c *cluster) build(record decide.Record) ([]objects.Object, error) {
 		voters = max(len(c.state.Membership.Voters()), 1)
 	}
 	return objects.Build(objects.Input{
-		Cluster: &c.target.cluster, Record: record, Voters: voters, Certificates: c.certificates,
+		Cluster: c.buildable, Record: record, Voters: voters, Certificates: c.certificates,
 	})
 }
 

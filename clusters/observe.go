@@ -27,9 +27,11 @@ type cluster struct {
 	own    *possessions
 	state  decide.State
 	err    error
+	// buildable is the declaration as objects can be built from it now.
+	buildable *v1alpha1.EtcdCluster
 	// certificates that the objects are to hold: those that are there, and new ones for what is missing or worn out.
 	certificates objects.Certificates
-	// missing are the objects, as kind/name, that are not there or not as they should be.
+	// drifted are the objects, as kind/name, that are missing or not as they should be.
 	drifted map[string]bool
 }
 
@@ -74,6 +76,7 @@ func declared(t target) decide.Declared {
 		Suspended: spec.Suspend,
 		Lifecycle: string(spec.Lifecycle),
 		SpecHash:  objects.SpecHash(spec),
+		Storage:   storageInWords(spec.Storage),
 		Problems:  t.problems,
 	}
 	if spec.Replicas != nil {
@@ -109,14 +112,31 @@ func (c *cluster) readRecord() {
 	c.state.Record = record
 }
 
-// readTemplate reads what new pods are made from.
+// readTemplate reads what new pods and volumes are made from. The template of the volumes cannot be changed, so the objects are
+// built with the one that is there.
 func (c *cluster) readTemplate() {
+	c.buildable = c.target.cluster.DeepCopy()
 	set := get[*appsv1.StatefulSet](c.own, "StatefulSet", c.names.StatefulSet)
 	if set == nil {
 		return
 	}
 	made := objects.ReadMetadata(set.Spec.Template.Annotations)
 	c.state.Objects.RunsVersion, c.state.Objects.RunsHash = made.Version, made.SpecHash
+	if len(set.Spec.VolumeClaimTemplates) == 0 {
+		return
+	}
+	volume := set.Spec.VolumeClaimTemplates[0].Spec
+	storage := &c.buildable.Spec.Storage
+	storage.Size, storage.StorageClassName = volume.Resources.Requests[corev1.ResourceStorage], volume.StorageClassName
+	c.state.Objects.RunsStorage = storageInWords(*storage)
+}
+
+// storageInWords is the size and class of volumes.
+func storageInWords(storage v1alpha1.StorageSpec) string {
+	if storage.StorageClassName == nil {
+		return storage.Size.String()
+	}
+	return storage.Size.String() + " of class " + *storage.StorageClassName
 }
 
 // replicas lists the slots that have a pod or a volume.

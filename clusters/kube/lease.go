@@ -43,6 +43,9 @@ func (c *Client) TakeLease(ctx context.Context, want metav1.ObjectMeta, seen *co
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return nil, ErrLeaseTaken
 	}
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("take the lease %s/%s: %w; the namespace must exist before its clusters", want.Namespace, want.Name, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("take the lease %s/%s: %w", want.Namespace, want.Name, err)
 	}

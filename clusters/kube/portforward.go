@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ func Direct(ctx context.Context, ip string, port int) (net.Conn, error) {
 }
 
 // PortForward connects to a port of a pod through the API server, as kubectl does. The connection lasts beyond
-// ctx, which bounds only the dialing. That nothing in the pod listens shows at the first Read, as
+// ctx, which bounds only the dialing. That nothing in the pod listens shows now or at the first Read, as
 // syscall.ECONNREFUSED. It needs the verbs get and create on pods/portforward.
 func (c *Client) PortForward(ctx context.Context, namespace, pod string, port int) (net.Conn, error) {
 	type dialed struct {
@@ -123,7 +124,7 @@ type forwarded struct {
 	err  error
 }
 
-// newForwarded opens the two streams of a connection: one for data, and one on which the kubelet reports an error.
+// newForwarded opens the two streams of a connection: one for data, and one on which the kubelet complains.
 func newForwarded(upstream httpstream.Connection, port int) (*forwarded, error) {
 	headers := http.Header{}
 	headers.Set(corev1.StreamType, corev1.StreamTypeError)
@@ -133,41 +134,50 @@ func newForwarded(upstream httpstream.Connection, port int) (*forwarded, error) 
 	if err != nil {
 		return nil, fmt.Errorf("open a stream: %w", err)
 	}
-	if err := complaints.Close(); err != nil { // we do not write to it
-		return nil, fmt.Errorf("open a stream: %w", err)
-	}
+	complaint := listen(complaints)
 	headers = headers.Clone()
 	headers.Set(corev1.StreamType, corev1.StreamTypeData)
 	data, err := upstream.CreateStream(headers)
-	if err != nil {
-		return nil, fmt.Errorf("open a stream: %w", err)
+	if err != nil { // the kubelet may give up before it confirms
+		return nil, cmp.Or(await(complaint), fmt.Errorf("open a stream: %w", err))
 	}
 	near, far := net.Pipe()
 	conn := &forwarded{Conn: near, upstream: upstream, gone: make(chan struct{})}
 	go func() {
 		_, _ = io.Copy(data, far) // a broken stream shows in the other direction
 	}()
-	go conn.receive(far, data, complaints)
+	go conn.receive(far, data, complaint)
 	return conn, nil
 }
 
 // receive copies what comes from the pod until the stream ends.
-func (f *forwarded) receive(far net.Conn, data, complaints httpstream.Stream) {
-	complaint := make(chan string, 1)
-	go func() {
-		text, _ := io.ReadAll(io.LimitReader(complaints, 4096))
-		complaint <- string(text)
-	}()
+func (f *forwarded) receive(far net.Conn, data httpstream.Stream, complaint <-chan error) {
 	_, _ = io.Copy(far, data)
 	_ = data.Reset() // data that nobody reads would hold up the complaint
-	select {
-	case text := <-complaint:
-		f.err = parse(text)
-	case <-time.After(parting):
-	}
+	f.err = await(complaint)
 	close(f.gone)
 	far.Close()
 	f.upstream.Close()
+}
+
+// listen returns where the kubelet's complaint, or the lack of one, will be.
+func listen(stream httpstream.Stream) <-chan error {
+	complaint := make(chan error, 1)
+	go func() {
+		_ = stream.Close() // we do not write to it
+		text, _ := io.ReadAll(io.LimitReader(stream, 4096))
+		complaint <- parse(string(text))
+	}()
+	return complaint
+}
+
+func await(complaint <-chan error) error {
+	select {
+	case err := <-complaint:
+		return err
+	case <-time.After(parting):
+		return nil
+	}
 }
 
 // parse returns the error in the kubelet's words, or nil if there are none.

@@ -5,7 +5,6 @@
 package schema
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -97,23 +96,16 @@ func Default(object map[string]any) error {
 }
 
 // UnknownFields returns the paths of the fields of object that EtcdCluster does not have,
-// sorted. The error says that the metadata could not be read at all.
-func UnknownFields(object map[string]any) ([]string, error) {
+// sorted. What cannot be read at all is for Validate to say.
+func UnknownFields(object map[string]any) []string {
 	c, err := load()
 	if err != nil {
-		return nil, err
+		return nil
 	}
-	_, _, unknown, err := objectmeta.GetObjectMetaWithOptions(object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
-	if err != nil {
-		return nil, fmt.Errorf("metadata: %w", err)
-	}
+	_, _, unknown, _ := objectmeta.GetObjectMetaWithOptions(object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	pruned := runtime.DeepCopyJSON(object)
 	track := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
 	unknown = append(unknown, pruning.PruneWithOptions(pruned, c.structural, true, track)...)
 	slices.Sort(unknown)
-	return unknown, nil
+	return unknown
 }
-
-// background stands for the context that the API server passes to its rules; they do no
-// I/O, and their cost is bounded by celconfig.RuntimeCELCostBudget.
-var background = context.Background()

@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"cmp"
+	"context"
 	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
@@ -16,22 +18,29 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// Validate returns everything that the API server would refuse in object: as an update of
-// old, or as a new object if old is nil. Defaults must have been set (see Default).
-// Unknown fields are no errors here (see UnknownFields).
+// Validate returns everything that the API server would refuse in object, by field: as an
+// update of old, or as a new object if old is nil. Defaults must have been set (see Default).
+// Unknown fields are no errors here (see UnknownFields). The metadata that the API server
+// sets itself is not asked for, so that a declaration can be held against a live object.
 func Validate(object, old map[string]any) field.ErrorList {
 	c, err := load()
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
 	}
+	var errs field.ErrorList
 	if old == nil {
-		return c.validateNew(object)
+		errs = c.validateNew(object)
+	} else {
+		errs = append(validateMetadata(object), c.validateUpdate(object, old)...)
 	}
-	return c.validateUpdate(object, old)
+	slices.SortStableFunc(errs, func(a, b *field.Error) int {
+		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Error(), b.Error()))
+	})
+	return errs
 }
 
 func (c *compiled) validateNew(object map[string]any) field.ErrorList {
-	errs := validateMetadata(operation.Create, object, nil)
+	errs := validateMetadata(object)
 	errs = append(errs, validation.ValidateCustomResource(nil, object, c.openAPI)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, object)...)
 	return append(errs, c.askRules(errs, object, nil)...)
@@ -41,8 +50,7 @@ func (c *compiled) validateNew(object map[string]any) field.ErrorList {
 // let pass ("ratcheting"), so that a rule that is new does not lock an old object.
 func (c *compiled) validateUpdate(object, old map[string]any) field.ErrorList {
 	both := common.NewCorrelatedObject(object, old, &model.Structural{Structural: c.structural})
-	errs := validateMetadata(operation.Update, object, old)
-	errs = append(errs, validation.ValidateCustomResourceUpdate(nil, object, old, c.openAPI, validation.WithRatcheting(both))...)
+	errs := validation.ValidateCustomResourceUpdate(nil, object, old, c.openAPI, validation.WithRatcheting(both))
 	if len(listtype.ValidateListSetsAndMaps(nil, c.structural, old)) == 0 {
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, object)...)
 	}
@@ -59,7 +67,7 @@ func (c *compiled) askRules(errs field.ErrorList, object, old map[string]any, op
 	if old != nil {
 		oldSelf = old
 	}
-	violations, _ := c.rules.Validate(background, nil, c.structural, object, oldSelf, celconfig.RuntimeCELCostBudget, opts...)
+	violations, _ := c.rules.Validate(context.Background(), nil, c.structural, object, oldSelf, celconfig.RuntimeCELCostBudget, opts...)
 	return violations
 }
 
@@ -75,25 +83,15 @@ func blocksRules(err *field.Error) bool {
 	}
 }
 
-func validateMetadata(op operation.Type, object, old map[string]any) field.ErrorList {
+func validateMetadata(object map[string]any) field.ErrorList {
 	path := field.NewPath("metadata")
-	metadata, err := readMetadata(object)
+	metadata, found, err := objectmeta.GetObjectMeta(object, false)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, object["metadata"], err.Error())}
 	}
-	oldMetadata, err := readMetadata(old)
-	if err != nil {
-		return field.ErrorList{field.Invalid(path, old["metadata"], err.Error())}
+	if !found {
+		metadata = &metav1.ObjectMeta{}
 	}
-	return metav1validation.ValidateObjectMetaDeclaratively(background, op, metadata, oldMetadata, true,
+	return metav1validation.ValidateObjectMetaDeclaratively(context.Background(), operation.Create, metadata, nil, true,
 		metav1validation.NameIsDNSSubdomain, path, true)
 }
-
-func readMetadata(object map[string]any) (*metav1.ObjectMeta, error) {
-	metadata, found, err := objectmeta.GetObjectMeta(object, false)
-	if err != nil || found {
-		return metadata, err
-	}
-	return &metav1.ObjectMeta{}, nil
-}
-

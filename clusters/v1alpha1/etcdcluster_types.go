@@ -20,8 +20,8 @@ import (
 // +kubebuilder:printcolumn:name="Revision",type=string,priority=1,JSONPath=`.status.declaredRevision`,description="the git revision acted on"
 // +kubebuilder:printcolumn:name="Cluster-ID",type=string,priority=1,JSONPath=`.status.clusterID`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 48",message="the name may have 48 characters at most, so that every name derived from it fits into 63"
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must be a DNS label that starts with a letter: Services bear it"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 48",message="metadata.name may have 48 characters at most, so that every name derived from it fits into 63"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label that starts with a letter: Services bear it"
 type EtcdCluster struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -46,7 +46,7 @@ type EtcdClusterList struct {
 
 // EtcdClusterSpec is the declaration of one etcd cluster.
 //
-// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self.etcd.quota)) || !isQuantity(string(self.storage.size)) || quantity(string(self.etcd.quota)).compareTo(quantity(string(self.storage.size))) <= 0",message="etcd.quota must fit into storage.size; leave room for the write-ahead log and for defragmentation, half of the volume is a good quota"
+// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self.etcd.quota)) || !isQuantity(string(self.storage.size)) || quantity(string(self.etcd.quota)).compareTo(quantity(string(self.storage.size))) <= 0",message="etcd.quota must fit into storage.size; leave room for the write-ahead log and for defragmentation, half of the volume is a good quota",fieldPath=".etcd.quota"
 type EtcdClusterSpec struct {
 	// replicas is the number of voting members, 1 to 9. Odd numbers are best: an
 	// even number tolerates no more failures than the odd number below it. Where
@@ -159,7 +159,7 @@ const (
 
 // StorageSpec is the volume of each member.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",message="storageClassName cannot change: the class of an existing volume is fixed"
+// +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",message="storageClassName cannot change: the class of an existing volume is fixed",fieldPath=".storageClassName"
 type StorageSpec struct {
 	// size of each member's volume. It may grow, never shrink.
 	// +optional
@@ -192,7 +192,7 @@ const (
 
 // TLSSpec is TLS between members, and between clients and members.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.mode) || !has(oldSelf.mode) || self.mode == oldSelf.mode",message="tls.mode cannot change: members that speak TLS and members that do not are no cluster"
+// +kubebuilder:validation:XValidation:rule="!has(self.mode) || !has(oldSelf.mode) || self.mode == oldSelf.mode",message="tls.mode cannot change: members that speak TLS and members that do not are no cluster",fieldPath=".mode"
 type TLSSpec struct {
 	// mode says who provides certificates.
 	// +optional

@@ -4,7 +4,7 @@ import "k8s.io/apimachinery/pkg/api/resource"
 
 // EtcdOptions are etcd's own options. Those that are not named here go into options.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.electionTimeout) || !has(self.heartbeatInterval) || !self.electionTimeout.matches('^([0-9]{1,5}(ms|s|m|h))+$') || !self.heartbeatInterval.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self.electionTimeout) >= duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval)",message="electionTimeout must be at least five times heartbeatInterval: etcd refuses to start otherwise"
+// +kubebuilder:validation:XValidation:rule="!has(self.electionTimeout) || !has(self.heartbeatInterval) || !self.electionTimeout.matches('^([0-9]{1,5}(ms|s|m|h))+$') || !self.heartbeatInterval.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self.electionTimeout) >= duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval)",message="electionTimeout must be at least five times heartbeatInterval: etcd refuses to start otherwise",fieldPath=".electionTimeout"
 type EtcdOptions struct {
 	// quota of the backend database (quota-backend-bytes). A write past it raises the
 	// NOSPACE alarm and makes the cluster read-only.
@@ -78,7 +78,7 @@ const (
 
 // AutoCompaction of the key history.
 //
-// +kubebuilder:validation:XValidation:rule="self.mode == 'Periodic' ? self.retention.matches('^([0-9]{1,5}(s|m|h))+$') && duration(self.retention) >= duration('1m') : self.retention.matches('^[1-9][0-9]{0,17}$')",message="retention is a duration of at least 1m, such as 1h, when mode is Periodic, and a number of revisions, such as 1000, when it is Revision; etcd would read either as the other and never compact"
+// +kubebuilder:validation:XValidation:rule="self.mode == 'Periodic' ? self.retention.matches('^([0-9]{1,5}(s|m|h))+$') && duration(self.retention) >= duration('1m') : self.retention.matches('^[1-9][0-9]{0,17}$')",message="retention is a duration of at least 1m, such as 1h, when mode is Periodic, and a number of revisions, such as 1000, when it is Revision; etcd would read either as the other and never compact",fieldPath=".retention"
 type AutoCompaction struct {
 	// mode says how retention is read.
 	// +required

@@ -133,6 +133,9 @@ func (s State) unmetWishes() []string {
 	if n := len(s.Record.Members); s.recorded() && n != s.Declared.Replicas {
 		wishes = append(wishes, fmt.Sprintf("%d to %d replicas", n, s.Declared.Replicas))
 	}
+	if runs := s.Objects.RunsStorage; runs != "" && runs != s.Declared.Storage {
+		wishes = append(wishes, fmt.Sprintf("volumes of %s to %s", runs, s.Declared.Storage))
+	}
 	if !s.wantsOtherPods() {
 		return wishes
 	}

@@ -44,6 +44,8 @@ func (w *world) setOne(target, key, text string) (err error) {
 		w.LockHolder = text
 	case "objects differs":
 		w.Objects.DeclarationDiffers, err = parseBool(text)
+	case "objects storage":
+		w.Objects.RunsStorage = text
 	case "objects runs":
 		w.Objects.RunsVersion, w.Objects.RunsHash = "", ""
 	default:
@@ -67,6 +69,8 @@ func (w *world) setSpec(key, text string) (err error) {
 		w.Declared.Version = text
 	case "hash":
 		w.Declared.SpecHash = text
+	case "storage":
+		w.Declared.Storage = text
 	case "lifecycle":
 		w.Declared.Lifecycle = text
 	case "suspended":

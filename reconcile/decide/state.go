@@ -59,6 +59,8 @@ type Declared struct {
 	Lifecycle string `json:"lifecycle"`
 	// SpecHash is a digest of all that makes a pod run differently, the version left out.
 	SpecHash string `json:"specHash"`
+	// Storage is the size and class of the volumes, in words.
+	Storage string `json:"storage,omitempty"`
 	// Problems say why this declaration cannot be acted on; none if it can.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -111,6 +113,8 @@ type Objects struct {
 	Irreplaceable []string `json:"irreplaceable,omitempty"`
 	// RunsVersion and RunsHash are the version and SpecHash that the StatefulSet gives to new pods; empty without one.
 	RunsVersion string `json:"runsVersion,omitempty"`
+	// RunsStorage is the size and class that it gives to new volumes; Kubernetes lets nobody change that.
+	RunsStorage string `json:"runsStorage,omitempty"`
 	RunsHash    string `json:"runsHash,omitempty"`
 }
 
