@@ -117,21 +117,23 @@ func (d *declaration) problem(path, format string, args ...any) {
 	d.problems = append(d.problems, p)
 }
 
+// invalid words an error of the API server's validation. Its rules on the whole object have
+// no field, and can be about no field of metadata but the name.
 func (d *declaration) invalid(err *field.Error) {
-	if err.Field == "" || err.Field == "<nil>" {
-		d.problem("", "%s", err.ErrorBody())
-		return
+	detail := strings.TrimPrefix(err.Detail, err.Field+" in body ")
+	switch {
+	case err.Field != "" && err.Field != "<nil>":
+		d.problem(err.Field, "%s", (&field.Error{Type: err.Type, Field: err.Field, BadValue: err.BadValue, Detail: detail}).Error())
+	case strings.HasPrefix(detail, "metadata.name "):
+		d.problem("metadata.name", "%s", detail)
+	default:
+		d.problem("", "%s", detail)
 	}
-	d.problem(err.Field, "%s", err.Error())
 }
 
 // checkFields finds the fields that an EtcdCluster does not have.
 func (d *declaration) checkFields(value map[string]any) {
-	unknown, err := schema.UnknownFields(value)
-	if err != nil {
-		d.problem("metadata", "%v", err)
-	}
-	for _, path := range unknown {
+	for _, path := range schema.UnknownFields(value) {
 		message := "unknown field"
 		if similar := schema.SimilarField(path); similar != "" {
 			message += fmt.Sprintf("; did you mean %s?", similar)
