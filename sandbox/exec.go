@@ -15,21 +15,25 @@ import (
 )
 
 // Exec replaces the calling process by a command in the place of a pod: inside
-// the sandbox's network, with cluster DNS and a kubeconfig. The rest of its
-// world is the host's. It returns only if that does not succeed.
+// the sandbox's network, with cluster DNS, a kubeconfig, and kubectl and etcdctl
+// where the host has none. The rest of its world is the host's. It returns only if that does not succeed.
 func (s *Sandbox) Exec(command []string) error {
 	control, err := s.controlPlane()
 	if err != nil {
 		return err
 	}
-	program, err := exec.LookPath(command[0])
-	if err != nil {
-		return fmt.Errorf("find the command: %w", err)
-	}
-	for name, value := range map[string]string{"KUBECONFIG": s.KubeconfigInside(), machine.Marker: s.Dir()} {
+	for name, value := range map[string]string{
+		"KUBECONFIG":   s.KubeconfigInside(),
+		"PATH":         os.Getenv("PATH") + string(filepath.ListSeparator) + s.tools(),
+		machine.Marker: s.Dir(),
+	} {
 		if err := os.Setenv(name, value); err != nil {
 			return fmt.Errorf("set the environment: %w", err)
 		}
+	}
+	program, err := exec.LookPath(command[0])
+	if err != nil {
+		return fmt.Errorf("find the command: %w", err)
 	}
 	runtime.LockOSThread() // what follows concerns this thread, and it is the one that becomes the command
 	if err := control.EnterNetwork(); err != nil {

@@ -44,6 +44,9 @@ func (s *Sandbox) Up(ctx context.Context, nodes int) error {
 	if err := os.MkdirAll(s.loadedImages(), 0o755); err != nil {
 		return fmt.Errorf("make the directory of loaded images: %w", err)
 	}
+	if err := programs.LinkTools(s.tools()); err != nil {
+		return err
+	}
 	started, err := s.startMachines(programs, &wanted)
 	if err != nil {
 		return err

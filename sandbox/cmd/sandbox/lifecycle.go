@@ -55,15 +55,21 @@ func down(open opener) *cobra.Command {
 }
 
 func build() *cobra.Command {
-	return &cobra.Command{
+	var tools string
+	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build every program of the sandbox that is not in the cache, and install what is missing of Debian",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := sandbox.Build(cmd.Context(), progress.To(os.Stderr))
-			return err
+			programs, err := sandbox.Build(cmd.Context(), progress.To(os.Stderr))
+			if err != nil || tools == "" {
+				return err
+			}
+			return programs.LinkTools(tools)
 		},
 	}
+	cmd.Flags().StringVar(&tools, "tools", "", "directory in which to link kubectl, etcdctl, etcdutl and, as etcd-VERSION, each etcd")
+	return cmd
 }
 
 func load(open opener) *cobra.Command {

@@ -1,0 +1,42 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"quorate.dev/quorate/sandbox/build"
+)
+
+// LinkTools makes a directory of links to the programs that people and tests
+// call themselves: kubectl, the newest etcdctl and etcdutl, and a directory
+// etcd-VERSION for each version of etcd.
+func (p Programs) LinkTools(dir string) error {
+	links := map[string]string{"kubectl": filepath.Join(p.dir("kubernetes"), "kubectl")}
+	for _, program := range []string{"etcdctl", "etcdutl"} {
+		links[program] = filepath.Join(p.etcd(), program)
+	}
+	for _, version := range build.EtcdVersions {
+		links["etcd-"+strings.TrimPrefix(version, "v")] = p.dir(build.Etcd(version).Name)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the directory of tools: %w", err)
+	}
+	for name, target := range links {
+		link := filepath.Join(dir, name)
+		if err := os.Symlink(target, link+".new"); err != nil && !os.IsExist(err) {
+			return fmt.Errorf("link %s: %w", name, err)
+		}
+		if err := os.Rename(link+".new", link); err != nil {
+			return fmt.Errorf("link %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// tools is the sandbox's own directory of tools, in which Exec finds what the
+// host does not have.
+func (s *Sandbox) tools() string { return filepath.Join(s.Dir(), "tools") }
