@@ -27,7 +27,8 @@ func (p Programs) LinkTools(dir string) error {
 	}
 	for name, target := range links {
 		link := filepath.Join(dir, name)
-		if err := os.Symlink(target, link+".new"); err != nil && !os.IsExist(err) {
+		_ = os.Remove(link + ".new") // left by one that was interrupted
+		if err := os.Symlink(target, link+".new"); err != nil {
 			return fmt.Errorf("link %s: %w", name, err)
 		}
 		if err := os.Rename(link+".new", link); err != nil {
