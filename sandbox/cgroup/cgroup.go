@@ -1,9 +1,8 @@
-// Package cgroup makes, enters and removes control groups in all hierarchies
-// that are mounted, of version 1 and 2 alike.
+//go:build linux
+
 package cgroup
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,49 +12,43 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// hierarchies reads the mounted cgroup hierarchies. A process cannot enter a
-// fresh group of the version 1 cpuset controller, and has no need to.
-func hierarchies() (all, enterable []string, err error) {
-	file, err := os.Open("/proc/self/mountinfo")
-	if err != nil {
-		return nil, nil, fmt.Errorf("read mounts: %w", err)
-	}
-	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		before, after, found := strings.Cut(lines.Text(), " - ")
-		fields := strings.Fields(before)
-		if !found || len(fields) < 5 {
-			continue
-		}
-		kind := strings.Fields(after)[0]
-		if kind != "cgroup" && kind != "cgroup2" {
-			continue
-		}
-		point := fields[4]
-		all = append(all, point)
-		if !slices.Contains(strings.Split(filepath.Base(point), ","), "cpuset") {
-			enterable = append(enterable, point)
-		}
-	}
-	return all, enterable, nil
-}
-
-// Enter moves the calling process, and so those it will start, into the group.
-// What ends everything in the caller's own groups then spares it.
+// Enter makes the group and moves the calling process, and so those it will
+// start, into it. What ends everything in the caller's own groups then spares it.
 func Enter(group string) error {
-	_, points, err := hierarchies()
+	all, err := hierarchies()
 	if err != nil {
 		return err
 	}
-	for _, point := range points {
-		dir := filepath.Join(point, group)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("make cgroup: %w", err)
+	for _, h := range all {
+		if err := h.enter(group); err != nil {
+			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0); err != nil {
-			return fmt.Errorf("enter cgroup: %w", err)
+	}
+	return nil
+}
+
+// Cover puts the group in the place of the root of every hierarchy, in the
+// mount namespace of the caller.
+func Cover(group string) error {
+	all, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	for _, h := range all {
+		tree, err := unix.OpenTree(unix.AT_FDCWD, filepath.Join(h.point, group), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+		if err != nil {
+			return fmt.Errorf("open cgroup: %w", err)
+		}
+		defer unix.Close(tree)
+		if err := unix.Unmount(h.point, unix.MNT_DETACH); err != nil {
+			return fmt.Errorf("unmount %s: %w", h.point, err)
+		}
+		if err := unix.MoveMount(tree, "", unix.AT_FDCWD, h.point, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+			return fmt.Errorf("mount %s: %w", h.point, err)
 		}
 	}
 	return nil
@@ -64,13 +57,13 @@ func Enter(group string) error {
 // Remove removes the group and all groups below it. The kernel needs a moment
 // to let go of a process that has just ended: Remove waits up to patience.
 func Remove(group string, patience time.Duration) error {
-	points, _, err := hierarchies()
+	all, err := hierarchies()
 	if err != nil {
 		return err
 	}
 	var problems []error
-	for _, point := range points {
-		problems = append(problems, removeTree(filepath.Join(point, group), patience))
+	for _, h := range all {
+		problems = append(problems, removeTree(filepath.Join(h.point, group), patience))
 	}
 	return errors.Join(problems...)
 }
@@ -92,7 +85,7 @@ func removeTree(root string, patience time.Duration) error {
 	deadline := time.Now().Add(patience)
 	for _, dir := range slices.Backward(dirs) {
 		err := os.Remove(dir)
-		for err != nil && !errors.Is(err, fs.ErrNotExist) && time.Now().Before(deadline) {
+		for errors.Is(err, syscall.EBUSY) && time.Now().Before(deadline) {
 			time.Sleep(10 * time.Millisecond)
 			err = os.Remove(dir)
 		}
@@ -103,53 +96,49 @@ func removeTree(root string, patience time.Duration) error {
 	return nil
 }
 
-// Memory is what the processes of the group and all below it use, in bytes,
-// without what the kernel would give back at once (cached files).
+// RemoveIfEmpty removes the group unless there are others below it.
+func RemoveIfEmpty(group string) error {
+	all, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	for _, h := range all {
+		err := os.Remove(filepath.Join(h.point, group))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EBUSY) && !errors.Is(err, syscall.ENOTEMPTY) {
+			return fmt.Errorf("remove cgroup: %w", err)
+		}
+	}
+	return nil
+}
+
+// Memory is what the processes of the group and of all below it use, in
+// bytes, without what the kernel only caches for them.
 func Memory(group string) (int64, error) {
-	points, _, err := hierarchies()
+	all, err := hierarchies()
 	if err != nil {
 		return 0, err
 	}
-	for _, point := range points {
-		if total, found := memory(filepath.Join(point, group)); found {
-			return total, nil
+	for _, h := range all {
+		if stat, err := os.ReadFile(filepath.Join(h.point, group, "memory.stat")); err == nil {
+			return used(string(stat)), nil
 		}
 	}
 	return 0, fmt.Errorf("read the memory of cgroup %s: no memory controller has it", group)
 }
 
-// memory reads memory.stat, whose words differ between the two versions.
-func memory(dir string) (int64, bool) {
-	data, err := os.ReadFile(filepath.Join(dir, "memory.stat"))
-	if err != nil {
-		return 0, false
-	}
+// used adds up memory.stat, whose words differ between the two versions.
+func used(stat string) int64 {
 	var total int64
-	for line := range strings.Lines(string(data)) {
+	for line := range strings.Lines(stat) {
 		var name string
 		var value int64
 		if _, err := fmt.Sscan(line, &name, &value); err != nil {
 			continue
 		}
 		switch name {
-		case "total_rss", "total_mapped_file", "anon", "file_mapped": // version 1, version 2
+		case "total_rss", "total_mapped_file", "anon", "file_mapped":
 			total += value
 		}
 	}
-	return total, true
-}
-
-// RemoveIfEmpty removes the group where nothing is below it.
-func RemoveIfEmpty(group string) error {
-	points, _, err := hierarchies()
-	if err != nil {
-		return err
-	}
-	for _, point := range points {
-		err := os.Remove(filepath.Join(point, group))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EBUSY) && !errors.Is(err, syscall.ENOTEMPTY) {
-			return fmt.Errorf("remove cgroup: %w", err)
-		}
-	}
-	return nil
+	return total
 }

@@ -8,7 +8,10 @@ import (
 	"quorate.dev/quorate/sandbox/machine"
 )
 
-const issuer = "https://kubernetes.default.svc." + layout.ClusterDomain
+const (
+	issuer     = "https://kubernetes.default.svc." + layout.ClusterDomain
+	frontProxy = "front-proxy"
+)
 
 func apiServer() machine.Process {
 	return machine.Process{
@@ -34,6 +37,14 @@ func apiServer() machine.Process {
 			"--kubelet-client-key=" + certificates + "/kubelet-client.key",
 			"--kubelet-certificate-authority=" + certificates + "/ca.crt",
 			"--kubelet-preferred-address-types=InternalIP",
+			// Aggregated API servers would know us by this.
+			"--requestheader-client-ca-file=" + certificates + "/ca.crt",
+			"--requestheader-allowed-names=" + frontProxy,
+			"--requestheader-username-headers=X-Remote-User",
+			"--requestheader-group-headers=X-Remote-Group",
+			"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+			"--proxy-client-cert-file=" + certificates + "/front-proxy.crt",
+			"--proxy-client-key-file=" + certificates + "/front-proxy.key",
 			"--default-not-ready-toleration-seconds=10",
 			"--default-unreachable-toleration-seconds=10",
 		},

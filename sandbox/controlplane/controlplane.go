@@ -79,14 +79,18 @@ func etcd() machine.Process {
 	}
 }
 
-// afterAPI is what a process comes after that is of no use without the API.
-var afterAPI = []string{"tcp://" + layout.APIServer}
+// What a process comes after that is of no use without the API, or that gives
+// up when it may not do everything at once.
+var (
+	afterAPI   = []string{"tcp://" + layout.APIServer}
+	afterRoles = []string{"https://" + layout.APIServer + "/readyz"}
+)
 
 func controllerManager() machine.Process {
 	return machine.Process{
 		Name:  "kube-controller-manager",
 		Path:  kubernetes + "/kube-controller-manager",
-		After: afterAPI,
+		After: afterRoles,
 		Args: []string{
 			"--kubeconfig=" + kubeconfig("controller-manager"),
 			"--authentication-kubeconfig=" + kubeconfig("controller-manager"),
@@ -116,7 +120,7 @@ func scheduler() machine.Process {
 	return machine.Process{
 		Name:  "kube-scheduler",
 		Path:  kubernetes + "/kube-scheduler",
-		After: afterAPI,
+		After: afterRoles,
 		Args: []string{
 			"--config=" + path.Join(layout.Config, "scheduler.yaml"),
 			"--authentication-kubeconfig=" + kubeconfig("scheduler"),

@@ -36,6 +36,10 @@ func files(store pki.Store) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	proxying, err := store.Client(frontProxy, frontProxy)
+	if err != nil {
+		return nil, err
+	}
 	accounts, err := store.ServiceAccount()
 	if err != nil {
 		return nil, err
@@ -46,7 +50,7 @@ func files(store pki.Store) (map[string]string, error) {
 		path.Join(layout.Config, "Corefile"):       fmt.Sprintf(corefile, layout.ClusterDomain, layout.ControlPlane, kubeconfig("coredns")),
 	}
 	for name, pair := range map[string]pki.Pair{
-		"ca": authority, "apiserver": serving, "kubelet-client": kubelets, "service-account": accounts,
+		"ca": authority, "apiserver": serving, "kubelet-client": kubelets, frontProxy: proxying, "service-account": accounts,
 	} {
 		all[path.Join(certificates, name+".crt")] = pair.Certificate
 		all[path.Join(certificates, name+".key")] = pair.Key

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 
@@ -23,6 +24,9 @@ func Run(dir string) error {
 	if err != nil {
 		return err
 	}
+	if os.Getenv(isolated) == "" {
+		return fmt.Errorf("start machine %s: %w", spec.Name, isolate(spec.Cgroup))
+	}
 	slog.Info("machine starts", "name", spec.Name)
 	if err := spec.setUp(); err != nil {
 		return fmt.Errorf("start machine %s: %w", spec.Name, err)
@@ -31,14 +35,35 @@ func Run(dir string) error {
 	return nil
 }
 
-func (s Spec) setUp() error {
-	if err := cgroup.Enter(s.Cgroup + "/machine"); err != nil {
+// isolated is set in the environment of an init that has become the root of
+// its own view of control groups.
+const isolated = "QUORATE_SANDBOX_ISOLATED"
+
+// isolate makes the group the root of all that the process and those it starts
+// see of control groups, and begins its life anew.
+func isolate(group string) error {
+	if err := cgroup.Enter(group); err != nil {
 		return err
 	}
+	runtime.LockOSThread() // a namespace is entered by a thread, and kept when that thread executes a program
+	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
+		return fmt.Errorf("make a cgroup namespace: %w", err)
+	}
+	if err := unix.Exec("/proc/self/exe", os.Args, append(os.Environ(), isolated+"=1")); err != nil {
+		return fmt.Errorf("execute itself: %w", err)
+	}
+	return nil
+}
+
+func (s Spec) setUp() error {
 	if err := unix.Sethostname([]byte(s.Name)); err != nil {
 		return fmt.Errorf("set the host name: %w", err)
 	}
 	if err := s.mount(); err != nil {
+		return err
+	}
+	// Version 2 wants processes in leaves, so that containers get groups beside it.
+	if err := cgroup.Enter("/machine"); err != nil {
 		return err
 	}
 	if err := s.writeFiles(); err != nil {
@@ -65,6 +90,9 @@ func (s Spec) mount() error {
 		if err := unix.Mount("", "/", "", flags, ""); err != nil {
 			return fmt.Errorf("set the propagation of mounts: %w", err)
 		}
+	}
+	if err := cgroup.Cover(s.Cgroup); err != nil {
+		return err
 	}
 	mounts := append([]Mount{
 		{Source: s.Dir, Target: ownDir},

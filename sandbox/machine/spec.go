@@ -51,8 +51,8 @@ type Process struct {
 	Args []string
 	Env  []string
 	// After names what must answer before the process is started:
-	// "tcp://host:port", "unix:///path", or "done:///NAME" for a process with
-	// Once that has ended well.
+	// "tcp://host:port", "unix:///path", "https://…" with status 200, or
+	// "done:///NAME" for a process with Once that has ended well.
 	After []string
 	// Once says that the process is over when it has ended with status 0.
 	Once bool

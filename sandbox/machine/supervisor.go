@@ -3,10 +3,12 @@
 package machine
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -121,6 +123,8 @@ func (s *supervisor) holds(condition string) bool {
 		return answers("tcp", target.Host)
 	case "unix":
 		return answers("unix", target.Path)
+	case "https":
+		return serves(condition)
 	default:
 		return s.done(filepath.Base(target.Path))
 	}
@@ -133,6 +137,20 @@ func answers(network, address string) bool {
 	}
 	conn.Close()
 	return true
+}
+
+// serves asks without verifying who answers: nothing but the status counts.
+func serves(url string) bool {
+	client := http.Client{Timeout: time.Second, Transport: &http.Transport{
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
+		DisableKeepAlives: true,
+	}}
+	response, err := client.Get(url)
+	if err != nil {
+		return false
+	}
+	response.Body.Close()
+	return response.StatusCode == http.StatusOK
 }
 
 func (s *supervisor) done(name string) bool {

@@ -26,7 +26,6 @@ clusterDomain: %[3]s
 resolvConf: ""
 volumePluginDir: /run/flexvolume
 cgroupDriver: cgroupfs
-cgroupRoot: %[4]s/pods
 cgroupsPerQOS: false
 enforceNodeAllocatable: []
 failCgroupV1: false

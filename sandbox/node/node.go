@@ -140,7 +140,7 @@ func files(c Config) (map[string]string, error) {
 		layout.Config + "/ca.crt":          authority.Certificate,
 		layout.Config + "/kubelet.crt":     serving.Certificate,
 		layout.Config + "/kubelet.key":     serving.Key,
-		layout.Config + "/kubelet.yaml":    fmt.Sprintf(kubeletConfig, c.Node.Address(), layout.ControlPlane, layout.ClusterDomain, c.Cgroup),
+		layout.Config + "/kubelet.yaml":    fmt.Sprintf(kubeletConfig, c.Node.Address(), layout.ControlPlane, layout.ClusterDomain),
 		layout.Config + "/containerd.toml": fmt.Sprintf(containerdConfig, PauseImage),
 		cniDir + "/10-sandbox.conflist":    fmt.Sprintf(cniConfig, c.Node.PodCIDR()),
 	}, nil

@@ -14,16 +14,17 @@ import (
 // passLimit is the longest that a pass may take whatever the API server does.
 const passLimit = 90 * time.Second
 
-// faults are what an API server may do to a request, by name.
+// faults are what an API server may do to a request, by name, and how many of them are tried at once.
 var faults = []struct {
-	name  string
-	fault faultproxy.Fault
+	name   string
+	fault  faultproxy.Fault
+	atOnce int
 }{
-	{"409", faultproxy.Answer(http.StatusConflict)},
-	{"429", faultproxy.Answer(http.StatusTooManyRequests)},
-	{"500", faultproxy.Answer(http.StatusInternalServerError)},
-	{"hang", faultproxy.Hang()},
-	{"answer lost", faultproxy.DropAnswer(nil)},
+	{"409", faultproxy.Answer(http.StatusConflict), 3},
+	{"429", faultproxy.Answer(http.StatusTooManyRequests), 3},
+	{"500", faultproxy.Answer(http.StatusInternalServerError), 3},
+	{"hang", faultproxy.Hang(), 16}, // most of it is waiting
+	{"answer lost", faultproxy.DropAnswer(nil), 3},
 }
 
 // unschedulable keeps the pods of a cluster from being placed: what a pass asks of Kubernetes can be seen without them.
@@ -45,7 +46,7 @@ func TestAPIServerFaults(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			forEach(requests, 4, func(index int) { testFaultOfFounding(t, f.name, index+1, f.fault, want) })
+			forEach(requests, f.atOnce, func(index int) { testFaultOfFounding(t, f.name, index+1, f.fault, want) })
 		})
 	}
 }
@@ -106,7 +107,7 @@ func testFaultsOfQuietPass(t *testing.T, w *world) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			w := w.as(t)
-			forEach(requests, 4, func(index int) { w.breakQuietPass(t, f.name, index+1, f.fault) })
+			forEach(requests, f.atOnce, func(index int) { w.breakQuietPass(t, f.name, index+1, f.fault) })
 			w.converge().requireRule(t, "a", "Converged")
 		})
 	}

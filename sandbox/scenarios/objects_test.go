@@ -22,8 +22,8 @@ var (
 	budgets      = schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
 )
 
-// kinds are those of a cluster's objects, except for its pods, which the StatefulSet makes.
-var kinds = []schema.GroupVersionResource{services, configMaps, secrets, claims, statefulSets, budgets, etcdclusters}
+// kinds are those of the objects that quorate makes. Pods and claims are made by the StatefulSet.
+var kinds = []schema.GroupVersionResource{services, configMaps, secrets, statefulSets, budgets, etcdclusters}
 
 // list returns the objects of one kind in the namespace, without what Kubernetes puts into every namespace.
 func (w *world) list(kind schema.GroupVersionResource) []unstructured.Unstructured {
@@ -44,9 +44,6 @@ func (w *world) ownObjects(cluster string) []string {
 	w.t.Helper()
 	var names []string
 	for _, kind := range kinds {
-		if kind == claims {
-			continue
-		}
 		for _, o := range w.list(kind) {
 			names = append(names, o.GetKind()+" "+o.GetName())
 		}

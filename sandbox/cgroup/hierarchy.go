@@ -1,0 +1,123 @@
+// Package cgroup makes, enters, covers and removes control groups in all
+// hierarchies that are mounted, of version 1 and 2 alike.
+package cgroup
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// hierarchy is one mounted tree of groups.
+type hierarchy struct {
+	point   string
+	version int
+	cpuset  bool // version 1, with the one controller that needs to be told what to use
+}
+
+func hierarchies() ([]hierarchy, error) {
+	file, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("read mounts: %w", err)
+	}
+	defer file.Close()
+	var all []hierarchy
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		if h, ok := parse(lines.Text()); ok {
+			all = append(all, h)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read mounts: %w", err)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("find control groups: none are mounted; mount them at /sys/fs/cgroup")
+	}
+	return all, nil
+}
+
+// parse reads a line of proc(5) mountinfo.
+func parse(line string) (hierarchy, bool) {
+	mount, filesystem, found := strings.Cut(line, " - ")
+	fields, kind := strings.Fields(mount), strings.Fields(filesystem)
+	if !found || len(fields) < 5 || len(kind) < 3 {
+		return hierarchy{}, false
+	}
+	switch kind[0] {
+	case "cgroup":
+		return hierarchy{point: fields[4], version: 1, cpuset: slices.Contains(strings.Split(kind[2], ","), "cpuset")}, true
+	case "cgroup2":
+		return hierarchy{point: fields[4], version: 2}, true
+	default:
+		return hierarchy{}, false
+	}
+}
+
+// enter makes the group and those above it usable, and moves the calling
+// process into it. Only then are the groups above free of it and can delegate.
+func (h hierarchy) enter(group string) error {
+	above := []string{h.point}
+	dir := h.point
+	for name := range strings.SplitSeq(strings.Trim(group, "/"), "/") {
+		dir = filepath.Join(dir, name)
+		if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) {
+			return fmt.Errorf("make cgroup: %w", err)
+		}
+		if err := h.inherit(above[len(above)-1], dir); err != nil {
+			return err
+		}
+		above = append(above, dir)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0); err != nil {
+		return fmt.Errorf("enter cgroup: %w", err)
+	}
+	for _, dir := range above[:len(above)-1] {
+		if err := h.delegate(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// delegate lets the groups below dir have all controllers that dir has.
+func (h hierarchy) delegate(dir string) error {
+	if h.version == 1 {
+		return nil
+	}
+	controllers, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return fmt.Errorf("read the controllers of a cgroup: %w", err)
+	}
+	for controller := range strings.FieldsSeq(string(controllers)) {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0); err != nil {
+			return fmt.Errorf("delegate a controller to cgroups: %w", err)
+		}
+	}
+	return nil
+}
+
+// inherit lets a new group of the version 1 cpuset controller, which is of no
+// use while it is empty, use what the group above it uses.
+func (h hierarchy) inherit(above, dir string) error {
+	if !h.cpuset {
+		return nil
+	}
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		own, err := os.ReadFile(filepath.Join(dir, file))
+		if err == nil && len(strings.TrimSpace(string(own))) > 0 {
+			continue
+		}
+		value, err := os.ReadFile(filepath.Join(above, file))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, file), value, 0)
+		}
+		if err != nil {
+			return fmt.Errorf("inherit %s: %w", file, err)
+		}
+	}
+	return nil
+}
