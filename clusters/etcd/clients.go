@@ -24,6 +24,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"quorate.dev/quorate/clusters/pki"
 )
 
 // DefaultTimeout is how long a member has for one answer. It is above the time that etcd takes to elect a
@@ -41,7 +43,10 @@ type Dialer func(ctx context.Context, pod string) (net.Conn, error)
 type Pod struct{ Name, UID string }
 
 // TLS is what a client needs to check the members and to prove itself to them, in PEM.
-type TLS struct{ CA, Cert, Key []byte }
+type TLS struct {
+	CA, Cert []byte
+	Key      pki.PrivateKey
+}
 
 // Cluster says how to reach a cluster.
 type Cluster struct {

@@ -46,7 +46,7 @@ func (c *Client) PortForward(ctx context.Context, namespace, pod string, port in
 	select {
 	case d := <-done:
 		if d.err != nil {
-			return nil, fmt.Errorf("port-forward to %s/%s: %w", namespace, pod, d.err)
+			return nil, fmt.Errorf("port-forward: %w", d.err)
 		}
 		return d.conn, nil
 	case <-ctx.Done():
@@ -55,7 +55,7 @@ func (c *Client) PortForward(ctx context.Context, namespace, pod string, port in
 				d.conn.Close()
 			}
 		}()
-		return nil, fmt.Errorf("port-forward to %s/%s: %w", namespace, pod, context.Cause(ctx))
+		return nil, fmt.Errorf("port-forward: %w", context.Cause(ctx))
 	}
 }
 
@@ -195,13 +195,26 @@ func parse(complaint string) error {
 // Read reads from the pod. Once the stream has ended with an error it returns that error.
 func (f *forwarded) Read(p []byte) (int, error) {
 	n, err := f.Conn.Read(p)
-	if errors.Is(err, io.EOF) {
-		<-f.gone
-		if f.err != nil {
-			return n, f.err
-		}
+	return n, f.cause(err, io.EOF)
+}
+
+// Write writes to the pod. Once the stream has ended it returns the error with which it ended.
+func (f *forwarded) Write(p []byte) (int, error) {
+	n, err := f.Conn.Write(p)
+	return n, f.cause(err, syscall.EPIPE)
+}
+
+// cause returns why the stream ended, or else the error otherwise, if err is that the pipe has ended with it.
+func (f *forwarded) cause(err, otherwise error) error {
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) {
+		return err
 	}
-	return n, err
+	select {
+	case <-f.gone:
+		return cmp.Or(f.err, otherwise)
+	default: // we closed it
+		return err
+	}
 }
 
 // Close ends the connection and its upstream.

@@ -206,7 +206,7 @@ func TestPortForwardToNobody(t *testing.T) {
 func TestPortForwardToNoPod(t *testing.T) {
 	eachTransport(t, func(t *testing.T, s *apiServer) {
 		_, err := s.client(t).PortForward(t.Context(), "test", "a-9", 2379)
-		if err == nil || !strings.HasPrefix(err.Error(), "port-forward to test/a-9: ") || !strings.HasSuffix(err.Error(), "pods not found") {
+		if err == nil || !strings.HasPrefix(err.Error(), "port-forward: ") || !strings.HasSuffix(err.Error(), "pods not found") {
 			t.Errorf("got %v", err)
 		}
 	})
