@@ -205,6 +205,10 @@ func orphan(o metav1.Object, kind string, uid types.UID) bool {
 	return owner != nil && owner.Kind == kind && owner.UID != uid
 }
 
+// foundingPatience bounds asking etcd before the cluster has formed: a member takes connections before it has found the
+// others, and answers none of them until then.
+const foundingPatience = 500 * time.Millisecond
+
 // askEtcd asks the members that can be reached.
 func (c *cluster) askEtcd(ctx context.Context) {
 	pods := c.reachable()
@@ -216,6 +220,11 @@ func (c *cluster) askEtcd(ctx context.Context) {
 	if tls == nil && c.target.cluster.Spec.TLS.Mode == v1alpha1.TLSManaged {
 		c.state.Membership = decide.Membership{Why: fmt.Sprintf("Secret %s is missing, so etcd cannot be asked", c.names.ClientSecret)}
 		return
+	}
+	if !c.state.Formed() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, foundingPatience, fmt.Errorf("no answer within %s", foundingPatience))
+		defer cancel()
 	}
 	answer := c.live.etcd.Observe(ctx, etcd.Cluster{
 		Namespace: c.target.cluster.Namespace, Name: c.target.cluster.Name,

@@ -8,8 +8,12 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// resync is the longest time between two passes of one run, in case a change went unseen.
-const resync = 5 * time.Second
+const (
+	// resync is the longest time between two passes of one run, in case a change went unseen.
+	resync = 5 * time.Second
+	// pace is the shortest time between the starts of two passes that wait: changes come in bursts.
+	pace = 100 * time.Millisecond
+)
 
 // UntilConverged repeats passes over one revision until every cluster is done or blocked, or ctx is done. It waits for
 // changes, not for time. The report is that of the last pass; converged says whether something was left to do. What failed in
@@ -19,6 +23,7 @@ func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, con
 	source := r.fetch(ctx)
 	acted := map[string]*report.Outcome{}
 	for {
+		earliest := time.Now().Add(pace)
 		next := r.pass(ctx, source)
 		if ctx.Err() != nil && len(rep.Clusters) > 0 {
 			return rep, false
@@ -29,7 +34,7 @@ func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, con
 			recall(acted, &rep)
 			return rep, true
 		}
-		if !wait(ctx, changes, recheck(rep)) {
+		if longest := recheck(rep); longest > 0 && !wait(ctx, changes, earliest, longest) {
 			recall(acted, &rep)
 			return rep, false
 		}
@@ -68,14 +73,18 @@ func recheck(rep report.Report) time.Duration {
 	return soonest
 }
 
-// wait waits for a change, or for that long; false if ctx is done first.
-func wait(ctx context.Context, changes <-chan struct{}, longest time.Duration) bool {
+// wait waits for a change, or for that long, but not shorter than until earliest; false if ctx is done first.
+func wait(ctx context.Context, changes <-chan struct{}, earliest time.Time, longest time.Duration) bool {
 	timer := time.NewTimer(longest)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return false
 	case <-changes:
+	case <-timer.C:
+	}
+	timer.Reset(time.Until(earliest))
+	select {
+	case <-ctx.Done():
 	case <-timer.C:
 	}
 	return ctx.Err() == nil

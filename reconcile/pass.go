@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -26,6 +27,9 @@ type Reconciler struct {
 	Plan bool
 	// Progress, if set, is told of every pass as it ends.
 	Progress func(report.Report)
+
+	// said is what was last logged of each cluster, so that a run of many passes says each thing once.
+	said sync.Map
 }
 
 // fetched is what a run knows of its source.
@@ -93,7 +97,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 		return entry
 	}
 	entry.State, entry.Decision = state, decide.Decide(state)
-	logDecision(log, entry.Decision)
+	r.logDecision(log, entry)
 	if r.Plan {
 		return entry
 	}
@@ -131,7 +135,12 @@ func (r *Reconciler) do(ctx context.Context, log *slog.Logger, cluster Cluster, 
 	return nil
 }
 
-func logDecision(log *slog.Logger, d decide.Decision) {
+// logDecision logs what was decided, unless the pass before said the same.
+func (r *Reconciler) logDecision(log *slog.Logger, entry report.Cluster) {
+	d := entry.Decision
+	if before, _ := r.said.Swap(entry.Key(), d.String()); before == d.String() {
+		return
+	}
 	level := slog.LevelInfo
 	if d.Verdict == decide.Block {
 		level = slog.LevelWarn

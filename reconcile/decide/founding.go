@@ -86,7 +86,17 @@ func waitForFormation(s State) (Decision, bool) {
 	if !s.quorumMayComeUp() {
 		return block("the founding members do not come up%s: %s", s.why(), s.describeReplicas())
 	}
-	return wait(200*time.Millisecond, "the founding members are starting%s: %s", s.why(), s.describeReplicas())
+	return wait(s.untilFormation(), "the founding members are starting%s: %s", s.why(), s.describeReplicas())
+}
+
+// untilFormation is when to ask etcd again. Kubernetes tells when a container starts; nobody tells when etcd has elected a leader.
+func (s State) untilFormation() time.Duration {
+	for _, r := range s.Replicas {
+		if r.Pod == PodStarting || r.Pod == PodReady {
+			return 200 * time.Millisecond
+		}
+	}
+	return time.Second
 }
 
 func seal(s State) (Decision, bool) {
