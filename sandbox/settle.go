@@ -39,7 +39,6 @@ type step struct {
 func (s *Sandbox) settle(ctx context.Context, c *cluster.Cluster, nodes []layout.Node) error {
 	steps := []step{
 		{"starting the control plane", "control plane serves", layout.ControlPlaneMachine, "kube-apiserver", c.Ready},
-		{"applying the sandbox's objects", "sandbox's objects are applied", layout.ControlPlaneMachine, "kube-apiserver", c.Apply},
 	}
 	for _, n := range nodes {
 		name := n.Name()

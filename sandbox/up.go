@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"quorate.dev/quorate/sandbox/layout"
 	"quorate.dev/quorate/sandbox/machine"
 	"quorate.dev/quorate/sandbox/node"
-	"quorate.dev/quorate/sandbox/pki"
 )
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
@@ -118,7 +116,7 @@ func (s *Sandbox) startControlPlane(programs Programs, wanted *record) (m *machi
 	}
 	defer listener.Close()
 	wanted.Port = listener.Addr().(*net.TCPAddr).Port
-	if err := errors.Join(s.remember(*wanted), s.writeClientFiles(wanted.Port)); err != nil {
+	if err := errors.Join(s.remember(*wanted), s.writeClientFiles(wanted.Port), s.linkTools(programs)); err != nil {
 		return nil, false, err
 	}
 	m, err = machine.Start(spec, nil, listener)
@@ -137,26 +135,6 @@ func listen(port int) (*net.TCPListener, error) {
 		return nil, fmt.Errorf("listen for clients of the API server: %w", err)
 	}
 	return listener, nil
-}
-
-// writeClientFiles writes what clients need, on the host and inside.
-func (s *Sandbox) writeClientFiles(port int) error {
-	store := s.certificates()
-	authority, err := store.Authority()
-	if err != nil {
-		return err
-	}
-	admin, err := store.Client("admin", "quorate-sandbox:admin", "system:masters")
-	if err != nil {
-		return err
-	}
-	resolver := fmt.Sprintf("nameserver %s\nsearch svc.%[2]s %[2]s\noptions ndots:5\n", layout.ControlPlane, layout.ClusterDomain)
-	outside := fmt.Sprintf("https://127.0.0.1:%d", port)
-	return errors.Join(
-		replaceFile(s.Kubeconfig(), []byte(pki.Kubeconfig(outside, authority, admin))),
-		replaceFile(s.KubeconfigInside(), []byte(pki.Kubeconfig("https://"+layout.APIServer, authority, admin))),
-		replaceFile(filepath.Join(s.Dir(), "resolv.conf"), []byte(resolver)),
-	)
 }
 
 // startNode starts the node's machine unless it runs as it should. A machine

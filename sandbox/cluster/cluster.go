@@ -3,7 +3,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -20,8 +19,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-//go:embed manifests.yaml
-var manifests []byte
+// Objects are those that every sandbox holds, as YAML documents.
+//
+//go:embed objects.yaml
+var Objects string
 
 // namespace is that of the sandbox's own pods.
 const namespace = "kube-system"
@@ -56,9 +57,9 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	return err
 }
 
-// Apply brings the sandbox's own objects about.
-func (c *Cluster) Apply(ctx context.Context) error {
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096)
+// Apply brings objects, given as YAML documents, about.
+func (c *Cluster) Apply(ctx context.Context, objects io.Reader) error {
+	decoder := yaml.NewYAMLOrJSONDecoder(objects, 4096)
 	for {
 		var object unstructured.Unstructured
 		err := decoder.Decode(&object.Object)
@@ -66,7 +67,7 @@ func (c *Cluster) Apply(ctx context.Context) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("decode the sandbox's objects: %w", err)
+			return fmt.Errorf("decode the objects: %w", err)
 		}
 		// Every kind that is used here has the plural that one would guess.
 		resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())

@@ -19,6 +19,7 @@ type Config struct {
 
 const (
 	certificates = layout.Config + "/pki"
+	objectsFile  = layout.Config + "/objects.yaml"
 	kubernetes   = layout.Programs + "/kubernetes"
 	etcdURL      = "http://127.0.0.1:23790" // leaves etcd's own ports to those who use the network
 	etcdPeerURL  = "http://127.0.0.1:23800"
@@ -46,7 +47,7 @@ func Spec(c Config) (machine.Spec, error) {
 		},
 		Files: files,
 		Processes: []machine.Process{
-			etcd(), apiServer(), controllerManager(), scheduler(), proxy(), dns(),
+			etcd(), apiServer(), controllerManager(), scheduler(), proxy(), objects(), dns(),
 		},
 	}, nil
 }
@@ -139,11 +140,23 @@ func proxy() machine.Process {
 	}
 }
 
+// objects applies what every sandbox holds, the roles of DNS and of the
+// provisioners among it.
+func objects() machine.Process {
+	return machine.Process{
+		Name:  "objects",
+		Path:  machine.Self(),
+		Args:  []string{"apply-objects", "--kubeconfig=" + kubeconfig("admin"), objectsFile},
+		After: afterRoles,
+		Once:  true,
+	}
+}
+
 func dns() machine.Process {
 	return machine.Process{
 		Name:  "coredns",
 		Path:  layout.Programs + "/coredns/coredns",
-		After: afterAPI,
+		After: []string{"done:///objects"},
 		Args:  []string{"-conf=" + path.Join(layout.Config, "Corefile")},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 
+	"quorate.dev/quorate/sandbox/cluster"
 	"quorate.dev/quorate/sandbox/layout"
 	"quorate.dev/quorate/sandbox/pki"
 )
@@ -14,13 +15,14 @@ type user struct {
 	groups     []string
 }
 
-// The roles of the first three come with Kubernetes; that of DNS comes with
-// the sandbox.
+// The roles of the first three come with Kubernetes; that of DNS is among the
+// sandbox's objects, which the last one applies.
 var users = []user{
 	{file: "controller-manager", name: "system:kube-controller-manager"},
 	{file: "scheduler", name: "system:kube-scheduler"},
 	{file: "proxy", name: "system:kube-proxy"},
 	{file: "coredns", name: "quorate-sandbox:coredns"},
+	{file: "admin", name: "quorate-sandbox:admin", groups: []string{"system:masters"}},
 }
 
 func files(store pki.Store) (map[string]string, error) {
@@ -45,6 +47,7 @@ func files(store pki.Store) (map[string]string, error) {
 		return nil, err
 	}
 	all := map[string]string{
+		objectsFile: cluster.Objects,
 		path.Join(layout.Config, "scheduler.yaml"): fmt.Sprintf(schedulerConfig, kubeconfig("scheduler")),
 		path.Join(layout.Config, "proxy.yaml"):     fmt.Sprintf(proxyConfig, kubeconfig("proxy"), layout.Node(1).Name(), layout.PodCIDR),
 		path.Join(layout.Config, "Corefile"):       fmt.Sprintf(corefile, layout.ClusterDomain, layout.ControlPlane, kubeconfig("coredns")),

@@ -108,10 +108,11 @@ func kubelet(c Config) machine.Process {
 
 func provisioner(c Config) machine.Process {
 	return machine.Process{
-		Name:  "provisioner",
-		Path:  machine.Self(),
-		Args:  []string{"provisioner", "--node=" + c.Node.Name(), "--kubeconfig=" + provisionerKubeconfig, "--volumes=" + layout.Volumes},
-		After: []string{"tcp://" + layout.APIServer},
+		Name: "provisioner",
+		Path: machine.Self(),
+		Args: []string{"provisioner", "--node=" + c.Node.Name(), "--kubeconfig=" + provisionerKubeconfig, "--volumes=" + layout.Volumes},
+		// DNS starts when the sandbox's objects, the provisioner's role among them, are there.
+		After: []string{"tcp://" + layout.ControlPlane + ":53"},
 	}
 }
 

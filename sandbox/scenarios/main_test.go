@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
 )
 
 // parallelTests is what two cores bear: founding a cluster is mostly waiting, etcd and the kubelets do the work.
@@ -12,6 +15,7 @@ const parallelTests = "4"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	klog.SetLogger(logr.Discard()) // client-go tells of every connection that a test cuts
 	if !given("test.parallel") {
 		_ = flag.Set("test.parallel", parallelTests)
 	}

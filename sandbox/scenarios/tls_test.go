@@ -14,6 +14,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // requireTLS proves on the wire that neither port of a member takes anybody without a certificate of the cluster's own authority,
@@ -47,13 +49,26 @@ func requireTLS(t *testing.T, w *world, cluster string) {
 	requireSeparateUse(t, w, cluster, good)
 }
 
-// requireSeparateUse proves that an application's certificate does not open the port on which members talk to each other.
+// requireSeparateUse proves that an application's certificate does not open the port on which members talk to each other, while
+// the one that members use does.
 func requireSeparateUse(t *testing.T, w *world, cluster string, application *tls.Config) {
 	t.Helper()
 	application = application.Clone()
 	application.InsecureSkipVerify = true
 	if err := w.speak(cluster+"-0", peerPort, application); err == nil {
 		t.Errorf("the peer port of %s answers an application with the client secret", cluster)
+	}
+	secret, err := w.kube.CoreV1().Secrets(w.namespace).Get(w.ctx(), cluster+"-peer-tls", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(secret.Data["client.crt"], secret.Data["client.key"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	application.Certificates = []tls.Certificate{pair}
+	if err := w.speak(cluster+"-0", peerPort, application); err != nil {
+		t.Errorf("the peer port of %s does not answer its own members: %v", cluster, err)
 	}
 }
 

@@ -3,8 +3,12 @@
 package main
 
 import (
+	"fmt"
+	"os"
+
 	"github.com/spf13/cobra"
 
+	"quorate.dev/quorate/sandbox/cluster"
 	"quorate.dev/quorate/sandbox/image"
 	"quorate.dev/quorate/sandbox/layout"
 	"quorate.dev/quorate/sandbox/machine"
@@ -13,7 +17,7 @@ import (
 
 // inside are the commands that the sandbox's own machines run.
 func inside() []*cobra.Command {
-	all := []*cobra.Command{runMachine(), importImages(), provision()}
+	all := []*cobra.Command{runMachine(), applyObjects(), importImages(), provision()}
 	for _, cmd := range all {
 		cmd.Hidden = true
 	}
@@ -26,6 +30,28 @@ func runMachine() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return machine.Run(args[0]) },
 	}
+}
+
+func applyObjects() *cobra.Command {
+	var kubeconfig string
+	cmd := &cobra.Command{
+		Use:  "apply-objects FILE",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			objects, err := os.Open(args[0])
+			if err != nil {
+				return fmt.Errorf("open the objects: %w", err)
+			}
+			defer objects.Close()
+			c, err := cluster.New(kubeconfig)
+			if err != nil {
+				return err
+			}
+			return c.Apply(cmd.Context(), objects)
+		},
+	}
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "of an administrator")
+	return cmd
 }
 
 func importImages() *cobra.Command {

@@ -1,0 +1,50 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"quorate.dev/quorate/sandbox/layout"
+	"quorate.dev/quorate/sandbox/pki"
+)
+
+// writeClientFiles writes what clients need, on the host and inside.
+func (s *Sandbox) writeClientFiles(port int) error {
+	store := s.certificates()
+	authority, err := store.Authority()
+	if err != nil {
+		return err
+	}
+	admin, err := store.Client("admin", "quorate-sandbox:admin", "system:masters")
+	if err != nil {
+		return err
+	}
+	resolver := fmt.Sprintf("nameserver %s\nsearch svc.%[2]s %[2]s\noptions ndots:5\n", layout.ControlPlane, layout.ClusterDomain)
+	outside := fmt.Sprintf("https://127.0.0.1:%d", port)
+	return errors.Join(
+		replaceFile(s.Kubeconfig(), []byte(pki.Kubeconfig(outside, authority, admin))),
+		replaceFile(s.KubeconfigInside(), []byte(pki.Kubeconfig("https://"+layout.APIServer, authority, admin))),
+		replaceFile(filepath.Join(s.Dir(), "resolv.conf"), []byte(resolver)),
+	)
+}
+
+// linkTools lets people, and commands of Exec, find the clients of what runs.
+func (s *Sandbox) linkTools(programs Programs) error {
+	if err := os.MkdirAll(s.tools(), 0o755); err != nil {
+		return fmt.Errorf("make the directory of tools: %w", err)
+	}
+	for tool, dir := range map[string]string{"kubectl": programs.dir("kubernetes"), "etcdctl": programs.etcd(), "etcdutl": programs.etcd()} {
+		link := filepath.Join(s.tools(), tool)
+		if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("replace the link to %s: %w", tool, err)
+		}
+		if err := os.Symlink(filepath.Join(dir, tool), link); err != nil {
+			return fmt.Errorf("link to %s: %w", tool, err)
+		}
+	}
+	return nil
+}
