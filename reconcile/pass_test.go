@@ -1,0 +1,229 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/reconcile/simulate"
+)
+
+// source declares what it is told to.
+type source struct {
+	desired reconcile.Desired
+	err     error
+	fetches int
+}
+
+func (s *source) Fetch(context.Context) (reconcile.Desired, error) {
+	s.fetches++
+	return s.desired, s.err
+}
+
+// live is a live side of simulated worlds. Looking at a world takes a tick of its time.
+type live struct {
+	worlds  map[string]*simulate.World
+	broken  map[string]error // of observing a cluster, by name
+	doing   map[string]error // of acting on it
+	failing []error          // of observing anything, one pass after the other
+
+	fetched  []bool
+	done     []string
+	reported []report.Cluster
+	sources  []reconcile.SourceState
+}
+
+func (l *live) Observe(_ context.Context, _ reconcile.Desired, fetched bool) ([]reconcile.Cluster, error) {
+	l.fetched = append(l.fetched, fetched)
+	if len(l.failing) > 0 {
+		err := l.failing[0]
+		l.failing = l.failing[1:]
+		if err != nil {
+			return nil, err
+		}
+	}
+	var clusters []reconcile.Cluster
+	for name, world := range l.worlds {
+		world.Tick()
+		clusters = append(clusters, &simulated{live: l, name: name, world: world})
+	}
+	return clusters, nil
+}
+
+func (l *live) Changes(context.Context) <-chan struct{} {
+	always := make(chan struct{})
+	close(always)
+	return always
+}
+
+func (l *live) Close(context.Context) error { return nil }
+
+// simulated is a cluster that is a simulated world. Reports of several are made at once, so tests with reports have one.
+type simulated struct {
+	live  *live
+	name  string
+	world *simulate.World
+}
+
+func (c *simulated) Identity() (string, string) { return "ns", c.name }
+func (c *simulated) Warnings() []string         { return nil }
+
+func (c *simulated) State() (decide.State, error) {
+	return c.world.Observe(), c.live.broken[c.name]
+}
+
+func (c *simulated) Do(_ context.Context, action decide.Action) (report.Outcome, error) {
+	if err := c.live.doing[c.name]; err != nil {
+		return report.Outcome{}, err
+	}
+	writes := c.world.Do(action, simulate.NoCrash)
+	if len(c.live.worlds) == 1 {
+		c.live.done = append(c.live.done, action.String())
+	}
+	return report.Outcome{Changed: len(writes) > 0, Detail: strings.Join(writes, ", ")}, nil
+}
+
+func (c *simulated) Report(_ context.Context, entry report.Cluster, source reconcile.SourceState) error {
+	if len(c.live.worlds) == 1 {
+		c.live.reported = append(c.live.reported, entry)
+		c.live.sources = append(c.live.sources, source)
+	}
+	return nil
+}
+
+func worldOf(name string) *simulate.World {
+	return simulate.New(name, decide.Declared{Replicas: 3, Version: "3.6.16", SpecHash: "h", Lifecycle: "Running"}, 0)
+}
+
+func oneCluster() *live { return &live{worlds: map[string]*simulate.World{"a": worldOf("a")}} }
+
+func reconciler(s reconcile.Source, l reconcile.Live) *reconcile.Reconciler {
+	return &reconcile.Reconciler{Source: s, Live: l, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+}
+
+func TestPassDoesOneAction(t *testing.T) {
+	l := oneCluster()
+	rep := reconciler(&source{desired: reconcile.Desired{Revision: "main@sha1:1"}}, l).Pass(t.Context())
+	if !slices.Equal(l.done, []string{"Found replicas=3"}) || rep.Revision != "main@sha1:1" || len(rep.Clusters) != 1 {
+		t.Fatalf("did %q, reported %+v", l.done, rep)
+	}
+	c := rep.Clusters[0]
+	if c.Decision.Rule != "Bootstrap" || c.Outcome == nil || !c.Outcome.Changed || c.Error != "" {
+		t.Errorf("got %+v", c)
+	}
+	if len(l.reported) != 1 || l.sources[0].Revision != "main@sha1:1" {
+		t.Errorf("reported %+v of %+v", l.reported, l.sources)
+	}
+}
+
+func TestPlanDoesNothing(t *testing.T) {
+	l := oneCluster()
+	r := reconciler(&source{}, l)
+	r.Plan = true
+	rep := r.Pass(t.Context())
+	if len(l.done) != 0 || len(l.reported) != 0 || rep.Clusters[0].Decision.Rule != "Bootstrap" || !rep.Planned {
+		t.Errorf("did %q, reported %+v, got %+v", l.done, l.reported, rep)
+	}
+}
+
+func TestOneFailureHoldsUpNoOther(t *testing.T) {
+	l := &live{worlds: map[string]*simulate.World{"a": worldOf("a"), "b": worldOf("b"), "c": worldOf("c")},
+		broken: map[string]error{"a": errors.New("list pods: forbidden")}, doing: map[string]error{"b": errors.New("apply Service b: forbidden")}}
+	rep := reconciler(&source{}, l).Pass(t.Context())
+	var got []string
+	for _, c := range rep.Clusters {
+		got = append(got, fmt.Sprintf("%s %s %v %s", c.Name, c.Decision.Rule, c.Outcome != nil, c.Error))
+	}
+	want := []string{"a  false list pods: forbidden", "b Bootstrap false Bootstrap: apply Service b: forbidden", "c Bootstrap true "}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestSourceThatCannotBeRead(t *testing.T) {
+	l := oneCluster()
+	rep := reconciler(&source{err: errors.New("fetch main: connection refused")}, l).Pass(t.Context())
+	if rep.Error != "fetch main: connection refused" || l.fetched[0] || l.sources[0].Error != rep.Error {
+		t.Errorf("got %+v, fetched %v, told %+v", rep, l.fetched, l.sources)
+	}
+}
+
+func TestLockedMeanwhile(t *testing.T) {
+	l := oneCluster()
+	l.doing = map[string]error{"a": fmt.Errorf("%w: process 7 on elsewhere", reconcile.ErrLocked)}
+	rep := reconciler(&source{}, l).Pass(t.Context())
+	c := rep.Clusters[0]
+	if c.Decision.Rule != "LockedElsewhere" || c.Decision.Verdict != decide.Wait || c.Error != "" || !strings.Contains(c.Decision.Message, "process 7 on elsewhere") {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestUntilConverged(t *testing.T) {
+	l, s := oneCluster(), &source{}
+	rep, converged := reconciler(s, l).UntilConverged(t.Context())
+	c := rep.Clusters[0]
+	if !converged || c.Decision.Rule != decide.Converged {
+		t.Fatalf("converged %v, got %+v", converged, c)
+	}
+	if s.fetches != 1 {
+		t.Errorf("fetched %d times; a run is about one revision", s.fetches)
+	}
+	if c.Outcome == nil || !c.Outcome.Changed {
+		t.Error("the report does not say that something was changed")
+	}
+	if violations := l.worlds["a"].Violations(); len(violations) > 0 {
+		t.Error(violations)
+	}
+	before := len(l.done)
+	if _, converged := reconciler(s, l).UntilConverged(t.Context()); !converged || len(l.done) != before {
+		t.Errorf("a second run did %q", l.done[before:])
+	}
+}
+
+func TestUntilConvergedStopsWhenBlocked(t *testing.T) {
+	l := oneCluster()
+	l.worlds["a"].Occupy("Service a")
+	rep, converged := reconciler(&source{}, l).UntilConverged(t.Context())
+	if !converged || rep.Clusters[0].Decision.Verdict != decide.Block {
+		t.Errorf("converged %v, got %+v", converged, rep.Clusters[0])
+	}
+}
+
+func TestUntilConvergedInTimeOrNot(t *testing.T) {
+	l := oneCluster()
+	l.worlds["a"].Unpullable = "3.6.16"
+	l.worlds["a"].LockHolder = "process 7 on elsewhere"
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	rep, converged := reconciler(&source{}, l).UntilConverged(ctx)
+	if converged || rep.Clusters[0].Decision.Rule != "LockedElsewhere" {
+		t.Errorf("converged %v, got %+v", converged, rep.Clusters[0])
+	}
+}
+
+func TestUntilConvergedTriesAgain(t *testing.T) {
+	l := oneCluster()
+	l.failing = []error{errors.New("list Pods: timeout"), nil, errors.New("list Pods: timeout")}
+	rep, converged := reconciler(&source{}, l).UntilConverged(t.Context())
+	if !converged || rep.Error != "" || rep.Clusters[0].Decision.Rule != decide.Converged {
+		t.Errorf("converged %v, got %+v", converged, rep)
+	}
+}
+
+func TestUntilConvergedEndsWhereSetupIsMissing(t *testing.T) {
+	l := oneCluster()
+	l.failing = []error{reconcile.SetupError{Err: errors.New("no such kind")}}
+	rep, _ := reconciler(&source{}, l).UntilConverged(t.Context())
+	if rep.Error != "no such kind" || len(l.fetched) != 1 {
+		t.Errorf("got %+v after %d passes", rep, len(l.fetched))
+	}
+}
