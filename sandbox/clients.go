@@ -5,7 +5,6 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"quorate.dev/quorate/sandbox/layout"
@@ -30,21 +29,4 @@ func (s *Sandbox) writeClientFiles(port int) error {
 		replaceFile(s.KubeconfigInside(), []byte(pki.Kubeconfig("https://"+layout.APIServer, authority, admin))),
 		replaceFile(filepath.Join(s.Dir(), "resolv.conf"), []byte(resolver)),
 	)
-}
-
-// linkTools lets people, and commands of Exec, find the clients of what runs.
-func (s *Sandbox) linkTools(programs Programs) error {
-	if err := os.MkdirAll(s.tools(), 0o755); err != nil {
-		return fmt.Errorf("make the directory of tools: %w", err)
-	}
-	for tool, dir := range map[string]string{"kubectl": programs.dir("kubernetes"), "etcdctl": programs.etcd(), "etcdutl": programs.etcd()} {
-		link := filepath.Join(s.tools(), tool)
-		if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("replace the link to %s: %w", tool, err)
-		}
-		if err := os.Symlink(filepath.Join(dir, tool), link); err != nil {
-			return fmt.Errorf("link to %s: %w", tool, err)
-		}
-	}
-	return nil
 }

@@ -61,7 +61,6 @@ func (s *Sandbox) KubeconfigInside() string { return filepath.Join(s.Dir(), "kub
 func (s *Sandbox) LogDir(machine string) string { return filepath.Join(s.machineDir(machine), "log") }
 
 func (s *Sandbox) machineDir(name string) string { return filepath.Join(s.Dir(), name) }
-func (s *Sandbox) tools() string                 { return filepath.Join(s.Dir(), "bin") }
 func (s *Sandbox) loadedImages() string          { return filepath.Join(s.Dir(), "images") }
 func (s *Sandbox) cgroup() string                { return "/quorate-sandbox/" + s.Name }
 func (s *Sandbox) machineCgroup(name string) string {

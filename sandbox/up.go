@@ -116,7 +116,7 @@ func (s *Sandbox) startControlPlane(programs Programs, wanted *record) (m *machi
 	}
 	defer listener.Close()
 	wanted.Port = listener.Addr().(*net.TCPAddr).Port
-	if err := errors.Join(s.remember(*wanted), s.writeClientFiles(wanted.Port), s.linkTools(programs)); err != nil {
+	if err := errors.Join(s.remember(*wanted), s.writeClientFiles(wanted.Port)); err != nil {
 		return nil, false, err
 	}
 	m, err = machine.Start(spec, nil, listener)
