@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	_ "golang.org/x/crypto/x509roots/fallback" // for images without certificate authorities of their own
 )
 
 func main() {

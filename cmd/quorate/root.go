@@ -41,6 +41,8 @@ type usageError struct{ error }
 func execute(ctx context.Context, args []string, std streams) int {
 	root := newRoot(std)
 	root.SetArgs(args)
+	understood := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { understood = true }
 	err := root.ExecuteContext(ctx)
 	var code exit
 	switch {
@@ -50,7 +52,7 @@ func execute(ctx context.Context, args []string, std streams) int {
 		return int(code)
 	}
 	fmt.Fprintln(std.err, "quorate:", report.Clean(err.Error()))
-	if errors.As(err, &usageError{}) || errors.Is(err, gitsource.ErrOptions) {
+	if !understood || errors.As(err, &usageError{}) || errors.Is(err, gitsource.ErrOptions) {
 		return exitInvalid
 	}
 	return exitError
@@ -75,7 +77,6 @@ Results go to stdout, everything else to stderr. Exit codes:
 	}
 	root.SetOut(std.out)
 	root.SetErr(std.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newRun(std), newPlan(std), newValidate(std), newStatus(std), newInstall(std), newVersion(std))
 	return root
 }

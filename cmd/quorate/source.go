@@ -2,7 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +19,7 @@ import (
 // sourceFlags say where declarations come from. They implement reconcile.Source.
 type sourceFlags struct {
 	location, branch, tag, commit, path string
+	credentials                         string
 	// namespace limits to one namespace; it is another flag's.
 	namespace string
 }
@@ -23,6 +29,7 @@ func (f *sourceFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.branch, "branch", "", "branch to read (default: the one that HEAD names)")
 	c.Flags().StringVar(&f.tag, "tag", "", "tag to read, instead of a branch")
 	c.Flags().StringVar(&f.commit, "commit", "", "commit to read, 40 hexadecimal digits, instead of a branch")
+	c.Flags().StringVar(&f.credentials, "git-credentials", "", "directory with the files username and password, or bearerToken, and ca.crt: a mounted Secret")
 	c.Flags().StringVar(&f.path, "path", "", "directory in the repository (default: its root)")
 }
 
@@ -34,8 +41,12 @@ func (f *sourceFlags) check() error {
 }
 
 func (f *sourceFlags) fetch(ctx context.Context) (gitsource.Desired, error) {
+	auth, err := readCredentials(f.credentials)
+	if err != nil {
+		return gitsource.Desired{}, err
+	}
 	return gitsource.Fetch(ctx, gitsource.Options{
-		Location: f.location, Branch: f.branch, Tag: f.tag, Commit: f.commit, Path: f.path, Namespace: f.namespace,
+		Location: f.location, Branch: f.branch, Tag: f.tag, Commit: f.commit, Path: f.path, Namespace: f.namespace, Auth: auth,
 	})
 }
 
@@ -61,4 +72,27 @@ func problemsOf(fetched gitsource.Desired) []report.Problem {
 		problems = append(problems, report.Problem{File: p.File, Line: p.Line, Cluster: p.Cluster, Message: p.Message})
 	}
 	return problems
+}
+
+// readCredentials reads a directory as a mounted Secret makes it. What is not there is empty.
+func readCredentials(dir string) (gitsource.Auth, error) {
+	if dir == "" {
+		return gitsource.Auth{}, nil
+	}
+	contents := map[string]string{}
+	for _, name := range []string{"username", "password", "bearerToken", "ca.crt"} {
+		content, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return gitsource.Auth{}, fmt.Errorf("read --git-credentials: %w", err)
+		}
+		contents[name] = strings.TrimSpace(string(content))
+	}
+	if contents["password"]+contents["bearerToken"]+contents["ca.crt"] == "" {
+		return gitsource.Auth{}, usageError{fmt.Errorf("--git-credentials %s: want a directory with password, bearerToken or ca.crt in it", dir)}
+	}
+	auth := gitsource.Auth{Username: contents["username"], Password: contents["password"], BearerToken: contents["bearerToken"]}
+	if contents["ca.crt"] != "" {
+		auth.CABundle = []byte(contents["ca.crt"])
+	}
+	return auth, nil
 }
