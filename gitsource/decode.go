@@ -1,13 +1,12 @@
 package gitsource
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -31,6 +30,14 @@ type declaration struct {
 func decode(objects []object, namespace string) (clusters []Declared, problems []Problem) {
 	var declarations []*declaration
 	for _, o := range objects {
+		if len(o.problems) > 0 {
+			if d := undecoded(o, namespace); d.name.Name != "" {
+				declarations = append(declarations, d)
+				continue
+			}
+			problems = append(problems, o.problems...)
+			continue
+		}
 		if message := wrongKind(o.value); message != "" {
 			problems = append(problems, Problem{File: o.file, Line: o.line, Message: message})
 			continue
@@ -61,11 +68,11 @@ func wrongKind(value map[string]any) string {
 	case kind == v1alpha1.Kind && apiVersion == v1alpha1.GroupVersion.String():
 		return ""
 	case strings.HasSuffix(kind, "List"):
-		return fmt.Sprintf("a %s is not taken apart; write its items as documents of their own", kind)
+		return fmt.Sprintf("%s is not taken apart; write its items as documents of their own", kind)
 	case apiVersion == "" && kind == "":
 		return fmt.Sprintf("apiVersion and kind are missing; only %s is declared here", want)
 	default:
-		return fmt.Sprintf("is a %s; only %s is declared here", strings.TrimSpace(apiVersion+" "+kind), want)
+		return fmt.Sprintf("%s is not declared here, only %s is", strings.TrimSpace(apiVersion+" "+kind), want)
 	}
 }
 
@@ -142,32 +149,20 @@ func (d *declaration) checkFields(value map[string]any) {
 	}
 }
 
-// inGit are the fields of metadata that a person writes; the API server sets the others.
-var inGit = []string{"name", "namespace", "labels", "annotations"}
-
-// checkMetadata names the cluster and returns the object as it is to be applied, with its
-// namespace. It is not ok if there is no name to go on with.
-func (d *declaration) checkMetadata(namespace string) (applied map[string]any, ok bool) {
-	applied = runtime.DeepCopyJSON(d.value)
-	metadata, isMap := applied["metadata"].(map[string]any)
-	if !isMap {
-		d.problem("metadata", "metadata.name: the cluster needs a name")
-		return nil, false
+// undecoded is a declaration of an object that could not be decoded. If it tells its name,
+// it is known which cluster is broken.
+func undecoded(o object, namespace string) *declaration {
+	d := &declaration{object: o}
+	if o.node == nil || textAt(o.node, "kind") != v1alpha1.Kind || textAt(o.node, "metadata", "name") == "" {
+		return d
 	}
-	u := unstructured.Unstructured{Object: applied}
-	if ns, set := metadata["namespace"]; !set || ns == nil || ns == "" {
-		u.SetNamespace(namespace)
+	d.name = types.NamespacedName{
+		Namespace: cmp.Or(textAt(o.node, "metadata", "namespace"), namespace),
+		Name:      textAt(o.node, "metadata", "name"),
 	}
-	d.name = types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
-	if d.name.Name == "" {
-		d.problem("metadata", "metadata.name: the cluster needs a name of its own; generateName makes a new cluster each time")
-		return nil, false
+	for _, p := range o.problems {
+		p.Cluster = d.name.String()
+		d.problems = append(d.problems, p)
 	}
-	for _, key := range slices.Sorted(maps.Keys(metadata)) {
-		if !slices.Contains(inGit, key) && isObjectMetaField(key) {
-			d.problem("metadata."+key, "metadata.%s is set by the API server; it has no place in git", key)
-			delete(metadata, key)
-		}
-	}
-	return applied, true
+	return d
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 	"unicode"
 )
@@ -68,24 +67,18 @@ func (f *files) list(dir string) ([]fs.DirEntry, error) {
 // checkDirectory says why dir cannot be the directory to read. No part of its path may be
 // a symbolic link or a submodule: neither is followed.
 func (f *files) checkDirectory(dir string) error {
-	if dir == "." {
-		return nil
-	}
-	parent := "."
+	here := "."
 	for part := range strings.SplitSeq(dir, "/") {
-		entries, err := f.list(parent)
-		if err != nil {
-			return fmt.Errorf("read %s: %w", parent, err)
-		}
-		here := path.Join(parent, part)
-		i := slices.IndexFunc(entries, func(e fs.DirEntry) bool { return e.Name() == part })
+		here = path.Join(here, part)
+		info, err := fs.Lstat(f.fs, here)
 		switch {
-		case i < 0:
+		case errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("there is no %s", here)
-		case !entries[i].IsDir():
-			return errors.New(here + " is " + kindOf(entries[i].Type()) + ", not a directory")
+		case err != nil:
+			return err
+		case !info.IsDir():
+			return fmt.Errorf("%s is %s, not a directory", here, kindOf(info.Mode()))
 		}
-		parent = here
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -27,7 +28,7 @@ func openCommit(store storer.EncodedObjectStorer, r Revision, location string) (
 		return nil, Revision{}, sourceError(err, "read %s of %s", r, location)
 	}
 	r.Commit = commit.Hash.String()
-	return gitFS{store: store, root: commit.TreeHash}, r, nil
+	return newGitFS(store, commit.TreeHash), r, nil
 }
 
 // peel follows tags of tags to their commit.
@@ -51,12 +52,21 @@ func peel(store storer.EncodedObjectStorer, hash plumbing.Hash) (*gitobject.Comm
 
 // gitFS is the tree of one commit. Symbolic links are not followed and submodules not
 // entered; ReadDir shows them for what they are.
-type gitFS struct {
-	store storer.EncodedObjectStorer
-	root  plumbing.Hash
+type gitFS struct{ root gitEntry }
+
+var _ fs.ReadLinkFS = gitFS{}
+
+func newGitFS(store storer.EncodedObjectStorer, root plumbing.Hash) gitFS {
+	objects := &gitObjects{store: store, trees: map[plumbing.Hash][]gitEntry{}}
+	return gitFS{root: gitEntry{objects: objects, name: ".", hash: root, mode: filemode.Dir}}
 }
 
-var _ fs.FS = gitFS{}
+// gitObjects keeps the trees that were read: paths are looked up part by part.
+type gitObjects struct {
+	store storer.EncodedObjectStorer
+	mu    sync.Mutex
+	trees map[plumbing.Hash][]gitEntry
+}
 
 // Open opens a file or a directory.
 func (g gitFS) Open(name string) (fs.File, error) {
@@ -89,8 +99,16 @@ func (g gitFS) Stat(name string) (fs.FileInfo, error) {
 	return entry, nil
 }
 
+// Lstat is Stat: nothing is followed.
+func (g gitFS) Lstat(name string) (fs.FileInfo, error) { return g.Stat(name) }
+
+// ReadLink reads no link: nothing is followed.
+func (g gitFS) ReadLink(name string) (string, error) {
+	return "", &fs.PathError{Op: "readlink", Path: name, Err: errors.ErrUnsupported}
+}
+
 func (g gitFS) find(name string) (gitEntry, error) {
-	entry := gitEntry{store: g.store, name: ".", hash: g.root, mode: filemode.Dir}
+	entry := g.root
 	if name == "." {
 		return entry, nil
 	}
@@ -113,10 +131,10 @@ func (g gitFS) find(name string) (gitEntry, error) {
 
 // gitEntry is one entry of a tree: a fs.FileInfo and a fs.DirEntry.
 type gitEntry struct {
-	store storer.EncodedObjectStorer
-	name  string
-	hash  plumbing.Hash
-	mode  filemode.FileMode
+	objects *gitObjects
+	name    string
+	hash    plumbing.Hash
+	mode    filemode.FileMode
 }
 
 func (e gitEntry) Name() string               { return e.name }
@@ -142,7 +160,7 @@ func (e gitEntry) Mode() fs.FileMode {
 
 // Size is that of the content; 0 if it is unknown.
 func (e gitEntry) Size() int64 {
-	size, err := e.store.EncodedObjectSize(e.hash)
+	size, err := e.objects.store.EncodedObjectSize(e.hash)
 	if err != nil || e.IsDir() {
 		return 0
 	}
@@ -156,7 +174,7 @@ func (e gitEntry) content() ([]byte, error) {
 	if e.Size() > maxFileBytes {
 		return nil, errFileTooLarge
 	}
-	blob, err := gitobject.GetBlob(e.store, e.hash)
+	blob, err := gitobject.GetBlob(e.objects.store, e.hash)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +188,12 @@ func (e gitEntry) content() ([]byte, error) {
 
 // children are the entries of a directory, by name.
 func (e gitEntry) children() ([]gitEntry, error) {
-	tree, err := gitobject.GetTree(e.store, e.hash)
+	e.objects.mu.Lock()
+	defer e.objects.mu.Unlock()
+	if children, ok := e.objects.trees[e.hash]; ok {
+		return children, nil
+	}
+	tree, err := gitobject.GetTree(e.objects.store, e.hash)
 	if err != nil {
 		return nil, err
 	}
@@ -179,9 +202,10 @@ func (e gitEntry) children() ([]gitEntry, error) {
 		if !isFileName(t.Name) {
 			return nil, fmt.Errorf("holds an entry named %q, which is no name of a file", t.Name)
 		}
-		children = append(children, gitEntry{store: e.store, name: t.Name, hash: t.Hash, mode: t.Mode})
+		children = append(children, gitEntry{objects: e.objects, name: t.Name, hash: t.Hash, mode: t.Mode})
 	}
 	slices.SortFunc(children, func(a, b gitEntry) int { return strings.Compare(a.name, b.name) })
+	e.objects.trees[e.hash] = children
 	return children, nil
 }
 

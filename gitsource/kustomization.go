@@ -11,17 +11,22 @@ import (
 
 // check says why kustomize must not see a file.
 func (k *kustomizeFS) check(name string, content []byte) []Problem {
-	documents, problems := documentsOf(name, content)
-	if len(problems) > 0 && (isManifest(name) || isKustomizationName(path.Base(name))) {
-		return problems
+	documents, err := split(content)
+	if err != nil && (isManifest(name) || isKustomizationName(path.Base(name))) {
+		return []Problem{syntaxProblem(name, err)}
 	}
+	var problems []Problem
 	for _, document := range documents {
+		problems = append(problems, checkStructure(name, document)...)
 		problems = append(problems, checkInline(name, document)...)
 	}
-	if len(problems) == 0 && isKustomizationName(path.Base(name)) {
-		return k.checkKustomization(name, content)
+	if len(problems) > 0 || !isKustomizationName(path.Base(name)) {
+		return problems
 	}
-	return problems
+	if k.kustomizations++; k.kustomizations > maxKustomizations {
+		return []Problem{{File: name, Message: fmt.Sprintf("more than %d kustomizations are built on one another", maxKustomizations)}}
+	}
+	return k.checkKustomization(name, content)
 }
 
 // checkInline checks the text in a document that may be YAML itself: kustomize decodes
@@ -31,9 +36,11 @@ func checkInline(name string, document *yaml.Node) (problems []Problem) {
 		if n.Kind != yaml.ScalarNode || !strings.Contains(n.Value, "&") || !strings.Contains(n.Value, "*") {
 			return
 		}
-		_, inline := documentsOf(name, []byte(n.Value))
-		for _, p := range inline {
-			problems = append(problems, Problem{File: name, Line: n.Line, Message: "in the text that starts here: " + p.Message})
+		inline, _ := split([]byte(n.Value))
+		for _, document := range inline {
+			if f := checkExpansion(document); f != nil {
+				problems = append(problems, Problem{File: name, Line: n.Line, Message: "in the text that starts here: " + f.message})
+			}
 		}
 	})
 	return problems

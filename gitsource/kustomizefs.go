@@ -15,6 +15,8 @@ import (
 type kustomizeFS struct {
 	files   *files
 	overlay []byte
+	// kustomizations counts those that were read.
+	kustomizations int
 	// problems of the files that were asked for. Rendering fails if there are any.
 	problems []Problem
 }
@@ -25,7 +27,7 @@ var errReadOnly = errors.New("the source is read-only")
 
 // ReadFile returns the content of a file that is safe to work with.
 func (k *kustomizeFS) ReadFile(name string) ([]byte, error) {
-	if path.Clean(name) == overlayRoot+"/"+"kustomization.yaml" {
+	if path.Clean(name) == overlayFile {
 		return k.overlay, nil
 	}
 	inner, err := k.inner(name)
@@ -74,23 +76,15 @@ func (k *kustomizeFS) Exists(name string) bool {
 }
 
 func (k *kustomizeFS) isFile(name string) bool {
-	if path.Clean(name) == overlayRoot+"/kustomization.yaml" {
+	if path.Clean(name) == overlayFile {
 		return true
 	}
 	inner, err := k.inner(name)
 	if err != nil || k.files.checkDirectory(path.Dir(inner)) != nil {
 		return false
 	}
-	entries, err := k.files.list(path.Dir(inner))
-	if err != nil {
-		return false
-	}
-	for _, e := range entries {
-		if e.Name() == path.Base(inner) {
-			return e.Type().IsRegular()
-		}
-	}
-	return false
+	info, err := fs.Lstat(k.files.fs, inner)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // CleanedAbs splits name into a directory and a file in it.

@@ -14,6 +14,8 @@ const (
 	maxFiles      = 10_000
 	// maxDepth of directories below the path.
 	maxDepth = 32
+	// maxKustomizations that one rendering reads, each as often as it is a base of another.
+	maxKustomizations = 500
 	// maxNodes of the YAML of one file once its aliases are expanded, and how deep they
 	// may nest.
 	maxNodes   = 200_000

@@ -62,3 +62,29 @@ func indexIn(digits string, length int) (int, bool) {
 	i, err := strconv.Atoi(digits)
 	return i, err == nil && i >= 0 && i < length
 }
+
+// textAt returns the text at the end of a path of keys; none if there is no text.
+func textAt(n *yaml.Node, path ...string) string {
+	for _, key := range path {
+		if n = valueOf(n, key); n == nil {
+			return ""
+		}
+	}
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
+		return ""
+	}
+	return n.Value
+}
+
+// valueOf returns the value of a key of a mapping; nil if there is none.
+func valueOf(n *yaml.Node, key string) *yaml.Node {
+	if n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}

@@ -3,6 +3,7 @@ package gitsource
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -11,7 +12,6 @@ import (
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
-	"sigs.k8s.io/kustomize/api/resource"
 	kustomize "sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
@@ -22,10 +22,8 @@ import (
 const (
 	repositoryRoot = "/repository"
 	overlayRoot    = "/overlay"
+	overlayFile    = overlayRoot + "/kustomization.yaml"
 )
-
-// originAnnotation is where kustomize notes the file that an object comes from.
-const originAnnotation = "config.kubernetes.io/origin"
 
 // kustomizing holds off a second rendering: kustomize keeps state in package variables.
 var kustomizing sync.Mutex
@@ -44,19 +42,14 @@ func (f *files) render(dir string) ([]object, []Problem) {
 		return nil, view.problems
 	}
 	if err != nil {
-		return nil, []Problem{{File: f.kustomizationIn(dir), Message: withoutRoots(err.Error())}}
+		return nil, []Problem{{File: f.kustomizationIn(dir), Message: readable(err.Error())}}
 	}
+	origins := &origins{files: f, root: f.kustomizationIn(dir), parsed: map[string][]object{}}
 	var objects []object
-	var problems []Problem
 	for _, r := range rendered.Resources() {
-		o, err := f.toRendered(r, dir)
-		if err != nil {
-			problems = append(problems, Problem{File: o.file, Line: o.line, Message: err.Error()})
-			continue
-		}
-		objects = append(objects, o)
+		objects = append(objects, origins.toObject(r))
 	}
-	return objects, problems
+	return objects, nil
 }
 
 // runKustomize survives a panic in kustomize. What could end the process, a cycle of
@@ -94,74 +87,13 @@ func (f *files) kustomizationIn(dir string) string {
 	return dir
 }
 
-// withoutRoots makes the paths in kustomize's messages relative to the source.
-func withoutRoots(message string) string {
-	return strings.NewReplacer(repositoryRoot+"/", "", repositoryRoot, ".").Replace(message)
-}
+// attempts is what kustomize says of taking a directory for a file first.
+var attempts = regexp.MustCompile(`accumulating resources: accumulation err='accumulating resources from '[^']*': [^']*': `)
 
-// toRendered makes an object of what kustomize rendered, with the place that it comes from.
-func (f *files) toRendered(r *resource.Resource, dir string) (object, error) {
-	o := object{file: f.kustomizationIn(dir)}
-	if origin, err := r.GetOrigin(); err == nil && origin != nil {
-		if file := fileOf(origin); file != "" {
-			o.file = file
-			o.line = f.lineOfObject(file, r.GetKind(), r.GetName())
-		}
-	}
-	value, err := r.Map()
-	if err != nil {
-		return o, err
-	}
-	if o.value, err = normalize(value); err != nil {
-		return o, err
-	}
-	dropOrigin(o.value)
-	return o, nil
-}
-
-// fileOf is the file that an object comes from, relative to the source.
-func fileOf(origin *resource.Origin) string {
-	from := origin.Path
-	if from == "" {
-		from = origin.ConfiguredIn
-	}
-	file, ok := strings.CutPrefix(path.Join(overlayRoot, from), repositoryRoot+"/")
-	if !ok || from == "" || !isPrintable(file) {
-		return ""
-	}
-	return file
-}
-
-// lineOfObject finds the object in its file by kind and name, or by its kind alone if it is
-// the only one: kustomize may have renamed it. It is 0 if there is none.
-func (f *files) lineOfObject(file, kind, name string) int {
-	content, err := f.read(file)
-	if err != nil {
-		return 0
-	}
-	objects, _ := parse(file, content)
-	var alike []int
-	for _, o := range objects {
-		if o.value["kind"] != kind {
-			continue
-		}
-		line := o.lineOf("metadata.name")
-		if metadata, ok := o.value["metadata"].(map[string]any); ok && metadata["name"] == name {
-			return line
-		}
-		alike = append(alike, line)
-	}
-	if len(alike) == 1 {
-		return alike[0]
-	}
-	return 0
-}
-
-func dropOrigin(value map[string]any) {
-	metadata, _ := value["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	delete(annotations, originAnnotation)
-	if annotations != nil && len(annotations) == 0 {
-		delete(metadata, "annotations")
-	}
+// readable makes the paths in a message of kustomize's relative to the source, and leaves out
+// what is not the cause.
+func readable(message string) string {
+	message = attempts.ReplaceAllString(message, "")
+	message = strings.NewReplacer(".."+repositoryRoot+"/", "", repositoryRoot+"/", "", repositoryRoot, ".").Replace(message)
+	return strings.TrimSpace(message)
 }

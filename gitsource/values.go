@@ -1,12 +1,5 @@
 package gitsource
 
-import (
-	"reflect"
-	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
-
 // withoutNulls drops fields that are null, in place: in server-side apply they would mean
 // something else than leaving them out.
 func withoutNulls(value map[string]any) map[string]any {
@@ -25,14 +18,4 @@ func withoutNulls(value map[string]any) map[string]any {
 		}
 	}
 	return value
-}
-
-// isObjectMetaField says whether Kubernetes has that field in metadata.
-func isObjectMetaField(name string) bool {
-	for f := range reflect.TypeFor[metav1.ObjectMeta]().Fields() {
-		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
-			return true
-		}
-	}
-	return false
 }

@@ -15,44 +15,55 @@ import (
 
 // object is one object as it is declared.
 type object struct {
-	// value is the object in the types of JSON.
+	// value is the object in the types of JSON; nil if it has problems.
 	value map[string]any
 	file  string
 	line  int
 	// node is where the fields stand in file; nil for a rendered object, whose fields can
 	// come from several files.
 	node *yaml.Node
+	// problems are why it could not be decoded.
+	problems []Problem
 }
 
-// parse decodes all documents of a file, YAML or JSON.
+// parse decodes all documents of a file, YAML or JSON. What follows a syntax error is not
+// read.
 func parse(file string, content []byte) (objects []object, problems []Problem) {
-	documents, problems := documentsOf(file, content)
+	documents, err := split(content)
+	if err != nil {
+		problems = append(problems, syntaxProblem(file, err))
+	}
 	for _, document := range documents {
-		o, p := toObject(file, document)
-		objects, problems = append(objects, o...), append(problems, p...)
+		if root := rootOf(document); root != nil {
+			objects = append(objects, toObject(file, root))
+		}
 	}
 	return objects, problems
 }
 
-// documentsOf splits a file into its documents, and leaves out those that could not be
-// worked with safely. What follows a syntax error is not read.
-func documentsOf(file string, content []byte) (documents []*yaml.Node, problems []Problem) {
+// split returns the documents of a file up to the first syntax error.
+func split(content []byte) ([]*yaml.Node, error) {
+	var documents []*yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	for {
 		var document yaml.Node
 		err := decoder.Decode(&document)
 		if errors.Is(err, io.EOF) {
-			return documents, problems
+			return documents, nil
 		}
 		if err != nil {
-			return documents, append(problems, syntaxProblem(file, err))
-		}
-		if p := checkStructure(file, &document); len(p) > 0 {
-			problems = append(problems, p...)
-			continue
+			return documents, err
 		}
 		documents = append(documents, &document)
 	}
+}
+
+// rootOf is what a document holds; nil if it is empty.
+func rootOf(document *yaml.Node) *yaml.Node {
+	if document.Kind != yaml.DocumentNode || len(document.Content) != 1 || document.Content[0].ShortTag() == "!!null" {
+		return nil
+	}
+	return document.Content[0]
 }
 
 var syntaxLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
@@ -66,24 +77,23 @@ func syntaxProblem(file string, err error) Problem {
 	return p
 }
 
-// toObject turns a document into an object; into none if it is empty.
-func toObject(file string, document *yaml.Node) ([]object, []Problem) {
-	if document.Kind != yaml.DocumentNode || len(document.Content) != 1 || document.Content[0].ShortTag() == "!!null" {
-		return nil, nil
+func toObject(file string, root *yaml.Node) object {
+	o := object{file: file, line: root.Line, node: root}
+	if o.problems = checkStructure(file, root); len(o.problems) > 0 {
+		return o
 	}
-	node := document.Content[0]
 	var decoded any
-	if err := node.Decode(&decoded); err != nil {
-		return nil, []Problem{{File: file, Line: node.Line, Message: strings.TrimPrefix(err.Error(), "yaml: ")}}
+	err := root.Decode(&decoded)
+	if _, ok := decoded.(map[string]any); err == nil && !ok {
+		err = errors.New("is no object: a document starts with apiVersion and kind")
 	}
-	if _, ok := decoded.(map[string]any); !ok {
-		return nil, []Problem{{File: file, Line: node.Line, Message: "is no object: a document starts with apiVersion and kind"}}
+	if err == nil {
+		o.value, err = normalize(decoded)
 	}
-	value, err := normalize(decoded)
 	if err != nil {
-		return nil, []Problem{{File: file, Line: node.Line, Message: err.Error()}}
+		o.problems = []Problem{{File: file, Line: root.Line, Message: strings.TrimPrefix(err.Error(), "yaml: ")}}
 	}
-	return []object{{value: value, file: file, line: node.Line, node: node}}, nil
+	return o
 }
 
 // normalize gives an object the types of JSON, as the API server's decoder does.

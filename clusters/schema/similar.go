@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
 // SimilarField returns the name of the field that was probably meant by the last part of
@@ -14,6 +12,9 @@ func SimilarField(path string) string {
 	c, err := load()
 	if err != nil {
 		return ""
+	}
+	if name, ok := strings.CutPrefix(path, "metadata."); ok {
+		return nearest(name, []string{"annotations", "labels", "name", "namespace"})
 	}
 	parts := strings.Split(path, ".")
 	s := *c.structural
@@ -24,12 +25,12 @@ func SimilarField(path string) string {
 			s = *s.Items
 		}
 	}
-	return nearest(parts[len(parts)-1], s)
+	return nearest(parts[len(parts)-1], slices.Sorted(maps.Keys(s.Properties)))
 }
 
-func nearest(name string, s structuralschema.Structural) string {
+func nearest(name string, candidates []string) string {
 	best, bestDistance := "", 3
-	for _, candidate := range slices.Sorted(maps.Keys(s.Properties)) {
+	for _, candidate := range candidates {
 		if d := distance(strings.ToLower(name), strings.ToLower(candidate)); d < bestDistance && d < len(candidate)/2 {
 			best, bestDistance = candidate, d
 		}

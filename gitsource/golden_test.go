@@ -1,0 +1,94 @@
+package gitsource
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what is, instead of comparing it with what was wanted")
+
+// Each archive in testdata/gitsource is a source, with what is declared in it as its last
+// file, "want". Its comment says what it shows; lines "path: DIR" and "namespace: NAME" in it
+// are options.
+func TestGolden(t *testing.T) {
+	archives, err := filepath.Glob("../testdata/gitsource/*.txtar")
+	if err != nil || len(archives) == 0 {
+		t.Fatalf("no archives: %v", err)
+	}
+	for _, file := range archives {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { testArchive(t, file) })
+	}
+}
+
+func testArchive(t *testing.T, file string) {
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []byte
+	if last := len(archive.Files) - 1; last >= 0 && archive.Files[last].Name == "want" {
+		want = archive.Files[last].Data
+		archive.Files = archive.Files[:last]
+	}
+	dir := t.TempDir()
+	if err := txtar.Write(archive, dir); err != nil {
+		t.Fatal(err)
+	}
+	o := optionsIn(string(archive.Comment))
+	o.Location = dir
+	desired, err := Fetch(t.Context(), o)
+	got := bytes.ReplaceAll([]byte(show(desired, err)), []byte(dir), []byte("SOURCE"))
+	if *rewrite {
+		archive.Files = append(archive.Files, txtar.File{Name: "want", Data: got})
+		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("want -, got +; read the difference, and run with -rewrite if it is meant:\n%s", diff)
+	}
+}
+
+func optionsIn(comment string) (o Options) {
+	for line := range strings.Lines(comment) {
+		switch key, value, _ := strings.Cut(strings.TrimSpace(line), ": "); key {
+		case "path":
+			o.Path = value
+		case "namespace":
+			o.Namespace = value
+		}
+	}
+	return o
+}
+
+// show prints what Fetch returned, as a person reads it.
+func show(desired Desired, err error) string {
+	var b strings.Builder
+	if err != nil {
+		fmt.Fprintln(&b, "error:", err)
+	}
+	for _, c := range desired.Clusters {
+		applied, err := json.Marshal(c.Applied)
+		if err != nil {
+			applied = []byte(err.Error())
+		}
+		fmt.Fprintf(&b, "cluster %s/%s of %s:%d\n  %s\n", c.Cluster.Namespace, c.Cluster.Name, c.File, c.Line, applied)
+		for _, w := range c.Warnings {
+			fmt.Fprintln(&b, "  warning:", w)
+		}
+	}
+	for _, p := range desired.Problems {
+		fmt.Fprintf(&b, "problem %s\n  %s\n", strings.TrimSpace(p.Cluster), p)
+	}
+	return b.String()
+}
