@@ -10,9 +10,9 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
+	"quorate.dev/quorate/sandbox/cgroup"
 	"quorate.dev/quorate/sandbox/cluster"
 	"quorate.dev/quorate/sandbox/controlplane"
 	"quorate.dev/quorate/sandbox/layout"
@@ -171,13 +171,20 @@ func (s *Sandbox) startNode(programs Programs, n layout.Node, control *machine.M
 }
 
 // keepOrKill gives the running machine if it runs to this spec. One that runs
-// to another is ended, so that it can be started anew with its data.
+// to another is ended, so that it can be started anew with its data. Of one
+// that has ended by itself the cgroups are still to be removed.
 func (s *Sandbox) keepOrKill(spec machine.Spec) (*machine.Machine, error) {
 	m, err := machine.Find(spec.Dir)
-	if err != nil || m == nil || m.Runs(spec) {
-		return m, err
+	if err != nil {
+		return nil, err
 	}
-	s.Progress.Say(strings.Join([]string{"restarting", spec.Name, "as it is to run differently now"}, " "))
+	if m == nil {
+		return nil, cgroup.Remove(spec.Cgroup, patience)
+	}
+	if m.Runs(spec) {
+		return m, nil
+	}
+	s.Progress.Say("restarting " + spec.Name + ", as it is to run differently now")
 	return nil, s.kill(m, spec.Name)
 }
 

@@ -102,7 +102,7 @@ func kubelet(c Config) machine.Process {
 			"--node-ip=" + c.Node.Address(),
 			"--node-labels=topology.kubernetes.io/zone=" + c.Node.Zone(),
 		},
-		After: []string{"done:///images", "tcp://" + layout.APIServer},
+		After: []string{"done:///images", "unix://" + layout.ContainerdSocket, "tcp://" + layout.APIServer},
 	}
 }
 
