@@ -30,7 +30,11 @@ type Seal struct {
 }
 
 // ApplyObjects puts the objects of a formed cluster right. The record is StandingRecord.
-type ApplyObjects struct{}
+type ApplyObjects struct {
+	// KeepPods applies only what is Mendable: git asks for other pods than run, and pods must not become so whenever
+	// Kubernetes happens to make them anew.
+	KeepPods bool `json:"keepPods,omitempty"`
+}
 
 // Declare writes the declaration into the custom resource, and nothing else.
 type Declare struct{}
@@ -82,9 +86,16 @@ func (MoveLeader) action()     {}
 func (RestartReplica) action() {}
 func (DeleteVolume) action()   {}
 
-func (a Found) String() string          { return fmt.Sprintf("Found replicas=%d", a.Replicas) }
-func (a Seal) String() string           { return fmt.Sprintf("Seal members=%s cluster=%s", a.Members, a.ClusterID) }
-func (ApplyObjects) String() string     { return "ApplyObjects" }
+func (a Found) String() string { return fmt.Sprintf("Found replicas=%d", a.Replicas) }
+func (a Seal) String() string {
+	return fmt.Sprintf("Seal members=%s cluster=%s", a.Members, a.ClusterID)
+}
+func (a ApplyObjects) String() string {
+	if a.KeepPods {
+		return "ApplyObjects keeping the pods"
+	}
+	return "ApplyObjects"
+}
 func (Declare) String() string          { return "Declare" }
 func (a AddLearner) String() string     { return fmt.Sprintf("AddLearner %d %s", a.Ordinal, a.PeerURL) }
 func (a PromoteLearner) String() string { return fmt.Sprintf("PromoteLearner %s (%s)", a.Name, a.ID) }

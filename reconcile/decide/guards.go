@@ -112,11 +112,16 @@ func (s State) goingRemains() []string {
 }
 
 func authorityLost(s State) (Decision, bool) {
-	if len(s.Objects.Irreplaceable) == 0 {
+	switch lost := sentence(s.Objects.Irreplaceable); {
+	case lost == "":
 		return Decision{}, false
+	case !s.anyReplica(hasPodThatStays):
+		return wait(time.Second, "%s; it is made anew once the pods that trust it are gone", lost)
 	}
 	return block("%s; restore it from a backup, or stop all pods of the cluster so that a new one can be made", sentence(s.Objects.Irreplaceable))
 }
+
+func hasPodThatStays(r Replica) bool { return hasPod(r) && r.Pod != PodTerminating }
 
 func quorumLost(s State) (Decision, bool) {
 	voters := s.Membership.Voters()

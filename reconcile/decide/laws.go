@@ -18,7 +18,7 @@ type law struct {
 // laws that are about one state and one decision. Purity, order-blindness and the absence of dead ends are about many;
 // tests check those.
 var laws = []law{
-	{Law{"speaks", "A decision has a rule, a message of one line, and an action exactly when it acts; who waits looks again."}, speaks},
+	{Law{"speaks", "A decision has a rule, a message of one line, and an action exactly when it acts."}, speaks},
 	{Law{"guards hold", "Nothing is done on a broken or suspended declaration, beside foreign objects, between two cluster IDs, or under another's lease."}, guardsHold},
 	{Law{"never founded twice", "A cluster with any trace of having run is not founded; a founding begun is finished as it was begun."}, neverFoundedTwice},
 	{Law{"the record only tightens", "A sealed member stays sealed, a recorded one recorded; only a member that has started is sealed, unless its record is lost."}, recordOnlyTightens},
@@ -30,6 +30,7 @@ var laws = []law{
 	{Law{"the dead go first", "No member is added while one is silent."}, deadGoFirst},
 	{Law{"lowest in, highest out", "The lowest free ordinal is added; a healthy voter is removed only if its ordinal is the highest."}, lowestInHighestOut},
 	{Law{"hits what was seen", "What is removed, restarted or deleted bears the ID or UID that was seen."}, hitsWhatWasSeen},
+	{Law{"nothing on the quiet", "While git asks for other pods than run, nothing is applied that pods are made of."}, nothingOnTheQuiet},
 	{Law{"done is done", "Done is said only of a suspended cluster, of one that does not run and shall not, or of one whose every member is a sealed, healthy voter."}, doneIsDone},
 }
 
@@ -61,8 +62,6 @@ func speaks(_ State, d Decision) string {
 		return "a message of more than one line"
 	case (d.Verdict == Act) != (d.Action != nil):
 		return "an action exactly when the verdict is Act"
-	case d.Verdict == Wait && d.Recheck == 0:
-		return "waits without looking again"
 	case d.Recheck < 0 || d.Recheck > time.Minute:
 		return "recheck out of bounds"
 	}
@@ -159,6 +158,26 @@ func leftovers(s State) bool {
 		}
 	}
 	return s.Objects.RunsVersion+s.Objects.RunsHash != ""
+}
+
+func nothingOnTheQuiet(s State, d Decision) string {
+	a, applies := d.Action.(ApplyObjects)
+	runs := s.Objects.RunsVersion + s.Objects.RunsHash
+	begun := cluster(s) != 0 || len(s.Membership.Members) > 0 || s.Record.ClusterID != 0
+	if applies && !a.KeepPods && runs != "" && runs != s.Declared.Version+s.Declared.SpecHash && begun && !unsealed(s) {
+		return "applies what pods are made of"
+	}
+	return ""
+}
+
+// unsealed reports whether no member has been sealed yet: the founding is not over.
+func unsealed(s State) bool {
+	for _, m := range s.Record.Members {
+		if m.Mode != Founding {
+			return false
+		}
+	}
+	return s.Record.Token != "" && s.Record.ClusterID == 0 && s.ReportedClusterID == 0
 }
 
 func doneIsDone(s State, d Decision) string {

@@ -7,17 +7,21 @@ import (
 )
 
 func applyObjects(s State) (Decision, bool) {
-	if !s.Formed() || len(s.Objects.Drift) == 0 || s.wantsOtherPods() || len(StandingRecord(s, "").Members) == 0 {
+	drift, keep := s.Objects.Drift, s.wantsOtherPods()
+	if keep {
+		drift = s.Objects.Mendable
+	}
+	if !s.Formed() || len(drift) == 0 || len(StandingRecord(s, "").Members) == 0 {
 		return Decision{}, false
 	}
+	a := ApplyObjects{KeepPods: keep}
 	if !s.recorded() && !s.Membership.Known {
-		return act(ApplyObjects{}, "the record is lost; bring %s back on the data that is there: %s", s.describeRemains(), sentence(s.Objects.Drift))
+		return act(a, "the record is lost; bring %s back on the data that is there: %s", s.describeRemains(), sentence(drift))
 	}
-	return act(ApplyObjects{}, "%s", sentence(s.Objects.Drift))
+	return act(a, "%s", sentence(drift))
 }
 
-// wantsOtherPods reports whether git asks of a formed cluster for pods of another version or shape. Applied, pods would
-// become so whenever Kubernetes happens to make them anew.
+// wantsOtherPods reports whether git asks of a formed cluster for pods of another version or shape.
 func (s State) wantsOtherPods() bool {
 	return s.hasStatefulSet() && !s.founding() && (s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash)
 }

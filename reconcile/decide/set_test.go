@@ -168,11 +168,14 @@ func (w *world) setMember(ordinal int, key, text string) (err error) {
 
 func (w *world) add(args []datadriven.CmdArg) error {
 	lists := map[string]*[]string{
-		"drift": &w.Objects.Drift, "foreign": &w.Objects.Foreign,
+		"drift": &w.Objects.Drift, "mendable": &w.Objects.Mendable, "foreign": &w.Objects.Foreign,
 		"terminating": &w.Objects.Terminating, "irreplaceable": &w.Objects.Irreplaceable,
 	}
 	if list := lists[args[0].Key]; list != nil {
 		*list = append(*list, value(args[0]))
+		if args[0].Key == "mendable" {
+			w.Objects.Drift = append(w.Objects.Drift, value(args[0]))
+		}
 		return nil
 	}
 	if args[0].Key != "member" {

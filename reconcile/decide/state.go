@@ -105,6 +105,9 @@ type Objects struct {
 	DeclarationDiffers bool `json:"declarationDiffers,omitempty"`
 	// Drift: missing, or other than they should be; the custom resource among them.
 	Drift []string `json:"drift,omitempty"`
+	// Mendable: those of Drift that can be put right while git asks for other pods than run: all but a StatefulSet that is
+	// there, and a ConfigMap that is there with the record that it must carry.
+	Mendable []string `json:"mendable,omitempty"`
 	// Foreign: an object bears one of our names and is not ours.
 	Foreign []string `json:"foreign,omitempty"`
 	// Terminating: being deleted by Kubernetes.
@@ -113,9 +116,9 @@ type Objects struct {
 	Irreplaceable []string `json:"irreplaceable,omitempty"`
 	// RunsVersion and RunsHash are the version and SpecHash that the StatefulSet gives to new pods; empty without one.
 	RunsVersion string `json:"runsVersion,omitempty"`
+	RunsHash    string `json:"runsHash,omitempty"`
 	// RunsStorage is the size and class that it gives to new volumes; Kubernetes lets nobody change that.
 	RunsStorage string `json:"runsStorage,omitempty"`
-	RunsHash    string `json:"runsHash,omitempty"`
 }
 
 // PodPhase is what a pod is doing.
@@ -196,7 +199,7 @@ type Member struct {
 }
 
 // ReplicaName is the name of the replica with that ordinal: of its pod and of its member.
-func (s State) ReplicaName(ordinal int) string { return fmt.Sprintf("%s-%d", s.Name, ordinal) }
+func (s State) ReplicaName(ordinal int) string { return s.Name + "-" + strconv.Itoa(ordinal) }
 
 // Ordinal returns the ordinal in a member's name, and whether the name is one of this cluster's.
 func (s State) Ordinal(name string) (int, bool) {
@@ -204,8 +207,9 @@ func (s State) Ordinal(name string) (int, bool) {
 	if len(name) <= len(prefix) || name[:len(prefix)] != prefix {
 		return 0, false
 	}
-	n, err := strconv.Atoi(name[len(prefix):])
-	if err != nil || n < 0 || s.ReplicaName(n) != name {
+	digits := name[len(prefix):]
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 0 || strconv.Itoa(n) != digits {
 		return 0, false
 	}
 	return n, true

@@ -83,7 +83,7 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		// Add a finding about an object, or a member that is no replica of ours.
 		//
 		// Example:
-		//	add drift|foreign|terminating|irreplaceable=(Service a-client: missing)
+		//	add drift|mendable|foreign|terminating|irreplaceable=(Service a-client: missing)
 		//	add member name=stranger id=d1
 		return "", w.add(args)
 	case "remove":

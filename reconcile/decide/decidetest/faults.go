@@ -81,6 +81,7 @@ func Clone(s decide.State) decide.State {
 	s.Declared.Problems = slices.Clone(s.Declared.Problems)
 	s.Record.Members = slices.Clone(s.Record.Members)
 	s.Objects.Drift = slices.Clone(s.Objects.Drift)
+	s.Objects.Mendable = slices.Clone(s.Objects.Mendable)
 	s.Objects.Foreign = slices.Clone(s.Objects.Foreign)
 	s.Objects.Terminating = slices.Clone(s.Objects.Terminating)
 	s.Objects.Irreplaceable = slices.Clone(s.Objects.Irreplaceable)
@@ -115,7 +116,7 @@ func rotated(s decide.State) decide.State {
 }
 
 func unordered(s *decide.State) []*[]string {
-	return []*[]string{&s.Declared.Problems, &s.Objects.Drift, &s.Objects.Foreign, &s.Objects.Terminating, &s.Objects.Irreplaceable}
+	return []*[]string{&s.Declared.Problems, &s.Objects.Drift, &s.Objects.Mendable, &s.Objects.Foreign, &s.Objects.Terminating, &s.Objects.Irreplaceable}
 }
 
 func rotate[T any](list []T) []T {

@@ -1,0 +1,111 @@
+package simulate_test
+
+import (
+	"fmt"
+	"strings"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/decidetest"
+	"quorate.dev/quorate/reconcile/simulate"
+)
+
+// patienceOfTests is the number of passes in which every world must come to an end.
+const patienceOfTests = 60
+
+// checkRoad walks the road of a copy of the world and returns what is wrong with it: a decision at fault, something
+// that must never happen, no end, or an end that does not last.
+func checkRoad(start *simulate.World, most int) []string {
+	w := start.Clone()
+	for range most {
+		if faults := decidetest.Faults(w.Observe()); len(faults) > 0 {
+			return faults
+		}
+		d, writes := w.Pass(simulate.NoCrash)
+		switch {
+		case d.Verdict == decide.Act && len(writes) == 0:
+			return []string{fmt.Sprintf("%s finds nothing to do", d)}
+		case d.Verdict == decide.Done || d.Verdict == decide.Block:
+			return append(lasts(w, d), w.Violations()...)
+		}
+		w.Tick()
+	}
+	return []string{fmt.Sprintf("no end after %d passes: %s", most, decide.Decide(w.Observe()))}
+}
+
+// checkEnd walks the road to its end and looks only at what has happened on the way.
+func checkEnd(w *simulate.World, most int) []string {
+	steps := w.Converge(most)
+	if last := steps[len(steps)-1].Decision; last.Verdict != decide.Done && last.Verdict != decide.Block {
+		return []string{fmt.Sprintf("no end after %d passes: %s", most, last)}
+	}
+	return w.Violations()
+}
+
+// lasts checks that what has ended stays so.
+func lasts(w *simulate.World, end decide.Decision) []string {
+	for range 5 {
+		w.Tick()
+		d, _ := w.Pass(simulate.NoCrash)
+		if d.Verdict != end.Verdict || d.Rule != end.Rule {
+			return []string{fmt.Sprintf("%s does not last: next %s", end, d)}
+		}
+	}
+	return nil
+}
+
+// crashAfterEach walks the road once for each of its writes, with a pass that dies right after that write, and
+// compares the ends.
+func crashAfterEach(start *simulate.World, most int) string {
+	straight := start.Clone()
+	writes := 0
+	for _, step := range straight.Converge(most) {
+		writes += len(step.Writes)
+	}
+	want := ending(straight)
+	var out strings.Builder
+	for n := range writes + 1 {
+		w := start.Clone()
+		w.ConvergeDying(most, n)
+		if got := ending(w); got != want {
+			fmt.Fprintf(&out, "!! a crash after write %d ends in\n%sinstead of\n%s", n, got, want)
+		}
+		out.WriteString(marks(w.Violations()))
+	}
+	if out.Len() == 0 {
+		return fmt.Sprintf("the same end after a crash before the first and after each of %d writes\n", writes)
+	}
+	return out.String()
+}
+
+// ending is the state of a world at the end of its road, without what chance names.
+func ending(w *simulate.World) string {
+	s := w.Observe()
+	return decide.Decide(s).String() + "\n" + summary(s)
+}
+
+// summary prints the replicas of a state without the IDs that differ from world to world.
+func summary(s decide.State) string {
+	var out strings.Builder
+	for _, r := range s.Replicas {
+		recorded := "not on record"
+		if m, found := s.Record.Member(r.Ordinal); found {
+			recorded = string(m.Mode)
+			if m.VolumeUID != "" && m.VolumeUID != r.VolumeUID {
+				recorded += " on another volume"
+			}
+		}
+		fmt.Fprintf(&out, "%s pod=%s %s", s.ReplicaName(r.Ordinal), r.Pod, recorded)
+		if r.PodMessage != "" {
+			fmt.Fprintf(&out, ": %s", r.PodMessage)
+		}
+		out.WriteString("\n")
+	}
+	for _, m := range s.MembersInOrder() {
+		fmt.Fprintf(&out, "member %s started=%t answers=%t learner=%t\n", m.Name, m.Started, m.Answers, m.Learner)
+	}
+	for _, drift := range s.Objects.Drift {
+		fmt.Fprintf(&out, "%s\n", drift)
+	}
+	fmt.Fprintf(&out, "status knows the ID: %t; record: %t\n", s.ReportedClusterID != 0, s.Record.ClusterID != 0)
+	return out.String()
+}

@@ -1,0 +1,131 @@
+package simulate
+
+import (
+	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// pod is a pod and the etcd in it.
+type pod struct {
+	uid           string
+	version, hash string
+	wait          int // ticks until the container starts
+	terminating   bool
+	up            bool   // etcd runs
+	message       string // why it does not, or is not ready
+	failing       bool
+	ready         bool
+	since         time.Time // since when it is not ready
+}
+
+// volume is a claim and the data on it.
+type volume struct {
+	uid         string
+	token       string
+	terminating bool
+	data        data
+}
+
+// data is what etcd keeps on a volume; zero on an empty one.
+type data struct {
+	cluster decide.ID
+	member  decide.ID
+}
+
+// runStatefulSet makes and deletes pods and volumes as the StatefulSet says. A pod takes a tick to go, and a
+// claim goes once no pod uses it.
+func (w *World) runStatefulSet() {
+	wanted := 0
+	if w.exists(w.statefulSet()) {
+		wanted = w.set.replicas
+	}
+	for _, n := range w.ordinals() {
+		p, running := w.pods[n]
+		switch {
+		case running && p.terminating:
+			delete(w.pods, n)
+		case running && n >= wanted:
+			p.terminating, p.up, p.ready = true, false, false
+			w.pods[n] = p
+		}
+		if _, used := w.pods[n]; !used && w.volumes[n].terminating {
+			w.forgive(n)
+			delete(w.volumes, n)
+		}
+	}
+	for n := range wanted {
+		w.makeReplica(n)
+	}
+}
+
+func (w *World) makeReplica(n int) {
+	if _, there := w.pods[n]; there || w.volumes[n].terminating {
+		return
+	}
+	if _, there := w.volumes[n]; !there {
+		w.volumes[n] = volume{uid: w.next("v"), token: w.set.token}
+	}
+	w.pods[n] = pod{uid: w.next("p"), version: w.set.version, hash: w.set.hash, wait: 1 + w.delay(2), since: w.now}
+}
+
+// runPods starts the containers that can start; one that fails is started again with the next tick.
+func (w *World) runPods() {
+	for _, n := range w.ordinals() {
+		p, there := w.pods[n]
+		switch {
+		case !there || p.terminating || p.up && !w.down[n]:
+			continue
+		case w.down[n]:
+			p.up, p.message = false, "its node is down"
+		case p.wait > 0:
+			p.wait--
+		default:
+			p = w.startContainer(n, p)
+		}
+		w.pods[n] = p
+	}
+}
+
+func (w *World) startContainer(n int, p pod) pod {
+	p.failing = false
+	for _, name := range w.Objects() {
+		if mounted := name == w.configMap() || name[:6] == "Secret"; mounted && !w.exists(name) {
+			p.message = name + " not found"
+			return p
+		}
+	}
+	if p.version == w.Unpullable {
+		p.failing, p.message = true, "ImagePullBackOff"
+		return p
+	}
+	p.message = w.startEtcd(n)
+	p.failing, p.up = p.message != "", p.message == ""
+	return p
+}
+
+// judgePods says which pods are ready: those whose etcd has a leader.
+func (w *World) judgePods() {
+	for n, p := range w.pods {
+		wasReady := p.ready
+		p.ready = p.up && !p.terminating && w.rafts[w.volumes[n].data.cluster].serves()
+		if wasReady && !p.ready {
+			p.since = w.now
+		}
+		w.pods[n] = p
+	}
+}
+
+func (p pod) phase() decide.PodPhase {
+	switch {
+	case p.terminating:
+		return decide.PodTerminating
+	case p.ready:
+		return decide.PodReady
+	case p.failing:
+		return decide.PodFailing
+	case p.up:
+		return decide.PodStarting
+	}
+	return decide.PodPending
+}

@@ -1,0 +1,266 @@
+package simulate_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/decidetest"
+	"quorate.dev/quorate/reconcile/simulate"
+)
+
+const roads = "../../testdata/converge"
+
+// TestRoads walks the roads. If one fails, run "go test ./reconcile/simulate -rewrite" and read the diff.
+func TestRoads(t *testing.T) {
+	datadriven.Walk(t, roads, func(t *testing.T, path string) {
+		r := &road{}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			out, err := r.tell(d.Cmd, d.CmdArgs)
+			for line := range strings.Lines(d.Input) {
+				if err != nil {
+					break
+				}
+				if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+					continue
+				}
+				var cmd, more string
+				var args []datadriven.CmdArg
+				if cmd, args, err = datadriven.ParseLine(line); err == nil {
+					more, err = r.tell(cmd, args)
+				}
+				out += more
+			}
+			if err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			return out
+		})
+	})
+}
+
+// road is the world that a story leads through.
+type road struct{ *simulate.World }
+
+func (r *road) tell(cmd string, args []datadriven.CmdArg) (string, error) {
+	switch cmd {
+	case "cluster":
+		// A new world with nothing in it; or, with formed, one in which passes have converged.
+		//
+		// Example:
+		//	cluster a replicas=3 seed=7 formed
+		return "", r.cluster(args)
+	case "set":
+		// Change what git declares.
+		//
+		// Example:
+		//	set version=3.7.3 replicas=5
+		return "", each(args, r.set)
+	case "fault":
+		// Let something befall the world.
+		//
+		// Example:
+		//	fault kill-pod=1 lose-volume=1 delete-claim=1 node-down=1 node-up=1
+		//	fault delete=(ConfigMap a-members) change=(Service a) occupy=(Service a)
+		//	fault delete-status put-back-record cut-network mend-network
+		return "", each(args, r.fault)
+	case "tick":
+		// Let time pass without a pass.
+		//
+		// Example:
+		//	tick 3
+		n, err := strconv.Atoi(args[0].Key)
+		for range n {
+			r.Tick()
+		}
+		return "", err
+	case "pass":
+		// Run passes, a tick after each, whatever they say; the first dies after that many writes.
+		//
+		// Example:
+		//	pass 2 crash=3
+		return r.passes(args)
+	case "converge":
+		// Run passes until one says Done or Block. With crash=after-each, do so again for every write: the pass dies after it, and
+		// the end must be the same.
+		//
+		// Example:
+		//	converge max=40 crash=after-each
+		return r.converge(args)
+	case "state":
+		// Print the replicas.
+		//
+		// Example:
+		//	state
+		return summary(r.Observe()), nil
+	}
+	return "", fmt.Errorf("unknown directive %q", cmd)
+}
+
+func each(args []datadriven.CmdArg, do func(key, value string) error) error {
+	for _, arg := range args {
+		if err := do(arg.Key, strings.Join(arg.Vals, ", ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func declared(replicas int) decide.Declared {
+	return decide.Declared{Replicas: replicas, Version: "3.6.16", Lifecycle: "Running", SpecHash: "h1"}
+}
+
+func (r *road) cluster(args []datadriven.CmdArg) (err error) {
+	replicas, seed, formed := 3, 0, false
+	for _, arg := range args[1:] {
+		switch arg.Key {
+		case "replicas":
+			replicas, err = strconv.Atoi(arg.Vals[0])
+		case "seed":
+			seed, err = strconv.Atoi(arg.Vals[0])
+		case "formed":
+			formed = true
+		}
+	}
+	r.World = simulate.New(args[0].Key, declared(replicas), uint64(seed))
+	r.Unpullable = "0.0.0"
+	if formed {
+		r.Converge(patienceOfTests)
+	}
+	return err
+}
+
+func (r *road) set(key, value string) (err error) {
+	switch key {
+	case "replicas":
+		r.Declared.Replicas, err = strconv.Atoi(value)
+	case "version":
+		r.Declared.Version = value
+	case "hash":
+		r.Declared.SpecHash = value
+	case "lifecycle":
+		r.Declared.Lifecycle = value
+	case "suspended":
+		r.Declared.Suspended, err = strconv.ParseBool(value)
+	case "lock":
+		r.LockHolder = value
+	default:
+		err = fmt.Errorf("the declaration has no %s", key)
+	}
+	return err
+}
+
+func (r *road) fault(key, value string) error {
+	byOrdinal := map[string]func(int){
+		"kill-pod": r.KillPod, "lose-volume": r.LoseVolume, "delete-claim": r.DeleteVolume,
+		"node-down": func(n int) { r.NodeDown(n, true) }, "node-up": func(n int) { r.NodeDown(n, false) },
+	}
+	byName := map[string]func(string){"delete": r.Delete, "change": r.Change, "occupy": r.Occupy}
+	plain := map[string]func(){
+		"delete-status": r.DeleteStatus, "put-back-record": r.PutBackRecord,
+		"cut-network": func() { r.CutNetwork(true) }, "mend-network": func() { r.CutNetwork(false) },
+	}
+	switch {
+	case byOrdinal[key] != nil:
+		n, err := strconv.Atoi(value)
+		if err == nil {
+			byOrdinal[key](n)
+		}
+		return err
+	case byName[key] != nil:
+		byName[key](value)
+	case plain[key] != nil:
+		plain[key]()
+	default:
+		return fmt.Errorf("unknown fault %q", key)
+	}
+	return nil
+}
+
+func (r *road) passes(args []datadriven.CmdArg) (string, error) {
+	n, err := strconv.Atoi(args[0].Key)
+	if err != nil {
+		return "", err
+	}
+	crash := simulate.NoCrash
+	for _, arg := range args[1:] {
+		if crash, err = strconv.Atoi(arg.Vals[0]); err != nil {
+			return "", err
+		}
+	}
+	var steps []simulate.Step
+	var faults []string
+	for range n {
+		faults = append(faults, decidetest.Faults(r.Observe())...)
+		d, writes := r.Pass(crash)
+		steps = append(steps, simulate.Step{Decision: d, Writes: writes, Died: len(writes) == crash})
+		crash = simulate.NoCrash
+		r.Tick()
+	}
+	return print(steps) + marks(append(faults, r.Violations()...)), nil
+}
+
+func (r *road) converge(args []datadriven.CmdArg) (string, error) {
+	most, crashes := patienceOfTests, false
+	for _, arg := range args {
+		switch arg.Key {
+		case "max":
+			n, err := strconv.Atoi(arg.Vals[0])
+			if err != nil {
+				return "", err
+			}
+			most = n
+		case "crash":
+			crashes = true
+		}
+	}
+	start := r.Clone()
+	steps := r.Converge(most)
+	out := print(steps) + marks(checkRoad(start, most))
+	if crashes {
+		out += crashAfterEach(start, most)
+	}
+	return out, nil
+}
+
+// print prints a line for each pass; equal ones are one line.
+func print(steps []simulate.Step) string {
+	var out strings.Builder
+	for first := 0; first < len(steps); {
+		last := first
+		for last+1 < len(steps) && line(steps[last+1]) == line(steps[first]) {
+			last++
+		}
+		span := strconv.Itoa(first + 1)
+		if last > first {
+			span += fmt.Sprintf("-%d", last+1)
+		}
+		fmt.Fprintf(&out, "%-5s %s\n", span, line(steps[first]))
+		first = last + 1
+	}
+	return out.String()
+}
+
+func line(s simulate.Step) string {
+	d := s.Decision
+	text := fmt.Sprintf("%-5s %-18s %s", d.Verdict, d.Rule, d.Message)
+	if d.Action != nil {
+		text = fmt.Sprintf("%-5s %-18s %s; %d written", d.Verdict, d.Rule, d.Action, len(s.Writes))
+	}
+	if s.Died {
+		text += ", then the pass dies"
+	}
+	return text
+}
+
+func marks(faults []string) string {
+	var out strings.Builder
+	for _, fault := range faults {
+		fmt.Fprintf(&out, "!! %s\n", fault)
+	}
+	return out.String()
+}
