@@ -1,0 +1,60 @@
+# "make help" lists the targets. What CI runs is .ci/run, which is "make test".
+.DEFAULT_GOAL := help
+.PHONY: help build test race lint bench generate golden demo clean-demo image clean
+
+GO      ?= go
+BIN     ?= $(CURDIR)/bin
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+IMAGE   ?= quorate.dev/quorate:$(VERSION)
+# Tests are built as the binaries are, so that what both have in common is built once.
+export CGO_ENABLED ?= 0
+TEST    := $(GO) test -trimpath
+# The sandbox runs real nodes, and real etcd processes for the tests of single packages: it takes Linux and root.
+SANDBOX_TEST := $(GO) -C sandbox test -trimpath -p 1 -count 1 -timeout 60m
+export QUORATE_BIN := $(BIN)
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/quorate and bin/sandbox
+	$(GO) build -trimpath -ldflags "-s -w -X main.release=$(VERSION)" -o $(BIN)/quorate ./cmd/quorate
+	$(GO) -C sandbox build -trimpath -o $(BIN)/sandbox ./cmd/sandbox
+
+$(BIN)/tools: build
+	$(BIN)/sandbox build --tools $@
+
+test: build $(BIN)/tools ## test everything: packages, then scenarios on a sandbox that starts and ends with them
+	$(GO) vet ./... && $(GO) -C sandbox vet ./...
+	QUORATE_ETCD_DIR=$(BIN)/tools $(TEST) ./...
+	$(SANDBOX_TEST) ./...
+
+race: build ## test the packages under the race detector; it takes a C compiler
+	CGO_ENABLED=1 $(TEST) -race ./...
+
+lint: $(BIN)/golangci-lint ## check the style, the arrows between packages and the go.mod files
+	$< run && cd sandbox && $< run
+	$(GO) mod tidy -diff && $(GO) -C sandbox mod tidy -diff
+
+$(BIN)/golangci-lint: .ci/tools/go.mod
+	$(GO) -C .ci/tools build -trimpath -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+bench: build ## print measured figures, a line each: figure NAME VALUE UNIT
+	$(SANDBOX_TEST) -run '^$$' -bench . ./scenarios
+
+generate: ## generate what is generated: deep copies, the CustomResourceDefinition, reference pages
+	$(GO) generate ./...
+
+golden: ## rewrite the golden files; read the difference before you commit it
+	$(TEST) ./reconcile/decide -rewrite
+
+demo: build ## show it: a cluster of three from a git push, on a sandbox, or on CONTEXT=name of your kubeconfig
+	testdata/demo/run.sh up $(CONTEXT)
+
+clean-demo: build ## remove what the demo has made
+	testdata/demo/run.sh down $(CONTEXT)
+
+image: build ## write an image of quorate, bin/quorate.tar, that docker, podman, ctr and skopeo can read
+	$(BIN)/sandbox image $(IMAGE)=$(BIN)/quorate $(BIN)/quorate.tar
+
+clean: ## remove what was built here; the cache of the sandbox stays
+	rm -rf $(BIN)
