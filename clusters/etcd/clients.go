@@ -101,16 +101,15 @@ func (c *Clients) timeout() time.Duration {
 	return DefaultTimeout
 }
 
-// client returns the connection to the pod. It is not yet up when it is new.
-func (c *Clients) client(cluster Cluster, pod Pod) (*client, error) {
+// client returns the connection to the pod, and whether it was kept from earlier. A new one is not up yet.
+func (c *Clients) client(cluster Cluster, pod Pod) (found *client, kept bool, err error) {
 	id := identity{cluster.Namespace, cluster.Name, pod, cluster.TLS.digest()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	found, ok := c.open[id]
-	if !ok {
-		var err error
+	found, kept = c.open[id]
+	if !kept {
 		if found, err = newClient(cluster, pod.Name); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if c.open == nil {
 			c.open = map[identity]*client{}
@@ -119,7 +118,7 @@ func (c *Clients) client(cluster Cluster, pod Pod) (*client, error) {
 	}
 	found.dial.Store(cluster.Dial)
 	found.lastUsed = time.Now()
-	return found, nil
+	return found, kept, nil
 }
 
 // drop closes a connection over which nothing came, so that the next pass tries a new one at once, without

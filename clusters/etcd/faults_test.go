@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -75,13 +74,13 @@ func TestSilence(t *testing.T) {
 			}
 		}
 
-		s.signal(follower, syscall.SIGSTOP) // over the connection that is there
-		s.checkSilent(t, clients, follower)
+		s.freeze(follower)
+		s.checkSilent(t, clients, follower) // over the connection that is there
 		s.checkSilent(t, clients, follower) // over a new one
-		s.signal(follower, syscall.SIGCONT)
+		s.thaw(follower)
 		eventually(t, clients, s.cluster(3), "three answering members again", allAnswer(3))
 
-		s.signal(leader, syscall.SIGSTOP)
+		s.freeze(leader)
 		answer = eventually(t, clients, s.cluster(3), "led by another", func(m decide.Membership) bool {
 			return m.Known && slices.ContainsFunc(m.Members, func(m decide.Member) bool { return m.Leader && m.Name != leader })
 		})

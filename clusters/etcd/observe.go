@@ -65,20 +65,31 @@ func (c *Clients) askAll(ctx context.Context, cluster Cluster) []reply {
 	return replies
 }
 
+// ask asks one pod how it is. A connection that was kept may have broken unnoticed; then a new one is tried.
 func (c *Clients) ask(ctx context.Context, cluster Cluster, pod Pod) reply {
-	r := reply{pod: pod.Name}
-	if r.client, r.err = c.client(cluster, pod); r.err != nil {
-		return r
-	}
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
-	// The endpoint is unused: the connection is to this member only.
-	if r.status, r.err = r.client.Status(ctx, ""); r.err != nil {
-		r.status = nil
-		r.err = cause(ctx, r.err)
-		c.drop(r.client)
+	r, kept := c.askOnce(ctx, cluster, pod)
+	if !r.answered() && kept && ctx.Err() == nil {
+		r, _ = c.askOnce(ctx, cluster, pod)
 	}
 	return r
+}
+
+func (c *Clients) askOnce(ctx context.Context, cluster Cluster, pod Pod) (r reply, kept bool) {
+	r.pod = pod.Name
+	if r.client, kept, r.err = c.client(cluster, pod); r.err != nil {
+		return r, kept
+	}
+	// The endpoint is unused: the connection is to this member only.
+	status, err := r.client.Status(ctx, "")
+	if err != nil {
+		c.drop(r.client)
+		r.err = cause(ctx, err)
+		return r, kept
+	}
+	r.status = status
+	return r, kept
 }
 
 // list returns the member list that a majority of the voters stands behind, or nil.

@@ -128,8 +128,21 @@ func (s *servers) kill(pod string) {
 	}
 }
 
-func (s *servers) signal(pod string, signal os.Signal) {
-	if err := s.processes[pod].Process.Signal(signal); err != nil {
+// freeze stops the process as it is, until thaw.
+func (s *servers) freeze(pod string) {
+	process := s.processes[pod].Process
+	if err := process.Signal(syscall.SIGSTOP); err != nil {
+		s.t.Fatal(err)
+	}
+	// The signal takes its time to reach all threads.
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		s.t.Fatalf("%s does not stop: %v, status %#x", pod, err, status)
+	}
+}
+
+func (s *servers) thaw(pod string) {
+	if err := s.processes[pod].Process.Signal(syscall.SIGCONT); err != nil {
 		s.t.Fatal(err)
 	}
 }
