@@ -45,7 +45,7 @@ func TestConnections(t *testing.T) {
 // checkOpen waits until that many connections are open: gRPC closes them behind our back.
 func (s *servers) checkOpen(t *testing.T, when string, want int64) {
 	t.Helper()
-	for end := time.Now().Add(patience); s.open.Load() != want; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); s.open.Load() != want; <-time.After(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%s %d connections are open, want %d", when, s.open.Load(), want)
 		}
@@ -56,7 +56,7 @@ func (s *servers) checkOpen(t *testing.T, when string, want int64) {
 func checkNoneRuns(t *testing.T) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
 		text := string(stacks[:runtime.Stack(stacks, true)])
 		if !strings.Contains(text, "google.golang.org/grpc") {
 			return

@@ -39,7 +39,7 @@ const patience = 30 * time.Second
 func eventually(t testing.TB, clients *etcd.Clients, cluster etcd.Cluster, wanted string, is func(decide.Membership) bool) etcd.Answer {
 	t.Helper()
 	var answer etcd.Answer
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
 		if answer = clients.Observe(t.Context(), cluster); is(answer.Membership) {
 			return answer
 		}

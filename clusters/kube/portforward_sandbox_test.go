@@ -154,7 +154,7 @@ func (p *etcdPod) create() {
 func (p *etcdPod) delete() {
 	pods := p.typed.CoreV1().Pods(p.namespace)
 	must(p, pods.Delete(p.Context(), "a-0", metav1.DeleteOptions{}))
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
 		if _, err := pods.Get(p.Context(), "a-0", metav1.GetOptions{}); err != nil {
 			return
 		}
@@ -178,7 +178,7 @@ func (p *etcdPod) eventually(wanted string, is func(etcd.Answer) bool) etcd.Answ
 	p.Helper()
 	var answer etcd.Answer
 	said := ""
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
 		if answer = p.clients.Observe(p.Context(), p.cluster()); is(answer) {
 			return answer
 		}

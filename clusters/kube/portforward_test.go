@@ -270,7 +270,7 @@ func TestDirect(t *testing.T) {
 func checkNoneRuns(t *testing.T) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
 		text := string(stacks[:runtime.Stack(stacks, true)])
 		if !strings.Contains(text, "kube.(*forwarded)") && !strings.Contains(text, "kube.newForwarded") && !strings.Contains(text, "kube.(*Client).PortForward") {
 			return
