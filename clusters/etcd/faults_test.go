@@ -2,6 +2,7 @@ package etcd_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"regexp"
 	"slices"
@@ -103,6 +104,23 @@ func (s *servers) checkSilent(t *testing.T, clients *etcd.Clients, follower stri
 	if !answer.Membership.Known || took < clients.Timeout || took > 2*clients.Timeout {
 		t.Errorf("known: %v, took %s", answer.Membership.Known, took)
 	}
+}
+
+// TestFoundingAlone: a founding member says nothing before the founders have a quorum. So whatever a member says
+// of its cluster is a sign that the cluster has formed.
+func TestFoundingAlone(t *testing.T) {
+	eachVersion(t, func(t *testing.T, binary string) {
+		s := newServers(t, binary, nil)
+		s.start(0, "new", fmt.Sprintf("a-0=%s,a-1=%s,a-2=%s", s.peerURL(0), s.peerURL(1), s.peerURL(2)))
+		clients := newClients(t)
+		clients.Timeout = time.Second
+		answer := eventually(t, clients, s.cluster(1), "that of a member that listens", func(m decide.Membership) bool {
+			return m.Why != "a-0: connection refused"
+		})
+		if m := answer.Membership; m.Known || m.Why != "a-0: no answer within 1s" || m.Members != nil || len(answer.ClusterIDs) > 0 {
+			t.Errorf("got %s", print(answer))
+		}
+	})
 }
 
 // TestBlackHole: nobody behind any name but the kernel.
