@@ -18,9 +18,8 @@ const (
 	peerTLSMount  = "/etc/etcd/tls/peer"
 	serveTLSMount = "/etc/etcd/tls/server"
 
-	// sealedCluster is the initial-cluster of a sealed member. It must be there and must not name the member: etcd reads a file
-	// without it as "this member alone", founds a new cluster where it finds no data, and so would lose the old one
-	// without a word. The host is under a domain that never resolves (RFC 6761).
+	// sealedCluster is the initial-cluster of a sealed member. It must be there and must not name the member: where it is left out,
+	// etcd takes the member itself for the initial cluster. The host is under a domain that never resolves (RFC 6761).
 	sealedCluster = "sealed=http://sealed.invalid:2380"
 )
 

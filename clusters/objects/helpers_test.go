@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
 	"quorate.dev/quorate/clusters/schema"
@@ -65,3 +66,5 @@ func certificates(t *testing.T, c *v1alpha1.EtcdCluster) Certificates {
 	}
 	return k
 }
+
+func quantity(text string) resource.Quantity { return resource.MustParse(text) }

@@ -1,0 +1,194 @@
+package objects
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/clusters/pki"
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// Every member that there is, or ever will be, is believed under its name by those who trust the authority, and by nobody else.
+func TestMembersAreBelieved(t *testing.T) {
+	c := threeMembers(t, "3.6.16")
+	k, other := certificates(t, c), certificates(t, c)
+	names := []string{"localhost", "127.0.0.1", "::1", "a-client.default.svc", "a-client.default", "a-client.default.svc.cluster.local"}
+	for n := range 100 {
+		host := Host(c, n)
+		for _, name := range []string{host, host + ".cluster.local"} {
+			if err := handshake(k.Peer, k.PeerClient, k, name); err != nil {
+				t.Errorf("peer %s: %v", name, err)
+			}
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		if err := handshake(k.Server, k.Client, k, name); err != nil {
+			t.Errorf("server %s: %v", name, err)
+		}
+	}
+	for what, pairs := range map[string][2]pki.Pair{
+		"the server of another cluster": {other.Server, k.Client},
+		"the client of another cluster": {k.Server, other.Client},
+		"a client as server":            {k.Client, k.Client},
+	} {
+		if handshake(pairs[0], pairs[1], k, Host(c, 0)) == nil {
+			t.Errorf("%s is believed", what)
+		}
+	}
+	for _, name := range []string{"a-0.b.default.svc", "a-0.a.other.svc", "default.svc", "x.a-0.a.default.svc", "example.com"} {
+		if handshake(k.Server, k.Client, k, name) == nil {
+			t.Errorf("believed as %s", name)
+		}
+	}
+}
+
+// handshake lets a client call a server under a name. Both trust k's authority alone; the server asks for a certificate.
+func handshake(server, client pki.Pair, k Certificates, name string) error {
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(k.Trusted())
+	at := func() time.Time { return now }
+	serves, err := tls.X509KeyPair(server.Certificate, server.Key)
+	if err != nil {
+		return err
+	}
+	shows, err := tls.X509KeyPair(client.Certificate, client.Key)
+	if err != nil {
+		return err
+	}
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		Certificates: []tls.Certificate{serves}, ClientCAs: trusted, ClientAuth: tls.RequireAndVerifyClientCert, Time: at,
+	})
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	done := make(chan error, 1)
+	go func() {
+		conn, err := listener.Accept()
+		if err == nil {
+			err = conn.(*tls.Conn).Handshake()
+			conn.Close()
+		}
+		done <- err
+	}()
+	conn, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{Certificates: []tls.Certificate{shows}, RootCAs: trusted, ServerName: name, Time: at})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return <-done
+}
+
+// What etcd would look up in DNS is not there: toward other members a member shows a certificate without names.
+func TestPeersAreNotLookedUp(t *testing.T) {
+	k := certificates(t, threeMembers(t, "3.6.16"))
+	for _, pair := range []pki.Pair{k.PeerClient, k.Client} {
+		list, err := pki.ParseCertificates(pair.Certificate)
+		if err != nil || len(list[0].DNSNames)+len(list[0].IPAddresses) > 0 {
+			t.Errorf("%v %v: %v", list[0].DNSNames, list[0].IPAddresses, err)
+		}
+	}
+}
+
+// data is what the Secrets hold once they have been applied.
+func data(t *testing.T, c *v1alpha1.EtcdCluster, k Certificates) map[string]map[string][]byte {
+	t.Helper()
+	list, err := secrets(Input{Cluster: c, Certificates: k})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := map[string]map[string][]byte{}
+	for _, o := range list {
+		fields, err := convert[struct{ Data map[string][]byte }](o.Apply)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored[o.Name] = fields.Data
+	}
+	return stored
+}
+
+func TestStoredCertificatesAreKept(t *testing.T) {
+	c := threeMembers(t, "3.6.16")
+	stored := data(t, c, certificates(t, c))
+	k := ReadCertificates(c, stored)
+	again, problems, err := k.Renew(c, now.Add(200*24*time.Hour))
+	if err != nil || len(problems) > 0 {
+		t.Fatalf("%v %v", problems, err)
+	}
+	for name, want := range stored {
+		for key, value := range data(t, c, again)[name] {
+			if !slices.Equal(value, want[key]) {
+				t.Errorf("%s %s has changed", name, key)
+			}
+		}
+	}
+}
+
+func TestRenew(t *testing.T) {
+	c := threeMembers(t, "3.6.16")
+	names := NamesOf("a")
+	for name, test := range map[string]struct {
+		damage func(map[string]map[string][]byte)
+		at     time.Duration
+		want   []string
+	}{
+		"a Secret is gone":     {func(s map[string]map[string][]byte) { delete(s, names.ClientSecret) }, 0, []string{"tls.crt in Secret a-client-tls"}},
+		"a key is gone":        {func(s map[string]map[string][]byte) { delete(s[names.PeerSecret], "client.key") }, 0, []string{"client.crt in Secret a-peer-tls: the key is missing"}},
+		"other trust":          {func(s map[string]map[string][]byte) { s[names.ServerSecret]["ca.crt"] = []byte("x") }, 0, []string{"tls.crt in Secret a-server-tls: ca.crt beside it is not the authority"}},
+		"two thirds of a year": {func(map[string]map[string][]byte) {}, 250 * 24 * time.Hour, []string{"a-peer-tls", "a-peer-tls", "a-server-tls", "a-client-tls"}},
+		"another authority": {func(s map[string]map[string][]byte) {
+			s[names.AuthoritySecret] = data(t, c, certificates(t, c))[names.AuthoritySecret]
+		}, 0, []string{"a-peer-tls", "a-peer-tls", "a-server-tls", "a-client-tls"}},
+	} {
+		stored := data(t, c, certificates(t, c))
+		test.damage(stored)
+		at := now.Add(test.at)
+		renewed, problems, err := ReadCertificates(c, stored).Renew(c, at)
+		if err != nil || len(problems) != len(test.want) {
+			t.Errorf("%s: %q, %v", name, problems, err)
+			continue
+		}
+		for i, want := range test.want {
+			if !strings.Contains(problems[i], want) {
+				t.Errorf("%s: %s, want %s", name, problems[i], want)
+			}
+		}
+		if left := ReadCertificates(c, data(t, c, renewed)).Check(c, at); len(left) > 0 {
+			t.Errorf("%s: after renewal: %q", name, left)
+		}
+	}
+}
+
+func TestAuthorityIsNeverReplaced(t *testing.T) {
+	c := threeMembers(t, "3.6.16")
+	stored := data(t, c, certificates(t, c))
+	delete(stored, NamesOf("a").AuthoritySecret)
+	k := ReadCertificates(c, stored)
+	if err := k.CheckAuthority(now); err == nil {
+		t.Error("no authority, and no complaint")
+	}
+	if _, _, err := k.Renew(c, now); err == nil {
+		t.Error("renewed without authority")
+	}
+}
+
+func TestNamesOfOtherClusters(t *testing.T) {
+	seen := map[string]string{}
+	for _, cluster := range []string{"a", "b", "a-b"} {
+		c := threeMembers(t, "3.6.16")
+		c.Name = cluster
+		for _, i := range Identities(c) {
+			if other, taken := seen[i.String()]; taken {
+				t.Errorf("%s and %s both have %s", cluster, other, i)
+			}
+			seen[i.String()] = fmt.Sprint(cluster)
+		}
+	}
+}

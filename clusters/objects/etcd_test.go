@@ -1,0 +1,195 @@
+package objects
+
+import (
+	"encoding/base64"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/clusters/pki"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// TestRealEtcd runs real members from the configuration files that this package writes: QUORATE_ETCD_DIR names a directory with
+// etcd-VERSION/etcd in it. The members run on loopback addresses of their own, in a mount namespace with an /etc/hosts of their own,
+// which takes root.
+func TestRealEtcd(t *testing.T) {
+	for version, binary := range etcdBinaries(t) {
+		for _, mode := range []v1alpha1.TLSMode{v1alpha1.TLSManaged, v1alpha1.TLSDisabled} {
+			t.Run(version+"/"+string(mode), func(t *testing.T) {
+				c := threeMembers(t, version)
+				c.Spec.TLS.Mode = mode
+				w := newWorld(t, c, binary)
+				w.found()
+				w.refuseStrangers()
+				w.restartSealed()
+				w.loseData()
+				w.joinAnew()
+			})
+		}
+	}
+}
+
+// TestRealEtcdOptions starts a member with every option that its version has, and looks at what it says it runs with.
+func TestRealEtcdOptions(t *testing.T) {
+	for text, binary := range etcdBinaries(t) {
+		t.Run(text, func(t *testing.T) {
+			c := threeMembers(t, text)
+			c.Spec.Etcd.AutoCompaction = &v1alpha1.AutoCompaction{Mode: v1alpha1.CompactionRevision, Retention: "1000"}
+			c.Spec.Etcd.HeartbeatInterval, c.Spec.Etcd.ElectionTimeout = "150ms", "2s"
+			c.Spec.Etcd.Options = optionsOf(mustParse(t, text))
+			delete(c.Spec.Etcd.Options, "enable-distributed-tracing") // it would look for a collector
+			c.Spec.Etcd.Options["log-level"] = "info"
+			w := newWorld(t, c, binary)
+			w.in.Record = record(1, decide.Founding)
+			w.start(0)
+			w.waitReady(0)
+			for key, want := range map[string]any{
+				"quota-backend-bytes":         float64(2 << 30),
+				"max-request-bytes":           float64(1536 << 10),
+				"heartbeat-interval":          "150ms",
+				"election-timeout":            "1.95s", // in whole heartbeats
+				"auto-compaction-mode":        "revision",
+				"auto-compaction-retention":   "1µs", // a thousand: etcd prints it as nanoseconds
+				"corrupt-check-time-interval": "7s",
+				"max-wals":                    float64(10000),
+				"max-snapshots":               float64(10000),
+				"pre-vote":                    true,
+			} {
+				if got := w.startLog(0)[key]; got != want {
+					t.Errorf("%s: etcd runs with %v, want %v", key, got, want)
+				}
+			}
+		})
+	}
+}
+
+// found starts three founding members.
+func (w *world) found() {
+	for n := range 3 {
+		w.start(n)
+	}
+	for n := range 3 {
+		w.waitReady(n)
+	}
+	w.call(0, "/v3/kv/put", map[string]any{"key": encode("k"), "value": encode("v")})
+	if members := w.list(); len(members) != 3 {
+		w.Fatalf("members: %v", members)
+	}
+}
+
+func encode(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+
+// list returns the members' IDs by peer URL.
+func (w *world) list() map[string]any {
+	ids := map[string]any{}
+	for _, m := range w.call(0, "/v3/cluster/member/list", map[string]any{})["members"].([]any) {
+		fields := m.(map[string]any)
+		ids[fields["peerURLs"].([]any)[0].(string)] = fields["ID"]
+	}
+	return ids
+}
+
+// refuseStrangers: a client without a certificate, or with one of another authority, is refused; so is a client that
+// poses as a member.
+func (w *world) refuseStrangers() {
+	c := w.in.Cluster
+	if !secure(c) {
+		return
+	}
+	strange := certificates(w.T, c)
+	for _, pair := range []pki.Pair{{}, strange.Client, strange.Server} {
+		if response, err := w.client(0, pair).Get(ClientURL(c, 0) + "/version"); err == nil {
+			w.Errorf("a stranger is let in to the client port: %s", response.Status)
+		}
+	}
+	if response, err := w.client(0, w.in.Certificates.PeerClient).Get(PeerURL(c, 0) + "/members"); err != nil || response.StatusCode != http.StatusOK {
+		w.Errorf("a member is not let in to the peer port: %v", err)
+	}
+	if !mustParse(w.T, c.Spec.Version).atLeast(withAllowedNames) {
+		return
+	}
+	if response, err := w.client(0, w.in.Certificates.Client).Get(PeerURL(c, 0) + "/members"); err == nil {
+		w.Errorf("a client is let in to the peer port: %s", response.Status)
+	}
+}
+
+// restartSealed restarts one member after the other. (All at once works as well, but takes as long as each waits for the others' word
+// on their data: a request timeout, 7 s, per member.)
+func (w *world) restartSealed() {
+	w.in.Record = record(3, decide.Sealed)
+	for n := range 3 {
+		w.stop(n)
+		w.start(n)
+		w.waitReady(n)
+		if !strings.Contains(w.log(n), "initial corruption checking passed") {
+			w.Errorf("%s has not compared its data with the others'", PodName("a", n))
+		}
+		if got := w.call(n, "/v3/kv/range", map[string]any{"key": encode("k")}); got["count"] != "1" {
+			w.Fatalf("%s has lost the key: %v", PodName("a", n), got)
+		}
+	}
+}
+
+// loseData wipes the volume of the last member.
+func (w *world) loseData() {
+	w.stop(2)
+	if err := os.RemoveAll(w.path("a-2", "data")); err != nil {
+		w.Fatal(err)
+	}
+	m := w.start(2)
+	select {
+	case <-m.exited:
+	case <-time.After(30 * time.Second):
+		w.Fatalf("a sealed member without data goes on:\n%s", w.log(2))
+	}
+	if m.process.ProcessState.Success() || !strings.Contains(w.log(2), `couldn't find local name`) {
+		w.Fatalf("%s:\n%s", m.process.ProcessState, w.log(2))
+	}
+	w.waitReady(0)
+	w.waitReady(1)
+}
+
+// joinAnew removes the lost member and adds it again.
+func (w *world) joinAnew() {
+	c := w.in.Cluster
+	w.eventually("remove the member", func() bool {
+		_, err := w.ask(0, "/v3/cluster/member/remove", map[string]any{"ID": w.list()[PeerURL(c, 2)]})
+		return err == nil
+	})
+	w.eventually("add the member", func() bool {
+		_, err := w.ask(0, "/v3/cluster/member/add", map[string]any{"peerURLs": []string{PeerURL(c, 2)}, "isLearner": true})
+		return err == nil
+	})
+	w.in.Record.Members[2].Mode = decide.Joining
+	w.in.Peers = map[string]string{}
+	for n := range 3 {
+		w.in.Peers[PodName("a", n)] = PeerURL(c, n)
+	}
+	w.start(2)
+	w.eventually("promote the member", func() bool {
+		_, err := w.ask(0, "/v3/cluster/member/promote", map[string]any{"ID": w.list()[PeerURL(c, 2)]})
+		return err == nil
+	})
+	w.waitReady(2)
+	w.in.Record.Members[2].Mode = decide.Sealed
+	w.stop(2)
+	w.start(2)
+	w.waitReady(2)
+	if got := w.call(2, "/v3/kv/range", map[string]any{"key": encode("k")}); got["count"] != "1" {
+		w.Fatalf("the new member lacks the key: %v", got)
+	}
+}
+
+// eventually repeats what etcd may refuse for a while: right after a change of members it does.
+func (w *world) eventually(what string, do func() bool) {
+	w.Helper()
+	for deadline := time.Now().Add(60 * time.Second); !do(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.Fatalf("%s: not in time:\n%s", what, w.log(2))
+		}
+	}
+}

@@ -1,0 +1,314 @@
+package objects
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+func build(t *testing.T, in Input) []Object {
+	t.Helper()
+	list, err := Build(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func input(t *testing.T, version string) Input {
+	t.Helper()
+	c := threeMembers(t, version)
+	return Input{Cluster: c, Record: record(3, decide.Sealed), Voters: 3, Certificates: certificates(t, c)}
+}
+
+func TestIdentitiesAreThoseBuilt(t *testing.T) {
+	for _, mode := range []v1alpha1.TLSMode{v1alpha1.TLSManaged, v1alpha1.TLSDisabled} {
+		in := input(t, "3.6.16")
+		in.Cluster.Spec.TLS.Mode = mode
+		var built []Identity
+		for _, o := range build(t, in) {
+			built = append(built, o.Identity)
+		}
+		if want := Identities(in.Cluster); !slices.Equal(built, want) {
+			t.Errorf("%s: built %v, announced %v", mode, built, want)
+		}
+	}
+}
+
+// Every object bears the labels and the owner, and Kubernetes' name for its kind.
+func TestEveryObjectIsMarked(t *testing.T) {
+	in := input(t, "3.6.16")
+	for _, o := range build(t, in) {
+		fields, err := convert[struct {
+			Kind     string
+			Metadata struct {
+				Name, Namespace string
+				Labels          map[string]string
+				OwnerReferences []struct {
+					UID        string
+					Controller bool
+				}
+			}
+		}](o.Apply)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := fields.Metadata
+		if fields.Kind != o.Kind || m.Name != o.Name || m.Namespace != "default" || !reflect.DeepEqual(m.Labels, Labels("a")) {
+			t.Errorf("%s: %+v", o, fields)
+		}
+		if len(m.OwnerReferences) != 1 || m.OwnerReferences[0].UID != string(in.Cluster.UID) || !m.OwnerReferences[0].Controller {
+			t.Errorf("%s: owners %+v", o, m.OwnerReferences)
+		}
+	}
+}
+
+func TestBuildRefuses(t *testing.T) {
+	for name, change := range map[string]func(*Input){
+		"no UID":                   func(in *Input) { in.Cluster.UID = "" },
+		"no token or no member":    func(in *Input) { in.Record.Token = "" },
+		"names no token or no mem": func(in *Input) { in.Record.Members = nil },
+		"unknown mode":             func(in *Input) { in.Record.Members[1].Mode = "" },
+		"does not name it":         func(in *Input) { in.Record.Members[1].Mode = decide.Joining },
+		"is missing":               func(in *Input) { in.Certificates.PeerClient.Key = nil },
+		"etcd option max-wals: \"many\" is not a whole number": func(in *Input) {
+			in.Cluster.Spec.Etcd.Options = map[string]v1alpha1.OptionValue{"max-wals": "many"}
+		},
+		"read version": func(in *Input) { in.Cluster.Spec.Version = "latest" },
+	} {
+		in := input(t, "3.6.16")
+		change(&in)
+		if _, err := Build(in); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestCheckOptions(t *testing.T) {
+	c := threeMembers(t, "3.5.9")
+	c.Spec.Etcd.HeartbeatInterval = "soon"
+	c.Spec.Etcd.Options = map[string]v1alpha1.OptionValue{
+		"data-dir":                       "x",
+		"enable-distributed-tracing":     "yes",
+		"log-level":                      "loud",
+		"max-wals":                       "-1",
+		"snapshot-catchup-entries":       "1000",
+		"warning-apply-duration":         "5",
+		"warning-unary-request-duration": "1s",
+	}
+	want := []string{
+		`etcd option heartbeat-interval: time: invalid duration "soon"`,
+		`etcd option data-dir is not taken; those taken are `,
+		`etcd option enable-distributed-tracing: "yes" is neither true nor false`,
+		`etcd option log-level: "loud" is none of debug, info, warn, error, panic, fatal`,
+		`etcd option max-wals: "-1" is not a whole number from 0 to 4294967295`,
+		`etcd option snapshot-catchup-entries: the configuration file of etcd 3.5.9 has no such option; use etcd 3.5.14 or newer, or remove the option`,
+		`etcd option warning-apply-duration: "5" is not a duration such as 100ms, 5s or 1h`,
+		`etcd option warning-unary-request-duration: the configuration file of etcd 3.5.9 has no such option; use etcd 3.6.0 or newer, or remove the option`,
+	}
+	got := CheckOptions(c.Spec)
+	if len(got) != len(want) {
+		t.Fatalf("%d problems: %q", len(got), got)
+	}
+	for i := range want {
+		if !strings.HasPrefix(got[i], want[i]) {
+			t.Errorf("got  %s\nwant %s", got[i], want[i])
+		}
+	}
+}
+
+// The files of the founding members differ in who they are and in nothing else; no sealed file names its own member.
+func TestMemberFiles(t *testing.T) {
+	in := input(t, "3.7.3")
+	for _, mode := range []decide.Mode{decide.Founding, decide.Sealed} {
+		in.Record = record(3, mode)
+		configMap, err := configMap(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range 3 {
+			own := initialClusterLine(configMap.Data[ConfigKey("a", n)])
+			if names := strings.Contains(own, PodName("a", n)+"="); names != (mode == decide.Founding) {
+				t.Errorf("%s %d: %s", mode, n, own)
+			}
+			if first := initialClusterLine(configMap.Data[ConfigKey("a", 0)]); own != first {
+				t.Errorf("%s: members 0 and %d are of different clusters: %s, %s", mode, n, first, own)
+			}
+		}
+	}
+}
+
+func initialClusterLine(file string) string {
+	for line := range strings.Lines(file) {
+		if strings.HasPrefix(line, "initial-cluster:") {
+			return line
+		}
+	}
+	return ""
+}
+
+// A founding member that starts late must still name those that were sealed before it.
+func TestLateFounderNamesAll(t *testing.T) {
+	in := input(t, "3.6.16")
+	in.Record = record(3, decide.Founding)
+	before, err := memberConfig(in, in.Record.Members[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Record.Members[0].Mode, in.Record.Members[1].Mode = decide.Sealed, decide.Sealed
+	after, err := memberConfig(in, in.Record.Members[2])
+	if err != nil || before != after {
+		t.Errorf("%v\n%s\n%s", err, before, after)
+	}
+}
+
+func TestDisruptionBudgetKeepsQuorum(t *testing.T) {
+	for _, test := range []struct{ recorded, voters, declared, want int }{
+		{1, 1, 1, 1}, {2, 2, 2, 2}, {3, 3, 3, 2}, {3, 0, 3, 2}, {3, 3, 5, 3}, {5, 5, 3, 3}, {4, 5, 3, 3}, {5, 4, 3, 3}, {9, 9, 9, 5},
+	} {
+		in := input(t, "3.6.16")
+		n := int32(test.declared)
+		in.Cluster.Spec.Replicas, in.Voters, in.Record = &n, test.voters, record(test.recorded, decide.Sealed)
+		if got := disruptionBudget(in).Spec.MinAvailable.IntValue(); got != test.want {
+			t.Errorf("%+v: minAvailable %d", test, got)
+		}
+	}
+}
+
+// What is written is read again, for records of every kind; IDs made of digits alone among them.
+func TestRecordRoundTrip(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	modes := []decide.Mode{decide.Founding, decide.Joining, decide.Sealed}
+	for range 2000 {
+		r := decide.Record{Token: fmt.Sprintf("%x", random.Uint64()), ClusterID: randomID(random)}
+		for ordinal := range random.IntN(10) {
+			if random.IntN(4) > 0 {
+				r.Members = append(r.Members, decide.RecordedMember{
+					Ordinal: ordinal, Mode: modes[random.IntN(3)], ID: randomID(random), VolumeUID: fmt.Sprintf("%08d", random.IntN(1e8)),
+				})
+			}
+		}
+		text, err := EncodeRecord(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := DecodeRecord(text); err != nil || !reflect.DeepEqual(again, r) {
+			t.Fatalf("%v:\n%s\n%+v\n%+v", err, text, r, again)
+		}
+	}
+}
+
+// randomID favours IDs that look like something else in YAML: 12e4567 is a number there.
+func randomID(random *rand.Rand) decide.ID {
+	return []decide.ID{0, 0x1234567890123456, 0x12e4567, 0x0e1, 0x7, decide.ID(random.Uint64())}[random.IntN(6)]
+}
+
+func TestUnreadableRecords(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                       "it has no token",
+		"{":                      "yaml",
+		"[]":                     "cannot unmarshal",
+		"token: x\ncolour: red":  `unknown field "colour"`,
+		"token: x\nclusterID: z": `parse ID "z"`,
+		"token: x\nmembers: [{ordinal: 1, mode: Sealed}, {ordinal: 1, mode: Sealed}]": "ordinal 1 is out of order",
+		"token: x\nmembers: [{ordinal: -1, mode: Sealed}]":                            "ordinal -1 is out of order or out of bounds",
+		"token: x\nmembers: [{ordinal: 64, mode: Sealed}]":                            "out of bounds",
+		"token: x\nmembers: [{ordinal: 0, mode: Frozen}]":                             `unknown mode "Frozen"`,
+		"token: x\ntoken: y": "already set",
+	} {
+		r, err := DecodeRecord(text)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), RecordKey) {
+			t.Errorf("%q: %+v, %v", text, r, err)
+		}
+	}
+}
+
+// The hash follows what makes a pod run differently, and nothing else.
+func TestSpecHash(t *testing.T) {
+	before := threeMembers(t, "3.6.16").Spec
+	hash := SpecHash(before)
+	n, class := int32(5), "fast"
+	for name, change := range map[string]func(*v1alpha1.EtcdClusterSpec){
+		"version":       func(s *v1alpha1.EtcdClusterSpec) { s.Version = "3.7.3" },
+		"replicas":      func(s *v1alpha1.EtcdClusterSpec) { s.Replicas = &n },
+		"storage":       func(s *v1alpha1.EtcdClusterSpec) { s.Storage.StorageClassName = &class },
+		"suspend":       func(s *v1alpha1.EtcdClusterSpec) { s.Suspend = true },
+		"same quantity": func(s *v1alpha1.EtcdClusterSpec) { s.Etcd.Quota = quantity("2048Mi") },
+	} {
+		after := *before.DeepCopy()
+		if change(&after); SpecHash(after) != hash {
+			t.Errorf("%s changes the hash", name)
+		}
+	}
+	for name, change := range map[string]func(*v1alpha1.EtcdClusterSpec){
+		"quota":      func(s *v1alpha1.EtcdClusterSpec) { s.Etcd.Quota = quantity("3Gi") },
+		"option":     func(s *v1alpha1.EtcdClusterSpec) { s.Etcd.Options = map[string]v1alpha1.OptionValue{"max-wals": "7"} },
+		"repository": func(s *v1alpha1.EtcdClusterSpec) { s.Image.Repository = "example.com/etcd" },
+		"TLS":        func(s *v1alpha1.EtcdClusterSpec) { s.TLS.Mode = v1alpha1.TLSDisabled },
+		"label":      func(s *v1alpha1.EtcdClusterSpec) { s.Pod.Labels = map[string]v1alpha1.PodLabelValue{"a": "b"} },
+	} {
+		after := *before.DeepCopy()
+		if change(&after); SpecHash(after) == hash {
+			t.Errorf("%s does not change the hash", name)
+		}
+	}
+}
+
+func TestDifferences(t *testing.T) {
+	want, err := statefulSet(input(t, "3.6.16"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		change func(*applyappsv1.StatefulSetApplyConfiguration)
+		paths  []string
+	}{
+		"nothing": {func(*applyappsv1.StatefulSetApplyConfiguration) {}, nil},
+		"order": {func(s *applyappsv1.StatefulSetApplyConfiguration) {
+			slices.Reverse(s.Spec.Template.Spec.Volumes)
+			slices.Reverse(s.Spec.Template.Spec.Containers[0].Ports)
+			slices.Reverse(s.Spec.Template.Spec.TopologySpreadConstraints)
+		}, nil},
+		"image": {func(s *applyappsv1.StatefulSetApplyConfiguration) {
+			s.Spec.Template.Spec.Containers[0].WithImage("x")
+		}, []string{"spec.template.spec.containers[etcd].image"}},
+		"one more and one less": {func(s *applyappsv1.StatefulSetApplyConfiguration) {
+			s.WithLabels(map[string]string{"x": "y"})
+			s.Spec.Replicas = nil
+			s.Spec.Template.Spec.Volumes = s.Spec.Template.Spec.Volumes[1:]
+		}, []string{"metadata.labels.x", "spec.replicas", "spec.template.spec.volumes[members]"}},
+	} {
+		live, err := convert[*applyappsv1.StatefulSetApplyConfiguration](want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test.change(live)
+		if paths, err := Differences(want, live); err != nil || !slices.Equal(paths, test.paths) {
+			t.Errorf("%s: %v, %v", name, paths, err)
+		}
+	}
+}
+
+// No private key is in anything that prints an input.
+func TestInputShowsNoKeys(t *testing.T) {
+	in := input(t, "3.6.16")
+	encoded, err := json.Marshal(in.Certificates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := strings.Split(string(in.Certificates.Client.Key), "\n")[1]
+	for _, text := range []string{string(encoded), fmt.Sprintf("%+v", in), fmt.Sprintf("%#v", in.Certificates), fmt.Sprint(in)} {
+		if strings.Contains(text, key) || strings.Contains(text, fmt.Sprint([]byte(key))[1:60]) {
+			t.Errorf("the key is in %s", text)
+		}
+	}
+}

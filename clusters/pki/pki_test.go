@@ -1,0 +1,201 @@
+package pki
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	now   = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	day   = 24 * time.Hour
+	both  = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	first = Leaf{CommonName: "server", DNSNames: []string{"*.a.default.svc"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, Usages: both}
+)
+
+func authority(t *testing.T) *Authority {
+	t.Helper()
+	a, err := NewAuthority("a", "default", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func issue(t *testing.T, a *Authority, l Leaf) Pair {
+	t.Helper()
+	p, err := a.Issue(l, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestIssuedLeafPasses(t *testing.T) {
+	a := authority(t)
+	for _, l := range []Leaf{first, {CommonName: "root", Usages: both[1:]}} {
+		if err := Check(issue(t, a, l), a.Pair().Certificate, l, now); err != nil {
+			t.Errorf("%s: %v", l.CommonName, err)
+		}
+	}
+}
+
+func TestCheckSaysWhy(t *testing.T) {
+	a, other := authority(t), authority(t)
+	trusted := a.Pair().Certificate
+	good := issue(t, a, first)
+	nameless := Leaf{CommonName: "server", Usages: both}
+	with := func(change func(*Leaf)) Leaf { l := first; change(&l); return l }
+	for _, test := range []struct {
+		name string
+		pair Pair
+		leaf Leaf
+		now  time.Time
+		want string
+	}{
+		{"nothing", Pair{}, first, now, "the certificate is missing"},
+		{"no key", Pair{Certificate: good.Certificate}, first, now, "the key is missing"},
+		{"not PEM", Pair{Certificate: []byte("x"), Key: good.Key}, first, now, "there is text outside of the PEM blocks"},
+		{"key of another", Pair{Certificate: good.Certificate, Key: issue(t, a, first).Key}, first, now, "the key is not that of the certificate"},
+		{"a chain", Pair{Certificate: append(bytes.Clone(good.Certificate), trusted...), Key: good.Key}, first, now, "there are 2 certificates where one belongs"},
+		{"other authority", issue(t, other, first), first, now, "which is not the authority of this cluster"},
+		{"expired", good, first, now.Add(366 * day), "it expired at 2027-03-01T12:00:00Z"},
+		{"soon expired", good, first, now.Add(244 * day), "it expires at 2027-03-01T12:00:00Z, less than a third of its lifetime is left"},
+		{"from the future", good, first, now.Add(-2 * time.Hour), "it is not valid before 2026-03-01T11:00:00Z"},
+		{"other name", good, with(func(l *Leaf) { l.CommonName = "x" }), now, `it lacks the common name "x"`},
+		{"no such SAN", good, with(func(l *Leaf) { l.DNSNames = []string{"b"} }), now, "it lacks the name b"},
+		{"no such address", good, with(func(l *Leaf) { l.IPAddresses = []net.IP{net.IPv6loopback} }), now, "it lacks the address ::1"},
+		{"no such usage", issue(t, a, with(func(l *Leaf) { l.Usages = both[:1] })), first, now, "it lacks the usage clientAuth"},
+		{"names where none belong", good, nameless, now, "it bears names where none belong"},
+	} {
+		err := Check(test.pair, trusted, test.leaf, test.now)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", test.name, err, test.want)
+		}
+	}
+	if err := Check(good, trusted, first, now.Add(240*day)); err != nil {
+		t.Errorf("more than a third is left: %v", err)
+	}
+	if err := Check(good, append(bytes.Clone(other.Pair().Certificate), trusted...), first, now); err != nil {
+		t.Errorf("trusted beside another authority: %v", err)
+	}
+}
+
+func TestReadAuthority(t *testing.T) {
+	a := authority(t)
+	again, err := ReadAuthority(a.Pair(), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Check(issue(t, again, first), a.Pair().Certificate, first, now); err != nil {
+		t.Errorf("issued by the authority as stored: %v", err)
+	}
+	for what, test := range map[string]struct {
+		pair Pair
+		now  time.Time
+	}{
+		"the certificate is missing":                  {Pair{}, now},
+		"the certificate is not that of an authority": {issue(t, a, first), now},
+		"it expired at 2036-02-27T12:00:00Z":          {a.Pair(), now.Add(authorityLifetime + day)},
+		"it is not valid before 2026-03-01T11:00:00Z": {a.Pair(), now.Add(-day)},
+	} {
+		if _, err := ReadAuthority(test.pair, test.now); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%v, want %q", err, what)
+		}
+	}
+}
+
+// Two authorities of one cluster are told apart during a rotation.
+func TestAuthoritiesAreDistinct(t *testing.T) {
+	a, b := authority(t), authority(t)
+	if a.String() == b.String() {
+		t.Errorf("both are %s", a)
+	}
+	if bytes.Equal(a.certificate.SubjectKeyId, b.certificate.SubjectKeyId) {
+		t.Error("both have the same key ID")
+	}
+	leaf, err := ParseCertificates(issue(t, a, first).Certificate)
+	if err != nil || !bytes.Equal(leaf[0].AuthorityKeyId, a.certificate.SubjectKeyId) {
+		t.Errorf("the leaf does not name the key of its authority: %v", err)
+	}
+}
+
+func TestLeafDoesNotOutliveItsAuthority(t *testing.T) {
+	a := authority(t)
+	end := a.certificate.NotAfter
+	p, err := a.Issue(first, end.Add(-day))
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := ParseCertificates(p.Certificate)
+	if err != nil || leaf[0].NotAfter.After(end) {
+		t.Errorf("leaf until %s, authority until %s: %v", leaf[0].NotAfter, end, err)
+	}
+}
+
+func TestParseCertificatesIsStrict(t *testing.T) {
+	a := authority(t)
+	good := string(a.Pair().Certificate)
+	half := good[:len(good)/2]
+	for name, text := range map[string]string{
+		"empty":          "",
+		"blank":          " \n",
+		"text before":    "hello\n" + good,
+		"text between":   good + "hello\n" + good,
+		"text after":     good + "hello",
+		"cut off":        half,
+		"cut off inside": half + "\n" + good,
+		"a key":          string(a.Pair().Key),
+		"not DER":        "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n",
+	} {
+		if list, err := ParseCertificates([]byte(text)); err == nil {
+			t.Errorf("%s: %d certificates", name, len(list))
+		}
+	}
+	if list, err := ParseCertificates([]byte("\n" + good + "\r\n\n" + good)); err != nil || len(list) != 2 {
+		t.Errorf("two certificates: %d, %v", len(list), err)
+	}
+}
+
+// A key does not show itself, whatever prints it.
+func TestKeysAreNotPrinted(t *testing.T) {
+	p := issue(t, authority(t), first)
+	secret := strings.Split(string(p.Key), "\n")[1]
+	var logged bytes.Buffer
+	slog.New(slog.NewTextHandler(&logged, nil)).Info("x", "pair", p, "key", p.Key)
+	slog.New(slog.NewJSONHandler(&logged, nil)).Info("x", "pair", p, "key", p.Key)
+	encoded, err := json.Marshal(map[string]any{"pair": p, "pointer": &p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	outputs := []string{logged.String(), string(encoded), fmt.Sprint(p, &p, []Pair{p}), fmt.Sprintf("%+v", map[string]*Pair{"": &p})}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		outputs = append(outputs, fmt.Sprintf(verb, p), fmt.Sprintf(verb, p.Key))
+	}
+	for _, output := range outputs {
+		if strings.Contains(output, secret) || strings.Contains(output, fmt.Sprintf("%x", secret)) || strings.Contains(output, fmt.Sprint([]byte(secret))[1:100]) {
+			t.Errorf("the key is in %s", output)
+		}
+	}
+}
+
+func FuzzParseCertificates(f *testing.F) {
+	a, err := NewAuthority("a", "default", now)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(a.Pair().Certificate)
+	f.Add([]byte("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		list, err := ParseCertificates(text)
+		if err == nil && len(list) != bytes.Count(text, []byte("-----BEGIN CERTIFICATE-----")) {
+			t.Errorf("%d certificates in %q", len(list), text)
+		}
+	})
+}
