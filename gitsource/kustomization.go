@@ -23,8 +23,8 @@ func (k *kustomizeFS) check(name string, content []byte) []Problem {
 	if len(problems) > 0 || !isKustomizationName(path.Base(name)) {
 		return problems
 	}
-	if k.kustomizations++; k.kustomizations > maxKustomizations {
-		return []Problem{{File: name, Message: fmt.Sprintf("more than %d kustomizations are built on one another", maxKustomizations)}}
+	if k.left--; k.left < 0 {
+		return []Problem{{File: name, Message: "too many kustomizations are built on one another"}}
 	}
 	return k.checkKustomization(name, content)
 }

@@ -15,8 +15,8 @@ import (
 type kustomizeFS struct {
 	files   *files
 	overlay []byte
-	// kustomizations counts those that were read.
-	kustomizations int
+	// left is how many more kustomizations may be read.
+	left int
 	// problems of the files that were asked for. Rendering fails if there are any.
 	problems []Problem
 }

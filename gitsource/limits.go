@@ -2,6 +2,8 @@ package gitsource
 
 // Bounds on what is read of a source, all far over what an honest one needs.
 const (
+	// maxRefsBytes of the list of branches and tags, which a server sends first.
+	maxRefsBytes = 32 << 20
 	// maxResponseBytes of one answer of a server: a pack of one revision.
 	maxResponseBytes = 256 << 20
 	// maxPackBytes and maxPackObjects of a pack as its headers declare them, inflated.
@@ -15,7 +17,7 @@ const (
 	// maxDepth of directories below the path.
 	maxDepth = 32
 	// maxKustomizations that one rendering reads, each as often as it is a base of another.
-	maxKustomizations = 500
+	maxKustomizations = 5000
 	// maxNodes of the YAML of one file once its aliases are expanded, and how deep they
 	// may nest.
 	maxNodes   = 200_000

@@ -23,6 +23,9 @@ func openLocal(o Options) (fs.FS, Revision, error) {
 	if errors.Is(err, git.ErrRepositoryNotExists) {
 		return openDirectory(o)
 	}
+	if errors.Is(err, git.ErrUnknownExtension) || errors.Is(err, git.ErrUnsupportedExtensionRepositoryFormatVersion) {
+		return nil, Revision{}, sourceError(err, "open the repository %s: git with SHA-1 and without extensions is supported", o.Location)
+	}
 	if err != nil {
 		return nil, Revision{}, sourceError(err, "open the repository %s", o.Location)
 	}

@@ -22,19 +22,35 @@ func fetchPack(ctx context.Context, s transport.UploadPackSession, request *pack
 		return err
 	}
 	defer response.Close()
-	var pack io.Reader = response
+	pack := &firstError{r: response}
 	switch {
 	case request.Capabilities.Supports(capability.Sideband64k):
-		pack = sideband.NewDemuxer(sideband.Sideband64k, response)
+		pack.r = sideband.NewDemuxer(sideband.Sideband64k, response)
 	case request.Capabilities.Supports(capability.Sideband):
-		pack = sideband.NewDemuxer(sideband.Sideband, response)
+		pack.r = sideband.NewDemuxer(sideband.Sideband, response)
 	}
 	parser, err := packfile.NewParserWithStorage(packfile.NewScanner(pack), store, &packBounds{})
 	if err != nil {
 		return err
 	}
-	_, err = parser.Parse()
+	if _, err = parser.Parse(); err != nil && pack.err != nil {
+		return pack.err
+	}
 	return err
+}
+
+// firstError remembers why a reader ended early: the parser of packs only says that it did.
+type firstError struct {
+	r   io.Reader
+	err error
+}
+
+func (f *firstError) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	if err != nil && err != io.EOF && f.err == nil {
+		f.err = err
+	}
+	return n, err
 }
 
 // packBounds stops a pack before it is inflated beyond what is sensible.
@@ -72,18 +88,22 @@ func (t boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		response.Body = http.NoBody
 		return response, nil
 	}
-	response.Body = &boundedBody{ReadCloser: response.Body, left: maxResponseBytes}
+	bound := int64(maxResponseBytes)
+	if r.Method == http.MethodGet {
+		bound = maxRefsBytes
+	}
+	response.Body = &boundedBody{ReadCloser: response.Body, bound: bound, left: bound}
 	return response, nil
 }
 
 type boundedBody struct {
 	io.ReadCloser
-	left int64
+	bound, left int64
 }
 
 func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, errResponseTooLarge
+		return 0, fmt.Errorf("the answer is larger than %d MiB", b.bound>>20)
 	}
 	if int64(len(p)) > b.left {
 		p = p[:b.left]

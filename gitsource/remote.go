@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/transport"
@@ -136,11 +138,23 @@ func remoteError(ctx context.Context, err error, o Options) error {
 	case errors.Is(err, transport.ErrRepositoryNotFound):
 		return sourceErrorf("%s is not there, or is not shown without credentials", o.Location)
 	}
+	_, garbled := errors.AsType[*packp.ErrUnexpectedData](err)
+	if garbled || errors.Is(err, pktline.ErrInvalidPktLen) || errors.Is(err, packp.ErrEmptyInput) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return sourceErrorf("%s does not answer as a smart HTTP server of a repository with SHA-1 does; is it the URL to clone from, and did the answer arrive whole?", o.Location)
+	}
 	// The URL is in the message already; what failed is enough.
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err
 	}
-	return sourceError(err, "fetch %s", o.Location)
+	return sourceError(printable(err), "fetch %s", o.Location)
 }
 
-var errResponseTooLarge = fmt.Errorf("the answer is larger than %d MiB", maxResponseBytes>>20)
+// printable keeps what a server wrote from reaching a terminal as it is.
+func printable(err error) error {
+	const most = 500
+	text := err.Error()
+	if len(text) <= most && isPrintable(text) {
+		return err
+	}
+	return fmt.Errorf("%.*q", most, text)
+}

@@ -1,0 +1,338 @@
+package gitsource
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	gitobject "github.com/go-git/go-git/v5/plumbing/object"
+)
+
+// revisions is a repository with a revision of every sort. The cluster in each is named after
+// how to get at it.
+func revisions(t *testing.T) (r *repository, commits map[string]string) {
+	t.Helper()
+	r = newRepository(t)
+	commits = map[string]string{"old": r.declare("old"), "tagged": r.declare("tagged")}
+	r.git("tag", "light")
+	r.git("tag", "--annotate", "--message=x", "v1.0.0")
+	r.git("tag", "--annotate", "--message=x", "again", "v1.0.0")
+	r.git("tag", "--annotate", "--message=x", "tree", "HEAD^{tree}")
+	commits["main"] = r.declare("main")
+	r.git("checkout", "--quiet", "-b", "feature/x", "v1.0.0")
+	commits["feature"] = r.declare("feature")
+	r.git("checkout", "--quiet", "main")
+	return r, commits
+}
+
+func TestRevisions(t *testing.T) {
+	r, commits := revisions(t)
+	reluctant := r.serve()
+	for where, location := range map[string]string{"local": r.dir, "http": reluctant} {
+		for name, c := range map[string]struct {
+			o        Options
+			cluster  string
+			revision string
+		}{
+			"HEAD":            {Options{}, "main", "main@sha1:" + commits["main"]},
+			"branch":          {Options{Branch: "main"}, "main", "main@sha1:" + commits["main"]},
+			"branch with /":   {Options{Branch: "feature/x"}, "feature", "feature/x@sha1:" + commits["feature"]},
+			"tag":             {Options{Tag: "light"}, "tagged", "light@sha1:" + commits["tagged"]},
+			"annotated tag":   {Options{Tag: "v1.0.0"}, "tagged", "v1.0.0@sha1:" + commits["tagged"]},
+			"tag of a tag":    {Options{Tag: "again"}, "tagged", "again@sha1:" + commits["tagged"]},
+			"commit at a tip": {Options{Commit: commits["feature"]}, "feature", "sha1:" + commits["feature"]},
+			"commit below":    {Options{Commit: strings.ToUpper(commits["old"])}, "old", "sha1:" + commits["old"]},
+		} {
+			t.Run(where+"/"+name, func(t *testing.T) {
+				c.o.Location = location
+				desired, err := Fetch(t.Context(), c.o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := desired.Revision.String(); got != c.revision {
+					t.Errorf("revision %s, want %s", got, c.revision)
+				}
+				wantClusters(t, desired, c.cluster)
+			})
+		}
+	}
+}
+
+func wantClusters(t *testing.T, desired Desired, names ...string) {
+	t.Helper()
+	var got []string
+	for _, c := range desired.Clusters {
+		got = append(got, c.Cluster.Name)
+	}
+	if strings.Join(got, " ") != strings.Join(names, " ") || len(desired.Problems) > 0 {
+		t.Errorf("clusters %q, problems %v; want %q", got, desired.Problems, names)
+	}
+}
+
+func TestMissingRevisions(t *testing.T) {
+	r, _ := revisions(t)
+	for where, location := range map[string]string{"local": r.dir, "http": r.serve()} {
+		for name, c := range map[string]struct {
+			o    Options
+			want string
+		}{
+			"branch":        {Options{Branch: "nope"}, `no branch "nope"`},
+			"tag as branch": {Options{Branch: "v1.0.0"}, `no branch "v1.0.0"`},
+			"tag":           {Options{Tag: "nope"}, `no tag "nope"`},
+			"tag of a tree": {Options{Tag: "tree"}, "is of a tree, not of a commit"},
+			"commit":        {Options{Commit: strings.Repeat("0123", 10)}, "no commit " + strings.Repeat("0123", 10)},
+			"path":          {Options{Path: "apps"}, "there is no apps"},
+		} {
+			t.Run(where+"/"+name, func(t *testing.T) {
+				c.o.Location = location
+				wantError(t, c.o, ErrSource, c.want)
+			})
+		}
+	}
+}
+
+func wantError(t *testing.T, o Options, is error, want string) {
+	t.Helper()
+	desired, err := Fetch(t.Context(), o)
+	if !errors.Is(err, is) || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %v with %q", err, is, want)
+	}
+	if desired.Clusters != nil || desired.Problems != nil {
+		t.Errorf("with an error, nothing is known; got %v", desired)
+	}
+}
+
+func TestCommitByHash(t *testing.T) {
+	r, commits := revisions(t)
+	r.git("config", "uploadpack.allowReachableSHA1InWant", "true")
+	o := Options{Location: r.serve(), Commit: commits["old"]}
+	desired, err := Fetch(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantClusters(t, desired, "old")
+}
+
+// One revision is fetched, not its history.
+func TestFetchIsShallow(t *testing.T) {
+	r, _ := revisions(t)
+	files, _, err := openRemote(t.Context(), Options{Location: r.serve()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := files.(gitFS).root.objects.store
+	iter, err := store.IterEncodedObjects(plumbing.CommitObject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commits := 0
+	if err := iter.ForEach(func(plumbing.EncodedObject) error { commits++; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if commits != 1 {
+		t.Errorf("%d commits were fetched, want 1", commits)
+	}
+}
+
+func TestRepositoriesOfAllSorts(t *testing.T) {
+	r, commits := revisions(t)
+
+	bare := filepath.Join(t.TempDir(), "bare.git")
+	r.git("clone", "--quiet", "--bare", r.dir, bare)
+	shallow := filepath.Join(t.TempDir(), "shallow")
+	r.git("clone", "--quiet", "--depth=1", "file://"+r.dir, shallow)
+	linked := filepath.Join(t.TempDir(), "linked")
+	r.git("worktree", "add", "--quiet", linked, "feature/x")
+	packed := newRepository(t)
+	packed.declare("packed")
+	packed.git("gc", "--quiet")
+	packed.git("pack-refs", "--all")
+
+	for location, cluster := range map[string]string{bare: "main", shallow: "main", linked: "feature", packed.dir: "packed"} {
+		desired, err := Fetch(t.Context(), Options{Location: location})
+		if err != nil {
+			t.Errorf("%s: %v", location, err)
+			continue
+		}
+		wantClusters(t, desired, cluster)
+	}
+
+	r.git("checkout", "--quiet", "--detach", commits["old"])
+	for _, location := range []string{r.dir, r.serve()} {
+		desired, err := Fetch(t.Context(), Options{Location: location})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := desired.Revision.String(), "sha1:"+commits["old"]; got != want {
+			t.Errorf("revision %s, want %s", got, want)
+		}
+		wantClusters(t, desired, "old")
+	}
+}
+
+// What is committed counts; the worktree does not.
+func TestWorktreeIsNotRead(t *testing.T) {
+	r := newRepository(t)
+	r.declare("committed")
+	r.write("cluster.yaml", clusterNamed("changed"))
+	r.write("new.yaml", clusterNamed("new"))
+	desired, err := Fetch(t.Context(), Options{Location: r.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantClusters(t, desired, "committed")
+}
+
+func TestRepositoriesWithoutCommits(t *testing.T) {
+	empty := newRepository(t)
+	wantError(t, Options{Location: empty.dir}, ErrSource, "no commit at HEAD")
+	wantError(t, Options{Location: empty.serve()}, ErrSource, "is empty; push a commit")
+
+	elsewhere := newRepository(t)
+	elsewhere.declare("a")
+	elsewhere.git("symbolic-ref", "HEAD", "refs/heads/nowhere")
+	wantError(t, Options{Location: elsewhere.dir}, ErrSource, "no commit at HEAD")
+	wantError(t, Options{Location: elsewhere.serve()}, ErrSource, "no commit at HEAD; name a branch")
+}
+
+func TestSHA256IsRefused(t *testing.T) {
+	r := newRepository(t, "--object-format=sha256")
+	r.declare("a")
+	wantError(t, Options{Location: r.dir}, ErrSource, "git with SHA-1 and without extensions is supported")
+	wantError(t, Options{Location: r.serve()}, ErrSource, "does not answer as a smart HTTP server")
+}
+
+func TestDirectoryIsNotARepository(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(clusterNamed("a")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	desired, err := Fetch(t.Context(), Options{Location: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantClusters(t, desired, "a")
+	if got := desired.Revision.String(); got != "directory" {
+		t.Errorf("revision %s", got)
+	}
+	wantError(t, Options{Location: dir, Branch: "main"}, ErrOptions, "is no repository")
+	wantError(t, Options{Location: filepath.Join(dir, "a.yaml")}, ErrSource, "is a file")
+	wantError(t, Options{Location: filepath.Join(dir, "b")}, ErrSource, "no such file")
+}
+
+// Symbolic links and submodules are not followed: below the path they are problems, and the
+// path itself does not lead through them.
+func TestLinksAreNotFollowed(t *testing.T) {
+	r := newRepository(t)
+	r.write("secret/a.yaml", clusterNamed("secret"))
+	r.write("apps/a.yaml", clusterNamed("a"))
+	for link, target := range map[string]string{"apps/file.yaml": "../secret/a.yaml", "apps/dir": "../secret", "link": "apps", "apps/etc": "/etc"} {
+		if err := os.Symlink(target, filepath.Join(r.dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	head := r.commit()
+	r.git("update-index", "--add", "--cacheinfo", "160000,"+head+",apps/module")
+	r.git("commit", "--quiet", "--message=x")
+
+	desired, err := Fetch(t.Context(), Options{Location: r.dir, Path: "apps"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range desired.Problems {
+		got = append(got, p.String())
+	}
+	want := "apps/dir: is a symbolic link, which is not followed\napps/etc: is a symbolic link, which is not followed\n" +
+		"apps/file.yaml: is a symbolic link, which is not followed\napps/module: is a submodule, which is not followed"
+	if strings.Join(got, "\n") != want {
+		t.Errorf("problems\n%s\nwant\n%s", strings.Join(got, "\n"), want)
+	}
+	wantError(t, Options{Location: r.dir, Path: "link"}, ErrSource, "link is a symbolic link, not a directory")
+	wantError(t, Options{Location: r.dir, Path: "apps/module"}, ErrSource, "apps/module is a submodule, not a directory")
+
+	plain := t.TempDir()
+	if err := os.CopyFS(filepath.Join(plain, "x"), os.DirFS(filepath.Join(r.dir, "secret"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("x", filepath.Join(plain, "link")); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, Options{Location: plain, Path: "link"}, ErrSource, "link is a symbolic link, not a directory")
+}
+
+// A kustomization does not see through links either.
+func TestKustomizeFollowsNoLinks(t *testing.T) {
+	r := newRepository(t)
+	r.write("apps/kustomization.yaml", "resources: [a.yaml, dir]\n")
+	r.write("secret/a.yaml", clusterNamed("secret"))
+	r.write("secret/kustomization.yaml", "resources: [a.yaml]\n")
+	for link, target := range map[string]string{"apps/a.yaml": "../secret/a.yaml", "apps/dir": "../secret"} {
+		if err := os.Symlink(target, filepath.Join(r.dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.commit()
+	desired, err := Fetch(t.Context(), Options{Location: r.dir, Path: "apps"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(desired.Clusters) > 0 || len(desired.Problems) != 2 {
+		t.Errorf("clusters %v, problems %v", desired.Clusters, desired.Problems)
+	}
+}
+
+func TestTreeIsAFileSystem(t *testing.T) {
+	r := newRepository(t)
+	r.write("a/b/c.yaml", "x")
+	r.write("a/d.yaml", "")
+	r.write("e f.yaml", "y")
+	r.commit()
+	files, _, err := openLocal(Options{Location: r.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fstest.TestFS(files, "a/b/c.yaml", "a/d.yaml", "e f.yaml"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Git can store names that are no names of files. Nothing below such a tree is read.
+func TestHostileNames(t *testing.T) {
+	for _, name := range []string{"..", ".", "a/b", `a\b`, "a\nb.yaml", "\x1b[31m.yaml", "\xff.yaml"} {
+		r := newRepository(t)
+		r.declare("a")
+		repo := mustOpen(t, r.dir)
+		head, err := repo.Head()
+		if err != nil {
+			t.Fatal(err)
+		}
+		commit, err := repo.CommitObject(head.Hash())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree, err := commit.Tree()
+		if err != nil {
+			t.Fatal(err)
+		}
+		hostile := gitobject.Tree{Entries: append(tree.Entries, gitobject.TreeEntry{Name: name, Mode: tree.Entries[0].Mode, Hash: tree.Entries[0].Hash})}
+		sort.Sort(gitobject.TreeEntrySorter(hostile.Entries))
+		commit.TreeHash = store(t, repo, &hostile)
+		wantError(t, Options{Location: r.dir, Commit: store(t, repo, commit).String()}, ErrSource, "which is no name of a file")
+	}
+}
+
+func TestContextIsHonoured(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Fetch(ctx, Options{Location: t.TempDir()})
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, ErrSource) {
+		t.Errorf("error %v", err)
+	}
+}
