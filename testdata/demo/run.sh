@@ -1,0 +1,192 @@
+#!/usr/bin/env bash
+# Shows what Quorate does, step by step: "make demo" and "make clean-demo" call it. It ends at the first step that does not do
+# what it says. Everything it needs for itself is below bin/demo.
+#
+#   run.sh up [CONTEXT]      on a sandbox of three nodes, or on the cluster of that context of your kubeconfig
+#   run.sh down [CONTEXT]    removes what "up" has made
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+readonly context=${2:-} sandbox=demo namespace=quorate-demo dir=$PWD/bin/demo
+readonly repository=$dir/clusters.git
+export PATH=$PWD/bin:$PATH:$PWD/bin/tools
+
+say() { printf '\n\033[1m# %s\033[0m\n' "$*" | plain; }
+run() { prompt "$@"; "$@"; }
+fail() { printf 'demo: %s\n' "$*" >&2; exit 1; }
+prompt() {
+  local word words=()
+  for word; do
+    [[ $word != *[[:space:]\{\}\;\&\"]* ]] || word="'$word'"
+    words+=("$word")
+  done
+  printf '$ %s\n' "${words[*]}"
+}
+plain() { if [[ -t 1 && -z ${NO_COLOR:-} ]]; then cat; else sed 's/\x1b\[[0-9]*m//g'; fi; }
+
+# exits CODE COMMAND… runs a command that must end with that code.
+exits() {
+  local want=$1 got=0
+  shift
+  run "$@" || got=$?
+  [[ $got == "$want" ]] || fail "exit code $got, expected $want"
+}
+
+# shows TEXT COMMAND… runs a command that must print that text.
+shows() {
+  local want=$1 out
+  shift
+  prompt "$@"
+  out=$("$@") || fail "$1 ended with exit code $?: $out"
+  printf '%s\n' "$out"
+  [[ $out == *"$want"* ]] || fail "expected it to show: $want"
+}
+
+# use_cluster gives the demo a kubeconfig of its own, so that nothing else is touched by mistake.
+use_cluster() {
+  mkdir -p "$dir"
+  chmod 700 "$dir"
+  if [[ -n $context ]]; then
+    command -v kubectl > /dev/null || fail "install kubectl first"
+    say "Using the cluster of context $context, in the namespace $namespace"
+    kubectl config view --minify --flatten --context "$context" > "$dir/kubeconfig"
+  else
+    [[ $(uname) == Linux && $EUID == 0 ]] || fail "a sandbox takes Linux and root; to use a cluster of yours: make demo CONTEXT=name, with a context of your kubeconfig"
+    say "A real Kubernetes cluster of three nodes, without Docker; the first time, it is built from source"
+    run sandbox up --name $sandbox --nodes 3
+    sandbox build --tools bin/tools
+    cp "$(sandbox kubeconfig --name $sandbox)" "$dir/kubeconfig"
+  fi
+  export KUBECONFIG=$dir/kubeconfig
+  kubectl config set-context --current --namespace $namespace > /dev/null
+}
+
+# remove_namespace removes what an earlier demo has left, and nothing that is not the demo's.
+remove_namespace() {
+  local part
+  part=$(kubectl get namespace $namespace --ignore-not-found --output 'jsonpath={.metadata.name}:{.metadata.labels.app\.kubernetes\.io/part-of}')
+  case $part in
+    '') ;;
+    "$namespace:quorate-demo") run kubectl delete namespace $namespace ;;
+    *) fail "there is a namespace $namespace that is not the demo's" ;;
+  esac
+}
+
+push() {
+  rm -rf "$repository" "$dir/work"
+  run git init --quiet --bare --initial-branch main "$repository"
+  git clone --quiet "$repository" "$dir/work" 2> /dev/null
+  cp -r testdata/demo/clusters "$dir/work/"
+  run cat "$dir/work/clusters/a.yaml"
+  git -C "$dir/work" add .
+  git -C "$dir/work" -c user.name=demo -c user.email=demo@localhost commit --quiet --message "Declare a cluster"
+  run git -C "$dir/work" push --quiet origin HEAD:main
+}
+
+# versions prints what changes with every write to an object; of those that Kubernetes writes a status into, with a write to
+# the rest.
+versions() {
+  kubectl get etcdclusters,services,configmaps,secrets,leases --no-headers \
+    --output 'custom-columns=KIND:.kind,NAME:.metadata.name,VERSION:.metadata.resourceVersion'
+  kubectl get statefulsets,poddisruptionbudgets --no-headers \
+    --output 'custom-columns=KIND:.kind,NAME:.metadata.name,GENERATION:.metadata.generation'
+}
+
+found() {
+  say "Install the definition of EtcdCluster"
+  run quorate install
+  run kubectl apply --filename testdata/demo/namespace.yaml
+
+  say "Declare a cluster of three members: a git push"
+  push
+
+  say "What would Quorate do?"
+  shows 'Act    Bootstrap' quorate plan --source "$repository"
+
+  say "Do it: passes until everything is as declared"
+  run quorate run --source "$repository" --until-converged
+  shows 'a-2' quorate status
+  shows '3/3' kubectl get etcd
+}
+
+serve() {
+  say "An application writes and reads a key, with the certificates in the Secret a-client-tls"
+  run kubectl apply --filename testdata/demo/app.yaml
+  kubectl wait --for=condition=Ready pod/app --timeout 60s > /dev/null
+  shows 'OK' kubectl exec app -- etcdctl --endpoints "https://a-client.$namespace.svc:2379" put greeting 'hello from git'
+  shows 'hello from git' kubectl exec app -- etcdctl --endpoints "https://a-client.$namespace.svc:2379" get greeting
+}
+
+heal() {
+  say "A pod dies. Nothing of Quorate runs, and nothing needs to: Kubernetes brings the member back, on its data"
+  local before
+  before=$(kubectl get pod a-1 --output 'jsonpath={.metadata.uid}')
+  run kubectl delete pod a-1
+  run kubectl wait --for=create pod/a-1 --timeout 60s
+  run kubectl wait --for=condition=Ready pod/a-1 --timeout 60s
+  [[ $(kubectl get pod a-1 --output 'jsonpath={.metadata.uid}') != "$before" ]] || fail "it is the same pod as before"
+  shows 'hello from git' kubectl exec app -- etcdctl --endpoints "https://a-1.a.$namespace.svc:2379" get greeting
+}
+
+drift() {
+  say "Somebody changes things by hand"
+  run kubectl delete service a-client
+  run kubectl patch poddisruptionbudget a --type merge --patch '{"spec":{"minAvailable":0}}'
+  say "The plan sees it (exit code 2: changes are pending), and the next run puts it right"
+  exits 2 quorate plan --source "$repository" --detailed-exitcode
+  run quorate run --source "$repository" --until-converged
+  shows '2379' kubectl get service a-client
+  shows '2' kubectl get poddisruptionbudget a --output 'jsonpath={.spec.minAvailable}{"\n"}'
+  shows 'hello from git' kubectl exec app -- etcdctl --endpoints "https://a-client.$namespace.svc:2379" get greeting
+}
+
+quiet() {
+  say "Nothing is left to do: a run changes nothing (exit code 0, and every object is as it was)"
+  versions > "$dir/before"
+  exits 0 quorate run --source "$repository" --detailed-exitcode
+  versions > "$dir/after"
+  run diff "$dir/before" "$dir/after" || fail "something was written"
+}
+
+farewell() {
+  say "Look around"
+  cat << TEXT
+export KUBECONFIG=$KUBECONFIG PATH=\$PATH:$PWD/bin:$PWD/bin/tools
+kubectl get etcd,pods,pvc -o wide
+kubectl get etcd a -o yaml
+kubectl get events --field-selector involvedObject.name=a
+kubectl exec app -- etcdctl --endpoints https://a-client.$namespace.svc:2379 member list --write-out table
+\$EDITOR $dir/work/clusters/a.yaml      # then commit, push and:
+quorate run --source $repository --until-converged
+TEXT
+  [[ -n $context ]] || echo "sandbox exec --name $sandbox -- COMMAND      # in the place of a pod"
+  echo
+  echo "make clean-demo${context:+ CONTEXT=$context}      # removes all of it"
+}
+
+up() {
+  use_cluster
+  remove_namespace
+  found
+  serve
+  heal
+  drift
+  quiet
+  farewell
+}
+
+down() {
+  if [[ -n $context ]]; then
+    use_cluster
+    remove_namespace
+    echo "The CustomResourceDefinition stays: kubectl delete crd etcdclusters.etcd.quorate.dev removes it, and every EtcdCluster with it."
+  else
+    run sandbox down --name $sandbox
+  fi
+  rm -rf "$dir"
+}
+
+case ${1:-} in
+  up | down) "$1" ;;
+  *) fail "usage: $0 up|down [CONTEXT]" ;;
+esac
