@@ -116,6 +116,9 @@ func (c *cluster) readRecord() {
 // built with the one that is there.
 func (c *cluster) readTemplate() {
 	c.buildable = c.target.cluster.DeepCopy()
+	if c.buildable.UID == "" {
+		c.buildable.UID = "none" // good for comparing; what is applied bears that of the custom resource applied before
+	}
 	set := get[*appsv1.StatefulSet](c.own, "StatefulSet", c.names.StatefulSet)
 	if set == nil {
 		return

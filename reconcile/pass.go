@@ -93,7 +93,9 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	state, err := cluster.State()
 	if err != nil {
 		entry.Error = oneLine(err)
-		log.Error("observe", "error", err)
+		if r.isNews(entry, entry.Error) {
+			log.Error("observe", "error", err)
+		}
 		return entry
 	}
 	entry.State, entry.Decision = state, decide.Decide(state)
@@ -138,7 +140,7 @@ func (r *Reconciler) do(ctx context.Context, log *slog.Logger, cluster Cluster, 
 // logDecision logs what was decided, unless the pass before said the same.
 func (r *Reconciler) logDecision(log *slog.Logger, entry report.Cluster) {
 	d := entry.Decision
-	if before, _ := r.said.Swap(entry.Key(), d.String()); before == d.String() {
+	if !r.isNews(entry, d.String()) {
 		return
 	}
 	level := slog.LevelInfo
@@ -150,6 +152,12 @@ func (r *Reconciler) logDecision(log *slog.Logger, entry report.Cluster) {
 		attrs = append(attrs, "action", d.Action.String())
 	}
 	log.Log(context.Background(), level, "decided", attrs...)
+}
+
+// isNews reports whether something else was last said of the cluster in this run.
+func (r *Reconciler) isNews(entry report.Cluster, what string) bool {
+	before, _ := r.said.Swap(entry.Key(), what)
+	return before != what
 }
 
 // oneLine joins the lines of joined errors.

@@ -41,66 +41,54 @@ const pageSize = 500
 func (c *Client) List(ctx context.Context, namespace, selector string) (*Inventory, error) {
 	inv := &Inventory{}
 	opts := metav1.ListOptions{LabelSelector: selector}
-	if err := list(ctx, "Leases", opts, c.typed.CoordinationV1().Leases(namespace).List, func(l *coordinationv1.LeaseList) {
-		inv.Leases = append(inv.Leases, l.Items...)
-	}); err != nil {
+	leases := kind("Leases", c.typed.CoordinationV1().Leases(namespace).List, func(l *coordinationv1.LeaseList) { inv.Leases = append(inv.Leases, l.Items...) })
+	if err := leases(ctx, opts); err != nil {
 		return nil, err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.listClusters(ctx, namespace, inv) })
-	group.Go(func() error {
-		return list(ctx, "Services", opts, c.typed.CoreV1().Services(namespace).List, func(l *corev1.ServiceList) {
-			inv.Services = append(inv.Services, l.Items...)
-		})
-	})
-	group.Go(func() error {
-		return list(ctx, "ConfigMaps", opts, c.typed.CoreV1().ConfigMaps(namespace).List, func(l *corev1.ConfigMapList) {
-			inv.ConfigMaps = append(inv.ConfigMaps, l.Items...)
-		})
-	})
-	group.Go(func() error {
-		return list(ctx, "Secrets", opts, c.typed.CoreV1().Secrets(namespace).List, func(l *corev1.SecretList) {
-			inv.Secrets = append(inv.Secrets, l.Items...)
-		})
-	})
-	group.Go(func() error {
-		return list(ctx, "StatefulSets", opts, c.typed.AppsV1().StatefulSets(namespace).List, func(l *appsv1.StatefulSetList) {
-			inv.StatefulSets = append(inv.StatefulSets, l.Items...)
-		})
-	})
-	group.Go(func() error {
-		return list(ctx, "PodDisruptionBudgets", opts, c.typed.PolicyV1().PodDisruptionBudgets(namespace).List, func(l *policyv1.PodDisruptionBudgetList) {
-			inv.Budgets = append(inv.Budgets, l.Items...)
-		})
-	})
-	group.Go(func() error {
-		return list(ctx, "Pods", opts, c.typed.CoreV1().Pods(namespace).List, func(l *corev1.PodList) {
-			inv.Pods = append(inv.Pods, l.Items...)
-		})
-	})
-	group.Go(func() error {
-		return list(ctx, "PersistentVolumeClaims", opts, c.typed.CoreV1().PersistentVolumeClaims(namespace).List, func(l *corev1.PersistentVolumeClaimList) {
-			inv.Claims = append(inv.Claims, l.Items...)
-		})
-	})
+	for _, list := range c.kinds(namespace, inv) {
+		group.Go(func() error { return list(ctx, opts) })
+	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
 	return inv, nil
 }
 
-// list reads all pages of one kind.
-func list[L metav1.ListInterface](ctx context.Context, kind string, opts metav1.ListOptions,
-	page func(context.Context, metav1.ListOptions) (L, error), add func(L)) error {
-	opts.Limit = pageSize
-	for {
-		l, err := page(ctx, opts)
-		if err != nil {
-			return fmt.Errorf("list %s: %w", kind, err)
-		}
-		add(l)
-		if opts.Continue = l.GetContinue(); opts.Continue == "" {
-			return nil
+// kinds are the LISTs of the kinds that carry labels.
+func (c *Client) kinds(namespace string, inv *Inventory) []lister {
+	core := c.typed.CoreV1()
+	return []lister{
+		kind("Services", core.Services(namespace).List, func(l *corev1.ServiceList) { inv.Services = append(inv.Services, l.Items...) }),
+		kind("ConfigMaps", core.ConfigMaps(namespace).List, func(l *corev1.ConfigMapList) { inv.ConfigMaps = append(inv.ConfigMaps, l.Items...) }),
+		kind("Secrets", core.Secrets(namespace).List, func(l *corev1.SecretList) { inv.Secrets = append(inv.Secrets, l.Items...) }),
+		kind("Pods", core.Pods(namespace).List, func(l *corev1.PodList) { inv.Pods = append(inv.Pods, l.Items...) }),
+		kind("PersistentVolumeClaims", core.PersistentVolumeClaims(namespace).List,
+			func(l *corev1.PersistentVolumeClaimList) { inv.Claims = append(inv.Claims, l.Items...) }),
+		kind("StatefulSets", c.typed.AppsV1().StatefulSets(namespace).List,
+			func(l *appsv1.StatefulSetList) { inv.StatefulSets = append(inv.StatefulSets, l.Items...) }),
+		kind("PodDisruptionBudgets", c.typed.PolicyV1().PodDisruptionBudgets(namespace).List,
+			func(l *policyv1.PodDisruptionBudgetList) { inv.Budgets = append(inv.Budgets, l.Items...) }),
+	}
+}
+
+// lister reads all pages of one kind.
+type lister func(context.Context, metav1.ListOptions) error
+
+// kind makes a lister of a function that reads one page and one that keeps what is on it.
+func kind[L metav1.ListInterface](name string, page func(context.Context, metav1.ListOptions) (L, error), keep func(L)) lister {
+	return func(ctx context.Context, opts metav1.ListOptions) error {
+		opts.Limit = pageSize
+		for {
+			l, err := page(ctx, opts)
+			if err != nil {
+				return fmt.Errorf("list %s: %w", name, err)
+			}
+			keep(l)
+			if opts.Continue = l.GetContinue(); opts.Continue == "" {
+				return nil
+			}
 		}
 	}
 }
@@ -114,17 +102,18 @@ func NeedsSetup(err error) bool {
 }
 
 func (c *Client) listClusters(ctx context.Context, namespace string, inv *Inventory) error {
-	err := list(ctx, "EtcdClusters", metav1.ListOptions{}, c.dynamic.Resource(v1alpha1.Resource).Namespace(namespace).List,
-		func(l *unstructured.UnstructuredList) {
-			for _, item := range l.Items {
-				cluster := v1alpha1.EtcdCluster{}
-				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &cluster); err == nil {
-					inv.Clusters = append(inv.Clusters, cluster)
-				}
-			}
-		})
+	var items []unstructured.Unstructured
+	all := kind("EtcdClusters", c.dynamic.Resource(v1alpha1.Resource).Namespace(namespace).List,
+		func(l *unstructured.UnstructuredList) { items = append(items, l.Items...) })
+	err := all(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return ErrNoCRD
+	}
+	inv.Clusters = make([]v1alpha1.EtcdCluster, len(items))
+	for i, item := range items {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &inv.Clusters[i]); err != nil {
+			return fmt.Errorf("read EtcdCluster %s/%s: %w", item.GetNamespace(), item.GetName(), err)
+		}
 	}
 	return err
 }
