@@ -151,7 +151,7 @@ func serverLeaf(c *v1alpha1.EtcdCluster) pki.Leaf {
 	names := memberNames(c)
 	for _, service := range []string{NamesOf(c.Name).ClientService, NamesOf(c.Name).Service} {
 		host := service + "." + c.Namespace
-		names = append(names, host, host+".svc", host+".svc.cluster.local")
+		names = append(names, service, host, host+".svc", host+".svc.cluster.local")
 	}
 	return pki.Leaf{
 		CommonName:  c.Name + "-server",

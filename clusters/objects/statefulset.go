@@ -33,11 +33,10 @@ func statefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 			WithVolumeClaimTemplates(volumeClaim(in))), nil
 }
 
-// volumeClaim is the template of the members' volumes. The list of templates is owned as a whole, so what the API server fills in
-// (mode, phase) is written out; otherwise it would read as drift. It fills in the kind too, but what client-go reads back has none.
+// volumeClaim is the template of the members' volumes. The list of templates is owned as a whole, so the volume mode is written out,
+// which the API server would fill in; what else it fills in, Differences leaves aside.
 func volumeClaim(in Input) *applycorev1.PersistentVolumeClaimApplyConfiguration {
 	c := in.Cluster
-	claim := &applycorev1.PersistentVolumeClaimApplyConfiguration{}
 	size := resourceList(map[string]resource.Quantity{string(corev1.ResourceStorage): c.Spec.Storage.Size})
 	spec := applycorev1.PersistentVolumeClaimSpec().
 		WithAccessModes(corev1.ReadWriteOnce).
@@ -46,10 +45,10 @@ func volumeClaim(in Input) *applycorev1.PersistentVolumeClaimApplyConfiguration 
 	if class := c.Spec.Storage.StorageClassName; class != nil {
 		spec.WithStorageClassName(*class)
 	}
-	return claim.
+	// The constructor of the claim would set a kind and a namespace.
+	return (&applycorev1.PersistentVolumeClaimApplyConfiguration{}).
 		WithName(volumeData).
 		WithLabels(memberLabels(c.Name)).
 		WithAnnotations(map[string]string{AnnotationToken: in.Record.Token}).
-		WithSpec(spec).
-		WithStatus(applycorev1.PersistentVolumeClaimStatus().WithPhase(corev1.ClaimPending))
+		WithSpec(spec)
 }

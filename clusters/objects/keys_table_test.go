@@ -1,0 +1,150 @@
+package objects
+
+import (
+	"bufio"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// releasesAround lists the first and the last version of every key, and the versions just before and after.
+func releasesAround(table []etcdKey) []version {
+	releases := map[version]bool{}
+	for _, k := range table {
+		for _, v := range []version{k.first, k.last, {k.first.minor, k.first.patch - 1}} {
+			if v.atLeast(version{5, 3}) && v.patch >= 0 {
+				releases[v] = true
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(releases), func(a, b version) int {
+		return (a.minor-b.minor)*1000 + a.patch - b.patch
+	})
+}
+
+func readKeys(t *testing.T) []etcdKey {
+	text, err := os.ReadFile(etcdKeys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table []etcdKey
+	lines := bufio.NewScanner(strings.NewReader(string(text)))
+	for lines.Scan() {
+		if lines.Text() == "" || strings.HasPrefix(lines.Text(), "#") {
+			continue
+		}
+		var k etcdKey
+		var first, last string
+		if _, err := fmt.Sscan(lines.Text(), &k.structName, &k.key, &k.goType, &first, &last); err != nil {
+			t.Fatalf("%s: %q: %v", etcdKeys, lines.Text(), err)
+		}
+		k.first, k.last = mustParse(t, first), mustParse(t, last)
+		table = append(table, k)
+	}
+	return table
+}
+
+func mustParse(t *testing.T, text string) version {
+	v, err := parseVersion(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// etcdSources finds embed/config.go of etcd's releases in the module cache.
+func etcdSources(t *testing.T) map[version]string {
+	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		t.Skipf("ask go for its module cache: %v", err)
+	}
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(cache)), "go.etcd.io/etcd/server/v3@v*/embed/config.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := map[version]string{}
+	for _, file := range files {
+		release := regexp.MustCompile(`@v(3\.[0-9]+\.[0-9]+)/`).FindStringSubmatch(file)
+		if release == nil {
+			continue
+		}
+		if v := mustParse(t, release[1]); v.atLeast(version{5, 3}) {
+			sources[v] = file
+		}
+	}
+	return sources
+}
+
+var jsonTag = regexp.MustCompile(`json:"([^",]+)`)
+
+// configKeys are the keys in one release, with first and last as that release.
+func configKeys(t *testing.T, v version, file string) []etcdKey {
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []etcdKey
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		declared, isType := n.(*ast.TypeSpec)
+		if !isType {
+			return true
+		}
+		if fields, isStruct := declared.Type.(*ast.StructType); isStruct {
+			for _, field := range fields.Fields.List {
+				if field.Tag == nil {
+					continue
+				}
+				if tag := jsonTag.FindStringSubmatch(field.Tag.Value); tag != nil && tag[1] != "-" {
+					keys = append(keys, etcdKey{declared.Name.Name, tag[1], typeName(field.Type), v, v})
+				}
+			}
+		}
+		return false
+	})
+	return keys
+}
+
+func typeName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return typeName(e.X) + "." + e.Sel.Name
+	case *ast.ArrayType:
+		return "[]" + typeName(e.Elt)
+	}
+	return "other"
+}
+
+func writeKeys(t *testing.T, sources map[version]string) {
+	byName := map[string]etcdKey{}
+	releases := slices.SortedFunc(maps.Keys(sources), func(a, b version) int {
+		return (a.minor-b.minor)*1000 + a.patch - b.patch
+	})
+	for _, v := range releases {
+		for _, k := range configKeys(t, v, sources[v]) {
+			name := k.structName + " " + k.key + " " + k.goType
+			if before, found := byName[name]; found {
+				k.first = before.first
+			}
+			byName[name] = k
+		}
+	}
+	text := "# The keys of etcd's configuration file: struct in embed/config.go, key, type, first and last release with it\n" +
+		"# (3.5.3 is the oldest looked at, " + releases[len(releases)-1].String() + " the newest). Written by go test ./clusters/objects -run TestEtcdKeys -rewrite.\n"
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		text += byName[name].String() + "\n"
+	}
+	if err := os.WriteFile(etcdKeys, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,59 @@
+package objects
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// What is written is read again, for records of every kind; IDs made of digits alone among them.
+func TestRecordRoundTrip(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	modes := []decide.Mode{decide.Founding, decide.Joining, decide.Sealed}
+	for range 2000 {
+		r := decide.Record{Token: fmt.Sprintf("%x", random.Uint64()), ClusterID: randomID(random)}
+		for ordinal := range random.IntN(10) {
+			if random.IntN(4) > 0 {
+				r.Members = append(r.Members, decide.RecordedMember{
+					Ordinal: ordinal, Mode: modes[random.IntN(3)], ID: randomID(random), VolumeUID: fmt.Sprintf("%08d", random.IntN(1e8)),
+				})
+			}
+		}
+		text, err := EncodeRecord(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := DecodeRecord(text); err != nil || !reflect.DeepEqual(again, r) {
+			t.Fatalf("%v:\n%s\n%+v\n%+v", err, text, r, again)
+		}
+	}
+}
+
+// randomID favours IDs that look like something else in YAML: 12e4567 is a number there.
+func randomID(random *rand.Rand) decide.ID {
+	return []decide.ID{0, 0x1234567890123456, 0x12e4567, 0x0e1, 0x7, decide.ID(random.Uint64())}[random.IntN(6)]
+}
+
+func TestUnreadableRecords(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                       "it has no token",
+		"{":                      "yaml",
+		"[]":                     "cannot unmarshal",
+		"token: x\ncolour: red":  `unknown field "colour"`,
+		"token: x\nclusterID: z": `parse ID "z"`,
+		"token: x\nmembers: [{ordinal: 1, mode: Sealed}, {ordinal: 1, mode: Sealed}]": "ordinal 1 is out of order",
+		"token: x\nmembers: [{ordinal: -1, mode: Sealed}]":                            "ordinal -1 is out of order or out of bounds",
+		"token: x\nmembers: [{ordinal: 64, mode: Sealed}]":                            "out of bounds",
+		"token: x\nmembers: [{ordinal: 0, mode: Frozen}]":                             `unknown mode "Frozen"`,
+		"token: x\ntoken: y": "already set",
+	} {
+		r, err := DecodeRecord(text)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), RecordKey) {
+			t.Errorf("%q: %+v, %v", text, r, err)
+		}
+	}
+}
