@@ -14,8 +14,15 @@ import (
 // newProxy starts a proxy in front of the API server.
 func (w *world) newProxy() *faultproxy.Proxy {
 	w.t.Helper()
+	return w.newProxyAs("")
+}
+
+// newProxyAs starts a proxy through which every request is that user's, or an administrator's if there is no name.
+func (w *world) newProxyAs(user string) *faultproxy.Proxy {
+	w.t.Helper()
 	config := rest.CopyConfig(w.config)
 	config.NextProtos = []string{"http/1.1"}
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		w.t.Fatal(err)

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,7 +29,7 @@ type sandbox struct {
 	objects    dynamic.Interface
 }
 
-var node = sandbox{name: "test"}
+var node = sandbox{name: cmp.Or(os.Getenv("QUORATE_SANDBOX"), "test")}
 
 // root is the directory of the checkout; tests run in the directory of their package.
 func root() string {

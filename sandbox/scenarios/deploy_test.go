@@ -1,0 +1,183 @@
+package scenarios
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	systemNamespace = "quorate-system"
+	deployedImage   = "quorate.dev/quorate:scenario"
+	// servedRepositories, if set, makes this program serve the git repositories in that directory: see serveInside.
+	servedRepositories = "QUORATE_SCENARIO_SERVE"
+)
+
+// TestDeploy applies deploy/base as docs/deploy.md says, with quorate's own image, and lets the CronJob's Job found a
+// cluster that is declared on a git server in the network of the cluster: with the rights of its service account, and asking etcd
+// by the pod network.
+func TestDeploy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	url := w.serveInside()
+	w.repository.push(map[string]string{"clusters/a.yaml": declaration("a", modern, three), "README.md": "not a declaration"})
+	w.deploy(url)
+
+	logs := w.runJob("founding")
+	w.requireOneCluster("a", 3)
+	if !strings.Contains(logs, `"rule":"Bootstrap"`) || !strings.Contains(logs, `"rule":"Converged"`) {
+		t.Errorf("the log of the Job does not tell what was done:\n%s", logs)
+	}
+	w.requireCondition("a", "Ready", "True", "Converged")
+
+	before := w.snapshot()
+	w.runJob("quiet")
+	if changed := difference(before, w.snapshot()); changed != "" {
+		t.Errorf("a second Job changed %s", changed)
+	}
+}
+
+// deploy applies an overlay of deploy/base: the CronJob is suspended, so that only Jobs made from it run, and looks at the
+// namespace of the test only, since other tests have their clusters beside it.
+func (w *world) deploy(source string) {
+	w.t.Helper()
+	if err := w.command("load", deployedImage+"="+binary("quorate")); err != nil {
+		w.t.Fatal(err)
+	}
+	dir := w.t.TempDir()
+	base, err := filepath.Rel(dir, filepath.Join(root(), "deploy", "base"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, tag, _ := strings.Cut(deployedImage, ":")
+	overlay := fmt.Sprintf(`
+resources: [%s]
+images: [{name: quorate.dev/quorate, newTag: %s}]
+configMapGenerator:
+- {name: quorate-source, namespace: %s, behavior: merge, literals: [SOURCE=%s, BRANCH=main, DIRECTORY=clusters]}
+patches:
+- target: {kind: CronJob}
+  patch: |
+    - {op: add, path: /spec/suspend, value: true}
+    - {op: add, path: /spec/jobTemplate/spec/template/spec/containers/0/args/-, value: --namespace=%s}
+`, base, tag, systemNamespace, source, w.namespace)
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	w.kubectl("apply", "--kustomize", dir)
+	w.t.Cleanup(func() { w.kubectl("delete", "namespace", systemNamespace) })
+}
+
+// runJob makes a Job from the CronJob, waits for its success and returns its log.
+func (w *world) runJob(name string) string {
+	w.t.Helper()
+	w.kubectl("--namespace", systemNamespace, "create", "job", name, "--from=cronjob/quorate")
+	jobs := w.kube.BatchV1().Jobs(systemNamespace)
+	eventually(w.t, "the Job ends", func() error {
+		job, err := jobs.Get(w.ctx(), name, metav1.GetOptions{})
+		switch {
+		case err != nil:
+			return err
+		case job.Status.Succeeded+job.Status.Failed == 0:
+			return fmt.Errorf("%s: %s", name, w.kubectl("--namespace", systemNamespace, "get", "pods", "--output=wide"))
+		}
+		return nil
+	})
+	logs := w.kubectl("--namespace", systemNamespace, "logs", "job/"+name)
+	job, err := jobs.Get(w.ctx(), name, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if !succeeded(job) {
+		w.t.Fatalf("Job %s: %+v\n%s", name, job.Status, logs)
+	}
+	return logs
+}
+
+func succeeded(job *batchv1.Job) bool { return job.Status.Succeeded > 0 && job.Status.Failed == 0 }
+
+// kubectl runs kubectl in the place of a pod and returns what it prints.
+func (w *world) kubectl(args ...string) string {
+	w.t.Helper()
+	out, err := exec.Command(binary("sandbox"), append([]string{"exec", "--name", w.name, "--", "kubectl"}, args...)...).CombinedOutput()
+	if err != nil {
+		w.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// serveInside serves the repository from within the network of the cluster, and returns a URL that pods reach.
+func (w *world) serveInside() string {
+	w.t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	server := exec.Command(binary("sandbox"), "exec", "--name", w.name, "--", program, "-test.run=^TestServeRepositories$")
+	server.Env = append(os.Environ(), servedRepositories+"="+filepath.Dir(w.repository.bare))
+	server.Stderr = os.Stderr
+	stop, err := server.StdinPipe() // it ends when this closes, also if the test is killed
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out, err := server.StdoutPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		_ = stop.Close()
+		_ = server.Wait()
+	})
+	port, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		w.t.Fatalf("start a git server in the sandbox: %v", err)
+	}
+	return fmt.Sprintf("http://%s/%s", net.JoinHostPort(w.inside(), strings.TrimSpace(port)), filepath.Base(w.repository.bare))
+}
+
+// inside is the address at which pods reach what runs in the sandbox's network: that of the API server.
+func (w *world) inside() string {
+	w.t.Helper()
+	address := w.kubectl("--namespace", "default", "get", "endpointslices", "--selector", "kubernetes.io/service-name=kubernetes",
+		"--output", "jsonpath={.items[0].endpoints[0].addresses[0]}")
+	return strings.TrimSpace(address)
+}
+
+// TestServeRepositories is no test: it is the git server of serveInside.
+func TestServeRepositories(t *testing.T) {
+	dir := os.Getenv(servedRepositories)
+	if dir == "" {
+		t.Skip("serves repositories to other tests")
+	}
+	execPath, err := exec.Command("git", "--exec-path").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: gitHandler(strings.TrimSpace(string(execPath)), dir)}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		_ = server.Close()
+	}()
+	fmt.Println(listener.Addr().(*net.TCPAddr).Port)
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,107 @@
+package scenarios
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// unseen are the rights that the ClusterRole gives and that cannot be seen in requests.
+var unseen = map[string]string{
+	"update etcdclusters/finalizers": "asked for by an admission plugin that is not on by default",
+	"create pods/portforward":        "SPDY, where WebSockets do not get through",
+	// An apply is a patch; if the object is not there yet, the API server wants the right to create it as well.
+	"create etcdclusters": "apply", "create services": "apply", "create configmaps": "apply", "create secrets": "apply",
+	"create statefulsets": "apply", "create poddisruptionbudgets": "apply",
+}
+
+// TestRights lets quorate found, watch and repair a cluster from outside with the rights of deploy/base alone, and holds what it
+// asked of the API server against what the ClusterRole allows: nothing is refused, and nothing is allowed without need.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	role := deployedRole(t)
+	user := w.namespace + "-user"
+	w.grant(role, user)
+	proxy := w.newProxyAs(user)
+	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, one)})
+	w.convergeFrom(through(proxy))
+	for _, d := range []disturbance{{"service deleted", services, "a-client", ""}, {"budget changed", budgets, "a", `{"spec":{"minAvailable":0}}`}} {
+		w.disturb(d)
+		w.convergeFrom(through(proxy))
+	}
+	w.runFrom(through(proxy), "status").requireCode(t, exitDone)
+
+	used := map[string]bool{}
+	for _, r := range proxy.Requests() {
+		if r.Status == 403 {
+			t.Errorf("refused: %s", r)
+		}
+		if r.Resource != "" {
+			used[r.Verb+" "+r.Resource] = true
+		}
+	}
+	for _, right := range slices.Sorted(maps.Keys(rightsOf(role))) {
+		if !used[right] && unseen[right] == "" {
+			t.Errorf("the ClusterRole allows %q, which was never asked for", right)
+		}
+	}
+}
+
+// deployedRole reads the ClusterRole in deploy/base.
+func deployedRole(t *testing.T) *rbacv1.ClusterRole {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root(), "deploy", "base", "rbac.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n---\n")
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict([]byte(first), role); err != nil {
+		t.Fatal(err)
+	}
+	return role
+}
+
+func rightsOf(role *rbacv1.ClusterRole) map[string]bool {
+	rights := map[string]bool{}
+	for _, rule := range role.Rules {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				rights[verb+" "+resource] = true
+			}
+		}
+	}
+	return rights
+}
+
+// grant gives a user what the role allows, in all namespaces, as deploy/base does.
+func (w *world) grant(role *rbacv1.ClusterRole, user string) {
+	w.t.Helper()
+	name := metav1.ObjectMeta{Name: user}
+	role = role.DeepCopy()
+	role.ObjectMeta = name
+	rbac := w.kube.RbacV1()
+	if _, err := rbac.ClusterRoles().Create(w.ctx(), role, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: name,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	if _, err := rbac.ClusterRoleBindings().Create(w.ctx(), binding, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		_ = rbac.ClusterRoleBindings().Delete(w.ctx(), user, metav1.DeleteOptions{})
+		_ = rbac.ClusterRoles().Delete(w.ctx(), user, metav1.DeleteOptions{})
+	})
+}
