@@ -4,10 +4,10 @@ package sandbox
 
 import (
 	"context"
-	"crypto/sha256"
+	"errors"
 	"fmt"
-	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -16,13 +16,32 @@ import (
 	"quorate.dev/quorate/sandbox/layout"
 )
 
-// nonroot is the user of loaded images, by the custom of distroless ones.
-const nonroot = "65532:65532"
+// ProgramImage describes an image of one static program, which is its
+// entrypoint and runs, by the custom of distroless images, as user 65532.
+func ProgramImage(reference, program string) (image.Image, error) {
+	name, err := image.Repository(reference)
+	if err != nil {
+		return image.Image{}, err
+	}
+	if info, err := os.Stat(program); err != nil {
+		return image.Image{}, fmt.Errorf("make image %s: %w", reference, err)
+	} else if !info.Mode().IsRegular() {
+		return image.Image{}, fmt.Errorf("make image %s: %s is not a program", reference, program)
+	}
+	inside := "/usr/local/bin/" + path.Base(name)
+	return image.Image{
+		Reference:  reference,
+		Programs:   map[string]string{inside: program},
+		Entrypoint: []string{inside},
+		User:       "65532:65532",
+	}, nil
+}
 
 // Load makes an image of one static program and gives it to every node. A node
 // that is stopped gets it when it starts.
 func (s *Sandbox) Load(ctx context.Context, reference, program string) error {
-	if err := image.Check(reference); err != nil {
+	made, err := ProgramImage(reference, program)
+	if err != nil {
 		return err
 	}
 	if _, err := s.controlPlane(); err != nil {
@@ -37,7 +56,7 @@ func (s *Sandbox) Load(ctx context.Context, reference, program string) error {
 		return err
 	}
 	defer unlock()
-	archive, err := s.writeLoaded(reference, program)
+	archive, err := s.keepImage(made)
 	if err != nil {
 		return err
 	}
@@ -53,47 +72,23 @@ func (s *Sandbox) Load(ctx context.Context, reference, program string) error {
 	return nil
 }
 
-// writeLoaded writes the image's archive, in place of one of the same name.
-func (s *Sandbox) writeLoaded(reference, program string) (string, error) {
-	key, err := digest(program)
-	if err != nil {
-		return "", err
-	}
-	inside := "/usr/local/bin/" + filepath.Base(strings.Split(reference, ":")[0])
-	stem := strings.NewReplacer("/", "_", ":", "_").Replace(reference)
+// keepImage writes the image's archive, in place of one of the same name. The
+// file's own name is new each time, so that nodes import it again.
+func (s *Sandbox) keepImage(made image.Image) (string, error) {
+	stem := strings.NewReplacer("/", "_", ":", "_").Replace(made.Reference)
 	former, err := filepath.Glob(filepath.Join(s.loadedImages(), stem+"@*.tar"))
 	if err != nil {
 		return "", fmt.Errorf("list loaded images: %w", err)
 	}
-	archive := filepath.Join(s.loadedImages(), fmt.Sprintf("%s@%s-%d.tar", stem, key, time.Now().UnixNano()))
-	made := image.Image{
-		Reference:  reference,
-		Programs:   map[string]string{inside: program},
-		Entrypoint: []string{inside},
-		User:       nonroot,
-	}
+	archive := filepath.Join(s.loadedImages(), fmt.Sprintf("%s@%d.tar", stem, time.Now().UnixNano()))
 	if err := made.Write(archive); err != nil {
 		return "", err
 	}
+	var problems []error
 	for _, old := range former {
-		if err := os.Remove(old); err != nil {
-			return "", fmt.Errorf("remove the former image: %w", err)
-		}
+		problems = append(problems, os.Remove(old))
 	}
-	return archive, nil
-}
-
-func digest(path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", fmt.Errorf("open the program: %w", err)
-	}
-	defer file.Close()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, file); err != nil {
-		return "", fmt.Errorf("read the program: %w", err)
-	}
-	return fmt.Sprintf("%x", hash.Sum(nil))[:12], nil
+	return archive, errors.Join(problems...)
 }
 
 func (s *Sandbox) importInto(ctx context.Context, programs Programs, n layout.Node, archive string) error {

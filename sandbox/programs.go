@@ -41,7 +41,7 @@ func Build(ctx context.Context, p progress.Progress) (Programs, error) {
 	if err != nil {
 		return Programs{}, err
 	}
-	programs := Programs{dirs: map[string]string{}, ImageDir: filepath.Join(cache.Dir, "images")}
+	programs := Programs{dirs: map[string]string{}, ImageDir: filepath.Join(cache.Dir, "images-"+image.Format)}
 	for _, component := range build.Components() {
 		dir, err := buildOne(ctx, cache, component, p)
 		if err != nil {

@@ -6,7 +6,6 @@
 package sandbox
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -80,46 +79,6 @@ func (s *Sandbox) controlPlane() (*machine.Machine, error) {
 		err = fmt.Errorf("sandbox %s is not up (%w): start it with: sandbox up --name %s", s.Name, ErrAbsent, s.Name)
 	}
 	return m, err
-}
-
-// record is what a sandbox remembers from one command to the next.
-type record struct {
-	Nodes int // how many
-	Port  int // on the host's 127.0.0.1, of the API server
-}
-
-func (r record) nodes() []layout.Node {
-	var all []layout.Node
-	for n := 1; n <= r.Nodes; n++ {
-		all = append(all, layout.Node(n))
-	}
-	return all
-}
-
-func (s *Sandbox) recordPath() string { return filepath.Join(s.Dir(), "sandbox.json") }
-
-// recorded reads the record; it is zero if the sandbox was never up.
-func (s *Sandbox) recorded() (record, error) {
-	data, err := os.ReadFile(s.recordPath())
-	if errors.Is(err, os.ErrNotExist) {
-		return record{}, nil
-	}
-	if err != nil {
-		return record{}, fmt.Errorf("read the record of sandbox %s: %w", s.Name, err)
-	}
-	var r record
-	if err := json.Unmarshal(data, &r); err != nil {
-		return record{}, fmt.Errorf("decode %s: %w", s.recordPath(), err)
-	}
-	return r, nil
-}
-
-func (s *Sandbox) remember(r record) error {
-	data, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("encode the record of sandbox %s: %w", s.Name, err)
-	}
-	return replaceFile(s.recordPath(), append(data, '\n'))
 }
 
 // replaceFile writes a file that only root may read, whole or not at all.

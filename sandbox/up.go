@@ -26,6 +26,9 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // nodes is 0, and returns when every node is ready and a pod on each reaches a
 // Service by name. What runs as it should is left alone.
 func (s *Sandbox) Up(ctx context.Context, nodes int) error {
+	if _, err := (record{}).with(nodes); err != nil {
+		return err
+	}
 	programs, err := Build(ctx, s.Progress)
 	if err != nil {
 		return err
@@ -35,7 +38,11 @@ func (s *Sandbox) Up(ctx context.Context, nodes int) error {
 		return err
 	}
 	defer unlock()
-	wanted, err := s.plan(nodes)
+	had, err := s.recorded()
+	if err != nil {
+		return err
+	}
+	wanted, err := had.with(nodes)
 	if err != nil {
 		return err
 	}
@@ -57,22 +64,6 @@ func (s *Sandbox) Up(ctx context.Context, nodes int) error {
 		return nil
 	}
 	return s.settle(ctx, c, wanted.nodes())
-}
-
-// plan decides how many nodes there are to be.
-func (s *Sandbox) plan(nodes int) (record, error) {
-	if nodes < 0 || nodes > layout.MaxNodes {
-		return record{}, fmt.Errorf("ask for 1 to %d nodes, not %d", layout.MaxNodes, nodes)
-	}
-	wanted, err := s.recorded()
-	if err != nil {
-		return record{}, err
-	}
-	if nodes != 0 && nodes < wanted.Nodes {
-		return record{}, fmt.Errorf("sandbox %s has %d nodes: to have fewer, take it down first", s.Name, wanted.Nodes)
-	}
-	wanted.Nodes = max(1, nodes, wanted.Nodes)
-	return wanted, nil
 }
 
 // startMachines starts every machine that does not run, or not as it should,

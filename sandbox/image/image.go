@@ -6,6 +6,7 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"os"
@@ -20,8 +21,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
-	"github.com/google/go-containerregistry/pkg/v1/types"
 )
+
+// Format changes when the same programs would give another archive than before.
+const Format = "2"
 
 // Image is a single-layer image of static programs.
 type Image struct {
@@ -31,12 +34,14 @@ type Image struct {
 	User       string // "uid:gid"; "" for root
 }
 
-// Check says what is wrong with a reference, without asking any registry.
-func Check(reference string) error {
-	if _, err := name.NewTag(reference, name.StrictValidation); err != nil {
-		return fmt.Errorf("name an image like quorate.dev/quorate:dev: %w", err)
+// Repository gives the repository of a full reference, without its tag, or says
+// what is wrong with the reference. It asks no registry.
+func Repository(reference string) (string, error) {
+	tag, err := name.NewTag(reference, name.StrictValidation)
+	if err != nil {
+		return "", fmt.Errorf("name an image like quorate.dev/quorate:dev: %w", err)
 	}
-	return nil
+	return tag.Repository.Name(), nil
 }
 
 // Write writes the image's archive to file, whole or not at all. The same
@@ -46,7 +51,7 @@ func (i Image) Write(file string) error {
 	if err != nil {
 		return fmt.Errorf("parse the name of image %s: %w", i.Reference, err)
 	}
-	layer, err := tarball.LayerFromOpener(i.layer, tarball.WithMediaType(types.DockerUncompressedLayer))
+	layer, err := tarball.LayerFromOpener(i.layer, tarball.WithCompressionLevel(gzip.NoCompression)) // it does not travel far
 	if err != nil {
 		return fmt.Errorf("make the layer of image %s: %w", i.Reference, err)
 	}

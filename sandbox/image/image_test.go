@@ -101,12 +101,14 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestCheck(t *testing.T) {
-	for reference, good := range map[string]bool{
-		"quorate.dev/quorate:dev": true, "quorate.dev/quorate": false, "quorate:dev": false, "Quorate.dev/Q:dev": false, "": false,
+func TestRepository(t *testing.T) {
+	for reference, want := range map[string]string{
+		"quorate.dev/quorate:dev": "quorate.dev/quorate", "localhost:5000/a/b:v1": "localhost:5000/a/b",
+		"quorate.dev/quorate": "", "quorate:dev": "", "Quorate.dev/Q:dev": "", "": "",
 	} {
-		if err := Check(reference); (err == nil) != good {
-			t.Errorf("Check(%q) = %v, want good: %t", reference, err, good)
+		got, err := Repository(reference)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("Repository(%q) = %q, %v; want %q", reference, got, err, want)
 		}
 	}
 }

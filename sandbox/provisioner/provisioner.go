@@ -58,9 +58,10 @@ func (l local) ShouldProvision(_ context.Context, claim *corev1.PersistentVolume
 	return claim.Annotations[selectedNode] == l.node
 }
 
-// ShouldDelete leaves the volumes of other nodes to their provisioners.
+// ShouldDelete leaves the volumes of other nodes to their provisioners. The path
+// comes from the API, so it must be just one that Provision would choose.
 func (l local) ShouldDelete(_ context.Context, volume *corev1.PersistentVolume) bool {
-	return volume.Spec.Local != nil && filepath.Dir(volume.Spec.Local.Path) == l.dir && l.holds(volume)
+	return volume.Spec.Local != nil && volume.Spec.Local.Path == filepath.Join(l.dir, volume.Name) && l.holds(volume)
 }
 
 func (l local) holds(volume *corev1.PersistentVolume) bool {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quorate.dev/quorate/sandbox/cluster"
-	"quorate.dev/quorate/sandbox/image"
+	images "quorate.dev/quorate/sandbox/image"
 	"quorate.dev/quorate/sandbox/layout"
 	"quorate.dev/quorate/sandbox/machine"
 	"quorate.dev/quorate/sandbox/provisioner"
@@ -55,7 +55,7 @@ func applyObjects() *cobra.Command {
 }
 
 func importImages() *cobra.Command {
-	importer := image.Importer{Socket: layout.ContainerdSocket, Marks: layout.ImportedImages}
+	importer := images.Importer{Socket: layout.ContainerdSocket, Marks: layout.ImportedImages}
 	cmd := &cobra.Command{
 		Use:  "import-images PATH…",
 		RunE: func(cmd *cobra.Command, args []string) error { return importer.Import(cmd.Context(), args...) },

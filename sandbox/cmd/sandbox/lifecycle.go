@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,34 +69,6 @@ func build() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&tools, "tools", "", "directory in which to link kubectl, etcdctl, etcdutl and, as etcd-VERSION, each etcd")
 	return cmd
-}
-
-func load(open opener) *cobra.Command {
-	return &cobra.Command{
-		Use:     "load IMAGE=PROGRAM…",
-		Short:   "Give every node an image of a static program, which is its entrypoint",
-		Example: "  sandbox load quorate.dev/quorate:dev=bin/quorate",
-		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := open()
-			if err != nil {
-				return err
-			}
-			for _, arg := range args {
-				reference, program, found := strings.Cut(arg, "=")
-				if !found {
-					return fmt.Errorf("say what to load as IMAGE=PROGRAM, not %q", arg)
-				}
-				err := s.Progress.Do("loading "+reference, "every node has "+reference, 0, func() error {
-					return s.Load(cmd.Context(), reference, program)
-				})
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
 }
 
 func node(open opener) *cobra.Command {

@@ -1,0 +1,68 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/sandbox"
+)
+
+func load(open opener) *cobra.Command {
+	return &cobra.Command{
+		Use:     "load IMAGE=PROGRAM…",
+		Short:   "Give every node an image of a static program, which is its entrypoint",
+		Example: "  sandbox load quorate.dev/quorate:dev=bin/quorate",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := open()
+			if err != nil {
+				return err
+			}
+			for _, arg := range args {
+				reference, program, err := parseImage(arg)
+				if err != nil {
+					return err
+				}
+				err = s.Progress.Do("loading "+reference, "every node has "+reference, 0, func() error {
+					return s.Load(cmd.Context(), reference, program)
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func image() *cobra.Command {
+	return &cobra.Command{
+		Use:     "image IMAGE=PROGRAM FILE",
+		Short:   "Write the archive of such an image, which any container runtime can load, to a file",
+		Example: "  sandbox image quorate.dev/quorate:dev=bin/quorate quorate.tar",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			reference, program, err := parseImage(args[0])
+			if err != nil {
+				return err
+			}
+			made, err := sandbox.ProgramImage(reference, program)
+			if err != nil {
+				return err
+			}
+			return made.Write(args[1])
+		},
+	}
+}
+
+func parseImage(arg string) (reference, program string, err error) {
+	reference, program, found := strings.Cut(arg, "=")
+	if !found {
+		return "", "", fmt.Errorf("say what image to make of what as IMAGE=PROGRAM, not %q", arg)
+	}
+	return reference, program, nil
+}

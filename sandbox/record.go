@@ -1,0 +1,66 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"quorate.dev/quorate/sandbox/layout"
+)
+
+// record is what a sandbox remembers from one command to the next.
+type record struct {
+	Nodes int // how many
+	Port  int // on the host's 127.0.0.1, of the API server
+}
+
+func (r record) nodes() []layout.Node {
+	var all []layout.Node
+	for n := 1; n <= r.Nodes; n++ {
+		all = append(all, layout.Node(n))
+	}
+	return all
+}
+
+func (s *Sandbox) recordPath() string { return filepath.Join(s.Dir(), "sandbox.json") }
+
+// recorded reads the record; it is zero if the sandbox was never up.
+func (s *Sandbox) recorded() (record, error) {
+	data, err := os.ReadFile(s.recordPath())
+	if errors.Is(err, os.ErrNotExist) {
+		return record{}, nil
+	}
+	if err != nil {
+		return record{}, fmt.Errorf("read the record of sandbox %s: %w", s.Name, err)
+	}
+	var r record
+	if err := json.Unmarshal(data, &r); err != nil {
+		return record{}, fmt.Errorf("decode %s: %w", s.recordPath(), err)
+	}
+	return r, nil
+}
+
+func (s *Sandbox) remember(r record) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode the record of sandbox %s: %w", s.Name, err)
+	}
+	return replaceFile(s.recordPath(), append(data, '\n'))
+}
+
+// with says what is recorded when that many nodes are asked for; 0 means as
+// many as there are, and at least one.
+func (r record) with(nodes int) (record, error) {
+	if nodes < 0 || nodes > layout.MaxNodes {
+		return record{}, fmt.Errorf("ask for 1 to %d nodes, not %d", layout.MaxNodes, nodes)
+	}
+	if nodes != 0 && nodes < r.Nodes {
+		return record{}, fmt.Errorf("the sandbox has %d nodes: to have fewer, take it down first", r.Nodes)
+	}
+	r.Nodes = max(1, nodes, r.Nodes)
+	return r, nil
+}
