@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"quorate.dev/quorate/clusters/etcd"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/reconcile/decide"
@@ -56,11 +58,11 @@ func (c *cluster) found(ctx context.Context, a decide.Found) (report.Outcome, er
 
 func (c *cluster) foundingRecord(ctx context.Context, a decide.Found) (decide.Record, error) {
 	namespace := c.target.cluster.Namespace
-	present, err := c.live.kube.ConfigMap(ctx, namespace, c.names.ConfigMap)
+	found, err := c.live.kube.Look(ctx, "ConfigMap", namespace, c.names.ConfigMap)
 	if err != nil {
 		return decide.Record{}, err
 	}
-	if present != nil && present.Data[objects.RecordKey] != "" {
+	if present, ok := found.(*corev1.ConfigMap); ok && present.Data[objects.RecordKey] != "" {
 		record, err := objects.DecodeRecord(present.Data[objects.RecordKey])
 		if err != nil {
 			return decide.Record{}, fmt.Errorf("read the record in ConfigMap %s: %w", c.names.ConfigMap, err)

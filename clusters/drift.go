@@ -1,11 +1,8 @@
 package clusters
 
 import (
-	"context"
 	"fmt"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
@@ -14,16 +11,16 @@ import (
 )
 
 // compare finds out how the objects that are there differ from those that should be.
-func (c *cluster) compare(ctx context.Context) error {
+func (c *cluster) compare() error {
 	c.compareCustom()
-	if err := c.lookForMissing(ctx); err != nil {
-		return err
-	}
 	if err := c.readCertificates(); err != nil {
 		return err
 	}
 	if c.state.Record.Token == "" && !c.state.Formed() {
 		return nil // nothing is founded yet, so nothing can be other than it should be
+	}
+	if len(c.state.Objects.Irreplaceable) > 0 {
+		return nil // what should be there cannot be told without it
 	}
 	wanted, err := c.build(decide.StandingRecord(c.state, "unknown"))
 	if err != nil {
@@ -53,48 +50,6 @@ func (c *cluster) compareCustom() {
 	}
 	c.state.Objects.DeclarationDiffers = true
 	c.drift(v1alpha1.Kind+"/"+c.target.cluster.Name, what)
-}
-
-// lookForMissing looks up by name what was not among the listed objects of this cluster: what is there all the same is
-// somebody else's, or ours without its labels.
-func (c *cluster) lookForMissing(ctx context.Context) error {
-	identities := c.unlisted()
-	found := make([]string, len(identities))
-	group, ctx := errgroup.WithContext(ctx)
-	for i, id := range identities {
-		group.Go(func() error {
-			exists, ours, err := c.live.kube.Look(ctx, id.Kind, c.target.cluster.Namespace, id.Name)
-			if exists && !ours {
-				found[i] = fmt.Sprintf("%s %s is there and was not made by Quorate for this cluster", id.Kind, id.Name)
-			}
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	for _, foreign := range found {
-		if foreign != "" {
-			c.state.Objects.Foreign = append(c.state.Objects.Foreign, foreign)
-		}
-	}
-	return nil
-}
-
-// unlisted are the objects of this cluster, by kind and name, that were not listed as its own.
-func (c *cluster) unlisted() []objects.Identity {
-	var missing []objects.Identity
-	for _, id := range objects.Identities(&c.target.cluster) {
-		if c.own.objects[id.Kind+"/"+id.Name] == nil {
-			missing = append(missing, id)
-		}
-	}
-	for ordinal := range max(c.state.Record.Replicas(), c.state.Declared.Replicas) {
-		if c.state.Replica(ordinal).VolumeUID == "" {
-			missing = append(missing, objects.Identity{Kind: "PersistentVolumeClaim", Name: objects.VolumeClaimName(c.target.cluster.Name, ordinal)})
-		}
-	}
-	return missing
 }
 
 func (c *cluster) compareObject(wanted objects.Object) error {

@@ -53,20 +53,31 @@ func (l *Live) observe(ctx context.Context, t target, own *possessions) *cluster
 		Name:       t.cluster.Name,
 		Now:        time.Now().UTC().Truncate(time.Second),
 		Declared:   declared(t),
-		Objects:    decide.Objects{Terminating: c.terminating()},
 		Replicas:   c.replicas(),
 		LockHolder: l.lockHolder(own.lease, time.Now()),
 	}
 	if own.custom != nil {
 		c.state.ReportedClusterID = reportedClusterID(own.custom)
 	}
-	c.readRecord()
-	c.readTemplate()
-	c.askEtcd(ctx)
-	if c.err = c.compare(ctx); c.err != nil {
+	if c.err = c.gather(ctx); c.err != nil {
 		c.err = fmt.Errorf("observe %s: %w", t.key(), c.err)
 	}
 	return c
+}
+
+// gather completes the state, each step with what the steps before have found.
+func (c *cluster) gather(ctx context.Context) error {
+	if err := c.findObjects(ctx); err != nil {
+		return err
+	}
+	c.state.Objects.Terminating = c.terminating()
+	c.readRecord()
+	c.readTemplate()
+	if err := c.findClaims(ctx); err != nil {
+		return err
+	}
+	c.askEtcd(ctx)
+	return c.compare()
 }
 
 func declared(t target) decide.Declared {

@@ -86,6 +86,12 @@ func Fetch(ctx context.Context, o Options) (Desired, error) {
 	return desired, nil
 }
 
+// Check returns what is wrong with the options themselves, before anything is read. It matches ErrOptions.
+func (o Options) Check() error {
+	_, err := o.normalized()
+	return err
+}
+
 // open gives the files of the revision that o names.
 func open(ctx context.Context, o Options) (fs.FS, Revision, error) {
 	if isURL(o.Location) {

@@ -64,6 +64,9 @@ func (r *Reconciler) pass(ctx context.Context, source fetched) report.Report {
 	rep := report.Report{Revision: source.desired.Revision, Problems: source.desired.Problems, Planned: r.Plan}
 	clusters, err := r.Live.Observe(ctx, source.desired, source.err == nil)
 	rep.Unobserved = err != nil && !errors.As(err, &SetupError{})
+	if err != nil && r.isNews("", err.Error()) {
+		r.Log.Error("observe", "error", err)
+	}
 	if err = errors.Join(source.err, err); err != nil {
 		rep.Error = oneLine(err)
 	}
@@ -93,7 +96,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	state, err := cluster.State()
 	if err != nil {
 		entry.Error = oneLine(err)
-		if r.isNews(entry, entry.Error) {
+		if r.isNews(entry.Key(), entry.Error) {
 			log.Error("observe", "error", err)
 		}
 		return entry
@@ -140,7 +143,7 @@ func (r *Reconciler) do(ctx context.Context, log *slog.Logger, cluster Cluster, 
 // logDecision logs what was decided, unless the pass before said the same.
 func (r *Reconciler) logDecision(log *slog.Logger, entry report.Cluster) {
 	d := entry.Decision
-	if !r.isNews(entry, d.String()) {
+	if !r.isNews(entry.Key(), d.String()) {
 		return
 	}
 	level := slog.LevelInfo
@@ -154,9 +157,9 @@ func (r *Reconciler) logDecision(log *slog.Logger, entry report.Cluster) {
 	log.Log(context.Background(), level, "decided", attrs...)
 }
 
-// isNews reports whether something else was last said of the cluster in this run.
-func (r *Reconciler) isNews(entry report.Cluster, what string) bool {
-	before, _ := r.said.Swap(entry.Key(), what)
+// isNews reports whether something else was last said of that cluster, or of none, in this run.
+func (r *Reconciler) isNews(cluster, what string) bool {
+	before, _ := r.said.Swap(cluster, what)
 	return before != what
 }
 

@@ -10,7 +10,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
@@ -65,45 +64,40 @@ func Owned(live any) (any, error) {
 	return nil, fmt.Errorf("read what Quorate owns of a %T: not one of the kinds of a cluster", live)
 }
 
-// resources of the kinds of a cluster.
-var resources = map[string]schema.GroupVersionResource{
-	"PersistentVolumeClaim": corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"),
-	"ConfigMap":             corev1.SchemeGroupVersion.WithResource("configmaps"),
-	"Secret":                corev1.SchemeGroupVersion.WithResource("secrets"),
-	"Service":               corev1.SchemeGroupVersion.WithResource("services"),
-	"PodDisruptionBudget":   policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"),
-	"StatefulSet":           appsv1.SchemeGroupVersion.WithResource("statefulsets"),
-}
-
-// Look finds an object by kind and name: whether there is one, and whether Quorate has ever applied it.
-func (c *Client) Look(ctx context.Context, kind, namespace, name string) (exists, ours bool, err error) {
-	object, err := c.dynamic.Resource(resources[kind]).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, false, nil
+// Look reads one object of a cluster by kind and name, whoever made it; nil if there is none.
+func (c *Client) Look(ctx context.Context, kind, namespace, name string) (metav1.Object, error) {
+	var object metav1.Object
+	var err error
+	switch opts := (metav1.GetOptions{}); kind {
+	case "ConfigMap":
+		object, err = c.typed.CoreV1().ConfigMaps(namespace).Get(ctx, name, opts)
+	case "Secret":
+		object, err = c.typed.CoreV1().Secrets(namespace).Get(ctx, name, opts)
+	case "Service":
+		object, err = c.typed.CoreV1().Services(namespace).Get(ctx, name, opts)
+	case "PersistentVolumeClaim":
+		object, err = c.typed.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, opts)
+	case "PodDisruptionBudget":
+		object, err = c.typed.PolicyV1().PodDisruptionBudgets(namespace).Get(ctx, name, opts)
+	case "StatefulSet":
+		object, err = c.typed.AppsV1().StatefulSets(namespace).Get(ctx, name, opts)
+	default:
+		return nil, fmt.Errorf("look for %s %s/%s: not one of the kinds of a cluster", kind, namespace, name)
 	}
-	if err != nil {
-		return false, false, fmt.Errorf("look for %s %s/%s: %w", kind, namespace, name, err)
-	}
-	return true, AppliedByUs(object), nil
-}
-
-// AppliedByUs reports whether Quorate has ever applied that object.
-func AppliedByUs(object metav1.Object) bool {
-	return slices.ContainsFunc(object.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
-		return m.Manager == Manager && m.Operation == metav1.ManagedFieldsOperationApply
-	})
-}
-
-// ConfigMap reads one ConfigMap; nil if there is none.
-func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
-	object, err := c.typed.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", namespace, name, err)
+		return nil, fmt.Errorf("look for %s %s/%s: %w", kind, namespace, name, err)
 	}
 	return object, nil
+}
+
+// Applied reports whether Quorate has ever applied that object.
+func Applied(object metav1.Object) bool {
+	return slices.ContainsFunc(object.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
+		return m.Manager == Manager && m.Operation == metav1.ManagedFieldsOperationApply
+	})
 }
 
 // HasClaims reports whether there is any volume claim that selector selects.

@@ -46,7 +46,7 @@ type EtcdClusterList struct {
 
 // EtcdClusterSpec is the declaration of one etcd cluster.
 //
-// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self.etcd.quota)) || !isQuantity(string(self.storage.size)) || quantity(string(self.etcd.quota)).compareTo(quantity(string(self.storage.size))) <= 0",message="etcd.quota must fit into storage.size; leave room for the write-ahead log and for defragmentation, half of the volume is a good quota",fieldPath=".etcd.quota"
+// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self.etcd.quota)) || !isQuantity(string(self.storage.size)) || quantity(string(self.etcd.quota)).compareTo(quantity(string(self.storage.size))) <= 0",message="etcd.quota (2Gi where unset) must fit into storage.size (8Gi where unset); leave room for the write-ahead log and for defragmentation, half of the volume is a good quota",fieldPath=".etcd.quota"
 type EtcdClusterSpec struct {
 	// replicas is the number of voting members, 1 to 9. Odd numbers are best: an
 	// even number tolerates no more failures than the odd number below it. Where

@@ -37,17 +37,20 @@ func (f *sourceFlags) check() error {
 	if f.location == "" {
 		return usageError{fmt.Errorf("--source is required: a git repository or a directory")}
 	}
-	return nil
+	return f.options().Check()
+}
+
+func (f *sourceFlags) options() gitsource.Options {
+	return gitsource.Options{Location: f.location, Branch: f.branch, Tag: f.tag, Commit: f.commit, Path: f.path, Namespace: f.namespace}
 }
 
 func (f *sourceFlags) fetch(ctx context.Context) (gitsource.Desired, error) {
-	auth, err := readCredentials(f.credentials)
-	if err != nil {
+	options := f.options()
+	var err error
+	if options.Auth, err = readCredentials(f.credentials); err != nil {
 		return gitsource.Desired{}, err
 	}
-	return gitsource.Fetch(ctx, gitsource.Options{
-		Location: f.location, Branch: f.branch, Tag: f.tag, Commit: f.commit, Path: f.path, Namespace: f.namespace, Auth: auth,
-	})
+	return gitsource.Fetch(ctx, options)
 }
 
 // Fetch implements reconcile.Source.

@@ -91,10 +91,7 @@ func Summary(r Report) string {
 			failed++
 		}
 	}
-	parts := []string{fmt.Sprintf("%d clusters", len(r.Clusters))}
-	if len(r.Clusters) == 1 {
-		parts[0] = "1 cluster"
-	}
+	parts := []string{count(len(r.Clusters), "cluster")}
 	acting := "acted on"
 	if r.Planned {
 		acting = "to act on"
@@ -103,12 +100,23 @@ func Summary(r Report) string {
 		n    int
 		word string
 	}{{counts[decide.Done], "done"}, {counts[decide.Act], acting}, {counts[decide.Wait], "waiting"}, {counts[decide.Block], "blocked"},
-		{failed, "failed"}, {len(r.Problems), "problems in the source"}} {
+		{failed, "failed"}} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.word))
 		}
 	}
+	if n := len(r.Problems); n > 0 {
+		parts = append(parts, count(n, "problem")+" in the source")
+	}
 	return strings.Join(parts, ", ")
+}
+
+// count says how many there are of something.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // Clean makes text from elsewhere safe for a terminal and for one line: control characters become spaces.
