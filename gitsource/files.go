@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-	"unicode"
 )
 
 var errFileTooLarge = fmt.Errorf("is larger than %d MiB", maxFileBytes>>20)
@@ -100,6 +99,6 @@ func kindOf(mode fs.FileMode) string {
 
 func isPrintable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
-		return r == '\\' || r == unicode.ReplacementChar || !unicode.IsPrint(r)
+		return r == '\\' || isInvisible(r)
 	})
 }

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
+	"unicode"
 )
 
 // Problem is one thing that is wrong with what is declared.
@@ -27,10 +30,34 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Message)
 }
 
+// sortProblems puts problems in their order, each once, and makes their text fit to print:
+// parts of it come from the source.
 func sortProblems(problems []Problem) []Problem {
+	for i, p := range problems {
+		problems[i].File, problems[i].Message, problems[i].Cluster = visible(p.File), visible(p.Message), visible(p.Cluster)
+	}
 	slices.SortFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
 			cmp.Compare(a.Message, b.Message), cmp.Compare(a.Cluster, b.Cluster))
 	})
 	return slices.Compact(problems)
 }
+
+// visible writes what a terminal would obey, or not show, as Go does.
+func visible(s string) string {
+	if !strings.ContainsFunc(s, isInvisible) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if isInvisible(r) {
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func isInvisible(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }
