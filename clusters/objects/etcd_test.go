@@ -20,6 +20,7 @@ func TestRealEtcd(t *testing.T) {
 	for version, binary := range etcdBinaries(t) {
 		for _, mode := range []v1alpha1.TLSMode{v1alpha1.TLSManaged, v1alpha1.TLSDisabled} {
 			t.Run(version+"/"+string(mode), func(t *testing.T) {
+				t.Parallel()
 				c := threeMembers(t, version)
 				c.Spec.TLS.Mode = mode
 				w := newWorld(t, c, binary)

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -74,10 +75,12 @@ func newWorld(t *testing.T, c *v1alpha1.EtcdCluster, binary string) *world {
 	return w
 }
 
-// freeNetwork finds three loopback addresses on which nobody listens.
+var networks atomic.Int32
+
+// freeNetwork finds loopback addresses on which nobody listens, and that no other world of this process has been given.
 func freeNetwork(t *testing.T) string {
-	for a := os.Getpid() % 250; a < os.Getpid()%250+250; a++ {
-		network := fmt.Sprintf("127.%d.%d", 1+a%250, 1+os.Getpid()/250%250)
+	for range 200 {
+		network := fmt.Sprintf("127.%d.%d", 1+os.Getpid()%250, 1+networks.Add(1)%250)
 		listener, err := net.Listen("tcp", network+".1:2380")
 		if err == nil {
 			listener.Close()
