@@ -70,12 +70,12 @@ func firstToSpeak(s State) Decision {
 // ask returns what the rule says, in its name and on one line, and whether it speaks.
 func (r rule) ask(s State) (Decision, bool) {
 	d, spoke := r.apply(s)
-	d.Rule = r.Name
-	d.Message = strings.Join(strings.Fields(d.Message), " ")
-	if spoke {
-		d.Message = cmp.Or(d.Message, r.About)
+	if !spoke {
+		return Decision{}, false
 	}
-	return d, spoke
+	d.Rule = r.Name
+	d.Message = cmp.Or(strings.Join(strings.Fields(d.Message), " "), r.About)
+	return d, true
 }
 
 // Rule is a rule as it is documented.

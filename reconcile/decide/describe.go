@@ -42,7 +42,9 @@ func plural(n int, one, many string) string {
 }
 
 func (s State) replicasInOrder() []Replica {
-	return slices.SortedFunc(slices.Values(s.Replicas), func(a, b Replica) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
+	list := slices.Clone(s.Replicas)
+	slices.SortFunc(list, func(a, b Replica) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
+	return list
 }
 
 // MembersInOrder returns the members by ordinal; those of other names come last, by name and ID.
@@ -53,9 +55,11 @@ func (s State) MembersInOrder() []Member {
 		}
 		return 1 << 30
 	}
-	return slices.SortedFunc(slices.Values(s.Membership.Members), func(a, b Member) int {
+	list := slices.Clone(s.Membership.Members)
+	slices.SortFunc(list, func(a, b Member) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
+	return list
 }
 
 // describe says what runs.

@@ -14,8 +14,8 @@ func (s State) Formed() bool {
 		!s.recorded() && (s.hasStatefulSet() || s.anyReplica(Replica.remains))
 }
 
-// recorded reports whether there is a record.
-func (s State) recorded() bool { return s.Record.Token != "" }
+// recorded reports whether there is a record. One without members says nothing about how any of them may start.
+func (s State) recorded() bool { return len(s.Record.Members) > 0 }
 
 // founding reports whether all that earlier passes know is that the members were to be founded. Etcd may know more.
 func (s State) founding() bool {
@@ -108,7 +108,7 @@ func seal(s State) (Decision, bool) {
 	switch {
 	case set.Len() > 0:
 		return act(Seal{ClusterID: id, Members: set}, "cluster %s: %s", id, s.describeSealable(set))
-	case s.Record.ClusterID == 0:
+	case s.Record.ClusterID == 0 && len(StandingRecord(s, "").Members) > 0:
 		return act(Seal{ClusterID: id}, "write down that the cluster is %s", id)
 	}
 	return Decision{}, false

@@ -29,7 +29,7 @@ func foreignObjects(s State) (Decision, bool) {
 func (s State) foreignVolumes() []string {
 	var foreign []string
 	for _, r := range s.Replicas {
-		if s.recorded() && r.VolumeToken != "" && r.VolumeToken != s.Record.Token {
+		if s.Record.Token != "" && r.VolumeToken != "" && r.VolumeToken != s.Record.Token {
 			foreign = append(foreign, fmt.Sprintf("the volume of %s was made for another founding of the cluster, %s", s.ReplicaName(r.Ordinal), r.VolumeToken))
 		}
 	}

@@ -128,16 +128,17 @@ func cluster(s State) ID {
 
 func neverFoundedTwice(s State, d Decision) string {
 	a, founds := d.Action.(Found)
+	begun := len(s.Record.Members) > 0
 	switch {
 	case !founds:
 		return ""
 	case cluster(s) != 0 || len(s.Membership.Members) > 0:
 		return "founds a cluster that has formed"
-	case s.Record.Token == "" && s.Declared.Lifecycle != "Running":
+	case !begun && s.Declared.Lifecycle != "Running":
 		return "founds a cluster that is not to run"
-	case s.Record.Token == "" && a.Replicas != s.Declared.Replicas:
+	case !begun && a.Replicas != s.Declared.Replicas:
 		return "founds another number of members than declared"
-	case s.Record.Token != "" && a.Replicas != len(s.Record.Members):
+	case begun && a.Replicas != len(s.Record.Members):
 		return "founds another number of members than it began with"
 	}
 	for _, m := range s.Record.Members {
@@ -145,7 +146,7 @@ func neverFoundedTwice(s State, d Decision) string {
 			return "founds a cluster with a member beyond founding"
 		}
 	}
-	if s.Record.Token == "" && leftovers(s) {
+	if !begun && leftovers(s) {
 		return "founds a cluster where another has left something"
 	}
 	return ""
@@ -177,7 +178,7 @@ func unsealed(s State) bool {
 			return false
 		}
 	}
-	return s.Record.Token != "" && s.Record.ClusterID == 0 && s.ReportedClusterID == 0
+	return len(s.Record.Members) > 0 && s.Record.ClusterID == 0 && s.ReportedClusterID == 0
 }
 
 func doneIsDone(s State, d Decision) string {
@@ -185,7 +186,7 @@ func doneIsDone(s State, d Decision) string {
 	switch {
 	case d.Verdict != Done, s.Declared.Suspended:
 		return ""
-	case !shallRun && s.Record.Token == "" && s.Objects.RunsVersion+s.Objects.RunsHash == "":
+	case !shallRun && len(s.Record.Members) == 0 && s.Objects.RunsVersion+s.Objects.RunsHash == "":
 		return ""
 	case !shallRun:
 		return "what shall not run may run"
@@ -197,10 +198,10 @@ func doneIsDone(s State, d Decision) string {
 		return "another number of members than declared"
 	}
 	for _, m := range s.Membership.Members {
-		ordinal, _ := s.Ordinal(m.Name)
+		ordinal, ours := s.Ordinal(m.Name)
 		recorded, _ := s.Record.Member(ordinal)
 		pod := s.Replica(ordinal).Pod
-		if !m.Answers || !m.Started || m.Learner || len(m.Alarms) > 0 || recorded.Mode != Sealed || pod != PodReady {
+		if !ours || !m.Answers || !m.Started || m.Learner || len(m.Alarms) > 0 || recorded.Mode != Sealed || pod != PodReady {
 			return m.Name + " is not a sealed, healthy voter"
 		}
 	}

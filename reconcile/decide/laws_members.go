@@ -3,15 +3,19 @@ package decide
 import "fmt"
 
 func recordOnlyTightens(s State, d Decision) string {
-	var after Record
 	switch a := d.Action.(type) {
-	case Found, ApplyObjects:
-		after = StandingRecord(s, "fresh")
+	case Found:
+		return loosened(s, StandingRecord(s, "fresh"), true)
+	case ApplyObjects:
+		return loosened(s, StandingRecord(s, "fresh"), false)
 	case Seal:
-		after = SealedRecord(s, a, "fresh")
-	default:
-		return ""
+		return loosened(s, SealedRecord(s, a, "fresh"), false)
 	}
+	return ""
+}
+
+// loosened says what a record takes back of what the one in s says, or says out of nothing.
+func loosened(s State, after Record, founds bool) string {
 	switch before := s.Record; {
 	case after.Token == "" || len(after.Members) == 0:
 		return "leaves no record"
@@ -25,9 +29,8 @@ func recordOnlyTightens(s State, d Decision) string {
 			return fmt.Sprintf("%s: %s", s.ReplicaName(m.Ordinal), what)
 		}
 	}
-	_, founds := d.Action.(Found)
 	for _, m := range after.Members {
-		if s.Record.Token == "" && (m.Mode == Founding) != founds {
+		if len(s.Record.Members) == 0 && (m.Mode == Founding) != founds {
 			return fmt.Sprintf("%s becomes %s out of nothing", s.ReplicaName(m.Ordinal), m.Mode)
 		}
 	}

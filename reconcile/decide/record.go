@@ -51,9 +51,12 @@ func StandingRecord(s State, freshToken string) Record {
 	case s.recorded():
 		return s.catchUp(s.Record)
 	case !s.Formed():
-		return FoundingRecord(freshToken, s.Declared.Replicas)
+		return FoundingRecord(cmp.Or(s.Record.Token, freshToken), s.Declared.Replicas)
 	}
-	r := Record{Token: s.tokenOfVolumes(freshToken), ClusterID: s.ReportedClusterID}
+	r := Record{
+		Token:     cmp.Or(s.Record.Token, s.tokenOfVolumes(), freshToken),
+		ClusterID: cmp.Or(s.Record.ClusterID, s.ReportedClusterID),
+	}
 	for _, ordinal := range s.remainingOrdinals() {
 		r = r.With(RecordedMember{Ordinal: ordinal, Mode: Sealed})
 	}
@@ -112,11 +115,11 @@ func SealedRecord(s State, a Seal, freshToken string) Record {
 	return r
 }
 
-func (s State) tokenOfVolumes(otherwise string) string {
+func (s State) tokenOfVolumes() string {
 	for _, r := range s.replicasInOrder() {
 		if r.VolumeToken != "" {
 			return r.VolumeToken
 		}
 	}
-	return otherwise
+	return ""
 }

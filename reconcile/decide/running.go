@@ -110,11 +110,11 @@ func waitForMembers(s State) (Decision, bool) {
 func (s State) allHealthy() bool {
 	for _, recorded := range s.Record.Members {
 		m, listed := s.Membership.byName(s.ReplicaName(recorded.Ordinal))
-		if !listed || recorded.Mode != Sealed || s.Explain(m) != "" {
+		if !listed || !m.Started || recorded.Mode != Sealed || s.Explain(m) != "" {
 			return false
 		}
 	}
-	return len(s.Record.Members) > 0 && len(s.Membership.Members) == len(s.Record.Members)
+	return s.Record.ClusterID != 0 && len(s.Record.Members) > 0 && len(s.Membership.Members) == len(s.Record.Members)
 }
 
 func notActedOn(s State) (Decision, bool) {

@@ -202,3 +202,13 @@ func (w *world) clock(args []datadriven.CmdArg) error {
 	w.Now = w.Now.Add(d)
 	return err
 }
+
+// args parses the arguments of a directive.
+func args(t *testing.T, directive string) []datadriven.CmdArg {
+	t.Helper()
+	_, args, err := datadriven.ParseLine(directive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return args
+}

@@ -1,0 +1,180 @@
+package decide_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"sigs.k8s.io/yaml"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/decidetest"
+)
+
+// FuzzDecide holds the decision on any state against the laws. It starts from the states of all stories, and from those
+// under testdata/fuzz, which once broke one; changes are what else happens to the state, two bytes each.
+func FuzzDecide(f *testing.F) {
+	for i, s := range statesOfStories(f) {
+		text, err := json.Marshal(s)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text, []byte{byte(i), byte(i >> 4)})
+	}
+	f.Fuzz(func(t *testing.T, text, changes []byte) {
+		var s decide.State
+		if json.Unmarshal(text, &s) != nil {
+			t.Skip()
+		}
+		s = decidetest.Clone(s)
+		for ; len(changes) > 1; changes = changes[2:] {
+			change(&s, int(changes[0]), int(changes[1]))
+		}
+		if !observable(s) {
+			t.Skip()
+		}
+		if faults := decidetest.Faults(s); len(faults) > 0 {
+			text, _ := yaml.Marshal(s)
+			t.Errorf("%s\n%q\n%s", decide.Decide(s), faults, text)
+		}
+	})
+}
+
+// change makes the change of that kind, to the entry and in the way that how says.
+func change(s *decide.State, kind, how int) {
+	if n := len(s.Replicas); n > 0 && kind%4 == 0 {
+		changeReplica(&s.Replicas[how%n], kind/4, how/n)
+		return
+	}
+	if n := len(s.Membership.Members); n > 0 && kind%4 == 1 {
+		changeMember(&s.Membership.Members[how%n], kind/4, how/n)
+		return
+	}
+	if n := len(s.Record.Members); n > 0 && kind%4 == 2 {
+		m := &s.Record.Members[how%n]
+		m.Mode = []decide.Mode{decide.Founding, decide.Joining, decide.Sealed}[kind/4%3]
+		m.ID, m.VolumeUID = decide.ID(0xa0+how%3), []string{"", "v0", "v1"}[how/3%3]
+		return
+	}
+	ids := []decide.ID{0, 0xc1, 0xc2}
+	text := []string{"", "t1", "t2", "3.6.16", "h1", "Stopped", "Running"}[how%7]
+	changes := []func(){
+		func() { s.Record.Token = text },
+		func() { s.Record.ClusterID = ids[how%3] },
+		func() { s.Record.Members = nil },
+		func() { s.ReportedClusterID = ids[how%3] },
+		func() { s.Membership.ClusterID = ids[how%3] },
+		func() { s.Membership.Known = !s.Membership.Known },
+		func() { s.Membership.Members = nil },
+		func() { s.Replicas = append(s.Replicas, decide.Replica{Ordinal: how % 8, Pod: decide.PodAbsent}) },
+		func() {
+			s.Membership.Members = append(s.Membership.Members, decide.Member{ID: decide.ID(how), Name: s.ReplicaName(how % 8)})
+		},
+		func() { s.Declared.Replicas = how%9 - 1 },
+		func() { s.Declared.Lifecycle = text },
+		func() { s.Declared.Version = text },
+		func() { s.Objects.RunsVersion = text },
+		func() { s.Objects.RunsHash = text },
+		func() { s.Objects.Drift, s.Objects.Mendable = []string{"b", "a"}, []string{"b", "a"}[:how%3] },
+		func() { s.Objects.Drift = nil },
+		func() { s.Objects.Terminating = []string{"b", "a"}[:how%3] },
+		func() { s.Declared.Suspended, s.Objects.DeclarationDiffers = how%2 == 0, how%3 == 0 },
+		func() { s.LockHolder = text },
+	}
+	changes[kind/4%len(changes)]()
+}
+
+func changeReplica(r *decide.Replica, kind, how int) {
+	phases := []decide.PodPhase{decide.PodAbsent, decide.PodPending, decide.PodStarting, decide.PodReady, decide.PodFailing, decide.PodTerminating}
+	switch kind % 6 {
+	case 0:
+		r.Pod = phases[how%len(phases)]
+	case 1:
+		r.VolumeUID = []string{"", "v0", "v9"}[how%3]
+	case 2:
+		r.VolumeToken = []string{"", "t1", "t2"}[how%3]
+	case 3:
+		r.VolumeTerminating = !r.VolumeTerminating
+	case 4:
+		r.ClusterID = []decide.ID{0, 0xc1, 0xc2}[how%3]
+	case 5:
+		r.PodSince = []time.Time{{}, dawn, dawn.Add(-time.Hour)}[how%3]
+	}
+}
+
+func changeMember(m *decide.Member, kind, how int) {
+	switch kind % 5 {
+	case 0:
+		m.Started = !m.Started
+	case 1:
+		m.Answers = !m.Answers
+	case 2:
+		m.Learner = !m.Learner
+	case 3:
+		m.Name = []string{"", "stranger", "a-7", "a-07", "a-70"}[how%5]
+	case 4:
+		m.Alarms = []string{"NOSPACE", "CORRUPT"}[:how%3]
+	}
+}
+
+// observable reports whether an observation can find such a state at all: names, ordinals and IDs are there once, a
+// record with members has a token and its members are in order, and no cluster has more replicas than can be told apart.
+func observable(s decide.State) bool {
+	replicas, ids, names := map[int]bool{}, map[decide.ID]bool{}, map[string]bool{}
+	for _, r := range s.Replicas {
+		if replicas[r.Ordinal] || r.Ordinal < 0 || r.Ordinal > 63 {
+			return false
+		}
+		replicas[r.Ordinal] = true
+	}
+	for _, m := range s.Membership.Members {
+		if ids[m.ID] || m.Name != "" && names[m.Name] {
+			return false
+		}
+		ids[m.ID], names[m.Name] = true, true
+	}
+	last := -1
+	for _, m := range s.Record.Members {
+		if m.Ordinal <= last || m.Ordinal > 63 || s.Record.Token == "" {
+			return false
+		}
+		last = m.Ordinal
+	}
+	return s.Name != "" && s.Declared.Replicas <= 64
+}
+
+// statesOfStories are the states that the stories decide on.
+func statesOfStories(f *testing.F) []decide.State {
+	f.Helper()
+	files, err := filepath.Glob(stories + "/*.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	var states []decide.State
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		w := &world{}
+		for line := range strings.Lines(string(text)) {
+			cmd, args, err := datadriven.ParseLine(strings.TrimSpace(line))
+			if err != nil || line[0] == ' ' || !isDirective[cmd] {
+				continue
+			}
+			if _, err := w.tell(cmd, args); err != nil {
+				f.Fatalf("%s: %s: %v", file, line, err)
+			}
+			if cmd == "decide" {
+				states = append(states, decidetest.Clone(w.State))
+			}
+		}
+	}
+	return states
+}
+
+var isDirective = map[string]bool{"cluster": true, "set": true, "add": true, "remove": true, "clock": true, "act": true, "decide": true}

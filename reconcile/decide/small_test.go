@@ -1,0 +1,279 @@
+package decide_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/decidetest"
+)
+
+// slot is what a small world may hold at one ordinal.
+type slot struct {
+	pod    decide.PodPhase
+	volume string
+	member memberKind
+	mode   decide.Mode // empty: not on record
+	proven bool        // ID and volume are on record
+}
+
+type memberKind string
+
+const (
+	noMember         memberKind = ""
+	answering        memberKind = "answering voter"
+	silentVoter      memberKind = "silent voter"
+	unstarted        memberKind = "unstarted voter"
+	learning         memberKind = "answering learner"
+	unstartedLearner memberKind = "unstarted learner"
+)
+
+// every returns all the slots that there can be and that are to be kept.
+func every(keep func(slot) bool) []slot {
+	var slots []slot
+	for _, pod := range []decide.PodPhase{decide.PodAbsent, decide.PodPending, decide.PodStarting, decide.PodReady, decide.PodFailing, decide.PodTerminating} {
+		for _, volume := range []string{"", "v", "other"} {
+			for _, member := range []memberKind{noMember, answering, silentVoter, unstarted, learning, unstartedLearner} {
+				for _, mode := range []decide.Mode{"", decide.Founding, decide.Joining, decide.Sealed} {
+					slots = append(slots, slot{pod, volume, member, mode, false})
+					if mode == decide.Sealed {
+						slots = append(slots, slot{pod, volume, member, mode, true})
+					}
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(slots, func(s slot) bool { return !keep(s) })
+}
+
+func (s slot) answers() bool { return s.member == answering || s.member == learning }
+
+// anything: also what one observation cannot find so.
+func anything(slot) bool { return true }
+
+// telling leaves out what is impossible, and what makes no difference beside other slots.
+func telling(s slot) bool {
+	impossible := s.answers() && (s.volume == "" || s.pod != decide.PodStarting && s.pod != decide.PodReady)
+	return !impossible && s.pod != decide.PodPending && s.pod != decide.PodTerminating && s.mode != decide.Joining &&
+		s.member != unstartedLearner && (s.volume != "other" || s.proven)
+}
+
+// coarse leaves slots that differ in what becomes of the whole.
+func coarse(s slot) bool {
+	return telling(s) && s.pod != decide.PodStarting && (s.pod == decide.PodReady) == s.answers() &&
+		(s.mode != decide.Sealed || s.proven) && (s.volume != "" || s.pod == decide.PodAbsent) && s.member != learning
+}
+
+// common leaves those of larger clusters: on record, on a volume.
+func common(s slot) bool {
+	return coarse(s) && s.volume != "" && s.mode != "" && s.pod != decide.PodAbsent
+}
+
+// around is what a small world holds beside its slots.
+type around struct {
+	record, status string // "", "unformed", "formed"; "", "same", "other"
+	known          bool
+	flag           string
+}
+
+var flags = []string{"", "drift", "no StatefulSet", "problems", "foreign", "suspended", "undeclared", "terminating", "irreplaceable", "locked", "stopped", "gone", "more", "newer"}
+
+func arounds(flags ...string) []around {
+	var list []around
+	for _, record := range []string{"", "unformed", "formed"} {
+		for _, status := range []string{"", "same", "other"} {
+			for _, known := range []bool{false, true} {
+				for _, flag := range flags {
+					if status == "other" && len(flags) < 10 {
+						continue
+					}
+					list = append(list, around{record, status, known, flag})
+				}
+			}
+		}
+	}
+	return list
+}
+
+// smallWorld builds the state that the slots and all around them make.
+func smallWorld(slots []slot, a around) decide.State {
+	w := &world{}
+	w.State = decide.State{Name: "a", Now: dawn, Declared: decide.Declared{Replicas: len(slots), Version: "3.6.16", Lifecycle: "Running", SpecHash: theHash}}
+	w.Objects.RunsVersion, w.Objects.RunsHash = w.Declared.Version, w.Declared.SpecHash
+	w.Membership.Known = a.known
+	if a.record != "" {
+		w.Record.Token = theToken
+	}
+	if a.record == "formed" {
+		w.Record.ClusterID = theCluster
+	}
+	w.ReportedClusterID = map[string]decide.ID{"same": theCluster, "other": 0xc2}[a.status]
+	for n, slot := range slots {
+		w.fill(n, slot)
+	}
+	w.flag(a.flag)
+	return w.State
+}
+
+func (w *world) fill(n int, s slot) {
+	if s.pod != decide.PodAbsent || s.volume != "" {
+		r := decide.Replica{Ordinal: n, Pod: s.pod, PodUID: "p", PodSince: dawn.Add(-time.Hour), VolumeUID: s.volume}
+		if s.answers() {
+			r.ClusterID = theCluster
+		}
+		w.Replicas = append(w.Replicas, r)
+	}
+	if s.mode != "" && w.Record.Token != "" {
+		m := decide.RecordedMember{Ordinal: n, Mode: s.mode}
+		if s.proven {
+			m.ID, m.VolumeUID = memberID(n), "v"
+		}
+		w.Record.Members = append(w.Record.Members, m)
+	}
+	if s.member != noMember {
+		w.Membership.ClusterID = theCluster
+		w.Membership.Members = append(w.Membership.Members, decide.Member{
+			ID: memberID(n), Name: w.ReplicaName(n), Answers: s.answers(),
+			Started: s.answers() || s.member == silentVoter,
+			Learner: s.member == learning || s.member == unstartedLearner,
+		})
+	}
+}
+
+func (w *world) flag(flag string) {
+	switch flag {
+	case "drift":
+		w.Objects.Drift = []string{"Service a: missing", "StatefulSet a: changed"}
+	case "no StatefulSet":
+		w.Objects.RunsVersion, w.Objects.RunsHash = "", ""
+		w.Objects.Drift = []string{"StatefulSet a: missing"}
+	case "problems":
+		w.Declared.Problems = []string{"one", "two"}
+	case "foreign":
+		w.Objects.Foreign = []string{"Service a", "Secret a-ca"}
+	case "suspended":
+		w.Declared.Suspended = true
+	case "undeclared":
+		w.Declared.Suspended, w.Objects.DeclarationDiffers = true, true
+	case "terminating":
+		w.Objects.Terminating = []string{"Service a", "Secret a-ca"}
+	case "irreplaceable":
+		w.Objects.Irreplaceable = []string{"Secret a-ca: missing"}
+	case "locked":
+		w.LockHolder = "process 7"
+		w.Objects.Drift = []string{"Service a: missing"}
+	case "stopped":
+		w.Declared.Lifecycle = "Stopped"
+	case "gone":
+		w.Declared.Lifecycle = "Deleted"
+		w.Objects.RunsVersion, w.Objects.RunsHash = "", ""
+	case "more":
+		w.Declared.Replicas++
+	case "newer":
+		w.Declared.Version = "3.7.3"
+		w.Objects.Drift = []string{"Service a: missing", "StatefulSet a: changed"}
+		w.Objects.Mendable = []string{"Service a: missing"}
+	}
+}
+
+// choices calls do with every way to fill n ordinals with the slots; which ordinal has which makes no difference.
+func choices(slots []slot, n int, do func([]slot)) {
+	chosen := make([]slot, 0, n)
+	var choose func(from int)
+	choose = func(from int) {
+		if len(chosen) == n {
+			do(chosen)
+			return
+		}
+		for i := from; i < len(slots); i++ {
+			chosen = append(chosen, slots[i])
+			choose(i)
+			chosen = chosen[:len(chosen)-1]
+		}
+	}
+	choose(0)
+}
+
+// TestEverySmallWorld holds the decision on every small state against the laws: one ordinal with all that there can be,
+// two and three with all that is telling, up to five with what is common.
+func TestEverySmallWorld(t *testing.T) {
+	seen := &tally{said: map[string]bool{}}
+	for _, size := range []struct {
+		ordinals int
+		keep     func(slot) bool
+		flags    []string
+	}{
+		{1, anything, flags},
+		{2, telling, []string{"", "drift"}},
+		{3, coarse, []string{"", "drift"}},
+		{4, common, []string{"", "drift"}},
+		{5, common, []string{""}},
+	} {
+		if testing.Short() && size.ordinals > 1 {
+			continue
+		}
+		for i, part := range parts(arounds(size.flags...)) {
+			t.Run(fmt.Sprintf("%d ordinals, part %d", size.ordinals, i), func(t *testing.T) {
+				t.Parallel()
+				choices(every(size.keep), size.ordinals, func(slots []slot) {
+					for _, a := range part {
+						seen.hold(t, smallWorld(slots, a))
+					}
+				})
+			})
+		}
+	}
+	t.Cleanup(func() { seen.compare(t) })
+}
+
+// parts deals the list out to as many tests as can run at once.
+func parts(list []around) [][]around {
+	return slices.Collect(slices.Chunk(list, (len(list)+3)/4))
+}
+
+// tally is what was said in all the small worlds.
+type tally struct {
+	sync.Mutex
+	states int
+	said   map[string]bool
+}
+
+// hold checks the decision on a state, and on failure prints the state so that a story can be made of it.
+func (all *tally) hold(t *testing.T, s decide.State) {
+	d := decide.Decide(s)
+	all.Lock()
+	all.states++
+	all.said[string(d.Verdict)+" "+d.Rule] = true
+	all.Unlock()
+	if faults := decidetest.Faults(s); len(faults) > 0 {
+		text, _ := yaml.Marshal(s)
+		t.Fatalf("%q\n%s\n%s", faults, d, text)
+	}
+}
+
+// compare checks that every rule spoke somewhere, and that all that was said is told in a story.
+func (all *tally) compare(t *testing.T) {
+	if t.Failed() || testing.Short() {
+		return
+	}
+	t.Logf("%d states", all.states)
+	told := toldInStories(t)
+	for said := range all.said {
+		if _, found := told[said]; !found {
+			t.Errorf("no story tells of %q", said)
+		}
+	}
+	for said := range told {
+		if !all.said[said] && !slices.Contains(outOfReach, said) {
+			t.Errorf("a story tells of %q, and no small world says so", said)
+		}
+	}
+}
+
+// outOfReach is what takes more than a small world holds: alarms.
+var outOfReach = []string{"Block AlarmRaised"}
