@@ -165,24 +165,31 @@ func setConditions(status *v1alpha1.EtcdClusterStatus, entry report.Cluster, sou
 	if entry.Error != "" {
 		message = entry.Error + " (" + message + ")"
 	}
-	set := func(kind string, is bool, reason, message string) {
-		value := metav1.ConditionFalse
-		if is {
-			value = metav1.ConditionTrue
-		}
+	set := func(kind string, value metav1.ConditionStatus, reason, message string) {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 			Type: kind, Status: value, Reason: reason, Message: message, ObservedGeneration: status.ObservedGeneration, LastTransitionTime: now,
 		})
 	}
 	serving := status.ReadyReplicas > 0 && int(status.ReadyReplicas) == entry.State.Declared.Replicas
-	set(v1alpha1.ConditionReady, serving && d.Verdict != decide.Block, d.Rule, message)
-	set(v1alpha1.ConditionReconciling, d.Verdict == decide.Act || d.Verdict == decide.Wait, d.Rule, message)
-	set(v1alpha1.ConditionStalled, d.Verdict == decide.Block, d.Rule, message)
-	if source.Error != "" {
-		set(v1alpha1.ConditionSourceReady, false, "FetchFailed", source.Error)
-	} else {
-		set(v1alpha1.ConditionSourceReady, true, "Fetched", source.Revision)
+	ready := truth(serving && d.Verdict != decide.Block)
+	if d.Rule == "MembershipUnknown" {
+		ready = metav1.ConditionUnknown
 	}
+	set(v1alpha1.ConditionReady, ready, d.Rule, message)
+	set(v1alpha1.ConditionReconciling, truth(d.Verdict == decide.Act || d.Verdict == decide.Wait), d.Rule, message)
+	set(v1alpha1.ConditionStalled, truth(d.Verdict == decide.Block), d.Rule, message)
+	if source.Error != "" {
+		set(v1alpha1.ConditionSourceReady, metav1.ConditionFalse, "FetchFailed", source.Error)
+	} else {
+		set(v1alpha1.ConditionSourceReady, metav1.ConditionTrue, "Fetched", source.Revision)
+	}
+}
+
+func truth(is bool) metav1.ConditionStatus {
+	if is {
+		return metav1.ConditionTrue
+	}
+	return metav1.ConditionFalse
 }
 
 // oldestVersion is the oldest version that an answering member runs; empty if none answers.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
@@ -106,7 +107,8 @@ func TestStatusWhileMembershipIsUnknown(t *testing.T) {
 			t.Errorf("got %+v", m)
 		}
 	}
-	if status.DeclaredRevision != "main@sha1:abc" || meta.IsStatusConditionTrue(status.Conditions, "SourceReady") || meta.IsStatusConditionTrue(status.Conditions, "Ready") {
+	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	if status.DeclaredRevision != "main@sha1:abc" || meta.IsStatusConditionTrue(status.Conditions, "SourceReady") || ready == nil || ready.Status != metav1.ConditionUnknown {
 		t.Errorf("got %+v", status)
 	}
 	live.Status = status
