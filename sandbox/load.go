@@ -51,7 +51,7 @@ func (s *Sandbox) Load(ctx context.Context, reference, program string) error {
 	if err != nil {
 		return err
 	}
-	unlock, err := s.lock(ctx)
+	unlock, err := s.lockExisting(ctx)
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,14 @@ func (s *Sandbox) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
+// lockExisting is lock for commands that make no sandbox.
+func (s *Sandbox) lockExisting(ctx context.Context) (unlock func(), err error) {
+	if _, err := os.Stat(s.Dir()); errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("find sandbox %s: %w", s.Name, ErrAbsent)
+	}
+	return s.lock(ctx)
+}
+
 // tryLock gives the locked directory, or nil if another command holds it.
 func (s *Sandbox) tryLock() (*os.File, error) {
 	if err := os.MkdirAll(s.Dir(), 0o755); err != nil {
@@ -46,18 +54,25 @@ func (s *Sandbox) tryLock() (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the directory of sandbox %s: %w", s.Name, err)
 	}
-	err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err != nil && !errors.Is(err, unix.EWOULDBLOCK) {
-		dir.Close()
-		return nil, fmt.Errorf("lock the directory of sandbox %s: %w", s.Name, err)
-	}
+	locked, err := flock(dir)
 	// The lock is worth something only if the directory has not been removed
 	// while we waited for it.
-	if err != nil || !s.isDir(dir) {
+	if err != nil || !locked || !s.isDir(dir) {
 		dir.Close()
-		return nil, nil
+		return nil, err
 	}
 	return dir, nil
+}
+
+func flock(dir *os.File) (locked bool, err error) {
+	err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("lock %s: %w", dir.Name(), err)
+	}
+	return true, nil
 }
 
 func (s *Sandbox) isDir(dir *os.File) bool {

@@ -13,7 +13,7 @@ import (
 // StopNode ends the node's machine as a loss of power would: its kubelet,
 // containerd and all its pods are gone at once, its disk stays.
 func (s *Sandbox) StopNode(ctx context.Context, name string) error {
-	unlock, err := s.lock(ctx)
+	unlock, err := s.lockExisting(ctx)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (s *Sandbox) StartNode(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	unlock, err := s.lock(ctx)
+	unlock, err := s.lockExisting(ctx)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,9 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"quorate.dev/quorate/sandbox/cluster"
+	"quorate.dev/quorate/sandbox/machine"
 )
 
 func TestNames(t *testing.T) {
@@ -58,5 +61,30 @@ func TestGuestsAreKnownByTheirMark(t *testing.T) {
 func TestEtcdImagesHavePublicNames(t *testing.T) {
 	if got := EtcdImage("v3.6.16"); got != "gcr.io/etcd-development/etcd:v3.6.16" {
 		t.Errorf("image is %s", got)
+	}
+}
+
+func TestStatusOfAMachine(t *testing.T) {
+	node := map[string]cluster.NodeStatus{"node-1": {Ready: true}, "node-2": {Reason: "no network"}}
+	runs := []machine.ProcessStatus{{Name: "kubelet", PID: 9}, {Name: "images", Done: true}}
+	for _, c := range []struct {
+		had    MachineStatus
+		known  map[string]cluster.NodeStatus
+		reason string // why it is not ready; "" if it is
+	}{
+		{MachineStatus{Name: "node-1", Running: true, Processes: runs}, node, ""},
+		{MachineStatus{Name: "control-plane", Running: true, Processes: runs}, node, ""},
+		{MachineStatus{Name: "node-1"}, node, "it does not run"},
+		{MachineStatus{Name: "node-1", Running: true}, nil, "the API server does not answer"},
+		{MachineStatus{Name: "node-2", Running: true}, node, "no network"},
+		{MachineStatus{Name: "node-3", Running: true}, node, "it has not registered"},
+		{MachineStatus{Name: "node-1", Running: true, Processes: []machine.ProcessStatus{{Name: "kubelet"}}}, node, "kubelet does not run"},
+		{MachineStatus{Name: "node-1", Running: true, Processes: []machine.ProcessStatus{{Name: "kubelet", Waiting: "x"}}}, node, "kubelet waits for x"},
+	} {
+		got := c.had
+		got.judge(c.known)
+		if got.Ready != (c.reason == "") || got.Reason != c.reason {
+			t.Errorf("%+v is judged ready: %t, %q; want %q", c.had, got.Ready, got.Reason, c.reason)
+		}
 	}
 }

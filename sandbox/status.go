@@ -111,12 +111,27 @@ func (m *MachineStatus) judge(known map[string]cluster.NodeStatus) {
 		m.Ready = true
 	case !registered:
 		m.Reason = "it has not registered"
+	case !node.Ready:
+		m.Reason = node.Reason
 	default:
-		m.Ready = node.Ready
-		if !node.Ready {
-			m.Reason = node.Reason
+		m.Ready = true
+	}
+	if ill := m.ill(); m.Ready && ill != "" {
+		m.Ready, m.Reason = false, ill
+	}
+}
+
+// ill names the first process that does not do its work.
+func (m *MachineStatus) ill() string {
+	for _, p := range m.Processes {
+		switch {
+		case p.Waiting != "":
+			return p.Name + " waits for " + p.Waiting
+		case p.PID == 0 && !p.Done:
+			return p.Name + " does not run"
 		}
 	}
+	return ""
 }
 
 func versions() map[string]string {

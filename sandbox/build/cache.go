@@ -118,7 +118,7 @@ func (c *Cache) Build(ctx context.Context, component Component) (string, error) 
 	if err != nil {
 		return "", fmt.Errorf("make a directory in the cache: %w", err)
 	}
-	defer os.RemoveAll(unfinished)
+	defer func() { _ = os.RemoveAll(unfinished) }() // by then it is in its place, or of no use
 	if err := os.Chmod(unfinished, 0o755); err != nil {
 		return "", fmt.Errorf("open the directory in the cache to all: %w", err)
 	}

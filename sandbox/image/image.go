@@ -63,7 +63,7 @@ func (i Image) Write(file string) error {
 		return fmt.Errorf("make image %s: %w", i.Reference, err)
 	}
 	unfinished := file + ".unfinished"
-	defer os.Remove(unfinished)
+	defer func() { _ = os.Remove(unfinished) }() // by then it is in its place, or of no use
 	if err := tarball.WriteToFile(unfinished, tag, image); err != nil {
 		return fmt.Errorf("write image %s: %w", i.Reference, err)
 	}

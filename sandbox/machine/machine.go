@@ -57,7 +57,7 @@ func Start(spec Spec, host *Machine, listener *net.TCPListener) (*Machine, error
 	if err != nil {
 		return nil, fmt.Errorf("hold machine %s: %w", spec.Name, err)
 	}
-	go cmd.Wait() // reaps the init if it ends before we do
+	go func() { _ = cmd.Wait() }() // reaps the init if it ends before we do
 	return &Machine{PID: cmd.Process.Pid, fd: fd}, nil
 }
 

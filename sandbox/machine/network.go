@@ -132,6 +132,6 @@ func pipe(to, from net.Conn) {
 		return
 	}
 	if half, ok := to.(*net.TCPConn); ok {
-		half.CloseWrite()
+		_ = half.CloseWrite() // fails only if the other side has closed it all
 	}
 }
