@@ -17,11 +17,11 @@ import (
 // etcd-VERSION/etcd in it. The members run on loopback addresses of their own, in a mount namespace with an /etc/hosts of their own,
 // which takes root.
 func TestRealEtcd(t *testing.T) {
-	for version, binary := range etcdBinaries(t) {
+	for text, binary := range etcdBinaries(t) {
 		for _, mode := range []v1alpha1.TLSMode{v1alpha1.TLSManaged, v1alpha1.TLSDisabled} {
-			t.Run(version+"/"+string(mode), func(t *testing.T) {
+			t.Run(text+"/"+string(mode), func(t *testing.T) {
 				t.Parallel()
-				c := threeMembers(t, version)
+				c := threeMembers(t, text)
 				c.Spec.TLS.Mode = mode
 				w := newWorld(t, c, binary)
 				w.found()
@@ -48,6 +48,7 @@ func TestRealEtcdOptions(t *testing.T) {
 			w.in.Record = record(1, decide.Founding)
 			w.start(0)
 			w.waitReady(0)
+			started := w.startLog(0)
 			for key, want := range map[string]any{
 				"quota-backend-bytes":         float64(2 << 30),
 				"max-request-bytes":           float64(1536 << 10),
@@ -60,7 +61,8 @@ func TestRealEtcdOptions(t *testing.T) {
 				"max-snapshots":               float64(10000),
 				"pre-vote":                    true,
 			} {
-				if got := w.startLog(0)[key]; got != want {
+				// Old releases say less.
+				if got, says := started[key]; got != want && (says || w.version().atLeast(version{5, 35})) {
 					t.Errorf("%s: etcd runs with %v, want %v", key, got, want)
 				}
 			}
@@ -110,7 +112,7 @@ func (w *world) refuseStrangers() {
 	if response, err := w.client(0, w.in.Certificates.PeerClient).Get(PeerURL(c, 0) + "/members"); err != nil || response.StatusCode != http.StatusOK {
 		w.Errorf("a member is not let in to the peer port: %v", err)
 	}
-	if !mustParse(w.T, c.Spec.Version).atLeast(withAllowedNames) {
+	if !w.version().atLeast(withAllowedNames) {
 		return
 	}
 	if response, err := w.client(0, w.in.Certificates.Client).Get(PeerURL(c, 0) + "/members"); err == nil {

@@ -187,10 +187,12 @@ func (w *world) startLog(n int) map[string]any {
 	return nil
 }
 
+func (w *world) version() version { return mustParse(w.T, w.in.Cluster.Spec.Version) }
+
 // waitReady waits until the readiness probe and the liveness probe of the pod succeed.
 func (w *world) waitReady(n int) {
 	w.Helper()
-	v := mustParse(w.T, w.in.Cluster.Spec.Version)
+	v := w.version()
 	deadline := time.Now().Add(60 * time.Second)
 	for _, path := range []string{readyPath(v), livePath(v)} {
 		for !succeeds(fmt.Sprintf("http://%s:%d%s", w.address(n), MetricsPort, path)) {
