@@ -1,0 +1,173 @@
+package simulate_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/simulate"
+)
+
+// formed is a world in which that many members have formed a cluster and are sealed.
+func formed(t *testing.T, replicas int) *simulate.World {
+	t.Helper()
+	w := simulate.New("a", declared(replicas), 0)
+	if steps := w.Converge(patienceOfTests); steps[len(steps)-1].Decision.Verdict != decide.Done {
+		t.Fatalf("it has not formed: %v", steps[len(steps)-1].Decision)
+	}
+	return w
+}
+
+func memberNamed(t *testing.T, w *simulate.World, name string) decide.Member {
+	t.Helper()
+	for _, m := range w.Observe().Membership.Members {
+		if m.Name == name {
+			return m
+		}
+	}
+	t.Fatalf("etcd does not list %s: %v", name, w.Observe().Membership.Members)
+	return decide.Member{}
+}
+
+// TestSameSeed: the same seed and the same calls give the same world, and what is done to a copy is not done to the world.
+func TestSameSeed(t *testing.T) {
+	a, b := simulate.New("a", declared(5), 7), simulate.New("a", declared(5), 7)
+	copied := a.Clone()
+	for range 6 {
+		a.Pass(simulate.NoCrash)
+		a.Tick()
+	}
+	if !reflect.DeepEqual(copied.Observe(), b.Observe()) {
+		t.Error("a copy has changed with the world")
+	}
+	for range 6 {
+		b.Pass(simulate.NoCrash)
+		b.Tick()
+		copied.Pass(simulate.NoCrash)
+		copied.Tick()
+	}
+	if !reflect.DeepEqual(a.Observe(), b.Observe()) || !reflect.DeepEqual(a.Observe(), copied.Observe()) {
+		t.Error("the same seed gives different worlds")
+	}
+}
+
+// TestGrowAndShrink adds a member as a learner, promotes it, and takes it away again, as etcd and Kubernetes would have it.
+func TestGrowAndShrink(t *testing.T) {
+	w := formed(t, 3)
+	add := decide.AddLearner{Ordinal: 3, PeerURL: "https://a-3.a:2380"}
+	if writes := w.Do(add, simulate.NoCrash); len(writes) != 3 {
+		t.Fatalf("adding wrote %q", writes)
+	}
+	if s := w.Observe(); s.Membership.Members[3].Name != "" || s.Membership.Members[3].Started || !s.Membership.Members[3].Learner {
+		t.Errorf("a member that was added has a name or has started: %+v", s.Membership.Members[3])
+	}
+	if writes := w.Do(add, simulate.NoCrash); len(writes) != 2 {
+		t.Errorf("adding again wrote %q", writes)
+	}
+	w.Tick()
+	w.Tick()
+	learner := memberNamed(t, w, "a-3")
+	promote := decide.PromoteLearner{ID: learner.ID, Name: learner.Name}
+	if writes := w.Do(promote, simulate.NoCrash); len(writes) != 0 {
+		t.Error("a learner is promoted before it is in sync")
+	}
+	w.Tick()
+	if writes := w.Do(promote, simulate.NoCrash); len(writes) != 1 || memberNamed(t, w, "a-3").Learner {
+		t.Errorf("the learner is not promoted: %q", writes)
+	}
+	leader := memberNamed(t, w, "a-0")
+	w.Do(decide.MoveLeader{From: leader.ID, To: learner.ID}, simulate.NoCrash)
+	if !memberNamed(t, w, "a-3").Leader {
+		t.Error("the leader has not moved")
+	}
+	w.Do(decide.RemoveMember{ID: learner.ID, Name: learner.Name}, simulate.NoCrash)
+	w.Tick()
+	if s := w.Observe(); len(s.Membership.Members) != 3 || s.Replica(3).Pod != decide.PodFailing || !s.Membership.Known {
+		t.Errorf("the removed member still runs: %+v", s.Replica(3))
+	}
+	w.Do(decide.DeleteVolume{Ordinal: 3, VolumeUID: "another"}, simulate.NoCrash)
+	if w.Observe().Replica(3).VolumeTerminating {
+		t.Error("a volume is deleted under another UID")
+	}
+	w.Do(decide.DeleteVolume{Ordinal: 3, VolumeUID: w.Observe().Replica(3).VolumeUID}, simulate.NoCrash)
+	w.Do(decide.RestartReplica{Ordinal: 2, PodUID: w.Observe().Replica(2).PodUID}, simulate.NoCrash)
+	if violations := w.Violations(); len(violations) > 0 {
+		t.Errorf("violations: %q", violations)
+	}
+}
+
+// TestViolations: the world sees what must never happen, whoever does it.
+func TestViolations(t *testing.T) {
+	restart := func(w *simulate.World, n int) {
+		w.Do(decide.RestartReplica{Ordinal: n, PodUID: w.Observe().Replica(n).PodUID}, simulate.NoCrash)
+	}
+	remove := func(w *simulate.World, name string) {
+		w.Do(decide.RemoveMember{ID: memberNamed(t, w, name).ID, Name: name}, simulate.NoCrash)
+	}
+	for want, c := range map[string]struct {
+		replicas int
+		do       func(*simulate.World)
+	}{
+		"a-2 is taken away, and with it the quorum": {3, func(w *simulate.World) { restart(w, 1); restart(w, 2) }},
+		"a-0 is taken away, and with it the quorum": {1, func(w *simulate.World) { restart(w, 0) }},
+		"the last voter is removed":                 {1, func(w *simulate.World) { remove(w, "a-0") }},
+		"and the others hold no quorum":             {3, func(w *simulate.World) { w.NodeDown(1, true); remove(w, "a-2") }},
+		"the volume of a-2 is deleted, and etcd lists it": {3, func(w *simulate.World) {
+			w.Do(decide.DeleteVolume{Ordinal: 2, VolumeUID: w.Observe().Replica(2).VolumeUID}, simulate.NoCrash)
+		}},
+		"a-1 starts as a voter again, and has forgotten its votes": {3, func(w *simulate.World) {
+			w.LoseVolume(1)
+			w.PutBackRecord()
+			w.Pass(0)
+			w.Tick()
+			w.Tick()
+		}},
+		"a-3 founds cluster": {3, func(w *simulate.World) {
+			w.Do(decide.AddLearner{Ordinal: 3}, simulate.NoCrash)
+			w.PutBackRecord()
+			w.Tick()
+			w.Tick()
+		}},
+	} {
+		w := formed(t, c.replicas)
+		c.do(w)
+		if !slices.ContainsFunc(w.Violations(), func(v string) bool { return strings.Contains(v, want) }) {
+			t.Errorf("want %q, got %q", want, w.Violations())
+		}
+	}
+}
+
+// TestFrom: a world made from a state leads where the world leads that the state is of: from every beginning, and once it
+// has formed, whatever befalls it that a state shows.
+func TestFrom(t *testing.T) {
+	for name, w := range beginnings(3, 0) {
+		t.Run(name, func(t *testing.T) { foretells(t, w) })
+	}
+	for _, b := range befalls(3) {
+		if b.end != nil || b.name == "unpullable version" {
+			continue // a node, the network or a registry is down: no state shows whether it will be up again
+		}
+		t.Run(b.name, func(t *testing.T) {
+			w := formed(t, 3)
+			b.do(w)
+			foretells(t, w)
+			w.Tick()
+			foretells(t, w)
+		})
+	}
+}
+
+func foretells(t *testing.T, w *simulate.World) {
+	t.Helper()
+	want, got := last(w.Clone()), last(simulate.From(w.Observe(), 0))
+	if got.Verdict != want.Verdict || got.Rule != want.Rule {
+		t.Errorf("forecast %s\nbut it is %s", got, want)
+	}
+}
+
+func last(w *simulate.World) decide.Decision {
+	steps := w.Converge(patienceOfTests)
+	return steps[len(steps)-1].Decision
+}
