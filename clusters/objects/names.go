@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"maps"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
@@ -132,12 +130,6 @@ func memberLabels(cluster string) map[string]string {
 
 // ClusterOf returns the name of the cluster that an object with these labels belongs to; empty if it is not one of ours.
 func ClusterOf(labels map[string]string) string { return labels[LabelCluster] }
-
-// OwnedBy reports whether the controller of the object is the EtcdCluster with that UID.
-func OwnedBy(object v1.Object, uid types.UID) bool {
-	owner := v1.GetControllerOf(object)
-	return owner != nil && owner.UID == uid
-}
 
 // Metadata is what the annotations of a live object say. What is not annotated is empty.
 type Metadata struct{ Token, SpecHash, Version string }

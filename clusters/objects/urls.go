@@ -23,11 +23,6 @@ func ClientURL(c *v1alpha1.EtcdCluster, ordinal int) string {
 	return fmt.Sprintf("%s://%s:%d", scheme(c), Host(c, ordinal), ClientPort)
 }
 
-// ServiceURL is the URL at which clients reach any ready member.
-func ServiceURL(c *v1alpha1.EtcdCluster) string {
-	return fmt.Sprintf("%s://%s:%d", scheme(c), serviceHost(c, NamesOf(c.Name).ClientService), ClientPort)
-}
-
 // Endpoints are the client URLs of the recorded members, by ascending ordinal.
 func Endpoints(c *v1alpha1.EtcdCluster, r decide.Record) []string {
 	var urls []string
