@@ -1,6 +1,7 @@
 # "make help" lists the targets. What CI runs is .ci/run, which is "make test".
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint bench generate golden demo clean-demo image clean
+.NOTPARALLEL:
+.PHONY: help build test packages scenarios race lint bench generate golden demo clean-demo image clean
 
 GO      ?= go
 BIN     ?= $(CURDIR)/bin
@@ -9,9 +10,12 @@ IMAGE   ?= quorate.dev/quorate:$(VERSION)
 # Tests are built as the binaries are, so that what both have in common is built once.
 export CGO_ENABLED ?= 0
 TEST    := $(GO) test -trimpath
-# The sandbox runs real nodes, and real etcd processes for the tests of single packages: it takes Linux and root.
-SANDBOX_TEST := $(GO) -C sandbox test -trimpath -p 1 -count 1 -timeout 60m
+# Many tests want real programs, or a real Kubernetes cluster: these variables say where they are.
+SANDBOX ?= test
 export QUORATE_BIN := $(BIN)
+export QUORATE_SANDBOX := $(SANDBOX)
+REAL    := QUORATE_ETCD_DIR=$(BIN)/tools QUORATE_KUBE_APISERVER=$(BIN)/tools/kube-apiserver
+SANDBOX_TEST := $(GO) -C sandbox test -trimpath -p 1 -count 1 -timeout 60m
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,9 +27,15 @@ build: ## build bin/quorate and bin/sandbox
 $(BIN)/tools: build
 	$(BIN)/sandbox build --tools $@
 
-test: build $(BIN)/tools ## test everything: packages, then scenarios on a sandbox that starts and ends with them
+test: build $(BIN)/tools ## test everything: the packages, then scenarios on a sandbox; it takes Linux and root
 	$(GO) vet ./... && $(GO) -C sandbox vet ./...
-	QUORATE_ETCD_DIR=$(BIN)/tools $(TEST) ./...
+	$(MAKE) --no-print-directory packages scenarios; got=$$?; $(BIN)/sandbox down --name $(SANDBOX) && exit $$got
+
+packages:
+	$(BIN)/sandbox up --name $(SANDBOX) --nodes 3
+	$(REAL) QUORATE_SANDBOX_KUBECONFIG=$$($(BIN)/sandbox kubeconfig --name $(SANDBOX)) $(TEST) ./...
+
+scenarios:
 	$(SANDBOX_TEST) ./...
 
 race: build ## test the packages under the race detector; it takes a C compiler

@@ -12,10 +12,13 @@ import (
 )
 
 // LinkTools makes a directory of links to the programs that people and tests
-// call themselves: kubectl, the newest etcdctl and etcdutl, and a directory
+// call themselves: kubectl, kube-apiserver, the newest etcdctl and etcdutl, and a directory
 // etcd-VERSION for each version of etcd.
 func (p Programs) LinkTools(dir string) error {
-	links := map[string]string{"kubectl": filepath.Join(p.dir("kubernetes"), "kubectl")}
+	links := map[string]string{}
+	for _, program := range []string{"kubectl", "kube-apiserver"} {
+		links[program] = filepath.Join(p.dir("kubernetes"), program)
+	}
 	for _, program := range []string{"etcdctl", "etcdutl"} {
 		links[program] = filepath.Join(p.etcd(), program)
 	}
