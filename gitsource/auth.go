@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
@@ -58,7 +59,12 @@ func (a Auth) method() transport.AuthMethod {
 // client is an HTTP client of its own: nothing is shared with the rest of the process but
 // the proxy settings of the environment.
 func (a Auth) client() (*http.Client, error) {
-	t := http.DefaultTransport.(*http.Transport).Clone()
+	t := &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		ForceAttemptHTTP2:     true,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: time.Minute,
+	}
 	if len(a.CABundle) > 0 {
 		pool, err := x509.SystemCertPool()
 		if err != nil {

@@ -14,10 +14,10 @@ var errFileTooLarge = fmt.Errorf("is larger than %d MiB", maxFileBytes>>20)
 // files reads the files of one revision within bounds. Going past a bound on the whole is
 // remembered: what was read then is not all that is declared.
 type files struct {
-	ctx         context.Context
-	fs          fs.FS
-	count, size int
-	exceeded    error
+	ctx                context.Context
+	fs                 fs.FS
+	count, size, nodes int
+	exceeded           error
 }
 
 // read returns the content of a file.

@@ -17,8 +17,8 @@ func (k *kustomizeFS) check(name string, content []byte) []Problem {
 	}
 	var problems []Problem
 	for _, document := range documents {
-		problems = append(problems, checkStructure(name, document)...)
-		problems = append(problems, checkInline(name, document)...)
+		problems = append(problems, k.files.checkStructure(name, document)...)
+		problems = append(problems, k.checkInline(name, document)...)
 	}
 	if len(problems) > 0 || !isKustomizationName(path.Base(name)) {
 		return problems
@@ -31,14 +31,14 @@ func (k *kustomizeFS) check(name string, content []byte) []Problem {
 
 // checkInline checks the text in a document that may be YAML itself: kustomize decodes
 // patches that are written inline.
-func checkInline(name string, document *yaml.Node) (problems []Problem) {
+func (k *kustomizeFS) checkInline(name string, document *yaml.Node) (problems []Problem) {
 	walkNodes(document, func(n *yaml.Node) {
 		if n.Kind != yaml.ScalarNode || !strings.Contains(n.Value, "&") || !strings.Contains(n.Value, "*") {
 			return
 		}
 		inline, _ := split([]byte(n.Value))
 		for _, document := range inline {
-			if f := checkExpansion(document); f != nil {
+			if f := k.files.checkExpansion(document); f != nil {
 				problems = append(problems, Problem{File: name, Line: n.Line, Message: "in the text that starts here: " + f.message})
 			}
 		}
@@ -59,7 +59,7 @@ func (k *kustomizeFS) checkKustomization(name string, content []byte) []Problem 
 		problems = append(problems, Problem{File: name, Line: lineOfText(content, field), Message: fmt.Sprintf(format, args...)})
 	}
 	for _, field := range unsupportedFields(kustomization) {
-		refuse(field, "%s is not supported: it runs programs, or changes how everything else is rendered", field)
+		refuse(field, "%s is not supported: it can run programs, change how everything else is rendered, or never end", field)
 	}
 	for field, references := range referencesOf(kustomization) {
 		for _, reference := range references {
@@ -73,6 +73,7 @@ func (k *kustomizeFS) checkKustomization(name string, content []byte) []Problem 
 
 func unsupportedFields(k kustomize.Kustomization) (fields []string) {
 	given := map[string]bool{
+		"crds":         len(k.Crds) > 0, // their references may go in circles, and kustomize with them
 		"openapi":      len(k.OpenAPI) > 0,
 		"helmCharts":   len(k.HelmCharts) > 0,
 		"helmGlobals":  k.HelmGlobals != nil,
@@ -93,7 +94,6 @@ func referencesOf(k kustomize.Kustomization) map[string][]string {
 	references := map[string][]string{
 		"resources":      k.Resources,
 		"components":     k.Components,
-		"crds":           k.Crds,
 		"configurations": k.Configurations,
 	}
 	add := func(field, reference string) {
@@ -104,11 +104,12 @@ func referencesOf(k kustomize.Kustomization) map[string][]string {
 	for _, p := range k.Patches {
 		add("patches", p.Path)
 	}
-	for _, p := range k.PatchesJson6902 {
+	for _, p := range k.PatchesJson6902 { //nolint:staticcheck // deprecated, and kustomize follows it
 		add("patchesJson6902", p.Path)
 	}
-	for _, p := range k.PatchesStrategicMerge {
-		if !strings.Contains(string(p), "\n") {
+	for _, p := range k.PatchesStrategicMerge { //nolint:staticcheck // deprecated, and kustomize follows it
+		// Kustomize takes for the patch itself what it cannot load.
+		if !strings.Contains(string(p), "\n") || strings.HasPrefix(string(p), "http") {
 			add("patchesStrategicMerge", string(p))
 		}
 	}

@@ -12,14 +12,15 @@ const (
 	// maxFileBytes of one file. The API server takes no object over 1.5 MiB.
 	maxFileBytes = 2 << 20
 	// maxTotalBytes and maxFiles of all that is read below the path.
-	maxTotalBytes = 64 << 20
+	maxTotalBytes = 16 << 20
 	maxFiles      = 10_000
 	// maxDepth of directories below the path.
 	maxDepth = 32
 	// maxKustomizations that one rendering reads, each as often as it is a base of another.
 	maxKustomizations = 5000
-	// maxNodes of the YAML of one file once its aliases are expanded, and how deep they
-	// may nest.
-	maxNodes   = 200_000
-	maxNesting = 64
+	// maxNodes of one YAML document once its aliases are expanded, maxTotalNodes of all
+	// that are read, and how deep they may nest. A node takes some hundred bytes.
+	maxNodes      = 100_000
+	maxTotalNodes = 2_000_000
+	maxNesting    = 64
 )

@@ -75,7 +75,7 @@ func (o *origins) objectsIn(file string) []object {
 	}
 	content, err := o.files.read(file)
 	if err == nil {
-		o.parsed[file], _ = parse(file, content)
+		o.parsed[file], _ = o.files.parse(file, content)
 	}
 	return o.parsed[file]
 }

@@ -53,8 +53,9 @@ func (f *firstError) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// packBounds stops a pack before it is inflated beyond what is sensible.
-type packBounds struct{ bytes int64 }
+// packBounds stops a pack that is inflated beyond what is sensible: by what its headers
+// declare, and by what its deltas make of that.
+type packBounds struct{ declared, inflated int64 }
 
 func (b *packBounds) OnHeader(count uint32) error {
 	if count > maxPackObjects {
@@ -64,14 +65,22 @@ func (b *packBounds) OnHeader(count uint32) error {
 }
 
 func (b *packBounds) OnInflatedObjectHeader(_ plumbing.ObjectType, size, _ int64) error {
-	if b.bytes += size; size < 0 || b.bytes > maxPackBytes {
-		return fmt.Errorf("the revision is larger than %d MiB; declare clusters in a smaller repository", maxPackBytes>>20)
+	if b.declared += size; size < 0 || b.declared > maxPackBytes {
+		return errPackTooLarge
 	}
 	return nil
 }
 
-func (b *packBounds) OnInflatedObjectContent(plumbing.Hash, int64, uint32, []byte) error { return nil }
-func (b *packBounds) OnFooter(plumbing.Hash) error                                       { return nil }
+func (b *packBounds) OnInflatedObjectContent(_ plumbing.Hash, _ int64, _ uint32, content []byte) error {
+	if b.inflated += int64(len(content)); b.inflated > maxPackBytes {
+		return errPackTooLarge
+	}
+	return nil
+}
+
+func (b *packBounds) OnFooter(plumbing.Hash) error { return nil }
+
+var errPackTooLarge = fmt.Errorf("the revision is larger than %d MiB; declare clusters in a smaller repository", maxPackBytes>>20)
 
 // boundedTransport ends answers that are too large, and drops the text of answers that
 // are errors: it is the server's, and would end in our logs.

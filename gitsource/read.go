@@ -80,7 +80,7 @@ func (f *files) visit(name string, kind fs.FileMode, depth int) ([]object, []Pro
 	if err != nil {
 		return nil, []Problem{{File: name, Message: err.Error()}}
 	}
-	return parse(name, content)
+	return f.parse(name, content)
 }
 
 func isManifest(name string) bool {

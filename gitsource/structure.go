@@ -12,8 +12,8 @@ import (
 // that contain themselves or expand beyond bounds, keys that stand twice or are no text,
 // values that JSON does not have. Timestamps, which JSON does not have either, become the
 // text that they are written as.
-func checkStructure(file string, document *yaml.Node) []Problem {
-	if p := checkExpansion(document); p != nil {
+func (f *files) checkStructure(file string, document *yaml.Node) []Problem {
+	if p := f.checkExpansion(document); p != nil {
 		return []Problem{{File: file, Line: p.line, Message: p.message}}
 	}
 	var problems []Problem
@@ -37,8 +37,13 @@ type expansion struct {
 	within []*yaml.Node
 }
 
-func checkExpansion(document *yaml.Node) *finding {
-	return (&expansion{}).visit(document, 0)
+func (f *files) checkExpansion(document *yaml.Node) *finding {
+	var e expansion
+	found := e.visit(document, 0)
+	if f.nodes += e.nodes; f.nodes > maxTotalNodes {
+		return &finding{document.Line, f.exceed("more than %d nodes of YAML are read", maxTotalNodes).Error()}
+	}
+	return found
 }
 
 func (e *expansion) visit(n *yaml.Node, depth int) *finding {

@@ -28,14 +28,14 @@ type object struct {
 
 // parse decodes all documents of a file, YAML or JSON. What follows a syntax error is not
 // read.
-func parse(file string, content []byte) (objects []object, problems []Problem) {
+func (f *files) parse(file string, content []byte) (objects []object, problems []Problem) {
 	documents, err := split(content)
 	if err != nil {
 		problems = append(problems, syntaxProblem(file, err))
 	}
 	for _, document := range documents {
 		if root := rootOf(document); root != nil {
-			objects = append(objects, toObject(file, root))
+			objects = append(objects, f.toObject(file, root))
 		}
 	}
 	return objects, problems
@@ -77,9 +77,9 @@ func syntaxProblem(file string, err error) Problem {
 	return p
 }
 
-func toObject(file string, root *yaml.Node) object {
+func (f *files) toObject(file string, root *yaml.Node) object {
 	o := object{file: file, line: root.Line, node: root}
-	if o.problems = checkStructure(file, root); len(o.problems) > 0 {
+	if o.problems = f.checkStructure(file, root); len(o.problems) > 0 {
 		return o
 	}
 	var decoded any

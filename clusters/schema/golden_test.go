@@ -2,12 +2,11 @@ package schema
 
 import (
 	"bytes"
-	"regexp"
-
 	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
