@@ -53,7 +53,7 @@ func (s *subject) processesIn(t *testing.T, machineName string) []int {
 	var pids []int
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
+		if err != nil || hasEnded(pid) {
 			continue
 		}
 		groups, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cgroup")) // it may have ended meanwhile
@@ -63,6 +63,12 @@ func (s *subject) processesIn(t *testing.T, machineName string) []int {
 		}
 	}
 	return pids
+}
+
+// hasEnded says whether the process is only listed until its parent takes note.
+func hasEnded(pid int) bool {
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	return err == nil && bytes.Contains(stat, []byte(") Z "))
 }
 
 func namespaces(pid int) map[string]bool {
@@ -119,6 +125,9 @@ func (s *subject) isGone(t *testing.T, before traces) {
 	}
 	for _, dir := range pids {
 		pid, _ := strconv.Atoi(filepath.Base(dir)) // by the pattern it is a number
+		if hasEnded(pid) {
+			continue
+		}
 		for namespace := range namespaces(pid) {
 			if before.namespaces[namespace] {
 				t.Errorf("process %d is still in %s", pid, namespace)

@@ -25,7 +25,7 @@ func (s *Sandbox) works(ctx context.Context, c *cluster.Cluster, nodes []layout.
 			return false
 		}
 	}
-	return true
+	return s.ill(nodes) == nil
 }
 
 // step is something to wait for, and the process whose log tells most about it.
@@ -52,6 +52,9 @@ func (s *Sandbox) settle(ctx context.Context, c *cluster.Cluster, nodes []layout
 			return c.PodNetwork(ctx, name)
 		}})
 	}
+	steps = append(steps, step{"starting the rest", "everything runs", layout.ControlPlaneMachine, "coredns", func(context.Context) error {
+		return s.ill(nodes)
+	}})
 	for _, st := range steps {
 		if err := s.Progress.Do(st.doing, st.done, 0, func() error { return s.await(ctx, st) }); err != nil {
 			return err
@@ -90,6 +93,25 @@ func (s *Sandbox) await(ctx context.Context, st step) error {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// ill names a process that does not do its work, on the control plane or one of
+// the nodes.
+func (s *Sandbox) ill(nodes []layout.Node) error {
+	names := []string{layout.ControlPlaneMachine}
+	for _, n := range nodes {
+		names = append(names, n.Name())
+	}
+	for _, name := range names {
+		m, err := s.machineStatus(name)
+		if err != nil {
+			return err
+		}
+		if ill := m.ill(); ill != "" {
+			return fmt.Errorf("on %s, %s", name, ill)
+		}
+	}
+	return nil
 }
 
 // ailing says which machine has ended or which process keeps ending.

@@ -192,18 +192,7 @@ func (m *Machine) Kill(patience time.Duration) error {
 	if !m.ended(patience) {
 		return fmt.Errorf("kill machine with process %d: it has not ended after %s", m.PID, patience)
 	}
-	m.awaitReaping()
 	return nil
-}
-
-// awaitReaping gives the parent of the ended init a moment to take note of its
-// end, until which the kernel still lists it.
-func (m *Machine) awaitReaping() {
-	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if errors.Is(unix.PidfdSendSignal(m.fd, 0, nil, 0), unix.ESRCH) {
-			return
-		}
-	}
 }
 
 // ended waits until the init is gone. The init of a PID namespace goes last.
