@@ -4,9 +4,6 @@ package sandbox
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -49,7 +46,7 @@ func Build(ctx context.Context, p progress.Progress) (Programs, error) {
 		}
 		programs.dirs[component.Name] = dir
 	}
-	return programs, programs.writeImages()
+	return programs, programs.writeImages(ctx, cache)
 }
 
 func install(ctx context.Context, p progress.Progress) error {
@@ -73,7 +70,7 @@ func buildOne(ctx context.Context, cache *build.Cache, component build.Component
 		return "", err
 	}
 	if has {
-		return cache.Path(component)
+		return cache.Build(ctx, component)
 	}
 	var dir string
 	what := component.Name
@@ -97,10 +94,7 @@ func (p Programs) etcd() string {
 
 // writeImages writes the archives of the images that every node has. The name
 // of each says which build of which program it holds.
-func (p *Programs) writeImages() error {
-	if err := os.MkdirAll(p.ImageDir, 0o755); err != nil {
-		return fmt.Errorf("make the directory of images: %w", err)
-	}
+func (p *Programs) writeImages(ctx context.Context, cache *build.Cache) error {
 	probe := filepath.Join(p.dir("probe"), "probe")
 	pod := func(reference string, entrypoint ...string) image.Image {
 		return image.Image{Reference: reference, Programs: map[string]string{"/probe": probe}, Entrypoint: entrypoint}
@@ -116,11 +110,7 @@ func (p *Programs) writeImages() error {
 	for _, name := range sortedKeys(images) {
 		archive := name + ".tar"
 		p.Images = append(p.Images, archive)
-		path := filepath.Join(p.ImageDir, archive)
-		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err := images[name].Write(path); err != nil {
+		if _, err := cache.Once(ctx, filepath.Join(filepath.Base(p.ImageDir), archive), images[name].Write); err != nil {
 			return err
 		}
 	}

@@ -4,13 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -59,13 +57,13 @@ func findSources() (string, error) {
 	return "", fmt.Errorf("find the sources in sandbox/build above %s: keep the program in the checkout, or run it there", strings.Join(starts, " and "))
 }
 
-// Path is the directory that holds, or will hold, the component's programs.
-func (c *Cache) Path(component Component) (string, error) {
+// name is that of the component's entry in the cache.
+func (c *Cache) name(component Component) (string, error) {
 	key, err := c.key(component)
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(c.Dir, component.Name+"-"+key), nil
+	return component.Name + "-" + key, nil
 }
 
 // key changes with everything that could change the component's programs.
@@ -90,51 +88,31 @@ func (c *Cache) key(component Component) (string, error) {
 
 // Has says whether the component is built already.
 func (c *Cache) Has(component Component) (bool, error) {
-	path, err := c.Path(component)
+	name, err := c.name(component)
 	if err != nil {
 		return false, err
 	}
-	_, err = os.Stat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
+	return exists(filepath.Join(c.Dir, name))
 }
 
 // Build builds the component if it is missing and gives the directory of its
-// programs. An entry appears in the cache whole or not at all.
+// programs.
 func (c *Cache) Build(ctx context.Context, component Component) (string, error) {
-	path, err := c.Path(component)
+	name, err := c.name(component)
 	if err != nil {
 		return "", err
 	}
-	if has, err := c.Has(component); err != nil || has {
-		return path, err
-	}
-	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
-		return "", fmt.Errorf("make the cache: %w", err)
-	}
-	unfinished, err := os.MkdirTemp(c.Dir, ".unfinished-")
-	if err != nil {
-		return "", fmt.Errorf("make a directory in the cache: %w", err)
-	}
-	defer func() { _ = os.RemoveAll(unfinished) }() // by then it is in its place, or of no use
-	if err := os.Chmod(unfinished, 0o755); err != nil {
-		return "", fmt.Errorf("open the directory in the cache to all: %w", err)
-	}
-	for _, program := range component.Programs {
-		if err := c.compile(ctx, component, program, unfinished); err != nil {
-			return "", err
+	return c.Once(ctx, name, func(unfinished string) error {
+		if err := os.Mkdir(unfinished, 0o755); err != nil {
+			return fmt.Errorf("make a directory in the cache: %w", err)
 		}
-	}
-	err = os.Rename(unfinished, path)
-	if errors.Is(err, os.ErrExist) || errors.Is(err, syscall.ENOTEMPTY) {
-		return path, nil // somebody else was faster, with the same
-	}
-	if err != nil {
-		return "", fmt.Errorf("put %s into the cache: %w", component.Name, err)
-	}
-	return path, nil
+		for _, program := range component.Programs {
+			if err := c.compile(ctx, component, program, unfinished); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func (c *Cache) compile(ctx context.Context, component Component, program Program, into string) error {
