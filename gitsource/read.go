@@ -1,6 +1,7 @@
 package gitsource
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"path"
@@ -26,20 +27,11 @@ func read(ctx context.Context, fsys fs.FS, o Options) (Desired, error) {
 	} else {
 		objects, problems = f.walk(o.Path, 0)
 	}
-	if err := cmpErr(ctx.Err(), f.exceeded); err != nil {
+	if err := cmp.Or(ctx.Err(), f.exceeded); err != nil {
 		return Desired{}, sourceError(err, "read the path %q of %s", o.Path, o.Location)
 	}
 	clusters, more := decode(objects, o.Namespace)
 	return Desired{Clusters: clusters, Problems: sortProblems(append(problems, more...))}, nil
-}
-
-func cmpErr(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // walk reads the files of a directory and those below it. Hidden files and directories

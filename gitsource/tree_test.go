@@ -1,0 +1,114 @@
+package gitsource
+
+import (
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	gitobject "github.com/go-git/go-git/v5/plumbing/object"
+)
+
+// Symbolic links and submodules are not followed: below the path they are problems, and the
+// path itself does not lead through them.
+func TestLinksAreNotFollowed(t *testing.T) {
+	r := newRepository(t)
+	r.write("secret/a.yaml", clusterNamed("secret"))
+	r.write("apps/a.yaml", clusterNamed("a"))
+	for link, target := range map[string]string{"apps/file.yaml": "../secret/a.yaml", "apps/dir": "../secret", "link": "apps", "apps/etc": "/etc"} {
+		if err := os.Symlink(target, filepath.Join(r.dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	head := r.commit()
+	r.git("update-index", "--add", "--cacheinfo", "160000,"+head+",apps/module")
+	r.git("commit", "--quiet", "--message=x")
+
+	desired, err := Fetch(t.Context(), Options{Location: r.dir, Path: "apps"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range desired.Problems {
+		got = append(got, p.String())
+	}
+	want := "apps/dir: is a symbolic link, which is not followed\napps/etc: is a symbolic link, which is not followed\n" +
+		"apps/file.yaml: is a symbolic link, which is not followed\napps/module: is a submodule, which is not followed"
+	if strings.Join(got, "\n") != want {
+		t.Errorf("problems\n%s\nwant\n%s", strings.Join(got, "\n"), want)
+	}
+	wantError(t, Options{Location: r.dir, Path: "link"}, ErrSource, "link is a symbolic link, not a directory")
+	wantError(t, Options{Location: r.dir, Path: "apps/module"}, ErrSource, "apps/module is a submodule, not a directory")
+
+	plain := t.TempDir()
+	if err := os.CopyFS(filepath.Join(plain, "x"), os.DirFS(filepath.Join(r.dir, "secret"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("x", filepath.Join(plain, "link")); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, Options{Location: plain, Path: "link"}, ErrSource, "link is a symbolic link, not a directory")
+}
+
+// A kustomization does not see through links either.
+func TestKustomizeFollowsNoLinks(t *testing.T) {
+	r := newRepository(t)
+	r.write("apps/kustomization.yaml", "resources: [a.yaml, dir]\n")
+	r.write("secret/a.yaml", clusterNamed("secret"))
+	r.write("secret/kustomization.yaml", "resources: [a.yaml]\n")
+	for link, target := range map[string]string{"apps/a.yaml": "../secret/a.yaml", "apps/dir": "../secret"} {
+		if err := os.Symlink(target, filepath.Join(r.dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.commit()
+	desired, err := Fetch(t.Context(), Options{Location: r.dir, Path: "apps"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(desired.Clusters) > 0 || len(desired.Problems) != 2 {
+		t.Errorf("clusters %v, problems %v", desired.Clusters, desired.Problems)
+	}
+}
+
+func TestTreeIsAFileSystem(t *testing.T) {
+	r := newRepository(t)
+	r.write("a/b/c.yaml", "x")
+	r.write("a/d.yaml", "")
+	r.write("e f.yaml", "y")
+	r.commit()
+	files, _, err := openLocal(Options{Location: r.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fstest.TestFS(files, "a/b/c.yaml", "a/d.yaml", "e f.yaml"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Git can store names that are no names of files. Nothing below such a tree is read.
+func TestHostileNames(t *testing.T) {
+	for _, name := range []string{"..", ".", "a/b", `a\b`, "a\nb.yaml", "\x1b[31m.yaml", "\xff.yaml"} {
+		r := newRepository(t)
+		r.declare("a")
+		repo := mustOpen(t, r.dir)
+		head, err := repo.Head()
+		if err != nil {
+			t.Fatal(err)
+		}
+		commit, err := repo.CommitObject(head.Hash())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree, err := commit.Tree()
+		if err != nil {
+			t.Fatal(err)
+		}
+		hostile := gitobject.Tree{Entries: append(tree.Entries, gitobject.TreeEntry{Name: name, Mode: tree.Entries[0].Mode, Hash: tree.Entries[0].Hash})}
+		sort.Sort(gitobject.TreeEntrySorter(hostile.Entries))
+		commit.TreeHash = store(t, repo, &hostile)
+		wantError(t, Options{Location: r.dir, Commit: store(t, repo, commit).String()}, ErrSource, "which is no name of a file")
+	}
+}
