@@ -16,16 +16,16 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 )
 
-//go:generate go test . -run TestReferencePage -rewrite-page
+//go:generate go test . -run TestReferencePage -rewrite
 
 const referencePage = "../../docs/api.md"
 
-var rewritePage = flag.Bool("rewrite-page", false, "rewrite docs/api.md")
+var rewrite = flag.Bool("rewrite", false, "rewrite docs/api.md")
 
 // TestReferencePage checks that docs/api.md is what the definition makes it; "go generate" writes it.
 func TestReferencePage(t *testing.T) {
 	want := reference(t)
-	if *rewritePage {
+	if *rewrite {
 		if err := os.WriteFile(referencePage, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}

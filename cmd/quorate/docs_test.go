@@ -1,0 +1,163 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// pages are all pages that people read.
+func pages(t *testing.T) []string {
+	t.Helper()
+	var list []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "sandbox/*.md"} {
+		found, err := filepath.Glob(filepath.Join("../..", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range found {
+			list = append(list, strings.TrimPrefix(path, "../../"))
+		}
+	}
+	if len(list) < 8 {
+		t.Fatalf("only %q found", list)
+	}
+	return list
+}
+
+// The runbook has a section for each rule, in their order.
+func TestRunbookHasEveryRule(t *testing.T) {
+	var want, got []string
+	for _, r := range decide.Rules() {
+		want = append(want, r.Name)
+	}
+	for _, heading := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(read(t, "docs/operations.md"), -1) {
+		got = append(got, heading[1])
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("docs/operations.md has\n%q, want\n%q", got, want)
+	}
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	flagged = regexp.MustCompile(`--[a-z][-a-z]*`)
+)
+
+// Links within the repository lead somewhere.
+func TestLinksLeadSomewhere(t *testing.T) {
+	for _, page := range pages(t) {
+		for _, match := range link.FindAllStringSubmatch(read(t, page), -1) {
+			path, anchor, _ := strings.Cut(match[1], "#")
+			if strings.Contains(path, "://") {
+				continue
+			}
+			target := page
+			if path != "" {
+				target = filepath.Join(filepath.Dir(page), path)
+			}
+			if _, err := os.Stat(filepath.Join("../..", target)); err != nil {
+				t.Errorf("%s: %s leads nowhere", page, match[1])
+				continue
+			}
+			if anchor != "" && !slices.Contains(anchors(t, target), anchor) {
+				t.Errorf("%s: %s leads to no heading", page, match[1])
+			}
+		}
+	}
+}
+
+func anchors(t *testing.T, page string) []string {
+	t.Helper()
+	var list []string
+	for _, h := range heading.FindAllStringSubmatch(read(t, page), -1) {
+		words := strings.Map(func(r rune) rune {
+			if strings.ContainsRune("`.,:'()", r) {
+				return -1
+			}
+			return r
+		}, strings.ToLower(h[1]))
+		list = append(list, strings.ReplaceAll(words, " ", "-"))
+	}
+	return list
+}
+
+// Command lines in the pages use flags that there are.
+func TestPagesUseFlagsThatExist(t *testing.T) {
+	for _, page := range pages(t) {
+		for _, line := range strings.Split(read(t, page), "\n") {
+			_, after, found := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "$ "), "quorate ")
+			fields := strings.Fields(after)
+			if !found || len(fields) == 0 {
+				continue
+			}
+			command, _, err := newRoot(streams{}).Find(fields[:1])
+			if err != nil || !command.HasParent() {
+				continue // prose
+			}
+			for _, name := range flagged.FindAllString(strings.SplitN(after, "`", 2)[0], -1) {
+				if !hasFlag(command, name) {
+					t.Errorf("%s: quorate %s has no flag %s: %s", page, command.Name(), name, line)
+				}
+			}
+		}
+	}
+}
+
+func hasFlag(c *cobra.Command, name string) bool {
+	found := false
+	c.Flags().VisitAll(func(f *pflag.Flag) { found = found || "--"+f.Name == name })
+	return found || name == "--help"
+}
+
+// The example in docs/report.md is what the report looks like.
+func TestReportPage(t *testing.T) {
+	_, example, _ := strings.Cut(read(t, "docs/report.md"), "```json\n")
+	example, _, _ = strings.Cut(example, "```")
+	var got strings.Builder
+	err := report.JSON(&got, report.Report{
+		Revision: "main@sha1:607ee6319d77cd807258bb1457d152441639f0a4",
+		Clusters: []report.Cluster{
+			{
+				Namespace: "default", Name: "a",
+				Decision: decide.Decision{
+					Rule: "Bootstrap", Verdict: decide.Act, Action: decide.Found{Replicas: 3},
+					Message: "nothing is there yet: found 3 members of etcd 3.6.16",
+				},
+				Outcome:  &report.Outcome{Changed: true, Detail: "applied EtcdCluster a, ConfigMap a-members"},
+				Warnings: []string{"a word about the declaration"},
+			},
+			{Namespace: "default", Name: "c", Error: "what could not be observed, done or reported"},
+		},
+		Problems: []report.Problem{{
+			File: "clusters/b.yaml", Line: 7, Cluster: "default/b",
+			Message: `spec.version: Invalid value: "3.6": a version of etcd is MAJOR.MINOR.PATCH, such as 3.6.5, without a leading v`,
+		}},
+		Error: "what concerns the pass as a whole",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.String() != example {
+		t.Errorf("docs/report.md shows\n%s\nwant\n%s", example, got.String())
+	}
+}
