@@ -119,7 +119,7 @@ func (o Ordinals) With(ordinal int) Ordinals { return o | 1<<uint(ordinal) }
 
 // Has reports whether the ordinal is in the set.
 func (o Ordinals) Has(ordinal int) bool {
-	return ordinal >= 0 && ordinal < maxOrdinals && o&(1<<uint(ordinal)) != 0
+	return o&(1<<uint(ordinal)) != 0
 }
 
 // Len is the number of ordinals in the set.

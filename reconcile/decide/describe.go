@@ -98,12 +98,15 @@ func (m Member) describeName() string {
 	return m.Name
 }
 
-// Explain says what is the matter with a member, as the words that follow its name; empty if it is a healthy voter in a
-// ready pod.
+// Explain says what is the matter with a member, as the words that follow its name; empty if it is a sealed, healthy voter
+// in a ready pod.
 func (s State) Explain(m Member) string {
 	ordinal, ours := s.Ordinal(m.Name)
 	replica := s.Replica(ordinal)
+	recorded, _ := s.Record.Member(ordinal)
 	switch {
+	case !ours && !m.Answers:
+		return "is none of this cluster's replicas, and silent"
 	case !ours:
 		return "is none of this cluster's replicas"
 	case !m.Answers && s.volumeLost(ordinal):
@@ -114,6 +117,10 @@ func (s State) Explain(m Member) string {
 		return "raises " + enumerate(m.Alarms)
 	case m.Learner:
 		return "is a learner"
+	case !m.Started:
+		return "has not said yet where clients reach it"
+	case recorded.Mode != Sealed:
+		return "is not sealed yet"
 	case replica.Pod != PodReady:
 		return fmt.Sprintf("answers, its pod is not ready (%s)", s.describePod(replica))
 	}

@@ -124,10 +124,10 @@ func (s State) sealable() Ordinals {
 		if !ours || !m.Started {
 			continue
 		}
-		recorded, found := s.Record.Member(ordinal)
+		recorded, _ := s.Record.Member(ordinal)
 		volume := s.Replica(ordinal).VolumeUID
 		switch {
-		case !found, recorded.Mode != Sealed:
+		case recorded.Mode != Sealed:
 			set = set.With(ordinal)
 		case m.Answers && (recorded.ID != m.ID || volume != "" && recorded.VolumeUID != volume):
 			set = set.With(ordinal)

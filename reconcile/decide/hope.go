@@ -28,6 +28,6 @@ func (s State) failsForLong(r Replica) bool {
 
 // volumeLost reports whether a sealed member has no longer the volume that it was sealed with.
 func (s State) volumeLost(ordinal int) bool {
-	m, found := s.Record.Member(ordinal)
-	return found && m.Mode == Sealed && m.VolumeUID != "" && s.Replica(ordinal).VolumeUID != m.VolumeUID
+	m, _ := s.Record.Member(ordinal)
+	return m.VolumeUID != "" && s.Replica(ordinal).VolumeUID != m.VolumeUID
 }

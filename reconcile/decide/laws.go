@@ -164,8 +164,7 @@ func leftovers(s State) bool {
 func nothingOnTheQuiet(s State, d Decision) string {
 	a, applies := d.Action.(ApplyObjects)
 	runs := s.Objects.RunsVersion + s.Objects.RunsHash
-	begun := cluster(s) != 0 || len(s.Membership.Members) > 0 || s.Record.ClusterID != 0
-	if applies && !a.KeepPods && runs != "" && runs != s.Declared.Version+s.Declared.SpecHash && begun && !unsealed(s) {
+	if applies && !a.KeepPods && runs != "" && runs != s.Declared.Version+s.Declared.SpecHash && !unsealed(s) {
 		return "applies what pods are made of"
 	}
 	return ""

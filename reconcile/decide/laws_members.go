@@ -70,10 +70,7 @@ func quorumSurvives(s State, d Decision) string {
 	case RemoveMember:
 		after = s.Membership.without(a.ID)
 	case RestartReplica:
-		member, listed := s.Membership.byName(s.ReplicaName(a.Ordinal))
-		if !listed || member.Learner {
-			return ""
-		}
+		member, _ := s.Membership.byName(s.ReplicaName(a.Ordinal))
 		after = s.Membership.whileDown(member.ID)
 	default:
 		return ""
@@ -149,7 +146,7 @@ func lowestInHighestOut(s State, d Decision) string {
 		member, _ := s.Membership.byID(a.ID)
 		ordinal, ours := s.Ordinal(member.Name)
 		for _, m := range s.Membership.Members {
-			if n, other := s.Ordinal(m.Name); ours && member.Answers && other && n > ordinal {
+			if n, _ := s.Ordinal(m.Name); ours && member.Answers && n > ordinal {
 				return fmt.Sprintf("removes %s while there is %s", member.Name, m.Name)
 			}
 		}

@@ -12,6 +12,8 @@ func TestLoosened(t *testing.T) {
 	unknown.Membership.Known = false
 	putBack := unknown
 	putBack.Record.ClusterID, putBack.ReportedClusterID = 0, 1
+	noStatus, bothKnow := putBack, unknown
+	noStatus.ReportedClusterID, bothKnow.ReportedClusterID = 0, 1
 	lost := State{Name: "a"}
 	with := func(ordinal int, mode Mode) Record { return sealed.With(RecordedMember{Ordinal: ordinal, Mode: mode}) }
 	for name, c := range map[string]struct {
@@ -32,6 +34,9 @@ func TestLoosened(t *testing.T) {
 		"sealed before it started":    {state, with(1, Sealed), false, "a-1: is sealed before it started"},
 		"sealed":                      {started, with(1, Sealed), false, ""},
 		"sealed on hearsay":           {unknown, with(1, Sealed), false, "a-1: is sealed before it started"},
+		"sealed on no record":         {noStatus, with(1, Sealed), false, "a-1: is sealed before it started"},
+		"no token":                    {lost, Record{Members: []RecordedMember{{Mode: Sealed}}}, false, "leaves no record"},
+		"both know the ID":            {bothKnow, with(1, Sealed), false, "a-1: is sealed before it started"},
 		"sealed as the status asks":   {putBack, with(1, Sealed), false, ""},
 		"lost, and brought back":      {lost, Record{Token: "t", Members: []RecordedMember{{Mode: Sealed}}}, false, ""},
 		"lost, and founded":           {lost, FoundingRecord("t", 1), false, "a-0 becomes Founding out of nothing"},

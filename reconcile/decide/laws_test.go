@@ -124,6 +124,9 @@ var wrongs = []wrong{
 	{"hits what was seen", "removes another", nil, acts(decide.RemoveMember{ID: 0xa1, Name: "a-2"})},
 	{"hits what was seen", "promotes a voter", nil, acts(decide.PromoteLearner{ID: 0xa2, Name: "a-2"})},
 	{"hits what was seen", "promotes another", func(w *world) { w.Membership.Members[2].Learner = true }, acts(decide.PromoteLearner{ID: 0xa2, Name: "a-1"})},
+	{"hits what was seen", "removes nobody", nil, acts(decide.RemoveMember{ID: 0xd1})},
+	{"hits what was seen", "promotes nobody", nil, acts(decide.PromoteLearner{ID: 0xd1})},
+	{"hits what was seen", "seals no cluster", func(w *world) { w.Membership.ClusterID = 0 }, acts(decide.Seal{})},
 	{"hits what was seen", "seals another cluster", nil, acts(decide.Seal{ClusterID: 0xc2})},
 
 	{"nothing on the quiet", "another version", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.ApplyObjects{})},
@@ -132,6 +135,29 @@ var wrongs = []wrong{
 		w.Record.ClusterID, w.ReportedClusterID = 0, 0
 	}, acts(decide.ApplyObjects{})},
 
+	{"nothing on the quiet", "another shape, put back", func(w *world) {
+		w.Declared.SpecHash = "h2"
+		w.Record = decide.FoundingRecord(theToken, 3)
+	}, acts(decide.ApplyObjects{})},
+	{"nothing on the quiet", "another shape, an ID on record", func(w *world) {
+		w.Declared.SpecHash = "h2"
+		w.Record = decide.FoundingRecord(theToken, 3)
+		w.Record.ClusterID, w.ReportedClusterID = theCluster, 0
+	}, acts(decide.ApplyObjects{})},
+	{"nothing on the quiet", "another shape, no record", func(w *world) {
+		w.Declared.SpecHash = "h2"
+		w.Record, w.ReportedClusterID = decide.Record{}, 0
+	}, acts(decide.ApplyObjects{})},
+
+	{"done is done", "nothing is there", nothing, decision{decide.Done, nil, "done"}},
+	{"done is done", "stopped, with a record", func(w *world) {
+		w.Declared.Lifecycle = "Stopped"
+		w.Objects.RunsVersion, w.Objects.RunsHash = "", ""
+	}, decision{decide.Done, nil, "done"}},
+	{"done is done", "another ID in the status", func(w *world) { w.ReportedClusterID = 0xc2 }, decision{decide.Done, nil, "done"}},
+	{"done is done", "more recorded", func(w *world) {
+		w.Record = w.Record.With(decide.RecordedMember{Ordinal: 3, Mode: decide.Sealed})
+	}, decision{decide.Done, nil, "done"}},
 	{"done is done", "drift", func(w *world) { w.Objects.Drift = []string{"x"} }, decision{decide.Done, nil, "done"}},
 	{"done is done", "unknown", unknown, decision{decide.Done, nil, "done"}},
 	{"done is done", "no ID on record", func(w *world) { w.Record.ClusterID = 0 }, decision{decide.Done, nil, "done"}},
@@ -198,6 +224,15 @@ var right = []wrong{
 	{"", "seals while an object goes", func(w *world) { w.Objects.Terminating, w.Objects.Irreplaceable = []string{"x"}, []string{"y"} }, acts(decide.Seal{ClusterID: 0xc1})},
 	{"", "declares while suspended", func(w *world) { w.Declared.Suspended = true }, acts(decide.Declare{})},
 	{"", "founds", nothing, acts(decide.Found{Replicas: 3})},
+	{"", "founds on what shall not run", func(w *world) { founded(w); w.Declared.Lifecycle = "Stopped" }, acts(decide.Found{Replicas: 3})},
+	{"", "applies other pods to a founding", func(w *world) {
+		founded(w)
+		w.Declared.Version = "3.7.3"
+		w.Replicas = []decide.Replica{w.newReplica(0)}
+	}, acts(decide.ApplyObjects{})},
+	{"", "removes a stranger", func(w *world) {
+		w.Membership.Members = append(w.Membership.Members, decide.Member{ID: 0xd1, Name: "stranger", Answers: true})
+	}, acts(decide.RemoveMember{ID: 0xd1, Name: "stranger"})},
 	{"", "founds on", func(w *world) { founded(w); w.Declared.Replicas = 5 }, acts(decide.Found{Replicas: 3})},
 	{"", "done", nil, decision{decide.Done, nil, "done"}},
 	{"", "done while suspended", func(w *world) { unknown(w); w.Declared.Suspended = true }, decision{decide.Done, nil, "done"}},

@@ -15,7 +15,7 @@ func applyObjects(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	a := ApplyObjects{KeepPods: keep}
-	if !s.recorded() && !s.Membership.Known {
+	if !s.recorded() {
 		return act(a, "the record is lost; bring %s back on the data that is there: %s", s.describeRemains(), sentence(drift))
 	}
 	return act(a, "%s", sentence(drift))
@@ -27,17 +27,25 @@ func (s State) wantsOtherPods() bool {
 }
 
 func replaceMember(s State) (Decision, bool) {
-	if !s.Membership.Known {
-		return Decision{}, false
-	}
-	for _, m := range s.MembersInOrder() {
-		ordinal, ours := s.Ordinal(m.Name)
-		if ours && !m.Answers && s.volumeLost(ordinal) {
+	for _, m := range s.silentMembers() {
+		if ordinal, _ := s.Ordinal(m.Name); s.volumeLost(ordinal) {
 			return block("%s lost its volume and stays down, so that it neither votes without its data nor founds a second cluster; "+
 				"%s answer; replacing it is not acted on yet", m.Name, s.describeQuorum())
 		}
 	}
 	return Decision{}, false
+}
+
+// silentMembers are the recorded members that etcd lists and that do not answer; none while etcd gives no list.
+func (s State) silentMembers() []Member {
+	var silent []Member
+	for _, recorded := range s.Record.Members {
+		m, listed := s.Membership.byName(s.ReplicaName(recorded.Ordinal))
+		if s.Membership.Known && listed && !m.Answers {
+			silent = append(silent, m)
+		}
+	}
+	return silent
 }
 
 func membershipMismatch(s State) (Decision, bool) {
@@ -86,12 +94,8 @@ func alarmRaised(s State) (Decision, bool) {
 }
 
 func memberFailing(s State) (Decision, bool) {
-	if !s.Membership.Known {
-		return Decision{}, false
-	}
-	for _, m := range s.Membership.Members {
-		ordinal, ours := s.Ordinal(m.Name)
-		if ours && !m.Answers && s.failsForLong(s.Replica(ordinal)) {
+	for _, m := range s.silentMembers() {
+		if ordinal, _ := s.Ordinal(m.Name); s.failsForLong(s.Replica(ordinal)) {
 			return block("%s", s.describeMembers())
 		}
 	}
@@ -105,16 +109,11 @@ func waitForMembers(s State) (Decision, bool) {
 	return wait(500*time.Millisecond, "%s", s.describeMembers())
 }
 
-// allHealthy reports whether the members of the record and those of etcd's list are the same, sealed, voting and
-// answering without alarm, each in a ready pod.
+// allHealthy reports whether the members of the record and those of etcd's list are the same, and nothing is the matter
+// with any of them.
 func (s State) allHealthy() bool {
-	for _, recorded := range s.Record.Members {
-		m, listed := s.Membership.byName(s.ReplicaName(recorded.Ordinal))
-		if !listed || !m.Started || recorded.Mode != Sealed || s.Explain(m) != "" {
-			return false
-		}
-	}
-	return s.Record.ClusterID != 0 && len(s.Record.Members) > 0 && len(s.Membership.Members) == len(s.Record.Members)
+	n := len(s.Record.Members)
+	return s.Record.ClusterID != 0 && n > 0 && n == len(s.Membership.Members) && len(s.troubles())+len(s.unlisted()) == 0
 }
 
 func notActedOn(s State) (Decision, bool) {
@@ -127,14 +126,14 @@ func notActedOn(s State) (Decision, bool) {
 
 // unmetWishes lists what git declares and no rule brings about. What has been founded is first waited for and sealed.
 func (s State) unmetWishes() []string {
-	if !s.Formed() || s.founding() {
+	if s.founding() {
 		return nil
 	}
 	var wishes []string
 	if !s.toRun() {
 		wishes = append(wishes, "lifecycle "+s.Declared.Lifecycle)
 	}
-	if n := len(s.Record.Members); s.recorded() && n != s.Declared.Replicas {
+	if n := len(s.Record.Members); n != s.Declared.Replicas {
 		wishes = append(wishes, fmt.Sprintf("%d to %d replicas", n, s.Declared.Replicas))
 	}
 	if runs := s.Objects.RunsStorage; runs != "" && runs != s.Declared.Storage {

@@ -184,6 +184,8 @@ func (w *world) add(args []datadriven.CmdArg) error {
 	m := decide.Member{Started: true, Answers: true}
 	for _, arg := range args[1:] {
 		switch arg.Key {
+		case "silent":
+			m.Answers = false
 		case "name":
 			m.Name = value(arg)
 		case "id":

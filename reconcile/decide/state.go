@@ -3,6 +3,7 @@ package decide
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -203,13 +204,9 @@ func (s State) ReplicaName(ordinal int) string { return s.Name + "-" + strconv.I
 
 // Ordinal returns the ordinal in a member's name, and whether the name is one of this cluster's.
 func (s State) Ordinal(name string) (int, bool) {
-	prefix := s.Name + "-"
-	if len(name) <= len(prefix) || name[:len(prefix)] != prefix {
-		return 0, false
-	}
-	digits := name[len(prefix):]
-	n, err := strconv.Atoi(digits)
-	if err != nil || n < 0 || strconv.Itoa(n) != digits {
+	digits, ours := strings.CutPrefix(name, s.Name+"-")
+	n, _ := strconv.Atoi(digits) // what is no number does not come back as it was
+	if !ours || n < 0 || strconv.Itoa(n) != digits {
 		return 0, false
 	}
 	return n, true

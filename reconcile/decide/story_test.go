@@ -84,7 +84,7 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//
 		// Example:
 		//	add drift|mendable|foreign|terminating|irreplaceable=(Service a-client: missing)
-		//	add member name=stranger id=d1
+		//	add member name=stranger id=d1 silent
 		return "", w.add(args)
 	case "remove":
 		// Remove a replica with its member, or everything of a kind.
@@ -117,6 +117,12 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		// Example:
 		//	act
 		return "", w.act()
+	case "standing":
+		// Print the record that the objects must carry as things stand.
+		//
+		// Example:
+		//	standing
+		return w.standing(), nil
 	case "rules":
 		// Print what every rule says, also those after the first that speaks.
 		//
@@ -167,6 +173,16 @@ func (w *world) act() error {
 		return fmt.Errorf("cannot carry out %v", a)
 	}
 	return nil
+}
+
+func (w *world) standing() string {
+	r := decide.StandingRecord(w.State, "fresh")
+	var out strings.Builder
+	fmt.Fprintf(&out, "token=%s cluster=%s\n", r.Token, id(r.ClusterID))
+	for _, m := range r.Members {
+		fmt.Fprintf(&out, "%s %s\n", w.ReplicaName(m.Ordinal), describeRecorded(m))
+	}
+	return out.String()
 }
 
 func (w *world) rules() string {

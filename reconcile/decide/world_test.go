@@ -150,10 +150,7 @@ func (w *world) row(n int) string {
 	}
 	recorded := "no record"
 	if m, found := w.Record.Member(n); found {
-		recorded = string(m.Mode)
-		if m.VolumeUID != "" || m.ID != 0 {
-			recorded += fmt.Sprintf("(%s %s)", id(m.ID), orNone(m.VolumeUID))
-		}
+		recorded = describeRecorded(m)
 	}
 	member := "no member"
 	for _, m := range w.Membership.Members {
@@ -162,6 +159,13 @@ func (w *world) row(n int) string {
 		}
 	}
 	return fmt.Sprintf("pod=%-8s volume=%-6s %-15s %s %s", r.Pod, volume, recorded, member, r.PodMessage)
+}
+
+func describeRecorded(m decide.RecordedMember) string {
+	if m.VolumeUID == "" && m.ID == 0 {
+		return string(m.Mode)
+	}
+	return fmt.Sprintf("%s(%s %s)", m.Mode, id(m.ID), orNone(m.VolumeUID))
 }
 
 func describeMember(m decide.Member) string {

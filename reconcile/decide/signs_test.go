@@ -1,0 +1,212 @@
+package decide
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestSignsOfFormation: every sign by itself is enough to know that a cluster has formed, and no pass founds it then.
+func TestSignsOfFormation(t *testing.T) {
+	record := FoundingRecord("t", 1)
+	for name, c := range map[string]struct {
+		state            State
+		formed, founding bool
+	}{
+		"nothing":                             {State{}, false, false},
+		"a slot without anything":             {State{Replicas: []Replica{{Pod: PodAbsent}}}, false, false},
+		"a founding record":                   {State{Record: record}, false, true},
+		"a founding record, pod and volume":   {State{Record: record, Replicas: []Replica{{Pod: PodReady, VolumeUID: "v"}}, Objects: Objects{RunsHash: "h", RunsVersion: "v"}}, false, true},
+		"a founding record, a pod answers":    {State{Record: record, Replicas: []Replica{{Pod: PodReady, ClusterID: 1}}}, true, true},
+		"a founding record, a list":           {State{Record: record, Membership: Membership{Members: []Member{{}}}}, true, true},
+		"a founding record, the ID of a list": {State{Record: record, Membership: Membership{ClusterID: 1}}, true, true},
+		"an ID on record":                     {State{Record: Record{Token: "t", ClusterID: 1, Members: record.Members}}, true, false},
+		"an ID in the status":                 {State{Record: record, ReportedClusterID: 1}, true, false},
+		"a member sealed":                     {State{Record: record.With(RecordedMember{Ordinal: 1, Mode: Sealed})}, true, false},
+		"a member that joins":                 {State{Record: record.With(RecordedMember{Ordinal: 1, Mode: Joining})}, true, false},
+		"a volume":                            {State{Replicas: []Replica{{Pod: PodAbsent, VolumeUID: "v"}}}, true, false},
+		"a pod":                               {State{Replicas: []Replica{{Pod: PodPending}}}, true, false},
+		"a version that runs":                 {State{Objects: Objects{RunsVersion: "v"}}, true, false},
+		"a shape that runs":                   {State{Objects: Objects{RunsHash: "h"}}, true, false},
+		"only an ID on record":                {State{Record: Record{Token: "t", ClusterID: 1}}, true, false},
+		"only an ID in the status":            {State{ReportedClusterID: 1}, true, false},
+	} {
+		if got := c.state.Formed(); got != c.formed {
+			t.Errorf("%s: formed is %t", name, got)
+		}
+		if got := c.state.founding(); got != c.founding {
+			t.Errorf("%s: founding is %t", name, got)
+		}
+		c.state.Declared = Declared{Replicas: 1, Lifecycle: "Running"}
+		c.state.Objects.Drift = []string{"Service a: missing"}
+		if _, founds := Decide(c.state).Action.(Found); founds && c.formed {
+			t.Errorf("%s: it is founded", name)
+		}
+	}
+}
+
+func TestNothingRunsOnlyIfNothingDoes(t *testing.T) {
+	for name, s := range map[string]State{
+		"a record":             {Record: FoundingRecord("t", 1)},
+		"a StatefulSet":        {Objects: Objects{RunsVersion: "v"}},
+		"a pod":                {Replicas: []Replica{{Pod: PodTerminating}}},
+		"a member":             {Membership: Membership{Members: []Member{{}}}},
+		"a declaration to run": {Declared: Declared{Lifecycle: "Running"}},
+	} {
+		if d, speaks := nothingRuns(s); speaks {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
+// TestSealedRecord: only members that have started are sealed, whoever else is named, and only who answers is on record
+// with ID and volume.
+func TestSealedRecord(t *testing.T) {
+	s := State{Name: "a", Record: FoundingRecord("t", 4)}
+	s.Membership = Membership{Known: true, ClusterID: 7, Members: []Member{
+		{ID: 10, Name: "a-0", Started: true, Answers: true},
+		{ID: 11, Name: "a-1", Started: true},
+		{ID: 12, Name: "a-2"},
+		{ID: 13, Name: "a-3", Started: true, Answers: true},
+		{ID: 14, Name: "stranger", Started: true, Answers: true},
+	}}
+	for n := range 4 {
+		s.Replicas = append(s.Replicas, Replica{Ordinal: n, VolumeUID: "v" + string(rune('0'+n))})
+	}
+	got := SealedRecord(s, Seal{ClusterID: 7, Members: Ordinals(0).With(0).With(1).With(2)}, "fresh")
+	want := `{"token":"t","clusterID":"7","members":[{"ordinal":0,"mode":"Sealed","id":"a","volumeUID":"v0"},` +
+		`{"ordinal":1,"mode":"Sealed"},{"ordinal":2,"mode":"Founding"},{"ordinal":3,"mode":"Founding"}]}`
+	if text, _ := json.Marshal(got); string(text) != want {
+		t.Errorf("got  %s\nwant %s", text, want)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	healthy := Member{Name: "a-0", Started: true, Answers: true}
+	ready := Replica{Pod: PodReady, VolumeUID: "v"}
+	for want, c := range map[string]struct {
+		change func(*Member, *Replica, *RecordedMember)
+	}{
+		"":                                   {func(*Member, *Replica, *RecordedMember) {}},
+		"is none of this cluster's replicas": {func(m *Member, _ *Replica, _ *RecordedMember) { m.Name = "b-0" }},
+		"lost its volume":                    {func(m *Member, r *Replica, _ *RecordedMember) { m.Answers, r.VolumeUID = false, "w" }},
+		"is silent (pod failing: x)": {func(m *Member, r *Replica, _ *RecordedMember) {
+			m.Answers, r.Pod, r.PodMessage = false, PodFailing, "x"
+		}},
+		"raises NOSPACE and CORRUPT":              {func(m *Member, _ *Replica, _ *RecordedMember) { m.Alarms = []string{"NOSPACE", "CORRUPT"} }},
+		"is a learner":                            {func(m *Member, _ *Replica, _ *RecordedMember) { m.Learner = true }},
+		"has not said yet where clients reach it": {func(m *Member, _ *Replica, _ *RecordedMember) { m.Started = false }},
+		"is not sealed yet":                       {func(_ *Member, _ *Replica, r *RecordedMember) { r.Mode = Founding }},
+		"answers, its pod is not ready (pod starting)": {func(_ *Member, r *Replica, _ *RecordedMember) {
+			r.Pod, r.PodSpecHash, r.PodVersion = PodStarting, "h", "1"
+		}},
+		"answers, its pod is not ready (pod pending: no hash)": {func(_ *Member, r *Replica, _ *RecordedMember) {
+			r.Pod, r.PodMessage, r.PodVersion = PodPending, "no hash", "0"
+		}},
+		"answers, its pod is not ready (pod starting, made from": {func(_ *Member, r *Replica, _ *RecordedMember) {
+			r.Pod, r.PodSpecHash, r.PodVersion = PodStarting, "h", "0"
+		}},
+	} {
+		m, r, recorded := healthy, ready, RecordedMember{Mode: Sealed, VolumeUID: "v"}
+		c.change(&m, &r, &recorded)
+		s := State{Name: "a", Declared: Declared{SpecHash: "h", Version: "1"}, Record: Record{Members: []RecordedMember{recorded}}, Replicas: []Replica{r}}
+		if got := s.Explain(m); got != want && (want == "" || !strings.HasPrefix(got, want)) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	// A member that answers has not lost its volume, whatever the record says.
+	s := State{Name: "a", Record: Record{Members: []RecordedMember{{Mode: Sealed, VolumeUID: "v"}}}, Replicas: []Replica{{Pod: PodReady, VolumeUID: "w"}}}
+	if got := s.Explain(healthy); got != "" {
+		t.Errorf("got %q of a member that answers on another volume", got)
+	}
+}
+
+func TestQuorum(t *testing.T) {
+	for n, want := range []int{1, 1, 2, 2, 3, 3, 4, 4} {
+		if got := Quorum(n); got != want {
+			t.Errorf("Quorum(%d) is %d", n, got)
+		}
+	}
+	voter, silent, learner := Member{Answers: true}, Member{}, Member{Answers: true, Learner: true}
+	for _, c := range []struct {
+		want    bool
+		members []Member
+	}{
+		{false, nil},
+		{false, []Member{learner}},
+		{true, []Member{voter}},
+		{false, []Member{voter, silent}},
+		{true, []Member{voter, voter, silent}},
+		{false, []Member{voter, silent, silent, learner, learner}},
+		{true, []Member{voter, {Learner: true}, {Learner: true}}},
+	} {
+		if got := (Membership{Members: c.members}).HasQuorum(); got != c.want {
+			t.Errorf("quorum of %v is %t", c.members, got)
+		}
+	}
+}
+
+func TestOrdinals(t *testing.T) {
+	set := Ordinals(0).With(10).With(2).With(63).With(64).With(-1)
+	if got := set.String(); got != "2,10,63" || set.Len() != 3 {
+		t.Errorf("got %s", got)
+	}
+	for n, want := range map[int]bool{-1: false, 0: false, 2: true, 63: true, 64: false, 1000: false} {
+		if set.Has(n) != want {
+			t.Errorf("Has(%d) is %t", n, !want)
+		}
+	}
+}
+
+// TestStrings: decisions and actions print on one line, and IDs as etcd prints them.
+func TestStrings(t *testing.T) {
+	for want, got := range map[string]interface{ String() string }{
+		"Act Seal Seal members=0,2 cluster=c1: because": Decision{Rule: "Seal", Verdict: Act, Action: Seal{ClusterID: 0xc1, Members: 5}, Message: "because"},
+		"Done Converged: as declared":                   Decision{Rule: "Converged", Verdict: Done, Message: "as declared"},
+		"Found replicas=3":                              Found{Replicas: 3},
+		"ApplyObjects":                                  ApplyObjects{},
+		"ApplyObjects keeping the pods":                 ApplyObjects{KeepPods: true},
+		"Declare":                                       Declare{},
+		"AddLearner 3 https://a-3.a:2380":               AddLearner{3, "https://a-3.a:2380"},
+		"PromoteLearner a-3 (ff)":                       PromoteLearner{255, "a-3"},
+		"RemoveMember a-3 (ff)":                         RemoveMember{255, "a-3"},
+		"MoveLeader a0 to a1":                           MoveLeader{0xa0, 0xa1},
+		"RestartReplica 1 (pod p1)":                     RestartReplica{1, "p1"},
+		"DeleteVolume 1 (v1)":                           DeleteVolume{1, "v1"},
+	} {
+		if got.String() != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	var id ID
+	if err := id.UnmarshalText([]byte("xyz")); err == nil || id != 0 {
+		t.Errorf("xyz is read as %s, %v", id, err)
+	}
+	if err := id.UnmarshalText([]byte("ffffffffffffffff")); err != nil || id.String() != "ffffffffffffffff" {
+		t.Errorf("the highest ID is read as %s, %v", id, err)
+	}
+}
+
+// TestSpeaksHasBounds: a decision without rule, or one that looks again never or too late, is none.
+func TestSpeaksHasBounds(t *testing.T) {
+	good := Decision{Rule: "Wait", Verdict: Wait, Message: "wait", Recheck: time.Minute}
+	nameless, tooEarly, tooLate := good, good, good
+	nameless.Rule, tooEarly.Recheck, tooLate.Recheck = "", -1, time.Minute+1
+	if broken := Broken(State{}, good); len(broken) > 0 {
+		t.Errorf("%q", broken)
+	}
+	for _, bad := range []Decision{nameless, tooEarly, tooLate} {
+		if len(Broken(State{}, bad)) == 0 {
+			t.Errorf("the laws let through %+v", bad)
+		}
+	}
+}
+
+// TestSingleMemberHandsOverToNobody: whatever else holds up the restart of the only member, it is not that it leads.
+func TestSingleMemberHandsOverToNobody(t *testing.T) {
+	s := State{Name: "a", Membership: Membership{Known: true, Members: []Member{{ID: 1, Name: "a-0", Leader: true, Answers: true}}}}
+	if what := leaderHandsOverFirst(s, Decision{Action: RestartReplica{Ordinal: 0}}); what != "" {
+		t.Error(what)
+	}
+}
