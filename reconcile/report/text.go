@@ -39,7 +39,7 @@ func (s Style) paint(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// Good, Busy and Bad paint a word green, yellow and red.
+// Good paints green.
 func (s Style) Good(text string) string { return s.paint("32", text) }
 
 // Busy paints yellow.
@@ -56,8 +56,10 @@ func (s Style) Verdict(v decide.Verdict) string {
 		return s.Good(padded)
 	case decide.Block:
 		return s.Bad(padded)
+	case decide.Act, decide.Wait:
+		return s.Busy(padded)
 	}
-	return s.Busy(padded)
+	return padded
 }
 
 func writeCluster(b *strings.Builder, c Cluster, style Style) {
