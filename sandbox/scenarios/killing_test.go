@@ -2,69 +2,82 @@ package scenarios
 
 import (
 	"fmt"
-	"maps"
-	"sync"
-	"sync/atomic"
+	"strings"
 	"testing"
 
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-const (
-	// maxWrites is more than founding a cluster may ever write.
-	maxWrites = 60
-	// batch is how many of them are tried before it is clear whether there are more.
-	batch = 4
-)
-
-// TestKillAfterEveryWrite kills quorate right after the n-th write of founding has taken effect, for each n, until a run
-// ends before its n-th write. Each time the next run must go on to one healthy cluster like an undisturbed one.
+// TestKillAfterEveryWrite kills quorate right after each write of founding in turn has taken effect. Each time the next run must go on to
+// one healthy cluster like an undisturbed one.
 func TestKillAfterEveryWrite(t *testing.T) {
 	t.Parallel()
-	want := foundUndisturbed(t)
-	for n := 1; n <= maxWrites; n += batch {
-		var killed atomic.Int32
-		t.Run(fmt.Sprintf("writes %d to %d", n, n+batch-1), func(t *testing.T) {
-			for i := range batch {
-				t.Run(fmt.Sprint(n+i), func(t *testing.T) {
-					t.Parallel()
-					testKillAfterWrite(t, n+i, want, &killed)
-				})
-			}
+	want, writes := foundUndisturbed(t)
+	t.Logf("founding takes %d writes", len(writes))
+	for _, w := range writes {
+		t.Run(w.String(), func(t *testing.T) {
+			t.Parallel()
+			testKillAfter(t, w, want)
 		})
-		if killed.Load() < batch {
-			t.Logf("founding takes %d writes", n-1+int(killed.Load()))
-			return
-		}
 	}
-	t.Errorf("founding takes more than %d writes", maxWrites)
 }
 
-func foundUndisturbed(t *testing.T) map[string]string {
+func foundUndisturbed(t *testing.T) (map[string]string, []write) {
 	w := newWorld(t)
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
-	w.converge()
-	return w.snapshot()
+	proxy := w.newProxy()
+	w.convergeFrom(through(proxy))
+	var writes []write
+	count := map[string]int{}
+	for _, request := range proxy.Writes() {
+		what := whatIsWritten(request)
+		count[what]++
+		writes = append(writes, write{what, count[what]})
+	}
+	return w.snapshot(), writes
 }
 
-// testKillAfterWrite counts in killed if quorate comes to that write at all.
-func testKillAfterWrite(t *testing.T, n int, want map[string]string, killed *atomic.Int32) {
+// write is the nth time that something is written.
+type write struct {
+	what string
+	nth  int
+}
+
+func (w write) String() string { return fmt.Sprintf("%s %d", w.what, w.nth) }
+
+func whatIsWritten(r faultproxy.Request) string {
+	return strings.TrimSpace(r.Verb + " " + r.Resource + " " + r.Name)
+}
+
+// after breaks that write, and no other.
+func (w write) after(fault faultproxy.Fault) faultproxy.Script {
+	seen := 0
+	return func(r faultproxy.Request) faultproxy.Fault {
+		if r.Write == 0 || whatIsWritten(r) != w.what {
+			return nil
+		}
+		if seen++; seen != w.nth {
+			return nil
+		}
+		return fault
+	}
+}
+
+func testKillAfter(t *testing.T, last write, want map[string]string) {
 	w := newWorld(t)
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
 	proxy := w.newProxy()
 	started := make(chan *process, 1)
-	proxy.Break(faultproxy.AtWrite(n, faultproxy.DropAnswer(func() { (<-started).kill() })))
+	proxy.Break(last.after(faultproxy.DropAnswer(func() { (<-started).kill() })))
 	p := w.start(through(proxy), "run", "--until-converged", "--timeout", patience.String(), "--lease-duration", "2s")
 	started <- p
 	r := p.wait()
-	if r.code != exitKilled {
-		r.requireCode(t, exitDone)
-		return
+	switch {
+	case r.code == exitDone && last.what == "patch etcdclusters/status a":
+		t.Logf("this run wrote the status less than %d times: how often depends on what it sees on the way", last.nth)
+	case r.code != exitKilled:
+		t.Fatalf("it was not killed:\n%s", r)
 	}
-	killed.Add(1)
-	writes := proxy.Writes()
-	t.Logf("killed after %s", writes[len(writes)-1])
-
 	w.convergeFrom(outside, "--lease-duration", "2s")
 	w.requireOneCluster("a", 3)
 	if wrong := difference(want, w.snapshot()); wrong != "" {
@@ -73,81 +86,4 @@ func testKillAfterWrite(t *testing.T, n int, want map[string]string, killed *ato
 	if n := len(w.volumeUIDs("a")); n != 3 {
 		t.Errorf("%d volumes, want 3", n)
 	}
-}
-
-// TestTwoPassesAtOnce holds one pass in the middle of founding: another must say who acts and keep its hands off. Then both end well.
-func TestTwoPassesAtOnce(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
-	proxy := w.newProxy()
-	var once sync.Once
-	reached, release := make(chan struct{}), make(chan struct{})
-	proxy.Break(func(r faultproxy.Request) faultproxy.Fault {
-		if r.Resource == "statefulsets" && r.Write > 0 {
-			once.Do(func() { close(reached) })
-			return faultproxy.Pause(release)
-		}
-		return nil
-	})
-	first := w.start(through(proxy), "run", "--until-converged", "--timeout", patience.String())
-	<-reached
-	before := w.snapshot()
-	second := w.run().requireCode(t, exitLocked)
-	if holder := fmt.Sprintf("process %d ", first.command.Process.Pid); !second.says(holder) {
-		t.Errorf("the second pass does not say that %sholds the lease:\n%s", holder, second)
-	}
-	if touched := difference(before, w.snapshot()); touched != "" {
-		t.Errorf("the second pass touched what the first works on: %s", touched)
-	}
-	close(release)
-	first.wait().requireCode(t, exitDone)
-	w.requireOneCluster("a", 3)
-	w.converge()
-	w.requireQuiet("a")
-}
-
-// TestManyPassesAtOnce starts several at the same moment; whoever wins, there is one cluster in the end.
-func TestManyPassesAtOnce(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
-	var passes []*process
-	for range 3 {
-		passes = append(passes, w.start(outside, "run", "--until-converged", "--timeout", patience.String()))
-	}
-	for _, p := range passes {
-		if r := p.wait(); r.code != exitDone && r.code != exitLocked {
-			t.Errorf("a pass beside others failed:\n%s", r)
-		}
-	}
-	w.converge()
-	w.requireOneCluster("a", 3)
-	w.requireQuiet("a")
-}
-
-// TestStalledPassWakesLate stops a pass in the middle of founding until another has taken its lease and finished; what the
-// first still does then must not hurt.
-func TestStalledPassWakesLate(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
-	proxy := w.newProxy()
-	started, stopped := make(chan *process, 1), make(chan struct{})
-	proxy.Break(faultproxy.AtWrite(3, faultproxy.DropAnswer(func() { (<-started).pause(); close(stopped) })))
-	first := w.start(through(proxy), "run", "--lease-duration", "2s")
-	started <- first
-	<-stopped
-	w.convergeFrom(outside, "--lease-duration", "2s")
-	id, pods := w.requireOneCluster("a", 3), w.podUIDs("a")
-	first.resume()
-	first.wait()
-	w.converge()
-	if got := w.requireOneCluster("a", 3); got != id {
-		t.Errorf("cluster %s became cluster %s", id, got)
-	}
-	if now := w.podUIDs("a"); !maps.Equal(now, pods) {
-		t.Errorf("pods before %v, after %v", pods, now)
-	}
-	w.requireQuiet("a")
 }

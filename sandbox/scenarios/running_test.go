@@ -2,38 +2,70 @@ package scenarios
 
 import "testing"
 
-// TestRunningCluster takes one cluster of three with TLS through everything that can be done to a cluster that runs. Each
-// step leaves it converged for the next; the last one breaks it for good. After a step that failed, the next one has a new cluster.
+// step is one thing that is done to a cluster that runs.
+type step struct {
+	name string
+	test func(*testing.T, *world)
+}
+
+// TestRunningCluster looks at a cluster that runs.
 func TestRunningCluster(t *testing.T) {
 	t.Parallel()
+	walk(t,
+		step{"EtcdClusterAvailability", testAvailability},
+		step{"EtcdClusterStatus", testStatus},
+		step{"ScaleSubresource", testScaleSubresource},
+		step{"PrinterColumns", testPrinterColumns},
+		step{"StatusCommand", testStatusCommand},
+		step{"RestrictedNamespace", testRestrictedNamespace},
+		step{"QuietPass", testQuietPass},
+		step{"StatusDeleted", testStatusDeleted},
+		step{"APIServerFaults", testFaultsOfQuietPass},
+	)
+}
+
+// TestDisturbedCluster changes objects of a cluster that runs, and takes away what quorate relies on.
+func TestDisturbedCluster(t *testing.T) {
+	t.Parallel()
+	walk(t,
+		step{"DriftRepaired", testDriftRepaired},
+		step{"LostRecord", testLostRecord},
+		step{"AuthorityLost", testAuthorityLost},
+		step{"GitUnreachable", testGitUnreachable},
+		step{"GoneFromGit", testGoneFromGit},
+		step{"Suspend", testSuspend},
+	)
+}
+
+// TestUnansweringCluster keeps etcd from answering.
+func TestUnansweringCluster(t *testing.T) {
+	t.Parallel()
+	walk(t,
+		step{"EtcdUnreachable", testEtcdUnreachable},
+		step{"OneMemberHangs", testOneMemberHangs},
+		step{"AllMembersHang", testAllMembersHang},
+		step{"UnreachableAndForgotten", testUnreachableAndForgotten},
+	)
+}
+
+// TestLosses takes pods, volumes and the custom resource away. The last step breaks the cluster for good.
+func TestLosses(t *testing.T) {
+	t.Parallel()
+	walk(t,
+		step{"PodDisruptionBudget", testPodDisruptionBudget},
+		step{"TestPodRecovery", testPodRecovery},
+		step{"TestDataPersistence", testDataPersistence},
+		step{"Persistence", testPersistence},
+		step{"TestSeedDataDirLossDoesNotRebootstrap", testSeedDataDirLoss},
+	)
+}
+
+// walk takes one cluster of three with TLS through all steps; each leaves it converged for the next. After a step that failed,
+// the next one has a new cluster.
+func walk(t *testing.T, steps ...step) {
 	w := runningCluster(t)
-	for _, step := range []struct {
-		name string
-		test func(*testing.T, *world)
-	}{
-		{"EtcdClusterAvailability", testAvailability},
-		{"EtcdClusterStatus", testStatus},
-		{"ScaleSubresource", testScaleSubresource},
-		{"PrinterColumns", testPrinterColumns},
-		{"StatusCommand", testStatusCommand},
-		{"RestrictedNamespace", testRestrictedNamespace},
-		{"QuietPass", testQuietPass},
-		{"APIServerFaults", testFaultsOfQuietPass},
-		{"StatusDeleted", testStatusDeleted},
-		{"DriftRepaired", testDriftRepaired},
-		{"LostRecord", testLostRecord},
-		{"AuthorityLost", testAuthorityLost},
-		{"GitUnreachable", testGitUnreachable},
-		{"GoneFromGit", testGoneFromGit},
-		{"Suspend", testSuspend},
-		{"EtcdUnreachable", testEtcdUnreachable},
-		{"PodDisruptionBudget", testPodDisruptionBudget},
-		{"TestPodRecovery", testPodRecovery},
-		{"TestDataPersistence", testDataPersistence},
-		{"Persistence", testPersistence},
-		{"TestSeedDataDirLossDoesNotRebootstrap", testSeedDataDirLoss},
-	} {
-		if !t.Run(step.name, func(t *testing.T) { step.test(t, w.as(t)) }) {
+	for _, s := range steps {
+		if !t.Run(s.name, func(t *testing.T) { s.test(t, w.as(t)) }) {
 			w = runningCluster(t)
 		}
 	}

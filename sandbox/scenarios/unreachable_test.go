@@ -1,14 +1,9 @@
 package scenarios
 
 import (
-	"fmt"
 	"maps"
-	"net/http"
 	"path/filepath"
-	"strings"
 	"testing"
-
-	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
 // testGitUnreachable: without git, what was last applied holds: drift is repaired from it, and everybody is told.
@@ -83,57 +78,4 @@ func testSuspend(t *testing.T, w *world) {
 	if _, err := w.object(budgets, "a"); err != nil {
 		t.Error(err)
 	}
-}
-
-// testEtcdUnreachable: a running cluster that does not answer is never taken for a new one, not even if everything but the
-// volumes is gone.
-func testEtcdUnreachable(t *testing.T, w *world) {
-	id, pods := w.requireOneCluster("a", 3), w.podUIDs("a")
-	for name, fault := range map[string]faultproxy.Fault{
-		"refused": faultproxy.Answer(http.StatusServiceUnavailable), "cut": faultproxy.Refuse(),
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := w.as(t)
-			proxy := w.newProxy()
-			proxy.Break(faultproxy.On("", "pods/portforward", fault))
-			r := w.runFrom(through(proxy), "run").requireRule(t, "a", "MembershipUnknown")
-			if c := r.cluster("a").Decision; c.Verdict == "Act" || c.Verdict == "Done" {
-				t.Errorf("decided %s", c.Verdict)
-			}
-			for _, write := range proxy.Writes() {
-				if write.Resource != "etcdclusters/status" && write.Resource != "events" && write.Resource != "leases" {
-					t.Errorf("etcd does not answer, and yet: %s", write)
-				}
-			}
-			w.requireCondition("a", "Ready", "Unknown", "MembershipUnknown")
-			r = w.runFrom(through(proxy), "run", "--until-converged", "--timeout", "5s")
-			if r.code != exitNotConverged {
-				t.Errorf("exit code %d, want %d:\n%s", r.code, exitNotConverged, r)
-			}
-			w.converge()
-		})
-	}
-	testUnreachableAndForgotten(t, w)
-	if got, now := w.requireOneCluster("a", 3), w.podUIDs("a"); got != id || !maps.Equal(now, pods) {
-		t.Errorf("cluster %s with pods %v became cluster %s with pods %v", id, pods, got, now)
-	}
-}
-
-// testUnreachableAndForgotten takes away the record and the status as well: the volumes alone must keep quorate from founding.
-func testUnreachableAndForgotten(t *testing.T, w *world) {
-	proxy := w.newProxy()
-	proxy.Break(faultproxy.On("", "pods/portforward", faultproxy.Answer(http.StatusServiceUnavailable)))
-	for _, d := range []disturbance{
-		{"record deleted", configMaps, "a-members", ""}, {"resource deleted", etcdclusters, "a", ""}, {"statefulset deleted", statefulSets, "a", ""},
-	} {
-		w.disturb(d)
-		r := w.runFrom(through(proxy), "run")
-		if rule := r.cluster("a").Decision.Rule; rule == "Bootstrap" {
-			t.Fatalf("%s: a cluster that does not answer is founded again:\n%s", d.name, r)
-		}
-		if record, err := w.object(configMaps, "a-members"); err == nil && strings.Contains(fmt.Sprint(record.Object["data"]), "initial-cluster-state: new") {
-			t.Fatalf("%s: the record could found a second cluster: %v", d.name, record.Object["data"])
-		}
-	}
-	w.converge()
 }

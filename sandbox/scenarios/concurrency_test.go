@@ -1,0 +1,87 @@
+package scenarios
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+	"testing"
+
+	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
+)
+
+// TestTwoPassesAtOnce holds one pass in the middle of founding: another must say who acts and keep its hands off. Then both end well.
+func TestTwoPassesAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
+	proxy := w.newProxy()
+	var once sync.Once
+	reached, release := make(chan struct{}), make(chan struct{})
+	proxy.Break(func(r faultproxy.Request) faultproxy.Fault {
+		if r.Resource == "statefulsets" && r.Write > 0 {
+			once.Do(func() { close(reached) })
+			return faultproxy.Pause(release)
+		}
+		return nil
+	})
+	first := w.start(through(proxy), "run", "--until-converged", "--timeout", patience.String())
+	<-reached
+	before := w.snapshot()
+	second := w.run().requireCode(t, exitLocked)
+	if holder := fmt.Sprintf("process %d ", first.command.Process.Pid); !second.says(holder) {
+		t.Errorf("the second pass does not say that %sholds the lease:\n%s", holder, second)
+	}
+	if touched := difference(before, w.snapshot()); touched != "" {
+		t.Errorf("the second pass touched what the first works on: %s", touched)
+	}
+	close(release)
+	first.wait().requireCode(t, exitDone)
+	w.requireOneCluster("a", 3)
+	w.converge()
+	w.requireQuiet("a")
+}
+
+// TestManyPassesAtOnce starts several at the same moment; whoever wins, there is one cluster in the end.
+func TestManyPassesAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
+	var passes []*process
+	for range 3 {
+		passes = append(passes, w.start(outside, "run", "--until-converged", "--timeout", patience.String()))
+	}
+	for _, p := range passes {
+		if r := p.wait(); r.code != exitDone && r.code != exitLocked {
+			t.Errorf("a pass beside others failed:\n%s", r)
+		}
+	}
+	w.converge()
+	w.requireOneCluster("a", 3)
+	w.requireQuiet("a")
+}
+
+// TestStalledPassWakesLate stops a pass in the middle of founding until another has taken its lease and finished; what the
+// first still does then must not hurt.
+func TestStalledPassWakesLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
+	proxy := w.newProxy()
+	started, stopped := make(chan *process, 1), make(chan struct{})
+	proxy.Break(faultproxy.AtWrite(3, faultproxy.DropAnswer(func() { (<-started).pause(); close(stopped) })))
+	first := w.start(through(proxy), "run", "--lease-duration", "2s")
+	started <- first
+	<-stopped
+	w.convergeFrom(outside, "--lease-duration", "2s")
+	id, pods := w.requireOneCluster("a", 3), w.podUIDs("a")
+	first.resume()
+	first.wait()
+	w.converge()
+	if got := w.requireOneCluster("a", 3); got != id {
+		t.Errorf("cluster %s became cluster %s", id, got)
+	}
+	if now := w.podUIDs("a"); !maps.Equal(now, pods) {
+		t.Errorf("pods before %v, after %v", pods, now)
+	}
+	w.requireQuiet("a")
+}

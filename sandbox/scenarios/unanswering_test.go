@@ -1,0 +1,152 @@
+package scenarios
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
+)
+
+// testEtcdUnreachable: a running cluster that does not answer is never taken for a new one.
+func testEtcdUnreachable(t *testing.T, w *world) {
+	id, pods := w.requireOneCluster("a", 3), w.podUIDs("a")
+	for name, fault := range map[string]faultproxy.Fault{
+		"refused": faultproxy.Answer(http.StatusServiceUnavailable), "cut": faultproxy.Refuse(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := w.as(t)
+			proxy := w.newProxy()
+			proxy.Break(faultproxy.On("", "pods/portforward", fault))
+			r := w.runFrom(through(proxy), "run").requireRule(t, "a", "MembershipUnknown")
+			if c := r.cluster("a").Decision; c.Verdict == "Act" || c.Verdict == "Done" {
+				t.Errorf("decided %s", c.Verdict)
+			}
+			requireOnlyTold(t, proxy)
+			w.requireCondition("a", "Ready", "Unknown", "MembershipUnknown")
+			r = w.runFrom(through(proxy), "run", "--until-converged", "--timeout", "5s")
+			if r.code != exitNotConverged {
+				t.Errorf("exit code %d, want %d:\n%s", r.code, exitNotConverged, r)
+			}
+			w.converge()
+		})
+	}
+	if got, now := w.requireOneCluster("a", 3), w.podUIDs("a"); got != id || !maps.Equal(now, pods) {
+		t.Errorf("cluster %s with pods %v became cluster %s with pods %v", id, pods, got, now)
+	}
+}
+
+// testUnreachableAndForgotten takes away the record and the status as well: the volumes alone must keep quorate from founding.
+func testUnreachableAndForgotten(t *testing.T, w *world) {
+	id, pods := w.requireOneCluster("a", 3), w.podUIDs("a")
+	proxy := w.newProxy()
+	proxy.Break(faultproxy.On("", "pods/portforward", faultproxy.Answer(http.StatusServiceUnavailable)))
+	for _, d := range []disturbance{
+		{"record deleted", configMaps, "a-members", ""}, {"resource deleted", etcdclusters, "a", ""}, {"statefulset deleted", statefulSets, "a", ""},
+	} {
+		w.disturb(d)
+		r := w.runFrom(through(proxy), "run")
+		if rule := r.cluster("a").Decision.Rule; rule == "Bootstrap" {
+			t.Fatalf("%s: a cluster that does not answer is founded again:\n%s", d.name, r)
+		}
+		if record, err := w.object(configMaps, "a-members"); err == nil && strings.Contains(fmt.Sprint(record.Object["data"]), "initial-cluster-state: new") {
+			t.Fatalf("%s: the record could found a second cluster: %v", d.name, record.Object["data"])
+		}
+	}
+	w.converge()
+	if got, now := w.requireOneCluster("a", 3), w.podUIDs("a"); got != id || !maps.Equal(now, pods) {
+		t.Errorf("cluster %s with pods %v became cluster %s with pods %v", id, pods, got, now)
+	}
+}
+
+// requireOnlyTold fails if anything was written but what tells of a pass.
+func requireOnlyTold(t *testing.T, proxy *faultproxy.Proxy) {
+	t.Helper()
+	for _, write := range proxy.Writes() {
+		if write.Resource != "etcdclusters/status" && write.Resource != "events" {
+			t.Errorf("nothing was to be changed, and yet: %s", write)
+		}
+	}
+}
+
+// hangLimit is the longest that a pass may take while members take connections and answer nothing.
+const hangLimit = 30 * time.Second
+
+// testOneMemberHangs stops the process of one member: it takes connections and answers nothing. The others serve, and
+// the pass says who is silent.
+func testOneMemberHangs(t *testing.T, w *world) {
+	for name, v := range map[string]vantage{"outside": outside, "inside": inside} {
+		w.signal("a-1", syscall.SIGSTOP)
+		r := w.runFrom(v, "run")
+		w.signal("a-1", syscall.SIGCONT)
+		if r.requireCode(t, exitDone); r.took > hangLimit {
+			t.Errorf("from %s, the pass took %s", name, r.took)
+		}
+		if c := r.cluster("a").Decision; c.Verdict != "Wait" || !strings.Contains(c.Message, "a-1") {
+			t.Errorf("from %s: decided %s by %s: %s", name, c.Verdict, c.Rule, c.Message)
+		}
+		if s := w.status("a"); s.member("a-1").Health != "Silent" || s.member("a-0").Health != "Healthy" || s.Membership != "2/3" {
+			t.Errorf("from %s: status says %s, %+v", name, s.Membership, s.Members)
+		}
+		w.waitForPods("a", 3)
+		w.converge()
+	}
+}
+
+// testAllMembersHang stops all members: nothing is known of the membership then, and nothing is done.
+func testAllMembersHang(t *testing.T, w *world) {
+	id := w.requireOneCluster("a", 3)
+	proxy := w.newProxy()
+	for name, v := range map[string]vantage{"outside": through(proxy), "inside": inside} {
+		proxy.Break(nil)
+		for ordinal := range 3 {
+			w.signal(fmt.Sprint("a-", ordinal), syscall.SIGSTOP)
+		}
+		r := w.runFrom(v, "run")
+		for ordinal := range 3 {
+			w.signal(fmt.Sprint("a-", ordinal), syscall.SIGCONT)
+		}
+		if r.requireCode(t, exitDone).requireRule(t, "a", "MembershipUnknown"); r.took > hangLimit {
+			t.Errorf("from %s, the pass took %s", name, r.took)
+		}
+		requireOnlyTold(t, proxy)
+		w.requireCondition("a", "Ready", "Unknown", "MembershipUnknown")
+		w.waitForPods("a", 3)
+		w.converge()
+	}
+	if got := w.requireOneCluster("a", 3); got != id {
+		t.Errorf("cluster %s became cluster %s", id, got)
+	}
+}
+
+// signal sends a signal to etcd in that pod. The sandbox's nodes are processes of this machine, and so are their containers.
+func (w *world) signal(pod string, signal syscall.Signal) {
+	w.t.Helper()
+	_, container, _ := strings.Cut(w.pod(pod).Status.ContainerStatuses[0].ContainerID, "://")
+	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, path := range groups {
+		group, _ := os.ReadFile(path) // a process may be gone by now
+		if !strings.Contains(string(group), container) {
+			continue
+		}
+		process, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if err := syscall.Kill(process, signal); err != nil {
+			w.t.Fatalf("signal etcd in %s: %v", pod, err)
+		}
+		return
+	}
+	w.t.Fatalf("etcd in %s is not among the processes of this machine", pod)
+}
