@@ -1,7 +1,6 @@
 # "make help" lists the targets. What CI runs is .ci/run, which is "make test".
 .DEFAULT_GOAL := help
-.NOTPARALLEL:
-.PHONY: help build test packages scenarios race lint bench generate golden demo clean-demo image clean
+.PHONY: help build test race lint bench generate golden demo clean-demo image clean
 
 GO      ?= go
 BIN     ?= $(CURDIR)/bin
@@ -29,13 +28,9 @@ $(BIN)/tools: build
 
 test: build $(BIN)/tools ## test everything: the packages, then scenarios on a sandbox; it takes Linux and root
 	$(GO) vet ./... && $(GO) -C sandbox vet ./...
-	$(MAKE) --no-print-directory packages scenarios; got=$$?; $(BIN)/sandbox down --name $(SANDBOX) && exit $$got
-
-packages:
 	$(BIN)/sandbox up --name $(SANDBOX) --nodes 3
-	$(REAL) QUORATE_SANDBOX_KUBECONFIG=$$($(BIN)/sandbox kubeconfig --name $(SANDBOX)) $(TEST) ./...
-
-scenarios:
+	trap '$(BIN)/sandbox down --name $(SANDBOX)' EXIT; \
+	$(REAL) QUORATE_SANDBOX_KUBECONFIG=$$($(BIN)/sandbox kubeconfig --name $(SANDBOX)) $(TEST) ./... && \
 	$(SANDBOX_TEST) ./...
 
 race: build ## test the packages under the race detector; it takes a C compiler
