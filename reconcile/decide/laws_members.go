@@ -165,8 +165,8 @@ func hitsWhatWasSeen(s State, d Decision) string {
 		m, listed := s.Membership.byID(a.ID)
 		seen = listed && m.Name == a.Name
 	case PromoteLearner:
-		m, listed := s.Membership.byID(a.ID)
-		seen = listed && m.Name == a.Name && m.Learner
+		m, _ := s.Membership.byID(a.ID)
+		seen = m.Name == a.Name && m.Learner
 	case Seal:
 		seen = a.ClusterID != 0 && a.ClusterID == s.Membership.ClusterID
 	}

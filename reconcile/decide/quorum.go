@@ -28,7 +28,7 @@ func Answering(members []Member) int {
 // HasQuorum reports whether a majority of the voters answers.
 func (m Membership) HasQuorum() bool {
 	voters := m.Voters()
-	return len(voters) > 0 && Answering(voters) >= Quorum(len(voters))
+	return Answering(voters) >= Quorum(len(voters))
 }
 
 // without returns the membership after that member is gone from the list.

@@ -27,22 +27,22 @@ func (s State) wantsOtherPods() bool {
 }
 
 func replaceMember(s State) (Decision, bool) {
-	for _, m := range s.silentMembers() {
-		if ordinal, _ := s.Ordinal(m.Name); s.volumeLost(ordinal) {
+	for _, ordinal := range s.silentOrdinals() {
+		if s.volumeLost(ordinal) {
 			return block("%s lost its volume and stays down, so that it neither votes without its data nor founds a second cluster; "+
-				"%s answer; replacing it is not acted on yet", m.Name, s.describeQuorum())
+				"%s answer; replacing it is not acted on yet", s.ReplicaName(ordinal), s.describeQuorum())
 		}
 	}
 	return Decision{}, false
 }
 
-// silentMembers are the recorded members that etcd lists and that do not answer; none while etcd gives no list.
-func (s State) silentMembers() []Member {
-	var silent []Member
+// silentOrdinals are those of the recorded members that etcd lists and that do not answer; none while etcd gives no list.
+func (s State) silentOrdinals() []int {
+	var silent []int
 	for _, recorded := range s.Record.Members {
 		m, listed := s.Membership.byName(s.ReplicaName(recorded.Ordinal))
 		if s.Membership.Known && listed && !m.Answers {
-			silent = append(silent, m)
+			silent = append(silent, recorded.Ordinal)
 		}
 	}
 	return silent
@@ -94,8 +94,8 @@ func alarmRaised(s State) (Decision, bool) {
 }
 
 func memberFailing(s State) (Decision, bool) {
-	for _, m := range s.silentMembers() {
-		if ordinal, _ := s.Ordinal(m.Name); s.failsForLong(s.Replica(ordinal)) {
+	for _, ordinal := range s.silentOrdinals() {
+		if s.failsForLong(s.Replica(ordinal)) {
 			return block("%s", s.describeMembers())
 		}
 	}
@@ -112,8 +112,7 @@ func waitForMembers(s State) (Decision, bool) {
 // allHealthy reports whether the members of the record and those of etcd's list are the same, and nothing is the matter
 // with any of them.
 func (s State) allHealthy() bool {
-	n := len(s.Record.Members)
-	return s.Record.ClusterID != 0 && n > 0 && n == len(s.Membership.Members) && len(s.troubles())+len(s.unlisted()) == 0
+	return s.Record.ClusterID != 0 && len(s.troubles())+len(s.unlisted()) == 0
 }
 
 func notActedOn(s State) (Decision, bool) {
