@@ -36,8 +36,10 @@ type Machine struct {
 
 // Start starts the machine. Its processes survive the caller. Without a
 // network of its own it joins that of host; with one, listener, which may be
-// nil, is served by the machine from the caller's network.
+// nil, is served by the machine from the caller's network. It makes the files
+// that this process and the machine make readable for the users of pods.
 func Start(spec Spec, host *Machine, listener *net.TCPListener) (*Machine, error) {
+	unix.Umask(0o022)
 	if err := prepare(spec); err != nil {
 		return nil, err
 	}
