@@ -63,6 +63,9 @@ func (w write) after(fault faultproxy.Fault) faultproxy.Script {
 	}
 }
 
+// surelyWritten is how often every run writes what it writes repeatedly: members file (founding and sealed), lease, status, events.
+const surelyWritten = 2
+
 func testKillAfter(t *testing.T, last write, want map[string]string) {
 	w := newWorld(t)
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
@@ -73,8 +76,8 @@ func testKillAfter(t *testing.T, last write, want map[string]string) {
 	started <- p
 	r := p.wait()
 	switch {
-	case r.code == exitDone && last.what == "patch etcdclusters/status a":
-		t.Logf("this run wrote the status less than %d times: how often depends on what it sees on the way", last.nth)
+	case r.code == exitDone && last.nth > surelyWritten:
+		t.Log("this run did not come to that write: how often a run tells and seals depends on what it sees on the way")
 	case r.code != exitKilled:
 		t.Fatalf("it was not killed:\n%s", r)
 	}
