@@ -2,6 +2,8 @@ package decide
 
 import (
 	"encoding/json"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +81,13 @@ func TestSealedRecord(t *testing.T) {
 		`{"ordinal":1,"mode":"Sealed"},{"ordinal":2,"mode":"Founding"},{"ordinal":3,"mode":"Founding"}]}`
 	if text, _ := json.Marshal(got); string(text) != want {
 		t.Errorf("got  %s\nwant %s", text, want)
+	}
+	// Etcd does not forbid two members of one name; which of them is on record must not depend on their order.
+	s.Membership.Members = append(s.Membership.Members, Member{ID: 15, Name: "a-0", Started: true, Answers: true})
+	one := SealedRecord(s, Seal{ClusterID: 7, Members: 1}, "fresh")
+	slices.Reverse(s.Membership.Members)
+	if other := SealedRecord(s, Seal{ClusterID: 7, Members: 1}, "fresh"); !reflect.DeepEqual(one, other) {
+		t.Errorf("in another order %v is sealed, not %v", other, one)
 	}
 }
 

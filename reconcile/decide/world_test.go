@@ -93,7 +93,8 @@ func volumeUID(n int) string { return fmt.Sprintf("v%d", n) }
 func (w *world) table() string {
 	var out strings.Builder
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&out, "%-9s %s\n", name, strings.TrimSpace(fmt.Sprintf(format, args...)))
+		text := strings.NewReplacer("\n", " ", "\r", " ").Replace(fmt.Sprintf(format, args...))
+		fmt.Fprintf(&out, "%-9s %s\n", name, strings.TrimSpace(text))
 	}
 	d := w.Declared
 	line("declared", "%d x %s %s %s", d.Replicas, d.Version, d.SpecHash, d.Lifecycle)
@@ -116,7 +117,7 @@ func (w *world) table() string {
 		}
 	}
 	for _, list := range [][]string{d.Problems, w.Objects.Foreign, w.Objects.Terminating, w.Objects.Irreplaceable, w.Objects.Drift} {
-		for _, what := range list {
+		for _, what := range slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == "" }) {
 			line("", "%s", what)
 		}
 	}
