@@ -95,20 +95,26 @@ func terminating(s State) (Decision, bool) {
 	return wait(time.Second, "being deleted: %s", sentence(going))
 }
 
-// goingRemains are pods and volumes on their way out while there is no record that says what belongs in their place:
-// what is left once they are gone tells whether the cluster is to be brought back or founded.
+// goingRemains are pods and volumes on their way out, if no other is left and no record says what belongs in their place:
+// once they are gone, there may be no trace of a cluster.
 func (s State) goingRemains() []string {
 	var going []string
 	for _, r := range s.Replicas {
 		switch {
-		case s.recorded():
+		case s.recorded() || r.stays():
+			return nil
 		case r.Pod == PodTerminating:
 			going = append(going, "the pod of "+s.ReplicaName(r.Ordinal))
-		case r.Pod == PodAbsent && r.VolumeTerminating:
+		case r.VolumeTerminating:
 			going = append(going, "the volume of "+s.ReplicaName(r.Ordinal))
 		}
 	}
 	return going
+}
+
+// stays reports whether the slot holds a pod or a volume that is not being deleted.
+func (r Replica) stays() bool {
+	return r.Pod != PodAbsent && r.Pod != PodTerminating || r.VolumeUID != "" && !r.VolumeTerminating
 }
 
 func authorityLost(s State) (Decision, bool) {

@@ -2,7 +2,9 @@ package decide_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -202,7 +204,7 @@ func choices(slots []slot, n int, do func([]slot)) {
 // TestEverySmallWorld holds the decision on every small state against the laws: one ordinal with all that there can be,
 // two and three with all that is telling, up to five with what is common.
 func TestEverySmallWorld(t *testing.T) {
-	seen := &tally{said: map[string]bool{}}
+	seen := &tally{said: map[[2]string]bool{}}
 	for _, size := range []struct {
 		ordinals int
 		keep     func(slot) bool
@@ -220,11 +222,7 @@ func TestEverySmallWorld(t *testing.T) {
 		for i, part := range parts(arounds(size.flags...)) {
 			t.Run(fmt.Sprintf("%d ordinals, part %d", size.ordinals, i), func(t *testing.T) {
 				t.Parallel()
-				choices(every(size.keep), size.ordinals, func(slots []slot) {
-					for _, a := range part {
-						seen.hold(t, smallWorld(slots, a))
-					}
-				})
+				seen.holdAll(t, every(size.keep), size.ordinals, part)
 			})
 		}
 	}
@@ -240,20 +238,28 @@ func parts(list []around) [][]around {
 type tally struct {
 	sync.Mutex
 	states int
-	said   map[string]bool
+	said   map[[2]string]bool
 }
 
-// hold checks the decision on a state, and on failure prints the state so that a story can be made of it.
-func (all *tally) hold(t *testing.T, s decide.State) {
-	d := decide.Decide(s)
+// holdAll checks the decision in every choice of slots and all around them.
+func (all *tally) holdAll(t *testing.T, slots []slot, ordinals int, list []around) {
+	mine := tally{said: map[[2]string]bool{}}
+	choices(slots, ordinals, func(chosen []slot) {
+		for _, a := range list {
+			s := smallWorld(chosen, a)
+			d := decide.Decide(s)
+			mine.states++
+			mine.said[[2]string{string(d.Verdict), d.Rule}] = true
+			if faults := decidetest.Faults(s); len(faults) > 0 {
+				text, _ := yaml.Marshal(s) // a story can be made of it
+				t.Fatalf("%q\n%s\n%s", faults, d, text)
+			}
+		}
+	})
 	all.Lock()
-	all.states++
-	all.said[string(d.Verdict)+" "+d.Rule] = true
-	all.Unlock()
-	if faults := decidetest.Faults(s); len(faults) > 0 {
-		text, _ := yaml.Marshal(s)
-		t.Fatalf("%q\n%s\n%s", faults, d, text)
-	}
+	defer all.Unlock()
+	all.states += mine.states
+	maps.Copy(all.said, mine.said)
 }
 
 // compare checks that every rule spoke somewhere, and that all that was said is told in a story.
@@ -264,12 +270,13 @@ func (all *tally) compare(t *testing.T) {
 	t.Logf("%d states", all.states)
 	told := toldInStories(t)
 	for said := range all.said {
-		if _, found := told[said]; !found {
+		if _, found := told[said[0]+" "+said[1]]; !found {
 			t.Errorf("no story tells of %q", said)
 		}
 	}
 	for said := range told {
-		if !all.said[said] && !slices.Contains(outOfReach, said) {
+		verdict, rule, _ := strings.Cut(said, " ")
+		if !all.said[[2]string{verdict, rule}] && !slices.Contains(outOfReach, said) {
 			t.Errorf("a story tells of %q, and no small world says so", said)
 		}
 	}
