@@ -27,7 +27,6 @@ $(BIN)/tools: build
 	$(BIN)/sandbox build --tools $@
 
 test: build $(BIN)/tools ## test everything: the packages, then scenarios on a sandbox; it takes Linux and root
-	$(GO) vet ./... && $(GO) -C sandbox vet ./...
 	$(BIN)/sandbox up --name $(SANDBOX) --nodes 3
 	trap '$(BIN)/sandbox down --name $(SANDBOX)' EXIT; \
 	$(REAL) QUORATE_SANDBOX_KUBECONFIG=$$($(BIN)/sandbox kubeconfig --name $(SANDBOX)) $(TEST) ./... && \
