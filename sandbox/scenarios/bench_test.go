@@ -107,6 +107,7 @@ func (w *world) votes(cluster string, ordinal int) error {
 		return err
 	}
 	defer m.close()
+	m.timeout = 300 * time.Millisecond
 	ctx, cancel := m.ctx()
 	defer cancel()
 	answer, err := m.Status(ctx, m.endpoint)

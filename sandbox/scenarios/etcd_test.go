@@ -28,7 +28,9 @@ type member struct {
 	t        testing.TB
 	name     string
 	endpoint string
-	close    func()
+	// timeout of one question.
+	timeout time.Duration
+	close   func()
 }
 
 // member connects to etcd in the pod of that name, as an application with the client secret would.
@@ -39,9 +41,11 @@ func (w *world) member(cluster string, ordinal int) *member {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(m.close)
+	m.timeout = 20 * time.Second
 	return m
 }
 
+// connectTo makes a connection for somebody who asks again if there is no answer soon.
 func (w *world) connectTo(cluster string, ordinal int) (*member, error) {
 	name := fmt.Sprintf("%s-%d", cluster, ordinal)
 	security, err := w.clientTLS(cluster)
@@ -62,7 +66,7 @@ func (w *world) connectTo(cluster string, ordinal int) (*member, error) {
 		stop()
 		return nil, fmt.Errorf("connect to etcd in %s: %w", name, err)
 	}
-	m := &member{Client: client, t: w.t, name: name, endpoint: scheme + address}
+	m := &member{Client: client, t: w.t, name: name, endpoint: scheme + address, timeout: 2 * time.Second}
 	m.close = func() { _ = client.Close(); stop() }
 	return m, nil
 }
@@ -88,7 +92,7 @@ func (w *world) clientTLS(cluster string) (*tls.Config, error) {
 }
 
 func (m *member) ctx() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(m.t.Context()), 20*time.Second)
+	return context.WithTimeout(context.WithoutCancel(m.t.Context()), m.timeout)
 }
 
 // put writes a key, and get reads one from a quorum.
