@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +29,7 @@ func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome,
 	case decide.Seal:
 		return c.seal(ctx, a)
 	case decide.ApplyObjects:
-		return c.applyObjects(ctx)
+		return c.applyObjects(ctx, a)
 	case decide.AddLearner, decide.PromoteLearner, decide.RemoveMember, decide.MoveLeader, decide.RestartReplica, decide.DeleteVolume:
 		// No rule asks for them yet.
 	}
@@ -46,6 +47,15 @@ func (c *cluster) declare(ctx context.Context) (report.Outcome, error) {
 	}
 	c.own.custom, c.target.cluster.UID, c.buildable.UID = live, live.UID, live.UID
 	return report.Outcome{Changed: true, Detail: "applied EtcdCluster " + live.Name}, nil
+}
+
+// declareOwner makes sure that the custom resource is there to own the rest: what has no owner Kubernetes collects.
+func (c *cluster) declareOwner(ctx context.Context) (report.Outcome, error) {
+	declared, err := c.declare(ctx)
+	if err == nil && c.target.cluster.UID == "" {
+		err = fmt.Errorf("the custom resource of %s is gone and the source does not say what it was", c.target.key())
+	}
+	return declared, err
 }
 
 // found makes all objects of a cluster that has never formed. The record comes before everything that could start a member,
@@ -69,8 +79,8 @@ func (c *cluster) foundingRecord(ctx context.Context, a decide.Found) (decide.Re
 		if err != nil {
 			return decide.Record{}, fmt.Errorf("read the record in ConfigMap %s: %w", c.names.ConfigMap, err)
 		}
-		if record.ClusterID != 0 {
-			return decide.Record{}, fmt.Errorf("the cluster has formed meanwhile as %s", record.ClusterID)
+		if record.ClusterID != 0 || slices.ContainsFunc(record.Members, func(m decide.RecordedMember) bool { return m.Mode != decide.Founding }) {
+			return decide.Record{}, fmt.Errorf("the cluster has formed meanwhile (%s)", record.ClusterID)
 		}
 		return record, nil
 	}
@@ -91,19 +101,19 @@ func newToken() string {
 	return hex.EncodeToString(nonce)
 }
 
-// applyObjects puts right what has drifted.
-func (c *cluster) applyObjects(ctx context.Context) (report.Outcome, error) {
-	return c.apply(ctx, decide.StandingRecord(c.state, newToken()), func(o objects.Object) bool { return c.drifted[o.Kind+"/"+o.Name] })
+// applyObjects puts right what has drifted, but for what shapes pods that are to stay as they are.
+func (c *cluster) applyObjects(ctx context.Context, a decide.ApplyObjects) (report.Outcome, error) {
+	return c.apply(ctx, decide.StandingRecord(c.state, newToken()), func(o objects.Object) bool {
+		id := o.Kind + "/" + o.Name
+		return c.drifted[id] && !(a.KeepPods && c.shapesPods(id))
+	})
 }
 
 // apply applies the custom resource, which owns the rest, and then those objects that are wanted, in order.
 func (c *cluster) apply(ctx context.Context, record decide.Record, wanted func(objects.Object) bool) (report.Outcome, error) {
-	declared, err := c.declare(ctx)
+	declared, err := c.declareOwner(ctx)
 	if err != nil {
 		return report.Outcome{}, err
-	}
-	if c.target.cluster.UID == "" {
-		return report.Outcome{}, fmt.Errorf("the custom resource of %s is gone and the source does not say what it was", c.target.key())
 	}
 	built, err := c.build(record)
 	if err != nil {
@@ -133,6 +143,9 @@ func (c *cluster) seal(ctx context.Context, a decide.Seal) (report.Outcome, erro
 	})
 	if !answer.Membership.Known || answer.Membership.ClusterID != a.ClusterID {
 		return report.Outcome{}, fmt.Errorf("etcd no longer confirms that this is cluster %s", a.ClusterID)
+	}
+	if _, err := c.declareOwner(ctx); err != nil {
+		return report.Outcome{}, err
 	}
 	now := c.state
 	now.Membership = answer.Membership

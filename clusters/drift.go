@@ -40,7 +40,23 @@ func (c *cluster) drift(id, what string) {
 		return
 	}
 	c.drifted[id] = true
-	c.state.Objects.Drift = append(c.state.Objects.Drift, fmt.Sprintf("%s: %s", strings.Replace(id, "/", " ", 1), what))
+	fact := fmt.Sprintf("%s: %s", strings.Replace(id, "/", " ", 1), what)
+	c.state.Objects.Drift = append(c.state.Objects.Drift, fact)
+	if !c.shapesPods(id) {
+		c.state.Objects.Mendable = append(c.state.Objects.Mendable, fact)
+	}
+}
+
+// shapesPods reports whether applying an object that is there could make running members others when Kubernetes happens to restart
+// them: the template of the pods, and the members' files.
+func (c *cluster) shapesPods(id string) bool {
+	switch id {
+	case "StatefulSet/" + c.names.StatefulSet:
+		return c.own.objects[id] != nil
+	case "ConfigMap/" + c.names.ConfigMap:
+		return c.state.Record.Token != ""
+	}
+	return false
 }
 
 func (c *cluster) compareCustom() {

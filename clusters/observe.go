@@ -169,6 +169,7 @@ func (c *cluster) replicas() []decide.Replica {
 			made := objects.ReadMetadata(pod.Annotations)
 			r.PodUID, r.PodVersion, r.PodSpecHash = string(pod.UID), made.Version, made.SpecHash
 			r.Pod, r.PodMessage = podPhase(pod)
+			r.PodSince = unreadySince(pod)
 		}
 	}
 	for _, claim := range c.own.claims {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -90,6 +91,15 @@ func lastSeriousLine(log string) string {
 		}
 	}
 	return ""
+}
+
+// unreadySince is since when a pod has not been ready; zero if it is, or that is not known.
+func unreadySince(pod *corev1.Pod) time.Time {
+	ready := podCondition(pod, corev1.PodReady)
+	if ready == nil || ready.Status == corev1.ConditionTrue {
+		return time.Time{}
+	}
+	return ready.LastTransitionTime.UTC()
 }
 
 func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
