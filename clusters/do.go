@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"quorate.dev/quorate/clusters/etcd"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
@@ -138,9 +137,7 @@ func (c *cluster) apply(ctx context.Context, record decide.Record, wanted func(o
 // seal writes the sealed configuration of members that have started, after asking etcd once more, and only over the record
 // that was observed.
 func (c *cluster) seal(ctx context.Context, a decide.Seal) (report.Outcome, error) {
-	answer := c.live.etcd.Observe(ctx, etcd.Cluster{
-		Namespace: c.target.cluster.Namespace, Name: c.target.cluster.Name, Pods: c.reachable(), TLS: c.clientTLS(), Dial: c.dial,
-	})
+	answer := c.ask(ctx, c.reachable(), c.clientTLS())
 	if !answer.Membership.Known || answer.Membership.ClusterID != a.ClusterID {
 		return report.Outcome{}, fmt.Errorf("etcd no longer confirms that this is cluster %s", a.ClusterID)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -32,7 +31,6 @@ type Options struct {
 	LeaseDuration time.Duration
 	// Timeout of one question to one member of etcd.
 	Timeout time.Duration
-	Log     *slog.Logger
 }
 
 // Live is the live side of one API server.

@@ -241,15 +241,20 @@ func (c *cluster) askEtcd(ctx context.Context) {
 		ctx, cancel = context.WithTimeoutCause(ctx, foundingPatience, fmt.Errorf("no answer within %s", foundingPatience))
 		defer cancel()
 	}
-	answer := c.live.etcd.Observe(ctx, etcd.Cluster{
-		Namespace: c.target.cluster.Namespace, Name: c.target.cluster.Name,
-		Pods: pods, TLS: tls, Dial: c.dial,
-	})
+	answer := c.ask(ctx, pods, tls)
 	c.state.Membership = answer.Membership
 	for i := range c.state.Replicas {
 		r := &c.state.Replicas[i]
 		r.ClusterID = answer.ClusterIDs[c.state.ReplicaName(r.Ordinal)]
 	}
+}
+
+// ask asks etcd in those pods for its membership.
+func (c *cluster) ask(ctx context.Context, pods []etcd.Pod, tls *etcd.TLS) etcd.Answer {
+	return c.live.etcd.Observe(ctx, etcd.Cluster{
+		Namespace: c.target.cluster.Namespace, Name: c.target.cluster.Name,
+		Pods: pods, TLS: tls, Dial: c.dial,
+	})
 }
 
 // reachable lists the pods whose etcd is worth asking.

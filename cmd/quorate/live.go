@@ -1,7 +1,6 @@
 package main
 
 import (
-	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,7 +49,7 @@ func (f *liveFlags) addLease(c *cobra.Command) {
 	c.Flags().DurationVar(&f.leaseDuration, "lease-duration", 15*time.Second, "how long a cluster stays locked if the pass that acts on it dies")
 }
 
-func (f *liveFlags) live(log *slog.Logger) (*clusters.Live, error) {
+func (f *liveFlags) live() (*clusters.Live, error) {
 	if err := oneOf("etcd-access", f.access, "auto", "direct", "port-forward"); err != nil {
 		return nil, err
 	}
@@ -63,6 +62,5 @@ func (f *liveFlags) live(log *slog.Logger) (*clusters.Live, error) {
 		PortForward:   f.access == "port-forward" || f.access == "auto" && !kube.InCluster(),
 		LeaseDuration: f.leaseDuration,
 		Timeout:       f.etcdTimeout,
-		Log:           log,
 	}), nil
 }

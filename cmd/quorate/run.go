@@ -90,7 +90,7 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	live, err := f.live.live(log)
+	live, err := f.live.live()
 	if err != nil {
 		return err
 	}

@@ -33,11 +33,10 @@ func status(ctx context.Context, std streams, f liveFlags, logging logFlags, out
 	if err := oneOf("output", output, "text", "json"); err != nil {
 		return err
 	}
-	log, err := logging.logger(std)
-	if err != nil {
+	if _, err := logging.logger(std); err != nil { // what lives logs nothing yet; the flags are checked all the same
 		return err
 	}
-	live, err := f.live(log)
+	live, err := f.live()
 	if err != nil {
 		return err
 	}

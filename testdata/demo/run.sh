@@ -73,14 +73,14 @@ remove_namespace() {
 }
 
 push() {
-  rm -rf "$repository" "$dir/work"
+  rm -rf "$repository" "$dir/checkout"
   run git init --quiet --bare --initial-branch main "$repository"
-  git clone --quiet "$repository" "$dir/work" 2> /dev/null
-  cp -r testdata/demo/clusters "$dir/work/"
-  run cat "$dir/work/clusters/a.yaml"
-  git -C "$dir/work" add .
-  git -C "$dir/work" -c user.name=demo -c user.email=demo@localhost commit --quiet --message "Declare a cluster"
-  run git -C "$dir/work" push --quiet origin HEAD:main
+  git clone --quiet "$repository" "$dir/checkout" 2> /dev/null
+  cp -r testdata/demo/clusters "$dir/checkout/"
+  run cat "$dir/checkout/clusters/a.yaml"
+  git -C "$dir/checkout" add .
+  git -C "$dir/checkout" -c user.name=demo -c user.email=demo@localhost commit --quiet --message "Declare a cluster"
+  run git -C "$dir/checkout" push --quiet origin HEAD:main
 }
 
 # versions prints what changes with every write to an object; of those that Kubernetes writes a status into, with a write to
@@ -156,7 +156,7 @@ kubectl get etcd,pods,pvc -o wide
 kubectl get etcd a -o yaml
 kubectl get events --field-selector involvedObject.name=a
 kubectl exec app -- etcdctl --endpoints https://a-client.$namespace.svc:2379 member list --write-out table
-\$EDITOR $dir/work/clusters/a.yaml      # then commit, push and:
+\$EDITOR $dir/checkout/clusters/a.yaml      # then commit, push and:
 quorate run --source $repository --until-converged
 TEXT
   [[ -n $context ]] || echo "sandbox exec --name $sandbox -- COMMAND      # in the place of a pod"
