@@ -29,15 +29,37 @@ type Seal struct {
 	Members   Ordinals `json:"members"`
 }
 
-// ApplyObjects puts the objects of a formed cluster right. The record is StandingRecord.
-type ApplyObjects struct {
-	// KeepPods applies only what is Mendable: git asks for other pods than run, and pods must not become so whenever
-	// Kubernetes happens to make them anew.
-	KeepPods bool `json:"keepPods,omitempty"`
-}
+// ApplyObjects puts the objects of a formed cluster right. The record is StandingRecord. What new pods are made from stays
+// as it is: StartRollout alone changes it.
+type ApplyObjects struct{}
 
 // Declare writes the declaration into the custom resource, and nothing else.
 type Declare struct{}
+
+// StartRollout has new pods made as git declares; those that run stay as they are.
+type StartRollout struct {
+	Version  string `json:"version"`
+	SpecHash string `json:"specHash"`
+}
+
+// EnableDowngrade has etcd prepare its data for an older minor version, such as 3.6.
+type EnableDowngrade struct {
+	Version string `json:"version"`
+}
+
+// CancelDowngrade takes that back.
+type CancelDowngrade struct {
+	Version string `json:"version"`
+}
+
+// DisarmAlarm takes an alarm back that a member has raised.
+type DisarmAlarm struct {
+	ID   ID     `json:"id"`
+	Kind string `json:"kind"`
+}
+
+// DeleteObjects deletes every object of a cluster without pods, but for its custom resource and its volumes.
+type DeleteObjects struct{}
 
 // AddLearner adds a member without a vote.
 type AddLearner struct {
@@ -86,21 +108,29 @@ func (MoveLeader) action()     {}
 func (RestartReplica) action() {}
 func (DeleteVolume) action()   {}
 
+func (StartRollout) action()    {}
+func (EnableDowngrade) action() {}
+func (CancelDowngrade) action() {}
+func (DisarmAlarm) action()     {}
+func (DeleteObjects) action()   {}
+
 func (a Found) String() string { return fmt.Sprintf("Found replicas=%d", a.Replicas) }
 func (a Seal) String() string {
 	return fmt.Sprintf("Seal members=%s cluster=%s", a.Members, a.ClusterID)
 }
-func (a ApplyObjects) String() string {
-	if a.KeepPods {
-		return "ApplyObjects keeping the pods"
-	}
-	return "ApplyObjects"
+func (ApplyObjects) String() string  { return "ApplyObjects" }
+func (DeleteObjects) String() string { return "DeleteObjects" }
+func (a StartRollout) String() string {
+	return fmt.Sprintf("StartRollout version=%s hash=%s", a.Version, a.SpecHash)
 }
-func (Declare) String() string          { return "Declare" }
-func (a AddLearner) String() string     { return fmt.Sprintf("AddLearner %d %s", a.Ordinal, a.PeerURL) }
-func (a PromoteLearner) String() string { return fmt.Sprintf("PromoteLearner %s (%s)", a.Name, a.ID) }
-func (a RemoveMember) String() string   { return fmt.Sprintf("RemoveMember %s (%s)", a.Name, a.ID) }
-func (a MoveLeader) String() string     { return fmt.Sprintf("MoveLeader %s to %s", a.From, a.To) }
+func (a EnableDowngrade) String() string { return "EnableDowngrade " + a.Version }
+func (a CancelDowngrade) String() string { return "CancelDowngrade " + a.Version }
+func (a DisarmAlarm) String() string     { return fmt.Sprintf("DisarmAlarm %s of %s", a.Kind, a.ID) }
+func (Declare) String() string           { return "Declare" }
+func (a AddLearner) String() string      { return fmt.Sprintf("AddLearner %d %s", a.Ordinal, a.PeerURL) }
+func (a PromoteLearner) String() string  { return fmt.Sprintf("PromoteLearner %s (%s)", a.Name, a.ID) }
+func (a RemoveMember) String() string    { return fmt.Sprintf("RemoveMember %s (%s)", a.Name, a.ID) }
+func (a MoveLeader) String() string      { return fmt.Sprintf("MoveLeader %s to %s", a.From, a.To) }
 func (a RestartReplica) String() string {
 	return fmt.Sprintf("RestartReplica %d (pod %s)", a.Ordinal, a.PodUID)
 }

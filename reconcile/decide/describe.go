@@ -50,7 +50,7 @@ func (s State) replicasInOrder() []Replica {
 // MembersInOrder returns the members by ordinal; those of other names come last, by name and ID.
 func (s State) MembersInOrder() []Member {
 	rank := func(m Member) int {
-		if ordinal, ours := s.Ordinal(m.Name); ours {
+		if ordinal, ours := s.OrdinalOf(m); ours {
 			return ordinal
 		}
 		return 1 << 30
@@ -101,7 +101,15 @@ func (m Member) describeName() string {
 // Explain says what is the matter with a member, as the words that follow its name; empty if it is a sealed, healthy voter
 // in a ready pod.
 func (s State) Explain(m Member) string {
-	ordinal, ours := s.Ordinal(m.Name)
+	if m.Answers && len(m.Alarms) > 0 {
+		return "raises " + enumerate(m.Alarms)
+	}
+	return s.ailment(m)
+}
+
+// ailment is what Explain says, alarms left aside.
+func (s State) ailment(m Member) string {
+	ordinal, ours := s.OrdinalOf(m)
 	replica := s.Replica(ordinal)
 	recorded, _ := s.Record.Member(ordinal)
 	switch {
@@ -111,16 +119,20 @@ func (s State) Explain(m Member) string {
 		return "is none of this cluster's replicas"
 	case !m.Answers && s.volumeLost(ordinal):
 		return "lost its volume"
+	case !m.Answers && replica.Stranded != "":
+		return "is stranded (" + replica.Stranded + ")"
 	case !m.Answers:
 		return fmt.Sprintf("is silent (%s)", s.describePod(replica))
-	case len(m.Alarms) > 0:
-		return "raises " + enumerate(m.Alarms)
+	case m.Learner && m.Started && s.leader().Applied > 0:
+		return fmt.Sprintf("is a learner (at %d of %d)", m.Applied, s.leader().Applied)
 	case m.Learner:
 		return "is a learner"
 	case !m.Started:
 		return "has not said yet where clients reach it"
 	case recorded.Mode != Sealed:
 		return "is not sealed yet"
+	case m.Disagrees != "":
+		return m.Disagrees
 	case replica.Pod != PodReady:
 		return fmt.Sprintf("answers, its pod is not ready (%s)", s.describePod(replica))
 	}
@@ -148,8 +160,8 @@ func (s State) describePod(r Replica) string {
 	if r.PodMessage != "" {
 		words += ": " + r.PodMessage
 	}
-	if r.PodSpecHash != "" && r.Pod != PodReady && (r.PodSpecHash != s.Declared.SpecHash || r.PodVersion != s.Declared.Version) {
-		words += ", made from an earlier declaration: delete the pod to let it start from the newest"
+	if r.Pod != PodReady && s.madeOtherwise(r) {
+		words += ", made from an earlier declaration"
 	}
 	return words
 }

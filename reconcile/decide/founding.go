@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -47,22 +46,6 @@ func (s State) anyReplica(is func(Replica) bool) bool {
 }
 
 func (s State) hasStatefulSet() bool { return s.Objects.RunsVersion != "" || s.Objects.RunsHash != "" }
-
-func (s State) toRun() bool { return s.Declared.Lifecycle == "Running" }
-
-// nothingRuns: volumes may be there, since they outlive the cluster.
-func nothingRuns(s State) (Decision, bool) {
-	if s.toRun() || s.recorded() || s.hasStatefulSet() || s.anyReplica(hasPod) || len(s.Membership.Members) > 0 {
-		return Decision{}, false
-	}
-	message := fmt.Sprintf("lifecycle %s, and nothing runs", s.Declared.Lifecycle)
-	if volumes := s.describeRemains(); volumes != "" {
-		message += "; the data of " + volumes + " is kept"
-	}
-	return Decision{Verdict: Done, Message: message}, true
-}
-
-func hasPod(r Replica) bool { return r.Pod != PodAbsent }
 
 func bootstrap(s State) (Decision, bool) {
 	switch n := len(s.Record.Members); {

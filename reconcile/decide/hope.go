@@ -19,7 +19,7 @@ func (s State) quorumMayComeUp() bool {
 
 // beyondHope reports whether a silent member cannot come up by itself.
 func (s State) beyondHope(ordinal int) bool {
-	return s.volumeLost(ordinal) || s.failsForLong(s.Replica(ordinal))
+	return s.volumeLost(ordinal) || s.Replica(ordinal).Stranded != "" || s.failsForLong(s.Replica(ordinal))
 }
 
 func (s State) failsForLong(r Replica) bool {

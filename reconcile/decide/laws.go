@@ -1,6 +1,9 @@
 package decide
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Law is a law as it is documented.
 type Law struct {
@@ -19,19 +22,20 @@ type law struct {
 // tests check those.
 var laws = []law{
 	{Law{"speaks", "A decision has a rule, a message of one line, and an action exactly when it acts."}, speaks},
-	{Law{"guards hold", "Nothing is done on a broken or suspended declaration, beside foreign objects, between two cluster IDs, or under another's lease."}, guardsHold},
+	{Law{"guards hold", "Nothing is done to an orphan, on a broken or suspended declaration, beside foreign objects, between two cluster IDs, or under another's lease."}, guardsHold},
 	{Law{"never founded twice", "A cluster with any trace of having run is not founded; a founding begun is finished as it was begun."}, neverFoundedTwice},
-	{Law{"the record only tightens", "A sealed member stays sealed, a recorded one recorded; only a member that has started is sealed, unless its record is lost."}, recordOnlyTightens},
-	{Law{"unknown changes nothing", "With the membership unknown, no member is changed or sealed, no pod and no volume deleted."}, unknownChangesNothing},
-	{Law{"quorum survives", "No voter is taken away unless the rest holds quorum of the membership after it; never the last one."}, quorumSurvives},
+	{Law{"the record only tightens", "A sealed member stays sealed, and recorded until etcd lists it no longer; only a member that has started is sealed, unless its record is lost."}, recordOnlyTightens},
+	{Law{"unknown changes nothing", "With the membership unknown, no member is changed or sealed, no pod that runs is deleted, and no volume unless the whole cluster is."}, unknownChangesNothing},
+	{Law{"quorum survives", "No voter is taken away unless the rest holds quorum of the membership after it, and none added without; never the last one removed. Restarting one of less than three needs all."}, quorumSurvives},
 	{Law{"leader hands over first", "A leader is asked to hand over, to a voter that answers, before it is removed or restarted."}, leaderHandsOverFirst},
 	{Law{"one learner", "No member is added beside a learner."}, oneLearner},
-	{Law{"a volume outlives its member", "A volume is deleted only if etcd does not list its member."}, volumeOutlivesMember},
+	{Law{"a volume outlives its member", "A volume is deleted only if etcd does not list its member, or if git declares the whole cluster deleted, with its volumes, and nothing runs."}, volumeOutlivesMember},
+	{Law{"an empty slot", "A member is added only where no volume is left of the one before."}, emptySlot},
 	{Law{"the dead go first", "No member is added while one is silent."}, deadGoFirst},
 	{Law{"lowest in, highest out", "The lowest free ordinal is added; a healthy voter is removed only if its ordinal is the highest."}, lowestInHighestOut},
 	{Law{"hits what was seen", "What is removed, restarted or deleted bears the ID or UID that was seen."}, hitsWhatWasSeen},
-	{Law{"nothing on the quiet", "While git asks for other pods than run, nothing is applied that pods are made of."}, nothingOnTheQuiet},
-	{Law{"done is done", "Done is said only of a suspended cluster, of one that does not run and shall not, or of one whose every member is a sealed, healthy voter."}, doneIsDone},
+	{Law{"one step at a time", "A rollout goes to what git declares, at most one minor version from what runs; a pod that serves is restarted only for it, while all others serve."}, oneStepAtATime},
+	{Law{"done is done", "Done is said only of an orphan, of a suspended cluster, of one that does not run and shall not, or of one whose every member is a sealed, healthy voter as declared."}, doneIsDone},
 }
 
 // Laws lists the laws that Broken holds a decision against.
@@ -84,6 +88,8 @@ func guardsHold(s State, d Decision) string {
 	_, declares := d.Action.(Declare)
 	_, seals := d.Action.(Seal)
 	switch {
+	case s.Declared.Orphaned != "":
+		return "acts on an orphan"
 	case len(s.Declared.Problems) > 0:
 		return "acts on a declaration with problems"
 	case len(s.Objects.Foreign) > 0:
@@ -136,6 +142,8 @@ func neverFoundedTwice(s State, d Decision) string {
 		return "founds a cluster that has formed"
 	case !begun && s.Declared.Lifecycle != "Running":
 		return "founds a cluster that is not to run"
+	case !begun && s.Declared.RenamedFrom != "":
+		return "founds an empty cluster in the place of a renamed one"
 	case !begun && a.Replicas != s.Declared.Replicas:
 		return "founds another number of members than declared"
 	case begun && a.Replicas != len(s.Record.Members):
@@ -161,48 +169,95 @@ func leftovers(s State) bool {
 	return s.Objects.RunsVersion+s.Objects.RunsHash != ""
 }
 
-func nothingOnTheQuiet(s State, d Decision) string {
-	a, applies := d.Action.(ApplyObjects)
-	runs := s.Objects.RunsVersion + s.Objects.RunsHash
-	if applies && !a.KeepPods && runs != "" && runs != s.Declared.Version+s.Declared.SpecHash && !unsealed(s) {
-		return "applies what pods are made of"
+func oneStepAtATime(s State, d Decision) string {
+	switch a := d.Action.(type) {
+	case StartRollout:
+		return wrongStep(s, a)
+	case RestartReplica:
+		return wrongRestart(s, a)
 	}
 	return ""
 }
 
-// unsealed reports whether no member has been sealed yet: the founding is not over.
-func unsealed(s State) bool {
-	for _, m := range s.Record.Members {
-		if m.Mode != Founding {
-			return false
+// wrongStep says what is wrong with a rollout: it goes elsewhere than git says, or further than one minor version.
+func wrongStep(s State, a StartRollout) string {
+	if a.Version != s.Declared.Version || a.SpecHash != s.Declared.SpecHash {
+		return "rolls to something that is not declared"
+	}
+	to, _ := parseVersion(a.Version)
+	for _, m := range s.Membership.Members {
+		from, known := parseVersion(m.Version)
+		skips := to.major != from.major || to.minor > from.minor+1 || to.minor < from.minor-1
+		if m.Answers && known && skips {
+			return fmt.Sprintf("rolls from %s to %s", m.Version, a.Version)
 		}
 	}
-	return len(s.Record.Members) > 0 && s.Record.ClusterID == 0 && s.ReportedClusterID == 0
+	return ""
+}
+
+// wrongRestart says what is wrong with restarting a pod that serves: it is as declared already, or new pods would not be, or
+// another member does not serve.
+func wrongRestart(s State, a RestartReplica) string {
+	r := s.Replica(a.Ordinal)
+	name := s.ReplicaName(a.Ordinal)
+	if member, _ := s.Membership.byName(name); !member.Answers {
+		return ""
+	}
+	switch {
+	case r.PodVersion == s.Declared.Version && r.PodSpecHash == s.Declared.SpecHash:
+		return "restarts what is as declared"
+	case s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash:
+		return "restarts a pod that would not come back as declared"
+	case Answering(s.Membership.Members) < len(s.Membership.Members):
+		return "restarts a member while another is silent"
+	}
+	return ""
 }
 
 func doneIsDone(s State, d Decision) string {
-	shallRun := s.Declared.Lifecycle == "Running"
 	switch {
-	case d.Verdict != Done, s.Declared.Suspended:
+	case d.Verdict != Done, s.Declared.Suspended, s.Declared.Orphaned != "":
 		return ""
-	case !shallRun && len(s.Record.Members) == 0 && s.Objects.RunsVersion+s.Objects.RunsHash == "":
-		return ""
-	case !shallRun:
-		return "what shall not run may run"
+	case s.Declared.Lifecycle != "Running":
+		return notGone(s)
 	case len(s.Objects.Drift) > 0:
 		return "objects are missing or changed"
 	case !s.Membership.Known || cluster(s) != s.Record.ClusterID || s.Record.ClusterID == 0:
 		return "it is not known what runs"
 	case len(s.Membership.Members) != s.Declared.Replicas || len(s.Record.Members) != s.Declared.Replicas:
 		return "another number of members than declared"
+	case s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash:
+		return "new pods are not as declared"
 	}
 	for _, m := range s.Membership.Members {
 		ordinal, ours := s.Ordinal(m.Name)
 		recorded, _ := s.Record.Member(ordinal)
-		pod := s.Replica(ordinal).Pod
-		if !ours || !m.Answers || !m.Started || m.Learner || len(m.Alarms) > 0 || recorded.Mode != Sealed || pod != PodReady {
+		r := s.Replica(ordinal)
+		if !ours || !m.Answers || !m.Started || m.Learner || len(m.Alarms) > 0 || recorded.Mode != Sealed || r.Pod != PodReady {
 			return m.Name + " is not a sealed, healthy voter"
 		}
+		if ordinal >= s.Declared.Replicas || r.PodVersion+r.PodSpecHash != "" && (r.PodVersion != s.Declared.Version || r.PodSpecHash != s.Declared.SpecHash) {
+			return m.Name + " is not as declared"
+		}
+	}
+	return ""
+}
+
+// notGone says what is left of a cluster that shall not run.
+func notGone(s State) string {
+	for _, r := range s.Replicas {
+		switch {
+		case r.Pod != PodAbsent:
+			return "a pod is left of what shall not run"
+		case r.VolumeUID != "" && s.Declared.Lifecycle == "Deleted" && s.Declared.Retention == "Delete":
+			return "a volume is left of what shall be deleted"
+		}
+	}
+	switch {
+	case s.Objects.RunsReplicas > 0:
+		return "what shall not run may run"
+	case s.Declared.Lifecycle == "Deleted" && len(s.Objects.Remaining) > 0:
+		return "an object is left of what shall be deleted"
 	}
 	return ""
 }

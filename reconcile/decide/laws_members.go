@@ -30,24 +30,60 @@ func loosened(s State, after Record, founds bool) string {
 		}
 	}
 	for _, m := range after.Members {
-		if len(s.Record.Members) == 0 && (m.Mode == Founding) != founds {
-			return fmt.Sprintf("%s becomes %s out of nothing", s.ReplicaName(m.Ordinal), m.Mode)
+		if what := outOfNothing(s, m, founds); what != "" {
+			return fmt.Sprintf("%s becomes %s %s", s.ReplicaName(m.Ordinal), m.Mode, what)
+		}
+	}
+	for _, gone := range after.Removed {
+		if _, listed := atOrdinal(s, gone.Ordinal); listed {
+			return fmt.Sprintf("%s counts as removed, and etcd lists it", s.ReplicaName(gone.Ordinal))
 		}
 	}
 	return ""
 }
 
+// outOfNothing says what is wrong with an entry that was not there before.
+func outOfNothing(s State, m RecordedMember, founds bool) string {
+	_, before := s.Record.Member(m.Ordinal)
+	member, listed := atOrdinal(s, m.Ordinal)
+	switch {
+	case before:
+		return ""
+	case len(s.Record.Members) > 0 && (m.Mode == Founding || !listed || !s.Membership.Known):
+		return "out of nothing"
+	case len(s.Record.Members) > 0 && (m.Mode == Sealed) != member.Started:
+		return "although started is " + fmt.Sprint(member.Started)
+	case len(s.Record.Members) == 0 && founds != (m.Mode == Founding):
+		return "out of nothing"
+	case m.Mode == Joining && (!s.Membership.Known || member.Started):
+		return "although it is not about to join"
+	}
+	return ""
+}
+
+// atOrdinal is the member that etcd lists in a slot, by its name or else by its peer URL.
+func atOrdinal(s State, ordinal int) (Member, bool) {
+	for _, m := range s.Membership.Members {
+		if n, ours := s.OrdinalOf(m); ours && n == ordinal {
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
 // loosens says what a record takes back of what the one in s says of a member.
 func loosens(s State, before RecordedMember, after Record) string {
 	m, found := after.Member(before.Ordinal)
-	listed, _ := s.Membership.byName(s.ReplicaName(before.Ordinal))
+	member, listed := atOrdinal(s, before.Ordinal)
 	rolledBack := s.Record.ClusterID == 0 && s.ReportedClusterID != 0
 	switch {
+	case !found && s.Membership.Known && !listed && after.ClusterID == s.Membership.ClusterID:
+		return ""
 	case !found:
 		return "is dropped"
 	case before.Mode == Sealed && m.Mode != Sealed:
 		return "is unsealed"
-	case before.Mode != Sealed && m.Mode == Sealed && !(s.Membership.Known && listed.Started) && !rolledBack:
+	case before.Mode != Sealed && m.Mode == Sealed && !(s.Membership.Known && member.Started) && !rolledBack:
 		return "is sealed before it started"
 	}
 	return ""
@@ -57,20 +93,48 @@ func unknownChangesNothing(s State, d Decision) string {
 	if s.Membership.Known {
 		return ""
 	}
-	switch d.Action.(type) {
-	case Seal, AddLearner, PromoteLearner, RemoveMember, MoveLeader, RestartReplica, DeleteVolume:
-		return fmt.Sprintf("%s although the membership is not known", d.Action)
+	switch a := d.Action.(type) {
+	case RestartReplica:
+		r := s.Replica(a.Ordinal)
+		if r.Pod == PodFailing || r.Pod == PodPending {
+			return "" // nothing runs in it
+		}
+	case DeleteVolume:
+		if wholeClusterGoes(s) {
+			return ""
+		}
+	case Seal, AddLearner, PromoteLearner, RemoveMember, MoveLeader, DisarmAlarm, EnableDowngrade, CancelDowngrade:
+	default:
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("%s although the membership is not known", d.Action)
+}
+
+// wholeClusterGoes: git declares it deleted with its volumes, and nothing of it runs or can start.
+func wholeClusterGoes(s State) bool {
+	for _, r := range s.Replicas {
+		if r.Pod != PodAbsent {
+			return false
+		}
+	}
+	return s.Declared.Lifecycle == "Deleted" && s.Declared.Retention == "Delete" &&
+		s.Objects.RunsReplicas == 0 && len(s.Membership.Members) == 0
 }
 
 func quorumSurvives(s State, d Decision) string {
-	var after Membership
+	after := s.Membership
 	switch a := d.Action.(type) {
+	case PromoteLearner:
+		after = s.Membership.promoted(a.ID)
 	case RemoveMember:
 		after = s.Membership.without(a.ID)
 	case RestartReplica:
 		member, _ := s.Membership.byName(s.ReplicaName(a.Ordinal))
+		voters := s.Membership.Voters()
+		alone := len(voters) < 3 && Answering(voters) == len(voters) // there is no other way to restart one of them
+		if !member.Answers || member.Learner || alone {
+			return ""
+		}
 		after = s.Membership.whileDown(member.ID)
 	default:
 		return ""
@@ -110,18 +174,33 @@ func oneLearner(s State, d Decision) string {
 
 func volumeOutlivesMember(s State, d Decision) string {
 	a, deletes := d.Action.(DeleteVolume)
-	if !deletes {
+	if !deletes || wholeClusterGoes(s) {
 		return ""
 	}
-	if _, listed := s.Membership.byName(s.ReplicaName(a.Ordinal)); listed {
-		return "deletes the volume of a member that etcd lists"
-	}
 	for _, m := range s.Membership.Members {
-		if m.Name == "" {
-			return "deletes a volume while a member has no name yet"
+		ordinal, ours := s.OrdinalOf(m)
+		switch {
+		case ours && ordinal == a.Ordinal:
+			return "deletes the volume of a member that etcd lists"
+		case m.Name == "" && !ours:
+			return "deletes a volume while it is not known where a member is"
 		}
 	}
 	return ""
+}
+
+func emptySlot(s State, d Decision) string {
+	a, adds := d.Action.(AddLearner)
+	r := s.Replica(a.Ordinal)
+	if !adds || r.VolumeUID == "" || r.VolumeTerminating {
+		return ""
+	}
+	for _, gone := range s.Record.Removed {
+		if gone.Ordinal == a.Ordinal && gone.VolumeUID != "" && gone.VolumeUID != r.VolumeUID {
+			return "" // made since, for a pod that has no file to start with
+		}
+	}
+	return "adds a member where a volume is left"
 }
 
 func deadGoFirst(s State, d Decision) string {
@@ -138,20 +217,29 @@ func lowestInHighestOut(s State, d Decision) string {
 	switch a := d.Action.(type) {
 	case AddLearner:
 		for ordinal := range a.Ordinal {
-			if _, listed := s.Membership.byName(s.ReplicaName(ordinal)); !listed {
+			if _, listed := atOrdinal(s, ordinal); !listed {
 				return fmt.Sprintf("adds %d while %d is free", a.Ordinal, ordinal)
 			}
 		}
 	case RemoveMember:
 		member, _ := s.Membership.byID(a.ID)
-		ordinal, ours := s.Ordinal(member.Name)
+		ordinal, ours := s.OrdinalOf(member)
 		for _, m := range s.Membership.Members {
-			if n, _ := s.Ordinal(m.Name); ours && member.Answers && n > ordinal {
+			if n, _ := s.OrdinalOf(m); ours && member.Answers && !corrupt(member) && n > ordinal {
 				return fmt.Sprintf("removes %s while there is %s", member.Name, m.Name)
 			}
 		}
 	}
 	return ""
+}
+
+func corrupt(m Member) bool {
+	for _, alarm := range m.Alarms {
+		if alarm == "CORRUPT" {
+			return true
+		}
+	}
+	return false
 }
 
 func hitsWhatWasSeen(s State, d Decision) string {
@@ -167,6 +255,11 @@ func hitsWhatWasSeen(s State, d Decision) string {
 	case PromoteLearner:
 		m, _ := s.Membership.byID(a.ID)
 		seen = m.Name == a.Name && m.Learner
+	case DisarmAlarm:
+		seen = false
+		for _, alarm := range s.Membership.StaleAlarms {
+			seen = seen || alarm == Alarm(a)
+		}
 	case Seal:
 		seen = a.ClusterID != 0 && a.ClusterID == s.Membership.ClusterID
 	}

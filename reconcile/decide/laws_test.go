@@ -219,7 +219,7 @@ var right = []wrong{
 	{"", "promotes", func(w *world) { w.Membership.Members[2].Learner = true }, acts(decide.PromoteLearner{ID: 0xa2, Name: "a-2"})},
 	{"", "deletes the volume of nobody", func(w *world) { w.Membership.Members = w.Membership.Members[:2] }, acts(decide.DeleteVolume{Ordinal: 2, VolumeUID: "v2"})},
 	{"", "applies objects", nil, acts(decide.ApplyObjects{})},
-	{"", "applies objects, keeping the pods", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.ApplyObjects{KeepPods: true})},
+	{"", "applies objects, keeping the pods", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.ApplyObjects{})},
 	{"", "seals again", nil, acts(decide.Seal{ClusterID: 0xc1, Members: 0b111})},
 	{"", "seals while an object goes", func(w *world) { w.Objects.Terminating, w.Objects.Irreplaceable = []string{"x"}, []string{"y"} }, acts(decide.Seal{ClusterID: 0xc1})},
 	{"", "declares while suspended", func(w *world) { w.Declared.Suspended = true }, acts(decide.Declare{})},

@@ -56,6 +56,19 @@ func (m Membership) whileDown(id ID) Membership {
 	return rest
 }
 
+// promoted returns the membership with that member as a voter.
+func (m Membership) promoted(id ID) Membership {
+	after := m
+	after.Members = nil
+	for _, member := range m.Members {
+		if member.ID == id {
+			member.Learner = false
+		}
+		after.Members = append(after.Members, member)
+	}
+	return after
+}
+
 // byID returns the member with that ID.
 func (m Membership) byID(id ID) (Member, bool) {
 	for _, member := range m.Members {

@@ -26,11 +26,29 @@ func (r Record) Replicas() int {
 
 // With returns the record with that member in it, in place of an older entry of the same ordinal.
 func (r Record) With(member RecordedMember) Record {
-	members := slices.DeleteFunc(slices.Clone(r.Members), func(m RecordedMember) bool { return m.Ordinal == member.Ordinal })
-	members = append(members, member)
-	slices.SortFunc(members, func(a, b RecordedMember) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
-	r.Members = members
+	r.Members = withoutMember(r.Members, member.Ordinal)
+	r.Members = append(r.Members, member)
+	slices.SortFunc(r.Members, func(a, b RecordedMember) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
 	return r
+}
+
+// WithRemoved returns the record with that slot as one whose member is gone.
+func (r Record) WithRemoved(gone RemovedMember) Record {
+	r.Members = withoutMember(r.Members, gone.Ordinal)
+	r.Removed = slices.DeleteFunc(slices.Clone(r.Removed), func(m RemovedMember) bool { return m.Ordinal == gone.Ordinal })
+	r.Removed = append(r.Removed, gone)
+	slices.SortFunc(r.Removed, func(a, b RemovedMember) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
+	return r
+}
+
+func withoutMember(members []RecordedMember, ordinal int) []RecordedMember {
+	return slices.DeleteFunc(slices.Clone(members), func(m RecordedMember) bool { return m.Ordinal == ordinal })
+}
+
+// Equal reports whether two records say the same.
+func (r Record) Equal(other Record) bool {
+	return r.Token == other.Token && r.ClusterID == other.ClusterID &&
+		slices.Equal(r.Members, other.Members) && slices.Equal(r.Removed, other.Removed)
 }
 
 // FoundingRecord is the record of a cluster that is about to be founded with n members.
@@ -49,7 +67,7 @@ func FoundingRecord(token string, n int) Record {
 func StandingRecord(s State, freshToken string) Record {
 	switch {
 	case s.recorded():
-		return s.catchUp(s.Record)
+		return s.follow(s.catchUp(s.Record))
 	case !s.Formed():
 		return FoundingRecord(cmp.Or(s.Record.Token, freshToken), s.Declared.Replicas)
 	}
@@ -60,7 +78,7 @@ func StandingRecord(s State, freshToken string) Record {
 	for _, ordinal := range s.remainingOrdinals() {
 		r = r.With(RecordedMember{Ordinal: ordinal, Mode: Sealed})
 	}
-	return r
+	return s.follow(r)
 }
 
 // catchUp makes good what a record has lost to the status: one that knows no cluster ID while the status does has been

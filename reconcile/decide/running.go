@@ -2,38 +2,20 @@ package decide
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
 
 func applyObjects(s State) (Decision, bool) {
-	drift, keep := s.Objects.Drift, s.wantsOtherPods()
-	if keep {
-		drift = s.Objects.Mendable
-	}
-	if !s.Formed() || len(drift) == 0 || len(StandingRecord(s, "").Members) == 0 {
+	facts := append(s.news(), s.Objects.Drift...)
+	if !s.Formed() || len(facts) == 0 || len(StandingRecord(s, "").Members) == 0 {
 		return Decision{}, false
 	}
-	a := ApplyObjects{KeepPods: keep}
 	if !s.recorded() {
-		return act(a, "the record is lost; bring %s back on the data that is there: %s", s.describeRemains(), sentence(drift))
+		return act(ApplyObjects{}, "the record is lost; bring %s back on the data that is there: %s", s.describeRemains(), sentence(s.Objects.Drift))
 	}
-	return act(a, "%s", sentence(drift))
-}
-
-// wantsOtherPods reports whether git asks of a formed cluster for pods of another version or shape.
-func (s State) wantsOtherPods() bool {
-	return s.hasStatefulSet() && !s.founding() && (s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash)
-}
-
-func replaceMember(s State) (Decision, bool) {
-	for _, ordinal := range s.silentOrdinals() {
-		if s.volumeLost(ordinal) {
-			return block("%s lost its volume and stays down, so that it neither votes without its data nor founds a second cluster; "+
-				"%s answer; replacing it is not acted on yet", s.ReplicaName(ordinal), s.describeQuorum())
-		}
-	}
-	return Decision{}, false
+	return act(ApplyObjects{}, "%s", sentence(facts))
 }
 
 // silentOrdinals are those of the recorded members that etcd lists and that do not answer; none while etcd gives no list.
@@ -48,25 +30,21 @@ func (s State) silentOrdinals() []int {
 	return silent
 }
 
+// membershipMismatch: what is none of ours is left to whoever added it. Etcd's list is followed in all else.
 func membershipMismatch(s State) (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false
 	}
-	var odd []string
+	var strangers []string
 	for _, m := range s.MembersInOrder() {
-		ordinal, ours := s.Ordinal(m.Name)
-		_, recorded := s.Record.Member(ordinal)
-		switch {
-		case !ours || !recorded:
-			odd = append(odd, fmt.Sprintf("etcd lists %s, which is not on record", m.describeName()))
-		case m.Learner:
-			odd = append(odd, m.Name+" is a learner")
+		if _, ours := s.OrdinalOf(m); !ours {
+			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, which is none of this cluster's replicas", m.describeName(), orUnknown(m.PeerURL)))
 		}
 	}
-	if odd = append(odd, s.unlisted()...); len(odd) == 0 {
+	if len(strangers) == 0 {
 		return Decision{}, false
 	}
-	return block("%s; putting this right is not acted on yet", strings.Join(odd, "; "))
+	return block("%s; whoever added it removes it, by etcdctl member remove", strings.Join(strangers, "; "))
 }
 
 // unlisted are the recorded members that etcd does not list.
@@ -80,14 +58,18 @@ func (s State) unlisted() []string {
 	return facts
 }
 
+// alarmRaised: without space, options may still be rolled out, or the quota could not be raised (survey H109).
 func alarmRaised(s State) (Decision, bool) {
 	var facts []string
+	corrupt := false
 	for _, m := range s.MembersInOrder() {
 		if len(m.Alarms) > 0 {
 			facts = append(facts, fmt.Sprintf("%s raises %s", m.describeName(), enumerate(m.Alarms)))
 		}
+		corrupt = corrupt || slices.Contains(m.Alarms, "CORRUPT")
 	}
-	if !s.Membership.Known || len(facts) == 0 {
+	rolls := s.wantsOtherPods() || s.anyReplica(s.madeOtherwise)
+	if !s.Membership.Known || len(facts) == 0 || rolls && !corrupt {
 		return Decision{}, false
 	}
 	return block("%s", strings.Join(facts, "; "))
@@ -103,16 +85,18 @@ func memberFailing(s State) (Decision, bool) {
 }
 
 func waitForMembers(s State) (Decision, bool) {
-	if !s.Membership.Known || s.allHealthy() {
+	if !s.Membership.Known || s.Record.ClusterID != 0 && len(s.unsettled()) == 0 {
 		return Decision{}, false
 	}
-	return wait(500*time.Millisecond, "%s", s.describeMembers())
+	return wait(s.untilSettled(), "%s", s.describeMembers())
 }
 
-// allHealthy reports whether the members of the record and those of etcd's list are the same, and nothing is the matter
-// with any of them.
-func (s State) allHealthy() bool {
-	return s.Record.ClusterID != 0 && len(s.troubles())+len(s.unlisted()) == 0
+// untilSettled is when to ask etcd again: nobody tells when a learner has caught up.
+func (s State) untilSettled() time.Duration {
+	if len(s.Membership.Voters()) < len(s.Membership.Members) {
+		return 200 * time.Millisecond
+	}
+	return 500 * time.Millisecond
 }
 
 func notActedOn(s State) (Decision, bool) {
@@ -125,27 +109,9 @@ func notActedOn(s State) (Decision, bool) {
 
 // unmetWishes lists what git declares and no rule brings about. What has been founded is first waited for and sealed.
 func (s State) unmetWishes() []string {
-	if s.founding() {
-		return nil
-	}
 	var wishes []string
-	if !s.toRun() {
-		wishes = append(wishes, "lifecycle "+s.Declared.Lifecycle)
-	}
-	if n := len(s.Record.Members); n != s.Declared.Replicas {
-		wishes = append(wishes, fmt.Sprintf("%d to %d replicas", n, s.Declared.Replicas))
-	}
-	if runs := s.Objects.RunsStorage; runs != "" && runs != s.Declared.Storage {
+	if runs := s.Objects.RunsStorage; !s.founding() && runs != "" && runs != s.Declared.Storage {
 		wishes = append(wishes, fmt.Sprintf("volumes of %s to %s", runs, s.Declared.Storage))
-	}
-	if !s.wantsOtherPods() {
-		return wishes
-	}
-	if runs := s.Objects.RunsVersion; runs != s.Declared.Version {
-		wishes = append(wishes, fmt.Sprintf("version %s to %s", runs, s.Declared.Version))
-	}
-	if s.Objects.RunsHash != s.Declared.SpecHash {
-		wishes = append(wishes, "other options or another shape of the pods")
 	}
 	return wishes
 }

@@ -47,6 +47,8 @@ type State struct {
 	Replicas []Replica `json:"replicas,omitempty"`
 	// Membership is etcd's own word.
 	Membership Membership `json:"membership"`
+	// ReportedVersion is the oldest version that a member ran when the status was last written; empty if none ever did.
+	ReportedVersion string `json:"reportedVersion,omitempty"`
 	// LockHolder is who else holds the lease of this cluster, in words; empty if nobody does.
 	LockHolder string `json:"lockHolder,omitempty"`
 }
@@ -62,6 +64,14 @@ type Declared struct {
 	SpecHash string `json:"specHash"`
 	// Storage is the size and class of the volumes, in words.
 	Storage string `json:"storage,omitempty"`
+	// Retention says what becomes of the volumes when the lifecycle is Deleted: Retain or Delete.
+	Retention string `json:"retention,omitempty"`
+	// ReplaceAfter is how long a member may be silent before it is replaced; zero: however long.
+	ReplaceAfter time.Duration `json:"replaceAfter,omitempty"`
+	// Orphaned says that git declares this cluster no longer, and since which revision; empty if it does declare it.
+	Orphaned string `json:"orphaned,omitempty"`
+	// RenamedFrom says which cluster this one seems to have been until git renamed or moved it; empty if it seems new.
+	RenamedFrom string `json:"renamedFrom,omitempty"`
 	// Problems say why this declaration cannot be acted on; none if it can.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -88,6 +98,15 @@ type Record struct {
 	ClusterID ID `json:"clusterID,omitempty"`
 	// Members by ascending ordinal.
 	Members []RecordedMember `json:"members,omitempty"`
+	// Removed are the slots whose member is gone, by ascending ordinal: their volumes go before they are used again.
+	Removed []RemovedMember `json:"removed,omitempty"`
+}
+
+// RemovedMember is what a member has left behind that etcd lists no longer.
+type RemovedMember struct {
+	Ordinal int `json:"ordinal"`
+	// VolumeUID of the volume that was in the slot when the member was seen to be gone; empty if there was none.
+	VolumeUID string `json:"volumeUID,omitempty"`
 }
 
 // RecordedMember is one member in the record.
@@ -106,9 +125,6 @@ type Objects struct {
 	DeclarationDiffers bool `json:"declarationDiffers,omitempty"`
 	// Drift: missing, or other than they should be; the custom resource among them.
 	Drift []string `json:"drift,omitempty"`
-	// Mendable: those of Drift that can be put right while git asks for other pods than run: all but a StatefulSet that is
-	// there, and a ConfigMap that is there with the record that it must carry.
-	Mendable []string `json:"mendable,omitempty"`
 	// Foreign: an object bears one of our names and is not ours.
 	Foreign []string `json:"foreign,omitempty"`
 	// Terminating: being deleted by Kubernetes.
@@ -118,6 +134,10 @@ type Objects struct {
 	// RunsVersion and RunsHash are the version and SpecHash that the StatefulSet gives to new pods; empty without one.
 	RunsVersion string `json:"runsVersion,omitempty"`
 	RunsHash    string `json:"runsHash,omitempty"`
+	// RunsReplicas is how many pods the StatefulSet keeps.
+	RunsReplicas int `json:"runsReplicas,omitempty"`
+	// Remaining are the objects of the cluster that are there, the custom resource left aside.
+	Remaining []string `json:"remaining,omitempty"`
 	// RunsStorage is the size and class that it gives to new volumes; Kubernetes lets nobody change that.
 	RunsStorage string `json:"runsStorage,omitempty"`
 }
@@ -149,6 +169,8 @@ type Replica struct {
 	PodSpecHash string `json:"podSpecHash,omitempty"`
 	// PodMessage says why the pod is not ready, in Kubernetes' words or etcd's last ones.
 	PodMessage string `json:"podMessage,omitempty"`
+	// PodCrashes is how often etcd in this pod has ended by itself with an error; being out of memory does not count.
+	PodCrashes int `json:"podCrashes,omitempty"`
 
 	// VolumeUID is the UID of the claim; empty if there is none.
 	VolumeUID string `json:"volumeUID,omitempty"`
@@ -156,6 +178,8 @@ type Replica struct {
 	VolumeToken string `json:"volumeToken,omitempty"`
 	// VolumeTerminating: the claim is being deleted.
 	VolumeTerminating bool `json:"volumeTerminating,omitempty"`
+	// Stranded says why no pod can ever use the volume again, such as that its node is gone; empty if that is not known.
+	Stranded string `json:"stranded,omitempty"`
 
 	// ClusterID is the one that etcd in this pod reports; zero if it does not answer.
 	ClusterID ID `json:"clusterID,omitempty"`
@@ -172,6 +196,16 @@ type Membership struct {
 	// Members in any order. While the list is not Known they are what single members believe: good for explaining,
 	// never for acting.
 	Members []Member `json:"members,omitempty"`
+	// StaleAlarms are alarms of members that are gone. They hold until they are disarmed (survey H31).
+	StaleAlarms []Alarm `json:"staleAlarms,omitempty"`
+	// Downgrade is the minor version, such as 3.6, that etcd has been told to prepare a downgrade to; empty if none is under way.
+	Downgrade string `json:"downgrade,omitempty"`
+}
+
+// Alarm is an alarm that a member has raised, NOSPACE or CORRUPT.
+type Alarm struct {
+	ID   ID     `json:"id"`
+	Kind string `json:"kind"`
 }
 
 // Member is an entry in etcd's member list, with what the member says of itself.
@@ -191,9 +225,18 @@ type Member struct {
 	// Why it does not answer.
 	Why string `json:"why,omitempty"`
 
-	Version     string   `json:"version,omitempty"`
+	// SilentSince is since when passes have found it silent; zero if it answers, or that is not known.
+	SilentSince time.Time `json:"silentSince,omitzero"`
+	// Disagrees says how the list that it believes in differs from the linearizable one; empty if it does not.
+	Disagrees string `json:"disagrees,omitempty"`
+
+	Version string `json:"version,omitempty"`
+	// StorageVersion is the minor version that its data are written for, such as 3.6; empty if it does not say.
+	StorageVersion string `json:"storageVersion,omitempty"`
+
 	Revision    int64    `json:"revision,omitempty"`
 	RaftIndex   uint64   `json:"raftIndex,omitempty"`
+	Applied     uint64   `json:"applied,omitempty"` // raft index applied to its data
 	DBSize      int64    `json:"dbSize,omitempty"`
 	DBSizeInUse int64    `json:"dbSizeInUse,omitempty"`
 	Alarms      []string `json:"alarms,omitempty"`
@@ -210,6 +253,17 @@ func (s State) Ordinal(name string) (int, bool) {
 		return 0, false
 	}
 	return n, true
+}
+
+// OrdinalOf returns the ordinal of a member, and whether it is one of this cluster's. One that has not started has no name
+// yet: its peer URL starts with that of its pod.
+func (s State) OrdinalOf(m Member) (int, bool) {
+	if m.Name != "" {
+		return s.Ordinal(m.Name)
+	}
+	_, address, _ := strings.Cut(m.PeerURL, "://")
+	pod, _, _ := strings.Cut(address, ".")
+	return s.Ordinal(pod)
 }
 
 // Replica returns the replica with that ordinal; one without pod and volume if there is none.

@@ -81,7 +81,9 @@ func Clone(s decide.State) decide.State {
 	s.Declared.Problems = slices.Clone(s.Declared.Problems)
 	s.Record.Members = slices.Clone(s.Record.Members)
 	s.Objects.Drift = slices.Clone(s.Objects.Drift)
-	s.Objects.Mendable = slices.Clone(s.Objects.Mendable)
+	s.Objects.Remaining = slices.Clone(s.Objects.Remaining)
+	s.Record.Removed = slices.Clone(s.Record.Removed)
+	s.Membership.StaleAlarms = slices.Clone(s.Membership.StaleAlarms)
 	s.Objects.Foreign = slices.Clone(s.Objects.Foreign)
 	s.Objects.Terminating = slices.Clone(s.Objects.Terminating)
 	s.Objects.Irreplaceable = slices.Clone(s.Objects.Irreplaceable)
@@ -101,6 +103,7 @@ func reversed(s decide.State) decide.State {
 	}
 	slices.Reverse(s.Replicas)
 	slices.Reverse(s.Membership.Members)
+	slices.Reverse(s.Membership.StaleAlarms)
 	return s
 }
 
@@ -112,11 +115,12 @@ func rotated(s decide.State) decide.State {
 	}
 	s.Replicas = rotate(s.Replicas)
 	s.Membership.Members = rotate(s.Membership.Members)
+	s.Membership.StaleAlarms = rotate(s.Membership.StaleAlarms)
 	return s
 }
 
 func unordered(s *decide.State) []*[]string {
-	return []*[]string{&s.Declared.Problems, &s.Objects.Drift, &s.Objects.Mendable, &s.Objects.Foreign, &s.Objects.Terminating, &s.Objects.Irreplaceable}
+	return []*[]string{&s.Declared.Problems, &s.Objects.Drift, &s.Objects.Remaining, &s.Objects.Foreign, &s.Objects.Terminating, &s.Objects.Irreplaceable}
 }
 
 func rotate[T any](list []T) []T {

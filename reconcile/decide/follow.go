@@ -1,0 +1,100 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// follow brings a record up to etcd's own list: etcd is told first, and the record follows, whoever has told it. A listed
+// member without an entry gets one; one that is no longer listed leaves its slot, and the volume that is there, to be
+// cleaned up. Only a linearizable list of the recorded cluster is followed.
+func (s State) follow(r Record) Record {
+	if !s.Membership.Known || r.ClusterID == 0 || r.ClusterID != s.Membership.ClusterID {
+		return r
+	}
+	listed := s.listed()
+	for _, m := range slices.Clone(r.Members) {
+		if _, found := listed[m.Ordinal]; !found {
+			r = r.WithRemoved(RemovedMember{m.Ordinal, cmp.Or(s.Replica(m.Ordinal).VolumeUID, m.VolumeUID)})
+		}
+	}
+	for ordinal, member := range listed {
+		if _, found := r.Member(ordinal); !found {
+			r = r.With(RecordedMember{Ordinal: ordinal, Mode: modeOfNew(member)})
+		}
+	}
+	return s.followVolumes(r, listed)
+}
+
+// modeOfNew is how a listed member without an entry may start: one that has started needs its data, and nothing else.
+func modeOfNew(m Member) Mode {
+	if m.Started {
+		return Sealed
+	}
+	return Joining
+}
+
+// followVolumes keeps the removed slots as long as they matter: while their volume is there, and while Kubernetes keeps a
+// pod in them because a higher ordinal is in use.
+func (s State) followVolumes(r Record, listed map[int]Member) Record {
+	for _, slot := range s.Replicas {
+		_, inUse := listed[slot.Ordinal]
+		gone, known := r.removed(slot.Ordinal)
+		leftBehind := slot.VolumeUID != "" && slot.VolumeToken == r.Token && (!known || gone.VolumeUID == "")
+		if !inUse && leftBehind {
+			r = r.WithRemoved(RemovedMember{slot.Ordinal, slot.VolumeUID})
+		}
+	}
+	replicas := r.Replicas()
+	r.Removed = slices.DeleteFunc(slices.Clone(r.Removed), func(gone RemovedMember) bool {
+		_, inUse := listed[gone.Ordinal]
+		volume := s.Replica(gone.Ordinal).VolumeUID
+		return inUse || gone.Ordinal >= replicas && (volume == "" || volume != gone.VolumeUID)
+	})
+	if len(r.Removed) == 0 {
+		r.Removed = nil
+	}
+	return r
+}
+
+// listed are the members of this cluster's own names, by ordinal.
+func (s State) listed() map[int]Member {
+	members := map[int]Member{}
+	for _, m := range s.Membership.Members {
+		if ordinal, ours := s.OrdinalOf(m); ours {
+			members[ordinal] = m
+		}
+	}
+	return members
+}
+
+// removed returns the entry of a slot whose member is gone.
+func (r Record) removed(ordinal int) (RemovedMember, bool) {
+	for _, gone := range r.Removed {
+		if gone.Ordinal == ordinal {
+			return gone, true
+		}
+	}
+	return RemovedMember{}, false
+}
+
+// news says how the standing record differs from the one that is there.
+func (s State) news() []string {
+	standing := StandingRecord(s, "")
+	var facts []string
+	for _, m := range standing.Members {
+		if _, found := s.Record.Member(m.Ordinal); !found {
+			facts = append(facts, fmt.Sprintf("etcd lists %s", s.ReplicaName(m.Ordinal)))
+		}
+	}
+	for _, m := range s.Record.Members {
+		if _, found := standing.Member(m.Ordinal); !found {
+			facts = append(facts, fmt.Sprintf("etcd lists %s no longer", s.ReplicaName(m.Ordinal)))
+		}
+	}
+	if len(facts) == 0 && !standing.Equal(s.Record) {
+		facts = append(facts, "the record has fallen behind")
+	}
+	return facts
+}

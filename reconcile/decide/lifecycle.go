@@ -1,0 +1,85 @@
+package decide
+
+import (
+	"fmt"
+	"time"
+)
+
+func orphaned(s State) (Decision, bool) {
+	if s.Declared.Orphaned == "" {
+		return Decision{}, false
+	}
+	return Decision{Verdict: Done, Message: fmt.Sprintf("%s: it is left untouched, %s", s.Declared.Orphaned, s.describe())}, true
+}
+
+func (s State) toRun() bool { return s.Declared.Lifecycle == "Running" }
+
+func (s State) toDelete() bool { return s.Declared.Lifecycle == "Deleted" }
+
+// nothingRuns: volumes may be there, since they outlive the cluster.
+func nothingRuns(s State) (Decision, bool) {
+	if s.toRun() || s.anythingLeft() || s.anyReplica(hasPod) || len(s.Membership.Members) > 0 {
+		return Decision{}, false
+	}
+	message := fmt.Sprintf("lifecycle %s, and nothing runs", s.Declared.Lifecycle)
+	if volumes := s.describeRemains(); volumes != "" {
+		message += "; the data of " + volumes + " is kept"
+	}
+	return Decision{Verdict: Done, Message: message}, true
+}
+
+// anythingLeft reports whether there is anything to stop or to delete.
+func (s State) anythingLeft() bool {
+	return s.recorded() || s.hasStatefulSet() ||
+		s.toDelete() && (len(s.Objects.Remaining) > 0 || s.deletesVolumes() && s.anyReplica(hasVolume))
+}
+
+func (s State) deletesVolumes() bool { return s.toDelete() && s.Declared.Retention == "Delete" }
+
+func hasPod(r Replica) bool { return r.Pod != PodAbsent }
+
+func hasVolume(r Replica) bool { return r.VolumeUID != "" }
+
+// stop takes the pods away, and waits until they are gone, before anything else goes.
+func stop(s State) (Decision, bool) {
+	switch {
+	case s.toRun() || !s.anythingLeft():
+		return Decision{}, false
+	case s.Objects.RunsReplicas > 0 && len(StandingRecord(s, "").Members) == 0:
+		return block("lifecycle %s, and no record, no volume and no etcd say which members the StatefulSet runs; scale it to 0", s.Declared.Lifecycle)
+	case s.Objects.RunsReplicas > 0:
+		return act(ApplyObjects{}, "lifecycle %s: stop the pods of %s", s.Declared.Lifecycle, s.describeRemains())
+	case s.anyReplica(hasPod):
+		return wait(time.Second, "lifecycle %s: the pods are stopping: %s", s.Declared.Lifecycle, s.describeReplicas())
+	case s.toDelete():
+		return s.deleteRest()
+	case len(s.Objects.Drift) > 0 && len(StandingRecord(s, "").Members) > 0:
+		return act(ApplyObjects{}, "%s", sentence(s.Objects.Drift))
+	}
+	return Decision{Verdict: Done, Message: "stopped; the data of " + s.describeRemains() + " is kept"}, true
+}
+
+// deleteRest deletes the objects of a cluster without pods, and then, if its retention says so, its volumes. It is the only
+// way in which Quorate deletes the data of a cluster.
+func (s State) deleteRest() (Decision, bool) {
+	if s.Objects.DeclarationDiffers {
+		return act(Declare{}, "write down that the cluster is to be deleted")
+	}
+	if len(s.Objects.Remaining) > 0 {
+		return act(DeleteObjects{}, "lifecycle Deleted: delete %s", sentence(s.Objects.Remaining))
+	}
+	for _, r := range s.replicasInOrder() {
+		if s.deletesVolumes() && hasVolume(r) && !r.VolumeTerminating {
+			return act(DeleteVolume{r.Ordinal, r.VolumeUID}, "lifecycle Deleted, retention Delete: delete the volume of %s", s.ReplicaName(r.Ordinal))
+		}
+	}
+	return wait(time.Second, "being deleted: the data of %s", s.describeRemains())
+}
+
+func renamedInGit(s State) (Decision, bool) {
+	if s.Declared.RenamedFrom == "" || s.Formed() || s.recorded() {
+		return Decision{}, false
+	}
+	return block("it seems to be %s under another name, and a cluster can be neither renamed nor moved: its members would start without their data; "+
+		"declare it as it was again, or, if this is to be another cluster, say so by the annotation etcd.quorate.dev/founds-beside", s.Declared.RenamedFrom)
+}

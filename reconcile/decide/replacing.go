@@ -1,0 +1,160 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A crash loop is given up after so many crashes, and after so long: what a restart cures is over by then.
+const (
+	crashesOfALoop  = 4
+	patienceOfCrash = time.Minute
+)
+
+// replaceMember removes a member that is lost for good, if the others hold quorum without it. Its slot is filled again like any
+// other that is free. A voter that leads hands over first; etcd under a CORRUPT alarm still elects.
+func replaceMember(s State) (Decision, bool) {
+	if !s.Membership.Known {
+		return Decision{}, false
+	}
+	for _, m := range slices.Backward(s.MembersInOrder()) {
+		why := s.lost(m)
+		if why == "" || !s.Membership.without(m.ID).HasQuorum() {
+			continue
+		}
+		if m.Leader && len(s.Membership.Voters()) > 1 {
+			return s.handOver(m, func(to Member) bool { return s.lost(to) == "" }, "%s %s", m.Name, why)
+		}
+		return act(RemoveMember{m.ID, m.Name}, "%s %s: remove it, so that a new one can take its place; %s answer", m.describeName(), why, s.describeQuorum())
+	}
+	return Decision{}, false
+}
+
+// lost says why a member is lost for good; empty if it may come back with its data. Being slow, restarting, evicted or out of
+// memory is none of the reasons (survey H45).
+func (s State) lost(m Member) string {
+	ordinal, ours := s.OrdinalOf(m)
+	r := s.Replica(ordinal)
+	switch {
+	case !ours:
+		return ""
+	case slices.Contains(m.Alarms, "CORRUPT"):
+		return "says that its data is corrupt"
+	case m.Answers:
+		return ""
+	case s.volumeLost(ordinal):
+		return "lost its volume"
+	case r.Stranded != "":
+		return "is stranded (" + r.Stranded + ")"
+	case s.crashLoops(m, r):
+		return fmt.Sprintf("has crashed %d times, while the others run well (%s)", r.PodCrashes, r.PodMessage)
+	case s.silentForLong(m):
+		return fmt.Sprintf("has been silent since %s, longer than replaceAfter (%s)", m.SilentSince.UTC().Format(time.RFC3339), s.Declared.ReplaceAfter)
+	}
+	return ""
+}
+
+func (s State) silentForLong(m Member) bool {
+	return s.Declared.ReplaceAfter > 0 && !m.SilentSince.IsZero() && s.Now.Sub(m.SilentSince) >= s.Declared.ReplaceAfter
+}
+
+// crashLoops reports whether a member crashes because of its own data: what it starts from has been proven by all the others,
+// which run well, so it is neither a rollout nor something that befalls them all (survey H48).
+func (s State) crashLoops(m Member, r Replica) bool {
+	long := !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= patienceOfCrash
+	if r.PodCrashes < crashesOfALoop || !long || s.madeOtherwise(r) || len(s.Membership.Members) < 2 {
+		return false
+	}
+	for _, other := range s.Membership.Members {
+		ordinal, ours := s.OrdinalOf(other)
+		o := s.Replica(ordinal)
+		if other.ID != m.ID && (!ours || !other.Answers || o.Pod != PodReady || s.madeOtherwise(o)) {
+			return false
+		}
+	}
+	return true
+}
+
+// handOver asks the leader to hand over to the voter that is best for it among those that will do: of those that have caught up, the
+// one with the lowest ordinal (survey H23, H84). It does not speak if there is none.
+func (s State) handOver(from Member, willDo func(Member) bool, format string, args ...any) (Decision, bool) {
+	for _, to := range s.MembersInOrder() {
+		if to.ID != from.ID && !to.Learner && to.Answers && s.near(to) && willDo(to) {
+			return act(MoveLeader{From: from.ID, To: to.ID}, "%s: let it hand over to %s first", fmt.Sprintf(format, args...), to.describeName())
+		}
+	}
+	return Decision{}, false
+}
+
+// promoteLearner makes a learner a voter once it is sealed and has nine tenths of what the leader has, which is etcd's own measure
+// (survey H13). The new voter counts for quorum at once.
+func promoteLearner(s State) (Decision, bool) {
+	if !s.Membership.Known {
+		return Decision{}, false
+	}
+	for _, m := range s.MembersInOrder() {
+		ordinal, ours := s.OrdinalOf(m)
+		recorded, _ := s.Record.Member(ordinal)
+		ready := ours && m.Learner && m.Answers && m.Started && recorded.Mode == Sealed
+		if ready && m.Applied*10 >= s.leader().Applied*9 && s.Membership.promoted(m.ID).HasQuorum() {
+			return act(PromoteLearner{m.ID, m.Name}, "%s has caught up with the leader; %s answer", m.Name, s.describeQuorum())
+		}
+	}
+	return Decision{}, false
+}
+
+func disarmAlarm(s State) (Decision, bool) {
+	if !s.Membership.Known || len(s.Membership.StaleAlarms) == 0 {
+		return Decision{}, false
+	}
+	first := slices.MinFunc(s.Membership.StaleAlarms, func(a, b Alarm) int {
+		return strings.Compare(a.ID.String()+a.Kind, b.ID.String()+b.Kind)
+	})
+	return act(DisarmAlarm(first), "the %s alarm of member %s, which is gone, still holds", first.Kind, first.ID)
+}
+
+// cleanUp deletes the volumes that members have left whom etcd no longer lists. The pod of a new member that still holds such a
+// volume is made anew: with the volume gone it gets an empty one.
+func cleanUp(s State) (Decision, bool) {
+	if !s.Membership.Known {
+		return Decision{}, false
+	}
+	listed := s.listed()
+	for _, gone := range s.Record.Removed {
+		r := s.Replica(gone.Ordinal)
+		_, inUse := listed[gone.Ordinal]
+		if !inUse && s.Membership.allNamed(s) && hasVolume(r) && r.VolumeUID == gone.VolumeUID && !r.VolumeTerminating {
+			return act(DeleteVolume{r.Ordinal, r.VolumeUID}, "etcd lists %s no longer: delete the volume that it has left", s.ReplicaName(r.Ordinal))
+		}
+	}
+	for _, m := range s.Record.Members {
+		r := s.Replica(m.Ordinal)
+		if m.Mode == Joining && !listed[m.Ordinal].Answers && r.VolumeTerminating && hasPodThatStays(r) && r.PodUID != "" {
+			return act(RestartReplica{r.Ordinal, r.PodUID}, "the pod of %s holds the volume of an earlier member: make it anew on an empty one", s.ReplicaName(r.Ordinal))
+		}
+	}
+	return Decision{}, false
+}
+
+// allNamed reports whether it is known of each member which slot it is in, or that it is in none.
+func (m Membership) allNamed(s State) bool {
+	return !slices.ContainsFunc(m.Members, func(member Member) bool {
+		_, ours := s.OrdinalOf(member)
+		return member.Name == "" && !ours
+	})
+}
+
+func waitForCleanUp(s State) (Decision, bool) {
+	var going []string
+	for _, gone := range s.Record.Removed {
+		if r := s.Replica(gone.Ordinal); gone.Ordinal >= s.Record.Replicas() && hasVolume(r) {
+			going = append(going, fmt.Sprintf("the volume of %s", s.ReplicaName(gone.Ordinal)))
+		}
+	}
+	if len(going) == 0 {
+		return Decision{}, false
+	}
+	return wait(500*time.Millisecond, "being deleted: %s", sentence(going))
+}

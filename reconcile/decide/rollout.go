@@ -1,0 +1,152 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// wantsOtherPods reports whether git asks of a formed cluster for pods of another version or shape than new ones get.
+func (s State) wantsOtherPods() bool {
+	return s.hasStatefulSet() && !s.founding() && (s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash)
+}
+
+// madeOtherwise reports whether a pod was made from another declaration. Its own marks tell, never its image (survey H35, H102).
+func (s State) madeOtherwise(r Replica) bool {
+	return r.Pod != PodAbsent && r.PodSpecHash != "" && (r.PodSpecHash != s.Declared.SpecHash || r.PodVersion != s.Declared.Version)
+}
+
+// restartBroken gives a member that does not run the newest declaration, whatever else is the matter: it is what repairs a
+// broken rollout (survey H48, H101). A pod without a running container serves nobody, so nothing is lost with it, even while
+// nobody knows the membership.
+func restartBroken(s State) (Decision, bool) {
+	for _, r := range slices.Backward(s.replicasInOrder()) {
+		_, recorded := s.Record.Member(r.Ordinal)
+		if !recorded || !s.broken(r) {
+			continue
+		}
+		if !s.wantsOtherPods() {
+			return act(RestartReplica{r.Ordinal, r.PodUID}, "%s does not run, and was made from an earlier declaration: make it from the newest (%s)", s.ReplicaName(r.Ordinal), r.PodMessage)
+		}
+		if refusal, prepared := s.judgeVersion(); refusal == "" && prepared {
+			return act(s.rollout(), "%s does not run, and git declares other pods (%s)", s.ReplicaName(r.Ordinal), r.PodMessage)
+		}
+	}
+	return Decision{}, false
+}
+
+// broken reports whether a pod made from another declaration does not run etcd.
+func (s State) broken(r Replica) bool {
+	m, _ := s.Membership.byName(s.ReplicaName(r.Ordinal))
+	stuck := r.Pod == PodFailing || r.Pod == PodPending
+	return stuck && r.PodUID != "" && !m.Answers && r.ClusterID == 0 && s.madeOtherwise(r)
+}
+
+func (s State) rollout() StartRollout {
+	return StartRollout{Version: s.Declared.Version, SpecHash: s.Declared.SpecHash}
+}
+
+func versionRefused(s State) (Decision, bool) {
+	if !s.wantsOtherPods() || !s.Membership.Known {
+		return Decision{}, false
+	}
+	refusal, _ := s.judgeVersion()
+	if refusal == "" {
+		return Decision{}, false
+	}
+	return block("%s; what runs is kept as it is", refusal)
+}
+
+// downgrade has etcd prepare its data for an older minor version before any member runs it, and takes that back when git
+// turns back (etcd: Downgrade etcd from v3.6 to v3.5; survey H39).
+func downgrade(s State) (Decision, bool) {
+	if !s.Membership.Known || s.founding() {
+		return Decision{}, false
+	}
+	target, under := minorOf(s.Declared.Version), s.Membership.Downgrade
+	if under != "" && under != target.String() {
+		return act(CancelDowngrade{under}, "git declares %s: cancel the downgrade to %s", s.Declared.Version, under)
+	}
+	refusal, prepared := s.judgeVersion()
+	switch {
+	case !s.wantsOtherPods() || refusal != "" || prepared:
+		return Decision{}, false
+	case under == "":
+		return act(EnableDowngrade{target.String()}, "git declares %s: have etcd prepare its data for %s", s.Declared.Version, target)
+	}
+	return wait(500*time.Millisecond, "etcd is preparing its data for %s: %s", target, strings.Join(s.storageVersions(), ", "))
+}
+
+func (s State) storageVersions() []string {
+	var facts []string
+	for _, m := range s.MembersInOrder() {
+		facts = append(facts, fmt.Sprintf("%s %s", m.describeName(), orUnknown(m.StorageVersion)))
+	}
+	return facts
+}
+
+func orUnknown(text string) string {
+	if text == "" {
+		return "unknown"
+	}
+	return text
+}
+
+func startRollout(s State) (Decision, bool) {
+	refusal, prepared := s.judgeVersion()
+	if !s.wantsOtherPods() || !s.Membership.Known || len(s.unsettled()) > 0 || refusal != "" || !prepared {
+		return Decision{}, false
+	}
+	return act(s.rollout(), "%s", s.describeRollout())
+}
+
+func (s State) describeRollout() string {
+	if runs := s.Objects.RunsVersion; runs != s.Declared.Version {
+		return fmt.Sprintf("git declares etcd %s, %s runs: new pods get it, then one member after the other", s.Declared.Version, runs)
+	}
+	return "git declares other options or another shape of the pods: new pods get them, then one member after the other"
+}
+
+// rollOneMember restarts the members whose pods were made from another declaration, one at a time and while all is well: followers
+// from the highest ordinal down, the leader last, after it has handed over (survey H40, H104).
+func rollOneMember(s State) (Decision, bool) {
+	if !s.Membership.Known || s.wantsOtherPods() || len(s.unsettled()) > 0 {
+		return Decision{}, false
+	}
+	var outdated []Member
+	for _, m := range s.MembersInOrder() {
+		ordinal, _ := s.OrdinalOf(m)
+		if s.madeOtherwise(s.Replica(ordinal)) {
+			outdated = append(outdated, m)
+		}
+	}
+	if len(outdated) == 0 {
+		return Decision{}, false
+	}
+	if behind := s.behind(); len(behind) > 0 {
+		return wait(500*time.Millisecond, "before the next restart %s", sentence(behind))
+	}
+	last := len(outdated) - 1
+	victim := outdated[last]
+	if victim.Leader && last > 0 {
+		victim = outdated[last-1]
+	}
+	left := fmt.Sprintf("%d of %s to be restarted", len(outdated), plural(len(s.Membership.Members), "member", "members"))
+	if victim.Leader && len(s.Membership.Voters()) > 1 {
+		return s.handOver(victim, func(Member) bool { return true }, "%s, and %s leads", left, victim.Name)
+	}
+	ordinal, _ := s.OrdinalOf(victim)
+	return act(RestartReplica{ordinal, s.Replica(ordinal).PodUID}, "%s: restart %s", left, victim.Name)
+}
+
+// behind says which members have not caught up with the leader.
+func (s State) behind() []string {
+	var facts []string
+	for _, m := range s.MembersInOrder() {
+		if !s.near(m) {
+			facts = append(facts, fmt.Sprintf("%s must catch up from %d to %d", m.describeName(), m.Applied, s.leader().Applied))
+		}
+	}
+	return facts
+}

@@ -1,0 +1,102 @@
+package decide
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// scaleDown removes the member with the highest ordinal, compared as a number (survey H24). One that is silent, or only a
+// learner, may go at any time (survey H25, H107); a healthy voter goes only while all is well, and hands over first if it leads.
+func scaleDown(s State) (Decision, bool) {
+	victim, surplus := s.surplus()
+	if !surplus || !s.Membership.Known || !s.Membership.without(victim.ID).HasQuorum() {
+		return Decision{}, false
+	}
+	listed, declared := len(s.Membership.Members), s.Declared.Replicas
+	needless := victim.Learner || !victim.Answers
+	switch {
+	case !needless && len(s.unsettled()) > 0:
+		return Decision{}, false
+	case victim.Leader:
+		return s.handOver(victim, func(Member) bool { return true }, "%d of %d members are declared, and %s leads", declared, listed, victim.Name)
+	}
+	return act(RemoveMember{victim.ID, victim.Name}, "%d of %d members are declared: remove %s; %s answer", declared, listed, victim.describeName(), s.describeQuorum())
+}
+
+// surplus is the member with the highest ordinal, if it is one too many.
+func (s State) surplus() (Member, bool) {
+	highest, last := Member{}, -1
+	for ordinal, m := range s.listed() {
+		if ordinal > last {
+			highest, last = m, ordinal
+		}
+	}
+	_, free := s.freeOrdinal()
+	tooMany := len(s.Membership.Members) > s.Declared.Replicas
+	return highest, s.Declared.Replicas > 0 && last >= 0 && tooMany && (last >= s.Declared.Replicas || !free)
+}
+
+// freeOrdinal is the lowest ordinal below the declared number without a member.
+func (s State) freeOrdinal() (int, bool) {
+	listed := s.listed()
+	for ordinal := range s.Declared.Replicas {
+		if _, found := listed[ordinal]; !found {
+			return ordinal, true
+		}
+	}
+	return 0, false
+}
+
+// scaleUp adds a learner at the lowest free ordinal while all is well (survey H11, H17, H92), once the volume of whoever was there
+// before is on its way out (survey H20).
+func scaleUp(s State) (Decision, bool) {
+	ordinal, free := s.freeOrdinal()
+	settled := s.Membership.Known && s.Record.ClusterID != 0 && len(s.unsettled()) == 0
+	if !free || !settled || len(s.Membership.Voters()) != len(s.Membership.Members) || len(s.Membership.Members) == 0 {
+		return Decision{}, false
+	}
+	r := s.Replica(ordinal)
+	gone, _ := s.Record.removed(ordinal)
+	if hasVolume(r) && !r.VolumeTerminating && r.VolumeUID == cmp.Or(gone.VolumeUID, r.VolumeUID) {
+		return wait(time.Second, "a volume of %s is in the way", s.ReplicaName(ordinal))
+	}
+	return act(AddLearner{ordinal, s.peerURL(ordinal)}, "%d members of %d declared: add %s as a learner; %s answer",
+		len(s.Membership.Members), s.Declared.Replicas, s.ReplicaName(ordinal), s.describeQuorum())
+}
+
+// peerURL is the peer URL of a replica, made after those of the members that there are.
+func (s State) peerURL(ordinal int) string {
+	for _, m := range s.MembersInOrder() {
+		if _, ours := s.Ordinal(m.Name); ours && strings.Contains(m.PeerURL, "//"+m.Name) {
+			return strings.Replace(m.PeerURL, "//"+m.Name, "//"+s.ReplicaName(ordinal), 1)
+		}
+	}
+	return ""
+}
+
+// unsettled says what is the matter with each member that is no sealed, healthy voter, alarms left aside.
+func (s State) unsettled() []string {
+	var facts []string
+	for _, m := range s.MembersInOrder() {
+		if what := s.ailment(m); what != "" {
+			facts = append(facts, m.describeName()+" "+what)
+		}
+	}
+	return append(facts, s.unlisted()...)
+}
+
+// leader is the member that leads; an empty one if none does.
+func (s State) leader() Member {
+	if i := slices.IndexFunc(s.Membership.Members, func(m Member) bool { return m.Leader }); i >= 0 {
+		return s.Membership.Members[i]
+	}
+	return Member{}
+}
+
+// nearby is how many entries of the log a member may be behind and still count as having caught up.
+const nearby = 1000
+
+// near reports whether a member has caught up with the leader.
+func (s State) near(m Member) bool { return m.Applied+nearby >= s.leader().Applied }
