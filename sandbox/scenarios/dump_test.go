@@ -10,12 +10,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// dump prints what one needs to understand a failure: the last runs of quorate, custom resources, pods, events and the end of etcd's logs.
+// dump prints what one needs to understand a failure: the last runs of quorate, the status of each cluster, pods, events and the end of etcd's logs.
 func (w *world) dump() {
 	w.mutex.Lock()
 	runs := slices.Clone(w.runs)
 	w.mutex.Unlock()
-	for _, r := range runs[max(0, len(runs)-3):] {
+	for _, r := range runs[max(0, len(runs)-2):] {
 		w.t.Logf("---- %s", r)
 	}
 	list, err := w.objects.Resource(etcdclusters).Namespace(w.namespace).List(w.ctx(), metav1.ListOptions{})
@@ -24,9 +24,8 @@ func (w *world) dump() {
 		return
 	}
 	for _, item := range list.Items {
-		item.SetManagedFields(nil)
-		text, _ := yaml.Marshal(item.Object)
-		w.t.Logf("---- custom resource %s\n%s", item.GetName(), text)
+		text, _ := yaml.Marshal(item.Object["status"])
+		w.t.Logf("---- status of %s\n%s", item.GetName(), text)
 	}
 	w.dumpPods()
 	w.dumpEvents()
@@ -38,7 +37,7 @@ func (w *world) dumpPods() {
 		w.t.Log(err)
 		return
 	}
-	lines := int64(25)
+	lines := int64(8)
 	for _, pod := range pods.Items {
 		w.t.Logf("---- pod %s on %s: %s", pod.Name, pod.Spec.NodeName, describePod(pod))
 		for _, previous := range []bool{true, false} {
@@ -76,5 +75,5 @@ func (w *world) dumpEvents() {
 	for _, e := range events.Items {
 		fmt.Fprintf(&text, "%s %s %s/%s: %s\n", e.Type, e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Note)
 	}
-	w.t.Logf("---- events\n%s", text.String())
+	w.t.Logf("---- events\n%s", end(text.String()))
 }

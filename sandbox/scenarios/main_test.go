@@ -19,6 +19,11 @@ func TestMain(m *testing.M) {
 	if !given("test.parallel") {
 		_ = flag.Set("test.parallel", parallelTests)
 	}
+	report, err := watchFailures()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := m.Run()
 	if node.up && os.Getenv("QUORATE_KEEP_SANDBOX") != "1" {
 		if err := node.down(); err != nil {
@@ -26,6 +31,7 @@ func TestMain(m *testing.M) {
 			code = max(code, 1)
 		}
 	}
+	report()
 	os.Exit(code)
 }
 

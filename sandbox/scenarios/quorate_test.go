@@ -68,7 +68,40 @@ type clusterReport struct {
 }
 
 func (r result) String() string {
-	return fmt.Sprintf("quorate %s\nexit code %d after %s\nstdout:\n%s\nstderr:\n%s", r.args, r.code, r.took.Round(time.Millisecond), r.stdout, r.stderr)
+	said := end(r.stdout)
+	if strings.HasPrefix(r.stdout, "{") {
+		said = r.report.String()
+	}
+	return fmt.Sprintf("quorate %s\nexit code %d after %s\nstdout:\n%s\nstderr:\n%s", r.args, r.code, r.took.Round(time.Millisecond), said, end(r.stderr))
+}
+
+// String returns what was decided for each cluster and what came of it, a line each, and what went wrong.
+func (r report) String() string {
+	var text strings.Builder
+	for _, c := range r.Clusters {
+		fmt.Fprintf(&text, "%s: %s by %s: %s", c.Name, c.Decision.Verdict, c.Decision.Rule, c.Decision.Message)
+		if c.Error != "" {
+			fmt.Fprintf(&text, "; error: %s", c.Error)
+		}
+		text.WriteByte('\n')
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintf(&text, "%s:%d: %s\n", p.File, p.Line, p.Message)
+	}
+	if r.Error != "" {
+		fmt.Fprintf(&text, "error: %s\n", r.Error)
+	}
+	return text.String()
+}
+
+// end returns the last lines of a text.
+func end(text string) string {
+	const most = 40
+	lines := strings.SplitAfter(text, "\n")
+	if len(lines) <= most {
+		return text
+	}
+	return "…\n" + strings.Join(lines[len(lines)-most:], "")
 }
 
 // cluster returns the entry of that cluster; an empty one if there is none.
@@ -137,7 +170,7 @@ func (p *process) resume() { _ = p.command.Process.Signal(syscall.SIGCONT) }
 // wait waits for the end of the process.
 func (p *process) wait() result {
 	p.w.t.Helper()
-	deadline := time.AfterFunc(3*time.Minute, p.kill)
+	deadline := time.AfterFunc(2*passLimit, p.kill)
 	defer deadline.Stop()
 	err := p.command.Wait()
 	var exit *exec.ExitError
