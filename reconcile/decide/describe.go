@@ -85,17 +85,22 @@ func (s State) troubles() []string {
 	var facts []string
 	for _, m := range s.MembersInOrder() {
 		if trouble := s.Explain(m); trouble != "" {
-			facts = append(facts, m.describeName()+" "+trouble)
+			facts = append(facts, s.nameOf(m)+" "+trouble)
 		}
 	}
 	return facts
 }
 
-func (m Member) describeName() string {
-	if m.Name == "" {
-		return "member " + m.ID.String()
+// nameOf is the name of a member: that of its replica before it has one itself, or else its ID.
+func (s State) nameOf(m Member) string {
+	ordinal, ours := s.OrdinalOf(m)
+	switch {
+	case m.Name != "":
+		return m.Name
+	case ours:
+		return s.ReplicaName(ordinal)
 	}
-	return m.Name
+	return "member " + m.ID.String()
 }
 
 // Explain says what is the matter with a member, as the words that follow its name; empty if it is a sealed, healthy voter

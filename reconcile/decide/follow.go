@@ -93,6 +93,16 @@ func (s State) news() []string {
 			facts = append(facts, fmt.Sprintf("etcd lists %s no longer", s.ReplicaName(m.Ordinal)))
 		}
 	}
+	for _, gone := range standing.Removed {
+		if before, known := s.Record.removed(gone.Ordinal); !known && gone.VolumeUID != "" || known && before != gone {
+			facts = append(facts, fmt.Sprintf("a volume of %s is left", s.ReplicaName(gone.Ordinal)))
+		}
+	}
+	for _, gone := range s.Record.Removed {
+		if _, still := standing.removed(gone.Ordinal); !still {
+			facts = append(facts, fmt.Sprintf("%s has left nothing any more", s.ReplicaName(gone.Ordinal)))
+		}
+	}
 	if len(facts) == 0 && !standing.Equal(s.Record) {
 		facts = append(facts, "the record has fallen behind")
 	}

@@ -45,7 +45,9 @@ func (s State) anyReplica(is func(Replica) bool) bool {
 	return false
 }
 
-func (s State) hasStatefulSet() bool { return s.Objects.RunsVersion != "" || s.Objects.RunsHash != "" }
+func (s State) hasStatefulSet() bool {
+	return s.Objects.RunsVersion != "" || s.Objects.RunsHash != "" || s.Objects.RunsReplicas > 0
+}
 
 func bootstrap(s State) (Decision, bool) {
 	switch n := len(s.Record.Members); {

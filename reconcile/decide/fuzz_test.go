@@ -79,7 +79,7 @@ func change(s *decide.State, kind, how int) {
 		func() { s.Declared.Version = text },
 		func() { s.Objects.RunsVersion = text },
 		func() { s.Objects.RunsHash = text },
-		func() { s.Objects.Drift, s.Objects.Mendable = []string{"b", "a"}, []string{"b", "a"}[:how%3] },
+		func() { s.Objects.Drift, s.Objects.Remaining = []string{"b", "a"}, []string{"b", "a"}[:how%3] },
 		func() { s.Objects.Drift = nil },
 		func() { s.Objects.Terminating = []string{"b", "a"}[:how%3] },
 		func() { s.Declared.Suspended, s.Objects.DeclarationDiffers = how%2 == 0, how%3 == 0 },

@@ -251,14 +251,14 @@ func hitsWhatWasSeen(s State, d Decision) string {
 		seen = a.VolumeUID != "" && a.VolumeUID == s.Replica(a.Ordinal).VolumeUID
 	case RemoveMember:
 		m, listed := s.Membership.byID(a.ID)
-		seen = listed && m.Name == a.Name
+		seen = listed && (m.Name == a.Name || m.Name == "")
 	case PromoteLearner:
 		m, _ := s.Membership.byID(a.ID)
 		seen = m.Name == a.Name && m.Learner
 	case DisarmAlarm:
 		seen = false
 		for _, alarm := range s.Membership.StaleAlarms {
-			seen = seen || alarm == Alarm(a)
+			seen = seen || alarm == Alarm(a) && a.ID != 0
 		}
 	case Seal:
 		seen = a.ClusterID != 0 && a.ClusterID == s.Membership.ClusterID

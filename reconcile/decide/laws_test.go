@@ -1,6 +1,7 @@
 package decide_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,7 +98,18 @@ var wrongs = []wrong{
 	}, acts(decide.RemoveMember{ID: 0xa0, Name: "a-0"})},
 	{"quorum survives", "removes the last", func(w *world) { w.Membership.Members = w.Membership.Members[:1] }, acts(decide.RemoveMember{ID: 0xa0, Name: "a-0"})},
 	{"quorum survives", "restarts the second of three", silent(1), acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
-	{"quorum survives", "restarts the only one", func(w *world) { w.Membership.Members = w.Membership.Members[:1] }, acts(decide.RestartReplica{Ordinal: 0, PodUID: "p0"})},
+	{"quorum survives", "restarts one of two, the other silent", func(w *world) {
+		rolling(w)
+		w.Membership.Members = w.Membership.Members[:2]
+		silent(0)(w)
+	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"quorum survives", "promotes one too many", func(w *world) {
+		silent(1)(w)
+		w.Membership.Members = append(w.Membership.Members, w.newMember(3), w.newMember(4))
+		silent(4)(w)
+		w.Membership.Members[3].Learner = true
+		w.Membership.Members[2].Answers = false
+	}, acts(decide.PromoteLearner{ID: 0xa3, Name: "a-3"})},
 
 	{"leader hands over first", "removes it", nil, acts(decide.RemoveMember{ID: 0xa0, Name: "a-0"})},
 	{"leader hands over first", "restarts it", nil, acts(decide.RestartReplica{Ordinal: 0, PodUID: "p0"})},
@@ -129,25 +141,27 @@ var wrongs = []wrong{
 	{"hits what was seen", "seals no cluster", func(w *world) { w.Membership.ClusterID = 0 }, acts(decide.Seal{})},
 	{"hits what was seen", "seals another cluster", nil, acts(decide.Seal{ClusterID: 0xc2})},
 
-	{"nothing on the quiet", "another version", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.ApplyObjects{})},
-	{"nothing on the quiet", "another shape, of a cluster brought back", func(w *world) {
-		w.Declared.SpecHash = "h2"
-		w.Record.ClusterID, w.ReportedClusterID = 0, 0
-	}, acts(decide.ApplyObjects{})},
+	{"an empty slot", "a volume is left", func(w *world) { leave(w, 2) }, acts(decide.AddLearner{Ordinal: 2})},
+	{"an empty slot", "the very volume is left", func(w *world) {
+		leave(w, 2)
+		w.Record = w.Record.WithRemoved(decide.RemovedMember{Ordinal: 2, VolumeUID: "v2"})
+	}, acts(decide.AddLearner{Ordinal: 2})},
+	{"an empty slot", "it is not known which volume was left", func(w *world) {
+		leave(w, 2)
+		w.Record = w.Record.WithRemoved(decide.RemovedMember{Ordinal: 2})
+	}, acts(decide.AddLearner{Ordinal: 2})},
 
-	{"nothing on the quiet", "another shape, put back", func(w *world) {
-		w.Declared.SpecHash = "h2"
-		w.Record = decide.FoundingRecord(theToken, 3)
-	}, acts(decide.ApplyObjects{})},
-	{"nothing on the quiet", "another shape, an ID on record", func(w *world) {
-		w.Declared.SpecHash = "h2"
-		w.Record = decide.FoundingRecord(theToken, 3)
-		w.Record.ClusterID, w.ReportedClusterID = theCluster, 0
-	}, acts(decide.ApplyObjects{})},
-	{"nothing on the quiet", "another shape, no record", func(w *world) {
-		w.Declared.SpecHash = "h2"
-		w.Record, w.ReportedClusterID = decide.Record{}, 0
-	}, acts(decide.ApplyObjects{})},
+	{"one step at a time", "another version than declared", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.StartRollout{Version: "3.7.4", SpecHash: theHash})},
+	{"one step at a time", "another shape than declared", nil, acts(decide.StartRollout{Version: "3.6.16", SpecHash: "h2"})},
+	{"one step at a time", "skips one up", func(w *world) { w.Declared.Version = "3.8.0" }, acts(decide.StartRollout{Version: "3.8.0", SpecHash: theHash})},
+	{"one step at a time", "skips one down", func(w *world) { w.Declared.Version = "3.4.30" }, acts(decide.StartRollout{Version: "3.4.30", SpecHash: theHash})},
+	{"one step at a time", "another major version", func(w *world) { w.Declared.Version = "4.6.0" }, acts(decide.StartRollout{Version: "4.6.0", SpecHash: theHash})},
+	{"one step at a time", "restarts what is as declared", nil, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"one step at a time", "restarts before new pods are as declared", func(w *world) { w.Declared.SpecHash = "h2" }, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"one step at a time", "restarts beside a silent learner", func(w *world) {
+		rolling(w)
+		w.Membership.Members[2].Learner, w.Membership.Members[2].Answers = true, false
+	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 
 	{"done is done", "nothing is there", nothing, decision{decide.Done, nil, "done"}},
 	{"done is done", "stopped, with a record", func(w *world) {
@@ -178,7 +192,20 @@ var wrongs = []wrong{
 	{"done is done", "alarm", func(w *world) { w.Membership.Members[1].Alarms = []string{"NOSPACE"} }, decision{decide.Done, nil, "done"}},
 	{"done is done", "not ready", func(w *world) { w.Replicas[1].Pod = decide.PodStarting }, decision{decide.Done, nil, "done"}},
 	{"done is done", "still runs", func(w *world) { w.Declared.Lifecycle = "Stopped" }, decision{decide.Done, nil, "done"}},
-	{"done is done", "its StatefulSet runs", func(w *world) { nothing(w); w.Declared.Lifecycle, w.Objects.RunsVersion = "Deleted", "3.6.16" }, decision{decide.Done, nil, "done"}},
+	{"done is done", "its StatefulSet runs", func(w *world) { nothing(w); w.Declared.Lifecycle, w.Objects.RunsReplicas = "Deleted", 3 }, decision{decide.Done, nil, "done"}},
+	{"done is done", "an object is left", func(w *world) {
+		nothing(w)
+		w.Declared.Lifecycle, w.Objects.Remaining = "Deleted", []string{"Service a"}
+	}, decision{decide.Done, nil, "done"}},
+	{"done is done", "a volume is left", func(w *world) {
+		w.Declared.Lifecycle, w.Declared.Retention, w.Objects.RunsReplicas = "Deleted", "Delete", 0
+		for i := range w.Replicas {
+			w.Replicas[i].Pod = decide.PodAbsent
+		}
+	}, decision{decide.Done, nil, "done"}},
+	{"done is done", "new pods would be others", func(w *world) { w.Declared.SpecHash = "h2" }, decision{decide.Done, nil, "done"}},
+	{"done is done", "a pod is another", func(w *world) { w.Replicas[1].PodSpecHash = "h0" }, decision{decide.Done, nil, "done"}},
+	{"done is done", "beyond what is declared", func(w *world) { move(w, 2, 5) }, decision{decide.Done, nil, "done"}},
 }
 
 // TestLawsCatch hands each law decisions that it must not let through.
@@ -207,7 +234,7 @@ func TestLawsCatch(t *testing.T) {
 
 // right are decisions that no law may hold up, so that none of them holds by forbidding everything.
 var right = []wrong{
-	{"", "restarts a follower", nil, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"", "restarts a follower", rolling, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 	{"", "restarts a silent learner", func(w *world) { w.Membership.Members[2].Learner, w.Membership.Members[2].Answers = true, false }, acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
 	{"", "restarts the pod of nobody", func(w *world) { w.Membership.Members = w.Membership.Members[:2] }, acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
 	{"", "hands over", nil, acts(decide.MoveLeader{From: 0xa0, To: 0xa1})},
@@ -215,7 +242,29 @@ var right = []wrong{
 	{"", "removes a dead one", silent(1), acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
 	{"", "removes the only other one, dead", func(w *world) { silent(1)(w); w.Membership.Members = w.Membership.Members[:2] }, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
 	{"", "adds the next", nil, acts(decide.AddLearner{Ordinal: 3})},
-	{"", "fills the gap", func(w *world) { w.Membership.Members = append(w.Membership.Members[:1], w.Membership.Members[2]) }, acts(decide.AddLearner{Ordinal: 1})},
+	{"", "fills the gap", func(w *world) { leave(w, 1); w.Replicas[1].VolumeTerminating = true }, acts(decide.AddLearner{Ordinal: 1})},
+	{"", "fills the gap on a fresh volume", func(w *world) {
+		leave(w, 1)
+		w.Record = w.Record.WithRemoved(decide.RemovedMember{Ordinal: 1, VolumeUID: "v0"})
+	}, acts(decide.AddLearner{Ordinal: 1})},
+	{"", "restarts the only one", func(w *world) { rolling(w); w.Membership.Members = w.Membership.Members[:1] }, acts(decide.RestartReplica{Ordinal: 0, PodUID: "p0"})},
+	{"", "restarts one of two", func(w *world) { rolling(w); w.Membership.Members = w.Membership.Members[:2] }, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"", "restarts what does not run, unknown", func(w *world) { rolling(w); unknown(w); silent(1)(w); w.Replicas[1].Pod = decide.PodFailing }, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"", "rolls to the next minor version", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.StartRollout{Version: "3.7.3", SpecHash: theHash})},
+	{"", "removes a corrupt one", func(w *world) { w.Membership.Members[1].Alarms = []string{"CORRUPT"} }, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
+	{"", "disarms", func(w *world) { w.Membership.StaleAlarms = []decide.Alarm{{ID: 0xd1, Kind: "NOSPACE"}} }, acts(decide.DisarmAlarm{ID: 0xd1, Kind: "NOSPACE"})},
+	{"", "deletes a volume with the cluster", func(w *world) {
+		nothing(w)
+		w.Declared.Lifecycle, w.Declared.Retention = "Deleted", "Delete"
+		w.Replicas = []decide.Replica{{Ordinal: 0, Pod: decide.PodAbsent, VolumeUID: "v0"}}
+	}, acts(decide.DeleteVolume{Ordinal: 0, VolumeUID: "v0"})},
+	{"", "done, stopped", func(w *world) {
+		w.Declared.Lifecycle, w.Objects.RunsReplicas = "Stopped", 0
+		for i := range w.Replicas {
+			w.Replicas[i].Pod = decide.PodAbsent
+		}
+	}, decision{decide.Done, nil, "done"}},
+	{"", "done, an orphan", func(w *world) { unknown(w); w.Declared.Orphaned = "gone" }, decision{decide.Done, nil, "done"}},
 	{"", "promotes", func(w *world) { w.Membership.Members[2].Learner = true }, acts(decide.PromoteLearner{ID: 0xa2, Name: "a-2"})},
 	{"", "deletes the volume of nobody", func(w *world) { w.Membership.Members = w.Membership.Members[:2] }, acts(decide.DeleteVolume{Ordinal: 2, VolumeUID: "v2"})},
 	{"", "applies objects", nil, acts(decide.ApplyObjects{})},
@@ -253,6 +302,23 @@ func TestLawsAllow(t *testing.T) {
 			}
 		})
 	}
+}
+
+// leave takes the member of an ordinal away, and leaves pod and volume.
+func leave(w *world, n int) {
+	_ = w.setMember(n, "etcd", "none")
+	w.Record.Members = slices.DeleteFunc(w.Record.Members, func(m decide.RecordedMember) bool { return m.Ordinal == n })
+}
+
+// rolling is in the middle of a rollout: no pod is as declared yet.
+func rolling(w *world) {
+	w.Declared.SpecHash, w.Objects.RunsHash = "h2", "h2"
+}
+
+// move gives the replica of an ordinal another one.
+func move(w *world, from, to int) {
+	w.Replicas[from].Ordinal, w.Membership.Members[from].Name = to, w.ReplicaName(to)
+	w.Record.Members[from].Ordinal = to
 }
 
 func healthy(t *testing.T) *world {

@@ -65,8 +65,8 @@ func (s State) deleteRest() (Decision, bool) {
 	if s.Objects.DeclarationDiffers {
 		return act(Declare{}, "write down that the cluster is to be deleted")
 	}
-	if len(s.Objects.Remaining) > 0 {
-		return act(DeleteObjects{}, "lifecycle Deleted: delete %s", sentence(s.Objects.Remaining))
+	if s.recorded() || s.hasStatefulSet() || len(s.Objects.Remaining) > 0 {
+		return act(DeleteObjects{}, "lifecycle Deleted: delete the objects of the cluster: %s", sentence(s.Objects.Remaining))
 	}
 	for _, r := range s.replicasInOrder() {
 		if s.deletesVolumes() && hasVolume(r) && !r.VolumeTerminating {

@@ -1,9 +1,9 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -27,7 +27,7 @@ func replaceMember(s State) (Decision, bool) {
 		if m.Leader && len(s.Membership.Voters()) > 1 {
 			return s.handOver(m, func(to Member) bool { return s.lost(to) == "" }, "%s %s", m.Name, why)
 		}
-		return act(RemoveMember{m.ID, m.Name}, "%s %s: remove it, so that a new one can take its place; %s answer", m.describeName(), why, s.describeQuorum())
+		return act(RemoveMember{m.ID, s.nameOf(m)}, "%s %s: remove it, so that a new one can take its place; %s answer", s.nameOf(m), why, s.describeQuorum())
 	}
 	return Decision{}, false
 }
@@ -82,7 +82,7 @@ func (s State) crashLoops(m Member, r Replica) bool {
 func (s State) handOver(from Member, willDo func(Member) bool, format string, args ...any) (Decision, bool) {
 	for _, to := range s.MembersInOrder() {
 		if to.ID != from.ID && !to.Learner && to.Answers && s.near(to) && willDo(to) {
-			return act(MoveLeader{From: from.ID, To: to.ID}, "%s: let it hand over to %s first", fmt.Sprintf(format, args...), to.describeName())
+			return act(MoveLeader{From: from.ID, To: to.ID}, "%s: let it hand over to %s first", fmt.Sprintf(format, args...), s.nameOf(to))
 		}
 	}
 	return Decision{}, false
@@ -106,11 +106,12 @@ func promoteLearner(s State) (Decision, bool) {
 }
 
 func disarmAlarm(s State) (Decision, bool) {
-	if !s.Membership.Known || len(s.Membership.StaleAlarms) == 0 {
+	stale := slices.DeleteFunc(slices.Clone(s.Membership.StaleAlarms), func(a Alarm) bool { return a.ID == unidentified })
+	if !s.Membership.Known || len(stale) == 0 {
 		return Decision{}, false
 	}
-	first := slices.MinFunc(s.Membership.StaleAlarms, func(a, b Alarm) int {
-		return strings.Compare(a.ID.String()+a.Kind, b.ID.String()+b.Kind)
+	first := slices.MinFunc(stale, func(a, b Alarm) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind))
 	})
 	return act(DisarmAlarm(first), "the %s alarm of member %s, which is gone, still holds", first.Kind, first.ID)
 }

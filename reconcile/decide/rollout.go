@@ -81,7 +81,7 @@ func downgrade(s State) (Decision, bool) {
 func (s State) storageVersions() []string {
 	var facts []string
 	for _, m := range s.MembersInOrder() {
-		facts = append(facts, fmt.Sprintf("%s %s", m.describeName(), orUnknown(m.StorageVersion)))
+		facts = append(facts, fmt.Sprintf("%s %s", s.nameOf(m), orUnknown(m.StorageVersion)))
 	}
 	return facts
 }
@@ -140,12 +140,20 @@ func rollOneMember(s State) (Decision, bool) {
 	return act(RestartReplica{ordinal, s.Replica(ordinal).PodUID}, "%s: restart %s", left, victim.Name)
 }
 
+// describeStoppedRollout says that a rollout has come to a halt; empty if there is none.
+func (s State) describeStoppedRollout() string {
+	if s.wantsOtherPods() || !s.anyReplica(s.madeOtherwise) {
+		return ""
+	}
+	return "; the rollout stops here, the other members run as declared before; if the new declaration is the reason, take it back in git"
+}
+
 // behind says which members have not caught up with the leader.
 func (s State) behind() []string {
 	var facts []string
 	for _, m := range s.MembersInOrder() {
 		if !s.near(m) {
-			facts = append(facts, fmt.Sprintf("%s must catch up from %d to %d", m.describeName(), m.Applied, s.leader().Applied))
+			facts = append(facts, fmt.Sprintf("%s must catch up from %d to %d", s.nameOf(m), m.Applied, s.leader().Applied))
 		}
 	}
 	return facts

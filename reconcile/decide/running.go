@@ -21,8 +21,9 @@ func applyObjects(s State) (Decision, bool) {
 // silentOrdinals are those of the recorded members that etcd lists and that do not answer; none while etcd gives no list.
 func (s State) silentOrdinals() []int {
 	var silent []int
+	members := s.listed()
 	for _, recorded := range s.Record.Members {
-		m, listed := s.Membership.byName(s.ReplicaName(recorded.Ordinal))
+		m, listed := members[recorded.Ordinal]
 		if s.Membership.Known && listed && !m.Answers {
 			silent = append(silent, recorded.Ordinal)
 		}
@@ -38,7 +39,7 @@ func membershipMismatch(s State) (Decision, bool) {
 	var strangers []string
 	for _, m := range s.MembersInOrder() {
 		if _, ours := s.OrdinalOf(m); !ours {
-			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, which is none of this cluster's replicas", m.describeName(), orUnknown(m.PeerURL)))
+			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, which is none of this cluster's replicas", s.nameOf(m), orUnknown(m.PeerURL)))
 		}
 	}
 	if len(strangers) == 0 {
@@ -50,13 +51,17 @@ func membershipMismatch(s State) (Decision, bool) {
 // unlisted are the recorded members that etcd does not list.
 func (s State) unlisted() []string {
 	var facts []string
+	members := s.listed()
 	for _, r := range s.Record.Members {
-		if _, listed := s.Membership.byName(s.ReplicaName(r.Ordinal)); !listed {
+		if _, listed := members[r.Ordinal]; !listed {
 			facts = append(facts, s.ReplicaName(r.Ordinal)+" is on record, but etcd does not list it")
 		}
 	}
 	return facts
 }
+
+// unidentified stands in an alarm for the member: etcd has found data that differ, and no majority that agrees (etcd: CompactHashCheck).
+const unidentified = ID(0)
 
 // alarmRaised: without space, options may still be rolled out, or the quota could not be raised (survey H109).
 func alarmRaised(s State) (Decision, bool) {
@@ -64,11 +69,16 @@ func alarmRaised(s State) (Decision, bool) {
 	corrupt := false
 	for _, m := range s.MembersInOrder() {
 		if len(m.Alarms) > 0 {
-			facts = append(facts, fmt.Sprintf("%s raises %s", m.describeName(), enumerate(m.Alarms)))
+			facts = append(facts, fmt.Sprintf("%s raises %s", s.nameOf(m), enumerate(m.Alarms)))
 		}
 		corrupt = corrupt || slices.Contains(m.Alarms, "CORRUPT")
 	}
 	rolls := s.wantsOtherPods() || s.anyReplica(s.madeOtherwise)
+	for _, alarm := range s.Membership.StaleAlarms {
+		if alarm.ID == unidentified {
+			facts, corrupt = append(facts, fmt.Sprintf("etcd raises %s, and cannot tell which member it is about", alarm.Kind)), true
+		}
+	}
 	if !s.Membership.Known || len(facts) == 0 || rolls && !corrupt {
 		return Decision{}, false
 	}
@@ -78,17 +88,17 @@ func alarmRaised(s State) (Decision, bool) {
 func memberFailing(s State) (Decision, bool) {
 	for _, ordinal := range s.silentOrdinals() {
 		if s.failsForLong(s.Replica(ordinal)) {
-			return block("%s", s.describeMembers())
+			return block("%s%s", s.describeMembers(), s.describeStoppedRollout())
 		}
 	}
 	return Decision{}, false
 }
 
 func waitForMembers(s State) (Decision, bool) {
-	if !s.Membership.Known || s.Record.ClusterID != 0 && len(s.unsettled()) == 0 {
+	if !s.Membership.Known || len(s.unsettled()) == 0 {
 		return Decision{}, false
 	}
-	return wait(s.untilSettled(), "%s", s.describeMembers())
+	return wait(s.untilSettled(), "%s answer; %s", s.describeQuorum(), strings.Join(s.unsettled(), "; "))
 }
 
 // untilSettled is when to ask etcd again: nobody tells when a learner has caught up.

@@ -20,9 +20,10 @@ func scaleDown(s State) (Decision, bool) {
 	case !needless && len(s.unsettled()) > 0:
 		return Decision{}, false
 	case victim.Leader:
-		return s.handOver(victim, func(Member) bool { return true }, "%d of %d members are declared, and %s leads", declared, listed, victim.Name)
+		return s.handOver(victim, func(Member) bool { return true }, "%s, %d declared, and %s leads", plural(listed, "member", "members"), declared, victim.Name)
 	}
-	return act(RemoveMember{victim.ID, victim.Name}, "%d of %d members are declared: remove %s; %s answer", declared, listed, victim.describeName(), s.describeQuorum())
+	return act(RemoveMember{victim.ID, s.nameOf(victim)}, "%s, %d declared: remove %s; %s answer",
+		plural(listed, "member", "members"), declared, s.nameOf(victim), s.describeQuorum())
 }
 
 // surplus is the member with the highest ordinal, if it is one too many.
@@ -53,8 +54,7 @@ func (s State) freeOrdinal() (int, bool) {
 // before is on its way out (survey H20).
 func scaleUp(s State) (Decision, bool) {
 	ordinal, free := s.freeOrdinal()
-	settled := s.Membership.Known && s.Record.ClusterID != 0 && len(s.unsettled()) == 0
-	if !free || !settled || len(s.Membership.Voters()) != len(s.Membership.Members) || len(s.Membership.Members) == 0 {
+	if !free || !s.Membership.Known || len(s.unsettled()) > 0 {
 		return Decision{}, false
 	}
 	r := s.Replica(ordinal)
@@ -62,8 +62,8 @@ func scaleUp(s State) (Decision, bool) {
 	if hasVolume(r) && !r.VolumeTerminating && r.VolumeUID == cmp.Or(gone.VolumeUID, r.VolumeUID) {
 		return wait(time.Second, "a volume of %s is in the way", s.ReplicaName(ordinal))
 	}
-	return act(AddLearner{ordinal, s.peerURL(ordinal)}, "%d members of %d declared: add %s as a learner; %s answer",
-		len(s.Membership.Members), s.Declared.Replicas, s.ReplicaName(ordinal), s.describeQuorum())
+	return act(AddLearner{ordinal, s.peerURL(ordinal)}, "%s, %d declared: add %s as a learner; %s answer",
+		plural(len(s.Membership.Members), "member", "members"), s.Declared.Replicas, s.ReplicaName(ordinal), s.describeQuorum())
 }
 
 // peerURL is the peer URL of a replica, made after those of the members that there are.
@@ -76,12 +76,18 @@ func (s State) peerURL(ordinal int) string {
 	return ""
 }
 
-// unsettled says what is the matter with each member that is no sealed, healthy voter, alarms left aside.
+// unsettled says what is the matter with the members: with each that is no sealed, healthy voter, alarms left aside.
 func (s State) unsettled() []string {
 	var facts []string
+	if len(s.Membership.Members) == 0 {
+		facts = append(facts, "etcd lists no member")
+	}
+	if s.Record.ClusterID == 0 {
+		facts = append(facts, "the cluster ID is not on record")
+	}
 	for _, m := range s.MembersInOrder() {
 		if what := s.ailment(m); what != "" {
-			facts = append(facts, m.describeName()+" "+what)
+			facts = append(facts, s.nameOf(m)+" "+what)
 		}
 	}
 	return append(facts, s.unlisted()...)

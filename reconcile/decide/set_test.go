@@ -30,6 +30,12 @@ func (w *world) setOne(target, key, text string) (err error) {
 		w.Membership.Why = text
 	case "etcd cluster":
 		w.Membership.ClusterID, err = parseID(text)
+	case "etcd downgrade":
+		w.Membership.Downgrade = strings.TrimPrefix(text, "none")
+	case "status version":
+		w.ReportedVersion = text
+	case "objects replicas":
+		w.Objects.RunsReplicas, err = strconv.Atoi(text)
 	case "etcd leader":
 		for i := range w.Membership.Members {
 			w.Membership.Members[i].Leader = w.Membership.Members[i].Name == text
@@ -47,7 +53,11 @@ func (w *world) setOne(target, key, text string) (err error) {
 	case "objects storage":
 		w.Objects.RunsStorage = text
 	case "objects runs":
-		w.Objects.RunsVersion, w.Objects.RunsHash = "", ""
+		version, hash, _ := strings.Cut(strings.TrimPrefix(text, "none"), "/")
+		w.Objects.RunsVersion, w.Objects.RunsHash = version, hash
+		if version == "" {
+			w.Objects.RunsReplicas = 0
+		}
 	default:
 		if target == "spec" {
 			return w.setSpec(key, text)
@@ -75,6 +85,14 @@ func (w *world) setSpec(key, text string) (err error) {
 		w.Declared.Lifecycle = text
 	case "suspended":
 		w.Declared.Suspended, err = parseBool(text)
+	case "retention":
+		w.Declared.Retention = text
+	case "replaceAfter":
+		w.Declared.ReplaceAfter, err = time.ParseDuration(text)
+	case "orphaned":
+		w.Declared.Orphaned = text
+	case "renamedFrom":
+		w.Declared.RenamedFrom = text
 	case "problem":
 		w.Declared.Problems = append(w.Declared.Problems, text)
 	default:
@@ -86,8 +104,11 @@ func (w *world) setSpec(key, text string) (err error) {
 // setSlot changes the replica of an ordinal, its entry in the record, or its member; what is not there yet is made.
 func (w *world) setSlot(ordinal int, key, text string) error {
 	switch key {
-	case "etcd", "learner", "alarms", "id":
+	case "etcd", "learner", "alarms", "id", "applied", "storage", "runs", "silent-for", "disagrees":
 		return w.setMember(ordinal, key, text)
+	case "removed":
+		w.Record = w.Record.WithRemoved(decide.RemovedMember{Ordinal: ordinal, VolumeUID: strings.TrimPrefix(text, "none")})
+		return nil
 	case "mode":
 		if text == "none" {
 			w.Record.Members = slices.DeleteFunc(w.Record.Members, func(m decide.RecordedMember) bool { return m.Ordinal == ordinal })
@@ -111,14 +132,21 @@ func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
 		if r.Pod == decide.PodAbsent {
 			r.PodUID = ""
 		}
+		if r.Pod != decide.PodReady && r.Pod != decide.PodStarting {
+			r.ClusterID = 0
+		}
 	case "since":
 		var ago time.Duration
 		ago, err = time.ParseDuration(text)
 		r.PodSince = w.Now.Add(-ago)
 	case "message":
 		r.PodMessage = text
-	case "hash":
-		r.PodSpecHash = text
+	case "made":
+		r.PodVersion, r.PodSpecHash, _ = strings.Cut(text, "/")
+	case "crashes":
+		r.PodCrashes, err = strconv.Atoi(text)
+	case "stranded":
+		r.Stranded = text
 	case "volume":
 		r.VolumeUID, r.VolumeTerminating = strings.TrimPrefix(text, "none"), false
 		if text == "terminating" {
@@ -135,8 +163,7 @@ func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
 }
 
 func (w *world) setMember(ordinal int, key, text string) (err error) {
-	name := w.ReplicaName(ordinal)
-	i := slices.IndexFunc(w.Membership.Members, func(m decide.Member) bool { return m.Name == name })
+	i := slices.IndexFunc(w.Membership.Members, func(m decide.Member) bool { n, ours := w.OrdinalOf(m); return ours && n == ordinal })
 	if i < 0 {
 		w.Membership.Members = append(w.Membership.Members, w.newMember(ordinal))
 		i = len(w.Membership.Members) - 1
@@ -146,13 +173,29 @@ func (w *world) setMember(ordinal int, key, text string) (err error) {
 	case "etcd none":
 		w.Membership.Members = slices.Delete(w.Membership.Members, i, i+1)
 	case "etcd answers":
-		m.Started, m.Answers = true, true
+		m.Started, m.Answers, m.Name = true, true, w.ReplicaName(ordinal)
+	case "etcd added":
+		*m = decide.Member{ID: m.ID, PeerURL: m.PeerURL, Learner: true}
 	case "etcd silent":
 		m.Started, m.Answers, m.Leader = true, false, false
 	case "etcd unstarted":
 		m.Started, m.Answers, m.Leader = false, false, false
 	default:
+		var n int
 		switch key {
+		case "applied":
+			n, err = strconv.Atoi(text)
+			m.Applied = uint64(n)
+		case "storage":
+			m.StorageVersion = text
+		case "runs":
+			m.Version = text
+		case "disagrees":
+			m.Disagrees = text
+		case "silent-for":
+			var ago time.Duration
+			ago, err = time.ParseDuration(text)
+			m.SilentSince = w.Now.Add(-ago)
 		case "learner":
 			m.Learner, err = parseBool(text)
 		case "alarms":
@@ -168,15 +211,18 @@ func (w *world) setMember(ordinal int, key, text string) (err error) {
 
 func (w *world) add(args []datadriven.CmdArg) error {
 	lists := map[string]*[]string{
-		"drift": &w.Objects.Drift, "mendable": &w.Objects.Mendable, "foreign": &w.Objects.Foreign,
+		"drift": &w.Objects.Drift, "remaining": &w.Objects.Remaining, "foreign": &w.Objects.Foreign,
 		"terminating": &w.Objects.Terminating, "irreplaceable": &w.Objects.Irreplaceable,
 	}
 	if list := lists[args[0].Key]; list != nil {
 		*list = append(*list, value(args[0]))
-		if args[0].Key == "mendable" {
-			w.Objects.Drift = append(w.Objects.Drift, value(args[0]))
-		}
 		return nil
+	}
+	if args[0].Key == "alarm" {
+		kind, of, _ := strings.Cut(value(args[0]), " of ")
+		id, err := parseID(of)
+		w.Membership.StaleAlarms = append(w.Membership.StaleAlarms, decide.Alarm{ID: id, Kind: kind})
+		return err
 	}
 	if args[0].Key != "member" {
 		return fmt.Errorf("cannot add %s", args[0].Key)
@@ -220,6 +266,8 @@ func (w *world) remove(args []datadriven.CmdArg) error {
 		}
 	case "drift":
 		w.Objects.Drift = nil
+	case "remaining":
+		w.Objects.Remaining = nil
 	case "foreign":
 		w.Objects.Foreign = nil
 	case "terminating":

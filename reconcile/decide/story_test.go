@@ -71,19 +71,23 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//
 		// Example:
 		//	set a-1 pod=Failing since=3m message=(exit code 1) volume=v9 token=t9 mode=Founding
-		//	set a-1 etcd=answers|silent|unstarted|none learner=true alarms=(NOSPACE) id=b1 cluster=c2
+		//	set a-1 made=3.6.16/h1 crashes=4 stranded=(its node is gone) removed=v1
+		//	set a-1 etcd=answers|silent|unstarted|added|none learner=true alarms=(NOSPACE) id=b1 cluster=c2
+		//	set a-1 runs=3.6.16 storage=3.6 applied=100 silent-for=10m disagrees=(lists a-3 as a learner)
 		//	set spec replicas=5 version=3.7.3 hash=h2 lifecycle=Stopped suspended=true problem=(storage: shrinks)
-		//	set etcd known=false why=(no answer within 2s) cluster=c2 leader=a-1
+		//	set spec retention=Delete replaceAfter=10m orphaned=(main@sha1:1 declares it no longer) renamedFrom=(b/old)
+		//	set etcd known=false why=(no answer within 2s) cluster=c2 leader=a-1 downgrade=3.6
 		//	set record cluster=c2 token=t2
-		//	set status cluster=c2
-		//	set objects runs=none differs=true
+		//	set status cluster=c2 version=3.6.16
+		//	set objects runs=none|3.6.16/h1 differs=true replicas=0
 		//	set lock holder=(process 7 on b)
 		return "", w.set(args)
 	case "add":
-		// Add a finding about an object, or a member that is no replica of ours.
+		// Add a finding about an object, a member that is no replica of ours, or an alarm of one that is gone.
 		//
 		// Example:
-		//	add drift|mendable|foreign|terminating|irreplaceable=(Service a-client: missing)
+		//	add alarm=(NOSPACE of d1)
+		//	add drift|remaining|foreign|terminating|irreplaceable=(Service a-client: missing)
 		//	add member name=stranger id=d1 silent
 		return "", w.add(args)
 	case "remove":
@@ -91,7 +95,7 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//
 		// Example:
 		//	remove a-2
-		//	remove record|status|pods|volumes|members|drift|terminating|foreign|irreplaceable
+		//	remove record|status|pods|volumes|members|drift|remaining|terminating|foreign|irreplaceable
 		return "", w.remove(args)
 	case "clock":
 		// Let time pass.
@@ -112,7 +116,8 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//	decide
 		return w.decide(), nil
 	case "act":
-		// Carry out the action that is decided, as far as the state shows it: the record is written, the objects are right.
+		// Carry out the action that is decided, and what Kubernetes and etcd do in its wake, as far as the state shows it: the
+		// record is written, the objects are right, pods and volumes come and go. A new member is only added; set lets it start.
 		//
 		// Example:
 		//	act
@@ -160,25 +165,10 @@ func (w *world) decide() string {
 	return out.String()
 }
 
-func (w *world) act() error {
-	switch a := decide.Decide(w.State).Action.(type) {
-	case decide.Found, decide.ApplyObjects:
-		w.Record = decide.StandingRecord(w.State, theToken)
-		w.Objects = decide.Objects{RunsVersion: w.Declared.Version, RunsHash: w.Declared.SpecHash}
-	case decide.Seal:
-		w.Record = decide.SealedRecord(w.State, a, theToken)
-	case decide.Declare:
-		w.Objects.DeclarationDiffers = false
-	default:
-		return fmt.Errorf("cannot carry out %v", a)
-	}
-	return nil
-}
-
 func (w *world) standing() string {
 	r := decide.StandingRecord(w.State, "fresh")
 	var out strings.Builder
-	fmt.Fprintf(&out, "token=%s cluster=%s\n", r.Token, id(r.ClusterID))
+	fmt.Fprintf(&out, "token=%s cluster=%s%s\n", r.Token, id(r.ClusterID), w.describeRemoved(r))
 	for _, m := range r.Members {
 		fmt.Fprintf(&out, "%s %s\n", w.ReplicaName(m.Ordinal), describeRecorded(m))
 	}

@@ -58,7 +58,7 @@ func (w *world) cluster(args []datadriven.CmdArg) error {
 // found writes every object; no pod has been made yet.
 func (w *world) found() {
 	w.Record = decide.FoundingRecord(theToken, w.Declared.Replicas)
-	w.Objects.RunsVersion, w.Objects.RunsHash = w.Declared.Version, w.Declared.SpecHash
+	w.Objects.RunsVersion, w.Objects.RunsHash, w.Objects.RunsReplicas = w.Declared.Version, w.Declared.SpecHash, w.Declared.Replicas
 }
 
 // form starts every member and seals it.
@@ -76,13 +76,19 @@ func (w *world) form() {
 func (w *world) newReplica(n int) decide.Replica {
 	return decide.Replica{
 		Ordinal: n, Pod: decide.PodReady, PodUID: fmt.Sprintf("p%d", n),
-		PodVersion: w.Declared.Version, PodSpecHash: w.Declared.SpecHash,
+		PodVersion: w.Objects.RunsVersion, PodSpecHash: w.Objects.RunsHash,
 		VolumeUID: volumeUID(n), VolumeToken: theToken, ClusterID: theCluster,
 	}
 }
 
 func (w *world) newMember(n int) decide.Member {
-	return decide.Member{ID: memberID(n), Name: w.ReplicaName(n), Started: true, Answers: true, Version: w.Declared.Version}
+	return decide.Member{
+		ID: memberID(n), Name: w.ReplicaName(n), PeerURL: w.peerURL(n), Started: true, Answers: true, Version: w.Declared.Version,
+	}
+}
+
+func (w *world) peerURL(n int) string {
+	return fmt.Sprintf("https://%s.%s.b.svc:2380", w.ReplicaName(n), w.Name)
 }
 
 func memberID(n int) decide.ID { return decide.ID(0xa0 + n) }
@@ -101,18 +107,25 @@ func (w *world) table() string {
 	if d.Suspended {
 		line("", "suspended")
 	}
-	line("record", "token=%s cluster=%s", orNone(w.Record.Token), id(w.Record.ClusterID))
+	line("record", "token=%s cluster=%s%s", orNone(w.Record.Token), id(w.Record.ClusterID), w.describeRemoved(w.Record))
+	w.templateLine(line)
 	line("status", "cluster=%s", id(w.ReportedClusterID))
 	known := "known"
 	if !w.Membership.Known {
 		known = "unknown " + w.Membership.Why
 	}
+	if w.Membership.Downgrade != "" {
+		known += " downgrade=" + w.Membership.Downgrade
+	}
 	line("etcd", "cluster=%s %s", id(w.Membership.ClusterID), known)
+	for _, alarm := range w.Membership.StaleAlarms {
+		line("", "%s of %s, which is gone", alarm.Kind, alarm.ID)
+	}
 	for _, n := range w.ordinals() {
 		line(w.ReplicaName(n), "%s", w.row(n))
 	}
 	for _, m := range w.MembersInOrder() {
-		if _, ours := w.Ordinal(m.Name); !ours {
+		if _, ours := w.OrdinalOf(m); !ours {
 			line("member", "%s %s", m.Name, describeMember(m))
 		}
 	}
@@ -122,6 +135,22 @@ func (w *world) table() string {
 		}
 	}
 	return out.String()
+}
+
+// templateLine prints what new pods are made from, if git declares something else or they are none.
+func (w *world) templateLine(line func(name, format string, args ...any)) {
+	o := w.Objects
+	if o.RunsVersion != "" && (o.RunsVersion != w.Declared.Version || o.RunsHash != w.Declared.SpecHash || o.RunsReplicas == 0) {
+		line("runs", "%d x %s %s", o.RunsReplicas, o.RunsVersion, o.RunsHash)
+	}
+}
+
+func (w *world) describeRemoved(r decide.Record) string {
+	var text strings.Builder
+	for _, gone := range r.Removed {
+		fmt.Fprintf(&text, " removed=%s(%s)", w.ReplicaName(gone.Ordinal), orNone(gone.VolumeUID))
+	}
+	return text.String()
 }
 
 // ordinals are all that the state says anything about.
@@ -134,7 +163,7 @@ func (w *world) ordinals() []int {
 		list = append(list, m.Ordinal)
 	}
 	for _, m := range w.Membership.Members {
-		if n, ours := w.Ordinal(m.Name); ours {
+		if n, ours := w.OrdinalOf(m); ours {
 			list = append(list, n)
 		}
 	}
@@ -155,11 +184,26 @@ func (w *world) row(n int) string {
 	}
 	member := "no member"
 	for _, m := range w.Membership.Members {
-		if m.Name == w.ReplicaName(n) {
+		if ordinal, ours := w.OrdinalOf(m); ours && ordinal == n {
 			member = describeMember(m)
 		}
 	}
-	return fmt.Sprintf("pod=%-8s volume=%-6s %-15s %s %s", r.Pod, volume, recorded, member, r.PodMessage)
+	return fmt.Sprintf("pod=%-8s volume=%-6s %-15s %s %s", r.Pod, volume, recorded, member, w.describeMore(r))
+}
+
+// describeMore says of a replica what is not in the columns.
+func (w *world) describeMore(r decide.Replica) string {
+	words := []string{r.PodMessage}
+	if r.Pod != decide.PodAbsent && r.PodSpecHash != "" && (r.PodVersion != w.Declared.Version || r.PodSpecHash != w.Declared.SpecHash) {
+		words = append(words, fmt.Sprintf("made=%s/%s", r.PodVersion, r.PodSpecHash))
+	}
+	if r.PodCrashes > 0 {
+		words = append(words, fmt.Sprintf("crashes=%d", r.PodCrashes))
+	}
+	if r.Stranded != "" {
+		words = append(words, "stranded")
+	}
+	return strings.TrimSpace(strings.Join(words, " "))
 }
 
 func describeRecorded(m decide.RecordedMember) string {
@@ -182,6 +226,12 @@ func describeMember(m decide.Member) string {
 		words = append(words, "not started")
 	case !m.Answers:
 		words = append(words, "silent")
+	}
+	if m.Applied > 0 {
+		words = append(words, fmt.Sprintf("applied=%d", m.Applied))
+	}
+	if m.StorageVersion != "" {
+		words = append(words, "storage="+m.StorageVersion)
 	}
 	return strings.Join(append(words, m.Alarms...), " ")
 }

@@ -43,6 +43,7 @@ func opinionFaults(s decide.State) []string {
 		}
 		unguarded := s
 		unguarded.Declared.Problems, unguarded.Declared.Suspended, unguarded.LockHolder = nil, false, ""
+		unguarded.Declared.Orphaned = ""
 		unguarded.Objects.Foreign, unguarded.Objects.Terminating, unguarded.Objects.Irreplaceable = nil, nil, nil
 		for _, what := range decide.Broken(unguarded, o.Decision) {
 			if o.Decision.Verdict == decide.Act && what != "guards hold: acts between two cluster IDs" {

@@ -1,0 +1,126 @@
+package decide_test
+
+import (
+	"fmt"
+	"slices"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// act carries out what is decided.
+func (w *world) act() error {
+	switch a := decide.Decide(w.State).Action.(type) {
+	case decide.Found, decide.ApplyObjects:
+		w.apply()
+	case decide.StartRollout:
+		w.Objects.RunsVersion, w.Objects.RunsHash = a.Version, a.SpecHash
+	case decide.Seal:
+		w.Record = decide.SealedRecord(w.State, a, theToken)
+	case decide.Declare:
+		w.Objects.DeclarationDiffers = false
+	case decide.DeleteObjects:
+		w.Record, w.Objects = decide.Record{}, decide.Objects{}
+	case decide.RestartReplica:
+		w.restart(a.Ordinal)
+	case decide.DeleteVolume:
+		w.deleteVolume(a.Ordinal)
+	case nil:
+		return fmt.Errorf("nothing is to be done")
+	default:
+		return w.actOnEtcd(a)
+	}
+	return nil
+}
+
+func (w *world) apply() {
+	w.Record = decide.StandingRecord(w.State, theToken)
+	o := decide.Objects{RunsVersion: w.Objects.RunsVersion, RunsHash: w.Objects.RunsHash, RunsReplicas: w.Record.Replicas()}
+	if o.RunsVersion == "" {
+		o.RunsVersion, o.RunsHash = w.Declared.Version, w.Declared.SpecHash
+	}
+	if w.Declared.Lifecycle != "Running" {
+		o.RunsReplicas = 0
+	}
+	w.Objects = o
+	for _, r := range slices.Clone(w.Replicas) {
+		if r.Ordinal >= o.RunsReplicas {
+			_ = w.setSlot(r.Ordinal, "pod", string(decide.PodAbsent))
+		}
+	}
+	if o.RunsReplicas == 0 {
+		w.Membership = decide.Membership{Why: "no member's pod runs"}
+	}
+	w.forgetEmpty()
+}
+
+// forgetEmpty drops the slots with neither pod nor volume.
+func (w *world) forgetEmpty() {
+	w.Replicas = slices.DeleteFunc(w.Replicas, func(r decide.Replica) bool { return r.Pod == decide.PodAbsent && r.VolumeUID == "" })
+}
+
+// restart has Kubernetes make a pod anew, on its volume, or on a new one if that was on its way out.
+func (w *world) restart(ordinal int) {
+	for i := range w.Replicas {
+		if r := &w.Replicas[i]; r.Ordinal == ordinal {
+			volume, token := r.VolumeUID, r.VolumeToken
+			if r.VolumeTerminating {
+				volume += "+"
+			}
+			*r = w.newReplica(ordinal)
+			r.PodUID, r.VolumeUID, r.VolumeToken = r.PodUID+"+", volume, token
+		}
+	}
+	for i := range w.Membership.Members {
+		if m := &w.Membership.Members[i]; m.Name == w.ReplicaName(ordinal) {
+			m.Answers, m.Version = true, w.Objects.RunsVersion
+		}
+	}
+}
+
+func (w *world) deleteVolume(ordinal int) {
+	for i := range w.Replicas {
+		r := &w.Replicas[i]
+		switch {
+		case r.Ordinal != ordinal:
+		case r.Pod == decide.PodAbsent:
+			r.VolumeUID, r.VolumeToken = "", ""
+		default:
+			r.VolumeTerminating = true
+		}
+	}
+	w.forgetEmpty()
+}
+
+func (w *world) actOnEtcd(action decide.Action) error {
+	list := &w.Membership
+	switch a := action.(type) {
+	case decide.AddLearner:
+		list.Members = append(list.Members, decide.Member{ID: memberID(a.Ordinal) + 0x10, PeerURL: a.PeerURL, Learner: true})
+	case decide.RemoveMember:
+		list.Members = slices.DeleteFunc(list.Members, func(m decide.Member) bool { return m.ID == a.ID })
+		for i := range w.Replicas {
+			if r := &w.Replicas[i]; w.ReplicaName(r.Ordinal) == a.Name {
+				r.ClusterID = 0
+			}
+		}
+	case decide.PromoteLearner:
+		w.each(func(m *decide.Member) { m.Learner = m.Learner && m.ID != a.ID })
+	case decide.MoveLeader:
+		w.each(func(m *decide.Member) { m.Leader = m.ID == a.To })
+	case decide.DisarmAlarm:
+		list.StaleAlarms = slices.DeleteFunc(list.StaleAlarms, func(alarm decide.Alarm) bool { return alarm == decide.Alarm(a) })
+	case decide.EnableDowngrade:
+		list.Downgrade = a.Version
+	case decide.CancelDowngrade:
+		list.Downgrade = ""
+	default:
+		return fmt.Errorf("cannot carry out %v", a)
+	}
+	return nil
+}
+
+func (w *world) each(do func(*decide.Member)) {
+	for i := range w.Membership.Members {
+		do(&w.Membership.Members[i])
+	}
+}
