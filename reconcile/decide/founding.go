@@ -57,7 +57,7 @@ func bootstrap(s State) (Decision, bool) {
 		return Decision{}, false
 	case s.recorded():
 		return act(Found{Replicas: n}, "founding %s is not finished: %s", plural(n, "member", "members"), sentence(s.Objects.Drift))
-	case !s.toRun() || s.Declared.Replicas < 1:
+	case !s.toRun() || s.Declared.Replicas < 1 || s.Declared.RenamedFrom != "":
 		return Decision{}, false
 	}
 	n := s.Declared.Replicas

@@ -211,6 +211,9 @@ func (w *world) flagOfLife(flag string) {
 		w.Declared.Orphaned, w.Declared.Replicas = "git declares it no longer", 9
 	case "renamed":
 		w.Declared.RenamedFrom = "b"
+		if len(w.Replicas) > 0 {
+			return
+		}
 		w.Objects.RunsVersion, w.Objects.RunsHash, w.Objects.RunsReplicas = "", "", 0
 	case "asleep":
 		w.Declared.Lifecycle, w.Objects.RunsReplicas = "Stopped", 0
