@@ -1,6 +1,6 @@
 # "make help" lists the targets. What CI runs is .ci/run, which is "make test".
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint bench generate golden demo clean-demo image clean
+.PHONY: help build test race soak lint bench generate golden demo clean-demo image clean
 
 GO      ?= go
 BIN     ?= $(CURDIR)/bin
@@ -34,6 +34,9 @@ test: build $(BIN)/tools ## test everything: the packages, then scenarios on a s
 
 race: build ## test the packages under the race detector; it takes a C compiler
 	CGO_ENABLED=1 $(TEST) -race ./...
+
+soak: ## walk a simulated world for a million steps of git changes, faults and passes; STEPS and SEED change that
+	QUORATE_SOAK_STEPS=$(or $(STEPS),1000000) QUORATE_SOAK_SEED=$(SEED) $(TEST) -timeout 0 -count 1 -v -run TestLongRoads ./reconcile/simulate
 
 lint: $(BIN)/golangci-lint ## check the style, the arrows between packages and the go.mod files
 	$< run && cd sandbox && $< run
