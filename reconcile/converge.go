@@ -13,6 +13,8 @@ const (
 	resync = 5 * time.Second
 	// pace is the shortest time between the starts of two passes that wait: changes come in bursts.
 	pace = 100 * time.Millisecond
+	// again is when to try once more what changed nothing: etcd refuses some things until it is ready for them.
+	again = 200 * time.Millisecond
 )
 
 // UntilConverged repeats passes over one revision until every cluster is done or blocked, or ctx is done. It waits for
@@ -64,8 +66,10 @@ func recheck(rep report.Report) time.Duration {
 		switch {
 		case c.Error != "":
 			soonest = min(soonest, time.Second)
-		case c.Decision.Verdict == decide.Act:
+		case c.Outcome != nil && c.Outcome.Changed && c.Decision.Verdict == decide.Act:
 			return 0
+		case c.Decision.Verdict == decide.Act:
+			soonest = min(soonest, again)
 		case c.Decision.Recheck > 0:
 			soonest = min(soonest, c.Decision.Recheck)
 		}
