@@ -148,6 +148,68 @@ quiet() {
   run diff "$dir/before" "$dir/after" || fail "something was written"
 }
 
+# declare_anew TEXT SED… changes the declaration by a commit with that text, and pushes it.
+declare_anew() {
+  local text=$1
+  shift
+  sed -i "$@" "$dir/checkout/clusters/a.yaml"
+  git -C "$dir/checkout" -c user.name=demo -c user.email=demo@localhost commit --quiet --all --message "$text"
+  run git -C "$dir/checkout" show --format=%s --unified=0 --no-prefix
+  run git -C "$dir/checkout" push --quiet origin HEAD:main
+}
+
+# write_on writes one key after the other until the file $dir/writing is gone, and notes those that etcd has acknowledged.
+write_on() {
+  local n=0
+  while [[ -e $dir/writing ]]; do
+    n=$((n + 1))
+    if kubectl exec app -- etcdctl --command-timeout 3s --endpoints "https://a-client.$namespace.svc:2379" put "writer/$n" "$n" > /dev/null 2>&1; then
+      echo "writer/$n" >> "$dir/acknowledged"
+    else
+      echo "writer/$n" >> "$dir/failed"
+    fi
+  done
+}
+
+grow() {
+  say "Five members instead of three: a git push"
+  declare_anew "Five members" 's/replicas: 3/replicas: 5/'
+  shows 'Act    ScaleUp' quorate plan --source "$repository"
+  run quorate run --source "$repository" --until-converged
+  shows '5/5' kubectl get etcd
+}
+
+roll() {
+  say "Three again, and another minor version of etcd, in one push, while an application goes on writing"
+  declare_anew "Three members of etcd 3.7.3" 's/replicas: 5/replicas: 3/; s/version: .*/version: 3.7.3/'
+  : > "$dir/acknowledged"
+  : > "$dir/failed"
+  touch "$dir/writing"
+  write_on &
+  run quorate run --source "$repository" --until-converged
+  rm "$dir/writing"
+  wait
+  shows '3.7.3' kubectl get etcd
+  shows 'a-2' kubectl get pvc
+  local acknowledged found
+  acknowledged=$(wc -l < "$dir/acknowledged")
+  found=$(kubectl exec app -- etcdctl --endpoints "https://a-client.$namespace.svc:2379" get writer/ --prefix --keys-only | sort)
+  [[ -z $(comm -23 <(sort "$dir/acknowledged") <(printf '%s\n' "$found")) ]] || fail "an acknowledged write is lost"
+  echo "$acknowledged writes were acknowledged meanwhile, $(wc -l < "$dir/failed") were not; every one that was is there"
+}
+
+replace() {
+  say "A member loses its volume. It stays down, so that it cannot vote without its data; the next run puts a new member in its place"
+  local before
+  before=$(kubectl get etcd a --output 'jsonpath={.status.members[?(@.name=="a-1")].id}')
+  run kubectl delete pvc data-a-1 --wait=false
+  run kubectl delete pod a-1
+  run quorate run --source "$repository" --until-converged
+  shows 'a-1' quorate status
+  [[ $(kubectl get etcd a --output 'jsonpath={.status.members[?(@.name=="a-1")].id}') != "$before" ]] || fail "a-1 is the same member as before"
+  shows 'hello from git' kubectl exec app -- etcdctl --endpoints "https://a-1.a.$namespace.svc:2379" get greeting
+}
+
 farewell() {
   say "Look around"
   cat << TEXT
@@ -172,6 +234,9 @@ up() {
   heal
   drift
   quiet
+  grow
+  roll
+  replace
   farewell
 }
 
