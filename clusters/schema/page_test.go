@@ -13,6 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
+	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 )
 
@@ -53,6 +54,8 @@ func reference(t *testing.T) string {
 		"What is declared and not acted on yet is told by `quorate plan` and in the status: see the limits in the [README](../README.md#limits).\n",
 		definition.Spec.Group, definition.Spec.Versions[0].Name, definition.Spec.Names.Kind)
 	p.rules(*root)
+	fmt.Fprintf(p, "\n## metadata.annotations\n\n| annotation | |\n|---|---|\n| `%s` | %s |\n", v1alpha1.AnnotationFoundsBeside,
+		"the ID of a cluster that git declares no longer and that this one seems to be under another name, or several, separated by commas: this one is another cluster all the same, and is founded beside it.")
 	for _, name := range []string{"spec", "status"} {
 		p.object(name, root.Properties[name])
 	}

@@ -30,8 +30,5 @@ func Warnings(spec v1alpha1.EtcdClusterSpec) []string {
 	if _, limited := spec.Pod.Resources.Limits["cpu"]; limited {
 		warnings = append(warnings, "spec.pod.resources.limits.cpu is set: a throttled member misses heartbeats and loses leadership")
 	}
-	if spec.ReplaceAfter != nil {
-		warnings = append(warnings, "spec.replaceAfter is checked and not acted on yet: no member is replaced")
-	}
 	return warnings
 }

@@ -12,6 +12,8 @@ const (
 	ConditionStalled = "Stalled"
 	// ConditionSourceReady is false while git cannot be read; the last applied declaration holds then.
 	ConditionSourceReady = "SourceReady"
+	// ConditionOrphaned is true while git declares the cluster no longer. Its message says since which revision.
+	ConditionOrphaned = "Orphaned"
 )
 
 // EtcdClusterStatus is what the last pass saw.
@@ -19,7 +21,7 @@ type EtcdClusterStatus struct {
 	// observedGeneration is the generation of the spec that this status answers.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions: Ready, Reconciling, Stalled, SourceReady.
+	// conditions: Ready, Reconciling, Stalled, SourceReady, and Orphaned once git declares the cluster no longer.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -36,7 +38,7 @@ type EtcdClusterStatus struct {
 	// leader is the name of the member that leads.
 	// +optional
 	Leader string `json:"leader,omitempty"`
-	// version is the oldest version of etcd that a member runs.
+	// version is the oldest version of etcd that a member runs, or ran when the members last answered.
 	// +optional
 	Version string `json:"version,omitempty"`
 	// membership is healthy voters of declared replicas, such as 3/3.
@@ -124,7 +126,8 @@ type MemberStatus struct {
 	// pod that runs it.
 	// +optional
 	Pod string `json:"pod,omitempty"`
-	// since when its role and health are as they are.
+	// since when its role and health are as they are; of a silent member, since when passes have found it silent
+	// while the others answered.
 	// +optional
 	Since metav1.Time `json:"since,omitzero"`
 }
