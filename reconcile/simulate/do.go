@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"fmt"
 	"slices"
 
 	"quorate.dev/quorate/reconcile/decide"
@@ -37,9 +36,9 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 		if s.Formed() {
 			return nil
 		}
-		return w.applyAll(s, false)
+		return w.applyAll(s)
 	case decide.ApplyObjects:
-		return w.applyAll(s, a.KeepPods)
+		return w.applyAll(s)
 	case decide.Declare:
 		return []write{w.apply(w.customResource(), decide.Record{})}
 	case decide.Seal:
@@ -47,26 +46,26 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 			return nil
 		}
 		return []write{w.apply(w.configMap(), decide.SealedRecord(s, a, w.next("t")))}
+	case decide.StartRollout:
+		return w.startRollout(a)
+	case decide.DeleteObjects:
+		return w.deleteObjects()
 	case decide.RestartReplica:
-		return w.restart(s, a)
+		return w.restart(a)
 	case decide.DeleteVolume:
-		return w.deleteVolume(s, a)
+		return w.deleteVolume(a)
 	}
-	return w.changeMembers(s, action)
+	return w.changeEtcd(s, action)
 }
 
-// applyAll writes every object that is not as it should be; with keepPods only those that are mendable. Once the custom
-// resource has been made anew, all that it owns has to be its own.
-func (w *World) applyAll(s decide.State, keepPods bool) []write {
+// applyAll writes every object that is not as it should be. Once the custom resource has been made anew, all that it owns has to
+// be its own.
+func (w *World) applyAll(s decide.State) []write {
 	var writes []write
 	standing := decide.StandingRecord(s, w.next("t"))
 	anew := !w.exists(w.customResource())
 	for _, name := range w.Objects() {
-		kept := keepPods && !w.mendable(name, standing)
-		switch {
-		case kept && anew:
-			writes = append(writes, write{name, func() { w.adopt(name) }})
-		case !kept && (anew || w.differs(name, standing) != ""):
+		if anew || w.differs(name, standing) != "" {
 			writes = append(writes, w.apply(name, standing))
 		}
 	}
@@ -77,86 +76,61 @@ func (w *World) apply(name string, standing decide.Record) write {
 	return write{name, func() { w.write(name, standing) }}
 }
 
-func (w *World) restart(s decide.State, a decide.RestartReplica) []write {
-	p := w.pods[a.Ordinal]
-	if p.uid != a.PodUID || p.terminating {
+// startRollout changes what new pods are made from, and nothing else.
+func (w *World) startRollout(a decide.StartRollout) []write {
+	next := w.set
+	next.version, next.hash = a.Version, a.SpecHash
+	if !w.exists(w.statefulSet()) || next == w.set {
+		return nil
+	}
+	return []write{{w.statefulSet(), func() { w.setStatefulSet(next) }}}
+}
+
+// deleteObjects deletes what is left of a cluster, the record last, and keeps the custom resource.
+func (w *World) deleteObjects() []write {
+	if w.Declared.Lifecycle != "Deleted" || len(w.pods) > 0 {
+		w.violate("the objects of a cluster are deleted that runs, or shall run")
+	}
+	var writes []write
+	for _, name := range slices.Backward(w.remaining()) {
+		writes = append(writes, write{"delete " + name, func() { w.Delete(name) }})
+	}
+	return writes
+}
+
+// restart deletes a pod. The others must hold quorum meanwhile; of fewer than three voters none can be restarted otherwise, so
+// there all must be well, and there must be a reason.
+func (w *World) restart(a decide.RestartReplica) []write {
+	p, there := w.pods[a.Ordinal]
+	if !there || p.uid != a.PodUID || p.terminating {
 		return nil
 	}
 	return []write{{"pod " + w.replicaName(a.Ordinal), func() {
-		w.takeAway(s, w.replicaName(a.Ordinal))
+		r := w.rafts[w.volumes[a.Ordinal].data.cluster]
+		served := r.serves()
+		outdated := p.version != w.Declared.Version || p.hash != w.Declared.SpecHash
+		alone := served && len(r.voters()) < 3 && len(r.up) == len(r.members) && outdated
 		w.KillPod(a.Ordinal)
+		if served && !alone && !r.serves() {
+			w.violate("%s is restarted, and with it goes the quorum", w.replicaName(a.Ordinal))
+		}
 	}}}
 }
 
-func (w *World) deleteVolume(s decide.State, a decide.DeleteVolume) []write {
-	if w.volumes[a.Ordinal].uid != a.VolumeUID {
+func (w *World) deleteVolume(a decide.DeleteVolume) []write {
+	if v, there := w.volumes[a.Ordinal]; !there || v.uid != a.VolumeUID || v.terminating {
 		return nil
 	}
+	wholeCluster := w.Declared.Lifecycle == "Deleted" && w.Declared.Retention == "Delete" && len(w.pods) == 0
 	return []write{{"volume " + w.replicaName(a.Ordinal), func() {
-		for _, r := range w.rafts {
-			if m := r.byOrdinal(a.Ordinal); m != nil && m.ran {
+		for id, r := range w.rafts {
+			if r.byOrdinal(a.Ordinal) != nil && w.hasData(id) && !wholeCluster {
 				w.violate("the volume of %s is deleted, and etcd lists it", w.replicaName(a.Ordinal))
 			}
 		}
+		v := w.volumes[a.Ordinal]
+		v.givenUp = true
+		w.volumes[a.Ordinal] = v
 		w.DeleteVolume(a.Ordinal)
 	}}}
-}
-
-// takeAway checks that the others hold quorum without the voter that is taken away.
-func (w *World) takeAway(s decide.State, name string) {
-	voters := s.Membership.Voters()
-	rest := slices.DeleteFunc(slices.Clone(voters), func(m decide.Member) bool { return m.Name == name })
-	if len(rest) < len(voters) && decide.Answering(rest) < decide.Quorum(len(voters)) && decide.Answering(voters) >= decide.Quorum(len(voters)) {
-		w.violate("%s is taken away, and with it the quorum", name)
-	}
-}
-
-// changeMembers are the writes of the actions on etcd's own list. Without a leader nothing can be changed.
-func (w *World) changeMembers(s decide.State, action decide.Action) []write {
-	r := w.rafts[s.Membership.ClusterID]
-	if !r.serves() || w.cut {
-		return nil
-	}
-	switch a := action.(type) {
-	case decide.AddLearner:
-		return w.addLearner(s, r, a)
-	case decide.PromoteLearner:
-		if m := r.byID(a.ID); m != nil && m.learner && m.inSync {
-			return []write{{"promote " + a.Name, func() { m.learner = false }}}
-		}
-	case decide.RemoveMember:
-		if m := r.byID(a.ID); m != nil {
-			return []write{{fmt.Sprintf("remove member %s", a.ID), func() { w.removeMember(s, r, a) }}}
-		}
-	case decide.MoveLeader:
-		if m := r.byID(a.To); m != nil && r.leader == a.From && !m.learner && slices.Contains(r.up, a.To) {
-			return []write{{fmt.Sprintf("move leader to %s", a.To), func() { r.leader = a.To }}}
-		}
-	}
-	return nil
-}
-
-// addLearner tells etcd first, then writes the file that the new member starts with, then has Kubernetes run it.
-func (w *World) addLearner(s decide.State, r *raft, a decide.AddLearner) []write {
-	var writes []write
-	if r.byOrdinal(a.Ordinal) == nil {
-		writes = append(writes, write{"add member " + w.replicaName(a.Ordinal), func() {
-			id := hash(w.next("m"), a.Ordinal)
-			r.members = append(r.members, member{id: id, ordinal: a.Ordinal, learner: true})
-		}})
-	}
-	joined := s.Record.With(decide.RecordedMember{Ordinal: a.Ordinal, Mode: decide.Joining})
-	return append(writes, w.apply(w.configMap(), joined), w.apply(w.statefulSet(), joined))
-}
-
-func (w *World) removeMember(s decide.State, r *raft, a decide.RemoveMember) {
-	r.members = slices.DeleteFunc(r.members, func(m member) bool { return m.id == a.ID })
-	r.removed = append(r.removed, a.ID)
-	if len(r.voters()) == 0 {
-		w.violate("the last voter is removed")
-	}
-	r.elect(w.exists(w.peerService()))
-	if !r.serves() {
-		w.violate("member %s is removed, and the others hold no quorum", a.ID)
-	}
 }

@@ -1,14 +1,15 @@
 package simulate
 
 import (
+	"time"
+
 	"quorate.dev/quorate/reconcile/decide"
 )
 
 // KillPod deletes the pod of an ordinal; Kubernetes makes it anew.
 func (w *World) KillPod(n int) {
 	if p, there := w.pods[n]; there {
-		p.terminating, p.up, p.ready = true, false, false
-		w.pods[n] = p
+		w.pods[n] = p.stopping()
 		w.runEtcd()
 	}
 }
@@ -23,15 +24,46 @@ func (w *World) LoseVolume(n int) {
 
 // DeleteVolume deletes the claim of an ordinal. It stays until no pod uses it.
 func (w *World) DeleteVolume(n int) {
-	v, there := w.volumes[n]
-	if !there {
+	if v, there := w.volumes[n]; there {
+		v.terminating = true
+		w.volumes[n] = v
+		w.releaseVolume(n)
+	}
+}
+
+// Strand takes away the node of an ordinal for good. No other node can use its volume.
+func (w *World) Strand(n int) {
+	if v, there := w.volumes[n]; there {
+		v.stranded = "its node is gone"
+		w.volumes[n] = v
+		delete(w.pods, n)
+		delete(w.down, n)
+		w.runEtcd()
+	}
+}
+
+// Corrupt spoils the data of an ordinal: etcd ends, and does not start on it again.
+func (w *World) Corrupt(n int) {
+	v := w.volumes[n]
+	if v.data.member == 0 {
 		return
 	}
-	v.terminating = true
+	v.data.corrupt = true
 	w.volumes[n] = v
-	if _, used := w.pods[n]; !used {
-		w.forgive(n)
-		delete(w.volumes, n)
+	if p, there := w.pods[n]; there && p.up {
+		w.pods[n] = p.crashed("panic: freelist: page 1437 already freed")
+	}
+	w.runEtcd()
+	w.judgePods()
+}
+
+// Hang makes whoever uses the volume of an ordinal hang: its pod runs and nothing answers.
+func (w *World) Hang(n int) {
+	if v, there := w.volumes[n]; there {
+		v.hung = true
+		w.volumes[n] = v
+		w.runEtcd()
+		w.judgePods()
 	}
 }
 
@@ -52,9 +84,9 @@ func (w *World) Delete(name string) {
 	delete(w.objects, name)
 	switch name {
 	case w.customResource():
-		w.applied, w.status = decide.Declared{}, 0
+		w.applied, w.status = decide.Declared{}, status{silent: map[decide.ID]time.Time{}}
 	case w.configMap():
-		w.record = decide.Record{}
+		w.record, w.initial = decide.Record{}, nil
 	case w.statefulSet():
 		w.set = statefulSet{}
 	}
@@ -72,7 +104,7 @@ func (w *World) Change(name string) {
 func (w *World) Occupy(name string) { w.objects[name] = object{uid: w.next("u"), foreign: true} }
 
 // DeleteStatus empties the status of the custom resource.
-func (w *World) DeleteStatus() { w.status = 0 }
+func (w *World) DeleteStatus() { w.status = status{silent: map[decide.ID]time.Time{}} }
 
 // PutBackRecord makes the record what it was before the cluster formed, as a backup of the ConfigMap would.
 func (w *World) PutBackRecord() {
@@ -84,6 +116,12 @@ func (w *World) PutBackRecord() {
 
 // CutNetwork cuts etcd off from whoever observes it, or mends that.
 func (w *World) CutNetwork(cut bool) { w.cut = cut }
+
+// Mute cuts one member off from whoever observes it, and from nobody else, or mends that.
+func (w *World) Mute(n int, mute bool) { w.mute[n] = mute }
+
+// Slow lets a member fall behind, or catch up again.
+func (w *World) Slow(n int, slow bool) { w.slow[n] = slow }
 
 // NodeDown takes down the node that runs the pod of an ordinal, or brings it back.
 func (w *World) NodeDown(n int, down bool) {

@@ -13,18 +13,22 @@ func From(s decide.State, seed uint64) *World {
 	w := New(s.Name, s.Declared, seed)
 	w.now = s.Now
 	w.LockHolder = s.LockHolder
-	w.status = s.ReportedClusterID
+	w.status.clusterID, w.status.version = s.ReportedClusterID, s.ReportedVersion
 	w.record = s.Record
 	w.cut = !s.Membership.Known && anyReady(s)
 	w.fromObjects(s.Objects)
 	if s.Objects.RunsVersion+s.Objects.RunsHash != "" {
-		w.set = statefulSet{s.Record.Replicas(), s.Objects.RunsVersion, s.Objects.RunsHash, s.Record.Token}
+		w.set = statefulSet{s.Objects.RunsReplicas, s.Objects.RunsVersion, s.Objects.RunsHash, s.Record.Token}
 	}
 	w.fromMembership(s)
 	for _, r := range s.Replicas {
 		w.fromReplica(s, r)
 	}
 	w.runEtcd()
+	for _, r := range w.rafts {
+		w.initial = r.ids()
+		w.settleVersion(r)
+	}
 	w.judgePods()
 	return w
 }
@@ -60,30 +64,23 @@ func (w *World) fromObjects(o decide.Objects) {
 	}
 }
 
-// fromMembership takes etcd to be what its list says; where there is none, what the record says of members that have
-// started; and where there is no record either, a member with data for each volume.
+// fromMembership takes etcd to be what its list says; where there is none, what the record says of members; and where there is no
+// record either, a member with data for each volume.
 func (w *World) fromMembership(s decide.State) {
-	r := &raft{}
+	r := &raft{downgrade: minorOf(s.Membership.Downgrade + ".0"), alarms: s.Membership.StaleAlarms}
 	for _, m := range s.Membership.Members {
-		ordinal, ours := s.Ordinal(m.Name)
-		if !ours {
-			ordinal = -1 - len(r.members)
-		}
-		r.members = append(r.members, member{
-			id: m.ID, ordinal: ordinal, named: m.Name != "", ran: m.Started, started: m.Started, learner: m.Learner, inSync: m.Answers,
-		})
-		if m.Leader {
-			r.leader = m.ID
-		}
+		w.fromMember(s, r, m)
 	}
+	unlisted := len(s.Membership.Members) == 0
 	for _, m := range s.Record.Members {
-		if len(s.Membership.Members) == 0 && m.Mode == decide.Sealed {
-			id := cmp.Or(m.ID, hash(s.Record.Token, 1000+m.Ordinal))
-			r.members = append(r.members, member{id: id, ordinal: m.Ordinal, named: true, ran: true, started: true})
+		id := cmp.Or(m.ID, hash(s.Record.Token, 1000+m.Ordinal))
+		started := m.Mode == decide.Sealed
+		if unlisted && m.Mode != decide.Founding {
+			r.members = append(r.members, member{id: id, ordinal: m.Ordinal, named: started, ran: started, started: started, learner: !started})
 		}
 	}
 	for _, v := range s.Replicas {
-		if lost := len(s.Record.Members) == 0 && len(s.Membership.Members) == 0; lost && v.VolumeUID != "" {
+		if lost := len(s.Record.Members) == 0 && unlisted; lost && v.VolumeUID != "" {
 			id := hash(v.VolumeToken, 1000+v.Ordinal)
 			r.members = append(r.members, member{id: id, ordinal: v.Ordinal, named: true, ran: true, started: true})
 		}
@@ -94,29 +91,73 @@ func (w *World) fromMembership(s decide.State) {
 	}
 }
 
+func (w *World) fromMember(s decide.State, r *raft, m decide.Member) {
+	ordinal, ours := s.OrdinalOf(m)
+	if !ours {
+		ordinal = -1 - len(r.members)
+	}
+	r.members = append(r.members, member{
+		id: m.ID, ordinal: ordinal, named: m.Name != "", ran: m.Started, started: m.Started, learner: m.Learner, inSync: m.Answers,
+	})
+	if m.Leader {
+		r.leader = m.ID
+	}
+	for _, kind := range m.Alarms {
+		r.alarms = append(r.alarms, decide.Alarm{ID: m.ID, Kind: kind})
+	}
+	if !m.SilentSince.IsZero() {
+		w.status.silent[m.ID] = m.SilentSince
+	}
+}
+
 // idOf is the ID of the cluster, made up where it is not known.
 func idOf(s decide.State) decide.ID {
 	return cmp.Or(s.Membership.ClusterID, s.Record.ClusterID, s.ReportedClusterID, hash(s.Name, 0))
 }
 
 func (w *World) fromReplica(s decide.State, r decide.Replica) {
-	id := cmp.Or(r.ClusterID, idOf(s))
 	if r.VolumeUID != "" {
-		v := volume{uid: r.VolumeUID, token: r.VolumeToken, terminating: r.VolumeTerminating}
-		recorded, _ := s.Record.Member(r.Ordinal)
-		lost := recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID
-		if cluster := w.rafts[id]; cluster != nil && !lost {
-			if m := cluster.byOrdinal(r.Ordinal); m != nil && m.ran {
-				v.data = data{cluster: id, member: m.id}
-			}
+		w.volumes[r.Ordinal] = volume{
+			uid: r.VolumeUID, token: r.VolumeToken, terminating: r.VolumeTerminating, stranded: r.Stranded, data: w.fromData(s, r),
 		}
-		w.volumes[r.Ordinal] = v
 		w.set.token = cmp.Or(w.set.token, r.VolumeToken)
 	}
 	if hasData := w.volumes[r.Ordinal].data.member != 0; r.Pod != decide.PodAbsent {
 		w.pods[r.Ordinal] = pod{
-			uid: r.PodUID, version: r.PodVersion, hash: r.PodSpecHash, message: r.PodMessage, since: r.PodSince,
+			uid: r.PodUID, version: r.PodVersion, hash: r.PodSpecHash, message: r.PodMessage, since: r.PodSince, crashes: r.PodCrashes,
 			up: hasData && (r.Pod == decide.PodReady || r.ClusterID != 0), terminating: r.Pod == decide.PodTerminating, failing: r.Pod == decide.PodFailing,
 		}
 	}
 }
+
+// fromData is what the volume of a replica seems to hold: the data of the member in its slot, or of one that is gone.
+func (w *World) fromData(s decide.State, r decide.Replica) data {
+	id := cmp.Or(r.ClusterID, idOf(s))
+	cluster := w.rafts[id]
+	recorded, _ := s.Record.Member(r.Ordinal)
+	lost := recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID
+	if cluster == nil || lost {
+		return data{}
+	}
+	for _, gone := range s.Record.Removed {
+		if gone.VolumeUID == r.VolumeUID {
+			d := data{cluster: id, member: hash(r.VolumeUID, r.Ordinal)}
+			cluster.removed = append(cluster.removed, d.member)
+			return d
+		}
+	}
+	m := cluster.byOrdinal(r.Ordinal)
+	if m == nil || !m.ran {
+		return data{}
+	}
+	d := data{cluster: id, member: m.id, index: nothingKnown, version: minorOf(s.ReportedVersion)}
+	for _, seen := range s.Membership.Members {
+		if seen.ID == m.id && seen.Answers {
+			d.index, d.storage = seen.Applied, minorOf(seen.StorageVersion+".0")
+		}
+	}
+	return d
+}
+
+// nothingKnown is the length of a log that is not known.
+const nothingKnown = 1

@@ -1,6 +1,8 @@
 package simulate
 
 import (
+	"slices"
+
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -41,6 +43,11 @@ func (w *World) exists(name string) bool {
 	return there && !o.foreign
 }
 
+// remaining are the objects that are there, the custom resource left aside.
+func (w *World) remaining() []string {
+	return slices.DeleteFunc(w.Objects(), func(name string) bool { return name == w.customResource() || !w.exists(name) })
+}
+
 // differs says what is the matter with an object, given the record that it must carry; empty if nothing is.
 func (w *World) differs(name string, standing decide.Record) string {
 	o, there := w.objects[name]
@@ -55,7 +62,7 @@ func (w *World) differs(name string, standing decide.Record) string {
 		}
 	case o.owner != w.objects[w.customResource()].uid:
 		return "owned by a custom resource that is gone"
-	case name == w.configMap() && !sameRecord(w.record, standing):
+	case name == w.configMap() && (!w.record.Equal(standing) || w.joiningIsStale(standing)):
 		return "members are not as they should be"
 	case name == w.statefulSet() && w.set != w.template(standing):
 		return "spec is not as it should be"
@@ -63,24 +70,37 @@ func (w *World) differs(name string, standing decide.Record) string {
 	return ""
 }
 
-// mendable reports whether an object that is not as it should be can be put right without changing what pods are made of.
-func (w *World) mendable(name string, standing decide.Record) bool {
-	switch {
-	case !w.exists(name):
-		return true
-	case name == w.configMap():
-		return !sameRecord(w.record, standing)
-	}
-	return name != w.statefulSet()
+// joiningIsStale reports whether a joining file lists other members than there are. While nobody can be asked, it stays as it is.
+func (w *World) joiningIsStale(standing decide.Record) bool {
+	list, known := w.listedIDs()
+	return known && joins(standing) && !slices.Equal(list, w.initial)
 }
 
-// template is what the StatefulSet must say. The token is for its life: volumes are made for it.
+func joins(record decide.Record) bool {
+	return slices.ContainsFunc(record.Members, func(m decide.RecordedMember) bool { return m.Mode == decide.Joining })
+}
+
+// template is what the StatefulSet must say. What pods are made from is its own once the cluster is beyond founding: only a rollout
+// changes it. The token is for its life: volumes are made for it.
 func (w *World) template(standing decide.Record) statefulSet {
-	token := standing.Token
-	if w.exists(w.statefulSet()) {
-		token = w.set.token
+	t := statefulSet{replicas: standing.Replicas(), version: w.Declared.Version, hash: w.Declared.SpecHash, token: standing.Token}
+	if w.Declared.Lifecycle != "Running" {
+		t.replicas = 0
 	}
-	return statefulSet{replicas: standing.Replicas(), version: w.Declared.Version, hash: w.Declared.SpecHash, token: token}
+	if !w.exists(w.statefulSet()) {
+		return t
+	}
+	t.token = w.set.token
+	if !w.beingFounded(standing) {
+		t.version, t.hash = w.set.version, w.set.hash
+	}
+	return t
+}
+
+func (w *World) beingFounded(record decide.Record) bool {
+	reported := w.exists(w.customResource()) && w.status.clusterID != 0
+	return record.ClusterID == 0 && !reported &&
+		!slices.ContainsFunc(record.Members, func(m decide.RecordedMember) bool { return m.Mode != decide.Founding })
 }
 
 // write makes an object what it must be, given the record that it must carry.
@@ -95,11 +115,26 @@ func (w *World) write(name string, standing decide.Record) {
 		w.applied = w.Declared
 	case w.configMap():
 		w.record = standing
+		if list, known := w.listedIDs(); known && joins(standing) {
+			w.initial = list
+		}
 	case w.statefulSet():
-		w.set = w.template(standing)
+		w.setStatefulSet(w.template(standing))
 	}
 	w.objects[name] = o
 	w.adopt(name)
+}
+
+// setStatefulSet writes the StatefulSet. The pod of a member that is listed must not go with it, unless nothing is to run.
+func (w *World) setStatefulSet(next statefulSet) {
+	for _, r := range w.rafts {
+		for _, m := range r.members {
+			if m.ordinal >= next.replicas && w.volumes[m.ordinal].data.member == m.id && w.Declared.Lifecycle == "Running" {
+				w.violate("the StatefulSet shrinks to %d, and etcd lists %s", next.replicas, w.replicaName(m.ordinal))
+			}
+		}
+	}
+	w.set = next
 }
 
 // adopt makes an object the custom resource's own.
@@ -123,17 +158,5 @@ func (w *World) collectGarbage() {
 
 func sameDeclaration(a, b decide.Declared) bool {
 	return a.Replicas == b.Replicas && a.Version == b.Version && a.SpecHash == b.SpecHash &&
-		a.Lifecycle == b.Lifecycle && a.Suspended == b.Suspended
-}
-
-func sameRecord(a, b decide.Record) bool {
-	if a.Token != b.Token || a.ClusterID != b.ClusterID || len(a.Members) != len(b.Members) {
-		return false
-	}
-	for i := range a.Members {
-		if a.Members[i] != b.Members[i] {
-			return false
-		}
-	}
-	return true
+		a.Lifecycle == b.Lifecycle && a.Suspended == b.Suspended && a.Retention == b.Retention && a.ReplaceAfter == b.ReplaceAfter
 }

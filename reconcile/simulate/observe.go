@@ -18,11 +18,11 @@ func (w *World) Observe() decide.State {
 		Membership: w.membership(),
 	}
 	if w.exists(w.customResource()) {
-		s.ReportedClusterID = w.status
+		s.ReportedClusterID, s.ReportedVersion = w.status.clusterID, w.status.version
 	}
 	if w.exists(w.configMap()) {
 		s.Record = w.record
-		s.Record.Members = slices.Clone(w.record.Members)
+		s.Record.Members, s.Record.Removed = slices.Clone(w.record.Members), slices.Clone(w.record.Removed)
 	}
 	for _, n := range w.ordinals() {
 		s.Replicas = append(s.Replicas, w.replica(n))
@@ -33,25 +33,28 @@ func (w *World) Observe() decide.State {
 
 func (w *World) replica(n int) decide.Replica {
 	v := w.volumes[n]
-	r := decide.Replica{Ordinal: n, Pod: decide.PodAbsent, VolumeUID: v.uid, VolumeToken: v.token, VolumeTerminating: v.terminating}
+	r := decide.Replica{
+		Ordinal: n, Pod: decide.PodAbsent, Stranded: v.stranded,
+		VolumeUID: v.uid, VolumeToken: v.token, VolumeTerminating: v.terminating,
+	}
 	p, there := w.pods[n]
 	if !there {
 		return r
 	}
-	r.Pod, r.PodUID, r.PodVersion, r.PodSpecHash, r.PodMessage = p.phase(), p.uid, p.version, p.hash, p.message
+	r.Pod, r.PodUID, r.PodVersion, r.PodSpecHash, r.PodMessage, r.PodCrashes = p.phase(), p.uid, p.version, p.hash, p.message, p.crashes
 	if !p.ready {
 		r.PodSince = p.since
 	}
-	if p.up && !w.cut {
+	if p.up && !w.cut && !w.mute[n] && !v.hung {
 		r.ClusterID = v.data.cluster
 	}
 	return r
 }
 
 func (w *World) compare(s decide.State) decide.Objects {
-	var o decide.Objects
+	o := decide.Objects{Remaining: w.remaining()}
 	if w.exists(w.statefulSet()) {
-		o.RunsVersion, o.RunsHash = w.set.version, w.set.hash
+		o.RunsVersion, o.RunsHash, o.RunsReplicas = w.set.version, w.set.hash, w.set.replicas
 	}
 	standing := decide.StandingRecord(s, "fresh")
 	for _, name := range w.Objects() {
@@ -68,32 +71,53 @@ func (w *World) compare(s decide.State) decide.Objects {
 			o.Irreplaceable = append(o.Irreplaceable, name+": missing")
 		}
 		o.Drift = append(o.Drift, name+": "+what)
-		if w.mendable(name, standing) {
-			o.Mendable = append(o.Mendable, name+": "+what)
-		}
 	}
 	return o
 }
 
+// reachable is the cluster that has a leader and a member that whoever observes it reaches, and its ID; nil if there is none.
+func (w *World) reachable() (*raft, decide.ID) {
+	for _, id := range slices.Sorted(maps.Keys(w.rafts)) {
+		if r := w.rafts[id]; r.serves() && slices.ContainsFunc(r.members, func(m member) bool { return w.answers(r, m) }) {
+			return r, id
+		}
+	}
+	return nil, 0
+}
+
+func (w *World) answers(r *raft, m member) bool {
+	return r.serves() && r.isUp(m.id) && !w.cut && !w.mute[m.ordinal]
+}
+
 // membership is what etcd says: the list of a cluster that has a leader, or what a member believes.
 func (w *World) membership() decide.Membership {
+	if r, id := w.reachable(); r != nil {
+		return w.linearizable(id, r)
+	}
 	if w.cut {
 		return decide.Membership{Why: "dial tcp: i/o timeout"}
 	}
-	var believed decide.Membership
-	for _, id := range slices.Sorted(maps.Keys(w.rafts)) {
+	for _, id := range slices.Backward(slices.Sorted(maps.Keys(w.rafts))) {
 		r := w.rafts[id]
-		switch {
-		case r.serves():
-			return decide.Membership{Known: true, ClusterID: id, Members: w.list(r)}
-		case len(r.up) > 0:
-			believed = decide.Membership{Why: "no leader", ClusterID: id, Members: w.list(r)}
+		if slices.ContainsFunc(r.members, func(m member) bool { return r.isUp(m.id) && !w.mute[m.ordinal] }) {
+			return decide.Membership{Why: "no leader", ClusterID: id, Members: w.list(r)}
 		}
 	}
-	if believed.ClusterID == 0 {
-		believed.Why = "no pod answers"
+	return decide.Membership{Why: "no pod answers"}
+}
+
+func (w *World) linearizable(id decide.ID, r *raft) decide.Membership {
+	m := decide.Membership{Known: true, ClusterID: id, Members: w.list(r)}
+	for _, alarm := range r.alarms {
+		if r.byID(alarm.ID) == nil {
+			m.StaleAlarms = append(m.StaleAlarms, alarm)
+		}
 	}
-	return believed
+	says := func(m member) bool { return w.answers(r, m) && minorOf(w.pods[m.ordinal].version) >= saysStorage }
+	if slices.ContainsFunc(r.members, says) {
+		m.Downgrade = minorText(r.downgrade)
+	}
+	return m
 }
 
 func (w *World) list(r *raft) []decide.Member {
@@ -105,17 +129,40 @@ func (w *World) list(r *raft) []decide.Member {
 			Started: m.started,
 			Learner: m.learner,
 			Leader:  m.id == r.leader,
-			Answers: r.serves() && slices.Contains(r.up, m.id),
-			Version: w.pods[m.ordinal].version,
+			Answers: w.answers(r, m),
 		}
 		if m.named {
 			entry.Name = w.replicaName(m.ordinal)
+		}
+		for _, alarm := range r.alarms {
+			if alarm.ID == m.id {
+				entry.Alarms = append(entry.Alarms, alarm.Kind)
+			}
+		}
+		if entry.Answers {
+			w.sayOfItself(&entry, m.ordinal)
+		} else if w.exists(w.customResource()) {
+			entry.SilentSince = w.status.silent[m.id]
 		}
 		list = append(list, entry)
 	}
 	return list
 }
 
+// sayOfItself is what a member that answers says of itself.
+func (w *World) sayOfItself(entry *decide.Member, n int) {
+	d := w.volumes[n].data
+	entry.Version = w.pods[n].version
+	entry.RaftIndex, entry.Applied = d.index, d.index
+	if minorOf(entry.Version) >= saysStorage {
+		entry.StorageVersion = minorText(d.storage)
+	}
+}
+
+// peerURL is where a member listens; one of no ordinal of the cluster's listens elsewhere.
 func (w *World) peerURL(n int) string {
+	if n < 0 {
+		return fmt.Sprintf("https://elsewhere%d:2380", n)
+	}
 	return fmt.Sprintf("https://%s.%s:2380", w.replicaName(n), w.name)
 }

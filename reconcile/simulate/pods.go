@@ -15,6 +15,7 @@ type pod struct {
 	up            bool   // etcd runs
 	message       string // why it does not, or is not ready
 	failing       bool
+	crashes       int
 	ready         bool
 	since         time.Time // since when it is not ready
 }
@@ -24,6 +25,9 @@ type volume struct {
 	uid         string
 	token       string
 	terminating bool
+	stranded    string // why no pod can use it
+	hung        bool   // whoever uses it hangs
+	givenUp     bool   // a pass has deleted it
 	data        data
 }
 
@@ -31,10 +35,27 @@ type volume struct {
 type data struct {
 	cluster decide.ID
 	member  decide.ID
+	index   uint64 // of the last entry of the log
+	version int    // of the cluster, as a minor number
+	storage int    // the version that it is written for
+	corrupt bool
 }
 
-// runStatefulSet makes and deletes pods and volumes as the StatefulSet says. A pod takes a tick to go, and a
-// claim goes once no pod uses it.
+// crashed is the pod after etcd in it has ended by itself.
+func (p pod) crashed(words string) pod {
+	p.up, p.failing, p.message = false, true, words
+	p.crashes++
+	return p
+}
+
+// stopping is the pod after it has been told to end.
+func (p pod) stopping() pod {
+	p.terminating, p.up, p.ready = true, false, false
+	return p
+}
+
+// runStatefulSet makes and deletes pods and volumes as the StatefulSet says. A pod takes a tick to go, and goes only once its node
+// says so; a claim goes once no pod uses it.
 func (w *World) runStatefulSet() {
 	wanted := 0
 	if w.exists(w.statefulSet()) {
@@ -43,30 +64,37 @@ func (w *World) runStatefulSet() {
 	for _, n := range w.ordinals() {
 		p, running := w.pods[n]
 		switch {
-		case running && p.terminating:
+		case running && p.terminating && !w.down[n]:
 			delete(w.pods, n)
 		case running && n >= wanted:
-			p.terminating, p.up, p.ready = true, false, false
-			w.pods[n] = p
+			w.pods[n] = p.stopping()
 		}
-		if _, used := w.pods[n]; !used && w.volumes[n].terminating {
-			w.forgive(n)
-			delete(w.volumes, n)
-		}
+		w.releaseVolume(n)
 	}
 	for n := range wanted {
 		w.makeReplica(n)
 	}
 }
 
+// releaseVolume lets a claim go that is being deleted, once no pod uses it. A pod that has no node does not use it yet.
+func (w *World) releaseVolume(n int) {
+	v := w.volumes[n]
+	if _, used := w.pods[n]; v.terminating && (!used || v.stranded != "") {
+		w.forgive(n)
+		delete(w.volumes, n)
+	}
+}
+
 func (w *World) makeReplica(n int) {
-	if _, there := w.pods[n]; there || w.volumes[n].terminating {
+	if w.volumes[n].terminating {
 		return
 	}
 	if _, there := w.volumes[n]; !there {
 		w.volumes[n] = volume{uid: w.next("v"), token: w.set.token}
 	}
-	w.pods[n] = pod{uid: w.next("p"), version: w.set.version, hash: w.set.hash, wait: 1 + w.delay(2), since: w.now}
+	if _, there := w.pods[n]; !there {
+		w.pods[n] = pod{uid: w.next("p"), version: w.set.version, hash: w.set.hash, wait: 1 + w.delay(2), since: w.now}
+	}
 }
 
 // runPods starts the containers that can start; one that fails is started again with the next tick.
@@ -78,6 +106,8 @@ func (w *World) runPods() {
 			continue
 		case w.down[n]:
 			p.up, p.message = false, "its node is down"
+		case w.volumes[n].stranded != "":
+			p.failing, p.message = false, "0/3 nodes are available: 3 node(s) had volume node affinity conflict"
 		case p.wait > 0:
 			p.wait--
 		default:
@@ -99,16 +129,18 @@ func (w *World) startContainer(n int, p pod) pod {
 		p.failing, p.message = true, "ImagePullBackOff"
 		return p
 	}
-	p.message = w.startEtcd(n)
-	p.failing, p.up = p.message != "", p.message == ""
+	if words := w.startEtcd(n, p); words != "" {
+		return p.crashed(words)
+	}
+	p.up, p.message = true, ""
 	return p
 }
 
-// judgePods says which pods are ready: those whose etcd has a leader.
+// judgePods says which pods are ready: those whose etcd answers and has a leader.
 func (w *World) judgePods() {
 	for n, p := range w.pods {
-		wasReady := p.ready
-		p.ready = p.up && !p.terminating && w.rafts[w.volumes[n].data.cluster].serves()
+		wasReady, v := p.ready, w.volumes[n]
+		p.ready = p.up && !p.terminating && !v.hung && w.rafts[v.data.cluster].serves()
 		if wasReady && !p.ready {
 			p.since = w.now
 		}

@@ -17,10 +17,19 @@ type raft struct {
 	leader decide.ID
 	// formed: it has once had a leader, so it may hold data.
 	formed bool
+	// alarms hold until they are disarmed, also those of members that are gone.
+	alarms []decide.Alarm
+	// version of the cluster, and the one that a downgrade goes to, as minor numbers; zero if there is none.
+	version, downgrade int
+	// acknowledged is the last index of the log that clients have been told of.
+	acknowledged uint64
+	// excused: a voter lost its volume before it could be sealed, and with it what it had acknowledged.
+	excused bool
 }
 
 type member struct {
-	id      decide.ID
+	id decide.ID
+	// ordinal is negative for a member that is none of the cluster's replicas.
 	ordinal int
 	// named: its name is known. One that was added has none before it starts.
 	named bool
@@ -28,19 +37,22 @@ type member struct {
 	ran     bool
 	started bool
 	learner bool
-	inSync  bool
+	// inSync: it has been up long enough to follow the leader entry by entry.
+	inSync bool
 	// heldBack: its volume was lost before it could be sealed.
 	heldBack bool
 }
 
 func (r *raft) clone() *raft {
 	c := *r
-	c.members, c.removed, c.up = slices.Clone(r.members), slices.Clone(r.removed), slices.Clone(r.up)
+	c.members, c.removed, c.up, c.alarms = slices.Clone(r.members), slices.Clone(r.removed), slices.Clone(r.up), slices.Clone(r.alarms)
 	return &c
 }
 
 // serves reports whether the cluster has a leader.
 func (r *raft) serves() bool { return r != nil && r.leader != 0 }
+
+func (r *raft) isUp(id decide.ID) bool { return slices.Contains(r.up, id) }
 
 func (r *raft) voters() (voters []member) {
 	for _, m := range r.members {
@@ -66,132 +78,130 @@ func (r *raft) byOrdinal(n int) *member {
 	return r.find(func(m member) bool { return m.ordinal == n })
 }
 
-// startEtcd starts etcd on the volume of an ordinal with the file that the record gives it. It returns etcd's last
-// words if it does not start.
-func (w *World) startEtcd(n int) string {
-	v := w.volumes[n]
-	file, found := w.record.Member(n)
-	switch {
-	case !found:
-		return "open /etc/etcd/members/" + w.replicaName(n) + ".yaml: no such file or directory"
-	case v.data.member != 0:
-		return w.startOnData(v.data)
-	case file.Mode == decide.Founding:
-		v.data = w.startFounding(n)
-	case file.Mode == decide.Joining:
-		joined, words := w.startJoining(n)
-		if words != "" {
-			return words
-		}
-		v.data = joined
-	default:
-		return `couldn't find local name "` + w.replicaName(n) + `" in the initial cluster configuration`
-	}
-	w.volumes[n] = v
-	return ""
-}
-
-func (w *World) startOnData(d data) string {
-	if slices.Contains(w.rafts[d.cluster].removed, d.member) {
-		return "the member has been permanently removed from the cluster"
-	}
-	return ""
-}
-
-// startFounding starts a member on an empty volume with all founding members in its file. The IDs follow from the file.
-func (w *World) startFounding(n int) data {
-	d := data{cluster: hash(w.record.Token, len(w.record.Members)), member: hash(w.record.Token, 1000+n)}
-	for id, other := range w.rafts {
-		if id != d.cluster && other.formed && w.hasData(id) {
-			w.violate("%s founds cluster %s, and %s has formed", w.replicaName(n), d.cluster, id)
-		}
-	}
-	r := w.rafts[d.cluster]
-	if r == nil {
-		r = &raft{}
-		for _, m := range w.record.Members {
-			r.members = append(r.members, member{id: hash(w.record.Token, 1000+m.Ordinal), ordinal: m.Ordinal, named: true})
-		}
-		w.rafts[d.cluster] = r
-	}
-	if m := r.byID(d.member); m == nil || m.ran && !m.heldBack && !w.putBack {
-		w.violate("%s starts as a voter again, and has forgotten its votes", w.replicaName(n))
-	}
-	return d
-}
-
-func (w *World) hasData(cluster decide.ID) bool {
-	for _, v := range w.volumes {
-		if v.data.cluster == cluster {
-			return true
-		}
-	}
-	return false
-}
-
-// startJoining starts a member that a cluster with a leader has been told of.
-func (w *World) startJoining(n int) (data, string) {
-	for id, r := range w.rafts {
-		if m := r.byOrdinal(n); m != nil && !m.ran && r.serves() {
-			return data{cluster: id, member: m.id}, ""
-		}
-	}
-	return data{}, "error validating peerURLs: member count is unequal"
+func (r *raft) disarm(alarm decide.Alarm) {
+	r.alarms = slices.DeleteFunc(r.alarms, func(a decide.Alarm) bool { return a == alarm })
 }
 
 // runEtcd lets the members that are up find each other, elect and publish what they are.
 func (w *World) runEtcd() {
 	for id, r := range w.rafts {
 		w.gather(id, r)
-		r.elect(w.exists(w.peerService()))
+		w.elect(r)
 		for i := range r.members {
 			m := &r.members[i]
-			if !slices.Contains(r.up, m.id) {
+			if !r.isUp(m.id) {
+				m.inSync = false
 				continue
 			}
 			m.ran = true
 			if r.serves() {
-				m.inSync = m.started // it takes a tick from the start
 				m.started, m.named = true, true
 			}
 		}
 	}
 }
 
-// gather finds out which members run.
+// gather finds out which members run. One that is no longer listed ends.
 func (w *World) gather(id decide.ID, r *raft) {
 	r.up = nil
 	for _, n := range w.ordinals() {
-		d := w.volumes[n].data
-		p := w.pods[n]
-		if d.cluster != id || !p.up {
+		v, p := w.volumes[n], w.pods[n]
+		if v.data.cluster != id || !p.up || v.hung {
 			continue
 		}
-		if slices.Contains(r.removed, d.member) {
-			p.up, p.failing, p.message = false, true, "the member has been permanently removed from the cluster"
-			w.pods[n] = p
+		if slices.Contains(r.removed, v.data.member) {
+			w.pods[n] = p.crashed(permanentlyRemoved)
 			continue
 		}
-		r.up = append(r.up, d.member)
+		r.up = append(r.up, v.data.member)
 	}
 }
 
-// elect keeps the leader as long as it is up, and elects another voter if it is not. Members find each other by the
-// names that the Service gives them.
-func (r *raft) elect(namesResolve bool) {
-	var candidates []decide.ID
+// elect keeps the leader as long as it is up, and elects another voter if it is not: one that has the longest log of those that vote.
+// Members find each other by the names that the Service gives them.
+func (w *World) elect(r *raft) {
+	var candidates []member
 	for _, m := range r.voters() {
-		if slices.Contains(r.up, m.id) {
-			candidates = append(candidates, m.id)
+		if r.isUp(m.id) {
+			candidates = append(candidates, m)
 		}
 	}
+	leads := func(m member) bool { return m.id == r.leader }
 	switch {
-	case len(candidates) < decide.Quorum(len(r.voters())), len(r.members) > 1 && !namesResolve:
+	case len(candidates) < decide.Quorum(len(r.voters())), len(r.members) > 1 && !w.exists(w.peerService()):
 		r.leader = 0
-	case !slices.Contains(candidates, r.leader):
-		r.leader = candidates[0]
+	case !slices.ContainsFunc(candidates, leads):
+		longest := candidates[0]
+		for _, m := range candidates {
+			if w.indexOf(m) > w.indexOf(longest) {
+				longest = m
+			}
+		}
+		r.leader = longest.id
+		if has := w.indexOf(longest); has < r.acknowledged && !r.excused {
+			w.violate("%s leads with %d entries, and %d had been acknowledged", w.replicaName(longest.ordinal), has, r.acknowledged)
+		}
 	}
 	r.formed = r.formed || r.leader != 0
+}
+
+// writesPerTick is how many entries clients add to the log in one tick.
+const writesPerTick = 500
+
+// indexOf is how long a member's log is.
+func (w *World) indexOf(m member) uint64 {
+	if d := w.volumes[m.ordinal].data; d.member == m.id {
+		return d.index
+	}
+	return 0
+}
+
+func (w *World) lastIndex(r *raft) uint64 {
+	if m := r.byID(r.leader); m != nil {
+		return w.indexOf(*m)
+	}
+	return 0
+}
+
+// extend makes the log of a member that long.
+func (w *World) extend(m member, index uint64) {
+	if v := w.volumes[m.ordinal]; v.data.member == m.id {
+		v.data.index = max(v.data.index, index)
+		w.volumes[m.ordinal] = v
+	}
+}
+
+// replicate lets clients write and members follow: one that has just come up gets half of what it lacks in its first tick. What a
+// majority of the voters has is acknowledged. While an alarm holds, nobody writes.
+func (w *World) replicate(id decide.ID, r *raft) {
+	if !r.serves() {
+		return
+	}
+	if len(r.alarms) == 0 {
+		w.extend(*r.byID(r.leader), w.lastIndex(r)+writesPerTick)
+	}
+	last := w.lastIndex(r)
+	var logs []uint64
+	for i := range r.members {
+		m := &r.members[i]
+		follows := r.isUp(m.id) && !w.slow[m.ordinal]
+		switch has := w.indexOf(*m); {
+		case follows && m.inSync:
+			w.extend(*m, last)
+		case follows:
+			w.extend(*m, has+(last-has)/2)
+			m.inSync = w.delay(2) == 0
+		}
+		if v := w.volumes[m.ordinal]; r.isUp(m.id) && v.data.cluster == id && minorOf(w.pods[m.ordinal].version) >= saysStorage {
+			v.data.storage = r.version
+			w.volumes[m.ordinal] = v
+		}
+		if !m.learner {
+			logs = append(logs, w.indexOf(*m))
+		}
+	}
+	slices.Sort(logs)
+	r.acknowledged = max(r.acknowledged, logs[len(logs)-decide.Quorum(len(logs))])
 }
 
 // hash makes an ID out of a token and a number, as etcd makes them out of its initial cluster.

@@ -127,7 +127,7 @@ func (r *road) cluster(args []datadriven.CmdArg) (err error) {
 		}
 	}
 	r.World = simulate.New(args[0].Key, declared(replicas), uint64(seed))
-	r.Unpullable = "0.0.0"
+	r.Unpullable, r.Crashing = "3.6.99", "crashing"
 	if formed {
 		r.Converge(patienceOfTests)
 	}

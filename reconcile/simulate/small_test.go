@@ -58,14 +58,14 @@ func beginnings(replicas int, seed uint64) map[string]*simulate.World {
 	worlds := map[string]*simulate.World{}
 	for n := range 13 {
 		w := simulate.New("a", declared(replicas), seed)
-		w.Unpullable = "0.0.0"
+		w.Unpullable = "3.6.99"
 		w.Pass(n)
 		worlds[fmt.Sprintf("found, %d writes", n)] = w.Clone()
 		w.Tick()
 		worlds[fmt.Sprintf("found, %d writes, tick", n)] = w.Clone()
 	}
 	w := simulate.New("a", declared(replicas), seed)
-	w.Unpullable = "0.0.0"
+	w.Unpullable = "3.6.99"
 	for n := range 7 {
 		w.Pass(simulate.NoCrash)
 		worlds[fmt.Sprintf("%d passes", n+1)] = w.Clone()

@@ -21,6 +21,8 @@ type World struct {
 	LockHolder string
 	// Unpullable is a version of etcd whose image cannot be had.
 	Unpullable string
+	// Crashing is a SpecHash with which etcd does not start; empty if there is none.
+	Crashing string
 
 	name    string
 	now     time.Time
@@ -30,14 +32,17 @@ type World struct {
 
 	objects map[string]object
 	applied decide.Declared // what the custom resource says
-	status  decide.ID
+	status  status
 	record  decide.Record // what the ConfigMap says
+	initial []decide.ID   // the members that its joining files list
 	set     statefulSet
 	pods    map[int]pod
 	volumes map[int]volume
 	rafts   map[decide.ID]*raft
 	cut     bool
 	down    map[int]bool // nodes, by the ordinal of the pod that they run
+	mute    map[int]bool // members that whoever observes them does not reach
+	slow    map[int]bool // members that do not keep up
 	putBack bool         // the record was put back by hand, and no pass could know better yet
 
 	violations []string
@@ -53,18 +58,24 @@ func New(name string, declared decide.Declared, seed uint64) *World {
 		dice:     *rand.NewPCG(seed, seed),
 		hurried:  seed == 0,
 		objects:  map[string]object{},
+		status:   status{silent: map[decide.ID]time.Time{}},
 		pods:     map[int]pod{},
 		volumes:  map[int]volume{},
 		rafts:    map[decide.ID]*raft{},
 		down:     map[int]bool{},
+		mute:     map[int]bool{},
+		slow:     map[int]bool{},
 	}
 }
 
 // Clone returns a copy that shares nothing with the world.
 func (w *World) Clone() *World {
 	c := *w
-	c.record.Members = slices.Clone(w.record.Members)
-	c.objects, c.pods, c.volumes, c.down = maps.Clone(w.objects), maps.Clone(w.pods), maps.Clone(w.volumes), maps.Clone(w.down)
+	c.record.Members, c.record.Removed = slices.Clone(w.record.Members), slices.Clone(w.record.Removed)
+	c.initial = slices.Clone(w.initial)
+	c.status.silent = maps.Clone(w.status.silent)
+	c.objects, c.pods, c.volumes = maps.Clone(w.objects), maps.Clone(w.pods), maps.Clone(w.volumes)
+	c.down, c.mute, c.slow = maps.Clone(w.down), maps.Clone(w.mute), maps.Clone(w.slow)
 	c.rafts = map[decide.ID]*raft{}
 	for id, r := range w.rafts {
 		c.rafts[id] = r.clone()
@@ -74,48 +85,58 @@ func (w *World) Clone() *World {
 }
 
 // Violations are the things that happened and must never happen: a second cluster under the name of the first, a voter
-// that forgot its votes, a volume deleted whose member is listed, a quorum given away.
+// that forgot its votes, acknowledged data lost, a volume deleted whose member is listed, a quorum given away, a minor version skipped.
 func (w *World) Violations() []string { return slices.Clone(w.violations) }
 
 func (w *World) violate(format string, args ...any) {
 	w.violations = append(w.violations, fmt.Sprintf(format, args...))
 }
 
-// Tick lets time pass: Kubernetes and etcd do what they do by themselves.
+// Tick lets time pass: Kubernetes and etcd do what they do by themselves, and clients write.
 func (w *World) Tick() {
 	w.now = w.now.Add(TickLength)
 	w.collectGarbage()
 	w.runStatefulSet()
 	w.runPods()
 	w.runEtcd()
+	for id, r := range w.rafts {
+		w.replicate(id, r)
+		w.settleVersion(r)
+	}
 	w.judgePods()
 }
 
 // Pass observes, decides, acts and reports once. It dies after that many writes; NoCrash: it does not. It returns the
 // decision and the writes.
 func (w *World) Pass(crashAfter int) (decide.Decision, []string) {
-	s := w.Observe()
-	if s.ReportedClusterID != 0 {
-		w.putBack = false
-	}
-	d := decide.Decide(s)
-	var writes []string
-	if d.Verdict == decide.Act {
-		writes = w.Do(d.Action, crashAfter)
-	}
+	s, d, writes := w.act(crashAfter)
 	if died := len(writes) == crashAfter; !died && w.report(s) {
 		writes = append(writes, "status of "+w.customResource())
 	}
 	return d, writes
 }
 
-// report writes the cluster ID on record into the status of the custom resource, and says whether that was news.
-func (w *World) report(s decide.State) bool {
-	if s.Record.ClusterID == 0 || w.status == s.Record.ClusterID || !w.exists(w.customResource()) {
-		return false
+// PassFailing is a pass in which only that many writes of the action succeed: the next one fails without having changed
+// anything. Such a pass reports all the same.
+func (w *World) PassFailing(after int) (decide.Decision, []string) {
+	s, d, writes := w.act(after)
+	if w.report(s) {
+		writes = append(writes, "status of "+w.customResource())
 	}
-	w.status = s.Record.ClusterID
-	return true
+	return d, writes
+}
+
+// act observes, decides, and carries out at most that many writes.
+func (w *World) act(most int) (decide.State, decide.Decision, []string) {
+	s := w.Observe()
+	if s.ReportedClusterID != 0 {
+		w.putBack = false
+	}
+	d := decide.Decide(s)
+	if d.Verdict != decide.Act {
+		return s, d, nil
+	}
+	return s, d, w.Do(d.Action, most)
 }
 
 func (w *World) next(kind string) string {

@@ -1,0 +1,118 @@
+package simulate
+
+import (
+	"slices"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+const permanentlyRemoved = "the member has been permanently removed from the cluster"
+
+// startEtcd starts etcd on the volume of an ordinal with the file that the record gives it. It returns etcd's last
+// words if it does not start.
+func (w *World) startEtcd(n int, p pod) string {
+	v := w.volumes[n]
+	file, found := w.record.Member(n)
+	words := ""
+	switch {
+	case w.Crashing != "" && p.hash == w.Crashing:
+		return "flag provided but not defined"
+	case !found:
+		return "open /etc/etcd/members/" + w.replicaName(n) + ".yaml: no such file or directory"
+	case v.data.member != 0:
+		return w.startOnData(n, v.data, p)
+	case file.Mode == decide.Founding:
+		v.data = w.startFounding(n)
+	case file.Mode == decide.Joining:
+		v.data, words = w.startJoining(n, p)
+	default:
+		words = `couldn't find local name "` + w.replicaName(n) + `" in the initial cluster configuration`
+	}
+	if words == "" && v.givenUp {
+		w.violate("%s starts on a volume that is being deleted", w.replicaName(n))
+	}
+	w.volumes[n] = v
+	return words
+}
+
+func (w *World) startOnData(n int, d data, p pod) string {
+	switch {
+	case d.corrupt:
+		return "panic: freelist: page 1437 already freed"
+	case slices.Contains(w.rafts[d.cluster].removed, d.member):
+		return permanentlyRemoved
+	}
+	return w.refusesVersion(n, d, p)
+}
+
+// startFounding starts a member on an empty volume with all founding members in its file. The IDs follow from the file.
+func (w *World) startFounding(n int) data {
+	d := data{cluster: hash(w.record.Token, len(w.record.Members)), member: hash(w.record.Token, 1000+n)}
+	for id, other := range w.rafts {
+		if id != d.cluster && other.formed && w.hasData(id) {
+			w.violate("%s founds cluster %s, and %s has formed", w.replicaName(n), d.cluster, id)
+		}
+	}
+	r := w.rafts[d.cluster]
+	if r == nil {
+		r = &raft{}
+		for _, m := range w.record.Members {
+			r.members = append(r.members, member{id: hash(w.record.Token, 1000+m.Ordinal), ordinal: m.Ordinal, named: true})
+		}
+		w.rafts[d.cluster] = r
+	}
+	switch m := r.byID(d.member); {
+	case m == nil || m.ran && !m.heldBack && !w.putBack:
+		w.violate("%s starts as a voter again, and has forgotten its votes", w.replicaName(n))
+	case m.ran:
+		r.excused = true
+	}
+	return d
+}
+
+func (w *World) hasData(cluster decide.ID) bool {
+	for _, v := range w.volumes {
+		if v.data.cluster == cluster {
+			return true
+		}
+	}
+	return false
+}
+
+// startJoining starts a member that a cluster with a leader has been told of. One that lost its log after it had started ends as soon
+// as the leader sends it more.
+func (w *World) startJoining(n int, p pod) (data, string) {
+	for id, r := range w.rafts {
+		m := r.byOrdinal(n)
+		switch {
+		case m == nil || !r.serves():
+			continue
+		case !slices.Equal(r.ids(), w.initial):
+			return data{}, "error validating peerURLs: member count is unequal"
+		case m.ran:
+			return data{}, "tocommit(1436) is out of range [lastIndex(0)]. Was the raft log corrupted, truncated, or lost?"
+		case minorOf(p.version) < r.version:
+			return data{}, "incompatible with current running cluster"
+		}
+		return data{cluster: id, member: m.id}, ""
+	}
+	return data{}, "cannot fetch cluster info from peer urls: could not retrieve cluster information from the given URLs"
+}
+
+// ids are the IDs of all listed members.
+func (r *raft) ids() []decide.ID {
+	var ids []decide.ID
+	for _, m := range r.members {
+		ids = append(ids, m.id)
+	}
+	return ids
+}
+
+// listedIDs are the members that a file written now would list, and whether etcd can be asked.
+func (w *World) listedIDs() ([]decide.ID, bool) {
+	r, _ := w.reachable()
+	if r == nil {
+		return nil, false
+	}
+	return r.ids(), true
+}

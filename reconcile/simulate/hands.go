@@ -1,0 +1,105 @@
+package simulate
+
+import (
+	"slices"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// AddMember adds a voter to etcd's list behind everybody's back, as somebody with etcdctl can, if etcd lets them.
+func (w *World) AddMember(n int) { w.addBehind(n, false) }
+
+// AddLearner is AddMember without a vote.
+func (w *World) AddLearner(n int) { w.addBehind(n, true) }
+
+// AddStranger adds a learner that is none of the cluster's replicas and never starts.
+func (w *World) AddStranger() { w.addBehind(-1, true) }
+
+// addBehind adds a member unless etcd refuses: it wants all voters up, and here also a quorum with the new one.
+func (w *World) addBehind(n int, learner bool) {
+	for _, r := range w.rafts {
+		listed, voters := r.byOrdinal(n) != nil, len(r.voters())
+		away := slices.ContainsFunc(r.members, func(m member) bool { return m.learner || !r.isUp(m.id) })
+		if r.serves() && !listed && !away && (learner || voters >= decide.Quorum(voters+1)) {
+			w.enlist(r, n, learner)
+			w.elect(r)
+		}
+	}
+}
+
+// RemoveMember removes a member from etcd's list behind everybody's back, if etcd lets them.
+func (w *World) RemoveMember(n int) {
+	for _, r := range w.rafts {
+		if m := r.byOrdinal(n); m != nil && r.serves() && len(r.voters()) > 1 {
+			before := len(w.violations)
+			if w.mayRemove(r, *m) {
+				w.removeMember(r, m.id)
+			}
+			w.violations = w.violations[:before] // it is nobody's decision
+		}
+	}
+}
+
+// RaiseAlarm lets the member of an ordinal raise an alarm, NOSPACE or CORRUPT.
+func (w *World) RaiseAlarm(n int, kind string) {
+	for _, r := range w.rafts {
+		if m := r.byOrdinal(n); m != nil && r.serves() && r.isUp(m.id) && !slices.Contains(r.alarms, decide.Alarm{ID: m.id, Kind: kind}) {
+			r.alarms = append(r.alarms, decide.Alarm{ID: m.id, Kind: kind})
+		}
+	}
+}
+
+// ClearAlarms takes back every alarm of that kind.
+func (w *World) ClearAlarms(kind string) {
+	for _, r := range w.rafts {
+		r.alarms = slices.DeleteFunc(r.alarms, func(a decide.Alarm) bool { return a.Kind == kind })
+	}
+}
+
+// Heal ends all that can end by itself or by what people do about it: nodes and networks come back, foreign objects and strangers
+// go, room is made. What is lost stays lost.
+func (w *World) Heal() {
+	clear(w.mute)
+	clear(w.slow)
+	w.cut, w.LockHolder = false, ""
+	for name, o := range w.objects {
+		if o.foreign {
+			w.Delete(name)
+		}
+	}
+	for n := range w.down {
+		w.NodeDown(n, false)
+	}
+	w.ClearAlarms("NOSPACE")
+	w.RemoveMember(-1)
+}
+
+// Whole reports whether most voters of the cluster have their data on a volume that can be used: whether it can come up again
+// without a person. That the cluster has never formed is whole too.
+func (w *World) Whole() bool {
+	for id, r := range w.rafts {
+		if !r.formed || !w.hasData(id) {
+			continue
+		}
+		whole := 0
+		for _, m := range r.voters() {
+			if v := w.volumes[m.ordinal]; v.data.member == m.id && !v.data.corrupt && v.stranded == "" && !v.hung && !v.terminating {
+				whole++
+			}
+		}
+		if whole < decide.Quorum(len(r.voters())) {
+			return false
+		}
+	}
+	return true
+}
+
+// CommonVersion is the newest version of etcd, as a minor one such as 3.6, that all that runs can be rolled to; empty if nothing ran yet.
+func (w *World) CommonVersion() string {
+	for id, r := range w.rafts {
+		if r.formed && w.hasData(id) {
+			return minorText(r.version)
+		}
+	}
+	return ""
+}

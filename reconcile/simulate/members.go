@@ -1,0 +1,117 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// changeEtcd are the writes of the actions that etcd itself carries out. Without a leader nothing can be changed. What etcd
+// refuses is no write.
+func (w *World) changeEtcd(s decide.State, action decide.Action) []write {
+	r := w.rafts[s.Membership.ClusterID]
+	if !r.serves() || w.cut {
+		return nil
+	}
+	switch a := action.(type) {
+	case decide.AddLearner:
+		return w.addLearner(r, a)
+	case decide.PromoteLearner:
+		if m := r.byID(a.ID); m != nil && m.learner && w.indexOf(*m)*10 >= w.lastIndex(r)*9 {
+			return []write{{"promote " + a.Name, func() { w.promote(r, m) }}}
+		}
+	case decide.RemoveMember:
+		if m := r.byID(a.ID); m != nil && w.mayRemove(r, *m) {
+			return []write{{fmt.Sprintf("remove member %s", a.ID), func() { w.removeMember(r, a.ID) }}}
+		}
+	case decide.MoveLeader:
+		if m := r.byID(a.To); m != nil && r.leader == a.From && !m.learner && r.isUp(a.To) && !w.slow[m.ordinal] {
+			return []write{{fmt.Sprintf("move leader to %s", a.To), func() { w.moveLeader(r, *m) }}}
+		}
+	case decide.DisarmAlarm:
+		if slices.Contains(r.alarms, decide.Alarm(a)) {
+			return []write{{fmt.Sprintf("disarm %s of %s", a.Kind, a.ID), func() { r.disarm(decide.Alarm(a)) }}}
+		}
+	case decide.EnableDowngrade:
+		if target := minorOf(a.Version + ".0"); r.downgrade == 0 && target == r.version-1 {
+			return []write{{"enable downgrade to " + a.Version, func() { r.downgrade = target }}}
+		}
+	case decide.CancelDowngrade:
+		if r.downgrade != 0 {
+			return []write{{"cancel downgrade", func() { r.downgrade = 0 }}}
+		}
+	}
+	return nil
+}
+
+// addLearner tells etcd of a new member. With strict reconfiguration etcd takes none while a voter is away, and one learner at a time.
+func (w *World) addLearner(r *raft, a decide.AddLearner) []write {
+	if r.byOrdinal(a.Ordinal) != nil {
+		return nil
+	}
+	if a.PeerURL != w.peerURL(a.Ordinal) {
+		w.violate("%s is added as %s", w.replicaName(a.Ordinal), a.PeerURL)
+	}
+	for _, m := range r.members {
+		if m.learner {
+			w.violate("%s is added beside another learner", w.replicaName(a.Ordinal))
+		}
+		if m.learner || !r.isUp(m.id) {
+			return nil
+		}
+	}
+	return []write{{"add member " + w.replicaName(a.Ordinal), func() { w.enlist(r, a.Ordinal, true) }}}
+}
+
+// enlist adds a member to the list. It has no name before it starts.
+func (w *World) enlist(r *raft, ordinal int, learner bool) {
+	r.members = append(r.members, member{id: hash(w.next("m"), ordinal), ordinal: ordinal, learner: learner})
+}
+
+// promote gives a learner a vote. It counts for quorum at once.
+func (w *World) promote(r *raft, m *member) {
+	m.learner = false
+	w.elect(r)
+	if !r.serves() {
+		w.violate("%s is promoted, and with it goes the quorum", w.replicaName(m.ordinal))
+	}
+}
+
+// mayRemove reports whether etcd lets go of a member: not of the last voter, and of one that runs only if the others hold quorum.
+func (w *World) mayRemove(r *raft, m member) bool {
+	if m.learner {
+		return true
+	}
+	rest, up := 0, 0
+	for _, other := range r.voters() {
+		if other.id != m.id {
+			rest++
+		}
+		if other.id != m.id && r.isUp(other.id) {
+			up++
+		}
+	}
+	switch {
+	case rest == 0:
+		w.violate("the last voter is to be removed")
+		return false
+	case up < decide.Quorum(rest):
+		w.violate("member %s is to be removed, and the others hold no quorum", m.id)
+		return false
+	}
+	return true
+}
+
+// removeMember takes a member out of the list; where it runs, it ends. Its alarms stay.
+func (w *World) removeMember(r *raft, id decide.ID) {
+	r.members = slices.DeleteFunc(r.members, func(m member) bool { return m.id == id })
+	r.removed = append(r.removed, id)
+	w.runEtcd()
+}
+
+// moveLeader hands over to a voter once it has everything.
+func (w *World) moveLeader(r *raft, to member) {
+	w.extend(to, w.lastIndex(r))
+	r.leader = to.id
+}

@@ -1,0 +1,55 @@
+package simulate
+
+import (
+	"maps"
+	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// status is what passes have written into the status of the custom resource.
+type status struct {
+	clusterID decide.ID
+	version   string                  // the oldest that a member ran
+	silent    map[decide.ID]time.Time // members that were found silent, and since when
+}
+
+// report writes what a pass has seen into the status of the custom resource, and says whether that was news.
+func (w *World) report(s decide.State) bool {
+	if !w.exists(w.customResource()) {
+		return false
+	}
+	next := w.status.after(s)
+	if next.clusterID == w.status.clusterID && next.version == w.status.version && maps.Equal(next.silent, w.status.silent) {
+		return false
+	}
+	w.status = next
+	return true
+}
+
+// after is the status after a pass that has seen s.
+func (t status) after(s decide.State) status {
+	if s.Record.ClusterID != 0 {
+		t.clusterID = s.Record.ClusterID
+	}
+	if !s.Membership.Known {
+		return t
+	}
+	silent, oldest := map[decide.ID]time.Time{}, ""
+	for _, m := range s.Membership.Members {
+		since, known := t.silent[m.ID]
+		switch {
+		case m.Answers && (oldest == "" || minorOf(m.Version) < minorOf(oldest)):
+			oldest = m.Version
+		case !m.Answers && known:
+			silent[m.ID] = since
+		case !m.Answers:
+			silent[m.ID] = s.Now
+		}
+	}
+	t.silent = silent
+	if oldest != "" {
+		t.version = oldest
+	}
+	return t
+}

@@ -1,0 +1,78 @@
+package simulate
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// minorOf is the minor number of a version of etcd 3; zero if it cannot be read.
+func minorOf(version string) int {
+	parts := strings.Split(version, ".")
+	if len(parts) != 3 {
+		return 0
+	}
+	n, _ := strconv.Atoi(parts[1]) // what cannot be read is 0
+	return n
+}
+
+// minorText is the minor version of a minor number; empty for none.
+func minorText(minor int) string {
+	if minor == 0 {
+		return ""
+	}
+	return fmt.Sprintf("3.%d", minor)
+}
+
+// saysStorage is the first minor version that says which version its data are written for.
+const saysStorage = 6
+
+// settleVersion decides the version of the cluster as etcd does: that of its oldest member, once all have said theirs; the one it is
+// to go back to while a downgrade is under way, which ends once all members run it. Members note it beside their data.
+func (w *World) settleVersion(r *raft) {
+	if !r.serves() {
+		return
+	}
+	oldest, newest, all := 0, 0, true
+	for _, m := range r.members {
+		runs := minorOf(w.pods[m.ordinal].version)
+		if !r.isUp(m.id) {
+			all = false
+			continue
+		}
+		if oldest == 0 || runs < oldest {
+			oldest = runs
+		}
+		newest = max(newest, runs)
+	}
+	switch {
+	case r.downgrade != 0:
+		r.version = r.downgrade
+		if all && newest == r.downgrade {
+			r.downgrade = 0
+		}
+	case r.version == 0, all && oldest > r.version:
+		r.version = oldest
+	}
+	for _, m := range r.members {
+		if v := w.volumes[m.ordinal]; r.isUp(m.id) {
+			v.data.version = r.version
+			w.volumes[m.ordinal] = v
+		}
+	}
+}
+
+// refusesVersion returns etcd's last words if it does not start on data of another version. To skip a minor version is what etcd does not
+// refuse and nobody may do.
+func (w *World) refusesVersion(n int, d data, p pod) string {
+	runs := minorOf(p.version)
+	switch {
+	case d.version == 0:
+		return ""
+	case runs < d.version:
+		return fmt.Sprintf("invalid downgrade; server version is lower than determined cluster version %s", minorText(d.version))
+	case runs > d.version+1:
+		w.violate("%s runs etcd %s on data of %s", w.replicaName(n), p.version, minorText(d.version))
+	}
+	return ""
+}
