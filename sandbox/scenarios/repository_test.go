@@ -90,3 +90,9 @@ func declaration(name, version string, spec ...string) string {
 	}
 	return text.String()
 }
+
+// declare makes cluster a all that git declares.
+func (w *world) declare(version string, spec ...string) {
+	w.t.Helper()
+	w.repository.push(map[string]string{"a.yaml": declaration("a", version, spec...)})
+}

@@ -27,6 +27,7 @@ type sandbox struct {
 	config     *rest.Config
 	kube       kubernetes.Interface
 	objects    dynamic.Interface
+	network    *os.File
 }
 
 var node = sandbox{name: cmp.Or(os.Getenv("QUORATE_SANDBOX"), "test")}
@@ -99,7 +100,7 @@ func (s *sandbox) connect() error {
 	if s.objects, err = dynamic.NewForConfig(s.config); err != nil {
 		return fmt.Errorf("connect to sandbox %s: %w", s.name, err)
 	}
-	return nil
+	return s.openNetwork()
 }
 
 // stop stops one node as a power cut would, and startNode starts it again.

@@ -3,10 +3,12 @@ package faultproxy
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -66,6 +68,49 @@ func DropAnswer(then func()) Fault {
 			then()
 		}
 		panic(http.ErrAbortHandler)
+	}
+}
+
+// DropSuccess is DropAnswer for the n-th request that succeeds. Others go their way.
+func DropSuccess(n int, then func()) Fault {
+	var seen atomic.Int32
+	return func(w http.ResponseWriter, r *http.Request, serve http.Handler) {
+		answer := httptest.NewRecorder()
+		serve.ServeHTTP(answer, r)
+		if succeeded(answer.Code, answer.Header()) && int(seen.Add(1)) == n {
+			if then != nil {
+				then()
+			}
+			panic(http.ErrAbortHandler)
+		}
+		replay(w, answer)
+	}
+}
+
+// replay gives an answer as it was; what follows the body must not be written before it.
+func replay(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
+	after := http.Header{}
+	for key, values := range answer.Header() {
+		if strings.HasPrefix(key, http.TrailerPrefix) {
+			after[key] = values
+			continue
+		}
+		w.Header()[key] = values
+	}
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes())
+	maps.Copy(w.Header(), after)
+}
+
+// Once breaks the first request that it is asked to, and passes on all others.
+func Once(fault Fault) Fault {
+	var done atomic.Bool
+	return func(w http.ResponseWriter, r *http.Request, serve http.Handler) {
+		if done.Swap(true) {
+			serve.ServeHTTP(w, r)
+			return
+		}
+		fault(w, r, serve)
 	}
 }
 

@@ -26,6 +26,7 @@ type Proxy struct {
 	stop    context.CancelFunc
 
 	mutex    sync.Mutex
+	dial     Dial
 	script   Script
 	requests []*Request
 	writes   int
@@ -86,11 +87,15 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	request := parse(r)
 	fault := p.record(&request)
 	r = r.WithContext(context.WithValue(r.Context(), recordKey{}, &request))
+	var serve http.Handler = p.forward
+	if request.Resource == "pods/portforward" && p.dial != nil {
+		serve = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.forwardPort(w, r, &request) })
+	}
 	if fault == nil {
-		p.forward.ServeHTTP(w, r)
+		serve.ServeHTTP(w, r)
 		return
 	}
-	fault(w, r, p.forward)
+	fault(w, r, serve)
 }
 
 func (p *Proxy) record(request *Request) Fault {
@@ -111,10 +116,14 @@ func (p *Proxy) record(request *Request) Fault {
 type recordKey struct{}
 
 func (p *Proxy) answered(response *http.Response) error {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
 	if request, ok := response.Request.Context().Value(recordKey{}).(*Request); ok {
-		request.Status = response.StatusCode
+		p.answeredWith(request, response.StatusCode)
 	}
 	return nil
+}
+
+func (p *Proxy) answeredWith(request *Request, status int) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	request.Status = status
 }

@@ -1,0 +1,185 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+)
+
+const (
+	// historians is how many clients ask at once, about historyKeys keys, each after such a pause.
+	historians  = 4
+	historyKeys = 3
+	pauseOfOne  = 20 * time.Millisecond
+	// answerTimeout is when a client gives an answer up: what it has asked for may still happen.
+	answerTimeout = 2 * time.Second
+)
+
+// history is what applications ask of a cluster while a scenario goes on, and what they are answered.
+type history struct {
+	t     testing.TB
+	stop  context.CancelFunc
+	group sync.WaitGroup
+	// begun is when the clients started; operations are timed from then on.
+	begun time.Time
+
+	mutex      sync.Mutex
+	operations []operation
+	// failures are the errors that writes ended with.
+	failures map[string]int
+}
+
+// watchWrites lets applications write to and read from cluster a while the scenario goes on. They know the addresses of members up to that
+// ordinal, those that do not exist yet as well, and none other.
+func (w *world) watchWrites(members int) *history {
+	w.t.Helper()
+	ctx, stop := context.WithCancel(w.ctx())
+	h := &history{t: w.t, stop: stop, begun: time.Now(), failures: map[string]int{}}
+	for id := range historians {
+		client, err := w.application(members)
+		if err != nil {
+			stop()
+			w.t.Fatal(err)
+		}
+		h.group.Go(func() {
+			defer client.Close()
+			h.ask(ctx, client, id)
+		})
+	}
+	w.t.Cleanup(func() { stop(); h.group.Wait() })
+	return h
+}
+
+// application connects to etcd as one in a pod does: to all members, by their names.
+func (w *world) application(members int) (*clientv3.Client, error) {
+	security, err := w.clientTLS("a")
+	if err != nil {
+		return nil, err
+	}
+	scheme := "https"
+	if security == nil {
+		scheme = "http"
+	}
+	var endpoints []string
+	for ordinal := range members {
+		endpoints = append(endpoints, fmt.Sprintf("%s://a-%d.a.%s.svc:%d", scheme, ordinal, w.namespace, clientPort))
+	}
+	return clientv3.New(clientv3.Config{
+		Endpoints: endpoints, TLS: security, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{
+			grpc.WithContextDialer(w.dialMember),
+			grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second},
+				MinConnectTimeout: answerTimeout,
+			}),
+		},
+	})
+}
+
+// dialMember connects to the pod that a member's name leads to.
+func (w *world) dialMember(ctx context.Context, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	pod, _, _ := strings.Cut(host, ".")
+	return w.dialPod(ctx, w.namespace, pod, port)
+}
+
+// ask asks one question after the other until ctx ends.
+func (h *history) ask(ctx context.Context, client *clientv3.Client, id int) {
+	seen := map[string]string{}
+	for n := 0; ctx.Err() == nil; n++ {
+		o := operation{client: id, key: fmt.Sprintf("history-%d", rand.IntN(historyKeys)), value: fmt.Sprintf("%d-%d", id, n)}
+		o.kind = []kind{put, get, swap}[rand.IntN(3)]
+		o.expected = seen[o.key]
+		o.call = time.Since(h.begun)
+		err := o.do(ctx, client)
+		o.answer = time.Since(h.begun)
+		h.remember(o, err)
+		if err == nil && o.kind == get {
+			seen[o.key] = o.value
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pauseOfOne):
+		}
+	}
+}
+
+func (h *history) remember(o operation, err error) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	switch {
+	case err == nil:
+		h.operations = append(h.operations, o)
+	case o.kind != get:
+		o.unknown = true
+		h.operations = append(h.operations, o)
+		h.failures[err.Error()]++
+	}
+}
+
+// do asks etcd and fills in what it answers.
+func (o *operation) do(ctx context.Context, client *clientv3.Client) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
+	defer cancel()
+	switch o.kind {
+	case put:
+		_, err := client.Put(ctx, o.key, o.value)
+		return err
+	case get:
+		answer, err := client.Get(ctx, o.key)
+		if err == nil {
+			o.value = valueOf(answer)
+		}
+		return err
+	}
+	holds := clientv3.Compare(clientv3.Value(o.key), "=", o.expected)
+	if o.expected == "" {
+		holds = clientv3.Compare(clientv3.CreateRevision(o.key), "=", 0)
+	}
+	answer, err := client.Txn(ctx).If(holds).Then(clientv3.OpPut(o.key, o.value)).Else(clientv3.OpGet(o.key)).Commit()
+	if err != nil {
+		return err
+	}
+	if o.swapped = answer.Succeeded; !o.swapped {
+		o.found = valueOf((*clientv3.GetResponse)(answer.Responses[0].GetResponseRange()))
+	}
+	return nil
+}
+
+func valueOf(answer *clientv3.GetResponse) string {
+	if len(answer.Kvs) == 0 {
+		return ""
+	}
+	return string(answer.Kvs[0].Value)
+}
+
+// end stops the clients, fails the test if anything that was acknowledged is lost, and returns how the writes fared.
+func (h *history) end() interruption {
+	h.t.Helper()
+	h.stop()
+	h.group.Wait()
+	took := time.Since(h.begun)
+	if err := linearizable(h.operations, patience); err != nil {
+		h.t.Errorf("the history of %d operations: %v", len(h.operations), err)
+	}
+	i := interrupted(h.operations, took)
+	i.why = h.failures
+	h.t.Logf("%s", i)
+	if i.written == 0 {
+		h.t.Error("nothing was ever written")
+	}
+	return i
+}

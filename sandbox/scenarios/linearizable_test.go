@@ -1,0 +1,202 @@
+package scenarios
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// kind is what is asked about a key.
+type kind string
+
+const (
+	put  kind = "put"
+	get  kind = "get"
+	swap kind = "compare-and-swap"
+)
+
+// operation is one question about one key. Every value is written once at most.
+type operation struct {
+	client int
+	key    string
+	kind   kind
+	// value is what is written, or what was read; empty for a key that is not there.
+	value string
+	// expected is what a compare-and-swap wants to find, and found what it found in its place.
+	expected, found string
+	swapped         bool
+	// unknown says that a write got no answer: it took effect at any time after the call, or never.
+	unknown      bool
+	call, answer time.Duration
+}
+
+// saw is the value that the operation proves to have been there; found is whether it proves any.
+func (o operation) saw() (value string, found bool) {
+	switch {
+	case o.kind == get:
+		return o.value, true
+	case o.kind != swap || o.unknown:
+		return "", false
+	case o.swapped:
+		return o.expected, true
+	}
+	return o.found, true
+}
+
+// register is a key: it holds the value that was written last.
+var register = porcupine.Model{
+	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+		byKey := map[string][]porcupine.Operation{}
+		for _, o := range history {
+			key := o.Input.(operation).key
+			byKey[key] = append(byKey[key], o)
+		}
+		var parts [][]porcupine.Operation
+		for _, part := range byKey {
+			parts = append(parts, part)
+		}
+		return parts
+	},
+	Init: func() any { return "" },
+	Step: func(state, input, _ any) (bool, any) {
+		o, holds := input.(operation), state.(string)
+		switch {
+		case o.kind == put:
+			return true, o.value
+		case o.kind == get:
+			return o.value == holds, holds
+		case o.unknown && o.expected != holds:
+			return true, holds
+		case o.unknown || o.swapped:
+			return o.expected == holds, o.value
+		}
+		return o.found == holds && o.found != o.expected, holds
+	},
+}
+
+// linearizable returns an error if no order of the operations, each at one moment between its call and its answer, explains all answers,
+// or if that cannot be told in time.
+func linearizable(operations []operation, timeout time.Duration) error {
+	var history []porcupine.Operation
+	for _, o := range settled(operations) {
+		history = append(history, porcupine.Operation{ClientId: o.client, Input: o, Call: int64(o.call), Return: int64(o.answer)})
+	}
+	switch porcupine.CheckOperationsTimeout(register, history, timeout) {
+	case porcupine.Ok:
+		return nil
+	case porcupine.Illegal:
+		return errors.New("is not linearizable: something acknowledged was lost, or something old was read")
+	}
+	return fmt.Errorf("was not judged within %s", timeout)
+}
+
+// settled says of each write without an answer what others prove: one whose value was seen took effect before the first who saw it was
+// answered, since no other writes that value; one that nobody saw changes nobody's answer and is left out.
+func settled(operations []operation) []operation {
+	first := map[[2]string]time.Duration{}
+	for _, o := range operations {
+		value, found := o.saw()
+		if at, known := first[[2]string{o.key, value}]; found && (!known || o.answer < at) {
+			first[[2]string{o.key, value}] = o.answer
+		}
+	}
+	var list []operation
+	for _, o := range operations {
+		if o.unknown {
+			at, seen := first[[2]string{o.key, o.value}]
+			if !seen {
+				continue
+			}
+			o.answer = max(at, o.call)
+		}
+		list = append(list, o)
+	}
+	return list
+}
+
+// interruption is how the writes of a history fared.
+type interruption struct {
+	written int
+	// failed writes got an error or no answer in time.
+	failed int
+	// longest is the longest time in which no write was acknowledged.
+	longest time.Duration
+	// why counts the errors of the failed ones.
+	why map[string]int
+}
+
+// interrupted looks at a history that was recorded for that long.
+func interrupted(operations []operation, took time.Duration) interruption {
+	acknowledged := []time.Duration{0, took}
+	i := interruption{}
+	for _, o := range operations {
+		switch {
+		case o.kind == get:
+		case o.unknown:
+			i.failed++
+		default:
+			i.written++
+			acknowledged = append(acknowledged, o.answer)
+		}
+	}
+	slices.Sort(acknowledged)
+	for n := range acknowledged[1:] {
+		i.longest = max(i.longest, acknowledged[n+1]-acknowledged[n])
+	}
+	return i
+}
+
+func (i interruption) String() string {
+	var why []string
+	for text, n := range i.why {
+		why = append(why, fmt.Sprintf("%d times %s", n, text))
+	}
+	slices.Sort(why)
+	return strings.TrimSuffix(fmt.Sprintf("%d writes, none acknowledged for %s at most, %d failed: %s",
+		i.written, i.longest.Round(time.Millisecond), i.failed, strings.Join(why, "; ")), ": ")
+}
+
+// TestHistoryCatches shows that the check is not blind: each of these histories is one that no correct register gives.
+func TestHistoryCatches(t *testing.T) {
+	ms := func(call, answer int) operation {
+		return operation{key: "k", call: time.Duration(call) * time.Millisecond, answer: time.Duration(answer) * time.Millisecond}
+	}
+	writes := func(o operation, value string) operation { o.kind, o.value = put, value; return o }
+	reads := func(o operation, value string) operation { o.kind, o.value = get, value; return o }
+	swaps := func(o operation, from, to string) operation { o.kind, o.expected, o.value, o.swapped = swap, from, to, true; return o }
+	finds := func(o operation, from, to, found string) operation { o = swaps(o, from, to); o.swapped, o.found = false, found; return o }
+	unanswered := func(o operation) operation { o.unknown = true; return o }
+	other := func(o operation) operation { o.key = "other"; return o }
+	for _, test := range []struct {
+		name    string
+		history []operation
+		good    bool
+	}{
+		{"one after the other", []operation{writes(ms(0, 1), "a"), reads(ms(2, 3), "a"), swaps(ms(4, 5), "a", "b"), finds(ms(6, 7), "a", "c", "b")}, true},
+		{"at the same time", []operation{writes(ms(0, 9), "a"), writes(ms(1, 2), "b"), reads(ms(3, 4), "b"), reads(ms(5, 6), "a")}, true},
+		{"a write is lost", []operation{writes(ms(0, 1), "a"), writes(ms(2, 3), "b"), reads(ms(4, 5), "a")}, false},
+		{"all is lost", []operation{writes(ms(0, 1), "a"), reads(ms(2, 3), "")}, false},
+		{"a swap is lost", []operation{writes(ms(0, 1), "a"), swaps(ms(2, 3), "a", "b"), swaps(ms(4, 5), "a", "c")}, false},
+		{"reads go back", []operation{writes(ms(0, 9), "a"), reads(ms(1, 2), "a"), reads(ms(3, 4), "")}, false},
+		{"refused though it holds", []operation{writes(ms(0, 1), "a"), finds(ms(2, 3), "a", "b", "a")}, false},
+		{"unanswered, seen later", []operation{unanswered(writes(ms(0, 1), "a")), reads(ms(50, 51), ""), reads(ms(90, 91), "a")}, true},
+		{"unanswered, seen and gone", []operation{unanswered(writes(ms(0, 1), "a")), reads(ms(50, 51), "a"), reads(ms(90, 91), "")}, false},
+		{"unanswered, never seen", []operation{unanswered(writes(ms(0, 1), "a")), reads(ms(90, 91), "")}, true},
+		{"unanswered swap", []operation{writes(ms(0, 1), "a"), unanswered(swaps(ms(2, 3), "a", "b")), reads(ms(90, 91), "b")}, true},
+		{"unanswered swap of what was not there", []operation{writes(ms(0, 1), "a"), unanswered(swaps(ms(2, 3), "c", "b")), reads(ms(90, 91), "b")}, false},
+		{"lost beside another key", []operation{writes(ms(0, 1), "a"), other(writes(ms(2, 3), "b")), reads(ms(4, 5), "")}, false},
+	} {
+		if err := linearizable(test.history, patience); (err == nil) != test.good {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+	i := interrupted([]operation{writes(ms(0, 10), "a"), unanswered(writes(ms(20, 30), "b")), reads(ms(40, 50), "a"), writes(ms(40, 60), "c")}, 65*time.Millisecond)
+	if i.written != 2 || i.failed != 1 || i.longest != 50*time.Millisecond {
+		t.Errorf("two writes, one without an answer, 50 ms between those that have one: %s", i)
+	}
+}
