@@ -192,11 +192,12 @@ func volumeOutlivesMember(s State, d Decision) string {
 func emptySlot(s State, d Decision) string {
 	a, adds := d.Action.(AddLearner)
 	r := s.Replica(a.Ordinal)
-	if !adds || r.VolumeUID == "" || r.VolumeTerminating {
+	goes := r.VolumeTerminating && (r.Pod == PodAbsent || r.Pod == PodTerminating)
+	if !adds || r.VolumeUID == "" || goes {
 		return ""
 	}
 	for _, gone := range s.Record.Removed {
-		if gone.Ordinal == a.Ordinal && gone.VolumeUID != "" && gone.VolumeUID != r.VolumeUID {
+		if gone.Ordinal == a.Ordinal && gone.VolumeUID != "" && gone.VolumeUID != r.VolumeUID && !r.VolumeTerminating {
 			return "" // made since, for a pod that has no file to start with
 		}
 	}
@@ -225,7 +226,8 @@ func lowestInHighestOut(s State, d Decision) string {
 		member, _ := s.Membership.byID(a.ID)
 		ordinal, ours := s.OrdinalOf(member)
 		for _, m := range s.Membership.Members {
-			if n, _ := s.OrdinalOf(m); ours && member.Answers && !corrupt(member) && n > ordinal {
+			doomed := corrupt(member) || s.Replica(ordinal).VolumeTerminating
+			if n, _ := s.OrdinalOf(m); ours && member.Answers && !doomed && n > ordinal {
 				return fmt.Sprintf("removes %s while there is %s", member.Name, m.Name)
 			}
 		}

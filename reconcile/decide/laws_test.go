@@ -146,6 +146,7 @@ var wrongs = []wrong{
 		leave(w, 2)
 		w.Record = w.Record.WithRemoved(decide.RemovedMember{Ordinal: 2, VolumeUID: "v2"})
 	}, acts(decide.AddLearner{Ordinal: 2})},
+	{"an empty slot", "a pod may start on what goes", func(w *world) { leave(w, 2); w.Replicas[2].VolumeTerminating = true }, acts(decide.AddLearner{Ordinal: 2})},
 	{"an empty slot", "it is not known which volume was left", func(w *world) {
 		leave(w, 2)
 		w.Record = w.Record.WithRemoved(decide.RemovedMember{Ordinal: 2})
@@ -242,7 +243,10 @@ var right = []wrong{
 	{"", "removes a dead one", silent(1), acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
 	{"", "removes the only other one, dead", func(w *world) { silent(1)(w); w.Membership.Members = w.Membership.Members[:2] }, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
 	{"", "adds the next", nil, acts(decide.AddLearner{Ordinal: 3})},
-	{"", "fills the gap", func(w *world) { leave(w, 1); w.Replicas[1].VolumeTerminating = true }, acts(decide.AddLearner{Ordinal: 1})},
+	{"", "fills the gap", func(w *world) {
+		leave(w, 1)
+		w.Replicas[1].VolumeTerminating, w.Replicas[1].Pod = true, decide.PodTerminating
+	}, acts(decide.AddLearner{Ordinal: 1})},
 	{"", "fills the gap on a fresh volume", func(w *world) {
 		leave(w, 1)
 		w.Record = w.Record.WithRemoved(decide.RemovedMember{Ordinal: 1, VolumeUID: "v0"})

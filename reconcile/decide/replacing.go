@@ -21,7 +21,7 @@ func replaceMember(s State) (Decision, bool) {
 	}
 	for _, m := range slices.Backward(s.MembersInOrder()) {
 		why := s.lost(m)
-		if why == "" || !s.Membership.without(m.ID).HasQuorum() {
+		if why == "" || !s.Membership.without(m.ID).HasQuorum() || m.Answers && !s.othersAreWell(m) {
 			continue
 		}
 		if m.Leader && len(s.Membership.Voters()) > 1 {
@@ -30,6 +30,11 @@ func replaceMember(s State) (Decision, bool) {
 		return act(RemoveMember{m.ID, s.nameOf(m)}, "%s %s: remove it, so that a new one can take its place; %s answer", s.nameOf(m), why, s.describeQuorum())
 	}
 	return Decision{}, false
+}
+
+// othersAreWell reports whether all but that member are well: one that still answers is not given up before.
+func (s State) othersAreWell(m Member) bool {
+	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool { return other.ID != m.ID && s.ailment(other) != "" })
 }
 
 // lost says why a member is lost for good; empty if it may come back with its data. Being slow, restarting, evicted or out of
@@ -42,6 +47,8 @@ func (s State) lost(m Member) string {
 		return ""
 	case slices.Contains(m.Alarms, "CORRUPT"):
 		return "says that its data is corrupt"
+	case m.Started && r.VolumeTerminating && r.VolumeUID != "":
+		return "is on a volume that is being deleted"
 	case m.Answers:
 		return ""
 	case s.volumeLost(ordinal):
@@ -116,8 +123,8 @@ func disarmAlarm(s State) (Decision, bool) {
 	return act(DisarmAlarm(first), "the %s alarm of member %s, which is gone, still holds", first.Kind, first.ID)
 }
 
-// cleanUp deletes the volumes that members have left whom etcd no longer lists. The pod of a new member that still holds such a
-// volume is made anew: with the volume gone it gets an empty one.
+// cleanUp deletes the volumes that members have left whom etcd no longer lists. A pod that still holds such a volume, because Kubernetes keeps
+// one in every slot below the highest, is made anew, on an empty one: no new member may start on what is about to go.
 func cleanUp(s State) (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false
@@ -130,13 +137,18 @@ func cleanUp(s State) (Decision, bool) {
 			return act(DeleteVolume{r.Ordinal, r.VolumeUID}, "etcd lists %s no longer: delete the volume that it has left", s.ReplicaName(r.Ordinal))
 		}
 	}
-	for _, m := range s.Record.Members {
-		r := s.Replica(m.Ordinal)
-		if m.Mode == Joining && !listed[m.Ordinal].Answers && r.VolumeTerminating && hasPodThatStays(r) && r.PodUID != "" {
-			return act(RestartReplica{r.Ordinal, r.PodUID}, "the pod of %s holds the volume of an earlier member: make it anew on an empty one", s.ReplicaName(r.Ordinal))
+	for _, r := range s.replicasInOrder() {
+		m, inUse := listed[r.Ordinal]
+		if !(inUse && m.Started) && s.Membership.allNamed(s) && r.holdsGoingVolume() && r.Ordinal < s.Record.Replicas() {
+			return act(RestartReplica{r.Ordinal, r.PodUID}, "the pod of %s holds the volume of a member that is gone: make it anew on an empty one", s.ReplicaName(r.Ordinal))
 		}
 	}
 	return Decision{}, false
+}
+
+// holdsGoingVolume reports whether a volume is being deleted and the pod keeps it from going.
+func (r Replica) holdsGoingVolume() bool {
+	return hasVolume(r) && r.VolumeTerminating && hasPodThatStays(r) && r.PodUID != ""
 }
 
 // allNamed reports whether it is known of each member which slot it is in, or that it is in none.

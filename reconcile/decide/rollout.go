@@ -36,11 +36,14 @@ func restartBroken(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
+// patienceOfPending is how long a pod may be on its way before something is the matter: every pod is pending for a while.
+const patienceOfPending = 30 * time.Second
+
 // broken reports whether a pod made from another declaration does not run etcd.
 func (s State) broken(r Replica) bool {
 	m, _ := s.Membership.byName(s.ReplicaName(r.Ordinal))
-	stuck := r.Pod == PodFailing || r.Pod == PodPending
-	return stuck && r.PodUID != "" && !m.Answers && r.ClusterID == 0 && s.madeOtherwise(r)
+	longPending := r.Pod == PodPending && !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= patienceOfPending
+	return (r.Pod == PodFailing || longPending) && r.PodUID != "" && !m.Answers && r.ClusterID == 0 && s.madeOtherwise(r)
 }
 
 func (s State) rollout() StartRollout {

@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -57,13 +56,25 @@ func scaleUp(s State) (Decision, bool) {
 	if !free || !s.Membership.Known || len(s.unsettled()) > 0 {
 		return Decision{}, false
 	}
-	r := s.Replica(ordinal)
-	gone, _ := s.Record.removed(ordinal)
-	if hasVolume(r) && !r.VolumeTerminating && r.VolumeUID == cmp.Or(gone.VolumeUID, r.VolumeUID) {
-		return wait(time.Second, "a volume of %s is in the way", s.ReplicaName(ordinal))
+	if !s.empty(ordinal) {
+		return wait(500*time.Millisecond, "a volume of %s is in the way", s.ReplicaName(ordinal))
 	}
 	return act(AddLearner{ordinal, s.peerURL(ordinal)}, "%s, %d declared: add %s as a learner; %s answer",
 		plural(len(s.Membership.Members), "member", "members"), s.Declared.Replicas, s.ReplicaName(ordinal), s.describeQuorum())
+}
+
+// empty reports whether nothing is left in a slot of the member before: no volume, or one that goes and that no pod will start on any more,
+// or one that was made after the old one had gone, for a pod that has no file to start with.
+func (s State) empty(ordinal int) bool {
+	r := s.Replica(ordinal)
+	gone, _ := s.Record.removed(ordinal)
+	switch {
+	case !hasVolume(r):
+		return true
+	case r.VolumeTerminating:
+		return !hasPodThatStays(r)
+	}
+	return gone.VolumeUID != "" && gone.VolumeUID != r.VolumeUID
 }
 
 // peerURL is the peer URL of a replica, made after those of the members that there are.
