@@ -61,7 +61,7 @@ func change(s *decide.State, kind, how int) {
 		return
 	}
 	ids := []decide.ID{0, 0xc1, 0xc2}
-	text := []string{"", "t1", "t2", "3.6.16", "h1", "Stopped", "Running"}[how%7]
+	text := []string{"", "t1", "t2", "3.6.16", "h1", "Stopped", "Running", "Deleted", "3.7.3", "3.5.35", "Delete"}[how%11]
 	changes := []func(){
 		func() { s.Record.Token = text },
 		func() { s.Record.ClusterID = ids[how%3] },
@@ -84,13 +84,28 @@ func change(s *decide.State, kind, how int) {
 		func() { s.Objects.Terminating = []string{"b", "a"}[:how%3] },
 		func() { s.Declared.Suspended, s.Objects.DeclarationDiffers = how%2 == 0, how%3 == 0 },
 		func() { s.LockHolder = text },
+		func() { s.Declared.Retention = text },
+		func() { s.Declared.SpecHash = text },
+		func() { s.Objects.RunsReplicas = how % 4 },
+		func() { s.Membership.Downgrade = []string{"", "3.5", "3.6"}[how%3] },
+		func() { s.Membership.StaleAlarms = []decide.Alarm{{ID: 0xd1, Kind: "NOSPACE"}, {Kind: "CORRUPT"}}[:how%3] },
+		func() {
+			s.Record = s.Record.WithRemoved(decide.RemovedMember{Ordinal: how % 6, VolumeUID: []string{"", "v0", "v9"}[how/6%3]})
+		},
+		func() { s.Declared.ReplaceAfter = time.Duration(how%2) * time.Minute },
 	}
 	changes[kind/4%len(changes)]()
 }
 
 func changeReplica(r *decide.Replica, kind, how int) {
 	phases := []decide.PodPhase{decide.PodAbsent, decide.PodPending, decide.PodStarting, decide.PodReady, decide.PodFailing, decide.PodTerminating}
-	switch kind % 6 {
+	switch kind % 9 {
+	case 6:
+		r.PodVersion, r.PodSpecHash = []string{"3.6.16", "3.7.3"}[how%2], []string{"", "h1", "h2"}[how/2%3]
+	case 7:
+		r.PodCrashes = how % 6
+	case 8:
+		r.Stranded = []string{"", "its node is gone"}[how%2]
 	case 0:
 		r.Pod = phases[how%len(phases)]
 	case 1:
@@ -107,7 +122,15 @@ func changeReplica(r *decide.Replica, kind, how int) {
 }
 
 func changeMember(m *decide.Member, kind, how int) {
-	switch kind % 5 {
+	switch kind % 9 {
+	case 5:
+		m.PeerURL = []string{"", "https://a-5.a.b.svc:2380", "https://x.a.b.svc:2380"}[how%3]
+	case 6:
+		m.Leader, m.Applied = how%2 == 0, uint64(how)*100
+	case 7:
+		m.Version, m.StorageVersion = []string{"", "3.5.35", "3.6.16", "3.7.3"}[how%4], []string{"", "3.5", "3.6"}[how/4%3]
+	case 8:
+		m.SilentSince = []time.Time{{}, dawn, dawn.Add(-time.Hour)}[how%3]
 	case 0:
 		m.Started = !m.Started
 	case 1:
@@ -132,10 +155,19 @@ func observable(s decide.State) bool {
 		replicas[r.Ordinal] = true
 	}
 	for _, m := range s.Membership.Members {
-		if ids[m.ID] || m.Name != "" && names[m.Name] {
+		name := m.Name
+		if ordinal, ours := s.OrdinalOf(m); ours {
+			name = s.ReplicaName(ordinal)
+		}
+		if ids[m.ID] || name != "" && names[name] {
 			return false
 		}
-		ids[m.ID], names[m.Name] = true, true
+		ids[m.ID], names[name] = true, true
+	}
+	for _, gone := range s.Record.Removed {
+		if _, recorded := s.Record.Member(gone.Ordinal); recorded {
+			return false
+		}
 	}
 	last := -1
 	for _, m := range s.Record.Members {
