@@ -77,6 +77,8 @@ func (c *Client) Look(ctx context.Context, kind, namespace, name string) (metav1
 		object, err = c.typed.CoreV1().Services(namespace).Get(ctx, name, opts)
 	case "PersistentVolumeClaim":
 		object, err = c.typed.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, opts)
+	case "Pod":
+		object, err = c.typed.CoreV1().Pods(namespace).Get(ctx, name, opts)
 	case "PodDisruptionBudget":
 		object, err = c.typed.PolicyV1().PodDisruptionBudgets(namespace).Get(ctx, name, opts)
 	case "StatefulSet":
@@ -107,4 +109,13 @@ func (c *Client) HasClaims(ctx context.Context, namespace, selector string) (boo
 		return false, fmt.Errorf("look for volume claims in %s: %w", namespace, err)
 	}
 	return len(claims.Items) > 0, nil
+}
+
+// HasPods reports whether there is any pod that selector selects.
+func (c *Client) HasPods(ctx context.Context, namespace, selector string) (bool, error) {
+	pods, err := c.typed.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1})
+	if err != nil {
+		return false, fmt.Errorf("look for pods in %s: %w", namespace, err)
+	}
+	return len(pods.Items) > 0, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -19,6 +20,7 @@ import (
 	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 const manager = "quorate-test"
@@ -43,6 +45,9 @@ func TestNoDriftAfterApply(t *testing.T) {
 			}
 			in := goldenInput(t, sections)
 			in.Cluster.Namespace = fmt.Sprintf("test-%d", i)
+			if kept, isKept := in.Kept.(*applyappsv1.StatefulSetApplyConfiguration); isKept {
+				kept.WithNamespace(in.Cluster.Namespace)
+			}
 			s := *server
 			s.T = t
 			// What comes back differs between the encodings.
@@ -51,6 +56,7 @@ func TestNoDriftAfterApply(t *testing.T) {
 				WithLabels(map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}))
 			s.applyTwice(in)
 			s.changeAndApply(in)
+			s.keepTemplate(in)
 			s.noticeStrangers(in)
 			s.createPod(in)
 		})
@@ -90,6 +96,24 @@ func (s *apiServer) changeAndApply(in Input) {
 	slices.Reverse(pod.TopologySpreadConstraints)
 	slices.Reverse(changed.Cluster.Spec.Image.PullSecrets)
 	s.applyTwice(changed)
+	s.applyTwice(in)
+}
+
+// keepTemplate changes the number of pods of the live StatefulSet while git asks for other pods, and puts it back.
+func (s *apiServer) keepTemplate(in Input) {
+	s.Helper()
+	path := pathOf(in, Identity{"StatefulSet", in.Cluster.Name})
+	before := s.call(http.MethodGet, path, runtime.ContentTypeJSON, nil).(*appsv1.StatefulSet)
+	other := in
+	other.Cluster = in.Cluster.DeepCopy()
+	other.Cluster.Spec.Version, other.Cluster.Spec.Lifecycle = "3.6.1", v1alpha1.LifecycleRunning
+	other.Record = record(7, decide.Sealed)
+	other.Kept = extract(s.T, before)
+	s.applyTwice(other)
+	after := s.call(http.MethodGet, path, runtime.ContentTypeJSON, nil).(*appsv1.StatefulSet)
+	if *after.Spec.Replicas != 7 || !reflect.DeepEqual(before.Spec.Template, after.Spec.Template) {
+		s.Errorf("%d pods of %v, not 7 of %v", *after.Spec.Replicas, after.Spec.Template, before.Spec.Template)
+	}
 	s.applyTwice(in)
 }
 

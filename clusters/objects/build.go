@@ -17,8 +17,17 @@ type Input struct {
 	Record decide.Record
 	// Voters is the number of voters that etcd lists; zero while it is not known.
 	Voters int
-	// Peers is etcd's member list, peer URL by name, with the joining member in it. Needed while a member is joining.
+	// Peers is etcd's member list, peer URL by name, with the joining member in it; nil while the list is not known.
 	Peers map[string]string
+	// Kept is what Quorate owns of the live StatefulSet, an apply configuration, while new pods are to be made as before;
+	// nil: they are made as declared.
+	Kept any
+	// Runs is the template of the live StatefulSet; zero if there is none.
+	Runs Template
+	// Pods are the templates of the pods that are there.
+	Pods []Template
+	// Live is the data of the ConfigMap that is there: the only trace of how pods were made that are not as declared.
+	Live map[string]string
 	// Certificates, unless TLS is disabled.
 	Certificates Certificates
 }

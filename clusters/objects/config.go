@@ -23,70 +23,118 @@ const (
 	sealedCluster = "sealed=http://sealed.invalid:2380"
 )
 
-// ConfigKey is the key of the configuration file of the member with that ordinal in the data of the ConfigMap.
-func ConfigKey(cluster string, ordinal int) string { return PodName(cluster, ordinal) + ".yaml" }
+// ownKeys are the keys in which the files of two members of one template differ.
+var ownKeys = []string{
+	"name", "initial-advertise-peer-urls", "advertise-client-urls",
+	"initial-cluster", "initial-cluster-state", "initial-cluster-token",
+}
 
-// memberConfig is etcd's configuration file for one recorded member.
-func memberConfig(in Input, m decide.RecordedMember) (string, error) {
-	c := in.Cluster
-	keys, problems := etcdOptions(c.Spec)
-	if len(problems) > 0 {
-		return "", fmt.Errorf("write the configuration of %s: %s", PodName(c.Name, m.Ordinal), strings.Join(problems, "; "))
+// memberFiles returns etcd's configuration files, by their key in the ConfigMap: for every recorded member one for every template in use.
+func memberFiles(in Input) (map[string]string, error) {
+	files := map[string]string{}
+	for _, t := range templates(in) {
+		options, err := templateOptions(in, t)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range in.Record.Members {
+			if options == nil {
+				continue
+			}
+			key := ConfigKey(PodName(in.Cluster.Name, m.Ordinal), t)
+			if files[key], err = memberFile(in, m, options, in.Live[key]); err != nil {
+				return nil, err
+			}
+		}
 	}
-	initial, comment, err := initialCluster(in, m)
+	return files, nil
+}
+
+// memberFile is the configuration file of one recorded member, given what it has in common with those of the others, and its own
+// as it is now.
+func memberFile(in Input, m decide.RecordedMember, options map[string]any, live string) (string, error) {
+	name := PodName(in.Cluster.Name, m.Ordinal)
+	initial, comment, err := initialCluster(in, m, live)
 	if err != nil {
 		return "", err
 	}
+	keys := maps.Clone(options)
 	maps.Copy(keys, initial)
-	maps.Copy(keys, listening(in, m.Ordinal))
-	maps.Copy(keys, transportSecurity(in))
+	keys["name"] = name
+	keys["initial-advertise-peer-urls"] = PeerURL(in.Cluster, m.Ordinal)
+	keys["advertise-client-urls"] = ClientURL(in.Cluster, m.Ordinal)
 	text, err := yaml.Marshal(keys)
 	if err != nil {
-		return "", fmt.Errorf("encode the configuration of %s: %w", PodName(c.Name, m.Ordinal), err)
+		return "", fmt.Errorf("encode the configuration of %s: %w", name, err)
 	}
 	return comment + string(text), nil
 }
 
-func listening(in Input, ordinal int) map[string]any {
+// declaredOptions is what the files of all members have in common as git declares it.
+func declaredOptions(in Input) (map[string]any, error) {
+	options, problems := etcdOptions(in.Cluster.Spec)
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("write the configuration of the members: %s", strings.Join(problems, "; "))
+	}
+	return commonKeys(in, options), nil
+}
+
+// commonKeys completes the options of etcd with what is the same in all clusters.
+func commonKeys(in Input, options map[string]any) map[string]any {
 	c := in.Cluster
 	keys := map[string]any{
-		"name":     PodName(c.Name, ordinal),
 		"data-dir": dataDir,
 		// Go listens on IPv6 as well where the address is 0.0.0.0, and, unlike with [::], also runs where IPv6 is off.
-		"listen-peer-urls":            fmt.Sprintf("%s://0.0.0.0:%d", scheme(c), PeerPort),
-		"listen-client-urls":          fmt.Sprintf("%s://0.0.0.0:%d", scheme(c), ClientPort),
-		"listen-metrics-urls":         fmt.Sprintf("http://0.0.0.0:%d", MetricsPort),
-		"initial-advertise-peer-urls": PeerURL(c, ordinal),
-		"advertise-client-urls":       ClientURL(c, ordinal),
-		"strict-reconfig-check":       true,
-		"logger":                      "zap",
-		"log-outputs":                 []string{"stderr"},
+		"listen-peer-urls":      fmt.Sprintf("%s://0.0.0.0:%d", scheme(c), PeerPort),
+		"listen-client-urls":    fmt.Sprintf("%s://0.0.0.0:%d", scheme(c), ClientPort),
+		"listen-metrics-urls":   fmt.Sprintf("http://0.0.0.0:%d", MetricsPort),
+		"strict-reconfig-check": true,
+		"logger":                "zap",
+		"log-outputs":           []string{"stderr"},
 	}
+	maps.Copy(keys, options)
+	maps.Copy(keys, transportSecurity(in))
 	return keys
 }
 
 // initialCluster returns how the member starts, and a comment that says so.
-func initialCluster(in Input, m decide.RecordedMember) (map[string]any, string, error) {
-	keys := map[string]any{"initial-cluster-token": fmt.Sprintf("%s-%s-%s", in.Cluster.Namespace, in.Cluster.Name, in.Record.Token)}
+func initialCluster(in Input, m decide.RecordedMember, live string) (map[string]any, string, error) {
+	keys := map[string]any{
+		"initial-cluster-token": fmt.Sprintf("%s-%s-%s", in.Cluster.Namespace, in.Cluster.Name, in.Record.Token),
+		"initial-cluster-state": "existing",
+		"initial-cluster":       sealedCluster,
+	}
 	switch m.Mode {
 	case decide.Founding:
 		keys["initial-cluster-state"] = "new"
 		keys["initial-cluster"] = joinPeers(foundingPeers(in))
 		return keys, "# Founding: starts a new cluster together with the members listed.\n", nil
 	case decide.Joining:
-		name := PodName(in.Cluster.Name, m.Ordinal)
-		if in.Peers[name] == "" {
-			return nil, "", fmt.Errorf("write the configuration of %s, which is joining: the list of members does not name it", name)
+		if peers := joiningPeers(in, m, live); peers != "" {
+			keys["initial-cluster"] = peers
+			return keys, "# Joining: starts as a new member of the cluster of the members listed.\n", nil
 		}
-		keys["initial-cluster-state"] = "existing"
-		keys["initial-cluster"] = joinPeers(in.Peers)
-		return keys, "# Joining: starts as a new member of the cluster of the members listed.\n", nil
+		return keys, sealedComment, nil
 	case decide.Sealed:
-		keys["initial-cluster-state"] = "existing"
-		keys["initial-cluster"] = sealedCluster
-		return keys, "# Sealed: starts on its data, or not at all.\n", nil
+		return keys, sealedComment, nil
 	}
 	return nil, "", fmt.Errorf("write the configuration of %s: unknown mode %q", PodName(in.Cluster.Name, m.Ordinal), m.Mode)
+}
+
+const sealedComment = "# Sealed: starts on its data, or not at all.\n"
+
+// joiningPeers are the members that a joining one starts with: those that etcd lists at that moment, or it refuses to start (survey H13,
+// H18). While the list is not known they stay as they are. It is empty if they do not include the member itself: what is not
+// listed must not start.
+func joiningPeers(in Input, m decide.RecordedMember, live string) string {
+	peers := joinPeers(in.Peers)
+	if in.Peers == nil {
+		peers, _ = readFile(live)["initial-cluster"].(string)
+	}
+	if !strings.Contains(","+peers, ","+PodName(in.Cluster.Name, m.Ordinal)+"=") {
+		return ""
+	}
+	return peers
 }
 
 // foundingPeers are the members that the cluster is founded with. Those that have been sealed meanwhile stay in the list: all founding

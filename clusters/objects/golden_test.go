@@ -13,12 +13,18 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
-// TestGolden builds the objects of the cluster and the record in each file, and compares them with those in the file.
+// TestGolden builds the objects of the cluster and the record in each file, and compares them with those in the file. Where there is
+// a before.yaml, the pods were made as it declares, and new ones are made as cluster.yaml does; where there is a kept.yaml, new ones still
+// are made as it declares.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/objects/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -72,6 +78,27 @@ func goldenInput(t *testing.T, sections map[string][]byte) Input {
 	if err := yaml.UnmarshalStrict(sections["peers.yaml"], &in.Peers); err != nil {
 		t.Fatal(err)
 	}
+	kept, before := sections["kept.yaml"], sections["before.yaml"]
+	if len(kept)+len(before) == 0 {
+		return in
+	}
+	list, err := Build(earlier(t, in, string(before)+string(kept)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	configMap, statefulSet := list[0].Apply.(*applycorev1.ConfigMapApplyConfiguration), list[len(list)-1].Apply.(*applyappsv1.StatefulSetApplyConfiguration)
+	in.Runs, in.Live = ReadMetadata(statefulSet.Spec.Template.Annotations).Template(), configMap.Data
+	in.Pods = []Template{in.Runs}
+	if len(kept) > 0 {
+		in.Kept = statefulSet
+	}
+	return in
+}
+
+// earlier is what the objects were made from while git declared otherwise, and the member that joins was not there.
+func earlier(t *testing.T, in Input, declared string) Input {
+	in.Cluster, in.Peers = cluster(t, declared), nil
+	in.Record.Members = slices.DeleteFunc(slices.Clone(in.Record.Members), func(m decide.RecordedMember) bool { return m.Mode == decide.Joining })
 	return in
 }
 

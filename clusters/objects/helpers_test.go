@@ -68,3 +68,19 @@ func certificates(t *testing.T, c *v1alpha1.EtcdCluster) Certificates {
 }
 
 func quantity(text string) resource.Quantity { return resource.MustParse(text) }
+
+// fileOf is the configuration file that the pod with that ordinal reads if it is made as declared.
+func fileOf(t *testing.T, in Input, ordinal int) string {
+	t.Helper()
+	return filesOf(t, in)[ConfigKey(PodName(in.Cluster.Name, ordinal), DeclaredTemplate(in.Cluster.Spec))]
+}
+
+// filesOf is the data of the ConfigMap.
+func filesOf(t *testing.T, in Input) map[string]string {
+	t.Helper()
+	configMap, err := configMap(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return configMap.Data
+}

@@ -67,11 +67,7 @@ func TestKeysAreRead(t *testing.T) {
 			}
 			for _, mode := range []decide.Mode{decide.Founding, decide.Sealed} {
 				in := Input{Cluster: c, Record: record(1, mode)}
-				text, err := memberConfig(in, in.Record.Members[0])
-				if err != nil {
-					t.Fatal(err)
-				}
-				checkKeys(t, table, v, text)
+				checkKeys(t, table, v, fileOf(t, in, 0))
 			}
 		})
 	}

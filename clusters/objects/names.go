@@ -134,6 +134,9 @@ func ClusterOf(labels map[string]string) string { return labels[LabelCluster] }
 // Metadata is what the annotations of a live object say. What is not annotated is empty.
 type Metadata struct{ Token, SpecHash, Version string }
 
+// Template is the one that a pod was made from, or that a StatefulSet gives to new pods.
+func (m Metadata) Template() Template { return Template{m.Version, m.SpecHash} }
+
 // ReadMetadata reads the annotations of a volume claim, a pod or a pod template.
 func ReadMetadata(annotations map[string]string) Metadata {
 	return Metadata{

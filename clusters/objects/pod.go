@@ -36,8 +36,8 @@ func podTemplate(c *v1alpha1.EtcdCluster) (*applycorev1.PodTemplateSpecApplyConf
 		annotations[key] = string(value)
 	}
 	maps.Copy(labels, memberLabels(c.Name))
-	annotations[AnnotationSpecHash] = SpecHash(c.Spec)
-	annotations[AnnotationVersion] = c.Spec.Version
+	declared := DeclaredTemplate(c.Spec)
+	annotations[AnnotationVersion], annotations[AnnotationSpecHash] = declared.Version, declared.SpecHash
 	return applycorev1.PodTemplateSpec().
 		WithLabels(labels).
 		WithAnnotations(annotations).
@@ -80,7 +80,7 @@ func container(c *v1alpha1.EtcdCluster) (*applycorev1.ContainerApplyConfiguratio
 		WithImage(c.Spec.Image.Repository+":v"+c.Spec.Version).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		// Kubernetes expands the variable; the image has no shell (survey H112).
-		WithCommand("/usr/local/bin/etcd", "--config-file="+membersMount+"/$(POD_NAME).yaml").
+		WithCommand("/usr/local/bin/etcd", "--config-file="+membersMount+"/"+ConfigKey("$(POD_NAME)", DeclaredTemplate(c.Spec))).
 		WithEnv(applycorev1.EnvVar().WithName("POD_NAME").WithValueFrom(applycorev1.EnvVarSource().
 			WithFieldRef(applycorev1.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.name")))).
 		WithPorts(containerPort("peer", PeerPort), containerPort("client", ClientPort), containerPort("metrics", MetricsPort)).

@@ -47,6 +47,13 @@ func checkRecord(r decide.Record) error {
 		}
 		last = m.Ordinal
 	}
+	last = -1
+	for _, gone := range r.Removed {
+		if gone.Ordinal <= last || gone.Ordinal > maxOrdinal {
+			return fmt.Errorf("removed ordinal %d is out of order or out of bounds", gone.Ordinal)
+		}
+		last = gone.Ordinal
+	}
 	return nil
 }
 

@@ -23,6 +23,11 @@ func TestRecordRoundTrip(t *testing.T) {
 				})
 			}
 		}
+		for ordinal := range random.IntN(10) {
+			if random.IntN(4) == 0 {
+				r.Removed = append(r.Removed, decide.RemovedMember{Ordinal: ordinal, VolumeUID: fmt.Sprintf("%08d", random.IntN(1e8))})
+			}
+		}
 		text, err := EncodeRecord(r)
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +54,12 @@ func TestUnreadableRecords(t *testing.T) {
 		"token: x\nmembers: [{ordinal: -1, mode: Sealed}]":                            "ordinal -1 is out of order or out of bounds",
 		"token: x\nmembers: [{ordinal: 64, mode: Sealed}]":                            "out of bounds",
 		"token: x\nmembers: [{ordinal: 0, mode: Frozen}]":                             `unknown mode "Frozen"`,
-		"token: x\ntoken: y": "already set",
+		"token: x\ntoken: y":                              "already set",
+		"token: x\nremoved: [{ordinal: 2}, {ordinal: 1}]": "removed ordinal 1 is out of order",
+		"token: x\nremoved: [{ordinal: 1}, {ordinal: 1}]": "removed ordinal 1 is out of order",
+		"token: x\nremoved: [{ordinal: 64}]":              "removed ordinal 64 is out of order or out of bounds",
+		"token: x\nremoved: [{ordinal: -1}]":              "removed ordinal -1 is out of order or out of bounds",
+		"token: x\nremoved: [{ordinal: 1, mode: Sealed}]": `unknown field "mode"`,
 	} {
 		r, err := DecodeRecord(text)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), RecordKey) {

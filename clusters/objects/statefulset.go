@@ -7,11 +7,16 @@ import (
 	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
 // statefulSet runs a pod for every recorded member. It makes and keeps pods and never replaces one by itself: OnDelete leaves the
 // order of a rollout to Quorate. It never deletes a volume.
 func statefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
+	if in.Kept != nil {
+		return keptStatefulSet(in)
+	}
 	c := in.Cluster
 	template, err := podTemplate(c)
 	if err != nil {
@@ -22,7 +27,7 @@ func statefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 		WithLabels(Labels(c.Name)).
 		WithOwnerReferences(owner(c)).
 		WithSpec(applyappsv1.StatefulSetSpec().
-			WithReplicas(int32(in.Record.Replicas())).
+			WithReplicas(pods(in)).
 			WithServiceName(NamesOf(c.Name).Service).
 			WithPodManagementPolicy(appsv1.ParallelPodManagement).
 			WithUpdateStrategy(applyappsv1.StatefulSetUpdateStrategy().WithType(appsv1.OnDeleteStatefulSetStrategyType)).
@@ -31,6 +36,28 @@ func statefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 			WithSelector(applymetav1.LabelSelector().WithMatchLabels(Selector(c.Name))).
 			WithTemplate(template).
 			WithVolumeClaimTemplates(volumeClaim(in))), nil
+}
+
+// keptStatefulSet is the live one with its own number of pods: what those are made from stays as it is.
+func keptStatefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
+	kept, err := convert[*applyappsv1.StatefulSetApplyConfiguration](in.Kept)
+	if err != nil {
+		return nil, err
+	}
+	if kept.Spec == nil {
+		kept.Spec = applyappsv1.StatefulSetSpec()
+	}
+	kept.Spec.WithReplicas(pods(in))
+	kept.OwnerReferences = nil
+	return kept.WithOwnerReferences(owner(in.Cluster)), nil
+}
+
+// pods is how many pods Kubernetes keeps.
+func pods(in Input) int32 {
+	if in.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning {
+		return 0
+	}
+	return int32(in.Record.Replicas())
 }
 
 // volumeClaim is the template of the members' volumes. The list of templates is owned as a whole, so the volume mode is written out,

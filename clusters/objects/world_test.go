@@ -126,16 +126,12 @@ func (w *world) writeCertificates() {
 // start runs a member on its file in the ConfigMap, with the paths and the addresses replaced by those of the test.
 func (w *world) start(n int) *member {
 	w.Helper()
-	configMap, err := configMap(w.in)
-	if err != nil {
-		w.Fatal(err)
-	}
 	name := PodName("a", n)
 	text := strings.NewReplacer(
 		"0.0.0.0", w.address(n),
 		dataDir, w.path(name, "data"),
 		"/etc/etcd/tls", w.path("tls"),
-	).Replace(configMap.Data[ConfigKey("a", n)]) + "unsafe-no-fsync: true\n"
+	).Replace(fileOf(w.T, w.in, n)) + "unsafe-no-fsync: true\n"
 	w.write(name+".yaml", []byte(text))
 	log, err := os.Create(w.path(name + ".log"))
 	if err != nil {
