@@ -114,6 +114,8 @@ func (w *world) killAt(proxy *faultproxy.Proxy, script func(killed func(n int) f
 // killAtFirst runs quorate until a request with that verb to that resource has succeeded, and kills it then, midway.
 func (w *world) killAtFirst(verb, resource string) {
 	w.t.Helper()
-	r := w.killAt(w.newProxy(), func(killed func(int) faultproxy.Fault) faultproxy.Script { return faultproxy.On(verb, resource, killed(1)) })
+	r := w.killAt(w.newProxy(), func(killed func(int) faultproxy.Fault) faultproxy.Script {
+		return faultproxy.On(verb, resource, killed(1))
+	})
 	r.requireCode(w.t, exitKilled)
 }

@@ -168,8 +168,15 @@ func TestHistoryCatches(t *testing.T) {
 	}
 	writes := func(o operation, value string) operation { o.kind, o.value = put, value; return o }
 	reads := func(o operation, value string) operation { o.kind, o.value = get, value; return o }
-	swaps := func(o operation, from, to string) operation { o.kind, o.expected, o.value, o.swapped = swap, from, to, true; return o }
-	finds := func(o operation, from, to, found string) operation { o = swaps(o, from, to); o.swapped, o.found = false, found; return o }
+	swaps := func(o operation, from, to string) operation {
+		o.kind, o.expected, o.value, o.swapped = swap, from, to, true
+		return o
+	}
+	finds := func(o operation, from, to, found string) operation {
+		o = swaps(o, from, to)
+		o.swapped, o.found = false, found
+		return o
+	}
 	unanswered := func(o operation) operation { o.unknown = true; return o }
 	other := func(o operation) operation { o.key = "other"; return o }
 	for _, test := range []struct {

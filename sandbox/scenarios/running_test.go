@@ -32,7 +32,8 @@ func TestDisturbedCluster(t *testing.T) {
 		step{"LostRecord", testLostRecord},
 		step{"AuthorityLost", testAuthorityLost},
 		step{"GitUnreachable", testGitUnreachable},
-		step{"GoneFromGit", testGoneFromGit},
+		step{"Orphan", testOrphan},
+		step{"Rename", testRename},
 		step{"Suspend", testSuspend},
 	)
 }
@@ -48,7 +49,7 @@ func TestUnansweringCluster(t *testing.T) {
 	)
 }
 
-// TestLosses takes pods, volumes and the custom resource away. The last step breaks the cluster for good.
+// TestLosses takes pods, volumes and the custom resource away.
 func TestLosses(t *testing.T) {
 	t.Parallel()
 	walk(t,

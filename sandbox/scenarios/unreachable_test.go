@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"maps"
 	"path/filepath"
 	"testing"
 )
@@ -40,23 +39,6 @@ func testGitUnreachable(t *testing.T, w *world) {
 	w.converge()
 	w.requireCondition("a", "SourceReady", "True", "")
 	w.requireQuiet("a")
-}
-
-// testGoneFromGit: a declaration that vanishes deletes nothing.
-func testGoneFromGit(t *testing.T, w *world) {
-	want, pods := w.snapshot(), w.podUIDs("a")
-	w.repository.push(map[string]string{"README": "no cluster here"})
-	if r := w.run(); r.code != exitDone && r.code != exitBlocked && r.code != exitInvalid {
-		t.Errorf("%s", r)
-	}
-	if touched := difference(want, w.snapshot()); touched != "" {
-		t.Errorf("objects were touched: %s", touched)
-	}
-	if now := w.podUIDs("a"); !maps.Equal(now, pods) {
-		t.Errorf("pods before %v, after %v", pods, now)
-	}
-	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
-	w.converge()
 }
 
 // testSuspend: a suspended cluster is looked at and left alone.

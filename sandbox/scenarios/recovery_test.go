@@ -1,0 +1,167 @@
+package scenarios
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+)
+
+// TestRecovery takes members away while applications write. What loses its pod comes back, what loses its data is replaced.
+func TestRecovery(t *testing.T) {
+	t.Parallel()
+	walk(t,
+		step{"3-del-1-pod", func(t *testing.T, w *world) { testDeletedPods(t, w, 1) }},
+		step{"3-del-2-pods", func(t *testing.T, w *world) { testDeletedPods(t, w, 2) }},
+		step{"3-del-3-pods", func(t *testing.T, w *world) { testDeletedPods(t, w, 3) }},
+		step{"TestOneMemberRecovery", testOneMemberRecovery},
+		step{"EachMemberInTurn", testEachMemberInTurn},
+		step{"3-corrupt-1-mem", testCorruptMember},
+	)
+}
+
+// testDeletedPods: pods come back by themselves, as the members they were, the leader among them.
+func testDeletedPods(t *testing.T, w *world, n int) {
+	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
+	pods := []string{w.status("a").Leader}
+	for _, m := range w.status("a").Members {
+		if m.Name != pods[0] {
+			pods = append(pods, m.Name)
+		}
+	}
+	history := w.watchWrites(3)
+	for _, pod := range pods[:n] {
+		w.deletePod(pod)
+	}
+	w.waitForPods("a", 3)
+	w.converge().requireRule(t, "a", "Converged")
+	history.end()
+	w.requireOneCluster("a", 3)
+	w.requireSame(members, volumes, "")
+}
+
+// requireSame fails unless members and volumes are those of before, but for the one named.
+func (w *world) requireSame(members, volumes map[string]string, but string) {
+	w.t.Helper()
+	nowMembers, nowVolumes := w.memberIDs("a"), w.volumeUIDs("a")
+	for name := range members {
+		if same := nowMembers[name] == members[name]; same != (name != but) {
+			w.t.Errorf("%s was member %s and is member %s", name, members[name], nowMembers[name])
+		}
+		if same := nowVolumes[name] == volumes[name]; same != (name != but) {
+			w.t.Errorf("%s had volume %s and has volume %s", name, volumes[name], nowVolumes[name])
+		}
+	}
+	if len(nowMembers) != len(members) || len(nowVolumes) != len(volumes) {
+		w.t.Errorf("members %v and volumes %v, were %v and %v", nowMembers, nowVolumes, members, volumes)
+	}
+}
+
+// testOneMemberRecovery: a member loses its volume and is replaced, by a member with the data.
+func testOneMemberRecovery(t *testing.T, w *world) {
+	w.requireReplaced(t, "a-1", func() { w.loseVolume("a-1") })
+}
+
+// testEachMemberInTurn replaces them all, leaders included, until nothing is left of the members that founded the cluster.
+func testEachMemberInTurn(t *testing.T, w *world) {
+	for ordinal := range 3 {
+		pod := fmt.Sprint("a-", ordinal)
+		w.requireReplaced(t, pod, func() { w.loseVolume(pod) })
+	}
+}
+
+// requireReplaced does that damage to a member while applications write, and fails unless it is replaced, and nothing else happens.
+func (w *world) requireReplaced(t *testing.T, pod string, damage func(), args ...string) {
+	t.Helper()
+	id, members, volumes, want := w.requireOneCluster("a", 3), w.memberIDs("a"), w.volumeUIDs("a"), w.snapshot()
+	w.member("a", 0).put("recovered", pod)
+	history := w.watchWrites(3)
+	damage()
+	w.converge(args...).requireRule(t, "a", "Converged")
+	history.end()
+	if got := w.requireOneCluster("a", 3); got != id {
+		t.Errorf("cluster %s became cluster %s", id, got)
+	}
+	w.requireSame(members, volumes, pod)
+	if wrong := difference(want, w.snapshot()); wrong != "" {
+		t.Errorf("not as before: %s", wrong)
+	}
+	for ordinal := range 3 {
+		if got := w.member("a", ordinal).get("recovered"); got != pod {
+			t.Errorf("a-%d reads %q", ordinal, got)
+		}
+	}
+	w.requireQuiet("a")
+}
+
+// testCorruptMember: the log of a member is damaged, so that it stays down. It is replaced when it has been silent for as long as git declares.
+func testCorruptMember(t *testing.T, w *world) {
+	const patienceInGit = "replaceAfter: 10s"
+	w.declare(modern, three, patienceInGit)
+	w.converge()
+	w.requireReplaced(t, "a-2", func() { w.corrupt(2, "wal/*.wal") })
+	w.declare(modern, three)
+	w.converge()
+}
+
+// TestPVCMemberCrashLoopSelfHeal: the database of a member is damaged, so that it crashes at each start. That alone gets it replaced; crashing
+// because of its options would not.
+func TestPVCMemberCrashLoopSelfHeal(t *testing.T) {
+	t.Parallel()
+	w := runningCluster(t)
+	w.requireReplaced(t, "a-1", func() {
+		w.corrupt(1, "snap/db")
+		w.untilCrashed("a-1", 4)
+	}, "--timeout", "150s")
+}
+
+// untilCrashed waits until etcd in a pod has given up that often, and makes sure that no pass replaces it before.
+func (w *world) untilCrashed(pod string, times int32) {
+	w.t.Helper()
+	members := w.memberIDs("a")
+	for n := int32(1); n < times; n++ {
+		eventually(w.t, fmt.Sprintf("%s crashes %d times", pod, n), func() error {
+			if s := w.pod(pod).Status.ContainerStatuses; len(s) == 0 || s[0].RestartCount < n {
+				return fmt.Errorf("%s", describePod(*w.pod(pod)))
+			}
+			return nil
+		})
+		if n > 2 {
+			continue // what it says of itself may run ahead of what was looked at
+		}
+		if r := w.run(); r.cluster("a").Decision.Verdict != "Wait" {
+			w.t.Errorf("after %d crashes:\n%s", n, r)
+		}
+	}
+	if now := w.memberIDs("a"); len(members) == 3 && now[pod] != members[pod] {
+		w.t.Errorf("%s was replaced too early", pod)
+	}
+}
+
+// corrupt damages files of a member's data, all bytes of them but the first few, and ends etcd at once.
+func (w *world) corrupt(ordinal int, pattern string) {
+	w.t.Helper()
+	dir, err := w.dataDir(ordinal)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(files) == 0 {
+		w.t.Fatalf("no files %s in %s: %v", pattern, dir, err)
+	}
+	pod := fmt.Sprint("a-", ordinal)
+	w.signal(pod, syscall.SIGSTOP)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		copy(content[min(8, len(content)):], slices.Repeat([]byte("damage"), 4096))
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.signal(pod, syscall.SIGKILL)
+}

@@ -1,0 +1,151 @@
+package scenarios
+
+import (
+	"maps"
+	"strings"
+	"testing"
+)
+
+// noSuchVersion has no image: there is no registry that it could be pulled from.
+const noSuchVersion = "3.6.99"
+
+// TestRollouts changes what takes a restart, and changes its mind.
+func TestRollouts(t *testing.T) {
+	t.Parallel()
+	walk(t,
+		step{"RollOptions", testRollOptions},
+		step{"RevertMidRoll", testRevertMidRoll},
+		step{"BadImageAndRevert", testBadImage},
+		step{"BadOptionAndRevert", testBadOption},
+	)
+}
+
+// testRollOptions declares another option: each member takes it over, one at a time.
+func testRollOptions(t *testing.T, w *world) {
+	pods, volumes := w.podUIDs("a"), w.volumeUIDs("a")
+	history := w.watchWrites(3)
+	w.declare(modern, three, otherOptions)
+	w.converge().requireRule(t, "a", "Converged")
+	history.end()
+	w.requireOneCluster("a", 3)
+	for ordinal := range 3 {
+		m := w.member("a", ordinal)
+		ctx, cancel := m.ctx()
+		defer cancel()
+		if err := transaction(ctx, m, 200); err != nil {
+			t.Errorf("a-%d does not take 200 operations in a transaction: %v", ordinal, err)
+		}
+	}
+	for pod, uid := range w.podUIDs("a") {
+		if uid == pods[pod] {
+			t.Errorf("%s was not made anew", pod)
+		}
+	}
+	if now := w.volumeUIDs("a"); !maps.Equal(now, volumes) {
+		t.Errorf("volumes before %v, after %v", volumes, now)
+	}
+	w.requireQuiet("a")
+	w.declare(modern, three)
+	w.converge()
+}
+
+// testRevertMidRoll: git takes a change back when one member has made it.
+func testRevertMidRoll(t *testing.T, w *world) {
+	want, pods := w.snapshot(), w.podUIDs("a")
+	history := w.watchWrites(3)
+	w.declare(modern, three, otherOptions)
+	w.killAtFirst("delete", "pods")
+	w.declare(modern, three)
+	w.converge()
+	history.end()
+	w.requireOneCluster("a", 3)
+	if wrong := difference(want, w.snapshot()); wrong != "" {
+		t.Errorf("not as before: %s", wrong)
+	}
+	if n := changed(pods, w.podUIDs("a")); n != 1 {
+		t.Errorf("%d pods were made anew, want the one that had the change", n)
+	}
+	w.requireQuiet("a")
+}
+
+// changed counts what is no longer the same.
+func changed(before, after map[string]string) int {
+	n := 0
+	for name := range before {
+		if after[name] != before[name] {
+			n++
+		}
+	}
+	return n
+}
+
+// testBadImage: a version without an image stops at the first member, and git's revert heals it.
+func testBadImage(t *testing.T, w *world) {
+	w.breakOneMember(t, noSuchVersion, three)
+}
+
+// testBadOption: an option that etcd does not take makes a member crash. It is not replaced for that: its data is good.
+func testBadOption(t *testing.T, w *world) {
+	w.breakOneMember(t, modern, three, `etcd: {options: {log-level: "loud"}}`)
+}
+
+func (w *world) breakOneMember(t *testing.T, version string, spec ...string) {
+	want, pods, volumes, members := w.snapshot(), w.podUIDs("a"), w.volumeUIDs("a"), w.memberIDs("a")
+	history := w.watchWrites(3)
+	w.declare(version, spec...)
+	r := w.run("--until-converged", "--timeout", "20s")
+	if r.code != exitBlocked && r.code != exitNotConverged {
+		t.Errorf("exit code %d:\n%s", r.code, r)
+	}
+	if n := changed(pods, w.podUIDs("a")); n != 1 {
+		t.Errorf("%d pods were made anew, want the first alone", n)
+	}
+	broken := ""
+	for _, pod := range w.pods("a") {
+		if !ready(pod) {
+			broken = pod.Name
+		}
+	}
+	if said := r.cluster("a").Decision.Message; broken == "" || !strings.Contains(said, broken) {
+		t.Errorf("%q is broken, and the pass says: %s", broken, said)
+	}
+	w.declare(modern, three)
+	w.converge().requireRule(t, "a", "Converged")
+	history.end()
+	w.requireOneCluster("a", 3)
+	if n := changed(pods, w.podUIDs("a")); n != 1 {
+		t.Errorf("%d pods were made anew in the end, want the first alone", n)
+	}
+	if now := w.volumeUIDs("a"); !maps.Equal(now, volumes) {
+		t.Errorf("volumes before %v, after %v", volumes, now)
+	}
+	if now := w.memberIDs("a"); !maps.Equal(now, members) {
+		t.Errorf("members before %v, after %v", members, now)
+	}
+	if wrong := difference(want, w.snapshot()); wrong != "" {
+		t.Errorf("not as before: %s", wrong)
+	}
+}
+
+// TestFoundingBroken: a cluster that cannot be founded as declared is founded once git is corrected.
+func TestFoundingBroken(t *testing.T) {
+	t.Parallel()
+	for name, broken := range map[string]string{
+		"BadImage":  declaration("a", noSuchVersion, three),
+		"BadOption": declaration("a", modern, three, `etcd: {options: {log-level: "loud"}}`),
+		"NoPlace":   declaration("a", modern, three, unschedulable),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.repository.push(map[string]string{"a.yaml": broken})
+			if r := w.run("--until-converged", "--timeout", "8s"); r.code != exitBlocked && r.code != exitNotConverged {
+				t.Errorf("exit code %d:\n%s", r.code, r)
+			}
+			w.declare(modern, three)
+			w.converge().requireRule(t, "a", "Converged")
+			w.requireSize(3)
+			w.requireQuiet("a")
+		})
+	}
+}

@@ -1,0 +1,132 @@
+package scenarios
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestEtcdUpgrade takes one cluster with a writer through the minor versions, up and down; what cannot be skipped is refused.
+func TestEtcdUpgrade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.declare("3.5.35", three)
+	w.converge()
+	for _, s := range []step{
+		{"SkipMinorRefused", func(t *testing.T, w *world) { testSkipMinor(t, w, "3.5.35", "3.7.3") }},
+		{"3.5 to 3.6", func(t *testing.T, w *world) { w.rollTo("3.6.16") }},
+		{"3.6 to 3.7", func(t *testing.T, w *world) { w.rollTo("3.7.3") }},
+		{"SkipMinorDownRefused", func(t *testing.T, w *world) { testSkipMinor(t, w, "3.7.3", "3.5.35") }},
+		{"Downgrade 3.7 to 3.6", func(t *testing.T, w *world) { w.rollTo("3.6.16") }},
+		{"3.6 to 3.7 again", func(t *testing.T, w *world) { w.rollTo("3.7.3") }},
+	} {
+		if !t.Run(s.name, func(t *testing.T) { s.test(t, w.as(t)) }) {
+			return // each begins where the last has ended
+		}
+	}
+}
+
+// TestVersion rolls to another patch of the same minor version and back, under load.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const other = "3.6.15"
+	w.makePatch(modern, other)
+	w.declare(other, three)
+	w.converge()
+	w.requireVersion(other)
+	w.rollTo(modern)
+	w.rollTo(other)
+}
+
+// makePatch gives the nodes an image of etcd that differs from that of another version by nothing but the version it tells.
+func (w *world) makePatch(version, patch string) {
+	w.t.Helper()
+	tools := w.t.TempDir()
+	if err := w.command("build", "--tools", tools); err != nil {
+		w.t.Fatal(err)
+	}
+	program, err := os.ReadFile(filepath.Join(tools, "etcd-"+version))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	made := filepath.Join(tools, "etcd")
+	if err := os.WriteFile(made, bytes.ReplaceAll(program, []byte(version), []byte(patch)), 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.command("load", "gcr.io/etcd-development/etcd:v"+patch+"="+made); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// rollTo declares that version while applications write. Every pod is made anew once, and everything else is as before.
+func (w *world) rollTo(version string) {
+	w.t.Helper()
+	id, pods, volumes := w.requireOneCluster("a", 3), w.podUIDs("a"), w.volumeUIDs("a")
+	history := w.watchWrites(3)
+	w.declare(version, three)
+	w.converge().requireRule(w.t, "a", "Converged")
+	history.end()
+	if now := w.requireOneCluster("a", 3); now != id {
+		w.t.Errorf("cluster %s became cluster %s", id, now)
+	}
+	if now := w.volumeUIDs("a"); !maps.Equal(now, volumes) {
+		w.t.Errorf("volumes before %v, after %v", volumes, now)
+	}
+	for pod, uid := range w.podUIDs("a") {
+		if uid == pods[pod] {
+			w.t.Errorf("%s was not made anew", pod)
+		}
+	}
+	w.requireVersion(version)
+	w.requireQuiet("a")
+}
+
+// requireVersion asks each member which version it runs.
+func (w *world) requireVersion(version string) {
+	w.t.Helper()
+	for ordinal := range 3 {
+		m := w.member("a", ordinal)
+		ctx, cancel := m.ctx()
+		answer, err := m.Status(ctx, m.endpoint)
+		cancel()
+		if err != nil {
+			w.t.Errorf("%s: %v", m.name, err)
+		} else if answer.Version != version {
+			w.t.Errorf("%s runs %s, want %s", m.name, answer.Version, version)
+		}
+	}
+	if got := w.status("a").Version; got != version {
+		w.t.Errorf("status says version %s, want %s", got, version)
+	}
+	if n := w.restarts("a"); n > 0 {
+		w.t.Errorf("containers were restarted %d times", n)
+	}
+}
+
+// testSkipMinor: a version that cannot be reached in one step is refused before anything restarts, with the step to take.
+func testSkipMinor(t *testing.T, w *world, from, to string) {
+	pods, template := w.podUIDs("a"), w.snapshot()["StatefulSet a"]
+	w.declare(to, three)
+	r := w.run("--until-converged", "--timeout", "20s").requireCode(t, exitBlocked).requireRule(t, "a", "VersionRefused")
+	if said := r.cluster("a").Decision.Message; !strings.Contains(said, "3.6") {
+		t.Errorf("it does not say which step to take: %s", said)
+	}
+	w.requireCondition("a", "Stalled", "True", "VersionRefused")
+	if now := w.podUIDs("a"); !maps.Equal(now, pods) {
+		t.Errorf("pods before %v, after %v", pods, now)
+	}
+	if now := w.snapshot()["StatefulSet a"]; now != template {
+		t.Errorf("the StatefulSet was changed: %s", difference(map[string]string{"it": template}, map[string]string{"it": now}))
+	}
+	w.declare(from, three)
+	w.converge().requireRule(t, "a", "Converged")
+	w.requireCondition("a", "Stalled", "False", "")
+	if now := w.podUIDs("a"); fmt.Sprint(now) != fmt.Sprint(pods) {
+		t.Errorf("pods before %v, after %v", pods, now)
+	}
+}
