@@ -28,9 +28,19 @@ func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome,
 	case decide.Seal:
 		return c.seal(ctx, a)
 	case decide.ApplyObjects:
-		return c.applyObjects(ctx, a)
-	case decide.AddLearner, decide.PromoteLearner, decide.RemoveMember, decide.MoveLeader, decide.RestartReplica, decide.DeleteVolume:
-		// No rule asks for them yet.
+		return c.applyObjects(ctx)
+	case decide.StartRollout:
+		return c.startRollout(ctx, a)
+	case decide.RestartReplica:
+		return c.restartReplica(ctx, a)
+	case decide.DeleteVolume:
+		return c.deleteVolume(ctx, a)
+	case decide.DeleteObjects:
+		return c.deleteObjects(ctx)
+	case decide.AddLearner:
+		return c.addLearner(ctx, a)
+	case decide.PromoteLearner, decide.RemoveMember, decide.MoveLeader, decide.DisarmAlarm, decide.EnableDowngrade, decide.CancelDowngrade:
+		return c.changeEtcd(ctx, a)
 	}
 	return report.Outcome{}, fmt.Errorf("%s is not carried out by this version", action)
 }
@@ -64,7 +74,11 @@ func (c *cluster) found(ctx context.Context, a decide.Found) (report.Outcome, er
 	if err != nil {
 		return report.Outcome{}, err
 	}
-	return c.apply(ctx, record, func(objects.Object) bool { return true })
+	in, err := c.input(record)
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	return c.apply(ctx, in, func(objects.Object) bool { return true })
 }
 
 func (c *cluster) foundingRecord(ctx context.Context, a decide.Found) (decide.Record, error) {
@@ -100,21 +114,23 @@ func newToken() string {
 	return hex.EncodeToString(nonce)
 }
 
-// applyObjects puts right what has drifted, but for what shapes pods that are to stay as they are.
-func (c *cluster) applyObjects(ctx context.Context, a decide.ApplyObjects) (report.Outcome, error) {
-	return c.apply(ctx, decide.StandingRecord(c.state, newToken()), func(o objects.Object) bool {
-		id := o.Kind + "/" + o.Name
-		return c.drifted[id] && !(a.KeepPods && c.shapesPods(id))
-	})
+// applyObjects puts right what has drifted.
+func (c *cluster) applyObjects(ctx context.Context) (report.Outcome, error) {
+	in, err := c.input(decide.StandingRecord(c.state, newToken()))
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	return c.apply(ctx, in, func(o objects.Object) bool { return c.drifted[o.Kind+"/"+o.Name] })
 }
 
-// apply applies the custom resource, which owns the rest, and then those objects that are wanted, in order.
-func (c *cluster) apply(ctx context.Context, record decide.Record, wanted func(objects.Object) bool) (report.Outcome, error) {
+// apply applies the custom resource, which owns the rest, and then those objects that are wanted, in order. The record is never
+// written over another than the one that was observed.
+func (c *cluster) apply(ctx context.Context, in objects.Input, wanted func(objects.Object) bool) (report.Outcome, error) {
 	declared, err := c.declareOwner(ctx)
 	if err != nil {
 		return report.Outcome{}, err
 	}
-	built, err := c.build(record)
+	built, err := objects.Build(in)
 	if err != nil {
 		return report.Outcome{}, err
 	}
@@ -126,7 +142,7 @@ func (c *cluster) apply(ctx context.Context, record decide.Record, wanted func(o
 		if !wanted(object) {
 			continue
 		}
-		if err := c.live.kube.Apply(ctx, object.Apply); err != nil {
+		if err := c.live.kube.ApplyOver(ctx, object.Apply, c.own.objects["ConfigMap/"+object.Name]); err != nil {
 			return report.Outcome{}, fmt.Errorf("apply %s %s: %w", object.Kind, object.Name, err)
 		}
 		applied = append(applied, object.Kind+" "+object.Name)
@@ -141,22 +157,12 @@ func (c *cluster) seal(ctx context.Context, a decide.Seal) (report.Outcome, erro
 	if !answer.Membership.Known || answer.Membership.ClusterID != a.ClusterID {
 		return report.Outcome{}, fmt.Errorf("etcd no longer confirms that this is cluster %s", a.ClusterID)
 	}
-	if _, err := c.declareOwner(ctx); err != nil {
-		return report.Outcome{}, err
-	}
 	now := c.state
 	now.Membership = answer.Membership
-	built, err := c.build(decide.SealedRecord(now, a, newToken()))
+	in, err := c.input(decide.SealedRecord(now, a, newToken()))
 	if err != nil {
 		return report.Outcome{}, err
 	}
-	for _, object := range built {
-		if object.Kind != "ConfigMap" {
-			continue
-		}
-		if err := c.live.kube.ApplyOver(ctx, object.Apply, c.own.objects["ConfigMap/"+object.Name]); err != nil {
-			return report.Outcome{}, fmt.Errorf("apply %s %s: %w", object.Kind, object.Name, err)
-		}
-	}
-	return report.Outcome{Changed: true, Detail: "wrote ConfigMap " + c.names.ConfigMap}, nil
+	in.Peers = c.peers(now.Membership)
+	return c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" })
 }

@@ -1,8 +1,12 @@
 package clusters
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
@@ -22,7 +26,15 @@ func (c *cluster) compare() error {
 	if len(c.state.Objects.Irreplaceable) > 0 {
 		return nil // what should be there cannot be told without it
 	}
-	wanted, err := c.build(decide.StandingRecord(c.state, "unknown"))
+	standing := decide.StandingRecord(c.state, "unknown")
+	if len(standing.Members) == 0 {
+		return nil // nothing is left that objects could be for
+	}
+	in, err := c.input(standing)
+	if err != nil {
+		return err
+	}
+	wanted, err := objects.Build(in)
 	if err != nil {
 		return err
 	}
@@ -40,23 +52,7 @@ func (c *cluster) drift(id, what string) {
 		return
 	}
 	c.drifted[id] = true
-	fact := fmt.Sprintf("%s: %s", strings.Replace(id, "/", " ", 1), what)
-	c.state.Objects.Drift = append(c.state.Objects.Drift, fact)
-	if !c.shapesPods(id) {
-		c.state.Objects.Mendable = append(c.state.Objects.Mendable, fact)
-	}
-}
-
-// shapesPods reports whether applying an object that is there could make running members others when Kubernetes happens to restart
-// them: the template of the pods, and the members' files.
-func (c *cluster) shapesPods(id string) bool {
-	switch id {
-	case "StatefulSet/" + c.names.StatefulSet:
-		return c.own.objects[id] != nil
-	case "ConfigMap/" + c.names.ConfigMap:
-		return c.state.Record.Token != ""
-	}
-	return false
+	c.state.Objects.Drift = append(c.state.Objects.Drift, fmt.Sprintf("%s: %s", strings.Replace(id, "/", " ", 1), what))
 }
 
 func (c *cluster) compareCustom() {
@@ -72,7 +68,9 @@ func (c *cluster) compareObject(wanted objects.Object) error {
 	id := wanted.Kind + "/" + wanted.Name
 	live := c.own.objects[id]
 	if live == nil {
-		c.drift(id, "missing")
+		if c.target.cluster.Spec.Lifecycle != v1alpha1.LifecycleDeleted {
+			c.drift(id, "missing")
+		}
 		return nil
 	}
 	owned, err := kube.Owned(live)
@@ -98,15 +96,61 @@ func summarize(paths []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(paths[:few], ", "), len(paths)-few)
 }
 
-// build makes the objects of the cluster for a record.
-func (c *cluster) build(record decide.Record) ([]objects.Object, error) {
-	voters := len(record.Members)
-	if c.state.Membership.Known {
-		voters = max(len(c.state.Membership.Voters()), 1)
+// input is what the objects of the cluster are made from, for a record. As long as git asks for other pods than new ones are,
+// new ones stay as they are.
+func (c *cluster) input(record decide.Record) (objects.Input, error) {
+	in := objects.Input{
+		Cluster: c.buildable, Record: record, Voters: len(record.Members), Certificates: c.certificates,
+		Peers: c.peers(c.state.Membership), Runs: c.runs(),
 	}
-	return objects.Build(objects.Input{
-		Cluster: c.buildable, Record: record, Voters: voters, Certificates: c.certificates,
-	})
+	if c.state.Membership.Known {
+		in.Voters = max(len(c.state.Membership.Voters()), 1)
+	}
+	for _, r := range c.state.Replicas {
+		if r.PodUID != "" {
+			in.Pods = append(in.Pods, objects.Template{Version: r.PodVersion, SpecHash: r.PodSpecHash})
+		}
+	}
+	if configMap := get[*corev1.ConfigMap](c.own, "ConfigMap", c.names.ConfigMap); configMap != nil {
+		in.Live = configMap.Data
+	}
+	if !c.keepsTemplate() {
+		return in, nil
+	}
+	var err error
+	in.Kept, err = kube.Owned(c.own.objects["StatefulSet/"+c.names.StatefulSet])
+	return in, err
+}
+
+// runs is the template of the live StatefulSet; zero if there is none.
+func (c *cluster) runs() objects.Template {
+	return objects.Template{Version: c.state.Objects.RunsVersion, SpecHash: c.state.Objects.RunsHash}
+}
+
+// keepsTemplate reports whether new pods are other than git asks for, and are to stay so until a rollout starts. Before the members have
+// formed a cluster there is nothing to keep.
+func (c *cluster) keepsTemplate() bool {
+	record := c.state.Record
+	founding := len(record.Members) > 0 && record.ClusterID == 0 && c.state.ReportedClusterID == 0 &&
+		!slices.ContainsFunc(record.Members, func(m decide.RecordedMember) bool { return m.Mode != decide.Founding })
+	return !founding && c.runs() != objects.Template{} && c.runs() != objects.DeclaredTemplate(c.target.cluster.Spec)
+}
+
+// peers are the peer URLs of the members that etcd lists, by name; nil while the list is not known. One that has not started has no
+// name yet and gets that of its pod.
+func (c *cluster) peers(membership decide.Membership) map[string]string {
+	if !membership.Known {
+		return nil
+	}
+	peers := map[string]string{}
+	for _, m := range membership.Members {
+		name := cmp.Or(m.Name, m.ID.String())
+		if ordinal, ours := c.state.OrdinalOf(m); ours {
+			name = c.state.ReplicaName(ordinal)
+		}
+		peers[name] = m.PeerURL
+	}
+	return peers
 }
 
 // readCertificates reads the certificates from the Secrets that are there, and makes anew what is missing or worn out. A

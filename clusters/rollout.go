@@ -1,0 +1,47 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// startRollout gives the members files for the pods that git declares, and then has new pods made so. Pods that are there keep
+// their own files.
+func (c *cluster) startRollout(ctx context.Context, a decide.StartRollout) (report.Outcome, error) {
+	wanted := objects.Template{Version: a.Version, SpecHash: a.SpecHash}
+	if declared := objects.DeclaredTemplate(c.target.cluster.Spec); declared != wanted {
+		return report.Outcome{}, fmt.Errorf("%s: git declares %s", a, declared)
+	}
+	found, err := c.live.kube.Look(ctx, "StatefulSet", c.target.cluster.Namespace, c.names.StatefulSet)
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	set, there := found.(*appsv1.StatefulSet)
+	if !there {
+		return report.Outcome{}, fmt.Errorf("%s: StatefulSet %s is gone", a, c.names.StatefulSet)
+	}
+	switch runs := objects.ReadMetadata(set.Spec.Template.Annotations).Template(); runs {
+	case wanted:
+		return report.Outcome{Detail: "it is so already"}, nil
+	case c.runs():
+	default:
+		return report.Outcome{}, fmt.Errorf("%s: StatefulSet %s runs %s by now, not %s", a, c.names.StatefulSet, runs, c.runs())
+	}
+	in, err := c.input(decide.StandingRecord(c.state, newToken()))
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	in.Kept = nil
+	return c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" || o.Kind == "StatefulSet" })
+}
+
+// restartReplica deletes a pod and gives etcd the time to hand over and to end in order.
+func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (report.Outcome, error) {
+	return c.delete(ctx, objects.Identity{Kind: "Pod", Name: c.state.ReplicaName(a.Ordinal)}, a.PodUID)
+}
