@@ -10,6 +10,7 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // possessions is what is there of one cluster.
@@ -37,6 +38,19 @@ func (i inventory) at(namespace, cluster string) *possessions {
 		i[k] = &possessions{objects: map[string]metav1.Object{}}
 	}
 	return i[k]
+}
+
+const managedLabel, managedValue = "app.kubernetes.io/managed-by", "quorate"
+
+// managed selects the clusters whose custom resource was applied by Quorate.
+func (i inventory) managed() inventory {
+	selected := inventory{}
+	for k, p := range i {
+		if p.custom != nil && p.custom.Labels[managedLabel] == managedValue {
+			selected[k] = p
+		}
+	}
+	return selected
 }
 
 // put files an object under the cluster that its label names.
@@ -104,4 +118,27 @@ func (p *possessions) pod(name string) *corev1.Pod {
 		}
 	}
 	return nil
+}
+
+// claim returns the volume claim of that name, nil if there is none.
+func (p *possessions) claim(name string) *corev1.PersistentVolumeClaim {
+	for _, claim := range p.claims {
+		if claim.Name == name {
+			return claim
+		}
+	}
+	return nil
+}
+
+// record reads what earlier passes wrote down; the zero value if nothing was.
+func (p *possessions) record(names objects.Names) (decide.Record, error) {
+	configMap := get[*corev1.ConfigMap](p, "ConfigMap", names.ConfigMap)
+	if configMap == nil {
+		return decide.Record{}, nil
+	}
+	text, found := configMap.Data[objects.RecordKey]
+	if !found {
+		return decide.Record{}, nil
+	}
+	return objects.DecodeRecord(text)
 }

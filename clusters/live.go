@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"quorate.dev/quorate/clusters/etcd"
 	"quorate.dev/quorate/clusters/kube"
@@ -68,12 +69,13 @@ func (l *Live) Observe(ctx context.Context, desired reconcile.Desired, fetched b
 	}
 	owned := byCluster(inventory)
 	targets := targetsOf(desired, fetched, owned)
+	nodes := sync.OnceValues(func() ([]corev1.Node, error) { return l.kube.Nodes(ctx) })
 	observed := make([]reconcile.Cluster, len(targets))
 	group := errgroup.Group{}
 	group.SetLimit(concurrency)
 	for i, t := range targets {
 		group.Go(func() error {
-			observed[i] = l.observe(ctx, t, owned.of(t.key()))
+			observed[i] = l.observe(ctx, t, owned.of(t.key()), nodes)
 			return nil
 		})
 	}

@@ -3,9 +3,7 @@ package clusters
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -27,6 +25,8 @@ type cluster struct {
 	own    *possessions
 	state  decide.State
 	err    error
+	// nodes lists the nodes, once in a pass.
+	nodes func() ([]corev1.Node, error)
 	// buildable is the declaration as objects can be built from it now.
 	buildable *v1alpha1.EtcdCluster
 	// certificates that the objects are to hold: those that are there, and new ones for what is missing or worn out.
@@ -47,8 +47,8 @@ func (c *cluster) State() (decide.State, error) { return c.state, c.err }
 func (c *cluster) Warnings() []string { return c.target.warnings }
 
 // observe gathers the state of one cluster from what was listed and from what etcd says.
-func (l *Live) observe(ctx context.Context, t target, own *possessions) *cluster {
-	c := &cluster{live: l, target: t, names: objects.NamesOf(t.cluster.Name), own: own, drifted: map[string]bool{}}
+func (l *Live) observe(ctx context.Context, t target, own *possessions, nodes func() ([]corev1.Node, error)) *cluster {
+	c := &cluster{live: l, target: t, names: objects.NamesOf(t.cluster.Name), own: own, nodes: nodes, drifted: map[string]bool{}}
 	c.state = decide.State{
 		Name:       t.cluster.Name,
 		Now:        time.Now().UTC().Truncate(time.Second),
@@ -57,7 +57,7 @@ func (l *Live) observe(ctx context.Context, t target, own *possessions) *cluster
 		LockHolder: l.lockHolder(own.lease, time.Now()),
 	}
 	if own.custom != nil {
-		c.state.ReportedClusterID = reportedClusterID(own.custom)
+		c.state.ReportedClusterID, c.state.ReportedVersion = reportedClusterID(own.custom), own.custom.Status.Version
 	}
 	if c.err = c.gather(ctx); c.err != nil {
 		c.err = fmt.Errorf("observe %s: %w", t.key(), c.err)
@@ -70,13 +70,15 @@ func (c *cluster) gather(ctx context.Context) error {
 	if err := c.findObjects(ctx); err != nil {
 		return err
 	}
-	c.state.Objects.Terminating = c.terminating()
+	c.state.Objects.Terminating, c.state.Objects.Remaining = c.terminating(), c.remaining()
 	c.readRecord()
 	c.readTemplate()
 	if err := c.findClaims(ctx); err != nil {
 		return err
 	}
+	c.findStranded(ctx)
 	c.askEtcd(ctx)
+	c.recallSilence()
 	return c.compare()
 }
 
@@ -88,7 +90,13 @@ func declared(t target) decide.Declared {
 		Lifecycle: string(spec.Lifecycle),
 		SpecHash:  objects.SpecHash(spec),
 		Storage:   storageInWords(spec.Storage),
-		Problems:  t.problems,
+		Retention: string(spec.Storage.Retention),
+		Orphaned:  t.orphaned, RenamedFrom: t.renamedFrom,
+		Problems: t.problems,
+	}
+	if spec.ReplaceAfter != nil {
+		// It is checked wherever a declaration comes in; what is none replaces nothing.
+		d.ReplaceAfter, _ = time.ParseDuration(string(*spec.ReplaceAfter))
 	}
 	if spec.Replicas != nil {
 		d.Replicas = int(*spec.Replicas)
@@ -106,15 +114,7 @@ func reportedClusterID(custom *v1alpha1.EtcdCluster) decide.ID {
 
 // readRecord reads what earlier passes wrote down. A record that cannot be read must not be taken for none.
 func (c *cluster) readRecord() {
-	configMap := get[*corev1.ConfigMap](c.own, "ConfigMap", c.names.ConfigMap)
-	if configMap == nil {
-		return
-	}
-	text, found := configMap.Data[objects.RecordKey]
-	if !found {
-		return
-	}
-	record, err := objects.DecodeRecord(text)
+	record, err := c.own.record(c.names)
 	if err != nil {
 		c.state.Objects.Foreign = append(c.state.Objects.Foreign,
 			fmt.Sprintf("ConfigMap %s: its %s cannot be read (%v); delete the key to have it made anew from etcd and the volumes", c.names.ConfigMap, objects.RecordKey, err))
@@ -136,6 +136,9 @@ func (c *cluster) readTemplate() {
 	}
 	made := objects.ReadMetadata(set.Spec.Template.Annotations)
 	c.state.Objects.RunsVersion, c.state.Objects.RunsHash = made.Version, made.SpecHash
+	if n := set.Spec.Replicas; n != nil { // the API server fills it in
+		c.state.Objects.RunsReplicas = int(*n)
+	}
 	if len(set.Spec.VolumeClaimTemplates) == 0 {
 		return
 	}
@@ -153,38 +156,31 @@ func storageInWords(storage v1alpha1.StorageSpec) string {
 	return storage.Size.String() + " of class " + *storage.StorageClassName
 }
 
-// replicas lists the slots that have a pod or a volume.
-func (c *cluster) replicas() []decide.Replica {
-	slots := map[int]*decide.Replica{}
-	slot := func(ordinal int) *decide.Replica {
-		if slots[ordinal] == nil {
-			slots[ordinal] = &decide.Replica{Ordinal: ordinal, Pod: decide.PodAbsent}
-		}
-		return slots[ordinal]
-	}
-	naming := decide.State{Name: c.target.cluster.Name}
-	for _, pod := range c.own.pods {
-		if ordinal, ours := naming.Ordinal(pod.Name); ours {
-			r := slot(ordinal)
-			made := objects.ReadMetadata(pod.Annotations)
-			r.PodUID, r.PodVersion, r.PodSpecHash = string(pod.UID), made.Version, made.SpecHash
-			r.Pod, r.PodMessage = podPhase(pod)
-			r.PodSince = unreadySince(pod)
+// remaining lists the objects of the cluster that are there: those that Build makes, whatever else bears the labels.
+func (c *cluster) remaining() []string {
+	var list []string
+	for _, id := range objects.Identities(&c.target.cluster) {
+		if c.own.objects[id.Kind+"/"+id.Name] != nil {
+			list = append(list, id.String())
 		}
 	}
-	for _, claim := range c.own.claims {
-		if ordinal, ours := naming.Ordinal(strings.TrimPrefix(claim.Name, objects.VolumeClaimPrefix)); ours {
-			r := slot(ordinal)
-			r.VolumeUID, r.VolumeTerminating = string(claim.UID), claim.DeletionTimestamp != nil
-			r.VolumeToken = objects.ReadMetadata(claim.Annotations).Token
-		}
-	}
-	list := make([]decide.Replica, 0, len(slots))
-	for _, r := range slots {
-		list = append(list, *r)
-	}
-	slices.SortFunc(list, func(a, b decide.Replica) int { return a.Ordinal - b.Ordinal })
 	return list
+}
+
+// recallSilence fills in since when silent members have been found silent. Silence while etcd gave no list, or named no leader,
+// does not count: it may have been ours.
+func (c *cluster) recallSilence() {
+	if c.own.custom == nil || c.own.custom.Status.Leader == "" {
+		return
+	}
+	for i := range c.state.Membership.Members {
+		m := &c.state.Membership.Members[i]
+		for _, before := range c.own.custom.Status.Members {
+			if !m.Answers && before.ID == m.ID.String() && before.Health == v1alpha1.MemberSilent {
+				m.SilentSince = before.Since.UTC()
+			}
+		}
+	}
 }
 
 // terminating lists what Kubernetes is deleting, and what it will collect because its owner is gone.
@@ -198,7 +194,7 @@ func (c *cluster) terminating() []string {
 		}
 	}
 	for id, o := range c.own.objects {
-		if o.GetDeletionTimestamp() != nil || orphan(o, v1alpha1.Kind, uid) {
+		if o.GetDeletionTimestamp() != nil || ownerless(o, v1alpha1.Kind, uid) {
 			list = append(list, id)
 		}
 	}
@@ -207,15 +203,15 @@ func (c *cluster) terminating() []string {
 		setUID = set.UID
 	}
 	for _, pod := range c.own.pods {
-		if orphan(pod, "StatefulSet", setUID) {
+		if ownerless(pod, "StatefulSet", setUID) {
 			list = append(list, "Pod/"+pod.Name)
 		}
 	}
 	return list
 }
 
-// orphan reports whether an object is controlled by an owner of that kind that is no longer there.
-func orphan(o metav1.Object, kind string, uid types.UID) bool {
+// ownerless reports whether an object is controlled by an owner of that kind that is no longer there.
+func ownerless(o metav1.Object, kind string, uid types.UID) bool {
 	owner := metav1.GetControllerOf(o)
 	return owner != nil && owner.Kind == kind && owner.UID != uid
 }

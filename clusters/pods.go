@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -57,6 +59,29 @@ func containerPhase(c corev1.ContainerStatus) (decide.PodPhase, string) {
 		return decide.PodStarting, ""
 	}
 	return "", ""
+}
+
+// crashes is how often etcd in this pod has ended, if it has last ended by itself with an error.
+func crashes(pod *corev1.Pod) int {
+	for _, c := range pod.Status.ContainerStatuses {
+		ended := c.State.Terminated
+		if ended == nil {
+			ended = c.LastTerminationState.Terminated
+		}
+		if c.Name == objects.Container && ended != nil && crashed(ended) {
+			return int(c.RestartCount)
+		}
+	}
+	return 0
+}
+
+// The exit codes of a process that was ended by SIGKILL or SIGTERM, from outside.
+const killed, terminated = 128 + int32(syscall.SIGKILL), 128 + int32(syscall.SIGTERM)
+
+// crashed reports whether a container ended by itself with an error. A container that ran has no other reason for that than Error:
+// the others are about memory, about a node that was lost, and about containers that could not be started.
+func crashed(t *corev1.ContainerStateTerminated) bool {
+	return t.Reason == "Error" && t.ExitCode != 0 && t.ExitCode != killed && t.ExitCode != terminated
 }
 
 // lastWords is what the container's last run ended with.

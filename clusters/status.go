@@ -25,33 +25,44 @@ func newStatus(live, declared *v1alpha1.EtcdCluster, entry report.Cluster, sourc
 		Conditions:         slices.Clone(old.Conditions),
 		DeclaredRevision:   firstNonEmpty(source.Revision, old.DeclaredRevision),
 		Action:             entry.Decision.Rule,
-		ClusterID:          old.ClusterID,
 		Selector:           objects.SelectorString(live.Name),
-		Endpoints:          objects.Endpoints(declared, s.Record),
-		Members:            old.Members,
-		Leader:             old.Leader,
-		Version:            old.Version,
-		Replicas:           old.Replicas,
 	}
-	if id := s.Record.ClusterID; id != 0 {
-		status.ClusterID = id.String()
+	if s.Declared.Orphaned != "" {
+		status.DeclaredRevision = old.DeclaredRevision
 	}
-	if declared.Spec.TLS.Mode == v1alpha1.TLSManaged {
-		status.ClientSecretName = objects.NamesOf(live.Name).ClientSecret
-	}
-	if s.Membership.Known {
-		status.Members = memberStatuses(s, old.Members)
-		status.Leader, status.Version = leaderOf(s), oldestVersion(s)
-		status.Replicas = int32(len(s.Membership.Members))
-		status.ClusterID = s.Membership.ClusterID.String()
-	} else {
-		status.Members = silenced(old.Members, s)
-		status.Leader = ""
+	if !isGone(s) {
+		tellOfEtcd(&status, old, s)
+		status.Endpoints = objects.Endpoints(declared, s.Record)
+		if declared.Spec.TLS.Mode == v1alpha1.TLSManaged {
+			status.ClientSecretName = objects.NamesOf(live.Name).ClientSecret
+		}
 	}
 	status.ReadyReplicas = healthyVoters(status.Members)
 	status.Membership = fmt.Sprintf("%d/%d", status.ReadyReplicas, s.Declared.Replicas)
 	setConditions(&status, entry, source, metav1.NewTime(s.Now))
 	return status
+}
+
+// isGone reports whether a cluster has been deleted to the last volume. Its identity goes with it, so that it is founded
+// anew should git want it again.
+func isGone(s decide.State) bool {
+	return s.Declared.Lifecycle == string(v1alpha1.LifecycleDeleted) && len(s.Objects.Remaining) == 0 && len(s.Replicas) == 0 && s.Record.Token == ""
+}
+
+// tellOfEtcd fills in what is known of the members. The cluster ID comes from the record alone: what some etcd says may be
+// another cluster's.
+func tellOfEtcd(status *v1alpha1.EtcdClusterStatus, old v1alpha1.EtcdClusterStatus, s decide.State) {
+	status.ClusterID, status.Version, status.Replicas = old.ClusterID, old.Version, old.Replicas
+	if id := s.Record.ClusterID; id != 0 {
+		status.ClusterID = id.String()
+	}
+	if !s.Membership.Known {
+		status.Members = silenced(old.Members, s)
+		return
+	}
+	status.Members = memberStatuses(s, old)
+	status.Leader, status.Version = leaderOf(s), firstNonEmpty(oldestVersion(s), old.Version)
+	status.Replicas = int32(len(s.Membership.Members))
 }
 
 // news reports whether a status is worth writing: the figures that always move are not, by themselves.
@@ -76,8 +87,9 @@ func withoutFigures(status, base v1alpha1.EtcdClusterStatus) v1alpha1.EtcdCluste
 // near reports whether a and b differ by less than a tenth of b.
 func near(a, b int64) bool { return max(a-b, b-a)*10 < max(b, 1) || a == b }
 
-func memberStatuses(s decide.State, old []v1alpha1.MemberStatus) []v1alpha1.MemberStatus {
+func memberStatuses(s decide.State, old v1alpha1.EtcdClusterStatus) []v1alpha1.MemberStatus {
 	var list []v1alpha1.MemberStatus
+	before := withoutSilence(old, leaderOf(s))
 	for _, m := range s.MembersInOrder() {
 		status := v1alpha1.MemberStatus{
 			Name: m.Name, ID: m.ID.String(), Role: roleOf(m), Version: m.Version, Health: v1alpha1.MemberHealthy,
@@ -89,10 +101,10 @@ func memberStatuses(s decide.State, old []v1alpha1.MemberStatus) []v1alpha1.Memb
 		switch {
 		case !m.Answers:
 			status.Health, status.Message = v1alpha1.MemberSilent, s.Explain(m)
-		case len(m.Alarms) > 0:
+		case len(m.Alarms) > 0 || m.Disagrees != "":
 			status.Health, status.Message = v1alpha1.MemberUnhealthy, s.Explain(m)
 		}
-		status.Since = since(status, old, metav1.NewTime(s.Now))
+		status.Since = since(status, before, metav1.NewTime(s.Now))
 		list = append(list, status)
 	}
 	return list
@@ -122,11 +134,21 @@ func answers(membership decide.Membership, id string) bool {
 // since when a member's role and health are as they are: as before if nothing has changed.
 func since(status v1alpha1.MemberStatus, old []v1alpha1.MemberStatus, now metav1.Time) metav1.Time {
 	for _, before := range old {
-		if before.ID == status.ID && before.Role == status.Role && before.Health == status.Health && !before.Since.IsZero() {
+		same := before.Role == status.Role || status.Health == v1alpha1.MemberSilent // which tells nothing of its role
+		if before.ID == status.ID && same && before.Health == status.Health && !before.Since.IsZero() {
 			return before.Since
 		}
 	}
 	return now
+}
+
+// withoutSilence leaves out the silent members of a status from a time when etcd named no leader, if it does now: the
+// silence may have been ours, so what is silent still is so from now on.
+func withoutSilence(old v1alpha1.EtcdClusterStatus, leader string) []v1alpha1.MemberStatus {
+	if old.Leader != "" || leader == "" {
+		return old.Members
+	}
+	return slices.DeleteFunc(slices.Clone(old.Members), func(m v1alpha1.MemberStatus) bool { return m.Health == v1alpha1.MemberSilent })
 }
 
 func roleOf(m decide.Member) v1alpha1.MemberRole {
@@ -170,12 +192,7 @@ func setConditions(status *v1alpha1.EtcdClusterStatus, entry report.Cluster, sou
 			Type: kind, Status: value, Reason: reason, Message: message, ObservedGeneration: status.ObservedGeneration, LastTransitionTime: now,
 		})
 	}
-	serving := status.ReadyReplicas > 0 && int(status.ReadyReplicas) == entry.State.Declared.Replicas
-	ready := truth(serving && d.Verdict != decide.Block)
-	if d.Rule == "MembershipUnknown" {
-		ready = metav1.ConditionUnknown
-	}
-	set(v1alpha1.ConditionReady, ready, d.Rule, message)
+	set(v1alpha1.ConditionReady, ready(status, entry), d.Rule, message)
 	set(v1alpha1.ConditionReconciling, truth(d.Verdict == decide.Act || d.Verdict == decide.Wait), d.Rule, message)
 	set(v1alpha1.ConditionStalled, truth(d.Verdict == decide.Block), d.Rule, message)
 	if source.Error != "" {
@@ -183,6 +200,22 @@ func setConditions(status *v1alpha1.EtcdClusterStatus, entry report.Cluster, sou
 	} else {
 		set(v1alpha1.ConditionSourceReady, metav1.ConditionTrue, "Fetched", source.Revision)
 	}
+	if orphaned := entry.State.Declared.Orphaned; orphaned != "" {
+		set(v1alpha1.ConditionOrphaned, metav1.ConditionTrue, "Orphaned", orphaned)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionOrphaned)
+	}
+}
+
+// ready says whether every declared member is a healthy voter, and is meant to be. An orphan is judged by etcd alone.
+func ready(status *v1alpha1.EtcdClusterStatus, entry report.Cluster) metav1.ConditionStatus {
+	s, d := entry.State, entry.Decision
+	if d.Rule == "MembershipUnknown" || s.Declared.Orphaned != "" && !s.Membership.Known {
+		return metav1.ConditionUnknown
+	}
+	stops := s.Declared.Lifecycle == string(v1alpha1.LifecycleStopped) || s.Declared.Lifecycle == string(v1alpha1.LifecycleDeleted)
+	serving := status.ReadyReplicas > 0 && int(status.ReadyReplicas) == s.Declared.Replicas
+	return truth(serving && !stops && d.Verdict != decide.Block)
 }
 
 func truth(is bool) metav1.ConditionStatus {

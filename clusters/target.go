@@ -24,44 +24,58 @@ type target struct {
 	warnings []string
 	// problems that keep the declaration from being acted on.
 	problems []string
+	// orphaned and renamedFrom as in decide.Declared.
+	orphaned, renamedFrom string
+	// empty: nothing is there of it yet.
+	empty bool
 }
 
 func (t target) key() key { return key{t.cluster.Namespace, t.cluster.Name} }
 
-// targetsOf lists what a pass is about: what the source declares, and the clusters whose declarations are broken, which stay as
-// last applied. If the source could not be fetched, everything stays as last applied.
+// targetsOf lists what a pass is about: what the source declares; the clusters whose declarations are broken, which stay as last
+// applied; and those that it does not declare, which stay untouched. If the source could not be fetched, everything stays as last
+// applied.
 func targetsOf(desired reconcile.Desired, fetched bool, owned inventory) []target {
 	var targets []target
-	if !fetched {
-		for _, p := range owned {
-			if p.custom != nil && p.custom.Labels[managedLabel] == managedValue {
-				targets = append(targets, lastApplied(p.custom))
-			}
-		}
-		return inOrder(targets)
-	}
+	rest := owned.managed()
+	broken, unplaced := problemsOf(desired)
 	for _, d := range desired.Clusters {
 		t := target{cluster: d.Cluster, applied: d.Applied, warnings: d.Warnings}
+		t.empty = owned.of(t.key()).empty(t.cluster.Name)
 		targets = append(targets, t.against(owned.of(t.key()).custom))
+		delete(rest, t.key())
 	}
-	broken := map[string][]string{}
-	for _, p := range desired.Problems {
-		if p.Cluster != "" {
-			broken[p.Cluster] = append(broken[p.Cluster], p.String())
-		}
-	}
-	for name, problems := range broken {
-		namespace, cluster, _ := strings.Cut(name, "/")
-		if custom := owned.of(key{namespace, cluster}).custom; custom != nil {
+	for k, problems := range broken {
+		if custom := owned.of(k).custom; custom != nil {
 			t := lastApplied(custom)
 			t.problems = problems
 			targets = append(targets, t)
 		}
+		delete(rest, k)
 	}
-	return inOrder(targets)
+	if !fetched {
+		for _, p := range rest {
+			targets = append(targets, orphanOf(p.custom).asBefore())
+		}
+		return inOrder(targets)
+	}
+	return inOrder(append(targets, orphans(targets, rest, desired.Revision, unplaced)...))
 }
 
-const managedLabel, managedValue = "app.kubernetes.io/managed-by", "quorate"
+// problemsOf sorts the problems of the source by the cluster that they name. Those that name none may be about any.
+func problemsOf(desired reconcile.Desired) (broken map[key][]string, unplaced []string) {
+	broken = map[key][]string{}
+	for _, p := range desired.Problems {
+		if p.Cluster == "" {
+			unplaced = append(unplaced, p.String())
+			continue
+		}
+		namespace, cluster, _ := strings.Cut(p.Cluster, "/")
+		k := key{namespace, cluster}
+		broken[k] = append(broken[k], p.String())
+	}
+	return broken, unplaced
+}
 
 func inOrder(targets []target) []target {
 	slices.SortFunc(targets, func(a, b target) int { return cmp.Compare(a.key().String(), b.key().String()) })

@@ -37,6 +37,8 @@ func (c *cluster) Report(ctx context.Context, entry report.Cluster, source recon
 func (c *cluster) events(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, entry report.Cluster) []kube.Event {
 	event := kube.Event{Reason: entry.Decision.Rule, Action: entry.Decision.Rule, Instance: c.live.holder.Host, At: time.Now()}
 	switch {
+	case entry.State.Declared.Orphaned != "" && changed(custom, status, v1alpha1.ConditionOrphaned):
+		event.Warning, event.Note = true, entry.Decision.Message
 	case entry.Error != "" && changed(custom, status, v1alpha1.ConditionReady):
 		event.Warning, event.Note = true, entry.Error
 	case entry.Outcome != nil && entry.Outcome.Changed:

@@ -60,7 +60,7 @@ func health(m decide.Member) string {
 	switch {
 	case !m.Answers:
 		return "Silent"
-	case len(m.Alarms) > 0:
+	case len(m.Alarms) > 0 || m.Disagrees != "":
 		return "Unhealthy"
 	}
 	return "Healthy"

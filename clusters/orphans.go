@@ -1,0 +1,131 @@
+package clusters
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// orphan is a cluster that the source does not declare. What it says of itself is kept in the condition Orphaned.
+type orphan struct {
+	custom *v1alpha1.EtcdCluster
+	// id is zero if it has never formed.
+	id decide.ID
+	// said is the message of its condition; empty if it has none as yet.
+	said string
+	// since is the revision that dropped it.
+	since string
+	// heirs are the declared clusters that it may be under another name.
+	heirs []key
+}
+
+// noLonger follows the revision in the message of the condition.
+const noLonger = " no longer declares it"
+
+func orphanOf(custom *v1alpha1.EtcdCluster) *orphan {
+	o := &orphan{custom: custom}
+	if condition := meta.FindStatusCondition(custom.Status.Conditions, v1alpha1.ConditionOrphaned); condition != nil {
+		o.said = condition.Message
+		o.since, _, _ = strings.Cut(o.said, noLonger)
+	}
+	return o
+}
+
+// asBefore is the target of a cluster while nothing new is known about its declaration.
+func (o *orphan) asBefore() target {
+	t := lastApplied(o.custom)
+	t.orphaned = o.said
+	return t
+}
+
+// orphans are the targets of the clusters that a revision does not declare. Clusters that it declares, that have nothing yet and that
+// seem to be one of them under another name are marked so. A problem in the source that names no cluster leaves open
+// whether any is declared: then those are orphans that were before, and the others stay as last applied.
+func orphans(declared []target, undeclared inventory, revision string, unplaced []string) []target {
+	var list []*orphan
+	for _, k := range slices.SortedFunc(maps.Keys(undeclared), func(a, b key) int { return cmp.Compare(a.String(), b.String()) }) {
+		o := orphanOf(undeclared[k].custom)
+		o.id = undeclared[k].clusterID()
+		list = append(list, o)
+	}
+	for i := range declared {
+		declared[i].inherit(list, revision)
+	}
+	var targets []target
+	for _, o := range list {
+		t := lastApplied(o.custom)
+		if o.said == "" && len(unplaced) > 0 {
+			t.problems = unplaced
+		} else {
+			t.orphaned = o.describe(revision)
+		}
+		targets = append(targets, t)
+	}
+	return targets
+}
+
+// describe says since which revision the cluster is an orphan, and what it may be called now. Later passes take both from there: a
+// new name stays suspect however many revisions come after.
+func (o *orphan) describe(revision string) string {
+	words := cmp.Or(o.since, revision, "the source") + noLonger
+	for _, heir := range o.heirs {
+		words += heirloom(heir)
+	}
+	return words
+}
+
+func heirloom(heir key) string { return fmt.Sprintf("; %s may be it", heir) }
+
+// inherit marks a cluster that seems to be one of the orphans under another name (see the rule RenamedInGit).
+func (t *target) inherit(list []*orphan, revision string) {
+	for _, o := range list {
+		if !t.empty || !o.mayBe(*t, revision) {
+			continue
+		}
+		o.heirs = append(o.heirs, t.key())
+		if t.renamedFrom == "" {
+			t.renamedFrom = fmt.Sprintf("%s/%s (cluster %s)", o.custom.Namespace, o.custom.Name, o.id)
+		}
+	}
+}
+
+// mayBe reports whether the orphan may be what is declared as t now: its spec is the same, or the revision that
+// dropped it brought a cluster of the same name, or in the same namespace.
+func (o *orphan) mayBe(t target, revision string) bool {
+	beside := strings.Split(t.cluster.Annotations[v1alpha1.AnnotationFoundsBeside], ",")
+	if o.id == 0 || slices.ContainsFunc(beside, func(id string) bool { return strings.TrimSpace(id) == o.id.String() }) {
+		return false
+	}
+	if equality.Semantic.DeepEqual(t.cluster.Spec, o.custom.Spec) {
+		return true
+	}
+	at := o.said == "" || o.since == revision || strings.Contains(o.said, heirloom(t.key()))
+	return at && (t.cluster.Namespace == o.custom.Namespace || t.cluster.Name == o.custom.Name)
+}
+
+// clusterID is what the status or the record says; zero if neither does.
+func (p *possessions) clusterID() decide.ID {
+	if id := reportedClusterID(p.custom); id != 0 {
+		return id
+	}
+	record, err := p.record(objects.NamesOf(p.custom.Name))
+	if err != nil {
+		return 0 // it is reported with the cluster itself
+	}
+	return record.ClusterID
+}
+
+// empty reports whether there is neither a custom resource nor a record nor a volume of a cluster of that name.
+func (p *possessions) empty(name string) bool {
+	return p.custom == nil && len(p.claims) == 0 && get[*corev1.ConfigMap](p, "ConfigMap", objects.NamesOf(name).ConfigMap) == nil
+}

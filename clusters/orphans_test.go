@@ -1,0 +1,184 @@
+package clusters
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// spec is one of two that differ.
+func spec(version string) v1alpha1.EtcdClusterSpec {
+	return v1alpha1.EtcdClusterSpec{Version: version, Lifecycle: v1alpha1.LifecycleRunning}
+}
+
+// declare makes a declaration of namespace/name; after a space, the cluster beside which it is founded.
+func declare(what, version string) reconcile.Declaration {
+	name, beside, _ := strings.Cut(what, " ")
+	d := reconcile.Declaration{Cluster: v1alpha1.EtcdCluster{Spec: spec(version)}, Applied: map[string]any{}}
+	d.Cluster.Namespace, d.Cluster.Name, _ = strings.Cut(name, "/")
+	if beside != "" {
+		d.Cluster.Annotations = map[string]string{v1alpha1.AnnotationFoundsBeside: beside}
+	}
+	return d
+}
+
+// there files a live custom resource of namespace/name with that cluster ID; said is the message of its condition Orphaned.
+func there(i inventory, what, version, id, said string) {
+	namespace, name, _ := strings.Cut(what, "/")
+	custom := &v1alpha1.EtcdCluster{Spec: spec(version)}
+	custom.Namespace, custom.Name, custom.Labels = namespace, name, objects.Labels(name)
+	custom.Status.ClusterID = id
+	if said != "" {
+		meta.SetStatusCondition(&custom.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionOrphaned, Status: metav1.ConditionTrue, Message: said})
+	}
+	i.at(namespace, name).custom = custom
+}
+
+func describeTargets(targets []target) string {
+	var b strings.Builder
+	for _, t := range targets {
+		fmt.Fprintf(&b, "%s applied=%t", t.key(), t.applied != nil)
+		for _, fact := range []struct{ name, text string }{{"orphaned", t.orphaned}, {"renamed from", t.renamedFrom}} {
+			if fact.text != "" {
+				fmt.Fprintf(&b, " %s: %s", fact.name, fact.text)
+			}
+		}
+		if t.orphaned == "" && t.applied == nil && len(t.problems) > 0 {
+			fmt.Fprintf(&b, " problems: %s", strings.Join(t.problems, ", "))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func TestOrphans(t *testing.T) {
+	const old, dropped = "3.5.30", "main@sha1:1 no longer declares it"
+	type live struct{ what, version, id, said string }
+	tests := []struct {
+		name      string
+		live      []live
+		declared  []reconcile.Declaration
+		problems  []report.Problem
+		unfetched bool
+		want      string
+	}{
+		{
+			name: "declared", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{declare("ns/a", "3.6.16")},
+			want: "ns/a applied=true\n",
+		},
+		{
+			name: "declared again", live: []live{{"ns/a", old, "c1", dropped}}, declared: []reconcile.Declaration{declare("ns/a", "3.6.16")},
+			want: "ns/a applied=true\n",
+		},
+		{
+			name: "dropped", live: []live{{"ns/a", old, "c1", ""}},
+			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\n",
+		},
+		{
+			name: "dropped before", live: []live{{"ns/a", old, "c1", dropped}},
+			want: "ns/a applied=false orphaned: main@sha1:1 no longer declares it\n",
+		},
+		{
+			name: "broken", live: []live{{"ns/a", old, "c1", dropped}}, problems: []report.Problem{{Cluster: "ns/a", Message: "spec.versoin: unknown"}},
+			want: "ns/a applied=false problems: spec.versoin: unknown\n",
+		},
+		{
+			name: "a problem that may be about it", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", dropped}},
+			problems: []report.Problem{{File: "x.yaml", Message: "not YAML"}},
+			want:     "ns/a applied=false problems: x.yaml: not YAML\nns/b applied=false orphaned: main@sha1:1 no longer declares it\n",
+		},
+		{
+			name: "not fetched", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", dropped}}, unfetched: true,
+			want: "ns/a applied=false\nns/b applied=false orphaned: main@sha1:1 no longer declares it\n",
+		},
+		{
+			name: "renamed and changed", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{declare("ns/b", "3.6.16")},
+			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it; ns/b may be it\nns/b applied=true renamed from: ns/a (cluster c1)\n",
+		},
+		{
+			name: "moved and changed", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{declare("new/a", "3.6.16")},
+			want: "new/a applied=true renamed from: ns/a (cluster c1)\nns/a applied=false orphaned: main@sha1:9 no longer declares it; new/a may be it\n",
+		},
+		{
+			name: "renamed some revisions ago", live: []live{{"ns/a", old, "c1", dropped + "; ns/b may be it"}}, declared: []reconcile.Declaration{declare("ns/b", "3.6.16")},
+			want: "ns/a applied=false orphaned: main@sha1:1 no longer declares it; ns/b may be it\nns/b applied=true renamed from: ns/a (cluster c1)\n",
+		},
+		{
+			name: "dropped some revisions ago", live: []live{{"ns/a", old, "c1", dropped}}, declared: []reconcile.Declaration{declare("ns/b", "3.6.16")},
+			want: "ns/a applied=false orphaned: main@sha1:1 no longer declares it\nns/b applied=true\n",
+		},
+		{
+			name: "moved and renamed, as it was", live: []live{{"ns/a", old, "c1", dropped}}, declared: []reconcile.Declaration{declare("new/b", old)},
+			want: "new/b applied=true renamed from: ns/a (cluster c1)\nns/a applied=false orphaned: main@sha1:1 no longer declares it; new/b may be it\n",
+		},
+		{
+			name: "moved and renamed and changed", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{declare("new/b", "3.6.16")},
+			want: "new/b applied=true\nns/a applied=false orphaned: main@sha1:9 no longer declares it\n",
+		},
+		{
+			name: "another on purpose", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", ""}}, declared: []reconcile.Declaration{declare("ns/c c1, c2", old)},
+			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\nns/b applied=false orphaned: main@sha1:9 no longer declares it\nns/c applied=true\n",
+		},
+		{
+			name: "another than the one on purpose", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", ""}}, declared: []reconcile.Declaration{declare("ns/c c1", old)},
+			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\n" +
+				"ns/b applied=false orphaned: main@sha1:9 no longer declares it; ns/c may be it\nns/c applied=true renamed from: ns/b (cluster c2)\n",
+		},
+		{
+			name: "one that never formed", live: []live{{"ns/a", old, "", ""}}, declared: []reconcile.Declaration{declare("ns/b", old)},
+			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\nns/b applied=true\n",
+		},
+		{
+			name: "what is there was not renamed", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", ""}}, declared: []reconcile.Declaration{declare("ns/b", old)},
+			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\nns/b applied=true\n",
+		},
+		{
+			name: "renamed beside a problem that may be about the old name", live: []live{{"ns/a", old, "c1", ""}},
+			declared: []reconcile.Declaration{declare("ns/b", "3.6.16")}, problems: []report.Problem{{File: "x.yaml", Message: "not YAML"}},
+			want: "ns/a applied=false problems: x.yaml: not YAML\nns/b applied=true renamed from: ns/a (cluster c1)\n",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			owned := inventory{}
+			for _, l := range test.live {
+				there(owned, l.what, l.version, l.id, l.said)
+			}
+			desired := reconcile.Desired{Revision: "main@sha1:9", Clusters: test.declared, Problems: test.problems}
+			if got := describeTargets(targetsOf(desired, !test.unfetched, owned)); got != test.want {
+				t.Errorf("got\n%swant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// What others have made is not called an orphan.
+func TestOthersAreNoOrphans(t *testing.T) {
+	owned := inventory{}
+	there(owned, "ns/a", "3.6.16", "c1", "")
+	owned.at("ns", "a").custom.Labels = nil
+	for _, fetched := range []bool{true, false} {
+		if got := targetsOf(reconcile.Desired{}, fetched, owned); len(got) != 0 {
+			t.Errorf("fetched %t: got\n%s", fetched, describeTargets(got))
+		}
+	}
+}
+
+// The record knows the cluster ID before the status does.
+func TestRenamedBeforeItsStatusWasWritten(t *testing.T) {
+	owned := inventory{}
+	there(owned, "ns/a", "3.6.16", "", "")
+	owned.put("ConfigMap", recordIn("ns", "a", "token: t\nclusterID: c1\n"))
+	got := describeTargets(targetsOf(reconcile.Desired{Revision: "r", Clusters: []reconcile.Declaration{declare("ns/b", "3.6.16")}}, true, owned))
+	if !strings.Contains(got, "renamed from: ns/a (cluster c1)") {
+		t.Errorf("got\n%s", got)
+	}
+}

@@ -1,0 +1,107 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// findStranded looks for recorded members whose volume no pod can ever use again (survey H46). Volumes and nodes are read only for
+// a pod that has no node although its volume has been made. Where they cannot be read, that is said, and nothing is concluded.
+func (c *cluster) findStranded(ctx context.Context) {
+	if c.target.cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning {
+		return // its pods are absent on purpose
+	}
+	for i := range c.state.Replicas {
+		r := &c.state.Replicas[i]
+		claim := c.own.claim(objects.VolumeClaimName(c.state.Name, r.Ordinal))
+		if _, recorded := c.state.Record.Member(r.Ordinal); !recorded || claim == nil || !c.homeless(*r) {
+			continue
+		}
+		var err error
+		if r.Stranded, err = c.strands(ctx, claim); err != nil {
+			r.PodMessage = strings.TrimPrefix(fmt.Sprintf("%s; whether its volume can still be reached is not known: %v", r.PodMessage, err), "; ")
+		}
+	}
+}
+
+// homeless reports whether the replica's pod is not there, or waits for a node.
+func (c *cluster) homeless(r decide.Replica) bool {
+	pod := c.own.pod(objects.PodName(c.state.Name, r.Ordinal))
+	return pod == nil || r.Pod == decide.PodPending && pod.Spec.NodeName == ""
+}
+
+// strands says why the volume of a claim cannot be used any more; empty if it can, or there is none yet.
+func (c *cluster) strands(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
+	name := claim.Spec.VolumeName
+	if name == "" {
+		return "", nil
+	}
+	volume, err := c.live.kube.Volume(ctx, name)
+	switch {
+	case err != nil:
+		return "", err
+	case volume == nil || claim.Status.Phase == corev1.ClaimLost:
+		return fmt.Sprintf("its volume %s is gone", name), nil
+	case volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil:
+		return "", nil
+	}
+	nodes, err := c.nodes()
+	if err != nil {
+		return "", err
+	}
+	return outOfReach(volume, nodes)
+}
+
+// outOfReach says which node a volume belongs to if that node is none of nodes. It is empty for a volume that any node of some
+// kind can use, such as those of a zone: there may be such a node again.
+func outOfReach(volume *corev1.PersistentVolume, nodes []corev1.Node) (string, error) {
+	required := volume.Spec.NodeAffinity.Required
+	var homes []string
+	for _, term := range required.NodeSelectorTerms {
+		home := homeOf(term)
+		if len(home) == 0 {
+			return "", nil
+		}
+		homes = append(homes, home...)
+	}
+	selector, err := nodeaffinity.NewNodeSelector(required)
+	if err != nil {
+		return "", fmt.Errorf("read the node affinity of PersistentVolume %s: %w", volume.Name, err)
+	}
+	if slices.ContainsFunc(nodes, func(n corev1.Node) bool { return selector.Match(&n) }) {
+		return "", nil
+	}
+	if len(homes) == 1 {
+		return fmt.Sprintf("its volume %s belongs to node %s, which is gone", volume.Name, homes[0]), nil
+	}
+	return fmt.Sprintf("its volume %s belongs to nodes %s, which are gone", volume.Name, strings.Join(homes, ", ")), nil
+}
+
+// nodeKeys are what the part after the slash is called in labels that tell one node from another, such as
+// kubernetes.io/hostname, topology.topolvm.io/node and openebs.io/nodename.
+var nodeKeys = []string{"hostname", "node", "nodename", "node-name", "nodeid", "node-id"}
+
+// homeOf lists the nodes that a term is limited to by name; none if nodes of other names may match it.
+func homeOf(term corev1.NodeSelectorTerm) []string {
+	for _, field := range term.MatchFields {
+		if field.Key == "metadata.name" && field.Operator == corev1.NodeSelectorOpIn {
+			return field.Values
+		}
+	}
+	for _, label := range term.MatchExpressions {
+		name := label.Key[strings.LastIndex(label.Key, "/")+1:]
+		if slices.Contains(nodeKeys, name) && label.Operator == corev1.NodeSelectorOpIn {
+			return label.Values
+		}
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package clusters
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+func nodeNamed(name string) corev1.Node {
+	return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+		corev1.LabelHostname: name, "topology.topolvm.io/node": name, corev1.LabelTopologyZone: "z1",
+	}}}
+}
+
+// volumeOn is a volume that needs what the terms say.
+func volumeOn(terms ...corev1.NodeSelectorTerm) *corev1.PersistentVolume {
+	volume := &corev1.PersistentVolume{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}
+	volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: terms}}
+	return volume
+}
+
+func in(key string, values ...string) corev1.NodeSelectorTerm {
+	return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}}}
+}
+
+func TestOutOfReach(t *testing.T) {
+	field := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n1"}}}}
+	notReady := nodeNamed("n1")
+	notReady.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
+	both := in(corev1.LabelHostname, "n1")
+	both.MatchExpressions = append(both.MatchExpressions, in(corev1.LabelTopologyZone, "z1").MatchExpressions...)
+	tests := []struct {
+		name  string
+		terms []corev1.NodeSelectorTerm
+		nodes []corev1.Node
+		want  string
+	}{
+		{name: "there", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1")}, nodes: []corev1.Node{nodeNamed("n2"), nodeNamed("n1")}},
+		{name: "there and not ready", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1")}, nodes: []corev1.Node{notReady}},
+		{
+			name: "gone", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1")}, nodes: []corev1.Node{nodeNamed("n2")},
+			want: "its volume pvc-1 belongs to node n1, which is gone",
+		},
+		{name: "gone, by its name", terms: []corev1.NodeSelectorTerm{field}, nodes: []corev1.Node{nodeNamed("n2")}, want: "its volume pvc-1 belongs to node n1, which is gone"},
+		{name: "there, by its name", terms: []corev1.NodeSelectorTerm{field}, nodes: []corev1.Node{nodeNamed("n1")}},
+		{
+			name: "gone, by a driver's label", terms: []corev1.NodeSelectorTerm{in("topology.topolvm.io/node", "n1")}, nodes: []corev1.Node{nodeNamed("n2")},
+			want: "its volume pvc-1 belongs to node n1, which is gone",
+		},
+		{name: "gone, of a zone that is there", terms: []corev1.NodeSelectorTerm{both}, nodes: []corev1.Node{nodeNamed("n2")}, want: "its volume pvc-1 belongs to node n1, which is gone"},
+		{
+			name: "several, all gone", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1"), in(corev1.LabelHostname, "n2")}, nodes: []corev1.Node{nodeNamed("n3")},
+			want: "its volume pvc-1 belongs to nodes n1, n2, which are gone",
+		},
+		{name: "several, one there", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1"), in(corev1.LabelHostname, "n2")}, nodes: []corev1.Node{nodeNamed("n2")}},
+		{name: "a zone that has no node at the moment", terms: []corev1.NodeSelectorTerm{in(corev1.LabelTopologyZone, "z2")}, nodes: []corev1.Node{nodeNamed("n1")}},
+		{name: "one node or any of a zone", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1"), in(corev1.LabelTopologyZone, "z2")}, nodes: []corev1.Node{nodeNamed("n2")}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := outOfReach(volumeOn(test.terms...), test.nodes)
+			if err != nil || got != test.want {
+				t.Errorf("got %q %v, want %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+// storageServer serves one volume, or none, or refuses; it counts what it is asked.
+type storageServer struct {
+	volume *corev1.PersistentVolume
+	refuse bool
+	asked  []string
+}
+
+func (s *storageServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.asked = append(s.asked, r.URL.Path)
+	var body any = s.volume
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case s.refuse:
+		w.WriteHeader(http.StatusForbidden)
+		body = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: 403, Reason: metav1.StatusReasonForbidden, Message: "persistentvolumes is forbidden"}
+	case s.volume == nil:
+		w.WriteHeader(http.StatusNotFound)
+		body = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: 404, Reason: metav1.StatusReasonNotFound}
+	}
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+// survey H46: a member whose volume went with its node waits for that node for ever.
+func TestFindStranded(t *testing.T) {
+	local := volumeOn(in(corev1.LabelHostname, "n1"))
+	pending := func() *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a-1"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
+	}
+	const gone = "its volume pvc-1 belongs to node n1, which is gone"
+	tests := []struct {
+		name     string
+		server   storageServer
+		pod      *corev1.Pod
+		change   func(c *cluster, claim *corev1.PersistentVolumeClaim)
+		nodesErr error
+		want     string
+		message  string
+		asked    int
+	}{
+		{name: "waits for a node that is gone", server: storageServer{volume: local}, pod: pending(), want: gone, asked: 1},
+		{name: "no pod, and the node is gone", server: storageServer{volume: local}, want: gone, asked: 1},
+		{name: "its volume is gone", pod: pending(), want: "its volume pvc-1 is gone", asked: 1},
+		{name: "its claim lost the volume", server: storageServer{volume: local}, pod: pending(), asked: 1, want: "its volume pvc-1 is gone", change: func(_ *cluster, claim *corev1.PersistentVolumeClaim) {
+			claim.Status.Phase = corev1.ClaimLost
+		}},
+		{name: "a volume for any node", server: storageServer{volume: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}}, pod: pending(), asked: 1},
+		{name: "refused", server: storageServer{refuse: true}, pod: pending(), asked: 1,
+			message: "whether its volume can still be reached is not known: read PersistentVolume pvc-1: persistentvolumes is forbidden"},
+		{name: "nodes refused", server: storageServer{volume: local}, pod: pending(), nodesErr: errors.New("list Nodes: forbidden"), asked: 1,
+			message: "whether its volume can still be reached is not known: list Nodes: forbidden"},
+		{name: "has a node", server: storageServer{volume: local}, pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a-1"}, Spec: corev1.PodSpec{NodeName: "n1"}}},
+		{name: "not bound yet", pod: pending(), change: func(_ *cluster, claim *corev1.PersistentVolumeClaim) { claim.Spec.VolumeName = "" }},
+		{name: "not on record", pod: pending(), change: func(c *cluster, _ *corev1.PersistentVolumeClaim) { c.state.Record.Members = nil }},
+		{name: "stopped", change: func(c *cluster, _ *corev1.PersistentVolumeClaim) {
+			c.target.cluster.Spec.Lifecycle = v1alpha1.LifecycleStopped
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			server := httptest.NewServer(&test.server)
+			defer server.Close()
+			client, err := kube.New(&rest.Config{Host: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-a-1", UID: "v1"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pvc-1"}}
+			c := &cluster{live: &Live{kube: client}, own: &possessions{claims: []*corev1.PersistentVolumeClaim{claim}}}
+			c.target.cluster.Name, c.target.cluster.Spec.Lifecycle = "a", v1alpha1.LifecycleRunning
+			c.nodes = func() ([]corev1.Node, error) { return []corev1.Node{nodeNamed("n2")}, test.nodesErr }
+			if test.pod != nil {
+				c.own.pods = []*corev1.Pod{test.pod}
+			}
+			c.state = decide.State{Name: "a", Replicas: c.replicas(), Record: decide.Record{Members: []decide.RecordedMember{{Ordinal: 1, Mode: decide.Sealed}}}}
+			if test.change != nil {
+				test.change(c, claim)
+			}
+			c.findStranded(context.Background())
+			got := c.state.Replica(1)
+			if got.Stranded != test.want || !strings.HasPrefix(got.PodMessage, test.message) || len(test.server.asked) != test.asked {
+				t.Errorf("got %q, message %q, asked for %q", got.Stranded, got.PodMessage, test.server.asked)
+			}
+			if slices.ContainsFunc(test.server.asked, func(path string) bool { return path != "/api/v1/persistentvolumes/pvc-1" }) {
+				t.Errorf("asked for %q", test.server.asked)
+			}
+		})
+	}
+}
