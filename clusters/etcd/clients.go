@@ -1,5 +1,5 @@
-// Package etcd asks etcd itself: who its members are and how each of them is. It is the only package that
-// speaks etcd's protocol; what it learns it says in the words of package decide.
+// Package etcd asks etcd itself who its members are and how each of them is, and has it change who they are. It
+// is the only package that speaks etcd's protocol; what it learns it says in the words of package decide.
 //
 // Each member is asked over a connection of its own, so that an answer is known to be that member's. The
 // connections are gRPC's with the defaults of etcd's client left out: that client waits for a connection to

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -25,7 +26,15 @@ func membership(list *clientv3.MemberListResponse, replies []reply) decide.Membe
 		m.Members = append(m.Members, member(entry, clusterID, replies))
 	}
 	markLeader(m.Members, own)
-	spreadAlarms(m.Members, own)
+	m.Downgrade = downgrade(own)
+	for _, alarm := range alarms(own) {
+		i := slices.IndexFunc(m.Members, func(m decide.Member) bool { return m.ID == alarm.ID })
+		if i < 0 {
+			m.StaleAlarms = append(m.StaleAlarms, alarm)
+			continue
+		}
+		m.Members[i].Alarms = append(m.Members[i].Alarms, alarm.Kind)
+	}
 	return m
 }
 
@@ -40,21 +49,30 @@ func member(entry *etcdserverpb.Member, clusterID uint64, replies []reply) decid
 	if len(entry.PeerURLs) > 0 {
 		m.PeerURL = entry.PeerURLs[0]
 	}
-	for _, r := range replies {
-		if r.answered() && r.status.Header.ClusterId == clusterID && r.status.Header.MemberId == entry.ID {
-			m.Answers = r.knowsLeader()
-			if !m.Answers {
-				m.Why = r.why()
-			}
-			m.Version = r.status.Version
-			m.Revision = r.status.Header.Revision
-			m.RaftIndex = r.status.RaftIndex
-			m.DBSize, m.DBSizeInUse = r.status.DbSize, r.status.DbSizeInUse
-			return m
+	r := replyOf(entry.ID, clusterID, replies)
+	if r == nil {
+		m.Why = absence(podOf(m), clusterID, replies)
+		return m
+	}
+	m.Answers = r.knowsLeader()
+	if !m.Answers {
+		m.Why = r.why()
+	}
+	m.Version, m.StorageVersion = r.status.Version, minor(r.status.StorageVersion)
+	m.Revision = r.status.Header.Revision
+	m.RaftIndex, m.Applied = r.status.RaftIndex, r.status.RaftAppliedIndex
+	m.DBSize, m.DBSizeInUse = r.status.DbSize, r.status.DbSizeInUse
+	return m
+}
+
+// replyOf returns the reply of a member of that cluster; nil if there is none.
+func replyOf(id, clusterID uint64, replies []reply) *reply {
+	for i, r := range replies {
+		if r.answered() && r.status.Header.ClusterId == clusterID && r.status.Header.MemberId == id {
+			return &replies[i]
 		}
 	}
-	m.Why = absence(podOf(m), clusterID, replies)
-	return m
+	return nil
 }
 
 // podOf returns the name of the pod that runs the member. One that has not started has no name; its peer URL
@@ -102,9 +120,21 @@ func markLeader(members []decide.Member, replies []reply) {
 	}
 }
 
-// spreadAlarms gives each alarm to the member that raised it. Every member knows the alarms of all, and tells
-// them with its status, so that no question through the log is needed.
-func spreadAlarms(members []decide.Member, replies []reply) {
+// downgrade takes the word of the best informed, too.
+func downgrade(replies []reply) string {
+	for _, r := range replies {
+		if r.knowsLeader() {
+			return r.downgrade()
+		}
+	}
+	return ""
+}
+
+// alarms are those that any member knows of, each once, by ID and kind. Every member knows the alarms of all, and tells
+// them with its status, so that no question through the log is needed. The alarm of a member that has been removed
+// holds until it is disarmed (survey H31).
+func alarms(replies []reply) []decide.Alarm {
+	var found []decide.Alarm
 	for _, r := range replies {
 		if !r.answered() {
 			continue
@@ -113,22 +143,12 @@ func spreadAlarms(members []decide.Member, replies []reply) {
 			alarm := &etcdserverpb.AlarmMember{}
 			// etcd sends an alarm as text; the only other complaint is the lack of a leader, see Member.Answers.
 			if prototext.Unmarshal([]byte(complaint), alarm) == nil {
-				raise(members, alarm)
+				found = append(found, decide.Alarm{ID: decide.ID(alarm.MemberID), Kind: alarm.Alarm.String()})
 			}
 		}
 	}
-}
-
-// raise adds the alarm to its member. The alarm of a member that has been removed holds until it is disarmed
-// (survey H31); it is the leader's to show.
-func raise(members []decide.Member, alarm *etcdserverpb.AlarmMember) {
-	name := alarm.Alarm.String()
-	i := slices.IndexFunc(members, func(m decide.Member) bool { return uint64(m.ID) == alarm.MemberID })
-	if i < 0 {
-		name = fmt.Sprintf("%s of %s, which is no member", name, decide.ID(alarm.MemberID))
-		i = slices.IndexFunc(members, func(m decide.Member) bool { return m.Leader })
-	}
-	if i >= 0 && !slices.Contains(members[i].Alarms, name) {
-		members[i].Alarms = append(members[i].Alarms, name)
-	}
+	slices.SortFunc(found, func(a, b decide.Alarm) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), strings.Compare(a.Kind, b.Kind))
+	})
+	return slices.Compact(found)
 }

@@ -30,9 +30,10 @@ type reply struct {
 	err error
 }
 
-// Observe asks all pods at once how they are, and then one of them for the member list. It never fails: what
-// went wrong is in Membership.Why and in the members' own. It takes milliseconds if each member answers or
-// refuses, and four timeouts at worst: one for all the members' states, two for the list and one for a belief.
+// Observe asks all pods at once how they are, then one of them for the member list, and then the others whether they
+// believe in it. It never fails: what went wrong is in Membership.Why and in the members' own. It takes milliseconds if
+// each member answers or refuses, and four timeouts at worst: one for all the members' states, two for the list and
+// one for beliefs.
 func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	c.dropIdle()
 	replies := c.askAll(ctx, cluster)
@@ -45,6 +46,7 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	if list := c.list(ctx, replies); list != nil {
 		answer.Membership = membership(list, replies)
 		answer.Membership.Known = true
+		c.compare(ctx, list, answer.Membership.Members, replies)
 		return answer
 	}
 	if belief := c.belief(ctx, replies); belief != nil {
@@ -137,6 +139,8 @@ func (c *Clients) listFrom(ctx context.Context, r *reply, options ...clientv3.Op
 func (c *Clients) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, c.timeout(), fmt.Errorf("no answer within %s", c.timeout()))
 }
+
+func (r reply) id() decide.ID { return decide.ID(r.status.Header.MemberId) }
 
 func (r reply) answered() bool { return r.status != nil }
 

@@ -3,6 +3,7 @@ package etcd_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -29,6 +30,10 @@ func TestMain(m *testing.M) {
 		lookups.Add(1)
 		return nil, fmt.Errorf("the test looked up a name")
 	}}
+	// The tests wait for etcd most of the time.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	os.Exit(m.Run())
 }
 
@@ -106,7 +111,7 @@ func checkHealthy(t *testing.T, s *servers, answer etcd.Answer, version string) 
 	leaders := 0
 	for i := range 3 {
 		m := byName(t, answer.Membership, pod(i))
-		if m.ID == 0 || m.Version != version || m.PeerURL != s.peerURL(i) || m.Revision != 1 || m.RaftIndex == 0 ||
+		if m.ID == 0 || m.Version != version || m.PeerURL != s.peerURL(i) || m.Revision != 1 || m.RaftIndex == 0 || m.Applied == 0 || m.Disagrees != "" ||
 			m.DBSize == 0 || m.DBSizeInUse == 0 || m.Learner || m.Why != "" || len(m.Alarms) > 0 {
 			t.Errorf("%s: %+v", pod(i), m)
 		}
@@ -197,12 +202,19 @@ func TestAlarms(t *testing.T) {
 
 		const stranger = decide.ID(0xabcd) // as of a member that was removed
 		s.raise(t, stranger, etcdserverpb.AlarmType_CORRUPT)
+		stale := decide.Alarm{ID: stranger, Kind: "CORRUPT"}
 		answer = clients.Observe(t.Context(), s.cluster(3))
-		for _, m := range answer.Membership.Members {
-			if slices.Contains(m.Alarms, "CORRUPT of abcd, which is no member") != m.Leader {
-				t.Errorf("%+v", m)
-			}
+		if got := answer.Membership.StaleAlarms; len(got) != 1 || got[0] != stale {
+			t.Errorf("stale alarms: %v", got)
 		}
+		for _, alarm := range []decide.Alarm{stale, {ID: full.ID, Kind: "NOSPACE"}} {
+			twice(t, "disarm", func() error { return clients.DisarmAlarm(t.Context(), s.cluster(3), alarm) })
+		}
+		eventually(t, clients, s.cluster(3), "without alarms", func(m decide.Membership) bool {
+			return allAnswer(3)(m) && len(m.StaleAlarms) == 0 && len(byName(t, m, pod(1)).Alarms) == 0
+		})
+		const what = "disarm the alarm FIRE of abcd"
+		checkRefused(t, clients.DisarmAlarm(t.Context(), s.cluster(3), decide.Alarm{ID: stranger, Kind: "FIRE"}), what+": etcd has no such alarm")
 	})
 }
 

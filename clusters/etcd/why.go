@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"google.golang.org/grpc/status"
+
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // why says in few words why nobody listed the members, such as "a-0: connection refused; a-1, a-2: no leader".
@@ -41,8 +43,10 @@ func (r reply) why() string {
 		return reason(r.err)
 	case !r.knowsLeader():
 		return "no leader"
-	default:
+	case r.status.IsLearner:
 		return "a learner" // which is alive, and cannot be asked
+	default:
+		return "led by " + decide.ID(r.status.Leader).String()
 	}
 }
 
@@ -85,3 +89,10 @@ func reason(err error) string {
 	}
 	return text
 }
+
+// told is an error that reads like its reason.
+type told struct{ error }
+
+func (e told) Error() string { return reason(e.error) }
+
+func (e told) Unwrap() error { return e.error }

@@ -1,0 +1,95 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// compare asks all members at once, within one timeout, which list each believes in, and fills in how it differs from
+// the linearizable one. A member can have taken a change in another way than the rest (survey H15).
+func (c *Clients) compare(ctx context.Context, list *clientv3.MemberListResponse, members []decide.Member, replies []reply) {
+	ctx, cancel := c.deadline(ctx)
+	defer cancel()
+	var asking sync.WaitGroup
+	for i := range members {
+		m := &members[i]
+		if r := replyOf(uint64(m.ID), list.Header.ClusterId, replies); r != nil && m.Answers && r.status.Header.MemberId != list.Header.MemberId {
+			asking.Go(func() { m.Disagrees = c.disagreement(ctx, list, *r, replies) })
+		}
+	}
+	asking.Wait()
+}
+
+// disagreement says how the list differs that a member believes in; empty if it does not, or if that is not known.
+func (c *Clients) disagreement(ctx context.Context, list *clientv3.MemberListResponse, r reply, replies []reply) string {
+	if r.status.IsLearner {
+		return c.learnerDisagreement(ctx, list, r, replies)
+	}
+	belief, err := c.listFrom(ctx, &r, clientv3.WithSerializable())
+	if err != nil || difference(list, belief) == "" {
+		return ""
+	}
+	// It may only be a moment late. Asked like this it first takes all changes that there are.
+	if belief, err = c.listFrom(clientv3.WithRequireLeader(ctx), &r); err != nil {
+		return ""
+	}
+	return difference(list, belief)
+}
+
+// learnerDisagreement does the same for one that takes itself for a learner, and so tells nothing but its status. Once
+// it has applied as much as the member that gave the list, it is not late.
+func (c *Clients) learnerDisagreement(ctx context.Context, list *clientv3.MemberListResponse, r reply, replies []reply) string {
+	source := replyOf(list.Header.MemberId, list.Header.ClusterId, replies)
+	if entry := find(list, r.id()); entry.IsLearner || source == nil {
+		return ""
+	}
+	status, err := r.client.Status(ctx, "")
+	if err != nil || !status.IsLearner || status.RaftAppliedIndex < source.status.RaftAppliedIndex {
+		return ""
+	}
+	return "lists itself as a learner"
+}
+
+// difference says what one list says otherwise than the right one; empty if it is nothing that matters to raft.
+func difference(right, other *clientv3.MemberListResponse) string {
+	var differs []string
+	for _, entry := range right.Members {
+		believed := find(other, decide.ID(entry.ID))
+		switch {
+		case believed == nil:
+			differs = append(differs, "does not list "+label(entry))
+		case believed.IsLearner && !entry.IsLearner:
+			differs = append(differs, "lists "+label(entry)+" as a learner")
+		case !believed.IsLearner && entry.IsLearner:
+			differs = append(differs, "lists "+label(entry)+" as a voter")
+		case !sameURLs(believed.PeerURLs, entry.PeerURLs):
+			differs = append(differs, fmt.Sprintf("lists %s at %s", label(entry), strings.Join(believed.PeerURLs, ", ")))
+		}
+	}
+	for _, believed := range other.Members {
+		if find(right, decide.ID(believed.ID)) == nil {
+			differs = append(differs, fmt.Sprintf("lists %s, which is removed", decide.ID(believed.ID)))
+		}
+	}
+	return strings.Join(differs, "; ")
+}
+
+// label is how people know a member: by its name once it has one.
+func label(entry *etcdserverpb.Member) string {
+	if entry.Name != "" {
+		return entry.Name
+	}
+	return decide.ID(entry.ID).String()
+}
+
+func sameURLs(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}

@@ -1,0 +1,260 @@
+package etcd_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/protobuf/proto"
+
+	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// TestMembers takes a cluster of one by all changes of its members to a cluster of another one.
+func TestMembers(t *testing.T) {
+	t.Parallel()
+	eachVersion(t, func(t *testing.T, binary string) {
+		s := form(t, binary, newAuthority(t, "*."+name+"."+namespace+".svc"), 1)
+		clients, ctx := newClients(t), t.Context()
+		answer := eventually(t, clients, s.cluster(1), "one answering member", allAnswer(1))
+		first := answer.Membership.Members[0].ID
+
+		var learner decide.ID
+		twice(t, "add a learner", func() (err error) {
+			before := learner
+			if learner, err = clients.AddLearner(ctx, s.cluster(2), s.peerURL(1)); err == nil && before != 0 && learner != before {
+				t.Errorf("the learner %s was added once more, as %s", before, learner)
+			}
+			return err
+		})
+		if id, err := clients.AddLearner(ctx, s.cluster(2), s.peerURL(0)); err != nil || id != first {
+			t.Errorf("add who votes already: %s, %v", id, err)
+		}
+		_, err := clients.AddLearner(ctx, s.cluster(2), s.peerURL(2))
+		checkNotYet(t, err, "add a learner at "+s.peerURL(2)+": too many learner members in cluster")
+		checkNotYet(t, clients.PromoteLearner(ctx, s.cluster(2), learner),
+			"promote learner "+learner.String()+": can only promote a learner member which is in sync with leader")
+
+		s.start(1, "existing", pod(0)+"="+s.peerURL(0)+","+pod(1)+"="+s.peerURL(1))
+		intime(t, "promote the learner", func() error { return clients.PromoteLearner(ctx, s.cluster(2), learner) })
+		twice(t, "promote a voter", func() error { return clients.PromoteLearner(ctx, s.cluster(2), learner) })
+		answer = eventually(t, clients, s.cluster(2), "two voters", allAnswer(2))
+		if m := byName(t, answer.Membership, pod(1)); m.ID != learner || m.Learner || m.Disagrees != "" {
+			t.Errorf("the promoted learner: %+v", m)
+		}
+
+		s.checkLeaderMoves(t, clients, first, learner)
+		// It leads, and is not the first to be asked. Without the other one it can do only once that has been up for seconds.
+		intime(t, "remove the first member", func() error { return clients.RemoveMember(ctx, s.cluster(2), first) })
+		twice(t, "remove who is gone", func() error { return clients.RemoveMember(ctx, s.cluster(2), first) })
+		s.kill(pod(0))
+		answer = eventually(t, clients, s.cluster(2), "one answering member", allAnswer(1))
+		if m := answer.Membership.Members[0]; m.ID != learner || !m.Leader {
+			t.Errorf("who is left: %+v", m)
+		}
+		checkRefused(t, clients.PromoteLearner(ctx, s.cluster(2), first), "promote learner "+first.String()+": member not found")
+	})
+}
+
+func (s *servers) checkLeaderMoves(t *testing.T, clients *etcd.Clients, first, second decide.ID) {
+	t.Helper()
+	ctx, cluster := t.Context(), s.cluster(2)
+	what := "move leadership from " + first.String() + " to abc: "
+	checkRefused(t, clients.MoveLeader(ctx, cluster, first, 0xabc), what+"bad leader transferee")
+	checkRefused(t, clients.MoveLeader(ctx, cluster, 0xabc, second), "move leadership from abc to "+second.String()+": "+first.String()+" leads")
+	intime(t, "move leadership", func() error { return clients.MoveLeader(ctx, cluster, first, second) })
+	twice(t, "move leadership to the leader", func() error { return clients.MoveLeader(ctx, cluster, first, second) })
+	eventually(t, clients, cluster, "led by the second", func(m decide.Membership) bool { return allAnswer(2)(m) && byName(t, m, pod(1)).Leader })
+}
+
+// twice makes a change two times; the second is as good as the first.
+func twice(t *testing.T, what string, change func() error) {
+	t.Helper()
+	for range 2 {
+		if err := change(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+// intime makes a change as soon as etcd allows.
+func intime(t *testing.T, what string, change func() error) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
+		err := change()
+		if err == nil {
+			return
+		}
+		if _, is := errors.AsType[etcd.NotYet](err); !is || time.Now().After(end) {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+func checkNotYet(t *testing.T, err error, want string) {
+	t.Helper()
+	if _, is := errors.AsType[etcd.NotYet](err); !is || err.Error() != want {
+		t.Errorf("got %v (not yet: %v), want %s", err, is, want)
+	}
+}
+
+func checkRefused(t *testing.T, err error, want string) {
+	t.Helper()
+	if _, is := errors.AsType[etcd.NotYet](err); is || err == nil || err.Error() != want {
+		t.Errorf("got %v (not yet: %v), want %s", err, is, want)
+	}
+}
+
+// TestLostAnswers makes changes of which no answer comes back, and then once more.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	s := form(t, binaries(t)[0], nil, 1)
+	clients, ctx := newClients(t), t.Context()
+	first := eventually(t, clients, s.cluster(1), "one answering member", allAnswer(1)).Membership.Members[0].ID
+
+	s.checkLost(t, 1, "MemberAdd", "add a learner at "+s.peerURL(1), func(hasty *etcd.Clients, losing etcd.Cluster) error {
+		_, err := hasty.AddLearner(ctx, losing, s.peerURL(1))
+		return err
+	})
+	learner := byName(t, clients.Observe(ctx, s.cluster(1)).Membership, "").ID
+	if id, err := clients.AddLearner(ctx, s.cluster(1), s.peerURL(1)); err != nil || id != learner {
+		t.Errorf("added as %s, and once more as %s: %v", learner, id, err)
+	}
+
+	s.start(1, "existing", pod(0)+"="+s.peerURL(0)+","+pod(1)+"="+s.peerURL(1))
+	eventually(t, clients, s.cluster(2), "two answering members", allAnswer(2))
+	s.checkLost(t, 2, "MemberPromote", "promote learner "+learner.String(), func(hasty *etcd.Clients, losing etcd.Cluster) error {
+		return hasty.PromoteLearner(ctx, losing, learner)
+	})
+	if m := byName(t, clients.Observe(ctx, s.cluster(2)).Membership, pod(1)); m.Learner {
+		t.Errorf("not promoted: %+v", m)
+	}
+	twice(t, "promote", func() error { return clients.PromoteLearner(ctx, s.cluster(2), learner) })
+
+	what := "move leadership from " + first.String() + " to " + learner.String()
+	s.checkLost(t, 2, "MoveLeader", what, func(hasty *etcd.Clients, losing etcd.Cluster) error {
+		return hasty.MoveLeader(ctx, losing, first, learner)
+	})
+	twice(t, "move leadership", func() error { return clients.MoveLeader(ctx, s.cluster(2), first, learner) })
+
+	s.checkLost(t, 2, "MemberRemove", "remove member "+first.String(), func(hasty *etcd.Clients, losing etcd.Cluster) error {
+		return hasty.RemoveMember(ctx, losing, first)
+	})
+	twice(t, "remove", func() error { return clients.RemoveMember(ctx, s.cluster(2), first) })
+	if m := clients.Observe(ctx, s.cluster(2)).Membership; len(m.Members) != 1 || m.Members[0].ID != learner {
+		t.Errorf("not removed: %+v", m)
+	}
+}
+
+// checkLost makes a change while the answers to one method get lost; as often as etcd does not allow it yet.
+func (s *servers) checkLost(t *testing.T, size int, method, what string, change func(*etcd.Clients, etcd.Cluster) error) {
+	t.Helper()
+	hasty, losing := newClients(t), s.losing(t, size, method)
+	hasty.Timeout = time.Second
+	for end := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
+		err := change(hasty, losing)
+		if _, is := errors.AsType[etcd.NotYet](err); !is || time.Now().After(end) {
+			checkRefused(t, err, what+": no answer within 1s; whether etcd has done it is not known")
+			return
+		}
+	}
+}
+
+// TestNobodyToTell: a change without a leader has no effect, and a good chance later.
+func TestNobodyToTell(t *testing.T) {
+	t.Parallel()
+	s := form(t, binaries(t)[0], nil, 3)
+	clients, ctx := newClients(t), t.Context()
+	answer := eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+	i := slices.IndexFunc(answer.Membership.Members, func(m decide.Member) bool { return m.Leader })
+	leader := answer.Membership.Members[i]
+
+	// The leader may be out of our reach while the others follow it.
+	rest := s.cluster(3)
+	rest.Pods = slices.DeleteFunc(rest.Pods, func(p etcd.Pod) bool { return p.Name == leader.Name })
+	follower := rest.Pods[0].Name
+	err := clients.RemoveMember(ctx, rest, leader.ID)
+	checkNotYet(t, err, "remove member "+leader.ID.String()+": no leader answers: "+rest.Pods[0].Name+", "+rest.Pods[1].Name+": led by "+leader.ID.String())
+
+	s.kill(leader.Name)
+	s.kill(follower)
+	answer = eventually(t, clients, s.cluster(3), "without a leader", func(m decide.Membership) bool { return strings.Contains(m.Why, "no leader") })
+	err = clients.CancelDowngrade(ctx, s.cluster(3))
+	checkNotYet(t, err, "cancel the downgrade: no leader answers: "+answer.Membership.Why)
+
+	stopped, stop := context.WithCancel(ctx)
+	stop()
+	checkRefused(t, clients.RemoveMember(stopped, s.cluster(3), leader.ID), "remove member "+leader.ID.String()+": context canceled")
+}
+
+// TestForeignPods: what is meant for one cluster must not change another that answers in its name.
+func TestForeignPods(t *testing.T) {
+	t.Parallel()
+	s := newServers(t, binaries(t)[0], nil)
+	for i := range 2 {
+		s.start(i, "new", pod(i)+"="+s.peerURL(i))
+	}
+	clients := newClients(t)
+	eventually(t, clients, s.cluster(1), "told by one", allAnswer(1))
+	alone := s.cluster(2)
+	alone.Pods = alone.Pods[1:]
+	eventually(t, clients, alone, "told by the other", allAnswer(1))
+	_, err := clients.AddLearner(t.Context(), s.cluster(2), s.peerURL(2))
+	checkRefused(t, err, "add a learner at "+s.peerURL(2)+": the pods answer for more than one cluster")
+}
+
+// TestDisagreement has one member answer with a list of its own. etcd does not do that on demand.
+func TestDisagreement(t *testing.T) {
+	t.Parallel()
+	s := form(t, binaries(t)[0], nil, 3)
+	clients := newClients(t)
+	members := eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3)).Membership.Members
+	i := slices.IndexFunc(members, func(m decide.Member) bool { return !m.Leader })
+	follower, other := members[i], members[(i+1)%3]
+	for _, test := range []struct {
+		want   string
+		change func(list *etcdserverpb.MemberListResponse)
+		late   bool // it believes in the right list as soon as it has applied everything
+	}{
+		{want: "lists " + other.Name + " as a learner", change: func(l *etcdserverpb.MemberListResponse) { entry(l, other.ID).IsLearner = true }},
+		{want: "lists " + other.Name + " at http://old:2380", change: func(l *etcdserverpb.MemberListResponse) { entry(l, other.ID).PeerURLs = []string{"http://old:2380"} }},
+		{want: "does not list " + other.Name + "; lists f00d, which is removed", change: func(l *etcdserverpb.MemberListResponse) { entry(l, other.ID).ID = 0xf00d }},
+		{want: "", change: func(l *etcdserverpb.MemberListResponse) { slices.Reverse(l.Members) }},
+		{want: "", change: func(l *etcdserverpb.MemberListResponse) { l.Members = l.Members[1:] }, late: true},
+	} {
+		asked := 0
+		cluster := s.proxied(t, 3, func(c call) ([]byte, error) {
+			answer, err := c.passOn()
+			if c.method != "MemberList" || c.pod != follower.Name || err != nil {
+				return answer, err
+			}
+			if asked++; asked > 1 && test.late {
+				return answer, nil
+			}
+			list := &etcdserverpb.MemberListResponse{}
+			if err := proto.Unmarshal(answer, list); err != nil {
+				return nil, err
+			}
+			test.change(list)
+			return proto.Marshal(list)
+		})
+		answer := newClients(t).Observe(t.Context(), cluster)
+		if !allAnswer(3)(answer.Membership) {
+			t.Fatalf("%q: %s", test.want, print(answer))
+		}
+		for _, m := range answer.Membership.Members {
+			if want := map[string]string{follower.Name: test.want}[m.Name]; m.Disagrees != want {
+				t.Errorf("%s disagrees %q, want %q", m.Name, m.Disagrees, want)
+			}
+		}
+	}
+}
+
+func entry(list *etcdserverpb.MemberListResponse, id decide.ID) *etcdserverpb.Member {
+	return list.Members[slices.IndexFunc(list.Members, func(m *etcdserverpb.Member) bool { return m.ID == uint64(id) })]
+}
