@@ -1,0 +1,111 @@
+package clusters
+
+import (
+	"maps"
+	"testing"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// What etcd is to do is not done twice.
+func TestAlreadySo(t *testing.T) {
+	now := decide.Membership{
+		Known: true, Downgrade: "3.6", StaleAlarms: []decide.Alarm{{ID: 9, Kind: "CORRUPT"}},
+		Members: []decide.Member{
+			{ID: 1, Name: "a-0", PeerURL: "http://a-0", Leader: true, Alarms: []string{"NOSPACE"}},
+			{ID: 2, PeerURL: "http://a-1", Learner: true},
+		},
+	}
+	for action, want := range map[decide.Action]bool{
+		decide.AddLearner{Ordinal: 1, PeerURL: "http://a-1"}:   true,
+		decide.AddLearner{Ordinal: 2, PeerURL: "http://a-2"}:   false,
+		decide.PromoteLearner{ID: 1}:                           true,
+		decide.PromoteLearner{ID: 2}:                           false,
+		decide.PromoteLearner{ID: 3}:                           false, // for etcd to say
+		decide.RemoveMember{ID: 3}:                             true,
+		decide.RemoveMember{ID: 2}:                             false,
+		decide.MoveLeader{From: 2, To: 1}:                      true,
+		decide.MoveLeader{From: 1, To: 2}:                      false,
+		decide.EnableDowngrade{Version: "3.6"}:                 true,
+		decide.EnableDowngrade{Version: "3.5"}:                 false,
+		decide.CancelDowngrade{Version: "3.6"}:                 false,
+		decide.DisarmAlarm{ID: 1, Kind: "NOSPACE"}:             false,
+		decide.DisarmAlarm{ID: 9, Kind: "CORRUPT"}:             false,
+		decide.DisarmAlarm{ID: 1, Kind: "CORRUPT"}:             true,
+		decide.DisarmAlarm{ID: 2, Kind: "NOSPACE"}:             true,
+		decide.RestartReplica{Ordinal: 1, PodUID: "no matter"}: false,
+	} {
+		if got := alreadySo(now, action); got != want {
+			t.Errorf("%s: %v", action, got)
+		}
+	}
+	if !alreadySo(decide.Membership{Known: true}, decide.CancelDowngrade{Version: "3.6"}) {
+		t.Error("a downgrade that is not under way is to be cancelled")
+	}
+}
+
+// A member that has not started goes by the name of its pod; one of another name is counted all the same.
+func TestPeers(t *testing.T) {
+	c := &cluster{state: decide.State{Name: "a"}}
+	members := []decide.Member{
+		{ID: 1, Name: "a-0", PeerURL: "https://a-0.a.ns.svc:2380"},
+		{ID: 2, PeerURL: "https://a-1.a.ns.svc:2380"},
+		{ID: 0xb, PeerURL: "https://10.0.0.1:2380"},
+		{ID: 4, Name: "guest", PeerURL: "https://guest:2380"},
+	}
+	want := map[string]string{
+		"a-0": members[0].PeerURL, "a-1": members[1].PeerURL, "b": members[2].PeerURL, "guest": members[3].PeerURL,
+	}
+	if got := c.peers(decide.Membership{Known: true, Members: members}); !maps.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+	if got := c.peers(decide.Membership{Members: members}); got != nil {
+		t.Errorf("hearsay: %v", got)
+	}
+}
+
+// Only a claim that is known to be another than the removed member's is without data.
+func TestMadeAfterRemoval(t *testing.T) {
+	c := &cluster{}
+	c.state.Record.Removed = []decide.RemovedMember{{Ordinal: 1, VolumeUID: "old"}, {Ordinal: 2}}
+	for ordinal, want := range map[int]bool{0: false, 1: true, 2: false} {
+		if got := c.madeAfterRemoval(ordinal, "new"); got != want {
+			t.Errorf("%d: %v", ordinal, got)
+		}
+	}
+	if c.madeAfterRemoval(1, "old") {
+		t.Error("the volume of the removed member counts as new")
+	}
+}
+
+// New pods stay as they are made only where there is a StatefulSet that makes others than git asks for, of a cluster that may have formed.
+func TestKeepsTemplate(t *testing.T) {
+	spec := v1alpha1.EtcdClusterSpec{Version: "3.6.16"}
+	founding, formed, joining := decide.FoundingRecord("t", 3), decide.FoundingRecord("t", 3), decide.FoundingRecord("t", 3)
+	formed.ClusterID, joining.Members[2].Mode = 1, decide.Joining
+	for name, test := range map[string]struct {
+		record   decide.Record
+		runs     string
+		reported decide.ID
+		want     bool
+	}{
+		"formed":               {formed, "3.5.35", 0, true},
+		"as declared":          {formed, "3.6.16", 0, false},
+		"no StatefulSet":       {formed, "", 0, false},
+		"founding":             {founding, "3.5.35", 0, false},
+		"founding, so it says": {founding, "3.5.35", 1, true},
+		"beyond founding":      {joining, "3.5.35", 0, true},
+		"no record":            {decide.Record{}, "3.5.35", 0, true},
+	} {
+		c := &cluster{target: target{cluster: v1alpha1.EtcdCluster{Spec: spec}}}
+		c.state.Record, c.state.ReportedClusterID = test.record, test.reported
+		if test.runs != "" {
+			c.state.Objects.RunsVersion, c.state.Objects.RunsHash = test.runs, objects.SpecHash(spec)
+		}
+		if got := c.keepsTemplate(); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
