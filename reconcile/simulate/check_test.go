@@ -53,8 +53,8 @@ func lasts(w *simulate.World, end decide.Decision) []string {
 	return nil
 }
 
-// crashAfterEach walks the road once for each of its writes, with a pass that dies right after that write, and
-// compares the ends.
+// crashAfterEach walks the road twice for each of its writes, with a pass that dies right after that write, and with one in which the
+// next write fails, and compares the ends.
 func crashAfterEach(start *simulate.World, most int) string {
 	straight := start.Clone()
 	writes := 0
@@ -63,16 +63,22 @@ func crashAfterEach(start *simulate.World, most int) string {
 	}
 	want := ending(straight)
 	var out strings.Builder
+	var violations []string
 	for n := range writes + 1 {
-		w := start.Clone()
-		w.ConvergeDying(most, n)
-		if got := ending(w); got != want {
-			fmt.Fprintf(&out, "!! a crash after write %d ends in\n%sinstead of\n%s", n, got, want)
+		for what, converge := range map[string]func(*simulate.World, int, int) []simulate.Step{
+			"a crash after": (*simulate.World).ConvergeDying, "a failure after": (*simulate.World).ConvergeFailing,
+		} {
+			w := start.Clone()
+			converge(w, most+10, n)
+			if got := ending(w); got != want {
+				fmt.Fprintf(&out, "!! %s write %d ends in\n%sinstead of\n%s", what, n, got, want)
+			}
+			violations = append(violations, w.Violations()...)
 		}
-		out.WriteString(marks(w.Violations()))
 	}
+	out.WriteString(marks(violations))
 	if out.Len() == 0 {
-		return fmt.Sprintf("the same end after a crash before the first and after each of %d writes\n", writes)
+		return fmt.Sprintf("the same end after a crash or a failure before the first and after each of %d writes\n", writes)
 	}
 	return out.String()
 }
@@ -94,14 +100,21 @@ func summary(s decide.State) string {
 				recorded += " on another volume"
 			}
 		}
-		fmt.Fprintf(&out, "%s pod=%s %s", s.ReplicaName(r.Ordinal), r.Pod, recorded)
+		if r.VolumeTerminating {
+			recorded += ", volume terminating"
+		}
+		fmt.Fprintf(&out, "%s pod=%s %s", s.ReplicaName(r.Ordinal), strings.TrimSpace(fmt.Sprint(r.Pod, " ", r.PodVersion, " ", r.PodSpecHash)), recorded)
 		if r.PodMessage != "" {
 			fmt.Fprintf(&out, ": %s", r.PodMessage)
 		}
 		out.WriteString("\n")
 	}
 	for _, m := range s.MembersInOrder() {
-		fmt.Fprintf(&out, "member %s started=%t answers=%t learner=%t\n", m.Name, m.Started, m.Answers, m.Learner)
+		fmt.Fprintf(&out, "member %s started=%t answers=%t learner=%t", m.Name, m.Started, m.Answers, m.Learner)
+		if len(m.Alarms) > 0 {
+			fmt.Fprintf(&out, " alarms=%s", strings.Join(m.Alarms, ","))
+		}
+		out.WriteString("\n")
 	}
 	for _, drift := range s.Objects.Drift {
 		fmt.Fprintf(&out, "%s\n", drift)

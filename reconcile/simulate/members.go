@@ -108,6 +108,7 @@ func (w *World) removeMember(r *raft, id decide.ID) {
 	r.members = slices.DeleteFunc(r.members, func(m member) bool { return m.id == id })
 	r.removed = append(r.removed, id)
 	w.runEtcd()
+	w.judgePods()
 }
 
 // moveLeader hands over to a voter once it has everything.

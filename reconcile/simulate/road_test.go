@@ -2,9 +2,11 @@ package simulate_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -52,7 +54,7 @@ func (r *road) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		// A new world with nothing in it; or, with formed, one in which passes have converged.
 		//
 		// Example:
-		//	cluster a replicas=3 seed=7 formed
+		//	cluster a replicas=3 version=3.5.35 seed=7 formed
 		return "", r.cluster(args)
 	case "set":
 		// Change what git declares.
@@ -64,9 +66,11 @@ func (r *road) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		// Let something befall the world.
 		//
 		// Example:
-		//	fault kill-pod=1 lose-volume=1 delete-claim=1 node-down=1 node-up=1
+		//	fault kill-pod=1 lose-volume=1 delete-claim=1 strand=1 corrupt=1 hang=1 node-down=1 node-up=1
+		//	fault mute=1 unmute=1 slow=1 fast=1 nospace=1 corrupt-alarm=1
+		//	fault add-member=3 add-learner=3 remove-member=2 add-stranger
 		//	fault delete=(ConfigMap a-members) change=(Service a) occupy=(Service a)
-		//	fault delete-status put-back-record cut-network mend-network
+		//	fault delete-status put-back-record cut-network mend-network heal
 		return "", each(args, r.fault)
 	case "tick":
 		// Let time pass without a pass.
@@ -79,14 +83,15 @@ func (r *road) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		}
 		return "", err
 	case "pass":
-		// Run passes, a tick after each, whatever they say; the first dies after that many writes.
+		// Run passes, a tick after each, whatever they say; the first dies after that many writes, or the write after so many fails.
 		//
 		// Example:
 		//	pass 2 crash=3
+		//	pass 1 fail=0
 		return r.passes(args)
 	case "converge":
-		// Run passes until one says Done or Block. With crash=after-each, do so again for every write: the pass dies after it, and
-		// the end must be the same.
+		// Run passes until one says Done or Block. With crash=after-each, do so again for every write: the pass dies after it, or the
+		// write after it fails, and the end must be the same.
 		//
 		// Example:
 		//	converge max=40 crash=after-each
@@ -115,18 +120,21 @@ func declared(replicas int) decide.Declared {
 }
 
 func (r *road) cluster(args []datadriven.CmdArg) (err error) {
-	replicas, seed, formed := 3, 0, false
+	replicas, seed, formed, version := 3, 0, false, "3.6.16"
 	for _, arg := range args[1:] {
 		switch arg.Key {
 		case "replicas":
 			replicas, err = strconv.Atoi(arg.Vals[0])
 		case "seed":
 			seed, err = strconv.Atoi(arg.Vals[0])
+		case "version":
+			version = arg.Vals[0]
 		case "formed":
 			formed = true
 		}
 	}
 	r.World = simulate.New(args[0].Key, declared(replicas), uint64(seed))
+	r.Declared.Version = version
 	r.Unpullable, r.Crashing = "3.6.99", "crashing"
 	if formed {
 		r.Converge(patienceOfTests)
@@ -144,6 +152,14 @@ func (r *road) set(key, value string) (err error) {
 		r.Declared.SpecHash = value
 	case "lifecycle":
 		r.Declared.Lifecycle = value
+	case "retention":
+		r.Declared.Retention = value
+	case "replace-after":
+		r.Declared.ReplaceAfter, err = time.ParseDuration(value)
+	case "orphaned":
+		r.Declared.Orphaned = value
+	case "renamed-from":
+		r.Declared.RenamedFrom = value
 	case "suspended":
 		r.Declared.Suspended, err = strconv.ParseBool(value)
 	case "lock":
@@ -156,12 +172,16 @@ func (r *road) set(key, value string) (err error) {
 
 func (r *road) fault(key, value string) error {
 	byOrdinal := map[string]func(int){
-		"kill-pod": r.KillPod, "lose-volume": r.LoseVolume, "delete-claim": r.DeleteVolume,
+		"kill-pod": r.KillPod, "lose-volume": r.LoseVolume, "delete-claim": r.DeleteVolume, "strand": r.Strand, "corrupt": r.Corrupt, "hang": r.Hang,
 		"node-down": func(n int) { r.NodeDown(n, true) }, "node-up": func(n int) { r.NodeDown(n, false) },
+		"mute": func(n int) { r.Mute(n, true) }, "unmute": func(n int) { r.Mute(n, false) },
+		"slow": func(n int) { r.Slow(n, true) }, "fast": func(n int) { r.Slow(n, false) },
+		"nospace": func(n int) { r.RaiseAlarm(n, "NOSPACE") }, "corrupt-alarm": func(n int) { r.RaiseAlarm(n, "CORRUPT") },
+		"add-member": r.AddMember, "add-learner": r.AddLearner, "remove-member": r.RemoveMember,
 	}
 	byName := map[string]func(string){"delete": r.Delete, "change": r.Change, "occupy": r.Occupy}
 	plain := map[string]func(){
-		"delete-status": r.DeleteStatus, "put-back-record": r.PutBackRecord,
+		"delete-status": r.DeleteStatus, "put-back-record": r.PutBackRecord, "add-stranger": r.AddStranger, "heal": r.Heal,
 		"cut-network": func() { r.CutNetwork(true) }, "mend-network": func() { r.CutNetwork(false) },
 	}
 	switch {
@@ -186,19 +206,22 @@ func (r *road) passes(args []datadriven.CmdArg) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	crash := simulate.NoCrash
+	pass, most := r.Pass, simulate.NoCrash
 	for _, arg := range args[1:] {
-		if crash, err = strconv.Atoi(arg.Vals[0]); err != nil {
+		if most, err = strconv.Atoi(arg.Vals[0]); err != nil {
 			return "", err
+		}
+		if arg.Key == "fail" {
+			pass = r.PassFailing
 		}
 	}
 	var steps []simulate.Step
 	var faults []string
 	for range n {
 		faults = append(faults, decidetest.Faults(r.Observe())...)
-		d, writes := r.Pass(crash)
-		steps = append(steps, simulate.Step{Decision: d, Writes: writes, Died: len(writes) == crash})
-		crash = simulate.NoCrash
+		d, writes := pass(most)
+		steps = append(steps, simulate.Step{Decision: d, Writes: writes, Died: len(writes) == most})
+		pass, most = r.Pass, simulate.NoCrash
 		r.Tick()
 	}
 	return print(steps) + marks(append(faults, r.Violations()...)), nil
@@ -259,7 +282,7 @@ func line(s simulate.Step) string {
 
 func marks(faults []string) string {
 	var out strings.Builder
-	for _, fault := range faults {
+	for _, fault := range slices.Compact(slices.Sorted(slices.Values(faults))) {
 		fmt.Fprintf(&out, "!! %s\n", fault)
 	}
 	return out.String()

@@ -57,14 +57,17 @@ func TestSameSeed(t *testing.T) {
 func TestGrowAndShrink(t *testing.T) {
 	w := formed(t, 3)
 	add := decide.AddLearner{Ordinal: 3, PeerURL: "https://a-3.a:2380"}
-	if writes := w.Do(add, simulate.NoCrash); len(writes) != 3 {
+	if writes := w.Do(add, simulate.NoCrash); len(writes) != 1 {
 		t.Fatalf("adding wrote %q", writes)
 	}
-	if s := w.Observe(); s.Membership.Members[3].Name != "" || s.Membership.Members[3].Started || !s.Membership.Members[3].Learner {
-		t.Errorf("a member that was added has a name or has started: %+v", s.Membership.Members[3])
+	if m := w.Observe().Membership.Members[3]; m.Name != "" || m.PeerURL != add.PeerURL || m.Started || !m.Learner {
+		t.Errorf("a member that was added has a name or has started: %+v", m)
 	}
-	if writes := w.Do(add, simulate.NoCrash); len(writes) != 2 {
+	if writes := w.Do(add, simulate.NoCrash); len(writes) != 0 {
 		t.Errorf("adding again wrote %q", writes)
+	}
+	if writes := w.Do(decide.ApplyObjects{}, simulate.NoCrash); len(writes) != 2 {
+		t.Errorf("applying wrote %q", writes)
 	}
 	w.Tick()
 	w.Tick()
@@ -83,7 +86,6 @@ func TestGrowAndShrink(t *testing.T) {
 		t.Error("the leader has not moved")
 	}
 	w.Do(decide.RemoveMember{ID: learner.ID, Name: learner.Name}, simulate.NoCrash)
-	w.Tick()
 	if s := w.Observe(); len(s.Membership.Members) != 3 || s.Replica(3).Pod != decide.PodFailing || !s.Membership.Known {
 		t.Errorf("the removed member still runs: %+v", s.Replica(3))
 	}
@@ -95,6 +97,53 @@ func TestGrowAndShrink(t *testing.T) {
 	w.Do(decide.RestartReplica{Ordinal: 2, PodUID: w.Observe().Replica(2).PodUID}, simulate.NoCrash)
 	if violations := w.Violations(); len(violations) > 0 {
 		t.Errorf("violations: %q", violations)
+	}
+}
+
+// TestStrictReconfiguration: etcd takes no member while a voter is away, and lets none go that the others need.
+func TestStrictReconfiguration(t *testing.T) {
+	w := formed(t, 3)
+	w.NodeDown(2, true)
+	if writes := w.Do(decide.AddLearner{Ordinal: 3, PeerURL: "https://a-3.a:2380"}, simulate.NoCrash); len(writes) != 0 {
+		t.Errorf("a member is added while another is away: %q", writes)
+	}
+	if writes := w.Do(decide.RemoveMember{ID: memberNamed(t, w, "a-1").ID, Name: "a-1"}, simulate.NoCrash); len(writes) != 0 {
+		t.Errorf("a member is removed that the others need: %q", writes)
+	}
+	if writes := w.Do(decide.RemoveMember{ID: memberNamed(t, w, "a-2").ID, Name: "a-2"}, simulate.NoCrash); len(writes) != 1 {
+		t.Error("a member that is away is not removed")
+	}
+}
+
+// TestDataOfANewerVersion: etcd does not start on the data of a newer minor version, unless it has been told to go back.
+func TestDataOfANewerVersion(t *testing.T) {
+	for _, prepared := range []bool{false, true} {
+		w := formed(t, 3)
+		if prepared {
+			w.Do(decide.EnableDowngrade{Version: "3.5"}, simulate.NoCrash)
+			w.Tick()
+		}
+		w.Do(decide.StartRollout{Version: "3.5.35", SpecHash: "h1"}, simulate.NoCrash)
+		w.KillPod(2)
+		for range 3 {
+			w.Tick()
+		}
+		if m := memberNamed(t, w, "a-2"); m.Answers != prepared {
+			t.Errorf("prepared %t, and answers %t: %s", prepared, m.Answers, w.Observe().Replica(2).PodMessage)
+		}
+	}
+}
+
+// TestTheLongestLogLeads: what a majority had is there after any other majority has elected.
+func TestTheLongestLogLeads(t *testing.T) {
+	w := formed(t, 3)
+	w.Slow(2, true)
+	for range 5 {
+		w.Tick()
+	}
+	w.NodeDown(0, true)
+	if !memberNamed(t, w, "a-1").Leader || len(w.Violations()) > 0 {
+		t.Errorf("a-1 does not lead: %+v, %q", w.Observe().Membership.Members, w.Violations())
 	}
 }
 
@@ -110,10 +159,10 @@ func TestViolations(t *testing.T) {
 		replicas int
 		do       func(*simulate.World)
 	}{
-		"a-2 is taken away, and with it the quorum": {3, func(w *simulate.World) { restart(w, 1); restart(w, 2) }},
-		"a-0 is taken away, and with it the quorum": {1, func(w *simulate.World) { restart(w, 0) }},
-		"the last voter is removed":                 {1, func(w *simulate.World) { remove(w, "a-0") }},
-		"and the others hold no quorum":             {3, func(w *simulate.World) { w.NodeDown(1, true); remove(w, "a-2") }},
+		"a-2 is restarted, and with it goes the quorum": {3, func(w *simulate.World) { restart(w, 1); restart(w, 2) }},
+		"a-0 is restarted, and with it goes the quorum": {1, func(w *simulate.World) { restart(w, 0) }},
+		"the last voter is to be removed":               {1, func(w *simulate.World) { remove(w, "a-0") }},
+		"and the others hold no quorum":                 {3, func(w *simulate.World) { w.NodeDown(1, true); remove(w, "a-2") }},
 		"the volume of a-2 is deleted, and etcd lists it": {3, func(w *simulate.World) {
 			w.Do(decide.DeleteVolume{Ordinal: 2, VolumeUID: w.Observe().Replica(2).VolumeUID}, simulate.NoCrash)
 		}},
@@ -125,9 +174,54 @@ func TestViolations(t *testing.T) {
 			w.Tick()
 		}},
 		"a-3 founds cluster": {3, func(w *simulate.World) {
-			w.Do(decide.AddLearner{Ordinal: 3}, simulate.NoCrash)
+			w.Do(decide.AddLearner{Ordinal: 3, PeerURL: "https://a-3.a:2380"}, simulate.NoCrash)
+			w.Do(decide.ApplyObjects{}, simulate.NoCrash)
 			w.PutBackRecord()
 			w.Tick()
+			w.Tick()
+		}},
+		"a-3 is added beside another learner": {3, func(w *simulate.World) {
+			w.AddLearner(4)
+			w.Do(decide.AddLearner{Ordinal: 3, PeerURL: "https://a-3.a:2380"}, simulate.NoCrash)
+		}},
+		"a-3 is added as https://a-4.a:2380": {3, func(w *simulate.World) {
+			w.Do(decide.AddLearner{Ordinal: 3, PeerURL: "https://a-4.a:2380"}, simulate.NoCrash)
+		}},
+		"entries, and 3500 had been acknowledged": {3, func(w *simulate.World) {
+			w.Slow(2, true)
+			for range 5 {
+				w.Tick()
+			}
+			w.LoseVolume(1)
+			w.PutBackRecord()
+			w.Pass(0)
+			w.NodeDown(0, true)
+			w.Tick()
+			w.Tick()
+		}},
+		"a-2 runs etcd 3.8.0 on data of 3.6": {3, func(w *simulate.World) {
+			w.Do(decide.StartRollout{Version: "3.8.0", SpecHash: "h1"}, simulate.NoCrash)
+			w.KillPod(2)
+			w.Tick()
+			w.Tick()
+		}},
+		"the StatefulSet shrinks to 2, and etcd lists a-2": {3, func(w *simulate.World) {
+			s := w.Observe()
+			s.Membership.Known, s.Record.Members = false, s.Record.Members[:2]
+			*w = *simulate.From(s, 0)
+			w.Do(decide.ApplyObjects{}, simulate.NoCrash)
+		}},
+		"the objects of a cluster are deleted that runs, or shall run": {3, func(w *simulate.World) {
+			w.Do(decide.DeleteObjects{}, simulate.NoCrash)
+		}},
+		"a-1 starts on a volume that is being deleted": {3, func(w *simulate.World) {
+			w.LoseVolume(1)
+			w.Tick()
+			w.RemoveMember(1)
+			w.Do(decide.DeleteVolume{Ordinal: 1, VolumeUID: w.Observe().Replica(1).VolumeUID}, simulate.NoCrash)
+			w.Do(decide.ApplyObjects{}, simulate.NoCrash)
+			w.Do(decide.AddLearner{Ordinal: 1, PeerURL: "https://a-1.a:2380"}, simulate.NoCrash)
+			w.Do(decide.ApplyObjects{}, simulate.NoCrash)
 			w.Tick()
 		}},
 	} {
