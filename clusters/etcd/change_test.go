@@ -8,9 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/protobuf/proto"
-
 	"quorate.dev/quorate/clusters/etcd"
 	"quorate.dev/quorate/reconcile/decide"
 )
@@ -206,55 +203,4 @@ func TestForeignPods(t *testing.T) {
 	eventually(t, clients, alone, "told by the other", allAnswer(1))
 	_, err := clients.AddLearner(t.Context(), s.cluster(2), s.peerURL(2))
 	checkRefused(t, err, "add a learner at "+s.peerURL(2)+": the pods answer for more than one cluster")
-}
-
-// TestDisagreement has one member answer with a list of its own. etcd does not do that on demand.
-func TestDisagreement(t *testing.T) {
-	t.Parallel()
-	s := form(t, binaries(t)[0], nil, 3)
-	clients := newClients(t)
-	members := eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3)).Membership.Members
-	i := slices.IndexFunc(members, func(m decide.Member) bool { return !m.Leader })
-	follower, other := members[i], members[(i+1)%3]
-	for _, test := range []struct {
-		want   string
-		change func(list *etcdserverpb.MemberListResponse)
-		late   bool // it believes in the right list as soon as it has applied everything
-	}{
-		{want: "lists " + other.Name + " as a learner", change: func(l *etcdserverpb.MemberListResponse) { entry(l, other.ID).IsLearner = true }},
-		{want: "lists " + other.Name + " at http://old:2380", change: func(l *etcdserverpb.MemberListResponse) { entry(l, other.ID).PeerURLs = []string{"http://old:2380"} }},
-		{want: "does not list " + other.Name + "; lists f00d, which is removed", change: func(l *etcdserverpb.MemberListResponse) { entry(l, other.ID).ID = 0xf00d }},
-		{want: "", change: func(l *etcdserverpb.MemberListResponse) { slices.Reverse(l.Members) }},
-		{want: "", change: func(l *etcdserverpb.MemberListResponse) { l.Members = l.Members[1:] }, late: true},
-	} {
-		asked := 0
-		cluster := s.proxied(t, 3, func(c call) ([]byte, error) {
-			answer, err := c.passOn()
-			if c.method != "MemberList" || c.pod != follower.Name || err != nil {
-				return answer, err
-			}
-			if asked++; asked > 1 && test.late {
-				return answer, nil
-			}
-			list := &etcdserverpb.MemberListResponse{}
-			if err := proto.Unmarshal(answer, list); err != nil {
-				return nil, err
-			}
-			test.change(list)
-			return proto.Marshal(list)
-		})
-		answer := newClients(t).Observe(t.Context(), cluster)
-		if !allAnswer(3)(answer.Membership) {
-			t.Fatalf("%q: %s", test.want, print(answer))
-		}
-		for _, m := range answer.Membership.Members {
-			if want := map[string]string{follower.Name: test.want}[m.Name]; m.Disagrees != want {
-				t.Errorf("%s disagrees %q, want %q", m.Name, m.Disagrees, want)
-			}
-		}
-	}
-}
-
-func entry(list *etcdserverpb.MemberListResponse, id decide.ID) *etcdserverpb.Member {
-	return list.Members[slices.IndexFunc(list.Members, func(m *etcdserverpb.Member) bool { return m.ID == uint64(id) })]
 }
