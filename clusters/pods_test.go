@@ -77,3 +77,43 @@ func TestPodPhase(t *testing.T) {
 		})
 	}
 }
+
+// survey H45: what Kubernetes or the kernel did to a pod is no crash of etcd's.
+func TestCrashes(t *testing.T) {
+	ended := func(reason string, code int32) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, ExitCode: code}}
+	}
+	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	tests := []struct {
+		name        string
+		state, last corev1.ContainerState
+		container   string
+		want        int
+	}{
+		{name: "in a crash loop", state: waiting, last: ended("Error", 2), want: 5},
+		{name: "ended just now", state: ended("Error", 1), last: ended("OOMKilled", 137), want: 5},
+		{name: "runs after a crash", state: running, last: ended("Error", 2), want: 5},
+		{name: "never ended", state: running},
+		{name: "out of memory", state: waiting, last: ended("OOMKilled", 137)},
+		{name: "killed, after a crash before that", state: ended("Error", 137), last: ended("Error", 2)},
+		{name: "stopped", state: running, last: ended("Error", 143)},
+		{name: "ended well", state: running, last: ended("Completed", 0)},
+		{name: "could not be started", state: waiting, last: ended("StartError", 128)},
+		{name: "could not be run", state: waiting, last: ended("ContainerCannotRun", 127)},
+		{name: "its node was lost", state: waiting, last: ended("ContainerStatusUnknown", 137)},
+		{name: "no image", state: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}},
+		{name: "another container", state: waiting, last: ended("Error", 2), container: "sidecar"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			status := corev1.ContainerStatus{Name: "etcd", State: test.state, LastTerminationState: test.last, RestartCount: 5}
+			if test.container != "" {
+				status.Name = test.container
+			}
+			if got := crashes(&corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{status}}}); got != test.want {
+				t.Errorf("got %d, want %d", got, test.want)
+			}
+		})
+	}
+}
