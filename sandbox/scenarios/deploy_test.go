@@ -110,11 +110,16 @@ func succeeded(job *batchv1.Job) bool { return job.Status.Succeeded > 0 && job.S
 // kubectl runs kubectl in the place of a pod and returns what it prints.
 func (w *world) kubectl(args ...string) string {
 	w.t.Helper()
-	out, err := exec.Command(binary("sandbox"), append([]string{"exec", "--name", w.name, "--", "kubectl"}, args...)...).CombinedOutput()
+	out, err := w.tryKubectl(args...)
 	if err != nil {
 		w.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
-	return string(out)
+	return out
+}
+
+func (w *world) tryKubectl(args ...string) (string, error) {
+	out, err := exec.Command(binary("sandbox"), append([]string{"exec", "--name", w.name, "--", "kubectl"}, args...)...).CombinedOutput()
+	return string(out), err
 }
 
 // serveInside serves the repository from within the network of the cluster, and returns a URL that pods reach.

@@ -18,9 +18,9 @@ import (
 
 const (
 	// historians is how many clients ask at once, about historyKeys keys, each after such a pause.
-	historians  = 4
+	historians  = 3
 	historyKeys = 3
-	pauseOfOne  = 20 * time.Millisecond
+	pauseOfOne  = 40 * time.Millisecond
 	// answerTimeout is when a client gives an answer up: what it has asked for may still happen.
 	answerTimeout = 2 * time.Second
 )
@@ -30,6 +30,8 @@ type history struct {
 	t     testing.TB
 	stop  context.CancelFunc
 	group sync.WaitGroup
+	// keys is what the names of the keys begin with: no other history has written them.
+	keys string
 	// begun is when the clients started; operations are timed from then on.
 	begun time.Time
 
@@ -44,7 +46,7 @@ type history struct {
 func (w *world) watchWrites(members int) *history {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(w.ctx())
-	h := &history{t: w.t, stop: stop, begun: time.Now(), failures: map[string]int{}}
+	h := &history{t: w.t, stop: stop, keys: fmt.Sprintf("history-%08x-", rand.Uint32()), begun: time.Now(), failures: map[string]int{}}
 	for id := range historians {
 		client, err := w.application(members)
 		if err != nil {
@@ -100,7 +102,7 @@ func (w *world) dialMember(ctx context.Context, address string) (net.Conn, error
 func (h *history) ask(ctx context.Context, client *clientv3.Client, id int) {
 	seen := map[string]string{}
 	for n := 0; ctx.Err() == nil; n++ {
-		o := operation{client: id, key: fmt.Sprintf("history-%d", rand.IntN(historyKeys)), value: fmt.Sprintf("%d-%d", id, n)}
+		o := operation{client: id, key: fmt.Sprint(h.keys, rand.IntN(historyKeys)), value: fmt.Sprintf("%d-%d", id, n)}
 		o.kind = []kind{put, get, swap}[rand.IntN(3)]
 		o.expected = seen[o.key]
 		o.call = time.Since(h.begun)
@@ -177,9 +179,11 @@ func (h *history) end() interruption {
 	}
 	i := interrupted(h.operations, took)
 	i.why = h.failures
-	h.t.Logf("%s", i)
+	h.tell(i)
 	if i.written == 0 {
 		h.t.Error("nothing was ever written")
 	}
 	return i
 }
+
+func (h *history) tell(i interruption) { h.t.Logf("%s", i) }

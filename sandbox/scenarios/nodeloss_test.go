@@ -2,8 +2,11 @@ package scenarios
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestNodeLoss stops a machine under a running cluster and starts it again. It disturbs all that runs on the node, so it runs alone.
@@ -11,20 +14,9 @@ func TestNodeLoss(t *testing.T) {
 	w := newWorld(t)
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
 	w.converge()
-	id := w.requireOneCluster("a", 3)
-	where := map[string]string{}
-	for _, pod := range w.pods("a") {
-		where[pod.Spec.NodeName] = pod.Name
-	}
-	if len(where) != 3 {
-		t.Fatalf("the members do not spread over the nodes: %v", where)
-	}
-	lostNode, lost := "", "a-2"
-	for name, pod := range where {
-		if pod == lost {
-			lostNode = name
-		}
-	}
+	id, members := w.requireOneCluster("a", 3), w.memberIDs("a")
+	const lost = "a-2"
+	lostNode := w.nodeOf(lost)
 	if err := w.stopNode(lostNode); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +48,90 @@ func TestNodeLoss(t *testing.T) {
 	if got := w.requireOneCluster("a", 3); got != id {
 		t.Errorf("cluster %s came back as cluster %s", id, got)
 	}
+	if now := w.memberIDs("a"); !maps.Equal(now, members) {
+		t.Errorf("members before %v, after %v", members, now)
+	}
 	if got := w.member("a", 2).get("node"); got != "lost" {
 		t.Errorf("the member that came back reads %q", got)
+	}
+}
+
+// nodeOf is the node on which a pod runs. The members of cluster a must be spread over all nodes.
+func (w *world) nodeOf(pod string) string {
+	w.t.Helper()
+	where := map[string]string{}
+	for _, p := range w.pods("a") {
+		where[p.Spec.NodeName] = p.Name
+	}
+	if len(where) != 3 {
+		w.t.Fatalf("the members do not spread over the nodes: %v", where)
+	}
+	return w.pod(pod).Spec.NodeName
+}
+
+// TestNodeLossForGood: a node is gone and will not come back, and with it the volume of a member. The member is replaced on another node.
+func TestNodeLossForGood(t *testing.T) {
+	w := newWorld(t)
+	w.declare(modern, three)
+	w.converge()
+	id, members := w.requireOneCluster("a", 3), w.memberIDs("a")
+	lost := w.nodeOf("a-2")
+	w.member("a", 2).put("node", "gone")
+	if err := w.stopNode(lost); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.startNode(lost) })
+	history := w.watchWrites(3)
+	if r := w.run(); r.cluster("a").Decision.Verdict != "Wait" {
+		t.Errorf("a node that may come back:\n%s", r)
+	}
+	if err := w.kube.CoreV1().Nodes().Delete(w.ctx(), lost, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.converge("--timeout", "150s").requireRule(t, "a", "Converged")
+	history.end()
+	if got := w.requireOneCluster("a", 3); got != id {
+		t.Errorf("cluster %s became cluster %s", id, got)
+	}
+	if now := w.memberIDs("a"); changed(members, now) != 1 || now["a-2"] == members["a-2"] {
+		t.Errorf("members before %v, after %v", members, now)
+	}
+	if got := w.member("a", 2).get("node"); got != "gone" {
+		t.Errorf("the member in its place reads %q", got)
+	}
+	if err := w.startNode(lost); err != nil {
+		t.Fatal(err)
+	}
+	w.converge().requireRule(t, "a", "Converged")
+	w.requireOneCluster("a", 3)
+}
+
+// TestDrain: nodes are drained as for an upgrade. The budget lets one member go and keeps the others; nobody is replaced for it.
+func TestDrain(t *testing.T) {
+	w := newWorld(t)
+	w.declare(modern, three)
+	w.converge()
+	members := w.memberIDs("a")
+	first, second := w.nodeOf("a-0"), w.nodeOf("a-1")
+	t.Cleanup(func() { w.kubectl("uncordon", first, second) })
+	history := w.watchWrites(3)
+	drain := []string{"drain", "--ignore-daemonsets", "--delete-emptydir-data", "--pod-selector=etcd.quorate.dev/cluster=a", "--timeout=8s"}
+	w.kubectl(append(drain, first)...)
+	if out, err := w.tryKubectl(append(drain, second)...); err == nil || !strings.Contains(out, "disruption budget") {
+		t.Errorf("a second node is drained beside the first: %v\n%s", err, out)
+	}
+	if r := w.run(patientWithEtcd); r.cluster("a").Decision.Verdict != "Wait" || !strings.Contains(r.cluster("a").Decision.Message, "a-0") {
+		t.Errorf("while a node is drained:\n%s", r)
+	}
+	w.kubectl("uncordon", first)
+	w.waitForPods("a", 3)
+	w.kubectl(append(drain, second)...)
+	w.kubectl("uncordon", second)
+	w.waitForPods("a", 3)
+	w.converge().requireRule(t, "a", "Converged")
+	history.end()
+	w.requireOneCluster("a", 3)
+	if now := w.memberIDs("a"); !maps.Equal(now, members) {
+		t.Errorf("members before %v, after %v", members, now)
 	}
 }

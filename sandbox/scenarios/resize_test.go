@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -147,17 +148,21 @@ func testRevertMidScale(t *testing.T, w *world) {
 			t.Errorf("after %d and back: %s", size, wrong)
 		}
 	}
+	w.converge() // the status tells how much has been written
 	w.requireQuiet("a")
 }
 
-// testScaleChurn asks for another size before the last is reached, again and again.
+// testScaleChurn asks for another size before the last is reached, again and again, and kills each run that has not reached it.
 func testScaleChurn(t *testing.T, w *world) {
 	w.resizeBy(3, func() {
 		for _, size := range []int{5, 2, 4, 1, 5, 3} {
 			w.declare(modern, fmt.Sprintf("replicas: %d", size))
-			if r := w.run("--until-converged", "--timeout", "3s", patientWithEtcd); r.code != exitDone && r.code != exitNotConverged {
+			p := w.start(outside, "run", "--until-converged", "--timeout", patience.String(), "--lease-duration", "3s")
+			changed := time.AfterFunc(3*time.Second, p.kill)
+			if r := p.wait(); r.code != exitDone && r.code != exitKilled {
 				t.Errorf("on the way to %d:\n%s", size, r)
 			}
+			changed.Stop()
 		}
 		w.converge()
 	})

@@ -6,8 +6,19 @@ import (
 	"testing"
 )
 
-// noSuchVersion has no image: there is no registry that it could be pulled from.
-const noSuchVersion = "3.6.99"
+const (
+	// noSuchVersion has no image: there is no registry that it could be pulled from.
+	noSuchVersion = "3.6.99"
+	// crashingVersion is an image with another program in the place of etcd, which gives up at once: see loadCrashing.
+	crashingVersion = "3.6.98"
+)
+
+func (w *world) loadCrashing() {
+	w.t.Helper()
+	if err := w.command("load", "gcr.io/etcd-development/etcd:v"+crashingVersion+"="+binary("quorate")); err != nil {
+		w.t.Fatal(err)
+	}
+}
 
 // TestRollouts changes what takes a restart, and changes its mind.
 func TestRollouts(t *testing.T) {
@@ -16,7 +27,7 @@ func TestRollouts(t *testing.T) {
 		step{"RollOptions", testRollOptions},
 		step{"RevertMidRoll", testRevertMidRoll},
 		step{"BadImageAndRevert", testBadImage},
-		step{"BadOptionAndRevert", testBadOption},
+		step{"BadProgramAndRevert", testBadProgram},
 	)
 }
 
@@ -44,6 +55,7 @@ func testRollOptions(t *testing.T, w *world) {
 	if now := w.volumeUIDs("a"); !maps.Equal(now, volumes) {
 		t.Errorf("volumes before %v, after %v", volumes, now)
 	}
+	w.converge() // the status tells how much has been written
 	w.requireQuiet("a")
 	w.declare(modern, three)
 	w.converge()
@@ -65,6 +77,7 @@ func testRevertMidRoll(t *testing.T, w *world) {
 	if n := changed(pods, w.podUIDs("a")); n != 1 {
 		t.Errorf("%d pods were made anew, want the one that had the change", n)
 	}
+	w.converge() // the status tells how much has been written
 	w.requireQuiet("a")
 }
 
@@ -81,19 +94,21 @@ func changed(before, after map[string]string) int {
 
 // testBadImage: a version without an image stops at the first member, and git's revert heals it.
 func testBadImage(t *testing.T, w *world) {
-	w.breakOneMember(t, noSuchVersion, three)
+	w.breakOneMember(t, noSuchVersion, "20s")
 }
 
-// testBadOption: an option that etcd does not take makes a member crash. It is not replaced for that: its data is good.
-func testBadOption(t *testing.T, w *world) {
-	w.breakOneMember(t, modern, three, `etcd: {options: {log-level: "loud"}}`)
+// testBadProgram: a version that crashes at each start stops there as well. The member is not replaced for it, however often it crashes: its
+// data is good.
+func testBadProgram(t *testing.T, w *world) {
+	w.loadCrashing()
+	w.breakOneMember(t, crashingVersion, "80s")
 }
 
-func (w *world) breakOneMember(t *testing.T, version string, spec ...string) {
+func (w *world) breakOneMember(t *testing.T, version, timeout string) {
 	want, pods, volumes, members := w.snapshot(), w.podUIDs("a"), w.volumeUIDs("a"), w.memberIDs("a")
 	history := w.watchWrites(3)
-	w.declare(version, spec...)
-	r := w.run("--until-converged", "--timeout", "20s")
+	w.declare(version, three)
+	r := w.run("--until-converged", "--timeout", timeout)
 	if r.code != exitBlocked && r.code != exitNotConverged {
 		t.Errorf("exit code %d:\n%s", r.code, r)
 	}
@@ -130,10 +145,11 @@ func (w *world) breakOneMember(t *testing.T, version string, spec ...string) {
 // TestFoundingBroken: a cluster that cannot be founded as declared is founded once git is corrected.
 func TestFoundingBroken(t *testing.T) {
 	t.Parallel()
+	newWorld(t).loadCrashing()
 	for name, broken := range map[string]string{
-		"BadImage":  declaration("a", noSuchVersion, three),
-		"BadOption": declaration("a", modern, three, `etcd: {options: {log-level: "loud"}}`),
-		"NoPlace":   declaration("a", modern, three, unschedulable),
+		"BadImage":   declaration("a", noSuchVersion, three),
+		"BadProgram": declaration("a", crashingVersion, three),
+		"NoPlace":    declaration("a", modern, three, unschedulable),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -145,6 +161,7 @@ func TestFoundingBroken(t *testing.T) {
 			w.declare(modern, three)
 			w.converge().requireRule(t, "a", "Converged")
 			w.requireSize(3)
+
 			w.requireQuiet("a")
 		})
 	}

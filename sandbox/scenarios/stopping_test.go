@@ -116,12 +116,12 @@ func testDeletedDelete(t *testing.T, w *world) {
 func (w *world) requireDeleted(t *testing.T, spec ...string) {
 	t.Helper()
 	w.declare(modern, append([]string{three}, spec...)...)
-	w.converge().requireRule(t, "a", "Stop")
+	w.converge().requireRule(t, "a", "NothingRuns")
 	pods, _, others := w.remains()
 	if len(pods) > 0 || strings.Join(others, ", ") != "EtcdCluster a" {
 		t.Errorf("pods %v and %v are left", pods, others)
 	}
-	w.run("--detailed-exitcode").requireCode(t, exitDone).requireRule(t, "a", "Stop")
+	w.run("--detailed-exitcode").requireCode(t, exitDone).requireRule(t, "a", "NothingRuns")
 }
 
 // requireBack declares the cluster running, and fails unless it is the one it was, with that key.

@@ -50,7 +50,7 @@ func (w *world) makePatch(version, patch string) {
 	if err := w.command("build", "--tools", tools); err != nil {
 		w.t.Fatal(err)
 	}
-	program, err := os.ReadFile(filepath.Join(tools, "etcd-"+version))
+	program, err := os.ReadFile(filepath.Join(tools, "etcd-"+version, "etcd"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -83,6 +83,7 @@ func (w *world) rollTo(version string) {
 		}
 	}
 	w.requireVersion(version)
+	w.converge() // the status tells how much has been written
 	w.requireQuiet("a")
 }
 

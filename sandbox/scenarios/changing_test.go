@@ -1,0 +1,152 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// changeRuns is how often each change is measured.
+const changeRuns = 3
+
+// change is one change of a running cluster of three or five.
+type change struct {
+	name string
+	// spec is what git declares; damage, if any, is what makes it necessary instead.
+	spec   []string
+	damage func(*world)
+	// script does the same, knowing what there is to do: no tool can be faster.
+	script func(*script)
+	// members is how many there are in the end, and done whether it has come about, compared to what was before.
+	members int
+	done    func(before, now facts) bool
+}
+
+var changes = []change{
+	{"scale-3-to-5", []string{"replicas: 5"}, nil, func(s *script) { s.join(3); s.join(4) }, 5, func(_, _ facts) bool { return true }},
+	{"scale-5-to-3", []string{three}, nil, (*script).shrink, 3, func(_, now facts) bool { return len(now.volumes) == 3 && len(now.pods) == 3 }},
+	{"roll-3", []string{three, otherOptions}, nil, (*script).roll, 3, func(before, now facts) bool { return changed(before.pods, now.pods) == 3 }},
+	{
+		"replace-1", []string{three, otherOptions}, func(w *world) { w.loseVolume(w.follower()) }, (*script).replace, 3,
+		func(before, now facts) bool {
+			return len(now.volumes) == 3 && changed(before.volumes, now.volumes) == 1
+		},
+	},
+}
+
+// BenchmarkChanges measures changes of a running cluster under load, from the git push to the moment when every member votes and nothing
+// superfluous is left; and beside it, run by run, what a script takes that knows what there is to do, on a cluster of its own. etcd sets
+// its part: it takes another member only when all voters have been connected for five seconds.
+func BenchmarkChanges(b *testing.B) {
+	took, floor, pauses, failed := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}, map[string]float64{}
+	for range changeRuns {
+		w, scripted := newWorld(b), newWorld(b)
+		for _, w := range []*world{w, scripted} {
+			w.declare(modern, three)
+			w.converge()
+		}
+		for _, c := range changes {
+			seconds, writes := w.measure(c, func() {
+				w.declare(modern, c.spec...)
+				p := w.start(outside, "run", "--until-converged", "--timeout", patience.String())
+				b.Cleanup(func() { p.wait().requireCode(b, exitDone) })
+			})
+			took[c.name], pauses[c.name] = append(took[c.name], seconds), append(pauses[c.name], float64(writes.longest.Milliseconds()))
+			failed[c.name] += float64(writes.failed)
+			seconds, _ = scripted.measure(c, func() { c.script(scripted.newScript()) })
+			floor[c.name] = append(floor[c.name], seconds)
+		}
+		w.deleteAll("a")
+		scripted.deleteAll("a")
+	}
+	for _, c := range changes {
+		figure(c.name, median(took[c.name]), "s")
+		figure(c.name+"-floor", median(floor[c.name]), "s")
+		figure(c.name+"-over-floor", median(took[c.name])/median(floor[c.name]), "ratio")
+		figure(c.name+"-longest-without-write", slices.Max(pauses[c.name]), "ms")
+		figure(c.name+"-failed-writes", failed[c.name]/changeRuns, "writes")
+	}
+}
+
+// measure changes the cluster while applications write, and returns how long it takes, in seconds, and how the writes fare.
+func (w *world) measure(c change, run func()) (float64, interruption) {
+	w.t.Helper()
+	time.Sleep(6 * time.Second) // etcd takes no member that soon after the last
+	before, err := w.facts(0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	writes := w.watchWrites(5)
+	start := time.Now()
+	if c.damage != nil {
+		c.damage(w)
+	}
+	run()
+	for {
+		now, err := w.facts(c.members)
+		if err == nil && c.done(before, now) {
+			break
+		}
+		if time.Since(start) > patience {
+			w.t.Fatalf("%s: not within %s: %+v, %v", c.name, patience, now, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	seconds := time.Since(start).Seconds()
+	return seconds, writes.end()
+}
+
+// facts are what there is of a cluster.
+type facts struct{ pods, volumes map[string]string }
+
+// facts looks at cluster a; it is an error unless so many members, and no others, are voters that answer and know a leader. Zero is any number.
+func (w *world) facts(members int) (facts, error) {
+	f := facts{w.podUIDs("a"), w.volumeUIDs("a")}
+	if members == 0 {
+		return f, nil
+	}
+	client, err := w.application(members)
+	if err != nil {
+		return f, err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(w.ctx(), answerTimeout)
+	defer cancel()
+	list, err := client.MemberList(ctx)
+	if err != nil {
+		return f, err
+	}
+	if len(list.Members) != members {
+		return f, fmt.Errorf("%d members", len(list.Members))
+	}
+	for _, endpoint := range client.Endpoints() {
+		if err := votes(ctx, client, endpoint); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+func votes(ctx context.Context, client *clientv3.Client, endpoint string) error {
+	answer, err := client.Status(ctx, endpoint)
+	if err != nil {
+		return err
+	}
+	if answer.Leader == 0 || answer.IsLearner {
+		return fmt.Errorf("%s does not vote yet", endpoint)
+	}
+	return nil
+}
+
+// follower is the member with the highest ordinal that does not lead.
+func (w *world) follower() string {
+	w.t.Helper()
+	if w.status("a").Leader == "a-2" {
+		return "a-1"
+	}
+	return "a-2"
+}
