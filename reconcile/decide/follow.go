@@ -38,15 +38,15 @@ func modeOfNew(m Member) Mode {
 // followVolumes keeps the removed slots as long as they matter: while their volume is there, and while Kubernetes keeps a
 // pod in them because a higher ordinal is in use.
 func (s State) followVolumes(r Record, listed map[int]Member) Record {
+	replicas := r.Replicas()
 	for _, slot := range s.Replicas {
 		_, inUse := listed[slot.Ordinal]
 		gone, known := r.removed(slot.Ordinal)
-		leftBehind := slot.VolumeUID != "" && slot.VolumeToken == r.Token && (!known || gone.VolumeUID == "")
-		if !inUse && leftBehind {
+		news := !known || gone.VolumeUID == "" || slot.Ordinal >= replicas && gone.VolumeUID != slot.VolumeUID
+		if !inUse && news && slot.VolumeUID != "" && slot.VolumeToken == r.Token {
 			r = r.WithRemoved(RemovedMember{slot.Ordinal, slot.VolumeUID})
 		}
 	}
-	replicas := r.Replicas()
 	r.Removed = slices.DeleteFunc(slices.Clone(r.Removed), func(gone RemovedMember) bool {
 		_, inUse := listed[gone.Ordinal]
 		volume := s.Replica(gone.Ordinal).VolumeUID

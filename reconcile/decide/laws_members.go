@@ -131,7 +131,8 @@ func quorumSurvives(s State, d Decision) string {
 	case RestartReplica:
 		member, _ := s.Membership.byName(s.ReplicaName(a.Ordinal))
 		voters := s.Membership.Voters()
-		alone := len(voters) < 3 && Answering(voters) == len(voters) // there is no other way to restart one of them
+		// There is no other way to restart one of a cluster that is to have one or two.
+		alone := len(voters) < 3 && s.Declared.Replicas < 3 && Answering(voters) == len(voters)
 		if !member.Answers || member.Learner || alone {
 			return ""
 		}

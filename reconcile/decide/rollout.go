@@ -12,6 +12,11 @@ func (s State) wantsOtherPods() bool {
 	return s.hasStatefulSet() && !s.founding() && (s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash)
 }
 
+// newPodsAsDeclared reports whether a pod that is made anew comes back as declared.
+func (s State) newPodsAsDeclared() bool {
+	return s.hasStatefulSet() && s.Objects.RunsVersion == s.Declared.Version && s.Objects.RunsHash == s.Declared.SpecHash
+}
+
 // madeOtherwise reports whether a pod was made from another declaration. Its own marks tell, never its image (survey H35, H102).
 func (s State) madeOtherwise(r Replica) bool {
 	return r.Pod != PodAbsent && r.PodSpecHash != "" && (r.PodSpecHash != s.Declared.SpecHash || r.PodVersion != s.Declared.Version)
@@ -26,10 +31,10 @@ func restartBroken(s State) (Decision, bool) {
 		if !recorded || !s.broken(r) {
 			continue
 		}
-		if !s.wantsOtherPods() {
+		if s.newPodsAsDeclared() {
 			return act(RestartReplica{r.Ordinal, r.PodUID}, "%s does not run, and was made from an earlier declaration: make it from the newest (%s)", s.ReplicaName(r.Ordinal), r.PodMessage)
 		}
-		if refusal, prepared := s.judgeVersion(); refusal == "" && prepared {
+		if refusal, prepared := s.judgeVersion(); s.wantsOtherPods() && refusal == "" && prepared {
 			return act(s.rollout(), "%s does not run, and git declares other pods (%s)", s.ReplicaName(r.Ordinal), r.PodMessage)
 		}
 	}
@@ -39,9 +44,12 @@ func restartBroken(s State) (Decision, bool) {
 // patienceOfPending is how long a pod may be on its way before something is the matter: every pod is pending for a while.
 const patienceOfPending = 30 * time.Second
 
-// broken reports whether a pod made from another declaration does not run etcd.
+// broken reports whether a pod made from another declaration does not run etcd, and might if it were made from this one.
 func (s State) broken(r Replica) bool {
 	m, _ := s.Membership.byName(s.ReplicaName(r.Ordinal))
+	if s.volumeLost(r.Ordinal) || r.Stranded != "" {
+		return false
+	}
 	longPending := r.Pod == PodPending && !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= patienceOfPending
 	return (r.Pod == PodFailing || longPending) && r.PodUID != "" && !m.Answers && r.ClusterID == 0 && s.madeOtherwise(r)
 }
@@ -114,7 +122,8 @@ func (s State) describeRollout() string {
 // rollOneMember restarts the members whose pods were made from another declaration, one at a time and while all is well: followers
 // from the highest ordinal down, the leader last, after it has handed over (survey H40, H104).
 func rollOneMember(s State) (Decision, bool) {
-	if !s.Membership.Known || s.wantsOtherPods() || len(s.unsettled()) > 0 {
+	alone := len(s.Membership.Voters()) < 3 && s.Declared.Replicas >= 3 // with more members, nobody will notice
+	if !s.Membership.Known || !s.newPodsAsDeclared() || len(s.unsettled()) > 0 || alone {
 		return Decision{}, false
 	}
 	var outdated []Member

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,10 @@ func applyObjects(s State) (Decision, bool) {
 	facts := append(s.news(), s.Objects.Drift...)
 	if !s.Formed() || len(facts) == 0 || len(StandingRecord(s, "").Members) == 0 {
 		return Decision{}, false
+	}
+	if refusal, prepared := s.judgeVersion(); !s.hasStatefulSet() && (refusal != "" || !prepared) {
+		return block("the StatefulSet is gone, and must not come back with etcd %s: %s", s.Declared.Version,
+			cmp.Or(refusal, "what runs is not prepared for it; declare the version that runs"))
 	}
 	if !s.recorded() {
 		return act(ApplyObjects{}, "the record is lost; bring %s back on the data that is there: %s", s.describeRemains(), sentence(s.Objects.Drift))

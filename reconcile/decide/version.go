@@ -62,17 +62,27 @@ var departures = map[version]struct {
 	{3, 6, 0}: {version{3, 6, 11}, ""},
 }
 
-// running are the versions that members run, ascending: what members say while any answers, and else the one in the status. What was declared
-// and never ran counts for nothing (survey H101).
+// running are the versions that members run, ascending: what members say while any answers, else the one in the status, and only where that
+// is lost those that pods were made with. What was declared and never ran counts for nothing (survey H101).
 func (s State) running() []version {
 	var list []version
-	for _, m := range s.Membership.Members {
-		if v, ok := parseVersion(m.Version); ok && m.Answers {
+	add := func(text string) {
+		if v, ok := parseVersion(text); ok {
 			list = append(list, v)
 		}
 	}
-	if v, ok := parseVersion(s.ReportedVersion); ok && len(list) == 0 {
-		list = append(list, v)
+	for _, m := range s.Membership.Members {
+		if m.Answers {
+			add(m.Version)
+		}
+	}
+	if len(list) == 0 {
+		add(s.ReportedVersion)
+	}
+	if len(list) == 0 && s.Formed() {
+		for _, r := range s.Replicas {
+			add(r.PodVersion)
+		}
 	}
 	slices.SortFunc(list, version.compare)
 	return list
@@ -86,8 +96,9 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 	if !ok {
 		return fmt.Sprintf("version %q cannot be read", s.Declared.Version), false
 	}
-	if len(runs) == 0 {
-		return "", true
+	begun := s.hasStatefulSet() && minorOf(s.Objects.RunsVersion) == minorOf(s.Declared.Version)
+	if len(runs) == 0 || begun {
+		return "", true // nothing is known to have run, or the step has been made already
 	}
 	oldest, newest := runs[0], runs[len(runs)-1]
 	switch {
