@@ -6,13 +6,14 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/v1alpha1"
@@ -101,6 +102,27 @@ func (s *storageServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
+// clientOf is a client of that API server.
+func clientOf(t *testing.T, handler http.Handler) *kube.Client {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{clusters: [{name: c, cluster: {server: "` + server.URL + `"}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}`
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := kube.Config(kubeconfig, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kube.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
 // survey H46: a member whose volume went with its node waits for that node for ever.
 func TestFindStranded(t *testing.T) {
 	local := volumeOn(in(corev1.LabelHostname, "n1"))
@@ -138,14 +160,8 @@ func TestFindStranded(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			server := httptest.NewServer(&test.server)
-			defer server.Close()
-			client, err := kube.New(&rest.Config{Host: server.URL})
-			if err != nil {
-				t.Fatal(err)
-			}
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-a-1", UID: "v1"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pvc-1"}}
-			c := &cluster{live: &Live{kube: client}, own: &possessions{claims: []*corev1.PersistentVolumeClaim{claim}}}
+			c := &cluster{live: &Live{kube: clientOf(t, &test.server)}, own: &possessions{claims: []*corev1.PersistentVolumeClaim{claim}}}
 			c.target.cluster.Name, c.target.cluster.Spec.Lifecycle = "a", v1alpha1.LifecycleRunning
 			c.nodes = func() ([]corev1.Node, error) { return []corev1.Node{nodeNamed("n2")}, test.nodesErr }
 			if test.pod != nil {
