@@ -39,8 +39,18 @@ func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome,
 		return c.deleteObjects(ctx)
 	case decide.AddLearner:
 		return c.addLearner(ctx, a)
-	case decide.PromoteLearner, decide.RemoveMember, decide.MoveLeader, decide.DisarmAlarm, decide.EnableDowngrade, decide.CancelDowngrade:
-		return c.changeEtcd(ctx, a)
+	case decide.PromoteLearner:
+		return c.changeEtcd(ctx, a, promotion(a))
+	case decide.RemoveMember:
+		return c.changeEtcd(ctx, a, removal(a))
+	case decide.MoveLeader:
+		return c.changeEtcd(ctx, a, handover(a))
+	case decide.DisarmAlarm:
+		return c.changeEtcd(ctx, a, disarming(a))
+	case decide.EnableDowngrade:
+		return c.changeEtcd(ctx, a, downgrade(a))
+	case decide.CancelDowngrade:
+		return c.changeEtcd(ctx, a, noDowngrade(a))
 	}
 	return report.Outcome{}, fmt.Errorf("%s is not carried out by this version", action)
 }

@@ -22,7 +22,7 @@ func (c *cluster) addLearner(ctx context.Context, a decide.AddLearner) (report.O
 	if claim != nil && claim.GetDeletionTimestamp() == nil && !c.madeAfterRemoval(a.Ordinal, string(claim.GetUID())) {
 		return report.Outcome{}, fmt.Errorf("%s: PersistentVolumeClaim %s stands in its slot and may hold data of an earlier member", a, name)
 	}
-	return c.changeEtcd(ctx, a)
+	return c.changeEtcd(ctx, a, addition(a))
 }
 
 // madeAfterRemoval reports whether a claim in the slot of a removed member is another than that member's, so that no data are on it.
@@ -32,19 +32,29 @@ func (c *cluster) madeAfterRemoval(ordinal int, uid string) bool {
 	})
 }
 
+// change is what an action asks of etcd.
+type change struct {
+	// alreadySo reports whether etcd is as the action would have it.
+	alreadySo func(now decide.Membership) bool
+	tell      func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error
+}
+
 // changeEtcd has etcd do what an action says, unless its own word of this moment is that it is so already. What etcd refuses for
 // the moment is no failure: another pass finds out whether it is still to be done.
-func (c *cluster) changeEtcd(ctx context.Context, action decide.Action) (report.Outcome, error) {
+func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted change) (report.Outcome, error) {
 	now := c.ask(ctx, c.reachable(), c.clientTLS()).Membership
 	switch {
 	case !now.Known:
 		return report.Outcome{Detail: "etcd: not yet: " + now.Why}, nil
 	case now.ClusterID != c.state.Membership.ClusterID:
 		return report.Outcome{}, fmt.Errorf("%s: etcd is cluster %s by now, not %s", action, now.ClusterID, c.state.Membership.ClusterID)
-	case alreadySo(now, action):
+	case wanted.alreadySo(now):
 		return report.Outcome{Detail: "it is so already"}, nil
 	}
-	err := c.tellEtcd(ctx, action)
+	err := wanted.tell(ctx, &c.live.etcd, etcd.Cluster{
+		Namespace: c.target.cluster.Namespace, Name: c.target.cluster.Name,
+		Pods: c.reachable(), TLS: c.clientTLS(), Dial: c.dial,
+	})
 	if notYet := (etcd.NotYet{}); errors.As(err, &notYet) {
 		return report.Outcome{Detail: "etcd: not yet: " + notYet.Error()}, nil
 	}
@@ -54,50 +64,82 @@ func (c *cluster) changeEtcd(ctx context.Context, action decide.Action) (report.
 	return report.Outcome{Changed: true, Detail: "etcd: " + action.String()}, nil
 }
 
-// alreadySo reports whether etcd is as an action would have it.
-func alreadySo(now decide.Membership, action decide.Action) bool {
-	lists := func(is func(decide.Member) bool) bool { return slices.ContainsFunc(now.Members, is) }
-	switch a := action.(type) {
-	case decide.AddLearner:
-		return lists(func(m decide.Member) bool { return m.PeerURL == a.PeerURL })
-	case decide.PromoteLearner:
-		return lists(func(m decide.Member) bool { return m.ID == a.ID && !m.Learner })
-	case decide.RemoveMember:
-		return !lists(func(m decide.Member) bool { return m.ID == a.ID })
-	case decide.MoveLeader:
-		return lists(func(m decide.Member) bool { return m.ID == a.To && m.Leader })
-	case decide.EnableDowngrade:
-		return now.Downgrade == a.Version
-	case decide.CancelDowngrade:
-		return now.Downgrade == ""
-	case decide.DisarmAlarm:
-		raises := func(m decide.Member) bool { return m.ID == a.ID && slices.Contains(m.Alarms, a.Kind) }
-		return !lists(raises) && !slices.Contains(now.StaleAlarms, decide.Alarm(a))
-	}
-	return false
+// lists reports whether etcd lists such a member.
+func lists(now decide.Membership, is func(decide.Member) bool) bool {
+	return slices.ContainsFunc(now.Members, is)
 }
 
-func (c *cluster) tellEtcd(ctx context.Context, action decide.Action) error {
-	clients, cluster := &c.live.etcd, etcd.Cluster{
-		Namespace: c.target.cluster.Namespace, Name: c.target.cluster.Name,
-		Pods: c.reachable(), TLS: c.clientTLS(), Dial: c.dial,
+func addition(a decide.AddLearner) change {
+	return change{
+		func(now decide.Membership) bool {
+			return lists(now, func(m decide.Member) bool { return m.PeerURL == a.PeerURL })
+		},
+		func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+			_, err := clients.AddLearner(ctx, cluster, a.PeerURL)
+			return err
+		},
 	}
-	switch a := action.(type) {
-	case decide.AddLearner:
-		_, err := clients.AddLearner(ctx, cluster, a.PeerURL)
-		return err
-	case decide.PromoteLearner:
-		return clients.PromoteLearner(ctx, cluster, a.ID)
-	case decide.RemoveMember:
-		return clients.RemoveMember(ctx, cluster, a.ID)
-	case decide.MoveLeader:
-		return clients.MoveLeader(ctx, cluster, a.From, a.To)
-	case decide.EnableDowngrade:
-		return clients.EnableDowngrade(ctx, cluster, a.Version)
-	case decide.CancelDowngrade:
-		return clients.CancelDowngrade(ctx, cluster)
-	case decide.DisarmAlarm:
-		return clients.DisarmAlarm(ctx, cluster, decide.Alarm(a))
+}
+
+func promotion(a decide.PromoteLearner) change {
+	return change{
+		func(now decide.Membership) bool {
+			return lists(now, func(m decide.Member) bool { return m.ID == a.ID && !m.Learner })
+		},
+		func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+			return clients.PromoteLearner(ctx, cluster, a.ID)
+		},
 	}
-	return fmt.Errorf("%s is nothing for etcd", action)
+}
+
+func removal(a decide.RemoveMember) change {
+	return change{
+		func(now decide.Membership) bool {
+			return !lists(now, func(m decide.Member) bool { return m.ID == a.ID })
+		},
+		func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+			return clients.RemoveMember(ctx, cluster, a.ID)
+		},
+	}
+}
+
+func handover(a decide.MoveLeader) change {
+	return change{
+		func(now decide.Membership) bool {
+			return lists(now, func(m decide.Member) bool { return m.ID == a.To && m.Leader })
+		},
+		func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+			return clients.MoveLeader(ctx, cluster, a.From, a.To)
+		},
+	}
+}
+
+func downgrade(a decide.EnableDowngrade) change {
+	return change{
+		func(now decide.Membership) bool { return now.Downgrade == a.Version },
+		func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+			return clients.EnableDowngrade(ctx, cluster, a.Version)
+		},
+	}
+}
+
+func noDowngrade(decide.CancelDowngrade) change {
+	return change{
+		func(now decide.Membership) bool { return now.Downgrade == "" },
+		func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+			return clients.CancelDowngrade(ctx, cluster)
+		},
+	}
+}
+
+func disarming(a decide.DisarmAlarm) change {
+	return change{
+		func(now decide.Membership) bool {
+			raises := func(m decide.Member) bool { return m.ID == a.ID && slices.Contains(m.Alarms, a.Kind) }
+			return !lists(now, raises) && !slices.Contains(now.StaleAlarms, decide.Alarm(a))
+		},
+		func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+			return clients.DisarmAlarm(ctx, cluster, decide.Alarm(a))
+		},
+	}
 }

@@ -18,30 +18,32 @@ func TestAlreadySo(t *testing.T) {
 			{ID: 2, PeerURL: "http://a-1", Learner: true},
 		},
 	}
-	for action, want := range map[decide.Action]bool{
-		decide.AddLearner{Ordinal: 1, PeerURL: "http://a-1"}:   true,
-		decide.AddLearner{Ordinal: 2, PeerURL: "http://a-2"}:   false,
-		decide.PromoteLearner{ID: 1}:                           true,
-		decide.PromoteLearner{ID: 2}:                           false,
-		decide.PromoteLearner{ID: 3}:                           false, // for etcd to say
-		decide.RemoveMember{ID: 3}:                             true,
-		decide.RemoveMember{ID: 2}:                             false,
-		decide.MoveLeader{From: 2, To: 1}:                      true,
-		decide.MoveLeader{From: 1, To: 2}:                      false,
-		decide.EnableDowngrade{Version: "3.6"}:                 true,
-		decide.EnableDowngrade{Version: "3.5"}:                 false,
-		decide.CancelDowngrade{Version: "3.6"}:                 false,
-		decide.DisarmAlarm{ID: 1, Kind: "NOSPACE"}:             false,
-		decide.DisarmAlarm{ID: 9, Kind: "CORRUPT"}:             false,
-		decide.DisarmAlarm{ID: 1, Kind: "CORRUPT"}:             true,
-		decide.DisarmAlarm{ID: 2, Kind: "NOSPACE"}:             true,
-		decide.RestartReplica{Ordinal: 1, PodUID: "no matter"}: false,
+	for name, test := range map[string]struct {
+		change change
+		want   bool
+	}{
+		"listed":               {addition(decide.AddLearner{Ordinal: 1, PeerURL: "http://a-1"}), true},
+		"not listed":           {addition(decide.AddLearner{Ordinal: 2, PeerURL: "http://a-2"}), false},
+		"votes":                {promotion(decide.PromoteLearner{ID: 1}), true},
+		"learns":               {promotion(decide.PromoteLearner{ID: 2}), false},
+		"is none":              {promotion(decide.PromoteLearner{ID: 3}), false}, // for etcd to say
+		"is gone":              {removal(decide.RemoveMember{ID: 3}), true},
+		"is there":             {removal(decide.RemoveMember{ID: 2}), false},
+		"leads":                {handover(decide.MoveLeader{From: 2, To: 1}), true},
+		"follows":              {handover(decide.MoveLeader{From: 1, To: 2}), false},
+		"downgrade under way":  {downgrade(decide.EnableDowngrade{Version: "3.6"}), true},
+		"another under way":    {downgrade(decide.EnableDowngrade{Version: "3.5"}), false},
+		"to be cancelled":      {noDowngrade(decide.CancelDowngrade{Version: "3.6"}), false},
+		"alarm":                {disarming(decide.DisarmAlarm{ID: 1, Kind: "NOSPACE"}), false},
+		"alarm of who is gone": {disarming(decide.DisarmAlarm{ID: 9, Kind: "CORRUPT"}), false},
+		"another alarm":        {disarming(decide.DisarmAlarm{ID: 1, Kind: "CORRUPT"}), true},
+		"alarm of another":     {disarming(decide.DisarmAlarm{ID: 2, Kind: "NOSPACE"}), true},
 	} {
-		if got := alreadySo(now, action); got != want {
-			t.Errorf("%s: %v", action, got)
+		if got := test.change.alreadySo(now); got != test.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if !alreadySo(decide.Membership{Known: true}, decide.CancelDowngrade{Version: "3.6"}) {
+	if !noDowngrade(decide.CancelDowngrade{Version: "3.6"}).alreadySo(decide.Membership{Known: true}) {
 		t.Error("a downgrade that is not under way is to be cancelled")
 	}
 }
