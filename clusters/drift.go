@@ -114,7 +114,7 @@ func (c *cluster) input(record decide.Record) (objects.Input, error) {
 	if configMap := get[*corev1.ConfigMap](c.own, "ConfigMap", c.names.ConfigMap); configMap != nil {
 		in.Live = configMap.Data
 	}
-	if !c.keepsTemplate() {
+	if !c.state.WantsOtherPods() {
 		return in, nil
 	}
 	var err error
@@ -125,15 +125,6 @@ func (c *cluster) input(record decide.Record) (objects.Input, error) {
 // runs is the template of the live StatefulSet; zero if there is none.
 func (c *cluster) runs() objects.Template {
 	return objects.Template{Version: c.state.Objects.RunsVersion, SpecHash: c.state.Objects.RunsHash}
-}
-
-// keepsTemplate reports whether new pods are other than git asks for, and are to stay so until a rollout starts. Before the members have
-// formed a cluster there is nothing to keep.
-func (c *cluster) keepsTemplate() bool {
-	record := c.state.Record
-	founding := len(record.Members) > 0 && record.ClusterID == 0 && c.state.ReportedClusterID == 0 &&
-		!slices.ContainsFunc(record.Members, func(m decide.RecordedMember) bool { return m.Mode != decide.Founding })
-	return !founding && c.runs() != objects.Template{} && c.runs() != objects.DeclaredTemplate(c.target.cluster.Spec)
 }
 
 // peers are the peer URLs of the members that etcd lists, by name; nil while the list is not known. One that has not started has no

@@ -81,33 +81,3 @@ func TestMadeAfterRemoval(t *testing.T) {
 		t.Error("the volume of the removed member counts as new")
 	}
 }
-
-// New pods stay as they are made only where there is a StatefulSet that makes others than git asks for, of a cluster that may have formed.
-func TestKeepsTemplate(t *testing.T) {
-	spec := v1alpha1.EtcdClusterSpec{Version: "3.6.16"}
-	founding, formed, joining := decide.FoundingRecord("t", 3), decide.FoundingRecord("t", 3), decide.FoundingRecord("t", 3)
-	formed.ClusterID, joining.Members[2].Mode = 1, decide.Joining
-	for name, test := range map[string]struct {
-		record   decide.Record
-		runs     string
-		reported decide.ID
-		want     bool
-	}{
-		"formed":               {formed, "3.5.35", 0, true},
-		"as declared":          {formed, "3.6.16", 0, false},
-		"no StatefulSet":       {formed, "", 0, false},
-		"founding":             {founding, "3.5.35", 0, false},
-		"founding, so it says": {founding, "3.5.35", 1, true},
-		"beyond founding":      {joining, "3.5.35", 0, true},
-		"no record":            {decide.Record{}, "3.5.35", 0, true},
-	} {
-		c := &cluster{target: target{cluster: v1alpha1.EtcdCluster{Spec: spec}}}
-		c.state.Record, c.state.ReportedClusterID = test.record, test.reported
-		if test.runs != "" {
-			c.state.Objects.RunsVersion, c.state.Objects.RunsHash = test.runs, objects.SpecHash(spec)
-		}
-		if got := c.keepsTemplate(); got != test.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}

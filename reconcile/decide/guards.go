@@ -147,7 +147,9 @@ func (s State) mayRecover(voters []Member) bool {
 	hopeful := 0
 	for _, m := range voters {
 		ordinal, ours := s.Ordinal(m.Name)
-		if m.Answers || ours && !s.beyondHope(ordinal) {
+		_, recorded := s.Record.Member(ordinal)
+		there := recorded || s.Replica(ordinal).remains()
+		if m.Answers || ours && there && !s.beyondHope(ordinal) {
 			hopeful++
 		}
 	}

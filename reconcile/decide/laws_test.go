@@ -103,6 +103,10 @@ var wrongs = []wrong{
 		w.Membership.Members = w.Membership.Members[:2]
 		silent(0)(w)
 	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"quorum survives", "restarts one of two that are to be three", func(w *world) {
+		rolling(w)
+		w.Membership.Members = w.Membership.Members[:2]
+	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 	{"quorum survives", "promotes one too many", func(w *world) {
 		silent(1)(w)
 		w.Membership.Members = append(w.Membership.Members, w.newMember(3), w.newMember(4))
@@ -251,8 +255,14 @@ var right = []wrong{
 		leave(w, 1)
 		w.Record = w.Record.WithRemoved(decide.RemovedMember{Ordinal: 1, VolumeUID: "v0"})
 	}, acts(decide.AddLearner{Ordinal: 1})},
-	{"", "restarts the only one", func(w *world) { rolling(w); w.Membership.Members = w.Membership.Members[:1] }, acts(decide.RestartReplica{Ordinal: 0, PodUID: "p0"})},
-	{"", "restarts one of two", func(w *world) { rolling(w); w.Membership.Members = w.Membership.Members[:2] }, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"", "restarts the only one", func(w *world) {
+		rolling(w)
+		w.Declared.Replicas, w.Membership.Members = 1, w.Membership.Members[:1]
+	}, acts(decide.RestartReplica{Ordinal: 0, PodUID: "p0"})},
+	{"", "restarts one of two", func(w *world) {
+		rolling(w)
+		w.Declared.Replicas, w.Membership.Members = 2, w.Membership.Members[:2]
+	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 	{"", "restarts what does not run, unknown", func(w *world) { rolling(w); unknown(w); silent(1)(w); w.Replicas[1].Pod = decide.PodFailing }, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 	{"", "rolls to the next minor version", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.StartRollout{Version: "3.7.3", SpecHash: theHash})},
 	{"", "removes a corrupt one", func(w *world) { w.Membership.Members[1].Alarms = []string{"CORRUPT"} }, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},

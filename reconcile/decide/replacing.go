@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -85,14 +86,23 @@ func (s State) crashLoops(m Member, r Replica) bool {
 }
 
 // handOver asks the leader to hand over to the voter that is best for it among those that will do: of those that have caught up, the
-// one with the lowest ordinal (survey H23, H84). It does not speak if there is none.
+// one with the lowest ordinal (survey H23, H84). It waits for one to catch up, and does not speak if none will do.
 func (s State) handOver(from Member, willDo func(Member) bool, format string, args ...any) (Decision, bool) {
+	why := fmt.Sprintf(format, args...)
+	var late []string
 	for _, to := range s.MembersInOrder() {
-		if to.ID != from.ID && !to.Learner && to.Answers && s.near(to) && willDo(to) {
-			return act(MoveLeader{From: from.ID, To: to.ID}, "%s: let it hand over to %s first", fmt.Sprintf(format, args...), s.nameOf(to))
+		if to.ID == from.ID || to.Learner || !to.Answers || !willDo(to) {
+			continue
 		}
+		if s.near(to) {
+			return act(MoveLeader{From: from.ID, To: to.ID}, "%s: let it hand over to %s first", why, s.nameOf(to))
+		}
+		late = append(late, s.nameOf(to))
 	}
-	return Decision{}, false
+	if len(late) == 0 {
+		return Decision{}, false
+	}
+	return wait(500*time.Millisecond, "%s: let it hand over once %s has caught up", why, strings.Join(late, " or "))
 }
 
 // promoteLearner makes a learner a voter once it is sealed and has nine tenths of what the leader has, which is etcd's own measure

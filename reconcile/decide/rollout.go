@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// wantsOtherPods reports whether git asks of a formed cluster for pods of another version or shape than new ones get.
-func (s State) wantsOtherPods() bool {
+// WantsOtherPods reports whether git asks of a formed cluster for pods of another version or shape than new ones get.
+func (s State) WantsOtherPods() bool {
 	return s.hasStatefulSet() && !s.founding() && (s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash)
 }
 
@@ -34,7 +34,7 @@ func restartBroken(s State) (Decision, bool) {
 		if s.newPodsAsDeclared() {
 			return act(RestartReplica{r.Ordinal, r.PodUID}, "%s does not run, and was made from an earlier declaration: make it from the newest (%s)", s.ReplicaName(r.Ordinal), r.PodMessage)
 		}
-		if refusal, prepared := s.judgeVersion(); s.wantsOtherPods() && refusal == "" && prepared {
+		if s.WantsOtherPods() && (s.mayRoll() || s.stepBegun()) {
 			return act(s.rollout(), "%s does not run, and git declares other pods (%s)", s.ReplicaName(r.Ordinal), r.PodMessage)
 		}
 	}
@@ -43,6 +43,9 @@ func restartBroken(s State) (Decision, bool) {
 
 // patienceOfPending is how long a pod may be on its way before something is the matter: every pod is pending for a while.
 const patienceOfPending = 30 * time.Second
+
+// rolls reports whether pods are to become others than they are, whether or not that has begun.
+func (s State) rolls() bool { return s.WantsOtherPods() || s.anyReplica(s.madeOtherwise) }
 
 // broken reports whether a pod made from another declaration does not run etcd, and might if it were made from this one.
 func (s State) broken(r Replica) bool {
@@ -59,7 +62,7 @@ func (s State) rollout() StartRollout {
 }
 
 func versionRefused(s State) (Decision, bool) {
-	if !s.wantsOtherPods() || !s.Membership.Known {
+	if !s.rolls() || !s.Membership.Known {
 		return Decision{}, false
 	}
 	refusal, _ := s.judgeVersion()
@@ -81,7 +84,7 @@ func downgrade(s State) (Decision, bool) {
 	}
 	refusal, prepared := s.judgeVersion()
 	switch {
-	case !s.wantsOtherPods() || refusal != "" || prepared:
+	case !s.rolls() || refusal != "" || prepared:
 		return Decision{}, false
 	case under == "":
 		return act(EnableDowngrade{target.String()}, "git declares %s: have etcd prepare its data for %s", s.Declared.Version, target)
@@ -105,8 +108,7 @@ func orUnknown(text string) string {
 }
 
 func startRollout(s State) (Decision, bool) {
-	refusal, prepared := s.judgeVersion()
-	if !s.wantsOtherPods() || !s.Membership.Known || len(s.unsettled()) > 0 || refusal != "" || !prepared {
+	if !s.WantsOtherPods() || !s.Membership.Known || len(s.unsettled()) > 0 || !s.mayRoll() {
 		return Decision{}, false
 	}
 	return act(s.rollout(), "%s", s.describeRollout())
@@ -123,7 +125,7 @@ func (s State) describeRollout() string {
 // from the highest ordinal down, the leader last, after it has handed over (survey H40, H104).
 func rollOneMember(s State) (Decision, bool) {
 	alone := len(s.Membership.Voters()) < 3 && s.Declared.Replicas >= 3 // with more members, nobody will notice
-	if !s.Membership.Known || !s.newPodsAsDeclared() || len(s.unsettled()) > 0 || alone {
+	if !s.Membership.Known || !s.newPodsAsDeclared() || len(s.unsettled()) > 0 || alone || !s.mayRoll() {
 		return Decision{}, false
 	}
 	var outdated []Member
@@ -154,7 +156,7 @@ func rollOneMember(s State) (Decision, bool) {
 
 // describeStoppedRollout says that a rollout has come to a halt; empty if there is none.
 func (s State) describeStoppedRollout() string {
-	if s.wantsOtherPods() || !s.anyReplica(s.madeOtherwise) {
+	if s.WantsOtherPods() || !s.anyReplica(s.madeOtherwise) {
 		return ""
 	}
 	return "; the rollout stops here, the other members run as declared before; if the new declaration is the reason, take it back in git"

@@ -13,7 +13,7 @@ func applyObjects(s State) (Decision, bool) {
 	if !s.Formed() || len(facts) == 0 || len(StandingRecord(s, "").Members) == 0 {
 		return Decision{}, false
 	}
-	if refusal, prepared := s.judgeVersion(); !s.hasStatefulSet() && (refusal != "" || !prepared) {
+	if refusal, _ := s.judgeVersion(); !s.hasStatefulSet() && !s.mayRoll() {
 		return block("the StatefulSet is gone, and must not come back with etcd %s: %s", s.Declared.Version,
 			cmp.Or(refusal, "what runs is not prepared for it; declare the version that runs"))
 	}
@@ -71,23 +71,28 @@ const unidentified = ID(0)
 // alarmRaised: without space, options may still be rolled out, or the quota could not be raised (survey H109).
 func alarmRaised(s State) (Decision, bool) {
 	var facts []string
-	corrupt := false
+	corrupt, soon := false, false
 	for _, m := range s.MembersInOrder() {
 		if len(m.Alarms) > 0 {
 			facts = append(facts, fmt.Sprintf("%s raises %s", s.nameOf(m), enumerate(m.Alarms)))
 		}
-		corrupt = corrupt || slices.Contains(m.Alarms, "CORRUPT")
+		corrupt = corrupt || slices.Contains(m.Alarms, "CORRUPT") && !s.soonReplaced(m)
+		soon = soon || slices.Contains(m.Alarms, "CORRUPT") && s.soonReplaced(m)
 	}
-	rolls := s.wantsOtherPods() || s.anyReplica(s.madeOtherwise)
 	for _, alarm := range s.Membership.StaleAlarms {
 		if alarm.ID == unidentified {
 			facts, corrupt = append(facts, fmt.Sprintf("etcd raises %s, and cannot tell which member it is about", alarm.Kind)), true
 		}
 	}
-	if !s.Membership.Known || len(facts) == 0 || rolls && !corrupt {
+	if !s.Membership.Known || len(facts) == 0 || (s.rolls() || soon) && !corrupt {
 		return Decision{}, false
 	}
 	return block("%s", strings.Join(facts, "; "))
+}
+
+// soonReplaced reports whether a member whose data is corrupt only has to wait for the others to be well before it is replaced.
+func (s State) soonReplaced(m Member) bool {
+	return s.Membership.without(m.ID).HasQuorum() && !s.othersAreWell(m)
 }
 
 func memberFailing(s State) (Decision, bool) {

@@ -224,3 +224,29 @@ func TestSingleMemberHandsOverToNobody(t *testing.T) {
 		t.Error(what)
 	}
 }
+
+// TestWantsOtherPods: new pods stay as they are only where a StatefulSet makes others than git asks for, of a cluster that may have formed.
+func TestWantsOtherPods(t *testing.T) {
+	founding, formed, joining := FoundingRecord("t", 3), FoundingRecord("t", 3), FoundingRecord("t", 3)
+	formed.ClusterID, joining.Members[2].Mode = 1, Joining
+	for name, test := range map[string]struct {
+		record   Record
+		runs     string
+		reported ID
+		want     bool
+	}{
+		"formed":               {formed, "3.5.35", 0, true},
+		"as declared":          {formed, "3.6.16", 0, false},
+		"no StatefulSet":       {formed, "", 0, false},
+		"founding":             {founding, "3.5.35", 0, false},
+		"founding, so it says": {founding, "3.5.35", 1, true},
+		"beyond founding":      {joining, "3.5.35", 0, true},
+		"no record":            {Record{}, "3.5.35", 0, true},
+	} {
+		s := State{Declared: Declared{Version: "3.6.16"}, Record: test.record, ReportedClusterID: test.reported}
+		s.Objects.RunsVersion = test.runs
+		if got := s.WantsOtherPods(); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -96,9 +96,8 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 	if !ok {
 		return fmt.Sprintf("version %q cannot be read", s.Declared.Version), false
 	}
-	begun := s.hasStatefulSet() && minorOf(s.Objects.RunsVersion) == minorOf(s.Declared.Version)
-	if len(runs) == 0 || begun {
-		return "", true // nothing is known to have run, or the step has been made already
+	if len(runs) == 0 {
+		return "", true // nothing is known to have run
 	}
 	oldest, newest := runs[0], runs[len(runs)-1]
 	switch {
@@ -112,6 +111,17 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 		return "", s.preparedFor(target)
 	}
 	return "", true
+}
+
+// mayRoll reports whether the declared version can be rolled to from what runs.
+func (s State) mayRoll() bool {
+	refusal, prepared := s.judgeVersion()
+	return refusal == "" && prepared
+}
+
+// stepBegun reports whether new pods get the declared minor version already: whoever began that has judged it.
+func (s State) stepBegun() bool {
+	return s.hasStatefulSet() && minorOf(s.Objects.RunsVersion) == minorOf(s.Declared.Version)
 }
 
 func (v version) next(step int) version { return version{v.major, v.minor + step, 0} }
@@ -129,7 +139,7 @@ func (v version) departure(target version) string {
 func (s State) preparedFor(target version) bool {
 	minor := minorOf(target.full()).String()
 	for _, m := range s.Membership.Members {
-		if m.StorageVersion != minor {
+		if m.Answers && m.StorageVersion != minor {
 			return false
 		}
 	}
