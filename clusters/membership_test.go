@@ -4,8 +4,6 @@ import (
 	"maps"
 	"testing"
 
-	"quorate.dev/quorate/clusters/objects"
-	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
 )
 

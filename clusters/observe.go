@@ -258,7 +258,8 @@ func (c *cluster) reachable() []etcd.Pod {
 	var pods []etcd.Pod
 	for _, pod := range c.own.pods {
 		if _, ours := c.state.Ordinal(pod.Name); ours && pod.Status.PodIP != "" && pod.Status.Phase == corev1.PodRunning {
-			pods = append(pods, etcd.Pod{Name: pod.Name, UID: string(pod.UID)})
+			phase, _ := podPhase(pod)
+			pods = append(pods, etcd.Pod{Name: pod.Name, UID: string(pod.UID), Unready: phase != decide.PodReady})
 		}
 	}
 	return pods

@@ -118,10 +118,13 @@ func lastSeriousLine(log string) string {
 	return ""
 }
 
-// unreadySince is since when a pod has not been ready; zero if it is, or that is not known.
+// unreadySince is since when a pod has not been ready; zero if it is. One that no node has taken yet has never been.
 func unreadySince(pod *corev1.Pod) time.Time {
 	ready := podCondition(pod, corev1.PodReady)
-	if ready == nil || ready.Status == corev1.ConditionTrue {
+	switch {
+	case ready == nil:
+		return pod.CreationTimestamp.UTC()
+	case ready.Status == corev1.ConditionTrue:
 		return time.Time{}
 	}
 	return ready.LastTransitionTime.UTC()

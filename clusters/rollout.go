@@ -41,7 +41,16 @@ func (c *cluster) startRollout(ctx context.Context, a decide.StartRollout) (repo
 	return c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" || o.Kind == "StatefulSet" })
 }
 
-// restartReplica deletes a pod and gives etcd the time to hand over and to end in order.
+// restartReplica deletes a pod and gives etcd the time to hand over and to end in order. One that serves stays while another member
+// has fallen silent meanwhile.
 func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (report.Outcome, error) {
-	return c.delete(ctx, objects.Identity{Kind: "Pod", Name: c.state.ReplicaName(a.Ordinal)}, a.PodUID)
+	name := c.state.ReplicaName(a.Ordinal)
+	serves := lists(c.state.Membership, func(m decide.Member) bool { return m.Name == name && m.Answers })
+	if serves {
+		now := c.ask(ctx, c.reachable(), c.clientTLS()).Membership
+		if !now.Known || lists(now, func(m decide.Member) bool { return m.Name != name && !m.Answers }) {
+			return report.Outcome{Detail: "etcd: not yet: another member has fallen silent"}, nil
+		}
+	}
+	return c.delete(ctx, objects.Identity{Kind: "Pod", Name: name}, a.PodUID)
 }

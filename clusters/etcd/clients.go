@@ -39,8 +39,16 @@ const maxIdle = time.Minute
 // names are not looked up, and TLS is verified from end to end.
 type Dialer func(ctx context.Context, pod string) (net.Conn, error)
 
+// impatience is how long a member whose pod is not ready has for saying how it is. One that is about to start takes connections before it
+// answers anybody, and will be asked again.
+const impatience = 500 * time.Millisecond
+
 // Pod is a pod of a cluster. A new UID means a new connection.
-type Pod struct{ Name, UID string }
+type Pod struct {
+	Name, UID string
+	// Unready: Kubernetes has not found it ready.
+	Unready bool
+}
 
 // TLS is what a client needs to check the members and to prove itself to them, in PEM.
 type TLS struct {
@@ -71,7 +79,7 @@ type Clients struct {
 // identity is what makes a connection the same one: another pod or other certificates are another.
 type identity struct {
 	namespace, cluster string
-	pod                Pod
+	pod, uid           string
 	tls                [sha256.Size]byte
 }
 
@@ -103,7 +111,7 @@ func (c *Clients) timeout() time.Duration {
 
 // client returns the connection to the pod, and whether it was kept from earlier. A new one is not up yet.
 func (c *Clients) client(cluster Cluster, pod Pod) (found *client, kept bool, err error) {
-	id := identity{cluster.Namespace, cluster.Name, pod, cluster.TLS.digest()}
+	id := identity{cluster.Namespace, cluster.Name, pod.Name, pod.UID, cluster.TLS.digest()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found, kept = c.open[id]

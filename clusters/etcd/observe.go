@@ -69,7 +69,11 @@ func (c *Clients) askAll(ctx context.Context, cluster Cluster) []reply {
 
 // ask asks one pod how it is. A connection that was kept may have broken unnoticed; then a new one is tried.
 func (c *Clients) ask(ctx context.Context, cluster Cluster, pod Pod) reply {
-	ctx, cancel := c.deadline(ctx)
+	timeout := c.timeout()
+	if pod.Unready {
+		timeout = min(timeout, impatience)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
 	defer cancel()
 	r, kept := c.askOnce(ctx, cluster, pod)
 	if !r.answered() && kept && ctx.Err() == nil {
