@@ -6,6 +6,10 @@ import "time"
 // be had may be had later: Kubernetes gets over most of it by itself.
 const patience = 2 * time.Minute
 
+// longPatience is how long a pod may be on its way, for whatever reason, until a person is told: a node that is down may be up again, a slow
+// volume attached, a large database read.
+const longPatience = 30 * time.Minute
+
 // quorumMayComeUp reports whether enough of the recorded members may still come up by themselves.
 func (s State) quorumMayComeUp() bool {
 	hopeful := 0
@@ -17,9 +21,11 @@ func (s State) quorumMayComeUp() bool {
 	return hopeful >= Quorum(len(s.Record.Members))
 }
 
-// beyondHope reports whether a silent member cannot come up by itself.
+// beyondHope reports whether a silent member cannot come up by itself, or should have long ago.
 func (s State) beyondHope(ordinal int) bool {
-	return s.volumeLost(ordinal) || s.Replica(ordinal).Stranded != "" || s.failsForLong(s.Replica(ordinal))
+	r := s.Replica(ordinal)
+	overdue := r.Pod != PodReady && !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= longPatience
+	return s.volumeLost(ordinal) || r.Stranded != "" || overdue || s.failsForLong(r)
 }
 
 func (s State) failsForLong(r Replica) bool {
