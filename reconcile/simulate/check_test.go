@@ -10,7 +10,7 @@ import (
 )
 
 // patienceOfTests is the number of passes in which every world must come to an end.
-const patienceOfTests = 60
+const patienceOfTests = 100
 
 // checkRoad walks the road of a copy of the world and returns what is wrong with it: a decision at fault, something
 // that must never happen, no end, or an end that does not last.

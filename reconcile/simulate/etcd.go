@@ -47,7 +47,8 @@ func (w *World) startOnData(n int, d data, p pod) string {
 
 // startFounding starts a member on an empty volume with all founding members in its file. The IDs follow from the file.
 func (w *World) startFounding(n int) data {
-	d := data{cluster: hash(w.record.Token, len(w.record.Members)), member: hash(w.record.Token, 1000+n)}
+	founders := w.founders()
+	d := data{cluster: hash(w.record.Token, len(founders)), member: hash(w.record.Token, 1000+n)}
 	for id, other := range w.rafts {
 		if id != d.cluster && other.formed && w.hasData(id) {
 			w.violate("%s founds cluster %s, and %s has formed", w.replicaName(n), d.cluster, id)
@@ -56,18 +57,30 @@ func (w *World) startFounding(n int) data {
 	r := w.rafts[d.cluster]
 	if r == nil {
 		r = &raft{}
-		for _, m := range w.record.Members {
-			r.members = append(r.members, member{id: hash(w.record.Token, 1000+m.Ordinal), ordinal: m.Ordinal, named: true})
+		for _, n := range founders {
+			r.members = append(r.members, member{id: hash(w.record.Token, 1000+n), ordinal: n, named: true})
 		}
 		w.rafts[d.cluster] = r
 	}
 	switch m := r.byID(d.member); {
+	case slices.Contains(r.removed, d.member): // the others tell it so
 	case m == nil || m.ran && !m.heldBack && !w.putBack:
 		w.violate("%s starts as a voter again, and has forgotten its votes", w.replicaName(n))
 	case m.ran:
 		r.excused = true
 	}
 	return d
+}
+
+// founders are the ordinals that a founding file lists.
+func (w *World) founders() []int {
+	var ordinals []int
+	for _, m := range w.record.Members {
+		if m.Mode != decide.Joining {
+			ordinals = append(ordinals, m.Ordinal)
+		}
+	}
+	return ordinals
 }
 
 func (w *World) hasData(cluster decide.ID) bool {

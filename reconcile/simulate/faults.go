@@ -57,10 +57,10 @@ func (w *World) Corrupt(n int) {
 	w.judgePods()
 }
 
-// Hang makes whoever uses the volume of an ordinal hang: its pod runs and nothing answers.
-func (w *World) Hang(n int) {
+// Hang makes whoever uses the volume of an ordinal hang: its pod runs and nothing answers. Or it mends that.
+func (w *World) Hang(n int, hung bool) {
 	if v, there := w.volumes[n]; there {
-		v.hung = true
+		v.hung = hung
 		w.volumes[n] = v
 		w.runEtcd()
 		w.judgePods()

@@ -30,7 +30,7 @@ func (w *World) addBehind(n int, learner bool) {
 // RemoveMember removes a member from etcd's list behind everybody's back, if etcd lets them.
 func (w *World) RemoveMember(n int) {
 	for _, r := range w.rafts {
-		if m := r.byOrdinal(n); m != nil && r.serves() && len(r.voters()) > 1 {
+		if m := r.byOrdinal(n); m != nil && r.serves() && len(r.members) > 1 {
 			before := len(w.violations)
 			if w.mayRemove(r, *m) {
 				w.removeMember(r, m.id)
@@ -75,26 +75,28 @@ func (w *World) Heal() {
 }
 
 // Whole reports whether most voters of the cluster have their data on a volume that can be used: whether it can come up again
-// without a person. That the cluster has never formed is whole too.
+// without a person. A cluster that has never formed is whole too.
 func (w *World) Whole() bool {
-	for id, r := range w.rafts {
-		if !r.formed || !w.hasData(id) {
+	formed, whole := 0, 0
+	for _, r := range w.rafts {
+		if !r.formed {
 			continue
 		}
-		whole := 0
+		formed++
+		usable := 0
 		for _, m := range r.voters() {
-			if v := w.volumes[m.ordinal]; v.data.member == m.id && !v.data.corrupt && v.stranded == "" && !v.hung && !v.terminating {
-				whole++
+			if v := w.volumes[m.ordinal]; v.data.member == m.id && !v.data.corrupt && v.stranded == "" && !v.hung && !v.terminating && !r.distrusts(m.id) {
+				usable++
 			}
 		}
-		if whole < decide.Quorum(len(r.voters())) {
-			return false
+		if usable >= decide.Quorum(len(r.voters())) {
+			whole++
 		}
 	}
-	return true
+	return formed == 0 || whole > 0
 }
 
-// CommonVersion is the newest version of etcd, as a minor one such as 3.6, that all that runs can be rolled to; empty if nothing ran yet.
+// CommonVersion is the minor version of the cluster as etcd has settled it, such as 3.6; empty if it has not.
 func (w *World) CommonVersion() string {
 	for id, r := range w.rafts {
 		if r.formed && w.hasData(id) {

@@ -19,29 +19,31 @@ const roads = "../../testdata/converge"
 
 // TestRoads walks the roads. If one fails, run "go test ./reconcile/simulate -rewrite" and read the diff.
 func TestRoads(t *testing.T) {
-	datadriven.Walk(t, roads, func(t *testing.T, path string) {
-		r := &road{}
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			out, err := r.tell(d.Cmd, d.CmdArgs)
-			for line := range strings.Lines(d.Input) {
-				if err != nil {
-					break
-				}
-				if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
-					continue
-				}
-				var cmd, more string
-				var args []datadriven.CmdArg
-				if cmd, args, err = datadriven.ParseLine(line); err == nil {
-					more, err = r.tell(cmd, args)
-				}
-				out += more
-			}
+	datadriven.Walk(t, roads, tellRoad)
+}
+
+func tellRoad(t *testing.T, path string) {
+	r := &road{}
+	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		out, err := r.tell(d.Cmd, d.CmdArgs)
+		for line := range strings.Lines(d.Input) {
 			if err != nil {
-				d.Fatalf(t, "%v", err)
+				break
 			}
-			return out
-		})
+			if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+				continue
+			}
+			var cmd, more string
+			var args []datadriven.CmdArg
+			if cmd, args, err = datadriven.ParseLine(line); err == nil {
+				more, err = r.tell(cmd, args)
+			}
+			out += more
+		}
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		return out
 	})
 }
 
@@ -66,7 +68,7 @@ func (r *road) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		// Let something befall the world.
 		//
 		// Example:
-		//	fault kill-pod=1 lose-volume=1 delete-claim=1 strand=1 corrupt=1 hang=1 node-down=1 node-up=1
+		//	fault kill-pod=1 lose-volume=1 delete-claim=1 strand=1 corrupt=1 hang=1 unhang=1 node-down=1 node-up=1
 		//	fault mute=1 unmute=1 slow=1 fast=1 nospace=1 corrupt-alarm=1
 		//	fault add-member=3 add-learner=3 remove-member=2 add-stranger
 		//	fault delete=(ConfigMap a-members) change=(Service a) occupy=(Service a)
@@ -96,6 +98,13 @@ func (r *road) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		// Example:
 		//	converge max=40 crash=after-each
 		return r.converge(args)
+	case "settle":
+		// Heal what can be healed, have git ask for something good, and run passes until one says Done or Block.
+		//
+		// Example:
+		//	settle
+		r.makeGood()
+		return r.converge([]datadriven.CmdArg{{Key: "max", Vals: []string{strconv.Itoa(passesToSettle)}}})
 	case "state":
 		// Print the replicas.
 		//
@@ -172,8 +181,9 @@ func (r *road) set(key, value string) (err error) {
 
 func (r *road) fault(key, value string) error {
 	byOrdinal := map[string]func(int){
-		"kill-pod": r.KillPod, "lose-volume": r.LoseVolume, "delete-claim": r.DeleteVolume, "strand": r.Strand, "corrupt": r.Corrupt, "hang": r.Hang,
+		"kill-pod": r.KillPod, "lose-volume": r.LoseVolume, "delete-claim": r.DeleteVolume, "strand": r.Strand, "corrupt": r.Corrupt,
 		"node-down": func(n int) { r.NodeDown(n, true) }, "node-up": func(n int) { r.NodeDown(n, false) },
+		"hang": func(n int) { r.Hang(n, true) }, "unhang": func(n int) { r.Hang(n, false) },
 		"mute": func(n int) { r.Mute(n, true) }, "unmute": func(n int) { r.Mute(n, false) },
 		"slow": func(n int) { r.Slow(n, true) }, "fast": func(n int) { r.Slow(n, false) },
 		"nospace": func(n int) { r.RaiseAlarm(n, "NOSPACE") }, "corrupt-alarm": func(n int) { r.RaiseAlarm(n, "CORRUPT") },

@@ -1,0 +1,252 @@
+package simulate_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/decidetest"
+	"quorate.dev/quorate/reconcile/simulate"
+)
+
+const (
+	stepsOfWorld  = 125 // steps of a long road before another world begins
+	stepsToSettle = 25  // steps between two halts at which all must end well
+	// passesToSettle is the number of passes in which every healed world must come to an end.
+	passesToSettle = 200
+)
+
+// TestLongRoads wanders at random: git changes, faults, passes that die and passes whose writes fail. The laws hold at every step,
+// nothing happens that must never happen, and from time to time, once all is healed that can be, the cluster ends as declared. With
+// QUORATE_SOAK_STEPS it takes that many steps, with QUORATE_SOAK_SEED other ones.
+func TestLongRoads(t *testing.T) {
+	steps := 10_000
+	if testing.Short() {
+		steps = 1_000
+	}
+	steps = fromEnvironment(t, "QUORATE_SOAK_STEPS", steps)
+	seed := fromEnvironment(t, "QUORATE_SOAK_SEED", 1)
+	kinds := map[string]bool{}
+	for world := 0; world*stepsOfWorld < steps; world++ {
+		script, fault := wander(uint64(seed), uint64(world))
+		kind := kindOf(fault)
+		if fault == "" || kinds[kind] {
+			continue
+		}
+		kinds[kind] = true
+		t.Errorf("world %d of seed %d: %s\nto replay it, put this into a file in testdata/converge:\n\n%s", world, seed, fault, strings.Join(shortened(script, fault), "\n"))
+	}
+}
+
+func fromEnvironment(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("read %s: %v", name, err)
+	}
+	return n
+}
+
+// wander takes a long road in one world. It returns the script of it, and what was wrong with its last line; empty if all was well.
+func wander(seed, world uint64) (script []string, fault string) {
+	dice := rand.New(rand.NewPCG(seed, world))
+	j := &journey{}
+	begin := fmt.Sprintf("cluster a replicas=%d version=%s seed=%d", 1+dice.IntN(5), pick(dice, "3.5.35", "3.6.16", "3.7.3"), world)
+	if fault = j.take(begin); fault != "" {
+		return []string{begin}, fault
+	}
+	script = append(script, begin)
+	for step := 1; step <= stepsOfWorld; step++ {
+		line := j.next(dice)
+		if step%stepsToSettle == 0 {
+			line = "settle"
+		}
+		script = append(script, line)
+		if fault = j.take(line); fault != "" || j.over {
+			return script, fault
+		}
+	}
+	return script, ""
+}
+
+// journey is a road that is taken line by line.
+type journey struct {
+	road road
+	// over: most of the data is lost, and the road has come to its end.
+	over bool
+}
+
+// take does what one line says, and returns what is wrong then; empty if all is well.
+func (j *journey) take(line string) string {
+	if line == "settle" {
+		return j.settle()
+	}
+	cmd, args, err := datadriven.ParseLine(line)
+	if err != nil {
+		return err.Error()
+	}
+	out, err := j.road.tell(cmd, args)
+	if err != nil {
+		return err.Error()
+	}
+	for text := range strings.Lines(out) {
+		if fault, found := strings.CutPrefix(text, "!! "); found {
+			return strings.TrimSpace(fault)
+		}
+	}
+	return first(j.road.Violations())
+}
+
+func first(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}
+
+// settle heals what can be healed, has git ask for something good, and lets passes come to an end.
+func (j *journey) settle() string {
+	j.road.makeGood()
+	w := j.road.World
+	for range passesToSettle {
+		w.Heal()
+		s := w.Observe()
+		if faults := decidetest.Faults(s); len(faults) > 0 {
+			return faults[0]
+		}
+		d, _ := w.Pass(simulate.NoCrash)
+		if d.Verdict == decide.Done {
+			return first(w.Violations())
+		}
+		if d.Verdict == decide.Block {
+			j.over = true
+			if w.Whole() {
+				return fmt.Sprintf("it could end well, and ends in %s", d)
+			}
+			return first(w.Violations())
+		}
+		w.Tick()
+	}
+	return fmt.Sprintf("no end after %d passes: %s", passesToSettle, decide.Decide(w.Observe()))
+}
+
+// makeGood heals what can be healed, and has git ask for something that can be reached.
+func (r *road) makeGood() {
+	r.Heal()
+	good := declared(r.Declared.Replicas)
+	good.Version, good.ReplaceAfter = r.Declared.Version, 2*time.Minute
+	if patch, settled := map[string]string{"3.5": "3.5.35", "3.6": "3.6.16", "3.7": "3.7.3"}[r.CommonVersion()]; settled {
+		good.Version = patch
+	} else if good.Version == r.Unpullable {
+		good.Version = "3.6.16"
+	}
+	r.Declared = good
+}
+
+// next thinks of the next line.
+func (j *journey) next(dice *rand.Rand) string {
+	switch n := dice.IntN(100); {
+	case n < 8:
+		return fmt.Sprintf("pass 1 crash=%d", dice.IntN(4))
+	case n < 16:
+		return fmt.Sprintf("pass 1 fail=%d", dice.IntN(4))
+	case n < 55:
+		return fmt.Sprintf("pass %d", 1+dice.IntN(4))
+	case n < 65:
+		return fmt.Sprintf("tick %d", 1+dice.IntN(4))
+	case n < 80:
+		return "set " + change(dice)
+	}
+	for {
+		fault := misfortune(dice)
+		after := journey{road: road{j.road.Clone()}}
+		if cmd := "fault " + fault; after.take(cmd) == "" && (after.road.Whole() || dice.IntN(20) == 0) {
+			return cmd
+		}
+	}
+}
+
+func pick(dice *rand.Rand, list ...string) string { return list[dice.IntN(len(list))] }
+
+// change is something that git says from now on.
+func change(dice *rand.Rand) string {
+	switch dice.IntN(6) {
+	case 0, 1:
+		return fmt.Sprintf("replicas=%d", 1+dice.IntN(5))
+	case 2:
+		return "version=" + pick(dice, "3.5.35", "3.6.16", "3.7.3", "3.6.99")
+	case 3:
+		return "hash=" + pick(dice, "h1", "h2", "h3", "crashing")
+	case 4:
+		return "lifecycle=" + pick(dice, "Running", "Running", "Stopped")
+	}
+	return pick(dice, "suspended=true", "suspended=false", "replace-after=2m", "replace-after=0s", "lock=(a pass)", "lock")
+}
+
+// misfortune is something that befalls the world.
+func misfortune(dice *rand.Rand) string {
+	n := dice.IntN(5)
+	switch dice.IntN(4) {
+	case 0:
+		return fmt.Sprintf("%s=%d", pick(dice, "kill-pod", "node-down", "node-up", "mute", "unmute", "slow", "fast"), n)
+	case 1:
+		return fmt.Sprintf("%s=%d", pick(dice, "lose-volume", "delete-claim", "strand", "corrupt", "hang", "nospace", "corrupt-alarm"), n)
+	case 2:
+		return pick(dice, fmt.Sprintf("add-member=%d", n), fmt.Sprintf("add-learner=%d", n), fmt.Sprintf("remove-member=%d", n),
+			"add-stranger", "cut-network", "mend-network", "heal")
+	}
+	return pick(dice, "delete=(EtcdCluster a)", "delete=(ConfigMap a-members)", "delete=(StatefulSet a)", "delete=(Service a)",
+		"delete=(Secret a-server-tls)", "change=(Service a-client)", "change=(StatefulSet a)", "occupy=(PodDisruptionBudget a)", "delete-status")
+}
+
+// numbers are what differs between two faults of one kind.
+var numbers = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
+
+// kindOf is what a fault is about: its beginning, without numbers.
+func kindOf(fault string) string {
+	fault = numbers.ReplaceAllString(fault, "")
+	return fault[:min(len(fault), 60)]
+}
+
+// shortened is the script without the lines that its fault does not need.
+func shortened(script []string, fault string) []string {
+	kind := kindOf(fault)
+	for size := len(script) / 2; size > 0; size /= 2 {
+		for from := 1; from < len(script); {
+			without := slices.Delete(slices.Clone(script), from, min(from+size, len(script)))
+			if shorter, same := replay(without, kind); same {
+				script = shorter
+				continue
+			}
+			from += size
+		}
+	}
+	return script
+}
+
+// replay takes a road again, and reports whether it comes to a fault of that kind; if so, it returns the script as far as that.
+func replay(script []string, kind string) ([]string, bool) {
+	j := &journey{}
+	for i, line := range script {
+		if fault := j.take(line); fault != "" {
+			return script[:i+1], kindOf(fault) == kind
+		}
+		if j.over {
+			break
+		}
+	}
+	return nil, false
+}
