@@ -14,8 +14,14 @@ func (s State) follow(r Record) Record {
 		return r
 	}
 	listed := s.listed()
+	others := !r.lists(listed)
 	for _, m := range slices.Clone(r.Members) {
-		if _, found := listed[m.Ordinal]; !found {
+		member, found := listed[m.Ordinal]
+		switch {
+		case found && others && m.Mode == Founding && !member.Started:
+			// The founding members that its file would name are no longer those that there are: it would found another cluster.
+			r = r.With(RecordedMember{Ordinal: m.Ordinal, Mode: Joining})
+		case !found:
 			r = r.WithRemoved(RemovedMember{m.Ordinal, cmp.Or(s.Replica(m.Ordinal).VolumeUID, m.VolumeUID)})
 		}
 	}
@@ -25,6 +31,16 @@ func (s State) follow(r Record) Record {
 		}
 	}
 	return s.followVolumes(r, listed)
+}
+
+// lists reports whether the members on record are those that etcd lists.
+func (r Record) lists(listed map[int]Member) bool {
+	for _, m := range r.Members {
+		if _, found := listed[m.Ordinal]; !found {
+			return false
+		}
+	}
+	return len(r.Members) == len(listed)
 }
 
 // modeOfNew is how a listed member without an entry may start: one that has started needs its data, and nothing else.
