@@ -88,7 +88,9 @@ func change(s *decide.State, kind, how int) {
 		func() { s.Declared.SpecHash = text },
 		func() { s.Objects.RunsReplicas = how % 4 },
 		func() { s.Membership.Downgrade = []string{"", "3.5", "3.6"}[how%3] },
-		func() { s.Membership.StaleAlarms = []decide.Alarm{{ID: 0xd1, Kind: "NOSPACE"}, {Kind: "CORRUPT"}}[:how%3] },
+		func() {
+			s.Membership.StaleAlarms = []decide.Alarm{{ID: 0xd1, Kind: "NOSPACE"}, {Kind: "CORRUPT"}}[:how%3]
+		},
 		func() {
 			s.Record = s.Record.WithRemoved(decide.RemovedMember{Ordinal: how % 6, VolumeUID: []string{"", "v0", "v9"}[how/6%3]})
 		},
