@@ -17,7 +17,7 @@ type disturbance struct {
 	name   string
 	kind   schema.GroupVersionResource
 	object string
-	// patch is a strategic merge patch; the object is deleted where there is none.
+	// patch is a strategic merge patch, in which FILE stands for the configuration file of a-0; the object is deleted where there is none.
 	patch string
 }
 
@@ -28,7 +28,7 @@ var disturbances = []disturbance{
 	{"client service deleted", services, "a-client", ""},
 	{"budget changed", budgets, "a", `{"spec":{"minAvailable":0}}`},
 	{"budget deleted", budgets, "a", ""},
-	{"config of a member changed", configMaps, "a-members", `{"data":{"a-0.yaml":"name: other\n"}}`},
+	{"config of a member changed", configMaps, "a-members", `{"data":{"FILE":"name: other\n"}}`},
 	{"statefulset changed", statefulSets, "a", `{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}`},
 	{"label changed", statefulSets, "a", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"other"}}}`},
 	{"image changed", statefulSets, "a", `{"spec":{"template":{"spec":{"containers":[{"name":"etcd","image":"gcr.io/etcd-development/etcd:v3.5.35"}]}}}}`},
@@ -86,11 +86,28 @@ func (w *world) disturb(d disturbance) {
 		if d.kind == etcdclusters {
 			patchType = types.MergePatchType
 		}
-		_, err = client.Patch(w.ctx(), d.object, patchType, []byte(d.patch), metav1.PatchOptions{FieldManager: "by-hand"})
+		patch := strings.ReplaceAll(d.patch, "FILE", w.fileOf("a-0"))
+		_, err = client.Patch(w.ctx(), d.object, patchType, []byte(patch), metav1.PatchOptions{FieldManager: "by-hand"})
 	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// fileOf is the configuration file of a member: the key in the ConfigMap; it also names what the pod is made from.
+func (w *world) fileOf(pod string) string {
+	w.t.Helper()
+	record, err := w.object(configMaps, "a-members")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for key := range record.Object["data"].(map[string]any) {
+		if strings.HasPrefix(key, pod+"-") {
+			return key
+		}
+	}
+	w.t.Fatalf("there is no configuration file of %s: %v", pod, record.Object["data"])
+	return ""
 }
 
 // testLostRecord: the record of the members is deleted by hand. It is written anew from what volumes and etcd prove, and
