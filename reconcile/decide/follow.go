@@ -30,6 +30,7 @@ func (s State) follow(r Record) Record {
 			r = r.With(RecordedMember{Ordinal: ordinal, Mode: modeOfNew(member)})
 		}
 	}
+	r.LogVersion = s.logVersion(r.LogVersion)
 	return s.followVolumes(r, listed)
 }
 
@@ -118,6 +119,9 @@ func (s State) news() []string {
 		if _, still := standing.removed(gone.Ordinal); !still {
 			facts = append(facts, fmt.Sprintf("%s has left nothing any more", s.ReplicaName(gone.Ordinal)))
 		}
+	}
+	if standing.LogVersion != s.Record.LogVersion {
+		facts = append(facts, fmt.Sprintf("nothing in the members' logs is older than etcd %s", standing.LogVersion))
 	}
 	if len(facts) == 0 && !standing.Equal(s.Record) {
 		facts = append(facts, "the record has fallen behind")

@@ -47,7 +47,7 @@ func withoutMember(members []RecordedMember, ordinal int) []RecordedMember {
 
 // Equal reports whether two records say the same.
 func (r Record) Equal(other Record) bool {
-	return r.Token == other.Token && r.ClusterID == other.ClusterID &&
+	return r.Token == other.Token && r.ClusterID == other.ClusterID && r.LogVersion == other.LogVersion &&
 		slices.Equal(r.Members, other.Members) && slices.Equal(r.Removed, other.Removed)
 }
 
@@ -119,6 +119,9 @@ func (s State) remainingOrdinals() []int {
 func SealedRecord(s State, a Seal, freshToken string) Record {
 	r := StandingRecord(s, freshToken)
 	r.ClusterID = a.ClusterID
+	if v, known := parseVersion(s.Objects.RunsVersion); known && s.founding() {
+		r.LogVersion = v.String()
+	}
 	for _, m := range s.MembersInOrder() {
 		ordinal, ours := s.Ordinal(m.Name)
 		if !ours || !m.Started || !a.Members.Has(ordinal) {

@@ -19,7 +19,7 @@ func (s State) newPodsAsDeclared() bool {
 
 // madeOtherwise reports whether a pod was made from another declaration. Its own marks tell, never its image (survey H35, H102).
 func (s State) madeOtherwise(r Replica) bool {
-	return r.Pod != PodAbsent && r.PodSpecHash != "" && (r.PodSpecHash != s.Declared.SpecHash || r.PodVersion != s.Declared.Version)
+	return r.Pod != PodAbsent && r.PodSpecHash+r.PodVersion != "" && (r.PodSpecHash != s.Declared.SpecHash || r.PodVersion != s.Declared.Version)
 }
 
 // restartBroken gives a member that does not run the newest declaration, whatever else is the matter: it is what repairs a
@@ -86,10 +86,18 @@ func downgrade(s State) (Decision, bool) {
 	switch {
 	case !s.rolls() || refusal != "" || prepared:
 		return Decision{}, false
+	case s.upgrades():
+		return wait(500*time.Millisecond, "%s", s.describeRestoring())
 	case under == "":
 		return act(EnableDowngrade{target.String()}, "git declares %s: have etcd prepare its data for %s", s.Declared.Version, target)
 	}
 	return wait(500*time.Millisecond, "etcd is preparing its data for %s: %s", target, strings.Join(s.storageVersions(), ", "))
+}
+
+// upgrades reports whether git declares a newer minor version than the oldest that runs.
+func (s State) upgrades() bool {
+	runs := s.running()
+	return len(runs) > 0 && minorOf(s.Declared.Version).steps(runs[0]) > 0
 }
 
 func (s State) storageVersions() []string {

@@ -43,6 +43,7 @@ var rules = []rule{
 	{Rule{"MemberFailing", "The cluster serves; the pod of a member has been failing for long."}, memberFailing},
 	{Rule{"WaitForMembers", "The cluster serves; a member is not healthy yet, or no longer."}, waitForMembers},
 	{Rule{"VersionRefused", "The version that git declares cannot be reached from the one that runs in one step: keep what runs."}, versionRefused},
+	{Rule{"PrepareUpgrade", "The version that git declares cannot read all that is in the members' logs: have etcd write it out first."}, prepareUpgrade},
 	{Rule{"Downgrade", "Git declares an older minor version: have etcd prepare its data for it, or take that back."}, downgrade},
 	{Rule{"StartRollout", "Git declares other pods than run: have new pods made so."}, startRollout},
 	{Rule{"RollOneMember", "A pod was made from an earlier declaration: restart it, one at a time, the leader last."}, rollOneMember},

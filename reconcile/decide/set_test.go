@@ -42,6 +42,8 @@ func (w *world) setOne(target, key, text string) (err error) {
 		}
 	case "record cluster":
 		w.Record.ClusterID, err = parseID(text)
+	case "record log":
+		w.Record.LogVersion = strings.TrimPrefix(text, "none")
 	case "record token":
 		w.Record.Token = text
 	case "status cluster":

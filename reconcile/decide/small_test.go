@@ -84,7 +84,7 @@ type around struct {
 }
 
 var flags = []string{"", "drift", "no StatefulSet", "problems", "foreign", "suspended", "undeclared", "terminating", "irreplaceable", "locked", "stopped", "gone", "more", "newer",
-	"fewer", "reshaped", "restarting", "lagging", "skipping", "back", "preparing", "orphaned", "renamed", "stranger", "alarm", "grown", "deleted", "left", "left over", "asleep"}
+	"fewer", "reshaped", "restarting", "lagging", "skipping", "back", "preparing", "orphaned", "renamed", "stranger", "alarm", "grown", "deleted", "left", "left over", "asleep", "old log"}
 
 func arounds(flags ...string) []around {
 	var list []around
@@ -113,7 +113,7 @@ func smallWorld(slots []slot, a around) decide.State {
 		w.Record.Token = theToken
 	}
 	if a.record == "formed" {
-		w.Record.ClusterID = theCluster
+		w.Record.ClusterID, w.Record.LogVersion = theCluster, "3.6"
 	}
 	w.ReportedClusterID = map[string]decide.ID{"same": theCluster, "other": 0xc2}[a.status]
 	for n, slot := range slots {
@@ -202,6 +202,8 @@ func (w *world) flagOfLife(flag string) {
 		}
 	case "skipping":
 		w.Declared.Version = "3.9.0"
+	case "old log":
+		w.Declared.Version, w.Record.LogVersion = "3.7.3", ""
 	case "back", "preparing":
 		w.Declared.Version = "3.5.35"
 		if flag == "preparing" {

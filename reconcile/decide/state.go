@@ -98,6 +98,8 @@ type Record struct {
 	ClusterID ID `json:"clusterID,omitempty"`
 	// Members by ascending ordinal.
 	Members []RecordedMember `json:"members,omitempty"`
+	// LogVersion is the oldest minor version, such as 3.6, whose entries a member may still have in its log; empty if that is not known.
+	LogVersion string `json:"logVersion,omitempty"`
 	// Removed are the slots whose member is gone, by ascending ordinal: their volumes go before they are used again.
 	Removed []RemovedMember `json:"removed,omitempty"`
 }

@@ -77,7 +77,7 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//	set spec replicas=5 version=3.7.3 hash=h2 lifecycle=Stopped suspended=true problem=(storage: shrinks)
 		//	set spec retention=Delete replaceAfter=10m orphaned=(main@sha1:1 declares it no longer) renamedFrom=(b/old)
 		//	set etcd known=false why=(no answer within 2s) cluster=c2 leader=a-1 downgrade=3.6
-		//	set record cluster=c2 token=t2
+		//	set record cluster=c2 token=t2 log=3.5
 		//	set status cluster=c2 version=3.6.16
 		//	set objects runs=none|3.6.16/h1 differs=true replicas=0
 		//	set lock holder=(process 7 on b)

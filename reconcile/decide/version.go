@@ -106,7 +106,7 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 	case target.steps(newest) < -1:
 		return fmt.Sprintf("etcd %s runs, and goes back one minor version at a time: declare a %s first", newest.full(), newest.next(-1)), false
 	case target.steps(oldest) == 1:
-		return oldest.departure(target), true
+		return oldest.departure(target), target.clear(s.Record.LogVersion) && s.restored()
 	case target.steps(newest) == -1 && oldest.steps(target) > 0:
 		return "", s.preparedFor(target)
 	}

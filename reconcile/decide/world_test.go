@@ -64,6 +64,7 @@ func (w *world) found() {
 // form starts every member and seals it.
 func (w *world) form() {
 	w.Record.ClusterID, w.ReportedClusterID = theCluster, theCluster
+	w.Record.LogVersion = w.Declared.Version[:strings.LastIndex(w.Declared.Version, ".")]
 	w.Membership = decide.Membership{Known: true, ClusterID: theCluster}
 	for n := range w.Declared.Replicas {
 		w.Replicas = append(w.Replicas, w.newReplica(n))
