@@ -13,7 +13,7 @@ const permanentlyRemoved = "the member has been permanently removed from the clu
 func (w *World) startEtcd(n int, p pod) string {
 	v := w.volumes[n]
 	file, found := w.record.Member(n)
-	words := ""
+	var words string
 	switch {
 	case w.Crashing != "" && p.hash == w.Crashing:
 		return "flag provided but not defined"
@@ -28,11 +28,17 @@ func (w *World) startEtcd(n int, p pod) string {
 	default:
 		words = `couldn't find local name "` + w.replicaName(n) + `" in the initial cluster configuration`
 	}
-	if words == "" && v.givenUp {
+	if words == "" && v.givenUp && !w.addedByHand(v.data) {
 		w.violate("%s starts on a volume that is being deleted", w.replicaName(n))
 	}
 	w.volumes[n] = v
 	return words
+}
+
+// addedByHand reports whether the member with that data is there by nobody's decision.
+func (w *World) addedByHand(d data) bool {
+	m := w.rafts[d.cluster].byID(d.member)
+	return m == nil || m.byHand
 }
 
 func (w *World) startOnData(n int, d data, p pod) string {

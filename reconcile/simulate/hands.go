@@ -21,7 +21,7 @@ func (w *World) addBehind(n int, learner bool) {
 		listed, voters := r.byOrdinal(n) != nil, len(r.voters())
 		away := slices.ContainsFunc(r.members, func(m member) bool { return m.learner || !r.isUp(m.id) })
 		if r.serves() && !listed && !away && (learner || voters >= decide.Quorum(voters+1)) {
-			w.enlist(r, n, learner)
+			w.enlist(r, member{ordinal: n, learner: learner, byHand: true})
 			w.elect(r)
 		}
 	}
@@ -75,7 +75,8 @@ func (w *World) Heal() {
 }
 
 // Whole reports whether most voters of the cluster have their data on a volume that can be used: whether it can come up again
-// without a person. A cluster that has never formed is whole too.
+// without a person. One that has never formed can as long
+// as its volumes can be used.
 func (w *World) Whole() bool {
 	formed, whole := 0, 0
 	for _, r := range w.rafts {
@@ -93,7 +94,16 @@ func (w *World) Whole() bool {
 			whole++
 		}
 	}
-	return formed == 0 || whole > 0
+	return whole > 0 || formed == 0 && !w.anyVolume(func(v volume) bool { return v.hung || v.stranded != "" })
+}
+
+func (w *World) anyVolume(is func(volume) bool) bool {
+	for _, v := range w.volumes {
+		if is(v) {
+			return true
+		}
+	}
+	return false
 }
 
 // CommonVersion is the minor version of the cluster as etcd has settled it, such as 3.6; empty if it has not.

@@ -23,6 +23,8 @@ const (
 	stepsToSettle = 25  // steps between two halts at which all must end well
 	// passesToSettle is the number of passes in which every healed world must come to an end.
 	passesToSettle = 200
+	// passesToLast is the number of passes for which a Block must hold: longer than the tests' replaceAfter.
+	passesToLast = 40
 )
 
 // TestLongRoads wanders at random: git changes, faults, passes that die and passes whose writes fail. The laws hold at every step,
@@ -117,26 +119,33 @@ func first(list []string) string {
 	return list[0]
 }
 
-// settle heals what can be healed, has git ask for something good, and lets passes come to an end.
+// settle heals what can be healed, has git ask for something good, and lets passes come to an end. A Block ends the road, unless most
+// of the data is there: then what time does not heal either, and the version that runs does not, is no good end.
 func (j *journey) settle() string {
 	j.road.makeGood()
-	w := j.road.World
+	w, blocked := j.road.World, 0
 	for range passesToSettle {
 		w.Heal()
 		s := w.Observe()
-		if faults := decidetest.Faults(s); len(faults) > 0 {
+		if faults := slices.Concat(decidetest.Faults(s), w.Violations()); len(faults) > 0 {
 			return faults[0]
 		}
 		d, _ := w.Pass(simulate.NoCrash)
-		if d.Verdict == decide.Done {
+		switch {
+		case d.Verdict == decide.Done:
 			return first(w.Violations())
-		}
-		if d.Verdict == decide.Block {
+		case d.Verdict != decide.Block:
+			blocked = 0
+		case !w.Whole():
 			j.over = true
-			if w.Whole() {
-				return fmt.Sprintf("it could end well, and ends in %s", d)
-			}
 			return first(w.Violations())
+		case blocked == passesToLast:
+			return fmt.Sprintf("it could end well, and ends in %s", d)
+		case blocked == passesToLast/2 && s.ReportedVersion != "":
+			w.Declared.Version = s.ReportedVersion
+			fallthrough
+		default:
+			blocked++
 		}
 		w.Tick()
 	}
@@ -168,30 +177,45 @@ func (j *journey) next(dice *rand.Rand) string {
 	case n < 65:
 		return fmt.Sprintf("tick %d", 1+dice.IntN(4))
 	case n < 80:
-		return "set " + change(dice)
+		return "set " + j.change(dice)
 	}
 	for {
 		fault := misfortune(dice)
-		after := journey{road: road{j.road.Clone()}}
-		if cmd := "fault " + fault; after.take(cmd) == "" && (after.road.Whole() || dice.IntN(20) == 0) {
+		after := journey{road: road{World: j.road.Clone()}}
+		if cmd := "fault " + fault; !j.unknowable(fault) && after.take(cmd) == "" && (after.road.Whole() || dice.IntN(20) == 0) {
 			return cmd
 		}
 	}
 }
 
+// unknowable reports whether a fault leaves nobody who could know which version ran, or whether anything did: only volumes outlive the
+// custom resource, and they do not say.
+func (j *journey) unknowable(fault string) bool {
+	if fault != "delete=(EtcdCluster a)" && fault != "delete-status" {
+		return strings.HasPrefix(fault, "delete") && !j.road.formed()
+	}
+	s := j.road.Observe()
+	settled := s.Objects.RunsVersion == s.Declared.Version && strings.HasPrefix(s.Declared.Version, j.road.CommonVersion()+".")
+	return !j.road.formed() || !settled
+}
+
+func (r *road) formed() bool { return r.CommonVersion() != "" }
+
 func pick(dice *rand.Rand, list ...string) string { return list[dice.IntN(len(list))] }
 
-// change is something that git says from now on.
-func change(dice *rand.Rand) string {
-	switch dice.IntN(6) {
-	case 0, 1:
-		return fmt.Sprintf("replicas=%d", 1+dice.IntN(5))
-	case 2:
+// change is something that git says from now on. It says no other version while nobody can know which one ran, or while
+// founding members start with one after the other.
+func (j *journey) change(dice *rand.Rand) string {
+	known := j.road.Observe().ReportedVersion != ""
+	switch n := dice.IntN(6); {
+	case n == 2 && known:
 		return "version=" + pick(dice, "3.5.35", "3.6.16", "3.7.3", "3.6.99")
-	case 3:
+	case n == 3:
 		return "hash=" + pick(dice, "h1", "h2", "h3", "crashing")
-	case 4:
+	case n == 4:
 		return "lifecycle=" + pick(dice, "Running", "Running", "Stopped")
+	case n < 4:
+		return fmt.Sprintf("replicas=%d", 1+dice.IntN(5))
 	}
 	return pick(dice, "suspended=true", "suspended=false", "replace-after=2m", "replace-after=0s", "lock=(a pass)", "lock")
 }

@@ -61,12 +61,13 @@ func (w *World) addLearner(r *raft, a decide.AddLearner) []write {
 			return nil
 		}
 	}
-	return []write{{"add member " + w.replicaName(a.Ordinal), func() { w.enlist(r, a.Ordinal, true) }}}
+	return []write{{"add member " + w.replicaName(a.Ordinal), func() { w.enlist(r, member{ordinal: a.Ordinal, learner: true}) }}}
 }
 
 // enlist adds a member to the list. It has no name before it starts.
-func (w *World) enlist(r *raft, ordinal int, learner bool) {
-	r.members = append(r.members, member{id: hash(w.next("m"), ordinal), ordinal: ordinal, learner: learner})
+func (w *World) enlist(r *raft, m member) {
+	m.id = hash(w.next("m"), m.ordinal)
+	r.members = append(r.members, m)
 }
 
 // promote gives a learner a vote. It counts for quorum at once.

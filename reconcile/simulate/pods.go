@@ -38,6 +38,7 @@ type data struct {
 	index   uint64 // of the last entry of the log
 	version int    // of the cluster, as a minor number
 	storage int    // the version that it is written for
+	wrote   int    // the oldest version that wrote what is in the log; zero for an empty log
 	corrupt bool
 }
 

@@ -39,6 +39,8 @@ type member struct {
 	learner bool
 	// inSync: it has been up long enough to follow the leader entry by entry.
 	inSync bool
+	// byHand: somebody has added it behind our back.
+	byHand bool
 	// heldBack: its volume was lost before it could be sealed.
 	heldBack bool
 }
@@ -178,7 +180,7 @@ func (w *World) extend(m member, index uint64) {
 
 // replicate lets clients write and members follow: one that has just come up gets half of what it lacks in its first tick. What a
 // majority of the voters has is acknowledged. While an alarm holds, nobody writes.
-func (w *World) replicate(id decide.ID, r *raft) {
+func (w *World) replicate(r *raft) {
 	if !r.serves() {
 		return
 	}
@@ -197,14 +199,11 @@ func (w *World) replicate(id decide.ID, r *raft) {
 			w.extend(*m, has+(last-has)/2)
 			m.inSync = w.delay(2) == 0
 		}
-		if v := w.volumes[m.ordinal]; r.isUp(m.id) && v.data.cluster == id && minorOf(w.pods[m.ordinal].version) >= saysStorage {
-			v.data.storage = r.version
-			w.volumes[m.ordinal] = v
-		}
 		if !m.learner {
 			logs = append(logs, w.indexOf(*m))
 		}
 	}
+	w.settleLogs(r)
 	slices.Sort(logs)
 	r.acknowledged = max(r.acknowledged, logs[len(logs)-decide.Quorum(len(logs))])
 }

@@ -62,6 +62,40 @@ func (w *World) settleVersion(r *raft) {
 	}
 }
 
+// readsNoOldLog is the first minor version that cannot read what one before saysStorage has written into the log.
+const readsNoOldLog = 7
+
+// settleLogs says what each member that runs has on its disk: its data written for the version of the cluster, and in its log what the
+// oldest member has written since the last snapshot. One is taken when a downgrade is prepared.
+func (w *World) settleLogs(r *raft) {
+	oldest := 0
+	for _, m := range r.members {
+		if runs := minorOf(w.pods[m.ordinal].version); r.isUp(m.id) && (oldest == 0 || runs < oldest) {
+			oldest = runs
+		}
+	}
+	inherited := w.volumes[r.byID(r.leader).ordinal].data.wrote
+	for _, m := range r.members {
+		v := w.volumes[m.ordinal]
+		if !r.isUp(m.id) {
+			continue
+		}
+		if v.data.wrote == 0 {
+			v.data.wrote = inherited
+		}
+		if says := minorOf(w.pods[m.ordinal].version) >= saysStorage; says && v.data.storage != r.version {
+			if r.downgrade != 0 {
+				v.data.wrote = 0
+			}
+			v.data.storage = r.version
+		}
+		if v.data.wrote == 0 || oldest < v.data.wrote {
+			v.data.wrote = oldest
+		}
+		w.volumes[m.ordinal] = v
+	}
+}
+
 // refusesVersion returns etcd's last words if it does not start on data of another version. To skip a minor version is what etcd does not
 // refuse and nobody may do.
 func (w *World) refusesVersion(n int, d data, p pod) string {
@@ -71,6 +105,8 @@ func (w *World) refusesVersion(n int, d data, p pod) string {
 		return ""
 	case runs < d.version:
 		return fmt.Sprintf("invalid downgrade; server version is lower than determined cluster version %s", minorText(d.version))
+	case runs >= readsNoOldLog && d.wrote < saysStorage:
+		return "panic: unmarshal should never fail"
 	case runs > d.version+1:
 		w.violate("%s runs etcd %s on data of %s", w.replicaName(n), p.version, minorText(d.version))
 	}

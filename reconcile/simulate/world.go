@@ -99,8 +99,8 @@ func (w *World) Tick() {
 	w.runStatefulSet()
 	w.runPods()
 	w.runEtcd()
-	for id, r := range w.rafts {
-		w.replicate(id, r)
+	for _, r := range w.rafts {
+		w.replicate(r)
 		w.settleVersion(r)
 	}
 	w.judgePods()
