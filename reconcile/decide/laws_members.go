@@ -35,7 +35,7 @@ func loosened(s State, after Record, founds bool) string {
 		}
 	}
 	for _, gone := range after.Removed {
-		if _, listed := atOrdinal(s, gone.Ordinal); listed {
+		if _, listed := atOrdinal(s, gone.Ordinal); listed && s.Membership.Known {
 			return fmt.Sprintf("%s counts as removed, and etcd lists it", s.ReplicaName(gone.Ordinal))
 		}
 	}

@@ -53,7 +53,7 @@ func stop(s State) (Decision, bool) {
 		return wait(time.Second, "lifecycle %s: the pods are stopping: %s", s.Declared.Lifecycle, s.describeReplicas())
 	case s.toDelete():
 		return s.deleteRest()
-	case len(s.Objects.Drift) > 0 && len(StandingRecord(s, "").Members) > 0:
+	case len(s.Objects.Drift) > 0 && len(StandingRecord(s, "").Members) > 0 && (s.hasStatefulSet() || s.mayRoll()):
 		return act(ApplyObjects{}, "%s", sentence(s.Objects.Drift))
 	}
 	return Decision{Verdict: Done, Message: "stopped; the data of " + s.describeRemains() + " is kept"}, true

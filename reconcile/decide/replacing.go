@@ -58,7 +58,7 @@ func (s State) lost(m Member) string {
 		return "is stranded (" + r.Stranded + ")"
 	case s.crashLoops(m, r):
 		return fmt.Sprintf("has crashed %d times, while the others run well (%s)", r.PodCrashes, r.PodMessage)
-	case s.silentForLong(m):
+	case s.silentForLong(m) && s.replaceable(m, r):
 		return fmt.Sprintf("has been silent since %s, longer than replaceAfter (%s)", m.SilentSince.UTC().Format(time.RFC3339), s.Declared.ReplaceAfter)
 	}
 	return ""
@@ -68,17 +68,33 @@ func (s State) silentForLong(m Member) bool {
 	return s.Declared.ReplaceAfter > 0 && !m.SilentSince.IsZero() && s.Now.Sub(m.SilentSince) >= s.Declared.ReplaceAfter
 }
 
-// crashLoops reports whether a member crashes because of its own data: what it starts from has been proven by all the others,
+// replaceable reports whether a new member would do better than a silent one: not if its pod does not come up with what no healthy member
+// runs, nor if it has never started.
+func (s State) replaceable(m Member, r Replica) bool {
+	stuck := r.Pod == PodFailing || r.Pod == PodPending
+	proven := slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
+		ordinal, ours := s.OrdinalOf(other)
+		return ours && other.Answers && s.Replica(ordinal).madeLike(r)
+	})
+	return m.Started && (!stuck || proven)
+}
+
+// madeLike reports whether two pods were made from the same declaration.
+func (r Replica) madeLike(other Replica) bool {
+	return r.PodVersion == other.PodVersion && r.PodSpecHash == other.PodSpecHash
+}
+
+// crashLoops reports whether a member crashes because of its own data: what it was made from has been proven by all the others,
 // which run well, so it is neither a rollout nor something that befalls them all (survey H48).
 func (s State) crashLoops(m Member, r Replica) bool {
 	long := !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= patienceOfCrash
-	if r.PodCrashes < crashesOfALoop || !long || s.madeOtherwise(r) || len(s.Membership.Members) < 2 {
+	if r.PodCrashes < crashesOfALoop || !long || len(s.Membership.Members) < 2 {
 		return false
 	}
 	for _, other := range s.Membership.Members {
 		ordinal, ours := s.OrdinalOf(other)
 		o := s.Replica(ordinal)
-		if other.ID != m.ID && (!ours || !other.Answers || o.Pod != PodReady || s.madeOtherwise(o)) {
+		if other.ID != m.ID && (!ours || !other.Answers || o.Pod != PodReady || !o.madeLike(r)) {
 			return false
 		}
 	}

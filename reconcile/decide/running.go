@@ -92,16 +92,22 @@ func alarmRaised(s State) (Decision, bool) {
 
 // soonReplaced reports whether a member whose data is corrupt only has to wait for the others to be well before it is replaced.
 func (s State) soonReplaced(m Member) bool {
-	return s.Membership.without(m.ID).HasQuorum() && !s.othersAreWell(m)
+	return s.mayRecover(s.Membership.without(m.ID).Voters()) && !s.othersAreWell(m)
 }
 
 func memberFailing(s State) (Decision, bool) {
 	for _, ordinal := range s.silentOrdinals() {
-		if s.failsForLong(s.Replica(ordinal)) {
+		if s.failsForLong(s.Replica(ordinal)) && !s.replacedInTime(ordinal) {
 			return block("%s%s", s.describeMembers(), s.describeStoppedRollout())
 		}
 	}
 	return Decision{}, false
+}
+
+// replacedInTime reports whether git declares that a member is replaced once it has been silent for so long, and it can be.
+func (s State) replacedInTime(ordinal int) bool {
+	m := s.listed()[ordinal]
+	return s.Declared.ReplaceAfter > 0 && s.replaceable(m, s.Replica(ordinal)) && s.Membership.without(m.ID).HasQuorum()
 }
 
 func waitForMembers(s State) (Decision, bool) {

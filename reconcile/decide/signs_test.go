@@ -111,8 +111,8 @@ func TestExplain(t *testing.T) {
 		"answers, its pod is not ready (pod starting)": {func(_ *Member, r *Replica, _ *RecordedMember) {
 			r.Pod, r.PodSpecHash, r.PodVersion = PodStarting, "h", "1"
 		}},
-		"answers, its pod is not ready (pod pending: no hash)": {func(_ *Member, r *Replica, _ *RecordedMember) {
-			r.Pod, r.PodMessage, r.PodVersion = PodPending, "no hash", "0"
+		"answers, its pod is not ready (pod pending: no marks)": {func(_ *Member, r *Replica, _ *RecordedMember) {
+			r.Pod, r.PodMessage = PodPending, "no marks"
 		}},
 		"answers, its pod is not ready (pod starting, made from": {func(_ *Member, r *Replica, _ *RecordedMember) {
 			r.Pod, r.PodSpecHash, r.PodVersion = PodStarting, "h", "0"
