@@ -120,7 +120,7 @@ func first(list []string) string {
 }
 
 // settle heals what can be healed, has git ask for something good, and lets passes come to an end. A Block ends the road, unless most
-// of the data is there: then what time does not heal either, and the version that runs does not, is no good end.
+// of the data is there: then what time does not heal, nor git if it declares what runs, is no good end.
 func (j *journey) settle() string {
 	j.road.makeGood()
 	w, blocked := j.road.World, 0
@@ -142,7 +142,7 @@ func (j *journey) settle() string {
 		case blocked == passesToLast:
 			return fmt.Sprintf("it could end well, and ends in %s", d)
 		case blocked == passesToLast/2 && s.ReportedVersion != "":
-			w.Declared.Version = s.ReportedVersion
+			w.Declared.Version, w.Declared.SpecHash = s.ReportedVersion, hashThatRuns(s)
 			fallthrough
 		default:
 			blocked++
@@ -150,6 +150,16 @@ func (j *journey) settle() string {
 		w.Tick()
 	}
 	return fmt.Sprintf("no end after %d passes: %s", passesToSettle, decide.Decide(w.Observe()))
+}
+
+// hashThatRuns is that of a pod that serves.
+func hashThatRuns(s decide.State) string {
+	for _, r := range s.Replicas {
+		if r.Pod == decide.PodReady {
+			return r.PodSpecHash
+		}
+	}
+	return s.Declared.SpecHash
 }
 
 // makeGood heals what can be healed, and has git ask for something that can be reached.
@@ -189,8 +199,12 @@ func (j *journey) next(dice *rand.Rand) string {
 }
 
 // unknowable reports whether a fault leaves nobody who could know which version ran, or whether anything did: only volumes outlive the
-// custom resource, and they do not say.
+// custom resource, and they do not say. Nor is it known of a member that hangs before it first started whether it ever will.
 func (j *journey) unknowable(fault string) bool {
+	neverStarted := func(m decide.Member) bool { return !m.Started }
+	if strings.HasPrefix(fault, "hang") {
+		return !j.road.formed() || slices.ContainsFunc(j.road.Observe().Membership.Members, neverStarted)
+	}
 	if fault != "delete=(EtcdCluster a)" && fault != "delete-status" {
 		return strings.HasPrefix(fault, "delete") && !j.road.formed()
 	}
