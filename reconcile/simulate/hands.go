@@ -22,6 +22,7 @@ func (w *World) addBehind(n int, learner bool) {
 		away := slices.ContainsFunc(r.members, func(m member) bool { return m.learner || !r.isUp(m.id) })
 		if r.serves() && !listed && !away && (learner || voters >= decide.Quorum(voters+1)) {
 			w.enlist(r, member{ordinal: n, learner: learner, byHand: true})
+			w.commit(r)
 			w.elect(r)
 		}
 	}
@@ -94,7 +95,7 @@ func (w *World) Whole() bool {
 			whole++
 		}
 	}
-	return whole > 0 || formed == 0 && !w.anyVolume(func(v volume) bool { return v.hung || v.stranded != "" })
+	return whole > 0 || formed == 0 && !w.anyVolume(func(v volume) bool { return v.hung || v.stranded != "" || v.data.corrupt })
 }
 
 func (w *World) anyVolume(is func(volume) bool) bool {

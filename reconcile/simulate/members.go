@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -73,6 +74,7 @@ func (w *World) enlist(r *raft, m member) {
 // promote gives a learner a vote. It counts for quorum at once.
 func (w *World) promote(r *raft, m *member) {
 	m.learner = false
+	w.commit(r)
 	w.elect(r)
 	if !r.serves() {
 		w.violate("%s is promoted, and with it goes the quorum", w.replicaName(m.ordinal))
@@ -108,8 +110,25 @@ func (w *World) mayRemove(r *raft, m member) bool {
 func (w *World) removeMember(r *raft, id decide.ID) {
 	r.members = slices.DeleteFunc(r.members, func(m member) bool { return m.id == id })
 	r.removed = append(r.removed, id)
+	w.commit(r)
 	w.runEtcd()
 	w.judgePods()
+}
+
+// commit has a majority of the voters hold all there is, as they do once a change of the list has been agreed on, however slow they are.
+func (w *World) commit(r *raft) {
+	last, have := uint64(0), 0
+	for _, m := range r.voters() {
+		last = max(last, w.indexOf(m), r.acknowledged)
+	}
+	voters := r.voters()
+	slices.SortStableFunc(voters, func(a, b member) int { return cmp.Compare(w.indexOf(b), w.indexOf(a)) })
+	for _, m := range voters {
+		if r.isUp(m.id) && have < decide.Quorum(len(voters)) {
+			w.extend(m, last)
+			have++
+		}
+	}
 }
 
 // moveLeader hands over to a voter once it has everything.
