@@ -13,6 +13,9 @@ import (
 // changeRuns is how often each change is measured.
 const changeRuns = 3
 
+// settling is left between two changes: etcd takes a member only when all others have been connected for five seconds.
+const settling = 6 * time.Second
+
 // change is one change of a running cluster of three or five.
 type change struct {
 	name string
@@ -50,11 +53,12 @@ func BenchmarkChanges(b *testing.B) {
 			w.converge()
 		}
 		for _, c := range changes {
+			var p *process
 			seconds, writes := w.measure(c, func() {
 				w.declare(modern, c.spec...)
-				p := w.start(outside, "run", "--until-converged", "--timeout", patience.String())
-				b.Cleanup(func() { p.wait().requireCode(b, exitDone) })
+				p = w.start(outside, "run", "--until-converged", "--timeout", patience.String())
 			})
+			p.wait().requireCode(b, exitDone)
 			took[c.name], pauses[c.name] = append(took[c.name], seconds), append(pauses[c.name], float64(writes.longest.Milliseconds()))
 			failed[c.name] += float64(writes.failed)
 			seconds, _ = scripted.measure(c, func() { c.script(scripted.newScript()) })
@@ -75,7 +79,7 @@ func BenchmarkChanges(b *testing.B) {
 // measure changes the cluster while applications write, and returns how long it takes, in seconds, and how the writes fare.
 func (w *world) measure(c change, run func()) (float64, interruption) {
 	w.t.Helper()
-	time.Sleep(6 * time.Second) // etcd takes no member that soon after the last
+	time.Sleep(settling)
 	before, err := w.facts(0)
 	if err != nil {
 		w.t.Fatal(err)
