@@ -146,7 +146,13 @@ func (o *operation) do(ctx context.Context, client *clientv3.Client) error {
 			o.value = valueOf(answer)
 		}
 		return err
+	case swap:
+		return o.compareAndSwap(ctx, client)
 	}
+	return fmt.Errorf("nobody knows how to %s", o.kind)
+}
+
+func (o *operation) compareAndSwap(ctx context.Context, client *clientv3.Client) error {
 	holds := clientv3.Compare(clientv3.Value(o.key), "=", o.expected)
 	if o.expected == "" {
 		holds = clientv3.Compare(clientv3.CreateRevision(o.key), "=", 0)

@@ -91,6 +91,7 @@ func linearizable(operations []operation, timeout time.Duration) error {
 		return nil
 	case porcupine.Illegal:
 		return errors.New("is not linearizable: something acknowledged was lost, or something old was read")
+	case porcupine.Unknown:
 	}
 	return fmt.Errorf("was not judged within %s", timeout)
 }

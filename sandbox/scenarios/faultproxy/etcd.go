@@ -70,7 +70,7 @@ func (p *Proxy) forwardPort(w http.ResponseWriter, r *http.Request, request *Req
 
 // connectPod serves one stream into a pod until either side ends it.
 func (p *Proxy) connectPod(ctx context.Context, stream, complaints httpstream.Stream, request *Request) {
-	defer stream.Reset()
+	defer func() { _ = stream.Reset() }()
 	port := stream.Headers().Get(corev1.PortHeader)
 	pod, err := p.dial(ctx, request.Namespace, request.Name, port)
 	if err != nil {
