@@ -5,8 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestRecovery takes members away while applications write. What loses its pod comes back, what loses its data is replaced.
@@ -77,10 +80,14 @@ func (w *world) requireReplaced(t *testing.T, pod string, damage func(), args ..
 	t.Helper()
 	id, members, volumes, want := w.requireOneCluster("a", 3), w.memberIDs("a"), w.volumeUIDs("a"), w.snapshot()
 	w.member("a", 0).put("recovered", pod)
+	removed := w.toldOf("RemoveMember")
 	history := w.watchWrites(3)
 	damage()
 	w.converge(args...).requireRule(t, "a", "Converged")
 	history.end()
+	if n := w.toldOf("RemoveMember") - removed; n != 1 {
+		t.Errorf("%s was replaced %d times", pod, n)
+	}
 	if got := w.requireOneCluster("a", 3); got != id {
 		t.Errorf("cluster %s became cluster %s", id, got)
 	}
@@ -95,6 +102,22 @@ func (w *world) requireReplaced(t *testing.T, pod string, damage func(), args ..
 	}
 	w.converge() // the status tells how much has been written
 	w.requireQuiet("a")
+}
+
+// toldOf counts the events of the cluster that mention something.
+func (w *world) toldOf(what string) int {
+	w.t.Helper()
+	events, err := w.kube.EventsV1().Events(w.namespace).List(w.ctx(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	n := 0
+	for _, e := range events.Items {
+		if e.Regarding.Kind == "EtcdCluster" && strings.Contains(e.Note, what) {
+			n++
+		}
+	}
+	return n
 }
 
 // testCorruptMember: the log of a member is damaged, so that it stays down. It is replaced when it has been silent for as long as git declares.

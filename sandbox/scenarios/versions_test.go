@@ -24,11 +24,37 @@ func TestEtcdUpgrade(t *testing.T) {
 		{"3.5 to 3.6", func(t *testing.T, w *world) { w.rollTo("3.6.16", oftenSnapshots) }},
 		{"3.6 to 3.7", func(t *testing.T, w *world) { w.rollTo("3.7.3", oftenSnapshots) }},
 		{"SkipMinorDownRefused", func(t *testing.T, w *world) { testSkipMinor(t, w, "3.7.3", "3.5.35") }},
+		{"DowngradeTakenBack", testDowngradeTakenBack},
 		{"Downgrade 3.7 to 3.6", func(t *testing.T, w *world) { w.rollTo("3.6.16", oftenSnapshots) }},
 		{"3.6 to 3.7 again", func(t *testing.T, w *world) { w.rollTo("3.7.3", oftenSnapshots) }},
 	} {
 		if !t.Run(s.name, func(t *testing.T) { s.test(t, w.as(t)) }) {
 			return // each begins where the last has ended
+		}
+	}
+}
+
+// testDowngradeTakenBack: git turns back when one member has gone down. It comes up again, and etcd prepares for nothing any more.
+func testDowngradeTakenBack(t *testing.T, w *world) {
+	id, history := w.requireOneCluster("a", 3), w.watchWrites(3)
+	w.declare("3.6.16", three, oftenSnapshots)
+	w.killAtFirst("delete", "pods")
+	w.declare("3.7.3", three, oftenSnapshots)
+	w.converge().requireRule(t, "a", "Converged")
+	history.end()
+	if now := w.requireOneCluster("a", 3); now != id {
+		t.Errorf("cluster %s became cluster %s", id, now)
+	}
+	w.requireVersion("3.7.3")
+	for ordinal := range 3 {
+		m := w.member("a", ordinal)
+		ctx, cancel := m.ctx()
+		answer, err := m.Status(ctx, m.endpoint)
+		cancel()
+		if err != nil {
+			t.Errorf("%s: %v", m.name, err)
+		} else if answer.DowngradeInfo.GetEnabled() {
+			t.Errorf("%s goes down to %s still", m.name, answer.DowngradeInfo.GetTargetVersion())
 		}
 	}
 }
