@@ -194,6 +194,21 @@ func (w *world) requireQuiet(cluster string) result {
 	return r
 }
 
+// untilQuiet waits for a pass that finds nothing to do and nothing to tell. After much has been written, and after an upgrade, the size of the
+// data changes for a while, and with it the status.
+func (w *world) untilQuiet() {
+	w.t.Helper()
+	proxy := w.newProxy()
+	eventually(w.t, "a pass that writes nothing", func() error {
+		proxy.Break(nil)
+		w.runFrom(through(proxy), "run", "--detailed-exitcode", patientWithEtcd).requireCode(w.t, exitDone).requireRule(w.t, "a", "Converged")
+		if writes := proxy.Writes(); len(writes) > 0 {
+			return fmt.Errorf("it writes %v", writes)
+		}
+		return nil
+	})
+}
+
 // testQuietPass: right after convergence, a pass writes nothing.
 func testQuietPass(t *testing.T, w *world) {
 	proxy := w.newProxy()

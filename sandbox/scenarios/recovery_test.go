@@ -100,8 +100,7 @@ func (w *world) requireReplaced(t *testing.T, pod string, damage func(), args ..
 			t.Errorf("a-%d reads %q", ordinal, got)
 		}
 	}
-	w.converge() // the status tells how much has been written
-	w.requireQuiet("a")
+	w.untilQuiet()
 }
 
 // toldOf counts the events of the cluster that mention something.

@@ -55,8 +55,7 @@ func testRollOptions(t *testing.T, w *world) {
 	if now := w.volumeUIDs("a"); !maps.Equal(now, volumes) {
 		t.Errorf("volumes before %v, after %v", volumes, now)
 	}
-	w.converge() // the status tells how much has been written
-	w.requireQuiet("a")
+	w.untilQuiet()
 	w.declare(modern, three)
 	w.converge()
 }
@@ -77,8 +76,7 @@ func testRevertMidRoll(t *testing.T, w *world) {
 	if n := changed(pods, w.podUIDs("a")); n != 1 {
 		t.Errorf("%d pods were made anew, want the one that had the change", n)
 	}
-	w.converge() // the status tells how much has been written
-	w.requireQuiet("a")
+	w.untilQuiet()
 }
 
 // changed counts what is no longer the same.

@@ -133,8 +133,7 @@ func (w *world) rollTo(version string, spec ...string) {
 		}
 	}
 	w.requireVersion(version)
-	w.converge() // the status tells how much has been written
-	w.requireQuiet("a")
+	w.untilQuiet()
 }
 
 // requireVersion asks each member which version it runs.
