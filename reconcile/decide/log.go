@@ -22,6 +22,8 @@ func (s State) logVersion(recorded string) string {
 	}
 	oldest, newest := minorOf(runs[0].full()), minorOf(runs[len(runs)-1].full())
 	switch clear := readsNoOldLog.clear(recorded); {
+	case !clear && oldest.compare(oldLog) >= 0 && newest.compare(readsNoOldLog) >= 0:
+		return oldLog.String() // one reads it already; whoever let it start has seen to the others
 	case !clear && oldest == newest && s.allAnswer() && s.preparedFor(oldest.next(-1)):
 		return oldest.String()
 	case clear && oldest.compare(oldLog) < 0:

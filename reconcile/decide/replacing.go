@@ -56,6 +56,8 @@ func (s State) lost(m Member) string {
 		return "lost its volume"
 	case r.Stranded != "":
 		return "is stranded (" + r.Stranded + ")"
+	case !m.Started && s.sealedBlindly(ordinal) && r.Pod == PodFailing:
+		return "has never started, and the record that it could start with is lost"
 	case s.crashLoops(m, r):
 		return fmt.Sprintf("has crashed %d times, while the others run well (%s)", r.PodCrashes, r.PodMessage)
 	case s.silentForLong(m) && s.replaceable(m, r):
@@ -66,6 +68,12 @@ func (s State) lost(m Member) string {
 
 func (s State) silentForLong(m Member) bool {
 	return s.Declared.ReplaceAfter > 0 && !m.SilentSince.IsZero() && s.Now.Sub(m.SilentSince) >= s.Declared.ReplaceAfter
+}
+
+// sealedBlindly reports whether a member was sealed when its record was lost, so that nobody knows whether it has data.
+func (s State) sealedBlindly(ordinal int) bool {
+	m, _ := s.Record.Member(ordinal)
+	return m.Mode == Sealed && m.ID == 0 && m.VolumeUID == ""
 }
 
 // replaceable reports whether a new member would do better than a silent one: not if its pod does not come up with what no healthy member

@@ -116,11 +116,14 @@ func orUnknown(text string) string {
 }
 
 func startRollout(s State) (Decision, bool) {
-	if !s.WantsOtherPods() || !s.Membership.Known || len(s.unsettled()) > 0 || !s.mayRoll() {
+	if !s.WantsOtherPods() || !s.Membership.Known || len(s.unsettled()) > 0 || s.tooFew() || !s.mayRoll() {
 		return Decision{}, false
 	}
 	return act(s.rollout(), "%s", s.describeRollout())
 }
+
+// tooFew reports whether there will be enough members for restarts that nobody notices, and are not yet.
+func (s State) tooFew() bool { return len(s.Membership.Voters()) < 3 && s.Declared.Replicas >= 3 }
 
 func (s State) describeRollout() string {
 	if runs := s.Objects.RunsVersion; runs != s.Declared.Version {
@@ -132,8 +135,7 @@ func (s State) describeRollout() string {
 // rollOneMember restarts the members whose pods were made from another declaration, one at a time and while all is well: followers
 // from the highest ordinal down, the leader last, after it has handed over (survey H40, H104).
 func rollOneMember(s State) (Decision, bool) {
-	alone := len(s.Membership.Voters()) < 3 && s.Declared.Replicas >= 3 // with more members, nobody will notice
-	if !s.Membership.Known || !s.newPodsAsDeclared() || len(s.unsettled()) > 0 || alone || !s.mayRoll() {
+	if !s.Membership.Known || !s.newPodsAsDeclared() || len(s.unsettled()) > 0 || s.tooFew() || !s.mayRoll() {
 		return Decision{}, false
 	}
 	var outdated []Member
