@@ -22,7 +22,7 @@ var unseen = map[string]string{
 	"create statefulsets": "apply", "create poddisruptionbudgets": "apply",
 }
 
-// TestRights lets quorate found, watch and repair a cluster from outside with the rights of deploy/base alone, and holds what it
+// TestRights lets quorate found, watch, repair, change and delete a cluster from outside with the rights of deploy/base alone, and holds what it
 // asked of the API server against what the ClusterRole allows: nothing is refused, and nothing is allowed without need.
 func TestRights(t *testing.T) {
 	t.Parallel()
@@ -35,6 +35,10 @@ func TestRights(t *testing.T) {
 	w.convergeFrom(through(proxy))
 	for _, d := range []disturbance{{"service deleted", services, "a-client", ""}, {"budget changed", budgets, "a", `{"spec":{"minAvailable":0}}`}} {
 		w.disturb(d)
+		w.convergeFrom(through(proxy))
+	}
+	for _, spec := range [][]string{{one, otherOptions}, {"replicas: 2", otherOptions}, {one, otherOptions}, {one, otherOptions, "lifecycle: Deleted"}} {
+		w.declare(modern, spec...)
 		w.convergeFrom(through(proxy))
 	}
 	w.runFrom(through(proxy), "status").requireCode(t, exitDone)

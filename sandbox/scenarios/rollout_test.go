@@ -160,7 +160,7 @@ func TestFoundingBroken(t *testing.T) {
 			w.converge().requireRule(t, "a", "Converged")
 			w.requireSize(3)
 
-			w.requireQuiet("a")
+			w.untilQuiet()
 		})
 	}
 }
