@@ -21,15 +21,19 @@ func (s State) quorumMayComeUp() bool {
 	return hopeful >= Quorum(len(s.Record.Members))
 }
 
-// beyondHope reports whether a silent member cannot come up by itself, or should have long ago.
+// beyondHope reports whether a silent member cannot come up by itself, or should have done so long ago.
 func (s State) beyondHope(ordinal int) bool {
 	r := s.Replica(ordinal)
-	overdue := r.Pod != PodReady && !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= longPatience
-	return s.volumeLost(ordinal) || r.Stranded != "" || overdue || s.failsForLong(r)
+	return s.volumeLost(ordinal) || r.Stranded != "" || s.failsForLong(r)
 }
 
+// failsForLong reports whether a pod has failed for long, or been on its way for very long.
 func (s State) failsForLong(r Replica) bool {
-	return r.Pod == PodFailing && !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= patience
+	if r.Pod == PodReady || r.PodSince.IsZero() {
+		return false
+	}
+	since := s.Now.Sub(r.PodSince)
+	return since >= longPatience || r.Pod == PodFailing && since >= patience
 }
 
 // volumeLost reports whether a sealed member has no longer the volume that it was sealed with.

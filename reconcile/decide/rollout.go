@@ -32,10 +32,10 @@ func restartBroken(s State) (Decision, bool) {
 			continue
 		}
 		if s.newPodsAsDeclared() {
-			return act(RestartReplica{r.Ordinal, r.PodUID}, "%s does not run, and was made from an earlier declaration: make it from the newest (%s)", s.ReplicaName(r.Ordinal), r.PodMessage)
+			return act(RestartReplica{r.Ordinal, r.PodUID}, "%s does not run, and was made from an earlier declaration: make it from the newest (%s)", s.ReplicaName(r.Ordinal), s.describePod(r))
 		}
 		if s.WantsOtherPods() && (s.mayRoll() || s.stepBegun()) {
-			return act(s.rollout(), "%s does not run, and git declares other pods (%s)", s.ReplicaName(r.Ordinal), r.PodMessage)
+			return act(s.rollout(), "%s does not run, and git declares other pods (%s)", s.ReplicaName(r.Ordinal), s.describePod(r))
 		}
 	}
 	return Decision{}, false
@@ -53,8 +53,19 @@ func (s State) broken(r Replica) bool {
 	if s.volumeLost(r.Ordinal) || r.Stranded != "" {
 		return false
 	}
-	longPending := r.Pod == PodPending && !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= patienceOfPending
-	return (r.Pod == PodFailing || longPending) && r.PodUID != "" && !m.Answers && r.ClusterID == 0 && s.madeOtherwise(r)
+	return s.stuck(r) && r.PodUID != "" && !m.Answers && r.ClusterID == 0 && s.madeOtherwise(r)
+}
+
+// stuck reports whether a pod does not come up. One that starts may have much to read; while the others serve, it is not waited for so long.
+func (s State) stuck(r Replica) bool {
+	since := s.Now.Sub(r.PodSince)
+	switch {
+	case r.Pod == PodFailing:
+		return true
+	case r.PodSince.IsZero():
+		return false
+	}
+	return r.Pod == PodPending && since >= patienceOfPending || r.Pod == PodStarting && since >= patience && s.Membership.Known
 }
 
 func (s State) rollout() StartRollout {

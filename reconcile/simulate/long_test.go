@@ -22,7 +22,7 @@ const (
 	stepsOfWorld  = 125 // steps of a long road before another world begins
 	stepsToSettle = 25  // steps between two halts at which all must end well
 	// passesToSettle is the number of passes in which every healed world must come to an end.
-	passesToSettle = 200
+	passesToSettle = 300
 	// passesToLast is the number of passes for which a Block must hold: longer than the tests' replaceAfter.
 	passesToLast = 40
 )
@@ -201,9 +201,11 @@ func (j *journey) next(dice *rand.Rand) string {
 // unknowable reports whether a fault leaves nobody who could know which version ran, or whether anything did: only volumes outlive the
 // custom resource, and they do not say. Nor is it known of a member that hangs before it first started whether it ever will.
 func (j *journey) unknowable(fault string) bool {
-	neverStarted := func(m decide.Member) bool { return !m.Started }
-	if strings.HasPrefix(fault, "hang") {
-		return !j.road.formed() || slices.ContainsFunc(j.road.Observe().Membership.Members, neverStarted)
+	if name, hangs := strings.CutPrefix(fault, "hang="); hangs {
+		members := j.road.Observe().Membership.Members
+		starts := func(m decide.Member) bool { return m.Started && m.Name == "a-"+name }
+		neverStarted := func(m decide.Member) bool { return !m.Started }
+		return !j.road.formed() || !slices.ContainsFunc(members, starts) || slices.ContainsFunc(members, neverStarted)
 	}
 	if fault != "delete=(EtcdCluster a)" && fault != "delete-status" {
 		return strings.HasPrefix(fault, "delete") && !j.road.formed()
