@@ -42,7 +42,7 @@ func (c *cluster) homeless(r decide.Replica) bool {
 // strands says why the volume of a claim cannot be used any more; empty if it can, or there is none yet.
 func (c *cluster) strands(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
 	name := claim.Spec.VolumeName
-	if name == "" {
+	if name == "" || claim.DeletionTimestamp != nil {
 		return "", nil
 	}
 	volume, err := c.live.kube.Volume(ctx, name)
@@ -50,7 +50,7 @@ func (c *cluster) strands(ctx context.Context, claim *corev1.PersistentVolumeCla
 	case err != nil:
 		return "", err
 	case volume == nil || claim.Status.Phase == corev1.ClaimLost:
-		return fmt.Sprintf("its volume %s is gone", name), nil
+		return c.volumeGone(ctx, claim)
 	case volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil:
 		return "", nil
 	}
@@ -59,6 +59,15 @@ func (c *cluster) strands(ctx context.Context, claim *corev1.PersistentVolumeCla
 		return "", err
 	}
 	return outOfReach(volume, nodes)
+}
+
+// volumeGone says that the volume of a claim is gone, unless the claim has gone with it since it was listed.
+func (c *cluster) volumeGone(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
+	now, err := c.live.kube.Look(ctx, "PersistentVolumeClaim", claim.Namespace, claim.Name)
+	if err != nil || now == nil || now.GetUID() != claim.UID || now.GetDeletionTimestamp() != nil {
+		return "", err
+	}
+	return fmt.Sprintf("its volume %s is gone", claim.Spec.VolumeName), nil
 }
 
 // outOfReach says which node a volume belongs to if that node is none of nodes. It is empty for a volume that any node of some

@@ -39,8 +39,8 @@ const maxIdle = time.Minute
 // names are not looked up, and TLS is verified from end to end.
 type Dialer func(ctx context.Context, pod string) (net.Conn, error)
 
-// impatience is how long a member whose pod is not ready has for saying how it is. One that is about to start takes connections before it
-// answers anybody, and will be asked again.
+// impatience is how long a member has for saying how it is whose pod is not ready, or after most others have answered. One that is about
+// to start takes connections before it answers anybody, and will be asked again.
 const impatience = 500 * time.Millisecond
 
 // Pod is a pod of a cluster. A new UID means a new connection.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -56,11 +58,21 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	return answer
 }
 
+// askAll asks every pod. Once most have answered, the others are waited for with little patience: one of them is usually on its way
+// down or up.
 func (c *Clients) askAll(ctx context.Context, cluster Cluster) []reply {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	replies := make([]reply, len(cluster.Pods))
+	var answers atomic.Int32
 	var asking sync.WaitGroup
 	for i, pod := range cluster.Pods {
-		asking.Go(func() { replies[i] = c.ask(ctx, cluster, pod) })
+		asking.Go(func() {
+			replies[i] = c.ask(ctx, cluster, pod)
+			if replies[i].knowsLeader() && int(answers.Add(1)) == len(replies)/2+1 {
+				time.AfterFunc(impatience, func() { cancel(fmt.Errorf("no answer within %s of the others", impatience)) })
+			}
+		})
 	}
 	asking.Wait()
 	slices.SortFunc(replies, bestFirst)
