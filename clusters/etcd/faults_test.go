@@ -59,7 +59,10 @@ func TestLossOfMembers(t *testing.T) {
 	})
 }
 
-// TestSilence: who accepts and does not answer costs its own deadline and nobody else's.
+// late is what is said of a member that has not answered when most others have.
+const late = "no answer within 500ms of the others"
+
+// TestSilence: who accepts and does not answer is not waited for until its deadline once most have answered.
 func TestSilence(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, newAuthority(t, "*."+name+"."+namespace+".svc"), 3)
@@ -85,7 +88,7 @@ func TestSilence(t *testing.T) {
 		answer = eventually(t, clients, s.cluster(3), "led by another", func(m decide.Membership) bool {
 			return m.Known && slices.ContainsFunc(m.Members, func(m decide.Member) bool { return m.Leader && m.Name != leader })
 		})
-		if m := byName(t, answer.Membership, leader); m.Leader || m.Answers || m.Why != "no answer within 1s" {
+		if m := byName(t, answer.Membership, leader); m.Leader || m.Answers || m.Why != late {
 			t.Errorf("the silent leader: %+v", m)
 		}
 	})
@@ -97,11 +100,11 @@ func (s *servers) checkSilent(t *testing.T, clients *etcd.Clients, follower stri
 	answer := clients.Observe(t.Context(), s.cluster(3))
 	took := time.Since(start)
 	for _, m := range answer.Membership.Members {
-		if m.Answers != (m.Name != follower) || m.Answers == (m.Why == "no answer within 1s") {
+		if m.Answers != (m.Name != follower) || m.Answers == (m.Why == late) {
 			t.Errorf("%s is silent: %+v", follower, m)
 		}
 	}
-	if !answer.Membership.Known || took < clients.Timeout || took > 2*clients.Timeout {
+	if !answer.Membership.Known || took < 500*time.Millisecond || took > clients.Timeout {
 		t.Errorf("known: %v, took %s", answer.Membership.Known, took)
 	}
 }
