@@ -42,7 +42,7 @@ func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome,
 	case decide.PromoteLearner:
 		return c.changeEtcd(ctx, a, promotion(a))
 	case decide.RemoveMember:
-		return c.changeEtcd(ctx, a, removal(a))
+		return c.removeMember(ctx, a)
 	case decide.MoveLeader:
 		return c.changeEtcd(ctx, a, handover(a))
 	case decide.DisarmAlarm:

@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -253,16 +254,24 @@ func (c *cluster) ask(ctx context.Context, pods []etcd.Pod, tls *etcd.TLS) etcd.
 	})
 }
 
-// reachable lists the pods whose etcd is worth asking.
+// reachable lists the pods whose etcd is worth asking: all that run but those of members that are gone.
 func (c *cluster) reachable() []etcd.Pod {
 	var pods []etcd.Pod
 	for _, pod := range c.own.pods {
-		if _, ours := c.state.Ordinal(pod.Name); ours && pod.Status.PodIP != "" && pod.Status.Phase == corev1.PodRunning {
-			phase, _ := podPhase(pod)
-			pods = append(pods, etcd.Pod{Name: pod.Name, UID: string(pod.UID), Unready: phase != decide.PodReady})
+		if _, ours := c.state.Ordinal(pod.Name); !ours || pod.Status.PodIP == "" || pod.Status.Phase != corev1.PodRunning || c.leaves(pod) {
+			continue
 		}
+		phase, _ := podPhase(pod)
+		pods = append(pods, etcd.Pod{Name: pod.Name, UID: string(pod.UID), Unready: phase != decide.PodReady})
 	}
 	return pods
+}
+
+// leaves reports whether the member in a pod is gone: it is on record as such, or has been removed by this very process.
+func (c *cluster) leaves(pod *corev1.Pod) bool {
+	ordinal, _ := c.state.Ordinal(pod.Name)
+	_, removed := c.live.leaving.Load(pod.UID)
+	return removed || slices.ContainsFunc(c.state.Record.Removed, func(gone decide.RemovedMember) bool { return gone.Ordinal == ordinal })
 }
 
 // clientTLS is what a client needs; nil where the cluster runs in the clear, or its Secret is gone.
