@@ -93,10 +93,11 @@ func (r Replica) madeLike(other Replica) bool {
 }
 
 // crashLoops reports whether a member crashes because of its own data: what it was made from has been proven by all the others,
-// which run well, so it is neither a rollout nor something that befalls them all (survey H48).
+// which run well, so it is neither a rollout nor something that befalls them all (survey H48). What a pod on its way out has done says
+// nothing about a new member in its slot.
 func (s State) crashLoops(m Member, r Replica) bool {
 	long := !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= patienceOfCrash
-	if r.PodCrashes < crashesOfALoop || !long || len(s.Membership.Members) < 2 {
+	if !m.Started || r.Pod == PodTerminating || r.PodCrashes < crashesOfALoop || !long || len(s.Membership.Members) < 2 {
 		return false
 	}
 	for _, other := range s.Membership.Members {
