@@ -122,7 +122,7 @@ func wholeClusterGoes(s State) bool {
 }
 
 func quorumSurvives(s State, d Decision) string {
-	after := s.Membership
+	var after Membership
 	switch a := d.Action.(type) {
 	case PromoteLearner:
 		after = s.Membership.promoted(a.ID)
