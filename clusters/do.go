@@ -163,7 +163,7 @@ func (c *cluster) apply(ctx context.Context, in objects.Input, wanted func(objec
 // seal writes the sealed configuration of members that have started, after asking etcd once more, and only over the record
 // that was observed.
 func (c *cluster) seal(ctx context.Context, a decide.Seal) (report.Outcome, error) {
-	answer := c.ask(ctx, c.reachable(), c.clientTLS())
+	answer := c.askAgain(ctx)
 	if !answer.Membership.Known || answer.Membership.ClusterID != a.ClusterID {
 		return report.Outcome{}, fmt.Errorf("etcd no longer confirms that this is cluster %s", a.ClusterID)
 	}

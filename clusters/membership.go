@@ -51,7 +51,7 @@ type change struct {
 // changeEtcd has etcd do what an action says, unless its own word of this moment is that it is so already. What etcd refuses for
 // the moment is no failure: another pass finds out whether it is still to be done.
 func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted change) (report.Outcome, error) {
-	now := c.ask(ctx, c.reachable(), c.clientTLS()).Membership
+	now := c.askAgain(ctx).Membership
 	switch {
 	case !now.Known:
 		return report.Outcome{Detail: "etcd: not yet: " + now.Why}, nil
@@ -60,10 +60,7 @@ func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted c
 	case wanted.alreadySo(now):
 		return report.Outcome{Detail: "it is so already"}, nil
 	}
-	err := wanted.tell(ctx, &c.live.etcd, etcd.Cluster{
-		Namespace: c.target.cluster.Namespace, Name: c.target.cluster.Name,
-		Pods: c.reachable(), TLS: c.clientTLS(), Dial: c.dial,
-	})
+	err := wanted.tell(ctx, &c.live.etcd, c.etcd(c.reachable(), c.clientTLS()))
 	if notYet := (etcd.NotYet{}); errors.As(err, &notYet) {
 		return report.Outcome{Detail: "etcd: not yet: " + notYet.Error()}, nil
 	}

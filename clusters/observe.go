@@ -248,10 +248,20 @@ func (c *cluster) askEtcd(ctx context.Context) {
 
 // ask asks etcd in those pods for its membership.
 func (c *cluster) ask(ctx context.Context, pods []etcd.Pod, tls *etcd.TLS) etcd.Answer {
-	return c.live.etcd.Observe(ctx, etcd.Cluster{
+	return c.live.etcd.Observe(ctx, c.etcd(pods, tls))
+}
+
+// askAgain asks etcd for its membership of this moment, for an action that relies on it.
+func (c *cluster) askAgain(ctx context.Context) etcd.Answer {
+	return c.ask(ctx, c.reachable(), c.clientTLS())
+}
+
+// etcd says how to reach etcd in those pods.
+func (c *cluster) etcd(pods []etcd.Pod, tls *etcd.TLS) etcd.Cluster {
+	return etcd.Cluster{
 		Namespace: c.target.cluster.Namespace, Name: c.target.cluster.Name,
 		Pods: pods, TLS: tls, Dial: c.dial,
-	})
+	}
 }
 
 // reachable lists the pods whose etcd is worth asking: all that run but those of members that are gone.

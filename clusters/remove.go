@@ -50,7 +50,7 @@ func (c *cluster) deleteVolume(ctx context.Context, a decide.DeleteVolume) (repo
 
 // memberGone returns nil if etcd's linearizable list holds no member with that ordinal.
 func (c *cluster) memberGone(ctx context.Context, ordinal int) error {
-	now := c.ask(ctx, c.reachable(), c.clientTLS()).Membership
+	now := c.askAgain(ctx).Membership
 	if !now.Known {
 		return fmt.Errorf("etcd does not say who its members are: %s", now.Why)
 	}

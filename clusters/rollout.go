@@ -47,7 +47,7 @@ func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (
 	name := c.state.ReplicaName(a.Ordinal)
 	serves := lists(c.state.Membership, func(m decide.Member) bool { return m.Name == name && m.Answers })
 	if serves {
-		now := c.ask(ctx, c.reachable(), c.clientTLS()).Membership
+		now := c.askAgain(ctx).Membership
 		if !now.Known || lists(now, func(m decide.Member) bool { return m.Name != name && !m.Answers }) {
 			return report.Outcome{Detail: "etcd: not yet: another member has fallen silent"}, nil
 		}

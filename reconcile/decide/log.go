@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -61,12 +62,15 @@ func prepareUpgrade(s State) (Decision, bool) {
 
 // restored reports whether no downgrade is under way, and the data of every member is of the version that it runs.
 func (s State) restored() bool {
-	for _, m := range s.Membership.Members {
-		if m.Answers && m.StorageVersion != "" && m.Version != "" && m.StorageVersion != minorOf(m.Version).String() && s.sameVersions() {
-			return false
-		}
+	if s.sameVersions() && slices.ContainsFunc(s.Membership.Members, lagsBehind) {
+		return false
 	}
 	return s.Membership.Downgrade == ""
+}
+
+// lagsBehind reports whether the data of a member are of another minor version than it runs.
+func lagsBehind(m Member) bool {
+	return m.Answers && m.StorageVersion != "" && m.Version != "" && m.StorageVersion != minorOf(m.Version).String()
 }
 
 // sameVersions reports whether all members that answer run the same minor version.

@@ -1,5 +1,7 @@
 package decide
 
+import "slices"
+
 // Quorum is the number of voters that must agree among n.
 func Quorum(n int) int { return n/2 + 1 }
 
@@ -45,26 +47,22 @@ func (m Membership) without(id ID) Membership {
 
 // whileDown returns the membership with that member listed and silent, as during a restart.
 func (m Membership) whileDown(id ID) Membership {
-	rest := m
-	rest.Members = nil
-	for _, member := range m.Members {
-		if member.ID == id {
-			member.Answers = false
-		}
-		rest.Members = append(rest.Members, member)
-	}
-	return rest
+	return m.with(id, func(member *Member) { member.Answers = false })
 }
 
 // promoted returns the membership with that member as a voter.
 func (m Membership) promoted(id ID) Membership {
+	return m.with(id, func(member *Member) { member.Learner = false })
+}
+
+// with returns the membership after a change of that member.
+func (m Membership) with(id ID, change func(*Member)) Membership {
 	after := m
-	after.Members = nil
-	for _, member := range m.Members {
-		if member.ID == id {
-			member.Learner = false
+	after.Members = slices.Clone(m.Members)
+	for i := range after.Members {
+		if after.Members[i].ID == id {
+			change(&after.Members[i])
 		}
-		after.Members = append(after.Members, member)
 	}
 	return after
 }
