@@ -52,7 +52,7 @@ generate: ## generate what is generated: deep copies, the CustomResourceDefiniti
 	$(GO) generate ./...
 
 golden: ## rewrite the golden files; read the difference before you commit it
-	$(TEST) ./cmd/quorate ./clusters/objects ./gitsource ./reconcile/decide ./reconcile/simulate -rewrite
+	$(TEST) ./cmd/quorate ./clusters/objects ./gitsource/manifests ./reconcile/decide ./reconcile/simulate -rewrite
 
 demo: build ## show it: a cluster of three from a git push, on a sandbox, or on CONTEXT=name of your kubeconfig
 	testdata/demo/run.sh up $(CONTEXT)

@@ -7,7 +7,14 @@ import (
 	"io/fs"
 	"time"
 
-	"quorate.dev/quorate/clusters/v1alpha1"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/storer"
+	"github.com/go-git/go-git/v5/storage/memory"
+
+	"quorate.dev/quorate/gitsource/gittree"
+	"quorate.dev/quorate/gitsource/manifests"
+	"quorate.dev/quorate/gitsource/refs"
+	"quorate.dev/quorate/gitsource/remote"
 )
 
 var (
@@ -22,48 +29,10 @@ var (
 // FetchTimeout bounds a Fetch, besides its context.
 const FetchTimeout = 2 * time.Minute
 
-// Options say what to read and how.
-type Options struct {
-	// Location is the URL of a smart HTTP(S) server, the path of a local repository,
-	// bare or not, or the path of a local directory that is no repository. Of a local
-	// repository, what is committed is read, not the worktree.
-	Location string
-	// Branch, Tag and Commit name a revision; one of them at most. Without any, it is
-	// the one that HEAD names. A Commit is written with all of its 40 hexadecimal digits.
-	Branch, Tag, Commit string
-	// Path is the directory to read, relative to the root; the root if it is empty.
-	Path string
-	// Namespace is that of objects that name none; "default" if it is empty.
-	Namespace string
-	// Auth is for repositories that are not public.
-	Auth Auth
-}
-
 // Desired is what a source declares.
 type Desired struct {
-	Revision Revision
-	// Clusters without problems, by namespace and name.
-	Clusters []Declared
-	// Problems of all files, by file and line. If there are any, Clusters may lack some
-	// that are declared: those that a Problem names, and, where a Problem names none,
-	// others.
-	Problems []Problem
-}
-
-// Declared is one cluster as git declares it.
-type Declared struct {
-	// Cluster with its defaults, its namespace and its TypeMeta.
-	Cluster v1alpha1.EtcdCluster
-	// Applied is the object as it stands in git, without defaults, for server-side
-	// apply: apiVersion, kind, metadata (name, namespace, labels, annotations) and spec,
-	// in the types of JSON, integers as int64.
-	Applied map[string]any
-	// File is relative to the root of the source. Line is where the object starts in
-	// it; 0 if that is unknown.
-	File string
-	Line int
-	// Warnings are about what is valid and may yet not be meant.
-	Warnings []string
+	Revision refs.Revision
+	manifests.Declarations
 }
 
 // Fetch reads what a source declares. Its errors match ErrSource or ErrOptions.
@@ -78,26 +47,50 @@ func Fetch(ctx context.Context, o Options) (Desired, error) {
 	if err != nil {
 		return Desired{}, err
 	}
-	desired, err := read(ctx, files, o)
+	declared, err := manifests.Read(ctx, files, o.Options)
 	if err != nil {
-		return Desired{}, err
+		return Desired{}, sourceError(err, "read the path %q of %s", o.Path, o.Location)
 	}
-	desired.Revision = revision
-	return desired, nil
-}
-
-// Check returns what is wrong with the options themselves, before anything is read. It matches ErrOptions.
-func (o Options) Check() error {
-	_, err := o.normalized()
-	return err
+	return Desired{Revision: revision, Declarations: declared}, nil
 }
 
 // open gives the files of the revision that o names.
-func open(ctx context.Context, o Options) (fs.FS, Revision, error) {
+func open(ctx context.Context, o Options) (fs.FS, refs.Revision, error) {
 	if isURL(o.Location) {
 		return openRemote(ctx, o)
 	}
 	return openLocal(o)
+}
+
+// openRemote fetches one commit into memory.
+func openRemote(ctx context.Context, o Options) (fs.FS, refs.Revision, error) {
+	session, err := remote.Open(ctx, remote.Repository{URL: o.Location, Auth: o.Auth})
+	if err != nil {
+		return nil, refs.Revision{}, fmt.Errorf("%w: %w", ErrSource, err)
+	}
+	defer session.Close()
+	revision, err := session.References().Find(o.Selector)
+	if err != nil {
+		return nil, refs.Revision{}, sourceError(err, "find what to read in %s", o.Location)
+	}
+	store := memory.NewStorage()
+	if err := session.Fetch(ctx, plumbing.NewHash(revision.Commit), store); err != nil {
+		return nil, refs.Revision{}, fmt.Errorf("%w: %w", ErrSource, err)
+	}
+	return openCommit(store, revision, o.Location)
+}
+
+// openCommit gives the files of a revision whose hash names a commit or a tag of one.
+func openCommit(store storer.EncodedObjectStorer, r refs.Revision, location string) (fs.FS, refs.Revision, error) {
+	tree, commit, err := gittree.Open(store, plumbing.NewHash(r.Commit))
+	if errors.Is(err, plumbing.ErrObjectNotFound) {
+		return nil, refs.Revision{}, sourceErrorf("%s has no commit %s", location, r.Commit)
+	}
+	if err != nil {
+		return nil, refs.Revision{}, sourceError(err, "read %s of %s", r, location)
+	}
+	r.Commit = commit.String()
+	return tree, r, nil
 }
 
 func sourceError(err error, format string, args ...any) error {

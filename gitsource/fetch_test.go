@@ -9,6 +9,11 @@ import (
 	"testing"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/storage/memory"
+
+	"quorate.dev/quorate/gitsource/manifests"
+	"quorate.dev/quorate/gitsource/refs"
+	"quorate.dev/quorate/gitsource/remote"
 )
 
 // revisions is a repository with a revision of every sort. The cluster in each is named after
@@ -38,13 +43,13 @@ func TestRevisions(t *testing.T) {
 			revision string
 		}{
 			"HEAD":            {Options{}, "main", "main@sha1:" + commits["main"]},
-			"branch":          {Options{Branch: "main"}, "main", "main@sha1:" + commits["main"]},
-			"branch with /":   {Options{Branch: "feature/x"}, "feature", "feature/x@sha1:" + commits["feature"]},
-			"tag":             {Options{Tag: "light"}, "tagged", "light@sha1:" + commits["tagged"]},
-			"annotated tag":   {Options{Tag: "v1.0.0"}, "tagged", "v1.0.0@sha1:" + commits["tagged"]},
-			"tag of a tag":    {Options{Tag: "again"}, "tagged", "again@sha1:" + commits["tagged"]},
-			"commit at a tip": {Options{Commit: commits["feature"]}, "feature", "sha1:" + commits["feature"]},
-			"commit below":    {Options{Commit: strings.ToUpper(commits["old"])}, "old", "sha1:" + commits["old"]},
+			"branch":          {Options{Selector: refs.Selector{Branch: "main"}}, "main", "main@sha1:" + commits["main"]},
+			"branch with /":   {Options{Selector: refs.Selector{Branch: "feature/x"}}, "feature", "feature/x@sha1:" + commits["feature"]},
+			"tag":             {Options{Selector: refs.Selector{Tag: "light"}}, "tagged", "light@sha1:" + commits["tagged"]},
+			"annotated tag":   {Options{Selector: refs.Selector{Tag: "v1.0.0"}}, "tagged", "v1.0.0@sha1:" + commits["tagged"]},
+			"tag of a tag":    {Options{Selector: refs.Selector{Tag: "again"}}, "tagged", "again@sha1:" + commits["tagged"]},
+			"commit at a tip": {Options{Selector: refs.Selector{Commit: commits["feature"]}}, "feature", "sha1:" + commits["feature"]},
+			"commit below":    {Options{Selector: refs.Selector{Commit: strings.ToUpper(commits["old"])}}, "old", "sha1:" + commits["old"]},
 		} {
 			t.Run(where+"/"+name, func(t *testing.T) {
 				c.o.Location = location
@@ -79,12 +84,12 @@ func TestMissingRevisions(t *testing.T) {
 			o    Options
 			want string
 		}{
-			"branch":        {Options{Branch: "nope"}, `no branch "nope"`},
-			"tag as branch": {Options{Branch: "v1.0.0"}, `no branch "v1.0.0"`},
-			"tag":           {Options{Tag: "nope"}, `no tag "nope"`},
-			"tag of a tree": {Options{Tag: "tree"}, "is of a tree, not of a commit"},
-			"commit":        {Options{Commit: strings.Repeat("0123", 10)}, "no commit " + strings.Repeat("0123", 10)},
-			"path":          {Options{Path: "apps"}, "there is no apps"},
+			"branch":        {Options{Selector: refs.Selector{Branch: "nope"}}, `no branch "nope"`},
+			"tag as branch": {Options{Selector: refs.Selector{Branch: "v1.0.0"}}, `no branch "v1.0.0"`},
+			"tag":           {Options{Selector: refs.Selector{Tag: "nope"}}, `no tag "nope"`},
+			"tag of a tree": {Options{Selector: refs.Selector{Tag: "tree"}}, "is of a tree, not of a commit"},
+			"commit":        {Options{Selector: refs.Selector{Commit: strings.Repeat("0123", 10)}}, "no commit " + strings.Repeat("0123", 10)},
+			"path":          {Options{Options: manifests.Options{Path: "apps"}}, "there is no apps"},
 		} {
 			t.Run(where+"/"+name, func(t *testing.T) {
 				c.o.Location = location
@@ -108,7 +113,7 @@ func wantError(t *testing.T, o Options, is error, want string) {
 func TestCommitByHash(t *testing.T) {
 	r, commits := revisions(t)
 	r.git("config", "uploadpack.allowReachableSHA1InWant", "true")
-	o := Options{Location: r.serve(), Commit: commits["old"]}
+	o := Options{Location: r.serve(), Selector: refs.Selector{Commit: commits["old"]}}
 	desired, err := Fetch(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -118,22 +123,18 @@ func TestCommitByHash(t *testing.T) {
 
 // One revision is fetched, not its history.
 func TestFetchIsShallow(t *testing.T) {
-	r, _ := revisions(t)
-	files, _, err := openRemote(t.Context(), Options{Location: r.serve()})
+	r, commits := revisions(t)
+	session, err := remote.Open(t.Context(), remote.Repository{URL: r.serve()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := files.(gitFS).root.objects.store
-	iter, err := store.IterEncodedObjects(plumbing.CommitObject)
-	if err != nil {
+	defer session.Close()
+	store := memory.NewStorage()
+	if err := session.Fetch(t.Context(), plumbing.NewHash(commits["main"]), store); err != nil {
 		t.Fatal(err)
 	}
-	commits := 0
-	if err := iter.ForEach(func(plumbing.EncodedObject) error { commits++; return nil }); err != nil {
-		t.Fatal(err)
-	}
-	if commits != 1 {
-		t.Errorf("%d commits were fetched, want 1", commits)
+	if len(store.Commits) != 1 {
+		t.Errorf("%d commits were fetched, want 1", len(store.Commits))
 	}
 }
 
@@ -188,14 +189,14 @@ func TestWorktreeIsNotRead(t *testing.T) {
 
 func TestRepositoriesWithoutCommits(t *testing.T) {
 	empty := newRepository(t)
-	wantError(t, Options{Location: empty.dir}, ErrSource, "no commit at HEAD")
+	wantError(t, Options{Location: empty.dir}, ErrSource, "there is no commit at HEAD")
 	wantError(t, Options{Location: empty.serve()}, ErrSource, "is empty; push a commit")
 
 	elsewhere := newRepository(t)
 	elsewhere.declare("a")
 	elsewhere.git("symbolic-ref", "HEAD", "refs/heads/nowhere")
-	wantError(t, Options{Location: elsewhere.dir}, ErrSource, "no commit at HEAD")
-	wantError(t, Options{Location: elsewhere.serve()}, ErrSource, "no commit at HEAD; name a branch")
+	wantError(t, Options{Location: elsewhere.dir}, ErrSource, "there is no commit at HEAD")
+	wantError(t, Options{Location: elsewhere.serve()}, ErrSource, "there is no commit at HEAD")
 }
 
 func TestSHA256IsRefused(t *testing.T) {
@@ -218,7 +219,7 @@ func TestDirectoryIsNotARepository(t *testing.T) {
 	if got := desired.Revision.String(); got != "directory" {
 		t.Errorf("revision %s", got)
 	}
-	wantError(t, Options{Location: dir, Branch: "main"}, ErrOptions, "is no repository")
+	wantError(t, Options{Location: dir, Selector: refs.Selector{Branch: "main"}}, ErrOptions, "is no repository")
 	wantError(t, Options{Location: filepath.Join(dir, "a.yaml")}, ErrSource, "is a file")
 	wantError(t, Options{Location: filepath.Join(dir, "b")}, ErrSource, "no such file")
 }

@@ -1,21 +1,40 @@
 package gitsource
 
 import (
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
 	"path"
 	"regexp"
-	"strings"
 
-	"github.com/go-git/go-git/v5/plumbing"
+	"quorate.dev/quorate/gitsource/manifests"
+	"quorate.dev/quorate/gitsource/refs"
+	"quorate.dev/quorate/gitsource/remote"
 )
 
 var (
 	hasScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 	scpForm   = regexp.MustCompile(`^[^/\\]+:`)
-	sha1Hex   = regexp.MustCompile(`^[0-9a-f]{40}$`)
 )
+
+// Options say what to read and how.
+type Options struct {
+	// Location is the URL of a smart HTTP(S) server, the path of a local repository,
+	// bare or not, or the path of a local directory that is no repository. Of a local
+	// repository, what is committed is read, not the worktree.
+	Location string
+	refs.Selector
+	// Auth is for repositories that are not public.
+	Auth remote.Auth
+	manifests.Options
+}
+
+// Check returns what is wrong with the options themselves, before anything is read. It matches ErrOptions.
+func (o Options) Check() error {
+	_, err := o.normalized()
+	return err
+}
 
 func isURL(location string) bool { return hasScheme.MatchString(location) }
 
@@ -25,9 +44,12 @@ func (o Options) normalized() (Options, error) {
 	if err := o.checkLocation(); err != nil {
 		return o, err
 	}
-	o.Commit = strings.ToLower(o.Commit)
-	if err := o.checkRevision(); err != nil {
-		return o, err
+	var err error
+	if o.Selector, err = o.Selector.Normalized(); err != nil {
+		return o, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	if err := o.Auth.Check(); err != nil {
+		return o, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	if path.IsAbs(o.Path) {
 		return o, optionsErrorf("the path %q is absolute; it is relative to the root of the source", o.Path)
@@ -35,30 +57,7 @@ func (o Options) normalized() (Options, error) {
 	if o.Path = path.Clean(o.Path); !fs.ValidPath(o.Path) {
 		return o, optionsErrorf("the path %q leads out of the source", o.Path)
 	}
-	if o.Namespace == "" {
-		o.Namespace = "default"
-	}
 	return o, nil
-}
-
-func (o Options) checkRevision() error {
-	named := 0
-	for _, name := range []string{o.Branch, o.Tag, o.Commit} {
-		if name != "" {
-			named++
-		}
-	}
-	switch {
-	case named > 1:
-		return optionsErrorf("a branch, a tag or a commit: only one of them can be read")
-	case o.Commit != "" && !sha1Hex.MatchString(o.Commit):
-		return optionsErrorf("%q is no commit; write all 40 hexadecimal digits", o.Commit)
-	case o.Branch != "" && plumbing.NewBranchReferenceName(o.Branch).Validate() != nil:
-		return optionsErrorf("%q is no name of a branch", o.Branch)
-	case o.Tag != "" && plumbing.NewTagReferenceName(o.Tag).Validate() != nil:
-		return optionsErrorf("%q is no name of a tag", o.Tag)
-	}
-	return nil
 }
 
 // checkLocation never repeats a location that may hold a password.
@@ -91,7 +90,7 @@ func (o Options) checkURL(u *url.URL) error {
 		return optionsErrorf("the URL of %s holds credentials; they belong elsewhere, where no log and no process list shows them", u.Host)
 	case u.RawQuery != "" || u.Fragment != "":
 		return optionsErrorf("the URL of %s has a query or a fragment; the branch, the tag or the commit is named apart from it", u.Host)
-	case u.Scheme == "http" && o.Auth.given():
+	case u.Scheme == "http" && o.Auth.Given():
 		return optionsErrorf("credentials for %s would cross the network in the clear; use https", u.Host)
 	}
 	return nil

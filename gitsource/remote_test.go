@@ -13,6 +13,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"quorate.dev/quorate/gitsource/manifests"
+	"quorate.dev/quorate/gitsource/refs"
+	"quorate.dev/quorate/gitsource/remote"
 )
 
 const secret = "hunter2-and-more"
@@ -44,8 +48,8 @@ func TestCredentials(t *testing.T) {
 		return request.Header.Get("Authorization") == "Bearer "+secret
 	})
 	for _, o := range []Options{
-		{Location: basic, Auth: Auth{Username: "x", Password: secret, CABundle: ca}},
-		{Location: bearer, Auth: Auth{BearerToken: secret, CABundle: bearerCA}},
+		{Location: basic, Auth: remote.Auth{Username: "x", Password: secret, CABundle: ca}},
+		{Location: bearer, Auth: remote.Auth{BearerToken: secret, CABundle: bearerCA}},
 	} {
 		desired, err := Fetch(t.Context(), o)
 		if err != nil {
@@ -54,21 +58,21 @@ func TestCredentials(t *testing.T) {
 		wantClusters(t, desired, "a")
 	}
 	for want, o := range map[string]Options{
-		"none are given":              {Location: basic, Auth: Auth{CABundle: ca}},
-		"refused the credentials":     {Location: basic, Auth: Auth{Username: "y", Password: secret, CABundle: ca}},
-		"credentials (bearer token)":  {Location: basic, Auth: Auth{BearerToken: secret, CABundle: ca}},
-		"signed by unknown authority": {Location: basic, Auth: Auth{Username: "x", Password: secret}},
+		"none are given":              {Location: basic, Auth: remote.Auth{CABundle: ca}},
+		"refused the credentials":     {Location: basic, Auth: remote.Auth{Username: "y", Password: secret, CABundle: ca}},
+		"credentials (bearer token)":  {Location: basic, Auth: remote.Auth{BearerToken: secret, CABundle: ca}},
+		"signed by unknown authority": {Location: basic, Auth: remote.Auth{Username: "x", Password: secret}},
 	} {
 		wantError(t, o, ErrSource, want)
 		if _, err := Fetch(t.Context(), o); strings.Contains(err.Error(), secret) {
 			t.Errorf("the error tells the secret: %v", err)
 		}
 	}
-	wantError(t, Options{Location: basic, Auth: Auth{CABundle: []byte("x")}}, ErrOptions, "no certificate")
+	wantError(t, Options{Location: basic, Auth: remote.Auth{CABundle: []byte("x")}}, ErrOptions, "no certificate")
 }
 
 func TestAuthDoesNotPrintItsSecrets(t *testing.T) {
-	a := Auth{Username: "x", Password: secret, BearerToken: secret}
+	a := remote.Auth{Username: "x", Password: secret, BearerToken: secret}
 	var log strings.Builder
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "auth", a)
 	for _, printed := range []string{fmt.Sprint(a), fmt.Sprintf("%v %+v %#v %s %q", a, a, a, a, a), fmt.Sprintf("%+v %#v", Options{Auth: a}, Options{Auth: a}), log.String()} {
@@ -98,7 +102,7 @@ func TestCredentialsStayWithTheServer(t *testing.T) {
 		o := Options{}
 		if scheme == "https" {
 			start.StartTLS()
-			o.Auth = Auth{Username: "x", Password: secret,
+			o.Auth = remote.Auth{Username: "x", Password: secret,
 				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: start.Certificate().Raw})}
 		} else {
 			start.Start()
@@ -198,13 +202,13 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		"ssh is not supported yet":         {Location: "ssh://git@example.com/x.git"},
 		"use the https URL":                {Location: "git@example.com:x.git"},
 		"scheme git is not supported":      {Location: "git://example.com/x.git"},
-		"in the clear":                     {Location: "http://example.com/x.git", Auth: Auth{BearerToken: secret}},
-		"only one of them":                 {Location: ".", Branch: "a", Tag: "b"},
-		"write all 40":                     {Location: ".", Commit: "abc"},
-		`"a..b" is no name of a branch`:    {Location: ".", Branch: "a..b"},
-		`"../../x" is no name of a tag`:    {Location: ".", Tag: "../../x"},
-		`the path "../x" leads out`:        {Location: ".", Path: "a/../../x"},
-		`the path "/etc" is absolute`:      {Location: ".", Path: "/etc"},
+		"in the clear":                     {Location: "http://example.com/x.git", Auth: remote.Auth{BearerToken: secret}},
+		"only one of them":                 {Location: ".", Selector: refs.Selector{Branch: "a", Tag: "b"}},
+		"write all 40":                     {Location: ".", Selector: refs.Selector{Commit: "abc"}},
+		`"a..b" is no name of a branch`:    {Location: ".", Selector: refs.Selector{Branch: "a..b"}},
+		`"../../x" is no name of a tag`:    {Location: ".", Selector: refs.Selector{Tag: "../../x"}},
+		`the path "../x" leads out`:        {Location: ".", Options: manifests.Options{Path: "a/../../x"}},
+		`the path "/etc" is absolute`:      {Location: ".", Options: manifests.Options{Path: "/etc"}},
 	} {
 		wantError(t, o, ErrOptions, want)
 		if _, err := Fetch(t.Context(), o); strings.Contains(err.Error(), secret) {

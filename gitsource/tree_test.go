@@ -9,6 +9,9 @@ import (
 	"testing/fstest"
 
 	gitobject "github.com/go-git/go-git/v5/plumbing/object"
+
+	"quorate.dev/quorate/gitsource/manifests"
+	"quorate.dev/quorate/gitsource/refs"
 )
 
 // Symbolic links and submodules are not followed: below the path they are problems, and the
@@ -26,7 +29,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	r.git("update-index", "--add", "--cacheinfo", "160000,"+head+",apps/module")
 	r.git("commit", "--quiet", "--message=x")
 
-	desired, err := Fetch(t.Context(), Options{Location: r.dir, Path: "apps"})
+	desired, err := Fetch(t.Context(), Options{Location: r.dir, Options: manifests.Options{Path: "apps"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,8 +42,8 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	if strings.Join(got, "\n") != want {
 		t.Errorf("problems\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}
-	wantError(t, Options{Location: r.dir, Path: "link"}, ErrSource, "link is a symbolic link, not a directory")
-	wantError(t, Options{Location: r.dir, Path: "apps/module"}, ErrSource, "apps/module is a submodule, not a directory")
+	wantError(t, Options{Location: r.dir, Options: manifests.Options{Path: "link"}}, ErrSource, "link is a symbolic link, not a directory")
+	wantError(t, Options{Location: r.dir, Options: manifests.Options{Path: "apps/module"}}, ErrSource, "apps/module is a submodule, not a directory")
 
 	plain := t.TempDir()
 	if err := os.CopyFS(filepath.Join(plain, "x"), os.DirFS(filepath.Join(r.dir, "secret"))); err != nil {
@@ -49,7 +52,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	if err := os.Symlink("x", filepath.Join(plain, "link")); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, Options{Location: plain, Path: "link"}, ErrSource, "link is a symbolic link, not a directory")
+	wantError(t, Options{Location: plain, Options: manifests.Options{Path: "link"}}, ErrSource, "link is a symbolic link, not a directory")
 }
 
 // A kustomization does not see through links either.
@@ -64,7 +67,7 @@ func TestKustomizeFollowsNoLinks(t *testing.T) {
 		}
 	}
 	r.commit()
-	desired, err := Fetch(t.Context(), Options{Location: r.dir, Path: "apps"})
+	desired, err := Fetch(t.Context(), Options{Location: r.dir, Options: manifests.Options{Path: "apps"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,6 +112,6 @@ func TestHostileNames(t *testing.T) {
 		hostile := gitobject.Tree{Entries: append(tree.Entries, gitobject.TreeEntry{Name: name, Mode: tree.Entries[0].Mode, Hash: tree.Entries[0].Hash})}
 		sort.Sort(gitobject.TreeEntrySorter(hostile.Entries))
 		commit.TreeHash = store(t, repo, &hostile)
-		wantError(t, Options{Location: r.dir, Commit: store(t, repo, commit).String()}, ErrSource, "which is no name of a file")
+		wantError(t, Options{Location: r.dir, Selector: refs.Selector{Commit: store(t, repo, commit).String()}}, ErrSource, "which is no name of a file")
 	}
 }

@@ -9,91 +9,103 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"quorate.dev/quorate/gitsource"
-	"quorate.dev/quorate/reconcile"
-	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/gitsource/manifests"
+	"quorate.dev/quorate/gitsource/refs"
+	"quorate.dev/quorate/gitsource/remote"
 )
 
-// sourceFlags say where declarations come from. They implement reconcile.Source.
-type sourceFlags struct {
-	location, branch, tag, commit, path string
-	credentials                         string
-	// namespace limits to one namespace; it is another flag's.
+// source is one place that declarations come from, and how to read it. Each setting is a flag of the command, and can be given for one source
+// alone: --source LOCATION,path=apps,branch=main.
+type source struct {
+	location    string
+	selector    refs.Selector
+	path        string
+	credentials string
+	// namespace is that of declarations without one.
 	namespace string
 }
 
-func (f *sourceFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.location, "source", "", "URL of a git repository, path of a local one, or a directory (required)")
-	c.Flags().StringVar(&f.branch, "branch", "", "branch to read (default: the one that HEAD names)")
-	c.Flags().StringVar(&f.tag, "tag", "", "tag to read, instead of a branch")
-	c.Flags().StringVar(&f.commit, "commit", "", "commit to read, 40 hexadecimal digits, instead of a branch")
-	c.Flags().StringVar(&f.credentials, "git-credentials", "", "directory with the files username and password, or bearerToken, and ca.crt: a mounted Secret")
-	c.Flags().StringVar(&f.path, "path", "", "directory in the repository (default: its root)")
+// add adds the settings as flags. What is set already stays unless a flag says otherwise.
+func (s *source) add(f *pflag.FlagSet) {
+	f.StringVar(&s.selector.Branch, "branch", s.selector.Branch, "branch to read (default: the one that HEAD names)")
+	f.StringVar(&s.selector.Tag, "tag", s.selector.Tag, "tag to read, instead of a branch")
+	f.StringVar(&s.selector.SemVer, "semver", s.selector.SemVer, `range of versions, such as ">=1.2 <2": the highest tag in it is read, instead of a branch`)
+	f.StringVar(&s.selector.Name, "ref", s.selector.Name, "reference in full to read, such as refs/pull/420/head, instead of a branch")
+	f.StringVar(&s.selector.Commit, "commit", s.selector.Commit, "commit to read, 40 hexadecimal digits, instead of a branch")
+	f.StringVar(&s.credentials, "git-credentials", s.credentials, "directory with the files username and password, or bearerToken, and ca.crt: a mounted Secret")
+	f.StringVar(&s.path, "path", s.path, "directory in the repository (default: its root)")
 }
 
-func (f *sourceFlags) check() error {
-	if f.location == "" {
-		return usageError{fmt.Errorf("--source is required: a git repository or a directory")}
+// selecting are the settings of which a source has one at most; one of its own replaces that of all.
+var selecting = []string{"branch", "tag", "semver", "ref", "commit"}
+
+// with returns the source that a value of --source names: a location, and settings of its own after commas.
+func (s source) with(value string) (source, error) {
+	parts := strings.Split(value, ",")
+	s.location = parts[0]
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	own := map[string]string{}
+	for _, part := range parts[1:] {
+		name, setting, ok := strings.Cut(part, "=")
+		if !ok {
+			return s, usageError{fmt.Errorf("--source: %q after the location: want SETTING=VALUE, such as path=apps", part)}
+		}
+		own[name] = setting
 	}
-	return f.options().Check()
+	for _, name := range selecting {
+		if _, given := own[name]; given {
+			s.selector = refs.Selector{}
+		}
+	}
+	s.add(flags)
+	for name, setting := range own {
+		if flags.Lookup(name) == nil {
+			return s, usageError{fmt.Errorf("--source: there is no setting %q", name)}
+		}
+		if err := flags.Set(name, setting); err != nil {
+			return s, usageError{fmt.Errorf("--source: %s: %w", name, err)}
+		}
+	}
+	return s, nil
 }
 
-func (f *sourceFlags) options() gitsource.Options {
-	return gitsource.Options{Location: f.location, Branch: f.branch, Tag: f.tag, Commit: f.commit, Path: f.path, Namespace: f.namespace}
+func (s source) options() gitsource.Options {
+	return gitsource.Options{
+		Location: s.location,
+		Selector: s.selector,
+		Options:  manifests.Options{Path: s.path, Namespace: s.namespace},
+	}
 }
 
-func (f *sourceFlags) fetch(ctx context.Context) (gitsource.Desired, error) {
-	options := f.options()
+func (s source) fetch(ctx context.Context) (gitsource.Desired, error) {
+	options := s.options()
 	var err error
-	if options.Auth, err = readCredentials(f.credentials); err != nil {
+	if options.Auth, err = readCredentials(s.credentials); err != nil {
 		return gitsource.Desired{}, err
 	}
 	return gitsource.Fetch(ctx, options)
 }
 
-// Fetch implements reconcile.Source.
-func (f *sourceFlags) Fetch(ctx context.Context) (reconcile.Desired, error) {
-	fetched, err := f.fetch(ctx)
-	if err != nil {
-		return reconcile.Desired{}, err
-	}
-	desired := reconcile.Desired{Revision: fetched.Revision.String(), Problems: problemsOf(fetched)}
-	for _, d := range fetched.Clusters {
-		if f.namespace != "" && d.Cluster.Namespace != f.namespace {
-			continue
-		}
-		desired.Clusters = append(desired.Clusters, reconcile.Declaration{Cluster: d.Cluster, Applied: d.Applied, Warnings: d.Warnings})
-	}
-	return desired, nil
-}
-
-func problemsOf(fetched gitsource.Desired) []report.Problem {
-	var problems []report.Problem
-	for _, p := range fetched.Problems {
-		problems = append(problems, report.Problem{File: p.File, Line: p.Line, Cluster: p.Cluster, Message: p.Message})
-	}
-	return problems
-}
-
 // readCredentials reads a directory as a mounted Secret makes it. What is not there is empty.
-func readCredentials(dir string) (gitsource.Auth, error) {
+func readCredentials(dir string) (remote.Auth, error) {
 	if dir == "" {
-		return gitsource.Auth{}, nil
+		return remote.Auth{}, nil
 	}
 	contents := map[string]string{}
 	for _, name := range []string{"username", "password", "bearerToken", "ca.crt"} {
 		content, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return gitsource.Auth{}, fmt.Errorf("read --git-credentials: %w", err)
+			return remote.Auth{}, fmt.Errorf("read --git-credentials: %w", err)
 		}
 		contents[name] = strings.TrimSpace(string(content))
 	}
 	if contents["password"]+contents["bearerToken"]+contents["ca.crt"] == "" {
-		return gitsource.Auth{}, usageError{fmt.Errorf("--git-credentials %s: want a directory with password, bearerToken or ca.crt in it", dir)}
+		return remote.Auth{}, usageError{fmt.Errorf("--git-credentials %s: want a directory with password, bearerToken or ca.crt in it", dir)}
 	}
-	auth := gitsource.Auth{Username: contents["username"], Password: contents["password"], BearerToken: contents["bearerToken"]}
+	auth := remote.Auth{Username: contents["username"], Password: contents["password"], BearerToken: contents["bearerToken"]}
 	if contents["ca.crt"] != "" {
 		auth.CABundle = []byte(contents["ca.crt"])
 	}

@@ -1,4 +1,4 @@
-package gitsource
+package manifests
 
 import (
 	"fmt"
@@ -36,7 +36,7 @@ func isKustomizationName(name string) bool {
 func (f *files) render(dir string) ([]object, []Problem) {
 	kustomizing.Lock()
 	defer kustomizing.Unlock()
-	view := &kustomizeFS{files: f, overlay: overlayOf(dir), left: maxKustomizations}
+	view := &kustomizeFS{files: f, overlay: overlayOf(dir), left: f.limits.Kustomizations}
 	rendered, err := runKustomize(view)
 	if len(view.problems) > 0 {
 		return nil, view.problems

@@ -1,4 +1,4 @@
-package gitsource
+package manifests
 
 // withoutNulls drops fields that are null, in place: in server-side apply they would mean
 // something else than leaving them out.

@@ -1,4 +1,4 @@
-package gitsource
+package manifests
 
 import (
 	"context"
@@ -7,17 +7,20 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-)
 
-var errFileTooLarge = fmt.Errorf("is larger than %d MiB", maxFileBytes>>20)
+	"quorate.dev/quorate/gitsource/visible"
+)
 
 // files reads the files of one revision within bounds. Going past a bound on the whole is
 // remembered: what was read then is not all that is declared.
 type files struct {
-	ctx                context.Context
-	fs                 fs.FS
-	count, size, nodes int
-	exceeded           error
+	ctx    context.Context
+	fs     fs.FS
+	limits Limits
+
+	count, nodes, documents int
+	size                    int64
+	exceeded                error
 }
 
 // read returns the content of a file.
@@ -25,18 +28,18 @@ func (f *files) read(name string) ([]byte, error) {
 	if err := f.ctx.Err(); err != nil {
 		return nil, err
 	}
-	if f.count++; f.count > maxFiles {
-		return nil, f.exceed("more than %d files are read", maxFiles)
+	if f.count++; f.count > f.limits.Files {
+		return nil, f.exceed("more than %d files are read", f.limits.Files)
 	}
 	info, err := fs.Stat(f.fs, name)
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > maxFileBytes {
-		return nil, errFileTooLarge
+	if info.Size() > f.limits.FileBytes {
+		return nil, fmt.Errorf("is larger than %s", mebibytes(f.limits.FileBytes))
 	}
-	if f.size += int(info.Size()); f.size > maxTotalBytes {
-		return nil, f.exceed("more than %d MiB are read", maxTotalBytes>>20)
+	if f.size += info.Size(); f.size > f.limits.TotalBytes {
+		return nil, f.exceed("more than %s are read", mebibytes(f.limits.TotalBytes))
 	}
 	return fs.ReadFile(f.fs, name)
 }
@@ -56,7 +59,7 @@ func (f *files) list(dir string) ([]fs.DirEntry, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if !isFileName(e.Name()) {
+		if !visible.IsFileName(e.Name()) {
 			return nil, fmt.Errorf("holds an entry named %q, which is no name of a file", e.Name())
 		}
 	}
@@ -95,10 +98,4 @@ func kindOf(mode fs.FileMode) string {
 	default:
 		return "a special file"
 	}
-}
-
-func isPrintable(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool {
-		return r == '\\' || isInvisible(r)
-	})
 }

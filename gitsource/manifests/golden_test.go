@@ -1,7 +1,6 @@
-package gitsource
+package manifests
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -20,7 +19,7 @@ var rewrite = flag.Bool("rewrite", false, "write what is, instead of comparing i
 // file, "want". Its comment says what it shows; lines "path: DIR" and "namespace: NAME" in it
 // are options.
 func TestGolden(t *testing.T) {
-	archives, err := filepath.Glob("../testdata/gitsource/*.txtar")
+	archives, err := filepath.Glob("../../testdata/gitsource/*.txtar")
 	if err != nil || len(archives) == 0 {
 		t.Fatalf("no archives: %v", err)
 	}
@@ -43,10 +42,12 @@ func testArchive(t *testing.T, file string) {
 	if err := txtar.Write(archive, dir); err != nil {
 		t.Fatal(err)
 	}
-	o := optionsIn(string(archive.Comment))
-	o.Location = dir
-	desired, err := Fetch(t.Context(), o)
-	got := bytes.ReplaceAll([]byte(show(desired, err)), []byte(dir), []byte("SOURCE"))
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	got := []byte(show(Read(t.Context(), root.FS(), optionsIn(string(archive.Comment)))))
 	if *rewrite {
 		archive.Files = append(archive.Files, txtar.File{Name: "want", Data: got})
 		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
@@ -71,8 +72,8 @@ func optionsIn(comment string) (o Options) {
 	return o
 }
 
-// show prints what Fetch returned, as a person reads it.
-func show(desired Desired, err error) string {
+// show prints what Read returned, as a person reads it.
+func show(desired Declarations, err error) string {
 	var b strings.Builder
 	if err != nil {
 		fmt.Fprintln(&b, "error:", err)

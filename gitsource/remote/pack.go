@@ -1,4 +1,4 @@
-package gitsource
+package remote
 
 import (
 	"context"
@@ -13,6 +13,17 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/plumbing/transport"
+)
+
+// Bounds on what a server may send, all far over what an honest one needs.
+const (
+	// maxRefsBytes of the list of branches and tags, which a server sends first.
+	maxRefsBytes = 32 << 20
+	// maxResponseBytes of one answer of a server: a pack of one revision.
+	maxResponseBytes = 256 << 20
+	// maxPackBytes and maxPackObjects of a pack as its headers declare them, inflated.
+	maxPackBytes   = 512 << 20
+	maxPackObjects = 500_000
 )
 
 // fetchPack puts the objects that the request asks for into the store.

@@ -1,8 +1,9 @@
-package gitsource
+package remote
 
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -30,7 +31,7 @@ func (a Auth) String() string {
 	switch {
 	case a.BearerToken != "":
 		return "bearer token"
-	case a.given():
+	case a.Given():
 		return "username and password"
 	default:
 		return "none"
@@ -38,22 +39,29 @@ func (a Auth) String() string {
 }
 
 // GoString keeps %#v from printing secrets.
-func (a Auth) GoString() string { return fmt.Sprintf("gitsource.Auth{%s}", a) }
+func (a Auth) GoString() string { return fmt.Sprintf("remote.Auth{%s}", a) }
 
 // LogValue keeps logs from printing secrets.
 func (a Auth) LogValue() slog.Value { return slog.StringValue(a.String()) }
 
-func (a Auth) given() bool { return a.Username != "" || a.Password != "" || a.BearerToken != "" }
+// Given says whether there are credentials.
+func (a Auth) Given() bool { return a.Username != "" || a.Password != "" || a.BearerToken != "" }
 
 func (a Auth) method() transport.AuthMethod {
 	switch {
 	case a.BearerToken != "":
 		return &githttp.TokenAuth{Token: a.BearerToken}
-	case a.given():
+	case a.Given():
 		return &githttp.BasicAuth{Username: a.Username, Password: a.Password}
 	default:
 		return nil
 	}
+}
+
+// Check says what is wrong with it, before anything is asked.
+func (a Auth) Check() error {
+	_, err := a.client()
+	return err
 }
 
 // client is an HTTP client of its own: nothing is shared with the rest of the process but
@@ -71,7 +79,7 @@ func (a Auth) client() (*http.Client, error) {
 			pool = x509.NewCertPool()
 		}
 		if !pool.AppendCertsFromPEM(a.CABundle) {
-			return nil, optionsErrorf("the CA bundle holds no certificate in PEM")
+			return nil, errors.New("the CA bundle holds no certificate in PEM")
 		}
 		t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}

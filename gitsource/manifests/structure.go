@@ -1,4 +1,4 @@
-package gitsource
+package manifests
 
 import (
 	"fmt"
@@ -33,25 +33,26 @@ type finding struct {
 
 // expansion counts the nodes of a document as they are once its aliases are expanded.
 type expansion struct {
+	limits Limits
 	nodes  int
 	within []*yaml.Node
 }
 
 func (f *files) checkExpansion(document *yaml.Node) *finding {
-	var e expansion
+	e := expansion{limits: f.limits}
 	found := e.visit(document, 0)
-	if f.nodes += e.nodes; f.nodes > maxTotalNodes {
-		return &finding{document.Line, f.exceed("more than %d nodes of YAML are read", maxTotalNodes).Error()}
+	if f.nodes += e.nodes; f.nodes > f.limits.TotalNodes {
+		return &finding{document.Line, f.exceed("more than %d nodes of YAML are read", f.limits.TotalNodes).Error()}
 	}
 	return found
 }
 
 func (e *expansion) visit(n *yaml.Node, depth int) *finding {
-	if e.nodes++; e.nodes > maxNodes {
-		return &finding{n.Line, fmt.Sprintf("has more than %d nodes once its aliases are expanded", maxNodes)}
+	if e.nodes++; e.nodes > e.limits.DocumentNodes {
+		return &finding{n.Line, fmt.Sprintf("has more than %d nodes once its aliases are expanded", e.limits.DocumentNodes)}
 	}
-	if depth > maxNesting {
-		return &finding{n.Line, fmt.Sprintf("is nested more than %d deep", maxNesting)}
+	if depth > e.limits.Nesting {
+		return &finding{n.Line, fmt.Sprintf("is nested more than %d deep", e.limits.Nesting)}
 	}
 	if slices.Contains(e.within, n) {
 		return &finding{n.Line, fmt.Sprintf("the anchor %q contains itself", n.Anchor)}

@@ -1,10 +1,12 @@
-package gitsource
+package manifests
 
 import (
 	"path"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/resource"
+
+	"quorate.dev/quorate/gitsource/visible"
 )
 
 // originAnnotation is where kustomize notes the file that an object comes from.
@@ -46,7 +48,7 @@ func fileOf(origin *resource.Origin) string {
 		from = origin.ConfiguredIn
 	}
 	file, ok := strings.CutPrefix(path.Join(overlayRoot, from), repositoryRoot+"/")
-	if !ok || from == "" || !isPrintable(file) {
+	if !ok || from == "" || !visible.IsPath(file) {
 		return ""
 	}
 	return file

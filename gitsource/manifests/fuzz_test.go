@@ -1,4 +1,4 @@
-package gitsource
+package manifests
 
 import (
 	"bytes"
@@ -12,12 +12,13 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"quorate.dev/quorate/clusters/schema"
+	"quorate.dev/quorate/gitsource/visible"
 )
 
 // seeds adds the files of the golden archives.
 func seeds(f *testing.F, add func(name string, content []byte)) {
 	f.Helper()
-	archives, err := filepath.Glob("../testdata/gitsource/*.txtar")
+	archives, err := filepath.Glob("../../testdata/gitsource/*.txtar")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -42,12 +43,12 @@ func FuzzDecode(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, content []byte) {
 		tree := fstest.MapFS{"a.yaml": {Data: content}, "b.yaml": {Data: []byte(clusterNamed("a"))}}
-		desired, err := read(t.Context(), tree, Options{Path: ".", Namespace: "default"})
+		desired, err := Read(t.Context(), tree, Options{Path: ".", Namespace: "default"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		checkDesired(t, desired)
-		again, err := read(t.Context(), tree, Options{Path: ".", Namespace: "default"})
+		again, err := Read(t.Context(), tree, Options{Path: ".", Namespace: "default"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +71,7 @@ func FuzzRender(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, kustomization, resource []byte) {
 		tree := fstest.MapFS{"kustomization.yaml": {Data: kustomization}, "a.yaml": {Data: resource}}
-		desired, err := read(t.Context(), tree, Options{Path: ".", Namespace: "default"})
+		desired, err := Read(t.Context(), tree, Options{Path: ".", Namespace: "default"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +84,7 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-func checkDesired(t *testing.T, desired Desired) {
+func checkDesired(t *testing.T, desired Declarations) {
 	t.Helper()
 	for _, p := range desired.Problems {
 		if p.File == "" || p.Message == "" || p.Line < 0 || !isPrintableText(p.String()) {
@@ -108,7 +109,7 @@ func checkDesired(t *testing.T, desired Desired) {
 	}
 }
 
-func isPrintableText(s string) bool { return s == visible(s) }
+func isPrintableText(s string) bool { return visible.Is(s) }
 
 func decodeJSON(t *testing.T, v any) map[string]any {
 	t.Helper()

@@ -1,4 +1,4 @@
-package gitsource
+package manifests
 
 import (
 	"fmt"
@@ -24,7 +24,7 @@ func BenchmarkFleet(b *testing.B) {
 	for name, tree := range map[string]fstest.MapFS{"plain": plain, "overlays": overlays} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				desired, err := read(b.Context(), tree, Options{Path: ".", Namespace: "default"})
+				desired, err := Read(b.Context(), tree, Options{Path: ".", Namespace: "default"})
 				if err != nil || len(desired.Clusters) != clusters {
 					b.Fatalf("%d clusters, %v, %v", len(desired.Clusters), desired.Problems[:min(3, len(desired.Problems))], err)
 				}

@@ -1,12 +1,11 @@
-package gitsource
+package manifests
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
-	"unicode"
+
+	"quorate.dev/quorate/gitsource/visible"
 )
 
 // Problem is one thing that is wrong with what is declared.
@@ -34,7 +33,7 @@ func (p Problem) String() string {
 // parts of it come from the source.
 func sortProblems(problems []Problem) []Problem {
 	for i, p := range problems {
-		problems[i].File, problems[i].Message, problems[i].Cluster = visible(p.File), visible(p.Message), visible(p.Cluster)
+		problems[i].File, problems[i].Message, problems[i].Cluster = visible.Text(p.File), visible.Text(p.Message), visible.Text(p.Cluster)
 	}
 	slices.SortFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
@@ -42,22 +41,3 @@ func sortProblems(problems []Problem) []Problem {
 	})
 	return slices.Compact(problems)
 }
-
-// visible writes what a terminal would obey, or not show, as Go does.
-func visible(s string) string {
-	if !strings.ContainsFunc(s, isInvisible) {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if isInvisible(r) {
-			quoted := strconv.QuoteRune(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-func isInvisible(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }

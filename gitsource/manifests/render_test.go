@@ -1,4 +1,4 @@
-package gitsource
+package manifests
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ func TestBasesThatMultiply(t *testing.T) {
 				Data: fmt.Appendf(nil, "namePrefix: %s-\nresources: [%s]\n", side, strings.Join(next, ", "))}
 		}
 	}
-	view := &kustomizeFS{files: &files{ctx: t.Context(), fs: tree}, overlay: overlayOf("left0"), left: 100}
+	view := &kustomizeFS{files: &files{ctx: t.Context(), fs: tree, limits: DefaultLimits}, overlay: overlayOf("left0"), left: 100}
 	if _, err := runKustomize(view); err == nil {
 		t.Fatal("all of it was rendered")
 	}

@@ -1,0 +1,248 @@
+// Package gittree shows the files of one commit as a file system, read straight from git's objects: there is no worktree, no symbolic link is followed and no
+// submodule entered.
+package gittree
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	gitobject "github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/storer"
+
+	"quorate.dev/quorate/gitsource/visible"
+)
+
+// Open gives the files of the commit that hash names, itself or as a tag of it, and the hash of that commit. The error matches
+// plumbing.ErrObjectNotFound if the store has no such object.
+func Open(store storer.EncodedObjectStorer, hash plumbing.Hash) (Tree, plumbing.Hash, error) {
+	commit, err := peel(store, hash)
+	if err != nil {
+		return Tree{}, plumbing.ZeroHash, err
+	}
+	return newTree(store, commit.TreeHash), commit.Hash, nil
+}
+
+// peel follows tags of tags to their commit.
+func peel(store storer.EncodedObjectStorer, hash plumbing.Hash) (*gitobject.Commit, error) {
+	const maxTags = 10
+	for range maxTags {
+		tag, err := gitobject.GetTag(store, hash)
+		if errors.Is(err, plumbing.ErrObjectNotFound) {
+			return gitobject.GetCommit(store, hash)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if tag.TargetType != plumbing.TagObject && tag.TargetType != plumbing.CommitObject {
+			return nil, fmt.Errorf("the tag %s is of a %s, not of a commit", tag.Name, tag.TargetType)
+		}
+		hash = tag.Target
+	}
+	return nil, fmt.Errorf("the tag is of a tag of a tag, more than %d deep", maxTags)
+}
+
+// Tree is the files of one commit. Symbolic links are not followed and submodules not
+// entered; ReadDir shows them for what they are.
+type Tree struct{ root entry }
+
+var _ fs.ReadLinkFS = Tree{}
+
+func newTree(store storer.EncodedObjectStorer, root plumbing.Hash) Tree {
+	shared := &objects{store: store, trees: map[plumbing.Hash][]entry{}}
+	return Tree{root: entry{objects: shared, name: ".", hash: root, mode: filemode.Dir}}
+}
+
+// objects keeps the trees that were read: paths are looked up part by part.
+type objects struct {
+	store storer.EncodedObjectStorer
+	mu    sync.Mutex
+	trees map[plumbing.Hash][]entry
+}
+
+// Open opens a file or a directory.
+func (g Tree) Open(name string) (fs.File, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	found, err := g.find(name)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	if found.IsDir() {
+		return &directory{entry: found}, nil
+	}
+	content, err := found.content()
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return &file{entry: found, Reader: bytes.NewReader(content)}, nil
+}
+
+// Stat tells what name is without reading its content.
+func (g Tree) Stat(name string) (fs.FileInfo, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "stat", Path: name, Err: fs.ErrInvalid}
+	}
+	found, err := g.find(name)
+	if err != nil {
+		return nil, &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+	return found, nil
+}
+
+// Lstat is Stat: nothing is followed.
+func (g Tree) Lstat(name string) (fs.FileInfo, error) { return g.Stat(name) }
+
+// ReadLink reads no link: nothing is followed.
+func (g Tree) ReadLink(name string) (string, error) {
+	return "", &fs.PathError{Op: "readlink", Path: name, Err: errors.ErrUnsupported}
+}
+
+func (g Tree) find(name string) (entry, error) {
+	found := g.root
+	if name == "." {
+		return found, nil
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if !found.IsDir() {
+			return found, fs.ErrNotExist
+		}
+		children, err := found.children()
+		if err != nil {
+			return found, err
+		}
+		i := slices.IndexFunc(children, func(c entry) bool { return c.name == part })
+		if i < 0 {
+			return found, fs.ErrNotExist
+		}
+		found = children[i]
+	}
+	return found, nil
+}
+
+// entry is one entry of a tree: a fs.FileInfo and a fs.DirEntry.
+type entry struct {
+	objects *objects
+	name    string
+	hash    plumbing.Hash
+	mode    filemode.FileMode
+}
+
+func (e entry) Name() string               { return e.name }
+func (e entry) IsDir() bool                { return e.mode == filemode.Dir }
+func (e entry) ModTime() time.Time         { return time.Time{} }
+func (e entry) Sys() any                   { return nil }
+func (e entry) Info() (fs.FileInfo, error) { return e, nil }
+func (e entry) Type() fs.FileMode          { return e.Mode().Type() }
+func (e entry) String() string             { return fs.FormatDirEntry(e) }
+
+func (e entry) Mode() fs.FileMode {
+	switch e.mode {
+	case filemode.Dir:
+		return fs.ModeDir | 0o555
+	case filemode.Symlink:
+		return fs.ModeSymlink | 0o444
+	case filemode.Submodule:
+		return fs.ModeIrregular | 0o444
+	default:
+		return 0o444
+	}
+}
+
+// Size is that of the content; 0 if it is unknown.
+func (e entry) Size() int64 {
+	size, err := e.objects.store.EncodedObjectSize(e.hash)
+	if err != nil || e.IsDir() {
+		return 0
+	}
+	return size
+}
+
+func (e entry) content() ([]byte, error) {
+	if !e.mode.IsFile() || e.mode == filemode.Symlink {
+		return nil, fmt.Errorf("is no file: %w", fs.ErrInvalid)
+	}
+	blob, err := gitobject.GetBlob(e.objects.store, e.hash)
+	if err != nil {
+		return nil, err
+	}
+	r, err := blob.Reader()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(r)
+}
+
+// children are the entries of a directory, by name.
+func (e entry) children() ([]entry, error) {
+	e.objects.mu.Lock()
+	defer e.objects.mu.Unlock()
+	if children, ok := e.objects.trees[e.hash]; ok {
+		return children, nil
+	}
+	tree, err := gitobject.GetTree(e.objects.store, e.hash)
+	if err != nil {
+		return nil, err
+	}
+	children := make([]entry, 0, len(tree.Entries))
+	for _, t := range tree.Entries {
+		if !visible.IsFileName(t.Name) {
+			return nil, fmt.Errorf("holds an entry named %q, which is no name of a file", t.Name)
+		}
+		children = append(children, entry{objects: e.objects, name: t.Name, hash: t.Hash, mode: t.Mode})
+	}
+	slices.SortFunc(children, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+	e.objects.trees[e.hash] = children
+	return children, nil
+}
+
+type file struct {
+	entry
+	*bytes.Reader
+}
+
+func (f *file) Stat() (fs.FileInfo, error) { return f.entry, nil }
+func (f *file) Close() error               { return nil }
+func (f *file) Size() int64                { return f.Reader.Size() }
+
+type directory struct {
+	entry
+	read int
+}
+
+func (d *directory) Stat() (fs.FileInfo, error) { return d.entry, nil }
+func (d *directory) Close() error               { return nil }
+func (d *directory) Read([]byte) (int, error) {
+	return 0, &fs.PathError{Op: "read", Path: d.name, Err: errors.New("is a directory")}
+}
+
+// ReadDir returns the next n entries, or all that are left if n is not positive.
+func (d *directory) ReadDir(n int) ([]fs.DirEntry, error) {
+	children, err := d.children()
+	if err != nil {
+		return nil, err
+	}
+	left := children[d.read:]
+	if n > 0 && len(left) == 0 {
+		return nil, io.EOF
+	}
+	if n > 0 && n < len(left) {
+		left = left[:n]
+	}
+	d.read += len(left)
+	entries := make([]fs.DirEntry, len(left))
+	for i, c := range left {
+		entries[i] = c
+	}
+	return entries, nil
+}

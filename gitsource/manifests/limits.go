@@ -1,0 +1,52 @@
+package manifests
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// Limits on what is read. One that is zero is that of DefaultLimits.
+type Limits struct {
+	// FileBytes of one file, TotalBytes and Files of all that is read below the path, each as often as it is read.
+	FileBytes, TotalBytes int64
+	Files                 int
+	// Depth of directories below the path.
+	Depth int
+	// Kustomizations that one rendering reads, each as often as it is a base of another.
+	Kustomizations int
+	// DocumentNodes of one YAML document once its aliases are expanded, and TotalNodes of all that are read. A node takes some hundred bytes.
+	DocumentNodes, TotalNodes int
+	// Nesting of one YAML document.
+	Nesting int
+	// Documents in all files, and Objects that come out of them.
+	Documents, Objects int
+}
+
+// DefaultLimits are far over what an honest source needs. The API server takes no object over 1.5 MiB.
+var DefaultLimits = Limits{
+	FileBytes: 2 << 20, TotalBytes: 16 << 20, Files: 10_000, Depth: 32, Kustomizations: 5000,
+	DocumentNodes: 100_000, TotalNodes: 2_000_000, Nesting: 64, Documents: 20_000, Objects: 10_000,
+}
+
+func (l Limits) orDefault() Limits {
+	return Limits{
+		FileBytes:      cmp.Or(l.FileBytes, DefaultLimits.FileBytes),
+		TotalBytes:     cmp.Or(l.TotalBytes, DefaultLimits.TotalBytes),
+		Files:          cmp.Or(l.Files, DefaultLimits.Files),
+		Depth:          cmp.Or(l.Depth, DefaultLimits.Depth),
+		Kustomizations: cmp.Or(l.Kustomizations, DefaultLimits.Kustomizations),
+		DocumentNodes:  cmp.Or(l.DocumentNodes, DefaultLimits.DocumentNodes),
+		TotalNodes:     cmp.Or(l.TotalNodes, DefaultLimits.TotalNodes),
+		Nesting:        cmp.Or(l.Nesting, DefaultLimits.Nesting),
+		Documents:      cmp.Or(l.Documents, DefaultLimits.Documents),
+		Objects:        cmp.Or(l.Objects, DefaultLimits.Objects),
+	}
+}
+
+// mebibytes writes a number of bytes as people do.
+func mebibytes(bytes int64) string {
+	if bytes%(1<<20) == 0 {
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	}
+	return fmt.Sprintf("%d bytes", bytes)
+}

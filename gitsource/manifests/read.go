@@ -1,0 +1,138 @@
+// Package manifests reads the EtcdClusters that files declare: plain YAML, or a kustomization, decoded strictly.
+//
+// What is wrong with the content is data: all Problems of all files at once, and the
+// clusters without problems beside them. The content is trusted for intent, not for safety: files are read in memory, no symbolic link is
+// followed, nothing is executed or fetched, and sizes are bounded.
+package manifests
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// Options say what to read and how.
+type Options struct {
+	// Path is the directory to read, relative to the root; the root if it is empty.
+	Path string
+	// Namespace is that of objects that name none; "default" if it is empty.
+	Namespace string
+	Limits    Limits
+}
+
+// Declarations is what the files of a source declare.
+type Declarations struct {
+	// Clusters without problems, by namespace and name.
+	Clusters []Declared
+	// Problems of all files, by file and line. If there are any, Clusters may lack some
+	// that are declared: those that a Problem names, and, where a Problem names none,
+	// others.
+	Problems []Problem
+}
+
+// Declared is one cluster as it is declared.
+type Declared struct {
+	// Cluster with its defaults, its namespace and its TypeMeta.
+	Cluster v1alpha1.EtcdCluster
+	// Applied is the object as it is written, without defaults, for server-side
+	// apply: apiVersion, kind, metadata (name, namespace, labels, annotations) and spec,
+	// in the types of JSON, integers as int64.
+	Applied map[string]any
+	// File is relative to the root of the source. Line is where the object starts in
+	// it; 0 if that is unknown.
+	File string
+	Line int
+	// Warnings are about what is valid and may yet not be meant.
+	Warnings []string
+}
+
+// Read reads what the directory o.Path declares. With a kustomization at its root it is
+// rendered; otherwise each YAML and JSON file below it is read as it is. An error means that the directory cannot be read, or that it is too
+// much: then nothing is known of what is declared.
+func Read(ctx context.Context, fsys fs.FS, o Options) (Declarations, error) {
+	o.Path, o.Namespace = cmp.Or(o.Path, "."), cmp.Or(o.Namespace, "default")
+	if !fs.ValidPath(o.Path) {
+		return Declarations{}, fmt.Errorf("the path %q leads out of the source", o.Path)
+	}
+	f := &files{ctx: ctx, fs: fsys, limits: o.Limits.orDefault()}
+	if err := f.checkDirectory(o.Path); err != nil {
+		return Declarations{}, err
+	}
+	entries, err := f.list(o.Path)
+	if err != nil {
+		return Declarations{}, err
+	}
+	var objects []object
+	var problems []Problem
+	if slices.ContainsFunc(entries, isKustomization) {
+		objects, problems = f.render(o.Path)
+	} else {
+		objects, problems = f.walk(o.Path, 0)
+	}
+	if len(objects) > f.limits.Objects {
+		_ = f.exceed("more than %d objects are declared", f.limits.Objects)
+	}
+	if err := cmp.Or(ctx.Err(), f.exceeded); err != nil {
+		return Declarations{}, err
+	}
+	clusters, more := decode(objects, o.Namespace)
+	return Declarations{Clusters: clusters, Problems: sortProblems(append(problems, more...))}, nil
+}
+
+// walk reads the files of a directory and those below it. Hidden files and directories
+// are left out: they configure tools.
+func (f *files) walk(dir string, depth int) (objects []object, problems []Problem) {
+	entries, err := f.list(dir)
+	if err != nil {
+		return nil, []Problem{{File: dir, Message: err.Error()}}
+	}
+	if i := slices.IndexFunc(entries, isKustomization); i >= 0 && depth > 0 {
+		return nil, []Problem{{File: path.Join(dir, entries[i].Name()), Message: nestedKustomization}}
+	}
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), ".") {
+			continue
+		}
+		o, p := f.visit(path.Join(dir, entry.Name()), entry.Type(), depth+1)
+		objects, problems = append(objects, o...), append(problems, p...)
+	}
+	return objects, problems
+}
+
+const nestedKustomization = "a kustomization is rendered only if it is at the root of the path; " +
+	"name its directory as the path, or add a kustomization at the root that has it among its resources"
+
+func (f *files) visit(name string, kind fs.FileMode, depth int) ([]object, []Problem) {
+	switch {
+	case kind.IsDir() && depth > f.limits.Depth:
+		return nil, []Problem{{File: name, Message: "is nested too deep"}}
+	case kind.IsDir():
+		return f.walk(name, depth)
+	case !kind.IsRegular():
+		return nil, []Problem{{File: name, Message: "is " + kindOf(kind) + ", which is not followed"}}
+	case !isManifest(name):
+		return nil, nil
+	}
+	content, err := f.read(name)
+	if err != nil {
+		return nil, []Problem{{File: name, Message: err.Error()}}
+	}
+	return f.parse(name, content)
+}
+
+func isManifest(name string) bool {
+	switch path.Ext(name) {
+	case ".yaml", ".yml", ".json":
+		return true
+	default:
+		return false
+	}
+}
+
+func isKustomization(e fs.DirEntry) bool { return isKustomizationName(e.Name()) }

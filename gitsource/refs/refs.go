@@ -1,0 +1,156 @@
+// Package refs tells which commit of a repository is meant: by a branch, a tag, a range of versions among the tags, a full name, a commit, or
+// what HEAD names.
+package refs
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Selector names a revision, by one of its fields at most. Without any, it is the one that HEAD names.
+type Selector struct {
+	Branch string
+	Tag    string
+	// SemVer is a range of versions, such as ">=1.2.0 <2": the highest tag in it counts. Tags that are no versions do not; a leading v is no
+	// part of the version. Versions before a release, such as 1.3.0-rc.1, count only where the range names one.
+	SemVer string
+	// Name in full, such as refs/pull/420/head.
+	Name string
+	// Commit with all of its 40 hexadecimal digits.
+	Commit string
+}
+
+var sha1Hex = regexp.MustCompile(`^[0-9a-f]{40}$`)
+
+// Normalized spells the selector in one way, or says why it can name no revision.
+func (s Selector) Normalized() (Selector, error) {
+	s.Commit = strings.ToLower(s.Commit)
+	named := 0
+	for _, name := range []string{s.Branch, s.Tag, s.SemVer, s.Name, s.Commit} {
+		if name != "" {
+			named++
+		}
+	}
+	_, rangeError := semver.NewConstraint(s.SemVer)
+	switch {
+	case named > 1:
+		return s, errors.New("a branch, a tag, a range of versions, a reference or a commit: only one of them can be read")
+	case s.Commit != "" && !sha1Hex.MatchString(s.Commit):
+		return s, fmt.Errorf("%q is no commit; write all 40 hexadecimal digits", s.Commit)
+	case s.Branch != "" && plumbing.NewBranchReferenceName(s.Branch).Validate() != nil:
+		return s, fmt.Errorf("%q is no name of a branch", s.Branch)
+	case s.Tag != "" && plumbing.NewTagReferenceName(s.Tag).Validate() != nil:
+		return s, fmt.Errorf("%q is no name of a tag", s.Tag)
+	case s.SemVer != "" && rangeError != nil:
+		return s, fmt.Errorf("%q is no range of versions; write one such as \">=1.2.0 <2\"", s.SemVer)
+	case s.Name != "" && (!strings.HasPrefix(s.Name, "refs/") || plumbing.ReferenceName(s.Name).Validate() != nil):
+		return s, fmt.Errorf("%q is no full name of a reference; write one such as refs/heads/main", s.Name)
+	}
+	return s, nil
+}
+
+// String names what is selected.
+func (s Selector) String() string {
+	switch {
+	case s.Branch != "":
+		return fmt.Sprintf("branch %q", s.Branch)
+	case s.Tag != "":
+		return fmt.Sprintf("tag %q", s.Tag)
+	case s.SemVer != "":
+		return fmt.Sprintf("tag in the range %q", s.SemVer)
+	case s.Name != "":
+		return fmt.Sprintf("reference %q", s.Name)
+	case s.Commit != "":
+		return "commit " + s.Commit
+	}
+	return "commit at HEAD"
+}
+
+// List is the references of a repository: hashes of commits, or of tag objects.
+type List struct {
+	ByName map[string]plumbing.Hash
+	// Head is what HEAD names, and HeadName the branch, empty where it is detached or not told. Head is zero where HEAD names no commit.
+	Head     plumbing.Hash
+	HeadName plumbing.ReferenceName
+}
+
+// MissingError says that a repository has no such revision.
+type MissingError struct{ Selector }
+
+func (e MissingError) Error() string {
+	if e.Selector == (Selector{}) {
+		return "there is no commit at HEAD; push one, or name a branch"
+	}
+	return fmt.Sprintf("there is no %s", e.Selector)
+}
+
+// Find returns the revision that the selector names. Its Commit may be the hash of a tag object. A commit is not looked for: the list does not
+// tell all. The error is a MissingError.
+func (l List) Find(s Selector) (Revision, error) {
+	switch {
+	case s.Commit != "":
+		return Revision{Commit: s.Commit}, nil
+	case s.Branch != "":
+		return l.named(plumbing.NewBranchReferenceName(s.Branch), s)
+	case s.Tag != "":
+		return l.named(plumbing.NewTagReferenceName(s.Tag), s)
+	case s.SemVer != "":
+		return l.highest(s)
+	case s.Name != "":
+		return l.named(plumbing.ReferenceName(s.Name), s)
+	case l.Head.IsZero():
+		return Revision{}, MissingError{s}
+	}
+	return revisionOf(l.HeadName, l.Head), nil
+}
+
+func (l List) named(name plumbing.ReferenceName, s Selector) (Revision, error) {
+	hash, ok := l.ByName[name.String()]
+	if !ok {
+		return Revision{}, MissingError{s}
+	}
+	return revisionOf(name, hash), nil
+}
+
+// highest finds the tag of the highest version in the range. Of tags of one version, such as 1.2.0 and v1.2.0, it is the first by name.
+func (l List) highest(s Selector) (Revision, error) {
+	within, err := semver.NewConstraint(s.SemVer)
+	if err != nil {
+		return Revision{}, err
+	}
+	var best *semver.Version
+	var name plumbing.ReferenceName
+	for text := range l.ByName {
+		candidate := plumbing.ReferenceName(text)
+		if !candidate.IsTag() {
+			continue
+		}
+		version, err := semver.NewVersion(candidate.Short())
+		if err != nil || !within.Check(version) {
+			continue
+		}
+		if best == nil || version.GreaterThan(best) || version.Equal(best) && candidate < name {
+			best, name = version, candidate
+		}
+	}
+	if best == nil {
+		return Revision{}, MissingError{s}
+	}
+	return revisionOf(name, l.ByName[name.String()]), nil
+}
+
+func revisionOf(name plumbing.ReferenceName, hash plumbing.Hash) Revision {
+	r := Revision{Commit: hash.String()}
+	switch {
+	case name.IsBranch(), name.IsTag():
+		r.Name = name.Short()
+	case name != plumbing.HEAD:
+		r.Name = name.String()
+	}
+	return r
+}
