@@ -68,7 +68,7 @@ func (s *stage) observe() *cluster {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(defaulted, &declaration.Cluster); err != nil {
 		s.Fatal(err)
 	}
-	observed, err := s.live.Observe(s.Context(), reconcile.Desired{Clusters: []reconcile.Declaration{declaration}}, true)
+	observed, err := s.live.Observe(s.Context(), reconcile.Desired{Clusters: []reconcile.Declaration{declaration}})
 	if err != nil || len(observed) != 1 {
 		s.Fatalf("%d clusters: %v", len(observed), err)
 	}

@@ -60,7 +60,7 @@ func New(client *kube.Client, options Options) *Live {
 }
 
 // Observe implements reconcile.Live.
-func (l *Live) Observe(ctx context.Context, desired reconcile.Desired, fetched bool) ([]reconcile.Cluster, error) {
+func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) ([]reconcile.Cluster, error) {
 	inventory, err := l.kube.List(ctx, l.options.Namespace, managed)
 	if err != nil {
 		err = fmt.Errorf("observe %s: %w", l.kube.Host(), err)
@@ -70,7 +70,7 @@ func (l *Live) Observe(ctx context.Context, desired reconcile.Desired, fetched b
 		return nil, err
 	}
 	owned := byCluster(inventory)
-	targets := targetsOf(desired, fetched, owned)
+	targets := targetsOf(desired, owned)
 	nodes := sync.OnceValues(func() ([]corev1.Node, error) { return l.kube.Nodes(ctx) })
 	observed := make([]reconcile.Cluster, len(targets))
 	group := errgroup.Group{}

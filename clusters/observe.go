@@ -77,6 +77,9 @@ func (c *cluster) gather(ctx context.Context) error {
 	if err := c.findClaims(ctx); err != nil {
 		return err
 	}
+	if err := c.findUnbound(ctx); err != nil {
+		return err
+	}
 	c.findStranded(ctx)
 	c.askEtcd(ctx)
 	c.recallSilence()

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -68,7 +69,9 @@ func TestOrphans(t *testing.T) {
 		declared  []reconcile.Declaration
 		problems  []report.Problem
 		unfetched bool
-		want      string
+		// namespaces that the sources may declare clusters in.
+		namespaces []string
+		want       string
 	}{
 		{
 			name: "declared", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{declare("ns/a", "3.6.16")},
@@ -98,6 +101,21 @@ func TestOrphans(t *testing.T) {
 		{
 			name: "not fetched", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", dropped}}, unfetched: true,
 			want: "ns/a applied=false\nns/b applied=false orphaned: main@sha1:1 no longer declares it\n",
+		},
+		{
+			name: "one of two sources not fetched", live: []live{{"ns/a", old, "c1", ""}, {"other/b", old, "c2", ""}}, unfetched: true,
+			declared: []reconcile.Declaration{declare("ns/a", "3.6.16")},
+			want:     "ns/a applied=true\nother/b applied=false\n",
+		},
+		{
+			name: "renamed, or so it seems while one of two sources is not fetched", live: []live{{"ns/b", old, "c2", ""}}, unfetched: true,
+			declared: []reconcile.Declaration{declare("ns/a", old)},
+			want:     "ns/a applied=true renamed from: ns/b (cluster c2)\nns/b applied=false\n",
+		},
+		{
+			name: "in a namespace that the sources have no say in", live: []live{{"ns/a", old, "c1", ""}, {"other/b", old, "c2", ""}},
+			namespaces: []string{"ns", "more"},
+			want:       "ns/a applied=false orphaned: main@sha1:9 no longer declares it\n",
 		},
 		{
 			name: "renamed and changed", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{declare("ns/b", "3.6.16")},
@@ -152,8 +170,11 @@ func TestOrphans(t *testing.T) {
 			for _, l := range test.live {
 				there(owned, l.what, l.version, l.id, l.said)
 			}
-			desired := reconcile.Desired{Revision: "main@sha1:9", Clusters: test.declared, Problems: test.problems}
-			if got := describeTargets(targetsOf(desired, !test.unfetched, owned)); got != test.want {
+			desired := reconcile.Desired{Revision: "main@sha1:9", Clusters: test.declared, Problems: test.problems, Namespaces: test.namespaces}
+			if test.unfetched {
+				desired.Unread = errors.New("no answer")
+			}
+			if got := describeTargets(targetsOf(desired, owned)); got != test.want {
 				t.Errorf("got\n%swant\n%s", got, test.want)
 			}
 		})
@@ -165,9 +186,9 @@ func TestOthersAreNoOrphans(t *testing.T) {
 	owned := inventory{}
 	there(owned, "ns/a", "3.6.16", "c1", "")
 	owned.at("ns", "a").custom.Labels = nil
-	for _, fetched := range []bool{true, false} {
-		if got := targetsOf(reconcile.Desired{}, fetched, owned); len(got) != 0 {
-			t.Errorf("fetched %t: got\n%s", fetched, describeTargets(got))
+	for _, unread := range []error{nil, errors.New("no answer")} {
+		if got := targetsOf(reconcile.Desired{Unread: unread}, owned); len(got) != 0 {
+			t.Errorf("unread %v: got\n%s", unread, describeTargets(got))
 		}
 	}
 }
@@ -177,8 +198,25 @@ func TestRenamedBeforeItsStatusWasWritten(t *testing.T) {
 	owned := inventory{}
 	there(owned, "ns/a", "3.6.16", "", "")
 	owned.put("ConfigMap", recordIn("ns", "a", "token: t\nclusterID: c1\n"))
-	got := describeTargets(targetsOf(reconcile.Desired{Revision: "r", Clusters: []reconcile.Declaration{declare("ns/b", "3.6.16")}}, true, owned))
+	got := describeTargets(targetsOf(reconcile.Desired{Revision: "r", Clusters: []reconcile.Declaration{declare("ns/b", "3.6.16")}}, owned))
 	if !strings.Contains(got, "renamed from: ns/a (cluster c1)") {
 		t.Errorf("got\n%s", got)
+	}
+}
+
+// Where custom resources declare themselves, all of them do, whoever has made them, and nothing is applied to them.
+func TestClustersThatDeclareThemselves(t *testing.T) {
+	owned := inventory{}
+	there(owned, "ns/a", "3.6.16", "c1", "main@sha1:1 no longer declares it")
+	there(owned, "other/b", "3.6.16", "c2", "")
+	owned.at("other", "b").custom.Labels = nil
+	for _, p := range owned {
+		p.custom.Spec.Etcd = v1alpha1.EtcdOptions{HeartbeatInterval: "100ms", ElectionTimeout: "1s"}
+	}
+	owned.at("other", "b").custom.Spec.Etcd.Options = map[string]v1alpha1.OptionValue{"data-dir": "/elsewhere"}
+	owned.put("ConfigMap", recordIn("ns", "gone", "token: t\nclusterID: c1\n"))
+	got := describeTargets(targetsOf(reconcile.Desired{Live: true}, owned))
+	if want := "ns/a applied=false\nother/b applied=false problems: etcd option data-dir is not taken"; !strings.HasPrefix(got, want) {
+		t.Errorf("got\n%swant\n%s…", got, want)
 	}
 }

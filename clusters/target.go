@@ -3,6 +3,7 @@ package clusters
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,12 +33,18 @@ type target struct {
 
 func (t target) key() key { return key{t.cluster.Namespace, t.cluster.Name} }
 
-// targetsOf lists what a pass is about: what the source declares; the clusters whose declarations are broken, which stay as last
-// applied; and those that it does not declare, which stay untouched. If the source could not be fetched, everything stays as last
+// targetsOf lists what a pass is about: what is declared; the clusters whose declarations are broken, which stay as last
+// applied; and those that are not declared, which stay untouched. Where a place could not be read, what is not declared elsewhere stays as last
 // applied.
-func targetsOf(desired reconcile.Desired, fetched bool, owned inventory) []target {
+func targetsOf(desired reconcile.Desired, owned inventory) []target {
+	if desired.Live {
+		return inOrder(selfDeclared(owned, desired.Unread == nil))
+	}
 	var targets []target
 	rest := owned.managed()
+	maps.DeleteFunc(rest, func(k key, _ *possessions) bool {
+		return len(desired.Namespaces) > 0 && !slices.Contains(desired.Namespaces, k.namespace)
+	})
 	broken, unplaced := problemsOf(desired)
 	for _, d := range desired.Clusters {
 		t := target{cluster: d.Cluster, applied: d.Applied, warnings: d.Warnings}
@@ -53,13 +60,33 @@ func targetsOf(desired reconcile.Desired, fetched bool, owned inventory) []targe
 		}
 		delete(rest, k)
 	}
-	if !fetched {
+	lost := orphans(targets, rest, desired.Revision, unplaced)
+	if desired.Unread != nil {
+		lost = nil
 		for _, p := range rest {
-			targets = append(targets, orphanOf(p.custom).asBefore())
+			lost = append(lost, orphanOf(p.custom).asBefore())
 		}
-		return inOrder(targets)
 	}
-	return inOrder(append(targets, orphans(targets, rest, desired.Revision, unplaced)...))
+	return inOrder(append(targets, lost...))
+}
+
+// selfDeclared are the targets where the custom resources declare themselves. Nothing is applied to them: what they say is somebody else's. If
+// that is not known, orphans are orphans still.
+func selfDeclared(owned inventory, known bool) []target {
+	var targets []target
+	for _, p := range owned {
+		if p.custom == nil {
+			continue
+		}
+		t := orphanOf(p.custom).asBefore()
+		t.cluster.Labels, t.cluster.Annotations = p.custom.Labels, p.custom.Annotations
+		if known {
+			t.orphaned = ""
+			t.problems = objects.CheckOptions(t.cluster.Spec)
+		}
+		targets = append(targets, t)
+	}
+	return targets
 }
 
 // problemsOf sorts the problems of the source by the cluster that they name. Those that name none may be about any.

@@ -22,11 +22,11 @@ const (
 // passing is tried again, so only the failures of the last pass count.
 func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, converged bool) {
 	changes := r.Live.Changes(ctx)
-	source := r.fetch(ctx)
+	desired := r.fetch(ctx)
 	acted := map[string]*report.Outcome{}
 	for {
 		earliest := time.Now().Add(pace)
-		next := r.pass(ctx, source)
+		next := r.pass(ctx, desired)
 		if ctx.Err() != nil && len(rep.Clusters) > 0 {
 			return rep, false
 		}

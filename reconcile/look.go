@@ -2,14 +2,17 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Look observes what was last applied, without a source, and says what each cluster is at.
+var errNotAsked = errors.New("no source was asked")
+
+// Look observes every custom resource as it is, without a source, and says what each cluster is at.
 func Look(ctx context.Context, live Live) (report.Report, error) {
-	clusters, err := live.Observe(ctx, Desired{}, false)
+	clusters, err := live.Observe(ctx, Desired{Live: true, Unread: errNotAsked})
 	if err != nil {
 		return report.Report{}, err
 	}

@@ -32,42 +32,42 @@ type Reconciler struct {
 	said sync.Map
 }
 
-// fetched is what a run knows of its source.
-type fetched struct {
-	desired Desired
-	err     error
-}
-
-func (f fetched) state() SourceState {
-	if f.err != nil {
-		return SourceState{Error: f.err.Error()}
-	}
-	return SourceState{Revision: f.desired.Revision}
-}
-
 // Pass runs one pass. All failures are in the report.
 func (r *Reconciler) Pass(ctx context.Context) report.Report {
 	return r.pass(ctx, r.fetch(ctx))
 }
 
-func (r *Reconciler) fetch(ctx context.Context) fetched {
-	desired, err := r.Source.Fetch(ctx)
-	if err != nil {
-		r.Log.Error("source cannot be read; going on with what was last applied", "error", err)
-		return fetched{err: err}
+func (r *Reconciler) fetch(ctx context.Context) Desired {
+	desired := r.Source.Fetch(ctx)
+	if desired.Unread != nil {
+		r.Log.Error("source cannot be read; going on with what was last applied", "error", desired.Unread)
 	}
 	r.Log.Debug("fetched", "revision", desired.Revision, "clusters", len(desired.Clusters), "problems", len(desired.Problems))
-	return fetched{desired: desired}
+	return desired
 }
 
-func (r *Reconciler) pass(ctx context.Context, source fetched) report.Report {
-	rep := report.Report{Revision: source.desired.Revision, Problems: source.desired.Problems, Planned: r.Plan}
-	clusters, err := r.Live.Observe(ctx, source.desired, source.err == nil)
+// sourceOf says where a cluster's declaration comes from. What is not declared may be in a place that could not be read.
+func (d Desired) sourceOf(cluster Cluster) SourceState {
+	namespace, name := cluster.Identity()
+	for _, declared := range d.Clusters {
+		if declared.Cluster.Namespace == namespace && declared.Cluster.Name == name {
+			return SourceState{Revision: declared.Revision}
+		}
+	}
+	if d.Unread != nil {
+		return SourceState{Error: oneLine(d.Unread)}
+	}
+	return SourceState{Revision: d.Revision}
+}
+
+func (r *Reconciler) pass(ctx context.Context, desired Desired) report.Report {
+	rep := report.Report{Revision: desired.Revision, Problems: desired.Problems, Planned: r.Plan}
+	clusters, err := r.Live.Observe(ctx, desired)
 	rep.Unobserved = err != nil && !errors.As(err, &SetupError{})
 	if err != nil && r.isNews("", err.Error()) {
 		r.Log.Error("observe", "error", err)
 	}
-	if err = errors.Join(source.err, err); err != nil {
+	if err = errors.Join(desired.Unread, err); err != nil {
 		rep.Error = oneLine(err)
 	}
 	rep.Clusters = make([]report.Cluster, len(clusters))
@@ -75,7 +75,7 @@ func (r *Reconciler) pass(ctx context.Context, source fetched) report.Report {
 	group.SetLimit(concurrency)
 	for i, cluster := range clusters {
 		group.Go(func() error {
-			rep.Clusters[i] = r.reconcile(ctx, cluster, source.state())
+			rep.Clusters[i] = r.reconcile(ctx, cluster, desired.sourceOf(cluster))
 			return nil
 		})
 	}

@@ -24,9 +24,10 @@ type source struct {
 	fetches int
 }
 
-func (s *source) Fetch(context.Context) (reconcile.Desired, error) {
+func (s *source) Fetch(context.Context) reconcile.Desired {
 	s.fetches++
-	return s.desired, s.err
+	s.desired.Unread = s.err
+	return s.desired
 }
 
 // live is a live side of simulated worlds. Looking at a world takes a tick of its time.
@@ -42,8 +43,8 @@ type live struct {
 	sources  []reconcile.SourceState
 }
 
-func (l *live) Observe(_ context.Context, _ reconcile.Desired, fetched bool) ([]reconcile.Cluster, error) {
-	l.fetched = append(l.fetched, fetched)
+func (l *live) Observe(_ context.Context, desired reconcile.Desired) ([]reconcile.Cluster, error) {
+	l.fetched = append(l.fetched, desired.Unread == nil)
 	if len(l.failing) > 0 {
 		err := l.failing[0]
 		l.failing = l.failing[1:]

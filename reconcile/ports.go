@@ -9,20 +9,25 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Source is where declarations come from.
+// Source is where declarations come from: one place or several.
 type Source interface {
-	// Fetch reads all declarations of one revision. An error means that the source could not be read, and
-	// nothing about what it declares.
-	Fetch(ctx context.Context) (Desired, error)
+	// Fetch reads all declarations, each place at one revision.
+	Fetch(ctx context.Context) Desired
 }
 
-// Desired is everything that one revision of the source declares.
+// Desired is everything that is declared.
 type Desired struct {
-	// Revision as branch@sha1:commit.
+	// Revision as branch@sha1:commit; with several places, theirs one after the other. Empty if none could be read.
 	Revision string
 	Clusters []Declaration
 	// Problems that keep a declaration, or an unknown number of them, from being understood.
 	Problems []report.Problem
+	// Unread says which places could not be read, and why: nothing is known about what they declare.
+	Unread error
+	// Namespaces are the only ones that clusters may be declared in; all if there are none. Clusters in others are somebody else's.
+	Namespaces []string
+	// Live: the custom resources themselves are what is declared; there is no other source.
+	Live bool
 }
 
 // Declaration is one declared cluster.
@@ -31,15 +36,17 @@ type Declaration struct {
 	Cluster v1alpha1.EtcdCluster
 	// Applied is the object as the source states it, without defaults: what server-side apply owns.
 	Applied map[string]any
+	// Revision that declares it.
+	Revision string
 	// Warnings about it.
 	Warnings []string
 }
 
 // Live is the side where clusters run.
 type Live interface {
-	// Observe reads everything about the declared clusters. With fetched false the source could not be read, and what was
+	// Observe reads everything about the declared clusters, and about those that may be: where a place could not be read, what was
 	// last applied counts as declared. An error means that nothing could be observed.
-	Observe(ctx context.Context, desired Desired, fetched bool) ([]Cluster, error)
+	Observe(ctx context.Context, desired Desired) ([]Cluster, error)
 	// Changes has something in it once anything has changed, until ctx is done.
 	Changes(ctx context.Context) <-chan struct{}
 	// Close gives up what the passes hold.
@@ -60,7 +67,7 @@ type Cluster interface {
 	Report(ctx context.Context, entry report.Cluster, source SourceState) error
 }
 
-// SourceState is what status says of the source.
+// SourceState is what status says of the source of one cluster.
 type SourceState struct {
 	// Revision that was fetched.
 	Revision string

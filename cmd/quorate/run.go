@@ -25,7 +25,7 @@ type runFlags struct {
 }
 
 func (f *runFlags) add(c *cobra.Command) {
-	f.source.add(c)
+	f.source.add(c, helpSource+"; or \"cluster\": the custom resources themselves are the declaration")
 	f.live.add(c)
 	f.log.add(c)
 	c.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit with 2 if changes are pending or were made")

@@ -26,6 +26,8 @@ type source struct {
 	credentials string
 	// namespace is that of declarations without one.
 	namespace string
+	// allowed are the only namespaces that it may declare clusters in; all if there are none.
+	allowed []string
 }
 
 // add adds the settings as flags. What is set already stays unless a flag says otherwise.
@@ -36,7 +38,16 @@ func (s *source) add(f *pflag.FlagSet) {
 	f.StringVar(&s.selector.Name, "ref", s.selector.Name, "reference in full to read, such as refs/pull/420/head, instead of a branch")
 	f.StringVar(&s.selector.Commit, "commit", s.selector.Commit, "commit to read, 40 hexadecimal digits, instead of a branch")
 	f.StringVar(&s.credentials, "git-credentials", s.credentials, "directory with the files username and password, or bearerToken, and ca.crt: a mounted Secret")
+	f.StringVar(&s.namespace, "default-namespace", s.namespace, "namespace of declarations without one (default: that of --namespace, or \"default\")")
 	f.StringVar(&s.path, "path", s.path, "directory in the repository (default: its root)")
+}
+
+// String names the source as a person tells it from others.
+func (s source) String() string {
+	if s.path == "" {
+		return s.location
+	}
+	return s.location + ",path=" + s.path
 }
 
 // selecting are the settings of which a source has one at most; one of its own replaces that of all.

@@ -1,69 +1,199 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
 )
 
+// ofCluster as the only source means that the custom resources themselves are the declaration.
+const ofCluster = "cluster"
+
 // sourceFlags say where declarations come from. They implement reconcile.Source.
 type sourceFlags struct {
-	location string
-	source   source
+	// values of --source, and the settings that hold for each that does not say otherwise.
+	values   []string
+	settings source
 	// namespace limits to one namespace; it is another flag's.
 	namespace string
 }
 
-func (f *sourceFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.location, "source", "", "URL of a git repository, path of a local one, or a directory (required)")
-	f.source.add(c.Flags())
+func (f *sourceFlags) add(c *cobra.Command, help string) {
+	c.Flags().StringArrayVar(&f.values, "source", nil, help)
+	f.settings.add(c.Flags())
+}
+
+const helpSource = "URL of a git repository, path of a local one, or a directory (required); repeatable, each with settings of its own: LOCATION,path=apps,branch=main"
+
+// live reports whether the custom resources are the source.
+func (f *sourceFlags) live() bool { return slices.Contains(f.values, ofCluster) }
+
+// sources are those that are given, with their settings.
+func (f *sourceFlags) sources() ([]source, error) {
+	var sources []source
+	var problems []error
+	for _, value := range f.values {
+		settings := f.settings
+		settings.namespace = cmp.Or(settings.namespace, f.namespace)
+		s, err := settings.with(value)
+		if err == nil {
+			err = s.options().Check()
+		}
+		sources, problems = append(sources, s), append(problems, err)
+	}
+	return sources, errors.Join(problems...)
 }
 
 func (f *sourceFlags) check() error {
-	if f.location == "" {
-		return usageError{fmt.Errorf("--source is required: a git repository or a directory")}
+	switch {
+	case len(f.values) == 0:
+		return usageError{errors.New("--source is required: a git repository or a directory")}
+	case f.live() && len(f.values) > 1:
+		return usageError{fmt.Errorf("--source %s: the custom resources themselves are the declaration; there can be no other source", ofCluster)}
+	case f.live():
+		return nil
 	}
-	s, err := f.source.with(f.location)
-	if err != nil {
-		return err
-	}
-	return s.options().Check()
+	_, err := f.sources()
+	return err
 }
 
-func (f *sourceFlags) fetch(ctx context.Context) (gitsource.Desired, error) {
-	s, err := f.source.with(f.location)
+// fetched is what became of one source.
+type fetched struct {
+	source  source
+	desired gitsource.Desired
+	err     error
+}
+
+// fetch reads all sources at once.
+func (f *sourceFlags) fetch(ctx context.Context) ([]fetched, error) {
+	sources, err := f.sources()
 	if err != nil {
-		return gitsource.Desired{}, err
+		return nil, err
 	}
-	s.namespace = f.namespace
-	return s.fetch(ctx)
+	all := make([]fetched, len(sources))
+	var group errgroup.Group
+	for i, s := range sources {
+		group.Go(func() error {
+			all[i].source = s
+			all[i].desired, all[i].err = s.fetch(ctx)
+			return nil
+		})
+	}
+	return all, group.Wait()
 }
 
 // Fetch implements reconcile.Source.
-func (f *sourceFlags) Fetch(ctx context.Context) (reconcile.Desired, error) {
-	fetched, err := f.fetch(ctx)
-	if err != nil {
-		return reconcile.Desired{}, err
+func (f *sourceFlags) Fetch(ctx context.Context) reconcile.Desired {
+	if f.live() {
+		return reconcile.Desired{Live: true, Revision: "cluster"}
 	}
-	desired := reconcile.Desired{Revision: fetched.Revision.String(), Problems: problemsOf(fetched)}
-	for _, d := range fetched.Clusters {
-		if f.namespace != "" && d.Cluster.Namespace != f.namespace {
-			continue
-		}
-		desired.Clusters = append(desired.Clusters, reconcile.Declaration{Cluster: d.Cluster, Applied: d.Applied, Warnings: d.Warnings})
-	}
-	return desired, nil
+	desired := f.declared(ctx)
+	desired.Clusters = slices.DeleteFunc(desired.Clusters, func(d reconcile.Declaration) bool {
+		return f.namespace != "" && d.Cluster.Namespace != f.namespace
+	})
+	return desired
 }
 
-func problemsOf(fetched gitsource.Desired) []report.Problem {
+// declared is what the sources declare, in whatever namespace.
+func (f *sourceFlags) declared(ctx context.Context) reconcile.Desired {
+	all, err := f.fetch(ctx)
+	if err != nil {
+		return reconcile.Desired{Unread: err}
+	}
+	desired := join(all)
+	desired.Namespaces = namespacesOf(all)
+	return desired
+}
+
+// namespacesOf lists the namespaces that the sources may declare clusters in; none if one of them may in all.
+func namespacesOf(all []fetched) []string {
+	var namespaces []string
+	for _, s := range all {
+		if len(s.source.allowed) == 0 {
+			return nil
+		}
+		namespaces = append(namespaces, s.source.allowed...)
+	}
+	return namespaces
+}
+
+// join puts together what several sources declare. A cluster that two of them declare is in the problems: which of them is meant cannot be known.
+func join(all []fetched) reconcile.Desired {
+	var desired reconcile.Desired
+	var revisions []string
+	var failures []error
+	declared := map[string][]int{}
+	for i, s := range all {
+		if s.err != nil {
+			failures = append(failures, s.err)
+			continue
+		}
+		if revision := s.desired.Revision.String(); !slices.Contains(revisions, revision) {
+			revisions = append(revisions, revision)
+		}
+		for cluster := range clustersIn(s.desired) {
+			declared[cluster] = append(declared[cluster], i)
+		}
+	}
+	for i, s := range all {
+		label := ""
+		if len(all) > 1 {
+			label = s.source.String()
+		}
+		desired.Problems = append(desired.Problems, problemsOf(s.desired, label)...)
+		for _, d := range s.desired.Clusters {
+			name := d.Cluster.Namespace + "/" + d.Cluster.Name
+			if others := others(declared[name], i); len(others) > 0 {
+				desired.Problems = append(desired.Problems, report.Problem{
+					Source: label, File: d.File, Line: d.Line, Cluster: name,
+					Message: fmt.Sprintf("the cluster %s is declared by another source too: %s", name, all[others[0]].source),
+				})
+				continue
+			}
+			desired.Clusters = append(desired.Clusters, declarationOf(d, s.desired.Revision.String()))
+		}
+	}
+	desired.Revision, desired.Unread = strings.Join(revisions, " "), errors.Join(failures...)
+	return desired
+}
+
+// clustersIn names the clusters that a source declares, well or badly.
+func clustersIn(desired gitsource.Desired) map[string]bool {
+	names := map[string]bool{}
+	for _, d := range desired.Clusters {
+		names[d.Cluster.Namespace+"/"+d.Cluster.Name] = true
+	}
+	for _, p := range desired.Problems {
+		if p.Cluster != "" {
+			names[p.Cluster] = true
+		}
+	}
+	return names
+}
+
+func others(indices []int, but int) []int {
+	return slices.DeleteFunc(slices.Clone(indices), func(i int) bool { return i == but })
+}
+
+func declarationOf(d manifests.Declared, revision string) reconcile.Declaration {
+	return reconcile.Declaration{Cluster: d.Cluster, Applied: d.Applied, Revision: revision, Warnings: d.Warnings}
+}
+
+func problemsOf(desired gitsource.Desired, source string) []report.Problem {
 	var problems []report.Problem
-	for _, p := range fetched.Problems {
-		problems = append(problems, report.Problem{File: p.File, Line: p.Line, Cluster: p.Cluster, Message: p.Message})
+	for _, p := range desired.Problems {
+		problems = append(problems, report.Problem{Source: source, File: p.File, Line: p.Line, Cluster: p.Cluster, Message: p.Message})
 	}
 	return problems
 }

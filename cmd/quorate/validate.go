@@ -23,7 +23,7 @@ and line.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return validate(c.Context(), std, source, output) },
 	}
-	source.add(c)
+	source.add(c, helpSource)
 	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
 	c.Flags().StringVarP(&source.namespace, "namespace", "n", "", "namespace of declarations without one (default \"default\")")
 	return c
@@ -36,12 +36,15 @@ func validate(ctx context.Context, std streams, source sourceFlags, output strin
 	if err := source.check(); err != nil {
 		return err
 	}
-	fetched, err := source.fetch(ctx)
-	if err != nil {
-		return err
+	if source.live() {
+		return usageError{fmt.Errorf("--source %s: what the API server holds it has checked itself", ofCluster)}
 	}
-	rep := report.Report{Revision: fetched.Revision.String(), Problems: problemsOf(fetched)}
-	for _, d := range fetched.Clusters {
+	desired := source.declared(ctx)
+	if desired.Unread != nil {
+		return desired.Unread
+	}
+	rep := report.Report{Revision: desired.Revision, Problems: desired.Problems}
+	for _, d := range desired.Clusters {
 		rep.Clusters = append(rep.Clusters, report.Cluster{Namespace: d.Cluster.Namespace, Name: d.Cluster.Name, Warnings: d.Warnings})
 	}
 	if err := render(std, output, rep); err != nil {

@@ -101,11 +101,13 @@ func change(s *decide.State, kind, how int) {
 
 func changeReplica(r *decide.Replica, kind, how int) {
 	phases := []decide.PodPhase{decide.PodAbsent, decide.PodPending, decide.PodStarting, decide.PodReady, decide.PodFailing, decide.PodTerminating}
-	switch kind % 9 {
+	switch kind % 10 {
 	case 6:
 		r.PodVersion, r.PodSpecHash = []string{"3.6.16", "3.7.3"}[how%2], []string{"", "h1", "h2"}[how/2%3]
 	case 7:
 		r.PodCrashes = how % 6
+	case 9:
+		r.PodUnbound = how%2 == 1
 	case 8:
 		r.Stranded = []string{"", "its node is gone"}[how%2]
 	case 0:

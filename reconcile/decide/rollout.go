@@ -24,9 +24,12 @@ func (s State) madeOtherwise(r Replica) bool {
 
 // restartBroken gives a member that does not run the newest declaration, whatever else is the matter: it is what repairs a
 // broken rollout (survey H48, H101). A pod without a running container serves nobody, so nothing is lost with it, even while
-// nobody knows the membership.
+// nobody knows the membership. A pod that can never get its volume is made anew likewise.
 func restartBroken(s State) (Decision, bool) {
 	for _, r := range slices.Backward(s.replicasInOrder()) {
+		if s.waitsForEver(r) {
+			return act(RestartReplica{r.Ordinal, r.PodUID}, "the pod of %s was given a node before its claim was made, and never gets its volume: make it anew", s.ReplicaName(r.Ordinal))
+		}
 		_, recorded := s.Record.Member(r.Ordinal)
 		if !recorded || !s.broken(r) {
 			continue
@@ -39,6 +42,12 @@ func restartBroken(s State) (Decision, bool) {
 		}
 	}
 	return Decision{}, false
+}
+
+// waitsForEver reports whether a pod can never get its volume; nothing runs in it.
+func (s State) waitsForEver(r Replica) bool {
+	m, _ := s.Membership.byName(s.ReplicaName(r.Ordinal))
+	return r.PodUnbound && r.Pod == PodPending && r.PodUID != "" && !m.Answers && r.ClusterID == 0
 }
 
 // patienceOfPending is how long a pod may be on its way before something is the matter: every pod is pending for a while.

@@ -29,7 +29,7 @@ var rules = []rule{
 	{Rule{"RenamedInGit", "A cluster seems to have got another name or namespace in git: found no second, empty one."}, renamedInGit},
 	{Rule{"Bootstrap", "No sign that the cluster ever formed: make all its objects, founding members and all."}, bootstrap},
 	{Rule{"ApplyObjects", "Objects of the cluster are missing or changed, or etcd's list has: put them right."}, applyObjects},
-	{Rule{"RestartBroken", "A pod that does not come up was made from an earlier declaration: make it from the newest."}, restartBroken},
+	{Rule{"RestartBroken", "A pod that does not come up was made from an earlier declaration, or can never get its volume: make it anew."}, restartBroken},
 	{Rule{"WaitForFormation", "The founding members are starting."}, waitForFormation},
 	{Rule{"QuorumLost", "Fewer voters answer than quorum needs: change no member, delete nothing."}, quorumLost},
 	{Rule{"MembershipUnknown", "etcd gives no member list for a cluster that has formed: change no member, delete nothing."}, membershipUnknown},

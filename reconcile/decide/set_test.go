@@ -130,7 +130,7 @@ func (w *world) setSlot(ordinal int, key, text string) error {
 func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
 	switch key {
 	case "pod":
-		r.Pod, r.PodUID, r.PodMessage = decide.PodPhase(text), fmt.Sprintf("p%d", r.Ordinal), ""
+		r.Pod, r.PodUID, r.PodMessage, r.PodUnbound = decide.PodPhase(text), fmt.Sprintf("p%d", r.Ordinal), "", false
 		if r.Pod == decide.PodAbsent {
 			r.PodUID = ""
 		}
@@ -149,6 +149,8 @@ func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
 		r.PodCrashes, err = strconv.Atoi(text)
 	case "stranded":
 		r.Stranded = text
+	case "unbound":
+		r.PodUnbound = text == "true"
 	case "volume":
 		r.VolumeUID, r.VolumeTerminating = strings.TrimPrefix(text, "none"), false
 		if text == "terminating" {

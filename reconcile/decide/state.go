@@ -174,6 +174,10 @@ type Replica struct {
 	// PodCrashes is how often etcd in this pod has ended by itself with an error; being out of memory does not count.
 	PodCrashes int `json:"podCrashes,omitempty"`
 
+	// PodUnbound: the pod was given a node before its claim was made, and the claim has no volume. The scheduler looks at such a pod no more, so
+	// neither will ever get the other.
+	PodUnbound bool `json:"podUnbound,omitempty"`
+
 	// VolumeUID is the UID of the claim; empty if there is none.
 	VolumeUID string `json:"volumeUID,omitempty"`
 	// VolumeToken is the cluster token that the claim was made for.

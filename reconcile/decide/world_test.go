@@ -204,6 +204,9 @@ func (w *world) describeMore(r decide.Replica) string {
 	if r.Stranded != "" {
 		words = append(words, "stranded")
 	}
+	if r.PodUnbound {
+		words = append(words, "unbound")
+	}
 	return strings.TrimSpace(strings.Join(words, " "))
 }
 

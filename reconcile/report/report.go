@@ -50,21 +50,27 @@ type Outcome struct {
 
 // Problem is something wrong in a declaration.
 type Problem struct {
+	// Source that the file is in, where there are several.
+	Source  string `json:"source,omitempty"`
 	File    string `json:"file,omitempty"`
 	Line    int    `json:"line,omitempty"`
 	Cluster string `json:"cluster,omitempty"`
 	Message string `json:"message"`
 }
 
-// String returns file:line: message.
+// String returns file:line: message, after the source where there are several.
 func (p Problem) String() string {
+	text := p.Message
 	switch {
-	case p.File == "":
-		return p.Message
-	case p.Line == 0:
-		return p.File + ": " + p.Message
+	case p.File != "" && p.Line == 0:
+		text = p.File + ": " + text
+	case p.File != "":
+		text = fmt.Sprintf("%s:%d: %s", p.File, p.Line, text)
 	}
-	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Message)
+	if p.Source != "" {
+		return p.Source + " " + text
+	}
+	return text
 }
 
 // Key is namespace/name.

@@ -22,6 +22,17 @@ func (w *World) LoseVolume(n int) {
 	w.runEtcd()
 }
 
+// ReplaceClaim takes away the claim of an ordinal, with its volume, just when a new pod has been given its node: the claim is made anew, and
+// pod and claim wait for each other for ever.
+func (w *World) ReplaceClaim(n int) {
+	w.LoseVolume(n)
+	w.makeReplica(n)
+	if p, there := w.pods[n]; there {
+		p.unbound = true
+		w.pods[n] = p
+	}
+}
+
 // DeleteVolume deletes the claim of an ordinal. It stays until no pod uses it.
 func (w *World) DeleteVolume(n int) {
 	if v, there := w.volumes[n]; there {

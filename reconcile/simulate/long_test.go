@@ -243,7 +243,7 @@ func misfortune(dice *rand.Rand) string {
 	case 0:
 		return fmt.Sprintf("%s=%d", pick(dice, "kill-pod", "node-down", "node-up", "mute", "unmute", "slow", "fast"), n)
 	case 1:
-		return fmt.Sprintf("%s=%d", pick(dice, "lose-volume", "delete-claim", "strand", "corrupt", "hang", "nospace", "corrupt-alarm"), n)
+		return fmt.Sprintf("%s=%d", pick(dice, "lose-volume", "delete-claim", "replace-claim", "strand", "corrupt", "hang", "nospace", "corrupt-alarm"), n)
 	case 2:
 		return pick(dice, fmt.Sprintf("add-member=%d", n), fmt.Sprintf("add-learner=%d", n), fmt.Sprintf("remove-member=%d", n),
 			"add-stranger", "cut-network", "mend-network", "heal")

@@ -42,6 +42,7 @@ func (w *World) replica(n int) decide.Replica {
 		return r
 	}
 	r.Pod, r.PodUID, r.PodVersion, r.PodSpecHash, r.PodMessage, r.PodCrashes = p.phase(), p.uid, p.version, p.hash, p.message, p.crashes
+	r.PodUnbound = p.unbound && r.Pod == decide.PodPending
 	if !p.ready {
 		r.PodSince = p.since
 	}

@@ -18,6 +18,7 @@ type pod struct {
 	crashes       int
 	ready         bool
 	since         time.Time // since when it is not ready
+	unbound       bool      // it was given a node before its claim was made
 }
 
 // volume is a claim and the data on it.
@@ -109,6 +110,8 @@ func (w *World) runPods() {
 			p.up, p.message = false, "its node is down"
 		case w.volumes[n].stranded != "":
 			p.failing, p.message = false, "0/3 nodes are available: 3 node(s) had volume node affinity conflict"
+		case p.unbound:
+			p.failing, p.message = false, "unbound immediate PersistentVolumeClaims"
 		case p.wait > 0:
 			p.wait--
 		default:

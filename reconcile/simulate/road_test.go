@@ -181,7 +181,7 @@ func (r *road) set(key, value string) (err error) {
 
 func (r *road) fault(key, value string) error {
 	byOrdinal := map[string]func(int){
-		"kill-pod": r.KillPod, "lose-volume": r.LoseVolume, "delete-claim": r.DeleteVolume, "strand": r.Strand, "corrupt": r.Corrupt,
+		"kill-pod": r.KillPod, "lose-volume": r.LoseVolume, "delete-claim": r.DeleteVolume, "replace-claim": r.ReplaceClaim, "strand": r.Strand, "corrupt": r.Corrupt,
 		"node-down": func(n int) { r.NodeDown(n, true) }, "node-up": func(n int) { r.NodeDown(n, false) },
 		"hang": func(n int) { r.Hang(n, true) }, "unhang": func(n int) { r.Hang(n, false) },
 		"mute": func(n int) { r.Mute(n, true) }, "unmute": func(n int) { r.Mute(n, false) },

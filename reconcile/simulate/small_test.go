@@ -81,6 +81,7 @@ func faultsOfReplica(n int) []befall {
 	list := []befall{
 		{name: "kill pod", do: func(w *simulate.World) { w.KillPod(n) }},
 		{name: "lose volume", do: func(w *simulate.World) { w.LoseVolume(n) }},
+		{name: "replace claim", do: func(w *simulate.World) { w.ReplaceClaim(n) }},
 		{name: "delete claim", do: func(w *simulate.World) { w.DeleteVolume(n) }},
 		{name: "strand", do: func(w *simulate.World) { w.Strand(n) }},
 		{name: "corrupt", do: func(w *simulate.World) { w.Corrupt(n) }},

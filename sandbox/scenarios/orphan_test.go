@@ -34,7 +34,7 @@ func testOrphan(t *testing.T, w *world) {
 	if wrong := difference(want, w.snapshot()); wrong != "" {
 		t.Errorf("declared again: %s", wrong)
 	}
-	w.untilQuiet()
+	w.requireQuiet("a")
 }
 
 // testRename: a cluster that git calls otherwise is not founded again, empty, under the other name.
@@ -73,7 +73,7 @@ func TestScaleByHand(t *testing.T) {
 	w.scaleByHand(4)
 	w.converge()
 	w.requireSize(4)
-	w.untilQuiet()
+	w.requireQuiet("a")
 
 	w.declare(modern, three)
 	w.converge()
@@ -87,7 +87,7 @@ func TestScaleByHand(t *testing.T) {
 	if got := w.resource("a").Object["spec"].(map[string]any)["replicas"]; got != int64(3) {
 		t.Errorf("the custom resource asks for %v replicas, git for 3", got)
 	}
-	w.untilQuiet()
+	w.requireQuiet("a")
 }
 
 func (w *world) scaleByHand(replicas int) {

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -100,7 +101,7 @@ func (w *world) requireReplaced(t *testing.T, pod string, damage func(), args ..
 			t.Errorf("a-%d reads %q", ordinal, got)
 		}
 	}
-	w.untilQuiet()
+	w.requireQuiet("a")
 }
 
 // toldOf counts the events of the cluster that mention something.
@@ -187,4 +188,38 @@ func (w *world) corrupt(ordinal int, pattern string) {
 		}
 	}
 	w.signal(pod, syscall.SIGKILL)
+}
+
+// TestPodThatWaitsForEver: a pod was given its node, and then its claim went and was made anew. Neither ever gets the other, so the pod is made anew.
+// What brings it about is a matter of milliseconds; here, somebody makes a pod with a node.
+func TestPodThatWaitsForEver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.declare(modern, plain, three)
+	w.converge()
+	pod, err := w.kube.CoreV1().Pods(w.namespace).Get(w.ctx(), "a-1", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	orphan := metav1.DeletePropagationOrphan
+	if err := w.kube.AppsV1().StatefulSets(w.namespace).Delete(w.ctx(), "a", metav1.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
+		t.Fatal(err)
+	}
+	w.loseVolume("a-1")
+	eventually(t, "neither pod nor volume", func() error {
+		if pods, volumes := w.podUIDs("a"), w.volumeUIDs("a"); len(pods) != 2 || len(volumes) != 2 {
+			return fmt.Errorf("pods %v, volumes %v", pods, volumes)
+		}
+		return nil
+	})
+	pod.ObjectMeta = metav1.ObjectMeta{Name: pod.Name, Labels: pod.Labels, Annotations: pod.Annotations}
+	pod.Status = corev1.PodStatus{}
+	if _, err := w.kube.CoreV1().Pods(w.namespace).Create(w.ctx(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.converge().requireRule(t, "a", "Converged")
+	w.requireOneCluster("a", 3)
+	if w.toldOf("never gets its volume") == 0 {
+		t.Error("nobody told of a pod that waits for ever")
+	}
 }

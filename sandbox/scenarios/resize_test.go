@@ -148,7 +148,7 @@ func testRevertMidScale(t *testing.T, w *world) {
 			t.Errorf("after %d and back: %s", size, wrong)
 		}
 	}
-	w.untilQuiet()
+	w.requireQuiet("a")
 }
 
 // testScaleChurn asks for another size before the last is reached, again and again, and kills each run that has not reached it.

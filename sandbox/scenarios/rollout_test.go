@@ -55,7 +55,7 @@ func testRollOptions(t *testing.T, w *world) {
 	if now := w.volumeUIDs("a"); !maps.Equal(now, volumes) {
 		t.Errorf("volumes before %v, after %v", volumes, now)
 	}
-	w.untilQuiet()
+	w.requireQuiet("a")
 	w.declare(modern, three)
 	w.converge()
 }
@@ -76,7 +76,7 @@ func testRevertMidRoll(t *testing.T, w *world) {
 	if n := changed(pods, w.podUIDs("a")); n != 1 {
 		t.Errorf("%d pods were made anew, want the one that had the change", n)
 	}
-	w.untilQuiet()
+	w.requireQuiet("a")
 }
 
 // changed counts what is no longer the same.
@@ -160,7 +160,7 @@ func TestFoundingBroken(t *testing.T) {
 			w.converge().requireRule(t, "a", "Converged")
 			w.requireSize(3)
 
-			w.untilQuiet()
+			w.requireQuiet("a")
 		})
 	}
 }

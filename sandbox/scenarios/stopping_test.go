@@ -109,7 +109,7 @@ func testDeletedDelete(t *testing.T, w *world) {
 		t.Errorf("the new cluster reads %q", got)
 	}
 	w.requireSize(3)
-	w.untilQuiet()
+	w.requireQuiet("a")
 }
 
 // requireDeleted declares the cluster deleted, and fails unless nothing is left but its custom resource and, maybe, its volumes.
@@ -135,5 +135,5 @@ func (w *world) requireBack(t *testing.T, id, key, value string) {
 	if got := w.member("a", 1).get(key); got != value {
 		t.Errorf("the data came back as %q", got)
 	}
-	w.untilQuiet()
+	w.requireQuiet("a")
 }

@@ -133,7 +133,7 @@ func (w *world) rollTo(version string, spec ...string) {
 		}
 	}
 	w.requireVersion(version)
-	w.untilQuiet()
+	w.requireQuiet("a")
 }
 
 // requireVersion asks each member which version it runs.
