@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,9 +11,17 @@ import (
 )
 
 // kubeFlags say which API server.
-type kubeFlags struct{ kubeconfig, context, namespace string }
+type kubeFlags struct {
+	kubeconfig, context, namespace string
+	// as is whom to act as; impersonates is whether that is asked for, with whatever name.
+	as           kube.Impersonation
+	impersonates func() bool
+}
 
 func (f *kubeFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.as.User, "as", "", "act as this user, such as system:serviceaccount:NAMESPACE:NAME, and with no other rights")
+	c.Flags().StringArrayVar(&f.as.Groups, "as-group", nil, "act as a member of this group; repeatable, with --as")
+	f.impersonates = func() bool { return c.Flags().Changed("as") || c.Flags().Changed("as-group") }
 	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
 	c.Flags().StringVar(&f.context, "context", "", "context of the kubeconfig")
 }
@@ -25,6 +34,11 @@ func (f *kubeFlags) client() (*kube.Client, error) {
 	config, err := kube.Config(f.kubeconfig, f.context)
 	if err != nil {
 		return nil, err
+	}
+	if f.impersonates() {
+		if config, err = kube.As(config, f.as); err != nil {
+			return nil, usageError{fmt.Errorf("--as: %w", err)}
+		}
 	}
 	config.UserAgent = "quorate/" + version()
 	return kube.New(config)

@@ -42,7 +42,7 @@ func (f *sourceFlags) live() bool { return slices.Contains(f.values, ofCluster) 
 // sources are those that are given, with their settings.
 func (f *sourceFlags) sources() ([]source, error) {
 	var sources []source
-	var problems []error
+	var problems error
 	for _, value := range f.values {
 		settings := f.settings
 		settings.namespace = cmp.Or(settings.namespace, f.namespace)
@@ -50,9 +50,17 @@ func (f *sourceFlags) sources() ([]source, error) {
 		if err == nil {
 			err = s.options().Check()
 		}
-		sources, problems = append(sources, s), append(problems, err)
+		sources, problems = append(sources, s), and(problems, err)
 	}
-	return sources, errors.Join(problems...)
+	return sources, problems
+}
+
+// and joins errors in one line.
+func and(first, second error) error {
+	if first == nil || second == nil {
+		return cmp.Or(first, second)
+	}
+	return fmt.Errorf("%w; %w", first, second)
 }
 
 func (f *sourceFlags) check() error {
@@ -132,11 +140,10 @@ func namespacesOf(all []fetched) []string {
 func join(all []fetched) reconcile.Desired {
 	var desired reconcile.Desired
 	var revisions []string
-	var failures []error
 	declared := map[string][]int{}
 	for i, s := range all {
 		if s.err != nil {
-			failures = append(failures, s.err)
+			desired.Unread = and(desired.Unread, s.err)
 			continue
 		}
 		if revision := s.desired.Revision.String(); !slices.Contains(revisions, revision) {
@@ -164,7 +171,7 @@ func join(all []fetched) reconcile.Desired {
 			desired.Clusters = append(desired.Clusters, declarationOf(d, s.desired.Revision.String()))
 		}
 	}
-	desired.Revision, desired.Unread = strings.Join(revisions, " "), errors.Join(failures...)
+	desired.Revision = strings.Join(revisions, " ")
 	return desired
 }
 

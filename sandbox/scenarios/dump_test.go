@@ -4,49 +4,91 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 )
 
-// dump prints what one needs to understand a failure: the last runs of quorate, the status of each cluster, pods, events and the end of etcd's logs.
+// dump prints what one needs to understand a failure, and no more than fits on two screens: the last run of quorate, the status of each cluster,
+// pods with the end of etcd's logs, and what happened last.
 func (w *world) dump() {
 	w.mutex.Lock()
 	runs := slices.Clone(w.runs)
 	w.mutex.Unlock()
-	for _, r := range runs[max(0, len(runs)-2):] {
-		w.t.Logf("---- %s", r)
+	if len(runs) > 0 {
+		w.t.Logf("---- the last of %d runs: %s", len(runs), runs[len(runs)-1])
 	}
-	list, err := w.objects.Resource(etcdclusters).Namespace(w.namespace).List(w.ctx(), metav1.ListOptions{})
-	if err != nil {
-		w.t.Log(err)
-		return
+	for _, part := range []func() (string, error){w.describeClusters, w.describePods, w.describeEvents} {
+		text, err := part()
+		if err != nil {
+			text = err.Error()
+		}
+		w.t.Logf("---- %s", text)
 	}
-	for _, item := range list.Items {
-		text, _ := yaml.Marshal(item.Object["status"])
-		w.t.Logf("---- status of %s\n%s", item.GetName(), text)
-	}
-	w.dumpPods()
-	w.dumpEvents()
 }
 
-func (w *world) dumpPods() {
-	pods, err := w.kube.CoreV1().Pods(w.namespace).List(w.ctx(), metav1.ListOptions{})
+// describeClusters writes the status of each cluster: a line for each condition and each member.
+func (w *world) describeClusters() (string, error) {
+	list, err := w.objects.Resource(etcdclusters).Namespace(w.namespace).List(w.ctx(), metav1.ListOptions{})
 	if err != nil {
-		w.t.Log(err)
-		return
+		return "", err
 	}
-	lines := int64(8)
-	for _, pod := range pods.Items {
-		w.t.Logf("---- pod %s on %s: %s", pod.Name, pod.Spec.NodeName, describePod(pod))
-		for _, previous := range []bool{true, false} {
-			logs, err := w.kube.CoreV1().Pods(w.namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: &lines, Previous: previous}).DoRaw(w.ctx())
-			if err == nil {
-				w.t.Logf("logs (previous container: %t):\n%s", previous, logs)
-			}
+	var text strings.Builder
+	for _, item := range list.Items {
+		var now status
+		convert(w.t, item.Object["status"], &now)
+		fmt.Fprintf(&text, "cluster %s: ID %s, leader %s, version %s, revision %s\n", item.GetName(), now.ClusterID, now.Leader, now.Version, now.DeclaredRevision)
+		for _, c := range now.Conditions {
+			fmt.Fprintf(&text, "%s %s=%s %s: %s\n", c.LastTransitionTime.Format(time.TimeOnly), c.Type, c.Status, c.Reason, c.Message)
+		}
+		for _, m := range now.Members {
+			fmt.Fprintf(&text, "%s %s\n", m.Since.Format(time.TimeOnly), inOneLine(m))
 		}
 	}
+	return text.String(), nil
+}
+
+func inOneLine(m memberStatus) string {
+	return fmt.Sprintf("%s %s: %s %s %s, revision %d, alarms %v", m.Name, m.ID, m.Role, m.Health, m.Version, m.Revision, m.Alarms)
+}
+
+// describePods writes a line for each claim and each pod, and the last lines of etcd's log.
+func (w *world) describePods() (string, error) {
+	pods, err := w.kube.CoreV1().Pods(w.namespace).List(w.ctx(), metav1.ListOptions{})
+	if err != nil {
+		return "", err
+	}
+	claims, err := w.kube.CoreV1().PersistentVolumeClaims(w.namespace).List(w.ctx(), metav1.ListOptions{})
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for _, claim := range claims.Items {
+		fmt.Fprintf(&text, "claim %s of %s: %s %s\n", claim.Name, claim.CreationTimestamp.Format(time.TimeOnly), claim.Status.Phase, claim.UID)
+	}
+	for _, pod := range pods.Items {
+		fmt.Fprintf(&text, "pod %s of %s on %s: %s\n", pod.Name, pod.CreationTimestamp.Format(time.TimeOnly), pod.Spec.NodeName, describePod(pod))
+		for _, previous := range []bool{true, false} {
+			text.WriteString(w.lastWords(pod.Name, previous))
+		}
+	}
+	return text.String(), nil
+}
+
+// lastWords are the last lines of etcd's log in a pod, in short.
+func (w *world) lastWords(pod string, previous bool) string {
+	lines := int64(3)
+	logs, err := w.kube.CoreV1().Pods(w.namespace).GetLogs(pod, &corev1.PodLogOptions{TailLines: &lines, Previous: previous}).DoRaw(w.ctx())
+	if err != nil {
+		return ""
+	}
+	var text strings.Builder
+	for line := range strings.Lines(string(logs)) {
+		fmt.Fprintf(&text, "    %.220s\n", strings.TrimSpace(line))
+	}
+	return text.String()
 }
 
 func describePod(pod corev1.Pod) string {
@@ -65,15 +107,27 @@ func describePod(pod corev1.Pod) string {
 	return strings.Join(words, "; ")
 }
 
-func (w *world) dumpEvents() {
-	events, err := w.kube.EventsV1().Events(w.namespace).List(w.ctx(), metav1.ListOptions{})
+// describeEvents writes the last events in the order in which they happened.
+func (w *world) describeEvents() (string, error) {
+	list, err := w.kube.EventsV1().Events(w.namespace).List(w.ctx(), metav1.ListOptions{})
 	if err != nil {
-		w.t.Log(err)
-		return
+		return "", err
 	}
+	const most = 25
+	events := list.Items
+	slices.SortStableFunc(events, func(a, b eventsv1.Event) int { return happened(a).Compare(happened(b)) })
 	var text strings.Builder
-	for _, e := range events.Items {
-		fmt.Fprintf(&text, "%s %s %s/%s: %s\n", e.Type, e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Note)
+	for _, e := range events[max(0, len(events)-most):] {
+		fmt.Fprintf(&text, "%s %s %s/%s: %.200s\n", happened(e).Format(time.TimeOnly), e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Note)
 	}
-	w.t.Logf("---- events\n%s", end(text.String()))
+	return text.String(), nil
+}
+
+// happened is when an event was last told of: its senders fill in one of several fields.
+func happened(e eventsv1.Event) time.Time {
+	series := time.Time{}
+	if e.Series != nil {
+		series = e.Series.LastObservedTime.Time
+	}
+	return slices.MaxFunc([]time.Time{series, e.DeprecatedLastTimestamp.Time, e.EventTime.Time, e.CreationTimestamp.Time}, time.Time.Compare)
 }

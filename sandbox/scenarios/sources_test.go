@@ -1,8 +1,13 @@
 package scenarios
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 )
 
 // TestSources pushes through git's own smart HTTP server and reads by branch, tag and commit, from a path, and through a kustomization.
@@ -46,4 +51,109 @@ func TestSources(t *testing.T) {
 	if r := w.run("--path", "broken", "--tag", "v1").requireCode(t, exitInvalid); !r.says("b.yaml") {
 		t.Errorf("quorate does not say which file is broken:\n%s", r)
 	}
+}
+
+// TestSeveralSources: what one source declares goes on while another cannot be read, and what that one has declared is left as it is.
+func TestSeveralSources(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, plain, one)})
+	other := newRepository(t)
+	other.push(map[string]string{"apps/b.yaml": declaration("b", modern, plain, one)})
+	url, server := other.serve()
+	both := []string{"--source", url + ",path=apps"}
+	w.converge(both...)
+	w.requireOneCluster("a", 1)
+	b := w.requireOneCluster("b", 1)
+
+	server.Close()
+	w.declare(modern, plain, one, otherOptions)
+	w.deletePod("b-0")
+	r := w.runFrom(outside, append([]string{"run", "--until-converged", "--timeout", patience.String()}, both...)...).requireCode(t, exitError)
+	r.requireRule(t, "a", "Converged").requireRule(t, "b", "Converged")
+	w.requireCondition("a", "SourceReady", "True", "Fetched")
+	w.requireCondition("b", "SourceReady", "False", "FetchFailed")
+	if got := w.requireOneCluster("b", 1); got != b {
+		t.Errorf("cluster %s became %s", b, got)
+	}
+	if why := w.status("b").condition("Orphaned"); why.Type != "" {
+		t.Errorf("b is called an orphan while its source cannot be read: %s", why.Message)
+	}
+}
+
+// TestClusterAsSource: somebody else syncs the custom resources, and they are what is declared.
+func TestClusterAsSource(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.source = "cluster"
+	w.applyAs("somebody-else", declaration("a", modern, plain, three))
+	w.converge().requireRule(t, "a", "Converged")
+	id := w.requireOneCluster("a", 3)
+	w.applyAs("somebody-else", declaration("a", modern, plain, one))
+	w.converge().requireRule(t, "a", "Converged")
+	if got := w.requireOneCluster("a", 1); got != id {
+		t.Errorf("cluster %s became %s", id, got)
+	}
+	w.requireCondition("a", "SourceReady", "True", "Fetched")
+	for _, entry := range w.resource("a").GetManagedFields() {
+		if entry.Subresource == "" && entry.Manager != "somebody-else" {
+			t.Errorf("%s has written what is somebody else's: %s", entry.Manager, entry.FieldsV1)
+		}
+	}
+
+	// Deleted by whoever syncs it, the cluster goes, and its volume stays. Nothing brings it back.
+	if err := w.objects.Resource(etcdclusters).Namespace(w.namespace).Delete(w.ctx(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "no pod", func() error {
+		if pods := w.podUIDs("a"); len(pods) > 0 {
+			return fmt.Errorf("pods %v", pods)
+		}
+		return nil
+	})
+	if r := w.converge(); len(r.report.Clusters) > 0 {
+		t.Errorf("something is left to do:\n%s", r)
+	}
+	if volumes := w.volumeUIDs("a"); len(volumes) != 1 {
+		t.Errorf("volumes %v", volumes)
+	}
+	// Declared again, it comes back with its data.
+	w.applyAs("somebody-else", declaration("a", modern, plain, one))
+	w.converge().requireRule(t, "a", "Converged")
+	if got := w.requireOneCluster("a", 1); got != id {
+		t.Errorf("cluster %s came back as %s", id, got)
+	}
+}
+
+// applyAs applies an object with server-side apply, as a tool of that name does.
+func (w *world) applyAs(manager, object string) {
+	w.t.Helper()
+	var decoded unstructured.Unstructured
+	if err := yaml.Unmarshal([]byte(object), &decoded.Object); err != nil {
+		w.t.Fatal(err)
+	}
+	_, err := w.objects.Resource(etcdclusters).Namespace(w.namespace).Apply(w.ctx(), decoded.GetName(), &decoded, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestActingAsSomebodyElse: a run acts with the rights of whoever it acts as, and never with those of its own, which are all here.
+func TestActingAsSomebodyElse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.declare(modern, plain, one)
+	user := w.namespace + "-tenant"
+	as := []string{"--as", user}
+	before := w.snapshot()
+	if r := w.run(as...).requireCode(t, exitError); !r.says("forbidden") {
+		t.Errorf("somebody without rights is not told so:\n%s", r)
+	}
+	if touched := difference(before, w.snapshot()); touched != "" {
+		t.Errorf("somebody without rights has changed %s", touched)
+	}
+	w.runFrom(outside, "run", "--as", "").requireCode(t, exitInvalid)
+	w.grantHere(deployedRole(t), user)
+	w.converge(as...).requireRule(t, "a", "Converged")
+	w.requireOneCluster("a", 1)
 }
