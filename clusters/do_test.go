@@ -68,11 +68,11 @@ func (s *stage) observe() *cluster {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(defaulted, &declaration.Cluster); err != nil {
 		s.Fatal(err)
 	}
-	observed, err := s.live.Observe(s.Context(), reconcile.Desired{Clusters: []reconcile.Declaration{declaration}})
-	if err != nil || len(observed) != 1 {
-		s.Fatalf("%d clusters: %v", len(observed), err)
+	seen, err := s.live.Observe(s.Context(), reconcile.Desired{Clusters: []reconcile.Declaration{declaration}})
+	if err != nil || len(seen.Clusters) != 1 {
+		s.Fatalf("%d clusters: %v", len(seen.Clusters), err)
 	}
-	c := observed[0].(*cluster)
+	c := seen.Clusters[0].(*cluster)
 	if c.err != nil {
 		s.Fatal(c.err)
 	}

@@ -60,16 +60,17 @@ func New(client *kube.Client, options Options) *Live {
 }
 
 // Observe implements reconcile.Live.
-func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) ([]reconcile.Cluster, error) {
+func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcile.Observed, error) {
 	inventory, err := l.kube.List(ctx, l.options.Namespace, managed)
 	if err != nil {
 		err = fmt.Errorf("observe %s: %w", l.kube.Host(), err)
 		if kube.NeedsSetup(err) {
 			err = reconcile.SetupError{Err: err}
 		}
-		return nil, err
+		return reconcile.Observed{}, err
 	}
 	owned := byCluster(inventory)
+	desired = withoutRewound(ctx, desired, owned)
 	targets := targetsOf(desired, owned)
 	nodes := sync.OnceValues(func() ([]corev1.Node, error) { return l.kube.Nodes(ctx) })
 	observed := make([]reconcile.Cluster, len(targets))
@@ -82,7 +83,7 @@ func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) ([]reconc
 		})
 	}
 	_ = group.Wait() // each cluster carries its own error
-	return observed, nil
+	return reconcile.Observed{Desired: desired, Clusters: observed}, nil
 }
 
 // Changes implements reconcile.Live.

@@ -12,12 +12,12 @@ var errNotAsked = errors.New("no source was asked")
 
 // Look observes every custom resource as it is, without a source, and says what each cluster is at.
 func Look(ctx context.Context, live Live) (report.Report, error) {
-	clusters, err := live.Observe(ctx, Desired{Live: true, Unread: errNotAsked})
+	observed, err := live.Observe(ctx, Desired{Live: true, Unread: errNotAsked})
 	if err != nil {
 		return report.Report{}, err
 	}
 	rep := report.Report{Planned: true}
-	for _, c := range clusters {
+	for _, c := range observed.Clusters {
 		entry := report.Cluster{Warnings: c.Warnings()}
 		entry.Namespace, entry.Name = c.Identity()
 		if entry.State, err = c.State(); err != nil {

@@ -39,9 +39,6 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 
 func (r *Reconciler) fetch(ctx context.Context) Desired {
 	desired := r.Source.Fetch(ctx)
-	if desired.Unread != nil {
-		r.Log.Error("source cannot be read; going on with what was last applied", "error", desired.Unread)
-	}
 	r.Log.Debug("fetched", "revision", desired.Revision, "clusters", len(desired.Clusters), "problems", len(desired.Problems))
 	return desired
 }
@@ -61,8 +58,14 @@ func (d Desired) sourceOf(cluster Cluster) SourceState {
 }
 
 func (r *Reconciler) pass(ctx context.Context, desired Desired) report.Report {
+	observed, err := r.Live.Observe(ctx, desired)
+	if err == nil {
+		desired = observed.Desired
+	}
+	if unread := desired.Unread; unread != nil && r.isNews("source of", oneLine(unread)) {
+		r.Log.Error("source cannot be read; going on with what was last applied", "error", oneLine(unread))
+	}
 	rep := report.Report{Revision: desired.Revision, Problems: desired.Problems, Planned: r.Plan}
-	clusters, err := r.Live.Observe(ctx, desired)
 	rep.Unobserved = err != nil && !errors.As(err, &SetupError{})
 	if err != nil && r.isNews("", err.Error()) {
 		r.Log.Error("observe", "error", err)
@@ -70,10 +73,10 @@ func (r *Reconciler) pass(ctx context.Context, desired Desired) report.Report {
 	if err = errors.Join(desired.Unread, err); err != nil {
 		rep.Error = oneLine(err)
 	}
-	rep.Clusters = make([]report.Cluster, len(clusters))
+	rep.Clusters = make([]report.Cluster, len(observed.Clusters))
 	group := errgroup.Group{}
 	group.SetLimit(concurrency)
-	for i, cluster := range clusters {
+	for i, cluster := range observed.Clusters {
 		group.Go(func() error {
 			rep.Clusters[i] = r.reconcile(ctx, cluster, desired.sourceOf(cluster))
 			return nil

@@ -43,13 +43,13 @@ type live struct {
 	sources  []reconcile.SourceState
 }
 
-func (l *live) Observe(_ context.Context, desired reconcile.Desired) ([]reconcile.Cluster, error) {
+func (l *live) Observe(_ context.Context, desired reconcile.Desired) (reconcile.Observed, error) {
 	l.fetched = append(l.fetched, desired.Unread == nil)
 	if len(l.failing) > 0 {
 		err := l.failing[0]
 		l.failing = l.failing[1:]
 		if err != nil {
-			return nil, err
+			return reconcile.Observed{}, err
 		}
 	}
 	var clusters []reconcile.Cluster
@@ -57,7 +57,7 @@ func (l *live) Observe(_ context.Context, desired reconcile.Desired) ([]reconcil
 		world.Tick()
 		clusters = append(clusters, &simulated{live: l, name: name, world: world})
 	}
-	return clusters, nil
+	return reconcile.Observed{Desired: desired, Clusters: clusters}, nil
 }
 
 func (l *live) Changes(context.Context) <-chan struct{} {

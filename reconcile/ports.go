@@ -38,6 +38,9 @@ type Declaration struct {
 	Applied map[string]any
 	// Revision that declares it.
 	Revision string
+	// Follows reports whether that revision is another one, or descends from it. An error means that this cannot be told. It is nil where it does
+	// not matter.
+	Follows func(ctx context.Context, revision string) (bool, error)
 	// Warnings about it.
 	Warnings []string
 }
@@ -45,12 +48,20 @@ type Declaration struct {
 // Live is the side where clusters run.
 type Live interface {
 	// Observe reads everything about the declared clusters, and about those that may be: where a place could not be read, what was
-	// last applied counts as declared. An error means that nothing could be observed.
-	Observe(ctx context.Context, desired Desired) ([]Cluster, error)
+	// last applied counts as declared. A revision that does not follow what was applied before is refused, as if it could not be read.
+	// An error means that nothing could be observed.
+	Observe(ctx context.Context, desired Desired) (Observed, error)
 	// Changes has something in it once anything has changed, until ctx is done.
 	Changes(ctx context.Context) <-chan struct{}
 	// Close gives up what the passes hold.
 	Close(ctx context.Context) error
+}
+
+// Observed is what a pass is about.
+type Observed struct {
+	// Desired without what is refused.
+	Desired  Desired
+	Clusters []Cluster
 }
 
 // Cluster is one observed cluster.

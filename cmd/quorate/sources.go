@@ -50,17 +50,9 @@ func (f *sourceFlags) sources() ([]source, error) {
 		if err == nil {
 			err = s.options().Check()
 		}
-		sources, problems = append(sources, s), and(problems, err)
+		sources, problems = append(sources, s), errors.Join(problems, err)
 	}
 	return sources, problems
-}
-
-// and joins errors in one line.
-func and(first, second error) error {
-	if first == nil || second == nil {
-		return cmp.Or(first, second)
-	}
-	return fmt.Errorf("%w; %w", first, second)
 }
 
 func (f *sourceFlags) check() error {
@@ -143,7 +135,7 @@ func join(all []fetched) reconcile.Desired {
 	declared := map[string][]int{}
 	for i, s := range all {
 		if s.err != nil {
-			desired.Unread = and(desired.Unread, s.err)
+			desired.Unread = errors.Join(desired.Unread, s.err)
 			continue
 		}
 		if revision := s.desired.Revision.String(); !slices.Contains(revisions, revision) {
