@@ -20,7 +20,7 @@ type sourceFlags struct {
 }
 
 func (f *sourceFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.location, "source", "", "URL of a git repository, path of a local one, or a directory (required)")
+	c.Flags().StringVar(&f.location, "source", "", "URL of a git repository or user@host:path, path of a local one, or a directory (required)")
 	f.source.add(c.Flags())
 }
 
@@ -32,7 +32,11 @@ func (f *sourceFlags) check() error {
 	if err != nil {
 		return err
 	}
-	return s.options().Check()
+	options, err := s.options()
+	if err != nil {
+		return err
+	}
+	return options.Check()
 }
 
 func (f *sourceFlags) fetch(ctx context.Context) (gitsource.Desired, error) {
