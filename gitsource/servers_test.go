@@ -26,6 +26,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/crypto/ssh"
+
 	"quorate.dev/quorate/gitsource/remote"
 )
 
@@ -80,7 +82,11 @@ func sshKeys(t *testing.T, names ...string) (dir string) {
 		if kind == "" {
 			kind = "ed25519"
 		}
-		keygen(t, "-q", "-t", kind, "-N", "", "-C", name, "-f", filepath.Join(dir, name))
+		args := []string{"-q", "-t", kind, "-N", "", "-C", name, "-f", filepath.Join(dir, name)}
+		if kind == "rsa" {
+			args = append(args, "-b", "2048") // those with more take long to find
+		}
+		keygen(t, args...)
 		if strings.HasPrefix(name, "person") {
 			authorized = append(authorized, mustRead(t, filepath.Join(dir, name+".pub"))...)
 		}
@@ -371,4 +377,49 @@ func pipe(here, there net.Conn, buffered *bufio.Reader) {
 	go func() { _, _ = io.Copy(there, buffered); done <- struct{}{} }()
 	go func() { _, _ = io.Copy(here, there); done <- struct{}{} }()
 	<-done
+}
+
+// serveFake is an ssh server that lets anyone in and answers every command with what a function does, which returns the status that it ends with.
+func serveFake(t *testing.T, keys string, answer func(ssh.Channel) uint32) (address string) {
+	t.Helper()
+	key, err := ssh.ParsePrivateKey(mustRead(t, filepath.Join(keys, "host")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &ssh.ServerConfig{NoClientAuth: true}
+	config.AddHostKey(key)
+	l := listen(t)
+	go func() {
+		for {
+			connection, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go fakeConnection(connection, config, answer)
+		}
+	}()
+	return l.Addr().String()
+}
+
+func fakeConnection(connection net.Conn, config *ssh.ServerConfig, answer func(ssh.Channel) uint32) {
+	defer connection.Close()
+	_, channels, requests, err := ssh.NewServerConn(connection, config)
+	if err != nil {
+		return
+	}
+	go ssh.DiscardRequests(requests)
+	for asked := range channels {
+		channel, requests, err := asked.Accept()
+		if err != nil {
+			return
+		}
+		for request := range requests {
+			if err := request.Reply(request.Type == "exec", nil); err != nil {
+				return
+			}
+			status := answer(channel)
+			_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{status}))
+			channel.Close()
+		}
+	}
 }

@@ -58,7 +58,7 @@ func TestSSH(t *testing.T) {
 	fetch("hashed", hashed)
 
 	fetch("key of a person with RSA", sshAuth(t, keys, "person_rsa", line("host")))
-	keygen(t, "-q", "-p", "-P", "", "-N", secret, "-f", filepath.Join(keys, "person"))
+	keygen(t, "-q", "-p", "-a", "1", "-P", "", "-N", secret, "-f", filepath.Join(keys, "person"))
 	locked := sshAuth(t, keys, "person", line("host"))
 	locked.Passphrase = secret
 	fetch("passphrase", locked)

@@ -55,6 +55,9 @@ func parseSCP(location string) (*url.URL, error) {
 		return nil, errors.New("the source is neither a URL nor of the form user@host:path")
 	}
 	user, host, path := parts[1], parts[2], parts[3]
+	if strings.HasPrefix(path, ":") {
+		return nil, fmt.Errorf("%s:: names a program that git would run, and none is run here; https, ssh, http and local paths are supported", visible.Text(host))
+	}
 	if inside, bracketed := strings.CutPrefix(host, "["); bracketed && strings.Count(host, ":") == 1 {
 		host = strings.TrimSuffix(inside, "]") // git takes [host:port] there
 	}

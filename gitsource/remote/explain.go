@@ -43,7 +43,7 @@ func (s *Session) explain(ctx context.Context, err error) error {
 	if done, ok := errors.AsType[told](err); ok {
 		return fmt.Errorf("fetch %s: %w", at, done.error)
 	}
-	for _, text := range []string{s.explainGit(err), explainStatus(err), explainTLS(err), s.explainNetwork(err)} {
+	for _, text := range []string{s.explainGit(err), explainHTTP(err), explainReach(err)} {
 		if text != "" {
 			return fmt.Errorf("%s %s", at, text)
 		}
@@ -86,8 +86,11 @@ func (s *Session) explainGit(err error) string {
 	return ""
 }
 
-// explainStatus says what a status of HTTP means.
-func explainStatus(err error) string {
+// explainHTTP says what a status of HTTP means, or a redirect.
+func explainHTTP(err error) string {
+	if strings.Contains(err.Error(), `http redirect: changes scheme from "https"`) {
+		return "redirects from https to http, which is not encrypted; that is not followed"
+	}
 	answered, ok := errors.AsType[*githttp.Err](err)
 	if !ok {
 		return ""
@@ -104,6 +107,14 @@ func explainStatus(err error) string {
 	}
 }
 
+// explainReach says why a server is not reached, or not trusted.
+func explainReach(err error) string {
+	if text := explainTLS(err); text != "" {
+		return text
+	}
+	return explainNetwork(err)
+}
+
 // explainTLS says why there is no trust.
 func explainTLS(err error) string {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
@@ -115,7 +126,7 @@ func explainTLS(err error) string {
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
 		return "shows a certificate that has expired, or does not hold yet; is the clock here right?"
 	}
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
 		return "does not speak TLS; is the port right?"
 	}
 	alert, ok := errors.AsType[*net.OpError](err)
@@ -132,7 +143,7 @@ func explainTLS(err error) string {
 }
 
 // explainNetwork says why there is no connection.
-func (s *Session) explainNetwork(err error) string {
+func explainNetwork(err error) string {
 	op, _ := errors.AsType[*net.OpError](err)
 	unresolved, noAddress := errors.AsType[*net.DNSError](err)
 	timeout, _ := errors.AsType[net.Error](err)

@@ -110,7 +110,7 @@ func (g GitHubApp) token(ctx context.Context, client *http.Client, now time.Time
 	request.Header.Set("X-GitHub-Api-Version", "2022-11-28")
 	response, err := client.Do(request)
 	if err != nil {
-		return "", err
+		return "", g.unreached(err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusCreated {
@@ -125,6 +125,18 @@ func (g GitHubApp) token(ctx context.Context, client *http.Client, now time.Time
 		return "", told{fmt.Errorf("%s does not answer as the API of GitHub does; is githubAppBaseURL right?", g.base())}
 	}
 	return answer.Token, nil
+}
+
+// unreached says why the API did not answer. What says so already is left as it is.
+func (g GitHubApp) unreached(err error) error {
+	if _, ok := errors.AsType[told](err); ok {
+		return err
+	}
+	text := explainReach(err)
+	if text == "" {
+		return fmt.Errorf("ask %s for a token: %w", g.base(), err)
+	}
+	return told{fmt.Errorf("%s %s", g.base(), text)}
 }
 
 // claim is what the app says of itself, signed with its key.

@@ -89,14 +89,10 @@ func (c *httpClient) close() {
 	c.others.CloseIdleConnections()
 }
 
-// follow refuses to go from https to http. Besides that, what go-git follows is followed: the first request, and to another server without
-// credentials.
-func (c *httpClient) follow(request *http.Request, via []*http.Request) error {
-	to := origin(request.URL)
-	if via[len(via)-1].URL.Scheme == "https" && request.URL.Scheme != "https" {
-		return told{fmt.Errorf("it redirects to %q, which is not encrypted; that is not followed", to)}
-	}
-	if to != origin(c.address) {
+// follow notes where a redirect leads. What may be followed is for go-git, which goes to another server for the first request only, without
+// credentials, and never from https to http.
+func (c *httpClient) follow(request *http.Request, _ []*http.Request) error {
+	if to := origin(request.URL); to != origin(c.address) {
 		c.redirected = to
 	}
 	return nil
