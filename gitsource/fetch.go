@@ -56,7 +56,7 @@ func Fetch(ctx context.Context, o Options) (Desired, error) {
 
 // open gives the files of the revision that o names.
 func open(ctx context.Context, o Options) (fs.FS, refs.Revision, error) {
-	if isURL(o.Location) {
+	if isRemote(o.Location) {
 		return openRemote(ctx, o)
 	}
 	return openLocal(o)
@@ -64,7 +64,7 @@ func open(ctx context.Context, o Options) (fs.FS, refs.Revision, error) {
 
 // openRemote fetches one commit into memory.
 func openRemote(ctx context.Context, o Options) (fs.FS, refs.Revision, error) {
-	session, err := remote.Open(ctx, remote.Repository{URL: o.Location, Auth: o.Auth})
+	session, err := remote.Open(ctx, o.repository())
 	if err != nil {
 		return nil, refs.Revision{}, fmt.Errorf("%w: %w", ErrSource, err)
 	}

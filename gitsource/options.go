@@ -3,30 +3,26 @@ package gitsource
 import (
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path"
-	"regexp"
+	"strings"
 
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/refs"
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-var (
-	hasScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
-	scpForm   = regexp.MustCompile(`^[^/\\]+:`)
-)
-
 // Options say what to read and how.
 type Options struct {
-	// Location is the URL of a smart HTTP(S) server, the path of a local repository,
-	// bare or not, or the path of a local directory that is no repository. Of a local
-	// repository, what is committed is read, not the worktree.
+	// Location is the URL of a smart HTTP(S) or ssh server, user@host:path for the latter,
+	// the path of a local repository, bare or not, or the path of a local directory that is
+	// no repository. Of a local repository, what is committed is read, not the worktree.
 	Location string
 	refs.Selector
 	// Auth is for repositories that are not public.
 	Auth remote.Auth
+	// Proxy is the URL of the proxy to reach a server through, instead of those that the environment names.
+	Proxy string
 	manifests.Options
 }
 
@@ -36,19 +32,36 @@ func (o Options) Check() error {
 	return err
 }
 
-func isURL(location string) bool { return hasScheme.MatchString(location) }
+// isRemote says whether a location is one of a server. What is there as a file or a directory is local, though its name has
+// a colon in it.
+func isRemote(location string) bool {
+	if strings.Contains(location, "://") {
+		return true
+	}
+	_, err := os.Stat(location)
+	return err != nil && remote.IsAddress(location)
+}
+
+// repository is the one on a server, and has no URL if it is local.
+func (o Options) repository() remote.Repository {
+	r := remote.Repository{Auth: o.Auth, Proxy: o.Proxy}
+	if isRemote(o.Location) {
+		r.URL = o.Location
+	}
+	return r
+}
 
 // normalized checks the options as far as they can be checked without the source, and
 // spells them in one way.
 func (o Options) normalized() (Options, error) {
-	if err := o.checkLocation(); err != nil {
-		return o, err
+	if o.Location == "" {
+		return o, optionsErrorf("no source is given: the URL of a repository, or the path of a repository or of a directory")
 	}
 	var err error
 	if o.Selector, err = o.Selector.Normalized(); err != nil {
 		return o, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	if err := o.Auth.Check(); err != nil {
+	if err := o.repository().Check(); err != nil {
 		return o, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	if path.IsAbs(o.Path) {
@@ -58,40 +71,4 @@ func (o Options) normalized() (Options, error) {
 		return o, optionsErrorf("the path %q leads out of the source", o.Path)
 	}
 	return o, nil
-}
-
-// checkLocation never repeats a location that may hold a password.
-func (o Options) checkLocation() error {
-	if o.Location == "" {
-		return optionsErrorf("no source is given: the URL of a repository, or the path of a repository or of a directory")
-	}
-	if !isURL(o.Location) {
-		if _, err := os.Stat(o.Location); err != nil && scpForm.MatchString(o.Location) {
-			return optionsErrorf("ssh is not supported yet; use the https URL of the repository")
-		}
-		return nil
-	}
-	u, err := url.Parse(o.Location)
-	if err != nil || u.Host == "" && u.Scheme != "file" {
-		return optionsErrorf("the source is not a valid URL")
-	}
-	return o.checkURL(u)
-}
-
-func (o Options) checkURL(u *url.URL) error {
-	switch {
-	case u.Scheme == "file":
-		return optionsErrorf("file:// is not supported; give the path itself")
-	case u.Scheme == "ssh" || u.Scheme == "git+ssh":
-		return optionsErrorf("ssh is not supported yet; use the https URL of the repository")
-	case u.Scheme != "https" && u.Scheme != "http":
-		return optionsErrorf("scheme %s is not supported; https, http and local paths are", u.Scheme)
-	case u.User != nil:
-		return optionsErrorf("the URL of %s holds credentials; they belong elsewhere, where no log and no process list shows them", u.Host)
-	case u.RawQuery != "" || u.Fragment != "":
-		return optionsErrorf("the URL of %s has a query or a fragment; the branch, the tag or the commit is named apart from it", u.Host)
-	case u.Scheme == "http" && o.Auth.Given():
-		return optionsErrorf("credentials for %s would cross the network in the clear; use https", u.Host)
-	}
-	return nil
 }

@@ -2,19 +2,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/gitsource/credentials"
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/refs"
-	"quorate.dev/quorate/gitsource/remote"
 )
 
 // source is one place that declarations come from, and how to read it. Each setting is a flag of the command, and can be given for one source
@@ -24,6 +21,7 @@ type source struct {
 	selector    refs.Selector
 	path        string
 	credentials string
+	proxy       string
 	// namespace is that of declarations without one.
 	namespace string
 	// allowed are the only namespaces that it may declare clusters in; all if there are none.
@@ -37,7 +35,8 @@ func (s *source) add(f *pflag.FlagSet) {
 	f.StringVar(&s.selector.SemVer, "semver", s.selector.SemVer, `range of versions, such as ">=1.2 <2": the highest tag in it is read, instead of a branch`)
 	f.StringVar(&s.selector.Name, "ref", s.selector.Name, "reference in full to read, such as refs/pull/420/head, instead of a branch")
 	f.StringVar(&s.selector.Commit, "commit", s.selector.Commit, "commit to read, 40 hexadecimal digits, instead of a branch")
-	f.StringVar(&s.credentials, "git-credentials", s.credentials, "directory with the files username and password, or bearerToken, and ca.crt: a mounted Secret")
+	f.StringVar(&s.credentials, "git-credentials", s.credentials, "directory with files such as password, bearerToken, ca.crt, identity and known_hosts: a mounted Secret")
+	f.StringVar(&s.proxy, "git-proxy", s.proxy, "URL of the proxy to reach the repository through (default, for https: $HTTPS_PROXY, unless $NO_PROXY names the host)")
 	f.StringVar(&s.namespace, "default-namespace", s.namespace, "namespace of declarations without one (default: that of --namespace, or \"default\")")
 	f.StringVar(&s.path, "path", s.path, "directory in the repository (default: its root)")
 }
@@ -83,42 +82,27 @@ func (s source) with(value string) (source, error) {
 	return s, nil
 }
 
-func (s source) options() gitsource.Options {
-	return gitsource.Options{
+// options read the credentials too: a source without a directory of them has those of the environment.
+func (s source) options() (gitsource.Options, error) {
+	o := gitsource.Options{
 		Location: s.location,
 		Selector: s.selector,
+		Auth:     credentials.FromEnvironment(os.Getenv),
+		Proxy:    s.proxy,
 		Options:  manifests.Options{Path: s.path, Namespace: s.namespace},
 	}
+	if s.credentials == "" {
+		return o, nil
+	}
+	var err error
+	o.Auth, err = credentials.Read(s.credentials)
+	return o, err
 }
 
 func (s source) fetch(ctx context.Context) (gitsource.Desired, error) {
-	options := s.options()
-	var err error
-	if options.Auth, err = readCredentials(s.credentials); err != nil {
+	options, err := s.options()
+	if err != nil {
 		return gitsource.Desired{}, err
 	}
 	return gitsource.Fetch(ctx, options)
-}
-
-// readCredentials reads a directory as a mounted Secret makes it. What is not there is empty.
-func readCredentials(dir string) (remote.Auth, error) {
-	if dir == "" {
-		return remote.Auth{}, nil
-	}
-	contents := map[string]string{}
-	for _, name := range []string{"username", "password", "bearerToken", "ca.crt"} {
-		content, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return remote.Auth{}, fmt.Errorf("read --git-credentials: %w", err)
-		}
-		contents[name] = strings.TrimSpace(string(content))
-	}
-	if contents["password"]+contents["bearerToken"]+contents["ca.crt"] == "" {
-		return remote.Auth{}, usageError{fmt.Errorf("--git-credentials %s: want a directory with password, bearerToken or ca.crt in it", dir)}
-	}
-	auth := remote.Auth{Username: contents["username"], Password: contents["password"], BearerToken: contents["bearerToken"]}
-	if contents["ca.crt"] != "" {
-		auth.CABundle = []byte(contents["ca.crt"])
-	}
-	return auth, nil
 }

@@ -34,7 +34,7 @@ func (f *sourceFlags) add(c *cobra.Command, help string) {
 	f.settings.add(c.Flags())
 }
 
-const helpSource = "URL of a git repository, path of a local one, or a directory (required); repeatable, each with settings of its own: LOCATION,path=apps,branch=main"
+const helpSource = "URL of a git repository or user@host:path, path of a local one, or a directory (required); repeatable, each with settings of its own: LOCATION,path=apps,branch=main"
 
 // live reports whether the custom resources are the source.
 func (f *sourceFlags) live() bool { return slices.Contains(f.values, ofCluster) }
@@ -48,11 +48,19 @@ func (f *sourceFlags) sources() ([]source, error) {
 		settings.namespace = cmp.Or(settings.namespace, f.namespace)
 		s, err := settings.with(value)
 		if err == nil {
-			err = s.options().Check()
+			err = s.check()
 		}
 		sources, problems = append(sources, s), errors.Join(problems, err)
 	}
 	return sources, problems
+}
+
+func (s source) check() error {
+	options, err := s.options()
+	if err != nil {
+		return err
+	}
+	return options.Check()
 }
 
 func (f *sourceFlags) check() error {

@@ -1,13 +1,15 @@
 package remote
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"time"
+	"net"
+	"net/url"
+	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
@@ -17,22 +19,40 @@ import (
 // secrets.
 type Auth struct {
 	// Username and Password for basic authentication. Hosts that take tokens take them
-	// as the password, with any username.
+	// as the password, with any username; it is "git" if none is given. For ssh, the username is that
+	// of the account there, if the URL names none.
 	Username, Password string
 	// BearerToken is sent instead of a username and a password.
 	BearerToken string
+	// GitHubApp gets a token of its own for each session, instead of a password.
+	GitHubApp GitHubApp
 	// CABundle holds the certificate authorities, in PEM, that the server's certificate is
 	// checked against besides the system's.
 	CABundle []byte
+	// ClientCertificate and ClientKey, in PEM, are shown to a TLS server that asks for them.
+	ClientCertificate, ClientKey []byte
+	// Identity is a private key for ssh, in the form of OpenSSH or in PEM, and Passphrase what it is encrypted with, if it is.
+	Identity   []byte
+	Passphrase string
+	// KnownHosts is the path of a known_hosts file with the keys of ssh servers. Without it no ssh server is trusted.
+	KnownHosts string
+	// ProxyUsername and ProxyPassword are for the proxy.
+	ProxyUsername, ProxyPassword string
 }
 
 // String names what is given, not its value.
 func (a Auth) String() string {
 	switch {
+	case len(a.Identity) > 0:
+		return "ssh key"
+	case a.GitHubApp.given():
+		return "GitHub App"
 	case a.BearerToken != "":
 		return "bearer token"
 	case a.Given():
 		return "username and password"
+	case len(a.ClientCertificate) > 0:
+		return "client certificate"
 	default:
 		return "none"
 	}
@@ -44,44 +64,167 @@ func (a Auth) GoString() string { return fmt.Sprintf("remote.Auth{%s}", a) }
 // LogValue keeps logs from printing secrets.
 func (a Auth) LogValue() slog.Value { return slog.StringValue(a.String()) }
 
-// Given says whether there are credentials.
-func (a Auth) Given() bool { return a.Username != "" || a.Password != "" || a.BearerToken != "" }
+// Given says whether there are credentials that would cross the network with each request.
+func (a Auth) Given() bool {
+	return a.Username != "" || a.Password != "" || a.BearerToken != "" || a.GitHubApp.given()
+}
 
 func (a Auth) method() transport.AuthMethod {
 	switch {
 	case a.BearerToken != "":
 		return &githttp.TokenAuth{Token: a.BearerToken}
-	case a.Given():
-		return &githttp.BasicAuth{Username: a.Username, Password: a.Password}
+	case a.Password != "":
+		return &githttp.BasicAuth{Username: orGit(a.Username), Password: a.Password}
 	default:
 		return nil
 	}
 }
 
-// Check says what is wrong with it, before anything is asked.
-func (a Auth) Check() error {
-	_, err := a.client()
-	return err
+// orGit is the user that most git hosts want, if no other is named.
+func orGit(user string) string {
+	if user == "" {
+		return "git"
+	}
+	return user
 }
 
-// client is an HTTP client of its own: nothing is shared with the rest of the process but
-// the proxy settings of the environment.
-func (a Auth) client() (*http.Client, error) {
-	t := &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		ForceAttemptHTTP2:     true,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ResponseHeaderTimeout: time.Minute,
-	}
-	if len(a.CABundle) > 0 {
-		pool, err := x509.SystemCertPool()
+// Check says all that is wrong with the credentials and the proxy, by themselves and for that URL, before anything is asked. The URL is empty for
+// a repository that is not on a server.
+func (r Repository) Check() error {
+	problems := append(r.Auth.problems(), r.proxyProblems()...)
+	if r.URL != "" {
+		address, err := ParseAddress(r.URL)
 		if err != nil {
-			pool = x509.NewCertPool()
+			return err
 		}
-		if !pool.AppendCertsFromPEM(a.CABundle) {
-			return nil, errors.New("the CA bundle holds no certificate in PEM")
-		}
-		t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+		problems = append(problems, r.Auth.problemsFor(address, r.Proxy)...)
 	}
-	return &http.Client{Transport: boundedTransport{t}}, nil
+	if len(problems) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(problems, "; "))
+}
+
+// problems are those of the credentials by themselves.
+func (a Auth) problems() []string {
+	var problems []string
+	found := func(bad bool, problem string) {
+		if bad {
+			problems = append(problems, problem)
+		}
+	}
+	hasKey, hasPassword := len(a.Identity) > 0, a.Password != "" && len(a.Identity) == 0
+	found(a.BearerToken != "" && hasPassword, "bearerToken and password are both given; a server takes one of them")
+	found(a.GitHubApp.given() && (hasPassword || a.BearerToken != ""), "a GitHub App gets its own token; bearerToken or password beside it has no use")
+	found(a.Username != "" && !hasPassword && !hasKey, "username is given without password")
+	found(hasKey && a.KnownHosts == "", "identity is given without known_hosts: nothing would say which server to trust")
+	found(a.KnownHosts != "" && !hasKey, "known_hosts is given without identity, the private key for ssh")
+	found(a.Passphrase != "" && !hasKey, "passphrase is given without identity, the private key that it opens")
+	found(a.Passphrase != "" && hasKey && a.Password != "" && a.Password != a.Passphrase,
+		"passphrase and password are both given, and differ; beside identity both are what the key is encrypted with")
+	found((a.ProxyUsername == "") != (a.ProxyPassword == ""), "proxyUsername and proxyPassword are given only together")
+	problems = append(problems, a.GitHubApp.problems()...)
+	return append(problems, a.keyProblems()...)
+}
+
+// keyProblems are those of keys and certificates. They never repeat what those hold.
+func (a Auth) keyProblems() []string {
+	var problems []string
+	if len(a.CABundle) > 0 && !x509.NewCertPool().AppendCertsFromPEM(a.CABundle) {
+		problems = append(problems, "ca.crt holds no certificate in PEM")
+	}
+	switch certificate, key := len(a.ClientCertificate) > 0, len(a.ClientKey) > 0; {
+	case certificate && !key:
+		problems = append(problems, "tls.crt is given without tls.key")
+	case key && !certificate:
+		problems = append(problems, "tls.key is given without tls.crt")
+	case certificate:
+		if _, err := tls.X509KeyPair(a.ClientCertificate, a.ClientKey); err != nil {
+			problems = append(problems, "tls.crt and tls.key are not, in PEM, a certificate and its private key")
+		}
+	}
+	if len(a.Identity) > 0 {
+		if _, err := a.signer(); err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
+	if a.KnownHosts != "" {
+		if _, err := readKnownHosts(a.KnownHosts); err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
+	return problems
+}
+
+// problemsFor are those of good credentials for the wrong server.
+func (a Auth) problemsFor(address *url.URL, proxy string) []string {
+	var problems []string
+	switch {
+	case address.Scheme == "ssh":
+		if len(a.Identity) == 0 {
+			problems = append(problems, "ssh wants a private key, the file identity of the credentials, and known_hosts beside it")
+		}
+		if a.BearerToken != "" || a.GitHubApp.given() || len(a.ClientCertificate) > 0 {
+			problems = append(problems, "bearerToken, tls.crt and a GitHub App are for https, and the source is reached by ssh")
+		}
+		if named := address.User.Username(); named != "" && a.Username != "" && named != a.Username {
+			problems = append(problems, "the URL names another user than username does")
+		}
+	case len(a.Identity) > 0:
+		problems = append(problems, "identity is for ssh, and the source is reached by "+address.Scheme)
+	case address.Scheme == "http" && a.Given() && (proxy != "" || !isLoopback(address.Hostname())):
+		problems = append(problems, fmt.Sprintf("credentials for %s would cross the network in the clear; use https", address.Host))
+	}
+	return problems
+}
+
+// isLoopback says whether what is sent to that host leaves the machine.
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// proxyProblems never repeat a URL that may hold a password.
+func (r Repository) proxyProblems() []string {
+	if r.Proxy == "" {
+		return nil
+	}
+	u, err := url.Parse(r.Proxy)
+	switch {
+	case err != nil || u.Host == "" || u.Opaque != "" || (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "":
+		return []string{"the proxy is not a valid URL; want http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT"}
+	case u.User != nil:
+		return []string{fmt.Sprintf("the URL of the proxy %s holds credentials; they belong into proxyUsername and proxyPassword of the credentials", u.Host)}
+	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "socks5":
+		return []string{fmt.Sprintf("a proxy of scheme %s is not supported; http, https and socks5 are", u.Scheme)}
+	}
+	return nil
+}
+
+// withProxyCredentials adds those of the proxy to its URL.
+func (a Auth) withProxyCredentials(proxy *url.URL) *url.URL {
+	if proxy == nil || a.ProxyUsername == "" {
+		return proxy
+	}
+	with := *proxy
+	with.User = url.UserPassword(a.ProxyUsername, a.ProxyPassword)
+	return &with
+}
+
+// tlsConfig recognizes servers, and shows no certificate.
+func (a Auth) tlsConfig() *tls.Config {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if len(bytes.TrimSpace(a.CABundle)) == 0 {
+		return config
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	pool.AppendCertsFromPEM(a.CABundle)
+	config.RootCAs = pool
+	return config
 }

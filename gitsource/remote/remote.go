@@ -4,31 +4,26 @@ package remote
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/plumbing/transport"
-	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
 	"quorate.dev/quorate/gitsource/refs"
-	"quorate.dev/quorate/gitsource/visible"
 )
 
 // Repository is where a repository is, and how to get at it.
 type Repository struct {
-	// URL of a smart HTTP(S) server.
+	// URL of a smart HTTP(S) server or of an ssh server, or user@host:path for the latter.
 	URL string
 	// Auth is for repositories that are not public.
 	Auth Auth
+	// Proxy is the URL of the proxy to go through, of scheme http, https or socks5. Without it the environment names the one for HTTP(S).
+	Proxy string
 }
 
 // Session is a connection to a server that has shown its references.
@@ -37,33 +32,50 @@ type Session struct {
 	upload     transport.UploadPackSession
 	advertised *packp.AdvRefs
 	close      func()
+	// elsewhere is the server that the repository's own redirected to, if it did.
+	elsewhere func() string
 }
 
 // Open connects, and reads the list of references. Whoever opens a session closes it.
 func Open(ctx context.Context, r Repository) (*Session, error) {
-	client, err := r.Auth.client()
-	if err != nil {
-		return nil, err
-	}
-	endpoint, err := transport.NewEndpoint(r.URL)
-	if err != nil {
-		return nil, errors.New("the source is not a valid URL")
-	}
-	upload, err := githttp.NewClient(client).NewUploadPackSession(endpoint, r.Auth.method())
-	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", r.URL, err)
-	}
-	s := &Session{repository: r, upload: upload, close: client.CloseIdleConnections}
-	if s.advertised, err = upload.AdvertisedReferencesContext(ctx); err != nil {
+	s := &Session{repository: r, close: func() {}, elsewhere: func() string { return "" }}
+	if err := s.open(ctx); err != nil {
 		s.Close()
 		return nil, s.explain(ctx, err)
 	}
 	return s, nil
 }
 
+func (s *Session) open(ctx context.Context) error {
+	address, err := ParseAddress(s.repository.URL)
+	if err != nil {
+		return told{err}
+	}
+	if address.Scheme == "ssh" {
+		upload, err := openSSH(ctx, s.repository, address)
+		if err != nil {
+			return err
+		}
+		s.upload = upload
+	} else {
+		client, err := newHTTPClient(s.repository, address)
+		if err != nil {
+			return told{err}
+		}
+		s.close, s.elsewhere = client.close, func() string { return client.redirected }
+		if s.upload, err = client.open(ctx, s.repository.Auth); err != nil {
+			return err
+		}
+	}
+	s.advertised, err = s.upload.AdvertisedReferencesContext(ctx)
+	return err
+}
+
 // Close ends the connection.
 func (s *Session) Close() {
-	_ = s.upload.Close()
+	if s.upload != nil {
+		_ = s.upload.Close()
+	}
 	s.close()
 }
 
@@ -124,41 +136,4 @@ func (s *Session) givesOut(want plumbing.Hash) bool {
 		}
 	}
 	return s.advertised.Head != nil && *s.advertised.Head == want
-}
-
-// explain says what a person can do. It repeats nothing that the server wrote.
-func (s *Session) explain(ctx context.Context, err error) error {
-	at, auth := s.repository.URL, s.repository.Auth
-	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("fetch %s: %w", at, ctx.Err())
-	case errors.Is(err, transport.ErrEmptyRemoteRepository):
-		return fmt.Errorf("%s is empty; push a commit to it", at)
-	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed):
-		if auth.Given() {
-			return fmt.Errorf("%s refused the credentials (%s)", at, auth)
-		}
-		return fmt.Errorf("%s asks for credentials, and none are given", at)
-	case errors.Is(err, transport.ErrRepositoryNotFound):
-		return fmt.Errorf("%s is not there, or is not shown without credentials", at)
-	}
-	_, garbled := errors.AsType[*packp.ErrUnexpectedData](err)
-	if garbled || errors.Is(err, pktline.ErrInvalidPktLen) || errors.Is(err, packp.ErrEmptyInput) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%s does not answer as a smart HTTP server of a repository with SHA-1 does; is it the URL to clone from, and did the answer arrive whole?", at)
-	}
-	// The URL is in the message already; what failed is enough.
-	if failed, ok := errors.AsType[*url.Error](err); ok {
-		err = failed.Err
-	}
-	return fmt.Errorf("fetch %s: %w", at, printable(err))
-}
-
-// printable keeps what a server wrote from reaching a terminal as it is.
-func printable(err error) error {
-	const most = 500
-	text := err.Error()
-	if len(text) <= most && visible.IsPath(text) {
-		return err
-	}
-	return fmt.Errorf("%.*q", most, text)
 }

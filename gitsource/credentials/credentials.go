@@ -1,0 +1,130 @@
+// Package credentials reads what shows us to a git server: from a directory, as a mounted Secret makes it, or from the environment. It never reads a
+// home directory.
+package credentials
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/gitsource/remote"
+)
+
+// Variables of the environment.
+const (
+	UsernameVariable = "QUORATE_GIT_USERNAME"
+	PasswordVariable = "QUORATE_GIT_PASSWORD"
+	TokenVariable    = "QUORATE_GIT_TOKEN"
+)
+
+// The files of the directory. Others in it are none of our business.
+const (
+	username                = "username"
+	password                = "password"
+	bearerToken             = "bearerToken"
+	caBundle                = "ca.crt"
+	clientCertificate       = "tls.crt"
+	clientKey               = "tls.key"
+	identity                = "identity"
+	passphrase              = "passphrase"
+	knownHosts              = "known_hosts"
+	gitHubAppID             = "githubAppID"
+	gitHubAppInstallationID = "githubAppInstallationID"
+	gitHubAppPrivateKey     = "githubAppPrivateKey"
+	gitHubAppBaseURL        = "githubAppBaseURL"
+	proxyUsername           = "proxyUsername"
+	proxyPassword           = "proxyPassword"
+)
+
+// maxFile is what a file of the directory may hold, in bytes: as much as a Secret.
+const maxFile = 1 << 20
+
+// Files are the names of the files that are read of a directory.
+func Files() []string {
+	return []string{
+		username, password, bearerToken, caBundle, clientCertificate, clientKey, identity, passphrase, knownHosts,
+		gitHubAppID, gitHubAppInstallationID, gitHubAppPrivateKey, gitHubAppBaseURL, proxyUsername, proxyPassword,
+	}
+}
+
+// Read reads a directory as a mounted Secret makes it: one file for each part, all of them optional. Whether they make sense together is for
+// gitsource.Options.Check. Its errors tell of all files that cannot be read, and match gitsource.ErrOptions.
+func Read(dir string) (remote.Auth, error) {
+	parts := map[string]string{}
+	var problems []string
+	if _, err := os.ReadDir(dir); err != nil {
+		return remote.Auth{}, fmt.Errorf("%w: read the credentials: %w", gitsource.ErrOptions, err)
+	}
+	for _, name := range Files() {
+		content, err := readFile(filepath.Join(dir, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			problems = append(problems, err.Error())
+		case strings.TrimSpace(content) == "":
+			problems = append(problems, filepath.Join(dir, name)+" is empty")
+		default:
+			parts[name] = content
+		}
+	}
+	switch {
+	case len(problems) > 0:
+		return remote.Auth{}, fmt.Errorf("%w: read the credentials: %s", gitsource.ErrOptions, strings.Join(problems, "; "))
+	case len(parts) == 0:
+		return remote.Auth{}, fmt.Errorf("%w: %s holds no credentials; want files named %s", gitsource.ErrOptions, dir, strings.Join(Files(), ", "))
+	}
+	return auth(dir, parts), nil
+}
+
+func readFile(name string) (string, error) {
+	file, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) && isLink(name) {
+		return "", fmt.Errorf("%s is a link to what is not there", name)
+	}
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err != nil {
+		return "", err
+	}
+	if len(content) > maxFile {
+		return "", fmt.Errorf("%s is larger than %d KiB", name, maxFile>>10)
+	}
+	return string(content), nil
+}
+
+func isLink(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
+
+func auth(dir string, parts map[string]string) remote.Auth {
+	word := func(name string) string { return strings.TrimSpace(parts[name]) }
+	file := func(name string) []byte { return []byte(parts[name]) }
+	a := remote.Auth{
+		Username: word(username), Password: word(password), BearerToken: word(bearerToken),
+		CABundle: file(caBundle), ClientCertificate: file(clientCertificate), ClientKey: file(clientKey),
+		Identity: file(identity), Passphrase: word(passphrase),
+		GitHubApp: remote.GitHubApp{
+			ID: word(gitHubAppID), InstallationID: word(gitHubAppInstallationID), PrivateKey: file(gitHubAppPrivateKey), BaseURL: word(gitHubAppBaseURL),
+		},
+		ProxyUsername: word(proxyUsername), ProxyPassword: word(proxyPassword),
+	}
+	if _, given := parts[knownHosts]; given {
+		a.KnownHosts = filepath.Join(dir, knownHosts)
+	}
+	return a
+}
+
+// FromEnvironment takes a username and a password, or a token, from the variables of the environment, which lookup gives: os.Getenv, most of the time.
+func FromEnvironment(lookup func(string) string) remote.Auth {
+	word := func(name string) string { return strings.TrimSpace(lookup(name)) }
+	return remote.Auth{Username: word(UsernameVariable), Password: word(PasswordVariable), BearerToken: word(TokenVariable)}
+}

@@ -1,0 +1,107 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"quorate.dev/quorate/gitsource/visible"
+)
+
+var (
+	hasScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+	// scpForm is what git takes for ssh besides URLs: a colon before any slash, and before it a host, perhaps with a user and, in brackets, with a port.
+	scpForm = regexp.MustCompile(`^(?:([^@/\\:\[\]]+)@)?([^@/\\:\[\]]+|\[[^@/\\\[\]]+\]):(.*)$`)
+	// sshName keeps names of users and hosts from being anything else.
+	sshName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+)
+
+// IsAddress says whether a location looks like one of a server: a URL, or what scp takes, user@host:path.
+func IsAddress(location string) bool {
+	return hasScheme.MatchString(location) || scpForm.MatchString(location)
+}
+
+// ParseAddress understands the location of a repository on a server. What it returns has one of the schemes https, http and ssh; the path of an
+// ssh URL is what git-upload-pack is given. Its errors never repeat a location that may hold a password.
+func ParseAddress(location string) (*url.URL, error) {
+	if !hasScheme.MatchString(location) {
+		return parseSCP(location)
+	}
+	u, err := url.Parse(location)
+	if err != nil || u.Host == "" && u.Scheme != "file" {
+		return nil, errors.New("the source is not a valid URL")
+	}
+	switch u.Scheme {
+	case "https", "http":
+		return u, checkHTTP(u)
+	case "ssh":
+		if strings.HasPrefix(u.Path, "/~") { // as git does: the home of a user there
+			u.Path = u.Path[1:]
+		}
+		return u, checkSSH(u)
+	case "file":
+		return nil, errors.New("file:// is not supported; give the path itself")
+	case "git+ssh", "ssh+git":
+		return nil, fmt.Errorf("%s:// is an old spelling; write ssh://", u.Scheme)
+	}
+	return nil, fmt.Errorf("scheme %s is not supported; https, ssh, http and local paths are", u.Scheme)
+}
+
+func parseSCP(location string) (*url.URL, error) {
+	parts := scpForm.FindStringSubmatch(location)
+	if parts == nil {
+		return nil, errors.New("the source is neither a URL nor of the form user@host:path")
+	}
+	user, host, path := parts[1], parts[2], parts[3]
+	if strings.HasPrefix(path, ":") {
+		return nil, fmt.Errorf("%s:: names a program that git would run, and none is run here; https, ssh, http and local paths are supported", visible.Text(host))
+	}
+	if inside, bracketed := strings.CutPrefix(host, "["); bracketed && strings.Count(host, ":") == 1 {
+		host = strings.TrimSuffix(inside, "]") // git takes [host:port] there
+	}
+	authority := host
+	if user != "" {
+		authority = url.User(user).String() + "@" + host
+	}
+	u, err := url.Parse("ssh://" + authority)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("the source is neither a URL nor of the form user@host:path")
+	}
+	u.Path = path
+	return u, checkSSH(u)
+}
+
+func checkHTTP(u *url.URL) error {
+	switch {
+	case u.User != nil:
+		return fmt.Errorf("the URL of %s holds credentials; they belong elsewhere, where no log and no process list shows them", u.Host)
+	case u.RawQuery != "" || u.Fragment != "":
+		return errQuery(u)
+	}
+	return nil
+}
+
+func checkSSH(u *url.URL) error {
+	_, hasPassword := u.User.Password()
+	switch {
+	case hasPassword:
+		return fmt.Errorf("the URL of %s holds a password; ssh takes a private key, from the file identity of the credentials", u.Host)
+	case u.RawQuery != "" || u.Fragment != "":
+		return errQuery(u)
+	case u.User != nil && !sshName.MatchString(u.User.Username()):
+		return fmt.Errorf("the user in the URL of %s is no name of a user", u.Host)
+	case !sshName.MatchString(u.Hostname()) && !strings.Contains(u.Hostname(), ":"):
+		return errors.New("the host in the URL is no name of a host")
+	case strings.Trim(u.Path, "/") == "":
+		return fmt.Errorf("the URL of %s names no repository there", u.Host)
+	case strings.HasPrefix(u.Path, "-") || !visible.Is(u.Path):
+		return fmt.Errorf("the path in the URL of %s is no path of a repository", u.Host)
+	}
+	return nil
+}
+
+func errQuery(u *url.URL) error {
+	return fmt.Errorf("the URL of %s has a query or a fragment; the branch, the tag or the commit is named apart from it", u.Host)
+}

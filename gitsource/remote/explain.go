@@ -1,0 +1,173 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/pktline"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+
+	"quorate.dev/quorate/gitsource/visible"
+)
+
+// told is an error that says already what a person can do.
+type told struct{ error }
+
+// Unwrap gives what was told.
+func (t told) Unwrap() error { return t.error }
+
+// explain says what a person can do. It repeats nothing that the server wrote as it is.
+func (s *Session) explain(ctx context.Context, err error) error {
+	at := s.repository.URL
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("fetch %s: it did not answer in time: %w", at, ctx.Err())
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("fetch %s: %w", at, ctx.Err())
+	}
+	if unexpected, ok := errors.AsType[*plumbing.UnexpectedError](err); ok { // it does not unwrap
+		err = unexpected.Err
+	}
+	if done, ok := errors.AsType[told](err); ok {
+		return fmt.Errorf("fetch %s: %w", at, done.error)
+	}
+	for _, text := range []string{s.explainGit(err), explainHTTP(err), explainReach(err)} {
+		if text != "" {
+			return fmt.Errorf("%s %s", at, text)
+		}
+	}
+	// The URL is in the message already; what failed is enough.
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = failed.Err
+	}
+	return fmt.Errorf("fetch %s: %w", at, printable(err))
+}
+
+// explainGit says what git has found.
+func (s *Session) explainGit(err error) string {
+	auth, elsewhere := s.repository.Auth, s.elsewhere()
+	refused := errors.Is(err, transport.ErrAuthenticationRequired) || errors.Is(err, transport.ErrAuthorizationFailed)
+	absent := errors.Is(err, transport.ErrRepositoryNotFound)
+	shown := auth.Given() || len(auth.Identity) > 0
+	switch {
+	case errors.Is(err, transport.ErrEmptyRemoteRepository):
+		return "is empty; push a commit to it"
+	case (refused || absent) && elsewhere != "" && auth.Given():
+		return fmt.Sprintf("redirects to %s, where the credentials are not taken along; if they belong there, give the URL there", visible.Text(elsewhere))
+	case refused && auth.Given():
+		return fmt.Sprintf("refused the credentials (%s)", auth)
+	case refused:
+		return "asks for credentials, and none are given"
+	case absent && shown:
+		return fmt.Sprintf("is not there, or is not shown with these credentials (%s)", auth)
+	case absent:
+		return "is not there, or is not shown without credentials"
+	}
+	_, garbled := errors.AsType[*packp.ErrUnexpectedData](err)
+	if garbled || errors.Is(err, pktline.ErrInvalidPktLen) || errors.Is(err, packp.ErrEmptyInput) || errors.Is(err, io.ErrUnexpectedEOF) {
+		kind := "a smart HTTP server"
+		if !strings.HasPrefix(s.repository.URL, "http") {
+			kind = "git-upload-pack"
+		}
+		return "does not answer as " + kind + " of a repository with SHA-1 does; is it the URL to clone from, and did the answer arrive whole?"
+	}
+	return ""
+}
+
+// explainHTTP says what a status of HTTP means, or a redirect.
+func explainHTTP(err error) string {
+	if strings.Contains(err.Error(), `http redirect: changes scheme from "https"`) {
+		return "redirects from https to http, which is not encrypted; that is not followed"
+	}
+	answered, ok := errors.AsType[*githttp.Err](err)
+	if !ok {
+		return ""
+	}
+	switch status := answered.StatusCode(); {
+	case status == http.StatusTooManyRequests:
+		return "limits how often it is asked (status 429); ask less often, or with credentials"
+	case status == http.StatusProxyAuthRequired:
+		return "is behind a proxy that asks for credentials (status 407): proxyUsername and proxyPassword"
+	case status >= http.StatusInternalServerError:
+		return fmt.Sprintf("fails to answer (status %d); the fault is there, or with a proxy on the way, and may pass", status)
+	default:
+		return fmt.Sprintf("answers with status %d; is it the URL to clone from?", status)
+	}
+}
+
+// explainReach says why a server is not reached, or not trusted.
+func explainReach(err error) string {
+	if text := explainTLS(err); text != "" {
+		return text
+	}
+	return explainNetwork(err)
+}
+
+// explainTLS says why there is no trust.
+func explainTLS(err error) string {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return "shows a certificate that is signed by unknown authority; the certificate of that authority belongs into ca.crt of the credentials"
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return "shows a certificate for other hosts than the one in the URL"
+	}
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+		return "shows a certificate that has expired, or does not hold yet; is the clock here right?"
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
+		return "does not speak TLS; is the port right?"
+	}
+	alert, ok := errors.AsType[*net.OpError](err)
+	if !ok || alert.Op != "remote error" {
+		return ""
+	}
+	if strings.Contains(alert.Err.Error(), "certificate required") {
+		return "asks for a client certificate, and none is given: tls.crt and tls.key"
+	}
+	if strings.Contains(alert.Err.Error(), "certificate") {
+		return fmt.Sprintf("refused the client certificate (%s)", alert.Err)
+	}
+	return ""
+}
+
+// explainNetwork says why there is no connection.
+func explainNetwork(err error) string {
+	op, _ := errors.AsType[*net.OpError](err)
+	unresolved, noAddress := errors.AsType[*net.DNSError](err)
+	timeout, _ := errors.AsType[net.Error](err)
+	switch {
+	case op != nil && op.Op == "proxyconnect":
+		return fmt.Sprintf("is not reached, as the proxy is not: %s", op.Err)
+	case noAddress && unresolved.IsNotFound:
+		return "is on a host that has no address; is its name right?"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "is not reached: connection refused; are host and port right?"
+	case timeout != nil && timeout.Timeout():
+		return "did not answer in time"
+	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET):
+		return "is not reached: the server, or something on the way, closed the connection"
+	}
+	return ""
+}
+
+// printable keeps what a server wrote from reaching a terminal as it is.
+func printable(err error) error {
+	const most = 500
+	text := err.Error()
+	if len(text) <= most && visible.IsPath(text) {
+		return err
+	}
+	return fmt.Errorf("%.*q", most, text)
+}

@@ -1,0 +1,177 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"quorate.dev/quorate/gitsource/visible"
+)
+
+// GitHubApp is an installed app of GitHub, which gets a token for an hour whenever one is wanted. It never prints its key.
+type GitHubApp struct {
+	// ID is the app's own, a number, or its client ID.
+	ID string
+	// InstallationID is that of the app at an organization or a user, a number.
+	InstallationID string
+	// PrivateKey of the app, RSA in PEM.
+	PrivateKey []byte
+	// BaseURL of the API, of GitHub's own if empty. That of a GitHub Enterprise Server is https://HOST/api/v3.
+	BaseURL string
+}
+
+const (
+	gitHubAPI = "https://api.github.com"
+	// The time that a claim of the app holds. GitHub takes ten minutes at most; clocks may differ by one.
+	claimHolds, clocksDiffer = 8 * time.Minute, time.Minute
+	// maxTokenBytes of GitHub's answer, which has a few KiB.
+	maxTokenBytes = 1 << 20
+)
+
+var (
+	isAppID  = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
+	isNumber = regexp.MustCompile(`^[0-9]{1,20}$`)
+	isToken  = regexp.MustCompile(`^[\x21-\x7e]{1,1000}$`)
+)
+
+// String names the app, not its key.
+func (g GitHubApp) String() string { return "GitHub App" }
+
+// GoString keeps %#v from printing the key.
+func (g GitHubApp) GoString() string { return "remote.GitHubApp{}" }
+
+func (g GitHubApp) given() bool {
+	return g.ID != "" || g.InstallationID != "" || len(g.PrivateKey) > 0 || g.BaseURL != ""
+}
+
+func (g GitHubApp) base() string {
+	if g.BaseURL == "" {
+		return gitHubAPI
+	}
+	return strings.TrimRight(g.BaseURL, "/")
+}
+
+func (g GitHubApp) problems() []string {
+	if !g.given() {
+		return nil
+	}
+	var problems []string
+	switch {
+	case g.ID == "":
+		problems = append(problems, "githubAppID is missing")
+	case !isAppID.MatchString(g.ID):
+		problems = append(problems, "githubAppID is neither a number nor a client ID")
+	}
+	switch {
+	case g.InstallationID == "":
+		problems = append(problems, "githubAppInstallationID is missing")
+	case !isNumber.MatchString(g.InstallationID):
+		problems = append(problems, "githubAppInstallationID is not a number")
+	}
+	if len(g.PrivateKey) == 0 {
+		problems = append(problems, "githubAppPrivateKey is missing")
+	} else if _, err := jwt.ParseRSAPrivateKeyFromPEM(g.PrivateKey); err != nil {
+		problems = append(problems, "githubAppPrivateKey is not a private RSA key in PEM")
+	}
+	if !g.baseIsSafe() {
+		problems = append(problems, "githubAppBaseURL is not a URL like https://HOST/api/v3, without credentials and without a query")
+	}
+	return problems
+}
+
+func (g GitHubApp) baseIsSafe() bool {
+	u, err := url.Parse(g.base())
+	return err == nil && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" && visible.Is(u.Path) &&
+		(u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname()))
+}
+
+// token asks for one that reads what the installation may.
+func (g GitHubApp) token(ctx context.Context, client *http.Client, now time.Time) (string, error) {
+	claim, err := g.claim(now)
+	if err != nil {
+		return "", err
+	}
+	at := g.base() + "/app/installations/" + g.InstallationID + "/access_tokens"
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at, nil)
+	if err != nil {
+		return "", errors.New("githubAppBaseURL is not a URL")
+	}
+	request.Header.Set("Authorization", "Bearer "+claim)
+	request.Header.Set("Accept", "application/vnd.github+json")
+	request.Header.Set("X-GitHub-Api-Version", "2022-11-28")
+	response, err := client.Do(request)
+	if err != nil {
+		return "", g.unreached(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusCreated {
+		return "", told{g.refused(response)}
+	}
+	var answer struct{ Token string }
+	err = json.NewDecoder(io.LimitReader(response.Body, maxTokenBytes)).Decode(&answer)
+	if err != nil || !isToken.MatchString(answer.Token) {
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		return "", told{fmt.Errorf("%s does not answer as the API of GitHub does; is githubAppBaseURL right?", g.base())}
+	}
+	return answer.Token, nil
+}
+
+// unreached says why the API did not answer. What says so already is left as it is.
+func (g GitHubApp) unreached(err error) error {
+	if _, ok := errors.AsType[told](err); ok {
+		return err
+	}
+	text := explainReach(err)
+	if text == "" {
+		return fmt.Errorf("ask %s for a token: %w", g.base(), err)
+	}
+	return told{fmt.Errorf("%s %s", g.base(), text)}
+}
+
+// claim is what the app says of itself, signed with its key.
+func (g GitHubApp) claim(now time.Time) (string, error) {
+	key, err := jwt.ParseRSAPrivateKeyFromPEM(g.PrivateKey)
+	if err != nil {
+		return "", told{errors.New("githubAppPrivateKey is not a private RSA key in PEM")}
+	}
+	signed, err := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.RegisteredClaims{
+		Issuer:    g.ID,
+		IssuedAt:  jwt.NewNumericDate(now.Add(-clocksDiffer)),
+		ExpiresAt: jwt.NewNumericDate(now.Add(claimHolds)),
+	}).SignedString(key)
+	if err != nil {
+		return "", told{errors.New("githubAppPrivateKey cannot sign: an RSA key of 2048 bits is wanted")}
+	}
+	return signed, nil
+}
+
+// refused says what a person can do, without the words of the server.
+func (g GitHubApp) refused(response *http.Response) error {
+	status := response.StatusCode
+	limited := status == http.StatusForbidden &&
+		(response.Header.Get("Retry-After") != "" || response.Header.Get("X-RateLimit-Remaining") == "0")
+	switch {
+	case status == http.StatusTooManyRequests || limited:
+		return fmt.Errorf("%s limits how often the GitHub App %s may ask for a token (status %d); ask less often", g.base(), g.ID, status)
+	case status == http.StatusUnauthorized:
+		return fmt.Errorf("%s does not believe that this is the GitHub App %s (status 401): is githubAppPrivateKey a key of githubAppID, and is the clock here right?", g.base(), g.ID)
+	case status == http.StatusForbidden:
+		return fmt.Errorf("%s gives the GitHub App %s no token (status 403): is its installation %s suspended?", g.base(), g.ID, g.InstallationID)
+	case status == http.StatusNotFound:
+		return fmt.Errorf("%s knows no installation %s of the GitHub App %s (status 404); one that was changed just now may take a minute", g.base(), g.InstallationID, g.ID)
+	case status >= http.StatusInternalServerError:
+		return fmt.Errorf("%s fails to make a token for the GitHub App %s (status %d); the fault is there, and may pass", g.base(), g.ID, status)
+	}
+	return fmt.Errorf("%s gives the GitHub App %s no token (status %d); is githubAppBaseURL right?", g.base(), g.ID, status)
+}

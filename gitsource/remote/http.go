@@ -1,0 +1,132 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+)
+
+// httpClient asks one server. Nothing is shared with the rest of the process but the proxy settings of the environment.
+type httpClient struct {
+	address *url.URL
+	// own goes to the server of the repository, with the client certificate; others goes to where that one redirects, and to GitHub's API.
+	own, others *http.Transport
+	// redirected is the server, as a URL without a path, that has taken the place of the repository's own.
+	redirected string
+}
+
+func newHTTPClient(r Repository, address *url.URL) (*httpClient, error) {
+	proxy := http.ProxyFromEnvironment
+	if r.Proxy != "" {
+		u, err := url.Parse(r.Proxy)
+		if err != nil {
+			return nil, errors.New("the proxy is not a valid URL")
+		}
+		proxy = http.ProxyURL(u)
+	}
+	others := &http.Transport{
+		Proxy: func(request *http.Request) (*url.URL, error) {
+			u, err := proxy(request)
+			return r.Auth.withProxyCredentials(u), err
+		},
+		OnProxyConnectResponse: proxyAnswered,
+		TLSClientConfig:        r.Auth.tlsConfig(),
+		ForceAttemptHTTP2:      true,
+		TLSHandshakeTimeout:    10 * time.Second,
+		ResponseHeaderTimeout:  time.Minute,
+	}
+	c := &httpClient{address: address, own: others, others: others}
+	if len(r.Auth.ClientCertificate) > 0 {
+		certificate, err := tls.X509KeyPair(r.Auth.ClientCertificate, r.Auth.ClientKey)
+		if err != nil {
+			return nil, errors.New("tls.crt and tls.key are not, in PEM, a certificate and its private key")
+		}
+		c.own = others.Clone()
+		c.own.TLSClientConfig.Certificates = []tls.Certificate{certificate}
+	}
+	return c, nil
+}
+
+// open starts a session, which has not asked anything yet.
+func (c *httpClient) open(ctx context.Context, auth Auth) (transport.UploadPackSession, error) {
+	if auth.GitHubApp.given() {
+		api := &http.Client{Transport: c.others, CheckRedirect: func(*http.Request, []*http.Request) error { return errAPIRedirects }}
+		token, err := auth.GitHubApp.token(ctx, api, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		auth = Auth{Username: "x-access-token", Password: token}
+	}
+	endpoint, err := transport.NewEndpoint(c.address.String())
+	if err != nil {
+		return nil, errors.New("the source is not a valid URL")
+	}
+	return githttp.NewClient(&http.Client{Transport: boundedTransport{c}, CheckRedirect: c.follow}).NewUploadPackSession(endpoint, auth.method())
+}
+
+var errAPIRedirects = told{errors.New("the API of GitHub redirects, and a key is not taken elsewhere; is githubAppBaseURL right?")}
+
+// RoundTrip sends one request.
+func (c *httpClient) RoundTrip(request *http.Request) (*http.Response, error) {
+	if origin(request.URL) == origin(c.address) {
+		return c.own.RoundTrip(request)
+	}
+	return c.others.RoundTrip(request)
+}
+
+// close ends the connections.
+func (c *httpClient) close() {
+	c.own.CloseIdleConnections()
+	c.others.CloseIdleConnections()
+}
+
+// follow notes where a redirect leads. What may be followed is for go-git, which goes to another server for the first request only, without
+// credentials, and never from https to http.
+func (c *httpClient) follow(request *http.Request, _ []*http.Request) error {
+	if to := origin(request.URL); to != origin(c.address) {
+		c.redirected = to
+	}
+	return nil
+}
+
+// origin is a server as a URL without a path.
+func origin(u *url.URL) string {
+	port := u.Port()
+	if u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" {
+		port = ""
+	}
+	host := strings.ToLower(u.Hostname())
+	if port != "" {
+		host = net.JoinHostPort(host, port)
+	} else if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return u.Scheme + "://" + host
+}
+
+// proxyAnswered keeps the words of a proxy that does not connect us from being repeated.
+func proxyAnswered(_ context.Context, proxy *url.URL, _ *http.Request, response *http.Response) error {
+	return proxyStatus(proxy, response.StatusCode)
+}
+
+func proxyStatus(proxy *url.URL, status int) error {
+	at := origin(proxy)
+	switch {
+	case status == http.StatusOK:
+		return nil
+	case status == http.StatusProxyAuthRequired && proxy.User == nil:
+		return told{fmt.Errorf("the proxy %s asks for credentials, and none are given: proxyUsername and proxyPassword", at)}
+	case status == http.StatusProxyAuthRequired:
+		return told{fmt.Errorf("the proxy %s refused proxyUsername and proxyPassword", at)}
+	}
+	return told{fmt.Errorf("the proxy %s does not connect to the server (status %d)", at, status)}
+}

@@ -1,0 +1,101 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/skeema/knownhosts"
+	"golang.org/x/crypto/ssh"
+	xknownhosts "golang.org/x/crypto/ssh/knownhosts"
+)
+
+// knownHosts says which ssh servers to trust.
+type knownHosts struct {
+	path string
+	db   *knownhosts.HostKeyDB
+}
+
+func readKnownHosts(path string) (knownHosts, error) {
+	db, err := knownhosts.NewDB(path)
+	if err != nil {
+		return knownHosts{}, fmt.Errorf("known_hosts cannot be read: %w", printable(err))
+	}
+	return knownHosts{path, db}, nil
+}
+
+// Kinds of signatures of hosts, the best first. Those with SHA-1, and DSA, are not among them.
+var (
+	plainAlgorithms = []string{
+		ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256,
+	}
+	certificateAlgorithms = []string{
+		ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01, ssh.CertAlgoECDSA521v01,
+		ssh.CertAlgoRSASHA512v01, ssh.CertAlgoRSASHA256v01,
+	}
+)
+
+// algorithms are what to ask a host for, so that it shows the key that is known of it and not another: those of its keys, and certificates of every
+// kind if there is an authority for it, whose own kind says nothing about what it certifies. Of a host that is not known, any key is asked for, to
+// show its fingerprint.
+func (k knownHosts) algorithms(host string) []string {
+	var wanted []string
+	for _, key := range k.db.HostKeys(host) {
+		switch {
+		case key.Cert:
+			wanted = append(wanted, certificateAlgorithms...)
+		case key.Type() == ssh.KeyAlgoRSA:
+			wanted = append(wanted, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256)
+		case slices.Contains(plainAlgorithms, key.Type()):
+			wanted = append(wanted, key.Type())
+		}
+	}
+	if len(wanted) == 0 {
+		return plainAlgorithms
+	}
+	slices.SortStableFunc(wanted, func(a, b string) int { return rank(a) - rank(b) })
+	return slices.Compact(wanted)
+}
+
+// rank puts certificates first, as they hold when a host gets new keys.
+func rank(algorithm string) int {
+	return slices.Index(append(slices.Clone(certificateAlgorithms), plainAlgorithms...), algorithm)
+}
+
+// check refuses hosts that are not known, and says what to do.
+func (k knownHosts) check(host string, at net.Addr, key ssh.PublicKey) error {
+	err := k.db.HostKeyCallback()(host, at, key)
+	if err == nil {
+		return nil
+	}
+	name, offered := knownhosts.Normalize(host), fingerprint(key)
+	if revoked, ok := errors.AsType[*xknownhosts.RevokedError](err); ok {
+		return fmt.Errorf("the key of the host %s, %s, is marked @revoked in line %d of %s: do not trust that host before it has another",
+			name, offered, revoked.Revoked.Line, k.path)
+	}
+	mismatch, ok := errors.AsType[*xknownhosts.KeyError](err)
+	switch {
+	case !ok:
+		return fmt.Errorf("the certificate of the host %s is not accepted: %w", name, printable(err))
+	case len(mismatch.Want) == 0:
+		return fmt.Errorf("the host %s is not in %s: ask those who run it whether its key is %s; if it is, add this line there: %s",
+			name, k.path, offered, knownhosts.Line([]string{host}, key))
+	}
+	return fmt.Errorf("the host %s has another key than the one known of it: it shows %s, and %s has %s. Somebody may stand between you and the host. "+
+		"If those who run it say that the key is new, replace the old one by this line: %s",
+		name, offered, k.path, inLines(mismatch.Want), knownhosts.Line([]string{host}, key))
+}
+
+// inLines names known keys and where they are.
+func inLines(keys []xknownhosts.KnownKey) string {
+	var all []string
+	for _, key := range keys {
+		all = append(all, fmt.Sprintf("%s in line %d", fingerprint(key.Key), key.Line))
+	}
+	return strings.Join(all, ", ")
+}
+
+// fingerprint is how ssh-keygen shows a key.
+func fingerprint(key ssh.PublicKey) string { return key.Type() + " " + ssh.FingerprintSHA256(key) }

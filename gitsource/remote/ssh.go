@@ -1,0 +1,325 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing/format/pktline"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	"golang.org/x/crypto/ssh"
+)
+
+// sshSession asks git-upload-pack over a connection of its own. Unlike go-git's, it reads neither ~/.ssh nor an agent, ends when the context does,
+// and bounds what it reads.
+type sshSession struct {
+	connection net.Conn
+	client     *ssh.Client
+	command    string
+	// asked is a command that has shown its references, and waits for what is wanted.
+	asked *sshCommand
+}
+
+// sshPort is that of servers whose URL names none.
+const sshPort = "22"
+
+// openSSH connects, and lets server and client recognize each other.
+func openSSH(ctx context.Context, r Repository, address *url.URL) (*sshSession, error) {
+	host := net.JoinHostPort(strings.ToLower(address.Hostname()), orDefault(address.Port(), sshPort))
+	config, seen, err := r.Auth.sshConfig(address, host)
+	if err != nil {
+		return nil, err
+	}
+	connection, err := r.dial(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	defer closeAtEnd(ctx, connection)()
+	c, channels, requests, err := ssh.NewClientConn(connection, host, config)
+	if err != nil {
+		connection.Close()
+		return nil, seen.explain(err, config.HostKeyAlgorithms, r.Auth)
+	}
+	return &sshSession{
+		connection: connection,
+		client:     ssh.NewClient(c, channels, requests),
+		command:    transport.UploadPackServiceName + " " + shellQuote(address.Path),
+	}, nil
+}
+
+func orDefault(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// closeAtEnd closes when the context ends, which ends whatever waits for the other side; what it returns calls that off.
+func closeAtEnd(ctx context.Context, c io.Closer) (callOff func()) {
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	return func() { stop() }
+}
+
+// signer is the private key. Its errors never repeat it.
+func (a Auth) signer() (ssh.Signer, error) {
+	signer, err := ssh.ParsePrivateKey(a.Identity)
+	if _, encrypted := errors.AsType[*ssh.PassphraseMissingError](err); encrypted {
+		passphrase := orDefault(a.Passphrase, a.Password)
+		if passphrase == "" {
+			return nil, errors.New("identity is encrypted, and its passphrase is not given")
+		}
+		if signer, err = ssh.ParsePrivateKeyWithPassphrase(a.Identity, []byte(passphrase)); err != nil {
+			return nil, errors.New("identity cannot be opened with its passphrase")
+		}
+	}
+	if err != nil {
+		return nil, errors.New("identity is not a private key, in the form of OpenSSH or in PEM")
+	}
+	return signer, nil
+}
+
+// handshake is what has been seen of a server.
+type handshake struct {
+	host, user string
+	known      knownHosts
+	// refused is why the host is not trusted; trusted says that it is.
+	refused error
+	trusted bool
+}
+
+func (a Auth) sshConfig(address *url.URL, host string) (*ssh.ClientConfig, *handshake, error) {
+	signer, err := a.signer()
+	if err != nil {
+		return nil, nil, told{err}
+	}
+	known, err := readKnownHosts(a.KnownHosts)
+	if err != nil {
+		return nil, nil, told{err}
+	}
+	seen := &handshake{host: host, user: orGit(orDefault(address.User.Username(), a.Username)), known: known}
+	config := &ssh.ClientConfig{
+		User:              seen.user,
+		Auth:              []ssh.AuthMethod{ssh.PublicKeys(signer)},
+		HostKeyAlgorithms: known.algorithms(host),
+		HostKeyCallback: func(name string, at net.Addr, key ssh.PublicKey) error {
+			seen.refused = known.check(name, at, key)
+			seen.trusted = seen.refused == nil
+			return seen.refused
+		},
+	}
+	return config, seen, nil
+}
+
+// explain says why there is no connection.
+func (h *handshake) explain(err error, algorithms []string, auth Auth) error {
+	if h.refused != nil {
+		return told{h.refused}
+	}
+	if none, ok := errors.AsType[*ssh.AlgorithmNegotiationError](err); ok {
+		if none.What == "host key" {
+			return told{fmt.Errorf("the host %s shows no key of the kinds that %s has of it (%s); ask those who run it for its keys",
+				h.host, h.known.path, strings.Join(algorithms, ", "))}
+		}
+		return told{fmt.Errorf("the host %s and quorate have no %s in common; those of the host are out of date", h.host, none.What)}
+	}
+	if h.trusted && strings.Contains(err.Error(), "unable to authenticate") {
+		key := "the key"
+		if signer, err := auth.signer(); err == nil {
+			key = "the key " + fingerprint(signer.PublicKey())
+		}
+		return told{fmt.Errorf("the host %s refused %s for the user %s; the repository, or a user of the host, has to be given its public half", h.host, key, h.user)}
+	}
+	return err
+}
+
+// AdvertisedReferences implements transport.UploadPackSession.
+func (s *sshSession) AdvertisedReferences() (*packp.AdvRefs, error) {
+	return s.AdvertisedReferencesContext(context.Background())
+}
+
+// AdvertisedReferencesContext starts git-upload-pack, which shows its references.
+func (s *sshSession) AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error) {
+	defer closeAtEnd(ctx, s.connection)()
+	asked, err := s.start()
+	if err != nil {
+		return nil, err
+	}
+	references := packp.NewAdvRefs()
+	err = references.Decode(asked.bounded(maxRefsBytes))
+	switch {
+	case errors.Is(err, packp.ErrEmptyAdvRefs) || err == nil && references.IsEmpty():
+		return nil, transport.ErrEmptyRemoteRepository
+	case err != nil:
+		return nil, asked.explain(err)
+	}
+	transport.FilterUnsupportedCapabilities(references.Capabilities)
+	s.asked = asked
+	return references, nil
+}
+
+// UploadPack asks for objects. The command that has shown its references answers once; another is started for another request.
+func (s *sshSession) UploadPack(ctx context.Context, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
+	if request.IsEmpty() {
+		return nil, transport.ErrEmptyUploadPackRequest
+	}
+	if err := request.Validate(); err != nil {
+		return nil, err
+	}
+	if s.asked == nil {
+		if _, err := s.AdvertisedReferencesContext(ctx); err != nil {
+			return nil, err
+		}
+	}
+	asked := s.asked
+	s.asked = nil
+	answer := &sshAnswer{Reader: asked.bounded(maxResponseBytes), command: asked, callOff: closeAtEnd(ctx, s.connection)}
+	if err := asked.send(request); err != nil {
+		answer.Close()
+		return nil, err
+	}
+	response := packp.NewUploadPackResponse(request)
+	if err := response.Decode(answer); err != nil {
+		answer.Close()
+		return nil, err
+	}
+	return response, nil
+}
+
+// Close ends the connection. A command that was asked for nothing is told so, which is not waited for.
+func (s *sshSession) Close() error {
+	if s.asked != nil {
+		timer := time.AfterFunc(time.Second, func() { s.connection.Close() })
+		_, _ = s.asked.in.Write(pktline.FlushPkt)
+		timer.Stop()
+	}
+	return s.client.Close()
+}
+
+// sshCommand is one git-upload-pack.
+type sshCommand struct {
+	session *ssh.Session
+	in      io.WriteCloser
+	out     io.Reader
+	words   words
+}
+
+func (s *sshSession) start() (*sshCommand, error) {
+	session, err := s.client.NewSession()
+	if err != nil {
+		return nil, err
+	}
+	c := &sshCommand{session: session}
+	session.Stderr = &c.words
+	if c.in, err = session.StdinPipe(); err == nil {
+		c.out, err = session.StdoutPipe()
+	}
+	if err == nil {
+		err = session.Start(s.command)
+	}
+	if err != nil {
+		session.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *sshCommand) bounded(bound int64) io.Reader {
+	return &boundedBody{ReadCloser: io.NopCloser(c.out), bound: bound, left: bound}
+}
+
+func (c *sshCommand) send(request *packp.UploadPackRequest) error {
+	var wanted bytes.Buffer
+	if err := request.UploadRequest.Encode(&wanted); err != nil {
+		return err
+	}
+	if err := request.UploadHaves.Encode(&wanted, false); err != nil {
+		return err
+	}
+	if err := pktline.NewEncoder(&wanted).EncodeString("done\n"); err != nil {
+		return err
+	}
+	if _, err := wanted.WriteTo(c.in); err != nil {
+		return err
+	}
+	return c.in.Close()
+}
+
+// explain says why a command showed no references. What it wrote is not repeated.
+func (c *sshCommand) explain(err error) error {
+	if said, ok := errors.AsType[*pktline.ErrorLine](err); ok {
+		_, _ = c.words.Write([]byte(said.Text))
+	} else if !errors.Is(err, packp.ErrEmptyInput) {
+		c.session.Close()
+		return err
+	}
+	c.in.Close()
+	ended, _ := errors.AsType[*ssh.ExitError](c.session.Wait())
+	switch {
+	case c.words.sayNotFound():
+		return transport.ErrRepositoryNotFound
+	case ended != nil && ended.ExitStatus() == 127:
+		return told{errors.New("the host has no git-upload-pack, by which git is served")}
+	case ended != nil:
+		return told{fmt.Errorf("the host let the key in, and ended git-upload-pack with status %d: is the path right, and may the key read it?", ended.ExitStatus())}
+	}
+	return err
+}
+
+// words is the beginning of what a command wrote, to be recognized.
+type words struct {
+	lock sync.Mutex
+	text []byte
+}
+
+const maxWords = 4 << 10
+
+// Write implements io.Writer.
+func (w *words) Write(p []byte) (int, error) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.text = append(w.text, p[:min(len(p), maxWords-len(w.text))]...)
+	return len(p), nil
+}
+
+// sayNotFound recognizes what git and git hosts say of a repository that is not there, or not shown.
+func (w *words) sayNotFound() bool {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	text := strings.ToLower(string(w.text))
+	for _, phrase := range []string{
+		"does not appear to be a git repository", "not a git repository", "repository not found", "no such repository", "does not exist",
+		"could not be found", "access denied",
+	} {
+		if strings.Contains(text, phrase) {
+			return true
+		}
+	}
+	return false
+}
+
+// sshAnswer is what is read of a request; its end lets the context go.
+type sshAnswer struct {
+	io.Reader
+	command *sshCommand
+	callOff func()
+}
+
+// Close implements io.Closer.
+func (a *sshAnswer) Close() error {
+	a.callOff()
+	_ = a.command.session.Close()
+	return nil
+}
+
+// shellQuote quotes an argument as git does, for shells and for git-shell.
+func shellQuote(s string) string {
+	return "'" + strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(s) + "'"
+}
