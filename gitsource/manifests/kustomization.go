@@ -11,8 +11,12 @@ import (
 
 // check says why kustomize must not see a file.
 func (k *kustomizeFS) check(name string, content []byte) []Problem {
-	documents, err := split(content)
-	if err != nil && (isManifest(name) || isKustomizationName(path.Base(name))) {
+	isYAML := isManifest(name) || isKustomizationName(path.Base(name))
+	if problems := textProblem(name, content); isYAML && len(problems) > 0 {
+		return problems
+	}
+	documents, err := k.files.split(content)
+	if isYAML && err != nil {
 		return []Problem{syntaxProblem(name, err)}
 	}
 	var problems []Problem
@@ -24,7 +28,7 @@ func (k *kustomizeFS) check(name string, content []byte) []Problem {
 		return problems
 	}
 	if k.left--; k.left < 0 {
-		return []Problem{{File: name, Message: "too many kustomizations are built on one another"}}
+		return []Problem{{File: name, Message: over("max-kustomizations", "more than %d kustomizations are read", k.files.limits.Kustomizations)}}
 	}
 	return k.checkKustomization(name, content)
 }
@@ -36,7 +40,7 @@ func (k *kustomizeFS) checkInline(name string, document *yaml.Node) (problems []
 		if n.Kind != yaml.ScalarNode || !strings.Contains(n.Value, "&") || !strings.Contains(n.Value, "*") {
 			return
 		}
-		inline, _ := split([]byte(n.Value))
+		inline, _ := k.files.split([]byte(n.Value))
 		for _, document := range inline {
 			if f := k.files.checkExpansion(document); f != nil {
 				problems = append(problems, Problem{File: name, Line: n.Line, Message: "in the text that starts here: " + f.message})
@@ -149,7 +153,7 @@ func (k *kustomizeFS) refuseReference(dir, reference string) string {
 		return "is not in the source; copy it there: nothing is fetched from elsewhere"
 	case path.IsAbs(reference):
 		return "is an absolute path; write it relative to the kustomization"
-	case !k.Exists(path.Join(repositoryRoot, dir, reference)):
+	case !k.exists(path.Join(repositoryRoot, dir, reference)):
 		return "is not in the source"
 	}
 	return ""
