@@ -27,9 +27,6 @@ func (k *kustomizeFS) check(name string, content []byte) []Problem {
 	if len(problems) > 0 || !isKustomizationName(path.Base(name)) {
 		return problems
 	}
-	if k.left--; k.left < 0 {
-		return []Problem{{File: name, Message: over("max-kustomizations", "more than %d kustomizations are read", k.files.limits.Kustomizations)}}
-	}
 	return k.checkKustomization(name, content)
 }
 
@@ -153,7 +150,7 @@ func (k *kustomizeFS) refuseReference(dir, reference string) string {
 		return "is not in the source; copy it there: nothing is fetched from elsewhere"
 	case path.IsAbs(reference):
 		return "is an absolute path; write it relative to the kustomization"
-	case !k.exists(path.Join(repositoryRoot, dir, reference)):
+	case !k.exists(path.Join(dir, reference)):
 		return "is not in the source"
 	}
 	return ""

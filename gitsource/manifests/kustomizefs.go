@@ -1,83 +1,89 @@
 package manifests
 
 import (
-	"errors"
 	"io/fs"
 	"path"
 	"strings"
 
+	"sigs.k8s.io/kustomize/api/konfig"
+
 	"quorate.dev/quorate/gitsource/manifests/renderer"
 )
 
-// kustomizeFS shows kustomize the files of a source below repositoryRoot. All that kustomize reads comes through ReadFile, so that is where
-// hostile files are stopped.
+// kustomizeFS shows kustomize the files of a source below repositoryRoot. All that kustomize reads it has from Look, so that is where hostile
+// files are stopped.
 type kustomizeFS struct {
-	files   *files
-	overlay []byte
-	// left is how many more kustomizations may be read.
-	left int
+	files *files
+	// root is the kustomization that is rendered.
+	root string
 	// problems of the files that were asked for. Rendering fails if there are any.
 	problems []Problem
 }
 
 var _ renderer.Files = (*kustomizeFS)(nil)
 
-// ReadFile returns the content of a file that is safe to work with.
-func (k *kustomizeFS) ReadFile(name string) ([]byte, error) {
-	if path.Clean(name) == overlayFile {
-		return k.overlay, nil
+// Look returns what is safe to work with.
+func (k *kustomizeFS) Look(name string) renderer.Entry {
+	inner, inSource := k.inner(name)
+	switch {
+	case inSource && k.isDir(inner):
+		return renderer.Entry{IsDir: true, Kustomizations: k.kustomizationsIn(inner)}
+	case inSource && k.isFile(inner):
+		content, problem := k.read(inner)
+		return renderer.Entry{IsFile: true, Content: content, Problem: problem}
+	default:
+		return renderer.Entry{}
 	}
-	inner, err := k.inner(name)
-	if err != nil {
-		return nil, err
-	}
-	if !k.IsFile(name) {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-	}
+}
+
+// read returns the content of a file, or why kustomize must not have it.
+func (k *kustomizeFS) read(inner string) (content []byte, problem string) {
 	content, err := k.files.read(inner)
+	var problems []Problem
 	if err != nil {
-		k.problems = append(k.problems, Problem{File: inner, Message: err.Error()})
-		return nil, err
+		problems = []Problem{{File: inner, Message: err.Error()}}
+	} else {
+		problems = k.check(inner, content)
 	}
-	if problems := k.check(inner, content); len(problems) > 0 {
+	if len(problems) == 0 && inner == k.root {
+		if content, err = withOrigins(content); err != nil {
+			problems = []Problem{{File: inner, Message: err.Error()}}
+		}
+	}
+	if len(problems) > 0 {
 		k.problems = append(k.problems, problems...)
-		return nil, errors.New(problems[0].String())
+		return nil, problems[0].String()
 	}
-	return content, nil
+	return content, ""
 }
 
-// inner is the name in the source.
-func (k *kustomizeFS) inner(name string) (string, error) {
-	name = path.Clean("/" + name)
+func (k *kustomizeFS) kustomizationsIn(dir string) (names []string) {
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		if k.isFile(path.Join(dir, name)) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// inner is the name in the source of what kustomize calls name.
+func (k *kustomizeFS) inner(name string) (inner string, ok bool) {
 	if name == repositoryRoot {
-		return ".", nil
+		return ".", true
 	}
-	if rest, ok := strings.CutPrefix(name, repositoryRoot+"/"); ok {
-		return rest, nil
-	}
-	return "", &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	return strings.CutPrefix(name, repositoryRoot+"/")
 }
 
-// IsDir says whether name is a directory.
-func (k *kustomizeFS) IsDir(name string) bool {
-	if clean := path.Clean("/" + name); clean == overlayRoot || clean == "/" {
-		return true
-	}
-	inner, err := k.inner(name)
-	return err == nil && k.files.checkDirectory(inner) == nil
-}
+func (k *kustomizeFS) isDir(inner string) bool { return k.files.checkDirectory(inner) == nil }
 
-// IsFile says whether name is a file.
-func (k *kustomizeFS) IsFile(name string) bool {
-	if path.Clean(name) == overlayFile {
-		return true
-	}
-	inner, err := k.inner(name)
-	if err != nil || k.files.checkDirectory(path.Dir(inner)) != nil {
+func (k *kustomizeFS) isFile(inner string) bool {
+	if k.files.checkDirectory(path.Dir(inner)) != nil {
 		return false
 	}
 	info, err := fs.Lstat(k.files.fs, inner)
 	return err == nil && info.Mode().IsRegular()
 }
 
-func (k *kustomizeFS) exists(name string) bool { return k.IsDir(name) || k.IsFile(name) }
+func (k *kustomizeFS) exists(inner string) bool {
+	return fs.ValidPath(inner) && (k.isDir(inner) || k.isFile(inner))
+}

@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"errors"
+	"io/fs"
 	"path"
 	"strings"
 
@@ -17,9 +18,9 @@ const originAnnotation = "config.kubernetes.io/origin"
 // origins finds where rendered objects come from.
 type origins struct {
 	files *files
-	// root is the kustomization at the root, for objects that do not tell.
-	root   string
-	parsed map[string][]object
+	// dir is what was rendered, and root the kustomization in it, for objects that do not tell.
+	dir, root string
+	parsed    map[string][]object
 }
 
 // toObject makes an object of what kustomize rendered, with the place that it comes from.
@@ -32,7 +33,7 @@ func (o *origins) toObject(r renderer.Object) object {
 		err = json.Unmarshal(r.JSON, &rendered.value)
 	}
 	metadata, _ := rendered.value["metadata"].(map[string]any)
-	if file := fileOf(r.Origin); file != "" {
+	if file := o.fileOf(r.Origin); file != "" {
 		kind, _ := rendered.value["kind"].(string)
 		name, _ := metadata["name"].(string)
 		rendered.file, rendered.line = file, o.lineOf(file, kind, name)
@@ -46,9 +47,9 @@ func (o *origins) toObject(r renderer.Object) object {
 }
 
 // fileOf is the file that an object comes from, relative to the source.
-func fileOf(origin string) string {
-	file, ok := strings.CutPrefix(path.Join(overlayRoot, origin), repositoryRoot+"/")
-	if !ok || origin == "" || !visible.IsPath(file) {
+func (o *origins) fileOf(origin string) string {
+	file := path.Join(o.dir, origin)
+	if origin == "" || !fs.ValidPath(file) || !visible.IsPath(file) {
 		return ""
 	}
 	return file

@@ -7,21 +7,15 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
 	"sigs.k8s.io/kustomize/api/konfig"
 	kustomize "sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/yaml"
 
 	"quorate.dev/quorate/gitsource/manifests/renderer"
 )
 
-// Where kustomize sees things: the source, and beside it a kustomization of ours that has
-// the one at the root of the path for its only resource and asks for the origin of each
-// object.
-const (
-	repositoryRoot = "/repository"
-	overlayRoot    = "/overlay"
-	overlayFile    = overlayRoot + "/kustomization.yaml"
-)
+// repositoryRoot is where kustomize sees the source.
+const repositoryRoot = "/repository"
 
 // rendering holds off a second rendering, so that their memory does not add up.
 var rendering = make(chan struct{}, 1)
@@ -38,8 +32,8 @@ func (f *files) render(dir string) (objects []object, problems []Problem, err er
 	case <-f.ctx.Done():
 		return nil, nil, f.ctx.Err()
 	}
-	view := &kustomizeFS{files: f, overlay: overlayOf(dir), left: f.limits.Kustomizations}
-	rendered, err := f.runKustomize(view)
+	view := &kustomizeFS{files: f, root: f.kustomizationIn(dir)}
+	rendered, err := f.runKustomize(view, dir)
 	var refusal renderer.Refusal
 	switch {
 	case f.exceeded != nil:
@@ -47,11 +41,11 @@ func (f *files) render(dir string) (objects []object, problems []Problem, err er
 	case len(view.problems) > 0:
 		return nil, view.problems, nil
 	case errors.As(err, &refusal):
-		return nil, []Problem{{File: f.kustomizationIn(dir), Message: readable(string(refusal))}}, nil
+		return nil, []Problem{{File: view.root, Message: readable(string(refusal))}}, nil
 	case err != nil:
 		return nil, nil, err
 	}
-	origins := &origins{files: f, root: f.kustomizationIn(dir), parsed: map[string][]object{}}
+	origins := &origins{files: f, dir: dir, root: view.root, parsed: map[string][]object{}}
 	for _, r := range rendered {
 		objects = append(objects, origins.toObject(r))
 	}
@@ -59,10 +53,13 @@ func (f *files) render(dir string) (objects []object, problems []Problem, err er
 }
 
 // runKustomize renders in a process of its own.
-func (f *files) runKustomize(view *kustomizeFS) (rendered []renderer.Object, err error) {
+func (f *files) runKustomize(view *kustomizeFS, dir string) (rendered []renderer.Object, err error) {
 	var size int64
-	limits := renderer.Limits{Memory: f.limits.RenderMemory, CPU: f.limits.RenderCPU, ObjectBytes: f.limits.FileBytes}
-	err = renderer.Render(f.ctx, view, overlayRoot, limits, func(o renderer.Object) error {
+	limits := renderer.Limits{
+		Memory: f.limits.RenderMemory, CPU: f.limits.RenderCPU,
+		ObjectBytes: f.limits.FileBytes, Kustomizations: f.limits.Kustomizations,
+	}
+	err = renderer.Render(f.ctx, view, path.Join(repositoryRoot, dir), limits, func(o renderer.Object) error {
 		if size += int64(len(o.JSON)); size > f.limits.TotalBytes {
 			return f.exceed("max-total-bytes", "the kustomization renders to more than %s", mebibytes(f.limits.TotalBytes))
 		}
@@ -75,22 +72,21 @@ func (f *files) runKustomize(view *kustomizeFS) (rendered []renderer.Object, err
 	return rendered, err
 }
 
-func overlayOf(dir string) []byte {
-	overlay, err := yaml.Marshal(map[string]any{
-		"resources":     []string{path.Join("..", repositoryRoot, dir)},
-		"buildMetadata": []string{kustomize.OriginAnnotations},
-	})
-	if err != nil {
-		panic(err) // lists of strings marshal
+// withOrigins is a kustomization that asks for the origin of each object besides.
+func withOrigins(kustomization []byte) ([]byte, error) {
+	var fields map[string]any
+	if err := yaml.Unmarshal(kustomization, &fields); err != nil || len(fields) == 0 {
+		return kustomization, err
 	}
-	return overlay
+	metadata, _ := fields["buildMetadata"].([]any)
+	fields["buildMetadata"] = append(metadata, kustomize.OriginAnnotations)
+	return yaml.Marshal(fields)
 }
 
 func (f *files) kustomizationIn(dir string) string {
-	for _, name := range konfig.RecognizedKustomizationFileNames() {
-		if _, err := f.read(path.Join(dir, name)); err == nil {
-			return path.Join(dir, name)
-		}
+	view := &kustomizeFS{files: f}
+	if names := view.kustomizationsIn(dir); len(names) > 0 {
+		return path.Join(dir, names[0])
 	}
 	return dir
 }
@@ -102,6 +98,6 @@ var attempts = regexp.MustCompile(`accumulating resources: accumulation err='acc
 // what is not the cause.
 func readable(message string) string {
 	message = attempts.ReplaceAllString(message, "")
-	message = strings.NewReplacer(".."+repositoryRoot+"/", "", repositoryRoot+"/", "", repositoryRoot, ".").Replace(message)
+	message = strings.NewReplacer(repositoryRoot+"/", "", repositoryRoot, ".").Replace(message)
 	return strings.TrimSpace(message)
 }

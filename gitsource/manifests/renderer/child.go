@@ -32,16 +32,16 @@ var stderr = os.Stderr
 func runChild(in io.Reader, out io.Writer) int {
 	os.Stdout, os.Stderr = nil, nil // kustomize writes what it thinks of old fields
 	log.SetOutput(io.Discard)
-	replies := json.NewDecoder(in)
+	answers := json.NewDecoder(in)
 	var t task
-	if err := replies.Decode(&t); err != nil {
+	if err := answers.Decode(&t); err != nil {
 		return 1
 	}
-	if err := confine(t); err != nil {
+	if err := confine(t.Limits); err != nil {
 		_ = send(out, message{Refusal: fmt.Sprintf("the process that renders could not be confined: %v", err)})
 		return 1
 	}
-	parent := newParent(replies, out)
+	parent := newParent(answers, out, t.Limits)
 	if err := parent.render(t.Dir); err != nil {
 		parent.tell(message{Refusal: err.Error()})
 		return 0

@@ -16,21 +16,21 @@ func self() (string, error) { return "/proc/self/exe", nil }
 
 // confine bounds what this process can still do: it can use memory and time up to the limits, and open nothing, neither files nor sockets nor
 // the pipes that another program takes.
-func confine(t task) error {
+func confine(l Limits) error {
 	debug.SetMaxStack(maxStack)
-	debug.SetMemoryLimit(t.Memory / 10 * 8)
+	debug.SetMemoryLimit(l.Memory / 10 * 8)
 	debug.SetTraceback("none")
 	endAtSignal()
 	used, err := dataBytes()
 	if err != nil {
 		return err
 	}
-	seconds := uint64(max(1, math.Ceil(t.CPU.Seconds())))
+	seconds := uint64(max(1, math.Ceil(l.CPU.Seconds())))
 	for _, limit := range []struct {
 		resource  int
 		soft, max uint64
 	}{
-		{syscall.RLIMIT_DATA, used + uint64(t.Memory), used + uint64(t.Memory)},
+		{syscall.RLIMIT_DATA, used + uint64(l.Memory), used + uint64(l.Memory)},
 		{syscall.RLIMIT_CPU, seconds, seconds + 5},
 		{syscall.RLIMIT_CORE, 0, 0},
 		{syscall.RLIMIT_FSIZE, 0, 0},

@@ -11,9 +11,9 @@ import (
 func self() (string, error) { return os.Executable() }
 
 // confine bounds what it can on systems that nobody runs passes on: a rendering there ends at its deadline.
-func confine(t task) error {
+func confine(l Limits) error {
 	debug.SetMaxStack(64 << 20)
-	debug.SetMemoryLimit(t.Memory)
+	debug.SetMemoryLimit(l.Memory)
 	debug.SetTraceback("none")
 	return nil
 }

@@ -16,11 +16,21 @@ import (
 	"time"
 )
 
-// Files is what kustomize sees. Names are absolute.
+// Files is what kustomize sees. Each name is asked for once at most.
 type Files interface {
-	ReadFile(name string) ([]byte, error)
-	IsDir(name string) bool
-	IsFile(name string) bool
+	// Look returns what an absolute path names.
+	Look(name string) Entry
+}
+
+// Entry is a file, a directory, or neither.
+type Entry struct {
+	IsFile, IsDir bool
+	// Content of the file.
+	Content []byte
+	// Kustomizations are the names in the directory by which kustomize knows a kustomization.
+	Kustomizations []string
+	// Problem says why kustomize must not read the file.
+	Problem string
 }
 
 // Limits of one rendering.
@@ -30,6 +40,8 @@ type Limits struct {
 	CPU    time.Duration
 	// ObjectBytes bounds one object, as JSON.
 	ObjectBytes int64
+	// Kustomizations that are built on one another, each as often as it is built on.
+	Kustomizations int
 }
 
 // Object is one rendered object.
@@ -57,7 +69,7 @@ func Render(ctx context.Context, files Files, dir string, limits Limits, each fu
 	if err != nil {
 		return fmt.Errorf("start the process that renders: %w", err)
 	}
-	told := p.converse(files, task{Dir: dir, Memory: limits.Memory, CPU: limits.CPU}, limits, each)
+	told := p.converse(files, task{Dir: dir, Limits: limits}, limits, each)
 	if !errors.Is(told, errGone) {
 		stop() // whatever it is still busy with
 	}
@@ -133,26 +145,16 @@ func (p *process) answer(files Files, m message, each func(Object) error) (done 
 	switch {
 	case m.Object != nil:
 		return false, each(*m.Object)
-	case m.Read != "":
-		var r reply
-		if r.Content, err = files.ReadFile(m.Read); err != nil {
-			r.Error = err.Error()
-		}
-		return false, p.reply(r)
 	case m.Look != "":
-		return false, p.reply(reply{IsDir: files.IsDir(m.Look), IsFile: files.IsFile(m.Look)})
+		if err := send(p.in, files.Look(m.Look)); err != nil {
+			return false, errGone
+		}
+		return false, nil
 	case m.Refusal != "":
 		return true, Refusal(m.Refusal)
 	default:
 		return true, nil
 	}
-}
-
-func (p *process) reply(r reply) error {
-	if err := send(p.in, r); err != nil {
-		return errGone
-	}
-	return nil
 }
 
 // explain says why a child ended that was not asked to.

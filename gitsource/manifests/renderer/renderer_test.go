@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -20,27 +20,23 @@ import (
 // tree is the files that kustomize sees, by absolute name.
 type tree map[string]string
 
-func (t tree) ReadFile(name string) ([]byte, error) {
+func (t tree) Look(name string) Entry {
 	if content, ok := t[name]; ok {
-		return []byte(content), nil
+		return Entry{IsFile: true, Content: []byte(content)}
 	}
-	return nil, fs.ErrNotExist
-}
-
-func (t tree) IsFile(name string) bool { _, ok := t[name]; return ok }
-
-func (t tree) IsDir(name string) bool {
+	var e Entry
 	for file := range t {
-		if strings.HasPrefix(file, strings.TrimSuffix(name, "/")+"/") {
-			return true
+		e.IsDir = e.IsDir || strings.HasPrefix(file, strings.TrimSuffix(name, "/")+"/")
+		if path.Dir(file) == name && isKustomization(file) {
+			e.Kustomizations = append(e.Kustomizations, path.Base(file))
 		}
 	}
-	return false
+	return e
 }
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
-var roomy = Limits{Memory: 256 << 20, CPU: 10 * time.Second, ObjectBytes: 1 << 20}
+var roomy = Limits{Memory: 256 << 20, CPU: 10 * time.Second, ObjectBytes: 1 << 20, Kustomizations: 10}
 
 func render(t *testing.T, files Files, limits Limits) (objects []string, err error) {
 	t.Helper()
@@ -150,7 +146,7 @@ func TestChildEndsWithItsParent(t *testing.T) {
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := send(in, task{Dir: "/x", Memory: 256 << 20, CPU: time.Minute}); err != nil {
+	if err := send(in, task{Dir: "/x", Limits: roomy}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil { // it asks for the first time
@@ -197,7 +193,7 @@ func tryAll(url string) {
 			fmt.Println(name, "fails even unconfined:", err)
 		}
 	}
-	if err := confine(task{Memory: 256 << 20, CPU: 10 * time.Second}); err != nil {
+	if err := confine(roomy); err != nil {
 		fmt.Println(err)
 	}
 	for name, attempt := range attempts {
