@@ -25,7 +25,9 @@ type source struct {
 	path        string
 	credentials string
 	// namespace is that of declarations without one.
-	namespace string
+	namespace        string
+	allowNamespaces  namespaces
+	ignoreOtherKinds bool
 }
 
 // add adds the settings as flags. What is set already stays unless a flag says otherwise.
@@ -37,6 +39,8 @@ func (s *source) add(f *pflag.FlagSet) {
 	f.StringVar(&s.selector.Commit, "commit", s.selector.Commit, "commit to read, 40 hexadecimal digits, instead of a branch")
 	f.StringVar(&s.credentials, "git-credentials", s.credentials, "directory with the files username and password, or bearerToken, and ca.crt: a mounted Secret")
 	f.StringVar(&s.path, "path", s.path, "directory in the repository (default: its root)")
+	f.Var(s.allowNamespaces.flag(), "allow-namespace", "namespace that clusters may be declared in; repeated, or several with ; between them (default: all)")
+	f.BoolVar(&s.ignoreOtherKinds, "ignore-other-kinds", s.ignoreOtherKinds, "ignore objects that are no EtcdClusters, instead of refusing them")
 }
 
 // selecting are the settings of which a source has one at most; one of its own replaces that of all.
@@ -47,13 +51,13 @@ func (s source) with(value string) (source, error) {
 	parts := strings.Split(value, ",")
 	s.location = parts[0]
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	own := map[string]string{}
+	own := map[string][]string{}
 	for _, part := range parts[1:] {
 		name, setting, ok := strings.Cut(part, "=")
 		if !ok {
 			return s, usageError{fmt.Errorf("--source: %q after the location: want SETTING=VALUE, such as path=apps", part)}
 		}
-		own[name] = setting
+		own[name] = append(own[name], setting)
 	}
 	for _, name := range selecting {
 		if _, given := own[name]; given {
@@ -61,12 +65,14 @@ func (s source) with(value string) (source, error) {
 		}
 	}
 	s.add(flags)
-	for name, setting := range own {
+	for name, settings := range own {
 		if flags.Lookup(name) == nil {
 			return s, usageError{fmt.Errorf("--source: there is no setting %q", name)}
 		}
-		if err := flags.Set(name, setting); err != nil {
-			return s, usageError{fmt.Errorf("--source: %s: %w", name, err)}
+		for _, setting := range settings {
+			if err := flags.Set(name, setting); err != nil {
+				return s, usageError{fmt.Errorf("--source: %s: %w", name, err)}
+			}
 		}
 	}
 	return s, nil
@@ -76,7 +82,9 @@ func (s source) options() gitsource.Options {
 	return gitsource.Options{
 		Location: s.location,
 		Selector: s.selector,
-		Options:  manifests.Options{Path: s.path, Namespace: s.namespace},
+		Options: manifests.Options{
+			Path: s.path, Namespace: s.namespace, AllowNamespaces: s.allowNamespaces, IgnoreOtherKinds: s.ignoreOtherKinds,
+		},
 	}
 }
 
