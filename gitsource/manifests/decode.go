@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -111,6 +112,10 @@ func (d *declaration) finish(applied, defaulted map[string]any) {
 	}
 	if err != nil {
 		d.problem("", "%v", err)
+		return
+	}
+	if size := d.cluster.Cluster.Spec.Storage.Size; size.Value() == math.MaxInt64 {
+		d.problem("spec.storage.size", "spec.storage.size: %s is the most that there is, or more", size.String())
 		return
 	}
 	d.cluster.Warnings = schema.Warnings(d.cluster.Cluster.Spec)

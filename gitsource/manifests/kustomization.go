@@ -1,8 +1,10 @@
 package manifests
 
 import (
+	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -70,6 +72,23 @@ func (k *kustomizeFS) checkKustomization(name string, content []byte) []Problem 
 		}
 	}
 	return problems
+}
+
+// restOf is a kustomization in dir reduced to its resources that may be read. Aliases have been expanded within bounds, or it is empty.
+func (k *kustomizeFS) restOf(dir string, content []byte) []byte {
+	var kustomization kustomize.Kustomization
+	rest := []string{}
+	if documents, err := k.files.split(content); err == nil && len(documents) == 1 && k.files.checkExpansion(documents[0]) == nil {
+		if err := kustomization.Unmarshal(content); err == nil {
+			kustomization.FixKustomization()
+			rest = slices.DeleteFunc(kustomization.Resources, func(r string) bool { return k.refuseReference(dir, r) != "" })
+		}
+	}
+	encoded, err := json.Marshal(map[string][]string{"resources": rest})
+	if err != nil {
+		panic(err) // lists of strings marshal
+	}
+	return encoded
 }
 
 func unsupportedFields(k kustomize.Kustomization) (fields []string) {

@@ -29,32 +29,38 @@ func (k *kustomizeFS) Look(name string) renderer.Entry {
 	case inSource && k.isDir(inner):
 		return renderer.Entry{IsDir: true, Kustomizations: k.kustomizationsIn(inner)}
 	case inSource && k.isFile(inner):
-		content, problem := k.read(inner)
-		return renderer.Entry{IsFile: true, Content: content, Problem: problem}
+		return renderer.Entry{IsFile: true, Content: k.read(inner)}
 	default:
 		return renderer.Entry{}
 	}
 }
 
-// read returns the content of a file, or why kustomize must not have it.
-func (k *kustomizeFS) read(inner string) (content []byte, problem string) {
-	content, err := k.files.read(inner)
-	var problems []Problem
-	if err != nil {
-		problems = []Problem{{File: inner, Message: err.Error()}}
-	} else {
-		problems = k.check(inner, content)
-	}
+// read returns the content of a file. Of one that kustomize must not have it is what lets kustomize go on, so that the problems of all files are
+// found: nothing, or the kustomization without all that it asks for but what may be read.
+func (k *kustomizeFS) read(inner string) []byte {
+	content, problems := k.readChecked(inner)
 	if len(problems) == 0 && inner == k.root {
+		var err error
 		if content, err = withOrigins(content); err != nil {
 			problems = []Problem{{File: inner, Message: err.Error()}}
 		}
 	}
-	if len(problems) > 0 {
-		k.problems = append(k.problems, problems...)
-		return nil, problems[0].String()
+	if len(problems) == 0 {
+		return content
 	}
-	return content, ""
+	k.problems = append(k.problems, problems...)
+	if !isKustomizationName(path.Base(inner)) {
+		return nil
+	}
+	return k.restOf(path.Dir(inner), content)
+}
+
+func (k *kustomizeFS) readChecked(inner string) ([]byte, []Problem) {
+	content, err := k.files.read(inner)
+	if err != nil {
+		return nil, []Problem{{File: inner, Message: err.Error()}}
+	}
+	return content, k.check(inner, content)
 }
 
 func (k *kustomizeFS) kustomizationsIn(dir string) (names []string) {

@@ -3,6 +3,7 @@ package manifests
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -41,7 +42,7 @@ const (
 // problems is left out.
 func presentable(problems []Problem) []Problem {
 	for i, p := range problems {
-		problems[i].File, problems[i].Message, problems[i].Cluster = visible.Text(p.File), shortened(visible.Text(p.Message)), shortened(visible.Text(p.Cluster))
+		problems[i].File, problems[i].Message, problems[i].Cluster = visible.Text(p.File), shortened(visible.Text(hinted(p.Message))), shortened(visible.Text(p.Cluster))
 	}
 	slices.SortFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
@@ -66,6 +67,16 @@ func firstOfEach(problems []Problem) []Problem {
 		}
 	}
 	return kept
+}
+
+var variable = regexp.MustCompile(`\$\{[A-Za-z_]`)
+
+// hinted says that variables are none here, where one is refused.
+func hinted(message string) string {
+	if !variable.MatchString(message) {
+		return message
+	}
+	return message + "; variables such as ${NAME} are not substituted here: do that before, or use the replacements of a kustomization"
 }
 
 // shortened cuts a text that is too long in the middle: what was wrong stands at its start or at its end.

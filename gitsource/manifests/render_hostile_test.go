@@ -23,8 +23,8 @@ func TestKustomizationsThatGrow(t *testing.T) {
 			for name, content := range files {
 				tree[name] = &fstest.MapFile{Data: []byte(content)}
 			}
-			read, err := Read(t.Context(), tree, Options{Limits: Limits{RenderMemory: 128 << 20}})
-			if err != nil || len(read.Problems) != 1 || read.Problems[0].String() != "kustomization.yaml: rendering it takes more than 128 MiB of memory" {
+			read, err := Read(t.Context(), tree, Options{Limits: Limits{RenderMemory: 96 << 20}})
+			if err != nil || len(read.Problems) != 1 || read.Problems[0].String() != "kustomization.yaml: rendering it takes more than 96 MiB of memory" {
 				t.Errorf("problems %v, error %v", read.Problems, err)
 			}
 		})

@@ -97,7 +97,11 @@ func checkKeys(mapping *yaml.Node) (findings []finding) {
 	first := map[string]int{}
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		key := mapping.Content[i]
-		if tag := key.ShortTag(); key.Kind != yaml.ScalarNode || tag != "!!str" && tag != "!!merge" {
+		if key.Kind != yaml.ScalarNode {
+			findings = append(findings, finding{key.Line, "a key is no text; if this is a template, fill it in before: nothing is filled in here"})
+			continue
+		}
+		if tag := key.ShortTag(); tag != "!!str" && tag != "!!merge" {
 			findings = append(findings, finding{key.Line, fmt.Sprintf("the key %q is not text; put it in quotes", key.Value)})
 			continue
 		}

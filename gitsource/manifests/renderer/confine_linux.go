@@ -43,7 +43,7 @@ func confine(l Limits) error {
 	return nil
 }
 
-const maxStack = 64 << 20
+const maxStack = 16 << 20
 
 // endAtSignal ends the process once its processor time is used up. The runtime ignores that signal, and what follows it says nothing.
 func endAtSignal() {

@@ -12,7 +12,7 @@ func self() (string, error) { return os.Executable() }
 
 // confine bounds what it can on systems that nobody runs passes on: a rendering there ends at its deadline.
 func confine(l Limits) error {
-	debug.SetMaxStack(64 << 20)
+	debug.SetMaxStack(16 << 20)
 	debug.SetMemoryLimit(l.Memory)
 	debug.SetTraceback("none")
 	return nil

@@ -70,9 +70,6 @@ func isKustomization(name string) bool {
 func (p *parent) ReadFile(name string) ([]byte, error) {
 	name = clean(name)
 	e := p.look(name)
-	if e.Problem != "" {
-		return nil, errors.New(e.Problem)
-	}
 	if !e.IsFile {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}

@@ -29,8 +29,6 @@ type Entry struct {
 	Content []byte
 	// Kustomizations are the names in the directory by which kustomize knows a kustomization.
 	Kustomizations []string
-	// Problem says why kustomize must not read the file.
-	Problem string
 }
 
 // Limits of one rendering.

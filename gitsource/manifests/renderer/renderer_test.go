@@ -36,7 +36,7 @@ func (t tree) Look(name string) Entry {
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
-var roomy = Limits{Memory: 256 << 20, CPU: 10 * time.Second, ObjectBytes: 1 << 20, Kustomizations: 10}
+var roomy = Limits{Memory: 96 << 20, CPU: 10 * time.Second, ObjectBytes: 1 << 20, Kustomizations: 10}
 
 func render(t *testing.T, files Files, limits Limits) (objects []string, err error) {
 	t.Helper()
@@ -69,7 +69,7 @@ func TestRefusals(t *testing.T) {
 		"none":         {tree{"/x/a.yaml": configMap}, roomy, "unable to find one of 'kustomization.yaml', 'kustomization.yml' or 'Kustomization' in directory '/x'"},
 		"broken":       {tree{"/x/kustomization.yaml": "resorces: []\n"}, roomy, `invalid Kustomization: json: unknown field "resorces"`},
 		"cyclic alias": {tree{"/x/kustomization.yaml": "resources: [a.yaml]\n", "/x/a.yaml": configMap + "data: &d {x: *d}\n"}, roomy, "rendering it does not end: something in it contains itself"},
-		"alias bomb":   {tree{"/x/kustomization.yaml": "resources: [a.yaml]\n", "/x/a.yaml": configMap + bomb}, roomy, "rendering it takes more than 256 MiB of memory"},
+		"alias bomb":   {tree{"/x/kustomization.yaml": "resources: [a.yaml]\n", "/x/a.yaml": configMap + bomb}, roomy, "rendering it takes more than 96 MiB of memory"},
 		"much text":    {tree{"/x/kustomization.yaml": "resources: [a.yaml]\n", "/x/a.yaml": configMap + "data: {x: '" + strings.Repeat("x", 200<<10) + "'}\n"}, small, "an object that it renders is larger than 50 bytes"},
 		"long":         {tree{"/x/kustomization.yaml": "resources: [a.yaml]\n" + endless(), "/x/a.yaml": many(2000)}, short, "rendering it takes more than 1ns of processor time"},
 	} {
