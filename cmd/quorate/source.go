@@ -24,8 +24,9 @@ type source struct {
 	proxy       string
 	// namespace is that of declarations without one.
 	namespace string
-	// allowed are the only namespaces that it may declare clusters in; all if there are none.
-	allowed []string
+	// allowNamespaces are the only ones that it may declare clusters in; all if there are none.
+	allowNamespaces  namespaces
+	ignoreOtherKinds bool
 }
 
 // add adds the settings as flags. What is set already stays unless a flag says otherwise.
@@ -39,6 +40,8 @@ func (s *source) add(f *pflag.FlagSet) {
 	f.StringVar(&s.proxy, "git-proxy", s.proxy, "URL of the proxy to reach the repository through (default, for https: $HTTPS_PROXY, unless $NO_PROXY names the host)")
 	f.StringVar(&s.namespace, "default-namespace", s.namespace, "namespace of declarations without one (default: that of --namespace, or \"default\")")
 	f.StringVar(&s.path, "path", s.path, "directory in the repository (default: its root)")
+	f.Var(s.allowNamespaces.flag(), "allow-namespace", "namespace that clusters may be declared in; repeated, or several with ; between them (default: all)")
+	f.BoolVar(&s.ignoreOtherKinds, "ignore-other-kinds", s.ignoreOtherKinds, "ignore objects that are no EtcdClusters, instead of refusing them")
 }
 
 // String names the source as a person tells it from others.
@@ -57,13 +60,13 @@ func (s source) with(value string) (source, error) {
 	parts := strings.Split(value, ",")
 	s.location = parts[0]
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	own := map[string]string{}
+	own := map[string][]string{}
 	for _, part := range parts[1:] {
 		name, setting, ok := strings.Cut(part, "=")
 		if !ok {
 			return s, usageError{fmt.Errorf("--source: %q after the location: want SETTING=VALUE, such as path=apps", part)}
 		}
-		own[name] = setting
+		own[name] = append(own[name], setting)
 	}
 	for _, name := range selecting {
 		if _, given := own[name]; given {
@@ -71,12 +74,14 @@ func (s source) with(value string) (source, error) {
 		}
 	}
 	s.add(flags)
-	for name, setting := range own {
+	for name, settings := range own {
 		if flags.Lookup(name) == nil {
 			return s, usageError{fmt.Errorf("--source: there is no setting %q", name)}
 		}
-		if err := flags.Set(name, setting); err != nil {
-			return s, usageError{fmt.Errorf("--source: %s: %w", name, err)}
+		for _, setting := range settings {
+			if err := flags.Set(name, setting); err != nil {
+				return s, usageError{fmt.Errorf("--source: %s: %w", name, err)}
+			}
 		}
 	}
 	return s, nil
@@ -89,7 +94,9 @@ func (s source) options() (gitsource.Options, error) {
 		Selector: s.selector,
 		Auth:     credentials.FromEnvironment(os.Getenv),
 		Proxy:    s.proxy,
-		Options:  manifests.Options{Path: s.path, Namespace: s.namespace},
+		Options: manifests.Options{
+			Path: s.path, Namespace: s.namespace, AllowNamespaces: s.allowNamespaces, IgnoreOtherKinds: s.ignoreOtherKinds,
+		},
 	}
 	if s.credentials == "" {
 		return o, nil

@@ -128,10 +128,10 @@ func (f *sourceFlags) declared(ctx context.Context) reconcile.Desired {
 func namespacesOf(all []fetched) []string {
 	var namespaces []string
 	for _, s := range all {
-		if len(s.source.allowed) == 0 {
+		if len(s.source.allowNamespaces) == 0 {
 			return nil
 		}
-		namespaces = append(namespaces, s.source.allowed...)
+		namespaces = append(namespaces, s.source.allowNamespaces...)
 	}
 	return namespaces
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -27,22 +28,18 @@ type declaration struct {
 
 // decode turns objects into clusters and problems. A cluster with a problem is only in the
 // problems.
-func decode(objects []object, namespace string) (clusters []Declared, problems []Problem) {
+func decode(objects []object, options Options) (clusters []Declared, problems []Problem) {
 	var declarations []*declaration
 	for _, o := range objects {
-		if len(o.problems) > 0 {
-			if d := undecoded(o, namespace); d.name.Name != "" {
-				declarations = append(declarations, d)
-				continue
-			}
-			problems = append(problems, o.problems...)
+		if options.IgnoreOtherKinds && o.isOfOtherKind() {
 			continue
 		}
-		if message := wrongKind(o.value); message != "" {
-			problems = append(problems, Problem{File: o.file, Line: o.line, Message: message})
+		d := options.declare(o)
+		if d.name.Name == "" {
+			problems = append(problems, d.problems...)
 			continue
 		}
-		declarations = append(declarations, declare(o, namespace))
+		declarations = append(declarations, d)
 	}
 	checkNames(declarations)
 	for _, d := range declarations {
@@ -60,28 +57,33 @@ func decode(objects []object, namespace string) (clusters []Declared, problems [
 // key orders by namespace, then name: no name holds a NUL.
 func (d Declared) key() string { return d.Cluster.Namespace + "\x00" + d.Cluster.Name }
 
-func wrongKind(value map[string]any) string {
-	apiVersion, _ := value["apiVersion"].(string)
-	kind, _ := value["kind"].(string)
-	want := v1alpha1.GroupVersion.String() + " " + v1alpha1.Kind
+// declare decodes one object as a cluster, gathering all that is wrong with it.
+func (o Options) declare(from object) *declaration {
+	d := &declaration{object: from}
 	switch {
-	case kind == v1alpha1.Kind && apiVersion == v1alpha1.GroupVersion.String():
-		return ""
-	case strings.HasSuffix(kind, "List"):
-		return fmt.Sprintf("%s is not taken apart; write its items as documents of their own", kind)
-	case apiVersion == "" && kind == "":
-		return fmt.Sprintf("apiVersion and kind are missing; only %s is declared here", want)
+	case len(from.problems) > 0:
+		d.nameUndecoded(o.Namespace)
+	case wrongKind(from.value) != "":
+		d.problem("", "%s", wrongKind(from.value))
+		return d
 	default:
-		return fmt.Sprintf("%s is not declared here, only %s is", strings.TrimSpace(apiVersion+" "+kind), want)
+		d.decode(o.Namespace)
 	}
+	if d.name.Name != "" && !o.allows(d.name.Namespace) {
+		return d.refuseNamespace(o.AllowNamespaces)
+	}
+	return d
 }
 
-// declare decodes one cluster, gathering all that is wrong with it.
-func declare(o object, namespace string) *declaration {
-	d := &declaration{object: o}
+// decode makes a cluster of an object.
+func (d *declaration) decode(namespace string) {
 	applied, ok := d.checkMetadata(namespace)
 	if !ok {
-		return d
+		return
+	}
+	if isEncrypted(applied) {
+		d.problem("sops", "%s", encrypted)
+		return
 	}
 	if _, ok := applied["status"]; ok {
 		d.problem("status", "status is what a pass reports; it has no place in git")
@@ -91,7 +93,7 @@ func declare(o object, namespace string) *declaration {
 	defaulted := runtime.DeepCopyJSON(applied)
 	if err := schema.Default(defaulted); err != nil {
 		d.problem("", "%v", err)
-		return d
+		return
 	}
 	for _, err := range schema.Validate(defaulted, nil) {
 		d.invalid(err)
@@ -99,7 +101,6 @@ func declare(o object, namespace string) *declaration {
 	if len(d.problems) == 0 {
 		d.finish(applied, defaulted)
 	}
-	return d
 }
 
 // finish makes the cluster of an object that is valid.
@@ -111,6 +112,10 @@ func (d *declaration) finish(applied, defaulted map[string]any) {
 	}
 	if err != nil {
 		d.problem("", "%v", err)
+		return
+	}
+	if size := d.cluster.Cluster.Spec.Storage.Size; size.Value() == math.MaxInt64 {
+		d.problem("spec.storage.size", "spec.storage.size: %s is the most that there is, or more", size.String())
 		return
 	}
 	d.cluster.Warnings = schema.Warnings(d.cluster.Cluster.Spec)
@@ -149,20 +154,17 @@ func (d *declaration) checkFields(value map[string]any) {
 	}
 }
 
-// undecoded is a declaration of an object that could not be decoded. If it tells its name,
-// it is known which cluster is broken.
-func undecoded(o object, namespace string) *declaration {
-	d := &declaration{object: o}
-	if o.node == nil || textAt(o.node, "kind") != v1alpha1.Kind || textAt(o.node, "metadata", "name") == "" {
-		return d
+// nameUndecoded takes over the problems of an object that could not be decoded. If it tells its name, it is known which cluster is broken.
+func (d *declaration) nameUndecoded(namespace string) {
+	d.problems = d.object.problems
+	if d.node == nil || textAt(d.node, "kind") != v1alpha1.Kind || textAt(d.node, "metadata", "name") == "" {
+		return
 	}
 	d.name = types.NamespacedName{
-		Namespace: cmp.Or(textAt(o.node, "metadata", "namespace"), namespace),
-		Name:      textAt(o.node, "metadata", "name"),
+		Namespace: cmp.Or(textAt(d.node, "metadata", "namespace"), namespace),
+		Name:      textAt(d.node, "metadata", "name"),
 	}
-	for _, p := range o.problems {
-		p.Cluster = d.name.String()
-		d.problems = append(d.problems, p)
+	for i := range d.problems {
+		d.problems[i].Cluster = d.name.String()
 	}
-	return d
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"strings"
@@ -29,24 +30,24 @@ func (f *files) read(name string) ([]byte, error) {
 		return nil, err
 	}
 	if f.count++; f.count > f.limits.Files {
-		return nil, f.exceed("more than %d files are read", f.limits.Files)
+		return nil, f.exceed("max-files", "more than %d files are read", f.limits.Files)
 	}
-	info, err := fs.Stat(f.fs, name)
+	file, err := f.fs.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > f.limits.FileBytes {
-		return nil, fmt.Errorf("is larger than %s", mebibytes(f.limits.FileBytes))
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, f.limits.FileBytes+1))
+	if err != nil {
+		return nil, err
 	}
-	if f.size += info.Size(); f.size > f.limits.TotalBytes {
-		return nil, f.exceed("more than %s are read", mebibytes(f.limits.TotalBytes))
+	if int64(len(content)) > f.limits.FileBytes {
+		return nil, errors.New(over("max-file-bytes", "is larger than %s", mebibytes(f.limits.FileBytes)))
 	}
-	return fs.ReadFile(f.fs, name)
-}
-
-func (f *files) exceed(format string, args ...any) error {
-	f.exceeded = fmt.Errorf(format+"; name a smaller path", args...)
-	return f.exceeded
+	if f.size += int64(len(content)); f.size > f.limits.TotalBytes {
+		return nil, f.exceed("max-total-bytes", "more than %s are read", mebibytes(f.limits.TotalBytes))
+	}
+	return content, nil
 }
 
 // list returns the entries of a directory, by name.

@@ -16,8 +16,8 @@ import (
 var rewrite = flag.Bool("rewrite", false, "write what is, instead of comparing it with what was wanted")
 
 // Each archive in testdata/gitsource is a source, with what is declared in it as its last
-// file, "want". Its comment says what it shows; lines "path: DIR" and "namespace: NAME" in it
-// are options.
+// file, "want". Its comment says what it shows; lines "path: DIR", "namespace: NAME", "allow: NAME NAME" and "ignore: other kinds" in it are
+// options.
 func TestGolden(t *testing.T) {
 	archives, err := filepath.Glob("../../testdata/gitsource/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -67,6 +67,10 @@ func optionsIn(comment string) (o Options) {
 			o.Path = value
 		case "namespace":
 			o.Namespace = value
+		case "allow":
+			o.AllowNamespaces = strings.Fields(value)
+		case "ignore":
+			o.IgnoreOtherKinds = true
 		}
 	}
 	return o

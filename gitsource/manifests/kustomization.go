@@ -1,8 +1,10 @@
 package manifests
 
 import (
+	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -11,8 +13,12 @@ import (
 
 // check says why kustomize must not see a file.
 func (k *kustomizeFS) check(name string, content []byte) []Problem {
-	documents, err := split(content)
-	if err != nil && (isManifest(name) || isKustomizationName(path.Base(name))) {
+	isYAML := isManifest(name) || isKustomizationName(path.Base(name))
+	if problems := textProblem(name, content); isYAML && len(problems) > 0 {
+		return problems
+	}
+	documents, err := k.files.split(content)
+	if isYAML && err != nil {
 		return []Problem{syntaxProblem(name, err)}
 	}
 	var problems []Problem
@@ -22,9 +28,6 @@ func (k *kustomizeFS) check(name string, content []byte) []Problem {
 	}
 	if len(problems) > 0 || !isKustomizationName(path.Base(name)) {
 		return problems
-	}
-	if k.left--; k.left < 0 {
-		return []Problem{{File: name, Message: "too many kustomizations are built on one another"}}
 	}
 	return k.checkKustomization(name, content)
 }
@@ -36,7 +39,7 @@ func (k *kustomizeFS) checkInline(name string, document *yaml.Node) (problems []
 		if n.Kind != yaml.ScalarNode || !strings.Contains(n.Value, "&") || !strings.Contains(n.Value, "*") {
 			return
 		}
-		inline, _ := split([]byte(n.Value))
+		inline, _ := k.files.split([]byte(n.Value))
 		for _, document := range inline {
 			if f := k.files.checkExpansion(document); f != nil {
 				problems = append(problems, Problem{File: name, Line: n.Line, Message: "in the text that starts here: " + f.message})
@@ -69,6 +72,23 @@ func (k *kustomizeFS) checkKustomization(name string, content []byte) []Problem 
 		}
 	}
 	return problems
+}
+
+// restOf is a kustomization in dir reduced to its resources that may be read. Aliases have been expanded within bounds, or it is empty.
+func (k *kustomizeFS) restOf(dir string, content []byte) []byte {
+	var kustomization kustomize.Kustomization
+	rest := []string{}
+	if documents, err := k.files.split(content); err == nil && len(documents) == 1 && k.files.checkExpansion(documents[0]) == nil {
+		if err := kustomization.Unmarshal(content); err == nil {
+			kustomization.FixKustomization()
+			rest = slices.DeleteFunc(kustomization.Resources, func(r string) bool { return k.refuseReference(dir, r) != "" })
+		}
+	}
+	encoded, err := json.Marshal(map[string][]string{"resources": rest})
+	if err != nil {
+		panic(err) // lists of strings marshal
+	}
+	return encoded
 }
 
 func unsupportedFields(k kustomize.Kustomization) (fields []string) {
@@ -149,7 +169,7 @@ func (k *kustomizeFS) refuseReference(dir, reference string) string {
 		return "is not in the source; copy it there: nothing is fetched from elsewhere"
 	case path.IsAbs(reference):
 		return "is an absolute path; write it relative to the kustomization"
-	case !k.Exists(path.Join(repositoryRoot, dir, reference)):
+	case !k.exists(path.Join(dir, reference)):
 		return "is not in the source"
 	}
 	return ""

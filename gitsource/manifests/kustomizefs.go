@@ -1,127 +1,95 @@
 package manifests
 
 import (
-	"errors"
 	"io/fs"
 	"path"
-	"path/filepath"
 	"strings"
 
-	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/kustomize/api/konfig"
+
+	"quorate.dev/quorate/gitsource/manifests/renderer"
 )
 
-// kustomizeFS shows kustomize the files of a source, read-only, below repositoryRoot. All
-// that kustomize reads comes through ReadFile, so that is where hostile files are stopped.
+// kustomizeFS shows kustomize the files of a source below repositoryRoot. All that kustomize reads it has from Look, so that is where hostile
+// files are stopped.
 type kustomizeFS struct {
-	files   *files
-	overlay []byte
-	// left is how many more kustomizations may be read.
-	left int
+	files *files
+	// root is the kustomization that is rendered.
+	root string
 	// problems of the files that were asked for. Rendering fails if there are any.
 	problems []Problem
 }
 
-var _ filesys.FileSystem = (*kustomizeFS)(nil)
+var _ renderer.Files = (*kustomizeFS)(nil)
 
-var errReadOnly = errors.New("the source is read-only")
+// Look returns what is safe to work with.
+func (k *kustomizeFS) Look(name string) renderer.Entry {
+	inner, inSource := k.inner(name)
+	switch {
+	case inSource && k.isDir(inner):
+		return renderer.Entry{IsDir: true, Kustomizations: k.kustomizationsIn(inner)}
+	case inSource && k.isFile(inner):
+		return renderer.Entry{IsFile: true, Content: k.read(inner)}
+	default:
+		return renderer.Entry{}
+	}
+}
 
-// ReadFile returns the content of a file that is safe to work with.
-func (k *kustomizeFS) ReadFile(name string) ([]byte, error) {
-	if path.Clean(name) == overlayFile {
-		return k.overlay, nil
+// read returns the content of a file. Of one that kustomize must not have it is what lets kustomize go on, so that the problems of all files are
+// found: nothing, or the kustomization without all that it asks for but what may be read.
+func (k *kustomizeFS) read(inner string) []byte {
+	content, problems := k.readChecked(inner)
+	if len(problems) == 0 && inner == k.root {
+		var err error
+		if content, err = withOrigins(content); err != nil {
+			problems = []Problem{{File: inner, Message: err.Error()}}
+		}
 	}
-	inner, err := k.inner(name)
-	if err != nil {
-		return nil, err
+	if len(problems) == 0 {
+		return content
 	}
-	if !k.isFile(name) {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	k.problems = append(k.problems, problems...)
+	if !isKustomizationName(path.Base(inner)) {
+		return nil
 	}
+	return k.restOf(path.Dir(inner), content)
+}
+
+func (k *kustomizeFS) readChecked(inner string) ([]byte, []Problem) {
 	content, err := k.files.read(inner)
 	if err != nil {
-		k.problems = append(k.problems, Problem{File: inner, Message: err.Error()})
-		return nil, err
+		return nil, []Problem{{File: inner, Message: err.Error()}}
 	}
-	if problems := k.check(inner, content); len(problems) > 0 {
-		k.problems = append(k.problems, problems...)
-		return nil, errors.New(problems[0].String())
-	}
-	return content, nil
+	return content, k.check(inner, content)
 }
 
-// inner is the name in the source.
-func (k *kustomizeFS) inner(name string) (string, error) {
-	name = path.Clean("/" + filepath.ToSlash(name))
+func (k *kustomizeFS) kustomizationsIn(dir string) (names []string) {
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		if k.isFile(path.Join(dir, name)) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// inner is the name in the source of what kustomize calls name.
+func (k *kustomizeFS) inner(name string) (inner string, ok bool) {
 	if name == repositoryRoot {
-		return ".", nil
+		return ".", true
 	}
-	if rest, ok := strings.CutPrefix(name, repositoryRoot+"/"); ok {
-		return rest, nil
-	}
-	return "", &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	return strings.CutPrefix(name, repositoryRoot+"/")
 }
 
-// IsDir says whether name is a directory.
-func (k *kustomizeFS) IsDir(name string) bool {
-	if clean := path.Clean("/" + name); clean == overlayRoot || clean == "/" {
-		return true
-	}
-	inner, err := k.inner(name)
-	return err == nil && k.files.checkDirectory(inner) == nil
-}
+func (k *kustomizeFS) isDir(inner string) bool { return k.files.checkDirectory(inner) == nil }
 
-// Exists says whether name is a file or a directory.
-func (k *kustomizeFS) Exists(name string) bool {
-	return k.IsDir(name) || k.isFile(name)
-}
-
-func (k *kustomizeFS) isFile(name string) bool {
-	if path.Clean(name) == overlayFile {
-		return true
-	}
-	inner, err := k.inner(name)
-	if err != nil || k.files.checkDirectory(path.Dir(inner)) != nil {
+func (k *kustomizeFS) isFile(inner string) bool {
+	if k.files.checkDirectory(path.Dir(inner)) != nil {
 		return false
 	}
 	info, err := fs.Lstat(k.files.fs, inner)
 	return err == nil && info.Mode().IsRegular()
 }
 
-// CleanedAbs splits name into a directory and a file in it.
-func (k *kustomizeFS) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
-	name = path.Clean("/" + name)
-	if k.IsDir(name) {
-		return filesys.ConfirmedDir(name), "", nil
-	}
-	if k.isFile(name) {
-		return filesys.ConfirmedDir(path.Dir(name)), path.Base(name), nil
-	}
-	return "", "", &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+func (k *kustomizeFS) exists(inner string) bool {
+	return fs.ValidPath(inner) && (k.isDir(inner) || k.isFile(inner))
 }
-
-// ReadDir returns the names in a directory.
-func (k *kustomizeFS) ReadDir(name string) ([]string, error) {
-	inner, err := k.inner(name)
-	if err != nil {
-		return nil, err
-	}
-	entries, err := k.files.list(inner)
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.Name()
-	}
-	return names, nil
-}
-
-// Glob, Walk and Open are asked for by commands of kustomize, not by a rendering.
-func (k *kustomizeFS) Glob(string) ([]string, error)        { return nil, errors.ErrUnsupported }
-func (k *kustomizeFS) Walk(string, filepath.WalkFunc) error { return errors.ErrUnsupported }
-func (k *kustomizeFS) Open(string) (filesys.File, error)    { return nil, errors.ErrUnsupported }
-func (k *kustomizeFS) Create(string) (filesys.File, error)  { return nil, errReadOnly }
-func (k *kustomizeFS) Mkdir(string) error                   { return errReadOnly }
-func (k *kustomizeFS) MkdirAll(string) error                { return errReadOnly }
-func (k *kustomizeFS) RemoveAll(string) error               { return errReadOnly }
-func (k *kustomizeFS) WriteFile(string, []byte) error       { return errReadOnly }

@@ -3,6 +3,7 @@ package manifests
 import (
 	"cmp"
 	"fmt"
+	"time"
 )
 
 // Limits on what is read. One that is zero is that of DefaultLimits.
@@ -20,12 +21,17 @@ type Limits struct {
 	Nesting int
 	// Documents in all files, and Objects that come out of them.
 	Documents, Objects int
+	// RenderMemory in bytes and RenderCPU are what rendering a kustomization may take, beyond what the program takes itself. The memory is half
+	// of what the container has at most.
+	RenderMemory int64
+	RenderCPU    time.Duration
 }
 
 // DefaultLimits are far over what an honest source needs. The API server takes no object over 1.5 MiB.
 var DefaultLimits = Limits{
 	FileBytes: 2 << 20, TotalBytes: 16 << 20, Files: 10_000, Depth: 32, Kustomizations: 5000,
 	DocumentNodes: 100_000, TotalNodes: 2_000_000, Nesting: 64, Documents: 20_000, Objects: 10_000,
+	RenderMemory: 512 << 20, RenderCPU: time.Minute,
 }
 
 func (l Limits) orDefault() Limits {
@@ -40,7 +46,20 @@ func (l Limits) orDefault() Limits {
 		Nesting:        cmp.Or(l.Nesting, DefaultLimits.Nesting),
 		Documents:      cmp.Or(l.Documents, DefaultLimits.Documents),
 		Objects:        cmp.Or(l.Objects, DefaultLimits.Objects),
+		RenderMemory:   cmp.Or(l.RenderMemory, DefaultLimits.RenderMemory),
+		RenderCPU:      cmp.Or(l.RenderCPU, DefaultLimits.RenderCPU),
 	}
+}
+
+// over words what is over a limit that concerns one file: what, and the flag that raises the limit.
+func over(flag, format string, args ...any) string {
+	return fmt.Sprintf(format, args...) + "; --" + flag + " raises the limit"
+}
+
+// exceed notes that a limit on the whole is exceeded: then nothing is known of what is declared.
+func (f *files) exceed(flag, format string, args ...any) error {
+	f.exceeded = fmt.Errorf(format+"; name a smaller path, or raise the limit with --%s", append(args, flag)...)
+	return f.exceeded
 }
 
 // mebibytes writes a number of bytes as people do.

@@ -1,11 +1,14 @@
 package manifests
 
 import (
+	"errors"
+	"io/fs"
 	"path"
 	"strings"
 
-	"sigs.k8s.io/kustomize/api/resource"
+	"k8s.io/apimachinery/pkg/util/json"
 
+	"quorate.dev/quorate/gitsource/manifests/renderer"
 	"quorate.dev/quorate/gitsource/visible"
 )
 
@@ -15,40 +18,38 @@ const originAnnotation = "config.kubernetes.io/origin"
 // origins finds where rendered objects come from.
 type origins struct {
 	files *files
-	// root is the kustomization at the root, for objects that do not tell.
-	root   string
-	parsed map[string][]object
+	// dir is what was rendered, and root the kustomization in it, for objects that do not tell.
+	dir, root string
+	parsed    map[string][]object
 }
 
 // toObject makes an object of what kustomize rendered, with the place that it comes from.
-func (o *origins) toObject(r *resource.Resource) object {
+func (o *origins) toObject(r renderer.Object) object {
 	rendered := object{file: o.root}
-	if origin, err := r.GetOrigin(); err == nil && origin != nil {
-		if file := fileOf(origin); file != "" {
-			rendered.file = file
-			rendered.line = o.lineOf(file, r.GetKind(), r.GetName())
-		}
+	var err error
+	if r.Problem != "" {
+		err = errors.New(r.Problem)
+	} else {
+		err = json.Unmarshal(r.JSON, &rendered.value)
 	}
-	value, err := r.Map()
-	if err == nil {
-		rendered.value, err = normalize(value)
+	metadata, _ := rendered.value["metadata"].(map[string]any)
+	if file := o.fileOf(r.Origin); file != "" {
+		kind, _ := rendered.value["kind"].(string)
+		name, _ := metadata["name"].(string)
+		rendered.file, rendered.line = file, o.lineOf(file, kind, name)
 	}
 	if err != nil {
 		rendered.problems = []Problem{{File: rendered.file, Line: rendered.line, Message: err.Error()}}
 		return rendered
 	}
-	dropOrigin(rendered.value)
+	dropOrigin(metadata)
 	return rendered
 }
 
 // fileOf is the file that an object comes from, relative to the source.
-func fileOf(origin *resource.Origin) string {
-	from := origin.Path
-	if from == "" {
-		from = origin.ConfiguredIn
-	}
-	file, ok := strings.CutPrefix(path.Join(overlayRoot, from), repositoryRoot+"/")
-	if !ok || from == "" || !visible.IsPath(file) {
+func (o *origins) fileOf(origin string) string {
+	file := path.Join(o.dir, origin)
+	if origin == "" || !fs.ValidPath(file) || !visible.IsPath(file) {
 		return ""
 	}
 	return file
@@ -82,8 +83,7 @@ func (o *origins) objectsIn(file string) []object {
 	return o.parsed[file]
 }
 
-func dropOrigin(value map[string]any) {
-	metadata, _ := value["metadata"].(map[string]any)
+func dropOrigin(metadata map[string]any) {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	delete(annotations, originAnnotation)
 	if annotations != nil && len(annotations) == 0 {

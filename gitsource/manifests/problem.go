@@ -3,7 +3,9 @@ package manifests
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 
 	"quorate.dev/quorate/gitsource/visible"
 )
@@ -29,15 +31,59 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Message)
 }
 
-// sortProblems puts problems in their order, each once, and makes their text fit to print:
-// parts of it come from the source.
-func sortProblems(problems []Problem) []Problem {
+const (
+	// maxMessage is how many bytes of a message are told: parts of it come from the source.
+	maxMessage = 1000
+	// maxProblems is how many problems are told of one cluster, and of all that is no cluster.
+	maxProblems = 100
+)
+
+// presentable puts problems in their order, each once, and makes their text fit to print: parts of it come from the source. No cluster that has
+// problems is left out.
+func presentable(problems []Problem) []Problem {
 	for i, p := range problems {
-		problems[i].File, problems[i].Message, problems[i].Cluster = visible.Text(p.File), visible.Text(p.Message), visible.Text(p.Cluster)
+		problems[i].File, problems[i].Message, problems[i].Cluster = visible.Text(p.File), shortened(visible.Text(hinted(p.Message))), shortened(visible.Text(p.Cluster))
 	}
 	slices.SortFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
 			cmp.Compare(a.Message, b.Message), cmp.Compare(a.Cluster, b.Cluster))
 	})
-	return slices.Compact(problems)
+	return firstOfEach(slices.Compact(problems))
+}
+
+// firstOfEach keeps the first problems of each cluster, and says how many there are beside.
+func firstOfEach(problems []Problem) []Problem {
+	count := map[string]int{}
+	var kept []Problem
+	for _, p := range problems {
+		if count[p.Cluster]++; count[p.Cluster] <= maxProblems {
+			kept = append(kept, p)
+		}
+	}
+	for i := len(kept) - 1; i >= 0; i-- {
+		if more := count[kept[i].Cluster] - maxProblems; more > 0 {
+			kept[i].Message += fmt.Sprintf(" (and %d more problems)", more)
+			delete(count, kept[i].Cluster)
+		}
+	}
+	return kept
+}
+
+var variable = regexp.MustCompile(`\$\{[A-Za-z_]`)
+
+// hinted says that variables are none here, where one is refused.
+func hinted(message string) string {
+	if !variable.MatchString(message) {
+		return message
+	}
+	return message + "; variables such as ${NAME} are not substituted here: do that before, or use the replacements of a kustomization"
+}
+
+// shortened cuts a text that is too long in the middle: what was wrong stands at its start or at its end.
+func shortened(s string) string {
+	if len(s) <= maxMessage {
+		return s
+	}
+	start, end := s[:maxMessage*3/4], s[len(s)-maxMessage/4:]
+	return strings.ToValidUTF8(start, "") + " ... " + strings.ToValidUTF8(end, "")
 }

@@ -23,7 +23,11 @@ type Options struct {
 	Path string
 	// Namespace is that of objects that name none; "default" if it is empty.
 	Namespace string
-	Limits    Limits
+	// AllowNamespaces are those that clusters may be declared in; all if there are none.
+	AllowNamespaces []string
+	// IgnoreOtherKinds leaves objects out that are no EtcdClusters. Otherwise they are problems.
+	IgnoreOtherKinds bool
+	Limits           Limits
 }
 
 // Declarations is what the files of a source declare.
@@ -68,21 +72,23 @@ func Read(ctx context.Context, fsys fs.FS, o Options) (Declarations, error) {
 	if err != nil {
 		return Declarations{}, err
 	}
-	var objects []object
-	var problems []Problem
-	if slices.ContainsFunc(entries, isKustomization) {
-		objects, problems = f.render(o.Path)
-	} else {
-		objects, problems = f.walk(o.Path, 0)
-	}
-	if len(objects) > f.limits.Objects {
-		_ = f.exceed("more than %d objects are declared", f.limits.Objects)
-	}
-	if err := cmp.Or(ctx.Err(), f.exceeded); err != nil {
+	objects, problems, err := f.readObjects(o.Path, slices.ContainsFunc(entries, isKustomization))
+	if err := cmp.Or(ctx.Err(), f.exceeded, err); err != nil {
 		return Declarations{}, err
 	}
-	clusters, more := decode(objects, o.Namespace)
-	return Declarations{Clusters: clusters, Problems: sortProblems(append(problems, more...))}, nil
+	clusters, more := decode(objects, o)
+	return Declarations{Clusters: clusters, Problems: presentable(append(problems, more...))}, nil
+}
+
+func (f *files) readObjects(dir string, kustomized bool) (objects []object, problems []Problem, err error) {
+	if kustomized {
+		return f.render(dir)
+	}
+	objects, problems = f.walk(dir, 0)
+	if len(objects) > f.limits.Objects {
+		return nil, nil, f.exceed("max-objects", "more than %d objects are declared", f.limits.Objects)
+	}
+	return objects, problems, nil
 }
 
 // walk reads the files of a directory and those below it. Hidden files and directories
@@ -111,7 +117,7 @@ const nestedKustomization = "a kustomization is rendered only if it is at the ro
 func (f *files) visit(name string, kind fs.FileMode, depth int) ([]object, []Problem) {
 	switch {
 	case kind.IsDir() && depth > f.limits.Depth:
-		return nil, []Problem{{File: name, Message: "is nested too deep"}}
+		return nil, []Problem{{File: name, Message: over("max-depth", "is more than %d directories deep", f.limits.Depth)}}
 	case kind.IsDir():
 		return f.walk(name, depth)
 	case !kind.IsRegular():

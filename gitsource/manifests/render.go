@@ -1,88 +1,92 @@
 package manifests
 
 import (
-	"fmt"
+	"errors"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
-	"go.yaml.in/yaml/v3"
 	"sigs.k8s.io/kustomize/api/konfig"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/api/resmap"
 	kustomize "sigs.k8s.io/kustomize/api/types"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+
+	"quorate.dev/quorate/gitsource/manifests/renderer"
 )
 
-// Where kustomize sees things: the source, and beside it a kustomization of ours that has
-// the one at the root of the path for its only resource and asks for the origin of each
-// object.
-const (
-	repositoryRoot = "/repository"
-	overlayRoot    = "/overlay"
-	overlayFile    = overlayRoot + "/kustomization.yaml"
-)
+// repositoryRoot is where kustomize sees the source.
+const repositoryRoot = "/repository"
 
-// kustomizing holds off a second rendering: kustomize keeps state in package variables.
-var kustomizing sync.Mutex
+// rendering holds off a second rendering, so that their memory does not add up.
+var rendering = make(chan struct{}, 1)
 
 func isKustomizationName(name string) bool {
 	return slices.Contains(konfig.RecognizedKustomizationFileNames(), name)
 }
 
 // render builds the kustomization in dir.
-func (f *files) render(dir string) ([]object, []Problem) {
-	kustomizing.Lock()
-	defer kustomizing.Unlock()
-	view := &kustomizeFS{files: f, overlay: overlayOf(dir), left: f.limits.Kustomizations}
-	rendered, err := runKustomize(view)
-	if len(view.problems) > 0 {
-		return nil, view.problems
+func (f *files) render(dir string) (objects []object, problems []Problem, err error) {
+	select {
+	case rendering <- struct{}{}:
+		defer func() { <-rendering }()
+	case <-f.ctx.Done():
+		return nil, nil, f.ctx.Err()
 	}
-	if err != nil {
-		return nil, []Problem{{File: f.kustomizationIn(dir), Message: readable(err.Error())}}
+	view := &kustomizeFS{files: f, root: f.kustomizationIn(dir)}
+	rendered, err := f.runKustomize(view, dir)
+	var refusal renderer.Refusal
+	switch {
+	case f.exceeded != nil:
+		return nil, nil, f.exceeded
+	case len(view.problems) > 0:
+		return nil, view.problems, nil
+	case errors.As(err, &refusal):
+		return nil, []Problem{{File: view.root, Message: readable(string(refusal))}}, nil
+	case err != nil:
+		return nil, nil, err
 	}
-	origins := &origins{files: f, root: f.kustomizationIn(dir), parsed: map[string][]object{}}
-	var objects []object
-	for _, r := range rendered.Resources() {
+	origins := &origins{files: f, dir: dir, root: view.root, parsed: map[string][]object{}}
+	for _, r := range rendered {
 		objects = append(objects, origins.toObject(r))
 	}
-	return objects, nil
+	return objects, nil, nil
 }
 
-// runKustomize survives a panic in kustomize. What could end the process, a cycle of
-// aliases, kustomizeFS does not let through.
-func runKustomize(view filesys.FileSystem) (rendered resmap.ResMap, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("kustomize panicked: %v", r)
-		}
-	}()
-	return krusty.MakeKustomizer(&krusty.Options{
-		Reorder:          krusty.ReorderOptionNone,
-		LoadRestrictions: kustomize.LoadRestrictionsNone,
-		PluginConfig:     kustomize.DisabledPluginConfig(),
-	}).Run(view, overlayRoot)
-}
-
-func overlayOf(dir string) []byte {
-	overlay, err := yaml.Marshal(map[string]any{
-		"resources":     []string{path.Join("..", repositoryRoot, dir)},
-		"buildMetadata": []string{kustomize.OriginAnnotations},
-	})
-	if err != nil {
-		panic(err) // lists of strings marshal
+// runKustomize renders in a process of its own.
+func (f *files) runKustomize(view *kustomizeFS, dir string) (rendered []renderer.Object, err error) {
+	var size int64
+	limits := renderer.Limits{
+		Memory: f.limits.RenderMemory, CPU: f.limits.RenderCPU,
+		ObjectBytes: f.limits.FileBytes, Kustomizations: f.limits.Kustomizations,
 	}
-	return overlay
+	err = renderer.Render(f.ctx, view, path.Join(repositoryRoot, dir), limits, func(o renderer.Object) error {
+		if size += int64(len(o.JSON)); size > f.limits.TotalBytes {
+			return f.exceed("max-total-bytes", "the kustomization renders to more than %s", mebibytes(f.limits.TotalBytes))
+		}
+		if len(rendered) >= f.limits.Objects {
+			return f.exceed("max-objects", "more than %d objects are declared", f.limits.Objects)
+		}
+		rendered = append(rendered, o)
+		return nil
+	})
+	return rendered, err
+}
+
+// withOrigins is a kustomization that asks for the origin of each object besides.
+func withOrigins(kustomization []byte) ([]byte, error) {
+	var fields map[string]any
+	if err := yaml.Unmarshal(kustomization, &fields); err != nil || len(fields) == 0 {
+		return kustomization, err
+	}
+	metadata, _ := fields["buildMetadata"].([]any)
+	fields["buildMetadata"] = append(metadata, kustomize.OriginAnnotations)
+	return yaml.Marshal(fields)
 }
 
 func (f *files) kustomizationIn(dir string) string {
-	for _, name := range konfig.RecognizedKustomizationFileNames() {
-		if _, err := f.read(path.Join(dir, name)); err == nil {
-			return path.Join(dir, name)
-		}
+	view := &kustomizeFS{files: f}
+	if names := view.kustomizationsIn(dir); len(names) > 0 {
+		return path.Join(dir, names[0])
 	}
 	return dir
 }
@@ -94,6 +98,6 @@ var attempts = regexp.MustCompile(`accumulating resources: accumulation err='acc
 // what is not the cause.
 func readable(message string) string {
 	message = attempts.ReplaceAllString(message, "")
-	message = strings.NewReplacer(".."+repositoryRoot+"/", "", repositoryRoot+"/", "", repositoryRoot, ".").Replace(message)
+	message = strings.NewReplacer(repositoryRoot+"/", "", repositoryRoot, ".").Replace(message)
 	return strings.TrimSpace(message)
 }

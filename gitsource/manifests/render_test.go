@@ -21,11 +21,11 @@ func TestBasesThatMultiply(t *testing.T) {
 				Data: fmt.Appendf(nil, "namePrefix: %s-\nresources: [%s]\n", side, strings.Join(next, ", "))}
 		}
 	}
-	view := &kustomizeFS{files: &files{ctx: t.Context(), fs: tree, limits: DefaultLimits}, overlay: overlayOf("left0"), left: 100}
-	if _, err := runKustomize(view); err == nil {
-		t.Fatal("all of it was rendered")
+	read, err := Read(t.Context(), tree, Options{Path: "left0", Limits: Limits{Kustomizations: 100}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if len(view.problems) == 0 || !strings.Contains(view.problems[0].Message, "too many kustomizations") {
-		t.Errorf("problems %v", view.problems)
+	if len(read.Problems) == 0 || !strings.Contains(read.Problems[0].Message, "more than 100 kustomizations are built on one another; --max-kustomizations raises the limit") {
+		t.Errorf("problems %v", read.Problems)
 	}
 }

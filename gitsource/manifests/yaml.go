@@ -29,7 +29,10 @@ type object struct {
 // parse decodes all documents of a file, YAML or JSON. What follows a syntax error is not
 // read.
 func (f *files) parse(file string, content []byte) (objects []object, problems []Problem) {
-	documents, err := split(content)
+	if problems := textProblem(file, content); len(problems) > 0 {
+		return nil, problems
+	}
+	documents, err := f.split(content)
 	if err != nil {
 		problems = append(problems, syntaxProblem(file, err))
 	}
@@ -42,8 +45,12 @@ func (f *files) parse(file string, content []byte) (objects []object, problems [
 }
 
 // split returns the documents of a file up to the first syntax error.
-func split(content []byte) ([]*yaml.Node, error) {
-	var documents []*yaml.Node
+func (f *files) split(content []byte) (documents []*yaml.Node, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("yaml: the parser panicked: %v", r)
+		}
+	}()
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	for {
 		var document yaml.Node
@@ -53,6 +60,9 @@ func split(content []byte) ([]*yaml.Node, error) {
 		}
 		if err != nil {
 			return documents, err
+		}
+		if f.documents++; f.documents > f.limits.Documents {
+			return nil, f.exceed("max-documents", "more than %d documents are read", f.limits.Documents)
 		}
 		documents = append(documents, &document)
 	}

@@ -1,0 +1,106 @@
+package manifests
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// wrongKind says why an object is no EtcdCluster; nothing if it is one.
+func wrongKind(value map[string]any) string {
+	apiVersion, _ := value["apiVersion"].(string)
+	kind, _ := value["kind"].(string)
+	want := v1alpha1.GroupVersion.String() + " " + v1alpha1.Kind
+	switch {
+	case kind == v1alpha1.Kind && apiVersion == v1alpha1.GroupVersion.String():
+		return ""
+	case isEncrypted(value):
+		return encrypted
+	case isList(value):
+		return fmt.Sprintf("%s is not taken apart; write its items as documents of their own", kind)
+	case apiVersion == "" && kind == "":
+		return fmt.Sprintf("apiVersion and kind are missing; only %s is declared here", want)
+	case apiVersion == "" || kind == "":
+		return fmt.Sprintf("%s is missing; only %s is declared here", missing(apiVersion), want)
+	case kind == v1alpha1.Kind && groupOf(apiVersion) == v1alpha1.GroupVersion.Group:
+		return fmt.Sprintf("the apiVersion %s of %s is not understood; %s is", apiVersion, kind, v1alpha1.GroupVersion)
+	default:
+		return fmt.Sprintf("%s %s is not declared here, only %s is", apiVersion, kind, want)
+	}
+}
+
+func missing(apiVersion string) string {
+	if apiVersion == "" {
+		return "apiVersion"
+	}
+	return "kind"
+}
+
+const encrypted = "is encrypted with SOPS, and nothing is decrypted here; an EtcdCluster holds no secret and is declared in the clear"
+
+// isEncrypted says whether SOPS wrote the object: it leaves its metadata in it.
+func isEncrypted(value map[string]any) bool {
+	sops, ok := value["sops"].(map[string]any)
+	return ok && sops["mac"] != nil
+}
+
+func isList(value map[string]any) bool {
+	kind, _ := value["kind"].(string)
+	_, hasItems := value["items"].([]any)
+	return strings.HasSuffix(kind, "List") || hasItems
+}
+
+func groupOf(apiVersion string) string {
+	group, _, _ := strings.Cut(apiVersion, "/")
+	return group
+}
+
+// isOfOtherKind says whether an object is for sure no EtcdCluster and holds none, whatever is wrong with it otherwise.
+func (o object) isOfOtherKind() bool {
+	if len(o.problems) > 0 {
+		return o.node != nil && isOther(onlyText(o.node, "apiVersion"), onlyText(o.node, "kind")) && valueOf(o.node, "items") == nil
+	}
+	apiVersion, _ := o.value["apiVersion"].(string)
+	kind, _ := o.value["kind"].(string)
+	return isOther(apiVersion, kind) && !(isList(o.value) && holdsCluster(o.value["items"]))
+}
+
+// isOther asks for more than another kind: what may be meant as an EtcdCluster is never ignored.
+func isOther(apiVersion, kind string) bool {
+	return apiVersion != "" && kind != "" && !strings.HasPrefix(kind, "ENC[") &&
+		!strings.EqualFold(kind, v1alpha1.Kind) && !strings.EqualFold(groupOf(apiVersion), v1alpha1.GroupVersion.Group)
+}
+
+// holdsCluster says whether an item of a list, or of a list in it, may be meant as an EtcdCluster.
+func holdsCluster(items any) bool {
+	list, ok := items.([]any)
+	if !ok {
+		return items != nil
+	}
+	for _, item := range list {
+		if value, ok := item.(map[string]any); !ok || !(object{value: value}).isOfOtherKind() {
+			return true
+		}
+	}
+	return false
+}
+
+// onlyText is the text of a key that stands once in a mapping.
+func onlyText(n *yaml.Node, key string) string {
+	if n.Kind != yaml.MappingNode {
+		return ""
+	}
+	times := 0
+	for i := 0; i < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			times++
+		}
+	}
+	if times != 1 {
+		return ""
+	}
+	return textAt(n, key)
+}

@@ -1,0 +1,73 @@
+package manifests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+// Kustomizations within every limit on what is read that ask for more than there is. What they ask for in vain is named, and the memory of this
+// process is none of theirs.
+func TestKustomizationsThatGrow(t *testing.T) {
+	for name, files := range map[string]map[string]string{
+		"patches that copy what they patch": {"kustomization.yaml": "resources: [a.yaml]\npatches:\n- target: {kind: EtcdCluster}\n  path: p.yaml\n", "p.yaml": doublingPatch(40)},
+		"replacements of what they replace": {"kustomization.yaml": "resources: [a.yaml]\nreplacements:\n" + doublingReplacements(40)},
+		"replacements of text by itself":    {"kustomization.yaml": "resources: [a.yaml]\nreplacements:\n" + doublingText(40)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree := fstest.MapFS{"a.yaml": {Data: []byte(clusterNamed("a") + "  pod: {annotations: {x: a-a}}\n")}}
+			for name, content := range files {
+				tree[name] = &fstest.MapFile{Data: []byte(content)}
+			}
+			read, err := Read(t.Context(), tree, Options{Limits: Limits{RenderMemory: 96 << 20}})
+			if err != nil || len(read.Problems) != 1 || read.Problems[0].String() != "kustomization.yaml: rendering it takes more than 96 MiB of memory" {
+				t.Errorf("problems %v, error %v", read.Problems, err)
+			}
+		})
+	}
+}
+
+func doublingPatch(times int) string {
+	var b strings.Builder
+	b.WriteString("- {op: add, path: /spec/pod, value: {annotations: {x: a}}}\n")
+	for i := range times {
+		fmt.Fprintf(&b, "- {op: copy, from: /spec, path: /spec/pod/x%d}\n", i)
+	}
+	return b.String()
+}
+
+func doublingReplacements(times int) string {
+	var b strings.Builder
+	for i := range times {
+		fmt.Fprintf(&b, "- source: {kind: EtcdCluster, fieldPath: spec}\n  targets:\n  - {select: {kind: EtcdCluster}, fieldPaths: [spec.x%d], options: {create: true}}\n", i)
+	}
+	return b.String()
+}
+
+func doublingText(times int) string {
+	var b strings.Builder
+	for range times {
+		b.WriteString("- source: {kind: EtcdCluster, fieldPath: spec.pod.annotations.x}\n  targets:\n" +
+			"  - {select: {kind: EtcdCluster}, fieldPaths: [spec.pod.annotations.x], options: {delimiter: '-', index: 0}}\n")
+	}
+	return b.String()
+}
+
+func TestReadEndsAtItsDeadline(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	tree := fstest.MapFS{"a.yaml": {Data: []byte(clusterNamed("a"))},
+		"kustomization.yaml": {Data: []byte("resources: [a.yaml]\nreplacements:\n" + doublingReplacements(40))}}
+	start := time.Now()
+	_, err := Read(ctx, tree, Options{Limits: Limits{RenderMemory: 4 << 30}})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}

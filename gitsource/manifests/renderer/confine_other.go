@@ -1,0 +1,21 @@
+//go:build !linux
+
+package renderer
+
+import (
+	"math"
+	"os"
+	"runtime/debug"
+)
+
+func self() (string, error) { return os.Executable() }
+
+// confine bounds what it can on systems that nobody runs passes on: a rendering there ends at its deadline.
+func confine(l Limits) error {
+	debug.SetMaxStack(16 << 20)
+	debug.SetMemoryLimit(l.Memory)
+	debug.SetTraceback("none")
+	return nil
+}
+
+func affordable() int64 { return math.MaxInt64 }
