@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"time"
 
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/refs"
@@ -27,6 +28,12 @@ type Options struct {
 	refs.Selector
 	// Auth is for repositories that are not public.
 	Auth remote.Auth
+	// Transfer bounds what a server may send.
+	Transfer remote.Limits
+	// Timeout of reading the source once, from connecting to the last declaration; FetchTimeout if it is zero.
+	Timeout time.Duration
+	// CacheDir keeps the objects of what was read last from a server, for other processes and later ones. Nothing is kept if it is empty.
+	CacheDir string
 	manifests.Options
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -26,7 +27,12 @@ type source struct {
 	credentials string
 	// namespace is that of declarations without one.
 	namespace string
+	cacheDir  string
+	timeout   time.Duration
+	limits    limits
 }
+
+func newSource() source { return source{timeout: gitsource.FetchTimeout, limits: defaultLimits} }
 
 // add adds the settings as flags. What is set already stays unless a flag says otherwise.
 func (s *source) add(f *pflag.FlagSet) {
@@ -37,6 +43,9 @@ func (s *source) add(f *pflag.FlagSet) {
 	f.StringVar(&s.selector.Commit, "commit", s.selector.Commit, "commit to read, 40 hexadecimal digits, instead of a branch")
 	f.StringVar(&s.credentials, "git-credentials", s.credentials, "directory with the files username and password, or bearerToken, and ca.crt: a mounted Secret")
 	f.StringVar(&s.path, "path", s.path, "directory in the repository (default: its root)")
+	f.StringVar(&s.cacheDir, "cache-dir", s.cacheDir, "directory that keeps what was read last, so that an unchanged repository is not fetched again (default: none)")
+	f.DurationVar(&s.timeout, "fetch-timeout", s.timeout, "how long reading the source may take")
+	s.limits.add(f)
 }
 
 // selecting are the settings of which a source has one at most; one of its own replaces that of all.
@@ -76,17 +85,20 @@ func (s source) options() gitsource.Options {
 	return gitsource.Options{
 		Location: s.location,
 		Selector: s.selector,
-		Options:  manifests.Options{Path: s.path, Namespace: s.namespace},
+		Transfer: s.limits.transfer,
+		Timeout:  s.timeout,
+		CacheDir: s.cacheDir,
+		Options:  manifests.Options{Path: s.path, Namespace: s.namespace, Limits: s.limits.files},
 	}
 }
 
-func (s source) fetch(ctx context.Context) (gitsource.Desired, error) {
+func (s source) fetch(ctx context.Context, reader *gitsource.Reader) (gitsource.Desired, error) {
 	options := s.options()
 	var err error
 	if options.Auth, err = readCredentials(s.credentials); err != nil {
 		return gitsource.Desired{}, err
 	}
-	return gitsource.Fetch(ctx, options)
+	return reader.Fetch(ctx, options)
 }
 
 // readCredentials reads a directory as a mounted Secret makes it. What is not there is empty.

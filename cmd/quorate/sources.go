@@ -15,12 +15,15 @@ import (
 type sourceFlags struct {
 	location string
 	source   source
+	// reader remembers from one pass to the next what the source declares.
+	reader *gitsource.Reader
 	// namespace limits to one namespace; it is another flag's.
 	namespace string
 }
 
 func (f *sourceFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.location, "source", "", "URL of a git repository, path of a local one, or a directory (required)")
+	f.source, f.reader = newSource(), &gitsource.Reader{}
 	f.source.add(c.Flags())
 }
 
@@ -41,7 +44,7 @@ func (f *sourceFlags) fetch(ctx context.Context) (gitsource.Desired, error) {
 		return gitsource.Desired{}, err
 	}
 	s.namespace = f.namespace
-	return s.fetch(ctx)
+	return s.fetch(ctx, f.reader)
 }
 
 // Fetch implements reconcile.Source.

@@ -83,5 +83,5 @@ func (a Auth) client() (*http.Client, error) {
 		}
 		t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	return &http.Client{Transport: boundedTransport{t}}, nil
+	return &http.Client{Transport: t}, nil
 }

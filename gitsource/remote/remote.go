@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
-	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
@@ -28,7 +26,10 @@ type Repository struct {
 	// URL of a smart HTTP(S) server.
 	URL string
 	// Auth is for repositories that are not public.
-	Auth Auth
+	Auth   Auth
+	Limits Limits
+	// TempDir is where large packs are kept while they are read; that for temporary files if it is empty.
+	TempDir string
 }
 
 // Session is a connection to a server that has shown its references.
@@ -37,6 +38,8 @@ type Session struct {
 	upload     transport.UploadPackSession
 	advertised *packp.AdvRefs
 	close      func()
+	// used says that the connection has answered its one request.
+	used bool
 }
 
 // Open connects, and reads the list of references. Whoever opens a session closes it.
@@ -45,6 +48,7 @@ func Open(ctx context.Context, r Repository) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	client.Transport = boundedTransport{client.Transport, r.Limits.orDefault()}
 	endpoint, err := transport.NewEndpoint(r.URL)
 	if err != nil {
 		return nil, errors.New("the source is not a valid URL")
@@ -55,6 +59,10 @@ func Open(ctx context.Context, r Repository) (*Session, error) {
 	}
 	s := &Session{repository: r, upload: upload, close: client.CloseIdleConnections}
 	if s.advertised, err = upload.AdvertisedReferencesContext(ctx); err != nil {
+		s.Close()
+		return nil, s.explain(ctx, err)
+	}
+	if err := checkReferences(s.advertised, s.limits().RefsBytes); err != nil {
 		s.Close()
 		return nil, s.explain(ctx, err)
 	}
@@ -75,55 +83,12 @@ func (s *Session) References() refs.List {
 	}
 	list.Head, list.HeadName = *s.advertised.Head, plumbing.HEAD
 	for _, symref := range s.advertised.Capabilities.Get(capability.SymRef) {
-		if target, ok := strings.CutPrefix(symref, "HEAD:"); ok {
+		target, ok := strings.CutPrefix(symref, "HEAD:")
+		if _, shown := list.ByName[target]; ok && shown && plumbing.ReferenceName(target).Validate() == nil && visible.IsPath(target) {
 			list.HeadName = plumbing.ReferenceName(target)
 		}
 	}
 	return list
-}
-
-// Fetch puts what the hash names, a commit or a tag object, into the store, without its history where the server allows that.
-func (s *Session) Fetch(ctx context.Context, hash plumbing.Hash, store storer.EncodedObjectStorer) error {
-	if err := fetchPack(ctx, s.upload, s.request(hash), store); err != nil {
-		return s.explain(ctx, err)
-	}
-	return nil
-}
-
-// request asks for one commit without its history. Where the server gives out no commit by its hash, it asks for all branches and tags with their
-// history: the commit is among them or cannot be had.
-func (s *Session) request(want plumbing.Hash) *packp.UploadPackRequest {
-	request := packp.NewUploadPackRequestFromCapabilities(s.advertised.Capabilities)
-	if s.advertised.Capabilities.Supports(capability.NoProgress) {
-		_ = request.Capabilities.Set(capability.NoProgress)
-	}
-	if !s.givesOut(want) {
-		for _, hash := range s.advertised.References {
-			request.Wants = append(request.Wants, hash)
-		}
-		plumbing.HashesSort(request.Wants)
-		request.Wants = slices.Compact(request.Wants)
-		return request
-	}
-	request.Wants = []plumbing.Hash{want}
-	if s.advertised.Capabilities.Supports(capability.Shallow) {
-		_ = request.Capabilities.Set(capability.Shallow)
-		request.Depth = packp.DepthCommits(1)
-	}
-	return request
-}
-
-// givesOut says whether the server will answer a request for that very hash.
-func (s *Session) givesOut(want plumbing.Hash) bool {
-	if s.advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) {
-		return true
-	}
-	for _, hash := range s.advertised.References {
-		if hash == want {
-			return true
-		}
-	}
-	return s.advertised.Head != nil && *s.advertised.Head == want
 }
 
 // explain says what a person can do. It repeats nothing that the server wrote.
@@ -141,6 +106,9 @@ func (s *Session) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%s asks for credentials, and none are given", at)
 	case errors.Is(err, transport.ErrRepositoryNotFound):
 		return fmt.Errorf("%s is not there, or is not shown without credentials", at)
+	}
+	if exceeded, ok := errors.AsType[limitError](err); ok {
+		return fmt.Errorf("fetch %s: %w", at, exceeded)
 	}
 	_, garbled := errors.AsType[*packp.ErrUnexpectedData](err)
 	if garbled || errors.Is(err, pktline.ErrInvalidPktLen) || errors.Is(err, packp.ErrEmptyInput) || errors.Is(err, io.ErrUnexpectedEOF) {
