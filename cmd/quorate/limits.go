@@ -22,8 +22,8 @@ var defaultLimits = limits{remote.DefaultLimits, manifests.DefaultLimits}
 func (l *limits) add(f *pflag.FlagSet) {
 	addBytes(f, &l.transfer.RefsBytes, "max-refs-bytes", "bytes of the list of branches and tags that a server may send")
 	addBytes(f, &l.transfer.PackBytes, "max-pack-bytes", "bytes that a server may send for one revision, compressed; they are kept in a temporary file")
-	addCount(f, &l.transfer.Pack.Objects, "max-pack-objects", "objects of git that it may send for one revision")
-	addBytes(f, &l.transfer.Pack.InflatedBytes, "max-inflated-bytes", "bytes of all of these objects, no longer compressed")
+	addCount(f, &l.transfer.Pack.Objects, "max-pack-objects", "objects of git that a server may send for one revision")
+	addBytes(f, &l.transfer.Pack.InflatedBytes, "max-inflated-bytes", "bytes of all objects that a server sends for one revision, no longer compressed")
 	addBytes(f, &l.transfer.Pack.ObjectBytes, "max-object-bytes", "bytes of one object that is held in memory")
 	addBytes(f, &l.files.FileBytes, "max-file-bytes", "bytes of one file that is read")
 	addBytes(f, &l.files.TotalBytes, "max-total-bytes", "bytes of all files that are read, each as often as it is read")

@@ -23,6 +23,8 @@ type packed struct {
 	// base is the object that a delta is a difference from. deltas is the first of those that are differences from this one, and next the
 	// next with the same base. none stands for no object.
 	base, deltas, next int32
+	// depth of the chain of deltas below it.
+	depth uint16
 }
 
 const none = -1
@@ -168,7 +170,10 @@ func (s *Store) deltasOf(base int32) (deltas []int32) {
 }
 
 func (s *Store) resolveDelta(delta, base int32) error {
-	s.objects[delta].base, s.objects[delta].kind = base, s.objects[base].kind
+	s.objects[delta].base, s.objects[delta].kind, s.objects[delta].depth = base, s.objects[base].kind, s.objects[base].depth+1
+	if s.objects[delta].depth > maxChain {
+		return malformed("a chain of deltas is longer than %d", maxChain)
+	}
 	content, err := s.content(delta)
 	if err != nil {
 		return err
@@ -182,9 +187,7 @@ func (s *Store) content(i int32) ([]byte, error) {
 	var chain []int32
 	content, cached := s.cache.Get(int64(i))
 	for !cached && s.objects[i].base != none {
-		if chain = append(chain, i); len(chain) > maxChain {
-			return nil, malformed("a chain of deltas is longer than %d", maxChain)
-		}
+		chain = append(chain, i)
 		i = s.objects[i].base
 		content, cached = s.cache.Get(int64(i))
 	}
