@@ -37,7 +37,7 @@ func Open(store storer.EncodedObjectStorer, hash plumbing.Hash) (Tree, plumbing.
 // peel follows tags of tags to their commit.
 func peel(store storer.EncodedObjectStorer, hash plumbing.Hash) (*gitobject.Commit, error) {
 	const maxTags = 10
-	for range maxTags {
+	for range maxTags + 1 {
 		tag, err := gitobject.GetTag(store, hash)
 		if errors.Is(err, plumbing.ErrObjectNotFound) {
 			return gitobject.GetCommit(store, hash)
@@ -46,7 +46,7 @@ func peel(store storer.EncodedObjectStorer, hash plumbing.Hash) (*gitobject.Comm
 			return nil, err
 		}
 		if tag.TargetType != plumbing.TagObject && tag.TargetType != plumbing.CommitObject {
-			return nil, fmt.Errorf("the tag %s is of a %s, not of a commit", tag.Name, tag.TargetType)
+			return nil, fmt.Errorf("the tag %q is of a %s, not of a commit", tag.Name, tag.TargetType)
 		}
 		hash = tag.Target
 	}
