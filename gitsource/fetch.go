@@ -1,20 +1,23 @@
 package gitsource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"reflect"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/storer"
-	"github.com/go-git/go-git/v5/storage/memory"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"quorate.dev/quorate/gitsource/gittree"
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/refs"
-	"quorate.dev/quorate/gitsource/remote"
 )
 
 var (
@@ -26,7 +29,7 @@ var (
 	ErrOptions = errors.New("the options for the source are not valid")
 )
 
-// FetchTimeout bounds a Fetch, besides its context.
+// FetchTimeout bounds a Fetch, besides its context, where the options give no other time.
 const FetchTimeout = 2 * time.Minute
 
 // Desired is what a source declares.
@@ -36,48 +39,157 @@ type Desired struct {
 }
 
 // Fetch reads what a source declares. Its errors match ErrSource or ErrOptions.
-func Fetch(ctx context.Context, o Options) (Desired, error) {
-	ctx, cancel := context.WithTimeout(ctx, FetchTimeout)
-	defer cancel()
+func Fetch(ctx context.Context, o Options) (Desired, error) { return new(Reader).Fetch(ctx, o) }
+
+// Reader reads a source again and again. Where its references still name the commit that was read last, neither objects are fetched nor
+// declarations read. The zero Reader is ready; one source has one Reader.
+type Reader struct {
+	mu sync.Mutex
+	// last is what was read last, with the options for it.
+	last    Desired
+	options Options
+	found   refs.Revision
+}
+
+// Fetch does as the function of that name does. What it returns is the caller's.
+func (r *Reader) Fetch(ctx context.Context, o Options) (Desired, error) {
 	o, err := o.normalized()
 	if err != nil {
 		return Desired{}, err
 	}
-	files, revision, err := open(ctx, o)
-	if err != nil {
-		return Desired{}, err
-	}
-	declared, err := manifests.Read(ctx, files, o.Options)
-	if err != nil {
-		return Desired{}, sourceError(err, "read the path %q of %s", o.Path, o.Location)
-	}
-	return Desired{Revision: revision, Declarations: declared}, nil
+	return within(ctx, o, func(ctx context.Context) (Desired, error) {
+		source, err := open(ctx, o)
+		if err != nil {
+			return Desired{}, err
+		}
+		defer source.close()
+		revision, err := source.find(o.Selector)
+		if err != nil {
+			return Desired{}, sourceError(err, "find what to read in %s", o.Location)
+		}
+		if known, ok := r.known(o, revision); ok {
+			return known, nil
+		}
+		desired, err := source.read(ctx, o, revision)
+		if err != nil {
+			return Desired{}, err
+		}
+		return r.remember(o, revision, desired), nil
+	})
 }
 
-// open gives the files of the revision that o names.
-func open(ctx context.Context, o Options) (fs.FS, refs.Revision, error) {
+// known returns what was read last, if it was read in the same way, of a revision with that name and hash.
+func (r *Reader) known(o Options, revision refs.Revision) (Desired, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if revision.Commit == "" || r.found != revision || !reflect.DeepEqual(r.options, o) {
+		return Desired{}, false
+	}
+	return r.last.clone(), true
+}
+
+func (r *Reader) remember(o Options, found refs.Revision, d Desired) Desired {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.options, r.found, r.last = o, found, d
+	return d.clone()
+}
+
+// clone shares nothing that a caller may change.
+func (d Desired) clone() Desired {
+	d.Problems = slices.Clone(d.Problems)
+	d.Clusters = slices.Clone(d.Clusters)
+	for i, c := range d.Clusters {
+		c.Cluster.DeepCopyInto(&d.Clusters[i].Cluster)
+		d.Clusters[i].Applied = runtime.DeepCopyJSON(c.Applied)
+		d.Clusters[i].Warnings = slices.Clone(c.Warnings)
+	}
+	return d
+}
+
+// within calls what is to be done, and returns when it has ended or when the time is over, whichever comes first: a server may stall where no
+// context is looked at, and what is rendered does not look at one either.
+func within[T any](ctx context.Context, o Options, do func(context.Context) (T, error)) (T, error) {
+	timeout := cmp.Or(o.Timeout, FetchTimeout)
+	tooLong := fmt.Errorf("it took longer than %s; --fetch-timeout allows more: %w", timeout, context.DeadlineExceeded)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, tooLong)
+	type result struct {
+		value T
+		err   error
+	}
+	results := make(chan result, 1)
+	go func() {
+		value, err := do(ctx)
+		results <- result{value, err}
+	}()
+	defer cancel()
+	select {
+	case r := <-results:
+		if r.err == nil || ctx.Err() == nil {
+			return r.value, r.err
+		}
+	case <-ctx.Done():
+	}
+	var none T
+	return none, sourceError(context.Cause(ctx), "read %s", o.Location)
+}
+
+// Descends says whether what was read, which newer tells, descends from the commit older of the same source, or is that commit. What cannot be told
+// within the limits is an error; its errors match ErrSource or ErrOptions.
+func Descends(ctx context.Context, o Options, newer refs.Revision, older string) (bool, error) {
+	o, err := o.normalized()
+	if err != nil {
+		return false, err
+	}
+	if !plumbing.IsHash(newer.Commit) || !plumbing.IsHash(older) {
+		return false, optionsErrorf("tell whether %q descends from %q: both are commits, with all 40 hexadecimal digits", newer.Commit, older)
+	}
+	return within(ctx, o, func(ctx context.Context) (bool, error) {
+		source, err := open(ctx, o)
+		if err != nil {
+			return false, err
+		}
+		defer source.close()
+		descends, err := source.descends(ctx, plumbing.NewHash(newer.Commit), plumbing.NewHash(older))
+		if err != nil {
+			return false, fmt.Errorf("%w: %w", ErrSource, err)
+		}
+		return descends, nil
+	})
+}
+
+// source is an open directory, local repository or remote one.
+type source interface {
+	// find returns the revision that is meant. Its Commit may be the hash of a tag object.
+	find(refs.Selector) (refs.Revision, error)
+	read(context.Context, Options, refs.Revision) (Desired, error)
+	descends(ctx context.Context, newer, older plumbing.Hash) (bool, error)
+	close()
+}
+
+func open(ctx context.Context, o Options) (source, error) {
 	if isRemote(o.Location) {
 		return openRemote(ctx, o)
 	}
 	return openLocal(o)
 }
 
-// openRemote fetches one commit into memory.
-func openRemote(ctx context.Context, o Options) (fs.FS, refs.Revision, error) {
-	session, err := remote.Open(ctx, o.repository())
+// readFiles reads what the files of a revision declare.
+func readFiles(ctx context.Context, o Options, files fs.FS, r refs.Revision) (Desired, error) {
+	declared, err := manifests.Read(ctx, files, o.Options)
 	if err != nil {
-		return nil, refs.Revision{}, fmt.Errorf("%w: %w", ErrSource, err)
+		return Desired{}, sourceError(err, "read the path %q of %s", o.Path, o.Location)
 	}
-	defer session.Close()
-	revision, err := session.References().Find(o.Selector)
+	return Desired{Revision: r, Declarations: declared}, nil
+}
+
+// readCommit reads what a revision declares whose hash names a commit or a tag of one.
+func readCommit(ctx context.Context, o Options, store storer.EncodedObjectStorer, r refs.Revision) (Desired, error) {
+	files, r, err := openCommit(store, r, o.Location)
 	if err != nil {
-		return nil, refs.Revision{}, sourceError(err, "find what to read in %s", o.Location)
+		return Desired{}, err
 	}
-	store := memory.NewStorage()
-	if err := session.Fetch(ctx, plumbing.NewHash(revision.Commit), store); err != nil {
-		return nil, refs.Revision{}, fmt.Errorf("%w: %w", ErrSource, err)
-	}
-	return openCommit(store, revision, o.Location)
+	return readFiles(ctx, o, files, r)
 }
 
 // openCommit gives the files of a revision whose hash names a commit or a tag of one.

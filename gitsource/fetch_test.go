@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/storage/memory"
 
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/refs"
@@ -129,12 +128,15 @@ func TestFetchIsShallow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer session.Close()
-	store := memory.NewStorage()
-	if err := session.Fetch(t.Context(), plumbing.NewHash(commits["main"]), store); err != nil {
-		t.Fatal(err)
-	}
-	if len(store.Commits) != 1 {
-		t.Errorf("%d commits were fetched, want 1", len(store.Commits))
+	for name, want := range map[string]int{"main": 3, "tagged": 3} { // a commit, its tree and its file
+		store, err := session.Fetch(t.Context(), plumbing.NewHash(commits[name]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		if store.Len() != want {
+			t.Errorf("%d objects were fetched of %s, want %d", store.Len(), name, want)
+		}
 	}
 }
 

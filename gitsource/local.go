@@ -1,60 +1,101 @@
 package gitsource
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"quorate.dev/quorate/gitsource/history"
 	"quorate.dev/quorate/gitsource/refs"
 )
 
+// localRepository is read in place.
+type localRepository struct {
+	*git.Repository
+	list refs.List
+}
+
 // openLocal opens a repository in place, or else a directory.
-func openLocal(o Options) (fs.FS, refs.Revision, error) {
+func openLocal(o Options) (source, error) {
 	info, err := os.Stat(o.Location)
 	if err != nil {
-		return nil, refs.Revision{}, sourceError(err, "open %s", o.Location)
+		return nil, sourceError(err, "open %s", o.Location)
 	}
 	if !info.IsDir() {
-		return nil, refs.Revision{}, sourceErrorf("%s is a file; a source is a directory or a repository", o.Location)
+		return nil, sourceErrorf("%s is a file; a source is a directory or a repository", o.Location)
 	}
 	repository, err := git.PlainOpenWithOptions(o.Location, &git.PlainOpenOptions{EnableDotGitCommonDir: true})
 	if errors.Is(err, git.ErrRepositoryNotExists) {
 		return openDirectory(o)
 	}
 	if errors.Is(err, git.ErrUnknownExtension) || errors.Is(err, git.ErrUnsupportedExtensionRepositoryFormatVersion) {
-		return nil, refs.Revision{}, sourceError(err, "open the repository %s: git with SHA-1 and without extensions is supported", o.Location)
+		return nil, sourceError(err, "open the repository %s: git with SHA-1 and without extensions is supported", o.Location)
 	}
 	if err != nil {
-		return nil, refs.Revision{}, sourceError(err, "open the repository %s", o.Location)
+		return nil, sourceError(err, "open the repository %s", o.Location)
 	}
 	list, err := listReferences(repository)
 	if err != nil {
-		return nil, refs.Revision{}, sourceError(err, "read the references of %s", o.Location)
+		return nil, sourceError(err, "read the references of %s", o.Location)
 	}
-	revision, err := list.Find(o.Selector)
-	if err != nil {
-		return nil, refs.Revision{}, sourceError(err, "find what to read in %s", o.Location)
-	}
-	return openCommit(repository.Storer, revision, o.Location)
+	return localRepository{repository, list}, nil
 }
 
-func openDirectory(o Options) (fs.FS, refs.Revision, error) {
+func (l localRepository) close() {}
+
+func (l localRepository) find(s refs.Selector) (refs.Revision, error) { return l.list.Find(s) }
+
+func (l localRepository) read(ctx context.Context, o Options, r refs.Revision) (Desired, error) {
+	return readCommit(ctx, o, l.Storer, r)
+}
+
+// maxCommits of the history of a local repository are looked at.
+const maxCommits = 1_000_000
+
+func (l localRepository) descends(ctx context.Context, newer, older plumbing.Hash) (bool, error) {
+	shallow, err := l.Storer.Shallow()
+	if err != nil {
+		return false, fmt.Errorf("read where the history is cut off: %w", err)
+	}
+	descends, err := history.Descends(ctx, l.Storer, shallow, newer, older, maxCommits)
+	if err != nil {
+		return false, fmt.Errorf("tell whether %s descends from %s: %w", newer, older, err)
+	}
+	return descends, nil
+}
+
+// directory is no repository: it has no revisions.
+type directory struct{ *os.Root }
+
+func openDirectory(o Options) (source, error) {
 	if o.Selector != (refs.Selector{}) {
-		return nil, refs.Revision{}, optionsErrorf("%s is no repository: it has neither branches nor tags nor commits", o.Location)
+		return nil, optionsErrorf("%s is no repository: it has neither branches nor tags nor commits", o.Location)
 	}
 	if _, err := os.Stat(filepath.Join(o.Location, ".git")); err == nil {
-		return nil, refs.Revision{}, sourceErrorf("%s has a .git that is no repository", o.Location)
+		return nil, sourceErrorf("%s has a .git that is no repository", o.Location)
 	}
 	root, err := os.OpenRoot(o.Location)
 	if err != nil {
-		return nil, refs.Revision{}, sourceError(err, "open %s", o.Location)
+		return nil, sourceError(err, "open %s", o.Location)
 	}
-	return root.FS(), refs.Revision{}, nil
+	return directory{root}, nil
+}
+
+func (d directory) close() { d.Close() }
+
+func (d directory) find(refs.Selector) (refs.Revision, error) { return refs.Revision{}, nil }
+
+func (d directory) read(ctx context.Context, o Options, r refs.Revision) (Desired, error) {
+	return readFiles(ctx, o, d.FS(), r)
+}
+
+func (d directory) descends(context.Context, plumbing.Hash, plumbing.Hash) (bool, error) {
+	return false, errors.New("a directory that is no repository has no history")
 }
 
 // listReferences lists what a server of that repository would show.

@@ -1,11 +1,13 @@
 package gitsource
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"strings"
+	"time"
 
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/refs"
@@ -23,6 +25,12 @@ type Options struct {
 	Auth remote.Auth
 	// Proxy is the URL of the proxy to reach a server through, instead of those that the environment names.
 	Proxy string
+	// Transfer bounds what a server may send.
+	Transfer remote.Limits
+	// Timeout of reading the source once, from connecting to the last declaration; FetchTimeout if it is zero.
+	Timeout time.Duration
+	// CacheDir keeps the objects of what was read last from a server, for other processes and later ones. Nothing is kept if it is empty.
+	CacheDir string
 	manifests.Options
 }
 
@@ -44,7 +52,9 @@ func isRemote(location string) bool {
 
 // repository is the one on a server, and has no URL if it is local.
 func (o Options) repository() remote.Repository {
-	r := remote.Repository{Auth: o.Auth, Proxy: o.Proxy}
+	limits := o.Transfer
+	limits.Pack.FileBytes = cmp.Or(o.Limits.FileBytes, manifests.DefaultLimits.FileBytes)
+	r := remote.Repository{Auth: o.Auth, Proxy: o.Proxy, Limits: limits, TempDir: o.CacheDir}
 	if isRemote(o.Location) {
 		r.URL = o.Location
 	}

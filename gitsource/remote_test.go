@@ -136,9 +136,9 @@ func TestServersThatDoNotServe(t *testing.T) {
 		"nothing":   {text(""), "does not answer as a smart HTTP server"},
 		"dumb":      {text(strings.Repeat("a", 40) + "\trefs/heads/main\n"), "does not answer as a smart HTTP server"},
 		"escapes":   {text("000e\x1b[31mERR x"), "does not answer"},
-		"no pack":   {pack(advertisement, "00000008NAK\n"), "fetch http"},
-		"bad pack":  {pack(advertisement, "00000008NAK\n0021\x01PACK\x00\x00\x00\x02\xff\xff\xff\xff0123456789abcdef"), "fetch http"},
-		"refusal":   {pack(advertisement, "00000008NAK\n0011\x03\x1b[2Jgo away\n"), `\x1b[2Jgo away`},
+		"no pack":   {packed(advertisement, "00000008NAK\n"), "fetch http"},
+		"bad pack":  {packed(advertisement, "00000008NAK\n0021\x01PACK\x00\x00\x00\x02\xff\xff\xff\xff0123456789abcdef"), "fetch http"},
+		"refusal":   {packed(advertisement, "00000008NAK\n0011\x03\x1b[2Jgo away\n"), `\x1b[2Jgo away`},
 		"loop": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.String(), http.StatusFound)
 		}, "redirect"},
@@ -169,7 +169,7 @@ func text(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
 }
 
-func pack(advertisement, answer string) http.HandlerFunc {
+func packed(advertisement, answer string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body := answer
 		if strings.HasSuffix(r.URL.Path, "/info/refs") {

@@ -16,11 +16,11 @@ import (
 
 // repository is a real one, made with git.
 type repository struct {
-	t   *testing.T
+	t   testing.TB
 	dir string
 }
 
-func newRepository(t *testing.T, args ...string) *repository {
+func newRepository(t testing.TB, args ...string) *repository {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")

@@ -32,7 +32,7 @@ import (
 )
 
 // program finds a program in PATH, beside the other servers of the system, or where the tools of the tests are. CI has them all.
-func program(t *testing.T, name string) string {
+func program(t testing.TB, name string) string {
 	t.Helper()
 	for _, dir := range []string{"", "/usr/sbin/", os.Getenv("QUORATE_TOOLS") + "/"} {
 		if path, err := exec.LookPath(dir + name); err == nil {
@@ -48,7 +48,7 @@ func program(t *testing.T, name string) string {
 
 // sshServer is OpenSSH's own, with git's own behind it. It serves each connection by a process of its own, which the test starts.
 type sshServer struct {
-	t      *testing.T
+	t testing.TB
 	dir    string
 	listen net.Listener
 	log    lockedBuffer
@@ -73,7 +73,7 @@ func (l *lockedBuffer) String() string {
 
 // sshKeys makes keys by ssh-keygen: of a host, of a person, and those named, of the kind that the name ends in, or else ed25519. The host lets in
 // whoever is named person.
-func sshKeys(t *testing.T, names ...string) (dir string) {
+func sshKeys(t testing.TB, names ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	var authorized []byte
@@ -95,7 +95,7 @@ func sshKeys(t *testing.T, names ...string) (dir string) {
 	return dir
 }
 
-func keygen(t *testing.T, args ...string) {
+func keygen(t testing.TB, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program(t, "ssh-keygen"), args...)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -103,7 +103,7 @@ func keygen(t *testing.T, args ...string) {
 	}
 }
 
-func mustRead(t *testing.T, file string) []byte {
+func mustRead(t testing.TB, file string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -112,7 +112,7 @@ func mustRead(t *testing.T, file string) []byte {
 	return content
 }
 
-func mustWrite(t *testing.T, file, content string) string {
+func mustWrite(t testing.TB, file, content string) string {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func (s *sshServer) serve(sshd, config string, connection *net.TCPConn) {
 	}
 }
 
-func listen(t *testing.T) net.Listener {
+func listen(t testing.TB) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -204,7 +204,7 @@ func (s *sshServer) url(path string) string {
 	return "ssh://" + whoami(s.t) + "@" + s.address() + path
 }
 
-func whoami(t *testing.T) string {
+func whoami(t testing.TB) string {
 	t.Helper()
 	me, err := user.Current()
 	if err != nil {
@@ -214,7 +214,7 @@ func whoami(t *testing.T) string {
 }
 
 // known is a line of known_hosts for a server at that address.
-func known(t *testing.T, keys, address string, names ...string) string {
+func known(t testing.TB, keys, address string, names ...string) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -231,7 +231,7 @@ func known(t *testing.T, keys, address string, names ...string) string {
 }
 
 // sshAuth shows one key, and trusts what the lines say.
-func sshAuth(t *testing.T, keys, identity, lines string) remote.Auth {
+func sshAuth(t testing.TB, keys, identity, lines string) remote.Auth {
 	t.Helper()
 	return remote.Auth{
 		Identity:   mustRead(t, filepath.Join(keys, identity)),
@@ -241,12 +241,12 @@ func sshAuth(t *testing.T, keys, identity, lines string) remote.Auth {
 
 // authority certifies servers and people for TLS.
 type authority struct {
-	t           *testing.T
+	t testing.TB
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }
 
-func newAuthority(t *testing.T) *authority {
+func newAuthority(t testing.TB) *authority {
 	t.Helper()
 	a := &authority{t: t}
 	a.certificate, a.key = a.make(&x509.Certificate{
@@ -335,7 +335,7 @@ type proxy struct {
 	to       string
 }
 
-func newProxy(t *testing.T, to string) *proxy {
+func newProxy(t testing.TB, to string) *proxy {
 	t.Helper()
 	p := &proxy{to: to}
 	p.Server = httptest.NewServer(p)
@@ -380,7 +380,7 @@ func pipe(here, there net.Conn, buffered *bufio.Reader) {
 }
 
 // serveFake is an ssh server that lets anyone in and answers every command with what a function does, which returns the status that it ends with.
-func serveFake(t *testing.T, keys string, answer func(ssh.Channel) uint32) (address string) {
+func serveFake(t testing.TB, keys string, answer func(ssh.Channel) uint32) (address string) {
 	t.Helper()
 	key, err := ssh.ParsePrivateKey(mustRead(t, filepath.Join(keys, "host")))
 	if err != nil {

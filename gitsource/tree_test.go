@@ -1,6 +1,7 @@
 package gitsource
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"sort"
@@ -82,7 +83,8 @@ func TestTreeIsAFileSystem(t *testing.T) {
 	r.write("a/d.yaml", "")
 	r.write("e f.yaml", "y")
 	r.commit()
-	files, _, err := openLocal(Options{Location: r.dir})
+	repo := mustOpen(t, r.dir)
+	files, _, err := openCommit(repo.Storer, refs.Revision{Commit: r.git("rev-parse", "HEAD")}, r.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +95,7 @@ func TestTreeIsAFileSystem(t *testing.T) {
 
 // Git can store names that are no names of files. Nothing below such a tree is read.
 func TestHostileNames(t *testing.T) {
-	for _, name := range []string{"..", ".", "a/b", `a\b`, "a\nb.yaml", "\x1b[31m.yaml", "\xff.yaml"} {
+	for _, name := range []string{"..", ".", "a/b", `a\b`, "a\nb.yaml", "\x1b[31m.yaml", "\xff.yaml", ".git", ".GIT", "git~1", "GIT~1", ".git. ", ".git::$INDEX_ALLOCATION", "a\u200cb"} {
 		r := newRepository(t)
 		r.declare("a")
 		repo := mustOpen(t, r.dir)
@@ -112,6 +114,6 @@ func TestHostileNames(t *testing.T) {
 		hostile := gitobject.Tree{Entries: append(tree.Entries, gitobject.TreeEntry{Name: name, Mode: tree.Entries[0].Mode, Hash: tree.Entries[0].Hash})}
 		sort.Sort(gitobject.TreeEntrySorter(hostile.Entries))
 		commit.TreeHash = store(t, repo, &hostile)
-		wantError(t, Options{Location: r.dir, Selector: refs.Selector{Commit: store(t, repo, commit).String()}}, ErrSource, "which is no name of a file")
+		wantError(t, Options{Location: r.dir, Selector: refs.Selector{Commit: store(t, repo, commit).String()}}, ErrSource, fmt.Sprintf("holds %q, which is no name of a file", name))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -27,7 +28,12 @@ type source struct {
 	// allowNamespaces are the only ones that it may declare clusters in; all if there are none.
 	allowNamespaces  namespaces
 	ignoreOtherKinds bool
+	cacheDir         string
+	timeout          time.Duration
+	limits           limits
 }
+
+func newSource() source { return source{timeout: gitsource.FetchTimeout, limits: defaultLimits} }
 
 // add adds the settings as flags. What is set already stays unless a flag says otherwise.
 func (s *source) add(f *pflag.FlagSet) {
@@ -42,6 +48,9 @@ func (s *source) add(f *pflag.FlagSet) {
 	f.StringVar(&s.path, "path", s.path, "directory in the repository (default: its root)")
 	f.Var(s.allowNamespaces.flag(), "allow-namespace", "namespace that clusters may be declared in; repeated, or several with ; between them (default: all)")
 	f.BoolVar(&s.ignoreOtherKinds, "ignore-other-kinds", s.ignoreOtherKinds, "ignore objects that are no EtcdClusters, instead of refusing them")
+	f.StringVar(&s.cacheDir, "cache-dir", s.cacheDir, "directory that keeps what was read last, so that an unchanged repository is not fetched again (default: none)")
+	f.DurationVar(&s.timeout, "fetch-timeout", s.timeout, "how long reading the source may take")
+	s.limits.add(f)
 }
 
 // String names the source as a person tells it from others.
@@ -94,8 +103,11 @@ func (s source) options() (gitsource.Options, error) {
 		Selector: s.selector,
 		Auth:     credentials.FromEnvironment(os.Getenv),
 		Proxy:    s.proxy,
+		Transfer: s.limits.transfer,
+		Timeout:  s.timeout,
+		CacheDir: s.cacheDir,
 		Options: manifests.Options{
-			Path: s.path, Namespace: s.namespace, AllowNamespaces: s.allowNamespaces, IgnoreOtherKinds: s.ignoreOtherKinds,
+			Path: s.path, Namespace: s.namespace, AllowNamespaces: s.allowNamespaces, IgnoreOtherKinds: s.ignoreOtherKinds, Limits: s.limits.files,
 		},
 	}
 	if s.credentials == "" {
@@ -106,10 +118,10 @@ func (s source) options() (gitsource.Options, error) {
 	return o, err
 }
 
-func (s source) fetch(ctx context.Context) (gitsource.Desired, error) {
+func (s source) fetch(ctx context.Context, reader *gitsource.Reader) (gitsource.Desired, error) {
 	options, err := s.options()
 	if err != nil {
 		return gitsource.Desired{}, err
 	}
-	return gitsource.Fetch(ctx, options)
+	return reader.Fetch(ctx, options)
 }

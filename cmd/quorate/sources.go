@@ -31,6 +31,7 @@ type sourceFlags struct {
 
 func (f *sourceFlags) add(c *cobra.Command, help string) {
 	c.Flags().StringArrayVar(&f.values, "source", nil, help)
+	f.settings = newSource()
 	f.settings.add(c.Flags())
 }
 
@@ -94,7 +95,7 @@ func (f *sourceFlags) fetch(ctx context.Context) ([]fetched, error) {
 	for i, s := range sources {
 		group.Go(func() error {
 			all[i].source = s
-			all[i].desired, all[i].err = s.fetch(ctx)
+			all[i].desired, all[i].err = s.fetch(ctx, new(gitsource.Reader))
 			return nil
 		})
 	}

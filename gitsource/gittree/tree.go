@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +20,7 @@ import (
 	gitobject "github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/storer"
 
+	"quorate.dev/quorate/gitsource/pack"
 	"quorate.dev/quorate/gitsource/visible"
 )
 
@@ -34,7 +37,7 @@ func Open(store storer.EncodedObjectStorer, hash plumbing.Hash) (Tree, plumbing.
 // peel follows tags of tags to their commit.
 func peel(store storer.EncodedObjectStorer, hash plumbing.Hash) (*gitobject.Commit, error) {
 	const maxTags = 10
-	for range maxTags {
+	for range maxTags + 1 {
 		tag, err := gitobject.GetTag(store, hash)
 		if errors.Is(err, plumbing.ErrObjectNotFound) {
 			return gitobject.GetCommit(store, hash)
@@ -43,7 +46,7 @@ func peel(store storer.EncodedObjectStorer, hash plumbing.Hash) (*gitobject.Comm
 			return nil, err
 		}
 		if tag.TargetType != plumbing.TagObject && tag.TargetType != plumbing.CommitObject {
-			return nil, fmt.Errorf("the tag %s is of a %s, not of a commit", tag.Name, tag.TargetType)
+			return nil, fmt.Errorf("the tag %q is of a %s, not of a commit", tag.Name, tag.TargetType)
 		}
 		hash = tag.Target
 	}
@@ -57,15 +60,15 @@ type Tree struct{ root entry }
 var _ fs.ReadLinkFS = Tree{}
 
 func newTree(store storer.EncodedObjectStorer, root plumbing.Hash) Tree {
-	shared := &objects{store: store, trees: map[plumbing.Hash][]entry{}}
-	return Tree{root: entry{objects: shared, name: ".", hash: root, mode: filemode.Dir}}
+	shared := &objects{store: store, trees: map[plumbing.Hash][]gitobject.TreeEntry{}}
+	return Tree{root: entry{objects: shared, path: ".", hash: root, mode: filemode.Dir}}
 }
 
 // objects keeps the trees that were read: paths are looked up part by part.
 type objects struct {
 	store storer.EncodedObjectStorer
 	mu    sync.Mutex
-	trees map[plumbing.Hash][]entry
+	trees map[plumbing.Hash][]gitobject.TreeEntry
 }
 
 // Open opens a file or a directory.
@@ -116,15 +119,15 @@ func (g Tree) find(name string) (entry, error) {
 		if !found.IsDir() {
 			return found, fs.ErrNotExist
 		}
-		children, err := found.children()
+		listed, err := found.list()
 		if err != nil {
 			return found, err
 		}
-		i := slices.IndexFunc(children, func(c entry) bool { return c.name == part })
-		if i < 0 {
+		i, ok := slices.BinarySearchFunc(listed, part, func(t gitobject.TreeEntry, name string) int { return strings.Compare(t.Name, name) })
+		if !ok {
 			return found, fs.ErrNotExist
 		}
-		found = children[i]
+		found = found.child(listed[i])
 	}
 	return found, nil
 }
@@ -132,12 +135,12 @@ func (g Tree) find(name string) (entry, error) {
 // entry is one entry of a tree: a fs.FileInfo and a fs.DirEntry.
 type entry struct {
 	objects *objects
-	name    string
+	path    string
 	hash    plumbing.Hash
 	mode    filemode.FileMode
 }
 
-func (e entry) Name() string               { return e.name }
+func (e entry) Name() string               { return path.Base(e.path) }
 func (e entry) IsDir() bool                { return e.mode == filemode.Dir }
 func (e entry) ModTime() time.Time         { return time.Time{} }
 func (e entry) Sys() any                   { return nil }
@@ -151,24 +154,30 @@ func (e entry) Mode() fs.FileMode {
 		return fs.ModeDir | 0o555
 	case filemode.Symlink:
 		return fs.ModeSymlink | 0o444
-	case filemode.Submodule:
-		return fs.ModeIrregular | 0o444
-	default:
+	case filemode.Regular, filemode.Executable, filemode.Deprecated:
 		return 0o444
+	default:
+		return fs.ModeIrregular | 0o444
 	}
 }
 
-// Size is that of the content; 0 if it is unknown.
+// Size is that of the content; 0 if it is unknown, and as large as can be if the content is left out because of its size.
 func (e entry) Size() int64 {
+	if e.IsDir() {
+		return 0
+	}
 	size, err := e.objects.store.EncodedObjectSize(e.hash)
-	if err != nil || e.IsDir() {
+	switch {
+	case errors.Is(err, pack.ErrTooLarge):
+		return math.MaxInt64
+	case err != nil:
 		return 0
 	}
 	return size
 }
 
 func (e entry) content() ([]byte, error) {
-	if !e.mode.IsFile() || e.mode == filemode.Symlink {
+	if !e.Mode().IsRegular() {
 		return nil, fmt.Errorf("is no file: %w", fs.ErrInvalid)
 	}
 	blob, err := gitobject.GetBlob(e.objects.store, e.hash)
@@ -183,27 +192,46 @@ func (e entry) content() ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// children are the entries of a directory, by name.
-func (e entry) children() ([]entry, error) {
+// maxTreeBytes of one directory: a hundred thousand entries.
+const maxTreeBytes = 4 << 20
+
+func (e entry) child(t gitobject.TreeEntry) entry {
+	return entry{objects: e.objects, path: path.Join(e.path, t.Name), hash: t.Hash, mode: t.Mode}
+}
+
+// list returns the entries of a directory, by name.
+func (e entry) list() ([]gitobject.TreeEntry, error) {
 	e.objects.mu.Lock()
 	defer e.objects.mu.Unlock()
-	if children, ok := e.objects.trees[e.hash]; ok {
-		return children, nil
+	if listed, ok := e.objects.trees[e.hash]; ok {
+		return listed, nil
+	}
+	if size, err := e.objects.store.EncodedObjectSize(e.hash); err == nil && size > maxTreeBytes {
+		return nil, fmt.Errorf("holds too many entries: their list is larger than %s", pack.Size(maxTreeBytes))
 	}
 	tree, err := gitobject.GetTree(e.objects.store, e.hash)
 	if err != nil {
 		return nil, err
 	}
-	children := make([]entry, 0, len(tree.Entries))
-	for _, t := range tree.Entries {
-		if !visible.IsFileName(t.Name) {
-			return nil, fmt.Errorf("holds an entry named %q, which is no name of a file", t.Name)
+	slices.SortFunc(tree.Entries, func(a, b gitobject.TreeEntry) int { return strings.Compare(a.Name, b.Name) })
+	for i, t := range tree.Entries {
+		where := strings.TrimPrefix(e.path+"/"+t.Name, "./")
+		if !isFileName(t.Name) {
+			return nil, fmt.Errorf("holds %q, which is no name of a file", where)
 		}
-		children = append(children, entry{objects: e.objects, name: t.Name, hash: t.Hash, mode: t.Mode})
+		if i > 0 && t.Name == tree.Entries[i-1].Name {
+			return nil, fmt.Errorf("holds %q twice", where)
+		}
 	}
-	slices.SortFunc(children, func(a, b entry) int { return strings.Compare(a.name, b.name) })
-	e.objects.trees[e.hash] = children
-	return children, nil
+	e.objects.trees[e.hash] = tree.Entries
+	return tree.Entries, nil
+}
+
+// isFileName refuses, besides what no report can show, the names under which some file system would find git's own directory.
+func isFileName(name string) bool {
+	stem, _, _ := strings.Cut(strings.ToLower(name), ":")
+	stem = strings.TrimRight(stem, " .")
+	return visible.IsFileName(name) && stem != ".git" && stem != "git~1"
 }
 
 type file struct {
@@ -223,16 +251,16 @@ type directory struct {
 func (d *directory) Stat() (fs.FileInfo, error) { return d.entry, nil }
 func (d *directory) Close() error               { return nil }
 func (d *directory) Read([]byte) (int, error) {
-	return 0, &fs.PathError{Op: "read", Path: d.name, Err: errors.New("is a directory")}
+	return 0, &fs.PathError{Op: "read", Path: d.path, Err: errors.New("is a directory")}
 }
 
 // ReadDir returns the next n entries, or all that are left if n is not positive.
 func (d *directory) ReadDir(n int) ([]fs.DirEntry, error) {
-	children, err := d.children()
+	listed, err := d.list()
 	if err != nil {
 		return nil, err
 	}
-	left := children[d.read:]
+	left := listed[d.read:]
 	if n > 0 && len(left) == 0 {
 		return nil, io.EOF
 	}
@@ -241,8 +269,8 @@ func (d *directory) ReadDir(n int) ([]fs.DirEntry, error) {
 	}
 	d.read += len(left)
 	entries := make([]fs.DirEntry, len(left))
-	for i, c := range left {
-		entries[i] = c
+	for i, t := range left {
+		entries[i] = d.child(t)
 	}
 	return entries, nil
 }

@@ -32,6 +32,10 @@ func (f *files) read(name string) ([]byte, error) {
 	if f.count++; f.count > f.limits.Files {
 		return nil, f.exceed("max-files", "more than %d files are read", f.limits.Files)
 	}
+	tooLarge := errors.New(over("max-file-bytes", "is larger than %s", mebibytes(f.limits.FileBytes)))
+	if info, err := fs.Stat(f.fs, name); err == nil && info.Size() > f.limits.FileBytes {
+		return nil, tooLarge
+	}
 	file, err := f.fs.Open(name)
 	if err != nil {
 		return nil, err
@@ -42,7 +46,7 @@ func (f *files) read(name string) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(content)) > f.limits.FileBytes {
-		return nil, errors.New(over("max-file-bytes", "is larger than %s", mebibytes(f.limits.FileBytes)))
+		return nil, tooLarge
 	}
 	if f.size += int64(len(content)); f.size > f.limits.TotalBytes {
 		return nil, f.exceed("max-total-bytes", "more than %s are read", mebibytes(f.limits.TotalBytes))

@@ -22,6 +22,7 @@ type httpClient struct {
 	own, others *http.Transport
 	// redirected is the server, as a URL without a path, that has taken the place of the repository's own.
 	redirected string
+	limits     Limits
 }
 
 func newHTTPClient(r Repository, address *url.URL) (*httpClient, error) {
@@ -44,7 +45,7 @@ func newHTTPClient(r Repository, address *url.URL) (*httpClient, error) {
 		TLSHandshakeTimeout:    10 * time.Second,
 		ResponseHeaderTimeout:  time.Minute,
 	}
-	c := &httpClient{address: address, own: others, others: others}
+	c := &httpClient{address: address, own: others, others: others, limits: r.Limits.orDefault()}
 	if len(r.Auth.ClientCertificate) > 0 {
 		certificate, err := tls.X509KeyPair(r.Auth.ClientCertificate, r.Auth.ClientKey)
 		if err != nil {
@@ -70,7 +71,7 @@ func (c *httpClient) open(ctx context.Context, auth Auth) (transport.UploadPackS
 	if err != nil {
 		return nil, errors.New("the source is not a valid URL")
 	}
-	return githttp.NewClient(&http.Client{Transport: boundedTransport{c}, CheckRedirect: c.follow}).NewUploadPackSession(endpoint, auth.method())
+	return githttp.NewClient(&http.Client{Transport: boundedTransport{c, c.limits}, CheckRedirect: c.follow}).NewUploadPackSession(endpoint, auth.method())
 }
 
 var errAPIRedirects = told{errors.New("the API of GitHub redirects, and a key is not taken elsewhere; is githubAppBaseURL right?")}

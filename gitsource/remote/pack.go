@@ -2,100 +2,173 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
-	"github.com/go-git/go-git/v5/plumbing/storer"
-	"github.com/go-git/go-git/v5/plumbing/transport"
+
+	"quorate.dev/quorate/gitsource/pack"
 )
 
-// Bounds on what a server may send, all far over what an honest one needs.
-const (
-	// maxRefsBytes of the list of branches and tags, which a server sends first.
-	maxRefsBytes = 32 << 20
-	// maxResponseBytes of one answer of a server: a pack of one revision.
-	maxResponseBytes = 256 << 20
-	// maxPackBytes and maxPackObjects of a pack as its headers declare them, inflated.
-	maxPackBytes   = 512 << 20
-	maxPackObjects = 500_000
-)
+// Fetch returns what the hash names, a commit or a tag object, and its files, without its history where the server allows that, and without files
+// that are too large to be read where it allows that too. Whoever fetches closes the Store.
+func (s *Session) Fetch(ctx context.Context, hash plumbing.Hash) (*pack.Store, error) {
+	request := s.request(hash, 1)
+	s.filter(request, packp.FilterBlobLimit(uint64(s.limits().Pack.FileBytes)+1, packp.BlobLimitPrefixNone))
+	store, _, err := s.fetchPack(ctx, request)
+	return store, err
+}
 
-// fetchPack puts the objects that the request asks for into the store.
-func fetchPack(ctx context.Context, s transport.UploadPackSession, request *packp.UploadPackRequest, store storer.EncodedObjectStorer) (err error) {
-	response, err := s.UploadPack(ctx, request)
+// request asks for one commit, with so many commits of its history, or all of it if depth is zero. Where the server gives out no commit by its hash,
+// it asks for all branches and tags with their history: the commit is among them or cannot be had.
+func (s *Session) request(want plumbing.Hash, depth int) *packp.UploadPackRequest {
+	request := packp.NewUploadPackRequestFromCapabilities(s.advertised.Capabilities)
+	if s.advertised.Capabilities.Supports(capability.NoProgress) {
+		_ = request.Capabilities.Set(capability.NoProgress)
+	}
+	given, ok := s.givenOut(want)
+	if !ok {
+		for _, hash := range s.advertised.References {
+			request.Wants = append(request.Wants, hash)
+		}
+		plumbing.HashesSort(request.Wants)
+		request.Wants = slices.Compact(request.Wants)
+		return request
+	}
+	request.Wants = []plumbing.Hash{given}
+	if depth > 0 && s.advertised.Capabilities.Supports(capability.Shallow) {
+		_ = request.Capabilities.Set(capability.Shallow)
+		request.Depth = packp.DepthCommits(depth)
+	}
+	return request
+}
+
+// givenOut returns the hash to ask for so that the server gives out want: itself, or the tag of it.
+func (s *Session) givenOut(want plumbing.Hash) (plumbing.Hash, bool) {
+	if s.advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) || s.advertised.Head != nil && *s.advertised.Head == want {
+		return want, true
+	}
+	for _, hash := range s.advertised.References {
+		if hash == want {
+			return want, true
+		}
+	}
+	for name, hash := range s.advertised.Peeled {
+		if tag, ok := s.advertised.References[name]; ok && hash == want {
+			return tag, true
+		}
+	}
+	return plumbing.ZeroHash, false
+}
+
+// filter leaves out objects where the server knows how to.
+func (s *Session) filter(request *packp.UploadPackRequest, filter packp.Filter) {
+	if s.advertised.Capabilities.Supports(capability.Filter) {
+		_ = request.Capabilities.Set(capability.Filter)
+		request.Filter = filter
+	}
+}
+
+// fetchPack returns the objects that the request asks for, and the commits whose parents are left out. It ends with ctx, whatever the server does.
+func (s *Session) fetchPack(ctx context.Context, request *packp.UploadPackRequest) (*pack.Store, []plumbing.Hash, error) {
+	if err := s.renew(ctx); err != nil {
+		return nil, nil, err
+	}
+	upload := s.upload
+	defer context.AfterFunc(ctx, func() { _ = upload.Close() })()
+	response, err := upload.UploadPack(ctx, request)
 	if err != nil {
-		return err
+		return nil, nil, s.explain(ctx, err)
 	}
 	defer response.Close()
-	pack := &firstError{r: response}
+	bound := s.limits().PackBytes
+	var content io.Reader = &bounded{Reader: response, left: bound, exceeded: packTooLarge(bound)}
 	switch {
 	case request.Capabilities.Supports(capability.Sideband64k):
-		pack.r = sideband.NewDemuxer(sideband.Sideband64k, response)
+		content = sideband.NewDemuxer(sideband.Sideband64k, content)
 	case request.Capabilities.Supports(capability.Sideband):
-		pack.r = sideband.NewDemuxer(sideband.Sideband, response)
+		content = sideband.NewDemuxer(sideband.Sideband, content)
 	}
-	parser, err := packfile.NewParserWithStorage(packfile.NewScanner(pack), store, &packBounds{})
+	store, err := pack.Read(ctx, content, pack.Options{Limits: s.limits().Pack, Dir: s.repository.TempDir, Filtered: request.Filter != ""})
+	if err != nil {
+		return nil, nil, s.explain(ctx, err)
+	}
+	return store, response.Shallows, nil
+}
+
+// renew connects again from the second request on: a server answers one request of each connection.
+func (s *Session) renew(ctx context.Context) error {
+	if !s.used {
+		s.used = true
+		return nil
+	}
+	again, err := Open(ctx, s.repository)
 	if err != nil {
 		return err
 	}
-	if _, err = parser.Parse(); err != nil && pack.err != nil {
-		return pack.err
-	}
-	return err
+	s.Close()
+	s.upload, s.close = again.upload, again.close
+	return nil
 }
 
-// firstError remembers why a reader ended early: the parser of packs only says that it did.
-type firstError struct {
-	r   io.Reader
-	err error
+func (s *Session) limits() Limits { return s.repository.Limits.orDefault() }
+
+func packTooLarge(bound int64) error {
+	return told{fmt.Errorf("the answer is larger than %s; declare clusters in a smaller repository, or raise --max-pack-bytes", pack.Size(bound))}
 }
 
-func (f *firstError) Read(p []byte) (int, error) {
-	n, err := f.r.Read(p)
-	if err != nil && err != io.EOF && f.err == nil {
-		f.err = err
+func refsTooLarge(bound int64) error {
+	return told{fmt.Errorf("the list of branches and tags is larger than %s; delete some, or raise --max-refs-bytes", pack.Size(bound))}
+}
+
+// bounded ends what is read after so many bytes.
+type bounded struct {
+	io.Reader
+	left     int64
+	exceeded error
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		// What ends exactly at the bound is not too large.
+		if n, err := b.Reader.Read(make([]byte, 1)); n == 0 && errors.Is(err, io.EOF) {
+			return 0, io.EOF
+		}
+		return 0, b.exceeded
 	}
+	n, err := b.Reader.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
 	return n, err
 }
 
-// packBounds stops a pack that is inflated beyond what is sensible: by what its headers
-// declare, and by what its deltas make of that.
-type packBounds struct{ declared, inflated int64 }
-
-func (b *packBounds) OnHeader(count uint32) error {
-	if count > maxPackObjects {
-		return fmt.Errorf("the pack has %d objects, more than %d; declare clusters in a smaller repository", count, maxPackObjects)
+// checkReferences bounds the list that any transport has read.
+func checkReferences(advertised *packp.AdvRefs, bound int64) error {
+	const perLine = 4 + 40 + 1 + 1 // length, hash, space and line feed
+	left := bound
+	for name := range advertised.References {
+		left -= int64(len(name)) + perLine
+	}
+	for name := range advertised.Peeled {
+		left -= int64(len(name)) + perLine
+	}
+	if left < 0 {
+		return refsTooLarge(bound)
 	}
 	return nil
 }
-
-func (b *packBounds) OnInflatedObjectHeader(_ plumbing.ObjectType, size, _ int64) error {
-	if b.declared += size; size < 0 || b.declared > maxPackBytes {
-		return errPackTooLarge
-	}
-	return nil
-}
-
-func (b *packBounds) OnInflatedObjectContent(_ plumbing.Hash, _ int64, _ uint32, content []byte) error {
-	if b.inflated += int64(len(content)); b.inflated > maxPackBytes {
-		return errPackTooLarge
-	}
-	return nil
-}
-
-func (b *packBounds) OnFooter(plumbing.Hash) error { return nil }
-
-var errPackTooLarge = fmt.Errorf("the revision is larger than %d MiB; declare clusters in a smaller repository", maxPackBytes>>20)
 
 // boundedTransport ends answers that are too large, and drops the text of answers that
 // are errors: it is the server's, and would end in our logs.
-type boundedTransport struct{ http.RoundTripper }
+type boundedTransport struct {
+	http.RoundTripper
+	limits Limits
+}
 
 // RoundTrip sends one request.
 func (t boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -108,27 +181,15 @@ func (t boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		response.Body = http.NoBody
 		return response, nil
 	}
-	bound := int64(maxResponseBytes)
+	bound := bounded{Reader: response.Body, left: t.limits.PackBytes, exceeded: packTooLarge(t.limits.PackBytes)}
 	if r.Method == http.MethodGet {
-		bound = maxRefsBytes
+		bound.left, bound.exceeded = t.limits.RefsBytes, refsTooLarge(t.limits.RefsBytes)
 	}
-	response.Body = &boundedBody{ReadCloser: response.Body, bound: bound, left: bound}
+	response.Body = &boundedBody{bound, response.Body}
 	return response, nil
 }
 
 type boundedBody struct {
-	io.ReadCloser
-	bound, left int64
-}
-
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, fmt.Errorf("the answer is larger than %d MiB", b.bound>>20)
-	}
-	if int64(len(p)) > b.left {
-		p = p[:b.left]
-	}
-	n, err := b.ReadCloser.Read(p)
-	b.left -= int64(n)
-	return n, err
+	bounded
+	io.Closer
 }

@@ -4,16 +4,15 @@ package remote
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
-	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
 	"quorate.dev/quorate/gitsource/refs"
+	"quorate.dev/quorate/gitsource/visible"
 )
 
 // Repository is where a repository is, and how to get at it.
@@ -23,7 +22,10 @@ type Repository struct {
 	// Auth is for repositories that are not public.
 	Auth Auth
 	// Proxy is the URL of the proxy to go through, of scheme http, https or socks5. Without it the environment names the one for HTTP(S).
-	Proxy string
+	Proxy  string
+	Limits Limits
+	// TempDir is where large packs are kept while they are read; that for temporary files if it is empty.
+	TempDir string
 }
 
 // Session is a connection to a server that has shown its references.
@@ -34,12 +36,18 @@ type Session struct {
 	close      func()
 	// elsewhere is the server that the repository's own redirected to, if it did.
 	elsewhere func() string
+	// used says that the connection has answered its one request.
+	used bool
 }
 
 // Open connects, and reads the list of references. Whoever opens a session closes it.
 func Open(ctx context.Context, r Repository) (*Session, error) {
 	s := &Session{repository: r, close: func() {}, elsewhere: func() string { return "" }}
 	if err := s.open(ctx); err != nil {
+		s.Close()
+		return nil, s.explain(ctx, err)
+	}
+	if err := checkReferences(s.advertised, s.limits().RefsBytes); err != nil {
 		s.Close()
 		return nil, s.explain(ctx, err)
 	}
@@ -87,53 +95,10 @@ func (s *Session) References() refs.List {
 	}
 	list.Head, list.HeadName = *s.advertised.Head, plumbing.HEAD
 	for _, symref := range s.advertised.Capabilities.Get(capability.SymRef) {
-		if target, ok := strings.CutPrefix(symref, "HEAD:"); ok {
+		target, ok := strings.CutPrefix(symref, "HEAD:")
+		if _, shown := list.ByName[target]; ok && shown && plumbing.ReferenceName(target).Validate() == nil && visible.IsPath(target) {
 			list.HeadName = plumbing.ReferenceName(target)
 		}
 	}
 	return list
-}
-
-// Fetch puts what the hash names, a commit or a tag object, into the store, without its history where the server allows that.
-func (s *Session) Fetch(ctx context.Context, hash plumbing.Hash, store storer.EncodedObjectStorer) error {
-	if err := fetchPack(ctx, s.upload, s.request(hash), store); err != nil {
-		return s.explain(ctx, err)
-	}
-	return nil
-}
-
-// request asks for one commit without its history. Where the server gives out no commit by its hash, it asks for all branches and tags with their
-// history: the commit is among them or cannot be had.
-func (s *Session) request(want plumbing.Hash) *packp.UploadPackRequest {
-	request := packp.NewUploadPackRequestFromCapabilities(s.advertised.Capabilities)
-	if s.advertised.Capabilities.Supports(capability.NoProgress) {
-		_ = request.Capabilities.Set(capability.NoProgress)
-	}
-	if !s.givesOut(want) {
-		for _, hash := range s.advertised.References {
-			request.Wants = append(request.Wants, hash)
-		}
-		plumbing.HashesSort(request.Wants)
-		request.Wants = slices.Compact(request.Wants)
-		return request
-	}
-	request.Wants = []plumbing.Hash{want}
-	if s.advertised.Capabilities.Supports(capability.Shallow) {
-		_ = request.Capabilities.Set(capability.Shallow)
-		request.Depth = packp.DepthCommits(1)
-	}
-	return request
-}
-
-// givesOut says whether the server will answer a request for that very hash.
-func (s *Session) givesOut(want plumbing.Hash) bool {
-	if s.advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) {
-		return true
-	}
-	for _, hash := range s.advertised.References {
-		if hash == want {
-			return true
-		}
-	}
-	return s.advertised.Head != nil && *s.advertised.Head == want
 }

@@ -25,7 +25,8 @@ type sshSession struct {
 	client     *ssh.Client
 	command    string
 	// asked is a command that has shown its references, and waits for what is wanted.
-	asked *sshCommand
+	asked  *sshCommand
+	limits Limits
 }
 
 // sshPort is that of servers whose URL names none.
@@ -49,6 +50,7 @@ func openSSH(ctx context.Context, r Repository, address *url.URL) (*sshSession, 
 		return nil, seen.explain(err, config.HostKeyAlgorithms, r.Auth)
 	}
 	return &sshSession{
+		limits:     r.Limits.orDefault(),
 		connection: connection,
 		client:     ssh.NewClient(c, channels, requests),
 		command:    transport.UploadPackServiceName + " " + shellQuote(address.Path),
@@ -153,7 +155,7 @@ func (s *sshSession) AdvertisedReferencesContext(ctx context.Context) (*packp.Ad
 		return nil, err
 	}
 	references := packp.NewAdvRefs()
-	err = references.Decode(asked.bounded(maxRefsBytes))
+	err = references.Decode(asked.bounded(s.limits.RefsBytes, refsTooLarge(s.limits.RefsBytes)))
 	switch {
 	case errors.Is(err, packp.ErrEmptyAdvRefs) || err == nil && references.IsEmpty():
 		return nil, transport.ErrEmptyRemoteRepository
@@ -180,7 +182,7 @@ func (s *sshSession) UploadPack(ctx context.Context, request *packp.UploadPackRe
 	}
 	asked := s.asked
 	s.asked = nil
-	answer := &sshAnswer{Reader: asked.bounded(maxResponseBytes), command: asked, callOff: closeAtEnd(ctx, s.connection)}
+	answer := &sshAnswer{Reader: asked.bounded(s.limits.PackBytes, packTooLarge(s.limits.PackBytes)), command: asked, callOff: closeAtEnd(ctx, s.connection)}
 	if err := asked.send(request); err != nil {
 		answer.Close()
 		return nil, err
@@ -231,8 +233,8 @@ func (s *sshSession) start() (*sshCommand, error) {
 	return c, nil
 }
 
-func (c *sshCommand) bounded(bound int64) io.Reader {
-	return &boundedBody{ReadCloser: io.NopCloser(c.out), bound: bound, left: bound}
+func (c *sshCommand) bounded(bound int64, exceeded error) io.Reader {
+	return &bounded{Reader: c.out, left: bound, exceeded: exceeded}
 }
 
 func (c *sshCommand) send(request *packp.UploadPackRequest) error {

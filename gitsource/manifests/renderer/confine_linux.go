@@ -69,6 +69,15 @@ func dataBytes() (uint64, error) {
 	return pages * uint64(os.Getpagesize()), err
 }
 
+// peak is the most memory that a process that has ended has had, in bytes.
+func peak(ended *os.ProcessState) int64 {
+	usage, ok := ended.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return 0
+	}
+	return usage.Maxrss << 10
+}
+
 // affordable is half of the memory that the container may use, so that the one that has too much is the child.
 func affordable() int64 {
 	content, err := os.ReadFile("/sys/fs/cgroup/memory.max")

@@ -159,7 +159,9 @@ func (p *process) answer(files Files, m message, each func(Object) error) (done 
 func (p *process) explain(ended error, limits Limits) error {
 	words := p.words.String()
 	switch {
-	case strings.Contains(words, "out of memory"), strings.Contains(words, "cannot allocate memory"):
+	case strings.Contains(words, "out of memory"), strings.Contains(words, "cannot allocate memory"),
+		// Where Go's runtime itself gets no memory, it may crash before it can say so.
+		strings.Contains(words, "SIGSEGV") && peak(p.command.ProcessState) > limits.Memory/2:
 		return Refusal(fmt.Sprintf("rendering it takes more than %d MiB of memory", limits.Memory>>20))
 	case p.command.ProcessState.ExitCode() == exitOvertime:
 		return Refusal(fmt.Sprintf("rendering it takes more than %s of processor time", limits.CPU))

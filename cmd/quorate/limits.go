@@ -1,0 +1,76 @@
+package main
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"quorate.dev/quorate/gitsource/manifests"
+	"quorate.dev/quorate/gitsource/remote"
+)
+
+// limits bound what a source may make of the machine. They are far over what an honest one needs.
+type limits struct {
+	transfer remote.Limits
+	files    manifests.Limits
+}
+
+var defaultLimits = limits{remote.DefaultLimits, manifests.DefaultLimits}
+
+func (l *limits) add(f *pflag.FlagSet) {
+	addBytes(f, &l.transfer.RefsBytes, "max-refs-bytes", "bytes of the list of branches and tags that a server may send")
+	addBytes(f, &l.transfer.PackBytes, "max-pack-bytes", "bytes that a server may send for one revision, compressed; they are kept in a temporary file")
+	addCount(f, &l.transfer.Pack.Objects, "max-pack-objects", "objects of git that a server may send for one revision")
+	addBytes(f, &l.transfer.Pack.InflatedBytes, "max-inflated-bytes", "bytes of all objects that a server sends for one revision, no longer compressed")
+	addBytes(f, &l.transfer.Pack.ObjectBytes, "max-object-bytes", "bytes of one object that is held in memory")
+	addBytes(f, &l.files.FileBytes, "max-file-bytes", "bytes of one file that is read")
+	addBytes(f, &l.files.TotalBytes, "max-total-bytes", "bytes of all files that are read, each as often as it is read")
+	addCount(f, &l.files.Files, "max-files", "files that are read, each as often as it is read")
+	addCount(f, &l.files.Depth, "max-depth", "how deep directories may be nested below the path")
+	addCount(f, &l.files.Kustomizations, "max-kustomizations", "kustomizations that are read, each as often as it is a base of another")
+	addCount(f, &l.files.DocumentNodes, "max-document-nodes", "values in one YAML document, its aliases expanded")
+	addCount(f, &l.files.TotalNodes, "max-total-nodes", "values in all YAML documents")
+	addCount(f, &l.files.Nesting, "max-nesting", "how deep the values of one YAML document may be nested")
+	addCount(f, &l.files.Documents, "max-documents", "YAML documents in all files")
+	addCount(f, &l.files.Objects, "max-objects", "objects that may be declared")
+}
+
+// addBytes adds a flag for a number of bytes, in the units of Kubernetes.
+func addBytes(f *pflag.FlagSet, value *int64, name, usage string) {
+	f.Var((*byteSize)(value), name, usage)
+}
+
+// addCount adds a flag for a number over 0.
+func addCount(f *pflag.FlagSet, value *int, name, usage string) { f.Var((*count)(value), name, usage) }
+
+type byteSize int64
+
+func (b *byteSize) Set(s string) error {
+	q, err := resource.ParseQuantity(s)
+	if err != nil || q.Value() <= 0 {
+		return errors.New("want a number of bytes over 0, such as 256Mi")
+	}
+	*b = byteSize(q.Value())
+	return nil
+}
+
+func (b *byteSize) String() string {
+	return resource.NewQuantity(int64(*b), resource.BinarySI).String()
+}
+func (b *byteSize) Type() string { return "bytes" }
+
+type count int
+
+func (c *count) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || n <= 0 {
+		return errors.New("want a number over 0")
+	}
+	*c = count(n)
+	return nil
+}
+
+func (c *count) String() string { return strconv.Itoa(int(*c)) }
+func (c *count) Type() string   { return "int" }

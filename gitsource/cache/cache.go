@@ -1,0 +1,146 @@
+// Package cache keeps the git objects of what was read last, so that they need not cross the network again. It is no source of its own: whoever
+// reads from it has learnt from the server which commit to read, and what does not hash to its name is an error.
+package cache
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// maxBytes of all entries, and maxEntryBytes of one: what is read of one source is bounded to less.
+	maxBytes      = 1 << 30
+	maxEntryBytes = 256 << 20
+	// maxEntries are of as many sources. Those that were not used for the longest time go first.
+	maxEntries = 1000
+	// abandoned is how old a file is that some process has begun to write and never ended.
+	abandoned = time.Hour
+
+	suffix = ".objects"
+)
+
+// Directory holds an entry for each source. Any number of processes may use it at once.
+type Directory struct{ path string }
+
+// Open opens a directory, or makes it. The error says why it cannot be used.
+func Open(path string) (Directory, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return Directory{}, fmt.Errorf("open the cache: %w", err)
+	}
+	return Directory{path}, nil
+}
+
+// entry is the file of what key names: a source and what is read of it.
+func (d Directory) entry(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return filepath.Join(d.path, hex.EncodeToString(sum[:16])+suffix)
+}
+
+// Load returns the objects of an entry, or none if there is no such entry. All of them are checked against their names.
+func (d Directory) Load(key string) (*Objects, error) {
+	name := d.entry(key)
+	content, err := readFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return newObjects(), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the cache: %w", err)
+	}
+	objects, err := decode(bytes.NewReader(content))
+	if err != nil {
+		return nil, fmt.Errorf("the cache %s has been changed: %w; delete it", name, err)
+	}
+	return objects, nil
+}
+
+func readFile(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxEntryBytes {
+		return nil, fmt.Errorf("%s is no file of less than %d MiB; delete it", name, maxEntryBytes>>20)
+	}
+	return io.ReadAll(io.LimitReader(file, maxEntryBytes))
+}
+
+// Store replaces an entry, in one step, and removes what is old.
+func (d Directory) Store(key string, objects *Objects) error {
+	file, err := os.CreateTemp(d.path, ".*"+suffix)
+	if err != nil {
+		return fmt.Errorf("write the cache: %w", err)
+	}
+	if err := write(file, objects); err != nil {
+		os.Remove(file.Name())
+		return fmt.Errorf("write the cache: %w", err)
+	}
+	if err := os.Rename(file.Name(), d.entry(key)); err != nil {
+		os.Remove(file.Name())
+		return fmt.Errorf("write the cache: %w", err)
+	}
+	if err := d.removeOld(); err != nil {
+		return fmt.Errorf("remove what is old from the cache: %w", err)
+	}
+	return nil
+}
+
+func write(file *os.File, objects *Objects) error {
+	w := bufio.NewWriter(file)
+	err := objects.encode(w)
+	return cmp.Or(err, w.Flush(), file.Sync(), file.Close())
+}
+
+// Touch notes that an entry was used.
+func (d Directory) Touch(key string) {
+	now := time.Now()
+	_ = os.Chtimes(d.entry(key), now, now) // the entry is removed earlier, no more
+}
+
+// removeOld keeps the entries that were used last, as many as there is room for.
+func (d Directory) removeOld() error {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return err
+	}
+	var files []fs.FileInfo
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() || !strings.HasSuffix(e.Name(), suffix) {
+			continue // another process has removed it, or it is not the cache's
+		}
+		files = append(files, info)
+	}
+	slices.SortFunc(files, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	bytes, kept := int64(0), 0
+	for _, f := range files {
+		unfinished := strings.HasPrefix(f.Name(), ".")
+		if unfinished && time.Since(f.ModTime()) < abandoned {
+			continue
+		}
+		bytes, kept = bytes+f.Size(), kept+1
+		if !unfinished && (kept == 1 || kept <= maxEntries && bytes <= maxBytes) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(d.path, f.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

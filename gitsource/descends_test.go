@@ -1,0 +1,137 @@
+package gitsource
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/gitsource/history"
+	"quorate.dev/quorate/gitsource/refs"
+	"quorate.dev/quorate/gitsource/remote"
+)
+
+// grow adds so many commits to main, each with a file of so many bytes, and returns them.
+func (r *repository) grow(commits, bytes int) []string {
+	r.t.Helper()
+	var input strings.Builder
+	for i := range commits {
+		from := ""
+		if i == 0 {
+			from = "from refs/heads/main^0\n"
+		}
+		fmt.Fprintf(&input, "commit refs/heads/main\ncommitter a <a@example.com> %d +0000\ndata 1\nx\n%sM 100644 inline file\ndata %d\n%0*d\n", 1800000000+i, from, bytes, bytes, i)
+	}
+	cmd := exec.CommandContext(r.t.Context(), "git", "fast-import", "--quiet", "--force")
+	cmd.Dir, cmd.Stdin = r.dir, strings.NewReader(input.String())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		r.t.Fatalf("%v\n%s", err, out)
+	}
+	return strings.Fields(r.git("rev-list", "--reverse", fmt.Sprintf("--max-count=%d", commits), "main"))
+}
+
+func TestDescends(t *testing.T) {
+	r := newRepository(t)
+	root := r.declare("root")
+	r.git("checkout", "--quiet", "-b", "side")
+	side := r.declare("side")
+	r.git("checkout", "--quiet", "main")
+	before := r.declare("before")
+	r.git("merge", "--quiet", "--strategy=ours", "--message=x", "side")
+	merge := r.git("rev-parse", "HEAD")
+	r.git("tag", "--annotate", "--message=x", "v1")
+	r.git("checkout", "--quiet", "--orphan", "unrelated")
+	unrelated := r.declare("unrelated")
+	r.git("checkout", "--quiet", "-b", "pushed", root)
+	pushed := r.declare("pushed")
+	forced := r.declare("forced")
+	r.git("reset", "--quiet", "--hard", pushed)
+	rewritten := r.declare("rewritten")
+
+	for _, filter := range []string{"false", "true"} {
+		r.git("config", "uploadpack.allowFilter", filter)
+		for where, location := range map[string]string{"local": r.dir, "http": r.serve()} {
+			for name, c := range map[string]struct {
+				newer, older string
+				want         bool
+			}{
+				"itself":                   {merge, merge, true},
+				"one after it":             {merge, before, true},
+				"the other side of it":     {merge, side, true},
+				"the first":                {merge, root, true},
+				"the way back":             {root, merge, false},
+				"beside it":                {rewritten, merge, false},
+				"unrelated":                {unrelated, merge, false},
+				"forced":                   {rewritten, forced, false},
+				"of a commit that is gone": {rewritten, strings.Repeat("a", 40), false},
+			} {
+				t.Run(where+"/filter "+filter+"/"+name, func(t *testing.T) {
+					got, err := Descends(t.Context(), Options{Location: location}, refs.Revision{Commit: c.newer}, c.older)
+					if err != nil || got != c.want {
+						t.Errorf("%v, %v; want %v", got, err, c.want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// No more history is asked for than is needed.
+func TestDescendsStepByStep(t *testing.T) {
+	r := newRepository(t)
+	root := r.declare("a")
+	commits := r.grow(700, 10)
+	location, seen := r.counted()
+	newest := refs.Revision{Commit: commits[699]}
+	for _, c := range []struct {
+		older string
+		packs int64
+		want  bool
+	}{{commits[660], 1, true}, {commits[600], 2, true}, {commits[0], 3, true}, {root, 3, true}, {strings.Repeat("a", 40), 3, false}} {
+		packs := seen.packs.Load()
+		got, err := Descends(t.Context(), Options{Location: location}, newest, c.older)
+		if err != nil || got != c.want || seen.packs.Load()-packs != c.packs {
+			t.Errorf("%v, %v after %d requests; want %v after %d", got, err, seen.packs.Load()-packs, c.want, c.packs)
+		}
+	}
+}
+
+// What cannot be told is not guessed.
+func TestDescentThatCannotBeTold(t *testing.T) {
+	r := newRepository(t)
+	root := r.declare("a")
+	commits := r.grow(100, 1000)
+	newest := refs.Revision{Commit: commits[99]}
+	shallow := filepath.Join(t.TempDir(), "shallow")
+	r.git("clone", "--quiet", "--depth=10", "file://"+r.dir, shallow)
+
+	if got, err := Descends(t.Context(), Options{Location: shallow}, newest, commits[95]); err != nil || !got {
+		t.Errorf("%v, %v: the clone has that commit", got, err)
+	}
+	served := r.serve()
+	for name, c := range map[string]struct {
+		o     Options
+		newer refs.Revision
+		older string
+		is    error
+		want  string
+	}{
+		"shallow clone": {Options{Location: shallow}, newest, root, history.ErrCutOff,
+			"the history is cut off: 10 commits are known up to " + newest.Commit + ", and " + root + " is not among them"},
+		"pack too large": {Options{Location: served, Transfer: remote.Limits{PackBytes: 8 << 10}}, newest, root, ErrSource, "raise --max-pack-bytes"},
+		"no such commit": {Options{Location: r.dir}, refs.Revision{Commit: strings.Repeat("a", 40)}, root, ErrSource, "read the commit " + strings.Repeat("a", 40)},
+		"not at a tip":   {Options{Location: served}, refs.Revision{Commit: strings.Repeat("a", 40)}, root, ErrSource, "read the commit " + strings.Repeat("a", 40)},
+		"directory":      {Options{Location: t.TempDir()}, newest, root, ErrSource, "has no history"},
+		"short":          {Options{Location: r.dir}, newest, root[:7], ErrOptions, "both are commits, with all 40 hexadecimal digits"},
+		"no commit":      {Options{Location: r.dir}, refs.Revision{}, root, ErrOptions, "both are commits"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Descends(t.Context(), c.o, c.newer, c.older)
+			if got || !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, error %v, want %v with %q", got, err, c.is, c.want)
+			}
+		})
+	}
+}

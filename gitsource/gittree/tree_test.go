@@ -1,0 +1,179 @@
+package gittree
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/storer"
+	"github.com/go-git/go-git/v5/storage/memory"
+
+	"quorate.dev/quorate/gitsource/pack"
+)
+
+func put(t testing.TB, store storer.EncodedObjectStorer, kind plumbing.ObjectType, content string) plumbing.Hash {
+	t.Helper()
+	object := &plumbing.MemoryObject{}
+	object.SetType(kind)
+	if _, err := object.Write([]byte(content)); err != nil {
+		t.Fatal(err)
+	}
+	hash, err := store.SetEncodedObject(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hash
+}
+
+func line(mode, name string, hash plumbing.Hash) string {
+	return mode + " " + name + "\x00" + string(hash[:])
+}
+
+// What git can store and no honest repository holds is refused with its path.
+func TestHostileTrees(t *testing.T) {
+	store := memory.NewStorage()
+	blob := put(t, store, plumbing.BlobObject, "x")
+	const noName = ", which is no name of a file"
+	for _, c := range []struct{ name, tree, want string }{
+		{"git's own directory", line("40000", ".git", blob), `holds "apps/.git"` + noName},
+		{"in capitals", line("100644", ".Git", blob), `holds "apps/.Git"` + noName},
+		{"as Windows spells it", line("100644", "GIT~1", blob), `holds "apps/GIT~1"` + noName},
+		{"as NTFS reads it", line("100644", ".git .", blob), `holds "apps/.git ."` + noName},
+		{"as a stream of it", line("100644", ".git::$INDEX_ALLOCATION", blob), `holds "apps/.git::$INDEX_ALLOCATION"` + noName},
+		{"as HFS reads it", line("100644", ".g\u200cit", blob), `holds "apps/.g\u200cit"` + noName},
+		{"the directory itself", line("40000", ".", blob), `holds "apps/."` + noName},
+		{"the one above it", line("40000", "..", blob), `holds "apps/.."` + noName},
+		{"a path", line("100644", "a/b", blob), `holds "apps/a/b"` + noName},
+		{"a root", line("100644", "/etc", blob), `holds "apps//etc"` + noName},
+		{"a backslash", line("100644", `a\b`, blob), `holds "apps/a\\b"` + noName},
+		{"a line feed", line("100644", "a\nb", blob), `holds "apps/a\nb"` + noName},
+		{"an escape", line("100644", "\x1b[2J", blob), `holds "apps/\x1b[2J"` + noName},
+		{"no UTF-8", line("100644", "\xff", blob), `holds "apps/\xff"` + noName},
+		{"twice", line("100644", "a", blob) + line("100644", "a", blob), `holds "apps/a" twice`},
+		{"a file and a directory", line("100644", "a", blob) + line("40000", "a", blob), `holds "apps/a" twice`},
+		{"no name", line("100644", "", blob), "malformed tree: empty filename"},
+		{"truncated", line("100644", "a", blob)[:20], "malformed tree: truncated object id"},
+		{"no mode", " a\x00" + string(blob[:]), "malformed tree: malformed mode"},
+		{"huge", strings.Repeat(line("100644", "a", blob), maxTreeBytes/28+1), "holds too many entries: their list is larger than 4 MiB"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			apps := put(t, store, plumbing.TreeObject, c.tree)
+			tree := newTree(store, put(t, store, plumbing.TreeObject, line("40000", "apps", apps)))
+			for _, err := range []error{second(fs.ReadDir(tree, "apps")), second(fs.ReadFile(tree, "apps/a"))} {
+				if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("error %v, want %s", err, c.want)
+				}
+			}
+		})
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestWhatIsNoFile(t *testing.T) {
+	store := memory.NewStorage()
+	blob := put(t, store, plumbing.BlobObject, "../secret")
+	tree := newTree(store, put(t, store, plumbing.TreeObject,
+		line("160000", "module", blob)+line("10000", "pipe", blob)+line("120000", "link", blob)))
+	for name, kind := range map[string]fs.FileMode{"module": fs.ModeIrregular, "pipe": fs.ModeIrregular, "link": fs.ModeSymlink} {
+		info, err := fs.Stat(tree, name)
+		if err != nil || info.Mode().Type() != kind {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+		if _, err := fs.ReadFile(tree, name); !errors.Is(err, fs.ErrInvalid) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if _, err := fs.ReadFile(tree, name+"/x"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if _, err := tree.ReadLink(name); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// A directory may be nested deeper than any stack should be, and hold the same one many times.
+func TestDeepTrees(t *testing.T) {
+	store := memory.NewStorage()
+	hash := put(t, store, plumbing.TreeObject, line("100644", "file", put(t, store, plumbing.BlobObject, "x")))
+	const depth = 5000
+	for range depth {
+		hash = put(t, store, plumbing.TreeObject, line("40000", "a", hash)+line("40000", "b", hash))
+	}
+	tree := newTree(store, hash)
+	content, err := fs.ReadFile(tree, strings.Repeat("a/", depth)+"file")
+	if err != nil || string(content) != "x" {
+		t.Errorf("%q, %v", content, err)
+	}
+	if entries, err := fs.ReadDir(tree, "b/a/b"); err != nil || len(entries) != 2 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// tooLarge is a store that leaves files out.
+type tooLarge struct{ *memory.Storage }
+
+func (tooLarge) EncodedObjectSize(plumbing.Hash) (int64, error) { return 0, pack.ErrTooLarge }
+
+func TestSizeOfWhatIsLeftOut(t *testing.T) {
+	store := memory.NewStorage()
+	tree := newTree(tooLarge{store}, put(t, store, plumbing.TreeObject, line("100644", "a", plumbing.Hash{1})))
+	info, err := fs.Stat(tree, "a")
+	if err != nil || info.Size() != math.MaxInt64 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+func TestTags(t *testing.T) {
+	store := memory.NewStorage()
+	commit := put(t, store, plumbing.CommitObject, "tree "+put(t, store, plumbing.TreeObject, "").String()+"\n\nx\n")
+	tag := func(kind string, hash plumbing.Hash) plumbing.Hash {
+		return put(t, store, plumbing.TagObject, fmt.Sprintf("object %s\ntype %s\ntag v\x1b[31m1\ntagger a <a@example.com> 0 +0000\n\nx\n", hash, kind))
+	}
+	tags := []plumbing.Hash{tag("commit", commit)}
+	for range 11 {
+		tags = append(tags, tag("tag", tags[len(tags)-1]))
+	}
+	if _, got, err := Open(store, tags[9]); err != nil || got != commit {
+		t.Errorf("%s, %v; want %s", got, err, commit)
+	}
+	for want, hash := range map[string]plumbing.Hash{
+		"the tag is of a tag of a tag, more than 10 deep":    tags[11],
+		`the tag "v\x1b[31m1" is of a blob, not of a commit`: tag("blob", commit),
+		"object not found": tag("commit", plumbing.Hash{1}),
+	} {
+		if _, _, err := Open(store, hash); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
+// Whatever a tree holds, it is a directory, or an error.
+func FuzzTree(f *testing.F) {
+	hash := plumbing.Hash{1}
+	f.Add([]byte(line("100644", "a.yaml", hash) + line("40000", "b", hash)))
+	f.Add([]byte(line("120000", "..", hash)))
+	f.Add([]byte(line("100644", ".git", hash)[:15]))
+	f.Add([]byte(line("7777777777777777", "a", hash)))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		store := memory.NewStorage()
+		tree := newTree(store, put(t, store, plumbing.TreeObject, string(content)))
+		entries, err := fs.ReadDir(tree, ".")
+		if err != nil {
+			return
+		}
+		for _, e := range entries {
+			if !fs.ValidPath(e.Name()) || strings.ContainsAny(e.Name(), "/\\\n\x1b") {
+				t.Errorf("the name %q is no name of a file", e.Name())
+			}
+			info, err := fs.Stat(tree, e.Name())
+			if err != nil || info.Name() != e.Name() || info.Mode().Type() != e.Type() {
+				t.Errorf("%q: %v, %v", e.Name(), info, err)
+			}
+		}
+	})
+}

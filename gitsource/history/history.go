@@ -1,0 +1,54 @@
+// Package history tells whether one commit comes after another.
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	gitobject "github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/storer"
+)
+
+// ErrCutOff is matched by errors that say that the history ends before it answers: the repository is a shallow clone, or not all was fetched.
+var ErrCutOff = errors.New("the history is cut off")
+
+// Descends says whether the commit newer descends from the commit older, or is that commit. Shallow are the commits whose parents are left out.
+// It looks at no more than limit commits. What cannot be told is an error.
+func Descends(ctx context.Context, store storer.EncodedObjectStorer, shallow []plumbing.Hash, newer, older plumbing.Hash, limit int) (bool, error) {
+	cut := map[plumbing.Hash]bool{}
+	for _, hash := range shallow {
+		cut[hash] = true
+	}
+	seen, queue, cutOff := map[plumbing.Hash]bool{newer: true}, []plumbing.Hash{newer}, false
+	for ; len(queue) > 0; queue = queue[1:] {
+		hash := queue[0]
+		if hash == older {
+			return true, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		if len(seen) > limit {
+			return false, fmt.Errorf("%w: %s has more than %d commits before it", ErrCutOff, newer, limit)
+		}
+		if cut[hash] {
+			cutOff = true
+			continue
+		}
+		commit, err := gitobject.GetCommit(store, hash)
+		if err != nil {
+			return false, fmt.Errorf("read the commit %s: %w", hash, err)
+		}
+		for _, parent := range commit.ParentHashes {
+			if !seen[parent] {
+				seen[parent], queue = true, append(queue, parent)
+			}
+		}
+	}
+	if cutOff {
+		return false, fmt.Errorf("%w: %d commits are known up to %s, and %s is not among them", ErrCutOff, len(seen), newer, older)
+	}
+	return false, nil
+}

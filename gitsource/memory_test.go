@@ -1,0 +1,122 @@
+package gitsource
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/storage/memory"
+)
+
+const (
+	childReads  = "QUORATE_TEST_READS"
+	childClones = "QUORATE_TEST_CLONES"
+)
+
+// TestMain reads or clones instead of testing if it is a child that is asked to, and prints how much memory that took at most.
+func TestMain(m *testing.M) {
+	if location := os.Getenv(childReads); location != "" {
+		desired, err := Fetch(context.Background(), Options{Location: location})
+		if err == nil && len(desired.Clusters) != 1 {
+			err = fmt.Errorf("clusters %v, problems %v", desired.Clusters, desired.Problems)
+		}
+		os.Exit(printPeak(err))
+	}
+	if location := os.Getenv(childClones); location != "" {
+		_, err := git.Clone(memory.NewStorage(), nil, &git.CloneOptions{URL: location, Depth: 1, SingleBranch: true, Tags: git.NoTags})
+		os.Exit(printPeak(err))
+	}
+	os.Exit(m.Run())
+}
+
+var peak = regexp.MustCompile(`VmHWM:\s*(\d+) kB`)
+
+func printPeak(err error) int {
+	status, statusErr := os.ReadFile("/proc/self/status")
+	if err != nil || statusErr != nil {
+		fmt.Println(err, statusErr)
+		return 1
+	}
+	fmt.Println(peak.FindString(string(status)))
+	return 0
+}
+
+// peakOf returns how many MiB a child process takes at most to read or to clone.
+func peakOf(t testing.TB, what, location string) int {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), what+"="+location)
+	out, err := cmd.CombinedOutput()
+	found := peak.FindSubmatch(out)
+	if err != nil || found == nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	kibibytes, err := strconv.Atoi(string(found[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kibibytes >> 10
+}
+
+// addNoise adds commits with files that cannot be compressed, other ones in each.
+func (r *repository) addNoise(commits, files, bytes int) {
+	r.t.Helper()
+	r.git("config", "core.compression", "0")
+	r.git("config", "pack.window", "0")
+	r.git("config", "core.fsync", "none")
+	input, output := io.Pipe()
+	go func() {
+		defer output.Close()
+		from := "from refs/heads/main^0\n"
+		for range commits {
+			fmt.Fprintf(output, "commit refs/heads/main\ncommitter a <a@example.com> 1800000000 +0000\ndata 1\nx\n%s", from)
+			for i := range files {
+				fmt.Fprintf(output, "M 100644 inline noise-%d.bin\ndata %d\n", i, bytes)
+				_, _ = io.CopyN(output, rand.Reader, int64(bytes))
+				fmt.Fprintln(output)
+			}
+			from = ""
+		}
+	}()
+	cmd := exec.CommandContext(r.t.Context(), "git", "fast-import", "--quiet", "--force")
+	cmd.Dir, cmd.Stdin = r.dir, input
+	if out, err := cmd.CombinedOutput(); err != nil {
+		r.t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// What is beside the path does not have to fit into memory.
+func TestMemoryIsBounded(t *testing.T) {
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		t.Skip("there is no /proc")
+	}
+	r := newRepository(t)
+	r.declare("a")
+	r.addNoise(1, 8, 4<<20)
+	location := r.serve()
+	const bound = 72 // MiB, with those that the process itself takes
+	ours, naive := peakOf(t, childReads, location), peakOf(t, childClones, location)
+	t.Logf("32 MiB of files: %d MiB, and %d MiB if they are kept in memory", ours, naive)
+	if ours > bound || naive <= bound {
+		t.Errorf("%d MiB, and %d MiB if all is kept in memory; want %d MiB at most, and more", ours, naive, bound)
+	}
+}
+
+// BenchmarkMemory tells the memory for a repository of a gibibyte: a half in the newest commit, the other in its history.
+func BenchmarkMemory(b *testing.B) {
+	r := newRepository(b)
+	r.declare("a")
+	r.addNoise(2, 120, 4<<20)
+	location := r.serve()
+	for b.Loop() {
+		b.ReportMetric(float64(peakOf(b, childReads, location)), "MiB")
+		b.ReportMetric(float64(peakOf(b, childClones, location)), "MiB-go-git")
+	}
+}

@@ -1,0 +1,136 @@
+package refs
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// list names each reference's hash after its place in names.
+func list(names ...string) List {
+	l := List{ByName: map[string]plumbing.Hash{}}
+	for i, name := range names {
+		l.ByName[name] = hash(byte(i + 1))
+	}
+	return l
+}
+
+func hash(b byte) plumbing.Hash { return plumbing.Hash{b} }
+
+func TestFind(t *testing.T) {
+	names := []string{
+		"refs/heads/main", "refs/heads/feature/x", "refs/heads/v1.2.3", "refs/pull/420/head", "refs/tags/light", "refs/tags/main",
+		"refs/tags/1.2.0", "refs/tags/v1.2.0", "refs/tags/v1.2.3", "refs/tags/v1.3.0-rc.1", "refs/tags/v1.10.0", "refs/tags/v2.0.0",
+		"refs/tags/v2.0.0+build.7", "refs/tags/release-9", "refs/tags/v1.2.3.4", "refs/tags/v3.0.0-alpha",
+	}
+	l := list(names...)
+	l.Head, l.HeadName = hash(1), "refs/heads/main"
+	for _, c := range []struct {
+		selector  Selector
+		name, ref string
+	}{
+		{Selector{}, "main", "refs/heads/main"},
+		{Selector{Branch: "main"}, "main", "refs/heads/main"},
+		{Selector{Branch: "feature/x"}, "feature/x", "refs/heads/feature/x"},
+		{Selector{Branch: "v1.2.3"}, "v1.2.3", "refs/heads/v1.2.3"},
+		{Selector{Tag: "main"}, "main", "refs/tags/main"},
+		{Selector{Tag: "light"}, "light", "refs/tags/light"},
+		{Selector{Name: "refs/pull/420/head"}, "refs/pull/420/head", "refs/pull/420/head"},
+		{Selector{Name: "refs/heads/main"}, "main", "refs/heads/main"},
+		{Selector{Name: "refs/tags/light"}, "light", "refs/tags/light"},
+		{Selector{SemVer: "1.2.3"}, "v1.2.3", "refs/tags/v1.2.3"},
+		{Selector{SemVer: "v1.2.3"}, "v1.2.3", "refs/tags/v1.2.3"},
+		{Selector{SemVer: "~1.2"}, "v1.2.3", "refs/tags/v1.2.3"},
+		{Selector{SemVer: "1.x"}, "v1.10.0", "refs/tags/v1.10.0"},
+		{Selector{SemVer: ">=1.2 <2"}, "v1.10.0", "refs/tags/v1.10.0"},
+		{Selector{SemVer: ">=1.2, <1.3 || >=1.5, <2"}, "v1.10.0", "refs/tags/v1.10.0"},
+		{Selector{SemVer: "<=1.2.0"}, "1.2.0", "refs/tags/1.2.0"}, // of two tags of one version the first by name
+		{Selector{SemVer: "1.2.0"}, "1.2.0", "refs/tags/1.2.0"},
+		{Selector{SemVer: "*"}, "v2.0.0", "refs/tags/v2.0.0"}, // build metadata is no part of the order
+		{Selector{SemVer: ">=1.3.0-rc.0 <1.4.0-0"}, "v1.3.0-rc.1", "refs/tags/v1.3.0-rc.1"},
+		{Selector{SemVer: ">=2-0"}, "v3.0.0-alpha", "refs/tags/v3.0.0-alpha"},
+	} {
+		t.Run(c.selector.String(), func(t *testing.T) {
+			normalized, err := c.selector.Normalized()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := l.Find(normalized)
+			if want := (Revision{Name: c.name, Commit: l.ByName[c.ref].String()}); err != nil || got != want {
+				t.Errorf("%v, %v; want %v", got, err, want)
+			}
+		})
+	}
+}
+
+func TestFindNothing(t *testing.T) {
+	l := list("refs/heads/main", "refs/tags/v1.0.0-rc.1", "refs/tags/latest", "refs/heads/2.0.0")
+	for want, s := range map[string]Selector{
+		"there is no commit at HEAD; push one, or name a branch": {},
+		`there is no branch "v1.0.0-rc.1"`:                       {Branch: "v1.0.0-rc.1"},
+		`there is no tag "main"`:                                 {Tag: "main"},
+		`there is no reference "refs/pull/1/head"`:               {Name: "refs/pull/1/head"},
+		`there is no tag in the range ">=1"`:                     {SemVer: ">=1"},
+		`there is no tag in the range "2.x"`:                     {SemVer: "2.x"},
+	} {
+		_, err := l.Find(s)
+		if missing, ok := errors.AsType[MissingError](err); !ok || missing.Selector != s || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+	if got, err := l.Find(Selector{Commit: strings.Repeat("a", 40)}); err != nil || got.String() != "sha1:"+strings.Repeat("a", 40) {
+		t.Errorf("%v, %v: a commit need not be in the list", got, err)
+	}
+}
+
+func TestRevisionForms(t *testing.T) {
+	commit := strings.Repeat("0123", 10)
+	for name, want := range map[plumbing.ReferenceName]string{
+		"refs/heads/main":      "main@sha1:" + commit,
+		"refs/heads/feature/x": "feature/x@sha1:" + commit,
+		"refs/tags/v1.2.3":     "v1.2.3@sha1:" + commit,
+		"refs/pull/420/head":   "refs/pull/420/head@sha1:" + commit,
+		"HEAD":                 "sha1:" + commit,
+	} {
+		if got := revisionOf(name, plumbing.NewHash(commit)).String(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if got := (Revision{}).String(); got != "directory" {
+		t.Errorf("%s, want directory", got)
+	}
+}
+
+func TestNormalized(t *testing.T) {
+	got, err := Selector{Commit: strings.Repeat("ABCD", 10)}.Normalized()
+	if want := (Selector{Commit: strings.Repeat("abcd", 10)}); err != nil || got != want {
+		t.Errorf("%v, %v; want %v", got, err, want)
+	}
+	const onlyOne = "a branch, a tag, a range of versions, a reference or a commit: only one of them can be read"
+	for _, c := range []struct {
+		selector Selector
+		want     string
+	}{
+		{Selector{Branch: "a", Tag: "b"}, onlyOne},
+		{Selector{SemVer: "1", Name: "refs/heads/a"}, onlyOne},
+		{Selector{Branch: "a", Commit: "b"}, onlyOne},
+		{Selector{Commit: "abc"}, `"abc" is no commit; write all 40 hexadecimal digits`},
+		{Selector{Commit: strings.Repeat("g", 40)}, `"gggggggggggggggggggggggggggggggggggggggg" is no commit; write all 40 hexadecimal digits`},
+		{Selector{Branch: "a..b"}, `"a..b" is no name of a branch`},
+		{Selector{Branch: "a\nb"}, `"a\nb" is no name of a branch`},
+		{Selector{Branch: "../../x"}, `"../../x" is no name of a branch`},
+		{Selector{Tag: "a b"}, `"a b" is no name of a tag`},
+		{Selector{Tag: "x.lock"}, `"x.lock" is no name of a tag`},
+		{Selector{SemVer: "latest"}, `"latest" is no range of versions; write one such as ">=1.2.0 <2"`},
+		{Selector{SemVer: ">=1.2.0 <"}, `">=1.2.0 <" is no range of versions; write one such as ">=1.2.0 <2"`},
+		{Selector{Name: "main"}, `"main" is no full name of a reference; write one such as refs/heads/main`},
+		{Selector{Name: "refs/heads/../../x"}, `"refs/heads/../../x" is no full name of a reference; write one such as refs/heads/main`},
+		{Selector{Name: "refs/heads/\x1b[31m"}, `"refs/heads/\x1b[31m" is no full name of a reference; write one such as refs/heads/main`},
+	} {
+		if _, err := c.selector.Normalized(); err == nil || err.Error() != c.want {
+			t.Errorf("%+v: error %v, want %s", c.selector, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+
+	"quorate.dev/quorate/gitsource/history"
+)
+
+// Descends says whether the commit newer descends from the commit older, or is that commit. Ever more history is asked for until that is told, only
+// commits where the server allows that. What cannot be told within the limits is an error.
+func (s *Session) Descends(ctx context.Context, newer, older plumbing.Hash) (bool, error) {
+	if newer == older {
+		return true, nil
+	}
+	const all = 0
+	var err error
+	for _, depth := range []int{50, 500, 5000, all} {
+		var descends bool
+		if descends, err = s.descends(ctx, newer, older, depth); err == nil {
+			return descends, nil
+		}
+		if !errors.Is(err, history.ErrCutOff) {
+			break
+		}
+	}
+	return false, fmt.Errorf("tell whether %s descends from %s: %w", newer, older, err)
+}
+
+func (s *Session) descends(ctx context.Context, newer, older plumbing.Hash, depth int) (bool, error) {
+	request := s.request(newer, depth)
+	s.filter(request, packp.FilterTreeDepth(0))
+	store, shallow, err := s.fetchPack(ctx, request)
+	if err != nil {
+		return false, err
+	}
+	defer store.Close()
+	return history.Descends(ctx, store, shallow, newer, older, s.limits().Pack.Objects)
+}

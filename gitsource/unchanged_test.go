@@ -1,0 +1,284 @@
+package gitsource
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"quorate.dev/quorate/gitsource/manifests"
+	"quorate.dev/quorate/gitsource/refs"
+)
+
+// traffic is what a server was asked for.
+type traffic struct{ lists, packs, bytes atomic.Int64 }
+
+// counted serves the repository and counts what it is asked for.
+func (r *repository) counted() (string, *traffic) {
+	r.t.Helper()
+	seen, git := &traffic{}, r.gitServer()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if request.Method == http.MethodPost {
+			seen.packs.Add(1)
+		} else {
+			seen.lists.Add(1)
+		}
+		git.ServeHTTP(countingWriter{w, &seen.bytes}, request)
+	}))
+	r.t.Cleanup(server.Close)
+	return server.URL + "/.git", seen
+}
+
+type countingWriter struct {
+	http.ResponseWriter
+	bytes *atomic.Int64
+}
+
+func (c countingWriter) Write(p []byte) (int, error) {
+	c.bytes.Add(int64(len(p)))
+	return c.ResponseWriter.Write(p)
+}
+
+func (s *traffic) want(t *testing.T, lists, packs int64) {
+	t.Helper()
+	if s.lists.Load() != lists || s.packs.Load() != packs {
+		t.Errorf("%d lists of references and %d packs were asked for, want %d and %d", s.lists.Load(), s.packs.Load(), lists, packs)
+	}
+}
+
+func fetched(t *testing.T, r *Reader, o Options) Desired {
+	t.Helper()
+	desired, err := r.Fetch(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return desired
+}
+
+func TestUnchangedIsNotFetched(t *testing.T) {
+	r := newRepository(t)
+	r.declare("a")
+	r.git("tag", "--annotate", "--message=x", "v1")
+	location, seen := r.counted()
+	for name, o := range map[string]Options{"branch": {Location: location}, "tag": {Location: location, Selector: refs.Selector{Tag: "v1"}}} {
+		t.Run(name, func(t *testing.T) {
+			lists, packs := seen.lists.Load(), seen.packs.Load()
+			reader := new(Reader)
+			first := fetched(t, reader, o)
+			seen.want(t, lists+1, packs+1)
+			wantClusters(t, first, "a")
+			kept := first.clone()
+
+			first.Clusters[0].Cluster.Name = "changed"
+			first.Clusters[0].Applied["metadata"].(map[string]any)["name"] = "changed"
+			if again := fetched(t, reader, o); !reflect.DeepEqual(again, kept) {
+				t.Errorf("%v, want %v", again, kept)
+			}
+			seen.want(t, lists+2, packs+1)
+		})
+	}
+}
+
+func TestWhatIsReadAgain(t *testing.T) {
+	r := newRepository(t)
+	r.declare("a")
+	location, seen := r.counted()
+	reader := new(Reader)
+	wantClusters(t, fetched(t, reader, Options{Location: location}), "a")
+
+	other := fetched(t, reader, Options{Location: location, Options: manifests.Options{Namespace: "other"}})
+	if got := other.Clusters[0].Cluster.Namespace; got != "other" {
+		t.Errorf("namespace %s", got)
+	}
+	seen.want(t, 2, 2)
+
+	r.declare("b")
+	wantClusters(t, fetched(t, reader, Options{Location: location}), "b")
+	seen.want(t, 3, 3)
+
+	dir := t.TempDir() // it has no commit: nothing tells that it is unchanged
+	for _, name := range []string{"a", "b"} {
+		if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(clusterNamed(name)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wantClusters(t, fetched(t, reader, Options{Location: dir}), name)
+	}
+}
+
+// An error is not remembered, and makes nothing be forgotten.
+func TestUnreachableBetweenPasses(t *testing.T) {
+	r := newRepository(t)
+	r.declare("a")
+	var down atomic.Bool
+	git := r.gitServer()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if down.Load() {
+			http.Error(w, "", http.StatusServiceUnavailable)
+			return
+		}
+		git.ServeHTTP(w, request)
+	}))
+	defer server.Close()
+	o, reader := Options{Location: server.URL + "/.git", CacheDir: t.TempDir()}, new(Reader)
+	fetched(t, reader, o)
+	down.Store(true)
+	for _, reader := range []*Reader{reader, new(Reader)} {
+		if _, err := reader.Fetch(t.Context(), o); err == nil || !strings.Contains(err.Error(), "503") {
+			t.Errorf("error %v: the cache is no source of its own", err)
+		}
+	}
+	down.Store(false)
+	wantClusters(t, fetched(t, reader, o), "a")
+}
+
+func TestCache(t *testing.T) {
+	r := newRepository(t)
+	r.write("unrelated.yaml", "something else")
+	r.write("apps/a.yaml", clusterNamed("a"))
+	r.commit()
+	location, seen := r.counted()
+	o := Options{Location: location, CacheDir: filepath.Join(t.TempDir(), "made", "for", "it"), Options: manifests.Options{Path: "apps"}}
+	first := fetched(t, new(Reader), o)
+	seen.want(t, 1, 1)
+	if again := fetched(t, new(Reader), o); !reflect.DeepEqual(again, first) {
+		t.Errorf("%v, want %v", again, first)
+	}
+	seen.want(t, 2, 1)
+
+	entries := entriesOf(t, o.CacheDir)
+	if len(entries) != 1 {
+		t.Fatalf("%d entries", len(entries))
+	}
+	content := read(t, entries[0])
+	for want, ok := range map[string]bool{" commit ": true, " tree ": true, "kind: EtcdCluster": true, "something else": false} {
+		if strings.Contains(content, want) != ok {
+			t.Errorf("the entry holds %q: %v, want %v", want, !ok, ok)
+		}
+	}
+
+	r.write("apps/a.yaml", clusterNamed("b"))
+	r.commit()
+	wantClusters(t, fetched(t, new(Reader), o), "b")
+	seen.want(t, 3, 2)
+	wantClusters(t, fetched(t, new(Reader), o), "b")
+	seen.want(t, 4, 2)
+	if content := read(t, entriesOf(t, o.CacheDir)[0]); strings.Contains(content, "name: a\n") {
+		t.Error("what is old is kept")
+	}
+}
+
+func entriesOf(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func TestChangedCache(t *testing.T) {
+	r := newRepository(t)
+	r.declare("a")
+	location, _ := r.counted()
+	o := Options{Location: location, CacheDir: t.TempDir()}
+	fetched(t, new(Reader), o)
+	entry := entriesOf(t, o.CacheDir)[0]
+	good := read(t, entry)
+	blob := r.git("rev-parse", "HEAD:cluster.yaml")
+	tree := regexp.MustCompile(`(?s)[0-9a-f]{40} tree \d+\n.*?cluster\.yaml\x00.{20}\n`).FindString(good)
+	for name, c := range map[string]struct{ content, want string }{
+		"file":        {strings.Replace(good, "name: a", "name: b", 1), "the object " + blob + " does not hash to its name"},
+		"other name":  {strings.Replace(good, blob, strings.Repeat("a", 40), 1), "the object " + strings.Repeat("a", 40) + " does not hash to its name"},
+		"other type":  {strings.Replace(good, " blob ", " tree ", 1), "the object " + blob + " does not hash to its name"},
+		"no type":     {strings.Replace(good, " blob ", " blub ", 1), "the object " + blob + " does not hash to its name"},
+		"longer":      {good + "x", "it is garbled, or ends early"},
+		"truncated":   {good[:len(good)-1], "it is garbled, or ends early"},
+		"a large lie": {strings.Repeat("a", 40) + " blob 99999999999999\n", "it is garbled, or ends early"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.content == good {
+				t.Fatal("nothing is changed")
+			}
+			if err := os.WriteFile(entry, []byte(c.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			wantError(t, o, ErrSource, "the source cannot be read: the cache "+entry+" has been changed: "+c.want+"; delete it")
+		})
+	}
+	for name, content := range map[string]string{"nothing": "", "no tree": strings.Replace(good, tree, "", 1)} {
+		if content == good {
+			t.Fatal("nothing is changed")
+		}
+		if err := os.WriteFile(entry, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wantClusters(t, fetched(t, new(Reader), o), "a")
+		if got := read(t, entry); len(got) != len(good) {
+			t.Errorf("%s: what is missing is fetched again, and kept; got %q", name, got)
+		}
+	}
+}
+
+func TestCacheThatCannotBeUsed(t *testing.T) {
+	r := newRepository(t)
+	r.declare("a")
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Location: r.serve(), CacheDir: file}
+	wantError(t, o, ErrSource, "open the cache: mkdir "+file+": not a directory")
+
+	o.CacheDir = t.TempDir()
+	fetched(t, new(Reader), o)
+	entry := entriesOf(t, o.CacheDir)[0]
+	if err := os.Remove(entry); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(entry, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, o, ErrSource, entry+" is no file of less than 256 MiB; delete it")
+}
+
+// Several processes may use one cache at once.
+func TestCacheIsShared(t *testing.T) {
+	r := newRepository(t)
+	commits := []string{r.declare("a"), r.declare("b")}
+	o := Options{Location: r.serve(), CacheDir: t.TempDir()}
+	r.git("config", "uploadpack.allowReachableSHA1InWant", "true")
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			o := o
+			if o.Selector = (refs.Selector{Commit: commits[0]}); i%2 == 1 {
+				o.Selector = refs.Selector{}
+			}
+			desired, err := new(Reader).Fetch(t.Context(), o)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			wantClusters(t, desired, []string{"a", "b"}[i%2])
+		})
+	}
+	all.Wait()
+	if entries := entriesOf(t, o.CacheDir); len(entries) != 2 {
+		t.Errorf("entries %v, want one for each source", entries)
+	}
+}
