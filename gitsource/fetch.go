@@ -11,7 +11,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/storage/memory"
 
-	"quorate.dev/quorate/gitsource/gittree"
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/refs"
 	"quorate.dev/quorate/gitsource/remote"
@@ -77,20 +76,19 @@ func openRemote(ctx context.Context, o Options) (fs.FS, refs.Revision, error) {
 	if err := session.Fetch(ctx, plumbing.NewHash(revision.Commit), store); err != nil {
 		return nil, refs.Revision{}, fmt.Errorf("%w: %w", ErrSource, err)
 	}
-	return openCommit(store, revision, o.Location)
+	return openCommit(store, revision, o)
 }
 
-// openCommit gives the files of a revision whose hash names a commit or a tag of one.
-func openCommit(store storer.EncodedObjectStorer, r refs.Revision, location string) (fs.FS, refs.Revision, error) {
-	tree, commit, err := gittree.Open(store, plumbing.NewHash(r.Commit))
+// openCommit gives the files of a revision whose hash names a commit or a tag of one, if it is signed as o asks.
+func openCommit(store storer.EncodedObjectStorer, r refs.Revision, o Options) (fs.FS, refs.Revision, error) {
+	tree, opened, err := o.Verify.open(store, r)
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		return nil, refs.Revision{}, sourceErrorf("%s has no commit %s", location, r.Commit)
+		return nil, refs.Revision{}, sourceErrorf("%s has no commit %s", o.Location, r.Commit)
 	}
 	if err != nil {
-		return nil, refs.Revision{}, sourceError(err, "read %s of %s", r, location)
+		return nil, refs.Revision{}, sourceError(err, "read %s of %s", r, o.Location)
 	}
-	r.Commit = commit.String()
-	return tree, r, nil
+	return tree, opened, nil
 }
 
 func sourceError(err error, format string, args ...any) error {

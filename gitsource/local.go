@@ -40,12 +40,15 @@ func openLocal(o Options) (fs.FS, refs.Revision, error) {
 	if err != nil {
 		return nil, refs.Revision{}, sourceError(err, "find what to read in %s", o.Location)
 	}
-	return openCommit(repository.Storer, revision, o.Location)
+	return openCommit(repository.Storer, revision, o)
 }
 
 func openDirectory(o Options) (fs.FS, refs.Revision, error) {
 	if o.Selector != (refs.Selector{}) {
 		return nil, refs.Revision{}, optionsErrorf("%s is no repository: it has neither branches nor tags nor commits", o.Location)
+	}
+	if o.Verify.Mode != "" {
+		return nil, refs.Revision{}, sourceErrorf("%s is no repository: nothing in it is signed, and signatures are to be verified", o.Location)
 	}
 	if _, err := os.Stat(filepath.Join(o.Location, ".git")); err == nil {
 		return nil, refs.Revision{}, sourceErrorf("%s has a .git that is no repository", o.Location)

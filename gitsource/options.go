@@ -27,6 +27,8 @@ type Options struct {
 	refs.Selector
 	// Auth is for repositories that are not public.
 	Auth remote.Auth
+	// Verify says what must be signed, and by whom.
+	Verify Verification
 	manifests.Options
 }
 
@@ -46,6 +48,9 @@ func (o Options) normalized() (Options, error) {
 	}
 	var err error
 	if o.Selector, err = o.Selector.Normalized(); err != nil {
+		return o, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	if o.Verify, err = o.Verify.normalized(o.Selector); err != nil {
 		return o, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	if err := o.Auth.Check(); err != nil {

@@ -56,12 +56,12 @@ func (r *Reconciler) fetch(ctx context.Context) fetched {
 		r.Log.Error("source cannot be read; going on with what was last applied", "error", err)
 		return fetched{err: err}
 	}
-	r.Log.Debug("fetched", "revision", desired.Revision, "clusters", len(desired.Clusters), "problems", len(desired.Problems))
+	r.Log.Debug("fetched", "revision", desired.Revision, "signer", desired.Signer, "clusters", len(desired.Clusters), "problems", len(desired.Problems))
 	return fetched{desired: desired}
 }
 
 func (r *Reconciler) pass(ctx context.Context, source fetched) report.Report {
-	rep := report.Report{Revision: source.desired.Revision, Problems: source.desired.Problems, Planned: r.Plan}
+	rep := report.Report{Revision: source.desired.Revision, Signer: source.desired.Signer, Problems: source.desired.Problems, Planned: r.Plan}
 	clusters, err := r.Live.Observe(ctx, source.desired, source.err == nil)
 	rep.Unobserved = err != nil && !errors.As(err, &SetupError{})
 	if err != nil && r.isNews("", err.Error()) {

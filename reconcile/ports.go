@@ -20,6 +20,8 @@ type Source interface {
 type Desired struct {
 	// Revision as branch@sha1:commit.
 	Revision string
+	// Signer of the revision, where signatures are verified.
+	Signer   string
 	Clusters []Declaration
 	// Problems that keep a declaration, or an unknown number of them, from being understood.
 	Problems []report.Problem

@@ -15,6 +15,7 @@ import (
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/refs"
 	"quorate.dev/quorate/gitsource/remote"
+	"quorate.dev/quorate/gitsource/signature"
 )
 
 // source is one place that declarations come from, and how to read it. Each setting is a flag of the command, and can be given for one source
@@ -24,6 +25,8 @@ type source struct {
 	selector    refs.Selector
 	path        string
 	credentials string
+	// verify is what must be signed, and verifyKeys where the public keys are of those who may sign.
+	verify, verifyKeys string
 	// namespace is that of declarations without one.
 	namespace string
 }
@@ -36,6 +39,8 @@ func (s *source) add(f *pflag.FlagSet) {
 	f.StringVar(&s.selector.Name, "ref", s.selector.Name, "reference in full to read, such as refs/pull/420/head, instead of a branch")
 	f.StringVar(&s.selector.Commit, "commit", s.selector.Commit, "commit to read, 40 hexadecimal digits, instead of a branch")
 	f.StringVar(&s.credentials, "git-credentials", s.credentials, "directory with the files username and password, or bearerToken, and ca.crt: a mounted Secret")
+	f.StringVar(&s.verifyKeys, "verify-keys", s.verifyKeys, "directory, a mounted Secret, or file with the public keys of those who may sign: *.asc (PGP), *.sshpub (SSH) or allowed_signers")
+	f.StringVar(&s.verify, "verify", s.verify, "what must be signed with one of --verify-keys: commit, tag or tag-and-commit (default: commit, if there are keys)")
 	f.StringVar(&s.path, "path", s.path, "directory in the repository (default: its root)")
 }
 
@@ -76,6 +81,7 @@ func (s source) options() gitsource.Options {
 	return gitsource.Options{
 		Location: s.location,
 		Selector: s.selector,
+		Verify:   gitsource.Verification{Mode: signature.Mode(s.verify)},
 		Options:  manifests.Options{Path: s.path, Namespace: s.namespace},
 	}
 }
@@ -86,7 +92,25 @@ func (s source) fetch(ctx context.Context) (gitsource.Desired, error) {
 	if options.Auth, err = readCredentials(s.credentials); err != nil {
 		return gitsource.Desired{}, err
 	}
+	if options.Verify.Keys, err = readVerifyKeys(s.verify, s.verifyKeys); err != nil {
+		return gitsource.Desired{}, err
+	}
 	return gitsource.Fetch(ctx, options)
+}
+
+// readVerifyKeys reads the keys of those who may sign. They are read every time: a key that is taken away is not trusted from then on.
+func readVerifyKeys(mode, path string) (signature.Keys, error) {
+	if path == "" && mode != "" {
+		return signature.Keys{}, usageError{fmt.Errorf("--verify %s: --verify-keys is required: the public keys of those who may sign", mode)}
+	}
+	if path == "" {
+		return signature.Keys{}, nil
+	}
+	keys, err := signature.ReadKeys(path)
+	if err != nil {
+		return signature.Keys{}, usageError{fmt.Errorf("--verify-keys %s: %w", path, err)}
+	}
+	return keys, nil
 }
 
 // readCredentials reads a directory as a mounted Secret makes it. What is not there is empty.

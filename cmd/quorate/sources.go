@@ -50,7 +50,7 @@ func (f *sourceFlags) Fetch(ctx context.Context) (reconcile.Desired, error) {
 	if err != nil {
 		return reconcile.Desired{}, err
 	}
-	desired := reconcile.Desired{Revision: fetched.Revision.String(), Problems: problemsOf(fetched)}
+	desired := reconcile.Desired{Revision: fetched.Revision.String(), Signer: fetched.Revision.Signer, Problems: problemsOf(fetched)}
 	for _, d := range fetched.Clusters {
 		if f.namespace != "" && d.Cluster.Namespace != f.namespace {
 			continue

@@ -40,7 +40,7 @@ func validate(ctx context.Context, std streams, source sourceFlags, output strin
 	if err != nil {
 		return err
 	}
-	rep := report.Report{Revision: fetched.Revision.String(), Problems: problemsOf(fetched)}
+	rep := report.Report{Revision: fetched.Revision.String(), Signer: fetched.Revision.Signer, Problems: problemsOf(fetched)}
 	for _, d := range fetched.Clusters {
 		rep.Clusters = append(rep.Clusters, report.Cluster{Namespace: d.Cluster.Namespace, Name: d.Cluster.Name, Warnings: d.Warnings})
 	}
