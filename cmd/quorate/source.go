@@ -26,7 +26,8 @@ type source struct {
 	path        string
 	credentials string
 	// verify is what must be signed, and verifyKeys where the public keys are of those who may sign.
-	verify, verifyKeys string
+	verify     string
+	verifyKeys keysPath
 	// namespace is that of declarations without one.
 	namespace string
 }
@@ -39,7 +40,7 @@ func (s *source) add(f *pflag.FlagSet) {
 	f.StringVar(&s.selector.Name, "ref", s.selector.Name, "reference in full to read, such as refs/pull/420/head, instead of a branch")
 	f.StringVar(&s.selector.Commit, "commit", s.selector.Commit, "commit to read, 40 hexadecimal digits, instead of a branch")
 	f.StringVar(&s.credentials, "git-credentials", s.credentials, "directory with the files username and password, or bearerToken, and ca.crt: a mounted Secret")
-	f.StringVar(&s.verifyKeys, "verify-keys", s.verifyKeys, "directory, a mounted Secret, or file with the public keys of those who may sign: *.asc (PGP), *.sshpub (SSH) or allowed_signers")
+	f.Var(&s.verifyKeys, "verify-keys", "directory, a mounted Secret, or file with the public keys of those who may sign: *.asc (PGP), *.sshpub (SSH) or allowed_signers")
 	f.StringVar(&s.verify, "verify", s.verify, "what must be signed with one of --verify-keys: commit, tag or tag-and-commit (default: commit, if there are keys)")
 	f.StringVar(&s.path, "path", s.path, "directory in the repository (default: its root)")
 }
@@ -92,25 +93,10 @@ func (s source) fetch(ctx context.Context) (gitsource.Desired, error) {
 	if options.Auth, err = readCredentials(s.credentials); err != nil {
 		return gitsource.Desired{}, err
 	}
-	if options.Verify.Keys, err = readVerifyKeys(s.verify, s.verifyKeys); err != nil {
+	if options.Verify.Keys, err = s.keys(); err != nil {
 		return gitsource.Desired{}, err
 	}
 	return gitsource.Fetch(ctx, options)
-}
-
-// readVerifyKeys reads the keys of those who may sign. They are read every time: a key that is taken away is not trusted from then on.
-func readVerifyKeys(mode, path string) (signature.Keys, error) {
-	if path == "" && mode != "" {
-		return signature.Keys{}, usageError{fmt.Errorf("--verify %s: --verify-keys is required: the public keys of those who may sign", mode)}
-	}
-	if path == "" {
-		return signature.Keys{}, nil
-	}
-	keys, err := signature.ReadKeys(path)
-	if err != nil {
-		return signature.Keys{}, usageError{fmt.Errorf("--verify-keys %s: %w", path, err)}
-	}
-	return keys, nil
 }
 
 // readCredentials reads a directory as a mounted Secret makes it. What is not there is empty.

@@ -32,6 +32,9 @@ func (f *sourceFlags) check() error {
 	if err != nil {
 		return err
 	}
+	if err := s.checkVerify(); err != nil {
+		return err
+	}
 	return s.options().Check()
 }
 
