@@ -22,7 +22,7 @@ func (w *workshop) makeKeys() {
 	for _, name := range []string{"pgp", "stranger"} {
 		w.pgpKey(name, "ed25519", "never")
 	}
-	w.pgpKey("rsa", "rsa3072", "never")
+	w.pgpKey("rsa", "rsa2048", "never")
 	w.gpg(madeAt, "", "--quick-add-key", w.fingerprint("rsa"), "rsa2048", "sign", "never")
 	w.export("rsa")
 	w.pgpKey("nistp384", "nistp384", "never")
@@ -31,7 +31,9 @@ func (w *workshop) makeKeys() {
 	w.pgpKey("revoked", "ed25519", "never")
 	w.pgpKey("subrevoked", "ed25519", "never")
 	w.gpg(madeAt, "", "--quick-add-key", w.fingerprint("subrevoked"), "ed25519", "sign", "never")
-	w.pgpKey("encrypting", "ed25519", "never")
+	w.gpg(madeAt, "", "--quick-generate-key", "encrypting <"+address("encrypting")+">", "ed25519", "cert", "never")
+	w.gpg(madeAt, "", "--quick-add-key", w.fingerprint("encrypting"), "cv25519", "encr", "never")
+	w.export("encrypting")
 	w.sshKey("ed25519", "-t", "ed25519")
 	w.sshKey("ecdsa", "-t", "ecdsa", "-b", "256")
 	w.sshKey("rsassh", "-t", "rsa", "-b", "2048")

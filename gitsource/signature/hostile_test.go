@@ -288,6 +288,7 @@ func TestReadKeys(t *testing.T) {
 		"private SSH":        {map[string]string{"a.sshpub": "-----BEGIN OPENSSH PRIVATE KEY-----\n"}, "a.sshpub: it holds a private key; those who verify need the public one alone"},
 		"twice":              {map[string]string{"a.asc": pgp, "b.asc": pgp}, "b.asc: the key FINGERPRINT (pgp <pgp@example.com>) is there twice; keep the copy that is up to date"},
 		"weak PGP":           {map[string]string{"a.asc": fileIn(archive, "weak.asc")}, "RSA with 1024 bits is too weak; 2048 are the least"},
+		"not for signing":    {map[string]string{"a.asc": fileIn(archive, "encrypting.asc")}, "neither it nor a subkey of it is for signing"},
 		"weak SSH":           {map[string]string{"a.sshpub": fileIn(archive, "rsaweak.sshpub")}, "a.sshpub: line 1: RSA with 1024 bits is too weak; 2048 are the least"},
 		"options":            {map[string]string{"a.sshpub": "no-pty " + one}, "a.sshpub: line 1: options belong into a file allowed_signers"},
 		"truncated":          {map[string]string{"a.sshpub": "ssh-ed25519 AAAA\n"}, "a.sshpub: line 1: it is no public key of SSH, or not one that is known"},

@@ -38,7 +38,10 @@ func (k Keys) verifyPGP(object signed, now time.Time) (Signer, error) {
 	if err != nil {
 		return Signer{}, explainPGP(err, signer)
 	}
-	return pgpSigner(entity), checkPGPKey(made, entity, now)
+	if err := checkPGPKey(made, entity, now); err != nil {
+		return Signer{}, err
+	}
+	return pgpSigner(entity), nil
 }
 
 // readPGP returns the one signature in the armor, parsed and as it is.

@@ -63,11 +63,7 @@ func (w *workshop) run(input, name string, args ...string) string {
 	w.t.Helper()
 	cmd := exec.Command(tool(w.t, name), args...) // not with the context of the test: it also runs when that is over
 	cmd.Dir, cmd.Stdin = w.repo, strings.NewReader(input)
-	cmd.Env = []string{
-		"PATH=" + os.Getenv("QUORATE_TOOLS") + ":" + os.Getenv("PATH"), "HOME=" + w.repo, "GNUPGHOME=" + w.gnupg, "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C", "TZ=UTC",
-		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_AUTHOR_DATE=2026-03-01T00:00:00Z",
-		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com", "GIT_COMMITTER_DATE=2026-03-01T00:00:00Z",
-	}
+	cmd.Env = w.environment()
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -75,6 +71,14 @@ func (w *workshop) run(input, name string, args ...string) string {
 		w.t.Fatalf("%s: %v\n%s", cmd, err, stderr.String())
 	}
 	return string(out)
+}
+
+func (w *workshop) environment() []string {
+	return []string{
+		"PATH=" + os.Getenv("QUORATE_TOOLS") + ":" + os.Getenv("PATH"), "HOME=" + w.repo, "GNUPGHOME=" + w.gnupg, "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C", "TZ=UTC",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_AUTHOR_DATE=2026-03-01T00:00:00Z",
+		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com", "GIT_COMMITTER_DATE=2026-03-01T00:00:00Z",
+	}
 }
 
 func (w *workshop) git(args ...string) string {
@@ -192,6 +196,37 @@ func (w *workshop) raw(kind, name string) []byte {
 	return []byte(w.run("", "git", "cat-file", kind, name))
 }
 
+// gitAccepts asks git whether an object is signed with a good key. Every SSH key of the workshop may sign.
+func (w *workshop) gitAccepts(object string, isTag bool) bool {
+	w.t.Helper()
+	signers := ""
+	for _, file := range w.files("*.sshpub") {
+		signers += "* " + w.read(file)
+	}
+	list := filepath.Join(w.gnupg, "allowed_signers")
+	if err := os.WriteFile(list, []byte(signers), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	kind := "commit"
+	if isTag {
+		kind = "tag"
+	}
+	hash := strings.TrimSpace(w.run(object, "git", "hash-object", "-t", kind, "-w", "--stdin"))
+	settings := append(w.as("pgp", signedAt), "-c", "gpg.ssh.allowedSignersFile="+list, "-c", "gpg.ssh.program="+tool(w.t, "ssh-keygen"))
+	cmd := exec.Command("git", append(settings, "verify-"+kind, hash)...)
+	cmd.Dir, cmd.Env = w.repo, w.environment()
+	return cmd.Run() == nil
+}
+
+func (w *workshop) files(pattern string) []string {
+	w.t.Helper()
+	files, err := filepath.Glob(filepath.Join(w.keys, pattern))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return files
+}
+
 // withSignature puts a signature into a commit without one, where git puts it.
 func withSignature(commit []byte, signature string) []byte {
 	head, message, _ := bytes.Cut(commit, []byte("\n\n"))
@@ -215,11 +250,7 @@ func (w *workshop) add(c testCase) { w.cases = append(w.cases, c) }
 func (w *workshop) archives() (keys *txtar.Archive, cases map[string]*txtar.Archive) {
 	w.t.Helper()
 	keys = &txtar.Archive{Comment: []byte("The public keys of the cases beside this, made with gpg and ssh-keygen.\n")}
-	files, err := filepath.Glob(filepath.Join(w.keys, "*"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for _, file := range files {
+	for _, file := range w.files("*") {
 		keys.Files = append(keys.Files, txtar.File{Name: filepath.Base(file), Data: []byte(w.read(file))})
 	}
 	cases = map[string]*txtar.Archive{}
