@@ -79,6 +79,9 @@ func (w *workshop) badCommits(unsigned []byte) {
 	w.add(testCase{name: "pgp_not_yet_expired", about: "The same key, while it is valid.", object: w.commit("expired"), keys: []string{"expired.asc"}, now: "2026-03-15T00:00:00Z"})
 	w.revoked()
 	w.add(testCase{name: "pgp_in_the_future", about: "Dated in the future: a clock is wrong.", object: w.commit("pgp"), keys: trusted, now: "2026-02-01T00:00:00Z"})
+	w.add(testCase{
+		name: "pgp_before_its_key", about: "Dated before the key was made.", object: w.commit("pgp", "20251201T000000", "--ignore-time-conflict"), keys: trusted,
+	})
 	w.add(testCase{name: "pgp_signature_expired", about: "The signature says until when it counts.", object: w.commit("pgp", "--default-sig-expire", "2026-04-01"), keys: trusted})
 	w.add(testCase{name: "pgp_sha1", about: "SHA-1 can be forged.", object: w.commit("rsa", "--digest-algo", "SHA1"), keys: []string{"rsa.asc"}})
 	w.add(testCase{
@@ -110,10 +113,14 @@ func (w *workshop) revoked() {
 	certificate := w.read(filepath.Join(w.gnupg, "openpgp-revocs.d", w.fingerprint("revoked")+".rev"))
 	w.gpg(signedAt, strings.Replace(certificate, ":-----BEGIN", "-----BEGIN", 1), "--import")
 	w.export("revoked")
-	w.gpg(signedAt, "key 1\nrevkey\ny\n1\n\ny\nsave\n", "--command-fd", "0", "--no-batch", "--edit-key", address("subrevoked"))
+	w.gpg("20260501T000000", "key 1\nrevkey\ny\n1\n\ny\nsave\n", "--command-fd", "0", "--no-batch", "--edit-key", address("subrevoked"))
 	w.export("subrevoked")
 	w.add(testCase{name: "pgp_revoked", about: "The key was revoked after it signed.", object: primary, keys: []string{"revoked.asc"}})
 	w.add(testCase{name: "pgp_subkey_revoked", about: "The subkey was revoked after it signed.", object: subkey, keys: []string{"subrevoked.asc"}})
+	w.add(testCase{
+		name: "pgp_subkey_revoked_later", about: "The revocation is dated in the future, and counts: the clock of who revokes may be fast, or ours slow.",
+		object: subkey, keys: []string{"subrevoked.asc"}, now: "2026-04-01T00:00:00Z",
+	})
 }
 
 // sshSign signs by hand, in a namespace.

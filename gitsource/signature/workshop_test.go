@@ -157,7 +157,7 @@ func (w *workshop) as(name string, gpgArgs ...string) []string {
 		return []string{"-c", "gpg.format=ssh", "-c", "gpg.ssh.program=" + tool(w.t, "ssh-keygen"), "-c", "user.signingkey=" + w.private(name)}
 	}
 	when := signedAt
-	if len(gpgArgs) > 0 && strings.HasPrefix(gpgArgs[0], "2026") {
+	if len(gpgArgs) > 0 && strings.HasPrefix(gpgArgs[0], "20") {
 		when, gpgArgs = gpgArgs[0], gpgArgs[1:]
 	}
 	script := filepath.Join(w.gnupg, "gpg.sh")
