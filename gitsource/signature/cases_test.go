@@ -29,6 +29,7 @@ func (w *workshop) makeKeys() {
 	w.pgpKey("weak", "rsa1024", "never")
 	w.pgpKey("expired", "ed25519", "2026-04-01")
 	w.pgpKey("revoked", "ed25519", "never")
+	w.gpg(madeAt, "", "--quick-add-key", w.fingerprint("revoked"), "ed25519", "sign", "never")
 	w.pgpKey("subrevoked", "ed25519", "never")
 	w.gpg(madeAt, "", "--quick-add-key", w.fingerprint("subrevoked"), "ed25519", "sign", "never")
 	w.gpg(madeAt, "", "--quick-generate-key", "encrypting <"+address("encrypting")+">", "ed25519", "cert", "never")
@@ -107,20 +108,23 @@ func (w *workshop) badCommits(unsigned []byte) {
 	w.certificate()
 }
 
-// revoked makes signatures, and revokes the keys after that.
+// revoked makes signatures with subkeys, and after that revokes one primary key and one subkey: as superseded, since a compromised one was never good.
 func (w *workshop) revoked() {
+	const revokedAt, superseded = "20260501T000000", "2\n\ny\n"
 	primary, subkey := w.commit("revoked"), w.commit("subrevoked")
-	certificate := w.read(filepath.Join(w.gnupg, "openpgp-revocs.d", w.fingerprint("revoked")+".rev"))
-	w.gpg(signedAt, strings.Replace(certificate, ":-----BEGIN", "-----BEGIN", 1), "--import")
+	certificate := w.gpg(revokedAt, "y\n"+superseded, "--command-fd", "0", "--no-batch", "--gen-revoke", w.fingerprint("revoked"))
+	w.gpg(revokedAt, certificate, "--import")
 	w.export("revoked")
-	w.gpg("20260501T000000", "key 1\nrevkey\ny\n1\n\ny\nsave\n", "--command-fd", "0", "--no-batch", "--edit-key", address("subrevoked"))
+	w.gpg(revokedAt, "key 1\nrevkey\ny\n"+superseded+"save\n", "--command-fd", "0", "--no-batch", "--edit-key", address("subrevoked"))
 	w.export("subrevoked")
-	w.add(testCase{name: "pgp_revoked", about: "The key was revoked after it signed.", object: primary, keys: []string{"revoked.asc"}})
-	w.add(testCase{name: "pgp_subkey_revoked", about: "The subkey was revoked after it signed.", object: subkey, keys: []string{"subrevoked.asc"}})
-	w.add(testCase{
-		name: "pgp_subkey_revoked_later", about: "The revocation is dated in the future, and counts: the clock of who revokes may be fast, or ours slow.",
-		object: subkey, keys: []string{"subrevoked.asc"}, now: "2026-04-01T00:00:00Z",
-	})
+	for name, object := range map[string][]byte{"revoked": primary, "subrevoked": subkey} {
+		keys := []string{name + ".asc"}
+		w.add(testCase{name: "pgp_" + name, about: "The key was revoked after it signed.", object: object, keys: keys})
+		w.add(testCase{
+			name: "pgp_" + name + "_later", about: "The revocation is dated in the future, and counts: the clock of who revokes may be fast, or ours slow.",
+			object: object, keys: keys, now: "2026-04-01T00:00:00Z",
+		})
+	}
 }
 
 // sshSign signs by hand, in a namespace.

@@ -75,7 +75,7 @@ func (w *workshop) run(input, name string, args ...string) string {
 
 func (w *workshop) environment() []string {
 	return []string{
-		"PATH=" + os.Getenv("QUORATE_TOOLS") + ":" + os.Getenv("PATH"), "HOME=" + w.repo, "GNUPGHOME=" + w.gnupg, "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C", "TZ=UTC",
+		"PATH=" + os.Getenv("PATH") + ":" + os.Getenv("QUORATE_TOOLS"), "HOME=" + w.repo, "GNUPGHOME=" + w.gnupg, "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C", "TZ=UTC",
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_AUTHOR_DATE=2026-03-01T00:00:00Z",
 		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com", "GIT_COMMITTER_DATE=2026-03-01T00:00:00Z",
 	}
