@@ -15,7 +15,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"quorate.dev/quorate/gitsource/gittree"
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/refs"
 )
@@ -185,24 +184,23 @@ func readFiles(ctx context.Context, o Options, files fs.FS, r refs.Revision) (De
 
 // readCommit reads what a revision declares whose hash names a commit or a tag of one.
 func readCommit(ctx context.Context, o Options, store storer.EncodedObjectStorer, r refs.Revision) (Desired, error) {
-	files, r, err := openCommit(store, r, o.Location)
+	files, r, err := openCommit(store, r, o)
 	if err != nil {
 		return Desired{}, err
 	}
 	return readFiles(ctx, o, files, r)
 }
 
-// openCommit gives the files of a revision whose hash names a commit or a tag of one.
-func openCommit(store storer.EncodedObjectStorer, r refs.Revision, location string) (fs.FS, refs.Revision, error) {
-	tree, commit, err := gittree.Open(store, plumbing.NewHash(r.Commit))
+// openCommit gives the files of a revision whose hash names a commit or a tag of one, if it is signed as o asks.
+func openCommit(store storer.EncodedObjectStorer, r refs.Revision, o Options) (fs.FS, refs.Revision, error) {
+	tree, opened, err := o.Verify.open(store, r)
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		return nil, refs.Revision{}, sourceErrorf("%s has no commit %s", location, r.Commit)
+		return nil, refs.Revision{}, sourceErrorf("%s has no commit %s", o.Location, r.Commit)
 	}
 	if err != nil {
-		return nil, refs.Revision{}, sourceError(err, "read %s of %s", r, location)
+		return nil, refs.Revision{}, sourceError(err, "read %s of %s", r, o.Location)
 	}
-	r.Commit = commit.String()
-	return tree, r, nil
+	return tree, opened, nil
 }
 
 func sourceError(err error, format string, args ...any) error {

@@ -76,6 +76,9 @@ func openDirectory(o Options) (source, error) {
 	if o.Selector != (refs.Selector{}) {
 		return nil, optionsErrorf("%s is no repository: it has neither branches nor tags nor commits", o.Location)
 	}
+	if o.Verify.Mode != "" {
+		return nil, sourceErrorf("%s is no repository: nothing in it is signed, and signatures are to be verified", o.Location)
+	}
 	if _, err := os.Stat(filepath.Join(o.Location, ".git")); err == nil {
 		return nil, sourceErrorf("%s has a .git that is no repository", o.Location)
 	}

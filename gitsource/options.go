@@ -31,6 +31,8 @@ type Options struct {
 	Timeout time.Duration
 	// CacheDir keeps the objects of what was read last from a server, for other processes and later ones. Nothing is kept if it is empty.
 	CacheDir string
+	// Verify says what must be signed, and by whom.
+	Verify Verification
 	manifests.Options
 }
 
@@ -69,6 +71,9 @@ func (o Options) normalized() (Options, error) {
 	}
 	var err error
 	if o.Selector, err = o.Selector.Normalized(); err != nil {
+		return o, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	if o.Verify, err = o.Verify.normalized(o.Selector); err != nil {
 		return o, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	if err := o.repository().Check(); err != nil {

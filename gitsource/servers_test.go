@@ -48,7 +48,7 @@ func program(t testing.TB, name string) string {
 
 // sshServer is OpenSSH's own, with git's own behind it. It serves each connection by a process of its own, which the test starts.
 type sshServer struct {
-	t testing.TB
+	t      testing.TB
 	dir    string
 	listen net.Listener
 	log    lockedBuffer
@@ -241,7 +241,7 @@ func sshAuth(t testing.TB, keys, identity, lines string) remote.Auth {
 
 // authority certifies servers and people for TLS.
 type authority struct {
-	t testing.TB
+	t           testing.TB
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }

@@ -84,7 +84,7 @@ func TestTreeIsAFileSystem(t *testing.T) {
 	r.write("e f.yaml", "y")
 	r.commit()
 	repo := mustOpen(t, r.dir)
-	files, _, err := openCommit(repo.Storer, refs.Revision{Commit: r.git("rev-parse", "HEAD")}, r.dir)
+	files, _, err := openCommit(repo.Storer, refs.Revision{Commit: r.git("rev-parse", "HEAD")}, Options{Location: r.dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 
 func (r *Reconciler) fetch(ctx context.Context) Desired {
 	desired := r.Source.Fetch(ctx)
-	r.Log.Debug("fetched", "revision", desired.Revision, "clusters", len(desired.Clusters), "problems", len(desired.Problems))
+	r.Log.Debug("fetched", "revision", desired.Revision, "signer", desired.Signer, "clusters", len(desired.Clusters), "problems", len(desired.Problems))
 	return desired
 }
 
@@ -65,7 +65,7 @@ func (r *Reconciler) pass(ctx context.Context, desired Desired) report.Report {
 	if unread := desired.Unread; unread != nil && r.isNews("source of", oneLine(unread)) {
 		r.Log.Error("source cannot be read; going on with what was last applied", "error", oneLine(unread))
 	}
-	rep := report.Report{Revision: desired.Revision, Problems: desired.Problems, Planned: r.Plan}
+	rep := report.Report{Revision: desired.Revision, Signer: desired.Signer, Problems: desired.Problems, Planned: r.Plan}
 	rep.Unobserved = err != nil && !errors.As(err, &SetupError{})
 	if err != nil && r.isNews("", err.Error()) {
 		r.Log.Error("observe", "error", err)

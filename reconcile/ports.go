@@ -19,6 +19,8 @@ type Source interface {
 type Desired struct {
 	// Revision as branch@sha1:commit; with several places, theirs one after the other. Empty if none could be read.
 	Revision string
+	// Signer of the revision, where signatures are verified.
+	Signer   string
 	Clusters []Declaration
 	// Problems that keep a declaration, or an unknown number of them, from being understood.
 	Problems []report.Problem

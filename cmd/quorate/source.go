@@ -13,6 +13,7 @@ import (
 	"quorate.dev/quorate/gitsource/credentials"
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/refs"
+	"quorate.dev/quorate/gitsource/signature"
 )
 
 // source is one place that declarations come from, and how to read it. Each setting is a flag of the command, and can be given for one source
@@ -23,6 +24,9 @@ type source struct {
 	path        string
 	credentials string
 	proxy       string
+	// verify is what must be signed, and verifyKeys where the public keys are of those who may sign.
+	verify     string
+	verifyKeys keysPath
 	// namespace is that of declarations without one.
 	namespace string
 	// allowNamespaces are the only ones that it may declare clusters in; all if there are none.
@@ -45,6 +49,8 @@ func (s *source) add(f *pflag.FlagSet) {
 	f.StringVar(&s.credentials, "git-credentials", s.credentials, "directory with files such as password, bearerToken, ca.crt, identity and known_hosts: a mounted Secret")
 	f.StringVar(&s.proxy, "git-proxy", s.proxy, "URL of the proxy to reach the repository through (default, for https: $HTTPS_PROXY, unless $NO_PROXY names the host)")
 	f.StringVar(&s.namespace, "default-namespace", s.namespace, "namespace of declarations without one (default: that of --namespace, or \"default\")")
+	f.Var(&s.verifyKeys, "verify-keys", "directory, a mounted Secret, or file with the public keys of those who may sign: *.asc (PGP), *.sshpub (SSH) or allowed_signers")
+	f.StringVar(&s.verify, "verify", s.verify, "what must be signed with one of --verify-keys: commit, tag or tag-and-commit (default: commit, if there are keys)")
 	f.StringVar(&s.path, "path", s.path, "directory in the repository (default: its root)")
 	f.Var(s.allowNamespaces.flag(), "allow-namespace", "namespace that clusters may be declared in; repeated, or several with ; between them (default: all)")
 	f.BoolVar(&s.ignoreOtherKinds, "ignore-other-kinds", s.ignoreOtherKinds, "ignore objects that are no EtcdClusters, instead of refusing them")
@@ -103,6 +109,7 @@ func (s source) options() (gitsource.Options, error) {
 		Selector: s.selector,
 		Auth:     credentials.FromEnvironment(os.Getenv),
 		Proxy:    s.proxy,
+		Verify:   gitsource.Verification{Mode: signature.Mode(s.verify)},
 		Transfer: s.limits.transfer,
 		Timeout:  s.timeout,
 		CacheDir: s.cacheDir,
@@ -121,6 +128,9 @@ func (s source) options() (gitsource.Options, error) {
 func (s source) fetch(ctx context.Context, reader *gitsource.Reader) (gitsource.Desired, error) {
 	options, err := s.options()
 	if err != nil {
+		return gitsource.Desired{}, err
+	}
+	if options.Verify.Keys, err = s.keys(); err != nil {
 		return gitsource.Desired{}, err
 	}
 	return reader.Fetch(ctx, options)

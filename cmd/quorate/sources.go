@@ -61,6 +61,9 @@ func (s source) check() error {
 	if err != nil {
 		return err
 	}
+	if err := s.checkVerify(); err != nil {
+		return err
+	}
 	return options.Check()
 }
 
@@ -140,7 +143,7 @@ func namespacesOf(all []fetched) []string {
 // join puts together what several sources declare. A cluster that two of them declare is in the problems: which of them is meant cannot be known.
 func join(all []fetched) reconcile.Desired {
 	var desired reconcile.Desired
-	var revisions []string
+	var revisions, signers []string
 	declared := map[string][]int{}
 	for i, s := range all {
 		if s.err != nil {
@@ -149,6 +152,9 @@ func join(all []fetched) reconcile.Desired {
 		}
 		if revision := s.desired.Revision.String(); !slices.Contains(revisions, revision) {
 			revisions = append(revisions, revision)
+		}
+		if signer := s.desired.Revision.Signer; signer != "" && !slices.Contains(signers, signer) {
+			signers = append(signers, signer)
 		}
 		for cluster := range clustersIn(s.desired) {
 			declared[cluster] = append(declared[cluster], i)
@@ -172,7 +178,7 @@ func join(all []fetched) reconcile.Desired {
 			desired.Clusters = append(desired.Clusters, declarationOf(d, s.desired.Revision.String()))
 		}
 	}
-	desired.Revision = strings.Join(revisions, " ")
+	desired.Revision, desired.Signer = strings.Join(revisions, " "), strings.Join(signers, ", ")
 	return desired
 }
 

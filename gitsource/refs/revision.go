@@ -8,6 +8,8 @@ type Revision struct {
 	// Commit is its hash, 40 hexadecimal digits; empty for a directory that is no
 	// repository.
 	Commit string
+	// Signer names who signed it, where signatures are verified.
+	Signer string
 }
 
 // String returns the form that Flux uses: main@sha1:HASH or sha1:HASH; "directory" where

@@ -14,6 +14,8 @@ import (
 type Report struct {
 	// Revision of the source that was acted on; empty if it could not be read.
 	Revision string `json:"revision,omitempty"`
+	// Signer of the revision, where signatures are verified.
+	Signer string `json:"signer,omitempty"`
 	// Clusters by namespace and name.
 	Clusters []Cluster `json:"clusters"`
 	// Problems of the declarations, by file and line.

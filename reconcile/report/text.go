@@ -15,6 +15,9 @@ func Text(w io.Writer, r Report, style Style) error {
 	if r.Revision != "" {
 		fmt.Fprintf(b, "revision %s\n", r.Revision)
 	}
+	if r.Signer != "" {
+		fmt.Fprintf(b, "signed by %s\n", Clean(r.Signer))
+	}
 	for _, c := range r.Clusters {
 		writeCluster(b, c, style)
 	}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"quorate.dev/quorate/gitsource/signature"
+)
+
+// keysPath is the value of --verify-keys. It is never empty where it is given: a variable that is not set must not turn off what it was to turn on.
+type keysPath string
+
+func (p *keysPath) String() string { return string(*p) }
+func (p *keysPath) Type() string   { return "string" }
+
+func (p *keysPath) Set(path string) error {
+	if path == "" {
+		return errors.New("want the path of a directory or a file: without keys, nothing would be verified")
+	}
+	*p = keysPath(path)
+	return nil
+}
+
+// checkVerify checks the settings for signatures as far as they can be checked without reading keys.
+func (s source) checkVerify() error {
+	if s.verify != "" && s.verifyKeys == "" {
+		return usageError{fmt.Errorf("--verify %s: --verify-keys is required: the public keys of those who may sign", s.verify)}
+	}
+	return nil
+}
+
+// keys reads the keys of those who may sign. They are read every time: who is taken off the list is not trusted from then on.
+func (s source) keys() (signature.Keys, error) {
+	if s.verifyKeys == "" {
+		return signature.Keys{}, s.checkVerify()
+	}
+	keys, err := signature.ReadKeys(string(s.verifyKeys))
+	if err != nil {
+		return signature.Keys{}, usageError{fmt.Errorf("--verify-keys %s: %w", s.verifyKeys, err)}
+	}
+	return keys, nil
+}

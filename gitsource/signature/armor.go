@@ -1,0 +1,68 @@
+package signature
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+)
+
+type format string
+
+// The formats of signatures that git knows, by what their armor says. Those of X.509 can be told, not verified.
+const (
+	formatPGP  format = "PGP SIGNATURE"
+	formatSSH  format = "SSH SIGNATURE"
+	formatX509 format = "SIGNED MESSAGE"
+)
+
+var (
+	errSeveral = errors.New("it has several signatures; one alone can be verified")
+	errX509    = errors.New("it is signed with an X.509 certificate (S/MIME, gitsign), which is not supported; sign with PGP or SSH")
+	errNoEnd   = errors.New("its signature does not end")
+	errFormat  = errors.New("its signature is neither of PGP nor of SSH")
+	errAfter   = errors.New("there is something after its signature")
+)
+
+func begin(kind string) string { return "-----BEGIN " + kind + "-----" }
+
+// isBegin says whether a signature starts here, by the lines by which git finds it in a tag.
+func isBegin(text []byte) bool {
+	for _, kind := range []string{string(formatPGP), "PGP MESSAGE", string(formatX509), string(formatSSH)} {
+		if bytes.HasPrefix(text, []byte(begin(kind))) {
+			return true
+		}
+	}
+	return false
+}
+
+// formatOf tells the format of one armored signature, which must be all of the text: what surrounds it is skipped by parsers of armor, and refused here.
+// Empty lines may follow; GitHub writes one.
+func formatOf(text []byte) (format, error) {
+	lines := strings.Split(strings.TrimRight(string(text), " \n"), "\n")
+	found := format("")
+	for _, known := range []format{formatPGP, formatSSH, formatX509} {
+		if lines[0] == begin(string(known)) {
+			found = known
+		}
+	}
+	last := len(lines) - 1
+	end := slices.Index(lines, "-----END "+string(found)+"-----")
+	checksum := slices.IndexFunc(lines, isChecksum)
+	switch {
+	case found == formatX509:
+		return "", errX509
+	case found == "":
+		return "", errFormat
+	case slices.ContainsFunc(lines[1:], func(line string) bool { return strings.HasPrefix(line, "-----BEGIN ") }):
+		return "", errSeveral
+	case end < 0:
+		return "", errNoEnd
+	case end < last, checksum >= 0 && checksum < last-1:
+		return "", errAfter
+	}
+	return found, nil
+}
+
+// isChecksum says whether a line is that before the end of the armor of PGP: = and four characters. A parser reads nothing after it.
+func isChecksum(line string) bool { return len(line) == 5 && line[0] == '=' }

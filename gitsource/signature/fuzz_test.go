@@ -1,0 +1,143 @@
+package signature
+
+import (
+	"bytes"
+	"encoding/pem"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+)
+
+var signedCases = []string{"commit_ssh_ed25519", "commit_ssh_ecdsa", "commit_pgp_pgp", "tag_ed25519", "tag_pgp"}
+
+func verifyCase(keys Keys, name string, object []byte, now time.Time) (Signer, error) {
+	if kind, signer, _ := strings.Cut(name, "_"); kind == "tag" {
+		return keys.Tag(object, "v1.0.0-"+signer, now)
+	}
+	return keys.Commit(object, now)
+}
+
+// meaning is all that counts of a signed object: what was signed, and the signature without its armor and without what a PGP signature holds besides,
+// which nobody signed and nobody is to look at. Two objects that mean the same are signed alike.
+func meaning(t testing.TB, name string, object []byte) string {
+	t.Helper()
+	parsed, err := parseCommit(object)
+	if strings.HasPrefix(name, "tag") {
+		var tag tagObject
+		tag, err = parseTag(object)
+		parsed = tag.signed
+	}
+	if err != nil {
+		t.Fatalf("verified, but not parsed: %v", err)
+	}
+	if block, _ := pem.Decode(parsed.signature); block != nil && strings.HasPrefix(block.Type, "SSH") {
+		return fmt.Sprintf("%q %q", parsed.payload, block.Bytes)
+	}
+	signature, _, err := readPGP(parsed.signature)
+	if err != nil {
+		t.Fatalf("verified, but not read: %v", err)
+	}
+	said := fmt.Sprintf("%q %q", parsed.payload, signature.HashSuffix)
+	for _, number := range []interface{ Bytes() []byte }{signature.EdDSASigR, signature.EdDSASigS, signature.RSASignature} {
+		if number != nil {
+			said += fmt.Sprintf(" %q", number.Bytes())
+		}
+	}
+	return said
+}
+
+// Of every signed object, every bit of every byte: flipped, nothing verifies, but for the bytes of armor that mean nothing.
+func TestEveryBit(t *testing.T) {
+	for _, name := range signedCases {
+		t.Run(name, func(t *testing.T) {
+			object, keys, now := genuine(t, name)
+			if _, err := verifyCase(keys, name, object, now); err != nil {
+				t.Fatal(err)
+			}
+			want := meaning(t, name, object)
+			from, to := bytes.Index(object, []byte("-----BEGIN")), bytes.Index(object, []byte("-----END"))
+			survived := 0
+			for i := range object {
+				for bit := range 8 {
+					changed := bytes.Clone(object)
+					changed[i] ^= 1 << bit
+					if _, err := verifyCase(keys, name, changed, now); err != nil {
+						continue
+					}
+					survived++
+					if i < from || i > to {
+						t.Errorf("byte %d, bit %d, outside of the signature, is changed and verifies:\n%q", i, bit, changed)
+					}
+					if meaning(t, name, changed) != want {
+						t.Errorf("byte %d, bit %d, is changed and verifies:\n%q", i, bit, changed)
+					}
+				}
+			}
+			t.Logf("%d of %d changes mean nothing", survived, 8*len(object))
+		})
+	}
+}
+
+// Whatever an object is: nothing panics, nothing is signed but what was, and what is not ambiguous here is read alike by the library that reads its files.
+func FuzzVerify(f *testing.F) {
+	for _, archive := range readCases(f) {
+		f.Add([]byte(fileIn(archive, "object")))
+	}
+	signed := map[string]bool{}
+	_, keys, now := genuine(f, "commit_pgp_pgp")
+	for name := range readCases(f) {
+		object := []byte(fileIn(readArchive(f, filepath.Join(archivesDir, name+".txtar")), "object"))
+		if _, err := verifyCase(keys, name, object, now); err == nil {
+			signed[meaning(f, name, object)] = true
+		}
+	}
+	f.Fuzz(func(t *testing.T, object []byte) {
+		for _, name := range []string{"commit", "tag_pgp", "tag_ed25519"} {
+			if _, err := verifyCase(keys, name, object, now); err == nil && !signed[meaning(t, name, object)] {
+				t.Errorf("forged: %q", object)
+			}
+		}
+		checkReadAlike(t, object)
+	})
+}
+
+// checkReadAlike compares with what go-git reads in an object: its files are those of the tree that go-git finds.
+func checkReadAlike(t *testing.T, raw []byte) {
+	t.Helper()
+	stored := &plumbing.MemoryObject{}
+	if _, err := stored.Write(raw); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parseCommit(raw); err == nil {
+		stored.SetType(plumbing.CommitObject)
+		var commit object.Commit
+		if err := commit.Decode(stored); err != nil || !bytes.HasPrefix(raw, []byte("tree "+commit.TreeHash.String()+"\n")) {
+			t.Errorf("go-git reads the tree %s, %v in %q", commit.TreeHash, err, raw)
+		}
+	}
+	if tag, err := parseTag(raw); err == nil {
+		stored.SetType(plumbing.TagObject)
+		var read object.Tag
+		if err := read.Decode(stored); err != nil || read.Target.String() != tag.target || read.Name != tag.name {
+			t.Errorf("go-git reads a tag %s of %s, %v in %q", read.Name, read.Target, err, raw)
+		}
+	}
+}
+
+// Whatever a file of keys is: nothing panics, and there are keys or there is an error.
+func FuzzKeys(f *testing.F) {
+	for _, file := range readArchive(f, filepath.Join(archivesDir, "keys.txtar")).Files {
+		f.Add(file.Name, file.Data)
+	}
+	f.Fuzz(func(t *testing.T, name string, content []byte) {
+		var keys Keys
+		if err := keys.parse(name, content); err == nil && keys.Empty() {
+			t.Errorf("no keys in %s: %q", name, content)
+		}
+	})
+}

@@ -1,0 +1,125 @@
+package signature
+
+import (
+	"bytes"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/armor"
+	"github.com/ProtonMail/go-crypto/openpgp/packet"
+)
+
+// minRSABits of a key, of PGP or of SSH.
+const minRSABits = 2048
+
+// parsePGP reads armored public keys, with nothing else between them than empty lines.
+func parsePGP(content []byte) (openpgp.EntityList, error) {
+	blocks, err := splitArmor(content)
+	if err != nil {
+		return nil, err
+	}
+	var all openpgp.EntityList
+	for _, text := range blocks {
+		block, err := armor.Decode(bytes.NewReader(text))
+		if err != nil {
+			return nil, err
+		}
+		packets := packet.NewReader(block.Body)
+		for {
+			entity, err := openpgp.ReadEntity(packets)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			if err := checkEntity(entity); err != nil {
+				return nil, fmt.Errorf("the key %s: %w", pgpSigner(entity), err)
+			}
+			all = append(all, entity)
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("there is no PGP key in it")
+	}
+	return all, nil
+}
+
+// splitArmor cuts a file into its armored blocks.
+func splitArmor(content []byte) (blocks [][]byte, err error) {
+	const start, end = "-----BEGIN PGP PUBLIC KEY BLOCK-----", "-----END PGP PUBLIC KEY BLOCK-----"
+	var open []byte
+	for line := range bytes.Lines(content) {
+		text := string(bytes.TrimSpace(line))
+		switch {
+		case text == start && open == nil, open != nil && text != start:
+			open = append(open, line...)
+		case text != "":
+			return nil, errors.New("it holds something else than armored public keys, as gpg --armor --export writes them")
+		}
+		if text == end && open != nil {
+			blocks, open = append(blocks, open), nil
+		}
+	}
+	if open != nil {
+		return nil, errors.New("its last armored key does not end")
+	}
+	return blocks, nil
+}
+
+// checkEntity refuses keys that sign too weakly, and what the library could not verify a signature with.
+func checkEntity(entity *openpgp.Entity) error {
+	self, _ := entity.PrimarySelfSignature()
+	if self == nil {
+		return errors.New("it has no self-signature")
+	}
+	if err := checkStrength(entity.PrimaryKey); err != nil {
+		return err
+	}
+	canSign := self.FlagsValid && self.FlagSign
+	for _, subkey := range entity.Subkeys {
+		if !subkey.Sig.FlagsValid || !subkey.Sig.FlagSign {
+			continue
+		}
+		canSign = true
+		if err := checkStrength(subkey.PublicKey); err != nil {
+			return err
+		}
+	}
+	if !canSign {
+		return errors.New("neither it nor a subkey of it is for signing")
+	}
+	return nil
+}
+
+func checkStrength(key *packet.PublicKey) error {
+	switch public := key.PublicKey.(type) {
+	case *rsa.PublicKey:
+		if bits := public.N.BitLen(); bits < minRSABits {
+			return fmt.Errorf("RSA with %d bits is too weak; %d are the least", bits, minRSABits)
+		}
+	default:
+		if key.PubKeyAlgo == packet.PubKeyAlgoDSA || key.PubKeyAlgo == packet.PubKeyAlgoElGamal {
+			return errors.New("DSA is too weak; make a key of Ed25519 or RSA")
+		}
+	}
+	return nil
+}
+
+// joinPGP adds keys, each once: of two copies one may say that the key is revoked, and the other not.
+func joinPGP(all, more openpgp.EntityList) (openpgp.EntityList, error) {
+	for _, entity := range more {
+		same := func(other *openpgp.Entity) bool {
+			return bytes.Equal(other.PrimaryKey.Fingerprint, entity.PrimaryKey.Fingerprint)
+		}
+		if slices.ContainsFunc(all, same) {
+			return all, fmt.Errorf("the key %s is there twice; keep the copy that is up to date", pgpSigner(entity))
+		}
+		all = append(all, entity)
+	}
+	return all, nil
+}

@@ -1,0 +1,98 @@
+package signature
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"quorate.dev/quorate/gitsource/visible"
+)
+
+// maxKeysBytes of one file of keys: what a Secret can hold.
+const maxKeysBytes = 1 << 20
+
+// ReadKeys reads the public keys in a file, or in all files of a directory, such as a mounted Secret. The name of a file says what it holds: *.asc armored
+// PGP keys, *.sshpub or *.pub SSH keys, allowed_signers or *.allowed_signers what ssh-keygen calls so. A file that is not understood is an error: whoever
+// put it there means it to count. The error tells all that is wrong.
+func ReadKeys(path string) (Keys, error) {
+	files, err := filesIn(path)
+	if err != nil {
+		return Keys{}, err
+	}
+	var keys Keys
+	var problems []string
+	for _, file := range files {
+		if err := keys.add(file); err != nil {
+			problems = append(problems, fmt.Sprintf("%s: %s", filepath.Base(file), err))
+		}
+	}
+	if len(problems) > 0 {
+		return Keys{}, errors.New(visible.Text(strings.Join(problems, "; ")))
+	}
+	if keys.Empty() {
+		return Keys{}, errors.New("there are no keys")
+	}
+	return keys, nil
+}
+
+// filesIn lists a directory, without what Kubernetes puts there to swap a Secret at once: ..data and the directory that it names.
+func filesIn(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return []string{path}, err
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), "..") {
+			files = append(files, filepath.Join(path, entry.Name()))
+		}
+	}
+	return files, nil
+}
+
+// add adds the keys of a file.
+func (k *Keys) add(file string) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return errors.New("it cannot be read")
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxKeysBytes {
+		return fmt.Errorf("it is no file, or larger than %d KiB", maxKeysBytes>>10)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return errors.New("it cannot be read")
+	}
+	if bytes.Contains(content, []byte("PRIVATE KEY")) {
+		return errors.New("it holds a private key; those who verify need the public one alone")
+	}
+	return k.parse(filepath.Base(file), content)
+}
+
+// parse adds the keys in a file of that name.
+func (k *Keys) parse(name string, content []byte) error {
+	switch extension := filepath.Ext(name); {
+	case extension == ".asc":
+		keys, err := parsePGP(content)
+		if err == nil {
+			k.pgp, err = joinPGP(k.pgp, keys)
+		}
+		return err
+	case extension == ".sshpub", extension == ".pub":
+		keys, err := parseSSH(content)
+		k.ssh = append(k.ssh, keys...)
+		return err
+	case name == "allowed_signers", extension == ".allowed_signers":
+		keys, err := parseAllowedSigners(content)
+		k.ssh = append(k.ssh, keys...)
+		return err
+	}
+	return errors.New("its name does not say what it is; want *.asc (PGP), *.sshpub (SSH) or allowed_signers")
+}

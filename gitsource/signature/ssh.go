@@ -1,0 +1,97 @@
+package signature
+
+import (
+	"bytes"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/hiddeco/sshsig"
+	"golang.org/x/crypto/ssh"
+
+	"quorate.dev/quorate/gitsource/visible"
+)
+
+// gitNamespace is what git signs in; signatures of files, mails or logins are of other namespaces and sign nothing in git.
+const gitNamespace = "git"
+
+// sshTypes are those of keys that may sign. DSA is too weak, and certificates would need their authority looked after.
+var sshTypes = []string{
+	ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSA, ssh.KeyAlgoSKED25519, ssh.KeyAlgoSKECDSA256,
+}
+
+// sshKey is one line of a list of keys. Zero times are no bounds, and no namespaces are all.
+type sshKey struct {
+	key         ssh.PublicKey
+	identity    string
+	namespaces  []string
+	from, until time.Time
+}
+
+func (k sshKey) fingerprint() string { return ssh.FingerprintSHA256(k.key) }
+
+func (k sshKey) signer() Signer { return Signer{Fingerprint: k.fingerprint(), Identity: k.identity} }
+
+// usable says whether the key may sign in git today. The bounds are compared with the clock: git compares them with the date in the commit, which
+// whoever has an old key can set.
+func (k sshKey) usable(now time.Time) error {
+	switch {
+	case len(k.namespaces) > 0 && !slices.ContainsFunc(k.namespaces, matchesGit):
+		return fmt.Errorf("it is signed with the key %s, which is allowed in the namespaces %s and not in \"git\"", k.signer(), quoted(k.namespaces))
+	case !k.from.IsZero() && now.Before(k.from):
+		return fmt.Errorf("it is signed with the key %s, which is valid from %s on", k.signer(), utc(k.from))
+	case !k.until.IsZero() && !now.Before(k.until):
+		return fmt.Errorf("it is signed with the key %s, which was valid until %s", k.signer(), utc(k.until))
+	}
+	return nil
+}
+
+func matchesGit(pattern string) bool {
+	ok, err := path.Match(pattern, gitNamespace)
+	return ok && err == nil
+}
+
+func quoted(list []string) string { return fmt.Sprintf("%q", list) }
+
+// verifySSH says which of the keys made the signature, and that it may today.
+func (k Keys) verifySSH(object signed, now time.Time) (Signer, error) {
+	block, rest := pem.Decode(object.signature)
+	if block == nil || len(bytes.TrimSpace(rest)) > 0 {
+		return Signer{}, unreadable(errors.New("its armor is damaged"))
+	}
+	signature, err := sshsig.ParseSignature(block.Bytes)
+	if err != nil {
+		return Signer{}, unreadable(err)
+	}
+	if _, ok := signature.PublicKey.(*ssh.Certificate); ok {
+		return Signer{}, errors.New("it is signed with an SSH certificate, which is not supported; sign with a key")
+	}
+	if signature.Namespace != gitNamespace {
+		const most = 50
+		return Signer{}, fmt.Errorf("its SSH signature is for the namespace %.*q and not for \"git\"", most, signature.Namespace)
+	}
+	if !slices.Contains(sshTypes, signature.PublicKey.Type()) {
+		return Signer{}, fmt.Errorf("it is signed with a key of type %s, which is not supported", visible.Text(signature.PublicKey.Type()))
+	}
+	if err := sshsig.Verify(bytes.NewReader(object.payload), signature, signature.PublicKey, signature.HashAlgorithm, gitNamespace); err != nil {
+		return Signer{}, errTampered
+	}
+	return k.whoseSSH(signature.PublicKey, now)
+}
+
+// whoseSSH looks up a key that has signed.
+func (k Keys) whoseSSH(public ssh.PublicKey, now time.Time) (Signer, error) {
+	err := fmt.Errorf("it is signed with the SSH key %s, which is not among the keys that may sign", ssh.FingerprintSHA256(public))
+	for _, listed := range k.ssh {
+		if !bytes.Equal(listed.key.Marshal(), public.Marshal()) {
+			continue
+		}
+		if err = listed.usable(now); err == nil {
+			return listed.signer(), nil
+		}
+	}
+	return Signer{}, err
+}

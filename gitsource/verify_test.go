@@ -1,0 +1,271 @@
+package gitsource
+
+import (
+	"bytes"
+	"compress/zlib"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hiddeco/sshsig"
+	"golang.org/x/crypto/ssh"
+
+	"quorate.dev/quorate/gitsource/refs"
+	"quorate.dev/quorate/gitsource/signature"
+)
+
+// signer signs as git does with an SSH key, without ssh-keygen. What ssh-keygen and gpg themselves make is tested in gitsource/signature.
+type signer struct{ ssh.Signer }
+
+func newSigner(t testing.TB, seed byte) signer {
+	t.Helper()
+	key, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer{key}
+}
+
+func (s signer) armored(t testing.TB, payload string) string {
+	t.Helper()
+	signature, err := sshsig.Sign(strings.NewReader(payload), s, sshsig.HashSHA512, "git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(sshsig.Armor(signature))
+}
+
+// keys are its public key, as a mounted Secret.
+func (s signer) keys(t testing.TB) signature.Keys {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "a.sshpub")
+	if err := os.WriteFile(file, ssh.MarshalAuthorizedKey(s.PublicKey()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := signature.ReadKeys(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// object stores an object as it is, and returns its hash.
+func (r *repository) object(kind, raw string) string {
+	r.t.Helper()
+	cmd := exec.CommandContext(r.t.Context(), "git", "hash-object", "-t", kind, "-w", "--stdin", "--literally")
+	cmd.Dir, cmd.Stdin = r.dir, strings.NewReader(raw)
+	hash, err := cmd.Output()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(hash))
+}
+
+// raw returns an object as it is.
+func (r *repository) raw(kind, name string) string {
+	r.t.Helper()
+	cmd := exec.CommandContext(r.t.Context(), "git", "cat-file", kind, name)
+	cmd.Dir = r.dir
+	raw, err := cmd.Output()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// declareSigned commits a cluster of that name, signed, and returns the commit.
+func (r *repository) declareSigned(s signer, name string) string {
+	r.t.Helper()
+	raw := r.raw("commit", r.declare(name))
+	head, message, _ := strings.Cut(raw, "\n\n")
+	folded := strings.ReplaceAll(strings.TrimSuffix(s.armored(r.t, raw), "\n"), "\n", "\n ")
+	commit := r.object("commit", head+"\ngpgsig "+folded+"\n\n"+message)
+	r.git("reset", "--quiet", "--hard", commit)
+	return commit
+}
+
+// tagSigned makes a signed tag of what name names.
+func (r *repository) tagSigned(s signer, tag, kind, name string) string {
+	r.t.Helper()
+	raw := fmt.Sprintf("object %s\ntype %s\ntag %s\ntagger a <a@example.com> 1 +0000\n\nx\n", r.git("rev-parse", name), kind, tag)
+	hash := r.object("tag", raw+s.armored(r.t, raw))
+	r.git("update-ref", "refs/tags/"+tag, hash)
+	return hash
+}
+
+// signedRevisions is a repository with signed and unsigned revisions. The cluster in each is named after how to get at it.
+func signedRevisions(t testing.TB) (r *repository, trusted, stranger signer) {
+	t.Helper()
+	r, trusted, stranger = newRepository(t), newSigner(t, 1), newSigner(t, 2)
+	r.declare("unsigned")
+	r.git("branch", "unsigned")
+	r.tagSigned(trusted, "v1.0.0", "commit", "HEAD")
+	r.declareSigned(stranger, "strange")
+	r.git("branch", "strange")
+	r.tagSigned(stranger, "v3.0.0", "commit", "HEAD")
+	r.declareSigned(trusted, "signed")
+	r.git("tag", "light")
+	r.git("tag", "--annotate", "--message=x", "annotated")
+	nested := r.tagSigned(trusted, "v1.1.0", "commit", "HEAD")
+	r.tagSigned(trusted, "nested", "tag", nested)
+	r.git("update-ref", "refs/tags/v2.0.0", nested)
+	r.git("update-ref", "refs/elsewhere/v1.1.0", nested)
+	return r, trusted, stranger
+}
+
+func TestVerified(t *testing.T) {
+	r, trusted, _ := signedRevisions(t)
+	fingerprint := ssh.FingerprintSHA256(trusted.PublicKey())
+	for where, location := range map[string]string{"local": r.dir, "http": r.serve()} {
+		for name, c := range map[string]struct {
+			mode    signature.Mode
+			s       refs.Selector
+			cluster string
+		}{
+			"HEAD":                           {"", refs.Selector{}, "signed"},
+			"branch":                         {signature.Commit, refs.Selector{Branch: "main"}, "signed"},
+			"commit":                         {signature.Commit, refs.Selector{Commit: r.git("rev-parse", "main")}, "signed"},
+			"lightweight tag":                {signature.Commit, refs.Selector{Tag: "light"}, "signed"},
+			"unsigned tag":                   {signature.Commit, refs.Selector{Tag: "annotated"}, "signed"},
+			"signed tag of unsigned commit":  {signature.Tag, refs.Selector{Tag: "v1.0.0"}, "unsigned"},
+			"range of versions":              {signature.Tag, refs.Selector{SemVer: "~1.0"}, "unsigned"},
+			"tag in full":                    {signature.Tag, refs.Selector{Name: "refs/tags/v1.0.0"}, "unsigned"},
+			"signed tag of a signed commit":  {signature.TagAndCommit, refs.Selector{Tag: "v1.1.0"}, "signed"},
+			"another reference to that very": {signature.Commit, refs.Selector{Name: "refs/elsewhere/v1.1.0"}, "signed"},
+		} {
+			t.Run(where+"/"+name, func(t *testing.T) {
+				desired, err := Fetch(t.Context(), Options{Location: location, Selector: c.s, Verify: Verification{Mode: c.mode, Keys: trusted.keys(t)}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if desired.Revision.Signer != fingerprint {
+					t.Errorf("signed by %q, want %s", desired.Revision.Signer, fingerprint)
+				}
+				wantClusters(t, desired, c.cluster)
+			})
+		}
+	}
+}
+
+func TestNotVerified(t *testing.T) {
+	r, trusted, stranger := signedRevisions(t)
+	who := ssh.FingerprintSHA256(stranger.PublicKey())
+	for where, location := range map[string]string{"local": r.dir, "http": r.serve()} {
+		for name, c := range map[string]struct {
+			mode signature.Mode
+			s    refs.Selector
+			is   error
+			want string
+		}{
+			"unsigned":        {signature.Commit, refs.Selector{Branch: "unsigned"}, ErrSource, "verify the commit: it is not signed"},
+			"by a stranger":   {signature.Commit, refs.Selector{Branch: "strange"}, ErrSource, "verify the commit: it is signed with the SSH key " + who + ", which is not among the keys that may sign"},
+			"signed tag only": {signature.TagAndCommit, refs.Selector{Tag: "v1.0.0"}, ErrSource, "verify the commit: it is not signed"},
+			"tag for commit":  {signature.Commit, refs.Selector{Tag: "v1.0.0"}, ErrSource, "verify the commit: it is not signed"},
+			"commit only":     {signature.TagAndCommit, refs.Selector{Tag: "annotated"}, ErrSource, "verify the tag: it is not signed"},
+			"tag by stranger": {signature.Tag, refs.Selector{Tag: "v3.0.0"}, ErrSource, "verify the tag: it is signed with the SSH key " + who},
+			"republished":     {signature.Tag, refs.Selector{Tag: "v2.0.0"}, ErrSource, `verify the tag: it was made as the tag "v1.1.0", not as "v2.0.0"`},
+			"as the highest":  {signature.Tag, refs.Selector{SemVer: "~2.0"}, ErrSource, `verify the tag: it was made as the tag "v1.1.0", not as "v2.0.0"`},
+			"lightweight":     {signature.Tag, refs.Selector{Tag: "light"}, ErrSource, "verify the tag: it is a lightweight one, which cannot be signed; make it with git tag --sign"},
+			"nested":          {signature.Tag, refs.Selector{Tag: "nested"}, ErrSource, "verify the tag: it is a tag of a tag"},
+			"nested commit":   {signature.Commit, refs.Selector{Tag: "nested"}, ErrSource, "verify the tag: it is a tag of a tag"},
+			"branch as a tag": {signature.Tag, refs.Selector{Branch: "main"}, ErrOptions, `to verify the signature of a tag, name the tag or a range of versions, not the branch "main"`},
+			"HEAD as a tag":   {signature.TagAndCommit, refs.Selector{}, ErrOptions, "not the commit at HEAD"},
+			"no tag":          {signature.Tag, refs.Selector{Name: "refs/elsewhere/v1.1.0"}, ErrOptions, `not the reference "refs/elsewhere/v1.1.0"`},
+			"commit as a tag": {signature.Tag, refs.Selector{Commit: strings.Repeat("0", 40)}, ErrOptions, "not the commit 0000"},
+			"no such mode":    {"head", refs.Selector{}, ErrOptions, `"head" cannot be verified: want commit, tag or tag-and-commit`},
+			"missing":         {signature.Commit, refs.Selector{Commit: strings.Repeat("0123", 10)}, ErrSource, "has no commit " + strings.Repeat("0123", 10)},
+		} {
+			t.Run(where+"/"+name, func(t *testing.T) {
+				wantError(t, Options{Location: location, Selector: c.s, Verify: Verification{Mode: c.mode, Keys: trusted.keys(t)}}, c.is, c.want)
+			})
+		}
+	}
+	wantError(t, Options{Location: r.dir, Verify: Verification{Mode: signature.Commit}}, ErrSource, "there are no keys to verify signatures with")
+}
+
+func TestNothingInADirectoryIsSigned(t *testing.T) {
+	wantError(t, Options{Location: t.TempDir(), Verify: Verification{Keys: newSigner(t, 1).keys(t)}}, ErrSource, "is no repository: nothing in it is signed")
+}
+
+// A tag that somebody trusted signed holds whatever hash it names: a commit, or what is no commit at all.
+func TestSignedTagOfSomethingElse(t *testing.T) {
+	r, trusted := newRepository(t), newSigner(t, 1)
+	r.declare("a")
+	r.tagSigned(trusted, "tree", "commit", "HEAD^{tree}")
+	wantError(t, Options{Location: r.dir, Selector: refs.Selector{Tag: "tree"}, Verify: Verification{Mode: signature.Tag, Keys: trusted.keys(t)}}, ErrSource, "is a tree, not a commit")
+}
+
+// The files of a local repository are signed as far as its objects are what their hashes say.
+func TestObjectsAreWhatTheirHashesSay(t *testing.T) {
+	r, trusted := newRepository(t), newSigner(t, 1)
+	commit := r.declareSigned(trusted, "signed")
+	o := Options{Location: r.dir, Verify: Verification{Keys: trusted.keys(t)}}
+	other := clusterNamed("forged")
+	evil := r.object("blob", other)
+	for _, name := range []string{"HEAD:cluster.yaml", "HEAD^{tree}", "HEAD"} {
+		hash := r.git("rev-parse", name)
+		kind := r.git("cat-file", "-t", hash)
+		file := filepath.Join(r.dir, ".git", "objects", hash[:2], hash[2:])
+		honest, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content := other
+		switch kind {
+		case "tree":
+			content = "100644 cluster.yaml\x00" + string(hexBytes(t, evil))
+		case "commit":
+			content = strings.Replace(r.raw("commit", hash), "author a", "author b", 1)
+		}
+		if err := errors.Join(os.Chmod(file, 0o600), os.WriteFile(file, deflated(t, kind, content), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Fetch(t.Context(), Options{Location: r.dir}); err != nil {
+			t.Errorf("%s: without verification the repository is taken at its word: %v", kind, err)
+		}
+		wantForged(t, o, hash)
+		if err := os.WriteFile(file, honest, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	desired, err := Fetch(t.Context(), o)
+	if err != nil || desired.Revision.Commit != commit {
+		t.Errorf("revision %s, %v", desired.Revision, err)
+	}
+}
+
+// wantForged wants either an error or a problem that names the object: a file that cannot be read is a problem of the source.
+func wantForged(t testing.TB, o Options, hash string) {
+	t.Helper()
+	desired, err := Fetch(t.Context(), o)
+	said := fmt.Sprint(desired.Problems, err)
+	if !strings.Contains(said, hash+" has other content than its hash says") || len(desired.Clusters) > 0 {
+		t.Errorf("clusters %d, problems %v, error %v", len(desired.Clusters), desired.Problems, err)
+	}
+}
+
+func hexBytes(t testing.TB, hash string) []byte {
+	t.Helper()
+	var raw []byte
+	if _, err := fmt.Sscanf(hash, "%x", &raw); err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func deflated(t testing.TB, kind, content string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zlib.NewWriter(&b)
+	_, err := w.Write(slices.Concat(fmt.Appendf(nil, "%s %d\x00", kind, len(content)), []byte(content)))
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
