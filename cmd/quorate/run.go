@@ -86,6 +86,7 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 		return err
 	}
 	f.source.namespace = f.live.namespace
+	f.source.settings.allowRewind = f.source.settings.allowRewind || f.plan // it shows whatever was asked for
 	log, err := f.log.logger(std)
 	if err != nil {
 		return err

@@ -33,8 +33,10 @@ type source struct {
 	allowNamespaces  namespaces
 	ignoreOtherKinds bool
 	cacheDir         string
-	timeout          time.Duration
-	limits           limits
+	// allowRewind takes a revision that does not descend from what was applied before.
+	allowRewind bool
+	timeout     time.Duration
+	limits      limits
 }
 
 func newSource() source { return source{timeout: gitsource.FetchTimeout, limits: defaultLimits} }
@@ -55,6 +57,7 @@ func (s *source) add(f *pflag.FlagSet) {
 	f.Var(s.allowNamespaces.flag(), "allow-namespace", "namespace that clusters may be declared in; repeated, or several with ; between them (default: all)")
 	f.BoolVar(&s.ignoreOtherKinds, "ignore-other-kinds", s.ignoreOtherKinds, "ignore objects that are no EtcdClusters, instead of refusing them")
 	f.StringVar(&s.cacheDir, "cache-dir", s.cacheDir, "directory that keeps what was read last, so that an unchanged repository is not fetched again (default: none)")
+	f.BoolVar(&s.allowRewind, "allow-rewind", s.allowRewind, "take a revision that does not descend from the one that was applied last")
 	f.DurationVar(&s.timeout, "fetch-timeout", s.timeout, "how long reading the source may take")
 	s.limits.add(f)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -12,7 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"quorate.dev/quorate/gitsource"
-	"quorate.dev/quorate/gitsource/manifests"
+	"quorate.dev/quorate/gitsource/credentials"
+	"quorate.dev/quorate/gitsource/remote"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
 )
@@ -25,6 +27,8 @@ type sourceFlags struct {
 	// values of --source, and the settings that hold for each that does not say otherwise.
 	values   []string
 	settings source
+	// readers remember what each of them has declared, for a run that reads them again.
+	readers []gitsource.Reader
 	// namespace limits to one namespace; it is another flag's.
 	namespace string
 }
@@ -53,7 +57,25 @@ func (f *sourceFlags) sources() ([]source, error) {
 		}
 		sources, problems = append(sources, s), errors.Join(problems, err)
 	}
-	return sources, problems
+	return sources, errors.Join(problems, checkEnvironment(sources))
+}
+
+// checkEnvironment refuses credentials of the environment that would be shown to several hosts.
+func checkEnvironment(sources []source) error {
+	if !credentials.FromEnvironment(os.Getenv).Given() {
+		return nil
+	}
+	var hosts []string
+	for _, s := range sources {
+		address, err := remote.ParseAddress(s.location)
+		if s.credentials == "" && remote.IsAddress(s.location) && err == nil && !slices.Contains(hosts, address.Host) {
+			hosts = append(hosts, address.Host)
+		}
+	}
+	if len(hosts) < 2 {
+		return nil
+	}
+	return usageError{fmt.Errorf("the credentials of the environment would be shown to several hosts: %s; give each source its own, git-credentials=DIRECTORY", strings.Join(hosts, ", "))}
 }
 
 func (s source) check() error {
@@ -94,11 +116,14 @@ func (f *sourceFlags) fetch(ctx context.Context) ([]fetched, error) {
 		return nil, err
 	}
 	all := make([]fetched, len(sources))
+	if f.readers == nil {
+		f.readers = make([]gitsource.Reader, len(sources))
+	}
 	var group errgroup.Group
 	for i, s := range sources {
 		group.Go(func() error {
 			all[i].source = s
-			all[i].desired, all[i].err = s.fetch(ctx, new(gitsource.Reader))
+			all[i].desired, all[i].err = s.fetch(ctx, &f.readers[i])
 			return nil
 		})
 	}
@@ -166,6 +191,7 @@ func join(all []fetched) reconcile.Desired {
 			label = s.source.String()
 		}
 		desired.Problems = append(desired.Problems, problemsOf(s.desired, label)...)
+		follows := s.source.descentOf(s.desired.Revision)
 		for _, d := range s.desired.Clusters {
 			name := d.Cluster.Namespace + "/" + d.Cluster.Name
 			if others := others(declared[name], i); len(others) > 0 {
@@ -175,7 +201,9 @@ func join(all []fetched) reconcile.Desired {
 				})
 				continue
 			}
-			desired.Clusters = append(desired.Clusters, declarationOf(d, s.desired.Revision.String()))
+			desired.Clusters = append(desired.Clusters, reconcile.Declaration{
+				Cluster: d.Cluster, Applied: d.Applied, Revision: s.desired.Revision.String(), Follows: follows, Warnings: d.Warnings,
+			})
 		}
 	}
 	desired.Revision, desired.Signer = strings.Join(revisions, " "), strings.Join(signers, ", ")
@@ -198,10 +226,6 @@ func clustersIn(desired gitsource.Desired) map[string]bool {
 
 func others(indices []int, but int) []int {
 	return slices.DeleteFunc(slices.Clone(indices), func(i int) bool { return i == but })
-}
-
-func declarationOf(d manifests.Declared, revision string) reconcile.Declaration {
-	return reconcile.Declaration{Cluster: d.Cluster, Applied: d.Applied, Revision: revision, Warnings: d.Warnings}
 }
 
 func problemsOf(desired gitsource.Desired, source string) []report.Problem {
