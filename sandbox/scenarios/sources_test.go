@@ -157,3 +157,35 @@ func TestActingAsSomebodyElse(t *testing.T) {
 	w.converge(as...).requireRule(t, "a", "Converged")
 	w.requireOneCluster("a", 1)
 }
+
+// TestRewound: somebody pushes a history that lacks what was applied. It is refused until it is allowed, and then it is what was applied last.
+func TestRewound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.repository.push(map[string]string{"a.yaml": declaration("a", modern, plain, one)})
+	w.declare(modern, plain, one, otherOptions)
+	w.converge().requireRule(t, "a", "Converged")
+	before := w.snapshot()
+
+	w.repository.git(w.repository.work, "reset", "--quiet", "--hard", first)
+	w.repository.git(w.repository.work, "push", "--quiet", "--force", "origin", "HEAD")
+	url, _ := w.repository.serve()
+	for _, source := range []string{w.repository.bare, url} {
+		w.source = source
+		r := w.run().requireCode(t, exitError).requireRule(t, "a", "Converged")
+		if !r.says("does not descend from") {
+			t.Errorf("the report does not say what is refused:\n%s", r)
+		}
+		w.requireCondition("a", "SourceReady", "False", "FetchFailed")
+		if touched := difference(before, w.snapshot()); touched != "" {
+			t.Errorf("a refused revision changed %s", touched)
+		}
+	}
+	w.runFrom(outside, "plan", "--detailed-exitcode").requireCode(t, exitChanges)
+	w.converge("--allow-rewind").requireRule(t, "a", "Converged")
+	w.converge().requireRule(t, "a", "Converged")
+	w.requireCondition("a", "SourceReady", "True", "Fetched")
+	if difference(before, w.snapshot()) == "" {
+		t.Error("what was allowed was not applied")
+	}
+}
