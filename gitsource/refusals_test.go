@@ -301,13 +301,22 @@ func (r *refusals) addSSH() {
 	r.addHostile(keys, "no ssh there", "HTTP/1.1 400 Bad Request\r\n\r\n\x1b[31mthe server's words")
 	r.addHostile(keys, "connection closed", "")
 	for name, c := range map[string]func(ssh.Channel) uint32{
-		"no git there":             func(ssh.Channel) uint32 { return 127 },
-		"refused by the program":   func(c ssh.Channel) uint32 { _, _ = io.WriteString(c.Stderr(), "\x1b[31mthe server's words\n"); return 1 },
-		"not found, says the host": func(c ssh.Channel) uint32 { _, _ = io.WriteString(c.Stderr(), "ERROR: Repository not found.\n"); return 1 },
-		"not found, says git":      func(c ssh.Channel) uint32 { _, _ = io.WriteString(c, "0025ERR Repository not found, my words"); return 0 },
-		"nothing said":             func(ssh.Channel) uint32 { return 0 },
-		"garbled":                  func(c ssh.Channel) uint32 { _, _ = io.WriteString(c, "zzzz\x1b[31mthe server's words"); return 0 },
-		"empty repository":         func(c ssh.Channel) uint32 { _, _ = io.WriteString(c, "0000"); return 0 },
+		"no git there": func(ssh.Channel) uint32 { return 127 },
+		"refused by the program": func(c ssh.Channel) uint32 {
+			_, _ = io.WriteString(c.Stderr(), "\x1b[31mthe server's words\n")
+			return 1
+		},
+		"not found, says the host": func(c ssh.Channel) uint32 {
+			_, _ = io.WriteString(c.Stderr(), "ERROR: Repository not found.\n")
+			return 1
+		},
+		"not found, says git": func(c ssh.Channel) uint32 {
+			_, _ = io.WriteString(c, "0025ERR Repository not found, my words")
+			return 0
+		},
+		"nothing said":     func(ssh.Channel) uint32 { return 0 },
+		"garbled":          func(c ssh.Channel) uint32 { _, _ = io.WriteString(c, "zzzz\x1b[31mthe server's words"); return 0 },
+		"empty repository": func(c ssh.Channel) uint32 { _, _ = io.WriteString(c, "0000"); return 0 },
 		"endless": func(c ssh.Channel) uint32 {
 			for line := strings.Repeat("a", 40) + " HEAD\x00shallow\n"; ; line = strings.Repeat("b", 40) + " refs/heads/" + strings.Repeat("x", 60000) + "\n" {
 				if _, err := fmt.Fprintf(c, "%04x%s", len(line)+4, line); err != nil {
