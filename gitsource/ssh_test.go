@@ -85,6 +85,12 @@ func TestSSHThroughProxies(t *testing.T) {
 	through := newProxy(t, server.address())
 	through.password = secret
 	auth.ProxyUsername, auth.ProxyPassword = "x", secret
+	at := whoami(t) + "@git.example.com:" + filepath.Join(r.dir, ".git")
+	desired, err := Fetch(t.Context(), Options{Location: at, Auth: auth, Proxy: "socks5://" + newSOCKS(t, server.address())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantClusters(t, desired, "a")
 	for _, location := range []string{
 		whoami(t) + "@git.example.com:" + filepath.Join(filepath.Base(r.dir), ".git"),
 		whoami(t) + "@GIT.example.com:" + filepath.Join(r.dir, ".git"),

@@ -136,6 +136,11 @@ func TestProxies(t *testing.T) {
 	if through.asked.Load() < 2 {
 		t.Error("nothing went through the proxy")
 	}
+	o.Proxy = "socks5://" + newSOCKS(t, server.Listener.Addr().String())
+	if desired, err = Fetch(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	wantClusters(t, desired, "a")
 }
 
 // fetchElsewhere fetches in a process of its own, with its own environment, and returns what it finds there.
