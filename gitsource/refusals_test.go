@@ -297,6 +297,8 @@ func (r *refusals) addSSH() {
 	add("changed host key", server, "person", "# x\n"+line(server, "other"), path)
 	add("host key of another kind", server, "person", line(server, "other_ecdsa"), path)
 	add("revoked host key", server, "person", line(server, "host")+"@revoked * "+string(mustRead(t, filepath.Join(keys, "host.pub"))), path)
+	add("revoked host key that a pattern lists", server, "person", "* "+string(mustRead(t, filepath.Join(keys, "host.pub")))+
+		"@revoked * "+string(mustRead(t, filepath.Join(keys, "host.pub"))), path)
 	add("certificate expired", expired, "person", "@cert-authority * "+ca, path)
 	add("certificate of another name", misnamed, "person", "@cert-authority * "+ca, path)
 	add("certificate of a revoked authority", misnamed, "person", "@cert-authority * "+ca+"@revoked * "+ca, path)
