@@ -71,6 +71,7 @@ func TestRefusals(t *testing.T) {
 	r.addHTTP()
 	r.addTLS()
 	r.addProxies()
+	r.socksRefusals()
 	r.addGitHubApps()
 	r.addSSH()
 	var b strings.Builder
@@ -197,6 +198,9 @@ func (r *refusals) addTLS() {
 }
 
 func (r *refusals) addProxies() {
+	wanting := newProxy(r.t, closed(r.t))
+	wanting.password = secret
+	r.add("proxy wants credentials, http", ErrSource, Options{Location: "http://git.example.com/x.git", Proxy: wanting.URL})
 	through := func(change func(*proxy)) string {
 		p := newProxy(r.t, closed(r.t))
 		change(p)
@@ -222,6 +226,14 @@ func (r *refusals) addProxies() {
 		o.Proxy = through(func(p *proxy) { p.password = "other" })
 		r.add("proxy refuses credentials, "+scheme, ErrSource, o)
 	}
+}
+
+// socksRefusals come from a proxy that wants a password.
+func (r *refusals) socksRefusals() {
+	o := Options{Location: "https://git.example.com/x.git", Proxy: "socks5://" + newSOCKS(r.t, closed(r.t))}
+	r.add("proxy by SOCKS wants credentials, https", ErrSource, o)
+	o.Auth.ProxyUsername, o.Auth.ProxyPassword = "x", "other"
+	r.add("proxy by SOCKS refuses credentials, https", ErrSource, o)
 }
 
 func (r *refusals) addGitHubApps() {
@@ -285,6 +297,8 @@ func (r *refusals) addSSH() {
 	add("changed host key", server, "person", "# x\n"+line(server, "other"), path)
 	add("host key of another kind", server, "person", line(server, "other_ecdsa"), path)
 	add("revoked host key", server, "person", line(server, "host")+"@revoked * "+string(mustRead(t, filepath.Join(keys, "host.pub"))), path)
+	add("revoked host key that a pattern lists", server, "person", "* "+string(mustRead(t, filepath.Join(keys, "host.pub")))+
+		"@revoked * "+string(mustRead(t, filepath.Join(keys, "host.pub"))), path)
 	add("certificate expired", expired, "person", "@cert-authority * "+ca, path)
 	add("certificate of another name", misnamed, "person", "@cert-authority * "+ca, path)
 	add("certificate of a revoked authority", misnamed, "person", "@cert-authority * "+ca+"@revoked * "+ca, path)

@@ -423,3 +423,65 @@ func fakeConnection(connection net.Conn, config *ssh.ServerConfig, answer func(s
 		}
 	}
 }
+
+// newSOCKS is a proxy by SOCKS 5, which wants a password and leads any host to where it is told.
+func newSOCKS(t *testing.T, to string) (address string) {
+	t.Helper()
+	l := listen(t)
+	go func() {
+		for {
+			here, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer here.Close()
+				if err := socks(here, to); err != nil {
+					t.Logf("SOCKS: %v", err)
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func socks(here net.Conn, to string) error {
+	r := bufio.NewReader(here)
+	read := func(n int) []byte {
+		b := make([]byte, n)
+		if _, err := io.ReadFull(r, b); err != nil {
+			return make([]byte, n)
+		}
+		return b
+	}
+	if methods := read(int(read(2)[1])); !bytes.Contains(methods, []byte{2}) {
+		_, err := here.Write([]byte{5, 0xff})
+		return err
+	}
+	if _, err := here.Write([]byte{5, 2}); err != nil {
+		return err
+	}
+	name := read(int(read(2)[1]))
+	password := read(int(read(1)[0]))
+	if string(name) != "x" || string(password) != secret {
+		_, err := here.Write([]byte{1, 1})
+		return err
+	}
+	if _, err := here.Write([]byte{1, 0}); err != nil {
+		return err
+	}
+	if kind := read(4)[3]; kind != 3 {
+		return fmt.Errorf("address of kind %d, want a name", kind)
+	}
+	read(int(read(1)[0]) + 2)
+	there, err := net.Dial("tcp", to)
+	if err != nil {
+		return err
+	}
+	defer there.Close()
+	if _, err := here.Write([]byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0}); err != nil {
+		return err
+	}
+	pipe(here, there, r)
+	return nil
+}

@@ -84,6 +84,12 @@ func TestSSHThroughProxies(t *testing.T) {
 	through := newProxy(t, server.address())
 	through.password = secret
 	auth.ProxyUsername, auth.ProxyPassword = "x", secret
+	at := whoami(t) + "@git.example.com:" + filepath.Join(r.dir, ".git")
+	desired, err := Fetch(t.Context(), Options{Location: at, Auth: auth, Proxy: "socks5://" + newSOCKS(t, server.address())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantClusters(t, desired, "a")
 	for _, location := range []string{
 		whoami(t) + "@git.example.com:" + filepath.Join(filepath.Base(r.dir), ".git"),
 		whoami(t) + "@GIT.example.com:" + filepath.Join(r.dir, ".git"),
@@ -131,7 +137,7 @@ func TestSilentSSHServer(t *testing.T) {
 	r.declare("a")
 	server := r.serveSSH(keys, hostKeys(keys, "host")...)
 	// How much of what the host sends passes: its greeting; the exchange of keys; all but the references.
-	for _, passes := range []int{0, 10, 1500, 3000} {
+	for _, passes := range []int{0, 10, 1500, 2400} {
 		silent := listen(t)
 		fell := make(chan struct{})
 		go func() {

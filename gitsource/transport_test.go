@@ -105,6 +105,24 @@ func TestPlainHTTP(t *testing.T) {
 	wantError(t, Options{Location: server.URL + "/.git", Auth: auth, Proxy: "http://proxy.example.com"}, ErrOptions, "in the clear")
 }
 
+// A session is not opened with what Check refuses, though nobody has called it.
+func TestOpenIsCareful(t *testing.T) {
+	for _, r := range []remote.Repository{
+		{URL: "https://x:" + secret + "@git.example.com/x.git"},
+		{URL: "ssh://x:" + secret + "@git.example.com/x.git"},
+		{URL: "http://git.example.com/x.git", Auth: remote.Auth{Password: secret}},
+		{URL: "git@git.example.com:x.git", Auth: remote.Auth{Password: secret}},
+	} {
+		session, err := remote.Open(t.Context(), r)
+		if err == nil {
+			session.Close()
+		}
+		if err == nil || strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "fetch") {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
 // A proxy of the source's own, by either protocol.
 func TestProxies(t *testing.T) {
 	r := newRepository(t)
@@ -136,6 +154,11 @@ func TestProxies(t *testing.T) {
 	if through.asked.Load() < 2 {
 		t.Error("nothing went through the proxy")
 	}
+	o.Proxy = "socks5://" + newSOCKS(t, server.Listener.Addr().String())
+	if desired, err = Fetch(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	wantClusters(t, desired, "a")
 }
 
 // fetchElsewhere fetches in a process of its own, with its own environment, and returns what it finds there.
@@ -168,11 +191,11 @@ func TestFetchHere(t *testing.T) {
 	}
 	desired, err := Fetch(t.Context(), o)
 	if err != nil {
-		fmt.Println("found:", err)
+		fmt.Fprintln(os.Stdout, "found:", err)
 		return
 	}
 	for _, c := range desired.Clusters {
-		fmt.Println("found:", c.Cluster.Name)
+		fmt.Fprintln(os.Stdout, "found:", c.Cluster.Name)
 	}
 }
 

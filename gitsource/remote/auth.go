@@ -105,6 +105,18 @@ func (r Repository) Check() error {
 	return errors.New(strings.Join(problems, "; "))
 }
 
+// address is the URL in parts, if the credentials may go there.
+func (r Repository) address() (*url.URL, error) {
+	address, err := ParseAddress(r.URL)
+	if err != nil {
+		return nil, err
+	}
+	if problems := r.Auth.problemsFor(address, r.Proxy); len(problems) > 0 {
+		return nil, errors.New(strings.Join(problems, "; "))
+	}
+	return address, nil
+}
+
 // problems are those of the credentials by themselves.
 func (a Auth) problems() []string {
 	var problems []string

@@ -4,6 +4,7 @@ package remote
 
 import (
 	"context"
+	"net/url"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -42,8 +43,12 @@ type Session struct {
 
 // Open connects, and reads the list of references. Whoever opens a session closes it.
 func Open(ctx context.Context, r Repository) (*Session, error) {
+	address, err := r.address()
+	if err != nil {
+		return nil, err
+	}
 	s := &Session{repository: r, close: func() {}, elsewhere: func() string { return "" }}
-	if err := s.open(ctx); err != nil {
+	if err := s.open(ctx, address); err != nil {
 		s.Close()
 		return nil, s.explain(ctx, err)
 	}
@@ -54,11 +59,7 @@ func Open(ctx context.Context, r Repository) (*Session, error) {
 	return s, nil
 }
 
-func (s *Session) open(ctx context.Context) error {
-	address, err := ParseAddress(s.repository.URL)
-	if err != nil {
-		return told{err}
-	}
+func (s *Session) open(ctx context.Context, address *url.URL) (err error) {
 	if address.Scheme == "ssh" {
 		upload, err := openSSH(ctx, s.repository, address)
 		if err != nil {

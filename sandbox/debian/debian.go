@@ -16,14 +16,28 @@ type Package struct {
 	Name, File string
 }
 
-// Packages lists what every sandbox needs.
+// Packages lists what every sandbox needs, and what tests need beside it.
 func Packages() []Package {
-	return []Package{
+	packages := []Package{
 		{Name: "runc", File: "/usr/sbin/runc"},
 		{Name: "containernetworking-plugins", File: "/usr/lib/cni/ptp"},
 		{Name: "nftables", File: "/usr/sbin/nft"}, // for kube-proxy
 		{Name: "mount", File: "/usr/bin/mount"},   // for the kubelet
 	}
+	if startsServices() && os.Getenv("CI") != "true" {
+		return packages
+	}
+	return append(packages, []Package{ // for tests that fetch by ssh
+		{Name: "openssh-server", File: "/usr/sbin/sshd"},
+		{Name: "openssh-client", File: "/usr/bin/ssh-keygen"},
+	}...)
+}
+
+// startsServices says whether Debian starts a server as soon as it is installed, as it does where systemd runs. Nobody who wants a sandbox has
+// asked for an open port.
+func startsServices() bool {
+	_, err := os.Stat("/run/systemd/system")
+	return err == nil
 }
 
 // Missing gives the packages that are not installed.
