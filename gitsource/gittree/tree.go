@@ -74,7 +74,7 @@ type objects struct {
 }
 
 // maxShown is far over what any path holds that declares clusters.
-const maxShown = 300_000
+const maxShown = 100_000
 
 // Open opens a file or a directory.
 func (g Tree) Open(name string) (fs.File, error) {
