@@ -87,13 +87,11 @@ func (d Directory) Store(key string, objects *Objects) error {
 	if err != nil {
 		return fmt.Errorf("write the cache: %w", err)
 	}
-	if err := write(file, objects); err != nil {
-		os.Remove(file.Name())
-		return fmt.Errorf("write the cache: %w", err)
+	if err = write(file, objects); err == nil {
+		err = os.Rename(file.Name(), d.entry(key))
 	}
-	if err := os.Rename(file.Name(), d.entry(key)); err != nil {
-		os.Remove(file.Name())
-		return fmt.Errorf("write the cache: %w", err)
+	if err != nil {
+		return fmt.Errorf("write the cache: %w", errors.Join(err, os.Remove(file.Name())))
 	}
 	if err := d.removeOld(); err != nil {
 		return fmt.Errorf("remove what is old from the cache: %w", err)
