@@ -268,3 +268,24 @@ func TestManyReferences(t *testing.T) {
 	wantClusters(t, desired, "a")
 	wantError(t, Options{Location: location, Transfer: remote.Limits{RefsBytes: 4 << 20}}, ErrSource, "raise --max-refs-bytes")
 }
+
+// Directories that hold the same one again and again have no end: 10 to the power of 40 here.
+func TestDirectoriesWithoutEnd(t *testing.T) {
+	r := newRepository(t)
+	r.declare("a")
+	tree := r.git("rev-parse", "HEAD^{tree}")
+	for range 40 {
+		var lines strings.Builder
+		for i := range 10 {
+			fmt.Fprintf(&lines, "040000 tree %s\td%d\n", tree, i)
+		}
+		tree = r.mktree(lines.String())
+	}
+	commit := r.git("commit-tree", "-m", "x", tree)
+	started := time.Now()
+	desired, err := Fetch(t.Context(), Options{Location: r.dir, Selector: refs.Selector{Commit: commit}})
+	t.Logf("%s, %v, %d problems", time.Since(started), err, len(desired.Problems))
+	if err == nil && len(desired.Problems) == 0 || time.Since(started) > time.Minute {
+		t.Errorf("%d clusters, and no problem after %s", len(desired.Clusters), time.Since(started))
+	}
+}

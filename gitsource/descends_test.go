@@ -119,7 +119,7 @@ func TestDescentThatCannotBeTold(t *testing.T) {
 		want  string
 	}{
 		"shallow clone": {Options{Location: shallow}, newest, root, history.ErrCutOff,
-			"the history is cut off: 10 commits are known up to " + newest.Commit + ", and " + root + " is not among them"},
+			"the history is cut off: 10 commits are known up to " + newest.Commit + ", and " + root + " is not among them; git fetch --unshallow gets the rest"},
 		"pack too large": {Options{Location: served, Transfer: remote.Limits{PackBytes: 8 << 10}}, newest, root, ErrSource, "raise --max-pack-bytes"},
 		"no such commit": {Options{Location: r.dir}, refs.Revision{Commit: strings.Repeat("a", 40)}, root, ErrSource, "read the commit " + strings.Repeat("a", 40)},
 		"not at a tip":   {Options{Location: served}, refs.Revision{Commit: strings.Repeat("a", 40)}, root, ErrSource, "read the commit " + strings.Repeat("a", 40)},

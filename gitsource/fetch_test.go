@@ -28,6 +28,9 @@ func revisions(t *testing.T) (r *repository, commits map[string]string) {
 	commits["main"] = r.declare("main")
 	r.git("checkout", "--quiet", "-b", "feature/x", "v1.0.0")
 	commits["feature"] = r.declare("feature")
+	r.git("checkout", "--quiet", "--detach")
+	commits["pull"] = r.declare("pull")
+	r.git("update-ref", "refs/pull/420/head", "HEAD")
 	r.git("checkout", "--quiet", "main")
 	return r, commits
 }
@@ -47,6 +50,8 @@ func TestRevisions(t *testing.T) {
 			"tag":             {Options{Selector: refs.Selector{Tag: "light"}}, "tagged", "light@sha1:" + commits["tagged"]},
 			"annotated tag":   {Options{Selector: refs.Selector{Tag: "v1.0.0"}}, "tagged", "v1.0.0@sha1:" + commits["tagged"]},
 			"tag of a tag":    {Options{Selector: refs.Selector{Tag: "again"}}, "tagged", "again@sha1:" + commits["tagged"]},
+			"range":           {Options{Selector: refs.Selector{SemVer: "~1"}}, "tagged", "v1.0.0@sha1:" + commits["tagged"]},
+			"full name":       {Options{Selector: refs.Selector{Name: "refs/pull/420/head"}}, "pull", "refs/pull/420/head@sha1:" + commits["pull"]},
 			"commit at a tip": {Options{Selector: refs.Selector{Commit: commits["feature"]}}, "feature", "sha1:" + commits["feature"]},
 			"commit below":    {Options{Selector: refs.Selector{Commit: strings.ToUpper(commits["old"])}}, "old", "sha1:" + commits["old"]},
 		} {
@@ -86,6 +91,8 @@ func TestMissingRevisions(t *testing.T) {
 			"branch":        {Options{Selector: refs.Selector{Branch: "nope"}}, `no branch "nope"`},
 			"tag as branch": {Options{Selector: refs.Selector{Branch: "v1.0.0"}}, `no branch "v1.0.0"`},
 			"tag":           {Options{Selector: refs.Selector{Tag: "nope"}}, `no tag "nope"`},
+			"range":         {Options{Selector: refs.Selector{SemVer: ">1"}}, `no tag in the range ">1"`},
+			"full name":     {Options{Selector: refs.Selector{Name: "refs/pull/1/head"}}, `no reference "refs/pull/1/head"`},
 			"tag of a tree": {Options{Selector: refs.Selector{Tag: "tree"}}, "is of a tree, not of a commit"},
 			"commit":        {Options{Selector: refs.Selector{Commit: strings.Repeat("0123", 10)}}, "no commit " + strings.Repeat("0123", 10)},
 			"path":          {Options{Options: manifests.Options{Path: "apps"}}, "there is no apps"},
@@ -123,12 +130,13 @@ func TestCommitByHash(t *testing.T) {
 // One revision is fetched, not its history.
 func TestFetchIsShallow(t *testing.T) {
 	r, commits := revisions(t)
+	r.git("tag", "--delete", "light") // what is left there are annotated tags
 	session, err := remote.Open(t.Context(), remote.Repository{URL: r.serve()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer session.Close()
-	for name, want := range map[string]int{"main": 3, "tagged": 3} { // a commit, its tree and its file
+	for name, want := range map[string]int{"main": 3, "tagged": 5} { // a commit, its tree and its file; and tags of it
 		store, err := session.Fetch(t.Context(), plumbing.NewHash(commits[name]))
 		if err != nil {
 			t.Fatal(err)

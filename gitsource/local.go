@@ -63,6 +63,9 @@ func (l localRepository) descends(ctx context.Context, newer, older plumbing.Has
 		return false, fmt.Errorf("read where the history is cut off: %w", err)
 	}
 	descends, err := history.Descends(ctx, l.Storer, shallow, newer, older, maxCommits)
+	if len(shallow) > 0 && errors.Is(err, history.ErrCutOff) {
+		err = fmt.Errorf("%w; git fetch --unshallow gets the rest", err)
+	}
 	if err != nil {
 		return false, fmt.Errorf("tell whether %s descends from %s: %w", newer, older, err)
 	}

@@ -41,10 +41,10 @@ var peak = regexp.MustCompile(`VmHWM:\s*(\d+) kB`)
 func printPeak(err error) int {
 	status, statusErr := os.ReadFile("/proc/self/status")
 	if err != nil || statusErr != nil {
-		fmt.Println(err, statusErr)
+		fmt.Fprintln(os.Stderr, err, statusErr)
 		return 1
 	}
-	fmt.Println(peak.FindString(string(status)))
+	fmt.Fprintln(os.Stdout, peak.FindString(string(status)))
 	return 0
 }
 

@@ -47,6 +47,18 @@ func (r *repository) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// mktree stores a tree and returns its hash.
+func (r *repository) mktree(lines string) string {
+	r.t.Helper()
+	cmd := exec.CommandContext(r.t.Context(), "git", "mktree")
+	cmd.Dir, cmd.Stdin = r.dir, strings.NewReader(lines)
+	out, err := cmd.Output()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
 func (r *repository) write(name, content string) {
 	r.t.Helper()
 	file := filepath.Join(r.dir, name)

@@ -282,3 +282,15 @@ func TestCacheIsShared(t *testing.T) {
 		t.Errorf("entries %v, want one for each source", entries)
 	}
 }
+
+// A tag of a tag of a commit is kept as well.
+func TestCacheOfTags(t *testing.T) {
+	r, _ := revisions(t)
+	location, seen := r.counted()
+	o := Options{Location: location, CacheDir: t.TempDir(), Selector: refs.Selector{Tag: "again"}}
+	first := fetched(t, new(Reader), o)
+	if again := fetched(t, new(Reader), o); !reflect.DeepEqual(again, first) {
+		t.Errorf("%v, want %v", again, first)
+	}
+	seen.want(t, 2, 1)
+}

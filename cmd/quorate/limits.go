@@ -49,7 +49,7 @@ type byteSize int64
 
 func (b *byteSize) Set(s string) error {
 	q, err := resource.ParseQuantity(s)
-	if err != nil || q.Value() <= 0 {
+	if err != nil || q.Value() <= 0 || q.Value() > 1<<50 {
 		return errors.New("want a number of bytes over 0, such as 256Mi")
 	}
 	*b = byteSize(q.Value())

@@ -87,13 +87,11 @@ func (d Directory) Store(key string, objects *Objects) error {
 	if err != nil {
 		return fmt.Errorf("write the cache: %w", err)
 	}
-	if err := write(file, objects); err != nil {
-		os.Remove(file.Name())
-		return fmt.Errorf("write the cache: %w", err)
+	if err = write(file, objects); err == nil {
+		err = os.Rename(file.Name(), d.entry(key))
 	}
-	if err := os.Rename(file.Name(), d.entry(key)); err != nil {
-		os.Remove(file.Name())
-		return fmt.Errorf("write the cache: %w", err)
+	if err != nil {
+		return fmt.Errorf("write the cache: %w", errors.Join(err, os.Remove(file.Name())))
 	}
 	if err := d.removeOld(); err != nil {
 		return fmt.Errorf("remove what is old from the cache: %w", err)
@@ -130,12 +128,11 @@ func (d Directory) removeOld() error {
 	slices.SortFunc(files, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
 	bytes, kept := int64(0), 0
 	for _, f := range files {
-		unfinished := strings.HasPrefix(f.Name(), ".")
-		if unfinished && time.Since(f.ModTime()) < abandoned {
-			continue
-		}
-		bytes, kept = bytes+f.Size(), kept+1
-		if !unfinished && (kept == 1 || kept <= maxEntries && bytes <= maxBytes) {
+		if strings.HasPrefix(f.Name(), ".") {
+			if time.Since(f.ModTime()) < abandoned {
+				continue
+			}
+		} else if bytes, kept = bytes+f.Size(), kept+1; kept == 1 || kept <= maxEntries && bytes <= maxBytes {
 			continue
 		}
 		if err := os.Remove(filepath.Join(d.path, f.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {

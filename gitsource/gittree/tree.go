@@ -60,7 +60,7 @@ type Tree struct{ root entry }
 var _ fs.ReadLinkFS = Tree{}
 
 func newTree(store storer.EncodedObjectStorer, root plumbing.Hash) Tree {
-	shared := &objects{store: store, trees: map[plumbing.Hash][]gitobject.TreeEntry{}}
+	shared := &objects{store: store, trees: map[plumbing.Hash][]gitobject.TreeEntry{}, maxShown: maxShown}
 	return Tree{root: entry{objects: shared, path: ".", hash: root, mode: filemode.Dir}}
 }
 
@@ -69,7 +69,12 @@ type objects struct {
 	store storer.EncodedObjectStorer
 	mu    sync.Mutex
 	trees map[plumbing.Hash][]gitobject.TreeEntry
+	// shown are the entries that were given out, each as often as it was: directories that hold the same ones again and again have no end.
+	shown, maxShown int
 }
+
+// maxShown is far over what any path holds that declares clusters.
+const maxShown = 100_000
 
 // Open opens a file or a directory.
 func (g Tree) Open(name string) (fs.File, error) {
@@ -260,6 +265,9 @@ func (d *directory) ReadDir(n int) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, err
 	}
+	if d.read == 0 && !d.objects.show(len(listed)) {
+		return nil, fmt.Errorf("is not read: more than %d files and directories are listed already; name a smaller path", d.objects.maxShown)
+	}
 	left := listed[d.read:]
 	if n > 0 && len(left) == 0 {
 		return nil, io.EOF
@@ -273,4 +281,12 @@ func (d *directory) ReadDir(n int) ([]fs.DirEntry, error) {
 		entries[i] = d.child(t)
 	}
 	return entries, nil
+}
+
+// show counts entries, and says whether they may be given out.
+func (o *objects) show(entries int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.shown += entries
+	return o.shown <= o.maxShown
 }

@@ -100,7 +100,7 @@ func TestWhatIsNoFile(t *testing.T) {
 func TestDeepTrees(t *testing.T) {
 	store := memory.NewStorage()
 	hash := put(t, store, plumbing.TreeObject, line("100644", "file", put(t, store, plumbing.BlobObject, "x")))
-	const depth = 5000
+	const depth = 500
 	for range depth {
 		hash = put(t, store, plumbing.TreeObject, line("40000", "a", hash)+line("40000", "b", hash))
 	}
@@ -111,6 +111,18 @@ func TestDeepTrees(t *testing.T) {
 	}
 	if entries, err := fs.ReadDir(tree, "b/a/b"); err != nil || len(entries) != 2 {
 		t.Errorf("%v, %v", entries, err)
+	}
+	tree.root.objects.maxShown = 1000
+	refused := 0
+	err = fs.WalkDir(tree, ".", func(_ string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			refused++
+		}
+		return nil
+	})
+	const want = "is not read: more than 1000 files and directories are listed already; name a smaller path"
+	if _, listError := fs.ReadDir(tree, "."); err != nil || refused == 0 || refused > 2*1000 || listError == nil || listError.Error() != want {
+		t.Errorf("%v, %d directories are refused, and then %v", err, refused, listError)
 	}
 }
 

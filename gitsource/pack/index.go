@@ -71,8 +71,9 @@ func (s *Store) scanObject(scanner *packfile.Scanner) error {
 		return nil
 	case plumbing.OFSDeltaObject, plumbing.REFDeltaObject:
 		return s.scanDelta(scanner, header, object)
+	default:
+		return malformed("it has an object of type %d", header.Type)
 	}
-	return malformed("it has an object of type %d", header.Type)
 }
 
 // scanDelta only notes what a delta is a difference from.

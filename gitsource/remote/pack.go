@@ -59,12 +59,14 @@ func (s *Session) givenOut(want plumbing.Hash) (plumbing.Hash, bool) {
 			return want, true
 		}
 	}
+	first := "" // of several tags, the same one each time
 	for name, hash := range s.advertised.Peeled {
-		if tag, ok := s.advertised.References[name]; ok && hash == want {
-			return tag, true
+		if hash == want && (first == "" || name < first) {
+			first = name
 		}
 	}
-	return plumbing.ZeroHash, false
+	tag, ok := s.advertised.References[first]
+	return tag, ok
 }
 
 // filter leaves out objects where the server knows how to.

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"quorate.dev/quorate/gitsource/manifests"
+	"quorate.dev/quorate/gitsource/remote"
+)
+
+func TestLimitsAreFlags(t *testing.T) {
+	s := newSource()
+	if o := s.options(); o.Transfer != remote.DefaultLimits || o.Limits != manifests.DefaultLimits {
+		t.Errorf("%+v, want the defaults", o)
+	}
+	own, err := s.with("https://example.com/x.git,max-pack-bytes=1Gi,max-file-bytes=500k,max-objects=7,cache-dir=/var/cache,fetch-timeout=5s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := own.options()
+	if o.Transfer.PackBytes != 1<<30 || o.Limits.FileBytes != 500_000 || o.Limits.Objects != 7 || o.CacheDir != "/var/cache" || o.Timeout.String() != "5s" {
+		t.Errorf("%+v", o)
+	}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	l := defaultLimits
+	l.add(flags)
+	set := 0
+	flags.VisitAll(func(f *pflag.Flag) {
+		for _, bad := range []string{"", "0", "-1", "x", "1x", "1.5.5", "99999999999999999999999"} {
+			if err := flags.Set(f.Name, bad); err == nil {
+				t.Errorf("--%s %q is taken", f.Name, bad)
+			}
+		}
+		if err := flags.Set(f.Name, "12345"); err != nil || f.Value.String() != "12345" {
+			t.Errorf("--%s: %v, %s", f.Name, err, f.Value)
+		}
+		set++
+	})
+	if want := (limits{}); l == want || set != 15 {
+		t.Errorf("%d limits are flags", set)
+	}
+}

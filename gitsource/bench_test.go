@@ -1,0 +1,60 @@
+package gitsource
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/storage/memory"
+)
+
+// fleet commits so many clusters, a file each.
+func (r *repository) fleet(clusters int) {
+	r.t.Helper()
+	for i := range clusters {
+		name := fmt.Sprintf("cluster-%04d", i)
+		r.write(name+".yaml", clusterNamed(name))
+	}
+	r.commit()
+}
+
+// BenchmarkUnchanged reads what was read before: in the same process, in another one with a cache, and as often from the start. A clone is the
+// measure for them. "canned" is a server that does nothing but answer; "git" is git's own, which starts a process for each request.
+func BenchmarkUnchanged(b *testing.B) {
+	r := newRepository(b)
+	r.fleet(100)
+	answers := r.answers()
+	locations := map[string]string{"git": r.serve(), "canned": serveAnswers(b, whole(answers.list), whole(answers.pack))}
+	for where, location := range locations {
+		fetch := func(reader *Reader, o Options) {
+			if _, err := reader.Fetch(b.Context(), o); err != nil {
+				b.Fatal(err)
+			}
+		}
+		o, cached := Options{Location: location}, Options{Location: location, CacheDir: b.TempDir()}
+		same := new(Reader)
+		fetch(same, o)
+		fetch(new(Reader), cached)
+		for name, one := range map[string]func(){
+			"same process":  func() { fetch(same, o) },
+			"other process": func() { fetch(new(Reader), cached) },
+			"from start":    func() { fetch(new(Reader), o) },
+			"go-git clone":  func() { clone(b, location) },
+		} {
+			b.Run(where+"/"+name, func(b *testing.B) {
+				for b.Loop() {
+					one()
+				}
+			})
+		}
+	}
+}
+
+func clone(b *testing.B, location string) {
+	b.Helper()
+	o := &git.CloneOptions{URL: location, Depth: 1, SingleBranch: true, Tags: git.NoTags}
+	if _, err := git.CloneContext(context.Background(), memory.NewStorage(), nil, o); err != nil {
+		b.Fatal(err)
+	}
+}

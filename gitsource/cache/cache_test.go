@@ -1,0 +1,135 @@
+package cache
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+func blob(content string) plumbing.EncodedObject {
+	object := &plumbing.MemoryObject{}
+	object.SetType(plumbing.BlobObject)
+	_, _ = object.Write([]byte(content))
+	return object
+}
+
+func objectsOf(contents ...string) *Objects {
+	objects := newObjects()
+	for _, c := range contents {
+		objects.add(blob(c))
+	}
+	return objects
+}
+
+// Whichever byte of an entry is another, and wherever it ends: no object is there that does not hash to its name.
+func TestEveryByteCounts(t *testing.T) {
+	d, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Store("x", objectsOf("one", "two\n", "")); err != nil {
+		t.Fatal(err)
+	}
+	name := d.entry("x")
+	good, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range good {
+		other := bytes.Clone(good)
+		other[i] ^= 1 << (i % 8)
+		for _, content := range [][]byte{good[:i], other} {
+			objects, err := decode(bytes.NewReader(content))
+			if err != nil {
+				continue
+			}
+			for hash, object := range objects.byHash {
+				whole := object.(*plumbing.MemoryObject)
+				r, _ := whole.Reader()
+				var kept bytes.Buffer
+				if _, err := kept.ReadFrom(r); err != nil || plumbing.ComputeHash(whole.Type(), kept.Bytes()) != hash {
+					t.Errorf("%s does not hash to its name", hash)
+				}
+			}
+			if bytes.Equal(content, other) {
+				t.Errorf("byte %d does not count", i)
+			}
+		}
+	}
+}
+
+func TestMissedIsTold(t *testing.T) {
+	objects := objectsOf("a")
+	if _, err := objects.EncodedObject(plumbing.BlobObject, blob("a").Hash()); err != nil || objects.Missed() {
+		t.Errorf("%v, %v", err, objects.Missed())
+	}
+	if _, err := objects.EncodedObject(plumbing.TagObject, blob("a").Hash()); err == nil || objects.Missed() {
+		t.Errorf("%v, %v: it is there, and no tag", err, objects.Missed())
+	}
+	if _, err := objects.EncodedObjectSize(blob("b").Hash()); err == nil || !objects.Missed() {
+		t.Errorf("%v, %v", err, objects.Missed())
+	}
+}
+
+// What was not used for the longest time goes, and what was never ended. What is not the cache's stays.
+func TestOldEntriesAreRemoved(t *testing.T) {
+	d, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	age := func(name string, by time.Duration) {
+		if err := os.Chtimes(name, time.Now().Add(-by), time.Now().Add(-by)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := func(name string, by time.Duration) string {
+		name = filepath.Join(d.path, name)
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		age(name, by)
+		return name
+	}
+	begun, given := file(".1"+suffix, time.Minute), file(".2"+suffix, 2*abandoned)
+	foreign := file("README", 1000*abandoned)
+	for i := range maxEntries {
+		file(fmt.Sprintf("%d%s", i, suffix), time.Duration(i+1)*time.Hour)
+	}
+	oldest, second := filepath.Join(d.path, fmt.Sprintf("%d%s", maxEntries-1, suffix)), filepath.Join(d.path, fmt.Sprintf("%d%s", maxEntries-2, suffix))
+	if err := d.Store("x", objectsOf("x")); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{begun: true, given: false, foreign: true, oldest: false, second: true, d.entry("x"): true} {
+		if _, err := os.Stat(name); (err == nil) != want {
+			t.Errorf("%s: %v, want it there: %v", name, err, want)
+		}
+	}
+	age(second, 0) // as Touch does of an entry
+	if err := d.Store("y", objectsOf("y")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(second); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEntryIsNobodyElses(t *testing.T) {
+	d, err := Open(filepath.Join(t.TempDir(), "cache"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Store("https://example.com/x.git", objectsOf("x")); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]os.FileMode{d.path: 0o700, d.entry("https://example.com/x.git"): 0o600} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want || strings.Contains(name, "example") {
+			t.Errorf("%v, %v; want %v", info, err, want)
+		}
+	}
+}
