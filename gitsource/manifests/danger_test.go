@@ -136,13 +136,13 @@ func renderBare(dir string) {
 	debug.SetMaxStack(16 << 20)
 	const memory = 128 << 20
 	if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: memory, Max: memory}); err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stdout, err)
 		return
 	}
 	rendered, err := renderer.Kustomize(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stdout, err)
 		return
 	}
-	fmt.Println("rendered", rendered.Size(), "objects")
+	fmt.Fprintln(os.Stdout, "rendered", rendered.Size(), "objects")
 }
