@@ -1,6 +1,6 @@
 # "make help" lists the targets. What CI runs is .ci/run, which is "make test".
 .DEFAULT_GOAL := help
-.PHONY: help build test race soak lint bench generate golden demo clean-demo image clean
+.PHONY: help build test fuzz race soak lint bench generate golden demo clean-demo image clean
 
 GO      ?= go
 BIN     ?= $(CURDIR)/bin
@@ -30,7 +30,15 @@ test: build $(BIN)/tools ## test everything: the packages, then scenarios on a s
 	$(BIN)/sandbox up --name $(SANDBOX) --nodes 3
 	trap '$(BIN)/sandbox down --name $(SANDBOX)' EXIT; \
 	$(REAL) QUORATE_SANDBOX_KUBECONFIG=$$($(BIN)/sandbox kubeconfig --name $(SANDBOX)) $(TEST) ./... && \
+	$(MAKE) fuzz && \
 	$(SANDBOX_TEST) ./...
+
+# What is fuzzed, as package:target.
+FUZZ    := gitsource/manifests:FuzzDecode gitsource/manifests:FuzzRender
+
+fuzz: ## fuzz what reads hostile input, each target for FUZZTIME (10s) in 2 GiB
+	ulimit -d 2097152; for target in $(FUZZ); do \
+	$(TEST) -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(or $(FUZZTIME),10s) ./$${target%:*} || exit 1; done
 
 race: build ## test the packages under the race detector; it takes a C compiler
 	CGO_ENABLED=1 $(TEST) -race ./...

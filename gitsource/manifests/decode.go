@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -28,9 +29,12 @@ type declaration struct {
 
 // decode turns objects into clusters and problems. A cluster with a problem is only in the
 // problems.
-func decode(objects []object, options Options) (clusters []Declared, problems []Problem) {
+func decode(ctx context.Context, objects []object, options Options) (clusters []Declared, problems []Problem) {
 	var declarations []*declaration
 	for _, o := range objects {
+		if ctx.Err() != nil {
+			return nil, nil
+		}
 		if options.IgnoreOtherKinds && o.isOfOtherKind() {
 			continue
 		}
@@ -121,7 +125,11 @@ func (d *declaration) finish(applied, defaulted map[string]any) {
 	d.cluster.Warnings = schema.Warnings(d.cluster.Cluster.Spec)
 }
 
+// problem notes what is wrong with the field at path, unless more is known already than is told.
 func (d *declaration) problem(path, format string, args ...any) {
+	if len(d.problems) > maxProblems {
+		return
+	}
 	p := Problem{File: d.file, Line: d.lineOf(path), Message: fmt.Sprintf(format, args...)}
 	if d.name.Name != "" {
 		p.Cluster = d.name.String()
@@ -146,6 +154,9 @@ func (d *declaration) invalid(err *field.Error) {
 // checkFields finds the fields that an EtcdCluster does not have.
 func (d *declaration) checkFields(value map[string]any) {
 	for _, path := range schema.UnknownFields(value) {
+		if len(d.problems) > maxProblems {
+			return
+		}
 		message := "unknown field"
 		if similar := schema.SimilarField(path); similar != "" {
 			message += fmt.Sprintf("; did you mean %s?", similar)

@@ -2,11 +2,13 @@ package manifests
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -33,8 +35,22 @@ func seeds(f *testing.F, add func(name string, content []byte)) {
 	}
 }
 
-// Whatever a file holds: nothing panics, what comes out is either a valid cluster or a problem
-// with a place, and it comes out the same again.
+// readFuzzed reads a tree in bounded time.
+func readFuzzed(t *testing.T, tree fstest.MapFS, o Options) Declarations {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	o.Limits = Limits{RenderMemory: 128 << 20}
+	read, err := Read(ctx, tree, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkDesired(t, read)
+	return read
+}
+
+// Whatever a file holds: nothing panics, what comes out is either a valid cluster or a problem with a place, and it comes out the same again. To
+// ignore other kinds ignores no cluster, and only namespaces that are allowed are declared in.
 func FuzzDecode(f *testing.F) {
 	seeds(f, func(name string, content []byte) {
 		if isManifest(name) {
@@ -43,40 +59,33 @@ func FuzzDecode(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, content []byte) {
 		tree := fstest.MapFS{"a.yaml": {Data: content}, "b.yaml": {Data: []byte(clusterNamed("a"))}}
-		desired, err := Read(t.Context(), tree, Options{Path: ".", Namespace: "default"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkDesired(t, desired)
-		again, err := Read(t.Context(), tree, Options{Path: ".", Namespace: "default"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(desired, again); diff != "" {
+		read := readFuzzed(t, tree, Options{})
+		if diff := cmp.Diff(read, readFuzzed(t, tree, Options{})); diff != "" {
 			t.Errorf("the second time it is another:\n%s", diff)
+		}
+		ignoring := readFuzzed(t, tree, Options{IgnoreOtherKinds: true})
+		if diff := cmp.Diff(read.Clusters, ignoring.Clusters); diff != "" {
+			t.Errorf("to ignore other kinds changes clusters:\n%s", diff)
+		}
+		for _, c := range readFuzzed(t, tree, Options{AllowNamespaces: []string{"x"}}).Clusters {
+			if c.Cluster.Namespace != "x" {
+				t.Errorf("%s is declared in %s", c.Cluster.Name, c.Cluster.Namespace)
+			}
 		}
 	})
 }
 
-// Whatever a kustomization holds, and the file beside it: nothing panics and nothing is
-// fetched.
+// Whatever a kustomization holds, and the file beside it: it ends, nothing panics but kustomize, and nothing is fetched.
 func FuzzRender(f *testing.F) {
 	resource := []byte(clusterNamed("a"))
 	seeds(f, func(name string, content []byte) {
 		if isKustomizationName(name) {
 			f.Add(content, resource)
-		} else if isManifest(name) {
-			f.Add([]byte("resources: [a.yaml]\n"), content)
 		}
 	})
 	f.Fuzz(func(t *testing.T, kustomization, resource []byte) {
 		tree := fstest.MapFS{"kustomization.yaml": {Data: kustomization}, "a.yaml": {Data: resource}}
-		desired, err := Read(t.Context(), tree, Options{Path: ".", Namespace: "default"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkDesired(t, desired)
-		for _, p := range desired.Problems {
+		for _, p := range readFuzzed(t, tree, Options{}).Problems {
 			if bytes.Contains([]byte(p.Message), []byte("panicked")) {
 				t.Log(p) // kustomize's own; it is a problem, and not the end
 			}
@@ -87,7 +96,7 @@ func FuzzRender(f *testing.F) {
 func checkDesired(t *testing.T, desired Declarations) {
 	t.Helper()
 	for _, p := range desired.Problems {
-		if p.File == "" || p.Message == "" || p.Line < 0 || !isPrintableText(p.String()) {
+		if p.File == "" || p.Message == "" || p.Line < 0 || len(p.Message) > maxMessage+100 || !isPrintableText(p.String()) {
 			t.Errorf("problem %+q", p)
 		}
 	}

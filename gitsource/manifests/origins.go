@@ -20,7 +20,7 @@ type origins struct {
 	files *files
 	// dir is what was rendered, and root the kustomization in it, for objects that do not tell.
 	dir, root string
-	parsed    map[string][]object
+	parsed    map[string][]place
 }
 
 // toObject makes an object of what kustomize rendered, with the place that it comes from.
@@ -55,32 +55,48 @@ func (o *origins) fileOf(origin string) string {
 	return file
 }
 
+// place is where an object stands in a file.
+type place struct {
+	kind, name string
+	line       int
+}
+
+// maxPlaces is in how many objects of a file one is looked for whose name has changed.
+const maxPlaces = 1000
+
 // lineOf finds the object in its file by kind and name. Kustomize may have put something
 // before or after the name. It is 0 if there is none, or none that is it for sure.
 func (o *origins) lineOf(file, kind, name string) int {
+	places := o.placesIn(file)
+	if len(places) > maxPlaces {
+		return 0
+	}
 	line, length := 0, 0
-	for _, candidate := range o.objectsIn(file) {
-		original := textAt(candidate.node, "metadata", "name")
+	for _, p := range places {
 		switch {
-		case textAt(candidate.node, "kind") != kind || !strings.Contains(name, original):
-		case len(original) > length:
-			line, length = candidate.lineOf("metadata.name"), len(original)
-		case len(original) == length:
+		case p.kind != kind || !strings.Contains(name, p.name):
+		case len(p.name) > length:
+			line, length = p.line, len(p.name)
+		case len(p.name) == length:
 			line = 0
 		}
 	}
 	return line
 }
 
-func (o *origins) objectsIn(file string) []object {
-	if objects, ok := o.parsed[file]; ok {
-		return objects
+func (o *origins) placesIn(file string) []place {
+	if places, ok := o.parsed[file]; ok {
+		return places
 	}
-	content, err := o.files.read(file)
-	if err == nil {
-		o.parsed[file], _ = o.files.parse(file, content)
+	var places []place
+	if content, err := o.files.read(file); err == nil {
+		objects, _ := o.files.parse(file, content)
+		for _, found := range objects {
+			places = append(places, place{textAt(found.node, "kind"), textAt(found.node, "metadata", "name"), found.lineOf("metadata.name")})
+		}
 	}
-	return o.parsed[file]
+	o.parsed[file] = places
+	return places
 }
 
 func dropOrigin(metadata map[string]any) {

@@ -51,19 +51,17 @@ func presentable(problems []Problem) []Problem {
 	return firstOfEach(slices.Compact(problems))
 }
 
-// firstOfEach keeps the first problems of each cluster, and says how many there are beside.
+// firstOfEach keeps the first problems of each cluster, and says where there are more.
 func firstOfEach(problems []Problem) []Problem {
 	count := map[string]int{}
 	var kept []Problem
 	for _, p := range problems {
-		if count[p.Cluster]++; count[p.Cluster] <= maxProblems {
+		switch count[p.Cluster]++; {
+		case count[p.Cluster] < maxProblems:
 			kept = append(kept, p)
-		}
-	}
-	for i := len(kept) - 1; i >= 0; i-- {
-		if more := count[kept[i].Cluster] - maxProblems; more > 0 {
-			kept[i].Message += fmt.Sprintf(" (and %d more problems)", more)
-			delete(count, kept[i].Cluster)
+		case count[p.Cluster] == maxProblems:
+			p.Message += " (and there is more)"
+			kept = append(kept, p)
 		}
 	}
 	return kept

@@ -76,7 +76,10 @@ func Read(ctx context.Context, fsys fs.FS, o Options) (Declarations, error) {
 	if err := cmp.Or(ctx.Err(), f.exceeded, err); err != nil {
 		return Declarations{}, err
 	}
-	clusters, more := decode(objects, o)
+	clusters, more := decode(ctx, objects, o)
+	if err := ctx.Err(); err != nil {
+		return Declarations{}, err
+	}
 	return Declarations{Clusters: clusters, Problems: presentable(append(problems, more...))}, nil
 }
 

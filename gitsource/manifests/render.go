@@ -45,7 +45,7 @@ func (f *files) render(dir string) (objects []object, problems []Problem, err er
 	case err != nil:
 		return nil, nil, err
 	}
-	origins := &origins{files: f, dir: dir, root: view.root, parsed: map[string][]object{}}
+	origins := &origins{files: f, dir: dir, root: view.root, parsed: map[string][]place{}}
 	for _, r := range rendered {
 		objects = append(objects, origins.toObject(r))
 	}

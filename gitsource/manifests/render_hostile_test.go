@@ -14,7 +14,6 @@ import (
 // process is none of theirs.
 func TestKustomizationsThatGrow(t *testing.T) {
 	for name, files := range map[string]map[string]string{
-		"patches that copy what they patch": {"kustomization.yaml": "resources: [a.yaml]\npatches:\n- target: {kind: EtcdCluster}\n  path: p.yaml\n", "p.yaml": doublingPatch(40)},
 		"replacements of what they replace": {"kustomization.yaml": "resources: [a.yaml]\nreplacements:\n" + doublingReplacements(40)},
 		"replacements of text by itself":    {"kustomization.yaml": "resources: [a.yaml]\nreplacements:\n" + doublingText(40)},
 	} {
@@ -55,6 +54,25 @@ func doublingText(times int) string {
 			"  - {select: {kind: EtcdCluster}, fieldPaths: [spec.pod.annotations.x], options: {delimiter: '-', index: 0}}\n")
 	}
 	return b.String()
+}
+
+// What one source asks of kustomize is nothing to the next.
+func TestRenderingsAreApart(t *testing.T) {
+	other := treeOf(map[string]string{"kustomization.yaml": "resources: [a.yaml]\nnamePrefix: p-\n", "a.yaml": clusterNamed("a")})
+	alone := show(Read(t.Context(), other, Options{}))
+	for name, files := range map[string]map[string]string{
+		"schema": {"kustomization.yaml": "resources: [a.yaml]\nopenapi: {path: s.json}\n", "a.yaml": clusterNamed("a"), "s.json": `{"definitions": {}}`},
+		"configuration": {"kustomization.yaml": "resources: [a.yaml]\nconfigurations: [c.yaml]\nnamePrefix: x-\n", "a.yaml": clusterNamed("a"),
+			"c.yaml": "namePrefix: [{path: spec/version}]\n"},
+		"crash": {"kustomization.yaml": "resources: [a.yaml]\nreplacements:\n" + doublingReplacements(40), "a.yaml": clusterNamed("a")},
+	} {
+		if read, err := Read(t.Context(), treeOf(files), Options{Limits: Limits{RenderMemory: 64 << 20}}); err != nil || len(read.Problems) == 0 {
+			t.Errorf("%s: problems %v, error %v", name, read.Problems, err)
+		}
+		if after := show(Read(t.Context(), other, Options{})); after != alone {
+			t.Errorf("after %s it is\n%s\nand alone\n%s", name, after, alone)
+		}
+	}
 }
 
 func TestReadEndsAtItsDeadline(t *testing.T) {

@@ -92,8 +92,7 @@ func (f *files) toObject(file string, root *yaml.Node) object {
 	if o.problems = f.checkStructure(file, root); len(o.problems) > 0 {
 		return o
 	}
-	var decoded any
-	err := root.Decode(&decoded)
+	decoded, err := valueOfNode(root)
 	if _, ok := decoded.(map[string]any); err == nil && !ok {
 		err = errors.New("is no object: a document starts with apiVersion and kind")
 	}

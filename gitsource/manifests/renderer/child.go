@@ -6,6 +6,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"runtime"
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
@@ -25,12 +26,10 @@ func init() {
 	}
 }
 
-// stderr stays open for the runtime's last words: a file that nothing refers to is closed.
-var stderr = os.Stderr
-
 // runChild does one task and returns the exit code.
 func runChild(in io.Reader, out io.Writer) int {
-	os.Stdout, os.Stderr = nil, nil // kustomize writes what it thinks of old fields
+	defer runtime.KeepAlive(os.Stderr) // it stays open for the runtime's last words
+	os.Stdout, os.Stderr = nil, nil    // kustomize writes what it thinks of old fields
 	log.SetOutput(io.Discard)
 	answers := json.NewDecoder(in)
 	var t task

@@ -121,11 +121,14 @@ func (p *process) converse(files Files, t task, limits Limits, each func(Object)
 		return errGone
 	}
 	lines := bufio.NewScanner(p.out)
-	lines.Buffer(nil, int(limits.ObjectBytes)+64<<10)
+	lines.Buffer(nil, int(limits.ObjectBytes)+64<<10) // and what is around it
 	for lines.Scan() {
 		var m message
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
 			return fmt.Errorf("read what the process that renders says: %w", err)
+		}
+		if m.Object != nil && int64(len(m.Object.JSON)) > limits.ObjectBytes {
+			return tooLarge(limits)
 		}
 		done, err := p.answer(files, m, each)
 		if done || err != nil {
@@ -133,9 +136,13 @@ func (p *process) converse(files Files, t task, limits Limits, each func(Object)
 		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return Refusal(fmt.Sprintf("an object that it renders is larger than %d bytes", limits.ObjectBytes))
+		return tooLarge(limits)
 	}
 	return errGone
+}
+
+func tooLarge(limits Limits) Refusal {
+	return Refusal(fmt.Sprintf("an object that it renders is larger than %d bytes; --max-file-bytes raises the limit", limits.ObjectBytes))
 }
 
 // answer answers one message. It is done at the last.

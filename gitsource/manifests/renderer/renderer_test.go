@@ -190,18 +190,18 @@ func tryAll(url string) {
 	}
 	for name, attempt := range attempts {
 		if err := attempt(); err != nil {
-			fmt.Println(name, "fails even unconfined:", err)
+			fmt.Fprintln(os.Stdout, name, "fails even unconfined:", err)
 		}
 	}
 	if err := confine(roomy); err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stdout, err)
 	}
 	for name, attempt := range attempts {
 		if attempt() == nil {
-			fmt.Println(name, "is still possible")
+			fmt.Fprintln(os.Stdout, name, "is still possible")
 		}
 	}
-	fmt.Println("all tried")
+	fmt.Fprintln(os.Stdout, "all tried")
 }
 
 func connect(url string) error {
