@@ -2,7 +2,6 @@ package manifests
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -27,24 +26,37 @@ type declaration struct {
 	problems []Problem
 }
 
-// decode turns objects into clusters and problems. A cluster with a problem is only in the
-// problems.
-func decode(ctx context.Context, objects []object, options Options) (clusters []Declared, problems []Problem) {
-	var declarations []*declaration
+// declare decodes objects as clusters. What is no cluster with a name is only in the problems.
+func (f *files) declare(objects []object) (declarations []*declaration, problems []Problem) {
+	if f.objects += len(objects); f.objects > f.limits.Objects {
+		return nil, []Problem{{File: objects[0].file, Message: f.exceed("max-objects", "more than %d objects are declared", f.limits.Objects).Error()}}
+	}
 	for _, o := range objects {
-		if ctx.Err() != nil {
+		if f.ctx.Err() != nil {
 			return nil, nil
 		}
-		if options.IgnoreOtherKinds && o.isOfOtherKind() {
+		if f.options.IgnoreOtherKinds && o.isOfOtherKind() {
 			continue
 		}
-		d := options.declare(o)
+		d := f.options.declare(o)
 		if d.name.Name == "" {
 			problems = append(problems, d.problems...)
 			continue
 		}
+		d.release()
 		declarations = append(declarations, d)
 	}
+	return declarations, problems
+}
+
+// release lets go of what was read: all that is still asked for is the line of the name.
+func (d *declaration) release() {
+	d.line = d.lineOf("metadata.name")
+	d.node, d.value = nil, nil
+}
+
+// settle looks at all declarations together. A cluster with a problem is only in the problems.
+func settle(declarations []*declaration) (clusters []Declared, problems []Problem) {
 	checkNames(declarations)
 	for _, d := range declarations {
 		problems = append(problems, d.problems...)

@@ -15,13 +15,14 @@ import (
 // files reads the files of one revision within bounds. Going past a bound on the whole is
 // remembered: what was read then is not all that is declared.
 type files struct {
-	ctx    context.Context
-	fs     fs.FS
-	limits Limits
+	ctx     context.Context
+	fs      fs.FS
+	options Options
+	limits  Limits
 
-	count, nodes, documents int
-	size                    int64
-	exceeded                error
+	count, nodes, documents, objects int
+	size                             int64
+	exceeded                         error
 }
 
 // read returns the content of a file.

@@ -8,7 +8,8 @@ import (
 
 // Limits on what is read. One that is zero is that of DefaultLimits.
 type Limits struct {
-	// FileBytes of one file, TotalBytes and Files of all that is read below the path, each as often as it is read.
+	// FileBytes of one file, of one document once its aliases are expanded, and of one rendered object; TotalBytes of all that is read, and of all
+	// that is rendered; Files that are read.
 	FileBytes, TotalBytes int64
 	Files                 int
 	// Depth of directories below the path.

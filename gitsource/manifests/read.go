@@ -2,7 +2,7 @@
 //
 // What is wrong with the content is data: all Problems of all files at once, and the
 // clusters without problems beside them. The content is trusted for intent, not for safety: files are read in memory, no symbolic link is
-// followed, nothing is executed or fetched, and sizes are bounded.
+// followed, nothing is executed or fetched, and sizes are bounded. Kustomize runs in a process of its own (renderer).
 package manifests
 
 import (
@@ -58,13 +58,13 @@ type Declared struct {
 
 // Read reads what the directory o.Path declares. With a kustomization at its root it is
 // rendered; otherwise each YAML and JSON file below it is read as it is. An error means that the directory cannot be read, or that it is too
-// much: then nothing is known of what is declared.
+// much: then nothing is known of what is declared. It returns when ctx ends.
 func Read(ctx context.Context, fsys fs.FS, o Options) (Declarations, error) {
 	o.Path, o.Namespace = cmp.Or(o.Path, "."), cmp.Or(o.Namespace, "default")
 	if !fs.ValidPath(o.Path) {
 		return Declarations{}, fmt.Errorf("the path %q leads out of the source", o.Path)
 	}
-	f := &files{ctx: ctx, fs: fsys, limits: o.Limits.orDefault()}
+	f := &files{ctx: ctx, fs: fsys, options: o, limits: o.Limits.orDefault()}
 	if err := f.checkDirectory(o.Path); err != nil {
 		return Declarations{}, err
 	}
@@ -72,31 +72,25 @@ func Read(ctx context.Context, fsys fs.FS, o Options) (Declarations, error) {
 	if err != nil {
 		return Declarations{}, err
 	}
-	objects, problems, err := f.readObjects(o.Path, slices.ContainsFunc(entries, isKustomization))
+	declarations, problems, err := f.readDeclarations(o.Path, slices.ContainsFunc(entries, isKustomization))
 	if err := cmp.Or(ctx.Err(), f.exceeded, err); err != nil {
 		return Declarations{}, err
 	}
-	clusters, more := decode(ctx, objects, o)
-	if err := ctx.Err(); err != nil {
-		return Declarations{}, err
-	}
+	clusters, more := settle(declarations)
 	return Declarations{Clusters: clusters, Problems: presentable(append(problems, more...))}, nil
 }
 
-func (f *files) readObjects(dir string, kustomized bool) (objects []object, problems []Problem, err error) {
+func (f *files) readDeclarations(dir string, kustomized bool) (declarations []*declaration, problems []Problem, err error) {
 	if kustomized {
 		return f.render(dir)
 	}
-	objects, problems = f.walk(dir, 0)
-	if len(objects) > f.limits.Objects {
-		return nil, nil, f.exceed("max-objects", "more than %d objects are declared", f.limits.Objects)
-	}
-	return objects, problems, nil
+	declarations, problems = f.walk(dir, 0)
+	return declarations, problems, nil
 }
 
 // walk reads the files of a directory and those below it. Hidden files and directories
 // are left out: they configure tools.
-func (f *files) walk(dir string, depth int) (objects []object, problems []Problem) {
+func (f *files) walk(dir string, depth int) (declarations []*declaration, problems []Problem) {
 	entries, err := f.list(dir)
 	if err != nil {
 		return nil, []Problem{{File: dir, Message: err.Error()}}
@@ -108,16 +102,19 @@ func (f *files) walk(dir string, depth int) (objects []object, problems []Proble
 		if strings.HasPrefix(entry.Name(), ".") {
 			continue
 		}
-		o, p := f.visit(path.Join(dir, entry.Name()), entry.Type(), depth+1)
-		objects, problems = append(objects, o...), append(problems, p...)
+		d, p := f.visit(path.Join(dir, entry.Name()), entry.Type(), depth+1)
+		declarations, problems = append(declarations, d...), append(problems, p...)
+		if f.exceeded != nil {
+			break
+		}
 	}
-	return objects, problems
+	return declarations, problems
 }
 
 const nestedKustomization = "a kustomization is rendered only if it is at the root of the path; " +
 	"name its directory as the path, or add a kustomization at the root that has it among its resources"
 
-func (f *files) visit(name string, kind fs.FileMode, depth int) ([]object, []Problem) {
+func (f *files) visit(name string, kind fs.FileMode, depth int) ([]*declaration, []Problem) {
 	switch {
 	case kind.IsDir() && depth > f.limits.Depth:
 		return nil, []Problem{{File: name, Message: over("max-depth", "is more than %d directories deep", f.limits.Depth)}}
@@ -132,7 +129,9 @@ func (f *files) visit(name string, kind fs.FileMode, depth int) ([]object, []Pro
 	if err != nil {
 		return nil, []Problem{{File: name, Message: err.Error()}}
 	}
-	return f.parse(name, content)
+	objects, problems := f.parse(name, content)
+	declarations, more := f.declare(objects)
+	return declarations, append(problems, more...)
 }
 
 func isManifest(name string) bool {

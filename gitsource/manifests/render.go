@@ -25,7 +25,7 @@ func isKustomizationName(name string) bool {
 }
 
 // render builds the kustomization in dir.
-func (f *files) render(dir string) (objects []object, problems []Problem, err error) {
+func (f *files) render(dir string) (declarations []*declaration, problems []Problem, err error) {
 	select {
 	case rendering <- struct{}{}:
 		defer func() { <-rendering }()
@@ -46,10 +46,12 @@ func (f *files) render(dir string) (objects []object, problems []Problem, err er
 		return nil, nil, err
 	}
 	origins := &origins{files: f, dir: dir, root: view.root, parsed: map[string][]place{}}
+	var objects []object
 	for _, r := range rendered {
 		objects = append(objects, origins.toObject(r))
 	}
-	return objects, nil, nil
+	declarations, problems = f.declare(objects)
+	return declarations, problems, nil
 }
 
 // runKustomize renders in a process of its own.
