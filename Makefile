@@ -34,7 +34,8 @@ test: build $(BIN)/tools ## test everything: the packages, then scenarios on a s
 	$(SANDBOX_TEST) ./...
 
 # What is fuzzed, as package:target.
-FUZZ    := gitsource/manifests:FuzzDecode gitsource/manifests:FuzzRender
+FUZZ    := gitsource/manifests:FuzzDecode gitsource/manifests:FuzzRender gitsource/gittree:FuzzTree gitsource/pack:FuzzRead \
+           gitsource/remote:FuzzFetch gitsource/remote:FuzzParseAddress gitsource/signature:FuzzVerify gitsource/signature:FuzzKeys
 
 fuzz: ## fuzz what reads hostile input, each target for FUZZTIME (10s) in 2 GiB
 	ulimit -d 2097152; for target in $(FUZZ); do \

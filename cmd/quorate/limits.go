@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -35,6 +36,8 @@ func (l *limits) add(f *pflag.FlagSet) {
 	addCount(f, &l.files.Nesting, "max-nesting", "how deep the values of one YAML document may be nested")
 	addCount(f, &l.files.Documents, "max-documents", "YAML documents in all files")
 	addCount(f, &l.files.Objects, "max-objects", "objects that may be declared")
+	addBytes(f, &l.files.RenderMemory, "max-render-memory", "bytes of memory for rendering a kustomization; half of what the container may use, if that is less")
+	f.Var((*span)(&l.files.RenderCPU), "max-render-cpu", "processor time for rendering a kustomization")
 }
 
 // addBytes adds a flag for a number of bytes, in the units of Kubernetes.
@@ -74,3 +77,17 @@ func (c *count) Set(s string) error {
 
 func (c *count) String() string { return strconv.Itoa(int(*c)) }
 func (c *count) Type() string   { return "int" }
+
+type span time.Duration
+
+func (d *span) Set(s string) error {
+	value, err := time.ParseDuration(s)
+	if err != nil || value <= 0 {
+		return errors.New("want a duration over 0, such as 90s")
+	}
+	*d = span(value)
+	return nil
+}
+
+func (d *span) String() string { return time.Duration(*d).String() }
+func (d *span) Type() string   { return "duration" }

@@ -11,15 +11,16 @@ import (
 
 func TestLimitsAreFlags(t *testing.T) {
 	s := newSource()
-	if o := s.options(); o.Transfer != remote.DefaultLimits || o.Limits != manifests.DefaultLimits {
-		t.Errorf("%+v, want the defaults", o)
+	o, err := s.options()
+	if err != nil || o.Transfer != remote.DefaultLimits || o.Limits != manifests.DefaultLimits {
+		t.Errorf("%+v, %v, want the defaults", o, err)
 	}
 	own, err := s.with("https://example.com/x.git,max-pack-bytes=1Gi,max-file-bytes=500k,max-objects=7,cache-dir=/var/cache,fetch-timeout=5s")
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := own.options()
-	if o.Transfer.PackBytes != 1<<30 || o.Limits.FileBytes != 500_000 || o.Limits.Objects != 7 || o.CacheDir != "/var/cache" || o.Timeout.String() != "5s" {
+	o, err = own.options()
+	if err != nil || o.Transfer.PackBytes != 1<<30 || o.Limits.FileBytes != 500_000 || o.Limits.Objects != 7 || o.CacheDir != "/var/cache" || o.Timeout.String() != "5s" {
 		t.Errorf("%+v", o)
 	}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -32,12 +33,16 @@ func TestLimitsAreFlags(t *testing.T) {
 				t.Errorf("--%s %q is taken", f.Name, bad)
 			}
 		}
-		if err := flags.Set(f.Name, "12345"); err != nil || f.Value.String() != "12345" {
+		if f.Name == "max-render-cpu" {
+			if err := flags.Set(f.Name, "3m"); err != nil || l.files.RenderCPU.String() != "3m0s" {
+				t.Errorf("--%s: %v, %s", f.Name, err, l.files.RenderCPU)
+			}
+		} else if err := flags.Set(f.Name, "12345"); err != nil || f.Value.String() != "12345" {
 			t.Errorf("--%s: %v, %s", f.Name, err, f.Value)
 		}
 		set++
 	})
-	if want := (limits{}); l == want || set != 15 {
+	if want := (limits{}); l == want || set != 17 {
 		t.Errorf("%d limits are flags", set)
 	}
 }

@@ -56,12 +56,12 @@ func dangers(url string) map[string]danger {
 		},
 		"aliases of aliases": {
 			files: map[string]string{"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": clusterNamed("a") + billionLaughs},
-			harm:  "fatal error: runtime: ", want: "once its aliases are expanded",
+			harm:  "fatal error: ", want: "once its aliases are expanded",
 		},
 		"patches that copy what they patch": {
 			files: map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatches: [{target: {kind: EtcdCluster}, path: p.yaml}]\n",
 				"a.yaml": clusterNamed("a"), "p.yaml": doublingPatch(40)},
-			harm: "fatal error: runtime: ", want: "MiB of memory",
+			harm: "fatal error: ", want: "MiB of memory",
 		},
 	}
 }

@@ -115,7 +115,7 @@ func (s *Session) renew(ctx context.Context) error {
 		return err
 	}
 	s.Close()
-	s.upload, s.close = again.upload, again.close
+	s.upload, s.close, s.elsewhere = again.upload, again.close, again.elsewhere
 	return nil
 }
 

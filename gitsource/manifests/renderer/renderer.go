@@ -169,9 +169,9 @@ func (p *process) explain(ended error, limits Limits) error {
 	case strings.Contains(words, "out of memory"), strings.Contains(words, "cannot allocate memory"),
 		// Where Go's runtime itself gets no memory, it may crash before it can say so.
 		strings.Contains(words, "SIGSEGV") && peak(p.command.ProcessState) > limits.Memory/2:
-		return Refusal(fmt.Sprintf("rendering it takes more than %d MiB of memory", limits.Memory>>20))
+		return Refusal(fmt.Sprintf("rendering it takes more than %d MiB of memory; --max-render-memory raises the limit", limits.Memory>>20))
 	case p.command.ProcessState.ExitCode() == exitOvertime:
-		return Refusal(fmt.Sprintf("rendering it takes more than %s of processor time", limits.CPU))
+		return Refusal(fmt.Sprintf("rendering it takes more than %s of processor time; --max-render-cpu raises the limit", limits.CPU))
 	case strings.Contains(words, "stack overflow"), strings.Contains(words, "stack exceeds"):
 		return Refusal("rendering it does not end: something in it contains itself")
 	default:

@@ -69,9 +69,9 @@ func TestRefusals(t *testing.T) {
 		"none":         {tree{"/x/a.yaml": configMap}, roomy, "unable to find one of 'kustomization.yaml', 'kustomization.yml' or 'Kustomization' in directory '/x'"},
 		"broken":       {tree{"/x/kustomization.yaml": "resorces: []\n"}, roomy, `invalid Kustomization: json: unknown field "resorces"`},
 		"cyclic alias": {tree{"/x/kustomization.yaml": "resources: [a.yaml]\n", "/x/a.yaml": configMap + "data: &d {x: *d}\n"}, roomy, "rendering it does not end: something in it contains itself"},
-		"alias bomb":   {tree{"/x/kustomization.yaml": "resources: [a.yaml]\n", "/x/a.yaml": configMap + bomb}, roomy, "rendering it takes more than 96 MiB of memory"},
+		"alias bomb":   {tree{"/x/kustomization.yaml": "resources: [a.yaml]\n", "/x/a.yaml": configMap + bomb}, roomy, "rendering it takes more than 96 MiB of memory; --max-render-memory raises the limit"},
 		"much text":    {tree{"/x/kustomization.yaml": "resources: [a.yaml]\n", "/x/a.yaml": configMap + "data: {x: '" + strings.Repeat("x", 200<<10) + "'}\n"}, small, "an object that it renders is larger than 50 bytes"},
-		"long":         {tree{"/x/kustomization.yaml": "resources: [a.yaml]\n" + endless(), "/x/a.yaml": many(2000)}, short, "rendering it takes more than 1ns of processor time"},
+		"long":         {tree{"/x/kustomization.yaml": "resources: [a.yaml]\n" + endless(), "/x/a.yaml": many(2000)}, short, "rendering it takes more than 1ns of processor time; --max-render-cpu raises the limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := render(t, c.files, c.limits)
