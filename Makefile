@@ -1,6 +1,6 @@
 # "make help" lists the targets. What CI runs is .ci/run, which is "make test".
 .DEFAULT_GOAL := help
-.PHONY: help build test fuzz race soak lint bench generate golden demo clean-demo image clean
+.PHONY: help build test fuzz race soak lint vuln bench generate golden demo clean-demo image clean
 
 GO      ?= go
 BIN     ?= $(CURDIR)/bin
@@ -53,6 +53,13 @@ lint: $(BIN)/golangci-lint ## check the style, the arrows between packages and t
 
 $(BIN)/golangci-lint: .ci/tools/go.mod
 	$(GO) -C .ci/tools build -trimpath -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+vuln: $(BIN)/govulncheck ## look for known vulnerabilities in what is linked in; it takes the Internet
+	@curl -fsS --max-time 20 -o /dev/null https://vuln.go.dev/index/db.json || { echo 'vuln: the database of vulnerabilities, https://vuln.go.dev, cannot be reached from here; nothing was checked' >&2; exit 1; }
+	$< ./... && cd sandbox && $< ./...
+
+$(BIN)/govulncheck: .ci/vuln/go.mod
+	$(GO) -C .ci/vuln build -trimpath -o $@ golang.org/x/vuln/cmd/govulncheck
 
 bench: build ## print measured figures, a line each: figure NAME VALUE UNIT
 	$(SANDBOX_TEST) -run '^$$' -bench . ./scenarios
