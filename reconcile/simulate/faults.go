@@ -25,6 +25,9 @@ func (w *World) LoseVolume(n int) {
 // ReplaceClaim takes away the claim of an ordinal, with its volume, just when a new pod has been given its node: the claim is made anew, and
 // pod and claim wait for each other for ever.
 func (w *World) ReplaceClaim(n int) {
+	if _, there := w.pods[n]; !there {
+		return
+	}
 	w.LoseVolume(n)
 	w.makeReplica(n)
 	if p, there := w.pods[n]; there {
