@@ -66,8 +66,16 @@ func (s State) lost(m Member) string {
 	return ""
 }
 
+// patienceOfSnapshot is how long a learner has at the least: it takes in what the leader has before it answers, and a leader whose snapshot goes
+// astray, as to the address that a pod had before, notices after thirty seconds.
+const patienceOfSnapshot = time.Minute
+
 func (s State) silentForLong(m Member) bool {
-	return s.Declared.ReplaceAfter > 0 && !m.SilentSince.IsZero() && s.Now.Sub(m.SilentSince) >= s.Declared.ReplaceAfter
+	enough := s.Declared.ReplaceAfter
+	if m.Learner {
+		enough = max(enough, patienceOfSnapshot)
+	}
+	return s.Declared.ReplaceAfter > 0 && !m.SilentSince.IsZero() && s.Now.Sub(m.SilentSince) >= enough
 }
 
 // sealedBlindly reports whether a member was sealed when its record was lost, so that nobody knows whether it has data.

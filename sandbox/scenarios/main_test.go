@@ -11,7 +11,7 @@ import (
 )
 
 // parallelTests is what two cores bear: founding a cluster is mostly waiting, etcd and the kubelets do the work.
-const parallelTests = "4"
+const parallelTests = "3"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
