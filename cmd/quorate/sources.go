@@ -44,8 +44,8 @@ const helpSource = "URL of a git repository or user@host:path, path of a local o
 // live reports whether the custom resources are the source.
 func (f *sourceFlags) live() bool { return slices.Contains(f.values, ofCluster) }
 
-// sources are those that are given, with their settings.
-func (f *sourceFlags) sources() ([]source, error) {
+// sources are those that are given, with their settings. The error is all that is wrong with how they are written, and what check says of each.
+func (f *sourceFlags) sources(check func(source) error) ([]source, error) {
 	var sources []source
 	var problems error
 	for _, value := range f.values {
@@ -53,11 +53,11 @@ func (f *sourceFlags) sources() ([]source, error) {
 		settings.namespace = cmp.Or(settings.namespace, f.namespace)
 		s, err := settings.with(value)
 		if err == nil {
-			err = s.check()
+			err = check(s)
 		}
 		sources, problems = append(sources, s), errors.Join(problems, err)
 	}
-	return sources, errors.Join(problems, checkEnvironment(sources))
+	return sources, problems
 }
 
 // checkEnvironment refuses credentials of the environment that would be shown to several hosts.
@@ -98,8 +98,8 @@ func (f *sourceFlags) check() error {
 	case f.live():
 		return nil
 	}
-	_, err := f.sources()
-	return err
+	sources, problems := f.sources(source.check)
+	return errors.Join(problems, checkEnvironment(sources))
 }
 
 // fetched is what became of one source.
@@ -109,9 +109,9 @@ type fetched struct {
 	err     error
 }
 
-// fetch reads all sources at once.
+// fetch reads all sources at once. What has been checked before is not checked again: each reads its own credentials, and fails alone.
 func (f *sourceFlags) fetch(ctx context.Context) ([]fetched, error) {
-	sources, err := f.sources()
+	sources, err := f.sources(func(source) error { return nil })
 	if err != nil {
 		return nil, err
 	}
