@@ -34,11 +34,32 @@ func (c *cluster) madeAfterRemoval(ordinal int, uid string) bool {
 
 // removeMember takes a member out of etcd's list. Its pod stops by itself, and answers nobody meanwhile.
 func (c *cluster) removeMember(ctx context.Context, a decide.RemoveMember) (report.Outcome, error) {
+	if err := c.announce(ctx, a); err != nil {
+		return report.Outcome{}, err
+	}
 	outcome, err := c.changeEtcd(ctx, a, removal(a))
 	if pod := c.own.pod(a.Name); err == nil && outcome.Changed && pod != nil {
 		c.live.leaving.Store(pod.UID, true)
 	}
 	return outcome, err
+}
+
+// announce puts the removal of a member on record before etcd is told, where afterwards no majority of the members on record would be left in etcd's
+// list: else it would look as if somebody had forced a new cluster.
+func (c *cluster) announce(ctx context.Context, a decide.RemoveMember) error {
+	if !decide.NeedsAnnouncement(c.state, a.ID) {
+		return nil
+	}
+	announced, err := decide.AnnouncedRecord(c.state, a.ID)
+	if err != nil {
+		return err
+	}
+	in, err := c.input(announced)
+	if err != nil {
+		return err
+	}
+	_, err = c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" })
+	return err
 }
 
 // change is what an action asks of etcd.

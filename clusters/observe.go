@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -96,7 +97,7 @@ func declared(t target) decide.Declared {
 		Storage:   storageInWords(spec.Storage),
 		Retention: string(spec.Storage.Retention),
 		Orphaned:  t.orphaned, RenamedFrom: t.renamedFrom,
-		Problems: t.problems,
+		Problems: t.problems, ConfirmedMembers: confirmedMembers(t),
 	}
 	if spec.ReplaceAfter != nil {
 		// It is checked wherever a declaration comes in; what is none replaces nothing.
@@ -106,6 +107,19 @@ func declared(t target) decide.Declared {
 		d.Replicas = int(*spec.Replicas)
 	}
 	return d
+}
+
+// confirmedMembers are the IDs that the annotation names. One that cannot be read confirms nothing.
+func confirmedMembers(t target) []decide.ID {
+	var ids []decide.ID
+	for _, text := range strings.FieldsFunc(t.cluster.Annotations[v1alpha1.AnnotationConfirmMembers], func(r rune) bool { return r == ',' || r == ' ' }) {
+		var id decide.ID
+		if id.UnmarshalText([]byte(text)) != nil {
+			return nil
+		}
+		ids = append(ids, id)
+	}
+	return ids
 }
 
 func reportedClusterID(custom *v1alpha1.EtcdCluster) decide.ID {

@@ -75,6 +75,23 @@ func crashes(pod *corev1.Pod) int {
 	return 0
 }
 
+// noDataWords are etcd's when it is to start on its data, since its file does not name it, and finds none.
+const noDataWords = "couldn't find local name"
+
+// endedWithoutData reports whether etcd in this pod has last ended because it found no data on its volume.
+func endedWithoutData(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.ContainerStatuses {
+		ended := c.State.Terminated
+		if ended == nil {
+			ended = c.LastTerminationState.Terminated
+		}
+		if c.Name == objects.Container && ended != nil && crashed(ended) && strings.Contains(terminationMessage(ended), noDataWords) {
+			return true
+		}
+	}
+	return false
+}
+
 // The exit codes of a process that was ended by SIGKILL or SIGTERM, from outside.
 const killed, terminated = 128 + int32(syscall.SIGKILL), 128 + int32(syscall.SIGTERM)
 

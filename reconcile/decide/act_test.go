@@ -97,6 +97,13 @@ func (w *world) actOnEtcd(action decide.Action) error {
 	case decide.AddLearner:
 		list.Members = append(list.Members, decide.Member{ID: memberID(a.Ordinal) + 0x10, PeerURL: a.PeerURL, Learner: true})
 	case decide.RemoveMember:
+		if decide.NeedsAnnouncement(w.State, a.ID) {
+			announced, err := decide.AnnouncedRecord(w.State, a.ID)
+			if err != nil {
+				return err
+			}
+			w.Record = announced
+		}
 		list.Members = slices.DeleteFunc(list.Members, func(m decide.Member) bool { return m.ID == a.ID })
 		for i := range w.Replicas {
 			if r := &w.Replicas[i]; w.ReplicaName(r.Ordinal) == a.Name {

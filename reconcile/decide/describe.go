@@ -138,6 +138,8 @@ func (s State) ailment(m Member) string {
 		return "is not sealed yet"
 	case m.Disagrees != "":
 		return m.Disagrees
+	case replica.VolumeTerminating && hasVolume(replica):
+		return "is on a volume that is being deleted"
 	case replica.Pod != PodReady:
 		return fmt.Sprintf("answers, its pod is not ready (%s)", s.describePod(replica))
 	}

@@ -10,7 +10,7 @@ import (
 // member without an entry gets one; one that is no longer listed leaves its slot, and the volume that is there, to be
 // cleaned up. Only a linearizable list of the recorded cluster is followed.
 func (s State) follow(r Record) Record {
-	if !s.Membership.Known || r.ClusterID == 0 || r.ClusterID != s.Membership.ClusterID {
+	if !s.Membership.Known || r.ClusterID == 0 || r.ClusterID != s.Membership.ClusterID || len(s.missing()) > 0 {
 		return r
 	}
 	listed := s.listed()
@@ -21,7 +21,13 @@ func (s State) follow(r Record) Record {
 		case found && others && m.Mode == Founding && !member.Started:
 			// The founding members that its file would name are no longer those that there are: it would found another cluster.
 			r = r.With(RecordedMember{Ordinal: m.Ordinal, Mode: Joining})
+		case found && m.Leaving:
+			m.Leaving = false // etcd was not told, or has refused
+			r = r.With(m)
 		case !found:
+			if m.Mode == Sealed && m.Ordinal < s.Declared.Replicas {
+				r = r.countReplacement(m.Ordinal, s.Now)
+			}
 			r = r.WithRemoved(RemovedMember{m.Ordinal, cmp.Or(s.Replica(m.Ordinal).VolumeUID, m.VolumeUID)})
 		}
 	}
@@ -53,14 +59,14 @@ func modeOfNew(m Member) Mode {
 }
 
 // followVolumes keeps the removed slots as long as they matter: while their volume is there, and while Kubernetes keeps a
-// pod in them because a higher ordinal is in use.
+// pod in them because a higher ordinal is in use. A volume in any other slot is nobody's to delete: whose it was is not on record.
 func (s State) followVolumes(r Record, listed map[int]Member) Record {
 	replicas := r.Replicas()
 	for _, slot := range s.Replicas {
 		_, inUse := listed[slot.Ordinal]
 		gone, known := r.removed(slot.Ordinal)
-		news := !known || gone.VolumeUID == "" || slot.Ordinal >= replicas && gone.VolumeUID != slot.VolumeUID
-		if !inUse && news && slot.VolumeUID != "" && slot.VolumeToken == r.Token {
+		news := gone.VolumeUID == "" || slot.Ordinal >= replicas && gone.VolumeUID != slot.VolumeUID
+		if !inUse && known && news && slot.VolumeUID != "" && slot.VolumeToken == r.Token {
 			r = r.WithRemoved(RemovedMember{slot.Ordinal, slot.VolumeUID})
 		}
 	}

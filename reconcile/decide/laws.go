@@ -30,6 +30,8 @@ var laws = []law{
 	{Law{"leader hands over first", "A leader is asked to hand over, to a voter that answers, before it is removed or restarted."}, leaderHandsOverFirst},
 	{Law{"one learner", "No member is added beside a learner."}, oneLearner},
 	{Law{"a volume outlives its member", "A volume is deleted only if etcd does not list its member, or if git declares the whole cluster deleted, with its volumes, and nothing runs."}, volumeOutlivesMember},
+	{Law{"copies are kept", "A voter is given up only if it is proven lost, or while as many others as declared, or a quorum of them, hold the data on volumes that stay; no pod is restarted whose volume would go with it."}, copiesKept},
+	{Law{"volumes go on record", "A volume of a cluster that goes on is deleted only if the record says that its member was removed."}, volumesOnRecord},
 	{Law{"an empty slot", "A member is added only where no volume is left of the one before."}, emptySlot},
 	{Law{"the dead go first", "No member is added while one is silent."}, deadGoFirst},
 	{Law{"lowest in, highest out", "The lowest free ordinal is added; a healthy voter is removed only if its ordinal is the highest."}, lowestInHighestOut},
@@ -235,6 +237,9 @@ func doneIsDone(s State, d Decision) string {
 		r := s.Replica(ordinal)
 		if !ours || !m.Answers || !m.Started || m.Learner || len(m.Alarms) > 0 || recorded.Mode != Sealed || r.Pod != PodReady {
 			return m.Name + " is not a sealed, healthy voter"
+		}
+		if r.VolumeTerminating {
+			return m.Name + " is on a volume that is being deleted"
 		}
 		if ordinal >= s.Declared.Replicas || r.PodVersion+r.PodSpecHash != "" && (r.PodVersion != s.Declared.Version || r.PodSpecHash != s.Declared.SpecHash) {
 			return m.Name + " is not as declared"

@@ -77,6 +77,8 @@ func loosens(s State, before RecordedMember, after Record) string {
 	member, listed := atOrdinal(s, before.Ordinal)
 	rolledBack := s.Record.ClusterID == 0 && s.ReportedClusterID != 0
 	switch {
+	case !found && s.Membership.Known && !listed && after.ClusterID == s.Membership.ClusterID && forgets(s, before):
+		return "is dropped, and no majority of those on record stands behind the list"
 	case !found && s.Membership.Known && !listed && after.ClusterID == s.Membership.ClusterID:
 		return ""
 	case !found:

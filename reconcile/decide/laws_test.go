@@ -1,9 +1,13 @@
 package decide_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
 
 	"quorate.dev/quorate/reconcile/decide"
 )
@@ -39,6 +43,55 @@ func silent(ordinals ...int) func(*world) {
 			w.Membership.Members[n].Answers = false
 		}
 	}
+}
+
+// lost has a member lose its volume.
+func lost(n int) func(*world) {
+	return func(w *world) {
+		silent(n)(w)
+		w.Replicas[n].Pod, w.Replicas[n].ClusterID, w.Replicas[n].VolumeUID = decide.PodFailing, 0, "v9"
+	}
+}
+
+// going has claims deleted while their pods run.
+func going(ordinals ...int) func(*world) {
+	return func(w *world) {
+		for _, n := range ordinals {
+			w.Replicas[n].VolumeTerminating = true
+		}
+	}
+}
+
+func removed(n int) decide.RemovedMember {
+	return decide.RemovedMember{Ordinal: n, VolumeUID: volumeUID(n)}
+}
+
+// down has the pod of a silent member fail for that long, however often etcd has ended.
+func down(n, crashes int, ago time.Duration) func(*world) {
+	return func(w *world) {
+		silent(n)(w)
+		r := &w.Replicas[n]
+		r.Pod, r.ClusterID, r.PodCrashes, r.PodSince = decide.PodFailing, 0, crashes, w.Now.Add(-ago)
+	}
+}
+
+func also(changes ...func(*world)) func(*world) {
+	return func(w *world) {
+		for _, change := range changes {
+			change(w)
+		}
+	}
+}
+
+func replaceAfter(limit, silence time.Duration) func(*world) {
+	return func(w *world) {
+		w.Declared.ReplaceAfter = limit
+		w.Membership.Members[2].SilentSince = w.Now.Add(-silence)
+	}
+}
+
+func remove(n int) decision {
+	return acts(decide.RemoveMember{ID: memberID(n), Name: fmt.Sprintf("a-%d", n)})
 }
 
 func unknown(w *world) { w.Membership.Known = false }
@@ -145,6 +198,34 @@ var wrongs = []wrong{
 	{"hits what was seen", "seals no cluster", func(w *world) { w.Membership.ClusterID = 0 }, acts(decide.Seal{})},
 	{"hits what was seen", "seals another cluster", nil, acts(decide.Seal{ClusterID: 0xc2})},
 
+	{"copies are kept", "the highest of as many as declared", nil, remove(2)},
+	{"copies are kept", "all but it are on volumes that go", going(0, 1, 2), remove(2)},
+	{"copies are kept", "it and one more are on volumes that go", going(1, 2), remove(2)},
+	{"copies are kept", "a slot is unfilled", also(five, going(4), func(w *world) { leave(w, 1) }), remove(4)},
+	{"copies are kept", "the only one on a volume that stays", also(going(0, 1), func(w *world) { w.Declared.Replicas = 2 }), remove(2)},
+	{"copies are kept", "the only one, beside a learner", also(going(0), func(w *world) {
+		w.Declared.Replicas = 1
+		w.Membership.Members = w.Membership.Members[:2]
+		w.Membership.Members[0].Leader, w.Membership.Members[1].Learner = false, true
+	}), remove(0)},
+	{"copies are kept", "silent, and nothing else is known", silent(2), remove(2)},
+	{"copies are kept", "silent to us alone", also(silent(2), replaceAfter(time.Minute, time.Hour)), remove(2)},
+	{"copies are kept", "silent for long, and now for a moment", also(down(2, 0, time.Second), replaceAfter(time.Minute, time.Hour)), remove(2)},
+	{"copies are kept", "silent for a moment, and not ready for long", also(down(2, 0, time.Hour), replaceAfter(time.Minute, time.Second)), remove(2)},
+	{"copies are kept", "silent, and git says nothing of it", also(down(2, 0, time.Hour), replaceAfter(0, time.Hour)), remove(2)},
+	{"copies are kept", "it has crashed three times", down(2, 3, time.Hour), remove(2)},
+	{"copies are kept", "it crashes since a moment ago", down(2, 9, time.Second), remove(2)},
+	{"copies are kept", "it has found no data once", also(down(2, 1, time.Hour), func(w *world) { w.Replicas[2].NoData = true }), remove(2)},
+	{"copies are kept", "its node is gone since a moment ago", also(down(2, 0, time.Minute), func(w *world) { w.Replicas[2].Stranded = "x" }), remove(2)},
+	{"copies are kept", "on a volume that goes, and its container restarts", also(down(2, 0, time.Second), going(1, 2)), remove(2)},
+	{"copies are kept", "restarts a pod on a volume that goes", also(rolling, going(1)), acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"volumes go on record", "not on record", func(w *world) { leave(w, 2) }, acts(decide.DeleteVolume{Ordinal: 2, VolumeUID: "v2"})},
+	{"volumes go on record", "another is on record", func(w *world) {
+		leave(w, 2)
+		w.Record = w.Record.WithRemoved(decide.RemovedMember{Ordinal: 2, VolumeUID: "v9"})
+	}, acts(decide.DeleteVolume{Ordinal: 2, VolumeUID: "v2"})},
+	{"done is done", "on a volume that goes", going(1), decision{decide.Done, nil, "done"}},
+
 	{"an empty slot", "a volume is left", func(w *world) { leave(w, 2) }, acts(decide.AddLearner{Ordinal: 2})},
 	{"an empty slot", "the very volume is left", func(w *world) {
 		leave(w, 2)
@@ -243,9 +324,9 @@ var right = []wrong{
 	{"", "restarts a silent learner", func(w *world) { w.Membership.Members[2].Learner, w.Membership.Members[2].Answers = true, false }, acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
 	{"", "restarts the pod of nobody", func(w *world) { w.Membership.Members = w.Membership.Members[:2] }, acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
 	{"", "hands over", nil, acts(decide.MoveLeader{From: 0xa0, To: 0xa1})},
-	{"", "removes the highest", nil, acts(decide.RemoveMember{ID: 0xa2, Name: "a-2"})},
-	{"", "removes a dead one", silent(1), acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
-	{"", "removes the only other one, dead", func(w *world) { silent(1)(w); w.Membership.Members = w.Membership.Members[:2] }, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
+	{"", "removes the highest", func(w *world) { w.Declared.Replicas = 2 }, acts(decide.RemoveMember{ID: 0xa2, Name: "a-2"})},
+	{"", "removes a dead one", lost(1), acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
+	{"", "removes the only other one, dead", func(w *world) { lost(1)(w); w.Membership.Members = w.Membership.Members[:2] }, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
 	{"", "adds the next", nil, acts(decide.AddLearner{Ordinal: 3})},
 	{"", "fills the gap", func(w *world) {
 		leave(w, 1)
@@ -266,6 +347,18 @@ var right = []wrong{
 	{"", "restarts what does not run, unknown", func(w *world) { rolling(w); unknown(w); silent(1)(w); w.Replicas[1].Pod = decide.PodFailing }, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 	{"", "rolls to the next minor version", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.StartRollout{Version: "3.7.3", SpecHash: theHash})},
 	{"", "removes a corrupt one", func(w *world) { w.Membership.Members[1].Alarms = []string{"CORRUPT"} }, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
+	{"", "removes one on a volume that goes", going(2), remove(2)},
+	{"", "removes one on a volume that goes, its place taken", also(five, going(0, 1, 2), func(w *world) { w.Declared.Replicas = 3; w.Membership.Members = w.Membership.Members[:4] }), remove(2)},
+	{"", "removes one on a volume that goes with its pod", also(down(2, 0, 0), going(2), func(w *world) { w.Replicas[2].Pod = decide.PodPending }), remove(2)},
+	{"", "removes a silent one", also(down(2, 0, time.Hour), replaceAfter(time.Minute, time.Hour)), remove(2)},
+	{"", "removes one that crashes", down(2, 4, time.Minute), remove(2)},
+	{"", "removes one without data", also(down(2, 4, time.Minute), func(w *world) { w.Replicas[2].NoData = true }), remove(2)},
+	{"", "removes a stranded one", also(down(2, 0, 10*time.Minute), func(w *world) { w.Replicas[2].Stranded = "x" }), remove(2)},
+	{"", "removes a stranded one, as git allows", also(down(2, 0, time.Minute), replaceAfter(time.Minute, 0), func(w *world) { w.Replicas[2].Stranded = "x" }), remove(2)},
+	{"", "drops what a person has confirmed", func(w *world) {
+		w.Membership.Members = w.Membership.Members[:1]
+		w.Declared.ConfirmedMembers = []decide.ID{0xa0}
+	}, acts(decide.ApplyObjects{})},
 	{"", "disarms", func(w *world) { w.Membership.StaleAlarms = []decide.Alarm{{ID: 0xd1, Kind: "NOSPACE"}} }, acts(decide.DisarmAlarm{ID: 0xd1, Kind: "NOSPACE"})},
 	{"", "deletes a volume with the cluster", func(w *world) {
 		nothing(w)
@@ -280,7 +373,7 @@ var right = []wrong{
 	}, decision{decide.Done, nil, "done"}},
 	{"", "done, an orphan", func(w *world) { unknown(w); w.Declared.Orphaned = "gone" }, decision{decide.Done, nil, "done"}},
 	{"", "promotes", func(w *world) { w.Membership.Members[2].Learner = true }, acts(decide.PromoteLearner{ID: 0xa2, Name: "a-2"})},
-	{"", "deletes the volume of nobody", func(w *world) { w.Membership.Members = w.Membership.Members[:2] }, acts(decide.DeleteVolume{Ordinal: 2, VolumeUID: "v2"})},
+	{"", "deletes the volume of nobody", func(w *world) { leave(w, 2); w.Record = w.Record.WithRemoved(removed(2)) }, acts(decide.DeleteVolume{Ordinal: 2, VolumeUID: "v2"})},
 	{"", "applies objects", nil, acts(decide.ApplyObjects{})},
 	{"", "applies objects, keeping the pods", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.ApplyObjects{})},
 	{"", "seals again", nil, acts(decide.Seal{ClusterID: 0xc1, Members: 0b111})},
@@ -315,6 +408,13 @@ func TestLawsAllow(t *testing.T) {
 				t.Errorf("broken are %q", broken)
 			}
 		})
+	}
+}
+
+func five(w *world) {
+	w.State = decide.State{}
+	if err := w.cluster([]datadriven.CmdArg{{Key: "a"}, {Key: "replicas", Vals: []string{"5"}}}); err != nil {
+		panic(err)
 	}
 }
 

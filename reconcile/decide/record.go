@@ -3,6 +3,7 @@ package decide
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // Member returns the recorded member with that ordinal.
@@ -41,6 +42,29 @@ func (r Record) WithRemoved(gone RemovedMember) Record {
 	return r
 }
 
+// replacements returns how often the member of a slot was replaced lately.
+func (r Record) replacements(ordinal int) Replacements {
+	for _, replaced := range r.Replaced {
+		if replaced.Ordinal == ordinal {
+			return replaced
+		}
+	}
+	return Replacements{Ordinal: ordinal}
+}
+
+// countReplacement returns the record with one more replacement in a slot, and without those that are too long ago to matter.
+func (r Record) countReplacement(ordinal int, now time.Time) Record {
+	old := func(replaced Replacements) bool { return now.Sub(replaced.Last) >= memoryOfReplacement }
+	kept := slices.DeleteFunc(slices.Clone(r.Replaced), old)
+	r.Replaced = kept
+	count := r.replacements(ordinal)
+	count.Times, count.Last = count.Times+1, now.UTC().Truncate(time.Second)
+	r.Replaced = slices.DeleteFunc(kept, func(replaced Replacements) bool { return replaced.Ordinal == ordinal })
+	r.Replaced = append(r.Replaced, count)
+	slices.SortFunc(r.Replaced, func(a, b Replacements) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
+	return r
+}
+
 func withoutMember(members []RecordedMember, ordinal int) []RecordedMember {
 	return slices.DeleteFunc(slices.Clone(members), func(m RecordedMember) bool { return m.Ordinal == ordinal })
 }
@@ -48,7 +72,10 @@ func withoutMember(members []RecordedMember, ordinal int) []RecordedMember {
 // Equal reports whether two records say the same.
 func (r Record) Equal(other Record) bool {
 	return r.Token == other.Token && r.ClusterID == other.ClusterID && r.LogVersion == other.LogVersion &&
-		slices.Equal(r.Members, other.Members) && slices.Equal(r.Removed, other.Removed)
+		slices.Equal(r.Members, other.Members) && slices.Equal(r.Removed, other.Removed) &&
+		slices.EqualFunc(r.Replaced, other.Replaced, func(a, b Replacements) bool {
+			return a.Ordinal == b.Ordinal && a.Times == b.Times && a.Last.Equal(b.Last)
+		})
 }
 
 // FoundingRecord is the record of a cluster that is about to be founded with n members.

@@ -8,114 +8,37 @@ import (
 	"time"
 )
 
-// A crash loop is given up after so many crashes, and after so long: what a restart cures is over by then.
-const (
-	crashesOfALoop  = 4
-	patienceOfCrash = time.Minute
-)
-
 // replaceMember removes a member that is lost for good, if the others hold quorum without it. Its slot is filled again like any
-// other that is free. A voter that leads hands over first; etcd under a CORRUPT alarm still elects.
+// other that is free. One that may still have its data goes only when others have it on volumes that stay; if too few have, one more is added first.
 func replaceMember(s State) (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false
 	}
 	for _, m := range slices.Backward(s.MembersInOrder()) {
 		why := s.lost(m)
-		if why == "" || !s.Membership.without(m.ID).HasQuorum() || m.Answers && !s.othersAreWell(m) {
+		if why == "" || !s.Membership.without(m.ID).HasQuorum() {
 			continue
 		}
-		if m.Leader && len(s.Membership.Voters()) > 1 {
-			return s.handOver(m, func(to Member) bool { return s.lost(to) == "" }, "%s %s", m.Name, why)
+		if again := s.replacedAgainAndAgain(m); again != "" {
+			return block("%s %s, and %s", s.nameOf(m), why, again)
 		}
-		return act(RemoveMember{m.ID, s.nameOf(m)}, "%s %s: remove it, so that a new one can take its place; %s answer", s.nameOf(m), why, s.describeQuorum())
+		return s.giveUp(m, why)
 	}
-	return Decision{}, false
-}
-
-// othersAreWell reports whether all but that member are well: one that still answers is not given up before.
-func (s State) othersAreWell(m Member) bool {
-	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool { return other.ID != m.ID && s.ailment(other) != "" })
-}
-
-// lost says why a member is lost for good; empty if it may come back with its data. Being slow, restarting, evicted or out of
-// memory is none of the reasons (survey H45).
-func (s State) lost(m Member) string {
-	ordinal, ours := s.OrdinalOf(m)
-	r := s.Replica(ordinal)
-	switch {
-	case !ours:
-		return ""
-	case slices.Contains(m.Alarms, "CORRUPT"):
-		return "says that its data is corrupt"
-	case m.Started && r.VolumeTerminating && r.VolumeUID != "":
-		return "is on a volume that is being deleted"
-	case m.Answers:
-		return ""
-	case s.volumeLost(ordinal):
-		return "lost its volume"
-	case r.Stranded != "":
-		return "is stranded (" + r.Stranded + ")"
-	case !m.Started && s.sealedBlindly(ordinal) && r.Pod == PodFailing:
-		return "has never started, and the record that it could start with is lost"
-	case s.crashLoops(m, r):
-		return fmt.Sprintf("has crashed %d times, while the others run well (%s)", r.PodCrashes, r.PodMessage)
-	case s.silentForLong(m) && s.replaceable(m, r):
-		return fmt.Sprintf("has been silent since %s, longer than replaceAfter (%s)", m.SilentSince.UTC().Format(time.RFC3339), s.Declared.ReplaceAfter)
-	}
-	return ""
-}
-
-// patienceOfSnapshot is how long a learner has at the least: it takes in what the leader has before it answers, and a leader whose snapshot goes
-// astray, as to the address that a pod had before, notices after thirty seconds.
-const patienceOfSnapshot = time.Minute
-
-func (s State) silentForLong(m Member) bool {
-	enough := s.Declared.ReplaceAfter
-	if m.Learner {
-		enough = max(enough, patienceOfSnapshot)
-	}
-	return s.Declared.ReplaceAfter > 0 && !m.SilentSince.IsZero() && s.Now.Sub(m.SilentSince) >= enough
-}
-
-// sealedBlindly reports whether a member was sealed when its record was lost, so that nobody knows whether it has data.
-func (s State) sealedBlindly(ordinal int) bool {
-	m, _ := s.Record.Member(ordinal)
-	return m.Mode == Sealed && m.ID == 0 && m.VolumeUID == ""
-}
-
-// replaceable reports whether a new member would do better than a silent one: not if its pod does not come up with what no healthy member
-// runs, nor if it has never started.
-func (s State) replaceable(m Member, r Replica) bool {
-	stuck := r.Pod == PodFailing || r.Pod == PodPending
-	proven := slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
-		ordinal, ours := s.OrdinalOf(other)
-		return ours && other.Answers && s.Replica(ordinal).madeLike(r)
-	})
-	return m.Started && (!stuck || proven)
-}
-
-// madeLike reports whether two pods were made from the same declaration.
-func (r Replica) madeLike(other Replica) bool {
-	return r.PodVersion == other.PodVersion && r.PodSpecHash == other.PodSpecHash
-}
-
-// crashLoops reports whether a member crashes because of its own data: what it was made from has been proven by all the others,
-// which run well, so it is neither a rollout nor something that befalls them all (survey H48). What a pod on its way out has done says
-// nothing about a new member in its slot.
-func (s State) crashLoops(m Member, r Replica) bool {
-	long := !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= patienceOfCrash
-	if !m.Started || r.Pod == PodTerminating || r.PodCrashes < crashesOfALoop || !long || len(s.Membership.Members) < 2 {
-		return false
-	}
-	for _, other := range s.Membership.Members {
-		ordinal, ours := s.OrdinalOf(other)
-		o := s.Replica(ordinal)
-		if other.ID != m.ID && (!ours || !other.Answers || o.Pod != PodReady || !o.madeLike(r)) {
-			return false
+	for _, m := range slices.Backward(s.MembersInOrder()) {
+		why := s.doomed(m)
+		if why != "" && s.mayGiveUp(m) {
+			return s.giveUp(m, why)
 		}
 	}
-	return true
+	return s.addSpare()
+}
+
+// giveUp removes a member. A voter that leads hands over first to one that stays; etcd under a CORRUPT alarm still elects.
+func (s State) giveUp(m Member, why string) (Decision, bool) {
+	if m.Leader && len(s.Membership.Voters()) > 1 {
+		return s.handOver(m, func(to Member) bool { return s.lost(to) == "" && s.doomed(to) == "" }, "%s %s", m.Name, why)
+	}
+	return act(RemoveMember{m.ID, s.nameOf(m)}, "%s %s: remove it, so that a new one can take its place; %s answer", s.nameOf(m), why, s.describeQuorum())
 }
 
 // handOver asks the leader to hand over to the voter that is best for it among those that will do: of those that have caught up, the

@@ -59,8 +59,8 @@ func (s State) rolls() bool { return s.WantsOtherPods() || s.anyReplica(s.madeOt
 // broken reports whether a pod made from another declaration does not run etcd, and might if it were made from this one.
 func (s State) broken(r Replica) bool {
 	m, _ := s.Membership.byName(s.ReplicaName(r.Ordinal))
-	if s.volumeLost(r.Ordinal) || r.Stranded != "" {
-		return false
+	if s.volumeLost(r.Ordinal) || r.Stranded != "" || r.VolumeTerminating {
+		return false // a new pod would not have its data either; the volume would go with this one
 	}
 	return s.stuck(r) && r.PodUID != "" && !m.Answers && r.ClusterID == 0 && s.madeOtherwise(r)
 }

@@ -21,6 +21,7 @@ var rules = []rule{
 	{Rule{"ForeignObjects", "An object or a volume bears one of the cluster's names and is not its own: touch nothing."}, foreignObjects},
 	{Rule{"Suspended", "spec.suspend is set: look, report, touch nothing."}, suspended},
 	{Rule{"ClusterIDMismatch", "Not all say the same cluster ID: touch nothing."}, clusterIDMismatch},
+	{Rule{"MembersMissing", "etcd's list has lost half or more of the voters on record, and nobody has said so: touch nothing, keep every volume."}, membersMissing},
 	{Rule{"Seal", "A member has started: from now on it starts on its data or not at all."}, seal},
 	{Rule{"Terminating", "Kubernetes is deleting objects of the cluster: wait until they are gone."}, terminating},
 	{Rule{"AuthorityLost", "The certificate authority is gone while members still trust it: a new one would cut them off from each other."}, authorityLost},

@@ -7,10 +7,11 @@ import (
 )
 
 // scaleDown removes the member with the highest ordinal, compared as a number (survey H24). One that is silent, or only a
-// learner, may go at any time (survey H25, H107); a healthy voter goes only while all is well, and hands over first if it leads.
+// learner, may go at any time (survey H25, H107); a healthy voter goes only while all is well, and hands over first if it leads. While a volume
+// is being deleted, whoever is one too many is there to take a place.
 func scaleDown(s State) (Decision, bool) {
 	victim, surplus := s.surplus()
-	if !surplus || !s.Membership.Known || !s.Membership.without(victim.ID).HasQuorum() {
+	if _, spareNeeded := s.goingFirst(); spareNeeded || !surplus || !s.Membership.Known || !s.Membership.without(victim.ID).HasQuorum() {
 		return Decision{}, false
 	}
 	listed, declared := len(s.Membership.Members), s.Declared.Replicas
@@ -57,10 +58,19 @@ func scaleUp(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	if !s.empty(ordinal) {
-		return wait(500*time.Millisecond, "a volume of %s is in the way", s.ReplicaName(ordinal))
+		return s.waitForSlot(ordinal)
 	}
 	return act(AddLearner{ordinal, s.peerURL(ordinal)}, "%s, %d declared: add %s as a learner; %s answer",
 		plural(len(s.Membership.Members), "member", "members"), s.Declared.Replicas, s.ReplicaName(ordinal), s.describeQuorum())
+}
+
+// waitForSlot waits for the volume in a slot to go. One whose member was never removed, as far as the record says, is left to a person.
+func (s State) waitForSlot(ordinal int) (Decision, bool) {
+	name := s.ReplicaName(ordinal)
+	if _, known := s.Record.removed(ordinal); known || s.Replica(ordinal).VolumeTerminating {
+		return wait(500*time.Millisecond, "a volume of %s is in the way, and is being deleted", name)
+	}
+	return block("a volume of %s is in the way, and nothing on record says whose data it holds: if nobody needs them, kubectl delete pvc data-%s", name, name)
 }
 
 // empty reports whether nothing is left in a slot of the member before: no volume, or one that goes and that no pod will start on any more,

@@ -95,6 +95,14 @@ func (w *world) setSpec(key, text string) (err error) {
 		w.Declared.Orphaned = text
 	case "renamedFrom":
 		w.Declared.RenamedFrom = text
+	case "confirmed":
+		for _, name := range strings.Split(text, " ") {
+			member, err := parseID(name)
+			if err != nil {
+				return err
+			}
+			w.Declared.ConfirmedMembers = append(w.Declared.ConfirmedMembers, member)
+		}
 	case "problem":
 		w.Declared.Problems = append(w.Declared.Problems, text)
 	default:
@@ -108,8 +116,17 @@ func (w *world) setSlot(ordinal int, key, text string) error {
 	switch key {
 	case "etcd", "learner", "alarms", "id", "applied", "storage", "runs", "silent-for", "disagrees":
 		return w.setMember(ordinal, key, text)
+	case "replaced":
+		times, err := strconv.Atoi(text)
+		w.Record.Replaced = []decide.Replacements{{Ordinal: ordinal, Times: times, Last: w.Now}}
+		return err
 	case "removed":
 		w.Record = w.Record.WithRemoved(decide.RemovedMember{Ordinal: ordinal, VolumeUID: strings.TrimPrefix(text, "none")})
+		return nil
+	case "leaving":
+		m, _ := w.Record.Member(ordinal)
+		m.Leaving = text == "true"
+		w.Record = w.Record.With(m)
 		return nil
 	case "mode":
 		if text == "none" {
@@ -151,6 +168,8 @@ func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
 		r.Stranded = text
 	case "unbound":
 		r.PodUnbound = text == "true"
+	case "no-data":
+		r.NoData = text == "true"
 	case "volume":
 		r.VolumeUID, r.VolumeTerminating = strings.TrimPrefix(text, "none"), false
 		if text == "terminating" {

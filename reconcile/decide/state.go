@@ -72,6 +72,8 @@ type Declared struct {
 	Orphaned string `json:"orphaned,omitempty"`
 	// RenamedFrom says which cluster this one seems to have been until git renamed or moved it; empty if it seems new.
 	RenamedFrom string `json:"renamedFrom,omitempty"`
+	// ConfirmedMembers are the members, and no others, that a person says etcd may list although most of those on record are not among them.
+	ConfirmedMembers []ID `json:"confirmedMembers,omitempty"`
 	// Problems say why this declaration cannot be acted on; none if it can.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -102,6 +104,15 @@ type Record struct {
 	LogVersion string `json:"logVersion,omitempty"`
 	// Removed are the slots whose member is gone, by ascending ordinal: their volumes go before they are used again.
 	Removed []RemovedMember `json:"removed,omitempty"`
+	// Replaced counts how often the member of a slot was replaced lately, by ascending ordinal.
+	Replaced []Replacements `json:"replaced,omitempty"`
+}
+
+// Replacements is how often the member of a slot was replaced, each time within a day of the time before.
+type Replacements struct {
+	Ordinal int       `json:"ordinal"`
+	Times   int       `json:"times"`
+	Last    time.Time `json:"last"`
 }
 
 // RemovedMember is what a member has left behind that etcd lists no longer.
@@ -118,6 +129,8 @@ type RecordedMember struct {
 	// ID of the member and UID of the volume that holds its data, known once it is sealed.
 	ID        ID     `json:"id,omitempty"`
 	VolumeUID string `json:"volumeUID,omitempty"`
+	// Leaving: etcd is about to be told to remove it. It says whose removal it was if etcd then lists too few of those on record to tell.
+	Leaving bool `json:"leaving,omitempty"`
 }
 
 // Objects is how the Kubernetes objects of the cluster compare with what they should be. Each entry is one
@@ -174,6 +187,8 @@ type Replica struct {
 	// PodCrashes is how often etcd in this pod has ended by itself with an error; being out of memory does not count.
 	PodCrashes int `json:"podCrashes,omitempty"`
 
+	// NoData: etcd in this pod has ended because it found no data on its volume, and its file does not let it start without.
+	NoData bool `json:"noData,omitempty"`
 	// PodUnbound: the pod was given a node before its claim was made, and the claim has no volume. The scheduler looks at such a pod no more, so
 	// neither will ever get the other.
 	PodUnbound bool `json:"podUnbound,omitempty"`

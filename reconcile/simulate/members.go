@@ -24,7 +24,7 @@ func (w *World) changeEtcd(s decide.State, action decide.Action) []write {
 		}
 	case decide.RemoveMember:
 		if m := r.byID(a.ID); m != nil && w.mayRemove(r, *m) {
-			return []write{{fmt.Sprintf("remove member %s", a.ID), func() { w.removeMember(r, a.ID) }}}
+			return append(w.announce(s, a), write{fmt.Sprintf("remove member %s", a.ID), func() { w.removeMember(r, a.ID) }})
 		}
 	case decide.MoveLeader:
 		if m := r.byID(a.To); m != nil && r.leader == a.From && !m.learner && r.isUp(a.To) && !w.slow[m.ordinal] {
@@ -44,6 +44,15 @@ func (w *World) changeEtcd(s decide.State, action decide.Action) []write {
 		}
 	}
 	return nil
+}
+
+// announce puts a removal on record where no majority would be left to tell that it was meant.
+func (w *World) announce(s decide.State, a decide.RemoveMember) []write {
+	announced, err := decide.AnnouncedRecord(s, a.ID)
+	if err != nil || !decide.NeedsAnnouncement(s, a.ID) {
+		return nil
+	}
+	return []write{w.apply(w.configMap(), announced)}
 }
 
 // addLearner tells etcd of a new member. With strict reconfiguration etcd takes none while a voter is away, and one learner at a time.

@@ -1,0 +1,151 @@
+package decide
+
+import (
+	"fmt"
+	"time"
+)
+
+// copiesKept: a member is given up only on a proof of loss, or once others hold the data on volumes that stay.
+func copiesKept(s State, d Decision) string {
+	switch a := d.Action.(type) {
+	case RemoveMember:
+		m, _ := s.Membership.byID(a.ID)
+		if m.Learner || provenLost(s, m) {
+			return ""
+		}
+		return costsCopies(s, m)
+	case RestartReplica:
+		r := s.Replica(a.Ordinal)
+		m, listed := atOrdinal(s, a.Ordinal)
+		if listed && m.Started && r.VolumeTerminating && r.VolumeUID != "" && !otherVolume(s, r) {
+			return fmt.Sprintf("restarts %s: its volume, which is being deleted, goes with the pod", s.ReplicaName(a.Ordinal))
+		}
+	}
+	return ""
+}
+
+// costsCopies says what is wrong with giving up a voter that may still have its data: fewer copies would be left on volumes that stay than
+// there were and are declared, or a voter goes whose place nobody has taken and whom too few others could replace.
+func costsCopies(s State, m Member) string {
+	before, after := 0, 0
+	for _, other := range s.Membership.Voters() {
+		if !onSafeVolume(s, other) {
+			continue
+		}
+		before++
+		if other.ID != m.ID {
+			after++
+		}
+	}
+	declared := s.Declared.Replicas
+	unfilled := false
+	for ordinal := range declared {
+		_, listed := atOrdinal(s, ordinal)
+		unfilled = unfilled || !listed
+	}
+	surplus := len(s.Membership.Voters()) > declared
+	switch {
+	case after < min(declared, before):
+		return fmt.Sprintf("removes %s and leaves %d copies on volumes that stay", m.Name, after)
+	case surplus && (after > 0 || !m.Answers):
+		return ""
+	case onSafeVolume(s, m) || !m.Answers && !doomedOrCorrupt(s, m):
+		return fmt.Sprintf("removes %s, which nobody has proven lost", m.Name)
+	case surplus || unfilled || after < declared/2+1:
+		return fmt.Sprintf("removes %s, and nothing has taken its place", m.Name)
+	}
+	return ""
+}
+
+// onSafeVolume: it answers, and nothing is known against its data or its volume.
+func onSafeVolume(s State, m Member) bool {
+	ordinal, ours := s.OrdinalOf(m)
+	r := s.Replica(ordinal)
+	return ours && m.Answers && r.VolumeUID != "" && !r.VolumeTerminating && r.Stranded == "" && !corrupt(m)
+}
+
+func doomedOrCorrupt(s State, m Member) bool {
+	ordinal, _ := s.OrdinalOf(m)
+	return corrupt(m) || s.Replica(ordinal).VolumeTerminating
+}
+
+// otherVolume: the volume in the slot is not the one on record, so the data of the member are not on it.
+func otherVolume(s State, r Replica) bool {
+	recorded, _ := s.Record.Member(r.Ordinal)
+	return recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID
+}
+
+// provenLost lists all that proves that a silent member does not come back with its data.
+func provenLost(s State, m Member) bool {
+	ordinal, ours := s.OrdinalOf(m)
+	r := s.Replica(ordinal)
+	recorded, _ := s.Record.Member(ordinal)
+	notReadyFor := func(least time.Duration) bool { return !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= least }
+	running := r.Pod == PodReady || r.Pod == PodStarting || r.Pod == PodFailing
+	switch {
+	case m.Answers || !ours || r.Pod == PodReady:
+		return false
+	case otherVolume(s, r): // lost or replaced
+		return true
+	case r.VolumeTerminating && r.VolumeUID != "" && !running: // it goes with the pod, or has no other to go with
+		return true
+	case r.Stranded != "" && s.Declared.ReplaceAfter > 0:
+		return notReadyFor(s.Declared.ReplaceAfter)
+	case r.Stranded != "":
+		return notReadyFor(10 * time.Minute)
+	case r.NoData || r.PodCrashes >= 4:
+		return r.Pod == PodFailing && r.PodCrashes >= 4 && notReadyFor(time.Minute)
+	case !m.Started: // there may be no file that it could start with
+		return recorded.Mode == Sealed && recorded.VolumeUID == "" && r.Pod == PodFailing
+	case s.Declared.ReplaceAfter > 0 && !m.SilentSince.IsZero():
+		return s.Now.Sub(m.SilentSince) >= s.Declared.ReplaceAfter && notReadyFor(s.Declared.ReplaceAfter)
+	}
+	return false
+}
+
+// volumesOnRecord: a volume of a cluster that goes on is deleted only where the record says that its member was removed.
+func volumesOnRecord(s State, d Decision) string {
+	a, deletes := d.Action.(DeleteVolume)
+	if !deletes || wholeClusterGoes(s) {
+		return ""
+	}
+	for _, gone := range s.Record.Removed {
+		if gone.Ordinal == a.Ordinal && gone.VolumeUID == a.VolumeUID {
+			return ""
+		}
+	}
+	return fmt.Sprintf("deletes the volume of %s, whose removal is not on record", s.ReplicaName(a.Ordinal))
+}
+
+// forgets says which members a record drops although no majority of the recorded voters stands behind etcd's list. A removal that was announced
+// on the record, or a list that a person has confirmed, needs none.
+func forgets(s State, m RecordedMember) bool {
+	if m.Leaving || m.Mode != Sealed || confirmed(s) {
+		return false
+	}
+	voters, standing := 0, 0
+	for _, recorded := range s.Record.Members {
+		if recorded.Mode != Sealed {
+			continue
+		}
+		voters++
+		if member, listed := atOrdinal(s, recorded.Ordinal); listed && (recorded.ID == 0 || recorded.ID == member.ID) {
+			standing++
+		}
+	}
+	return standing <= voters/2
+}
+
+// confirmed: git names exactly the members that etcd lists.
+func confirmed(s State) bool {
+	named := map[ID]bool{}
+	for _, id := range s.Declared.ConfirmedMembers {
+		named[id] = true
+	}
+	for _, m := range s.Membership.Members {
+		if !named[m.ID] {
+			return false
+		}
+	}
+	return len(named) == len(s.Membership.Members)
+}

@@ -1,0 +1,140 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A crash loop is given up after so many crashes, and after so long: what a restart cures is over by then.
+const (
+	crashesOfALoop  = 4
+	patienceOfCrash = time.Minute
+)
+
+// lost says why a silent member is lost for good; empty if it may come back with its data. Being slow, restarting, evicted or out of
+// memory is none of the reasons (survey H45).
+func (s State) lost(m Member) string {
+	ordinal, ours := s.OrdinalOf(m)
+	r := s.Replica(ordinal)
+	switch {
+	case !ours || m.Answers || r.Pod == PodReady:
+		return ""
+	case s.volumeLost(ordinal):
+		return "lost its volume"
+	case m.Started && s.volumeGoesWithPod(r):
+		return "is on a volume that is being deleted, and its pod does not run"
+	case r.Stranded != "" && s.notReadyFor(r, cmp.Or(s.Declared.ReplaceAfter, patienceOfStranded)):
+		return "is stranded (" + r.Stranded + ")"
+	case !m.Started && s.sealedBlindly(ordinal) && r.Pod == PodFailing:
+		return "has never started, and the record that it could start with is lost"
+	case m.Started && r.NoData && s.keepsCrashing(r):
+		return "has no data on its volume"
+	case s.crashLoops(m, r):
+		return fmt.Sprintf("has crashed %d times, while the others run well (%s)", r.PodCrashes, r.PodMessage)
+	case s.silentForLong(m, r) && s.replaceable(m, r):
+		return fmt.Sprintf("has been silent since %s, longer than replaceAfter (%s)", silentSince(m, r).UTC().Format(time.RFC3339), s.Declared.ReplaceAfter)
+	}
+	return ""
+}
+
+// patienceOfStranded is how long the node of a volume may be gone: one that is taken out of the cluster and registered again has its volumes
+// still (survey H46). Where git says how long a member may be silent, that is long enough.
+const patienceOfStranded = 10 * time.Minute
+
+// volumeGoesWithPod reports whether a volume is being deleted and nothing runs on it: it goes as soon as the pod does.
+func (s State) volumeGoesWithPod(r Replica) bool {
+	return hasVolume(r) && r.VolumeTerminating && (r.Pod == PodAbsent || r.Pod == PodPending || r.Pod == PodTerminating)
+}
+
+// notReadyFor reports whether a pod is known not to have been ready for that long.
+func (s State) notReadyFor(r Replica, least time.Duration) bool {
+	return r.Pod != PodReady && !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= least
+}
+
+// patienceOfSnapshot is how long a learner has at the least: it takes in what the leader has before it answers, and a leader whose snapshot goes
+// astray, as to the address that a pod had before, notices after thirty seconds.
+const patienceOfSnapshot = time.Minute
+
+// silentForLong reports whether a member has been silent for as long as git allows. Kubernetes has to find its pod unwell as long as we have: else
+// it may be only us whom it does not answer, or another silence than the one that was seen first.
+func (s State) silentForLong(m Member, r Replica) bool {
+	enough := s.Declared.ReplaceAfter
+	if m.Learner {
+		enough = max(enough, patienceOfSnapshot)
+	}
+	return s.Declared.ReplaceAfter > 0 && !m.SilentSince.IsZero() && s.notReadyFor(r, 0) && s.Now.Sub(silentSince(m, r)) >= enough
+}
+
+// silentSince is since when both a pass and Kubernetes have found a member unwell.
+func silentSince(m Member, r Replica) time.Time {
+	if r.PodSince.After(m.SilentSince) {
+		return r.PodSince
+	}
+	return m.SilentSince
+}
+
+// sealedBlindly reports whether a member was sealed when its record was lost, so that nobody knows whether it has data.
+func (s State) sealedBlindly(ordinal int) bool {
+	m, _ := s.Record.Member(ordinal)
+	return m.Mode == Sealed && m.ID == 0 && m.VolumeUID == ""
+}
+
+// replaceable reports whether a new member would do better than a silent one: not if its pod does not come up with what no healthy member
+// runs, nor if it has never started.
+func (s State) replaceable(m Member, r Replica) bool {
+	stuck := r.Pod == PodFailing || r.Pod == PodPending
+	proven := slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
+		ordinal, ours := s.OrdinalOf(other)
+		return ours && other.Answers && s.Replica(ordinal).madeLike(r)
+	})
+	return m.Started && (!stuck || proven)
+}
+
+// madeLike reports whether two pods were made from the same declaration.
+func (r Replica) madeLike(other Replica) bool {
+	return r.PodVersion == other.PodVersion && r.PodSpecHash == other.PodSpecHash
+}
+
+// keepsCrashing reports whether etcd in a pod has ended by itself again and again.
+func (s State) keepsCrashing(r Replica) bool {
+	return r.Pod == PodFailing && r.PodCrashes >= crashesOfALoop && s.notReadyFor(r, patienceOfCrash)
+}
+
+// crashLoops reports whether a member crashes because of its own data: what it was made from has been proven by all the others,
+// which run well, so it is neither a rollout nor something that happens to them all (survey H48). What a pod on its way out has done says
+// nothing about a new member in its slot.
+func (s State) crashLoops(m Member, r Replica) bool {
+	if !m.Started || !s.keepsCrashing(r) || len(s.Membership.Members) < 2 {
+		return false
+	}
+	for _, other := range s.Membership.Members {
+		ordinal, ours := s.OrdinalOf(other)
+		o := s.Replica(ordinal)
+		if other.ID != m.ID && (!ours || !other.Answers || o.Pod != PodReady || !o.madeLike(r)) {
+			return false
+		}
+	}
+	return true
+}
+
+// A member that was replaced so often, each time within so long of the time before, is not replaced again for its silence or its crashes: what
+// is wrong is not its data.
+const (
+	replacementsOfALoop = 3
+	memoryOfReplacement = 24 * time.Hour
+)
+
+// replacedAgainAndAgain says that another replacement would not help; empty if it may, or if there is nothing that could come back.
+func (s State) replacedAgainAndAgain(m Member) string {
+	ordinal, _ := s.OrdinalOf(m)
+	before := s.Record.replacements(ordinal)
+	r := s.Replica(ordinal)
+	gone := s.volumeLost(ordinal) || s.volumeGoesWithPod(r) || r.Stranded != ""
+	if gone || before.Times < replacementsOfALoop || s.Now.Sub(before.Last) >= memoryOfReplacement {
+		return ""
+	}
+	return fmt.Sprintf("it was replaced %d times already, last at %s: a new member fares no better; find out what is wrong in its place (%s), such as its node, its network or its options",
+		before.Times, before.Last.UTC().Format(time.RFC3339), s.describePod(r))
+}

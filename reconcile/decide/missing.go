@@ -1,0 +1,95 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// membersMissing stops before a list that lost half or more of the recorded voters at once: somebody has forced a new cluster on one member, or
+// removed them by hand. What is missing there may be the only copy of what the others have acknowledged.
+func membersMissing(s State) (Decision, bool) {
+	missing := s.missing()
+	if len(missing) == 0 || !s.toRun() {
+		return Decision{}, false // to stop the pods costs no volume
+	}
+	var names, ids []string
+	for _, m := range missing {
+		names = append(names, s.ReplicaName(m.Ordinal))
+	}
+	for _, m := range s.MembersInOrder() {
+		ids = append(ids, m.ID.String())
+	}
+	return block("etcd lists %s no longer, which is half or more of the voters on record, and Quorate has not removed them; their pods and volumes are kept as they are. If the "+
+		"members that etcd lists (%s) have all data that matters, confirm it in git by the annotation etcd.quorate.dev/confirm-members: %q; the other volumes are "+
+		"deleted then, and their slots filled again. If not, set spec.suspend, and save those volumes first",
+		enumerate(names), s.describeQuorum(), strings.Join(slices.Sorted(slices.Values(ids)), ","))
+}
+
+// missing are the recorded voters that the linearizable list of the recorded cluster does not hold, if no majority of those on record is in it and they
+// are not all on record as leaving. A list that a person has confirmed misses nobody.
+func (s State) missing() []RecordedMember {
+	if !s.Membership.Known || s.Record.ClusterID == 0 || s.Record.ClusterID != s.Membership.ClusterID || s.membersConfirmed() {
+		return nil
+	}
+	listed := s.listed()
+	var missing []RecordedMember
+	voters, standing := 0, 0
+	for _, m := range s.Record.Members {
+		if m.Mode != Sealed {
+			continue
+		}
+		voters++
+		switch member, found := listed[m.Ordinal]; {
+		case found && (m.ID == 0 || m.ID == member.ID):
+			standing++
+		case !m.Leaving:
+			missing = append(missing, m)
+		}
+	}
+	if standing >= Quorum(voters) {
+		return nil
+	}
+	return missing
+}
+
+// membersConfirmed reports whether git names exactly the members that etcd lists.
+func (s State) membersConfirmed() bool {
+	var listed []ID
+	for _, m := range s.Membership.Members {
+		listed = append(listed, m.ID)
+	}
+	named := slices.Clone(s.Declared.ConfirmedMembers)
+	slices.Sort(listed)
+	slices.Sort(named)
+	return slices.Equal(listed, slices.Compact(named))
+}
+
+// NeedsAnnouncement reports whether the removal of a member has to be on record before etcd is told: without it no majority of the recorded voters is
+// left to tell afterwards that it was meant.
+func NeedsAnnouncement(s State, id ID) bool {
+	voters, standing := 0, 0
+	for _, m := range s.Record.Members {
+		if m.Mode != Sealed {
+			continue
+		}
+		voters++
+		member, found := s.listed()[m.Ordinal]
+		if found && member.ID != id && (m.ID == 0 || m.ID == member.ID) {
+			standing++
+		}
+	}
+	return standing < Quorum(voters)
+}
+
+// AnnouncedRecord is the record that says which member etcd is about to be told to remove.
+func AnnouncedRecord(s State, id ID) (Record, error) {
+	m, listed := s.Membership.byID(id)
+	ordinal, ours := s.OrdinalOf(m)
+	recorded, found := s.Record.Member(ordinal)
+	if !listed || !ours || !found {
+		return Record{}, fmt.Errorf("put the removal of member %s on record: it is not on record itself", id)
+	}
+	recorded.Leaving = true
+	return s.Record.With(recorded), nil
+}
