@@ -62,6 +62,12 @@ func modeOfNew(m Member) Mode {
 // pod in them because a higher ordinal is in use. A volume in any other slot is nobody's to delete: whose it was is not on record.
 func (s State) followVolumes(r Record, listed map[int]Member) Record {
 	replicas := r.Replicas()
+	for ordinal := range replicas {
+		_, inUse := listed[ordinal]
+		if _, known := r.removed(ordinal); !inUse && !known && !hasVolume(s.Replica(ordinal)) {
+			r = r.WithRemoved(RemovedMember{Ordinal: ordinal}) // a higher ordinal is in use: Kubernetes will make a volume here that nobody needs
+		}
+	}
 	for _, slot := range s.Replicas {
 		_, inUse := listed[slot.Ordinal]
 		gone, known := r.removed(slot.Ordinal)

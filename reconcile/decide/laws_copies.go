@@ -14,11 +14,26 @@ func copiesKept(s State, d Decision) string {
 			return ""
 		}
 		return costsCopies(s, m)
+	case ApplyObjects:
+		if s.Declared.Lifecycle != "Running" {
+			return stopsOnGoingVolume(s)
+		}
 	case RestartReplica:
 		r := s.Replica(a.Ordinal)
 		m, listed := atOrdinal(s, a.Ordinal)
 		if listed && m.Started && r.VolumeTerminating && r.VolumeUID != "" && !otherVolume(s, r) {
 			return fmt.Sprintf("restarts %s: its volume, which is being deleted, goes with the pod", s.ReplicaName(a.Ordinal))
+		}
+	}
+	return ""
+}
+
+// stopsOnGoingVolume: a volume that is being deleted goes with its pod. Git may want that, if it says so.
+func stopsOnGoingVolume(s State) string {
+	for _, r := range s.Replicas {
+		running := r.Pod != PodAbsent && r.Pod != PodTerminating
+		if running && r.VolumeTerminating && r.VolumeUID != "" && !(s.Declared.Lifecycle == "Deleted" && s.Declared.Retention == "Delete") {
+			return fmt.Sprintf("stops %s: its volume, which is being deleted, goes with the pod", s.ReplicaName(r.Ordinal))
 		}
 	}
 	return ""

@@ -219,6 +219,7 @@ var wrongs = []wrong{
 	{"copies are kept", "its node is gone since a moment ago", also(down(2, 0, time.Minute), func(w *world) { w.Replicas[2].Stranded = "x" }), remove(2)},
 	{"copies are kept", "on a volume that goes, and its container restarts", also(down(2, 0, time.Second), going(1, 2)), remove(2)},
 	{"copies are kept", "restarts a pod on a volume that goes", also(rolling, going(1)), acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"copies are kept", "stops a pod on a volume that goes", also(going(1), func(w *world) { w.Declared.Lifecycle = "Stopped" }), acts(decide.ApplyObjects{})},
 	{"volumes go on record", "not on record", func(w *world) { leave(w, 2) }, acts(decide.DeleteVolume{Ordinal: 2, VolumeUID: "v2"})},
 	{"volumes go on record", "another is on record", func(w *world) {
 		leave(w, 2)

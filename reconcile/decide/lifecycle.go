@@ -45,10 +45,15 @@ func stop(s State) (Decision, bool) {
 	switch {
 	case s.toRun() || !s.anythingLeft():
 		return Decision{}, false
+	case s.anyReplica(Replica.keepsGoingVolume) && !s.deletesVolumes():
+		return block("lifecycle %s, and volumes are being deleted that go as soon as their pods stop, with their data: %s; declare Running, so that their members are replaced first",
+			s.Declared.Lifecycle, s.describeGoingVolumes())
 	case s.Objects.RunsReplicas > 0 && len(StandingRecord(s, "").Members) == 0:
 		return block("lifecycle %s, and no record, no volume and no etcd say which members the StatefulSet runs; scale it to 0", s.Declared.Lifecycle)
 	case s.Objects.RunsReplicas > 0:
 		return act(ApplyObjects{}, "lifecycle %s: stop the pods of %s", s.Declared.Lifecycle, s.describeRemains())
+	case s.anyReplica(hasPodThatStays) && !s.hasStatefulSet() && len(StandingRecord(s, "").Members) > 0 && s.mayRoll():
+		return act(ApplyObjects{}, "lifecycle %s: the StatefulSet is gone, and its pods are not: bring it back to stop the pods of %s", s.Declared.Lifecycle, s.describeRemains())
 	case s.anyReplica(hasPod):
 		return wait(time.Second, "lifecycle %s: the pods are stopping: %s", s.Declared.Lifecycle, s.describeReplicas())
 	case s.toDelete():
@@ -57,6 +62,21 @@ func stop(s State) (Decision, bool) {
 		return act(ApplyObjects{}, "%s", sentence(s.Objects.Drift))
 	}
 	return Decision{Verdict: Done, Message: "stopped; the data of " + s.describeRemains() + " is kept"}, true
+}
+
+// keepsGoingVolume reports whether a pod keeps a volume that is being deleted.
+func (r Replica) keepsGoingVolume() bool {
+	return hasVolume(r) && r.VolumeTerminating && hasPodThatStays(r)
+}
+
+func (s State) describeGoingVolumes() string {
+	var names []string
+	for _, r := range s.replicasInOrder() {
+		if r.keepsGoingVolume() {
+			names = append(names, s.ReplicaName(r.Ordinal))
+		}
+	}
+	return enumerate(names)
 }
 
 // deleteRest deletes the objects of a cluster without pods, and then, if its retention says so, its volumes. It is the only

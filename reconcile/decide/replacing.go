@@ -114,7 +114,7 @@ func cleanUp(s State) (Decision, bool) {
 
 // holdsGoingVolume reports whether a volume is being deleted and the pod keeps it from going.
 func (r Replica) holdsGoingVolume() bool {
-	return hasVolume(r) && r.VolumeTerminating && hasPodThatStays(r) && r.PodUID != ""
+	return r.keepsGoingVolume() && r.PodUID != ""
 }
 
 // allNamed reports whether it is known of each member which slot it is in, or that it is in none.
