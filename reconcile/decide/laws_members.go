@@ -225,6 +225,9 @@ func lowestInHighestOut(s State, d Decision) string {
 				return fmt.Sprintf("adds %d while %d is free", a.Ordinal, ordinal)
 			}
 		}
+		if a.Ordinal >= s.Declared.Replicas && !anyVolumeGoes(s) {
+			return fmt.Sprintf("adds %d, and %d are declared", a.Ordinal, s.Declared.Replicas)
+		}
 	case RemoveMember:
 		member, _ := s.Membership.byID(a.ID)
 		ordinal, ours := s.OrdinalOf(member)
@@ -236,6 +239,16 @@ func lowestInHighestOut(s State, d Decision) string {
 		}
 	}
 	return ""
+}
+
+// anyVolumeGoes: the volume of a member that etcd lists is being deleted, so one more than declared may join before it goes.
+func anyVolumeGoes(s State) bool {
+	for _, r := range s.Replicas {
+		if _, listed := atOrdinal(s, r.Ordinal); listed && r.VolumeTerminating && r.VolumeUID != "" {
+			return true
+		}
+	}
+	return false
 }
 
 func corrupt(m Member) bool {

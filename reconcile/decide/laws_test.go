@@ -183,6 +183,7 @@ var wrongs = []wrong{
 	{"the dead go first", "adds beside a silent one", silent(1), acts(decide.AddLearner{Ordinal: 3})},
 
 	{"lowest in, highest out", "skips a gap", func(w *world) { w.Membership.Members = w.Membership.Members[:2] }, acts(decide.AddLearner{Ordinal: 3})},
+	{"lowest in, highest out", "adds more than declared", nil, acts(decide.AddLearner{Ordinal: 3})},
 	{"lowest in, highest out", "removes from the middle", nil, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
 
 	{"hits what was seen", "another pod", nil, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p9"})},
@@ -328,7 +329,8 @@ var right = []wrong{
 	{"", "removes the highest", func(w *world) { w.Declared.Replicas = 2 }, acts(decide.RemoveMember{ID: 0xa2, Name: "a-2"})},
 	{"", "removes a dead one", lost(1), acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
 	{"", "removes the only other one, dead", func(w *world) { lost(1)(w); w.Membership.Members = w.Membership.Members[:2] }, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
-	{"", "adds the next", nil, acts(decide.AddLearner{Ordinal: 3})},
+	{"", "adds the next", func(w *world) { w.Declared.Replicas = 4 }, acts(decide.AddLearner{Ordinal: 3})},
+	{"", "adds one more before others go", going(0, 1, 2), acts(decide.AddLearner{Ordinal: 3})},
 	{"", "fills the gap", func(w *world) {
 		leave(w, 1)
 		w.Replicas[1].VolumeTerminating, w.Replicas[1].Pod = true, decide.PodTerminating

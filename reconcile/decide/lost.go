@@ -9,8 +9,9 @@ import (
 
 // A crash loop is given up after so many crashes, and after so long: what a restart cures is over by then.
 const (
-	crashesOfALoop  = 4
-	patienceOfCrash = time.Minute
+	crashesOfALoop     = 4
+	crashesWithoutData = 2 // etcd itself says why: its volume may have been mounted late
+	patienceOfCrash    = time.Minute
 )
 
 // lost says why a silent member is lost for good; empty if it may come back with its data. Being slow, restarting, evicted or out of
@@ -29,7 +30,7 @@ func (s State) lost(m Member) string {
 		return "is stranded (" + r.Stranded + ")"
 	case !m.Started && s.sealedBlindly(ordinal) && r.Pod == PodFailing:
 		return "has never started, and the record that it could start with is lost"
-	case m.Started && r.NoData && s.keepsCrashing(r):
+	case m.Started && r.NoData && r.Pod == PodFailing && r.PodCrashes >= crashesWithoutData && s.notReadyFor(r, patienceOfCrash):
 		return "has no data on its volume"
 	case s.crashLoops(m, r):
 		return fmt.Sprintf("has crashed %d times, while the others run well (%s)", r.PodCrashes, r.PodMessage)

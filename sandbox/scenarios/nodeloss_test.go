@@ -72,7 +72,7 @@ func (w *world) nodeOf(pod string) string {
 // TestNodeLossForGood: a node is gone and will not come back, and with it the volume of a member. The member is replaced on another node.
 func TestNodeLossForGood(t *testing.T) {
 	w := newWorld(t)
-	w.declare(modern, three)
+	w.declare(modern, three, "replaceAfter: 20s")
 	w.converge()
 	id, members := w.requireOneCluster("a", 3), w.memberIDs("a")
 	lost := w.nodeOf("a-2")

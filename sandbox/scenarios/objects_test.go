@@ -125,13 +125,27 @@ func essence(o unstructured.Unstructured) map[string]any {
 		content["keys"] = len(data)
 		return content
 	}
-	content["data"] = o.Object["data"]
+	content["data"] = withoutReplacements(o.Object["data"])
 	if spec, ok := o.Object["spec"].(map[string]any); ok {
 		for _, given := range []string{"clusterIP", "clusterIPs", "volumeName"} {
 			delete(spec, given)
 		}
 	}
 	return content
+}
+
+// replacements is what a record counts of replaced members: it outlasts them.
+var replacements = regexp.MustCompile(`(?m)^replaced:\n(?:[- ].*\n)*`)
+
+func withoutReplacements(data any) any {
+	files, ok := data.(map[string]any)
+	if !ok {
+		return data
+	}
+	for name, text := range files {
+		files[name] = replacements.ReplaceAllString(fmt.Sprint(text), "")
+	}
+	return files
 }
 
 var (

@@ -1,0 +1,183 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// testAllClaimsDeleted: somebody deletes the claims of all members while they serve. Each is replaced when others have its data on volumes that stay.
+func testAllClaimsDeleted(t *testing.T, w *world) {
+	id, volumes := w.requireOneCluster("a", 3), w.volumeUIDs("a")
+	w.member("a", 0).put("claims", "deleted")
+	history := w.watchWrites(3)
+	w.kubectl("delete", "pvc", "--all", "--wait=false")
+	if r := w.run(); r.cluster("a").Decision.Verdict == "Done" {
+		t.Errorf("all volumes are being deleted:\n%s", r)
+	}
+	w.converge("--timeout", "180s").requireRule(t, "a", "Converged")
+	history.end()
+	w.requireReplacedVolumes(t, id, 3, volumes)
+}
+
+// TestDeletedClaimOfOne: the same with the only member.
+func TestDeletedClaimOfOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.declare(modern, one)
+	w.converge()
+	id, volumes := w.requireOneCluster("a", 1), w.volumeUIDs("a")
+	w.member("a", 0).put("claims", "deleted")
+	w.kubectl("delete", "pvc", "--all", "--wait=false")
+	w.converge().requireRule(t, "a", "Converged")
+	w.requireReplacedVolumes(t, id, 1, volumes)
+}
+
+// requireReplacedVolumes fails unless the cluster is the same, on other volumes, with the data.
+func (w *world) requireReplacedVolumes(t *testing.T, id string, size int, volumes map[string]string) {
+	t.Helper()
+	if got := w.requireOneCluster("a", size); got != id {
+		t.Errorf("cluster %s became cluster %s", id, got)
+	}
+	if now := w.volumeUIDs("a"); changed(volumes, now) != size || len(now) != size {
+		t.Errorf("volumes before %v, after %v", volumes, now)
+	}
+	for ordinal := range size {
+		if got := w.member("a", ordinal).get("claims"); got != "deleted" {
+			t.Errorf("a-%d reads %q", ordinal, got)
+		}
+	}
+}
+
+// TestForcedNewCluster: somebody forces a new cluster on one member, under the same cluster ID. The volumes of the others are kept until git
+// confirms that nobody needs them.
+func TestForcedNewCluster(t *testing.T) {
+	t.Parallel()
+	w := runningCluster(t)
+	id, volumes := w.requireOneCluster("a", 3), w.volumeUIDs("a")
+	w.member("a", 0).put("forced", "yes")
+	w.kubectl("scale", "statefulset", "a", "--replicas=0")
+	w.waitForPods("a", 0)
+	w.forceNewCluster(0)
+	w.kubectl("scale", "statefulset", "a", "--replicas=1")
+	w.waitForPods("a", 1)
+	for range 3 {
+		r := w.run()
+		r.requireCode(t, exitBlocked)
+		r.requireRule(t, "a", "MembersMissing")
+	}
+	if now := w.volumeUIDs("a"); !maps.Equal(volumes, now) {
+		t.Fatalf("volumes before %v, after %v", volumes, now)
+	}
+	confirmation := fmt.Sprintf("name: a\n  annotations:\n    etcd.quorate.dev/confirm-members: %q", w.memberIDs("a")["a-0"])
+	w.repository.push(map[string]string{"a.yaml": strings.Replace(declaration("a", modern, three), "name: a", confirmation, 1)})
+	w.converge("--timeout", "120s").requireRule(t, "a", "Converged")
+	if got := w.requireOneCluster("a", 3); got != id {
+		t.Errorf("cluster %s became cluster %s", id, got)
+	}
+	if got := w.member("a", 2).get("forced"); got != "yes" {
+		t.Errorf("a-2 reads %q", got)
+	}
+}
+
+// forceNewCluster starts etcd on the data of a member that does not run, as somebody who recovers a cluster by hand does, until it leads alone.
+func (w *world) forceNewCluster(ordinal int) {
+	w.t.Helper()
+	dir, err := w.dataDir(ordinal)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	owner, err := os.Stat(dir)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	client, peer := freeAddress(w.t), freeAddress(w.t)
+	etcd := exec.Command(binary("tools/etcd-"+modern), "--name", fmt.Sprint("a-", ordinal), "--data-dir", filepath.Dir(dir), "--force-new-cluster",
+		"--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer)
+	if err := etcd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	eventually(w.t, "it leads alone", func() error { return leadsAlone(w.ctx(), client) })
+	_ = etcd.Process.Kill()
+	_ = etcd.Wait()
+	if err := chownLike(dir, owner); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// chownLike gives a directory and all in it to the owner of another.
+func chownLike(dir string, owner fs.FileInfo) error {
+	stat := owner.Sys().(*syscall.Stat_t)
+	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, int(stat.Uid), int(stat.Gid))
+	})
+}
+
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return "http://" + listener.Addr().String()
+}
+
+func leadsAlone(ctx context.Context, endpoint string) error {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, DialTimeout: time.Second, Logger: zap.NewNop()})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	list, err := client.MemberList(ctx)
+	if err == nil && len(list.Members) != 1 {
+		err = fmt.Errorf("%d members", len(list.Members))
+	}
+	return err
+}
+
+// TestRestoredAPIServer: Kubernetes is as it was before the cluster grew, as after its own etcd was restored from a backup. etcd lists a member whose pod,
+// volume and record are gone.
+func TestRestoredAPIServer(t *testing.T) {
+	t.Parallel()
+	w := runningCluster(t)
+	record, err := w.object(configMaps, "a-members")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.declare(modern, "replicas: 4")
+	w.converge()
+	id, members := w.requireOneCluster("a", 4), w.memberIDs("a")
+	w.kubectl("scale", "statefulset", "a", "--replicas=3")
+	w.waitForPods("a", 3)
+	w.kubectl("delete", "pvc", "data-a-3")
+	if err := w.objects.Resource(configMaps).Namespace(w.namespace).Delete(w.ctx(), "a-members", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.recreate(configMaps, record)
+	w.converge("--timeout", "180s").requireRule(t, "a", "Converged")
+	if got := w.requireOneCluster("a", 4); got != id {
+		t.Errorf("cluster %s became cluster %s", id, got)
+	}
+	if now := w.memberIDs("a"); changed(members, now) != 1 || now["a-3"] == members["a-3"] {
+		t.Errorf("members before %v, after %v", members, now)
+	}
+}
