@@ -101,7 +101,8 @@ func (w *World) hasData(cluster decide.ID) bool {
 // startJoining starts a member that a cluster with a leader has been told of. One that lost its log after it had started ends as soon
 // as the leader sends it more.
 func (w *World) startJoining(n int, p pod) (data, string) {
-	for id, r := range w.rafts {
+	for _, id := range w.clusters() {
+		r := w.rafts[id]
 		m := r.byOrdinal(n)
 		switch {
 		case m == nil || !r.serves():

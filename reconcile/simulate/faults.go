@@ -48,7 +48,7 @@ func (w *World) DeleteVolume(n int) {
 // Strand takes away the node of an ordinal for good. No other node can use its volume.
 func (w *World) Strand(n int) {
 	if v, there := w.volumes[n]; there {
-		v.stranded = "its node is gone"
+		v.stranded, v.strandedAt = "its node is gone", w.now
 		w.volumes[n] = v
 		delete(w.pods, n)
 		delete(w.down, n)
@@ -142,5 +142,18 @@ func (w *World) NodeDown(n int, down bool) {
 	w.down[n] = down
 	w.runPods()
 	w.runEtcd()
+	w.judgePods()
+}
+
+// Apart cuts one member off from all others and from nobody else, or mends that.
+func (w *World) Apart(n int, apart bool) {
+	w.apart[n] = apart
+	w.runEtcd()
+	w.judgePods()
+}
+
+// Unready has a node find a pod unwell whose etcd serves, or mends that.
+func (w *World) Unready(n int, unready bool) {
+	w.unready[n] = unready
 	w.judgePods()
 }
