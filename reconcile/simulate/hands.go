@@ -33,7 +33,7 @@ func (w *World) addBehind(n int, learner bool) {
 func (w *World) RemoveMember(n int) {
 	for _, id := range w.clusters() {
 		r := w.rafts[id]
-		if m := r.byOrdinal(n); m != nil && r.serves() && len(r.members) > 1 {
+		if m := r.byOrdinal(n); m != nil && r.serves() && len(r.members) > 1 && !w.wasSplit(id) {
 			before := len(w.violations)
 			if w.mayRemove(r, *m) {
 				w.removeMember(r, m.id)

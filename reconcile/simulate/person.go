@@ -77,7 +77,7 @@ func (w *World) PromoteMember(n int) {
 func (w *World) ForceNewCluster(n int) {
 	v := w.volumes[n]
 	old := w.rafts[v.data.cluster]
-	if old == nil || v.data.member == 0 || v.data.corrupt || !old.formed {
+	if old == nil || v.data.corrupt || !old.formed || old.byID(v.data.member) == nil {
 		return
 	}
 	forced := member{id: v.data.member, ordinal: n, named: true, ran: true, started: true}
@@ -86,9 +86,7 @@ func (w *World) ForceNewCluster(n int) {
 		announced: w.announced(v.data.cluster), splitFrom: v.data.cluster, splitAt: v.data.index,
 	}
 	split.removed = slices.DeleteFunc(slices.Concat(old.ids(), old.removed), func(id decide.ID) bool { return id == forced.id })
-	if m := old.byID(forced.id); m != nil {
-		m.forced = true
-	}
+	old.byID(forced.id).forced = true
 	v.data.cluster = hash(w.next("f"), n)
 	w.rafts[v.data.cluster] = split
 	w.volumes[n] = v
