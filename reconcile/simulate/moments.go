@@ -77,7 +77,8 @@ func (w *World) restorePods(then map[int]pod) {
 	now := w.pods
 	w.pods = map[int]pod{}
 	for n, p := range then {
-		if current, there := now[n]; there && current.uid == p.uid && !current.terminating {
+		current, there := now[n]
+		if holds := w.volumes[n].stranded == ""; there && holds && current.uid == p.uid && !current.terminating {
 			w.pods[n] = current
 			continue
 		}

@@ -70,8 +70,12 @@ func (w *World) PassSeeing(see Sight) (decide.Decision, []string) {
 // DoSeen carries out what was decided by what was seen, which may have been long ago. It reads again what whoever carries it out
 // reads again, and relies on what was seen in all else.
 func (w *World) DoSeen(seen decide.State, action decide.Action, crashAfter int) []string {
+	w.runEtcd()
+	before := len(w.violations)
+	writes := w.lateWrites(seen, action)
+	w.violations = w.violations[:before] // what etcd refuses was not refused yet when it was decided
 	var done []string
-	for _, write := range w.lateWrites(seen, action) {
+	for _, write := range writes {
 		if len(done) == crashAfter {
 			break
 		}
