@@ -52,6 +52,8 @@ func (s State) lost(m Member) string {
 		return "is on a volume that is being deleted"
 	case m.Answers:
 		return ""
+	case s.slotOfAnother(m, ordinal):
+		return "has never started, and the slot that it was added to is still that of a member that is gone"
 	case s.volumeLost(ordinal):
 		return "lost its volume"
 	case r.Stranded != "":

@@ -23,12 +23,15 @@ func (w *World) LoseVolume(n int) {
 }
 
 // ReplaceClaim takes away the claim of an ordinal, with its volume, just when a new pod has been given its node: the claim is made anew, and
-// pod and claim wait for each other for ever.
+// pod and claim wait for each other for ever. Without its StatefulSet nobody makes it anew.
 func (w *World) ReplaceClaim(n int) {
 	if _, there := w.pods[n]; !there {
 		return
 	}
 	w.LoseVolume(n)
+	if !w.exists(w.statefulSet()) {
+		return
+	}
 	w.makeReplica(n)
 	if p, there := w.pods[n]; there {
 		p.unbound = true
