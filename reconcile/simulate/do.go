@@ -124,7 +124,7 @@ func (w *World) deleteVolume(a decide.DeleteVolume) []write {
 	wholeCluster := w.Declared.Lifecycle == "Deleted" && w.Declared.Retention == "Delete" && len(w.pods) == 0
 	return []write{{"volume " + w.replicaName(a.Ordinal), func() {
 		for id, r := range w.rafts {
-			if r.byOrdinal(a.Ordinal) != nil && w.hasData(id) && !wholeCluster && !w.wasSplit(id) {
+			if r.byOrdinal(a.Ordinal) != nil && w.hasData(id) && !wholeCluster && !w.wasSplit(id) && !w.isNobodys(r) {
 				w.violate("the volume of %s is deleted, and etcd lists it", w.replicaName(a.Ordinal))
 			}
 		}

@@ -17,6 +17,9 @@ func (w *World) changeEtcd(s decide.State, action decide.Action) []write {
 	}
 	switch a := action.(type) {
 	case decide.AddLearner:
+		if w.slotTaken(s, a) {
+			return nil
+		}
 		return w.addLearner(r, a)
 	case decide.PromoteLearner:
 		if m := r.byID(a.ID); m != nil && m.learner && w.indexOf(*m)*10 >= w.lastIndex(r)*9 {

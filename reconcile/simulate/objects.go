@@ -129,7 +129,7 @@ func (w *World) write(name string, standing decide.Record) {
 func (w *World) setStatefulSet(next statefulSet) {
 	for id, r := range w.rafts {
 		for _, m := range r.members {
-			if m.ordinal >= next.replicas && !w.wasSplit(id) && w.volumes[m.ordinal].data.member == m.id && w.Declared.Lifecycle == "Running" {
+			if m.ordinal >= next.replicas && !w.wasSplit(id) && !w.isNobodys(r) && w.volumes[m.ordinal].data.member == m.id && w.Declared.Lifecycle == "Running" {
 				w.violate("the StatefulSet shrinks to %d, and etcd lists %s", next.replicas, w.replicaName(m.ordinal))
 			}
 		}

@@ -41,11 +41,11 @@ func (w *World) replica(n int) decide.Replica {
 		Ordinal: n, Pod: decide.PodAbsent, Stranded: v.stranded,
 		VolumeUID: v.uid, VolumeToken: v.token, VolumeTerminating: v.terminating,
 	}
-	if v.unlisted || v.disowned {
+	if (v.unlisted || v.disowned) && !w.lookedUp(n) {
 		r = decide.Replica{Ordinal: n, Pod: decide.PodAbsent}
 	}
 	p, there := w.pods[n]
-	if !there || p.unlisted {
+	if _, recorded := w.record.Member(n); !there || p.unlisted && !recorded {
 		return r
 	}
 	r.Pod, r.PodUID, r.PodVersion, r.PodSpecHash, r.PodMessage, r.PodCrashes = p.phase(), p.uid, p.version, p.hash, p.message, p.crashes
@@ -58,6 +58,9 @@ func (w *World) replica(n int) decide.Replica {
 	}
 	return r
 }
+
+// lookedUp reports whether the claim of an ordinal is looked up by its name if it is not listed.
+func (w *World) lookedUp(n int) bool { return n < max(w.record.Replicas(), w.Declared.Replicas) }
 
 func (w *World) compare(s decide.State) decide.Objects {
 	o := decide.Objects{Remaining: w.remaining()}
@@ -100,7 +103,7 @@ func (w *World) reachable() (*raft, decide.ID) {
 }
 
 func (w *World) answers(r *raft, m member) bool {
-	return r.serves() && r.isUp(m.id) && !w.cut && !w.mute[m.ordinal] && !w.pods[m.ordinal].unlisted
+	return r.serves() && r.isUp(m.id) && !w.cut && !w.mute[m.ordinal]
 }
 
 // membership is what etcd says: the list of a cluster that has a leader, or what a member believes.

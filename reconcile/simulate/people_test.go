@@ -210,13 +210,16 @@ func (b *table) goesOn(p place, acts ...act) {
 	b.add(faultsOf(p), append(p.script, "converge"), acts...)
 }
 
+// patienceOfPeople is the number of passes in which all must come to an end: longer than anything is waited for.
+const patienceOfPeople = 250
+
 // faultsOf is what was wrong on the road to a place, or is on the way from there.
 func faultsOf(p place) []string {
 	w := p.road.World
-	steps := w.Converge(patienceOfTests)
+	steps := w.Converge(patienceOfPeople)
 	faults := w.Violations()
 	if last := steps[len(steps)-1].Decision; last.Verdict != decide.Done && last.Verdict != decide.Block {
-		faults = append(faults, fmt.Sprintf("no end after %d passes: %s", patienceOfTests, last))
+		faults = append(faults, fmt.Sprintf("no end after %d passes: %s", patienceOfPeople, last))
 	}
 	return faults
 }

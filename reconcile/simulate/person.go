@@ -106,8 +106,8 @@ func (w *World) announced(id decide.ID) decide.ID {
 func (w *World) meetsForced(id decide.ID) bool {
 	for _, other := range w.clusters() {
 		r := w.rafts[other]
-		if r.splitFrom != id {
-			continue
+		if r.splitFrom != id || w.rafts[id].byID(r.members[0].id) == nil {
+			continue // or it was removed, and nobody goes to it
 		}
 		for n, v := range w.volumes {
 			if v.data.cluster == other && w.pods[n].up && !v.hung {
@@ -150,4 +150,10 @@ func (w *World) wasSplit(id decide.ID) bool {
 		}
 	}
 	return false
+}
+
+// isNobodys reports whether a cluster was forced out of one that has removed its member since: whoever did both wants one of them.
+func (w *World) isNobodys(r *raft) bool {
+	from := w.rafts[r.splitFrom]
+	return from != nil && !slices.ContainsFunc(r.members, func(m member) bool { return from.byID(m.id) != nil })
 }

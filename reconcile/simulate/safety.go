@@ -26,7 +26,7 @@ type footing map[decide.ID]standing
 func (w *World) footing() footing {
 	f := footing{}
 	for id, r := range w.rafts {
-		if !r.formed {
+		if !r.formed || w.isNobodys(r) {
 			continue
 		}
 		s := standing{whole: w.couldBeHad(id, r)}
@@ -59,7 +59,7 @@ func (w *World) podStays(n int) bool {
 // couldBeHad reports whether a volume that stays holds all that the cluster has acknowledged.
 func (w *World) couldBeHad(id decide.ID, r *raft) bool {
 	for n, v := range w.volumes {
-		if v.data.member != 0 && w.stays(n) && w.isSound(n) && w.lengthFor(id, v.data) >= r.acknowledged {
+		if v.data.member != 0 && w.stays(n) && !w.strandedForLong(v) && w.isSound(n) && w.lengthFor(id, v.data) >= r.acknowledged {
 			return true
 		}
 	}
@@ -164,7 +164,7 @@ func (w *World) judgeDone(d decide.Decision) {
 func (w *World) judgeDeletion(n int) {
 	d := w.volumes[n].data
 	r := w.rafts[d.cluster]
-	if d.member == 0 || r == nil || !r.formed || slices.Contains(r.removed, d.member) {
+	if d.member == 0 || r == nil || !r.formed || slices.Contains(r.removed, d.member) || w.isNobodys(r) || w.strandedForLong(w.volumes[n]) {
 		return
 	}
 	w.violate("the volume of %s is deleted, and no quorum of those it voted with has removed it", w.replicaName(n))

@@ -9,21 +9,23 @@ import (
 // Sight is how one pass sees the world: not all of it, or not as it is.
 type Sight func(*World) decide.State
 
-// MissingClaim is the sight of a pass whose list of claims lacks that of an ordinal.
+// MissingClaim is the sight of a pass that does not find the claim of an ordinal, neither in the list nor by its name.
 func MissingClaim(n int) Sight {
 	return func(w *World) decide.State {
 		seen := w.Clone()
-		seen.UnlistClaim(n, true)
-		return seen.Observe()
+		delete(seen.volumes, n)
+		return seen.observe(w.membership())
 	}
 }
 
-// MissingPod is the sight of a pass whose list of pods lacks that of an ordinal: etcd in it is not asked.
+// MissingPod is the sight of a pass that does not find the pod of an ordinal: etcd in it is not asked.
 func MissingPod(n int) Sight {
 	return func(w *World) decide.State {
 		seen := w.Clone()
-		seen.UnlistPod(n, true)
-		return seen.Observe()
+		seen.mute[n] = true
+		says := seen.membership()
+		delete(seen.pods, n)
+		return seen.observe(says)
 	}
 }
 
@@ -103,7 +105,7 @@ func (w *World) lateWrites(seen decide.State, action decide.Action) []write {
 			return nil
 		}
 	case decide.AddLearner, decide.PromoteLearner, decide.RemoveMember, decide.MoveLeader, decide.DisarmAlarm, decide.EnableDowngrade, decide.CancelDowngrade:
-		if !now.Membership.Known || now.Membership.ClusterID != seen.Membership.ClusterID || w.slotTaken(seen, a) {
+		if !now.Membership.Known || now.Membership.ClusterID != seen.Membership.ClusterID || w.slotTaken(seen, a) || disproved(seen, now, a) {
 			return nil
 		}
 	}
@@ -157,4 +159,29 @@ func (w *World) slotTaken(seen decide.State, action decide.Action) bool {
 	return !slices.ContainsFunc(seen.Record.Removed, func(gone decide.RemovedMember) bool {
 		return gone.Ordinal == a.Ordinal && gone.VolumeUID != "" && gone.VolumeUID != v.uid
 	})
+}
+
+// disproved reports whether what seemed to prove that a member is lost does not hold any more: it answers, or its volume, read by its name, is there
+// and can be used.
+func disproved(seen, now decide.State, action decide.Action) bool {
+	a, removes := action.(decide.RemoveMember)
+	if !removes {
+		return false
+	}
+	before, after := memberOf(seen, a.ID), memberOf(now, a.ID)
+	ordinal, _ := seen.OrdinalOf(before)
+	recorded, _ := seen.Record.Member(ordinal)
+	was, is := seen.Replica(ordinal), now.Replica(ordinal)
+	lost := recorded.VolumeUID != "" && was.VolumeUID != recorded.VolumeUID
+	back := lost && is.VolumeUID == recorded.VolumeUID && !is.VolumeTerminating
+	return !before.Answers && after.Answers || back || was.Stranded != "" && is.Stranded == ""
+}
+
+func memberOf(s decide.State, id decide.ID) decide.Member {
+	for _, m := range s.Membership.Members {
+		if m.ID == id {
+			return m
+		}
+	}
+	return decide.Member{}
 }
