@@ -110,6 +110,8 @@ func provenLost(s State, m Member) bool {
 		return notReadyFor(10 * time.Minute)
 	case r.NoData && r.PodCrashes >= 2 || r.PodCrashes >= 4:
 		return r.Pod == PodFailing && notReadyFor(time.Minute)
+	case !m.Started && recorded.ID != 0 && recorded.ID != m.ID: // what stands in its slot is another's
+		return true
 	case !m.Started: // there may be no file that it could start with
 		return recorded.Mode == Sealed && recorded.VolumeUID == "" && r.Pod == PodFailing
 	case s.Declared.ReplaceAfter > 0 && !m.SilentSince.IsZero():

@@ -22,6 +22,8 @@ func (s State) lost(m Member) string {
 	switch {
 	case !ours || m.Answers || r.Pod == PodReady:
 		return ""
+	case s.slotOfAnother(m, ordinal):
+		return "has never started, and the slot that it was added to is still that of a member that is gone"
 	case s.volumeLost(ordinal):
 		return "lost its volume"
 	case m.Started && s.volumeGoesWithPod(r):

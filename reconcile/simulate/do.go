@@ -24,7 +24,7 @@ func (w *World) Do(a decide.Action, crashAfter int) []string {
 		if len(done) == crashAfter {
 			break
 		}
-		write.do()
+		w.watched(write.name, write.do)
 		done = append(done, write.name)
 	}
 	return done
@@ -124,9 +124,12 @@ func (w *World) deleteVolume(a decide.DeleteVolume) []write {
 	wholeCluster := w.Declared.Lifecycle == "Deleted" && w.Declared.Retention == "Delete" && len(w.pods) == 0
 	return []write{{"volume " + w.replicaName(a.Ordinal), func() {
 		for id, r := range w.rafts {
-			if r.byOrdinal(a.Ordinal) != nil && w.hasData(id) && !wholeCluster {
+			if r.byOrdinal(a.Ordinal) != nil && w.hasData(id) && !wholeCluster && !w.wasSplit(id) && !w.isNobodys(r) {
 				w.violate("the volume of %s is deleted, and etcd lists it", w.replicaName(a.Ordinal))
 			}
+		}
+		if !wholeCluster {
+			w.judgeDeletion(a.Ordinal)
 		}
 		v := w.volumes[a.Ordinal]
 		v.givenUp = true

@@ -22,7 +22,7 @@ func (w *World) startEtcd(n int, p pod) string {
 	case v.data.member != 0:
 		return w.startOnData(n, v.data, p)
 	case file.Mode == decide.Founding:
-		v.data = w.startFounding(n)
+		v.data, words = w.startFounding(n)
 	case file.Mode == decide.Joining:
 		v.data, words = w.startJoining(n, p)
 	default:
@@ -51,8 +51,9 @@ func (w *World) startOnData(n int, d data, p pod) string {
 	return w.refusesVersion(n, d, p)
 }
 
-// startFounding starts a member on an empty volume with all founding members in its file. The IDs follow from the file.
-func (w *World) startFounding(n int) data {
+// startFounding starts a member on an empty volume with all founding members in its file. The IDs follow from the file. It asks those that
+// run whether it has been up before: that is all that keeps a member from starting twice before it is sealed.
+func (w *World) startFounding(n int) (data, string) {
 	founders := w.founders()
 	d := data{cluster: hash(w.record.Token, len(founders)), member: hash(w.record.Token, 1000+n)}
 	for id, other := range w.rafts {
@@ -69,13 +70,22 @@ func (w *World) startFounding(n int) data {
 		w.rafts[d.cluster] = r
 	}
 	switch m := r.byID(d.member); {
+	case m != nil && m.started && w.peersRun(r, *m):
+		return data{}, "member " + w.replicaName(n) + " has already been bootstrapped"
 	case slices.Contains(r.removed, d.member): // the others tell it so
 	case m == nil || m.ran && !m.heldBack && !w.putBack:
 		w.violate("%s starts as a voter again, and has forgotten its votes", w.replicaName(n))
 	case m.ran:
 		r.excused = true
 	}
-	return d
+	return d, ""
+}
+
+// peersRun reports whether a member that starts reaches one that runs and can tell it who has published where clients reach it. It takes no
+// leader for that.
+func (w *World) peersRun(r *raft, starting member) bool {
+	return w.exists(w.peerService()) && !w.apart[starting.ordinal] &&
+		slices.ContainsFunc(r.members, func(m member) bool { return m.id != starting.id && r.isUp(m.id) })
 }
 
 // founders are the ordinals that a founding file lists.
@@ -101,7 +111,8 @@ func (w *World) hasData(cluster decide.ID) bool {
 // startJoining starts a member that a cluster with a leader has been told of. One that lost its log after it had started ends as soon
 // as the leader sends it more.
 func (w *World) startJoining(n int, p pod) (data, string) {
-	for id, r := range w.rafts {
+	for _, id := range w.clusters() {
+		r := w.rafts[id]
 		m := r.byOrdinal(n)
 		switch {
 		case m == nil || !r.serves():

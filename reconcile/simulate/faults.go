@@ -23,12 +23,15 @@ func (w *World) LoseVolume(n int) {
 }
 
 // ReplaceClaim takes away the claim of an ordinal, with its volume, just when a new pod has been given its node: the claim is made anew, and
-// pod and claim wait for each other for ever.
+// pod and claim wait for each other for ever. Without its StatefulSet nobody makes it anew.
 func (w *World) ReplaceClaim(n int) {
 	if _, there := w.pods[n]; !there {
 		return
 	}
 	w.LoseVolume(n)
+	if !w.exists(w.statefulSet()) {
+		return
+	}
 	w.makeReplica(n)
 	if p, there := w.pods[n]; there {
 		p.unbound = true
@@ -48,7 +51,7 @@ func (w *World) DeleteVolume(n int) {
 // Strand takes away the node of an ordinal for good. No other node can use its volume.
 func (w *World) Strand(n int) {
 	if v, there := w.volumes[n]; there {
-		v.stranded = "its node is gone"
+		v.stranded, v.strandedAt = "its node is gone", w.now
 		w.volumes[n] = v
 		delete(w.pods, n)
 		delete(w.down, n)
@@ -142,5 +145,18 @@ func (w *World) NodeDown(n int, down bool) {
 	w.down[n] = down
 	w.runPods()
 	w.runEtcd()
+	w.judgePods()
+}
+
+// Apart cuts one member off from all others and from nobody else, or mends that.
+func (w *World) Apart(n int, apart bool) {
+	w.apart[n] = apart
+	w.runEtcd()
+	w.judgePods()
+}
+
+// Unready has a node find a pod unwell whose etcd serves, or mends that.
+func (w *World) Unready(n int, unready bool) {
+	w.unready[n] = unready
 	w.judgePods()
 }

@@ -17,7 +17,8 @@ func (w *World) AddStranger() { w.addBehind(-1, true) }
 
 // addBehind adds a member unless etcd refuses: it wants all voters up, and here also a quorum with the new one.
 func (w *World) addBehind(n int, learner bool) {
-	for _, r := range w.rafts {
+	for _, id := range w.clusters() {
+		r := w.rafts[id]
 		listed, voters := r.byOrdinal(n) != nil, len(r.voters())
 		away := slices.ContainsFunc(r.members, func(m member) bool { return m.learner || !r.isUp(m.id) })
 		if r.serves() && !listed && !away && (learner || voters >= decide.Quorum(voters+1)) {
@@ -30,8 +31,9 @@ func (w *World) addBehind(n int, learner bool) {
 
 // RemoveMember removes a member from etcd's list behind everybody's back, if etcd lets them.
 func (w *World) RemoveMember(n int) {
-	for _, r := range w.rafts {
-		if m := r.byOrdinal(n); m != nil && r.serves() && len(r.members) > 1 {
+	for _, id := range w.clusters() {
+		r := w.rafts[id]
+		if m := r.byOrdinal(n); m != nil && r.serves() && len(r.members) > 1 && !w.wasSplit(id) {
 			before := len(w.violations)
 			if w.mayRemove(r, *m) {
 				w.removeMember(r, m.id)
@@ -62,6 +64,9 @@ func (w *World) ClearAlarms(kind string) {
 func (w *World) Heal() {
 	clear(w.mute)
 	clear(w.slow)
+	clear(w.apart)
+	clear(w.unready)
+	w.healLabels()
 	w.cut, w.LockHolder = false, ""
 	for name, o := range w.objects {
 		if o.foreign {
@@ -94,6 +99,9 @@ func (w *World) Whole() bool {
 		if usable >= decide.Quorum(len(r.voters())) {
 			whole++
 		}
+	}
+	if w.anyForced() {
+		return false
 	}
 	return whole > 0 || formed == 0 && !w.anyVolume(func(v volume) bool { return v.hung || v.stranded != "" || v.data.corrupt })
 }

@@ -190,9 +190,10 @@ func (j *journey) next(dice *rand.Rand) string {
 		return "set " + j.change(dice)
 	}
 	for {
-		fault := misfortune(dice)
+		cmd := happening(dice)
+		fault := strings.TrimPrefix(strings.TrimPrefix(cmd, "fault "), "person ")
 		after := journey{road: road{World: j.road.Clone()}}
-		if cmd := "fault " + fault; !j.unknowable(fault) && after.take(cmd) == "" && (after.road.Whole() || dice.IntN(20) == 0) {
+		if !j.unknowable(fault) && after.take(cmd) == "" && (after.road.Whole() || dice.IntN(20) == 0) {
 			return cmd
 		}
 	}
@@ -236,12 +237,36 @@ func (j *journey) change(dice *rand.Rand) string {
 	return pick(dice, "suspended=true", "suspended=false", "replace-after=2m", "replace-after=0s", "lock=(a pass)", "lock")
 }
 
+// happening is a misfortune, something that a person does, or a pass that sees less than there is.
+func happening(dice *rand.Rand) string {
+	switch n := dice.IntN(10); {
+	case n < 2:
+		return "person " + personal(dice)
+	case n == 2:
+		return "pass 1 " + pick(dice, "missing-claim", "missing-pod", "old-kubernetes", "old-etcd") + fmt.Sprintf("=%d", dice.IntN(5))
+	}
+	return "fault " + misfortune(dice)
+}
+
+// personal is something that only a person does.
+func personal(dice *rand.Rand) string {
+	n := dice.IntN(5)
+	switch dice.IntN(3) {
+	case 0:
+		return pick(dice, fmt.Sprintf("restore=%d", 1+n), "delete-claims", "delete-orphaning=(EtcdCluster a)", "delete-orphaning=(StatefulSet a)",
+			fmt.Sprintf("restore-object=(%d %s)", 1+n, pick(dice, "EtcdCluster a", "ConfigMap a-members", "StatefulSet a")))
+	case 1:
+		return fmt.Sprintf("%s=%d", pick(dice, "promote", "scale", "force-new-cluster", "register-node"), n)
+	}
+	return fmt.Sprintf("%s=%d", pick(dice, "unlist-claim", "relist-claim", "disown-claim", "own-claim", "unlist-pod", "relist-pod"), n)
+}
+
 // misfortune is something that befalls the world.
 func misfortune(dice *rand.Rand) string {
 	n := dice.IntN(5)
 	switch dice.IntN(4) {
 	case 0:
-		return fmt.Sprintf("%s=%d", pick(dice, "kill-pod", "node-down", "node-up", "mute", "unmute", "slow", "fast"), n)
+		return fmt.Sprintf("%s=%d", pick(dice, "kill-pod", "node-down", "node-up", "mute", "unmute", "slow", "fast", "apart", "together", "unready", "ready-again"), n)
 	case 1:
 		return fmt.Sprintf("%s=%d", pick(dice, "lose-volume", "delete-claim", "replace-claim", "strand", "corrupt", "hang", "nospace", "corrupt-alarm"), n)
 	case 2:

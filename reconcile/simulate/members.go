@@ -11,12 +11,15 @@ import (
 // changeEtcd are the writes of the actions that etcd itself carries out. Without a leader nothing can be changed. What etcd
 // refuses is no write.
 func (w *World) changeEtcd(s decide.State, action decide.Action) []write {
-	r := w.rafts[s.Membership.ClusterID]
-	if !r.serves() || w.cut {
+	r, id := w.reachable()
+	if r == nil || w.announced(id) != s.Membership.ClusterID {
 		return nil
 	}
 	switch a := action.(type) {
 	case decide.AddLearner:
+		if w.slotTaken(s, a) {
+			return nil
+		}
 		return w.addLearner(r, a)
 	case decide.PromoteLearner:
 		if m := r.byID(a.ID); m != nil && m.learner && w.indexOf(*m)*10 >= w.lastIndex(r)*9 {

@@ -127,9 +127,9 @@ func (w *World) write(name string, standing decide.Record) {
 
 // setStatefulSet writes the StatefulSet. The pod of a member that is listed must not go with it, unless nothing is to run.
 func (w *World) setStatefulSet(next statefulSet) {
-	for _, r := range w.rafts {
+	for id, r := range w.rafts {
 		for _, m := range r.members {
-			if m.ordinal >= next.replicas && w.volumes[m.ordinal].data.member == m.id && w.Declared.Lifecycle == "Running" {
+			if m.ordinal >= next.replicas && !w.wasSplit(id) && !w.isNobodys(r) && w.volumes[m.ordinal].data.member == m.id && w.Declared.Lifecycle == "Running" {
 				w.violate("the StatefulSet shrinks to %d, and etcd lists %s", next.replicas, w.replicaName(m.ordinal))
 			}
 		}

@@ -2,20 +2,22 @@ package simulate
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"quorate.dev/quorate/reconcile/decide"
 )
 
 // Observe returns the state as one pass sees it.
-func (w *World) Observe() decide.State {
+func (w *World) Observe() decide.State { return w.observe(w.membership()) }
+
+// observe is Observe with what etcd says.
+func (w *World) observe(says decide.Membership) decide.State {
 	s := decide.State{
 		Name:       w.name,
 		Now:        w.now,
 		Declared:   w.Declared,
 		LockHolder: w.LockHolder,
-		Membership: w.membership(),
+		Membership: says,
 	}
 	if w.exists(w.customResource()) {
 		s.ReportedClusterID, s.ReportedVersion = w.status.clusterID, w.status.version
@@ -25,7 +27,9 @@ func (w *World) Observe() decide.State {
 		s.Record.Members, s.Record.Removed = slices.Clone(w.record.Members), slices.Clone(w.record.Removed)
 	}
 	for _, n := range w.ordinals() {
-		s.Replicas = append(s.Replicas, w.replica(n))
+		if r := w.replica(n); r.VolumeUID != "" || r.Pod != decide.PodAbsent {
+			s.Replicas = append(s.Replicas, r)
+		}
 	}
 	s.Objects = w.compare(s)
 	return s
@@ -37,8 +41,11 @@ func (w *World) replica(n int) decide.Replica {
 		Ordinal: n, Pod: decide.PodAbsent, Stranded: v.stranded,
 		VolumeUID: v.uid, VolumeToken: v.token, VolumeTerminating: v.terminating,
 	}
+	if (v.unlisted || v.disowned) && !w.lookedUp(n) {
+		r = decide.Replica{Ordinal: n, Pod: decide.PodAbsent}
+	}
 	p, there := w.pods[n]
-	if !there {
+	if _, recorded := w.record.Member(n); !there || p.unlisted && !recorded {
 		return r
 	}
 	r.Pod, r.PodUID, r.PodVersion, r.PodSpecHash, r.PodMessage, r.PodCrashes = p.phase(), p.uid, p.version, p.hash, p.message, p.crashes
@@ -47,16 +54,25 @@ func (w *World) replica(n int) decide.Replica {
 		r.PodSince = p.since
 	}
 	if p.up && !w.cut && !w.mute[n] && !v.hung {
-		r.ClusterID = v.data.cluster
+		r.ClusterID = w.announced(v.data.cluster)
 	}
 	return r
 }
+
+// lookedUp reports whether the claim of an ordinal is looked up by its name if it is not listed.
+func (w *World) lookedUp(n int) bool { return n < max(w.record.Replicas(), w.Declared.Replicas) }
 
 func (w *World) compare(s decide.State) decide.Objects {
 	o := decide.Objects{Remaining: w.remaining()}
 	if w.exists(w.statefulSet()) {
 		o.RunsVersion, o.RunsHash, o.RunsReplicas = w.set.version, w.set.hash, w.set.replicas
 	}
+	for n, v := range w.volumes {
+		if v.disowned {
+			o.Foreign = append(o.Foreign, "PersistentVolumeClaim data-"+w.replicaName(n)+": managed by somebody else")
+		}
+	}
+	slices.Sort(o.Foreign)
 	standing := decide.StandingRecord(s, "fresh")
 	for _, name := range w.Objects() {
 		what := w.differs(name, standing)
@@ -78,7 +94,7 @@ func (w *World) compare(s decide.State) decide.Objects {
 
 // reachable is the cluster that has a leader and a member that whoever observes it reaches, and its ID; nil if there is none.
 func (w *World) reachable() (*raft, decide.ID) {
-	for _, id := range slices.Sorted(maps.Keys(w.rafts)) {
+	for _, id := range w.clusters() {
 		if r := w.rafts[id]; r.serves() && slices.ContainsFunc(r.members, func(m member) bool { return w.answers(r, m) }) {
 			return r, id
 		}
@@ -98,17 +114,17 @@ func (w *World) membership() decide.Membership {
 	if w.cut {
 		return decide.Membership{Why: "dial tcp: i/o timeout"}
 	}
-	for _, id := range slices.Backward(slices.Sorted(maps.Keys(w.rafts))) {
+	for _, id := range slices.Backward(w.clusters()) {
 		r := w.rafts[id]
 		if slices.ContainsFunc(r.members, func(m member) bool { return r.isUp(m.id) && !w.mute[m.ordinal] }) {
-			return decide.Membership{Why: "no leader", ClusterID: id, Members: w.list(r)}
+			return decide.Membership{Why: "no leader", ClusterID: w.announced(id), Members: w.list(r)}
 		}
 	}
 	return decide.Membership{Why: "no pod answers"}
 }
 
 func (w *World) linearizable(id decide.ID, r *raft) decide.Membership {
-	m := decide.Membership{Known: true, ClusterID: id, Members: w.list(r)}
+	m := decide.Membership{Known: true, ClusterID: w.announced(id), Members: w.list(r)}
 	for _, alarm := range r.alarms {
 		if r.byID(alarm.ID) == nil {
 			m.StaleAlarms = append(m.StaleAlarms, alarm)

@@ -19,6 +19,7 @@ type pod struct {
 	ready         bool
 	since         time.Time // since when it is not ready
 	unbound       bool      // it was given a node before its claim was made
+	unlisted      bool      // a label by which pods are listed was changed
 }
 
 // volume is a claim and the data on it.
@@ -27,8 +28,11 @@ type volume struct {
 	token       string
 	terminating bool
 	stranded    string // why no pod can use it
-	hung        bool   // whoever uses it hangs
-	givenUp     bool   // a pass has deleted it
+	strandedAt  time.Time
+	hung        bool // whoever uses it hangs
+	givenUp     bool // a pass has deleted it
+	unlisted    bool // a label by which claims are listed was changed
+	disowned    bool // the label that says whose it is was taken off
 	data        data
 }
 
@@ -61,14 +65,14 @@ func (p pod) stopping() pod {
 func (w *World) runStatefulSet() {
 	wanted := 0
 	if w.exists(w.statefulSet()) {
-		wanted = w.set.replicas
+		wanted, w.letGo = w.set.replicas, false
 	}
 	for _, n := range w.ordinals() {
 		p, running := w.pods[n]
 		switch {
 		case running && p.terminating && !w.down[n]:
 			delete(w.pods, n)
-		case running && n >= wanted:
+		case running && n >= wanted && !w.letGo:
 			w.pods[n] = p.stopping()
 		}
 		w.releaseVolume(n)
@@ -144,7 +148,8 @@ func (w *World) startContainer(n int, p pod) pod {
 func (w *World) judgePods() {
 	for n, p := range w.pods {
 		wasReady, v := p.ready, w.volumes[n]
-		p.ready = p.up && !p.terminating && !v.hung && w.rafts[v.data.cluster].serves()
+		r := w.rafts[v.data.cluster]
+		p.ready = p.up && !p.terminating && !v.hung && r.serves() && r.isUp(v.data.member) && !w.unready[n]
 		if wasReady && !p.ready {
 			p.since = w.now
 		}

@@ -3,6 +3,7 @@ package simulate
 import (
 	"hash/fnv"
 	"slices"
+	"time"
 
 	"quorate.dev/quorate/reconcile/decide"
 )
@@ -23,6 +24,9 @@ type raft struct {
 	version, downgrade int
 	// acknowledged is the last index of the log that clients have been told of.
 	acknowledged uint64
+	// announced is the ID that it says it has, if that is another one's: it was split off from splitFrom when that log was so long.
+	announced, splitFrom decide.ID
+	splitAt              uint64
 	// excused: a voter lost its volume before it could be sealed, and with it what it had acknowledged.
 	excused bool
 }
@@ -43,6 +47,10 @@ type member struct {
 	byHand bool
 	// heldBack: its volume was lost before it could be sealed.
 	heldBack bool
+	// forced: its data are those of another cluster by now, that was split off.
+	forced bool
+	// downSince it does not run.
+	downSince time.Time
 }
 
 func (r *raft) clone() *raft {
@@ -91,16 +99,20 @@ func (r *raft) distrusts(id decide.ID) bool {
 
 // runEtcd lets the members that are up find each other, elect and publish what they are.
 func (w *World) runEtcd() {
-	for id, r := range w.rafts {
+	for _, id := range w.clusters() {
+		r := w.rafts[id]
 		w.gather(id, r)
 		w.elect(r)
 		for i := range r.members {
 			m := &r.members[i]
 			if !r.isUp(m.id) {
 				m.inSync = false
+				if m.downSince.IsZero() {
+					m.downSince = w.now
+				}
 				continue
 			}
-			m.ran = true
+			m.ran, m.downSince = true, time.Time{}
 			if r.serves() {
 				m.started, m.named = true, true
 			}
@@ -116,11 +128,13 @@ func (w *World) gather(id decide.ID, r *raft) {
 		if v.data.cluster != id || !p.up || v.hung {
 			continue
 		}
-		if slices.Contains(r.removed, v.data.member) {
+		if slices.Contains(r.removed, v.data.member) || w.meetsForced(id) {
 			w.pods[n] = p.crashed(permanentlyRemoved)
 			continue
 		}
-		r.up = append(r.up, v.data.member)
+		if !w.apart[n] || len(r.members) == 1 {
+			r.up = append(r.up, v.data.member)
+		}
 	}
 }
 
@@ -157,7 +171,7 @@ const writesPerTick = 500
 
 // indexOf is how long a member's log is.
 func (w *World) indexOf(m member) uint64 {
-	if d := w.volumes[m.ordinal].data; d.member == m.id {
+	if d := w.volumes[m.ordinal].data; d.member == m.id && !m.forced {
 		return d.index
 	}
 	return 0
@@ -172,7 +186,7 @@ func (w *World) lastIndex(r *raft) uint64 {
 
 // extend makes the log of a member that long.
 func (w *World) extend(m member, index uint64) {
-	if v := w.volumes[m.ordinal]; v.data.member == m.id {
+	if v := w.volumes[m.ordinal]; v.data.member == m.id && !m.forced {
 		v.data.index = max(v.data.index, index)
 		w.volumes[m.ordinal] = v
 	}

@@ -48,7 +48,14 @@ func tellRoad(t *testing.T, path string) {
 }
 
 // road is the world that a story leads through.
-type road struct{ *simulate.World }
+type road struct {
+	*simulate.World
+	// late is what was decided and not carried out yet, and by what.
+	late struct {
+		seen   decide.State
+		action decide.Action
+	}
+}
 
 func (r *road) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 	switch cmd {
@@ -69,11 +76,31 @@ func (r *road) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//
 		// Example:
 		//	fault kill-pod=1 lose-volume=1 delete-claim=1 strand=1 corrupt=1 hang=1 unhang=1 node-down=1 node-up=1
-		//	fault mute=1 unmute=1 slow=1 fast=1 nospace=1 corrupt-alarm=1
+		//	fault mute=1 unmute=1 slow=1 fast=1 nospace=1 corrupt-alarm=1 apart=1 together=1 unready=1 ready-again=1
 		//	fault add-member=3 add-learner=3 remove-member=2 add-stranger
 		//	fault delete=(ConfigMap a-members) change=(Service a) occupy=(Service a)
 		//	fault delete-status put-back-record cut-network mend-network heal
 		return "", each(args, r.fault)
+	case "person":
+		// Let somebody do something with kubectl or etcdctl.
+		//
+		// Example:
+		//	person force-new-cluster=0 promote=3 scale=1 disarm=CORRUPT
+		//	person delete-claims delete-orphaning=(StatefulSet a) restore=3 restore-object=(3 ConfigMap a-members)
+		//	person unlist-claim=1 disown-claim=1 unlist-pod=1 register-node=1
+		return "", each(args, r.person)
+	case "decide":
+		// Look and decide as a pass does, and do nothing yet.
+		//
+		// Example:
+		//	decide
+		return r.decideOnly(), nil
+	case "do":
+		// Do what was decided, however long ago.
+		//
+		// Example:
+		//	do
+		return r.doLate(), nil
 	case "tick":
 		// Let time pass without a pass.
 		//
@@ -90,6 +117,7 @@ func (r *road) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		// Example:
 		//	pass 2 crash=3
 		//	pass 1 fail=0
+		//	pass 1 missing-claim=1 (or missing-pod=1 old-kubernetes=2 old-etcd=2): what the first sees is not all, or old
 		return r.passes(args)
 	case "converge":
 		// Run passes until one says Done or Block. With crash=after-each, do so again for every write: the pass dies after it, or the
@@ -143,6 +171,7 @@ func (r *road) cluster(args []datadriven.CmdArg) (err error) {
 		}
 	}
 	r.World = simulate.New(args[0].Key, declared(replicas), uint64(seed))
+	r.Remember(12)
 	r.Declared.Version = version
 	r.Unpullable, r.Crashing = "3.6.99", "crashing"
 	if formed {
@@ -185,6 +214,8 @@ func (r *road) fault(key, value string) error {
 		"node-down": func(n int) { r.NodeDown(n, true) }, "node-up": func(n int) { r.NodeDown(n, false) },
 		"hang": func(n int) { r.Hang(n, true) }, "unhang": func(n int) { r.Hang(n, false) },
 		"mute": func(n int) { r.Mute(n, true) }, "unmute": func(n int) { r.Mute(n, false) },
+		"apart": func(n int) { r.Apart(n, true) }, "together": func(n int) { r.Apart(n, false) },
+		"unready": func(n int) { r.Unready(n, true) }, "ready-again": func(n int) { r.Unready(n, false) },
 		"slow": func(n int) { r.Slow(n, true) }, "fast": func(n int) { r.Slow(n, false) },
 		"nospace": func(n int) { r.RaiseAlarm(n, "NOSPACE") }, "corrupt-alarm": func(n int) { r.RaiseAlarm(n, "CORRUPT") },
 		"add-member": r.AddMember, "add-learner": r.AddLearner, "remove-member": r.RemoveMember,
@@ -221,8 +252,12 @@ func (r *road) passes(args []datadriven.CmdArg) (string, error) {
 		if most, err = strconv.Atoi(arg.Vals[0]); err != nil {
 			return "", err
 		}
-		if arg.Key == "fail" {
+		switch arg.Key {
+		case "fail":
 			pass = r.PassFailing
+		case "missing-claim", "missing-pod", "old-kubernetes", "old-etcd":
+			see := sights[arg.Key](most)
+			pass, most = func(int) (decide.Decision, []string) { return r.PassSeeing(see) }, simulate.NoCrash
 		}
 	}
 	var steps []simulate.Step

@@ -43,7 +43,13 @@ type World struct {
 	down    map[int]bool // nodes, by the ordinal of the pod that they run
 	mute    map[int]bool // members that whoever observes them does not reach
 	slow    map[int]bool // members that do not keep up
+	apart   map[int]bool // members that no other reaches
+	unready map[int]bool // pods that their node finds unwell, whatever etcd in them says
+	letGo   bool         // the StatefulSet was deleted without its pods
 	putBack bool         // the record was put back by hand, and no pass could know better yet
+
+	memory int // of moments
+	past   []moment
 
 	violations []string
 }
@@ -65,6 +71,8 @@ func New(name string, declared decide.Declared, seed uint64) *World {
 		down:     map[int]bool{},
 		mute:     map[int]bool{},
 		slow:     map[int]bool{},
+		apart:    map[int]bool{},
+		unready:  map[int]bool{},
 	}
 }
 
@@ -76,6 +84,8 @@ func (w *World) Clone() *World {
 	c.status.silent = maps.Clone(w.status.silent)
 	c.objects, c.pods, c.volumes = maps.Clone(w.objects), maps.Clone(w.pods), maps.Clone(w.volumes)
 	c.down, c.mute, c.slow = maps.Clone(w.down), maps.Clone(w.mute), maps.Clone(w.slow)
+	c.apart, c.unready = maps.Clone(w.apart), maps.Clone(w.unready)
+	c.past = slices.Clone(w.past)
 	c.rafts = map[decide.ID]*raft{}
 	for id, r := range w.rafts {
 		c.rafts[id] = r.clone()
@@ -99,11 +109,12 @@ func (w *World) Tick() {
 	w.runStatefulSet()
 	w.runPods()
 	w.runEtcd()
-	for _, r := range w.rafts {
-		w.replicate(r)
-		w.settleVersion(r)
+	for _, id := range w.clusters() {
+		w.replicate(w.rafts[id])
+		w.settleVersion(w.rafts[id])
 	}
 	w.judgePods()
+	w.remember()
 }
 
 // Pass observes, decides, acts and reports once. It dies after that many writes; NoCrash: it does not. It returns the
@@ -133,6 +144,7 @@ func (w *World) act(most int) (decide.State, decide.Decision, []string) {
 		w.putBack = false
 	}
 	d := decide.Decide(s)
+	w.judgeDone(d)
 	if d.Verdict != decide.Act {
 		return s, d, nil
 	}

@@ -147,6 +147,25 @@ func TestTheLongestLogLeads(t *testing.T) {
 	}
 }
 
+// TestAlreadyBootstrapped: before it is sealed, a member that lost its volume does not start again while another runs that has seen it; alone it
+// does.
+func TestAlreadyBootstrapped(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		w := simulate.New("a", declared(3), 0)
+		w.Pass(simulate.NoCrash)
+		w.Tick()
+		w.Tick()
+		w.LoseVolume(1)
+		w.NodeDown(0, alone)
+		w.NodeDown(2, alone)
+		w.Tick()
+		w.Tick()
+		if runs := w.Observe().Replica(1).ClusterID != 0; runs != alone {
+			t.Errorf("alone %t, and it starts %t: %s", alone, runs, w.Observe().Replica(1).PodMessage)
+		}
+	}
+}
+
 // TestViolations: the world sees what must never happen, whoever does it.
 func TestViolations(t *testing.T) {
 	restart := func(w *simulate.World, n int) {
@@ -170,6 +189,8 @@ func TestViolations(t *testing.T) {
 			w.LoseVolume(1)
 			w.PutBackRecord()
 			w.Pass(0)
+			w.NodeDown(0, true)
+			w.NodeDown(2, true)
 			w.Tick()
 			w.Tick()
 		}},
@@ -196,6 +217,10 @@ func TestViolations(t *testing.T) {
 			w.PutBackRecord()
 			w.Pass(0)
 			w.NodeDown(0, true)
+			w.NodeDown(2, true)
+			w.Tick()
+			w.Tick()
+			w.NodeDown(2, false)
 			w.Tick()
 			w.Tick()
 		}},

@@ -1,0 +1,112 @@
+package simulate
+
+import (
+	"maps"
+	"slices"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// moment is what Kubernetes held at the end of a tick, and what etcd said. It is never changed.
+type moment struct {
+	objects map[string]object
+	applied decide.Declared
+	status  status
+	record  decide.Record
+	initial []decide.ID
+	set     statefulSet
+	pods    map[int]pod
+	volumes map[int]volume
+	letGo   bool
+	says    decide.Membership
+}
+
+// Remember keeps the last moments, one for each tick, so that they can be seen or brought back.
+func (w *World) Remember(moments int) { w.memory = moments }
+
+func (w *World) remember() {
+	if w.memory == 0 {
+		return
+	}
+	if len(w.past) == w.memory {
+		w.past = slices.Clone(w.past[1:])
+	}
+	w.past = append(w.past, moment{
+		objects: maps.Clone(w.objects), applied: w.applied, status: w.status, record: w.record, initial: w.initial, set: w.set,
+		pods: maps.Clone(w.pods), volumes: maps.Clone(w.volumes), letGo: w.letGo, says: w.membership(),
+	})
+}
+
+// ago is the moment so many ticks ago; the oldest that is kept if that is not.
+func (w *World) ago(ticks int) (moment, bool) {
+	if len(w.past) == 0 {
+		return moment{}, false
+	}
+	return w.past[max(0, len(w.past)-max(1, ticks))], true
+}
+
+// Restore brings the API server back as it was so many ticks ago, from a backup. What nodes and disks and etcd hold goes on: pods that the
+// backup does not know are stopped, others started; the data of a claim that it does not know is out of reach, and that of a claim
+// deleted since is gone.
+func (w *World) Restore(ticks int) {
+	then, kept := w.ago(ticks)
+	if !kept {
+		return
+	}
+	now := w.volumes
+	w.objects, w.applied, w.status, w.set = maps.Clone(then.objects), then.applied, then.status, then.set
+	w.status.silent = maps.Clone(then.status.silent)
+	w.record, w.initial, w.letGo = then.record, slices.Clone(then.initial), then.letGo
+	w.volumes = map[int]volume{}
+	for n, v := range then.volumes {
+		if current, there := now[n]; there && current.uid == v.uid {
+			v.data, v.hung, v.stranded = current.data, current.hung, current.stranded
+		} else {
+			v.data, v.stranded, v.strandedAt = data{}, "its volume is gone", w.now
+		}
+		v.givenUp = false
+		w.volumes[n] = v
+	}
+	w.restorePods(then.pods)
+	w.runEtcd()
+	w.judgePods()
+}
+
+// restorePods has kubelets run what the API server says: a pod that still runs goes on, one that it knows again is started.
+func (w *World) restorePods(then map[int]pod) {
+	now := w.pods
+	w.pods = map[int]pod{}
+	for n, p := range then {
+		current, there := now[n]
+		if holds := w.volumes[n].stranded == ""; there && holds && current.uid == p.uid && !current.terminating {
+			w.pods[n] = current
+			continue
+		}
+		p.up, p.ready, p.terminating, p.since, p.wait = false, false, false, w.now, 1
+		w.pods[n] = p
+	}
+}
+
+// RestoreObject brings one object back as it was so many ticks ago.
+func (w *World) RestoreObject(name string, ticks int) {
+	then, kept := w.ago(ticks)
+	o, there := then.objects[name]
+	if !kept || !there || o.foreign {
+		return
+	}
+	if current, stays := w.objects[name]; stays {
+		o.uid = current.uid
+	} else {
+		o.uid = w.next("u")
+	}
+	switch name {
+	case w.customResource():
+		w.applied, w.status = then.applied, then.status
+		w.status.silent = maps.Clone(then.status.silent)
+	case w.configMap():
+		w.record, w.initial = then.record, slices.Clone(then.initial)
+	case w.statefulSet():
+		w.set = then.set
+	}
+	w.objects[name] = o
+}

@@ -1,0 +1,317 @@
+package simulate_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/simulate"
+)
+
+// act is what somebody does, or what befalls a world, in lines of a road, and the lines that end it.
+type act struct{ do, end string }
+
+// place is a world and the road that leads there.
+type place struct {
+	script []string
+	road   road
+}
+
+// begin is the place after the first line of a road.
+func begin(line string) place { return place{}.after(line) }
+
+// after is the place after more lines. Empty ones do nothing.
+func (p place) after(lines ...string) place {
+	next := place{script: slices.Clone(p.script)}
+	if p.road.World != nil {
+		next.road.World = p.road.Clone()
+	}
+	for _, line := range lines {
+		if line == "" {
+			continue
+		}
+		cmd, args, err := datadriven.ParseLine(line)
+		if err == nil {
+			_, err = next.road.tell(cmd, args)
+		}
+		if err != nil {
+			panic(fmt.Sprintf("%s: %v", line, err))
+		}
+		next.script = append(next.script, line)
+	}
+	return next
+}
+
+// deeds are all that a person can do to a cluster of that many replicas.
+func deeds(replicas int) []act {
+	list := []act{
+		{do: "person delete-claims"},
+		{do: "person delete=(EtcdCluster a) delete-claims"},
+		{do: "person disarm=CORRUPT"},
+		{do: "person scale=0"}, {do: "person scale=1"}, {do: "person scale=" + fmt.Sprint(replicas+1)},
+		{do: "person add-stranger", end: "fault heal"},
+		{do: "person delete-orphaning=(EtcdCluster a)"},
+		{do: "person delete-orphaning=(StatefulSet a)"},
+		{do: "person add-member=" + fmt.Sprint(replicas)},
+		{do: "person add-learner=" + fmt.Sprint(replicas)},
+		{do: "person delete-status"},
+		{do: "person put-back-record"},
+		{do: "set lifecycle=Stopped", end: "set lifecycle=Running"},
+	}
+	for _, object := range simulate.New("a", declared(1), 0).Objects() {
+		list = append(list, act{do: fmt.Sprintf("person delete=(%s)", object)}, act{do: fmt.Sprintf("person change=(%s)", object)})
+	}
+	for _, ticks := range []int{1, 2, 4, 8} {
+		list = append(list, act{do: fmt.Sprintf("person restore=%d", ticks)})
+		for _, object := range []string{"EtcdCluster a", "ConfigMap a-members", "StatefulSet a"} {
+			list = append(list, act{do: fmt.Sprintf("person restore-object=(%d %s)", ticks, object)})
+		}
+	}
+	for n := range replicas {
+		list = append(list, deedsTo(n)...)
+	}
+	return list
+}
+
+// deedsTo are those that are about one member, its pod, its claim or its node.
+func deedsTo(n int) []act {
+	list := []act{
+		{do: "person kill-pod=%d"}, {do: "person delete-claim=%d"}, {do: "person delete-claim=%d kill-pod=%d"},
+		{do: "fault lose-volume=%d"}, {do: "fault replace-claim=%d"},
+		{"person unlist-claim=%d", "person relist-claim=%d"}, {"person disown-claim=%d", "person own-claim=%d"},
+		{"person unlist-claim=%d kill-pod=%d", "person relist-claim=%d"},
+		{"person disown-claim=%d kill-pod=%d", "person own-claim=%d"},
+		{"person unlist-pod=%d", "person relist-pod=%d"},
+		{do: "fault strand=%d"}, {"fault strand=%d", "person register-node=%d"},
+		{do: "person remove-member=%d"}, {do: "person promote=%d"}, {do: "person force-new-cluster=%d"},
+	}
+	for i := range list {
+		list[i].do, list[i].end = strings.ReplaceAll(list[i].do, "%d", fmt.Sprint(n)), strings.ReplaceAll(list[i].end, "%d", fmt.Sprint(n))
+	}
+	return list
+}
+
+// faultsTo are those that nobody does.
+func faultsTo(n int) []act {
+	list := []act{
+		{"fault mute=%d", "fault unmute=%d"}, {"fault slow=%d", "fault fast=%d"}, {"fault apart=%d", "fault together=%d"},
+		{"fault unready=%d", "fault ready-again=%d"}, {"fault node-down=%d", "fault node-up=%d"}, {"fault hang=%d", "fault unhang=%d"},
+		{do: "fault corrupt=%d"}, {do: "fault corrupt-alarm=%d"},
+	}
+	for i := range list {
+		list[i].do, list[i].end = strings.ReplaceAll(list[i].do, "%d", fmt.Sprint(n)), strings.ReplaceAll(list[i].end, "%d", fmt.Sprint(n))
+	}
+	return list
+}
+
+// glimpses are passes that see less than there is.
+func glimpses(replicas int) []act {
+	list := []act{{do: "pass 1 old-kubernetes=1"}, {do: "pass 1 old-kubernetes=2"}, {do: "pass 1 old-etcd=1"}, {do: "pass 1 old-etcd=2"}, {do: "tick 2"}}
+	for n := range replicas {
+		list = append(list, act{do: fmt.Sprintf("pass 1 missing-claim=%d", n)}, act{do: fmt.Sprintf("pass 1 missing-pod=%d", n)})
+	}
+	return list
+}
+
+// beginningsOf are the places on the way from nothing to a cluster that has formed, and to one that has run for a while.
+func beginningsOf(replicas int, seed uint64) []place {
+	start := begin(fmt.Sprintf("cluster a replicas=%d seed=%d", replicas, seed))
+	places := []place{start}
+	for n := range 11 {
+		places = append(places, start.after(fmt.Sprintf("pass 1 crash=%d", n)))
+	}
+	for n := 1; n <= 6; n++ {
+		places = append(places, start.after(fmt.Sprintf("pass %d", n)))
+	}
+	return append(places, begin(fmt.Sprintf("cluster a replicas=%d seed=%d formed", replicas, seed)).after("pass 3"))
+}
+
+// changesOf are the changes of a running cluster of three.
+var changesOf = []string{
+	"set replicas=5", "set replicas=2", "set replicas=1", "fault lose-volume=1", "person delete-claim=0", "set hash=h2", "set version=3.7.3", "set version=3.5.35",
+	"set lifecycle=Stopped", "fault corrupt=2",
+}
+
+// momentsOf are the places on the way of a change, one for each pass.
+func momentsOf(change string, seed uint64) []place {
+	here := begin(fmt.Sprintf("cluster a seed=%d formed", seed)).after("pass 2", change)
+	var places []place
+	for range here.road.Clone().Converge(patienceOfTests) {
+		places = append(places, here)
+		here = here.after("pass 1")
+	}
+	return append(places, here)
+}
+
+// table counts what is wrong by its kind, and by the deed before if there was one, and keeps the shortest road to each.
+type table struct {
+	mu     sync.Mutex
+	worlds int
+	kinds  map[string]failing
+}
+
+type failing struct {
+	fault  string
+	script []string
+	worlds int
+}
+
+func (b *table) add(faults []string, script []string, acts ...act) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.worlds++
+	if b.kinds == nil {
+		b.kinds = map[string]failing{}
+	}
+	seen := map[string]bool{}
+	for _, fault := range faults {
+		kind := kindOf(fault)
+		if len(acts) == 1 {
+			kind += ", after " + numbers.ReplaceAllString(acts[0].do, "")
+		}
+		if seen[kind] {
+			continue
+		}
+		seen[kind] = true
+		before, known := b.kinds[kind]
+		if !known || len(script) < len(before.script) {
+			before.fault, before.script = fault, script
+		}
+		before.worlds++
+		b.kinds[kind] = before
+	}
+}
+
+// report fails the test with one entry for each kind.
+func (b *table) report(t *testing.T) {
+	t.Helper()
+	t.Logf("%d worlds", b.worlds)
+	for _, kind := range slices.Sorted(maps.Keys(b.kinds)) {
+		k := b.kinds[kind]
+		t.Errorf("%d of %d worlds: %s\nto replay it, put this into a file in testdata/converge:\n\n%s\n", k.worlds, b.worlds, k.fault, strings.Join(k.script, "\n"))
+	}
+}
+
+// goesOn lets passes go on from a place after acts, a few before what has an end ends, and adds what is wrong to the table.
+func (b *table) goesOn(p place, acts ...act) {
+	ends := []string{"pass 3"}
+	for _, a := range acts {
+		p = p.after(a.do)
+		ends = append(ends, a.end)
+	}
+	p = p.after(ends...)
+	b.add(faultsOf(p), append(p.script, "converge"), acts...)
+}
+
+// patienceOfPeople is the number of passes in which all must come to an end: longer than anything is waited for.
+const patienceOfPeople = 250
+
+// faultsOf is what was wrong on the road to a place, or is on the way from there.
+func faultsOf(p place) []string {
+	w := p.road.World
+	steps := w.Converge(patienceOfPeople)
+	faults := w.Violations()
+	if last := steps[len(steps)-1].Decision; last.Verdict != decide.Done && last.Verdict != decide.Block {
+		faults = append(faults, fmt.Sprintf("no end after %d passes: %s", patienceOfPeople, last))
+	}
+	return faults
+}
+
+// thorough reports whether the larger runs are wanted: QUORATE_SOAK_PEOPLE.
+func thorough() bool { return os.Getenv("QUORATE_SOAK_PEOPLE") != "" }
+
+// TestEveryDeed: whatever one person does to a cluster, at every beginning, no write of ours costs what could be had before.
+func TestEveryDeed(t *testing.T) {
+	sizes, seeds := []int{1, 2, 3, 5}, uint64(1)
+	if thorough() {
+		seeds = 4
+	}
+	if testing.Short() {
+		sizes = []int{3}
+	}
+	var found table
+	t.Run("all", func(t *testing.T) {
+		for seed := range seeds {
+			for _, replicas := range sizes {
+				t.Run(fmt.Sprintf("%d replicas, seed %d", replicas, seed), func(t *testing.T) {
+					t.Parallel()
+					for _, p := range beginningsOf(replicas, seed) {
+						for _, deed := range deeds(replicas) {
+							found.goesOn(p, deed)
+						}
+					}
+				})
+			}
+		}
+	})
+	found.report(t)
+}
+
+// TestEveryDeedAtEveryMoment: the same at every moment of a change of a running cluster.
+func TestEveryDeedAtEveryMoment(t *testing.T) {
+	seeds := uint64(1)
+	if thorough() {
+		seeds = 4
+	}
+	var found table
+	t.Run("all", func(t *testing.T) {
+		for seed := range seeds {
+			for i, change := range changesOf {
+				if testing.Short() && i > 0 {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s, seed %d", change, seed), func(t *testing.T) {
+					t.Parallel()
+					for _, p := range momentsOf(change, seed) {
+						for _, deed := range deeds(3) {
+							found.goesOn(p, deed)
+						}
+					}
+				})
+			}
+		}
+	})
+	found.report(t)
+}
+
+// TestEveryTwoDeeds: two deeds, at once or some passes apart, in the smallest clusters.
+func TestEveryTwoDeeds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("pairs take long")
+	}
+	sizes := []int{1, 3}
+	if thorough() {
+		sizes = []int{1, 2, 3}
+	}
+	var found table
+	t.Run("all", func(t *testing.T) {
+		for _, replicas := range sizes {
+			p := begin(fmt.Sprintf("cluster a replicas=%d seed=1 formed", replicas)).after("pass 3")
+			for i, first := range deeds(replicas) {
+				t.Run(fmt.Sprintf("%d replicas, %s", replicas, first.do), func(t *testing.T) {
+					t.Parallel()
+					for j, second := range deeds(replicas) {
+						for apart := range 3 {
+							if !thorough() && (i+j)%3 != apart {
+								continue
+							}
+							between := ""
+							if apart > 0 {
+								between = fmt.Sprintf("pass %d", 2*apart)
+							}
+							found.goesOn(p, first, act{do: between}, second)
+						}
+					}
+				})
+			}
+		}
+	})
+	found.report(t)
+}

@@ -1,0 +1,187 @@
+package simulate
+
+import (
+	"slices"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Sight is how one pass sees the world: not all of it, or not as it is.
+type Sight func(*World) decide.State
+
+// MissingClaim is the sight of a pass that does not find the claim of an ordinal, neither in the list nor by its name.
+func MissingClaim(n int) Sight {
+	return func(w *World) decide.State {
+		seen := w.Clone()
+		delete(seen.volumes, n)
+		return seen.observe(w.membership())
+	}
+}
+
+// MissingPod is the sight of a pass that does not find the pod of an ordinal: etcd in it is not asked.
+func MissingPod(n int) Sight {
+	return func(w *World) decide.State {
+		seen := w.Clone()
+		seen.mute[n] = true
+		says := seen.membership()
+		delete(seen.pods, n)
+		return seen.observe(says)
+	}
+}
+
+// OldKubernetes is the sight of a pass that sees Kubernetes as it was so many ticks ago, and etcd as it is.
+func OldKubernetes(ticks int) Sight {
+	return func(w *World) decide.State {
+		then, kept := w.ago(ticks)
+		if !kept {
+			return w.Observe()
+		}
+		seen := w.Clone()
+		seen.objects, seen.applied, seen.status, seen.set = then.objects, then.applied, then.status, then.set
+		seen.record, seen.initial, seen.letGo = then.record, then.initial, then.letGo
+		seen.pods, seen.volumes = then.pods, then.volumes
+		return seen.observe(w.membership())
+	}
+}
+
+// OldEtcd is the sight of a pass that sees Kubernetes as it is, and etcd as it was so many ticks ago.
+func OldEtcd(ticks int) Sight {
+	return func(w *World) decide.State {
+		then, kept := w.ago(ticks)
+		if !kept {
+			return w.Observe()
+		}
+		return w.observe(then.says)
+	}
+}
+
+// PassSeeing is a pass that sees the world that way, decides, acts on the world as it is, and reports.
+func (w *World) PassSeeing(see Sight) (decide.Decision, []string) {
+	s := see(w)
+	d := decide.Decide(s)
+	var writes []string
+	if d.Verdict == decide.Act {
+		writes = w.DoSeen(s, d.Action, NoCrash)
+	}
+	if w.report(s) {
+		writes = append(writes, "status of "+w.customResource())
+	}
+	return d, writes
+}
+
+// DoSeen carries out what was decided by what was seen, which may have been long ago. It reads again what whoever carries it out
+// reads again, and relies on what was seen in all else.
+func (w *World) DoSeen(seen decide.State, action decide.Action, crashAfter int) []string {
+	w.runEtcd()
+	before := len(w.violations)
+	writes := w.lateWrites(seen, action)
+	w.violations = w.violations[:before] // what etcd refuses was not refused yet when it was decided
+	var done []string
+	for _, write := range writes {
+		if len(done) == crashAfter {
+			break
+		}
+		w.watched(write.name, write.do)
+		done = append(done, write.name)
+	}
+	return done
+}
+
+func (w *World) lateWrites(seen decide.State, action decide.Action) []write {
+	now := w.Observe()
+	switch a := action.(type) {
+	case decide.ApplyObjects, decide.Found, decide.Seal, decide.StartRollout, decide.Declare:
+		// The record is never written over another than the one that was seen, and so is what it leads to.
+		if !seen.Record.Equal(now.Record) || seen.Objects.RunsReplicas != now.Objects.RunsReplicas {
+			return nil
+		}
+		return w.writesOf(seen, now, a)
+	case decide.RestartReplica:
+		if !w.mayRestart(seen, now, a) {
+			return nil
+		}
+	case decide.DeleteVolume:
+		if !w.mayDelete(seen, now, a) {
+			return nil
+		}
+	case decide.AddLearner, decide.PromoteLearner, decide.RemoveMember, decide.MoveLeader, decide.DisarmAlarm, decide.EnableDowngrade, decide.CancelDowngrade:
+		if !now.Membership.Known || now.Membership.ClusterID != seen.Membership.ClusterID || w.slotTaken(seen, a) || disproved(seen, now, a) {
+			return nil
+		}
+	}
+	return w.writes(now, action)
+}
+
+// writesOf are the writes of objects for a state that was seen. etcd is asked again before anything is sealed.
+func (w *World) writesOf(seen, now decide.State, action decide.Action) []write {
+	switch action.(type) {
+	case decide.Seal:
+		if !now.Membership.Known {
+			return nil
+		}
+		seen.Membership = now.Membership
+		return w.writes(seen, action)
+	case decide.Found:
+		if now.Formed() {
+			return nil
+		}
+	}
+	return w.writes(seen, action)
+}
+
+// mayRestart: a pod that served stays while another member has fallen silent meanwhile.
+func (w *World) mayRestart(seen, now decide.State, a decide.RestartReplica) bool {
+	name := seen.ReplicaName(a.Ordinal)
+	served := slices.ContainsFunc(seen.Membership.Members, func(m decide.Member) bool { return m.Name == name && m.Answers })
+	silent := slices.ContainsFunc(now.Membership.Members, func(m decide.Member) bool { return m.Name != name && !m.Answers })
+	return !served || now.Membership.Known && !silent
+}
+
+// mayDelete: etcd's word of this moment is that the member of the slot is gone.
+func (w *World) mayDelete(seen, now decide.State, a decide.DeleteVolume) bool {
+	if w.Declared.Lifecycle == "Deleted" {
+		return len(w.pods) == 0
+	}
+	listed := slices.ContainsFunc(now.Membership.Members, func(m decide.Member) bool {
+		n, ours := now.OrdinalOf(m)
+		return ours && n == a.Ordinal
+	})
+	return now.Membership.Known && now.Membership.ClusterID == seen.Record.ClusterID && !listed
+}
+
+// slotTaken reports whether a volume stands in the slot of a member that is to be added, read by its name, that may hold data.
+func (w *World) slotTaken(seen decide.State, action decide.Action) bool {
+	a, adds := action.(decide.AddLearner)
+	v, there := w.volumes[a.Ordinal]
+	if !adds || !there || v.terminating {
+		return false
+	}
+	return !slices.ContainsFunc(seen.Record.Removed, func(gone decide.RemovedMember) bool {
+		return gone.Ordinal == a.Ordinal && gone.VolumeUID != "" && gone.VolumeUID != v.uid
+	})
+}
+
+// disproved reports whether what seemed to prove that a member is lost does not hold any more: it answers, or its volume, read by its name, is there
+// and can be used.
+func disproved(seen, now decide.State, action decide.Action) bool {
+	a, removes := action.(decide.RemoveMember)
+	if !removes {
+		return false
+	}
+	before, after := memberOf(seen, a.ID), memberOf(now, a.ID)
+	ordinal, _ := seen.OrdinalOf(before)
+	recorded, _ := seen.Record.Member(ordinal)
+	was, is := seen.Replica(ordinal), now.Replica(ordinal)
+	lost := recorded.VolumeUID != "" && was.VolumeUID != recorded.VolumeUID
+	back := lost && is.VolumeUID == recorded.VolumeUID && !is.VolumeTerminating
+	return !before.Answers && after.Answers || back || was.Stranded != "" && is.Stranded == ""
+}
+
+func memberOf(s decide.State, id decide.ID) decide.Member {
+	for _, m := range s.Membership.Members {
+		if m.ID == id {
+			return m
+		}
+	}
+	return decide.Member{}
+}

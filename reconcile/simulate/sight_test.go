@@ -1,0 +1,104 @@
+package simulate_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// inTheMiddle are the places at every moment of the changes of a running cluster, and of what people and misfortune do to one.
+func inTheMiddle(t *testing.T) map[string][]place {
+	t.Helper()
+	changes := slices.Clone(changesOf)
+	changes = append(changes, "fault kill-pod=1", "fault strand=1", "fault node-down=2", "person remove-member=1", "person add-learner=3", "person delete=(ConfigMap a-members)")
+	if testing.Short() {
+		changes = changes[:3]
+	}
+	places := map[string][]place{}
+	for _, change := range changes {
+		places[change] = momentsOf(change, 0)
+	}
+	return places
+}
+
+// TestEverySight: at every moment one pass sees less than there is, or old things; in a thorough run two do. No write of ours costs what could
+// be had before.
+func TestEverySight(t *testing.T) {
+	var found table
+	t.Run("all", func(t *testing.T) {
+		for change, places := range inTheMiddle(t) {
+			t.Run(change, func(t *testing.T) {
+				t.Parallel()
+				for _, p := range places {
+					for _, glimpse := range glimpses(3) {
+						found.goesOn(p, glimpse)
+						for _, other := range glimpses(3) {
+							if thorough() {
+								found.goesOn(p, glimpse, other)
+							}
+						}
+					}
+				}
+			})
+		}
+	})
+	found.report(t)
+}
+
+// TestEverySightAfterADeed: a pass that sees less than there is, right after what somebody did, what befell a member, or both at once.
+func TestEverySightAfterADeed(t *testing.T) {
+	var found table
+	t.Run("all", func(t *testing.T) {
+		for _, replicas := range []int{1, 3} {
+			p := begin(fmt.Sprintf("cluster a replicas=%d seed=1 formed", replicas)).after("pass 3")
+			acts := deeds(replicas)
+			for n := range replicas {
+				acts = append(acts, faultsTo(n)...)
+			}
+			t.Run(fmt.Sprintf("%d replicas", replicas), func(t *testing.T) {
+				t.Parallel()
+				for _, a := range acts {
+					for _, glimpse := range glimpses(replicas) {
+						found.goesOn(p, a, glimpse)
+						found.goesOn(p, a, act{do: "pass 1"}, glimpse)
+					}
+				}
+			})
+		}
+	})
+	found.report(t)
+}
+
+// TestEveryLateDeed: whatever happens between a decision and its being carried out, the writes are safe: it reads again what it relies on.
+func TestEveryLateDeed(t *testing.T) {
+	var found table
+	t.Run("all", func(t *testing.T) {
+		for change, places := range inTheMiddle(t) {
+			t.Run(change, func(t *testing.T) {
+				t.Parallel()
+				for _, p := range places {
+					if p.road.decideOnly(); p.road.late.action == nil {
+						continue
+					}
+					for _, a := range between(3) {
+						found.goesOn(p.after("decide", a.do, "do"), act{end: a.end})
+						if thorough() {
+							found.goesOn(p.after("decide", a.do, "tick 1", "do"), act{end: a.end})
+						}
+					}
+				}
+			})
+		}
+	})
+	found.report(t)
+}
+
+// between are what may happen between a decision and its being carried out: deeds, faults, time, and passes of others.
+func between(replicas int) []act {
+	list := slices.DeleteFunc(deeds(replicas), func(a act) bool { return a.do == "person put-back-record" }) // nobody could know better
+	list = append(list, act{do: "tick 2"}, act{do: "pass 1"}, act{do: "pass 2"}, act{do: "pass 5"})
+	for n := range replicas {
+		list = append(list, faultsTo(n)...)
+	}
+	return append(list, act{do: "set replicas=5"}, act{do: "set replicas=2"}, act{do: "set hash=h3"})
+}
