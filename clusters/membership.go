@@ -22,6 +22,13 @@ func (c *cluster) addLearner(ctx context.Context, a decide.AddLearner) (report.O
 	if claim != nil && claim.GetDeletionTimestamp() == nil && !c.madeAfterRemoval(a.Ordinal, string(claim.GetUID())) {
 		return report.Outcome{}, fmt.Errorf("%s: PersistentVolumeClaim %s stands in its slot and may hold data of an earlier member", a, name)
 	}
+	pod, err := c.live.kube.Look(ctx, "Pod", c.target.cluster.Namespace, c.state.ReplicaName(a.Ordinal))
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	if claim != nil && claim.GetDeletionTimestamp() != nil && pod != nil && pod.GetDeletionTimestamp() == nil {
+		return report.Outcome{Detail: "not yet: a pod keeps the volume in its slot that is being deleted"}, nil
+	}
 	return c.changeEtcd(ctx, a, addition(a))
 }
 

@@ -6,7 +6,7 @@ import "slices"
 func (s State) doomed(m Member) string {
 	_, ours := s.OrdinalOf(m)
 	switch {
-	case !ours || m.Learner:
+	case !ours || m.Learner || s.mayServeOthers(m):
 		return ""
 	case slices.Contains(m.Alarms, "CORRUPT"):
 		return "says that its data is corrupt"
@@ -14,6 +14,13 @@ func (s State) doomed(m Member) string {
 		return "is on a volume that is being deleted"
 	}
 	return ""
+}
+
+// mayServeOthers reports whether a member may serve clients beside the list that is known: it goes by another one, as after somebody has forced a new
+// cluster on it, or Kubernetes finds it ready although it does not answer. What it has acknowledged nobody else may have.
+func (s State) mayServeOthers(m Member) bool {
+	ordinal, _ := s.OrdinalOf(m)
+	return m.Disagrees != "" || !m.Answers && s.Replica(ordinal).Pod == PodReady
 }
 
 // onGoingVolume reports whether the volume with a voter's data is being deleted. It is there as long as the pod is.

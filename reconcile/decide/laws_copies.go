@@ -60,6 +60,10 @@ func costsCopies(s State, m Member) string {
 	}
 	surplus := len(s.Membership.Voters()) > declared
 	switch {
+	case m.Disagrees != "":
+		return fmt.Sprintf("removes %s, which may serve others by a list of its own", m.Name)
+	case !m.Answers && pod(s, m) == PodReady:
+		return fmt.Sprintf("removes %s, which Kubernetes finds ready", m.Name)
 	case after < min(declared, before):
 		return fmt.Sprintf("removes %s and leaves %d copies on volumes that stay", m.Name, after)
 	case surplus && (after > 0 || !m.Answers):
@@ -77,6 +81,11 @@ func onSafeVolume(s State, m Member) bool {
 	ordinal, ours := s.OrdinalOf(m)
 	r := s.Replica(ordinal)
 	return ours && m.Answers && r.VolumeUID != "" && !r.VolumeTerminating && r.Stranded == "" && !corrupt(m)
+}
+
+func pod(s State, m Member) PodPhase {
+	ordinal, _ := s.OrdinalOf(m)
+	return s.Replica(ordinal).Pod
 }
 
 func doomedOrCorrupt(s State, m Member) bool {
@@ -137,12 +146,12 @@ func volumesOnRecord(s State, d Decision) string {
 // forgets says which members a record drops although no majority of the recorded voters stands behind etcd's list. A removal that was announced
 // on the record, or a list that a person has confirmed, needs none.
 func forgets(s State, m RecordedMember) bool {
-	if m.Leaving || m.Mode != Sealed || confirmed(s) {
+	if m.Leaving || m.Mode == Joining || confirmed(s) {
 		return false
 	}
 	voters, standing := 0, 0
 	for _, recorded := range s.Record.Members {
-		if recorded.Mode != Sealed {
+		if recorded.Mode == Joining {
 			continue
 		}
 		voters++

@@ -29,15 +29,16 @@ func membersMissing(s State) (Decision, bool) {
 // missing are the recorded voters that the linearizable list of the recorded cluster does not hold, if no majority of those on record is in it and they
 // are not all on record as leaving. A list that a person has confirmed misses nobody.
 func (s State) missing() []RecordedMember {
-	if !s.Membership.Known || s.Record.ClusterID == 0 || s.Record.ClusterID != s.Membership.ClusterID || s.membersConfirmed() {
+	another := s.Record.ClusterID != 0 && s.Record.ClusterID != s.Membership.ClusterID
+	if !s.Membership.Known || another || s.membersConfirmed() {
 		return nil
 	}
 	listed := s.listed()
 	var missing []RecordedMember
 	voters, standing := 0, 0
 	for _, m := range s.Record.Members {
-		if m.Mode != Sealed {
-			continue
+		if m.Mode == Joining {
+			continue // etcd has listed it as a learner
 		}
 		voters++
 		switch member, found := listed[m.Ordinal]; {
@@ -70,7 +71,7 @@ func (s State) membersConfirmed() bool {
 func NeedsAnnouncement(s State, id ID) bool {
 	voters, standing := 0, 0
 	for _, m := range s.Record.Members {
-		if m.Mode != Sealed {
+		if m.Mode == Joining {
 			continue
 		}
 		voters++

@@ -17,6 +17,8 @@ func scaleDown(s State) (Decision, bool) {
 	listed, declared := len(s.Membership.Members), s.Declared.Replicas
 	needless := victim.Learner || !victim.Answers
 	switch {
+	case !victim.Learner && s.mayServeOthers(victim):
+		return Decision{}, false
 	case !needless && len(s.unsettled()) > 0:
 		return Decision{}, false
 	case victim.Leader:

@@ -60,7 +60,8 @@ func (w *World) announce(s decide.State, a decide.RemoveMember) []write {
 
 // addLearner tells etcd of a new member. With strict reconfiguration etcd takes none while a voter is away, and one learner at a time.
 func (w *World) addLearner(r *raft, a decide.AddLearner) []write {
-	if r.byOrdinal(a.Ordinal) != nil {
+	p, running := w.pods[a.Ordinal]
+	if keepsVolume := running && !p.terminating && w.volumes[a.Ordinal].terminating; r.byOrdinal(a.Ordinal) != nil || keepsVolume {
 		return nil
 	}
 	if a.PeerURL != w.peerURL(a.Ordinal) {
