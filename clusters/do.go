@@ -105,7 +105,7 @@ func (c *cluster) foundingRecord(ctx context.Context, a decide.Found) (decide.Re
 		if record.ClusterID != 0 || slices.ContainsFunc(record.Members, func(m decide.RecordedMember) bool { return m.Mode != decide.Founding }) {
 			return decide.Record{}, fmt.Errorf("the cluster has formed meanwhile (%s)", record.ClusterID)
 		}
-		return record, nil
+		return c.state.UnderAuthority(record), nil
 	}
 	claims, err := c.live.kube.HasClaims(ctx, namespace, objects.LabelCluster+"="+c.target.cluster.Name)
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *cluster) foundingRecord(ctx context.Context, a decide.Found) (decide.Re
 	if claims {
 		return decide.Record{}, fmt.Errorf("volumes of %s have appeared meanwhile", c.target.key())
 	}
-	return decide.FoundingRecord(newToken(), a.Replicas), nil
+	return c.state.UnderAuthority(decide.FoundingRecord(newToken(), a.Replicas)), nil
 }
 
 // newToken is the nonce in a cluster's token, so that members of an earlier cluster of the same name are strangers (survey H4).

@@ -22,7 +22,7 @@ func (c *cluster) compare() error {
 	if c.state.Record.Token == "" && !c.state.Formed() {
 		return nil // nothing is founded yet, so nothing can be other than it should be
 	}
-	if len(c.state.Objects.Irreplaceable) > 0 {
+	if len(c.state.Objects.Irreplaceable) > 0 || c.state.Distrusted() != "" {
 		return nil // what should be there cannot be told without it
 	}
 	standing := decide.StandingRecord(c.state, "unknown")
@@ -141,24 +141,4 @@ func (c *cluster) peers(membership decide.Membership) map[string]string {
 		peers[name] = m.PeerURL
 	}
 	return peers
-}
-
-// readCertificates reads the certificates from the Secrets that are there, and makes anew what is missing or worn out. A
-// certificate authority that is gone is made anew only if no member is there to depend on the old one.
-func (c *cluster) readCertificates() (err error) {
-	if c.target.cluster.Spec.TLS.Mode != v1alpha1.TLSManaged {
-		return nil
-	}
-	present := objects.ReadCertificates(&c.target.cluster, c.own.secrets())
-	unusable := present.CheckAuthority(c.state.Now)
-	switch {
-	case unusable == nil:
-		c.certificates, _, err = present.Renew(&c.target.cluster, c.state.Now)
-	case len(c.own.pods) == 0:
-		c.certificates, err = objects.NewCertificates(&c.target.cluster, c.state.Now)
-	default:
-		c.certificates = present
-		c.state.Objects.Irreplaceable = append(c.state.Objects.Irreplaceable, fmt.Sprintf("Secret %s: %v", c.names.AuthoritySecret, unusable))
-	}
-	return err
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"quorate.dev/quorate/clusters/pki"
@@ -63,6 +64,16 @@ func ReadCertificates(c *v1alpha1.EtcdCluster, secrets map[string]map[string][]b
 		trustedServer: server[keyAuthority],
 		trustedClient: client[keyAuthority],
 	}
+}
+
+// Mounted are the fingerprints of the authorities that pods and applications are given to trust, each once.
+func (k Certificates) Mounted() []string {
+	var list []string
+	for _, trusted := range [][]byte{k.trustedPeer, k.trustedServer, k.trustedClient} {
+		list = append(list, pki.Fingerprints(trusted)...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // Trusted returns the authorities to trust, PEM: those that clients and members are given as ca.crt.

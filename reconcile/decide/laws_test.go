@@ -60,6 +60,13 @@ var wrongs = []wrong{
 	{"guards hold", "authority lost", func(w *world) { w.Objects.Irreplaceable = []string{"x"} }, acts(decide.ApplyObjects{})},
 	{"guards hold", "terminating", func(w *world) { w.Objects.Terminating = []string{"x"} }, acts(decide.ApplyObjects{})},
 
+	{"one authority", "applies what another one issues", otherAuthority, acts(decide.ApplyObjects{})},
+	{"one authority", "founds on with another one", func(w *world) { founded(w); otherAuthority(w) }, acts(decide.Found{Replicas: 3})},
+	{"one authority", "rolls meanwhile", otherAuthority, acts(decide.StartRollout{Version: "3.6.16", SpecHash: "h1"})},
+	{"one authority", "issues what etcd does not answer by", func(w *world) { otherAuthority(w); w.Record.Authority = "CA2" }, acts(decide.ApplyObjects{})},
+	{"one authority", "issues what pods are not given", func(w *world) { otherAuthority(w); w.Record.Authority, w.Authority.Proven = "", "" }, acts(decide.ApplyObjects{})},
+	{"one authority", "issues before pods come", func(w *world) { otherAuthority(w); w.Replicas = nil }, acts(decide.ApplyObjects{})},
+
 	{"never founded twice", "formed", nil, acts(decide.Found{Replicas: 3})},
 	{"never founded twice", "a member listed", func(w *world) { founded(w); w.Membership.Members = []decide.Member{w.newMember(0)} }, acts(decide.Found{Replicas: 3})},
 	{"never founded twice", "a pod in a cluster", func(w *world) { founded(w); w.Replicas = []decide.Replica{w.newReplica(0)} }, acts(decide.Found{Replicas: 3})},
@@ -285,6 +292,14 @@ var right = []wrong{
 	{"", "applies objects, keeping the pods", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.ApplyObjects{})},
 	{"", "seals again", nil, acts(decide.Seal{ClusterID: 0xc1, Members: 0b111})},
 	{"", "seals while an object goes", func(w *world) { w.Objects.Terminating, w.Objects.Irreplaceable = []string{"x"}, []string{"y"} }, acts(decide.Seal{ClusterID: 0xc1})},
+	{"", "seals while another authority is at hand", otherAuthority, acts(decide.Seal{ClusterID: 0xc1, Members: 0b111})},
+	{"", "takes another authority that nobody trusts", func(w *world) {
+		otherAuthority(w)
+		w.Authority.Mounted, w.Authority.Proven, w.Replicas, w.Objects.RunsReplicas = nil, "", nil, 0
+	}, acts(decide.ApplyObjects{})},
+	{"", "writes down who all trust", func(w *world) {
+		w.Authority = decide.Authority{Secret: "CA1", Mounted: []string{"CA1"}, Proven: "CA1"}
+	}, acts(decide.ApplyObjects{})},
 	{"", "declares while suspended", func(w *world) { w.Declared.Suspended = true }, acts(decide.Declare{})},
 	{"", "founds", nothing, acts(decide.Found{Replicas: 3})},
 	{"", "founds on what shall not run", func(w *world) { founded(w); w.Declared.Lifecycle = "Stopped" }, acts(decide.Found{Replicas: 3})},
@@ -316,6 +331,11 @@ func TestLawsAllow(t *testing.T) {
 			}
 		})
 	}
+}
+
+// otherAuthority is when somebody has put another certificate authority into the Secret.
+func otherAuthority(w *world) {
+	w.Record.Authority, w.Authority = "CA1", decide.Authority{Secret: "CA2", Mounted: []string{"CA1"}, Proven: "CA1"}
 }
 
 // leave takes the member of an ordinal away, and leaves pod and volume.

@@ -24,6 +24,7 @@ var rules = []rule{
 	{Rule{"Seal", "A member has started: from now on it starts on its data or not at all."}, seal},
 	{Rule{"Terminating", "Kubernetes is deleting objects of the cluster: wait until they are gone."}, terminating},
 	{Rule{"AuthorityLost", "The certificate authority is gone while members still trust it: a new one would cut them off from each other."}, authorityLost},
+	{Rule{"AuthorityChanged", "Another certificate authority is in the Secret than the one that members trust: issue nothing from it."}, authorityChanged},
 	{Rule{"NothingRuns", "Git declares that the cluster does not run, and nothing runs: found nothing."}, nothingRuns},
 	{Rule{"Stop", "Git declares that the cluster does not run: stop its pods, keep its data; if it is to be deleted, delete the rest."}, stop},
 	{Rule{"RenamedInGit", "A cluster seems to have got another name or namespace in git: found no second, empty one."}, renamedInGit},

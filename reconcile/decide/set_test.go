@@ -44,6 +44,14 @@ func (w *world) setOne(target, key, text string) (err error) {
 		w.Record.ClusterID, err = parseID(text)
 	case "record log":
 		w.Record.LogVersion = strings.TrimPrefix(text, "none")
+	case "record authority":
+		w.Record.Authority = strings.TrimPrefix(text, "none")
+	case "authority secret":
+		w.Authority.Secret = strings.TrimPrefix(text, "none")
+	case "authority mounted":
+		w.Authority.Mounted = strings.Fields(strings.ReplaceAll(strings.TrimPrefix(text, "none"), ",", " "))
+	case "authority proven":
+		w.Authority.Proven = strings.TrimPrefix(text, "none")
 	case "record token":
 		w.Record.Token = text
 	case "status cluster":

@@ -84,7 +84,8 @@ type around struct {
 }
 
 var flags = []string{"", "drift", "no StatefulSet", "problems", "foreign", "suspended", "undeclared", "terminating", "irreplaceable", "locked", "stopped", "gone", "more", "newer",
-	"fewer", "reshaped", "restarting", "lagging", "skipping", "back", "preparing", "orphaned", "renamed", "stranger", "alarm", "grown", "deleted", "left", "left over", "asleep", "old log"}
+	"fewer", "reshaped", "restarting", "lagging", "skipping", "back", "preparing", "orphaned", "renamed", "stranger", "alarm", "grown", "deleted", "left", "left over", "asleep", "old log",
+	"another authority", "unrecorded authority", "unproven authority"}
 
 func arounds(flags ...string) []around {
 	var list []around
@@ -188,6 +189,14 @@ func (w *world) flag(flag string) {
 	}
 }
 
+// proven is the authority by which members answer, if any does.
+func (w *world) proven(authority string) string {
+	if decide.Answering(w.Membership.Members) == 0 {
+		return ""
+	}
+	return authority
+}
+
 // flagOfLife sets what belongs to a cluster that changes.
 func (w *world) flagOfLife(flag string) {
 	switch flag {
@@ -217,6 +226,14 @@ func (w *world) flagOfLife(flag string) {
 			return
 		}
 		w.Objects.RunsVersion, w.Objects.RunsHash, w.Objects.RunsReplicas = "", "", 0
+	case "another authority":
+		w.Record.Authority, w.Authority = "CA1", decide.Authority{Secret: "CA2", Mounted: []string{"CA1"}, Proven: w.proven("CA1")}
+		w.Objects.Drift = []string{"Secret a-peer-tls: changed"}
+	case "unrecorded authority", "unproven authority":
+		w.Authority = decide.Authority{Secret: "CA1", Mounted: []string{"CA1"}, Proven: w.proven("CA1")}
+		if flag == "unproven authority" {
+			w.Authority = decide.Authority{Secret: "CA1", Mounted: []string{"CA1", "CA2"}}
+		}
 	case "asleep":
 		w.Declared.Lifecycle, w.Objects.RunsReplicas = "Stopped", 0
 	case "stranger":

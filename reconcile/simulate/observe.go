@@ -68,7 +68,7 @@ func (w *World) compare(s decide.State) decide.Objects {
 			continue
 		case name == w.customResource():
 			o.DeclarationDiffers = true
-		case name == w.authority() && what == "missing" && len(w.pods) > 0:
+		case name == w.authority() && what == "missing" && (len(w.pods) > 0 || o.RunsReplicas > 0):
 			o.Irreplaceable = append(o.Irreplaceable, name+": missing")
 		}
 		o.Drift = append(o.Drift, name+": "+what)
