@@ -97,4 +97,9 @@ func authorityChanged(s State) (Decision, bool) {
 		s.authoritySecret(), short(s.Authority.Secret), why, s.Name)
 }
 
+// authorityExpired reports whether the authority can be used no more for its age.
+func (s State) authorityExpired() bool {
+	return slices.ContainsFunc(s.Certificates, func(c Certificate) bool { return c.Authority && c.Validity(s.Now) == Expired })
+}
+
 func (s State) authoritySecret() string { return s.Name + "-ca" }

@@ -22,7 +22,7 @@ type law struct {
 // tests check those.
 var laws = []law{
 	{Law{"speaks", "A decision has a rule, a message of one line, and an action exactly when it acts."}, speaks},
-	{Law{"guards hold", "Nothing is done to an orphan, on a broken or suspended declaration, beside foreign objects, between two cluster IDs, or under another's lease."}, guardsHold},
+	{Law{"guards hold", "Nothing is done to an orphan, on a broken or suspended declaration, beside foreign objects, between two cluster IDs, or under another's lease; but for certificates that wear out, which an orphan and a broken declaration get anew from the authority on record."}, guardsHold},
 	{Law{"never founded twice", "A cluster with any trace of having run is not founded; a founding begun is finished as it was begun."}, neverFoundedTwice},
 	{Law{"the record only tightens", "A sealed member stays sealed, and recorded until etcd lists it no longer; only a member that has started is sealed, unless its record is lost. The authority on record stays while pods may trust it."}, recordOnlyTightens},
 	{Law{"unknown changes nothing", "With the membership unknown, no member is changed or sealed, no pod that runs is deleted, and no volume unless the whole cluster is."}, unknownChangesNothing},
@@ -88,10 +88,15 @@ func guardsHold(s State, d Decision) string {
 	}
 	_, declares := d.Action.(Declare)
 	_, seals := d.Action.(Seal)
+	_, renews := d.Action.(RenewCertificates)
 	switch {
-	case s.Declared.Orphaned != "":
+	case renews && !wearsOut(s):
+		return "renews certificates that are good for long"
+	case renews && (s.Record.Authority == "" || s.Record.Authority != s.Authority.Secret):
+		return "issues certificates of an authority that is not on record"
+	case s.Declared.Orphaned != "" && !renews:
 		return "acts on an orphan"
-	case len(s.Declared.Problems) > 0:
+	case len(s.Declared.Problems) > 0 && !renews:
 		return "acts on a declaration with problems"
 	case len(s.Objects.Foreign) > 0:
 		return "acts beside foreign objects"

@@ -35,6 +35,16 @@ func anotherAuthority(s State) bool {
 	return false
 }
 
+// wearsOut: less than a third of the lifetime of a certificate is left, the authority's left aside.
+func wearsOut(s State) bool {
+	for _, c := range s.Certificates {
+		if left := c.NotAfter.Sub(s.Now); !c.Authority && 3*left < c.NotAfter.Sub(c.NotBefore) {
+			return true
+		}
+	}
+	return false
+}
+
 // podsThatTrust: what pods start with they trust to their end.
 func podsThatTrust(s State) bool {
 	for _, r := range s.Replicas {

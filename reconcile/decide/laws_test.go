@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"quorate.dev/quorate/reconcile/decide"
 )
@@ -57,6 +58,14 @@ var wrongs = []wrong{
 	{"guards hold", "record and status", func(w *world) { w.ReportedClusterID = 0xc2 }, acts(decide.ApplyObjects{})},
 	{"guards hold", "record and list", func(w *world) { w.Membership.ClusterID = 0xc2 }, acts(decide.ApplyObjects{})},
 	{"guards hold", "record and pod", func(w *world) { w.Replicas[1].ClusterID = 0xc2 }, acts(decide.ApplyObjects{})},
+	{"guards hold", "renews what is good", func(w *world) { worn(w, 101) }, acts(decide.RenewCertificates{})},
+	{"guards hold", "renews what is suspended", func(w *world) { worn(w, 99); w.Declared.Suspended = true }, acts(decide.RenewCertificates{})},
+	{"guards hold", "renews beside foreign objects", func(w *world) { worn(w, 99); w.Objects.Foreign = []string{"x"} }, acts(decide.RenewCertificates{})},
+	{"guards hold", "renews between two cluster IDs", func(w *world) { worn(w, 99); w.ReportedClusterID = 0xc2 }, acts(decide.RenewCertificates{})},
+	{"guards hold", "renews by an authority that nobody knows", func(w *world) { worn(w, 99); w.Record.Authority = "" }, acts(decide.RenewCertificates{})},
+	{"guards hold", "renews an orphan and more", func(w *world) { worn(w, 99) }, acts(decide.ApplyObjects{})},
+	{"guards hold", "renews on problems and more", func(w *world) { worn(w, 99); w.Declared.Orphaned, w.Declared.Problems = "", []string{"x"} }, acts(decide.ApplyObjects{})},
+	{"one authority", "renews by another one", func(w *world) { worn(w, 99); w.Authority.Proven = "CA0" }, acts(decide.RenewCertificates{})},
 	{"guards hold", "authority lost", func(w *world) { w.Objects.Irreplaceable = []string{"x"} }, acts(decide.ApplyObjects{})},
 	{"guards hold", "terminating", func(w *world) { w.Objects.Terminating = []string{"x"} }, acts(decide.ApplyObjects{})},
 
@@ -300,6 +309,8 @@ var right = []wrong{
 	{"", "writes down who all trust", func(w *world) {
 		w.Authority = decide.Authority{Secret: "CA1", Mounted: []string{"CA1"}, Proven: "CA1"}
 	}, acts(decide.ApplyObjects{})},
+	{"", "renews an orphan", func(w *world) { worn(w, 99) }, acts(decide.RenewCertificates{})},
+	{"", "renews on a broken declaration", func(w *world) { worn(w, -1); unknown(w); w.Declared.Problems = []string{"x"} }, acts(decide.RenewCertificates{})},
 	{"", "declares while suspended", func(w *world) { w.Declared.Suspended = true }, acts(decide.Declare{})},
 	{"", "founds", nothing, acts(decide.Found{Replicas: 3})},
 	{"", "founds on what shall not run", func(w *world) { founded(w); w.Declared.Lifecycle = "Stopped" }, acts(decide.Found{Replicas: 3})},
@@ -336,6 +347,14 @@ func TestLawsAllow(t *testing.T) {
 // otherAuthority is when somebody has put another certificate authority into the Secret.
 func otherAuthority(w *world) {
 	w.Record.Authority, w.Authority = "CA1", decide.Authority{Secret: "CA2", Mounted: []string{"CA1"}, Proven: "CA1"}
+}
+
+// worn is an orphan with a certificate that was good for 300 days.
+func worn(w *world, days int) {
+	w.Declared.Orphaned = "git declares it no longer"
+	w.Record.Authority, w.Authority = "CA1", decide.Authority{Secret: "CA1", Mounted: []string{"CA1"}, Proven: "CA1"}
+	end := w.Now.Add(time.Duration(days) * 24 * time.Hour)
+	w.Certificates = []decide.Certificate{{Secret: "a-peer-tls", Key: "tls.crt", NotBefore: end.Add(-300 * 24 * time.Hour), NotAfter: end}}
 }
 
 // leave takes the member of an ordinal away, and leaves pod and volume.

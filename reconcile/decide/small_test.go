@@ -85,7 +85,8 @@ type around struct {
 
 var flags = []string{"", "drift", "no StatefulSet", "problems", "foreign", "suspended", "undeclared", "terminating", "irreplaceable", "locked", "stopped", "gone", "more", "newer",
 	"fewer", "reshaped", "restarting", "lagging", "skipping", "back", "preparing", "orphaned", "renamed", "stranger", "alarm", "grown", "deleted", "left", "left over", "asleep", "old log",
-	"another authority", "unrecorded authority", "unproven authority"}
+	"another authority", "unrecorded authority", "unproven authority",
+	"worn orphan", "worn problems", "worn suspended", "worn foreign", "worn unrecorded"}
 
 func arounds(flags ...string) []around {
 	var list []around
@@ -189,6 +190,25 @@ func (w *world) flag(flag string) {
 	}
 }
 
+// wear lets certificates expire behind a guard.
+func (w *world) wear(guard string) {
+	w.Record.Authority, w.Authority = "CA1", decide.Authority{Secret: "CA1", Mounted: []string{"CA1"}}
+	w.Certificates = []decide.Certificate{{Secret: "a-peer-tls", Key: "tls.crt", NotBefore: dawn.Add(-9 * time.Hour), NotAfter: dawn.Add(time.Hour)}}
+	switch guard {
+	case "orphan", "unrecorded":
+		w.Declared.Orphaned = "git declares it no longer"
+		if guard == "unrecorded" {
+			w.Record.Authority = ""
+		}
+	case "problems":
+		w.Declared.Problems = []string{"one"}
+	case "suspended":
+		w.Declared.Suspended, w.Declared.Orphaned = true, "git declares it no longer"
+	case "foreign":
+		w.Declared.Problems, w.Objects.Foreign = []string{"one"}, []string{"Service a"}
+	}
+}
+
 // proven is the authority by which members answer, if any does.
 func (w *world) proven(authority string) string {
 	if decide.Answering(w.Membership.Members) == 0 {
@@ -234,6 +254,8 @@ func (w *world) flagOfLife(flag string) {
 		if flag == "unproven authority" {
 			w.Authority = decide.Authority{Secret: "CA1", Mounted: []string{"CA1", "CA2"}}
 		}
+	case "worn orphan", "worn problems", "worn suspended", "worn foreign", "worn unrecorded":
+		w.wear(strings.TrimPrefix(flag, "worn "))
 	case "asleep":
 		w.Declared.Lifecycle, w.Objects.RunsReplicas = "Stopped", 0
 	case "stranger":

@@ -49,6 +49,8 @@ type State struct {
 	Membership Membership `json:"membership"`
 	// Authority is what is seen of the certificate authority.
 	Authority Authority `json:"authority,omitzero"`
+	// Certificates are those that there are, in any order, and how long they are good for.
+	Certificates []Certificate `json:"certificates,omitempty"`
 	// ReportedVersion is the oldest version that a member ran when the status was last written; empty if none ever did.
 	ReportedVersion string `json:"reportedVersion,omitempty"`
 	// LockHolder is who else holds the lease of this cluster, in words; empty if nobody does.

@@ -79,6 +79,8 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//	set etcd known=false why=(no answer within 2s) cluster=c2 leader=a-1 downgrade=3.6
 		//	set record cluster=c2 token=t2 log=3.5 authority=none|CA1
 		//	set authority secret=CA1 mounted=(CA1, CA2) proven=CA1
+		//	set authority ends=3000
+		//	set peer|server|client ends=99
 		//	set status cluster=c2 version=3.6.16
 		//	set objects runs=none|3.6.16/h1 differs=true replicas=0
 		//	set lock holder=(process 7 on b)

@@ -113,6 +113,9 @@ func (w *world) table() string {
 	if a := w.Authority; a.Secret != "" || w.Record.Authority != "" {
 		line("authority", "record=%s secret=%s mounted=%s proven=%s", orNone(w.Record.Authority), orNone(a.Secret), orNone(strings.Join(a.Mounted, ",")), orNone(a.Proven))
 	}
+	for _, c := range w.WornCertificates() {
+		line("", "%s: %s", c, c.Validity(w.Now))
+	}
 	line("status", "cluster=%s", id(w.ReportedClusterID))
 	known := "known"
 	if !w.Membership.Known {
