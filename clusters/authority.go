@@ -17,7 +17,7 @@ func (c *cluster) readCertificates() (err error) {
 		return nil
 	}
 	present := objects.ReadCertificates(&c.target.cluster, c.own.secrets())
-	c.certificates = present
+	c.certificates, c.state.Certificates = present, present.Validities(&c.target.cluster)
 	unusable := present.CheckAuthority(c.state.Now)
 	switch {
 	case unusable == nil:
@@ -37,7 +37,13 @@ func (c *cluster) readCertificates() (err error) {
 	return err
 }
 
-func (c *cluster) hasTLS() bool { return c.target.cluster.Spec.TLS.Mode == v1alpha1.TLSManaged }
+// hasTLS reports whether the cluster runs with TLS: a declaration that is not acted on changes nothing about that.
+func (c *cluster) hasTLS() bool {
+	if c.own.custom != nil && len(c.target.problems) > 0 {
+		return c.own.custom.Spec.TLS.Mode == v1alpha1.TLSManaged
+	}
+	return c.target.cluster.Spec.TLS.Mode == v1alpha1.TLSManaged
+}
 
 // seeAuthority notes which authority certificates would be issued from, and which ones are trusted.
 func (c *cluster) seeAuthority(present objects.Certificates, issuer string) {

@@ -29,6 +29,8 @@ func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome,
 		return c.seal(ctx, a)
 	case decide.ApplyObjects:
 		return c.applyObjects(ctx)
+	case decide.RenewCertificates:
+		return c.renewCertificates(ctx)
 	case decide.StartRollout:
 		return c.startRollout(ctx, a)
 	case decide.RestartReplica:
@@ -174,5 +176,6 @@ func (c *cluster) seal(ctx context.Context, a decide.Seal) (report.Outcome, erro
 		return report.Outcome{}, err
 	}
 	in.Peers = c.peers(now.Membership)
+	in.WithoutSecrets = true
 	return c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" })
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
@@ -104,6 +105,9 @@ func (c *cluster) input(record decide.Record) (objects.Input, error) {
 	}
 	if c.state.Membership.Known {
 		in.Voters = max(len(c.state.Membership.Voters()), 1)
+		in.Learners = len(c.state.Membership.Members) - len(c.state.Membership.Voters())
+	} else if budget := get[*policyv1.PodDisruptionBudget](c.own, "PodDisruptionBudget", c.names.PodDisruptionBudget); budget != nil && budget.Spec.MinAvailable != nil {
+		in.MinAvailable = budget.Spec.MinAvailable.IntValue()
 	}
 	for _, r := range c.state.Replicas {
 		if r.PodUID != "" {

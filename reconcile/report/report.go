@@ -78,6 +78,15 @@ func (p Problem) String() string {
 // Key is namespace/name.
 func (c Cluster) Key() string { return c.Namespace + "/" + c.Name }
 
+// Renews reports whether the pass has issued certificates anew, if any was to be.
+func (c Cluster) Renews() bool {
+	switch c.Decision.Action.(type) {
+	case decide.Found, decide.ApplyObjects, decide.RenewCertificates:
+		return c.Outcome != nil
+	}
+	return false
+}
+
 // Pending reports whether something is left to do for the cluster.
 func (c Cluster) Pending() bool {
 	return c.Decision.Verdict == decide.Act || c.Decision.Verdict == decide.Wait
@@ -92,7 +101,9 @@ func (c Cluster) MarshalJSON() ([]byte, error) {
 		Outcome   *Outcome  `json:"outcome,omitempty"`
 		Warnings  []string  `json:"warnings,omitempty"`
 		Error     string    `json:"error,omitempty"`
-	}{c.Namespace, c.Name, newDecision(c.Decision), c.Outcome, c.Warnings, c.Error})
+		// Certificates by when they expire.
+		Certificates []decide.Certificate `json:"certificates,omitempty"`
+	}{c.Namespace, c.Name, newDecision(c.Decision), c.Outcome, c.Warnings, c.Error, c.State.CertificatesInOrder()})
 }
 
 type decision struct {
