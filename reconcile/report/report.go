@@ -80,11 +80,10 @@ func (c Cluster) Key() string { return c.Namespace + "/" + c.Name }
 
 // Renews reports whether the pass has issued certificates anew, if any was to be.
 func (c Cluster) Renews() bool {
-	switch c.Decision.Action.(type) {
-	case decide.Found, decide.ApplyObjects, decide.RenewCertificates:
-		return c.Outcome != nil
-	}
-	return false
+	_, founds := c.Decision.Action.(decide.Found)
+	_, applies := c.Decision.Action.(decide.ApplyObjects)
+	_, renews := c.Decision.Action.(decide.RenewCertificates)
+	return c.Outcome != nil && (founds || applies || renews)
 }
 
 // Pending reports whether something is left to do for the cluster.

@@ -71,6 +71,7 @@ func (w *World) Heal() {
 	for n := range w.down {
 		w.NodeDown(n, false)
 	}
+	w.PutBackAuthority()
 	w.ClearAlarms("NOSPACE")
 	w.RemoveMember(-1)
 }

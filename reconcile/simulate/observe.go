@@ -27,6 +27,10 @@ func (w *World) Observe() decide.State {
 	for _, n := range w.ordinals() {
 		s.Replicas = append(s.Replicas, w.replica(n))
 	}
+	if w.exists(w.statefulSet()) {
+		s.Objects.RunsReplicas = w.set.replicas
+	}
+	s.Authority = w.seenAuthority(s)
 	s.Objects = w.compare(s)
 	return s
 }
@@ -64,7 +68,7 @@ func (w *World) compare(s decide.State) decide.Objects {
 		case w.objects[name].foreign:
 			o.Foreign = append(o.Foreign, name+": managed by somebody else")
 			continue
-		case what == "":
+		case what == "" || s.Distrusted() != "" && name != w.customResource():
 			continue
 		case name == w.customResource():
 			o.DeclarationDiffers = true
