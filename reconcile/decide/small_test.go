@@ -85,7 +85,7 @@ type around struct {
 
 var flags = []string{"", "drift", "no StatefulSet", "problems", "foreign", "suspended", "undeclared", "terminating", "irreplaceable", "locked", "stopped", "gone", "more", "newer",
 	"fewer", "reshaped", "restarting", "lagging", "skipping", "back", "preparing", "orphaned", "renamed", "stranger", "alarm", "grown", "deleted", "left", "left over", "asleep", "old log",
-	"another authority", "unrecorded authority", "unproven authority",
+	"another authority", "unrecorded authority", "unproven authority", "irreplaceable, scaled to 0", "another authority, scaled to 0",
 	"worn orphan", "worn problems", "worn suspended", "worn foreign", "worn unrecorded"}
 
 func arounds(flags ...string) []around {
@@ -170,8 +170,11 @@ func (w *world) flag(flag string) {
 		w.Declared.Suspended, w.Objects.DeclarationDiffers = true, true
 	case "terminating":
 		w.Objects.Terminating = []string{"Service a", "Secret a-ca"}
-	case "irreplaceable":
+	case "irreplaceable", "irreplaceable, scaled to 0":
 		w.Objects.Irreplaceable = []string{"Secret a-ca: missing"}
+		if flag != "irreplaceable" {
+			w.Objects.RunsReplicas = 0
+		}
 	case "locked":
 		w.LockHolder = "process 7"
 		w.Objects.Drift = []string{"Service a: missing"}
@@ -246,7 +249,10 @@ func (w *world) flagOfLife(flag string) {
 			return
 		}
 		w.Objects.RunsVersion, w.Objects.RunsHash, w.Objects.RunsReplicas = "", "", 0
-	case "another authority":
+	case "another authority", "another authority, scaled to 0":
+		if flag != "another authority" {
+			w.Objects.RunsReplicas = 0
+		}
 		w.Record.Authority, w.Authority = "CA1", decide.Authority{Secret: "CA2", Mounted: []string{"CA1"}, Proven: w.proven("CA1")}
 		w.Objects.Drift = []string{"Secret a-peer-tls: changed"}
 	case "unrecorded authority", "unproven authority":
