@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// readCertificates reads the certificates from the Secrets that are there, and makes anew what is missing or worn out. A
-// certificate authority that is gone is made anew only if no member is there to depend on the old one, and nothing is issued from one
+// readCertificates reads the certificates from the Secrets that are there, and makes new ones for what is missing or worn out. A
+// certificate authority that is gone is replaced only if no member is there to depend on the old one, and nothing is issued from one
 // that members do not trust.
 func (c *cluster) readCertificates() (err error) {
 	if !c.hasTLS() {

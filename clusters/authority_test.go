@@ -188,7 +188,7 @@ func TestExpiredAuthority(t *testing.T) {
 	}
 }
 
-// TestRenewalBehindGuards: certificates that wear out are issued anew on a broken declaration, and nothing else is written.
+// TestRenewalBehindGuards: certificates that wear out are reissued on a broken declaration, and nothing else is written.
 func TestRenewalBehindGuards(t *testing.T) {
 	s := running(t)
 	c := s.observe()

@@ -10,7 +10,7 @@ import (
 )
 
 // renewCertificates writes the Secrets with certificates that wear out, and nothing else: neither what git declares nor the record is
-// looked at. They were issued anew when they were read.
+// looked at. They were reissued when they were read.
 func (c *cluster) renewCertificates(ctx context.Context) (report.Outcome, error) {
 	if c.own.custom == nil {
 		return report.Outcome{}, fmt.Errorf("renew the certificates of %s: its custom resource, which owns them, is gone", c.target.key())

@@ -174,7 +174,7 @@ func TestDisruptionBudgetKeepsQuorum(t *testing.T) {
 	}
 }
 
-// A learner that is ready is no voter: what may be evicted leaves quorum to the voters, whoever is ready. The probe of versions before
+// A learner that is ready has no vote: what may be evicted leaves quorum to the voters, whoever is ready. The probe of versions before
 // 3.5.11 finds every learner ready, that of versions before 3.5.18 may.
 func TestDisruptionBudgetCountsNoLearner(t *testing.T) {
 	for _, test := range []struct{ voters, learners, declared, live, want int }{

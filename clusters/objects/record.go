@@ -39,7 +39,7 @@ func checkRecord(r decide.Record) error {
 		return fmt.Errorf("it has no token")
 	}
 	if r.Authority != "" && !fingerprint.MatchString(r.Authority) {
-		return fmt.Errorf("its authority %q is no SHA-256 fingerprint", r.Authority)
+		return fmt.Errorf("its authority %q is not a SHA-256 fingerprint", r.Authority)
 	}
 	last := -1
 	for _, m := range r.Members {

@@ -53,7 +53,7 @@ func TestUnreadableRecords(t *testing.T) {
 		"":                           "it has no token",
 		"{":                          "yaml",
 		"[]":                         "cannot unmarshal",
-		"token: x\nauthority: ab:cd": `authority "ab:cd" is no SHA-256 fingerprint`,
+		"token: x\nauthority: ab:cd": `authority "ab:cd" is not a SHA-256 fingerprint`,
 		"token: x\ncolour: red":      `unknown field "colour"`,
 		"token: x\nclusterID: z":     `parse ID "z"`,
 		"token: x\nmembers: [{ordinal: 1, mode: Sealed}, {ordinal: 1, mode: Sealed}]": "ordinal 1 is out of order",

@@ -24,7 +24,7 @@ func (c Certificate) String() string { return c.Key + " in Secret " + c.Secret }
 // Validity is how much of the life of a certificate is left.
 type Validity string
 
-// The validities. Of a certificate that is issued anew by itself, a third of its lifetime is left when that is due, and a tenth when
+// The validities. Of a certificate that is reissued without anybody doing anything, a third of its lifetime is left when that is due, and a tenth when
 // it is urgent. A new authority takes an outage that somebody has to plan: a tenth, and a hundredth.
 const (
 	Valid   Validity = "Valid"
@@ -150,7 +150,7 @@ func renewCertificates(s State) (Decision, bool) {
 	if len(worn) == 0 || !broken && s.Declared.Orphaned == "" || !s.mayRenew() {
 		return Decision{}, false
 	}
-	return act(RenewCertificates{}, "%s %s; issue it anew from the authority on record, whatever else is left alone", worn[0], worn[0].describe(s.Now))
+	return act(RenewCertificates{}, "%s %s; reissue it from the authority on record, and touch nothing else", worn[0], worn[0].describe(s.Now))
 }
 
 // mayRenew reports whether certificates can be issued from the authority on record, and no other guard holds.

@@ -22,7 +22,7 @@ type law struct {
 // tests check those.
 var laws = []law{
 	{Law{"speaks", "A decision has a rule, a message of one line, and an action exactly when it acts."}, speaks},
-	{Law{"guards hold", "Nothing is done to an orphan, on a broken or suspended declaration, beside foreign objects, between two cluster IDs, or under another's lease; but for certificates that wear out, which an orphan and a broken declaration get anew from the authority on record."}, guardsHold},
+	{Law{"guards hold", "Nothing is done to an orphan, on a broken or suspended declaration, beside foreign objects, between two cluster IDs, or under another's lease; except that certificates that wear out are reissued from the authority on record for an orphan and on a broken declaration."}, guardsHold},
 	{Law{"never founded twice", "A cluster with any trace of having run is not founded; a founding begun is finished as it was begun."}, neverFoundedTwice},
 	{Law{"the record only tightens", "A sealed member stays sealed, and recorded until etcd lists it no longer; only a member that has started is sealed, unless its record is lost. The authority on record stays while pods may trust it."}, recordOnlyTightens},
 	{Law{"unknown changes nothing", "With the membership unknown, no member is changed or sealed, no pod that runs is deleted, and no volume unless the whole cluster is."}, unknownChangesNothing},

@@ -16,7 +16,7 @@ type rule struct {
 // rules in the order in which they are asked. Guards come first; then what keeps a member from ever starting without its
 // data; then what Kubernetes is told, since etcd needs it; then the health of etcd, and last what else git wants.
 var rules = []rule{
-	{Rule{"RenewCertificates", "Certificates are about to expire, and git declares the cluster no longer, or something that cannot be built: issue them anew, touch nothing else."}, renewCertificates},
+	{Rule{"RenewCertificates", "Certificates are about to expire, and git declares the cluster no longer, or something that cannot be built: reissue them, touch nothing else."}, renewCertificates},
 	{Rule{"Orphaned", "Git declares the cluster no longer: report it, touch nothing."}, orphaned},
 	{Rule{"InvalidSpec", "Git asks for something that cannot be built: touch nothing, keep what runs."}, invalidSpec},
 	{Rule{"ForeignObjects", "An object or a volume bears one of the cluster's names and is not its own: touch nothing."}, foreignObjects},

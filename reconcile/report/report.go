@@ -78,7 +78,7 @@ func (p Problem) String() string {
 // Key is namespace/name.
 func (c Cluster) Key() string { return c.Namespace + "/" + c.Name }
 
-// Renews reports whether the pass has issued certificates anew, if any was to be.
+// Renews reports whether the pass has reissued certificates, if any was due.
 func (c Cluster) Renews() bool {
 	_, founds := c.Decision.Action.(decide.Found)
 	_, applies := c.Decision.Action.(decide.ApplyObjects)

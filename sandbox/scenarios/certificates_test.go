@@ -44,12 +44,12 @@ func testAuthorityChanged(t *testing.T, w *world) {
 	w.putSecret("a-ca", own)
 	w.converge().requireRule(t, "a", "Converged")
 	if now := w.leafData(); !reflect.DeepEqual(leaves, now) {
-		t.Error("certificates were issued anew without need")
+		t.Error("certificates were reissued without need")
 	}
 	w.requireCondition("a", "CertificatesValid", "True", "Valid")
 }
 
-// testWornCertificates: a certificate that is about to expire is issued anew on a broken declaration, and told of while the cluster is
+// testWornCertificates: a certificate that is about to expire is reissued on a broken declaration, and told of while the cluster is
 // suspended.
 func testWornCertificates(t *testing.T, w *world) {
 	w.wear("a-server-tls")
@@ -61,7 +61,7 @@ func testWornCertificates(t *testing.T, w *world) {
 	now := w.leafData()
 	for name := range worn {
 		if renewed := !maps.EqualFunc(worn[name], now[name], equal); renewed != (name == "a-server-tls") {
-			t.Errorf("%s was issued anew: %t", name, renewed)
+			t.Errorf("%s was reissued: %t", name, renewed)
 		}
 	}
 	if wrong := difference(objects, w.snapshot()); wrong != "" {
