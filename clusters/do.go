@@ -29,6 +29,8 @@ func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome,
 		return c.seal(ctx, a)
 	case decide.ApplyObjects:
 		return c.applyObjects(ctx)
+	case decide.RenewCertificates:
+		return c.renewCertificates(ctx)
 	case decide.StartRollout:
 		return c.startRollout(ctx, a)
 	case decide.RestartReplica:
@@ -105,7 +107,7 @@ func (c *cluster) foundingRecord(ctx context.Context, a decide.Found) (decide.Re
 		if record.ClusterID != 0 || slices.ContainsFunc(record.Members, func(m decide.RecordedMember) bool { return m.Mode != decide.Founding }) {
 			return decide.Record{}, fmt.Errorf("the cluster has formed meanwhile (%s)", record.ClusterID)
 		}
-		return record, nil
+		return c.state.UnderAuthority(record), nil
 	}
 	claims, err := c.live.kube.HasClaims(ctx, namespace, objects.LabelCluster+"="+c.target.cluster.Name)
 	if err != nil {
@@ -114,7 +116,7 @@ func (c *cluster) foundingRecord(ctx context.Context, a decide.Found) (decide.Re
 	if claims {
 		return decide.Record{}, fmt.Errorf("volumes of %s have appeared meanwhile", c.target.key())
 	}
-	return decide.FoundingRecord(newToken(), a.Replicas), nil
+	return c.state.UnderAuthority(decide.FoundingRecord(newToken(), a.Replicas)), nil
 }
 
 // newToken is the nonce in a cluster's token, so that members of an earlier cluster of the same name are strangers (survey H4).
@@ -174,5 +176,6 @@ func (c *cluster) seal(ctx context.Context, a decide.Seal) (report.Outcome, erro
 		return report.Outcome{}, err
 	}
 	in.Peers = c.peers(now.Membership)
+	in.WithoutSecrets = true
 	return c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" })
 }

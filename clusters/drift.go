@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
@@ -22,7 +23,7 @@ func (c *cluster) compare() error {
 	if c.state.Record.Token == "" && !c.state.Formed() {
 		return nil // nothing is founded yet, so nothing can be other than it should be
 	}
-	if len(c.state.Objects.Irreplaceable) > 0 {
+	if len(c.state.Objects.Irreplaceable) > 0 || c.state.Distrusted() != "" {
 		return nil // what should be there cannot be told without it
 	}
 	standing := decide.StandingRecord(c.state, "unknown")
@@ -104,6 +105,9 @@ func (c *cluster) input(record decide.Record) (objects.Input, error) {
 	}
 	if c.state.Membership.Known {
 		in.Voters = max(len(c.state.Membership.Voters()), 1)
+		in.Learners = len(c.state.Membership.Members) - len(c.state.Membership.Voters())
+	} else if budget := get[*policyv1.PodDisruptionBudget](c.own, "PodDisruptionBudget", c.names.PodDisruptionBudget); budget != nil && budget.Spec.MinAvailable != nil {
+		in.MinAvailable = budget.Spec.MinAvailable.IntValue()
 	}
 	for _, r := range c.state.Replicas {
 		if r.PodUID != "" {
@@ -141,24 +145,4 @@ func (c *cluster) peers(membership decide.Membership) map[string]string {
 		peers[name] = m.PeerURL
 	}
 	return peers
-}
-
-// readCertificates reads the certificates from the Secrets that are there, and makes anew what is missing or worn out. A
-// certificate authority that is gone is made anew only if no member is there to depend on the old one.
-func (c *cluster) readCertificates() (err error) {
-	if c.target.cluster.Spec.TLS.Mode != v1alpha1.TLSManaged {
-		return nil
-	}
-	present := objects.ReadCertificates(&c.target.cluster, c.own.secrets())
-	unusable := present.CheckAuthority(c.state.Now)
-	switch {
-	case unusable == nil:
-		c.certificates, _, err = present.Renew(&c.target.cluster, c.state.Now)
-	case len(c.own.pods) == 0:
-		c.certificates, err = objects.NewCertificates(&c.target.cluster, c.state.Now)
-	default:
-		c.certificates = present
-		c.state.Objects.Irreplaceable = append(c.state.Objects.Irreplaceable, fmt.Sprintf("Secret %s: %v", c.names.AuthoritySecret, unusable))
-	}
-	return err
 }

@@ -200,6 +200,7 @@ func setConditions(status *v1alpha1.EtcdClusterStatus, entry report.Cluster, sou
 	} else {
 		set(v1alpha1.ConditionSourceReady, metav1.ConditionTrue, "Fetched", source.Revision)
 	}
+	setCertificatesValid(status, entry, now)
 	if orphaned := entry.State.Declared.Orphaned; orphaned != "" {
 		set(v1alpha1.ConditionOrphaned, metav1.ConditionTrue, "Orphaned", orphaned)
 	} else {

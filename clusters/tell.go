@@ -28,7 +28,9 @@ func (c *cluster) Report(ctx context.Context, entry report.Cluster, source recon
 	if news(custom.Status, status) {
 		failures = append(failures, c.live.kube.ApplyStatus(ctx, custom, status))
 	}
-	for _, event := range c.events(custom, status, entry) {
+	events := c.events(custom, status, entry)
+	events = append(events, expiryEvents(custom, status, kube.Event{Action: entry.Decision.Rule, Instance: c.live.holder.Host, At: time.Now()})...)
+	for _, event := range events {
 		failures = append(failures, c.live.kube.CreateEvent(ctx, custom, event))
 	}
 	return errors.Join(failures...)

@@ -24,6 +24,7 @@ func Look(ctx context.Context, live Live) (report.Report, error) {
 			entry.Error = oneLine(err)
 		} else {
 			entry.Decision = decide.Decide(entry.State)
+			warnOfExpiry(&entry)
 		}
 		rep.Clusters = append(rep.Clusters, entry)
 	}

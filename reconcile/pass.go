@@ -107,18 +107,27 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	entry.State, entry.Decision = state, decide.Decide(state)
 	r.logDecision(log, entry)
 	if r.Plan {
+		warnOfExpiry(&entry)
 		return entry
 	}
 	var failures error
 	if entry.Decision.Verdict == decide.Act {
 		failures = r.do(ctx, log, cluster, &entry)
 	}
+	warnOfExpiry(&entry)
 	if err := cluster.Report(ctx, entry, source); err != nil {
 		log.Error("report", "error", err)
 		failures = errors.Join(failures, err)
 		entry.Error = oneLine(failures)
 	}
 	return entry
+}
+
+// warnOfExpiry adds which certificates are not good for long, unless the pass has just seen to them.
+func warnOfExpiry(entry *report.Cluster) {
+	if !entry.Renews() {
+		entry.Warnings = append(slices.Clone(entry.Warnings), entry.State.ExpiryWarnings()...)
+	}
 }
 
 // do carries out the action of an entry and writes down what became of it.

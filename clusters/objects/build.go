@@ -17,6 +17,10 @@ type Input struct {
 	Record decide.Record
 	// Voters is the number of voters that etcd lists; zero while it is not known.
 	Voters int
+	// Learners is the number of learners that it lists.
+	Learners int
+	// MinAvailable is what the live PodDisruptionBudget says while etcd's list is not known: there may be a learner.
+	MinAvailable int
 	// Peers is etcd's member list, peer URL by name, with the joining member in it; nil while the list is not known.
 	Peers map[string]string
 	// Kept is what Quorate owns of the live StatefulSet, an apply configuration, while new pods are to be made as before;
@@ -28,6 +32,8 @@ type Input struct {
 	Pods []Template
 	// Live is the data of the ConfigMap that is there: the only trace of how pods were made that are not as declared.
 	Live map[string]string
+	// WithoutSecrets: the Secrets are not to be applied, and there may be nothing to make them from.
+	WithoutSecrets bool
 	// Certificates, unless TLS is disabled.
 	Certificates Certificates
 }
@@ -60,7 +66,7 @@ func Build(in Input) ([]Object, error) {
 	}
 	names := NamesOf(c.Name)
 	list := []Object{{Identity{"ConfigMap", names.ConfigMap}, configMap}}
-	if secure(c) {
+	if secure(c) && !in.WithoutSecrets {
 		secrets, err := secrets(in)
 		if err != nil {
 			return nil, fmt.Errorf("build the objects of %s/%s: %w", c.Namespace, c.Name, err)

@@ -5,10 +5,12 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"quorate.dev/quorate/clusters/pki"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // The keys in the data of the Secrets. Those of the authority are its own, so that no pod mounts it by mistake for a leaf.
@@ -63,6 +65,33 @@ func ReadCertificates(c *v1alpha1.EtcdCluster, secrets map[string]map[string][]b
 		trustedServer: server[keyAuthority],
 		trustedClient: client[keyAuthority],
 	}
+}
+
+// Mounted are the fingerprints of the authorities that pods and applications are given to trust, each once.
+func (k Certificates) Mounted() []string {
+	var list []string
+	for _, trusted := range [][]byte{k.trustedPeer, k.trustedServer, k.trustedClient} {
+		list = append(list, pki.Fingerprints(trusted)...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// Validities are the certificates and how long they are good for; those that cannot be read are left out.
+func (k Certificates) Validities(c *v1alpha1.EtcdCluster) []decide.Certificate {
+	all := append(k.leaves(c), storedLeaf{secret: NamesOf(c.Name).AuthoritySecret, certificateKey: keyAuthority, pair: &k.Authority})
+	var list []decide.Certificate
+	for _, l := range all {
+		read, err := pki.ParseCertificates(l.pair.Certificate)
+		if err != nil {
+			continue
+		}
+		list = append(list, decide.Certificate{
+			Secret: l.secret, Key: l.certificateKey, Authority: l.pair == &k.Authority,
+			NotBefore: read[0].NotBefore.UTC(), NotAfter: read[0].NotAfter.UTC(),
+		})
+	}
+	return list
 }
 
 // Trusted returns the authorities to trust, PEM: those that clients and members are given as ca.crt.

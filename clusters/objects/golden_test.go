@@ -75,6 +75,11 @@ func goldenInput(t *testing.T, sections map[string][]byte) Input {
 		t.Fatal(err)
 	}
 	in := Input{Cluster: c, Record: r, Voters: len(r.Members), Certificates: certificates(t, c)}
+	for _, m := range r.Members {
+		if m.Mode == decide.Joining {
+			in.Voters, in.Learners = in.Voters-1, in.Learners+1
+		}
+	}
 	if err := yaml.UnmarshalStrict(sections["peers.yaml"], &in.Peers); err != nil {
 		t.Fatal(err)
 	}

@@ -174,6 +174,47 @@ func TestDisruptionBudgetKeepsQuorum(t *testing.T) {
 	}
 }
 
+// A learner that is ready has no vote: what may be evicted leaves quorum to the voters, whoever is ready. The probe of versions before
+// 3.5.11 finds every learner ready, that of versions before 3.5.18 may.
+func TestDisruptionBudgetCountsNoLearner(t *testing.T) {
+	for _, test := range []struct{ voters, learners, declared, live, want int }{
+		{1, 1, 2, 0, 2}, {1, 1, 3, 0, 2}, {2, 1, 3, 0, 3}, {3, 1, 5, 0, 3}, {4, 1, 5, 0, 4}, {3, 1, 3, 0, 3}, {3, 0, 3, 0, 2},
+		{3, 0, 3, 3, 3}, {3, 0, 3, 1, 2},
+	} {
+		in := input(t, "3.5.3")
+		n := int32(test.declared)
+		in.Cluster.Spec.Replicas, in.Voters, in.Learners, in.MinAvailable = &n, test.voters, test.learners, test.live
+		in.Record = record(test.voters+test.learners, decide.Sealed)
+		got := disruptionBudget(in).Spec.MinAvailable.IntValue()
+		if got != test.want {
+			t.Errorf("%+v: minAvailable %d", test, got)
+		}
+		// As many voters as may be evicted are gone, and the learner is ready.
+		if left := test.voters - (test.voters + test.learners - got); left < decide.Quorum(test.voters) {
+			t.Errorf("%+v: %d voters are left", test, left)
+		}
+	}
+}
+
+// What only writes the record needs no certificates: a member is sealed although the authority is lost.
+func TestRecordWithoutCertificates(t *testing.T) {
+	in := input(t, "3.6.16")
+	in.Certificates = Certificates{}
+	if _, err := Build(in); err == nil {
+		t.Error("Secrets are made from nothing")
+	}
+	in.WithoutSecrets = true
+	list, err := Build(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range list {
+		if o.Kind == "Secret" {
+			t.Errorf("there is %s", o)
+		}
+	}
+}
+
 // The hash follows what makes a pod run differently, and nothing else.
 func TestSpecHash(t *testing.T) {
 	before := threeMembers(t, "3.6.16").Spec

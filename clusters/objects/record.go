@@ -2,6 +2,7 @@ package objects
 
 import (
 	"fmt"
+	"regexp"
 
 	"sigs.k8s.io/yaml"
 
@@ -37,6 +38,9 @@ func checkRecord(r decide.Record) error {
 	if r.Token == "" {
 		return fmt.Errorf("it has no token")
 	}
+	if r.Authority != "" && !fingerprint.MatchString(r.Authority) {
+		return fmt.Errorf("its authority %q is not a SHA-256 fingerprint", r.Authority)
+	}
 	last := -1
 	for _, m := range r.Members {
 		switch {
@@ -56,6 +60,9 @@ func checkRecord(r decide.Record) error {
 	}
 	return nil
 }
+
+// fingerprint as pki.Fingerprint returns it.
+var fingerprint = regexp.MustCompile(`^([0-9A-F]{2}:){31}[0-9A-F]{2}$`)
 
 // maxOrdinal is the highest ordinal that decide.Ordinals holds.
 const maxOrdinal = 63

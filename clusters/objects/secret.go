@@ -33,6 +33,15 @@ func secrets(in Input) ([]Object, error) {
 	}, nil
 }
 
+// Leaves are the Secrets of all certificates but the authority's. They depend on nothing that git declares.
+func Leaves(in Input) ([]Object, error) {
+	list, err := secrets(in)
+	if err != nil {
+		return nil, fmt.Errorf("build the certificates of %s/%s: %w", in.Cluster.Namespace, in.Cluster.Name, err)
+	}
+	return list[1:], nil
+}
+
 func secret(in Input, name string, secretType corev1.SecretType, data map[string][]byte) Object {
 	return Object{Identity{"Secret", name}, applycorev1.Secret(name, in.Cluster.Namespace).
 		WithLabels(Labels(in.Cluster.Name)).

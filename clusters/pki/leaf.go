@@ -32,40 +32,42 @@ func (l Leaf) template() *x509.Certificate {
 }
 
 // Check returns nil if p can be used as the leaf l by those who trust the authorities in trusted (PEM), and will be
-// for more than a third of its lifetime. The error says why it is to be issued anew.
+// for more than a third of its lifetime, or as long as its authority. The error says why it is to be reissued.
 func Check(p Pair, trusted []byte, l Leaf, now time.Time) error {
 	certificate, _, err := p.parse()
 	if err != nil {
 		return err
 	}
+	issuer, unknown := issuerOf(certificate, trusted)
 	return errors.Join(
-		checkIssuer(certificate, trusted),
-		checkLifetime(certificate, now),
+		unknown,
+		checkLifetime(certificate, issuer, now),
 		checkContent(certificate, l),
 	)
 }
 
-func checkIssuer(certificate *x509.Certificate, trusted []byte) error {
+func issuerOf(certificate *x509.Certificate, trusted []byte) (*x509.Certificate, error) {
 	authorities, err := ParseCertificates(trusted)
 	if err != nil {
-		return fmt.Errorf("read the trusted authorities: %w", err)
+		return nil, fmt.Errorf("read the trusted authorities: %w", err)
 	}
 	for _, authority := range authorities {
 		if certificate.CheckSignatureFrom(authority) == nil {
-			return nil
+			return authority, nil
 		}
 	}
-	return fmt.Errorf("it was issued by %q, which is not the authority of this cluster", certificate.Issuer)
+	return nil, fmt.Errorf("it was issued by %q, which is not the authority of this cluster", certificate.Issuer)
 }
 
-func checkLifetime(certificate *x509.Certificate, now time.Time) error {
+// checkLifetime: what ends with its issuer is not reissued before that, since the next one would not be good for longer.
+func checkLifetime(certificate, issuer *x509.Certificate, now time.Time) error {
 	lifetime := certificate.NotAfter.Sub(certificate.NotBefore)
 	left := certificate.NotAfter.Sub(now)
 	at := certificate.NotAfter.UTC().Format(time.RFC3339)
 	switch {
 	case left < 0:
 		return fmt.Errorf("it expired at %s", at)
-	case left < lifetime/3:
+	case left < lifetime/3 && (issuer == nil || certificate.NotAfter.Before(issuer.NotAfter)):
 		return fmt.Errorf("it expires at %s, less than a third of its lifetime is left", at)
 	case now.Before(certificate.NotBefore):
 		return fmt.Errorf("it is not valid before %s", certificate.NotBefore.UTC().Format(time.RFC3339))

@@ -139,6 +139,39 @@ func TestLeafDoesNotOutliveItsAuthority(t *testing.T) {
 	}
 }
 
+// What ends with its authority is not issued over and over again as the end comes nearer: it would never be good for longer.
+func TestLeafThatEndsWithItsAuthorityIsKept(t *testing.T) {
+	a := authority(t)
+	end := a.certificate.NotAfter
+	p, err := a.Issue(first, end.Add(-30*day))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, left := range []time.Duration{20 * day, day, time.Minute} {
+		if err := Check(p, a.Pair().Certificate, first, end.Add(-left)); err != nil {
+			t.Errorf("%s before the end: %v", left, err)
+		}
+	}
+	if err := Check(p, a.Pair().Certificate, first, end.Add(time.Second)); err == nil {
+		t.Error("it can be used after its end")
+	}
+}
+
+func TestFingerprint(t *testing.T) {
+	a, b := authority(t).Pair().Certificate, authority(t).Pair().Certificate
+	if got := Fingerprint(a); len(got) != 95 || got == Fingerprint(b) || got != Fingerprint(append([]byte("\n"), a...)) {
+		t.Errorf("got %q", got)
+	}
+	for what, text := range map[string][]byte{"two": append(bytes.Clone(a), b...), "none": nil, "no certificate": []byte("x")} {
+		if got := Fingerprint(text); got != "" {
+			t.Errorf("the fingerprint of %s is %q", what, got)
+		}
+	}
+	if got := Fingerprints(append(bytes.Clone(a), b...)); len(got) != 2 || got[0] != Fingerprint(a) {
+		t.Errorf("the fingerprints of two are %q", got)
+	}
+}
+
 func TestParseCertificatesIsStrict(t *testing.T) {
 	a := authority(t)
 	good := string(a.Pair().Certificate)

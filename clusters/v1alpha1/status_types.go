@@ -14,6 +14,8 @@ const (
 	ConditionSourceReady = "SourceReady"
 	// ConditionOrphaned is true while git declares the cluster no longer. Its message says since which revision.
 	ConditionOrphaned = "Orphaned"
+	// ConditionCertificatesValid is false when a certificate has expired or is about to. Its message says which one expires first, and when.
+	ConditionCertificatesValid = "CertificatesValid"
 )
 
 // EtcdClusterStatus is what the last pass saw.
@@ -21,7 +23,7 @@ type EtcdClusterStatus struct {
 	// observedGeneration is the generation of the spec that this status answers.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions: Ready, Reconciling, Stalled, SourceReady, and Orphaned once git declares the cluster no longer.
+	// conditions: Ready, Reconciling, Stalled, SourceReady, CertificatesValid with TLS, and Orphaned once git declares the cluster no longer.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

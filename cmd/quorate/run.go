@@ -125,8 +125,8 @@ func (f *runFlags) code(rep report.Report, converged bool) error {
 	invalid := len(rep.Problems) > 0
 	for _, c := range rep.Clusters {
 		failed = failed || c.Error != ""
-		invalid = invalid || c.Decision.Rule == "InvalidSpec"
-		blocked = blocked || c.Decision.Verdict == decide.Block
+		invalid = invalid || c.Decision.Rule == "InvalidSpec" || len(c.State.Declared.Problems) > 0 && c.State.Declared.Orphaned == ""
+		blocked = blocked || c.Decision.Verdict == decide.Block || c.Decision.Verdict == decide.Done && c.State.CertificatesUrgent()
 		locked = locked || c.Decision.Rule == "LockedElsewhere"
 		changes = changes || c.Pending() || c.Outcome != nil && c.Outcome.Changed
 	}

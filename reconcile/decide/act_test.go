@@ -16,6 +16,8 @@ func (w *world) act() error {
 		w.Objects.RunsVersion, w.Objects.RunsHash = a.Version, a.SpecHash
 	case decide.Seal:
 		w.Record = decide.SealedRecord(w.State, a, theToken)
+	case decide.RenewCertificates:
+		w.Certificates = nil
 	case decide.Declare:
 		w.Objects.DeclarationDiffers = false
 	case decide.DeleteObjects:

@@ -33,6 +33,9 @@ type Seal struct {
 // as it is: StartRollout alone changes it.
 type ApplyObjects struct{}
 
+// RenewCertificates reissues, from the authority on record, the certificates that are not good for long. It writes their Secrets alone.
+type RenewCertificates struct{}
+
 // Declare writes the declaration into the custom resource, and nothing else.
 type Declare struct{}
 
@@ -108,18 +111,20 @@ func (MoveLeader) action()     {}
 func (RestartReplica) action() {}
 func (DeleteVolume) action()   {}
 
-func (StartRollout) action()    {}
-func (EnableDowngrade) action() {}
-func (CancelDowngrade) action() {}
-func (DisarmAlarm) action()     {}
-func (DeleteObjects) action()   {}
+func (StartRollout) action()      {}
+func (RenewCertificates) action() {}
+func (EnableDowngrade) action()   {}
+func (CancelDowngrade) action()   {}
+func (DisarmAlarm) action()       {}
+func (DeleteObjects) action()     {}
 
 func (a Found) String() string { return fmt.Sprintf("Found replicas=%d", a.Replicas) }
 func (a Seal) String() string {
 	return fmt.Sprintf("Seal members=%s cluster=%s", a.Members, a.ClusterID)
 }
-func (ApplyObjects) String() string  { return "ApplyObjects" }
-func (DeleteObjects) String() string { return "DeleteObjects" }
+func (ApplyObjects) String() string      { return "ApplyObjects" }
+func (DeleteObjects) String() string     { return "DeleteObjects" }
+func (RenewCertificates) String() string { return "RenewCertificates" }
 func (a StartRollout) String() string {
 	return fmt.Sprintf("StartRollout version=%s hash=%s", a.Version, a.SpecHash)
 }

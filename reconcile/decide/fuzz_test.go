@@ -94,6 +94,14 @@ func change(s *decide.State, kind, how int) {
 		func() {
 			s.Record = s.Record.WithRemoved(decide.RemovedMember{Ordinal: how % 6, VolumeUID: []string{"", "v0", "v9"}[how/6%3]})
 		},
+		func() {
+			s.Certificates = []decide.Certificate{{Secret: "a-peer-tls", Key: "tls.crt", NotBefore: dawn.Add(-time.Hour), NotAfter: dawn.Add(time.Duration(how%50-10) * time.Minute)}}
+		},
+		func() { s.Record.Authority = []string{"", "CA1", "CA2"}[how%3] },
+		func() {
+			s.Authority.Secret, s.Authority.Proven = []string{"", "CA1", "CA2"}[how%3], []string{"", "CA1", "CA2"}[how/3%3]
+			s.Authority.Mounted = []string{"CA1", "CA2"}[how/9%2 : 1+how/9%2+how/18%2*(1-how/9%2)]
+		},
 		func() { s.Declared.ReplaceAfter = time.Duration(how%2) * time.Minute },
 	}
 	changes[kind/4%len(changes)]()

@@ -121,10 +121,14 @@ func authorityLost(s State) (Decision, bool) {
 	switch lost := sentence(s.Objects.Irreplaceable); {
 	case lost == "":
 		return Decision{}, false
-	case !s.anyReplica(hasPodThatStays):
+	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPodThatStays):
 		return wait(time.Second, "%s; it is made anew once the pods that trust it are gone", lost)
 	}
-	return block("%s; restore it from a backup, or stop all pods of the cluster so that a new one can be made", sentence(s.Objects.Irreplaceable))
+	remedy := "restore it from a backup, or have a new one made by stopping all pods"
+	if s.authorityExpired() {
+		remedy = "members and clients refuse each other's new connections, and no backup helps: have a new one made by stopping all pods"
+	}
+	return block("%s; %s: kubectl scale statefulset %s --replicas=0", sentence(s.Objects.Irreplaceable), remedy, s.Name)
 }
 
 func hasPodThatStays(r Replica) bool { return hasPod(r) && r.Pod != PodTerminating }

@@ -22,9 +22,9 @@ type law struct {
 // tests check those.
 var laws = []law{
 	{Law{"speaks", "A decision has a rule, a message of one line, and an action exactly when it acts."}, speaks},
-	{Law{"guards hold", "Nothing is done to an orphan, on a broken or suspended declaration, beside foreign objects, between two cluster IDs, or under another's lease."}, guardsHold},
+	{Law{"guards hold", "Nothing is done to an orphan, on a broken or suspended declaration, beside foreign objects, between two cluster IDs, or under another's lease; except that certificates that wear out are reissued from the authority on record for an orphan and on a broken declaration."}, guardsHold},
 	{Law{"never founded twice", "A cluster with any trace of having run is not founded; a founding begun is finished as it was begun."}, neverFoundedTwice},
-	{Law{"the record only tightens", "A sealed member stays sealed, and recorded until etcd lists it no longer; only a member that has started is sealed, unless its record is lost."}, recordOnlyTightens},
+	{Law{"the record only tightens", "A sealed member stays sealed, and recorded until etcd lists it no longer; only a member that has started is sealed, unless its record is lost. The authority on record stays while pods may trust it."}, recordOnlyTightens},
 	{Law{"unknown changes nothing", "With the membership unknown, no member is changed or sealed, no pod that runs is deleted, and no volume unless the whole cluster is."}, unknownChangesNothing},
 	{Law{"quorum survives", "No voter is taken away unless the rest holds quorum of the membership after it, and none added without; never the last one removed. Restarting one of less than three needs all."}, quorumSurvives},
 	{Law{"leader hands over first", "A leader is asked to hand over, to a voter that answers, before it is removed or restarted."}, leaderHandsOverFirst},
@@ -37,6 +37,7 @@ var laws = []law{
 	{Law{"lowest in, highest out", "The lowest free ordinal is added; a healthy voter is removed only if its ordinal is the highest."}, lowestInHighestOut},
 	{Law{"hits what was seen", "What is removed, restarted or deleted bears the ID or UID that was seen."}, hitsWhatWasSeen},
 	{Law{"one step at a time", "A rollout goes to what git declares, at most one minor version from what runs; a pod that serves is restarted only for it, while all others serve."}, oneStepAtATime},
+	{Law{"one authority", "While members trust another certificate authority than the one that certificates would be issued from, nothing is done but to declare and to seal."}, oneAuthority},
 	{Law{"done is done", "Done is said only of an orphan, of a suspended cluster, of one that does not run and shall not, or of one whose every member is a sealed, healthy voter as declared."}, doneIsDone},
 }
 
@@ -89,10 +90,15 @@ func guardsHold(s State, d Decision) string {
 	}
 	_, declares := d.Action.(Declare)
 	_, seals := d.Action.(Seal)
+	_, renews := d.Action.(RenewCertificates)
 	switch {
-	case s.Declared.Orphaned != "":
+	case renews && !wearsOut(s):
+		return "renews certificates that are good for long"
+	case renews && (s.Record.Authority == "" || s.Record.Authority != s.Authority.Secret):
+		return "issues certificates of an authority that is not on record"
+	case s.Declared.Orphaned != "" && !renews:
 		return "acts on an orphan"
-	case len(s.Declared.Problems) > 0:
+	case len(s.Declared.Problems) > 0 && !renews:
 		return "acts on a declaration with problems"
 	case len(s.Objects.Foreign) > 0:
 		return "acts beside foreign objects"

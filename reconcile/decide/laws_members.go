@@ -8,6 +8,8 @@ func recordOnlyTightens(s State, d Decision) string {
 		return loosened(s, StandingRecord(s, "fresh"), true)
 	case ApplyObjects:
 		return loosened(s, StandingRecord(s, "fresh"), false)
+	case StartRollout:
+		return loosened(s, StandingRecord(s, "fresh"), false)
 	case Seal:
 		return loosened(s, SealedRecord(s, a, "fresh"), false)
 	}
@@ -23,6 +25,9 @@ func loosened(s State, after Record, founds bool) string {
 		return "changes the token"
 	case before.ClusterID != 0 && after.ClusterID != before.ClusterID:
 		return "changes the cluster ID"
+	}
+	if what := mistakenAuthority(s, after.Authority); what != "" {
+		return what
 	}
 	for _, m := range s.Record.Members {
 		if what := loosens(s, m, after); what != "" {

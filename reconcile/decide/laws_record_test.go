@@ -16,6 +16,12 @@ func TestLoosened(t *testing.T) {
 	noStatus.ReportedClusterID, bothKnow.ReportedClusterID = 0, 1
 	lost := State{Name: "a"}
 	with := func(ordinal int, mode Mode) Record { return sealed.With(RecordedMember{Ordinal: ordinal, Mode: mode}) }
+	under := func(r Record, authority string) Record { r.Authority = authority; return r }
+	trusting := func(recorded string, seen Authority) State {
+		s := state
+		s.Record.Authority, s.Authority, s.Replicas = recorded, seen, []Replica{{Pod: PodReady}}
+		return s
+	}
 	for name, c := range map[string]struct {
 		state  State
 		after  Record
@@ -23,6 +29,12 @@ func TestLoosened(t *testing.T) {
 		want   string
 	}{
 		"as it was":                   {state, sealed, false, ""},
+		"an authority out of nothing": {state, under(sealed, "CA1"), false, "names an authority that is not at hand"},
+		"an authority forgotten":      {trusting("CA1", Authority{}), sealed, false, "names an authority that is not at hand"},
+		"another authority":           {trusting("CA1", Authority{Secret: "CA2"}), under(sealed, "CA2"), false, "changes the authority that pods trust"},
+		"a new authority":             {trusting("", Authority{Secret: "CA2"}), under(sealed, "CA2"), false, "names an authority that etcd and pods do not confirm"},
+		"an authority not for all":    {trusting("", Authority{Secret: "CA2", Mounted: []string{"CA2", "CA1"}, Proven: "CA2"}), under(sealed, "CA2"), false, "names an authority that not all pods are given"},
+		"an authority for all":        {trusting("", Authority{Secret: "CA2", Mounted: []string{"CA2"}, Proven: "CA2"}), under(sealed, "CA2"), false, ""},
 		"none":                        {state, Record{}, false, "leaves no record"},
 		"no members":                  {state, Record{Token: "t", ClusterID: 1}, false, "leaves no record"},
 		"another token":               {state, Record{Token: "u", ClusterID: 1, Members: sealed.Members}, false, "changes the token"},

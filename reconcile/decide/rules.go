@@ -16,6 +16,7 @@ type rule struct {
 // rules in the order in which they are asked. Guards come first; then what keeps a member from ever starting without its
 // data; then what Kubernetes is told, since etcd needs it; then the health of etcd, and last what else git wants.
 var rules = []rule{
+	{Rule{"RenewCertificates", "Certificates are about to expire, and git declares the cluster no longer, or something that cannot be built: reissue them, touch nothing else."}, renewCertificates},
 	{Rule{"Orphaned", "Git declares the cluster no longer: report it, touch nothing."}, orphaned},
 	{Rule{"InvalidSpec", "Git asks for something that cannot be built: touch nothing, keep what runs."}, invalidSpec},
 	{Rule{"ForeignObjects", "An object or a volume bears one of the cluster's names and is not its own: touch nothing."}, foreignObjects},
@@ -25,6 +26,7 @@ var rules = []rule{
 	{Rule{"Seal", "A member has started: from now on it starts on its data or not at all."}, seal},
 	{Rule{"Terminating", "Kubernetes is deleting objects of the cluster: wait until they are gone."}, terminating},
 	{Rule{"AuthorityLost", "The certificate authority is gone while members still trust it: a new one would cut them off from each other."}, authorityLost},
+	{Rule{"AuthorityChanged", "Another certificate authority is in the Secret than the one that members trust: issue nothing from it."}, authorityChanged},
 	{Rule{"NothingRuns", "Git declares that the cluster does not run, and nothing runs: found nothing."}, nothingRuns},
 	{Rule{"Stop", "Git declares that the cluster does not run: stop its pods, keep its data; if it is to be deleted, delete the rest."}, stop},
 	{Rule{"RenamedInGit", "A cluster seems to have got another name or namespace in git: found no second, empty one."}, renamedInGit},

@@ -44,6 +44,18 @@ func (w *world) setOne(target, key, text string) (err error) {
 		w.Record.ClusterID, err = parseID(text)
 	case "record log":
 		w.Record.LogVersion = strings.TrimPrefix(text, "none")
+	case "record authority":
+		w.Record.Authority = strings.TrimPrefix(text, "none")
+	case "authority ends":
+		return w.setExpiry(decide.Certificate{Secret: w.Name + "-ca", Key: "ca.crt", Authority: true}, 3650*24*time.Hour, text)
+	case "peer ends", "server ends", "client ends":
+		return w.setExpiry(decide.Certificate{Secret: w.Name + "-" + target + "-tls", Key: "tls.crt"}, 300*24*time.Hour, text)
+	case "authority secret":
+		w.Authority.Secret = strings.TrimPrefix(text, "none")
+	case "authority mounted":
+		w.Authority.Mounted = strings.Fields(strings.ReplaceAll(strings.TrimPrefix(text, "none"), ",", " "))
+	case "authority proven":
+		w.Authority.Proven = strings.TrimPrefix(text, "none")
 	case "record token":
 		w.Record.Token = text
 	case "status cluster":
@@ -70,6 +82,16 @@ func (w *world) setOne(target, key, text string) (err error) {
 		}
 		return w.setSlot(ordinal, key, text)
 	}
+	return err
+}
+
+// setExpiry lets a certificate expire so many days from now.
+func (w *world) setExpiry(c decide.Certificate, lifetime time.Duration, days string) error {
+	n, err := strconv.Atoi(days)
+	c.NotAfter = w.Now.Add(time.Duration(n) * 24 * time.Hour)
+	c.NotBefore = c.NotAfter.Add(-lifetime)
+	w.Certificates = slices.DeleteFunc(w.Certificates, func(other decide.Certificate) bool { return other.String() == c.String() })
+	w.Certificates = append(w.Certificates, c)
 	return err
 }
 

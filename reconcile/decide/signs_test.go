@@ -181,6 +181,7 @@ func TestStrings(t *testing.T) {
 		"CancelDowngrade 3.6":                           CancelDowngrade{"3.6"},
 		"DisarmAlarm NOSPACE of ff":                     DisarmAlarm{255, "NOSPACE"},
 		"DeleteObjects":                                 DeleteObjects{},
+		"RenewCertificates":                             RenewCertificates{},
 		"Declare":                                       Declare{},
 		"AddLearner 3 https://a-3.a:2380":               AddLearner{3, "https://a-3.a:2380"},
 		"PromoteLearner a-3 (ff)":                       PromoteLearner{255, "a-3"},

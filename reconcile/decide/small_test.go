@@ -84,7 +84,9 @@ type around struct {
 }
 
 var flags = []string{"", "drift", "no StatefulSet", "problems", "foreign", "suspended", "undeclared", "terminating", "irreplaceable", "locked", "stopped", "gone", "more", "newer",
-	"fewer", "reshaped", "restarting", "lagging", "skipping", "back", "preparing", "orphaned", "renamed", "stranger", "alarm", "grown", "deleted", "left", "left over", "asleep", "old log"}
+	"fewer", "reshaped", "restarting", "lagging", "skipping", "back", "preparing", "orphaned", "renamed", "stranger", "alarm", "grown", "deleted", "left", "left over", "asleep", "old log",
+	"another authority", "unrecorded authority", "unproven authority", "irreplaceable, scaled to 0", "another authority, scaled to 0",
+	"worn orphan", "worn problems", "worn suspended", "worn foreign", "worn unrecorded"}
 
 func arounds(flags ...string) []around {
 	var list []around
@@ -168,8 +170,11 @@ func (w *world) flag(flag string) {
 		w.Declared.Suspended, w.Objects.DeclarationDiffers = true, true
 	case "terminating":
 		w.Objects.Terminating = []string{"Service a", "Secret a-ca"}
-	case "irreplaceable":
+	case "irreplaceable", "irreplaceable, scaled to 0":
 		w.Objects.Irreplaceable = []string{"Secret a-ca: missing"}
+		if flag != "irreplaceable" {
+			w.Objects.RunsReplicas = 0
+		}
 	case "locked":
 		w.LockHolder = "process 7"
 		w.Objects.Drift = []string{"Service a: missing"}
@@ -186,6 +191,33 @@ func (w *world) flag(flag string) {
 	default:
 		w.flagOfLife(flag)
 	}
+}
+
+// wear lets certificates expire behind a guard.
+func (w *world) wear(guard string) {
+	w.Record.Authority, w.Authority = "CA1", decide.Authority{Secret: "CA1", Mounted: []string{"CA1"}}
+	w.Certificates = []decide.Certificate{{Secret: "a-peer-tls", Key: "tls.crt", NotBefore: dawn.Add(-9 * time.Hour), NotAfter: dawn.Add(time.Hour)}}
+	switch guard {
+	case "orphan", "unrecorded":
+		w.Declared.Orphaned = "git declares it no longer"
+		if guard == "unrecorded" {
+			w.Record.Authority = ""
+		}
+	case "problems":
+		w.Declared.Problems = []string{"one"}
+	case "suspended":
+		w.Declared.Suspended, w.Declared.Orphaned = true, "git declares it no longer"
+	case "foreign":
+		w.Declared.Problems, w.Objects.Foreign = []string{"one"}, []string{"Service a"}
+	}
+}
+
+// proven is the authority by which members answer, if any does.
+func (w *world) proven(authority string) string {
+	if decide.Answering(w.Membership.Members) == 0 {
+		return ""
+	}
+	return authority
 }
 
 // flagOfLife sets what belongs to a cluster that changes.
@@ -217,6 +249,19 @@ func (w *world) flagOfLife(flag string) {
 			return
 		}
 		w.Objects.RunsVersion, w.Objects.RunsHash, w.Objects.RunsReplicas = "", "", 0
+	case "another authority", "another authority, scaled to 0":
+		if flag != "another authority" {
+			w.Objects.RunsReplicas = 0
+		}
+		w.Record.Authority, w.Authority = "CA1", decide.Authority{Secret: "CA2", Mounted: []string{"CA1"}, Proven: w.proven("CA1")}
+		w.Objects.Drift = []string{"Secret a-peer-tls: changed"}
+	case "unrecorded authority", "unproven authority":
+		w.Authority = decide.Authority{Secret: "CA1", Mounted: []string{"CA1"}, Proven: w.proven("CA1")}
+		if flag == "unproven authority" {
+			w.Authority = decide.Authority{Secret: "CA1", Mounted: []string{"CA1", "CA2"}}
+		}
+	case "worn orphan", "worn problems", "worn suspended", "worn foreign", "worn unrecorded":
+		w.wear(strings.TrimPrefix(flag, "worn "))
 	case "asleep":
 		w.Declared.Lifecycle, w.Objects.RunsReplicas = "Stopped", 0
 	case "stranger":

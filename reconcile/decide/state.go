@@ -47,6 +47,10 @@ type State struct {
 	Replicas []Replica `json:"replicas,omitempty"`
 	// Membership is etcd's own word.
 	Membership Membership `json:"membership"`
+	// Authority is what is seen of the certificate authority.
+	Authority Authority `json:"authority,omitzero"`
+	// Certificates are those that there are, in any order, and how long they are good for.
+	Certificates []Certificate `json:"certificates,omitempty"`
 	// ReportedVersion is the oldest version that a member ran when the status was last written; empty if none ever did.
 	ReportedVersion string `json:"reportedVersion,omitempty"`
 	// LockHolder is who else holds the lease of this cluster, in words; empty if nobody does.
@@ -102,6 +106,8 @@ type Record struct {
 	Members []RecordedMember `json:"members,omitempty"`
 	// LogVersion is the oldest minor version, such as 3.6, whose entries a member may still have in its log; empty if that is not known.
 	LogVersion string `json:"logVersion,omitempty"`
+	// Authority is the fingerprint of the certificate authority that members trust; empty without TLS, or if it is not known yet.
+	Authority string `json:"authority,omitempty"`
 	// Removed are the slots whose member is gone, by ascending ordinal: their volumes go before they are used again.
 	Removed []RemovedMember `json:"removed,omitempty"`
 	// Replaced counts how often the member of a slot was replaced lately, by ascending ordinal.

@@ -110,6 +110,12 @@ func (w *world) table() string {
 	}
 	line("record", "token=%s cluster=%s%s", orNone(w.Record.Token), id(w.Record.ClusterID), w.describeRemoved(w.Record))
 	w.templateLine(line)
+	if a := w.Authority; a.Secret != "" || w.Record.Authority != "" {
+		line("authority", "record=%s secret=%s mounted=%s proven=%s", orNone(w.Record.Authority), orNone(a.Secret), orNone(strings.Join(a.Mounted, ",")), orNone(a.Proven))
+	}
+	for _, c := range w.WornCertificates() {
+		line("", "%s: %s", c, c.Validity(w.Now))
+	}
 	line("status", "cluster=%s", id(w.ReportedClusterID))
 	known := "known"
 	if !w.Membership.Known {

@@ -78,6 +78,14 @@ func (p Problem) String() string {
 // Key is namespace/name.
 func (c Cluster) Key() string { return c.Namespace + "/" + c.Name }
 
+// Renews reports whether the pass has reissued certificates, if any was due.
+func (c Cluster) Renews() bool {
+	_, founds := c.Decision.Action.(decide.Found)
+	_, applies := c.Decision.Action.(decide.ApplyObjects)
+	_, renews := c.Decision.Action.(decide.RenewCertificates)
+	return c.Outcome != nil && (founds || applies || renews)
+}
+
 // Pending reports whether something is left to do for the cluster.
 func (c Cluster) Pending() bool {
 	return c.Decision.Verdict == decide.Act || c.Decision.Verdict == decide.Wait
@@ -92,7 +100,9 @@ func (c Cluster) MarshalJSON() ([]byte, error) {
 		Outcome   *Outcome  `json:"outcome,omitempty"`
 		Warnings  []string  `json:"warnings,omitempty"`
 		Error     string    `json:"error,omitempty"`
-	}{c.Namespace, c.Name, newDecision(c.Decision), c.Outcome, c.Warnings, c.Error})
+		// Certificates by when they expire.
+		Certificates []decide.Certificate `json:"certificates,omitempty"`
+	}{c.Namespace, c.Name, newDecision(c.Decision), c.Outcome, c.Warnings, c.Error, c.State.CertificatesInOrder()})
 }
 
 type decision struct {

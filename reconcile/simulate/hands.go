@@ -76,6 +76,7 @@ func (w *World) Heal() {
 	for n := range w.down {
 		w.NodeDown(n, false)
 	}
+	w.PutBackAuthority()
 	w.ClearAlarms("NOSPACE")
 	w.RemoveMember(-1)
 }

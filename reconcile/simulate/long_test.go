@@ -274,7 +274,8 @@ func misfortune(dice *rand.Rand) string {
 			"add-stranger", "cut-network", "mend-network", "heal")
 	}
 	return pick(dice, "delete=(EtcdCluster a)", "delete=(ConfigMap a-members)", "delete=(StatefulSet a)", "delete=(Service a)",
-		"delete=(Secret a-server-tls)", "change=(Service a-client)", "change=(StatefulSet a)", "occupy=(PodDisruptionBudget a)", "delete-status")
+		"delete=(Secret a-server-tls)", "change=(Service a-client)", "change=(StatefulSet a)", "occupy=(PodDisruptionBudget a)", "delete-status",
+		"put-authority", "put-back-authority")
 }
 
 // numbers are what differs between two faults of one kind.

@@ -62,6 +62,8 @@ func (w *World) differs(name string, standing decide.Record) string {
 		}
 	case o.owner != w.objects[w.customResource()].uid:
 		return "owned by a custom resource that is gone"
+	case w.issued(name) != "":
+		return w.issued(name)
 	case name == w.configMap() && (!w.record.Equal(standing) || w.joiningIsStale(standing)):
 		return "members are not as they should be"
 	case name == w.statefulSet() && w.set != w.template(standing):
@@ -110,6 +112,7 @@ func (w *World) write(name string, standing decide.Record) {
 		o.uid = w.next("u")
 	}
 	o.changed = false
+	w.issue(name, there)
 	switch name {
 	case w.customResource():
 		w.applied = w.Declared

@@ -31,6 +31,10 @@ func (w *World) observe(says decide.Membership) decide.State {
 			s.Replicas = append(s.Replicas, r)
 		}
 	}
+	if w.exists(w.statefulSet()) {
+		s.Objects.RunsReplicas = w.set.replicas
+	}
+	s.Authority = w.seenAuthority(s)
 	s.Objects = w.compare(s)
 	return s
 }
@@ -80,11 +84,11 @@ func (w *World) compare(s decide.State) decide.Objects {
 		case w.objects[name].foreign:
 			o.Foreign = append(o.Foreign, name+": managed by somebody else")
 			continue
-		case what == "":
+		case what == "" || s.Distrusted() != "" && name != w.customResource():
 			continue
 		case name == w.customResource():
 			o.DeclarationDiffers = true
-		case name == w.authority() && what == "missing" && len(w.pods) > 0:
+		case name == w.authority() && what == "missing" && (len(w.pods) > 0 || o.RunsReplicas > 0):
 			o.Irreplaceable = append(o.Irreplaceable, name+": missing")
 		}
 		o.Drift = append(o.Drift, name+": "+what)

@@ -18,6 +18,7 @@ type pod struct {
 	crashes       int
 	ready         bool
 	since         time.Time // since when it is not ready
+	trusts        string    // the authority that etcd in it has started with
 	unbound       bool      // it was given a node before its claim was made
 	unlisted      bool      // a label by which pods are listed was changed
 }
@@ -140,7 +141,7 @@ func (w *World) startContainer(n int, p pod) pod {
 	if words := w.startEtcd(n, p); words != "" {
 		return p.crashed(words)
 	}
-	p.up, p.message = true, ""
+	p.up, p.message, p.trusts = true, "", w.trust()
 	return p
 }
 

@@ -79,6 +79,7 @@ func (r *road) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//	fault mute=1 unmute=1 slow=1 fast=1 nospace=1 corrupt-alarm=1 apart=1 together=1 unready=1 ready-again=1
 		//	fault add-member=3 add-learner=3 remove-member=2 add-stranger
 		//	fault delete=(ConfigMap a-members) change=(Service a) occupy=(Service a)
+		//	fault put-authority put-back-authority
 		//	fault delete-status put-back-record cut-network mend-network heal
 		return "", each(args, r.fault)
 	case "person":
@@ -223,6 +224,7 @@ func (r *road) fault(key, value string) error {
 	byName := map[string]func(string){"delete": r.Delete, "change": r.Change, "occupy": r.Occupy}
 	plain := map[string]func(){
 		"delete-status": r.DeleteStatus, "put-back-record": r.PutBackRecord, "add-stranger": r.AddStranger, "heal": r.Heal,
+		"put-authority": r.PutAuthority, "put-back-authority": r.PutBackAuthority,
 		"cut-network": func() { r.CutNetwork(true) }, "mend-network": func() { r.CutNetwork(false) },
 	}
 	switch {

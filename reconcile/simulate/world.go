@@ -34,19 +34,21 @@ type World struct {
 	applied decide.Declared // what the custom resource says
 	status  status
 	record  decide.Record // what the ConfigMap says
-	initial []decide.ID   // the members that its joining files list
-	set     statefulSet
-	pods    map[int]pod
-	volumes map[int]volume
-	rafts   map[decide.ID]*raft
-	cut     bool
-	down    map[int]bool // nodes, by the ordinal of the pod that they run
-	mute    map[int]bool // members that whoever observes them does not reach
-	slow    map[int]bool // members that do not keep up
-	apart   map[int]bool // members that no other reaches
-	unready map[int]bool // pods that their node finds unwell, whatever etcd in them says
-	letGo   bool         // the StatefulSet was deleted without its pods
-	putBack bool         // the record was put back by hand, and no pass could know better yet
+	// certificates and who has issued them
+	certificates authorities
+	initial      []decide.ID // the members that its joining files list
+	set          statefulSet
+	pods         map[int]pod
+	volumes      map[int]volume
+	rafts        map[decide.ID]*raft
+	cut          bool
+	down         map[int]bool // nodes, by the ordinal of the pod that they run
+	mute         map[int]bool // members that whoever observes them does not reach
+	slow         map[int]bool // members that do not keep up
+	apart        map[int]bool // members that no other reaches
+	unready      map[int]bool // pods that their node finds unwell, whatever etcd in them says
+	letGo        bool         // the StatefulSet was deleted without its pods
+	putBack      bool         // the record was put back by hand, and no pass could know better yet
 
 	memory int // of moments
 	past   []moment
@@ -58,21 +60,22 @@ type World struct {
 // can; with another, pods take their time.
 func New(name string, declared decide.Declared, seed uint64) *World {
 	return &World{
-		Declared: declared,
-		name:     name,
-		now:      time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC),
-		dice:     *rand.NewPCG(seed, seed),
-		hurried:  seed == 0,
-		objects:  map[string]object{},
-		status:   status{silent: map[decide.ID]time.Time{}},
-		pods:     map[int]pod{},
-		volumes:  map[int]volume{},
-		rafts:    map[decide.ID]*raft{},
-		down:     map[int]bool{},
-		mute:     map[int]bool{},
-		slow:     map[int]bool{},
-		apart:    map[int]bool{},
-		unready:  map[int]bool{},
+		Declared:     declared,
+		name:         name,
+		now:          time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC),
+		dice:         *rand.NewPCG(seed, seed),
+		hurried:      seed == 0,
+		objects:      map[string]object{},
+		certificates: authorities{tls: true, issuers: map[string]string{}},
+		status:       status{silent: map[decide.ID]time.Time{}},
+		pods:         map[int]pod{},
+		volumes:      map[int]volume{},
+		rafts:        map[decide.ID]*raft{},
+		down:         map[int]bool{},
+		mute:         map[int]bool{},
+		slow:         map[int]bool{},
+		apart:        map[int]bool{},
+		unready:      map[int]bool{},
 	}
 }
 
@@ -90,6 +93,7 @@ func (w *World) Clone() *World {
 	for id, r := range w.rafts {
 		c.rafts[id] = r.clone()
 	}
+	c.certificates.issuers = maps.Clone(w.certificates.issuers)
 	c.violations = slices.Clone(w.violations)
 	return &c
 }

@@ -45,6 +45,7 @@ func opinionFaults(s decide.State) []string {
 		unguarded.Declared.Problems, unguarded.Declared.Suspended, unguarded.LockHolder = nil, false, ""
 		unguarded.Declared.Orphaned = ""
 		unguarded.Objects.Foreign, unguarded.Objects.Terminating, unguarded.Objects.Irreplaceable = nil, nil, nil
+		unguarded.Authority = decide.Authority{Secret: s.Record.Authority}
 		for _, what := range decide.Broken(unguarded, o.Decision) {
 			if o.Decision.Verdict == decide.Act && what != "guards hold: acts between two cluster IDs" {
 				faults = append(faults, fmt.Sprintf("rule %s by itself: %s", o.Rule, what))
@@ -88,6 +89,8 @@ func Clone(s decide.State) decide.State {
 	s.Objects.Foreign = slices.Clone(s.Objects.Foreign)
 	s.Objects.Terminating = slices.Clone(s.Objects.Terminating)
 	s.Objects.Irreplaceable = slices.Clone(s.Objects.Irreplaceable)
+	s.Certificates = slices.Clone(s.Certificates)
+	s.Authority.Mounted = slices.Clone(s.Authority.Mounted)
 	s.Replicas = slices.Clone(s.Replicas)
 	s.Membership.Members = slices.Clone(s.Membership.Members)
 	for i := range s.Membership.Members {
@@ -103,6 +106,7 @@ func reversed(s decide.State) decide.State {
 		slices.Reverse(*list)
 	}
 	slices.Reverse(s.Replicas)
+	slices.Reverse(s.Certificates)
 	slices.Reverse(s.Membership.Members)
 	slices.Reverse(s.Membership.StaleAlarms)
 	return s
@@ -115,13 +119,15 @@ func rotated(s decide.State) decide.State {
 		*list = rotate(*list)
 	}
 	s.Replicas = rotate(s.Replicas)
+	s.Certificates = rotate(s.Certificates)
 	s.Membership.Members = rotate(s.Membership.Members)
 	s.Membership.StaleAlarms = rotate(s.Membership.StaleAlarms)
 	return s
 }
 
 func unordered(s *decide.State) []*[]string {
-	return []*[]string{&s.Declared.Problems, &s.Objects.Drift, &s.Objects.Remaining, &s.Objects.Foreign, &s.Objects.Terminating, &s.Objects.Irreplaceable}
+	return []*[]string{&s.Declared.Problems, &s.Objects.Drift, &s.Objects.Remaining, &s.Objects.Foreign, &s.Objects.Terminating, &s.Objects.Irreplaceable,
+		&s.Authority.Mounted}
 }
 
 func rotate[T any](list []T) []T {

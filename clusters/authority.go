@@ -1,0 +1,58 @@
+package clusters
+
+import (
+	"fmt"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/pki"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// readCertificates reads the certificates from the Secrets that are there, and makes new ones for what is missing or worn out. A
+// certificate authority that is gone is replaced only if no member is there to depend on the old one, and nothing is issued from one
+// that members do not trust.
+func (c *cluster) readCertificates() (err error) {
+	if !c.hasTLS() {
+		return nil
+	}
+	present := objects.ReadCertificates(&c.target.cluster, c.own.secrets())
+	c.certificates, c.state.Certificates = present, present.Validities(&c.target.cluster)
+	unusable := present.CheckAuthority(c.state.Now)
+	switch {
+	case unusable == nil:
+	case c.state.AuthorityInUse() || len(c.own.pods) > 0:
+		c.seeAuthority(present, "")
+		c.state.Objects.Irreplaceable = append(c.state.Objects.Irreplaceable, fmt.Sprintf("Secret %s: %v", c.names.AuthoritySecret, unusable))
+		return nil
+	default:
+		if c.certificates, err = objects.NewCertificates(&c.target.cluster, c.state.Now); err != nil {
+			return err
+		}
+	}
+	c.seeAuthority(present, pki.Fingerprint(c.certificates.Authority.Certificate))
+	if c.state.Distrusted() == "" {
+		c.certificates, _, err = c.certificates.Renew(&c.target.cluster, c.state.Now)
+	}
+	return err
+}
+
+// hasTLS reports whether the cluster runs with TLS: a declaration that is not acted on changes nothing about that.
+func (c *cluster) hasTLS() bool {
+	if c.own.custom != nil && len(c.target.problems) > 0 {
+		return c.own.custom.Spec.TLS.Mode == v1alpha1.TLSManaged
+	}
+	return c.target.cluster.Spec.TLS.Mode == v1alpha1.TLSManaged
+}
+
+// seeAuthority notes which authority certificates would be issued from, and which ones are trusted.
+func (c *cluster) seeAuthority(present objects.Certificates, issuer string) {
+	c.state.Authority = decide.Authority{Secret: issuer, Mounted: present.Mounted()}
+	answers := lists(c.state.Membership, func(m decide.Member) bool { return m.Answers })
+	for _, r := range c.state.Replicas {
+		answers = answers || r.ClusterID != 0
+	}
+	if tls := c.clientTLS(); tls != nil && answers {
+		c.state.Authority.Proven = pki.Fingerprint(tls.CA)
+	}
+}

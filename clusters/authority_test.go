@@ -1,0 +1,271 @@
+package clusters
+
+import (
+	"bytes"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/pki"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+const year = 365 * 24 * time.Hour
+
+// running is a cluster that has formed and has pods.
+func running(t *testing.T) *stage {
+	s := newStage(t)
+	s.do(s.observe(), decide.Found{Replicas: 3}, true)
+	s.form()
+	s.makePods()
+	return s
+}
+
+// authorityMade makes an authority as it was made then.
+func authorityMade(t *testing.T, at time.Time) *pki.Authority {
+	t.Helper()
+	a, err := pki.NewAuthority("a", "default", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// put writes the data of a Secret over, as a person does.
+func (s *stage) put(name string, data map[string][]byte) {
+	s.Helper()
+	secrets := s.server.Client.CoreV1().Secrets("default")
+	secret, err := secrets.Get(s.Context(), name, metav1.GetOptions{})
+	if err == nil {
+		secret.Data = data
+		_, err = secrets.Update(s.Context(), secret, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *stage) putAuthority(a *pki.Authority) {
+	s.Helper()
+	s.put("a-ca", map[string][]byte{"ca.crt": a.Pair().Certificate, "ca.key": a.Pair().Key})
+}
+
+// scale changes the number of pods that the StatefulSet keeps.
+func (s *stage) scale(replicas string) {
+	s.Helper()
+	patch := []byte(`{"spec":{"replicas":` + replicas + `}}`)
+	if _, err := s.server.Client.AppsV1().StatefulSets("default").Patch(s.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// decided expects a decision of that rule that says so.
+func (s *stage) decided(rule, message string) *cluster {
+	s.Helper()
+	c := s.observe()
+	if d := decide.Decide(c.state); d.Rule != rule || !strings.Contains(d.Message, message) {
+		s.Fatalf("%s; want %s: …%s…", d, rule, message)
+	}
+	return c
+}
+
+func secretOf(c *cluster, name string) map[string][]byte {
+	if secret := get[*corev1.Secret](c.own, "Secret", name); secret != nil {
+		return maps.Clone(secret.Data)
+	}
+	return nil
+}
+
+// versions are the resource versions of all objects.
+func versions(c *cluster) map[string]string {
+	all := map[string]string{}
+	for id, o := range c.own.objects {
+		all[id] = o.GetResourceVersion()
+	}
+	return all
+}
+
+// TestAnotherAuthority: another valid authority in the Secret is told, and nothing is issued from it until nobody trusts the old one.
+func TestAnotherAuthority(t *testing.T) {
+	s := running(t)
+	before := s.observe()
+	own := pki.Fingerprint(secretOf(before, "a-ca")["ca.crt"])
+	if before.state.Record.Authority != own || own == "" {
+		t.Fatalf("on record is %q, the authority is %q", before.state.Record.Authority, own)
+	}
+	authority := secretOf(before, "a-ca")
+	s.putAuthority(authorityMade(t, time.Now()))
+	c := s.decided("AuthorityChanged", "is on record")
+	if drift := c.state.Objects.Drift; len(drift) > 0 {
+		t.Errorf("drift: %q", drift)
+	}
+	late := versions(c)
+	s.do(c, decide.ApplyObjects{}, false)
+	if now := versions(s.observe()); !maps.Equal(late, now) {
+		t.Errorf("written: before %v, after %v", late, now)
+	}
+
+	// Put back without its key, and then with it.
+	s.put("a-ca", map[string][]byte{"ca.crt": authority["ca.crt"]})
+	s.decided("AuthorityLost", "the key is missing")
+	s.put("a-ca", authority)
+	s.do(s.decided("ApplyObjects", "Secret a-ca"), decide.ApplyObjects{}, true) // whose fields are its own again
+	s.settled(s.observe())
+	if now := secretOf(s.observe(), "a-ca"); !maps.EqualFunc(now, authority, bytes.Equal) {
+		t.Error("the authority that was put back is another one now")
+	}
+
+	// A leaf that says to trust another authority is put right from the one on record.
+	server := secretOf(before, "a-server-tls")
+	server["ca.crt"] = authorityMade(t, time.Now()).Pair().Certificate
+	s.put("a-server-tls", server)
+	s.do(s.decided("ApplyObjects", "Secret a-server-tls"), decide.ApplyObjects{}, true)
+	s.settled(s.observe())
+}
+
+// TestAuthorityIsAdopted: a record from before authorities were recorded gets one only from all who know it, and is held against them.
+func TestAuthorityIsAdopted(t *testing.T) {
+	s := running(t)
+	c := s.observe()
+	own := c.state.Record.Authority
+	record := c.state.Record
+	record.Authority = ""
+	in, err := c.input(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.apply(t.Context(), in, func(o objects.Object) bool { return o.Kind == "ConfigMap" }); err != nil {
+		t.Fatal(err)
+	}
+	c = s.observe()
+	s.settled(c)
+	if c.state.Record.Authority != "" || c.state.Authority.Secret != own || len(c.state.Authority.Mounted) != 1 {
+		t.Errorf("on record is %q, seen %+v", c.state.Record.Authority, c.state.Authority)
+	}
+	c.state.Membership = decide.Membership{Known: true, ClusterID: 0xc1, Members: []decide.Member{{ID: 1, Name: "a-0", Answers: true, Started: true}}}
+	if c.seeAuthority(c.certificates, own); c.state.Authority.Proven != own {
+		t.Errorf("a member has answered, and proves %q", c.state.Authority.Proven)
+	}
+	if standing := decide.StandingRecord(c.state, ""); standing.Authority != own {
+		t.Errorf("to be recorded is %q", standing.Authority)
+	}
+	s.putAuthority(authorityMade(t, time.Now()))
+	s.decided("AuthorityChanged", "pods are given")
+}
+
+// TestExpiredAuthority: the way out of an authority that has expired is to stop all pods. Then a new one is made, all certificates are
+// issued from it, and the members start on their data.
+func TestExpiredAuthority(t *testing.T) {
+	s := running(t)
+	expired := authorityMade(t, time.Now().Add(-11*year))
+	s.putAuthority(expired)
+	c := s.decided("AuthorityLost", "no backup helps: have a new one made by stopping all pods: kubectl scale statefulset a --replicas=0")
+	if c.state.CertificatesValidity() != decide.Expired {
+		t.Errorf("the certificates are %s", c.state.CertificatesValidity())
+	}
+	s.scale("0")
+	s.decided("AuthorityLost", "kubectl scale")
+	s.endPods()
+	before := s.decided("ApplyObjects", "Secret a-ca")
+	s.do(before, decide.ApplyObjects{}, true)
+	after := s.observe()
+	s.settled(after)
+	record := after.state.Record
+	switch own := pki.Fingerprint(secretOf(after, "a-ca")["ca.crt"]); {
+	case own == pki.Fingerprint(expired.Pair().Certificate) || own != record.Authority:
+		t.Errorf("the authority is %s, on record %s", own, record.Authority)
+	case record.ClusterID != 0xc1 || record.Token != before.state.Record.Token || after.state.Objects.RunsReplicas != 3:
+		t.Errorf("after: %+v, %d pods", record, after.state.Objects.RunsReplicas)
+	case after.state.CertificatesValidity() != decide.Valid:
+		t.Errorf("the certificates are %s: %s", after.state.CertificatesValidity(), after.state.DescribeCertificates())
+	}
+}
+
+// TestRenewalBehindGuards: certificates that wear out are reissued on a broken declaration, and nothing else is written.
+func TestRenewalBehindGuards(t *testing.T) {
+	s := running(t)
+	c := s.observe()
+	s.wear(c, 300*24*time.Hour)
+	s.spec = "version: 3.6.16, storage: {size: 1Mi}, suspend: true"
+	s.decided("InvalidSpec", "")
+	s.spec = "version: 3.6.16, storage: {size: 1Mi}"
+	c = s.decided("RenewCertificates", "tls.crt in Secret a-server-tls expires at")
+	before := versions(c)
+	s.do(c, decide.RenewCertificates{}, true)
+	c = s.decided("InvalidSpec", "")
+	after := versions(c)
+	for id := range before {
+		if changed, worn := before[id] != after[id], id == "Secret/a-server-tls"; changed != worn {
+			t.Errorf("%s is written: %t", id, changed)
+		}
+	}
+	if c.state.CertificatesValidity() != decide.Valid || !bytes.Equal(secretOf(c, "a-server-tls")["ca.crt"], secretOf(c, "a-ca")["ca.crt"]) {
+		t.Errorf("after: %s", c.state.DescribeCertificates())
+	}
+	s.spec = "version: 3.6.16"
+	s.settled(s.observe())
+}
+
+// wear puts a server certificate into its Secret that was issued so long ago.
+func (s *stage) wear(c *cluster, ago time.Duration) {
+	s.Helper()
+	authority, err := pki.ReadAuthority(c.certificates.Authority, time.Now())
+	if err != nil {
+		s.Fatal(err)
+	}
+	list, err := pki.ParseCertificates(c.certificates.Server.Certificate)
+	if err != nil {
+		s.Fatal(err)
+	}
+	as := list[0]
+	leaf := pki.Leaf{CommonName: as.Subject.CommonName, DNSNames: as.DNSNames, IPAddresses: as.IPAddresses, Usages: as.ExtKeyUsage}
+	old, err := authority.Issue(leaf, time.Now().Add(-ago))
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.put("a-server-tls", map[string][]byte{"tls.crt": old.Certificate, "tls.key": old.Key, "ca.crt": c.certificates.Trusted()})
+}
+
+// TestExpiryIsTold: the condition, and the events, say when certificates expire.
+func TestExpiryIsTold(t *testing.T) {
+	live, entry := liveCluster(), healthyEntry()
+	tell := func() (status, reason string, warned bool) {
+		before := live.DeepCopy()
+		live.Status = newStatus(live, live, entry, fetchedMain)
+		condition := conditionOf(t, live.Status, "CertificatesValid")
+		if !strings.Contains(condition.Message, "tls.crt in Secret a-peer-tls") || !strings.Contains(condition.Message, "2027-") {
+			t.Errorf("it says %q", condition.Message)
+		}
+		events := expiryEvents(before, live.Status, kube.Event{})
+		return string(condition.Status), condition.Reason, len(events) == 1 && events[0].Warning
+	}
+	end := noon.Add(300 * 24 * time.Hour)
+	entry.State.Certificates = []decide.Certificate{
+		{Secret: "a-ca", Key: "ca.crt", Authority: true, NotBefore: noon, NotAfter: noon.Add(10 * year)},
+		{Secret: "a-peer-tls", Key: "tls.crt", NotBefore: noon, NotAfter: end},
+	}
+	for _, test := range []struct {
+		left           time.Duration
+		status, reason string
+		warned         bool
+	}{
+		{200 * 24 * time.Hour, "True", "Valid", false}, {99 * 24 * time.Hour, "True", "RenewalDue", true}, {98 * 24 * time.Hour, "True", "RenewalDue", false},
+		{29 * 24 * time.Hour, "False", "AboutToExpire", true}, {-time.Hour, "False", "Expired", true},
+	} {
+		entry.State.Now = end.Add(-test.left)
+		if status, reason, warned := tell(); status != test.status || reason != test.reason || warned != test.warned {
+			t.Errorf("%s before the end: %s %s, warned: %t", test.left, status, reason, warned)
+		}
+	}
+	entry.State.Certificates = nil
+	if live.Status = newStatus(live, live, entry, fetchedMain); len(live.Status.Conditions) != 4 {
+		t.Errorf("without certificates: %+v", live.Status.Conditions)
+	}
+}

@@ -1,0 +1,105 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Authority is what is seen of the cluster's certificate authority, by the fingerprints of certificates: SHA-256, as "openssl x509
+// -fingerprint -sha256" prints it. It is zero where the cluster runs without TLS.
+type Authority struct {
+	// Secret is the authority that certificates would be issued from: the one in the Secret or, where none is there and none is in
+	// use, a new one. Empty if there is none that can be used.
+	Secret string `json:"secret,omitempty"`
+	// Mounted are the authorities that pods are given to trust, beside their certificates; each once, in any order.
+	Mounted []string `json:"mounted,omitempty"`
+	// Proven is the authority by which a member has answered: it shows a certificate of it, and takes ours. Empty if none has.
+	Proven string `json:"proven,omitempty"`
+}
+
+// short is the beginning of a fingerprint, enough to tell it from others.
+func short(fingerprint string) string {
+	const enough = len("01:23:45:67:89:AB:CD:EF")
+	if len(fingerprint) <= enough {
+		return fingerprint
+	}
+	return fingerprint[:enough] + ":…"
+}
+
+// AuthorityInUse reports whether there are pods, which trust the authority that they started with, or may be at any moment.
+func (s State) AuthorityInUse() bool { return s.Objects.RunsReplicas > 0 || s.anyReplica(hasPod) }
+
+// Distrusted says why nothing may be issued from the authority in the Secret: members trust another one, as far as can be
+// told. Empty if nothing speaks against it.
+func (s State) Distrusted() string {
+	a, recorded := s.Authority, s.Record.Authority
+	if a.Secret == "" || !s.AuthorityInUse() {
+		return ""
+	}
+	switch {
+	case a.Proven != "" && a.Proven != a.Secret:
+		return fmt.Sprintf("members answer by %s", short(a.Proven))
+	case recorded != "" && recorded != a.Secret && a.Proven == a.Secret:
+		return fmt.Sprintf("%s is on record, although members answer by the one in the Secret (if the record is an old one, correct its authority)", short(recorded))
+	case recorded != "" && recorded != a.Secret:
+		return fmt.Sprintf("%s is on record", short(recorded))
+	case recorded == a.Secret || a.Proven == a.Secret:
+		return ""
+	}
+	for _, mounted := range slices.Sorted(slices.Values(a.Mounted)) {
+		if mounted != a.Secret {
+			return fmt.Sprintf("pods are given %s to trust", short(mounted))
+		}
+	}
+	return ""
+}
+
+// UnderAuthority is a record with the authority that it is to name as things stand.
+func (s State) UnderAuthority(r Record) Record {
+	r.Authority = s.authorityToRecord(r.Authority)
+	return r
+}
+
+// authorityToRecord is the authority that a record is to name, given the one that it does. Once it names one, it does so as long as
+// that may be in use; it takes one that is in use only from all who know it: the Secret, those that pods mount, and etcd.
+func (s State) authorityToRecord(recorded string) string {
+	a := s.Authority
+	switch {
+	case a.Secret == "":
+		return recorded
+	case !s.AuthorityInUse():
+		return a.Secret
+	case recorded != "":
+		return recorded
+	case s.Membership.Known && a.Proven == a.Secret && s.Distrusted() == "" && a.mountedAlone(a.Secret):
+		return a.Secret
+	}
+	return ""
+}
+
+// mountedAlone reports whether that authority, and no other, is what pods are given to trust.
+func (a Authority) mountedAlone(fingerprint string) bool {
+	return len(a.Mounted) > 0 && !slices.ContainsFunc(a.Mounted, func(mounted string) bool { return mounted != fingerprint })
+}
+
+func authorityChanged(s State) (Decision, bool) {
+	why := s.Distrusted()
+	switch {
+	case why == "":
+		return Decision{}, false
+	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPodThatStays):
+		return wait(time.Second, "Secret %s holds the certificate authority %s, and %s; the new one takes its place once the pods are gone",
+			s.authoritySecret(), short(s.Authority.Secret), why)
+	}
+	return block("Secret %s holds the certificate authority %s, but %s; nothing is issued from it, since members would cut each other off: restore "+
+		"the Secret from a backup, key and all, or, to go on with the new one, stop all pods: kubectl scale statefulset %s --replicas=0",
+		s.authoritySecret(), short(s.Authority.Secret), why, s.Name)
+}
+
+// authorityExpired reports whether the authority can be used no more for its age.
+func (s State) authorityExpired() bool {
+	return slices.ContainsFunc(s.Certificates, func(c Certificate) bool { return c.Authority && c.Validity(s.Now) == Expired })
+}
+
+func (s State) authoritySecret() string { return s.Name + "-ca" }

@@ -1,0 +1,123 @@
+package simulate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// authorities are the certificate authority in its Secret and what has been issued; zero for a cluster without TLS.
+type authorities struct {
+	tls bool
+	// made is how many authorities there have been.
+	made int
+	// secret is the one in the Secret, if that is there.
+	secret string
+	// issuers of what is in the other Secrets, by their names.
+	issuers map[string]string
+}
+
+// fresh is the authority that is made next.
+func (a authorities) fresh() string { return fmt.Sprintf("CA%d", a.made+1) }
+
+func (w *World) isLeaf(name string) bool {
+	return strings.HasPrefix(name, "Secret ") && name != w.authority()
+}
+
+// PutAuthority puts another authority into the Secret, as somebody does who restores the wrong backup.
+func (w *World) PutAuthority() {
+	if w.exists(w.authority()) && w.certificates.tls {
+		w.certificates.secret = w.certificates.fresh()
+		w.certificates.made++
+	}
+}
+
+// PutBackAuthority puts the authority that pods trust, if any do, into the Secret again.
+func (w *World) PutBackAuthority() {
+	for _, n := range w.ordinals() {
+		if trusts := w.pods[n].trusts; trusts != "" && w.exists(w.authority()) {
+			w.certificates.secret = trusts
+			return
+		}
+	}
+}
+
+// seenAuthority is what a pass sees of the authorities, given the rest that it sees.
+func (w *World) seenAuthority(s decide.State) decide.Authority {
+	c := w.certificates
+	if !c.tls {
+		return decide.Authority{}
+	}
+	var seen decide.Authority
+	switch {
+	case w.exists(w.authority()):
+		seen.Secret = c.secret
+	case !s.AuthorityInUse():
+		seen.Secret = c.fresh()
+	}
+	for _, name := range w.Objects() {
+		if w.isLeaf(name) && w.exists(name) {
+			seen.Mounted = append(seen.Mounted, c.issuers[name])
+		}
+	}
+	slices.Sort(seen.Mounted)
+	seen.Mounted = slices.Compact(seen.Mounted)
+	if decide.Answering(s.Membership.Members) > 0 {
+		seen.Proven = c.issuers["Secret "+w.name+"-client-tls"]
+	}
+	return seen
+}
+
+// issued says whether what a Secret holds is of another authority than the one at hand.
+func (w *World) issued(name string) string {
+	if c := w.certificates; c.tls && w.isLeaf(name) && w.exists(w.authority()) && c.issuers[name] != c.secret {
+		return "issued by another authority"
+	}
+	return ""
+}
+
+// issue writes a Secret. Pods trust the authority that they started with: what is issued from another one cuts them off.
+func (w *World) issue(name string, there bool) {
+	c := &w.certificates
+	switch {
+	case !c.tls:
+	case name == w.authority() && !there:
+		c.secret = c.fresh()
+		c.made++
+	case w.isLeaf(name):
+		c.issuers[name] = c.secret
+		for _, n := range w.ordinals() {
+			if p := w.pods[n]; p.up && p.trusts != "" && p.trusts != c.secret {
+				w.violate("%s is issued from %s, and %s trusts %s", name, c.secret, w.replicaName(n), p.trusts)
+			}
+		}
+	}
+}
+
+// trust is what a pod that starts trusts to its end.
+func (w *World) trust() string { return w.certificates.issuers["Secret "+w.name+"-peer-tls"] }
+
+// fromAuthority takes all Secrets to be issued from what pods are given, and pods to trust what members answer by.
+func (w *World) fromAuthority(s decide.State) {
+	seen := s.Authority
+	w.certificates = authorities{tls: seen.Secret != "" || s.Record.Authority != "", issuers: map[string]string{}, made: 100}
+	w.certificates.secret = seen.Secret
+	given := cmp.Or(seen.Proven, s.Record.Authority, seen.Secret)
+	for _, name := range w.Objects() {
+		if w.isLeaf(name) {
+			w.certificates.issuers[name] = given
+		}
+	}
+	if len(seen.Mounted) > 0 {
+		w.certificates.issuers["Secret "+w.name+"-peer-tls"] = seen.Mounted[0]
+	}
+	for n, p := range w.pods {
+		if p.up {
+			p.trusts = given
+		}
+		w.pods[n] = p
+	}
+}
