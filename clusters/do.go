@@ -42,7 +42,7 @@ func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome,
 	case decide.PromoteLearner:
 		return c.changeEtcd(ctx, a, promotion(a))
 	case decide.RemoveMember:
-		return c.removeMember(ctx, a)
+		return c.changeEtcd(ctx, a, removal(a))
 	case decide.MoveLeader:
 		return c.changeEtcd(ctx, a, handover(a))
 	case decide.DisarmAlarm:
@@ -158,21 +158,4 @@ func (c *cluster) apply(ctx context.Context, in objects.Input, wanted func(objec
 		applied = append(applied, object.Kind+" "+object.Name)
 	}
 	return report.Outcome{Changed: len(applied) > 0, Detail: "applied " + strings.Join(applied, ", ")}, nil
-}
-
-// seal writes the sealed configuration of members that have started, after asking etcd once more, and only over the record
-// that was observed.
-func (c *cluster) seal(ctx context.Context, a decide.Seal) (report.Outcome, error) {
-	answer := c.askAgain(ctx)
-	if !answer.Membership.Known || answer.Membership.ClusterID != a.ClusterID {
-		return report.Outcome{}, fmt.Errorf("etcd no longer confirms that this is cluster %s", a.ClusterID)
-	}
-	now := c.state
-	now.Membership = answer.Membership
-	in, err := c.input(decide.SealedRecord(now, a, newToken()))
-	if err != nil {
-		return report.Outcome{}, err
-	}
-	in.Peers = c.peers(now.Membership)
-	return c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" })
 }

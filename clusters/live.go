@@ -43,8 +43,6 @@ type Live struct {
 
 	mu   sync.Mutex
 	held map[key]*coordinationv1.Lease
-	// leaving are the UIDs of the pods whose members this process has removed: they are on their way out, and not worth asking.
-	leaving sync.Map
 }
 
 // key names a cluster.

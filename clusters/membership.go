@@ -32,15 +32,6 @@ func (c *cluster) madeAfterRemoval(ordinal int, uid string) bool {
 	})
 }
 
-// removeMember takes a member out of etcd's list. Its pod stops by itself, and answers nobody meanwhile.
-func (c *cluster) removeMember(ctx context.Context, a decide.RemoveMember) (report.Outcome, error) {
-	outcome, err := c.changeEtcd(ctx, a, removal(a))
-	if pod := c.own.pod(a.Name); err == nil && outcome.Changed && pod != nil {
-		c.live.leaving.Store(pod.UID, true)
-	}
-	return outcome, err
-}
-
 // change is what an action asks of etcd.
 type change struct {
 	// alreadySo reports whether etcd is as the action would have it.

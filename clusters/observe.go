@@ -267,24 +267,19 @@ func (c *cluster) etcd(pods []etcd.Pod, tls *etcd.TLS) etcd.Cluster {
 	}
 }
 
-// reachable lists the pods whose etcd is worth asking: all that run but those of members that are gone.
+// reachable lists the pods whose etcd is worth asking: all that run. Which of them hold members that are gone is what the record says.
 func (c *cluster) reachable() []etcd.Pod {
 	var pods []etcd.Pod
 	for _, pod := range c.own.pods {
-		if _, ours := c.state.Ordinal(pod.Name); !ours || pod.Status.PodIP == "" || pod.Status.Phase != corev1.PodRunning || c.leaves(pod) {
+		ordinal, ours := c.state.Ordinal(pod.Name)
+		if !ours || pod.Status.PodIP == "" || pod.Status.Phase != corev1.PodRunning {
 			continue
 		}
 		phase, _ := podPhase(pod)
-		pods = append(pods, etcd.Pod{Name: pod.Name, UID: string(pod.UID), Unready: phase != decide.PodReady})
+		gone := slices.ContainsFunc(c.state.Record.Removed, func(m decide.RemovedMember) bool { return m.Ordinal == ordinal })
+		pods = append(pods, etcd.Pod{Name: pod.Name, UID: string(pod.UID), IP: pod.Status.PodIP, Unready: phase != decide.PodReady, Gone: gone})
 	}
 	return pods
-}
-
-// leaves reports whether the member in a pod is gone: it is on record as such, or has been removed by this very process.
-func (c *cluster) leaves(pod *corev1.Pod) bool {
-	ordinal, _ := c.state.Ordinal(pod.Name)
-	_, removed := c.live.leaving.Load(pod.UID)
-	return removed || slices.ContainsFunc(c.state.Record.Removed, func(gone decide.RemovedMember) bool { return gone.Ordinal == ordinal })
 }
 
 // clientTLS is what a client needs; nil where the cluster runs in the clear, or its Secret is gone.
