@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,13 +27,21 @@ type life struct {
 
 func newLife(t *testing.T) *life {
 	l := &life{T: t, etcd: newFakeEtcd(t, 3), record: decide.Record{Token: "t", ClusterID: fakeClusterID}}
-	l.old = New(nil, Options{Timeout: time.Second})
+	l.old = New(nil, Options{Timeout: time.Second, LeaseDuration: time.Hour})
 	t.Cleanup(l.old.etcd.Close)
 	for n := range 3 {
 		l.pods = append(l.pods, l.pod(n, ""))
 		l.record = l.record.With(decide.RecordedMember{Ordinal: n, Mode: decide.Sealed, ID: decide.ID(n + 1), VolumeUID: fmt.Sprint("volume-", n)})
 	}
 	return l
+}
+
+// leaseOf is a lease that was renewed by that holder.
+func leaseOf(holder string, renewed time.Time) *coordinationv1.Lease {
+	seconds := int32(3600)
+	return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: renewed},
+	}}
 }
 
 // pod is a pod that runs; life tells one from another of the same name.
@@ -47,6 +56,7 @@ func (l *life) pod(ordinal int, life string) *corev1.Pod {
 func (l *life) seen(by *Live) *cluster {
 	c := &cluster{live: by, names: objects.NamesOf("a"), own: &possessions{pods: l.pods}}
 	c.target.cluster.Name, c.target.cluster.Namespace = "a", "default"
+	c.tenure = &tenure{live: by, lease: leaseOf(by.holder.String(), time.Now())}
 	c.target.cluster.Spec.TLS.Mode = v1alpha1.TLSDisabled
 	c.state = decide.State{
 		Name: "a", Record: l.record, Replicas: c.replicas(),

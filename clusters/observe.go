@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,8 +26,10 @@ type cluster struct {
 	target target
 	names  objects.Names
 	own    *possessions
-	state  decide.State
-	err    error
+	// once: it is looked at once.
+	once  sync.Once
+	state decide.State
+	err   error
 	// nodes lists the nodes, once in a pass.
 	nodes func() ([]corev1.Node, error)
 	// buildable is the declaration as objects can be built from it now.
@@ -34,6 +38,8 @@ type cluster struct {
 	certificates objects.Certificates
 	// drifted are the objects, as kind/name, that are missing or not as they should be.
 	drifted map[string]bool
+	// tenure is the hold on the lease while an action is carried out.
+	tenure *tenure
 }
 
 // Identity implements reconcile.Cluster.
@@ -42,28 +48,44 @@ func (c *cluster) Identity() (namespace, name string) {
 }
 
 // State implements reconcile.Cluster.
-func (c *cluster) State() (decide.State, error) { return c.state, c.err }
+func (c *cluster) State(ctx context.Context) (decide.State, error) {
+	c.once.Do(func() { c.observe(ctx) })
+	return c.state, c.err
+}
+
+// Unwell implements reconcile.Cluster.
+func (c *cluster) Unwell() bool {
+	return c.own.custom == nil || !meta.IsStatusConditionTrue(c.own.custom.Status.Conditions, v1alpha1.ConditionReady)
+}
 
 // Warnings implements reconcile.Cluster.
 func (c *cluster) Warnings() []string { return c.target.warnings }
 
+// newCluster is a cluster that has been listed and not yet looked at.
+func (l *Live) newCluster(t target, own *possessions, nodes func() ([]corev1.Node, error)) *cluster {
+	return &cluster{live: l, target: t, names: objects.NamesOf(t.cluster.Name), own: own, nodes: nodes, drifted: map[string]bool{}}
+}
+
 // observe gathers the state of one cluster from what was listed and from what etcd says.
-func (l *Live) observe(ctx context.Context, t target, own *possessions, nodes func() ([]corev1.Node, error)) *cluster {
-	c := &cluster{live: l, target: t, names: objects.NamesOf(t.cluster.Name), own: own, nodes: nodes, drifted: map[string]bool{}}
+func (c *cluster) observe(ctx context.Context) {
+	own, t := c.own, c.target
 	c.state = decide.State{
 		Name:       t.cluster.Name,
 		Now:        time.Now().UTC().Truncate(time.Second),
 		Declared:   declared(t),
 		Replicas:   c.replicas(),
-		LockHolder: l.lockHolder(own.lease, time.Now()),
+		LockHolder: c.live.lockHolder(own.lease, time.Now()),
 	}
 	if own.custom != nil {
 		c.state.ReportedClusterID, c.state.ReportedVersion = reportedClusterID(own.custom), own.custom.Status.Version
 	}
-	if c.err = c.gather(ctx); c.err != nil {
-		c.err = fmt.Errorf("observe %s: %w", t.key(), c.err)
+	err := c.gather(ctx)
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // what was not heard in time is not known
 	}
-	return c
+	if err != nil {
+		c.err = fmt.Errorf("observe %s: %w", t.key(), err)
+	}
 }
 
 // gather completes the state, each step with what the steps before have found.
@@ -74,7 +96,10 @@ func (c *cluster) gather(ctx context.Context) error {
 	c.state.Objects.Terminating, c.state.Objects.Remaining = c.terminating(), c.remaining()
 	c.readRecord()
 	c.readTemplate()
-	if err := c.findClaims(ctx); err != nil {
+	if err := c.findSlots(ctx); err != nil {
+		return err
+	}
+	if err := c.findLease(ctx); err != nil {
 		return err
 	}
 	if err := c.findUnbound(ctx); err != nil {

@@ -78,7 +78,9 @@ type simulated struct {
 func (c *simulated) Identity() (string, string) { return "ns", c.name }
 func (c *simulated) Warnings() []string         { return nil }
 
-func (c *simulated) State() (decide.State, error) {
+func (c *simulated) Unwell() bool { return false }
+
+func (c *simulated) State(context.Context) (decide.State, error) {
 	return c.world.Observe(), c.live.broken[c.name]
 }
 

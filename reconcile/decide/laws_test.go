@@ -57,6 +57,7 @@ var wrongs = []wrong{
 	{"guards hold", "record and status", func(w *world) { w.ReportedClusterID = 0xc2 }, acts(decide.ApplyObjects{})},
 	{"guards hold", "record and list", func(w *world) { w.Membership.ClusterID = 0xc2 }, acts(decide.ApplyObjects{})},
 	{"guards hold", "record and pod", func(w *world) { w.Replicas[1].ClusterID = 0xc2 }, acts(decide.ApplyObjects{})},
+	{"guards hold", "labels lost", func(w *world) { w.Objects.Relabelled = []string{"x"} }, acts(decide.ApplyObjects{})},
 	{"guards hold", "authority lost", func(w *world) { w.Objects.Irreplaceable = []string{"x"} }, acts(decide.ApplyObjects{})},
 	{"guards hold", "terminating", func(w *world) { w.Objects.Terminating = []string{"x"} }, acts(decide.ApplyObjects{})},
 
@@ -138,6 +139,15 @@ var wrongs = []wrong{
 	{"hits what was seen", "any volume", func(w *world) { w.Replicas[1].VolumeUID = "" }, acts(decide.DeleteVolume{Ordinal: 1})},
 	{"hits what was seen", "removes who is not listed", nil, acts(decide.RemoveMember{ID: 0xd1, Name: "a-2"})},
 	{"hits what was seen", "removes another", nil, acts(decide.RemoveMember{ID: 0xa1, Name: "a-2"})},
+	{"hits what was seen", "a loss of a volume that is there", silent(1), acts(lost(decide.VolumeLost, "v1"))},
+	{"hits what was seen", "a loss of a volume that is not on record", func(w *world) { silent(1)(w); w.Replicas[1].VolumeUID = "v8" }, acts(lost(decide.VolumeLost, "v9"))},
+	{"hits what was seen", "a loss of a volume under a member that answers", func(w *world) { w.Replicas[1].VolumeUID = "v9" }, acts(lost(decide.VolumeLost, "v1"))},
+	{"hits what was seen", "a volume that stays", nil, acts(lost(decide.VolumeGoing, "v1"))},
+	{"hits what was seen", "another volume that goes", func(w *world) { w.Replicas[1].VolumeTerminating = true }, acts(lost(decide.VolumeGoing, "v9"))},
+	{"hits what was seen", "a volume within reach", silent(1), acts(lost(decide.VolumeStranded, "v1"))},
+	{"hits what was seen", "the silence of one that answers", nil, acts(lost(decide.Silence, ""))},
+	{"hits what was seen", "corruption that nobody found", nil, acts(lost(decide.Corruption, ""))},
+	{"hits what was seen", "a loss of another kind", silent(1), acts(lost("Boredom", ""))},
 	{"hits what was seen", "promotes a voter", nil, acts(decide.PromoteLearner{ID: 0xa2, Name: "a-2"})},
 	{"hits what was seen", "promotes another", func(w *world) { w.Membership.Members[2].Learner = true }, acts(decide.PromoteLearner{ID: 0xa2, Name: "a-1"})},
 	{"hits what was seen", "removes nobody", nil, acts(decide.RemoveMember{ID: 0xd1})},
@@ -246,6 +256,9 @@ var right = []wrong{
 	{"", "removes the highest", nil, acts(decide.RemoveMember{ID: 0xa2, Name: "a-2"})},
 	{"", "removes a dead one", silent(1), acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
 	{"", "removes the only other one, dead", func(w *world) { silent(1)(w); w.Membership.Members = w.Membership.Members[:2] }, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
+	{"", "removes one without its volume", func(w *world) { silent(1)(w); w.Replicas[1].VolumeUID = "v9" }, acts(lost(decide.VolumeLost, "v1"))},
+	{"", "removes one out of reach", func(w *world) { silent(1)(w); w.Replicas[1].Stranded = "x" }, acts(lost(decide.VolumeStranded, "v1"))},
+	{"", "removes a silent one", silent(1), acts(lost(decide.Silence, ""))},
 	{"", "adds the next", nil, acts(decide.AddLearner{Ordinal: 3})},
 	{"", "fills the gap", func(w *world) {
 		leave(w, 1)
@@ -316,6 +329,11 @@ func TestLawsAllow(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lost removes a-1 because of that.
+func lost(loss decide.Loss, volume string) decide.Action {
+	return decide.RemoveMember{ID: 0xa1, Name: "a-1", Because: decide.Because{Loss: loss, VolumeUID: volume}}
 }
 
 // leave takes the member of an ordinal away, and leaves pod and volume.

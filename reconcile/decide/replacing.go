@@ -28,7 +28,7 @@ func replaceMember(s State) (Decision, bool) {
 		if m.Leader && len(s.Membership.Voters()) > 1 {
 			return s.handOver(m, func(to Member) bool { return s.lost(to) == "" }, "%s %s", m.Name, why)
 		}
-		return act(RemoveMember{m.ID, s.nameOf(m)}, "%s %s: remove it, so that a new one can take its place; %s answer", s.nameOf(m), why, s.describeQuorum())
+		return act(RemoveMember{m.ID, s.nameOf(m), s.because(m)}, "%s %s: remove it, so that a new one can take its place; %s answer", s.nameOf(m), why, s.describeQuorum())
 	}
 	return Decision{}, false
 }

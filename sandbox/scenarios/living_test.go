@@ -4,8 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // testSamePodHostsTheNext: a volume and its pod are deleted, and a run starts at once. The pod that takes their place is there, and waits for its
@@ -93,4 +97,27 @@ func during(said []moment, from, to time.Time) (rule string, whole bool) {
 		}
 	}
 	return rule, rule != ""
+}
+
+// testRelabelledVolume: a policy engine changes the label of a volume by which it is found, and its pod restarts. It is not lost: nothing is done
+// until the label is back.
+func testRelabelledVolume(t *testing.T, w *world) {
+	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
+	label := func(value string) {
+		patch := fmt.Sprintf(`{"metadata":{"labels":{"app.kubernetes.io/managed-by":%q}}}`, value)
+		_, err := w.kube.CoreV1().PersistentVolumeClaims(w.namespace).Patch(w.ctx(), "data-a-1", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	label("policy-engine")
+	w.signal("a-1", syscall.SIGSTOP) // so that it is silent as well
+	r := w.run().requireCode(t, exitBlocked).requireRule(t, "a", "LabelsLost")
+	if !r.says("PersistentVolumeClaim data-a-1 has lost app.kubernetes.io/managed-by=quorate") {
+		t.Errorf("it does not say which label to put back:\n%s", r)
+	}
+	w.signal("a-1", syscall.SIGCONT)
+	label("quorate")
+	w.converge().requireRule(t, "a", "Converged")
+	w.requireSame(members, volumes, "")
 }

@@ -23,6 +23,7 @@ func TestRecovery(t *testing.T) {
 		step{"TestOneMemberRecovery", testOneMemberRecovery},
 		step{"EachMemberInTurn", testEachMemberInTurn},
 		step{"SamePodHostsTheNext", testSamePodHostsTheNext},
+		step{"RelabelledVolume", testRelabelledVolume},
 		step{"3-corrupt-1-mem", testCorruptMember},
 	)
 }
