@@ -121,3 +121,24 @@ func testRelabelledVolume(t *testing.T, w *world) {
 	w.converge().requireRule(t, "a", "Converged")
 	w.requireSame(members, volumes, "")
 }
+
+// TestOnePassFoundsAndSeals: a single pass does not leave a cluster that it has founded before its members are sealed, since until then one that
+// loses its volume could found it once more.
+func TestOnePassFoundsAndSeals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.declare(modern, three)
+	r := w.run("--detailed-exitcode").requireCode(t, exitChanges)
+	if rule := r.cluster("a").Decision.Rule; rule == "Bootstrap" || rule == "WaitForFormation" {
+		t.Errorf("the pass ends while the members form:\n%s", r)
+	}
+	record, err := w.object(configMaps, "a-members")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(fmt.Sprint(record.Object["data"]), "initial-cluster-state: new") {
+		t.Errorf("members may still found: %v", record.Object["data"])
+	}
+	w.converge()
+	w.requireOneCluster("a", 3)
+}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -118,9 +119,27 @@ func (r result) cluster(name string) clusterReport {
 type process struct {
 	w       *world
 	command *exec.Cmd
-	stdout  bytes.Buffer
-	stderr  bytes.Buffer
+	stdout  buffer
+	stderr  buffer
 	started time.Time
+}
+
+// buffer is what a process has said so far.
+type buffer struct {
+	mutex sync.Mutex
+	text  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.text.String()
 }
 
 // vantage is where quorate runs, and how it reaches the API server.
@@ -186,7 +205,7 @@ func (p *process) wait() result {
 		r.peak = usage.Maxrss * 1024
 	}
 	if strings.HasPrefix(r.stdout, "{") {
-		if err := json.Unmarshal(p.stdout.Bytes(), &r.report); err != nil {
+		if err := json.Unmarshal([]byte(r.stdout), &r.report); err != nil {
 			p.w.t.Errorf("decode the report: %v\n%s", err, r.stdout)
 		}
 	}
@@ -221,6 +240,25 @@ func (w *world) convergeFrom(v vantage, args ...string) result {
 		w.t.Fatalf("did not converge:\n%s", r)
 	}
 	return r
+}
+
+// runUntilWaiting runs one pass, and ends it as a person would once it has founded a cluster and waits for its members.
+func (w *world) runUntilWaiting(v vantage, args ...string) result {
+	w.t.Helper()
+	p := w.start(v, append([]string{"run"}, args...)...)
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		for !strings.Contains(p.stderr.String(), "rule=WaitForFormation") {
+			select {
+			case <-ended:
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+		_ = p.command.Process.Signal(syscall.SIGTERM)
+	}()
+	return p.wait()
 }
 
 func (w *world) converge(args ...string) result {
