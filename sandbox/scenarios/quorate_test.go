@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -124,24 +123,6 @@ type process struct {
 	started time.Time
 }
 
-// buffer is what a process has said so far.
-type buffer struct {
-	mutex sync.Mutex
-	text  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.text.String()
-}
-
 // vantage is where quorate runs, and how it reaches the API server.
 type vantage struct {
 	inside bool
@@ -240,25 +221,6 @@ func (w *world) convergeFrom(v vantage, args ...string) result {
 		w.t.Fatalf("did not converge:\n%s", r)
 	}
 	return r
-}
-
-// runUntilWaiting runs one pass, and ends it as a person would once it has founded a cluster and waits for its members.
-func (w *world) runUntilWaiting(v vantage, args ...string) result {
-	w.t.Helper()
-	p := w.start(v, append([]string{"run"}, args...)...)
-	ended := make(chan struct{})
-	defer close(ended)
-	go func() {
-		for !strings.Contains(p.stderr.String(), "rule=WaitForFormation") {
-			select {
-			case <-ended:
-				return
-			case <-time.After(50 * time.Millisecond):
-			}
-		}
-		_ = p.command.Process.Signal(syscall.SIGTERM)
-	}()
-	return p.wait()
 }
 
 func (w *world) converge(args ...string) result {
