@@ -3,6 +3,7 @@ package scenarios
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,17 +51,13 @@ func TestAPIServerFaults(t *testing.T) {
 	}
 }
 
-// ofFirstPass is how many requests the first pass has made: the next one lists the leases again.
+// ofFirstPass is how many requests the first pass has made: whoever goes on after it watches for changes.
 func ofFirstPass(proxy *faultproxy.Proxy) int {
-	lists := 0
-	for i, r := range proxy.Requests() {
-		if r.Verb == "list" && r.Resource == "leases" && strings.Contains(r.Path, "labelSelector") {
-			if lists++; lists == 2 {
-				return i
-			}
-		}
+	requests := proxy.Requests()
+	if i := slices.IndexFunc(requests, func(r faultproxy.Request) bool { return r.Verb == "watch" }); i >= 0 {
+		return i
 	}
-	return len(proxy.Requests())
+	return len(requests)
 }
 
 func testFaultOfFounding(t *testing.T, name string, index int, fault faultproxy.Fault, want map[string]string) {
