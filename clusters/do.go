@@ -4,22 +4,42 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Do implements reconcile.Cluster. It takes the lease first; each action reads again what it relies on.
+// Do implements reconcile.Cluster. It takes the lease first, and keeps it; each action reads again what it relies on. What has changed meanwhile
+// is left as it is: the next pass looks at it again.
 func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome, error) {
-	if err := c.lock(ctx); err != nil {
+	ctx, release, err := c.hold(ctx)
+	if err != nil {
 		return report.Outcome{}, err
 	}
+	defer release()
+	outcome, err := c.carryOut(ctx, action)
+	switch {
+	case err == nil:
+	case errors.Is(c.stillOurs(ctx), reconcile.ErrLocked):
+		return outcome, c.stillOurs(ctx) // whatever failed, another pass goes on with it
+	case kube.IsConflict(err):
+		outcome.Detail = strings.TrimPrefix(outcome.Detail+"; not yet: "+err.Error(), "; ")
+		return outcome, nil
+	}
+	return outcome, err
+}
+
+func (c *cluster) carryOut(ctx context.Context, action decide.Action) (report.Outcome, error) {
 	switch a := action.(type) {
 	case decide.Declare:
 		return c.declare(ctx)
@@ -62,7 +82,10 @@ func (c *cluster) declare(ctx context.Context) (report.Outcome, error) {
 	if c.target.applied == nil || !c.state.Objects.DeclarationDiffers {
 		return report.Outcome{}, nil
 	}
-	live, err := c.live.kube.ApplyCluster(ctx, c.target.declaration())
+	if err := c.stillOurs(ctx); err != nil {
+		return report.Outcome{}, err
+	}
+	live, err := c.live.kube.ApplyCluster(ctx, c.target.declaration(), c.own.custom)
 	if err != nil {
 		return report.Outcome{}, err
 	}
@@ -135,8 +158,8 @@ func (c *cluster) applyObjects(ctx context.Context) (report.Outcome, error) {
 	return c.apply(ctx, in, func(o objects.Object) bool { return c.drifted[o.Kind+"/"+o.Name] })
 }
 
-// apply applies the custom resource, which owns the rest, and then those objects that are wanted, in order. The record is never
-// written over another than the one that was observed.
+// apply applies the custom resource, which owns the rest, and then those objects that are wanted, in order, each over what was observed of it
+// and nothing else. The outcome tells what was applied even if not all could be.
 func (c *cluster) apply(ctx context.Context, in objects.Input, wanted func(objects.Object) bool) (report.Outcome, error) {
 	declared, err := c.declareOwner(ctx)
 	if err != nil {
@@ -154,28 +177,44 @@ func (c *cluster) apply(ctx context.Context, in objects.Input, wanted func(objec
 		if !wanted(object) {
 			continue
 		}
-		if err := c.live.kube.ApplyOver(ctx, object.Apply, c.own.objects["ConfigMap/"+object.Name]); err != nil {
-			return report.Outcome{}, fmt.Errorf("apply %s %s: %w", object.Kind, object.Name, err)
+		if err = c.applyOne(ctx, object); err != nil {
+			break
 		}
 		applied = append(applied, object.Kind+" "+object.Name)
 	}
-	return report.Outcome{Changed: len(applied) > 0, Detail: "applied " + strings.Join(applied, ", ")}, nil
-}
-
-// seal writes the sealed configuration of members that have started, after asking etcd once more, and only over the record
-// that was observed.
-func (c *cluster) seal(ctx context.Context, a decide.Seal) (report.Outcome, error) {
-	answer := c.askAgain(ctx)
-	if !answer.Membership.Known || answer.Membership.ClusterID != a.ClusterID {
-		return report.Outcome{}, fmt.Errorf("etcd no longer confirms that this is cluster %s", a.ClusterID)
-	}
-	now := c.state
-	now.Membership = answer.Membership
-	in, err := c.input(decide.SealedRecord(now, a, newToken()))
-	if err != nil {
+	if len(applied) == 0 {
 		return report.Outcome{}, err
 	}
-	in.Peers = c.peers(now.Membership)
-	in.WithoutSecrets = true
-	return c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" })
+	return report.Outcome{Changed: true, Detail: "applied " + strings.Join(applied, ", ")}, err
+}
+
+func (c *cluster) applyOne(ctx context.Context, object objects.Object) error {
+	read, err := c.asObserved(ctx, object)
+	if err == nil {
+		err = c.stillOurs(ctx)
+	}
+	if err == nil {
+		err = c.live.kube.ApplyOver(ctx, object.Apply, read)
+	}
+	if err != nil {
+		return fmt.Errorf("apply %s %s: %w", object.Kind, object.Name, err)
+	}
+	return nil
+}
+
+// asObserved is the version of an object to apply over; nil if there was none. Of what counts the changes of its spec it is the newest, since
+// Kubernetes writes the status of such an object all the time.
+func (c *cluster) asObserved(ctx context.Context, object objects.Object) (metav1.Object, error) {
+	read := c.own.objects[object.Kind+"/"+object.Name]
+	if read == nil || read.GetGeneration() == 0 {
+		return read, nil
+	}
+	now, err := c.live.kube.Look(ctx, object.Kind, c.target.cluster.Namespace, object.Name)
+	if err != nil {
+		return nil, err
+	}
+	if now == nil || now.GetUID() != read.GetUID() || now.GetGeneration() != read.GetGeneration() {
+		return nil, kube.ErrConflict
+	}
+	return now, nil
 }

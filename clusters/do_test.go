@@ -73,10 +73,20 @@ func (s *stage) observe() *cluster {
 		s.Fatalf("%d clusters: %v", len(seen.Clusters), err)
 	}
 	c := seen.Clusters[0].(*cluster)
-	if c.err != nil {
-		s.Fatal(c.err)
+	if _, err := c.State(s.Context()); err != nil {
+		s.Fatal(err)
 	}
 	return c
+}
+
+// set is the StatefulSet as it is now.
+func (s *stage) set() *appsv1.StatefulSet {
+	s.Helper()
+	set, err := s.server.Client.AppsV1().StatefulSets("default").Get(s.Context(), "a", metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return set
 }
 
 // do carries an action out, which changes something or does not.
@@ -110,7 +120,12 @@ func (s *stage) form() {
 	if err != nil {
 		s.Fatal(err)
 	}
-	if _, err := c.apply(s.Context(), in, func(o objects.Object) bool { return o.Kind == "ConfigMap" }); err != nil {
+	ctx, release, err := c.hold(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer release()
+	if _, err := c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" }); err != nil {
 		s.Fatal(err)
 	}
 }

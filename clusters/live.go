@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,9 +17,6 @@ import (
 
 // managed selects everything that Quorate makes.
 const managed = "app.kubernetes.io/managed-by=quorate"
-
-// concurrency is how many clusters are observed at once.
-const concurrency = 16
 
 // Options of the live side.
 type Options struct {
@@ -43,8 +39,6 @@ type Live struct {
 
 	mu   sync.Mutex
 	held map[key]*coordinationv1.Lease
-	// leaving are the UIDs of the pods whose members this process has removed: they are on their way out, and not worth asking.
-	leaving sync.Map
 }
 
 // key names a cluster.
@@ -59,7 +53,7 @@ func New(client *kube.Client, options Options) *Live {
 	return l
 }
 
-// Observe implements reconcile.Live.
+// Observe implements reconcile.Live. It lists what there is; each cluster is looked at, and etcd asked, when its state is asked for.
 func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcile.Observed, error) {
 	inventory, err := l.kube.List(ctx, l.options.Namespace, managed)
 	if err != nil {
@@ -74,15 +68,9 @@ func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcil
 	targets := targetsOf(desired, owned)
 	nodes := sync.OnceValues(func() ([]corev1.Node, error) { return l.kube.Nodes(ctx) })
 	observed := make([]reconcile.Cluster, len(targets))
-	group := errgroup.Group{}
-	group.SetLimit(concurrency)
 	for i, t := range targets {
-		group.Go(func() error {
-			observed[i] = l.observe(ctx, t, owned.of(t.key()), nodes)
-			return nil
-		})
+		observed[i] = l.newCluster(t, owned.of(t.key()), nodes)
 	}
-	_ = group.Wait() // each cluster carries its own error
 	return reconcile.Observed{Desired: desired, Clusters: observed}, nil
 }
 

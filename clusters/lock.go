@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -36,30 +37,93 @@ func (l *Live) lockHolder(lease *coordinationv1.Lease, now time.Time) string {
 	return fmt.Sprintf("%s holds the lease since %s", other.Words(), since.UTC().Format(time.RFC3339))
 }
 
-// lock takes the lease of the cluster before anything is written, if this process does not hold it for a good while yet. It
-// succeeds only if nobody has acted since the cluster was observed.
-func (c *cluster) lock(ctx context.Context) error {
-	l, k, now := c.live, c.target.key(), time.Now()
-	l.mu.Lock()
-	held := l.held[k]
-	l.mu.Unlock()
-	if held != nil && now.Sub(held.Spec.RenewTime.Time) < l.options.LeaseDuration/3 {
+// tenure is this process' hold on the lease of a cluster while it acts.
+type tenure struct {
+	live *Live
+	want metav1.ObjectMeta
+
+	mu    sync.Mutex
+	lease *coordinationv1.Lease // nil: there is none yet
+}
+
+// hold takes the lease of the cluster before anything is written, which succeeds only if nobody has acted since the cluster was observed, and
+// renews it until release is called. The context that it returns ends, with ErrLocked as its cause, as soon as the lease is known to be lost.
+func (c *cluster) hold(ctx context.Context) (held context.Context, release func(), err error) {
+	k := c.target.key()
+	t := &tenure{live: c.live, lease: c.own.lease, want: metav1.ObjectMeta{Namespace: k.namespace, Name: k.name, Labels: objects.Labels(k.name)}}
+	if c.own.custom != nil {
+		t.want.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(c.own.custom, v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))}
+	}
+	if err := t.renew(ctx); err != nil {
+		return nil, nil, err
+	}
+	c.tenure = t
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		t.keep(ctx, cancel)
+	}()
+	return ctx, func() {
+		cancel(nil)
+		<-ended
+		c.own.lease = t.lease
+	}, nil
+}
+
+// keep renews the lease until ctx is done, and cancels it once the lease is lost.
+func (t *tenure) keep(ctx context.Context, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(max(t.live.options.LeaseDuration/3, 100*time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := t.renew(ctx); errors.Is(err, reconcile.ErrLocked) {
+			cancel(err)
+			return
+		}
+	}
+}
+
+// renew takes the lease over the version that was seen last, unless it was renewed a moment ago. Another version means that somebody else has
+// taken it. A renewal that fails otherwise may be tried again as long as the lease has not run out.
+func (t *tenure) renew(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l, now := t.live, time.Now()
+	if t.ours() && now.Sub(t.lease.Spec.RenewTime.Time) < l.options.LeaseDuration/4 {
 		return nil
 	}
-	want := metav1.ObjectMeta{Namespace: k.namespace, Name: k.name, Labels: objects.Labels(k.name)}
-	if c.own.custom != nil {
-		want.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(c.own.custom, v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))}
-	}
-	taken, err := l.kube.TakeLease(ctx, want, c.own.lease, l.holder.String(), l.options.LeaseDuration, now)
+	taken, err := l.kube.TakeLease(ctx, t.want, t.lease, l.holder.String(), l.options.LeaseDuration, now)
 	if errors.Is(err, kube.ErrLeaseTaken) {
 		return fmt.Errorf("%w: %w", reconcile.ErrLocked, err)
 	}
 	if err != nil {
 		return err
 	}
-	c.own.lease = taken
+	t.lease = taken
 	l.mu.Lock()
-	l.held[k] = taken
+	l.held[key{taken.Namespace, taken.Name}] = taken
 	l.mu.Unlock()
 	return nil
+}
+
+// ours reports whether the lease was this process' own when it was seen last.
+func (t *tenure) ours() bool {
+	return t.lease != nil && t.lease.Spec.HolderIdentity != nil && *t.lease.Spec.HolderIdentity == t.live.holder.String() && t.lease.Spec.RenewTime != nil
+}
+
+// stillOurs returns nil if a write may go out: the lease is held, and stays so for long enough. Each write asks first, so that a process that was
+// stopped for a while, or cut off from the API server, writes nothing more.
+func (c *cluster) stillOurs(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if c.tenure == nil {
+		return errors.New("nothing is written without the lease")
+	}
+	return c.tenure.renew(ctx)
 }

@@ -39,41 +39,13 @@ func (c *cluster) madeAfterRemoval(ordinal int, uid string) bool {
 	})
 }
 
-// removeMember takes a member out of etcd's list. Its pod stops by itself, and answers nobody meanwhile.
-func (c *cluster) removeMember(ctx context.Context, a decide.RemoveMember) (report.Outcome, error) {
-	if err := c.announce(ctx, a); err != nil {
-		return report.Outcome{}, err
-	}
-	outcome, err := c.changeEtcd(ctx, a, removal(a))
-	if pod := c.own.pod(a.Name); err == nil && outcome.Changed && pod != nil {
-		c.live.leaving.Store(pod.UID, true)
-	}
-	return outcome, err
-}
-
-// announce puts the removal of a member on record before etcd is told, where afterwards no majority of the members on record would be left in etcd's
-// list: else it would look as if somebody had forced a new cluster.
-func (c *cluster) announce(ctx context.Context, a decide.RemoveMember) error {
-	if !decide.NeedsAnnouncement(c.state, a.ID) {
-		return nil
-	}
-	announced, err := decide.AnnouncedRecord(c.state, a.ID)
-	if err != nil {
-		return err
-	}
-	in, err := c.input(announced)
-	if err != nil {
-		return err
-	}
-	_, err = c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" })
-	return err
-}
-
 // change is what an action asks of etcd.
 type change struct {
 	// alreadySo reports whether etcd is as the action would have it.
 	alreadySo func(now decide.Membership) bool
-	tell      func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error
+	// unless, if set, says what speaks against the change by now; empty if nothing does.
+	unless func(ctx context.Context, now decide.Membership) (string, error)
+	tell   func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error
 }
 
 // changeEtcd has etcd do what an action says, unless its own word of this moment is that it is so already. What etcd refuses for
@@ -87,6 +59,18 @@ func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted c
 		return report.Outcome{}, fmt.Errorf("%s: etcd is cluster %s by now, not %s", action, now.ClusterID, c.state.Membership.ClusterID)
 	case wanted.alreadySo(now):
 		return report.Outcome{Detail: "it is so already"}, nil
+	}
+	if wanted.unless != nil {
+		why, err := wanted.unless(ctx, now)
+		if err != nil {
+			return report.Outcome{}, fmt.Errorf("%s: %w", action, err)
+		}
+		if why != "" {
+			return report.Outcome{Detail: "not yet: " + why}, nil
+		}
+	}
+	if err := c.stillOurs(ctx); err != nil {
+		return report.Outcome{}, err
 	}
 	err := wanted.tell(ctx, &c.live.etcd, c.etcd(c.reachable(), c.clientTLS()))
 	if notYet := (etcd.NotYet{}); errors.As(err, &notYet) {
@@ -105,10 +89,10 @@ func lists(now decide.Membership, is func(decide.Member) bool) bool {
 
 func addition(a decide.AddLearner) change {
 	return change{
-		func(now decide.Membership) bool {
+		alreadySo: func(now decide.Membership) bool {
 			return lists(now, func(m decide.Member) bool { return m.PeerURL == a.PeerURL })
 		},
-		func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+		tell: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
 			_, err := clients.AddLearner(ctx, cluster, a.PeerURL)
 			return err
 		},
@@ -117,10 +101,10 @@ func addition(a decide.AddLearner) change {
 
 func promotion(a decide.PromoteLearner) change {
 	return change{
-		func(now decide.Membership) bool {
+		alreadySo: func(now decide.Membership) bool {
 			return lists(now, func(m decide.Member) bool { return m.ID == a.ID && !m.Learner })
 		},
-		func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+		tell: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
 			return clients.PromoteLearner(ctx, cluster, a.ID)
 		},
 	}
@@ -128,10 +112,10 @@ func promotion(a decide.PromoteLearner) change {
 
 func removal(a decide.RemoveMember) change {
 	return change{
-		func(now decide.Membership) bool {
+		alreadySo: func(now decide.Membership) bool {
 			return !lists(now, func(m decide.Member) bool { return m.ID == a.ID })
 		},
-		func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+		tell: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
 			return clients.RemoveMember(ctx, cluster, a.ID)
 		},
 	}
@@ -139,10 +123,10 @@ func removal(a decide.RemoveMember) change {
 
 func handover(a decide.MoveLeader) change {
 	return change{
-		func(now decide.Membership) bool {
+		alreadySo: func(now decide.Membership) bool {
 			return lists(now, func(m decide.Member) bool { return m.ID == a.To && m.Leader })
 		},
-		func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+		tell: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
 			return clients.MoveLeader(ctx, cluster, a.From, a.To)
 		},
 	}
@@ -150,8 +134,8 @@ func handover(a decide.MoveLeader) change {
 
 func downgrade(a decide.EnableDowngrade) change {
 	return change{
-		func(now decide.Membership) bool { return now.Downgrade == a.Version },
-		func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+		alreadySo: func(now decide.Membership) bool { return now.Downgrade == a.Version },
+		tell: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
 			return clients.EnableDowngrade(ctx, cluster, a.Version)
 		},
 	}
@@ -159,8 +143,8 @@ func downgrade(a decide.EnableDowngrade) change {
 
 func noDowngrade(decide.CancelDowngrade) change {
 	return change{
-		func(now decide.Membership) bool { return now.Downgrade == "" },
-		func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+		alreadySo: func(now decide.Membership) bool { return now.Downgrade == "" },
+		tell: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
 			return clients.CancelDowngrade(ctx, cluster)
 		},
 	}
@@ -168,11 +152,11 @@ func noDowngrade(decide.CancelDowngrade) change {
 
 func disarming(a decide.DisarmAlarm) change {
 	return change{
-		func(now decide.Membership) bool {
+		alreadySo: func(now decide.Membership) bool {
 			raises := func(m decide.Member) bool { return m.ID == a.ID && slices.Contains(m.Alarms, a.Kind) }
 			return !lists(now, raises) && !slices.Contains(now.StaleAlarms, decide.Alarm(a))
 		},
-		func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+		tell: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
 			return clients.DisarmAlarm(ctx, cluster, decide.Alarm(a))
 		},
 	}

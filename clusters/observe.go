@@ -3,17 +3,17 @@ package clusters
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"quorate.dev/quorate/clusters/etcd"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
@@ -25,8 +25,10 @@ type cluster struct {
 	target target
 	names  objects.Names
 	own    *possessions
-	state  decide.State
-	err    error
+	// once: it is looked at once.
+	once  sync.Once
+	state decide.State
+	err   error
 	// nodes lists the nodes, once in a pass.
 	nodes func() ([]corev1.Node, error)
 	// buildable is the declaration as objects can be built from it now.
@@ -35,6 +37,8 @@ type cluster struct {
 	certificates objects.Certificates
 	// drifted are the objects, as kind/name, that are missing or not as they should be.
 	drifted map[string]bool
+	// tenure is the hold on the lease while an action is carried out.
+	tenure *tenure
 }
 
 // Identity implements reconcile.Cluster.
@@ -43,28 +47,44 @@ func (c *cluster) Identity() (namespace, name string) {
 }
 
 // State implements reconcile.Cluster.
-func (c *cluster) State() (decide.State, error) { return c.state, c.err }
+func (c *cluster) State(ctx context.Context) (decide.State, error) {
+	c.once.Do(func() { c.observe(ctx) })
+	return c.state, c.err
+}
+
+// Unwell implements reconcile.Cluster.
+func (c *cluster) Unwell() bool {
+	return c.own.custom == nil || !meta.IsStatusConditionTrue(c.own.custom.Status.Conditions, v1alpha1.ConditionReady)
+}
 
 // Warnings implements reconcile.Cluster.
 func (c *cluster) Warnings() []string { return c.target.warnings }
 
+// newCluster is a cluster that has been listed and not yet looked at.
+func (l *Live) newCluster(t target, own *possessions, nodes func() ([]corev1.Node, error)) *cluster {
+	return &cluster{live: l, target: t, names: objects.NamesOf(t.cluster.Name), own: own, nodes: nodes, drifted: map[string]bool{}}
+}
+
 // observe gathers the state of one cluster from what was listed and from what etcd says.
-func (l *Live) observe(ctx context.Context, t target, own *possessions, nodes func() ([]corev1.Node, error)) *cluster {
-	c := &cluster{live: l, target: t, names: objects.NamesOf(t.cluster.Name), own: own, nodes: nodes, drifted: map[string]bool{}}
+func (c *cluster) observe(ctx context.Context) {
+	own, t := c.own, c.target
 	c.state = decide.State{
 		Name:       t.cluster.Name,
 		Now:        time.Now().UTC().Truncate(time.Second),
 		Declared:   declared(t),
 		Replicas:   c.replicas(),
-		LockHolder: l.lockHolder(own.lease, time.Now()),
+		LockHolder: c.live.lockHolder(own.lease, time.Now()),
 	}
 	if own.custom != nil {
 		c.state.ReportedClusterID, c.state.ReportedVersion = reportedClusterID(own.custom), own.custom.Status.Version
 	}
-	if c.err = c.gather(ctx); c.err != nil {
-		c.err = fmt.Errorf("observe %s: %w", t.key(), c.err)
+	err := c.gather(ctx)
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // what was not heard in time is not known
 	}
-	return c
+	if err != nil {
+		c.err = fmt.Errorf("observe %s: %w", t.key(), err)
+	}
 }
 
 // gather completes the state, each step with what the steps before have found.
@@ -75,7 +95,10 @@ func (c *cluster) gather(ctx context.Context) error {
 	c.state.Objects.Terminating, c.state.Objects.Remaining = c.terminating(), c.remaining()
 	c.readRecord()
 	c.readTemplate()
-	if err := c.findClaims(ctx); err != nil {
+	if err := c.findSlots(ctx); err != nil {
+		return err
+	}
+	if err := c.findLease(ctx); err != nil {
 		return err
 	}
 	if err := c.findUnbound(ctx); err != nil {
@@ -232,84 +255,4 @@ func (c *cluster) terminating() []string {
 func ownerless(o metav1.Object, kind string, uid types.UID) bool {
 	owner := metav1.GetControllerOf(o)
 	return owner != nil && owner.Kind == kind && owner.UID != uid
-}
-
-// foundingPatience bounds asking etcd before the cluster has formed: a member takes connections before it has found the
-// others, and answers none of them until then.
-const foundingPatience = 500 * time.Millisecond
-
-// askEtcd asks the members that can be reached.
-func (c *cluster) askEtcd(ctx context.Context) {
-	pods := c.reachable()
-	if len(pods) == 0 {
-		c.state.Membership = decide.Membership{Why: "no member's pod runs"}
-		return
-	}
-	tls := c.clientTLS()
-	if tls == nil && c.target.cluster.Spec.TLS.Mode == v1alpha1.TLSManaged {
-		c.state.Membership = decide.Membership{Why: fmt.Sprintf("Secret %s is missing, so etcd cannot be asked", c.names.ClientSecret)}
-		return
-	}
-	if !c.state.Formed() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, foundingPatience, fmt.Errorf("no answer within %s", foundingPatience))
-		defer cancel()
-	}
-	answer := c.ask(ctx, pods, tls)
-	c.state.Membership = answer.Membership
-	for i := range c.state.Replicas {
-		r := &c.state.Replicas[i]
-		r.ClusterID = answer.ClusterIDs[c.state.ReplicaName(r.Ordinal)]
-	}
-}
-
-// ask asks etcd in those pods for its membership.
-func (c *cluster) ask(ctx context.Context, pods []etcd.Pod, tls *etcd.TLS) etcd.Answer {
-	return c.live.etcd.Observe(ctx, c.etcd(pods, tls))
-}
-
-// askAgain asks etcd for its membership of this moment, for an action that relies on it.
-func (c *cluster) askAgain(ctx context.Context) etcd.Answer {
-	return c.ask(ctx, c.reachable(), c.clientTLS())
-}
-
-// etcd says how to reach etcd in those pods.
-func (c *cluster) etcd(pods []etcd.Pod, tls *etcd.TLS) etcd.Cluster {
-	return etcd.Cluster{
-		Namespace: c.target.cluster.Namespace, Name: c.target.cluster.Name,
-		Pods: pods, TLS: tls, Dial: c.dial,
-	}
-}
-
-// reachable lists the pods whose etcd is worth asking: all that run but those of members that are gone.
-func (c *cluster) reachable() []etcd.Pod {
-	var pods []etcd.Pod
-	for _, pod := range c.own.pods {
-		if _, ours := c.state.Ordinal(pod.Name); !ours || pod.Status.PodIP == "" || pod.Status.Phase != corev1.PodRunning || c.leaves(pod) {
-			continue
-		}
-		phase, _ := podPhase(pod)
-		pods = append(pods, etcd.Pod{Name: pod.Name, UID: string(pod.UID), Unready: phase != decide.PodReady})
-	}
-	return pods
-}
-
-// leaves reports whether the member in a pod is gone: it is on record as such, or has been removed by this very process.
-func (c *cluster) leaves(pod *corev1.Pod) bool {
-	ordinal, _ := c.state.Ordinal(pod.Name)
-	_, removed := c.live.leaving.Load(pod.UID)
-	return removed || slices.ContainsFunc(c.state.Record.Removed, func(gone decide.RemovedMember) bool { return gone.Ordinal == ordinal })
-}
-
-// clientTLS is what a client needs; nil where the cluster runs in the clear, or its Secret is gone.
-func (c *cluster) clientTLS() *etcd.TLS {
-	secret := get[*corev1.Secret](c.own, "Secret", c.names.ClientSecret)
-	if secret == nil {
-		return nil
-	}
-	return &etcd.TLS{
-		CA:   secret.Data[corev1.ServiceAccountRootCAKey],
-		Cert: secret.Data[corev1.TLSCertKey],
-		Key:  secret.Data[corev1.TLSPrivateKeyKey],
-	}
 }

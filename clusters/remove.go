@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
@@ -24,7 +23,10 @@ func (c *cluster) delete(ctx context.Context, id objects.Identity, uid string) (
 	}
 	deleted := false
 	if found != nil && string(found.GetUID()) == uid && found.GetDeletionTimestamp() == nil {
-		if deleted, err = c.live.kube.Delete(ctx, id.Kind, namespace, id.Name, types.UID(uid)); err != nil {
+		if err := c.stillOurs(ctx); err != nil {
+			return report.Outcome{}, err
+		}
+		if deleted, err = c.live.kube.Delete(ctx, id.Kind, found); err != nil {
 			return report.Outcome{}, err
 		}
 	}
@@ -85,7 +87,8 @@ func (c *cluster) nothingRuns(ctx context.Context) error {
 // deleteObjects deletes what Quorate has made, but for volumes and the custom resource. The record goes last: it is what tells the
 // next pass what is to be done, should this one not get that far.
 func (c *cluster) deleteObjects(ctx context.Context) (report.Outcome, error) {
-	if err := c.nothingRuns(ctx); err != nil {
+	err := c.nothingRuns(ctx)
+	if err != nil {
 		return report.Outcome{}, fmt.Errorf("%s: %w", decide.DeleteObjects{}, err)
 	}
 	var done []string
@@ -94,16 +97,16 @@ func (c *cluster) deleteObjects(ctx context.Context) (report.Outcome, error) {
 		if object == nil {
 			continue
 		}
-		outcome, err := c.delete(ctx, id, string(object.GetUID()))
-		if err != nil {
-			return report.Outcome{}, err
+		var outcome report.Outcome
+		if outcome, err = c.delete(ctx, id, string(object.GetUID())); err != nil {
+			break
 		}
 		if outcome.Changed {
 			done = append(done, id.String())
 		}
 	}
-	if len(done) == 0 {
+	if len(done) == 0 && err == nil {
 		return report.Outcome{Detail: "all objects are gone already"}, nil
 	}
-	return report.Outcome{Changed: true, Detail: "deleted " + strings.Join(done, ", ")}, nil
+	return report.Outcome{Changed: len(done) > 0, Detail: "deleted " + strings.Join(done, ", ")}, err
 }

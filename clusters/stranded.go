@@ -27,7 +27,7 @@ func (c *cluster) findStranded(ctx context.Context) {
 			continue
 		}
 		var err error
-		if r.Stranded, err = c.strands(ctx, claim); err != nil {
+		if r.Stranded, err = c.strands(ctx, claim, c.nodes); err != nil {
 			r.PodMessage = strings.TrimPrefix(fmt.Sprintf("%s; whether its volume can still be reached is not known: %v", r.PodMessage, err), "; ")
 		}
 	}
@@ -40,7 +40,7 @@ func (c *cluster) homeless(r decide.Replica) bool {
 }
 
 // strands says why the volume of a claim cannot be used any more; empty if it can, or there is none yet.
-func (c *cluster) strands(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
+func (c *cluster) strands(ctx context.Context, claim *corev1.PersistentVolumeClaim, list func() ([]corev1.Node, error)) (string, error) {
 	name := claim.Spec.VolumeName
 	if name == "" || claim.DeletionTimestamp != nil {
 		return "", nil
@@ -54,7 +54,7 @@ func (c *cluster) strands(ctx context.Context, claim *corev1.PersistentVolumeCla
 	case volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil:
 		return "", nil
 	}
-	nodes, err := c.nodes()
+	nodes, err := list()
 	if err != nil {
 		return "", err
 	}

@@ -84,6 +84,7 @@ func TestOutOfReach(t *testing.T) {
 type storageServer struct {
 	volume *corev1.PersistentVolume
 	claim  *corev1.PersistentVolumeClaim
+	nodes  *corev1.NodeList
 	refuse bool
 	asked  []string
 }
@@ -96,6 +97,8 @@ func (s *storageServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case s.refuse:
 		w.WriteHeader(http.StatusForbidden)
 		body = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: 403, Reason: metav1.StatusReasonForbidden, Message: "persistentvolumes is forbidden"}
+	case strings.HasSuffix(r.URL.Path, "/nodes") && s.nodes != nil:
+		body = s.nodes
 	case strings.Contains(r.URL.Path, "/persistentvolumeclaims/") && s.claim != nil:
 		body = s.claim
 	case s.volume == nil:

@@ -26,7 +26,10 @@ func (c *cluster) Report(ctx context.Context, entry report.Cluster, source recon
 	status := newStatus(custom, &c.target.cluster, entry, source)
 	var failures []error
 	if news(custom.Status, status) {
-		failures = append(failures, c.live.kube.ApplyStatus(ctx, custom, status))
+		// What another pass has told since this one looked is newer.
+		if err := c.live.kube.ApplyStatus(ctx, custom, status); !kube.IsConflict(err) {
+			failures = append(failures, err)
+		}
 	}
 	events := c.events(custom, status, entry)
 	events = append(events, expiryEvents(custom, status, kube.Event{Action: entry.Decision.Rule, Instance: c.live.holder.Host, At: time.Now()})...)

@@ -3,13 +3,17 @@ package clusters
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // findObjects looks up by name the objects that were not listed as this cluster's: what is there all the same is its own without
@@ -37,23 +41,98 @@ func (c *cluster) findObjects(ctx context.Context) error {
 	return nil
 }
 
-// findClaims looks up by name the volume claims that the members would take, and that were not listed.
-func (c *cluster) findClaims(ctx context.Context) error {
-	var unlisted []objects.Identity
+// findSlots looks up by name the volume claims and the pods of members that were not listed. What is there counts, whatever its labels: a list that
+// misses a volume must not make it lost. Pods are looked for only where there is to be one.
+func (c *cluster) findSlots(ctx context.Context) error {
+	var claims, pods []objects.Identity
 	for ordinal := range max(c.state.Record.Replicas(), c.state.Declared.Replicas) {
-		if c.state.Replica(ordinal).VolumeUID == "" {
-			unlisted = append(unlisted, objects.Identity{Kind: "PersistentVolumeClaim", Name: objects.VolumeClaimName(c.target.cluster.Name, ordinal)})
+		_, recorded := c.state.Record.Member(ordinal)
+		if claim := objects.VolumeClaimName(c.state.Name, ordinal); c.own.claim(claim) == nil {
+			claims = append(claims, objects.Identity{Kind: "PersistentVolumeClaim", Name: claim})
+		}
+		if pod := objects.PodName(c.state.Name, ordinal); recorded && c.state.Declared.Lifecycle == string(v1alpha1.LifecycleRunning) && c.own.pod(pod) == nil {
+			pods = append(pods, objects.Identity{Kind: "Pod", Name: pod})
 		}
 	}
-	found, err := c.look(ctx, unlisted)
+	ids := append(claims, pods...)
+	found, err := c.look(ctx, ids)
 	if err != nil {
 		return err
 	}
 	for i, object := range found {
-		// One with the label was made since the claims were listed; the next pass sees it.
-		if object != nil && objects.ClusterOf(object.GetLabels()) != c.target.cluster.Name {
-			c.foreign(unlisted[i])
-		}
+		c.foundByName(ids[i], object)
+	}
+	c.state.Replicas = c.replicas()
+	return nil
+}
+
+// foundByName keeps a claim or a pod that was not listed. One that has the labels was made since the others were listed.
+func (c *cluster) foundByName(id objects.Identity, object metav1.Object) {
+	switch o := object.(type) {
+	case *corev1.PersistentVolumeClaim:
+		c.own.claims = append(c.own.claims, o)
+	case *corev1.Pod:
+		c.own.pods = append(c.own.pods, o)
+	default:
+		return
+	}
+	lost := lostLabels(object.GetLabels(), c.target.cluster.Name)
+	switch {
+	case lost == "":
+	case c.madeForUs(object):
+		c.relabelled(id, lost)
+	default:
+		c.foreign(id)
+	}
+}
+
+// lostLabels says which of the labels that are listed by, or that sort what is listed, are not there; empty if all are.
+func lostLabels(labels map[string]string, cluster string) string {
+	var lost []string
+	if labels[managedLabel] != managedValue {
+		lost = append(lost, managedLabel+"="+managedValue)
+	}
+	if objects.ClusterOf(labels) != cluster {
+		lost = append(lost, objects.LabelCluster+"="+cluster)
+	}
+	return strings.Join(lost, " ")
+}
+
+// madeForUs reports whether a claim or a pod was made for this cluster, whatever its labels say now: a claim that is on record or bears a token,
+// a pod of its StatefulSet.
+func (c *cluster) madeForUs(object metav1.Object) bool {
+	if _, is := object.(*corev1.Pod); is {
+		made := objects.ReadMetadata(object.GetAnnotations())
+		owner := metav1.GetControllerOf(object)
+		return made.Version != "" || owner != nil && owner.Kind == "StatefulSet" && owner.Name == c.names.StatefulSet
+	}
+	recorded := slices.ContainsFunc(c.state.Record.Members, func(m decide.RecordedMember) bool { return m.VolumeUID == string(object.GetUID()) })
+	return recorded || objects.ReadMetadata(object.GetAnnotations()).Token != ""
+}
+
+func (c *cluster) relabelled(id objects.Identity, lost string) {
+	c.state.Objects.Relabelled = append(c.state.Objects.Relabelled, fmt.Sprintf("%s has lost %s", id, lost))
+}
+
+// findLease looks for a lease of the cluster's name if none was listed: one that is somebody else's will never be ours to take.
+func (c *cluster) findLease(ctx context.Context) error {
+	if c.own.lease != nil {
+		return nil
+	}
+	id := objects.Identity{Kind: "Lease", Name: c.target.cluster.Name}
+	lease, err := c.live.kube.Lease(ctx, c.target.cluster.Namespace, id.Name)
+	if err != nil || lease == nil {
+		return err
+	}
+	lost := lostLabels(lease.Labels, c.target.cluster.Name)
+	owner := metav1.GetControllerOf(lease)
+	switch {
+	case lost == "":
+		// Another pass has made it since the leases were listed: taking it fails.
+	case owner != nil && owner.Kind == v1alpha1.Kind && owner.Name == c.target.cluster.Name:
+		c.relabelled(id, lost)
+	default:
+		c.foreign(id)
 	}
 	return nil
 }

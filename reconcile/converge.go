@@ -26,7 +26,7 @@ func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, con
 	acted := map[string]*report.Outcome{}
 	for {
 		earliest := time.Now().Add(pace)
-		next := r.pass(ctx, desired)
+		next := r.pass(ctx, desired, nil)
 		if ctx.Err() != nil && len(rep.Clusters) > 0 {
 			return rep, false
 		}

@@ -30,8 +30,8 @@ type agingCluster struct {
 	left []time.Duration
 }
 
-func (c agingCluster) State() (decide.State, error) {
-	s, err := c.Cluster.State()
+func (c agingCluster) State(ctx context.Context) (decide.State, error) {
+	s, err := c.Cluster.State(ctx)
 	for i, left := range c.left {
 		s.Certificates = append(s.Certificates, decide.Certificate{
 			Secret: "s", Key: string(rune('a' + i)), Authority: i == 0, NotBefore: s.Now.Add(left - 100*time.Hour), NotAfter: s.Now.Add(left),

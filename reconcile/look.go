@@ -16,17 +16,21 @@ func Look(ctx context.Context, live Live) (report.Report, error) {
 	if err != nil {
 		return report.Report{}, err
 	}
-	rep := report.Report{Planned: true}
-	for _, c := range observed.Clusters {
+	rep := report.Report{Planned: true, Clusters: make([]report.Cluster, len(observed.Clusters))}
+	inTurn(len(observed.Clusters), func(i int) {
+		ctx, cancel := clusterTime(ctx, ClusterTimeout)
+		defer cancel()
+		c := observed.Clusters[i]
 		entry := report.Cluster{Warnings: c.Warnings()}
 		entry.Namespace, entry.Name = c.Identity()
-		if entry.State, err = c.State(); err != nil {
+		var err error
+		if entry.State, err = c.State(ctx); err != nil {
 			entry.Error = oneLine(err)
 		} else {
 			entry.Decision = decide.Decide(entry.State)
 			warnOfExpiry(&entry)
 		}
-		rep.Clusters = append(rep.Clusters, entry)
-	}
+		rep.Clusters[i] = entry
+	})
 	return rep, nil
 }

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,15 +9,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"golang.org/x/sync/errgroup"
+	"time"
 
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 )
-
-// concurrency is how many clusters a pass works on at once.
-const concurrency = 16
 
 // Reconciler runs passes.
 type Reconciler struct {
@@ -25,16 +22,15 @@ type Reconciler struct {
 	Log    *slog.Logger
 	// Plan makes every pass end before Do: nothing is written.
 	Plan bool
+	// ClusterTimeout is how long each cluster has in a pass; zero stands for the constant of that name.
+	ClusterTimeout time.Duration
 	// Progress, if set, is told of every pass as it ends.
 	Progress func(report.Report)
 
 	// said is what was last logged of each cluster, so that a run of many passes says each thing once.
 	said sync.Map
-}
-
-// Pass runs one pass. All failures are in the report.
-func (r *Reconciler) Pass(ctx context.Context) report.Report {
-	return r.pass(ctx, r.fetch(ctx))
+	// failed are the clusters that failed in the pass before.
+	failed map[string]bool
 }
 
 func (r *Reconciler) fetch(ctx context.Context) Desired {
@@ -57,7 +53,9 @@ func (d Desired) sourceOf(cluster Cluster) SourceState {
 	return SourceState{Revision: d.Revision}
 }
 
-func (r *Reconciler) pass(ctx context.Context, desired Desired) report.Report {
+// pass runs one pass over the clusters that are wanted; nil wants all. Each is observed, acted on and reported in one go, so that none waits for
+// another.
+func (r *Reconciler) pass(ctx context.Context, desired Desired, wanted func(key string) bool) report.Report {
 	observed, err := r.Live.Observe(ctx, desired)
 	if err == nil {
 		desired = observed.Desired
@@ -73,21 +71,41 @@ func (r *Reconciler) pass(ctx context.Context, desired Desired) report.Report {
 	if err = errors.Join(desired.Unread, err); err != nil {
 		rep.Error = oneLine(err)
 	}
-	rep.Clusters = make([]report.Cluster, len(observed.Clusters))
-	group := errgroup.Group{}
-	group.SetLimit(concurrency)
-	for i, cluster := range observed.Clusters {
-		group.Go(func() error {
-			rep.Clusters[i] = r.reconcile(ctx, cluster, desired.sourceOf(cluster))
-			return nil
-		})
-	}
-	_ = group.Wait() // each cluster's failure is in its entry
+	clusters := r.inLine(observed.Clusters, wanted)
+	rep.Clusters = make([]report.Cluster, len(clusters))
+	inTurn(len(clusters), func(i int) { rep.Clusters[i] = r.reconcile(ctx, clusters[i], desired.sourceOf(clusters[i])) })
 	slices.SortFunc(rep.Clusters, func(a, b report.Cluster) int { return strings.Compare(a.Key(), b.Key()) })
+	r.failed = failures(rep)
 	if r.Progress != nil {
 		r.Progress(rep)
 	}
 	return rep
+}
+
+// inLine are the wanted clusters in the order in which they are looked at: first those that failed in the pass before, or were not well when they
+// were last told about. It is a matter of time alone; what is decided does not depend on it.
+func (r *Reconciler) inLine(clusters []Cluster, wanted func(key string) bool) []Cluster {
+	var first, last []Cluster
+	for _, c := range clusters {
+		namespace, name := c.Identity()
+		key := report.Cluster{Namespace: namespace, Name: name}.Key()
+		switch {
+		case wanted != nil && !wanted(key):
+		case r.failed[key] || c.Unwell():
+			first = append(first, c)
+		default:
+			last = append(last, c)
+		}
+	}
+	return append(first, last...)
+}
+
+func failures(rep report.Report) map[string]bool {
+	failed := map[string]bool{}
+	for _, c := range rep.Clusters {
+		failed[c.Key()] = c.Error != ""
+	}
+	return failed
 }
 
 // reconcile decides for one cluster, does it, and reports.
@@ -96,7 +114,9 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	entry.Namespace, entry.Name = cluster.Identity()
 	log := r.Log.With("cluster", entry.Key())
 
-	state, err := cluster.State()
+	within, cancel := clusterTime(ctx, cmp.Or(r.ClusterTimeout, ClusterTimeout))
+	defer cancel()
+	state, err := cluster.State(within)
 	if err != nil {
 		entry.Error = oneLine(err)
 		if r.isNews(entry.Key(), entry.Error) {
@@ -112,7 +132,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	}
 	var failures error
 	if entry.Decision.Verdict == decide.Act {
-		failures = r.do(ctx, log, cluster, &entry)
+		failures = r.do(within, log, cluster, &entry)
 	}
 	warnOfExpiry(&entry)
 	if err := cluster.Report(ctx, entry, source); err != nil {

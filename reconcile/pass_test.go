@@ -78,7 +78,9 @@ type simulated struct {
 func (c *simulated) Identity() (string, string) { return "ns", c.name }
 func (c *simulated) Warnings() []string         { return nil }
 
-func (c *simulated) State() (decide.State, error) {
+func (c *simulated) Unwell() bool { return false }
+
+func (c *simulated) State(context.Context) (decide.State, error) {
 	return c.world.Observe(), c.live.broken[c.name]
 }
 
@@ -112,13 +114,16 @@ func reconciler(s reconcile.Source, l reconcile.Live) *reconcile.Reconciler {
 }
 
 func TestPassDoesOneAction(t *testing.T) {
-	l := oneCluster()
-	rep := reconciler(&source{desired: reconcile.Desired{Revision: "main@sha1:1"}}, l).Pass(t.Context())
-	if !slices.Equal(l.done, []string{"Found replicas=3"}) || rep.Revision != "main@sha1:1" || len(rep.Clusters) != 1 {
+	l, s := oneCluster(), &source{desired: reconcile.Desired{Revision: "main@sha1:1"}}
+	reconciler(s, l).UntilConverged(t.Context())
+	l.worlds["a"].Declared.Replicas = 5
+	l.done, l.reported, l.sources = nil, nil, nil
+	rep := reconciler(s, l).Pass(t.Context())
+	if len(l.done) != 1 || rep.Revision != "main@sha1:1" || len(rep.Clusters) != 1 {
 		t.Fatalf("did %q, reported %+v", l.done, rep)
 	}
 	c := rep.Clusters[0]
-	if c.Decision.Rule != "Bootstrap" || c.Outcome == nil || !c.Outcome.Changed || c.Error != "" {
+	if c.Decision.Verdict != decide.Act || c.Outcome == nil || !c.Outcome.Changed || c.Error != "" {
 		t.Errorf("got %+v", c)
 	}
 	if len(l.reported) != 1 || l.sources[0].Revision != "main@sha1:1" {
@@ -144,7 +149,7 @@ func TestOneFailureHoldsUpNoOther(t *testing.T) {
 	for _, c := range rep.Clusters {
 		got = append(got, fmt.Sprintf("%s %s %v %s", c.Name, c.Decision.Rule, c.Outcome != nil, c.Error))
 	}
-	want := []string{"a  false list pods: forbidden", "b Bootstrap false Bootstrap: apply Service b: forbidden", "c Bootstrap true "}
+	want := []string{"a  false list pods: forbidden", "b Bootstrap false Bootstrap: apply Service b: forbidden", "c Converged true "}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -49,9 +49,9 @@ type Declaration struct {
 
 // Live is the side where clusters run.
 type Live interface {
-	// Observe reads everything about the declared clusters, and about those that may be: where a place could not be read, what was
+	// Observe lists what there is of the declared clusters, and of those that may be: where a place could not be read, what was
 	// last applied counts as declared. A revision that does not follow what was applied before is refused, as if it could not be read.
-	// An error means that nothing could be observed.
+	// Each cluster is looked at only when its State is asked for. An error means that nothing could be observed.
 	Observe(ctx context.Context, desired Desired) (Observed, error)
 	// Changes has something in it once anything has changed, until ctx is done.
 	Changes(ctx context.Context) <-chan struct{}
@@ -66,12 +66,14 @@ type Observed struct {
 	Clusters []Cluster
 }
 
-// Cluster is one observed cluster.
+// Cluster is one cluster of a pass.
 type Cluster interface {
 	// Identity returns namespace and name.
 	Identity() (namespace, name string)
-	// State returns what was observed, or why it could not be.
-	State() (decide.State, error)
+	// Unwell reports whether the cluster was not well when it was last told about, or never was: such clusters come first.
+	Unwell() bool
+	// State observes the cluster, once, and returns what was observed, or why it could not be.
+	State(ctx context.Context) (decide.State, error)
 	// Warnings about the declaration.
 	Warnings() []string
 	// Do carries out one action. Nothing to change is no error. ErrLocked: another pass is acting.

@@ -130,7 +130,12 @@ func (c *Clients) change(ctx context.Context, cluster Cluster, what string, do f
 // leader returns who leads in the word of the best informed. No change is for pods of which some belong to another
 // cluster: nobody knows for which of the two it was meant.
 func (c *Clients) leader(ctx context.Context, cluster Cluster) (reply, error) {
-	replies := c.askAll(ctx, cluster)
+	first, last := cluster.firstAndLast()
+	replies := c.askAll(ctx, cluster, first)
+	if !slices.ContainsFunc(replies, reply.leads) && len(last) > 0 {
+		replies = append(replies, c.askAll(ctx, cluster, last)...)
+		slices.SortFunc(replies, bestFirst)
+	}
 	clusters := map[uint64]string{}
 	for _, r := range replies {
 		if r.answered() {

@@ -43,11 +43,14 @@ type Dialer func(ctx context.Context, pod string) (net.Conn, error)
 // to start takes connections before it answers anybody, and will be asked again.
 const impatience = 500 * time.Millisecond
 
-// Pod is a pod of a cluster. A new UID means a new connection.
+// Pod is a pod of a cluster. A new UID or address means a new connection.
 type Pod struct {
-	Name, UID string
+	Name, UID, IP string
 	// Unready: Kubernetes has not found it ready.
 	Unready bool
+	// Gone: the member that was in it is on record as removed. It is asked last: only if etcd lists a member there all the same, or if nobody
+	// else gives a list.
+	Gone bool
 }
 
 // TLS is what a client needs to check the members and to prove itself to them, in PEM.
@@ -79,7 +82,7 @@ type Clients struct {
 // identity is what makes a connection the same one: another pod or other certificates are another.
 type identity struct {
 	namespace, cluster string
-	pod, uid           string
+	pod, uid, ip       string
 	tls                [sha256.Size]byte
 }
 
@@ -88,7 +91,7 @@ type client struct {
 	clientv3.Cluster
 	clientv3.Maintenance
 	conn     *grpc.ClientConn
-	dial     atomic.Value // the newest Dialer: a pod may get another address in its life
+	dial     atomic.Value // the newest Dialer
 	lastUsed time.Time
 }
 
@@ -111,7 +114,7 @@ func (c *Clients) timeout() time.Duration {
 
 // client returns the connection to the pod, and whether it was kept from earlier. A new one is not up yet.
 func (c *Clients) client(cluster Cluster, pod Pod) (found *client, kept bool, err error) {
-	id := identity{cluster.Namespace, cluster.Name, pod.Name, pod.UID, cluster.TLS.digest()}
+	id := identity{cluster.Namespace, cluster.Name, pod.Name, pod.UID, pod.IP, cluster.TLS.digest()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found, kept = c.open[id]

@@ -15,11 +15,11 @@ import (
 )
 
 // membership joins the list with what the members say of themselves. Pods that answer for another cluster take no
-// part in it.
+// part in it, nor does a member that is not in the list any more and has not ended yet.
 func membership(list *clientv3.MemberListResponse, replies []reply) decide.Membership {
 	clusterID := list.Header.ClusterId
 	own := slices.DeleteFunc(slices.Clone(replies), func(r reply) bool {
-		return r.answered() && r.status.Header.ClusterId != clusterID
+		return r.answered() && (r.status.Header.ClusterId != clusterID || find(list, r.id()) == nil)
 	})
 	m := decide.Membership{ClusterID: decide.ID(clusterID)}
 	for _, entry := range list.Members {

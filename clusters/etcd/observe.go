@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"quorate.dev/quorate/reconcile/decide"
@@ -34,18 +35,18 @@ type reply struct {
 
 // Observe asks all pods at once how they are, then one of them for the member list, and then the others whether they
 // believe in it. It never fails: what went wrong is in Membership.Why and in the members' own. It takes milliseconds if
-// each member answers or refuses, and four timeouts at worst: one for all the members' states, two for the list and
-// one for beliefs.
+// each member answers or refuses, and a few timeouts at worst: those for all the members' states, two for the list and
+// one for beliefs; and once more the first two for pods that are asked last.
 func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	c.dropIdle()
-	replies := c.askAll(ctx, cluster)
+	replies, list := c.askForList(ctx, cluster)
 	answer := Answer{ClusterIDs: map[string]decide.ID{}}
 	for _, r := range replies {
 		if r.answered() {
 			answer.ClusterIDs[r.pod] = decide.ID(r.status.Header.ClusterId)
 		}
 	}
-	if list := c.list(ctx, replies); list != nil {
+	if list != nil {
 		answer.Membership = membership(list, replies)
 		answer.Membership.Known = true
 		c.compare(ctx, list, answer.Membership.Members, replies)
@@ -58,15 +59,52 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	return answer
 }
 
-// askAll asks every pod. Once most have answered, the others are waited for with little patience: one of them is usually on its way
+// askForList asks the pods how they are, and for the member list, which is nil if there is none. A pod whose member is gone by the record has
+// the last word: its etcd is on its way out, unless the list says otherwise.
+func (c *Clients) askForList(ctx context.Context, cluster Cluster) ([]reply, *clientv3.MemberListResponse) {
+	first, last := cluster.firstAndLast()
+	replies := c.askAll(ctx, cluster, first)
+	list := c.list(ctx, replies)
+	if list != nil {
+		last = slices.DeleteFunc(last, func(p Pod) bool { return !lists(list, p.Name) })
+	}
+	if len(last) == 0 {
+		return replies, list
+	}
+	replies = append(replies, c.askAll(ctx, cluster, last)...)
+	slices.SortFunc(replies, bestFirst)
+	if list == nil {
+		list = c.list(ctx, replies)
+	}
+	return replies, list
+}
+
+// firstAndLast parts the pods by when they are asked.
+func (c Cluster) firstAndLast() (first, last []Pod) {
+	for _, pod := range c.Pods {
+		if pod.Gone {
+			last = append(last, pod)
+		} else {
+			first = append(first, pod)
+		}
+	}
+	return first, last
+}
+
+// lists reports whether a list holds a member that runs in that pod.
+func lists(list *clientv3.MemberListResponse, pod string) bool {
+	return slices.ContainsFunc(list.Members, func(m *etcdserverpb.Member) bool { return podOf(member(m, 0, nil)) == pod })
+}
+
+// askAll asks those pods. Once most have answered, the others are waited for with little patience: one of them is usually on its way
 // down or up.
-func (c *Clients) askAll(ctx context.Context, cluster Cluster) []reply {
+func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []reply {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	replies := make([]reply, len(cluster.Pods))
+	replies := make([]reply, len(pods))
 	var answers atomic.Int32
 	var asking sync.WaitGroup
-	for i, pod := range cluster.Pods {
+	for i, pod := range pods {
 		asking.Go(func() {
 			replies[i] = c.ask(ctx, cluster, pod)
 			if replies[i].knowsLeader() && int(answers.Add(1)) == len(replies)/2+1 {
@@ -79,26 +117,30 @@ func (c *Clients) askAll(ctx context.Context, cluster Cluster) []reply {
 	return replies
 }
 
-// ask asks one pod how it is. A connection that was kept may have broken unnoticed; then a new one is tried.
+// ask asks one pod how it is. A connection that was kept may have broken unnoticed, or lead to where the pod was before; then a new one is
+// tried, with all the time that it would have had in a process that starts now.
 func (c *Clients) ask(ctx context.Context, cluster Cluster, pod Pod) reply {
 	timeout := c.timeout()
 	if pod.Unready {
 		timeout = min(timeout, impatience)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
-	defer cancel()
-	r, kept := c.askOnce(ctx, cluster, pod)
+	r, kept := c.askOnce(ctx, cluster, pod, timeout)
 	if !r.answered() && kept && ctx.Err() == nil {
-		r, _ = c.askOnce(ctx, cluster, pod)
+		r, _ = c.askOnce(ctx, cluster, pod, timeout)
 	}
 	return r
 }
 
-func (c *Clients) askOnce(ctx context.Context, cluster Cluster, pod Pod) (r reply, kept bool) {
+func (c *Clients) askOnce(ctx context.Context, cluster Cluster, pod Pod, timeout time.Duration) (r reply, kept bool) {
 	r.pod = pod.Name
 	if r.client, kept, r.err = c.client(cluster, pod); r.err != nil {
 		return r, kept
 	}
+	if kept {
+		timeout = min(timeout, impatience) // it is up: whoever is well answers over it at once
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
+	defer cancel()
 	// The endpoint is unused: the connection is to this member only.
 	status, err := r.client.Status(ctx, "")
 	if err != nil {

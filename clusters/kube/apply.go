@@ -13,10 +13,15 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// ApplyCluster applies an EtcdCluster (apiVersion, kind, metadata and spec as git states them) and returns the live object.
-// Git wins over whoever else has set a field that git states.
-func (c *Client) ApplyCluster(ctx context.Context, object map[string]any) (*v1alpha1.EtcdCluster, error) {
+// ApplyCluster applies an EtcdCluster (apiVersion, kind, metadata and spec as git states them) over the version of it that was read, as ApplyOver
+// does, and returns the live object. Git wins over whoever else has set a field that git states.
+func (c *Client) ApplyCluster(ctx context.Context, object map[string]any, read *v1alpha1.EtcdCluster) (*v1alpha1.EtcdCluster, error) {
 	u := &unstructured.Unstructured{Object: object}
+	u.SetResourceVersion(never)
+	if read != nil {
+		u.SetUID(read.UID)
+		u.SetResourceVersion(read.ResourceVersion)
+	}
 	live, err := c.dynamic.Resource(v1alpha1.Resource).Namespace(u.GetNamespace()).
 		Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: Manager, Force: true})
 	if err != nil {
@@ -29,12 +34,12 @@ func (c *Client) ApplyCluster(ctx context.Context, object map[string]any) (*v1al
 	return cluster, nil
 }
 
-// ApplyStatus writes the status of an EtcdCluster, and nothing if the cluster is gone or another of the same name.
+// ApplyStatus writes the status of an EtcdCluster as it was read, and nothing if the cluster is gone, another of the same name, or has changed since.
 func (c *Client) ApplyStatus(ctx context.Context, cluster *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus) error {
 	body, err := json.Marshal(map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(),
 		"kind":       v1alpha1.Kind,
-		"metadata":   map[string]any{"name": cluster.Name, "namespace": cluster.Namespace, "uid": cluster.UID},
+		"metadata":   map[string]any{"name": cluster.Name, "namespace": cluster.Namespace, "uid": cluster.UID, "resourceVersion": cluster.ResourceVersion},
 		"status":     status,
 	})
 	if err != nil {

@@ -6,12 +6,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
-// Delete deletes the object with that UID, and tells whether it was still there: one of the same name with another UID stays. What
-// an object owns goes after it, and a pod has its grace period.
-func (c *Client) Delete(ctx context.Context, kind, namespace, name string, uid types.UID) (bool, error) {
+// Delete deletes an object as it was read, and tells whether it was still there: one of the same name with another UID stays, and so does one that
+// has changed since, which is a conflict. What an object owns goes after it, and a pod has its grace period.
+func (c *Client) Delete(ctx context.Context, kind string, read metav1.Object) (bool, error) {
+	namespace, name := read.GetNamespace(), read.GetName()
+	uid, version := over(read)
 	var remove func(ctx context.Context, name string, opts metav1.DeleteOptions) error
 	switch kind {
 	case "ConfigMap":
@@ -33,11 +34,11 @@ func (c *Client) Delete(ctx context.Context, kind, namespace, name string, uid t
 	}
 	background := metav1.DeletePropagationBackground
 	err := remove(ctx, name, metav1.DeleteOptions{
-		Preconditions:     metav1.NewUIDPreconditions(string(uid)),
+		Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
 		PropagationPolicy: &background,
 	})
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("delete %s %s/%s: %w", kind, namespace, name, err)

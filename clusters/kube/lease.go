@@ -40,7 +40,7 @@ func (c *Client) TakeLease(ctx context.Context, want metav1.ObjectMeta, seen *co
 		next.Spec = spec
 		taken, err = leases.Update(ctx, next, metav1.UpdateOptions{FieldManager: Manager})
 	}
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || seen != nil && apierrors.IsNotFound(err) {
 		return nil, ErrLeaseTaken
 	}
 	if apierrors.IsNotFound(err) {
@@ -50,6 +50,18 @@ func (c *Client) TakeLease(ctx context.Context, want metav1.ObjectMeta, seen *co
 		return nil, fmt.Errorf("take the lease %s/%s: %w", want.Namespace, want.Name, err)
 	}
 	return taken, nil
+}
+
+// Lease returns the lease of that name, whoever made it; nil if there is none.
+func (c *Client) Lease(ctx context.Context, namespace, name string) (*coordinationv1.Lease, error) {
+	list, err := c.typed.CoordinationV1().Leases(namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	if err != nil {
+		return nil, fmt.Errorf("look for Lease %s/%s: %w", namespace, name, err)
+	}
+	if len(list.Items) == 0 {
+		return nil, nil
+	}
+	return &list.Items[0], nil
 }
 
 // ReleaseLease gives a lease up; one that somebody else has taken since is left alone.

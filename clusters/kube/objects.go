@@ -37,16 +37,6 @@ func (c *Client) Apply(ctx context.Context, object any) error {
 	return err
 }
 
-// ApplyOver applies a ConfigMap over the version of it that was read, and refuses if it has changed since. Without one
-// read it applies it as it is.
-func (c *Client) ApplyOver(ctx context.Context, object any, read metav1.Object) error {
-	configMap, ok := object.(*applycorev1.ConfigMapApplyConfiguration)
-	if ok && read != nil {
-		configMap.WithResourceVersion(read.GetResourceVersion())
-	}
-	return c.Apply(ctx, object)
-}
-
 // Owned returns what Quorate owns of a live object, as an apply configuration. It needs no request: managedFields tells.
 func Owned(live any) (any, error) {
 	switch o := live.(type) {

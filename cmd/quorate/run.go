@@ -21,6 +21,7 @@ type runFlags struct {
 	detailed       bool
 	untilConverged bool
 	timeout        time.Duration
+	clusterTimeout time.Duration
 	plan           bool
 }
 
@@ -28,6 +29,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	f.source.add(c, helpSource+"; or \"cluster\": the custom resources themselves are the declaration")
 	f.live.add(c)
 	f.log.add(c)
+	c.Flags().DurationVar(&f.clusterTimeout, "cluster-timeout", reconcile.ClusterTimeout, "how long one cluster may take in a pass; it holds up no other")
 	c.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit with 2 if changes are pending or were made")
 }
 
@@ -37,8 +39,9 @@ func newRun(std streams) *cobra.Command {
 		Use:   "run",
 		Short: "Run one pass, or passes until everything is as declared",
 		Long: `Run reads the declared clusters, looks at what lives, does the one next action for each
-cluster, reports, and ends. With --until-converged it goes on, woken by changes, until every
-cluster is as declared or blocked, or the timeout is over.`,
+cluster, reports, and ends. A cluster that it founds is not left before its members are sealed.
+With --until-converged it goes on, woken by changes, until every cluster is as declared or
+blocked, or the timeout is over.`,
 		Example: `  # One pass, as a CronJob does it:
   quorate run --source https://git.example.com/fleet.git --branch main --path clusters
 
@@ -96,7 +99,7 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 		return err
 	}
 	rep, converged := f.passes(ctx, &reconcile.Reconciler{
-		Source: &f.source, Live: live, Log: log, Plan: f.plan, Progress: progress(std.err, f.plan),
+		Source: &f.source, Live: live, Log: log, Plan: f.plan, Progress: progress(std.err, f.plan), ClusterTimeout: f.clusterTimeout,
 	})
 	// What is held is given up even if the run was interrupted.
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -122,12 +125,14 @@ func (f *runFlags) passes(ctx context.Context, r *reconcile.Reconciler) (report.
 // code is the exit code of a report: what went wrong first, in the order of how much it matters.
 func (f *runFlags) code(rep report.Report, converged bool) error {
 	blocked, locked, changes, failed := false, false, false, rep.Error != ""
+	unsealed := false
 	invalid := len(rep.Problems) > 0
 	for _, c := range rep.Clusters {
 		failed = failed || c.Error != ""
 		invalid = invalid || c.Decision.Rule == "InvalidSpec" || len(c.State.Declared.Problems) > 0 && c.State.Declared.Orphaned == ""
 		blocked = blocked || c.Decision.Verdict == decide.Block || c.Decision.Verdict == decide.Done && c.State.CertificatesUrgent()
 		locked = locked || c.Decision.Rule == "LockedElsewhere"
+		unsealed = unsealed || !rep.Planned && c.BeingFounded()
 		changes = changes || c.Pending() || c.Outcome != nil && c.Outcome.Changed
 	}
 	switch {
@@ -139,7 +144,7 @@ func (f *runFlags) code(rep report.Report, converged bool) error {
 		return exit(exitBlocked)
 	case locked:
 		return exit(exitLocked)
-	case !converged:
+	case !converged || unsealed:
 		return exit(exitNotConverged)
 	case f.detailed && changes:
 		return exit(exitChanges)

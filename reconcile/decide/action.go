@@ -80,6 +80,8 @@ type PromoteLearner struct {
 type RemoveMember struct {
 	ID   ID     `json:"id"`
 	Name string `json:"name"`
+	// Because is why it counts as lost; zero for one that is too many.
+	Because Because `json:"because,omitzero"`
 }
 
 // MoveLeader hands leadership to another voter.
@@ -134,8 +136,10 @@ func (a DisarmAlarm) String() string     { return fmt.Sprintf("DisarmAlarm %s of
 func (Declare) String() string           { return "Declare" }
 func (a AddLearner) String() string      { return fmt.Sprintf("AddLearner %d %s", a.Ordinal, a.PeerURL) }
 func (a PromoteLearner) String() string  { return fmt.Sprintf("PromoteLearner %s (%s)", a.Name, a.ID) }
-func (a RemoveMember) String() string    { return fmt.Sprintf("RemoveMember %s (%s)", a.Name, a.ID) }
-func (a MoveLeader) String() string      { return fmt.Sprintf("MoveLeader %s to %s", a.From, a.To) }
+func (a RemoveMember) String() string {
+	return strings.TrimSuffix(fmt.Sprintf("RemoveMember %s (%s) %s", a.Name, a.ID, a.Because), " ")
+}
+func (a MoveLeader) String() string { return fmt.Sprintf("MoveLeader %s to %s", a.From, a.To) }
 func (a RestartReplica) String() string {
 	return fmt.Sprintf("RestartReplica %d (pod %s)", a.Ordinal, a.PodUID)
 }

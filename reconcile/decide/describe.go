@@ -204,18 +204,24 @@ func (s State) why() string {
 	return " (" + s.Membership.Why + ")"
 }
 
-// describeSealable says which of the members that are to be sealed are new to it, and which have changed.
+// describeSealable says which of the members that are to be sealed are new to it, which were silent when they were, and which have changed.
 func (s State) describeSealable(set Ordinals) string {
-	var started, changed, facts []string
+	var started, silent, changed, facts []string
 	for _, ordinal := range set.List() {
-		if m, _ := s.Record.Member(ordinal); m.Mode == Sealed {
-			changed = append(changed, s.ReplicaName(ordinal))
-		} else {
+		switch m, _ := s.Record.Member(ordinal); {
+		case m.Mode != Sealed:
 			started = append(started, s.ReplicaName(ordinal))
+		case m.ID == 0 || m.VolumeUID == "":
+			silent = append(silent, s.ReplicaName(ordinal))
+		default:
+			changed = append(changed, s.ReplicaName(ordinal))
 		}
 	}
 	if len(started) > 0 {
 		facts = append(facts, enumerate(started)+" started")
+	}
+	if len(silent) > 0 {
+		facts = append(facts, "the ID or volume of "+enumerate(silent)+" is not on record yet")
 	}
 	if len(changed) > 0 {
 		facts = append(facts, "the ID or volume of "+enumerate(changed)+" is not the one on record")

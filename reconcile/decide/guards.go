@@ -24,6 +24,15 @@ func foreignObjects(s State) (Decision, bool) {
 	return block("%s; rename or delete what is in the way, or give the cluster another name", sentence(foreign))
 }
 
+// labelsLost: what is found by its name alone is missed by every list, and sooner or later taken for lost or for somebody else's.
+func labelsLost(s State) (Decision, bool) {
+	if len(s.Objects.Relabelled) == 0 {
+		return Decision{}, false
+	}
+	return block("%s; put the labels back, by kubectl label --overwrite, and see who has changed them; nothing is lost, and nothing is done meanwhile",
+		sentence(s.Objects.Relabelled))
+}
+
 // foreignVolumes are those made for another founding than the one on record: a member that starts on one is of another
 // cluster.
 func (s State) foreignVolumes() []string {

@@ -102,6 +102,8 @@ func guardsHold(s State, d Decision) string {
 		return "acts on a declaration with problems"
 	case len(s.Objects.Foreign) > 0:
 		return "acts beside foreign objects"
+	case len(s.Objects.Relabelled) > 0:
+		return "acts beside objects without their labels"
 	case s.LockHolder != "":
 		return "acts while another pass holds the lease"
 	case declares:

@@ -274,7 +274,7 @@ func hitsWhatWasSeen(s State, d Decision) string {
 		seen = a.VolumeUID != "" && a.VolumeUID == s.Replica(a.Ordinal).VolumeUID
 	case RemoveMember:
 		m, listed := s.Membership.byID(a.ID)
-		seen = listed && (m.Name == a.Name || m.Name == "")
+		seen = listed && (m.Name == a.Name || m.Name == "") && lossIsSeen(s, a, m)
 	case PromoteLearner:
 		m, _ := s.Membership.byID(a.ID)
 		seen = m.Name == a.Name && m.Learner

@@ -45,8 +45,8 @@ func silent(ordinals ...int) func(*world) {
 	}
 }
 
-// lost has a member lose its volume.
-func lost(n int) func(*world) {
+// losesVolume has a member lose its volume.
+func losesVolume(n int) func(*world) {
 	return func(w *world) {
 		silent(n)(w)
 		w.Replicas[n].Pod, w.Replicas[n].ClusterID, w.Replicas[n].VolumeUID = decide.PodFailing, 0, "v9"
@@ -118,6 +118,7 @@ var wrongs = []wrong{
 	{"guards hold", "renews an orphan and more", func(w *world) { worn(w, 99) }, acts(decide.ApplyObjects{})},
 	{"guards hold", "renews on problems and more", func(w *world) { worn(w, 99); w.Declared.Orphaned, w.Declared.Problems = "", []string{"x"} }, acts(decide.ApplyObjects{})},
 	{"one authority", "renews by another one", func(w *world) { worn(w, 99); w.Authority.Proven = "CA0" }, acts(decide.RenewCertificates{})},
+	{"guards hold", "labels lost", func(w *world) { w.Objects.Relabelled = []string{"x"} }, acts(decide.ApplyObjects{})},
 	{"guards hold", "authority lost", func(w *world) { w.Objects.Irreplaceable = []string{"x"} }, acts(decide.ApplyObjects{})},
 	{"guards hold", "terminating", func(w *world) { w.Objects.Terminating = []string{"x"} }, acts(decide.ApplyObjects{})},
 
@@ -207,6 +208,15 @@ var wrongs = []wrong{
 	{"hits what was seen", "any volume", func(w *world) { w.Replicas[1].VolumeUID = "" }, acts(decide.DeleteVolume{Ordinal: 1})},
 	{"hits what was seen", "removes who is not listed", nil, acts(decide.RemoveMember{ID: 0xd1, Name: "a-2"})},
 	{"hits what was seen", "removes another", nil, acts(decide.RemoveMember{ID: 0xa1, Name: "a-2"})},
+	{"hits what was seen", "a loss of a volume that is there", silent(1), acts(lost(decide.VolumeLost, "v1"))},
+	{"hits what was seen", "a loss of a volume that is not on record", func(w *world) { silent(1)(w); w.Replicas[1].VolumeUID = "v8" }, acts(lost(decide.VolumeLost, "v9"))},
+	{"hits what was seen", "a loss of a volume under a member that answers", func(w *world) { w.Replicas[1].VolumeUID = "v9" }, acts(lost(decide.VolumeLost, "v1"))},
+	{"hits what was seen", "a volume that stays", nil, acts(lost(decide.VolumeGoing, "v1"))},
+	{"hits what was seen", "another volume that goes", func(w *world) { w.Replicas[1].VolumeTerminating = true }, acts(lost(decide.VolumeGoing, "v9"))},
+	{"hits what was seen", "a volume within reach", silent(1), acts(lost(decide.VolumeStranded, "v1"))},
+	{"hits what was seen", "the silence of one that answers", nil, acts(lost(decide.Silence, ""))},
+	{"hits what was seen", "corruption that nobody found", nil, acts(lost(decide.Corruption, ""))},
+	{"hits what was seen", "a loss of another kind", silent(1), acts(lost("Boredom", ""))},
 	{"hits what was seen", "promotes a voter", nil, acts(decide.PromoteLearner{ID: 0xa2, Name: "a-2"})},
 	{"hits what was seen", "promotes another", func(w *world) { w.Membership.Members[2].Learner = true }, acts(decide.PromoteLearner{ID: 0xa2, Name: "a-1"})},
 	{"hits what was seen", "removes nobody", nil, acts(decide.RemoveMember{ID: 0xd1})},
@@ -342,8 +352,11 @@ var right = []wrong{
 	{"", "restarts the pod of nobody", func(w *world) { w.Membership.Members = w.Membership.Members[:2] }, acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
 	{"", "hands over", nil, acts(decide.MoveLeader{From: 0xa0, To: 0xa1})},
 	{"", "removes the highest", func(w *world) { w.Declared.Replicas = 2 }, acts(decide.RemoveMember{ID: 0xa2, Name: "a-2"})},
-	{"", "removes a dead one", lost(1), acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
-	{"", "removes the only other one, dead", func(w *world) { lost(1)(w); w.Membership.Members = w.Membership.Members[:2] }, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
+	{"", "removes a dead one", losesVolume(1), acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
+	{"", "removes the only other one, dead", func(w *world) { losesVolume(1)(w); w.Membership.Members = w.Membership.Members[:2] }, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
+	{"", "removes one without its volume", losesVolume(1), acts(lost(decide.VolumeLost, "v1"))},
+	{"", "removes one out of reach", also(down(1, 0, time.Hour), func(w *world) { w.Replicas[1].Stranded = "x" }), acts(lost(decide.VolumeStranded, "v1"))},
+	{"", "removes one for its silence", down(1, 4, time.Hour), acts(lost(decide.Silence, ""))},
 	{"", "adds the next", func(w *world) { w.Declared.Replicas = 4 }, acts(decide.AddLearner{Ordinal: 3})},
 	{"", "adds one more before others go", going(0, 1, 2), acts(decide.AddLearner{Ordinal: 3})},
 	{"", "fills the gap", func(w *world) {
@@ -457,6 +470,11 @@ func worn(w *world, days int) {
 	w.Record.Authority, w.Authority = "CA1", decide.Authority{Secret: "CA1", Mounted: []string{"CA1"}, Proven: "CA1"}
 	end := w.Now.Add(time.Duration(days) * 24 * time.Hour)
 	w.Certificates = []decide.Certificate{{Secret: "a-peer-tls", Key: "tls.crt", NotBefore: end.Add(-300 * 24 * time.Hour), NotAfter: end}}
+}
+
+// lost removes a-1 because of that.
+func lost(loss decide.Loss, volume string) decide.Action {
+	return decide.RemoveMember{ID: 0xa1, Name: "a-1", Because: decide.Because{Loss: loss, VolumeUID: volume}}
 }
 
 // leave takes the member of an ordinal away, and leaves pod and volume.

@@ -162,8 +162,12 @@ func SealedRecord(s State, a Seal, freshToken string) Record {
 			continue
 		}
 		sealed := RecordedMember{Ordinal: ordinal, Mode: Sealed}
-		if m.Answers {
+		before, _ := r.Member(ordinal)
+		switch {
+		case m.Answers:
 			sealed.ID, sealed.VolumeUID = m.ID, s.Replica(ordinal).VolumeUID
+		case before.Mode == Sealed:
+			sealed = before // silent by now, so nothing else is proven
 		}
 		r = r.With(sealed)
 	}

@@ -38,7 +38,7 @@ func (s State) giveUp(m Member, why string) (Decision, bool) {
 	if m.Leader && len(s.Membership.Voters()) > 1 {
 		return s.handOver(m, func(to Member) bool { return s.lost(to) == "" && s.doomed(to) == "" }, "%s %s", m.Name, why)
 	}
-	return act(RemoveMember{m.ID, s.nameOf(m)}, "%s %s: remove it, so that a new one can take its place; %s answer", s.nameOf(m), why, s.describeQuorum())
+	return act(RemoveMember{m.ID, s.nameOf(m), s.because(m)}, "%s %s: remove it, so that a new one can take its place; %s answer", s.nameOf(m), why, s.describeQuorum())
 }
 
 // handOver asks the leader to hand over to the voter that is best for it among those that will do: of those that have caught up, the

@@ -20,6 +20,7 @@ var rules = []rule{
 	{Rule{"Orphaned", "Git declares the cluster no longer: report it, touch nothing."}, orphaned},
 	{Rule{"InvalidSpec", "Git asks for something that cannot be built: touch nothing, keep what runs."}, invalidSpec},
 	{Rule{"ForeignObjects", "An object or a volume bears one of the cluster's names and is not its own: touch nothing."}, foreignObjects},
+	{Rule{"LabelsLost", "A volume, a pod or the lease of the cluster has lost the labels by which it is found: touch nothing until they are back."}, labelsLost},
 	{Rule{"Suspended", "spec.suspend is set: look, report, touch nothing."}, suspended},
 	{Rule{"ClusterIDMismatch", "Not all say the same cluster ID: touch nothing."}, clusterIDMismatch},
 	{Rule{"MembersMissing", "etcd's list has lost half or more of the voters on record, and nobody has said so: touch nothing, keep every volume."}, membersMissing},

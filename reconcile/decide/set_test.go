@@ -256,7 +256,7 @@ func (w *world) setMember(ordinal int, key, text string) (err error) {
 
 func (w *world) add(args []datadriven.CmdArg) error {
 	lists := map[string]*[]string{
-		"drift": &w.Objects.Drift, "remaining": &w.Objects.Remaining, "foreign": &w.Objects.Foreign,
+		"drift": &w.Objects.Drift, "remaining": &w.Objects.Remaining, "foreign": &w.Objects.Foreign, "relabelled": &w.Objects.Relabelled,
 		"terminating": &w.Objects.Terminating, "irreplaceable": &w.Objects.Irreplaceable,
 	}
 	if list := lists[args[0].Key]; list != nil {
@@ -313,6 +313,8 @@ func (w *world) remove(args []datadriven.CmdArg) error {
 		w.Objects.Drift = nil
 	case "remaining":
 		w.Objects.Remaining = nil
+	case "relabelled":
+		w.Objects.Relabelled = nil
 	case "foreign":
 		w.Objects.Foreign = nil
 	case "terminating":

@@ -83,7 +83,7 @@ type around struct {
 	flag           string
 }
 
-var flags = []string{"", "drift", "no StatefulSet", "problems", "foreign", "suspended", "undeclared", "terminating", "irreplaceable", "locked", "stopped", "gone", "more", "newer",
+var flags = []string{"", "drift", "no StatefulSet", "problems", "foreign", "relabelled", "suspended", "undeclared", "terminating", "irreplaceable", "locked", "stopped", "gone", "more", "newer",
 	"fewer", "reshaped", "restarting", "lagging", "skipping", "back", "preparing", "orphaned", "renamed", "stranger", "alarm", "grown", "deleted", "left", "left over", "asleep", "old log",
 	"another authority", "unrecorded authority", "unproven authority", "irreplaceable, scaled to 0", "another authority, scaled to 0",
 	"worn orphan", "worn problems", "worn suspended", "worn foreign", "worn unrecorded"}
@@ -162,6 +162,8 @@ func (w *world) flag(flag string) {
 		w.Objects.Drift = []string{"StatefulSet a: missing"}
 	case "problems":
 		w.Declared.Problems = []string{"one", "two"}
+	case "relabelled":
+		w.Objects.Relabelled = []string{"Pod a-0 has lost a label"}
 	case "foreign":
 		w.Objects.Foreign = []string{"Service a", "Secret a-ca"}
 	case "suspended":

@@ -148,6 +148,8 @@ type Objects struct {
 	Drift []string `json:"drift,omitempty"`
 	// Foreign: an object bears one of our names and is not ours.
 	Foreign []string `json:"foreign,omitempty"`
+	// Relabelled: ours, and without the labels by which it is found, such as "Pod a-1 has lost app.kubernetes.io/managed-by=quorate".
+	Relabelled []string `json:"relabelled,omitempty"`
 	// Terminating: being deleted by Kubernetes.
 	Terminating []string `json:"terminating,omitempty"`
 	// Irreplaceable: lost, and not to be made anew while members depend on the old one.

@@ -90,7 +90,7 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//
 		// Example:
 		//	add alarm=(NOSPACE of d1)
-		//	add drift|remaining|foreign|terminating|irreplaceable=(Service a-client: missing)
+		//	add drift|remaining|foreign|relabelled|terminating|irreplaceable=(Service a-client: missing)
 		//	add member name=stranger id=d1 silent
 		return "", w.add(args)
 	case "remove":
@@ -98,7 +98,7 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//
 		// Example:
 		//	remove a-2
-		//	remove record|status|pods|volumes|members|drift|remaining|terminating|foreign|irreplaceable
+		//	remove record|status|pods|volumes|members|drift|remaining|terminating|foreign|relabelled|irreplaceable
 		return "", w.remove(args)
 	case "clock":
 		// Let time pass.

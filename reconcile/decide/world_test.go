@@ -136,7 +136,7 @@ func (w *world) table() string {
 			line("member", "%s %s", m.Name, describeMember(m))
 		}
 	}
-	for _, list := range [][]string{d.Problems, w.Objects.Foreign, w.Objects.Terminating, w.Objects.Irreplaceable, w.Objects.Drift} {
+	for _, list := range [][]string{d.Problems, w.Objects.Foreign, w.Objects.Relabelled, w.Objects.Terminating, w.Objects.Irreplaceable, w.Objects.Drift} {
 		for _, what := range slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == "" }) {
 			line("", "%s", what)
 		}

@@ -91,6 +91,18 @@ func (c Cluster) Pending() bool {
 	return c.Decision.Verdict == decide.Act || c.Decision.Verdict == decide.Wait
 }
 
+// BeingFounded reports whether a founding has come so far that a member may start as one that founds the cluster. One that is blocked waits for
+// a person, however long.
+func (c Cluster) BeingFounded() bool {
+	_, founds := c.Decision.Action.(decide.Found)
+	founds = founds && c.Outcome != nil && c.Outcome.Changed
+	starts := c.State.Objects.RunsReplicas > 0 || len(c.State.Replicas) > 0
+	for _, m := range c.State.Record.Members {
+		founds = founds || m.Mode == decide.Founding && starts
+	}
+	return founds && c.Pending()
+}
+
 // MarshalJSON writes the report's contract with machines: see docs/report.md.
 func (c Cluster) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {

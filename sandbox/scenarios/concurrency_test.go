@@ -3,6 +3,7 @@ package scenarios
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"sync"
 	"testing"
 
@@ -83,5 +84,55 @@ func TestStalledPassWakesLate(t *testing.T) {
 	if now := w.podUIDs("a"); !maps.Equal(now, pods) {
 		t.Errorf("pods before %v, after %v", pods, now)
 	}
+	w.requireQuiet("a")
+}
+
+// TestLateWriteUndoesNothing stops a pass, and holds what it is about to write, until another has taken its lease, put things right and added a
+// member. What arrives then was for a StatefulSet that is not so any more: the new member keeps its pod.
+func TestLateWriteUndoesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.declare(modern, plain, three)
+	w.converge()
+	w.disturb(disturbance{"scaled by hand", statefulSets, "a", `{"spec":{"replicas":2}}`})
+	proxy := w.newProxy()
+	var once sync.Once
+	reached, release := make(chan struct{}), make(chan struct{})
+	proxy.Break(func(r faultproxy.Request) faultproxy.Fault {
+		if r.Resource == "statefulsets" && r.Write > 0 {
+			once.Do(func() { close(reached) })
+			return faultproxy.Pause(release)
+		}
+		return nil
+	})
+	first := w.start(through(proxy), "run", "--lease-duration", "2s")
+	<-reached
+	first.pause()
+	w.converge("--lease-duration", "2s")
+	w.declare(modern, plain, "replicas: 4")
+	w.converge("--lease-duration", "2s")
+	pods := w.podUIDs("a")
+	close(release)
+	eventually(t, "the answer to what was written late", func() error {
+		for _, r := range proxy.Writes() {
+			if r.Resource == "statefulsets" && r.Status != http.StatusConflict {
+				return fmt.Errorf("%s", r)
+			}
+		}
+		return nil
+	})
+	first.resume()
+	if r := first.wait(); r.code != exitDone && r.code != exitLocked {
+		t.Errorf("what came late is an error:\n%s", r)
+	}
+	for _, r := range proxy.Writes() {
+		if r.Status < http.StatusBadRequest && r.Resource != "leases" && r.Resource != "events" {
+			t.Errorf("the pass that lost its lease has written: %s", r)
+		}
+	}
+	if now := w.podUIDs("a"); !maps.Equal(now, pods) {
+		t.Errorf("pods before %v, after %v", pods, now)
+	}
+	w.requireOneCluster("a", 4)
 	w.requireQuiet("a")
 }

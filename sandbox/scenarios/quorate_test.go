@@ -118,8 +118,8 @@ func (r result) cluster(name string) clusterReport {
 type process struct {
 	w       *world
 	command *exec.Cmd
-	stdout  bytes.Buffer
-	stderr  bytes.Buffer
+	stdout  buffer
+	stderr  buffer
 	started time.Time
 }
 
@@ -186,7 +186,7 @@ func (p *process) wait() result {
 		r.peak = usage.Maxrss * 1024
 	}
 	if strings.HasPrefix(r.stdout, "{") {
-		if err := json.Unmarshal(p.stdout.Bytes(), &r.report); err != nil {
+		if err := json.Unmarshal([]byte(r.stdout), &r.report); err != nil {
 			p.w.t.Errorf("decode the report: %v\n%s", err, r.stdout)
 		}
 	}

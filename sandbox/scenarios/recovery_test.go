@@ -22,6 +22,8 @@ func TestRecovery(t *testing.T) {
 		step{"3-del-3-pods", func(t *testing.T, w *world) { testDeletedPods(t, w, 3) }},
 		step{"TestOneMemberRecovery", testOneMemberRecovery},
 		step{"EachMemberInTurn", testEachMemberInTurn},
+		step{"SamePodHostsTheNext", testSamePodHostsTheNext},
+		step{"RelabelledVolume", testRelabelledVolume},
 		step{"3-corrupt-1-mem", testCorruptMember},
 		step{"AllClaimsDeleted", testAllClaimsDeleted},
 	)

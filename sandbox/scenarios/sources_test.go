@@ -44,7 +44,7 @@ func TestSources(t *testing.T) {
 		}
 	}
 	w.source = url
-	w.run("--path", "clusters/test", "--tag", "v1").requireCode(t, exitDone)
+	w.runUntilWaiting(outside, "--path", "clusters/test", "--tag", "v1").requireCode(t, exitNotConverged)
 	if got := w.resource("a").Object["spec"].(map[string]any)["replicas"]; got != int64(1) {
 		t.Errorf("the kustomization asks for 1 replica, the custom resource has %v", got)
 	}

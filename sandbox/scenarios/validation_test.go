@@ -127,7 +127,7 @@ func TestDefaulting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, unschedulable)})
-	w.run().requireCode(t, exitDone)
+	w.runUntilWaiting(outside).requireCode(t, exitNotConverged)
 	for field, want := range map[string]any{
 		"replicas": int64(3), "lifecycle": "Running", "tls.mode": "Managed", "storage.size": "8Gi", "storage.retention": "Retain",
 		"image.repository": "gcr.io/etcd-development/etcd", "etcd.quota": "2Gi", "etcd.heartbeatInterval": "100ms",
@@ -151,10 +151,9 @@ func TestInvalidClusterSize(t *testing.T) {
 				"clusters/bad.yaml":  declaration("bad", modern, fmt.Sprintf("replicas: %d", size)),
 				"clusters/good.yaml": declaration("good", modern, one, unschedulable),
 			})
-			for _, command := range []string{"plan", "run"} {
-				r := w.runFrom(outside, command).requireCode(t, exitInvalid)
-				if !r.says("bad.yaml") || !r.says("replicas") {
-					t.Errorf("%s does not say what is wrong where:\n%s", command, r)
+			for _, r := range []result{w.runFrom(outside, "plan"), w.runUntilWaiting(outside)} {
+				if r.requireCode(t, exitInvalid); !r.says("bad.yaml") || !r.says("replicas") {
+					t.Errorf("it does not say what is wrong where:\n%s", r)
 				}
 			}
 			var names []string

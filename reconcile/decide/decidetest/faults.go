@@ -46,6 +46,7 @@ func opinionFaults(s decide.State) []string {
 		unguarded.Declared.Orphaned = ""
 		unguarded.Objects.Foreign, unguarded.Objects.Terminating, unguarded.Objects.Irreplaceable = nil, nil, nil
 		unguarded.Authority = decide.Authority{Secret: s.Record.Authority}
+		unguarded.Objects.Relabelled = nil
 		for _, what := range decide.Broken(unguarded, o.Decision) {
 			if o.Decision.Verdict == decide.Act && what != "guards hold: acts between two cluster IDs" {
 				faults = append(faults, fmt.Sprintf("rule %s by itself: %s", o.Rule, what))
@@ -87,6 +88,7 @@ func Clone(s decide.State) decide.State {
 	s.Record.Removed = slices.Clone(s.Record.Removed)
 	s.Membership.StaleAlarms = slices.Clone(s.Membership.StaleAlarms)
 	s.Objects.Foreign = slices.Clone(s.Objects.Foreign)
+	s.Objects.Relabelled = slices.Clone(s.Objects.Relabelled)
 	s.Objects.Terminating = slices.Clone(s.Objects.Terminating)
 	s.Objects.Irreplaceable = slices.Clone(s.Objects.Irreplaceable)
 	s.Certificates = slices.Clone(s.Certificates)
@@ -126,7 +128,7 @@ func rotated(s decide.State) decide.State {
 }
 
 func unordered(s *decide.State) []*[]string {
-	return []*[]string{&s.Declared.Problems, &s.Objects.Drift, &s.Objects.Remaining, &s.Objects.Foreign, &s.Objects.Terminating, &s.Objects.Irreplaceable,
+	return []*[]string{&s.Declared.Problems, &s.Objects.Drift, &s.Objects.Remaining, &s.Objects.Foreign, &s.Objects.Relabelled, &s.Objects.Terminating, &s.Objects.Irreplaceable,
 		&s.Authority.Mounted}
 }
 

@@ -1,0 +1,129 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+
+	"quorate.dev/quorate/clusters/objects"
+)
+
+// fakeEtcd is a cluster of etcd as far as a pass can see it: servers on loopback addresses, one for each pod, that agree on one list.
+type fakeEtcd struct {
+	etcdserverpb.UnimplementedClusterServer
+	t      testing.TB
+	subnet string
+
+	mu      sync.Mutex
+	members []*etcdserverpb.Member
+	running map[int]*fakeMember // by ordinal
+}
+
+const fakeClusterID = 0xc1
+
+func newFakeEtcd(t testing.TB, size int) *fakeEtcd {
+	f := &fakeEtcd{t: t, subnet: fmt.Sprintf("127.%d.%d", 1+rand.IntN(254), rand.IntN(256)), running: map[int]*fakeMember{}}
+	for n := range size {
+		f.members = append(f.members, &etcdserverpb.Member{ID: uint64(n + 1), Name: fmt.Sprint("a-", n), PeerURLs: []string{peerOf(n)}, ClientURLs: []string{"http://x"}})
+		f.serve(n, uint64(n+1), f.address(n))
+	}
+	return f
+}
+
+func peerOf(ordinal int) string { return fmt.Sprintf("http://a-%d.a.default.svc:2380", ordinal) }
+
+// address is that of the pod with that ordinal.
+func (f *fakeEtcd) address(ordinal int) string { return fmt.Sprintf("%s.%d", f.subnet, ordinal+1) }
+
+// serve starts the member of a pod at an address.
+func (f *fakeEtcd) serve(ordinal int, id uint64, address string) {
+	f.t.Helper()
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, fmt.Sprint(objects.ClientPort)))
+	if err != nil {
+		f.t.Skipf("no loopback addresses to listen on: %v", err)
+	}
+	server := grpc.NewServer()
+	member := &fakeMember{etcd: f, id: id, stop: server.Stop}
+	etcdserverpb.RegisterClusterServer(server, f)
+	etcdserverpb.RegisterMaintenanceServer(server, member)
+	go func() { _ = server.Serve(listener) }()
+	f.t.Cleanup(server.Stop)
+	f.running[ordinal] = member
+}
+
+// join starts the learner that etcd lists in a slot, in place of what runs in its pod.
+func (f *fakeEtcd) join(ordinal int) {
+	f.running[ordinal].stop()
+	f.mu.Lock()
+	i := slices.IndexFunc(f.members, func(m *etcdserverpb.Member) bool { return m.PeerURLs[0] == peerOf(ordinal) })
+	f.members[i].Name, f.members[i].ClientURLs = fmt.Sprint("a-", ordinal), []string{"http://x"}
+	id := f.members[i].ID
+	f.mu.Unlock()
+	f.serve(ordinal, id, f.address(ordinal))
+}
+
+func (f *fakeEtcd) header() *etcdserverpb.ResponseHeader {
+	return &etcdserverpb.ResponseHeader{ClusterId: fakeClusterID, MemberId: 1}
+}
+
+func (f *fakeEtcd) MemberList(context.Context, *etcdserverpb.MemberListRequest) (*etcdserverpb.MemberListResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return &etcdserverpb.MemberListResponse{Header: f.header(), Members: slices.Clone(f.members)}, nil
+}
+
+func (f *fakeEtcd) MemberRemove(_ context.Context, r *etcdserverpb.MemberRemoveRequest) (*etcdserverpb.MemberRemoveResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.members = slices.DeleteFunc(f.members, func(m *etcdserverpb.Member) bool { return m.ID == r.ID })
+	return &etcdserverpb.MemberRemoveResponse{Header: f.header(), Members: f.members}, nil
+}
+
+func (f *fakeEtcd) MemberAdd(_ context.Context, r *etcdserverpb.MemberAddRequest) (*etcdserverpb.MemberAddResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	added := &etcdserverpb.Member{ID: 100 + uint64(len(f.members)), PeerURLs: r.PeerURLs, IsLearner: r.IsLearner}
+	f.members = append(f.members, added)
+	return &etcdserverpb.MemberAddResponse{Header: f.header(), Member: added, Members: f.members}, nil
+}
+
+func (f *fakeEtcd) MemberPromote(_ context.Context, r *etcdserverpb.MemberPromoteRequest) (*etcdserverpb.MemberPromoteResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.members {
+		m.IsLearner = m.IsLearner && m.ID != r.ID
+	}
+	return &etcdserverpb.MemberPromoteResponse{Header: f.header(), Members: f.members}, nil
+}
+
+// fakeMember is the member that runs in one pod.
+type fakeMember struct {
+	etcdserverpb.UnimplementedMaintenanceServer
+	etcd *fakeEtcd
+	id   uint64
+	stop func()
+	// hangs: it takes connections and answers nobody.
+	hangs atomic.Bool
+}
+
+func (m *fakeMember) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) (*etcdserverpb.StatusResponse, error) {
+	if m.hangs.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	f := m.etcd
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	header := f.header()
+	header.MemberId, header.Revision = m.id, 7
+	learner := slices.ContainsFunc(f.members, func(e *etcdserverpb.Member) bool { return e.ID == m.id && e.IsLearner })
+	return &etcdserverpb.StatusResponse{Header: header, Leader: 1, RaftTerm: 2, RaftIndex: 9, RaftAppliedIndex: 9, Version: "3.6.16", IsLearner: learner}, nil
+}

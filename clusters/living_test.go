@@ -1,0 +1,150 @@
+package clusters
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// life is a cluster without TLS whose members are fake, and a process that lives on beside those that start afresh.
+type life struct {
+	*testing.T
+	etcd   *fakeEtcd
+	old    *Live
+	pods   []*corev1.Pod
+	record decide.Record
+}
+
+func newLife(t *testing.T) *life {
+	l := &life{T: t, etcd: newFakeEtcd(t, 3), record: decide.Record{Token: "t", ClusterID: fakeClusterID}}
+	l.old = New(nil, Options{Timeout: time.Second, LeaseDuration: time.Hour})
+	t.Cleanup(l.old.etcd.Close)
+	for n := range 3 {
+		l.pods = append(l.pods, l.pod(n, ""))
+		l.record = l.record.With(decide.RecordedMember{Ordinal: n, Mode: decide.Sealed, ID: decide.ID(n + 1), VolumeUID: fmt.Sprint("volume-", n)})
+	}
+	return l
+}
+
+// leaseOf is a lease that was renewed by that holder.
+func leaseOf(holder string, renewed time.Time) *coordinationv1.Lease {
+	seconds := int32(3600)
+	return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: renewed},
+	}}
+}
+
+// pod is a pod that runs; life tells one from another of the same name.
+func (l *life) pod(ordinal int, life string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: objects.PodName("a", ordinal), UID: types.UID(fmt.Sprint("pod-", ordinal, life))}}
+	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, l.etcd.address(ordinal)
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	return pod
+}
+
+// seen is the cluster as that process sees it now.
+func (l *life) seen(by *Live) *cluster {
+	c := &cluster{live: by, names: objects.NamesOf("a"), own: &possessions{pods: l.pods}}
+	c.target.cluster.Name, c.target.cluster.Namespace = "a", "default"
+	c.tenure = &tenure{live: by, lease: leaseOf(by.holder.String(), time.Now())}
+	c.target.cluster.Spec.TLS.Mode = v1alpha1.TLSDisabled
+	c.state = decide.State{
+		Name: "a", Record: l.record, Replicas: c.replicas(),
+		Declared: decide.Declared{Replicas: 3, Version: "3.6.16", SpecHash: "h", Lifecycle: "Running"},
+	}
+	c.askEtcd(l.Context())
+	return c
+}
+
+// same fails unless the old process and one that starts now see and decide the same, and returns what the old one sees.
+func (l *life) same(when string) *cluster {
+	l.Helper()
+	young := New(nil, Options{Timeout: time.Second})
+	defer young.etcd.Close()
+	old, fresh := l.seen(l.old), l.seen(young)
+	if was, is := inWords(old.state), inWords(fresh.state); was != is {
+		l.Fatalf("%s the process that lives on decides\n%s\nand a new one\n%s", when, was, is)
+	}
+	return old
+}
+
+func inWords(s decide.State) string {
+	state, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err.Error()
+	}
+	return decide.Decide(s).String() + "\n" + string(state)
+}
+
+// TestALongLifeDecidesAsANewOne replaces a member whose new pod is there already when the old member is removed, so that the
+// same pod hosts the next one. At each step a process that lives on decides as one that has just started.
+func TestALongLifeDecidesAsANewOne(t *testing.T) {
+	l := newLife(t)
+	c := l.same("with all well")
+	if m := c.state.Membership; !m.Known || decide.Answering(m.Members) != 3 {
+		t.Fatalf("not well: %+v", m)
+	}
+	l.pods[1] = l.pod(1, "-next")
+	c = l.same("with a new pod")
+	if outcome, err := c.changeEtcd(t.Context(), decide.RemoveMember{}, removal(decide.RemoveMember{ID: 2, Name: "a-1"})); err != nil || !outcome.Changed {
+		t.Fatalf("remove a-1: %+v, %v", outcome, err)
+	}
+	l.same("once it is removed, and answers still")
+	l.record = l.record.WithRemoved(decide.RemovedMember{Ordinal: 1, VolumeUID: "volume-1"})
+	c = l.same("once that is on record")
+	if outcome, err := c.changeEtcd(t.Context(), decide.AddLearner{}, addition(decide.AddLearner{Ordinal: 1, PeerURL: peerOf(1)})); err != nil || !outcome.Changed {
+		t.Fatalf("add a-1: %+v, %v", outcome, err)
+	}
+	l.same("with a learner in the slot of one that is on record as removed")
+	l.record.Removed = nil
+	l.record = l.record.With(decide.RecordedMember{Ordinal: 1, Mode: decide.Joining})
+	l.same("with the learner on record")
+	l.etcd.join(1)
+	c = l.same("once the learner has started in the same pod")
+	if d := decide.Decide(c.state); d.Rule != "Seal" {
+		t.Errorf("it is not sealed: %s", d)
+	}
+	l.record = decide.SealedRecord(c.state, decide.Seal{ClusterID: fakeClusterID, Members: decide.Ordinals(0).With(1)}, "t")
+	if d := decide.Decide(l.same("once it is sealed").state); d.Rule != "PromoteLearner" {
+		t.Errorf("it is not promoted: %s", d)
+	}
+}
+
+// A record that was put back to an earlier one may say of a member that it is gone. What etcd lists is asked all the same, and where nobody
+// else gives a list, so is what it may list.
+func TestRecordOfRemovalIsNotTheLastWord(t *testing.T) {
+	l := newLife(t)
+	for ordinal, alone := range map[int]bool{1: false, 0: true} {
+		l.record.Removed = []decide.RemovedMember{{Ordinal: ordinal, VolumeUID: "old"}}
+		for other := range 3 {
+			l.etcd.running[other].hangs.Store(alone && other != ordinal)
+		}
+		m := l.same("with a record of an earlier day").state.Membership
+		if !m.Known || !m.Members[ordinal].Answers {
+			t.Errorf("a-%d, alone %t: %+v", ordinal, alone, m)
+		}
+	}
+}
+
+// A pod may get another address in its life, as after its node has been started again. The connection to the old one hangs.
+func TestPodMoves(t *testing.T) {
+	l := newLife(t)
+	l.same("before")
+	l.etcd.running[2].hangs.Store(true)
+	address := l.etcd.address(12)
+	l.etcd.serve(2, 3, address)
+	l.pods[2].Status.PodIP = address
+	if m := l.same("once a pod has moved").state.Membership; !m.Known || !m.Members[2].Answers {
+		t.Errorf("%+v", m)
+	}
+}

@@ -1,0 +1,137 @@
+package clusters
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// What proved that a member is lost is read again right before etcd is told.
+func TestDisproof(t *testing.T) {
+	going := claimed("v1")
+	going.DeletionTimestamp = &metav1.Time{Time: noon}
+	home := volumeOn(in(corev1.LabelHostname, "n1"))
+	nodes := func(names ...string) *corev1.NodeList {
+		list := &corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}}
+		for _, name := range names {
+			list.Items = append(list.Items, nodeNamed(name))
+		}
+		return list
+	}
+	for _, test := range []struct {
+		name    string
+		loss    decide.Loss
+		uid     string
+		answers bool
+		server  storageServer
+		want    string
+	}{
+		{name: "gone", loss: decide.VolumeLost, uid: "v1"},
+		{name: "another", loss: decide.VolumeLost, uid: "v1", server: storageServer{claim: claimed("v2")}},
+		{name: "going by now", loss: decide.VolumeLost, uid: "v1", server: storageServer{claim: going}},
+		{name: "there after all", loss: decide.VolumeLost, uid: "v1", server: storageServer{claim: claimed("v1")}, want: "PersistentVolumeClaim data-a-1 is there"},
+		{name: "gone, and yet it answers", loss: decide.VolumeLost, uid: "v1", answers: true, want: "a-1 answers"},
+		{name: "silent", loss: decide.Silence},
+		{name: "no longer silent", loss: decide.Silence, answers: true, want: "a-1 answers"},
+		{name: "going", loss: decide.VolumeGoing, uid: "v1", answers: true, server: storageServer{claim: going}},
+		{name: "it stays", loss: decide.VolumeGoing, uid: "v1", answers: true, server: storageServer{claim: claimed("v1")}, want: "PersistentVolumeClaim data-a-1 is there"},
+		{name: "stranded", loss: decide.VolumeStranded, uid: "v1", server: storageServer{claim: claimed("v1"), volume: home, nodes: nodes("n2")}},
+		{
+			name: "the node is back", loss: decide.VolumeStranded, uid: "v1", server: storageServer{claim: claimed("v1"), volume: home, nodes: nodes("n2", "n1")},
+			want: "volume pvc-1 can be used again",
+		},
+		{
+			name: "another is stranded", loss: decide.VolumeStranded, uid: "v0", server: storageServer{claim: claimed("v1"), volume: home, nodes: nodes("n2")},
+			want: "PersistentVolumeClaim data-a-1 is another one by now",
+		},
+		{name: "too many", loss: "", answers: true},
+		{name: "corrupt", loss: decide.Corruption, answers: true},
+	} {
+		c := &cluster{live: &Live{kube: clientOf(t, &test.server)}, state: decide.State{Name: "a"}}
+		now := decide.Membership{Known: true, Members: []decide.Member{{ID: 2, Name: "a-1", Answers: test.answers}}}
+		a := decide.RemoveMember{ID: 2, Name: "a-1", Because: decide.Because{Loss: test.loss, VolumeUID: test.uid}}
+		got, err := c.disproof(t.Context(), a, now)
+		if got != test.want || err != nil {
+			t.Errorf("%s: %q, %v, want %q; asked for %q", test.name, got, err, test.want, test.server.asked)
+		}
+	}
+}
+
+// What cannot be read again proves nothing.
+func TestDisproofUnreadable(t *testing.T) {
+	c := &cluster{live: &Live{kube: clientOf(t, &storageServer{refuse: true})}, state: decide.State{Name: "a"}}
+	a := decide.RemoveMember{ID: 2, Name: "a-1", Because: decide.Because{Loss: decide.VolumeLost, VolumeUID: "v1"}}
+	if _, err := c.disproof(t.Context(), a, decide.Membership{Known: true}); err == nil || !strings.Contains(err.Error(), "forbidden") {
+		t.Error(err)
+	}
+}
+
+// A member is not removed while its volume is there: etcd is not told.
+func TestRemovalNeedsProof(t *testing.T) {
+	l := newLife(t)
+	l.etcd.running[1].hangs.Store(true)
+	c := l.seen(l.old)
+	server := &storageServer{claim: claimed("volume-1")}
+	c.live.kube = clientOf(t, server)
+	a := decide.RemoveMember{ID: 2, Name: "a-1", Because: decide.Because{Loss: decide.VolumeLost, VolumeUID: "volume-1"}}
+	if outcome, err := c.removeMember(t.Context(), a); err != nil || outcome.Changed || !strings.Contains(outcome.Detail, "data-a-1 is there") {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+	if len(l.etcd.members) != 3 {
+		t.Fatal("it is removed although its volume is there")
+	}
+	server.claim = claimed("another")
+	if outcome, err := c.removeMember(t.Context(), a); err != nil || !outcome.Changed || len(l.etcd.members) != 2 {
+		t.Errorf("%+v, %v, %d members", outcome, err, len(l.etcd.members))
+	}
+}
+
+// A claim that no list shows, since somebody has changed its labels, is that of its replica.
+func TestFindSlots(t *testing.T) {
+	labelled := claimed("v1")
+	labelled.Labels = map[string]string{managedLabel: managedValue, "etcd.quorate.dev/cluster": "a"}
+	relabelled := claimed("v1")
+	relabelled.Labels = map[string]string{managedLabel: "policy", "etcd.quorate.dev/cluster": "a"}
+	const lost = "PersistentVolumeClaim data-a-1 has lost app.kubernetes.io/managed-by=quorate"
+	const foreign = "PersistentVolumeClaim data-a-1 is there and was not made by Quorate for this cluster"
+	for _, test := range []struct {
+		name                string
+		claim               *corev1.PersistentVolumeClaim
+		recorded            string
+		relabelled, foreign string
+	}{
+		{"made since the others were listed", labelled, "v0", "", ""},
+		{"relabelled, on record", relabelled, "v1", lost, ""},
+		{"somebody else's", relabelled, "v0", "", foreign},
+	} {
+		c := &cluster{live: &Live{kube: clientOf(t, &storageServer{claim: test.claim})}, own: &possessions{}}
+		c.target.cluster.Name = "a"
+		c.own.claims = []*corev1.PersistentVolumeClaim{claimNamed("data-a-0", "v9")}
+		c.state = decide.State{Name: "a", Declared: decide.Declared{Replicas: 2, Lifecycle: string(v1alpha1.LifecycleStopped)}}
+		c.state.Record = c.state.Record.With(decide.RecordedMember{Ordinal: 1, Mode: decide.Sealed, VolumeUID: test.recorded})
+		if err := c.findSlots(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if uid := c.state.Replica(1).VolumeUID; uid != "v1" {
+			t.Errorf("%s: the volume is %q", test.name, uid)
+		}
+		if got := strings.Join(c.state.Objects.Relabelled, ""); got != test.relabelled {
+			t.Errorf("%s: relabelled %q", test.name, got)
+		}
+		if got := strings.Join(c.state.Objects.Foreign, ""); got != test.foreign {
+			t.Errorf("%s: foreign %q", test.name, got)
+		}
+	}
+}
+
+func claimNamed(name string, uid types.UID) *corev1.PersistentVolumeClaim {
+	c := claimed(uid)
+	c.Name = name
+	return c
+}

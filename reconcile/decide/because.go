@@ -1,0 +1,56 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Loss is the kind of a proof that a member is lost.
+type Loss string
+
+// The kinds. A removal without one is that of a member too many.
+const (
+	// VolumeLost: the volume on record is not there any more.
+	VolumeLost Loss = "VolumeLost"
+	// VolumeGoing: the volume is being deleted.
+	VolumeGoing Loss = "VolumeGoing"
+	// VolumeStranded: the volume is there, and no pod can use it again.
+	VolumeStranded Loss = "VolumeStranded"
+	// Silence: the member does not answer.
+	Silence Loss = "Silence"
+	// Corruption: the member says that its data is corrupt.
+	Corruption Loss = "Corruption"
+)
+
+// Because is what the removal of a member rests on. It is read again, by name, right before etcd is told.
+type Because struct {
+	Loss Loss `json:"loss,omitempty"`
+	// VolumeUID of the claim that is lost, going or stranded.
+	VolumeUID string `json:"volumeUID,omitempty"`
+}
+
+// String returns the kind and the volume.
+func (b Because) String() string {
+	if b.VolumeUID == "" {
+		return string(b.Loss)
+	}
+	return fmt.Sprintf("%s %s", b.Loss, b.VolumeUID)
+}
+
+// because says what proves that a member is lost.
+func (s State) because(m Member) Because {
+	ordinal, _ := s.OrdinalOf(m)
+	r := s.Replica(ordinal)
+	recorded, _ := s.Record.Member(ordinal)
+	switch {
+	case slices.Contains(m.Alarms, "CORRUPT"):
+		return Because{Loss: Corruption}
+	case m.Started && r.VolumeTerminating && r.VolumeUID != "":
+		return Because{VolumeGoing, r.VolumeUID}
+	case s.volumeLost(ordinal):
+		return Because{VolumeLost, recorded.VolumeUID}
+	case r.Stranded != "":
+		return Because{VolumeStranded, r.VolumeUID}
+	}
+	return Because{Loss: Silence}
+}

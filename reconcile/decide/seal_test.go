@@ -1,0 +1,27 @@
+package decide_test
+
+import (
+	"testing"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// A member that answered when it was decided to seal it, and is silent when the record is written, proves nothing new: what was on record of it
+// stays, since that is what tells whether its volume was lost.
+func TestSealKeepsWhatSilenceDoesNotDisprove(t *testing.T) {
+	recorded := decide.RecordedMember{Ordinal: 1, Mode: decide.Sealed, ID: 2, VolumeUID: "v1"}
+	s := decide.State{Name: "a", Record: decide.Record{Token: "t", ClusterID: 0xc1}}
+	s.Record = s.Record.With(decide.RecordedMember{Ordinal: 0, Mode: decide.Joining}).With(recorded)
+	s.Replicas = []decide.Replica{{Ordinal: 0, VolumeUID: "v0"}, {Ordinal: 1, VolumeUID: "v9"}}
+	s.Membership = decide.Membership{Known: true, ClusterID: 0xc1, Members: []decide.Member{
+		{ID: 1, Name: "a-0", Started: true, Answers: true}, {ID: 2, Name: "a-1", Started: true},
+	}}
+	seal := decide.Seal{ClusterID: 0xc1, Members: decide.Ordinals(0).With(0).With(1)}
+	got := decide.SealedRecord(s, seal, "fresh")
+	if m, _ := got.Member(1); m != recorded {
+		t.Errorf("a-1 is silent, and its record becomes %+v", m)
+	}
+	if m, _ := got.Member(0); m != (decide.RecordedMember{Ordinal: 0, Mode: decide.Sealed, ID: 1, VolumeUID: "v0"}) {
+		t.Errorf("a-0 answers, and its record becomes %+v", m)
+	}
+}

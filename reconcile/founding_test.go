@@ -1,0 +1,87 @@
+package reconcile_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/reconcile/simulate"
+)
+
+// TestPassThatFoundsStays: until its members are sealed, a cluster could be founded once more. A single pass does not leave it like that.
+func TestPassThatFoundsStays(t *testing.T) {
+	l := oneCluster()
+	rep := reconciler(&source{}, l).Pass(t.Context())
+	if len(l.done) != 2 || l.done[0] != "Found replicas=3" || l.done[1] != "Seal members=0,1,2 cluster=b4cca55d" {
+		t.Fatalf("did %q", l.done)
+	}
+	c := rep.Clusters[0]
+	if c.BeingFounded() || c.Decision.Rule != decide.Converged || c.Outcome == nil || !c.Outcome.Changed {
+		t.Errorf("got %+v", c)
+	}
+}
+
+// TestPassTakesUpFounding: so does the pass after one that died in the middle.
+func TestPassTakesUpFounding(t *testing.T) {
+	l := oneCluster()
+	l.worlds["a"].Do(decide.Found{Replicas: 3}, simulate.NoCrash)
+	reconciler(&source{}, l).Pass(t.Context())
+	if !slices.Equal(l.done, []string{"Seal members=0,1,2 cluster=b4cca55d"}) {
+		t.Errorf("did %q", l.done)
+	}
+}
+
+// TestPassStaysForNoOther: passes go on with the clusters that are being founded. What else there is gets its one action.
+func TestPassStaysForNoOther(t *testing.T) {
+	grown := worldOf("b")
+	l := &live{worlds: map[string]*simulate.World{"a": grown}}
+	reconciler(&source{}, l).UntilConverged(t.Context())
+	grown.Declared.Replicas = 5
+	l.worlds = map[string]*simulate.World{"a": worldOf("a"), "b": grown}
+	rep := reconciler(&source{}, l).Pass(t.Context())
+	if len(rep.Clusters) != 2 || rep.Clusters[0].Decision.Rule != decide.Converged {
+		t.Fatalf("got %+v", rep.Clusters)
+	}
+	if b := rep.Clusters[1]; b.Decision.Rule != "ApplyObjects" || len(grown.Observe().Membership.Members) != 3 {
+		t.Errorf("b was acted on more than once: %s", b.Decision)
+	}
+}
+
+// TestPassThatFoundsRunsOutOfTime: it says that the founding is not finished.
+func TestPassThatFoundsRunsOutOfTime(t *testing.T) {
+	l := oneCluster()
+	l.worlds["a"].Unpullable = "3.6.16"
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	rep := reconciler(&source{}, l).Pass(ctx)
+	if c := rep.Clusters[0]; !c.BeingFounded() || len(l.done) != 1 {
+		t.Errorf("did %q, got %s", l.done, c.Decision)
+	}
+}
+
+// TestPassLeavesWhatIsBlocked: a founding that needs a person, and one that has not begun, keep no pass.
+func TestPassLeavesWhatIsBlocked(t *testing.T) {
+	founding := decide.State{Record: decide.FoundingRecord("t", 1), Replicas: []decide.Replica{{}}}
+	for _, test := range []struct {
+		name  string
+		entry report.Cluster
+		want  bool
+	}{
+		{"waits", report.Cluster{State: founding, Decision: decide.Decision{Verdict: decide.Wait}}, true},
+		{"blocked", report.Cluster{State: founding, Decision: decide.Decision{Verdict: decide.Block}}, false},
+		{"founded just now", report.Cluster{Outcome: &report.Outcome{Changed: true}, Decision: decide.Decision{Verdict: decide.Act, Action: decide.Found{}}}, true},
+		{"could not be founded", report.Cluster{Error: "forbidden", Decision: decide.Decision{Verdict: decide.Act, Action: decide.Found{}}}, false},
+		{"no pod can start", report.Cluster{State: decide.State{Record: founding.Record}, Decision: decide.Decision{Verdict: decide.Act}}, false},
+		{"not observed", report.Cluster{Error: "timeout"}, false},
+	} {
+		if got := test.entry.BeingFounded(); got != test.want {
+			t.Errorf("%s: %t", test.name, got)
+		}
+	}
+}
+
+var _ reconcile.Live = (*live)(nil)

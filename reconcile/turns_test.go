@@ -1,0 +1,132 @@
+package reconcile_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// fleet is a live side of many clusters, of which some answer nobody.
+type fleet struct {
+	clusters []*fleetCluster
+
+	mu    sync.Mutex
+	asked []string
+	// full, if set, is closed once as many are asked as start at once; each waits for it.
+	full chan struct{}
+}
+
+const atOnce = 16
+
+type fleetCluster struct {
+	fleet         *fleet
+	name          string
+	hangs, unwell bool
+	acted         time.Time
+}
+
+func (f *fleet) Observe(_ context.Context, desired reconcile.Desired) (reconcile.Observed, error) {
+	observed := reconcile.Observed{Desired: desired}
+	for _, c := range f.clusters {
+		observed.Clusters = append(observed.Clusters, c)
+	}
+	return observed, nil
+}
+
+func (f *fleet) Changes(context.Context) <-chan struct{} { return nil }
+func (f *fleet) Close(context.Context) error             { return nil }
+
+func (c *fleetCluster) Identity() (string, string) { return "ns", c.name }
+func (c *fleetCluster) Warnings() []string         { return nil }
+func (c *fleetCluster) Unwell() bool               { return c.unwell }
+
+func (c *fleetCluster) State(ctx context.Context) (decide.State, error) {
+	c.fleet.mu.Lock()
+	c.fleet.asked = append(c.fleet.asked, c.name)
+	if c.fleet.full != nil && len(c.fleet.asked) == atOnce {
+		close(c.fleet.full)
+	}
+	c.fleet.mu.Unlock()
+	if c.fleet.full != nil {
+		<-c.fleet.full
+	}
+	if c.hangs {
+		<-ctx.Done()
+		return decide.State{}, context.Cause(ctx)
+	}
+	s := worldOf(c.name).Observe()
+	s.Declared.Suspended, s.Objects.DeclarationDiffers = true, true // one action, and it is done
+	return s, nil
+}
+
+func (c *fleetCluster) Do(context.Context, decide.Action) (report.Outcome, error) {
+	c.acted = time.Now()
+	return report.Outcome{Changed: true}, nil
+}
+
+func (c *fleetCluster) Report(context.Context, report.Cluster, reconcile.SourceState) error {
+	return nil
+}
+
+// newFleet is a fleet of that many clusters, of which the first ones hang.
+func newFleet(size, hang int) *fleet {
+	f := &fleet{}
+	for n := range size {
+		f.clusters = append(f.clusters, &fleetCluster{fleet: f, name: fmt.Sprintf("c%03d", n), hangs: n < hang, unwell: n < hang})
+	}
+	return f
+}
+
+// TestSlowClustersHoldUpNoOther: sixty of a hundred clusters answer nobody, and they come first. The others are acted on long before the time of
+// those is over.
+func TestSlowClustersHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	f := newFleet(100, 60)
+	r := reconciler(&source{}, f)
+	r.ClusterTimeout = 10 * time.Second
+	start := time.Now()
+	rep := r.Pass(t.Context())
+	for i, c := range f.clusters {
+		entry := rep.Clusters[i]
+		switch {
+		case c.hangs && entry.Error == "":
+			t.Errorf("%s is not said to be slow: %+v", c.name, entry)
+		case !c.hangs && (c.acted.IsZero() || c.acted.Sub(start) > r.ClusterTimeout):
+			t.Errorf("%s was acted on after %s", c.name, c.acted.Sub(start))
+		}
+	}
+	if took := time.Since(start); took > 3*r.ClusterTimeout {
+		t.Errorf("the pass took %s", took)
+	}
+	if want := "it took longer than 10s, which is all that one cluster has"; rep.Clusters[0].Error != want {
+		t.Errorf("got %q, want %q", rep.Clusters[0].Error, want)
+	}
+}
+
+// TestUnwellComeFirst: those that were not well when they were last told about, and those that failed in the pass before, are the first in line.
+func TestUnwellComeFirst(t *testing.T) {
+	t.Parallel()
+	f := newFleet(40, 0)
+	f.clusters[33].unwell = true
+	f.clusters[37].hangs = true
+	r := reconciler(&source{}, f)
+	r.ClusterTimeout = 50 * time.Millisecond
+	first := func() []string {
+		f.asked, f.full = nil, make(chan struct{})
+		r.Pass(t.Context())
+		return slices.Sorted(slices.Values(f.asked[:atOnce]))
+	}
+	if got := first(); !slices.Contains(got, "c033") || slices.Contains(got, "c037") {
+		t.Errorf("first in line were %q", got)
+	}
+	if got := first(); !slices.Contains(got, "c033") || !slices.Contains(got, "c037") {
+		t.Errorf("after a failure, first in line were %q", got)
+	}
+}

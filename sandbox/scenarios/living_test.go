@@ -1,0 +1,144 @@
+package scenarios
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// testSamePodHostsTheNext: a volume and its pod are deleted, and a run starts at once. The pod that takes their place is there, and waits for its
+// volume, when the member is removed: the same pod hosts the next one. A process that lives through it decides as one that starts afresh.
+func testSamePodHostsTheNext(t *testing.T, w *world) {
+	before := w.podUIDs("a")["a-1"]
+	w.loseVolume("a-1")
+	eventually(t, "the end of a-1", func() error {
+		if uid := w.podUIDs("a")["a-1"]; uid == before {
+			return fmt.Errorf("pods %v", w.podUIDs("a"))
+		}
+		return nil
+	})
+	p := w.start(outside, "run", "--until-converged", "--timeout", "60s", "--lease-duration", "3s", "--log-format", "json")
+	r := w.besidePlans(p).requireCode(t, exitDone)
+	r.requireRule(t, "a", "Converged")
+	w.requireOneCluster("a", 3)
+}
+
+// steady is how long two processes may differ: what changes is seen by one before the other, and each looks again within a second.
+const steady = 3 * time.Second
+
+// moment is what a process decided for cluster a at some time.
+type moment struct {
+	at   time.Time
+	rule string
+}
+
+// besidePlans waits for a run, and has new processes plan all the while: where the run stays with one rule, and they with another, it goes by
+// something that it remembers and they do not see.
+func (w *world) besidePlans(p *process) result {
+	w.t.Helper()
+	ended := make(chan result, 1)
+	go func() { ended <- p.wait() }()
+	var plans []moment
+	for {
+		select {
+		case r := <-ended:
+			w.requireSameRules(r, plans)
+			return r
+		case <-time.After(500 * time.Millisecond):
+			plans = append(plans, moment{time.Now(), w.runFrom(outside, "plan").cluster("a").Decision.Rule})
+		}
+	}
+}
+
+func (w *world) requireSameRules(r result, plans []moment) {
+	w.t.Helper()
+	said := decided(r)
+	for i, first := range plans {
+		for _, last := range plans[i:] {
+			if last.rule != first.rule {
+				break
+			}
+			if rule, whole := during(said, first.at, last.at); whole && rule != first.rule && last.at.Sub(first.at) > steady {
+				w.t.Fatalf("from %s to %s the run went by %s, and new processes by %s:\n%s", first.at.Format(time.TimeOnly), last.at.Format(time.TimeOnly), rule, first.rule, r)
+			}
+		}
+	}
+}
+
+// decided reads from the log of a run what it decided when: it tells what is news.
+func decided(r result) []moment {
+	var said []moment
+	for line := range strings.Lines(r.stderr) {
+		entry := struct {
+			Time               time.Time
+			Msg, Cluster, Rule string
+		}{}
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Msg == "decided" && strings.HasSuffix(entry.Cluster, "/a") {
+			said = append(said, moment{entry.Time, entry.Rule})
+		}
+	}
+	return said
+}
+
+// during is the rule that a run went by in a span of time, and whether it was one rule.
+func during(said []moment, from, to time.Time) (rule string, whole bool) {
+	for _, m := range said {
+		switch {
+		case !m.at.After(from):
+			rule = m.rule
+		case m.at.Before(to) && m.rule != rule:
+			return "", false
+		}
+	}
+	return rule, rule != ""
+}
+
+// testRelabelledVolume: a policy engine changes the label of a volume by which it is found, and its pod restarts. It is not lost: nothing is done
+// until the label is back.
+func testRelabelledVolume(t *testing.T, w *world) {
+	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
+	label := func(value string) {
+		patch := fmt.Sprintf(`{"metadata":{"labels":{"app.kubernetes.io/managed-by":%q}}}`, value)
+		_, err := w.kube.CoreV1().PersistentVolumeClaims(w.namespace).Patch(w.ctx(), "data-a-1", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	label("policy-engine")
+	w.signal("a-1", syscall.SIGSTOP) // so that it is silent as well
+	r := w.run().requireCode(t, exitBlocked).requireRule(t, "a", "LabelsLost")
+	if !r.says("PersistentVolumeClaim data-a-1 has lost app.kubernetes.io/managed-by=quorate") {
+		t.Errorf("it does not say which label to put back:\n%s", r)
+	}
+	w.signal("a-1", syscall.SIGCONT)
+	label("quorate")
+	w.converge().requireRule(t, "a", "Converged")
+	w.requireSame(members, volumes, "")
+}
+
+// TestOnePassFoundsAndSeals: a single pass does not leave a cluster that it has founded before its members are sealed, since until then one that
+// loses its volume could found it once more.
+func TestOnePassFoundsAndSeals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.declare(modern, three)
+	r := w.run("--detailed-exitcode").requireCode(t, exitChanges)
+	if rule := r.cluster("a").Decision.Rule; rule == "Bootstrap" || rule == "WaitForFormation" {
+		t.Errorf("the pass ends while the members form:\n%s", r)
+	}
+	record, err := w.object(configMaps, "a-members")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(fmt.Sprint(record.Object["data"]), "initial-cluster-state: new") {
+		t.Errorf("members may still found: %v", record.Object["data"])
+	}
+	w.converge()
+	w.requireOneCluster("a", 3)
+}
