@@ -32,6 +32,7 @@ func TestDisturbedCluster(t *testing.T) {
 		step{"LostRecord", testLostRecord},
 		step{"AuthorityLost", testAuthorityLost},
 		step{"GitUnreachable", testGitUnreachable},
+		step{"RemovalHeld", testRemovalHeld},
 		step{"Orphan", testOrphan},
 		step{"Rename", testRename},
 		step{"Suspend", testSuspend},
