@@ -1,6 +1,6 @@
 // Command mutate changes a package in one place after the other, a mutant each, and says which changes no test notices.
 //
-//	go run ./.ci/mutate [-only REGEXP] [-list] PACKAGE
+//	go run ./.ci/mutate [-only REGEXP] [-stages N] [-list] DIRECTORY
 //
 // All mutants are compiled into one test binary, each behind its number in the variable MUTANT, so that a mutant costs a run of the tests and no
 // build. Tests run in stages, cheap ones first, and a mutant that one of them kills is not run again. What a mutant is: see mutants.go.
@@ -33,7 +33,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
 	only := flags.String("only", "", "regular expression: only mutants whose line in the output it matches, such as guards.go")
 	list := flags.Bool("list", false, "list the mutants, and run nothing")
-	short := flags.Bool("short", false, "leave out the last stage, the slow one")
+	last := flags.Int("stages", 4, "how many stages to run: stories, short tests, roads, all tests")
 	parallel := flags.Int("parallel", 2, "mutants that run at once")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -73,10 +73,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if *short {
-		stages = stages[:len(stages)-1]
-	}
-	survivors, err := kill(ctx, stages, mutants, *parallel, out)
+	survivors, err := kill(ctx, stages[:min(*last, len(stages))], mutants, *parallel, out)
 	if err != nil {
 		return err
 	}
