@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -46,21 +47,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	work, err := os.MkdirTemp("", "mutate")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(work)
 	p, err := mutate(dir)
 	if err != nil {
 		return err
 	}
-	var mutants []mutant
-	for _, m := range p.mutants {
-		if wanted.MatchString(m.String()) {
-			mutants = append(mutants, m)
-		}
-	}
+	mutants := slices.DeleteFunc(slices.Clone(p.mutants), func(m mutant) bool { return !wanted.MatchString(m.String()) })
 	if *list {
 		for _, m := range mutants {
 			fmt.Fprintln(out, m)
@@ -68,31 +59,41 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		fmt.Fprintf(out, "%d mutants\n", len(mutants))
 		return nil
 	}
+	return hunt(ctx, p, mutants, *last, *parallel, out)
+}
+
+// hunt runs the tests over the mutants, and says which survive.
+func hunt(ctx context.Context, p *mutated, mutants []mutant, last, parallel int, out io.Writer) error {
 	began := time.Now()
-	stages, err := build(ctx, p, dir, work)
+	work, err := os.MkdirTemp("", "mutate")
 	if err != nil {
 		return err
 	}
-	survivors, err := kill(ctx, stages[:min(*last, len(stages))], mutants, *parallel, out)
+	defer os.RemoveAll(work)
+	stages, err := build(ctx, p, work)
 	if err != nil {
 		return err
 	}
-	killed := len(mutants) - len(survivors)
+	survivors, err := kill(ctx, stages[:min(last, len(stages))], mutants, parallel, out)
+	if err != nil {
+		return err
+	}
 	for _, m := range survivors {
 		fmt.Fprintf(out, "survived  %s\n", m)
 	}
+	killed := len(mutants) - len(survivors)
 	fmt.Fprintf(out, "%d mutants, %d killed, %d survived: %.1f %% killed, in %s\n",
 		len(mutants), killed, len(survivors), 100*float64(killed)/float64(max(1, len(mutants))), time.Since(began).Round(time.Second))
 	return nil
 }
 
 // build compiles the test binaries of the stages, with the mutants in them.
-func build(ctx context.Context, p *mutated, dir, work string) ([]stage, error) {
+func build(ctx context.Context, p *mutated, work string) ([]stage, error) {
 	overlay, err := p.write(work)
 	if err != nil {
 		return nil, err
 	}
-	stages := stagesOf(dir)
+	stages := stagesOf(p.dir)
 	built := map[string]string{}
 	for i := range stages {
 		s := &stages[i]
