@@ -23,18 +23,20 @@ type stage struct {
 	limit time.Duration
 }
 
-// stagesOf are the tests that may kill a mutant of a package: its stories, all of its tests that are short, the roads of the package beside it that
-// simulates, and then everything.
+// stagesOf are the tests that may kill a mutant of a package: its stories, all of its tests but those of every small world, the roads of the package beside
+// it that simulates, the smallest worlds, and then everything.
 func stagesOf(dir string) []stage {
 	stages := []stage{
 		{name: "stories", dir: dir, args: []string{"-test.run", "^TestStories$"}},
-		{name: "short tests", dir: dir, args: []string{"-test.short"}},
+		{name: "other tests", dir: dir, args: []string{"-test.skip", "^(TestStories|TestEverySmallWorld)$"}},
 	}
 	roads := filepath.Join(filepath.Dir(dir), "simulate")
 	if _, err := os.Stat(roads); err == nil {
 		stages = append(stages, stage{name: "roads", dir: roads, args: []string{"-test.run", "^TestRoads$"}})
 	}
-	return append(stages, stage{name: "all tests", dir: dir})
+	return append(stages,
+		stage{name: "smallest worlds", dir: dir, args: []string{"-test.short"}},
+		stage{name: "small worlds", dir: dir})
 }
 
 // run runs the tests with a mutant; 0 is none. It reports whether they failed, and what they said.
@@ -61,8 +63,11 @@ func kill(ctx context.Context, stages []stage, mutants []mutant, parallel int, o
 		s.limit = time.Hour
 		began := time.Now()
 		failed, said, err := s.run(ctx, 0)
-		if err != nil || failed {
-			return nil, fmt.Errorf("the %s fail without any mutant: %w\n%s", s.name, err, bytes.TrimSpace(said))
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return nil, fmt.Errorf("run the %s without any mutant: %w", s.name, err)
+		}
+		if failed {
+			return nil, fmt.Errorf("the %s fail without any mutant:\n%s", s.name, bytes.TrimSpace(said))
 		}
 		took := time.Since(began)
 		s.limit = 10*took + 10*time.Second
