@@ -1,6 +1,6 @@
 # "make help" lists the targets. What CI runs is .ci/run, which is "make test".
 .DEFAULT_GOAL := help
-.PHONY: help build test fuzz race soak lint vuln bench generate golden demo clean-demo image clean
+.PHONY: help build test fuzz race soak mutate lint vuln bench generate golden demo clean-demo image clean
 
 GO      ?= go
 BIN     ?= $(CURDIR)/bin
@@ -46,6 +46,9 @@ race: build ## test the packages under the race detector; it takes a C compiler
 
 soak: ## walk a simulated world for a million steps of git changes, faults and passes; STEPS and SEED change that
 	QUORATE_SOAK_STEPS=$(or $(STEPS),1000000) QUORATE_SOAK_SEED=$(SEED) $(TEST) -timeout 0 -count 1 -v -run TestLongRoads ./reconcile/simulate
+
+mutate: ## change reconcile/decide in one place after the other, and tell what no test notices; MUTANTS='-stages 1 -only guards.go' for a part
+	ulimit -d 2097152; $(GO) run -trimpath ./.ci/mutate $(MUTANTS) reconcile/decide
 
 lint: $(BIN)/golangci-lint ## check the style, the arrows between packages and the go.mod files
 	$< run && cd sandbox && $< run

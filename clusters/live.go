@@ -12,6 +12,7 @@ import (
 
 	"quorate.dev/quorate/clusters/etcd"
 	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
 )
 
@@ -46,6 +47,8 @@ type key struct{ namespace, name string }
 
 func (k key) String() string { return k.namespace + "/" + k.name }
 
+func keyOf(custom *v1alpha1.EtcdCluster) key { return key{custom.Namespace, custom.Name} }
+
 // New returns the live side behind a client.
 func New(client *kube.Client, options Options) *Live {
 	l := &Live{kube: client, options: options, holder: thisHolder(), held: map[key]*coordinationv1.Lease{}}
@@ -65,13 +68,13 @@ func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcil
 	}
 	owned := byCluster(inventory)
 	desired = withoutRewound(ctx, desired, owned)
-	targets := targetsOf(desired, owned)
+	targets, removals := targetsOf(desired, owned)
 	nodes := sync.OnceValues(func() ([]corev1.Node, error) { return l.kube.Nodes(ctx) })
 	observed := make([]reconcile.Cluster, len(targets))
 	for i, t := range targets {
 		observed[i] = l.newCluster(t, owned.of(t.key()), nodes)
 	}
-	return reconcile.Observed{Desired: desired, Clusters: observed}, nil
+	return reconcile.Observed{Desired: desired, Clusters: observed, Removals: removals}, nil
 }
 
 // Changes implements reconcile.Live.

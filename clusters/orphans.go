@@ -13,18 +13,23 @@ import (
 
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// orphan is a cluster that the source does not declare. What it says of itself is kept in the condition Orphaned.
+// orphan is a cluster that the source does not declare. What it says of itself is kept in the condition Orphaned, or in RemovalHeld as long as
+// that may be an accident.
 type orphan struct {
 	custom *v1alpha1.EtcdCluster
 	// id is zero if it has never formed.
 	id decide.ID
-	// said is the message of its condition; empty if it has none as yet.
+	// said is the message of its condition; empty if it has none as yet. held says that it is that of RemovalHeld.
 	said string
+	held bool
 	// since is the revision that dropped it.
 	since string
+	// revision at which the source that declared it was read now.
+	revision string
 	// heirs are the declared clusters that it may be under another name.
 	heirs []key
 }
@@ -34,62 +39,63 @@ const noLonger = " no longer declares it"
 
 func orphanOf(custom *v1alpha1.EtcdCluster) *orphan {
 	o := &orphan{custom: custom}
-	if condition := meta.FindStatusCondition(custom.Status.Conditions, v1alpha1.ConditionOrphaned); condition != nil {
-		o.said = condition.Message
-		o.since, _, _ = strings.Cut(o.said, noLonger)
+	for _, kind := range []string{v1alpha1.ConditionRemovalHeld, v1alpha1.ConditionOrphaned} {
+		if condition := meta.FindStatusCondition(custom.Status.Conditions, kind); condition != nil {
+			o.said, o.held = condition.Message, kind == v1alpha1.ConditionRemovalHeld
+			o.since, _, _ = strings.Cut(o.said, noLonger)
+		}
 	}
 	return o
 }
 
+// isOrphan reports whether it has been one before.
+func (o *orphan) isOrphan() bool { return o.said != "" && !o.held }
+
 // asBefore is the target of a cluster while nothing new is known about its declaration.
 func (o *orphan) asBefore() target {
 	t := lastApplied(o.custom)
+	if o.held {
+		return t.hold(o.said, o.since)
+	}
 	t.orphaned = o.said
 	return t
 }
 
-// orphans are the targets of the clusters that a revision does not declare. Clusters that it declares, that have nothing yet and that
-// seem to be one of them under another name are marked so. A problem in the source that names no cluster leaves open
-// whether any is declared: then those are orphans that were before, and the others stay as last applied.
-func orphans(declared []target, undeclared inventory, revision string, unplaced []string) []target {
+// orphansOf lists the clusters that the sources do not declare. Clusters that they declare, that have nothing yet and that seem to be one of
+// them under another name are marked so.
+func orphansOf(declared []target, undeclared inventory, desired reconcile.Desired) []*orphan {
 	var list []*orphan
 	for _, k := range slices.SortedFunc(maps.Keys(undeclared), func(a, b key) int { return cmp.Compare(a.String(), b.String()) }) {
 		o := orphanOf(undeclared[k].custom)
 		o.id = undeclared[k].clusterID()
+		o.revision = cmp.Or(revisionOf(o.custom.Status.DeclaredSource, desired), "the source")
 		list = append(list, o)
 	}
 	for i := range declared {
-		declared[i].inherit(list, revision)
+		declared[i].inherit(list)
 	}
-	var targets []target
-	for _, o := range list {
-		t := lastApplied(o.custom)
-		if o.said == "" && len(unplaced) > 0 {
-			t.problems = unplaced
-		} else {
-			t.orphaned = o.describe(revision)
-		}
-		targets = append(targets, t)
-	}
-	return targets
+	return list
 }
 
 // describe says since which revision the cluster is an orphan, and what it may be called now. Later passes take both from there: a
 // new name stays suspect however many revisions come after.
-func (o *orphan) describe(revision string) string {
-	words := cmp.Or(o.since, revision, "the source") + noLonger
+func (o *orphan) describe() string {
+	words := o.droppedBy() + noLonger
 	for _, heir := range o.heirs {
 		words += heirloom(heir)
 	}
 	return words
 }
 
+// droppedBy is the revision that dropped it.
+func (o *orphan) droppedBy() string { return cmp.Or(o.since, o.revision) }
+
 func heirloom(heir key) string { return fmt.Sprintf("; %s may be it", heir) }
 
 // inherit marks a cluster that seems to be one of the orphans under another name (see the rule RenamedInGit).
-func (t *target) inherit(list []*orphan, revision string) {
+func (t *target) inherit(list []*orphan) {
 	for _, o := range list {
-		if !t.empty || !o.mayBe(*t, revision) {
+		if !t.empty || !o.mayBe(*t) {
 			continue
 		}
 		o.heirs = append(o.heirs, t.key())
@@ -101,7 +107,7 @@ func (t *target) inherit(list []*orphan, revision string) {
 
 // mayBe reports whether the orphan may be what is declared as t now: its spec is the same, or the revision that
 // dropped it brought a cluster of the same name, or in the same namespace.
-func (o *orphan) mayBe(t target, revision string) bool {
+func (o *orphan) mayBe(t target) bool {
 	beside := strings.Split(t.cluster.Annotations[v1alpha1.AnnotationFoundsBeside], ",")
 	if o.id == 0 || slices.ContainsFunc(beside, func(id string) bool { return strings.TrimSpace(id) == o.id.String() }) {
 		return false
@@ -109,7 +115,7 @@ func (o *orphan) mayBe(t target, revision string) bool {
 	if equality.Semantic.DeepEqual(t.cluster.Spec, o.custom.Spec) {
 		return true
 	}
-	at := o.said == "" || o.since == revision || strings.Contains(o.said, heirloom(t.key()))
+	at := o.said == "" || o.since == o.revision || strings.Contains(o.said, heirloom(t.key()))
 	return at && (t.cluster.Namespace == o.custom.Namespace || t.cluster.Name == o.custom.Name)
 }
 

@@ -47,10 +47,13 @@ func describeTargets(targets []target) string {
 	var b strings.Builder
 	for _, t := range targets {
 		fmt.Fprintf(&b, "%s applied=%t", t.key(), t.applied != nil)
-		for _, fact := range []struct{ name, text string }{{"orphaned", t.orphaned}, {"renamed from", t.renamedFrom}} {
+		for _, fact := range []struct{ name, text string }{{"orphaned", t.orphaned}, {"held", t.held}, {"renamed from", t.renamedFrom}} {
 			if fact.text != "" {
 				fmt.Fprintf(&b, " %s: %s", fact.name, fact.text)
 			}
+		}
+		if t.elsewhere {
+			b.WriteString(" elsewhere")
 		}
 		if t.orphaned == "" && t.applied == nil && len(t.problems) > 0 {
 			fmt.Fprintf(&b, " problems: %s", strings.Join(t.problems, ", "))
@@ -59,6 +62,8 @@ func describeTargets(targets []target) string {
 	}
 	return b.String()
 }
+
+func first(targets []target, _ []report.Removal) []target { return targets }
 
 func TestOrphans(t *testing.T) {
 	const old, dropped = "3.5.30", "main@sha1:1 no longer declares it"
@@ -170,11 +175,14 @@ func TestOrphans(t *testing.T) {
 			for _, l := range test.live {
 				there(owned, l.what, l.version, l.id, l.said)
 			}
-			desired := reconcile.Desired{Revision: "main@sha1:9", Clusters: test.declared, Problems: test.problems, Namespaces: test.namespaces}
+			// Whether a removal is meant is not what this is about: see TestRemovals.
+			desired := reconcile.Desired{
+				Revision: "main@sha1:9", Confirmed: []string{"9"}, Clusters: test.declared, Problems: test.problems, Namespaces: test.namespaces,
+			}
 			if test.unfetched {
 				desired.Unread = errors.New("no answer")
 			}
-			if got := describeTargets(targetsOf(desired, owned)); got != test.want {
+			if got := describeTargets(first(targetsOf(desired, owned))); got != test.want {
 				t.Errorf("got\n%swant\n%s", got, test.want)
 			}
 		})
@@ -187,7 +195,7 @@ func TestOthersAreNoOrphans(t *testing.T) {
 	there(owned, "ns/a", "3.6.16", "c1", "")
 	owned.at("ns", "a").custom.Labels = nil
 	for _, unread := range []error{nil, errors.New("no answer")} {
-		if got := targetsOf(reconcile.Desired{Unread: unread}, owned); len(got) != 0 {
+		if got := first(targetsOf(reconcile.Desired{Unread: unread}, owned)); len(got) != 0 {
 			t.Errorf("unread %v: got\n%s", unread, describeTargets(got))
 		}
 	}
@@ -198,7 +206,7 @@ func TestRenamedBeforeItsStatusWasWritten(t *testing.T) {
 	owned := inventory{}
 	there(owned, "ns/a", "3.6.16", "", "")
 	owned.put("ConfigMap", recordIn("ns", "a", "token: t\nclusterID: c1\n"))
-	got := describeTargets(targetsOf(reconcile.Desired{Revision: "r", Clusters: []reconcile.Declaration{declare("ns/b", "3.6.16")}}, owned))
+	got := describeTargets(first(targetsOf(reconcile.Desired{Revision: "r", Confirmed: []string{"r"}, Clusters: []reconcile.Declaration{declare("ns/b", "3.6.16")}}, owned)))
 	if !strings.Contains(got, "renamed from: ns/a (cluster c1)") {
 		t.Errorf("got\n%s", got)
 	}
@@ -209,13 +217,14 @@ func TestClustersThatDeclareThemselves(t *testing.T) {
 	owned := inventory{}
 	there(owned, "ns/a", "3.6.16", "c1", "main@sha1:1 no longer declares it")
 	there(owned, "other/b", "3.6.16", "c2", "")
+	heldBefore(owned, "other/b", "main@sha1:1 no longer declares it")
 	owned.at("other", "b").custom.Labels = nil
 	for _, p := range owned {
 		p.custom.Spec.Etcd = v1alpha1.EtcdOptions{HeartbeatInterval: "100ms", ElectionTimeout: "1s"}
 	}
 	owned.at("other", "b").custom.Spec.Etcd.Options = map[string]v1alpha1.OptionValue{"data-dir": "/elsewhere"}
 	owned.put("ConfigMap", recordIn("ns", "gone", "token: t\nclusterID: c1\n"))
-	got := describeTargets(targetsOf(reconcile.Desired{Live: true}, owned))
+	got := describeTargets(first(targetsOf(reconcile.Desired{Live: true}, owned)))
 	if want := "ns/a applied=false\nother/b applied=false problems: etcd option data-dir is not taken"; !strings.HasPrefix(got, want) {
 		t.Errorf("got\n%swant\n%s…", got, want)
 	}

@@ -24,6 +24,7 @@ func newStatus(live, declared *v1alpha1.EtcdCluster, entry report.Cluster, sourc
 		ObservedGeneration: live.Generation,
 		Conditions:         slices.Clone(old.Conditions),
 		DeclaredRevision:   firstNonEmpty(source.Revision, old.DeclaredRevision),
+		DeclaredSource:     firstNonEmpty(source.Source, old.DeclaredSource),
 		Action:             entry.Decision.Rule,
 		Selector:           objects.SelectorString(live.Name),
 	}

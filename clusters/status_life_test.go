@@ -125,6 +125,55 @@ func TestStatusOfAnOrphan(t *testing.T) {
 	}
 }
 
+// A removal that is held is told once, beside whatever is decided; the cluster is as well as its members are.
+func TestStatusOfAHeldRemoval(t *testing.T) {
+	const said = "main@sha1:def no longer declares it"
+	live := liveCluster()
+	pass(live, healthyEntry(), "1")
+	live.Status.DeclaredSource = "https://host/fleet.git"
+	c := &cluster{live: &Live{}, target: target{}.hold(said, "main@sha1:def")}
+	later := reconcile.SourceState{Revision: "main@sha1:def"}
+	tell := func(c *cluster) (v1alpha1.EtcdClusterStatus, []string) {
+		status := newStatus(live, live, healthyEntry(), later)
+		c.target.tellOfRemoval(&status, live.Status, metav1.NewTime(noon))
+		var notes []string
+		for _, e := range c.events(live, status, healthyEntry()) {
+			notes = append(notes, e.Reason+": "+e.Note)
+		}
+		return status, notes
+	}
+
+	status, notes := tell(c)
+	if got := conditionOf(t, status, v1alpha1.ConditionRemovalHeld); got.Status != metav1.ConditionTrue || got.Message != said {
+		t.Errorf("got %+v", got)
+	}
+	if ready := conditionOf(t, status, v1alpha1.ConditionReady); ready.Status != metav1.ConditionTrue || status.DeclaredRevision != "main@sha1:abc" || status.DeclaredSource == "" {
+		t.Errorf("got %+v, declared by %s of %s", ready, status.DeclaredRevision, status.DeclaredSource)
+	}
+	want := "RemovalHeld: " + said + ": it stays as last applied, unless --confirm-removals=main@sha1:def says that this is meant"
+	if len(notes) != 1 || notes[0] != want {
+		t.Errorf("first told as %q", notes)
+	}
+	live.Status = status
+	if again, notes := tell(c); len(notes) != 0 || news(status, again) {
+		t.Errorf("told again as %q, %+v", notes, again)
+	}
+	if status, _ := tell(&cluster{live: &Live{}}); meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionRemovalHeld) != nil || status.DeclaredRevision != "main@sha1:def" {
+		t.Errorf("declared again: got %+v", status)
+	}
+}
+
+// Of a cluster that another run reads the source of, nothing is said but what etcd says.
+func TestStatusOfWhatIsDeclaredElsewhere(t *testing.T) {
+	live := liveCluster()
+	pass(live, healthyEntry(), "1")
+	status := newStatus(live, live, healthyEntry(), reconcile.SourceState{Revision: "other@sha1:def"})
+	target{}.leaveTo("https://host/shop.git", "other@sha1:def").tellOfRemoval(&status, live.Status, metav1.NewTime(noon))
+	if news(live.Status, status) {
+		t.Errorf("got %+v, was %+v", status, live.Status)
+	}
+}
+
 func TestStatusOfAStoppedCluster(t *testing.T) {
 	live := liveCluster()
 	pass(live, healthyEntry(), "1")

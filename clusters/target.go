@@ -14,6 +14,7 @@ import (
 	"quorate.dev/quorate/clusters/schema"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/report"
 )
 
 // target is one cluster that a pass is about, as it is to be.
@@ -27,6 +28,10 @@ type target struct {
 	problems []string
 	// orphaned and renamedFrom as in decide.Declared.
 	orphaned, renamedFrom string
+	// held says since which revision no source declares it, if nobody has confirmed that: it stays as last applied.
+	held string
+	// elsewhere: what declared it is not read by this run.
+	elsewhere bool
 	// empty: nothing is there of it yet.
 	empty bool
 }
@@ -35,16 +40,17 @@ func (t target) key() key { return key{t.cluster.Namespace, t.cluster.Name} }
 
 // targetsOf lists what a pass is about: what is declared; the clusters whose declarations are broken, which stay as last
 // applied; and those that are not declared, which stay untouched. Where a place could not be read, what is not declared elsewhere stays as last
-// applied.
-func targetsOf(desired reconcile.Desired, owned inventory) []target {
+// applied, and so does what seems to be left out by accident: those are the removals.
+func targetsOf(desired reconcile.Desired, owned inventory) ([]target, []report.Removal) {
 	if desired.Live {
-		return inOrder(selfDeclared(owned, desired.Unread == nil))
+		return inOrder(selfDeclared(owned, desired.Unread == nil)), nil
 	}
 	var targets []target
-	rest := owned.managed()
-	maps.DeleteFunc(rest, func(k key, _ *possessions) bool {
+	all := owned.managed()
+	maps.DeleteFunc(all, func(k key, _ *possessions) bool {
 		return len(desired.Namespaces) > 0 && !slices.Contains(desired.Namespaces, k.namespace)
 	})
+	rest := maps.Clone(all)
 	broken, unplaced := problemsOf(desired)
 	for _, d := range desired.Clusters {
 		t := target{cluster: d.Cluster, applied: d.Applied, warnings: d.Warnings}
@@ -60,14 +66,8 @@ func targetsOf(desired reconcile.Desired, owned inventory) []target {
 		}
 		delete(rest, k)
 	}
-	lost := orphans(targets, rest, desired.Revision, unplaced)
-	if desired.Unread != nil {
-		lost = nil
-		for _, p := range rest {
-			lost = append(lost, orphanOf(p.custom).asBefore())
-		}
-	}
-	return inOrder(append(targets, lost...))
+	lost, removals := undeclared(targets, all, rest, desired, unplaced)
+	return inOrder(append(targets, lost...)), removals
 }
 
 // selfDeclared are the targets where the custom resources declare themselves. Nothing is applied to them: what they say is somebody else's. If
@@ -81,7 +81,7 @@ func selfDeclared(owned inventory, known bool) []target {
 		t := orphanOf(p.custom).asBefore()
 		t.cluster.Labels, t.cluster.Annotations = p.custom.Labels, p.custom.Annotations
 		if known {
-			t.orphaned = ""
+			t.orphaned, t.held, t.warnings = "", "", nil
 			t.problems = objects.CheckOptions(t.cluster.Spec)
 		}
 		targets = append(targets, t)

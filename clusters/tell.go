@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/v1alpha1"
@@ -24,6 +26,7 @@ func (c *cluster) Report(ctx context.Context, entry report.Cluster, source recon
 		return nil // nothing to write into: no custom resource has been applied yet
 	}
 	status := newStatus(custom, &c.target.cluster, entry, source)
+	c.target.tellOfRemoval(&status, custom.Status, metav1.NewTime(entry.State.Now))
 	var failures []error
 	if news(custom.Status, status) {
 		// What another pass has told since this one looked is newer.
@@ -39,7 +42,19 @@ func (c *cluster) Report(ctx context.Context, entry report.Cluster, source recon
 	return errors.Join(failures...)
 }
 
+// events are those of a pass: one about a removal that is held, as it begins, and one about what was decided.
 func (c *cluster) events(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, entry report.Cluster) []kube.Event {
+	var events []kube.Event
+	if c.target.held != "" && changed(custom, status, v1alpha1.ConditionRemovalHeld) {
+		events = append(events, kube.Event{
+			Warning: true, Reason: v1alpha1.ConditionRemovalHeld, Action: v1alpha1.ConditionRemovalHeld, Instance: c.live.holder.Host, At: time.Now(),
+			Note: strings.Join(c.target.warnings, "; "),
+		})
+	}
+	return append(events, c.eventsOfDecision(custom, status, entry)...)
+}
+
+func (c *cluster) eventsOfDecision(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, entry report.Cluster) []kube.Event {
 	event := kube.Event{Reason: entry.Decision.Rule, Action: entry.Decision.Rule, Instance: c.live.holder.Host, At: time.Now()}
 	switch {
 	case entry.State.Declared.Orphaned != "" && changed(custom, status, v1alpha1.ConditionOrphaned):

@@ -44,7 +44,7 @@ func (d Desired) sourceOf(cluster Cluster) SourceState {
 	namespace, name := cluster.Identity()
 	for _, declared := range d.Clusters {
 		if declared.Cluster.Namespace == namespace && declared.Cluster.Name == name {
-			return SourceState{Revision: declared.Revision}
+			return SourceState{Source: declared.Source, Revision: declared.Revision}
 		}
 	}
 	if d.Unread != nil {
@@ -63,7 +63,15 @@ func (r *Reconciler) pass(ctx context.Context, desired Desired, wanted func(key 
 	if unread := desired.Unread; unread != nil && r.isNews("source of", oneLine(unread)) {
 		r.Log.Error("source cannot be read; going on with what was last applied", "error", oneLine(unread))
 	}
-	rep := report.Report{Revision: desired.Revision, Signer: desired.Signer, Problems: desired.Problems, Planned: r.Plan}
+	rep := report.Report{
+		Revision: desired.Revision, Signer: desired.Signer, Problems: desired.Problems, Warnings: desired.Warnings,
+		Removals: observed.Removals, Planned: r.Plan,
+	}
+	for _, removal := range rep.Removals {
+		if r.isNews("removal of "+removal.Source, removal.String()) {
+			r.Log.Warn("removal held; going on with what was last applied", "removal", removal.String())
+		}
+	}
 	rep.Unobserved = err != nil && !errors.As(err, &SetupError{})
 	if err != nil && r.isNews("", err.Error()) {
 		r.Log.Error("observe", "error", err)

@@ -22,14 +22,27 @@ type Desired struct {
 	// Signer of the revision, where signatures are verified.
 	Signer   string
 	Clusters []Declaration
+	// Sources that were read.
+	Sources []Place
+	// Warnings about the sources.
+	Warnings []string
 	// Problems that keep a declaration, or an unknown number of them, from being understood.
 	Problems []report.Problem
 	// Unread says which places could not be read, and why: nothing is known about what they declare.
 	Unread error
 	// Namespaces are the only ones that clusters may be declared in; all if there are none. Clusters in others are somebody else's.
 	Namespaces []string
+	// Confirmed are the revisions of which a person has said that what they no longer declare is meant to go.
+	Confirmed []string
 	// Live: the custom resources themselves are what is declared; there is no other source.
 	Live bool
+}
+
+// Place is one source, as of one revision.
+type Place struct {
+	// Name tells it from others: the location, and the path there after ",path=" if it has one.
+	Name     string
+	Revision string
 }
 
 // Declaration is one declared cluster.
@@ -38,8 +51,8 @@ type Declaration struct {
 	Cluster v1alpha1.EtcdCluster
 	// Applied is the object as the source states it, without defaults: what server-side apply owns.
 	Applied map[string]any
-	// Revision that declares it.
-	Revision string
+	// Source that declares it, by its name, and the revision.
+	Source, Revision string
 	// Follows reports whether that revision is another one, or descends from it. An error means that this cannot be told. It is nil where it does
 	// not matter.
 	Follows func(ctx context.Context, revision string) (bool, error)
@@ -64,6 +77,8 @@ type Observed struct {
 	// Desired without what is refused.
 	Desired  Desired
 	Clusters []Cluster
+	// Removals that nobody has confirmed: these clusters stay as last applied.
+	Removals []report.Removal
 }
 
 // Cluster is one cluster of a pass.
@@ -84,8 +99,8 @@ type Cluster interface {
 
 // SourceState is what status says of the source of one cluster.
 type SourceState struct {
-	// Revision that was fetched.
-	Revision string
+	// Source that declares the cluster; empty if none does. Revision that was fetched.
+	Source, Revision string
 	// Error of fetching; empty if the source is ready.
 	Error string
 }

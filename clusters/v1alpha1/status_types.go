@@ -12,6 +12,9 @@ const (
 	ConditionStalled = "Stalled"
 	// ConditionSourceReady is false while git cannot be read; the last applied declaration holds then.
 	ConditionSourceReady = "SourceReady"
+	// ConditionRemovalHeld is true while git declares the cluster no longer, along with so many others that it may be an accident,
+	// and nobody has confirmed it. The last applied declaration holds then. Its message says since which revision.
+	ConditionRemovalHeld = "RemovalHeld"
 	// ConditionOrphaned is true while git declares the cluster no longer. Its message says since which revision.
 	ConditionOrphaned = "Orphaned"
 	// ConditionCertificatesValid is false when a certificate has expired or is about to. Its message says which one expires first, and when.
@@ -23,7 +26,7 @@ type EtcdClusterStatus struct {
 	// observedGeneration is the generation of the spec that this status answers.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions: Ready, Reconciling, Stalled, SourceReady, CertificatesValid with TLS, and Orphaned once git declares the cluster no longer.
+	// conditions: Ready, Reconciling, Stalled, SourceReady, CertificatesValid with TLS; RemovalHeld or Orphaned once git declares the cluster no longer.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -31,6 +34,9 @@ type EtcdClusterStatus struct {
 	// declaredRevision is the revision of git that declared this cluster, as branch@sha1:commit.
 	// +optional
 	DeclaredRevision string `json:"declaredRevision,omitempty"`
+	// declaredSource is the source that declared this cluster, such as https://git.example.com/fleet.git,path=clusters.
+	// +optional
+	DeclaredSource string `json:"declaredSource,omitempty"`
 	// action is the rule that spoke in the last pass.
 	// +optional
 	Action string `json:"action,omitempty"`

@@ -152,6 +152,11 @@ func TestReportPage(t *testing.T) {
 			File: "clusters/b.yaml", Line: 7, Cluster: "default/b",
 			Message: `spec.version: Invalid value: "3.6": a version of etcd is MAJOR.MINOR.PATCH, such as 3.6.5, without a leading v`,
 		}},
+		Warnings: []string{"https://git.example.com/shop.git,path=etcd declares no cluster"},
+		Removals: []report.Removal{{
+			Source: "https://git.example.com/shop.git,path=etcd", Revision: "main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90",
+			Clusters: []string{"shop/cart", "shop/orders"}, Of: 2,
+		}},
 		Error: "what concerns the pass as a whole",
 	})
 	if err != nil {

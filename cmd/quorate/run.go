@@ -30,6 +30,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	f.live.add(c)
 	f.log.add(c)
 	c.Flags().DurationVar(&f.clusterTimeout, "cluster-timeout", reconcile.ClusterTimeout, "how long one cluster may take in a pass; it holds up no other")
+	f.source.confirmed.add(c.Flags())
 	c.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit with 2 if changes are pending or were made")
 }
 
@@ -124,7 +125,7 @@ func (f *runFlags) passes(ctx context.Context, r *reconcile.Reconciler) (report.
 
 // code is the exit code of a report: what went wrong first, in the order of how much it matters.
 func (f *runFlags) code(rep report.Report, converged bool) error {
-	blocked, locked, changes, failed := false, false, false, rep.Error != ""
+	blocked, locked, changes, failed := len(rep.Removals) > 0, false, false, rep.Error != ""
 	unsealed := false
 	invalid := len(rep.Problems) > 0
 	for _, c := range rep.Clusters {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"quorate.dev/quorate/gitsource/credentials"
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/refs"
+	"quorate.dev/quorate/gitsource/remote"
 	"quorate.dev/quorate/gitsource/signature"
 )
 
@@ -68,6 +71,19 @@ func (s source) String() string {
 		return s.location
 	}
 	return s.location + ",path=" + s.path
+}
+
+// identity names the source in the status of the clusters that it declares: the same one in whatever directory the process runs.
+func (s source) identity() string {
+	if !remote.IsAddress(s.location) {
+		if path, err := filepath.Abs(s.location); err == nil {
+			s.location = path
+		}
+	}
+	if s.path = path.Clean(s.path); s.path == "." {
+		s.path = ""
+	}
+	return s.String()
 }
 
 // selecting are the settings of which a source has one at most; one of its own replaces that of all.

@@ -31,6 +31,8 @@ type sourceFlags struct {
 	readers []gitsource.Reader
 	// namespace limits to one namespace; it is another flag's.
 	namespace string
+	// confirmed are revisions; see removals.go.
+	confirmed revisions
 }
 
 func (f *sourceFlags) add(c *cobra.Command, help string) {
@@ -95,6 +97,8 @@ func (f *sourceFlags) check() error {
 		return usageError{errors.New("--source is required: a git repository or a directory")}
 	case f.live() && len(f.values) > 1:
 		return usageError{fmt.Errorf("--source %s: the custom resources themselves are the declaration; there can be no other source", ofCluster)}
+	case f.live() && len(f.confirmed) > 0:
+		return usageError{fmt.Errorf("--source %s: nothing is taken for removed while the custom resources themselves are the declaration; leave %s out", ofCluster, report.FlagConfirm)}
 	case f.live():
 		return nil
 	}
@@ -149,7 +153,7 @@ func (f *sourceFlags) declared(ctx context.Context) reconcile.Desired {
 		return reconcile.Desired{Unread: err}
 	}
 	desired := join(all)
-	desired.Namespaces = namespacesOf(all)
+	desired.Namespaces, desired.Confirmed = namespacesOf(all), f.confirmed
 	return desired
 }
 
@@ -167,20 +171,9 @@ func namespacesOf(all []fetched) []string {
 
 // join puts together what several sources declare. A cluster that two of them declare is in the problems: which of them is meant cannot be known.
 func join(all []fetched) reconcile.Desired {
-	var desired reconcile.Desired
-	var revisions, signers []string
+	desired := readOf(all)
 	declared := map[string][]int{}
 	for i, s := range all {
-		if s.err != nil {
-			desired.Unread = errors.Join(desired.Unread, s.err)
-			continue
-		}
-		if revision := s.desired.Revision.String(); !slices.Contains(revisions, revision) {
-			revisions = append(revisions, revision)
-		}
-		if signer := s.desired.Revision.Signer; signer != "" && !slices.Contains(signers, signer) {
-			signers = append(signers, signer)
-		}
 		for cluster := range clustersIn(s.desired) {
 			declared[cluster] = append(declared[cluster], i)
 		}
@@ -202,8 +195,33 @@ func join(all []fetched) reconcile.Desired {
 				continue
 			}
 			desired.Clusters = append(desired.Clusters, reconcile.Declaration{
-				Cluster: d.Cluster, Applied: d.Applied, Revision: s.desired.Revision.String(), Follows: follows, Warnings: d.Warnings,
+				Cluster: d.Cluster, Applied: d.Applied, Source: s.source.identity(), Revision: s.desired.Revision.String(), Follows: follows,
+				Warnings: d.Warnings,
 			})
+		}
+	}
+	return desired
+}
+
+// readOf says which sources were read, at which revisions and signed by whom, and which were not.
+func readOf(all []fetched) reconcile.Desired {
+	var desired reconcile.Desired
+	var revisions, signers []string
+	for _, s := range all {
+		if s.err != nil {
+			desired.Unread = errors.Join(desired.Unread, s.err)
+			continue
+		}
+		revision, signer := s.desired.Revision.String(), s.desired.Revision.Signer
+		desired.Sources = append(desired.Sources, reconcile.Place{Name: s.source.identity(), Revision: revision})
+		if !slices.Contains(revisions, revision) {
+			revisions = append(revisions, revision)
+		}
+		if signer != "" && !slices.Contains(signers, signer) {
+			signers = append(signers, signer)
+		}
+		if len(s.desired.Clusters)+len(s.desired.Problems) == 0 {
+			desired.Warnings = append(desired.Warnings, s.source.String()+" declares no cluster")
 		}
 	}
 	desired.Revision, desired.Signer = strings.Join(revisions, " "), strings.Join(signers, ", ")

@@ -43,7 +43,7 @@ func validate(ctx context.Context, std streams, source sourceFlags, output strin
 	if desired.Unread != nil {
 		return desired.Unread
 	}
-	rep := report.Report{Revision: desired.Revision, Signer: desired.Signer, Problems: desired.Problems}
+	rep := report.Report{Revision: desired.Revision, Signer: desired.Signer, Problems: desired.Problems, Warnings: desired.Warnings}
 	for _, d := range desired.Clusters {
 		rep.Clusters = append(rep.Clusters, report.Cluster{Namespace: d.Cluster.Namespace, Name: d.Cluster.Name, Warnings: d.Warnings})
 	}

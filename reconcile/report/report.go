@@ -20,6 +20,10 @@ type Report struct {
 	Clusters []Cluster `json:"clusters"`
 	// Problems of the declarations, by file and line.
 	Problems []Problem `json:"problems,omitempty"`
+	// Warnings about the sources.
+	Warnings []string `json:"warnings,omitempty"`
+	// Removals that nobody has confirmed.
+	Removals []Removal `json:"removals,omitempty"`
 	// Error that concerns the pass as a whole, such as a source that cannot be read.
 	Error string `json:"error,omitempty"`
 	// Unobserved: the live side could not be read, and another pass may be luckier.

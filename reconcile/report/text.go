@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Text renders the report for people: a block per cluster, then the problems, then a line that counts.
+// Text renders the report for people: a block per cluster, then what is wrong with the sources, then a line that counts.
 func Text(w io.Writer, r Report, style Style) error {
 	b := &strings.Builder{}
 	if r.Revision != "" {
@@ -21,6 +21,10 @@ func Text(w io.Writer, r Report, style Style) error {
 	for _, c := range r.Clusters {
 		writeCluster(b, c, style)
 	}
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(b, "%s %s\n", style.Busy("warning"), Clean(warning))
+	}
+	writeRemovals(b, r.Removals, style)
 	for _, p := range r.Problems {
 		fmt.Fprintf(b, "%s %s\n", style.Bad("problem"), Clean(p.String()))
 	}
@@ -109,6 +113,13 @@ func Summary(r Report) string {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.word))
 		}
+	}
+	held := 0
+	for _, removal := range r.Removals {
+		held += len(removal.Clusters)
+	}
+	if held > 0 {
+		parts = append(parts, count(held, "removal")+" held")
 	}
 	if n := len(r.Problems); n > 0 {
 		parts = append(parts, count(n, "problem")+" in the source")

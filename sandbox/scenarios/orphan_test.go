@@ -8,11 +8,51 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// testRemovalHeld: a commit that declares nothing any more may be an accident. Everybody is told; the clusters are healed as they were declared last, and
+// become orphans once somebody has named that commit.
+func testRemovalHeld(t *testing.T, w *world) {
+	const deleted = "lifecycle: Deleted\nstorage: {retention: Delete}"
+	a := declaration("a", modern, three)
+	w.repository.push(map[string]string{"a.yaml": a, "c.yaml": declaration("c", modern, plain, one)})
+	w.converge()
+	id := w.requireOneCluster("a", 3)
+	commit := w.repository.push(map[string]string{"README": "no cluster here"})
+	for range 2 {
+		r := w.run().requireCode(t, exitBlocked).requireRule(t, "a", "Converged").requireRule(t, "c", "Converged")
+		if !r.says("--confirm-removals=main@sha1:" + commit) {
+			t.Errorf("it does not say how to confirm the removal:\n%s", r)
+		}
+	}
+	w.requireCondition("a", "RemovalHeld", "True", "NotConfirmed")
+	if n := w.toldOf("main@sha1:" + commit + " no longer declares it"); n != 2 {
+		t.Errorf("told %d times, want once for each cluster", n)
+	}
+	w.emptyVolume("a-1")
+	r := w.runFrom(outside, "run", "--until-converged", "--timeout", patience.String(), "--lease-duration", "3s")
+	r.requireCode(t, exitBlocked).requireRule(t, "a", "Converged")
+	if got := w.requireOneCluster("a", 3); got != id {
+		t.Errorf("cluster %s became %s", id, got)
+	}
+	w.runFrom(outside, "plan").requireCode(t, exitBlocked)
+	w.run("--confirm-removals", commit).requireCode(t, exitDone).requireRule(t, "a", "Orphaned").requireRule(t, "c", "Orphaned")
+	w.run().requireCode(t, exitDone).requireRule(t, "a", "Orphaned")
+	w.requireCondition("a", "RemovalHeld", "", "")
+
+	// What was declared to go may be dropped when it is gone.
+	w.repository.push(map[string]string{"a.yaml": a, "c.yaml": declaration("c", modern, plain, one, deleted)})
+	w.converge().requireRule(t, "a", "Converged")
+	w.declare(modern, three)
+	w.converge().requireRule(t, "a", "Converged").requireRule(t, "c", "Orphaned")
+	if err := w.objects.Resource(etcdclusters).Namespace(w.namespace).Delete(w.ctx(), "c", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // testOrphan: a declaration that vanishes deletes nothing and stops nothing. Everybody is told, with the commit that dropped it.
 func testOrphan(t *testing.T, w *world) {
 	want, pods := w.snapshot(), w.podUIDs("a")
 	commit := w.repository.push(map[string]string{"README": "no cluster here"})
-	r := w.run().requireCode(t, exitDone).requireRule(t, "a", "Orphaned")
+	r := w.run("--confirm-removals", commit).requireCode(t, exitDone).requireRule(t, "a", "Orphaned")
 	if !r.says(commit[:7]) {
 		t.Errorf("it does not say which commit dropped the declaration:\n%s", r)
 	}

@@ -35,6 +35,7 @@ func TestDisturbedCluster(t *testing.T) {
 		step{"WornCertificates", testWornCertificates},
 		step{"AuthorityExpired", testAuthorityExpired},
 		step{"GitUnreachable", testGitUnreachable},
+		step{"RemovalHeld", testRemovalHeld},
 		step{"Orphan", testOrphan},
 		step{"Rename", testRename},
 		step{"Suspend", testSuspend},

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"strings"
+)
+
+// pick calls one of the functions beside the code, for values of that type.
+func (m *mutator) pick(function string, t types.Type, args ...ast.Expr) ast.Expr {
+	if isUntyped(t) {
+		t = types.Default(t)
+	}
+	name := types.TypeString(t, func(p *types.Package) string {
+		if p == m.self {
+			return ""
+		}
+		return m.imports[p.Path()]
+	})
+	return call("mutant_"+function+"["+strings.TrimPrefix(name, ".")+"]", args...)
+}
+
+// beside is the file that the rewritten code relies on.
+const beside = `package %s
+
+import (
+	"os"
+	"strconv"
+)
+
+var mutant_, _ = strconv.Atoi(os.Getenv("` + variable + `"))
+
+func mutant_pick[T any](number int, mutated, original T) T {
+	if mutant_ == number {
+		return mutated
+	}
+	return original
+}
+
+func mutant_unmet[T ~string](number int, original T) T {
+	if mutant_ == number {
+		return "\x00"
+	}
+	return original
+}
+`
+
+// variable of the environment that says which mutant is on.
+const variable = "MUTANT"
+
+func isOn(number ast.Expr) ast.Expr {
+	return &ast.BinaryExpr{X: ast.NewIdent("mutant_"), Op: token.EQL, Y: number}
+}
+func isOff(number ast.Expr) ast.Expr {
+	return &ast.BinaryExpr{X: ast.NewIdent("mutant_"), Op: token.NEQ, Y: number}
+}
+
+func and(x, y ast.Expr) ast.Expr {
+	return &ast.ParenExpr{X: &ast.BinaryExpr{X: &ast.ParenExpr{X: x}, Op: token.LAND, Y: &ast.ParenExpr{X: y}}}
+}
+
+func or(x, y ast.Expr) ast.Expr {
+	return &ast.ParenExpr{X: &ast.BinaryExpr{X: &ast.ParenExpr{X: x}, Op: token.LOR, Y: &ast.ParenExpr{X: y}}}
+}
+
+func not(x ast.Expr) ast.Expr { return &ast.UnaryExpr{Op: token.NOT, X: &ast.ParenExpr{X: x}} }
+
+func call(function string, args ...ast.Expr) ast.Expr {
+	return &ast.CallExpr{Fun: ast.NewIdent(function), Args: args}
+}
+
+func unparen(n ast.Node) ast.Node {
+	if e, ok := n.(ast.Expr); ok {
+		return ast.Unparen(e)
+	}
+	return n
+}

@@ -1,0 +1,110 @@
+// Command mutate changes a package in one place after the other, a mutant each, and says which changes no test notices.
+//
+//	go run ./.ci/mutate [-only REGEXP] [-stages N] [-list] DIRECTORY
+//
+// All mutants are compiled into one test binary, each behind its number in the variable MUTANT, so that a mutant costs a run of the tests and no
+// build. Tests run in stages, cheap ones first, and a mutant that one of them kills is not run again. What a mutant is: see mutants.go.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
+	only := flags.String("only", "", "regular expression: only mutants whose line in the output it matches, such as guards.go")
+	list := flags.Bool("list", false, "list the mutants, and run nothing")
+	last := flags.Int("stages", 5, "how many stages of tests to run: stories, other tests, roads, smallest worlds, small worlds")
+	parallel := flags.Int("parallel", 2, "mutants that run at once")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	wanted, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
+	dir, err := filepath.Abs(flags.Arg(0))
+	if err != nil {
+		return err
+	}
+	p, err := mutate(dir)
+	if err != nil {
+		return err
+	}
+	mutants := slices.DeleteFunc(slices.Clone(p.mutants), func(m mutant) bool { return !wanted.MatchString(m.String()) })
+	if *list {
+		for _, m := range mutants {
+			fmt.Fprintln(out, m)
+		}
+		fmt.Fprintf(out, "%d mutants\n", len(mutants))
+		return nil
+	}
+	return hunt(ctx, p, mutants, *last, *parallel, out)
+}
+
+// hunt runs the tests over the mutants, and says which survive.
+func hunt(ctx context.Context, p *mutated, mutants []mutant, last, parallel int, out io.Writer) error {
+	began := time.Now()
+	work, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	stages, err := build(ctx, p, work)
+	if err != nil {
+		return err
+	}
+	survivors, err := kill(ctx, stages[:min(last, len(stages))], mutants, parallel, out)
+	if err != nil {
+		return err
+	}
+	for _, m := range survivors {
+		fmt.Fprintf(out, "survived  %s\n", m)
+	}
+	killed := len(mutants) - len(survivors)
+	fmt.Fprintf(out, "%d mutants, %d killed, %d survived: %.1f %% killed, in %s\n",
+		len(mutants), killed, len(survivors), 100*float64(killed)/float64(max(1, len(mutants))), time.Since(began).Round(time.Second))
+	return nil
+}
+
+// build compiles the test binaries of the stages, with the mutants in them.
+func build(ctx context.Context, p *mutated, work string) ([]stage, error) {
+	overlay, err := p.write(work)
+	if err != nil {
+		return nil, err
+	}
+	stages := stagesOf(p.dir)
+	built := map[string]string{}
+	for i := range stages {
+		s := &stages[i]
+		if built[s.dir] == "" {
+			built[s.dir] = filepath.Join(work, fmt.Sprintf("%d.test", i))
+			command := exec.CommandContext(ctx, "go", "test", "-trimpath", "-vet=off", "-c", "-overlay", overlay, "-o", built[s.dir], s.dir)
+			if said, err := command.CombinedOutput(); err != nil {
+				return nil, fmt.Errorf("build the tests in %s with all mutants: %w\n%s", s.dir, err, said)
+			}
+		}
+		s.binary = built[s.dir]
+	}
+	return stages, nil
+}

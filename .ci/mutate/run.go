@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// stage is a run of some tests in a directory.
+type stage struct {
+	name   string
+	dir    string
+	args   []string
+	binary string
+	// limit is how long the run may take; what takes longer never ends. It follows from how long it takes without a mutant.
+	limit time.Duration
+}
+
+// stagesOf are the tests that may kill a mutant of a package: its stories, all of its tests but those of every small world, the roads of the package beside
+// it that simulates, the smallest worlds, and then everything.
+func stagesOf(dir string) []stage {
+	stages := []stage{
+		{name: "stories", dir: dir, args: []string{"-test.run", "^TestStories$"}},
+		{name: "other tests", dir: dir, args: []string{"-test.skip", "^(TestStories|TestEverySmallWorld)$"}},
+	}
+	roads := filepath.Join(filepath.Dir(dir), "simulate")
+	if _, err := os.Stat(roads); err == nil {
+		stages = append(stages, stage{name: "roads", dir: roads, args: []string{"-test.run", "^TestRoads$"}})
+	}
+	return append(stages,
+		stage{name: "smallest worlds", dir: dir, args: []string{"-test.short"}},
+		stage{name: "small worlds", dir: dir})
+}
+
+// run runs the tests with a mutant; 0 is none. It reports whether they failed, and what they said.
+func (s stage) run(ctx context.Context, number int) (failed bool, said []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	command := exec.CommandContext(ctx, s.binary, append([]string{"-test.failfast"}, s.args...)...)
+	command.Dir = s.dir
+	command.Env = append(os.Environ(), fmt.Sprintf("%s=%d", variable, number))
+	said, err = command.CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return true, said, nil
+	}
+	return false, said, err
+}
+
+// kill runs the stages over the mutants and returns those that survive them all.
+func kill(ctx context.Context, stages []stage, mutants []mutant, parallel int, out io.Writer) ([]mutant, error) {
+	for _, s := range stages {
+		if len(mutants) == 0 {
+			break
+		}
+		s.limit = time.Hour
+		began := time.Now()
+		failed, said, err := s.run(ctx, 0)
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return nil, fmt.Errorf("run the %s without any mutant: %w", s.name, err)
+		}
+		if failed {
+			return nil, fmt.Errorf("the %s fail without any mutant:\n%s", s.name, bytes.TrimSpace(said))
+		}
+		took := time.Since(began)
+		s.limit = 10*took + 10*time.Second
+		alive, err := s.kill(ctx, mutants, parallel)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(out, "%s kill %d of %d, in %s (%s without a mutant)\n", s.name, len(mutants)-len(alive), len(mutants),
+			time.Since(began).Round(time.Second), took.Round(10*time.Millisecond))
+		mutants = alive
+	}
+	return mutants, nil
+}
+
+func (s stage) kill(ctx context.Context, mutants []mutant, parallel int) ([]mutant, error) {
+	failed, failures := make([]bool, len(mutants)), make([]error, len(mutants))
+	var group sync.WaitGroup
+	places := make(chan struct{}, parallel)
+	for i, m := range mutants {
+		places <- struct{}{}
+		group.Go(func() {
+			defer func() { <-places }()
+			failed[i], _, failures[i] = s.run(ctx, m.number)
+		})
+	}
+	group.Wait()
+	var alive []mutant
+	for i, m := range mutants {
+		if !failed[i] {
+			alive = append(alive, m)
+		}
+	}
+	return alive, errors.Join(append(failures, ctx.Err())...)
+}

@@ -1,0 +1,134 @@
+package clusters
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// undeclared are the targets of the clusters that no source declares, out of all that are there; and the removals among them that are held.
+func undeclared(declared []target, all, rest inventory, desired reconcile.Desired, unplaced []string) ([]target, []report.Removal) {
+	orphans := orphansOf(declared, rest, desired)
+	var targets []target
+	if desired.Unread != nil || len(unplaced) > 0 {
+		for _, o := range orphans {
+			targets = append(targets, o.unjudged(desired, unplaced))
+		}
+		return targets, nil
+	}
+	goes := map[key]bool{}
+	for _, o := range orphans {
+		goes[keyOf(o.custom)] = o.goes(desired.Confirmed)
+	}
+	candidates := candidatesIn(all, rest, goes)
+	fates := judge(candidates, desired.Sources, len(declared)+len(desired.Problems) > 0)
+	var removals []report.Removal
+	for _, o := range orphans {
+		t, source := lastApplied(o.custom), o.custom.Status.DeclaredSource
+		switch {
+		case goes[t.key()] || fates[source] == dropped:
+			t.orphaned = o.describe()
+		case fates[source] == elsewhere:
+			t = t.leaveTo(source, o.revision)
+		default:
+			t = t.hold(o.describe(), o.droppedBy())
+			removals = addRemoval(removals, o, candidates)
+		}
+		targets = append(targets, t)
+	}
+	return targets, removals
+}
+
+// unjudged is the target of an undeclared cluster while it is not known whether it is. A source that cannot be read may declare it; and so may
+// a problem that names no cluster. What was an orphan before stays one.
+func (o *orphan) unjudged(desired reconcile.Desired, unplaced []string) target {
+	t := o.asBefore()
+	switch {
+	case desired.Unread != nil:
+	case o.isOrphan():
+		t.orphaned = o.describe()
+	case !o.held:
+		t.problems = unplaced
+	}
+	return t
+}
+
+// goes reports whether an undeclared cluster is an orphan whatever else is declared: it is one, there is nothing of it, or a person has said so.
+func (o *orphan) goes(confirmed []string) bool {
+	return o.isOrphan() || o.custom.Spec.Lifecycle == v1alpha1.LifecycleDeleted || confirms(confirmed, o.droppedBy()) || confirms(confirmed, o.revision)
+}
+
+// candidatesIn lists what counts when an undeclared cluster is judged: what was declared when it was last looked at, but for what goes anyway.
+func candidatesIn(all, rest inventory, goes map[key]bool) []candidate {
+	var list []candidate
+	for k, p := range all {
+		o := orphanOf(p.custom)
+		if goes[k] || o.isOrphan() {
+			continue
+		}
+		list = append(list, candidate{source: p.custom.Status.DeclaredSource, declared: rest[k] == nil, held: o.held})
+	}
+	return list
+}
+
+// addRemoval adds a cluster to what the same revision of the same source no longer declares.
+func addRemoval(removals []report.Removal, o *orphan, candidates []candidate) []report.Removal {
+	name, source := keyOf(o.custom).String(), o.custom.Status.DeclaredSource
+	for i := range removals {
+		if r := &removals[i]; r.Source == source && r.Revision == o.droppedBy() {
+			r.Clusters = append(r.Clusters, name)
+			return removals
+		}
+	}
+	of := 0
+	for _, c := range candidates {
+		if c.source == source {
+			of++
+		}
+	}
+	return append(removals, report.Removal{Source: source, Revision: o.droppedBy(), Clusters: []string{name}, Of: of})
+}
+
+// hold keeps a cluster as last applied although no source declares it.
+func (t target) hold(said, revision string) target {
+	t.held = said
+	t.warnings = []string{fmt.Sprintf("%s: it stays as last applied, unless %s says that this is meant", said, report.Confirm(revision))}
+	return t
+}
+
+// leaveTo keeps a cluster as last applied, since a source that this run does not read has declared it.
+func (t target) leaveTo(source, revision string) target {
+	t.elsewhere = true
+	t.warnings = []string{fmt.Sprintf("it was declared by %s, which this run does not read, and stays as last applied; if no other run reads it, and it is meant to go: %s",
+		source, report.Confirm(revision))}
+	return t
+}
+
+// tellOfRemoval completes a status with what a pass has found out about the declaration. What it does not know stays as it was.
+func (t target) tellOfRemoval(status *v1alpha1.EtcdClusterStatus, old v1alpha1.EtcdClusterStatus, now metav1.Time) {
+	if t.held == "" {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionRemovalHeld)
+	} else {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionRemovalHeld, Status: metav1.ConditionTrue, Reason: "NotConfirmed", Message: t.held,
+			ObservedGeneration: status.ObservedGeneration, LastTransitionTime: now,
+		})
+	}
+	if t.held != "" || t.elsewhere {
+		status.DeclaredRevision = old.DeclaredRevision
+	}
+	if !t.elsewhere {
+		return
+	}
+	before := meta.FindStatusCondition(old.Conditions, v1alpha1.ConditionSourceReady)
+	if before == nil {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionSourceReady)
+		return
+	}
+	*meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSourceReady) = *before
+}

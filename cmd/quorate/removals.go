@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// revisions are those whose removals are confirmed. A revision and no mere yes, so that a flag that is left in place, as in a CronJob, confirms no
+// later accident.
+type revisions []string
+
+func (r *revisions) add(f *pflag.FlagSet) {
+	f.Var(r, strings.TrimPrefix(report.FlagConfirm, "--"),
+		"revision, as the report names it, or its commit: the clusters that it no longer declares are meant to go, however many they are; repeatable")
+}
+
+// directory is the revision of a source that is no repository.
+const directory = "directory"
+
+var commit = regexp.MustCompile(`^([^:\s]+@)?(sha1:)?[0-9a-f]{40}$`)
+
+// Set implements pflag.Value. Of several sources at once the report names the revisions with spaces between them.
+func (r *revisions) Set(value string) error {
+	names := strings.Fields(value)
+	if len(names) == 0 {
+		return fmt.Errorf("it names no revision")
+	}
+	for _, name := range names {
+		if name != directory && !commit.MatchString(name) {
+			return fmt.Errorf("%q is no revision: want it as the report names it, such as main@sha1:COMMIT, or all 40 digits of the commit", name)
+		}
+	}
+	*r = append(*r, names...)
+	return nil
+}
+
+// String implements pflag.Value.
+func (r *revisions) String() string { return strings.Join(*r, " ") }
+
+// Type implements pflag.Value.
+func (r *revisions) Type() string { return "strings" }

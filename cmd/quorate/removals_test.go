@@ -1,0 +1,154 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/kube/kubetest"
+)
+
+// fleet is a directory that declares clusters on a real API server, on which nobody makes pods.
+type fleet struct {
+	*testing.T
+	server *kubetest.Server
+	dir    string
+}
+
+const kubeconfig = `apiVersion: v1
+kind: Config
+current-context: x
+contexts: [{name: x, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "SERVER", insecure-skip-tls-verify: true}}]
+users: [{name: u, user: {token: TOKEN}}]
+`
+
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	f := &fleet{T: t, server: kubetest.Start(t), dir: t.TempDir()}
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "kubeconfig"))
+	text := strings.NewReplacer("SERVER", f.server.Config.Host, "TOKEN", f.server.Config.BearerToken).Replace(kubeconfig)
+	if err := os.WriteFile(os.Getenv("KUBECONFIG"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, said := f.quorate("install"); code != exitOK {
+		t.Fatal(said)
+	}
+	return f
+}
+
+// quorate runs a command line as the process does.
+func (f *fleet) quorate(args ...string) (code int, said string) {
+	f.Helper()
+	var out, err strings.Builder
+	code = execute(f.Context(), args, streams{&out, &err})
+	return code, out.String() + err.String()
+}
+
+// declare makes these clusters all that the directory declares below clusters.
+func (f *fleet) declare(names ...string) {
+	f.Helper()
+	path := filepath.Join(f.dir, "clusters")
+	if err := os.MkdirAll(filepath.Join(f.dir, "none"), 0o700); err != nil {
+		f.Fatal(err)
+	}
+	if err := os.RemoveAll(path); err != nil {
+		f.Fatal(err)
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range names {
+		text := "apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: " + name + "}\nspec: {version: 3.6.16, replicas: 1}\n"
+		if err := os.WriteFile(filepath.Join(path, name+".yaml"), []byte(text), 0o600); err != nil {
+			f.Fatal(err)
+		}
+	}
+}
+
+// pass runs a command over the fleet, and requires its exit code and which clusters it says are held.
+func (f *fleet) pass(command string, code int, held []string, args ...string) string {
+	f.Helper()
+	got, said := f.quorate(append([]string{command, "--source", f.dir, "--path", "clusters", "--etcd-access", "direct", "--log-level", "error", "-o", "json"}, args...)...)
+	var rep struct {
+		Removals []struct {
+			Revision string
+			Clusters []string
+		}
+	}
+	if err := json.Unmarshal([]byte(said), &rep); err != nil {
+		f.Fatalf("%v:\n%s", err, said)
+	}
+	var names []string
+	for _, r := range rep.Removals {
+		names = append(names, r.Clusters...)
+	}
+	if got != code || !slices.Equal(names, held) {
+		f.Fatalf("%s %v: exit code %d, want %d; held %q, want %q\n%s", command, args, got, code, names, held, said)
+	}
+	return said
+}
+
+func (f *fleet) events(reason string) int {
+	f.Helper()
+	list, err := f.server.Client.EventsV1().Events("default").List(f.Context(), metav1.ListOptions{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	n := 0
+	for _, e := range list.Items {
+		if e.Reason == reason {
+			n++
+		}
+	}
+	return n
+}
+
+// A source that no longer declares its clusters changes nothing of them until that is confirmed, whatever else it declares by then.
+func TestRemovalsAreHeld(t *testing.T) {
+	f := newFleet(t)
+	f.declare()
+	if said := f.pass("run", exitOK, nil); !strings.Contains(said, "declares no cluster") {
+		t.Errorf("nothing is said of an empty source:\n%s", said)
+	}
+	f.declare("a", "b", "c")
+	f.pass("run", exitOK, nil)
+
+	f.declare()
+	all := []string{"default/a", "default/b", "default/c"}
+	f.pass("plan", exitBlocked, all)
+	if n := f.events("RemovalHeld"); n != 0 {
+		t.Errorf("a plan has told of %d removals", n)
+	}
+	for range 2 {
+		f.pass("run", exitBlocked, all)
+	}
+	if n := f.events("RemovalHeld"); n != len(all) {
+		t.Errorf("%d events, want one for each cluster", n)
+	}
+	f.pass("run", exitBlocked, all, "--path", "none")
+	f.pass("run", exitBlocked, all, "--confirm-removals", strings.Repeat("0", 40))
+
+	// Others are founded meanwhile, and change nothing about that.
+	f.declare("c", "d", "e", "f")
+	f.pass("run", exitBlocked, all[:2])
+	f.pass("run", exitBlocked, all[:2])
+
+	f.pass("plan", exitOK, nil, "--confirm-removals", "directory")
+	said := f.pass("run", exitOK, nil, "--confirm-removals", "directory")
+	if strings.Count(said, `"Orphaned"`) != 2 {
+		t.Errorf("a and b are no orphans:\n%s", said)
+	}
+	f.pass("run", exitOK, nil)
+
+	// One of four is an orphan at once.
+	f.declare("c", "d", "e")
+	if said := f.pass("run", exitOK, nil); strings.Count(said, `"Orphaned"`) != 3 {
+		t.Errorf("f is no orphan:\n%s", said)
+	}
+}

@@ -1,0 +1,56 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// FlagConfirm is the flag that confirms a removal.
+const FlagConfirm = "--confirm-removals"
+
+// Removal is that a source no longer declares so many of its clusters that it may be an accident. They stay as last applied until
+// they are declared again or a person confirms it.
+type Removal struct {
+	// Source that declared them; empty if that is not known.
+	Source string `json:"source,omitempty"`
+	// Revision that no longer declares them: what to confirm.
+	Revision string `json:"revision"`
+	// Clusters that are not declared, as namespace/name.
+	Clusters []string `json:"clusters"`
+	// Of is how many there are of that source, declared or not.
+	Of int `json:"of"`
+}
+
+// String says what is held, on one line.
+func (r Removal) String() string {
+	text := fmt.Sprintf("%s no longer declares %d of %s", r.Revision, len(r.Clusters), count(r.Of, "cluster"))
+	if r.Source != "" {
+		text += " of " + r.Source
+	}
+	return text + ": " + strings.Join(r.Clusters, ", ")
+}
+
+// Confirm is the flag by which a person says that a revision means what it no longer declares.
+func Confirm(revision string) string {
+	if strings.Contains(revision, " ") {
+		revision = "'" + revision + "'"
+	}
+	return FlagConfirm + "=" + revision
+}
+
+func writeRemovals(b *strings.Builder, removals []Removal, style Style) {
+	if len(removals) == 0 {
+		return
+	}
+	var revisions []string
+	for _, r := range removals {
+		fmt.Fprintf(b, "%s %s\n", style.Bad("held"), Clean(r.String()))
+		for revision := range strings.FieldsSeq(r.Revision) {
+			if !slices.Contains(revisions, revision) {
+				revisions = append(revisions, revision)
+			}
+		}
+	}
+	fmt.Fprintf(b, "    they stay as last applied, and are healed, until they are declared again; if they are meant to go: %s\n", Clean(Confirm(strings.Join(revisions, " "))))
+}
