@@ -107,7 +107,7 @@ func (w *World) restart(a decide.RestartReplica) []write {
 	}
 	return []write{{"pod " + w.replicaName(a.Ordinal), func() {
 		r := w.rafts[w.volumes[a.Ordinal].data.cluster]
-		served := r.serves()
+		served := r.serves() && !w.isNobodys(r)
 		outdated := p.version != w.Declared.Version || p.hash != w.Declared.SpecHash
 		alone := served && len(r.voters()) < 3 && len(r.up) == len(r.members) && outdated
 		w.KillPod(a.Ordinal)

@@ -57,7 +57,7 @@ func (w *World) startFounding(n int) (data, string) {
 	founders := w.founders()
 	d := data{cluster: hash(w.record.Token, len(founders)), member: hash(w.record.Token, 1000+n)}
 	for id, other := range w.rafts {
-		if id != d.cluster && other.formed && w.hasData(id) {
+		if w.announced(id) != d.cluster && other.formed && w.hasData(id) {
 			w.violate("%s founds cluster %s, and %s has formed", w.replicaName(n), d.cluster, id)
 		}
 	}

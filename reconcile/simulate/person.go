@@ -83,7 +83,7 @@ func (w *World) ForceNewCluster(n int) {
 	forced := member{id: v.data.member, ordinal: n, named: true, ran: true, started: true}
 	split := &raft{
 		members: []member{forced}, formed: true, version: old.version, acknowledged: v.data.index,
-		announced: w.announced(v.data.cluster), splitFrom: v.data.cluster, splitAt: v.data.index,
+		announced: w.announced(v.data.cluster), splitFrom: v.data.cluster, splitAt: v.data.index, forcedOn: forced.id,
 	}
 	split.removed = slices.DeleteFunc(slices.Concat(old.ids(), old.removed), func(id decide.ID) bool { return id == forced.id })
 	old.byID(forced.id).forced = true
@@ -106,7 +106,7 @@ func (w *World) announced(id decide.ID) decide.ID {
 func (w *World) meetsForced(id decide.ID) bool {
 	for _, other := range w.clusters() {
 		r := w.rafts[other]
-		if r.splitFrom != id || w.rafts[id].byID(r.members[0].id) == nil {
+		if r.splitFrom != id || w.rafts[id].byID(r.forcedOn) == nil {
 			continue // or it was removed, and nobody goes to it
 		}
 		for n, v := range w.volumes {
@@ -155,5 +155,5 @@ func (w *World) wasSplit(id decide.ID) bool {
 // isNobodys reports whether a cluster was forced out of one that has removed its member since: whoever did both wants one of them.
 func (w *World) isNobodys(r *raft) bool {
 	from := w.rafts[r.splitFrom]
-	return from != nil && !slices.ContainsFunc(r.members, func(m member) bool { return from.byID(m.id) != nil })
+	return from != nil && from.byID(r.forcedOn) == nil
 }

@@ -24,9 +24,10 @@ type raft struct {
 	version, downgrade int
 	// acknowledged is the last index of the log that clients have been told of.
 	acknowledged uint64
-	// announced is the ID that it says it has, if that is another one's: it was split off from splitFrom when that log was so long.
-	announced, splitFrom decide.ID
-	splitAt              uint64
+	// announced is the ID that it says it has, if that is another one's: it was split off from splitFrom, when that log was so long, by
+	// forcing a new cluster on a member of it.
+	announced, splitFrom, forcedOn decide.ID
+	splitAt                        uint64
 	// excused: a voter lost its volume before it could be sealed, and with it what it had acknowledged.
 	excused bool
 }

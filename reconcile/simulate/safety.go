@@ -113,7 +113,8 @@ func (w *World) watched(name string, do func()) {
 	}
 	after := w.footing()
 	for _, id := range slices.Sorted(maps.Keys(before)) {
-		if what := before[id].lostTo(after[id], w.Declared.Replicas, surplus); what != "" {
+		left, still := after[id]
+		if what := before[id].lostTo(left, w.Declared.Replicas, surplus); still && what != "" {
 			w.violate("%s: by our own write %s", name, what)
 		}
 	}

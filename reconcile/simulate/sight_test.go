@@ -100,5 +100,5 @@ func between(replicas int) []act {
 	for n := range replicas {
 		list = append(list, faultsTo(n)...)
 	}
-	return append(list, act{do: "set replicas=5"}, act{do: "set replicas=2"}, act{do: "set hash=h3"})
+	return append(list, act{do: "set hash=h3"})
 }
