@@ -138,7 +138,7 @@ func quorumLost(s State) (Decision, bool) {
 	if s.mayRecover(voters) {
 		return wait(time.Second, "%s", message)
 	}
-	return block("%s", message)
+	return block("%s%s", message, s.describeHeldBack())
 }
 
 // mayRecover reports whether the silent voters that may still come up by themselves are enough for quorum: their pods
@@ -165,7 +165,7 @@ func membershipUnknown(s State) (Decision, bool) {
 			"custom resource to found it anew", s.describeSigns())
 	case s.recorded() && !s.quorumMayComeUp():
 		return block("etcd gives no member list%s, and its members do not come up: %s; if their data is lost, delete the custom "+
-			"resource and the volumes to found the cluster anew", s.why(), s.describeReplicas())
+			"resource and the volumes to found the cluster anew%s", s.why(), s.describeReplicas(), s.describeHeldBack())
 	}
 	return wait(time.Second, "etcd gives no member list%s; nothing is changed until it does: %s", s.why(), s.describeReplicas())
 }

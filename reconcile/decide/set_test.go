@@ -138,9 +138,11 @@ func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
 			r.ClusterID = 0
 		}
 	case "since":
-		var ago time.Duration
-		ago, err = time.ParseDuration(text)
-		r.PodSince = w.Now.Add(-ago)
+		r.PodSince, err = w.ago(text)
+	case "started":
+		r.PodStarted, err = w.ago(text)
+	case "going":
+		r.PodGoing, err = w.ago(text)
 	case "message":
 		r.PodMessage = text
 	case "made":
@@ -288,4 +290,9 @@ func (w *world) remove(args []datadriven.CmdArg) error {
 	}
 	w.Replicas = slices.DeleteFunc(w.Replicas, func(r decide.Replica) bool { return r.Pod == decide.PodAbsent && r.VolumeUID == "" })
 	return nil
+}
+
+func (w *world) ago(text string) (time.Time, error) {
+	ago, err := time.ParseDuration(text)
+	return w.Now.Add(-ago), err
 }

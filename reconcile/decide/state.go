@@ -173,6 +173,10 @@ type Replica struct {
 	PodMessage string `json:"podMessage,omitempty"`
 	// PodCrashes is how often etcd in this pod has ended by itself with an error; being out of memory does not count.
 	PodCrashes int `json:"podCrashes,omitempty"`
+	// PodStarted is since when the container of a pod that is Starting has run this time; zero if that is not known.
+	PodStarted time.Time `json:"podStarted,omitzero"`
+	// PodGoing is when a pod that is Terminating was to be gone at the latest; zero if it is not.
+	PodGoing time.Time `json:"podGoing,omitzero"`
 
 	// PodUnbound: the pod was given a node before its claim was made, and the claim has no volume. The scheduler looks at such a pod no more, so
 	// neither will ever get the other.

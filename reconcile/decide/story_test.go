@@ -71,6 +71,8 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//
 		// Example:
 		//	set a-1 pod=Failing since=3m message=(exit code 1) volume=v9 token=t9 mode=Founding
+		//	set a-1 pod=Starting started=20s
+		//	set a-1 pod=Terminating going=1m
 		//	set a-1 made=3.6.16/h1 crashes=4 stranded=(its node is gone) removed=v1
 		//	set a-1 etcd=answers|silent|unstarted|added|none learner=true alarms=(NOSPACE) id=b1 cluster=c2
 		//	set a-1 runs=3.6.16 storage=3.6 applied=100 silent-for=10m disagrees=(lists a-3 as a learner)

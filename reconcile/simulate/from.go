@@ -125,6 +125,7 @@ func (w *World) fromReplica(s decide.State, r decide.Replica) {
 	if hasData := w.volumes[r.Ordinal].data.member != 0; r.Pod != decide.PodAbsent {
 		w.pods[r.Ordinal] = pod{
 			uid: r.PodUID, version: r.PodVersion, hash: r.PodSpecHash, message: r.PodMessage, since: r.PodSince, crashes: r.PodCrashes, unbound: r.PodUnbound,
+			started: r.PodStarted, going: r.PodGoing,
 			up: hasData && (r.Pod == decide.PodReady || r.ClusterID != 0), terminating: r.Pod == decide.PodTerminating, failing: r.Pod == decide.PodFailing,
 		}
 	}

@@ -46,6 +46,12 @@ func (w *World) replica(n int) decide.Replica {
 	if !p.ready {
 		r.PodSince = p.since
 	}
+	switch r.Pod {
+	case decide.PodStarting:
+		r.PodStarted = p.started
+	case decide.PodTerminating:
+		r.PodGoing = p.going
+	}
 	if p.up && !w.cut && !w.mute[n] && !v.hung {
 		r.ClusterID = v.data.cluster
 	}

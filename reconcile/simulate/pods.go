@@ -18,6 +18,8 @@ type pod struct {
 	crashes       int
 	ready         bool
 	since         time.Time // since when it is not ready
+	started       time.Time // when etcd in it last started
+	going         time.Time // when it was told to end
 	unbound       bool      // it was given a node before its claim was made
 }
 
@@ -51,7 +53,10 @@ func (p pod) crashed(words string) pod {
 }
 
 // stopping is the pod after it has been told to end.
-func (p pod) stopping() pod {
+func (p pod) stopping(now time.Time) pod {
+	if !p.terminating {
+		p.going = now
+	}
 	p.terminating, p.up, p.ready = true, false, false
 	return p
 }
@@ -69,7 +74,7 @@ func (w *World) runStatefulSet() {
 		case running && p.terminating && !w.down[n]:
 			delete(w.pods, n)
 		case running && n >= wanted:
-			w.pods[n] = p.stopping()
+			w.pods[n] = p.stopping(w.now)
 		}
 		w.releaseVolume(n)
 	}
@@ -136,7 +141,7 @@ func (w *World) startContainer(n int, p pod) pod {
 	if words := w.startEtcd(n, p); words != "" {
 		return p.crashed(words)
 	}
-	p.up, p.message = true, ""
+	p.up, p.message, p.started = true, "", w.now
 	return p
 }
 
