@@ -212,7 +212,8 @@ func (s *stage) restart() {
 	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, false) // it has come up by itself
 	s.say("a-1", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: objects.Container, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}})
 	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, false) // it is about to
-	s.say("a-1", corev1.PodStatus{Phase: corev1.PodFailed})
+	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	s.say("a-1", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: objects.Container, State: waiting}}})
 	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, true)
 	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, false)
 	pod := s.observe().own.pod("a-1")
