@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -34,6 +35,8 @@ type cluster struct {
 	certificates objects.Certificates
 	// drifted are the objects, as kind/name, that are missing or not as they should be.
 	drifted map[string]bool
+	// forbidden is what the error says with which the API server refuses to let anybody here reach the pods, if it does.
+	forbidden atomic.Value
 }
 
 // Identity implements reconcile.Cluster.
@@ -59,6 +62,7 @@ func (l *Live) observe(ctx context.Context, t target, own *possessions, nodes fu
 	}
 	if own.custom != nil {
 		c.state.ReportedClusterID, c.state.ReportedVersion = reportedClusterID(own.custom), own.custom.Status.Version
+		c.state.Waited = waited(own.custom)
 	}
 	if c.err = c.gather(ctx); c.err != nil {
 		c.err = fmt.Errorf("observe %s: %w", t.key(), c.err)
@@ -81,6 +85,7 @@ func (c *cluster) gather(ctx context.Context) error {
 		return err
 	}
 	c.findStranded(ctx)
+	c.findRefused(ctx)
 	c.askEtcd(ctx)
 	c.recallSilence()
 	return c.compare()
@@ -243,6 +248,9 @@ func (c *cluster) askEtcd(ctx context.Context) {
 	}
 	answer := c.ask(ctx, pods, tls)
 	c.state.Membership = answer.Membership
+	if !answer.Membership.Known {
+		c.state.Membership.Forbidden = c.rightMissing()
+	}
 	for i := range c.state.Replicas {
 		r := &c.state.Replicas[i]
 		r.ClusterID = answer.ClusterIDs[c.state.ReplicaName(r.Ordinal)]

@@ -130,7 +130,7 @@ func (s State) onTrial(r Replica) bool {
 	case !s.counts(r):
 		return false
 	case r.Pod == PodAbsent:
-		return !r.VolumeTerminating && r.PodMessage == ""
+		return !r.VolumeTerminating && r.PodRefused == ""
 	case r.Pod == PodTerminating:
 		return !r.PodGoing.IsZero() && s.Now.Sub(r.PodGoing) < patienceOfPending
 	case !s.madeAsDeclared(r):

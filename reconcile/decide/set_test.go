@@ -26,6 +26,8 @@ func (w *world) setOne(target, key, text string) (err error) {
 	switch target + " " + key {
 	case "etcd known":
 		w.Membership.Known, err = parseBool(text)
+	case "etcd forbidden":
+		w.Membership.Known, w.Membership.Members, w.Membership.Forbidden = false, nil, text
 	case "etcd why":
 		w.Membership.Why = text
 	case "etcd cluster":
@@ -149,6 +151,8 @@ func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
 		r.PodVersion, r.PodSpecHash, _ = strings.Cut(text, "/")
 	case "crashes":
 		r.PodCrashes, err = strconv.Atoi(text)
+	case "refused":
+		r.PodRefused = text
 	case "stranded":
 		r.Stranded = text
 	case "unbound":

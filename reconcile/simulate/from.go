@@ -13,7 +13,7 @@ func From(s decide.State, seed uint64) *World {
 	w := New(s.Name, s.Declared, seed)
 	w.now = s.Now
 	w.LockHolder = s.LockHolder
-	w.status.clusterID, w.status.version = s.ReportedClusterID, s.ReportedVersion
+	w.status.clusterID, w.status.version, w.status.waited = s.ReportedClusterID, s.ReportedVersion, s.Waited
 	w.record = s.Record
 	w.cut = !s.Membership.Known && anyReady(s)
 	w.fromObjects(s.Objects)

@@ -19,6 +19,7 @@ func (w *World) Observe() decide.State {
 	}
 	if w.exists(w.customResource()) {
 		s.ReportedClusterID, s.ReportedVersion = w.status.clusterID, w.status.version
+		s.Waited = slices.Clone(w.status.waited)
 	}
 	if w.exists(w.configMap()) {
 		s.Record = w.record
@@ -101,6 +102,9 @@ func (w *World) membership() decide.Membership {
 	if r, id := w.reachable(); r != nil {
 		return w.linearizable(id, r)
 	}
+	if w.stuck.forbidden {
+		return decide.Membership{Why: "forbidden", Forbidden: "cannot create resource pods/portforward"}
+	}
 	if w.cut {
 		return decide.Membership{Why: "dial tcp: i/o timeout"}
 	}
@@ -148,6 +152,9 @@ func (w *World) list(r *raft) []decide.Member {
 		}
 		if entry.Answers {
 			w.sayOfItself(&entry, m.ordinal)
+			if w.stuck.zombie[m.ordinal] {
+				entry.Disagrees = "believes in another member list"
+			}
 		} else if w.exists(w.customResource()) {
 			entry.SilentSince = w.status.silent[m.id]
 		}

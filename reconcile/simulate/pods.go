@@ -86,7 +86,7 @@ func (w *World) runStatefulSet() {
 // releaseVolume lets a claim go that is being deleted, once no pod uses it. A pod that has no node does not use it yet.
 func (w *World) releaseVolume(n int) {
 	v := w.volumes[n]
-	if _, used := w.pods[n]; v.terminating && (!used || v.stranded != "") {
+	if _, used := w.pods[n]; v.terminating && !w.stuck.finalizer && (!used || v.stranded != "") {
 		w.forgive(n)
 		delete(w.volumes, n)
 	}
@@ -99,7 +99,7 @@ func (w *World) makeReplica(n int) {
 	if _, there := w.volumes[n]; !there {
 		w.volumes[n] = volume{uid: w.next("v"), token: w.set.token}
 	}
-	if _, there := w.pods[n]; !there {
+	if _, there := w.pods[n]; !there && !w.stuck.quota {
 		w.pods[n] = pod{uid: w.next("p"), version: w.set.version, hash: w.set.hash, wait: 1 + w.delay(2), since: w.now}
 	}
 }
@@ -149,7 +149,7 @@ func (w *World) startContainer(n int, p pod) pod {
 func (w *World) judgePods() {
 	for n, p := range w.pods {
 		wasReady, v := p.ready, w.volumes[n]
-		p.ready = p.up && !p.terminating && !v.hung && w.rafts[v.data.cluster].serves()
+		p.ready = p.up && !p.terminating && !v.hung && !w.stuck.unready[n] && w.rafts[v.data.cluster].serves()
 		if wasReady && !p.ready {
 			p.since = w.now
 		}

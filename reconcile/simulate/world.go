@@ -43,7 +43,8 @@ type World struct {
 	down    map[int]bool // nodes, by the ordinal of the pod that they run
 	mute    map[int]bool // members that whoever observes them does not reach
 	slow    map[int]bool // members that do not keep up
-	putBack bool         // the record was put back by hand, and no pass could know better yet
+	stuck   stuck
+	putBack bool // the record was put back by hand, and no pass could know better yet
 
 	violations []string
 }
@@ -110,7 +111,11 @@ func (w *World) Tick() {
 // decision and the writes.
 func (w *World) Pass(crashAfter int) (decide.Decision, []string) {
 	s, d, writes := w.act(crashAfter)
-	if died := len(writes) == crashAfter; !died && w.report(s) {
+	died, changed := len(writes) == crashAfter, len(writes) > 0
+	if !died && !changed {
+		d = decide.InVain(s, d, "it is refused")
+	}
+	if !died && w.report(s, d, changed) {
 		writes = append(writes, "status of "+w.customResource())
 	}
 	return d, writes
@@ -120,7 +125,7 @@ func (w *World) Pass(crashAfter int) (decide.Decision, []string) {
 // anything. Such a pass reports all the same.
 func (w *World) PassFailing(after int) (decide.Decision, []string) {
 	s, d, writes := w.act(after)
-	if w.report(s) {
+	if w.report(s, d, len(writes) > 0) {
 		writes = append(writes, "status of "+w.customResource())
 	}
 	return d, writes

@@ -84,6 +84,7 @@ func Clone(s decide.State) decide.State {
 	s.Objects.Drift = slices.Clone(s.Objects.Drift)
 	s.Objects.Remaining = slices.Clone(s.Objects.Remaining)
 	s.Record.Removed = slices.Clone(s.Record.Removed)
+	s.Waited = slices.Clone(s.Waited)
 	s.Membership.StaleAlarms = slices.Clone(s.Membership.StaleAlarms)
 	s.Objects.Foreign = slices.Clone(s.Objects.Foreign)
 	s.Objects.Terminating = slices.Clone(s.Objects.Terminating)
@@ -105,6 +106,7 @@ func reversed(s decide.State) decide.State {
 	slices.Reverse(s.Replicas)
 	slices.Reverse(s.Membership.Members)
 	slices.Reverse(s.Membership.StaleAlarms)
+	slices.Reverse(s.Waited)
 	return s
 }
 
@@ -117,6 +119,7 @@ func rotated(s decide.State) decide.State {
 	s.Replicas = rotate(s.Replicas)
 	s.Membership.Members = rotate(s.Membership.Members)
 	s.Membership.StaleAlarms = rotate(s.Membership.StaleAlarms)
+	s.Waited = rotate(s.Waited)
 	return s
 }
 
