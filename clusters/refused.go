@@ -66,7 +66,8 @@ func (c *cluster) slot(ordinal int) *decide.Replica {
 func refusal(events []eventsv1.Event, pod string, now time.Time) string {
 	var last eventsv1.Event
 	for _, e := range events {
-		about := strings.HasPrefix(e.Note, "create Pod "+pod+" in ") || strings.HasPrefix(e.Note, fmt.Sprintf("create Claim %s%s for ", objects.VolumeClaimPrefix, pod))
+		note := strings.ToLower(e.Note) // Kubernetes has changed its mind about the first letter
+		about := strings.HasPrefix(note, "create pod "+pod+" in ") || strings.HasPrefix(note, fmt.Sprintf("create claim %s%s for ", objects.VolumeClaimPrefix, pod))
 		if about && now.Sub(lastSeen(e)) < recent && !lastSeen(e).Before(lastSeen(last)) {
 			last = e
 		}

@@ -25,7 +25,7 @@ func failedCreate(note string, ago time.Duration) eventsv1.Event {
 	return e
 }
 
-const quotaExceeded = `create Pod a-2 in StatefulSet a failed error: pods "a-2" is forbidden: exceeded quota: q, requested: pods=1`
+const quotaExceeded = `Create Pod a-2 in StatefulSet a failed error: pods "a-2" is forbidden: exceeded quota: q, requested: pods=1`
 
 func TestRefusal(t *testing.T) {
 	for _, test := range []struct {
@@ -38,7 +38,7 @@ func TestRefusal(t *testing.T) {
 		{name: "another pod", events: []eventsv1.Event{failedCreate(strings.ReplaceAll(quotaExceeded, "a-2", "a-22"), time.Minute)}},
 		{name: "its claim", events: []eventsv1.Event{failedCreate(`create Claim data-a-2 for Pod a-2 in StatefulSet a failed error: denied`, 0)}, want: "denied"},
 		{name: "the last one", events: []eventsv1.Event{
-			failedCreate("create Pod a-2 in StatefulSet a failed error: new\nlines", time.Minute), failedCreate(quotaExceeded, 2*time.Minute),
+			failedCreate("Create Pod a-2 in StatefulSet a failed error: new\nlines", time.Minute), failedCreate(quotaExceeded, 2*time.Minute),
 		}, want: "new lines"},
 		{name: "long", events: []eventsv1.Event{failedCreate("create Pod a-2 in StatefulSet a failed error: "+strings.Repeat("x", 299)+"ö", 0)}, want: strings.Repeat("x", 299) + "…"},
 	} {

@@ -66,8 +66,8 @@ func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string
 	return "", nil
 }
 
-// stillBroken says why a pod that did not run is not to be restarted any more; empty if it still does not. Its phase is read again, and
-// etcd in it is asked once more: the kubelet may have got over it.
+// stillBroken says why a pod whose member did not answer is not to be restarted any more; empty if nothing is better than it was seen. Its
+// phase is read again, and etcd in it is asked once more: the kubelet may have got over it.
 func (c *cluster) stillBroken(ctx context.Context, name, uid string) (string, error) {
 	found, err := c.live.kube.Look(ctx, "Pod", c.target.cluster.Namespace, name)
 	if err != nil {
@@ -78,13 +78,13 @@ func (c *cluster) stillBroken(ctx context.Context, name, uid string) (string, er
 		return "", nil // there is nothing left to delete
 	}
 	ordinal, _ := c.state.Ordinal(name)
-	phase, _ := podPhase(pod)
-	if phase == decide.PodReady || phase == decide.PodStarting && c.state.Replica(ordinal).Pod != decide.PodStarting {
+	seen := c.state.Replica(ordinal)
+	if phase, _ := podPhase(pod); phase != seen.Pod && (phase == decide.PodReady || phase == decide.PodStarting) {
 		return fmt.Sprintf("not any more: pod %s has come up by itself", name), nil
 	}
 	answer := c.askAgain(ctx)
 	answers := lists(answer.Membership, func(m decide.Member) bool { return m.Name == name && m.Answers })
-	if answers || answer.ClusterIDs[name] != 0 {
+	if answers || seen.ClusterID == 0 && answer.ClusterIDs[name] != 0 {
 		return fmt.Sprintf("not any more: etcd in pod %s answers by now", name), nil
 	}
 	return "", nil

@@ -3,6 +3,7 @@ package simulate_test
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,9 @@ func TestNothingWaitsForever(t *testing.T) {
 		}
 		for name, beginning := range worlds {
 			for _, b := range heldFaults(replicas) {
+				if b.name == "lock" && strings.HasPrefix(name, "found, 0 writes") {
+					continue // without a custom resource there is nothing to keep in mind what is waited for
+				}
 				w := beginning.Clone()
 				b.do(w)
 				if last, for_ := longestWait(w, 2*anHour); for_ >= anHour {

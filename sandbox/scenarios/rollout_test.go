@@ -182,13 +182,15 @@ func testCrashInAHaltedRollout(t *testing.T, w *world) {
 // crashUntilBackOff ends etcd in a pod again and again until the kubelet takes its time to start it.
 func (w *world) crashUntilBackOff(pod string) {
 	w.t.Helper()
+	ended := map[string]bool{}
 	eventually(w.t, pod+" crashes", func() error {
-		state := w.pod(pod).Status.ContainerStatuses[0].State
-		if state.Waiting != nil && state.Waiting.Reason == "CrashLoopBackOff" {
+		container := w.pod(pod).Status.ContainerStatuses[0]
+		if state := container.State.Waiting; state != nil && state.Reason == "CrashLoopBackOff" {
 			return nil
 		}
-		if state.Running != nil {
+		if container.State.Running != nil && !ended[container.ContainerID] {
 			w.signal(pod, syscall.SIGABRT)
+			ended[container.ContainerID] = true
 		}
 		return fmt.Errorf("%s", describePod(*w.pod(pod)))
 	})
