@@ -23,7 +23,7 @@ const (
 )
 
 // findRefused looks for why the StatefulSet does not make the pods that it wants. Its events are read only while such a pod is missing. Where they
-// cannot be read, nothing is concluded.
+// cannot be read, that is said, and nothing is concluded.
 func (c *cluster) findRefused(ctx context.Context) {
 	missing := c.missing()
 	if len(missing) == 0 || c.target.cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning {
@@ -31,10 +31,11 @@ func (c *cluster) findRefused(ctx context.Context) {
 	}
 	set := get[*appsv1.StatefulSet](c.own, "StatefulSet", c.names.StatefulSet)
 	events, err := c.live.kube.FailedCreates(ctx, set)
-	if err != nil {
-		return
-	}
 	for _, ordinal := range missing {
+		if err != nil {
+			c.slot(ordinal).PodMessage = oneLine(fmt.Sprintf("why it is not made is not known: %v", err))
+			continue
+		}
 		if why := refusal(events, c.state.ReplicaName(ordinal), c.state.Now); why != "" {
 			c.slot(ordinal).PodRefused = why
 		}

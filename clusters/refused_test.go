@@ -109,6 +109,9 @@ func TestFindRefused(t *testing.T) {
 					t.Errorf("a-%d: %q, want %q", n, got, test.want[n])
 				}
 			}
+			if told := strings.Contains(c.state.Replica(1).PodMessage, "is not known: list Events"); told != test.server.refuse {
+				t.Errorf("a-1: %q", c.state.Replica(1).PodMessage)
+			}
 			for _, path := range test.server.asked {
 				if path != "/apis/events.k8s.io/v1/namespaces/ns/events?reason=FailedCreate,regarding.kind=StatefulSet,regarding.name=a" {
 					t.Errorf("asked %s", path)

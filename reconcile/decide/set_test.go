@@ -295,8 +295,3 @@ func (w *world) remove(args []datadriven.CmdArg) error {
 	w.Replicas = slices.DeleteFunc(w.Replicas, func(r decide.Replica) bool { return r.Pod == decide.PodAbsent && r.VolumeUID == "" })
 	return nil
 }
-
-func (w *world) ago(text string) (time.Time, error) {
-	ago, err := time.ParseDuration(text)
-	return w.Now.Add(-ago), err
-}

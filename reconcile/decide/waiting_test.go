@@ -96,3 +96,8 @@ func TestTakingTurns(t *testing.T) {
 		t.Errorf("%d are kept: %+v", len(s.Waited), s.Waited)
 	}
 }
+
+func (w *world) ago(text string) (time.Time, error) {
+	ago, err := time.ParseDuration(text)
+	return w.Now.Add(-ago), err
+}

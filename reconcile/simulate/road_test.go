@@ -72,8 +72,7 @@ func (r *road) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//	fault mute=1 unmute=1 slow=1 fast=1 nospace=1 corrupt-alarm=1
 		//	fault add-member=3 add-learner=3 remove-member=2 add-stranger
 		//	fault delete=(ConfigMap a-members) change=(Service a) occupy=(Service a)
-		//	fault unready=1 mislead=1 refuse-pods keep-claims refuse-handover forbid
-		//	fault delete-status put-back-record cut-network mend-network heal
+		//	fault delete-status put-back-record cut-network mend-network heal unready=1 mislead=1 refuse-pods keep-claims refuse-handover forbid
 		return "", each(args, r.fault)
 	case "tick":
 		// Let time pass without a pass.
@@ -187,15 +186,13 @@ func (r *road) fault(key, value string) error {
 		"hang": func(n int) { r.Hang(n, true) }, "unhang": func(n int) { r.Hang(n, false) },
 		"mute": func(n int) { r.Mute(n, true) }, "unmute": func(n int) { r.Mute(n, false) },
 		"slow": func(n int) { r.Slow(n, true) }, "fast": func(n int) { r.Slow(n, false) },
-		"nospace": func(n int) { r.RaiseAlarm(n, "NOSPACE") }, "corrupt-alarm": func(n int) { r.RaiseAlarm(n, "CORRUPT") },
-		"unready": func(n int) { r.Unready(n, true) }, "mislead": func(n int) { r.Mislead(n, true) },
-		"add-member": r.AddMember, "add-learner": r.AddLearner, "remove-member": r.RemoveMember,
+		"nospace": func(n int) { r.RaiseAlarm(n, "NOSPACE") }, "corrupt-alarm": func(n int) { r.RaiseAlarm(n, "CORRUPT") }, "remove-member": r.RemoveMember,
+		"unready": func(n int) { r.Unready(n, true) }, "mislead": func(n int) { r.Mislead(n, true) }, "add-member": r.AddMember, "add-learner": r.AddLearner,
 	}
 	byName := map[string]func(string){"delete": r.Delete, "change": r.Change, "occupy": r.Occupy}
 	plain := map[string]func(){
 		"delete-status": r.DeleteStatus, "put-back-record": r.PutBackRecord, "add-stranger": r.AddStranger, "heal": r.Heal,
-		"refuse-pods": func() { r.RefusePods(true) }, "keep-claims": func() { r.KeepClaims(true) },
-		"refuse-handover": func() { r.RefuseHandover(true) }, "forbid": func() { r.Forbid(true) },
+		"refuse-pods": func() { r.RefusePods(true) }, "keep-claims": func() { r.KeepClaims(true) }, "refuse-handover": func() { r.RefuseHandover(true) }, "forbid": func() { r.Forbid(true) },
 		"cut-network": func() { r.CutNetwork(true) }, "mend-network": func() { r.CutNetwork(false) },
 	}
 	switch {
