@@ -72,8 +72,12 @@ func (s State) stuck(r Replica) bool {
 // nothing depends on it: where other members serve and run well as declared, and where no member has ever had a vote.
 func (s State) outlastsPatience(r Replica) bool {
 	serves := s.Membership.Known && s.Membership.HasQuorum()
-	neverFormed := s.founding() && s.Membership.ClusterID == 0 && !s.anyReplica(inCluster)
-	return r.Pod != PodFailing || neverFormed || serves && s.anyReplica(s.runsAsDeclared) || s.failsForGood(r)
+	return r.Pod != PodFailing || s.neverFormed() || serves && s.anyReplica(s.runsAsDeclared) || s.failsForGood(r)
+}
+
+// neverFormed reports whether no member has ever had a vote: there is nothing to lose yet.
+func (s State) neverFormed() bool {
+	return s.founding() && s.Membership.ClusterID == 0 && !s.anyReplica(inCluster)
 }
 
 // failsForGood reports whether a pod fails, and has done so for longer, or more often, than what passes.
@@ -123,16 +127,20 @@ func (s State) failsAsDeclared(r Replica) bool {
 	return s.madeAsDeclared(r) && s.counts(r) && (s.failsForGood(r) || r.Pod == PodPending && s.stuck(r))
 }
 
-// onTrial reports whether a pod has yet to show whether it comes up as declared.
+// onTrial reports whether a pod has yet to show whether it comes up as declared. Where there is nothing to lose, only one that has just crashed
+// is waited for.
 func (s State) onTrial(r Replica) bool {
 	ran := s.Now.Sub(r.PodStarted)
 	switch {
 	case !s.counts(r):
 		return false
+	case s.neverFormed():
+		crashed := r.Pod == PodFailing && !s.failsForGood(r) || r.Pod == PodStarting && r.PodCrashes > 0 && ran < patienceOfCrash
+		return s.madeAsDeclared(r) && crashed
 	case r.Pod == PodAbsent:
 		return !r.VolumeTerminating && r.PodRefused == ""
 	case r.Pod == PodTerminating:
-		return !r.PodGoing.IsZero() && s.Now.Sub(r.PodGoing) < patienceOfPending
+		return s.Now.Before(r.PodGoing)
 	case !s.madeAsDeclared(r):
 		return false
 	case r.Pod == PodStarting:

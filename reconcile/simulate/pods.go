@@ -19,7 +19,7 @@ type pod struct {
 	ready         bool
 	since         time.Time // since when it is not ready
 	started       time.Time // when etcd in it last started
-	going         time.Time // when it was told to end
+	going         time.Time // when it was to be gone at the latest
 	unbound       bool      // it was given a node before its claim was made
 }
 
@@ -55,7 +55,7 @@ func (p pod) crashed(words string) pod {
 // stopping is the pod after it has been told to end.
 func (p pod) stopping(now time.Time) pod {
 	if !p.terminating {
-		p.going = now
+		p.going = now.Add(30 * time.Second) // its grace period
 	}
 	p.terminating, p.up, p.ready = true, false, false
 	return p
