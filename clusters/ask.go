@@ -36,6 +36,9 @@ func (c *cluster) askEtcd(ctx context.Context) {
 	}
 	answer := c.ask(ctx, pods, tls)
 	c.state.Membership = answer.Membership
+	if !answer.Membership.Known {
+		c.state.Membership.Forbidden = c.rightMissing()
+	}
 	for i := range c.state.Replicas {
 		r := &c.state.Replicas[i]
 		r.ClusterID = answer.ClusterIDs[c.state.ReplicaName(r.Ordinal)]

@@ -2,12 +2,28 @@ package clusters
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
 )
+
+// noteRefusal keeps an error that says that a right is missing.
+func (c *cluster) noteRefusal(err error) {
+	if errors.Is(err, kube.ErrForbidden) {
+		c.forbidden.Store(err.Error())
+	}
+}
+
+// rightMissing is why nobody here may reach the pods, in the API server's words; empty if that has not been said.
+func (c *cluster) rightMissing() string {
+	said, _ := c.forbidden.Load().(string)
+	_, words, _ := strings.Cut(said, " is forbidden: ")
+	return oneLine(words)
+}
 
 // dial connects to the client port of a member's pod, directly or through the API server.
 func (c *cluster) dial(ctx context.Context, name string) (net.Conn, error) {
@@ -16,7 +32,9 @@ func (c *cluster) dial(ctx context.Context, name string) (net.Conn, error) {
 		return nil, fmt.Errorf("pod %s is gone", name)
 	}
 	if c.live.options.PortForward {
-		return c.live.kube.PortForward(ctx, pod.Namespace, pod.Name, objects.ClientPort)
+		conn, err := c.live.kube.PortForward(ctx, pod.Namespace, pod.Name, objects.ClientPort)
+		c.noteRefusal(err)
+		return conn, err
 	}
 	return kube.Direct(ctx, pod.Status.PodIP, objects.ClientPort)
 }

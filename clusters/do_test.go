@@ -223,11 +223,31 @@ func (s *stage) restart() {
 	r := c.state.Replica(1)
 	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: "another"}, false)
 	s.do(c, decide.RestartReplica{Ordinal: 7, PodUID: r.PodUID}, false)
+	s.say("a-1", corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}})
+	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, false) // it has come up by itself
+	s.say("a-1", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: objects.Container, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}})
+	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, false) // it is about to
+	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	s.say("a-1", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: objects.Container, State: waiting}}})
 	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, true)
 	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, false)
 	pod := s.observe().own.pod("a-1")
 	if pod == nil || pod.DeletionTimestamp == nil || *pod.DeletionGracePeriodSeconds < 30 {
 		s.Errorf("a-1 is not ending in its own time: %v", pod)
+	}
+}
+
+// say has the kubelet report the status of a pod.
+func (s *stage) say(name string, status corev1.PodStatus) {
+	s.Helper()
+	pods := s.server.Client.CoreV1().Pods("default")
+	pod, err := pods.Get(s.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	pod.Status = status
+	if _, err := pods.UpdateStatus(s.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		s.Fatal(err)
 	}
 }
 

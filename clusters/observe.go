@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -39,6 +40,8 @@ type cluster struct {
 	drifted map[string]bool
 	// tenure is the hold on the lease while an action is carried out.
 	tenure *tenure
+	// forbidden is what the error says with which the API server refuses to let anybody here reach the pods, if it does.
+	forbidden atomic.Value
 }
 
 // Identity implements reconcile.Cluster.
@@ -77,6 +80,7 @@ func (c *cluster) observe(ctx context.Context) {
 	}
 	if own.custom != nil {
 		c.state.ReportedClusterID, c.state.ReportedVersion = reportedClusterID(own.custom), own.custom.Status.Version
+		c.state.Waited = waited(own.custom)
 	}
 	err := c.gather(ctx)
 	if err == nil && ctx.Err() != nil {
@@ -105,6 +109,7 @@ func (c *cluster) gather(ctx context.Context) error {
 		return err
 	}
 	c.findStranded(ctx)
+	c.findRefused(ctx)
 	c.askEtcd(ctx)
 	c.recallSilence()
 	return c.compare()

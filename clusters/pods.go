@@ -147,6 +147,24 @@ func unreadySince(pod *corev1.Pod) time.Time {
 	return ready.LastTransitionTime.UTC()
 }
 
+// startedAt is since when etcd's container has run in a pod that is starting.
+func startedAt(pod *corev1.Pod, phase decide.PodPhase) time.Time {
+	for _, c := range pod.Status.ContainerStatuses {
+		if phase == decide.PodStarting && c.Name == objects.Container && c.State.Running != nil {
+			return c.State.Running.StartedAt.UTC()
+		}
+	}
+	return time.Time{}
+}
+
+// goingAt is when a pod that is being deleted was to be gone, its grace period over.
+func goingAt(pod *corev1.Pod) time.Time {
+	if pod.DeletionTimestamp == nil {
+		return time.Time{}
+	}
+	return pod.DeletionTimestamp.UTC()
+}
+
 func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == kind {

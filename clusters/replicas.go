@@ -25,6 +25,7 @@ func (c *cluster) replicas() []decide.Replica {
 			r.PodUID, r.PodVersion, r.PodSpecHash = string(pod.UID), made.Version, made.SpecHash
 			r.Pod, r.PodMessage = podPhase(pod)
 			r.PodSince, r.PodCrashes, r.NoData = unreadySince(pod), crashes(pod), endedWithoutData(pod)
+			r.PodStarted, r.PodGoing = startedAt(pod, r.Pod), goingAt(pod)
 		}
 	}
 	for _, claim := range c.own.claims {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/reconcile/decide"
@@ -42,15 +43,49 @@ func (c *cluster) startRollout(ctx context.Context, a decide.StartRollout) (repo
 }
 
 // restartReplica deletes a pod and gives etcd the time to hand over and to end in order. One that serves stays while another member
-// has fallen silent meanwhile.
+// has fallen silent meanwhile; one that was broken stays if it has come up meanwhile.
 func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (report.Outcome, error) {
 	name := c.state.ReplicaName(a.Ordinal)
 	serves := lists(c.state.Membership, func(m decide.Member) bool { return m.Name == name && m.Answers })
+	check := c.stillBroken
 	if serves {
-		now := c.askAgain(ctx).Membership
-		if !now.Known || lists(now, func(m decide.Member) bool { return m.Name != name && !m.Answers }) {
-			return report.Outcome{Detail: "etcd: not yet: another member has fallen silent"}, nil
-		}
+		check = c.othersStillAnswer
+	}
+	if notYet, err := check(ctx, name, a.PodUID); err != nil || notYet != "" {
+		return report.Outcome{Detail: notYet}, err
 	}
 	return c.delete(ctx, objects.Identity{Kind: "Pod", Name: name}, a.PodUID)
+}
+
+// othersStillAnswer says why a pod that serves is not to be restarted now; empty if all other members answer.
+func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string, error) {
+	now := c.askAgain(ctx).Membership
+	if !now.Known || lists(now, func(m decide.Member) bool { return m.Name != name && !m.Answers }) {
+		return "etcd: not yet: another member has fallen silent", nil
+	}
+	return "", nil
+}
+
+// stillBroken says why a pod whose member did not answer is not to be restarted any more; empty if nothing is better than it was seen. Its
+// phase is read again, and etcd in it is asked once more: the kubelet may have got over it.
+func (c *cluster) stillBroken(ctx context.Context, name, uid string) (string, error) {
+	found, err := c.live.kube.Look(ctx, "Pod", c.target.cluster.Namespace, name)
+	if err != nil {
+		return "", err
+	}
+	pod, there := found.(*corev1.Pod)
+	if !there || string(pod.UID) != uid {
+		return "", nil // there is nothing left to delete
+	}
+	ordinal, _ := c.state.Ordinal(name)
+	seen := c.state.Replica(ordinal)
+	if phase, _ := podPhase(pod); phase != seen.Pod && (phase == decide.PodReady || phase == decide.PodStarting) {
+		return fmt.Sprintf("not any more: pod %s has come up by itself", name), nil
+	}
+	answer := c.askAgain(ctx)
+	answers := lists(answer.Membership, func(m decide.Member) bool { return m.Name == name && m.Answers })
+	if answers || seen.ClusterID == 0 && answer.ClusterIDs[name] != 0 {
+		return fmt.Sprintf("not any more: etcd in pod %s answers by now", name), nil
+	}
+	return "", nil
 }

@@ -40,6 +40,7 @@ func newStatus(live, declared *v1alpha1.EtcdCluster, entry report.Cluster, sourc
 	}
 	status.ReadyReplicas = healthyVoters(status.Members)
 	status.Membership = fmt.Sprintf("%d/%d", status.ReadyReplicas, s.Declared.Replicas)
+	status.Waiting = waiting(live, entry)
 	setConditions(&status, entry, source, metav1.NewTime(s.Now))
 	return status
 }

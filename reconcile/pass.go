@@ -176,6 +176,9 @@ func (r *Reconciler) do(ctx context.Context, log *slog.Logger, cluster Cluster, 
 		return err
 	}
 	entry.Outcome = &outcome
+	if !outcome.Changed {
+		entry.Decision = decide.InVain(entry.State, d, outcome.Detail)
+	}
 	log.Info("acted", "rule", d.Rule, "action", d.Action.String(), "changed", outcome.Changed, "detail", outcome.Detail)
 	return nil
 }

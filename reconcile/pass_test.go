@@ -36,6 +36,7 @@ type live struct {
 	broken  map[string]error // of observing a cluster, by name
 	doing   map[string]error // of acting on it
 	failing []error          // of observing anything, one pass after the other
+	waited  []decide.Waited  // by the status of each
 
 	fetched  []bool
 	done     []string
@@ -81,7 +82,9 @@ func (c *simulated) Warnings() []string         { return nil }
 func (c *simulated) Unwell() bool { return false }
 
 func (c *simulated) State(context.Context) (decide.State, error) {
-	return c.world.Observe(), c.live.broken[c.name]
+	s := c.world.Observe()
+	s.Waited = c.live.waited
+	return s, c.live.broken[c.name]
 }
 
 func (c *simulated) Do(_ context.Context, action decide.Action) (report.Outcome, error) {
@@ -201,6 +204,37 @@ func TestUntilConvergedStopsWhenBlocked(t *testing.T) {
 	rep, converged := reconciler(&source{}, l).UntilConverged(t.Context())
 	if !converged || rep.Clusters[0].Decision.Verdict != decide.Block {
 		t.Errorf("converged %v, got %+v", converged, rep.Clusters[0])
+	}
+}
+
+// TestTriedInVain: what changes nothing for long is done all the same, and said to be a person's matter.
+func TestTriedInVain(t *testing.T) {
+	l := oneCluster()
+	r := reconciler(&source{}, l)
+	r.UntilConverged(t.Context())
+	world := l.worlds["a"]
+	world.Declared.SpecHash = "h2"
+	world.RefuseHandover(true)
+	for !strings.HasPrefix(l.done[len(l.done)-1], "MoveLeader") {
+		r.Pass(t.Context())
+	}
+	if c := r.Pass(t.Context()).Clusters[0]; c.Decision.Verdict != decide.Act || c.Outcome.Changed {
+		t.Fatalf("got %+v", c)
+	}
+	l.waited = decide.Waits(world.Observe(), decide.Decide(world.Observe()), false)
+	for range 4 {
+		for range 9 * time.Minute / simulate.TickLength {
+			world.Tick()
+		}
+		s := world.Observe()
+		s.Waited = l.waited
+		l.waited = decide.Waits(s, decide.Decide(s), false)
+	}
+	before := len(l.done)
+	rep, ended := r.UntilConverged(t.Context())
+	c := rep.Clusters[0]
+	if !ended || c.Decision.Verdict != decide.Block || c.Decision.Rule != "RollOneMember" || c.Outcome == nil || len(l.done) != before+1 {
+		t.Errorf("did %q, ended %t: %+v", l.done[before:], ended, c)
 	}
 }
 

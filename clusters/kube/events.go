@@ -3,11 +3,14 @@ package kube
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
@@ -56,6 +59,17 @@ func (c *Client) CreateEvent(ctx context.Context, cluster *v1alpha1.EtcdCluster,
 		return fmt.Errorf("tell of %s in an event: %w", e.Reason, err)
 	}
 	return nil
+}
+
+// FailedCreates lists the events that say why the pods and claims of a StatefulSet could not be made.
+func (c *Client) FailedCreates(ctx context.Context, set *appsv1.StatefulSet) ([]eventsv1.Event, error) {
+	var events []eventsv1.Event
+	list := kind("Events", c.typed.EventsV1().Events(set.Namespace).List, func(l *eventsv1.EventList) { events = append(events, l.Items...) })
+	about := fields.Set{"regarding.kind": "StatefulSet", "regarding.name": set.Name, "reason": "FailedCreate"}
+	if err := list(ctx, metav1.ListOptions{FieldSelector: about.String()}); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(events, func(e eventsv1.Event) bool { return e.Regarding.UID != set.UID }), nil
 }
 
 // cut shortens s to limit bytes, never in the middle of a character.

@@ -45,6 +45,9 @@ func (c *Client) PortForward(ctx context.Context, namespace, pod string, port in
 	}()
 	select {
 	case d := <-done:
+		if refused(d.err) {
+			return nil, fmt.Errorf("port-forward: %w: %w", ErrForbidden, d.err)
+		}
 		if d.err != nil {
 			return nil, fmt.Errorf("port-forward: %w", d.err)
 		}
@@ -57,6 +60,14 @@ func (c *Client) PortForward(ctx context.Context, namespace, pod string, port in
 		}()
 		return nil, fmt.Errorf("port-forward: %w", context.Cause(ctx))
 	}
+}
+
+// ErrForbidden says that a right is missing. Trying again does not overcome it.
+var ErrForbidden = errors.New("forbidden")
+
+// refused reports whether the API server has refused a port-forward for want of a right: client-go keeps nothing of the answer but its text.
+func refused(err error) bool {
+	return err != nil && strings.Contains(err.Error(), " is forbidden: ") && strings.Contains(err.Error(), "pods/portforward")
 }
 
 func (c *Client) dialPod(ctx context.Context, namespace, pod string, port int) (*forwarded, error) {

@@ -212,6 +212,24 @@ func TestPortForwardToNoPod(t *testing.T) {
 	})
 }
 
+// What is refused for want of a right is told as such: trying again does not help.
+func TestPortForwardForbidden(t *testing.T) {
+	words := `pods "a-0" is forbidden: User "ci" cannot create resource "pods/portforward" in API group "" in the namespace "test"`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"reason":"Forbidden","code":403}`, words)
+	}))
+	t.Cleanup(server.Close)
+	client, err := kube.New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.PortForward(t.Context(), "test", "a-0", 2379); !errors.Is(err, kube.ErrForbidden) || !strings.Contains(err.Error(), words) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestPortForwardBreaks(t *testing.T) {
 	eachTransport(t, func(t *testing.T, s *apiServer) {
 		conn, err := s.client(t).PortForward(t.Context(), "test", "a-0", echo(t))

@@ -72,6 +72,27 @@ type EtcdClusterStatus struct {
 	// +optional
 	// +listType=atomic
 	Members []MemberStatus `json:"members,omitempty"`
+	// waiting is what passes have waited for, or tried in vain, since they last changed anything. What has been waited for too long becomes
+	// a matter for a person: see the condition Stalled.
+	// +optional
+	// +listType=atomic
+	Waiting []WaitStatus `json:"waiting,omitempty"`
+}
+
+// WaitStatus is something that passes wait for.
+type WaitStatus struct {
+	// rule that waits.
+	// +required
+	Rule string `json:"rule"`
+	// for what exactly, such as the members that are not well.
+	// +optional
+	For string `json:"for,omitempty"`
+	// since when it is waited for.
+	// +required
+	Since metav1.Time `json:"since"`
+	// seen is when that was last written down. It is written again every ten minutes; what nobody has seen for half an hour does not count.
+	// +required
+	Seen metav1.Time `json:"seen"`
 }
 
 // MemberRole is the part that a member plays in Raft.

@@ -33,6 +33,11 @@ type Decision struct {
 	Message string `json:"message"`
 	// Recheck is when to look again although no object has changed; zero if there is no need.
 	Recheck time.Duration `json:"-"`
+
+	// waitsFor is what exactly is waited for, if the rule does not say it all: see Waited.
+	waitsFor string
+	// overdue: it was to wait, or to try once more, and has done so for too long.
+	overdue bool
 }
 
 // String returns the decision on one line.
@@ -48,12 +53,16 @@ func (d Decision) String() string {
 func Decide(s State) Decision {
 	d := firstToSpeak(s)
 	if d.Verdict == Act && s.LockHolder != "" {
-		return Decision{
-			Rule:    lockedElsewhere,
-			Verdict: Wait,
-			Message: fmt.Sprintf("%s would be next, but another pass is acting: %s", d.Rule, s.LockHolder),
-			Recheck: time.Second,
+		d = Decision{
+			Rule:     lockedElsewhere,
+			Verdict:  Wait,
+			Message:  fmt.Sprintf("%s would be next, but another pass is acting: %s", d.Rule, s.LockHolder),
+			Recheck:  time.Second,
+			waitsFor: s.LockHolder,
 		}
+	}
+	if d.Verdict == Wait {
+		return s.insist(d, "")
 	}
 	return d
 }

@@ -164,6 +164,9 @@ func (s State) describeReplicas() string {
 
 func (s State) describePod(r Replica) string {
 	words := "pod " + strings.ToLower(string(r.Pod))
+	if r.PodRefused != "" {
+		words += ": cannot be made: " + r.PodRefused
+	}
 	if r.PodMessage != "" {
 		words += ": " + r.PodMessage
 	}

@@ -68,6 +68,9 @@ func waitForFormation(s State) (Decision, bool) {
 	if !s.founding() || s.Membership.Known {
 		return Decision{}, false
 	}
+	if s.Membership.Forbidden != "" {
+		return s.notAllowedToAsk()
+	}
 	if !s.quorumMayComeUp() {
 		return block("the founding members do not come up%s: %s", s.why(), s.describeReplicas())
 	}

@@ -102,6 +102,10 @@ func change(s *decide.State, kind, how int) {
 			s.Authority.Secret, s.Authority.Proven = []string{"", "CA1", "CA2"}[how%3], []string{"", "CA1", "CA2"}[how/3%3]
 			s.Authority.Mounted = []string{"CA1", "CA2"}[how/9%2 : 1+how/9%2+how/18%2*(1-how/9%2)]
 		},
+		func() {
+			s.Waited = []decide.Waited{{Rule: decide.Decide(*s).Rule, For: text, Since: dawn.Add(-time.Hour), Seen: dawn}}[:how%2]
+		},
+		func() { s.Membership.Forbidden = []string{"", "pods/portforward"}[how%2] },
 		func() { s.Declared.ReplaceAfter = time.Duration(how%2) * time.Minute },
 	}
 	changes[kind/4%len(changes)]()
@@ -109,7 +113,13 @@ func change(s *decide.State, kind, how int) {
 
 func changeReplica(r *decide.Replica, kind, how int) {
 	phases := []decide.PodPhase{decide.PodAbsent, decide.PodPending, decide.PodStarting, decide.PodReady, decide.PodFailing, decide.PodTerminating}
-	switch kind % 10 {
+	switch kind % 13 {
+	case 10:
+		r.PodStarted = []time.Time{{}, dawn, dawn.Add(-time.Hour)}[how%3]
+	case 11:
+		r.PodGoing = []time.Time{{}, dawn, dawn.Add(-time.Hour)}[how%3]
+	case 12:
+		r.PodRefused = []string{"", "exceeded quota"}[how%2]
 	case 6:
 		r.PodVersion, r.PodSpecHash = []string{"3.6.16", "3.7.3"}[how%2], []string{"", "h1", "h2"}[how/2%3]
 	case 7:

@@ -151,7 +151,7 @@ func quorumLost(s State) (Decision, bool) {
 	if s.mayRecover(voters) {
 		return wait(time.Second, "%s", message)
 	}
-	return block("%s", message)
+	return block("%s%s%s", message, s.describeHeldBack(), s.wayOutOfNodes())
 }
 
 // mayRecover reports whether the silent voters that may still come up by themselves are enough for quorum: their pods
@@ -173,12 +173,14 @@ func membershipUnknown(s State) (Decision, bool) {
 	switch {
 	case s.Membership.Known || !s.Formed():
 		return Decision{}, false
+	case s.Membership.Forbidden != "":
+		return s.notAllowedToAsk()
 	case len(StandingRecord(s, "").Members) == 0:
 		return block("the cluster has formed once (%s), and no member and no volume of it is left; restore it from a backup, or delete its "+
 			"custom resource to found it anew", s.describeSigns())
 	case s.recorded() && !s.quorumMayComeUp():
 		return block("etcd gives no member list%s, and its members do not come up: %s; if their data is lost, delete the custom "+
-			"resource and the volumes to found the cluster anew", s.why(), s.describeReplicas())
+			"resource and the volumes to found the cluster anew%s%s", s.why(), s.describeReplicas(), s.describeHeldBack(), s.wayOutOfNodes())
 	}
 	return wait(time.Second, "etcd gives no member list%s; nothing is changed until it does: %s", s.why(), s.describeReplicas())
 }

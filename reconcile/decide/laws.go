@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -44,7 +45,7 @@ var laws = []law{
 // Laws lists the laws that Broken holds a decision against.
 func Laws() []Law {
 	var list []Law
-	for _, l := range laws {
+	for _, l := range slices.Concat(laws, rolloutLaws) {
 		list = append(list, l.Law)
 	}
 	return list
@@ -53,7 +54,7 @@ func Laws() []Law {
 // Broken returns the laws that decision d breaks in state s, each with what is broken; none if all hold.
 func Broken(s State, d Decision) []string {
 	var broken []string
-	for _, l := range laws {
+	for _, l := range slices.Concat(laws, rolloutLaws) {
 		if what := l.broken(s, d); what != "" {
 			broken = append(broken, l.Name+": "+what)
 		}

@@ -184,6 +184,26 @@ var wrongs = []wrong{
 		w.Membership.Members[2].Answers = false
 	}, acts(decide.PromoteLearner{ID: 0xa3, Name: "a-3"})},
 
+	{"into what runs", "another one into what has stopped a rollout", func(w *world) { halted(w); unknown(w); fails(1, time.Hour)(w) }, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"into what runs", "into what has crashed a moment ago", func(w *world) {
+		halted(w)
+		fails(1, time.Hour)(w)
+		w.Replicas[2].Pod, w.Replicas[2].PodCrashes, w.Replicas[2].PodStarted = decide.PodStarting, 1, w.Now.Add(-time.Second)
+	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"left to the kubelet", "the second of three, unknown", func(w *world) { rolling(w); unknown(w); fails(1, time.Second)(w) }, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"left to the kubelet", "since nobody knows when", func(w *world) {
+		rolling(w)
+		unknown(w)
+		fails(1, 0)(w)
+		w.Replicas[1].PodSince = time.Time{}
+	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"left to the kubelet", "three crashes within two minutes", func(w *world) {
+		rolling(w)
+		silent(2)(w)
+		fails(1, 90*time.Second)(w)
+		w.Replicas[1].PodCrashes = 3
+	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+
 	{"leader hands over first", "removes it", nil, acts(decide.RemoveMember{ID: 0xa0, Name: "a-0"})},
 	{"leader hands over first", "restarts it", nil, acts(decide.RestartReplica{Ordinal: 0, PodUID: "p0"})},
 	{"leader hands over first", "from a follower", nil, acts(decide.MoveLeader{From: 0xa1, To: 0xa2})},
@@ -375,7 +395,22 @@ var right = []wrong{
 		rolling(w)
 		w.Declared.Replicas, w.Membership.Members = 2, w.Membership.Members[:2]
 	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
-	{"", "restarts what does not run, unknown", func(w *world) { rolling(w); unknown(w); silent(1)(w); w.Replicas[1].Pod = decide.PodFailing }, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"", "restarts what does not run, unknown", func(w *world) { rolling(w); unknown(w); fails(1, 3*time.Minute)(w) }, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"", "moves on where another runs well", func(w *world) { halted(w); fails(1, time.Hour)(w); w.Replicas[0].PodSpecHash = "h2" }, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"", "moves on where another lacks quorum only", func(w *world) {
+		rolling(w)
+		unknown(w)
+		fails(1, time.Hour)(w)
+		silent(2)(w)
+		w.Replicas[2].Pod, w.Replicas[2].PodSpecHash = decide.PodStarting, "h2"
+	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"", "moves on where another lost its volume", func(w *world) { halted(w); fails(1, time.Hour)(w); w.Replicas[2].VolumeUID = "v9" }, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"", "restarts after four crashes in a minute", func(w *world) {
+		rolling(w)
+		unknown(w)
+		fails(1, time.Minute)(w)
+		w.Replicas[1].PodCrashes = 4
+	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 	{"", "rolls to the next minor version", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.StartRollout{Version: "3.7.3", SpecHash: theHash})},
 	{"", "removes a corrupt one", func(w *world) { w.Membership.Members[1].Alarms = []string{"CORRUPT"} }, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
 	{"", "removes one on a volume that goes", going(2), remove(2)},
@@ -434,6 +469,21 @@ var right = []wrong{
 	{"", "done", nil, decision{decide.Done, nil, "done"}},
 	{"", "done while suspended", func(w *world) { unknown(w); w.Declared.Suspended = true }, decision{decide.Done, nil, "done"}},
 	{"", "done, nothing runs", func(w *world) { nothing(w); w.Declared.Lifecycle = "Stopped" }, decision{decide.Done, nil, "done"}},
+}
+
+// halted is in the middle of a rollout that has come to a halt at a-2.
+func halted(w *world) {
+	rolling(w)
+	fails(2, time.Hour)(w)
+	w.Replicas[2].PodSpecHash = "h2"
+}
+
+// fails lets the pod of an ordinal fail for so long.
+func fails(n int, ago time.Duration) func(*world) {
+	return func(w *world) {
+		silent(n)(w)
+		w.Replicas[n].Pod, w.Replicas[n].PodSince, w.Replicas[n].ClusterID = decide.PodFailing, w.Now.Add(-ago), 0
+	}
 }
 
 // TestLawsAllow hands the laws decisions that all of them must let through.

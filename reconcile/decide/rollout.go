@@ -2,7 +2,6 @@ package decide
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -22,60 +21,8 @@ func (s State) madeOtherwise(r Replica) bool {
 	return r.Pod != PodAbsent && r.PodSpecHash+r.PodVersion != "" && (r.PodSpecHash != s.Declared.SpecHash || r.PodVersion != s.Declared.Version)
 }
 
-// restartBroken gives a member that does not run the newest declaration, whatever else is the matter: it is what repairs a
-// broken rollout (survey H48, H101). A pod without a running container serves nobody, so nothing is lost with it, even while
-// nobody knows the membership. A pod that can never get its volume is made anew likewise.
-func restartBroken(s State) (Decision, bool) {
-	for _, r := range slices.Backward(s.replicasInOrder()) {
-		if s.waitsForEver(r) {
-			return act(RestartReplica{r.Ordinal, r.PodUID}, "the pod of %s was given a node before its claim was made, and never gets its volume: make it anew", s.ReplicaName(r.Ordinal))
-		}
-		_, recorded := s.Record.Member(r.Ordinal)
-		if !recorded || !s.broken(r) {
-			continue
-		}
-		if s.newPodsAsDeclared() {
-			return act(RestartReplica{r.Ordinal, r.PodUID}, "%s does not run, and was made from an earlier declaration: make it from the newest (%s)", s.ReplicaName(r.Ordinal), s.describePod(r))
-		}
-		if s.WantsOtherPods() && (s.mayRoll() || s.stepBegun()) {
-			return act(s.rollout(), "%s does not run, and git declares other pods (%s)", s.ReplicaName(r.Ordinal), s.describePod(r))
-		}
-	}
-	return Decision{}, false
-}
-
-// waitsForEver reports whether a pod can never get its volume; nothing runs in it.
-func (s State) waitsForEver(r Replica) bool {
-	m, _ := s.Membership.byName(s.ReplicaName(r.Ordinal))
-	return r.PodUnbound && r.Pod == PodPending && r.PodUID != "" && !m.Answers && r.ClusterID == 0
-}
-
-// patienceOfPending is how long a pod may be on its way before something is the matter: every pod is pending for a while.
-const patienceOfPending = 30 * time.Second
-
 // rolls reports whether pods are to become others than they are, whether or not that has begun.
 func (s State) rolls() bool { return s.WantsOtherPods() || s.anyReplica(s.madeOtherwise) }
-
-// broken reports whether a pod made from another declaration does not run etcd, and might if it were made from this one.
-func (s State) broken(r Replica) bool {
-	m, _ := s.Membership.byName(s.ReplicaName(r.Ordinal))
-	if s.volumeLost(r.Ordinal) || r.Stranded != "" || r.VolumeTerminating {
-		return false // a new pod would not have its data either; the volume would go with this one
-	}
-	return s.stuck(r) && r.PodUID != "" && !m.Answers && r.ClusterID == 0 && s.madeOtherwise(r)
-}
-
-// stuck reports whether a pod does not come up. One that starts may have much to read; while the others serve, it is not waited for so long.
-func (s State) stuck(r Replica) bool {
-	since := s.Now.Sub(r.PodSince)
-	switch {
-	case r.Pod == PodFailing:
-		return true
-	case r.PodSince.IsZero():
-		return false
-	}
-	return r.Pod == PodPending && since >= patienceOfPending || r.Pod == PodStarting && since >= patience && s.Membership.Known
-}
 
 func (s State) rollout() StartRollout {
 	return StartRollout{Version: s.Declared.Version, SpecHash: s.Declared.SpecHash}

@@ -98,7 +98,19 @@ func (s State) soonReplaced(m Member) bool {
 func memberFailing(s State) (Decision, bool) {
 	for _, ordinal := range s.silentOrdinals() {
 		if s.failsForLong(s.Replica(ordinal)) && !s.replacedInTime(ordinal) {
-			return block("%s%s", s.describeMembers(), s.describeStoppedRollout())
+			return block("%s%s%s", s.describeMembers(), s.describeStoppedRollout(), s.wayOutOfNode(ordinal))
+		}
+	}
+	return s.neverReady()
+}
+
+// neverReady: etcd answers, and its pod does not get ready for all that, so that clients do not find it.
+func (s State) neverReady() (Decision, bool) {
+	for _, m := range s.MembersInOrder() {
+		ordinal, ours := s.OrdinalOf(m)
+		r := s.Replica(ordinal)
+		if s.Membership.Known && ours && m.Answers && !m.Learner && r.Pod != PodAbsent && r.Pod != PodTerminating && s.failsForLong(r) {
+			return block("%s; clients do not find it: kubectl describe pod %s says which probe or readiness gate fails", s.describeMembers(), s.nameOf(m))
 		}
 	}
 	return Decision{}, false
@@ -114,7 +126,9 @@ func waitForMembers(s State) (Decision, bool) {
 	if !s.Membership.Known || len(s.unsettled()) == 0 {
 		return Decision{}, false
 	}
-	return wait(s.untilSettled(), "%s answer; %s", s.describeQuorum(), strings.Join(s.unsettled(), "; "))
+	d, _ := wait(s.untilSettled(), "%s answer; %s", s.describeQuorum(), strings.Join(s.unsettled(), "; "))
+	d.waitsFor = strings.Join(s.unwell(), ",")
+	return d, true
 }
 
 // untilSettled is when to ask etcd again: nobody tells when a learner has caught up.

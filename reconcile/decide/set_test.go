@@ -26,6 +26,8 @@ func (w *world) setOne(target, key, text string) (err error) {
 	switch target + " " + key {
 	case "etcd known":
 		w.Membership.Known, err = parseBool(text)
+	case "etcd forbidden":
+		w.Membership.Known, w.Membership.Members, w.Membership.Forbidden = false, nil, text
 	case "etcd why":
 		w.Membership.Why = text
 	case "etcd cluster":
@@ -177,15 +179,19 @@ func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
 			r.ClusterID = 0
 		}
 	case "since":
-		var ago time.Duration
-		ago, err = time.ParseDuration(text)
-		r.PodSince = w.Now.Add(-ago)
+		r.PodSince, err = w.ago(text)
+	case "started":
+		r.PodStarted, err = w.ago(text)
+	case "going":
+		r.PodGoing, err = w.ago(text)
 	case "message":
 		r.PodMessage = text
 	case "made":
 		r.PodVersion, r.PodSpecHash, _ = strings.Cut(text, "/")
 	case "crashes":
 		r.PodCrashes, err = strconv.Atoi(text)
+	case "refused":
+		r.PodRefused = text
 	case "stranded":
 		r.Stranded = text
 	case "unbound":

@@ -350,7 +350,7 @@ func (all *tally) holdAll(t *testing.T, slots []slot, ordinals int, list []aroun
 			d := decide.Decide(s)
 			mine.states++
 			mine.said[[2]string{string(d.Verdict), d.Rule}] = true
-			if faults := decidetest.Faults(s); len(faults) > 0 {
+			if faults := slices.Concat(decidetest.Faults(s), endless(s, d)); len(faults) > 0 {
 				text, _ := yaml.Marshal(s) // a story can be made of it
 				t.Fatalf("%q\n%s\n%s", faults, d, text)
 			}
@@ -360,6 +360,26 @@ func (all *tally) holdAll(t *testing.T, slots []slot, ordinals int, list []aroun
 	defer all.Unlock()
 	all.states += mine.states
 	maps.Copy(all.said, mine.said)
+}
+
+// endless says what is wrong with a decision to wait once it has been waited for half an hour: it must be a Block of the same rule by then, and none if
+// nobody has looked meanwhile.
+func endless(s decide.State, d decide.Decision) []string {
+	if d.Verdict != decide.Wait {
+		return nil
+	}
+	s.Waited = decide.Waits(s, d, false)
+	s.Waited[0].Since = s.Now.Add(-30 * time.Minute)
+	late := decide.Decide(s)
+	faults := decide.Broken(s, late)
+	if late.Verdict != decide.Block || late.Rule != d.Rule {
+		faults = append(faults, fmt.Sprintf("after half an hour it says %s", late))
+	}
+	s.Waited[0].Seen = s.Now.Add(-time.Hour)
+	if later := decide.Decide(s); later != d {
+		faults = append(faults, fmt.Sprintf("after an hour in which nobody has looked it says %s", later))
+	}
+	return faults
 }
 
 // compare checks that every rule spoke somewhere, and that all that was said is told in a story.
@@ -382,5 +402,7 @@ func (all *tally) compare(t *testing.T) {
 	}
 }
 
-// outOfReach is what takes more than a small world holds: alarms, members that lag, objects that contradict each other.
-var outOfReach = []string{"Block AlarmRaised", "Block Stop", "Wait RollOneMember", "Wait ScaleUp", "Wait ScaleDown", "Block ApplyObjects", "Wait PrepareUpgrade"}
+// outOfReach is what takes more than a small world holds: alarms, members that lag, objects that contradict each other, long waits.
+var outOfReach = []string{"Block AlarmRaised", "Block Stop", "Wait RollOneMember", "Wait ScaleUp", "Wait ScaleDown", "Block ApplyObjects", "Wait PrepareUpgrade",
+	"Block WaitForMembers", "Block ScaleUp", "Block LockedElsewhere",
+}

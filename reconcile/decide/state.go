@@ -55,6 +55,8 @@ type State struct {
 	ReportedVersion string `json:"reportedVersion,omitempty"`
 	// LockHolder is who else holds the lease of this cluster, in words; empty if nobody does.
 	LockHolder string `json:"lockHolder,omitempty"`
+	// Waited is what passes have waited for since they last changed anything, by the status of the custom resource.
+	Waited []Waited `json:"waited,omitempty"`
 }
 
 // Declared is what git asks for, as far as a decision depends on it.
@@ -192,8 +194,14 @@ type Replica struct {
 	PodSpecHash string `json:"podSpecHash,omitempty"`
 	// PodMessage says why the pod is not ready, in Kubernetes' words or etcd's last ones.
 	PodMessage string `json:"podMessage,omitempty"`
+	// PodRefused says why Kubernetes does not make the pod although the StatefulSet wants it, in its own words; empty if that is not known.
+	PodRefused string `json:"podRefused,omitempty"`
 	// PodCrashes is how often etcd in this pod has ended by itself with an error; being out of memory does not count.
 	PodCrashes int `json:"podCrashes,omitempty"`
+	// PodStarted is since when the container of a pod that is Starting has run this time; zero if that is not known.
+	PodStarted time.Time `json:"podStarted,omitzero"`
+	// PodGoing is when a pod that is Terminating was to be gone at the latest; zero if it is not.
+	PodGoing time.Time `json:"podGoing,omitzero"`
 
 	// NoData: etcd in this pod has ended because it found no data on its volume, and its file does not let it start without.
 	NoData bool `json:"noData,omitempty"`
@@ -220,6 +228,8 @@ type Membership struct {
 	Known bool `json:"known"`
 	// Why the list is not known.
 	Why string `json:"why,omitempty"`
+	// Forbidden says which right is missing to ask etcd at all, in the API server's words; empty if none is.
+	Forbidden string `json:"forbidden,omitempty"`
 	// ClusterID as etcd reports it.
 	ClusterID ID `json:"clusterID,omitempty"`
 	// Members in any order. While the list is not Known they are what single members believe: good for explaining,

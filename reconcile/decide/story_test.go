@@ -71,6 +71,10 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//
 		// Example:
 		//	set a-1 pod=Failing since=3m message=(exit code 1) volume=v9 token=t9 mode=Founding
+		//	set a-1 pod=Starting started=20s
+		//	set a-1 pod=Terminating going=1m
+		//	set a-1 pod=Absent refused=(exceeded quota)
+		//	set etcd forbidden=(pods/portforward is forbidden)
 		//	set a-1 made=3.6.16/h1 crashes=4 stranded=(its node is gone) removed=v1
 		//	set a-1 etcd=answers|silent|unstarted|added|none learner=true alarms=(NOSPACE) id=b1 cluster=c2
 		//	set a-1 runs=3.6.16 storage=3.6 applied=100 silent-for=10m disagrees=(lists a-3 as a learner)
@@ -93,6 +97,18 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//	add drift|remaining|foreign|relabelled|terminating|irreplaceable=(Service a-client: missing)
 		//	add member name=stranger id=d1 silent
 		return "", w.add(args)
+	case "waited":
+		// Earlier passes have waited for something, since so long, and one has last written it down so long ago.
+		//
+		// Example:
+		//	waited WaitForMembers for=(a-1,a-2) since=31m seen=5m
+		return "", w.hasWaited(args)
+	case "report":
+		// Write down what the decision waits for, as the status does after a pass that has changed nothing, or with changed, something.
+		//
+		// Example:
+		//	report changed
+		return w.report(len(args) > 0), nil
 	case "remove":
 		// Remove a replica with its member, or everything of a kind.
 		//

@@ -9,8 +9,17 @@ import (
 // KillPod deletes the pod of an ordinal; Kubernetes makes it anew.
 func (w *World) KillPod(n int) {
 	if p, there := w.pods[n]; there {
-		w.pods[n] = p.stopping()
+		w.pods[n] = p.stopping(w.now)
 		w.runEtcd()
+	}
+}
+
+// Crash ends etcd in the pod of an ordinal once; it is started again with the next tick.
+func (w *World) Crash(n int) {
+	if p, there := w.pods[n]; there && p.up {
+		w.pods[n] = p.crashed("panic: assertion failed")
+		w.runEtcd()
+		w.judgePods()
 	}
 }
 

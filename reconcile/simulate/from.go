@@ -13,7 +13,7 @@ func From(s decide.State, seed uint64) *World {
 	w := New(s.Name, s.Declared, seed)
 	w.now = s.Now
 	w.LockHolder = s.LockHolder
-	w.status.clusterID, w.status.version = s.ReportedClusterID, s.ReportedVersion
+	w.status.clusterID, w.status.version, w.status.waited = s.ReportedClusterID, s.ReportedVersion, s.Waited
 	w.record = s.Record
 	w.cut = !s.Membership.Known && anyReady(s)
 	w.fromObjects(s.Objects)
@@ -126,6 +126,7 @@ func (w *World) fromReplica(s decide.State, r decide.Replica) {
 	if hasData := w.volumes[r.Ordinal].data.member != 0; r.Pod != decide.PodAbsent {
 		w.pods[r.Ordinal] = pod{
 			uid: r.PodUID, version: r.PodVersion, hash: r.PodSpecHash, message: r.PodMessage, since: r.PodSince, crashes: r.PodCrashes, unbound: r.PodUnbound,
+			started: r.PodStarted, going: r.PodGoing,
 			up: hasData && (r.Pod == decide.PodReady || r.ClusterID != 0), terminating: r.Pod == decide.PodTerminating, failing: r.Pod == decide.PodFailing,
 		}
 	}

@@ -30,7 +30,7 @@ func (w *World) changeEtcd(s decide.State, action decide.Action) []write {
 			return append(w.announce(s, a), write{fmt.Sprintf("remove member %s", a.ID), func() { w.removeMember(r, a.ID) }})
 		}
 	case decide.MoveLeader:
-		if m := r.byID(a.To); m != nil && r.leader == a.From && !m.learner && r.isUp(a.To) && !w.slow[m.ordinal] {
+		if m := r.byID(a.To); m != nil && r.leader == a.From && !w.stuck.loyal && !m.learner && r.isUp(a.To) && !w.slow[m.ordinal] {
 			return []write{{fmt.Sprintf("move leader to %s", a.To), func() { w.moveLeader(r, *m) }}}
 		}
 	case decide.DisarmAlarm:

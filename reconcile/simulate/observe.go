@@ -21,6 +21,7 @@ func (w *World) observe(says decide.Membership) decide.State {
 	}
 	if w.exists(w.customResource()) {
 		s.ReportedClusterID, s.ReportedVersion = w.status.clusterID, w.status.version
+		s.Waited = slices.Clone(w.status.waited)
 	}
 	if w.exists(w.configMap()) {
 		s.Record = w.record
@@ -56,6 +57,12 @@ func (w *World) replica(n int) decide.Replica {
 	r.PodUnbound = p.unbound && r.Pod == decide.PodPending
 	if !p.ready {
 		r.PodSince = p.since
+	}
+	switch r.Pod {
+	case decide.PodStarting:
+		r.PodStarted = p.started
+	case decide.PodTerminating:
+		r.PodGoing = p.going
 	}
 	if p.up && !w.cut && !w.mute[n] && !v.hung {
 		r.ClusterID = w.announced(v.data.cluster)
@@ -115,6 +122,9 @@ func (w *World) membership() decide.Membership {
 	if r, id := w.reachable(); r != nil {
 		return w.linearizable(id, r)
 	}
+	if w.stuck.forbidden {
+		return decide.Membership{Why: "forbidden", Forbidden: "cannot create resource pods/portforward"}
+	}
 	if w.cut {
 		return decide.Membership{Why: "dial tcp: i/o timeout"}
 	}
@@ -162,6 +172,9 @@ func (w *World) list(r *raft) []decide.Member {
 		}
 		if entry.Answers {
 			w.sayOfItself(&entry, m.ordinal)
+			if w.stuck.zombie[m.ordinal] {
+				entry.Disagrees = "believes in another member list"
+			}
 		} else if w.exists(w.customResource()) {
 			entry.SilentSince = w.status.silent[m.id]
 		}

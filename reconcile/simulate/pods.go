@@ -19,6 +19,8 @@ type pod struct {
 	ready         bool
 	since         time.Time // since when it is not ready
 	trusts        string    // the authority that etcd in it has started with
+	started       time.Time // when etcd in it last started
+	going         time.Time // when it was to be gone at the latest
 	unbound       bool      // it was given a node before its claim was made
 	unlisted      bool      // a label by which pods are listed was changed
 }
@@ -56,7 +58,10 @@ func (p pod) crashed(words string) pod {
 }
 
 // stopping is the pod after it has been told to end.
-func (p pod) stopping() pod {
+func (p pod) stopping(now time.Time) pod {
+	if !p.terminating {
+		p.going = now.Add(30 * time.Second) // its grace period
+	}
 	p.terminating, p.up, p.ready = true, false, false
 	return p
 }
@@ -74,7 +79,7 @@ func (w *World) runStatefulSet() {
 		case running && p.terminating && !w.down[n]:
 			delete(w.pods, n)
 		case running && n >= wanted && !w.letGo:
-			w.pods[n] = p.stopping()
+			w.pods[n] = p.stopping(w.now)
 		}
 		w.releaseVolume(n)
 	}
@@ -86,7 +91,7 @@ func (w *World) runStatefulSet() {
 // releaseVolume lets a claim go that is being deleted, once no pod uses it. A pod that has no node does not use it yet.
 func (w *World) releaseVolume(n int) {
 	v := w.volumes[n]
-	if _, used := w.pods[n]; v.terminating && (!used || v.stranded != "") {
+	if _, used := w.pods[n]; v.terminating && !w.stuck.finalizer && (!used || v.stranded != "") {
 		w.forgive(n)
 		delete(w.volumes, n)
 	}
@@ -99,7 +104,7 @@ func (w *World) makeReplica(n int) {
 	if _, there := w.volumes[n]; !there {
 		w.volumes[n] = volume{uid: w.next("v"), token: w.set.token}
 	}
-	if _, there := w.pods[n]; !there {
+	if _, there := w.pods[n]; !there && !w.stuck.quota {
 		w.pods[n] = pod{uid: w.next("p"), version: w.set.version, hash: w.set.hash, wait: 1 + w.delay(2), since: w.now}
 	}
 }
@@ -141,7 +146,7 @@ func (w *World) startContainer(n int, p pod) pod {
 	if words := w.startEtcd(n, p); words != "" {
 		return p.crashed(words)
 	}
-	p.up, p.message, p.trusts = true, "", w.trust()
+	p.up, p.message, p.trusts, p.started = true, "", w.trust(), w.now
 	return p
 }
 

@@ -75,12 +75,12 @@ func (r *road) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		// Let something befall the world.
 		//
 		// Example:
-		//	fault kill-pod=1 lose-volume=1 delete-claim=1 strand=1 corrupt=1 hang=1 unhang=1 node-down=1 node-up=1
+		//	fault kill-pod=1 crash=1 lose-volume=1 delete-claim=1 strand=1 corrupt=1 hang=1 unhang=1 node-down=1 node-up=1
 		//	fault mute=1 unmute=1 slow=1 fast=1 nospace=1 corrupt-alarm=1 apart=1 together=1 unready=1 ready-again=1
 		//	fault add-member=3 add-learner=3 remove-member=2 add-stranger
 		//	fault delete=(ConfigMap a-members) change=(Service a) occupy=(Service a)
 		//	fault put-authority put-back-authority
-		//	fault delete-status put-back-record cut-network mend-network heal
+		//	fault delete-status put-back-record cut-network mend-network heal mislead=1 refuse-pods keep-claims refuse-handover forbid
 		return "", each(args, r.fault)
 	case "person":
 		// Let somebody do something with kubectl or etcdctl.
@@ -211,20 +211,21 @@ func (r *road) set(key, value string) (err error) {
 
 func (r *road) fault(key, value string) error {
 	byOrdinal := map[string]func(int){
-		"kill-pod": r.KillPod, "lose-volume": r.LoseVolume, "delete-claim": r.DeleteVolume, "replace-claim": r.ReplaceClaim, "strand": r.Strand, "corrupt": r.Corrupt,
+		"kill-pod": r.KillPod, "crash": r.Crash, "lose-volume": r.LoseVolume, "delete-claim": r.DeleteVolume, "replace-claim": r.ReplaceClaim, "strand": r.Strand, "corrupt": r.Corrupt,
 		"node-down": func(n int) { r.NodeDown(n, true) }, "node-up": func(n int) { r.NodeDown(n, false) },
 		"hang": func(n int) { r.Hang(n, true) }, "unhang": func(n int) { r.Hang(n, false) },
 		"mute": func(n int) { r.Mute(n, true) }, "unmute": func(n int) { r.Mute(n, false) },
 		"apart": func(n int) { r.Apart(n, true) }, "together": func(n int) { r.Apart(n, false) },
 		"unready": func(n int) { r.Unready(n, true) }, "ready-again": func(n int) { r.Unready(n, false) },
 		"slow": func(n int) { r.Slow(n, true) }, "fast": func(n int) { r.Slow(n, false) },
-		"nospace": func(n int) { r.RaiseAlarm(n, "NOSPACE") }, "corrupt-alarm": func(n int) { r.RaiseAlarm(n, "CORRUPT") },
-		"add-member": r.AddMember, "add-learner": r.AddLearner, "remove-member": r.RemoveMember,
+		"nospace": func(n int) { r.RaiseAlarm(n, "NOSPACE") }, "corrupt-alarm": func(n int) { r.RaiseAlarm(n, "CORRUPT") }, "remove-member": r.RemoveMember,
+		"mislead": func(n int) { r.Mislead(n, true) }, "add-member": r.AddMember, "add-learner": r.AddLearner,
 	}
 	byName := map[string]func(string){"delete": r.Delete, "change": r.Change, "occupy": r.Occupy}
 	plain := map[string]func(){
 		"delete-status": r.DeleteStatus, "put-back-record": r.PutBackRecord, "add-stranger": r.AddStranger, "heal": r.Heal,
 		"put-authority": r.PutAuthority, "put-back-authority": r.PutBackAuthority,
+		"refuse-pods": func() { r.RefusePods(true) }, "keep-claims": func() { r.KeepClaims(true) }, "refuse-handover": func() { r.RefuseHandover(true) }, "forbid": func() { r.Forbid(true) },
 		"cut-network": func() { r.CutNetwork(true) }, "mend-network": func() { r.CutNetwork(false) },
 	}
 	switch {

@@ -63,7 +63,11 @@ func (w *World) PassSeeing(see Sight) (decide.Decision, []string) {
 	if d.Verdict == decide.Act {
 		writes = w.DoSeen(s, d.Action, NoCrash)
 	}
-	if w.report(s) {
+	changed := len(writes) > 0
+	if !changed {
+		d = decide.InVain(s, d, "it is refused")
+	}
+	if w.report(s, d, changed) {
 		writes = append(writes, "status of "+w.customResource())
 	}
 	return d, writes

@@ -80,6 +80,7 @@ func faultsOfReplica(n int) []befall {
 	}
 	list := []befall{
 		{name: "kill pod", do: func(w *simulate.World) { w.KillPod(n) }},
+		{name: "crash", do: func(w *simulate.World) { w.Crash(n) }},
 		{name: "lose volume", do: func(w *simulate.World) { w.LoseVolume(n) }},
 		{name: "replace claim", do: func(w *simulate.World) { w.ReplaceClaim(n) }},
 		{name: "delete claim", do: func(w *simulate.World) { w.DeleteVolume(n) }},

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"quorate.dev/quorate/reconcile/decide"
@@ -12,19 +13,25 @@ type status struct {
 	clusterID decide.ID
 	version   string                  // the oldest that a member ran
 	silent    map[decide.ID]time.Time // members that were found silent, and since when
+	waited    []decide.Waited         // never changed, only replaced
 }
 
 // report writes what a pass has seen into the status of the custom resource, and says whether that was news.
-func (w *World) report(s decide.State) bool {
+func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 	if !w.exists(w.customResource()) {
 		return false
 	}
 	next := w.status.after(s)
-	if next.clusterID == w.status.clusterID && next.version == w.status.version && maps.Equal(next.silent, w.status.silent) {
+	next.waited = decide.Waits(s, d, changed)
+	if next.equal(w.status) {
 		return false
 	}
 	w.status = next
 	return true
+}
+
+func (t status) equal(other status) bool {
+	return t.clusterID == other.clusterID && t.version == other.version && maps.Equal(t.silent, other.silent) && slices.Equal(t.waited, other.waited)
 }
 
 // after is the status after a pass that has seen s.

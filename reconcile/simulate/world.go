@@ -47,8 +47,9 @@ type World struct {
 	slow         map[int]bool // members that do not keep up
 	apart        map[int]bool // members that no other reaches
 	unready      map[int]bool // pods that their node finds unwell, whatever etcd in them says
-	letGo        bool         // the StatefulSet was deleted without its pods
-	putBack      bool         // the record was put back by hand, and no pass could know better yet
+	stuck        stuck
+	letGo        bool // the StatefulSet was deleted without its pods
+	putBack      bool // the record was put back by hand, and no pass could know better yet
 
 	memory int // of moments
 	past   []moment
@@ -125,7 +126,11 @@ func (w *World) Tick() {
 // decision and the writes.
 func (w *World) Pass(crashAfter int) (decide.Decision, []string) {
 	s, d, writes := w.act(crashAfter)
-	if died := len(writes) == crashAfter; !died && w.report(s) {
+	died, changed := len(writes) == crashAfter, len(writes) > 0
+	if !died && !changed {
+		d = decide.InVain(s, d, "it is refused")
+	}
+	if !died && w.report(s, d, changed) {
 		writes = append(writes, "status of "+w.customResource())
 	}
 	return d, writes
@@ -135,7 +140,7 @@ func (w *World) Pass(crashAfter int) (decide.Decision, []string) {
 // anything. Such a pass reports all the same.
 func (w *World) PassFailing(after int) (decide.Decision, []string) {
 	s, d, writes := w.act(after)
-	if w.report(s) {
+	if w.report(s, d, len(writes) > 0) {
 		writes = append(writes, "status of "+w.customResource())
 	}
 	return d, writes

@@ -19,6 +19,7 @@ func TestResizing(t *testing.T) {
 		step{"ScaleDown", func(t *testing.T, w *world) { w.resize(3); w.resize(1); w.resize(3) }},
 		step{"TestResizeCluster3to5", func(t *testing.T, w *world) { w.resize(5) }},
 		step{"TestResizeCluster5to3", func(t *testing.T, w *world) { w.resize(3) }},
+		step{"NoRoom", testNoRoom},
 		step{"RevertMidScale", testRevertMidScale},
 		step{"LeaderlessScaleIn", testLeaderlessScaleIn},
 	)

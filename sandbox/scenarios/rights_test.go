@@ -16,6 +16,7 @@ import (
 // unseen are the rights that the ClusterRole gives and that cannot be seen in requests.
 var unseen = map[string]string{
 	"update etcdclusters/finalizers": "asked for by an admission plugin that is not on by default",
+	"list events":                    "only while a pod is missing",
 	"create pods/portforward":        "SPDY, where WebSockets do not get through",
 	// An apply is a patch; if the object is not there yet, the API server wants the right to create it as well.
 	"create etcdclusters": "apply", "create services": "apply", "create configmaps": "apply", "create secrets": "apply",

@@ -1,8 +1,10 @@
 package scenarios
 
 import (
+	"fmt"
 	"maps"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -28,6 +30,7 @@ func TestRollouts(t *testing.T) {
 		step{"RevertMidRoll", testRevertMidRoll},
 		step{"BadImageAndRevert", testBadImage},
 		step{"BadProgramAndRevert", testBadProgram},
+		step{"CrashInAHaltedRollout", testCrashInAHaltedRollout},
 	)
 }
 
@@ -138,6 +141,59 @@ func (w *world) breakOneMember(t *testing.T, version, timeout string) {
 	if wrong := difference(want, w.snapshot()); wrong != "" {
 		t.Errorf("not as before: %s", wrong)
 	}
+}
+
+// testCrashInAHaltedRollout: a rollout has come to a halt, and a good old member crashes. It comes up again by itself, as what it was, and with it
+// the quorum; it is not moved to what has stopped the rollout.
+func testCrashInAHaltedRollout(t *testing.T, w *world) {
+	pods := w.podUIDs("a")
+	w.declare(crashingVersion, three)
+	w.run("--until-converged", "--timeout", "10s")
+	broken, good := "", ""
+	for name, uid := range w.podUIDs("a") {
+		if uid != pods[name] {
+			broken = name
+		} else {
+			good = max(good, name)
+		}
+	}
+	if broken == "" || changed(pods, w.podUIDs("a")) != 1 {
+		t.Fatalf("the rollout has not come to a halt at one member: %v, before %v", w.podUIDs("a"), pods)
+	}
+	pods = w.podUIDs("a")
+	w.crashUntilBackOff(good)
+	if r := w.run(); r.cluster("a").Decision.Verdict == "Act" {
+		t.Errorf("%s has crashed, and %s stops the rollout:\n%s", good, broken, r)
+	}
+	eventually(t, good+" comes up again", func() error {
+		if pod := w.pod(good); !ready(*pod) {
+			return fmt.Errorf("%s", describePod(*pod))
+		}
+		return nil
+	})
+	if now := w.podUIDs("a"); !maps.Equal(now, pods) {
+		t.Errorf("pods before %v, after %v", pods, now)
+	}
+	w.declare(modern, three)
+	w.converge().requireRule(t, "a", "Converged")
+	w.requireOneCluster("a", 3)
+}
+
+// crashUntilBackOff ends etcd in a pod again and again until the kubelet takes its time to start it.
+func (w *world) crashUntilBackOff(pod string) {
+	w.t.Helper()
+	ended := map[string]bool{}
+	eventually(w.t, pod+" crashes", func() error {
+		container := w.pod(pod).Status.ContainerStatuses[0]
+		if state := container.State.Waiting; state != nil && state.Reason == "CrashLoopBackOff" {
+			return nil
+		}
+		if container.State.Running != nil && !ended[container.ContainerID] {
+			w.signal(pod, syscall.SIGABRT)
+			ended[container.ContainerID] = true
+		}
+		return fmt.Errorf("%s", describePod(*w.pod(pod)))
+	})
 }
 
 // TestFoundingBroken: a cluster that cannot be founded as declared is founded once git is corrected.

@@ -27,6 +27,7 @@ type status struct {
 	Endpoints          []string           `json:"endpoints"`
 	ClientSecretName   string             `json:"clientSecretName"`
 	Members            []memberStatus     `json:"members"`
+	Waiting            []waitStatus       `json:"waiting"`
 }
 
 type memberStatus struct {

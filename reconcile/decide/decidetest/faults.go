@@ -86,6 +86,7 @@ func Clone(s decide.State) decide.State {
 	s.Objects.Drift = slices.Clone(s.Objects.Drift)
 	s.Objects.Remaining = slices.Clone(s.Objects.Remaining)
 	s.Record.Removed = slices.Clone(s.Record.Removed)
+	s.Waited = slices.Clone(s.Waited)
 	s.Membership.StaleAlarms = slices.Clone(s.Membership.StaleAlarms)
 	s.Objects.Foreign = slices.Clone(s.Objects.Foreign)
 	s.Objects.Relabelled = slices.Clone(s.Objects.Relabelled)
@@ -111,6 +112,7 @@ func reversed(s decide.State) decide.State {
 	slices.Reverse(s.Certificates)
 	slices.Reverse(s.Membership.Members)
 	slices.Reverse(s.Membership.StaleAlarms)
+	slices.Reverse(s.Waited)
 	return s
 }
 
@@ -124,6 +126,7 @@ func rotated(s decide.State) decide.State {
 	s.Certificates = rotate(s.Certificates)
 	s.Membership.Members = rotate(s.Membership.Members)
 	s.Membership.StaleAlarms = rotate(s.Membership.StaleAlarms)
+	s.Waited = rotate(s.Waited)
 	return s
 }
 

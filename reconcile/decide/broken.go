@@ -1,0 +1,157 @@
+package decide
+
+import (
+	"slices"
+	"time"
+)
+
+// restartBroken gives a member that does not run the newest declaration, whatever else is the matter: it is what repairs a
+// broken rollout (survey H48, H101). A pod without a running container serves nobody; but it may come back by itself, so it is
+// moved only to where others run, or where nobody fails, and not for a moment's failure. A pod that can never get its volume is
+// made anew likewise.
+func restartBroken(s State) (Decision, bool) {
+	for _, r := range slices.Backward(s.replicasInOrder()) {
+		if s.waitsForEver(r) {
+			return act(RestartReplica{r.Ordinal, r.PodUID}, "the pod of %s was given a node before its claim was made, and never gets its volume: make it anew", s.ReplicaName(r.Ordinal))
+		}
+		_, recorded := s.Record.Member(r.Ordinal)
+		if !recorded || !s.broken(r) || !s.outlastsPatience(r) {
+			continue
+		}
+		if s.newPodsAsDeclared() && (s.mayMoveTo() || s.anyReplica(s.onTrial)) {
+			return s.moveOne(r)
+		}
+		if s.WantsOtherPods() && (s.mayRoll() || s.stepBegun()) {
+			return act(s.rollout(), "%s does not run, and git declares other pods (%s)", s.ReplicaName(r.Ordinal), s.describePod(r))
+		}
+	}
+	return Decision{}, false
+}
+
+// moveOne has a broken pod made as declared, once the one before it has shown how it fares.
+func (s State) moveOne(r Replica) (Decision, bool) {
+	for _, before := range s.replicasInOrder() {
+		if !s.anyReplica(s.holdsAsDeclared) && s.onTrial(before) {
+			return wait(time.Second, "%s does not run, and is made from the newest declaration once %s shows how it fares (%s)", s.ReplicaName(r.Ordinal), s.ReplicaName(before.Ordinal), s.describePod(before))
+		}
+	}
+	return act(RestartReplica{r.Ordinal, r.PodUID}, "%s does not run, and was made from an earlier declaration: make it from the newest (%s)", s.ReplicaName(r.Ordinal), s.describePod(r))
+}
+
+// waitsForEver reports whether a pod can never get its volume; nothing runs in it.
+func (s State) waitsForEver(r Replica) bool {
+	m, _ := s.Membership.byName(s.ReplicaName(r.Ordinal))
+	return r.PodUnbound && r.Pod == PodPending && r.PodUID != "" && !m.Answers && r.ClusterID == 0
+}
+
+// broken reports whether a pod made from another declaration does not run etcd, and might if it were made from this one.
+func (s State) broken(r Replica) bool {
+	m, _ := s.Membership.byName(s.ReplicaName(r.Ordinal))
+	if s.volumeLost(r.Ordinal) || r.Stranded != "" || r.VolumeTerminating {
+		return false
+	}
+	return s.stuck(r) && r.PodUID != "" && !m.Answers && r.ClusterID == 0 && s.madeOtherwise(r)
+}
+
+// patienceOfPending is how long a pod may be on its way before something is the matter: every pod is pending for a while.
+const patienceOfPending = 30 * time.Second
+
+// stuck reports whether a pod does not come up. One that starts may have much to read; while the others serve, it is not waited for so long.
+func (s State) stuck(r Replica) bool {
+	since := s.Now.Sub(r.PodSince)
+	switch {
+	case r.Pod == PodFailing:
+		return true
+	case r.PodSince.IsZero():
+		return false
+	}
+	return r.Pod == PodPending && since >= patienceOfPending || r.Pod == PodStarting && since >= patience && s.Membership.Known
+}
+
+// outlastsPatience reports whether a broken pod has failed for longer than the kubelet takes to get over it. That is not waited for where
+// nothing depends on it: where other members serve and run well as declared, and where no member has ever had a vote.
+func (s State) outlastsPatience(r Replica) bool {
+	serves := s.Membership.Known && s.Membership.HasQuorum()
+	return r.Pod != PodFailing || s.neverFormed() || serves && s.anyReplica(s.runsAsDeclared) || s.failsForGood(r)
+}
+
+// neverFormed reports whether no member has ever had a vote: there is nothing to lose yet.
+func (s State) neverFormed() bool {
+	return s.founding() && s.Membership.ClusterID == 0 && !s.anyReplica(inCluster)
+}
+
+// failsForGood reports whether a pod fails, and has done so for longer, or more often, than what passes.
+func (s State) failsForGood(r Replica) bool {
+	failed := s.Now.Sub(r.PodSince)
+	enough := failed >= patience || failed >= patienceOfCrash && r.PodCrashes >= crashesOfALoop
+	return r.Pod == PodFailing && !r.PodSince.IsZero() && enough
+}
+
+// runsAsDeclared reports whether a pod that was made as declared runs well.
+func (s State) runsAsDeclared(r Replica) bool {
+	m := s.listed()[r.Ordinal]
+	return s.madeAsDeclared(r) && (r.Pod == PodReady || m.Answers)
+}
+
+func (s State) madeAsDeclared(r Replica) bool {
+	return r.Pod != PodAbsent && r.PodVersion == s.Declared.Version && r.PodSpecHash == s.Declared.SpecHash
+}
+
+// holdsAsDeclared reports whether etcd in a pod that was made as declared runs, and has done so for longer than a crash takes to show:
+// whether it serves, or only lacks the others for a quorum.
+func (s State) holdsAsDeclared(r Replica) bool {
+	lacksOthers := r.Pod == PodStarting && r.ClusterID != 0 && !r.PodStarted.IsZero() && s.Now.Sub(r.PodStarted) >= patienceOfCrash
+	return s.runsAsDeclared(r) || s.madeAsDeclared(r) && lacksOthers
+}
+
+// mayMoveTo reports whether members may be moved to what git declares: at least one runs so, or none fails so. One that starts
+// does not fail.
+func (s State) mayMoveTo() bool {
+	return s.anyReplica(s.holdsAsDeclared) || !s.anyReplica(s.failsAsDeclared)
+}
+
+// describeHeldBack says that members that do not run are not moved to what git declares, and why; empty if none is held back.
+func (s State) describeHeldBack() string {
+	if !s.newPodsAsDeclared() || s.mayMoveTo() || !s.anyReplica(func(r Replica) bool { return s.counts(r) && s.broken(r) }) {
+		return ""
+	}
+	return "; what git declares now does not run either, so the others are not moved to it; if the declaration is the reason, take it back in git; " +
+		"a pod that is deleted by hand is made as declared"
+}
+
+// patienceOfStart is how long a container must have run before it counts as one that starts.
+const patienceOfStart = 10 * time.Second
+
+// failsAsDeclared reports whether a pod that was made as declared does not come up; where its volume is the reason, it says nothing.
+func (s State) failsAsDeclared(r Replica) bool {
+	return s.madeAsDeclared(r) && s.counts(r) && (s.failsForGood(r) || r.Pod == PodPending && s.stuck(r))
+}
+
+// onTrial reports whether a pod has yet to show whether it comes up as declared. Where there is nothing to lose, only one that has just crashed
+// is waited for.
+func (s State) onTrial(r Replica) bool {
+	ran := s.Now.Sub(r.PodStarted)
+	switch {
+	case !s.counts(r):
+		return false
+	case s.neverFormed():
+		crashed := r.Pod == PodFailing && !s.failsForGood(r) || r.Pod == PodStarting && r.PodCrashes > 0 && ran < patienceOfCrash
+		return s.madeAsDeclared(r) && crashed
+	case r.Pod == PodAbsent:
+		return !r.VolumeTerminating && r.PodRefused == ""
+	case r.Pod == PodTerminating:
+		return s.Now.Before(r.PodGoing)
+	case !s.madeAsDeclared(r):
+		return false
+	case r.Pod == PodStarting:
+		doubtful := r.PodCrashes > 0 || s.anyReplica(s.failsAsDeclared)
+		return r.ClusterID == 0 && ran < patienceOfStart || doubtful && ran < patienceOfCrash
+	}
+	return r.Pod == PodFailing && !s.failsForGood(r) || r.Pod == PodPending && !s.stuck(r)
+}
+
+// counts reports whether a replica is that of a recorded member, on a volume that it can use.
+func (s State) counts(r Replica) bool {
+	_, recorded := s.Record.Member(r.Ordinal)
+	return recorded && !s.volumeLost(r.Ordinal) && r.Stranded == ""
+}

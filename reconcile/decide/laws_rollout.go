@@ -1,0 +1,70 @@
+package decide
+
+import "time"
+
+// rolloutLaws are those about which declaration a pod is made from next.
+var rolloutLaws = []law{
+	{Law{"into what runs", "No pod is moved to a declaration under which a member's pod fails and none runs well."}, intoWhatRuns},
+	{Law{"left to the kubelet", "The pod of a voter that has failed for a moment only is not restarted while quorum depends on it."}, leftToTheKubelet},
+}
+
+// intoWhatRuns: a member that does not run now may come back by itself where it is; where others fail, it may not.
+func intoWhatRuns(s State, d Decision) string {
+	a, restarts := d.Action.(RestartReplica)
+	r := s.Replica(a.Ordinal)
+	moves := r.PodVersion+r.PodSpecHash != "" && (r.PodVersion != s.Objects.RunsVersion || r.PodSpecHash != s.Objects.RunsHash)
+	member, listed := atOrdinal(s, a.Ordinal)
+	neverRan := r.PodUnbound || r.VolumeTerminating && !(listed && member.Started)
+	if !restarts || !moves || neverRan {
+		return ""
+	}
+	failing := ""
+	for _, o := range s.Replicas {
+		if o.Ordinal == a.Ordinal || o.PodVersion != s.Objects.RunsVersion || o.PodSpecHash != s.Objects.RunsHash {
+			continue
+		}
+		other, _ := atOrdinal(s, o.Ordinal)
+		file, recorded := s.Record.Member(o.Ordinal)
+		itsVolume := o.Stranded != "" || file.VolumeUID != "" && file.VolumeUID != o.VolumeUID // is why it fails
+		lacksQuorum := o.ClusterID != 0 && !o.PodStarted.IsZero() && s.Now.Sub(o.PodStarted) >= time.Minute
+		switch {
+		case other.Answers || o.Pod == PodReady || o.Pod == PodStarting && lacksQuorum:
+			return ""
+		case recorded && !itsVolume && (o.Pod == PodFailing || o.Pod == PodStarting && o.PodCrashes > 0 && s.Now.Sub(o.PodStarted) < time.Minute):
+			failing = s.ReplicaName(o.Ordinal)
+		}
+	}
+	if failing != "" {
+		return "moves " + s.ReplicaName(a.Ordinal) + " to a declaration under which " + failing + " fails and none runs well"
+	}
+	return ""
+}
+
+func leftToTheKubelet(s State, d Decision) string {
+	a, restarts := d.Action.(RestartReplica)
+	r := s.Replica(a.Ordinal)
+	recorded, _ := s.Record.Member(a.Ordinal)
+	member, listed := atOrdinal(s, a.Ordinal)
+	votes := recorded.Mode == Sealed || listed && member.Started
+	if !restarts || r.Pod != PodFailing || !votes || listed && member.Learner {
+		return ""
+	}
+	voters, answer := 0, 0
+	for _, m := range s.Membership.Members {
+		if m.Learner {
+			continue
+		}
+		voters++
+		if m.Answers {
+			answer++
+		}
+	}
+	if s.Membership.Known && 2*answer > voters {
+		return ""
+	}
+	failed := s.Now.Sub(r.PodSince)
+	if r.PodSince.IsZero() || failed < time.Minute || failed < 2*time.Minute && r.PodCrashes < 4 {
+		return "restarts " + s.ReplicaName(a.Ordinal) + ", which quorum depends on and which has failed for a moment only"
+	}
+	return ""
+}

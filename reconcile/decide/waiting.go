@@ -1,0 +1,98 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Waited is something that passes wait for, or try in vain, and since when they have changed nothing meanwhile. It is kept in the status, so
+// that a wait outlives the process, and is written down only when it begins, when it ends, and now and then in between.
+type Waited struct {
+	// Rule that waits.
+	Rule string `json:"rule"`
+	// For is what exactly it waits for, such as the members that are not well; empty if the rule says it all.
+	For string `json:"for,omitempty"`
+	// Since when it is waited for.
+	Since time.Time `json:"since"`
+	// Seen is when a pass last wrote down that it still is.
+	Seen time.Time `json:"seen"`
+}
+
+const (
+	// noteAgain is how old Seen may get before a pass that still waits writes it down again.
+	noteAgain = 10 * time.Minute
+	// unrelated is how far apart two sightings are that are not taken for one wait: between runs that are days apart, a member may have
+	// been well all the time.
+	unrelated = 30 * time.Minute
+	// mostWaits are kept beside each other: rules that take turns without changing anything each go on waiting.
+	mostWaits = 8
+)
+
+// insist returns a decision to wait, or to try once more what has changed nothing, as what it is once that has gone on for too long: a Block. It
+// does not come by itself, so a person is needed.
+func (s State) insist(d Decision, why string) Decision {
+	w, found := s.waited(d)
+	if !found || s.Now.Sub(w.Since) < s.patienceFor(d) {
+		return d
+	}
+	if why != "" {
+		why = " (" + why + ")"
+	}
+	d.Message = fmt.Sprintf("%s%s; nothing has come of it since %s: %s", d.Message, why, w.Since.UTC().Format(time.RFC3339), s.wayOut(d))
+	d.Verdict, d.Action, d.Recheck, d.overdue = Block, nil, 0, true
+	return d
+}
+
+// InVain is the decision of a pass whose action has changed nothing: the action goes on being tried, but if it has been so for long, a person has to
+// know. why is what was said instead.
+func InVain(s State, d Decision, why string) Decision {
+	if d.Verdict != Act {
+		return d
+	}
+	return s.insist(d, strings.Join(strings.Fields(why), " "))
+}
+
+// waited is what is on record about what a decision waits for.
+func (s State) waited(d Decision) (Waited, bool) {
+	i := slices.IndexFunc(s.Waited, func(w Waited) bool { return w.Rule == d.Rule && w.For == d.waitsFor && !s.outdated(w) })
+	if i < 0 {
+		return Waited{}, false
+	}
+	return s.Waited[i], true
+}
+
+// outdated reports whether nobody has looked for so long that what was waited for then says nothing about now.
+func (s State) outdated(w Waited) bool { return s.Now.Sub(w.Seen) > unrelated }
+
+// Waits is what the status should say after a pass: what it waits for, beside what earlier passes have waited for since anything was last changed.
+// What changes something, is done, or is a person's turn for another reason has waited for nothing.
+func Waits(s State, d Decision, changed bool) []Waited {
+	if changed || d.Verdict == Done || d.Verdict == Block && !d.overdue {
+		return nil
+	}
+	now := Waited{Rule: d.Rule, For: d.waitsFor, Since: s.Now, Seen: s.Now}
+	var others []Waited
+	for _, w := range s.Waited {
+		same := w.Rule == now.Rule && w.For == now.For
+		switch {
+		case s.outdated(w):
+		case same && s.Now.Sub(w.Seen) < noteAgain:
+			now = w
+		case same:
+			now.Since = w.Since
+		default:
+			others = append(others, w)
+		}
+	}
+	slices.SortFunc(others, func(a, b Waited) int { return cmp.Or(b.Seen.Compare(a.Seen), a.compare(b)) })
+	list := append(others[:min(len(others), mostWaits-1)], now)
+	slices.SortFunc(list, Waited.compare)
+	return list
+}
+
+func (w Waited) compare(other Waited) int {
+	return cmp.Or(w.Since.Compare(other.Since), cmp.Compare(w.Rule, other.Rule), cmp.Compare(w.For, other.For))
+}

@@ -1,0 +1,119 @@
+package decide
+
+import (
+	"fmt"
+	"time"
+)
+
+// patienceFor is how long a decision may go without coming to anything. What Kubernetes refuses to make is refused until a person changes
+// something.
+func (s State) patienceFor(d Decision) time.Duration {
+	for _, m := range s.Record.Members {
+		if r := s.Replica(m.Ordinal); d.Rule != lockedElsewhere && r.Pod == PodAbsent && r.PodRefused != "" {
+			return patience
+		}
+	}
+	return longPatience
+}
+
+// wayOut says what a person does about what has not come by itself.
+func (s State) wayOut(d Decision) string {
+	switch d.Rule {
+	case lockedElsewhere:
+		return fmt.Sprintf("see what that pass is at; if it is gone, kubectl delete lease %s", s.Name)
+	case "Terminating", "Stop", "WaitForCleanUp":
+		return "kubectl get -o yaml shows the finalizers of what does not go; whoever has set them takes them off" + s.wayOutOfNodes()
+	case "ScaleUp":
+		ordinal, _ := s.freeOrdinal()
+		return fmt.Sprintf("if nobody needs the data on it, kubectl delete pvc data-%s", s.ReplicaName(ordinal))
+	case "PromoteLearner":
+		return "the log of the leader says why it refuses; to begin again with a new learner, etcdctl member remove its ID"
+	case "ReplaceMember", "ScaleDown", "RollOneMember":
+		return "the log of the leader says why it does not go on; etcdctl move-leader makes another member lead, and etcdctl endpoint status shows who lags"
+	case "WaitForMembers":
+		return s.wayOutOfMembers()
+	case "PrepareUpgrade", "Downgrade", "DisarmAlarm", "Seal":
+		return "the log of etcd's leader says why it does not go on"
+	}
+	return s.wayOutOfPods()
+}
+
+// wayOutOfMembers says what a person does about the first member that is not well.
+func (s State) wayOutOfMembers() string {
+	for _, m := range s.MembersInOrder() {
+		ordinal, _ := s.OrdinalOf(m)
+		name, pod := s.nameOf(m), s.Replica(ordinal).Pod
+		switch {
+		case s.ailment(m) == "":
+		case pod == PodAbsent || pod == PodTerminating:
+			return s.wayOutOfPods()
+		case m.Disagrees != "":
+			return fmt.Sprintf("restart it, by kubectl delete pod %s; if it still believes in another list, etcdctl member remove %s, and a new one takes its place", name, m.ID)
+		case m.Learner:
+			return fmt.Sprintf("kubectl logs %s says why it does not catch up; to begin again with a new learner, etcdctl member remove %s", name, m.ID)
+		default:
+			return s.wayOutOfPods()
+		}
+	}
+	return s.wayOutOfPods()
+}
+
+// wayOutOfPods says what a person does about the first recorded member whose pod does not serve.
+func (s State) wayOutOfPods() string {
+	for _, recorded := range s.Record.Members {
+		m := s.listed()[recorded.Ordinal]
+		r, name := s.Replica(recorded.Ordinal), s.ReplicaName(recorded.Ordinal)
+		switch {
+		case m.Answers:
+		case r.Pod == PodTerminating:
+			return "bring its node back" + s.wayOutOfNode(recorded.Ordinal)
+		case r.Pod == PodAbsent && r.VolumeTerminating:
+			return fmt.Sprintf("kubectl describe pvc data-%s shows what keeps the claim from going: a finalizer, or a pod that uses it", name)
+		case r.Pod == PodAbsent:
+			return fmt.Sprintf("kubectl describe statefulset %s says why Kubernetes does not make the pod %s; the quota, the policy or the controller has to let it", s.Name, name)
+		case r.Pod == PodReady:
+			return fmt.Sprintf("the pod %s is ready, and etcd in it is not reached from here: see --etcd-access, network policies and the certificates", name)
+		default:
+			return fmt.Sprintf("kubectl describe pod %s and kubectl logs %s say what it waits for", name, name)
+		}
+	}
+	return "kubectl describe says what the objects of the cluster wait for"
+}
+
+// wayOutOfNode says how to give up a pod whose node does not say that it has ended; empty if its node may still do so. Two pods must never
+// run on one volume.
+func (s State) wayOutOfNode(ordinal int) string {
+	r := s.Replica(ordinal)
+	if r.Pod != PodTerminating || r.PodGoing.IsZero() || s.Now.Sub(r.PodGoing) < patience {
+		return ""
+	}
+	return fmt.Sprintf("; %s should have ended at %s, and its node does not say so: once it is certain that the machine is off, or runs it no more, "+
+		"kubectl delete pod %s --force --grace-period=0", s.ReplicaName(ordinal), r.PodGoing.UTC().Format(time.RFC3339), s.ReplicaName(ordinal))
+}
+
+// wayOutOfNodes is wayOutOfNode of the first pod that it is about.
+func (s State) wayOutOfNodes() string {
+	for _, r := range s.replicasInOrder() {
+		if words := s.wayOutOfNode(r.Ordinal); words != "" {
+			return words
+		}
+	}
+	return ""
+}
+
+// notAllowedToAsk: no pass overcomes it.
+func (s State) notAllowedToAsk() (Decision, bool) {
+	return block("etcd cannot be asked from outside of the cluster: %s; give whoever runs this the verbs get and create on pods/portforward, or run it in the "+
+		"cluster; nothing is changed until then: %s", s.Membership.Forbidden, s.describeReplicas())
+}
+
+// unwell are the names of the members that are not well; with none, what else is amiss.
+func (s State) unwell() []string {
+	var names []string
+	for _, m := range s.MembersInOrder() {
+		if s.ailment(m) != "" {
+			names = append(names, s.nameOf(m))
+		}
+	}
+	return append(names, s.unlisted()...)
+}

@@ -1,0 +1,96 @@
+package simulate_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/simulate"
+)
+
+// anHour is how many passes there are in an hour of a simulated world.
+const anHour = int(time.Hour / simulate.TickLength)
+
+// heldFaults are faults that no pass can end, and that nothing ends here.
+func heldFaults(replicas int) []befall {
+	list := append(befalls(replicas),
+		befall{name: "no pods", do: func(w *simulate.World) { w.RefusePods(true) }},
+		befall{name: "no pods, and one is killed", do: func(w *simulate.World) { w.RefusePods(true); w.KillPod(0) }},
+		befall{name: "no pods, and one more is declared", do: func(w *simulate.World) { w.RefusePods(true); w.Declared.Replicas++ }},
+		befall{name: "claims stay", do: func(w *simulate.World) { w.KeepClaims(true); w.DeleteVolume(0) }},
+		befall{name: "claims stay, and one less is declared", do: func(w *simulate.World) { w.KeepClaims(true); w.Declared.Replicas-- }},
+		befall{name: "no handover, and other options", do: func(w *simulate.World) { w.RefuseHandover(true); w.Declared.SpecHash = "h2" }},
+		befall{name: "forbidden", do: func(w *simulate.World) { w.Forbid(true) }},
+		befall{name: "one more, and none catches up", do: func(w *simulate.World) { w.Declared.Replicas++; w.Slow(replicas, true) }},
+		befall{name: "one more, and its node is down", do: func(w *simulate.World) { w.Declared.Replicas++; w.NodeDown(replicas, true) }},
+		befall{name: "one more, and its volume hangs", do: func(w *simulate.World) { w.Declared.Replicas++; w.Hang(replicas, true) }},
+	)
+	for n := range replicas {
+		list = append(list,
+			befall{name: fmt.Sprintf("unready %d", n), do: func(w *simulate.World) { w.Unready(n, true) }},
+			befall{name: fmt.Sprintf("zombie %d", n), do: func(w *simulate.World) { w.Mislead(n, true) }},
+			befall{name: fmt.Sprintf("node down for good, killed %d", n), do: func(w *simulate.World) { w.NodeDown(n, true); w.KillPod(n) }},
+			befall{name: fmt.Sprintf("hang for good %d", n), do: func(w *simulate.World) { w.Hang(n, true) }},
+		)
+	}
+	return list
+}
+
+// TestNothingWaitsForever: from every small world, and with every single fault held the whole time, passes do not wait for an hour, nor try for
+// an hour what changes nothing: they change something, are done, or say what a person has to do. With QUORATE_SOAK_STEPS it begins in all worlds,
+// otherwise in some.
+func TestNothingWaitsForever(t *testing.T) {
+	for _, replicas := range []int{1, 3} {
+		worlds := map[string]*simulate.World{"formed": formed(t, replicas)}
+		worlds["formed"].Unpullable, worlds["formed"].Crashing = "3.6.99", "crashing"
+		for name, w := range beginnings(replicas, 1) {
+			if few := name == "found, 3 writes" || name == "2 passes, tick"; few || os.Getenv("QUORATE_SOAK_STEPS") != "" {
+				worlds[name] = w
+			}
+		}
+		for name, beginning := range worlds {
+			for _, b := range heldFaults(replicas) {
+				if b.name == "lock" && strings.HasPrefix(name, "found, 0 writes") {
+					continue // without a custom resource there is nothing to keep in mind what is waited for
+				}
+				w := beginning.Clone()
+				b.do(w)
+				if last, for_ := longestWait(w, 2*anHour); for_ >= anHour {
+					t.Errorf("%d replicas, %s, %s: for an hour it says %s", replicas, name, b.name, last)
+				}
+			}
+		}
+	}
+}
+
+// longestWait runs passes until they are done or blocked for five of them, at most that many, and returns what was said at the end of the
+// longest time in which nothing was changed, and how many passes that took.
+func longestWait(w *simulate.World, most int) (decide.Decision, int) {
+	var worst decide.Decision
+	longest, waited, ended := 0, 0, 0
+	for range most {
+		d, writes := w.Pass(simulate.NoCrash)
+		acted := len(writes) > 1 || len(writes) == 1 && writes[0] != "status of EtcdCluster a"
+		switch {
+		case d.Verdict == decide.Done, d.Verdict == decide.Block:
+			waited = 0
+			ended++
+		case d.Verdict == decide.Act && acted:
+			waited, ended = 0, 0
+		default:
+			waited++
+			ended = 0
+		}
+		if waited > longest {
+			longest, worst = waited, d
+		}
+		if ended == 5 || longest >= anHour {
+			break
+		}
+		w.Tick()
+	}
+	return worst, longest
+}

@@ -1,0 +1,46 @@
+package scenarios
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// runUntilWaiting runs one pass, and ends it as a person would once it has founded a cluster and waits for its members.
+func (w *world) runUntilWaiting(v vantage, args ...string) result {
+	w.t.Helper()
+	p := w.start(v, append([]string{"run"}, args...)...)
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		for !strings.Contains(p.stderr.String(), "rule=WaitForFormation") {
+			select {
+			case <-ended:
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+		_ = p.command.Process.Signal(syscall.SIGTERM)
+	}()
+	return p.wait()
+}
+
+// buffer is what a process has said so far.
+type buffer struct {
+	mutex sync.Mutex
+	text  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.text.String()
+}
