@@ -138,7 +138,7 @@ func (s State) ailment(m Member) string {
 		return "is not sealed yet"
 	case m.Disagrees != "":
 		return m.Disagrees
-	case replica.Pod != PodReady:
+	case replica.Pod != PodReady && !s.unreadyByAlarm(replica):
 		return fmt.Sprintf("answers, its pod is not ready (%s)", s.describePod(replica))
 	}
 	return ""

@@ -216,7 +216,7 @@ var wrongs = []wrong{
 // TestLawsCatch hands each law decisions that it must not let through.
 func TestLawsCatch(t *testing.T) {
 	caught := map[string]bool{}
-	for _, c := range wrongs {
+	for _, c := range slices.Concat(wrongs, wrongsAboutData) {
 		t.Run(c.law+"/"+c.what, func(t *testing.T) {
 			w := healthy(t)
 			if c.change != nil {
@@ -265,7 +265,6 @@ var right = []wrong{
 	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 	{"", "restarts what does not run, unknown", func(w *world) { rolling(w); unknown(w); silent(1)(w); w.Replicas[1].Pod = decide.PodFailing }, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 	{"", "rolls to the next minor version", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.StartRollout{Version: "3.7.3", SpecHash: theHash})},
-	{"", "removes a corrupt one", func(w *world) { w.Membership.Members[1].Alarms = []string{"CORRUPT"} }, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
 	{"", "disarms", func(w *world) { w.Membership.StaleAlarms = []decide.Alarm{{ID: 0xd1, Kind: "NOSPACE"}} }, acts(decide.DisarmAlarm{ID: 0xd1, Kind: "NOSPACE"})},
 	{"", "deletes a volume with the cluster", func(w *world) {
 		nothing(w)
@@ -304,7 +303,7 @@ var right = []wrong{
 
 // TestLawsAllow hands the laws decisions that all of them must let through.
 func TestLawsAllow(t *testing.T) {
-	for _, c := range right {
+	for _, c := range slices.Concat(right, rightsAboutData) {
 		t.Run(c.what, func(t *testing.T) {
 			w := healthy(t)
 			if c.change != nil {

@@ -35,7 +35,7 @@ func replaceMember(s State) (Decision, bool) {
 
 // othersAreWell reports whether all but that member are well: one that still answers is not given up before.
 func (s State) othersAreWell(m Member) bool {
-	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool { return other.ID != m.ID && s.ailment(other) != "" })
+	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool { return other.ID != m.ID && s.ailment(other) != "" && !s.stoppedByCheck(other) })
 }
 
 // lost says why a member is lost for good; empty if it may come back with its data. Being slow, restarting, evicted or out of
@@ -46,8 +46,8 @@ func (s State) lost(m Member) string {
 	switch {
 	case !ours:
 		return ""
-	case slices.Contains(m.Alarms, "CORRUPT"):
-		return "says that its data is corrupt"
+	case s.corruptMinority(m) != "":
+		return s.corruptMinority(m)
 	case m.Started && r.VolumeTerminating && r.VolumeUID != "":
 		return "is on a volume that is being deleted"
 	case m.Answers:
@@ -92,7 +92,7 @@ func (s State) replaceable(m Member, r Replica) bool {
 		ordinal, ours := s.OrdinalOf(other)
 		return ours && other.Answers && s.Replica(ordinal).madeLike(r)
 	})
-	return m.Started && (!stuck || proven)
+	return m.Started && (!stuck || proven) && !s.copyCounts(m)
 }
 
 // madeLike reports whether two pods were made from the same declaration.
@@ -105,7 +105,7 @@ func (r Replica) madeLike(other Replica) bool {
 // nothing about a new member in its slot.
 func (s State) crashLoops(m Member, r Replica) bool {
 	long := !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= patienceOfCrash
-	if !m.Started || r.Pod == PodTerminating || r.PodCrashes < crashesOfALoop || !long || len(s.Membership.Members) < 2 {
+	if !m.Started || r.Pod == PodTerminating || r.PodCrashes < crashesOfALoop || !long || len(s.Membership.Members) < 2 || s.copyCounts(m) {
 		return false
 	}
 	for _, other := range s.Membership.Members {
@@ -124,7 +124,7 @@ func (s State) handOver(from Member, willDo func(Member) bool, format string, ar
 	why := fmt.Sprintf(format, args...)
 	var late []string
 	for _, to := range s.MembersInOrder() {
-		if to.ID == from.ID || to.Learner || !to.Answers || !willDo(to) {
+		if to.ID == from.ID || to.Learner || !to.Answers || !willDo(to) || !s.mayCopyFrom(to) {
 			continue
 		}
 		if s.near(to) {
@@ -147,7 +147,7 @@ func promoteLearner(s State) (Decision, bool) {
 	for _, m := range s.MembersInOrder() {
 		ordinal, ours := s.OrdinalOf(m)
 		recorded, _ := s.Record.Member(ordinal)
-		ready := ours && m.Learner && m.Answers && m.Started && recorded.Mode == Sealed
+		ready := ours && s.mayCopyFrom(s.leader()) && m.Learner && m.Answers && m.Started && recorded.Mode == Sealed
 		if ready && m.Applied*10 >= s.leader().Applied*9 && s.Membership.promoted(m.ID).HasQuorum() {
 			return act(PromoteLearner{m.ID, m.Name}, "%s has caught up with the leader; %s answer", m.Name, s.describeQuorum())
 		}
@@ -155,15 +155,31 @@ func promoteLearner(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
+// disarmAlarm: that members may hold different data is taken back only once all are known to hold the same.
 func disarmAlarm(s State) (Decision, bool) {
-	stale := slices.DeleteFunc(slices.Clone(s.Membership.StaleAlarms), func(a Alarm) bool { return a.ID == unidentified })
-	if !s.Membership.Known || len(stale) == 0 {
+	stale := slices.DeleteFunc(slices.Clone(s.Membership.StaleAlarms), func(a Alarm) bool { return a.ID == unidentified || a.Kind == corruptAlarm })
+	refuted := s.refuted()
+	if !s.Membership.Known || len(stale)+len(refuted) == 0 {
 		return Decision{}, false
 	}
-	first := slices.MinFunc(stale, func(a, b Alarm) int {
+	first := slices.MinFunc(append(stale, refuted...), func(a, b Alarm) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind))
 	})
-	return act(DisarmAlarm(first), "the %s alarm of member %s, which is gone, still holds", first.Kind, first.ID)
+	if first.Kind == corruptAlarm {
+		return act(DisarmAlarm(first), "%s still holds, and all voters hold the same data: %s", s.describeAlarm(first), s.describeHashes())
+	}
+	return act(DisarmAlarm(first), "%s still holds", s.describeAlarm(first))
+}
+
+func (s State) describeAlarm(a Alarm) string {
+	m, listed := s.Membership.byID(a.ID)
+	switch {
+	case listed:
+		return fmt.Sprintf("the %s alarm of %s", a.Kind, s.nameOf(m))
+	case a.ID == unidentified:
+		return fmt.Sprintf("the %s alarm of nobody in particular", a.Kind)
+	}
+	return fmt.Sprintf("the %s alarm of member %s, which is gone,", a.Kind, a.ID)
 }
 
 // cleanUp deletes the volumes that members have left whom etcd no longer lists. A pod that still holds such a volume, because Kubernetes keeps

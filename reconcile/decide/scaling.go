@@ -10,7 +10,7 @@ import (
 // learner, may go at any time (survey H25, H107); a healthy voter goes only while all is well, and hands over first if it leads.
 func scaleDown(s State) (Decision, bool) {
 	victim, surplus := s.surplus()
-	if !surplus || !s.Membership.Known || !s.Membership.without(victim.ID).HasQuorum() {
+	if !surplus || !s.Membership.Known || s.copyCounts(victim) || !s.Membership.without(victim.ID).HasQuorum() {
 		return Decision{}, false
 	}
 	listed, declared := len(s.Membership.Members), s.Declared.Replicas
@@ -101,7 +101,7 @@ func (s State) unsettled() []string {
 			facts = append(facts, s.nameOf(m)+" "+what)
 		}
 	}
-	return append(facts, s.unlisted()...)
+	return slices.Concat(facts, s.unlisted(), s.doubts())
 }
 
 // leader is the member that leads; an empty one if none does.

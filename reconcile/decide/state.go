@@ -173,6 +173,9 @@ type Replica struct {
 	PodMessage string `json:"podMessage,omitempty"`
 	// PodCrashes is how often etcd in this pod has ended by itself with an error; being out of memory does not count.
 	PodCrashes int `json:"podCrashes,omitempty"`
+	// PodStoppedByCheck: etcd in this pod has last ended because it found, before it served anybody, that a peer's data differ from its own.
+	// It does not say whose are wrong.
+	PodStoppedByCheck bool `json:"podStoppedByCheck,omitempty"`
 
 	// PodUnbound: the pod was given a node before its claim was made, and the claim has no volume. The scheduler looks at such a pod no more, so
 	// neither will ever get the other.
@@ -246,6 +249,11 @@ type Member struct {
 	DBSize      int64    `json:"dbSize,omitempty"`
 	DBSizeInUse int64    `json:"dbSizeInUse,omitempty"`
 	Alarms      []string `json:"alarms,omitempty"`
+
+	// Hash of its data. Members are asked for it only if there is reason to doubt somebody's data, all at one revision.
+	Hash Hash `json:"hash,omitzero"`
+	// HashWhy says why it gave none, though it was asked.
+	HashWhy string `json:"hashWhy,omitempty"`
 }
 
 // ReplicaName is the name of the replica with that ordinal: of its pod and of its member.
