@@ -34,11 +34,28 @@ func (c *cluster) madeAfterRemoval(ordinal int, uid string) bool {
 
 // removeMember takes a member out of etcd's list. Its pod stops by itself, and answers nobody meanwhile.
 func (c *cluster) removeMember(ctx context.Context, a decide.RemoveMember) (report.Outcome, error) {
+	if why := c.noLongerOutvoted(ctx, a.ID); why != "" {
+		return report.Outcome{Detail: "etcd: not yet: " + why}, nil
+	}
 	outcome, err := c.changeEtcd(ctx, a, removal(a))
 	if pod := c.own.pod(a.Name); err == nil && outcome.Changed && pod != nil {
 		c.live.leaving.Store(pod.UID, true)
 	}
 	return outcome, err
+}
+
+// noLongerOutvoted has the members say again what they hold, before one is removed for its data, and says what has changed; empty if
+// nothing has, or if it is removed for another reason.
+func (c *cluster) noLongerOutvoted(ctx context.Context, id decide.ID) string {
+	if !c.state.Outvoted(id) {
+		return ""
+	}
+	again := c.state
+	again.Membership = c.askAgain(ctx).Membership
+	if !again.Membership.Known || !again.Outvoted(id) {
+		return "its data are no longer known to be other than a majority's"
+	}
+	return ""
 }
 
 // change is what an action asks of etcd.

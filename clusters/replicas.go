@@ -25,6 +25,7 @@ func (c *cluster) replicas() []decide.Replica {
 			r.PodUID, r.PodVersion, r.PodSpecHash = string(pod.UID), made.Version, made.SpecHash
 			r.Pod, r.PodMessage = podPhase(pod)
 			r.PodSince, r.PodCrashes = unreadySince(pod), crashes(pod)
+			r.PodStoppedByCheck = stoppedByCheck(pod)
 		}
 	}
 	for _, claim := range c.own.claims {

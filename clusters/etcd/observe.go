@@ -3,6 +3,7 @@ package etcd
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -22,6 +23,9 @@ type Answer struct {
 	ClusterIDs map[string]decide.ID
 }
 
+// errHeadless: etcd always says who it is; what answers without is not etcd.
+var errHeadless = errors.New("its answer does not say whose it is")
+
 // reply is what one pod said when it was asked how it is.
 type reply struct {
 	pod    string
@@ -35,7 +39,7 @@ type reply struct {
 // Observe asks all pods at once how they are, then one of them for the member list, and then the others whether they
 // believe in it. It never fails: what went wrong is in Membership.Why and in the members' own. It takes milliseconds if
 // each member answers or refuses, and four timeouts at worst: one for all the members' states, two for the list and
-// one for beliefs.
+// one for beliefs. Only if there is reason to doubt somebody's data, members are asked for their hashes too.
 func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	c.dropIdle()
 	replies := c.askAll(ctx, cluster)
@@ -49,6 +53,9 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 		answer.Membership = membership(list, replies)
 		answer.Membership.Known = true
 		c.compare(ctx, list, answer.Membership.Members, replies)
+		if cluster.CompareData || distrusted(answer.Membership) {
+			c.hash(ctx, &answer.Membership, replies)
+		}
 		return answer
 	}
 	if belief := c.belief(ctx, replies); belief != nil {
@@ -101,6 +108,9 @@ func (c *Clients) askOnce(ctx context.Context, cluster Cluster, pod Pod) (r repl
 	}
 	// The endpoint is unused: the connection is to this member only.
 	status, err := r.client.Status(ctx, "")
+	if err == nil && status.Header == nil {
+		err = errHeadless
+	}
 	if err != nil {
 		c.drop(r.client)
 		r.err = cause(ctx, err)
@@ -145,8 +155,11 @@ func (c *Clients) listFrom(ctx context.Context, r *reply, options ...clientv3.Op
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
 	list, err := r.client.MemberList(ctx, options...)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, cause(ctx, err)
+	case list.Header == nil:
+		return nil, errHeadless
 	}
 	return list, nil
 }

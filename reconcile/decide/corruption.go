@@ -99,6 +99,12 @@ func (s State) corruptMinority(m Member) string {
 	return ""
 }
 
+// Outvoted reports whether a member is lost because a majority holds other data.
+func (s State) Outvoted(id ID) bool {
+	m, listed := s.Membership.byID(id)
+	return listed && s.corruptMinority(m) != ""
+}
+
 // stoppedForLong reports whether a member has been stopped by its own check more than once, and for a while.
 func (s State) stoppedForLong(m Member) bool {
 	ordinal, _ := s.OrdinalOf(m)
