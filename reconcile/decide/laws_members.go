@@ -227,7 +227,7 @@ func lowestInHighestOut(s State, d Decision) string {
 		member, _ := s.Membership.byID(a.ID)
 		ordinal, ours := s.OrdinalOf(member)
 		for _, m := range s.Membership.Members {
-			doomed := outvoted(s, member) || s.Replica(ordinal).VolumeTerminating
+			doomed := outvoted(s, member) || member.Learner && doubted(s) || s.Replica(ordinal).VolumeTerminating
 			if n, _ := s.OrdinalOf(m); ours && member.Answers && !doomed && n > ordinal {
 				return fmt.Sprintf("removes %s while there is %s", member.Name, m.Name)
 			}

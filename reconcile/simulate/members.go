@@ -24,7 +24,7 @@ func (w *World) changeEtcd(s decide.State, action decide.Action) []write {
 		}
 	case decide.RemoveMember:
 		if m := r.byID(a.ID); m != nil && w.mayRemove(r, *m) {
-			return []write{{fmt.Sprintf("remove member %s", a.ID), func() { w.removeMember(r, a.ID) }}}
+			return []write{{fmt.Sprintf("remove member %s", a.ID), func() { w.watchCopies(r, *m); w.removeMember(r, a.ID) }}}
 		}
 	case decide.MoveLeader:
 		if m := r.byID(a.To); m != nil && r.leader == a.From && !m.learner && r.isUp(a.To) && !w.slow[m.ordinal] {

@@ -21,6 +21,8 @@ type World struct {
 	LockHolder string
 	// Unpullable is a version of etcd whose image cannot be had.
 	Unpullable string
+	// ChecksData: git declares that the leader compares the members' data from time to time.
+	ChecksData bool
 	// Crashing is a SpecHash with which etcd does not start; empty if there is none.
 	Crashing string
 
@@ -102,6 +104,7 @@ func (w *World) Tick() {
 	for _, r := range w.rafts {
 		w.replicate(r)
 		w.settleVersion(r)
+		w.checkData(r)
 	}
 	w.judgePods()
 }
