@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // corruptAlarm is the alarm by which etcd says that members hold different data. Whom it names is the word of one member: a leader that checks its
@@ -115,6 +116,9 @@ func (s State) stoppedForLong(m Member) bool {
 	return s.stoppedByCheck(m) && long && r.PodCrashes >= stopsOfACheck && r.Pod != PodTerminating
 }
 
+// Refuted reports whether all voters are known to hold the same data, against what an alarm says.
+func (s State) Refuted(a Alarm) bool { return slices.Contains(s.refuted(), a) }
+
 // refuted are the CORRUPT alarms that all voters refute, or have outlived: they are known to hold the same data. One voter alone refutes only
 // those of members that are gone.
 func (s State) refuted() []Alarm {
@@ -147,7 +151,7 @@ func dataInDoubt(s State) (Decision, bool) {
 		return d, true
 	}
 	if s.mayBeJudged() {
-		return wait(s.untilSettled(), "%s", facts)
+		return wait(s.untilJudged(), "%s", facts)
 	}
 	return block("%s; %s", facts, s.adviceInDoubt())
 }
@@ -159,6 +163,14 @@ func (s State) adviceInDoubt() string {
 	}
 	return "no majority says whose data are right, so nothing is changed: take the member with the wrong data out (etcdctl member remove, or delete its " +
 		"claim and pod); if none are wrong, etcdctl alarm disarm"
+}
+
+// untilJudged is when to ask again. A hash costs a scan of the whole database, and a pod that has ended is started again ever more slowly.
+func (s State) untilJudged() time.Duration {
+	if slices.ContainsFunc(s.Membership.Members, s.stoppedByCheck) {
+		return 10 * time.Second
+	}
+	return s.untilSettled()
 }
 
 // withoutDoubt is the state without what makes one doubt the data.

@@ -40,18 +40,29 @@ func doubted(s State) bool {
 	}
 	for _, m := range s.Membership.Members {
 		ordinal, ours := s.OrdinalOf(m)
-		if ours && !m.Learner && !m.Answers && s.Replica(ordinal).PodStoppedByCheck {
+		stopped := ours && !m.Learner && !m.Answers && s.Replica(ordinal).PodStoppedByCheck
+		if stopped || blamed(m) || contradicted(s, m) {
 			return true
 		}
-		for _, alarm := range m.Alarms {
-			if alarm == "CORRUPT" {
-				return true
-			}
+	}
+	return false
+}
+
+func blamed(m Member) bool {
+	for _, alarm := range m.Alarms {
+		if alarm == "CORRUPT" {
+			return true
 		}
-		for _, other := range s.Membership.Members {
-			if a, b := m.Hash, other.Hash; !m.Learner && !other.Learner && a.Revision > 0 && a.Revision == b.Revision && a.CompactRevision == b.CompactRevision && a.Sum != b.Sum {
-				return true
-			}
+	}
+	return false
+}
+
+// contradicted reports whether another voter has another hash at the same point.
+func contradicted(s State, m Member) bool {
+	for _, other := range s.Membership.Members {
+		samePoint := m.Hash.Revision > 0 && m.Hash.Revision == other.Hash.Revision && m.Hash.CompactRevision == other.Hash.CompactRevision
+		if samePoint && m.Hash.Sum != other.Hash.Sum && !m.Learner && !other.Learner {
+			return true
 		}
 	}
 	return false

@@ -27,10 +27,11 @@ const (
 func TestDifferingData(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.declare(modern, three, checking)
+	w.declare(modern, three)
 	w.converge()
 	w.putPrecious()
 	for _, s := range []step{
+		{"found at a restart", testStoppedMember},
 		{"the leader's", func(t *testing.T, w *world) { testDifferingMember(t, w, w.status("a").Leader) }},
 		{"a follower's", func(t *testing.T, w *world) { testDifferingMember(t, w, w.follower()) }},
 		{"one of two", testOneOfTwoDiffers},
@@ -55,6 +56,34 @@ func (w *world) putPrecious() {
 	if _, err := m.Txn(ctx).Then(more...).Commit(); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// testStoppedMember: nobody has noticed that the leader's data are wrong, until a good member restarts, and does not start. It is kept. A person takes
+// out the leader's data, and all is well again. From then on, the leader checks the others.
+func testStoppedMember(t *testing.T, w *world) {
+	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
+	wrong, good := w.status("a").Leader, w.follower()
+	w.changeValue(wrong)
+	w.deletePod(good)
+	eventually(t, good+" does not start", func() error {
+		r := w.run()
+		if rule := r.cluster("a").Decision.Rule; rule != "DataInDoubt" {
+			return fmt.Errorf("%s decides:\n%s", rule, r)
+		}
+		return nil
+	})
+	r := w.run("--until-converged", "--timeout", "30s").requireCode(t, exitBlocked).requireRule(t, "a", "DataInDoubt")
+	if !r.says(good + " does not start, because its data and a peer's differ") {
+		t.Errorf("it does not say who does not start:\n%s", r)
+	}
+	w.requireSame(members, volumes, "")
+
+	w.loseVolume(wrong)
+	w.converge().requireRule(t, "a", "Converged")
+	w.requireRight(3)
+	w.requireSame(members, volumes, wrong)
+	w.declare(modern, three, checking)
+	w.converge()
 }
 
 // testDifferingMember: one of three has other data. It is replaced, and only it, by a member with the right data.
