@@ -77,8 +77,11 @@ func (s State) mayCopyFrom(m Member) bool {
 	return !s.inDoubt() || m.Hash.Known() && m.Hash == s.Membership.agreed()
 }
 
-// copyCounts reports whether a member's copy may be one of the good ones, so that neither crashes nor silence are a reason to give it up.
-func (s State) copyCounts(m Member) bool { return !m.Learner && s.inDoubt() }
+// copyCounts reports whether a member's copy may be one of the good ones, so that neither crashes nor silence are a reason to give it up. Once a
+// majority answers and holds the same, nothing hangs on one that does not answer, unless it is down because of somebody else's data.
+func (s State) copyCounts(m Member) bool {
+	return !m.Learner && s.inDoubt() && (s.stoppedByCheck(m) || !s.Membership.agreed().Known())
+}
 
 // corruptMinority says why a member is lost because of its data: a strict majority holds others. What takes its place is copied from the
 // leader, so a leader that is outvoted goes before all others. Empty if that is not so, or not known.

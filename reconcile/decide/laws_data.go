@@ -118,8 +118,20 @@ func wrongVerdict(s State, id ID) string {
 		return ""
 	case !m.Answers && r.PodStoppedByCheck && othersAreOne(s, m):
 		return "" // it has said itself that it differs from one of them
+	case !m.Answers && !r.PodStoppedByCheck && majorityStands(s):
+		return "" // whatever it holds
 	}
 	return fmt.Sprintf("removes %s, whose copy may be good", s.ReplicaName(ordinal))
+}
+
+// majorityStands reports whether most voters answer with one and the same hash.
+func majorityStands(s State) bool {
+	for _, m := range s.Membership.Members {
+		if votes, voters := votesFor(s, m.Hash); 2*votes > voters {
+			return true
+		}
+	}
+	return false
 }
 
 // othersAreOne reports whether all voters but that one answer with one and the same hash, and are a majority of all.

@@ -63,6 +63,13 @@ var wrongsAboutData = []wrong{
 	{"a majority judges data", "an alarm of nobody", func(w *world) { w.Membership.StaleAlarms = []decide.Alarm{{Kind: "CORRUPT"}} }, remove(2, "a-2")},
 	{"a majority judges data", "scales down", then(hashes(1, 2, 3), func(w *world) { w.Declared.Replicas = 1 }), remove(2, "a-2")},
 	{"a majority judges data", "a silent one in doubt", then(hashes(2, 1, 0), silent(2)), remove(2, "a-2")},
+	{"a majority judges data", "stopped itself, and a majority of five stands with another against it", then(stopped(2, 2, 2, 0), func(w *world) {
+		for n, sum := range []uint32{1, 2} {
+			m := w.newMember(3 + n)
+			m.Hash = decide.Hash{Revision: 120, CompactRevision: 100, Sum: sum}
+			w.Membership.Members = append(w.Membership.Members, m)
+		}
+	}), remove(2, "a-2")},
 	{"a majority judges data", "stopped itself, the others differ", stopped(2, 1, 2, 0), remove(2, "a-2")},
 	{"a majority judges data", "stopped itself, of one nothing is known", stopped(2, 1, 0, 0), remove(2, "a-2")},
 	{"a majority judges data", "restarts one in doubt", then(hashes(1, 2, 2), rolling), acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
@@ -88,6 +95,7 @@ var rightsAboutData = []wrong{
 	{"", "removes one that has stopped itself, and all others agree", stopped(2, 2, 2, 0), remove(2, "a-2")},
 	{"", "removes one whose claim somebody has deleted", then(hashes(1, 2, 3), func(w *world) { w.Replicas[2].VolumeTerminating = true }), remove(2, "a-2")},
 	{"", "removes one of which nothing is left", then(hashes(1, 2, 0), silent(2), func(w *world) { w.Replicas[2].VolumeUID = "" }), remove(2, "a-2")},
+	{"", "removes a silent one, and a majority holds the same", then(hashes(2, 2, 0), silent(2)), remove(2, "a-2")},
 	{"", "removes a learner", then(hashes(1, 2, 3), learner(2)), remove(2, "a-2")},
 	{"", "hands over to the majority", then(hashes(1, 2, 2), leads(0)), acts(decide.MoveLeader{From: 0xa0, To: 0xa1})},
 	{"", "copies from the majority", then(hashes(2, 2, 1), leads(0)), acts(decide.AddLearner{Ordinal: 3})},

@@ -104,7 +104,7 @@ func (w *World) usable(m member) bool {
 func (w *World) outvoted(r *raft, m member) bool {
 	votes := map[int]int{}
 	for _, voter := range r.voters() {
-		if w.usable(voter) {
+		if w.usable(voter) || r.isUp(voter.id) {
 			votes[w.variantOf(voter)]++
 		}
 	}
