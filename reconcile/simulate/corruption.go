@@ -117,8 +117,10 @@ func (w *World) outvoted(r *raft, m member) bool {
 }
 
 // watchCopies notes when a copy is given up that could be good, while it is known that members may hold different data and one that does stays.
+// Nothing hangs on one that is down, for a reason of its own, while a majority is up and holds the same.
 func (w *World) watchCopies(r *raft, m member) {
-	if m.learner || !w.doubted(r) || !w.usable(m) || w.outvoted(r, m) {
+	needless := !r.isUp(m.id) && !w.pods[m.ordinal].stoppedByCheck() && w.judged(r)
+	if m.learner || !w.doubted(r) || !w.usable(m) || w.outvoted(r, m) || needless {
 		return
 	}
 	for _, other := range r.voters() {
