@@ -60,6 +60,7 @@ func (c *cluster) etcd(pods []etcd.Pod, tls *etcd.TLS) etcd.Cluster {
 	return etcd.Cluster{
 		Namespace: c.target.cluster.Namespace, Name: c.target.cluster.Name,
 		Pods: pods, TLS: tls, Dial: c.dial,
+		CompareData: slices.ContainsFunc(c.state.Replicas, func(r decide.Replica) bool { return r.PodStoppedByCheck }),
 	}
 }
 

@@ -68,7 +68,7 @@ func (c *cluster) carryOut(ctx context.Context, action decide.Action) (report.Ou
 	case decide.MoveLeader:
 		return c.changeEtcd(ctx, a, handover(a))
 	case decide.DisarmAlarm:
-		return c.changeEtcd(ctx, a, disarming(a))
+		return c.disarmAlarm(ctx, a)
 	case decide.EnableDowngrade:
 		return c.changeEtcd(ctx, a, downgrade(a))
 	case decide.CancelDowngrade:

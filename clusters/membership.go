@@ -39,6 +39,17 @@ func (c *cluster) madeAfterRemoval(ordinal int, uid string) bool {
 	})
 }
 
+// disarmAlarm takes an alarm back; one about data only if the members say again that they all hold the same.
+func (c *cluster) disarmAlarm(ctx context.Context, a decide.DisarmAlarm) (report.Outcome, error) {
+	if before := c.state; before.Refuted(decide.Alarm(a)) {
+		before.Membership = c.askAgain(ctx).Membership
+		if !before.Membership.Known || !before.Refuted(decide.Alarm(a)) {
+			return report.Outcome{Detail: "etcd: not yet: all members are no longer known to hold the same data"}, nil
+		}
+	}
+	return c.changeEtcd(ctx, a, disarming(a))
+}
+
 // change is what an action asks of etcd.
 type change struct {
 	// alreadySo reports whether etcd is as the action would have it.

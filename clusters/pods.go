@@ -101,6 +101,23 @@ func crashed(t *corev1.ContainerStateTerminated) bool {
 	return t.Reason == "Error" && t.ExitCode != 0 && t.ExitCode != killed && t.ExitCode != terminated
 }
 
+// stoppedByCheck reports whether etcd in this pod is down because, before it served anybody, it found that a peer's data differ from its own.
+func stoppedByCheck(pod *corev1.Pod) bool {
+	if ready := podCondition(pod, corev1.PodReady); ready != nil && ready.Status == corev1.ConditionTrue {
+		return false
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		ended := c.State.Terminated
+		if ended == nil {
+			ended = c.LastTerminationState.Terminated
+		}
+		if c.Name == objects.Container && ended != nil && crashed(ended) {
+			return strings.HasSuffix(lastSeriousLine(ended.Message), "found data inconsistency with peers")
+		}
+	}
+	return false
+}
+
 // lastWords is what the container's last run ended with.
 func lastWords(c corev1.ContainerStatus) string {
 	if c.LastTerminationState.Terminated == nil {

@@ -117,3 +117,33 @@ func TestCrashes(t *testing.T) {
 		})
 	}
 }
+
+// TestStoppedByCheck: the words are those of etcd 3.5.35, 3.6.16 and 3.7.3, shortened.
+func TestStoppedByCheck(t *testing.T) {
+	const closing = `{"level":"info","msg":"closed etcd server"}` + "\n"
+	const found = "nd from remote peer\"}\n" + `{"level":"error","msg":"checkInitialHashKV failed","error":"d47c found data inconsistency with peers","stacktrace":"x"}` + "\n" + closing +
+		`{"level":"fatal","msg":"discovery failed","error":"d47c found data inconsistency with peers","stacktrace":"x"}`
+	const unreadable = `{"level":"fatal","msg":"discovery failed","error":"d47c failed to fetch hash (mvcc: closed)","stacktrace":"x"}`
+	ended := func(words string) *corev1.ContainerStateTerminated {
+		return &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 1, Message: words}
+	}
+	for what, c := range map[string]struct {
+		status corev1.ContainerStatus
+		ready  corev1.ConditionStatus
+		want   bool
+	}{
+		"has just ended":        {corev1.ContainerStatus{State: corev1.ContainerState{Terminated: ended(found)}}, corev1.ConditionFalse, true},
+		"starts again":          {corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: corev1.ContainerState{Terminated: ended(found)}}, corev1.ConditionFalse, true},
+		"has started again":     {corev1.ContainerStatus{LastTerminationState: corev1.ContainerState{Terminated: ended(found)}}, corev1.ConditionTrue, false},
+		"ended otherwise":       {corev1.ContainerStatus{State: corev1.ContainerState{Terminated: ended(unreadable)}}, corev1.ConditionFalse, false},
+		"ended otherwise since": {corev1.ContainerStatus{State: corev1.ContainerState{Terminated: ended(unreadable)}, LastTerminationState: corev1.ContainerState{Terminated: ended(found)}}, corev1.ConditionFalse, false},
+		"never ended":           {corev1.ContainerStatus{}, corev1.ConditionFalse, false},
+	} {
+		pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: c.ready}}}}
+		c.status.Name = "etcd"
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{c.status}
+		if got := stoppedByCheck(pod); got != c.want {
+			t.Errorf("%s: %t", what, got)
+		}
+	}
+}

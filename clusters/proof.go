@@ -54,6 +54,12 @@ func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decid
 	if silent && lists(now, func(m decide.Member) bool { return m.ID == a.ID && m.Answers }) {
 		return a.Name + " answers", nil
 	}
+	if again := c.state; a.Because.Loss == decide.Corruption {
+		again.Membership = now
+		if !again.Outvoted(a.ID) {
+			return "its data are no longer known to be other than a majority's", nil
+		}
+	}
 	if a.Because.VolumeUID == "" {
 		return "", nil
 	}

@@ -26,6 +26,7 @@ func (c *cluster) replicas() []decide.Replica {
 			r.Pod, r.PodMessage = podPhase(pod)
 			r.PodSince, r.PodCrashes, r.NoData = unreadySince(pod), crashes(pod), endedWithoutData(pod)
 			r.PodStarted, r.PodGoing = startedAt(pod, r.Pod), goingAt(pod)
+			r.PodStoppedByCheck = stoppedByCheck(pod)
 		}
 	}
 	for _, claim := range c.own.claims {

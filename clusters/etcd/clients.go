@@ -67,6 +67,8 @@ type Cluster struct {
 	// TLS is nil if the members serve without.
 	TLS  *TLS
 	Dial Dialer
+	// CompareData: there is reason to compare what the members hold, besides an alarm.
+	CompareData bool
 }
 
 // Clients are the connections to the members of any number of clusters, kept from one pass to the next. The

@@ -1,6 +1,15 @@
 package etcd
 
-import "time"
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
 
 // Age makes all connections look as if they had not been used for that much longer.
 func (c *Clients) Age(by time.Duration) {
@@ -9,4 +18,26 @@ func (c *Clients) Age(by time.Duration) {
 	for _, client := range c.open {
 		client.lastUsed = client.lastUsed.Add(-by)
 	}
+}
+
+// liar is a member that answers every question for its hash like this; nil: it refuses.
+type liar struct {
+	clientv3.Maintenance
+	answer *etcdserverpb.HashKVResponse
+}
+
+func (l liar) HashKV(context.Context, string, int64) (*clientv3.HashKVResponse, error) {
+	if l.answer == nil {
+		return nil, errors.New("etcdserver: mvcc: required revision is a future one")
+	}
+	return (*clientv3.HashKVResponse)(l.answer), nil
+}
+
+// HashOf returns what is made of an answer of that member at that revision, and why it is nothing.
+func HashOf(ctx context.Context, clusterID, memberID uint64, revision int64, answer *etcdserverpb.HashKVResponse) (decide.Hash, string) {
+	status := &clientv3.StatusResponse{Header: &etcdserverpb.ResponseHeader{ClusterId: clusterID, MemberId: memberID, Revision: revision}}
+	replies := []reply{{pod: "a-0", client: &client{Maintenance: liar{answer: answer}}, status: status}}
+	m := decide.Membership{ClusterID: decide.ID(clusterID), Members: []decide.Member{{ID: decide.ID(memberID), Answers: true, Revision: revision}}}
+	(&Clients{}).hash(ctx, &m, replies)
+	return m.Members[0].Hash, m.Members[0].HashWhy
 }

@@ -3,6 +3,7 @@ package etcd
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -23,6 +24,9 @@ type Answer struct {
 	ClusterIDs map[string]decide.ID
 }
 
+// errHeadless: etcd always says who it is; what answers without is not etcd.
+var errHeadless = errors.New("its answer does not say whose it is")
+
 // reply is what one pod said when it was asked how it is.
 type reply struct {
 	pod    string
@@ -36,7 +40,8 @@ type reply struct {
 // Observe asks all pods at once how they are, then one of them for the member list, and then the others whether they
 // believe in it. It never fails: what went wrong is in Membership.Why and in the members' own. It takes milliseconds if
 // each member answers or refuses, and a few timeouts at worst: those for all the members' states, two for the list and
-// one for beliefs; and once more the first two for pods that are asked last.
+// one for beliefs; and once more the first two for pods that are asked last. Only if there is reason to doubt somebody's data,
+// members are asked for their hashes too.
 func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	c.dropIdle()
 	replies, list := c.askForList(ctx, cluster)
@@ -50,6 +55,9 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 		answer.Membership = membership(list, replies)
 		answer.Membership.Known = true
 		c.compare(ctx, list, answer.Membership.Members, replies)
+		if cluster.CompareData || distrusted(answer.Membership) {
+			c.hash(ctx, &answer.Membership, replies)
+		}
 		return answer
 	}
 	if belief := c.belief(ctx, replies); belief != nil {
@@ -143,6 +151,9 @@ func (c *Clients) askOnce(ctx context.Context, cluster Cluster, pod Pod, timeout
 	defer cancel()
 	// The endpoint is unused: the connection is to this member only.
 	status, err := r.client.Status(ctx, "")
+	if err == nil && status.Header == nil {
+		err = errHeadless
+	}
 	if err != nil {
 		c.drop(r.client)
 		r.err = cause(ctx, err)
@@ -187,8 +198,11 @@ func (c *Clients) listFrom(ctx context.Context, r *reply, options ...clientv3.Op
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
 	list, err := r.client.MemberList(ctx, options...)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, cause(ctx, err)
+	case list.Header == nil:
+		return nil, errHeadless
 	}
 	return list, nil
 }

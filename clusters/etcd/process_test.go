@@ -59,6 +59,7 @@ type servers struct {
 	subnet    string
 	tls       *authority // nil: plain
 	processes map[string]*exec.Cmd
+	dirs      map[string]string // where each keeps its data
 	// dialed and open count the connections that the client has made, and not closed.
 	dialed, open atomic.Int64
 }
@@ -67,7 +68,7 @@ const namespace, name = "test", "a"
 
 func newServers(t testing.TB, binary string, ca *authority) *servers {
 	return &servers{
-		t: t, binary: binary, tls: ca, processes: map[string]*exec.Cmd{},
+		t: t, binary: binary, tls: ca, processes: map[string]*exec.Cmd{}, dirs: map[string]string{},
 		subnet: fmt.Sprintf("127.%d.%d", 1+mathrand.IntN(254), mathrand.IntN(256)),
 	}
 }
@@ -93,8 +94,9 @@ func (s *servers) peerURL(i int) string { return "http://" + s.address(i, 2380) 
 
 func (s *servers) start(i int, state, initialCluster string) {
 	clientURL := "http://" + s.address(i, 2379)
+	s.dirs[pod(i)] = filepath.Join(s.t.TempDir(), pod(i))
 	args := []string{
-		"--name=" + pod(i), "--data-dir=" + filepath.Join(s.t.TempDir(), pod(i)),
+		"--name=" + pod(i), "--data-dir=" + s.dirs[pod(i)],
 		"--listen-peer-urls=" + s.peerURL(i), "--initial-advertise-peer-urls=" + s.peerURL(i),
 		"--initial-cluster=" + initialCluster, "--initial-cluster-state=" + state, "--initial-cluster-token=" + s.subnet,
 		"--unsafe-no-fsync", "--log-level=error", "--heartbeat-interval=50", "--election-timeout=500",

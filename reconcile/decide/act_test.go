@@ -118,6 +118,9 @@ func (w *world) actOnEtcd(action decide.Action) error {
 		w.each(func(m *decide.Member) { m.Leader = m.ID == a.To })
 	case decide.DisarmAlarm:
 		list.StaleAlarms = slices.DeleteFunc(list.StaleAlarms, func(alarm decide.Alarm) bool { return alarm == decide.Alarm(a) })
+		w.each(func(m *decide.Member) {
+			m.Alarms = slices.DeleteFunc(m.Alarms, func(kind string) bool { return m.ID == a.ID && kind == a.Kind })
+		})
 	case decide.EnableDowngrade:
 		list.Downgrade = a.Version
 	case decide.CancelDowngrade:

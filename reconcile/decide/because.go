@@ -2,7 +2,6 @@ package decide
 
 import (
 	"fmt"
-	"slices"
 )
 
 // Loss is the kind of a proof that a member is lost.
@@ -43,7 +42,7 @@ func (s State) because(m Member) Because {
 	r := s.Replica(ordinal)
 	recorded, _ := s.Record.Member(ordinal)
 	switch {
-	case slices.Contains(m.Alarms, "CORRUPT"):
+	case s.corruptMinority(m) != "":
 		return Because{Loss: Corruption}
 	case m.Started && r.VolumeTerminating && r.VolumeUID != "":
 		return Because{VolumeGoing, r.VolumeUID}

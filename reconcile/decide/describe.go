@@ -140,7 +140,7 @@ func (s State) ailment(m Member) string {
 		return m.Disagrees
 	case replica.VolumeTerminating && hasVolume(replica):
 		return "is on a volume that is being deleted"
-	case replica.Pod != PodReady:
+	case replica.Pod != PodReady && !s.unreadyByAlarm(replica):
 		return fmt.Sprintf("answers, its pod is not ready (%s)", s.describePod(replica))
 	}
 	return ""

@@ -4,13 +4,7 @@ import "slices"
 
 // doomed says why a member must not keep its place although it may still have its data: it answers, or may do so again. Empty if it may stay.
 func (s State) doomed(m Member) string {
-	_, ours := s.OrdinalOf(m)
-	switch {
-	case !ours || m.Learner || s.mayServeOthers(m):
-		return ""
-	case slices.Contains(m.Alarms, "CORRUPT"):
-		return "says that its data is corrupt"
-	case s.onGoingVolume(m):
+	if s.onGoingVolume(m) && !s.mayServeOthers(m) {
 		return "is on a volume that is being deleted"
 	}
 	return ""
@@ -34,7 +28,7 @@ func (s State) onGoingVolume(m Member) bool {
 func (s State) safe(m Member) bool {
 	ordinal, ours := s.OrdinalOf(m)
 	r := s.Replica(ordinal)
-	return ours && !m.Learner && m.Answers && hasVolume(r) && !r.VolumeTerminating && r.Stranded == "" && s.doomed(m) == ""
+	return ours && !m.Learner && m.Answers && hasVolume(r) && !r.VolumeTerminating && r.Stranded == "" && s.mayCopyFrom(m)
 }
 
 // safeWithout counts the voters beside that member that have their data on volumes that stay.
@@ -63,10 +57,11 @@ func (s State) mayGiveUp(m Member) bool {
 	return voters == s.Declared.Replicas && !unfilled && safe >= Quorum(s.Declared.Replicas)
 }
 
-// othersAreWell reports whether all but that member are well, whatever becomes of their volumes.
+// othersAreWell reports whether all but that member are well, whatever becomes of their volumes: one that still answers is not given up before. Who
+// does not start because of a peer's data is not waited for.
 func (s State) othersAreWell(m Member) bool {
 	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
-		return other.ID != m.ID && s.ailment(other) != "" && !(other.Answers && s.doomed(other) != "")
+		return other.ID != m.ID && s.ailment(other) != "" && !(other.Answers && s.doomed(other) != "") && !s.stoppedByCheck(other)
 	})
 }
 
@@ -84,7 +79,7 @@ func (s State) goingFirst() (Member, bool) {
 // more than declared. When the doomed ones are replaced, it is one too many and goes like any other.
 func (s State) addSpare() (Decision, bool) {
 	m, found := s.goingFirst()
-	if !found || !s.toRun() || !s.othersAreWell(m) || !s.allAnswerOnGoingVolumes() || len(s.unlisted()) > 0 {
+	if !found || !s.toRun() || !s.mayCopyFrom(s.leader()) || !s.othersAreWell(m) || !s.allAnswerOnGoingVolumes() || len(s.unlisted()) > 0 {
 		return Decision{}, false
 	}
 	if enough := len(s.Membership.Members) > s.Declared.Replicas; enough && s.safeWithout(m) > 0 {

@@ -113,13 +113,15 @@ func change(s *decide.State, kind, how int) {
 
 func changeReplica(r *decide.Replica, kind, how int) {
 	phases := []decide.PodPhase{decide.PodAbsent, decide.PodPending, decide.PodStarting, decide.PodReady, decide.PodFailing, decide.PodTerminating}
-	switch kind % 13 {
+	switch kind % 14 {
 	case 10:
 		r.PodStarted = []time.Time{{}, dawn, dawn.Add(-time.Hour)}[how%3]
 	case 11:
 		r.PodGoing = []time.Time{{}, dawn, dawn.Add(-time.Hour)}[how%3]
 	case 12:
 		r.PodRefused = []string{"", "exceeded quota"}[how%2]
+	case 13:
+		r.PodStoppedByCheck = how%2 == 1
 	case 6:
 		r.PodVersion, r.PodSpecHash = []string{"3.6.16", "3.7.3"}[how%2], []string{"", "h1", "h2"}[how/2%3]
 	case 7:
@@ -144,7 +146,9 @@ func changeReplica(r *decide.Replica, kind, how int) {
 }
 
 func changeMember(m *decide.Member, kind, how int) {
-	switch kind % 9 {
+	switch kind % 10 {
+	case 9:
+		m.Hash = []decide.Hash{{}, {Revision: 120, Sum: 1}, {Revision: 120, Sum: 2}, {Revision: 119, Sum: 1}, {Revision: 120, CompactRevision: 100, Sum: 1}}[how%5]
 	case 5:
 		m.PeerURL = []string{"", "https://a-5.a.b.svc:2380", "https://x.a.b.svc:2380"}[how%3]
 	case 6:

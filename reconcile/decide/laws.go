@@ -29,6 +29,7 @@ var laws = []law{
 	{Law{"unknown changes nothing", "With the membership unknown, no member is changed or sealed, no pod that runs is deleted, and no volume unless the whole cluster is."}, unknownChangesNothing},
 	{Law{"quorum survives", "No voter is taken away unless the rest holds quorum of the membership after it, and none added without; never the last one removed. Restarting one of less than three needs all."}, quorumSurvives},
 	{Law{"leader hands over first", "A leader is asked to hand over, to a voter that answers, before it is removed or restarted."}, leaderHandsOverFirst},
+	{Law{"a majority judges data", "While members may hold different data, none loses its place, its pod or its copy to another, and no alarm about it is taken back, but by a strict majority of equal hashes."}, majorityJudges},
 	{Law{"one learner", "No member is added beside a learner."}, oneLearner},
 	{Law{"a volume outlives its member", "A volume is deleted only if etcd does not list its member, or if git declares the whole cluster deleted, with its volumes, and nothing runs."}, volumeOutlivesMember},
 	{Law{"copies are kept", "A voter is given up only if it is proven lost, or while as many others as declared, or a quorum of them, hold the data on volumes that stay; no pod is restarted whose volume would go with it."}, copiesKept},

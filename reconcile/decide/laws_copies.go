@@ -10,7 +10,7 @@ func copiesKept(s State, d Decision) string {
 	switch a := d.Action.(type) {
 	case RemoveMember:
 		m, _ := s.Membership.byID(a.ID)
-		if m.Learner || provenLost(s, m) {
+		if m.Learner || provenLost(s, m) || m.Disagrees == "" && wrongData(s, m) {
 			return ""
 		}
 		return costsCopies(s, m)
@@ -68,7 +68,7 @@ func costsCopies(s State, m Member) string {
 		return fmt.Sprintf("removes %s and leaves %d copies on volumes that stay", m.Name, after)
 	case surplus && (after > 0 || !m.Answers):
 		return ""
-	case onSafeVolume(s, m) || !m.Answers && !doomedOrCorrupt(s, m):
+	case onSafeVolume(s, m) || !m.Answers && !doomedVolume(s, m):
 		return fmt.Sprintf("removes %s, which nobody has proven lost", m.Name)
 	case surplus || unfilled || after < declared/2+1:
 		return fmt.Sprintf("removes %s, and nothing has taken its place", m.Name)
@@ -80,7 +80,7 @@ func costsCopies(s State, m Member) string {
 func onSafeVolume(s State, m Member) bool {
 	ordinal, ours := s.OrdinalOf(m)
 	r := s.Replica(ordinal)
-	return ours && m.Answers && r.VolumeUID != "" && !r.VolumeTerminating && r.Stranded == "" && !corrupt(m)
+	return ours && m.Answers && r.VolumeUID != "" && !r.VolumeTerminating && r.Stranded == "" && !outvoted(s, m)
 }
 
 func pod(s State, m Member) PodPhase {
@@ -88,9 +88,17 @@ func pod(s State, m Member) PodPhase {
 	return s.Replica(ordinal).Pod
 }
 
-func doomedOrCorrupt(s State, m Member) bool {
+func doomedVolume(s State, m Member) bool {
 	ordinal, _ := s.OrdinalOf(m)
-	return corrupt(m) || s.Replica(ordinal).VolumeTerminating
+	return s.Replica(ordinal).VolumeTerminating
+}
+
+// wrongData: most voters hold other data; or it has said itself, again and again, that it differs from the others, who all hold the same.
+func wrongData(s State, m Member) bool {
+	ordinal, _ := s.OrdinalOf(m)
+	r := s.Replica(ordinal)
+	stopped := !m.Answers && r.PodStoppedByCheck && r.PodCrashes >= 2 && r.Pod != PodReady && !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= time.Minute
+	return m.Answers && outvoted(s, m) || stopped && othersAreOne(s, m)
 }
 
 // otherVolume: the volume in the slot is not the one on record, so the data of the member are not on it.

@@ -9,7 +9,7 @@ func lossIsSeen(s State, a RemoveMember, m Member) bool {
 	case "":
 		return volume == ""
 	case Corruption:
-		return volume == "" && corrupt(m)
+		return volume == "" && doubted(s)
 	case VolumeGoing:
 		return volume != "" && r.VolumeUID == volume && r.VolumeTerminating
 	case VolumeStranded:

@@ -237,7 +237,7 @@ func lowestInHighestOut(s State, d Decision) string {
 		member, _ := s.Membership.byID(a.ID)
 		ordinal, ours := s.OrdinalOf(member)
 		for _, m := range s.Membership.Members {
-			doomed := corrupt(member) || s.Replica(ordinal).VolumeTerminating
+			doomed := outvoted(s, member) || member.Learner && doubted(s) || s.Replica(ordinal).VolumeTerminating
 			if n, _ := s.OrdinalOf(m); ours && member.Answers && !doomed && n > ordinal {
 				return fmt.Sprintf("removes %s while there is %s", member.Name, m.Name)
 			}
@@ -250,15 +250,6 @@ func lowestInHighestOut(s State, d Decision) string {
 func anyVolumeGoes(s State) bool {
 	for _, r := range s.Replicas {
 		if _, listed := atOrdinal(s, r.Ordinal); listed && r.VolumeTerminating && r.VolumeUID != "" {
-			return true
-		}
-	}
-	return false
-}
-
-func corrupt(m Member) bool {
-	for _, alarm := range m.Alarms {
-		if alarm == "CORRUPT" {
 			return true
 		}
 	}
@@ -281,7 +272,12 @@ func hitsWhatWasSeen(s State, d Decision) string {
 	case DisarmAlarm:
 		seen = false
 		for _, alarm := range s.Membership.StaleAlarms {
-			seen = seen || alarm == Alarm(a) && a.ID != 0
+			seen = seen || alarm == Alarm(a)
+		}
+		for _, m := range s.Membership.Members {
+			for _, kind := range m.Alarms {
+				seen = seen || a == DisarmAlarm{m.ID, kind} && kind == "CORRUPT"
+			}
 		}
 	case Seal:
 		seen = a.ClusterID != 0 && a.ClusterID == s.Membership.ClusterID

@@ -90,7 +90,7 @@ func replaceAfter(limit, silence time.Duration) func(*world) {
 	}
 }
 
-func remove(n int) decision {
+func removes(n int) decision {
 	return acts(decide.RemoveMember{ID: memberID(n), Name: fmt.Sprintf("a-%d", n)})
 }
 
@@ -244,26 +244,26 @@ var wrongs = []wrong{
 	{"hits what was seen", "seals no cluster", func(w *world) { w.Membership.ClusterID = 0 }, acts(decide.Seal{})},
 	{"hits what was seen", "seals another cluster", nil, acts(decide.Seal{ClusterID: 0xc2})},
 
-	{"copies are kept", "the highest of as many as declared", nil, remove(2)},
-	{"copies are kept", "all but it are on volumes that go", going(0, 1, 2), remove(2)},
-	{"copies are kept", "it and one more are on volumes that go", going(1, 2), remove(2)},
-	{"copies are kept", "a slot is unfilled", also(five, going(4), func(w *world) { leave(w, 1) }), remove(4)},
-	{"copies are kept", "the only one on a volume that stays", also(going(0, 1), func(w *world) { w.Declared.Replicas = 2 }), remove(2)},
+	{"copies are kept", "the highest of as many as declared", nil, removes(2)},
+	{"copies are kept", "all but it are on volumes that go", going(0, 1, 2), removes(2)},
+	{"copies are kept", "it and one more are on volumes that go", going(1, 2), removes(2)},
+	{"copies are kept", "a slot is unfilled", also(five, going(4), func(w *world) { leave(w, 1) }), removes(4)},
+	{"copies are kept", "the only one on a volume that stays", also(going(0, 1), func(w *world) { w.Declared.Replicas = 2 }), removes(2)},
 	{"copies are kept", "the only one, beside a learner", also(going(0), func(w *world) {
 		w.Declared.Replicas = 1
 		w.Membership.Members = w.Membership.Members[:2]
 		w.Membership.Members[0].Leader, w.Membership.Members[1].Learner = false, true
-	}), remove(0)},
-	{"copies are kept", "silent, and nothing else is known", silent(2), remove(2)},
-	{"copies are kept", "silent to us alone", also(silent(2), replaceAfter(time.Minute, time.Hour)), remove(2)},
-	{"copies are kept", "silent for long, and now for a moment", also(down(2, 0, time.Second), replaceAfter(time.Minute, time.Hour)), remove(2)},
-	{"copies are kept", "silent for a moment, and not ready for long", also(down(2, 0, time.Hour), replaceAfter(time.Minute, time.Second)), remove(2)},
-	{"copies are kept", "silent, and git says nothing of it", also(down(2, 0, time.Hour), replaceAfter(0, time.Hour)), remove(2)},
-	{"copies are kept", "it has crashed three times", down(2, 3, time.Hour), remove(2)},
-	{"copies are kept", "it crashes since a moment ago", down(2, 9, time.Second), remove(2)},
-	{"copies are kept", "it has found no data once", also(down(2, 1, time.Hour), func(w *world) { w.Replicas[2].NoData = true }), remove(2)},
-	{"copies are kept", "its node is gone since a moment ago", also(down(2, 0, time.Minute), func(w *world) { w.Replicas[2].Stranded = "x" }), remove(2)},
-	{"copies are kept", "on a volume that goes, and its container restarts", also(down(2, 0, time.Second), going(1, 2)), remove(2)},
+	}), removes(0)},
+	{"copies are kept", "silent, and nothing else is known", silent(2), removes(2)},
+	{"copies are kept", "silent to us alone", also(silent(2), replaceAfter(time.Minute, time.Hour)), removes(2)},
+	{"copies are kept", "silent for long, and now for a moment", also(down(2, 0, time.Second), replaceAfter(time.Minute, time.Hour)), removes(2)},
+	{"copies are kept", "silent for a moment, and not ready for long", also(down(2, 0, time.Hour), replaceAfter(time.Minute, time.Second)), removes(2)},
+	{"copies are kept", "silent, and git says nothing of it", also(down(2, 0, time.Hour), replaceAfter(0, time.Hour)), removes(2)},
+	{"copies are kept", "it has crashed three times", down(2, 3, time.Hour), removes(2)},
+	{"copies are kept", "it crashes since a moment ago", down(2, 9, time.Second), removes(2)},
+	{"copies are kept", "it has found no data once", also(down(2, 1, time.Hour), func(w *world) { w.Replicas[2].NoData = true }), removes(2)},
+	{"copies are kept", "its node is gone since a moment ago", also(down(2, 0, time.Minute), func(w *world) { w.Replicas[2].Stranded = "x" }), removes(2)},
+	{"copies are kept", "on a volume that goes, and its container restarts", also(down(2, 0, time.Second), going(1, 2)), removes(2)},
 	{"copies are kept", "restarts a pod on a volume that goes", also(rolling, going(1)), acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 	{"copies are kept", "stops a pod on a volume that goes", also(going(1), func(w *world) { w.Declared.Lifecycle = "Stopped" }), acts(decide.ApplyObjects{})},
 	{"volumes go on record", "not on record", func(w *world) { leave(w, 2) }, acts(decide.DeleteVolume{Ordinal: 2, VolumeUID: "v2"})},
@@ -344,7 +344,7 @@ var wrongs = []wrong{
 // TestLawsCatch hands each law decisions that it must not let through.
 func TestLawsCatch(t *testing.T) {
 	caught := map[string]bool{}
-	for _, c := range wrongs {
+	for _, c := range slices.Concat(wrongs, wrongsAboutData) {
 		t.Run(c.law+"/"+c.what, func(t *testing.T) {
 			w := healthy(t)
 			if c.change != nil {
@@ -412,15 +412,14 @@ var right = []wrong{
 		w.Replicas[1].PodCrashes = 4
 	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 	{"", "rolls to the next minor version", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.StartRollout{Version: "3.7.3", SpecHash: theHash})},
-	{"", "removes a corrupt one", func(w *world) { w.Membership.Members[1].Alarms = []string{"CORRUPT"} }, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
-	{"", "removes one on a volume that goes", going(2), remove(2)},
-	{"", "removes one on a volume that goes, its place taken", also(five, going(0, 1, 2), func(w *world) { w.Declared.Replicas = 3; w.Membership.Members = w.Membership.Members[:4] }), remove(2)},
-	{"", "removes one on a volume that goes with its pod", also(down(2, 0, 0), going(2), func(w *world) { w.Replicas[2].Pod = decide.PodPending }), remove(2)},
-	{"", "removes a silent one", also(down(2, 0, time.Hour), replaceAfter(time.Minute, time.Hour)), remove(2)},
-	{"", "removes one that crashes", down(2, 4, time.Minute), remove(2)},
-	{"", "removes one without data", also(down(2, 4, time.Minute), func(w *world) { w.Replicas[2].NoData = true }), remove(2)},
-	{"", "removes a stranded one", also(down(2, 0, 10*time.Minute), func(w *world) { w.Replicas[2].Stranded = "x" }), remove(2)},
-	{"", "removes a stranded one, as git allows", also(down(2, 0, time.Minute), replaceAfter(time.Minute, 0), func(w *world) { w.Replicas[2].Stranded = "x" }), remove(2)},
+	{"", "removes one on a volume that goes", going(2), removes(2)},
+	{"", "removes one on a volume that goes, its place taken", also(five, going(0, 1, 2), func(w *world) { w.Declared.Replicas = 3; w.Membership.Members = w.Membership.Members[:4] }), removes(2)},
+	{"", "removes one on a volume that goes with its pod", also(down(2, 0, 0), going(2), func(w *world) { w.Replicas[2].Pod = decide.PodPending }), removes(2)},
+	{"", "removes a silent one", also(down(2, 0, time.Hour), replaceAfter(time.Minute, time.Hour)), removes(2)},
+	{"", "removes one that crashes", down(2, 4, time.Minute), removes(2)},
+	{"", "removes one without data", also(down(2, 4, time.Minute), func(w *world) { w.Replicas[2].NoData = true }), removes(2)},
+	{"", "removes a stranded one", also(down(2, 0, 10*time.Minute), func(w *world) { w.Replicas[2].Stranded = "x" }), removes(2)},
+	{"", "removes a stranded one, as git allows", also(down(2, 0, time.Minute), replaceAfter(time.Minute, 0), func(w *world) { w.Replicas[2].Stranded = "x" }), removes(2)},
 	{"", "drops what a person has confirmed", func(w *world) {
 		w.Membership.Members = w.Membership.Members[:1]
 		w.Declared.ConfirmedMembers = []decide.ID{0xa0}
@@ -488,7 +487,7 @@ func fails(n int, ago time.Duration) func(*world) {
 
 // TestLawsAllow hands the laws decisions that all of them must let through.
 func TestLawsAllow(t *testing.T) {
-	for _, c := range right {
+	for _, c := range slices.Concat(right, rightsAboutData) {
 		t.Run(c.what, func(t *testing.T) {
 			w := healthy(t)
 			if c.change != nil {

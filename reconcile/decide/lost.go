@@ -14,13 +14,17 @@ const (
 	patienceOfCrash    = time.Minute
 )
 
-// lost says why a silent member is lost for good; empty if it may come back with its data. Being slow, restarting, evicted or out of
-// memory is none of the reasons (survey H45).
+// lost says why a member is lost for good: its data are known to be wrong, or it does not answer and does not come back with them. Empty if it may.
+// Being slow, restarting, evicted or out of memory is none of the reasons (survey H45).
 func (s State) lost(m Member) string {
 	ordinal, ours := s.OrdinalOf(m)
 	r := s.Replica(ordinal)
 	switch {
-	case !ours || m.Answers || r.Pod == PodReady:
+	case !ours || s.mayServeOthers(m):
+		return ""
+	case s.corruptMinority(m) != "":
+		return s.corruptMinority(m)
+	case m.Answers:
 		return ""
 	case s.slotOfAnother(m, ordinal):
 		return "has never started, and the slot that it was added to is still that of a member that is gone"
@@ -92,7 +96,7 @@ func (s State) replaceable(m Member, r Replica) bool {
 		ordinal, ours := s.OrdinalOf(other)
 		return ours && other.Answers && s.Replica(ordinal).madeLike(r)
 	})
-	return m.Started && (!stuck || proven)
+	return m.Started && (!stuck || proven) && !s.copyCounts(m)
 }
 
 // madeLike reports whether two pods were made from the same declaration.
@@ -109,7 +113,7 @@ func (s State) keepsCrashing(r Replica) bool {
 // which run well, so it is neither a rollout nor something that happens to them all (survey H48). What a pod on its way out has done says
 // nothing about a new member in its slot.
 func (s State) crashLoops(m Member, r Replica) bool {
-	if !m.Started || !s.keepsCrashing(r) || len(s.Membership.Members) < 2 {
+	if !m.Started || !s.keepsCrashing(r) || len(s.Membership.Members) < 2 || s.copyCounts(m) {
 		return false
 	}
 	for _, other := range s.Membership.Members {

@@ -16,7 +16,7 @@ func replaceMember(s State) (Decision, bool) {
 	}
 	for _, m := range slices.Backward(s.MembersInOrder()) {
 		why := s.lost(m)
-		if why == "" || !s.Membership.without(m.ID).HasQuorum() {
+		if why == "" || !s.Membership.without(m.ID).HasQuorum() || m.Answers && !s.othersAreWell(m) {
 			continue
 		}
 		if again := s.replacedAgainAndAgain(m); again != "" {
@@ -47,7 +47,7 @@ func (s State) handOver(from Member, willDo func(Member) bool, format string, ar
 	why := fmt.Sprintf(format, args...)
 	var late []string
 	for _, to := range s.MembersInOrder() {
-		if to.ID == from.ID || to.Learner || !to.Answers || !willDo(to) {
+		if to.ID == from.ID || to.Learner || !to.Answers || !willDo(to) || !s.mayCopyFrom(to) {
 			continue
 		}
 		if s.near(to) {
@@ -70,7 +70,7 @@ func promoteLearner(s State) (Decision, bool) {
 	for _, m := range s.MembersInOrder() {
 		ordinal, ours := s.OrdinalOf(m)
 		recorded, _ := s.Record.Member(ordinal)
-		ready := ours && m.Learner && m.Answers && m.Started && recorded.Mode == Sealed
+		ready := ours && s.mayCopyFrom(s.leader()) && m.Learner && m.Answers && m.Started && recorded.Mode == Sealed
 		if ready && m.Applied*10 >= s.leader().Applied*9 && s.Membership.promoted(m.ID).HasQuorum() {
 			return act(PromoteLearner{m.ID, m.Name}, "%s has caught up with the leader; %s answer", m.Name, s.describeQuorum())
 		}
@@ -78,15 +78,31 @@ func promoteLearner(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
+// disarmAlarm: that members may hold different data is taken back only once all are known to hold the same.
 func disarmAlarm(s State) (Decision, bool) {
-	stale := slices.DeleteFunc(slices.Clone(s.Membership.StaleAlarms), func(a Alarm) bool { return a.ID == unidentified })
-	if !s.Membership.Known || len(stale) == 0 {
+	stale := slices.DeleteFunc(slices.Clone(s.Membership.StaleAlarms), func(a Alarm) bool { return a.ID == unidentified || a.Kind == corruptAlarm })
+	refuted := s.refuted()
+	if !s.Membership.Known || len(stale)+len(refuted) == 0 {
 		return Decision{}, false
 	}
-	first := slices.MinFunc(stale, func(a, b Alarm) int {
+	first := slices.MinFunc(append(stale, refuted...), func(a, b Alarm) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind))
 	})
-	return act(DisarmAlarm(first), "the %s alarm of member %s, which is gone, still holds", first.Kind, first.ID)
+	if first.Kind == corruptAlarm {
+		return act(DisarmAlarm(first), "%s still holds, and all voters hold the same data: %s", s.describeAlarm(first), s.describeHashes())
+	}
+	return act(DisarmAlarm(first), "%s still holds", s.describeAlarm(first))
+}
+
+func (s State) describeAlarm(a Alarm) string {
+	m, listed := s.Membership.byID(a.ID)
+	switch {
+	case listed:
+		return fmt.Sprintf("the %s alarm of %s", a.Kind, s.nameOf(m))
+	case a.ID == unidentified:
+		return fmt.Sprintf("the %s alarm of nobody in particular", a.Kind)
+	}
+	return fmt.Sprintf("the %s alarm of member %s, which is gone,", a.Kind, a.ID)
 }
 
 // cleanUp deletes the volumes that members have left whom etcd no longer lists. A pod that still holds such a volume, because Kubernetes keeps

@@ -3,7 +3,6 @@ package decide
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -68,31 +67,24 @@ func (s State) unlisted() []string {
 // unidentified stands in an alarm for the member: etcd has found data that differ, and no majority that agrees (etcd: CompactHashCheck).
 const unidentified = ID(0)
 
-// alarmRaised: without space, options may still be rolled out, or the quota could not be raised (survey H109).
+// alarmRaised: without space, options may still be rolled out, or the quota could not be raised (survey H109). Whose data are right is another matter:
+// see dataInDoubt.
 func alarmRaised(s State) (Decision, bool) {
 	var facts []string
-	corrupt, soon := false, false
 	for _, m := range s.MembersInOrder() {
 		if len(m.Alarms) > 0 {
 			facts = append(facts, fmt.Sprintf("%s raises %s", s.nameOf(m), enumerate(m.Alarms)))
 		}
-		corrupt = corrupt || slices.Contains(m.Alarms, "CORRUPT") && !s.soonReplaced(m)
-		soon = soon || slices.Contains(m.Alarms, "CORRUPT") && s.soonReplaced(m)
 	}
 	for _, alarm := range s.Membership.StaleAlarms {
 		if alarm.ID == unidentified {
-			facts, corrupt = append(facts, fmt.Sprintf("etcd raises %s, and cannot tell which member it is about", alarm.Kind)), true
+			facts = append(facts, fmt.Sprintf("etcd raises %s, and cannot tell which member it is about", alarm.Kind))
 		}
 	}
-	if !s.Membership.Known || len(facts) == 0 || (s.rolls() || soon) && !corrupt {
+	if !s.Membership.Known || len(facts) == 0 || s.rolls() {
 		return Decision{}, false
 	}
 	return block("%s", strings.Join(facts, "; "))
-}
-
-// soonReplaced reports whether a member whose data is corrupt only has to wait for the others to be well before it is replaced.
-func (s State) soonReplaced(m Member) bool {
-	return s.mayRecover(s.Membership.without(m.ID).Voters()) && !s.othersAreWell(m)
 }
 
 func memberFailing(s State) (Decision, bool) {

@@ -11,7 +11,7 @@ import (
 // is being deleted, whoever is one too many is there to take a place.
 func scaleDown(s State) (Decision, bool) {
 	victim, surplus := s.surplus()
-	if _, spareNeeded := s.goingFirst(); spareNeeded || !surplus || !s.Membership.Known || !s.Membership.without(victim.ID).HasQuorum() {
+	if _, spareNeeded := s.goingFirst(); spareNeeded || !surplus || !s.Membership.Known || s.copyCounts(victim) || !s.Membership.without(victim.ID).HasQuorum() {
 		return Decision{}, false
 	}
 	listed, declared := len(s.Membership.Members), s.Declared.Replicas
@@ -113,7 +113,7 @@ func (s State) unsettled() []string {
 			facts = append(facts, s.nameOf(m)+" "+what)
 		}
 	}
-	return append(facts, s.unlisted()...)
+	return slices.Concat(facts, s.unlisted(), s.doubts())
 }
 
 // leader is the member that leads; an empty one if none does.

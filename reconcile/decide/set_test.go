@@ -138,7 +138,7 @@ func (w *world) setSpec(key, text string) (err error) {
 // setSlot changes the replica of an ordinal, its entry in the record, or its member; what is not there yet is made.
 func (w *world) setSlot(ordinal int, key, text string) error {
 	switch key {
-	case "etcd", "learner", "alarms", "id", "applied", "storage", "runs", "silent-for", "disagrees":
+	case "etcd", "learner", "alarms", "id", "applied", "storage", "runs", "silent-for", "disagrees", "hash":
 		return w.setMember(ordinal, key, text)
 	case "replaced":
 		times, err := strconv.Atoi(text)
@@ -192,6 +192,8 @@ func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
 		r.PodCrashes, err = strconv.Atoi(text)
 	case "refused":
 		r.PodRefused = text
+	case "stopped-by-check":
+		r.PodStoppedByCheck = text == "true"
 	case "stranded":
 		r.Stranded = text
 	case "unbound":
@@ -243,6 +245,8 @@ func (w *world) setMember(ordinal int, key, text string) (err error) {
 			m.Version = text
 		case "disagrees":
 			m.Disagrees = text
+		case "hash":
+			_, err = fmt.Sscanf(text, "%x@%d/%d", &m.Hash.Sum, &m.Hash.Revision, &m.Hash.CompactRevision)
 		case "silent-for":
 			var ago time.Duration
 			ago, err = time.ParseDuration(text)

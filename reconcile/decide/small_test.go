@@ -86,7 +86,8 @@ type around struct {
 var flags = []string{"", "drift", "no StatefulSet", "problems", "foreign", "relabelled", "suspended", "undeclared", "terminating", "irreplaceable", "locked", "stopped", "gone", "more", "newer",
 	"fewer", "reshaped", "restarting", "lagging", "skipping", "back", "preparing", "orphaned", "renamed", "stranger", "alarm", "grown", "deleted", "left", "left over", "asleep", "old log",
 	"another authority", "unrecorded authority", "unproven authority", "irreplaceable, scaled to 0", "another authority, scaled to 0",
-	"worn orphan", "worn problems", "worn suspended", "worn foreign", "worn unrecorded"}
+	"worn orphan", "worn problems", "worn suspended", "worn foreign", "worn unrecorded",
+	"refuted", "outvoted", "torn", "unheard", "stopped by check"}
 
 func arounds(flags ...string) []around {
 	var list []around
@@ -275,11 +276,37 @@ func (w *world) flagOfLife(flag string) {
 	case "deleted":
 		w.Declared.Lifecycle, w.Declared.Retention, w.Objects.RunsReplicas = "Deleted", "Delete", 0
 		w.Objects.Remaining = []string{"Service a", "ConfigMap a-members"}
+	case "refuted", "outvoted", "torn", "unheard", "stopped":
+		w.doubt(flag)
 	case "left", "left over":
 		w.Record = w.Record.WithRemoved(decide.RemovedMember{Ordinal: w.Declared.Replicas, VolumeUID: "v"})
 		w.Replicas = append(w.Replicas, decide.Replica{
 			Ordinal: w.Declared.Replicas, Pod: decide.PodAbsent, VolumeUID: "v", VolumeToken: theToken, VolumeTerminating: flag == "left over",
 		})
+	}
+}
+
+// doubt makes one doubt the members' data, and gives all but the unheard their hashes: all the same, one or every other another.
+func (w *world) doubt(flag string) {
+	members := w.Membership.Members
+	w.Membership.StaleAlarms = []decide.Alarm{{Kind: "CORRUPT"}}
+	for i := range members {
+		m := &members[i]
+		if m.Leader = i == 0 && m.Answers; !m.Answers || flag == "unheard" {
+			continue
+		}
+		m.Hash = decide.Hash{Revision: 120, CompactRevision: 100, Sum: 2}
+		if flag == "torn" && i%2 == 0 || flag == "outvoted" && i == len(members)-1 {
+			m.Hash.Sum = 1
+		}
+	}
+	if flag != "stopped" {
+		return
+	}
+	w.Membership.StaleAlarms = nil
+	for i := range w.Replicas {
+		r := &w.Replicas[i]
+		r.PodStoppedByCheck, r.PodCrashes = r.Pod == decide.PodFailing, 5
 	}
 }
 
@@ -311,10 +338,10 @@ func TestEverySmallWorld(t *testing.T) {
 		flags    []string
 	}{
 		{1, anything, flags},
-		{2, telling, []string{"", "drift", "fewer", "restarting"}},
-		{3, coarse, []string{"", "restarting"}},
-		{4, common, []string{"", "drift"}},
-		{5, common, []string{""}},
+		{2, telling, []string{"", "drift", "fewer", "restarting", "torn"}},
+		{3, coarse, []string{"", "restarting", "outvoted", "stopped"}},
+		{4, common, []string{"", "drift", "torn"}},
+		{5, common, []string{"", "outvoted"}},
 	} {
 		if testing.Short() && size.ordinals > 1 {
 			continue
@@ -404,5 +431,5 @@ func (all *tally) compare(t *testing.T) {
 
 // outOfReach is what takes more than a small world holds: alarms, members that lag, objects that contradict each other, long waits.
 var outOfReach = []string{"Block AlarmRaised", "Block Stop", "Wait RollOneMember", "Wait ScaleUp", "Wait ScaleDown", "Block ApplyObjects", "Wait PrepareUpgrade",
-	"Block WaitForMembers", "Block ScaleUp", "Block LockedElsewhere",
+	"Block WaitForMembers", "Block ScaleUp", "Block LockedElsewhere", "Act DataInDoubt",
 }

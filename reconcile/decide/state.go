@@ -202,6 +202,9 @@ type Replica struct {
 	PodStarted time.Time `json:"podStarted,omitzero"`
 	// PodGoing is when a pod that is Terminating was to be gone at the latest; zero if it is not.
 	PodGoing time.Time `json:"podGoing,omitzero"`
+	// PodStoppedByCheck: etcd in this pod has last ended because it found, before it served anybody, that a peer's data differ from its own.
+	// It does not say whose are wrong.
+	PodStoppedByCheck bool `json:"podStoppedByCheck,omitempty"`
 
 	// NoData: etcd in this pod has ended because it found no data on its volume, and its file does not let it start without.
 	NoData bool `json:"noData,omitempty"`
@@ -279,6 +282,11 @@ type Member struct {
 	DBSize      int64    `json:"dbSize,omitempty"`
 	DBSizeInUse int64    `json:"dbSizeInUse,omitempty"`
 	Alarms      []string `json:"alarms,omitempty"`
+
+	// Hash of its data. Members are asked for it only if there is reason to doubt somebody's data, all at one revision.
+	Hash Hash `json:"hash,omitzero"`
+	// HashWhy says why it gave none, though it was asked.
+	HashWhy string `json:"hashWhy,omitempty"`
 }
 
 // ReplicaName is the name of the replica with that ordinal: of its pod and of its member.

@@ -78,6 +78,7 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//	set a-1 made=3.6.16/h1 crashes=4 stranded=(its node is gone) removed=v1
 		//	set a-1 etcd=answers|silent|unstarted|added|none learner=true alarms=(NOSPACE) id=b1 cluster=c2
 		//	set a-1 runs=3.6.16 storage=3.6 applied=100 silent-for=10m disagrees=(lists a-3 as a learner)
+		//	set a-1 hash=5c0ffee0@120/100 stopped-by-check=true
 		//	set spec replicas=5 version=3.7.3 hash=h2 lifecycle=Stopped suspended=true problem=(storage: shrinks)
 		//	set spec retention=Delete replaceAfter=10m orphaned=(main@sha1:1 declares it no longer) renamedFrom=(b/old)
 		//	set etcd known=false why=(no answer within 2s) cluster=c2 leader=a-1 downgrade=3.6

@@ -210,6 +210,9 @@ func (w *world) describeMore(r decide.Replica) string {
 	if r.Stranded != "" {
 		words = append(words, "stranded")
 	}
+	if r.PodStoppedByCheck {
+		words = append(words, "stopped-by-check")
+	}
 	if r.PodUnbound {
 		words = append(words, "unbound")
 	}
@@ -242,6 +245,9 @@ func describeMember(m decide.Member) string {
 	}
 	if m.StorageVersion != "" {
 		words = append(words, "storage="+m.StorageVersion)
+	}
+	if m.Hash.Known() {
+		words = append(words, fmt.Sprintf("%x@%d/%d", m.Hash.Sum, m.Hash.Revision, m.Hash.CompactRevision))
 	}
 	return strings.Join(append(words, m.Alarms...), " ")
 }

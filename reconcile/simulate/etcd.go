@@ -47,6 +47,8 @@ func (w *World) startOnData(n int, d data, p pod) string {
 		return "panic: freelist: page 1437 already freed"
 	case slices.Contains(w.rafts[d.cluster].removed, d.member):
 		return permanentlyRemoved
+	case w.findsOthers(d):
+		return "discovery failed: " + d.member.String() + " " + differing
 	}
 	return w.refusesVersion(n, d, p)
 }
@@ -124,7 +126,7 @@ func (w *World) startJoining(n int, p pod) (data, string) {
 		case minorOf(p.version) < r.version:
 			return data{}, "incompatible with current running cluster"
 		}
-		return data{cluster: id, member: m.id}, ""
+		return data{cluster: id, member: m.id, variant: w.variantOf(*r.byID(r.leader))}, ""
 	}
 	return data{}, "cannot fetch cluster info from peer urls: could not retrieve cluster information from the given URLs"
 }

@@ -155,7 +155,7 @@ func (w *World) fromData(s decide.State, r decide.Replica) data {
 	d := data{cluster: id, member: m.id, index: nothingKnown, version: minorOf(s.ReportedVersion)}
 	for _, seen := range s.Membership.Members {
 		if seen.ID == m.id && seen.Answers {
-			d.index, d.storage = seen.Applied, minorOf(seen.StorageVersion+".0")
+			d.index, d.storage, d.variant = seen.Applied, minorOf(seen.StorageVersion+".0"), int(seen.Hash.Sum)
 		}
 	}
 	return d

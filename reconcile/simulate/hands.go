@@ -93,11 +93,11 @@ func (w *World) Whole() bool {
 		formed++
 		usable := 0
 		for _, m := range r.voters() {
-			if v := w.volumes[m.ordinal]; v.data.member == m.id && !v.data.corrupt && v.stranded == "" && !v.hung && !v.terminating && !r.distrusts(m.id) {
+			if w.usable(m) {
 				usable++
 			}
 		}
-		if usable >= decide.Quorum(len(r.voters())) {
+		if usable >= decide.Quorum(len(r.voters())) && w.judged(r) {
 			whole++
 		}
 	}

@@ -268,14 +268,14 @@ func misfortune(dice *rand.Rand) string {
 	case 0:
 		return fmt.Sprintf("%s=%d", pick(dice, "kill-pod", "node-down", "node-up", "mute", "unmute", "slow", "fast", "apart", "together", "unready", "ready-again"), n)
 	case 1:
-		return fmt.Sprintf("%s=%d", pick(dice, "lose-volume", "delete-claim", "replace-claim", "strand", "corrupt", "hang", "nospace", "corrupt-alarm"), n)
+		return fmt.Sprintf("%s=%d", pick(dice, "lose-volume", "delete-claim", "replace-claim", "strand", "corrupt", "hang", "nospace", "corrupt-alarm", "differ"), n)
 	case 2:
 		return pick(dice, fmt.Sprintf("add-member=%d", n), fmt.Sprintf("add-learner=%d", n), fmt.Sprintf("remove-member=%d", n),
 			"add-stranger", "cut-network", "mend-network", "heal")
 	}
 	return pick(dice, "delete=(EtcdCluster a)", "delete=(ConfigMap a-members)", "delete=(StatefulSet a)", "delete=(Service a)",
 		"delete=(Secret a-server-tls)", "change=(Service a-client)", "change=(StatefulSet a)", "occupy=(PodDisruptionBudget a)", "delete-status",
-		"put-authority", "put-back-authority")
+		"put-authority", "put-back-authority", "check-data", "nameless-alarm")
 }
 
 // numbers are what differs between two faults of one kind.

@@ -54,6 +54,7 @@ func (w *World) replica(n int) decide.Replica {
 		return r
 	}
 	r.Pod, r.PodUID, r.PodVersion, r.PodSpecHash, r.PodMessage, r.PodCrashes = p.phase(), p.uid, p.version, p.hash, p.message, p.crashes
+	r.PodStoppedByCheck = p.stoppedByCheck()
 	r.PodUnbound = p.unbound && r.Pod == decide.PodPending
 	if !p.ready {
 		r.PodSince = p.since
@@ -174,6 +175,9 @@ func (w *World) list(r *raft) []decide.Member {
 			w.sayOfItself(&entry, m.ordinal)
 			if w.stuck.zombie[m.ordinal] {
 				entry.Disagrees = "believes in another member list"
+			}
+			if !m.learner && w.doubted(r) {
+				entry.Hash = w.hashOf(r, m)
 			}
 		} else if w.exists(w.customResource()) {
 			entry.SilentSince = w.status.silent[m.id]

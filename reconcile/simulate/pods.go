@@ -48,6 +48,7 @@ type data struct {
 	storage int    // the version that it is written for
 	wrote   int    // the oldest version that wrote what is in the log; zero for an empty log
 	corrupt bool
+	variant int // of the data; etcd serves any
 }
 
 // crashed is the pod after etcd in it has ended by itself.

@@ -93,11 +93,6 @@ func (r *raft) disarm(alarm decide.Alarm) {
 	r.alarms = slices.DeleteFunc(r.alarms, func(a decide.Alarm) bool { return a == alarm })
 }
 
-// distrusts reports whether a member has said that its data is corrupt.
-func (r *raft) distrusts(id decide.ID) bool {
-	return slices.Contains(r.alarms, decide.Alarm{ID: id, Kind: "CORRUPT"})
-}
-
 // runEtcd lets the members that are up find each other, elect and publish what they are.
 func (w *World) runEtcd() {
 	for _, id := range w.clusters() {

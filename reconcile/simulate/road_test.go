@@ -77,6 +77,7 @@ func (r *road) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		// Example:
 		//	fault kill-pod=1 crash=1 lose-volume=1 delete-claim=1 strand=1 corrupt=1 hang=1 unhang=1 node-down=1 node-up=1
 		//	fault mute=1 unmute=1 slow=1 fast=1 nospace=1 corrupt-alarm=1 apart=1 together=1 unready=1 ready-again=1
+		//	fault differ=1 check-data nameless-alarm
 		//	fault add-member=3 add-learner=3 remove-member=2 add-stranger
 		//	fault delete=(ConfigMap a-members) change=(Service a) occupy=(Service a)
 		//	fault put-authority put-back-authority
@@ -211,7 +212,7 @@ func (r *road) set(key, value string) (err error) {
 
 func (r *road) fault(key, value string) error {
 	byOrdinal := map[string]func(int){
-		"kill-pod": r.KillPod, "crash": r.Crash, "lose-volume": r.LoseVolume, "delete-claim": r.DeleteVolume, "replace-claim": r.ReplaceClaim, "strand": r.Strand, "corrupt": r.Corrupt,
+		"kill-pod": r.KillPod, "crash": r.Crash, "lose-volume": r.LoseVolume, "delete-claim": r.DeleteVolume, "replace-claim": r.ReplaceClaim, "strand": r.Strand, "corrupt": r.Corrupt, "differ": r.Differ,
 		"node-down": func(n int) { r.NodeDown(n, true) }, "node-up": func(n int) { r.NodeDown(n, false) },
 		"hang": func(n int) { r.Hang(n, true) }, "unhang": func(n int) { r.Hang(n, false) },
 		"mute": func(n int) { r.Mute(n, true) }, "unmute": func(n int) { r.Mute(n, false) },
@@ -226,6 +227,7 @@ func (r *road) fault(key, value string) error {
 		"delete-status": r.DeleteStatus, "put-back-record": r.PutBackRecord, "add-stranger": r.AddStranger, "heal": r.Heal,
 		"put-authority": r.PutAuthority, "put-back-authority": r.PutBackAuthority,
 		"refuse-pods": func() { r.RefusePods(true) }, "keep-claims": func() { r.KeepClaims(true) }, "refuse-handover": func() { r.RefuseHandover(true) }, "forbid": func() { r.Forbid(true) },
+		"nameless-alarm": r.RaiseNameless, "check-data": func() { r.ChecksData = true },
 		"cut-network": func() { r.CutNetwork(true) }, "mend-network": func() { r.CutNetwork(false) },
 	}
 	switch {

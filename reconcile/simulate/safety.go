@@ -70,7 +70,11 @@ func (w *World) couldBeHad(id decide.ID, r *raft) bool {
 func (w *World) isSound(n int) bool {
 	d := w.volumes[n].data
 	r := w.rafts[d.cluster]
-	return !d.corrupt && (r == nil || !r.distrusts(d.member))
+	if d.corrupt || r == nil {
+		return !d.corrupt
+	}
+	m := r.byID(d.member)
+	return m == nil || !w.outvoted(r, *m)
 }
 
 // lengthFor is how much of a cluster's log some data holds: all of its own, and of that of a cluster that it was split off from, what there was

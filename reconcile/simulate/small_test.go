@@ -23,6 +23,7 @@ func befalls(replicas int) []befall {
 	list = append(list,
 		befall{"cut network", func(w *simulate.World) { w.CutNetwork(true) }, func(w *simulate.World) { w.CutNetwork(false) }},
 		befall{"lock", func(w *simulate.World) { w.LockHolder = "process 7 on b" }, func(w *simulate.World) { w.LockHolder = "" }},
+		befall{name: "nameless alarm", do: (*simulate.World).RaiseNameless},
 		befall{"stranger", (*simulate.World).AddStranger, (*simulate.World).Heal},
 		befall{name: "delete everything", do: func(w *simulate.World) {
 			w.Delete("EtcdCluster a")
@@ -88,6 +89,9 @@ func faultsOfReplica(n int) []befall {
 		{name: "corrupt", do: func(w *simulate.World) { w.Corrupt(n) }},
 		{"hang", func(w *simulate.World) { w.Hang(n, true); w.Declared.ReplaceAfter = time.Minute }, func(w *simulate.World) { w.Hang(n, false) }},
 		{name: "corrupt alarm", do: alarm("CORRUPT")},
+		{name: "differ", do: func(w *simulate.World) { w.Differ(n) }},
+		{name: "differ, and checked", do: func(w *simulate.World) { w.Differ(n); w.ChecksData = true }},
+		{name: "differ, and restart another", do: func(w *simulate.World) { w.Differ(n); w.KillPod((n + 1) % 3) }},
 		{"no space", alarm("NOSPACE"), func(w *simulate.World) { w.ClearAlarms("NOSPACE") }},
 		{name: "remove member", do: func(w *simulate.World) { w.RemoveMember(n) }},
 		{"node down", func(w *simulate.World) { w.NodeDown(n, true) }, func(w *simulate.World) { w.NodeDown(n, false) }},

@@ -21,6 +21,8 @@ type World struct {
 	LockHolder string
 	// Unpullable is a version of etcd whose image cannot be had.
 	Unpullable string
+	// ChecksData: git declares that the leader compares the members' data from time to time.
+	ChecksData bool
 	// Crashing is a SpecHash with which etcd does not start; empty if there is none.
 	Crashing string
 
@@ -117,6 +119,7 @@ func (w *World) Tick() {
 	for _, id := range w.clusters() {
 		w.replicate(w.rafts[id])
 		w.settleVersion(w.rafts[id])
+		w.checkData(w.rafts[id])
 	}
 	w.judgePods()
 	w.remember()

@@ -1,0 +1,121 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// A hash takes a scan of the whole database, during which the member applies nothing: members are asked for theirs only if there is reason to
+// doubt somebody's data. It has this long, and more for a large database, up to a bound.
+const (
+	hashTimeout    = 5 * time.Second
+	hashPerGiB     = 20 * time.Second
+	hashTimeoutMax = time.Minute
+)
+
+// hashRounds is how often members are asked until their hashes are of one point, and hashPause how long a compaction has to reach all.
+const (
+	hashRounds = 4
+	hashPause  = 100 * time.Millisecond
+)
+
+// hash fills in the hashes of the voters that answer, all of one revision: the oldest at which any of them is, or, where others have compacted
+// that away, a newer one. What it does not get is left unknown, and why is said.
+func (c *Clients) hash(ctx context.Context, m *decide.Membership, replies []reply) {
+	var asked []*decide.Member
+	var revisions []int64
+	for i := range m.Members {
+		if member := &m.Members[i]; member.Answers && !member.Learner && member.Revision > 0 {
+			asked, revisions = append(asked, member), append(revisions, member.Revision)
+		}
+	}
+	slices.Sort(revisions)
+	revisions = slices.Compact(revisions)
+	for range hashRounds {
+		if len(revisions) == 0 {
+			return
+		}
+		compacted := c.hashAt(ctx, revisions[0], uint64(m.ClusterID), asked, replies)
+		switch {
+		case compacted && len(revisions) > 1:
+			revisions = revisions[1:]
+		case samePoint(asked):
+			return
+		default:
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(hashPause):
+			}
+		}
+	}
+}
+
+// hashAt asks all of them at once for the hash at a revision, and reports whether any has compacted it away.
+func (c *Clients) hashAt(ctx context.Context, revision int64, clusterID uint64, asked []*decide.Member, replies []reply) (compacted bool) {
+	var asking sync.WaitGroup
+	var mu sync.Mutex
+	for _, member := range asked {
+		r := replyOf(uint64(member.ID), clusterID, replies)
+		if r == nil {
+			continue
+		}
+		asking.Go(func() {
+			hash, err := hashFrom(ctx, r, revision)
+			mu.Lock()
+			defer mu.Unlock()
+			member.Hash, member.HashWhy = hash, ""
+			if err != nil {
+				member.HashWhy = reason(err)
+			}
+			compacted = compacted || errors.Is(err, rpctypes.ErrCompacted)
+		})
+	}
+	asking.Wait()
+	return compacted
+}
+
+// samePoint reports whether nothing more can be had by asking again: all hashes that there are can be compared.
+func samePoint(asked []*decide.Member) bool {
+	points := map[[2]int64]bool{}
+	for _, member := range asked {
+		if h := member.Hash; h.Known() {
+			points[[2]int64{h.Revision, h.CompactRevision}] = true
+		}
+	}
+	return len(points) < 2
+}
+
+// hashFrom asks one member. What it answers must be about itself and about that revision: before 3.6 it does not say about which.
+func hashFrom(ctx context.Context, r *reply, revision int64) (decide.Hash, error) {
+	timeout := min(hashTimeoutMax, hashTimeout+time.Duration(max(0, r.status.DbSize)>>20)*hashPerGiB/1024)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
+	defer cancel()
+	var answer *clientv3.HashKVResponse
+	answer, err := r.client.HashKV(ctx, "", revision)
+	switch {
+	case err != nil:
+		return decide.Hash{}, cause(ctx, err)
+	case answer.Header == nil || answer.Header.ClusterId != r.status.Header.ClusterId || answer.Header.MemberId != r.status.Header.MemberId:
+		return decide.Hash{}, errors.New("it does not answer as itself")
+	case answer.HashRevision != 0 && answer.HashRevision != revision || answer.CompactRevision > revision:
+		return decide.Hash{}, fmt.Errorf("it does not answer for revision %d", revision)
+	}
+	return decide.Hash{Revision: revision, CompactRevision: answer.CompactRevision, Sum: answer.Hash}, nil
+}
+
+// distrusted reports whether etcd says that members hold different data.
+func distrusted(m decide.Membership) bool {
+	corrupt := func(kind string) bool { return kind == "CORRUPT" }
+	return slices.ContainsFunc(m.StaleAlarms, func(a decide.Alarm) bool { return corrupt(a.Kind) }) ||
+		slices.ContainsFunc(m.Members, func(m decide.Member) bool { return slices.ContainsFunc(m.Alarms, corrupt) })
+}

@@ -1,0 +1,140 @@
+package etcd_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+const goodValue, badValue = "the value that was put", "a value nobody has put"
+
+// TestHashes changes a value in the database of a member, as a disk may. Members are asked for their hashes only if there is reason.
+func TestHashes(t *testing.T) {
+	eachVersion(t, func(t *testing.T, binary string) {
+		s := form(t, binary, nil, 3)
+		clients := newClients(t)
+		answer := eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+		kv := etcdserverpb.NewKVClient(s.raw(t, 0))
+		for range 3 {
+			if _, err := kv.Put(t.Context(), &etcdserverpb.PutRequest{Key: []byte("k"), Value: []byte(goodValue)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		suspected := s.cluster(3)
+		suspected.CompareData = true
+		requireHashes(t, clients, s.cluster(3), "quiet", [3]int{0, 0, 0}, 0, 0)
+		requireHashes(t, clients, suspected, "all good", [3]int{1, 1, 1}, 4, -1)
+
+		s.changeValue(pod(1))
+		requireHashes(t, clients, s.cluster(3), "nobody knows", [3]int{0, 0, 0}, 0, 0)
+		requireHashes(t, clients, suspected, "one is bad", [3]int{1, 2, 1}, 4, -1)
+		s.raise(t, byName(t, answer.Membership, pod(0)).ID, etcdserverpb.AlarmType_CORRUPT)
+		requireHashes(t, clients, s.cluster(3), "blamed", [3]int{1, 2, 1}, 4, -1)
+
+		// etcd before 3.6 blames nobody.
+		nobody := decide.Alarm{Kind: "CORRUPT"}
+		s.raise(t, nobody.ID, etcdserverpb.AlarmType_CORRUPT)
+		for _, alarm := range []decide.Alarm{nobody, {ID: byName(t, answer.Membership, pod(0)).ID, Kind: "CORRUPT"}} {
+			requireHashes(t, clients, s.cluster(3), "alarmed", [3]int{1, 2, 1}, 4, -1)
+			twice(t, "disarm", func() error { return clients.DisarmAlarm(t.Context(), s.cluster(3), alarm) })
+		}
+		eventually(t, clients, s.cluster(3), "disarmed", func(m decide.Membership) bool {
+			return len(m.StaleAlarms) == 0 && len(byName(t, m, pod(0)).Alarms) == 0
+		})
+
+		if _, err := kv.Compact(t.Context(), &etcdserverpb.CompactionRequest{Revision: 3, Physical: true}); err != nil {
+			t.Fatal(err)
+		}
+		requireHashes(t, clients, suspected, "compacted", [3]int{1, 2, 1}, 4, 3)
+
+		s.kill(pod(2))
+		requireHashes(t, clients, suspected, "one is silent", [3]int{1, 2, 0}, 4, 3)
+	})
+}
+
+// requireHashes observes until the members' hashes are equal or not as the numbers say, zero for none, at that point.
+func requireHashes(t *testing.T, clients *etcd.Clients, cluster etcd.Cluster, when string, want [3]int, revision, compacted int64) {
+	t.Helper()
+	eventually(t, clients, cluster, "hashed: "+when, func(m decide.Membership) bool {
+		numbers := map[decide.Hash]int{{}: 0}
+		var got [3]int
+		for i := range got {
+			hash := byName(t, m, pod(i)).Hash
+			if _, seen := numbers[hash]; !seen {
+				numbers[hash] = len(numbers)
+			}
+			if got[i] = numbers[hash]; hash.Known() && (hash.Revision != revision || hash.CompactRevision != compacted) {
+				return false
+			}
+		}
+		return m.Known && got == want
+	})
+}
+
+// changeValue changes the value in the database of a member that runs, wherever it stands. bbolt has no checksums but those of its two
+// roots, and reads through the page cache, so etcd finds the other value there, and nothing wrong.
+func (s *servers) changeValue(pod string) {
+	path := filepath.Join(s.dirs[pod], "member", "snap", "db")
+	for end := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if n := bytes.Count(content, []byte(goodValue)); n >= 3 { // etcd writes to its database every 100 ms
+			s.freeze(pod)
+			defer s.thaw(pod)
+			break
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("%s does not hold the value", path)
+		}
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer file.Close()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for at := 0; ; at += len(goodValue) {
+		next := bytes.Index(content[at:], []byte(goodValue))
+		if next < 0 {
+			return
+		}
+		at += next
+		if _, err := file.WriteAt([]byte(badValue), int64(at)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// TestHashesOfLiars: what a member answers for another, or for another revision, or not at all, is no hash.
+func TestHashesOfLiars(t *testing.T) {
+	header := func(member uint64) *etcdserverpb.ResponseHeader {
+		return &etcdserverpb.ResponseHeader{ClusterId: 7, MemberId: member, Revision: 9}
+	}
+	for want, answer := range map[string]*etcdserverpb.HashKVResponse{
+		"":                                        {Header: header(1), Hash: 5, CompactRevision: 4, HashRevision: 9},
+		"it does not answer as itself":            {Hash: 5},
+		"it does not answer as itself ":           {Header: header(2), Hash: 5},
+		"it does not answer for revision 9":       {Header: header(1), Hash: 5, HashRevision: 8},
+		"it does not answer for revision 9 ":      {Header: header(1), Hash: 5, CompactRevision: 10},
+		"mvcc: required revision is a future one": nil,
+	} {
+		hash, why := etcd.HashOf(t.Context(), 7, 1, 9, answer)
+		if why != strings.TrimSpace(want) || hash.Known() != (want == "") {
+			t.Errorf("%v: %q, %s", answer, why, fmt.Sprint(hash))
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package decide_test
+
+import (
+	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// hashes gives the members these hashes at one point, in their order; those that are zero have none. A CORRUPT alarm holds, of a-1.
+func hashes(sums ...uint32) func(*world) {
+	return func(w *world) {
+		for i, sum := range sums {
+			if sum > 0 {
+				w.Membership.Members[i].Hash = decide.Hash{Revision: 120, CompactRevision: 100, Sum: sum}
+			}
+		}
+		w.Membership.Members[1].Alarms = []string{"CORRUPT"}
+	}
+}
+
+// stopped lets a member of three be down because of its check, and the others hold these.
+func stopped(n int, sums ...uint32) func(*world) {
+	return func(w *world) {
+		hashes(sums...)(w)
+		w.Membership.Members[1].Alarms = nil
+		silent(n)(w)
+		w.Replicas[n].Pod, w.Replicas[n].PodStoppedByCheck = decide.PodFailing, true
+	}
+}
+
+func remove(n int, name string) decision {
+	return acts(decide.RemoveMember{ID: memberID(n), Name: name})
+}
+
+func learner(n int) func(*world) { return func(w *world) { w.Membership.Members[n].Learner = true } }
+
+func leads(n int) func(*world) {
+	return func(w *world) { w.each(func(m *decide.Member) { m.Leader = m.ID == memberID(n) }) }
+}
+
+func otherPoint(n int, revision, compacted int64) func(*world) {
+	return func(w *world) {
+		w.Membership.Members[n].Hash.Revision, w.Membership.Members[n].Hash.CompactRevision = revision, compacted
+	}
+}
+
+var wrongsAboutData = []wrong{
+	{"a majority judges data", "the alarm alone", hashes(0, 0, 0), remove(1, "a-1")},
+	{"a majority judges data", "it is of the majority", hashes(1, 2, 2), remove(2, "a-2")},
+	{"a majority judges data", "no majority", hashes(1, 2, 3), remove(2, "a-2")},
+	{"a majority judges data", "one of two", also(hashes(1, 2, 0), func(w *world) { w.Membership.Members = w.Membership.Members[:2] }), remove(1, "a-1")},
+	{"a majority judges data", "two and nobody knows of the third", hashes(2, 1, 0), remove(1, "a-1")},
+	{"a majority judges data", "its own is not known", hashes(2, 2, 0), remove(2, "a-2")},
+	{"a majority judges data", "another revision", also(hashes(2, 2, 1), otherPoint(2, 119, 100)), remove(2, "a-2")},
+	{"a majority judges data", "compacted otherwise", also(hashes(2, 2, 1), otherPoint(2, 120, 99)), remove(2, "a-2")},
+	{"a majority judges data", "a vote of one that is silent", also(hashes(2, 2, 1), silent(1)), remove(2, "a-2")},
+	{"a majority judges data", "votes of learners", also(hashes(2, 2, 1), learner(0), leads(2)), remove(2, "a-2")},
+	{"a majority judges data", "without an alarm", also(hashes(1, 2, 3), func(w *world) { w.Membership.Members[1].Alarms = nil }), remove(2, "a-2")},
+	{"a majority judges data", "an alarm of nobody", func(w *world) { w.Membership.StaleAlarms = []decide.Alarm{{Kind: "CORRUPT"}} }, remove(2, "a-2")},
+	{"a majority judges data", "scales down", also(hashes(1, 2, 3), func(w *world) { w.Declared.Replicas = 1 }), remove(2, "a-2")},
+	{"a majority judges data", "a silent one in doubt", also(hashes(2, 1, 0), silent(2)), remove(2, "a-2")},
+	{"a majority judges data", "stopped itself, and a majority of five stands with another against it", also(stopped(2, 2, 2, 0), func(w *world) {
+		for n, sum := range []uint32{1, 2} {
+			m := w.newMember(3 + n)
+			m.Hash = decide.Hash{Revision: 120, CompactRevision: 100, Sum: sum}
+			w.Membership.Members = append(w.Membership.Members, m)
+		}
+	}), remove(2, "a-2")},
+	{"a majority judges data", "stopped itself, the others differ", stopped(2, 1, 2, 0), remove(2, "a-2")},
+	{"a majority judges data", "stopped itself, of one nothing is known", stopped(2, 1, 0, 0), remove(2, "a-2")},
+	{"a majority judges data", "restarts one in doubt", also(hashes(1, 2, 2), rolling), acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
+	{"a majority judges data", "hands over to the minority", also(hashes(2, 1, 2), leads(0)), acts(decide.MoveLeader{From: 0xa0, To: 0xa1})},
+	{"a majority judges data", "copies from the minority", also(hashes(1, 2, 2), leads(0)), acts(decide.AddLearner{Ordinal: 3})},
+	{"a majority judges data", "copies from whom nobody knows", also(hashes(0, 2, 2), leads(0)), acts(decide.AddLearner{Ordinal: 3})},
+	{"a majority judges data", "gives a copy of the minority a vote", also(hashes(1, 2, 0), leads(0), learner(2)), acts(decide.PromoteLearner{ID: 0xa2, Name: "a-2"})},
+	{"a majority judges data", "disarms although they differ", hashes(2, 2, 1), acts(decide.DisarmAlarm{ID: 0xa1, Kind: "CORRUPT"})},
+	{"a majority judges data", "disarms although one is not known", hashes(2, 2, 0), acts(decide.DisarmAlarm{ID: 0xa1, Kind: "CORRUPT"})},
+	{"a majority judges data", "disarms although one is silent", also(hashes(2, 2, 2), silent(2)), acts(decide.DisarmAlarm{ID: 0xa1, Kind: "CORRUPT"})},
+	{"a majority judges data", "disarms for one that is gone", func(w *world) { w.Membership.StaleAlarms = []decide.Alarm{{ID: 0xd1, Kind: "CORRUPT"}} }, acts(decide.DisarmAlarm{ID: 0xd1, Kind: "CORRUPT"})},
+	{"a majority judges data", "disarms for the only one", also(hashes(2, 2, 2), func(w *world) {
+		w.Membership.Members = w.Membership.Members[:1]
+		w.Membership.Members[0].Alarms = []string{"CORRUPT"}
+	}), acts(decide.DisarmAlarm{ID: 0xa0, Kind: "CORRUPT"})},
+	{"hits what was seen", "disarms what nobody raised", hashes(2, 2, 2), acts(decide.DisarmAlarm{ID: 0xa2, Kind: "CORRUPT"})},
+	{"hits what was seen", "disarms NOSPACE of one that is there", func(w *world) { w.Membership.Members[1].Alarms = []string{"NOSPACE"} }, acts(decide.DisarmAlarm{ID: 0xa1, Kind: "NOSPACE"})},
+}
+
+var rightsAboutData = []wrong{
+	{"", "removes one that is outvoted", hashes(2, 1, 2), remove(1, "a-1")},
+	{"", "removes one that is outvoted, and not the one that is blamed", also(hashes(1, 2, 2), leads(1)), remove(0, "a-0")},
+	{"", "removes one that has stopped itself, and all others agree", also(stopped(2, 2, 2, 0), func(w *world) { w.Replicas[2].PodCrashes, w.Replicas[2].PodSince = 2, w.Now.Add(-time.Minute) }), remove(2, "a-2")},
+	{"", "removes one whose claim somebody has deleted", also(hashes(1, 2, 3), func(w *world) { w.Replicas[2].VolumeTerminating = true }), remove(2, "a-2")},
+	{"", "removes one of which nothing is left", also(hashes(1, 2, 0), silent(2), func(w *world) { w.Replicas[2].VolumeUID, w.Replicas[2].Pod = "", decide.PodPending }), remove(2, "a-2")},
+	{"", "removes a silent one, and a majority holds the same", also(hashes(2, 2, 0), down(2, 4, time.Minute)), remove(2, "a-2")},
+	{"", "removes a learner", also(hashes(1, 2, 3), learner(2)), remove(2, "a-2")},
+	{"", "hands over to the majority", also(hashes(1, 2, 2), leads(0)), acts(decide.MoveLeader{From: 0xa0, To: 0xa1})},
+	{"", "copies from the majority", also(hashes(2, 2, 1), leads(0), func(w *world) { w.Declared.Replicas = 4 }), acts(decide.AddLearner{Ordinal: 3})},
+	{"", "disarms what is refuted", hashes(2, 2, 2), acts(decide.DisarmAlarm{ID: 0xa1, Kind: "CORRUPT"})},
+	{"", "disarms for one that is gone, from the only one left", also(hashes(2, 2, 2), func(w *world) {
+		w.Membership.Members = w.Membership.Members[:1]
+		w.Membership.StaleAlarms = []decide.Alarm{{ID: 0xd1, Kind: "CORRUPT"}}
+	}), acts(decide.DisarmAlarm{ID: 0xd1, Kind: "CORRUPT"})},
+}

@@ -1,0 +1,238 @@
+package scenarios
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// checking has the leader compare the members' data every few seconds.
+const checking = "etcd: {options: {corrupt-check-time: 2s}}"
+
+// rightValue is what applications have put, and wrongValue what a member has made of it.
+const (
+	rightValue = "what applications have put here"
+	wrongValue = "what nobody has ever put herein"
+)
+
+// TestDifferingData changes a value in the database of members that run, so that they serve on with other data, and lets etcd's own check find it.
+// Whomever etcd blames, it is a strict majority that says whose data are wrong, and where there is none, a person.
+func TestDifferingData(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.declare(modern, three)
+	w.converge()
+	w.putPrecious()
+	for _, s := range []step{
+		{"found at a restart", testStoppedMember},
+		{"the leader's", func(t *testing.T, w *world) { testDifferingMember(t, w, w.status("a").Leader) }},
+		{"a follower's", func(t *testing.T, w *world) { testDifferingMember(t, w, w.follower()) }},
+		{"one of two", testOneOfTwoDiffers},
+	} {
+		if !t.Run(s.name, func(t *testing.T) { s.test(t, w.as(t)) }) {
+			return
+		}
+	}
+}
+
+// putPrecious puts the value, and then so much more that etcd has no reason to touch its page again.
+func (w *world) putPrecious() {
+	w.t.Helper()
+	m := w.member("a", 0)
+	m.put("precious", rightValue)
+	var more []clientv3.Op
+	for n := range 100 {
+		more = append(more, clientv3.OpPut(fmt.Sprint("filler-", n), strings.Repeat("x", 256)))
+	}
+	ctx, cancel := m.ctx()
+	defer cancel()
+	if _, err := m.Txn(ctx).Then(more...).Commit(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// testStoppedMember: nobody has noticed that the leader's data are wrong, until a good member restarts, and does not start. It is kept. A person takes
+// out the leader's data, and all is well again. From then on, the leader checks the others.
+func testStoppedMember(t *testing.T, w *world) {
+	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
+	wrong, good := w.status("a").Leader, w.follower()
+	w.changeValue(wrong)
+	w.deletePod(good)
+	eventually(t, good+" does not start", func() error {
+		r := w.run()
+		if rule := r.cluster("a").Decision.Rule; rule != "DataInDoubt" {
+			return fmt.Errorf("%s decides:\n%s", rule, r)
+		}
+		return nil
+	})
+	r := w.run("--until-converged", "--timeout", "30s").requireCode(t, exitBlocked).requireRule(t, "a", "DataInDoubt")
+	if !r.says(good + " does not start, because its data and a peer's differ") {
+		t.Errorf("it does not say who does not start:\n%s", r)
+	}
+	w.requireSame(members, volumes, "")
+
+	w.loseVolume(wrong)
+	w.converge().requireRule(t, "a", "Converged")
+	w.requireRight(3)
+	w.requireSame(members, volumes, wrong)
+	w.declare(modern, three, checking)
+	w.converge()
+}
+
+// testDifferingMember: one of three has other data. It is replaced, and only it, by a member with the right data.
+func testDifferingMember(t *testing.T, w *world, pod string) {
+	w.requireReplaced(t, pod, func() {
+		w.changeValue(pod)
+		blamed := w.untilBlamed()
+		t.Logf("the data of %s are wrong, and etcd blames %s", pod, blamed)
+	})
+	w.requireRight(3)
+}
+
+// testOneOfTwoDiffers: nobody can say which of two is wrong, so nothing is changed until a person does.
+func testOneOfTwoDiffers(t *testing.T, w *world) {
+	w.declare(modern, "replicas: 2", checking)
+	w.converge()
+	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
+	pod := "a-1" // not the one that leads: etcd blames whoever does not
+	if w.status("a").Leader == pod {
+		pod = "a-0"
+	}
+	w.changeValue(pod)
+	w.untilBlamed()
+	for range 3 {
+		r := w.run("--until-converged", "--timeout", "30s").requireRule(t, "a", "DataInDoubt")
+		if d := r.cluster("a").Decision; d.Verdict != "Block" || strings.Count(d.Message, ": hash ")+strings.Count(d.Message, ", hash ") != 2 {
+			t.Errorf("not both hashes: %s", d.Message)
+		}
+	}
+	w.requireSame(members, volumes, "")
+
+	w.removeByHand(pod)
+	w.converge().requireRule(t, "a", "Converged")
+	w.requireRight(2)
+}
+
+// removeByHand takes a member out, as somebody does with etcdctl.
+func (w *world) removeByHand(pod string) {
+	w.t.Helper()
+	for ordinal := range 2 {
+		m := w.member("a", ordinal)
+		if fmt.Sprint("a-", ordinal) == pod {
+			continue
+		}
+		ctx, cancel := m.ctx()
+		defer cancel()
+		list, err := m.MemberList(ctx)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, entry := range list.Members {
+			if entry.Name != pod {
+				continue
+			}
+			if _, err := m.MemberRemove(ctx, entry.ID); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// untilBlamed waits until etcd has found that data differ, and returns whom it blames.
+func (w *world) untilBlamed() string {
+	w.t.Helper()
+	var blamed string
+	names := map[uint64]string{}
+	m := w.member("a", 0)
+	eventually(w.t, "etcd raises CORRUPT", func() error {
+		ctx, cancel := m.ctx()
+		defer cancel()
+		list, err := m.MemberList(ctx)
+		if err != nil {
+			return err
+		}
+		for _, entry := range list.Members {
+			names[entry.ID] = entry.Name
+		}
+		alarms, err := m.AlarmList(ctx)
+		if err != nil {
+			return err
+		}
+		if len(alarms.Alarms) == 0 {
+			return errors.New("no alarm")
+		}
+		blamed = names[alarms.Alarms[0].MemberID]
+		return nil
+	})
+	return blamed
+}
+
+// requireRight fails unless every member reads what was put.
+func (w *world) requireRight(members int) {
+	w.t.Helper()
+	for ordinal := range members {
+		m := w.member("a", ordinal)
+		ctx, cancel := m.ctx()
+		defer cancel()
+		got, err := m.Get(ctx, "precious", clientv3.WithSerializable())
+		if err != nil || len(got.Kvs) != 1 || string(got.Kvs[0].Value) != rightValue {
+			w.t.Errorf("a-%d reads %v (%v)", ordinal, got, err)
+		}
+	}
+}
+
+// changeValue changes the value in the database of a member that runs, wherever it stands. bbolt has no checksums but those of its two roots,
+// and reads through the page cache, so etcd finds the other value there, and nothing wrong.
+func (w *world) changeValue(pod string) {
+	w.t.Helper()
+	var ordinal int
+	if _, err := fmt.Sscanf(pod, "a-%d", &ordinal); err != nil {
+		w.t.Fatal(err)
+	}
+	dir, err := w.dataDir(ordinal)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	m := w.member("a", ordinal)
+	eventually(w.t, pod+" reads another value", func() error {
+		if err := w.overwrite(pod, filepath.Join(dir, "snap", "db")); err != nil {
+			return err
+		}
+		ctx, cancel := m.ctx()
+		defer cancel()
+		got, err := m.Get(ctx, "precious", clientv3.WithSerializable())
+		if err == nil && string(got.Kvs[0].Value) != wrongValue {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+}
+
+// overwrite changes the value wherever it stands in a database, while its owner is stopped.
+func (w *world) overwrite(pod, path string) error {
+	w.signal(pod, syscall.SIGSTOP)
+	defer w.signal(pod, syscall.SIGCONT)
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	for at := bytes.Index(content, []byte(rightValue)); at >= 0; at = bytes.Index(content, []byte(rightValue)) {
+		copy(content[at:], wrongValue)
+		if _, err := file.WriteAt([]byte(wrongValue), int64(at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
