@@ -24,7 +24,7 @@ func testAllClaimsDeleted(t *testing.T, w *world) {
 	id, volumes := w.requireOneCluster("a", 3), w.volumeUIDs("a")
 	w.member("a", 0).put("claims", "deleted")
 	history := w.watchWrites(3)
-	w.kubectl("delete", "pvc", "--all", "--wait=false")
+	w.kubectl("--namespace", w.namespace, "delete", "pvc", "--all", "--wait=false")
 	if r := w.run(); r.cluster("a").Decision.Verdict == "Done" {
 		t.Errorf("all volumes are being deleted:\n%s", r)
 	}
@@ -41,7 +41,7 @@ func TestDeletedClaimOfOne(t *testing.T) {
 	w.converge()
 	id, volumes := w.requireOneCluster("a", 1), w.volumeUIDs("a")
 	w.member("a", 0).put("claims", "deleted")
-	w.kubectl("delete", "pvc", "--all", "--wait=false")
+	w.kubectl("--namespace", w.namespace, "delete", "pvc", "--all", "--wait=false")
 	w.converge().requireRule(t, "a", "Converged")
 	w.requireReplacedVolumes(t, id, 1, volumes)
 }
@@ -69,10 +69,10 @@ func TestForcedNewCluster(t *testing.T) {
 	w := runningCluster(t)
 	id, volumes := w.requireOneCluster("a", 3), w.volumeUIDs("a")
 	w.member("a", 0).put("forced", "yes")
-	w.kubectl("scale", "statefulset", "a", "--replicas=0")
+	w.kubectl("--namespace", w.namespace, "scale", "statefulset", "a", "--replicas=0")
 	w.waitForPods("a", 0)
 	w.forceNewCluster(0)
-	w.kubectl("scale", "statefulset", "a", "--replicas=1")
+	w.kubectl("--namespace", w.namespace, "scale", "statefulset", "a", "--replicas=1")
 	w.waitForPods("a", 1)
 	for range 3 {
 		r := w.run()
@@ -166,9 +166,9 @@ func TestRestoredAPIServer(t *testing.T) {
 	w.declare(modern, "replicas: 4")
 	w.converge()
 	id, members := w.requireOneCluster("a", 4), w.memberIDs("a")
-	w.kubectl("scale", "statefulset", "a", "--replicas=3")
+	w.kubectl("--namespace", w.namespace, "scale", "statefulset", "a", "--replicas=3")
 	w.waitForPods("a", 3)
-	w.kubectl("delete", "pvc", "data-a-3")
+	w.kubectl("--namespace", w.namespace, "delete", "pvc", "data-a-3")
 	if err := w.objects.Resource(configMaps).Namespace(w.namespace).Delete(w.ctx(), "a-members", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
