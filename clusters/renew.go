@@ -30,8 +30,8 @@ func (c *cluster) renewCertificates(ctx context.Context) (report.Outcome, error)
 		if !worn[leaf.Name] || c.own.objects["Secret/"+leaf.Name] == nil {
 			continue
 		}
-		if err := c.live.kube.ApplyOver(ctx, leaf.Apply, nil); err != nil {
-			return report.Outcome{}, fmt.Errorf("apply %s: %w", leaf.Identity, err)
+		if err := c.applyOne(ctx, leaf); err != nil {
+			return report.Outcome{}, err
 		}
 		applied = append(applied, leaf.String())
 	}
