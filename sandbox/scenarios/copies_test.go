@@ -82,8 +82,7 @@ func TestForcedNewCluster(t *testing.T) {
 	if now := w.volumeUIDs("a"); !maps.Equal(volumes, now) {
 		t.Fatalf("volumes before %v, after %v", volumes, now)
 	}
-	confirmation := fmt.Sprintf("name: a\n  annotations:\n    etcd.quorate.dev/confirm-members: %q", w.memberIDs("a")["a-0"])
-	w.repository.push(map[string]string{"a.yaml": strings.Replace(declaration("a", modern, three), "name: a", confirmation, 1)})
+	w.confirmMember("a-0", three)
 	w.converge("--timeout", "120s").requireRule(t, "a", "Converged")
 	if got := w.requireOneCluster("a", 3); got != id {
 		t.Errorf("cluster %s became cluster %s", id, got)
@@ -91,6 +90,13 @@ func TestForcedNewCluster(t *testing.T) {
 	if got := w.member("a", 2).get("forced"); got != "yes" {
 		t.Errorf("a-2 reads %q", got)
 	}
+}
+
+// confirmMember says in git that the member which etcd lists has all that matters.
+func (w *world) confirmMember(name string, spec ...string) {
+	w.t.Helper()
+	confirmation := fmt.Sprintf("name: a\n  annotations:\n    etcd.quorate.dev/confirm-members: %q", w.memberIDs("a")[name])
+	w.repository.push(map[string]string{"a.yaml": strings.Replace(declaration("a", modern, spec...), "name: a", confirmation, 1)})
 }
 
 // forceNewCluster starts etcd on the data of a member that does not run, as somebody who recovers a cluster by hand does, until it leads alone.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,14 +97,15 @@ func testDifferingMember(t *testing.T, w *world, pod string) {
 	w.requireRight(3)
 }
 
-// testOneOfTwoDiffers: nobody can say which of two is wrong, so nothing is changed until a person does.
+// testOneOfTwoDiffers: nobody can say which of two is wrong, so nothing is changed until a person does. Whom the person removes is half of the
+// cluster: its data are kept until git confirms that the other's are right.
 func testOneOfTwoDiffers(t *testing.T, w *world) {
 	w.declare(modern, "replicas: 2", checking)
 	w.converge()
 	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
-	pod := "a-1" // not the one that leads: etcd blames whoever does not
+	pod, other := "a-1", "a-0" // not the one that leads: etcd blames whoever does not
 	if w.status("a").Leader == pod {
-		pod = "a-0"
+		pod, other = other, pod
 	}
 	w.changeValue(pod)
 	w.untilBlamed()
@@ -116,6 +118,11 @@ func testOneOfTwoDiffers(t *testing.T, w *world) {
 	w.requireSame(members, volumes, "")
 
 	w.removeByHand(pod)
+	w.run().requireCode(t, exitBlocked).requireRule(t, "a", "MembersMissing")
+	if now := w.volumeUIDs("a"); !maps.Equal(volumes, now) {
+		t.Fatalf("volumes before %v, after %v", volumes, now)
+	}
+	w.confirmMember(other, "replicas: 2", checking)
 	w.converge().requireRule(t, "a", "Converged")
 	w.requireRight(2)
 }
