@@ -111,7 +111,7 @@ func (w *world) forceNewCluster(ordinal int) {
 		w.t.Fatal(err)
 	}
 	client, peer := freeAddress(w.t), freeAddress(w.t)
-	etcd := exec.Command(binary("tools/etcd-"+modern), "--name", fmt.Sprint("a-", ordinal), "--data-dir", filepath.Dir(dir), "--force-new-cluster",
+	etcd := exec.Command(binary("tools/etcd-"+modern+"/etcd"), "--name", fmt.Sprint("a-", ordinal), "--data-dir", filepath.Dir(dir), "--force-new-cluster",
 		"--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer)
 	if err := etcd.Start(); err != nil {
 		w.t.Fatal(err)
