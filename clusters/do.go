@@ -151,6 +151,9 @@ func newToken() string {
 
 // applyObjects puts right what has drifted.
 func (c *cluster) applyObjects(ctx context.Context) (report.Outcome, error) {
+	if going, err := c.stopsOnGoingVolume(ctx); going != "" || err != nil {
+		return report.Outcome{Detail: going}, err
+	}
 	in, err := c.input(decide.StandingRecord(c.state, newToken()))
 	if err != nil {
 		return report.Outcome{}, err

@@ -54,6 +54,9 @@ func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decid
 	if silent && lists(now, func(m decide.Member) bool { return m.ID == a.ID && m.Answers }) {
 		return a.Name + " answers", nil
 	}
+	if decide.VotersChanged(c.state.Membership, now, a.ID) {
+		return "the other voters are not as they were", nil
+	}
 	if again := c.state; a.Because.Loss == decide.Corruption {
 		again.Membership = now
 		if !again.Outvoted(a.ID) {

@@ -51,7 +51,7 @@ func TestDisproof(t *testing.T) {
 			want: "PersistentVolumeClaim data-a-1 is another one by now",
 		},
 		{name: "too many", loss: "", answers: true},
-		{name: "corrupt", loss: decide.Corruption, answers: true},
+		{name: "corrupt", loss: decide.Corruption, answers: true, want: "its data are no longer known to be other than a majority's"},
 	} {
 		c := &cluster{live: &Live{kube: clientOf(t, &test.server)}, state: decide.State{Name: "a"}}
 		now := decide.Membership{Known: true, Members: []decide.Member{{ID: 2, Name: "a-1", Answers: test.answers}}}

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"slices"
 )
 
 // Loss is the kind of a proof that a member is lost.
@@ -46,10 +47,29 @@ func (s State) because(m Member) Because {
 		return Because{Loss: Corruption}
 	case m.Started && r.VolumeTerminating && r.VolumeUID != "":
 		return Because{VolumeGoing, r.VolumeUID}
+	case s.onGoingVolume(m):
+		return Because{VolumeGoing, recorded.VolumeUID}
 	case s.volumeLost(ordinal):
 		return Because{VolumeLost, recorded.VolumeUID}
 	case r.Stranded != "":
 		return Because{VolumeStranded, r.VolumeUID}
 	}
 	return Because{Loss: Silence}
+}
+
+// VotersChanged reports whether the voters beside one that is to be removed are others than were seen, fewer of them answer, or more of them raise
+// alarms about their data: then it is to be decided again.
+func VotersChanged(seen, now Membership, but ID) bool {
+	voters, others := seen.Voters(), now.Voters()
+	if len(voters) != len(others) {
+		return true
+	}
+	for _, before := range voters {
+		after, listed := now.byID(before.ID)
+		fresh := slices.Contains(after.Alarms, corruptAlarm) && !slices.Contains(before.Alarms, corruptAlarm)
+		if before.ID != but && (!listed || after.Learner || before.Answers && !after.Answers || fresh) {
+			return true
+		}
+	}
+	return false
 }

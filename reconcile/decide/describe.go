@@ -138,7 +138,7 @@ func (s State) ailment(m Member) string {
 		return "is not sealed yet"
 	case m.Disagrees != "":
 		return m.Disagrees
-	case replica.VolumeTerminating && hasVolume(replica):
+	case replica.VolumeTerminating && hasVolume(replica), s.onGoingVolume(m):
 		return "is on a volume that is being deleted"
 	case replica.Pod != PodReady && !s.unreadyByAlarm(replica):
 		return fmt.Sprintf("answers, its pod is not ready (%s)", s.describePod(replica))

@@ -14,6 +14,9 @@ func (s State) follow(r Record) Record {
 		return r
 	}
 	listed := s.listed()
+	if len(s.unconfirmed()) > 0 {
+		r.Confirmed = sortedIDs(s.Declared.ConfirmedMembers)
+	}
 	others := !r.lists(listed)
 	for _, m := range slices.Clone(r.Members) {
 		member, found := listed[m.Ordinal]

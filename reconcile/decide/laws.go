@@ -248,7 +248,7 @@ func doneIsDone(s State, d Decision) string {
 		if !ours || !m.Answers || !m.Started || m.Learner || len(m.Alarms) > 0 || recorded.Mode != Sealed || r.Pod != PodReady {
 			return m.Name + " is not a sealed, healthy voter"
 		}
-		if r.VolumeTerminating {
+		if r.VolumeTerminating || r.VolumeUID == "" && recorded.VolumeUID != "" {
 			return m.Name + " is on a volume that is being deleted"
 		}
 		if ordinal >= s.Declared.Replicas || r.PodVersion+r.PodSpecHash != "" && (r.PodVersion != s.Declared.Version || r.PodSpecHash != s.Declared.SpecHash) {

@@ -21,7 +21,8 @@ func copiesKept(s State, d Decision) string {
 	case RestartReplica:
 		r := s.Replica(a.Ordinal)
 		m, listed := atOrdinal(s, a.Ordinal)
-		if listed && m.Started && r.VolumeTerminating && r.VolumeUID != "" && !otherVolume(s, r) {
+		gone := m.Answers && r.VolumeUID == "" && otherVolume(s, r)
+		if listed && m.Started && (gone || r.VolumeTerminating && r.VolumeUID != "" && !otherVolume(s, r)) {
 			return fmt.Sprintf("restarts %s: its volume, which is being deleted, goes with the pod", s.ReplicaName(a.Ordinal))
 		}
 	}
@@ -90,7 +91,8 @@ func pod(s State, m Member) PodPhase {
 
 func doomedVolume(s State, m Member) bool {
 	ordinal, _ := s.OrdinalOf(m)
-	return s.Replica(ordinal).VolumeTerminating
+	r := s.Replica(ordinal)
+	return r.VolumeTerminating || r.VolumeUID == "" && otherVolume(s, r)
 }
 
 // wrongData: most voters hold other data; or it has said itself, again and again, that it differs from the others, who all hold the same.
@@ -117,8 +119,8 @@ func provenLost(s State, m Member) bool {
 	switch {
 	case m.Answers || !ours || r.Pod == PodReady:
 		return false
-	case otherVolume(s, r): // lost or replaced
-		return true
+	case otherVolume(s, r): // lost; or replaced, by one that holds nothing or does not come up
+		return r.VolumeUID == "" || r.NoData || r.Pod == PodFailing && notReadyFor(2*time.Minute) || notReadyFor(30*time.Minute)
 	case r.VolumeTerminating && r.VolumeUID != "" && !running: // it goes with the pod, or has no other to go with
 		return true
 	case r.Stranded != "" && s.Declared.ReplaceAfter > 0:
@@ -170,7 +172,7 @@ func forgets(s State, m RecordedMember) bool {
 	return standing <= voters/2
 }
 
-// confirmed: git names exactly the members that etcd lists.
+// confirmed: git names exactly the members that etcd lists, and not for the second time.
 func confirmed(s State) bool {
 	named := map[ID]bool{}
 	for _, id := range s.Declared.ConfirmedMembers {
@@ -181,5 +183,9 @@ func confirmed(s State) bool {
 			return false
 		}
 	}
-	return len(named) == len(s.Membership.Members)
+	again := len(s.Record.Confirmed) == len(named)
+	for _, id := range s.Record.Confirmed {
+		again = again && named[id]
+	}
+	return len(named) > 0 && len(named) == len(s.Membership.Members) && !again
 }

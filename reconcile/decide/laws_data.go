@@ -114,8 +114,6 @@ func wrongVerdict(s State, id ID) string {
 		return ""
 	case r.VolumeTerminating || r.VolumeUID == "" || recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID:
 		return "" // somebody has said so, or nothing is left of it
-	case !m.Answers && r.Stranded != "":
-		return ""
 	case !m.Answers && r.PodStoppedByCheck && othersAreOne(s, m):
 		return "" // it has said itself that it differs from one of them
 	case !m.Answers && !r.PodStoppedByCheck && majorityStands(s):

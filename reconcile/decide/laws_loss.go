@@ -11,7 +11,9 @@ func lossIsSeen(s State, a RemoveMember, m Member) bool {
 	case Corruption:
 		return volume == "" && doubted(s)
 	case VolumeGoing:
-		return volume != "" && r.VolumeUID == volume && r.VolumeTerminating
+		recorded, _ := s.Record.Member(ordinal)
+		gone := r.VolumeUID == "" && recorded.VolumeUID == volume && m.Answers
+		return volume != "" && (r.VolumeUID == volume && r.VolumeTerminating || gone)
 	case VolumeStranded:
 		return volume != "" && r.VolumeUID == volume && r.Stranded != "" && !m.Answers
 	case Silence:

@@ -237,7 +237,7 @@ func lowestInHighestOut(s State, d Decision) string {
 		member, _ := s.Membership.byID(a.ID)
 		ordinal, ours := s.OrdinalOf(member)
 		for _, m := range s.Membership.Members {
-			doomed := outvoted(s, member) || member.Learner && doubted(s) || s.Replica(ordinal).VolumeTerminating
+			doomed := outvoted(s, member) || member.Learner && doubted(s) || doomedVolume(s, member)
 			if n, _ := s.OrdinalOf(m); ours && member.Answers && !doomed && n > ordinal {
 				return fmt.Sprintf("removes %s while there is %s", member.Name, m.Name)
 			}
@@ -250,6 +250,11 @@ func lowestInHighestOut(s State, d Decision) string {
 func anyVolumeGoes(s State) bool {
 	for _, r := range s.Replicas {
 		if _, listed := atOrdinal(s, r.Ordinal); listed && r.VolumeTerminating && r.VolumeUID != "" {
+			return true
+		}
+	}
+	for _, m := range s.Membership.Members {
+		if m.Answers && doomedVolume(s, m) {
 			return true
 		}
 	}

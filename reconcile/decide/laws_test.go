@@ -50,6 +50,7 @@ func losesVolume(n int) func(*world) {
 	return func(w *world) {
 		silent(n)(w)
 		w.Replicas[n].Pod, w.Replicas[n].ClusterID, w.Replicas[n].VolumeUID = decide.PodFailing, 0, "v9"
+		w.Replicas[n].NoData = true
 	}
 }
 

@@ -28,15 +28,15 @@ func (s State) lost(m Member) string {
 		return ""
 	case s.slotOfAnother(m, ordinal):
 		return "has never started, and the slot that it was added to is still that of a member that is gone"
-	case s.volumeLost(ordinal):
+	case s.volumeLost(ordinal) && s.withoutItsData(r):
 		return "lost its volume"
 	case m.Started && s.volumeGoesWithPod(r):
 		return "is on a volume that is being deleted, and its pod does not run"
-	case r.Stranded != "" && s.notReadyFor(r, cmp.Or(s.Declared.ReplaceAfter, patienceOfStranded)):
+	case r.Stranded != "" && !s.copyCounts(m) && s.notReadyFor(r, cmp.Or(s.Declared.ReplaceAfter, patienceOfStranded)):
 		return "is stranded (" + r.Stranded + ")"
 	case !m.Started && s.sealedBlindly(ordinal) && r.Pod == PodFailing:
 		return "has never started, and the record that it could start with is lost"
-	case m.Started && r.NoData && r.Pod == PodFailing && r.PodCrashes >= crashesWithoutData && s.notReadyFor(r, patienceOfCrash):
+	case m.Started && r.NoData && !s.copyCounts(m) && r.Pod == PodFailing && r.PodCrashes >= crashesWithoutData && s.notReadyFor(r, patienceOfCrash):
 		return "has no data on its volume"
 	case s.crashLoops(m, r):
 		return fmt.Sprintf("has crashed %d times, while the others run well (%s)", r.PodCrashes, r.PodMessage)
@@ -44,6 +44,12 @@ func (s State) lost(m Member) string {
 		return fmt.Sprintf("has been silent since %s, longer than replaceAfter (%s)", silentSince(m, r).UTC().Format(time.RFC3339), s.Declared.ReplaceAfter)
 	}
 	return ""
+}
+
+// withoutItsData reports whether the data of a member whose volume is another one by now are not on that one either: there is none, or etcd has found
+// none, or it has not come up for long. A claim that was restored has another UID and the data.
+func (s State) withoutItsData(r Replica) bool {
+	return !hasVolume(r) || r.NoData || s.failsForLong(r)
 }
 
 // patienceOfStranded is how long the node of a volume may be gone: one that is taken out of the cluster and registered again has its volumes

@@ -29,8 +29,16 @@ func membersMissing(s State) (Decision, bool) {
 // missing are the recorded voters that the linearizable list of the recorded cluster does not hold, if no majority of those on record is in it and they
 // are not all on record as leaving. A list that a person has confirmed misses nobody.
 func (s State) missing() []RecordedMember {
+	if s.membersConfirmed() {
+		return nil
+	}
+	return s.unconfirmed()
+}
+
+// unconfirmed is what missing returns, whatever a person has confirmed.
+func (s State) unconfirmed() []RecordedMember {
 	another := s.Record.ClusterID != 0 && s.Record.ClusterID != s.Membership.ClusterID
-	if !s.Membership.Known || another || s.membersConfirmed() {
+	if !s.Membership.Known || another {
 		return nil
 	}
 	listed := s.listed()
@@ -54,17 +62,22 @@ func (s State) missing() []RecordedMember {
 	return missing
 }
 
-// membersConfirmed reports whether git names exactly the members that etcd lists.
+// membersConfirmed reports whether git names exactly the members that etcd lists. A confirmation is good once: one that has been followed before says
+// nothing about what is missing now.
 func (s State) membersConfirmed() bool {
-	var listed []ID
-	for _, m := range s.Membership.Members {
-		listed = append(listed, m.ID)
-	}
-	named := slices.Clone(s.Declared.ConfirmedMembers)
-	slices.Sort(listed)
-	slices.Sort(named)
-	return slices.Equal(listed, slices.Compact(named))
+	named := sortedIDs(s.Declared.ConfirmedMembers)
+	return len(named) > 0 && slices.Equal(named, sortedIDs(s.listedIDs())) && !slices.Equal(named, s.Record.Confirmed)
 }
+
+func (s State) listedIDs() []ID {
+	var ids []ID
+	for _, m := range s.Membership.Members {
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
+func sortedIDs(ids []ID) []ID { return slices.Compact(slices.Sorted(slices.Values(ids))) }
 
 // NeedsAnnouncement reports whether the removal of a member has to be on record before etcd is told: without it no majority of the recorded voters is
 // left to tell afterwards that it was meant.

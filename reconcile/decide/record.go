@@ -73,9 +73,9 @@ func withoutMember(members []RecordedMember, ordinal int) []RecordedMember {
 func (r Record) Equal(other Record) bool {
 	return r.Token == other.Token && r.ClusterID == other.ClusterID && r.LogVersion == other.LogVersion && r.Authority == other.Authority &&
 		slices.Equal(r.Members, other.Members) && slices.Equal(r.Removed, other.Removed) &&
-		slices.EqualFunc(r.Replaced, other.Replaced, func(a, b Replacements) bool {
-			return a.Ordinal == b.Ordinal && a.Times == b.Times && a.Last.Equal(b.Last)
-		})
+		slices.Equal(r.Confirmed, other.Confirmed) && slices.EqualFunc(r.Replaced, other.Replaced, func(a, b Replacements) bool {
+		return a.Ordinal == b.Ordinal && a.Times == b.Times && a.Last.Equal(b.Last)
+	})
 }
 
 // FoundingRecord is the record of a cluster that is about to be founded with n members.

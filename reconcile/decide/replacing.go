@@ -14,13 +14,15 @@ func replaceMember(s State) (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false
 	}
+	var stuck Decision
 	for _, m := range slices.Backward(s.MembersInOrder()) {
 		why := s.lost(m)
 		if why == "" || !s.Membership.without(m.ID).HasQuorum() || m.Answers && !s.othersAreWell(m) {
 			continue
 		}
 		if again := s.replacedAgainAndAgain(m); again != "" {
-			return block("%s %s, and %s", s.nameOf(m), why, again)
+			stuck, _ = block("%s %s, and %s", s.nameOf(m), why, again)
+			continue
 		}
 		return s.giveUp(m, why)
 	}
@@ -30,7 +32,11 @@ func replaceMember(s State) (Decision, bool) {
 			return s.giveUp(m, why)
 		}
 	}
-	return s.addSpare()
+	if d, adds := s.addSpare(); adds {
+		return d, true
+	}
+	_, surplus := s.surplus()
+	return stuck, stuck.Verdict != "" && !surplus
 }
 
 // giveUp removes a member. A voter that leads hands over first to one that stays; etcd under a CORRUPT alarm still elects.

@@ -9,6 +9,9 @@ import (
 
 func applyObjects(s State) (Decision, bool) {
 	facts := append(s.news(), s.Objects.Drift...)
+	if !s.toRun() && !s.deletesVolumes() && s.anyReplica(Replica.keepsGoingVolume) {
+		return Decision{}, false // pods would stop
+	}
 	if !s.Formed() || len(facts) == 0 || len(StandingRecord(s, "").Members) == 0 {
 		return Decision{}, false
 	}

@@ -11,12 +11,14 @@ import (
 // is being deleted, whoever is one too many is there to take a place.
 func scaleDown(s State) (Decision, bool) {
 	victim, surplus := s.surplus()
-	if _, spareNeeded := s.goingFirst(); spareNeeded || !surplus || !s.Membership.Known || s.copyCounts(victim) || !s.Membership.without(victim.ID).HasQuorum() {
+	needless := victim.Learner || !victim.Answers
+	if _, going := s.goingFirst(); going && (victim.Learner || !needless) || !surplus || !s.Membership.Known || s.copyCounts(victim) || !s.Membership.without(victim.ID).HasQuorum() {
 		return Decision{}, false
 	}
 	listed, declared := len(s.Membership.Members), s.Declared.Replicas
-	needless := victim.Learner || !victim.Answers
 	switch {
+	case !victim.Learner && len(s.Membership.Voters()) <= declared:
+		return Decision{}, false
 	case !victim.Learner && s.mayServeOthers(victim):
 		return Decision{}, false
 	case !needless && len(s.unsettled()) > 0:
@@ -37,7 +39,7 @@ func (s State) surplus() (Member, bool) {
 		}
 	}
 	_, free := s.freeOrdinal()
-	tooMany := len(s.Membership.Members) > s.Declared.Replicas
+	tooMany := len(s.listed()) > s.Declared.Replicas
 	return highest, s.Declared.Replicas > 0 && last >= 0 && tooMany && (last >= s.Declared.Replicas || !free)
 }
 

@@ -58,6 +58,10 @@ func (w *world) setOne(target, key, text string) (err error) {
 		w.Authority.Mounted = strings.Fields(strings.ReplaceAll(strings.TrimPrefix(text, "none"), ",", " "))
 	case "authority proven":
 		w.Authority.Proven = strings.TrimPrefix(text, "none")
+	case "record confirmed":
+		var member decide.ID
+		member, err = parseID(text)
+		w.Record.Confirmed = []decide.ID{member}
 	case "record token":
 		w.Record.Token = text
 	case "status cluster":
@@ -202,6 +206,7 @@ func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
 		r.NoData = text == "true"
 	case "volume":
 		r.VolumeUID, r.VolumeTerminating = strings.TrimPrefix(text, "none"), false
+		r.NoData = r.Pod == decide.PodFailing && r.VolumeUID != volumeUID(r.Ordinal) // what Kubernetes has made anew is empty
 		if text == "terminating" {
 			r.VolumeUID, r.VolumeTerminating = volumeUID(r.Ordinal), true
 		}

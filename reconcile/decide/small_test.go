@@ -132,6 +132,7 @@ func (w *world) fill(n int, s slot) {
 		if s.pod != decide.PodAbsent {
 			r.PodVersion, r.PodSpecHash = w.Declared.Version, w.Declared.SpecHash
 		}
+		r.NoData = s.pod == decide.PodFailing && s.volume == "other"
 		if s.answers() {
 			r.ClusterID = theCluster
 		}

@@ -112,6 +112,8 @@ type Record struct {
 	Authority string `json:"authority,omitempty"`
 	// Removed are the slots whose member is gone, by ascending ordinal: their volumes go before they are used again.
 	Removed []RemovedMember `json:"removed,omitempty"`
+	// Confirmed are the members that a person had confirmed when a list was followed that had lost most of those on record, ascending.
+	Confirmed []ID `json:"confirmed,omitempty"`
 	// Replaced counts how often the member of a slot was replaced lately, by ascending ordinal.
 	Replaced []Replacements `json:"replaced,omitempty"`
 }

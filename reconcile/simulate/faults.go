@@ -135,7 +135,7 @@ func (w *World) DeleteStatus() { w.status = status{silent: map[decide.ID]time.Ti
 // PutBackRecord makes the record what it was before the cluster formed, as a backup of the ConfigMap would.
 func (w *World) PutBackRecord() {
 	if w.exists(w.configMap()) {
-		w.record = decide.FoundingRecord(w.record.Token, len(w.record.Members))
+		w.record = decide.FoundingRecord(w.record.Token, w.foundedWith)
 		w.putBack = true
 	}
 }

@@ -136,6 +136,9 @@ func (j *journey) settle() string {
 			return first(w.Violations())
 		case d.Verdict != decide.Block:
 			blocked = 0
+		case slices.Contains([]string{"MembersMissing", "ScaleUp"}, d.Rule): // it names the way out, which is for a person to take
+			j.over = true
+			return first(w.Violations())
 		case !w.Whole():
 			j.over = true
 			return first(w.Violations())

@@ -118,6 +118,9 @@ func (w *World) write(name string, standing decide.Record) {
 		w.applied = w.Declared
 	case w.configMap():
 		w.record = standing
+		if w.beingFounded(standing) {
+			w.foundedWith = len(standing.Members)
+		}
 		if list, known := w.listedIDs(); known && joins(standing) {
 			w.initial = list
 		}

@@ -99,6 +99,12 @@ func (w *World) lateWrites(seen decide.State, action decide.Action) []write {
 		if !seen.Record.Equal(now.Record) || seen.Objects.RunsReplicas != now.Objects.RunsReplicas {
 			return nil
 		}
+		going := slices.ContainsFunc(now.Replicas, func(r decide.Replica) bool {
+			return r.VolumeTerminating && r.Pod != decide.PodTerminating && r.Pod != decide.PodAbsent
+		})
+		if _, applies := action.(decide.ApplyObjects); applies && going && seen.Declared.Lifecycle != "Running" && seen.Declared.Retention != "Delete" {
+			return nil
+		}
 		return w.writesOf(seen, now, a)
 	case decide.RestartReplica:
 		if !w.mayRestart(seen, now, a) {
@@ -178,7 +184,8 @@ func disproved(seen, now decide.State, action decide.Action) bool {
 	was, is := seen.Replica(ordinal), now.Replica(ordinal)
 	lost := recorded.VolumeUID != "" && was.VolumeUID != recorded.VolumeUID
 	back := lost && is.VolumeUID == recorded.VolumeUID && !is.VolumeTerminating
-	return !before.Answers && after.Answers || back || was.Stranded != "" && is.Stranded == ""
+	stays := was.VolumeTerminating && is.VolumeUID == was.VolumeUID && !is.VolumeTerminating
+	return !before.Answers && after.Answers || back || stays || was.Stranded != "" && is.Stranded == "" || decide.VotersChanged(seen.Membership, now.Membership, a.ID)
 }
 
 func memberOf(s decide.State, id decide.ID) decide.Member {

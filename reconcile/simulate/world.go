@@ -50,6 +50,7 @@ type World struct {
 	apart        map[int]bool // members that no other reaches
 	unready      map[int]bool // pods that their node finds unwell, whatever etcd in them says
 	stuck        stuck
+	foundedWith  int  // members
 	letGo        bool // the StatefulSet was deleted without its pods
 	putBack      bool // the record was put back by hand, and no pass could know better yet
 

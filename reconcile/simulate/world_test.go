@@ -248,9 +248,8 @@ func TestViolations(t *testing.T) {
 			w.LoseVolume(1)
 			w.Tick()
 			w.RemoveMember(1)
-			w.Do(decide.DeleteVolume{Ordinal: 1, VolumeUID: w.Observe().Replica(1).VolumeUID}, simulate.NoCrash)
-			w.Do(decide.ApplyObjects{}, simulate.NoCrash)
 			w.Do(decide.AddLearner{Ordinal: 1, PeerURL: "https://a-1.a:2380"}, simulate.NoCrash)
+			w.Do(decide.DeleteVolume{Ordinal: 1, VolumeUID: w.Observe().Replica(1).VolumeUID}, simulate.NoCrash)
 			w.Do(decide.ApplyObjects{}, simulate.NoCrash)
 			w.Tick()
 		}},
