@@ -125,5 +125,9 @@ func (c *cluster) stillOurs(ctx context.Context) error {
 	if c.tenure == nil {
 		return errors.New("nothing is written without the lease")
 	}
-	return c.tenure.renew(ctx)
+	err := c.tenure.renew(ctx)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx) // keep has found out meanwhile that the lease is lost, which ends what renew asks
+	}
+	return err
 }

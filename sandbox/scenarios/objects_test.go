@@ -152,13 +152,16 @@ var (
 	uid  = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	hex  = regexp.MustCompile(`\b[0-9a-f]{8,64}\b`)
 	when = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
-	host = regexp.MustCompile(`\bnode[-a-z0-9]*\b`)
+	// fingerprint is that of the authority on record.
+	fingerprint = regexp.MustCompile(`\b[0-9A-F]{2}(:[0-9A-F]{2}){31}\b`)
+	host        = regexp.MustCompile(`\bnode[-a-z0-9]*\b`)
 )
 
 // impersonal takes the namespace and all that is made up anew for each cluster out of a text.
 func (w *world) impersonal(text string) string {
 	text = strings.ReplaceAll(text, w.namespace, "NAMESPACE")
 	text = uid.ReplaceAllString(text, "UID")
+	text = fingerprint.ReplaceAllString(text, "FINGERPRINT")
 	text = when.ReplaceAllString(text, "TIME")
 	text = hex.ReplaceAllString(text, "HEX")
 	return host.ReplaceAllString(text, "NODE")

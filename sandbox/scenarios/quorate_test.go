@@ -160,6 +160,7 @@ func (w *world) start(v vantage, args ...string) *process {
 	if err := p.command.Start(); err != nil {
 		w.t.Fatal(err)
 	}
+	w.t.Cleanup(p.kill) // a test that fails leaves none behind, least of all one that it has stopped
 	return p
 }
 
