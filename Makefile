@@ -8,7 +8,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 IMAGE   ?= quorate.dev/quorate:$(VERSION)
 # Tests are built as the binaries are, so that what both have in common is built once.
 export CGO_ENABLED ?= 0
-TEST    := $(GO) test -trimpath
+TEST    := $(GO) test -trimpath -timeout 30m
 # Many tests want real programs, or a real Kubernetes cluster: these variables say where they are.
 SANDBOX ?= test
 export QUORATE_BIN := $(BIN)

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +30,7 @@ func TestDisproof(t *testing.T) {
 		loss    decide.Loss
 		uid     string
 		answers bool
+		others  int // voters that answered, and that etcd does not list any more
 		server  storageServer
 		want    string
 	}{
@@ -51,10 +53,14 @@ func TestDisproof(t *testing.T) {
 			want: "PersistentVolumeClaim data-a-1 is another one by now",
 		},
 		{name: "too many", loss: "", answers: true},
+		{name: "another voter has gone", loss: decide.Silence, others: 1, want: "the other voters are not as they were"},
 		{name: "corrupt", loss: decide.Corruption, answers: true, want: "its data are no longer known to be other than a majority's"},
 	} {
-		c := &cluster{live: &Live{kube: clientOf(t, &test.server)}, state: decide.State{Name: "a"}}
 		now := decide.Membership{Known: true, Members: []decide.Member{{ID: 2, Name: "a-1", Answers: test.answers}}}
+		c := &cluster{live: &Live{kube: clientOf(t, &test.server)}, state: decide.State{Name: "a", Membership: now}}
+		for n := range test.others {
+			c.state.Membership.Members = append(slices.Clone(now.Members), decide.Member{ID: decide.ID(3 + n), Answers: true})
+		}
 		a := decide.RemoveMember{ID: 2, Name: "a-1", Because: decide.Because{Loss: test.loss, VolumeUID: test.uid}}
 		got, err := c.disproof(t.Context(), a, now)
 		if got != test.want || err != nil {

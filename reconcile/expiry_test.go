@@ -54,6 +54,8 @@ func TestExpiryIsWarnedOf(t *testing.T) {
 	} {
 		l := &aging{live: oneCluster(), left: test.left}
 		r := reconciler(&source{}, l)
+		r.Pass(t.Context())
+		l.live.worlds["a"].Delete("Service a-client")
 		if first := r.Pass(t.Context()).Clusters[0]; first.Outcome == nil || len(first.Warnings) > 0 {
 			t.Errorf("%v: the pass that writes the certificates warns of them: %q", test.left, first.Warnings)
 		}

@@ -24,8 +24,8 @@ func (s State) follow(r Record) Record {
 		case found && others && m.Mode == Founding && !member.Started:
 			// The founding members that its file would name are no longer those that there are: it would found another cluster.
 			r = r.With(RecordedMember{Ordinal: m.Ordinal, Mode: Joining})
-		case found && m.Leaving:
-			m.Leaving = false // etcd was not told, or has refused
+		case found && m.Leaving && !s.removes(member.ID):
+			m.Leaving = false // etcd was not told, or has refused, and there is no reason any more
 			r = r.With(m)
 		case !found:
 			if m.Mode == Sealed && m.Ordinal < s.Declared.Replicas {
@@ -90,11 +90,23 @@ func (s State) followVolumes(r Record, listed map[int]Member) Record {
 	return r
 }
 
+// removes reports whether that member is still to be removed.
+func (s State) removes(id ID) bool {
+	for _, rule := range []func(State) (Decision, bool){replaceMember, scaleDown} {
+		if d, spoke := rule(s); spoke {
+			a, isRemoval := d.Action.(RemoveMember)
+			return isRemoval && a.ID == id
+		}
+	}
+	return false
+}
+
 // listed are the members of this cluster's own names, by ordinal.
 func (s State) listed() map[int]Member {
 	members := map[int]Member{}
-	for _, m := range s.Membership.Members {
-		if ordinal, ours := s.OrdinalOf(m); ours {
+	for _, m := range s.MembersInOrder() {
+		ordinal, ours := s.OrdinalOf(m)
+		if _, twin := members[ordinal]; ours && !twin {
 			members[ordinal] = m
 		}
 	}

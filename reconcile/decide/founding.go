@@ -107,9 +107,10 @@ func seal(s State) (Decision, bool) {
 // while the member answers: a silent one may have lost the volume that the record is to prove.
 func (s State) sealable() Ordinals {
 	var set Ordinals
+	inSlots := s.listed()
 	for _, m := range s.Membership.Members {
 		ordinal, ours := s.Ordinal(m.Name)
-		if !ours || !m.Started {
+		if !ours || !m.Started || inSlots[ordinal].ID != m.ID {
 			continue
 		}
 		recorded, _ := s.Record.Member(ordinal)

@@ -109,34 +109,47 @@ func otherVolume(s State, r Replica) bool {
 	return recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID
 }
 
-// provenLost lists all that proves that a silent member does not come back with its data.
+// provenLost lists all that proves that a silent member does not come back with its data; any one of it will do.
 func provenLost(s State, m Member) bool {
 	ordinal, ours := s.OrdinalOf(m)
 	r := s.Replica(ordinal)
-	recorded, _ := s.Record.Member(ordinal)
-	notReadyFor := func(least time.Duration) bool { return !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= least }
-	running := r.Pod == PodReady || r.Pod == PodStarting || r.Pod == PodFailing
-	switch {
-	case m.Answers || !ours || r.Pod == PodReady:
+	if m.Answers || !ours || r.Pod == PodReady {
 		return false
-	case otherVolume(s, r): // lost; or replaced, by one that holds nothing or does not come up
-		return r.VolumeUID == "" || r.NoData || r.Pod == PodFailing && notReadyFor(2*time.Minute) || notReadyFor(30*time.Minute)
-	case r.VolumeTerminating && r.VolumeUID != "" && !running: // it goes with the pod, or has no other to go with
-		return true
-	case r.Stranded != "" && s.Declared.ReplaceAfter > 0:
-		return notReadyFor(s.Declared.ReplaceAfter)
-	case r.Stranded != "":
-		return notReadyFor(10 * time.Minute)
-	case r.NoData && r.PodCrashes >= 2 || r.PodCrashes >= 4:
-		return r.Pod == PodFailing && notReadyFor(time.Minute)
-	case !m.Started && recorded.ID != 0 && recorded.ID != m.ID: // what stands in its slot is another's
-		return true
-	case !m.Started: // there may be no file that it could start with
-		return recorded.Mode == Sealed && recorded.VolumeUID == "" && r.Pod == PodFailing
-	case s.Declared.ReplaceAfter > 0 && !m.SilentSince.IsZero():
-		return s.Now.Sub(m.SilentSince) >= s.Declared.ReplaceAfter && notReadyFor(s.Declared.ReplaceAfter)
 	}
-	return false
+	return itsVolumeIsLost(s, r) || itNeverStarts(s, r, m) || itKeepsFailing(s, r, m)
+}
+
+func notReadySince(s State, r Replica, least time.Duration) bool {
+	return !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= least
+}
+
+// itsVolumeIsLost: there is none, or another one that holds nothing or does not come up; it goes and nothing runs on it; or nobody can use it, and
+// could not for long.
+func itsVolumeIsLost(s State, r Replica) bool {
+	running := r.Pod == PodReady || r.Pod == PodStarting || r.Pod == PodFailing
+	another := otherVolume(s, r) && (r.VolumeUID == "" || r.NoData || r.Pod == PodFailing && notReadySince(s, r, 2*time.Minute) || notReadySince(s, r, 30*time.Minute))
+	goes := r.VolumeTerminating && r.VolumeUID != "" && !running
+	away := 10 * time.Minute
+	if s.Declared.ReplaceAfter > 0 {
+		away = s.Declared.ReplaceAfter
+	}
+	return another || goes || r.Stranded != "" && notReadySince(s, r, away)
+}
+
+// itNeverStarts: what stands in its slot is another's, or there may be no file that it could start with.
+func itNeverStarts(s State, r Replica, m Member) bool {
+	recorded, _ := s.Record.Member(r.Ordinal)
+	anothers := recorded.ID != 0 && recorded.ID != m.ID
+	return !m.Started && (anothers || recorded.Mode == Sealed && recorded.VolumeUID == "" && r.Pod == PodFailing)
+}
+
+// itKeepsFailing: it crashes again and again, or says that it has no data; or it has been silent for as long as git allows, and Kubernetes has found it
+// unwell as long.
+func itKeepsFailing(s State, r Replica, m Member) bool {
+	crashes := r.Pod == PodFailing && (r.NoData && r.PodCrashes >= 2 || r.PodCrashes >= 4) && notReadySince(s, r, time.Minute)
+	limit := s.Declared.ReplaceAfter
+	silent := limit > 0 && !m.SilentSince.IsZero() && s.Now.Sub(m.SilentSince) >= limit && notReadySince(s, r, limit)
+	return crashes || silent
 }
 
 // volumesOnRecord: a volume of a cluster that goes on is deleted only where the record says that its member was removed.
@@ -165,7 +178,7 @@ func forgets(s State, m RecordedMember) bool {
 			continue
 		}
 		voters++
-		if member, listed := atOrdinal(s, recorded.Ordinal); listed && (recorded.ID == 0 || recorded.ID == member.ID) {
+		if member, listed := atOrdinal(s, recorded.Ordinal); listed && (recorded.ID == 0 || recorded.ID == member.ID || member.Answers) {
 			standing++
 		}
 	}

@@ -50,7 +50,7 @@ func (s State) unconfirmed() []RecordedMember {
 		}
 		voters++
 		switch member, found := listed[m.Ordinal]; {
-		case found && (m.ID == 0 || m.ID == member.ID):
+		case found && (m.ID == 0 || m.ID == member.ID || member.Answers): // one that was replaced in its slot stands for it once it serves
 			standing++
 		case !m.Leaving:
 			missing = append(missing, m)
@@ -82,6 +82,12 @@ func sortedIDs(ids []ID) []ID { return slices.Compact(slices.Sorted(slices.Value
 // NeedsAnnouncement reports whether the removal of a member has to be on record before etcd is told: without it no majority of the recorded voters is
 // left to tell afterwards that it was meant.
 func NeedsAnnouncement(s State, id ID) bool {
+	if m, listed := s.Membership.byID(id); listed {
+		ordinal, _ := s.OrdinalOf(m)
+		if recorded, _ := s.Record.Member(ordinal); recorded.Leaving {
+			return false
+		}
+	}
 	voters, standing := 0, 0
 	for _, m := range s.Record.Members {
 		if m.Mode == Joining {

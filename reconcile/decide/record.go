@@ -158,7 +158,7 @@ func SealedRecord(s State, a Seal, freshToken string) Record {
 	}
 	for _, m := range s.MembersInOrder() {
 		ordinal, ours := s.Ordinal(m.Name)
-		if !ours || !m.Started || !a.Members.Has(ordinal) {
+		if !ours || !m.Started || !a.Members.Has(ordinal) || s.listed()[ordinal].ID != m.ID {
 			continue
 		}
 		sealed := RecordedMember{Ordinal: ordinal, Mode: Sealed}

@@ -44,8 +44,11 @@ func membershipMismatch(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	var strangers []string
+	inSlots := s.listed()
 	for _, m := range s.MembersInOrder() {
-		if _, ours := s.OrdinalOf(m); !ours {
+		if ordinal, ours := s.OrdinalOf(m); ours && inSlots[ordinal].ID != m.ID {
+			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, in the slot of %s", m.ID, orUnknown(m.PeerURL), inSlots[ordinal].ID))
+		} else if !ours {
 			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, which is none of this cluster's replicas", s.nameOf(m), orUnknown(m.PeerURL)))
 		}
 	}
