@@ -94,8 +94,7 @@ func (t *tenure) renew(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l, now := t.live, time.Now()
-	age := renewedAgo(t.lease, now)
-	if t.ours() && age >= 0 && age < l.options.LeaseDuration/4 { // a clock that was set back says nothing
+	if t.ours() && now.Sub(t.lease.Spec.RenewTime.Time) < l.options.LeaseDuration/4 {
 		return nil
 	}
 	taken, err := l.kube.TakeLease(ctx, t.want, t.lease, l.holder.String(), l.options.LeaseDuration, now)
@@ -131,12 +130,4 @@ func (c *cluster) stillOurs(ctx context.Context) error {
 		return context.Cause(ctx) // keep has found out meanwhile that the lease is lost, which ends what renew asks
 	}
 	return err
-}
-
-// renewedAgo is how long ago a lease was renewed; negative if that cannot be.
-func renewedAgo(lease *coordinationv1.Lease, now time.Time) time.Duration {
-	if lease == nil || lease.Spec.RenewTime == nil {
-		return -1
-	}
-	return now.Sub(lease.Spec.RenewTime.Time)
 }

@@ -10,10 +10,13 @@ import (
 // member without an entry gets one; one that is no longer listed leaves its slot, and the volume that is there, to be
 // cleaned up. Only a linearizable list of the recorded cluster is followed.
 func (s State) follow(r Record) Record {
-	if !s.Membership.Known || r.ClusterID == 0 || r.ClusterID != s.Membership.ClusterID || len(s.missing()) > 0 {
+	if !s.Membership.Known || r.ClusterID == 0 || r.ClusterID != s.Membership.ClusterID {
 		return r
 	}
 	listed := s.listed()
+	if len(s.missing()) > 0 {
+		return r.withoutRemoved(listed)
+	}
 	if len(s.unconfirmed()) > 0 {
 		r.Confirmed = sortedIDs(s.Declared.ConfirmedMembers)
 	}
@@ -86,6 +89,19 @@ func (s State) followVolumes(r Record, listed map[int]Member) Record {
 	})
 	if len(r.Removed) == 0 {
 		r.Removed = nil
+	}
+	return r
+}
+
+// withoutRemoved returns the record without the removed slots that are in use again.
+func (r Record) withoutRemoved(listed map[int]Member) Record {
+	kept := slices.DeleteFunc(slices.Clone(r.Removed), func(gone RemovedMember) bool {
+		_, inUse := listed[gone.Ordinal]
+		return inUse
+	})
+	r.Removed = nil
+	if len(kept) > 0 {
+		r.Removed = kept
 	}
 	return r
 }

@@ -42,7 +42,10 @@ func replaceMember(s State) (Decision, bool) {
 // giveUp removes a member. A voter that leads hands over first to one that stays; etcd under a CORRUPT alarm still elects.
 func (s State) giveUp(m Member, why string) (Decision, bool) {
 	if m.Leader && len(s.Membership.Voters()) > 1 {
-		return s.handOver(m, func(to Member) bool { return s.lost(to) == "" && s.doomed(to) == "" }, "%s %s", m.Name, why)
+		if d, hands := s.handOver(m, func(to Member) bool { return s.lost(to) == "" && s.doomed(to) == "" }, "%s %s", m.Name, why); hands {
+			return d, true
+		}
+		return s.handOver(m, func(to Member) bool { return s.lost(to) == "" }, "%s %s", m.Name, why)
 	}
 	return act(RemoveMember{m.ID, s.nameOf(m), s.because(m)}, "%s %s: remove it, so that a new one can take its place; %s answer", s.nameOf(m), why, s.describeQuorum())
 }

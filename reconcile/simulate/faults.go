@@ -59,7 +59,7 @@ func (w *World) DeleteVolume(n int) {
 
 // Strand takes away the node of an ordinal for good. No other node can use its volume.
 func (w *World) Strand(n int) {
-	if v, there := w.volumes[n]; there {
+	if v, there := w.volumes[n]; there && v.stranded == "" {
 		v.stranded, v.strandedAt = "its node is gone", w.now
 		w.volumes[n] = v
 		delete(w.pods, n)
