@@ -3,6 +3,7 @@ package clusters
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -79,6 +80,10 @@ func (l *life) same(when string) *cluster {
 }
 
 func inWords(s decide.State) string {
+	s.Membership.Members = slices.Clone(s.Membership.Members)
+	for i := range s.Membership.Members {
+		s.Membership.Members[i].Why = "" // why there was no answer in time is a matter of milliseconds
+	}
 	state, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err.Error()

@@ -135,6 +135,7 @@ func (s *stage) renewed() {
 // lost: once another has taken the lease, the action ends, and nothing more is written.
 func (s *stage) lost() {
 	s.Helper()
+	s.live.options.LeaseDuration = 6 * time.Second // renewed every two, so that another can take it in between
 	c := s.observe()
 	ctx, release, err := c.hold(s.Context())
 	if err != nil {
