@@ -136,6 +136,9 @@ func (c *Clients) ask(ctx context.Context, cluster Cluster, pod Pod) reply {
 	if !r.answered() && kept && ctx.Err() == nil {
 		r, _ = c.askOnce(ctx, cluster, pod, timeout)
 	}
+	if !r.answered() && ctx.Err() != nil {
+		r.err = context.Cause(ctx) // that the others have answered is what ended it, however short its own time was
+	}
 	return r
 }
 
