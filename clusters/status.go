@@ -100,6 +100,7 @@ func memberStatuses(s decide.State, old v1alpha1.EtcdClusterStatus) []v1alpha1.M
 		if ordinal, ours := s.Ordinal(m.Name); ours && s.Replica(ordinal).PodUID != "" {
 			status.Pod = m.Name
 		}
+		status.StrandedSince = strandedSince(s, m.Name)
 		switch {
 		case !m.Answers:
 			status.Health, status.Message = v1alpha1.MemberSilent, s.Explain(m)
@@ -118,6 +119,7 @@ func silenced(old []v1alpha1.MemberStatus, s decide.State) []v1alpha1.MemberStat
 	list := slices.Clone(old)
 	for i := range list {
 		m := &list[i]
+		m.StrandedSince = strandedSince(s, m.Name)
 		if m.Role == v1alpha1.RoleLeader {
 			m.Role = v1alpha1.RoleVoter
 		}
@@ -127,6 +129,19 @@ func silenced(old []v1alpha1.MemberStatus, s decide.State) []v1alpha1.MemberStat
 		m.Health, m.Message, m.Since = v1alpha1.MemberSilent, s.Membership.Why, metav1.NewTime(s.Now)
 	}
 	return list
+}
+
+// strandedSince is since when the volume of a member is stranded, this pass included; zero if it is not.
+func strandedSince(s decide.State, name string) metav1.Time {
+	ordinal, ours := s.Ordinal(name)
+	switch r := s.Replica(ordinal); {
+	case !ours || r.Stranded == "":
+		return metav1.Time{}
+	case r.StrandedSince.IsZero():
+		return metav1.NewTime(s.Now)
+	default:
+		return metav1.NewTime(r.StrandedSince)
+	}
 }
 
 func answers(membership decide.Membership, id string) bool {

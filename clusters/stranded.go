@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -30,7 +31,23 @@ func (c *cluster) findStranded(ctx context.Context) {
 		if r.Stranded, err = c.strands(ctx, claim, c.nodes); err != nil {
 			r.PodMessage = strings.TrimPrefix(fmt.Sprintf("%s; whether its volume can still be reached is not known: %v", r.PodMessage, err), "; ")
 		}
+		if r.Stranded != "" {
+			r.StrandedSince = c.strandedSince(objects.PodName(c.state.Name, r.Ordinal))
+		}
 	}
+}
+
+// strandedSince is since when passes have found the volume of a member stranded; zero if the last one did not.
+func (c *cluster) strandedSince(name string) time.Time {
+	if c.own.custom == nil {
+		return time.Time{}
+	}
+	for _, m := range c.own.custom.Status.Members {
+		if m.Name == name && !m.StrandedSince.IsZero() {
+			return m.StrandedSince.UTC()
+		}
+	}
+	return time.Time{}
 }
 
 // homeless reports whether the replica's pod is not there, or waits for a node.

@@ -159,4 +159,7 @@ type MemberStatus struct {
 	// while the others answered.
 	// +optional
 	Since metav1.Time `json:"since,omitzero"`
+	// strandedSince is since when passes have found that no pod can use its volume any more, such as for the node that it is on, which is gone.
+	// +optional
+	StrandedSince metav1.Time `json:"strandedSince,omitzero"`
 }

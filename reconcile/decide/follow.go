@@ -15,7 +15,7 @@ func (s State) follow(r Record) Record {
 	}
 	listed := s.listed()
 	if len(s.missing()) > 0 {
-		return r.withoutRemoved(listed)
+		return s.withoutRemoved(r, listed)
 	}
 	if len(s.unconfirmed()) > 0 {
 		r.Confirmed = sortedIDs(s.Declared.ConfirmedMembers)
@@ -83,9 +83,8 @@ func (s State) followVolumes(r Record, listed map[int]Member) Record {
 		}
 	}
 	r.Removed = slices.DeleteFunc(slices.Clone(r.Removed), func(gone RemovedMember) bool {
-		_, inUse := listed[gone.Ordinal]
 		volume := s.Replica(gone.Ordinal).VolumeUID
-		return inUse || gone.Ordinal >= replicas && (volume == "" || volume != gone.VolumeUID)
+		return s.inUse(gone, listed) || gone.Ordinal >= replicas && (volume == "" || volume != gone.VolumeUID)
 	})
 	if len(r.Removed) == 0 {
 		r.Removed = nil
@@ -93,12 +92,15 @@ func (s State) followVolumes(r Record, listed map[int]Member) Record {
 	return r
 }
 
+// inUse reports whether a removed slot has a member again. One that has never started does not use it while what the other has left is there.
+func (s State) inUse(gone RemovedMember, listed map[int]Member) bool {
+	m, found := listed[gone.Ordinal]
+	return found && (m.Started || !s.remains(gone))
+}
+
 // withoutRemoved returns the record without the removed slots that are in use again.
-func (r Record) withoutRemoved(listed map[int]Member) Record {
-	kept := slices.DeleteFunc(slices.Clone(r.Removed), func(gone RemovedMember) bool {
-		_, inUse := listed[gone.Ordinal]
-		return inUse
-	})
+func (s State) withoutRemoved(r Record, listed map[int]Member) Record {
+	kept := slices.DeleteFunc(slices.Clone(r.Removed), func(gone RemovedMember) bool { return s.inUse(gone, listed) })
 	r.Removed = nil
 	if len(kept) > 0 {
 		r.Removed = kept

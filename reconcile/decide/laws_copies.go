@@ -128,18 +128,23 @@ func notReadySince(s State, r Replica, least time.Duration) bool {
 func itsVolumeIsLost(s State, r Replica) bool {
 	running := r.Pod == PodReady || r.Pod == PodStarting || r.Pod == PodFailing
 	another := otherVolume(s, r) && (r.VolumeUID == "" || r.NoData || r.Pod == PodFailing && notReadySince(s, r, 2*time.Minute) || notReadySince(s, r, 30*time.Minute))
-	goes := r.VolumeTerminating && r.VolumeUID != "" && !running
+	runs := running && !(r.Pod == PodFailing && (notReadySince(s, r, 2*time.Minute) || r.PodCrashes >= 4 && notReadySince(s, r, time.Minute)))
+	arrives := r.Pod == PodPending && !notReadySince(s, r, 30*time.Second)
+	goes := r.VolumeTerminating && r.VolumeUID != "" && !runs && !arrives
 	away := 10 * time.Minute
 	if s.Declared.ReplaceAfter > 0 {
 		away = s.Declared.ReplaceAfter
 	}
-	return another || goes || r.Stranded != "" && notReadySince(s, r, away)
+	return another || goes || r.Stranded != "" && !r.StrandedSince.IsZero() && s.Now.Sub(r.StrandedSince) >= away
 }
 
 // itNeverStarts: what stands in its slot is another's, or there may be no file that it could start with.
 func itNeverStarts(s State, r Replica, m Member) bool {
 	recorded, _ := s.Record.Member(r.Ordinal)
 	anothers := recorded.ID != 0 && recorded.ID != m.ID
+	for _, gone := range s.Record.Removed {
+		anothers = anothers || gone.Ordinal == r.Ordinal && keepsVolume(r, gone.VolumeUID)
+	}
 	return !m.Started && (anothers || recorded.Mode == Sealed && recorded.VolumeUID == "" && r.Pod == PodFailing)
 }
 

@@ -40,11 +40,17 @@ func loosened(s State, after Record, founds bool) string {
 		}
 	}
 	for _, gone := range after.Removed {
-		if _, listed := atOrdinal(s, gone.Ordinal); listed && s.Membership.Known {
+		if m, listed := atOrdinal(s, gone.Ordinal); listed && s.Membership.Known && (m.Started || !keepsVolume(s.Replica(gone.Ordinal), gone.VolumeUID)) {
 			return fmt.Sprintf("%s counts as removed, and etcd lists it", s.ReplicaName(gone.Ordinal))
 		}
 	}
 	return ""
+}
+
+// keepsVolume: that volume is in the slot, and stays there.
+func keepsVolume(r Replica, uid string) bool {
+	goes := r.VolumeTerminating && (r.Pod == PodAbsent || r.Pod == PodTerminating)
+	return uid != "" && r.VolumeUID == uid && !goes
 }
 
 // outOfNothing says what is wrong with an entry that was not there before.

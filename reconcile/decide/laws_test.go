@@ -263,7 +263,7 @@ var wrongs = []wrong{
 	{"copies are kept", "it has crashed three times", down(2, 3, time.Hour), removes(2)},
 	{"copies are kept", "it crashes since a moment ago", down(2, 9, time.Second), removes(2)},
 	{"copies are kept", "it has found no data once", also(down(2, 1, time.Hour), func(w *world) { w.Replicas[2].NoData = true }), removes(2)},
-	{"copies are kept", "its node is gone since a moment ago", also(down(2, 0, time.Minute), func(w *world) { w.Replicas[2].Stranded = "x" }), removes(2)},
+	{"copies are kept", "its node is gone since a moment ago", also(down(2, 0, time.Hour), func(w *world) { w.strand(2, time.Minute) }), removes(2)},
 	{"copies are kept", "on a volume that goes, and its container restarts", also(down(2, 0, time.Second), going(1, 2)), removes(2)},
 	{"copies are kept", "restarts a pod on a volume that goes", also(rolling, going(1)), acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 	{"copies are kept", "stops a pod on a volume that goes", also(going(1), func(w *world) { w.Declared.Lifecycle = "Stopped" }), acts(decide.ApplyObjects{})},
@@ -376,7 +376,7 @@ var right = []wrong{
 	{"", "removes a dead one", losesVolume(1), acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
 	{"", "removes the only other one, dead", func(w *world) { losesVolume(1)(w); w.Membership.Members = w.Membership.Members[:2] }, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
 	{"", "removes one without its volume", losesVolume(1), acts(lost(decide.VolumeLost, "v1"))},
-	{"", "removes one out of reach", also(down(1, 0, time.Hour), func(w *world) { w.Replicas[1].Stranded = "x" }), acts(lost(decide.VolumeStranded, "v1"))},
+	{"", "removes one out of reach", also(down(1, 0, time.Hour), func(w *world) { w.strand(1, time.Hour) }), acts(lost(decide.VolumeStranded, "v1"))},
 	{"", "removes one for its silence", down(1, 4, time.Hour), acts(lost(decide.Silence, ""))},
 	{"", "adds the next", func(w *world) { w.Declared.Replicas = 4 }, acts(decide.AddLearner{Ordinal: 3})},
 	{"", "adds one more before others go", going(0, 1, 2), acts(decide.AddLearner{Ordinal: 3})},
@@ -419,8 +419,8 @@ var right = []wrong{
 	{"", "removes a silent one", also(down(2, 0, time.Hour), replaceAfter(time.Minute, time.Hour)), removes(2)},
 	{"", "removes one that crashes", down(2, 4, time.Minute), removes(2)},
 	{"", "removes one without data", also(down(2, 4, time.Minute), func(w *world) { w.Replicas[2].NoData = true }), removes(2)},
-	{"", "removes a stranded one", also(down(2, 0, 10*time.Minute), func(w *world) { w.Replicas[2].Stranded = "x" }), removes(2)},
-	{"", "removes a stranded one, as git allows", also(down(2, 0, time.Minute), replaceAfter(time.Minute, 0), func(w *world) { w.Replicas[2].Stranded = "x" }), removes(2)},
+	{"", "removes a stranded one", also(down(2, 0, time.Minute), func(w *world) { w.strand(2, 10*time.Minute) }), removes(2)},
+	{"", "removes a stranded one, as git allows", also(down(2, 0, time.Minute), replaceAfter(time.Minute, 0), func(w *world) { w.strand(2, time.Minute) }), removes(2)},
 	{"", "drops what a person has confirmed", func(w *world) {
 		w.Membership.Members = w.Membership.Members[:1]
 		w.Declared.ConfirmedMembers = []decide.ID{0xa0}

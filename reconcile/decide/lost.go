@@ -32,7 +32,7 @@ func (s State) lost(m Member) string {
 		return "lost its volume"
 	case m.Started && s.volumeGoesWithPod(r):
 		return "is on a volume that is being deleted, and its pod does not run"
-	case r.Stranded != "" && !s.copyCounts(m) && s.notReadyFor(r, cmp.Or(s.Declared.ReplaceAfter, patienceOfStranded)):
+	case r.Stranded != "" && !s.copyCounts(m) && s.strandedFor(r, cmp.Or(s.Declared.ReplaceAfter, patienceOfStranded)):
 		return "is stranded (" + r.Stranded + ")"
 	case !m.Started && s.sealedBlindly(ordinal) && r.Pod == PodFailing:
 		return "has never started, and the record that it could start with is lost"
@@ -56,9 +56,16 @@ func (s State) withoutItsData(r Replica) bool {
 // still (survey H46). Where git says how long a member may be silent, that is long enough.
 const patienceOfStranded = 10 * time.Minute
 
-// volumeGoesWithPod reports whether a volume is being deleted and nothing runs on it: it goes as soon as the pod does.
+// strandedFor reports whether passes have found a volume out of reach for that long. How long its pod has not been ready does not matter: a node may
+// be drained for long before it is gone.
+func (s State) strandedFor(r Replica, least time.Duration) bool {
+	return r.Pod != PodReady && !r.StrandedSince.IsZero() && s.Now.Sub(r.StrandedSince) >= least
+}
+
+// volumeGoesWithPod reports whether a volume is being deleted and nothing runs on it, nor is about to: it goes as soon as the pod does.
 func (s State) volumeGoesWithPod(r Replica) bool {
-	return hasVolume(r) && r.VolumeTerminating && (r.Pod == PodAbsent || r.Pod == PodPending || r.Pod == PodTerminating)
+	idle := r.Pod == PodAbsent || r.Pod == PodTerminating || r.Pod == PodPending && s.stuck(r) || s.failsForGood(r)
+	return hasVolume(r) && r.VolumeTerminating && idle
 }
 
 // notReadyFor reports whether a pod is known not to have been ready for that long.

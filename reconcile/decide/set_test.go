@@ -199,7 +199,9 @@ func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
 	case "stopped-by-check":
 		r.PodStoppedByCheck = text == "true"
 	case "stranded":
-		r.Stranded = text
+		r.Stranded, r.StrandedSince = text, r.PodSince
+	case "stranded-for":
+		r.StrandedSince, err = w.ago(text)
 	case "unbound":
 		r.PodUnbound = text == "true"
 	case "no-data":

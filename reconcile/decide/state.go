@@ -222,6 +222,8 @@ type Replica struct {
 	VolumeTerminating bool `json:"volumeTerminating,omitempty"`
 	// Stranded says why no pod can ever use the volume again, such as that its node is gone; empty if that is not known.
 	Stranded string `json:"stranded,omitempty"`
+	// StrandedSince is since when passes have found it stranded; zero if it is not, or this pass is the first to find it so.
+	StrandedSince time.Time `json:"strandedSince,omitzero"`
 
 	// ClusterID is the one that etcd in this pod reports; zero if it does not answer.
 	ClusterID ID `json:"clusterID,omitempty"`

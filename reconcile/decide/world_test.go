@@ -278,3 +278,8 @@ func parseID(text string) (decide.ID, error) {
 }
 
 func parseBool(text string) (bool, error) { return strconv.ParseBool(text) }
+
+// strand puts the volume of an ordinal out of reach, and has passes know of it for so long.
+func (w *world) strand(n int, ago time.Duration) {
+	w.Replicas[n].Stranded, w.Replicas[n].StrandedSince = "x", w.Now.Add(-ago)
+}

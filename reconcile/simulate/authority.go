@@ -35,8 +35,11 @@ func (w *World) PutAuthority() {
 	}
 }
 
-// PutBackAuthority puts the authority that pods trust, if any do, into the Secret again.
+// PutBackAuthority puts the authority that pods trust into the Secret again or, if none runs, the one that certificates were issued from.
 func (w *World) PutBackAuthority() {
+	if issuer := w.trust(); issuer != "" && w.exists(w.authority()) {
+		w.certificates.secret = issuer
+	}
 	for _, n := range w.ordinals() {
 		if trusts := w.pods[n].trusts; trusts != "" && w.exists(w.authority()) {
 			w.certificates.secret = trusts

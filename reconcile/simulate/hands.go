@@ -86,14 +86,14 @@ func (w *World) Heal() {
 // as its volumes can be used.
 func (w *World) Whole() bool {
 	formed, whole := 0, 0
-	for _, r := range w.rafts {
+	for id, r := range w.rafts {
 		if !r.formed {
 			continue
 		}
 		formed++
 		usable := 0
 		for _, m := range r.voters() {
-			if w.usable(m) {
+			if w.usable(m) && w.volumes[m.ordinal].data.cluster == id {
 				usable++
 			}
 		}

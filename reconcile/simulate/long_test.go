@@ -136,9 +136,11 @@ func (j *journey) settle() string {
 			return first(w.Violations())
 		case d.Verdict != decide.Block:
 			blocked = 0
-		case slices.Contains([]string{"MembersMissing", "ScaleUp"}, d.Rule): // it names the way out, which is for a person to take
+		case slices.Contains([]string{"MembersMissing", "ScaleUp", "DataInDoubt"}, d.Rule): // it names the way out, which is for a person to take
 			j.over = true
 			return first(w.Violations())
+		case d.Rule == "AuthorityLost":
+			w.Scale(0) // the way out that it names
 		case !w.Whole():
 			j.over = true
 			return first(w.Violations())
@@ -211,7 +213,7 @@ func (j *journey) unknowable(fault string) bool {
 		neverStarted := func(m decide.Member) bool { return !m.Started }
 		return !j.road.formed() || !slices.ContainsFunc(members, starts) || slices.ContainsFunc(members, neverStarted)
 	}
-	if fault != "delete=(EtcdCluster a)" && fault != "delete-status" {
+	if !slices.Contains([]string{"delete=(EtcdCluster a)", "delete-orphaning=(EtcdCluster a)", "delete-status"}, fault) {
 		return strings.HasPrefix(fault, "delete") && !j.road.formed()
 	}
 	s := j.road.Observe()

@@ -47,6 +47,9 @@ func (w *World) replica(n int) decide.Replica {
 		Ordinal: n, Pod: decide.PodAbsent, Stranded: v.stranded,
 		VolumeUID: v.uid, VolumeToken: v.token, VolumeTerminating: v.terminating,
 	}
+	if r.Stranded != "" && w.exists(w.customResource()) {
+		r.StrandedSince = w.status.stranded[n]
+	}
 	if (v.unlisted || v.disowned) && !w.lookedUp(n) {
 		r = decide.Replica{Ordinal: n, Pod: decide.PodAbsent}
 	}

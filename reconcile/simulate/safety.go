@@ -1,9 +1,11 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"quorate.dev/quorate/reconcile/decide"
 )
@@ -97,14 +99,26 @@ func (w *World) isCopy(id decide.ID, r *raft, m member) bool {
 	v := w.volumes[m.ordinal]
 	mine := v.data.cluster == id && v.data.member == m.id
 	late := w.Declared.ReplaceAfter > 0 && !r.isUp(m.id) && !m.downSince.IsZero() && w.now.Sub(m.downSince) >= w.Declared.ReplaceAfter
-	return mine && w.stays(m.ordinal) && w.isSound(m.ordinal) && !late && !w.strandedForLong(v)
+	wrong := v.data.corrupt || w.doubted(r) && w.outvoted(r, m) // nobody knows of data that differ before something says so
+	goes := v.terminating && w.idleForLong(m.ordinal)
+	return mine && w.stays(m.ordinal) && !wrong && !late && !goes && !w.strandedForLong(v)
+}
+
+// idleForLong reports whether a pod has not come up for so long that nobody counts on it any more.
+func (w *World) idleForLong(n int) bool {
+	p := w.pods[n]
+	idle, patience := w.now.Sub(p.since), 30*time.Second
+	if p.failing {
+		patience = 2 * time.Minute
+	}
+	return !p.up && (idle >= patience || p.crashes >= 4 && idle >= time.Minute)
 }
 
 // graceOfNode is how long a node may be gone until its volume counts as lost: whoever replaces a node registers it again within minutes.
-const graceOfNode = 5 * TickLength
+const graceOfNode = 10 * time.Minute
 
 func (w *World) strandedForLong(v volume) bool {
-	return v.stranded != "" && w.now.Sub(v.strandedAt) >= graceOfNode
+	return v.stranded != "" && w.now.Sub(v.strandedAt) >= cmp.Or(w.Declared.ReplaceAfter, graceOfNode)
 }
 
 // watched carries out a write of ours and notes what it has cost: no write of ours may cost the last good copy, nor copies that are needed.

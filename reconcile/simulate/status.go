@@ -13,6 +13,7 @@ type status struct {
 	clusterID decide.ID
 	version   string                  // the oldest that a member ran
 	silent    map[decide.ID]time.Time // members that were found silent, and since when
+	stranded  map[int]time.Time       // ordinals whose volume was found out of reach, and since when
 	waited    []decide.Waited         // never changed, only replaced
 }
 
@@ -22,6 +23,7 @@ func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 		return false
 	}
 	next := w.status.after(s)
+	next.stranded = strandedSince(s)
 	next.waited = decide.Waits(s, d, changed)
 	if next.equal(w.status) {
 		return false
@@ -31,7 +33,7 @@ func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 }
 
 func (t status) equal(other status) bool {
-	return t.clusterID == other.clusterID && t.version == other.version && maps.Equal(t.silent, other.silent) && slices.Equal(t.waited, other.waited)
+	return t.clusterID == other.clusterID && t.version == other.version && maps.Equal(t.silent, other.silent) && maps.Equal(t.stranded, other.stranded) && slices.Equal(t.waited, other.waited)
 }
 
 // after is the status after a pass that has seen s.
@@ -59,4 +61,18 @@ func (t status) after(s decide.State) status {
 		t.version = oldest
 	}
 	return t
+}
+
+// strandedSince are the ordinals whose volume is out of reach, and since when passes have found that, this one included.
+func strandedSince(s decide.State) map[int]time.Time {
+	stranded := map[int]time.Time{}
+	for _, r := range s.Replicas {
+		switch {
+		case r.Stranded != "" && r.StrandedSince.IsZero():
+			stranded[r.Ordinal] = s.Now
+		case r.Stranded != "":
+			stranded[r.Ordinal] = r.StrandedSince
+		}
+	}
+	return stranded
 }
