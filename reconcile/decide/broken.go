@@ -150,8 +150,8 @@ func (s State) onTrial(r Replica) bool {
 	return r.Pod == PodFailing && !s.failsForGood(r) || r.Pod == PodPending && !s.stuck(r)
 }
 
-// counts reports whether a replica is that of a recorded member, on a volume that it can use.
+// counts reports whether a replica is that of a recorded member, on a volume that it can use: one that fails shows that the declaration is the reason.
 func (s State) counts(r Replica) bool {
 	_, recorded := s.Record.Member(r.Ordinal)
-	return recorded && !s.volumeLost(r.Ordinal) && r.Stranded == ""
+	return recorded && !s.volumeLost(r.Ordinal) && r.Stranded == "" && !r.NoData
 }

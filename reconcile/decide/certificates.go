@@ -124,8 +124,9 @@ func (c Certificate) describe(now time.Time) string {
 		return "expired at " + at
 	case Due, Urgent:
 		return fmt.Sprintf("expires at %s, less than a %s of its lifetime is left", at, left[v])
+	default:
+		return "is good until " + at
 	}
-	return "is good until " + at
 }
 
 // DescribeCertificates says until when all certificates are good, or which are not good for long.

@@ -23,14 +23,11 @@ func intoWhatRuns(s State, d Decision) string {
 		if o.Ordinal == a.Ordinal || o.PodVersion != s.Objects.RunsVersion || o.PodSpecHash != s.Objects.RunsHash {
 			continue
 		}
-		other, _ := atOrdinal(s, o.Ordinal)
-		file, recorded := s.Record.Member(o.Ordinal)
-		itsVolume := o.Stranded != "" || file.VolumeUID != "" && file.VolumeUID != o.VolumeUID // is why it fails
-		lacksQuorum := o.ClusterID != 0 && !o.PodStarted.IsZero() && s.Now.Sub(o.PodStarted) >= time.Minute
-		switch {
-		case other.Answers || o.Pod == PodReady || o.Pod == PodStarting && lacksQuorum:
+		runs, fails := fares(s, o)
+		if runs {
 			return ""
-		case recorded && !itsVolume && (o.Pod == PodFailing || o.Pod == PodStarting && o.PodCrashes > 0 && s.Now.Sub(o.PodStarted) < time.Minute):
+		}
+		if fails {
 			failing = s.ReplicaName(o.Ordinal)
 		}
 	}
@@ -38,6 +35,16 @@ func intoWhatRuns(s State, d Decision) string {
 		return "moves " + s.ReplicaName(a.Ordinal) + " to a declaration under which " + failing + " fails and none runs well"
 	}
 	return ""
+}
+
+// fares: whether a pod shows that what it was made from runs, or that it does not. One that starts and has not crashed lately shows neither.
+func fares(s State, r Replica) (runs, fails bool) {
+	m, _ := atOrdinal(s, r.Ordinal)
+	file, recorded := s.Record.Member(r.Ordinal)
+	itsVolume := r.NoData || r.Stranded != "" || file.VolumeUID != "" && file.VolumeUID != r.VolumeUID // is why it fails
+	lacksQuorum := r.ClusterID != 0 && !r.PodStarted.IsZero() && s.Now.Sub(r.PodStarted) >= time.Minute
+	hasJustCrashed := r.Pod == PodStarting && r.PodCrashes > 0 && s.Now.Sub(r.PodStarted) < time.Minute
+	return m.Answers || r.Pod == PodReady || r.Pod == PodStarting && lacksQuorum, recorded && !itsVolume && (r.Pod == PodFailing || hasJustCrashed)
 }
 
 func leftToTheKubelet(s State, d Decision) string {

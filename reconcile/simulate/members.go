@@ -37,6 +37,15 @@ func (w *World) changeEtcd(s decide.State, action decide.Action) []write {
 		if slices.Contains(r.alarms, decide.Alarm(a)) {
 			return []write{{fmt.Sprintf("disarm %s of %s", a.Kind, a.ID), func() { r.disarm(decide.Alarm(a)) }}}
 		}
+	case decide.EnableDowngrade, decide.CancelDowngrade:
+		return changeDowngrade(r, a)
+	}
+	return nil
+}
+
+// changeDowngrade are the writes that begin a downgrade, one minor version at a time, or take it back.
+func changeDowngrade(r *raft, action decide.Action) []write {
+	switch a := action.(type) {
 	case decide.EnableDowngrade:
 		if target := minorOf(a.Version + ".0"); r.downgrade == 0 && target == r.version-1 {
 			return []write{{"enable downgrade to " + a.Version, func() { r.downgrade = target }}}

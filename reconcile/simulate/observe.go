@@ -64,10 +64,10 @@ func (w *World) replica(n int) decide.Replica {
 	if !p.ready {
 		r.PodSince = p.since
 	}
-	switch r.Pod {
-	case decide.PodStarting:
+	if r.Pod == decide.PodStarting {
 		r.PodStarted = p.started
-	case decide.PodTerminating:
+	}
+	if r.Pod == decide.PodTerminating {
 		r.PodGoing = p.going
 	}
 	if p.up && !w.cut && !w.mute[n] && !v.hung {
