@@ -151,7 +151,9 @@ func (s State) onTrial(r Replica) bool {
 }
 
 // counts reports whether a replica is that of a recorded member, on a volume that it can use: one that fails shows that the declaration is the reason.
+// One that is to join cannot start while no other answers.
 func (s State) counts(r Replica) bool {
-	_, recorded := s.Record.Member(r.Ordinal)
-	return recorded && !s.volumeLost(r.Ordinal) && r.Stranded == "" && !r.NoData
+	m, recorded := s.Record.Member(r.Ordinal)
+	joinsNobody := m.Mode == Joining && !s.Membership.Known
+	return recorded && !joinsNobody && !s.volumeLost(r.Ordinal) && r.Stranded == "" && !r.NoData
 }

@@ -91,6 +91,15 @@ func (s State) wayOutOfNode(ordinal int) string {
 		"kubectl delete pod %s --force --grace-period=0", s.ReplicaName(ordinal), r.PodGoing.UTC().Format(time.RFC3339), s.ReplicaName(ordinal))
 }
 
+// wayOutOfNewcomer says how to begin again with a member that has never started; empty for another one.
+func (s State) wayOutOfNewcomer(ordinal int) string {
+	m, listed := s.listed()[ordinal]
+	if !listed || m.Started {
+		return ""
+	}
+	return fmt.Sprintf("; it has never started: to begin again with a new one, etcdctl member remove %s", m.ID)
+}
+
 // wayOutOfNodes is wayOutOfNode of the first pod that it is about.
 func (s State) wayOutOfNodes() string {
 	for _, r := range s.replicasInOrder() {

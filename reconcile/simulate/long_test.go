@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -117,67 +116,6 @@ func first(list []string) string {
 		return ""
 	}
 	return list[0]
-}
-
-// settle heals what can be healed, has git ask for something good, and lets passes come to an end. A Block ends the road, unless most
-// of the data is there: then what time does not heal, nor git if it declares what runs, is no good end.
-func (j *journey) settle() string {
-	j.road.makeGood()
-	w, blocked := j.road.World, 0
-	for range passesToSettle {
-		w.Heal()
-		s := w.Observe()
-		if faults := slices.Concat(decidetest.Faults(s), w.Violations()); len(faults) > 0 {
-			return faults[0]
-		}
-		d, _ := w.Pass(simulate.NoCrash)
-		switch {
-		case d.Verdict == decide.Done:
-			return first(w.Violations())
-		case d.Verdict != decide.Block:
-			blocked = 0
-		case slices.Contains([]string{"MembersMissing", "ScaleUp", "DataInDoubt"}, d.Rule): // it names the way out, which is for a person to take
-			j.over = true
-			return first(w.Violations())
-		case d.Rule == "AuthorityLost":
-			w.Scale(0) // the way out that it names
-		case !w.Whole():
-			j.over = true
-			return first(w.Violations())
-		case blocked == passesToLast:
-			return fmt.Sprintf("it could end well, and ends in %s", d)
-		case blocked == passesToLast/2 && s.ReportedVersion != "":
-			w.Declared.Version, w.Declared.SpecHash = s.ReportedVersion, hashThatRuns(s)
-			fallthrough
-		default:
-			blocked++
-		}
-		w.Tick()
-	}
-	return fmt.Sprintf("no end after %d passes: %s", passesToSettle, decide.Decide(w.Observe()))
-}
-
-// hashThatRuns is that of a pod that serves.
-func hashThatRuns(s decide.State) string {
-	for _, r := range s.Replicas {
-		if r.Pod == decide.PodReady {
-			return r.PodSpecHash
-		}
-	}
-	return s.Declared.SpecHash
-}
-
-// makeGood heals what can be healed, and has git ask for something that can be reached.
-func (r *road) makeGood() {
-	r.Heal()
-	good := declared(r.Declared.Replicas)
-	good.Version, good.ReplaceAfter = r.Declared.Version, 2*time.Minute
-	if patch, settled := map[string]string{"3.5": "3.5.35", "3.6": "3.6.16", "3.7": "3.7.3"}[r.CommonVersion()]; settled {
-		good.Version = patch
-	} else if good.Version == r.Unpullable {
-		good.Version = "3.6.16"
-	}
-	r.Declared = good
 }
 
 // next thinks of the next line.

@@ -206,7 +206,7 @@ func (w *World) replicate(r *raft) {
 		case follows && m.inSync:
 			w.extend(*m, last)
 		case follows:
-			w.extend(*m, has+(last-has)/2)
+			w.extend(*m, has+(last-min(has, last))/2)
 			m.inSync = w.delay(2) == 0
 		}
 		if !m.learner {
