@@ -13,7 +13,6 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/reconcile/simulate"
 )
 
 const (
