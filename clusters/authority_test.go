@@ -167,7 +167,7 @@ func TestExpiredAuthority(t *testing.T) {
 	s := running(t)
 	expired := authorityMade(t, time.Now().Add(-11*year))
 	s.putAuthority(expired)
-	c := s.decided("AuthorityLost", "no backup helps: have a new one made by stopping all pods: kubectl scale statefulset a --replicas=0")
+	c := s.decided("AuthorityLost", "no backup helps: have a new one made by stopping all pods, by lifecycle: Stopped in git, or kubectl scale statefulset a --replicas=0")
 	if c.state.CertificatesValidity() != decide.Expired {
 		t.Errorf("the certificates are %s", c.state.CertificatesValidity())
 	}
@@ -187,6 +187,32 @@ func TestExpiredAuthority(t *testing.T) {
 	case after.state.CertificatesValidity() != decide.Valid:
 		t.Errorf("the certificates are %s: %s", after.state.CertificatesValidity(), after.state.DescribeCertificates())
 	}
+}
+
+// TestStopForAuthority: the pods of a cluster that git declares Stopped are stopped although there is another authority than they trust, and nothing
+// else is written but the declaration.
+func TestStopForAuthority(t *testing.T) {
+	s := running(t)
+	s.putAuthority(authorityMade(t, time.Now()))
+	before := versions(s.decided("AuthorityChanged", "by lifecycle: Stopped in git"))
+	s.spec = "version: 3.6.16, lifecycle: Stopped"
+	c := s.decided("AuthorityChanged", "stop the pods of a-0, a-1 and a-2")
+	s.do(c, decide.StopPods{}, true)
+	c = s.observe()
+	if c.state.Objects.RunsReplicas != 0 {
+		t.Errorf("%d pods are wanted", c.state.Objects.RunsReplicas)
+	}
+	after := versions(c)
+	for id := range before {
+		if changed, scaled := before[id] != after[id], id == "StatefulSet/a"; changed != scaled {
+			t.Errorf("%s is written: %t", id, changed)
+		}
+	}
+	s.endPods()
+	s.spec = "version: 3.6.16"
+	c = s.decided("ApplyObjects", "Secret a-")
+	s.do(c, decide.ApplyObjects{}, true)
+	s.settled(s.observe())
 }
 
 // TestRenewalBehindGuards: certificates that wear out are reissued on a broken declaration, and nothing else is written.

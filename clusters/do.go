@@ -51,6 +51,8 @@ func (c *cluster) carryOut(ctx context.Context, action decide.Action) (report.Ou
 		return c.applyObjects(ctx)
 	case decide.RenewCertificates:
 		return c.renewCertificates(ctx)
+	case decide.StopPods:
+		return c.stopPods(ctx)
 	case decide.StartRollout:
 		return c.startRollout(ctx, a)
 	case decide.RestartReplica:

@@ -50,27 +50,6 @@ func (c *cluster) deleteVolume(ctx context.Context, a decide.DeleteVolume) (repo
 	return c.delete(ctx, objects.Identity{Kind: "PersistentVolumeClaim", Name: name}, a.VolumeUID)
 }
 
-// stopsOnGoingVolume names a claim that is being deleted by now, and that goes with its data as soon as the pods are stopped that are about to be; empty if
-// none are, or if git wants the data deleted.
-func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
-	spec := c.target.cluster.Spec
-	deletes := spec.Lifecycle == v1alpha1.LifecycleDeleted && spec.Storage.Retention == v1alpha1.RetentionDelete
-	if spec.Lifecycle == v1alpha1.LifecycleRunning || deletes {
-		return "", nil
-	}
-	for _, r := range c.state.Replicas {
-		name := objects.VolumeClaimName(c.target.cluster.Name, r.Ordinal)
-		claim, err := c.live.kube.Look(ctx, "PersistentVolumeClaim", c.target.cluster.Namespace, name)
-		if err != nil {
-			return "", err
-		}
-		if claim != nil && claim.GetDeletionTimestamp() != nil && r.PodUID != "" {
-			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is being deleted", name), nil
-		}
-	}
-	return "", nil
-}
-
 // memberGone returns nil if etcd's linearizable list holds no member with that ordinal.
 func (c *cluster) memberGone(ctx context.Context, ordinal int) error {
 	now := c.askAgain(ctx).Membership

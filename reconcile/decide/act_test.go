@@ -12,6 +12,11 @@ func (w *world) act() error {
 	switch a := decide.Decide(w.State).Action.(type) {
 	case decide.Found, decide.ApplyObjects:
 		w.apply()
+	case decide.StopPods:
+		w.Objects.RunsReplicas = 0
+		for _, r := range slices.Clone(w.Replicas) {
+			_ = w.setSlot(r.Ordinal, "pod", string(decide.PodAbsent))
+		}
 	case decide.StartRollout:
 		w.Objects.RunsVersion, w.Objects.RunsHash = a.Version, a.SpecHash
 	case decide.Seal:

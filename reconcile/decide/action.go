@@ -39,6 +39,9 @@ type RenewCertificates struct{}
 // Declare writes the declaration into the custom resource, and nothing else.
 type Declare struct{}
 
+// StopPods scales the StatefulSet to 0 and changes nothing else of it: certificates, above all, stay as they are.
+type StopPods struct{}
+
 // StartRollout has new pods made as git declares; those that run stay as they are.
 type StartRollout struct {
 	Version  string `json:"version"`
@@ -106,6 +109,7 @@ func (Found) action()          {}
 func (Seal) action()           {}
 func (ApplyObjects) action()   {}
 func (Declare) action()        {}
+func (StopPods) action()       {}
 func (AddLearner) action()     {}
 func (PromoteLearner) action() {}
 func (RemoveMember) action()   {}
@@ -134,6 +138,7 @@ func (a EnableDowngrade) String() string { return "EnableDowngrade " + a.Version
 func (a CancelDowngrade) String() string { return "CancelDowngrade " + a.Version }
 func (a DisarmAlarm) String() string     { return fmt.Sprintf("DisarmAlarm %s of %s", a.Kind, a.ID) }
 func (Declare) String() string           { return "Declare" }
+func (StopPods) String() string          { return "StopPods" }
 func (a AddLearner) String() string      { return fmt.Sprintf("AddLearner %d %s", a.Ordinal, a.PeerURL) }
 func (a PromoteLearner) String() string  { return fmt.Sprintf("PromoteLearner %s (%s)", a.Name, a.ID) }
 func (a RemoveMember) String() string {

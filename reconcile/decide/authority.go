@@ -92,9 +92,28 @@ func authorityChanged(s State) (Decision, bool) {
 		return wait(time.Second, "Secret %s holds the certificate authority %s, and %s; the new one takes its place once the pods are gone",
 			s.authoritySecret(), short(s.Authority.Secret), why)
 	}
+	if d, spoke := s.stopForAuthority(); spoke {
+		return d, true
+	}
 	return block("Secret %s holds the certificate authority %s, but %s; nothing is issued from it, since members would cut each other off: restore "+
-		"the Secret from a backup, key and all, or, to go on with the new one, stop all pods: kubectl scale statefulset %s --replicas=0",
-		s.authoritySecret(), short(s.Authority.Secret), why, s.Name)
+		"the Secret from a backup, key and all, or, to go on with the new one, stop all pods%s",
+		s.authoritySecret(), short(s.Authority.Secret), why, s.howToStop())
+}
+
+// stopForAuthority stops the pods if git declares that the cluster does not run: that is the way to another authority.
+func (s State) stopForAuthority() (Decision, bool) {
+	if s.toRun() || s.Objects.RunsReplicas == 0 || s.anyReplica(Replica.keepsGoingVolume) && !s.deletesVolumes() {
+		return Decision{}, false
+	}
+	return act(StopPods{}, "lifecycle %s: stop the pods of %s, which trust another certificate authority than there is", s.Declared.Lifecycle, s.describeRemains())
+}
+
+// howToStop says how a person stops all pods, and what must be seen to before.
+func (s State) howToStop() string {
+	if s.anyReplica(Replica.keepsGoingVolume) {
+		return fmt.Sprintf(", but not before the data of %s are copied: volumes that are being deleted go with their pods", s.describeGoingVolumes())
+	}
+	return fmt.Sprintf(", by lifecycle: Stopped in git, or kubectl scale statefulset %s --replicas=0", s.Name)
 }
 
 // authorityExpired reports whether the authority can be used no more for its age.

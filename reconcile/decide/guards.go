@@ -133,11 +133,14 @@ func authorityLost(s State) (Decision, bool) {
 	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPodThatStays):
 		return wait(time.Second, "%s; it is made anew once the pods that trust it are gone", lost)
 	}
+	if d, spoke := s.stopForAuthority(); spoke {
+		return d, true
+	}
 	remedy := "restore it from a backup, or have a new one made by stopping all pods"
 	if s.authorityExpired() {
 		remedy = "members and clients refuse each other's new connections, and no backup helps: have a new one made by stopping all pods"
 	}
-	return block("%s; %s: kubectl scale statefulset %s --replicas=0", sentence(s.Objects.Irreplaceable), remedy, s.Name)
+	return block("%s; %s%s", sentence(s.Objects.Irreplaceable), remedy, s.howToStop())
 }
 
 func hasPodThatStays(r Replica) bool { return hasPod(r) && r.Pod != PodTerminating }

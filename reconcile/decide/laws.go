@@ -114,7 +114,7 @@ func guardsHold(s State, d Decision) string {
 		return "acts on a suspended cluster"
 	case cluster(s) == ambiguous:
 		return "acts between two cluster IDs"
-	case len(s.Objects.Irreplaceable) > 0 && !seals:
+	case len(s.Objects.Irreplaceable) > 0 && !seals && d.Action != Action(StopPods{}):
 		return "acts without the certificate authority"
 	case len(s.Objects.Terminating) > 0 && !seals:
 		return "acts on objects that are going away"

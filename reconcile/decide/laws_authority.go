@@ -3,14 +3,14 @@ package decide
 import "fmt"
 
 // oneAuthority: what is written while members trust another authority than the one that certificates would be issued from is the
-// custom resource, or the record that keeps to what they trust.
+// custom resource, or the record that keeps to what they trust, or a StatefulSet of no pods.
 func oneAuthority(s State, d Decision) string {
 	if d.Action == nil || !anotherAuthority(s) {
 		return ""
 	}
 	switch d.Action.(type) {
-	case Declare, Seal:
-		return ""
+	case Declare, Seal, StopPods:
+		return "" // none of them issues anything
 	}
 	return fmt.Sprintf("%s while members trust another authority than the one at hand", d.Action)
 }

@@ -14,6 +14,11 @@ func copiesKept(s State, d Decision) string {
 			return ""
 		}
 		return costsCopies(s, m)
+	case StopPods:
+		if s.Declared.Lifecycle == "Running" {
+			return "stops the pods of a cluster that is to run"
+		}
+		return stopsOnGoingVolume(s)
 	case ApplyObjects:
 		if s.Declared.Lifecycle != "Running" {
 			return stopsOnGoingVolume(s)

@@ -182,6 +182,7 @@ func TestStrings(t *testing.T) {
 		"DisarmAlarm NOSPACE of ff":                     DisarmAlarm{255, "NOSPACE"},
 		"DeleteObjects":                                 DeleteObjects{},
 		"RenewCertificates":                             RenewCertificates{},
+		"StopPods":                                      StopPods{},
 		"Declare":                                       Declare{},
 		"AddLearner 3 https://a-3.a:2380":               AddLearner{3, "https://a-3.a:2380"},
 		"PromoteLearner a-3 (ff)":                       PromoteLearner{255, "a-3"},

@@ -46,6 +46,8 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 			return nil
 		}
 		return []write{w.apply(w.configMap(), decide.SealedRecord(s, a, w.next("t")))}
+	case decide.StopPods:
+		return w.stopPods()
 	case decide.StartRollout:
 		return w.startRollout(a)
 	case decide.DeleteObjects:
@@ -77,6 +79,16 @@ func (w *World) apply(name string, standing decide.Record) write {
 }
 
 // startRollout changes what new pods are made from, and nothing else.
+func (w *World) stopPods() []write {
+	next := w.set
+	next.replicas = 0
+	deletes := w.Declared.Lifecycle == "Deleted" && w.Declared.Retention == "Delete"
+	if !w.exists(w.statefulSet()) || next == w.set || !deletes && w.anyVolume(func(v volume) bool { return v.terminating }) {
+		return nil
+	}
+	return []write{{w.statefulSet(), func() { w.setStatefulSet(next) }}}
+}
+
 func (w *World) startRollout(a decide.StartRollout) []write {
 	next := w.set
 	next.version, next.hash = a.Version, a.SpecHash

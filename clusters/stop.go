@@ -1,0 +1,59 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+
+	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// stopPods scales the StatefulSet to 0. All else of it stays as it was last applied, so nothing that it is made from is needed.
+func (c *cluster) stopPods(ctx context.Context) (report.Outcome, error) {
+	if going, err := c.stopsOnGoingVolume(ctx); going != "" || err != nil {
+		return report.Outcome{Detail: going}, err
+	}
+	id := objects.Identity{Kind: "StatefulSet", Name: c.names.StatefulSet}
+	owned, err := kube.Owned(c.own.objects[id.Kind+"/"+id.Name])
+	if err != nil {
+		return report.Outcome{}, fmt.Errorf("%s: %w", decide.StopPods{}, err)
+	}
+	set, ok := owned.(*applyappsv1.StatefulSetApplyConfiguration)
+	if !ok || set.Spec == nil {
+		return report.Outcome{}, fmt.Errorf("%s: Quorate owns nothing of StatefulSet %s", decide.StopPods{}, id.Name)
+	}
+	if _, err := c.declareOwner(ctx); err != nil {
+		return report.Outcome{}, err
+	}
+	set.Spec.WithReplicas(0)
+	if err := c.applyOne(ctx, objects.Object{Identity: id, Apply: set}); err != nil {
+		return report.Outcome{}, err
+	}
+	return report.Outcome{Changed: true, Detail: "scaled " + id.String() + " to 0"}, nil
+}
+
+// stopsOnGoingVolume names a claim that is being deleted by now, and that goes with its data as soon as the pods are stopped that are about to be; empty if
+// none are, or if git wants the data deleted.
+func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
+	spec := c.target.cluster.Spec
+	deletes := spec.Lifecycle == v1alpha1.LifecycleDeleted && spec.Storage.Retention == v1alpha1.RetentionDelete
+	if spec.Lifecycle == v1alpha1.LifecycleRunning || deletes {
+		return "", nil
+	}
+	for _, r := range c.state.Replicas {
+		name := objects.VolumeClaimName(c.target.cluster.Name, r.Ordinal)
+		claim, err := c.live.kube.Look(ctx, "PersistentVolumeClaim", c.target.cluster.Namespace, name)
+		if err != nil {
+			return "", err
+		}
+		if claim != nil && claim.GetDeletionTimestamp() != nil && r.PodUID != "" {
+			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is being deleted", name), nil
+		}
+	}
+	return "", nil
+}
