@@ -49,6 +49,8 @@ func (s State) wayOutOfMembers() string {
 			return s.wayOutOfPods()
 		case m.Disagrees != "":
 			return fmt.Sprintf("restart it, by kubectl delete pod %s; if it still believes in another list, etcdctl member remove %s, and a new one takes its place", name, m.ID)
+		case m.Learner && pod == PodPending:
+			return fmt.Sprintf("kubectl describe pod %s says what it waits for: a node that it may run on, or a volume; to begin again with a new learner, etcdctl member remove %s%s", name, m.ID, s.wayOutOfSpare(ordinal))
 		case m.Learner:
 			return fmt.Sprintf("kubectl logs %s says why it does not catch up; to begin again with a new learner, etcdctl member remove %s", name, m.ID)
 		default:
@@ -56,6 +58,15 @@ func (s State) wayOutOfMembers() string {
 		}
 	}
 	return s.wayOutOfPods()
+}
+
+// wayOutOfSpare says what a person does without a spare member: it is there to take the data of one that goes.
+func (s State) wayOutOfSpare(ordinal int) string {
+	m, found := s.goingFirst()
+	if !found || ordinal < s.Declared.Replicas {
+		return ""
+	}
+	return fmt.Sprintf("; to do without one, remove %s of %s besides, whose volume is being deleted: the others hold its data", m.ID, s.nameOf(m))
 }
 
 // wayOutOfPods says what a person does about the first recorded member whose pod does not serve.
@@ -97,7 +108,7 @@ func (s State) wayOutOfNewcomer(ordinal int) string {
 	if !listed || m.Started {
 		return ""
 	}
-	return fmt.Sprintf("; it has never started: to begin again with a new one, etcdctl member remove %s", m.ID)
+	return fmt.Sprintf("; it has never started: to begin again with a new one, etcdctl member remove %s%s", m.ID, s.wayOutOfSpare(ordinal))
 }
 
 // wayOutOfNodes is wayOutOfNode of the first pod that it is about.
