@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -74,7 +75,12 @@ func (s State) waitForSlot(ordinal int) (Decision, bool) {
 	if _, known := s.Record.removed(ordinal); known || s.Replica(ordinal).VolumeTerminating {
 		return wait(500*time.Millisecond, "a volume of %s is in the way, and is being deleted", name)
 	}
-	return block("a volume of %s is in the way, and nothing on record says whose data it holds: if nobody needs them, kubectl delete pvc data-%s", name, name)
+	return block("%s", s.volumeInTheWay(ordinal))
+}
+
+func (s State) volumeInTheWay(ordinal int) string {
+	name := s.ReplicaName(ordinal)
+	return fmt.Sprintf("a volume of %s is in the way, and nothing on record says whose data it holds: if nobody needs them, kubectl delete pvc data-%s", name, name)
 }
 
 // empty reports whether nothing is left in a slot of the member before: no volume, or one that goes and that no pod will start on any more,

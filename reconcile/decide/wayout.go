@@ -45,6 +45,10 @@ func (s State) wayOutOfMembers() string {
 		name, pod := s.nameOf(m), s.Replica(ordinal).Pod
 		switch {
 		case s.ailment(m) == "":
+		case m.Answers && s.doomed(m) != "":
+			if ordinal := s.lowestFreeOrdinal(); !s.empty(ordinal) {
+				return s.volumeInTheWay(ordinal)
+			}
 		case pod == PodAbsent || pod == PodTerminating:
 			return s.wayOutOfPods()
 		case m.Disagrees != "":

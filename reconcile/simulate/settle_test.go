@@ -2,7 +2,9 @@ package simulate_test
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,7 +30,7 @@ func (j *journey) settle() string {
 			return first(w.Violations())
 		case d.Verdict != decide.Block:
 			blocked = 0
-		case slices.Contains([]string{"MembersMissing", "ScaleUp", "DataInDoubt"}, d.Rule): // it names the way out, which is for a person to take
+		case slices.Contains([]string{"MembersMissing", "DataInDoubt"}, d.Rule): // it names the way out, which is for a person to take
 			j.over = true
 			return first(w.Violations())
 		case j.takesWayOut(d):
@@ -66,11 +68,18 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 				j.road.RemoveMember(ordinal)
 			}
 		}
+	case volumeInTheWay.MatchString(d.Message):
+		n, _ := strconv.Atoi(volumeInTheWay.FindStringSubmatch(d.Message)[1])
+		j.road.DeleteVolume(n)
+		j.road.KillPod(n)
 	default:
 		return false
 	}
 	return true
 }
+
+// volumeInTheWay names the ordinal of a claim that a person may delete.
+var volumeInTheWay = regexp.MustCompile(`kubectl delete pvc data-a-(\d+)`)
 
 // hashThatRuns is that of a pod that serves.
 func hashThatRuns(s decide.State) string {
