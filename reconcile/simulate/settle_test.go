@@ -71,7 +71,6 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 	case volumeInTheWay.MatchString(d.Message):
 		n, _ := strconv.Atoi(volumeInTheWay.FindStringSubmatch(d.Message)[1])
 		j.road.DeleteVolume(n)
-		j.road.KillPod(n)
 	default:
 		return false
 	}
