@@ -26,6 +26,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"quorate.dev/quorate/clusters/pki"
+	"quorate.dev/quorate/reconcile/panics"
 )
 
 // DefaultTimeout is how long a member has for one answer. It is above the time that etcd takes to elect a
@@ -165,12 +166,17 @@ func newClient(cluster Cluster, pod string) (*client, error) {
 	}
 	c := &client{}
 	dial := func(ctx context.Context, _ string) (net.Conn, error) {
-		conn, err := c.dial.Load().(Dialer)(ctx, pod)
+		var conn net.Conn
+		err := panics.Catch(func() (err error) { // it runs in a goroutine of gRPC's
+			conn, err = c.dial.Load().(Dialer)(ctx, pod)
+			return err
+		})
 		return conn, plain(err)
 	}
 	// The passthrough scheme looks nothing up.
 	c.conn, err = grpc.NewClient("passthrough:///"+net.JoinHostPort(host, "2379"),
-		grpc.WithContextDialer(dial), grpc.WithTransportCredentials(transport))
+		grpc.WithContextDialer(dial), grpc.WithTransportCredentials(transport), grpc.WithUnaryInterceptor(checked),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), grpc.WithMaxHeaderListSize(maxHeaders))
 	if err != nil {
 		return nil, fmt.Errorf("prepare the connection to %s: %w", host, err)
 	}

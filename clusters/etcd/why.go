@@ -87,7 +87,7 @@ func reason(err error) string {
 	if text == io.EOF.Error() {
 		return "it closed the connection"
 	}
-	return text
+	return readable(text, longestReason)
 }
 
 // told is an error that reads like its reason.
