@@ -41,7 +41,7 @@ func checkBurst(t *testing.T, rep report.Report, method string) {
 		t.Fatalf("reported %+v", rep)
 	}
 	a, b := rep.Clusters[0], rep.Clusters[1]
-	if a.Key() != "ns/a" || !strings.Contains(a.Error, "panic: burst in "+method+"; this is a defect of Quorate") {
+	if a.Key() != "ns/a" || !strings.Contains(a.Error, "panic: \"burst in "+method+"\"; this is a defect of Quorate") {
 		t.Errorf("of a: %+v", a)
 	}
 	if b.Key() != "ns/b" || b.Error != "" || b.Outcome == nil {
@@ -56,7 +56,7 @@ func TestPanicIsReported(t *testing.T) {
 	r.UntilConverged(t.Context())
 	l.worlds["a"].Declared.Replicas, l.bursts, l.reported = 5, map[string]string{"a": "Do"}, nil
 	r.Pass(t.Context())
-	if len(l.reported) != 1 || !strings.Contains(l.reported[0].Error, "panic: burst in Do") {
+	if len(l.reported) != 1 || !strings.Contains(l.reported[0].Error, "panic: \"burst in Do\"") {
 		t.Errorf("reported %+v", l.reported)
 	}
 }
@@ -70,7 +70,7 @@ func TestLookOutlivesPanic(t *testing.T) {
 			t.Fatalf("%v: %+v", err, rep)
 		}
 		for _, c := range rep.Clusters {
-			if (c.Key() == "ns/a") != strings.Contains(c.Error, "panic: burst in "+method) {
+			if (c.Key() == "ns/a") != strings.Contains(c.Error, "panic: \"burst in "+method) {
 				t.Errorf("%s: %+v", method, c)
 			}
 		}

@@ -312,7 +312,7 @@ func TestPanicWhileDialing(t *testing.T) {
 	cluster := newStrangers(t, 1).cluster()
 	cluster.Dial = func(context.Context, string) (net.Conn, error) { panic("no way") }
 	answer := newClients(t).Observe(t.Context(), cluster)
-	if m := answer.Membership; m.Known || !strings.HasPrefix(m.Why, "a-0: panic: no way") {
+	if m := answer.Membership; m.Known || !strings.HasPrefix(m.Why, `a-0: panic: "no way"`) {
 		t.Errorf("got %s", print(answer))
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-
-	"quorate.dev/quorate/gitsource/visible"
 )
 
 // Error is a panic that was caught.
@@ -19,7 +17,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("panic: %s; this is a defect of Quorate, please report it", visible.Text(fmt.Sprintf("%.300s", fmt.Sprint(e.Value))))
+	return fmt.Sprintf("panic: %.300q; this is a defect of Quorate, please report it", fmt.Sprint(e.Value))
 }
 
 // Catch runs f and returns its error, or an *Error if f panics.

@@ -21,7 +21,7 @@ func TestCatch(t *testing.T) {
 	if !is || !strings.Contains(caught.Stack, "panics_test.burst") {
 		t.Fatalf("got %#v", err)
 	}
-	if text := err.Error(); !strings.HasPrefix(text, `panic: it \x1b[2J xxx`) || len(text) > 400 {
+	if text := err.Error(); !strings.HasPrefix(text, `panic: "it \x1b[2J xxx`) || len(text) > 400 {
 		t.Errorf("reads %q", text)
 	}
 }
