@@ -30,6 +30,7 @@ func FuzzObserve(f *testing.F) {
 	clients := newClients(f)
 	clients.Timeout = 25 * time.Millisecond
 	f.Fuzz(func(t *testing.T, a, b, c []byte, last bool) {
+		clients.Close() // over a connection that was kept one is asked twice
 		sent := &sent{}
 		tapes := []*tape{{rest: a}, {rest: b}, {rest: c}}
 		answer := func(q question) ([]byte, error) {
