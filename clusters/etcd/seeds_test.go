@@ -23,7 +23,7 @@ func seeds() [][3][]byte {
 		{negative, large, wordy}, {wordy, negative, large}, {large, wordy, negative},
 		all(honestly, falsely, 3, 0, 0, 0, 0, 0, 0), all(honestly, falsely, 2, 1, 0, 0, 0, 0, 0, 1), all(honestly, falsely, 0),
 		all(honestly, falsely, 1, 1, 12, 27, '[', '2', 'J', 0xe2, 0x80, 0xae, 'w', 0xff, 0xfe, '\n', 0, 0, 0, 0, 0),
-		all(refusing, 14, 3, 27, '[', 'J'), all(refusing, 8), all(refusing, 2), all(honestly, refusing, 8, 2, 'n', 'o'), {{}, {honestly, honestly, refusing, 13, 1, 10}, {}},
+		all(refusing, 14, 3, 27, '[', 'J'), all(refusing, 8), all(refusing, 2), {{}, {}, {refusing, 2}}, all(honestly, refusing, 8, 2, 'n', 'o'), {{}, {honestly, honestly, refusing, 13, 1, 10}, {}},
 		all(rawly, 4, 10, 2, 8, 1), all(rawly, 3, 255, 255, 255), all(honestly, rawly, 2, 18, 0),
 	}
 }
