@@ -198,6 +198,9 @@ func (t *TLS) transport(host string) (credentials.TransportCredentials, error) {
 	if t == nil {
 		return insecure.NewCredentials(), nil
 	}
+	if err := t.check(); err != nil {
+		return nil, err
+	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(t.CA) {
 		return nil, errors.New("the CA holds no certificate in PEM")
@@ -212,4 +215,17 @@ func (t *TLS) transport(host string) (credentials.TransportCredentials, error) {
 		Certificates: []tls.Certificate{cert},
 		MinVersion:   tls.VersionTLS12,
 	}), nil
+}
+
+// check says what is too long to be read; whoever can write the Secret decides how long that is.
+func (t *TLS) check() error {
+	for _, part := range []struct {
+		name string
+		text []byte
+	}{{"ca.crt", t.CA}, {"tls.crt", t.Cert}, {"tls.key", t.Key}} {
+		if err := pki.CheckLength(part.text); err != nil {
+			return fmt.Errorf("the client's %s: %w", part.name, err)
+		}
+	}
+	return nil
 }

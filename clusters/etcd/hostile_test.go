@@ -1,10 +1,7 @@
 package etcd_test
 
 import (
-	"context"
-	"crypto/tls"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -12,7 +9,6 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"quorate.dev/quorate/clusters/etcd"
@@ -291,61 +287,5 @@ func TestSecondStatus(t *testing.T) {
 	}))
 	if err := newClients(t).CancelDowngrade(t.Context(), s.cluster()); err == nil || !strings.Contains(err.Error(), "its answer does not say whose it is") {
 		t.Errorf("got %v", err)
-	}
-}
-
-// TestHashOfLargeData: however large a member says that it is, its hash has a time.
-func TestHashOfLargeData(t *testing.T) {
-	s := newStrangers(t, 3)
-	s.say(statuses(func(s *etcdserverpb.StatusResponse) { s.DbSize = 1<<63 - 1 }))
-	cluster := s.cluster()
-	cluster.CompareData = true
-	for _, m := range newClients(t).Observe(t.Context(), cluster).Membership.Members {
-		if !m.Hash.Known() {
-			t.Errorf("%s: %s", m.Name, m.HashWhy)
-		}
-	}
-}
-
-// TestPanicWhileDialing: connections are made in goroutines of gRPC's, where nobody else can recover.
-func TestPanicWhileDialing(t *testing.T) {
-	cluster := newStrangers(t, 1).cluster()
-	cluster.Dial = func(context.Context, string) (net.Conn, error) { panic("no way") }
-	answer := newClients(t).Observe(t.Context(), cluster)
-	if m := answer.Membership; m.Known || !strings.HasPrefix(m.Why, `a-0: panic: "no way"`) {
-		t.Errorf("got %s", print(answer))
-	}
-}
-
-// TestHostileCertificate: the names in a certificate are words of a stranger's, too.
-func TestHostileCertificate(t *testing.T) {
-	hosts := make([]string, 90)
-	for i := range hosts {
-		hosts[i] = fmt.Sprintf("\x1b[2J%s.%d", strings.Repeat("w", 500), i)
-	}
-	ca := newAuthority(t, hosts...)
-	pair, err := tls.LoadX509KeyPair(ca.file("server.pem"), ca.file("server-key.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer()
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(server.Stop)
-	for _, client := range []*etcd.TLS{ca.client(), newAuthority(t).client()} {
-		answer := newClients(t).Observe(t.Context(), etcd.Cluster{
-			Namespace: namespace, Name: name, TLS: client, Pods: []etcd.Pod{{Name: pod(0)}},
-			Dial: func(ctx context.Context, _ string) (net.Conn, error) {
-				return (&net.Dialer{}).DialContext(ctx, "tcp", listener.Addr().String())
-			},
-		})
-		t.Logf("%.300q", answer.Membership.Why)
-		if answer.Membership.Known || !strings.Contains(answer.Membership.Why, "certificate") {
-			t.Errorf("got %s", print(answer))
-		}
-		checkReadable(t, answer)
 	}
 }
