@@ -13,7 +13,7 @@ import (
 func burst() { panic("it \x1b[2J " + strings.Repeat("x", 1000)) }
 
 func TestCatch(t *testing.T) {
-	if err := panics.Catch(func() error { return io.EOF }); err != io.EOF {
+	if err := panics.Catch(func() error { return io.EOF }); !errors.Is(err, io.EOF) {
 		t.Errorf("an error became %v", err)
 	}
 	err := panics.Catch(func() error { burst(); return nil })
