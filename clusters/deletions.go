@@ -19,7 +19,7 @@ func (l *Live) countDeletions(targets []target, owned inventory, live bool) []ta
 	var waiting []int
 	most := *l.options.MaxDeletions
 	for i, t := range targets {
-		if l.deletes[t.key()] || !t.beginsDeletion(owned.of(t.key()).custom, live) {
+		if l.deletes[t.key()] || !t.beginsDeletion(owned.of(t.key()), live) {
 			continue
 		}
 		if len(l.deletes) < most {
@@ -34,10 +34,11 @@ func (l *Live) countDeletions(targets []target, owned inventory, live bool) []ta
 	return targets
 }
 
-// beginsDeletion reports whether a cluster is newly to be deleted with its data.
-func (t target) beginsDeletion(custom *v1alpha1.EtcdCluster, live bool) bool {
+// beginsDeletion reports whether a cluster of which there is something is newly to be deleted with its data.
+func (t target) beginsDeletion(own *possessions, live bool) bool {
+	custom := own.custom
 	switch {
-	case t.orphaned != "" || t.empty || len(t.problems) > 0 || !goesWithData(t.cluster.Spec):
+	case t.orphaned != "" || len(t.problems) > 0 || !goesWithData(t.cluster.Spec) || len(own.objects)+len(own.pods)+len(own.claims) == 0:
 		return false
 	case custom == nil || !goesWithData(custom.Spec):
 		return true

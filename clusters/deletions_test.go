@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
@@ -28,7 +30,8 @@ func TestBeginsDeletion(t *testing.T) {
 		change func(*target)
 		custom *v1alpha1.EtcdCluster
 		live   bool
-		want   bool
+		// nothing is left of it but the custom resource.
+		nothing, want bool
 	}{
 		{name: "it runs", spec: doomed(), custom: custom(stopped, "", 2), want: true},
 		{name: "it was deleted without its data", spec: doomed(), custom: custom(kept, "NothingRuns", 2), want: true},
@@ -37,7 +40,7 @@ func TestBeginsDeletion(t *testing.T) {
 		{name: "it has begun", spec: doomed(), custom: custom(doomed(), "Stop", 2)},
 		{name: "its data are kept", spec: kept, custom: custom(stopped, "", 2)},
 		{name: "it is suspended", spec: suspended, custom: custom(stopped, "", 2)},
-		{name: "nothing is there", spec: doomed(), change: func(t *target) { t.empty = true }},
+		{name: "nothing is there", spec: doomed(), custom: custom(stopped, "", 2), nothing: true},
 		{name: "an orphan", spec: doomed(), change: func(t *target) { t.orphaned = "gone" }, custom: custom(stopped, "", 2)},
 		{name: "with problems", spec: doomed(), change: func(t *target) { t.problems = []string{"no"} }, custom: custom(stopped, "", 2)},
 		{name: "live, a moment ago", live: true, spec: doomed(), custom: custom(doomed(), "Stop", 1), want: true},
@@ -48,7 +51,11 @@ func TestBeginsDeletion(t *testing.T) {
 		if test.change != nil {
 			test.change(&d)
 		}
-		if got := d.beginsDeletion(test.custom, test.live); got != test.want {
+		own := &possessions{custom: test.custom}
+		if !test.nothing {
+			own.claims = []*corev1.PersistentVolumeClaim{{}}
+		}
+		if got := d.beginsDeletion(own, test.live); got != test.want {
 			t.Errorf("%s: %v", test.name, got)
 		}
 	}
@@ -82,6 +89,7 @@ func TestCountDeletions(t *testing.T) {
 	}
 	for _, name := range []string{"a", "b", "c"} {
 		owned.at("ns", name).custom = &v1alpha1.EtcdCluster{Spec: v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}}
+		owned.at("ns", name).pods = []*corev1.Pod{{}}
 		owned.at("ns", name).custom.Name, owned.at("ns", name).custom.Namespace = name, "ns"
 	}
 	for range 2 {
