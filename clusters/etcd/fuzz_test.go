@@ -63,7 +63,7 @@ func FuzzObserve(f *testing.F) {
 
 // checkTime: the few timeouts that Observe promises are some hundred milliseconds here, and so are the pauses between hashes.
 func checkTime(t *testing.T, what string, start time.Time) {
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > 10*time.Second { // a busy machine has its time, too
 		t.Errorf("%s took %s", what, took)
 	}
 }

@@ -30,7 +30,7 @@ const (
 )
 
 // hash fills in the hashes of the voters that answer, all of one revision: the oldest at which any of them is, or, where others have compacted
-// that away, a newer one. What it does not get is left unknown, and why is said.
+// that away, a newer one. What it does not get within hashTimeoutMax is left unknown, and why is said.
 func (c *Clients) hash(ctx context.Context, m *decide.Membership, replies []reply) {
 	ctx, cancel := context.WithTimeoutCause(ctx, hashTimeoutMax, fmt.Errorf("no answer within %s", hashTimeoutMax))
 	defer cancel()
