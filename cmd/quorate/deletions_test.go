@@ -96,7 +96,7 @@ func TestDeletionsAreCounted(t *testing.T) {
 		default:
 			code = exitNotConverged // d is still being founded
 		}
-		if got := f.waiting(step.command, code, append(step.args, "--timeout", "6s")...); !slices.Equal(got, step.waiting) {
+		if got := f.waiting(step.command, code, step.args...); !slices.Equal(got, step.waiting) {
 			t.Errorf("%s %v: %q wait, want %q", step.command, step.args, got, step.waiting)
 		}
 		if got := f.deleted(); !slices.Equal(got, step.deleted) {
