@@ -18,7 +18,6 @@ import (
 
 // fakeEtcd is a cluster of etcd as far as a pass can see it: servers on loopback addresses, one for each pod, that agree on one list.
 type fakeEtcd struct {
-	etcdserverpb.UnimplementedClusterServer
 	t      testing.TB
 	subnet string
 
@@ -52,7 +51,7 @@ func (f *fakeEtcd) serve(ordinal int, id uint64, address string) {
 	}
 	server := grpc.NewServer()
 	member := &fakeMember{etcd: f, id: id, stop: server.Stop}
-	etcdserverpb.RegisterClusterServer(server, f)
+	etcdserverpb.RegisterClusterServer(server, member)
 	etcdserverpb.RegisterMaintenanceServer(server, member)
 	go func() { _ = server.Serve(listener) }()
 	f.t.Cleanup(server.Stop)
@@ -70,42 +69,47 @@ func (f *fakeEtcd) join(ordinal int) {
 	f.serve(ordinal, id, f.address(ordinal))
 }
 
-func (f *fakeEtcd) header() *etcdserverpb.ResponseHeader {
-	return &etcdserverpb.ResponseHeader{ClusterId: fakeClusterID, MemberId: 1}
+func (m *fakeMember) header() *etcdserverpb.ResponseHeader {
+	return &etcdserverpb.ResponseHeader{ClusterId: fakeClusterID, MemberId: m.id}
 }
 
-func (f *fakeEtcd) MemberList(context.Context, *etcdserverpb.MemberListRequest) (*etcdserverpb.MemberListResponse, error) {
+func (m *fakeMember) MemberList(context.Context, *etcdserverpb.MemberListRequest) (*etcdserverpb.MemberListResponse, error) {
+	f := m.etcd
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return &etcdserverpb.MemberListResponse{Header: f.header(), Members: slices.Clone(f.members)}, nil
+	return &etcdserverpb.MemberListResponse{Header: m.header(), Members: slices.Clone(f.members)}, nil
 }
 
-func (f *fakeEtcd) MemberRemove(_ context.Context, r *etcdserverpb.MemberRemoveRequest) (*etcdserverpb.MemberRemoveResponse, error) {
+func (m *fakeMember) MemberRemove(_ context.Context, r *etcdserverpb.MemberRemoveRequest) (*etcdserverpb.MemberRemoveResponse, error) {
+	f := m.etcd
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.members = slices.DeleteFunc(f.members, func(m *etcdserverpb.Member) bool { return m.ID == r.ID })
-	return &etcdserverpb.MemberRemoveResponse{Header: f.header(), Members: f.members}, nil
+	f.members = slices.DeleteFunc(f.members, func(e *etcdserverpb.Member) bool { return e.ID == r.ID })
+	return &etcdserverpb.MemberRemoveResponse{Header: m.header(), Members: f.members}, nil
 }
 
-func (f *fakeEtcd) MemberAdd(_ context.Context, r *etcdserverpb.MemberAddRequest) (*etcdserverpb.MemberAddResponse, error) {
+func (m *fakeMember) MemberAdd(_ context.Context, r *etcdserverpb.MemberAddRequest) (*etcdserverpb.MemberAddResponse, error) {
+	f := m.etcd
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	added := &etcdserverpb.Member{ID: 100 + uint64(len(f.members)), PeerURLs: r.PeerURLs, IsLearner: r.IsLearner}
 	f.members = append(f.members, added)
-	return &etcdserverpb.MemberAddResponse{Header: f.header(), Member: added, Members: f.members}, nil
+	return &etcdserverpb.MemberAddResponse{Header: m.header(), Member: added, Members: f.members}, nil
 }
 
-func (f *fakeEtcd) MemberPromote(_ context.Context, r *etcdserverpb.MemberPromoteRequest) (*etcdserverpb.MemberPromoteResponse, error) {
+func (m *fakeMember) MemberPromote(_ context.Context, r *etcdserverpb.MemberPromoteRequest) (*etcdserverpb.MemberPromoteResponse, error) {
+	f := m.etcd
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, m := range f.members {
-		m.IsLearner = m.IsLearner && m.ID != r.ID
+	for _, e := range f.members {
+		e.IsLearner = e.IsLearner && e.ID != r.ID
 	}
-	return &etcdserverpb.MemberPromoteResponse{Header: f.header(), Members: f.members}, nil
+	return &etcdserverpb.MemberPromoteResponse{Header: m.header(), Members: f.members}, nil
 }
 
 // fakeMember is the member that runs in one pod.
 type fakeMember struct {
+	etcdserverpb.UnimplementedClusterServer
 	etcdserverpb.UnimplementedMaintenanceServer
 	etcd *fakeEtcd
 	id   uint64
@@ -122,8 +126,8 @@ func (m *fakeMember) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) 
 	f := m.etcd
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	header := f.header()
-	header.MemberId, header.Revision = m.id, 7
+	header := m.header()
+	header.Revision = 7
 	learner := slices.ContainsFunc(f.members, func(e *etcdserverpb.Member) bool { return e.ID == m.id && e.IsLearner })
 	return &etcdserverpb.StatusResponse{Header: header, Leader: 1, RaftTerm: 2, RaftIndex: 9, RaftAppliedIndex: 9, Version: "3.6.16", IsLearner: learner}, nil
 }

@@ -29,6 +29,8 @@ type Options struct {
 	LeaseDuration time.Duration
 	// Timeout of one question to one member of etcd.
 	Timeout time.Duration
+	// MaxDeletions is how many clusters may newly be deleted with their data; nil stands for any number.
+	MaxDeletions *int
 }
 
 // Live is the live side of one API server.
@@ -37,6 +39,9 @@ type Live struct {
 	etcd    etcd.Clients
 	options Options
 	holder  holder
+
+	// deletes are the clusters whose deletion may begin.
+	deletes map[key]bool
 
 	mu   sync.Mutex
 	held map[key]*coordinationv1.Lease
@@ -51,7 +56,7 @@ func keyOf(custom *v1alpha1.EtcdCluster) key { return key{custom.Namespace, cust
 
 // New returns the live side behind a client.
 func New(client *kube.Client, options Options) *Live {
-	l := &Live{kube: client, options: options, holder: thisHolder(), held: map[key]*coordinationv1.Lease{}}
+	l := &Live{kube: client, options: options, holder: thisHolder(), held: map[key]*coordinationv1.Lease{}, deletes: map[key]bool{}}
 	l.etcd.Timeout = options.Timeout
 	return l
 }
@@ -69,6 +74,7 @@ func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcil
 	owned := byCluster(inventory)
 	desired = withoutRewound(ctx, desired, owned)
 	targets, removals := targetsOf(desired, owned)
+	targets = l.countDeletions(targets, owned, desired.Live)
 	nodes := sync.OnceValues(func() ([]corev1.Node, error) { return l.kube.Nodes(ctx) })
 	observed := make([]reconcile.Cluster, len(targets))
 	for i, t := range targets {

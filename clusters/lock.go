@@ -14,6 +14,7 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/panics"
 )
 
 // lockHolder names the other pass that holds a lease; empty if none does.
@@ -62,7 +63,9 @@ func (c *cluster) hold(ctx context.Context) (held context.Context, release func(
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		t.keep(ctx, cancel)
+		if err := panics.Catch(func() error { t.keep(ctx, cancel); return nil }); err != nil {
+			cancel(err) // nobody renews the lease any more
+		}
 	}()
 	return ctx, func() {
 		cancel(nil)

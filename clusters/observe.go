@@ -18,6 +18,7 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/panics"
 )
 
 // cluster is one observed cluster. It implements reconcile.Cluster.
@@ -51,7 +52,12 @@ func (c *cluster) Identity() (namespace, name string) {
 
 // State implements reconcile.Cluster.
 func (c *cluster) State(ctx context.Context) (decide.State, error) {
-	c.once.Do(func() { c.observe(ctx) })
+	c.once.Do(func() {
+		// Half a state must not be taken for one by who asks again.
+		if err := panics.Catch(func() error { c.observe(ctx); return nil }); err != nil {
+			c.err = fmt.Errorf("observe %s: %w", c.target.key(), err)
+		}
+	})
 	return c.state, c.err
 }
 

@@ -85,7 +85,7 @@ func endedWithoutData(pod *corev1.Pod) bool {
 		if ended == nil {
 			ended = c.LastTerminationState.Terminated
 		}
-		if c.Name == objects.Container && ended != nil && crashed(ended) && strings.Contains(terminationMessage(ended), noDataWords) {
+		if c.Name == objects.Container && ended != nil && crashed(ended) && strings.Contains(lastSeriousLine(ended.Message), noDataWords) {
 			return true
 		}
 	}
@@ -132,7 +132,7 @@ func terminationMessage(t *corev1.ContainerStateTerminated) string {
 		return "out of memory"
 	}
 	if line := lastSeriousLine(t.Message); line != "" {
-		return line
+		return oneLine(line)
 	}
 	return fmt.Sprintf("exit code %d", t.ExitCode)
 }

@@ -1,12 +1,14 @@
 package clusters
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quorate.dev/quorate/gitsource/visible"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -145,5 +147,14 @@ func TestStoppedByCheck(t *testing.T) {
 		if got := stoppedByCheck(pod); got != c.want {
 			t.Errorf("%s: %t", what, got)
 		}
+	}
+}
+
+// What etcd's container says last is a stranger's word: it is told in as much as one can read, and with nothing that a terminal obeys.
+func TestLastWordsOfAStranger(t *testing.T) {
+	log := `{"level":"fatal","msg":"\u001b[2J\u202e` + strings.Repeat("w", 3000) + `"}`
+	said := terminationMessage(&corev1.ContainerStateTerminated{ExitCode: 1, Message: log})
+	if len(said) > 400 || !visible.Is(said) || !strings.HasPrefix(said, `\x1b[2J\u202eww`) {
+		t.Errorf("%d bytes: %q", len(said), said)
 	}
 }

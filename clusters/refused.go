@@ -12,6 +12,7 @@ import (
 
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/gitsource/visible"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -87,9 +88,9 @@ func lastSeen(e eventsv1.Event) time.Time {
 	return slices.MaxFunc([]time.Time{e.EventTime.Time, e.DeprecatedLastTimestamp.Time}, time.Time.Compare)
 }
 
-// oneLine is a text that others wrote, on one line and not too long.
+// oneLine is a text that others wrote, on one line, not too long, and with what a terminal would obey, or not show, written out.
 func oneLine(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
+	text = visible.Text(strings.Join(strings.Fields(text), " "))
 	if len(text) <= longestReason {
 		return text
 	}

@@ -1,8 +1,10 @@
 package clusters
 
 import (
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -126,5 +128,16 @@ func TestAnErrorReachesTheStatus(t *testing.T) {
 	condition := meta.FindStatusCondition(newStatus(live, live, entry, fetchedMain).Conditions, v1alpha1.ConditionReconciling)
 	if condition == nil || condition.Message != "ApplyObjects: apply Service a: forbidden (Service a: missing)" {
 		t.Errorf("got %+v", condition)
+	}
+}
+
+// TestLongMessage: the API takes a condition's message up to some length, and refuses the whole status beyond.
+func TestLongMessage(t *testing.T) {
+	entry := healthyEntry()
+	entry.Decision.Message = strings.Repeat("ü", 20_000)
+	for _, c := range newStatus(liveCluster(), liveCluster(), entry, reconcile.SourceState{Error: strings.Repeat("e", 40_000)}).Conditions {
+		if len(c.Message) > 32768 || !utf8.ValidString(c.Message) {
+			t.Errorf("%s has %d bytes", c.Type, len(c.Message))
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/panics"
 )
 
 // findObjects looks up by name the objects that were not listed as this cluster's: what is there all the same is its own without
@@ -146,9 +147,11 @@ func (c *cluster) look(ctx context.Context, ids []objects.Identity) ([]metav1.Ob
 	found := make([]metav1.Object, len(ids))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, id := range ids {
-		group.Go(func() (err error) {
-			found[i], err = c.live.kube.Look(ctx, id.Kind, c.target.cluster.Namespace, id.Name)
-			return err
+		group.Go(func() error {
+			return panics.Catch(func() (err error) {
+				found[i], err = c.live.kube.Look(ctx, id.Kind, c.target.cluster.Namespace, id.Name)
+				return err
+			})
 		})
 	}
 	return found, group.Wait()

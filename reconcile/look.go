@@ -18,19 +18,23 @@ func Look(ctx context.Context, live Live) (report.Report, error) {
 	}
 	rep := report.Report{Planned: true, Clusters: make([]report.Cluster, len(observed.Clusters))}
 	inTurn(len(observed.Clusters), func(i int) {
-		ctx, cancel := clusterTime(ctx, ClusterTimeout)
-		defer cancel()
 		c := observed.Clusters[i]
-		entry := report.Cluster{Warnings: c.Warnings()}
-		entry.Namespace, entry.Name = c.Identity()
-		var err error
-		if entry.State, err = c.State(ctx); err != nil {
-			entry.Error = oneLine(err)
-		} else {
-			entry.Decision = decide.Decide(entry.State)
-			warnOfExpiry(&entry)
-		}
-		rep.Clusters[i] = entry
+		rep.Clusters[i], _ = guarded(c, func() report.Cluster { return look(ctx, c) }) // the entry says why there is none
 	})
 	return rep, nil
+}
+
+func look(ctx context.Context, c Cluster) report.Cluster {
+	ctx, cancel := clusterTime(ctx, ClusterTimeout)
+	defer cancel()
+	entry := report.Cluster{Warnings: c.Warnings()}
+	entry.Namespace, entry.Name = c.Identity()
+	var err error
+	if entry.State, err = c.State(ctx); err != nil {
+		entry.Error = oneLine(err)
+		return entry
+	}
+	entry.Decision = decide.Decide(entry.State)
+	warnOfExpiry(&entry)
+	return entry
 }

@@ -81,7 +81,13 @@ func (r *Reconciler) pass(ctx context.Context, desired Desired, wanted func(key 
 	}
 	clusters := r.inLine(observed.Clusters, wanted)
 	rep.Clusters = make([]report.Cluster, len(clusters))
-	inTurn(len(clusters), func(i int) { rep.Clusters[i] = r.reconcile(ctx, clusters[i], desired.sourceOf(clusters[i])) })
+	inTurn(len(clusters), func(i int) {
+		entry, err := guarded(clusters[i], func() report.Cluster { return r.reconcile(ctx, clusters[i], desired.sourceOf(clusters[i])) })
+		if err != nil && r.isNews(entry.Key(), entry.Error) {
+			r.Log.Error("reconcile", "cluster", entry.Key(), "error", err, stack(err))
+		}
+		rep.Clusters[i] = entry
+	})
 	slices.SortFunc(rep.Clusters, func(a, b report.Cluster) int { return strings.Compare(a.Key(), b.Key()) })
 	r.failed = failures(rep)
 	if r.Progress != nil {
@@ -128,7 +134,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	if err != nil {
 		entry.Error = oneLine(err)
 		if r.isNews(entry.Key(), entry.Error) {
-			log.Error("observe", "error", err)
+			log.Error("observe", "error", err, stack(err))
 		}
 		return entry
 	}
@@ -143,8 +149,8 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 		failures = r.do(within, log, cluster, &entry)
 	}
 	warnOfExpiry(&entry)
-	if err := cluster.Report(ctx, entry, source); err != nil {
-		log.Error("report", "error", err)
+	if err := tell(ctx, cluster, entry, source); err != nil {
+		log.Error("report", "error", err, stack(err))
 		failures = errors.Join(failures, err)
 		entry.Error = oneLine(failures)
 	}
@@ -161,7 +167,7 @@ func warnOfExpiry(entry *report.Cluster) {
 // do carries out the action of an entry and writes down what became of it.
 func (r *Reconciler) do(ctx context.Context, log *slog.Logger, cluster Cluster, entry *report.Cluster) error {
 	d := entry.Decision
-	outcome, err := cluster.Do(ctx, d.Action)
+	outcome, err := act(ctx, cluster, d.Action)
 	switch {
 	case errors.Is(err, ErrLocked):
 		state := entry.State
@@ -172,7 +178,7 @@ func (r *Reconciler) do(ctx context.Context, log *slog.Logger, cluster Cluster, 
 	case err != nil:
 		err = fmt.Errorf("%s: %w", d.Rule, err)
 		entry.Error = oneLine(err)
-		log.Error("act", "rule", d.Rule, "action", d.Action.String(), "error", err)
+		log.Error("act", "rule", d.Rule, "action", d.Action.String(), "error", err, stack(err))
 		return err
 	}
 	entry.Outcome = &outcome

@@ -33,10 +33,11 @@ func (s *source) Fetch(context.Context) reconcile.Desired {
 // live is a live side of simulated worlds. Looking at a world takes a tick of its time.
 type live struct {
 	worlds  map[string]*simulate.World
-	broken  map[string]error // of observing a cluster, by name
-	doing   map[string]error // of acting on it
-	failing []error          // of observing anything, one pass after the other
-	waited  []decide.Waited  // by the status of each
+	broken  map[string]error  // of observing a cluster, by name
+	doing   map[string]error  // of acting on it
+	bursts  map[string]string // in which a cluster panics, by name: the method
+	failing []error           // of observing anything, one pass after the other
+	waited  []decide.Waited   // by the status of each
 
 	fetched  []bool
 	done     []string
@@ -77,17 +78,29 @@ type simulated struct {
 }
 
 func (c *simulated) Identity() (string, string) { return "ns", c.name }
-func (c *simulated) Warnings() []string         { return nil }
+func (c *simulated) Warnings() []string {
+	c.burst("Warnings")
+	return nil
+}
+
+// burst panics if the cluster is to, in that method.
+func (c *simulated) burst(method string) {
+	if c.live.bursts[c.name] == method {
+		panic("burst in " + method)
+	}
+}
 
 func (c *simulated) Unwell() bool { return false }
 
 func (c *simulated) State(context.Context) (decide.State, error) {
+	c.burst("State")
 	s := c.world.Observe()
 	s.Waited = c.live.waited
 	return s, c.live.broken[c.name]
 }
 
 func (c *simulated) Do(_ context.Context, action decide.Action) (report.Outcome, error) {
+	c.burst("Do")
 	if err := c.live.doing[c.name]; err != nil {
 		return report.Outcome{}, err
 	}
@@ -99,6 +112,7 @@ func (c *simulated) Do(_ context.Context, action decide.Action) (report.Outcome,
 }
 
 func (c *simulated) Report(_ context.Context, entry report.Cluster, source reconcile.SourceState) error {
+	c.burst("Report")
 	if len(c.live.worlds) == 1 {
 		c.live.reported = append(c.live.reported, entry)
 		c.live.sources = append(c.live.sources, source)

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/panics"
 )
 
 // compare asks all members at once, within one timeout, which list each believes in, and fills in how it differs from
@@ -18,7 +18,7 @@ import (
 func (c *Clients) compare(ctx context.Context, list *clientv3.MemberListResponse, members []decide.Member, replies []reply) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
-	var asking sync.WaitGroup
+	var asking panics.Group
 	for i := range members {
 		m := &members[i]
 		if r := replyOf(uint64(m.ID), list.Header.ClusterId, replies); r != nil && m.Answers && r.status.Header.MemberId != list.Header.MemberId {
@@ -48,11 +48,11 @@ func (c *Clients) disagreement(ctx context.Context, list *clientv3.MemberListRes
 // it has applied as much as the member that gave the list, it is not late.
 func (c *Clients) learnerDisagreement(ctx context.Context, list *clientv3.MemberListResponse, r reply, replies []reply) string {
 	source := replyOf(list.Header.MemberId, list.Header.ClusterId, replies)
-	if entry := find(list, r.id()); entry.IsLearner || source == nil {
+	if entry := find(list, r.id()); entry == nil || entry.IsLearner || source == nil {
 		return ""
 	}
 	status, err := r.client.Status(ctx, "")
-	if err != nil || !status.IsLearner || status.RaftAppliedIndex < source.status.RaftAppliedIndex {
+	if err != nil || !r.is(status.Header) || !status.IsLearner || status.RaftAppliedIndex < source.status.RaftAppliedIndex {
 		return ""
 	}
 	return "lists itself as a learner"
@@ -61,8 +61,9 @@ func (c *Clients) learnerDisagreement(ctx context.Context, list *clientv3.Member
 // difference says what one list says otherwise than the right one; empty if it is nothing that matters to raft.
 func difference(right, other *clientv3.MemberListResponse) string {
 	var differs []string
+	listed, believes := byID(right), byID(other)
 	for _, entry := range right.Members {
-		believed := find(other, decide.ID(entry.ID))
+		believed := believes[entry.ID]
 		switch {
 		case believed == nil:
 			differs = append(differs, "does not list "+label(entry))
@@ -75,11 +76,19 @@ func difference(right, other *clientv3.MemberListResponse) string {
 		}
 	}
 	for _, believed := range other.Members {
-		if find(right, decide.ID(believed.ID)) == nil {
+		if listed[believed.ID] == nil {
 			differs = append(differs, fmt.Sprintf("lists %s, which is removed", decide.ID(believed.ID)))
 		}
 	}
-	return strings.Join(differs, "; ")
+	return readable(strings.Join(differs, "; "), longestList)
+}
+
+func byID(list *clientv3.MemberListResponse) map[uint64]*etcdserverpb.Member {
+	entries := map[uint64]*etcdserverpb.Member{}
+	for _, entry := range list.Members {
+		entries[entry.ID] = entry
+	}
+	return entries
 }
 
 // label is how people know a member: by its name once it has one.

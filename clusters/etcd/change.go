@@ -41,7 +41,7 @@ func (c *Clients) AddLearner(ctx context.Context, cluster Cluster, peerURL strin
 		return c.tell(ctx, func(ctx context.Context) error {
 			added, err := leader.client.MemberAddAsLearner(ctx, []string{peerURL})
 			if err == nil {
-				id = decide.ID(added.Member.ID)
+				id = decide.ID(added.Member.ID) // there is one, see check
 			}
 			return err
 		})
@@ -201,8 +201,11 @@ func refusal(err error) error {
 	return err
 }
 
-// lost reports whether the error is not etcd's refusal, but that no word came from it, or none in time.
+// lost reports whether the error is not etcd's refusal, but that no word came from it, or none in time, or one that is no answer.
 func lost(ctx context.Context, err error) bool {
+	if _, is := errors.AsType[noAnswer](err); is {
+		return true
+	}
 	code := status.Code(err)
 	if known, is := errors.AsType[rpctypes.EtcdError](err); is {
 		code = known.Code()

@@ -26,6 +26,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"quorate.dev/quorate/clusters/pki"
+	"quorate.dev/quorate/reconcile/panics"
 )
 
 // DefaultTimeout is how long a member has for one answer. It is above the time that etcd takes to elect a
@@ -165,12 +166,17 @@ func newClient(cluster Cluster, pod string) (*client, error) {
 	}
 	c := &client{}
 	dial := func(ctx context.Context, _ string) (net.Conn, error) {
-		conn, err := c.dial.Load().(Dialer)(ctx, pod)
+		var conn net.Conn
+		err := panics.Catch(func() (err error) { // it runs in a goroutine of gRPC's
+			conn, err = c.dial.Load().(Dialer)(ctx, pod)
+			return err
+		})
 		return conn, plain(err)
 	}
 	// The passthrough scheme looks nothing up.
 	c.conn, err = grpc.NewClient("passthrough:///"+net.JoinHostPort(host, "2379"),
-		grpc.WithContextDialer(dial), grpc.WithTransportCredentials(transport))
+		grpc.WithContextDialer(dial), grpc.WithTransportCredentials(transport), grpc.WithUnaryInterceptor(checked),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), grpc.WithMaxHeaderListSize(maxHeaders))
 	if err != nil {
 		return nil, fmt.Errorf("prepare the connection to %s: %w", host, err)
 	}
@@ -192,6 +198,9 @@ func (t *TLS) transport(host string) (credentials.TransportCredentials, error) {
 	if t == nil {
 		return insecure.NewCredentials(), nil
 	}
+	if err := t.check(); err != nil {
+		return nil, err
+	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(t.CA) {
 		return nil, errors.New("the CA holds no certificate in PEM")
@@ -206,4 +215,17 @@ func (t *TLS) transport(host string) (credentials.TransportCredentials, error) {
 		Certificates: []tls.Certificate{cert},
 		MinVersion:   tls.VersionTLS12,
 	}), nil
+}
+
+// check says what is too long to be read; whoever can write the Secret decides how long that is.
+func (t *TLS) check() error {
+	for _, part := range []struct {
+		name string
+		text []byte
+	}{{"ca.crt", t.CA}, {"tls.crt", t.Cert}, {"tls.key", t.Key}} {
+		if err := pki.CheckLength(part.text); err != nil {
+			return fmt.Errorf("the client's %s: %w", part.name, err)
+		}
+	}
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/panics"
 )
 
 // A hash takes a scan of the whole database, during which the member applies nothing: members are asked for theirs only if there is reason to
@@ -29,8 +30,10 @@ const (
 )
 
 // hash fills in the hashes of the voters that answer, all of one revision: the oldest at which any of them is, or, where others have compacted
-// that away, a newer one. What it does not get is left unknown, and why is said.
+// that away, a newer one. What it does not get within hashTimeoutMax is left unknown, and why is said.
 func (c *Clients) hash(ctx context.Context, m *decide.Membership, replies []reply) {
+	ctx, cancel := context.WithTimeoutCause(ctx, hashTimeoutMax, fmt.Errorf("no answer within %s", hashTimeoutMax))
+	defer cancel()
 	var asked []*decide.Member
 	var revisions []int64
 	for i := range m.Members {
@@ -62,7 +65,7 @@ func (c *Clients) hash(ctx context.Context, m *decide.Membership, replies []repl
 
 // hashAt asks all of them at once for the hash at a revision, and reports whether any has compacted it away.
 func (c *Clients) hashAt(ctx context.Context, revision int64, clusterID uint64, asked []*decide.Member, replies []reply) (compacted bool) {
-	var asking sync.WaitGroup
+	var asking panics.Group
 	var mu sync.Mutex
 	for _, member := range asked {
 		r := replyOf(uint64(member.ID), clusterID, replies)
@@ -97,7 +100,7 @@ func samePoint(asked []*decide.Member) bool {
 
 // hashFrom asks one member. What it answers must be about itself and about that revision: before 3.6 it does not say about which.
 func hashFrom(ctx context.Context, r *reply, revision int64) (decide.Hash, error) {
-	timeout := min(hashTimeoutMax, hashTimeout+time.Duration(max(0, r.status.DbSize)>>20)*hashPerGiB/1024)
+	timeout := hashTime(r.status.DbSize)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
 	defer cancel()
 	var answer *clientv3.HashKVResponse
@@ -105,12 +108,18 @@ func hashFrom(ctx context.Context, r *reply, revision int64) (decide.Hash, error
 	switch {
 	case err != nil:
 		return decide.Hash{}, cause(ctx, err)
-	case answer.Header == nil || answer.Header.ClusterId != r.status.Header.ClusterId || answer.Header.MemberId != r.status.Header.MemberId:
-		return decide.Hash{}, errors.New("it does not answer as itself")
+	case !r.is(answer.Header):
+		return decide.Hash{}, errAnother
 	case answer.HashRevision != 0 && answer.HashRevision != revision || answer.CompactRevision > revision:
 		return decide.Hash{}, fmt.Errorf("it does not answer for revision %d", revision)
 	}
 	return decide.Hash{Revision: revision, CompactRevision: answer.CompactRevision, Sum: answer.Hash}, nil
+}
+
+// hashTime is how long a member has for the hash of so many bytes.
+func hashTime(size int64) time.Duration {
+	const largest = 1 << 40 // whatever it says: there is no end to what it may say
+	return min(hashTimeoutMax, hashTimeout+time.Duration(min(max(0, size), largest)>>20)*hashPerGiB/1024)
 }
 
 // distrusted reports whether etcd says that members hold different data.

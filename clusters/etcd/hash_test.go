@@ -138,3 +138,16 @@ func TestHashesOfLiars(t *testing.T) {
 		}
 	}
 }
+
+// TestHashOfLargeData: however large a member says that it is, its hash has a time.
+func TestHashOfLargeData(t *testing.T) {
+	s := newStrangers(t, 3)
+	s.say(statuses(func(s *etcdserverpb.StatusResponse) { s.DbSize = 1<<63 - 1 }))
+	cluster := s.cluster()
+	cluster.CompareData = true
+	for _, m := range newClients(t).Observe(t.Context(), cluster).Membership.Members {
+		if !m.Hash.Known() {
+			t.Errorf("%s: %s", m.Name, m.HashWhy)
+		}
+	}
+}

@@ -27,15 +27,30 @@ func membership(list *clientv3.MemberListResponse, replies []reply) decide.Membe
 	}
 	markLeader(m.Members, own)
 	m.Downgrade = downgrade(own)
+	position := map[decide.ID]int{}
+	for i, member := range m.Members {
+		position[member.ID] = i
+	}
 	for _, alarm := range alarms(own) {
-		i := slices.IndexFunc(m.Members, func(m decide.Member) bool { return m.ID == alarm.ID })
-		if i < 0 {
+		if i, listed := position[alarm.ID]; listed {
+			m.Members[i].Alarms = append(m.Members[i].Alarms, alarm.Kind)
+		} else {
 			m.StaleAlarms = append(m.StaleAlarms, alarm)
-			continue
 		}
-		m.Members[i].Alarms = append(m.Members[i].Alarms, alarm.Kind)
 	}
 	return m
+}
+
+// tooManyAlarms takes a membership for unheard if the members tell of more alarms than are read.
+func tooManyAlarms(m *decide.Membership) bool {
+	n := len(m.StaleAlarms)
+	for _, member := range m.Members {
+		n += len(member.Alarms)
+	}
+	if n > maxAlarms {
+		*m = decide.Membership{Why: fmt.Sprintf("the members tell of %d alarms, more than the %d that are read; disarm them with etcdctl, or see whether it is etcd that runs in the pods", n, maxAlarms)}
+	}
+	return n > maxAlarms
 }
 
 // member joins an entry of the list with the status of that member.

@@ -3,10 +3,8 @@ package etcd
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/panics"
 )
 
 // Answer is what the members of a cluster say.
@@ -23,9 +22,6 @@ type Answer struct {
 	// ClusterIDs are the cluster IDs that the pods report, by pod name; a pod that did not answer is not in it.
 	ClusterIDs map[string]decide.ID
 }
-
-// errHeadless: etcd always says who it is; what answers without is not etcd.
-var errHeadless = errors.New("its answer does not say whose it is")
 
 // reply is what one pod said when it was asked how it is.
 type reply struct {
@@ -52,7 +48,9 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 		}
 	}
 	if list != nil {
-		answer.Membership = membership(list, replies)
+		if answer.Membership = membership(list, replies); tooManyAlarms(&answer.Membership) {
+			return answer
+		}
 		answer.Membership.Known = true
 		c.compare(ctx, list, answer.Membership.Members, replies)
 		if cluster.CompareData || distrusted(answer.Membership) {
@@ -61,7 +59,9 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 		return answer
 	}
 	if belief := c.belief(ctx, replies); belief != nil {
-		answer.Membership = membership(belief, replies)
+		if answer.Membership = membership(belief, replies); tooManyAlarms(&answer.Membership) {
+			return answer
+		}
 	}
 	answer.Membership.Why = why(replies)
 	return answer
@@ -111,7 +111,7 @@ func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []rep
 	defer cancel(nil)
 	replies := make([]reply, len(pods))
 	var answers atomic.Int32
-	var asking sync.WaitGroup
+	var asking panics.Group
 	for i, pod := range pods {
 		asking.Go(func() {
 			replies[i] = c.ask(ctx, cluster, pod)
@@ -154,9 +154,6 @@ func (c *Clients) askOnce(ctx context.Context, cluster Cluster, pod Pod, timeout
 	defer cancel()
 	// The endpoint is unused: the connection is to this member only.
 	status, err := r.client.Status(ctx, "")
-	if err == nil && status.Header == nil {
-		err = errHeadless
-	}
 	if err != nil {
 		c.drop(r.client)
 		r.err = cause(ctx, err)
@@ -204,8 +201,8 @@ func (c *Clients) listFrom(ctx context.Context, r *reply, options ...clientv3.Op
 	switch {
 	case err != nil:
 		return nil, cause(ctx, err)
-	case list.Header == nil:
-		return nil, errHeadless
+	case !r.is(list.Header):
+		return nil, noAnswer{errAnother}
 	}
 	return list, nil
 }
@@ -216,6 +213,11 @@ func (c *Clients) deadline(ctx context.Context) (context.Context, context.Cancel
 }
 
 func (r reply) id() decide.ID { return decide.ID(r.status.Header.MemberId) }
+
+// is reports whether a later answer is of the same member.
+func (r reply) is(header *etcdserverpb.ResponseHeader) bool {
+	return says(header) && header.ClusterId == r.status.Header.ClusterId && header.MemberId == r.status.Header.MemberId
+}
 
 func (r reply) answered() bool { return r.status != nil }
 

@@ -84,10 +84,13 @@ func reason(err error) string {
 	}
 	text = wrapping.ReplaceAllString(text, "")
 	text, _, _ = strings.Cut(text, " (possibly because of") // the CA's name and more
-	if text == io.EOF.Error() {
+	switch text {
+	case io.EOF.Error():
 		return "it closed the connection"
+	case "":
+		return "it refuses without a reason"
 	}
-	return text
+	return readable(text, longestReason)
 }
 
 // told is an error that reads like its reason.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/panics"
 )
 
 // Inventory is everything of Quorate's in the namespaces of one pass, as it was listed.
@@ -46,9 +47,9 @@ func (c *Client) List(ctx context.Context, namespace, selector string) (*Invento
 		return nil, err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return c.listClusters(ctx, namespace, inv) })
+	group.Go(func() error { return panics.Catch(func() error { return c.listClusters(ctx, namespace, inv) }) })
 	for _, list := range c.kinds(namespace, inv) {
-		group.Go(func() error { return list(ctx, opts) })
+		group.Go(func() error { return panics.Catch(func() error { return list(ctx, opts) }) })
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/transport/websocket"
 	"k8s.io/streaming/pkg/httpstream"
 	streamspdy "k8s.io/streaming/pkg/httpstream/spdy"
+
+	"quorate.dev/quorate/reconcile/panics"
 )
 
 // parting is how long the API server has to say why a connection ended.
@@ -40,8 +42,12 @@ func (c *Client) PortForward(ctx context.Context, namespace, pod string, port in
 	}
 	done := make(chan dialed, 1)
 	go func() {
-		conn, err := c.dialPod(ctx, namespace, pod, port)
-		done <- dialed{conn, err}
+		var d dialed
+		d.err = panics.Catch(func() (err error) {
+			d.conn, err = c.dialPod(ctx, namespace, pod, port)
+			return err
+		})
+		done <- d
 	}()
 	select {
 	case d := <-done:
@@ -155,7 +161,10 @@ func newForwarded(upstream httpstream.Connection, port int) (*forwarded, error) 
 	near, far := net.Pipe()
 	conn := &forwarded{Conn: near, upstream: upstream, gone: make(chan struct{})}
 	go func() {
-		_, _ = io.Copy(data, far) // a broken stream shows in the other direction
+		_ = panics.Catch(func() error { // a broken stream shows in the other direction
+			_, err := io.Copy(data, far)
+			return err
+		})
 	}()
 	go conn.receive(far, data, complaint)
 	return conn, nil
@@ -163,9 +172,11 @@ func newForwarded(upstream httpstream.Connection, port int) (*forwarded, error) 
 
 // receive copies what comes from the pod until the stream ends.
 func (f *forwarded) receive(far net.Conn, data httpstream.Stream, complaint <-chan error) {
-	_, _ = io.Copy(far, data)
-	_ = data.Reset() // data that nobody reads would hold up the complaint
-	f.err = await(complaint)
+	f.err = panics.Catch(func() error {
+		_, _ = io.Copy(far, data)
+		_ = data.Reset() // data that nobody reads would hold up the complaint
+		return await(complaint)
+	})
 	close(f.gone)
 	far.Close()
 	f.upstream.Close()
@@ -175,9 +186,11 @@ func (f *forwarded) receive(far net.Conn, data httpstream.Stream, complaint <-ch
 func listen(stream httpstream.Stream) <-chan error {
 	complaint := make(chan error, 1)
 	go func() {
-		_ = stream.Close() // we do not write to it
-		text, _ := io.ReadAll(io.LimitReader(stream, 4096))
-		complaint <- parse(string(text))
+		complaint <- panics.Catch(func() error {
+			_ = stream.Close() // we do not write to it
+			text, _ := io.ReadAll(io.LimitReader(stream, 4096))
+			return parse(string(text))
+		})
 	}()
 	return complaint
 }

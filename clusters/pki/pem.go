@@ -13,6 +13,18 @@ const (
 	blockKey         = "PRIVATE KEY"
 )
 
+// MaxPEM is how long a text in PEM may be, in bytes, that is read. A Secret may hold a mebibyte, which takes minutes to make sense of; certificates and keys
+// take some thousand bytes.
+const MaxPEM = 64 << 10
+
+// CheckLength returns an error if a text is too long to be read.
+func CheckLength(text []byte) error {
+	if len(text) > MaxPEM {
+		return fmt.Errorf("it is longer than %d KiB, which no certificate or key is that Quorate makes", MaxPEM>>10)
+	}
+	return nil
+}
+
 // ParseCertificates reads one or more PEM certificates and nothing else. crypto/x509 skips what it does not
 // understand, while etcd refuses to start on it: so nothing is skipped here.
 func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
@@ -52,6 +64,9 @@ func parseKey(text PrivateKey) (*ecdsa.PrivateKey, error) {
 
 // parseBlocks returns the contents of one or more PEM blocks of that type, with nothing but white space around them.
 func parseBlocks(text []byte, blockType string) ([][]byte, error) {
+	if err := CheckLength(text); err != nil {
+		return nil, err
+	}
 	var blocks [][]byte
 	for rest := bytes.TrimSpace(text); len(rest) > 0; {
 		if !bytes.HasPrefix(rest, []byte("-----BEGIN ")) {

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,6 +53,8 @@ type liveFlags struct {
 	access        string
 	leaseDuration time.Duration
 	etcdTimeout   time.Duration
+	// maxDeletions is nil where nothing is deleted.
+	maxDeletions *int
 }
 
 func (f *liveFlags) add(c *cobra.Command) {
@@ -62,6 +67,32 @@ func (f *liveFlags) add(c *cobra.Command) {
 func (f *liveFlags) addLease(c *cobra.Command) {
 	c.Flags().DurationVar(&f.leaseDuration, "lease-duration", 15*time.Second, "how long a cluster stays locked if the pass that acts on it dies")
 }
+
+func (f *liveFlags) addDeletions(c *cobra.Command) {
+	most := number(1)
+	f.maxDeletions = (*int)(&most)
+	c.Flags().Var(&most, strings.TrimPrefix(clusters.FlagMaxDeletions, "--"),
+		"how many clusters may newly be deleted with their data, those with lifecycle Deleted and retention Delete; the others wait")
+}
+
+// number is a number that may be 0.
+type number int
+
+// Set implements pflag.Value.
+func (n *number) Set(s string) error {
+	value, err := strconv.Atoi(s)
+	if err != nil || value < 0 {
+		return errors.New("want a number, 0 or over")
+	}
+	*n = number(value)
+	return nil
+}
+
+// String implements pflag.Value.
+func (n *number) String() string { return strconv.Itoa(int(*n)) }
+
+// Type implements pflag.Value.
+func (n *number) Type() string { return "int" }
 
 func (f *liveFlags) live() (*clusters.Live, error) {
 	if err := oneOf("etcd-access", f.access, "auto", "direct", "port-forward"); err != nil {
@@ -76,5 +107,6 @@ func (f *liveFlags) live() (*clusters.Live, error) {
 		PortForward:   f.access == "port-forward" || f.access == "auto" && !kube.InCluster(),
 		LeaseDuration: f.leaseDuration,
 		Timeout:       f.etcdTimeout,
+		MaxDeletions:  f.maxDeletions,
 	}), nil
 }

@@ -74,7 +74,7 @@ func (f *fleet) declare(names ...string) {
 // pass runs a command over the fleet, and requires its exit code and which clusters it says are held.
 func (f *fleet) pass(command string, code int, held []string, args ...string) string {
 	f.Helper()
-	got, said := f.quorate(append([]string{command, "--source", f.dir, "--path", "clusters", "--etcd-access", "direct", "--log-level", "error", "--timeout", "3s", "-o", "json"}, args...)...)
+	got, said := f.quorate(append([]string{command, "--source", f.dir, "--path", "clusters", "--etcd-access", "direct", "--log-level", "error", "--timeout", "8s", "-o", "json"}, args...)...)
 	var rep struct {
 		Removals []struct {
 			Revision string

@@ -31,6 +31,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	f.log.add(c)
 	c.Flags().DurationVar(&f.clusterTimeout, "cluster-timeout", reconcile.ClusterTimeout, "how long one cluster may take in a pass; it holds up no other")
 	f.source.confirmed.add(c.Flags())
+	f.live.addDeletions(c)
 	c.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit with 2 if changes are pending or were made")
 }
 

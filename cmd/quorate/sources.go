@@ -16,6 +16,7 @@ import (
 	"quorate.dev/quorate/gitsource/credentials"
 	"quorate.dev/quorate/gitsource/remote"
 	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/panics"
 	"quorate.dev/quorate/reconcile/report"
 )
 
@@ -127,7 +128,10 @@ func (f *sourceFlags) fetch(ctx context.Context) ([]fetched, error) {
 	for i, s := range sources {
 		group.Go(func() error {
 			all[i].source = s
-			all[i].desired, all[i].err = s.fetch(ctx, &f.readers[i])
+			all[i].err = panics.Catch(func() (err error) {
+				all[i].desired, err = s.fetch(ctx, &f.readers[i])
+				return err
+			})
 			return nil
 		})
 	}

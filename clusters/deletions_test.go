@@ -1,0 +1,111 @@
+package clusters
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// doomed is a spec of a cluster that is deleted with its data.
+func doomed() v1alpha1.EtcdClusterSpec {
+	return v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleDeleted, Storage: v1alpha1.StorageSpec{Retention: v1alpha1.RetentionDelete}}
+}
+
+// TestBeginsDeletion: counted is what this run would begin, not what a run before has begun.
+func TestBeginsDeletion(t *testing.T) {
+	kept, stopped, suspended := doomed(), doomed(), doomed()
+	kept.Storage.Retention, stopped.Lifecycle, suspended.Suspend = v1alpha1.RetentionRetain, v1alpha1.LifecycleStopped, true
+	custom := func(spec v1alpha1.EtcdClusterSpec, action string, observed int64) *v1alpha1.EtcdCluster {
+		c := &v1alpha1.EtcdCluster{Spec: spec, Status: v1alpha1.EtcdClusterStatus{Action: action, ObservedGeneration: observed}}
+		c.Generation = 2
+		return c
+	}
+	for _, test := range []struct {
+		name   string
+		spec   v1alpha1.EtcdClusterSpec
+		change func(*target)
+		custom *v1alpha1.EtcdCluster
+		live   bool
+		// nothing is left of it but the custom resource.
+		nothing, want bool
+	}{
+		{name: "it runs", spec: doomed(), custom: custom(stopped, "", 2), want: true},
+		{name: "it was deleted without its data", spec: doomed(), custom: custom(kept, "NothingRuns", 2), want: true},
+		{name: "it was suspended", spec: doomed(), custom: custom(suspended, "Suspended", 2), want: true},
+		{name: "its custom resource is gone", spec: doomed(), want: true},
+		{name: "it has begun", spec: doomed(), custom: custom(doomed(), "Stop", 2)},
+		{name: "its data are kept", spec: kept, custom: custom(stopped, "", 2)},
+		{name: "it is suspended", spec: suspended, custom: custom(stopped, "", 2)},
+		{name: "nothing is there", spec: doomed(), custom: custom(stopped, "", 2), nothing: true},
+		{name: "an orphan", spec: doomed(), change: func(t *target) { t.orphaned = "gone" }, custom: custom(stopped, "", 2)},
+		{name: "with problems", spec: doomed(), change: func(t *target) { t.problems = []string{"no"} }, custom: custom(stopped, "", 2)},
+		{name: "live, a moment ago", live: true, spec: doomed(), custom: custom(doomed(), "Stop", 1), want: true},
+		{name: "live, and waiting", live: true, spec: doomed(), custom: custom(doomed(), "InvalidSpec", 2), want: true},
+		{name: "live, begun", live: true, spec: doomed(), custom: custom(doomed(), "Stop", 2)},
+	} {
+		d := target{cluster: v1alpha1.EtcdCluster{Spec: test.spec}}
+		if test.change != nil {
+			test.change(&d)
+		}
+		own := &possessions{custom: test.custom}
+		if !test.nothing {
+			own.claims = []*corev1.PersistentVolumeClaim{{}}
+		}
+		if got := d.beginsDeletion(own, test.live); got != test.want {
+			t.Errorf("%s: %v", test.name, got)
+		}
+	}
+}
+
+// TestCountDeletions: the number is for all passes of a process, and who waits stays as last applied.
+func TestCountDeletions(t *testing.T) {
+	one := 1
+	l := New(nil, Options{MaxDeletions: &one})
+	owned := inventory{}
+	pass := func(live bool) (waiting []string) {
+		var targets []target
+		for _, name := range []string{"a", "b", "c"} {
+			d := target{cluster: v1alpha1.EtcdCluster{Spec: doomed()}, applied: map[string]any{"spec": map[string]any{}}, warnings: []string{"w"}}
+			d.cluster.Name, d.cluster.Namespace = name, "ns"
+			targets = append(targets, d)
+		}
+		for _, d := range l.countDeletions(targets, owned, live) {
+			if len(d.problems) == 0 {
+				continue
+			}
+			waiting = append(waiting, d.cluster.Name)
+			if d.problems[0] == "" || !strings.Contains(d.problems[0], "3 clusters are newly") || !strings.Contains(d.problems[0], "raise --max-deletions to 3") {
+				t.Errorf("%s: %q", d.key(), d.problems)
+			}
+			if !live && (d.cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning || d.applied != nil || len(d.warnings) != 1) {
+				t.Errorf("%s does not stay as last applied: %+v", d.key(), d)
+			}
+		}
+		return waiting
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		owned.at("ns", name).custom = &v1alpha1.EtcdCluster{Spec: v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}}
+		owned.at("ns", name).pods = []*corev1.Pod{{}}
+		owned.at("ns", name).custom.Name, owned.at("ns", name).custom.Namespace = name, "ns"
+	}
+	for range 2 {
+		if got := pass(false); !slices.Equal(got, []string{"b", "c"}) {
+			t.Errorf("%q wait", got)
+		}
+		owned.at("ns", "a").custom.Spec = doomed()
+	}
+	for _, name := range []string{"b", "c"} {
+		owned.at("ns", name).custom.Spec = doomed()
+	}
+	if got := pass(true); !slices.Equal(got, []string{"b", "c"}) {
+		t.Errorf("%q wait while the custom resources declare themselves", got)
+	}
+	l.options.MaxDeletions = nil
+	if got := pass(false); got != nil {
+		t.Errorf("%q wait without a number", got)
+	}
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// declareDeleted declares these clusters as those that are deleted with their data.
+func (f *fleet) declareDeleted(names ...string) {
+	f.Helper()
+	for _, name := range names {
+		path := filepath.Join(f.dir, "clusters", name+".yaml")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		text = []byte(strings.Replace(string(text), "replicas: 1", "replicas: 1, lifecycle: Deleted, storage: {retention: Delete}", 1))
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			f.Fatal(err)
+		}
+	}
+}
+
+// waiting runs a command over the fleet and returns the clusters that wait to be deleted.
+func (f *fleet) waiting(command string, code int, args ...string) (names []string) {
+	f.Helper()
+	said := f.pass(command, code, nil, args...)
+	var rep struct {
+		Clusters []struct {
+			Name     string
+			Decision struct{ Rule, Verdict, Message string }
+		}
+	}
+	if err := json.Unmarshal([]byte(said), &rep); err != nil {
+		f.Fatal(err)
+	}
+	for _, c := range rep.Clusters {
+		if c.Decision.Verdict == "Block" && strings.Contains(c.Decision.Message, "--max-deletions") {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// deleted are the clusters of which the API server knows that they are to be deleted with their data.
+func (f *fleet) deleted() (names []string) {
+	f.Helper()
+	const path = "/apis/etcd.quorate.dev/v1alpha1/namespaces/default/etcdclusters"
+	said, err := f.server.Client.Discovery().RESTClient().Get().AbsPath(path).DoRaw(f.Context())
+	if err != nil {
+		f.Fatal(err)
+	}
+	var list v1alpha1.EtcdClusterList
+	if err := json.Unmarshal(said, &list); err != nil {
+		f.Fatal(err)
+	}
+	for _, item := range list.Items {
+		if item.Spec.Lifecycle == v1alpha1.LifecycleDeleted {
+			names = append(names, item.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// A run begins to delete no more clusters with their data than it is told, one if it is told nothing; the others stay as last applied.
+func TestDeletionsAreCounted(t *testing.T) {
+	f := newFleet(t)
+	f.declare("a", "b", "c", "d")
+	f.pass("run", exitNotConverged, nil)
+	f.declareDeleted("a", "b", "c")
+	steps := []struct {
+		command          string
+		args             []string
+		waiting, deleted []string
+	}{
+		{"plan", nil, []string{"b", "c"}, nil},
+		{"plan", []string{"--max-deletions", "3"}, nil, nil},
+		{"run", []string{"--max-deletions", "0"}, []string{"a", "b", "c"}, nil},
+		{"run", nil, []string{"b", "c"}, []string{"a"}},
+		{"run", []string{"--until-converged"}, []string{"c"}, []string{"a", "b"}}, // in all its passes
+		{"run", []string{"--max-deletions", "5"}, nil, []string{"a", "b", "c"}},
+	}
+	for _, step := range steps {
+		code := exitInvalid
+		switch {
+		case step.waiting != nil:
+		case step.command == "plan":
+			code = exitOK
+		default:
+			code = exitNotConverged // d is still being founded
+		}
+		if got := f.waiting(step.command, code, step.args...); !slices.Equal(got, step.waiting) {
+			t.Errorf("%s %v: %q wait, want %q", step.command, step.args, got, step.waiting)
+		}
+		if got := f.deleted(); !slices.Equal(got, step.deleted) {
+			t.Errorf("%s %v: %q are deleted, want %q", step.command, step.args, got, step.deleted)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/panics"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// guarded returns the entry of one cluster that f makes. If f panics, all that the entry says is the error, which is returned too: what was
+// found out until then may be half of it.
+func guarded(cluster Cluster, f func() report.Cluster) (entry report.Cluster, err error) {
+	err = panics.Catch(func() error {
+		entry = f()
+		return nil
+	})
+	if err != nil {
+		entry = report.Cluster{Error: oneLine(err)}
+		entry.Namespace, entry.Name = cluster.Identity()
+	}
+	return entry, err
+}
+
+// act carries out an action. A panic is an error like others: what was done until then is not known, as if the process had died.
+func act(ctx context.Context, cluster Cluster, action decide.Action) (outcome report.Outcome, err error) {
+	err = panics.Catch(func() (err error) {
+		outcome, err = cluster.Do(ctx, action)
+		return err
+	})
+	return outcome, err
+}
+
+// tell has the cluster report. A panic is an error like others.
+func tell(ctx context.Context, cluster Cluster, entry report.Cluster, source SourceState) error {
+	return panics.Catch(func() error { return cluster.Report(ctx, entry, source) })
+}
+
+// stack is for the log: where it was that something panicked. It is empty for other errors.
+func stack(err error) slog.Attr {
+	if caught, is := errors.AsType[*panics.Error](err); is {
+		return slog.String("stack", caught.Stack)
+	}
+	return slog.Attr{}
+}

@@ -1,0 +1,52 @@
+package panics_test
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"quorate.dev/quorate/reconcile/panics"
+)
+
+func burst() { panic("it \x1b[2J " + strings.Repeat("x", 1000)) }
+
+func TestCatch(t *testing.T) {
+	if err := panics.Catch(func() error { return io.EOF }); !errors.Is(err, io.EOF) {
+		t.Errorf("an error became %v", err)
+	}
+	err := panics.Catch(func() error { burst(); return nil })
+	caught, is := errors.AsType[*panics.Error](err)
+	if !is || !strings.Contains(caught.Stack, "panics_test.burst") {
+		t.Fatalf("got %#v", err)
+	}
+	if text := err.Error(); !strings.HasPrefix(text, `panic: "it \x1b[2J xxx`) || len(text) > 400 {
+		t.Errorf("reads %q", text)
+	}
+}
+
+// TestGroup: all are waited for, and the panic of one reaches whoever waits, with the stack of where it was.
+func TestGroup(t *testing.T) {
+	var done atomic.Int32
+	err := panics.Catch(func() error {
+		var group panics.Group
+		for i := range 10 {
+			group.Go(func() {
+				defer done.Add(1)
+				if i == 3 {
+					burst()
+				}
+			})
+		}
+		group.Wait()
+		return nil
+	})
+	caught, is := errors.AsType[*panics.Error](err)
+	if !is || !strings.Contains(caught.Stack, "panics_test.burst") || done.Load() != 10 {
+		t.Errorf("%d done, got %#v", done.Load(), err)
+	}
+	var well panics.Group
+	well.Go(func() {})
+	well.Wait()
+}
