@@ -1,6 +1,7 @@
 package simulate_test
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -39,8 +40,8 @@ func (j *journey) settle() string {
 			return first(w.Violations())
 		case blocked == passesToLast:
 			return fmt.Sprintf("it could end well, and ends in %s", d)
-		case blocked == passesToLast/2 && s.ReportedVersion != "":
-			w.Declared.Version, w.Declared.SpecHash = s.ReportedVersion, hashThatRuns(s)
+		case blocked == passesToLast/2:
+			w.Declared.Version, w.Declared.SpecHash = whatRuns(s)
 			fallthrough
 		default:
 			blocked++
@@ -80,14 +81,14 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 // volumeInTheWay names the ordinal of a claim that a person may delete.
 var volumeInTheWay = regexp.MustCompile(`kubectl delete pvc data-a-(\d+)`)
 
-// hashThatRuns is that of a pod that serves.
-func hashThatRuns(s decide.State) string {
+// whatRuns is the version and the options of a pod that serves or, where none does, the version that was last known to.
+func whatRuns(s decide.State) (version, hash string) {
 	for _, r := range s.Replicas {
 		if r.Pod == decide.PodReady {
-			return r.PodSpecHash
+			return r.PodVersion, r.PodSpecHash
 		}
 	}
-	return s.Declared.SpecHash
+	return cmp.Or(s.ReportedVersion, s.Declared.Version), s.Declared.SpecHash
 }
 
 // makeGood heals what can be healed, and has git ask for something that can be reached.
