@@ -20,12 +20,13 @@ func TestVotersChanged(t *testing.T) {
 			s.Membership.Members = append(s.Membership.Members, member(3))
 			s.Membership.Members[1].Learner = true
 		}, true},
-		"one is silent":               {nil, func(s *State) { s.Membership.Members[1].Answers = false }, true},
-		"one is silent still":         {func(s *State) { s.Membership.Members[1].Answers = false }, func(s *State) { s.Membership.Members[1].Answers = false }, false},
-		"one answers again":           {func(s *State) { s.Membership.Members[1].Answers = false }, nil, false},
-		"its data are in doubt":       {nil, func(s *State) { s.Membership.Members[1].Alarms = []string{"NOSPACE", "CORRUPT"} }, true},
-		"its data are in doubt still": {func(s *State) { s.Membership.Members[1].Alarms = []string{"CORRUPT"} }, func(s *State) { s.Membership.Members[1].Alarms = []string{"CORRUPT"} }, false},
-		"it lacks space":              {nil, func(s *State) { s.Membership.Members[1].Alarms = []string{"NOSPACE"} }, false},
+		"one is silent":                        {nil, func(s *State) { s.Membership.Members[1].Answers = false }, true},
+		"another in the place of a silent one": {func(s *State) { s.Membership.Members[1].Answers = false }, func(s *State) { s.Membership.Members[1].ID = 0xb1 }, true},
+		"one is silent still":                  {func(s *State) { s.Membership.Members[1].Answers = false }, func(s *State) { s.Membership.Members[1].Answers = false }, false},
+		"one answers again":                    {func(s *State) { s.Membership.Members[1].Answers = false }, nil, false},
+		"its data are in doubt":                {nil, func(s *State) { s.Membership.Members[1].Alarms = []string{"NOSPACE", "CORRUPT"} }, true},
+		"its data are in doubt still":          {func(s *State) { s.Membership.Members[1].Alarms = []string{"CORRUPT"} }, func(s *State) { s.Membership.Members[1].Alarms = []string{"CORRUPT"} }, false},
+		"it lacks space":                       {nil, func(s *State) { s.Membership.Members[1].Alarms = []string{"NOSPACE"} }, false},
 		"the one that is to go is silent, and its data are in doubt": {nil, func(s *State) {
 			s.Membership.Members[2].Answers, s.Membership.Members[2].Alarms = false, []string{"CORRUPT"}
 		}, false},
@@ -52,6 +53,7 @@ func TestBecause(t *testing.T) {
 			func(s *State) { going(s); s.Membership.Members[1].Learner = true },
 			func(s *State) { going(s); s.down(PodPending, time.Hour, 1); s.Replicas[1].Stranded = "x" },
 			func(s *State) { s.Replicas[1].VolumeUID = "" },
+			func(s *State) { going(s); s.Replicas[1].VolumeUID = "" },
 		},
 		{VolumeGoing, "w1"}: {func(s *State) { going(s); s.Replicas[1].VolumeUID = "w1" }},
 		{VolumeLost, "v1"}: {func(s *State) {
@@ -83,16 +85,19 @@ func TestAnnouncement(t *testing.T) {
 		change  func(*State)
 		want    bool
 	}{
-		"of one":                               {1, nil, true},
-		"of two":                               {2, nil, true},
-		"of three":                             {3, nil, false},
-		"of two, announced":                    {2, func(s *State) { s.Record.Members[1].Leaving = true }, false},
-		"of two, another was announced":        {2, func(s *State) { s.Record.Members[0].Leaving = true }, true},
-		"of two, beside one that joins":        {2, record(2, Joining), true},
-		"of three, of which one is unlisted":   {3, func(s *State) { s.Membership.Members = s.Membership.Members[1:] }, true},
-		"of three, one of them another by now": {3, func(s *State) { s.Membership.Members[0].ID = 0xb0 }, true},
-		"of three, one of unknown ID":          {3, func(s *State) { s.Record.Members[0].ID = 0 }, false},
-		"of four, one too many to join":        {3, record(3, Sealed), true},
+		"of one":   {1, nil, true},
+		"of two":   {2, nil, true},
+		"of three": {3, nil, false},
+		"of two, the other one leaves and nobody lists it": {2, func(s *State) { s.Record.Members[0].Leaving, s.Membership.Members = true, s.Membership.Members[:1] }, true},
+		"of three, beside two that join":                   {3, both(record(3, Joining), record(4, Joining)), false},
+		"of three, one unlisted and its ID unknown":        {3, func(s *State) { s.Membership.Members, s.Record.Members[0].ID = s.Membership.Members[1:], 0 }, true},
+		"of two, announced":                                {2, func(s *State) { s.Record.Members[1].Leaving = true }, false},
+		"of two, another was announced":                    {2, func(s *State) { s.Record.Members[0].Leaving = true }, true},
+		"of two, beside one that joins":                    {2, record(2, Joining), true},
+		"of three, of which one is unlisted":               {3, func(s *State) { s.Membership.Members = s.Membership.Members[1:] }, true},
+		"of three, one of them another by now":             {3, func(s *State) { s.Membership.Members[0].ID = 0xb0 }, true},
+		"of three, one of unknown ID":                      {3, func(s *State) { s.Record.Members[0].ID = 0 }, false},
+		"of four, one too many to join":                    {3, record(3, Sealed), true},
 	} {
 		s := after(c.members, c.change)
 		id := ID(0xa0 + min(c.members-1, 1))

@@ -56,6 +56,7 @@ func TestWornCertificates(t *testing.T) {
 		"it ends before its authority": {[]Certificate{leaf("a", 500*day-1), ca(500 * day)}, "a", Due, []string{"a in"}},
 		"both have ended":              {[]Certificate{leaf("a", -day), ca(-day)}, "a ca", Expired, []string{"a in", "the certificate authority"}},
 		"an authority":                 {[]Certificate{leaf("a", 2000*day), ca(5 * day)}, "ca", Urgent, []string{"the certificate authority"}},
+		"an authority and another one": {[]Certificate{leaf("tls.crt", 4*day), ca(5 * day)}, "tls.crt ca", Urgent, []string{"the certificate authority", "tls.crt in"}},
 		"two at once":                  {[]Certificate{leaf("b", 5*day), leaf("a", 5*day)}, "a b", Urgent, []string{"a in"}},
 	} {
 		s := State{Now: noon, Certificates: c.certificates}

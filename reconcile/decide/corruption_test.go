@@ -200,6 +200,7 @@ func TestRefuted(t *testing.T) {
 		"one does not say":               {3, both(holds(1, 1, 0), alarms(1, "CORRUPT"), leftOver(0xd1, "CORRUPT")), nil},
 		"one is silent":                  {3, both(same, silence(2), alarms(1, "CORRUPT"), leftOver(0xd1, "CORRUPT")), nil},
 		"nobody says":                    {3, both(alarms(1, "CORRUPT"), leftOver(0xd1, "CORRUPT")), nil},
+		"one of two":                     {2, both(holds(1, 1), alarms(1, "CORRUPT")), []Alarm{{0xa1, "CORRUPT"}}},
 		"of a learner":                   {3, both(same, learns(2), alarms(2, "CORRUPT")), nil},
 		"the only one, of itself":        {1, both(holds(1), alarms(0, "CORRUPT"), leftOver(0, "CORRUPT")), nil},
 		"the only one, of one that went": {1, both(holds(1), leftOver(0xd1, "CORRUPT")), []Alarm{{0xd1, "CORRUPT"}}},

@@ -121,6 +121,11 @@ func TestQuorumLost(t *testing.T) {
 	})
 }
 
+// forgottenFor is a cluster of which nothing is there but what git declares.
+func forgottenFor(s *State, lifecycle string) {
+	*s = State{Name: "a", Now: noon, Declared: Declared{Replicas: 3, Version: "3.6.16", Lifecycle: lifecycle}}
+}
+
 // TestFormation: what is waited for before a cluster has formed.
 func TestFormation(t *testing.T) {
 	known := func(s *State) { s.Membership.Known = true }
@@ -145,6 +150,13 @@ func TestFormation(t *testing.T) {
 			t.Errorf("%s: there is a StatefulSet: %t", what, got)
 		}
 	}
+	askVerdict(t, bootstrap, map[string]verdictCase{
+		"nothing":                {3, func(s *State) { forgottenFor(s, "Running") }, Act},
+		"not to run":             {3, func(s *State) { forgottenFor(s, "Stopped") }, ""},
+		"founded":                {3, founded, ""},
+		"founded, not all of it": {3, both(founded, drifts), Act},
+		"formed":                 {3, drifts, ""},
+	})
 	unsealed := recordedAs(RecordedMember{Mode: Founding})
 	askAlone(t, seal, map[string]ruleCase{
 		"sealed":                            {3, nil, nil},

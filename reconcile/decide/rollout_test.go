@@ -55,6 +55,12 @@ func TestRolloutByItself(t *testing.T) {
 		"out of reach, and made so": {3, both(declares("3.9.0"), asDeclared), ""},
 		"within reach":              {3, declares("3.6.17"), ""},
 	})
+	if (State{}).newPodsAsDeclared() {
+		t.Error("without a StatefulSet new pods are as declared")
+	}
+	if s := after(3, both(wants, func(s *State) { s.Replicas = nil })); !s.rolls() {
+		t.Error("nothing rolls where no pod is there as yet")
+	}
 	for version, want := range map[string]bool{"3.7.3": true, "3.6.99": false, "3.5.35": false} {
 		if got := after(3, declares(version)).upgrades(); got != want {
 			t.Errorf("%s is an upgrade: %t", version, got)
@@ -149,6 +155,7 @@ func TestAuthority(t *testing.T) {
 		record   string
 	}{
 		"none":                           {nil, "", ""},
+		"none any more, and nobody runs": {both(seen("CA1", Authority{}), idle), "", "CA1"},
 		"none any more":                  {seen("CA1", Authority{}), "", "CA1"},
 		"none, and pods mount one":       {seen("", Authority{Mounted: one}), "", ""},
 		"the same for all":               {seen("CA1", Authority{"CA1", one, "CA1"}), "", "CA1"},

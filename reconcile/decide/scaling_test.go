@@ -118,6 +118,19 @@ func TestScalingByItself(t *testing.T) {
 	fewer := func(s *State) { s.Declared.Replicas = 2 }
 	learner := func(n int) func(*State) { return func(s *State) { s.Membership.Members[n].Learner = true } }
 	going := func(n int) func(*State) { return func(s *State) { s.Replicas[n].VolumeTerminating = true } }
+	slot := func(change func(*Replica)) func(*State) {
+		return both(more, func(s *State) {
+			r := Replica{Ordinal: 3, Pod: PodPending, VolumeUID: "v3", VolumeToken: "t"}
+			change(&r)
+			s.Replicas = append(s.Replicas, r)
+		})
+	}
+	askVerdict(t, scaleUp, map[string]verdictCase{
+		"a volume that nobody knows": {3, slot(func(*Replica) {}), Block},
+		"a volume that was left":     {3, both(slot(func(*Replica) {}), removed(3, "v3")), Wait},
+		"a volume that goes":         {3, slot(onItsWay), Wait},
+		"no volume":                  {3, slot(gone), Act},
+	})
 	for what, c := range map[string]struct {
 		rule   func(State) (Decision, bool)
 		change func(*State)
@@ -135,6 +148,8 @@ func TestScalingByItself(t *testing.T) {
 		"a learner beside one that is silent":  {scaleDown, both(fewer, learner(2), silence(1)), nil},
 		"a learner beside as many as declared": {scaleDown, both(fewer, learner(2)), RemoveMember{ID: 0xa2, Name: "a-2"}},
 		"a voter in place of a learner":        {scaleDown, both(fewer, learner(1)), nil},
+		"a silent voter, and one is a learner": {scaleDown, both(fewer, learner(1), silence(2)), nil},
+		"a learner, silent to us alone":        {scaleDown, both(fewer, learner(2), func(s *State) { s.Membership.Members[2].Answers = false }), RemoveMember{ID: 0xa2, Name: "a-2"}},
 		"a learner that takes a place":         {scaleDown, both(fewer, learner(2), going(0)), nil},
 		"a voter that takes a place":           {scaleDown, both(fewer, going(0)), nil},
 		"a silent one that would take none":    {scaleDown, both(fewer, going(0), silence(2)), RemoveMember{ID: 0xa2, Name: "a-2"}},

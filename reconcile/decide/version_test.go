@@ -142,19 +142,21 @@ func TestLogVersion(t *testing.T) {
 		change   func(*State)
 		want     string
 	}{
-		"as it is":                               {"3.6", nil, "3.6"},
-		"not known":                              {"", nil, ""},
-		"written out":                            {"", taken, "3.6"},
-		"written out, one does not say":          {"", both(taken, silence(2)), ""},
-		"written out, not asked for":             {"", stores("", "3.5", "3.5", "3.5"), ""},
-		"written out of 3.5, beside 3.6":         {"", both(runs("3.5.35", "3.5.35", "3.6.16"), stores("3.4", "3.4", "3.4", "3.4")), ""},
-		"written out of 3.5":                     {"", both(runs("3.5.35", "3.5.35", "3.5.35"), stores("3.4", "3.4", "3.4", "3.4")), "3.5"},
-		"one reads it already":                   {"", runs("3.6.16", "3.6.16", "3.7.0"), "3.6"},
-		"one would read it, beside 3.5":          {"", runs("3.5.35", "3.6.16", "3.7.0"), ""},
-		"the oldest adds to it":                  {"3.6", runs("3.5.35", "3.6.16", "3.6.16"), "3.5"},
-		"the oldest adds to what is clear still": {"3.7", runs("3.6.16", "3.7.0", "3.7.0"), "3.7"},
-		"nobody answers":                         {"", both(taken, silence(0, 1, 2), func(s *State) { s.ReportedVersion = "3.6.16" }), ""},
-		"nobody says what it runs":               {"3.6", runs("", "", ""), "3.6"},
+		"as it is":                                {"3.6", nil, "3.6"},
+		"not known":                               {"", nil, ""},
+		"written out":                             {"", taken, "3.6"},
+		"written out, one does not say":           {"", both(taken, silence(2)), ""},
+		"written out, not asked for":              {"", stores("", "3.5", "3.5", "3.5"), ""},
+		"written out of 3.5, beside 3.6":          {"", both(runs("3.5.35", "3.5.35", "3.6.16"), stores("3.4", "3.4", "3.4", "3.4")), ""},
+		"written out of 3.5":                      {"", both(runs("3.5.35", "3.5.35", "3.5.35"), stores("3.4", "3.4", "3.4", "3.4")), "3.5"},
+		"one reads it already":                    {"", runs("3.6.16", "3.6.16", "3.7.0"), "3.6"},
+		"one would read it, beside 3.5":           {"", runs("3.5.35", "3.6.16", "3.7.0"), ""},
+		"the oldest adds to it":                   {"3.6", runs("3.5.35", "3.6.16", "3.6.16"), "3.5"},
+		"the oldest adds to what is clear still":  {"3.7", runs("3.6.16", "3.7.0", "3.7.0"), "3.7"},
+		"nobody answers":                          {"", both(taken, silence(0, 1, 2), func(s *State) { s.ReportedVersion = "3.6.16" }), ""},
+		"nobody answers, and the status is older": {"3.6", both(silence(0, 1, 2), func(s *State) { s.ReportedVersion = "3.5.35" }), "3.6"},
+		"prepared, and clear before":              {"3.6", both(runs("3.7.3", "3.7.3", "3.7.3"), stores("3.6", "3.6", "3.6", "3.6")), "3.6"},
+		"nobody says what it runs":                {"3.6", runs("", "", ""), "3.6"},
 	} {
 		if got := after(3, c.change).logVersion(c.recorded); got != c.want {
 			t.Errorf("%s: from %q to %q", what, c.recorded, got)
@@ -220,6 +222,7 @@ func TestUpgradeRules(t *testing.T) {
 		"another patch of 3.7":                 {prepareUpgrade, both(unclear, runs("3.7.2", "3.7.2", "3.7.2")), nil},
 		"another patch of 3.6":                 {prepareUpgrade, both(declares("3.6.17"), logs("")), nil},
 		"an upgrade that the log allows":       {prepareUpgrade, both(unclear, logs("3.6"), stores("3.4", "3.6", "3.6", "3.6")), nil},
+		"an upgrade half done":                 {prepareUpgrade, both(unclear, runs("3.6.16", "3.7.3", "3.7.3")), EnableDowngrade{"3.5"}},
 		"another downgrade is under way":       {prepareUpgrade, both(unclear, stores("3.4", "3.6", "3.6", "3.6")), nil},
 		"all pods are as declared":             {prepareUpgrade, both(unclear, asDeclared), nil},
 		"a downgrade":                          {downgrade, back, EnableDowngrade{"3.5"}},

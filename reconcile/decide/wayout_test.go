@@ -86,17 +86,18 @@ func TestWaits(t *testing.T) {
 		changed bool
 		want    []Waited
 	}{
-		"it begins":                {nil, a, false, []Waited{at("A", 0, 0)}},
-		"it goes on":               {[]Waited{at("A", 9, 9)}, a, false, []Waited{at("A", 9, 9)}},
-		"ten minutes":              {[]Waited{at("A", time.Hour, 10*time.Minute)}, a, false, []Waited{at("A", time.Hour, 0)}},
-		"seen half an hour ago":    {[]Waited{at("A", time.Hour, 30*time.Minute)}, a, false, []Waited{at("A", time.Hour, 0)}},
-		"seen before that":         {[]Waited{at("A", time.Hour, 30*time.Minute+1)}, a, false, []Waited{at("A", 0, 0)}},
-		"others":                   {[]Waited{at("C", 3, 1), at("B", 3, 1), at("D", 4, 1)}, a, false, []Waited{at("D", 4, 1), at("B", 3, 1), at("C", 3, 1), at("A", 0, 0)}},
-		"something has changed":    {[]Waited{at("A", 9, 9)}, a, true, nil},
-		"it is done":               {[]Waited{at("A", 9, 9)}, Decision{Rule: "A", Verdict: Done}, false, nil},
-		"it blocks":                {[]Waited{at("A", 9, 9)}, Decision{Rule: "A", Verdict: Block}, false, nil},
-		"it blocks, since overdue": {[]Waited{at("A", 9, 9)}, Decision{Rule: "A", Verdict: Block, overdue: true}, false, []Waited{at("A", 9, 9)}},
-		"it acts":                  {[]Waited{at("A", 9, 9)}, Decision{Rule: "A", Verdict: Act}, false, []Waited{at("A", 9, 9)}},
+		"it begins":                          {nil, a, false, []Waited{at("A", 0, 0)}},
+		"it goes on":                         {[]Waited{at("A", 9, 9)}, a, false, []Waited{at("A", 9, 9)}},
+		"ten minutes":                        {[]Waited{at("A", time.Hour, 10*time.Minute)}, a, false, []Waited{at("A", time.Hour, 0)}},
+		"seen half an hour ago":              {[]Waited{at("A", time.Hour, 30*time.Minute)}, a, false, []Waited{at("A", time.Hour, 0)}},
+		"seen before that":                   {[]Waited{at("A", time.Hour, 30*time.Minute+1)}, a, false, []Waited{at("A", 0, 0)}},
+		"others":                             {[]Waited{at("C", 3, 1), at("B", 3, 1), at("D", 4, 1)}, a, false, []Waited{at("D", 4, 1), at("B", 3, 1), at("C", 3, 1), at("A", 0, 0)}},
+		"others, the first seen longest ago": {[]Waited{at("C", 3, 1), at("D", 4, 2)}, a, false, []Waited{at("D", 4, 2), at("C", 3, 1), at("A", 0, 0)}},
+		"something has changed":              {[]Waited{at("A", 9, 9)}, a, true, nil},
+		"it is done":                         {[]Waited{at("A", 9, 9)}, Decision{Rule: "A", Verdict: Done}, false, nil},
+		"it blocks":                          {[]Waited{at("A", 9, 9)}, Decision{Rule: "A", Verdict: Block}, false, nil},
+		"it blocks, since overdue":           {[]Waited{at("A", 9, 9)}, Decision{Rule: "A", Verdict: Block, overdue: true}, false, []Waited{at("A", 9, 9)}},
+		"it acts":                            {[]Waited{at("A", 9, 9)}, Decision{Rule: "A", Verdict: Act}, false, []Waited{at("A", 9, 9)}},
 	} {
 		if got := Waits(State{Now: noon, Waited: c.before}, c.d, c.changed); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\ngot  %v\nwant %v", what, got, c.want)
@@ -109,6 +110,17 @@ func TestWaits(t *testing.T) {
 	kept := Waits(State{Now: noon, Waited: many}, a, false)
 	if len(kept) != 8 || slices.ContainsFunc(kept, func(w Waited) bool { return w.Rule < "G" && w.Rule != "A" }) {
 		t.Errorf("not the last ones are kept: %v", kept)
+	}
+}
+
+// TestActingIsNoWait: what is tried goes on being tried, however long; only a pass whose action has changed nothing says otherwise.
+func TestActingIsNoWait(t *testing.T) {
+	s := after(3, both(drifts, func(s *State) { s.Waited = []Waited{{Rule: "ApplyObjects", Since: noon.Add(-time.Hour), Seen: noon}} }))
+	if d := Decide(s); d.Verdict != Act {
+		t.Errorf("after an hour: %s", d)
+	}
+	if d := InVain(s, Decide(s), "refused"); d.Verdict != Block {
+		t.Errorf("after an hour in vain: %s", d)
 	}
 }
 
