@@ -195,6 +195,23 @@ func TestOnTrial(t *testing.T) {
 	})
 }
 
+// TestRestartBroken: whose pod is made anew, and when.
+func TestRestartBroken(t *testing.T) {
+	broken := slot1(PodFailing, time.Hour, madeOf("h0"))
+	unready := func(n int) func(*State) { return func(s *State) { s.down(PodFailing, 0, n) } }
+	askAlone(t, restartBroken, map[string]ruleCase{
+		"broken":                             {3, broken, RestartReplica{1, "p1"}},
+		"broken, and not on record":          {3, both(broken, gapOf(1)), nil},
+		"one holds, and one has just failed": {3, both(broken, unready(2)), RestartReplica{1, "p1"}},
+		"new pods would be others":           {3, both(broken, func(s *State) { s.Objects.RunsHash = "h0" }), StartRollout{"3.6.16", "h1"}},
+		"they would be of a version too far": {3, both(broken, declares("3.9.0")), nil},
+		"no StatefulSet":                     {3, both(broken, noStatefulSet), nil},
+	})
+	if d, _ := restartBroken(after(3, both(broken, unready(0), unready(2)))); d.Verdict != Wait {
+		t.Errorf("none holds, and one has just failed: %s", d)
+	}
+}
+
 // TestHeldBack: it is said only of pods that are held back, and only where what git declares is why.
 func TestHeldBack(t *testing.T) {
 	broken := both(slot1(PodFailing, time.Hour, madeOf("h0")), func(s *State) { s.down(PodFailing, time.Hour, 0, 2) })

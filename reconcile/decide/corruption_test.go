@@ -229,21 +229,23 @@ func TestMayBeJudged(t *testing.T) {
 		change  func(*State)
 		want    bool
 	}{
-		"all answer, three opinions":             {3, holds(1, 2, 3), false},
-		"all answer, a majority":                 {3, holds(1, 2, 2), false},
-		"a majority, and one is not well":        {3, both(holds(1, 2, 2), func(s *State) { s.Membership.Members[2].Disagrees = "x" }), true},
-		"no majority, and one is not well":       {3, both(holds(1, 2, 3), unready(2)), false},
-		"one starts":                             {3, both(holds(1, 2, 0), func(s *State) { s.down(PodStarting, time.Minute, 2) }), true},
-		"one fails for good":                     {3, both(holds(1, 2, 0), func(s *State) { s.down(PodFailing, time.Hour, 2) }), false},
-		"one starts, one fails for good":         {4, both(holds(1, 2, 0, 0), func(s *State) { s.down(PodStarting, time.Minute, 2); s.down(PodFailing, time.Hour, 3) }), false},
-		"a stranger is silent":                   {3, both(holds(1, 2, 3), stranger, func(s *State) { s.Replicas[0].Stranded = "x" }), true},
-		"one stops, all others agree":            {3, both(holds(2, 2, 0), halts(2, 1, 29*time.Minute)), true},
-		"one stops, since nobody knows when":     {3, both(holds(2, 2, 0), halts(2, 1, 0), func(s *State) { s.Replicas[2].PodSince = time.Time{} }), true},
-		"one stops for half an hour":             {3, both(holds(2, 2, 0), halts(2, 1, 30*time.Minute)), false},
-		"one stops, others differ":               {5, both(holds(2, 2, 2, 1, 0), halts(4, 1, time.Minute)), false},
-		"one stops, no majority":                 {3, both(holds(1, 2, 0), halts(2, 1, time.Minute)), false},
-		"one stops, no majority, and one starts": {4, both(holds(1, 2, 0, 0), halts(2, 1, time.Minute), func(s *State) { s.down(PodStarting, time.Minute, 3) }), true},
-		"the only one stops":                     {1, halts(0, 1, time.Minute), false},
+		"all answer, three opinions":                       {3, holds(1, 2, 3), false},
+		"all answer, a majority":                           {3, holds(1, 2, 2), false},
+		"a majority, and one is not well":                  {3, both(holds(1, 2, 2), func(s *State) { s.Membership.Members[2].Disagrees = "x" }), true},
+		"no majority, and one is not well":                 {3, both(holds(1, 2, 3), unready(2)), false},
+		"one starts":                                       {3, both(holds(1, 2, 0), func(s *State) { s.down(PodStarting, time.Minute, 2) }), true},
+		"one fails for good":                               {3, both(holds(1, 2, 0), func(s *State) { s.down(PodFailing, time.Hour, 2) }), false},
+		"one starts, one fails for good":                   {4, both(holds(1, 2, 0, 0), func(s *State) { s.down(PodStarting, time.Minute, 2); s.down(PodFailing, time.Hour, 3) }), false},
+		"a stranger is silent":                             {3, both(holds(1, 2, 3), stranger, func(s *State) { s.Replicas[0].Stranded = "x" }), true},
+		"one stops, all others agree":                      {3, both(holds(2, 2, 0), halts(2, 1, 29*time.Minute)), true},
+		"one stops, since nobody knows when":               {3, both(holds(2, 2, 0), halts(2, 1, 0), func(s *State) { s.Replicas[2].PodSince = time.Time{} }), true},
+		"one stops for half an hour":                       {3, both(holds(2, 2, 0), halts(2, 1, 30*time.Minute)), false},
+		"one stops, others differ":                         {5, both(holds(2, 2, 2, 1, 0), halts(4, 1, time.Minute)), false},
+		"one stops, no majority":                           {3, both(holds(1, 2, 0), halts(2, 1, time.Minute)), false},
+		"one stops since nobody knows when, others differ": {5, both(holds(2, 2, 2, 1, 0), halts(4, 1, 0), func(s *State) { s.Replicas[4].PodSince = time.Time{} }), false},
+		"one starts, and another one stops":                {4, both(holds(1, 2, 0, 0), halts(3, 1, time.Minute), func(s *State) { s.down(PodStarting, time.Minute, 2) }), true},
+		"one stops, no majority, and one starts":           {4, both(holds(1, 2, 0, 0), halts(2, 1, time.Minute), func(s *State) { s.down(PodStarting, time.Minute, 3) }), true},
+		"the only one stops":                               {1, halts(0, 1, time.Minute), false},
 	} {
 		if got := after(c.members, both(alarms(0, "CORRUPT"), c.change)).mayBeJudged(); got != c.want {
 			t.Errorf("%s: %t", what, got)

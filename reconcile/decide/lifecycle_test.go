@@ -34,16 +34,24 @@ func TestStop(t *testing.T) {
 		want   Action
 		says   string // in its message; empty if the rule does not speak
 	}{
-		"it is to run":                          {nil, nil, ""},
-		"nothing is there":                      {both(runs, forgotten, noStatefulSet), nil, ""},
-		"its pods run":                          {runs, ApplyObjects{}, "stop the pods of a-0, a-1 and a-2"},
-		"nobody knows whose":                    {both(runs, forgotten), nil, "scale it to 0"},
-		"nobody knows whose, and none runs":     {both(stopped("Stopped"), forgotten), nil, "stopped"},
-		"its volumes go":                        {both(runs, func(s *State) { s.Replicas[1].VolumeTerminating = true }), nil, "with their data: a-1;"},
-		"its volumes go anyway":                 {both(runs, func(s *State) { s.Replicas[1].VolumeTerminating = true }, deleted("Delete")), ApplyObjects{}, "stop the pods"},
-		"its volumes go, and were to stay":      {both(runs, func(s *State) { s.Replicas[1].VolumeTerminating = true }, deleted("Retain")), nil, "with their data: a-1;"},
-		"its volumes go without pods":           {both(stopped("Stopped"), func(s *State) { s.Replicas[1].VolumeTerminating = true }), nil, "stopped"},
-		"pods without a StatefulSet":            {orphans, ApplyObjects{}, "bring it back"},
+		"it is to run":                      {nil, nil, ""},
+		"nothing is there":                  {both(runs, forgotten, noStatefulSet), nil, ""},
+		"its pods run":                      {runs, ApplyObjects{}, "stop the pods of a-0, a-1 and a-2"},
+		"nobody knows whose":                {both(runs, forgotten), nil, "scale it to 0"},
+		"nobody knows whose, and none runs": {both(stopped("Stopped"), forgotten), nil, "stopped"},
+		"its volumes go":                    {both(runs, func(s *State) { s.Replicas[1].VolumeTerminating = true }), nil, "with their data: a-1;"},
+		"its volumes go anyway":             {both(runs, func(s *State) { s.Replicas[1].VolumeTerminating = true }, deleted("Delete")), ApplyObjects{}, "stop the pods"},
+		"its volumes go, and were to stay":  {both(runs, func(s *State) { s.Replicas[1].VolumeTerminating = true }, deleted("Retain")), nil, "with their data: a-1;"},
+		"its volumes go, not deleted yet":   {both(runs, func(s *State) { s.Replicas[1].VolumeTerminating, s.Declared.Retention = true, "Delete" }), nil, "with their data: a-1;"},
+		"its last pod runs":                 {both(runs, func(s *State) { s.Objects.RunsReplicas = 1 }), ApplyObjects{}, "stop the pods"},
+		"nobody knows whose, and one runs":  {both(runs, forgotten, func(s *State) { s.Objects.RunsReplicas = 1 }), nil, "scale it to 0"},
+		"its volumes go without pods":       {both(stopped("Stopped"), func(s *State) { s.Replicas[1].VolumeTerminating = true }), nil, "stopped"},
+		"pods without a StatefulSet":        {orphans, ApplyObjects{}, "bring it back"},
+		"pods of nobody, as etcd lists nobody": {both(orphans, deleted("Retain"), func(s *State) {
+			s.Record, s.Membership, s.Objects.Remaining = Record{}, Membership{Known: true}, []string{"Service a"}
+		}), nil, "the pods are stopping"},
+		"the pod of the only one":               {func(s *State) { *s = after(1, both(stopped("Stopped"), noStatefulSet)); s.Replicas[0].Pod = PodReady }, ApplyObjects{}, "bring it back"},
+		"an object of the only one":             {func(s *State) { *s = after(1, both(stopped("Stopped"), drifts)) }, ApplyObjects{}, "Service a"},
 		"one of them on its way out":            {both(orphans, func(s *State) { s.Replicas[1].Pod = PodTerminating }), nil, "the pods are stopping"},
 		"beside their StatefulSet":              {both(stopped("Stopped"), onePod), nil, "the pods are stopping"},
 		"pods of a version that cannot be made": {both(orphans, declares("3.8.0"), func(s *State) { s.ReportedVersion = "3.6.16" }), nil, "the pods are stopping"},
@@ -59,6 +67,16 @@ func TestStop(t *testing.T) {
 			t.Errorf("%s: %s", what, d)
 		}
 	}
+}
+
+func TestKeepsGoingVolume(t *testing.T) {
+	hold(t, func(_ State, r Replica) bool { return r.keepsGoingVolume() }, map[string]slotCase{
+		"it goes":         {changed(onItsWay), true},
+		"it stays":        {nil, false},
+		"it is gone":      {changed(gone, onItsWay), false},
+		"its pod goes":    {slot1(PodTerminating, 0, onItsWay), false},
+		"its pod is gone": {slot1(PodAbsent, 0, onItsWay), false},
+	})
 }
 
 func deleted(retention string) func(*State) {

@@ -99,6 +99,33 @@ func TestLostRecord(t *testing.T) {
 	}
 }
 
+// TestRecordOfAList: where record and status are lost, etcd's list says which slots hold members of ours.
+func TestRecordOfAList(t *testing.T) {
+	s := after(3, func(s *State) {
+		s.Record, s.ReportedClusterID, s.Replicas = Record{}, 0, nil
+		s.Membership.Members[0].Name = "x-0"
+	})
+	r := StandingRecord(s, "fresh")
+	if len(r.Members) != 2 || r.Members[0].Ordinal != 1 || r.Members[1].Ordinal != 2 || r.ClusterID != 0 {
+		t.Errorf("got %+v", r)
+	}
+	if r := StandingRecord(State{Record: Record{Authority: "CA1"}, Declared: Declared{Replicas: 1}}, "fresh"); r.Authority != "CA1" || len(r.Members) != 1 {
+		t.Errorf("before its founding it is %+v", r)
+	}
+}
+
+// TestSealOneOfTwins: of two members in one slot the one with the lower ID is sealed, as it is listed.
+func TestSealOneOfTwins(t *testing.T) {
+	s := after(1, func(s *State) {
+		twin := s.Membership.Members[0]
+		twin.ID = 0xb0
+		s.Membership.Members = append(s.Membership.Members, twin)
+	})
+	if m, _ := SealedRecord(s, Seal{ClusterID: 0xc1, Members: 1}, "").Member(0); m.ID != 0xa0 {
+		t.Errorf("%s is sealed", m.ID)
+	}
+}
+
 // TestSealSaysWhatFounded: the logs of a cluster that has just been founded hold nothing older than what it was founded with.
 func TestSealSaysWhatFounded(t *testing.T) {
 	founded := func(s *State) {
