@@ -201,6 +201,7 @@ func TestRefuted(t *testing.T) {
 		"one is silent":                  {3, both(same, silence(2), alarms(1, "CORRUPT"), leftOver(0xd1, "CORRUPT")), nil},
 		"nobody says":                    {3, both(alarms(1, "CORRUPT"), leftOver(0xd1, "CORRUPT")), nil},
 		"one of two":                     {2, both(holds(1, 1), alarms(1, "CORRUPT")), []Alarm{{0xa1, "CORRUPT"}}},
+		"one of two, and nobody":         {2, both(holds(1, 1), alarms(1, "CORRUPT"), leftOver(0, "CORRUPT")), []Alarm{{0, "CORRUPT"}, {0xa1, "CORRUPT"}}},
 		"of a learner":                   {3, both(same, learns(2), alarms(2, "CORRUPT")), nil},
 		"the only one, of itself":        {1, both(holds(1), alarms(0, "CORRUPT"), leftOver(0, "CORRUPT")), nil},
 		"the only one, of one that went": {1, both(holds(1), leftOver(0xd1, "CORRUPT")), []Alarm{{0xd1, "CORRUPT"}}},
