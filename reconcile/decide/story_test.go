@@ -2,7 +2,6 @@ package decide_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,12 +154,6 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		// Example:
 		//	rules
 		return w.rules(), nil
-	case "rule":
-		// Print what single rules say by themselves: none may rely on the rules before it.
-		//
-		// Example:
-		//	rule ScaleUp PromoteLearner
-		return w.byThemselves(args)
 	case "laws":
 		// Print the laws, and which the decision breaks.
 		//
@@ -209,29 +202,13 @@ func (w *world) standing() string {
 func (w *world) rules() string {
 	var out strings.Builder
 	for _, o := range decide.Opinions(w.State) {
-		out.WriteString(describeOpinion(o))
+		if !o.Speaks {
+			fmt.Fprintf(&out, "-      %s\n", o.Rule)
+			continue
+		}
+		fmt.Fprintf(&out, "%-6s %s: %s\n", o.Decision.Verdict, o.Rule, o.Decision.Message)
 	}
 	return out.String()
-}
-
-func (w *world) byThemselves(rules []datadriven.CmdArg) (string, error) {
-	all := decide.Opinions(w.State)
-	var out strings.Builder
-	for _, rule := range rules {
-		i := slices.IndexFunc(all, func(o decide.Opinion) bool { return o.Rule == rule.Key })
-		if i < 0 {
-			return "", fmt.Errorf("there is no rule %s", rule.Key)
-		}
-		out.WriteString(describeOpinion(all[i]))
-	}
-	return out.String(), nil
-}
-
-func describeOpinion(o decide.Opinion) string {
-	if !o.Speaks {
-		return fmt.Sprintf("-      %s\n", o.Rule)
-	}
-	return fmt.Sprintf("%-6s %s: %s\n", o.Decision.Verdict, o.Rule, o.Decision.Message)
 }
 
 func (w *world) laws() string {
