@@ -72,7 +72,7 @@ func (s State) authorityToRecord(recorded string) string {
 		return a.Secret
 	case recorded != "":
 		return recorded
-	case s.Membership.Known && a.Proven == a.Secret && a.mountedAlone(a.Secret):
+	case s.Membership.Known && a.Proven == a.Secret && s.Distrusted() == "" && a.mountedAlone(a.Secret):
 		return a.Secret
 	}
 	return ""

@@ -180,6 +180,9 @@ func TestAuthority(t *testing.T) {
 			t.Errorf("%s: on record is %q", what, got)
 		}
 	}
+	if got := after(3, seen("CA2", Authority{"CA1", one, "CA1"})).UnderAuthority(Record{}).Authority; got != "" {
+		t.Errorf("while the record in the cluster names another, a new one names %s", got)
+	}
 	const whole, long = "01:23:45:67:89:AB:CD:EF", "01:23:45:67:89:AB:CD:EF:01"
 	if short(whole) != whole || short(long) != whole+":…" {
 		t.Errorf("%s is written %s, and %s %s", whole, short(whole), long, short(long))
