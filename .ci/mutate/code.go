@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"strconv"
 	"strings"
 )
 
@@ -16,9 +17,18 @@ func (m *mutator) pick(function string, t types.Type, args ...ast.Expr) ast.Expr
 		if p == m.self {
 			return ""
 		}
+		if m.imports[p.Path()] == "" {
+			m.imports[p.Path()] = p.Name()
+			m.missing = append(m.missing, p.Path())
+		}
 		return m.imports[p.Path()]
 	})
 	return call("mutant_"+function+"["+strings.TrimPrefix(name, ".")+"]", args...)
+}
+
+// imported is an import of a package, for the mutants of a file that uses its types without their names.
+func imported(path string) ast.Decl {
+	return &ast.GenDecl{Tok: token.IMPORT, Specs: []ast.Spec{&ast.ImportSpec{Path: &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(path)}}}}
 }
 
 // beside is the file that the rewritten code relies on.

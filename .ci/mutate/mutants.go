@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 	"strconv"
 
 	"golang.org/x/tools/go/ast/astutil"
@@ -39,6 +40,7 @@ type mutator struct {
 	info    *types.Info
 	self    *types.Package
 	imports map[string]string // name by path
+	missing []string          // paths of packages that only mutants need
 	cases   map[ast.Expr]bool // what stands in the cases of a switch with a tag
 	// spans are where nodes begin and end in the source: the mutants within them have no place there.
 	spans map[ast.Node][2]token.Position
@@ -82,6 +84,9 @@ func (m *mutator) rewrite(file *ast.File) {
 			continue
 		}
 		astutil.Apply(d, nil, func(c *astutil.Cursor) bool { m.visit(c); return true })
+	}
+	for _, path := range m.missing {
+		file.Decls = slices.Insert(file.Decls, 0, imported(path))
 	}
 }
 

@@ -40,13 +40,13 @@ func (s State) moveOne(r Replica) (Decision, bool) {
 
 // waitsForEver reports whether a pod can never get its volume; nothing runs in it.
 func (s State) waitsForEver(r Replica) bool {
-	m, _ := s.Membership.byName(s.ReplicaName(r.Ordinal))
+	m := s.Membership.byName(s.ReplicaName(r.Ordinal))
 	return r.PodUnbound && r.Pod == PodPending && r.PodUID != "" && !m.Answers && r.ClusterID == 0
 }
 
 // broken reports whether a pod made from another declaration does not run etcd, and might if it were made from this one.
 func (s State) broken(r Replica) bool {
-	m, _ := s.Membership.byName(s.ReplicaName(r.Ordinal))
+	m := s.Membership.byName(s.ReplicaName(r.Ordinal))
 	if s.volumeLost(r.Ordinal) || r.Stranded != "" || r.VolumeTerminating {
 		return false
 	}

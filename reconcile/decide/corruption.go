@@ -89,7 +89,7 @@ func (s State) corruptMinority(m Member) string {
 	agreed := s.Membership.agreed()
 	majority := fmt.Sprintf("%d of %s (%s)", s.Membership.votes(agreed), plural(len(s.Membership.Voters()), "voter", "voters"), agreed)
 	switch {
-	case m.Learner && agreed.Known() && s.leader().Hash.differs(agreed):
+	case m.Learner && s.leader().Hash.differs(agreed):
 		return fmt.Sprintf("has no vote, and its data from %s, which holds other data than %s", s.leader().Name, majority)
 	case !agreed.Known() || !m.Leader && !s.mayCopyFrom(s.leader()):
 		return ""

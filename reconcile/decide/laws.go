@@ -212,7 +212,7 @@ func wrongStep(s State, a StartRollout) string {
 func wrongRestart(s State, a RestartReplica) string {
 	r := s.Replica(a.Ordinal)
 	name := s.ReplicaName(a.Ordinal)
-	if member, _ := s.Membership.byName(name); !member.Answers {
+	if member := s.Membership.byName(name); !member.Answers {
 		return ""
 	}
 	switch {

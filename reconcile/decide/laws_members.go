@@ -142,7 +142,7 @@ func quorumSurvives(s State, d Decision) string {
 	case RemoveMember:
 		after = s.Membership.without(a.ID)
 	case RestartReplica:
-		member, _ := s.Membership.byName(s.ReplicaName(a.Ordinal))
+		member := s.Membership.byName(s.ReplicaName(a.Ordinal))
 		voters := s.Membership.Voters()
 		// There is no other way to restart one of a cluster that is to have one or two.
 		alone := len(voters) < 3 && s.Declared.Replicas < 3 && Answering(voters) == len(voters)
@@ -165,7 +165,7 @@ func leaderHandsOverFirst(s State, d Decision) string {
 	case RemoveMember:
 		member, _ = s.Membership.byID(a.ID)
 	case RestartReplica:
-		member, _ = s.Membership.byName(s.ReplicaName(a.Ordinal))
+		member = s.Membership.byName(s.ReplicaName(a.Ordinal))
 	case MoveLeader:
 		from, _ := s.Membership.byID(a.From)
 		to, _ := s.Membership.byID(a.To)

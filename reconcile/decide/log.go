@@ -35,8 +35,8 @@ func (s State) logVersion(recorded string) string {
 
 // clear reports whether the version can read every log whose entries are of that minor version or newer.
 func (v version) clear(since string) bool {
-	oldest, known := parseVersion(since + ".0")
-	return v.compare(readsNoOldLog) < 0 || known && oldest.compare(oldLog) >= 0
+	oldest := minorOf(since + ".0")
+	return v.compare(readsNoOldLog) < 0 || oldest.compare(oldLog) >= 0
 }
 
 func (s State) allAnswer() bool { return Answering(s.Membership.Members) == len(s.Membership.Members) }

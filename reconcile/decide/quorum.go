@@ -77,12 +77,12 @@ func (m Membership) byID(id ID) (Member, bool) {
 	return Member{}, false
 }
 
-// byName returns the member with that name.
-func (m Membership) byName(name string) (Member, bool) {
+// byName returns the member with that name; an empty one if there is none.
+func (m Membership) byName(name string) Member {
 	for _, member := range m.Members {
 		if member.Name == name {
-			return member, true
+			return member
 		}
 	}
-	return Member{}, false
+	return Member{}
 }

@@ -39,13 +39,14 @@ func replaceMember(s State) (Decision, bool) {
 	return stuck, stuck.Verdict != "" && !surplus
 }
 
-// giveUp removes a member. A voter that leads hands over first to one that stays; etcd under a CORRUPT alarm still elects.
+// giveUp removes a member. A voter that leads hands over first, if it can to one that stays, and never to one whose data may be wrong (see handOver);
+// etcd under a CORRUPT alarm still elects.
 func (s State) giveUp(m Member, why string) (Decision, bool) {
 	if m.Leader && len(s.Membership.Voters()) > 1 {
-		if d, hands := s.handOver(m, func(to Member) bool { return s.lost(to) == "" && s.doomed(to) == "" }, "%s %s", m.Name, why); hands {
+		if d, hands := s.handOver(m, func(to Member) bool { return s.doomed(to) == "" }, "%s %s", m.Name, why); hands {
 			return d, true
 		}
-		return s.handOver(m, func(to Member) bool { return s.lost(to) == "" }, "%s %s", m.Name, why)
+		return s.handOver(m, func(Member) bool { return true }, "%s %s", m.Name, why)
 	}
 	return act(RemoveMember{m.ID, s.nameOf(m), s.because(m)}, "%s %s: remove it, so that a new one can take its place; %s answer", s.nameOf(m), why, s.describeQuorum())
 }

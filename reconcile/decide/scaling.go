@@ -31,7 +31,7 @@ func scaleDown(s State) (Decision, bool) {
 		plural(listed, "member", "members"), declared, s.nameOf(victim), s.describeQuorum())
 }
 
-// surplus is the member with the highest ordinal, if it is one too many.
+// surplus is the member with the highest ordinal, if there is one too many: its ordinal is beyond what is declared then.
 func (s State) surplus() (Member, bool) {
 	highest, last := Member{}, -1
 	for ordinal, m := range s.listed() {
@@ -39,9 +39,7 @@ func (s State) surplus() (Member, bool) {
 			highest, last = m, ordinal
 		}
 	}
-	_, free := s.freeOrdinal()
-	tooMany := len(s.listed()) > s.Declared.Replicas
-	return highest, s.Declared.Replicas > 0 && last >= 0 && tooMany && (last >= s.Declared.Replicas || !free)
+	return highest, s.Declared.Replicas > 0 && len(s.listed()) > s.Declared.Replicas
 }
 
 // freeOrdinal is the lowest ordinal below the declared number without a member.

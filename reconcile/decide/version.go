@@ -107,7 +107,7 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 		return fmt.Sprintf("etcd %s runs, and goes back one minor version at a time: declare a %s first", newest.full(), newest.next(-1)), false
 	case target.steps(oldest) == 1:
 		return oldest.departure(target), target.clear(s.Record.LogVersion) && s.restored()
-	case target.steps(newest) == -1 && oldest.steps(target) > 0:
+	case oldest.steps(target) > 0:
 		return "", s.preparedFor(target)
 	}
 	return "", true
@@ -128,8 +128,8 @@ func (v version) next(step int) version { return version{v.major, v.minor + step
 
 // departure says why a version is too old to leave for the next minor version; empty if it is not.
 func (v version) departure(target version) string {
-	from, found := departures[version{v.major, v.minor, 0}]
-	if !found || v.compare(from.least) >= 0 {
+	from := departures[version{v.major, v.minor, 0}]
+	if v.compare(from.least) >= 0 {
 		return ""
 	}
 	return fmt.Sprintf("etcd %s runs, and %s can be reached from %s at least%s: declare that first", v.full(), target.full(), from.least.full(), from.better)

@@ -1,0 +1,229 @@
+package decide
+
+import (
+	"testing"
+	"time"
+)
+
+// slot1 changes the replica of a-1, whose member is silent.
+func slot1(phase PodPhase, since time.Duration, changes ...func(*Replica)) func(*State) {
+	return func(s *State) {
+		s.down(phase, since, 1)
+		for _, change := range changes {
+			change(&s.Replicas[1])
+		}
+	}
+}
+
+func madeOf(hash string) func(*Replica) { return func(r *Replica) { r.PodSpecHash = hash } }
+
+func started(ago time.Duration) func(*Replica) {
+	return func(r *Replica) { r.PodStarted = noon.Add(-ago) }
+}
+
+func crashed(times int) func(*Replica) { return func(r *Replica) { r.PodCrashes = times } }
+
+func never(r *Replica) { r.PodSince = time.Time{} }
+
+func inContact(r *Replica) { r.ClusterID = 0xc1 }
+
+func unlucky(r *Replica) { r.Stranded = "its node is gone" }
+
+func another(r *Replica) { r.VolumeUID = "w1" }
+
+func onItsWay(r *Replica) { r.VolumeTerminating = true }
+
+// founded has no member ever have had a vote.
+func founded(s *State) {
+	s.Record, s.ReportedClusterID, s.Membership = FoundingRecord("t", len(s.Replicas)), 0, Membership{}
+	for i := range s.Replicas {
+		s.Replicas[i].ClusterID = 0
+	}
+}
+
+// first is founded, after which a-1 is changed.
+func first(phase PodPhase, since time.Duration, changes ...func(*Replica)) func(*State) {
+	return both(slot1(phase, since, changes...), founded)
+}
+
+type slotCase struct {
+	change func(*State)
+	want   bool
+}
+
+func hold(t *testing.T, is func(State, Replica) bool, cases map[string]slotCase) {
+	t.Helper()
+	for what, c := range cases {
+		if s := after(3, c.change); is(s, s.Replicas[1]) != c.want {
+			t.Errorf("%s: it is not %t", what, c.want)
+		}
+	}
+}
+
+// TestWaitsForEver: a pod that has a node and no claim, and nothing runs in it.
+func TestWaitsForEver(t *testing.T) {
+	unbound := func(r *Replica) { r.PodUnbound = true }
+	hold(t, State.waitsForEver, map[string]slotCase{
+		"unbound":            {slot1(PodPending, 0, unbound), true},
+		"bound":              {slot1(PodPending, 0), false},
+		"starting":           {slot1(PodStarting, 0, unbound), false},
+		"no pod":             {slot1(PodPending, 0, unbound, func(r *Replica) { r.PodUID = "" }), false},
+		"in contact":         {slot1(PodPending, 0, unbound, inContact), false},
+		"its member answers": {both(slot1(PodPending, 0, unbound), answers), false},
+	})
+}
+
+func answers(s *State) { s.Membership.Members[1].Answers = true }
+
+// TestBroken: a pod of another declaration that does not run etcd, and might by this one.
+func TestBroken(t *testing.T) {
+	hold(t, State.broken, map[string]slotCase{
+		"broken":             {slot1(PodFailing, 0, madeOf("h0")), true},
+		"made as declared":   {slot1(PodFailing, 0), false},
+		"pending for long":   {slot1(PodPending, time.Hour, madeOf("h0")), true},
+		"on its way":         {slot1(PodPending, 0, madeOf("h0")), false},
+		"another volume":     {slot1(PodFailing, 0, madeOf("h0"), another), false},
+		"a volume that goes": {slot1(PodFailing, 0, madeOf("h0"), onItsWay), false},
+		"stranded":           {slot1(PodFailing, 0, madeOf("h0"), unlucky), false},
+		"no pod":             {slot1(PodFailing, 0, madeOf("h0"), func(r *Replica) { r.PodUID = "" }), false},
+		"in contact":         {slot1(PodFailing, 0, madeOf("h0"), inContact), false},
+		"its member answers": {both(slot1(PodFailing, 0, madeOf("h0")), answers), false},
+	})
+	unknown := func(s *State) { s.Membership.Known = false }
+	hold(t, State.stuck, map[string]slotCase{
+		"fails":                          {slot1(PodFailing, 0), true},
+		"fails, since nobody knows when": {slot1(PodFailing, 0, never), true},
+		"pends, since nobody knows when": {slot1(PodPending, 0, never), false},
+		"pends":                          {slot1(PodPending, 30*time.Second), true},
+		"pends for a moment":             {slot1(PodPending, 30*time.Second-1), false},
+		"starts":                         {slot1(PodStarting, 2*time.Minute), true},
+		"starts for a moment":            {slot1(PodStarting, 2*time.Minute-1), false},
+		"starts, and etcd gives no list": {both(slot1(PodStarting, time.Hour), unknown), false},
+		"is ready":                       {slot1(PodReady, time.Hour), false},
+		"is on its way out":              {slot1(PodTerminating, time.Hour), false},
+	})
+	hold(t, State.failsForGood, map[string]slotCase{
+		"two minutes":            {slot1(PodFailing, 2*time.Minute), true},
+		"less":                   {slot1(PodFailing, 2*time.Minute-1, crashed(3)), false},
+		"a minute, four crashes": {slot1(PodFailing, time.Minute, crashed(4)), true},
+		"less, more crashes":     {slot1(PodFailing, time.Minute-1, crashed(9)), false},
+		"nobody knows":           {slot1(PodFailing, 0, never, crashed(9)), false},
+		"starts":                 {slot1(PodStarting, time.Hour, crashed(9)), false},
+	})
+	hold(t, State.outlastsPatience, map[string]slotCase{
+		"a moment":                        {slot1(PodFailing, 0), true},
+		"for long":                        {both(slot1(PodFailing, time.Hour), declaresOther), true},
+		"a moment, none runs as declared": {both(slot1(PodFailing, 0), declaresOther), false},
+		"no failure":                      {both(slot1(PodPending, 0), declaresOther), true},
+		"a moment, and no list":           {both(slot1(PodFailing, 0), unknown), false},
+		"a moment, and no quorum":         {both(slot1(PodFailing, 0), silence(1, 2)), false},
+		"a moment, never formed":          {both(first(PodFailing, 0), declaresOther), true},
+		"a moment, and etcd has an ID":    {both(first(PodFailing, 0), declaresOther, func(s *State) { s.Membership.ClusterID = 0xc1 }), false},
+		"a moment, and a pod has":         {both(first(PodFailing, 0), declaresOther, func(s *State) { s.Replicas[2].ClusterID = 0xc1 }), false},
+		"a moment, and the status has":    {both(first(PodFailing, 0), declaresOther, func(s *State) { s.ReportedClusterID = 0xc1 }), false},
+	})
+}
+
+func declaresOther(s *State) { s.Declared.SpecHash, s.Objects.RunsHash = "h2", "h2" }
+
+// TestHoldsAsDeclared: a pod made as declared that serves, or has run for a minute and only lacks the others.
+func TestHoldsAsDeclared(t *testing.T) {
+	hold(t, State.runsAsDeclared, map[string]slotCase{
+		"ready":                {slot1(PodReady, 0), true},
+		"answers":              {both(slot1(PodStarting, 0), answers), true},
+		"starts":               {slot1(PodStarting, 0), false},
+		"of another shape":     {slot1(PodReady, 0, madeOf("h0")), false},
+		"of another version":   {slot1(PodReady, 0, func(r *Replica) { r.PodVersion = "3.6.17" }), false},
+		"none, and it answers": {both(slot1(PodAbsent, 0), answers), false},
+	})
+	hold(t, State.holdsAsDeclared, map[string]slotCase{
+		"ready":                  {slot1(PodReady, 0), true},
+		"lacks others":           {slot1(PodStarting, time.Hour, inContact, started(time.Minute)), true},
+		"of another shape":       {slot1(PodStarting, time.Hour, inContact, started(time.Minute), madeOf("h0")), false},
+		"for less than a minute": {slot1(PodStarting, time.Hour, inContact, started(time.Minute-1)), false},
+		"nobody knows how long":  {slot1(PodStarting, time.Hour, inContact), false},
+		"not in contact":         {slot1(PodStarting, time.Hour, started(time.Minute)), false},
+		"fails":                  {slot1(PodFailing, time.Hour, inContact, started(time.Minute)), false},
+	})
+	hold(t, State.failsAsDeclared, map[string]slotCase{
+		"fails for good":     {slot1(PodFailing, time.Hour), true},
+		"fails for a moment": {slot1(PodFailing, 0), false},
+		"pends for long":     {slot1(PodPending, time.Hour), true},
+		"pends":              {slot1(PodPending, 0), false},
+		"starts for long":    {slot1(PodStarting, time.Hour), false},
+		"of another shape":   {slot1(PodFailing, time.Hour, madeOf("h0")), false},
+		"for its volume":     {slot1(PodFailing, time.Hour, another), false},
+		"for its node":       {slot1(PodPending, time.Hour, unlucky), false},
+		"nobody's":           {both(slot1(PodFailing, time.Hour), func(s *State) { s.Record.Members = s.Record.Members[:1] }), false},
+	})
+}
+
+// TestOnTrial: which pods have yet to show whether they come up as declared.
+func TestOnTrial(t *testing.T) {
+	going := func(in time.Duration) func(*Replica) { return func(r *Replica) { r.PodGoing = noon.Add(in) } }
+	failing := func(s *State) { s.down(PodFailing, time.Hour, 2) }
+	hold(t, State.onTrial, map[string]slotCase{
+		"fails for a moment":                {slot1(PodFailing, 0), true},
+		"fails for good":                    {slot1(PodFailing, time.Hour), false},
+		"pends":                             {slot1(PodPending, 0), true},
+		"pends for long":                    {slot1(PodPending, time.Hour), false},
+		"ready":                             {slot1(PodReady, 0), false},
+		"of another shape":                  {slot1(PodFailing, 0, madeOf("h0")), false},
+		"pends, of another shape":           {slot1(PodPending, 0, madeOf("h0")), false},
+		"on another volume":                 {slot1(PodFailing, 0, another), false},
+		"stranded":                          {slot1(PodFailing, 0, unlucky), false},
+		"nobody's":                          {both(slot1(PodFailing, 0), func(s *State) { s.Record.Members = s.Record.Members[:1] }), false},
+		"to be made":                        {slot1(PodAbsent, 0), true},
+		"to be made, and refused":           {slot1(PodAbsent, 0, func(r *Replica) { r.PodRefused = "exceeded quota" }), false},
+		"to be made, once a volume is gone": {slot1(PodAbsent, 0, onItsWay), false},
+		"on its way out":                    {slot1(PodTerminating, 0, going(1)), true},
+		"to be gone by now":                 {slot1(PodTerminating, 0, going(0)), false},
+		"starts":                            {slot1(PodStarting, 0, started(10*time.Second-1)), true},
+		"has started":                       {slot1(PodStarting, 0, started(10*time.Second)), false},
+		"starts, and is in contact":         {slot1(PodStarting, 0, started(0), inContact), false},
+		"starts after a crash":              {slot1(PodStarting, 0, started(time.Minute-1), crashed(1), inContact), true},
+		"has started after a crash":         {slot1(PodStarting, 0, started(time.Minute), crashed(1), inContact), false},
+		"starts where another fails":        {both(slot1(PodStarting, 0, started(time.Minute-1)), failing), true},
+		"never formed, crashed":             {first(PodFailing, 0), true},
+		"never formed, fails for good":      {first(PodFailing, time.Hour), false},
+		"never formed, another shape":       {first(PodFailing, 0, madeOf("h0")), false},
+		"never formed, starts":              {first(PodStarting, 0, started(0)), false},
+		"never formed, starts again":        {first(PodStarting, 0, started(time.Minute-1), crashed(1)), true},
+		"never formed, has started again":   {first(PodStarting, 0, started(time.Minute), crashed(1)), false},
+		"never formed, pends":               {first(PodPending, 0, started(0), crashed(1)), false},
+		"never formed, to be made":          {first(PodAbsent, 0), false},
+	})
+}
+
+// TestRestartBroken: whose pod is made anew, and when.
+func TestRestartBroken(t *testing.T) {
+	broken := slot1(PodFailing, time.Hour, madeOf("h0"))
+	unready := func(n int) func(*State) { return func(s *State) { s.down(PodFailing, 0, n) } }
+	askAlone(t, restartBroken, map[string]ruleCase{
+		"broken":                             {3, broken, RestartReplica{1, "p1"}},
+		"broken, and not on record":          {3, both(broken, gapOf(1)), nil},
+		"one holds, and one has just failed": {3, both(broken, unready(2)), RestartReplica{1, "p1"}},
+		"new pods would be others":           {3, both(broken, func(s *State) { s.Objects.RunsHash = "h0" }), StartRollout{"3.6.16", "h1"}},
+		"they would be of a version too far": {3, both(broken, declares("3.9.0")), nil},
+		"no StatefulSet":                     {3, both(broken, noStatefulSet), nil},
+	})
+	if d, _ := restartBroken(after(3, both(broken, unready(0), unready(2)))); d.Verdict != Wait {
+		t.Errorf("none holds, and one has just failed: %s", d)
+	}
+}
+
+// TestHeldBack: it is said only of pods that are held back, and only where what git declares is why.
+func TestHeldBack(t *testing.T) {
+	broken := both(slot1(PodFailing, time.Hour, madeOf("h0")), func(s *State) { s.down(PodFailing, time.Hour, 0, 2) })
+	for what, c := range map[string]slotCase{
+		"held back":                     {broken, true},
+		"not what new pods are made of": {both(broken, func(s *State) { s.Objects.RunsHash = "h0" }), false},
+		"one runs as declared":          {both(broken, func(s *State) { s.Replicas[2].Pod = PodReady }), false},
+		"all are as declared":           {both(broken, func(s *State) { s.Replicas[1].PodSpecHash = "h1" }), false},
+		"nobody's is broken":            {both(broken, func(s *State) { s.Record.Members = append(s.Record.Members[:1:1], s.Record.Members[2]) }), false},
+	} {
+		if words := after(3, c.change).describeHeldBack(); (words != "") != c.want {
+			t.Errorf("%s: %q", what, words)
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// without takes members off etcd's list.
+func without(ordinals ...int) func(*State) {
+	return func(s *State) {
+		s.Membership.Members = slices.DeleteFunc(s.Membership.Members, func(m Member) bool {
+			ordinal, ours := s.OrdinalOf(m)
+			return ours && slices.Contains(ordinals, ordinal)
+		})
+	}
+}
+
+func removed(n int, volume string) func(*State) {
+	return func(s *State) { s.Record.Removed = append(s.Record.Removed, RemovedMember{n, volume}) }
+}
+
+// words is a record in few words.
+func words(r Record) string {
+	var list []string
+	for _, m := range r.Members {
+		word := fmt.Sprintf("%d:%s", m.Ordinal, m.Mode[:1])
+		if m.Leaving {
+			word += "!"
+		}
+		list = append(list, word)
+	}
+	for _, gone := range r.Removed {
+		list = append(list, fmt.Sprintf("-%d(%s)", gone.Ordinal, gone.VolumeUID))
+	}
+	for _, replaced := range r.Replaced {
+		list = append(list, fmt.Sprintf("again %d", replaced.Ordinal))
+	}
+	for _, id := range r.Confirmed {
+		list = append(list, "confirmed "+id.String())
+	}
+	return strings.Join(list, " ")
+}
+
+// TestFollow: what becomes of the record as etcd's list and the volumes change.
+func TestFollow(t *testing.T) {
+	noID := func(s *State) { s.Record.ClusterID, s.ReportedClusterID = 0, 0 }
+	founding := recordedAs(RecordedMember{Mode: Founding})
+	leaving := func(s *State) { s.Record.Members[1].Leaving = true }
+	noVolume := func(n int) func(*State) { return func(s *State) { s.Replicas[n].VolumeUID = "" } }
+	volume := func(n int, uid string) func(*State) { return func(s *State) { s.Replicas[n].VolumeUID = uid } }
+	token := func(n int, token string) func(*State) { return func(s *State) { s.Replicas[n].VolumeToken = token } }
+	beyond := both(without(2), declared(2), func(s *State) { s.Record.Members = s.Record.Members[:2] })
+	gap := both(without(1), func(s *State) { s.Record.Members = append(s.Record.Members[:1:1], s.Record.Members[2]) })
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   string
+	}{
+		"as it is":                              {nil, "0:S 1:S 2:S"},
+		"unknown":                               {both(without(2), unlisted), "0:S 1:S 2:S"},
+		"no ID on record":                       {both(without(2), noID), "0:S 1:S 2:S"},
+		"no ID anywhere":                        {both(without(2), noID, func(s *State) { s.Membership.ClusterID = 0 }), "0:S 1:S 2:S"},
+		"the list of another cluster":           {both(without(2), func(s *State) { s.Membership.ClusterID = 0xc2 }), "0:S 1:S 2:S"},
+		"one is gone":                           {without(2), "0:S 1:S -2(v2) again 2"},
+		"one is gone, one too many":             {both(without(2), declared(2)), "0:S 1:S -2(v2)"},
+		"one is gone that had not started":      {both(without(1), founding), "0:S 2:S -1(v1)"},
+		"one is gone, and its volume":           {both(without(1), noVolume(1)), "0:S 2:S -1(v1) again 1"},
+		"one is gone, its volume is another":    {both(without(1), volume(1, "w1")), "0:S 2:S -1(w1) again 1"},
+		"most are gone":                         {without(1, 2), "0:S 1:S 2:S"},
+		"most are gone, as confirmed":           {both(without(1, 2), func(s *State) { s.Declared.ConfirmedMembers = []ID{0xa0} }), "0:S -1(v1) -2(v2) again 1 again 2 confirmed a0"},
+		"one of two is gone, as confirmed":      {func(s *State) { *s = after(2, without(1)); s.Declared.ConfirmedMembers = []ID{0xa0} }, "0:S -1(v1) again 1 confirmed a0"},
+		"most are gone, a slot is used again":   {both(without(1, 2), removed(0, "v0")), "0:S 1:S 2:S"},
+		"founding, another is gone and one new": {both(founding, unstarted, func(s *State) { s.Membership.Members[2].Name = "a-3" }), "0:S 1:J 3:S -2(v2) again 2"},
+		"in use, and no volume on record":       {removed(1, ""), "0:S 1:S 2:S"},
+		"none is gone, what was confirmed":      {func(s *State) { s.Declared.ConfirmedMembers = []ID{0xa0} }, "0:S 1:S 2:S"},
+		"most are gone, a slot is free again":   {both(without(1, 2), removed(0, "v0"), removed(4, "v4")), "0:S 1:S 2:S -4(v4)"},
+		"one is new":                            {func(s *State) { s.Record.Members = s.Record.Members[:2] }, "0:S 1:S 2:S"},
+		"one is new, and has not started":       {both(recordedAs(RecordedMember{Mode: Joining}), unstarted, gapOf(1)), "0:S 1:J 2:S"},
+		"founding, all are listed":              {both(founding, unstarted), "0:S 1:F 2:S"},
+		"founding, another is gone":             {both(founding, unstarted, without(2)), "0:S 1:J -2(v2) again 2"},
+		"founding, started, another is gone":    {both(founding, without(2)), "0:S 1:F -2(v2) again 2"},
+		"founding, another is new":              {both(founding, unstarted, func(s *State) { s.Record.Members = s.Record.Members[:2] }), "0:S 1:J 2:S"},
+		"sealed, not started, another gone":     {both(unstarted, without(2)), "0:S 1:S -2(v2) again 2"},
+		"leaving":                               {both(leaving, slot1(PodPending, 0, gone)), "0:S 1:S! 2:S"},
+		"leaving for no reason":                 {leaving, "0:S 1:S 2:S"},
+		"leaving, and another is to go":         {both(leaving, holds(1, 1, 2)), "0:S 1:S 2:S"},
+		"a gap":                                 {both(gap, noVolume(1)), "0:S 2:S -1()"},
+		"a gap, and a volume in it":             {gap, "0:S 2:S"},
+		"a gap on record":                       {both(gap, removed(1, "")), "0:S 2:S -1(v1)"},
+		"a gap on record, another's volume":     {both(gap, removed(1, ""), token(1, "u")), "0:S 2:S -1()"},
+		"a gap on record, another volume":       {both(gap, removed(1, "v1"), volume(1, "w1")), "0:S 2:S -1(v1)"},
+		"a gap on record, its volume gone":      {both(gap, removed(1, "v1"), noVolume(1)), "0:S 2:S -1(v1)"},
+		"beyond":                                {both(beyond, removed(2, "v2")), "0:S 1:S -2(v2)"},
+		"beyond, its volume gone":               {both(beyond, removed(2, "v2"), noVolume(2)), "0:S 1:S"},
+		"beyond, another volume":                {both(beyond, removed(2, "v2"), volume(2, "w2")), "0:S 1:S -2(w2)"},
+		"beyond, another cluster's volume":      {both(beyond, removed(2, "v2"), volume(2, "w2"), token(2, "u")), "0:S 1:S"},
+		"beyond, not on record":                 {beyond, "0:S 1:S"},
+		"beyond, no volume on record":           {both(beyond, removed(2, ""), noVolume(2)), "0:S 1:S"},
+		"in use again":                          {removed(1, "v1"), "0:S 1:S 2:S"},
+	} {
+		s := after(3, c.change)
+		r := StandingRecord(s, "")
+		if got := words(r); got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", what, got, c.want)
+		}
+		if len(r.Removed) == 0 && r.Removed != nil {
+			t.Errorf("%s: an empty list is not as no list", what)
+		}
+	}
+}
+
+// gapOf drops a member from the record.
+func gapOf(n int) func(*State) {
+	return func(s *State) { s.Record.Members = withoutMember(s.Record.Members, n) }
+}
+
+// TestRemoves: a removal that was announced is still to come if that very member is the next to go.
+func TestRemoves(t *testing.T) {
+	removes := func(s State, m Member) bool { return s.removes(m.ID) }
+	check(t, removes, map[string]slotCase{
+		"nobody goes": {nil, false},
+		"it does":     {slot1(PodPending, 0, gone), true},
+		"another goes first": {both(slot1(PodPending, 0, gone), func(s *State) {
+			*s = after(5, both(slot1(PodPending, 0, gone), func(s *State) { s.down(PodPending, 0, 3); s.Replicas[3].VolumeUID = "" }))
+		}), false},
+		"it is one too many":    {func(s *State) { *s = after(2, declared(1)) }, true},
+		"the leader hands over": {going(0), false},
+	})
+}
+
+// TestMissing: which recorded voters count as missing, and when a person has said that they may be.
+func TestMissing(t *testing.T) {
+	joining := func(s *State) { s.Record = s.Record.With(RecordedMember{Ordinal: 2, Mode: Joining}) }
+	replaced := func(s *State) { s.Membership.Members[1].ID, s.Membership.Members[2].ID = 0xb1, 0xb2 }
+	confirmed := func(ids ...ID) func(*State) { return func(s *State) { s.Declared.ConfirmedMembers = ids } }
+	noID := func(s *State) { s.Record.ClusterID = 0 }
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   int
+	}{
+		"none":                              {nil, 0},
+		"one of three":                      {without(2), 0},
+		"two of three":                      {without(1, 2), 2},
+		"two of three, unknown":             {both(without(1, 2), unlisted), 0},
+		"two of three of another cluster":   {both(without(1, 2), func(s *State) { s.Membership.ClusterID = 0xc2 }), 0},
+		"two of three, no ID on record":     {both(without(1, 2), noID), 2},
+		"one of two, and one that joins":    {both(without(1, 2), joining), 1},
+		"one of two, both leave":            {both(without(1, 2), func(s *State) { s.Record.Members[1].Leaving, s.Record.Members[2].Leaving = true, true }), 0},
+		"two are others by now, and serve":  {replaced, 0},
+		"two are others, and do not answer": {both(replaced, silence(1, 2)), 2},
+		"the same two do not answer":        {silence(1, 2), 0},
+		"their IDs are not on record":       {both(replaced, silence(1, 2), func(s *State) { s.Record.Members[1].ID = 0 }), 0},
+		"confirmed":                         {both(without(1, 2), confirmed(0xa0)), 0},
+		"more are confirmed":                {both(without(1, 2), confirmed(0xa0, 0xa1)), 2},
+		"another one is":                    {both(without(1, 2), confirmed(0xa1)), 2},
+		"confirmed once before":             {both(without(1, 2), confirmed(0xa0), func(s *State) { s.Record.Confirmed = []ID{0xa0} }), 2},
+		"none is listed, and none named":    {both(without(0, 1, 2), func(s *State) { s.Record.Confirmed = []ID{0xa0} }), 3},
+		"not in order, and twice":           {both(func(s *State) { *s = after(5, without(2, 3, 4)) }, confirmed(0xa1, 0xa0, 0xa1)), 0},
+	} {
+		s := after(3, c.change)
+		if got := len(s.missing()); got != c.want {
+			t.Errorf("%s: %d", what, got)
+		}
+		if d, speaks := membersMissing(s); speaks != (c.want > 0) {
+			t.Errorf("%s: %s", what, d)
+		}
+		s.Declared.Lifecycle = "Stopped"
+		if d, speaks := membersMissing(s); speaks {
+			t.Errorf("%s, and it is to stop: %s", what, d)
+		}
+	}
+}
+
+// TestNews: what is said of a record that is behind.
+func TestNews(t *testing.T) {
+	gap := both(without(1), gapOf(1), func(s *State) { s.Replicas[1].VolumeUID = "" })
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   string
+	}{
+		"nothing":                     {nil, ""},
+		"one gone":                    {without(2), "etcd lists a-2 no longer; a volume of a-2 is left"},
+		"one gone, nothing left":      {both(without(2), func(s *State) { s.Record.Members[2].VolumeUID, s.Replicas[2].VolumeUID = "", "" }), "etcd lists a-2 no longer"},
+		"a gap":                       {gap, "the record has fallen behind"},
+		"a gap is filled by a volume": {both(gap, removed(1, ""), func(s *State) { s.Replicas[1].VolumeUID = "v1" }), "a volume of a-1 is left"},
+		"a gap, as on record":         {both(gap, removed(1, "v1")), ""},
+		"left nothing any more":       {both(without(2), gapOf(2), removed(2, "v2"), func(s *State) { s.Replicas = s.Replicas[:2] }), "a-2 has left nothing any more"},
+		"not leaving":                 {func(s *State) { s.Record.Members[1].Leaving = true }, "the record has fallen behind"},
+		"another log":                 {func(s *State) { s.Record.LogVersion = "3.5"; stores("3.5", "3.5", "3.5", "3.5")(s) }, "nothing in the members' logs is older than etcd 3.6"},
+	} {
+		if got := strings.Join(after(3, c.change).news(), "; "); got != c.want {
+			t.Errorf("%s: %q", what, got)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package decide
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+type verdictCase struct {
+	members int
+	change  func(*State)
+	want    Verdict // empty if the rule does not speak
+}
+
+// askVerdict asks a rule without those before it.
+func askVerdict(t *testing.T, rule func(State) (Decision, bool), cases map[string]verdictCase) {
+	t.Helper()
+	for what, c := range cases {
+		d, speaks := rule(after(c.members, c.change))
+		if d.Verdict != c.want || speaks != (c.want != "") {
+			t.Errorf("%s: %s", what, d)
+		}
+	}
+}
+
+// TestGuards: what the guards stop at, each by itself.
+func TestGuards(t *testing.T) {
+	askVerdict(t, invalidSpec, map[string]verdictCase{
+		"none": {1, declared(0), Block}, "one": {1, nil, ""}, "64": {1, declared(64), ""}, "65": {1, declared(65), Block},
+	})
+	askVerdict(t, clusterIDMismatch, map[string]verdictCase{
+		"all the same":     {3, nil, ""},
+		"nobody knows":     {3, func(s *State) { *s = State{} }, ""},
+		"one, of a pod":    {3, func(s *State) { s.Replicas[2].ClusterID = 0xc2 }, Block},
+		"one, by itself":   {3, func(s *State) { *s = State{ReportedClusterID: 0xc1} }, ""},
+		"two, of two only": {3, func(s *State) { *s = State{ReportedClusterID: 0xc1, Record: Record{ClusterID: 0xc2}} }, Block},
+	})
+	remains := func(change func(*State)) func(*State) {
+		return both(func(s *State) {
+			s.Record, s.Replicas = Record{}, []Replica{{Pod: PodAbsent, VolumeUID: "v0", VolumeTerminating: true}}
+		}, change)
+	}
+	askVerdict(t, terminating, map[string]verdictCase{
+		"nothing goes":             {3, nil, ""},
+		"an object goes":           {3, func(s *State) { s.Objects.Terminating = []string{"x"} }, Wait},
+		"all that there is goes":   {3, remains(func(*State) {}), Wait},
+		"a pod without a volume":   {3, remains(func(s *State) { s.Replicas[0] = Replica{Pod: PodTerminating} }), Wait},
+		"another stays":            {3, remains(func(s *State) { s.Replicas = append(s.Replicas, Replica{Ordinal: 1, Pod: PodPending}) }), ""},
+		"another volume stays":     {3, remains(func(s *State) { s.Replicas = append(s.Replicas, Replica{Ordinal: 1, Pod: PodAbsent, VolumeUID: "v1"}) }), ""},
+		"a slot without anything":  {3, remains(func(s *State) { s.Replicas[0] = Replica{Pod: PodAbsent} }), ""},
+		"what it was is on record": {3, remains(func(s *State) { s.Record = FoundingRecord("t", 1) }), ""},
+	})
+	lostCA := func(s *State) { s.Objects.Irreplaceable = []string{"Secret a-ca: missing"} }
+	otherCA := func(s *State) { s.Record.Authority, s.Authority = "CA1", Authority{Secret: "CA2", Proven: "CA1"} }
+	scaled := func(s *State) { s.Objects.RunsReplicas = 0 }
+	goingPods := func(s *State) {
+		for i := range s.Replicas {
+			s.Replicas[i].Pod = PodTerminating
+		}
+	}
+	for name, c := range map[string]struct {
+		rule   func(State) (Decision, bool)
+		change func(*State)
+	}{"lost": {authorityLost, lostCA}, "changed": {authorityChanged, otherCA}} {
+		askVerdict(t, c.rule, map[string]verdictCase{
+			name + ", not at all":                {3, nil, ""},
+			name + ", and pods run":              {3, c.change, Block},
+			name + ", scaled to 0, and they run": {3, both(c.change, scaled), Block},
+			name + ", they go, and not for good": {3, both(c.change, goingPods), Block},
+			name + ", they go":                   {3, both(c.change, scaled, goingPods), Wait},
+		})
+	}
+	expired := func(c Certificate) func(*State) {
+		return both(lostCA, func(s *State) { s.Certificates = []Certificate{c} })
+	}
+	for what, c := range map[string]slotCase{
+		"expired": {expired(lasts("ca", true, 0)), true}, "good": {expired(lasts("ca", true, 1)), false}, "another one": {expired(lasts("a", false, 0)), false},
+	} {
+		if d, _ := authorityLost(after(3, c.change)); strings.Contains(d.Message, "no backup helps") != c.want {
+			t.Errorf("an authority, %s: %s", what, d)
+		}
+	}
+}
+
+// TestQuorumLost: it is waited for where enough silent voters may come up by themselves.
+func TestQuorumLost(t *testing.T) {
+	lost := func(change func(*State)) func(*State) { return both(silence(1, 2), unlisted, change) }
+	keep := func(*State) {}
+	unrecorded := func(s *State) { s.Record.Members = s.Record.Members[:1] }
+	askVerdict(t, quorumLost, map[string]verdictCase{
+		"healthy":                          {3, unlisted, ""},
+		"known":                            {3, silence(1, 2), ""},
+		"nobody is listed":                 {3, lost(func(s *State) { s.Membership.Members = nil }), ""},
+		"both restart":                     {3, lost(keep), Wait},
+		"one restarts":                     {3, lost(func(s *State) { s.Replicas[2].Stranded = "x" }), Wait},
+		"none restarts":                    {3, lost(func(s *State) { s.Replicas[1].Stranded, s.Replicas[2].Stranded = "x", "x" }), Block},
+		"strangers":                        {3, lost(both(stranger(1), stranger(2))), Block},
+		"not on record, but there":         {3, lost(unrecorded), Wait},
+		"not on record, and nothing there": {3, lost(both(unrecorded, func(s *State) { s.Replicas = s.Replicas[:1] })), Block},
+		"on record, and nothing there yet": {3, lost(func(s *State) {
+			s.Replicas = s.Replicas[:1]
+			s.Record.Members[1].VolumeUID, s.Record.Members[2].VolumeUID = "", ""
+		}), Wait},
+	})
+	unknown := func(change func(*State)) func(*State) {
+		return both(func(s *State) { s.Membership = Membership{}; s.down(PodFailing, time.Hour) }, change)
+	}
+	failing := func(s *State) {
+		for i := range s.Replicas {
+			s.Replicas[i].Pod, s.Replicas[i].PodSince = PodFailing, noon.Add(-time.Hour)
+		}
+	}
+	askVerdict(t, membershipUnknown, map[string]verdictCase{
+		"known":                      {3, nil, ""},
+		"never formed":               {3, unknown(founded), ""},
+		"unknown":                    {3, unknown(keep), Wait},
+		"forbidden":                  {3, unknown(func(s *State) { s.Membership.Forbidden = "x" }), Block},
+		"nothing is left":            {3, unknown(func(s *State) { s.Record, s.Replicas = Record{}, nil }), Block},
+		"they do not come up":        {3, unknown(failing), Block},
+		"they do not, and no record": {3, unknown(both(failing, func(s *State) { s.Record = Record{} })), Wait},
+	})
+}
+
+// forgottenFor is a cluster of which nothing is there but what git declares.
+func forgottenFor(s *State, lifecycle string) {
+	*s = State{Name: "a", Now: noon, Declared: Declared{Replicas: 3, Version: "3.6.16", Lifecycle: lifecycle}}
+}
+
+// TestFormation: what is waited for before a cluster has formed.
+func TestFormation(t *testing.T) {
+	known := func(s *State) { s.Membership.Known = true }
+	askVerdict(t, waitForFormation, map[string]verdictCase{
+		"formed":    {3, unlisted, ""},
+		"founded":   {3, founded, Wait},
+		"listed":    {3, both(founded, known), ""},
+		"forbidden": {3, both(founded, func(s *State) { s.Membership.Forbidden = "x" }), Block},
+		"failing":   {3, both(func(s *State) { s.down(PodFailing, time.Hour, 0, 1) }, founded), Block},
+	})
+	for phase, want := range map[PodPhase]time.Duration{PodReady: 200 * time.Millisecond, PodStarting: 200 * time.Millisecond, PodPending: time.Second, PodFailing: time.Second} {
+		s := after(3, func(s *State) { s.down(PodPending, 0, 0, 1, 2); s.Replicas[1].Pod = phase })
+		if got := s.untilFormation(); got != want {
+			t.Errorf("%s: again in %s", phase, got)
+		}
+	}
+	for what, c := range map[string]struct {
+		objects Objects
+		want    bool
+	}{"none": {Objects{}, false}, "a version": {Objects{RunsVersion: "v"}, true}, "a shape": {Objects{RunsHash: "h"}, true}, "a replica": {Objects{RunsReplicas: 1}, true}} {
+		if got := (State{Objects: c.objects}).hasStatefulSet(); got != c.want {
+			t.Errorf("%s: there is a StatefulSet: %t", what, got)
+		}
+	}
+	askVerdict(t, bootstrap, map[string]verdictCase{
+		"nothing":                {3, func(s *State) { forgottenFor(s, "Running") }, Act},
+		"not to run":             {3, func(s *State) { forgottenFor(s, "Stopped") }, ""},
+		"founded":                {3, founded, ""},
+		"founded, not all of it": {3, both(founded, drifts), Act},
+		"formed":                 {3, drifts, ""},
+	})
+	unsealed := recordedAs(RecordedMember{Mode: Founding})
+	askAlone(t, seal, map[string]ruleCase{
+		"sealed":                            {3, nil, nil},
+		"one is not":                        {3, unsealed, Seal{0xc1, 2}},
+		"one is not, unknown":               {3, both(unsealed, unlisted), nil},
+		"one is not, no ID":                 {3, both(unsealed, func(s *State) { s.Membership.ClusterID = 0 }), nil},
+		"one is not, another cluster":       {3, both(unsealed, func(s *State) { s.Membership.ClusterID = 0xc2 }), nil},
+		"one is not, nor has started":       {3, both(unsealed, unstarted), nil},
+		"one is not ours":                   {3, both(func(s *State) { s.Record = s.Record.With(RecordedMember{Ordinal: 0, Mode: Founding}) }, without(0), stranger(0)), nil},
+		"the ID is not on record":           {3, func(s *State) { s.Record.ClusterID = 0 }, Seal{0xc1, 0}},
+		"nobody is on record":               {3, func(s *State) { s.Record, s.Replicas, s.Membership.Members = Record{}, nil, nil }, nil},
+		"one on record, only the ID is not": {1, func(s *State) { s.Record.ClusterID = 0 }, Seal{0xc1, 0}},
+		"another volume":                    {3, changed(another), Seal{0xc1, 2}},
+		"another volume, and silent":        {3, slot1(PodFailing, 0, another), nil},
+		"no volume any more":                {3, changed(gone), nil},
+		"another ID":                        {3, func(s *State) { s.Membership.Members[1].ID = 0xb1 }, Seal{0xc1, 2}},
+	})
+}

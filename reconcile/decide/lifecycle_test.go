@@ -1,0 +1,142 @@
+package decide
+
+import (
+	"strings"
+	"testing"
+)
+
+// stopped has the cluster be declared so, and its pods gone.
+func stopped(lifecycle string) func(*State) {
+	return func(s *State) {
+		s.Declared.Lifecycle, s.Objects.RunsReplicas, s.Membership = lifecycle, 0, Membership{}
+		for i := range s.Replicas {
+			r := &s.Replicas[i]
+			r.Pod, r.PodUID, r.ClusterID = PodAbsent, "", 0
+		}
+	}
+}
+
+func drifts(s *State) { s.Objects.Drift = []string{"Service a: missing"} }
+
+func noStatefulSet(s *State) {
+	s.Objects.RunsVersion, s.Objects.RunsHash, s.Objects.RunsReplicas = "", "", 0
+}
+
+func forgotten(s *State) { s.Record, s.Replicas, s.Membership = Record{}, nil, Membership{} }
+
+// TestStop: what is done about a cluster that is not to run, whatever else is known of it.
+func TestStop(t *testing.T) {
+	runs := func(s *State) { s.Declared.Lifecycle = "Stopped" }
+	onePod := func(s *State) { s.Replicas[1].Pod = PodReady }
+	orphans := both(stopped("Stopped"), noStatefulSet, onePod)
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   Action
+		says   string // in its message; empty if the rule does not speak
+	}{
+		"it is to run":                      {nil, nil, ""},
+		"nothing is there":                  {both(runs, forgotten, noStatefulSet), nil, ""},
+		"its pods run":                      {runs, ApplyObjects{}, "stop the pods of a-0, a-1 and a-2"},
+		"nobody knows whose":                {both(runs, forgotten), nil, "scale it to 0"},
+		"nobody knows whose, and none runs": {both(stopped("Stopped"), forgotten), nil, "stopped"},
+		"its volumes go":                    {both(runs, func(s *State) { s.Replicas[1].VolumeTerminating = true }), nil, "with their data: a-1;"},
+		"its volumes go anyway":             {both(runs, func(s *State) { s.Replicas[1].VolumeTerminating = true }, deleted("Delete")), ApplyObjects{}, "stop the pods"},
+		"its volumes go, and were to stay":  {both(runs, func(s *State) { s.Replicas[1].VolumeTerminating = true }, deleted("Retain")), nil, "with their data: a-1;"},
+		"its volumes go, not deleted yet":   {both(runs, func(s *State) { s.Replicas[1].VolumeTerminating, s.Declared.Retention = true, "Delete" }), nil, "with their data: a-1;"},
+		"its last pod runs":                 {both(runs, func(s *State) { s.Objects.RunsReplicas = 1 }), ApplyObjects{}, "stop the pods"},
+		"nobody knows whose, and one runs":  {both(runs, forgotten, func(s *State) { s.Objects.RunsReplicas = 1 }), nil, "scale it to 0"},
+		"its volumes go without pods":       {both(stopped("Stopped"), func(s *State) { s.Replicas[1].VolumeTerminating = true }), nil, "stopped"},
+		"pods without a StatefulSet":        {orphans, ApplyObjects{}, "bring it back"},
+		"pods of nobody, as etcd lists nobody": {both(orphans, deleted("Retain"), func(s *State) {
+			s.Record, s.Membership, s.Objects.Remaining = Record{}, Membership{Known: true}, []string{"Service a"}
+		}), nil, "the pods are stopping"},
+		"the pod of the only one":               {func(s *State) { *s = after(1, both(stopped("Stopped"), noStatefulSet)); s.Replicas[0].Pod = PodReady }, ApplyObjects{}, "bring it back"},
+		"an object of the only one":             {func(s *State) { *s = after(1, both(stopped("Stopped"), drifts)) }, ApplyObjects{}, "Service a"},
+		"one of them on its way out":            {both(orphans, func(s *State) { s.Replicas[1].Pod = PodTerminating }), nil, "the pods are stopping"},
+		"beside their StatefulSet":              {both(stopped("Stopped"), onePod), nil, "the pods are stopping"},
+		"pods of a version that cannot be made": {both(orphans, declares("3.8.0"), func(s *State) { s.ReportedVersion = "3.6.16" }), nil, "the pods are stopping"},
+		"stopped":                               {stopped("Stopped"), nil, "stopped; the data of a-0, a-1 and a-2 is kept"},
+		"stopped, and an object is missing":     {both(stopped("Stopped"), drifts), ApplyObjects{}, "Service a"},
+		"another, and nothing is on record":     {both(stopped("Stopped"), drifts, forgotten), nil, "stopped"},
+		"also the StatefulSet":                  {both(stopped("Stopped"), drifts, noStatefulSet), ApplyObjects{}, "Service a"},
+		"it cannot be made as declared":         {both(stopped("Stopped"), drifts, noStatefulSet, declares("3.8.0")), nil, "stopped"},
+		"it is there":                           {both(stopped("Stopped"), drifts, declares("3.8.0")), ApplyObjects{}, "Service a"},
+	} {
+		d, speaks := stop(after(3, c.change))
+		if d.Action != c.want || speaks != (c.says != "") || !strings.Contains(d.Message, c.says) {
+			t.Errorf("%s: %s", what, d)
+		}
+	}
+}
+
+func TestKeepsGoingVolume(t *testing.T) {
+	hold(t, func(_ State, r Replica) bool { return r.keepsGoingVolume() }, map[string]slotCase{
+		"it goes":         {changed(onItsWay), true},
+		"it stays":        {nil, false},
+		"it is gone":      {changed(gone, onItsWay), false},
+		"its pod goes":    {slot1(PodTerminating, 0, onItsWay), false},
+		"its pod is gone": {slot1(PodAbsent, 0, onItsWay), false},
+	})
+}
+
+func deleted(retention string) func(*State) {
+	return func(s *State) { s.Declared.Lifecycle, s.Declared.Retention = "Deleted", retention }
+}
+
+// TestDelete: first the declaration, then the objects, and the volumes only if git says so.
+func TestDelete(t *testing.T) {
+	gone := func(retention string) func(*State) {
+		return both(stopped("Deleted"), deleted(retention), noStatefulSet, func(s *State) { s.Record = Record{} })
+	}
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   Action
+	}{
+		"a record":                       {both(gone("Delete"), func(s *State) { s.Record = healthy(3).Record }), DeleteObjects{}},
+		"a StatefulSet":                  {both(gone("Delete"), func(s *State) { s.Objects.RunsHash = "h1" }), DeleteObjects{}},
+		"an object":                      {both(gone("Delete"), func(s *State) { s.Objects.Remaining = []string{"Service a"} }), DeleteObjects{}},
+		"not written down":               {both(gone("Delete"), func(s *State) { s.Objects.DeclarationDiffers = true }), Declare{}},
+		"only volumes":                   {gone("Delete"), DeleteVolume{0, "v0"}},
+		"only volumes, one on its way":   {both(gone("Delete"), func(s *State) { s.Replicas[0].VolumeTerminating = true }), DeleteVolume{1, "v1"}},
+		"only volumes, one gone":         {both(gone("Delete"), func(s *State) { s.Replicas[0].VolumeUID = "" }), DeleteVolume{1, "v1"}},
+		"only volumes, that are to stay": {gone("Retain"), nil},
+	} {
+		if d, speaks := after(3, c.change).deleteRest(); d.Action != c.want || !speaks {
+			t.Errorf("%s: %s", what, d)
+		}
+	}
+	for what, c := range map[string]struct {
+		change func(*State)
+		left   bool
+	}{
+		"an object of what is deleted":    {both(gone("Retain"), func(s *State) { s.Objects.Remaining = []string{"Service a"} }), true},
+		"an object of what is stopped":    {both(gone(""), stopped("Stopped"), func(s *State) { s.Objects.Remaining = []string{"Service a"} }), false},
+		"volumes that are to go":          {gone("Delete"), true},
+		"volumes that are to stay":        {gone("Retain"), false},
+		"nothing":                         {both(gone("Delete"), func(s *State) { s.Replicas = nil }), false},
+		"a pod without a volume to go":    {both(gone("Delete"), func(s *State) { s.Replicas = []Replica{{Pod: PodReady}} }), false},
+		"volumes of what is only stopped": {both(gone("Delete"), stopped("Stopped")), false},
+	} {
+		if got := after(3, c.change).anythingLeft(); got != c.left {
+			t.Errorf("%s: left is %t", what, got)
+		}
+	}
+}
+
+// TestRenamed: what looks like another cluster under a new name is founded only if nothing of it is there already.
+func TestRenamed(t *testing.T) {
+	renamed := func(s *State) { s.Declared.RenamedFrom = "b/a" }
+	for what, c := range map[string]struct {
+		change func(*State)
+		blocks bool
+	}{
+		"new":             {func(s *State) { *s = State{} }, false},
+		"renamed":         {func(s *State) { *s = State{}; renamed(s) }, true},
+		"formed":          {both(renamed, func(s *State) { s.Record = Record{} }), false},
+		"founded already": {func(s *State) { *s = State{Record: FoundingRecord("t", 3)}; renamed(s) }, false},
+	} {
+		if d, speaks := renamedInGit(after(3, c.change)); speaks != c.blocks {
+			t.Errorf("%s: %s", what, d)
+		}
+	}
+}

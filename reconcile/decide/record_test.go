@@ -1,0 +1,147 @@
+package decide
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+// TestEqual: whatever two records differ in, they are not equal.
+func TestEqual(t *testing.T) {
+	record := func() Record {
+		return Record{
+			Token: "t", ClusterID: 1, LogVersion: "3.6", Authority: "CA", Members: []RecordedMember{{Ordinal: 0, Mode: Sealed}},
+			Removed: []RemovedMember{{1, "v1"}}, Confirmed: []ID{7}, Replaced: []Replacements{{2, 3, noon}},
+		}
+	}
+	same := record()
+	same.Replaced[0].Last = noon.In(time.FixedZone("", 3600))
+	if !record().Equal(same) {
+		t.Error("in another time zone it is another record")
+	}
+	for what, change := range map[string]func(*Record){
+		"token": func(r *Record) { r.Token = "u" }, "cluster ID": func(r *Record) { r.ClusterID = 2 },
+		"log": func(r *Record) { r.LogVersion = "3.5" }, "authority": func(r *Record) { r.Authority = "" },
+		"members": func(r *Record) { r.Members[0].ID = 2 }, "removed": func(r *Record) { r.Removed[0].VolumeUID = "v2" },
+		"confirmed": func(r *Record) { r.Confirmed = nil }, "replaced, slot": func(r *Record) { r.Replaced[0].Ordinal = 1 },
+		"replaced, times": func(r *Record) { r.Replaced[0].Times = 2 }, "replaced, last": func(r *Record) { r.Replaced[0].Last = noon.Add(1) },
+	} {
+		other := record()
+		change(&other)
+		if record().Equal(other) {
+			t.Errorf("%s: no difference", what)
+		}
+	}
+}
+
+// TestRecordOfSlots: a slot is on record once, as that of a member or of one that is gone.
+func TestRecordOfSlots(t *testing.T) {
+	r := FoundingRecord("t", 3).WithRemoved(RemovedMember{2, "v2"}).WithRemoved(RemovedMember{1, ""}).WithRemoved(RemovedMember{1, "v1"})
+	want := Record{Token: "t", Members: []RecordedMember{{Ordinal: 0, Mode: Founding}}, Removed: []RemovedMember{{1, "v1"}, {2, "v2"}}}
+	if !reflect.DeepEqual(r, want) {
+		t.Errorf("got %+v", r)
+	}
+	if n := r.With(RecordedMember{Ordinal: 4}).With(RecordedMember{Ordinal: 3}).Replicas(); n != 5 {
+		t.Errorf("for a-4 Kubernetes is to run %d", n)
+	}
+	if n := (Record{}).Replicas(); n != 0 {
+		t.Errorf("for nobody Kubernetes is to run %d", n)
+	}
+}
+
+// TestCountReplacement: each slot is counted by itself, and forgotten a day after the last time.
+func TestCountReplacement(t *testing.T) {
+	now := noon.Add(500 * time.Millisecond).In(time.FixedZone("", 3600))
+	before := Record{Replaced: []Replacements{{1, 2, noon.Add(-24*time.Hour + time.Second)}, {2, 5, now.Add(-24 * time.Hour)}, {4, 1, noon}}}
+	want := []Replacements{{1, 3, noon}, {4, 1, noon}}
+	if got := before.countReplacement(1, now).Replaced; !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	want = []Replacements{{1, 2, noon.Add(-24*time.Hour + time.Second)}, {2, 1, noon}, {4, 1, noon}}
+	if got := before.countReplacement(2, now).Replaced; !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if got := before.replacements(3); got != (Replacements{Ordinal: 3}) {
+		t.Errorf("of a slot in which nobody was replaced: %+v", got)
+	}
+}
+
+// TestLostRecord: where the record is lost, it is made of what etcd lists or, while it gives no list, of what pods and volumes show.
+func TestLostRecord(t *testing.T) {
+	lost := func(s *State) { s.Record = Record{} }
+	unheard := func(s *State) {
+		lost(s)
+		s.Membership = Membership{}
+		s.Replicas[2] = Replica{Ordinal: 2, Pod: PodAbsent}
+	}
+	for what, c := range map[string]struct {
+		change   func(*State)
+		token    string
+		ordinals []int
+	}{
+		"etcd's list":          {func(s *State) { lost(s); s.Membership.Members[0].Name = "x-0"; s.Replicas = s.Replicas[:2] }, "t", []int{1, 2}},
+		"pods and volumes":     {unheard, "t", []int{0, 1}},
+		"a pod alone":          {func(s *State) { unheard(s); s.Replicas = []Replica{{Ordinal: 1, Pod: PodFailing}} }, "fresh", []int{1}},
+		"another's volume":     {func(s *State) { unheard(s); s.Replicas[0].VolumeToken = "" }, "t", []int{0, 1}},
+		"a token is on record": {func(s *State) { unheard(s); s.Record.Token = "u" }, "u", []int{0, 1}},
+	} {
+		r := StandingRecord(after(3, c.change), "fresh")
+		var ordinals []int
+		for _, m := range r.Members {
+			ordinals = append(ordinals, m.Ordinal)
+			if m.Mode != Sealed {
+				t.Errorf("%s: %+v", what, m)
+			}
+		}
+		if r.Token != c.token || !reflect.DeepEqual(ordinals, c.ordinals) || r.ClusterID != 0xc1 {
+			t.Errorf("%s: %+v", what, r)
+		}
+	}
+}
+
+// TestRecordOfAList: where record and status are lost, etcd's list says which slots hold members of ours.
+func TestRecordOfAList(t *testing.T) {
+	s := after(3, func(s *State) {
+		s.Record, s.ReportedClusterID, s.Replicas = Record{}, 0, nil
+		s.Membership.Members[0].Name = "x-0"
+	})
+	r := StandingRecord(s, "fresh")
+	if len(r.Members) != 2 || r.Members[0].Ordinal != 1 || r.Members[1].Ordinal != 2 || r.ClusterID != 0 {
+		t.Errorf("got %+v", r)
+	}
+	if r := StandingRecord(State{Record: Record{Authority: "CA1"}, Declared: Declared{Replicas: 1}}, "fresh"); r.Authority != "CA1" || len(r.Members) != 1 {
+		t.Errorf("before its founding it is %+v", r)
+	}
+}
+
+// TestSealOneOfTwins: of two members in one slot the one with the lower ID is sealed, as it is listed.
+func TestSealOneOfTwins(t *testing.T) {
+	s := after(1, func(s *State) {
+		twin := s.Membership.Members[0]
+		twin.ID = 0xb0
+		s.Membership.Members = append(s.Membership.Members, twin)
+	})
+	if m, _ := SealedRecord(s, Seal{ClusterID: 0xc1, Members: 1}, "").Member(0); m.ID != 0xa0 {
+		t.Errorf("%s is sealed", m.ID)
+	}
+}
+
+// TestSealSaysWhatFounded: the logs of a cluster that has just been founded hold nothing older than what it was founded with.
+func TestSealSaysWhatFounded(t *testing.T) {
+	founded := func(s *State) {
+		s.Record, s.ReportedClusterID = FoundingRecord("t", 3), 0
+		s.Membership.Members[0].Version = ""
+	}
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   string
+	}{
+		"founded":               {founded, "3.6"},
+		"founded, not known by": {func(s *State) { founded(s); s.Objects.RunsVersion = "x" }, ""},
+		"not founded":           {func(s *State) { s.Record.LogVersion = "3.4" }, "3.4"},
+	} {
+		if got := SealedRecord(after(3, c.change), Seal{ClusterID: 0xc1, Members: 7}, "").LogVersion; got != c.want {
+			t.Errorf("%s: %q", what, got)
+		}
+	}
+}

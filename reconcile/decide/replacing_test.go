@@ -1,0 +1,177 @@
+package decide
+
+import "testing"
+
+func unlisted(s *State) { s.Membership.Known = false }
+
+type ruleCase struct {
+	members int
+	change  func(*State)
+	want    Action // nil if the rule does not speak
+}
+
+// askAlone asks a rule without those before it.
+func askAlone(t *testing.T, rule func(State) (Decision, bool), cases map[string]ruleCase) {
+	t.Helper()
+	for what, c := range cases {
+		d, speaks := rule(after(c.members, c.change))
+		if d.Action != c.want || speaks != (c.want != nil) {
+			t.Errorf("%s: %s", what, d)
+		}
+	}
+}
+
+// TestReplaceMember: what replaceMember does by itself, and to whom a leader hands over that goes.
+func TestReplaceMember(t *testing.T) {
+	removes := func(n int, loss Loss, volume string) Action {
+		return RemoveMember{ID(0xa0 + n), healthy(1).ReplicaName(n), Because{loss, volume}}
+	}
+	moves := func(to int) Action { return MoveLeader{0xa0, ID(0xa0 + to)} }
+	lost := slot1(PodPending, 0, gone)
+	askAlone(t, replaceMember, map[string]ruleCase{
+		"lost":                                   {3, lost, removes(1, VolumeLost, "v1")},
+		"lost, unknown":                          {3, both(lost, unlisted), nil},
+		"lost, one of two that answer is left":   {3, both(lost, silence(2)), nil},
+		"outvoted":                               {3, holds(2, 1, 2), removes(1, Corruption, "")},
+		"outvoted, another is not well":          {4, both(holds(2, 1, 2, 2), func(s *State) { s.Replicas[3].Pod = PodPending }), nil},
+		"the leader, outvoted":                   {3, holds(1, 2, 2), moves(1)},
+		"the only voter, doomed, beside another": {2, both(going(0), learns(1), declared(1)), nil},
+		"a leader that is doomed":                {3, going(0), moves(1)},
+	})
+	for what, c := range map[string]ruleCase{
+		"to one that stays":               {3, going(0, 1), moves(2)},
+		"to one that goes, if none stays": {3, going(0, 1, 2), moves(1)},
+		"to one that is not outvoted":     {5, holds(1, 1, 2, 2, 2), moves(2)},
+		"a learner hands over to nobody":  {1, learns(0), removes(0, Silence, "")},
+		"nor does the only one":           {1, nil, removes(0, Silence, "")},
+		"one of two to the other":         {2, nil, moves(1)},
+	} {
+		s := after(c.members, c.change)
+		if d, _ := s.giveUp(s.Membership.Members[0], "goes"); d.Action != c.want {
+			t.Errorf("%s: %s", what, d)
+		}
+	}
+}
+
+// TestHandOver: to the first voter that answers, will do and has caught up; it is waited for one, and for none if nobody will do.
+func TestHandOver(t *testing.T) {
+	ahead := func(s *State) { s.Membership.Members[0].Applied = 9000 }
+	caughtUp := func(n int) func(*State) { return func(s *State) { s.Membership.Members[n].Applied = 9000 } }
+	notFirst := func(m Member) bool { return m.ID != 0xa1 }
+	anyone := func(Member) bool { return true }
+	for what, c := range map[string]struct {
+		change func(*State)
+		willDo func(Member) bool
+		want   Action
+		waits  bool
+	}{
+		"the first":                      {nil, anyone, MoveLeader{0xa0, 0xa1}, false},
+		"the first that has caught up":   {both(ahead, caughtUp(2)), anyone, MoveLeader{0xa0, 0xa2}, false},
+		"none has":                       {ahead, anyone, nil, true},
+		"the first will not do":          {nil, notFirst, MoveLeader{0xa0, 0xa2}, false},
+		"the first is a learner":         {learns(1), anyone, MoveLeader{0xa0, 0xa2}, false},
+		"the first is silent":            {silence(1), anyone, MoveLeader{0xa0, 0xa2}, false},
+		"the first is outvoted":          {holds(2, 1, 2), anyone, MoveLeader{0xa0, 0xa2}, false},
+		"one will not do, one is silent": {silence(2), notFirst, nil, false},
+	} {
+		s := after(3, c.change)
+		d, speaks := s.handOver(s.Membership.Members[0], c.willDo, "so")
+		if d.Action != c.want || (d.Verdict == Wait) != c.waits || speaks != (c.want != nil || c.waits) {
+			t.Errorf("%s: %s", what, d)
+		}
+	}
+}
+
+// TestPromoteLearner: a learner gets a vote once it is sealed and has nine tenths of what the leader has, and if quorum holds with it.
+func TestPromoteLearner(t *testing.T) {
+	promotes := PromoteLearner{0xa2, "a-2"}
+	applied := func(leader, learner uint64) func(*State) {
+		return func(s *State) { s.Membership.Members[0].Applied, s.Membership.Members[2].Applied = leader, learner }
+	}
+	joins := func(s *State) { s.Record = s.Record.With(RecordedMember{Ordinal: 2, Mode: Joining}) }
+	askAlone(t, promoteLearner, map[string]ruleCase{
+		"a learner":                 {3, learns(2), promotes},
+		"a voter":                   {3, nil, nil},
+		"unknown":                   {3, both(learns(2), unlisted), nil},
+		"at nine tenths":            {3, both(learns(2), applied(1000, 900)), promotes},
+		"at less":                   {3, both(learns(2), applied(1000, 899)), nil},
+		"silent":                    {3, both(learns(2), silence(2)), nil},
+		"not started":               {3, both(learns(2), func(s *State) { s.Membership.Members[2].Started = false }), nil},
+		"not sealed":                {3, both(learns(2), joins), nil},
+		"a stranger":                {3, both(learns(2), stranger(2)), nil},
+		"in doubt":                  {3, both(learns(2), inDoubt), nil},
+		"too few others answer":     {4, both(learns(2), silence(1, 3)), nil},
+		"its vote makes the quorum": {5, both(learns(2), silence(3, 4)), promotes},
+		"beside one of two":         {3, both(learns(2), silence(1)), promotes},
+	})
+}
+
+// TestDisarmAlarm: of what is left of others only; that data differ is taken back when all are known to hold the same.
+func TestDisarmAlarm(t *testing.T) {
+	askAlone(t, disarmAlarm, map[string]ruleCase{
+		"a lack of space of one that is gone": {3, leftOver(0xd1, "NOSPACE"), DisarmAlarm{0xd1, "NOSPACE"}},
+		"unknown":                             {3, both(leftOver(0xd1, "NOSPACE"), unlisted), nil},
+		"of nobody in particular":             {3, leftOver(0, "NOSPACE"), nil},
+		"of one that is there":                {3, alarms(1, "NOSPACE"), nil},
+		"other data, and nobody refutes it":   {3, leftOver(0xd1, "CORRUPT"), nil},
+		"other data, refuted":                 {3, both(holds(1, 1, 1), leftOver(0xd2, "NOSPACE"), leftOver(0xd1, "CORRUPT")), DisarmAlarm{0xd1, "CORRUPT"}},
+	})
+}
+
+// TestCleanUp: only the volume on record goes, only if nobody is in its slot, and only if it is known of each member which slot it is in.
+func TestCleanUp(t *testing.T) {
+	left := both(func(s *State) {
+		s.Record.Members, s.Membership.Members = s.Record.Members[:2], s.Membership.Members[:2]
+		s.Record = s.Record.WithRemoved(RemovedMember{2, "v2"})
+	}, declared(2))
+	inGap := func(s *State) {
+		s.Record = s.Record.WithRemoved(RemovedMember{1, "v1"})
+		s.Membership.Members = append(s.Membership.Members[:1:1], s.Membership.Members[2])
+	}
+	nameless := func(s *State) {
+		s.Membership.Members[0].Name, s.Membership.Members[0].PeerURL = "", "https://10.0.0.1:2380"
+	}
+	unnamed := func(s *State) { s.Membership.Members[0].Name = "" }
+	restart := RestartReplica{1, "p1"}
+	askAlone(t, cleanUp, map[string]ruleCase{
+		"left":                        {3, left, DeleteVolume{2, "v2"}},
+		"left, unknown":               {3, both(left, unlisted), nil},
+		"left, and in use":            {3, func(s *State) { s.Record = s.Record.WithRemoved(RemovedMember{2, "v2"}) }, nil},
+		"another volume":              {3, both(left, func(s *State) { s.Replicas[2].VolumeUID = "w2" }), nil},
+		"no volume":                   {3, both(left, func(s *State) { s.Replicas[2].VolumeUID, s.Record.Removed[0].VolumeUID = "", "" }), nil},
+		"it goes":                     {3, both(left, going(2)), nil},
+		"a member is nowhere":         {3, both(left, nameless), nil},
+		"a member has no name yet":    {3, both(left, unnamed), DeleteVolume{2, "v2"}},
+		"a stranger is listed":        {3, both(left, stranger(0)), DeleteVolume{2, "v2"}},
+		"a pod keeps it":              {3, both(inGap, going(1)), restart},
+		"a pod keeps it, unknown":     {3, both(inGap, going(1), unlisted), nil},
+		"a pod keeps it, one nowhere": {3, both(inGap, going(1), nameless), nil},
+		"its pod is on its way out":   {3, both(inGap, going(1), func(s *State) { s.Replicas[1].Pod = PodTerminating }), nil},
+		"no pod of which it is known": {3, both(inGap, going(1), func(s *State) { s.Replicas[1].PodUID = "" }), nil},
+		"its member has started":      {3, going(1), nil},
+		"a new one in that place":     {3, both(going(1), unstarted), restart},
+		"beyond all on record":        {3, both(left, going(2)), nil},
+	})
+	for what, c := range map[string]slotCase{
+		"it is there":         {left, true},
+		"it is gone":          {both(left, func(s *State) { s.Replicas = s.Replicas[:2] }), false},
+		"below one on record": {inGap, false},
+		"nothing":             {nil, false},
+	} {
+		if d, speaks := waitForCleanUp(after(3, c.change)); speaks != c.want {
+			t.Errorf("%s: %s", what, d)
+		}
+	}
+}
+
+// TestSlotOfAnother: only one that has never started, and only where another is on record.
+func TestSlotOfAnother(t *testing.T) {
+	is := func(s State, m Member) bool { return s.slotOfAnother(m, 1) }
+	other := func(s *State) { s.Membership.Members[1].ID = 0xb1 }
+	check(t, is, map[string]slotCase{
+		"its own":         {unstarted, false},
+		"another's":       {both(unstarted, other), true},
+		"it has started":  {other, false},
+		"nobody's as yet": {both(unstarted, other, recordedAs(RecordedMember{Mode: Joining})), false},
+	})
+}

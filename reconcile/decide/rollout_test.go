@@ -1,0 +1,190 @@
+package decide
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRolloutByItself: what the rules about rollouts leave alone, whatever the rules before them say.
+func TestRolloutByItself(t *testing.T) {
+	wants := func(s *State) { s.Declared.SpecHash = "h2" }
+	begun := both(wants, func(s *State) { s.Objects.RunsHash = "h2" })
+	isNew := func(ordinals ...int) func(*State) {
+		return func(s *State) {
+			for _, n := range ordinals {
+				s.Replicas[n].PodSpecHash = "h2"
+			}
+		}
+	}
+	skips := func(s *State) { s.Declared.Version, s.Objects.RunsVersion = "3.9.0", "3.9.0" }
+	few := func(s *State) { s.Declared.Replicas = 3 }
+	starts, restarts := StartRollout{"3.6.16", "h2"}, func(n int) Action { return RestartReplica{n, "p" + string(rune('0'+n))} }
+	askAlone(t, startRollout, map[string]ruleCase{
+		"other pods":             {3, wants, starts},
+		"as declared":            {3, nil, nil},
+		"unknown":                {3, both(wants, unlisted), nil},
+		"one is silent":          {3, both(wants, silence(1)), nil},
+		"two of three":           {2, both(wants, few), nil},
+		"two of two":             {2, wants, starts},
+		"two of four":            {2, both(wants, declared(4)), nil},
+		"three of five":          {3, both(wants, declared(5)), starts},
+		"a version out of reach": {3, both(wants, declares("3.9.0")), nil},
+		"no StatefulSet":         {3, both(wants, noStatefulSet), nil},
+		"a founding":             {3, both(wants, founded), nil},
+	})
+	askAlone(t, rollOneMember, map[string]ruleCase{
+		"none is new":                    {3, begun, restarts(2)},
+		"the highest is new":             {3, both(begun, isNew(2)), restarts(1)},
+		"all are new":                    {3, both(begun, isNew(0, 1, 2)), nil},
+		"new pods would be old ones":     {3, wants, nil},
+		"no StatefulSet":                 {3, both(begun, noStatefulSet), nil},
+		"unknown":                        {3, both(begun, unlisted), nil},
+		"one is silent":                  {3, both(begun, silence(1)), nil},
+		"two of three":                   {2, both(begun, few), nil},
+		"a version out of reach":         {3, both(begun, skips), nil},
+		"the highest leads":              {3, both(begun, leads(2)), restarts(1)},
+		"the highest leads, of two left": {3, both(begun, leads(2), isNew(1)), restarts(0)},
+		"only the leader is left":        {3, both(begun, leads(2), isNew(0, 1)), MoveLeader{0xa2, 0xa0}},
+		"the only one":                   {1, begun, restarts(0)},
+		"one of two, the other leads":    {2, both(begun, isNew(0)), restarts(1)},
+	})
+	askVerdict(t, versionRefused, map[string]verdictCase{
+		"out of reach":              {3, declares("3.9.0"), Block},
+		"out of reach, unknown":     {3, both(declares("3.9.0"), unlisted), ""},
+		"out of reach, and made so": {3, both(declares("3.9.0"), asDeclared), ""},
+		"within reach":              {3, declares("3.6.17"), ""},
+	})
+	if (State{}).newPodsAsDeclared() {
+		t.Error("without a StatefulSet new pods are as declared")
+	}
+	if s := after(3, both(wants, func(s *State) { s.Replicas = nil })); !s.rolls() {
+		t.Error("nothing rolls where no pod is there as yet")
+	}
+	for version, want := range map[string]bool{"3.7.3": true, "3.6.99": false, "3.5.35": false} {
+		if got := after(3, declares(version)).upgrades(); got != want {
+			t.Errorf("%s is an upgrade: %t", version, got)
+		}
+	}
+	if (State{Declared: Declared{Version: "3.7.3"}}).upgrades() {
+		t.Error("nothing runs, and it is an upgrade")
+	}
+	if s := after(1, both(runs("3.6.16"), declares("3.7.3"))); !s.upgrades() {
+		t.Error("of the only one it is no upgrade")
+	}
+	for what, c := range map[string]slotCase{
+		"not begun": {wants, false}, "begun": {begun, true}, "done": {both(begun, isNew(0, 1, 2)), false}, "nothing": {nil, false},
+	} {
+		if got := after(3, c.change).describeStoppedRollout(); (got != "") != c.want {
+			t.Errorf("a rollout, %s: %q", what, got)
+		}
+	}
+}
+
+// TestRunningByItself: what the rules about members that run say by themselves.
+func TestRunningByItself(t *testing.T) {
+	wants := func(s *State) { s.Declared.SpecHash = "h2" }
+	fails := func(n int) func(*State) {
+		return func(s *State) { s.Replicas[n].Pod, s.Replicas[n].PodSince = PodFailing, noon.Add(-time.Hour) }
+	}
+	pod := func(phase PodPhase) func(*State) { return func(s *State) { s.Replicas[1].Pod = phase } }
+	askVerdict(t, alarmRaised, map[string]verdictCase{
+		"none":                     {3, nil, ""},
+		"of a member":              {3, alarms(1, "NOSPACE"), Block},
+		"of nobody":                {3, leftOver(0, "CORRUPT"), Block},
+		"of one that is gone":      {3, leftOver(0xd1, "NOSPACE"), ""},
+		"unknown":                  {3, both(alarms(1, "NOSPACE"), unlisted), ""},
+		"while other pods are due": {3, both(alarms(1, "NOSPACE"), wants), ""},
+	})
+	askVerdict(t, State.neverReady, map[string]verdictCase{
+		"healthy":        {3, nil, ""},
+		"never ready":    {3, fails(1), Block},
+		"unknown":        {3, both(fails(1), unlisted), ""},
+		"a learner":      {3, both(fails(1), learns(1)), ""},
+		"silent":         {3, both(fails(1), func(s *State) { s.Membership.Members[1].Answers = false }), ""},
+		"a stranger":     {3, both(fails(0), without(0), stranger(0)), ""},
+		"no pod":         {3, both(fails(1), pod(PodAbsent)), ""},
+		"on its way out": {3, both(fails(1), pod(PodTerminating)), ""},
+	})
+	limit := func(s *State) { s.Declared.ReplaceAfter = time.Second }
+	askVerdict(t, memberFailing, map[string]verdictCase{
+		"healthy":                          {3, nil, ""},
+		"one fails":                        {3, slot1(PodFailing, time.Hour), Block},
+		"one fails, unknown":               {3, both(slot1(PodFailing, time.Hour), unlisted), ""},
+		"one fails, and is to be replaced": {3, both(slot1(PodFailing, time.Hour), limit), ""},
+		"one fails, and cannot be":         {3, both(slot1(PodFailing, time.Hour), silence(2), limit), Block},
+		"one fails that is not listed":     {3, both(slot1(PodFailing, time.Hour), without(1)), ""},
+		"one fails as nobody runs":         {3, both(slot1(PodFailing, time.Hour, madeOf("h0")), limit), Block},
+	})
+	grown := func(runs, storage string) func(*State) {
+		return func(s *State) { s.Objects.RunsStorage, s.Declared.Storage = runs, storage }
+	}
+	askVerdict(t, notActedOn, map[string]verdictCase{
+		"other volumes":               {3, grown("8Gi", "16Gi"), Block},
+		"the same":                    {3, grown("8Gi", "8Gi"), ""},
+		"no StatefulSet":              {3, grown("", "16Gi"), ""},
+		"other volumes of a founding": {3, both(grown("8Gi", "16Gi"), founded), ""},
+	})
+	stops := both(func(s *State) { s.Declared.Lifecycle = "Stopped" }, drifts)
+	askVerdict(t, applyObjects, map[string]verdictCase{
+		"nothing":                               {3, nil, ""},
+		"drift":                                 {3, drifts, Act},
+		"drift, to stop":                        {3, stops, Act},
+		"drift, to stop, and a volume would go": {3, both(stops, going(1)), ""},
+		"drift, to run, and a volume goes":      {3, both(drifts, going(1)), Act},
+		"drift, to delete it all":               {3, both(stops, going(1), deleted("Delete")), Act},
+		"drift, to delete it, and a volume is to stay": {3, both(stops, going(1), deleted("Retain")), ""},
+		"drift of a founding":                          {3, both(drifts, founded), ""},
+		"drift of what nobody knows":                   {3, both(drifts, forgotten), ""},
+		"drift of one":                                 {1, drifts, Act},
+		"no StatefulSet":                               {3, both(drifts, noStatefulSet), Act},
+		"no StatefulSet, a version out of reach":       {3, both(drifts, noStatefulSet, declares("3.9.0")), Block},
+		"a StatefulSet, a version out of reach":        {3, both(drifts, declares("3.9.0")), Act},
+	})
+}
+
+// TestAuthority: why nothing may be issued from an authority, and when it goes on record.
+func TestAuthority(t *testing.T) {
+	seen := func(recorded string, a Authority) func(*State) {
+		return func(s *State) { s.Record.Authority, s.Authority = recorded, a }
+	}
+	one, idle := []string{"CA1"}, func(s *State) { s.Replicas, s.Objects.RunsReplicas = nil, 0 }
+	for what, c := range map[string]struct {
+		change   func(*State)
+		distrust string // a part of it
+		record   string
+	}{
+		"none":                           {nil, "", ""},
+		"none any more, and nobody runs": {both(seen("CA1", Authority{}), idle), "", "CA1"},
+		"none any more":                  {seen("CA1", Authority{}), "", "CA1"},
+		"none, and pods mount one":       {seen("", Authority{Mounted: one}), "", ""},
+		"the same for all":               {seen("CA1", Authority{"CA1", one, "CA1"}), "", "CA1"},
+		"new to the record":              {seen("", Authority{"CA1", one, "CA1"}), "", "CA1"},
+		"new to it, unknown":             {both(seen("", Authority{"CA1", one, "CA1"}), unlisted), "", ""},
+		"new to it, and unproven":        {seen("", Authority{"CA1", one, ""}), "", ""},
+		"new to it, mounted by none":     {seen("", Authority{"CA1", nil, "CA1"}), "", ""},
+		"new to it, mounted with others": {seen("", Authority{"CA1", []string{"CA1", "CA2"}, "CA1"}), "", ""},
+		"unproven, mounted with others":  {seen("", Authority{"CA1", []string{"CA1", "CA2"}, ""}), "pods are given CA2", ""},
+		"on record, mounted with others": {seen("CA1", Authority{"CA1", []string{"CA1", "CA2"}, ""}), "", "CA1"},
+		"another is on record":           {seen("CA2", Authority{"CA1", nil, ""}), "CA2 is on record", "CA2"},
+		"another is, by an old record":   {seen("CA2", Authority{"CA1", one, "CA1"}), "although members answer", "CA2"},
+		"another proves itself":          {seen("CA1", Authority{"CA1", one, "CA2"}), "members answer by CA2", "CA1"},
+		"another is, and nobody runs":    {both(seen("CA2", Authority{"CA1", nil, ""}), idle), "", "CA1"},
+		"another is, one is to run":      {both(seen("CA2", Authority{"CA1", nil, ""}), idle, func(s *State) { s.Objects.RunsReplicas = 1 }), "CA2 is on record", "CA2"},
+	} {
+		s := after(3, c.change)
+		if got := s.Distrusted(); (got == "") != (c.distrust == "") || !strings.Contains(got, c.distrust) {
+			t.Errorf("%s: distrusted since %q", what, got)
+		}
+		if got := s.UnderAuthority(s.Record).Authority; got != c.record {
+			t.Errorf("%s: on record is %q", what, got)
+		}
+	}
+	if got := after(3, seen("CA2", Authority{"CA1", one, "CA1"})).UnderAuthority(Record{}).Authority; got != "" {
+		t.Errorf("while the record in the cluster names another, a new one names %s", got)
+	}
+	const whole, long = "01:23:45:67:89:AB:CD:EF", "01:23:45:67:89:AB:CD:EF:01"
+	if short(whole) != whole || short(long) != whole+":…" {
+		t.Errorf("%s is written %s, and %s %s", whole, short(whole), long, short(long))
+	}
+}

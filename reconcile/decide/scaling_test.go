@@ -1,0 +1,166 @@
+package decide
+
+import (
+	"testing"
+	"time"
+)
+
+// TestEmpty: a slot is used again only where no pod can start on what the member before has left.
+func TestEmpty(t *testing.T) {
+	for what, c := range map[string]struct {
+		slot    Replica
+		removed string
+		want    bool
+	}{
+		"nothing":                        {Replica{Pod: PodAbsent}, "", true},
+		"a pod":                          {Replica{Pod: PodPending}, "v1", true},
+		"a volume":                       {Replica{Pod: PodAbsent, VolumeUID: "v1"}, "", false},
+		"the volume that was left":       {Replica{Pod: PodAbsent, VolumeUID: "v1"}, "v1", false},
+		"another one than was left":      {Replica{Pod: PodPending, VolumeUID: "w1"}, "v1", true},
+		"a volume that goes":             {Replica{Pod: PodAbsent, VolumeUID: "v1", VolumeTerminating: true}, "v1", true},
+		"one that goes, and its pod":     {Replica{Pod: PodTerminating, VolumeUID: "v1", VolumeTerminating: true}, "v1", true},
+		"one that goes, and a pod stays": {Replica{Pod: PodPending, VolumeUID: "v1", VolumeTerminating: true}, "v1", false},
+		"another that goes, a pod stays": {Replica{Pod: PodPending, VolumeUID: "w1", VolumeTerminating: true}, "v1", false},
+	} {
+		c.slot.Ordinal = 1
+		s := State{Replicas: []Replica{c.slot}, Record: Record{Token: "t"}.WithRemoved(RemovedMember{1, c.removed})}
+		if got := s.empty(1); got != c.want {
+			t.Errorf("%s: %t", what, got)
+		}
+	}
+}
+
+// TestSurplus: the highest is one too many if it is beyond what is declared, or if no slot below is free.
+func TestSurplus(t *testing.T) {
+	without := func(ordinals ...int) func(*State) {
+		return func(s *State) {
+			for _, n := range ordinals {
+				s.Membership.Members[n].Name = "x"
+			}
+		}
+	}
+	declared := func(n int) func(*State) { return func(s *State) { s.Declared.Replicas = n } }
+	for what, c := range map[string]struct {
+		members int
+		change  func(*State)
+		name    string // empty if nobody is
+	}{
+		"as declared":                  {3, nil, ""},
+		"one too many":                 {4, declared(3), "a-3"},
+		"as many, one beyond":          {4, both(declared(3), without(1)), ""},
+		"one too many, a slot is free": {5, both(declared(3), without(1)), "a-4"},
+		"one for none declared":        {1, declared(0), ""},
+		"two for one":                  {2, declared(1), "a-1"},
+		"nobody":                       {1, both(declared(1), without(0)), ""},
+		"strangers do not count":       {3, both(declared(2), without(0)), ""},
+	} {
+		m, is := after(c.members, c.change).surplus()
+		if is != (c.name != "") || is && m.Name != c.name {
+			t.Errorf("%s: %s, %t", what, m.Name, is)
+		}
+	}
+}
+
+// TestPeerURL: the peer URL of a new member is made after that of one that has the name of its pod in it.
+func TestPeerURL(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   string
+	}{
+		"the first":           {nil, "https://a-3.a.b.svc:2380"},
+		"a stranger's is not": {func(s *State) { s.Membership.Members[0] = Member{Name: "x", PeerURL: "http://x.y:1"} }, "https://a-3.a.b.svc:2380"},
+		"nor one by address":  {func(s *State) { s.Membership.Members[0].PeerURL = "https://10.0.0.1:2380" }, "https://a-3.a.b.svc:2380"},
+		"only once":           {func(s *State) { s.Membership.Members[0].PeerURL = "https://a-0.x//a-0" }, "https://a-3.x//a-0"},
+		"a stranger's alone":  {func(s *State) { s.Membership.Members = []Member{{Name: "x", PeerURL: "http://x.y:1"}} }, ""},
+		"of nobody":           {func(s *State) { s.Membership.Members = nil }, ""},
+	} {
+		if got := after(3, c.change).peerURL(3); got != c.want {
+			t.Errorf("%s: %q", what, got)
+		}
+	}
+}
+
+// TestNear: a member has caught up if it is a thousand entries behind, and not if it is one more.
+func TestNear(t *testing.T) {
+	s := healthy(3)
+	s.Membership.Members[0].Applied = 5000
+	for applied, want := range map[uint64]bool{3999: false, 4000: true, 4001: true, 5001: true} {
+		if got := s.near(Member{Applied: applied}); got != want {
+			t.Errorf("at %d: %t", applied, got)
+		}
+	}
+}
+
+// TestUnsettled: whatever is not as in health holds up what changes members.
+func TestUnsettled(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   int
+	}{
+		"health":          {nil, 0},
+		"no list":         {func(s *State) { s.Membership.Members, s.Record.Members = nil, nil }, 1},
+		"no ID on record": {func(s *State) { s.Record.ClusterID = 0 }, 1},
+		"one is silent":   {func(s *State) { s.down(PodStarting, time.Second, 1) }, 1},
+		"one is unlisted": {func(s *State) { s.Membership.Members = s.Membership.Members[:2] }, 1},
+		"data in doubt":   {func(s *State) { s.Membership.Members[0].Alarms = []string{"CORRUPT"} }, 1},
+		"a lack of space": {func(s *State) { s.Membership.Members[0].Alarms = []string{"NOSPACE"} }, 0},
+	} {
+		if facts := after(3, c.change).unsettled(); len(facts) != c.want {
+			t.Errorf("%s: %q", what, facts)
+		}
+	}
+}
+
+// TestScalingByItself: what scaling up and down leave alone, whatever the rules before them say.
+func TestScalingByItself(t *testing.T) {
+	unknown := func(s *State) { s.Membership.Known = false }
+	more := func(s *State) { s.Declared.Replicas = 4 }
+	fewer := func(s *State) { s.Declared.Replicas = 2 }
+	learner := func(n int) func(*State) { return func(s *State) { s.Membership.Members[n].Learner = true } }
+	going := func(n int) func(*State) { return func(s *State) { s.Replicas[n].VolumeTerminating = true } }
+	slot := func(change func(*Replica)) func(*State) {
+		return both(more, func(s *State) {
+			r := Replica{Ordinal: 3, Pod: PodPending, VolumeUID: "v3", VolumeToken: "t"}
+			change(&r)
+			s.Replicas = append(s.Replicas, r)
+		})
+	}
+	askVerdict(t, scaleUp, map[string]verdictCase{
+		"a volume that nobody knows": {3, slot(func(*Replica) {}), Block},
+		"a volume that was left":     {3, both(slot(func(*Replica) {}), removed(3, "v3")), Wait},
+		"a volume that goes":         {3, slot(onItsWay), Wait},
+		"no volume":                  {3, slot(gone), Act},
+	})
+	for what, c := range map[string]struct {
+		rule   func(State) (Decision, bool)
+		change func(*State)
+		want   Action
+	}{
+		"up":                                   {scaleUp, more, AddLearner{3, "https://a-3.a.b.svc:2380"}},
+		"up, unknown":                          {scaleUp, both(more, unknown), nil},
+		"up beside one that is silent":         {scaleUp, both(more, silence(2)), nil},
+		"down":                                 {scaleDown, fewer, RemoveMember{ID: 0xa2, Name: "a-2"}},
+		"down, unknown":                        {scaleDown, both(fewer, unknown), nil},
+		"down beside one that is silent":       {scaleDown, both(fewer, silence(1)), nil},
+		"down from a silent one":               {scaleDown, both(fewer, silence(2)), RemoveMember{ID: 0xa2, Name: "a-2"}},
+		"down, silent to us alone":             {scaleDown, both(fewer, func(s *State) { s.Membership.Members[2].Answers = false }), nil},
+		"down to what does not answer":         {scaleDown, both(fewer, silence(1, 2)), nil},
+		"a learner beside one that is silent":  {scaleDown, both(fewer, learner(2), silence(1)), nil},
+		"a learner beside as many as declared": {scaleDown, both(fewer, learner(2)), RemoveMember{ID: 0xa2, Name: "a-2"}},
+		"a voter in place of a learner":        {scaleDown, both(fewer, learner(1)), nil},
+		"a silent voter, and one is a learner": {scaleDown, both(fewer, learner(1), silence(2)), nil},
+		"a learner, silent to us alone":        {scaleDown, both(fewer, learner(2), func(s *State) { s.Membership.Members[2].Answers = false }), RemoveMember{ID: 0xa2, Name: "a-2"}},
+		"a learner that takes a place":         {scaleDown, both(fewer, learner(2), going(0)), nil},
+		"a voter that takes a place":           {scaleDown, both(fewer, going(0)), nil},
+		"a silent one that would take none":    {scaleDown, both(fewer, going(0), silence(2)), RemoveMember{ID: 0xa2, Name: "a-2"}},
+		"a silent learner that would":          {scaleDown, both(fewer, going(0), learner(2), silence(2)), nil},
+		"the only copy that may be good": {scaleDown, both(fewer, silence(2), func(s *State) {
+			s.Membership.StaleAlarms = []Alarm{{unidentified, corruptAlarm}}
+		}), nil},
+	} {
+		d, speaks := c.rule(after(3, c.change))
+		if d.Action != c.want || speaks != (c.want != nil) {
+			t.Errorf("%s: %s", what, d)
+		}
+	}
+}

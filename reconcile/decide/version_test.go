@@ -1,0 +1,255 @@
+package decide
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParseVersion(t *testing.T) {
+	for text, want := range map[string]version{
+		"3.6.16": {3, 6, 16}, "0.0.0": {0, 0, 0}, "3.6": {}, "3.6.16.1": {}, "x.6.16": {}, "3.x.16": {}, "3.6.x": {}, "-3.6.16": {}, "3.6.-1": {}, "": {},
+	} {
+		got, ok := parseVersion(text)
+		if got != want || ok != (want != version{} || text == "0.0.0") {
+			t.Errorf("%q is read as %v, %t", text, got, ok)
+		}
+	}
+	for _, c := range []struct {
+		to, from string
+		want     int
+	}{{"3.7.3", "3.6.16", 1}, {"3.6.16", "3.6.0", 0}, {"3.5.0", "3.7.3", -2}, {"4.0.0", "3.9.0", 100}, {"3.9.0", "4.0.0", -100}} {
+		to, _ := parseVersion(c.to)
+		from, _ := parseVersion(c.from)
+		if got := to.steps(from); got != c.want {
+			t.Errorf("from %s to %s there are %d steps", c.from, c.to, got)
+		}
+	}
+}
+
+// runs has the members run these versions, in their order.
+func runs(versions ...string) func(*State) {
+	return func(s *State) {
+		for i, v := range versions {
+			s.Membership.Members[i].Version = v
+		}
+	}
+}
+
+// stores has the members' data be of these minor versions, in their order, under a downgrade.
+func stores(downgrade string, versions ...string) func(*State) {
+	return func(s *State) {
+		s.Membership.Downgrade = downgrade
+		for i, v := range versions {
+			s.Membership.Members[i].StorageVersion = v
+		}
+	}
+}
+
+func both(changes ...func(*State)) func(*State) {
+	return func(s *State) {
+		for _, change := range changes {
+			change(s)
+		}
+	}
+}
+
+func declares(version string) func(*State) {
+	return func(s *State) { s.Declared.Version = version }
+}
+
+func logs(version string) func(*State) {
+	return func(s *State) { s.Record.LogVersion = version }
+}
+
+func silence(ordinals ...int) func(*State) {
+	return func(s *State) { s.down(PodFailing, time.Second, ordinals...) }
+}
+
+// TestRunning: what members say counts while any says so, then the status, then what pods were made with.
+func TestRunning(t *testing.T) {
+	unheard := both(silence(0, 1, 2), func(s *State) { s.Replicas[0].PodVersion = "3.5.35" })
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   []version
+	}{
+		"all, the oldest first": {runs("3.7.3", "3.6.16", "3.6.17"), []version{{3, 6, 16}, {3, 6, 17}, {3, 7, 3}}},
+		"one that is silent":    {both(runs("3.7.3", "3.6.16", "3.6.16"), silence(0)), []version{{3, 6, 16}, {3, 6, 16}}},
+		"members and a status":  {func(s *State) { s.ReportedVersion = "3.4.0" }, []version{{3, 6, 16}, {3, 6, 16}, {3, 6, 16}}},
+		"the status alone":      {both(unheard, func(s *State) { s.ReportedVersion = "3.7.3" }), []version{{3, 7, 3}}},
+		"pods alone":            {unheard, []version{{3, 5, 35}, {3, 6, 16}, {3, 6, 16}}},
+		"pods of a founding": {func(s *State) {
+			*s = State{Record: FoundingRecord("t", 1), Replicas: []Replica{{Pod: PodPending, PodVersion: "3.6.16"}}}
+		}, nil},
+	} {
+		if s := after(3, c.change); !slices.Equal(s.running(), c.want) {
+			t.Errorf("%s: %v", what, s.running())
+		}
+	}
+}
+
+// TestJudgeVersion: what may be rolled to, from what runs.
+func TestJudgeVersion(t *testing.T) {
+	const skips, tooOld, prepared = "skipped", "declare that first", "prepared"
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   string // a part of the refusal, or that it is prepared; neither is ""
+	}{
+		"the same":                               {nil, prepared},
+		"a patch":                                {declares("3.6.99"), prepared},
+		"nothing has run":                        {func(s *State) { *s = State{Declared: Declared{Version: "3.9.0"}} }, prepared},
+		"no version":                             {declares("3.6"), "cannot be read"},
+		"one up":                                 {declares("3.7.3"), prepared},
+		"one up, the log is not clear":           {both(declares("3.7.3"), logs("")), ""},
+		"one up, a downgrade is under way":       {both(declares("3.7.3"), stores("3.5", "3.6", "3.6", "3.6")), ""},
+		"one up, data of another version":        {both(declares("3.7.3"), stores("", "3.6", "3.5", "3.6")), ""},
+		"two up":                                 {declares("3.8.0"), skips},
+		"two up for one of them":                 {both(declares("3.8.0"), runs("3.6.16", "3.7.3", "3.7.3")), skips},
+		"another major version":                  {declares("4.6.0"), skips},
+		"from 3.5.25":                            {runs("3.5.25", "3.6.16", "3.6.16"), tooOld},
+		"from 3.5.26":                            {runs("3.5.26", "3.6.16", "3.6.16"), prepared},
+		"from 3.6.10":                            {both(declares("3.7.3"), runs("3.6.10", "3.6.10", "3.6.10")), tooOld},
+		"from 3.6.11":                            {both(declares("3.7.3"), runs("3.6.11", "3.6.11", "3.6.11")), prepared},
+		"from 3.4":                               {both(declares("3.5.35"), runs("3.4.0", "3.4.0", "3.4.0")), prepared},
+		"one down":                               {both(declares("3.5.35"), stores("", "3.6", "3.6", "3.6")), ""},
+		"one down, not asked for":                {both(declares("3.5.35"), stores("", "3.5", "3.5", "3.5")), ""},
+		"one down, one has not written":          {both(declares("3.5.35"), stores("3.5", "3.5", "3.6", "3.5")), ""},
+		"one down, prepared":                     {both(declares("3.5.35"), stores("3.5", "3.5", "3.5", "3.5")), prepared},
+		"one down, one is silent":                {both(declares("3.5.35"), stores("3.5", "3.5", "3.5", "3.6"), silence(2)), prepared},
+		"two down":                               {declares("3.4.0"), "goes back one"},
+		"two down for one of them":               {both(declares("3.5.35"), runs("3.7.3", "3.6.16", "3.6.16")), "goes back one"},
+		"back, while one still runs the old":     {runs("3.7.3", "3.6.16", "3.6.16"), prepared},
+		"one up of two, prepared the day before": {both(declares("3.7.3"), runs("3.6.16", "3.7.3", "3.7.3"), stores("", "3.6", "3.6", "3.6")), prepared},
+	} {
+		s := after(3, c.change)
+		refusal, _ := s.judgeVersion()
+		ready := s.mayRoll()
+		if ready != (c.want == prepared) || !ready && (c.want == "") != (refusal == "") || !ready && !strings.Contains(refusal, c.want) {
+			t.Errorf("%s: refusal %q, may roll %t", what, refusal, ready)
+		}
+	}
+	if s := (State{Declared: Declared{Version: "x"}}); s.stepBegun() {
+		t.Error("without a StatefulSet a step has begun")
+	}
+}
+
+// TestLogVersion: what is on record about the logs changes only on proof, and only for the worse without one.
+func TestLogVersion(t *testing.T) {
+	taken := stores("3.5", "3.5", "3.5", "3.5")
+	for what, c := range map[string]struct {
+		recorded string
+		change   func(*State)
+		want     string
+	}{
+		"as it is":                                {"3.6", nil, "3.6"},
+		"not known":                               {"", nil, ""},
+		"written out":                             {"", taken, "3.6"},
+		"written out, one does not say":           {"", both(taken, silence(2)), ""},
+		"written out, not asked for":              {"", stores("", "3.5", "3.5", "3.5"), ""},
+		"written out of 3.5, beside 3.6":          {"", both(runs("3.5.35", "3.5.35", "3.6.16"), stores("3.4", "3.4", "3.4", "3.4")), ""},
+		"written out of 3.5":                      {"", both(runs("3.5.35", "3.5.35", "3.5.35"), stores("3.4", "3.4", "3.4", "3.4")), "3.5"},
+		"one reads it already":                    {"", runs("3.6.16", "3.6.16", "3.7.0"), "3.6"},
+		"one would read it, beside 3.5":           {"", runs("3.5.35", "3.6.16", "3.7.0"), ""},
+		"the oldest adds to it":                   {"3.6", runs("3.5.35", "3.6.16", "3.6.16"), "3.5"},
+		"the oldest adds to what is clear still":  {"3.7", runs("3.6.16", "3.7.0", "3.7.0"), "3.7"},
+		"nobody answers":                          {"", both(taken, silence(0, 1, 2), func(s *State) { s.ReportedVersion = "3.6.16" }), ""},
+		"nobody answers, and the status is older": {"3.6", both(silence(0, 1, 2), func(s *State) { s.ReportedVersion = "3.5.35" }), "3.6"},
+		"prepared, and clear before":              {"3.6", both(runs("3.7.3", "3.7.3", "3.7.3"), stores("3.6", "3.6", "3.6", "3.6")), "3.6"},
+		"nobody says what it runs":                {"3.6", runs("", "", ""), "3.6"},
+	} {
+		if got := after(3, c.change).logVersion(c.recorded); got != c.want {
+			t.Errorf("%s: from %q to %q", what, c.recorded, got)
+		}
+	}
+	alone := after(1, both(runs("3.5.35"), func(s *State) { s.Record.LogVersion = "3.6" }))
+	if got := alone.logVersion("3.6"); got != "3.5" {
+		t.Errorf("the only one runs 3.5, and the log is of %q", got)
+	}
+	for _, c := range []struct {
+		v     version
+		since string
+		want  bool
+	}{
+		{version{3, 6, 99}, "", true}, {version{3, 7, 0}, "", false}, {version{3, 7, 0}, "x", false}, {version{3, 7, 0}, "3.5", false},
+		{version{3, 7, 0}, "3.6", true}, {version{3, 8, 1}, "3.7", true}, {version{3, 8, 1}, "3.5", false},
+	} {
+		if got := c.v.clear(c.since); got != c.want {
+			t.Errorf("%s reads a log since %q: %t", c.v.full(), c.since, got)
+		}
+	}
+}
+
+// TestRestored: what has been prepared is taken back once no downgrade is under way and the data of all are of the version that they run.
+func TestRestored(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   bool
+	}{
+		"nobody says":                       {nil, true},
+		"all are":                           {stores("", "3.6", "3.6", "3.6"), true},
+		"one lags behind":                   {stores("", "3.6", "3.6", "3.5"), false},
+		"one lags behind, and is silent":    {both(stores("", "3.6", "3.6", "3.5"), silence(2)), true},
+		"one does not say what it runs":     {both(stores("", "3.6", "3.6", "3.5"), runs("3.6.16", "3.6.16", "")), true},
+		"still under way":                   {stores("3.5", "3.6", "3.6", "3.6"), false},
+		"between two versions":              {both(stores("", "3.6", "3.6", "3.6"), runs("3.6.16", "3.6.16", "3.7.3")), true},
+		"between two patches":               {both(stores("", "3.6", "3.6", "3.5"), runs("3.6.11", "3.6.16", "3.6.16")), false},
+		"one of only one lags":              {func(s *State) { *s = healthy(1); s.Membership.Members[0].StorageVersion = "3.5" }, false},
+		"nobody answers, and none is asked": {silence(0, 1, 2), true},
+	} {
+		if got := after(3, c.change).restored(); got != c.want {
+			t.Errorf("%s: %t", what, got)
+		}
+	}
+	if (State{}).sameVersions() {
+		t.Error("nothing runs, and it is all the same version")
+	}
+}
+
+// TestUpgradeRules: what prepareUpgrade and downgrade leave alone.
+func TestUpgradeRules(t *testing.T) {
+	unclear := both(declares("3.7.3"), logs(""), stores("", "3.6", "3.6", "3.6"))
+	back := both(declares("3.5.35"), stores("", "3.6", "3.6", "3.6"))
+	for what, c := range map[string]struct {
+		rule   func(State) (Decision, bool)
+		change func(*State)
+		want   Action
+	}{
+		"an upgrade":                           {prepareUpgrade, unclear, EnableDowngrade{"3.5"}},
+		"an upgrade, unknown":                  {prepareUpgrade, both(unclear, func(s *State) { s.Membership.Known = false }), nil},
+		"an upgrade beside a silent member":    {prepareUpgrade, both(unclear, silence(2)), nil},
+		"an upgrade that is refused":           {prepareUpgrade, both(unclear, runs("3.6.10", "3.6.16", "3.6.16")), nil},
+		"another patch of 3.7":                 {prepareUpgrade, both(unclear, runs("3.7.2", "3.7.2", "3.7.2")), nil},
+		"another patch of 3.6":                 {prepareUpgrade, both(declares("3.6.17"), logs("")), nil},
+		"an upgrade that the log allows":       {prepareUpgrade, both(unclear, logs("3.6"), stores("3.4", "3.6", "3.6", "3.6")), nil},
+		"an upgrade half done":                 {prepareUpgrade, both(unclear, runs("3.6.16", "3.7.3", "3.7.3")), EnableDowngrade{"3.5"}},
+		"another downgrade is under way":       {prepareUpgrade, both(unclear, stores("3.4", "3.6", "3.6", "3.6")), nil},
+		"all pods are as declared":             {prepareUpgrade, both(unclear, asDeclared), nil},
+		"a downgrade":                          {downgrade, back, EnableDowngrade{"3.5"}},
+		"a downgrade, unknown":                 {downgrade, both(back, func(s *State) { s.Membership.Known = false }), nil},
+		"a downgrade of a founding":            {downgrade, both(back, func(s *State) { s.Record, s.ReportedClusterID = FoundingRecord("t", 3), 0 }), nil},
+		"a downgrade, and all are as declared": {downgrade, both(back, asDeclared), nil},
+		"a downgrade that is refused":          {downgrade, both(back, declares("3.4.0")), nil},
+		"a downgrade that is prepared":         {downgrade, both(back, stores("3.5", "3.5", "3.5", "3.5")), nil},
+		"no downgrade any more":                {downgrade, stores("3.5", "3.6", "3.6", "3.6"), CancelDowngrade{"3.5"}},
+	} {
+		d, speaks := c.rule(after(3, c.change))
+		if d.Action != c.want || speaks != (c.want != nil) {
+			t.Errorf("%s: %s", what, d)
+		}
+	}
+	if d, _ := downgrade(after(3, both(declares("3.7.3"), stores("", "3.6", "3.5", "3.6")))); d.Verdict != Wait || d.Action != nil {
+		t.Errorf("what was prepared is not taken back yet: %s", d)
+	}
+	if d, speaks := downgrade(after(3, both(declares("3.7.3"), silence(0, 1, 2), func(s *State) { s.ReportedVersion = "" }))); speaks {
+		t.Errorf("nothing is known to run: %s", d)
+	}
+}
+
+// asDeclared is when all pods were made from what git declares.
+func asDeclared(s *State) {
+	s.Objects.RunsVersion = s.Declared.Version
+	for i := range s.Replicas {
+		s.Replicas[i].PodVersion = s.Declared.Version
+	}
+}
