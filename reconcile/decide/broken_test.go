@@ -27,7 +27,7 @@ func never(r *Replica) { r.PodSince = time.Time{} }
 
 func inContact(r *Replica) { r.ClusterID = 0xc1 }
 
-func unlucky(r *Replica) { r.Stranded = "its node is gone" }
+func unlucky(r *Replica) { r.Stranded, r.StrandedSince = "its node is gone", r.PodSince }
 
 func another(r *Replica) { r.VolumeUID = "w1" }
 

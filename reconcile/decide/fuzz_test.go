@@ -175,6 +175,7 @@ func changeMember(m *decide.Member, kind, how int) {
 // record with members has a token and its members are in order, and no cluster has more replicas than can be told apart.
 func observable(s decide.State) bool {
 	replicas, ids, names := map[int]bool{}, map[decide.ID]bool{}, map[string]bool{}
+	leads := false
 	for _, r := range s.Replicas {
 		if replicas[r.Ordinal] || r.Ordinal < 0 || r.Ordinal > 63 {
 			return false
@@ -190,9 +191,13 @@ func observable(s decide.State) bool {
 			return false
 		}
 		ids[m.ID], names[name] = true, true
+		if m.Leader && leads {
+			return false
+		}
+		leads = leads || m.Leader
 	}
 	for _, gone := range s.Record.Removed {
-		if _, recorded := s.Record.Member(gone.Ordinal); recorded {
+		if m, recorded := s.Record.Member(gone.Ordinal); recorded && m.Mode != decide.Joining {
 			return false
 		}
 	}

@@ -53,8 +53,8 @@ func TestLost(t *testing.T) {
 		"in the slot of another":               {both(slot1(PodPending, 0), unstarted, func(s *State) { s.Membership.Members[1].ID = 0xb1 }), true},
 		"in the slot of another, started":      {both(slot1(PodPending, 0), func(s *State) { s.Membership.Members[1].ID = 0xb1 }), false},
 		"not started":                          {both(slot1(PodPending, 0), unstarted), false},
-		"on a volume that goes":                {slot1(PodPending, 0, onItsWay), true},
-		"on a volume that goes, not started":   {both(slot1(PodPending, 0, onItsWay), unstarted), false},
+		"on a volume that goes":                {slot1(PodAbsent, 0, onItsWay), true},
+		"on a volume that goes, not started":   {both(slot1(PodAbsent, 0, onItsWay), unstarted), false},
 		"blindly sealed":                       {both(slot1(PodFailing, 0), unstarted, blindly), true},
 		"blindly sealed, and pending":          {both(slot1(PodPending, 0), unstarted, blindly), false},
 		"blindly sealed, and started":          {both(slot1(PodFailing, 0), blindly), false},
@@ -68,6 +68,9 @@ func TestLost(t *testing.T) {
 		"no data, and never started":           {both(slot1(PodFailing, time.Hour, empty...), unstarted), false},
 		"no data, in doubt":                    {both(slot1(PodFailing, time.Hour, empty...), inDoubt), false},
 		"stranded":                             {slot1(PodPending, 10*time.Minute, unlucky), true},
+		"stranded since a moment ago":          {slot1(PodPending, time.Hour, unlucky, func(r *Replica) { r.StrandedSince = noon.Add(1 - 10*time.Minute) }), false},
+		"stranded, for the first time":         {slot1(PodPending, time.Hour, unlucky, func(r *Replica) { r.StrandedSince = time.Time{} }), false},
+		"stranded, and ready":                  {slot1(PodReady, time.Hour, unlucky), false},
 		"stranded, in doubt":                   {both(slot1(PodPending, 10*time.Minute, unlucky), inDoubt), false},
 		"crashes":                              {slot1(PodFailing, time.Minute, crashed(4)), true},
 		"crashes, and never started":           {both(slot1(PodFailing, time.Minute, crashed(4)), unstarted), false},
@@ -132,7 +135,7 @@ func TestReplacedAgain(t *testing.T) {
 		"three times":            {both(slot1(PodFailing, 0), times(3, 24*time.Hour-1)), true},
 		"three times, a day ago": {both(slot1(PodFailing, 0), times(3, 24*time.Hour)), false},
 		"another volume":         {both(slot1(PodFailing, 0, another), times(3, 0)), false},
-		"a volume that goes":     {both(slot1(PodPending, 0, onItsWay), times(3, 0)), false},
+		"a volume that goes":     {both(slot1(PodAbsent, 0, onItsWay), times(3, 0)), false},
 		"stranded":               {both(slot1(PodPending, 0, unlucky), times(3, 0)), false},
 	})
 }
@@ -141,7 +144,9 @@ func TestReplacedAgain(t *testing.T) {
 func TestVolumeGoesWithPod(t *testing.T) {
 	hold(t, State.volumeGoesWithPod, map[string]slotCase{
 		"no pod":         {slot1(PodAbsent, 0, onItsWay), true},
-		"pending":        {slot1(PodPending, 0, onItsWay), true},
+		"pending":        {slot1(PodPending, 30*time.Second-1, onItsWay), false},
+		"pending still":  {slot1(PodPending, 30*time.Second, onItsWay), true},
+		"failing still":  {slot1(PodFailing, 2*time.Minute, onItsWay), true},
 		"on its way out": {slot1(PodTerminating, 0, onItsWay), true},
 		"starting":       {slot1(PodStarting, 0, onItsWay), false},
 		"failing":        {slot1(PodFailing, 0, onItsWay), false},

@@ -164,6 +164,11 @@ func TestCleanUp(t *testing.T) {
 	}
 }
 
+// left has the record say that a member was removed from the slot, and which volume it has left.
+func left(volume string) func(*State) {
+	return func(s *State) { s.Record.Removed = []RemovedMember{{1, volume}} }
+}
+
 // TestSlotOfAnother: only one that has never started, and only where another is on record.
 func TestSlotOfAnother(t *testing.T) {
 	is := func(s State, m Member) bool { return s.slotOfAnother(m, 1) }
@@ -173,5 +178,12 @@ func TestSlotOfAnother(t *testing.T) {
 		"another's":       {both(unstarted, other), true},
 		"it has started":  {other, false},
 		"nobody's as yet": {both(unstarted, other, recordedAs(RecordedMember{Mode: Joining})), false},
+
+		"what another has left":           {both(slot1(PodFailing, 0), unstarted, left("v1")), true},
+		"what another has left, going":    {both(slot1(PodAbsent, 0, onItsWay), unstarted, left("v1")), false},
+		"what another has left, held":     {both(slot1(PodFailing, 0, onItsWay), unstarted, left("v1")), true},
+		"made since":                      {both(slot1(PodFailing, 0), unstarted, left("v0")), false},
+		"none was there":                  {both(slot1(PodPending, 0, gone), unstarted, left("")), false},
+		"what another has left, and runs": {both(slot1(PodFailing, 0), left("v1")), false},
 	})
 }
