@@ -78,14 +78,17 @@ func crashes(pod *corev1.Pod) int {
 // noDataWords are etcd's when it is to start on its data, since its file does not name it, and finds none.
 const noDataWords = "couldn't find local name"
 
-// endedWithoutData reports whether etcd in this pod has last ended because it found no data on its volume.
-func endedWithoutData(pod *corev1.Pod) bool {
+// noPeersWords are etcd's when it is to join a cluster, and none of its members answers.
+const noPeersWords = "cannot fetch cluster info from peer urls"
+
+// endedSaying reports whether etcd in this pod has last ended with an error, and with those words.
+func endedSaying(pod *corev1.Pod, words string) bool {
 	for _, c := range pod.Status.ContainerStatuses {
 		ended := c.State.Terminated
 		if ended == nil {
 			ended = c.LastTerminationState.Terminated
 		}
-		if c.Name == objects.Container && ended != nil && crashed(ended) && strings.Contains(lastSeriousLine(ended.Message), noDataWords) {
+		if c.Name == objects.Container && ended != nil && crashed(ended) && strings.Contains(lastSeriousLine(ended.Message), words) {
 			return true
 		}
 	}

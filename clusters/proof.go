@@ -3,7 +3,6 @@ package clusters
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,8 +49,8 @@ func (c *cluster) announce(ctx context.Context, a decide.RemoveMember) error {
 // disproof says what speaks against the loss of a member by now; empty if nothing does. Lists may be old or miss what is there, so the claim, its
 // volume and the nodes are read again.
 func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decide.Membership) (string, error) {
-	silent := slices.Contains([]decide.Loss{decide.Silence, decide.VolumeLost, decide.VolumeStranded}, a.Because.Loss)
-	if silent && lists(now, func(m decide.Member) bool { return m.ID == a.ID && m.Answers }) {
+	answers := func(m decide.Member) bool { return m.ID == a.ID && m.Answers }
+	if !lists(c.state.Membership, answers) && lists(now, answers) {
 		return a.Name + " answers", nil
 	}
 	if decide.VotersChanged(c.state.Membership, now, a.ID) {

@@ -24,7 +24,8 @@ func (c *cluster) replicas() []decide.Replica {
 			made := objects.ReadMetadata(pod.Annotations)
 			r.PodUID, r.PodVersion, r.PodSpecHash = string(pod.UID), made.Version, made.SpecHash
 			r.Pod, r.PodMessage = podPhase(pod)
-			r.PodSince, r.PodCrashes, r.NoData = unreadySince(pod), crashes(pod), endedWithoutData(pod)
+			r.PodSince, r.PodCrashes = unreadySince(pod), crashes(pod)
+			r.NoData, r.NoPeers = endedSaying(pod, noDataWords), endedSaying(pod, noPeersWords)
 			r.PodStarted, r.PodGoing = startedAt(pod, r.Pod), goingAt(pod)
 			r.PodStoppedByCheck = stoppedByCheck(pod)
 		}

@@ -112,7 +112,8 @@ func memberStatuses(s decide.State, old v1alpha1.EtcdClusterStatus) []v1alpha1.M
 		if ordinal, ours := s.Ordinal(m.Name); ours && s.Replica(ordinal).PodUID != "" {
 			status.Pod = m.Name
 		}
-		status.StrandedSince = strandedSince(s, m.Name)
+		ordinal, ours := s.OrdinalOf(m)
+		status.StrandedSince = strandedSince(s, ordinal, ours)
 		switch {
 		case !m.Answers:
 			status.Health, status.Message = v1alpha1.MemberSilent, s.Explain(m)
@@ -131,7 +132,8 @@ func silenced(old []v1alpha1.MemberStatus, s decide.State) []v1alpha1.MemberStat
 	list := slices.Clone(old)
 	for i := range list {
 		m := &list[i]
-		m.StrandedSince = strandedSince(s, m.Name)
+		ordinal, ours := s.Ordinal(m.Name)
+		m.StrandedSince = strandedSince(s, ordinal, ours)
 		if m.Role == v1alpha1.RoleLeader {
 			m.Role = v1alpha1.RoleVoter
 		}
@@ -143,9 +145,8 @@ func silenced(old []v1alpha1.MemberStatus, s decide.State) []v1alpha1.MemberStat
 	return list
 }
 
-// strandedSince is since when the volume of a member is stranded, this pass included; zero if it is not.
-func strandedSince(s decide.State, name string) metav1.Time {
-	ordinal, ours := s.Ordinal(name)
+// strandedSince is since when the volume in a slot is stranded, this pass included; zero if it is not, or the slot is none of the cluster's.
+func strandedSince(s decide.State, ordinal int, ours bool) metav1.Time {
 	switch r := s.Replica(ordinal); {
 	case !ours || r.Stranded == "":
 		return metav1.Time{}

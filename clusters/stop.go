@@ -24,8 +24,11 @@ func (c *cluster) stopPods(ctx context.Context) (report.Outcome, error) {
 		return report.Outcome{}, fmt.Errorf("%s: %w", decide.StopPods{}, err)
 	}
 	set, ok := owned.(*applyappsv1.StatefulSetApplyConfiguration)
-	if !ok || set.Spec == nil {
-		return report.Outcome{}, fmt.Errorf("%s: Quorate owns nothing of StatefulSet %s", decide.StopPods{}, id.Name)
+	if !ok {
+		return report.Outcome{}, fmt.Errorf("%s: StatefulSet %s is gone", decide.StopPods{}, id.Name)
+	}
+	if set.Spec == nil { // Quorate owns nothing of it, so nothing is lost by applying this alone
+		set.WithSpec(applyappsv1.StatefulSetSpec())
 	}
 	if _, err := c.declareOwner(ctx); err != nil {
 		return report.Outcome{}, err
@@ -51,8 +54,13 @@ func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if claim != nil && claim.GetDeletionTimestamp() != nil && r.PodUID != "" {
+		recorded, _ := c.state.Record.Member(r.Ordinal)
+		switch {
+		case r.PodUID == "":
+		case claim != nil && claim.GetDeletionTimestamp() != nil:
 			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is being deleted", name), nil
+		case claim == nil && recorded.VolumeUID != "" && r.Pod != decide.PodPending:
+			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is gone, and its volume goes with the pod", name), nil
 		}
 	}
 	return "", nil

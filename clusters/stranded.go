@@ -32,19 +32,24 @@ func (c *cluster) findStranded(ctx context.Context) {
 			r.PodMessage = strings.TrimPrefix(fmt.Sprintf("%s; whether its volume can still be reached is not known: %v", r.PodMessage, err), "; ")
 		}
 		if r.Stranded != "" {
-			r.StrandedSince = c.strandedSince(objects.PodName(c.state.Name, r.Ordinal))
+			r.StrandedSince = c.strandedSince(r.Ordinal)
 		}
 	}
 }
 
-// strandedSince is since when passes have found the volume of a member stranded; zero if the last one did not.
-func (c *cluster) strandedSince(name string) time.Time {
+// strandedSince is since when passes have found the volume of the member in a slot stranded; zero if the last one did not, or it is another's.
+func (c *cluster) strandedSince(ordinal int) time.Time {
 	if c.own.custom == nil {
 		return time.Time{}
 	}
-	for _, m := range c.own.custom.Status.Members {
-		if m.Name == name && !m.StrandedSince.IsZero() {
-			return m.StrandedSince.UTC()
+	for _, m := range c.state.Membership.Members {
+		if n, ours := c.state.OrdinalOf(m); !ours || n != ordinal {
+			continue
+		}
+		for _, before := range c.own.custom.Status.Members {
+			if before.ID == m.ID.String() && !before.StrandedSince.IsZero() {
+				return before.StrandedSince.UTC()
+			}
 		}
 	}
 	return time.Time{}

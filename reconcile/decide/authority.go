@@ -102,7 +102,7 @@ func authorityChanged(s State) (Decision, bool) {
 
 // stopForAuthority stops the pods if git declares that the cluster does not run: that is the way to another authority.
 func (s State) stopForAuthority() (Decision, bool) {
-	if s.toRun() || s.Objects.RunsReplicas == 0 || s.anyReplica(Replica.keepsGoingVolume) && !s.deletesVolumes() {
+	if s.toRun() || s.Objects.RunsReplicas == 0 || s.anyReplica(s.keepsGoingVolume) && !s.deletesVolumes() {
 		return Decision{}, false
 	}
 	return act(StopPods{}, "lifecycle %s: stop the pods of %s, which trust another certificate authority than there is", s.Declared.Lifecycle, s.describeRemains())
@@ -110,7 +110,7 @@ func (s State) stopForAuthority() (Decision, bool) {
 
 // howToStop says how a person stops all pods, and what must be seen to before.
 func (s State) howToStop() string {
-	if s.anyReplica(Replica.keepsGoingVolume) {
+	if s.anyReplica(s.keepsGoingVolume) {
 		return fmt.Sprintf(", but not before the data of %s are copied: volumes that are being deleted go with their pods", s.describeGoingVolumes())
 	}
 	return fmt.Sprintf(", by lifecycle: Stopped in git, or kubectl scale statefulset %s --replicas=0", s.Name)

@@ -151,9 +151,8 @@ func (s State) onTrial(r Replica) bool {
 }
 
 // counts reports whether a replica is that of a recorded member, on a volume that it can use: one that fails shows that the declaration is the reason.
-// One that is to join cannot start while no other answers.
+// One that finds no data, or none to join, does not.
 func (s State) counts(r Replica) bool {
-	m, recorded := s.Record.Member(r.Ordinal)
-	joinsNobody := m.Mode == Joining && !s.Membership.Known
-	return recorded && !joinsNobody && !s.volumeLost(r.Ordinal) && r.Stranded == "" && !r.NoData
+	_, recorded := s.Record.Member(r.Ordinal)
+	return recorded && !r.NoPeers && !s.volumeLost(r.Ordinal) && r.Stranded == "" && !r.NoData
 }

@@ -77,7 +77,7 @@ func (s State) followVolumes(r Record, listed map[int]Member) Record {
 	for _, slot := range s.Replicas {
 		_, inUse := listed[slot.Ordinal]
 		gone, known := r.removed(slot.Ordinal)
-		if !inUse && !known && slot.VolumeTerminating {
+		if !inUse && !known && slot.VolumeTerminating && slot.Pod != PodReady && slot.ClusterID == 0 {
 			r = r.WithRemoved(RemovedMember{slot.Ordinal, slot.VolumeUID}) // somebody deletes it: what Kubernetes makes in its place is nobody's
 		}
 		news := gone.VolumeUID == "" || slot.Ordinal >= replicas && gone.VolumeUID != slot.VolumeUID

@@ -38,7 +38,8 @@ func copiesKept(s State, d Decision) string {
 func stopsOnGoingVolume(s State) string {
 	for _, r := range s.Replicas {
 		running := r.Pod != PodAbsent && r.Pod != PodTerminating
-		if running && r.VolumeTerminating && r.VolumeUID != "" && !(s.Declared.Lifecycle == "Deleted" && s.Declared.Retention == "Delete") {
+		goes := r.VolumeTerminating && r.VolumeUID != "" || r.VolumeUID == "" && otherVolume(s, r) && r.Pod != PodPending
+		if running && goes && !(s.Declared.Lifecycle == "Deleted" && s.Declared.Retention == "Delete") {
 			return fmt.Sprintf("stops %s: its volume, which is being deleted, goes with the pod", s.ReplicaName(r.Ordinal))
 		}
 	}
@@ -135,12 +136,28 @@ func itsVolumeIsLost(s State, r Replica) bool {
 	another := otherVolume(s, r) && (r.VolumeUID == "" || r.NoData || r.Pod == PodFailing && notReadySince(s, r, 2*time.Minute) || notReadySince(s, r, 30*time.Minute))
 	runs := running && !(r.Pod == PodFailing && (notReadySince(s, r, 2*time.Minute) || r.PodCrashes >= 4 && notReadySince(s, r, time.Minute)))
 	arrives := r.Pod == PodPending && !notReadySince(s, r, 30*time.Second)
-	goes := r.VolumeTerminating && r.VolumeUID != "" && !runs && !arrives
+	held := r.Pod == PodFailing || r.Pod == PodPending
+	goes := r.VolumeTerminating && r.VolumeUID != "" && !runs && !arrives && (!held || othersAreSafe(s, r))
 	away := 10 * time.Minute
 	if s.Declared.ReplaceAfter > 0 {
 		away = s.Declared.ReplaceAfter
 	}
-	return another || goes || r.Stranded != "" && !r.StrandedSince.IsZero() && s.Now.Sub(r.StrandedSince) >= away
+	return another || goes || r.Stranded != "" && !r.StrandedSince.IsZero() && s.Now.Sub(r.StrandedSince) >= away && notReadySince(s, r, away)
+}
+
+// othersAreSafe: most of the voters beside the one in that slot answer, on volumes that stay.
+func othersAreSafe(s State, r Replica) bool {
+	others, safe := 0, 0
+	for _, m := range s.Membership.Members {
+		if ordinal, ours := s.OrdinalOf(m); m.Learner || ours && ordinal == r.Ordinal {
+			continue
+		}
+		others++
+		if onSafeVolume(s, m) {
+			safe++
+		}
+	}
+	return 2*safe > others
 }
 
 // itNeverStarts: what stands in its slot is another's, or there may be no file that it could start with.

@@ -112,7 +112,7 @@ func wrongVerdict(s State, id ID) string {
 	switch {
 	case !ours || m.Learner || !m.Started || outvoted(s, m):
 		return ""
-	case r.VolumeTerminating || r.VolumeUID == "" || recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID:
+	case r.VolumeTerminating && (m.Answers || r.Pod == PodAbsent || r.Pod == PodTerminating) || r.VolumeUID == "" || recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID:
 		return "" // somebody has said so, or nothing is left of it
 	case !m.Answers && r.PodStoppedByCheck && othersAreOne(s, m):
 		return "" // it has said itself that it differs from one of them

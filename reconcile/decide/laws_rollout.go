@@ -41,11 +41,10 @@ func intoWhatRuns(s State, d Decision) string {
 func fares(s State, r Replica) (runs, fails bool) {
 	m, _ := atOrdinal(s, r.Ordinal)
 	file, recorded := s.Record.Member(r.Ordinal)
-	joinsNobody := file.Mode == Joining && !s.Membership.Known
 	itsVolume := r.NoData || r.Stranded != "" || file.VolumeUID != "" && file.VolumeUID != r.VolumeUID // is why it fails
 	lacksQuorum := r.ClusterID != 0 && !r.PodStarted.IsZero() && s.Now.Sub(r.PodStarted) >= time.Minute
 	hasJustCrashed := r.Pod == PodStarting && r.PodCrashes > 0 && s.Now.Sub(r.PodStarted) < time.Minute
-	return m.Answers || r.Pod == PodReady || r.Pod == PodStarting && lacksQuorum, recorded && !joinsNobody && !itsVolume && (r.Pod == PodFailing || hasJustCrashed)
+	return m.Answers || r.Pod == PodReady || r.Pod == PodStarting && lacksQuorum, recorded && !r.NoPeers && !itsVolume && (r.Pod == PodFailing || hasJustCrashed)
 }
 
 func leftToTheKubelet(s State, d Decision) string {

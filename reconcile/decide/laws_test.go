@@ -419,7 +419,7 @@ var right = []wrong{
 	{"", "removes a silent one", also(down(2, 0, time.Hour), replaceAfter(time.Minute, time.Hour)), removes(2)},
 	{"", "removes one that crashes", down(2, 4, time.Minute), removes(2)},
 	{"", "removes one without data", also(down(2, 4, time.Minute), func(w *world) { w.Replicas[2].NoData = true }), removes(2)},
-	{"", "removes a stranded one", also(down(2, 0, time.Minute), func(w *world) { w.strand(2, 10*time.Minute) }), removes(2)},
+	{"", "removes a stranded one", also(down(2, 0, 10*time.Minute), func(w *world) { w.strand(2, 10*time.Minute) }), removes(2)},
 	{"", "removes a stranded one, as git allows", also(down(2, 0, time.Minute), replaceAfter(time.Minute, 0), func(w *world) { w.strand(2, time.Minute) }), removes(2)},
 	{"", "drops what a person has confirmed", func(w *world) {
 		w.Membership.Members = w.Membership.Members[:1]

@@ -45,7 +45,7 @@ func stop(s State) (Decision, bool) {
 	switch {
 	case s.toRun() || !s.anythingLeft():
 		return Decision{}, false
-	case s.anyReplica(Replica.keepsGoingVolume) && !s.deletesVolumes():
+	case s.anyReplica(s.keepsGoingVolume) && !s.deletesVolumes():
 		return block("lifecycle %s, and volumes are being deleted that go as soon as their pods stop, with their data: %s; declare Running, so that their members are replaced first",
 			s.Declared.Lifecycle, s.describeGoingVolumes())
 	case s.Objects.RunsReplicas > 0 && len(StandingRecord(s, "").Members) == 0:
@@ -64,15 +64,21 @@ func stop(s State) (Decision, bool) {
 	return Decision{Verdict: Done, Message: "stopped; the data of " + s.describeRemains() + " is kept"}, true
 }
 
-// keepsGoingVolume reports whether a pod keeps a volume that is being deleted.
-func (r Replica) keepsGoingVolume() bool {
+// keepsGoingVolume reports whether a pod keeps a volume that is being deleted, or whose claim is gone already: it goes with the pod.
+func (s State) keepsGoingVolume(r Replica) bool {
+	gone := !hasVolume(r) && s.volumeLost(r.Ordinal) && r.Pod != PodPending
+	return hasPodThatStays(r) && (r.holdsTerminating() || gone)
+}
+
+// holdsTerminating reports whether a pod keeps a claim that is being deleted from going.
+func (r Replica) holdsTerminating() bool {
 	return hasVolume(r) && r.VolumeTerminating && hasPodThatStays(r)
 }
 
 func (s State) describeGoingVolumes() string {
 	var names []string
 	for _, r := range s.replicasInOrder() {
-		if r.keepsGoingVolume() {
+		if s.keepsGoingVolume(r) {
 			names = append(names, s.ReplicaName(r.Ordinal))
 		}
 	}

@@ -70,10 +70,11 @@ func TestStop(t *testing.T) {
 }
 
 func TestKeepsGoingVolume(t *testing.T) {
-	hold(t, func(_ State, r Replica) bool { return r.keepsGoingVolume() }, map[string]slotCase{
+	hold(t, State.keepsGoingVolume, map[string]slotCase{
 		"it goes":         {changed(onItsWay), true},
 		"it stays":        {nil, false},
-		"it is gone":      {changed(gone, onItsWay), false},
+		"it is gone":      {changed(gone, onItsWay), true},
+		"there is none":   {slot1(PodPending, 0, gone), false},
 		"its pod goes":    {slot1(PodTerminating, 0, onItsWay), false},
 		"its pod is gone": {slot1(PodAbsent, 0, onItsWay), false},
 	})

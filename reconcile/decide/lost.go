@@ -30,7 +30,7 @@ func (s State) lost(m Member) string {
 		return "has never started, and the slot that it was added to is still that of a member that is gone"
 	case s.volumeLost(ordinal) && s.withoutItsData(r):
 		return "lost its volume"
-	case m.Started && s.volumeGoesWithPod(r):
+	case m.Started && s.volumeGoesWithPod(r) && (!hasPodThatStays(r) || s.sparedBy(m)):
 		return "is on a volume that is being deleted, and its pod does not run"
 	case r.Stranded != "" && !s.copyCounts(m) && s.strandedFor(r, cmp.Or(s.Declared.ReplaceAfter, patienceOfStranded)):
 		return "is stranded (" + r.Stranded + ")"
@@ -56,10 +56,19 @@ func (s State) withoutItsData(r Replica) bool {
 // still (survey H46). Where git says how long a member may be silent, that is long enough.
 const patienceOfStranded = 10 * time.Minute
 
-// strandedFor reports whether passes have found a volume out of reach for that long. How long its pod has not been ready does not matter: a node may
-// be drained for long before it is gone.
+// strandedFor reports whether a volume is out of reach for that long: passes have found it so, and its pod has waited as long. Neither alone says so: a
+// node may be drained for long before it is gone, and may have been there between two passes.
 func (s State) strandedFor(r Replica, least time.Duration) bool {
-	return r.Pod != PodReady && !r.StrandedSince.IsZero() && s.Now.Sub(r.StrandedSince) >= least
+	if r.Pod == PodReady || r.StrandedSince.IsZero() || r.PodSince.IsZero() {
+		return false
+	}
+	return s.Now.Sub(r.StrandedSince) >= least && s.Now.Sub(r.PodSince) >= least
+}
+
+// sparedBy reports whether the others do without what a member may still hold: as many voters have the data on volumes that stay as make a quorum of
+// those that are left, and its copy decides nothing.
+func (s State) sparedBy(m Member) bool {
+	return !s.copyCounts(m) && s.safeWithout(m) >= Quorum(len(s.Membership.Voters())-1)
 }
 
 // volumeGoesWithPod reports whether a volume is being deleted and nothing runs on it, nor is about to: it goes as soon as the pod does.

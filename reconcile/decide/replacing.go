@@ -131,7 +131,9 @@ func cleanUp(s State) (Decision, bool) {
 	}
 	for _, r := range s.replicasInOrder() {
 		m, inUse := listed[r.Ordinal]
-		if !(inUse && m.Started) && s.Membership.allNamed(s) && r.holdsGoingVolume() && r.Ordinal < s.Record.Replicas() {
+		_, removed := s.Record.removed(r.Ordinal)
+		serves := !inUse && !removed && (r.Pod == PodReady || r.ClusterID != 0) // whom, nobody knows
+		if !(inUse && m.Started) && !serves && s.Membership.allNamed(s) && r.holdsGoingVolume() && r.Ordinal < s.Record.Replicas() {
 			return act(RestartReplica{r.Ordinal, r.PodUID}, "the pod of %s holds the volume of a member that is gone: make it anew on an empty one", s.ReplicaName(r.Ordinal))
 		}
 	}
@@ -140,7 +142,7 @@ func cleanUp(s State) (Decision, bool) {
 
 // holdsGoingVolume reports whether a volume is being deleted and the pod keeps it from going.
 func (r Replica) holdsGoingVolume() bool {
-	return r.keepsGoingVolume() && r.PodUID != ""
+	return r.holdsTerminating() && r.PodUID != ""
 }
 
 // allNamed reports whether it is known of each member which slot it is in, or that it is in none.

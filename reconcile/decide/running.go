@@ -9,7 +9,7 @@ import (
 
 func applyObjects(s State) (Decision, bool) {
 	facts := append(s.news(), s.Objects.Drift...)
-	if !s.toRun() && !s.deletesVolumes() && s.anyReplica(Replica.keepsGoingVolume) {
+	if !s.toRun() && !s.deletesVolumes() && s.anyReplica(s.keepsGoingVolume) {
 		return Decision{}, false // pods would stop
 	}
 	if !s.Formed() || len(facts) == 0 || len(StandingRecord(s, "").Members) == 0 {
@@ -96,7 +96,7 @@ func alarmRaised(s State) (Decision, bool) {
 func memberFailing(s State) (Decision, bool) {
 	for _, ordinal := range s.silentOrdinals() {
 		if s.failsForLong(s.Replica(ordinal)) && !s.replacedInTime(ordinal) {
-			return block("%s%s%s%s", s.describeMembers(), s.describeStoppedRollout(), s.wayOutOfNode(ordinal), s.wayOutOfNewcomer(ordinal))
+			return block("%s%s%s%s%s", s.describeMembers(), s.describeStoppedRollout(), s.wayOutOfNode(ordinal), s.wayOutOfNewcomer(ordinal), s.wayOutOfData(ordinal))
 		}
 	}
 	return s.neverReady()

@@ -204,6 +204,8 @@ func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
 		r.StrandedSince, err = w.ago(text)
 	case "unbound":
 		r.PodUnbound = text == "true"
+	case "no-peers":
+		r.NoPeers = text == "true"
 	case "no-data":
 		r.NoData = text == "true"
 	case "volume":

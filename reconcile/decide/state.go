@@ -210,6 +210,8 @@ type Replica struct {
 
 	// NoData: etcd in this pod has ended because it found no data on its volume, and its file does not let it start without.
 	NoData bool `json:"noData,omitempty"`
+	// NoPeers: etcd in this pod has ended because no member answered that it could join.
+	NoPeers bool `json:"noPeers,omitempty"`
 	// PodUnbound: the pod was given a node before its claim was made, and the claim has no volume. The scheduler looks at such a pod no more, so
 	// neither will ever get the other.
 	PodUnbound bool `json:"podUnbound,omitempty"`

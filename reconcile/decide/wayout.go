@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -23,6 +24,8 @@ func (s State) wayOut(d Decision) string {
 		return fmt.Sprintf("see what that pass is at; if it is gone, kubectl delete lease %s", s.Name)
 	case "Terminating", "Stop", "WaitForCleanUp":
 		return "kubectl get -o yaml shows the finalizers of what does not go; whoever has set them takes them off" + s.wayOutOfNodes()
+	case "AuthorityLost", "AuthorityChanged":
+		return fmt.Sprintf("kubectl scale statefulset %s --replicas=0, once no claim of it is being deleted", s.Name)
 	case "ScaleUp":
 		ordinal, _ := s.freeOrdinal()
 		return fmt.Sprintf("if nobody needs the data on it, kubectl delete pvc data-%s", s.ReplicaName(ordinal))
@@ -46,7 +49,8 @@ func (s State) wayOutOfMembers() string {
 		switch {
 		case s.ailment(m) == "":
 		case m.Answers && s.doomed(m) != "":
-			if ordinal := s.lowestFreeOrdinal(); !s.empty(ordinal) {
+			ordinal := s.lowestFreeOrdinal()
+			if _, known := s.Record.removed(ordinal); !known && !s.empty(ordinal) && !s.Replica(ordinal).VolumeTerminating {
 				return s.volumeInTheWay(ordinal)
 			}
 		case pod == PodAbsent || pod == PodTerminating:
@@ -67,7 +71,8 @@ func (s State) wayOutOfMembers() string {
 // wayOutOfSpare says what a person does without a spare member: it is there to take the data of one that goes.
 func (s State) wayOutOfSpare(ordinal int) string {
 	m, found := s.goingFirst()
-	if !found || ordinal < s.Declared.Replicas {
+	silent := slices.ContainsFunc(s.Membership.Voters(), func(other Member) bool { return !other.Answers })
+	if !found || silent || ordinal < s.Declared.Replicas || s.safeWithout(m) == 0 || len(s.Membership.Voters()) < 3 || NeedsAnnouncement(s, m.ID) {
 		return ""
 	}
 	return fmt.Sprintf("; to do without one, remove %s of %s besides, whose volume is being deleted: the others hold its data", m.ID, s.nameOf(m))
@@ -113,6 +118,15 @@ func (s State) wayOutOfNewcomer(ordinal int) string {
 		return ""
 	}
 	return fmt.Sprintf("; it has never started: to begin again with a new one, etcdctl member remove %s%s", m.ID, s.wayOutOfSpare(ordinal))
+}
+
+// wayOutOfData says how to give up the data of a member that fails; empty if they may be needed.
+func (s State) wayOutOfData(ordinal int) string {
+	m, r := s.listed()[ordinal], s.Replica(ordinal)
+	if !m.Started || r.PodCrashes < crashesOfALoop || !hasVolume(r) || r.VolumeTerminating || !s.Membership.Known || !s.sparedBy(m) || !s.Membership.without(m.ID).HasQuorum() {
+		return ""
+	}
+	return fmt.Sprintf("; if its data are the reason, kubectl delete pvc data-%s, and a new member takes its place", s.ReplicaName(ordinal))
 }
 
 // wayOutOfNodes is wayOutOfNode of the first pod that it is about.

@@ -60,6 +60,7 @@ func (w *World) replica(n int) decide.Replica {
 	r.Pod, r.PodUID, r.PodVersion, r.PodSpecHash, r.PodMessage, r.PodCrashes = p.phase(), p.uid, p.version, p.hash, p.message, p.crashes
 	r.PodStoppedByCheck = p.stoppedByCheck()
 	r.NoData = strings.Contains(p.message, "couldn't find local name")
+	r.NoPeers = strings.Contains(p.message, "cannot fetch cluster info from peer urls")
 	r.PodUnbound = p.unbound && r.Pod == decide.PodPending
 	if !p.ready {
 		r.PodSince = p.since

@@ -100,7 +100,7 @@ func (w *World) isCopy(id decide.ID, r *raft, m member) bool {
 	mine := v.data.cluster == id && v.data.member == m.id
 	late := w.Declared.ReplaceAfter > 0 && !r.isUp(m.id) && !m.downSince.IsZero() && w.now.Sub(m.downSince) >= w.Declared.ReplaceAfter
 	wrong := v.data.corrupt || w.doubted(r) && w.outvoted(r, m) // nobody knows of data that differ before something says so
-	goes := v.terminating && w.idleForLong(m.ordinal)
+	goes := v.terminating && w.idleForLong(m.ordinal) && !w.doubted(r)
 	return mine && w.stays(m.ordinal) && !wrong && !late && !goes && !w.strandedForLong(v)
 }
 
