@@ -51,6 +51,10 @@ func TestPodPhase(t *testing.T) {
 			name: "sealed without data", status: waiting("CrashLoopBackOff", "back-off 10s", sealedLog), phase: decide.PodFailing,
 			message: `CrashLoopBackOff: discovery failed: couldn't find local name "a-1" in the initial cluster configuration`,
 		},
+		{
+			name: "nobody to join", status: waiting("CrashLoopBackOff", "back-off 10s", strings.ReplaceAll(sealedLog, `couldn't find local name \"a-1\" in the initial cluster configuration`, noPeersWords)),
+			phase: decide.PodFailing, message: "CrashLoopBackOff: discovery failed: " + noPeersWords,
+		},
 		{name: "started", status: running(0, nil), phase: decide.PodStarting},
 		{
 			name: "restarted", status: running(2, &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}),

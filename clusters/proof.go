@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,7 +51,8 @@ func (c *cluster) announce(ctx context.Context, a decide.RemoveMember) error {
 // volume and the nodes are read again.
 func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decide.Membership) (string, error) {
 	answers := func(m decide.Member) bool { return m.ID == a.ID && m.Answers }
-	if !lists(c.state.Membership, answers) && lists(now, answers) {
+	ofSilence := slices.Contains([]decide.Loss{decide.Silence, decide.VolumeLost, decide.VolumeStranded}, a.Because.Loss)
+	if (ofSilence || !lists(c.state.Membership, answers)) && lists(now, answers) {
 		return a.Name + " answers", nil
 	}
 	if decide.VotersChanged(c.state.Membership, now, a.ID) {

@@ -30,6 +30,7 @@ func TestDisproof(t *testing.T) {
 		loss    decide.Loss
 		uid     string
 		answers bool
+		silent  bool // when it was observed
 		others  int // voters that answered, and that etcd does not list any more
 		server  storageServer
 		want    string
@@ -42,6 +43,8 @@ func TestDisproof(t *testing.T) {
 		{name: "silent", loss: decide.Silence},
 		{name: "no longer silent", loss: decide.Silence, answers: true, want: "a-1 answers"},
 		{name: "going", loss: decide.VolumeGoing, uid: "v1", answers: true, server: storageServer{claim: going}},
+		{name: "going, and it answers again", loss: decide.VolumeGoing, uid: "v1", silent: true, answers: true, server: storageServer{claim: going}, want: "a-1 answers"},
+		{name: "going, and silent still", loss: decide.VolumeGoing, uid: "v1", silent: true, server: storageServer{claim: going}},
 		{name: "it stays", loss: decide.VolumeGoing, uid: "v1", answers: true, server: storageServer{claim: claimed("v1")}, want: "PersistentVolumeClaim data-a-1 is there"},
 		{name: "stranded", loss: decide.VolumeStranded, uid: "v1", server: storageServer{claim: claimed("v1"), volume: home, nodes: nodes("n2")}},
 		{
@@ -58,6 +61,9 @@ func TestDisproof(t *testing.T) {
 	} {
 		now := decide.Membership{Known: true, Members: []decide.Member{{ID: 2, Name: "a-1", Answers: test.answers}}}
 		c := &cluster{live: &Live{kube: clientOf(t, &test.server)}, state: decide.State{Name: "a", Membership: now}}
+		if test.silent {
+			c.state.Membership.Members = []decide.Member{{ID: 2, Name: "a-1"}}
+		}
 		for n := range test.others {
 			c.state.Membership.Members = append(slices.Clone(now.Members), decide.Member{ID: decide.ID(3 + n), Answers: true})
 		}

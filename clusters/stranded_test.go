@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -135,6 +136,35 @@ func claimed(uid types.UID) *corev1.PersistentVolumeClaim {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
 		ObjectMeta: metav1.ObjectMeta{Name: "data-a-1", Namespace: "b", UID: uid},
 		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pvc-1"},
+	}
+}
+
+// TestStrandedSince: since when is remembered of a member, one that has not started among them, and not of another in its slot.
+func TestStrandedSince(t *testing.T) {
+	began := time.Unix(1000, 0).UTC()
+	s := decide.State{
+		Name: "a", Now: began,
+		Membership: decide.Membership{Known: true, Members: []decide.Member{{ID: 2, PeerURL: "https://a-1.a.b.svc:2380", Learner: true}}},
+		Replicas:   []decide.Replica{{Ordinal: 1, Pod: decide.PodPending, Stranded: "its node is gone"}},
+	}
+	var status v1alpha1.EtcdClusterStatus
+	for range 3 {
+		status.Members = memberStatuses(s, status)
+		c := &cluster{own: &possessions{custom: &v1alpha1.EtcdCluster{Status: status}}, state: s}
+		s.Replicas[0].StrandedSince = c.strandedSince(1)
+		s.Now = s.Now.Add(time.Hour)
+	}
+	if got := s.Replicas[0].StrandedSince; !got.Equal(began) {
+		t.Errorf("it is stranded since %s", got)
+	}
+	s.Membership.Members[0].ID = 7
+	c := &cluster{own: &possessions{custom: &v1alpha1.EtcdCluster{Status: status}}, state: s}
+	if got := c.strandedSince(1); !got.IsZero() {
+		t.Errorf("another in its slot is stranded since %s", got)
+	}
+	s.Replicas[0] = decide.Replica{Ordinal: 1, Pod: decide.PodPending}
+	if status.Members = memberStatuses(s, status); !status.Members[0].StrandedSince.IsZero() {
+		t.Errorf("it is not stranded, and since %s", status.Members[0].StrandedSince)
 	}
 }
 
