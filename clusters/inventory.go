@@ -53,6 +53,14 @@ func (i inventory) managed() inventory {
 	return selected
 }
 
+// declaredBy is the source that declared a cluster, as namespace/name, when it was last told about; empty if none is known.
+func (i inventory) declaredBy(cluster string) string {
+	if p := i[keyNamed(cluster)]; p != nil && p.custom != nil {
+		return p.custom.Status.DeclaredSource
+	}
+	return ""
+}
+
 // put files an object under the cluster that its label names.
 func (i inventory) put(kind string, o metav1.Object) {
 	i.at(o.GetNamespace(), objects.ClusterOf(o.GetLabels())).objects[kind+"/"+o.GetName()] = o

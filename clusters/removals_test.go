@@ -219,7 +219,7 @@ func TestRemovals(t *testing.T) {
 			want: "ns/a applied=false problems: spec.versoin: unknown\nns/b applied=false orphaned: main@sha1:9 no longer declares it\nother/c applied=true\n",
 		},
 		{
-			name: "held before, beside a problem that may be about it", declared: "other/c", problems: []report.Problem{{File: "x.yaml", Message: "not YAML"}},
+			name: "held before, beside a problem that may be about it", declared: "other/c", problems: []report.Problem{{File: "x.yaml", Message: "not YAML", Place: fleet}},
 			with: func(i inventory) { heldBefore(i, "ns/a", "main@sha1:5 no longer declares it") },
 			want: "ns/a applied=false held: main@sha1:5 no longer declares it\nns/b applied=false problems: x.yaml: not YAML\nother/c applied=true\n",
 		},
@@ -238,11 +238,11 @@ func TestRemovals(t *testing.T) {
 		},
 		{
 			name: "a source that is no longer given, confirmed", declared: "other/c", confirmed: "7", desired: func(d *reconcile.Desired) { d.Sources, d.Revision = d.Sources[1:], "v2@sha1:7" },
-			want: "ns/a applied=false orphaned: v2@sha1:7 no longer declares it\nns/b applied=false orphaned: v2@sha1:7 no longer declares it\nother/c applied=true\n",
+			want: "ns/a applied=false orphaned: the source no longer declares it\nns/b applied=false orphaned: the source no longer declares it\nother/c applied=true\n",
 		},
 		{
 			name: "before any was on record", declared: "other/c", with: func(i inventory) { declaredBy(i, "", "ns/a", "ns/b", "other/c") },
-			want: "ns/a applied=false held: main@sha1:9 v2@sha1:7 no longer declares it\nns/b applied=false held: main@sha1:9 v2@sha1:7 no longer declares it\nother/c applied=true\n" +
+			want: "ns/a applied=false held: the source no longer declares it\nns/b applied=false held: the source no longer declares it\nother/c applied=true\n" +
 				"removal: main@sha1:9 v2@sha1:7 no longer declares 2 of 3 clusters: ns/a, ns/b\n",
 		},
 	}

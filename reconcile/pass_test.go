@@ -81,6 +81,8 @@ func (c *simulated) Warnings() []string         { return nil }
 
 func (c *simulated) Unwell() bool { return false }
 
+func (c *simulated) DeclaredBy() string { return "" }
+
 func (c *simulated) State(context.Context) (decide.State, error) {
 	s := c.world.Observe()
 	s.Waited = c.live.waited
@@ -117,7 +119,7 @@ func reconciler(s reconcile.Source, l reconcile.Live) *reconcile.Reconciler {
 }
 
 func TestPassDoesOneAction(t *testing.T) {
-	l, s := oneCluster(), &source{desired: reconcile.Desired{Revision: "main@sha1:1"}}
+	l, s := oneCluster(), &source{desired: reconcile.Desired{Revision: "main@sha1:1", Sources: []reconcile.Place{{Name: "fleet", Revision: "main@sha1:1"}}}}
 	reconciler(s, l).UntilConverged(t.Context())
 	l.worlds["a"].Declared.Replicas = 5
 	l.done, l.reported, l.sources = nil, nil, nil

@@ -62,11 +62,20 @@ type Problem struct {
 	Line    int    `json:"line,omitempty"`
 	Cluster string `json:"cluster,omitempty"`
 	Message string `json:"message"`
+	// Beside is another source that declares the cluster.
+	Beside string `json:"beside,omitempty"`
+	// Place is the name of the source in status.
+	Place string `json:"-"`
+	// Foreign: the cluster is another source's, or it cannot be known whose, so it is held up by nothing of this.
+	Foreign bool `json:"-"`
 }
 
 // String returns file:line: message, after the source where there are several.
 func (p Problem) String() string {
 	text := p.Message
+	if p.Beside != "" {
+		text += ": " + p.Beside
+	}
 	switch {
 	case p.File != "" && p.Line == 0:
 		text = p.File + ": " + text
