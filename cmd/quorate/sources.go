@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
 	"quorate.dev/quorate/gitsource"
@@ -33,12 +34,29 @@ type sourceFlags struct {
 	namespace string
 	// confirmed are revisions; see removals.go.
 	confirmed revisions
+	// given are the settings of the command line, such as --branch.
+	given func() []string
 }
 
 func (f *sourceFlags) add(c *cobra.Command, help string) {
 	c.Flags().StringArrayVar(&f.values, "source", nil, help)
 	f.settings = newSource()
 	f.settings.add(c.Flags())
+	f.given = func() []string { return settingsIn(c.Flags()) }
+}
+
+// settingsIn lists the flags that say how to read git, or what it may say, as far as they are given.
+func settingsIn(flags *pflag.FlagSet) []string {
+	settings := pflag.NewFlagSet("", pflag.ContinueOnError)
+	s := newSource()
+	s.add(settings)
+	var given []string
+	settings.VisitAll(func(flag *pflag.Flag) {
+		if flags.Changed(flag.Name) {
+			given = append(given, "--"+flag.Name)
+		}
+	})
+	return given
 }
 
 const helpSource = "URL of a git repository or user@host:path, path of a local one, or a directory (required); repeatable, each with settings of its own: LOCATION,path=apps,branch=main"
@@ -99,8 +117,16 @@ func (f *sourceFlags) check() error {
 		return usageError{fmt.Errorf("--source %s: the custom resources themselves are the declaration; there can be no other source", ofCluster)}
 	case f.live() && len(f.confirmed) > 0:
 		return usageError{fmt.Errorf("--source %s: nothing is taken for removed while the custom resources themselves are the declaration; leave %s out", ofCluster, report.FlagConfirm)}
+	case f.live() && len(f.given()) > 0:
+		return usageError{fmt.Errorf("--source %s: no git repository is read, so these would mean nothing: %s; leave them out (--namespace and --as say what the run may look at and do)",
+			ofCluster, strings.Join(f.given(), ", "))}
 	case f.live():
 		return nil
+	}
+	for _, value := range f.values {
+		if strings.HasPrefix(value, ofCluster+",") {
+			return usageError{fmt.Errorf("--source %s: the custom resources take no settings: want %s alone, or ./%s for the directory of that name", ofCluster, ofCluster, value)}
+		}
 	}
 	sources, problems := f.sources(source.check)
 	return errors.Join(problems, checkEnvironment(sources))
