@@ -229,6 +229,19 @@ func TestRemovals(t *testing.T) {
 			want: "ns/a applied=false held: main@sha1:5 no longer declares it\nns/b applied=false\nother/c applied=true\n",
 		},
 		{
+			name: "while the other source cannot be read", declared: "ns/a", desired: func(d *reconcile.Desired) { d.Sources[1].Unread = fmt.Errorf("no answer") },
+			want: "ns/a applied=true\nns/b applied=false orphaned: main@sha1:9 no longer declares it\nother/c applied=false\n",
+		},
+		{
+			name: "while the other source is not understood", declared: "ns/a", problems: []report.Problem{{File: "x.yaml", Message: "not YAML", Place: shop}},
+			want: "ns/a applied=true\nns/b applied=false orphaned: main@sha1:9 no longer declares it\nother/c applied=false problems: x.yaml: not YAML\n",
+		},
+		{
+			name: "of nobody knows which source, while one of them cannot be read", declared: "ns/a other/c", desired: func(d *reconcile.Desired) { d.Sources[1].Unread = fmt.Errorf("no answer") },
+			with: func(i inventory) { declaredBy(i, "", "ns/b") },
+			want: "ns/a applied=true\nns/b applied=false\nother/c applied=true\n",
+		},
+		{
 			name: "beside another team's, in other namespaces", declared: "other/c", desired: func(d *reconcile.Desired) { d.Namespaces = []string{"other"} },
 			want: "other/c applied=true\n",
 		},
