@@ -2,6 +2,7 @@ package main
 
 import (
 	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/gitsource/visible"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
 )
@@ -24,7 +25,7 @@ func join(all []fetched) reconcile.Desired {
 		desired.Problems = append(desired.Problems, problemsOf(s.desired, s.name, label)...)
 		for _, d := range s.desired.Clusters {
 			desired.Clusters = append(desired.Clusters, reconcile.Declaration{
-				Cluster: d.Cluster, Applied: d.Applied, Source: s.name, Revision: s.desired.Revision.String(),
+				Cluster: d.Cluster, Applied: d.Applied, Source: s.name, Revision: s.revision(),
 				Where: report.Problem{Source: label, File: d.File, Line: d.Line}, Warnings: d.Warnings,
 			})
 		}
@@ -36,11 +37,14 @@ func join(all []fetched) reconcile.Desired {
 func (s fetched) place() reconcile.Place {
 	p := reconcile.Place{Name: s.name, Label: s.source.String(), Unread: s.err}
 	if s.err == nil {
-		p.Revision, p.Signer = s.desired.Revision.String(), s.desired.Revision.Signer
+		p.Revision, p.Signer = s.revision(), s.desired.Revision.Signer
 		p.Follows, p.Signed = s.source.descentOf(s.desired.Revision), s.source.verifyKeys != ""
 	}
 	return p
 }
+
+// revision is what was read, as status and reports write it: whoever names a branch has a say in it.
+func (s fetched) revision() string { return visible.Line(s.desired.Revision.String()) }
 
 func problemsOf(desired gitsource.Desired, name, label string) []report.Problem {
 	var problems []report.Problem

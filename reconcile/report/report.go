@@ -2,11 +2,13 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"reflect"
 
+	"quorate.dev/quorate/gitsource/visible"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -155,11 +157,21 @@ func newDecision(d decide.Decision) *decision {
 
 // JSON renders the report for machines.
 func JSON(w io.Writer, r Report) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
 	if r.Clusters == nil {
 		r.Clusters = []Cluster{}
 	}
-	return encoder.Encode(r)
+	return encode(w, r)
+}
+
+// encode writes a value as JSON that can be shown on a terminal and in the log of a CI system.
+func encode(w io.Writer, value any) error {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return err
+	}
+	_, err := w.Write(visible.JSON(b.Bytes()))
+	return err
 }
