@@ -29,7 +29,9 @@ func TestHostileTextInStatusAndEvents(t *testing.T) {
 			"silent members": func(c *report.Cluster, _ *reconcile.SourceState, _ *target) {
 				c.State.Membership = decide.Membership{Why: text}
 			},
-			"what a member runs": func(c *report.Cluster, _ *reconcile.SourceState, _ *target) { c.State.Membership.Members[1].Version = text },
+			"what a member runs": func(c *report.Cluster, _ *reconcile.SourceState, _ *target) {
+				c.State.Membership.Members[1].Version = text
+			},
 		} {
 			live := liveCluster()
 			pass(live, healthyEntry(), "1")

@@ -10,6 +10,7 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -53,12 +54,13 @@ func (i inventory) managed() inventory {
 	return selected
 }
 
-// declaredBy is the source that declared a cluster, as namespace/name, when it was last told about; empty if none is known.
-func (i inventory) declaredBy(cluster string) string {
-	if p := i[keyNamed(cluster)]; p != nil && p.custom != nil {
-		return p.custom.Status.DeclaredSource
+// before is what is on record of a cluster, as namespace/name.
+func (i inventory) before(cluster string) reconcile.Before {
+	p := i[keyNamed(cluster)]
+	if p == nil || p.custom == nil {
+		return reconcile.Before{}
 	}
-	return ""
+	return reconcile.Before{Source: p.custom.Status.DeclaredSource, Held: orphanOf(p.custom).held}
 }
 
 // put files an object under the cluster that its label names.

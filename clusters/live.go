@@ -75,7 +75,7 @@ func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcil
 	}
 	owned := byCluster(inventory)
 	desired = withoutRewound(ctx, desired, owned)
-	desired = desired.Settled(owned.managed().declaredBy)
+	desired = desired.Settled(owned.managed().before)
 	targets, removals := targetsOf(desired, owned)
 	nodes := sync.OnceValues(func() ([]corev1.Node, error) { return l.kube.Nodes(ctx) })
 	observed := make([]reconcile.Cluster, len(targets))

@@ -62,14 +62,14 @@ func appliedBefore(owned inventory, desired reconcile.Desired, place reconcile.P
 	return slices.Sorted(maps.Keys(revisions))
 }
 
-// isOf reports whether a cluster was declared by a place before: it says so, or it is declared there now, and by its status was at another path
-// there, or in no known place.
+// isOf reports whether a cluster was declared by a place before: it says so, or it is declared there now and was by none that this run reads, which
+// is then taken for the same one under another name.
 func isOf(custom *v1alpha1.EtcdCluster, k key, desired reconcile.Desired, place reconcile.Place) bool {
 	source := custom.Status.DeclaredSource
 	if source == place.Name {
 		return true
 	}
-	if _, another := desired.Place(source); another || source != "" && reconcile.Location(source) != reconcile.Location(place.Name) {
+	if _, another := desired.Place(source); another {
 		return false
 	}
 	return slices.ContainsFunc(desired.Clusters, func(d reconcile.Declaration) bool {

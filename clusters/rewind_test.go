@@ -50,6 +50,8 @@ func TestRewound(t *testing.T) {
 			with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = "" }, want: "d b c"},
 		{name: "at another path before", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = fleet + ",path=x" },
 			want: refused + "it does not descend from"},
+		{name: "at another URL before", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = "git@host:fleet.git" },
+			want: refused + "it does not descend from"},
 		{name: "another run's, at another path", follows: follows(false, nil), declares: "ns/d",
 			with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = fleet + ",path=x" }, want: "d b c"},
 		{name: "the other source's before", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = shop }, want: "a b c"},

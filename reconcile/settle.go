@@ -9,17 +9,24 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Settled is what is declared once it is clear who declares each cluster. One that was declared by a source of this run, by its name in before
-// (empty if by none), is that source's: until it is read and lets it go, what others say of the cluster is a problem of theirs and holds up
-// nothing. A cluster that several sources declare and none has declared before is contested: which is meant cannot be known.
-func (d Desired) Settled(before func(cluster string) string) Desired {
+// Before is what is on record of a cluster: the name of the source that declared it last, empty if none has, and whether it is held although that
+// source no longer declares it.
+type Before struct {
+	Source string
+	Held   bool
+}
+
+// Settled is what is declared once it is clear who declares each cluster. One that was declared by a source of this run is that source's: until it is
+// read and lets it go, what others say of the cluster is a problem of theirs and holds up nothing. A cluster that several sources declare and none
+// has declared before is contested: which is meant cannot be known.
+func (d Desired) Settled(before func(cluster string) Before) Desired {
 	claims := d.claims()
 	keeps := map[string]string{} // by cluster, the source that keeps it
 	for _, cluster := range slices.Sorted(maps.Keys(claims)) {
-		owner := before(cluster)
+		was := before(cluster)
 		switch {
-		case d.mayDeclare(owner, claims[cluster]):
-			keeps[cluster] = owner
+		case d.mayDeclare(was, claims[cluster]):
+			keeps[cluster] = was.Source
 		case len(claims[cluster]) > 1:
 			d.Contested = append(slices.Clip(d.Contested), cluster)
 		}
@@ -70,9 +77,10 @@ func (d Desired) claims() map[string][]claim {
 	return claims
 }
 
-// mayDeclare reports whether a source of this run declares the cluster that it declared before, or may do so: it could not be read, or not all of it
-// was understood.
-func (d Desired) mayDeclare(owner string, claims []claim) bool {
+// mayDeclare reports whether a source of this run declares the cluster that it declared before, or may do so: it could not be read, not all of it
+// was understood, or nobody has confirmed that it let the cluster go.
+func (d Desired) mayDeclare(was Before, claims []claim) bool {
+	owner := was.Source
 	place, ours := d.Place(owner)
 	if !ours {
 		return false
@@ -86,7 +94,7 @@ func (d Desired) mayDeclare(owner string, claims []claim) bool {
 	if own > 0 {
 		return own == 1
 	}
-	return place.Unread != nil || slices.ContainsFunc(d.Problems, func(p report.Problem) bool { return p.Place == owner && p.Cluster == "" })
+	return was.Held || place.Unread != nil || slices.ContainsFunc(d.Problems, func(p report.Problem) bool { return p.Place == owner && p.Cluster == "" })
 }
 
 // labelOf is what reports call a place.

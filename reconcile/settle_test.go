@@ -22,6 +22,8 @@ func TestSettled(t *testing.T) {
 		{"one has it wrong", "a!", "", "a! is about it"},
 		{"the one that declared it before", "a", "a", "a"},
 		{"moved from one to the other", "b", "a", "b"},
+		{"moved while it is held", "b", "a held", "b: another source's, which has not let it go: A"},
+		{"declared again while it is held", "a", "a held", "a"},
 		{"moved from another run", "b", "c", "b"},
 		{"both, and none before", "a b", "", "contested; a: declared by another source too: B; b: declared by another source too: A"},
 		{"both, and another run before", "a b", "c", "contested; a: declared by another source too: B; b: declared by another source too: A"},
@@ -55,7 +57,9 @@ func TestSettled(t *testing.T) {
 					desired.Sources[strings.Index("ab", source)].Unread = errors.New("no answer")
 				}
 			}
-			if got := settled(desired.Settled(func(string) string { return test.before })); got != test.want {
+			if got := settled(desired.Settled(func(string) reconcile.Before {
+				return reconcile.Before{Source: strings.TrimSuffix(test.before, " held"), Held: strings.HasSuffix(test.before, " held")}
+			})); got != test.want {
 				t.Errorf("got %s\nwant %s", got, test.want)
 			}
 		})
