@@ -4,6 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"quorate.dev/quorate/gitsource/visible/visibletest"
@@ -49,5 +54,24 @@ func TestHostileTextInLines(t *testing.T) {
 				t.Errorf("%s in %s: a line of it is very long", name, where)
 			}
 		}
+	}
+}
+
+// What an API server warns of is text as well, and said once.
+func TestWarningsOfTheAPIServer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Add("Warning", `299 - "harmless ##vso[task.complete]"`)
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer server.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte("{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c}}], "+
+		"clusters: [{name: c, cluster: {server: '"+server.URL+"'}}]}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, stderr bytes.Buffer
+	execute(t.Context(), []string{"status", "--kubeconfig", kubeconfig}, streams{out: &out, err: &stderr})
+	if got, want := stderr.String(), "warning of the API server: harmless # #vso[task.complete]\n"; strings.Count(got, "vso") != 1 || !strings.Contains(got, want) {
+		t.Errorf("got %q", got)
 	}
 }
