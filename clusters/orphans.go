@@ -49,7 +49,7 @@ func orphanOf(custom *v1alpha1.EtcdCluster) *orphan {
 			o.since, _, _ = strings.Cut(o.said, noLonger)
 		}
 	}
-	if o.since == theSource {
+	if strings.Contains(o.since, " ") { // theSource, or what earlier versions have written: the revisions of several sources
 		o.since = ""
 	}
 	return o

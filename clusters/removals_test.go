@@ -254,6 +254,12 @@ func TestRemovals(t *testing.T) {
 			want: "ns/a applied=false orphaned: the source no longer declares it\nns/b applied=false orphaned: the source no longer declares it\nother/c applied=true\n",
 		},
 		{
+			name: "held before, by a version that wrote down the revisions of all", declared: "other/c",
+			with: func(i inventory) { heldBefore(i, "ns/a", "main@sha1:5 v2@sha1:3 no longer declares it") },
+			want: "ns/a applied=false held: main@sha1:9 no longer declares it\nns/b applied=false held: main@sha1:9 no longer declares it\nother/c applied=true\n" +
+				"removal: main@sha1:9 no longer declares 2 of 2 clusters of https://host/fleet.git: ns/a, ns/b\n",
+		},
+		{
 			name: "before any was on record", declared: "other/c", with: func(i inventory) { declaredBy(i, "", "ns/a", "ns/b", "other/c") },
 			want: "ns/a applied=false held: the source no longer declares it\nns/b applied=false held: the source no longer declares it\nother/c applied=true\n" +
 				"removal: main@sha1:9 v2@sha1:7 no longer declares 2 of 3 clusters: ns/a, ns/b\n",
