@@ -10,6 +10,7 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -51,6 +52,15 @@ func (i inventory) managed() inventory {
 		}
 	}
 	return selected
+}
+
+// before is what is on record of a cluster, as namespace/name.
+func (i inventory) before(cluster string) reconcile.Before {
+	p := i[keyNamed(cluster)]
+	if p == nil || p.custom == nil {
+		return reconcile.Before{}
+	}
+	return reconcile.Before{Source: p.custom.Status.DeclaredSource, Held: orphanOf(p.custom).held}
 }
 
 // put files an object under the cluster that its label names.

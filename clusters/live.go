@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,6 +53,12 @@ type key struct{ namespace, name string }
 
 func (k key) String() string { return k.namespace + "/" + k.name }
 
+// keyNamed is the key of namespace/name.
+func keyNamed(cluster string) key {
+	namespace, name, _ := strings.Cut(cluster, "/")
+	return key{namespace, name}
+}
+
 func keyOf(custom *v1alpha1.EtcdCluster) key { return key{custom.Namespace, custom.Name} }
 
 // New returns the live side behind a client.
@@ -73,6 +80,7 @@ func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcil
 	}
 	owned := byCluster(inventory)
 	desired = withoutRewound(ctx, desired, owned)
+	desired = desired.Settled(owned.managed().before)
 	targets, removals := targetsOf(desired, owned)
 	targets = l.countDeletions(targets, owned, desired.Live)
 	nodes := sync.OnceValues(func() ([]corev1.Node, error) { return l.kube.Nodes(ctx) })

@@ -66,6 +66,14 @@ func (c *cluster) Unwell() bool {
 	return c.own.custom == nil || !meta.IsStatusConditionTrue(c.own.custom.Status.Conditions, v1alpha1.ConditionReady)
 }
 
+// DeclaredBy implements reconcile.Cluster.
+func (c *cluster) DeclaredBy() string {
+	if c.own.custom == nil {
+		return ""
+	}
+	return c.own.custom.Status.DeclaredSource
+}
+
 // Warnings implements reconcile.Cluster.
 func (c *cluster) Warnings() []string { return c.target.warnings }
 

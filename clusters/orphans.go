@@ -26,16 +26,20 @@ type orphan struct {
 	// said is the message of its condition; empty if it has none as yet. held says that it is that of RemovalHeld.
 	said string
 	held bool
-	// since is the revision that dropped it.
+	// since is the revision that dropped it; empty if that is not known.
 	since string
-	// revision at which the source that declared it was read now.
+	// revision at which the source that declared it was read now; empty if that is not known.
 	revision string
+	// confirm is what a person confirms if it is meant to go: the revision that dropped it, or of all sources if it is not known which one did.
+	confirm string
+	// kin reports whether a source is the one that declared it.
+	kin func(source string) bool
 	// heirs are the declared clusters that it may be under another name.
 	heirs []key
 }
 
-// noLonger follows the revision in the message of the condition.
-const noLonger = " no longer declares it"
+// noLonger follows the revision in the message of the condition, or what stands for it.
+const noLonger, theSource = " no longer declares it", "the source"
 
 func orphanOf(custom *v1alpha1.EtcdCluster) *orphan {
 	o := &orphan{custom: custom}
@@ -44,6 +48,9 @@ func orphanOf(custom *v1alpha1.EtcdCluster) *orphan {
 			o.said, o.held = condition.Message, kind == v1alpha1.ConditionRemovalHeld
 			o.since, _, _ = strings.Cut(o.said, noLonger)
 		}
+	}
+	if strings.Contains(o.since, " ") { // theSource, or what earlier versions have written: the revisions of several sources
+		o.since = ""
 	}
 	return o
 }
@@ -55,7 +62,7 @@ func (o *orphan) isOrphan() bool { return o.said != "" && !o.held }
 func (o *orphan) asBefore() target {
 	t := lastApplied(o.custom)
 	if o.held {
-		return t.hold(o.said, o.since)
+		return t.hold(o)
 	}
 	t.orphaned = o.said
 	return t
@@ -68,7 +75,10 @@ func orphansOf(declared []target, undeclared inventory, desired reconcile.Desire
 	for _, k := range slices.SortedFunc(maps.Keys(undeclared), func(a, b key) int { return cmp.Compare(a.String(), b.String()) }) {
 		o := orphanOf(undeclared[k].custom)
 		o.id = undeclared[k].clusterID()
-		o.revision = cmp.Or(revisionOf(o.custom.Status.DeclaredSource, desired), "the source")
+		source := o.custom.Status.DeclaredSource
+		o.revision = revisionOf(source, desired)
+		o.confirm = cmp.Or(o.since, o.revision, desired.Revision)
+		o.kin = func(other string) bool { return sameSource(source, other, desired) }
 		list = append(list, o)
 	}
 	for i := range declared {
@@ -77,18 +87,27 @@ func orphansOf(declared []target, undeclared inventory, desired reconcile.Desire
 	return list
 }
 
+// sameSource reports whether what a source declared before may be what another declares now: it is the same one, at another path perhaps, or the only one
+// there is and not known by its name. What is not the same is somebody else's.
+func sameSource(before, now string, desired reconcile.Desired) bool {
+	if before == now {
+		return true
+	}
+	if _, another := desired.Place(before); another {
+		return false
+	}
+	return before == "" && len(desired.Sources) <= 1 || before != "" && reconcile.Location(before) == reconcile.Location(now)
+}
+
 // describe says since which revision the cluster is an orphan, and what it may be called now. Later passes take both from there: a
 // new name stays suspect however many revisions come after.
 func (o *orphan) describe() string {
-	words := o.droppedBy() + noLonger
+	words := cmp.Or(o.since, o.revision, theSource) + noLonger
 	for _, heir := range o.heirs {
 		words += heirloom(heir)
 	}
 	return words
 }
-
-// droppedBy is the revision that dropped it.
-func (o *orphan) droppedBy() string { return cmp.Or(o.since, o.revision) }
 
 func heirloom(heir key) string { return fmt.Sprintf("; %s may be it", heir) }
 
@@ -105,17 +124,17 @@ func (t *target) inherit(list []*orphan) {
 	}
 }
 
-// mayBe reports whether the orphan may be what is declared as t now: its spec is the same, or the revision that
+// mayBe reports whether the orphan may be what the same source declares as t now: its spec is the same, or the revision that
 // dropped it brought a cluster of the same name, or in the same namespace.
 func (o *orphan) mayBe(t target) bool {
 	beside := strings.Split(t.cluster.Annotations[v1alpha1.AnnotationFoundsBeside], ",")
-	if o.id == 0 || slices.ContainsFunc(beside, func(id string) bool { return strings.TrimSpace(id) == o.id.String() }) {
+	if o.id == 0 || !o.kin(t.source) || slices.ContainsFunc(beside, func(id string) bool { return strings.TrimSpace(id) == o.id.String() }) {
 		return false
 	}
 	if equality.Semantic.DeepEqual(t.cluster.Spec, o.custom.Spec) {
 		return true
 	}
-	at := o.said == "" || o.since == o.revision || strings.Contains(o.said, heirloom(t.key()))
+	at := o.said == "" || o.since != "" && o.since == o.revision || strings.Contains(o.said, heirloom(t.key()))
 	return at && (t.cluster.Namespace == o.custom.Namespace || t.cluster.Name == o.custom.Name)
 }
 

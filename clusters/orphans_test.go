@@ -189,6 +189,39 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
+// A cluster is taken for another one under a new name only by what its own source declares, wherever that is by now.
+func TestRenamedWithinOneSource(t *testing.T) {
+	for _, test := range []struct {
+		name, before, now string
+		places            []string
+		want              bool
+	}{
+		{"of the same source", fleet, fleet, []string{fleet, shop}, true},
+		{"of another one", fleet, shop, []string{fleet, shop}, false},
+		{"of another run's", fleet, shop, []string{shop}, false},
+		{"at another path", fleet + ",path=a", fleet + ",path=b", []string{fleet + ",path=b", shop}, true},
+		{"at the path of another tenant", fleet + ",path=a", fleet + ",path=b", []string{fleet + ",path=a", fleet + ",path=b"}, false},
+		{"of nobody knows which, and there is one", "", fleet, []string{fleet}, true},
+		{"of nobody knows which, and there are two", "", fleet, []string{fleet, shop}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			owned := inventory{}
+			there(owned, "ns/a", "3.5.30", "c1", "")
+			owned.at("ns", "a").custom.Status.DeclaredSource = test.before
+			declared := declare("ns/b", "3.5.30")
+			declared.Source = test.now
+			desired := reconcile.Desired{Clusters: []reconcile.Declaration{declared}}
+			for _, name := range test.places {
+				desired.Sources = append(desired.Sources, reconcile.Place{Name: name, Revision: "main@sha1:9"})
+			}
+			got := describeTargets(first(targetsOf(desired, owned)))
+			if strings.Contains(got, "renamed from") != test.want || strings.Contains(got, "ns/b may be it") && !test.want {
+				t.Errorf("got\n%s", got)
+			}
+		})
+	}
+}
+
 // What others have made is not called an orphan.
 func TestOthersAreNoOrphans(t *testing.T) {
 	owned := inventory{}

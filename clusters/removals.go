@@ -68,30 +68,28 @@ func fateOf(clusters []candidate, ours bool) fate {
 
 // reads reports whether one of the places is where that source is, at whatever path.
 func reads(places []reconcile.Place, source string) bool {
-	return slices.ContainsFunc(places, func(p reconcile.Place) bool { return location(p.Name) == location(source) })
+	return slices.ContainsFunc(places, func(p reconcile.Place) bool { return reconcile.Location(p.Name) == reconcile.Location(source) })
 }
 
-// location is the name of a source without its path.
-func location(source string) string {
-	source, _, _ = strings.Cut(source, ",")
-	return source
-}
-
-// revisionOf is the revision at which a source was read: its own, that of the only one in the same place, or those of all.
+// revisionOf is the revision at which a source was read: its own, or that of the only one in the same location. It is empty if that is not known:
+// what others are at is said in no cluster of this one.
 func revisionOf(source string, desired reconcile.Desired) string {
 	var there []string
 	for _, p := range desired.Sources {
 		if p.Name == source {
 			return p.Revision
 		}
-		if location(p.Name) == location(source) {
+		if reconcile.Location(p.Name) == reconcile.Location(source) {
 			there = append(there, p.Revision)
 		}
 	}
-	if len(there) == 1 {
+	switch {
+	case len(there) == 1:
 		return there[0]
+	case source == "" && len(desired.Sources) <= 1:
+		return desired.Revision
 	}
-	return desired.Revision
+	return ""
 }
 
 // confirms reports whether a person has confirmed what a revision no longer declares: that revision, or each where it stands for several.

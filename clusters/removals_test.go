@@ -219,7 +219,7 @@ func TestRemovals(t *testing.T) {
 			want: "ns/a applied=false problems: spec.versoin: unknown\nns/b applied=false orphaned: main@sha1:9 no longer declares it\nother/c applied=true\n",
 		},
 		{
-			name: "held before, beside a problem that may be about it", declared: "other/c", problems: []report.Problem{{File: "x.yaml", Message: "not YAML"}},
+			name: "held before, beside a problem that may be about it", declared: "other/c", problems: []report.Problem{{File: "x.yaml", Message: "not YAML", Place: fleet}},
 			with: func(i inventory) { heldBefore(i, "ns/a", "main@sha1:5 no longer declares it") },
 			want: "ns/a applied=false held: main@sha1:5 no longer declares it\nns/b applied=false problems: x.yaml: not YAML\nother/c applied=true\n",
 		},
@@ -227,6 +227,19 @@ func TestRemovals(t *testing.T) {
 			name: "held before, while a source cannot be read", declared: "other/c", desired: func(d *reconcile.Desired) { d.Unread = fmt.Errorf("no answer") },
 			with: func(i inventory) { heldBefore(i, "ns/a", "main@sha1:5 no longer declares it") },
 			want: "ns/a applied=false held: main@sha1:5 no longer declares it\nns/b applied=false\nother/c applied=true\n",
+		},
+		{
+			name: "while the other source cannot be read", declared: "ns/a", desired: func(d *reconcile.Desired) { d.Sources[1].Unread = fmt.Errorf("no answer") },
+			want: "ns/a applied=true\nns/b applied=false orphaned: main@sha1:9 no longer declares it\nother/c applied=false\n",
+		},
+		{
+			name: "while the other source is not understood", declared: "ns/a", problems: []report.Problem{{File: "x.yaml", Message: "not YAML", Place: shop}},
+			want: "ns/a applied=true\nns/b applied=false orphaned: main@sha1:9 no longer declares it\nother/c applied=false problems: x.yaml: not YAML\n",
+		},
+		{
+			name: "of nobody knows which source, while one of them cannot be read", declared: "ns/a other/c", desired: func(d *reconcile.Desired) { d.Sources[1].Unread = fmt.Errorf("no answer") },
+			with: func(i inventory) { declaredBy(i, "", "ns/b") },
+			want: "ns/a applied=true\nns/b applied=false\nother/c applied=true\n",
 		},
 		{
 			name: "beside another team's, in other namespaces", declared: "other/c", desired: func(d *reconcile.Desired) { d.Namespaces = []string{"other"} },
@@ -238,11 +251,17 @@ func TestRemovals(t *testing.T) {
 		},
 		{
 			name: "a source that is no longer given, confirmed", declared: "other/c", confirmed: "7", desired: func(d *reconcile.Desired) { d.Sources, d.Revision = d.Sources[1:], "v2@sha1:7" },
-			want: "ns/a applied=false orphaned: v2@sha1:7 no longer declares it\nns/b applied=false orphaned: v2@sha1:7 no longer declares it\nother/c applied=true\n",
+			want: "ns/a applied=false orphaned: the source no longer declares it\nns/b applied=false orphaned: the source no longer declares it\nother/c applied=true\n",
+		},
+		{
+			name: "held before, by a version that wrote down the revisions of all", declared: "other/c",
+			with: func(i inventory) { heldBefore(i, "ns/a", "main@sha1:5 v2@sha1:3 no longer declares it") },
+			want: "ns/a applied=false held: main@sha1:9 no longer declares it\nns/b applied=false held: main@sha1:9 no longer declares it\nother/c applied=true\n" +
+				"removal: main@sha1:9 no longer declares 2 of 2 clusters of https://host/fleet.git: ns/a, ns/b\n",
 		},
 		{
 			name: "before any was on record", declared: "other/c", with: func(i inventory) { declaredBy(i, "", "ns/a", "ns/b", "other/c") },
-			want: "ns/a applied=false held: main@sha1:9 v2@sha1:7 no longer declares it\nns/b applied=false held: main@sha1:9 v2@sha1:7 no longer declares it\nother/c applied=true\n" +
+			want: "ns/a applied=false held: the source no longer declares it\nns/b applied=false held: the source no longer declares it\nother/c applied=true\n" +
 				"removal: main@sha1:9 v2@sha1:7 no longer declares 2 of 3 clusters: ns/a, ns/b\n",
 		},
 	}

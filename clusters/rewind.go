@@ -1,47 +1,78 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
+	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
 )
 
-// withoutRewound refuses the revisions that do not descend from what was applied before: git was rewound, or its history was rewritten. What they
-// declare is left out as if they could not be read, so everything stays as last applied. Where it cannot be told, that is a warning.
+// withoutRewound refuses the sources whose revision does not descend from what was applied of them before: git was rewound, or its history was
+// rewritten. What they declare is left out as if they could not be read, so everything of theirs stays as last applied. Where it cannot be told,
+// that is a warning; but if the source must be signed, it is refused.
 func withoutRewound(ctx context.Context, desired reconcile.Desired, owned inventory) reconcile.Desired {
-	declarations := slices.Clone(desired.Clusters)
-	refused := map[string]bool{}
-	for i := range declarations {
-		d := &declarations[i]
-		before := lastRevision(owned, *d)
-		if before == "" || before == d.Revision || refused[d.Revision] {
+	for _, place := range desired.Sources {
+		if place.Follows == nil || place.Unread != nil {
 			continue
 		}
-		switch follows, err := d.Follows(ctx, before); {
-		case err != nil:
-			d.Warnings = append(slices.Clone(d.Warnings), fmt.Sprintf("whether %s descends from %s, which was applied last, is not known: %v", d.Revision, before, err))
-		case !follows:
-			refused[d.Revision] = true
-			desired.Unread = errors.Join(desired.Unread, rewound(d.Revision, before))
+		refused, doubts := followsAll(ctx, place, appliedBefore(owned, desired, place))
+		if refused != nil {
+			desired = desired.Refused(place.Name, refused)
 		}
+		desired.Warnings = append(slices.Clip(desired.Warnings), doubts...)
 	}
-	desired.Clusters = slices.DeleteFunc(declarations, func(d reconcile.Declaration) bool { return refused[d.Revision] })
 	return desired
 }
 
-func rewound(revision, before string) error {
-	return fmt.Errorf("%s is refused: it does not descend from %s, which was applied last; git was rewound, or its history rewritten: "+
-		"push a commit on top of that one, or run once with --allow-rewind", revision, before)
+// followsAll asks whether the revision of a place follows each of those before. It returns why it is refused, nil if it is not, and else what is
+// not known.
+func followsAll(ctx context.Context, place reconcile.Place, before []string) (refused error, doubts []string) {
+	for _, revision := range before {
+		follows, err := place.Follows(ctx, revision)
+		switch {
+		case err != nil && place.Signed:
+			return fmt.Errorf("%s of %s is refused: whether it descends from %s, which was applied last, is not known, and only what is signed counts: %w: "+
+				"give it the whole history, or run once with --allow-rewind", place.Revision, place.Name, revision, err), nil
+		case err != nil:
+			doubts = append(doubts, fmt.Sprintf("whether %s of %s descends from %s, which was applied last, is not known: %v", place.Revision, place.Name, revision, err))
+		case !follows:
+			return fmt.Errorf("%s of %s is refused: it does not descend from %s, which was applied last; git was rewound, or its history rewritten: "+
+				"push a commit on top of that one, or run once with --allow-rewind", place.Revision, place.Name, revision), nil
+		}
+	}
+	return nil, doubts
 }
 
-// lastRevision is the revision that a cluster was last declared by; empty if there is none, or nobody asks.
-func lastRevision(owned inventory, d reconcile.Declaration) string {
-	custom := owned.of(key{d.Cluster.Namespace, d.Cluster.Name}).custom
-	if custom == nil || d.Follows == nil {
-		return ""
+// appliedBefore lists the revisions of a place that were applied last, in order: usually one, which all of its clusters have in their status, whether
+// it declares them still or not. That of the place itself is not among them.
+func appliedBefore(owned inventory, desired reconcile.Desired, place reconcile.Place) []string {
+	revisions := map[string]bool{}
+	for k, p := range owned.managed() {
+		revision := cmp.Or(p.custom.Status.SourceRevision, p.custom.Status.DeclaredRevision)
+		// Earlier versions have written down the revisions of several sources at once. Whose is which cannot be known.
+		if revision != "" && revision != place.Revision && !strings.Contains(revision, " ") && isOf(p.custom, k, desired, place) {
+			revisions[revision] = true
+		}
 	}
-	return custom.Status.DeclaredRevision
+	return slices.Sorted(maps.Keys(revisions))
+}
+
+// isOf reports whether a cluster was declared by a place before: it says so, or it is declared there now and was by none that this run reads, which
+// is then taken for the same one under another name.
+func isOf(custom *v1alpha1.EtcdCluster, k key, desired reconcile.Desired, place reconcile.Place) bool {
+	source := custom.Status.DeclaredSource
+	if source == place.Name {
+		return true
+	}
+	if _, another := desired.Place(source); another {
+		return false
+	}
+	return slices.ContainsFunc(desired.Clusters, func(d reconcile.Declaration) bool {
+		return d.Source == place.Name && d.Cluster.Namespace == k.namespace && d.Cluster.Name == k.name
+	})
 }

@@ -26,6 +26,7 @@ func newStatus(live, declared *v1alpha1.EtcdCluster, entry report.Cluster, sourc
 		Conditions:         slices.Clone(old.Conditions),
 		DeclaredRevision:   firstNonEmpty(source.Revision, old.DeclaredRevision),
 		DeclaredSource:     firstNonEmpty(source.Source, old.DeclaredSource),
+		SourceRevision:     firstNonEmpty(source.Revision, old.SourceRevision),
 		Action:             entry.Decision.Rule,
 		Selector:           objects.SelectorString(live.Name),
 	}
@@ -225,9 +226,10 @@ func setConditions(status *v1alpha1.EtcdClusterStatus, entry report.Cluster, sou
 	set(v1alpha1.ConditionReady, ready(status, entry), d.Rule, message)
 	set(v1alpha1.ConditionReconciling, truth(d.Verdict == decide.Act || d.Verdict == decide.Wait), d.Rule, message)
 	set(v1alpha1.ConditionStalled, truth(d.Verdict == decide.Block), d.Rule, message)
-	if source.Error != "" {
+	switch {
+	case source.Error != "":
 		set(v1alpha1.ConditionSourceReady, metav1.ConditionFalse, "FetchFailed", source.Error)
-	} else {
+	case source.Revision != "": // else it stays as it was: nothing is known of this cluster's source
 		set(v1alpha1.ConditionSourceReady, metav1.ConditionTrue, "Fetched", source.Revision)
 	}
 	setCertificatesValid(status, entry, now)

@@ -131,7 +131,7 @@ func TestStatusOfAHeldRemoval(t *testing.T) {
 	live := liveCluster()
 	pass(live, healthyEntry(), "1")
 	live.Status.DeclaredSource = "https://host/fleet.git"
-	c := &cluster{live: &Live{}, target: target{}.hold(said, "main@sha1:def")}
+	c := &cluster{live: &Live{}, target: target{}.hold(&orphan{said: said, since: "main@sha1:def"})}
 	later := reconcile.SourceState{Revision: "main@sha1:def"}
 	tell := func(c *cluster) (v1alpha1.EtcdClusterStatus, []string) {
 		status := newStatus(live, live, healthyEntry(), later)

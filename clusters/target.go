@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,6 +31,8 @@ type target struct {
 	held string
 	// elsewhere: what declared it is not read by this run.
 	elsewhere bool
+	// source that declares it now; empty if none does, or it is not known which.
+	source string
 	// empty: nothing is there of it yet.
 	empty bool
 }
@@ -53,7 +54,7 @@ func targetsOf(desired reconcile.Desired, owned inventory) ([]target, []report.R
 	rest := maps.Clone(all)
 	broken, unplaced := problemsOf(desired)
 	for _, d := range desired.Clusters {
-		t := target{cluster: d.Cluster, applied: d.Applied, warnings: d.Warnings}
+		t := target{cluster: d.Cluster, applied: d.Applied, warnings: d.Warnings, source: d.Source}
 		t.empty = owned.of(t.key()).empty(t.cluster.Name)
 		targets = append(targets, t.against(owned.of(t.key()).custom))
 		delete(rest, t.key())
@@ -89,17 +90,24 @@ func selfDeclared(owned inventory, known bool) []target {
 	return targets
 }
 
-// problemsOf sorts the problems of the source by the cluster that they name. Those that name none may be about any.
-func problemsOf(desired reconcile.Desired) (broken map[key][]string, unplaced []string) {
-	broken = map[key][]string{}
+// contested is what is wrong with a cluster that several sources declare. It names none of them: each has tenants of its own.
+const contested = "more than one source declares the cluster: it stays as last applied until all but one let it go"
+
+// problemsOf sorts the problems of the sources by the cluster that they name. Those that name none, by the source, may be about any of it.
+func problemsOf(desired reconcile.Desired) (broken map[key][]string, unplaced map[string][]string) {
+	broken, unplaced = map[key][]string{}, map[string][]string{}
 	for _, p := range desired.Problems {
-		if p.Cluster == "" {
-			unplaced = append(unplaced, p.String())
-			continue
+		switch {
+		case p.Foreign:
+		case p.Cluster == "":
+			unplaced[p.Place] = append(unplaced[p.Place], p.String())
+		default:
+			k := keyNamed(p.Cluster)
+			broken[k] = append(broken[k], p.String())
 		}
-		namespace, cluster, _ := strings.Cut(p.Cluster, "/")
-		k := key{namespace, cluster}
-		broken[k] = append(broken[k], p.String())
+	}
+	for _, cluster := range desired.Contested {
+		broken[keyNamed(cluster)] = []string{contested}
 	}
 	return broken, unplaced
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/gitsource/visible"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
@@ -25,8 +27,7 @@ func (c *cluster) Report(ctx context.Context, entry report.Cluster, source recon
 	if custom == nil {
 		return nil // nothing to write into: no custom resource has been applied yet
 	}
-	status := newStatus(custom, &c.target.cluster, entry, source)
-	c.target.tellOfRemoval(&status, custom.Status, metav1.NewTime(entry.State.Now))
+	status, events := c.tells(entry, source)
 	var failures []error
 	if news(custom.Status, status) {
 		// What another pass has told since this one looked is newer.
@@ -34,12 +35,39 @@ func (c *cluster) Report(ctx context.Context, entry report.Cluster, source recon
 			failures = append(failures, err)
 		}
 	}
-	events := c.events(custom, status, entry)
-	events = append(events, expiryEvents(custom, status, kube.Event{Action: entry.Decision.Rule, Instance: c.live.holder.Host, At: time.Now()})...)
 	for _, event := range events {
 		failures = append(failures, c.live.kube.CreateEvent(ctx, custom, event))
 	}
 	return errors.Join(failures...)
+}
+
+// tells is what there is to tell of a pass: the status, and the events.
+func (c *cluster) tells(entry report.Cluster, source reconcile.SourceState) (v1alpha1.EtcdClusterStatus, []kube.Event) {
+	custom := c.own.custom
+	status := newStatus(custom, &c.target.cluster, entry, source)
+	c.target.tellOfRemoval(&status, custom.Status, metav1.NewTime(entry.State.Now))
+	makeReadable(&status)
+	events := c.events(custom, status, entry)
+	events = append(events, expiryEvents(custom, status, kube.Event{Action: entry.Decision.Rule, Instance: c.live.holder.Host, At: time.Now()})...)
+	for i := range events {
+		events[i].Note = visible.Line(events[i].Note)
+	}
+	return status, events
+}
+
+// makeReadable makes what others have a say in fit for a terminal, and for a status: a message there has a limit.
+func makeReadable(status *v1alpha1.EtcdClusterStatus) {
+	for i := range status.Conditions {
+		status.Conditions[i].Message = visible.Line(status.Conditions[i].Message)
+	}
+	status.Members, status.Version, status.Leader = slices.Clone(status.Members), visible.Line(status.Version), visible.Line(status.Leader)
+	for i := range status.Members {
+		m := &status.Members[i]
+		m.Name, m.Version, m.Message, m.Alarms = visible.Line(m.Name), visible.Line(m.Version), visible.Line(m.Message), slices.Clone(m.Alarms)
+		for n := range m.Alarms {
+			m.Alarms[n] = visible.Line(m.Alarms[n])
+		}
+	}
 }
 
 // events are those of a pass: one about a removal that is held, as it begins, and one about what was decided.

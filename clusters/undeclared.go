@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,31 +13,30 @@ import (
 )
 
 // undeclared are the targets of the clusters that no source declares, out of all that are there; and the removals among them that are held.
-func undeclared(declared []target, all, rest inventory, desired reconcile.Desired, unplaced []string) ([]target, []report.Removal) {
+// unplaced are the problems of each source that may be about any of its clusters.
+func undeclared(declared []target, all, rest inventory, desired reconcile.Desired, unplaced map[string][]string) ([]target, []report.Removal) {
 	orphans := orphansOf(declared, rest, desired)
-	var targets []target
-	if desired.Unread != nil || len(unplaced) > 0 {
-		for _, o := range orphans {
-			targets = append(targets, o.unjudged(desired, unplaced))
-		}
-		return targets, nil
-	}
 	goes := map[key]bool{}
 	for _, o := range orphans {
 		goes[keyOf(o.custom)] = o.goes(desired.Confirmed)
 	}
 	candidates := candidatesIn(all, rest, goes)
 	fates := judge(candidates, desired.Sources, len(declared)+len(desired.Problems) > 0)
+	var targets []target
 	var removals []report.Removal
 	for _, o := range orphans {
 		t, source := lastApplied(o.custom), o.custom.Status.DeclaredSource
+		unread, problems := doubts(source, desired, unplaced)
 		switch {
+		case unread || len(problems) > 0:
+			t = o.unjudged(unread, problems)
 		case goes[t.key()] || fates[source] == dropped:
 			t.orphaned = o.describe()
 		case fates[source] == elsewhere:
-			t = t.leaveTo(source, o.revision)
+			t = t.leaveTo(source, o.confirm)
 		default:
-			t = t.hold(o.describe(), o.droppedBy())
+			o.said = o.describe()
+			t = t.hold(o)
 			removals = addRemoval(removals, o, candidates)
 		}
 		targets = append(targets, t)
@@ -44,23 +44,35 @@ func undeclared(declared []target, all, rest inventory, desired reconcile.Desire
 	return targets, removals
 }
 
+// doubts says why it is not known whether a source declares a cluster: it could not be read, or has problems that may be about it. Where it is not
+// known which source it is, or it is none of this run, any of them may declare it by now. What is wrong there is not told: it may be somebody else's.
+func doubts(source string, desired reconcile.Desired, unplaced map[string][]string) (unread bool, problems []string) {
+	if desired.Unread != nil || len(desired.Sources) == 0 {
+		return desired.Unread != nil, unplaced[source]
+	}
+	if place, ok := desired.PlaceOf(source); ok {
+		return place.Unread != nil, unplaced[place.Name]
+	}
+	return desired.Failure() != nil || len(unplaced) > 0, nil
+}
+
 // unjudged is the target of an undeclared cluster while it is not known whether it is. A source that cannot be read may declare it; and so may
 // a problem that names no cluster. What was an orphan before stays one.
-func (o *orphan) unjudged(desired reconcile.Desired, unplaced []string) target {
+func (o *orphan) unjudged(unread bool, problems []string) target {
 	t := o.asBefore()
 	switch {
-	case desired.Unread != nil:
+	case unread:
 	case o.isOrphan():
 		t.orphaned = o.describe()
 	case !o.held:
-		t.problems = unplaced
+		t.problems = problems
 	}
 	return t
 }
 
 // goes reports whether an undeclared cluster is an orphan whatever else is declared: it is one, there is nothing of it, or a person has said so.
 func (o *orphan) goes(confirmed []string) bool {
-	return o.isOrphan() || o.custom.Spec.Lifecycle == v1alpha1.LifecycleDeleted || confirms(confirmed, o.droppedBy()) || confirms(confirmed, o.revision)
+	return o.isOrphan() || o.custom.Spec.Lifecycle == v1alpha1.LifecycleDeleted || confirms(confirmed, o.confirm) || confirms(confirmed, o.revision)
 }
 
 // candidatesIn lists what counts when an undeclared cluster is judged: what was declared when it was last looked at, but for what goes anyway.
@@ -80,7 +92,7 @@ func candidatesIn(all, rest inventory, goes map[key]bool) []candidate {
 func addRemoval(removals []report.Removal, o *orphan, candidates []candidate) []report.Removal {
 	name, source := keyOf(o.custom).String(), o.custom.Status.DeclaredSource
 	for i := range removals {
-		if r := &removals[i]; r.Source == source && r.Revision == o.droppedBy() {
+		if r := &removals[i]; r.Source == source && r.Revision == o.confirm {
 			r.Clusters = append(r.Clusters, name)
 			return removals
 		}
@@ -91,13 +103,17 @@ func addRemoval(removals []report.Removal, o *orphan, candidates []candidate) []
 			of++
 		}
 	}
-	return append(removals, report.Removal{Source: source, Revision: o.droppedBy(), Clusters: []string{name}, Of: of})
+	return append(removals, report.Removal{Source: source, Revision: o.confirm, Clusters: []string{name}, Of: of})
 }
 
-// hold keeps a cluster as last applied although no source declares it.
-func (t target) hold(said, revision string) target {
-	t.held = said
-	t.warnings = []string{fmt.Sprintf("%s: it stays as last applied, unless %s says that this is meant", said, report.Confirm(revision))}
+// hold keeps a cluster as last applied although no source declares it. Revisions of other sources are not told: the report of the run has them.
+func (t target) hold(o *orphan) target {
+	t.held = o.said
+	how := report.FlagConfirm + ", with the revision in the report of the run,"
+	if revision := cmp.Or(o.since, o.revision); revision != "" {
+		how = report.Confirm(revision)
+	}
+	t.warnings = []string{fmt.Sprintf("%s: it stays as last applied, unless %s says that this is meant", o.said, how)}
 	return t
 }
 
@@ -125,6 +141,7 @@ func (t target) tellOfRemoval(status *v1alpha1.EtcdClusterStatus, old v1alpha1.E
 	if !t.elsewhere {
 		return
 	}
+	status.SourceRevision = old.SourceRevision
 	before := meta.FindStatusCondition(old.Conditions, v1alpha1.ConditionSourceReady)
 	if before == nil {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionSourceReady)

@@ -39,20 +39,6 @@ func (r *Reconciler) fetch(ctx context.Context) Desired {
 	return desired
 }
 
-// sourceOf says where a cluster's declaration comes from. What is not declared may be in a place that could not be read.
-func (d Desired) sourceOf(cluster Cluster) SourceState {
-	namespace, name := cluster.Identity()
-	for _, declared := range d.Clusters {
-		if declared.Cluster.Namespace == namespace && declared.Cluster.Name == name {
-			return SourceState{Source: declared.Source, Revision: declared.Revision}
-		}
-	}
-	if d.Unread != nil {
-		return SourceState{Error: oneLine(d.Unread)}
-	}
-	return SourceState{Revision: d.Revision}
-}
-
 // pass runs one pass over the clusters that are wanted; nil wants all. Each is observed, acted on and reported in one go, so that none waits for
 // another.
 func (r *Reconciler) pass(ctx context.Context, desired Desired, wanted func(key string) bool) report.Report {
@@ -60,7 +46,7 @@ func (r *Reconciler) pass(ctx context.Context, desired Desired, wanted func(key 
 	if err == nil {
 		desired = observed.Desired
 	}
-	if unread := desired.Unread; unread != nil && r.isNews("source of", oneLine(unread)) {
+	if unread := desired.Failure(); unread != nil && r.isNews("source of", oneLine(unread)) {
 		r.Log.Error("source cannot be read; going on with what was last applied", "error", oneLine(unread))
 	}
 	rep := report.Report{
@@ -76,7 +62,7 @@ func (r *Reconciler) pass(ctx context.Context, desired Desired, wanted func(key 
 	if err != nil && r.isNews("", err.Error()) {
 		r.Log.Error("observe", "error", err)
 	}
-	if err = errors.Join(desired.Unread, err); err != nil {
+	if err = errors.Join(desired.Failure(), err); err != nil {
 		rep.Error = oneLine(err)
 	}
 	clusters := r.inLine(observed.Clusters, wanted)

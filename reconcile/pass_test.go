@@ -92,6 +92,8 @@ func (c *simulated) burst(method string) {
 
 func (c *simulated) Unwell() bool { return false }
 
+func (c *simulated) DeclaredBy() string { return "" }
+
 func (c *simulated) State(context.Context) (decide.State, error) {
 	c.burst("State")
 	s := c.world.Observe()
@@ -131,7 +133,7 @@ func reconciler(s reconcile.Source, l reconcile.Live) *reconcile.Reconciler {
 }
 
 func TestPassDoesOneAction(t *testing.T) {
-	l, s := oneCluster(), &source{desired: reconcile.Desired{Revision: "main@sha1:1"}}
+	l, s := oneCluster(), &source{desired: reconcile.Desired{Revision: "main@sha1:1", Sources: []reconcile.Place{{Name: "fleet", Revision: "main@sha1:1"}}}}
 	reconciler(s, l).UntilConverged(t.Context())
 	l.worlds["a"].Declared.Replicas = 5
 	l.done, l.reported, l.sources = nil, nil, nil

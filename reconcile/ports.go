@@ -17,19 +17,23 @@ type Source interface {
 
 // Desired is everything that is declared.
 type Desired struct {
-	// Revision as branch@sha1:commit; with several places, theirs one after the other. Empty if none could be read.
+	// Revision as branch@sha1:commit; with several places, theirs one after the other. Empty if none could be read. It is for reports of the
+	// run: what is said in one cluster is of its own place.
 	Revision string
 	// Signer of the revision, where signatures are verified.
-	Signer   string
+	Signer string
+	// Clusters that are declared. Several places may declare one of the same name: see Settled.
 	Clusters []Declaration
-	// Sources that were read.
+	// Sources that were asked, read or not.
 	Sources []Place
 	// Warnings about the sources.
 	Warnings []string
 	// Problems that keep a declaration, or an unknown number of them, from being understood.
 	Problems []report.Problem
-	// Unread says which places could not be read, and why: nothing is known about what they declare.
+	// Unread says why none of the sources could be read. Why one of them could not is said in its Place.
 	Unread error
+	// Contested are the clusters, as namespace/name, that several sources declare and none of them has declared before: see Settled.
+	Contested []string
 	// Namespaces are the only ones that clusters may be declared in; all if there are none. Clusters in others are somebody else's.
 	Namespaces []string
 	// Confirmed are the revisions of which a person has said that what they no longer declare is meant to go.
@@ -38,24 +42,16 @@ type Desired struct {
 	Live bool
 }
 
-// Place is one source, as of one revision.
-type Place struct {
-	// Name tells it from others: the location, and the path there after ",path=" if it has one.
-	Name     string
-	Revision string
-}
-
 // Declaration is one declared cluster.
 type Declaration struct {
 	// Cluster with defaults applied.
 	Cluster v1alpha1.EtcdCluster
 	// Applied is the object as the source states it, without defaults: what server-side apply owns.
 	Applied map[string]any
-	// Source that declares it, by its name, and the revision.
+	// Source that declares it, by the name of its Place, and the revision.
 	Source, Revision string
-	// Follows reports whether that revision is another one, or descends from it. An error means that this cannot be told. It is nil where it does
-	// not matter.
-	Follows func(ctx context.Context, revision string) (bool, error)
+	// Where it is declared: a problem without a message.
+	Where report.Problem
 	// Warnings about it.
 	Warnings []string
 }
@@ -85,6 +81,8 @@ type Observed struct {
 type Cluster interface {
 	// Identity returns namespace and name.
 	Identity() (namespace, name string)
+	// DeclaredBy is the name of the Place that declared the cluster when it was last told about; empty if that is not known.
+	DeclaredBy() string
 	// Unwell reports whether the cluster was not well when it was last told about, or never was: such clusters come first.
 	Unwell() bool
 	// State observes the cluster, once, and returns what was observed, or why it could not be.
@@ -99,9 +97,9 @@ type Cluster interface {
 
 // SourceState is what status says of the source of one cluster.
 type SourceState struct {
-	// Source that declares the cluster; empty if none does. Revision that was fetched.
+	// Source that declares the cluster; empty if none does. Revision of the source that does, or did; empty if it is not known.
 	Source, Revision string
-	// Error of fetching; empty if the source is ready.
+	// Error of fetching that source; empty if it is ready, or not known.
 	Error string
 }
 

@@ -46,6 +46,7 @@ func (f *fleet) Close(context.Context) error             { return nil }
 func (c *fleetCluster) Identity() (string, string) { return "ns", c.name }
 func (c *fleetCluster) Warnings() []string         { return nil }
 func (c *fleetCluster) Unwell() bool               { return c.unwell }
+func (c *fleetCluster) DeclaredBy() string         { return "" }
 
 func (c *fleetCluster) State(ctx context.Context) (decide.State, error) {
 	c.fleet.mu.Lock()

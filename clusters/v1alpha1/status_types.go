@@ -37,6 +37,10 @@ type EtcdClusterStatus struct {
 	// declaredSource is the source that declared this cluster, such as https://git.example.com/fleet.git,path=clusters.
 	// +optional
 	DeclaredSource string `json:"declaredSource,omitempty"`
+	// sourceRevision is the revision at which declaredSource was last read and not refused, whether it declares this cluster still or not. A
+	// later one has to descend from it.
+	// +optional
+	SourceRevision string `json:"sourceRevision,omitempty"`
 	// action is the rule that spoke in the last pass.
 	// +optional
 	Action string `json:"action,omitempty"`

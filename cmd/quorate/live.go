@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -19,11 +20,14 @@ type kubeFlags struct {
 	// as is whom to act as; impersonates is whether that is asked for, with whatever name.
 	as           kube.Impersonation
 	impersonates func() bool
+	// errors is where warnings of the API server go.
+	errors func() io.Writer
 }
 
 func (f *kubeFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.as.User, "as", "", "act as this user, such as system:serviceaccount:NAMESPACE:NAME, and with no other rights")
 	c.Flags().StringArrayVar(&f.as.Groups, "as-group", nil, "act as a member of this group; repeatable, with --as")
+	f.errors = c.ErrOrStderr
 	f.impersonates = func() bool { return c.Flags().Changed("as") || c.Flags().Changed("as-group") }
 	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
 	c.Flags().StringVar(&f.context, "context", "", "context of the kubeconfig")
@@ -43,6 +47,7 @@ func (f *kubeFlags) client() (*kube.Client, error) {
 			return nil, usageError{fmt.Errorf("--as: %w", err)}
 		}
 	}
+	config.WarningHandler = &warnings{w: f.errors()}
 	config.UserAgent = "quorate/" + version()
 	return kube.New(config)
 }

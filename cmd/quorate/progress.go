@@ -14,9 +14,12 @@ func progress(w io.Writer, plan bool) func(report.Report) {
 	if plan || !isTerminal(w) {
 		return nil
 	}
+	return progressTo(w, style(w))
+}
+
+func progressTo(w io.Writer, paint report.Style) func(report.Report) {
 	var mu sync.Mutex
 	said := map[string]string{}
-	paint := style(w)
 	return func(rep report.Report) {
 		mu.Lock()
 		defer mu.Unlock()

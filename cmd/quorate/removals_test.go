@@ -81,7 +81,8 @@ func (f *fleet) pass(command string, code int, held []string, args ...string) st
 			Clusters []string
 		}
 	}
-	if err := json.Unmarshal([]byte(said), &rep); err != nil {
+	// Behind the report there may be lines of the log: of a question to the API server that was under way as the time was over.
+	if err := json.NewDecoder(strings.NewReader(said)).Decode(&rep); err != nil {
 		f.Fatalf("%v:\n%s", err, said)
 	}
 	var names []string

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/gitsource/visible"
 	"quorate.dev/quorate/reconcile/report"
 )
 
@@ -92,7 +93,7 @@ func (f *logFlags) add(c *cobra.Command) {
 
 // logger makes the logger that the flags ask for.
 func (f *logFlags) logger(std streams) (*slog.Logger, error) {
-	options := &slog.HandlerOptions{Level: slog.LevelInfo}
+	options := &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: readable}
 	if isTerminal(std.err) {
 		options.Level = slog.LevelError + 1 // progress and the report say it
 	}
@@ -110,6 +111,17 @@ func (f *logFlags) logger(std streams) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(std.err, options)), nil
 	}
 	return nil, usageError{fmt.Errorf("--log-format %q: want text or json", f.format)}
+}
+
+// readable makes what a line of the log says fit for terminals and CI systems.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	switch value := a.Value.Any().(type) {
+	case string:
+		a.Value = slog.StringValue(visible.Line(value))
+	case error:
+		a.Value = slog.StringValue(visible.Line(value.Error()))
+	}
+	return a
 }
 
 func isTerminal(w io.Writer) bool {

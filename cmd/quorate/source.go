@@ -86,6 +86,16 @@ func (s source) identity() string {
 	return s.String()
 }
 
+// selected is which revision of it is read, as the setting is written; empty if it is the one that HEAD names.
+func (s source) selected() string {
+	for i, value := range []string{s.selector.Branch, s.selector.Tag, s.selector.SemVer, s.selector.Name, s.selector.Commit} {
+		if value != "" {
+			return "," + selecting[i] + "=" + value
+		}
+	}
+	return ""
+}
+
 // selecting are the settings of which a source has one at most; one of its own replaces that of all.
 var selecting = []string{"branch", "tag", "semver", "ref", "commit"}
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
 	"quorate.dev/quorate/gitsource"
@@ -34,12 +35,29 @@ type sourceFlags struct {
 	namespace string
 	// confirmed are revisions; see removals.go.
 	confirmed revisions
+	// given are the settings of the command line, such as --branch.
+	given func() []string
 }
 
 func (f *sourceFlags) add(c *cobra.Command, help string) {
 	c.Flags().StringArrayVar(&f.values, "source", nil, help)
 	f.settings = newSource()
 	f.settings.add(c.Flags())
+	f.given = func() []string { return settingsIn(c.Flags()) }
+}
+
+// settingsIn lists the flags that say how to read git, or what it may say, as far as they are given.
+func settingsIn(flags *pflag.FlagSet) []string {
+	settings := pflag.NewFlagSet("", pflag.ContinueOnError)
+	s := newSource()
+	s.add(settings)
+	var given []string
+	settings.VisitAll(func(flag *pflag.Flag) {
+		if flags.Changed(flag.Name) {
+			given = append(given, "--"+flag.Name)
+		}
+	})
+	return given
 }
 
 const helpSource = "URL of a git repository or user@host:path, path of a local one, or a directory (required); repeatable, each with settings of its own: LOCATION,path=apps,branch=main"
@@ -100,8 +118,16 @@ func (f *sourceFlags) check() error {
 		return usageError{fmt.Errorf("--source %s: the custom resources themselves are the declaration; there can be no other source", ofCluster)}
 	case f.live() && len(f.confirmed) > 0:
 		return usageError{fmt.Errorf("--source %s: nothing is taken for removed while the custom resources themselves are the declaration; leave %s out", ofCluster, report.FlagConfirm)}
+	case f.live() && len(f.given()) > 0:
+		return usageError{fmt.Errorf("--source %s: no git repository is read, so these would mean nothing: %s; leave them out (--namespace and --as say what the run may look at and do)",
+			ofCluster, strings.Join(f.given(), ", "))}
 	case f.live():
 		return nil
+	}
+	for _, value := range f.values {
+		if strings.HasPrefix(value, ofCluster+",") {
+			return usageError{fmt.Errorf("--source %s: the custom resources take no settings: want %s alone, or ./%s for the directory of that name", ofCluster, ofCluster, value)}
+		}
 	}
 	sources, problems := f.sources(source.check)
 	return errors.Join(problems, checkEnvironment(sources))
@@ -109,7 +135,9 @@ func (f *sourceFlags) check() error {
 
 // fetched is what became of one source.
 type fetched struct {
-	source  source
+	source source
+	// name of the source in status.
+	name    string
 	desired gitsource.Desired
 	err     error
 }
@@ -125,7 +153,9 @@ func (f *sourceFlags) fetch(ctx context.Context) ([]fetched, error) {
 		f.readers = make([]gitsource.Reader, len(sources))
 	}
 	var group errgroup.Group
+	names := namesOf(sources)
 	for i, s := range sources {
+		all[i].name = names[i]
 		group.Go(func() error {
 			all[i].source = s
 			all[i].err = panics.Catch(func() (err error) {
@@ -157,6 +187,7 @@ func (f *sourceFlags) declared(ctx context.Context) reconcile.Desired {
 		return reconcile.Desired{Unread: err}
 	}
 	desired := join(all)
+	desired.Summarize()
 	desired.Namespaces, desired.Confirmed = namespacesOf(all), f.confirmed
 	return desired
 }
@@ -171,89 +202,4 @@ func namespacesOf(all []fetched) []string {
 		namespaces = append(namespaces, s.source.allowNamespaces...)
 	}
 	return namespaces
-}
-
-// join puts together what several sources declare. A cluster that two of them declare is in the problems: which of them is meant cannot be known.
-func join(all []fetched) reconcile.Desired {
-	desired := readOf(all)
-	declared := map[string][]int{}
-	for i, s := range all {
-		for cluster := range clustersIn(s.desired) {
-			declared[cluster] = append(declared[cluster], i)
-		}
-	}
-	for i, s := range all {
-		label := ""
-		if len(all) > 1 {
-			label = s.source.String()
-		}
-		desired.Problems = append(desired.Problems, problemsOf(s.desired, label)...)
-		follows := s.source.descentOf(s.desired.Revision)
-		for _, d := range s.desired.Clusters {
-			name := d.Cluster.Namespace + "/" + d.Cluster.Name
-			if others := others(declared[name], i); len(others) > 0 {
-				desired.Problems = append(desired.Problems, report.Problem{
-					Source: label, File: d.File, Line: d.Line, Cluster: name,
-					Message: fmt.Sprintf("the cluster %s is declared by another source too: %s", name, all[others[0]].source),
-				})
-				continue
-			}
-			desired.Clusters = append(desired.Clusters, reconcile.Declaration{
-				Cluster: d.Cluster, Applied: d.Applied, Source: s.source.identity(), Revision: s.desired.Revision.String(), Follows: follows,
-				Warnings: d.Warnings,
-			})
-		}
-	}
-	return desired
-}
-
-// readOf says which sources were read, at which revisions and signed by whom, and which were not.
-func readOf(all []fetched) reconcile.Desired {
-	var desired reconcile.Desired
-	var revisions, signers []string
-	for _, s := range all {
-		if s.err != nil {
-			desired.Unread = errors.Join(desired.Unread, s.err)
-			continue
-		}
-		revision, signer := s.desired.Revision.String(), s.desired.Revision.Signer
-		desired.Sources = append(desired.Sources, reconcile.Place{Name: s.source.identity(), Revision: revision})
-		if !slices.Contains(revisions, revision) {
-			revisions = append(revisions, revision)
-		}
-		if signer != "" && !slices.Contains(signers, signer) {
-			signers = append(signers, signer)
-		}
-		if len(s.desired.Clusters)+len(s.desired.Problems) == 0 {
-			desired.Warnings = append(desired.Warnings, s.source.String()+" declares no cluster")
-		}
-	}
-	desired.Revision, desired.Signer = strings.Join(revisions, " "), strings.Join(signers, ", ")
-	return desired
-}
-
-// clustersIn names the clusters that a source declares, well or badly.
-func clustersIn(desired gitsource.Desired) map[string]bool {
-	names := map[string]bool{}
-	for _, d := range desired.Clusters {
-		names[d.Cluster.Namespace+"/"+d.Cluster.Name] = true
-	}
-	for _, p := range desired.Problems {
-		if p.Cluster != "" {
-			names[p.Cluster] = true
-		}
-	}
-	return names
-}
-
-func others(indices []int, but int) []int {
-	return slices.DeleteFunc(slices.Clone(indices), func(i int) bool { return i == but })
-}
-
-func problemsOf(desired gitsource.Desired, source string) []report.Problem {
-	var problems []report.Problem
-	for _, p := range desired.Problems {
-		problems = append(problems, report.Problem{Source: source, File: p.File, Line: p.Line, Cluster: p.Cluster, Message: p.Message})
-	}
-	return problems
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
 )
 
@@ -40,9 +41,10 @@ func validate(ctx context.Context, std streams, source sourceFlags, output strin
 		return usageError{fmt.Errorf("--source %s: what the API server holds it has checked itself", ofCluster)}
 	}
 	desired := source.declared(ctx)
-	if desired.Unread != nil {
-		return desired.Unread
+	if err := desired.Failure(); err != nil {
+		return err
 	}
+	desired = desired.Settled(func(string) reconcile.Before { return reconcile.Before{} })
 	rep := report.Report{Revision: desired.Revision, Signer: desired.Signer, Problems: desired.Problems, Warnings: desired.Warnings}
 	for _, d := range desired.Clusters {
 		rep.Clusters = append(rep.Clusters, report.Cluster{Namespace: d.Cluster.Namespace, Name: d.Cluster.Name, Warnings: d.Warnings})

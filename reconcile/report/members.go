@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -41,7 +40,7 @@ func writeMembers(b *strings.Builder, s decide.State) {
 			pod = string(s.Replica(ordinal).Pod)
 		}
 		fmt.Fprintf(t, "    %s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", dash(Clean(m.Name)), m.ID, role(m), health(m), dash(Clean(m.Version)),
-			m.Revision, size(m.DBSize), size(m.DBSizeInUse), dash(strings.Join(m.Alarms, ",")), pod)
+			m.Revision, size(m.DBSize), size(m.DBSizeInUse), dash(Clean(strings.Join(m.Alarms, ","))), pod)
 	}
 	t.Flush() // into a strings.Builder: it cannot fail
 }
@@ -89,8 +88,5 @@ func States(w io.Writer, r Report) error {
 	for _, c := range r.Clusters {
 		list = append(list, entry{c.Namespace, c.Name, newDecision(c.Decision), c.State, c.Error})
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(list)
+	return encode(w, list)
 }

@@ -2,11 +2,13 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"reflect"
 
+	"quorate.dev/quorate/gitsource/visible"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -62,11 +64,20 @@ type Problem struct {
 	Line    int    `json:"line,omitempty"`
 	Cluster string `json:"cluster,omitempty"`
 	Message string `json:"message"`
+	// Beside is another source that declares the cluster.
+	Beside string `json:"beside,omitempty"`
+	// Place is the name of the source in status.
+	Place string `json:"-"`
+	// Foreign: the cluster is another source's, or it cannot be known whose, so it is held up by nothing of this.
+	Foreign bool `json:"-"`
 }
 
 // String returns file:line: message, after the source where there are several.
 func (p Problem) String() string {
 	text := p.Message
+	if p.Beside != "" {
+		text += ": " + p.Beside
+	}
 	switch {
 	case p.File != "" && p.Line == 0:
 		text = p.File + ": " + text
@@ -146,11 +157,21 @@ func newDecision(d decide.Decision) *decision {
 
 // JSON renders the report for machines.
 func JSON(w io.Writer, r Report) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
 	if r.Clusters == nil {
 		r.Clusters = []Cluster{}
 	}
-	return encoder.Encode(r)
+	return encode(w, r)
+}
+
+// encode writes a value as JSON that can be shown on a terminal and in the log of a CI system.
+func encode(w io.Writer, value any) error {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return err
+	}
+	_, err := w.Write(visible.JSON(b.Bytes()))
+	return err
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
+	"quorate.dev/quorate/gitsource/visible"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -13,7 +13,7 @@ import (
 func Text(w io.Writer, r Report, style Style) error {
 	b := &strings.Builder{}
 	if r.Revision != "" {
-		fmt.Fprintf(b, "revision %s\n", r.Revision)
+		fmt.Fprintf(b, "revision %s\n", Clean(r.Revision))
 	}
 	if r.Signer != "" {
 		fmt.Fprintf(b, "signed by %s\n", Clean(r.Signer))
@@ -73,7 +73,7 @@ func writeCluster(b *strings.Builder, c Cluster, style Style) {
 	if c.Decision.Rule != "" {
 		fmt.Fprintf(b, "%s  %s  %s", c.Key(), style.Verdict(c.Decision.Verdict), c.Decision.Rule)
 		if c.Decision.Action != nil {
-			fmt.Fprintf(b, "  %s", c.Decision.Action)
+			fmt.Fprintf(b, "  %s", Clean(c.Decision.Action.String()))
 		}
 		fmt.Fprintf(b, "\n    %s\n", Clean(c.Decision.Message))
 	} else {
@@ -135,12 +135,5 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Clean makes text from elsewhere safe for a terminal and for one line: control characters become spaces.
-func Clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, s)
-}
+// Clean makes text from elsewhere one line that a terminal and a CI system take for text: see visible.Line.
+func Clean(s string) string { return visible.Line(s) }

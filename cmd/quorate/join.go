@@ -1,0 +1,70 @@
+package main
+
+import (
+	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/gitsource/visible"
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// join puts together what several sources declare. A cluster that two of them declare is in it twice: which of them counts depends on what is there.
+func join(all []fetched) reconcile.Desired {
+	var desired reconcile.Desired
+	for _, s := range all {
+		label := ""
+		if len(all) > 1 {
+			label = s.source.String()
+		}
+		desired.Sources = append(desired.Sources, s.place())
+		if s.err != nil {
+			continue
+		}
+		if len(s.desired.Clusters)+len(s.desired.Problems) == 0 {
+			desired.Warnings = append(desired.Warnings, s.source.String()+" declares no cluster")
+		}
+		desired.Problems = append(desired.Problems, problemsOf(s.desired, s.name, label)...)
+		for _, d := range s.desired.Clusters {
+			desired.Clusters = append(desired.Clusters, reconcile.Declaration{
+				Cluster: d.Cluster, Applied: d.Applied, Source: s.name, Revision: s.revision(),
+				Where: report.Problem{Source: label, File: d.File, Line: d.Line}, Warnings: d.Warnings,
+			})
+		}
+	}
+	return desired
+}
+
+// place is a source as of the revision that was read, or as one that could not be read.
+func (s fetched) place() reconcile.Place {
+	p := reconcile.Place{Name: s.name, Label: s.source.String(), Unread: s.err}
+	if s.err == nil {
+		p.Revision, p.Signer = s.revision(), s.desired.Revision.Signer
+		p.Follows, p.Signed = s.source.descentOf(s.desired.Revision), s.source.verifyKeys != ""
+	}
+	return p
+}
+
+// revision is what was read, as status and reports write it: whoever names a branch has a say in it.
+func (s fetched) revision() string { return visible.Line(s.desired.Revision.String()) }
+
+func problemsOf(desired gitsource.Desired, name, label string) []report.Problem {
+	var problems []report.Problem
+	for _, p := range desired.Problems {
+		problems = append(problems, report.Problem{Source: label, File: p.File, Line: p.Line, Cluster: p.Cluster, Message: p.Message, Place: name})
+	}
+	return problems
+}
+
+// namesOf names each source in status. Where two are in one place, and are two branches or tags of it, that is part of their names.
+func namesOf(sources []source) []string {
+	given := map[string]int{}
+	for _, s := range sources {
+		given[s.identity()]++
+	}
+	names := make([]string, len(sources))
+	for i, s := range sources {
+		if names[i] = s.identity(); given[names[i]] > 1 {
+			names[i] += s.selected()
+		}
+	}
+	return names
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// obeyed are the flags that mean something where the custom resources themselves are the declaration. Every other one has to be refused.
+var obeyed = map[string]string{
+	"as": "system:serviceaccount:a:b", "as-group": "system:authenticated", "context": "x", "namespace": "a",
+	"etcd-access": "direct", "etcd-timeout": "1s", "lease-duration": "20s", "cluster-timeout": "1s", "timeout": "1s", "until-converged": "false",
+	"detailed-exitcode": "true", "output": "json", "log-level": "error", "log-format": "json",
+}
+
+// refusable are values that each setting of a source would take.
+var refusable = map[string]string{
+	"branch": "main", "tag": "v1", "semver": ">=1", "ref": "refs/heads/x", "commit": strings.Repeat("a", 40), "git-credentials": "/nowhere", "git-proxy": "http://proxy:1",
+	"default-namespace": "a", "verify-keys": "/nowhere", "verify": "commit", "path": "apps", "allow-namespace": "a", "ignore-other-kinds": "true", "cache-dir": "/nowhere",
+	"allow-rewind": "true", "fetch-timeout": "1s", "max-render-cpu": "1s", "confirm-removals": "directory",
+}
+
+// What says how to read git says nothing where git is not read: who gives it expects more of it, so it is refused rather than left out.
+func TestClusterAsSourceIgnoresNoFlag(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte("{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}], "+
+		"clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: u, user: {token: t}}]}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, command := range map[string]func(streams) *cobra.Command{"run": newRun, "plan": newPlan} {
+		command(streams{}).Flags().VisitAll(func(f *pflag.Flag) {
+			value, takes := obeyed[f.Name]
+			if f.Name == "source" || f.Name == "kubeconfig" { // which are given each time
+				return
+			}
+			if !takes {
+				value = refusable[f.Name]
+				if strings.HasPrefix(f.Name, "max-") && value == "" {
+					value = "7"
+				}
+			}
+			args := []string{name, "--kubeconfig", kubeconfig, "--as", "x", "--source", "cluster", "--" + f.Name + "=" + value}
+			var out, stderr bytes.Buffer
+			code := execute(t.Context(), args, streams{out: &out, err: &stderr})
+			refused := code == exitInvalid && strings.Contains(stderr.String(), "--source cluster: ") && strings.Contains(stderr.String(), "--"+f.Name)
+			if takes == refused || takes && code != exitError {
+				t.Errorf("%s --%s=%s: %d %s%s", name, f.Name, value, code, out.String(), stderr.String())
+			}
+		})
+		for _, setting := range []string{"allow-namespace=a", "path=x"} {
+			var out, stderr bytes.Buffer
+			code := execute(t.Context(), []string{name, "--kubeconfig", kubeconfig, "--source", "cluster," + setting}, streams{out: &out, err: &stderr})
+			if code != exitInvalid || !strings.Contains(stderr.String(), "--source cluster: ") || !strings.Contains(stderr.String(), "./cluster") {
+				t.Errorf("%s cluster,%s: %d %s%s", name, setting, code, out.String(), stderr.String())
+			}
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// A source is not taken back to where it was before, whatever it declares there: here none of the clusters that live.
+func TestRewoundToOtherClusters(t *testing.T) {
+	w := newTenants(t, "a", "b")
+	w.made("a/one", "a/two", "b/one")
+	before := w.push("a", "a/zero")
+	w.push("b", "b/one")
+	w.push("a", "a/one", "a/two")
+	last := w.push("a", "a/one", "a/two", "a/three")
+	if got := w.run(w.sources("a", "b")...); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	w.git("a", "reset", "--quiet", "--hard", before)
+	next := w.push("b", "b/one", "b/two")
+	for range 2 {
+		got := w.run(w.sources("a", "b")...)
+		for _, words := range []string{"main@sha1:" + before + " of " + w.repository("a"), "does not descend from main@sha1:" + last, "--allow-rewind", "push a commit on top"} {
+			if !strings.Contains(got.out, words) {
+				t.Errorf("%q is not in\n%s", words, got.out)
+			}
+		}
+		if got.code != exitError || strings.Contains(got.out, "a/zero") {
+			t.Errorf("what was rewound counts: %d\n%s", got.code, got.out)
+		}
+		if removed := w.condition("a/one", v1alpha1.ConditionRemovalHeld); removed != "" {
+			t.Errorf("nothing is known of what is removed: %s", removed)
+		}
+	}
+	if c := w.cluster("b/one"); c.Status.DeclaredRevision != "main@sha1:"+next {
+		t.Errorf("the other tenant is held up: %+v", c.Status)
+	}
+	// Once is enough, also for what is no longer declared.
+	allowed := append(w.sources("a", "b"), "--allow-rewind")
+	if got := w.run(allowed...); got.code != exitBlocked || !strings.Contains(got.out, "a/zero") {
+		t.Errorf("%d\n%s", got.code, got.out)
+	}
+	if got := w.run(w.sources("a", "b")...); got.code != exitBlocked || strings.Contains(got.out, "is refused") {
+		t.Errorf("%d\n%s", got.code, got.out)
+	}
+	w.git("a", "reset", "--quiet", "--hard", last)
+	if got := w.run(w.sources("a", "b")...); got.code != exitOK {
+		t.Errorf("on top of what was allowed: %d\n%s", got.code, got.out)
+	}
+}
+
+// Whether a revision descends from the one before is not known of a shallow clone: that is a warning, but where signatures are asked for it is no.
+func TestDoubtsOfWhatIsSigned(t *testing.T) {
+	if _, err := exec.LookPath("ssh-keygen"); err != nil {
+		t.Skip("ssh-keygen is not installed")
+	}
+	w := newTenants(t, "a")
+	w.made("a/one")
+	key := filepath.Join(w.dir, "key")
+	if out, err := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := os.Rename(key+".pub", key+".sshpub"); err != nil {
+		t.Fatal(err)
+	}
+	push := func(declared ...string) string {
+		w.push("a", declared...)
+		w.git("a", "-c", "gpg.format=ssh", "-c", "user.signingkey="+key, "commit", "--quiet", "--amend", "--no-edit", "--gpg-sign")
+		return w.git("a", "rev-parse", "HEAD")
+	}
+	signed := append(w.sources("a"), "--verify-keys", key+".sshpub")
+	before := push("a/one")
+	if got := w.run(signed...); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	next := push("a/one", "a/two")
+	full := w.repository("a") + "-full"
+	if err := os.Rename(w.repository("a"), full); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "git", "clone", "--quiet", "--depth=1", "file://"+full, w.repository("a")).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	got := w.run(signed...)
+	why := "main@sha1:" + next + " of " + w.repository("a") + " is refused: whether it descends from main@sha1:" + before + ", which was applied last, is not known, and only what is signed counts: "
+	if got.code != exitError || !strings.Contains(got.out, why) || w.cluster("a/one").Status.SourceRevision != "main@sha1:"+before {
+		t.Errorf("%d\n%s", got.code, got.out)
+	}
+	if said := w.condition("a/one", v1alpha1.ConditionSourceReady); !strings.HasPrefix(said, "SourceReady=False "+why) {
+		t.Errorf("it says %s", said)
+	}
+	got = w.run(w.sources("a")...)
+	if got.code != exitOK || !strings.Contains(got.out, "warning whether main@sha1:"+next+" of "+w.repository("a")+" descends from main@sha1:"+before) {
+		t.Errorf("without keys: %d\n%s", got.code, got.out)
+	}
+}

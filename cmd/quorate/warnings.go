@@ -1,0 +1,33 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync"
+
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// warnings prints what an API server warns of, each warning once. It implements the interface that client-go asks for.
+type warnings struct {
+	w    io.Writer
+	mu   sync.Mutex
+	said map[string]bool
+}
+
+// miscellaneous is the code of warnings that are meant to be shown.
+const miscellaneous = 299
+
+// HandleWarningHeader prints a warning; requests are made at once.
+func (h *warnings) HandleWarningHeader(code int, _, text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if code != miscellaneous || text == "" || h.said[text] {
+		return
+	}
+	if h.said == nil {
+		h.said = map[string]bool{}
+	}
+	h.said[text] = true
+	fmt.Fprintf(h.w, "warning of the API server: %s\n", report.Clean(text))
+}

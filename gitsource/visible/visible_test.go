@@ -1,0 +1,58 @@
+package visible_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/gitsource/visible"
+	"quorate.dev/quorate/gitsource/visible/visibletest"
+)
+
+func TestLine(t *testing.T) {
+	for name, text := range visibletest.Hostile {
+		line := visible.Line(text)
+		if unfit := visibletest.Unfit(line); unfit != "" || strings.Contains(line, "\n") || len(line) > visible.Longest {
+			t.Errorf("%s: %s: %.200q", name, unfit, line)
+		}
+		if again := visible.Line(line); again != line {
+			t.Errorf("%s: once more it is %.200q, not %.200q", name, again, line)
+		}
+	}
+	for text, want := range map[string]string{
+		"as it is":               "as it is",
+		"Größe 3 · 日本":           "Größe 3 · 日本",
+		"dial tcp [fd00::a]:1":   "dial tcp [fd00::a]:1",
+		"::1 is not reached":     ": :1 is not reached",
+		"two\nlines":             "two lines",
+		"a\tb":                   "a b",
+		"### title":              "# # # title",
+		"red \x1b[31m":           `red \x1b[31m`,
+		strings.Repeat("ä", 1e4): strings.Repeat("ä", 3072) + " … " + strings.Repeat("ä", 1021),
+	} {
+		if got := visible.Line(text); got != want {
+			t.Errorf("%.80q: got %.80q, want %.80q", text, got, want)
+		}
+	}
+}
+
+// As JSON, any text means what it is.
+func TestJSON(t *testing.T) {
+	for name, text := range visibletest.Hostile {
+		document, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		escaped := visible.JSON(document)
+		var got string
+		if err := json.Unmarshal(escaped, &got); err != nil || got != strings.ToValidUTF8(strings.ReplaceAll(text, "\xff\xfe", "\ufffd\ufffd"), "\ufffd") {
+			t.Errorf("%s: %v, it means %.200q", name, err, got)
+		}
+		if unfit := visibletest.Unfit(string(escaped)); unfit != "" {
+			t.Errorf("%s: %s: %.200s", name, unfit, escaped)
+		}
+	}
+	if got := string(visible.JSON([]byte("\"\U000e0041 a\""))); got != `"\udb40\udc41 a"` {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,123 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// Place is one source, as of one revision.
+type Place struct {
+	// Name tells it from others: the location, and the path there after ",path=" if it has one.
+	Name string
+	// Label is what reports call it: as it was given.
+	Label string
+	// Revision that was read, empty if none was; and its signer, where signatures are verified.
+	Revision, Signer string
+	// Unread says why it could not be read, or was refused: nothing is known about what it declares. It is nil if it was read.
+	Unread error
+	// Follows reports whether the revision is another one, or descends from it. An error means that this cannot be told. It is nil where it does
+	// not matter.
+	Follows func(ctx context.Context, revision string) (bool, error)
+	// Signed: what is read must be signed. A revision is refused then where it cannot be told whether it follows another.
+	Signed bool
+}
+
+// Location is the name of a source without its path.
+func Location(source string) string {
+	source, _, _ = strings.Cut(source, ",")
+	return source
+}
+
+// Summarize sets the revision and the signer of all places together.
+func (d *Desired) Summarize() {
+	var revisions, signers []string
+	for _, p := range d.Sources {
+		if p.Unread != nil {
+			continue
+		}
+		revisions, signers = append(revisions, p.Revision), append(signers, p.Signer)
+	}
+	d.Revision, d.Signer = strings.Join(distinct(revisions), " "), strings.Join(distinct(signers), ", ")
+}
+
+// distinct are the words but for empty ones, each once, in their order.
+func distinct(words []string) []string {
+	var list []string
+	for _, w := range words {
+		if w != "" && !slices.Contains(list, w) {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// Failure says what could not be read, and why; nil if everything was.
+func (d Desired) Failure() error {
+	errs := []error{d.Unread}
+	for _, p := range d.Sources {
+		errs = append(errs, p.Unread)
+	}
+	return errors.Join(errs...)
+}
+
+// Refused is what is declared without the place of that name, as if it could not be read.
+func (d Desired) Refused(name string, why error) Desired {
+	d.Sources = slices.Clone(d.Sources)
+	for i := range d.Sources {
+		if p := &d.Sources[i]; p.Name == name {
+			p.Unread = why
+		}
+	}
+	d.Clusters = slices.DeleteFunc(slices.Clone(d.Clusters), func(c Declaration) bool { return c.Source == name })
+	d.Problems = slices.DeleteFunc(slices.Clone(d.Problems), func(p report.Problem) bool { return p.Place == name })
+	d.Summarize()
+	return d
+}
+
+// Place returns the one of that name.
+func (d Desired) Place(name string) (Place, bool) {
+	i := slices.IndexFunc(d.Sources, func(p Place) bool { return p.Name == name })
+	if i < 0 {
+		return Place{}, false
+	}
+	return d.Sources[i], true
+}
+
+// PlaceOf returns the place of what a source declared before: the one of that name, or the only one if that is in the same location, or if it is
+// not known which source it was.
+func (d Desired) PlaceOf(source string) (Place, bool) {
+	if p, ok := d.Place(source); ok {
+		return p, true
+	}
+	if len(d.Sources) == 1 && (source == "" || Location(source) == Location(d.Sources[0].Name)) {
+		return d.Sources[0], true
+	}
+	return Place{}, false
+}
+
+// sourceOf says where a cluster's declaration comes from. Of other sources than its own nothing is said in it.
+func (d Desired) sourceOf(cluster Cluster) SourceState {
+	namespace, name := cluster.Identity()
+	for _, declared := range d.Clusters {
+		if declared.Cluster.Namespace == namespace && declared.Cluster.Name == name {
+			return SourceState{Source: declared.Source, Revision: declared.Revision}
+		}
+	}
+	if d.Unread != nil {
+		return SourceState{Error: oneLine(d.Unread)}
+	}
+	place, known := d.PlaceOf(cluster.DeclaredBy())
+	switch {
+	case d.Live:
+		return SourceState{Revision: d.Revision}
+	case known && place.Unread != nil:
+		return SourceState{Error: oneLine(place.Unread)}
+	case known:
+		return SourceState{Revision: place.Revision}
+	}
+	return SourceState{}
+}

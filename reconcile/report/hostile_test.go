@@ -1,0 +1,84 @@
+package report_test
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"quorate.dev/quorate/gitsource/visible/visibletest"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// saying is, for each place in a report that others have a say in, a report that has a text there and nowhere else.
+func saying(text string) map[string]report.Report {
+	of := func(c report.Cluster) report.Report {
+		c.Namespace, c.Name = "ns", "x"
+		return report.Report{Clusters: []report.Cluster{c}}
+	}
+	done := decide.Decision{Rule: decide.Converged, Verdict: decide.Done, Message: "as declared"}
+	member := decide.State{Name: "x", Membership: decide.Membership{Known: true, Members: []decide.Member{{Name: text, Version: "3.6.16"}}}}
+	version := decide.State{Name: "x", Membership: decide.Membership{Known: true, Members: []decide.Member{{Name: "x-0", Version: text}}}}
+	alarm := decide.State{Name: "x", Membership: decide.Membership{Known: true, Members: []decide.Member{{Name: "x-0", Alarms: []string{text}}}}}
+	return map[string]report.Report{
+		"the revision":         {Revision: text},
+		"the signer":           {Signer: text},
+		"an error":             {Error: text},
+		"a warning":            {Warnings: []string{text}},
+		"a problem":            {Problems: []report.Problem{{Message: text}}},
+		"a file":               {Problems: []report.Problem{{File: text, Line: 1, Message: "wrong"}}},
+		"a source":             {Problems: []report.Problem{{Source: text, Message: "wrong"}}},
+		"another source":       {Problems: []report.Problem{{Beside: text, Message: "wrong"}}},
+		"who is removed":       {Removals: []report.Removal{{Revision: "main@sha1:1", Clusters: []string{text}, Of: 1}}},
+		"what removes":         {Removals: []report.Removal{{Revision: text, Clusters: []string{"ns/x"}, Of: 1}}},
+		"a decision":           of(report.Cluster{Decision: decide.Decision{Rule: "InvalidSpec", Verdict: decide.Block, Message: text}}),
+		"an action":            of(report.Cluster{Decision: decide.Decision{Rule: "R", Verdict: decide.Act, Action: decide.RemoveMember{Name: text}, Message: "m"}}),
+		"an outcome":           of(report.Cluster{Decision: done, Outcome: &report.Outcome{Detail: text}}),
+		"a warning of one":     of(report.Cluster{Decision: done, Warnings: []string{text}}),
+		"an error of one":      of(report.Cluster{Error: text}),
+		"the name of a member": of(report.Cluster{Decision: done, State: member}),
+		"what a member runs":   of(report.Cluster{Decision: done, State: version}),
+		"an alarm":             of(report.Cluster{Decision: done, State: alarm}),
+	}
+}
+
+// Whatever others have written, and wherever it is printed, it is text.
+func TestHostileText(t *testing.T) {
+	outputs := map[string]func(io.Writer, report.Report) error{
+		"text":    func(w io.Writer, r report.Report) error { return report.Text(w, r, report.Style{}) },
+		"members": func(w io.Writer, r report.Report) error { return report.Members(w, r, report.Style{}) },
+		"json":    report.JSON,
+		"state":   report.States,
+	}
+	printed := map[string]bool{}
+	for name, text := range visibletest.Hostile {
+		for where, rep := range saying(text) {
+			for output, print := range outputs {
+				var b bytes.Buffer
+				if err := print(&b, rep); err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Contains(b.Bytes(), []byte(visibletest.Mark)) {
+					continue // this output does not tell of it
+				}
+				printed[where], printed[output] = true, true
+				if unfit := visibletest.Unfit(b.String()); unfit != "" {
+					t.Errorf("%s as %s in %s: %s: %.300q", name, where, output, unfit, b.String())
+				}
+				if people := output == "text" || output == "members"; people && visibletest.Long(b.String()) {
+					t.Errorf("%s as %s in %s: a line of it is very long", name, where, output)
+				}
+			}
+		}
+	}
+	for where := range saying("") {
+		if !printed[where] {
+			t.Errorf("%s is printed nowhere", where)
+		}
+	}
+	for output := range outputs {
+		if !printed[output] {
+			t.Errorf("%s prints nothing", output)
+		}
+	}
+}
