@@ -31,7 +31,7 @@ func TestDisproof(t *testing.T) {
 		uid     string
 		answers bool
 		silent  bool // when it was observed
-		others  int // voters that answered, and that etcd does not list any more
+		others  int  // voters that answered, and that etcd does not list any more
 		server  storageServer
 		want    string
 	}{

@@ -20,7 +20,7 @@ func withoutRewound(ctx context.Context, desired reconcile.Desired, owned invent
 		if place.Follows == nil || place.Unread != nil {
 			continue
 		}
-		refused, doubts := followsAll(ctx, place, appliedBefore(owned, desired, place))
+		doubts, refused := followsAll(ctx, place, appliedBefore(owned, desired, place))
 		if refused != nil {
 			desired = desired.Refused(place.Name, refused)
 		}
@@ -29,23 +29,22 @@ func withoutRewound(ctx context.Context, desired reconcile.Desired, owned invent
 	return desired
 }
 
-// followsAll asks whether the revision of a place follows each of those before. It returns why it is refused, nil if it is not, and else what is
-// not known.
-func followsAll(ctx context.Context, place reconcile.Place, before []string) (refused error, doubts []string) {
+// followsAll asks whether the revision of a place follows each of those before. It returns what is not known, and an error if it is refused.
+func followsAll(ctx context.Context, place reconcile.Place, before []string) (doubts []string, refused error) {
 	for _, revision := range before {
 		follows, err := place.Follows(ctx, revision)
 		switch {
 		case err != nil && place.Signed:
-			return fmt.Errorf("%s of %s is refused: whether it descends from %s, which was applied last, is not known, and only what is signed counts: %w: "+
-				"give it the whole history, or run once with --allow-rewind", place.Revision, place.Name, revision, err), nil
+			return nil, fmt.Errorf("%s of %s is refused: whether it descends from %s, which was applied last, is not known, and only what is signed counts: %w: "+
+				"give it the whole history, or run once with --allow-rewind", place.Revision, place.Name, revision, err)
 		case err != nil:
 			doubts = append(doubts, fmt.Sprintf("whether %s of %s descends from %s, which was applied last, is not known: %v", place.Revision, place.Name, revision, err))
 		case !follows:
-			return fmt.Errorf("%s of %s is refused: it does not descend from %s, which was applied last; git was rewound, or its history rewritten: "+
-				"push a commit on top of that one, or run once with --allow-rewind", place.Revision, place.Name, revision), nil
+			return nil, fmt.Errorf("%s of %s is refused: it does not descend from %s, which was applied last; git was rewound, or its history rewritten: "+
+				"push a commit on top of that one, or run once with --allow-rewind", place.Revision, place.Name, revision)
 		}
 	}
-	return nil, doubts
+	return doubts, nil
 }
 
 // appliedBefore lists the revisions of a place that were applied last, in order: usually one, which all of its clusters have in their status, whether

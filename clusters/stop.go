@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
-
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
@@ -23,18 +21,14 @@ func (c *cluster) stopPods(ctx context.Context) (report.Outcome, error) {
 	if err != nil {
 		return report.Outcome{}, fmt.Errorf("%s: %w", decide.StopPods{}, err)
 	}
-	set, ok := owned.(*applyappsv1.StatefulSetApplyConfiguration)
-	if !ok {
-		return report.Outcome{}, fmt.Errorf("%s: StatefulSet %s is gone", decide.StopPods{}, id.Name)
-	}
-	if set.Spec == nil { // Quorate owns nothing of it, so nothing is lost by applying this alone
-		set.WithSpec(applyappsv1.StatefulSetSpec())
+	scaled, err := objects.ScaledToZero(owned)
+	if err != nil {
+		return report.Outcome{}, fmt.Errorf("%s: %w", decide.StopPods{}, err)
 	}
 	if _, err := c.declareOwner(ctx); err != nil {
 		return report.Outcome{}, err
 	}
-	set.Spec.WithReplicas(0)
-	if err := c.applyOne(ctx, objects.Object{Identity: id, Apply: set}); err != nil {
+	if err := c.applyOne(ctx, objects.Object{Identity: id, Apply: scaled}); err != nil {
 		return report.Outcome{}, err
 	}
 	return report.Outcome{Changed: true, Detail: "scaled " + id.String() + " to 0"}, nil

@@ -1,6 +1,8 @@
 package objects
 
 import (
+	"errors"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -78,4 +80,18 @@ func volumeClaim(in Input) *applycorev1.PersistentVolumeClaimApplyConfiguration 
 		WithLabels(memberLabels(c.Name)).
 		WithAnnotations(map[string]string{AnnotationToken: in.Record.Token}).
 		WithSpec(spec)
+}
+
+// ScaledToZero returns what Quorate owns of a StatefulSet, an apply configuration, with no replicas. Where it owns nothing, as after a restore, that is
+// all of it. It is an error if there is no StatefulSet.
+func ScaledToZero(owned any) (any, error) {
+	set, ok := owned.(*applyappsv1.StatefulSetApplyConfiguration)
+	if !ok || set == nil {
+		return nil, errors.New("there is no StatefulSet")
+	}
+	if set.Spec == nil {
+		set.WithSpec(applyappsv1.StatefulSetSpec())
+	}
+	set.Spec.WithReplicas(0)
+	return set, nil
 }
