@@ -15,7 +15,7 @@ import (
 var obeyed = map[string]string{
 	"as": "system:serviceaccount:a:b", "as-group": "system:authenticated", "context": "x", "namespace": "a",
 	"etcd-access": "direct", "etcd-timeout": "1s", "lease-duration": "20s", "cluster-timeout": "1s", "timeout": "1s", "until-converged": "false",
-	"detailed-exitcode": "true", "output": "json", "log-level": "error", "log-format": "json",
+	"max-deletions": "7", "detailed-exitcode": "true", "output": "json", "log-level": "error", "log-format": "json",
 }
 
 // refusable are values that each setting of a source would take.
