@@ -36,6 +36,8 @@ const (
 	maxMessage = 1000
 	// maxProblems is how many problems are told of one cluster, and of all that is no cluster.
 	maxProblems = 100
+	// allProblems is how many are told of all clusters, besides one of each.
+	allProblems = 1000
 )
 
 // presentable puts problems in their order, each once, and makes their text fit to print: parts of it come from the source. No cluster that has

@@ -1,4 +1,4 @@
-package renderer
+package confined
 
 import (
 	"fmt"
@@ -76,17 +76,4 @@ func peak(ended *os.ProcessState) int64 {
 		return 0
 	}
 	return usage.Maxrss << 10
-}
-
-// affordable is half of the memory that the container may use, so that the one that has too much is the child.
-func affordable() int64 {
-	content, err := os.ReadFile("/sys/fs/cgroup/memory.max")
-	if err != nil {
-		return math.MaxInt64
-	}
-	limit, err := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64)
-	if err != nil { // "max"
-		return math.MaxInt64
-	}
-	return limit / 2
 }
