@@ -34,6 +34,7 @@ func (l *limits) add(f *pflag.FlagSet) {
 	addCount(f, &l.files.DocumentNodes, "max-document-nodes", "values in one YAML document, its aliases expanded")
 	addCount(f, &l.files.TotalNodes, "max-total-nodes", "values in all YAML documents")
 	addCount(f, &l.files.Nesting, "max-nesting", "how deep the values of one YAML document may be nested")
+	addCount(f, &l.files.Keys, "max-keys", "keys of one mapping in a YAML document")
 	addCount(f, &l.files.Documents, "max-documents", "YAML documents in all files")
 	addCount(f, &l.files.Objects, "max-objects", "objects that may be declared")
 	addBytes(f, &l.files.RenderMemory, "max-render-memory", "bytes of memory for rendering a kustomization; half of what the container may use, if that is less")

@@ -42,7 +42,7 @@ func TestLimitsAreFlags(t *testing.T) {
 		}
 		set++
 	})
-	if want := (limits{}); l == want || set != 17 {
+	if want := (limits{}); l == want || set != 18 {
 		t.Errorf("%d limits are flags", set)
 	}
 }

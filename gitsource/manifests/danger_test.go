@@ -134,7 +134,7 @@ func sayBare(t *testing.T, files map[string]string) string {
 // renderBare renders from the disk, with kustomize's own restrictions on loading. That it has little memory and stack is for the machine's sake.
 func renderBare(dir string) {
 	debug.SetMaxStack(16 << 20)
-	const memory = 384 << 20 // what the program takes itself is in it
+	const memory = 128 << 20
 	if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: memory, Max: memory}); err != nil {
 		fmt.Fprintln(os.Stdout, err)
 		return

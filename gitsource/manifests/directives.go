@@ -4,12 +4,16 @@ import (
 	"bytes"
 )
 
-// checkText says what is wrong with a text before anything parses it: directives, whose number the parser does not bear.
-func (f *files) checkText(content []byte) *finding {
+// checkText says what is wrong with a text before anything parses it: directives, whose number the parser does not bear, and a document that would
+// have too many nodes. What stands before can be parsed.
+func (f *files) checkText(content []byte) (before []byte, wrong *finding) {
 	if i := directiveIn(content); i >= 0 {
-		return &finding{lineAt(content, i), "has a YAML directive, a line that starts with %, and directives are not supported; delete the line"}
+		return nil, &finding{lineAt(content, i), "has a YAML directive, a line that starts with %, and directives are not supported; delete the line"}
 	}
-	return nil
+	if start, mark := crowded(content, f.limits.DocumentNodes); mark >= 0 {
+		return content[:start], &finding{lineAt(content, mark), over("max-document-nodes", "has more than %d nodes", f.limits.DocumentNodes)}
+	}
+	return content, nil
 }
 
 // directiveIn is where the first line starts with % and a letter; -1 if none does.

@@ -99,6 +99,9 @@ func (f *files) checkNode(n *yaml.Node) []finding {
 }
 
 func (f *files) checkKeys(mapping *yaml.Node) (findings []finding) {
+	if keys := len(mapping.Content) / 2; keys > f.limits.Keys {
+		return []finding{{mapping.Line, over("max-keys", "has a mapping with more than %d keys", f.limits.Keys)}}
+	}
 	first := map[string]int{}
 	for i := 0; i+1 < len(mapping.Content) && len(findings) <= maxProblems; i += 2 {
 		key := mapping.Content[i]

@@ -51,13 +51,13 @@ func (f *files) parse(file string, content []byte) (declarations []*declaration,
 // memory.
 func (f *files) documentsIn(content []byte) iter.Seq2[*yaml.Node, error] {
 	return func(yield func(*yaml.Node, error) bool) {
-		if found := f.checkText(content); found != nil {
-			yield(nil, found)
-			return
-		}
+		content, wrong := f.checkText(content)
 		decoder := yaml.NewDecoder(bytes.NewReader(content))
 		for {
 			document, err := f.next(decoder)
+			if errors.Is(err, io.EOF) && wrong != nil {
+				err = wrong
+			}
 			if errors.Is(err, io.EOF) || !yield(document, err) || err != nil {
 				return
 			}

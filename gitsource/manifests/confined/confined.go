@@ -122,6 +122,7 @@ func (p *process) explain(ended error, limits Limits) error {
 	words := p.words.String()
 	switch {
 	case strings.Contains(words, "out of memory"), strings.Contains(words, "cannot allocate memory"),
+		strings.Contains(words, "newosproc"), strings.Contains(words, "pthread_create failed"), // a thread wants memory too
 		// Where Go's runtime itself gets no memory, it may crash before it can say so.
 		strings.Contains(words, "SIGSEGV") && peak(p.command.ProcessState) > limits.Memory/2:
 		return Exceeded(fmt.Sprintf("takes more than %d MiB of memory; --max-render-memory raises the limit", limits.Memory>>20))
