@@ -10,7 +10,7 @@ import (
 )
 
 func TestLimitsAreFlags(t *testing.T) {
-	s := newSource()
+	s := newSource(defaultLimits)
 	o, err := s.options()
 	if err != nil || o.Transfer != remote.DefaultLimits || o.Limits != manifests.DefaultLimits {
 		t.Errorf("%+v, %v, want the defaults", o, err)

@@ -22,8 +22,7 @@ type Limits struct {
 	Nesting, Keys int
 	// Documents in all files, and Objects that come out of them.
 	Documents, Objects int
-	// RenderMemory in bytes and RenderCPU are what rendering a kustomization may take, beyond what the program takes itself. The memory is half
-	// of what the container has at most.
+	// RenderMemory in bytes and RenderCPU are what the process may take that takes the files apart, beyond what the program takes itself.
 	RenderMemory int64
 	RenderCPU    time.Duration
 }
