@@ -58,7 +58,9 @@ e: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]
 // What the base of deploy gives a container suffices for every hostile source, alone and eight times at once.
 func TestHostileSourcesInLittleMemory(t *testing.T) {
 	g := newMemoryGroup(t, 256<<20)
+	all := []string{"validate"}
 	for name, location := range hostileSources(t) {
+		all = append(all, "--source", location)
 		t.Run(name, func(t *testing.T) {
 			for _, times := range []int{1, 8} {
 				args := []string{"validate"}
@@ -71,6 +73,9 @@ func TestHostileSourcesInLittleMemory(t *testing.T) {
 				}
 			}
 		})
+	}
+	if code, out := g.quorate(t, all...); code != exitError {
+		t.Errorf("all at once: exit code %d: %.1000s", code, out)
 	}
 }
 

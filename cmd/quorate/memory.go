@@ -44,13 +44,13 @@ func budgetWithin(memory int64) budget {
 	part := each / 26
 	l := &b.limits
 	l.files.RenderMemory = min(l.files.RenderMemory, each/2-childBytes/4)
-	l.transfer.RefsBytes = min(l.transfer.RefsBytes, part)
+	l.transfer.RefsBytes = min(l.transfer.RefsBytes, 2*part)
 	l.transfer.Pack.ObjectBytes = min(l.transfer.Pack.ObjectBytes, part)
 	l.transfer.Pack.Objects = min(l.transfer.Pack.Objects, int(part/80))
 	l.files.FileBytes = min(l.files.FileBytes, part)
 	l.files.TotalBytes = min(l.files.TotalBytes, part)
 	l.files.DocumentNodes = min(l.files.DocumentNodes, int(l.files.RenderMemory/1000))
-	l.files.Objects = min(l.files.Objects, int(part/2800))
+	l.files.Objects = min(l.files.Objects, int(part/1400))
 	b.own = max(memory-int64(b.atOnce)*(l.files.RenderMemory+childBytes)-spareBytes, programBytes)
 	return b
 }
