@@ -17,12 +17,10 @@ import (
 )
 
 // Fetch returns what the hash names, a commit or a tag object, and its files, without its history where the server allows that, and without files
-// that are too large to be read where it allows that too. Whoever fetches closes the Store. It is the last that the session is asked for: its references
-// are let go of.
+// that are too large to be read where it allows that too. Whoever fetches closes the Store.
 func (s *Session) Fetch(ctx context.Context, hash plumbing.Hash) (*pack.Store, error) {
 	request := s.request(hash, 1)
 	s.filter(request, packp.FilterBlobLimit(uint64(s.limits().Pack.FileBytes)+1, packp.BlobLimitPrefixNone))
-	s.advertised.References, s.advertised.Peeled = nil, nil
 	store, _, err := s.fetchPack(ctx, request)
 	return store, err
 }
