@@ -43,17 +43,20 @@ func budgetWithin(memory int64) budget {
 	each := max((memory-programBytes-spareBytes)/int64(b.atOnce), 16<<20)
 	part := each / 26
 	l := &b.limits
-	l.files.RenderMemory = min(l.files.RenderMemory, each/2-childBytes/4)
-	l.transfer.RefsBytes = min(l.transfer.RefsBytes, 2*part)
-	l.transfer.Pack.ObjectBytes = min(l.transfer.Pack.ObjectBytes, part)
-	l.transfer.Pack.Objects = min(l.transfer.Pack.Objects, int(part/80))
-	l.files.FileBytes = min(l.files.FileBytes, part)
-	l.files.TotalBytes = min(l.files.TotalBytes, part)
-	l.files.DocumentNodes = min(l.files.DocumentNodes, int(l.files.RenderMemory/1000))
-	l.files.Objects = min(l.files.Objects, int(part/1400))
+	l.files.RenderMemory = min(l.files.RenderMemory, rounded(each/2-childBytes/4, 1<<20))
+	l.transfer.RefsBytes = min(l.transfer.RefsBytes, rounded(2*part, 1<<20))
+	l.transfer.Pack.ObjectBytes = min(l.transfer.Pack.ObjectBytes, rounded(part, 1<<20))
+	l.transfer.Pack.Objects = min(l.transfer.Pack.Objects, int(rounded(part/80, 1000)))
+	l.files.FileBytes = min(l.files.FileBytes, rounded(part, 1<<18))
+	l.files.TotalBytes = min(l.files.TotalBytes, rounded(part, 1<<20))
+	l.files.DocumentNodes = min(l.files.DocumentNodes, int(rounded(l.files.RenderMemory/1000, 1000)))
+	l.files.Objects = min(l.files.Objects, int(rounded(part/1400, 100)))
 	b.own = max(memory-int64(b.atOnce)*(l.files.RenderMemory+childBytes)-spareBytes, programBytes)
 	return b
 }
+
+// rounded is n down to a multiple of unit, where that is something: people read it.
+func rounded(n, unit int64) int64 { return n - n%min(n, unit) }
 
 // boundMemory has the garbage collector keep this process within its part of the container's memory, unless the environment says otherwise.
 func boundMemory() {

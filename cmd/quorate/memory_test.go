@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"testing/quick"
 )
@@ -26,6 +28,21 @@ func TestBudget(t *testing.T) {
 	}
 	if b := budgetWithin(0); b.limits != defaultLimits || b.own != 0 {
 		t.Errorf("without a bound: %+v", b)
+	}
+}
+
+// docs/git.md tells what fits.
+func TestPageTellsBudgets(t *testing.T) {
+	page := read(t, "docs/git.md")
+	for _, memory := range []byteSize{128 << 20, 256 << 20, 1 << 30, 4 << 30} {
+		b := budgetWithin(int64(memory))
+		l, size := b.limits, func(bytes int64) string { s := byteSize(bytes); return s.String() }
+		row := fmt.Sprintf("| %s | %d | %s | %s | %s | %d | %s | %s | %d | %d | %s |\n", memory.String(), b.atOnce, size(l.files.RenderMemory),
+			size(l.transfer.RefsBytes), size(l.transfer.Pack.ObjectBytes), l.transfer.Pack.Objects, size(l.files.FileBytes), size(l.files.TotalBytes),
+			l.files.DocumentNodes, l.files.Objects, size(b.own))
+		if !strings.Contains(page, row) {
+			t.Errorf("docs/git.md lacks\n%s", row)
+		}
 	}
 }
 

@@ -91,3 +91,27 @@ func TestManyBadReferences(t *testing.T) {
 		t.Errorf("%s, want %s", read.Problems[0], want)
 	}
 }
+
+// Of very many broken clusters each is named, and what is told of all of them is no more than a person reads; what is left out is said.
+func TestManyBrokenClusters(t *testing.T) {
+	const clusters = 400
+	var content strings.Builder
+	for i := range clusters {
+		fmt.Fprintf(&content, "---\n%s%s", clusterNamed(fmt.Sprintf("a%d", i)), numbered("  f%d: x\n", 20))
+	}
+	read, err := Read(t.Context(), treeOf(map[string]string{"a.yaml": content.String()}), Options{})
+	if err != nil || len(read.Problems) > allProblems+clusters {
+		t.Errorf("%d problems, error %v", len(read.Problems), err)
+	}
+	told, last := map[string]int{}, map[string]string{}
+	for _, p := range read.Problems {
+		told[p.Cluster]++
+		last[p.Cluster] = p.Message
+	}
+	if first, end := told["default/a0"], told["default/a399"]; len(told) != clusters || first != 20 || end != 1 {
+		t.Errorf("problems of %d clusters: %d of the first, %d of the last", len(told), first, end)
+	}
+	if strings.HasSuffix(last["default/a0"], andMore) || !strings.HasSuffix(last["default/a399"], andMore) {
+		t.Errorf("%q, %q", last["default/a0"], last["default/a399"])
+	}
+}

@@ -37,6 +37,7 @@ func (f *files) declare(o object) (declarations []*declaration, problems []Probl
 		return nil, nil
 	}
 	d := f.options.declare(o, f.room())
+	d.shorten()
 	f.told += len(d.problems)
 	if d.name.Name == "" {
 		return nil, d.problems
@@ -56,6 +57,15 @@ func (f *files) room() int { return max(1, min(maxProblems, allProblems-f.told))
 func (d *declaration) release() {
 	d.line = d.lineOf("metadata.name")
 	d.node, d.value = nil, nil
+}
+
+// shorten leaves out problems that there is no room for, and says so. Where there is room for as many as are told of one cluster at all, that is seen to
+// when they are in order.
+func (d *declaration) shorten() {
+	if d.room < maxProblems && len(d.problems) > d.room {
+		d.problems = d.problems[:d.room]
+		d.problems[d.room-1].Message += andMore
+	}
 }
 
 // settle looks at all declarations together. A cluster with a problem is only in the problems.

@@ -40,6 +40,9 @@ const (
 	allProblems = 1000
 )
 
+// andMore ends the last problem that is told where there are more.
+const andMore = " (and there is more)"
+
 // presentable puts problems in their order, each once, and makes their text fit to print: parts of it come from the source. No cluster that has
 // problems is left out.
 func presentable(problems []Problem) []Problem {
@@ -62,7 +65,7 @@ func firstOfEach(problems []Problem) []Problem {
 		case count[p.Cluster] < maxProblems:
 			kept = append(kept, p)
 		case count[p.Cluster] == maxProblems:
-			p.Message += " (and there is more)"
+			p.Message += andMore
 			kept = append(kept, p)
 		}
 	}

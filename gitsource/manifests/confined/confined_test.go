@@ -34,9 +34,8 @@ func misbehave(parent *Parent, work json.RawMessage) {
 		parent.Ask("who?", &answer)
 		parent.Tell("hello " + answer)
 	case "take memory":
-		var all [][]byte
-		for {
-			all = append(all, bytes.Repeat([]byte("x"), 1<<20))
+		for all := work; ; {
+			all = append(all, bytes.Repeat([]byte("x"), len(all))...)
 		}
 	case "take time":
 		for i := 0; ; i++ {
