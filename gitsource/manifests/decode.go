@@ -37,6 +37,9 @@ func (f *files) declare(o object) (declarations []*declaration, problems []Probl
 		return nil, nil
 	}
 	d := f.options.declare(o, f.room())
+	if int64(len(d.told.Applied)+len(d.told.Cluster)) > 2*f.limits.FileBytes && len(d.problems) == 0 {
+		d.problem("", "%s", over("max-file-bytes", "is larger than %s as JSON", mebibytes(f.limits.FileBytes)))
+	}
 	d.shorten()
 	f.told += len(d.problems)
 	if d.name.Name == "" {

@@ -22,6 +22,7 @@ func TestLimits(t *testing.T) {
 		problems int
 	}{
 		"file":                  {Limits{FileBytes: 50}, map[string]string{"a.yaml": clusterNamed("a")}, "a.yaml: is larger than 50 bytes; --max-file-bytes raises the limit", 1},
+		"file as JSON":          {Limits{FileBytes: 500}, map[string]string{"a.yaml": clusterNamed("a") + "  pod: {annotations: {x: '" + strings.Repeat("<", 200) + "'}}\n"}, "a.yaml:1: is larger than 500 bytes as JSON; --max-file-bytes raises the limit", 1},
 		"total":                 {Limits{TotalBytes: 200}, plain, "more than 200 bytes are read; name a smaller path, or raise the limit with --max-total-bytes", 0},
 		"files":                 {Limits{Files: 2}, plain, "more than 2 files are read; name a smaller path, or raise the limit with --max-files", 0},
 		"depth":                 {Limits{Depth: 1}, map[string]string{"x/y/a.yaml": ""}, "x/y: is more than 1 directories deep; --max-depth raises the limit", 1},
