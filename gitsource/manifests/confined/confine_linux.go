@@ -18,6 +18,7 @@ func self() (string, error) { return "/proc/self/exe", nil }
 // the pipes that another program takes.
 func confine(l Limits) error {
 	debug.SetMaxStack(maxStack)
+	debug.SetGCPercent(400) // up to the memory limit, time is worth more
 	debug.SetMemoryLimit(l.Memory / 10 * 8)
 	debug.SetTraceback("none")
 	endAtSignal()
