@@ -107,7 +107,7 @@ func (d Desired) clone() Desired {
 }
 
 // within calls what is to be done, and returns when it has ended or when the time is over, whichever comes first: a server may stall where no
-// context is looked at, and what is rendered does not look at one either.
+// context is looked at.
 func within[T any](ctx context.Context, o Options, do func(context.Context) (T, error)) (T, error) {
 	timeout := cmp.Or(o.Timeout, FetchTimeout)
 	tooLong := fmt.Errorf("it took longer than %s; --fetch-timeout allows more: %w", timeout, context.DeadlineExceeded)

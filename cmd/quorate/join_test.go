@@ -18,7 +18,7 @@ func TestNamesOfSources(t *testing.T) {
 	} {
 		var sources []source
 		for _, value := range test.values {
-			s, err := newSource().with(value)
+			s, err := newSource(budgetWithin(0).limits).with(value)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,7 +12,8 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// limits bound what a source may make of the machine. They are far over what an honest one needs.
+// limits bound what a source may make of the machine. They are far over what an honest one needs. What takes memory has a lower default where the
+// container has little.
 type limits struct {
 	transfer remote.Limits
 	files    manifests.Limits
@@ -34,10 +35,22 @@ func (l *limits) add(f *pflag.FlagSet) {
 	addCount(f, &l.files.DocumentNodes, "max-document-nodes", "values in one YAML document, its aliases expanded")
 	addCount(f, &l.files.TotalNodes, "max-total-nodes", "values in all YAML documents")
 	addCount(f, &l.files.Nesting, "max-nesting", "how deep the values of one YAML document may be nested")
+	addCount(f, &l.files.Keys, "max-keys", "keys of one mapping in a YAML document")
 	addCount(f, &l.files.Documents, "max-documents", "YAML documents in all files")
 	addCount(f, &l.files.Objects, "max-objects", "objects that may be declared")
-	addBytes(f, &l.files.RenderMemory, "max-render-memory", "bytes of memory for rendering a kustomization; half of what the container may use, if that is less")
-	f.Var((*span)(&l.files.RenderCPU), "max-render-cpu", "processor time for rendering a kustomization")
+	addBytes(f, &l.files.RenderMemory, "max-render-memory", "bytes of memory for the process that takes the files of a source apart")
+	f.Var((*span)(&l.files.RenderCPU), "max-render-cpu", "processor time for the process that takes the files of a source apart")
+	l.tellDefaults(f)
+}
+
+// tellDefaults has the flags tell the same defaults on every machine.
+func (l *limits) tellDefaults(f *pflag.FlagSet) {
+	if *l == defaultLimits {
+		return
+	}
+	all, defaults := pflag.NewFlagSet("", pflag.ContinueOnError), defaultLimits
+	defaults.add(all)
+	all.VisitAll(func(d *pflag.Flag) { f.Lookup(d.Name).DefValue = d.DefValue })
 }
 
 // addBytes adds a flag for a number of bytes, in the units of Kubernetes.

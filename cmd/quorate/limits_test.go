@@ -10,7 +10,7 @@ import (
 )
 
 func TestLimitsAreFlags(t *testing.T) {
-	s := newSource()
+	s := newSource(defaultLimits)
 	o, err := s.options()
 	if err != nil || o.Transfer != remote.DefaultLimits || o.Limits != manifests.DefaultLimits {
 		t.Errorf("%+v, %v, want the defaults", o, err)
@@ -42,7 +42,7 @@ func TestLimitsAreFlags(t *testing.T) {
 		}
 		set++
 	})
-	if want := (limits{}); l == want || set != 17 {
+	if want := (limits{}); l == want || set != 18 {
 		t.Errorf("%d limits are flags", set)
 	}
 }

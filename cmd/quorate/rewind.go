@@ -50,6 +50,11 @@ func (d *descent) ask(ctx context.Context, before string) answer {
 	if err != nil {
 		return answer{err: err}
 	}
+	end, err := d.source.turns.take(ctx, d.source.location)
+	if err != nil {
+		return answer{err: err}
+	}
+	defer end()
 	follows, err := gitsource.Descends(ctx, options, d.read, before)
 	return answer{follows, err}
 }

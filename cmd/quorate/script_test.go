@@ -15,6 +15,9 @@ import (
 var rewrite = flag.Bool("rewrite", false, "rewrite the expected output in testdata/script")
 
 func TestMain(m *testing.M) {
+	if os.Getenv(runsMain) != "" {
+		main()
+	}
 	testscript.Main(m, map[string]func(){"quorate": main})
 }
 

@@ -40,9 +40,11 @@ type source struct {
 	allowRewind bool
 	timeout     time.Duration
 	limits      limits
+	// turns are those of all sources of the run.
+	turns turns
 }
 
-func newSource() source { return source{timeout: gitsource.FetchTimeout, limits: defaultLimits} }
+func newSource(l limits) source { return source{timeout: gitsource.FetchTimeout, limits: l} }
 
 // add adds the settings as flags. What is set already stays unless a flag says otherwise.
 func (s *source) add(f *pflag.FlagSet) {
@@ -162,5 +164,10 @@ func (s source) fetch(ctx context.Context, reader *gitsource.Reader) (gitsource.
 	if options.Verify.Keys, err = s.keys(); err != nil {
 		return gitsource.Desired{}, err
 	}
+	end, err := s.turns.take(ctx, s.location)
+	if err != nil {
+		return gitsource.Desired{}, err
+	}
+	defer end()
 	return reader.Fetch(ctx, options)
 }

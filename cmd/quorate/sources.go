@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,6 +32,9 @@ type sourceFlags struct {
 	settings source
 	// readers remember what each of them has declared, for a run that reads them again.
 	readers []gitsource.Reader
+	// atOnce is how many of them are read at once, in turns.
+	atOnce int
+	turns  turns
 	// namespace limits to one namespace; it is another flag's.
 	namespace string
 	// confirmed are revisions; see removals.go.
@@ -41,16 +45,20 @@ type sourceFlags struct {
 
 func (f *sourceFlags) add(c *cobra.Command, help string) {
 	c.Flags().StringArrayVar(&f.values, "source", nil, help)
-	f.settings = newSource()
+	b := budgetWithin(memoryLimit())
+	f.settings, f.atOnce = newSource(b.limits), b.atOnce
 	f.settings.add(c.Flags())
+	addCount(c.Flags(), &f.atOnce, "sources-at-once", "sources that are read at once; fewer by default where the container has little memory")
+	c.Flags().Lookup("sources-at-once").DefValue = strconv.Itoa(budgetWithin(0).atOnce)
 	f.given = func() []string { return settingsIn(c.Flags()) }
 }
 
 // settingsIn lists the flags that say how to read git, or what it may say, as far as they are given.
 func settingsIn(flags *pflag.FlagSet) []string {
 	settings := pflag.NewFlagSet("", pflag.ContinueOnError)
-	s := newSource()
+	s := newSource(budgetWithin(0).limits)
 	s.add(settings)
+	settings.Int("sources-at-once", 0, "")
 	var given []string
 	settings.VisitAll(func(flag *pflag.Flag) {
 		if flags.Changed(flag.Name) {
@@ -142,7 +150,7 @@ type fetched struct {
 	err     error
 }
 
-// fetch reads all sources at once. What has been checked before is not checked again: each reads its own credentials, and fails alone.
+// fetch reads all sources, so many at once as there are turns. What has been checked before is not checked again: each reads its own credentials, and fails alone.
 func (f *sourceFlags) fetch(ctx context.Context) ([]fetched, error) {
 	sources, err := f.sources(func(source) error { return nil })
 	if err != nil {
@@ -150,12 +158,12 @@ func (f *sourceFlags) fetch(ctx context.Context) ([]fetched, error) {
 	}
 	all := make([]fetched, len(sources))
 	if f.readers == nil {
-		f.readers = make([]gitsource.Reader, len(sources))
+		f.readers, f.turns = make([]gitsource.Reader, len(sources)), make(turns, f.atOnce)
 	}
 	var group errgroup.Group
 	names := namesOf(sources)
 	for i, s := range sources {
-		all[i].name = names[i]
+		all[i].name, s.turns = names[i], f.turns
 		group.Go(func() error {
 			all[i].source = s
 			all[i].err = panics.Catch(func() (err error) {

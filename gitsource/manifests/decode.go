@@ -22,32 +22,39 @@ type declaration struct {
 	object
 	// name is empty in part where the object does not say.
 	name     types.NamespacedName
-	cluster  Declared
+	told     told
 	problems []Problem
+	// room is how many problems are told.
+	room int
 }
 
-// declare decodes objects as clusters. What is no cluster with a name is only in the problems.
-func (f *files) declare(objects []object) (declarations []*declaration, problems []Problem) {
-	if f.objects += len(objects); f.objects > f.limits.Objects {
-		return nil, []Problem{{File: objects[0].file, Message: f.exceed("max-objects", "more than %d objects are declared", f.limits.Objects).Error()}}
+// declare decodes an object as a cluster. What is no cluster with a name is only in the problems.
+func (f *files) declare(o object) (declarations []*declaration, problems []Problem) {
+	if f.objects++; f.objects > f.limits.Objects {
+		return nil, []Problem{{File: o.file, Message: f.exceed("max-objects", "more than %d objects are declared", f.limits.Objects).Error()}}
 	}
-	for _, o := range objects {
-		if f.ctx.Err() != nil {
-			return nil, nil
-		}
-		if f.options.IgnoreOtherKinds && o.isOfOtherKind() {
-			continue
-		}
-		d := f.options.declare(o)
-		if d.name.Name == "" {
-			problems = append(problems, d.problems...)
-			continue
-		}
-		d.release()
-		declarations = append(declarations, d)
+	if f.options.IgnoreOtherKinds && o.isOfOtherKind() {
+		return nil, nil
 	}
-	return declarations, problems
+	d := f.options.declare(o, f.room())
+	if int64(len(d.told.Applied)+len(d.told.Cluster)) > 2*f.limits.FileBytes && len(d.problems) == 0 {
+		d.problem("", "%s", over("max-file-bytes", "is larger than %s as JSON", mebibytes(f.limits.FileBytes)))
+	}
+	d.shorten()
+	f.told += len(d.problems)
+	if d.name.Name == "" {
+		return nil, d.problems
+	}
+	// Without aliases, what is read is hardly larger as JSON.
+	if f.declared += int64(len(d.told.Applied)); f.declared > 2*f.limits.TotalBytes {
+		_ = f.exceed("max-total-bytes", "more than %s are declared", mebibytes(2*f.limits.TotalBytes))
+	}
+	d.release()
+	return []*declaration{d}, nil
 }
+
+// room is how many problems are told of the next object: fewer where much is wrong with others, and one at least.
+func (f *files) room() int { return max(1, min(maxProblems, allProblems-f.told)) }
 
 // release lets go of what was read: all that is still asked for is the line of the name.
 func (d *declaration) release() {
@@ -55,27 +62,33 @@ func (d *declaration) release() {
 	d.node, d.value = nil, nil
 }
 
+// shorten leaves out problems that there is no room for, and says so. Where there is room for as many as are told of one cluster at all, that is seen to
+// when they are in order.
+func (d *declaration) shorten() {
+	if d.room < maxProblems && len(d.problems) > d.room {
+		d.problems = d.problems[:d.room]
+		d.problems[d.room-1].Message += andMore
+	}
+}
+
 // settle looks at all declarations together. A cluster with a problem is only in the problems.
-func settle(declarations []*declaration) (clusters []Declared, problems []Problem) {
+func settle(declarations []*declaration) (clusters []told, problems []Problem) {
 	checkNames(declarations)
+	slices.SortStableFunc(declarations, func(a, b *declaration) int {
+		return cmp.Or(cmp.Compare(a.name.Namespace, b.name.Namespace), cmp.Compare(a.name.Name, b.name.Name))
+	})
 	for _, d := range declarations {
 		problems = append(problems, d.problems...)
 		if len(d.problems) == 0 {
-			clusters = append(clusters, d.cluster)
+			clusters = append(clusters, d.told)
 		}
 	}
-	slices.SortFunc(clusters, func(a, b Declared) int {
-		return strings.Compare(a.key(), b.key())
-	})
 	return clusters, problems
 }
 
-// key orders by namespace, then name: no name holds a NUL.
-func (d Declared) key() string { return d.Cluster.Namespace + "\x00" + d.Cluster.Name }
-
-// declare decodes one object as a cluster, gathering all that is wrong with it.
-func (o Options) declare(from object) *declaration {
-	d := &declaration{object: from}
+// declare decodes one object as a cluster, gathering all that is wrong with it, as far as there is room for it.
+func (o Options) declare(from object, room int) *declaration {
+	d := &declaration{object: from, room: room}
 	switch {
 	case len(from.problems) > 0:
 		d.nameUndecoded(o.Namespace)
@@ -121,25 +134,29 @@ func (d *declaration) decode(namespace string) {
 
 // finish makes the cluster of an object that is valid.
 func (d *declaration) finish(applied, defaulted map[string]any) {
-	d.cluster = Declared{Applied: withoutNulls(applied), File: d.file, Line: d.line}
-	encoded, err := json.Marshal(defaulted)
+	d.told = told{File: d.file, Line: d.line}
+	var cluster v1alpha1.EtcdCluster
+	var err error
+	if d.told.Applied, err = json.Marshal(withoutNulls(applied)); err == nil {
+		d.told.Cluster, err = json.Marshal(defaulted)
+	}
 	if err == nil {
-		err = json.Unmarshal(encoded, &d.cluster.Cluster)
+		err = json.Unmarshal(d.told.Cluster, &cluster)
 	}
 	if err != nil {
 		d.problem("", "%v", err)
 		return
 	}
-	if size := d.cluster.Cluster.Spec.Storage.Size; size.Value() == math.MaxInt64 {
+	if size := cluster.Spec.Storage.Size; size.Value() == math.MaxInt64 {
 		d.problem("spec.storage.size", "spec.storage.size: %s is the most that there is, or more", size.String())
 		return
 	}
-	d.cluster.Warnings = schema.Warnings(d.cluster.Cluster.Spec)
+	d.told.Warnings = schema.Warnings(cluster.Spec)
 }
 
 // problem notes what is wrong with the field at path, unless more is known already than is told.
 func (d *declaration) problem(path, format string, args ...any) {
-	if len(d.problems) > maxProblems {
+	if len(d.problems) > d.room {
 		return
 	}
 	p := Problem{File: d.file, Line: d.lineOf(path), Message: fmt.Sprintf(format, args...)}
@@ -166,7 +183,7 @@ func (d *declaration) invalid(err *field.Error) {
 // checkFields finds the fields that an EtcdCluster does not have.
 func (d *declaration) checkFields(value map[string]any) {
 	for _, path := range schema.UnknownFields(value) {
-		if len(d.problems) > maxProblems {
+		if len(d.problems) > d.room {
 			return
 		}
 		message := "unknown field"
@@ -179,7 +196,7 @@ func (d *declaration) checkFields(value map[string]any) {
 
 // nameUndecoded takes over the problems of an object that could not be decoded. If it tells its name, it is known which cluster is broken.
 func (d *declaration) nameUndecoded(namespace string) {
-	d.problems = d.object.problems
+	d.problems = d.object.problems[:min(len(d.object.problems), d.room+1)]
 	if d.node == nil || textAt(d.node, "kind") != v1alpha1.Kind || textAt(d.node, "metadata", "name") == "" {
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"strings"
@@ -16,13 +15,37 @@ import (
 // remembered: what was read then is not all that is declared.
 type files struct {
 	ctx     context.Context
-	fs      fs.FS
+	tree    tree
 	options Options
 	limits  Limits
+	// rendering is told which kustomization is rendered.
+	rendering func(root string)
+	// kinds are what names are known to be.
+	kinds map[string]known
 
 	count, nodes, documents, objects int
-	size                             int64
-	exceeded                         error
+	// size of what was read, and declared of what is declared, in bytes. told is how many problems were found.
+	size, declared int64
+	told           int
+	exceeded       error
+}
+
+type known struct {
+	kind fs.FileMode
+	err  error
+}
+
+// kind is the type of what name names.
+func (f *files) kind(name string) (fs.FileMode, error) {
+	k, ok := f.kinds[name]
+	if !ok {
+		if f.kinds == nil {
+			f.kinds = map[string]known{}
+		}
+		k.kind, k.err = f.tree.kind(name)
+		f.kinds[name] = k
+	}
+	return k.kind, k.err
 }
 
 // read returns the content of a file.
@@ -33,21 +56,9 @@ func (f *files) read(name string) ([]byte, error) {
 	if f.count++; f.count > f.limits.Files {
 		return nil, f.exceed("max-files", "more than %d files are read", f.limits.Files)
 	}
-	tooLarge := errors.New(over("max-file-bytes", "is larger than %s", mebibytes(f.limits.FileBytes)))
-	if info, err := fs.Stat(f.fs, name); err == nil && info.Size() > f.limits.FileBytes {
-		return nil, tooLarge
-	}
-	file, err := f.fs.Open(name)
+	content, err := f.tree.read(name)
 	if err != nil {
 		return nil, err
-	}
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, f.limits.FileBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(content)) > f.limits.FileBytes {
-		return nil, tooLarge
 	}
 	if f.size += int64(len(content)); f.size > f.limits.TotalBytes {
 		return nil, f.exceed("max-total-bytes", "more than %s are read", mebibytes(f.limits.TotalBytes))
@@ -56,17 +67,17 @@ func (f *files) read(name string) ([]byte, error) {
 }
 
 // list returns the entries of a directory, by name.
-func (f *files) list(dir string) ([]fs.DirEntry, error) {
+func (f *files) list(dir string) ([]entry, error) {
 	if err := f.ctx.Err(); err != nil {
 		return nil, err
 	}
-	entries, err := fs.ReadDir(f.fs, dir)
+	entries, err := f.tree.list(dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range entries {
-		if !visible.IsFileName(e.Name()) {
-			return nil, fmt.Errorf("holds an entry named %q, which is no name of a file", e.Name())
+		if !visible.IsFileName(e.Name) {
+			return nil, fmt.Errorf("holds an entry named %q, which is no name of a file", e.Name)
 		}
 	}
 	return entries, nil
@@ -78,14 +89,14 @@ func (f *files) checkDirectory(dir string) error {
 	here := "."
 	for part := range strings.SplitSeq(dir, "/") {
 		here = path.Join(here, part)
-		info, err := fs.Lstat(f.fs, here)
+		kind, err := f.kind(here)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("there is no %s", here)
 		case err != nil:
 			return err
-		case !info.IsDir():
-			return fmt.Errorf("%s is %s, not a directory", here, kindOf(info.Mode()))
+		case !kind.IsDir():
+			return fmt.Errorf("%s is %s, not a directory", here, kindOf(kind))
 		}
 	}
 	return nil

@@ -35,18 +35,37 @@ func seeds(f *testing.F, add func(name string, content []byte)) {
 	}
 }
 
-// readFuzzed reads a tree in bounded time.
+// readFuzzed reads a tree in bounded time. What holds no kustomization is read in this process, where the fuzzer sees which code runs.
 func readFuzzed(t *testing.T, tree fstest.MapFS, o Options) Declarations {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	o.Limits = Limits{RenderMemory: 128 << 20}
-	read, err := Read(ctx, tree, o)
+	reader := func() (Declarations, error) { return readHere(ctx, tree, o) }
+	if tree["kustomization.yaml"] != nil {
+		reader = func() (Declarations, error) { return Read(ctx, tree, o) }
+	}
+	read, err := reader()
 	if err != nil {
 		t.Fatal(err)
 	}
 	checkDesired(t, read)
 	return read
+}
+
+// readHere does as Read does, but in this process.
+func readHere(ctx context.Context, tree fstest.MapFS, o Options) (read Declarations, err error) {
+	o = o.withDefaults()
+	clusters, problems, err := take(ctx, fsTree{tree, o.Limits.FileBytes}, o, func(string) {})
+	read.Problems = problems
+	for _, c := range clusters {
+		d, err := c.declared()
+		if err != nil {
+			return read, err
+		}
+		read.Clusters = append(read.Clusters, d)
+	}
+	return read, err
 }
 
 // Whatever a file holds: nothing panics, what comes out is either a valid cluster or a problem with a place, and it comes out the same again. To

@@ -1,8 +1,10 @@
 package manifests
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -17,14 +19,15 @@ func (k *kustomizeFS) check(name string, content []byte) []Problem {
 	if problems := textProblem(name, content); isYAML && len(problems) > 0 {
 		return problems
 	}
-	documents, err := k.files.split(content)
-	if isYAML && err != nil {
-		return []Problem{syntaxProblem(name, err)}
-	}
 	var problems []Problem
-	for _, document := range documents {
-		problems = append(problems, k.files.checkStructure(name, document)...)
-		problems = append(problems, k.checkInline(name, document)...)
+	for document, err := range k.files.documentsIn(content) {
+		switch {
+		case err != nil && isYAML:
+			return []Problem{syntaxProblem(name, err)}
+		case err == nil && len(problems) <= maxProblems:
+			problems = append(problems, k.files.checkStructure(name, document)...)
+			problems = append(problems, k.checkInline(name, document)...)
+		}
 	}
 	if len(problems) > 0 || !isKustomizationName(path.Base(name)) {
 		return problems
@@ -39,8 +42,10 @@ func (k *kustomizeFS) checkInline(name string, document *yaml.Node) (problems []
 		if n.Kind != yaml.ScalarNode || !strings.Contains(n.Value, "&") || !strings.Contains(n.Value, "*") {
 			return
 		}
-		inline, _ := k.files.split([]byte(n.Value))
-		for _, document := range inline {
+		for document, err := range k.files.documentsIn([]byte(n.Value)) {
+			if err != nil || len(problems) > maxProblems {
+				break
+			}
 			if f := k.files.checkExpansion(document); f != nil {
 				problems = append(problems, Problem{File: name, Line: n.Line, Message: "in the text that starts here: " + f.message})
 			}
@@ -58,16 +63,19 @@ func (k *kustomizeFS) checkKustomization(name string, content []byte) []Problem 
 	}
 	kustomization.FixKustomization()
 	var problems []Problem
-	refuse := func(field, format string, args ...any) {
+	refuse := func(field, format string, args ...any) (more bool) {
 		problems = append(problems, Problem{File: name, Line: lineOfText(content, field), Message: fmt.Sprintf(format, args...)})
+		return len(problems) <= maxProblems
 	}
 	for _, field := range unsupportedFields(kustomization) {
 		refuse(field, "%s is not supported: it can run programs, change how everything else is rendered, or never end", field)
 	}
-	for field, references := range referencesOf(kustomization) {
-		for _, reference := range references {
-			if reason := k.refuseReference(path.Dir(name), reference); reason != "" {
-				refuse(reference, "%s: %q %s", field, reference, reason)
+	references := referencesOf(kustomization)
+	for _, field := range slices.Sorted(maps.Keys(references)) {
+		for _, reference := range references[field] {
+			reason := k.refuseReference(path.Dir(name), reference)
+			if reason != "" && !refuse(reference, "%s: %q %s", field, reference, reason) {
+				return problems
 			}
 		}
 	}
@@ -78,7 +86,7 @@ func (k *kustomizeFS) checkKustomization(name string, content []byte) []Problem 
 func (k *kustomizeFS) restOf(dir string, content []byte) []byte {
 	var kustomization kustomize.Kustomization
 	rest := []string{}
-	if documents, err := k.files.split(content); err == nil && len(documents) == 1 && k.files.checkExpansion(documents[0]) == nil {
+	if k.isOneDocument(content) {
 		if err := kustomization.Unmarshal(content); err == nil {
 			kustomization.FixKustomization()
 			rest = slices.DeleteFunc(kustomization.Resources, func(r string) bool { return k.refuseReference(dir, r) != "" })
@@ -89,6 +97,18 @@ func (k *kustomizeFS) restOf(dir string, content []byte) []byte {
 		panic(err) // lists of strings marshal
 	}
 	return encoded
+}
+
+// isOneDocument says whether a text is one document of YAML whose aliases expand within bounds.
+func (k *kustomizeFS) isOneDocument(content []byte) bool {
+	documents := 0
+	for document, err := range k.files.documentsIn(content) {
+		if err != nil || k.files.checkExpansion(document) != nil {
+			return false
+		}
+		documents++
+	}
+	return documents == 1
 }
 
 func unsupportedFields(k kustomize.Kustomization) (fields []string) {
@@ -177,10 +197,9 @@ func (k *kustomizeFS) refuseReference(dir, reference string) string {
 
 // lineOfText is the first line that holds the text; 0 if none does.
 func lineOfText(content []byte, text string) int {
-	for i, line := range strings.Split(string(content), "\n") {
-		if strings.Contains(line, text) {
-			return i + 1
-		}
+	i := bytes.Index(content, []byte(text))
+	if i < 0 {
+		return 0
 	}
-	return 0
+	return lineAt(content, i)
 }

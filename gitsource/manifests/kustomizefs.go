@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"cmp"
 	"io/fs"
 	"path"
 	"strings"
@@ -22,16 +23,19 @@ type kustomizeFS struct {
 
 var _ renderer.Files = (*kustomizeFS)(nil)
 
-// Look returns what is safe to work with.
-func (k *kustomizeFS) Look(name string) renderer.Entry {
+// Look returns what is safe to work with. The error says that nothing more is read.
+func (k *kustomizeFS) Look(name string) (renderer.Entry, error) {
+	if err := cmp.Or(k.files.ctx.Err(), k.files.exceeded); err != nil {
+		return renderer.Entry{}, err
+	}
 	inner, inSource := k.inner(name)
 	switch {
 	case inSource && k.isDir(inner):
-		return renderer.Entry{IsDir: true, Kustomizations: k.kustomizationsIn(inner)}
+		return renderer.Entry{IsDir: true, Kustomizations: k.kustomizationsIn(inner)}, nil
 	case inSource && k.isFile(inner):
-		return renderer.Entry{IsFile: true, Content: k.read(inner)}
+		return renderer.Entry{IsFile: true, Content: k.read(inner)}, nil
 	default:
-		return renderer.Entry{}
+		return renderer.Entry{}, nil
 	}
 }
 
@@ -86,8 +90,8 @@ func (k *kustomizeFS) isFile(inner string) bool {
 	if k.files.checkDirectory(path.Dir(inner)) != nil {
 		return false
 	}
-	info, err := fs.Lstat(k.files.fs, inner)
-	return err == nil && info.Mode().IsRegular()
+	kind, err := k.files.kind(inner)
+	return err == nil && kind.IsRegular()
 }
 
 func (k *kustomizeFS) exists(inner string) bool {

@@ -18,12 +18,11 @@ type Limits struct {
 	Kustomizations int
 	// DocumentNodes of one YAML document once its aliases are expanded, and TotalNodes of all that are read. A node takes some hundred bytes.
 	DocumentNodes, TotalNodes int
-	// Nesting of one YAML document.
-	Nesting int
+	// Nesting of one YAML document, and Keys of one mapping in it, each of which kustomize compares with all others.
+	Nesting, Keys int
 	// Documents in all files, and Objects that come out of them.
 	Documents, Objects int
-	// RenderMemory in bytes and RenderCPU are what rendering a kustomization may take, beyond what the program takes itself. The memory is half
-	// of what the container has at most.
+	// RenderMemory in bytes and RenderCPU are what the process may take that takes the files apart, beyond what the program takes itself.
 	RenderMemory int64
 	RenderCPU    time.Duration
 }
@@ -31,7 +30,7 @@ type Limits struct {
 // DefaultLimits are far over what an honest source needs. The API server takes no object over 1.5 MiB.
 var DefaultLimits = Limits{
 	FileBytes: 2 << 20, TotalBytes: 16 << 20, Files: 10_000, Depth: 32, Kustomizations: 5000,
-	DocumentNodes: 100_000, TotalNodes: 2_000_000, Nesting: 64, Documents: 20_000, Objects: 10_000,
+	DocumentNodes: 100_000, TotalNodes: 2_000_000, Nesting: 64, Keys: 5000, Documents: 20_000, Objects: 10_000,
 	RenderMemory: 512 << 20, RenderCPU: time.Minute,
 }
 
@@ -45,6 +44,7 @@ func (l Limits) orDefault() Limits {
 		DocumentNodes:  cmp.Or(l.DocumentNodes, DefaultLimits.DocumentNodes),
 		TotalNodes:     cmp.Or(l.TotalNodes, DefaultLimits.TotalNodes),
 		Nesting:        cmp.Or(l.Nesting, DefaultLimits.Nesting),
+		Keys:           cmp.Or(l.Keys, DefaultLimits.Keys),
 		Documents:      cmp.Or(l.Documents, DefaultLimits.Documents),
 		Objects:        cmp.Or(l.Objects, DefaultLimits.Objects),
 		RenderMemory:   cmp.Or(l.RenderMemory, DefaultLimits.RenderMemory),

@@ -22,10 +22,13 @@ func TestLimits(t *testing.T) {
 		problems int
 	}{
 		"file":                  {Limits{FileBytes: 50}, map[string]string{"a.yaml": clusterNamed("a")}, "a.yaml: is larger than 50 bytes; --max-file-bytes raises the limit", 1},
+		"file as JSON":          {Limits{FileBytes: 500}, map[string]string{"a.yaml": clusterNamed("a") + "  pod: {annotations: {x: '" + strings.Repeat("<", 200) + "'}}\n"}, "a.yaml:1: is larger than 500 bytes as JSON; --max-file-bytes raises the limit", 1},
 		"total":                 {Limits{TotalBytes: 200}, plain, "more than 200 bytes are read; name a smaller path, or raise the limit with --max-total-bytes", 0},
 		"files":                 {Limits{Files: 2}, plain, "more than 2 files are read; name a smaller path, or raise the limit with --max-files", 0},
 		"depth":                 {Limits{Depth: 1}, map[string]string{"x/y/a.yaml": ""}, "x/y: is more than 1 directories deep; --max-depth raises the limit", 1},
-		"nodes":                 {Limits{DocumentNodes: 5}, map[string]string{"a.yaml": clusterNamed("a")}, "a.yaml:3: has more than 5 nodes once its aliases are expanded; --max-document-nodes raises the limit", 1},
+		"nodes":                 {Limits{DocumentNodes: 5}, map[string]string{"a.yaml": clusterNamed("a")}, "a.yaml:6: has more than 5 nodes; --max-document-nodes raises the limit", 1},
+		"nodes of aliases":      {Limits{DocumentNodes: 9}, map[string]string{"a.yaml": "a: &a {b: c}\nd: *a\n"}, "a.yaml:1: has more than 9 nodes once its aliases are expanded; --max-document-nodes raises the limit", 1},
+		"keys":                  {Limits{Keys: 3}, map[string]string{"a.yaml": clusterNamed("a")}, "a.yaml:1: has a mapping with more than 3 keys; --max-keys raises the limit", 1},
 		"total nodes":           {Limits{TotalNodes: 20}, plain, "more than 20 nodes of YAML are read; name a smaller path, or raise the limit with --max-total-nodes", 0},
 		"nesting":               {Limits{Nesting: 1}, map[string]string{"a.yaml": clusterNamed("a")}, "a.yaml:4: is nested more than 1 deep; --max-nesting raises the limit", 1},
 		"documents":             {Limits{Documents: 2}, plain, "more than 2 documents are read; name a smaller path, or raise the limit with --max-documents", 0},

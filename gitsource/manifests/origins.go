@@ -90,9 +90,14 @@ func (o *origins) placesIn(file string) []place {
 	}
 	var places []place
 	if content, err := o.files.read(file); err == nil {
-		objects, _ := o.files.parse(file, content)
-		for _, found := range objects {
-			places = append(places, place{textAt(found.node, "kind"), textAt(found.node, "metadata", "name"), found.lineOf("metadata.name")})
+		for document, err := range o.files.documentsIn(content) {
+			if err != nil {
+				break
+			}
+			if root := rootOf(document); root != nil {
+				found := o.files.toObject(file, root)
+				places = append(places, place{textAt(root, "kind"), textAt(root, "metadata", "name"), found.lineOf("metadata.name")})
+			}
 		}
 	}
 	o.parsed[file] = places

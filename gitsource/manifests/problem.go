@@ -36,7 +36,12 @@ const (
 	maxMessage = 1000
 	// maxProblems is how many problems are told of one cluster, and of all that is no cluster.
 	maxProblems = 100
+	// allProblems is how many are told of all clusters, besides one of each.
+	allProblems = 1000
 )
+
+// andMore ends the last problem that is told where there are more.
+const andMore = " (and there is more)"
 
 // presentable puts problems in their order, each once, and makes their text fit to print: parts of it come from the source. No cluster that has
 // problems is left out.
@@ -60,7 +65,7 @@ func firstOfEach(problems []Problem) []Problem {
 		case count[p.Cluster] < maxProblems:
 			kept = append(kept, p)
 		case count[p.Cluster] == maxProblems:
-			p.Message += " (and there is more)"
+			p.Message += andMore
 			kept = append(kept, p)
 		}
 	}

@@ -2,12 +2,13 @@
 //
 // What is wrong with the content is data: all Problems of all files at once, and the
 // clusters without problems beside them. The content is trusted for intent, not for safety: files are read in memory, no symbolic link is
-// followed, nothing is executed or fetched, and sizes are bounded. Kustomize runs in a process of its own (renderer).
+// followed, nothing is executed or fetched, and sizes are bounded. All of it is taken apart in a process of its own (confined).
 package manifests
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -15,6 +16,7 @@ import (
 	"strings"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/gitsource/manifests/confined"
 )
 
 // Options say what to read and how.
@@ -58,26 +60,46 @@ type Declared struct {
 
 // Read reads what the directory o.Path declares. With a kustomization at its root it is
 // rendered; otherwise each YAML and JSON file below it is read as it is. An error means that the directory cannot be read, or that it is too
-// much: then nothing is known of what is declared. It returns when ctx ends.
+// much: then nothing is known of what is declared. It returns when ctx ends. What is read is taken apart in a process of its own.
 func Read(ctx context.Context, fsys fs.FS, o Options) (Declarations, error) {
-	o.Path, o.Namespace = cmp.Or(o.Path, "."), cmp.Or(o.Namespace, "default")
-	if !fs.ValidPath(o.Path) {
-		return Declarations{}, fmt.Errorf("the path %q leads out of the source", o.Path)
+	o = o.withDefaults()
+	r := reading{ctx: ctx, tree: fsTree{fsys, o.Limits.FileBytes}, limits: o.Limits, doing: "reading", at: o.Path}
+	limits := confined.Limits{Memory: o.Limits.RenderMemory, CPU: o.Limits.RenderCPU, LineBytes: maxLine(o.Limits)}
+	err := confined.Run(ctx, childName, o, limits, r.hear)
+	var exceeded confined.Exceeded
+	if errors.As(err, &exceeded) {
+		return Declarations{Problems: presentable([]Problem{{File: r.at, Message: r.doing + " it " + exceeded.Error()}})}, nil
 	}
-	f := &files{ctx: ctx, fs: fsys, options: o, limits: o.Limits.orDefault()}
-	if err := f.checkDirectory(o.Path); err != nil {
+	if err := cmp.Or(ctx.Err(), err); err != nil {
 		return Declarations{}, err
+	}
+	return r.read, nil
+}
+
+func (o Options) withDefaults() Options {
+	o.Path, o.Namespace, o.Limits = cmp.Or(o.Path, "."), cmp.Or(o.Namespace, "default"), o.Limits.orDefault()
+	return o
+}
+
+// take reads in this process: the clusters without problems, by namespace and name, and all problems. It says which kustomization it renders.
+func take(ctx context.Context, t tree, o Options, rendering func(root string)) ([]told, []Problem, error) {
+	if !fs.ValidPath(o.Path) {
+		return nil, nil, fmt.Errorf("the path %q leads out of the source", o.Path)
+	}
+	f := &files{ctx: ctx, tree: t, options: o, limits: o.Limits, rendering: rendering}
+	if err := f.checkDirectory(o.Path); err != nil {
+		return nil, nil, err
 	}
 	entries, err := f.list(o.Path)
 	if err != nil {
-		return Declarations{}, err
+		return nil, nil, err
 	}
 	declarations, problems, err := f.readDeclarations(o.Path, slices.ContainsFunc(entries, isKustomization))
 	if err := cmp.Or(ctx.Err(), f.exceeded, err); err != nil {
-		return Declarations{}, err
+		return nil, nil, err
 	}
 	clusters, more := settle(declarations)
-	return Declarations{Clusters: clusters, Problems: presentable(append(problems, more...))}, nil
+	return clusters, presentable(append(problems, more...)), nil
 }
 
 func (f *files) readDeclarations(dir string, kustomized bool) (declarations []*declaration, problems []Problem, err error) {
@@ -96,13 +118,13 @@ func (f *files) walk(dir string, depth int) (declarations []*declaration, proble
 		return nil, []Problem{{File: dir, Message: err.Error()}}
 	}
 	if i := slices.IndexFunc(entries, isKustomization); i >= 0 && depth > 0 {
-		return nil, []Problem{{File: path.Join(dir, entries[i].Name()), Message: nestedKustomization}}
+		return nil, []Problem{{File: path.Join(dir, entries[i].Name), Message: nestedKustomization}}
 	}
 	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), ".") {
+		if strings.HasPrefix(entry.Name, ".") {
 			continue
 		}
-		d, p := f.visit(path.Join(dir, entry.Name()), entry.Type(), depth+1)
+		d, p := f.visit(path.Join(dir, entry.Name), entry.Type, depth+1)
 		declarations, problems = append(declarations, d...), append(problems, p...)
 		if f.exceeded != nil {
 			break
@@ -129,9 +151,7 @@ func (f *files) visit(name string, kind fs.FileMode, depth int) ([]*declaration,
 	if err != nil {
 		return nil, []Problem{{File: name, Message: err.Error()}}
 	}
-	objects, problems := f.parse(name, content)
-	declarations, more := f.declare(objects)
-	return declarations, append(problems, more...)
+	return f.parse(name, content)
 }
 
 func isManifest(name string) bool {
@@ -143,4 +163,4 @@ func isManifest(name string) bool {
 	}
 }
 
-func isKustomization(e fs.DirEntry) bool { return isKustomizationName(e.Name()) }
+func isKustomization(e entry) bool { return isKustomizationName(e.Name) }

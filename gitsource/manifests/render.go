@@ -17,22 +17,14 @@ import (
 // repositoryRoot is where kustomize sees the source.
 const repositoryRoot = "/repository"
 
-// rendering holds off a second rendering, so that their memory does not add up.
-var rendering = make(chan struct{}, 1)
-
 func isKustomizationName(name string) bool {
 	return slices.Contains(konfig.RecognizedKustomizationFileNames(), name)
 }
 
 // render builds the kustomization in dir.
 func (f *files) render(dir string) (declarations []*declaration, problems []Problem, err error) {
-	select {
-	case rendering <- struct{}{}:
-		defer func() { <-rendering }()
-	case <-f.ctx.Done():
-		return nil, nil, f.ctx.Err()
-	}
 	view := &kustomizeFS{files: f, root: f.kustomizationIn(dir)}
+	f.rendering(view.root)
 	rendered, err := f.runKustomize(view, dir)
 	var refusal renderer.Refusal
 	switch {
@@ -46,22 +38,19 @@ func (f *files) render(dir string) (declarations []*declaration, problems []Prob
 		return nil, nil, err
 	}
 	origins := &origins{files: f, dir: dir, root: view.root, parsed: map[string][]place{}}
-	var objects []object
-	for _, r := range rendered {
-		objects = append(objects, origins.toObject(r))
+	for i, r := range rendered {
+		d, p := f.declare(origins.toObject(r))
+		declarations, problems = append(declarations, d...), append(problems, p...)
+		rendered[i] = renderer.Object{}
 	}
-	declarations, problems = f.declare(objects)
 	return declarations, problems, nil
 }
 
-// runKustomize renders in a process of its own.
+// runKustomize renders in this process.
 func (f *files) runKustomize(view *kustomizeFS, dir string) (rendered []renderer.Object, err error) {
 	var size int64
-	limits := renderer.Limits{
-		Memory: f.limits.RenderMemory, CPU: f.limits.RenderCPU,
-		ObjectBytes: f.limits.FileBytes, Kustomizations: f.limits.Kustomizations,
-	}
-	err = renderer.Render(f.ctx, view, path.Join(repositoryRoot, dir), limits, func(o renderer.Object) error {
+	limits := renderer.Limits{ObjectBytes: f.limits.FileBytes, Kustomizations: f.limits.Kustomizations}
+	err = renderer.Render(view, path.Join(repositoryRoot, dir), limits, func(o renderer.Object) error {
 		if size += int64(len(o.JSON)); size > f.limits.TotalBytes {
 			return f.exceed("max-total-bytes", "the kustomization renders to more than %s", mebibytes(f.limits.TotalBytes))
 		}

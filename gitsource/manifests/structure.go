@@ -18,7 +18,10 @@ func (f *files) checkStructure(file string, document *yaml.Node) []Problem {
 	}
 	var problems []Problem
 	walkNodes(document, func(n *yaml.Node) {
-		for _, p := range checkNode(n) {
+		if len(problems) > maxProblems {
+			return
+		}
+		for _, p := range f.checkNode(n) {
 			problems = append(problems, Problem{File: file, Line: p.line, Message: p.message})
 		}
 	})
@@ -30,6 +33,8 @@ type finding struct {
 	line    int
 	message string
 }
+
+func (f *finding) Error() string { return f.message }
 
 // expansion counts the nodes of a document, and the bytes of their text, as they are once its aliases are expanded.
 type expansion struct {
@@ -82,10 +87,10 @@ func walkNodes(n *yaml.Node, visit func(*yaml.Node)) {
 	}
 }
 
-func checkNode(n *yaml.Node) []finding {
+func (f *files) checkNode(n *yaml.Node) []finding {
 	switch n.Kind {
 	case yaml.MappingNode:
-		return checkKeys(n)
+		return f.checkKeys(n)
 	case yaml.ScalarNode:
 		return checkScalar(n)
 	default:
@@ -93,9 +98,12 @@ func checkNode(n *yaml.Node) []finding {
 	}
 }
 
-func checkKeys(mapping *yaml.Node) (findings []finding) {
+func (f *files) checkKeys(mapping *yaml.Node) (findings []finding) {
+	if keys := len(mapping.Content) / 2; keys > f.limits.Keys {
+		return []finding{{mapping.Line, over("max-keys", "has a mapping with more than %d keys", f.limits.Keys)}}
+	}
 	first := map[string]int{}
-	for i := 0; i+1 < len(mapping.Content); i += 2 {
+	for i := 0; i+1 < len(mapping.Content) && len(findings) <= maxProblems; i += 2 {
 		key := mapping.Content[i]
 		if key.Kind != yaml.ScalarNode {
 			findings = append(findings, finding{key.Line, "a key is no text; if this is a template, fill it in before: nothing is filled in here"})

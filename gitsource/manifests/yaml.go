@@ -2,9 +2,11 @@ package manifests
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"regexp"
 	"strconv"
 	"strings"
@@ -26,46 +28,60 @@ type object struct {
 	problems []Problem
 }
 
-// parse decodes all documents of a file, YAML or JSON. What follows a syntax error is not
+// parse declares what all documents of a file say, YAML or JSON. What follows a syntax error is not
 // read.
-func (f *files) parse(file string, content []byte) (objects []object, problems []Problem) {
+func (f *files) parse(file string, content []byte) (declarations []*declaration, problems []Problem) {
 	if problems := textProblem(file, content); len(problems) > 0 {
 		return nil, problems
 	}
-	documents, err := f.split(content)
-	if err != nil {
-		problems = append(problems, syntaxProblem(file, err))
-	}
-	for _, document := range documents {
+	for document, err := range f.documentsIn(content) {
+		if err != nil {
+			problems = append(problems, syntaxProblem(file, err))
+			break
+		}
 		if root := rootOf(document); root != nil {
-			objects = append(objects, f.toObject(file, root))
+			d, p := f.declare(f.toObject(file, root))
+			declarations, problems = append(declarations, d...), append(problems, p...)
 		}
 	}
-	return objects, problems
+	return declarations, problems
 }
 
-// split returns the documents of a file up to the first syntax error.
-func (f *files) split(content []byte) (documents []*yaml.Node, err error) {
+// documentsIn are the documents of a file one after the other, up to the first error: that it is no YAML, or too much. One at a time is held in
+// memory.
+func (f *files) documentsIn(content []byte) iter.Seq2[*yaml.Node, error] {
+	return func(yield func(*yaml.Node, error) bool) {
+		content, wrong := f.checkText(content)
+		decoder := yaml.NewDecoder(bytes.NewReader(content))
+		for {
+			document, err := f.next(decoder)
+			if errors.Is(err, io.EOF) && wrong != nil {
+				err = wrong
+			}
+			if errors.Is(err, io.EOF) || !yield(document, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (f *files) next(decoder *yaml.Decoder) (document *yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("yaml: the parser panicked: %v", r)
 		}
 	}()
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	for {
-		var document yaml.Node
-		err := decoder.Decode(&document)
-		if errors.Is(err, io.EOF) {
-			return documents, nil
-		}
-		if err != nil {
-			return documents, err
-		}
-		if f.documents++; f.documents > f.limits.Documents {
-			return nil, f.exceed("max-documents", "more than %d documents are read", f.limits.Documents)
-		}
-		documents = append(documents, &document)
+	if err := cmp.Or(f.ctx.Err(), f.exceeded); err != nil {
+		return nil, err
 	}
+	document = &yaml.Node{}
+	if err := decoder.Decode(document); err != nil {
+		return nil, err
+	}
+	if f.documents++; f.documents > f.limits.Documents {
+		return nil, f.exceed("max-documents", "more than %d documents are read", f.limits.Documents)
+	}
+	return document, nil
 }
 
 // rootOf is what a document holds; nil if it is empty.
@@ -80,6 +96,11 @@ var syntaxLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
 
 func syntaxProblem(file string, err error) Problem {
 	p := Problem{File: file, Message: err.Error()}
+	var found *finding
+	if errors.As(err, &found) {
+		p.Line = found.line
+		return p
+	}
 	if m := syntaxLine.FindStringSubmatch(p.Message); m != nil {
 		p.Line, _ = strconv.Atoi(m[1])
 		p.Message = "is not valid YAML: " + m[2]

@@ -1,4 +1,4 @@
-package renderer
+package confined
 
 import (
 	"fmt"
@@ -18,6 +18,7 @@ func self() (string, error) { return "/proc/self/exe", nil }
 // the pipes that another program takes.
 func confine(l Limits) error {
 	debug.SetMaxStack(maxStack)
+	debug.SetGCPercent(400) // up to the memory limit, time is worth more
 	debug.SetMemoryLimit(l.Memory / 10 * 8)
 	debug.SetTraceback("none")
 	endAtSignal()
@@ -76,17 +77,4 @@ func peak(ended *os.ProcessState) int64 {
 		return 0
 	}
 	return usage.Maxrss << 10
-}
-
-// affordable is half of the memory that the container may use, so that the one that has too much is the child.
-func affordable() int64 {
-	content, err := os.ReadFile("/sys/fs/cgroup/memory.max")
-	if err != nil {
-		return math.MaxInt64
-	}
-	limit, err := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64)
-	if err != nil { // "max"
-		return math.MaxInt64
-	}
-	return limit / 2
 }

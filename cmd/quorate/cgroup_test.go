@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// memoryGroup is a control group with a bound on memory; without a directory it is none, and processes are bounded by flags instead.
+type memoryGroup struct {
+	dir, procs, kills string
+	bytes             int64
+}
+
+// newMemoryGroup makes a control group, of version 2 or 1, as far as this machine lets it.
+func newMemoryGroup(t *testing.T, bytes int64) memoryGroup {
+	t.Helper()
+	for _, version := range []struct{ parent, limit, swap, kills string }{
+		{"/sys/fs/cgroup", "memory.max", "memory.swap.max", "memory.events"},
+		{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.oom_control"},
+	} {
+		g := memoryGroup{dir: filepath.Join(version.parent, fmt.Sprintf("quorate-test-%d", os.Getpid())), bytes: bytes}
+		g.procs, g.kills = filepath.Join(g.dir, "cgroup.procs"), filepath.Join(g.dir, version.kills)
+		if err := os.Mkdir(g.dir, 0o755); err != nil {
+			continue
+		}
+		if _, err := os.Stat(g.kills); err != nil { // it is a directory like any other
+			os.Remove(g.dir)
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(g.dir, version.limit), []byte(strconv.FormatInt(bytes, 10)), 0o600); err != nil {
+			os.Remove(g.dir)
+			continue
+		}
+		_ = os.WriteFile(filepath.Join(g.dir, version.swap), []byte(strconv.FormatInt(bytes, 10)), 0o600) // where swap is counted
+		t.Cleanup(func() { g.remove(t) })
+		return g
+	}
+	t.Logf("no control group with a bound on memory can be made here, which takes root and a writable /sys/fs/cgroup: "+
+		"the flags of %d MiB are given instead, and of all processes only the largest is measured", bytes>>20)
+	return memoryGroup{bytes: bytes}
+}
+
+// remove waits until the last process is gone.
+func (g memoryGroup) remove(t *testing.T) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; {
+		err := os.Remove(g.dir)
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+}
+
+var killed = regexp.MustCompile(`(?m)^oom_kill (\d+)$`)
+
+// oomKills is how many processes in the group were killed for want of memory.
+func (g memoryGroup) oomKills(t *testing.T) int {
+	t.Helper()
+	content, err := os.ReadFile(g.kills)
+	found := killed.FindSubmatch(content)
+	if err != nil || found == nil {
+		t.Fatalf("%s: %v\n%s", g.kills, err, content)
+	}
+	n, _ := strconv.Atoi(string(found[1]))
+	return n
+}
+
+// quorate runs a command line in the group. It fails the test if memory does not suffice.
+func (g memoryGroup) quorate(t *testing.T, args ...string) (code int, out string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", `echo $$ > "$0" && exec "$@"`, g.procs, self)
+	if g.dir == "" {
+		cmd = exec.CommandContext(t.Context(), self)
+		args = append(args, flagsOf(budgetWithin(g.bytes))...)
+	}
+	cmd.Args = append(cmd.Args, args...)
+	cmd.Env = append(os.Environ(), runsMain+"=1")
+	before := 0
+	if g.dir != "" {
+		before = g.oomKills(t)
+	}
+	var both bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &both, &both
+	var ended *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &ended) {
+		t.Fatal(err)
+	}
+	out = both.String()
+	if g.dir != "" && g.oomKills(t) > before {
+		t.Errorf("a process was killed for want of memory: %.500s", out)
+	}
+	if g.dir == "" && cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss<<10 > g.bytes*3/4 {
+		t.Errorf("a process takes more than %d MiB: %.500s", g.bytes*3/4>>20, out)
+	}
+	return cmd.ProcessState.ExitCode(), out
+}
+
+// flagsOf are the flags that say what a budget does.
+func flagsOf(b budget) (args []string) {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	b.limits.add(flags)
+	flags.VisitAll(func(f *pflag.Flag) { args = append(args, "--"+f.Name+"="+f.Value.String()) })
+	return append(args, fmt.Sprintf("--sources-at-once=%d", b.atOnce))
+}
+
+const runsMain = "QUORATE_TEST_RUNS_MAIN"
+
+// The container's memory decides the limits, unless a flag does.
+func TestMemoryDecidesLimits(t *testing.T) {
+	g := newMemoryGroup(t, 128<<20)
+	if g.dir == "" {
+		t.Skip("a control group takes root and a writable /sys/fs/cgroup")
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), bytes.Repeat([]byte("#\n"), 900<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	small := fmt.Sprintf("a.yaml: is larger than %d bytes; --max-file-bytes raises the limit", budgetWithin(128<<20).limits.files.FileBytes)
+	if code, out := g.quorate(t, "validate", "--source", dir); code != exitInvalid || !strings.Contains(out, small) {
+		t.Errorf("exit code %d, want %s:\n%s", code, small, out)
+	}
+	if code, out := g.quorate(t, "validate", "--source", dir+",max-file-bytes=2Mi,max-total-bytes=2Mi"); code != exitOK {
+		t.Errorf("with flags: exit code %d:\n%s", code, out)
+	}
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/gitsource/visible/visibletest"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// Lines of the log, of the progress, and the one that a command ends with show what others have written as text.
+func TestHostileTextInLines(t *testing.T) {
+	for name, text := range visibletest.Hostile {
+		lines := map[string]func(*bytes.Buffer){
+			"progress": func(b *bytes.Buffer) {
+				progressTo(b, report.Style{})(report.Report{Clusters: []report.Cluster{
+					{Namespace: "ns", Name: "x", Decision: decide.Decision{Rule: "R", Verdict: decide.Block, Message: text}},
+				}})
+			},
+			"the last line": func(b *bytes.Buffer) {
+				execute(t.Context(), []string{"validate", "--source", ".", "--verify-keys", text}, streams{out: b, err: b})
+			},
+			"a wrong flag": func(b *bytes.Buffer) {
+				execute(t.Context(), []string{"run", "--verify=" + text, "--source=."}, streams{out: b, err: b})
+			},
+		}
+		for _, format := range []string{"text", "json"} {
+			for value, attr := range map[string]any{"a string": text, "an error": errors.New(text), "a group": slog.GroupValue(slog.String("x", text))} {
+				lines["the log as "+format+", "+value] = func(b *bytes.Buffer) {
+					flags := logFlags{format: format}
+					log, err := flags.logger(streams{err: b})
+					if err != nil {
+						t.Fatal(err)
+					}
+					log.With("cluster", "ns/x").Info("said", "words", attr)
+				}
+			}
+		}
+		for where, print := range lines {
+			var b bytes.Buffer
+			print(&b)
+			if unfit := visibletest.Unfit(b.String()); unfit != "" {
+				t.Errorf("%s in %s: %s: %.300q", name, where, unfit, b.String())
+			}
+			if visibletest.Long(b.String()) {
+				t.Errorf("%s in %s: a line of it is very long", name, where)
+			}
+		}
+	}
+}
+
+// What an API server warns of is text as well, and said once.
+func TestWarningsOfTheAPIServer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Add("Warning", `299 - "harmless ##vso[task.complete]"`)
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer server.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte("{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c}}], "+
+		"clusters: [{name: c, cluster: {server: '"+server.URL+"'}}]}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, stderr bytes.Buffer
+	execute(t.Context(), []string{"status", "--kubeconfig", kubeconfig}, streams{out: &out, err: &stderr})
+	if got, want := stderr.String(), "warning of the API server: harmless # #vso[task.complete]\n"; strings.Count(got, "vso") != 1 || !strings.Contains(got, want) {
+		t.Errorf("got %q", got)
+	}
+}

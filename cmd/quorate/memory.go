@@ -1,0 +1,69 @@
+package main
+
+import (
+	"os"
+	"runtime/debug"
+	"sync"
+
+	"quorate.dev/quorate/gitsource/cgroup"
+)
+
+// memoryLimit is how much memory the container may use, in bytes; 0 if that has no bound.
+var memoryLimit = sync.OnceValue(func() int64 { return cgroup.MemoryLimit(os.DirFS("/")) })
+
+// budget is how much memory may be used for what.
+type budget struct {
+	limits limits
+	// atOnce is how many sources are read at once.
+	atOnce int
+	// own is what this process may use besides the processes that it reads in, in bytes; 0 if that has no bound.
+	own int64
+}
+
+const (
+	// programBytes is what this process takes before it reads any source, and childBytes what a process that takes a source apart does, without what
+	// it is bounded by.
+	programBytes, childBytes = 32 << 20, 16 << 20
+	// spareBytes are for what is no memory of a process: buffers of the network, tables of the kernel.
+	spareBytes = 16 << 20
+)
+
+// budgetWithin divides the memory, in bytes, that there is: among sources that are read at once, and for each of them among what grows with what
+// it holds. The weights are measured, by TestHostileSourcesInLittleMemory: the list of references takes three times its size, a pack up to six times its largest
+// object and two hundred bytes for each, a declared cluster ten kibibytes, a node of YAML half a kibibyte. No limit is over its default.
+func budgetWithin(memory int64) budget {
+	b := budget{limits: defaultLimits, atOnce: 16}
+	if memory <= 0 {
+		return b
+	}
+	b.atOnce = 2
+	if memory >= 2<<30 {
+		b.atOnce = 4
+	}
+	each := max((memory-programBytes-spareBytes)/int64(b.atOnce), 16<<20)
+	part := each / 26
+	l := &b.limits
+	l.files.RenderMemory = min(l.files.RenderMemory, rounded(each/2-childBytes/4, 1<<20))
+	l.transfer.RefsBytes = min(l.transfer.RefsBytes, rounded(2*part, 1<<20))
+	l.transfer.Pack.ObjectBytes = min(l.transfer.Pack.ObjectBytes, rounded(part, 1<<20))
+	l.transfer.Pack.Objects = min(l.transfer.Pack.Objects, int(rounded(part/80, 1000)))
+	l.files.FileBytes = min(l.files.FileBytes, rounded(part, 1<<18))
+	l.files.TotalBytes = min(l.files.TotalBytes, rounded(part, 1<<20))
+	l.files.DocumentNodes = min(l.files.DocumentNodes, int(rounded(l.files.RenderMemory/1000, 1000)))
+	l.files.Objects = min(l.files.Objects, int(rounded(part/1400, 100)))
+	b.own = max(memory-int64(b.atOnce)*(l.files.RenderMemory+childBytes)-spareBytes, programBytes)
+	return b
+}
+
+// rounded is n down to a multiple of unit, where that is something: people read it.
+func rounded(n, unit int64) int64 { return n - n%min(n, unit) }
+
+// boundMemory has the garbage collector keep this process within its part of the container's memory, unless the environment says otherwise.
+func boundMemory() {
+	if _, given := os.LookupEnv("GOMEMLIMIT"); given {
+		return
+	}
+	if own := budgetWithin(memoryLimit()).own; own > 0 {
+		debug.SetMemoryLimit(own)
+	}
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quorate.dev/quorate/gitsource"
+)
+
+// However long a source waits for its turn, none of its own time passes. The clock is one that stands while anything is done.
+func TestWaitingCostsNoTime(t *testing.T) {
+	dir := filesIn(t, "a.yaml", hostileCluster)
+	synctest.Test(t, func(t *testing.T) {
+		f := &sourceFlags{values: []string{dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 1), turns: make(turns, 1)}
+		end, err := f.turns.take(t.Context(), "another")
+		if err != nil {
+			t.Fatal(err)
+		}
+		results := make(chan []fetched)
+		go func() {
+			all, _ := f.fetch(t.Context())
+			results <- all
+		}()
+		time.Sleep(time.Hour)
+		end()
+		if all := <-results; len(all) != 1 || all[0].err != nil || len(all[0].desired.Clusters) != 1 {
+			t.Errorf("after an hour of waiting: %+v", all)
+		}
+		if len(f.turns) != 0 {
+			t.Error("the turn has not ended")
+		}
+	})
+}
+
+// A run that ends takes those with it that wait.
+func TestWaitingEnds(t *testing.T) {
+	full := make(turns, 1)
+	full <- struct{}{}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	over := errors.New("it is over")
+	cancel(over)
+	_, err := full.take(ctx, "x")
+	if !errors.Is(err, gitsource.ErrSource) || !errors.Is(err, over) || !strings.Contains(err.Error(), "wait for the turn to read x: it is over; --sources-at-once allows more at once") {
+		t.Errorf("error %v", err)
+	}
+}

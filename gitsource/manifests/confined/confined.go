@@ -1,0 +1,158 @@
+// Package confined runs a part of this program in a process of its own, a second run of the same binary, so that whatever that part is given to
+// work on, it has an end: the process has bounds on its memory, its stack and its time, and is killed at a deadline. It opens no file and no socket
+// and starts no program; what it needs it asks this process for. Nothing of one task is left for the next.
+package confined
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Limits of one process.
+type Limits struct {
+	// Memory in bytes, beyond what the program takes itself, and CPU, of the process.
+	Memory int64
+	CPU    time.Duration
+	// LineBytes bounds one message of the child.
+	LineBytes int
+}
+
+// Exceeded is an error that says which bound a task goes past, as in "takes more than 1m0s of processor time", and which flag raises it. It would
+// go past it again.
+type Exceeded string
+
+func (e Exceeded) Error() string { return string(e) }
+
+// Run starts the child of that name, gives it the task, and calls hear for each line that it says, until that is done. What hear returns is sent
+// to the child, if it is not nil. The error is an Exceeded, that of hear, that of the context, or says that the process could not be run.
+func Run(ctx context.Context, name string, work any, limits Limits, hear func(line []byte) (answer any, done bool, err error)) error {
+	encoded, err := json.Marshal(work)
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	p, err := start(running, name)
+	if err != nil {
+		return fmt.Errorf("start a process of its own to read in: %w", err)
+	}
+	told := p.converse(task{Limits: limits, Task: encoded}, hear)
+	if !errors.Is(told, errGone) {
+		stop() // whatever it is still busy with
+	}
+	ended := p.command.Wait()
+	switch {
+	case !errors.Is(told, errGone):
+		return told
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	default:
+		return p.explain(ended, limits)
+	}
+}
+
+// process is a child at work.
+type process struct {
+	command *exec.Cmd
+	in      io.WriteCloser
+	out     io.Reader
+	// words are the first of the child's runtime when it gave up: nothing else writes there.
+	words *head
+}
+
+func start(ctx context.Context, name string) (*process, error) {
+	program, err := self()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{command: exec.CommandContext(ctx, program), words: &head{}}
+	p.command.Args = []string{name}
+	p.command.Env = []string{}
+	p.command.Dir = "/"
+	p.command.Stderr = p.words
+	p.command.WaitDelay = time.Second
+	if p.in, err = p.command.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if p.out, err = p.command.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	return p, p.command.Start()
+}
+
+// errGone says that the child ended before it was done.
+var errGone = errors.New("the process has ended")
+
+// converse gives the child its task and answers what it asks, until it is done. It is errGone if the child ended before.
+func (p *process) converse(t task, hear func(line []byte) (any, bool, error)) error {
+	defer p.in.Close()
+	if err := send(p.in, t); err != nil {
+		return errGone
+	}
+	lines := bufio.NewScanner(p.out)
+	lines.Buffer(nil, t.Limits.LineBytes)
+	for lines.Scan() {
+		answer, done, err := hear(lines.Bytes())
+		if done || err != nil {
+			return err
+		}
+		if answer == nil {
+			continue
+		}
+		if err := send(p.in, answer); err != nil {
+			return errGone
+		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("the process says more than %d bytes at once: %w", t.Limits.LineBytes, lines.Err())
+	}
+	return errGone
+}
+
+// explain says why a child ended that was not asked to.
+func (p *process) explain(ended error, limits Limits) error {
+	words := p.words.String()
+	switch {
+	case strings.Contains(words, "out of memory"), strings.Contains(words, "cannot allocate memory"),
+		strings.Contains(words, "newosproc"), strings.Contains(words, "pthread_create failed"), // a thread wants memory too
+		// Where Go's runtime itself gets no memory, it may crash before it can say so.
+		strings.Contains(words, "SIGSEGV") && peak(p.command.ProcessState) > limits.Memory/2:
+		return Exceeded(fmt.Sprintf("takes more than %d MiB of memory; --max-render-memory raises the limit", limits.Memory>>20))
+	case p.command.ProcessState.ExitCode() == exitOvertime:
+		return Exceeded(fmt.Sprintf("takes more than %s of processor time; --max-render-cpu raises the limit", limits.CPU))
+	case strings.Contains(words, "stack overflow"), strings.Contains(words, "stack exceeds"):
+		return Exceeded("does not end: something in it contains itself")
+	default:
+		first, _, _ := strings.Cut(words, "\n")
+		return fmt.Errorf("the process that reads in confinement ended before it was done (%w): %q", ended, first)
+	}
+}
+
+// head keeps the first that is written to it.
+type head struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const headSize = 4 << 10
+
+func (h *head) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.text = append(h.text, p[:min(len(p), headSize-len(h.text))]...)
+	return len(p), nil
+}
+
+func (h *head) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return string(h.text)
+}

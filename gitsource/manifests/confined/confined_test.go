@@ -1,0 +1,203 @@
+package confined
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const testChild = "quorate-test-child"
+
+func init() { Serve(testChild, misbehave) }
+
+// misbehave does what the task names.
+func misbehave(parent *Parent, work json.RawMessage) {
+	var what string
+	if err := json.Unmarshal(work, &what); err != nil {
+		panic(err)
+	}
+	switch what {
+	case "ask":
+		var answer string
+		parent.Ask("who?", &answer)
+		parent.Tell("hello " + answer)
+	case "take memory":
+		for all := work; ; {
+			all = append(all, bytes.Repeat([]byte("x"), len(all))...)
+		}
+	case "take time":
+		for i := 0; ; i++ {
+			work = work[:i%2]
+		}
+	case "descend":
+		descend(work)
+	case "talk":
+		for {
+			parent.Tell("x")
+		}
+	case "say much":
+		parent.Tell(strings.Repeat("x", 1<<20))
+	}
+	parent.Tell("done")
+}
+
+func descend(path []byte) int {
+	if len(path) == 0 {
+		return 0
+	}
+	return 1 + descend(path)
+}
+
+var roomy = Limits{Memory: 96 << 20, CPU: 10 * time.Second, LineBytes: 1 << 10}
+
+// run returns what a child that does what is named says.
+func run(ctx context.Context, what string, limits Limits) (said []string, err error) {
+	err = Run(ctx, testChild, what, limits, func(line []byte) (any, bool, error) {
+		var words string
+		if err := json.Unmarshal(line, &words); err != nil {
+			return nil, false, err
+		}
+		if words == "who?" {
+			return "world", false, nil
+		}
+		if len(said) < 10 {
+			said = append(said, words)
+		}
+		return nil, words == "done", nil
+	})
+	return said, err
+}
+
+func TestRun(t *testing.T) {
+	said, err := run(t.Context(), "ask", roomy)
+	if err != nil || strings.Join(said, ", ") != "hello world, done" {
+		t.Errorf("it said %q, error %v", said, err)
+	}
+}
+
+// A bound that is gone past is told, with the flag that raises it.
+func TestBounds(t *testing.T) {
+	short := roomy
+	short.CPU = time.Nanosecond // a second, in fact
+	for what, c := range map[string]struct {
+		limits Limits
+		want   string
+	}{
+		"take memory": {roomy, "takes more than 96 MiB of memory; --max-render-memory raises the limit"},
+		"take time":   {short, "takes more than 1ns of processor time; --max-render-cpu raises the limit"},
+		"descend":     {roomy, "does not end: something in it contains itself"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			said, err := run(t.Context(), what, c.limits)
+			var exceeded Exceeded
+			if !errors.As(err, &exceeded) || err.Error() != c.want || len(said) > 0 {
+				t.Errorf("it said %q, error %v", said, err)
+			}
+		})
+	}
+	if _, err := run(t.Context(), "say much", roomy); !errors.Is(err, bufio.ErrTooLong) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The error of the caller ends it, and so does the context.
+func TestRunEnds(t *testing.T) {
+	enough := errors.New("enough")
+	if err := Run(t.Context(), testChild, "talk", roomy, func([]byte) (any, bool, error) { return nil, false, enough }); !errors.Is(err, enough) {
+		t.Errorf("error %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if _, err := run(ctx, "take time", roomy); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// A child outlives its parent by nothing, even if it is busy.
+func TestChildEndsWithItsParent(t *testing.T) {
+	p, err := start(t.Context(), testChild)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := send(p.in, task{Limits: roomy, Task: json.RawMessage(`"talk"`)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(p.out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	p.in.Close()
+	if err := p.command.Wait(); err == nil || p.command.ProcessState.ExitCode() != 1 {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// A confined process reaches nothing: this test confines a child, which tries.
+func TestConfinement(t *testing.T) {
+	if os.Getenv("QUORATE_TEST_CONFINED") != "" {
+		tryAll(os.Getenv("QUORATE_TEST_CONFINED"))
+		return
+	}
+	var hits atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
+	defer server.Close()
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestConfinement$")
+	child.Env = []string{"QUORATE_TEST_CONFINED=" + server.URL}
+	out, err := child.CombinedOutput()
+	if want := "all tried\nPASS\n"; err != nil || string(out) != want {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if hits.Load() != 1 {
+		t.Errorf("the server was reached %d times, want once, before", hits.Load())
+	}
+}
+
+// tryAll reaches for files, the network and programs, before and after it is confined.
+func tryAll(url string) {
+	file := filepath.Join(os.TempDir(), "quorate-test-confined")
+	defer os.Remove(file)
+	attempts := map[string]func() error{
+		"read":    func() error { _, err := os.ReadFile("/proc/self/stat"); return err },
+		"write":   func() error { return os.WriteFile(file, nil, 0o600) },
+		"run":     func() error { return exec.Command("/proc/self/exe", "-test.run=^$").Run() },
+		"connect": func() error { return connect(url) },
+	}
+	for name, attempt := range attempts {
+		if err := attempt(); err != nil {
+			fmt.Fprintln(os.Stdout, name, "fails even unconfined:", err)
+		}
+	}
+	if err := confine(roomy); err != nil {
+		fmt.Fprintln(os.Stdout, err)
+	}
+	for name, attempt := range attempts {
+		if attempt() == nil {
+			fmt.Fprintln(os.Stdout, name, "is still possible")
+		}
+	}
+	fmt.Fprintln(os.Stdout, "all tried")
+}
+
+func connect(url string) error {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get(url) //nolint:noctx // a child has nothing that ends but itself
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}

@@ -1,0 +1,25 @@
+package confined
+
+import (
+	"encoding/json"
+	"io"
+)
+
+// What the processes say to each other is a line of JSON each: this one the task and then the answers, the child what it asks and tells.
+
+type task struct {
+	Limits Limits
+	Task   json.RawMessage
+}
+
+// exitOvertime is the exit code of a child that has used up its processor time.
+const exitOvertime = 3
+
+func send(w io.Writer, what any) error {
+	line, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(line, '\n'))
+	return err
+}

@@ -1,0 +1,48 @@
+package manifests
+
+import (
+	"bytes"
+)
+
+// checkText says what is wrong with a text before anything parses it: directives, whose number the parser does not bear, and a document that would
+// have too many nodes. What stands before can be parsed.
+func (f *files) checkText(content []byte) (before []byte, wrong *finding) {
+	if i := directiveIn(content); i >= 0 {
+		return nil, &finding{lineAt(content, i), "has a YAML directive, a line that starts with %, and directives are not supported; delete the line"}
+	}
+	if start, mark := crowded(content, f.limits.DocumentNodes); mark >= 0 {
+		return content[:start], &finding{lineAt(content, mark), over("max-document-nodes", "has more than %d nodes", f.limits.DocumentNodes)}
+	}
+	return content, nil
+}
+
+// directiveIn is where the first line starts with % and a letter; -1 if none does.
+func directiveIn(content []byte) int {
+	for i := bytes.IndexByte(content, '%'); i >= 0; {
+		if startsLine(content[:i]) && i+1 < len(content) && (content[i+1]|0x20 >= 'a' && content[i+1]|0x20 <= 'z') {
+			return i
+		}
+		next := bytes.IndexByte(content[i+1:], '%')
+		if next < 0 {
+			return -1
+		}
+		i += 1 + next
+	}
+	return -1
+}
+
+// lineBreaks are those of YAML 1.1, which the parser takes for breaks, and what may stand before the first line.
+var lineBreaks = [][]byte{[]byte("\n"), []byte("\r"), []byte("\u0085"), []byte("\u2028"), []byte("\u2029")}
+
+// startsLine says whether what follows is at the start of a line.
+func startsLine(before []byte) bool {
+	if len(before) == 0 || string(before) == "\ufeff" {
+		return true
+	}
+	for _, lineBreak := range lineBreaks {
+		if bytes.HasSuffix(before, lineBreak) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,101 @@
+package renderer
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// view is the file system that kustomize sees: a read-only one.
+type view struct {
+	files  Files
+	known  map[string]Entry
+	limits Limits
+	// kustomizations that have been read.
+	kustomizations int
+}
+
+var _ filesys.FileSystem = (*view)(nil)
+
+// look asks what a name is, unless it is known: it has been asked, or the kustomizations of its directory are known.
+func (v *view) look(name string) Entry {
+	if e, ok := v.known[name]; ok {
+		return e
+	}
+	dir, ok := v.known[path.Dir(name)]
+	if ok && isKustomization(name) && !slices.Contains(dir.Kustomizations, path.Base(name)) {
+		return Entry{}
+	}
+	e, err := v.files.Look(name)
+	if err != nil {
+		panic(given{err}) // kustomize would go on
+	}
+	v.known[name] = e
+	return e
+}
+
+func isKustomization(name string) bool {
+	return slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name))
+}
+
+// ReadFile returns the content of a file.
+func (v *view) ReadFile(name string) ([]byte, error) {
+	name = clean(name)
+	e := v.look(name)
+	if !e.IsFile {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	if isKustomization(name) {
+		v.countKustomization()
+	}
+	return e.Content, nil
+}
+
+func (v *view) countKustomization() {
+	if v.kustomizations++; v.kustomizations > v.limits.Kustomizations {
+		panic(given{Refusal(fmt.Sprintf("more than %d kustomizations are built on one another; --max-kustomizations raises the limit", v.limits.Kustomizations))})
+	}
+}
+
+// IsDir says whether name is a directory.
+func (v *view) IsDir(name string) bool { return v.look(clean(name)).IsDir }
+
+// Exists says whether name is a file or a directory.
+func (v *view) Exists(name string) bool {
+	e := v.look(clean(name))
+	return e.IsDir || e.IsFile
+}
+
+// CleanedAbs splits name into a directory and a file in it.
+func (v *view) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
+	name = clean(name)
+	switch e := v.look(name); {
+	case e.IsDir:
+		return filesys.ConfirmedDir(name), "", nil
+	case e.IsFile:
+		return filesys.ConfirmedDir(path.Dir(name)), path.Base(name), nil
+	default:
+		return "", "", &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+}
+
+func clean(name string) string { return path.Clean("/" + filepath.ToSlash(name)) }
+
+var errReadOnly = errors.New("the source is read-only")
+
+// ReadDir, Glob, Walk and Open are asked for by commands of kustomize, not by a rendering.
+func (v *view) ReadDir(string) ([]string, error)     { return nil, errors.ErrUnsupported }
+func (v *view) Glob(string) ([]string, error)        { return nil, errors.ErrUnsupported }
+func (v *view) Walk(string, filepath.WalkFunc) error { return errors.ErrUnsupported }
+func (v *view) Open(string) (filesys.File, error)    { return nil, errors.ErrUnsupported }
+func (v *view) Create(string) (filesys.File, error)  { return nil, errReadOnly }
+func (v *view) Mkdir(string) error                   { return errReadOnly }
+func (v *view) MkdirAll(string) error                { return errReadOnly }
+func (v *view) RemoveAll(string) error               { return errReadOnly }
+func (v *view) WriteFile(string, []byte) error       { return errReadOnly }

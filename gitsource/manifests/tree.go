@@ -1,0 +1,69 @@
+package manifests
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+)
+
+// tree is the files of one revision.
+type tree interface {
+	// list returns the entries of a directory, by name.
+	list(dir string) ([]entry, error)
+	// kind is the type of what name names, which no symbolic link leads to. The error matches fs.ErrNotExist if there is nothing.
+	kind(name string) (fs.FileMode, error)
+	// read returns the content of a file.
+	read(name string) ([]byte, error)
+}
+
+// entry is what a directory holds.
+type entry struct {
+	Name string
+	Type fs.FileMode
+}
+
+// fsTree is the one of a file system, with at most so many bytes of a file.
+type fsTree struct {
+	fs    fs.FS
+	bytes int64
+}
+
+func (t fsTree) list(dir string) ([]entry, error) {
+	listed, err := fs.ReadDir(t.fs, dir)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]entry, len(listed))
+	for i, e := range listed {
+		entries[i] = entry{e.Name(), e.Type()}
+	}
+	return entries, nil
+}
+
+func (t fsTree) kind(name string) (fs.FileMode, error) {
+	info, err := fs.Lstat(t.fs, name)
+	if err != nil {
+		return 0, err
+	}
+	return info.Mode().Type(), nil
+}
+
+func (t fsTree) read(name string) ([]byte, error) {
+	tooLarge := errors.New(over("max-file-bytes", "is larger than %s", mebibytes(t.bytes)))
+	if info, err := fs.Stat(t.fs, name); err == nil && info.Size() > t.bytes {
+		return nil, tooLarge
+	}
+	file, err := t.fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, t.bytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(content)) > t.bytes {
+		return nil, tooLarge
+	}
+	return content, nil
+}
