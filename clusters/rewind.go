@@ -5,8 +5,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
-	"strings"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
@@ -40,7 +40,7 @@ func followsAll(ctx context.Context, place reconcile.Place, before []string) (do
 		case err != nil:
 			doubts = append(doubts, fmt.Sprintf("whether %s of %s descends from %s, which was applied last, is not known: %v", place.Revision, place.Name, revision, err))
 		case !follows:
-			return nil, fmt.Errorf("%s of %s is refused: it does not descend from %s, which was applied last; git was rewound, or its history rewritten: "+
+			return nil, fmt.Errorf("%s of %s is refused: it does not descend from %s, which was applied last; git was rewound, its history rewritten, or another branch or repository read: "+
 				"push a commit on top of that one, or run once with --allow-rewind", place.Revision, place.Name, revision)
 		}
 	}
@@ -54,12 +54,15 @@ func appliedBefore(owned inventory, desired reconcile.Desired, place reconcile.P
 	for k, p := range owned.managed() {
 		revision := cmp.Or(p.custom.Status.SourceRevision, p.custom.Status.DeclaredRevision)
 		// Earlier versions have written down the revisions of several sources at once. Whose is which cannot be known.
-		if revision != "" && revision != place.Revision && !strings.Contains(revision, " ") && isOf(p.custom, k, desired, place) {
+		if commitAt.MatchString(revision) && revision != place.Revision && place.MayDeclareIn(k.namespace) && isOf(p.custom, k, desired, place) {
 			revisions[revision] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(revisions))
 }
+
+// commitAt is a revision that names one commit: a directory has none, and anybody who may write a status may write anything.
+var commitAt = regexp.MustCompile(`^\S*sha1:[0-9a-f]+$`)
 
 // isOf reports whether a cluster was declared by a place before: it says so, or it is declared there now and was by none that this run reads, which
 // is then taken for the same one under another name.

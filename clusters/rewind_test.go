@@ -27,6 +27,8 @@ func TestRewound(t *testing.T) {
 		name    string
 		follows func(context.Context, string) (bool, error)
 		signed  bool
+		// namespaces are those that fleet may declare clusters in.
+		namespaces []string
 		// with changes what is there: ns/a, which fleet declared at main@sha1:1.
 		with func(*v1alpha1.EtcdCluster)
 		// declares is what fleet declares; ns/a by default.
@@ -34,7 +36,7 @@ func TestRewound(t *testing.T) {
 		want     string
 	}{
 		{name: "follows", follows: follows(true, nil), want: "a b c"},
-		{name: "does not", follows: follows(false, nil), want: refused + "it does not descend from main@sha1:1, which was applied last; git was rewound, or its history rewritten: " +
+		{name: "does not", follows: follows(false, nil), want: refused + "it does not descend from main@sha1:1, which was applied last; git was rewound, its history rewritten, or another branch or repository read: " +
 			"push a commit on top of that one, or run once with --allow-rewind"},
 		{name: "does not, and declares others", follows: follows(false, nil), declares: "ns/d", want: refused + "it does not descend from"},
 		{name: "does not, and declares none", follows: follows(false, nil), declares: " ", want: refused + "it does not descend from"},
@@ -54,6 +56,8 @@ func TestRewound(t *testing.T) {
 			want: refused + "it does not descend from"},
 		{name: "another run's, at another path", follows: follows(false, nil), declares: "ns/d",
 			with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = fleet + ",path=x" }, want: "d b c"},
+		{name: "no commit", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredRevision = "main@sha1:nonsense" }, want: "a b c"},
+		{name: "where it may not declare any", follows: follows(false, nil), declares: "ns/d", namespaces: []string{"other"}, want: "d b c"},
 		{name: "the other source's before", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = shop }, want: "a b c"},
 		{name: "of nobody knows which", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredRevision = "main@sha1:1 v2@sha1:7" }, want: "a b c"},
 		{name: "an orphan, whose source has gone on since", follows: follows(false, nil), declares: "ns/d", with: func(c *v1alpha1.EtcdCluster) {
@@ -71,7 +75,7 @@ func TestRewound(t *testing.T) {
 				test.with(owned.at("ns", "a").custom)
 			}
 			desired := reconcile.Desired{Sources: []reconcile.Place{
-				{Name: fleet, Revision: "main@sha1:2", Follows: test.follows, Signed: test.signed}, {Name: shop, Revision: "other@sha1:2"},
+				{Name: fleet, Revision: "main@sha1:2", Follows: test.follows, Signed: test.signed, Namespaces: test.namespaces}, {Name: shop, Revision: "other@sha1:2"},
 			}}
 			for _, declared := range []struct{ source, names, revision string }{{fleet, cmp.Or(test.declares, "ns/a"), "main@sha1:2"}, {shop, "ns/b ns/c", "other@sha1:2"}} {
 				for name := range strings.FieldsSeq(declared.names) {

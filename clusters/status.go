@@ -30,6 +30,9 @@ func newStatus(live, declared *v1alpha1.EtcdCluster, entry report.Cluster, sourc
 		Action:             entry.Decision.Rule,
 		Selector:           objects.SelectorString(live.Name),
 	}
+	if source.Kin {
+		status.SourceRevision = old.SourceRevision
+	}
 	if s.Declared.Orphaned != "" {
 		status.DeclaredRevision = old.DeclaredRevision
 	}

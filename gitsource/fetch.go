@@ -113,17 +113,25 @@ func within[T any](ctx context.Context, o Options, do func(context.Context) (T, 
 	tooLong := fmt.Errorf("it took longer than %s; --fetch-timeout allows more: %w", timeout, context.DeadlineExceeded)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, tooLong)
 	type result struct {
-		value T
-		err   error
+		value    T
+		err      error
+		panicked any
 	}
 	results := make(chan result, 1)
 	go func() {
-		value, err := do(ctx)
-		results <- result{value, err}
+		var r result
+		defer func() {
+			r.panicked = recover()
+			results <- r
+		}()
+		r.value, r.err = do(ctx)
 	}()
 	defer cancel()
 	select {
 	case r := <-results:
+		if r.panicked != nil {
+			panic(r.panicked) // where the caller can recover from it
+		}
 		if r.err == nil || ctx.Err() == nil {
 			return r.value, r.err
 		}

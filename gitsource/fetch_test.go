@@ -242,3 +242,14 @@ func TestContextIsHonoured(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A panic while a source is read reaches whoever waits for it, who can recover from it.
+func TestWithinPanics(t *testing.T) {
+	defer func() {
+		if p := recover(); p != "parser" {
+			t.Errorf("recovered %v", p)
+		}
+	}()
+	_, err := within(t.Context(), Options{}, func(context.Context) (int, error) { panic("parser") })
+	t.Errorf("no panic, and %v", err)
+}

@@ -22,8 +22,15 @@ type Place struct {
 	// Follows reports whether the revision is another one, or descends from it. An error means that this cannot be told. It is nil where it does
 	// not matter.
 	Follows func(ctx context.Context, revision string) (bool, error)
+	// Namespaces are those in which it may declare clusters; empty for all.
+	Namespaces []string
 	// Signed: what is read must be signed. A revision is refused then where it cannot be told whether it follows another.
 	Signed bool
+}
+
+// MayDeclareIn reports whether a place may declare clusters in a namespace.
+func (p Place) MayDeclareIn(namespace string) bool {
+	return len(p.Namespaces) == 0 || slices.Contains(p.Namespaces, namespace)
 }
 
 // Location is the name of a source without its path.
@@ -117,7 +124,7 @@ func (d Desired) sourceOf(cluster Cluster) SourceState {
 	case known && place.Unread != nil:
 		return SourceState{Error: oneLine(place.Unread)}
 	case known:
-		return SourceState{Revision: place.Revision}
+		return SourceState{Revision: place.Revision, Kin: place.Name != cluster.DeclaredBy()}
 	}
 	return SourceState{}
 }

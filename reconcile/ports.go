@@ -99,6 +99,8 @@ type Cluster interface {
 type SourceState struct {
 	// Source that declares the cluster; empty if none does. Revision of the source that does, or did; empty if it is not known.
 	Source, Revision string
+	// Kin: it is not that source, but the only one in the same location, so its revision says nothing about what that source was read at.
+	Kin bool
 	// Error of fetching that source; empty if it is ready, or not known.
 	Error string
 }
