@@ -16,11 +16,13 @@ import (
 
 // possessions is what is there of one cluster.
 type possessions struct {
-	custom  *v1alpha1.EtcdCluster
-	lease   *coordinationv1.Lease
-	objects map[string]metav1.Object // by kind/name; the kinds that are applied
-	pods    []*corev1.Pod
-	claims  []*corev1.PersistentVolumeClaim
+	custom *v1alpha1.EtcdCluster
+	// unreadable says why the custom resource could not be read; nil if it was. custom holds little more than its metadata then.
+	unreadable error
+	lease      *coordinationv1.Lease
+	objects    map[string]metav1.Object // by kind/name; the kinds that are applied
+	pods       []*corev1.Pod
+	claims     []*corev1.PersistentVolumeClaim
 }
 
 // inventory is what is there, by cluster.
@@ -73,7 +75,8 @@ func byCluster(listed *kube.Inventory) inventory {
 	i := inventory{}
 	for n := range listed.Clusters {
 		c := &listed.Clusters[n]
-		i.at(c.Namespace, c.Name).custom = c
+		p := i.at(c.Namespace, c.Name)
+		p.custom, p.unreadable = c, listed.Unreadable[c.Namespace+"/"+c.Name]
 	}
 	for n := range listed.Leases {
 		o := &listed.Leases[n]

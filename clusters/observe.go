@@ -96,7 +96,10 @@ func (c *cluster) observe(ctx context.Context) {
 		c.state.ReportedClusterID, c.state.ReportedVersion = reportedClusterID(own.custom), own.custom.Status.Version
 		c.state.Waited = waited(own.custom)
 	}
-	err := c.gather(ctx)
+	err := own.unreadable
+	if err == nil {
+		err = c.gather(ctx)
+	}
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx) // what was not heard in time is not known
 	}

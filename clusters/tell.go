@@ -24,8 +24,8 @@ import (
 // gets stuck.
 func (c *cluster) Report(ctx context.Context, entry report.Cluster, source reconcile.SourceState) error {
 	custom := c.own.custom
-	if custom == nil {
-		return nil // nothing to write into: no custom resource has been applied yet
+	if custom == nil || c.own.unreadable != nil {
+		return nil // nothing to write into, as no custom resource has been applied yet, or nothing that may be written over
 	}
 	status, events := c.tells(entry, source)
 	var failures []error

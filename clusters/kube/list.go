@@ -22,8 +22,11 @@ import (
 
 // Inventory is everything of Quorate's in the namespaces of one pass, as it was listed.
 type Inventory struct {
-	Leases       []coordinationv1.Lease
-	Clusters     []v1alpha1.EtcdCluster
+	Leases   []coordinationv1.Lease
+	Clusters []v1alpha1.EtcdCluster
+	// Unreadable says of custom resources among Clusters, by namespace/name, why they could not be read: the API server lets some through that Go
+	// cannot read. Of such a one only the metadata is known, and which source declared it.
+	Unreadable   map[string]error
 	Services     []corev1.Service
 	ConfigMaps   []corev1.ConfigMap
 	Secrets      []corev1.Secret
@@ -110,11 +113,23 @@ func (c *Client) listClusters(ctx context.Context, namespace string, inv *Invent
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return ErrNoCRD
 	}
-	inv.Clusters = make([]v1alpha1.EtcdCluster, len(items))
+	inv.Clusters, inv.Unreadable = make([]v1alpha1.EtcdCluster, len(items)), map[string]error{}
 	for i, item := range items {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &inv.Clusters[i]); err != nil {
-			return fmt.Errorf("read EtcdCluster %s/%s: %w", item.GetNamespace(), item.GetName(), err)
+			inv.Clusters[i] = unread(item)
+			inv.Unreadable[item.GetNamespace()+"/"+item.GetName()] = fmt.Errorf("read EtcdCluster %s/%s, which has to be corrected: %w", item.GetNamespace(), item.GetName(), err)
 		}
 	}
 	return err
+}
+
+// unread is what can be known of a custom resource that cannot be read as one.
+func unread(item unstructured.Unstructured) v1alpha1.EtcdCluster {
+	var c v1alpha1.EtcdCluster
+	c.Namespace, c.Name, c.UID, c.ResourceVersion, c.Generation = item.GetNamespace(), item.GetName(), item.GetUID(), item.GetResourceVersion(), item.GetGeneration()
+	c.Labels, c.Annotations, c.DeletionTimestamp, c.OwnerReferences = item.GetLabels(), item.GetAnnotations(), item.GetDeletionTimestamp(), item.GetOwnerReferences()
+	c.Status.DeclaredSource, _, _ = unstructured.NestedString(item.Object, "status", "declaredSource")
+	c.Status.DeclaredRevision, _, _ = unstructured.NestedString(item.Object, "status", "declaredRevision")
+	c.Status.SourceRevision, _, _ = unstructured.NestedString(item.Object, "status", "sourceRevision")
+	return c
 }
