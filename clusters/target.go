@@ -158,6 +158,11 @@ func states(object map[string]any, path ...string) bool {
 
 // forbiddenChanges evaluates the rules about changes of the spec, such as that a volume never shrinks.
 func forbiddenChanges(next, live *v1alpha1.EtcdCluster) []string {
+	for _, c := range []*v1alpha1.EtcdCluster{next, live} {
+		if immense := schema.Immense(c.Spec); len(immense) > 0 {
+			return immense
+		}
+	}
 	changed := live.DeepCopy()
 	changed.Spec = next.Spec
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(changed)
