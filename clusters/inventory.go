@@ -25,6 +25,9 @@ type possessions struct {
 	claims     []*corev1.PersistentVolumeClaim
 }
 
+// readable reports whether the custom resource, if there is one, could be read.
+func (p *possessions) readable() bool { return p.unreadable == nil }
+
 // inventory is what is there, by cluster.
 type inventory map[key]*possessions
 

@@ -24,8 +24,11 @@ import (
 // gets stuck.
 func (c *cluster) Report(ctx context.Context, entry report.Cluster, source reconcile.SourceState) error {
 	custom := c.own.custom
-	if custom == nil || c.own.unreadable != nil {
-		return nil // nothing to write into, as no custom resource has been applied yet, or nothing that may be written over
+	if custom == nil {
+		return nil // nothing to write into: no custom resource has been applied yet
+	}
+	if !c.own.readable() {
+		return nil // what is not known may not be written over
 	}
 	status, events := c.tells(entry, source)
 	var failures []error

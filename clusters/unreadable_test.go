@@ -1,14 +1,10 @@
 package clusters
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
-
-	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
 )
@@ -17,16 +13,10 @@ import (
 // of no other.
 func TestUnreadable(t *testing.T) {
 	s := newStage(t)
-	client, err := dynamic.NewForConfig(s.server.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, size := range map[string]string{"a": "8Gi", "bad": "1e1.5"} {
-		object := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "etcd.quorate.dev/v1alpha1", "kind": "EtcdCluster", "metadata": map[string]any{"name": name},
-			"spec": map[string]any{"version": "3.6.16", "storage": map[string]any{"size": size}},
-		}}
-		if _, err := client.Resource(v1alpha1.Resource).Namespace("default").Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+		object := fmt.Sprintf(`{"apiVersion": "etcd.quorate.dev/v1alpha1", "kind": "EtcdCluster", "metadata": {"name": %q}, "spec": {"version": "3.6.16", "storage": {"size": %q}}}`, name, size)
+		created := s.server.Client.CoreV1().RESTClient().Post().AbsPath("/apis/etcd.quorate.dev/v1alpha1/namespaces/default/etcdclusters").Body([]byte(object)).Do(t.Context())
+		if err := created.Error(); err != nil {
 			t.Fatal(err)
 		}
 	}
