@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
 )
@@ -18,6 +21,19 @@ func TestUnreadable(t *testing.T) {
 		created := s.server.Client.CoreV1().RESTClient().Post().AbsPath("/apis/etcd.quorate.dev/v1alpha1/namespaces/default/etcdclusters").Body([]byte(object)).Do(t.Context())
 		if err := created.Error(); err != nil {
 			t.Fatal(err)
+		}
+	}
+	for _, desired := range []reconcile.Desired{{Live: true}, {Clusters: []reconcile.Declaration{{Cluster: v1alpha1.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "bad"}}}}}} {
+		seen, err := s.live.Observe(t.Context(), desired)
+		if err != nil || len(seen.Clusters) == 0 {
+			t.Fatalf("%d clusters: %v", len(seen.Clusters), err)
+		}
+		for _, c := range seen.Clusters {
+			_, name := c.Identity()
+			_, err := c.State(t.Context())
+			if unreadable := err != nil && strings.Contains(err.Error(), "has to be corrected"); unreadable != (name == "bad") {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 	listed, err := s.live.kube.List(t.Context(), "default", managed)
