@@ -63,16 +63,22 @@ func containerPhase(c corev1.ContainerStatus) (decide.PodPhase, string) {
 
 // crashes is how often etcd in this pod has ended, if it has last ended by itself with an error.
 func crashes(pod *corev1.Pod) int {
+	c, _ := lastCrash(pod)
+	return int(c.RestartCount)
+}
+
+// lastCrash returns etcd's container and how it has last ended, if that was by itself with an error; a zero one and nil if not.
+func lastCrash(pod *corev1.Pod) (corev1.ContainerStatus, *corev1.ContainerStateTerminated) {
 	for _, c := range pod.Status.ContainerStatuses {
 		ended := c.State.Terminated
 		if ended == nil {
 			ended = c.LastTerminationState.Terminated
 		}
 		if c.Name == objects.Container && ended != nil && crashed(ended) {
-			return int(c.RestartCount)
+			return c, ended
 		}
 	}
-	return 0
+	return corev1.ContainerStatus{}, nil
 }
 
 // noDataWords are etcd's when it is to start on its data, since its file does not name it, and finds none.
@@ -83,16 +89,8 @@ const noPeersWords = "cannot fetch cluster info from peer urls"
 
 // endedSaying reports whether etcd in this pod has last ended with an error, and with those words.
 func endedSaying(pod *corev1.Pod, words string) bool {
-	for _, c := range pod.Status.ContainerStatuses {
-		ended := c.State.Terminated
-		if ended == nil {
-			ended = c.LastTerminationState.Terminated
-		}
-		if c.Name == objects.Container && ended != nil && crashed(ended) && strings.Contains(lastSeriousLine(ended.Message), words) {
-			return true
-		}
-	}
-	return false
+	_, ended := lastCrash(pod)
+	return ended != nil && strings.Contains(lastSeriousLine(ended.Message), words)
 }
 
 // The exit codes of a process that was ended by SIGKILL or SIGTERM, from outside.
@@ -109,16 +107,8 @@ func stoppedByCheck(pod *corev1.Pod) bool {
 	if ready := podCondition(pod, corev1.PodReady); ready != nil && ready.Status == corev1.ConditionTrue {
 		return false
 	}
-	for _, c := range pod.Status.ContainerStatuses {
-		ended := c.State.Terminated
-		if ended == nil {
-			ended = c.LastTerminationState.Terminated
-		}
-		if c.Name == objects.Container && ended != nil && crashed(ended) {
-			return strings.HasSuffix(lastSeriousLine(ended.Message), "found data inconsistency with peers")
-		}
-	}
-	return false
+	_, ended := lastCrash(pod)
+	return ended != nil && strings.HasSuffix(lastSeriousLine(ended.Message), "found data inconsistency with peers")
 }
 
 // lastWords is what the container's last run ended with.

@@ -59,10 +59,7 @@ const patienceOfStranded = 10 * time.Minute
 // strandedFor reports whether a volume is out of reach for that long: passes have found it so, and its pod has waited as long. Neither alone says so: a
 // node may be drained for long before it is gone, and may have been there between two passes.
 func (s State) strandedFor(r Replica, least time.Duration) bool {
-	if r.Pod == PodReady || r.StrandedSince.IsZero() || r.PodSince.IsZero() {
-		return false
-	}
-	return s.Now.Sub(r.StrandedSince) >= least && s.Now.Sub(r.PodSince) >= least
+	return s.notReadyFor(r, least) && !r.StrandedSince.IsZero() && s.Now.Sub(r.StrandedSince) >= least
 }
 
 // sparedBy reports whether the others do without what a member may still hold: as many voters have the data on volumes that stay as make a quorum of

@@ -2,7 +2,6 @@ package decide
 
 import (
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -71,8 +70,8 @@ func (s State) wayOutOfMembers() string {
 // wayOutOfSpare says what a person does without a spare member: it is there to take the data of one that goes.
 func (s State) wayOutOfSpare(ordinal int) string {
 	m, found := s.goingFirst()
-	silent := slices.ContainsFunc(s.Membership.Voters(), func(other Member) bool { return !other.Answers })
-	if !found || silent || ordinal < s.Declared.Replicas || s.safeWithout(m) == 0 || len(s.Membership.Voters()) < 3 || NeedsAnnouncement(s, m.ID) {
+	voters := s.Membership.Voters()
+	if !found || Answering(voters) < len(voters) || ordinal < s.Declared.Replicas || s.safeWithout(m) == 0 || len(voters) < 3 || NeedsAnnouncement(s, m.ID) {
 		return ""
 	}
 	return fmt.Sprintf("; to do without one, remove %s of %s besides, whose volume is being deleted: the others hold its data", m.ID, s.nameOf(m))

@@ -79,11 +79,15 @@ func (w *World) apply(name string, standing decide.Record) write {
 }
 
 // startRollout changes what new pods are made from, and nothing else.
+// goesWithData reports whether git asks for the cluster to be deleted with its volumes.
+func (w *World) goesWithData() bool {
+	return w.Declared.Lifecycle == "Deleted" && w.Declared.Retention == "Delete"
+}
+
 func (w *World) stopPods() []write {
 	next := w.set
 	next.replicas = 0
-	deletes := w.Declared.Lifecycle == "Deleted" && w.Declared.Retention == "Delete"
-	if !w.exists(w.statefulSet()) || next == w.set || !deletes && w.anyVolume(func(v volume) bool { return v.terminating }) {
+	if !w.exists(w.statefulSet()) || next == w.set || !w.goesWithData() && w.anyVolume(func(v volume) bool { return v.terminating }) {
 		return nil
 	}
 	return []write{{w.statefulSet(), func() { w.setStatefulSet(next) }}}
@@ -133,7 +137,7 @@ func (w *World) deleteVolume(a decide.DeleteVolume) []write {
 	if v, there := w.volumes[a.Ordinal]; !there || v.uid != a.VolumeUID || v.terminating {
 		return nil
 	}
-	wholeCluster := w.Declared.Lifecycle == "Deleted" && w.Declared.Retention == "Delete" && len(w.pods) == 0
+	wholeCluster := w.goesWithData() && len(w.pods) == 0
 	return []write{{"volume " + w.replicaName(a.Ordinal), func() {
 		for id, r := range w.rafts {
 			if r.byOrdinal(a.Ordinal) != nil && w.hasData(id) && !wholeCluster && !w.wasSplit(id) && !w.isNobodys(r) {

@@ -126,7 +126,7 @@ func (w *World) watched(name string, do func()) {
 	before := w.footing()
 	surplus := w.surplus()
 	do()
-	if w.Declared.Lifecycle == "Deleted" && w.Declared.Retention == "Delete" {
+	if w.goesWithData() {
 		return // it is what git asks for
 	}
 	after := w.footing()
