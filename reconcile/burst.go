@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/panics"
 	"quorate.dev/quorate/reconcile/report"
 )
+
+// timeToTell is how long the report of a cluster may take. It is less than the 30 s that Kubernetes gives a pod to stop.
+const timeToTell = 20 * time.Second
 
 // guarded returns the entry of one cluster that f makes. If f panics, all that the entry says is the error, which is returned too: what was
 // found out until then may be half of it.
@@ -33,8 +37,11 @@ func act(ctx context.Context, cluster Cluster, action decide.Action) (outcome re
 	return outcome, err
 }
 
-// tell has the cluster report. A panic is an error like others.
+// tell has the cluster report. A panic is an error like others. A pass that is told to stop once it has decided still tells what it found: cut short
+// there, it would have done something that nobody is told about.
 func tell(ctx context.Context, cluster Cluster, entry report.Cluster, source SourceState) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeToTell)
+	defer cancel()
 	return panics.Catch(func() error { return cluster.Report(ctx, entry, source) })
 }
 

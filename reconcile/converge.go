@@ -28,6 +28,9 @@ func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, con
 		earliest := time.Now().Add(pace)
 		next := r.pass(ctx, desired, nil)
 		if ctx.Err() != nil && len(rep.Clusters) > 0 {
+			remember(acted, next)
+			replaceFinished(&rep, next)
+			recall(acted, &rep)
 			return rep, false
 		}
 		rep = next

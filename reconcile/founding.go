@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"quorate.dev/quorate/reconcile/report"
@@ -26,6 +27,7 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 		founding := foundingOf(rep)
 		next := r.pass(ctx, desired, func(key string) bool { return founding[key] })
 		if ctx.Err() != nil {
+			replaceFinished(&rep, next)
 			break
 		}
 		latest = next
@@ -59,4 +61,11 @@ func replace(rep *report.Report, later report.Report) {
 			}
 		}
 	}
+}
+
+// replaceFinished does the same for a pass that was told to stop, with the clusters that it had finished with by then.
+func replaceFinished(rep *report.Report, later report.Report) {
+	later.Error, later.Unobserved = rep.Error, rep.Unobserved
+	later.Clusters = slices.DeleteFunc(later.Clusters, func(c report.Cluster) bool { return c.Error != "" })
+	replace(rep, later)
 }

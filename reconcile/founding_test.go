@@ -63,6 +63,34 @@ func TestPassThatFoundsRunsOutOfTime(t *testing.T) {
 	}
 }
 
+// TestPassThatIsToldToStopStillTells: what was decided is told of, in the status and in the report, even if the pass is told to stop meanwhile.
+func TestPassThatIsToldToStopStillTells(t *testing.T) {
+	for name, run := range map[string]func(context.Context, *reconcile.Reconciler) report.Report{
+		"one pass": func(ctx context.Context, r *reconcile.Reconciler) report.Report { return r.Pass(ctx) },
+		"until converged": func(ctx context.Context, r *reconcile.Reconciler) report.Report {
+			rep, _ := r.UntilConverged(ctx)
+			return rep
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			l := oneCluster()
+			l.telling = func(entry report.Cluster) {
+				if entry.Decision.Rule == "Seal" {
+					stop()
+				}
+			}
+			rep := run(ctx, reconciler(&source{}, l))
+			if last := l.reported[len(l.reported)-1]; last.Decision.Rule != "Seal" {
+				t.Errorf("told last of %s", last.Decision)
+			}
+			if c := rep.Clusters[0]; c.Decision.Rule != "Seal" || c.Error != "" || c.Outcome == nil {
+				t.Errorf("reports %s, error %q", c.Decision, c.Error)
+			}
+		})
+	}
+}
+
 // TestPassLeavesWhatIsBlocked: a founding that needs a person, and one that has not begun, keep no pass.
 func TestPassLeavesWhatIsBlocked(t *testing.T) {
 	founding := decide.State{Record: decide.FoundingRecord("t", 1), Replicas: []decide.Replica{{}}}

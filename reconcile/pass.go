@@ -135,6 +135,9 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 		failures = r.do(within, log, cluster, &entry)
 	}
 	warnOfExpiry(&entry)
+	if failures != nil && ctx.Err() != nil {
+		return entry // told to stop in the middle of the action: the next pass sees what has become of it
+	}
 	if err := tell(ctx, cluster, entry, source); err != nil {
 		log.Error("report", "error", err, stack(err))
 		failures = errors.Join(failures, err)

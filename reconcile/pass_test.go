@@ -39,6 +39,8 @@ type live struct {
 	failing []error           // of observing anything, one pass after the other
 	waited  []decide.Waited   // by the status of each
 
+	telling func(report.Cluster) // as a cluster reports
+
 	fetched  []bool
 	done     []string
 	reported []report.Cluster
@@ -113,8 +115,14 @@ func (c *simulated) Do(_ context.Context, action decide.Action) (report.Outcome,
 	return report.Outcome{Changed: len(writes) > 0, Detail: strings.Join(writes, ", ")}, nil
 }
 
-func (c *simulated) Report(_ context.Context, entry report.Cluster, source reconcile.SourceState) error {
+func (c *simulated) Report(ctx context.Context, entry report.Cluster, source reconcile.SourceState) error {
 	c.burst("Report")
+	if c.live.telling != nil {
+		c.live.telling(entry)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if len(c.live.worlds) == 1 {
 		c.live.reported = append(c.live.reported, entry)
 		c.live.sources = append(c.live.sources, source)

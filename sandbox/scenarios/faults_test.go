@@ -24,7 +24,7 @@ var faults = []struct {
 	{"409", faultproxy.Answer(http.StatusConflict), 3},
 	{"429", faultproxy.Answer(http.StatusTooManyRequests), 3},
 	{"500", faultproxy.Answer(http.StatusInternalServerError), 3},
-	{"hang", faultproxy.Hang(), 16}, // most of it is waiting
+	{"hang", faultproxy.Hang(), 8}, // most of it is waiting
 	{"answer lost", faultproxy.DropAnswer(nil), 3},
 }
 
@@ -72,7 +72,8 @@ func testFaultOfFounding(t *testing.T, name string, index int, fault faultproxy.
 	}
 	requireGoodEnd(t, what, r)
 	if second := w.untilNothingToAdd(); second.code != exitNotConverged {
-		t.Errorf("%s: the next pass does not go on:\n%s", what, second)
+		d := second.cluster("a").Decision
+		t.Errorf("%s: the next pass does not go on: exit code %d after %s, %s: %s\n%s", what, second.code, second.took, d.Rule, d.Message, second)
 	}
 	if wrong := difference(want, w.snapshot()); wrong != "" {
 		t.Errorf("%s: after the next pass: %s", what, wrong)
