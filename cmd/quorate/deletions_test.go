@@ -37,7 +37,7 @@ func (f *fleet) waiting(command string, code int, args ...string) (names []strin
 			Decision struct{ Rule, Verdict, Message string }
 		}
 	}
-	if err := json.Unmarshal([]byte(said), &rep); err != nil {
+	if err := json.NewDecoder(strings.NewReader(said)).Decode(&rep); err != nil { // lines of the log may follow
 		f.Fatal(err)
 	}
 	for _, c := range rep.Clusters {

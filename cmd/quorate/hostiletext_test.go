@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -64,14 +65,33 @@ func TestWarningsOfTheAPIServer(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 	}))
 	defer server.Close()
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, []byte("{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c}}], "+
-		"clusters: [{name: c, cluster: {server: '"+server.URL+"'}}]}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	var out, stderr bytes.Buffer
-	execute(t.Context(), []string{"status", "--kubeconfig", kubeconfig}, streams{out: &out, err: &stderr})
+	execute(t.Context(), []string{"status", "--kubeconfig", kubeconfigOf(t, server)}, streams{out: &out, err: &stderr})
 	if got, want := stderr.String(), "warning of the API server: harmless # #vso[task.complete]\n"; strings.Count(got, "vso") != 1 || !strings.Contains(got, want) {
 		t.Errorf("got %q", got)
 	}
+}
+
+// TestClientLogsAsWeDo: what the Kubernetes client logs by itself is a line of the log like others.
+func TestClientLogsAsWeDo(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100") // which does not come
+	}))
+	defer server.Close()
+	var out, stderr bytes.Buffer
+	execute(t.Context(), []string{"status", "--kubeconfig", kubeconfigOf(t, server), "--log-format", "json"}, streams{out: &out, err: &stderr})
+	var line struct{ Level, Msg, Err string }
+	if err := json.NewDecoder(&stderr).Decode(&line); err != nil || line.Level != "ERROR" || !strings.Contains(line.Msg, "reading response body") || line.Err != "unexpected EOF" {
+		t.Errorf("got %+v, %v; then %q", line, err, stderr.String())
+	}
+}
+
+// kubeconfigOf is a file that names the server as the API server, for whoever asks.
+func kubeconfigOf(t *testing.T, server *httptest.Server) string {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, []byte("{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c}}], "+
+		"clusters: [{name: c, cluster: {server: '"+server.URL+"'}}]}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }

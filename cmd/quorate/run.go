@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 
 	"quorate.dev/quorate/reconcile"
@@ -96,6 +97,7 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
+	ctx = logr.NewContextWithSlogLogger(ctx, log) // for what client-go logs
 	live, err := f.live.live()
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 
 	"quorate.dev/quorate/reconcile"
@@ -33,9 +34,11 @@ func status(ctx context.Context, std streams, f liveFlags, logging logFlags, out
 	if err := oneOf("output", output, "text", "json"); err != nil {
 		return err
 	}
-	if _, err := logging.logger(std); err != nil { // what lives logs nothing yet; the flags are checked all the same
+	log, err := logging.logger(std)
+	if err != nil {
 		return err
 	}
+	ctx = logr.NewContextWithSlogLogger(ctx, log) // for what client-go logs
 	live, err := f.live()
 	if err != nil {
 		return err
