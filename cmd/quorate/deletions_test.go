@@ -71,6 +71,7 @@ func (f *fleet) deleted() (names []string) {
 
 // A run begins to delete no more clusters with their data than it is told, one if it is told nothing; the others stay as last applied.
 func TestDeletionsAreCounted(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	f.declare("a", "b", "c", "d")
 	f.pass("run", exitNotConverged, nil)

@@ -16,8 +16,9 @@ import (
 // fleet is a directory that declares clusters on a real API server, on which nobody makes pods.
 type fleet struct {
 	*testing.T
-	server *kubetest.Server
-	dir    string
+	server     *kubetest.Server
+	dir        string
+	kubeconfig string
 }
 
 const kubeconfig = `apiVersion: v1
@@ -30,10 +31,9 @@ users: [{name: u, user: {token: TOKEN}}]
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{T: t, server: kubetest.Start(t), dir: t.TempDir()}
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "kubeconfig"))
+	f := &fleet{T: t, server: kubetest.Start(t), dir: t.TempDir(), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 	text := strings.NewReplacer("SERVER", f.server.Config.Host, "TOKEN", f.server.Config.BearerToken).Replace(kubeconfig)
-	if err := os.WriteFile(os.Getenv("KUBECONFIG"), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(f.kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if code, said := f.quorate("install"); code != exitOK {
@@ -46,7 +46,7 @@ func newFleet(t *testing.T) *fleet {
 func (f *fleet) quorate(args ...string) (code int, said string) {
 	f.Helper()
 	var out, err strings.Builder
-	code = execute(f.Context(), args, streams{&out, &err})
+	code = execute(f.Context(), append(slices.Clone(args), "--kubeconfig", f.kubeconfig), streams{&out, &err})
 	return code, out.String() + err.String()
 }
 
@@ -112,6 +112,7 @@ func (f *fleet) events(reason string) int {
 
 // A source that no longer declares its clusters changes nothing of them until that is confirmed, whatever else it declares by then.
 func TestRemovalsAreHeld(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	f.declare()
 	if said := f.pass("run", exitOK, nil); !strings.Contains(said, "declares no cluster") {
