@@ -11,7 +11,7 @@ import (
 )
 
 // seal writes the sealed configuration of members that have started, after asking etcd once more, and only over the record
-// that was observed.
+// that was observed. The first time, clients are led to the members afterwards.
 func (c *cluster) seal(ctx context.Context, a decide.Seal) (report.Outcome, error) {
 	answer := c.askAgain(ctx)
 	if !answer.Membership.Known || answer.Membership.ClusterID != a.ClusterID {
@@ -29,7 +29,9 @@ func (c *cluster) seal(ctx context.Context, a decide.Seal) (report.Outcome, erro
 	}
 	in.Peers = c.peers(now.Membership)
 	in.WithoutSecrets = true
-	return c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" })
+	return c.apply(ctx, in, func(o objects.Object) bool {
+		return o.Kind == "ConfigMap" || o.Kind == "Service" && o.Name == c.names.ClientService && c.own.objects["Service/"+o.Name] == nil
+	})
 }
 
 // confirmedVolumes are the replicas as observed, but those to be sealed without a volume if theirs is another one by now. A member that answered

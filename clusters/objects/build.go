@@ -47,7 +47,8 @@ type Object struct {
 	Apply any
 }
 
-// Build returns the objects of the cluster in the order in which to apply them: what pods need comes before the pods.
+// Build returns the objects of the cluster in the order in which to apply them: what pods need comes before the pods. The Service of the clients
+// is one of them once the record says that etcd has formed the cluster: what is acknowledged to a client must outlive the loss of a volume.
 func Build(in Input) ([]Object, error) {
 	c := in.Cluster
 	if c.UID == "" {
@@ -73,9 +74,11 @@ func Build(in Input) ([]Object, error) {
 		}
 		list = append(list, secrets...)
 	}
+	list = append(list, Object{Identity{"Service", names.Service}, memberService(c)})
+	if in.Record.Formed() {
+		list = append(list, Object{Identity{"Service", names.ClientService}, clientService(c)})
+	}
 	return append(list,
-		Object{Identity{"Service", names.Service}, memberService(c)},
-		Object{Identity{"Service", names.ClientService}, clientService(c)},
 		Object{Identity{"PodDisruptionBudget", names.PodDisruptionBudget}, disruptionBudget(in)},
 		Object{Identity{"StatefulSet", names.StatefulSet}, statefulSet},
 	), nil

@@ -28,7 +28,9 @@ type raft struct {
 	// forcing a new cluster on a member of it.
 	announced, splitFrom, forcedOn decide.ID
 	splitAt                        uint64
-	// excused: a voter lost its volume before it could be sealed, and with it what it had acknowledged.
+	// open: clients have been led to it.
+	open bool
+	// excused: a voter that started late lost its volume before it could be sealed, and with it what it had acknowledged to clients.
 	excused bool
 }
 
@@ -194,7 +196,8 @@ func (w *World) replicate(r *raft) {
 	if !r.serves() {
 		return
 	}
-	if len(r.alarms) == 0 {
+	r.open = r.open || w.exists(w.clientService())
+	if len(r.alarms) == 0 && r.open {
 		w.extend(*r.byID(r.leader), w.lastIndex(r)+writesPerTick)
 	}
 	last := w.lastIndex(r)
