@@ -29,8 +29,14 @@ func (c *cluster) seal(ctx context.Context, a decide.Seal) (report.Outcome, erro
 	}
 	in.Peers = c.peers(now.Membership)
 	in.WithoutSecrets = true
+	return c.applySealed(ctx, in)
+}
+
+// applySealed writes the record, and then leads clients to the members if they are led there not yet.
+func (c *cluster) applySealed(ctx context.Context, in objects.Input) (report.Outcome, error) {
+	service := objects.Identity{Kind: "Service", Name: c.names.ClientService}
 	return c.apply(ctx, in, func(o objects.Object) bool {
-		return o.Kind == "ConfigMap" || o.Kind == "Service" && o.Name == c.names.ClientService && c.own.objects["Service/"+o.Name] == nil
+		return o.Kind == "ConfigMap" || o.Identity == service && c.own.objects[service.Kind+"/"+service.Name] == nil
 	})
 }
 

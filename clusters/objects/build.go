@@ -48,7 +48,7 @@ type Object struct {
 }
 
 // Build returns the objects of the cluster in the order in which to apply them: what pods need comes before the pods. The Service of the clients
-// is one of them once the record says that etcd has formed the cluster: what is acknowledged to a client must outlive the loss of a volume.
+// is one of them once the cluster is beyond founding: what is acknowledged to a client must outlive the loss of a volume.
 func Build(in Input) ([]Object, error) {
 	c := in.Cluster
 	if c.UID == "" {
@@ -75,7 +75,7 @@ func Build(in Input) ([]Object, error) {
 		list = append(list, secrets...)
 	}
 	list = append(list, Object{Identity{"Service", names.Service}, memberService(c)})
-	if in.Record.Formed() {
+	if in.Record.BeyondFounding() {
 		list = append(list, Object{Identity{"Service", names.ClientService}, clientService(c)})
 	}
 	return append(list,

@@ -63,7 +63,7 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 // seal writes the record, and leads clients to the members once it is there.
 func (w *World) seal(record decide.Record) []write {
 	writes := []write{w.apply(w.configMap(), record)}
-	if _, there := w.objects[w.clientService()]; !there {
+	if _, there := w.objects[w.clientService()]; !there && record.BeyondFounding() {
 		writes = append(writes, w.apply(w.clientService(), record))
 	}
 	return writes
@@ -76,7 +76,7 @@ func (w *World) applyAll(s decide.State) []write {
 	standing := decide.StandingRecord(s, w.next("t"))
 	anew := !w.exists(w.customResource())
 	for _, name := range w.Objects() {
-		if anew && (name != w.clientService() || standing.Formed()) || w.differs(name, standing) != "" {
+		if anew && (name != w.clientService() || standing.BeyondFounding()) || w.differs(name, standing) != "" {
 			writes = append(writes, w.apply(name, standing))
 		}
 	}

@@ -53,7 +53,7 @@ func (w *World) remaining() []string {
 func (w *World) differs(name string, standing decide.Record) string {
 	o, there := w.objects[name]
 	switch {
-	case !there && name == w.clientService() && !standing.Formed():
+	case !there && name == w.clientService() && !standing.BeyondFounding():
 		return ""
 	case !there:
 		return "missing"
