@@ -241,6 +241,9 @@ func (r *refusals) addGitHubApps() {
 	api := httptest.NewServer(hub)
 	r.t.Cleanup(api.Close)
 	o := Options{Location: "https://git.example.com/x.git", Auth: remote.Auth{GitHubApp: hub.app(api.URL)}}
+	nameless := o
+	nameless.Location = "https://git.example.com/.git"
+	r.add("GitHub App: no name of a repository", ErrOptions, nameless)
 	for _, status := range []int{401, 403, 404, 422, 429, 500, 503} {
 		hub.status = status
 		r.add(fmt.Sprint("GitHub App: status ", status), ErrSource, o)

@@ -182,6 +182,8 @@ func (a Auth) problemsFor(address *url.URL, proxy string) []string {
 		if named := address.User.Username(); named != "" && a.Username != "" && named != a.Username {
 			problems = append(problems, "the URL names another user than username does")
 		}
+	case a.GitHubApp.given() && repositoryOf(address) == "":
+		problems = append(problems, "a GitHub App gets a token for one repository, and the URL does not end in the name of one: want https://HOST/OWNER/NAME.git")
 	case len(a.Identity) > 0:
 		problems = append(problems, "identity is for ssh, and the source is reached by "+address.Scheme)
 	case address.Scheme == "http" && a.Given() && (proxy != "" || !isLoopback(address.Hostname())):
