@@ -290,6 +290,33 @@ func TestNoProgramIsRun(t *testing.T) {
 	}
 }
 
+// The authorities of the system are trusted besides those that are given, unless only these are to be.
+func TestCAOnly(t *testing.T) {
+	if location := os.Getenv("QUORATE_TEST_CA_ONLY"); location != "" { // a process reads the system's authorities once
+		for _, bundle := range []string{"other", "own"} {
+			for _, only := range []bool{false, true} {
+				_, err := Fetch(t.Context(), Options{Location: location, Auth: remote.Auth{CAOnly: only, CABundle: mustRead(t, bundle)}})
+				fmt.Fprintf(os.Stdout, "%s, only these %v: trusted %v\n", bundle, only, err == nil || !strings.Contains(err.Error(), "unknown authority"))
+			}
+		}
+		return
+	}
+	r := newRepository(t)
+	r.declare("a")
+	authority, dir := newAuthority(t), t.TempDir()
+	mustWrite(t, filepath.Join(dir, "own"), string(authority.pem()))
+	mustWrite(t, filepath.Join(dir, "other"), string(newAuthority(t).pem()))
+	server := authority.serve(r.gitServer(), tls.NoClientCert, aDay, "127.0.0.1")
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCAOnly$")
+	child.Dir = dir
+	child.Env = []string{"QUORATE_TEST_CA_ONLY=" + server.URL + "/.git", "SSL_CERT_FILE=own", "SSL_CERT_DIR=none"}
+	out, err := child.CombinedOutput()
+	want := "other, only these false: trusted true\nother, only these true: trusted false\nown, only these false: trusted true\nown, only these true: trusted true\nPASS\n"
+	if err != nil || string(out) != want {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // gitHub is the part of GitHub's API that gives out tokens, with a server of git that takes the last of them.
 type gitHub struct {
 	key    *rsa.PrivateKey
