@@ -100,7 +100,9 @@ func TestRun(t *testing.T) {
 
 // Everything that Go does by itself still works: threads, collection of garbage, timers, preemption, deep stacks, chance.
 func TestConfinedWork(t *testing.T) {
-	if said, err := run(t.Context(), "work", roomy); err != nil || len(said) != 1 {
+	large := roomy
+	large.Memory = 1 << 30 // the race detector takes much
+	if said, err := run(t.Context(), "work", large); err != nil || len(said) != 1 {
 		t.Errorf("it said %q, error %v", said, err)
 	}
 }
