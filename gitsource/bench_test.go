@@ -32,7 +32,7 @@ func BenchmarkUnchanged(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		o, cached := Options{Location: location}, Options{Location: location, CacheDir: b.TempDir()}
+		o, cached := Options{Location: location}, Options{Location: location, CacheDir: cacheDir(b)}
 		same := new(Reader)
 		fetch(same, o)
 		fetch(new(Reader), cached)

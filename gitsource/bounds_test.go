@@ -203,7 +203,7 @@ func TestLargeFilesAreLeftOut(t *testing.T) {
 	for _, filter := range []string{"false", "true"} {
 		r.git("config", "uploadpack.allowFilter", filter)
 		location, seen := r.counted()
-		for _, dir := range []string{"", t.TempDir()} {
+		for _, dir := range []string{"", cacheDir(t)} {
 			desired := fetched(t, new(Reader), Options{Location: location, CacheDir: dir, Options: manifests.Options{Path: "apps"}})
 			if len(desired.Clusters) != 1 || len(desired.Problems) != 1 || !strings.HasPrefix(desired.Problems[0].String(), "apps/large.yaml: is larger than 2 MiB") {
 				t.Errorf("filter %s: clusters %v, problems %v", filter, desired.Clusters, desired.Problems)

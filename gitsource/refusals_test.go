@@ -100,6 +100,7 @@ func (r *refusals) addLocations() {
 	}
 	r.add("location https with credentials", ErrOptions, Options{Location: "https://x:" + secret + "@git.example.com/x.git"})
 	r.add("location ssh with a password", ErrOptions, Options{Location: "ssh://git:" + secret + "@git.example.com/x.git"})
+	r.add("location http with ca-only", ErrOptions, Options{Location: "http://git.example.com/x.git", Auth: remote.Auth{CAOnly: true, CABundle: newAuthority(r.t).pem()}})
 	r.add("location http with credentials beside it", ErrOptions, Options{Location: "http://git.example.com/x.git", Auth: remote.Auth{Password: secret}})
 	for _, proxy := range []string{"proxy.example.com:3128", "ftp://proxy.example.com", "http://", "http://proxy.example.com/path", "http://x:" + secret + "@proxy.example.com"} {
 		r.add("proxy "+strings.ReplaceAll(proxy, secret, "PASSWORD"), ErrOptions, Options{Location: "https://git.example.com/x.git", Proxy: proxy})
@@ -119,6 +120,7 @@ func (r *refusals) addCredentials() {
 		"tls.key alone":               {ClientKey: key},
 		"tls.crt and another tls.key": {ClientCertificate: certificate, ClientKey: otherKey},
 		"no CA":                       {CABundle: []byte("x")},
+		"ca-only and no CA":           {CAOnly: true},
 		"known_hosts alone":           {KnownHosts: here},
 		"passphrase alone":            {Passphrase: secret},
 		"proxyPassword alone":         {ProxyPassword: secret},
@@ -241,6 +243,9 @@ func (r *refusals) addGitHubApps() {
 	api := httptest.NewServer(hub)
 	r.t.Cleanup(api.Close)
 	o := Options{Location: "https://git.example.com/x.git", Auth: remote.Auth{GitHubApp: hub.app(api.URL)}}
+	nameless := o
+	nameless.Location = "https://git.example.com/.git"
+	r.add("GitHub App: no name of a repository", ErrOptions, nameless)
 	for _, status := range []int{401, 403, 404, 422, 429, 500, 503} {
 		hub.status = status
 		r.add(fmt.Sprint("GitHub App: status ", status), ErrSource, o)

@@ -41,10 +41,7 @@ func (r remoteRepository) read(ctx context.Context, o Options, revision refs.Rev
 		return Desired{}, fmt.Errorf("%w: %w", ErrSource, err)
 	}
 	key := strings.Join([]string{o.Location, o.Selector.String(), o.Path}, "\x00")
-	cached, err := directory.Load(key)
-	if err != nil {
-		return Desired{}, fmt.Errorf("%w: %w", ErrSource, err)
-	}
+	cached := directory.Load(key)
 	if cached.HasEncodedObject(plumbing.NewHash(revision.Commit)) == nil {
 		if desired, err := readCommit(ctx, o, cached, revision); !cached.Missed() {
 			directory.Touch(key)

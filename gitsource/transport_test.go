@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -289,6 +290,33 @@ func TestNoProgramIsRun(t *testing.T) {
 	}
 }
 
+// The authorities of the system are trusted besides those that are given, unless only these are to be.
+func TestCAOnly(t *testing.T) {
+	if location := os.Getenv("QUORATE_TEST_CA_ONLY"); location != "" { // a process reads the system's authorities once
+		for _, bundle := range []string{"other", "own"} {
+			for _, only := range []bool{false, true} {
+				_, err := Fetch(t.Context(), Options{Location: location, Auth: remote.Auth{CAOnly: only, CABundle: mustRead(t, bundle)}})
+				fmt.Fprintf(os.Stdout, "%s, only these %v: trusted %v\n", bundle, only, err == nil || !strings.Contains(err.Error(), "unknown authority"))
+			}
+		}
+		return
+	}
+	r := newRepository(t)
+	r.declare("a")
+	authority, dir := newAuthority(t), t.TempDir()
+	mustWrite(t, filepath.Join(dir, "own"), string(authority.pem()))
+	mustWrite(t, filepath.Join(dir, "other"), string(newAuthority(t).pem()))
+	server := authority.serve(r.gitServer(), tls.NoClientCert, aDay, "127.0.0.1")
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCAOnly$")
+	child.Dir = dir
+	child.Env = []string{"QUORATE_TEST_CA_ONLY=" + server.URL + "/.git", "SSL_CERT_FILE=own", "SSL_CERT_DIR=none"}
+	out, err := child.CombinedOutput()
+	want := "other, only these false: trusted true\nother, only these true: trusted false\nown, only these false: trusted true\nown, only these true: trusted true\nPASS\n"
+	if err != nil || string(out) != want {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // gitHub is the part of GitHub's API that gives out tokens, with a server of git that takes the last of them.
 type gitHub struct {
 	key    *rsa.PrivateKey
@@ -296,6 +324,8 @@ type gitHub struct {
 	header http.Header
 	given  atomic.Int32
 	body   string
+	// asked is what the last token was asked to be good for.
+	asked any
 }
 
 func newGitHub(t *testing.T) *gitHub {
@@ -328,6 +358,12 @@ func (g *gitHub) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		http.Error(w, err.Error(), http.StatusUnauthorized)
 		return
 	}
+	var asked any
+	if err := json.NewDecoder(request.Body).Decode(&asked); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	g.asked = asked
 	w.WriteHeader(http.StatusCreated)
 	if g.body != "" {
 		fmt.Fprint(w, g.body)
@@ -364,18 +400,26 @@ func TestGitHubApp(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
+		path, _ := strings.CutPrefix(request.URL.Path, "/owner/")
+		_, path, _ = strings.Cut(path, "/")
+		request.URL.Path = "/.git/" + strings.TrimLeft(path, "/")
 		git.ServeHTTP(w, request)
 	}), tls.NoClientCert, aDay, "127.0.0.1")
-	o := Options{Location: server.URL + "/.git", Auth: remote.Auth{CABundle: authority.pem(), GitHubApp: hub.app(api.URL)}}
-	for range 2 {
+	o := Options{Auth: remote.Auth{CABundle: authority.pem(), GitHubApp: hub.app(api.URL)}}
+	for path, name := range map[string]string{"/owner/fleet.git": "fleet", "/owner/fleet": "fleet", "/owner/etcd.fleet_1-x.git/": "etcd.fleet_1-x"} {
+		o.Location = server.URL + path
 		desired, err := Fetch(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		wantClusters(t, desired, "a")
+		want := map[string]any{"repositories": []any{name}, "permissions": map[string]any{"contents": "read"}}
+		if !reflect.DeepEqual(hub.asked, want) {
+			t.Errorf("a token was asked for that is good for %v, want %v", hub.asked, want)
+		}
 	}
-	if hub.given.Load() != 2 {
-		t.Errorf("%d tokens were given out, want 2", hub.given.Load())
+	if hub.given.Load() != 3 {
+		t.Errorf("%d tokens were given out, want 3", hub.given.Load())
 	}
 	for _, printed := range []string{fmt.Sprintf("%v %+v %#v %s", o, o, o, o.Auth.GitHubApp), fmt.Sprintf("%+v %#v", o.Auth.GitHubApp, o.Auth.GitHubApp)} {
 		if strings.Contains(printed, "PRIVATE") || strings.Contains(printed, fmt.Sprint([]byte("-----BEGIN"))[1:20]) {

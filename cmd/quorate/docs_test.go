@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -62,6 +63,33 @@ var (
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	flagged = regexp.MustCompile(`--[a-z][-a-z]*`)
 )
+
+// Every test that the page on trust names is there, where it says.
+func TestTrustIsTested(t *testing.T) {
+	there := map[bool]map[string]bool{true: {}, false: {}}
+	err := filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		for _, match := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(content, -1) {
+			there[strings.Contains(path, "sandbox/scenarios")][string(match[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("(scenario )?`(Test\\w+)`").FindAllStringSubmatch(read(t, "docs/threat-model.md"), -1)
+	if len(named) < 30 {
+		t.Errorf("it names %d tests", len(named))
+	}
+	for _, match := range named {
+		if !there[match[1] != ""][match[2]] {
+			t.Errorf("there is no %s%s", match[1], match[2])
+		}
+	}
+}
 
 // Links within the repository lead somewhere.
 func TestLinksLeadSomewhere(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	_ "golang.org/x/crypto/x509roots/fallback" // for images without certificate authorities of their own
+
+	"quorate.dev/quorate/gitsource/manifests/confined"
 )
 
 func main() {
@@ -18,5 +20,6 @@ func mainCode() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	boundMemory()
+	confined.Hide()
 	return execute(ctx, os.Args[1:], streams{out: os.Stdout, err: os.Stderr})
 }

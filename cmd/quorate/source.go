@@ -26,7 +26,9 @@ type source struct {
 	selector    refs.Selector
 	path        string
 	credentials string
-	proxy       string
+	// caOnly trusts the authorities of the credentials and no other.
+	caOnly bool
+	proxy  string
 	// verify is what must be signed, and verifyKeys where the public keys are of those who may sign.
 	verify     string
 	verifyKeys keysPath
@@ -54,6 +56,7 @@ func (s *source) add(f *pflag.FlagSet) {
 	f.StringVar(&s.selector.Name, "ref", s.selector.Name, "reference in full to read, such as refs/pull/420/head, instead of a branch")
 	f.StringVar(&s.selector.Commit, "commit", s.selector.Commit, "commit to read, 40 hexadecimal digits, instead of a branch")
 	f.StringVar(&s.credentials, "git-credentials", s.credentials, "directory with files such as password, bearerToken, ca.crt, identity and known_hosts: a mounted Secret")
+	f.BoolVar(&s.caOnly, "ca-only", s.caOnly, "trust only the authorities in ca.crt of the credentials, and not those of the system")
 	f.StringVar(&s.proxy, "git-proxy", s.proxy, "URL of the proxy to reach the repository through (default, for https: $HTTPS_PROXY, unless $NO_PROXY names the host)")
 	f.StringVar(&s.namespace, "default-namespace", s.namespace, "namespace of declarations without one (default: that of --namespace, or \"default\")")
 	f.Var(&s.verifyKeys, "verify-keys", "directory, a mounted Secret, or file with the public keys of those who may sign: *.asc (PGP), *.sshpub (SSH) or allowed_signers")
@@ -148,11 +151,11 @@ func (s source) options() (gitsource.Options, error) {
 			Path: s.path, Namespace: s.namespace, AllowNamespaces: s.allowNamespaces, IgnoreOtherKinds: s.ignoreOtherKinds, Limits: s.limits.files,
 		},
 	}
-	if s.credentials == "" {
-		return o, nil
-	}
 	var err error
-	o.Auth, err = credentials.Read(s.credentials)
+	if s.credentials != "" {
+		o.Auth, err = credentials.Read(s.credentials)
+	}
+	o.Auth.CAOnly = s.caOnly
 	return o, err
 }
 

@@ -34,10 +34,17 @@ const (
 // Directory holds an entry for each source. Any number of processes may use it at once.
 type Directory struct{ path string }
 
-// Open opens a directory, or makes it. The error says why it cannot be used.
+// Open opens a directory, or makes it. The error says why it cannot be used: others than this user could change what is in it, for example.
 func Open(path string) (Directory, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return Directory{}, fmt.Errorf("open the cache: %w", err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return Directory{}, fmt.Errorf("open the cache: %w", err)
+	}
+	if problem := changeable(info); problem != "" {
+		return Directory{}, fmt.Errorf("open the cache: %s %s; name a directory in it that is not there yet, such as %s", path, problem, filepath.Join(path, "quorate"))
 	}
 	return Directory{path}, nil
 }
@@ -48,25 +55,23 @@ func (d Directory) entry(key string) string {
 	return filepath.Join(d.path, hex.EncodeToString(sum[:16])+suffix)
 }
 
-// Load returns the objects of an entry, or none if there is no such entry. All of them are checked against their names.
-func (d Directory) Load(key string) (*Objects, error) {
-	name := d.entry(key)
-	content, err := readFile(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return newObjects(), nil
-	}
+// Load returns the objects of an entry, each checked against its name. There are none if there is no such entry, or if it is not as this user has
+// written it: the server is asked again then, and the entry replaced.
+func (d Directory) Load(key string) *Objects {
+	content, err := readFile(d.entry(key))
 	if err != nil {
-		return nil, fmt.Errorf("read the cache: %w", err)
+		return newObjects()
 	}
 	objects, err := decode(bytes.NewReader(content))
 	if err != nil {
-		return nil, fmt.Errorf("the cache %s has been changed: %w; delete it", name, err)
+		return newObjects()
 	}
-	return objects, nil
+	return objects
 }
 
+// readFile reads a file of this user, and neither follows links nor waits for the other end of a pipe.
 func readFile(name string) ([]byte, error) {
-	file, err := os.Open(name)
+	file, err := os.OpenFile(name, os.O_RDONLY|inPlace, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -75,11 +80,13 @@ func readFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxEntryBytes {
-		return nil, fmt.Errorf("%s is no file of less than %d MiB; delete it", name, maxEntryBytes>>20)
+	if !info.Mode().IsRegular() || info.Size() > maxEntryBytes || changeable(info) != "" {
+		return nil, errTampered
 	}
 	return io.ReadAll(io.LimitReader(file, maxEntryBytes))
 }
+
+var errTampered = errors.New("it is not as this user has written it")
 
 // Store replaces an entry, in one step, and removes what is old.
 func (d Directory) Store(key string, objects *Objects) error {
@@ -88,7 +95,7 @@ func (d Directory) Store(key string, objects *Objects) error {
 		return fmt.Errorf("write the cache: %w", err)
 	}
 	if err = write(file, objects); err == nil {
-		err = os.Rename(file.Name(), d.entry(key))
+		err = replace(file.Name(), d.entry(key))
 	}
 	if err != nil {
 		return fmt.Errorf("write the cache: %w", errors.Join(err, os.Remove(file.Name())))
@@ -97,6 +104,16 @@ func (d Directory) Store(key string, objects *Objects) error {
 		return fmt.Errorf("remove what is old from the cache: %w", err)
 	}
 	return nil
+}
+
+// replace puts a file in the place of what is there, which may be an empty directory too.
+func replace(name, old string) error {
+	if info, err := os.Lstat(old); err == nil && info.IsDir() {
+		if err := os.Remove(old); err != nil {
+			return err
+		}
+	}
+	return os.Rename(name, old)
 }
 
 func write(file *os.File, objects *Objects) error {

@@ -29,7 +29,7 @@ func objectsOf(contents ...string) *Objects {
 
 // Whichever byte of an entry is another, and wherever it ends: no object is there that does not hash to its name.
 func TestEveryByteCounts(t *testing.T) {
-	d, err := Open(t.TempDir())
+	d, err := Open(filepath.Join(t.TempDir(), "cache"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestMissedIsTold(t *testing.T) {
 
 // What was not used for the longest time goes, and what was never ended. What is not the cache's stays.
 func TestOldEntriesAreRemoved(t *testing.T) {
-	d, err := Open(t.TempDir())
+	d, err := Open(filepath.Join(t.TempDir(), "cache"))
 	if err != nil {
 		t.Fatal(err)
 	}

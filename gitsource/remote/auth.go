@@ -29,6 +29,8 @@ type Auth struct {
 	// CABundle holds the certificate authorities, in PEM, that the server's certificate is
 	// checked against besides the system's.
 	CABundle []byte
+	// CAOnly has those checked against instead of the system's.
+	CAOnly bool
 	// ClientCertificate and ClientKey, in PEM, are shown to a TLS server that asks for them.
 	ClientCertificate, ClientKey []byte
 	// Identity is a private key for ssh, in the form of OpenSSH or in PEM, and Passphrase what it is encrypted with, if it is.
@@ -134,6 +136,7 @@ func (a Auth) problems() []string {
 	found(a.Passphrase != "" && !hasKey, "passphrase is given without identity, the private key that it opens")
 	found(a.Passphrase != "" && hasKey && a.Password != "" && a.Password != a.Passphrase,
 		"passphrase and password are both given, and differ; beside identity both are what the key is encrypted with")
+	found(a.CAOnly && len(a.CABundle) == 0, "ca-only is set, and the credentials hold no ca.crt: no server would be trusted")
 	found((a.ProxyUsername == "") != (a.ProxyPassword == ""), "proxyUsername and proxyPassword are given only together")
 	problems = append(problems, a.GitHubApp.problems()...)
 	return append(problems, a.keyProblems()...)
@@ -179,9 +182,16 @@ func (a Auth) problemsFor(address *url.URL, proxy string) []string {
 		if a.BearerToken != "" || a.GitHubApp.given() || len(a.ClientCertificate) > 0 {
 			problems = append(problems, "bearerToken, tls.crt and a GitHub App are for https, and the source is reached by ssh")
 		}
+		if a.CAOnly {
+			problems = append(problems, "ca-only is for https, and the source is reached by ssh: known_hosts is what pins a server there")
+		}
 		if named := address.User.Username(); named != "" && a.Username != "" && named != a.Username {
 			problems = append(problems, "the URL names another user than username does")
 		}
+	case a.GitHubApp.given() && repositoryOf(address) == "":
+		problems = append(problems, "a GitHub App gets a token for one repository, and the URL does not end in the name of one: want https://HOST/OWNER/NAME.git")
+	case a.CAOnly && address.Scheme == "http":
+		problems = append(problems, "ca-only is for https, and the source is reached by http, which has no certificate")
 	case len(a.Identity) > 0:
 		problems = append(problems, "identity is for ssh, and the source is reached by "+address.Scheme)
 	case address.Scheme == "http" && a.Given() && (proxy != "" || !isLoopback(address.Hostname())):
@@ -232,9 +242,9 @@ func (a Auth) tlsConfig() *tls.Config {
 	if len(bytes.TrimSpace(a.CABundle)) == 0 {
 		return config
 	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
+	pool := x509.NewCertPool()
+	if system, err := x509.SystemCertPool(); err == nil && !a.CAOnly {
+		pool = system
 	}
 	pool.AppendCertsFromPEM(a.CABundle)
 	config.RootCAs = pool

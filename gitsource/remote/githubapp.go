@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path"
 	"regexp"
 	"strings"
 	"time"
@@ -40,7 +42,9 @@ const (
 var (
 	isAppID  = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 	isNumber = regexp.MustCompile(`^[0-9]{1,20}$`)
-	isToken  = regexp.MustCompile(`^[\x21-\x7e]{1,1000}$`)
+	// isRepository is what GitHub takes as a repository's name.
+	isRepository = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
+	isToken      = regexp.MustCompile(`^[\x21-\x7e]{1,1000}$`)
 )
 
 // String names the app, not its key.
@@ -94,27 +98,50 @@ func (g GitHubApp) baseIsSafe() bool {
 		(u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname()))
 }
 
-// token asks for one that reads what the installation may.
-func (g GitHubApp) token(ctx context.Context, client *http.Client, now time.Time) (string, error) {
+// repositoryOf is the name by which GitHub knows what is at the address; empty if it has none. Its owner is the installation's.
+func repositoryOf(address *url.URL) string {
+	name := strings.TrimSuffix(path.Base(address.Path), ".git")
+	if !isRepository.MatchString(name) {
+		return ""
+	}
+	return name
+}
+
+// request asks for a token that reads that one repository, whatever else the installation may do.
+func (g GitHubApp) request(ctx context.Context, repository string, now time.Time) (*http.Request, error) {
 	claim, err := g.claim(now)
 	if err != nil {
-		return "", err
+		return nil, err
+	}
+	body, err := json.Marshal(map[string]any{"repositories": []string{repository}, "permissions": map[string]string{"contents": "read"}})
+	if err != nil {
+		return nil, err
 	}
 	at := g.base() + "/app/installations/" + g.InstallationID + "/access_tokens"
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(body))
 	if err != nil {
-		return "", errors.New("githubAppBaseURL is not a URL")
+		return nil, errors.New("githubAppBaseURL is not a URL")
 	}
 	request.Header.Set("Authorization", "Bearer "+claim)
 	request.Header.Set("Accept", "application/vnd.github+json")
+	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("X-GitHub-Api-Version", "2022-11-28")
+	return request, nil
+}
+
+// token asks for one for that repository.
+func (g GitHubApp) token(ctx context.Context, client *http.Client, repository string, now time.Time) (string, error) {
+	request, err := g.request(ctx, repository, now)
+	if err != nil {
+		return "", err
+	}
 	response, err := client.Do(request)
 	if err != nil {
 		return "", g.unreached(err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusCreated {
-		return "", told{g.refused(response)}
+		return "", told{g.refused(response, repository)}
 	}
 	var answer struct{ Token string }
 	err = json.NewDecoder(io.LimitReader(response.Body, maxTokenBytes)).Decode(&answer)
@@ -157,7 +184,7 @@ func (g GitHubApp) claim(now time.Time) (string, error) {
 }
 
 // refused says what a person can do, without the words of the server.
-func (g GitHubApp) refused(response *http.Response) error {
+func (g GitHubApp) refused(response *http.Response, repository string) error {
 	status := response.StatusCode
 	limited := status == http.StatusForbidden &&
 		(response.Header.Get("Retry-After") != "" || response.Header.Get("X-RateLimit-Remaining") == "0")
@@ -170,6 +197,9 @@ func (g GitHubApp) refused(response *http.Response) error {
 		return fmt.Errorf("%s gives the GitHub App %s no token (status 403): is its installation %s suspended?", g.base(), g.ID, g.InstallationID)
 	case status == http.StatusNotFound:
 		return fmt.Errorf("%s knows no installation %s of the GitHub App %s (status 404); one that was changed just now may take a minute", g.base(), g.InstallationID, g.ID)
+	case status == http.StatusUnprocessableEntity:
+		return fmt.Errorf("%s gives the GitHub App %s no token for the repository %s (status 422): does its installation %s hold that repository, with the permission to read contents?",
+			g.base(), g.ID, repository, g.InstallationID)
 	case status >= http.StatusInternalServerError:
 		return fmt.Errorf("%s fails to make a token for the GitHub App %s (status %d); the fault is there, and may pass", g.base(), g.ID, status)
 	}

@@ -61,7 +61,7 @@ func newHTTPClient(r Repository, address *url.URL) (*httpClient, error) {
 func (c *httpClient) open(ctx context.Context, auth Auth) (transport.UploadPackSession, error) {
 	if auth.GitHubApp.given() {
 		api := &http.Client{Transport: c.others, CheckRedirect: func(*http.Request, []*http.Request) error { return errAPIRedirects }}
-		token, err := auth.GitHubApp.token(ctx, api, time.Now())
+		token, err := auth.GitHubApp.token(ctx, api, repositoryOf(c.address), time.Now())
 		if err != nil {
 			return nil, err
 		}

@@ -14,8 +14,8 @@ import (
 // self is the program that runs, even if its file has been replaced.
 func self() (string, error) { return "/proc/self/exe", nil }
 
-// confine bounds what this process can still do: it can use memory and time up to the limits, and open nothing, neither files nor sockets nor
-// the pipes that another program takes.
+// confine bounds what this process can still do: it can use memory and time up to the limits, and talk through the pipes that it has. Each layer
+// is there for the case that another has a hole; without the filter of system calls nothing is done.
 func confine(l Limits) error {
 	debug.SetMaxStack(maxStack)
 	debug.SetGCPercent(400) // up to the memory limit, time is worth more
@@ -26,6 +26,24 @@ func confine(l Limits) error {
 	if err != nil {
 		return err
 	}
+	if err := closeInherited(); err != nil {
+		return err
+	}
+	if err := withoutFiles(); err != nil {
+		return fmt.Errorf("restrict it with Landlock: %w", err)
+	}
+	if err := bound(l, used); err != nil {
+		return err
+	}
+	if err := install(onlyComputing(os.Getpid())); err != nil {
+		return fmt.Errorf("%w; sources are read under a seccomp filter only: "+
+			"use a kernel with CONFIG_SECCOMP_FILTER, and a container runtime whose own profile allows prctl(2) and seccomp(2)", err)
+	}
+	return nil
+}
+
+// bound sets the limits that the kernel keeps.
+func bound(l Limits, used uint64) error {
 	seconds := uint64(max(1, math.Ceil(l.CPU.Seconds())))
 	for _, limit := range []struct {
 		resource  int

@@ -1,6 +1,6 @@
 // Package confined runs a part of this program in a process of its own, a second run of the same binary, so that whatever that part is given to
-// work on, it has an end: the process has bounds on its memory, its stack and its time, and is killed at a deadline. It opens no file and no socket
-// and starts no program; what it needs it asks this process for. Nothing of one task is left for the next.
+// work on, it has an end: the process has bounds on its memory, its stack and its time, and is killed at a deadline. It opens no file and no socket,
+// starts no program and reaches no other process; what it needs it asks this process for. Nothing of one task is left for the next.
 package confined
 
 import (

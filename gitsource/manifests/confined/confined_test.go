@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +13,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -28,7 +32,14 @@ func misbehave(parent *Parent, work json.RawMessage) {
 	if err := json.Unmarshal(work, &what); err != nil {
 		panic(err)
 	}
+	what, where, _ := strings.Cut(what, " in ")
 	switch what {
+	case "reach":
+		parent.Tell("possible: " + reachFrom(where))
+	case "read":
+		parent.Tell("read: " + readFrom(where))
+	case "work":
+		workHard()
 	case "ask":
 		var answer string
 		parent.Ask("who?", &answer)
@@ -85,6 +96,44 @@ func TestRun(t *testing.T) {
 	if err != nil || strings.Join(said, ", ") != "hello world, done" {
 		t.Errorf("it said %q, error %v", said, err)
 	}
+}
+
+// Everything that Go does by itself still works: threads, collection of garbage, timers, preemption, deep stacks, chance.
+func TestConfinedWork(t *testing.T) {
+	large := roomy
+	large.Memory = 1 << 30 // the race detector takes much
+	if said, err := run(t.Context(), "work", large); err != nil || len(said) != 1 {
+		t.Errorf("it said %q, error %v", said, err)
+	}
+}
+
+func deep(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return 1 + deep(n-1)
+}
+
+func workHard() {
+	var all sync.WaitGroup
+	for i := range 32 {
+		all.Go(func() {
+			runtime.LockOSThread() // a thread each, which ends with it
+			timer := time.NewTimer(time.Duration(i) * time.Millisecond)
+			garbage := [][]byte{}
+			for n := 0; ; n++ {
+				garbage = append(garbage[:n%16], make([]byte, 1<<10))
+				select {
+				case <-timer.C:
+					_, _ = rand.Read(make([]byte, 16+deep(10_000)))
+					debug.FreeOSMemory()
+					return
+				default:
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 // A bound that is gone past is told, with the flag that raises it.

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+const stranger = 65532
+
+// asStranger is a command line of another user than root.
+func asStranger(t *testing.T, program string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	out := &bytes.Buffer{}
+	c := exec.CommandContext(t.Context(), program, args...)
+	c.Env, c.Dir, c.Stdout, c.Stderr = []string{runsMain + "=1"}, "/", out, out
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: stranger, Gid: stranger}}
+	return c, out
+}
+
+// The memory of a process that runs is root's, not its user's, so that none of its children can read it; it can start them nonetheless.
+func TestMemoryIsHidden(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("to run as another user takes root")
+	}
+	program := forEverybody(t)
+	owner := make(chan uint32, 1)
+	var process *os.Process
+	started := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		<-started
+		info, err := os.Stat(fmt.Sprintf("/proc/%d/mem", process.Pid))
+		if err != nil {
+			t.Error(err)
+		} else if len(owner) == 0 {
+			owner <- info.Sys().(*syscall.Stat_t).Uid
+		}
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	defer server.Close()
+	c, out := asStranger(t, program, "validate", "--source", server.URL+"/x.git")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	process = c.Process
+	close(started)
+	_ = c.Wait() // the server has no repository
+	select {
+	case uid := <-owner:
+		if uid != 0 {
+			t.Errorf("the memory of the process belongs to user %d", uid)
+		}
+	default:
+		t.Errorf("the server was not asked: %s", out)
+	}
+	dir := filepath.Join(filepath.Dir(program), "source")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(hostileCluster), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c, out = asStranger(t, program, "validate", "--source", dir)
+	if err := c.Run(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// forEverybody is a copy of this program that every user may run.
+func forEverybody(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(filepath.Join(dir, "quorate"), os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Name()
+}

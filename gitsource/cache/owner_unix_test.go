@@ -1,0 +1,107 @@
+//go:build unix
+
+package cache
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// What is in the place of an entry and was not put there by us is as good as nothing, and gives way to the next entry. None of it is followed,
+// waited for or read to its end.
+func TestTamperedEntries(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	d, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Store("other", objectsOf("x")); err != nil {
+		t.Fatal(err)
+	}
+	name, good := d.entry("x"), read(t, d.entry("other"))
+	write := func(content []byte, mode os.FileMode) error {
+		return errors.Join(os.WriteFile(name, content, 0o600), os.Chmod(name, mode))
+	}
+	for what, tamper := range map[string]func() error{
+		"symbolic link":           func() error { return os.Symlink(d.entry("other"), name) },
+		"link to nothing":         func() error { return os.Symlink("nowhere", name) },
+		"FIFO":                    func() error { return syscall.Mkfifo(name, 0o600) },
+		"directory":               func() error { return os.Mkdir(name, 0o700) },
+		"writable by the group":   func() error { return write(good, 0o620) },
+		"writable by all":         func() error { return write(good, 0o602) },
+		"of another user":         func() error { return errors.Join(write(good, 0o600), os.Chown(name, 65532, -1)) },
+		"other content":           func() error { return write(bytes.Replace(good, []byte("x"), []byte("y"), 1), 0o600) },
+		"huge":                    func() error { return errors.Join(write(good, 0o600), os.Truncate(name, maxEntryBytes+1)) },
+		"readable by nobody else": func() error { return write(nil, 0) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			if what == "of another user" && os.Geteuid() != 0 {
+				t.Skip("to give a file away takes root")
+			}
+			defer os.RemoveAll(name)
+			if err := tamper(); err != nil {
+				t.Fatal(err)
+			}
+			if got := d.Load("x"); len(got.byHash) != 0 {
+				t.Errorf("it holds %d objects", len(got.byHash))
+			}
+			if err := d.Store("x", objectsOf("x")); err != nil {
+				t.Error(err)
+			}
+			if got := d.Load("x"); len(got.byHash) != 1 {
+				t.Errorf("then it holds %d objects", len(got.byHash))
+			}
+			if got := read(t, d.entry("other")); !bytes.Equal(got, good) {
+				t.Errorf("another entry has become %q", got)
+			}
+		})
+	}
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// A directory in which others can put and remove entries is no place for them.
+func TestDirectoryOfOthers(t *testing.T) {
+	for _, c := range []struct {
+		mode  os.FileMode
+		owner int
+		want  string
+	}{
+		{0o700, os.Geteuid(), ""}, {0o755, os.Geteuid(), ""},
+		{0o775, os.Geteuid(), "can be written by others (mode drwxrwxr-x)"},
+		{0o777 | os.ModeSticky, os.Geteuid(), "can be written by others (mode dtrwxrwxrwx)"},
+		{0o700, 65532, "belongs to user 65532"},
+	} {
+		dir := filepath.Join(t.TempDir(), "cache")
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, c.mode)); err != nil {
+			t.Fatal(err)
+		}
+		if c.owner != os.Geteuid() {
+			if os.Geteuid() != 0 {
+				continue // to give it away takes root
+			}
+			if err := os.Chown(dir, c.owner, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := Open(dir)
+		want := "open the cache: " + dir + " " + c.want + "; name a directory in it that is not there yet, such as " + filepath.Join(dir, "quorate")
+		if c.want == "" && err != nil || c.want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%v, user %d: error %v, want %s", c.mode, c.owner, err, c.want)
+		}
+		if _, err := Open(filepath.Join(dir, "quorate")); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,13 @@
+package confined
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// execve is the system call; syscall.Exec does more before it. Name and argument end in NUL.
+func execve(name, argument []byte) error {
+	arguments := []*byte{&name[0], &argument[0], nil}
+	return errnoOf(unix.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(&name[0])), uintptr(unsafe.Pointer(&arguments[0])), 0))
+}

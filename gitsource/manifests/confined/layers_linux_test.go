@@ -1,0 +1,166 @@
+package confined
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+const testLayer = "QUORATE_TEST_LAYER"
+
+// TestLayer is what the other tests run in a process of its own, as what it does cannot be undone.
+func TestLayer(t *testing.T) {
+	layer, ok := layers[os.Getenv(testLayer)]
+	if !ok {
+		t.Skip("it is a part of other tests")
+	}
+	fmt.Fprintf(os.Stdout, "{{%s}}", layer(t))
+}
+
+var layers = map[string]func(t *testing.T) string{
+	"no filter": func(t *testing.T) string {
+		if err := install(append([]bpf.Instruction{bpf.LoadAbsolute{Off: systemCall, Size: 4}}, append(when(unix.SYS_SECCOMP, fail(unix.ENOSYS)), allow)...)); err != nil {
+			return err.Error()
+		}
+		said, err := run(t.Context(), "ask", roomy)
+		return fmt.Sprintf("%q, %v", said, err)
+	},
+	"Landlock": func(*testing.T) string {
+		if err := withoutFiles(); err != nil {
+			return err.Error()
+		}
+		_, err := os.Open("/proc/self/stat")
+		return fmt.Sprint(errors.Is(err, unix.EACCES), err)
+	},
+	"hidden": func(t *testing.T) string {
+		Hide()
+		said, err := run(t.Context(), "ask", roomy)
+		peek := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestLayer$")
+		peek.Env = []string{testLayer + "=peek"}
+		seen, peekErr := peek.CombinedOutput()
+		return fmt.Sprintf("%q, %v, %s, %v", said, err, inner(seen), peekErr)
+	},
+	"not hidden": func(t *testing.T) string {
+		peek := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestLayer$")
+		peek.Env = []string{testLayer + "=peek"}
+		seen, err := peek.CombinedOutput()
+		return fmt.Sprintf("%s, %v", inner(seen), err)
+	},
+	"peek": func(*testing.T) string {
+		_, err := os.Open(fmt.Sprintf("/proc/%d/mem", os.Getppid()))
+		return fmt.Sprint("mem: ", errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM))
+	},
+}
+
+// inner is what a layer says.
+func inner(out []byte) string {
+	_, rest, _ := strings.Cut(string(out), "{{")
+	text, _, ok := strings.Cut(rest, "}}")
+	if !ok {
+		return string(out)
+	}
+	return text
+}
+
+// inLayer runs one, as another user where that is not 0.
+func inLayer(t *testing.T, layer string, uid uint32) string {
+	t.Helper()
+	program := os.Args[0]
+	if uid != 0 {
+		program = readable(t)
+	}
+	child := exec.CommandContext(t.Context(), program, "-test.run=^TestLayer$")
+	child.Env, child.Dir = []string{testLayer + "=" + layer}, "/"
+	if uid != 0 {
+		child.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	}
+	out, err := child.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return inner(out)
+}
+
+// readable is a copy of the program that every user may run.
+func readable(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(filepath.Join(dir, "program"), os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Name()
+}
+
+// Where the kernel takes no filter, nothing is done, and the error says what would help.
+func TestNothingIsDoneWithoutTheFilter(t *testing.T) {
+	said := inLayer(t, "no filter", 0)
+	if !strings.HasPrefix(said, "[], ") || !strings.Contains(said, "CONFIG_SECCOMP_FILTER, and a container runtime whose own profile allows prctl(2) and seccomp(2)") {
+		t.Errorf("%s", said)
+	}
+}
+
+// Landlock by itself refuses to open files, where there is any.
+func TestLandlock(t *testing.T) {
+	if version, err := landlock.LandlockGetABIVersion(); err != nil || version < 1 {
+		t.Skipf("the kernel has no Landlock: %v", err)
+	}
+	if said := inLayer(t, "Landlock", 0); !strings.HasPrefix(said, "true ") {
+		t.Errorf("%s", said)
+	}
+}
+
+// A process that is hidden can still start its children, as every user, and none of that user can read its memory.
+func TestHide(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("to run as another user takes root")
+	}
+	if said, want := inLayer(t, "hidden", 65532), `["hello world" "done"], <nil>, mem: true, <nil>`; said != want {
+		t.Errorf("%s, want %s", said, want)
+	}
+	if said, want := inLayer(t, "not hidden", 65532), `mem: false, <nil>`; said != want {
+		t.Errorf("the test would not notice: %s, want %s", said, want)
+	}
+}
+
+// What this process was started with, and did not open itself, does not reach the child.
+func TestInheritedFilesAreClosed(t *testing.T) {
+	file, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETFD, 0); err != nil { // as a program that knows nothing of it passes it on
+		t.Fatal(err)
+	}
+	said, err := run(t.Context(), fmt.Sprintf("read in %d", file.Fd()), roomy)
+	if want := "read: bad file descriptor"; err != nil || said[0] != want {
+		t.Errorf("error %v, it said %q, want %s", err, said, want)
+	}
+}
