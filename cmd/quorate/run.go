@@ -65,7 +65,7 @@ func newPlan(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Show what the next pass would do, and do nothing",
-		Example: `  # What would this working tree change?
+		Example: `  # What would the commit that is checked out here change? What is not committed does not count.
   quorate plan --source .
 
   # The whole state that the decision rests on, for a bug report. It holds no secrets.
