@@ -87,7 +87,7 @@ Results go to stdout, everything else to stderr. Exit codes:
 type logFlags struct{ level, format string }
 
 func (f *logFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.level, "log-level", "", "debug, info, warn or error (default info; warn on a terminal, which shows progress instead)")
+	c.Flags().StringVar(&f.level, "log-level", "", "debug, info, warn or error (default info; nothing on a terminal, which shows progress instead)")
 	c.Flags().StringVar(&f.format, "log-format", "text", "text or json")
 }
 
