@@ -144,10 +144,10 @@ func (f *sourceFlags) check() error {
 // fetched is what became of one source.
 type fetched struct {
 	source source
-	// name of the source in status.
-	name    string
-	desired gitsource.Desired
-	err     error
+	// name of the source in status, and label in reports.
+	name, label string
+	desired     gitsource.Desired
+	err         error
 }
 
 // fetch reads all sources, so many at once as there are turns. What has been checked before is not checked again: each reads its own credentials, and fails alone.
@@ -161,9 +161,9 @@ func (f *sourceFlags) fetch(ctx context.Context) ([]fetched, error) {
 		f.readers, f.turns = make([]gitsource.Reader, len(sources)), make(turns, f.atOnce)
 	}
 	var group errgroup.Group
-	names := namesOf(sources)
+	names, labels := namesOf(sources), labelsOf(sources)
 	for i, s := range sources {
-		all[i].name, s.turns = names[i], f.turns
+		all[i].name, all[i].label, s.turns = names[i], labels[i], f.turns
 		group.Go(func() error {
 			all[i].source = s
 			all[i].err = panics.Catch(func() (err error) {
