@@ -71,6 +71,11 @@ func (d Desired) Failure() error {
 	return errors.Join(errs...)
 }
 
+// AnyRead reports whether a source was read, so that something is known of what is declared.
+func (d Desired) AnyRead() bool {
+	return d.Unread == nil && slices.ContainsFunc(d.Sources, func(p Place) bool { return p.Unread == nil })
+}
+
 // Refused is what is declared without the place of that name, as if it could not be read.
 func (d Desired) Refused(name string, why error) Desired {
 	d.Sources = slices.Clone(d.Sources)
