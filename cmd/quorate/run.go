@@ -26,7 +26,11 @@ type runFlags struct {
 }
 
 func (f *runFlags) add(c *cobra.Command) {
-	f.source.add(c, helpSource+"; or \"cluster\": the custom resources themselves are the declaration")
+	add := f.source.add
+	if f.plan {
+		add = f.source.addShowing
+	}
+	add(c, helpSource+"; or \"cluster\": the custom resources themselves are the declaration")
 	f.live.add(c)
 	f.log.add(c)
 	c.Flags().DurationVar(&f.clusterTimeout, "cluster-timeout", reconcile.ClusterTimeout, "how long one cluster may take in a pass; it holds up no other")

@@ -41,6 +41,8 @@ type sourceFlags struct {
 	confirmed revisions
 	// given are the settings of the command line, such as --branch.
 	given func() []string
+	// shows is the name of the command if it applies nothing.
+	shows string
 }
 
 func (f *sourceFlags) add(c *cobra.Command, help string) {
@@ -51,6 +53,13 @@ func (f *sourceFlags) add(c *cobra.Command, help string) {
 	addCount(c.Flags(), &f.atOnce, "sources-at-once", "sources that are read at once; fewer by default where the container has little memory")
 	c.Flags().Lookup("sources-at-once").DefValue = strconv.Itoa(budgetWithin(0).atOnce)
 	f.given = func() []string { return settingsIn(c.Flags()) }
+}
+
+// addShowing adds the flags of a command that applies nothing. It shows a revision whether it descends from what was applied or not.
+func (f *sourceFlags) addShowing(c *cobra.Command, help string) {
+	f.add(c, help)
+	f.shows = c.Name()
+	c.Flags().Lookup("allow-rewind").Hidden = true
 }
 
 // settingsIn lists the flags that say how to read git, or what it may say, as far as they are given.
@@ -118,6 +127,18 @@ func (s source) check() error {
 	return options.Check()
 }
 
+// checkOne checks one source, with the settings of its own.
+func (f *sourceFlags) checkOne(s source) error {
+	if f.shows != "" && s.allowRewind {
+		return usageError{fmt.Errorf("--source: allow-rewind: %s", f.whyNoRewind())}
+	}
+	return s.check()
+}
+
+func (f *sourceFlags) whyNoRewind() string {
+	return f.shows + " applies nothing, so it shows a revision whether it descends from the one that was applied last or not; leave it out"
+}
+
 func (f *sourceFlags) check() error {
 	switch {
 	case len(f.values) == 0:
@@ -131,13 +152,15 @@ func (f *sourceFlags) check() error {
 			ofCluster, strings.Join(f.given(), ", "))}
 	case f.live():
 		return nil
+	case f.shows != "" && f.settings.allowRewind:
+		return usageError{fmt.Errorf("--allow-rewind: %s", f.whyNoRewind())}
 	}
 	for _, value := range f.values {
 		if strings.HasPrefix(value, ofCluster+",") {
 			return usageError{fmt.Errorf("--source %s: the custom resources take no settings: want %s alone, or ./%s for the directory of that name", ofCluster, ofCluster, value)}
 		}
 	}
-	sources, problems := f.sources(source.check)
+	sources, problems := f.sources(f.checkOne)
 	return errors.Join(problems, checkEnvironment(sources))
 }
 

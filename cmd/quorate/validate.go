@@ -27,7 +27,7 @@ and line.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return validate(c.Context(), std, source, output) },
 	}
-	source.add(c, helpSource)
+	source.addShowing(c, helpSource)
 	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
 	c.Flags().StringVarP(&source.namespace, "namespace", "n", "", "namespace of declarations without one (default \"default\")")
 	return c
