@@ -31,6 +31,23 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// No limit on one thing is over that on all of them together: it would promise what is refused.
+func TestNoPartIsLargerThanTheWhole(t *testing.T) {
+	for memory := int64(0); memory <= 4<<30; memory += 1 << 20 {
+		l := budgetWithin(memory).limits
+		for name, sizes := range map[string][2]int64{
+			"file":      {l.files.FileBytes, l.files.TotalBytes},
+			"document":  {int64(l.files.DocumentNodes), int64(l.files.TotalNodes)},
+			"object":    {l.transfer.Pack.ObjectBytes, l.transfer.Pack.InflatedBytes},
+			"documents": {int64(l.files.Objects), int64(l.files.Documents)},
+		} {
+			if sizes[0] > sizes[1] {
+				t.Fatalf("of %d MiB: %s: one may have %d, and all together %d", memory>>20, name, sizes[0], sizes[1])
+			}
+		}
+	}
+}
+
 // docs/git.md tells what fits.
 func TestPageTellsBudgets(t *testing.T) {
 	page := read(t, "docs/git.md")
