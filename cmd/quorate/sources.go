@@ -41,6 +41,8 @@ type sourceFlags struct {
 	confirmed revisions
 	// given are the settings of the command line, such as --branch.
 	given func() []string
+	// divide divides the memory among as many sources as the command line says.
+	divide func()
 	// shows is the name of the command if it applies nothing.
 	shows string
 }
@@ -53,6 +55,7 @@ func (f *sourceFlags) add(c *cobra.Command, help string) {
 	addCount(c.Flags(), &f.atOnce, "sources-at-once", "sources that are read at once; fewer by default where the container has little memory")
 	c.Flags().Lookup("sources-at-once").DefValue = strconv.Itoa(budgetWithin(0).atOnce)
 	f.given = func() []string { return settingsIn(c.Flags()) }
+	f.divide = func() { divideMemory(c.Flags(), f.atOnce) }
 }
 
 // addShowing adds the flags of a command that applies nothing. It shows a revision whether it descends from what was applied or not.
@@ -160,6 +163,7 @@ func (f *sourceFlags) check() error {
 			return usageError{fmt.Errorf("--source %s: the custom resources take no settings: want %s alone, or ./%s for the directory of that name", ofCluster, ofCluster, value)}
 		}
 	}
+	f.divide()
 	sources, problems := f.sources(f.checkOne)
 	return errors.Join(problems, checkEnvironment(sources))
 }
