@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"quorate.dev/quorate/gitsource/visible"
 	"quorate.dev/quorate/reconcile/report"
 )
 
@@ -30,7 +31,7 @@ func progressTo(w io.Writer, paint report.Style) func(report.Report) {
 			}
 			if line := c.Decision.Rule + what; said[c.Key()] != line {
 				said[c.Key()] = line
-				fmt.Fprintf(w, "%s  %s  %s  %s  %s\n", time.Now().Format(time.TimeOnly), c.Key(), paint.Verdict(c.Decision.Verdict), c.Decision.Rule, report.Clean(what))
+				fmt.Fprintf(w, "%s  %s  %s  %s  %s\n", time.Now().Format(time.TimeOnly), c.Key(), paint.Verdict(c.Decision.Verdict), c.Decision.Rule, visible.Line(what))
 			}
 		}
 	}

@@ -53,7 +53,7 @@ func execute(ctx context.Context, args []string, std streams) int {
 	case errors.As(err, &code):
 		return int(code)
 	}
-	fmt.Fprintln(std.err, "quorate:", report.Clean(strings.ReplaceAll(err.Error(), "\n", "; ")))
+	fmt.Fprintln(std.err, "quorate:", visible.Line(strings.ReplaceAll(err.Error(), "\n", "; ")))
 	if !understood || errors.As(err, &usageError{}) || errors.Is(err, gitsource.ErrOptions) {
 		return exitInvalid
 	}
