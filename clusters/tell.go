@@ -14,10 +14,10 @@ import (
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/v1alpha1"
-	"quorate.dev/quorate/gitsource/visible"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/visible"
 )
 
 // Report implements reconcile.Cluster: status if it is news, an event for what was done, and one when the cluster

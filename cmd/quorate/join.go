@@ -2,9 +2,9 @@ package main
 
 import (
 	"quorate.dev/quorate/gitsource"
-	"quorate.dev/quorate/gitsource/visible"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/visible"
 )
 
 // join puts together what several sources declare. A cluster that two of them declare is in it twice: which of them counts depends on what is there.

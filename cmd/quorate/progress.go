@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"quorate.dev/quorate/gitsource/visible"
 	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/visible"
 )
 
 // progress tells a person at a terminal what each cluster is at, a line for each change; nil where no person looks on.

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/term"
 
 	"quorate.dev/quorate/gitsource"
-	"quorate.dev/quorate/gitsource/visible"
 	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/visible"
 )
 
 // streams are where results and everything else go.

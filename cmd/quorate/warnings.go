@@ -5,7 +5,7 @@ import (
 	"io"
 	"sync"
 
-	"quorate.dev/quorate/gitsource/visible"
+	"quorate.dev/quorate/visible"
 )
 
 // warnings prints what an API server warns of, each warning once. It implements the interface that client-go asks for.

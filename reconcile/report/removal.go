@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"quorate.dev/quorate/gitsource/visible"
+	"quorate.dev/quorate/visible"
 )
 
 // FlagConfirm is the flag that confirms a removal.

@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"quorate.dev/quorate/gitsource/visible"
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
 )
 
 // Text renders the report for people: a block per cluster, then what is wrong with the sources, then a line that counts.
