@@ -17,6 +17,6 @@ func main() {
 func mainCode() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	boundMemory(budgetWithin(memoryLimit()))
+	boundMemory()
 	return execute(ctx, os.Args[1:], streams{out: os.Stdout, err: os.Stderr})
 }

@@ -68,7 +68,10 @@ func budgetFor(memory int64, atOnce int) budget {
 func rounded(n, unit int64) int64 { return n - n%min(n, unit) }
 
 // boundMemory has the garbage collector keep this process within its part of the container's memory, unless the environment says otherwise.
-func boundMemory(b budget) {
+func boundMemory() { budgetWithin(memoryLimit()).bound() }
+
+// bound has it keep within another division of that memory.
+func (b budget) bound() {
 	if _, given := os.LookupEnv("GOMEMLIMIT"); given {
 		return
 	}
@@ -83,7 +86,7 @@ func divideMemory(flags *pflag.FlagSet, atOnce int) {
 		return
 	}
 	b := budgetFor(memoryLimit(), atOnce)
-	boundMemory(b)
+	b.bound()
 	divided := pflag.NewFlagSet("", pflag.ContinueOnError)
 	b.limits.add(divided)
 	divided.VisitAll(func(f *pflag.Flag) {
