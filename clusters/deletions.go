@@ -3,6 +3,9 @@ package clusters
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
@@ -10,20 +13,28 @@ import (
 const FlagMaxDeletions = "--max-deletions"
 
 // countDeletions lets no more clusters begin to be deleted with their data than the options say, in all passes of this process together, in the order
-// of the targets. The others stay as last applied, with a problem that says how to go on. One whose deletion has begun is not counted: half of it
-// is no use to anybody.
+// of the targets; those that a pass has found blocked come last, so that one that cannot begin keeps no other from it. The others stay as last applied,
+// with a problem that says how to go on. One whose deletion has begun is not counted: half of it is no use to anybody.
 func (l *Live) countDeletions(targets []target, owned inventory, live bool) []target {
 	if l.options.MaxDeletions == nil {
 		return targets
 	}
-	var waiting []int
-	most := *l.options.MaxDeletions
+	var able, blocked, waiting []int
 	for i, t := range targets {
-		if l.deletes[t.key()] || !t.beginsDeletion(owned.of(t.key()), live) {
-			continue
+		own := owned.of(t.key())
+		switch {
+		case !t.beginsDeletion(own, live):
+		case blockedBefore(own.custom):
+			delete(l.deletes, t.key())
+			blocked = append(blocked, i)
+		case !l.deletes[t.key()]:
+			able = append(able, i)
 		}
+	}
+	most := *l.options.MaxDeletions
+	for _, i := range append(able, blocked...) {
 		if len(l.deletes) < most {
-			l.deletes[t.key()] = true
+			l.deletes[targets[i].key()] = true
 		} else {
 			waiting = append(waiting, i)
 		}
@@ -32,6 +43,15 @@ func (l *Live) countDeletions(targets []target, owned inventory, live bool) []ta
 		targets[i] = targets[i].waitForDeletion(owned.of(targets[i].key()).custom, live, len(l.deletes)+len(waiting), most)
 	}
 	return targets
+}
+
+// blockedBefore reports whether a pass before has found a cluster blocked, by something else than that it waits for its deletion.
+func blockedBefore(custom *v1alpha1.EtcdCluster) bool {
+	if custom == nil {
+		return false
+	}
+	stalled := meta.FindStatusCondition(custom.Status.Conditions, v1alpha1.ConditionStalled)
+	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason != "InvalidSpec"
 }
 
 // beginsDeletion reports whether a cluster of which there is something is newly to be deleted with its data.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
@@ -107,5 +109,58 @@ func TestCountDeletions(t *testing.T) {
 	l.options.MaxDeletions = nil
 	if got := pass(false); got != nil {
 		t.Errorf("%q wait without a number", got)
+	}
+}
+
+// TestBlockedDeletionsGiveWay: a deletion that a pass has found it cannot begin takes no place of one that may be able to.
+func TestBlockedDeletionsGiveWay(t *testing.T) {
+	one := 1
+	var l *Live
+	owned := inventory{}
+	at := func(name string) *v1alpha1.EtcdCluster { return owned.at("ns", name).custom }
+	for _, name := range []string{"a", "b", "c"} {
+		owned.at("ns", name).custom = &v1alpha1.EtcdCluster{Spec: v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}}
+		owned.at("ns", name).pods = []*corev1.Pod{{}}
+		at(name).Name, at(name).Namespace = name, "ns"
+	}
+	stalls := func(name, rule string) {
+		at(name).Status.Action = rule
+		meta.SetStatusCondition(&at(name).Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: rule})
+	}
+	waiting := func() (waits []string) {
+		var targets []target
+		for _, name := range []string{"a", "b", "c"} {
+			d := target{cluster: v1alpha1.EtcdCluster{Spec: doomed()}, applied: map[string]any{}}
+			d.cluster.Name, d.cluster.Namespace = name, "ns"
+			targets = append(targets, d)
+		}
+		for _, d := range l.countDeletions(targets, owned, false) {
+			if len(d.problems) > 0 {
+				waits = append(waits, d.cluster.Name)
+			}
+		}
+		return waits
+	}
+	for _, step := range []struct {
+		name   string
+		change func()
+		newRun bool
+		want   []string
+	}{
+		{"the first is first", func() {}, true, []string{"b", "c"}},
+		{"it is blocked, and others wait, which is a block too", func() { stalls("a", "ForeignObjects"); stalls("b", "InvalidSpec"); stalls("c", "InvalidSpec") }, false, []string{"a", "c"}},
+		{"so it is for another run", func() {}, true, []string{"a", "c"}},
+		{"it is blocked no longer, and another has begun", func() { stalls("a", "InvalidSpec"); at("b").Spec = doomed() }, false, []string{"a", "c"}},
+		{"what has begun keeps its place when it is blocked", func() { stalls("b", "Stop") }, false, []string{"a", "c"}},
+		{"the next run begins another", func() {}, true, []string{"c"}},
+		{"all are blocked", func() { stalls("a", "ForeignObjects"); stalls("c", "LabelsLost") }, false, []string{"c"}},
+	} {
+		step.change()
+		if step.newRun {
+			l = New(nil, Options{MaxDeletions: &one})
+		}
+		if got := waiting(); !slices.Equal(got, step.want) {
+			t.Errorf("%s: %q wait, want %q", step.name, got, step.want)
+		}
 	}
 }

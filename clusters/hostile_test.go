@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"quorate.dev/quorate/gitsource/visible/visibletest"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/visible/visibletest"
 )
 
 // What others have written is text in conditions and events too, and fits into them.

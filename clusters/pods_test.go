@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quorate.dev/quorate/gitsource/visible"
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
 )
 
 const sealedLog = `{"level":"info","ts":"2026-11-01T10:00:00Z","msg":"Running: "}

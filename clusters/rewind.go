@@ -54,7 +54,7 @@ func appliedBefore(owned inventory, desired reconcile.Desired, place reconcile.P
 	for k, p := range owned.managed() {
 		revision := cmp.Or(p.custom.Status.SourceRevision, p.custom.Status.DeclaredRevision)
 		// Earlier versions have written down the revisions of several sources at once. Whose is which cannot be known.
-		if commitAt.MatchString(revision) && revision != place.Revision && place.MayDeclareIn(k.namespace) && isOf(p.custom, k, desired, place) {
+		if commitAt.MatchString(revision) && revision != place.Revision && place.Namespaces.Allow(k.namespace) && isOf(p.custom, k, desired, place) {
 			revisions[revision] = true
 		}
 	}

@@ -3,7 +3,6 @@ package clusters
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -47,18 +46,7 @@ func newStatus(live, declared *v1alpha1.EtcdCluster, entry report.Cluster, sourc
 	status.Membership = fmt.Sprintf("%d/%d", status.ReadyReplicas, s.Declared.Replicas)
 	status.Waiting = waiting(live, entry)
 	setConditions(&status, entry, source, metav1.NewTime(s.Now))
-	for i := range status.Conditions {
-		shorten(&status.Conditions[i])
-	}
 	return status
-}
-
-// shorten cuts a message to what the API takes, which refuses the whole status over a longer one.
-func shorten(c *metav1.Condition) {
-	const most = 32768 // characters; these are bytes, which are as many or more
-	if len(c.Message) > most {
-		c.Message = strings.ToValidUTF8(c.Message[:most-len("…")], "") + "…"
-	}
 }
 
 // isGone reports whether a cluster has been deleted to the last volume. Its identity goes with it, so that it is founded

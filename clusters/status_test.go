@@ -135,7 +135,9 @@ func TestAnErrorReachesTheStatus(t *testing.T) {
 func TestLongMessage(t *testing.T) {
 	entry := healthyEntry()
 	entry.Decision.Message = strings.Repeat("ü", 20_000)
-	for _, c := range newStatus(liveCluster(), liveCluster(), entry, reconcile.SourceState{Error: strings.Repeat("e", 40_000)}).Conditions {
+	c := &cluster{live: &Live{}, own: &possessions{custom: liveCluster()}}
+	status, _ := c.tells(entry, reconcile.SourceState{Error: strings.Repeat("e", 40_000)})
+	for _, c := range status.Conditions {
 		if len(c.Message) > 32768 || !utf8.ValidString(c.Message) {
 			t.Errorf("%s has %d bytes", c.Type, len(c.Message))
 		}

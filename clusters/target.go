@@ -48,9 +48,7 @@ func targetsOf(desired reconcile.Desired, owned inventory) ([]target, []report.R
 	}
 	var targets []target
 	all := owned.managed()
-	maps.DeleteFunc(all, func(k key, _ *possessions) bool {
-		return len(desired.Namespaces) > 0 && !slices.Contains(desired.Namespaces, k.namespace)
-	})
+	maps.DeleteFunc(all, func(k key, _ *possessions) bool { return !desired.Namespaces.Allow(k.namespace) })
 	rest := maps.Clone(all)
 	broken, unplaced := problemsOf(desired)
 	for _, d := range desired.Clusters {

@@ -14,10 +14,10 @@ import (
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/v1alpha1"
-	"quorate.dev/quorate/gitsource/visible"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/visible"
 )
 
 // Report implements reconcile.Cluster: status if it is news, an event for what was done, and one when the cluster
@@ -58,7 +58,7 @@ func (c *cluster) tells(entry report.Cluster, source reconcile.SourceState) (v1a
 	return status, events
 }
 
-// makeReadable makes what others have a say in fit for a terminal, and for a status: a message there has a limit.
+// makeReadable makes what others have a say in fit for a terminal, and for a status: over a longer message than the API takes, it refuses all of it.
 func makeReadable(status *v1alpha1.EtcdClusterStatus) {
 	for i := range status.Conditions {
 		status.Conditions[i].Message = visible.Line(status.Conditions[i].Message)

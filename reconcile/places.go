@@ -22,15 +22,18 @@ type Place struct {
 	// Follows reports whether the revision is another one, or descends from it. An error means that this cannot be told. It is nil where it does
 	// not matter.
 	Follows func(ctx context.Context, revision string) (bool, error)
-	// Namespaces are those in which it may declare clusters; empty for all.
-	Namespaces []string
+	// Namespaces are those in which it may declare clusters.
+	Namespaces Namespaces
 	// Signed: what is read must be signed. A revision is refused then where it cannot be told whether it follows another.
 	Signed bool
 }
 
-// MayDeclareIn reports whether a place may declare clusters in a namespace.
-func (p Place) MayDeclareIn(namespace string) bool {
-	return len(p.Namespaces) == 0 || slices.Contains(p.Namespaces, namespace)
+// Namespaces are those in which clusters may be declared: all if there are none.
+type Namespaces []string
+
+// Allow reports whether clusters may be declared in a namespace.
+func (n Namespaces) Allow(namespace string) bool {
+	return len(n) == 0 || slices.Contains(n, namespace)
 }
 
 // Location is the name of a source without its path.
@@ -69,6 +72,11 @@ func (d Desired) Failure() error {
 		errs = append(errs, p.Unread)
 	}
 	return errors.Join(errs...)
+}
+
+// AnyRead reports whether a source was read, so that something is known of what is declared.
+func (d Desired) AnyRead() bool {
+	return d.Unread == nil && slices.ContainsFunc(d.Sources, func(p Place) bool { return p.Unread == nil })
 }
 
 // Refused is what is declared without the place of that name, as if it could not be read.

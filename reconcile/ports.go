@@ -34,8 +34,8 @@ type Desired struct {
 	Unread error
 	// Contested are the clusters, as namespace/name, that several sources declare and none of them has declared before: see Settled.
 	Contested []string
-	// Namespaces are the only ones that clusters may be declared in; all if there are none. Clusters in others are somebody else's.
-	Namespaces []string
+	// Namespaces are the only ones that clusters may be declared in. Clusters in others are somebody else's.
+	Namespaces Namespaces
 	// Confirmed are the revisions of which a person has said that what they no longer declare is meant to go.
 	Confirmed []string
 	// Live: the custom resources themselves are what is declared; there is no other source.

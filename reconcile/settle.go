@@ -45,7 +45,7 @@ func (d Desired) Settled(before func(cluster string) Before) Desired {
 func (d Desired) counted(problems []report.Problem, claims map[string][]claim, keeps map[string]string) ([]Declaration, []report.Problem) {
 	var declared []Declaration
 	for _, c := range d.Clusters {
-		cluster := c.Cluster.Namespace + "/" + c.Cluster.Name
+		cluster := c.key()
 		keeper, kept := keeps[cluster]
 		switch {
 		case slices.Contains(d.Contested, cluster):
@@ -66,7 +66,7 @@ type claim struct{ place, label string }
 func (d Desired) claims() map[string][]claim {
 	claims := map[string][]claim{}
 	for _, c := range d.Clusters {
-		cluster := c.Cluster.Namespace + "/" + c.Cluster.Name
+		cluster := c.key()
 		claims[cluster] = append(claims[cluster], claim{c.Source, c.Where.Source})
 	}
 	for _, p := range d.Problems {
@@ -113,10 +113,13 @@ func otherThan(label string, claims []claim) string {
 	return ""
 }
 
+// key is namespace/name of what is declared.
+func (c Declaration) key() string { return c.Cluster.Namespace + "/" + c.Cluster.Name }
+
 // lost is the problem of a declaration that does not count because of what another source declares. What that one is called is for reports alone.
 func (c Declaration) lost(message, beside string) report.Problem {
 	p := c.Where
-	p.Place, p.Cluster = c.Source, c.Cluster.Namespace+"/"+c.Cluster.Name
+	p.Place, p.Cluster = c.Source, c.key()
 	p.Message, p.Beside, p.Foreign = message, beside, true
 	return p
 }

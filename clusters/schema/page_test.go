@@ -3,10 +3,14 @@ package schema
 import (
 	"flag"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"maps"
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -41,6 +45,35 @@ func TestReferencePage(t *testing.T) {
 	}
 }
 
+// annotations are those that a declaration may carry.
+var annotations = map[string]string{
+	v1alpha1.AnnotationFoundsBeside: "the ID of a cluster that git declares no longer and that this one seems to be under another name, or several, separated by commas: " +
+		"this one is another cluster all the same, and is founded beside it.",
+	v1alpha1.AnnotationConfirmMembers: "the IDs, separated by commas, of exactly the members that etcd lists after it has lost half or more of the voters on record at once: " +
+		"those have all data that matters, so the others' volumes are deleted and their slots filled again. See [MembersMissing](operations.md#membersmissing).",
+}
+
+// TestEveryAnnotationIsListed checks that the page leaves out no annotation that the API has.
+func TestEveryAnnotationIsListed(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "../v1alpha1/annotations.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+			found++
+			if name, err := strconv.Unquote(literal.Value); err != nil || annotations[name] == "" {
+				t.Errorf("%s is not listed: %v", literal.Value, err)
+			}
+		}
+		return true
+	})
+	if found == 0 || found != len(annotations) {
+		t.Errorf("%d annotations are declared, %d are listed", found, len(annotations))
+	}
+}
+
 func reference(t *testing.T) string {
 	t.Helper()
 	var definition apiextensionsv1.CustomResourceDefinition
@@ -54,8 +87,10 @@ func reference(t *testing.T) string {
 		"What is declared and not acted on yet is told by `quorate plan` and in the status: see the limits in the [README](../README.md#limits).\n",
 		definition.Spec.Group, definition.Spec.Versions[0].Name, definition.Spec.Names.Kind)
 	p.rules(*root)
-	fmt.Fprintf(p, "\n## metadata.annotations\n\n| annotation | |\n|---|---|\n| `%s` | %s |\n", v1alpha1.AnnotationFoundsBeside,
-		"the ID of a cluster that git declares no longer and that this one seems to be under another name, or several, separated by commas: this one is another cluster all the same, and is founded beside it.")
+	p.WriteString("\n## metadata.annotations\n\n| annotation | |\n|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		fmt.Fprintf(p, "| `%s` | %s |\n", name, annotations[name])
+	}
 	for _, name := range []string{"spec", "status"} {
 		p.object(name, root.Properties[name])
 	}

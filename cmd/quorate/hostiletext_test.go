@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"quorate.dev/quorate/gitsource/visible/visibletest"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/visible/visibletest"
 )
 
 // Lines of the log, of the progress, and the one that a command ends with show what others have written as text.

@@ -2,9 +2,9 @@ package main
 
 import (
 	"quorate.dev/quorate/gitsource"
-	"quorate.dev/quorate/gitsource/visible"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/visible"
 )
 
 // join puts together what several sources declare. A cluster that two of them declare is in it twice: which of them counts depends on what is there.
@@ -13,14 +13,14 @@ func join(all []fetched) reconcile.Desired {
 	for _, s := range all {
 		label := ""
 		if len(all) > 1 {
-			label = s.source.String()
+			label = s.label
 		}
 		desired.Sources = append(desired.Sources, s.place())
 		if s.err != nil {
 			continue
 		}
 		if len(s.desired.Clusters)+len(s.desired.Problems) == 0 {
-			desired.Warnings = append(desired.Warnings, s.source.String()+" declares no cluster")
+			desired.Warnings = append(desired.Warnings, s.label+" declares no cluster")
 		}
 		desired.Problems = append(desired.Problems, problemsOf(s.desired, s.name, label)...)
 		for _, d := range s.desired.Clusters {
@@ -35,7 +35,7 @@ func join(all []fetched) reconcile.Desired {
 
 // place is a source as of the revision that was read, or as one that could not be read.
 func (s fetched) place() reconcile.Place {
-	p := reconcile.Place{Name: s.name, Label: s.source.String(), Unread: s.err, Namespaces: s.source.allowNamespaces}
+	p := reconcile.Place{Name: s.name, Label: s.label, Unread: s.err, Namespaces: reconcile.Namespaces(s.source.allowNamespaces)}
 	if s.err == nil {
 		p.Revision, p.Signer = s.revision(), s.desired.Revision.Signer
 		p.Follows, p.Signed = s.source.descentOf(s.desired.Revision), s.source.verifyKeys != ""
@@ -54,15 +54,21 @@ func problemsOf(desired gitsource.Desired, name, label string) []report.Problem 
 	return problems
 }
 
-// namesOf names each source in status. Where two are in one place, and are two branches or tags of it, that is part of their names.
-func namesOf(sources []source) []string {
+// namesOf names each source in status.
+func namesOf(sources []source) []string { return toldApart(sources, source.identity) }
+
+// labelsOf are what reports call the sources: as they were given.
+func labelsOf(sources []source) []string { return toldApart(sources, source.String) }
+
+// toldApart calls each source by a name. Where two are in one place, and are two branches or tags of it, that is part of their names.
+func toldApart(sources []source, called func(source) string) []string {
 	given := map[string]int{}
 	for _, s := range sources {
-		given[s.identity()]++
+		given[called(s)]++
 	}
 	names := make([]string, len(sources))
 	for i, s := range sources {
-		if names[i] = s.identity(); given[names[i]] > 1 {
+		if names[i] = called(s); given[names[i]] > 1 {
 			names[i] += s.selected()
 		}
 	}

@@ -2,10 +2,11 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
-// Sources have names of their own in status, whatever they have in common.
+// Sources have names of their own in status and in reports, whatever they have in common.
 func TestNamesOfSources(t *testing.T) {
 	const fleet = "https://host/fleet.git"
 	for _, test := range []struct{ values, want []string }{
@@ -26,6 +27,11 @@ func TestNamesOfSources(t *testing.T) {
 		}
 		if got := namesOf(sources); !slices.Equal(got, test.want) {
 			t.Errorf("%q are named %q, want %q", test.values, got, test.want)
+		}
+		for i, label := range labelsOf(sources) {
+			if want := strings.Replace(test.want[i], ",path=b", ",path=./b/", 1); label != want {
+				t.Errorf("%q: reports call one %q, want %q", test.values, label, want)
+			}
 		}
 	}
 }

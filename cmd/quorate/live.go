@@ -37,7 +37,26 @@ func (f *kubeFlags) addNamespace(c *cobra.Command) {
 	c.Flags().StringVarP(&f.namespace, "namespace", "n", "", "look at this namespace only; also that of declarations without one")
 }
 
+// checkAs refuses to act as nobody, before anything is read.
+func (f *kubeFlags) checkAs() error {
+	if !f.impersonates() {
+		return nil
+	}
+	if strings.TrimSpace(f.as.User) == "" {
+		return usageError{fmt.Errorf("--as %q: want the name of a user; without one, the process would act with its own rights", f.as.User)}
+	}
+	for _, group := range f.as.Groups {
+		if strings.TrimSpace(group) == "" {
+			return usageError{fmt.Errorf("--as-group %q: want the name of a group", group)}
+		}
+	}
+	return nil
+}
+
 func (f *kubeFlags) client() (*kube.Client, error) {
+	if err := f.checkAs(); err != nil {
+		return nil, err
+	}
 	config, err := kube.Config(f.kubeconfig, f.context)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/spf13/pflag"
+
 	"quorate.dev/quorate/gitsource/cgroup"
 )
 
@@ -28,17 +30,24 @@ const (
 	spareBytes = 16 << 20
 )
 
-// budgetWithin divides the memory, in bytes, that there is: among sources that are read at once, and for each of them among what grows with what
+// budgetWithin divides the memory, in bytes, that there is among as many sources at once as it has room for.
+func budgetWithin(memory int64) budget {
+	switch {
+	case memory <= 0:
+		return budgetFor(memory, 16)
+	case memory >= 2<<30:
+		return budgetFor(memory, 4)
+	}
+	return budgetFor(memory, 2)
+}
+
+// budgetFor divides the memory, in bytes, that there is: among sources that are read at once, and for each of them among what grows with what
 // it holds. The weights are measured, by TestHostileSourcesInLittleMemory: the list of references takes three times its size, a pack up to six times its largest
 // object and two hundred bytes for each, a declared cluster ten kibibytes, a node of YAML half a kibibyte. No limit is over its default.
-func budgetWithin(memory int64) budget {
-	b := budget{limits: defaultLimits, atOnce: 16}
+func budgetFor(memory int64, atOnce int) budget {
+	b := budget{limits: defaultLimits, atOnce: atOnce}
 	if memory <= 0 {
 		return b
-	}
-	b.atOnce = 2
-	if memory >= 2<<30 {
-		b.atOnce = 4
 	}
 	each := max((memory-programBytes-spareBytes)/int64(b.atOnce), 16<<20)
 	part := each / 26
@@ -47,8 +56,8 @@ func budgetWithin(memory int64) budget {
 	l.transfer.RefsBytes = min(l.transfer.RefsBytes, rounded(2*part, 1<<20))
 	l.transfer.Pack.ObjectBytes = min(l.transfer.Pack.ObjectBytes, rounded(part, 1<<20))
 	l.transfer.Pack.Objects = min(l.transfer.Pack.Objects, int(rounded(part/80, 1000)))
-	l.files.FileBytes = min(l.files.FileBytes, rounded(part, 1<<18))
 	l.files.TotalBytes = min(l.files.TotalBytes, rounded(part, 1<<20))
+	l.files.FileBytes = min(l.files.FileBytes, rounded(part, 1<<18), l.files.TotalBytes)
 	l.files.DocumentNodes = min(l.files.DocumentNodes, int(rounded(l.files.RenderMemory/1000, 1000)))
 	l.files.Objects = min(l.files.Objects, int(rounded(part/1400, 100)))
 	b.own = max(memory-int64(b.atOnce)*(l.files.RenderMemory+childBytes)-spareBytes, programBytes)
@@ -59,11 +68,30 @@ func budgetWithin(memory int64) budget {
 func rounded(n, unit int64) int64 { return n - n%min(n, unit) }
 
 // boundMemory has the garbage collector keep this process within its part of the container's memory, unless the environment says otherwise.
-func boundMemory() {
+func boundMemory() { budgetWithin(memoryLimit()).bound() }
+
+// bound has it keep within another division of that memory.
+func (b budget) bound() {
 	if _, given := os.LookupEnv("GOMEMLIMIT"); given {
 		return
 	}
-	if own := budgetWithin(memoryLimit()).own; own > 0 {
-		debug.SetMemoryLimit(own)
+	if b.own > 0 {
+		debug.SetMemoryLimit(b.own)
 	}
+}
+
+// divideMemory divides the memory once more where the flags say how many sources are read at once. Limits that they give stay.
+func divideMemory(flags *pflag.FlagSet, atOnce int) {
+	if !flags.Changed("sources-at-once") {
+		return
+	}
+	b := budgetFor(memoryLimit(), atOnce)
+	b.bound()
+	divided := pflag.NewFlagSet("", pflag.ContinueOnError)
+	b.limits.add(divided)
+	divided.VisitAll(func(f *pflag.Flag) {
+		if !flags.Changed(f.Name) {
+			_ = flags.Lookup(f.Name).Value.Set(f.Value.String()) // it is one of its own
+		}
+	})
 }

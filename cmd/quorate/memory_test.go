@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/quick"
+
+	"github.com/spf13/cobra"
 )
 
 // Whatever memory there is: no limit is over its default or 0, more memory lowers none for the same number of sources at once, and all parts together fit.
@@ -21,6 +23,11 @@ func TestBudget(t *testing.T) {
 	if err := quick.Check(property, &quick.Config{MaxCount: 10_000}); err != nil {
 		t.Error(err)
 	}
+	for atOnce := 1; atOnce <= 8; atOnce++ { // as docs/git.md says
+		if b := budgetFor(256<<20, atOnce); b.own+int64(atOnce)*(b.limits.files.RenderMemory+childBytes)+spareBytes > 256<<20 {
+			t.Errorf("%d at once do not fit: %+v", atOnce, b)
+		}
+	}
 	for _, memory := range []int64{1, 1 << 20, 32 << 20} { // it is not enough, and yet nothing is 0
 		if b := budgetWithin(memory); !between(reflect.ValueOf(limits{}), reflect.ValueOf(b.limits), reflect.ValueOf(defaultLimits)) || b.atOnce < 1 {
 			t.Errorf("%d bytes: %+v", memory, b)
@@ -28,6 +35,66 @@ func TestBudget(t *testing.T) {
 	}
 	if b := budgetWithin(0); b.limits != defaultLimits || b.own != 0 {
 		t.Errorf("without a bound: %+v", b)
+	}
+}
+
+// Whoever says how many sources are read at once divides the memory among so many, but for the limits that are given too.
+func TestSourcesAtOnceDivideMemory(t *testing.T) {
+	const memory, mebibyte = 256 << 20, 1 << 20
+	found := memoryLimit
+	t.Cleanup(func() { memoryLimit = found })
+	t.Setenv("GOMEMLIMIT", "off") // this process is the test's
+	memoryLimit = func() int64 { return memory }
+	dir := t.TempDir()
+	for _, test := range []struct {
+		args   []string
+		render int64
+		total  int64
+		own    bool
+	}{
+		{nil, 48 * mebibyte, 4 * mebibyte, true},
+		{[]string{"--sources-at-once=1"}, 100 * mebibyte, 8 * mebibyte, true},
+		{[]string{"--sources-at-once=4"}, 22 * mebibyte, 2 * mebibyte, true},
+		{[]string{"--sources-at-once=4", "--max-render-memory=30Mi"}, 30 * mebibyte, 2 * mebibyte, false},
+		{[]string{"--max-total-bytes=1Mi", "--sources-at-once=1"}, 100 * mebibyte, 1 * mebibyte, true},
+	} {
+		f, c := &sourceFlags{}, &cobra.Command{}
+		f.add(c, "")
+		if err := c.ParseFlags(append(test.args, "--source="+dir)); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.check(); err != nil {
+			t.Fatal(err)
+		}
+		sources, err := f.sources(source.check)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := sources[0].limits
+		if l.files.RenderMemory != test.render || l.files.TotalBytes != test.total {
+			t.Errorf("%q: %d MiB to render, %d MiB in all, want %d and %d", test.args, l.files.RenderMemory>>20, l.files.TotalBytes>>20, test.render>>20, test.total>>20)
+		}
+		b := budgetFor(memory, f.atOnce)
+		if used := b.own + int64(f.atOnce)*(l.files.RenderMemory+childBytes) + spareBytes; test.own && used > memory {
+			t.Errorf("%q: %d MiB are used", test.args, used>>20)
+		}
+	}
+}
+
+// No limit on one thing is over that on all of them together: it would promise what is refused.
+func TestNoPartIsLargerThanTheWhole(t *testing.T) {
+	for memory := int64(0); memory <= 4<<30; memory += 1 << 20 {
+		l := budgetWithin(memory).limits
+		for name, sizes := range map[string][2]int64{
+			"file":      {l.files.FileBytes, l.files.TotalBytes},
+			"document":  {int64(l.files.DocumentNodes), int64(l.files.TotalNodes)},
+			"object":    {l.transfer.Pack.ObjectBytes, l.transfer.Pack.InflatedBytes},
+			"documents": {int64(l.files.Objects), int64(l.files.Documents)},
+		} {
+			if sizes[0] > sizes[1] {
+				t.Fatalf("of %d MiB: %s: one may have %d, and all together %d", memory>>20, name, sizes[0], sizes[1])
+			}
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/visible"
 )
 
 // progress tells a person at a terminal what each cluster is at, a line for each change; nil where no person looks on.
@@ -30,7 +31,7 @@ func progressTo(w io.Writer, paint report.Style) func(report.Report) {
 			}
 			if line := c.Decision.Rule + what; said[c.Key()] != line {
 				said[c.Key()] = line
-				fmt.Fprintf(w, "%s  %s  %s  %s  %s\n", time.Now().Format(time.TimeOnly), c.Key(), paint.Verdict(c.Decision.Verdict), c.Decision.Rule, report.Clean(what))
+				fmt.Fprintf(w, "%s  %s  %s  %s  %s\n", time.Now().Format(time.TimeOnly), c.Key(), paint.Verdict(c.Decision.Verdict), c.Decision.Rule, visible.Line(what))
 			}
 		}
 	}

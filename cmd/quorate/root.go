@@ -13,8 +13,8 @@ import (
 	"golang.org/x/term"
 
 	"quorate.dev/quorate/gitsource"
-	"quorate.dev/quorate/gitsource/visible"
 	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/visible"
 )
 
 // streams are where results and everything else go.
@@ -53,7 +53,7 @@ func execute(ctx context.Context, args []string, std streams) int {
 	case errors.As(err, &code):
 		return int(code)
 	}
-	fmt.Fprintln(std.err, "quorate:", report.Clean(strings.ReplaceAll(err.Error(), "\n", "; ")))
+	fmt.Fprintln(std.err, "quorate:", visible.Line(strings.ReplaceAll(err.Error(), "\n", "; ")))
 	if !understood || errors.As(err, &usageError{}) || errors.Is(err, gitsource.ErrOptions) {
 		return exitInvalid
 	}
@@ -87,7 +87,7 @@ Results go to stdout, everything else to stderr. Exit codes:
 type logFlags struct{ level, format string }
 
 func (f *logFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.level, "log-level", "", "debug, info, warn or error (default info; warn on a terminal, which shows progress instead)")
+	c.Flags().StringVar(&f.level, "log-level", "", "debug, info, warn or error (default info; nothing on a terminal, which shows progress instead)")
 	c.Flags().StringVar(&f.format, "log-format", "text", "text or json")
 }
 

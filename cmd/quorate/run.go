@@ -27,7 +27,11 @@ type runFlags struct {
 }
 
 func (f *runFlags) add(c *cobra.Command) {
-	f.source.add(c, helpSource+"; or \"cluster\": the custom resources themselves are the declaration")
+	add := f.source.add
+	if f.plan {
+		add = f.source.addShowing
+	}
+	add(c, helpSource+"; or \"cluster\": the custom resources themselves are the declaration")
 	f.live.add(c)
 	f.log.add(c)
 	c.Flags().DurationVar(&f.clusterTimeout, "cluster-timeout", reconcile.ClusterTimeout, "how long one cluster may take in a pass; it holds up no other")
@@ -66,7 +70,7 @@ func newPlan(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Show what the next pass would do, and do nothing",
-		Example: `  # What would this working tree change?
+		Example: `  # What would the commit that is checked out here change? What is not committed does not count.
   quorate plan --source .
 
   # The whole state that the decision rests on, for a bug report. It holds no secrets.

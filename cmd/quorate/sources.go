@@ -41,6 +41,10 @@ type sourceFlags struct {
 	confirmed revisions
 	// given are the settings of the command line, such as --branch.
 	given func() []string
+	// divide divides the memory among as many sources as the command line says.
+	divide func()
+	// shows is the name of the command if it applies nothing.
+	shows string
 }
 
 func (f *sourceFlags) add(c *cobra.Command, help string) {
@@ -51,6 +55,14 @@ func (f *sourceFlags) add(c *cobra.Command, help string) {
 	addCount(c.Flags(), &f.atOnce, "sources-at-once", "sources that are read at once; fewer by default where the container has little memory")
 	c.Flags().Lookup("sources-at-once").DefValue = strconv.Itoa(budgetWithin(0).atOnce)
 	f.given = func() []string { return settingsIn(c.Flags()) }
+	f.divide = func() { divideMemory(c.Flags(), f.atOnce) }
+}
+
+// addShowing adds the flags of a command that applies nothing. It shows a revision whether it descends from what was applied or not.
+func (f *sourceFlags) addShowing(c *cobra.Command, help string) {
+	f.add(c, help)
+	f.shows = c.Name()
+	c.Flags().Lookup("allow-rewind").Hidden = true
 }
 
 // settingsIn lists the flags that say how to read git, or what it may say, as far as they are given.
@@ -118,6 +130,18 @@ func (s source) check() error {
 	return options.Check()
 }
 
+// checkOne checks one source, with the settings of its own.
+func (f *sourceFlags) checkOne(s source) error {
+	if f.shows != "" && s.allowRewind {
+		return usageError{fmt.Errorf("--source: allow-rewind: %s", f.whyNoRewind())}
+	}
+	return s.check()
+}
+
+func (f *sourceFlags) whyNoRewind() string {
+	return f.shows + " applies nothing, so it shows a revision whether it descends from the one that was applied last or not; leave it out"
+}
+
 func (f *sourceFlags) check() error {
 	switch {
 	case len(f.values) == 0:
@@ -131,23 +155,26 @@ func (f *sourceFlags) check() error {
 			ofCluster, strings.Join(f.given(), ", "))}
 	case f.live():
 		return nil
+	case f.shows != "" && f.settings.allowRewind:
+		return usageError{fmt.Errorf("--allow-rewind: %s", f.whyNoRewind())}
 	}
 	for _, value := range f.values {
 		if strings.HasPrefix(value, ofCluster+",") {
 			return usageError{fmt.Errorf("--source %s: the custom resources take no settings: want %s alone, or ./%s for the directory of that name", ofCluster, ofCluster, value)}
 		}
 	}
-	sources, problems := f.sources(source.check)
+	f.divide()
+	sources, problems := f.sources(f.checkOne)
 	return errors.Join(problems, checkEnvironment(sources))
 }
 
 // fetched is what became of one source.
 type fetched struct {
 	source source
-	// name of the source in status.
-	name    string
-	desired gitsource.Desired
-	err     error
+	// name of the source in status, and label in reports.
+	name, label string
+	desired     gitsource.Desired
+	err         error
 }
 
 // fetch reads all sources, so many at once as there are turns. What has been checked before is not checked again: each reads its own credentials, and fails alone.
@@ -161,9 +188,9 @@ func (f *sourceFlags) fetch(ctx context.Context) ([]fetched, error) {
 		f.readers, f.turns = make([]gitsource.Reader, len(sources)), make(turns, f.atOnce)
 	}
 	var group errgroup.Group
-	names := namesOf(sources)
+	names, labels := namesOf(sources), labelsOf(sources)
 	for i, s := range sources {
-		all[i].name, s.turns = names[i], f.turns
+		all[i].name, all[i].label, s.turns = names[i], labels[i], f.turns
 		group.Go(func() error {
 			all[i].source = s
 			all[i].err = panics.Catch(func() (err error) {

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
 )
@@ -24,7 +27,7 @@ and line.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return validate(c.Context(), std, source, output) },
 	}
-	source.add(c, helpSource)
+	source.addShowing(c, helpSource)
 	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
 	c.Flags().StringVarP(&source.namespace, "namespace", "n", "", "namespace of declarations without one (default \"default\")")
 	return c
@@ -41,18 +44,25 @@ func validate(ctx context.Context, std streams, source sourceFlags, output strin
 		return usageError{fmt.Errorf("--source %s: what the API server holds it has checked itself", ofCluster)}
 	}
 	desired := source.declared(ctx)
-	if err := desired.Failure(); err != nil {
-		return err
+	failure := desired.Failure()
+	if failure != nil && !desired.AnyRead() {
+		return failure
 	}
 	desired = desired.Settled(func(string) reconcile.Before { return reconcile.Before{} })
 	rep := report.Report{Revision: desired.Revision, Signer: desired.Signer, Problems: desired.Problems, Warnings: desired.Warnings}
 	for _, d := range desired.Clusters {
 		rep.Clusters = append(rep.Clusters, report.Cluster{Namespace: d.Cluster.Namespace, Name: d.Cluster.Name, Warnings: d.Warnings})
 	}
+	if failure != nil {
+		rep.Error = strings.ReplaceAll(failure.Error(), "\n", "; ")
+	}
 	if err := render(std, output, rep); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
-	if len(rep.Problems) > 0 {
+	switch {
+	case failure != nil && !errors.Is(failure, gitsource.ErrOptions):
+		return exit(exitError)
+	case failure != nil || len(rep.Problems) > 0:
 		return exit(exitInvalid)
 	}
 	return nil

@@ -5,7 +5,7 @@ import (
 	"io"
 	"sync"
 
-	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/visible"
 )
 
 // warnings prints what an API server warns of, each warning once. It implements the interface that client-go asks for.
@@ -29,5 +29,5 @@ func (h *warnings) HandleWarningHeader(code int, _, text string) {
 		h.said = map[string]bool{}
 	}
 	h.said[text] = true
-	fmt.Fprintf(h.w, "warning of the API server: %s\n", report.Clean(text))
+	fmt.Fprintf(h.w, "warning of the API server: %s\n", visible.Line(text))
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 
 	"quorate.dev/quorate/gitsource/pack"
-	"quorate.dev/quorate/gitsource/visible"
+	"quorate.dev/quorate/visible"
 )
 
 // Open gives the files of the commit that hash names, itself or as a tag of it, and the hash of that commit. The error matches

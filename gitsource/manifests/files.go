@@ -8,7 +8,7 @@ import (
 	"path"
 	"strings"
 
-	"quorate.dev/quorate/gitsource/visible"
+	"quorate.dev/quorate/visible"
 )
 
 // files reads the files of one revision within bounds. Going past a bound on the whole is

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"quorate.dev/quorate/gitsource/manifests/renderer"
-	"quorate.dev/quorate/gitsource/visible"
+	"quorate.dev/quorate/visible"
 )
 
 // originAnnotation is where kustomize notes the file that an object comes from.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"quorate.dev/quorate/gitsource/visible"
+	"quorate.dev/quorate/visible"
 )
 
 // Problem is one thing that is wrong with what is declared.

@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"quorate.dev/quorate/gitsource/visible"
+	"quorate.dev/quorate/visible"
 )
 
 var (

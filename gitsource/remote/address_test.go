@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"quorate.dev/quorate/gitsource/visible"
+	"quorate.dev/quorate/visible"
 )
 
 func TestParseAddress(t *testing.T) {

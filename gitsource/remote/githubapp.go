@@ -16,7 +16,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"quorate.dev/quorate/gitsource/visible"
+	"quorate.dev/quorate/visible"
 )
 
 // GitHubApp is an installed app of GitHub, which gets a token for an hour whenever one is wanted. It never prints its key.

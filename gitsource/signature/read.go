@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"quorate.dev/quorate/gitsource/visible"
+	"quorate.dev/quorate/visible"
 )
 
 // maxKeysBytes of one file of keys: what a Secret can hold.

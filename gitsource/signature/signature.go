@@ -14,7 +14,7 @@ import (
 
 	"github.com/ProtonMail/go-crypto/openpgp"
 
-	"quorate.dev/quorate/gitsource/visible"
+	"quorate.dev/quorate/visible"
 )
 
 // Mode says what of a revision must be signed. Nothing, if it is empty.

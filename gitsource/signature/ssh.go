@@ -12,7 +12,7 @@ import (
 	"github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
 
-	"quorate.dev/quorate/gitsource/visible"
+	"quorate.dev/quorate/visible"
 )
 
 // gitNamespace is what git signs in; signatures of files, mails or logins are of other namespaces and sign nothing in git.

@@ -5,9 +5,9 @@ import (
 	"io"
 	"testing"
 
-	"quorate.dev/quorate/gitsource/visible/visibletest"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/visible/visibletest"
 )
 
 // saying is, for each place in a report that others have a say in, a report that has a text there and nowhere else.

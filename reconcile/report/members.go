@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
 )
 
 // Members renders what runs, for people: a block per cluster with a line per member.
@@ -39,8 +40,8 @@ func writeMembers(b *strings.Builder, s decide.State) {
 		if ordinal, ours := s.Ordinal(m.Name); ours {
 			pod = string(s.Replica(ordinal).Pod)
 		}
-		fmt.Fprintf(t, "    %s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", dash(Clean(m.Name)), m.ID, role(m), health(m), dash(Clean(m.Version)),
-			m.Revision, size(m.DBSize), size(m.DBSizeInUse), dash(Clean(strings.Join(m.Alarms, ","))), pod)
+		fmt.Fprintf(t, "    %s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", dash(visible.Line(m.Name)), m.ID, role(m), health(m), dash(visible.Line(m.Version)),
+			m.Revision, size(m.DBSize), size(m.DBSizeInUse), dash(visible.Line(strings.Join(m.Alarms, ","))), pod)
 	}
 	t.Flush() // into a strings.Builder: it cannot fail
 }

@@ -8,8 +8,8 @@ import (
 	"io"
 	"reflect"
 
-	"quorate.dev/quorate/gitsource/visible"
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
 )
 
 // Report is what one pass saw, decided and did.

@@ -5,31 +5,31 @@ import (
 	"io"
 	"strings"
 
-	"quorate.dev/quorate/gitsource/visible"
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
 )
 
 // Text renders the report for people: a block per cluster, then what is wrong with the sources, then a line that counts.
 func Text(w io.Writer, r Report, style Style) error {
 	b := &strings.Builder{}
 	if r.Revision != "" {
-		fmt.Fprintf(b, "revision %s\n", Clean(r.Revision))
+		fmt.Fprintf(b, "revision %s\n", visible.Line(r.Revision))
 	}
 	if r.Signer != "" {
-		fmt.Fprintf(b, "signed by %s\n", Clean(r.Signer))
+		fmt.Fprintf(b, "signed by %s\n", visible.Line(r.Signer))
 	}
 	for _, c := range r.Clusters {
 		writeCluster(b, c, style)
 	}
 	for _, warning := range r.Warnings {
-		fmt.Fprintf(b, "%s %s\n", style.Busy("warning"), Clean(warning))
+		fmt.Fprintf(b, "%s %s\n", style.Busy("warning"), visible.Line(warning))
 	}
 	writeRemovals(b, r.Removals, style)
 	for _, p := range r.Problems {
-		fmt.Fprintf(b, "%s %s\n", style.Bad("problem"), Clean(p.String()))
+		fmt.Fprintf(b, "%s %s\n", style.Bad("problem"), visible.Line(p.String()))
 	}
 	if r.Error != "" {
-		fmt.Fprintf(b, "%s %s\n", style.Bad("error"), Clean(r.Error))
+		fmt.Fprintf(b, "%s %s\n", style.Bad("error"), visible.Line(r.Error))
 	}
 	fmt.Fprintln(b, Summary(r))
 	_, err := io.WriteString(w, b.String())
@@ -73,20 +73,20 @@ func writeCluster(b *strings.Builder, c Cluster, style Style) {
 	if c.Decision.Rule != "" {
 		fmt.Fprintf(b, "%s  %s  %s", c.Key(), style.Verdict(c.Decision.Verdict), c.Decision.Rule)
 		if c.Decision.Action != nil {
-			fmt.Fprintf(b, "  %s", Clean(c.Decision.Action.String()))
+			fmt.Fprintf(b, "  %s", visible.Line(c.Decision.Action.String()))
 		}
-		fmt.Fprintf(b, "\n    %s\n", Clean(c.Decision.Message))
+		fmt.Fprintf(b, "\n    %s\n", visible.Line(c.Decision.Message))
 	} else {
 		fmt.Fprintf(b, "%s\n", c.Key())
 	}
 	if c.Outcome != nil && c.Outcome.Detail != "" {
-		fmt.Fprintf(b, "    %s\n", Clean(c.Outcome.Detail))
+		fmt.Fprintf(b, "    %s\n", visible.Line(c.Outcome.Detail))
 	}
 	for _, warning := range c.Warnings {
-		fmt.Fprintf(b, "    %s %s\n", style.Busy("warning"), Clean(warning))
+		fmt.Fprintf(b, "    %s %s\n", style.Busy("warning"), visible.Line(warning))
 	}
 	if c.Error != "" {
-		fmt.Fprintf(b, "    %s %s\n", style.Bad("error"), Clean(c.Error))
+		fmt.Fprintf(b, "    %s %s\n", style.Bad("error"), visible.Line(c.Error))
 	}
 }
 
@@ -134,6 +134,3 @@ func count(n int, what string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
-
-// Clean makes text from elsewhere one line that a terminal and a CI system take for text: see visible.Line.
-func Clean(s string) string { return visible.Line(s) }

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"quorate.dev/quorate/gitsource/visible"
-	"quorate.dev/quorate/gitsource/visible/visibletest"
+	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/visible/visibletest"
 )
 
 func TestLine(t *testing.T) {

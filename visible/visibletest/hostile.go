@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"quorate.dev/quorate/gitsource/visible"
+	"quorate.dev/quorate/visible"
 )
 
 // Mark is in each of the texts: what prints them prints it too.
