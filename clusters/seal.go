@@ -11,7 +11,7 @@ import (
 )
 
 // seal writes the sealed configuration of members that have started, after asking etcd once more, and only over the record
-// that was observed. The first time, clients are led to the members afterwards.
+// that was observed.
 func (c *cluster) seal(ctx context.Context, a decide.Seal) (report.Outcome, error) {
 	answer := c.askAgain(ctx)
 	if !answer.Membership.Known || answer.Membership.ClusterID != a.ClusterID {
@@ -29,15 +29,7 @@ func (c *cluster) seal(ctx context.Context, a decide.Seal) (report.Outcome, erro
 	}
 	in.Peers = c.peers(now.Membership)
 	in.WithoutSecrets = true
-	return c.applySealed(ctx, in)
-}
-
-// applySealed writes the record, and then leads clients to the members if they are led there not yet.
-func (c *cluster) applySealed(ctx context.Context, in objects.Input) (report.Outcome, error) {
-	service := objects.Identity{Kind: "Service", Name: c.names.ClientService}
-	return c.apply(ctx, in, func(o objects.Object) bool {
-		return o.Kind == "ConfigMap" || o.Identity == service && c.own.objects[service.Kind+"/"+service.Name] == nil
-	})
+	return c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" })
 }
 
 // confirmedVolumes are the replicas as observed, but those to be sealed without a volume if theirs is another one by now. A member that answered

@@ -47,8 +47,7 @@ type Object struct {
 	Apply any
 }
 
-// Build returns the objects of the cluster in the order in which to apply them: what pods need comes before the pods. The Service of the clients
-// is one of them once the cluster is beyond founding: what is acknowledged to a client must outlive the loss of a volume.
+// Build returns the objects of the cluster in the order in which to apply them: what pods need comes before the pods.
 func Build(in Input) ([]Object, error) {
 	c := in.Cluster
 	if c.UID == "" {
@@ -74,11 +73,9 @@ func Build(in Input) ([]Object, error) {
 		}
 		list = append(list, secrets...)
 	}
-	list = append(list, Object{Identity{"Service", names.Service}, memberService(c)})
-	if in.Record.BeyondFounding() {
-		list = append(list, Object{Identity{"Service", names.ClientService}, clientService(c)})
-	}
 	return append(list,
+		Object{Identity{"Service", names.Service}, memberService(c)},
+		Object{Identity{"Service", names.ClientService}, clientService(c)},
 		Object{Identity{"PodDisruptionBudget", names.PodDisruptionBudget}, disruptionBudget(in)},
 		Object{Identity{"StatefulSet", names.StatefulSet}, statefulSet},
 	), nil

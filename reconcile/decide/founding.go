@@ -8,7 +8,7 @@ import (
 // and neither takes it back (survey H1): a formed cluster is never founded again. Where the record is lost, whatever
 // runs or has run counts: its data may be somebody's.
 func (s State) Formed() bool {
-	return s.Record.ClusterID != 0 || s.ReportedClusterID != 0 || s.Record.BeyondFounding() ||
+	return s.Record.ClusterID != 0 || s.ReportedClusterID != 0 || s.Record.beyondFounding() ||
 		s.Membership.ClusterID != 0 || len(s.Membership.Members) > 0 || s.anyReplica(inCluster) ||
 		!s.recorded() && (s.hasStatefulSet() || s.anyReplica(Replica.remains))
 }
@@ -18,12 +18,11 @@ func (s State) recorded() bool { return len(s.Record.Members) > 0 }
 
 // founding reports whether all that earlier passes know is that the members were to be founded. Etcd may know more.
 func (s State) founding() bool {
-	return s.recorded() && s.Record.ClusterID == 0 && s.ReportedClusterID == 0 && !s.Record.BeyondFounding()
+	return s.recorded() && s.Record.ClusterID == 0 && s.ReportedClusterID == 0 && !s.Record.beyondFounding()
 }
 
-// BeyondFounding reports whether a member is on record as one that may start with its data only, or as one that joins. Clients are led to members
-// only from then on: what is acknowledged before that may be lost with a volume, when its member founds the cluster once more.
-func (r Record) BeyondFounding() bool {
+// beyondFounding reports whether a member is on record as one that may start with its data only, or as one that joins.
+func (r Record) beyondFounding() bool {
 	for _, m := range r.Members {
 		if m.Mode != Founding {
 			return true

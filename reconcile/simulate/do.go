@@ -45,7 +45,7 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 		if !s.Membership.Known || s.Membership.ClusterID != a.ClusterID {
 			return nil
 		}
-		return w.seal(decide.SealedRecord(s, a, w.next("t")))
+		return []write{w.apply(w.configMap(), decide.SealedRecord(s, a, w.next("t")))}
 	case decide.StopPods:
 		return w.stopPods()
 	case decide.StartRollout:
@@ -60,15 +60,6 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 	return w.changeEtcd(s, action)
 }
 
-// seal writes the record, and leads clients to the members once it is there.
-func (w *World) seal(record decide.Record) []write {
-	writes := []write{w.apply(w.configMap(), record)}
-	if _, there := w.objects[w.clientService()]; !there && record.BeyondFounding() {
-		writes = append(writes, w.apply(w.clientService(), record))
-	}
-	return writes
-}
-
 // applyAll writes every object that is not as it should be. Once the custom resource has been made anew, all that it owns has to
 // be its own.
 func (w *World) applyAll(s decide.State) []write {
@@ -76,7 +67,7 @@ func (w *World) applyAll(s decide.State) []write {
 	standing := decide.StandingRecord(s, w.next("t"))
 	anew := !w.exists(w.customResource())
 	for _, name := range w.Objects() {
-		if anew && (name != w.clientService() || standing.BeyondFounding()) || w.differs(name, standing) != "" {
+		if anew || w.differs(name, standing) != "" {
 			writes = append(writes, w.apply(name, standing))
 		}
 	}

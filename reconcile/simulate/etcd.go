@@ -78,7 +78,7 @@ func (w *World) startFounding(n int) (data, string) {
 	case m == nil || m.ran && !m.heldBack && !w.putBack:
 		w.violate("%s starts as a voter again, and has forgotten its votes", w.replicaName(n))
 	case m.ran:
-		r.excused = r.open
+		r.excused = true
 	}
 	return d, ""
 }

@@ -27,7 +27,6 @@ func (w *World) customResource() string { return "EtcdCluster " + w.name }
 func (w *World) configMap() string      { return "ConfigMap " + w.name + "-members" }
 func (w *World) authority() string      { return "Secret " + w.name + "-ca" }
 func (w *World) peerService() string    { return "Service " + w.name }
-func (w *World) clientService() string  { return "Service " + w.name + "-client" }
 func (w *World) statefulSet() string    { return "StatefulSet " + w.name }
 
 // Objects lists the objects of the cluster in the order in which they are written.
@@ -35,7 +34,7 @@ func (w *World) Objects() []string {
 	return []string{
 		w.customResource(), w.configMap(), w.authority(),
 		"Secret " + w.name + "-peer-tls", "Secret " + w.name + "-server-tls", "Secret " + w.name + "-client-tls",
-		w.peerService(), w.clientService(), "PodDisruptionBudget " + w.name, w.statefulSet(),
+		w.peerService(), "Service " + w.name + "-client", "PodDisruptionBudget " + w.name, w.statefulSet(),
 	}
 }
 
@@ -53,8 +52,6 @@ func (w *World) remaining() []string {
 func (w *World) differs(name string, standing decide.Record) string {
 	o, there := w.objects[name]
 	switch {
-	case !there && name == w.clientService() && !standing.BeyondFounding():
-		return ""
 	case !there:
 		return "missing"
 	case o.changed:

@@ -28,9 +28,7 @@ type raft struct {
 	// forcing a new cluster on a member of it.
 	announced, splitFrom, forcedOn decide.ID
 	splitAt                        uint64
-	// open: clients have been led to it.
-	open bool
-	// excused: a voter that started late lost its volume before it could be sealed, and with it what it had acknowledged to clients.
+	// excused: a voter lost its volume before it could be sealed, and with it what it had acknowledged.
 	excused bool
 }
 
@@ -196,8 +194,7 @@ func (w *World) replicate(r *raft) {
 	if !r.serves() {
 		return
 	}
-	r.open = r.open || w.exists(w.clientService())
-	if len(r.alarms) == 0 && r.open {
+	if len(r.alarms) == 0 {
 		w.extend(*r.byID(r.leader), w.lastIndex(r)+writesPerTick)
 	}
 	last := w.lastIndex(r)
