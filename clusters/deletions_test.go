@@ -106,6 +106,11 @@ func TestCountDeletions(t *testing.T) {
 	if got := pass(true); !slices.Equal(got, []string{"b", "c"}) {
 		t.Errorf("%q wait while the custom resources declare themselves", got)
 	}
+	stalled := metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: "ForeignObjects"}
+	meta.SetStatusCondition(&owned.at("ns", "a").custom.Status.Conditions, stalled)
+	if got := pass(true); !slices.Equal(got, []string{"b", "c"}) {
+		t.Errorf("%q wait while the first is blocked halfway", got)
+	}
 	l.options.MaxDeletions = nil
 	if got := pass(false); got != nil {
 		t.Errorf("%q wait without a number", got)

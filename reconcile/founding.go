@@ -27,6 +27,7 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 		founding := foundingOf(rep)
 		next := r.pass(ctx, desired, func(key string) bool { return founding[key] })
 		if ctx.Err() != nil {
+			remember(acted, next)
 			replaceFinished(&rep, next)
 			break
 		}

@@ -19,6 +19,7 @@ func main() {
 func mainCode() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // the second signal ends the process at once
 	boundMemory()
 	confined.Hide()
 	return execute(ctx, os.Args[1:], streams{out: os.Stdout, err: os.Stderr})
