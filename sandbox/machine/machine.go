@@ -60,7 +60,15 @@ func Start(spec Spec, host *Machine, listener *net.TCPListener) (*Machine, error
 		return nil, fmt.Errorf("hold machine %s: %w", spec.Name, err)
 	}
 	go func() { _ = cmd.Wait() }() // reaps the init if it ends before we do
-	return &Machine{PID: cmd.Process.Pid, fd: fd}, nil
+	m := &Machine{PID: cmd.Process.Pid, fd: fd}
+	m.awaitName(spec.Dir)
+	return m, nil
+}
+
+// awaitName waits until the machine can be found: the kernel says that a program was executed a moment before it tells its command line.
+func (m *Machine) awaitName(dir string) {
+	for dirOf(m.PID) != dir && !m.ended(time.Millisecond) {
+	}
 }
 
 func prepare(spec Spec) error {
