@@ -118,7 +118,7 @@ func testOneOfTwoDiffers(t *testing.T, w *world) {
 	w.requireSame(members, volumes, "")
 
 	w.removeByHand(pod)
-	w.run().requireCode(t, exitBlocked).requireRule(t, "a", "MembersMissing")
+	w.run("--until-converged", "--timeout", "60s").requireCode(t, exitBlocked).requireRule(t, "a", "MembersMissing") // once the other one answers again
 	if now := w.volumeUIDs("a"); !maps.Equal(volumes, now) {
 		t.Fatalf("volumes before %v, after %v", volumes, now)
 	}
