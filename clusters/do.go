@@ -144,7 +144,7 @@ func (c *cluster) foundingRecord(ctx context.Context, a decide.Found) (decide.Re
 	return c.state.UnderAuthority(decide.FoundingRecord(newToken(), a.Replicas)), nil
 }
 
-// newToken is the nonce in a cluster's token, so that members of an earlier cluster of the same name are strangers (survey H4).
+// newToken is the nonce in a cluster's token, so that members of an earlier cluster of the same name are strangers (hard case H4).
 func newToken() string {
 	nonce := make([]byte, 8)
 	rand.Read(nonce) // never fails

@@ -84,7 +84,7 @@ func TestPodPhase(t *testing.T) {
 	}
 }
 
-// survey H45: what Kubernetes or the kernel did to a pod is no crash of etcd's.
+// hard case H45: what Kubernetes or the kernel did to a pod is no crash of etcd's.
 func TestCrashes(t *testing.T) {
 	ended := func(reason string, code int32) corev1.ContainerState {
 		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, ExitCode: code}}

@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// findStranded looks for recorded members whose volume no pod can ever use again (survey H46). Volumes and nodes are read only for
+// findStranded looks for recorded members whose volume no pod can ever use again (hard case H46). Volumes and nodes are read only for
 // a pod that has no node although its volume has been made. Where they cannot be read, that is said, and nothing is concluded.
 func (c *cluster) findStranded(ctx context.Context) {
 	if c.target.cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning {

@@ -14,7 +14,7 @@ import (
 )
 
 // compare asks all members at once, within one timeout, which list each believes in, and fills in how it differs from
-// the linearizable one. A member can have taken a change in another way than the rest (survey H15).
+// the linearizable one. A member can have taken a change in another way than the rest (hard case H15).
 func (c *Clients) compare(ctx context.Context, list *clientv3.MemberListResponse, members []decide.Member, replies []reply) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()

@@ -25,7 +25,7 @@ func (e NotYet) Error() string { return e.Err.Error() }
 func (e NotYet) Unwrap() error { return e.Err }
 
 // AddLearner adds a member without a vote and returns its ID. A member that has the peer URL already is returned as it
-// is, be it a voter (survey H19).
+// is, be it a voter (hard case H19).
 func (c *Clients) AddLearner(ctx context.Context, cluster Cluster, peerURL string) (decide.ID, error) {
 	var id decide.ID
 	err := c.change(ctx, cluster, "add a learner at "+peerURL, func(leader reply) error {
@@ -49,7 +49,7 @@ func (c *Clients) AddLearner(ctx context.Context, cluster Cluster, peerURL strin
 	return id, err
 }
 
-// PromoteLearner makes a learner a voter. One that votes already stays one (survey H16).
+// PromoteLearner makes a learner a voter. One that votes already stays one (hard case H16).
 func (c *Clients) PromoteLearner(ctx context.Context, cluster Cluster, id decide.ID) error {
 	return c.change(ctx, cluster, "promote learner "+id.String(), func(leader reply) error {
 		list, err := c.currentList(ctx, leader)
@@ -66,7 +66,7 @@ func (c *Clients) PromoteLearner(ctx context.Context, cluster Cluster, id decide
 	})
 }
 
-// RemoveMember takes a member out of the list. One that is not in it is removed already (survey H29); etcd would check
+// RemoveMember takes a member out of the list. One that is not in it is removed already (hard case H29); etcd would check
 // first whether it can do without it.
 func (c *Clients) RemoveMember(ctx context.Context, cluster Cluster, id decide.ID) error {
 	return c.change(ctx, cluster, "remove member "+id.String(), func(leader reply) error {
@@ -82,7 +82,7 @@ func (c *Clients) RemoveMember(ctx context.Context, cluster Cluster, id decide.I
 }
 
 // MoveLeader hands leadership from one voter to another, unless a third one leads. Only the leader can do that
-// (survey H14, H23).
+// (hard case H14, H23).
 func (c *Clients) MoveLeader(ctx context.Context, cluster Cluster, from, to decide.ID) error {
 	return c.change(ctx, cluster, fmt.Sprintf("move leadership from %s to %s", from, to), func(leader reply) error {
 		switch leads := decide.ID(leader.status.Leader); leads {

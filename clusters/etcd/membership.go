@@ -147,7 +147,7 @@ func downgrade(replies []reply) string {
 
 // alarms are those that any member knows of, each once, by ID and kind. Every member knows the alarms of all, and tells
 // them with its status, so that no question through the log is needed. The alarm of a member that has been removed
-// holds until it is disarmed (survey H31).
+// holds until it is disarmed (hard case H31).
 func alarms(replies []reply) []decide.Alarm {
 	var found []decide.Alarm
 	for _, r := range replies {

@@ -165,13 +165,13 @@ func (k *Certificates) leaves(c *v1alpha1.EtcdCluster) []storedLeaf {
 
 var (
 	clientOnly = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	// bothUsages: etcd's gateway calls the member that it is part of, with the certificate that this one serves (survey H60).
+	// bothUsages: etcd's gateway calls the member that it is part of, with the certificate that this one serves (hard case H60).
 	bothUsages = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 )
 
 func peerName(c *v1alpha1.EtcdCluster) string { return c.Name + "-peer" }
 
-// peerLeaf names all members that there can ever be, by wildcard (survey H58), and no address (survey H59).
+// peerLeaf names all members that there can ever be, by wildcard (hard case H58), and no address (hard case H59).
 func peerLeaf(c *v1alpha1.EtcdCluster) pki.Leaf {
 	return pki.Leaf{CommonName: peerName(c), DNSNames: memberNames(c), Usages: bothUsages}
 }

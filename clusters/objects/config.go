@@ -123,8 +123,8 @@ func initialCluster(in Input, m decide.RecordedMember, live string) (map[string]
 
 const sealedComment = "# Sealed: starts on its data, or not at all.\n"
 
-// joiningPeers are the members that a joining one starts with: those that etcd lists at that moment, or it refuses to start (survey H13,
-// H18). While the list is not known they stay as they are. It is empty if they do not include the member itself: what is not
+// joiningPeers are the members that a joining one starts with: those that etcd lists at that moment, or it refuses to start
+// (hard case H18). While the list is not known they stay as they are. It is empty if they do not include the member itself: what is not
 // listed must not start.
 func joiningPeers(in Input, m decide.RecordedMember, live string) string {
 	peers := joinPeers(in.Peers)

@@ -10,7 +10,7 @@ import (
 )
 
 // SpecHash is a digest of all in the declaration that makes a pod run differently. The version is left out, so that a change of
-// it is told apart (survey H110); so are the pull secrets, which are asked for only when a pod is made, and all that is no
+// it is told apart (hard case H110); so are the pull secrets, which are asked for only when a pod is made, and all that is no
 // matter of a pod: the number of replicas, the storage.
 func SpecHash(spec v1alpha1.EtcdClusterSpec) string {
 	text, err := json.Marshal(struct {

@@ -79,7 +79,7 @@ func container(c *v1alpha1.EtcdCluster) (*applycorev1.ContainerApplyConfiguratio
 		WithName(Container).
 		WithImage(c.Spec.Image.Repository+":v"+c.Spec.Version).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
-		// Kubernetes expands the variable; the image has no shell (survey H112).
+		// Kubernetes expands the variable; the image has no shell (hard case H112).
 		WithCommand("/usr/local/bin/etcd", "--config-file="+membersMount+"/"+ConfigKey("$(POD_NAME)", DeclaredTemplate(c.Spec))).
 		WithEnv(applycorev1.EnvVar().WithName("POD_NAME").WithValueFrom(applycorev1.EnvVarSource().
 			WithFieldRef(applycorev1.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.name")))).

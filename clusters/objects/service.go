@@ -9,7 +9,7 @@ import (
 )
 
 // memberService gives each member its DNS name. It publishes members that are not ready: they find each other in order to get ready
-// (survey H9).
+// (hard case H9).
 func memberService(c *v1alpha1.EtcdCluster) *applycorev1.ServiceApplyConfiguration {
 	return service(c, NamesOf(c.Name).Service, applycorev1.ServiceSpec().
 		WithType(corev1.ServiceTypeClusterIP).

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -64,31 +65,100 @@ var (
 	flagged = regexp.MustCompile(`--[a-z][-a-z]*`)
 )
 
-// Every test that the page on trust names is there, where it says.
-func TestTrustIsTested(t *testing.T) {
+// requireTests fails unless a page names so many tests at least, and every one is there, where it says.
+func requireTests(t *testing.T, page string, least int) {
+	t.Helper()
 	there := map[bool]map[string]bool{true: {}, false: {}}
+	eachFile(t, func(path, content string) {
+		if !strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		for _, match := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(content, -1) {
+			there[strings.Contains(path, "sandbox/scenarios")][match[1]] = true
+		}
+	})
+	named := regexp.MustCompile("(scenario )?`(Test\\w+)`").FindAllStringSubmatch(read(t, page), -1)
+	if len(named) < least {
+		t.Errorf("%s names %d tests", page, len(named))
+	}
+	for _, match := range named {
+		if !there[match[1] != ""][match[2]] {
+			t.Errorf("%s: there is no %s%s", page, match[1], match[2])
+		}
+	}
+}
+
+// eachFile shows all code, pages and stories.
+func eachFile(t *testing.T, show func(path, content string)) {
+	t.Helper()
 	err := filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
+		if err != nil || !slices.Contains([]string{".go", ".md", ".txt"}, filepath.Ext(path)) {
 			return err
 		}
 		content, err := os.ReadFile(path)
-		for _, match := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(content, -1) {
-			there[strings.Contains(path, "sandbox/scenarios")][string(match[1])] = true
-		}
+		show(path, string(content))
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile("(scenario )?`(Test\\w+)`").FindAllStringSubmatch(read(t, "docs/threat-model.md"), -1)
-	if len(named) < 30 {
-		t.Errorf("it names %d tests", len(named))
+}
+
+// Every test that the page on trust names is there, where it says.
+func TestTrustIsTested(t *testing.T) { requireTests(t, "docs/threat-model.md", 30) }
+
+var (
+	caseEntry   = regexp.MustCompile(`(?m)^### H(\d+)$`)
+	caseMention = regexp.MustCompile(`[Hh]ard cases?[\s/#]+H\d+(?:(?:,|\s+to|\s+and)[\s/#]+H\d+)*`) // which may go on in the next line of a comment
+	caseNumber  = regexp.MustCompile(`(\bto[\s/#]+)?H(\d+)`)
+)
+
+// The page on hard cases has one entry for each that anything refers to, and every test that it names is there.
+func TestHardCases(t *testing.T) {
+	const page = "docs/hard-cases.md"
+	requireTests(t, page, 90)
+	entries := map[int]bool{}
+	for _, entry := range caseEntry.FindAllString(read(t, page), -1) {
+		n := casesIn(t, entry)[0]
+		if entries[n] {
+			t.Errorf("%s has H%d twice", page, n)
+		}
+		entries[n] = true
 	}
-	for _, match := range named {
-		if !there[match[1] != ""][match[2]] {
-			t.Errorf("there is no %s%s", match[1], match[2])
+	mentions := 0
+	eachFile(t, func(path, content string) {
+		for _, mention := range caseMention.FindAllString(content, -1) {
+			mentions++
+			for _, n := range casesIn(t, mention) {
+				if !entries[n] {
+					t.Errorf("%s says %q, and %s has no H%d", path, mention, page, n)
+				}
+			}
+		}
+	})
+	if mentions < 70 {
+		t.Errorf("hard cases are mentioned %d times", mentions)
+	}
+}
+
+// casesIn are the numbers of the cases that a text names, such as 2, 4 and 5 in "H2, H4 to H5".
+func casesIn(t *testing.T, text string) []int {
+	t.Helper()
+	var list []int
+	for _, number := range caseNumber.FindAllStringSubmatch(text, -1) {
+		last, err := strconv.Atoi(number[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := last
+		if number[1] != "" && len(list) > 0 {
+			first = list[len(list)-1] + 1
+		}
+		for n := first; n <= last; n++ {
+			list = append(list, n)
 		}
 	}
+	return list
 }
 
 // Links within the repository lead somewhere.

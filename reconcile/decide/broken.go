@@ -6,7 +6,7 @@ import (
 )
 
 // restartBroken gives a member that does not run the newest declaration, whatever else is the matter: it is what repairs a
-// broken rollout (survey H48, H101). A pod without a running container serves nobody; but it may come back by itself, so it is
+// broken rollout (hard case H48, H101). A pod without a running container serves nobody; but it may come back by itself, so it is
 // moved only to where others run, or where nobody fails, and not for a moment's failure. A pod that can never get its volume is
 // made anew likewise.
 func restartBroken(s State) (Decision, bool) {

@@ -5,7 +5,7 @@ import (
 )
 
 // Formed reports whether there is any sign that etcd has ever formed this cluster. Not reaching etcd is none,
-// and neither takes it back (survey H1): a formed cluster is never founded again. Where the record is lost, whatever
+// and neither takes it back (hard case H1): a formed cluster is never founded again. Where the record is lost, whatever
 // runs or has run counts: its data may be somebody's.
 func (s State) Formed() bool {
 	return s.Record.ClusterID != 0 || s.ReportedClusterID != 0 || s.Record.beyondFounding() ||

@@ -15,7 +15,7 @@ const (
 )
 
 // lost says why a member is lost for good: its data are known to be wrong, or it does not answer and does not come back with them. Empty if it may.
-// Being slow, restarting, evicted or out of memory is none of the reasons (survey H45).
+// Being slow, restarting, evicted or out of memory is none of the reasons (hard case H45).
 func (s State) lost(m Member) string {
 	ordinal, ours := s.OrdinalOf(m)
 	r := s.Replica(ordinal)
@@ -53,7 +53,7 @@ func (s State) withoutItsData(r Replica) bool {
 }
 
 // patienceOfStranded is how long the node of a volume may be gone: one that is taken out of the cluster and registered again has its volumes
-// still (survey H46). Where git says how long a member may be silent, that is long enough.
+// still (hard case H46). Where git says how long a member may be silent, that is long enough.
 const patienceOfStranded = 10 * time.Minute
 
 // strandedFor reports whether a volume is out of reach for that long: passes have found it so, and its pod has waited as long. Neither alone says so: a
@@ -129,7 +129,7 @@ func (s State) keepsCrashing(r Replica) bool {
 }
 
 // crashLoops reports whether a member crashes because of its own data: what it was made from has been proven by all the others,
-// which run well, so it is neither a rollout nor something that happens to them all (survey H48). What a pod on its way out has done says
+// which run well, so it is neither a rollout nor something that happens to them all (hard case H48). What a pod on its way out has done says
 // nothing about a new member in its slot.
 func (s State) crashLoops(m Member, r Replica) bool {
 	if !m.Started || !s.keepsCrashing(r) || len(s.Membership.Members) < 2 || s.copyCounts(m) {

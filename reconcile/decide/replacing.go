@@ -52,7 +52,7 @@ func (s State) giveUp(m Member, why string) (Decision, bool) {
 }
 
 // handOver asks the leader to hand over to the voter that is best for it among those that will do: of those that have caught up, the
-// one with the lowest ordinal (survey H23, H84). It waits for one to catch up, and does not speak if none will do.
+// one with the lowest ordinal (hard case H23, H84). It waits for one to catch up, and does not speak if none will do.
 func (s State) handOver(from Member, willDo func(Member) bool, format string, args ...any) (Decision, bool) {
 	why := fmt.Sprintf(format, args...)
 	var late []string
@@ -72,7 +72,7 @@ func (s State) handOver(from Member, willDo func(Member) bool, format string, ar
 }
 
 // promoteLearner makes a learner a voter once it is sealed and has nine tenths of what the leader has, which is etcd's own measure
-// (survey H13). The new voter counts for quorum at once.
+// (hard case H13). The new voter counts for quorum at once.
 func promoteLearner(s State) (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false

@@ -16,7 +16,7 @@ func (s State) newPodsAsDeclared() bool {
 	return s.hasStatefulSet() && s.Objects.RunsVersion == s.Declared.Version && s.Objects.RunsHash == s.Declared.SpecHash
 }
 
-// madeOtherwise reports whether a pod was made from another declaration. Its own marks tell, never its image (survey H35, H102).
+// madeOtherwise reports whether a pod was made from another declaration. Its own marks tell, never its image (hard case H35, H102).
 func (s State) madeOtherwise(r Replica) bool {
 	return r.Pod != PodAbsent && r.PodSpecHash+r.PodVersion != "" && (r.PodSpecHash != s.Declared.SpecHash || r.PodVersion != s.Declared.Version)
 }
@@ -40,7 +40,7 @@ func versionRefused(s State) (Decision, bool) {
 }
 
 // downgrade has etcd prepare its data for an older minor version before any member runs it, and takes that back when git
-// turns back (etcd: Downgrade etcd from v3.6 to v3.5; survey H39).
+// turns back (etcd: Downgrade etcd from v3.6 to v3.5; hard case H39).
 func downgrade(s State) (Decision, bool) {
 	if !s.Membership.Known || s.founding() {
 		return Decision{}, false
@@ -100,7 +100,7 @@ func (s State) describeRollout() string {
 }
 
 // rollOneMember restarts the members whose pods were made from another declaration, one at a time and while all is well: followers
-// from the highest ordinal down, the leader last, after it has handed over (survey H40, H104).
+// from the highest ordinal down, the leader last, after it has handed over (hard case H40, H104).
 func rollOneMember(s State) (Decision, bool) {
 	if !s.Membership.Known || !s.newPodsAsDeclared() || len(s.unsettled()) > 0 || s.tooFew() || !s.mayRoll() {
 		return Decision{}, false

@@ -73,7 +73,7 @@ func (s State) unlisted() []string {
 // unidentified stands in an alarm for the member: etcd has found data that differ, and no majority that agrees (etcd: CompactHashCheck).
 const unidentified = ID(0)
 
-// alarmRaised: without space, options may still be rolled out, or the quota could not be raised (survey H109). Whose data are right is another matter:
+// alarmRaised: without space, options may still be rolled out, or the quota could not be raised (hard case H109). Whose data are right is another matter:
 // see dataInDoubt.
 func alarmRaised(s State) (Decision, bool) {
 	var facts []string

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// scaleDown removes the member with the highest ordinal, compared as a number (survey H24). One that is silent, or only a
-// learner, may go at any time (survey H25, H107); a healthy voter goes only while all is well, and hands over first if it leads. While a volume
+// scaleDown removes the member with the highest ordinal, compared as a number (hard case H24). One that is silent, or only a
+// learner, may go at any time (hard case H25, H107); a healthy voter goes only while all is well, and hands over first if it leads. While a volume
 // is being deleted, whoever is one too many is there to take a place.
 func scaleDown(s State) (Decision, bool) {
 	victim, surplus := s.surplus()
@@ -53,8 +53,8 @@ func (s State) freeOrdinal() (int, bool) {
 	return 0, false
 }
 
-// scaleUp adds a learner at the lowest free ordinal while all is well (survey H11, H17, H92), once the volume of whoever was there
-// before is on its way out (survey H20).
+// scaleUp adds a learner at the lowest free ordinal while all is well (hard case H11, H17, H92), once the volume of whoever was there
+// before is on its way out (hard case H20).
 func scaleUp(s State) (Decision, bool) {
 	ordinal, free := s.freeOrdinal()
 	if !free || !s.Membership.Known || len(s.unsettled()) > 0 {

@@ -244,7 +244,7 @@ type Membership struct {
 	// Members in any order. While the list is not Known they are what single members believe: good for explaining,
 	// never for acting.
 	Members []Member `json:"members,omitempty"`
-	// StaleAlarms are alarms of members that are gone. They hold until they are disarmed (survey H31).
+	// StaleAlarms are alarms of members that are gone. They hold until they are disarmed (hard case H31).
 	StaleAlarms []Alarm `json:"staleAlarms,omitempty"`
 	// Downgrade is the minor version, such as 3.6, that etcd has been told to prepare a downgrade to; empty if none is under way.
 	Downgrade string `json:"downgrade,omitempty"`

@@ -53,7 +53,7 @@ func (v version) steps(o version) int {
 
 // departures are the oldest patches from which the next minor version may be reached, and what is better still. Before them members that
 // were removed may come back to life, or learners may be in the way (etcd: Upgrade etcd from v3.5 to v3.6, and from v3.6 to v3.7;
-// survey H37, H38).
+// hard case H37, H38).
 var departures = map[version]struct {
 	least  version
 	better string
@@ -63,7 +63,7 @@ var departures = map[version]struct {
 }
 
 // running are the versions that members run, ascending: what members say while any answers, else the one in the status, and only where that
-// is lost those that pods were made with. What was declared and never ran counts for nothing (survey H101).
+// is lost those that pods were made with. What was declared and never ran counts for nothing (hard case H101).
 func (s State) running() []version {
 	var list []version
 	add := func(text string) {
