@@ -205,7 +205,7 @@ func forgets(s State, m RecordedMember) bool {
 			continue
 		}
 		voters++
-		if member, listed := atOrdinal(s, recorded.Ordinal); listed && (recorded.ID == 0 || recorded.ID == member.ID || member.Answers) {
+		if member, listed := atOrdinal(s, recorded.Ordinal); listed && (recorded.ID == 0 && !member.Learner || recorded.ID == member.ID || member.Answers) {
 			standing++
 		}
 	}

@@ -50,7 +50,7 @@ func (s State) unconfirmed() []RecordedMember {
 		}
 		voters++
 		switch member, found := listed[m.Ordinal]; {
-		case found && (m.ID == 0 || m.ID == member.ID || member.Answers): // one that was replaced in its slot stands for it once it serves
+		case found && (m.ID == 0 && !member.Learner || m.ID == member.ID || member.Answers): // one that was replaced in its slot stands for it once it serves
 			standing++
 		case !m.Leaving:
 			missing = append(missing, m)
