@@ -175,8 +175,22 @@ func itNeverStarts(s State, r Replica, m Member) bool {
 func itKeepsFailing(s State, r Replica, m Member) bool {
 	crashes := r.Pod == PodFailing && (r.NoData && r.PodCrashes >= 2 || r.PodCrashes >= 4) && notReadySince(s, r, time.Minute)
 	limit := s.Declared.ReplaceAfter
-	silent := limit > 0 && !m.SilentSince.IsZero() && s.Now.Sub(m.SilentSince) >= limit && notReadySince(s, r, limit)
+	silent := limit > 0 && !m.SilentSince.IsZero() && s.Now.Sub(m.SilentSince) >= limit && notReadySince(s, r, limit) && (m.Learner || mostAnswer(s))
 	return crashes || silent
+}
+
+// mostAnswer: the voters that answer are a majority by themselves, so a list that is known need not have come from others.
+func mostAnswer(s State) bool {
+	voters, answer := 0, 0
+	for _, m := range s.Membership.Members {
+		if !m.Learner {
+			voters++
+			if m.Answers {
+				answer++
+			}
+		}
+	}
+	return 2*answer > voters
 }
 
 // volumesOnRecord: a volume of a cluster that goes on is deleted only where the record says that its member was removed.

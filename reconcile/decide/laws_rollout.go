@@ -52,7 +52,7 @@ func leftToTheKubelet(s State, d Decision) string {
 	r := s.Replica(a.Ordinal)
 	recorded, _ := s.Record.Member(a.Ordinal)
 	member, listed := atOrdinal(s, a.Ordinal)
-	votes := recorded.Mode == Sealed || listed && member.Started
+	votes := recorded.Mode == Sealed && !s.Membership.Known || listed && member.Started
 	if !restarts || r.Pod != PodFailing || !votes || listed && member.Learner {
 		return ""
 	}

@@ -90,7 +90,13 @@ func (s State) silentForLong(m Member, r Replica) bool {
 	if m.Learner {
 		enough = max(enough, patienceOfSnapshot)
 	}
-	return s.Declared.ReplaceAfter > 0 && !m.SilentSince.IsZero() && s.notReadyFor(r, 0) && s.Now.Sub(silentSince(m, r)) >= enough
+	return s.Declared.ReplaceAfter > 0 && !m.SilentSince.IsZero() && s.notReadyFor(r, 0) && s.Now.Sub(silentSince(m, r)) >= enough && !s.standsBehindList(m)
+}
+
+// standsBehindList reports whether a silent voter is one without which the others could not have given the list that is known: those that answer are no
+// majority, so silent ones serve as well, and only we do not reach them. Which of them cannot be told.
+func (s State) standsBehindList(m Member) bool {
+	return !m.Learner && !s.Membership.HasQuorum()
 }
 
 // silentSince is since when both a pass and Kubernetes have found a member unwell.

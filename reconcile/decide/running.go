@@ -117,7 +117,7 @@ func (s State) neverReady() (Decision, bool) {
 // replacedInTime reports whether git declares that a member is replaced once it has been silent for so long, and it can be.
 func (s State) replacedInTime(ordinal int) bool {
 	m := s.listed()[ordinal]
-	return s.Declared.ReplaceAfter > 0 && s.replaceable(m, s.Replica(ordinal)) && s.Membership.without(m.ID).HasQuorum()
+	return s.Declared.ReplaceAfter > 0 && s.replaceable(m, s.Replica(ordinal)) && !s.standsBehindList(m) && s.Membership.without(m.ID).HasQuorum()
 }
 
 func waitForMembers(s State) (Decision, bool) {
