@@ -3,6 +3,7 @@ package decide
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -113,7 +114,21 @@ func (s State) howToStop() string {
 	if s.anyReplica(s.keepsGoingVolume) {
 		return fmt.Sprintf(", but not before the data of %s are copied: volumes that are being deleted go with their pods", s.describeGoingVolumes())
 	}
+	if !s.hasStatefulSet() {
+		return ", by kubectl delete pod " + strings.Join(s.podNames(), " ") + ": no StatefulSet makes them again"
+	}
 	return fmt.Sprintf(", by lifecycle: Stopped in git, or kubectl scale statefulset %s --replicas=0", s.Name)
+}
+
+// podNames are the names of the pods that are there.
+func (s State) podNames() []string {
+	var names []string
+	for _, r := range s.replicasInOrder() {
+		if r.Pod != PodAbsent {
+			names = append(names, s.ReplicaName(r.Ordinal))
+		}
+	}
+	return names
 }
 
 // authorityExpired reports whether the authority can be used no more for its age.

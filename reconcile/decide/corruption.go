@@ -20,7 +20,7 @@ func (s State) inDoubt() bool { return len(s.doubts()) > 0 }
 // doubts says what makes one doubt that all hold the same data.
 func (s State) doubts() []string {
 	var facts []string
-	for _, alarm := range s.Membership.StaleAlarms {
+	for _, alarm := range s.Membership.staleAlarms() {
 		switch {
 		case alarm.Kind == corruptAlarm && alarm.ID == unidentified:
 			facts = append(facts, "etcd raises CORRUPT, and cannot tell which member it is about")
@@ -130,7 +130,7 @@ func (s State) refuted() []Alarm {
 		return nil
 	}
 	var list []Alarm
-	for _, alarm := range s.Membership.StaleAlarms {
+	for _, alarm := range s.Membership.staleAlarms() {
 		if alarm.Kind == corruptAlarm && (alarm.ID != unidentified || len(voters) > 1) {
 			list = append(list, alarm)
 		}

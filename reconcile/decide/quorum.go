@@ -1,6 +1,9 @@
 package decide
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Quorum is the number of voters that must agree among n.
 func Quorum(n int) int { return n/2 + 1 }
@@ -31,6 +34,11 @@ func Answering(members []Member) int {
 func (m Membership) HasQuorum() bool {
 	voters := m.Voters()
 	return Answering(voters) >= Quorum(len(voters))
+}
+
+// staleAlarms are the alarms of members that are gone in an order of their own: etcd lists them in any.
+func (m Membership) staleAlarms() []Alarm {
+	return slices.SortedFunc(slices.Values(m.StaleAlarms), func(a, b Alarm) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind)) })
 }
 
 // without returns the membership after that member is gone from the list.

@@ -82,7 +82,7 @@ func alarmRaised(s State) (Decision, bool) {
 			facts = append(facts, fmt.Sprintf("%s raises %s", s.nameOf(m), enumerate(m.Alarms)))
 		}
 	}
-	for _, alarm := range s.Membership.StaleAlarms {
+	for _, alarm := range s.Membership.staleAlarms() {
 		if alarm.ID == unidentified {
 			facts = append(facts, fmt.Sprintf("etcd raises %s, and cannot tell which member it is about", alarm.Kind))
 		}

@@ -31,7 +31,7 @@ func (j *journey) settle() string {
 			return first(w.Violations())
 		case d.Verdict != decide.Block:
 			blocked = 0
-		case slices.Contains([]string{"MembersMissing", "DataInDoubt"}, d.Rule): // it names the way out, which is for a person to take
+		case slices.Contains([]string{"MembersMissing", "DataInDoubt"}, d.Rule) || replacedTooOften(d): // it names the way out, which is for a person to take
 			j.over = true
 			return first(w.Violations())
 		case j.takesWayOut(d):
@@ -51,9 +51,18 @@ func (j *journey) settle() string {
 	return fmt.Sprintf("no end after %d passes: %s", passesToSettle, decide.Decide(w.Observe()))
 }
 
+// replacedTooOften reports whether a slot has had as many members as it gets in a day: what is wrong there is for a person to find out.
+func replacedTooOften(d decide.Decision) bool {
+	return d.Rule == "ReplaceMember" && strings.Contains(d.Message, "a new member fares no better")
+}
+
 // takesWayOut has a person do what a Block says, and reports whether it says anything that is done once.
 func (j *journey) takesWayOut(d decide.Decision) bool {
 	switch says := func(words string) bool { return strings.Contains(d.Message, words) }; {
+	case d.Rule == "AuthorityLost" && says("kubectl delete pod"):
+		for _, r := range j.road.Observe().Replicas {
+			j.road.KillPod(r.Ordinal)
+		}
 	case d.Rule == "AuthorityLost":
 		j.road.Scale(0)
 	case d.Rule == "MembershipUnknown" && says("a pod that is deleted by hand is made as declared"):

@@ -105,7 +105,7 @@ func (w *World) lateWrites(seen decide.State, action decide.Action) []write {
 		if _, applies := action.(decide.ApplyObjects); applies && going && seen.Declared.Lifecycle != "Running" && seen.Declared.Retention != "Delete" {
 			return nil
 		}
-		return w.writesOf(seen, now, a)
+		return w.untilConflict(seen, w.writesOf(seen, now, a))
 	case decide.RestartReplica:
 		if !w.mayRestart(seen, now, a) {
 			return nil
@@ -137,6 +137,16 @@ func (w *World) writesOf(seen, now decide.State, action decide.Action) []write {
 		}
 	}
 	return w.writes(seen, action)
+}
+
+// untilConflict ends writes before the first object that was seen to be missing and is there by now: the API server refuses to create it once more.
+func (w *World) untilConflict(seen decide.State, writes []write) []write {
+	order := w.Objects()
+	conflict := slices.IndexFunc(order, func(name string) bool { return slices.Contains(seen.Objects.Drift, name+": missing") && w.exists(name) })
+	if conflict < 0 {
+		return writes
+	}
+	return slices.DeleteFunc(writes, func(write write) bool { return slices.Index(order, write.name) >= conflict })
 }
 
 // mayRestart: a pod that served stays while another member has fallen silent meanwhile.
