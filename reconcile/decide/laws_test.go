@@ -257,6 +257,7 @@ var wrongs = []wrong{
 	}), removes(0)},
 	{"copies are kept", "silent, and nothing else is known", silent(2), removes(2)},
 	{"copies are kept", "silent to us alone", also(silent(2), replaceAfter(time.Minute, time.Hour)), removes(2)},
+	{"copies are kept", "silent beside another, while the list is known", also(silent(1), down(2, 0, time.Hour), replaceAfter(time.Minute, time.Hour)), removes(2)},
 	{"copies are kept", "silent for long, and now for a moment", also(down(2, 0, time.Second), replaceAfter(time.Minute, time.Hour)), removes(2)},
 	{"copies are kept", "silent for a moment, and not ready for long", also(down(2, 0, time.Hour), replaceAfter(time.Minute, time.Second)), removes(2)},
 	{"copies are kept", "silent, and git says nothing of it", also(down(2, 0, time.Hour), replaceAfter(0, time.Hour)), removes(2)},
