@@ -27,14 +27,13 @@ func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, con
 	for {
 		earliest := time.Now().Add(pace)
 		next := r.pass(ctx, desired, nil)
+		remember(acted, next)
 		if ctx.Err() != nil && len(rep.Clusters) > 0 {
-			remember(acted, next)
 			replaceFinished(&rep, next)
 			recall(acted, &rep)
 			return rep, false
 		}
 		rep = next
-		remember(acted, rep)
 		if settled(rep) {
 			recall(acted, &rep)
 			return rep, true

@@ -26,13 +26,12 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 		}
 		founding := foundingOf(rep)
 		next := r.pass(ctx, desired, func(key string) bool { return founding[key] })
+		remember(acted, next)
 		if ctx.Err() != nil {
-			remember(acted, next)
 			replaceFinished(&rep, next)
 			break
 		}
 		latest = next
-		remember(acted, latest)
 		replace(&rep, latest)
 	}
 	recall(acted, &rep)

@@ -65,6 +65,11 @@ var (
 	flagged = regexp.MustCompile(`--[a-z][-a-z]*`)
 )
 
+var (
+	testDeclared = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	testNamed    = regexp.MustCompile("(scenario )?`(Test\\w+)`")
+)
+
 // requireTests fails unless a page names so many tests at least, and every one is there, where it says.
 func requireTests(t *testing.T, page string, least int) {
 	t.Helper()
@@ -73,11 +78,11 @@ func requireTests(t *testing.T, page string, least int) {
 		if !strings.HasSuffix(path, "_test.go") {
 			return
 		}
-		for _, match := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(content, -1) {
+		for _, match := range testDeclared.FindAllStringSubmatch(content, -1) {
 			there[strings.Contains(path, "sandbox/scenarios")][match[1]] = true
 		}
 	})
-	named := regexp.MustCompile("(scenario )?`(Test\\w+)`").FindAllStringSubmatch(read(t, page), -1)
+	named := testNamed.FindAllStringSubmatch(read(t, page), -1)
 	if len(named) < least {
 		t.Errorf("%s names %d tests", page, len(named))
 	}

@@ -124,7 +124,7 @@ func (s State) howToStop() string {
 func (s State) podNames() []string {
 	var names []string
 	for _, r := range s.replicasInOrder() {
-		if r.Pod != PodAbsent {
+		if hasPod(r) {
 			names = append(names, s.ReplicaName(r.Ordinal))
 		}
 	}

@@ -56,17 +56,7 @@ func leftToTheKubelet(s State, d Decision) string {
 	if !restarts || r.Pod != PodFailing || !votes || listed && member.Learner {
 		return ""
 	}
-	voters, answer := 0, 0
-	for _, m := range s.Membership.Members {
-		if m.Learner {
-			continue
-		}
-		voters++
-		if m.Answers {
-			answer++
-		}
-	}
-	if s.Membership.Known && 2*answer > voters {
+	if s.Membership.Known && mostAnswer(s) {
 		return ""
 	}
 	failed := s.Now.Sub(r.PodSince)

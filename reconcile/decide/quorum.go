@@ -38,7 +38,11 @@ func (m Membership) HasQuorum() bool {
 
 // staleAlarms are the alarms of members that are gone in an order of their own: etcd lists them in any.
 func (m Membership) staleAlarms() []Alarm {
-	return slices.SortedFunc(slices.Values(m.StaleAlarms), func(a, b Alarm) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind)) })
+	return slices.SortedFunc(slices.Values(m.StaleAlarms), Alarm.compare)
+}
+
+func (a Alarm) compare(b Alarm) int {
+	return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind))
 }
 
 // without returns the membership after that member is gone from the list.

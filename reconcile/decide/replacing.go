@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -95,9 +94,7 @@ func disarmAlarm(s State) (Decision, bool) {
 	if !s.Membership.Known || len(stale)+len(refuted) == 0 {
 		return Decision{}, false
 	}
-	first := slices.MinFunc(append(stale, refuted...), func(a, b Alarm) int {
-		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind))
-	})
+	first := slices.MinFunc(append(stale, refuted...), Alarm.compare)
 	if first.Kind == corruptAlarm {
 		return act(DisarmAlarm(first), "%s still holds, and all voters hold the same data: %s", s.describeAlarm(first), s.describeHashes())
 	}

@@ -78,7 +78,6 @@ func (w *World) apply(name string, standing decide.Record) write {
 	return write{name, func() { w.write(name, standing) }}
 }
 
-// startRollout changes what new pods are made from, and nothing else.
 // goesWithData reports whether git asks for the cluster to be deleted with its volumes.
 func (w *World) goesWithData() bool {
 	return w.Declared.Lifecycle == "Deleted" && w.Declared.Retention == "Delete"
@@ -93,6 +92,7 @@ func (w *World) stopPods() []write {
 	return []write{{w.statefulSet(), func() { w.setStatefulSet(next) }}}
 }
 
+// startRollout changes what new pods are made from, and nothing else.
 func (w *World) startRollout(a decide.StartRollout) []write {
 	next := w.set
 	next.version, next.hash = a.Version, a.SpecHash
