@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"quorate.dev/quorate/gitsource/manifests/confined/confinedtest"
 )
 
 const stranger = 65532
@@ -30,7 +31,7 @@ func TestMemoryIsHidden(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("to run as another user takes root")
 	}
-	program := forEverybody(t)
+	program := confinedtest.ForEverybody(t)
 	owner := make(chan uint32, 1)
 	var process *os.Process
 	started := make(chan struct{})
@@ -71,31 +72,4 @@ func TestMemoryIsHidden(t *testing.T) {
 	if err := c.Run(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-}
-
-// forEverybody is a copy of this program that every user may run.
-func forEverybody(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	for _, d := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	in, err := os.Open("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	out, err := os.OpenFile(filepath.Join(dir, "quorate"), os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Name()
 }

@@ -3,10 +3,8 @@ package confined
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +12,8 @@ import (
 	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"quorate.dev/quorate/gitsource/manifests/confined/confinedtest"
 )
 
 const testLayer = "QUORATE_TEST_LAYER"
@@ -77,7 +77,7 @@ func inLayer(t *testing.T, layer string, uid uint32) string {
 	t.Helper()
 	program := os.Args[0]
 	if uid != 0 {
-		program = readable(t)
+		program = confinedtest.ForEverybody(t)
 	}
 	child := exec.CommandContext(t.Context(), program, "-test.run=^TestLayer$")
 	child.Env, child.Dir = []string{testLayer + "=" + layer}, "/"
@@ -89,33 +89,6 @@ func inLayer(t *testing.T, layer string, uid uint32) string {
 		t.Errorf("%v\n%s", err, out)
 	}
 	return inner(out)
-}
-
-// readable is a copy of the program that every user may run.
-func readable(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	for _, d := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	in, err := os.Open("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	out, err := os.OpenFile(filepath.Join(dir, "program"), os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Name()
 }
 
 // Where the kernel takes no filter, nothing is done, and the error says what would help.
