@@ -191,7 +191,7 @@ func observable(s decide.State) bool {
 			return false
 		}
 		ids[m.ID], names[name] = true, true
-		if m.Leader && leads {
+		if m.Leader && (leads || !m.Answers) { // one that does not answer is not taken for the leader
 			return false
 		}
 		leads = leads || m.Leader

@@ -34,6 +34,7 @@ var laws = []law{
 	{Law{"a volume outlives its member", "A volume is deleted only if etcd does not list its member, or if git declares the whole cluster deleted, with its volumes, and nothing runs."}, volumeOutlivesMember},
 	{Law{"copies are kept", "A voter is given up only if it is proven lost, or while as many others as declared, or a quorum of them, hold the data on volumes that stay; no pod is restarted whose volume would go with it."}, copiesKept},
 	{Law{"volumes go on record", "A volume of a cluster that goes on is deleted only if the record says that its member was removed."}, volumesOnRecord},
+	{Law{"only the missing are missed", "MembersMissing needs a list that is known, and a voter on record that it does not hold: its slot is not listed, or another member is in it."}, missesTheMissing},
 	{Law{"an empty slot", "A member is added only where no volume is left of the one before."}, emptySlot},
 	{Law{"the dead go first", "No member is added while one is silent."}, deadGoFirst},
 	{Law{"lowest in, highest out", "The lowest free ordinal is added; a healthy voter is removed only if its ordinal is the highest."}, lowestInHighestOut},

@@ -207,6 +207,21 @@ func volumesOnRecord(s State, d Decision) string {
 	return fmt.Sprintf("deletes the volume of %s, whose removal is not on record", s.ReplicaName(a.Ordinal))
 }
 
+// missesTheMissing: a person is asked about members that etcd has lost only if it has lost some.
+func missesTheMissing(s State, d Decision) string {
+	if d.Rule != "MembersMissing" {
+		return ""
+	}
+	for _, recorded := range s.Record.Members {
+		member, listed := atOrdinal(s, recorded.Ordinal)
+		another := listed && (recorded.ID != 0 && recorded.ID != member.ID || recorded.Mode == Founding && member.Learner)
+		if s.Membership.Known && recorded.Mode != Joining && (!listed || another) {
+			return ""
+		}
+	}
+	return "asks a person about members that etcd has not lost"
+}
+
 // forgets says which members a record drops although no majority of the recorded voters stands behind etcd's list. A removal that was announced
 // on the record, or a list that a person has confirmed, needs none.
 func forgets(s State, m RecordedMember) bool {
@@ -219,7 +234,7 @@ func forgets(s State, m RecordedMember) bool {
 			continue
 		}
 		voters++
-		if member, listed := atOrdinal(s, recorded.Ordinal); listed && (recorded.ID == 0 && !member.Learner || recorded.ID == member.ID || member.Answers) {
+		if member, listed := atOrdinal(s, recorded.Ordinal); listed && (recorded.ID == 0 && !(recorded.Mode == Founding && member.Learner) || recorded.ID == member.ID || member.Answers) {
 			standing++
 		}
 	}

@@ -26,6 +26,16 @@ type decision struct {
 	message string
 }
 
+// by is the rule that decides so in the tests of the laws, where the law is about one rule alone.
+func (w wrong) by() string {
+	if w.law == missesTheMissing {
+		return "MembersMissing"
+	}
+	return "Wrong"
+}
+
+const missesTheMissing = "only the missing are missed"
+
 func acts(a decide.Action) decision { return decision{decide.Act, a, "because"} }
 
 func founded(w *world) {
@@ -245,6 +255,14 @@ var wrongs = []wrong{
 	{"hits what was seen", "seals no cluster", func(w *world) { w.Membership.ClusterID = 0 }, acts(decide.Seal{})},
 	{"hits what was seen", "seals another cluster", nil, acts(decide.Seal{ClusterID: 0xc2})},
 
+	{missesTheMissing, "nobody", nil, decision{decide.Block, nil, "because"}},
+	{missesTheMissing, "a new member", func(w *world) { leave(w, 2); w.Record = decide.Record{Members: w.Record.Members[:2]} }, decision{decide.Block, nil, "because"}},
+	{missesTheMissing, "a learner sealed before it answered", func(w *world) {
+		w.Membership.Members[2].Learner, w.Membership.Members[2].Answers = true, false
+		w.Record = w.Record.With(decide.RecordedMember{Ordinal: 2, Mode: decide.Sealed})
+	}, decision{decide.Block, nil, "because"}},
+	{missesTheMissing, "with the list unknown", func(w *world) { leave(w, 1); leave(w, 2); w.Membership.Known = false }, decision{decide.Block, nil, "because"}},
+
 	{"copies are kept", "the highest of as many as declared", nil, removes(2)},
 	{"copies are kept", "all but it are on volumes that go", going(0, 1, 2), removes(2)},
 	{"copies are kept", "it and one more are on volumes that go", going(1, 2), removes(2)},
@@ -352,7 +370,7 @@ func TestLawsCatch(t *testing.T) {
 			if c.change != nil {
 				c.change(w)
 			}
-			d := decide.Decision{Rule: "Wrong", Verdict: c.verdict, Action: c.action, Message: c.message}
+			d := decide.Decision{Rule: c.by(), Verdict: c.verdict, Action: c.action, Message: c.message}
 			broken := decide.Broken(w.State, d)
 			if !strings.Contains("\n"+strings.Join(broken, "\n"), "\n"+c.law+": ") {
 				t.Errorf("the law lets it through; broken are %q", broken)

@@ -50,7 +50,7 @@ func (s State) unconfirmed() []RecordedMember {
 		}
 		voters++
 		switch member, found := listed[m.Ordinal]; {
-		case found && (m.ID == 0 && !member.Learner || m.ID == member.ID || member.Answers): // one that was replaced in its slot stands for it once it serves
+		case found && m.standsBy(member):
 			standing++
 		case !m.Leaving:
 			missing = append(missing, m)
@@ -60,6 +60,15 @@ func (s State) unconfirmed() []RecordedMember {
 		return nil
 	}
 	return missing
+}
+
+// standsBy reports whether the member that etcd lists in the slot is the one on record, or has replaced it and serves. Without an ID on record it is
+// taken for it, but for a learner in the slot of a founding member: that one was a voter, so somebody has added another.
+func (m RecordedMember) standsBy(listed Member) bool {
+	if m.ID == 0 {
+		return listed.Answers || m.Mode != Founding || !listed.Learner
+	}
+	return listed.Answers || m.ID == listed.ID
 }
 
 // membersConfirmed reports whether git names exactly the members that etcd lists. A confirmation is good once: one that has been followed before says
