@@ -125,7 +125,10 @@ func (s *stage) form() {
 		s.Fatal(err)
 	}
 	defer release()
-	if _, err := c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" }); err != nil {
+	if in.Leads {
+		s.Error("clients are led to members that may still found the cluster")
+	}
+	if _, err := c.applySealed(ctx, in); err != nil {
 		s.Fatal(err)
 	}
 }

@@ -103,6 +103,9 @@ func (c *cluster) input(record decide.Record) (objects.Input, error) {
 		Cluster: c.buildable, Record: record, Voters: len(record.Members), Certificates: c.certificates,
 		Peers: c.peers(c.state.Membership), Runs: c.runs(),
 	}
+	if service := get[*corev1.Service](c.own, "Service", c.names.ClientService); service != nil {
+		in.Leads = len(service.Spec.Selector) > 0
+	}
 	if c.state.Membership.Known {
 		in.Voters = max(len(c.state.Membership.Voters()), 1)
 		in.Learners = len(c.state.Membership.Members) - len(c.state.Membership.Voters())

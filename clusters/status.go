@@ -37,7 +37,9 @@ func newStatus(live, declared *v1alpha1.EtcdCluster, entry report.Cluster, sourc
 	}
 	if !isGone(s) {
 		tellOfEtcd(&status, old, s)
-		status.Endpoints = objects.Endpoints(declared, s.Record)
+		if !s.Record.MayFound() {
+			status.Endpoints = objects.Endpoints(declared, s.Record)
+		}
 		if declared.Spec.TLS.Mode == v1alpha1.TLSManaged {
 			status.ClientSecretName = objects.NamesOf(live.Name).ClientSecret
 		}
@@ -239,7 +241,7 @@ func ready(status *v1alpha1.EtcdClusterStatus, entry report.Cluster) metav1.Cond
 	}
 	stops := s.Declared.Lifecycle == string(v1alpha1.LifecycleStopped) || s.Declared.Lifecycle == string(v1alpha1.LifecycleDeleted)
 	serving := status.ReadyReplicas > 0 && int(status.ReadyReplicas) == s.Declared.Replicas
-	return truth(serving && !stops && d.Verdict != decide.Block)
+	return truth(serving && !stops && d.Verdict != decide.Block && !s.Record.MayFound())
 }
 
 func truth(is bool) metav1.ConditionStatus {

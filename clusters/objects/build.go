@@ -23,6 +23,8 @@ type Input struct {
 	MinAvailable int
 	// Peers is etcd's member list, peer URL by name, with the joining member in it; nil while the list is not known.
 	Peers map[string]string
+	// Leads: the live Service of the clients leads to members.
+	Leads bool
 	// Kept is what Quorate owns of the live StatefulSet, an apply configuration, while new pods are to be made as before;
 	// nil: they are made as declared.
 	Kept any
@@ -75,7 +77,7 @@ func Build(in Input) ([]Object, error) {
 	}
 	return append(list,
 		Object{Identity{"Service", names.Service}, memberService(c)},
-		Object{Identity{"Service", names.ClientService}, clientService(c)},
+		Object{Identity{"Service", names.ClientService}, clientService(in)},
 		Object{Identity{"PodDisruptionBudget", names.PodDisruptionBudget}, disruptionBudget(in)},
 		Object{Identity{"StatefulSet", names.StatefulSet}, statefulSet},
 	), nil

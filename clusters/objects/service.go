@@ -19,12 +19,17 @@ func memberService(c *v1alpha1.EtcdCluster) *applycorev1.ServiceApplyConfigurati
 		WithPorts(servicePort("peer", PeerPort), servicePort("client", ClientPort), servicePort("metrics", MetricsPort)))
 }
 
-// clientService leads clients to members that are ready.
-func clientService(c *v1alpha1.EtcdCluster) *applycorev1.ServiceApplyConfiguration {
-	return service(c, NamesOf(c.Name).ClientService, applycorev1.ServiceSpec().
+// clientService leads clients to members that are ready. It leads nowhere while a member may still found the cluster; one that leads to members
+// does not cease to.
+func clientService(in Input) *applycorev1.ServiceApplyConfiguration {
+	c := in.Cluster
+	spec := applycorev1.ServiceSpec().
 		WithType(corev1.ServiceTypeClusterIP).
-		WithSelector(Selector(c.Name)).
-		WithPorts(servicePort("client", ClientPort)))
+		WithPorts(servicePort("client", ClientPort))
+	if in.Leads || !in.Record.MayFound() {
+		spec.WithSelector(Selector(c.Name))
+	}
+	return service(c, NamesOf(c.Name).ClientService, spec)
 }
 
 func service(c *v1alpha1.EtcdCluster, name string, spec *applycorev1.ServiceSpecApplyConfiguration) *applycorev1.ServiceApplyConfiguration {

@@ -65,7 +65,7 @@ type EtcdClusterStatus struct {
 	// selector selects the pods of the members.
 	// +optional
 	Selector string `json:"selector,omitempty"`
-	// endpoints are the URLs for clients, one per member.
+	// endpoints are the URLs for clients, one per member; none until all founding members have been sealed.
 	// +optional
 	// +listType=atomic
 	Endpoints []string `json:"endpoints,omitempty"`

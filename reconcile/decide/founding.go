@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"time"
 )
 
@@ -29,6 +30,12 @@ func (r Record) beyondFounding() bool {
 		}
 	}
 	return false
+}
+
+// MayFound reports whether a member may still found the cluster: it has not been sealed since, so that it starts on an empty volume, too. What such a
+// member has acknowledged can be lost with its volume, so applications are led to the members only once there is none.
+func (r Record) MayFound() bool {
+	return slices.ContainsFunc(r.Members, func(m RecordedMember) bool { return m.Mode == Founding })
 }
 
 // remains reports whether the slot holds anything.

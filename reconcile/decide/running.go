@@ -124,9 +124,17 @@ func waitForMembers(s State) (Decision, bool) {
 	if !s.Membership.Known || len(s.unsettled()) == 0 {
 		return Decision{}, false
 	}
-	d, _ := wait(s.untilSettled(), "%s answer; %s", s.describeQuorum(), strings.Join(s.unsettled(), "; "))
+	d, _ := wait(s.untilSettled(), "%s answer; %s%s", s.describeQuorum(), strings.Join(s.unsettled(), "; "), s.describeClosed())
 	d.waitsFor = strings.Join(s.unwell(), ",")
 	return d, true
+}
+
+// describeClosed says that clients are not led to the members yet, if that is so.
+func (s State) describeClosed() string {
+	if !s.Record.MayFound() {
+		return ""
+	}
+	return fmt.Sprintf("; Service %s-client leads to the members once all founding members have started", s.Name)
 }
 
 // untilSettled is when to ask etcd again: nobody tells when a learner has caught up.

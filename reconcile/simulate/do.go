@@ -45,7 +45,7 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 		if !s.Membership.Known || s.Membership.ClusterID != a.ClusterID {
 			return nil
 		}
-		return []write{w.apply(w.configMap(), decide.SealedRecord(s, a, w.next("t")))}
+		return w.seal(decide.SealedRecord(s, a, w.next("t")))
 	case decide.StopPods:
 		return w.stopPods()
 	case decide.StartRollout:
@@ -58,6 +58,15 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 		return w.deleteVolume(a)
 	}
 	return w.changeEtcd(s, action)
+}
+
+// seal writes the record, and then leads clients to the members if none of them may found the cluster any more.
+func (w *World) seal(record decide.Record) []write {
+	writes := []write{w.apply(w.configMap(), record)}
+	if w.exists(w.clientService()) && !w.objects[w.clientService()].leads && !record.MayFound() {
+		writes = append(writes, w.apply(w.clientService(), record))
+	}
+	return writes
 }
 
 // applyAll writes every object that is not as it should be. Once the custom resource has been made anew, all that it owns has to

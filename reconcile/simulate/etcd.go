@@ -77,8 +77,8 @@ func (w *World) startFounding(n int) (data, string) {
 	case slices.Contains(r.removed, d.member): // the others tell it so
 	case m == nil || m.ran && !m.heldBack && !w.putBack:
 		w.violate("%s starts as a voter again, and has forgotten its votes", w.replicaName(n))
-	case m.ran:
-		r.excused = true
+	case r.open && !w.putBack:
+		w.violate("%s founds cluster %s, and clients are led to it", w.replicaName(n), d.cluster)
 	}
 	return d, ""
 }

@@ -15,6 +15,8 @@ type object struct {
 	changed bool
 	// foreign: it bears the name and is somebody else's.
 	foreign bool
+	// leads: the Service of the clients leads to members.
+	leads bool
 }
 
 // statefulSet is what the StatefulSet says.
@@ -27,6 +29,7 @@ func (w *World) customResource() string { return "EtcdCluster " + w.name }
 func (w *World) configMap() string      { return "ConfigMap " + w.name + "-members" }
 func (w *World) authority() string      { return "Secret " + w.name + "-ca" }
 func (w *World) peerService() string    { return "Service " + w.name }
+func (w *World) clientService() string  { return "Service " + w.name + "-client" }
 func (w *World) statefulSet() string    { return "StatefulSet " + w.name }
 
 // Objects lists the objects of the cluster in the order in which they are written.
@@ -34,7 +37,7 @@ func (w *World) Objects() []string {
 	return []string{
 		w.customResource(), w.configMap(), w.authority(),
 		"Secret " + w.name + "-peer-tls", "Secret " + w.name + "-server-tls", "Secret " + w.name + "-client-tls",
-		w.peerService(), "Service " + w.name + "-client", "PodDisruptionBudget " + w.name, w.statefulSet(),
+		w.peerService(), w.clientService(), "PodDisruptionBudget " + w.name, w.statefulSet(),
 	}
 }
 
@@ -66,6 +69,8 @@ func (w *World) differs(name string, standing decide.Record) string {
 		return w.issued(name)
 	case name == w.configMap() && (!w.record.Equal(standing) || w.joiningIsStale(standing)):
 		return "members are not as they should be"
+	case name == w.clientService() && !o.leads && !standing.MayFound():
+		return "leads nowhere"
 	case name == w.statefulSet() && w.set != w.template(standing):
 		return "spec is not as it should be"
 	}
@@ -124,6 +129,8 @@ func (w *World) write(name string, standing decide.Record) {
 		if list, known := w.listedIDs(); known && joins(standing) {
 			w.initial = list
 		}
+	case w.clientService():
+		o.leads = o.leads || !standing.MayFound()
 	case w.statefulSet():
 		w.setStatefulSet(w.template(standing))
 	}

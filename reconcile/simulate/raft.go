@@ -28,8 +28,8 @@ type raft struct {
 	// forcing a new cluster on a member of it.
 	announced, splitFrom, forcedOn decide.ID
 	splitAt                        uint64
-	// excused: a voter lost its volume before it could be sealed, and with it what it had acknowledged.
-	excused bool
+	// open: clients have been led to it.
+	open bool
 }
 
 type member struct {
@@ -155,7 +155,7 @@ func (w *World) elect(r *raft) {
 			}
 		}
 		r.leader = longest.id
-		if has := w.indexOf(longest); has < r.acknowledged && !r.excused {
+		if has := w.indexOf(longest); has < r.acknowledged {
 			w.violate("%s leads with %d entries, and %d had been acknowledged", w.replicaName(longest.ordinal), has, r.acknowledged)
 		}
 	}
@@ -194,7 +194,8 @@ func (w *World) replicate(r *raft) {
 	if !r.serves() {
 		return
 	}
-	if len(r.alarms) == 0 {
+	r.open = r.open || w.exists(w.clientService()) && w.objects[w.clientService()].leads
+	if len(r.alarms) == 0 && r.open {
 		w.extend(*r.byID(r.leader), w.lastIndex(r)+writesPerTick)
 	}
 	last := w.lastIndex(r)

@@ -210,7 +210,7 @@ func TestViolations(t *testing.T) {
 		"a-3 is added as https://a-4.a:2380": {3, func(w *simulate.World) {
 			w.Do(decide.AddLearner{Ordinal: 3, PeerURL: "https://a-4.a:2380"}, simulate.NoCrash)
 		}},
-		"entries, and 3500 had been acknowledged": {3, func(w *simulate.World) {
+		"entries, and 3000 had been acknowledged": {3, func(w *simulate.World) {
 			w.Slow(2, true)
 			for range 5 {
 				w.Tick()
