@@ -205,6 +205,7 @@ func (c *cluster) readTemplate() {
 	if len(set.Spec.VolumeClaimTemplates) == 0 {
 		return
 	}
+	c.state.Objects.RunsToken = objects.ReadMetadata(set.Spec.VolumeClaimTemplates[0].Annotations).Token
 	volume := set.Spec.VolumeClaimTemplates[0].Spec
 	storage := &c.buildable.Spec.Storage
 	storage.Size, storage.StorageClassName = volume.Resources.Requests[corev1.ResourceStorage], volume.StorageClassName

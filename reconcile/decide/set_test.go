@@ -70,6 +70,8 @@ func (w *world) setOne(target, key, text string) (err error) {
 		w.LockHolder = text
 	case "objects differs":
 		w.Objects.DeclarationDiffers, err = parseBool(text)
+	case "objects token":
+		w.Objects.RunsToken = text
 	case "objects storage":
 		w.Objects.RunsStorage = text
 	case "objects runs":

@@ -163,6 +163,8 @@ type Objects struct {
 	RunsHash    string `json:"runsHash,omitempty"`
 	// RunsReplicas is how many pods the StatefulSet keeps.
 	RunsReplicas int `json:"runsReplicas,omitempty"`
+	// RunsToken is the cluster token that it makes new volumes for; empty without one.
+	RunsToken string `json:"runsToken,omitempty"`
 	// Remaining are the objects of the cluster that are there, the custom resource left aside.
 	Remaining []string `json:"remaining,omitempty"`
 	// RunsStorage is the size and class that it gives to new volumes; Kubernetes lets nobody change that.

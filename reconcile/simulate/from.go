@@ -18,7 +18,7 @@ func From(s decide.State, seed uint64) *World {
 	w.cut = !s.Membership.Known && anyReady(s)
 	w.fromObjects(s.Objects)
 	if s.Objects.RunsVersion+s.Objects.RunsHash != "" {
-		w.set = statefulSet{s.Objects.RunsReplicas, s.Objects.RunsVersion, s.Objects.RunsHash, s.Record.Token}
+		w.set = statefulSet{s.Objects.RunsReplicas, s.Objects.RunsVersion, s.Objects.RunsHash, cmp.Or(s.Objects.RunsToken, s.Record.Token)}
 	}
 	w.fromMembership(s)
 	for _, r := range s.Replicas {

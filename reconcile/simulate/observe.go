@@ -34,7 +34,7 @@ func (w *World) observe(says decide.Membership) decide.State {
 		}
 	}
 	if w.exists(w.statefulSet()) {
-		s.Objects.RunsReplicas = w.set.replicas
+		s.Objects.RunsReplicas, s.Objects.RunsToken = w.set.replicas, w.set.token
 	}
 	s.Authority = w.seenAuthority(s)
 	s.Objects = w.compare(s)
@@ -83,7 +83,7 @@ func (w *World) lookedUp(n int) bool { return n < max(w.record.Replicas(), w.Dec
 func (w *World) compare(s decide.State) decide.Objects {
 	o := decide.Objects{Remaining: w.remaining()}
 	if w.exists(w.statefulSet()) {
-		o.RunsVersion, o.RunsHash, o.RunsReplicas = w.set.version, w.set.hash, w.set.replicas
+		o.RunsVersion, o.RunsHash, o.RunsReplicas, o.RunsToken = w.set.version, w.set.hash, w.set.replicas, w.set.token
 	}
 	for n, v := range w.volumes {
 		if v.disowned {
