@@ -111,6 +111,9 @@ func (s *stage) form() {
 	s.Helper()
 	c := s.observe()
 	record := c.state.Record
+	if made := c.state.Objects.RunsToken; made != record.Token || made == "" {
+		s.Errorf("volumes are made for token %q, and the record says %q", made, record.Token)
+	}
 	record.ClusterID = 0xc1
 	for _, m := range record.Members {
 		m.Mode = decide.Sealed
