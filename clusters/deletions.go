@@ -1,7 +1,10 @@
 package clusters
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,27 +16,30 @@ import (
 const FlagMaxDeletions = "--max-deletions"
 
 // countDeletions lets no more clusters begin to be deleted with their data than the options say, in all passes of this process together, in the order
-// of the targets; those that a pass has found blocked come last, so that one that cannot begin keeps no other from it. The others stay as last applied,
-// with a problem that says how to go on. One whose deletion has begun is not counted: half of it is no use to anybody.
+// of the targets; those that a pass has found blocked come last and take turns, so that one that cannot begin keeps no other from it. The others stay
+// as last applied, with a problem that says how to go on. One whose deletion has begun is not counted: half of it is no use to anybody.
 func (l *Live) countDeletions(targets []target, owned inventory, live bool) []target {
 	if l.options.MaxDeletions == nil {
 		return targets
 	}
-	var able, blocked, waiting []int
+	var able, before, blocked, waiting []int // before: found blocked and waiting since; blocked: found blocked by the last pass
 	for i, t := range targets {
 		own := owned.of(t.key())
 		switch {
 		case !t.beginsDeletion(own, live):
 		case live && l.deletes[t.key()]: // it looks as if it began anew whenever it is blocked halfway
-		case blockedBefore(own.custom):
+		case blockedNow(own.custom) != "":
 			delete(l.deletes, t.key())
 			blocked = append(blocked, i)
-		case !l.deletes[t.key()]:
+		case l.deletes[t.key()]:
+		case blockedBefore(own.custom) != "":
+			before = append(before, i)
+		default:
 			able = append(able, i)
 		}
 	}
 	most := *l.options.MaxDeletions
-	for _, i := range append(able, blocked...) {
+	for _, i := range slices.Concat(able, inTurn(before, blocked), blocked) {
 		if len(l.deletes) < most {
 			l.deletes[targets[i].key()] = true
 		} else {
@@ -46,13 +52,47 @@ func (l *Live) countDeletions(targets []target, owned inventory, live bool) []ta
 	return targets
 }
 
-// blockedBefore reports whether a pass before has found a cluster blocked, by something else than that it waits for its deletion.
-func blockedBefore(custom *v1alpha1.EtcdCluster) bool {
-	if custom == nil {
-		return false
+// inTurn are those that wait, beginning with the one after those that were tried last.
+func inTurn(waiting, tried []int) []int {
+	if len(tried) == 0 {
+		return waiting
 	}
-	stalled := meta.FindStatusCondition(custom.Status.Conditions, v1alpha1.ConditionStalled)
-	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason != "InvalidSpec"
+	next, _ := slices.BinarySearch(waiting, tried[len(tried)-1])
+	return slices.Concat(waiting[next:], waiting[:next])
+}
+
+// couldNotBegin is how the status of a cluster that waits for its deletion says what blocked it when it had its turn.
+const couldNotBegin = "; it could not begin when it had its turn: "
+
+// blockedNow is what the last pass has found a cluster blocked by, other than that it waits for its deletion; empty if nothing has.
+func blockedNow(custom *v1alpha1.EtcdCluster) string {
+	stalled := stalled(custom)
+	if stalled == nil || stalled.Reason == "InvalidSpec" {
+		return ""
+	}
+	return stalled.Reason + ": " + stalled.Message
+}
+
+// blockedBefore is what a pass has found a cluster blocked by before it began to wait; empty if nothing did.
+func blockedBefore(custom *v1alpha1.EtcdCluster) string {
+	stalled := stalled(custom)
+	if stalled == nil {
+		return ""
+	}
+	_, why, _ := strings.Cut(stalled.Message, couldNotBegin)
+	return why
+}
+
+// stalled is the condition of that name if it is true.
+func stalled(custom *v1alpha1.EtcdCluster) *metav1.Condition {
+	if custom == nil {
+		return nil
+	}
+	c := meta.FindStatusCondition(custom.Status.Conditions, v1alpha1.ConditionStalled)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return c
 }
 
 // beginsDeletion reports whether a cluster of which there is something is newly to be deleted with its data.
@@ -82,7 +122,11 @@ func (t target) waitForDeletion(custom *v1alpha1.EtcdCluster, live bool, all, mo
 		waits = lastApplied(custom)
 		waits.warnings = t.warnings
 	}
-	waits.problems = []string{fmt.Sprintf("lifecycle Deleted with retention Delete: %d clusters are newly to be deleted with their data, and this one is not among the %d "+
-		"that a run begins with; if all of them are meant to go, raise %s to %d; else declare it as it was", all, most, FlagMaxDeletions, all)}
+	problem := fmt.Sprintf("lifecycle Deleted with retention Delete: %d clusters are newly to be deleted with their data, and this one is not among the %d "+
+		"that a run begins with; if all of them are meant to go, raise %s to %d; else declare it as it was", all, most, FlagMaxDeletions, all)
+	if why := cmp.Or(blockedNow(custom), blockedBefore(custom)); why != "" {
+		problem += couldNotBegin + why
+	}
+	waits.problems = []string{problem}
 	return waits
 }

@@ -158,7 +158,7 @@ func TestBlockedDeletionsGiveWay(t *testing.T) {
 		{"it is blocked no longer, and another has begun", func() { stalls("a", "InvalidSpec"); at("b").Spec = doomed() }, false, []string{"a", "c"}},
 		{"what has begun keeps its place when it is blocked", func() { stalls("b", "Stop") }, false, []string{"a", "c"}},
 		{"the next run begins another", func() {}, true, []string{"c"}},
-		{"all are blocked", func() { stalls("a", "ForeignObjects"); stalls("c", "LabelsLost") }, false, []string{"c"}},
+		{"all are blocked, and the one that is not tried yet has its turn", func() { stalls("a", "ForeignObjects"); stalls("c", "InvalidSpec") }, false, []string{"a"}},
 	} {
 		step.change()
 		if step.newRun {
@@ -168,4 +168,57 @@ func TestBlockedDeletionsGiveWay(t *testing.T) {
 			t.Errorf("%s: %q wait, want %q", step.name, got, step.want)
 		}
 	}
+}
+
+// TestBlockedDeletionsTakeTurns: those that cannot begin never keep one from it that can, whatever a pass remembers; and each of them is tried
+// again, since nothing else tells that it could begin by now.
+func TestBlockedDeletionsTakeTurns(t *testing.T) {
+	names := []string{"a", "b", "c", "d"}
+	one := 1
+	for newRuns, want := range map[bool]string{true: "a b c d a b d a b", false: "a b c"} { // one run begins with one
+		owned := inventory{}
+		for _, name := range names {
+			owned.at("ns", name).custom = &v1alpha1.EtcdCluster{Spec: v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}}
+			owned.at("ns", name).pods = []*corev1.Pod{{}}
+		}
+		l := New(nil, Options{MaxDeletions: &one})
+		var turns []string
+		for range 9 {
+			if newRuns {
+				l = New(nil, Options{MaxDeletions: &one})
+			}
+			turns = append(turns, turn(l, owned, names, []string{"a", "b", "d"}))
+		}
+		if strings.TrimSpace(strings.Join(turns, " ")) != want {
+			t.Errorf("with new runs %t: %q have their turns, want %q", newRuns, turns, want)
+		}
+	}
+}
+
+// turn counts the deletions of all that have not begun, writes the status of each, and returns the one that had its turn.
+func turn(l *Live, owned inventory, names, blocked []string) string {
+	var targets []target
+	for _, name := range names {
+		t := target{cluster: v1alpha1.EtcdCluster{Spec: doomed()}, applied: map[string]any{}}
+		t.cluster.Name, t.cluster.Namespace = name, "ns"
+		targets = append(targets, t)
+	}
+	var begins string
+	for i, t := range l.countDeletions(targets, owned, false) {
+		custom := owned.at("ns", names[i]).custom
+		custom.Name, custom.Namespace = names[i], "ns"
+		stalled := metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionFalse, Reason: "Stop"}
+		switch waits := len(t.problems) > 0; {
+		case waits:
+			stalled.Status, stalled.Reason, stalled.Message = metav1.ConditionTrue, "InvalidSpec", t.problems[0]
+		case slices.Contains(blocked, names[i]):
+			begins = names[i]
+			stalled.Status, stalled.Reason, stalled.Message = metav1.ConditionTrue, "ForeignObjects", "Service "+names[i]+": managed by somebody else"
+		case !goesWithData(custom.Spec):
+			begins = names[i]
+			custom.Spec = doomed()
+		}
+		meta.SetStatusCondition(&custom.Status.Conditions, stalled)
+	}
+	return begins
 }
