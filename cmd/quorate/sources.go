@@ -183,6 +183,8 @@ func (f *sourceFlags) fetch(ctx context.Context) ([]fetched, error) {
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := toRead(ctx)
+	defer cancel()
 	all := make([]fetched, len(sources))
 	if f.readers == nil {
 		f.readers, f.turns = make([]gitsource.Reader, len(sources)), make(turns, f.atOnce)

@@ -36,6 +36,25 @@ func TestWaitingCostsNoTime(t *testing.T) {
 	})
 }
 
+// Whatever a git server does to those that wait for it, half of the run's time is left for the clusters, those of the sources that were not read too.
+func TestReadingLeavesTimeForClusters(t *testing.T) {
+	dir := filesIn(t, "a.yaml", hostileCluster)
+	synctest.Test(t, func(t *testing.T) {
+		f := &sourceFlags{values: []string{dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 1), turns: make(turns, 1)}
+		if _, err := f.turns.take(t.Context(), "one that never answers"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		before := time.Now()
+		all, _ := f.fetch(ctx)
+		want := "reading the sources has taken 2m30s, half of the time that was left of --timeout; the rest is for the clusters"
+		if took := time.Since(before); took != 150*time.Second || !errors.Is(all[0].err, gitsource.ErrSource) || !strings.Contains(all[0].err.Error(), want) {
+			t.Errorf("after %s: error %v", took, all[0].err)
+		}
+	})
+}
+
 // A run that ends takes those with it that wait.
 func TestWaitingEnds(t *testing.T) {
 	full := make(turns, 1)
