@@ -32,7 +32,7 @@ func (c *cluster) dial(ctx context.Context, name string) (net.Conn, error) {
 		return nil, fmt.Errorf("pod %s is gone", name)
 	}
 	if c.live.options.PortForward {
-		conn, err := c.live.kube.PortForward(ctx, pod.Namespace, pod.Name, objects.ClientPort)
+		conn, err := c.kube().PortForward(ctx, pod.Namespace, pod.Name, objects.ClientPort)
 		c.noteRefusal(err)
 		return conn, err
 	}

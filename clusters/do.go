@@ -87,7 +87,7 @@ func (c *cluster) declare(ctx context.Context) (report.Outcome, error) {
 	if err := c.stillOurs(ctx); err != nil {
 		return report.Outcome{}, err
 	}
-	live, err := c.live.kube.ApplyCluster(ctx, c.target.declaration(), c.own.custom)
+	live, err := c.kube().ApplyCluster(ctx, c.target.declaration(), c.own.custom)
 	if err != nil {
 		return report.Outcome{}, err
 	}
@@ -120,7 +120,7 @@ func (c *cluster) found(ctx context.Context, a decide.Found) (report.Outcome, er
 
 func (c *cluster) foundingRecord(ctx context.Context, a decide.Found) (decide.Record, error) {
 	namespace := c.target.cluster.Namespace
-	found, err := c.live.kube.Look(ctx, "ConfigMap", namespace, c.names.ConfigMap)
+	found, err := c.kube().Look(ctx, "ConfigMap", namespace, c.names.ConfigMap)
 	if err != nil {
 		return decide.Record{}, err
 	}
@@ -134,7 +134,7 @@ func (c *cluster) foundingRecord(ctx context.Context, a decide.Found) (decide.Re
 		}
 		return c.state.UnderAuthority(record), nil
 	}
-	claims, err := c.live.kube.HasClaims(ctx, namespace, objects.LabelCluster+"="+c.target.cluster.Name)
+	claims, err := c.kube().HasClaims(ctx, namespace, objects.LabelCluster+"="+c.target.cluster.Name)
 	if err != nil {
 		return decide.Record{}, err
 	}
@@ -199,7 +199,7 @@ func (c *cluster) applyOne(ctx context.Context, object objects.Object) error {
 		err = c.stillOurs(ctx)
 	}
 	if err == nil {
-		err = c.live.kube.ApplyOver(ctx, object.Apply, read)
+		err = c.kube().ApplyOver(ctx, object.Apply, read)
 	}
 	if err != nil {
 		return fmt.Errorf("apply %s %s: %w", object.Kind, object.Name, err)
@@ -214,7 +214,7 @@ func (c *cluster) asObserved(ctx context.Context, object objects.Object) (metav1
 	if read == nil || read.GetGeneration() == 0 {
 		return read, nil
 	}
-	now, err := c.live.kube.Look(ctx, object.Kind, c.target.cluster.Namespace, object.Name)
+	now, err := c.kube().Look(ctx, object.Kind, c.target.cluster.Namespace, object.Name)
 	if err != nil {
 		return nil, err
 	}

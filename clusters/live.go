@@ -3,13 +3,11 @@ package clusters
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 
 	"quorate.dev/quorate/clusters/etcd"
 	"quorate.dev/quorate/clusters/kube"
@@ -22,8 +20,10 @@ const managed = "app.kubernetes.io/managed-by=quorate"
 
 // Options of the live side.
 type Options struct {
-	// Namespace that is looked at; all if empty.
-	Namespace string
+	// Namespaces that are looked at; all if there are none.
+	Namespaces []string
+	// Tenants are the clients by which everything in some of these namespaces is read and written; that of New is for the others.
+	Tenants map[string]*kube.Client
 	// PortForward: etcd is reached through the API server, not by the pod network.
 	PortForward bool
 	// LeaseDuration after which a lease that nobody renews is free.
@@ -70,30 +70,22 @@ func New(client *kube.Client, options Options) *Live {
 
 // Observe implements reconcile.Live. It lists what there is; each cluster is looked at, and etcd asked, when its state is asked for.
 func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcile.Observed, error) {
-	inventory, err := l.kube.List(ctx, l.options.Namespace, managed)
+	listed, err := l.list(ctx)
 	if err != nil {
-		err = fmt.Errorf("observe %s: %w", l.kube.Host(), err)
-		if kube.NeedsSetup(err) {
-			err = reconcile.SetupError{Err: err}
-		}
 		return reconcile.Observed{}, err
 	}
-	owned := byCluster(inventory)
-	desired = withoutRewound(ctx, desired, owned)
+	owned := listed.inventory
+	desired = withoutRewound(ctx, listed.marked(desired), owned)
 	desired = desired.Settled(owned.managed().before)
 	targets, removals := targetsOf(desired, owned)
 	targets = l.countDeletions(targets, owned, desired.Live)
-	nodes := sync.OnceValues(func() ([]corev1.Node, error) { return l.kube.Nodes(ctx) })
+	nodes := l.nodes(ctx)
 	observed := make([]reconcile.Cluster, len(targets))
 	for i, t := range targets {
-		observed[i] = l.newCluster(t, owned.of(t.key()), nodes)
+		t.unseen = listed.unseen(t, desired)
+		observed[i] = l.newCluster(t, owned.of(t.key()), nodes(t.cluster.Namespace))
 	}
-	return reconcile.Observed{Desired: desired, Clusters: observed, Removals: removals}, nil
-}
-
-// Changes implements reconcile.Live.
-func (l *Live) Changes(ctx context.Context) <-chan struct{} {
-	return l.kube.Changes(ctx, l.options.Namespace, managed)
+	return reconcile.Observed{Desired: desired, Clusters: observed, Removals: removals, Unlisted: listed.failure()}, nil
 }
 
 // Close gives up all leases and connections.
@@ -102,7 +94,7 @@ func (l *Live) Close(ctx context.Context) error {
 	defer l.mu.Unlock()
 	var failures []error
 	for k, lease := range l.held {
-		failures = append(failures, l.kube.ReleaseLease(ctx, lease))
+		failures = append(failures, l.at(k.namespace).ReleaseLease(ctx, lease))
 		delete(l.held, k)
 	}
 	l.etcd.Close()

@@ -100,7 +100,7 @@ func (t *tenure) renew(ctx context.Context) error {
 	if t.ours() && now.Sub(t.lease.Spec.RenewTime.Time) < l.options.LeaseDuration/4 {
 		return nil
 	}
-	taken, err := l.kube.TakeLease(ctx, t.want, t.lease, l.holder.String(), l.options.LeaseDuration, now)
+	taken, err := l.at(t.want.Namespace).TakeLease(ctx, t.want, t.lease, l.holder.String(), l.options.LeaseDuration, now)
 	if errors.Is(err, kube.ErrLeaseTaken) {
 		return fmt.Errorf("%w: %w", reconcile.ErrLocked, err)
 	}

@@ -15,14 +15,14 @@ import (
 // addLearner has etcd list a new member, unless data of an earlier one could be in its slot.
 func (c *cluster) addLearner(ctx context.Context, a decide.AddLearner) (report.Outcome, error) {
 	name := objects.VolumeClaimName(c.target.cluster.Name, a.Ordinal)
-	claim, err := c.live.kube.Look(ctx, "PersistentVolumeClaim", c.target.cluster.Namespace, name)
+	claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.cluster.Namespace, name)
 	if err != nil {
 		return report.Outcome{}, err
 	}
 	if claim != nil && claim.GetDeletionTimestamp() == nil && !c.madeAfterRemoval(a.Ordinal, string(claim.GetUID())) {
 		return report.Outcome{}, fmt.Errorf("%s: PersistentVolumeClaim %s stands in its slot and may hold data of an earlier member", a, name)
 	}
-	pod, err := c.live.kube.Look(ctx, "Pod", c.target.cluster.Namespace, c.state.ReplicaName(a.Ordinal))
+	pod, err := c.kube().Look(ctx, "Pod", c.target.cluster.Namespace, c.state.ReplicaName(a.Ordinal))
 	if err != nil {
 		return report.Outcome{}, err
 	}

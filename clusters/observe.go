@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -96,7 +97,7 @@ func (c *cluster) observe(ctx context.Context) {
 		c.state.ReportedClusterID, c.state.ReportedVersion = reportedClusterID(own.custom), own.custom.Status.Version
 		c.state.Waited = waited(own.custom)
 	}
-	err := own.unreadable
+	err := errors.Join(own.unreadable, t.unseen)
 	if err == nil {
 		err = c.gather(ctx)
 	}

@@ -72,7 +72,7 @@ func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decid
 		return "", fmt.Errorf("%s: %q is the name of no replica", a, a.Name)
 	}
 	name := objects.VolumeClaimName(c.state.Name, ordinal)
-	found, err := c.live.kube.Look(ctx, "PersistentVolumeClaim", c.target.cluster.Namespace, name)
+	found, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.cluster.Namespace, name)
 	if err != nil {
 		return "", err
 	}
@@ -96,7 +96,7 @@ func (c *cluster) volumeSpeaksAgainst(ctx context.Context, because decide.Becaus
 
 // withinReach says that a pod may use the volume of a claim, by the nodes that there are now.
 func (c *cluster) withinReach(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
-	why, err := c.strands(ctx, claim, func() ([]corev1.Node, error) { return c.live.kube.Nodes(ctx) })
+	why, err := c.strands(ctx, claim, func() ([]corev1.Node, error) { return c.kube().Nodes(ctx) })
 	if err != nil || why != "" {
 		return "", err
 	}

@@ -31,7 +31,7 @@ func (c *cluster) findRefused(ctx context.Context) {
 		return
 	}
 	set := get[*appsv1.StatefulSet](c.own, "StatefulSet", c.names.StatefulSet)
-	events, err := c.live.kube.FailedCreates(ctx, set)
+	events, err := c.kube().FailedCreates(ctx, set)
 	for _, ordinal := range missing {
 		if err != nil {
 			c.slot(ordinal).PodMessage = oneLine(fmt.Sprintf("why it is not made is not known: %v", err))

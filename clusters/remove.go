@@ -17,7 +17,7 @@ import (
 // delete deletes one object, unless it is another than was seen, or on its way out already.
 func (c *cluster) delete(ctx context.Context, id objects.Identity, uid string) (report.Outcome, error) {
 	namespace := c.target.cluster.Namespace
-	found, err := c.live.kube.Look(ctx, id.Kind, namespace, id.Name)
+	found, err := c.kube().Look(ctx, id.Kind, namespace, id.Name)
 	if err != nil {
 		return report.Outcome{}, err
 	}
@@ -26,7 +26,7 @@ func (c *cluster) delete(ctx context.Context, id objects.Identity, uid string) (
 		if err := c.stillOurs(ctx); err != nil {
 			return report.Outcome{}, err
 		}
-		if deleted, err = c.live.kube.Delete(ctx, id.Kind, found); err != nil {
+		if deleted, err = c.kube().Delete(ctx, id.Kind, found); err != nil {
 			return report.Outcome{}, err
 		}
 	}
@@ -70,14 +70,14 @@ func (c *cluster) memberGone(ctx context.Context, ordinal int) error {
 // nothingRuns returns nil if there is no pod of the cluster, and nothing that would make one.
 func (c *cluster) nothingRuns(ctx context.Context) error {
 	namespace := c.target.cluster.Namespace
-	found, err := c.live.kube.Look(ctx, "StatefulSet", namespace, c.names.StatefulSet)
+	found, err := c.kube().Look(ctx, "StatefulSet", namespace, c.names.StatefulSet)
 	if err != nil {
 		return err
 	}
 	if set, there := found.(*appsv1.StatefulSet); there && (set.Spec.Replicas == nil || *set.Spec.Replicas > 0) {
 		return fmt.Errorf("StatefulSet %s makes pods", set.Name)
 	}
-	runs, err := c.live.kube.HasPods(ctx, namespace, objects.SelectorString(c.target.cluster.Name))
+	runs, err := c.kube().HasPods(ctx, namespace, objects.SelectorString(c.target.cluster.Name))
 	if err == nil && runs {
 		err = fmt.Errorf("there are pods of %s", c.target.key())
 	}

@@ -19,7 +19,7 @@ func (c *cluster) startRollout(ctx context.Context, a decide.StartRollout) (repo
 	if declared := objects.DeclaredTemplate(c.target.cluster.Spec); declared != wanted {
 		return report.Outcome{}, fmt.Errorf("%s: git declares %s", a, declared)
 	}
-	found, err := c.live.kube.Look(ctx, "StatefulSet", c.target.cluster.Namespace, c.names.StatefulSet)
+	found, err := c.kube().Look(ctx, "StatefulSet", c.target.cluster.Namespace, c.names.StatefulSet)
 	if err != nil {
 		return report.Outcome{}, err
 	}
@@ -69,7 +69,7 @@ func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string
 // stillBroken says why a pod whose member did not answer is not to be restarted any more; empty if nothing is better than it was seen. Its
 // phase is read again, and etcd in it is asked once more: the kubelet may have got over it.
 func (c *cluster) stillBroken(ctx context.Context, name, uid string) (string, error) {
-	found, err := c.live.kube.Look(ctx, "Pod", c.target.cluster.Namespace, name)
+	found, err := c.kube().Look(ctx, "Pod", c.target.cluster.Namespace, name)
 	if err != nil {
 		return "", err
 	}

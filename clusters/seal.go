@@ -49,7 +49,7 @@ func (c *cluster) confirmedVolumes(ctx context.Context, sealed decide.Ordinals) 
 		if !sealed.Has(r.Ordinal) || r.VolumeUID == "" {
 			continue
 		}
-		now, err := c.live.kube.Look(ctx, "PersistentVolumeClaim", c.target.cluster.Namespace, objects.VolumeClaimName(c.state.Name, r.Ordinal))
+		now, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.cluster.Namespace, objects.VolumeClaimName(c.state.Name, r.Ordinal))
 		if err != nil {
 			return nil, err
 		}

@@ -44,7 +44,7 @@ func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
 	}
 	for _, r := range c.state.Replicas {
 		name := objects.VolumeClaimName(c.target.cluster.Name, r.Ordinal)
-		claim, err := c.live.kube.Look(ctx, "PersistentVolumeClaim", c.target.cluster.Namespace, name)
+		claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.cluster.Namespace, name)
 		if err != nil {
 			return "", err
 		}

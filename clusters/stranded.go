@@ -67,7 +67,7 @@ func (c *cluster) strands(ctx context.Context, claim *corev1.PersistentVolumeCla
 	if name == "" || claim.DeletionTimestamp != nil {
 		return "", nil
 	}
-	volume, err := c.live.kube.Volume(ctx, name)
+	volume, err := c.kube().Volume(ctx, name)
 	switch {
 	case err != nil:
 		return "", err
@@ -85,7 +85,7 @@ func (c *cluster) strands(ctx context.Context, claim *corev1.PersistentVolumeCla
 
 // volumeGone says that the volume of a claim is gone, unless the claim has gone with it since it was listed.
 func (c *cluster) volumeGone(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
-	now, err := c.live.kube.Look(ctx, "PersistentVolumeClaim", claim.Namespace, claim.Name)
+	now, err := c.kube().Look(ctx, "PersistentVolumeClaim", claim.Namespace, claim.Name)
 	if err != nil || now == nil || now.GetUID() != claim.UID || now.GetDeletionTimestamp() != nil {
 		return "", err
 	}

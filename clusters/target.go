@@ -35,6 +35,8 @@ type target struct {
 	source string
 	// empty: nothing is there of it yet.
 	empty bool
+	// unseen says why it is not known what is there of it; nil if it is.
+	unseen error
 }
 
 func (t target) key() key { return key{t.cluster.Namespace, t.cluster.Name} }

@@ -34,12 +34,12 @@ func (c *cluster) Report(ctx context.Context, entry report.Cluster, source recon
 	var failures []error
 	if news(custom.Status, status) {
 		// What another pass has told since this one looked is newer.
-		if err := c.live.kube.ApplyStatus(ctx, custom, status); !kube.IsConflict(err) {
+		if err := c.kube().ApplyStatus(ctx, custom, status); !kube.IsConflict(err) {
 			failures = append(failures, err)
 		}
 	}
 	for _, event := range events {
-		failures = append(failures, c.live.kube.CreateEvent(ctx, custom, event))
+		failures = append(failures, c.kube().CreateEvent(ctx, custom, event))
 	}
 	return errors.Join(failures...)
 }

@@ -20,7 +20,7 @@ func (c *cluster) findUnbound(ctx context.Context) error {
 			continue
 		}
 		// The claim may have been listed before it was bound, and the pod after it.
-		now, err := c.live.kube.Look(ctx, "PersistentVolumeClaim", claim.Namespace, claim.Name)
+		now, err := c.kube().Look(ctx, "PersistentVolumeClaim", claim.Namespace, claim.Name)
 		if err != nil {
 			return err
 		}

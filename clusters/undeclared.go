@@ -3,6 +3,7 @@ package clusters
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,16 +45,18 @@ func undeclared(declared []target, all, rest inventory, desired reconcile.Desire
 	return targets, removals
 }
 
-// doubts says why it is not known whether a source declares a cluster: it could not be read, or has problems that may be about it. Where it is not
+// doubts says why it is not known whether a source declares a cluster: it could not be read, or has problems that may be about it; or which clusters of
+// it there are is not all known, so that nobody can say how many of them it leaves out. Where it is not
 // known which source it is, or it is none of this run, any of them may declare it by now. What is wrong there is not told: it may be somebody else's.
 func doubts(source string, desired reconcile.Desired, unplaced map[string][]string) (unread bool, problems []string) {
 	if desired.Unread != nil || len(desired.Sources) == 0 {
 		return desired.Unread != nil, unplaced[source]
 	}
 	if place, ok := desired.PlaceOf(source); ok {
-		return place.Unread != nil, unplaced[place.Name]
+		return place.Unread != nil || place.Unlisted, unplaced[place.Name]
 	}
-	return desired.Failure() != nil || len(unplaced) > 0, nil
+	unlisted := slices.ContainsFunc(desired.Sources, func(p reconcile.Place) bool { return p.Unlisted })
+	return desired.Failure() != nil || unlisted || len(unplaced) > 0, nil
 }
 
 // unjudged is the target of an undeclared cluster while it is not known whether it is. A source that cannot be read may declare it; and so may

@@ -121,7 +121,7 @@ func (c *cluster) findLease(ctx context.Context) error {
 		return nil
 	}
 	id := objects.Identity{Kind: "Lease", Name: c.target.cluster.Name}
-	lease, err := c.live.kube.Lease(ctx, c.target.cluster.Namespace, id.Name)
+	lease, err := c.kube().Lease(ctx, c.target.cluster.Namespace, id.Name)
 	if err != nil || lease == nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (c *cluster) look(ctx context.Context, ids []objects.Identity) ([]metav1.Ob
 	for i, id := range ids {
 		group.Go(func() error {
 			return panics.Catch(func() (err error) {
-				found[i], err = c.live.kube.Look(ctx, id.Kind, c.target.cluster.Namespace, id.Name)
+				found[i], err = c.kube().Look(ctx, id.Kind, c.target.cluster.Namespace, id.Name)
 				return err
 			})
 		})

@@ -10,7 +10,8 @@ import (
 
 var errNotAsked = errors.New("no source was asked")
 
-// Look observes every custom resource as it is, without a source, and says what each cluster is at.
+// Look observes every custom resource as it is, without a source, and says what each cluster is at. An error says what could not be observed; the
+// report has the rest.
 func Look(ctx context.Context, live Live) (report.Report, error) {
 	observed, err := live.Observe(ctx, Desired{Live: true, Unread: errNotAsked})
 	if err != nil {
@@ -21,7 +22,7 @@ func Look(ctx context.Context, live Live) (report.Report, error) {
 		c := observed.Clusters[i]
 		rep.Clusters[i], _ = guarded(c, func() report.Cluster { return look(ctx, c) }) // the entry says why there is none
 	})
-	return rep, nil
+	return rep, observed.Unlisted
 }
 
 func look(ctx context.Context, c Cluster) report.Cluster {

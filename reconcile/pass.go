@@ -58,6 +58,7 @@ func (r *Reconciler) pass(ctx context.Context, desired Desired, wanted func(key 
 			r.Log.Warn("removal held; going on with what was last applied", "removal", removal.String())
 		}
 	}
+	err = errors.Join(err, observed.Unlisted)
 	rep.Unobserved = err != nil && !errors.As(err, &SetupError{})
 	if err != nil && r.isNews("", err.Error()) {
 		r.Log.Error("observe", "error", err)

@@ -24,6 +24,8 @@ type Place struct {
 	Follows func(ctx context.Context, revision string) (bool, error)
 	// Namespaces are those in which it may declare clusters.
 	Namespaces Namespaces
+	// Unlisted: of some of these namespaces it is not known what is there.
+	Unlisted bool
 	// Signed: what is read must be signed. A revision is refused then where it cannot be told whether it follows another.
 	Signed bool
 }

@@ -75,6 +75,8 @@ type Observed struct {
 	Clusters []Cluster
 	// Removals that nobody has confirmed: these clusters stay as last applied.
 	Removals []report.Removal
+	// Unlisted says which namespaces could not be looked at, and why; nil if all could. Their clusters say so as well, those that are declared.
+	Unlisted error
 }
 
 // Cluster is one cluster of a pass.

@@ -23,10 +23,9 @@ func watched() map[schema.GroupVersionResource]bool {
 	}
 }
 
-// Changes returns a channel that has something in it once anything of Quorate's has changed. It wakes and says no more:
-// what changed is read again. It closes with ctx.
-func (c *Client) Changes(ctx context.Context, namespace, selector string) <-chan struct{} {
-	changes := make(chan struct{}, 1)
+// Watch puts something into a channel, if there is room, once anything of Quorate's has changed in a namespace, or in any if it has no name. It
+// wakes and says no more: what changed is read again. It ends with ctx.
+func (c *Client) Watch(ctx context.Context, namespace, selector string, changes chan<- struct{}) {
 	for resource, selected := range watched() {
 		opts := metav1.ListOptions{}
 		if selected {
@@ -34,7 +33,6 @@ func (c *Client) Changes(ctx context.Context, namespace, selector string) <-chan
 		}
 		go c.watch(ctx, resource, namespace, opts, changes)
 	}
-	return changes
 }
 
 // watch reports changes of one resource until ctx is done, and takes a watch up again that broke off.

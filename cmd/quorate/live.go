@@ -16,7 +16,9 @@ import (
 
 // kubeFlags say which API server.
 type kubeFlags struct {
-	kubeconfig, context, namespace string
+	kubeconfig, context string
+	// namespaces are the only ones to look at; all if there are none.
+	namespaces namespaces
 	// as is whom to act as; impersonates is whether that is asked for, with whatever name.
 	as           kube.Impersonation
 	impersonates func() bool
@@ -34,7 +36,7 @@ func (f *kubeFlags) add(c *cobra.Command) {
 }
 
 func (f *kubeFlags) addNamespace(c *cobra.Command) {
-	c.Flags().StringVarP(&f.namespace, "namespace", "n", "", "look at this namespace only; also that of declarations without one")
+	c.Flags().VarP(f.namespaces.flag(), "namespace", "n", "look at this namespace only; repeated, or several with ; between them. If it is one, also that of declarations without one")
 }
 
 // checkAs refuses to act as nobody, before anything is read.
@@ -53,16 +55,25 @@ func (f *kubeFlags) checkAs() error {
 	return nil
 }
 
+// client acts as --as says.
 func (f *kubeFlags) client() (*kube.Client, error) {
 	if err := f.checkAs(); err != nil {
 		return nil, err
 	}
+	if f.impersonates() {
+		return f.clientAs(f.as)
+	}
+	return f.clientAs(kube.Impersonation{})
+}
+
+// clientAs acts as somebody else, or as the process itself if that is nobody.
+func (f *kubeFlags) clientAs(somebody kube.Impersonation) (*kube.Client, error) {
 	config, err := kube.Config(f.kubeconfig, f.context)
 	if err != nil {
 		return nil, err
 	}
-	if f.impersonates() {
-		if config, err = kube.As(config, f.as); err != nil {
+	if somebody.User != "" {
+		if config, err = kube.As(config, somebody); err != nil {
 			return nil, usageError{fmt.Errorf("--as: %w", err)}
 		}
 	}
@@ -118,7 +129,8 @@ func (n *number) String() string { return strconv.Itoa(int(*n)) }
 // Type implements pflag.Value.
 func (n *number) Type() string { return "int" }
 
-func (f *liveFlags) live() (*clusters.Live, error) {
+// live is the live side, of a run that goes as far as scope says.
+func (f *liveFlags) live(s scope) (*clusters.Live, error) {
 	if err := oneOf("etcd-access", f.access, "auto", "direct", "port-forward"); err != nil {
 		return nil, err
 	}
@@ -126,8 +138,13 @@ func (f *liveFlags) live() (*clusters.Live, error) {
 	if err != nil {
 		return nil, err
 	}
+	tenants, err := s.clients(f.clientAs)
+	if err != nil {
+		return nil, err
+	}
 	return clusters.New(client, clusters.Options{
-		Namespace:     f.namespace,
+		Namespaces:    s.namespaces,
+		Tenants:       tenants,
 		PortForward:   f.access == "port-forward" || f.access == "auto" && !kube.InCluster(),
 		LeaseDuration: f.leaseDuration,
 		Timeout:       f.etcdTimeout,

@@ -92,17 +92,21 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	if err := oneOf("output", f.output, outputs...); err != nil {
 		return err
 	}
+	f.source.namespaces = f.live.namespaces
 	if err := f.source.check(); err != nil {
 		return err
 	}
-	f.source.namespace = f.live.namespace
+	scope, err := f.source.scope()
+	if err != nil {
+		return err
+	}
 	f.source.settings.allowRewind = f.source.settings.allowRewind || f.plan // it shows whatever was asked for
 	log, err := f.log.logger(std)
 	if err != nil {
 		return err
 	}
 	ctx = logr.NewContextWithSlogLogger(ctx, log) // for what client-go logs
-	live, err := f.live.live()
+	live, err := f.live.live(scope)
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,8 @@ type source struct {
 	allowNamespaces  namespaces
 	ignoreOtherKinds bool
 	cacheDir         string
+	// as is whom everything of its clusters is done as; nobody if that is as the run says. See tenants.go.
+	as tenant
 	// allowRewind takes a revision that does not descend from what was applied before.
 	allowRewind bool
 	timeout     time.Duration
@@ -123,6 +125,7 @@ func (s source) with(value string) (source, error) {
 		}
 	}
 	s.add(flags)
+	s.as.add(flags)
 	for name, settings := range own {
 		if flags.Lookup(name) == nil {
 			return s, usageError{fmt.Errorf("--source: there is no setting %q", name)}

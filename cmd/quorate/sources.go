@@ -35,8 +35,8 @@ type sourceFlags struct {
 	// atOnce is how many of them are read at once, in turns.
 	atOnce int
 	turns  turns
-	// namespace limits to one namespace; it is another flag's.
-	namespace string
+	// namespaces limit to these, if there are any; they are another flag's.
+	namespaces namespaces
 	// confirmed are revisions; see removals.go.
 	confirmed revisions
 	// given are the settings of the command line, such as --branch.
@@ -91,7 +91,9 @@ func (f *sourceFlags) sources(check func(source) error) ([]source, error) {
 	var problems error
 	for _, value := range f.values {
 		settings := f.settings
-		settings.namespace = cmp.Or(settings.namespace, f.namespace)
+		if len(f.namespaces) == 1 {
+			settings.namespace = cmp.Or(settings.namespace, f.namespaces[0])
+		}
 		s, err := settings.with(value)
 		if err == nil {
 			err = check(s)
@@ -120,6 +122,9 @@ func checkEnvironment(sources []source) error {
 }
 
 func (s source) check() error {
+	if err := s.as.check(s); err != nil {
+		return err
+	}
 	options, err := s.options()
 	if err != nil {
 		return err
@@ -165,6 +170,9 @@ func (f *sourceFlags) check() error {
 	}
 	f.divide()
 	sources, problems := f.sources(f.checkOne)
+	if problems == nil {
+		problems = checkTenants(sources)
+	}
 	return errors.Join(problems, checkEnvironment(sources))
 }
 
@@ -212,7 +220,7 @@ func (f *sourceFlags) Fetch(ctx context.Context) reconcile.Desired {
 	}
 	desired := f.declared(ctx)
 	desired.Clusters = slices.DeleteFunc(desired.Clusters, func(d reconcile.Declaration) bool {
-		return f.namespace != "" && d.Cluster.Namespace != f.namespace
+		return !reconcile.Namespaces(f.namespaces).Allow(d.Cluster.Namespace)
 	})
 	return desired
 }
@@ -223,20 +231,12 @@ func (f *sourceFlags) declared(ctx context.Context) reconcile.Desired {
 	if err != nil {
 		return reconcile.Desired{Unread: err}
 	}
-	desired := join(all)
+	desired, sources := join(all), []source(nil)
 	desired.Summarize()
-	desired.Namespaces, desired.Confirmed = namespacesOf(all), f.confirmed
-	return desired
-}
-
-// namespacesOf lists the namespaces that the sources may declare clusters in; none if one of them may in all.
-func namespacesOf(all []fetched) []string {
-	var namespaces []string
+	desired.Confirmed = f.confirmed
 	for _, s := range all {
-		if len(s.source.allowNamespaces) == 0 {
-			return nil
-		}
-		namespaces = append(namespaces, s.source.allowNamespaces...)
+		sources = append(sources, s.source)
 	}
-	return namespaces
+	desired.Namespaces = reconcile.Namespaces(namespacesOf(sources))
+	return desired
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -39,17 +40,19 @@ func status(ctx context.Context, std streams, f liveFlags, logging logFlags, out
 		return err
 	}
 	ctx = logr.NewContextWithSlogLogger(ctx, log) // for what client-go logs
-	live, err := f.live()
+	live, err := f.live(scope{namespaces: f.namespaces})
 	if err != nil {
 		return err
 	}
 	defer live.Close(ctx) // it holds no lease
-	rep, err := reconcile.Look(ctx, live)
-	if err != nil {
-		return err
+	rep, unseen := reconcile.Look(ctx, live)
+	switch {
+	case unseen != nil && len(rep.Clusters) == 0:
+		return unseen
+	case output == "json":
+		err = report.States(std.out, rep)
+	default:
+		err = report.Members(std.out, rep, style(std.out))
 	}
-	if output == "json" {
-		return report.States(std.out, rep)
-	}
-	return report.Members(std.out, rep, style(std.out))
+	return errors.Join(err, unseen)
 }

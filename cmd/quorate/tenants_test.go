@@ -137,8 +137,14 @@ type ran struct {
 
 func (w *tenants) run(args ...string) ran {
 	w.Helper()
+	return w.command(append([]string{"run"}, args...)...)
+}
+
+// command runs one, by name, with these arguments.
+func (w *tenants) command(args ...string) ran {
+	w.Helper()
 	var out, stderr bytes.Buffer
-	code := execute(w.Context(), append([]string{"run", "--kubeconfig", w.kubeconfig}, args...), streams{out: &out, err: &stderr})
+	code := execute(w.Context(), append(args, "--kubeconfig", w.kubeconfig), streams{out: &out, err: &stderr})
 	return ran{code, out.String(), stderr.String()}
 }
 

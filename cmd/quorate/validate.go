@@ -29,7 +29,7 @@ and line.`,
 	}
 	source.addShowing(c, helpSource)
 	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
-	c.Flags().StringVarP(&source.namespace, "namespace", "n", "", "namespace of declarations without one (default \"default\")")
+	c.Flags().VarP(source.namespaces.flag(), "namespace", "n", "namespace of declarations without one, if it is one (default \"default\")")
 	return c
 }
 

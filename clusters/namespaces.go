@@ -1,0 +1,157 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/panics"
+)
+
+// namespacesAtOnce bounds how many namespaces are listed at once, each with a request per kind.
+const namespacesAtOnce = 4
+
+// at is the client for what is in a namespace.
+func (l *Live) at(namespace string) *kube.Client {
+	if client := l.options.Tenants[namespace]; client != nil {
+		return client
+	}
+	return l.kube
+}
+
+// kube is the client for what is the cluster's.
+func (c *cluster) kube() *kube.Client { return c.live.at(c.target.cluster.Namespace) }
+
+// namespaces are those that are listed, each by itself; one without a name stands for all of them.
+func (l *Live) namespaces() []string {
+	if len(l.options.Namespaces) == 0 {
+		return []string{""}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(l.options.Namespaces)))
+}
+
+// listing is what there is in the namespaces that are looked at, and why some of them could not be listed.
+type listing struct {
+	inventory inventory
+	unlisted  map[string]error
+}
+
+// list lists what there is. A namespace that cannot be listed, as where somebody has taken the right to it, is a matter of the clusters in it. If
+// none can, nothing is known at all, which is the error.
+func (l *Live) list(ctx context.Context) (listing, error) {
+	namespaces := l.namespaces()
+	found, errs := make([]inventory, len(namespaces)), make([]error, len(namespaces))
+	var group errgroup.Group
+	group.SetLimit(namespacesAtOnce)
+	for i, namespace := range namespaces {
+		group.Go(func() error {
+			errs[i] = panics.Catch(func() error {
+				listed, err := l.at(namespace).List(ctx, namespace, managed)
+				if err == nil {
+					found[i] = byCluster(listed)
+				}
+				return err
+			})
+			return nil
+		})
+	}
+	_ = group.Wait() // each has an error of its own
+	all := listing{inventory: inventory{}, unlisted: map[string]error{}}
+	for i, namespace := range namespaces {
+		maps.Copy(all.inventory, found[i])
+		if errs[i] != nil {
+			all.unlisted[namespace] = errs[i]
+		}
+	}
+	if len(all.unlisted) < len(namespaces) {
+		return all, nil
+	}
+	return listing{}, l.cannotObserve(errs)
+}
+
+// cannotObserve says that none of the namespaces could be listed. It is a matter of setup if that of each is.
+func (l *Live) cannotObserve(errs []error) error {
+	err := fmt.Errorf("observe %s: %w", l.kube.Host(), errors.Join(distinct(errs)...))
+	if slices.ContainsFunc(errs, func(err error) bool { return !kube.NeedsSetup(err) }) {
+		return err
+	}
+	return reconcile.SetupError{Err: err}
+}
+
+// distinct are errors, each once.
+func distinct(errs []error) []error {
+	var list []error
+	for _, err := range errs {
+		if !slices.ContainsFunc(list, func(other error) bool { return other.Error() == err.Error() }) {
+			list = append(list, err)
+		}
+	}
+	return list
+}
+
+// failure says which namespaces could not be listed, and why; nil if all could.
+func (l listing) failure() error {
+	var errs []error
+	for _, namespace := range slices.Sorted(maps.Keys(l.unlisted)) {
+		errs = append(errs, fmt.Errorf("look at the namespace %s: %w", namespace, l.unlisted[namespace]))
+	}
+	err := errors.Join(errs...)
+	if err == nil || slices.ContainsFunc(slices.Collect(maps.Values(l.unlisted)), func(err error) bool { return !kube.NeedsSetup(err) }) {
+		return err
+	}
+	return reconcile.SetupError{Err: err}
+}
+
+// marked is what is declared, with a mark on each place whose clusters are not all known: what it does not declare any more then stays as it is.
+func (l listing) marked(desired reconcile.Desired) reconcile.Desired {
+	desired.Sources = slices.Clone(desired.Sources)
+	for i := range desired.Sources {
+		p := &desired.Sources[i]
+		for namespace := range l.unlisted {
+			p.Unlisted = p.Unlisted || p.Namespaces.Allow(namespace)
+		}
+	}
+	return desired
+}
+
+// unseen says why it is not known what is there of a cluster; nil if it is. One of which nothing is seen may be another of the same source under a
+// new name, unless all of them are.
+func (l listing) unseen(t target, desired reconcile.Desired) error {
+	namespace := t.cluster.Namespace
+	if err := l.unlisted[namespace]; err != nil {
+		return fmt.Errorf("look at the namespace %s: %w", namespace, err)
+	}
+	if place, ok := desired.Place(t.source); ok && t.empty && place.Unlisted {
+		return errors.New("another namespace of its source could not be looked at, so whether it is a cluster from there under a new name is not known: nothing is founded")
+	}
+	return nil
+}
+
+// nodes returns a function that lists the nodes as who looks at a namespace may, once in a pass.
+func (l *Live) nodes(ctx context.Context) func(namespace string) func() ([]corev1.Node, error) {
+	lists := map[*kube.Client]func() ([]corev1.Node, error){}
+	return func(namespace string) func() ([]corev1.Node, error) {
+		client := l.at(namespace)
+		if lists[client] == nil {
+			lists[client] = sync.OnceValues(func() ([]corev1.Node, error) { return client.Nodes(ctx) })
+		}
+		return lists[client]
+	}
+}
+
+// Changes implements reconcile.Live.
+func (l *Live) Changes(ctx context.Context) <-chan struct{} {
+	changes := make(chan struct{}, 1)
+	for _, namespace := range l.namespaces() {
+		l.at(namespace).Watch(ctx, namespace, managed, changes)
+	}
+	return changes
+}

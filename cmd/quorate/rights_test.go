@@ -1,0 +1,244 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// asked is one request that reached the API server: who sent it, whom it was made as, what for, and the answer.
+type asked struct {
+	as, method, path string
+	status           int
+}
+
+// watcher stands before the API server and writes down what it is asked.
+type watcher struct {
+	url string
+	mu  sync.Mutex
+	all []asked
+}
+
+func newWatcher(w *tenants) *watcher {
+	w.Helper()
+	target, err := url.Parse(w.server.Config.Host)
+	if err != nil {
+		w.Fatal(err)
+	}
+	seen := &watcher{}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // as the kubeconfig of these tests has it
+	proxy.FlushInterval = -1
+	proxy.ModifyResponse = func(r *http.Response) error {
+		seen.mu.Lock()
+		defer seen.mu.Unlock()
+		seen.all = append(seen.all, asked{strings.Join(r.Request.Header.Values("Impersonate-User"), ","), r.Request.Method, r.Request.URL.RequestURI(), r.StatusCode})
+		return nil
+	}
+	server := httptest.NewTLSServer(proxy)
+	w.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	seen.url = server.URL
+	return seen
+}
+
+func (s *watcher) requests() []asked {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all)
+}
+
+var namespaced = regexp.MustCompile(`^/apis?/.*/namespaces/([^/]+)/`)
+
+// within fails if something was asked beyond these namespaces, but for nodes and volumes, which are in none.
+func (s *watcher) within(t *testing.T, namespaces ...string) {
+	t.Helper()
+	all := s.requests()
+	if len(all) == 0 {
+		t.Error("nothing was asked")
+	}
+	for _, r := range all {
+		in := namespaced.FindStringSubmatch(r.path)
+		if in == nil && !strings.Contains(r.path, "/nodes") && !strings.Contains(r.path, "/persistentvolumes") || in != nil && !slices.Contains(namespaces, in[1]) {
+			t.Errorf("beyond %q: %+v", namespaces, r)
+		}
+		if in != nil && r.status == http.StatusForbidden {
+			t.Errorf("refused: %+v", r)
+		}
+	}
+}
+
+// through makes runs go through a watcher, as a service account of the namespace default.
+func (w *tenants) through(account string) *watcher {
+	w.Helper()
+	w.account("default", account)
+	return w.throughAs("default", account)
+}
+
+// throughAs is through, as a service account that is there.
+func (w *tenants) throughAs(namespace, account string) *watcher {
+	w.Helper()
+	token, err := w.server.Client.CoreV1().ServiceAccounts(namespace).CreateToken(w.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	seen := newWatcher(w)
+	w.kubeconfig = filepath.Join(w.dir, "kubeconfig-"+account)
+	w.write("kubeconfig-"+account, fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}], "+
+		"clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}], users: [{name: u, user: {token: %s}}]}", seen.url, token.Status.Token))
+	return seen
+}
+
+func (w *tenants) account(namespace, name string) {
+	w.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := w.server.Client.CoreV1().ServiceAccounts(namespace).Create(w.Context(), account, metav1.CreateOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// role makes the ClusterRole of that file in deploy.
+func (w *tenants) role(file string) string {
+	w.Helper()
+	text, err := os.ReadFile(filepath.Join("../../deploy", file))
+	if err != nil {
+		w.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n---\n")
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict([]byte(first), role); err != nil {
+		w.Fatal(err)
+	}
+	if _, err := w.server.Client.RbacV1().ClusterRoles().Create(w.Context(), role, metav1.CreateOptions{}); err != nil {
+		w.Fatal(err)
+	}
+	return role.Name
+}
+
+// allow gives an account of the namespace default the rights of a ClusterRole in these namespaces.
+func (w *tenants) allow(account, role string, namespaces ...string) {
+	w.Helper()
+	for _, namespace := range namespaces {
+		binding := &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: account},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: account}},
+		}
+		if _, err := w.server.Client.RbacV1().RoleBindings(namespace).Create(w.Context(), binding, metav1.CreateOptions{}); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// authorized reports whether an account of the namespace default may list leases in a namespace.
+func (w *tenants) authorized(account, namespace string) bool {
+	w.Helper()
+	review, err := w.server.Client.AuthorizationV1().SubjectAccessReviews().Create(w.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               "system:serviceaccount:default:" + account,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "list", Group: "coordination.k8s.io", Resource: "leases"},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return review.Status.Allowed
+}
+
+// An account that has rights in two namespaces is enough for a run that is bound to them, by --allow-namespace or --namespace: nothing is asked of
+// the API server beyond them, Secrets of others least of all.
+func TestOnlyAllowedNamespacesAreListed(t *testing.T) {
+	w := newTenants(t, "own", "also", "other")
+	w.made("own/one", "also/one", "other/one")
+	w.push("own", "own/one", "also/one", "also/new")
+	role := w.role("base/rbac.yaml")
+	for name, args := range map[string][]string{
+		"allowed": {"run", "--allow-namespace", "own", "--allow-namespace", "also"},
+		"several": {"run", "--namespace", "own", "-n", "also"},
+		"settled": {"run", "--allow-namespace=own;also", "--until-converged"},
+		"both":    {"run", "--allow-namespace", "own;also", "--namespace", "own;other"},
+		"planned": {"plan", "-n", "own;also"},
+		"status":  {"status", "-n", "own;also"},
+		"cluster": {"run", "-n", "own;also", "--source", "cluster"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := *w
+			v.T = t
+			seen := v.through(name)
+			v.allow(name, role, "own", "also")
+			if args[0] != "status" && name != "cluster" {
+				args = append(args, v.sources("own")...)
+			}
+			if got := v.command(args...); got.code != exitOK || strings.Contains(got.out, "other/") {
+				t.Errorf("%+v", got)
+			}
+			seen.within(t, "own", "also")
+		})
+	}
+}
+
+// Where the sources may declare nothing in the namespaces that are named, nothing is left, rather than everything.
+func TestNoNamespaceIsLeft(t *testing.T) {
+	w := &tenants{T: t, kubeconfig: "/nowhere"}
+	got := w.command("run", "--source", ".", "--allow-namespace", "own", "--namespace", "other")
+	if got.code != exitInvalid || !strings.Contains(got.err, "--namespace other: no source may declare clusters there") {
+		t.Errorf("%+v", got)
+	}
+	if got := w.command("run", "--source", ".", "--namespace", ""); got.code != exitInvalid || !strings.Contains(got.err, "no name of a namespace") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A namespace that cannot be listed is a matter of the clusters in it. What is elsewhere goes on, and nothing of the same source is taken for
+// removed, or for new.
+func TestNamespaceThatIsNotListed(t *testing.T) {
+	w := newTenants(t, "own", "also", "other")
+	w.made("own/one", "own/two", "own/three", "also/one", "other/one")
+	w.push("own", "own/one", "own/two", "own/three", "also/one")
+	w.push("other", "other/one")
+	role := w.role("base/rbac.yaml")
+	w.through("account")
+	w.allow("account", role, "own", "also", "other")
+	sources := []string{
+		"run", "--source", w.repository("own") + ",allow-namespace=own;also", "--source", w.repository("other") + ",allow-namespace=other",
+	}
+	if got := w.command(sources...); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	if err := w.server.Client.RbacV1().RoleBindings("also").Delete(t.Context(), "account", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.push("own", "own/one", "own/two", "own/new", "also/one")
+	next := w.push("other", "other/one", "other/new")
+	for w.authorized("account", "also") { // the API server learns of it from a watch of its own
+	}
+	got := w.command(sources...)
+	if got.code != exitError || !strings.Contains(got.out, `error look at the namespace also: list `) || !strings.Contains(got.out, `also/one`) {
+		t.Errorf("%+v", got)
+	}
+	if c := w.cluster("other/one"); c.Status.SourceRevision != "main@sha1:"+next || !strings.Contains(got.out, "other/new  Done") {
+		t.Errorf("another tenant is held up:\n%s", got.out)
+	}
+	if !strings.Contains(got.out, "error observe own/new: another namespace of its source could not be looked at") {
+		t.Errorf("it may be a cluster of the other namespace under a new name:\n%s", got.out)
+	}
+	for _, condition := range []string{"Orphaned", "RemovalHeld"} {
+		if said := w.condition("own/three", condition); said != "" {
+			t.Errorf("how many clusters there are is not known, and own/three is judged: %s\n%s", said, got.out)
+		}
+	}
+}

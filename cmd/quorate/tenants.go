@@ -1,0 +1,137 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"quorate.dev/quorate/clusters/kube"
+)
+
+// tenant is whom everything of the clusters of one source is done as: --source LOCATION,allow-namespace=shop,as=system:serviceaccount:shop:quorate.
+// It is told by the namespace which clusters are whose, of those that no source declares as well; so each source is bound to namespaces then, and what
+// two tenants may declare clusters in is never the same.
+type tenant struct {
+	kube.Impersonation
+	flags *pflag.FlagSet
+}
+
+// add adds the settings, which a source alone has: as flags of a command they are those of kubeFlags.
+func (t *tenant) add(f *pflag.FlagSet) {
+	f.StringVar(&t.User, "as", "", "")
+	f.StringArrayVar(&t.Groups, "as-group", nil, "")
+	t.flags = f
+}
+
+func (t *tenant) given(setting string) bool { return t.flags != nil && t.flags.Changed(setting) }
+
+// check refuses to act as nobody, and where nobody knows what is the source's.
+func (t *tenant) check(s source) error {
+	switch {
+	case !t.given("as") && !t.given("as-group"):
+		return nil
+	case strings.TrimSpace(t.User) == "":
+		return usageError{fmt.Errorf("--source %s: as=%q: want the name of a user; without one, the run would act with its own rights", s.location, t.User)}
+	case slices.ContainsFunc(t.Groups, func(group string) bool { return strings.TrimSpace(group) == "" }):
+		return usageError{fmt.Errorf("--source %s: as-group: want the name of a group", s.location)}
+	case len(s.allowNamespaces) == 0:
+		return usageError{fmt.Errorf("--source %s: as=%s: allow-namespace is required: it says which clusters are looked at, and acted on, as that user", s.location, t.User)}
+	}
+	return nil
+}
+
+// checkTenants refuses sources of which it cannot be told whom to act as in some namespace.
+func checkTenants(sources []source) error {
+	if !slices.ContainsFunc(sources, func(s source) bool { return s.as.User != "" }) {
+		return nil
+	}
+	var problems []error
+	whose := map[string]source{}
+	for _, s := range sources {
+		if len(s.allowNamespaces) == 0 {
+			problems = append(problems, usageError{fmt.Errorf("--source %s: allow-namespace is required, since another source has as=: clusters in its namespaces would not be acted on as that user", s.location)})
+		}
+		for _, namespace := range s.allowNamespaces {
+			other, taken := whose[namespace]
+			if taken && !other.as.same(s.as) {
+				problems = append(problems, usageError{fmt.Errorf("--source: %s and %s may both declare clusters in the namespace %s, and not as the same user: "+
+					"give each namespaces of its own, or the same as=", other.location, s.location, namespace)})
+			}
+			whose[namespace] = s
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func (t *tenant) same(other tenant) bool {
+	return t.User == other.User && slices.Equal(t.Groups, other.Groups)
+}
+
+// namespacesOf lists the namespaces that the sources may declare clusters in; none if one of them may in all.
+func namespacesOf(sources []source) []string {
+	var list []string
+	for _, s := range sources {
+		if len(s.allowNamespaces) == 0 {
+			return nil
+		}
+		list = append(list, s.allowNamespaces...)
+	}
+	return list
+}
+
+// scope is how far a run goes: the namespaces that it looks at, all if there are none, and whom it acts as in them, unless that is as it always does.
+type scope struct {
+	namespaces []string
+	as         map[string]kube.Impersonation
+}
+
+// scope is that of the sources: no namespace is looked at, nor anything in it asked for, that none of them may declare clusters in.
+func (f *sourceFlags) scope() (scope, error) {
+	s := scope{namespaces: f.namespaces, as: map[string]kube.Impersonation{}}
+	if f.live() {
+		return s, nil
+	}
+	sources, err := f.sources(func(source) error { return nil })
+	if err != nil {
+		return scope{}, err
+	}
+	bound := namespacesOf(sources)
+	switch {
+	case len(bound) == 0:
+	case len(s.namespaces) == 0:
+		s.namespaces = bound
+	default:
+		s.namespaces = slices.DeleteFunc(slices.Clone(s.namespaces), func(n string) bool { return !slices.Contains(bound, n) })
+		if len(s.namespaces) == 0 { // which would stand for all
+			return scope{}, usageError{fmt.Errorf("--namespace %s: no source may declare clusters there: --allow-namespace names %s", strings.Join(f.namespaces, ";"), strings.Join(bound, ";"))}
+		}
+	}
+	for _, source := range sources {
+		for _, namespace := range source.allowNamespaces {
+			if source.as.User != "" {
+				s.as[namespace] = source.as.Impersonation
+			}
+		}
+	}
+	return s, nil
+}
+
+// clients are those that act as the tenants, by namespace: one for each of them, however many namespaces it has.
+func (s scope) clients(made func(kube.Impersonation) (*kube.Client, error)) (map[string]*kube.Client, error) {
+	all, byTenant := map[string]*kube.Client{}, map[string]*kube.Client{}
+	for namespace, as := range s.as {
+		id := strings.Join(append([]string{as.User}, as.Groups...), "\n")
+		if byTenant[id] == nil {
+			client, err := made(as)
+			if err != nil {
+				return nil, err
+			}
+			byTenant[id] = client
+		}
+		all[namespace] = byTenant[id]
+	}
+	return all, nil
+}
