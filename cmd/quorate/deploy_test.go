@@ -50,6 +50,10 @@ func newObject(t *testing.T, kind string) any {
 		return &rbacv1.ClusterRole{}
 	case "ClusterRoleBinding":
 		return &rbacv1.ClusterRoleBinding{}
+	case "Role":
+		return &rbacv1.Role{}
+	case "RoleBinding":
+		return &rbacv1.RoleBinding{}
 	case "CronJob":
 		return &batchv1.CronJob{}
 	}

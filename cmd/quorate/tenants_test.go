@@ -143,8 +143,14 @@ func (w *tenants) run(args ...string) ran {
 // command runs one, by name, with these arguments.
 func (w *tenants) command(args ...string) ran {
 	w.Helper()
+	return w.bare(append(args, "--kubeconfig", w.kubeconfig)...)
+}
+
+// bare runs a command with these arguments and no others.
+func (w *tenants) bare(args ...string) ran {
+	w.Helper()
 	var out, stderr bytes.Buffer
-	code := execute(w.Context(), append(args, "--kubeconfig", w.kubeconfig), streams{out: &out, err: &stderr})
+	code := execute(w.Context(), args, streams{out: &out, err: &stderr})
 	return ran{code, out.String(), stderr.String()}
 }
 
