@@ -26,7 +26,7 @@ func (c *cluster) askEtcd(ctx context.Context) {
 	}
 	tls := c.clientTLS()
 	if tls == nil && c.target.cluster.Spec.TLS.Mode == v1alpha1.TLSManaged {
-		c.state.Membership = decide.Membership{Why: fmt.Sprintf("Secret %s is missing, so etcd cannot be asked", c.names.ClientSecret)}
+		c.state.Membership = decide.Membership{Why: c.whyNoClient()}
 		return
 	}
 	if !c.state.Formed() {

@@ -13,7 +13,11 @@ import (
 // certificate authority that is gone is replaced only if no member is there to depend on the old one, and nothing is issued from one
 // that members do not trust.
 func (c *cluster) readCertificates() (err error) {
-	if !c.hasTLS() {
+	switch {
+	case !c.hasTLS():
+		return nil
+	case c.hidden != nil:
+		c.seeProof()
 		return nil
 	}
 	present := objects.ReadCertificates(&c.target.cluster, c.own.secrets())
@@ -48,11 +52,14 @@ func (c *cluster) hasTLS() bool {
 // seeAuthority notes which authority certificates would be issued from, and which ones are trusted.
 func (c *cluster) seeAuthority(present objects.Certificates, issuer string) {
 	c.state.Authority = decide.Authority{Secret: issuer, Mounted: present.Mounted()}
+	c.seeProof()
+}
+
+// anyAnswers reports whether any pod answers as a member of etcd.
+func (c *cluster) anyAnswers() bool {
 	answers := lists(c.state.Membership, func(m decide.Member) bool { return m.Answers })
 	for _, r := range c.state.Replicas {
 		answers = answers || r.ClusterID != 0
 	}
-	if tls := c.clientTLS(); tls != nil && answers {
-		c.state.Authority.Proven = pki.Fingerprint(tls.CA)
-	}
+	return answers
 }

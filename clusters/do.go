@@ -22,6 +22,9 @@ import (
 // Do implements reconcile.Cluster. It takes the lease first, and keeps it; each action reads again what it relies on. What has changed meanwhile
 // is left as it is: the next pass looks at it again.
 func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome, error) {
+	if c.live.options.Reading {
+		return report.Outcome{}, errReading
+	}
 	ctx, release, err := c.hold(ctx)
 	if err != nil {
 		return report.Outcome{}, err

@@ -100,7 +100,8 @@ func summarize(paths []string) string {
 // new ones stay as they are.
 func (c *cluster) input(record decide.Record) (objects.Input, error) {
 	in := objects.Input{
-		Cluster: c.buildable, Record: record, Voters: len(record.Members), Certificates: c.certificates,
+		WithoutSecrets: c.hidden != nil,
+		Cluster:        c.buildable, Record: record, Voters: len(record.Members), Certificates: c.certificates,
 		Peers: c.peers(c.state.Membership), Runs: c.runs(),
 	}
 	if service := get[*corev1.Service](c.own, "Service", c.names.ClientService); service != nil {

@@ -30,6 +30,8 @@ type Options struct {
 	LeaseDuration time.Duration
 	// Timeout of one question to one member of etcd.
 	Timeout time.Duration
+	// Reading: nothing is written, and what may not be read of Secrets is left out, and said.
+	Reading bool
 	// MaxDeletions is how many clusters may newly be deleted with their data; nil stands for any number.
 	MaxDeletions *int
 }
@@ -83,7 +85,9 @@ func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcil
 	observed := make([]reconcile.Cluster, len(targets))
 	for i, t := range targets {
 		t.unseen = listed.unseen(t, desired)
-		observed[i] = l.newCluster(t, owned.of(t.key()), nodes(t.cluster.Namespace))
+		c := l.newCluster(t, owned.of(t.key()), nodes(t.cluster.Namespace))
+		c.hidden = listed.hiddenIn(t.cluster.Namespace)
+		observed[i] = c
 	}
 	return reconcile.Observed{Desired: desired, Clusters: observed, Removals: removals, Unlisted: listed.failure()}, nil
 }

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,30 +43,41 @@ func (l *Live) namespaces() []string {
 type listing struct {
 	inventory inventory
 	unlisted  map[string]error
+	// hidden says of namespaces, or of all under an empty name, why their Secrets could not be listed where all else could.
+	hidden map[string]error
 }
+
+func (l listing) hiddenIn(namespace string) error { return cmp.Or(l.hidden[namespace], l.hidden[""]) }
 
 // list lists what there is. A namespace that cannot be listed, as where somebody has taken the right to it, is a matter of the clusters in it. If
 // none can, nothing is known at all, which is the error.
 func (l *Live) list(ctx context.Context) (listing, error) {
 	namespaces := l.namespaces()
-	found, errs := make([]inventory, len(namespaces)), make([]error, len(namespaces))
+	found, errs, hidden := make([]inventory, len(namespaces)), make([]error, len(namespaces)), make([]error, len(namespaces))
 	var group errgroup.Group
 	group.SetLimit(namespacesAtOnce)
 	for i, namespace := range namespaces {
 		group.Go(func() error {
 			errs[i] = panics.Catch(func() error {
 				listed, err := l.at(namespace).List(ctx, namespace, managed)
-				if err == nil {
-					found[i] = byCluster(listed)
+				switch {
+				case err != nil:
+					return err
+				case listed.Hidden != nil && !l.options.Reading:
+					return listed.Hidden
 				}
-				return err
+				found[i], hidden[i] = byCluster(listed), listed.Hidden
+				return nil
 			})
 			return nil
 		})
 	}
 	_ = group.Wait() // each has an error of its own
-	all := listing{inventory: inventory{}, unlisted: map[string]error{}}
+	all := listing{inventory: inventory{}, unlisted: map[string]error{}, hidden: map[string]error{}}
 	for i, namespace := range namespaces {
+		if hidden[i] != nil {
+			all.hidden[namespace] = hidden[i]
+		}
 		maps.Copy(all.inventory, found[i])
 		if errs[i] != nil {
 			all.unlisted[namespace] = errs[i]

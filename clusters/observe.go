@@ -42,6 +42,8 @@ type cluster struct {
 	drifted map[string]bool
 	// tenure is the hold on the lease while an action is carried out.
 	tenure *tenure
+	// hidden says why its Secrets could not be listed, and clientHidden why that of the applications could not be read either; nil if they could.
+	hidden, clientHidden error
 	// forbidden is what the error says with which the API server refuses to let anybody here reach the pods, if it does.
 	forbidden atomic.Value
 }
@@ -112,6 +114,9 @@ func (c *cluster) observe(ctx context.Context) {
 // gather completes the state, each step with what the steps before have found.
 func (c *cluster) gather(ctx context.Context) error {
 	if err := c.findObjects(ctx); err != nil {
+		return err
+	}
+	if err := c.findClientSecret(ctx); err != nil {
 		return err
 	}
 	c.state.Objects.Terminating, c.state.Objects.Remaining = c.terminating(), c.remaining()

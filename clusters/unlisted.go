@@ -22,7 +22,7 @@ import (
 func (c *cluster) findObjects(ctx context.Context) error {
 	var unlisted []objects.Identity
 	for _, id := range objects.Identities(&c.target.cluster) {
-		if c.own.objects[id.Kind+"/"+id.Name] == nil {
+		if c.own.objects[id.Kind+"/"+id.Name] == nil && !c.hides(id.Kind) {
 			unlisted = append(unlisted, id)
 		}
 	}

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
@@ -35,6 +36,7 @@ func look(ctx context.Context, c Cluster) report.Cluster {
 		entry.Error = oneLine(err)
 		return entry
 	}
+	entry.Warnings = append(slices.Clone(entry.Warnings), entry.State.Unseen...)
 	entry.Decision = decide.Decide(entry.State)
 	warnOfExpiry(&entry)
 	return entry

@@ -126,6 +126,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 		return entry
 	}
 	entry.State, entry.Decision = state, decide.Decide(state)
+	entry.Warnings = append(slices.Clone(entry.Warnings), state.Unseen...)
 	r.logDecision(log, entry)
 	if r.Plan {
 		warnOfExpiry(&entry)

@@ -34,6 +34,8 @@ type Inventory struct {
 	Budgets      []policyv1.PodDisruptionBudget
 	Pods         []corev1.Pod
 	Claims       []corev1.PersistentVolumeClaim
+	// Hidden says that Secrets may not be listed; nil if they were. Whoever reads the inventory decides what that means: they are not known to be gone.
+	Hidden error
 }
 
 // pageSize of a LIST.
@@ -41,7 +43,8 @@ const pageSize = 500
 
 // List reads every object that selector selects, and all EtcdClusters, of one namespace or, if it is empty, of all:
 // one paged LIST per kind. Leases come first: whoever acts between that and the rest has changed a lease by then, and
-// taking the lease at the listed version fails. Any read that fails fails the whole.
+// taking the lease at the listed version fails. Any read that fails fails the whole, but
+// for one: see Hidden.
 func (c *Client) List(ctx context.Context, namespace, selector string) (*Inventory, error) {
 	inv := &Inventory{}
 	opts := metav1.ListOptions{LabelSelector: selector}
@@ -66,7 +69,7 @@ func (c *Client) kinds(namespace string, inv *Inventory) []lister {
 	return []lister{
 		kind("Services", core.Services(namespace).List, func(l *corev1.ServiceList) { inv.Services = append(inv.Services, l.Items...) }),
 		kind("ConfigMaps", core.ConfigMaps(namespace).List, func(l *corev1.ConfigMapList) { inv.ConfigMaps = append(inv.ConfigMaps, l.Items...) }),
-		kind("Secrets", core.Secrets(namespace).List, func(l *corev1.SecretList) { inv.Secrets = append(inv.Secrets, l.Items...) }),
+		hidden(kind("Secrets", core.Secrets(namespace).List, func(l *corev1.SecretList) { inv.Secrets = append(inv.Secrets, l.Items...) }), inv),
 		kind("Pods", core.Pods(namespace).List, func(l *corev1.PodList) { inv.Pods = append(inv.Pods, l.Items...) }),
 		kind("PersistentVolumeClaims", core.PersistentVolumeClaims(namespace).List,
 			func(l *corev1.PersistentVolumeClaimList) { inv.Claims = append(inv.Claims, l.Items...) }),
@@ -94,6 +97,17 @@ func kind[L metav1.ListInterface](name string, page func(context.Context, metav1
 				return nil
 			}
 		}
+	}
+}
+
+// hidden notes in the inventory that a kind may not be listed.
+func hidden(list lister, inv *Inventory) lister {
+	return func(ctx context.Context, opts metav1.ListOptions) error {
+		err := list(ctx, opts)
+		if apierrors.IsForbidden(err) {
+			inv.Hidden, err = err, nil
+		}
+		return err
 	}
 }
 

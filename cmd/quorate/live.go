@@ -88,6 +88,8 @@ type liveFlags struct {
 	access        string
 	leaseDuration time.Duration
 	etcdTimeout   time.Duration
+	// reading: the command writes nothing.
+	reading bool
 	// maxDeletions is nil where nothing is deleted.
 	maxDeletions *int
 }
@@ -145,6 +147,7 @@ func (f *liveFlags) live(s scope) (*clusters.Live, error) {
 	return clusters.New(client, clusters.Options{
 		Namespaces:    s.namespaces,
 		Tenants:       tenants,
+		Reading:       f.reading,
 		PortForward:   f.access == "port-forward" || f.access == "auto" && !kube.InCluster(),
 		LeaseDuration: f.leaseDuration,
 		Timeout:       f.etcdTimeout,

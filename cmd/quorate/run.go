@@ -66,7 +66,7 @@ blocked, or the timeout is over.`,
 }
 
 func newPlan(std streams) *cobra.Command {
-	f := &runFlags{plan: true}
+	f := &runFlags{plan: true, live: liveFlags{reading: true}}
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Show what the next pass would do, and do nothing",

@@ -12,7 +12,7 @@ import (
 )
 
 func newStatus(std streams) *cobra.Command {
-	var f liveFlags
+	f := liveFlags{reading: true}
 	var log logFlags
 	var output string
 	c := &cobra.Command{

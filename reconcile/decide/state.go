@@ -57,6 +57,8 @@ type State struct {
 	LockHolder string `json:"lockHolder,omitempty"`
 	// Waited is what passes have waited for since they last changed anything, by the status of the custom resource.
 	Waited []Waited `json:"waited,omitempty"`
+	// Unseen says what was not looked at for lack of a right, and what is not known for that. Whoever acts has seen everything.
+	Unseen []string `json:"unseen,omitempty"`
 }
 
 // Declared is what git asks for, as far as a decision depends on it.

@@ -46,6 +46,7 @@ func TestDeploy(t *testing.T) {
 	if changed := difference(before, w.snapshot()); changed != "" {
 		t.Errorf("a second Job changed %s", changed)
 	}
+	w.readInside()
 }
 
 // deploy applies an overlay of deploy/base: the CronJob is suspended, so that only Jobs made from it run, and looks at the
@@ -83,6 +84,12 @@ patches:
 func (w *world) runJob(name string) string {
 	w.t.Helper()
 	w.kubectl("--namespace", systemNamespace, "create", "job", name, "--from=cronjob/quorate")
+	return w.outcomeOf(name)
+}
+
+// outcomeOf waits for the success of a Job and returns its log.
+func (w *world) outcomeOf(name string) string {
+	w.t.Helper()
 	jobs := w.kube.BatchV1().Jobs(systemNamespace)
 	eventually(w.t, "the Job ends", func() error {
 		job, err := jobs.Get(w.ctx(), name, metav1.GetOptions{})

@@ -114,13 +114,13 @@ func (w *world) grant(role *rbacv1.ClusterRole, user string) {
 // grantHere gives a user what the role allows, in the namespace of the test and nowhere else.
 func (w *world) grantHere(role *rbacv1.ClusterRole, user string) {
 	w.t.Helper()
-	name, rbac := metav1.ObjectMeta{Name: user}, w.kube.RbacV1()
+	name, rbac := metav1.ObjectMeta{Name: strings.ReplaceAll(user, ":", "-")}, w.kube.RbacV1()
 	if _, err := rbac.Roles(w.namespace).Create(w.ctx(), &rbacv1.Role{ObjectMeta: name, Rules: role.Rules}, metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: name,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}
 	if _, err := rbac.RoleBindings(w.namespace).Create(w.ctx(), binding, metav1.CreateOptions{}); err != nil {
