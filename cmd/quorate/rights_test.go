@@ -236,6 +236,10 @@ func TestNamespaceThatIsNotListed(t *testing.T) {
 	if !strings.Contains(got.out, "error observe own/new: another namespace of its source could not be looked at") {
 		t.Errorf("it may be a cluster of the other namespace under a new name:\n%s", got.out)
 	}
+	status := w.command("status", "-n", "own;also", "--output", "json")
+	if status.code != exitError || !strings.Contains(status.out, `"three"`) || !strings.Contains(status.err, "look at the namespace also: list ") {
+		t.Errorf("what is there is not told, or what is not known: %+v", status)
+	}
 	for _, condition := range []string{"Orphaned", "RemovalHeld"} {
 		if said := w.condition("own/three", condition); said != "" {
 			t.Errorf("how many clusters there are is not known, and own/three is judged: %s\n%s", said, got.out)
