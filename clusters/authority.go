@@ -16,7 +16,7 @@ func (c *cluster) readCertificates() (err error) {
 	switch {
 	case !c.hasTLS():
 		return nil
-	case c.hidden != nil:
+	case c.hides("Secret"):
 		c.seeProof()
 		return nil
 	}
