@@ -129,7 +129,7 @@ func (c *cluster) gather(ctx context.Context) error {
 	c.findRefused(ctx)
 	c.askEtcd(ctx)
 	c.recallSilence()
-	return c.compare()
+	return c.compare(ctx)
 }
 
 func declared(t target) decide.Declared {

@@ -35,6 +35,6 @@ func look(ctx context.Context, c Cluster) report.Cluster {
 		return entry
 	}
 	entry.Decision = decide.Decide(entry.State)
-	warnOfExpiry(&entry)
+	warnOfCertificates(&entry)
 	return entry
 }

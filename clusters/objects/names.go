@@ -53,7 +53,9 @@ type Names struct {
 	AuthoritySecret string
 	PeerSecret      string
 	ServerSecret    string
-	ClientSecret    string
+	// OwnSecret is for Quorate alone, ClientSecret for applications.
+	OwnSecret    string
+	ClientSecret string
 }
 
 // NamesOf returns the names of the objects of the cluster of that name.
@@ -67,6 +69,7 @@ func NamesOf(cluster string) Names {
 		AuthoritySecret:     cluster + "-ca",
 		PeerSecret:          cluster + "-peer-tls",
 		ServerSecret:        cluster + "-server-tls",
+		OwnSecret:           cluster + "-quorate-tls",
 		ClientSecret:        cluster + "-client-tls",
 	}
 }
@@ -82,7 +85,7 @@ func Identities(c *v1alpha1.EtcdCluster) []Identity {
 	n := NamesOf(c.Name)
 	list := []Identity{{"ConfigMap", n.ConfigMap}}
 	if secure(c) {
-		for _, name := range []string{n.AuthoritySecret, n.PeerSecret, n.ServerSecret, n.ClientSecret} {
+		for _, name := range []string{n.AuthoritySecret, n.PeerSecret, n.ServerSecret, n.OwnSecret, n.ClientSecret} {
 			list = append(list, Identity{"Secret", name})
 		}
 	}

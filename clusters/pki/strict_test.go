@@ -92,7 +92,9 @@ func TestLimitedAuthorityIsOfNoUse(t *testing.T) {
 		{"servers only", func(c *x509.Certificate) { c.ExtKeyUsage = both[:1] }, "it may not certify for clientAuth"},
 		{"both", func(c *x509.Certificate) { c.ExtKeyUsage = both }, ""},
 		{"some names", func(c *x509.Certificate) { c.PermittedDNSDomains = []string{"example.com"} }, "it may certify certain names only"},
-		{"not some addresses", func(c *x509.Certificate) { c.ExcludedIPRanges = []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}} }, "it may certify certain names only"},
+		{"not some addresses", func(c *x509.Certificate) {
+			c.ExcludedIPRanges = []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}}
+		}, "it may certify certain names only"},
 	} {
 		_, err := ReadAuthority(authorityWith(t, elliptic.P256(), test.change), now)
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
