@@ -44,6 +44,7 @@ func (c *cluster) compare(ctx context.Context) error {
 			return err
 		}
 	}
+	c.compareSurplus()
 	return nil
 }
 

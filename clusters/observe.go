@@ -223,7 +223,7 @@ func storageInWords(storage v1alpha1.StorageSpec) string {
 // remaining lists the objects of the cluster that are there: those that Build makes, whatever else bears the labels.
 func (c *cluster) remaining() []string {
 	var list []string
-	for _, id := range objects.Identities(&c.target.cluster) {
+	for _, id := range c.identities() {
 		if c.own.objects[id.Kind+"/"+id.Name] != nil {
 			list = append(list, id.String())
 		}

@@ -49,6 +49,8 @@ type Names struct {
 	StatefulSet         string
 	ConfigMap           string
 	PodDisruptionBudget string
+	// NetworkPolicy exists only where one is declared.
+	NetworkPolicy string
 	// The Secrets exist only where TLS is managed.
 	AuthoritySecret string
 	PeerSecret      string
@@ -66,6 +68,7 @@ func NamesOf(cluster string) Names {
 		StatefulSet:         cluster,
 		ConfigMap:           cluster + "-members",
 		PodDisruptionBudget: cluster,
+		NetworkPolicy:       cluster,
 		AuthoritySecret:     cluster + "-ca",
 		PeerSecret:          cluster + "-peer-tls",
 		ServerSecret:        cluster + "-server-tls",
@@ -89,6 +92,9 @@ func Identities(c *v1alpha1.EtcdCluster) []Identity {
 			list = append(list, Identity{"Secret", name})
 		}
 	}
+	if c.Spec.NetworkPolicy != nil {
+		list = append(list, n.Policy())
+	}
 	return append(list,
 		Identity{"Service", n.Service},
 		Identity{"Service", n.ClientService},
@@ -96,6 +102,9 @@ func Identities(c *v1alpha1.EtcdCluster) []Identity {
 		Identity{"StatefulSet", n.StatefulSet},
 	)
 }
+
+// Policy identifies the NetworkPolicy.
+func (n Names) Policy() Identity { return Identity{"NetworkPolicy", n.NetworkPolicy} }
 
 // PodName is the name of the pod with that ordinal, and of the member that runs in it.
 func PodName(cluster string, ordinal int) string { return fmt.Sprintf("%s-%d", cluster, ordinal) }
@@ -124,8 +133,8 @@ func Selector(cluster string) map[string]string {
 // SelectorString returns Selector in the notation of a label selector.
 func SelectorString(cluster string) string { return labels.FormatLabels(Selector(cluster)) }
 
-// memberLabels are the labels of pods and volume claims.
-func memberLabels(cluster string) map[string]string {
+// MemberLabels are the labels of pods and volume claims.
+func MemberLabels(cluster string) map[string]string {
 	all := Labels(cluster)
 	maps.Copy(all, Selector(cluster))
 	return all

@@ -87,16 +87,28 @@ func (w *world) enableAuth() {
 	w.t.Helper()
 	nobody := &clientv3.UserAddOptions{NoPassword: true}
 	for _, step := range []func(context.Context, clientv3.Auth) error{
-		func(ctx context.Context, c clientv3.Auth) error { _, err := c.UserAddWithOptions(ctx, "root", "", nobody); return err },
+		func(ctx context.Context, c clientv3.Auth) error {
+			_, err := c.UserAddWithOptions(ctx, "root", "", nobody)
+			return err
+		},
 		func(ctx context.Context, c clientv3.Auth) error { _, err := c.RoleAdd(ctx, "root"); return err },
-		func(ctx context.Context, c clientv3.Auth) error { _, err := c.UserGrantRole(ctx, "root", "root"); return err },
-		func(ctx context.Context, c clientv3.Auth) error { _, err := c.UserAddWithOptions(ctx, "a-client", "", nobody); return err },
+		func(ctx context.Context, c clientv3.Auth) error {
+			_, err := c.UserGrantRole(ctx, "root", "root")
+			return err
+		},
+		func(ctx context.Context, c clientv3.Auth) error {
+			_, err := c.UserAddWithOptions(ctx, "a-client", "", nobody)
+			return err
+		},
 		func(ctx context.Context, c clientv3.Auth) error { _, err := c.RoleAdd(ctx, "app"); return err },
 		func(ctx context.Context, c clientv3.Auth) error {
 			_, err := c.RoleGrantPermission(ctx, "app", "app/", clientv3.GetPrefixRangeEnd("app/"), clientv3.PermissionType(clientv3.PermReadWrite))
 			return err
 		},
-		func(ctx context.Context, c clientv3.Auth) error { _, err := c.UserGrantRole(ctx, "a-client", "app"); return err },
+		func(ctx context.Context, c clientv3.Auth) error {
+			_, err := c.UserGrantRole(ctx, "a-client", "app")
+			return err
+		},
 		func(ctx context.Context, c clientv3.Auth) error { _, err := c.AuthEnable(ctx); return err },
 	} {
 		w.auth(step)

@@ -82,7 +82,9 @@ func (w *world) connectAs(secret, cluster string, ordinal int) (*member, error) 
 }
 
 // clientTLS makes the configuration that the client secret gives; nil for a cluster without TLS.
-func (w *world) clientTLS(cluster string) (*tls.Config, error) { return w.secretTLS(cluster + "-client-tls") }
+func (w *world) clientTLS(cluster string) (*tls.Config, error) {
+	return w.secretTLS(cluster + "-client-tls")
+}
 
 func (w *world) secretTLS(name string) (*tls.Config, error) {
 	secret, err := w.kube.CoreV1().Secrets(w.namespace).Get(w.ctx(), name, metav1.GetOptions{})
