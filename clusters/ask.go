@@ -79,9 +79,13 @@ func (c *cluster) reachable() []etcd.Pod {
 	return pods
 }
 
-// clientTLS is what a client needs; nil where the cluster runs in the clear, or its Secret is gone.
+// clientTLS is what a client needs; nil where the cluster runs in the clear, or its Secret is gone. As long as there is none of Quorate's own, as before it had
+// one, that of applications does.
 func (c *cluster) clientTLS() *etcd.TLS {
-	secret := get[*corev1.Secret](c.own, "Secret", c.names.ClientSecret)
+	secret := get[*corev1.Secret](c.own, "Secret", c.names.OwnSecret)
+	if secret == nil {
+		secret = get[*corev1.Secret](c.own, "Secret", c.names.ClientSecret)
+	}
 	if secret == nil {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"context"
 	"fmt"
 
 	"quorate.dev/quorate/clusters/objects"
@@ -12,7 +13,7 @@ import (
 // readCertificates reads the certificates from the Secrets that are there, and makes new ones for what is missing or worn out. A
 // certificate authority that is gone is replaced only if no member is there to depend on the old one, and nothing is issued from one
 // that members do not trust.
-func (c *cluster) readCertificates() (err error) {
+func (c *cluster) readCertificates(ctx context.Context) (err error) {
 	switch {
 	case !c.hasTLS():
 		return nil
@@ -21,6 +22,7 @@ func (c *cluster) readCertificates() (err error) {
 		return nil
 	}
 	present := objects.ReadCertificates(&c.target.cluster, c.own.secrets())
+	present.ClientIsRoot = c.clientStaysRoot(ctx, present)
 	c.certificates, c.state.Certificates = present, present.Validities(&c.target.cluster)
 	unusable := present.CheckAuthority(c.state.Now)
 	switch {
@@ -33,12 +35,27 @@ func (c *cluster) readCertificates() (err error) {
 		if c.certificates, err = objects.NewCertificates(&c.target.cluster, c.state.Now); err != nil {
 			return err
 		}
+		c.certificates.ClientIsRoot = present.ClientIsRoot
 	}
 	c.seeAuthority(present, pki.Fingerprint(c.certificates.Authority.Certificate))
 	if c.state.Distrusted() == "" {
 		c.certificates, _, err = c.certificates.Renew(&c.target.cluster, c.state.Now)
 	}
 	return err
+}
+
+// clientStaysRoot reports whether applications keep a certificate of etcd's superuser, which they had before Quorate had one of its own. Where authentication
+// is on, or may be, they would be cut off without it; where it is off, every certificate has all rights, so that another name costs nothing.
+func (c *cluster) clientStaysRoot(ctx context.Context, present objects.Certificates) bool {
+	if !present.NamesRoot() {
+		return false
+	}
+	if !c.state.Membership.Known {
+		return true
+	}
+	on, err := c.live.etcd.AuthEnabled(ctx, c.etcd(c.reachable(), c.clientTLS()))
+	c.state.ClientIsRoot = err == nil && on
+	return err != nil || on
 }
 
 // hasTLS reports whether the cluster runs with TLS: a declaration that is not acted on changes nothing about that.

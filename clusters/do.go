@@ -163,7 +163,15 @@ func (c *cluster) applyObjects(ctx context.Context) (report.Outcome, error) {
 	if err != nil {
 		return report.Outcome{}, err
 	}
-	return c.apply(ctx, in, func(o objects.Object) bool { return c.drifted[o.Kind+"/"+o.Name] })
+	outcome, err := c.apply(ctx, in, func(o objects.Object) bool { return c.drifted[o.Kind+"/"+o.Name] })
+	if err != nil {
+		return outcome, err
+	}
+	deleted, err := c.deleteSurplus(ctx)
+	if deleted != "" {
+		outcome.Changed, outcome.Detail = true, strings.TrimPrefix(outcome.Detail+"; "+deleted, "; ")
+	}
+	return outcome, err
 }
 
 // apply applies the custom resource, which owns the rest, and then those objects that are wanted, in order, each over what was observed of it

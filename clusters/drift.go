@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
 
@@ -15,9 +16,9 @@ import (
 )
 
 // compare finds out how the objects that are there differ from those that should be.
-func (c *cluster) compare() error {
+func (c *cluster) compare(ctx context.Context) error {
 	c.compareCustom()
-	if err := c.readCertificates(); err != nil {
+	if err := c.readCertificates(ctx); err != nil {
 		return err
 	}
 	if c.state.Record.Token == "" && !c.state.Formed() {
@@ -43,6 +44,7 @@ func (c *cluster) compare() error {
 			return err
 		}
 	}
+	c.compareSurplus()
 	return nil
 }
 

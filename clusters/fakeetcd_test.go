@@ -24,6 +24,8 @@ type fakeEtcd struct {
 	mu      sync.Mutex
 	members []*etcdserverpb.Member
 	running map[int]*fakeMember // by ordinal
+	// auth says whether authentication is on; nil: it does not answer that.
+	auth *bool
 }
 
 const fakeClusterID = 0xc1
@@ -53,6 +55,7 @@ func (f *fakeEtcd) serve(ordinal int, id uint64, address string) {
 	member := &fakeMember{etcd: f, id: id, stop: server.Stop}
 	etcdserverpb.RegisterClusterServer(server, member)
 	etcdserverpb.RegisterMaintenanceServer(server, member)
+	etcdserverpb.RegisterAuthServer(server, member)
 	go func() { _ = server.Serve(listener) }()
 	f.t.Cleanup(server.Stop)
 	f.running[ordinal] = member
@@ -111,6 +114,7 @@ func (m *fakeMember) MemberPromote(_ context.Context, r *etcdserverpb.MemberProm
 type fakeMember struct {
 	etcdserverpb.UnimplementedClusterServer
 	etcdserverpb.UnimplementedMaintenanceServer
+	etcdserverpb.UnimplementedAuthServer
 	etcd *fakeEtcd
 	id   uint64
 	stop func()
@@ -130,4 +134,14 @@ func (m *fakeMember) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) 
 	header.Revision = 7
 	learner := slices.ContainsFunc(f.members, func(e *etcdserverpb.Member) bool { return e.ID == m.id && e.IsLearner })
 	return &etcdserverpb.StatusResponse{Header: header, Leader: 1, RaftTerm: 2, RaftIndex: 9, RaftAppliedIndex: 9, Version: "3.6.16", IsLearner: learner}, nil
+}
+
+func (m *fakeMember) AuthStatus(ctx context.Context, r *etcdserverpb.AuthStatusRequest) (*etcdserverpb.AuthStatusResponse, error) {
+	f := m.etcd
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.auth == nil {
+		return m.UnimplementedAuthServer.AuthStatus(ctx, r)
+	}
+	return &etcdserverpb.AuthStatusResponse{Header: m.header(), Enabled: *f.auth}, nil
 }

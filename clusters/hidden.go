@@ -14,16 +14,16 @@ import (
 // about them then, and none is asked for by name but the one that etcd is asked with.
 func (c *cluster) hides(kind string) bool { return kind == "Secret" && c.hidden != nil }
 
-// findClientSecret reads the Secret of the applications by its name, where Secrets cannot be listed. A right to this one alone is enough to ask etcd.
-func (c *cluster) findClientSecret(ctx context.Context) error {
+// findOwnSecret reads the Secret of passes by its name, where Secrets cannot be listed. A right to this one alone is enough to ask etcd.
+func (c *cluster) findOwnSecret(ctx context.Context) error {
 	if c.hidden == nil || !c.hasTLS() {
 		return nil
 	}
-	id := objects.Identity{Kind: "Secret", Name: c.names.ClientSecret}
+	id := objects.Identity{Kind: "Secret", Name: c.names.OwnSecret}
 	object, err := c.kube().Look(ctx, id.Kind, c.target.cluster.Namespace, id.Name)
 	switch {
 	case kube.NeedsSetup(err):
-		c.clientHidden = err
+		c.ownHidden = err
 	case err != nil:
 		return err
 	case object == nil:
@@ -39,18 +39,18 @@ func (c *cluster) findClientSecret(ctx context.Context) error {
 // unseenSecrets says which Secrets were not looked at, and what is not known for that.
 func (c *cluster) unseenSecrets() string {
 	const unknown = "so it is not known whether they are there and certificates are valid"
-	if c.clientHidden != nil {
-		return fmt.Sprintf("its Secrets were not looked at (%v), %s, and etcd was not asked", c.clientHidden, unknown)
+	if c.ownHidden != nil {
+		return fmt.Sprintf("its Secrets were not looked at (%v), %s, and etcd was not asked", c.ownHidden, unknown)
 	}
-	return fmt.Sprintf("of its Secrets only %s was looked at (%v), %s", c.names.ClientSecret, c.hidden, unknown)
+	return fmt.Sprintf("of its Secrets only %s was looked at (%v), %s", c.names.OwnSecret, c.hidden, unknown)
 }
 
-// whyNoClient is why etcd cannot be asked without the Secret of the applications.
+// whyNoClient is why etcd cannot be asked without the Secret of passes.
 func (c *cluster) whyNoClient() string {
-	if c.clientHidden != nil {
-		return fmt.Sprintf("etcd was not asked, since Secret %s may not be read here", c.names.ClientSecret)
+	if c.ownHidden != nil {
+		return fmt.Sprintf("etcd was not asked, since Secret %s may not be read here", c.names.OwnSecret)
 	}
-	return fmt.Sprintf("Secret %s is missing, so etcd cannot be asked", c.names.ClientSecret)
+	return fmt.Sprintf("Secret %s is missing, so etcd cannot be asked", c.names.OwnSecret)
 }
 
 // seeProof notes the authority by which members answer, where there is no more to be seen of certificates.

@@ -23,7 +23,7 @@ func TestWhatOnlyReadsDoesNotAct(t *testing.T) {
 func TestNoSecretsWithoutTLS(t *testing.T) {
 	c := &cluster{live: New(nil, Options{Reading: true}), names: objects.NamesOf("a"), own: &possessions{}, hidden: errors.New("forbidden")}
 	c.target.cluster.Spec.TLS.Mode = v1alpha1.TLSDisabled
-	if err := c.findClientSecret(t.Context()); err != nil || len(c.state.Unseen) > 0 {
+	if err := c.findOwnSecret(t.Context()); err != nil || len(c.state.Unseen) > 0 {
 		t.Errorf("%q, %v", c.state.Unseen, err)
 	}
 }

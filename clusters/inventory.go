@@ -4,6 +4,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -89,6 +90,7 @@ func byCluster(listed *kube.Inventory) inventory {
 	putAll(i, "Secret", listed.Secrets, func(o *corev1.Secret) metav1.Object { return o })
 	putAll(i, "Service", listed.Services, func(o *corev1.Service) metav1.Object { return o })
 	putAll(i, "PodDisruptionBudget", listed.Budgets, func(o *policyv1.PodDisruptionBudget) metav1.Object { return o })
+	putAll(i, "NetworkPolicy", listed.Policies, func(o *networkingv1.NetworkPolicy) metav1.Object { return o })
 	putAll(i, "StatefulSet", listed.StatefulSets, func(o *appsv1.StatefulSet) metav1.Object { return o })
 	for n := range listed.Pods {
 		o := &listed.Pods[n]

@@ -42,8 +42,8 @@ type cluster struct {
 	drifted map[string]bool
 	// tenure is the hold on the lease while an action is carried out.
 	tenure *tenure
-	// hidden says why its Secrets could not be listed, and clientHidden why that of the applications could not be read either; nil if they could.
-	hidden, clientHidden error
+	// hidden says why its Secrets could not be listed, and ownHidden why that of the applications could not be read either; nil if they could.
+	hidden, ownHidden error
 	// forbidden is what the error says with which the API server refuses to let anybody here reach the pods, if it does.
 	forbidden atomic.Value
 }
@@ -116,7 +116,7 @@ func (c *cluster) gather(ctx context.Context) error {
 	if err := c.findObjects(ctx); err != nil {
 		return err
 	}
-	if err := c.findClientSecret(ctx); err != nil {
+	if err := c.findOwnSecret(ctx); err != nil {
 		return err
 	}
 	c.state.Objects.Terminating, c.state.Objects.Remaining = c.terminating(), c.remaining()
@@ -135,7 +135,7 @@ func (c *cluster) gather(ctx context.Context) error {
 	c.findRefused(ctx)
 	c.askEtcd(ctx)
 	c.recallSilence()
-	return c.compare()
+	return c.compare(ctx)
 }
 
 func declared(t target) decide.Declared {
@@ -229,7 +229,7 @@ func storageInWords(storage v1alpha1.StorageSpec) string {
 // remaining lists the objects of the cluster that are there: those that Build makes, whatever else bears the labels.
 func (c *cluster) remaining() []string {
 	var list []string
-	for _, id := range objects.Identities(&c.target.cluster) {
+	for _, id := range c.identities() {
 		if c.own.objects[id.Kind+"/"+id.Name] != nil {
 			list = append(list, id.String())
 		}

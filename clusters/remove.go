@@ -92,7 +92,7 @@ func (c *cluster) deleteObjects(ctx context.Context) (report.Outcome, error) {
 		return report.Outcome{}, fmt.Errorf("%s: %w", decide.DeleteObjects{}, err)
 	}
 	var done []string
-	for _, id := range slices.Backward(objects.Identities(&c.target.cluster)) {
+	for _, id := range slices.Backward(c.identities()) {
 		object := c.own.objects[id.Kind+"/"+id.Name]
 		if object == nil {
 			continue

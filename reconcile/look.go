@@ -38,6 +38,6 @@ func look(ctx context.Context, c Cluster) report.Cluster {
 	}
 	entry.Warnings = append(slices.Clone(entry.Warnings), entry.State.Unseen...)
 	entry.Decision = decide.Decide(entry.State)
-	warnOfExpiry(&entry)
+	warnOfCertificates(&entry)
 	return entry
 }

@@ -129,14 +129,14 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	entry.Warnings = append(slices.Clone(entry.Warnings), state.Unseen...)
 	r.logDecision(log, entry)
 	if r.Plan {
-		warnOfExpiry(&entry)
+		warnOfCertificates(&entry)
 		return entry
 	}
 	var failures error
 	if entry.Decision.Verdict == decide.Act {
 		failures = r.do(within, log, cluster, &entry)
 	}
-	warnOfExpiry(&entry)
+	warnOfCertificates(&entry)
 	if failures != nil && ctx.Err() != nil {
 		return entry // told to stop in the middle of the action: the next pass sees what has become of it
 	}
@@ -148,10 +148,11 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	return entry
 }
 
-// warnOfExpiry adds which certificates are not good for long, unless the pass has just seen to them.
-func warnOfExpiry(entry *report.Cluster) {
+// warnOfCertificates adds which ones only a person can mend, and which are not good for long, unless the pass has just seen to them.
+func warnOfCertificates(entry *report.Cluster) {
+	entry.Warnings = append(slices.Clone(entry.Warnings), entry.State.CertificateWarnings()...)
 	if !entry.Renews() {
-		entry.Warnings = append(slices.Clone(entry.Warnings), entry.State.ExpiryWarnings()...)
+		entry.Warnings = append(entry.Warnings, entry.State.ExpiryWarnings()...)
 	}
 }
 

@@ -93,6 +93,7 @@ type identity struct {
 type client struct {
 	clientv3.Cluster
 	clientv3.Maintenance
+	auth     etcdserverpb.AuthClient
 	conn     *grpc.ClientConn
 	dial     atomic.Value // the newest Dialer
 	lastUsed time.Time
@@ -182,6 +183,7 @@ func newClient(cluster Cluster, pod string) (*client, error) {
 	}
 	c.Cluster = clientv3.NewClusterFromClusterClient(etcdserverpb.NewClusterClient(c.conn), nil)
 	c.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(etcdserverpb.NewMaintenanceClient(c.conn), nil)
+	c.auth = etcdserverpb.NewAuthClient(c.conn)
 	return c, nil
 }
 

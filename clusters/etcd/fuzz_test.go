@@ -51,6 +51,7 @@ func FuzzObserve(f *testing.F) {
 		}
 		checkDecision(t, heard)
 		tell := changes(clients, cluster)
+		tell["AuthStatus"] = func(t testing.TB) error { _, err := clients.AuthEnabled(t.Context(), cluster); return err }
 		for _, what := range slices.Sorted(maps.Keys(tell)) {
 			start := time.Now()
 			if err := tell[what](t); err != nil {

@@ -224,7 +224,11 @@ func TestEmptyAssent(t *testing.T) {
 		}
 		return &etcdserverpb.MemberAddResponse{}
 	})
-	for what, change := range changes(newClients(t), s.cluster()) {
+	clients := newClients(t)
+	if on, err := clients.AuthEnabled(t.Context(), s.cluster()); err == nil {
+		t.Errorf("authentication is on: %t, in nobody's word", on)
+	}
+	for what, change := range changes(clients, s.cluster()) {
 		err := change(t)
 		if what == "MoveLeader" { // to which etcd itself answers like that
 			if err != nil {

@@ -201,8 +201,11 @@ type authority struct{ dir string }
 
 func (a *authority) file(name string) string { return filepath.Join(a.dir, name) }
 
-func (a *authority) client() *etcd.TLS {
-	return &etcd.TLS{CA: a.read("ca.pem"), Cert: a.read("client.pem"), Key: a.read("client-key.pem")}
+func (a *authority) client() *etcd.TLS { return a.named("client") }
+
+// named is what a client needs that shows the certificate of that name.
+func (a *authority) named(name string) *etcd.TLS {
+	return &etcd.TLS{CA: a.read("ca.pem"), Cert: a.read(name + ".pem"), Key: a.read(name + "-key.pem")}
 }
 
 func (a *authority) read(name string) []byte {
@@ -213,7 +216,7 @@ func (a *authority) read(name string) []byte {
 	return content
 }
 
-// newAuthority issues the members' certificate for those host names.
+// newAuthority issues the members' certificate for those host names, and certificates for a client and for etcd's superuser.
 func newAuthority(t testing.TB, hosts ...string) *authority {
 	a := &authority{dir: t.TempDir()}
 	ca := &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
@@ -222,9 +225,11 @@ func newAuthority(t testing.TB, hosts ...string) *authority {
 		DNSNames: hosts, Subject: pkix.Name{CommonName: "leaf"},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
-	server, client := leaf, leaf
+	server, client, root := leaf, leaf, leaf
+	root.Subject.CommonName = "root"
 	a.issue(t, "server", &server, ca, caKey)
 	a.issue(t, "client", &client, ca, caKey)
+	a.issue(t, "root", &root, ca, caKey)
 	return a
 }
 

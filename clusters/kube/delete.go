@@ -27,6 +27,8 @@ func (c *Client) Delete(ctx context.Context, kind string, read metav1.Object) (b
 		remove = c.typed.CoreV1().PersistentVolumeClaims(namespace).Delete
 	case "PodDisruptionBudget":
 		remove = c.typed.PolicyV1().PodDisruptionBudgets(namespace).Delete
+	case "NetworkPolicy":
+		remove = c.typed.NetworkingV1().NetworkPolicies(namespace).Delete
 	case "StatefulSet":
 		remove = c.typed.AppsV1().StatefulSets(namespace).Delete
 	default:

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,6 +33,7 @@ type Inventory struct {
 	Secrets      []corev1.Secret
 	StatefulSets []appsv1.StatefulSet
 	Budgets      []policyv1.PodDisruptionBudget
+	Policies     []networkingv1.NetworkPolicy
 	Pods         []corev1.Pod
 	Claims       []corev1.PersistentVolumeClaim
 	// Hidden says that Secrets may not be listed; nil if they were. Whoever reads the inventory decides what that means: they are not known to be gone.
@@ -77,6 +79,8 @@ func (c *Client) kinds(namespace string, inv *Inventory) []lister {
 			func(l *appsv1.StatefulSetList) { inv.StatefulSets = append(inv.StatefulSets, l.Items...) }),
 		kind("PodDisruptionBudgets", c.typed.PolicyV1().PodDisruptionBudgets(namespace).List,
 			func(l *policyv1.PodDisruptionBudgetList) { inv.Budgets = append(inv.Budgets, l.Items...) }),
+		kind("NetworkPolicies", c.typed.NetworkingV1().NetworkPolicies(namespace).List,
+			func(l *networkingv1.NetworkPolicyList) { inv.Policies = append(inv.Policies, l.Items...) }),
 	}
 }
 

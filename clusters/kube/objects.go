@@ -7,11 +7,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
 	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
 )
 
@@ -29,6 +31,8 @@ func (c *Client) Apply(ctx context.Context, object any) error {
 		_, err = c.typed.CoreV1().Services(*o.Namespace).Apply(ctx, o, opts)
 	case *applypolicyv1.PodDisruptionBudgetApplyConfiguration:
 		_, err = c.typed.PolicyV1().PodDisruptionBudgets(*o.Namespace).Apply(ctx, o, opts)
+	case *applynetworkingv1.NetworkPolicyApplyConfiguration:
+		_, err = c.typed.NetworkingV1().NetworkPolicies(*o.Namespace).Apply(ctx, o, opts)
 	case *applyappsv1.StatefulSetApplyConfiguration:
 		_, err = c.typed.AppsV1().StatefulSets(*o.Namespace).Apply(ctx, o, opts)
 	default:
@@ -48,6 +52,8 @@ func Owned(live any) (any, error) {
 		return applycorev1.ExtractService(o, Manager)
 	case *policyv1.PodDisruptionBudget:
 		return applypolicyv1.ExtractPodDisruptionBudget(o, Manager)
+	case *networkingv1.NetworkPolicy:
+		return applynetworkingv1.ExtractNetworkPolicy(o, Manager)
 	case *appsv1.StatefulSet:
 		return applyappsv1.ExtractStatefulSet(o, Manager)
 	}
@@ -71,6 +77,8 @@ func (c *Client) Look(ctx context.Context, kind, namespace, name string) (metav1
 		object, err = c.typed.CoreV1().Pods(namespace).Get(ctx, name, opts)
 	case "PodDisruptionBudget":
 		object, err = c.typed.PolicyV1().PodDisruptionBudgets(namespace).Get(ctx, name, opts)
+	case "NetworkPolicy":
+		object, err = c.typed.NetworkingV1().NetworkPolicies(namespace).Get(ctx, name, opts)
 	case "StatefulSet":
 		object, err = c.typed.AppsV1().StatefulSets(namespace).Get(ctx, name, opts)
 	default:

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
 	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
 )
 
@@ -48,6 +49,9 @@ func (c *Client) ApplyOver(ctx context.Context, object any, read metav1.Object) 
 		o.WithResourceVersion(version)
 		o.UID = given(uid)
 	case *applypolicyv1.PodDisruptionBudgetApplyConfiguration:
+		o.WithResourceVersion(version)
+		o.UID = given(uid)
+	case *applynetworkingv1.NetworkPolicyApplyConfiguration:
 		o.WithResourceVersion(version)
 		o.UID = given(uid)
 	case *applyappsv1.StatefulSetApplyConfiguration:

@@ -11,12 +11,14 @@ import (
 	"golang.org/x/tools/txtar"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
 	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
@@ -91,6 +93,7 @@ func (s *apiServer) changeAndApply(in Input) {
 	host := v1alpha1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: "kubernetes.io/hostname", WhenUnsatisfiable: "DoNotSchedule"}
 	pod.TopologySpreadConstraints = []v1alpha1.TopologySpreadConstraint{host, zone}
 	pod.Affinity, pod.NodeSelector, pod.PriorityClassName = nil, nil, ""
+	changed.Cluster.Spec.NetworkPolicy = &v1alpha1.NetworkPolicySpec{Clients: []v1alpha1.NetworkPeer{{CIDR: "2001:db8::/64"}, {Namespaces: map[string]v1alpha1.PodLabelValue{"b": ""}}}}
 	changed.Cluster.Spec.Image.PullSecrets = []v1alpha1.SecretReference{{Name: "z"}, {Name: "b"}}
 	s.applyTwice(changed)
 	slices.Reverse(pod.TopologySpreadConstraints)
@@ -160,6 +163,8 @@ func extract(t *testing.T, live runtime.Object) any {
 		owned, err = applycorev1.ExtractService(o, manager)
 	case *policyv1.PodDisruptionBudget:
 		owned, err = applypolicyv1.ExtractPodDisruptionBudget(o, manager)
+	case *networkingv1.NetworkPolicy:
+		owned, err = applynetworkingv1.ExtractNetworkPolicy(o, manager)
 	case *appsv1.StatefulSet:
 		owned, err = applyappsv1.ExtractStatefulSet(o, manager)
 	default:
@@ -175,6 +180,7 @@ func pathOf(in Input, i Identity) string {
 	collection := map[string]string{
 		"ConfigMap": "/api/v1/%s/configmaps", "Secret": "/api/v1/%s/secrets", "Service": "/api/v1/%s/services",
 		"PodDisruptionBudget": "/apis/policy/v1/%s/poddisruptionbudgets", "StatefulSet": "/apis/apps/v1/%s/statefulsets",
+		"NetworkPolicy": "/apis/networking.k8s.io/v1/%s/networkpolicies",
 	}[i.Kind]
 	return fmt.Sprintf(collection, "namespaces/"+in.Cluster.Namespace) + "/" + i.Name
 }

@@ -45,7 +45,7 @@ type Object struct {
 	Identity
 	// Apply is the apply configuration: one of
 	// *core/v1.ConfigMapApplyConfiguration, *core/v1.SecretApplyConfiguration, *core/v1.ServiceApplyConfiguration,
-	// *policy/v1.PodDisruptionBudgetApplyConfiguration, *apps/v1.StatefulSetApplyConfiguration.
+	// *networking/v1.NetworkPolicyApplyConfiguration, *policy/v1.PodDisruptionBudgetApplyConfiguration, *apps/v1.StatefulSetApplyConfiguration.
 	Apply any
 }
 
@@ -74,6 +74,9 @@ func Build(in Input) ([]Object, error) {
 			return nil, fmt.Errorf("build the objects of %s/%s: %w", c.Namespace, c.Name, err)
 		}
 		list = append(list, secrets...)
+	}
+	if c.Spec.NetworkPolicy != nil {
+		list = append(list, Object{names.Policy(), networkPolicy(c)})
 	}
 	return append(list,
 		Object{Identity{"Service", names.Service}, memberService(c)},

@@ -23,19 +23,22 @@ const (
 	keyClientPrivate     = "client.key"
 )
 
-// ClientName is the common name in the client certificate: etcd's superuser, once authentication is on.
-const ClientName = "root"
+// rootName is the common name in Quorate's own client certificate: etcd's superuser, once authentication is on. Changes of members take no less.
+const rootName = "root"
 
 // Certificates are all keys and certificates of one cluster. Zero where TLS is disabled.
 type Certificates struct {
 	Authority pki.Pair
 	// Peer is what a member shows to members that call it, PeerClient what it shows to those it calls.
 	Peer, PeerClient pki.Pair
-	// Server is what a member shows to clients, Client what those show to it.
-	Server, Client pki.Pair
+	// Server is what a member shows to clients, Client what applications show to it, and Own what Quorate does. Own is kept rather than issued by each pass, so
+	// that who only looks needs no key of the authority, and etcd can be asked when the authority is lost.
+	Server, Client, Own pki.Pair
+	// ClientIsRoot: applications keep the name of etcd's superuser, by which they may have their rights.
+	ClientIsRoot bool
 
 	// trusted are the authorities that the Secret of each leaf says to trust.
-	trustedPeer, trustedServer, trustedClient []byte
+	trustedPeer, trustedServer, trustedClient, trustedOwn []byte
 }
 
 // NewCertificates makes an authority and all leaves.
@@ -54,23 +57,32 @@ func ReadCertificates(c *v1alpha1.EtcdCluster, secrets map[string]map[string][]b
 	pair := func(data map[string][]byte, certificate, key string) pki.Pair {
 		return pki.Pair{Certificate: data[certificate], Key: data[key]}
 	}
-	peer, server, client := secrets[names.PeerSecret], secrets[names.ServerSecret], secrets[names.ClientSecret]
+	peer, server := secrets[names.PeerSecret], secrets[names.ServerSecret]
+	client, own := secrets[names.ClientSecret], secrets[names.OwnSecret]
 	return Certificates{
 		Authority:     pair(secrets[names.AuthoritySecret], keyAuthority, keyAuthorityPrivate),
 		Peer:          pair(peer, keyCertificate, keyPrivate),
 		PeerClient:    pair(peer, keyClientCertificate, keyClientPrivate),
 		Server:        pair(server, keyCertificate, keyPrivate),
 		Client:        pair(client, keyCertificate, keyPrivate),
+		Own:           pair(own, keyCertificate, keyPrivate),
 		trustedPeer:   peer[keyAuthority],
 		trustedServer: server[keyAuthority],
 		trustedClient: client[keyAuthority],
+		trustedOwn:    own[keyAuthority],
 	}
+}
+
+// NamesRoot reports whether the certificate of applications is for etcd's superuser, as it was before Quorate had one of its own.
+func (k Certificates) NamesRoot() bool {
+	list, err := pki.ParseCertificates(k.Client.Certificate)
+	return err == nil && list[0].Subject.CommonName == rootName
 }
 
 // Mounted are the fingerprints of the authorities that pods and applications are given to trust, each once.
 func (k Certificates) Mounted() []string {
 	var list []string
-	for _, trusted := range [][]byte{k.trustedPeer, k.trustedServer, k.trustedClient} {
+	for _, trusted := range [][]byte{k.trustedPeer, k.trustedServer, k.trustedClient, k.trustedOwn} {
 		list = append(list, pki.Fingerprints(trusted)...)
 	}
 	slices.Sort(list)
@@ -89,6 +101,7 @@ func (k Certificates) Validities(c *v1alpha1.EtcdCluster) []decide.Certificate {
 		list = append(list, decide.Certificate{
 			Secret: l.secret, Key: l.certificateKey, Authority: l.pair == &k.Authority,
 			NotBefore: read[0].NotBefore.UTC(), NotAfter: read[0].NotAfter.UTC(),
+			Weak: pki.Weakness(l.pair.Certificate),
 		})
 	}
 	return list
@@ -134,7 +147,7 @@ func (k Certificates) Renew(c *v1alpha1.EtcdCluster, now time.Time) (renewed Cer
 			return k, nil, err
 		}
 	}
-	renewed.trustedPeer, renewed.trustedServer, renewed.trustedClient = k.Trusted(), k.Trusted(), k.Trusted()
+	renewed.trustedPeer, renewed.trustedServer, renewed.trustedClient, renewed.trustedOwn = k.Trusted(), k.Trusted(), k.Trusted(), k.Trusted()
 	return renewed, problems, nil
 }
 
@@ -159,11 +172,27 @@ func (k *Certificates) leaves(c *v1alpha1.EtcdCluster) []storedLeaf {
 		{names.PeerSecret, keyCertificate, peerLeaf(c), &k.Peer, k.trustedPeer},
 		{names.PeerSecret, keyClientCertificate, pki.Leaf{CommonName: peerName(c), Usages: clientOnly}, &k.PeerClient, k.trustedPeer},
 		{names.ServerSecret, keyCertificate, serverLeaf(c), &k.Server, k.trustedServer},
-		{names.ClientSecret, keyCertificate, pki.Leaf{CommonName: ClientName, Usages: clientOnly}, &k.Client, k.trustedClient},
+		{names.OwnSecret, keyCertificate, clientLeaf(rootName), &k.Own, k.trustedOwn},
+		{names.ClientSecret, keyCertificate, clientLeaf(k.clientName(c)), &k.Client, k.trustedClient},
 	}
 }
 
+// clientName is the user that applications are to etcd, once authentication is on.
+func (k *Certificates) clientName(c *v1alpha1.EtcdCluster) string {
+	if k.ClientIsRoot {
+		return rootName
+	}
+	return c.Name + "-client"
+}
+
+// clientLeaf bears an address that nobody calls from. A member compares the addresses in the certificate of who calls its peer port with where the call comes
+// from (checkCertSAN in client/pkg/transport of every etcd), and lets a client in no more than a stranger; on the client port nobody looks.
+func clientLeaf(name string) pki.Leaf {
+	return pki.Leaf{CommonName: name, IPAddresses: []net.IP{net.IPv4zero}, Usages: clientOnly}
+}
+
 var (
+	serverOnly = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	clientOnly = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	// bothUsages: etcd's gateway calls the member that it is part of, with the certificate that this one serves (hard case H60).
 	bothUsages = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
@@ -173,7 +202,7 @@ func peerName(c *v1alpha1.EtcdCluster) string { return c.Name + "-peer" }
 
 // peerLeaf names all members that there can ever be, by wildcard (hard case H58), and no address (hard case H59).
 func peerLeaf(c *v1alpha1.EtcdCluster) pki.Leaf {
-	return pki.Leaf{CommonName: peerName(c), DNSNames: memberNames(c), Usages: bothUsages}
+	return pki.Leaf{CommonName: peerName(c), DNSNames: memberNames(c), Usages: serverOnly}
 }
 
 func serverLeaf(c *v1alpha1.EtcdCluster) pki.Leaf {

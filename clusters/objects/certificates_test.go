@@ -36,6 +36,7 @@ func TestMembersAreBelieved(t *testing.T) {
 		"the server of another cluster": {other.Server, k.Client},
 		"the client of another cluster": {k.Server, other.Client},
 		"a client as server":            {k.Client, k.Client},
+		"what members serve each other": {k.Server, k.Peer},
 	} {
 		if handshake(pairs[0], pairs[1], k, Host(c, 0)) == nil {
 			t.Errorf("%s is believed", what)
@@ -88,11 +89,9 @@ func handshake(server, client pki.Pair, k Certificates, name string) error {
 // What etcd would look up in DNS is not there: toward other members a member shows a certificate without names.
 func TestPeersAreNotLookedUp(t *testing.T) {
 	k := certificates(t, threeMembers(t, "3.6.16"))
-	for _, pair := range []pki.Pair{k.PeerClient, k.Client} {
-		list, err := pki.ParseCertificates(pair.Certificate)
-		if err != nil || len(list[0].DNSNames)+len(list[0].IPAddresses) > 0 {
-			t.Errorf("%v %v: %v", list[0].DNSNames, list[0].IPAddresses, err)
-		}
+	list, err := pki.ParseCertificates(k.PeerClient.Certificate)
+	if err != nil || len(list[0].DNSNames)+len(list[0].IPAddresses) > 0 {
+		t.Errorf("%v %v: %v", list[0].DNSNames, list[0].IPAddresses, err)
 	}
 }
 
@@ -142,10 +141,11 @@ func TestRenew(t *testing.T) {
 		"a Secret is gone":     {func(s map[string]map[string][]byte) { delete(s, names.ClientSecret) }, 0, []string{"tls.crt in Secret a-client-tls"}},
 		"a key is gone":        {func(s map[string]map[string][]byte) { delete(s[names.PeerSecret], "client.key") }, 0, []string{"client.crt in Secret a-peer-tls: the key is missing"}},
 		"other trust":          {func(s map[string]map[string][]byte) { s[names.ServerSecret]["ca.crt"] = []byte("x") }, 0, []string{"tls.crt in Secret a-server-tls: ca.crt beside it is not the authority"}},
-		"two thirds of a year": {func(map[string]map[string][]byte) {}, 250 * 24 * time.Hour, []string{"a-peer-tls", "a-peer-tls", "a-server-tls", "a-client-tls"}},
+		"our own is gone":      {func(s map[string]map[string][]byte) { delete(s, names.OwnSecret) }, 0, []string{"tls.crt in Secret a-quorate-tls"}},
+		"two thirds of a year": {func(map[string]map[string][]byte) {}, 250 * 24 * time.Hour, []string{"a-peer-tls", "a-peer-tls", "a-server-tls", "a-quorate-tls", "a-client-tls"}},
 		"another authority": {func(s map[string]map[string][]byte) {
 			s[names.AuthoritySecret] = data(t, c, certificates(t, c))[names.AuthoritySecret]
-		}, 0, []string{"a-peer-tls", "a-peer-tls", "a-server-tls", "a-client-tls"}},
+		}, 0, []string{"a-peer-tls", "a-peer-tls", "a-server-tls", "a-quorate-tls", "a-client-tls"}},
 	} {
 		stored := data(t, c, certificates(t, c))
 		test.damage(stored)
@@ -164,6 +164,56 @@ func TestRenew(t *testing.T) {
 			t.Errorf("%s: after renewal: %q", name, left)
 		}
 	}
+}
+
+// TestCarriedOver: certificates from before Quorate had one of its own. Whoever may have rights by the name of root keeps it, and nobody else.
+func TestCarriedOver(t *testing.T) {
+	c := threeMembers(t, "3.6.16")
+	k := certificates(t, c)
+	before := func(name string, usages []x509.ExtKeyUsage, names ...string) pki.Pair {
+		pair, err := authorityOf(t, k).Issue(pki.Leaf{CommonName: name, DNSNames: names, Usages: usages}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pair
+	}
+	k.Client, k.Peer = before("root", clientOnly), before("a-peer", bothUsages, memberNames(c)...)
+	stored := data(t, c, k)
+	delete(stored, NamesOf("a").OwnSecret)
+	for _, stays := range []bool{false, true} {
+		old := ReadCertificates(c, stored)
+		if !old.NamesRoot() {
+			t.Error("applications are not seen to be root")
+		}
+		old.ClientIsRoot = stays
+		renewed, problems, err := old.Renew(c, now)
+		if err != nil || len(problems) != 3 {
+			t.Fatalf("%q, %v", problems, err)
+		}
+		want := map[bool]string{false: "a-client", true: "root"}[stays]
+		if got := commonName(t, renewed.Client); got != want || commonName(t, renewed.Own) != "root" || renewed.NamesRoot() != stays {
+			t.Errorf("applications are %s, want %s; Quorate is %s", got, want, commonName(t, renewed.Own))
+		}
+		again := ReadCertificates(c, data(t, c, renewed))
+		again.ClientIsRoot = again.NamesRoot()
+		if left := again.Check(c, now); len(left) > 0 {
+			t.Errorf("still to be issued: %q", left)
+		}
+	}
+	// Deleted, it is issued under its own name, whatever was before.
+	delete(stored, NamesOf("a").ClientSecret)
+	if ReadCertificates(c, stored).NamesRoot() {
+		t.Error("a certificate that is gone names root")
+	}
+}
+
+func commonName(t *testing.T, p pki.Pair) string {
+	t.Helper()
+	list, err := pki.ParseCertificates(p.Certificate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list[0].Subject.CommonName
 }
 
 func TestAuthorityIsNeverReplaced(t *testing.T) {

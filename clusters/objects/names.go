@@ -49,11 +49,15 @@ type Names struct {
 	StatefulSet         string
 	ConfigMap           string
 	PodDisruptionBudget string
+	// NetworkPolicy exists only where one is declared.
+	NetworkPolicy string
 	// The Secrets exist only where TLS is managed.
 	AuthoritySecret string
 	PeerSecret      string
 	ServerSecret    string
-	ClientSecret    string
+	// OwnSecret is for Quorate alone, ClientSecret for applications.
+	OwnSecret    string
+	ClientSecret string
 }
 
 // NamesOf returns the names of the objects of the cluster of that name.
@@ -64,9 +68,11 @@ func NamesOf(cluster string) Names {
 		StatefulSet:         cluster,
 		ConfigMap:           cluster + "-members",
 		PodDisruptionBudget: cluster,
+		NetworkPolicy:       cluster,
 		AuthoritySecret:     cluster + "-ca",
 		PeerSecret:          cluster + "-peer-tls",
 		ServerSecret:        cluster + "-server-tls",
+		OwnSecret:           cluster + "-quorate-tls",
 		ClientSecret:        cluster + "-client-tls",
 	}
 }
@@ -82,9 +88,12 @@ func Identities(c *v1alpha1.EtcdCluster) []Identity {
 	n := NamesOf(c.Name)
 	list := []Identity{{"ConfigMap", n.ConfigMap}}
 	if secure(c) {
-		for _, name := range []string{n.AuthoritySecret, n.PeerSecret, n.ServerSecret, n.ClientSecret} {
+		for _, name := range []string{n.AuthoritySecret, n.PeerSecret, n.ServerSecret, n.OwnSecret, n.ClientSecret} {
 			list = append(list, Identity{"Secret", name})
 		}
+	}
+	if c.Spec.NetworkPolicy != nil {
+		list = append(list, n.Policy())
 	}
 	return append(list,
 		Identity{"Service", n.Service},
@@ -93,6 +102,9 @@ func Identities(c *v1alpha1.EtcdCluster) []Identity {
 		Identity{"StatefulSet", n.StatefulSet},
 	)
 }
+
+// Policy identifies the NetworkPolicy.
+func (n Names) Policy() Identity { return Identity{"NetworkPolicy", n.NetworkPolicy} }
 
 // PodName is the name of the pod with that ordinal, and of the member that runs in it.
 func PodName(cluster string, ordinal int) string { return fmt.Sprintf("%s-%d", cluster, ordinal) }
@@ -121,8 +133,8 @@ func Selector(cluster string) map[string]string {
 // SelectorString returns Selector in the notation of a label selector.
 func SelectorString(cluster string) string { return labels.FormatLabels(Selector(cluster)) }
 
-// memberLabels are the labels of pods and volume claims.
-func memberLabels(cluster string) map[string]string {
+// MemberLabels are the labels of pods and volume claims.
+func MemberLabels(cluster string) map[string]string {
 	all := Labels(cluster)
 	maps.Copy(all, Selector(cluster))
 	return all

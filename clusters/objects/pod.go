@@ -35,7 +35,7 @@ func podTemplate(c *v1alpha1.EtcdCluster) (*applycorev1.PodTemplateSpecApplyConf
 	for key, value := range c.Spec.Pod.Annotations {
 		annotations[key] = string(value)
 	}
-	maps.Copy(labels, memberLabels(c.Name))
+	maps.Copy(labels, MemberLabels(c.Name))
 	declared := DeclaredTemplate(c.Spec)
 	annotations[AnnotationVersion], annotations[AnnotationSpecHash] = declared.Version, declared.SpecHash
 	return applycorev1.PodTemplateSpec().

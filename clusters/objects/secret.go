@@ -14,6 +14,7 @@ func secrets(in Input) ([]Object, error) {
 	k, names := in.Certificates, NamesOf(in.Cluster.Name)
 	for what, pair := range map[string]pki.Pair{
 		"authority": k.Authority, "peer": k.Peer, "peer client": k.PeerClient, "server": k.Server, "client": k.Client,
+		"own client": k.Own,
 	} {
 		if len(pair.Certificate) == 0 || len(pair.Key) == 0 {
 			return nil, fmt.Errorf("the %s certificate or its key is missing", what)
@@ -29,6 +30,7 @@ func secrets(in Input) ([]Object, error) {
 		secret(in, names.AuthoritySecret, corev1.SecretTypeOpaque, authority),
 		secret(in, names.PeerSecret, corev1.SecretTypeTLS, peer),
 		secret(in, names.ServerSecret, corev1.SecretTypeTLS, leaf(k.Server)),
+		secret(in, names.OwnSecret, corev1.SecretTypeTLS, leaf(k.Own)),
 		secret(in, names.ClientSecret, corev1.SecretTypeTLS, leaf(k.Client)),
 	}, nil
 }

@@ -77,7 +77,7 @@ func volumeClaim(in Input) *applycorev1.PersistentVolumeClaimApplyConfiguration 
 	// The constructor of the claim would set a kind and a namespace.
 	return (&applycorev1.PersistentVolumeClaimApplyConfiguration{}).
 		WithName(volumeData).
-		WithLabels(memberLabels(c.Name)).
+		WithLabels(MemberLabels(c.Name)).
 		WithAnnotations(map[string]string{AnnotationToken: in.Record.Token}).
 		WithSpec(spec)
 }

@@ -50,6 +50,8 @@ type world struct {
 	network     string // the first three numbers of the addresses
 	in          Input
 	members     map[int]*member
+	// allowsAnyName: members are not told which names other members have, as those before 3.5.15 cannot be.
+	allowsAnyName bool
 }
 
 type member struct {
@@ -132,6 +134,9 @@ func (w *world) start(n int) *member {
 		dataDir, w.path(name, "data"),
 		"/etc/etcd/tls", w.path("tls"),
 	).Replace(fileOf(w.T, w.in, n)) + "unsafe-no-fsync: true\n"
+	if w.allowsAnyName {
+		text = strings.ReplaceAll(text, "  allowed-cn:\n  - a-peer\n", "")
+	}
 	w.write(name+".yaml", []byte(text))
 	log, err := os.Create(w.path(name + ".log"))
 	if err != nil {

@@ -69,6 +69,8 @@ func ReadAuthority(p Pair, now time.Time) (*Authority, error) {
 		err = fmt.Errorf("it expired at %s", certificate.NotAfter.UTC().Format(time.RFC3339))
 	case now.Before(certificate.NotBefore):
 		err = fmt.Errorf("it is not valid before %s", certificate.NotBefore.UTC().Format(time.RFC3339))
+	default:
+		err = checkLimits(certificate)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate authority: %w", err)

@@ -90,6 +90,12 @@ type EtcdClusterSpec struct {
 	// +kubebuilder:default={}
 	Pod PodSpec `json:"pod,omitzero"`
 
+	// networkPolicy makes a NetworkPolicy that keeps everybody off the members but each other, Quorate's
+	// own pods, and those listed. Where unset there is none, and who reaches the pods is not limited. The network
+	// plugin has to enforce it.
+	// +optional
+	NetworkPolicy *NetworkPolicySpec `json:"networkPolicy,omitempty"`
+
 	// replaceAfter is how long a member may be silent before it is replaced, if
 	// the others hold quorum without it: a duration such as 15m. Unset, a member is
 	// replaced only if its volume or its node is provably gone.

@@ -61,7 +61,7 @@ func (s *watcher) onlyReads(t *testing.T, secrets ...string) {
 		path, _, _ := strings.Cut(r.path, "?")
 		_, secret, is := strings.Cut(path, "/secrets/")
 		switch {
-		case is && !strings.HasSuffix(secret, "-client-tls"):
+		case is && !strings.HasSuffix(secret, "-quorate-tls"):
 			t.Errorf("a Secret that is none of its business: %+v", r)
 		case strings.Contains(r.path, "/secrets") && !refused && !slices.Contains(secrets, secret):
 			t.Errorf("it had a Secret: %+v", r)
@@ -79,7 +79,7 @@ func TestReadingTakesNoSecrets(t *testing.T) {
 	seen := w.asReader()
 	plan := []string{"plan", "--source", w.repository("own"), "--etcd-access", "direct"}
 	status := []string{"status", "--etcd-access", "direct"}
-	const unseen = `warning its Secrets were not looked at (look for Secret own/one-client-tls: secrets "one-client-tls" is forbidden: User "system:serviceaccount:quorate-system:quorate-plan" cannot get`
+	const unseen = `warning its Secrets were not looked at (look for Secret own/one-quorate-tls: secrets "one-quorate-tls" is forbidden: User "system:serviceaccount:quorate-system:quorate-plan" cannot get`
 	for _, command := range [][]string{plan, status} {
 		got := w.command(command...)
 		if got.code != exitOK || !strings.Contains(got.out, unseen) || !strings.Contains(got.out, "WaitForFormation") {
@@ -95,7 +95,7 @@ func TestReadingTakesNoSecrets(t *testing.T) {
 	}
 	// What cannot is neither there nor gone.
 	secrets := w.server.Client.CoreV1().Secrets("own")
-	for _, name := range []string{"one-ca", "one-peer-tls", "one-client-tls"} {
+	for _, name := range []string{"one-ca", "one-peer-tls", "one-quorate-tls"} {
 		if err := secrets.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -104,15 +104,15 @@ func TestReadingTakesNoSecrets(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	// Somebody else's object under the name of a Secret that nobody looks at is not seen either; under the one that is asked for it is.
-	w.allowSecret("one-client-tls")
-	if _, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "one-client-tls"}}, metav1.CreateOptions{}); err != nil {
+	w.allowSecret("one-quorate-tls")
+	if _, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "one-quorate-tls"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.command(plan...); got.code != exitBlocked || !strings.Contains(got.out, "Secret one-client-tls is there and was not made by Quorate") ||
-		!strings.Contains(got.out, "of its Secrets only one-client-tls was looked at (list Secrets: ") {
+	if got := w.command(plan...); got.code != exitBlocked || !strings.Contains(got.out, "Secret one-quorate-tls is there and was not made by Quorate") ||
+		!strings.Contains(got.out, "of its Secrets only one-quorate-tls was looked at (list Secrets: ") {
 		t.Errorf("%+v", got)
 	}
-	seen.onlyReads(t, "one-client-tls")
+	seen.onlyReads(t, "one-quorate-tls")
 	// Who acts has to see everything: with the same rights, a run looks at nothing.
 	if got := w.run("--source", w.repository("own")); got.code != exitError || !strings.Contains(got.out, "error observe "+seen.url+": list Secrets: ") {
 		t.Errorf("%+v", got)

@@ -16,6 +16,8 @@ type Certificate struct {
 	Authority bool      `json:"authority,omitempty"`
 	NotBefore time.Time `json:"notBefore"`
 	NotAfter  time.Time `json:"notAfter"`
+	// Weak says what makes its key too weak; empty if it is not.
+	Weak string `json:"weak,omitempty"`
 }
 
 // String says which one it is.

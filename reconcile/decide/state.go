@@ -51,6 +51,8 @@ type State struct {
 	Authority Authority `json:"authority,omitzero"`
 	// Certificates are those that there are, in any order, and how long they are good for.
 	Certificates []Certificate `json:"certificates,omitempty"`
+	// ClientIsRoot: applications are etcd's superuser by their certificate, and stay it, since authentication is on: they may have their rights by that.
+	ClientIsRoot bool `json:"clientIsRoot,omitempty"`
 	// ReportedVersion is the oldest version that a member ran when the status was last written; empty if none ever did.
 	ReportedVersion string `json:"reportedVersion,omitempty"`
 	// LockHolder is who else holds the lease of this cluster, in words; empty if nobody does.

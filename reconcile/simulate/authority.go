@@ -69,9 +69,17 @@ func (w *World) seenAuthority(s decide.State) decide.Authority {
 	slices.Sort(seen.Mounted)
 	seen.Mounted = slices.Compact(seen.Mounted)
 	if decide.Answering(s.Membership.Members) > 0 {
-		seen.Proven = c.issuers["Secret "+w.name+"-client-tls"]
+		seen.Proven = c.issuers[w.shown()]
 	}
 	return seen
+}
+
+// shown is the Secret with the certificate that passes show to members: that of applications while there is none of their own.
+func (w *World) shown() string {
+	if own := "Secret " + w.name + "-quorate-tls"; w.exists(own) {
+		return own
+	}
+	return "Secret " + w.name + "-client-tls"
 }
 
 // issued says whether what a Secret holds is of another authority than the one at hand.

@@ -36,7 +36,8 @@ func (w *World) statefulSet() string    { return "StatefulSet " + w.name }
 func (w *World) Objects() []string {
 	return []string{
 		w.customResource(), w.configMap(), w.authority(),
-		"Secret " + w.name + "-peer-tls", "Secret " + w.name + "-server-tls", "Secret " + w.name + "-client-tls",
+		"Secret " + w.name + "-peer-tls", "Secret " + w.name + "-server-tls",
+		"Secret " + w.name + "-quorate-tls", "Secret " + w.name + "-client-tls",
 		w.peerService(), w.clientService(), "PodDisruptionBudget " + w.name, w.statefulSet(),
 	}
 }

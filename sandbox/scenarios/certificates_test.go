@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-var leafSecrets = []string{"a-peer-tls", "a-server-tls", "a-client-tls"}
+var leafSecrets = []string{"a-peer-tls", "a-server-tls", "a-quorate-tls", "a-client-tls"}
 
 // testAuthorityChanged: somebody puts another valid authority into the Secret. Members and applications go on with the one that they know; once
 // that is back, all is as it was.
@@ -186,14 +186,22 @@ func anotherAuthority(t testing.TB) map[string][]byte {
 // reissue signs a certificate again, for the same key and for another time, that of the authority itself included.
 func reissue(t testing.TB, authority map[string][]byte, certificate []byte, from, until time.Duration) []byte {
 	t.Helper()
+	return signAgain(t, authority, certificate, func(c *x509.Certificate) {
+		c.NotBefore, c.NotAfter = time.Now().Add(from), time.Now().Add(until)
+	})
+}
+
+// signAgain signs a certificate for the same key once more, with a change.
+func signAgain(t testing.TB, authority map[string][]byte, certificate []byte, change func(*x509.Certificate)) []byte {
+	t.Helper()
 	issuer, template := parsed(t, authority["ca.crt"]), parsed(t, certificate)
 	block, _ := pem.Decode(authority["ca.key"])
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template.NotBefore, template.NotAfter = time.Now().Add(from), time.Now().Add(until)
 	template.SerialNumber = nil
+	change(template)
 	der, err := x509.CreateCertificate(rand.Reader, template, issuer, template.PublicKey, key)
 	if err != nil {
 		t.Fatal(fmt.Errorf("sign %s again: %w", template.Subject, err))

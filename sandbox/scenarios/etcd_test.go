@@ -36,7 +36,13 @@ type member struct {
 // member connects to etcd in the pod of that name, as an application with the client secret would.
 func (w *world) member(cluster string, ordinal int) *member {
 	w.t.Helper()
-	m, err := w.connectTo(cluster, ordinal)
+	return w.memberAs(cluster+"-client-tls", cluster, ordinal)
+}
+
+// memberAs connects with the certificate in a Secret.
+func (w *world) memberAs(secret, cluster string, ordinal int) *member {
+	w.t.Helper()
+	m, err := w.connectAs(secret, cluster, ordinal)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -47,8 +53,12 @@ func (w *world) member(cluster string, ordinal int) *member {
 
 // connectTo makes a connection for somebody who asks again if there is no answer soon.
 func (w *world) connectTo(cluster string, ordinal int) (*member, error) {
+	return w.connectAs(cluster+"-client-tls", cluster, ordinal)
+}
+
+func (w *world) connectAs(secret, cluster string, ordinal int) (*member, error) {
 	name := fmt.Sprintf("%s-%d", cluster, ordinal)
-	security, err := w.clientTLS(cluster)
+	security, err := w.secretTLS(secret)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +83,11 @@ func (w *world) connectTo(cluster string, ordinal int) (*member, error) {
 
 // clientTLS makes the configuration that the client secret gives; nil for a cluster without TLS.
 func (w *world) clientTLS(cluster string) (*tls.Config, error) {
-	secret, err := w.kube.CoreV1().Secrets(w.namespace).Get(w.ctx(), cluster+"-client-tls", metav1.GetOptions{})
+	return w.secretTLS(cluster + "-client-tls")
+}
+
+func (w *world) secretTLS(name string) (*tls.Config, error) {
+	secret, err := w.kube.CoreV1().Secrets(w.namespace).Get(w.ctx(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -82,11 +96,11 @@ func (w *world) clientTLS(cluster string) (*tls.Config, error) {
 	}
 	pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
 	if err != nil {
-		return nil, fmt.Errorf("read the client certificate of %s: %w", cluster, err)
+		return nil, fmt.Errorf("read the certificate in Secret %s: %w", name, err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(secret.Data["ca.crt"]) {
-		return nil, fmt.Errorf("the client secret of %s holds no certificate authority", cluster)
+		return nil, fmt.Errorf("Secret %s holds no certificate authority", name)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }

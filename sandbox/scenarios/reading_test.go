@@ -23,16 +23,16 @@ func (w *world) readInside() {
 	before := w.snapshot()
 	for _, command := range []string{"plan", "status"} {
 		said := w.runJobAs("without-secrets-"+command, command)
-		if !strings.Contains(said, "its Secrets were not looked at (") || !strings.Contains(said, "etcd was not asked, since Secret a-client-tls may not be read here") {
+		if !strings.Contains(said, "its Secrets were not looked at (") || !strings.Contains(said, "etcd was not asked, since Secret a-quorate-tls may not be read here") {
 			w.t.Errorf("%s does not say what it has not looked at:\n%s", command, said)
 		}
 	}
 	w.grantHere(&rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"a-client-tls"}, Verbs: []string{"get"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"a-quorate-tls"}, Verbs: []string{"get"}},
 	}}, "system:serviceaccount:"+systemNamespace+":"+reader)
 	for command, want := range map[string]string{"plan": "a  Done   Converged", "status": "Healthy"} {
 		said := w.runJobAs("with-one-secret-"+command, command)
-		if !strings.Contains(said, "of its Secrets only a-client-tls was looked at (") || !strings.Contains(said, want) {
+		if !strings.Contains(said, "of its Secrets only a-quorate-tls was looked at (") || !strings.Contains(said, want) {
 			w.t.Errorf("%s does not ask etcd with the Secret that it may read:\n%s", command, said)
 		}
 	}

@@ -20,7 +20,7 @@ var unseen = map[string]string{
 	"create pods/portforward":        "SPDY, where WebSockets do not get through",
 	// An apply is a patch; if the object is not there yet, the API server wants the right to create it as well.
 	"create etcdclusters": "apply", "create services": "apply", "create configmaps": "apply", "create secrets": "apply",
-	"create statefulsets": "apply", "create poddisruptionbudgets": "apply",
+	"create statefulsets": "apply", "create poddisruptionbudgets": "apply", "create networkpolicies": "apply",
 }
 
 // TestRights lets quorate found, watch, repair, change and delete a cluster from outside with the rights of deploy/base alone, and holds what it
@@ -38,7 +38,7 @@ func TestRights(t *testing.T) {
 		w.disturb(d)
 		w.convergeFrom(through(proxy))
 	}
-	for _, spec := range [][]string{{one, otherOptions}, {"replicas: 2", otherOptions}, {one, otherOptions}, {one, otherOptions, "lifecycle: Deleted"}} {
+	for _, spec := range [][]string{{one, otherOptions}, {"replicas: 2", otherOptions, "networkPolicy: {clients: [{pods: {app: web}}]}"}, {one, otherOptions}, {one, otherOptions, "lifecycle: Deleted"}} {
 		w.declare(modern, spec...)
 		w.convergeFrom(through(proxy))
 	}

@@ -33,6 +33,7 @@ func TestDisturbedCluster(t *testing.T) {
 		step{"AuthorityLost", testAuthorityLost},
 		step{"AuthorityChanged", testAuthorityChanged},
 		step{"WornCertificates", testWornCertificates},
+		step{"CarriedOver", testCarriedOver},
 		step{"AuthorityExpired", testAuthorityExpired},
 		step{"GitUnreachable", testGitUnreachable},
 		step{"RemovalHeld", testRemovalHeld},

@@ -1,0 +1,23 @@
+package etcd
+
+import (
+	"context"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// AuthEnabled asks whether authentication is on, so that the common name in a client's certificate is its user. Before 3.7, only etcd's superuser is told if it is.
+func (c *Clients) AuthEnabled(ctx context.Context, cluster Cluster) (enabled bool, err error) {
+	err = c.change(ctx, cluster, "ask whether authentication is on", func(leader reply) error {
+		ctx, cancel := c.deadline(ctx)
+		defer cancel()
+		answer, err := leader.client.auth.AuthStatus(clientv3.WithRequireLeader(ctx), &etcdserverpb.AuthStatusRequest{})
+		if err != nil {
+			return told{cause(ctx, err)}
+		}
+		enabled = answer.Enabled
+		return nil
+	})
+	return enabled, err
+}

@@ -1,0 +1,69 @@
+package etcd_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/authpb"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+)
+
+// TestAuthEnabled: whether authentication is on is known as it is, or not at all.
+func TestAuthEnabled(t *testing.T) {
+	t.Parallel()
+	eachVersion(t, func(t *testing.T, binary string) {
+		s := form(t, binary, newAuthority(t, "*."+name+"."+namespace+".svc"), 1)
+		clients, ctx, cluster := newClients(t), t.Context(), s.cluster(1)
+		cluster.TLS = s.tls.named("root")
+		eventually(t, clients, cluster, "one answering member", allAnswer(1))
+		for _, want := range []bool{false, true} {
+			if want {
+				s.enableAuth(ctx)
+			}
+			if got, err := clients.AuthEnabled(ctx, cluster); err != nil || got != want {
+				t.Errorf("authentication is on: %t, %v; want %t", got, err, want)
+			}
+		}
+		// Passes go on as root.
+		eventually(t, clients, cluster, "one answering member", allAnswer(1))
+		if got, err := clients.AuthEnabled(ctx, s.cluster(1)); err == nil && !got { // 3.7 tells everybody
+			t.Error("somebody else is told that it is off")
+		}
+	})
+}
+
+// enableAuth turns authentication on, as etcdctl does.
+func (s *servers) enableAuth(ctx context.Context) {
+	s.t.Helper()
+	as := s.tls.named("root")
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(as.CA)
+	pair, err := tls.X509KeyPair(as.Cert, as.Key)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	conn, err := grpc.NewClient("passthrough:///"+s.address(0, 2379), grpc.WithTransportCredentials(credentials.NewTLS(
+		&tls.Config{RootCAs: roots, ServerName: pod(0) + "." + name + "." + namespace + ".svc", Certificates: []tls.Certificate{pair}})))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close()
+	auth := etcdserverpb.NewAuthClient(conn)
+	root := &etcdserverpb.AuthUserAddRequest{Name: "root", Options: &authpb.UserAddOptions{NoPassword: true}}
+	if _, err = auth.UserAdd(ctx, root); err == nil {
+		_, err = auth.RoleAdd(ctx, &etcdserverpb.AuthRoleAddRequest{Name: "root"})
+	}
+	if err == nil {
+		_, err = auth.UserGrantRole(ctx, &etcdserverpb.AuthUserGrantRoleRequest{User: "root", Role: "root"})
+	}
+	if err == nil {
+		_, err = auth.AuthEnable(ctx, &etcdserverpb.AuthEnableRequest{})
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}

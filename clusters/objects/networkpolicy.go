@@ -1,0 +1,72 @@
+package objects
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// OwnLabels are what passes that run in the cluster are known by: deploy/base gives them to its namespace and to its pods. Without them a policy would shut
+// Quorate out.
+func OwnLabels() map[string]string { return map[string]string{"app.kubernetes.io/name": "quorate"} }
+
+// networkPolicy lets members reach the peer port, and those that are declared the other two. What goes out is not limited: members find each other by DNS, wherever
+// that runs. Kubernetes lets the kubelet of a pod's own node through, so that probes and port-forwards need nothing.
+func networkPolicy(c *v1alpha1.EtcdCluster) *applynetworkingv1.NetworkPolicyApplyConfiguration {
+	declared := c.Spec.NetworkPolicy
+	members := applynetworkingv1.NetworkPolicyPeer().WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(Selector(c.Name)))
+	quorate := applynetworkingv1.NetworkPolicyPeer().
+		WithNamespaceSelector(applymetav1.LabelSelector().WithMatchLabels(OwnLabels())).
+		WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(OwnLabels()))
+	rules := []*applynetworkingv1.NetworkPolicyIngressRuleApplyConfiguration{
+		ingress(PeerPort, members),
+		ingress(ClientPort, append([]*applynetworkingv1.NetworkPolicyPeerApplyConfiguration{quorate}, networkPeers(declared.Clients)...)...),
+	}
+	// A rule that names nobody lets everybody in.
+	if len(declared.Metrics) > 0 {
+		rules = append(rules, ingress(MetricsPort, networkPeers(declared.Metrics)...))
+	}
+	return applynetworkingv1.NetworkPolicy(NamesOf(c.Name).NetworkPolicy, c.Namespace).
+		WithLabels(Labels(c.Name)).
+		WithOwnerReferences(owner(c)).
+		WithSpec(applynetworkingv1.NetworkPolicySpec().
+			WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(Selector(c.Name))).
+			WithPolicyTypes(networkingv1.PolicyTypeIngress).
+			WithIngress(rules...))
+}
+
+func ingress(port int32, from ...*applynetworkingv1.NetworkPolicyPeerApplyConfiguration) *applynetworkingv1.NetworkPolicyIngressRuleApplyConfiguration {
+	return applynetworkingv1.NetworkPolicyIngressRule().
+		WithPorts(applynetworkingv1.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(port))).
+		WithFrom(from...)
+}
+
+func networkPeers(declared []v1alpha1.NetworkPeer) []*applynetworkingv1.NetworkPolicyPeerApplyConfiguration {
+	var peers []*applynetworkingv1.NetworkPolicyPeerApplyConfiguration
+	for _, d := range declared {
+		peer := applynetworkingv1.NetworkPolicyPeer()
+		if len(d.Pods) > 0 {
+			peer.WithPodSelector(selecting(d.Pods))
+		}
+		if len(d.Namespaces) > 0 {
+			peer.WithNamespaceSelector(selecting(d.Namespaces))
+		}
+		if d.CIDR != "" {
+			peer.WithIPBlock(applynetworkingv1.IPBlock().WithCIDR(d.CIDR))
+		}
+		peers = append(peers, peer)
+	}
+	return peers
+}
+
+func selecting(labels map[string]v1alpha1.PodLabelValue) *applymetav1.LabelSelectorApplyConfiguration {
+	selector := map[string]string{}
+	for key, value := range labels {
+		selector[key] = string(value)
+	}
+	return applymetav1.LabelSelector().WithMatchLabels(selector)
+}

@@ -1,0 +1,126 @@
+package pki
+
+import (
+	"crypto/ecdsa"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+)
+
+// checkContent says what the certificate of a leaf lacks.
+func checkContent(certificate *x509.Certificate, l Leaf) error {
+	var lacks []string
+	if certificate.Subject.CommonName != l.CommonName {
+		lacks = append(lacks, fmt.Sprintf("the common name %q", l.CommonName))
+	}
+	for _, name := range l.DNSNames {
+		if !slices.Contains(certificate.DNSNames, name) {
+			lacks = append(lacks, "the name "+name)
+		}
+	}
+	for _, ip := range l.IPAddresses {
+		if !slices.ContainsFunc(certificate.IPAddresses, ip.Equal) {
+			lacks = append(lacks, "the address "+ip.String())
+		}
+	}
+	for _, usage := range l.Usages {
+		if !slices.Contains(certificate.ExtKeyUsage, usage) {
+			lacks = append(lacks, "the usage "+usage.String())
+		}
+	}
+	if len(lacks) > 0 {
+		return fmt.Errorf("it lacks %s", strings.Join(lacks, ", "))
+	}
+	return nil
+}
+
+// checkExcess says what the certificate of a leaf is good for beyond that. Each name, usage and year more is one that who gets hold of the key has, too. And
+// etcd looks the names of a peer's client certificate up in DNS, while it takes one without names as it is.
+func checkExcess(certificate *x509.Certificate, l Leaf) error {
+	weak := weakness(certificate)
+	switch {
+	case certificate.IsCA:
+		return fmt.Errorf("it is that of an authority")
+	case certificate.KeyUsage != leafKeyUsage:
+		return fmt.Errorf("its key is good for other than signing handshakes")
+	case weak != "":
+		return fmt.Errorf("its key is weak: %s", weak)
+	case certificate.NotAfter.Sub(certificate.NotBefore) > leafLifetime+2*clockSkew:
+		return fmt.Errorf("it is good for longer than a year")
+	}
+	if bears := excess(certificate, l); len(bears) > 0 {
+		return fmt.Errorf("it bears %s, which it must not", strings.Join(bears, ", "))
+	}
+	return nil
+}
+
+func excess(certificate *x509.Certificate, l Leaf) []string {
+	var bears []string
+	for _, name := range certificate.DNSNames {
+		if !slices.Contains(l.DNSNames, name) {
+			bears = append(bears, "the name "+name)
+		}
+	}
+	for _, ip := range certificate.IPAddresses {
+		if !slices.ContainsFunc(l.IPAddresses, func(own net.IP) bool { return own.Equal(ip) }) {
+			bears = append(bears, "the address "+ip.String())
+		}
+	}
+	for _, address := range certificate.EmailAddresses {
+		bears = append(bears, "the mail address "+address)
+	}
+	for _, uri := range certificate.URIs {
+		bears = append(bears, "the URI "+uri.String())
+	}
+	for _, usage := range certificate.ExtKeyUsage {
+		if !slices.Contains(l.Usages, usage) {
+			bears = append(bears, "the usage "+usage.String())
+		}
+	}
+	for _, usage := range certificate.UnknownExtKeyUsage {
+		bears = append(bears, "the usage "+usage.String())
+	}
+	return bears
+}
+
+// checkLimits says what keeps an authority from issuing what a cluster needs. What it issued all the same would be refused by all who verify it.
+func checkLimits(c *x509.Certificate) error {
+	if c.KeyUsage != 0 && c.KeyUsage&x509.KeyUsageCertSign == 0 {
+		return fmt.Errorf("its key may not sign certificates")
+	}
+	limited := len(c.ExtKeyUsage)+len(c.UnknownExtKeyUsage) > 0 && !slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageAny)
+	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
+		if limited && !slices.Contains(c.ExtKeyUsage, usage) {
+			return fmt.Errorf("it may not certify for %s", usage)
+		}
+	}
+	if len(c.UnhandledCriticalExtensions) > 0 {
+		return fmt.Errorf("it has the critical extension %s, which is not understood", c.UnhandledCriticalExtensions[0])
+	}
+	if len(c.PermittedDNSDomains)+len(c.ExcludedDNSDomains)+len(c.PermittedIPRanges)+len(c.ExcludedIPRanges) > 0 {
+		return fmt.Errorf("it may certify certain names only")
+	}
+	return nil
+}
+
+// enoughBits is the size of the smallest curve that crypto/tls takes.
+const enoughBits = 256
+
+// Weakness says what makes the key of the one certificate in PEM too weak; empty if it is not, or cannot be read.
+func Weakness(certificate []byte) string {
+	list, err := ParseCertificates(certificate)
+	if err != nil || len(list) != 1 {
+		return ""
+	}
+	return weakness(list[0])
+}
+
+func weakness(certificate *x509.Certificate) string {
+	key, ok := certificate.PublicKey.(*ecdsa.PublicKey)
+	if !ok || key.Params().BitSize >= enoughBits {
+		return ""
+	}
+	return key.Params().Name
+}

@@ -1,0 +1,137 @@
+package pki
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/asn1"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// forge has an authority sign a certificate that is as a leaf's but for one thing.
+func forge(t *testing.T, a *Authority, l Leaf, curve elliptic.Curve, change func(*x509.Certificate)) Pair {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(curve, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := l.template()
+	template.NotBefore, template.NotAfter = now.Add(-clockSkew), now.Add(leafLifetime)
+	change(template)
+	pair, err := sign(template, a.certificate, key, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+// A certificate that says more than it has to is reissued: the authority may have signed it, and Quorate has not.
+func TestCheckSaysWhatIsTooMuch(t *testing.T) {
+	a := authority(t)
+	for _, test := range []struct {
+		name   string
+		change func(*x509.Certificate)
+		want   string
+	}{
+		{"nothing", func(*x509.Certificate) {}, ""},
+		{"an authority", func(c *x509.Certificate) { c.IsCA, c.KeyUsage = true, c.KeyUsage|x509.KeyUsageCertSign }, "it is that of an authority"},
+		{"a name", func(c *x509.Certificate) { c.DNSNames = append(c.DNSNames, "example.com") }, "it bears the name example.com"},
+		{"an address", func(c *x509.Certificate) { c.IPAddresses = append(c.IPAddresses, net.IPv6loopback) }, "it bears the address ::1"},
+		{"a mailbox", func(c *x509.Certificate) { c.EmailAddresses = []string{"a@example.com"} }, "it bears the mail address a@example.com"},
+		{"a URI", func(c *x509.Certificate) { c.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }, "it bears the URI spiffe://x"},
+		{"a usage", func(c *x509.Certificate) { c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageCodeSigning) }, "it bears the usage codeSigning"},
+		{"any usage", func(c *x509.Certificate) { c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageAny) }, "it bears the usage anyExtendedKeyUsage"},
+		{"an unknown usage", func(c *x509.Certificate) { c.UnknownExtKeyUsage = []asn1.ObjectIdentifier{{1, 2, 3}} }, "it bears the usage 1.2.3"},
+		{"another key usage", func(c *x509.Certificate) { c.KeyUsage |= x509.KeyUsageKeyAgreement }, "its key is good for other than signing handshakes"},
+		{"no key usage", func(c *x509.Certificate) { c.KeyUsage = 0 }, "its key is good for other than signing handshakes"},
+		{"ten years", func(c *x509.Certificate) { c.NotAfter = now.Add(9 * leafLifetime) }, "it is good for longer than a year"},
+	} {
+		err := Check(forge(t, a, first, elliptic.P256(), test.change), a.Pair().Certificate, first, now)
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %v, want %q", test.name, err, test.want)
+		}
+	}
+	err := Check(forge(t, a, first, elliptic.P224(), func(*x509.Certificate) {}), a.Pair().Certificate, first, now)
+	if err == nil || !strings.Contains(err.Error(), "its key is weak: P-224") {
+		t.Errorf("a weak key: %v", err)
+	}
+}
+
+// authorityWith is an authority that is as Quorate makes them but for one thing.
+func authorityWith(t *testing.T, curve elliptic.Curve, change func(*x509.Certificate)) Pair {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(curve, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := *authority(t).certificate
+	template.Raw, template.PublicKey, template.SubjectKeyId, template.AuthorityKeyId = nil, nil, []byte{1}, nil
+	change(&template)
+	pair, err := sign(&template, &template, key, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+// What is issued from an authority that is limited would be believed by nobody, and be issued again by every pass.
+func TestLimitedAuthorityIsOfNoUse(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*x509.Certificate)
+		want   string
+	}{
+		{"nothing", func(*x509.Certificate) {}, ""},
+		{"may not sign", func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature }, "its key may not sign certificates"},
+		{"servers only", func(c *x509.Certificate) { c.ExtKeyUsage = both[:1] }, "it may not certify for clientAuth"},
+		{"both", func(c *x509.Certificate) { c.ExtKeyUsage = both }, ""},
+		{"some names", func(c *x509.Certificate) { c.PermittedDNSDomains = []string{"example.com"} }, "it may certify certain names only"},
+		{"not some addresses", func(c *x509.Certificate) {
+			c.ExcludedIPRanges = []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}}
+		}, "it may certify certain names only"},
+	} {
+		_, err := ReadAuthority(authorityWith(t, elliptic.P256(), test.change), now)
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %v, want %q", test.name, err, test.want)
+		}
+	}
+}
+
+// A weak authority goes on working, and only a person can have another one made: so it is told of, and used.
+func TestWeakness(t *testing.T) {
+	weak := authorityWith(t, elliptic.P224(), func(*x509.Certificate) {})
+	if _, err := ReadAuthority(weak, now); err != nil {
+		t.Error(err)
+	}
+	if got := Weakness(weak.Certificate); got != "P-224" {
+		t.Errorf("weakness of a weak one: %q", got)
+	}
+	for what, text := range map[string][]byte{"own": authority(t).Pair().Certificate, "nothing": nil, "two": bytes.Repeat(weak.Certificate, 2)} {
+		if got := Weakness(text); got != "" {
+			t.Errorf("weakness of %s: %q", what, got)
+		}
+	}
+}
+
+// TestIssuedIsBelieved: what is issued passes the checks of crypto/tls, for every use that it names.
+func TestIssuedIsBelieved(t *testing.T) {
+	a := authority(t)
+	list, err := ParseCertificates(issue(t, a, first).Certificate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(a.certificate)
+	for _, usage := range both {
+		options := x509.VerifyOptions{Roots: roots, CurrentTime: now.Add(time.Hour), KeyUsages: []x509.ExtKeyUsage{usage}}
+		if _, err := list[0].Verify(options); err != nil {
+			t.Errorf("%s: %v", usage, err)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package clusters
+
+import (
+	"crypto/x509"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/pki"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// TestClientStaysRoot: applications lose the name of etcd's superuser only where that certainly costs them nothing.
+func TestClientStaysRoot(t *testing.T) {
+	client := func(name string) (k objects.Certificates) {
+		pair, err := authorityMade(t, time.Now()).Issue(pki.Leaf{CommonName: name}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.Client = pair
+		return k
+	}
+	on, off := true, false
+	for what, test := range map[string]struct {
+		present objects.Certificates
+		auth    *bool
+		unknown bool
+		stays   bool
+	}{
+		"off":                {client("root"), &off, false, false},
+		"on":                 {client("root"), &on, false, true},
+		"no answer":          {client("root"), nil, false, true},
+		"no list":            {client("root"), &off, true, true},
+		"never was root":     {client("a-client"), &on, false, false},
+		"there is none":      {objects.Certificates{}, &on, false, false},
+		"it cannot be read":  {objects.Certificates{Client: pki.Pair{Certificate: []byte("x")}}, &on, false, false},
+		"of nobody, no list": {objects.Certificates{}, nil, true, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			l := newLife(t)
+			l.etcd.auth = test.auth
+			c := l.seen(l.old)
+			if !c.state.Membership.Known {
+				t.Fatal("no list")
+			}
+			if test.unknown {
+				c.state.Membership = decide.Membership{}
+			}
+			if got := c.clientStaysRoot(t.Context(), test.present); got != test.stays {
+				t.Errorf("it stays: %t", got)
+			}
+			if told := c.state.ClientIsRoot; told != (test.stays && test.auth == &on && !test.unknown) {
+				t.Errorf("a person is told: %t", told)
+			}
+		})
+	}
+}
+
+// TestOneOfOurOwn: a cluster from before Quorate had a certificate of its own gets one, and etcd is asked with that of applications until then.
+func TestOneOfOurOwn(t *testing.T) {
+	s := running(t)
+	c := s.observe()
+	authority, err := pki.ReadAuthority(c.certificates.Authority, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := authority.Issue(pki.Leaf{CommonName: "root", Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.put("a-client-tls", map[string][]byte{"tls.crt": root.Certificate, "tls.key": root.Key, "ca.crt": c.certificates.Trusted()})
+	if err := s.server.Client.CoreV1().Secrets("default").Delete(s.Context(), "a-quorate-tls", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c = s.decided("ApplyObjects", "Secret a-quorate-tls")
+	if tls := c.clientTLS(); tls == nil || string(tls.Cert) != string(root.Certificate) {
+		t.Error("etcd would not be asked with the certificate that there is")
+	}
+	s.do(c, decide.ApplyObjects{}, true)
+	c = s.observe()
+	s.settled(c)
+	if tls := c.clientTLS(); string(tls.Cert) != string(secretOf(c, "a-quorate-tls")["tls.crt"]) || string(tls.Cert) == string(root.Certificate) {
+		t.Error("etcd would not be asked with a certificate of our own")
+	}
+	if !c.certificates.NamesRoot() { // nobody answers whether authentication is on
+		t.Error("applications are cut off")
+	}
+}

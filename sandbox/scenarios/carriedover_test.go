@@ -1,0 +1,127 @@
+package scenarios
+
+import (
+	"context"
+	"crypto/x509"
+	"maps"
+	"strings"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// testCarriedOver: certificates as they were when applications were etcd's superuser and Quorate had none of its own. Both get theirs without a pod being
+// restarted; where authentication is on, applications stay what they are until a person says otherwise.
+func testCarriedOver(t *testing.T, w *world) {
+	id, pods := w.requireOneCluster("a", 3), w.podUIDs("a")
+	application := w.member("a", 0)
+	application.put("app/carried", "over")
+
+	w.asBefore()
+	w.converge().requireRule(t, "a", "Converged")
+	w.requireUser("a-client-tls", "a-client")
+	w.requireUser("a-quorate-tls", "root")
+	if got := application.get("app/carried"); got != "over" {
+		t.Errorf("an application reads %q", got)
+	}
+
+	w.enableAuth()
+	w.asBefore()
+	r := w.converge().requireRule(t, "a", "Converged")
+	w.requireUser("a-client-tls", "root")
+	if warnings := strings.Join(r.cluster("a").Warnings, ""); !strings.Contains(warnings, "give the user a-client the rights that they need") {
+		t.Errorf("warnings: %q", warnings)
+	}
+	if err := w.kube.CoreV1().Secrets(w.namespace).Delete(w.ctx(), "a-client-tls", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r = w.converge().requireRule(t, "a", "Converged")
+	w.requireUser("a-client-tls", "a-client")
+	if warnings := r.cluster("a").Warnings; len(warnings) > 0 {
+		t.Errorf("warnings: %q", warnings)
+	}
+	application = w.member("a", 1)
+	application.put("app/carried", "on")
+	ctx, cancel := application.ctx()
+	defer cancel()
+	if _, err := application.Put(ctx, "other", "x"); err == nil {
+		t.Error("an application has more rights than it was given")
+	}
+	if _, err := application.MemberRemove(ctx, 1); err == nil || !strings.Contains(err.Error(), "permission denied") {
+		t.Errorf("an application may remove members: %v", err)
+	}
+	w.auth(func(ctx context.Context, c clientv3.Auth) error { _, err := c.AuthDisable(ctx); return err })
+	w.requireQuiet("a")
+	if now := w.podUIDs("a"); !maps.Equal(pods, now) || w.requireOneCluster("a", 3) != id {
+		t.Errorf("pods were %v and are %v", pods, now)
+	}
+}
+
+// asBefore puts certificates into the Secrets as they were once.
+func (w *world) asBefore() {
+	w.t.Helper()
+	authority := w.secretData("a-ca")
+	for name, change := range map[string]func(*x509.Certificate){
+		"a-client-tls": func(c *x509.Certificate) { c.RawSubject, c.Subject.CommonName, c.IPAddresses = nil, "root", nil },
+		"a-peer-tls":   func(c *x509.Certificate) { c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageClientAuth) },
+	} {
+		data := maps.Clone(w.secretData(name))
+		data["tls.crt"] = signAgain(w.t, authority, data["tls.crt"], change)
+		w.putSecret(name, data)
+	}
+	if err := w.kube.CoreV1().Secrets(w.namespace).Delete(w.ctx(), "a-quorate-tls", metav1.DeleteOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) requireUser(secret, want string) {
+	w.t.Helper()
+	if got := parsed(w.t, w.secretData(secret)["tls.crt"]).Subject.CommonName; got != want {
+		w.t.Errorf("the certificate in Secret %s is for %s, want %s", secret, got, want)
+	}
+}
+
+// enableAuth turns authentication on, with a user for applications who may do as they please below app/.
+func (w *world) enableAuth() {
+	w.t.Helper()
+	nobody := &clientv3.UserAddOptions{NoPassword: true}
+	for _, step := range []func(context.Context, clientv3.Auth) error{
+		func(ctx context.Context, c clientv3.Auth) error {
+			_, err := c.UserAddWithOptions(ctx, "root", "", nobody)
+			return err
+		},
+		func(ctx context.Context, c clientv3.Auth) error { _, err := c.RoleAdd(ctx, "root"); return err },
+		func(ctx context.Context, c clientv3.Auth) error {
+			_, err := c.UserGrantRole(ctx, "root", "root")
+			return err
+		},
+		func(ctx context.Context, c clientv3.Auth) error {
+			_, err := c.UserAddWithOptions(ctx, "a-client", "", nobody)
+			return err
+		},
+		func(ctx context.Context, c clientv3.Auth) error { _, err := c.RoleAdd(ctx, "app"); return err },
+		func(ctx context.Context, c clientv3.Auth) error {
+			_, err := c.RoleGrantPermission(ctx, "app", "app/", clientv3.GetPrefixRangeEnd("app/"), clientv3.PermissionType(clientv3.PermReadWrite))
+			return err
+		},
+		func(ctx context.Context, c clientv3.Auth) error {
+			_, err := c.UserGrantRole(ctx, "a-client", "app")
+			return err
+		},
+		func(ctx context.Context, c clientv3.Auth) error { _, err := c.AuthEnable(ctx); return err },
+	} {
+		w.auth(step)
+	}
+}
+
+// auth changes who may do what, as etcd's superuser.
+func (w *world) auth(change func(context.Context, clientv3.Auth) error) {
+	w.t.Helper()
+	m := w.memberAs("a-quorate-tls", "a", 0)
+	ctx, cancel := m.ctx()
+	defer cancel()
+	if err := change(ctx, m.Client); err != nil {
+		w.t.Fatal(err)
+	}
+}
