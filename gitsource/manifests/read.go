@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"quorate.dev/quorate/clusters/policy"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/gitsource/manifests/confined"
 )
@@ -27,6 +28,8 @@ type Options struct {
 	Namespace string
 	// AllowNamespaces are those that clusters may be declared in; all if there are none.
 	AllowNamespaces []string
+	// Policy is what they may ask of pods. What it does not limit is limited all the same where there are AllowNamespaces.
+	Policy policy.Policy
 	// IgnoreOtherKinds leaves objects out that are no EtcdClusters. Otherwise they are problems.
 	IgnoreOtherKinds bool
 	Limits           Limits
