@@ -85,6 +85,15 @@ func (p Policy) Refusals(spec v1alpha1.EtcdClusterSpec) []Refusal {
 	return r
 }
 
+// Problems are the messages of the refusals.
+func (p Policy) Problems(spec v1alpha1.EtcdClusterSpec) []string {
+	var problems []string
+	for _, r := range p.Refusals(spec) {
+		problems = append(problems, r.Message)
+	}
+	return problems
+}
+
 type refusals []Refusal
 
 func (r *refusals) add(path, format string, args ...any) {
