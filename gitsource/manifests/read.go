@@ -66,7 +66,7 @@ type Declared struct {
 // much: then nothing is known of what is declared. It returns when ctx ends. What is read is taken apart in a process of its own.
 func Read(ctx context.Context, fsys fs.FS, o Options) (Declarations, error) {
 	o = o.withDefaults()
-	r := reading{ctx: ctx, tree: fsTree{fsys, o.Limits.FileBytes}, limits: o.Limits, doing: "reading", at: o.Path}
+	r := reading{ctx: ctx, tree: fsTree{fsys, o.Limits.FileBytes}, options: o, doing: "reading", at: o.Path}
 	limits := confined.Limits{Memory: o.Limits.RenderMemory, CPU: o.Limits.RenderCPU, LineBytes: maxLine(o.Limits)}
 	err := confined.Run(ctx, childName, o, limits, r.hear)
 	var exceeded confined.Exceeded
