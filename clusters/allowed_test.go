@@ -87,6 +87,15 @@ func TestPolicyOnEveryPath(t *testing.T) {
 	}
 }
 
+// However much is refused, what is told of it stays short.
+func TestRefusalsAreFew(t *testing.T) {
+	many := reconcile.Policy(func(v1alpha1.EtcdClusterSpec) []string { return strings.Split(strings.Repeat("x", 500), "") })
+	got := refusalsOf(v1alpha1.EtcdCluster{}, "", reconcile.Desired{Live: true, Refuses: many})
+	if len(got) != mostRefusals+1 || got[mostRefusals] != "and 490 more" {
+		t.Errorf("%q", got)
+	}
+}
+
 // policyProblems leaves out what is wrong with the options of these short declarations.
 func policyProblems(problems []string) []string {
 	var list []string
