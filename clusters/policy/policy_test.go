@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -212,6 +213,31 @@ func TestNodeAffinity(t *testing.T) {
 			spec := v1alpha1.EtcdClusterSpec{Pod: v1alpha1.PodSpec{Affinity: &v1alpha1.Affinity{NodeAffinity: &affinity}}}
 			if got := limited(t, NodeSelectors, test.patterns).Problems(spec); (test.want == "allowed") != (len(got) == 0) {
 				t.Errorf("%q of %+v: %v, want it %s", test.patterns, test.term, got, test.want)
+			}
+		}
+	}
+}
+
+// A star stands for what it does in an expression, in every short pattern and text.
+func TestMatches(t *testing.T) {
+	words := func(letters string, most int) []string {
+		list, longest := []string{""}, []string{""}
+		for range most {
+			var longer []string
+			for _, word := range longest {
+				for _, letter := range letters {
+					longer = append(longer, word+string(letter))
+				}
+			}
+			list, longest = append(list, longer...), longer
+		}
+		return list
+	}
+	for _, pattern := range words("ab*", 4) {
+		expression := regexp.MustCompile("^" + strings.ReplaceAll(pattern, "*", ".*") + "$")
+		for _, text := range words("ab", 5) {
+			if got := matches(pattern, text); got != expression.MatchString(text) {
+				t.Fatalf("%q of %q: %t", pattern, text, got)
 			}
 		}
 	}
