@@ -48,7 +48,7 @@ func (k Kind) Check(pattern string) error {
 var (
 	classPattern = regexp.MustCompile(`^[-a-z0-9.*]+$`)
 	keyPattern   = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[-A-Za-z0-9_.*]+$`)
-	name         = regexp.MustCompile(`^[-A-Za-z0-9_.]+$`)
+	nameOfKey    = regexp.MustCompile(`^[-A-Za-z0-9_.]+$`)
 )
 
 // entry is the pattern KEY or KEY=VALUE of an entry in a map.
@@ -78,15 +78,15 @@ func (e entry) anyOf(key string) bool { return e.any && matchesKey(e.key, key) }
 
 // matchesKey compares a key with a pattern. The domain of a key is matched by itself alone: what a name means, its domain says.
 func matchesKey(pattern, key string) bool {
-	domain, rest, _ := cutDomain(pattern)
-	ofKey, own, _ := cutDomain(key)
-	return domain == ofKey && name.MatchString(own) && matches(rest, own)
+	domain, rest := cutDomain(pattern)
+	ofKey, own := cutDomain(key)
+	return domain == ofKey && nameOfKey.MatchString(own) && matches(rest, own)
 }
 
 // cutDomain returns the domain of a key, with the slash, and its name.
-func cutDomain(key string) (domain, name string, has bool) {
+func cutDomain(key string) (domain, name string) {
 	i := strings.LastIndexByte(key, '/')
-	return key[:i+1], key[i+1:], i >= 0
+	return key[:i+1], key[i+1:]
 }
 
 // matches compares a text with a pattern in which * stands for any characters, or none.
