@@ -45,8 +45,15 @@ func (t target) key() key { return key{t.cluster.Namespace, t.cluster.Name} }
 // applied; and those that are not declared, which stay untouched. Where a place could not be read, what is not declared elsewhere stays as last
 // applied, and so does what seems to be left out by accident: those are the removals.
 func targetsOf(desired reconcile.Desired, owned inventory) ([]target, []report.Removal) {
+	targets, removals := unchecked(desired, owned)
+	refuse(targets, owned, desired)
+	return inOrder(targets), removals
+}
+
+// unchecked are the targets before it is asked what they may be.
+func unchecked(desired reconcile.Desired, owned inventory) ([]target, []report.Removal) {
 	if desired.Live {
-		return inOrder(selfDeclared(owned, desired.Unread == nil)), nil
+		return selfDeclared(owned, desired.Unread == nil), nil
 	}
 	var targets []target
 	all := owned.managed()
@@ -68,7 +75,7 @@ func targetsOf(desired reconcile.Desired, owned inventory) ([]target, []report.R
 		delete(rest, k)
 	}
 	lost, removals := undeclared(targets, all, rest, desired, unplaced)
-	return inOrder(append(targets, lost...)), removals
+	return append(targets, lost...), removals
 }
 
 // selfDeclared are the targets where the custom resources declare themselves. Nothing is applied to them: what they say is somebody else's. If

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/report"
 )
 
@@ -26,6 +27,8 @@ type Place struct {
 	Namespaces Namespaces
 	// Unlisted: of some of these namespaces it is not known what is there.
 	Unlisted bool
+	// Refuses says what it may not ask of the pods of a cluster.
+	Refuses Policy
 	// Signed: what is read must be signed. A revision is refused then where it cannot be told whether it follows another.
 	Signed bool
 }
@@ -36,6 +39,17 @@ type Namespaces []string
 // Allow reports whether clusters may be declared in a namespace.
 func (n Namespaces) Allow(namespace string) bool {
 	return len(n) == 0 || slices.Contains(n, namespace)
+}
+
+// Policy says what a declaration may not ask of pods, each thing as a problem. If it is nil, everything may be asked for.
+type Policy func(spec v1alpha1.EtcdClusterSpec) []string
+
+// Refusals are what the policy says against a declaration.
+func (p Policy) Refusals(spec v1alpha1.EtcdClusterSpec) []string {
+	if p == nil {
+		return nil
+	}
+	return p(spec)
 }
 
 // Location is the name of a source without its path.

@@ -36,6 +36,8 @@ type Desired struct {
 	Contested []string
 	// Namespaces are the only ones that clusters may be declared in. Clusters in others are somebody else's.
 	Namespaces Namespaces
+	// Refuses says what a declaration may not ask of pods where no place says it: the custom resources themselves are what is declared.
+	Refuses Policy
 	// Confirmed are the revisions of which a person has said that what they no longer declare is meant to go.
 	Confirmed []string
 	// Live: the custom resources themselves are what is declared; there is no other source.

@@ -10,15 +10,16 @@ import (
 )
 
 // SpecHash is a digest of all in the declaration that makes a pod run differently. The version is left out, so that a change of
-// it is told apart (hard case H110); so are the pull secrets, which are asked for only when a pod is made, and all that is no
+// it is told apart (hard case H110), but for the digest of its image; so are the pull secrets, which are asked for only when a pod is made, and all that is no
 // matter of a pod: the number of replicas, the storage.
 func SpecHash(spec v1alpha1.EtcdClusterSpec) string {
 	text, err := json.Marshal(struct {
 		Repository string               `json:"repository"`
+		Digest     v1alpha1.ImageDigest `json:"digest,omitempty"`
 		TLS        v1alpha1.TLSSpec     `json:"tls"`
 		Etcd       v1alpha1.EtcdOptions `json:"etcd"`
 		Pod        v1alpha1.PodSpec     `json:"pod"`
-	}{spec.Image.Repository, spec.TLS, spec.Etcd, spec.Pod})
+	}{spec.Image.Repository, spec.Image.Digests[spec.Version], spec.TLS, spec.Etcd, spec.Pod})
 	if err != nil {
 		panic(fmt.Sprintf("encode the spec: %v", err)) // plain data: there is nothing that cannot be encoded
 	}

@@ -221,10 +221,13 @@ func TestSpecHash(t *testing.T) {
 	hash := SpecHash(before)
 	n, class := int32(5), "fast"
 	for name, change := range map[string]func(*v1alpha1.EtcdClusterSpec){
-		"version":       func(s *v1alpha1.EtcdClusterSpec) { s.Version = "3.7.3" },
-		"replicas":      func(s *v1alpha1.EtcdClusterSpec) { s.Replicas = &n },
-		"storage":       func(s *v1alpha1.EtcdClusterSpec) { s.Storage.StorageClassName = &class },
-		"suspend":       func(s *v1alpha1.EtcdClusterSpec) { s.Suspend = true },
+		"version":  func(s *v1alpha1.EtcdClusterSpec) { s.Version = "3.7.3" },
+		"replicas": func(s *v1alpha1.EtcdClusterSpec) { s.Replicas = &n },
+		"storage":  func(s *v1alpha1.EtcdClusterSpec) { s.Storage.StorageClassName = &class },
+		"suspend":  func(s *v1alpha1.EtcdClusterSpec) { s.Suspend = true },
+		"digest of another version": func(s *v1alpha1.EtcdClusterSpec) {
+			s.Image.Digests = map[string]v1alpha1.ImageDigest{"3.7.3": "sha256:1"}
+		},
 		"same quantity": func(s *v1alpha1.EtcdClusterSpec) { s.Etcd.Quota = quantity("2048Mi") },
 	} {
 		after := *before.DeepCopy()
@@ -236,12 +239,33 @@ func TestSpecHash(t *testing.T) {
 		"quota":      func(s *v1alpha1.EtcdClusterSpec) { s.Etcd.Quota = quantity("3Gi") },
 		"option":     func(s *v1alpha1.EtcdClusterSpec) { s.Etcd.Options = map[string]v1alpha1.OptionValue{"max-wals": "7"} },
 		"repository": func(s *v1alpha1.EtcdClusterSpec) { s.Image.Repository = "example.com/etcd" },
-		"TLS":        func(s *v1alpha1.EtcdClusterSpec) { s.TLS.Mode = v1alpha1.TLSDisabled },
-		"label":      func(s *v1alpha1.EtcdClusterSpec) { s.Pod.Labels = map[string]v1alpha1.PodLabelValue{"a": "b"} },
+		"digest": func(s *v1alpha1.EtcdClusterSpec) {
+			s.Image.Digests = map[string]v1alpha1.ImageDigest{"3.6.16": "sha256:1"}
+		},
+		"TLS":   func(s *v1alpha1.EtcdClusterSpec) { s.TLS.Mode = v1alpha1.TLSDisabled },
+		"label": func(s *v1alpha1.EtcdClusterSpec) { s.Pod.Labels = map[string]v1alpha1.PodLabelValue{"a": "b"} },
 	} {
 		after := *before.DeepCopy()
 		if change(&after); SpecHash(after) == hash {
 			t.Errorf("%s does not change the hash", name)
+		}
+	}
+}
+
+// A digest is that of one version, and of no other.
+func TestDigest(t *testing.T) {
+	spec := threeMembers(t, "3.6.16").Spec
+	for _, test := range []struct {
+		digests map[string]v1alpha1.ImageDigest
+		want    string
+	}{
+		{nil, "gcr.io/etcd-development/etcd:v3.6.16"},
+		{map[string]v1alpha1.ImageDigest{"3.6.15": "sha256:1"}, "gcr.io/etcd-development/etcd:v3.6.16"},
+		{map[string]v1alpha1.ImageDigest{"3.6.15": "sha256:1", "3.6.16": "sha256:2"}, "gcr.io/etcd-development/etcd:v3.6.16@sha256:2"},
+	} {
+		spec.Image.Digests = test.digests
+		if got := image(spec); got != test.want {
+			t.Errorf("%v: %s", test.digests, got)
 		}
 	}
 }

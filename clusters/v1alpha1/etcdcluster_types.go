@@ -47,6 +47,8 @@ type EtcdClusterList struct {
 // EtcdClusterSpec is the declaration of one etcd cluster.
 //
 // +kubebuilder:validation:XValidation:rule="!isQuantity(string(self.etcd.quota)) || !isQuantity(string(self.storage.size)) || quantity(string(self.etcd.quota)).compareTo(quantity(string(self.storage.size))) <= 0",message="etcd.quota (2Gi where unset) must fit into storage.size (8Gi where unset); leave room for the write-ahead log and for defragmentation, half of the volume is a good quota",fieldPath=".etcd.quota"
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.image.digests) || self.image.digests.size() == 0 || self.version in self.image.digests",message="image.digests must have one for spec.version if it has any: a digest is good for one version",fieldPath=".image.digests"
 type EtcdClusterSpec struct {
 	// replicas is the number of voting members, 1 to 9. Odd numbers are best: an
 	// even number tolerates no more failures than the odd number below it. Where
@@ -135,6 +137,13 @@ type ImageSpec struct {
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$')",message="an image repository has neither tag nor digest, such as gcr.io/etcd-development/etcd"
 	Repository string `json:"repository,omitempty"`
+	// digests of the images, by version of etcd: each is good for one version. If there are any, spec.version
+	// needs one, and pods run exactly that image. Add that of the next version before spec.version changes, or
+	// with it, and keep that of the last one, to be able to go back.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^3[.](0|[1-9][0-9]{0,4})[.](0|[1-9][0-9]{0,4})$'))",message="a digest is named by a version of etcd, such as 3.6.5"
+	Digests map[string]ImageDigest `json:"digests,omitempty"`
 	// pullSecrets are Secrets of the cluster's namespace.
 	// +optional
 	// +listType=map
@@ -142,6 +151,12 @@ type ImageSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	PullSecrets []SecretReference `json:"pullSecrets,omitempty"`
 }
+
+// ImageDigest is the digest of an image, sha256: and 64 hexadecimal digits.
+//
+// +kubebuilder:validation:MaxLength=71
+// +kubebuilder:validation:Pattern=`^sha256:[a-f0-9]{64}$`
+type ImageDigest string
 
 // SecretReference names a Secret of the cluster's namespace.
 type SecretReference struct {

@@ -36,6 +36,7 @@ func join(all []fetched) reconcile.Desired {
 // place is a source as of the revision that was read, or as one that could not be read.
 func (s fetched) place() reconcile.Place {
 	p := reconcile.Place{Name: s.name, Label: s.label, Unread: s.err, Namespaces: reconcile.Namespaces(s.source.allowNamespaces)}
+	p.Refuses = s.source.policy.Within(s.source.allowNamespaces).Problems
 	if s.err == nil {
 		p.Revision, p.Signer = s.revision(), s.desired.Revision.Signer
 		p.Follows, p.Signed = s.source.descentOf(s.desired.Revision), s.source.verifyKeys != ""

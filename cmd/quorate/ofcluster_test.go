@@ -16,6 +16,8 @@ var obeyed = map[string]string{
 	"as": "system:serviceaccount:a:b", "as-group": "system:authenticated", "context": "x", "namespace": "a",
 	"etcd-access": "direct", "etcd-timeout": "1s", "lease-duration": "20s", "cluster-timeout": "1s", "timeout": "1s", "until-converged": "false",
 	"max-deletions": "7", "detailed-exitcode": "true", "output": "json", "log-level": "error", "log-format": "json",
+	"allow-image-repository": "registry.example.com/etcd", "allow-priority-class": "tenant-*", "allow-annotation": "a=b", "allow-label": "a", "allow-toleration": "a=b:NoSchedule",
+	"allow-node-selector": "a",
 }
 
 // refusable are values that each setting of a source would take.
@@ -52,7 +54,7 @@ func TestClusterAsSourceIgnoresNoFlag(t *testing.T) {
 				t.Errorf("%s --%s=%s: %d %s%s", name, f.Name, value, code, out.String(), stderr.String())
 			}
 		})
-		for _, setting := range []string{"allow-namespace=a", "path=x"} {
+		for _, setting := range []string{"allow-namespace=a", "path=x", "allow-label=a"} {
 			var out, stderr bytes.Buffer
 			code := execute(t.Context(), []string{name, "--kubeconfig", kubeconfig, "--source", "cluster," + setting}, streams{out: &out, err: &stderr})
 			if code != exitInvalid || !strings.Contains(stderr.String(), "--source cluster: ") || !strings.Contains(stderr.String(), "./cluster") {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"quorate.dev/quorate/clusters/policy"
 	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/gitsource/credentials"
 	"quorate.dev/quorate/gitsource/manifests"
@@ -35,7 +36,9 @@ type source struct {
 	// namespace is that of declarations without one.
 	namespace string
 	// allowNamespaces are the only ones that it may declare clusters in; all if there are none.
-	allowNamespaces  namespaces
+	allowNamespaces namespaces
+	// policy is what its clusters may ask of pods.
+	policy           policy.Policy
 	ignoreOtherKinds bool
 	cacheDir         string
 	// as is whom everything of its clusters is done as; nobody if that is as the run says. See tenants.go.
@@ -52,6 +55,12 @@ func newSource(l limits) source { return source{timeout: gitsource.FetchTimeout,
 
 // add adds the settings as flags. What is set already stays unless a flag says otherwise.
 func (s *source) add(f *pflag.FlagSet) {
+	s.addReading(f)
+	addPolicy(f, &s.policy)
+}
+
+// addReading adds those that say how to read git, and which namespaces it may speak of.
+func (s *source) addReading(f *pflag.FlagSet) {
 	f.StringVar(&s.selector.Branch, "branch", s.selector.Branch, "branch to read (default: the one that HEAD names)")
 	f.StringVar(&s.selector.Tag, "tag", s.selector.Tag, "tag to read, instead of a branch")
 	f.StringVar(&s.selector.SemVer, "semver", s.selector.SemVer, `range of versions, such as ">=1.2 <2": the highest tag in it is read, instead of a branch`)
@@ -151,7 +160,8 @@ func (s source) options() (gitsource.Options, error) {
 		Timeout:  s.timeout,
 		CacheDir: s.cacheDir,
 		Options: manifests.Options{
-			Path: s.path, Namespace: s.namespace, AllowNamespaces: s.allowNamespaces, IgnoreOtherKinds: s.ignoreOtherKinds, Limits: s.limits.files,
+			Path: s.path, Namespace: s.namespace, AllowNamespaces: s.allowNamespaces, Policy: s.policy,
+			IgnoreOtherKinds: s.ignoreOtherKinds, Limits: s.limits.files,
 		},
 	}
 	var err error

@@ -65,11 +65,11 @@ func (f *sourceFlags) addShowing(c *cobra.Command, help string) {
 	c.Flags().Lookup("allow-rewind").Hidden = true
 }
 
-// settingsIn lists the flags that say how to read git, or what it may say, as far as they are given.
+// settingsIn lists the flags that say how to read git, or which namespaces it may speak of, as far as they are given.
 func settingsIn(flags *pflag.FlagSet) []string {
 	settings := pflag.NewFlagSet("", pflag.ContinueOnError)
 	s := newSource(budgetWithin(0).limits)
-	s.add(settings)
+	s.addReading(settings)
 	settings.Int("sources-at-once", 0, "")
 	var given []string
 	settings.VisitAll(func(flag *pflag.Flag) {
@@ -216,7 +216,7 @@ func (f *sourceFlags) fetch(ctx context.Context) ([]fetched, error) {
 // Fetch implements reconcile.Source.
 func (f *sourceFlags) Fetch(ctx context.Context) reconcile.Desired {
 	if f.live() {
-		return reconcile.Desired{Live: true, Revision: "cluster"}
+		return reconcile.Desired{Live: true, Revision: "cluster", Refuses: f.settings.policy.Problems}
 	}
 	desired := f.declared(ctx)
 	desired.Clusters = slices.DeleteFunc(desired.Clusters, func(d reconcile.Declaration) bool {

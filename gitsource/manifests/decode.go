@@ -96,7 +96,7 @@ func (o Options) declare(from object, room int) *declaration {
 		d.problem("", "%s", wrongKind(from.value))
 		return d
 	default:
-		d.decode(o.Namespace)
+		d.decode(o)
 	}
 	if d.name.Name != "" && !o.allows(d.name.Namespace) {
 		return d.refuseNamespace(o.AllowNamespaces)
@@ -105,8 +105,8 @@ func (o Options) declare(from object, room int) *declaration {
 }
 
 // decode makes a cluster of an object.
-func (d *declaration) decode(namespace string) {
-	applied, ok := d.checkMetadata(namespace)
+func (d *declaration) decode(o Options) {
+	applied, ok := d.checkMetadata(o.Namespace)
 	if !ok {
 		return
 	}
@@ -127,6 +127,7 @@ func (d *declaration) decode(namespace string) {
 	for _, err := range schema.Validate(defaulted, nil) {
 		d.invalid(err)
 	}
+	d.checkPolicy(o.Policy.Within(o.AllowNamespaces), defaulted)
 	if len(d.problems) == 0 {
 		d.finish(applied, defaulted)
 	}

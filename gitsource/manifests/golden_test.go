@@ -11,13 +11,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"quorate.dev/quorate/clusters/policy"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what is, instead of comparing it with what was wanted")
 
 // Each archive in testdata/gitsource is a source, with what is declared in it as its last
-// file, "want". Its comment says what it shows; lines "path: DIR", "namespace: NAME", "allow: NAME NAME" and "ignore: other kinds" in it are
-// options.
+// file, "want". Its comment says what it shows; lines "path: DIR", "namespace: NAME", "allow: NAME NAME", "ignore: other kinds" and
+// "allow-image-repository: PATTERN;PATTERN" and the like in it are options.
 func TestGolden(t *testing.T) {
 	archives, err := filepath.Glob("../../testdata/gitsource/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -47,7 +49,7 @@ func testArchive(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	got := []byte(show(Read(t.Context(), root.FS(), optionsIn(string(archive.Comment)))))
+	got := []byte(show(Read(t.Context(), root.FS(), optionsIn(t, string(archive.Comment)))))
 	if *rewrite {
 		archive.Files = append(archive.Files, txtar.File{Name: "want", Data: got})
 		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
@@ -60,7 +62,8 @@ func testArchive(t *testing.T, file string) {
 	}
 }
 
-func optionsIn(comment string) (o Options) {
+func optionsIn(t *testing.T, comment string) (o Options) {
+	t.Helper()
 	for line := range strings.Lines(comment) {
 		switch key, value, _ := strings.Cut(strings.TrimSpace(line), ": "); key {
 		case "path":
@@ -71,6 +74,13 @@ func optionsIn(comment string) (o Options) {
 			o.AllowNamespaces = strings.Fields(value)
 		case "ignore":
 			o.IgnoreOtherKinds = true
+		default:
+			if allowed := o.Policy.Of(policy.Kind(key)); allowed != nil {
+				var err error
+				if *allowed, err = allowed.Setting(policy.Kind(key), value); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 	}
 	return o

@@ -107,9 +107,9 @@ func (t asked) read(name string) ([]byte, error) {
 
 // reading is what the parent knows of a source that a child reads.
 type reading struct {
-	ctx    context.Context
-	tree   tree
-	limits Limits
+	ctx     context.Context
+	tree    tree
+	options Options
 	// at is the file that the child has asked for last, or the kustomization that it renders, and doing what it does there.
 	at, doing string
 	read      Declarations
@@ -132,7 +132,9 @@ func (r *reading) hear(line []byte) (any, bool, error) {
 		return nil, false, nil
 	case m.Cluster != nil:
 		d, err := m.Cluster.declared()
-		r.read.Clusters = append(r.read.Clusters, d)
+		if err == nil {
+			err = r.believe(d)
+		}
 		return nil, false, err
 	case m.Problem != nil:
 		r.read.Problems = append(r.read.Problems, *m.Problem)

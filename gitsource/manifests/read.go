@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"quorate.dev/quorate/clusters/policy"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/gitsource/manifests/confined"
 )
@@ -27,6 +28,8 @@ type Options struct {
 	Namespace string
 	// AllowNamespaces are those that clusters may be declared in; all if there are none.
 	AllowNamespaces []string
+	// Policy is what they may ask of pods. What it does not limit is limited all the same where there are AllowNamespaces.
+	Policy policy.Policy
 	// IgnoreOtherKinds leaves objects out that are no EtcdClusters. Otherwise they are problems.
 	IgnoreOtherKinds bool
 	Limits           Limits
@@ -63,7 +66,7 @@ type Declared struct {
 // much: then nothing is known of what is declared. It returns when ctx ends. What is read is taken apart in a process of its own.
 func Read(ctx context.Context, fsys fs.FS, o Options) (Declarations, error) {
 	o = o.withDefaults()
-	r := reading{ctx: ctx, tree: fsTree{fsys, o.Limits.FileBytes}, limits: o.Limits, doing: "reading", at: o.Path}
+	r := reading{ctx: ctx, tree: fsTree{fsys, o.Limits.FileBytes}, options: o, doing: "reading", at: o.Path}
 	limits := confined.Limits{Memory: o.Limits.RenderMemory, CPU: o.Limits.RenderCPU, LineBytes: maxLine(o.Limits)}
 	err := confined.Run(ctx, childName, o, limits, r.hear)
 	var exceeded confined.Exceeded

@@ -53,7 +53,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestSeveralSources: what one source declares goes on while another cannot be read, and what that one has declared is left as it is.
+// TestSeveralSources: what one source declares goes on while another cannot be read, and what that one has declared is left as it is, allowed or not.
 func TestSeveralSources(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -78,6 +78,15 @@ func TestSeveralSources(t *testing.T) {
 	}
 	if why := w.status("b").condition("Orphaned"); why.Type != "" {
 		t.Errorf("b is called an orphan while its source cannot be read: %s", why.Message)
+	}
+
+	// What was applied last is not allowed any more: Kubernetes keeps it going, Quorate does nothing for it, and the others go on.
+	w.declare(modern, plain, one)
+	w.deletePod("b-0")
+	r = w.runFrom(outside, "run", "--until-converged", "--timeout", patience.String(), "--source", url+",path=apps,allow-image-repository=registry.example.com/etcd").requireCode(t, exitError)
+	r.requireRule(t, "a", "Converged").requireRule(t, "b", "InvalidSpec")
+	if got := w.requireOneCluster("b", 1); got != b {
+		t.Errorf("cluster %s became %s", b, got)
 	}
 }
 

@@ -78,13 +78,14 @@ func (w *world) settles(args []string, done func(status) bool) time.Duration {
 }
 
 // besides makes the arguments for a run of another tenant that this hostile one shares. Each of its sources is bound to its own namespace; between them they
-// cannot be taken apart, take long to be read, never answer, declare what is the other one's, and clusters that never form.
+// cannot be taken apart, take long to be read, never answer, declare what is the other one's, clusters that never form, and one that asks for what it may not.
 func (w *world) besides(other *world) []string {
 	clusters := newRepository(w.t)
 	clusters.push(map[string]string{
 		"other.yaml":  strings.Replace(declaration("a", modern, one), "name: a", "name: a\n  namespace: "+other.namespace, 1),
 		"stuck.yaml":  declaration("stuck", modern, three, unschedulable),
 		"image.yaml":  declaration("image", modern, one, "image: {repository: registry.example.com/etcd}"),
+		"asks.yaml":   declaration("asks", modern, one, "pod: {tolerations: [{operator: Exists}], priorityClassName: system-node-critical, labels: {app: a}}"),
 		"text.yaml":   declaration("text", modern, "replicas: \"\\u001b[2J##vso[task.complete result=Succeeded]\\u202e\""),
 		"rename.yaml": declaration("renamed", modern, one, "lifecycle: Deleted", "storage: {retention: Delete}"),
 	})
@@ -94,7 +95,8 @@ func (w *world) besides(other *world) []string {
 		"directives": strings.Repeat("%TAG ! tag:x,2000:\n", 100_000),
 		"resources":  "resources: [" + strings.Repeat("none.yaml,", 8_000) + "]\n",
 	}
-	bound := ",default-namespace=" + w.namespace + ",allow-namespace=" + w.namespace
+	bound := ",default-namespace=" + w.namespace + ",allow-namespace=" + w.namespace +
+		",allow-node-selector=nowhere,allow-image-repository=gcr.io/etcd-development/etcd;registry.example.com/*" // so that what never forms is let in
 	args := []string{"--namespace", w.namespace, "--source", clusters.bare + bound, "--source", "http://" + w.neverAnswers() + "/x.git,fetch-timeout=3s" + bound}
 	for kind, text := range bombs {
 		repository, file := newRepository(w.t), "a.yaml"

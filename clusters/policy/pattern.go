@@ -1,0 +1,132 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Kind is one of the things that pods may be asked to have.
+type Kind string
+
+// The kinds, named as their settings are.
+const (
+	Images          Kind = "allow-image-repository"
+	PriorityClasses Kind = "allow-priority-class"
+	Annotations     Kind = "allow-annotation"
+	Labels          Kind = "allow-label"
+	Tolerations     Kind = "allow-toleration"
+	NodeSelectors   Kind = "allow-node-selector"
+)
+
+// Flag is the setting as it is given on a command line.
+func (k Kind) Flag() string { return "--" + string(k) }
+
+// Check says what is wrong with a pattern of that kind.
+func (k Kind) Check(pattern string) error {
+	switch {
+	case pattern == "":
+		return errors.New("the pattern is empty; a setting that is empty as a whole allows nothing")
+	case pattern == Everything:
+		return nil
+	case k == Images:
+		return checkRepository(pattern)
+	case k == PriorityClasses:
+		if !classPattern.MatchString(pattern) {
+			return errors.New("want the name of a PriorityClass, in which * stands for any characters, such as tenant-*")
+		}
+		return nil
+	case k == Tolerations:
+		return tolerationOf(pattern).check()
+	default:
+		return entryOf(pattern).check()
+	}
+}
+
+var (
+	classPattern = regexp.MustCompile(`^[-a-z0-9.*]+$`)
+	keyPattern   = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[-A-Za-z0-9_.*]+$`)
+	nameOfKey    = regexp.MustCompile(`^[-A-Za-z0-9_.]+$`)
+)
+
+// entry is the pattern KEY or KEY=VALUE of an entry in a map.
+type entry struct {
+	key, value string
+	// any value is allowed.
+	any bool
+}
+
+func entryOf(pattern string) entry {
+	key, value, has := strings.Cut(pattern, "=")
+	return entry{key, value, !has || value == "*" || value == Everything}
+}
+
+func (e entry) check() error {
+	switch {
+	case !keyPattern.MatchString(e.key):
+		return fmt.Errorf("%q is no key: want NAME or DOMAIN/NAME, in whose NAME * stands for any characters, such as prometheus.io/*", e.key)
+	case strings.Contains(e.key, Everything):
+		return fmt.Errorf("%q: %s allows everything by itself alone; * stands for any characters of a name", e.key, Everything)
+	}
+	return nil
+}
+
+// anyOf reports whether entries with that key are matched whatever their value is.
+func (e entry) anyOf(key string) bool { return e.any && matchesKey(e.key, key) }
+
+// matchesKey compares a key with a pattern. The domain of a key is matched by itself alone: what a name means, its domain says.
+func matchesKey(pattern, key string) bool {
+	domain, rest := cutDomain(pattern)
+	ofKey, own := cutDomain(key)
+	return domain == ofKey && nameOfKey.MatchString(own) && matches(rest, own)
+}
+
+// cutDomain returns the domain of a key, with the slash, and its name.
+func cutDomain(key string) (domain, name string) {
+	i := strings.LastIndexByte(key, '/')
+	return key[:i+1], key[i+1:]
+}
+
+// matches compares a text with a pattern in which * stands for any characters, or none.
+func matches(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == text
+	}
+	first, last := parts[0], parts[len(parts)-1]
+	if len(text) < len(first)+len(last) || !strings.HasPrefix(text, first) || !strings.HasSuffix(text, last) {
+		return false
+	}
+	text = text[len(first) : len(text)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		i := strings.Index(text, part)
+		if i < 0 {
+			return false
+		}
+		text = text[i+len(part):]
+	}
+	return true
+}
+
+// system is how the classes begin that are above everything that is not of the node itself. A pattern has to say that it means them.
+const system = "system-"
+
+func matchesPriorityClass(pattern, class string) bool {
+	return strings.HasPrefix(pattern, system) == strings.HasPrefix(class, system) && matches(pattern, class)
+}
+
+// Setting adds what a setting says to what it has said before: patterns with semicolons between them. An empty one allows nothing by itself.
+func (a Allowed) Setting(kind Kind, value string) (Allowed, error) {
+	patterns := slices.Clone(a.Patterns)
+	if value != "" {
+		for _, pattern := range strings.Split(value, ";") {
+			if err := kind.Check(pattern); err != nil {
+				return a, fmt.Errorf("%q: %w", pattern, err)
+			}
+			patterns = append(patterns, pattern)
+		}
+	}
+	return Allowed{Limited: true, Patterns: patterns}, nil
+}

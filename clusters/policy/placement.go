@@ -1,0 +1,133 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// toleration is the pattern KEY, KEY=VALUE, KEY:EFFECT or KEY=VALUE:EFFECT, as taints are written.
+type toleration struct {
+	entry
+	effect string
+	// every effect is tolerated.
+	every bool
+}
+
+var effects = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
+
+func tolerationOf(pattern string) toleration {
+	i := strings.LastIndexByte(pattern, ':')
+	if i < 0 {
+		return toleration{entry: entryOf(pattern), every: true}
+	}
+	return toleration{entry: entryOf(pattern[:i]), effect: pattern[i+1:]}
+}
+
+func (t toleration) check() error {
+	if !t.every && !slices.Contains(effects, t.effect) {
+		return fmt.Errorf("a taint has one of the effects %s", strings.Join(effects, ", "))
+	}
+	return t.entry.check()
+}
+
+// allows reports whether the taints that are tolerated are among those of the pattern. One without a key is of all taints, one without an effect of
+// all effects, and one with the operator Exists of all values.
+func (t toleration) allows(asked v1alpha1.Toleration) bool {
+	if !t.every && t.effect != asked.Effect {
+		return false
+	}
+	switch asked.Operator {
+	case "", "Equal":
+		return matchesKey(t.key, asked.Key) && (t.any || matches(t.value, asked.Value))
+	case "Exists":
+		return t.anyOf(asked.Key)
+	}
+	return false
+}
+
+func (r *refusals) toleration(path string, a Allowed, asked v1alpha1.Toleration) {
+	if !a.allows(func(pattern string) bool { return tolerationOf(pattern).allows(asked) }) {
+		r.refuse(path, describe(asked), Tolerations, a)
+	}
+}
+
+// describe says which taints are tolerated.
+func describe(t v1alpha1.Toleration) string {
+	words := "to tolerate every taint"
+	switch {
+	case t.Key != "" && t.Operator == "Exists":
+		words = "to tolerate " + quoted(t.Key) + " of any value"
+	case t.Key != "":
+		words = "to tolerate " + quoted(t.Key+"="+t.Value)
+	}
+	if t.Effect != "" {
+		return words + " with " + quoted(t.Effect)
+	}
+	return words
+}
+
+// nodeAffinity refuses to choose nodes by labels by which no node selector may choose them.
+func (r *refusals) nodeAffinity(a Allowed, affinity *v1alpha1.NodeAffinity) {
+	const path = "spec.pod.affinity.nodeAffinity"
+	if affinity == nil {
+		return
+	}
+	if affinity.Required != nil {
+		for i, term := range affinity.Required.NodeSelectorTerms {
+			r.nodeTerm(fmt.Sprintf("%s.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[%d]", path, i), a, term)
+		}
+	}
+	for i, preferred := range affinity.Preferred {
+		r.nodeTerm(fmt.Sprintf("%s.preferredDuringSchedulingIgnoredDuringExecution[%d].preference", path, i), a, preferred.Preference)
+	}
+}
+
+func (r *refusals) nodeTerm(path string, a Allowed, term v1alpha1.NodeSelectorTerm) {
+	for i, asked := range term.MatchExpressions {
+		if !a.allowsNodes(asked) {
+			what := fmt.Sprintf("%s %s %s", quoted(asked.Key), quoted(asked.Operator), quoted(strings.Join(asked.Values, ", ")))
+			r.refuse(fmt.Sprintf("%s.matchExpressions[%d]", path, i), what, NodeSelectors, a)
+		}
+	}
+	for i, asked := range term.MatchFields {
+		if !a.allows(func(string) bool { return false }) {
+			r.refuse(fmt.Sprintf("%s.matchFields[%d]", path, i), "to choose nodes by "+quoted(asked.Key), NodeSelectors, a)
+		}
+	}
+}
+
+// allowsNodes reports whether nodes may be chosen so. What does not name the values that it wants, is of all values.
+func (a Allowed) allowsNodes(asked v1alpha1.NodeSelectorRequirement) bool {
+	if asked.Operator != "In" || len(asked.Values) == 0 {
+		return a.allowsKey(asked.Key)
+	}
+	return !slices.ContainsFunc(asked.Values, func(value string) bool { return !a.allowsEntry(asked.Key, value) })
+}
+
+// podAffinity refuses to name pods in namespaces of others. To keep away from them keeps them away too, from whole zones if it is asked for.
+func (r *refusals) podAffinity(path string, namespaces []string, affinity *v1alpha1.PodAffinity) {
+	if affinity == nil || len(namespaces) == 0 {
+		return
+	}
+	for i, term := range affinity.Required {
+		r.podTerm(fmt.Sprintf("%s.requiredDuringSchedulingIgnoredDuringExecution[%d]", path, i), namespaces, term)
+	}
+	for i, preferred := range affinity.Preferred {
+		r.podTerm(fmt.Sprintf("%s.preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm", path, i), namespaces, preferred.PodAffinityTerm)
+	}
+}
+
+func (r *refusals) podTerm(path string, namespaces []string, term v1alpha1.PodAffinityTerm) {
+	own := strings.Join(namespaces, ", ")
+	for i, namespace := range term.Namespaces {
+		if !slices.Contains(namespaces, namespace) {
+			r.add(fmt.Sprintf("%s.namespaces[%d]", path, i), "pods in the namespace %s are those of others; the source may name those in %s alone", quoted(namespace), own)
+		}
+	}
+	if term.NamespaceSelector != nil {
+		r.add(path+".namespaceSelector", "a selector chooses namespaces of others too; the source may name those in %s alone, in namespaces", own)
+	}
+}

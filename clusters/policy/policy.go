@@ -1,0 +1,170 @@
+// Package policy says what a declaration may ask of the pods of a cluster. It is pure: a declaration in, refusals out.
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// Policy is what declarations may ask of pods. The zero value lets them ask for everything.
+type Policy struct {
+	Images, PriorityClasses, Annotations, Labels, Tolerations, NodeSelectors Allowed
+	// Namespaces are those that the affinity of pods may name; all if there are none.
+	Namespaces []string
+}
+
+// Allowed is what may be asked for of one kind.
+type Allowed struct {
+	// Limited to what a pattern allows. Otherwise everything may be asked for.
+	Limited  bool
+	Patterns []string
+}
+
+// Everything is the pattern that allows everything of a kind.
+const Everything = "**"
+
+// DefaultImage is the repository that a declaration gets if it names none.
+const DefaultImage = "gcr.io/etcd-development/etcd"
+
+// Within is the policy where declarations are bound to namespaces: what it does not allow is refused then, but for etcd's own image.
+func (p Policy) Within(namespaces []string) Policy {
+	if len(namespaces) == 0 {
+		return p
+	}
+	p.Namespaces = namespaces
+	if !p.Images.Limited {
+		p.Images = Allowed{Limited: true, Patterns: []string{DefaultImage}}
+	}
+	for _, a := range []*Allowed{&p.PriorityClasses, &p.Annotations, &p.Labels, &p.Tolerations, &p.NodeSelectors} {
+		a.Limited = true
+	}
+	return p
+}
+
+// Of is what is allowed of that kind; nil if there is no such kind.
+func (p *Policy) Of(kind Kind) *Allowed {
+	return map[Kind]*Allowed{
+		Images: &p.Images, PriorityClasses: &p.PriorityClasses, Annotations: &p.Annotations, Labels: &p.Labels, Tolerations: &p.Tolerations, NodeSelectors: &p.NodeSelectors,
+	}[kind]
+}
+
+// Refusal is one thing that may not be asked for.
+type Refusal struct {
+	// Path of the field, such as spec.pod.annotations[a/b]. Keys in it are as somebody has written them.
+	Path string
+	// Message names the field, what is refused, and which setting would allow it.
+	Message string
+}
+
+// Refusals are all that a cluster may not ask for, by the order of the fields.
+func (p Policy) Refusals(spec v1alpha1.EtcdClusterSpec) []Refusal {
+	r := refusals{}
+	r.image(p.Images, spec.Image)
+	r.priorityClass(p.PriorityClasses, spec.Pod.PriorityClassName)
+	for _, key := range sortedKeys(spec.Pod.Annotations) {
+		r.entry("spec.pod.annotations", key, string(spec.Pod.Annotations[key]), Annotations, p.Annotations)
+	}
+	for _, key := range sortedKeys(spec.Pod.Labels) {
+		r.entry("spec.pod.labels", key, string(spec.Pod.Labels[key]), Labels, p.Labels)
+	}
+	for i, t := range spec.Pod.Tolerations {
+		r.toleration(fmt.Sprintf("spec.pod.tolerations[%d]", i), p.Tolerations, t)
+	}
+	for _, key := range sortedKeys(spec.Pod.NodeSelector) {
+		r.entry("spec.pod.nodeSelector", key, spec.Pod.NodeSelector[key], NodeSelectors, p.NodeSelectors)
+	}
+	if a := spec.Pod.Affinity; a != nil {
+		r.nodeAffinity(p.NodeSelectors, a.NodeAffinity)
+		r.podAffinity("spec.pod.affinity.podAffinity", p.Namespaces, a.PodAffinity)
+		r.podAffinity("spec.pod.affinity.podAntiAffinity", p.Namespaces, a.PodAntiAffinity)
+	}
+	return r
+}
+
+// Problems are the messages of the refusals.
+func (p Policy) Problems(spec v1alpha1.EtcdClusterSpec) []string {
+	var problems []string
+	for _, r := range p.Refusals(spec) {
+		problems = append(problems, r.Message)
+	}
+	return problems
+}
+
+type refusals []Refusal
+
+func (r *refusals) add(path, format string, args ...any) {
+	*r = append(*r, Refusal{path, path + ": " + fmt.Sprintf(format, args...)})
+}
+
+// refuse says that what is asked for is not allowed, and what is.
+func (r *refusals) refuse(path, asked string, kind Kind, a Allowed) {
+	r.add(path, "%s is not allowed; %s", asked, a.describe(kind))
+}
+
+func (a Allowed) describe(kind Kind) string {
+	return fmt.Sprintf("%s allows %s", kind.Flag(), cmp.Or(strings.Join(a.Patterns, ", "), "none"))
+}
+
+func (r *refusals) image(a Allowed, image v1alpha1.ImageSpec) {
+	if !a.allows(func(pattern string) bool { return matchesRepository(pattern, image.Repository) }) {
+		asked := quoted(image.Repository)
+		if image.Repository == DefaultImage {
+			asked += ", the default,"
+		}
+		r.refuse("spec.image.repository", asked, Images, a)
+	}
+}
+
+func (r *refusals) priorityClass(a Allowed, name string) {
+	if name != "" && !a.allows(func(pattern string) bool { return matchesPriorityClass(pattern, name) }) {
+		r.refuse("spec.pod.priorityClassName", quoted(name), PriorityClasses, a)
+	}
+}
+
+// entry refuses an entry of a map.
+func (r *refusals) entry(field, key, value string, kind Kind, a Allowed) {
+	if !a.allowsEntry(key, value) {
+		message := fmt.Sprintf("%s: %s is not allowed; %s", field, quoted(key+"="+value), a.describe(kind))
+		*r = append(*r, Refusal{field + "[" + key + "]", message})
+	}
+}
+
+// allows reports whether something is allowed: everything may be, or a pattern matches it.
+func (a Allowed) allows(matches func(pattern string) bool) bool {
+	return !a.Limited || slices.ContainsFunc(a.Patterns, func(pattern string) bool { return pattern == Everything || matches(pattern) })
+}
+
+// allowsEntry reports whether the entry of a map is allowed.
+func (a Allowed) allowsEntry(key, value string) bool {
+	return a.allows(func(pattern string) bool {
+		e := entryOf(pattern)
+		return matchesKey(e.key, key) && (e.any || matches(e.value, value))
+	})
+}
+
+// allowsKey reports whether entries with that key are allowed whatever their value is.
+func (a Allowed) allowsKey(key string) bool {
+	return a.allows(func(pattern string) bool { return entryOf(pattern).anyOf(key) })
+}
+
+// quoted is text of somebody else's as a message shows it.
+func quoted(text string) string {
+	const most = 100
+	if len(text) > most {
+		return fmt.Sprintf("%+q...", strings.ToValidUTF8(text[:most], ""))
+	}
+	return fmt.Sprintf("%+q", text)
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

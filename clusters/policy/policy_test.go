@@ -1,0 +1,241 @@
+package policy
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/clusters/schema"
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// limited is a policy for one kind alone; an empty setting allows nothing.
+func limited(t *testing.T, kind Kind, setting string) Policy {
+	t.Helper()
+	var p Policy
+	allowed, err := Allowed{}.Setting(kind, setting)
+	if err != nil {
+		t.Fatalf("%s=%s: %v", kind, setting, err)
+	}
+	*p.Of(kind) = allowed
+	return p
+}
+
+func TestImages(t *testing.T) {
+	for _, test := range []struct{ patterns, allowed, refused string }{
+		{"", "", "gcr.io/etcd-development/etcd etcd"},
+		{"**", "gcr.io/etcd-development/etcd etcd evil.example:5000/a/b", ""},
+		{"registry.example.com/team/etcd", "registry.example.com/team/etcd",
+			"registry.example.com/team/etcd2 registry.example.com/team registry.example.com/team/etcd/etcd registry.example.com:443/team/etcd registry.example.com.evil.io/team/etcd " +
+				"evil.io/registry.example.com/team/etcd example.com/team/etcd team/etcd REGISTRY.example.com/team/etcd registry.example.com/Team/etcd registry.example.com//team/etcd"},
+		{"registry.example.com/team/*", "registry.example.com/team/etcd registry.example.com/team/a_b.c-d",
+			"registry.example.com/team/a/b registry.example.com/team/ registry.example.com/team registry.example.com/teams/etcd registry.example.com/team/.. " +
+				"registry.example.com/team/etcd@sha256:0 registry.example.com/team/etcd:v1 registry.example.com/team/\u0435tcd"},
+		{"registry.example.com/team/**", "registry.example.com/team/etcd registry.example.com/team/a/b/c", "registry.example.com/team registry.example.com/team/../x registry.example.com/x/team/etcd"},
+		{"registry.example.com/**", "registry.example.com/etcd registry.example.com/a/b", "registry.example.com registry.example.comx/etcd"},
+		{"registry.example.com/team-*/etcd", "registry.example.com/team-a/etcd registry.example.com/team-/etcd", "registry.example.com/team-a/x/etcd registry.example.com/team/etcd"},
+		{"registry.example.com:5000/etcd", "registry.example.com:5000/etcd", "registry.example.com/etcd registry.example.com:50001/etcd registry.example.com:5001/etcd"},
+		{"localhost/etcd", "localhost/etcd", "localhost.localdomain/etcd etcd"},
+		{"docker.io/library/etcd", "etcd library/etcd docker.io/etcd docker.io/library/etcd index.docker.io/library/etcd", "bitnami/etcd docker.io/bitnami/etcd registry-1.docker.io/library/etcd"},
+		{"docker.io/bitnami/*", "bitnami/etcd docker.io/bitnami/etcd", "etcd bitnami/etcd/x"},
+		{"docker.io/**", "etcd bitnami/etcd", "gcr.io/etcd"},
+		{"gcr.io/etcd-development/etcd;quay.io/coreos/etcd", "quay.io/coreos/etcd gcr.io/etcd-development/etcd", "quay.io/etcd-development/etcd"},
+	} {
+		p := limited(t, Images, test.patterns)
+		for repository := range strings.FieldsSeq(test.allowed) {
+			if got := p.Problems(v1alpha1.EtcdClusterSpec{Image: v1alpha1.ImageSpec{Repository: repository}}); len(got) > 0 {
+				t.Errorf("%q: %v", test.patterns, got)
+			}
+		}
+		for repository := range strings.FieldsSeq(test.refused) {
+			if got := p.Problems(v1alpha1.EtcdClusterSpec{Image: v1alpha1.ImageSpec{Repository: repository}}); len(got) != 1 {
+				t.Errorf("%q allows %q", test.patterns, repository)
+			}
+		}
+		if got := p.Problems(v1alpha1.EtcdClusterSpec{}); len(got) != 1 && test.patterns != Everything {
+			t.Errorf("%q allows an image without a repository", test.patterns)
+		}
+	}
+}
+
+func TestPriorityClasses(t *testing.T) {
+	for _, test := range []struct{ patterns, allowed, refused string }{
+		{"", "", "a system-node-critical"},
+		{"*", "a tenant-high x-system-a", "system-node-critical system-cluster-critical"},
+		{"*-critical", "etcd-critical", "system-node-critical critical"},
+		{"s*", "super", "system-node-critical"},
+		{"system-cluster-critical", "system-cluster-critical", "system-node-critical"},
+		{"**", "system-node-critical a", ""},
+		{"tenant-*", "tenant-a tenant-", "tenant a-tenant-b TENANT-a"},
+	} {
+		p := limited(t, PriorityClasses, test.patterns)
+		for class := range strings.FieldsSeq(test.allowed) {
+			if got := p.Problems(v1alpha1.EtcdClusterSpec{Pod: v1alpha1.PodSpec{PriorityClassName: class}}); len(got) > 0 {
+				t.Errorf("%q: %v", test.patterns, got)
+			}
+		}
+		for class := range strings.FieldsSeq(test.refused) {
+			if got := p.Problems(v1alpha1.EtcdClusterSpec{Pod: v1alpha1.PodSpec{PriorityClassName: class}}); len(got) != 1 {
+				t.Errorf("%q allows %q", test.patterns, class)
+			}
+		}
+		if got := p.Problems(v1alpha1.EtcdClusterSpec{}); len(got) != 0 {
+			t.Errorf("no class is asked for: %v", got)
+		}
+	}
+}
+
+// Annotations, labels and node selectors are entries of maps, with patterns of one kind.
+func TestEntries(t *testing.T) {
+	for _, test := range []struct{ patterns, key, value, want string }{
+		{"", "a", "", "refused"},
+		{"**", "container.apparmor.security.beta.kubernetes.io/etcd", "unconfined", "allowed"},
+		{"*", "team", "x", "allowed"},
+		{"*", "container.apparmor.security.beta.kubernetes.io/etcd", "unconfined", "refused"},
+		{"*", "seccomp.security.alpha.kubernetes.io/pod", "unconfined", "refused"},
+		{"*", "cluster-autoscaler.kubernetes.io/safe-to-evict", "false", "refused"},
+		{"*", "k8s.v1.cni.cncf.io/networks", "admin", "refused"},
+		{"prometheus.io/*", "prometheus.io/scrape", "", "allowed"},
+		{"prometheus.io/*", "prometheus.io/", "", "refused"},
+		{"prometheus.io/*", "prometheus.io/a/b", "", "refused"},
+		{"prometheus.io/*", "sub.prometheus.io/scrape", "", "refused"},
+		{"prometheus.io/*", "prometheus.io.evil.example/scrape", "", "refused"},
+		{"prometheus.io/*", "Prometheus.io/scrape", "", "refused"},
+		{"prometheus.io/scrape", "prometheus.io/Scrape", "", "refused"},
+		{"prometheus*", "prometheus.io/scrape", "", "refused"},
+		{"prometheus*", "prometheus", "", "allowed"},
+		{"team", "t\u0435am", "", "refused"}, // a Cyrillic letter
+		{"*", "t\u0435am", "", "refused"},
+		{"*", "", "", "refused"},
+		{"team=", "team", "", "allowed"},
+		{"team=", "team", "shop", "refused"},
+		{"team=shop", "team", "shop", "allowed"},
+		{"team=shop", "team", "shopping", "refused"},
+		{"team=shop", "team", "Shop", "refused"},
+		{"team=shop", "team", "", "refused"},
+		{"team=shop*", "team", "shopping", "allowed"},
+		{"team=*shop", "team", "evil\nshop", "allowed"}, // any characters are any
+		{"team=*", "team", "", "allowed"},
+		{"team=a=b", "team", "a=b", "allowed"},
+		{"team=a*c*e", "team", "abcde", "allowed"},
+		{"team=a*c*e", "team", "abde", "refused"},
+		{"team=ab*b", "team", "ab", "refused"}, // what the star stands for is between the two
+		{"a;b", "b", "", "allowed"},
+		{"a;b", "a;b", "", "refused"},
+	} {
+		for _, kind := range []Kind{Annotations, Labels, NodeSelectors} {
+			spec := v1alpha1.EtcdClusterSpec{}
+			switch kind {
+			case Annotations:
+				spec.Pod.Annotations = map[string]v1alpha1.PodAnnotationValue{test.key: v1alpha1.PodAnnotationValue(test.value)}
+			case Labels:
+				spec.Pod.Labels = map[string]v1alpha1.PodLabelValue{test.key: v1alpha1.PodLabelValue(test.value)}
+			default:
+				spec.Pod.NodeSelector = map[string]string{test.key: test.value}
+			}
+			got := limited(t, kind, test.patterns).Problems(spec)
+			if (test.want == "allowed") != (len(got) == 0) {
+				t.Errorf("%s=%s of %q=%q: %v, want it %s", kind, test.patterns, test.key, test.value, got, test.want)
+			}
+		}
+	}
+}
+
+// A star stands for what it does in an expression, in every short pattern and text.
+func TestMatches(t *testing.T) {
+	words := func(letters string, most int) []string {
+		list, longest := []string{""}, []string{""}
+		for range most {
+			var longer []string
+			for _, word := range longest {
+				for _, letter := range letters {
+					longer = append(longer, word+string(letter))
+				}
+			}
+			list, longest = append(list, longer...), longer
+		}
+		return list
+	}
+	for _, pattern := range words("ab*", 4) {
+		expression := regexp.MustCompile("^" + strings.ReplaceAll(pattern, "*", ".*") + "$")
+		for _, text := range words("ab", 5) {
+			if got := matches(pattern, text); got != expression.MatchString(text) {
+				t.Fatalf("%q of %q: %t", pattern, text, got)
+			}
+		}
+	}
+}
+
+// Patterns that would allow more, or less, than they seem to are refused.
+func TestPatterns(t *testing.T) {
+	for kind, patterns := range map[Kind][]string{
+		Images: {"*", "etcd", "team/etcd", "*/etcd", "*.example.com/etcd", "registry.example.com", "registry.example.com*", "registry.example.com/", "registry.example.com/a//b",
+			"registry.example.com/etcd:v1", "registry.example.com/etcd@sha256:0", "registry.example.com/**/etcd", "registry.example.com/a**", "Registry.example.com/etcd",
+			"registry.example.com:/etcd", "https://registry.example.com/etcd", " registry.example.com/etcd", "registry.example.com/\u0435tcd"},
+		PriorityClasses: {"a b", "A", "a,b", "\u0435"},
+		Annotations:     {"*/a", "*.io/a", "a/b/c", "/a", "a/", "=a", "**=a", "a**", "\u0435", "a b"},
+		Labels:          {"*/*"},
+		Tolerations:     {"a:", "a:noschedule", "a=b:NoSchedule:", ":NoSchedule", "*/a:NoSchedule", "a:*"},
+		NodeSelectors:   {"*/a"},
+	} {
+		for _, pattern := range patterns {
+			if _, err := (Allowed{}).Setting(kind, pattern); err == nil {
+				t.Errorf("%s=%q is taken", kind, pattern)
+			}
+		}
+		for _, setting := range []string{";", "a;", ";**"} {
+			if _, err := (Allowed{}).Setting(kind, setting); err == nil {
+				t.Errorf("%s=%q is taken", kind, setting)
+			}
+		}
+	}
+}
+
+// Where a source is bound to namespaces, what it is not allowed is refused, and what it is allowed stays so.
+func TestWithin(t *testing.T) {
+	asking := v1alpha1.EtcdClusterSpec{Image: v1alpha1.ImageSpec{Repository: "a/b"}, Pod: v1alpha1.PodSpec{
+		PriorityClassName: "a",
+		Annotations:       map[string]v1alpha1.PodAnnotationValue{"a": ""},
+		Labels:            map[string]v1alpha1.PodLabelValue{"a": ""},
+		Tolerations:       []v1alpha1.Toleration{{Key: "a"}},
+		NodeSelector:      map[string]string{"a": ""},
+		Affinity: &v1alpha1.Affinity{
+			PodAffinity: &v1alpha1.PodAffinity{Preferred: []v1alpha1.WeightedPodAffinityTerm{{PodAffinityTerm: v1alpha1.PodAffinityTerm{Namespaces: []string{"prod"}}}}},
+		},
+	}}
+	if got := (Policy{}).Within(nil).Problems(asking); len(got) > 0 {
+		t.Errorf("a source that may declare clusters everywhere: %q", got)
+	}
+	if got := (Policy{}).Within([]string{"dev"}).Problems(asking); len(got) != 7 {
+		t.Errorf("a source that is bound: %q", got)
+	}
+	got := limited(t, Tolerations, "a").Within([]string{"dev", "prod"}).Problems(asking)
+	if len(got) != 5 || strings.Contains(strings.Join(got, ""), "toleration") {
+		t.Errorf("a source that is bound to two namespaces, with a setting: %q", got)
+	}
+	if got := limited(t, Tolerations, "").Problems(asking); len(got) != 1 {
+		t.Errorf("an empty setting: %q", got)
+	}
+}
+
+// What declares nothing of its own is not refused.
+func TestDefaultsAreAllowed(t *testing.T) {
+	object := map[string]any{"apiVersion": "etcd.quorate.dev/v1alpha1", "kind": "EtcdCluster", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{"version": "3.6.5"}}
+	if err := schema.Default(object); err != nil {
+		t.Fatal(err)
+	}
+	image, _ := object["spec"].(map[string]any)["image"].(map[string]any)["repository"].(string)
+	spec := v1alpha1.EtcdClusterSpec{Image: v1alpha1.ImageSpec{Repository: image}}
+	if got := (Policy{}).Within([]string{"dev"}).Problems(spec); len(got) > 0 {
+		t.Error(got)
+	}
+}
+
+// A message shows what is asked for without being long, or having anything in it that a terminal obeys.
+func TestMessages(t *testing.T) {
+	spec := v1alpha1.EtcdClusterSpec{Image: v1alpha1.ImageSpec{Repository: DefaultImage}, Pod: v1alpha1.PodSpec{NodeSelector: map[string]string{"\x1b[31m\u202e" + strings.Repeat("\u0435", 5000): "x"}}}
+	got := (Policy{}).Within([]string{"dev"}).Problems(spec)
+	if len(got) != 1 || len(got[0]) > 1000 || strings.ContainsFunc(got[0], func(r rune) bool { return r < ' ' || r > '~' }) {
+		t.Errorf("%q", got)
+	}
+}

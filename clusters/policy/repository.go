@@ -1,0 +1,72 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+var (
+	registry        = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]+)?$`)
+	pathElement     = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
+	elementPatterns = regexp.MustCompile(`^[a-z0-9._*-]+$`)
+)
+
+// checkRepository wants a pattern whose registry is spelt out: what anybody may name, anybody may serve.
+func checkRepository(pattern string) error {
+	host, path, has := strings.Cut(pattern, "/")
+	if !has || !registry.MatchString(host) || !isRegistry(host) {
+		return errors.New("a pattern begins with the name of a registry, without *, such as registry.example.com/team/* or docker.io/library/etcd")
+	}
+	elements := strings.Split(path, "/")
+	for i, element := range elements {
+		switch {
+		case element == Everything && i == len(elements)-1:
+		case !elementPatterns.MatchString(element) || strings.Contains(element, Everything):
+			return fmt.Errorf("%q is no part of a repository: want it without tag or digest; * stands for any characters between two slashes, and %s, at the end, for all below", element, Everything)
+		}
+	}
+	return nil
+}
+
+// matchesRepository compares a repository with a pattern: registry with registry, and one element of the path with one.
+func matchesRepository(pattern, repository string) bool {
+	want, have := strings.Split(inFull(pattern), "/"), strings.Split(inFull(repository), "/")
+	if want[0] != have[0] {
+		return false
+	}
+	want, have = want[1:], have[1:]
+	below := want[len(want)-1] == Everything
+	if len(have) < len(want) || len(have) > len(want) && !below {
+		return false
+	}
+	if below {
+		want = want[:len(want)-1]
+	}
+	for i, element := range have {
+		if !pathElement.MatchString(element) || i < len(want) && !matches(want[i], element) {
+			return false
+		}
+	}
+	return true
+}
+
+// inFull is a repository with its registry, as nodes understand it: Docker Hub, where it names none.
+func inFull(repository string) string {
+	const hub = "docker.io"
+	host, path, has := strings.Cut(repository, "/")
+	if !has || !isRegistry(host) {
+		host, path = hub, repository
+	}
+	if host == "index.docker.io" {
+		host = hub
+	}
+	if host == hub && path != Everything && !strings.Contains(path, "/") {
+		path = "library/" + path
+	}
+	return host + "/" + path
+}
+
+// isRegistry reports whether nodes take the first element of a repository for a registry.
+func isRegistry(host string) bool { return strings.ContainsAny(host, ".:") || host == "localhost" }

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"quorate.dev/quorate/clusters/policy"
+)
+
+// addPolicy adds what may be asked of pods as flags.
+func addPolicy(f *pflag.FlagSet, p *policy.Policy) {
+	const rest = "; repeated, or several with ; between them (default: all, or none where --allow-namespace is given)"
+	for _, setting := range []struct {
+		kind  policy.Kind
+		usage string
+	}{
+		{policy.Images, "pattern of image repositories that clusters may use, such as registry.example.com/team/*; repeated, or several with ; between them " +
+			"(default: all, or " + policy.DefaultImage + " where --allow-namespace is given)"},
+		{policy.PriorityClasses, "pattern of priority classes that pods may have" + rest},
+		{policy.Annotations, "pattern of annotations that pods may have besides Quorate's own: KEY or KEY=VALUE" + rest},
+		{policy.Labels, "pattern of labels that pods may have besides Quorate's own: KEY or KEY=VALUE" + rest},
+		{policy.Tolerations, "pattern of taints that pods may tolerate: KEY[=VALUE][:EFFECT]" + rest},
+		{policy.NodeSelectors, "pattern of labels that pods may choose nodes by: KEY or KEY=VALUE" + rest},
+	} {
+		f.Var(&allowedFlag{kind: setting.kind, allowed: p.Of(setting.kind)}, string(setting.kind), setting.usage)
+	}
+}
+
+// allowedFlag replaces what is allowed when it is set for the first time, and adds to it from then on.
+type allowedFlag struct {
+	kind    policy.Kind
+	allowed *policy.Allowed
+	given   bool
+}
+
+// String implements pflag.Value.
+func (f *allowedFlag) String() string {
+	if f.allowed == nil {
+		return ""
+	}
+	return strings.Join(f.allowed.Patterns, ";")
+}
+
+// Type implements pflag.Value.
+func (f *allowedFlag) Type() string { return "strings" }
+
+// Set implements pflag.Value.
+func (f *allowedFlag) Set(value string) error {
+	before := policy.Allowed{}
+	if f.given {
+		before = *f.allowed
+	}
+	allowed, err := before.Setting(f.kind, value)
+	if err != nil {
+		return err
+	}
+	*f.allowed, f.given = allowed, true
+	return nil
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// tolerating declares a cluster whose pods tolerate a taint. It is suspended, so that a pass writes the declaration down and does no more.
+func tolerating(namespace, name string) string {
+	return fmt.Sprintf("{apiVersion: etcd.quorate.dev/v1alpha1, kind: EtcdCluster, metadata: {name: %s, namespace: %s},\n"+
+		" spec: {version: 3.6.16, lifecycle: Stopped, suspend: true,\n  pod: {tolerations: [{key: dedicated, operator: Exists}]}}}\n", name, namespace)
+}
+
+// says runs a command that looks at what lives, or validate, which does not.
+func (w *tenants) says(command string, args ...string) ran {
+	w.Helper()
+	args = append([]string{command}, args...)
+	if command == "validate" {
+		return w.bare(args...)
+	}
+	return w.command(args...)
+}
+
+// What a tenant may not ask of pods is that cluster's problem alone. It holds in a plan and in a run, for what was applied when it was allowed, whether
+// git can be read or not, and for custom resources that declare themselves.
+func TestPolicyOfTenants(t *testing.T) {
+	t.Parallel()
+	w := newTenants(t, "a", "b")
+	w.push("a", tolerating("a", "one"), "a/two")
+	w.push("b", "b/one")
+	w.made("a/one", "a/two", "b/one")
+	const allowed = ",allow-toleration=dedicated"
+	source, other := w.repository("a")+",allow-namespace=a", w.repository("b")+",allow-namespace=b"
+	const refused = `spec.pod.tolerations[0]: to tolerate "dedicated" of any value is not allowed; --allow-toleration allows none`
+
+	for _, command := range []string{"validate", "plan", "run"} {
+		got := w.says(command, "--source", source, "--source", other)
+		if got.code != exitInvalid || !strings.Contains(got.out, "0.yaml:3: "+refused) {
+			t.Errorf("%s: %d %s%s", command, got.code, got.out, got.err)
+		}
+	}
+	tolerated := func() int { return len(w.cluster("a/one").Spec.Pod.Tolerations) }
+	if tolerated() > 0 {
+		t.Error("what is refused is applied")
+	}
+
+	if got := w.says("run", "--source", source+allowed, "--source", other); got.code != exitOK || tolerated() == 0 {
+		t.Fatalf("allowed: %d %s%s", got.code, got.out, got.err)
+	}
+	stalled := func(when string, code int, args ...string) {
+		t.Helper()
+		got := w.says("run", args...)
+		if condition := w.condition("a/one", v1alpha1.ConditionStalled); got.code != code || !strings.Contains(condition, "Stalled=True") || !strings.Contains(condition, refused) {
+			t.Errorf("%s: %d %s\n%s%s", when, got.code, condition, got.out, got.err)
+		}
+		for _, name := range []string{"a/two", "b/one"} {
+			if condition := w.condition(name, v1alpha1.ConditionStalled); !strings.Contains(condition, "Stalled=False") {
+				t.Errorf("%s: %s: %s", when, name, condition)
+			}
+		}
+	}
+	stalled("allowed no longer", exitInvalid, "--source", source, "--source", other)
+	if err := os.Rename(w.repository("a"), w.repository("a")+"-gone"); err != nil {
+		t.Fatal(err)
+	}
+	stalled("allowed no longer, and the source cannot be read", exitError, "--source", source, "--source", other)
+	if got := w.says("run", "--source", source+allowed, "--source", other); !strings.Contains(w.condition("a/one", v1alpha1.ConditionStalled), "Stalled=False") {
+		t.Errorf("allowed, and the source cannot be read: %d %s%s", got.code, got.out, got.err)
+	}
+	stalled("declares itself", exitInvalid, "--source", "cluster", "--allow-toleration", "")
+	if got := w.says("run", "--source", "cluster"); got.code != exitOK {
+		t.Errorf("declares itself, and everything is allowed: %d %s%s", got.code, got.out, got.err)
+	}
+}

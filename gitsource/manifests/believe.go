@@ -1,0 +1,23 @@
+package manifests
+
+import (
+	"fmt"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// believe takes in a cluster that the child has read. Whoever might have taken the child over is held to what a source may declare: a cluster where
+// it may, which is applied as that one and as nothing else.
+func (r *reading) believe(d Declared) error {
+	metadata, _ := d.Applied["metadata"].(map[string]any)
+	name := d.Cluster.Namespace + "/" + d.Cluster.Name
+	switch {
+	case !r.options.allows(d.Cluster.Namespace):
+		return fmt.Errorf("believe the process that reads in confinement: the cluster %s is where the source may declare none", name)
+	case metadata["name"] != d.Cluster.Name || metadata["namespace"] != d.Cluster.Namespace,
+		d.Applied["kind"] != v1alpha1.Kind || d.Applied["apiVersion"] != v1alpha1.GroupVersion.String():
+		return fmt.Errorf("believe the process that reads in confinement: what it says of the cluster %s would be applied as another object", name)
+	}
+	r.read.Clusters = append(r.read.Clusters, d)
+	return nil
+}

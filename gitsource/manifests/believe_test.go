@@ -1,0 +1,34 @@
+package manifests
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+)
+
+// Should a source take the process over that reads it, that process still declares clusters where the source may, and as one cluster each.
+func TestWhatIsBelieved(t *testing.T) {
+	object := func(namespace, name string) string {
+		return fmt.Sprintf(`{"apiVersion":"etcd.quorate.dev/v1alpha1","kind":"EtcdCluster","metadata":{"name":%q,"namespace":%q},"spec":{"version":"3.6.5"}}`, name, namespace)
+	}
+	for _, test := range []struct {
+		name, cluster, applied string
+		believed               bool
+	}{
+		{"as it is", object("dev", "a"), object("dev", "a"), true},
+		{"in a namespace of others", object("prod", "a"), object("prod", "a"), false},
+		{"applied in a namespace of others", object("dev", "a"), object("prod", "a"), false},
+		{"applied as another cluster", object("dev", "a"), object("dev", "b"), false},
+		{"applied as nothing", object("dev", "a"), `{}`, false},
+		{"applied as another kind", object("dev", "a"), `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","namespace":"dev"}}`, false},
+	} {
+		said, err := json.Marshal(message{Cluster: &told{Cluster: json.RawMessage(test.cluster), Applied: json.RawMessage(test.applied)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := reading{ctx: t.Context(), options: Options{AllowNamespaces: []string{"dev"}}}
+		if _, _, err := r.hear(said); (err == nil) != test.believed || len(r.read.Clusters) > 0 != test.believed {
+			t.Errorf("%s: %v, and %d clusters", test.name, err, len(r.read.Clusters))
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package manifests
+
+import (
+	"encoding/json"
+	"maps"
+
+	"quorate.dev/quorate/clusters/policy"
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// checkPolicy refuses what the object may not ask of pods, beside all else that is wrong with it. What is no image or no pod is told as such already.
+func (d *declaration) checkPolicy(p policy.Policy, defaulted map[string]any) {
+	declared, _ := defaulted["spec"].(map[string]any)
+	asked := map[string]any{"image": declared["image"]}
+	if pod, ok := declared["pod"].(map[string]any); ok {
+		pod = maps.Clone(pod)
+		delete(pod, "resources") // which no policy is about, and whose quantities are not checked yet
+		asked["pod"] = pod
+	}
+	var spec v1alpha1.EtcdClusterSpec
+	text, err := json.Marshal(asked)
+	if err != nil || json.Unmarshal(text, &spec) != nil {
+		return
+	}
+	for _, refused := range p.Refusals(spec) {
+		d.problem(refused.Path, "%s", refused.Message)
+	}
+}
