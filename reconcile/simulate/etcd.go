@@ -79,6 +79,8 @@ func (w *World) startFounding(n int) (data, string) {
 		w.violate("%s starts as a voter again, and has forgotten its votes", w.replicaName(n))
 	case r.open && !w.putBack:
 		w.violate("%s founds cluster %s, and clients are led to it", w.replicaName(n), d.cluster)
+	case r.open:
+		r.excused = true
 	}
 	return d, ""
 }

@@ -57,6 +57,7 @@ func (w *World) Restore(ticks int) {
 	w.objects, w.applied, w.status, w.set = maps.Clone(then.objects), then.applied, then.status, then.set
 	w.status.silent = maps.Clone(then.status.silent)
 	w.record, w.initial, w.letGo = then.record, slices.Clone(then.initial), then.letGo
+	w.putBack = w.putBack || w.record.MayFound()
 	w.volumes = map[int]volume{}
 	for n, v := range then.volumes {
 		if current, there := now[n]; there && current.uid == v.uid {
@@ -105,6 +106,7 @@ func (w *World) RestoreObject(name string, ticks int) {
 		w.status.silent = maps.Clone(then.status.silent)
 	case w.configMap():
 		w.record, w.initial = then.record, slices.Clone(then.initial)
+		w.putBack = w.putBack || w.record.MayFound()
 	case w.statefulSet():
 		w.set = then.set
 	}

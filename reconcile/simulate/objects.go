@@ -124,6 +124,7 @@ func (w *World) write(name string, standing decide.Record) {
 		w.applied = w.Declared
 	case w.configMap():
 		w.record = standing
+		w.putBack = w.putBack && standing.MayFound()
 		if w.beingFounded(standing) {
 			w.foundedWith = len(standing.Members)
 		}
