@@ -191,7 +191,7 @@ func (f *sourceFlags) fetch(ctx context.Context) ([]fetched, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := toRead(ctx)
+	ctx, cancel := toRead(ctx, len(sources))
 	defer cancel()
 	all := make([]fetched, len(sources))
 	if f.readers == nil {

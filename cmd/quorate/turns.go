@@ -12,11 +12,12 @@ import (
 // passes, and a turn lasts no longer than that time. Without turns there is no bound.
 type turns chan struct{}
 
-// toRead bounds reading all sources to half of the time that the run has left, if that is bounded. A source that is not read by then is one that cannot
-// be read: its clusters are kept as last applied, and that takes time, too.
-func toRead(ctx context.Context) (context.Context, context.CancelFunc) {
+// toRead bounds reading so many sources, if they are several, to half of the time that the run has left: those that stall must not cost the others
+// their time one after the other. A source that is not read by then is one that cannot be read: its clusters are kept as last applied, and that takes
+// time, too.
+func toRead(ctx context.Context, sources int) (context.Context, context.CancelFunc) {
 	end, bounded := ctx.Deadline()
-	if !bounded {
+	if !bounded || sources < 2 {
 		return context.WithCancel(ctx)
 	}
 	half := time.Until(end) / 2

@@ -40,7 +40,7 @@ func TestWaitingCostsNoTime(t *testing.T) {
 func TestReadingLeavesTimeForClusters(t *testing.T) {
 	dir := filesIn(t, "a.yaml", hostileCluster)
 	synctest.Test(t, func(t *testing.T) {
-		f := &sourceFlags{values: []string{dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 1), turns: make(turns, 1)}
+		f := &sourceFlags{values: []string{dir, dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 2), turns: make(turns, 1)}
 		if _, err := f.turns.take(t.Context(), "one that never answers"); err != nil {
 			t.Fatal(err)
 		}
