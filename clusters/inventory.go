@@ -160,3 +160,31 @@ func (p *possessions) record(names objects.Names) (decide.Record, error) {
 	}
 	return objects.DecodeRecord(text)
 }
+
+// disbelieve forgets who is said to have declared a cluster if that is a source of this run that may declare none there: whoever may write to a
+// namespace writes what its custom resources say, and is not to speak for the sources of others.
+func (i inventory) disbelieve(desired reconcile.Desired) {
+	for k, own := range i {
+		if own.custom != nil && !believable(own.custom.Status.DeclaredSource, k.namespace, desired) {
+			status := &own.custom.Status
+			status.DeclaredSource, status.DeclaredRevision, status.SourceRevision = "", "", ""
+		}
+	}
+}
+
+// believable reports whether a source may have declared what is in a namespace, as far as this run knows it: by its name, or else by its location.
+func believable(source, namespace string, desired reconcile.Desired) bool {
+	if place, known := desired.Place(source); known {
+		return place.Namespaces.Allow(namespace)
+	}
+	known := false
+	for _, place := range desired.Sources {
+		if source != "" && reconcile.Location(place.Name) == reconcile.Location(source) {
+			if place.Namespaces.Allow(namespace) {
+				return true
+			}
+			known = true
+		}
+	}
+	return !known
+}

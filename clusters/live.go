@@ -77,6 +77,7 @@ func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcil
 		return reconcile.Observed{}, err
 	}
 	owned := listed.inventory
+	owned.disbelieve(desired)
 	desired = withoutRewound(ctx, listed.marked(desired), owned)
 	desired = desired.Settled(owned.managed().before)
 	targets, removals := targetsOf(desired, owned)

@@ -45,15 +45,22 @@ type listing struct {
 	unlisted  map[string]error
 	// hidden says of namespaces, or of all under an empty name, why their Secrets could not be listed where all else could.
 	hidden map[string]error
+	// hiddenPolicies says the same of NetworkPolicies.
+	hiddenPolicies map[string]error
 }
 
 func (l listing) hiddenIn(namespace string) error { return cmp.Or(l.hidden[namespace], l.hidden[""]) }
+
+// policiesHiddenIn is nil where NetworkPolicies were listed.
+func (l listing) policiesHiddenIn(namespace string) error {
+	return cmp.Or(l.hiddenPolicies[namespace], l.hiddenPolicies[""])
+}
 
 // list lists what there is. A namespace that cannot be listed, as where somebody has taken the right to it, is a matter of the clusters in it. If
 // none can, nothing is known at all, which is the error.
 func (l *Live) list(ctx context.Context) (listing, error) {
 	namespaces := l.namespaces()
-	found, errs, hidden := make([]inventory, len(namespaces)), make([]error, len(namespaces)), make([]error, len(namespaces))
+	found, errs := make([]*kube.Inventory, len(namespaces)), make([]error, len(namespaces))
 	var group errgroup.Group
 	group.SetLimit(namespacesAtOnce)
 	for i, namespace := range namespaces {
@@ -66,22 +73,21 @@ func (l *Live) list(ctx context.Context) (listing, error) {
 				case listed.Hidden != nil && !l.options.Reading:
 					return listed.Hidden
 				}
-				found[i], hidden[i] = byCluster(listed), listed.Hidden
+				found[i] = listed
 				return nil
 			})
 			return nil
 		})
 	}
 	_ = group.Wait() // each has an error of its own
-	all := listing{inventory: inventory{}, unlisted: map[string]error{}, hidden: map[string]error{}}
+	all := listing{inventory: inventory{}, unlisted: map[string]error{}, hidden: map[string]error{}, hiddenPolicies: map[string]error{}}
 	for i, namespace := range namespaces {
-		if hidden[i] != nil {
-			all.hidden[namespace] = hidden[i]
-		}
-		maps.Copy(all.inventory, found[i])
 		if errs[i] != nil {
 			all.unlisted[namespace] = errs[i]
+			continue
 		}
+		maps.Copy(all.inventory, byCluster(found[i]))
+		all.hidden[namespace], all.hiddenPolicies[namespace] = found[i].Hidden, found[i].HiddenPolicies
 	}
 	if len(all.unlisted) < len(namespaces) {
 		return all, nil
@@ -141,7 +147,13 @@ func (l listing) unseen(t target, desired reconcile.Desired) error {
 	if err := l.unlisted[namespace]; err != nil {
 		return fmt.Errorf("look at the namespace %s: %w", namespace, err)
 	}
-	if place, ok := desired.Place(t.source); ok && t.empty && place.Unlisted {
+	if err := l.policiesHiddenIn(namespace); err != nil && t.cluster.Spec.NetworkPolicy != nil {
+		return fmt.Errorf("look at its NetworkPolicy: %w", err)
+	}
+	kin := func(p reconcile.Place) bool {
+		return p.Unlisted && reconcile.Location(p.Name) == reconcile.Location(t.source)
+	}
+	if t.empty && slices.ContainsFunc(desired.Sources, kin) {
 		return errors.New("another namespace of its source could not be looked at, so whether it is a cluster from there under a new name is not known: nothing is founded")
 	}
 	return nil

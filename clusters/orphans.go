@@ -78,7 +78,10 @@ func orphansOf(declared []target, undeclared inventory, desired reconcile.Desire
 		source := o.custom.Status.DeclaredSource
 		o.revision = revisionOf(source, desired)
 		o.confirm = cmp.Or(o.since, o.revision, desired.Revision)
-		o.kin = func(other string) bool { return sameSource(source, other, desired) }
+		o.kin = func(other string) bool {
+			place, known := desired.Place(other)
+			return (!known || place.Namespaces.Allow(o.custom.Namespace)) && sameSource(source, other, desired)
+		}
 		list = append(list, o)
 	}
 	for i := range declared {

@@ -37,7 +37,7 @@ func newStatus(live, declared *v1alpha1.EtcdCluster, entry report.Cluster, sourc
 	}
 	if !isGone(s) {
 		tellOfEtcd(&status, old, s)
-		if !s.Record.MayFound() {
+		if closed := s.Record.MayFound() && len(old.Endpoints) == 0; !closed { // what clients were told is not taken back
 			status.Endpoints = objects.Endpoints(declared, s.Record)
 		}
 		if declared.Spec.TLS.Mode == v1alpha1.TLSManaged {
@@ -241,7 +241,7 @@ func ready(status *v1alpha1.EtcdClusterStatus, entry report.Cluster) metav1.Cond
 	}
 	stops := s.Declared.Lifecycle == string(v1alpha1.LifecycleStopped) || s.Declared.Lifecycle == string(v1alpha1.LifecycleDeleted)
 	serving := status.ReadyReplicas > 0 && int(status.ReadyReplicas) == s.Declared.Replicas
-	return truth(serving && !stops && d.Verdict != decide.Block && !s.Record.MayFound())
+	return truth(serving && !stops && d.Verdict != decide.Block && !(s.Record.MayFound() && len(status.Endpoints) == 0))
 }
 
 func truth(is bool) metav1.ConditionStatus {

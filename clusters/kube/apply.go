@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,13 +26,21 @@ func (c *Client) ApplyCluster(ctx context.Context, object map[string]any, read *
 	live, err := c.dynamic.Resource(v1alpha1.Resource).Namespace(u.GetNamespace()).
 		Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: Manager, Force: true})
 	if err != nil {
-		return nil, fmt.Errorf("apply EtcdCluster %s/%s: %w", u.GetNamespace(), u.GetName(), err)
+		return nil, fmt.Errorf("apply EtcdCluster %s/%s: %w", u.GetNamespace(), u.GetName(), explained(err))
 	}
 	cluster := &v1alpha1.EtcdCluster{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, cluster); err != nil {
 		return nil, fmt.Errorf("read EtcdCluster %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 	}
 	return cluster, nil
+}
+
+// explained says what to do where the API server does not know a field that this program does.
+func explained(err error) error {
+	if strings.Contains(err.Error(), "field not declared in schema") {
+		return fmt.Errorf("%w; the CustomResourceDefinition is older than this quorate: update it by \"quorate install\"", err)
+	}
+	return err
 }
 
 // ApplyStatus writes the status of an EtcdCluster as it was read, and nothing if the cluster is gone, another of the same name, or has changed since.

@@ -38,6 +38,8 @@ type Inventory struct {
 	Claims       []corev1.PersistentVolumeClaim
 	// Hidden says that Secrets may not be listed; nil if they were. Whoever reads the inventory decides what that means: they are not known to be gone.
 	Hidden error
+	// HiddenPolicies says the same of NetworkPolicies, which not every account that lets Quorate act has a right to: a cluster need not have one.
+	HiddenPolicies error
 }
 
 // pageSize of a LIST.
@@ -46,7 +48,7 @@ const pageSize = 500
 // List reads every object that selector selects, and all EtcdClusters, of one namespace or, if it is empty, of all:
 // one paged LIST per kind. Leases come first: whoever acts between that and the rest has changed a lease by then, and
 // taking the lease at the listed version fails. Any read that fails fails the whole, but
-// for one: see Hidden.
+// for two that may be forbidden: see Hidden and HiddenPolicies.
 func (c *Client) List(ctx context.Context, namespace, selector string) (*Inventory, error) {
 	inv := &Inventory{}
 	opts := metav1.ListOptions{LabelSelector: selector}
@@ -71,7 +73,7 @@ func (c *Client) kinds(namespace string, inv *Inventory) []lister {
 	return []lister{
 		kind("Services", core.Services(namespace).List, func(l *corev1.ServiceList) { inv.Services = append(inv.Services, l.Items...) }),
 		kind("ConfigMaps", core.ConfigMaps(namespace).List, func(l *corev1.ConfigMapList) { inv.ConfigMaps = append(inv.ConfigMaps, l.Items...) }),
-		hidden(kind("Secrets", core.Secrets(namespace).List, func(l *corev1.SecretList) { inv.Secrets = append(inv.Secrets, l.Items...) }), inv),
+		hidden(kind("Secrets", core.Secrets(namespace).List, func(l *corev1.SecretList) { inv.Secrets = append(inv.Secrets, l.Items...) }), &inv.Hidden),
 		kind("Pods", core.Pods(namespace).List, func(l *corev1.PodList) { inv.Pods = append(inv.Pods, l.Items...) }),
 		kind("PersistentVolumeClaims", core.PersistentVolumeClaims(namespace).List,
 			func(l *corev1.PersistentVolumeClaimList) { inv.Claims = append(inv.Claims, l.Items...) }),
@@ -79,8 +81,8 @@ func (c *Client) kinds(namespace string, inv *Inventory) []lister {
 			func(l *appsv1.StatefulSetList) { inv.StatefulSets = append(inv.StatefulSets, l.Items...) }),
 		kind("PodDisruptionBudgets", c.typed.PolicyV1().PodDisruptionBudgets(namespace).List,
 			func(l *policyv1.PodDisruptionBudgetList) { inv.Budgets = append(inv.Budgets, l.Items...) }),
-		kind("NetworkPolicies", c.typed.NetworkingV1().NetworkPolicies(namespace).List,
-			func(l *networkingv1.NetworkPolicyList) { inv.Policies = append(inv.Policies, l.Items...) }),
+		hidden(kind("NetworkPolicies", c.typed.NetworkingV1().NetworkPolicies(namespace).List,
+			func(l *networkingv1.NetworkPolicyList) { inv.Policies = append(inv.Policies, l.Items...) }), &inv.HiddenPolicies),
 	}
 }
 
@@ -104,12 +106,12 @@ func kind[L metav1.ListInterface](name string, page func(context.Context, metav1
 	}
 }
 
-// hidden notes in the inventory that a kind may not be listed.
-func hidden(list lister, inv *Inventory) lister {
+// hidden notes that a kind may not be listed.
+func hidden(list lister, why *error) lister {
 	return func(ctx context.Context, opts metav1.ListOptions) error {
 		err := list(ctx, opts)
 		if apierrors.IsForbidden(err) {
-			inv.Hidden, err = err, nil
+			*why, err = err, nil
 		}
 		return err
 	}

@@ -1,9 +1,14 @@
 package objects
 
 import (
+	"fmt"
+	"net/netip"
+
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
 
@@ -64,9 +69,40 @@ func networkPeers(declared []v1alpha1.NetworkPeer) []*applynetworkingv1.NetworkP
 }
 
 func selecting(labels map[string]v1alpha1.PodLabelValue) *applymetav1.LabelSelectorApplyConfiguration {
-	selector := map[string]string{}
+	return applymetav1.LabelSelector().WithMatchLabels(plain(labels))
+}
+
+func plain(labels map[string]v1alpha1.PodLabelValue) map[string]string {
+	list := map[string]string{}
 	for key, value := range labels {
-		selector[key] = string(value)
+		list[key] = string(value)
 	}
-	return applymetav1.LabelSelector().WithMatchLabels(selector)
+	return list
+}
+
+// checkNetworkPolicy says what Kubernetes would refuse in a NetworkPolicy, beyond what the definition of EtcdClusters does.
+func checkNetworkPolicy(declared *v1alpha1.NetworkPolicySpec) []string {
+	if declared == nil {
+		return nil
+	}
+	return append(checkPeers("clients", declared.Clients), checkPeers("metrics", declared.Metrics)...)
+}
+
+func checkPeers(list string, declared []v1alpha1.NetworkPeer) (problems []string) {
+	for i, d := range declared {
+		at := field.NewPath("spec", "networkPolicy", list).Index(i)
+		for _, err := range append(metavalidation.ValidateLabels(plain(d.Pods), at.Child("pods")), metavalidation.ValidateLabels(plain(d.Namespaces), at.Child("namespaces"))...) {
+			problems = append(problems, err.Error())
+		}
+		if d.CIDR == "" {
+			continue
+		}
+		switch prefix, err := netip.ParsePrefix(d.CIDR); {
+		case err != nil:
+			problems = append(problems, fmt.Sprintf("%s: %q is not a range of addresses, such as 192.0.2.0/24", at.Child("cidr"), d.CIDR))
+		case prefix != prefix.Masked():
+			problems = append(problems, fmt.Sprintf("%s: %q has bits set beyond the prefix length: write %s", at.Child("cidr"), d.CIDR, prefix.Masked()))
+		}
+	}
+	return problems
 }

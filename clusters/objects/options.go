@@ -60,7 +60,7 @@ var options = map[string]option{
 // into its configuration file.
 func CheckOptions(spec v1alpha1.EtcdClusterSpec) []string {
 	_, problems := etcdOptions(spec)
-	return problems
+	return append(problems, checkNetworkPolicy(spec.NetworkPolicy)...)
 }
 
 // etcdOptions returns the part of etcd's configuration file that spec.etcd asks for, and what is wrong with it.

@@ -107,6 +107,28 @@ func (a Allowed) allowsNodes(asked v1alpha1.NodeSelectorRequirement) bool {
 	return !slices.ContainsFunc(asked.Values, func(value string) bool { return !a.allowsEntry(asked.Key, value) })
 }
 
+// places are the labels that nodes have by themselves: to be spread over them chooses none.
+var places = []string{"kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"}
+
+// topology refuses to choose nodes by a label that only some have: what has to be spread over it, or be beside others by it, runs on no other node.
+func (r *refusals) topology(a Allowed, pod v1alpha1.PodSpec) {
+	for i, spread := range pod.TopologySpreadConstraints {
+		r.topologyKey(fmt.Sprintf("spec.pod.topologySpreadConstraints[%d].topologyKey", i), a, spread.TopologyKey)
+	}
+	if pod.Affinity == nil || pod.Affinity.PodAffinity == nil {
+		return
+	}
+	for i, term := range pod.Affinity.PodAffinity.Required {
+		r.topologyKey(fmt.Sprintf("spec.pod.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[%d].topologyKey", i), a, term.TopologyKey)
+	}
+}
+
+func (r *refusals) topologyKey(path string, a Allowed, key string) {
+	if !slices.Contains(places, key) && !a.allowsKey(key) {
+		r.refuse(path, "to choose nodes that have "+quoted(key), NodeSelectors, a)
+	}
+}
+
 // podAffinity refuses to name pods in namespaces of others. To keep away from them keeps them away too, from whole zones if it is asked for.
 func (r *refusals) podAffinity(path string, namespaces []string, affinity *v1alpha1.PodAffinity) {
 	if affinity == nil || len(namespaces) == 0 {

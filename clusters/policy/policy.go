@@ -77,6 +77,7 @@ func (p Policy) Refusals(spec v1alpha1.EtcdClusterSpec) []Refusal {
 	for _, key := range sortedKeys(spec.Pod.NodeSelector) {
 		r.entry("spec.pod.nodeSelector", key, spec.Pod.NodeSelector[key], NodeSelectors, p.NodeSelectors)
 	}
+	r.topology(p.NodeSelectors, spec.Pod)
 	if a := spec.Pod.Affinity; a != nil {
 		r.nodeAffinity(p.NodeSelectors, a.NodeAffinity)
 		r.podAffinity("spec.pod.affinity.podAffinity", p.Namespaces, a.PodAffinity)

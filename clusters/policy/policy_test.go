@@ -85,6 +85,27 @@ func TestPriorityClasses(t *testing.T) {
 	}
 }
 
+// To be spread over what all nodes have chooses none; over anything else it does.
+func TestTopologyKeys(t *testing.T) {
+	for _, test := range []struct{ patterns, key, want string }{
+		{"", "kubernetes.io/hostname", "allowed"},
+		{"", "topology.kubernetes.io/zone", "allowed"},
+		{"", "node-role.kubernetes.io/control-plane", "refused"},
+		{"pool=shop", "pool", "refused"},
+		{"pool", "pool", "allowed"},
+		{"**", "node-role.kubernetes.io/control-plane", "allowed"},
+	} {
+		p := limited(t, NodeSelectors, test.patterns)
+		spread := v1alpha1.PodSpec{TopologySpreadConstraints: []v1alpha1.TopologySpreadConstraint{{TopologyKey: test.key, WhenUnsatisfiable: "DoNotSchedule", MaxSkew: 100}}}
+		beside := v1alpha1.PodSpec{Affinity: &v1alpha1.Affinity{PodAffinity: &v1alpha1.PodAffinity{Required: []v1alpha1.PodAffinityTerm{{TopologyKey: test.key}}}}}
+		for _, pod := range []v1alpha1.PodSpec{spread, beside} {
+			if got := p.Problems(v1alpha1.EtcdClusterSpec{Pod: pod}); (len(got) == 0) != (test.want == "allowed") {
+				t.Errorf("with %q, %q is to be %s: %q", test.patterns, test.key, test.want, got)
+			}
+		}
+	}
+}
+
 // Annotations, labels and node selectors are entries of maps, with patterns of one kind.
 func TestEntries(t *testing.T) {
 	for _, test := range []struct{ patterns, key, value, want string }{

@@ -92,9 +92,9 @@ type EtcdClusterSpec struct {
 	// +kubebuilder:default={}
 	Pod PodSpec `json:"pod,omitzero"`
 
-	// networkPolicy makes a NetworkPolicy that keeps everybody off the members but each other, Quorate's
-	// own pods, and those listed. Where unset there is none, and who reaches the pods is not limited. The network
-	// plugin has to enforce it.
+	// networkPolicy restricts who may connect to the members: other members, Quorate's own pods, and
+	// the peers listed here. Unset, there is no NetworkPolicy and nothing is restricted. It takes a
+	// network plugin that enforces policies.
 	// +optional
 	NetworkPolicy *NetworkPolicySpec `json:"networkPolicy,omitempty"`
 

@@ -16,7 +16,7 @@ type NetworkPolicySpec struct {
 
 // NetworkPeer is who may reach a port: pods by their labels, or addresses.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.cidr) != (has(self.pods) || has(self.namespaces))",message="state pods, namespaces or both, or else cidr: what is empty would be nobody, or everybody"
+// +kubebuilder:validation:XValidation:rule="has(self.cidr) != (has(self.pods) || has(self.namespaces))",message="give pods, namespaces or both, or cidr alone; an empty entry would mean nobody, or everybody"
 type NetworkPeer struct {
 	// pods with all of these labels: of the cluster's namespace, or of those that namespaces selects.
 	// +optional

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -199,7 +200,8 @@ func (f *sourceFlags) fetch(ctx context.Context) ([]fetched, error) {
 	}
 	var group errgroup.Group
 	names, labels := namesOf(sources), labelsOf(sources)
-	for i, s := range sources {
+	for _, i := range rand.Perm(len(sources)) { // so that it is not always the same ones that wait for their turn
+		s := sources[i]
 		all[i].name, all[i].label, s.turns = names[i], labels[i], f.turns
 		group.Go(func() error {
 			all[i].source = s

@@ -32,3 +32,17 @@ func TestWhatIsBelieved(t *testing.T) {
 		}
 	}
 }
+
+// What it says is wrong holds up clusters where the source may declare some, and no others.
+func TestWhichProblemsAreBelieved(t *testing.T) {
+	for cluster, believed := range map[string]bool{"": true, "dev/a": true, "prod/a": false} {
+		said, err := json.Marshal(message{Problem: &Problem{Message: "x", Cluster: cluster}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := reading{ctx: t.Context(), options: Options{AllowNamespaces: []string{"dev"}}}
+		if _, _, err := r.hear(said); (err == nil) != believed || len(r.read.Problems) > 0 != believed {
+			t.Errorf("%q: %v, and %d problems", cluster, err, len(r.read.Problems))
+		}
+	}
+}

@@ -214,12 +214,17 @@ func missesTheMissing(s State, d Decision) string {
 	}
 	for _, recorded := range s.Record.Members {
 		member, listed := atOrdinal(s, recorded.Ordinal)
-		another := listed && (recorded.ID != 0 && recorded.ID != member.ID || recorded.Mode == Founding && member.Learner)
+		another := listed && (recorded.ID != 0 && recorded.ID != member.ID || strange(recorded, member))
 		if s.Membership.Known && recorded.Mode != Joining && (!listed || another) {
 			return ""
 		}
 	}
 	return "asks a person about members that etcd has not lost"
+}
+
+// strange: a learner that cannot be the member on record, which had started, or was founded as a voter.
+func strange(recorded RecordedMember, member Member) bool {
+	return recorded.ID == 0 && member.Learner && (recorded.Mode == Founding || !member.Started)
 }
 
 // forgets says which members a record drops although no majority of the recorded voters stands behind etcd's list. A removal that was announced
@@ -234,7 +239,7 @@ func forgets(s State, m RecordedMember) bool {
 			continue
 		}
 		voters++
-		if member, listed := atOrdinal(s, recorded.Ordinal); listed && (recorded.ID == 0 && !(recorded.Mode == Founding && member.Learner) || recorded.ID == member.ID || member.Answers) {
+		if member, listed := atOrdinal(s, recorded.Ordinal); listed && (recorded.ID == 0 && !strange(recorded, member) || recorded.ID == member.ID || member.Answers) {
 			standing++
 		}
 	}

@@ -63,10 +63,11 @@ func (s State) unconfirmed() []RecordedMember {
 }
 
 // standsBy reports whether the member that etcd lists in the slot is the one on record, or has replaced it and serves. Without an ID on record it is
-// taken for it, but for a learner in the slot of a founding member: that one was a voter, so somebody has added another.
+// taken for it, but for a learner that somebody else has added: in the slot of a founding member, which was a voter, or, not started, in that of one
+// that was sealed, which had started.
 func (m RecordedMember) standsBy(listed Member) bool {
 	if m.ID == 0 {
-		return listed.Answers || m.Mode != Founding || !listed.Learner
+		return listed.Answers || !listed.Learner || m.Mode != Founding && listed.Started
 	}
 	return listed.Answers || m.ID == listed.ID
 }

@@ -106,7 +106,7 @@ func (s State) standing(freshToken string) Record {
 	}
 	r := Record{
 		Authority: s.Record.Authority,
-		Token:     cmp.Or(s.Record.Token, s.tokenOfVolumes(), s.Objects.RunsToken, freshToken),
+		Token:     cmp.Or(s.Record.Token, s.Objects.RunsToken, s.tokenOfVolumes(), freshToken),
 		ClusterID: cmp.Or(s.Record.ClusterID, s.ReportedClusterID),
 	}
 	for _, ordinal := range s.remainingOrdinals() {

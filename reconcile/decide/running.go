@@ -96,7 +96,7 @@ func alarmRaised(s State) (Decision, bool) {
 func memberFailing(s State) (Decision, bool) {
 	for _, ordinal := range s.silentOrdinals() {
 		if s.failsForLong(s.Replica(ordinal)) && !s.replacedInTime(ordinal) {
-			return block("%s%s%s%s%s", s.describeMembers(), s.describeStoppedRollout(), s.wayOutOfNode(ordinal), s.wayOutOfNewcomer(ordinal), s.wayOutOfData(ordinal))
+			return block("%s%s%s%s%s%s", s.describeMembers(), s.describeClosed(), s.describeStoppedRollout(), s.wayOutOfNode(ordinal), s.wayOutOfNewcomer(ordinal), s.wayOutOfData(ordinal))
 		}
 	}
 	return s.neverReady()
