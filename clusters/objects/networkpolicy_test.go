@@ -24,8 +24,7 @@ func TestNetworkPolicyIsChecked(t *testing.T) {
 		{v1alpha1.NetworkPeer{Pods: labels("a..b/x")}, "spec.networkPolicy.clients[0].pods"},
 		{v1alpha1.NetworkPeer{Namespaces: labels("a.-b/x")}, "spec.networkPolicy.clients[0].namespaces"},
 	} {
-		spec := v1alpha1.EtcdClusterSpec{Version: "3.6.16", NetworkPolicy: &v1alpha1.NetworkPolicySpec{Clients: []v1alpha1.NetworkPeer{test.peer}}}
-		got := strings.Join(CheckOptions(spec), "\n")
+		got := strings.Join(checkNetworkPolicy(&v1alpha1.NetworkPolicySpec{Clients: []v1alpha1.NetworkPeer{test.peer}}), "\n")
 		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%+v: %q, want %q", test.peer, got, test.want)
 		}
