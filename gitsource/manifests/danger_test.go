@@ -47,12 +47,12 @@ func dangers(url string) map[string]danger {
 		},
 		"an anchor that contains itself ends the process": {
 			files: map[string]string{"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": clusterNamed("a") + "  pod: &p {x: *p}\n"},
-			harm:  "stack overflow", want: "contains itself",
+			harm:  "fatal error: ", want: "contains itself",
 		},
 		"a patch with such an anchor": {
 			files: map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatches:\n- patch: |-\n    " +
 				strings.ReplaceAll(clusterNamed("a")+"  pod: &p {x: *p}", "\n", "\n    ") + "\n", "a.yaml": clusterNamed("a")},
-			harm: "stack overflow", want: "contains itself",
+			harm: "fatal error: ", want: "contains itself",
 		},
 		"aliases of aliases": {
 			files: map[string]string{"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": clusterNamed("a") + billionLaughs},
