@@ -80,3 +80,10 @@ func (c *cluster) anyAnswers() bool {
 	}
 	return answers
 }
+
+// seeProof notes the authority by which members answer.
+func (c *cluster) seeProof() {
+	if tls := c.clientTLS(); tls != nil && c.anyAnswers() {
+		c.state.Authority.Proven = pki.Fingerprint(tls.CA)
+	}
+}

@@ -7,7 +7,6 @@ import (
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
-	"quorate.dev/quorate/clusters/pki"
 )
 
 // hides reports whether the Secrets of the cluster could not be listed, for lack of the right to. Who only reads may lack it: nothing is concluded
@@ -51,13 +50,6 @@ func (c *cluster) whyNoClient() string {
 		return fmt.Sprintf("etcd was not asked, since Secret %s may not be read here", c.names.OwnSecret)
 	}
 	return fmt.Sprintf("Secret %s is missing, so etcd cannot be asked", c.names.OwnSecret)
-}
-
-// seeProof notes the authority by which members answer, where there is no more to be seen of certificates.
-func (c *cluster) seeProof() {
-	if tls := c.clientTLS(); tls != nil && c.anyAnswers() {
-		c.state.Authority.Proven = pki.Fingerprint(tls.CA)
-	}
 }
 
 // errReading is what an action meets that must not be: who only reads does not act.

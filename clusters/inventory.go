@@ -179,7 +179,7 @@ func believable(source, namespace string, desired reconcile.Desired) bool {
 	}
 	known := false
 	for _, place := range desired.Sources {
-		if source != "" && reconcile.Location(place.Name) == reconcile.Location(source) {
+		if source != "" && reconcile.SameLocation(place.Name, source) {
 			if place.Namespaces.Allow(namespace) {
 				return true
 			}

@@ -87,7 +87,7 @@ func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcil
 	for i, t := range targets {
 		t.unseen = listed.unseen(t, desired)
 		c := l.newCluster(t, owned.of(t.key()), nodes(t.cluster.Namespace))
-		c.hidden = listed.hiddenIn(t.cluster.Namespace)
+		c.hidden = listed.hiddenIn(t.cluster.Namespace).secrets
 		observed[i] = c
 	}
 	return reconcile.Observed{Desired: desired, Clusters: observed, Removals: removals, Unlisted: listed.failure()}, nil

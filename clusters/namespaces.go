@@ -1,7 +1,6 @@
 package clusters
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,17 +42,18 @@ func (l *Live) namespaces() []string {
 type listing struct {
 	inventory inventory
 	unlisted  map[string]error
-	// hidden says of namespaces, or of all under an empty name, why their Secrets could not be listed where all else could.
-	hidden map[string]error
-	// hiddenPolicies says the same of NetworkPolicies.
-	hiddenPolicies map[string]error
+	// hidden is what could not be listed of namespaces, or of all under an empty name, where all else could.
+	hidden map[string]hidden
 }
 
-func (l listing) hiddenIn(namespace string) error { return cmp.Or(l.hidden[namespace], l.hidden[""]) }
+// hidden says why the Secrets and the NetworkPolicies of a namespace could not be listed; nil where they could.
+type hidden struct{ secrets, policies error }
 
-// policiesHiddenIn is nil where NetworkPolicies were listed.
-func (l listing) policiesHiddenIn(namespace string) error {
-	return cmp.Or(l.hiddenPolicies[namespace], l.hiddenPolicies[""])
+func (l listing) hiddenIn(namespace string) hidden {
+	if h, listed := l.hidden[namespace]; listed {
+		return h
+	}
+	return l.hidden[""]
 }
 
 // list lists what there is. A namespace that cannot be listed, as where somebody has taken the right to it, is a matter of the clusters in it. If
@@ -80,14 +80,14 @@ func (l *Live) list(ctx context.Context) (listing, error) {
 		})
 	}
 	_ = group.Wait() // each has an error of its own
-	all := listing{inventory: inventory{}, unlisted: map[string]error{}, hidden: map[string]error{}, hiddenPolicies: map[string]error{}}
+	all := listing{inventory: inventory{}, unlisted: map[string]error{}, hidden: map[string]hidden{}}
 	for i, namespace := range namespaces {
 		if errs[i] != nil {
 			all.unlisted[namespace] = errs[i]
 			continue
 		}
 		maps.Copy(all.inventory, byCluster(found[i]))
-		all.hidden[namespace], all.hiddenPolicies[namespace] = found[i].Hidden, found[i].HiddenPolicies
+		all.hidden[namespace] = hidden{found[i].Hidden, found[i].HiddenPolicies}
 	}
 	if len(all.unlisted) < len(namespaces) {
 		return all, nil
@@ -97,8 +97,12 @@ func (l *Live) list(ctx context.Context) (listing, error) {
 
 // cannotObserve says that none of the namespaces could be listed. It is a matter of setup if that of each is.
 func (l *Live) cannotObserve(errs []error) error {
-	err := fmt.Errorf("observe %s: %w", l.kube.Host(), errors.Join(distinct(errs)...))
-	if slices.ContainsFunc(errs, func(err error) bool { return !kube.NeedsSetup(err) }) {
+	return inKind(fmt.Errorf("observe %s: %w", l.kube.Host(), errors.Join(distinct(errs)...)), errs)
+}
+
+// inKind is an error of setup if each of its causes is one, and the error as it is otherwise.
+func inKind(err error, causes []error) error {
+	if slices.ContainsFunc(causes, func(cause error) bool { return !kube.NeedsSetup(cause) }) {
 		return err
 	}
 	return reconcile.SetupError{Err: err}
@@ -121,11 +125,10 @@ func (l listing) failure() error {
 	for _, namespace := range slices.Sorted(maps.Keys(l.unlisted)) {
 		errs = append(errs, fmt.Errorf("look at the namespace %s: %w", namespace, l.unlisted[namespace]))
 	}
-	err := errors.Join(errs...)
-	if err == nil || slices.ContainsFunc(slices.Collect(maps.Values(l.unlisted)), func(err error) bool { return !kube.NeedsSetup(err) }) {
-		return err
+	if len(errs) == 0 {
+		return nil
 	}
-	return reconcile.SetupError{Err: err}
+	return inKind(errors.Join(errs...), errs)
 }
 
 // marked is what is declared, with a mark on each place whose clusters are not all known: what it does not declare any more then stays as it is.
@@ -147,12 +150,10 @@ func (l listing) unseen(t target, desired reconcile.Desired) error {
 	if err := l.unlisted[namespace]; err != nil {
 		return fmt.Errorf("look at the namespace %s: %w", namespace, err)
 	}
-	if err := l.policiesHiddenIn(namespace); err != nil && t.cluster.Spec.NetworkPolicy != nil {
+	if err := l.hiddenIn(namespace).policies; err != nil && t.cluster.Spec.NetworkPolicy != nil {
 		return fmt.Errorf("look at its NetworkPolicy: %w", err)
 	}
-	kin := func(p reconcile.Place) bool {
-		return p.Unlisted && reconcile.Location(p.Name) == reconcile.Location(t.source)
-	}
+	kin := func(p reconcile.Place) bool { return p.Unlisted && reconcile.SameLocation(p.Name, t.source) }
 	if t.empty && slices.ContainsFunc(desired.Sources, kin) {
 		return errors.New("another namespace of its source could not be looked at, so whether it is a cluster from there under a new name is not known: nothing is founded")
 	}

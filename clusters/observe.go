@@ -42,7 +42,7 @@ type cluster struct {
 	drifted map[string]bool
 	// tenure is the hold on the lease while an action is carried out.
 	tenure *tenure
-	// hidden says why its Secrets could not be listed, and ownHidden why that of the applications could not be read either; nil if they could.
+	// hidden says why its Secrets could not be listed, and ownHidden why that of passes could not be read either; nil if they could.
 	hidden, ownHidden error
 	// forbidden is what the error says with which the API server refuses to let anybody here reach the pods, if it does.
 	forbidden atomic.Value

@@ -99,7 +99,7 @@ func sameSource(before, now string, desired reconcile.Desired) bool {
 	if _, another := desired.Place(before); another {
 		return false
 	}
-	return before == "" && len(desired.Sources) <= 1 || before != "" && reconcile.Location(before) == reconcile.Location(now)
+	return before == "" && len(desired.Sources) <= 1 || before != "" && reconcile.SameLocation(before, now)
 }
 
 // describe says since which revision the cluster is an orphan, and what it may be called now. Later passes take both from there: a

@@ -68,7 +68,7 @@ func fateOf(clusters []candidate, ours bool) fate {
 
 // reads reports whether one of the places is where that source is, at whatever path.
 func reads(places []reconcile.Place, source string) bool {
-	return slices.ContainsFunc(places, func(p reconcile.Place) bool { return reconcile.Location(p.Name) == reconcile.Location(source) })
+	return slices.ContainsFunc(places, func(p reconcile.Place) bool { return reconcile.SameLocation(p.Name, source) })
 }
 
 // revisionOf is the revision at which a source was read: its own, or that of the only one in the same location. It is empty if that is not known:
@@ -79,7 +79,7 @@ func revisionOf(source string, desired reconcile.Desired) string {
 		if p.Name == source {
 			return p.Revision
 		}
-		if reconcile.Location(p.Name) == reconcile.Location(source) {
+		if reconcile.SameLocation(p.Name, source) {
 			there = append(there, p.Revision)
 		}
 	}

@@ -58,6 +58,9 @@ func Location(source string) string {
 	return source
 }
 
+// SameLocation reports whether two names of sources differ by no more than what follows the location.
+func SameLocation(a, b string) bool { return Location(a) == Location(b) }
+
 // Summarize sets the revision and the signer of all places together.
 func (d *Desired) Summarize() {
 	var revisions, signers []string
@@ -124,7 +127,7 @@ func (d Desired) PlaceOf(source string) (Place, bool) {
 	if p, ok := d.Place(source); ok {
 		return p, true
 	}
-	if len(d.Sources) == 1 && (source == "" || Location(source) == Location(d.Sources[0].Name)) {
+	if len(d.Sources) == 1 && (source == "" || SameLocation(source, d.Sources[0].Name)) {
 		return d.Sources[0], true
 	}
 	return Place{}, false

@@ -72,9 +72,10 @@ func selecting(labels map[string]v1alpha1.PodLabelValue) *applymetav1.LabelSelec
 	return applymetav1.LabelSelector().WithMatchLabels(plain(labels))
 }
 
-func plain(labels map[string]v1alpha1.PodLabelValue) map[string]string {
+// plain is a map of its own without the types by which the values are checked.
+func plain[V ~string](entries map[string]V) map[string]string {
 	list := map[string]string{}
-	for key, value := range labels {
+	for key, value := range entries {
 		list[key] = string(value)
 	}
 	return list

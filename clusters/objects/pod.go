@@ -28,13 +28,7 @@ func podTemplate(c *v1alpha1.EtcdCluster) (*applycorev1.PodTemplateSpecApplyConf
 	if err != nil {
 		return nil, err
 	}
-	labels, annotations := map[string]string{}, map[string]string{}
-	for key, value := range c.Spec.Pod.Labels {
-		labels[key] = string(value)
-	}
-	for key, value := range c.Spec.Pod.Annotations {
-		annotations[key] = string(value)
-	}
+	labels, annotations := plain(c.Spec.Pod.Labels), plain(c.Spec.Pod.Annotations)
 	maps.Copy(labels, MemberLabels(c.Name))
 	declared := DeclaredTemplate(c.Spec)
 	annotations[AnnotationVersion], annotations[AnnotationSpecHash] = declared.Version, declared.SpecHash

@@ -73,6 +73,11 @@ func (e entry) check() error {
 	return nil
 }
 
+// of reports whether the pattern is of an entry with that key and value.
+func (e entry) of(key, value string) bool {
+	return matchesKey(e.key, key) && (e.any || matches(e.value, value))
+}
+
 // anyOf reports whether entries with that key are matched whatever their value is.
 func (e entry) anyOf(key string) bool { return e.any && matchesKey(e.key, key) }
 

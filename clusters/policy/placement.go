@@ -41,7 +41,7 @@ func (t toleration) allows(asked v1alpha1.Toleration) bool {
 	}
 	switch asked.Operator {
 	case "", "Equal":
-		return matchesKey(t.key, asked.Key) && (t.any || matches(t.value, asked.Value))
+		return t.of(asked.Key, asked.Value)
 	case "Exists":
 		return t.anyOf(asked.Key)
 	}

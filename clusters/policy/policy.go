@@ -4,6 +4,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -65,16 +66,16 @@ func (p Policy) Refusals(spec v1alpha1.EtcdClusterSpec) []Refusal {
 	r := refusals{}
 	r.image(p.Images, spec.Image)
 	r.priorityClass(p.PriorityClasses, spec.Pod.PriorityClassName)
-	for _, key := range sortedKeys(spec.Pod.Annotations) {
+	for _, key := range slices.Sorted(maps.Keys(spec.Pod.Annotations)) {
 		r.entry("spec.pod.annotations", key, string(spec.Pod.Annotations[key]), Annotations, p.Annotations)
 	}
-	for _, key := range sortedKeys(spec.Pod.Labels) {
+	for _, key := range slices.Sorted(maps.Keys(spec.Pod.Labels)) {
 		r.entry("spec.pod.labels", key, string(spec.Pod.Labels[key]), Labels, p.Labels)
 	}
 	for i, t := range spec.Pod.Tolerations {
 		r.toleration(fmt.Sprintf("spec.pod.tolerations[%d]", i), p.Tolerations, t)
 	}
-	for _, key := range sortedKeys(spec.Pod.NodeSelector) {
+	for _, key := range slices.Sorted(maps.Keys(spec.Pod.NodeSelector)) {
 		r.entry("spec.pod.nodeSelector", key, spec.Pod.NodeSelector[key], NodeSelectors, p.NodeSelectors)
 	}
 	r.topology(p.NodeSelectors, spec.Pod)
@@ -141,10 +142,7 @@ func (a Allowed) allows(matches func(pattern string) bool) bool {
 
 // allowsEntry reports whether the entry of a map is allowed.
 func (a Allowed) allowsEntry(key, value string) bool {
-	return a.allows(func(pattern string) bool {
-		e := entryOf(pattern)
-		return matchesKey(e.key, key) && (e.any || matches(e.value, value))
-	})
+	return a.allows(func(pattern string) bool { return entryOf(pattern).of(key, value) })
 }
 
 // allowsKey reports whether entries with that key are allowed whatever their value is.
@@ -159,13 +157,4 @@ func quoted(text string) string {
 		return fmt.Sprintf("%+q...", strings.ToValidUTF8(text[:most], ""))
 	}
 	return fmt.Sprintf("%+q", text)
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -60,10 +60,7 @@ func (f *kubeFlags) client() (*kube.Client, error) {
 	if err := f.checkAs(); err != nil {
 		return nil, err
 	}
-	if f.impersonates() {
-		return f.clientAs(f.as)
-	}
-	return f.clientAs(kube.Impersonation{})
+	return f.clientAs(f.as)
 }
 
 // clientAs acts as somebody else, or as the process itself if that is nobody.

@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"fmt"
+	"strings"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
@@ -19,5 +20,14 @@ func (r *reading) believe(d Declared) error {
 		return fmt.Errorf("believe the process that reads in confinement: what it says of the cluster %s would be applied as another object", name)
 	}
 	r.read.Clusters = append(r.read.Clusters, d)
+	return nil
+}
+
+// believeProblem takes in a problem that it has found, of the source or of a cluster where the source may declare one.
+func (r *reading) believeProblem(p Problem) error {
+	if namespace, _, ofCluster := strings.Cut(p.Cluster, "/"); ofCluster && !r.options.allows(namespace) {
+		return fmt.Errorf("believe the process that reads in confinement: it tells a problem of %s, where the source may declare no cluster", p.Cluster)
+	}
+	r.read.Problems = append(r.read.Problems, p)
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 
 	apijson "k8s.io/apimachinery/pkg/util/json"
 
@@ -138,11 +137,7 @@ func (r *reading) hear(line []byte) (any, bool, error) {
 		}
 		return nil, false, err
 	case m.Problem != nil:
-		if namespace, _, ofCluster := strings.Cut(m.Problem.Cluster, "/"); ofCluster && !r.options.allows(namespace) {
-			return nil, false, fmt.Errorf("believe the process that reads in confinement: it tells a problem of %s, where the source may declare no cluster", m.Problem.Cluster)
-		}
-		r.read.Problems = append(r.read.Problems, *m.Problem)
-		return nil, false, nil
+		return nil, false, r.believeProblem(*m.Problem)
 	case m.Error != "":
 		return nil, true, errors.New(m.Error)
 	default:
