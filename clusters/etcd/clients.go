@@ -40,10 +40,6 @@ const maxIdle = time.Minute
 // names are not looked up, and TLS is verified from end to end.
 type Dialer func(ctx context.Context, pod string) (net.Conn, error)
 
-// impatience is how long a member has for saying how it is whose pod is not ready, or after most others have answered. One that is about
-// to start takes connections before it answers anybody, and will be asked again.
-const impatience = 500 * time.Millisecond
-
 // Pod is a pod of a cluster. A new UID or address means a new connection.
 type Pod struct {
 	Name, UID, IP string
@@ -115,6 +111,10 @@ func (c *Clients) timeout() time.Duration {
 	}
 	return DefaultTimeout
 }
+
+// impatience is how long a member has for saying how it is whose pod is not ready, or after most others have answered: a quarter of what it has
+// otherwise. One that is about to start takes connections before it answers anybody, and will be asked again.
+func (c *Clients) impatience() time.Duration { return c.timeout() / 4 }
 
 // client returns the connection to the pod, and whether it was kept from earlier. A new one is not up yet.
 func (c *Clients) client(cluster Cluster, pod Pod) (found *client, kept bool, err error) {

@@ -109,7 +109,7 @@ func lists(list *clientv3.MemberListResponse, pod string) bool {
 func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []reply {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	replies := make([]reply, len(pods))
+	replies, impatience := make([]reply, len(pods)), c.impatience()
 	var answers atomic.Int32
 	var asking panics.Group
 	for i, pod := range pods {
@@ -130,7 +130,7 @@ func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []rep
 func (c *Clients) ask(ctx context.Context, cluster Cluster, pod Pod) reply {
 	timeout := c.timeout()
 	if pod.Unready {
-		timeout = min(timeout, impatience)
+		timeout = min(timeout, c.impatience())
 	}
 	r, kept := c.askOnce(ctx, cluster, pod, timeout)
 	if !r.answered() && kept && ctx.Err() == nil {
@@ -148,7 +148,7 @@ func (c *Clients) askOnce(ctx context.Context, cluster Cluster, pod Pod, timeout
 		return r, kept
 	}
 	if kept {
-		timeout = min(timeout, impatience) // it is up: whoever is well answers over it at once
+		timeout = min(timeout, c.impatience()) // it is up: whoever is well answers over it at once
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
 	defer cancel()

@@ -120,7 +120,7 @@ func TestDrain(t *testing.T) {
 	if out, err := w.tryKubectl(append(drain, second)...); err == nil || !strings.Contains(out, "disruption budget") {
 		t.Errorf("a second node is drained beside the first: %v\n%s", err, out)
 	}
-	if r := w.run(patientWithEtcd); r.cluster("a").Decision.Verdict != "Wait" || !strings.Contains(r.cluster("a").Decision.Message, "a-0") {
+	if r := w.run(); r.cluster("a").Decision.Verdict != "Wait" || !strings.Contains(r.cluster("a").Decision.Message, "a-0") {
 		t.Errorf("while a node is drained:\n%s", r)
 	}
 	w.kubectl("uncordon", first)

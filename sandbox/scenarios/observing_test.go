@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
 // testStatus looks at every field of the status.
@@ -175,28 +177,35 @@ func testRestrictedNamespace(t *testing.T, w *world) {
 	}
 }
 
-// patientWithEtcd keeps a busy machine from being taken for a silent member.
-const patientWithEtcd = "--etcd-timeout=15s"
+// patientWithEtcd keeps a busy machine from being taken for a silent member where there is one pass only.
+const patientWithEtcd = "--etcd-timeout=8s"
 
-// requireQuiet passes until a pass finds nothing to do and nothing to tell, and returns it. For a while after a cluster has formed, much has been
-// written, or an upgrade, the size of the data changes, and with it the status.
-func (w *world) requireQuiet(cluster string) (r result) {
+// requireQuiet passes until a pass finds nothing to do and nothing to tell, and returns it.
+func (w *world) requireQuiet(cluster string) result {
 	w.t.Helper()
-	proxy := w.newProxy()
-	eventually(w.t, "a pass that writes nothing", func() error {
-		proxy.Break(nil)
-		r = w.runFrom(through(proxy), "run", "--detailed-exitcode", patientWithEtcd).requireCode(w.t, exitDone).requireRule(w.t, cluster, "Converged")
-		if writes := proxy.Writes(); len(writes) > 0 {
-			return fmt.Errorf("it writes %v", writes)
-		}
-		return nil
-	})
-	for _, request := range proxy.Requests() {
+	r, requests := w.requireQuietBy("Converged", cluster)
+	for _, request := range requests {
 		if request.Status >= http.StatusBadRequest {
 			w.t.Errorf("a quiet pass asks for what it does not get: %s", request)
 		}
 	}
 	return r
+}
+
+// requireQuietBy passes until a pass that decides by this rule writes nothing, and returns it with its requests. For a while after a cluster has formed,
+// much has been written, or an upgrade, the size of the data changes, and with it the status.
+func (w *world) requireQuietBy(rule, cluster string) (r result, requests []faultproxy.Request) {
+	w.t.Helper()
+	proxy := w.newProxy()
+	eventually(w.t, "a pass that writes nothing", func() error {
+		proxy.Break(nil)
+		r = w.runFrom(through(proxy), "run", "--detailed-exitcode", patientWithEtcd).requireCode(w.t, exitDone).requireRule(w.t, cluster, rule)
+		if writes := proxy.Writes(); len(writes) > 0 {
+			return fmt.Errorf("it writes %v", writes)
+		}
+		return nil
+	})
+	return r, proxy.Requests()
 }
 
 // testQuietPass: right after convergence, a pass writes nothing.

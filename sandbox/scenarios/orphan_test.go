@@ -61,11 +61,7 @@ func testOrphan(t *testing.T, w *world) {
 	if _, err := w.object(budgets, "a"); err == nil {
 		t.Error("an object of an orphan was put right")
 	}
-	proxy := w.newProxy()
-	w.runFrom(through(proxy), "run").requireCode(t, exitDone)
-	if writes := proxy.Writes(); len(writes) > 0 {
-		t.Errorf("another pass over an orphan writes: %v", writes)
-	}
+	w.requireQuietBy("Orphaned", "a")
 	if now := w.podUIDs("a"); !maps.Equal(now, pods) {
 		t.Errorf("pods before %v, after %v", pods, now)
 	}

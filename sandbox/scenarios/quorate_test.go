@@ -207,10 +207,14 @@ func (w *world) runFrom(v vantage, args ...string) result {
 	return w.start(v, args...).wait()
 }
 
-// run runs one pass from outside.
+// run runs quorate from outside, for one pass if not told otherwise.
 func (w *world) run(args ...string) result {
 	w.t.Helper()
-	return w.runFrom(outside, append([]string{"run"}, args...)...)
+	args = append([]string{"run"}, args...)
+	if !slices.Contains(args, "--until-converged") {
+		args = append(args, patientWithEtcd)
+	}
+	return w.runFrom(outside, args...)
 }
 
 // convergeFrom runs passes until nothing is left to do, which must come true.

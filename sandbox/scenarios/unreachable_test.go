@@ -50,11 +50,7 @@ func testSuspend(t *testing.T, w *world) {
 	if _, err := w.object(budgets, "a"); err == nil {
 		t.Error("an object of a suspended cluster was put right")
 	}
-	proxy := w.newProxy()
-	w.runFrom(through(proxy), "run").requireCode(t, exitDone)
-	if writes := proxy.Writes(); len(writes) > 0 {
-		t.Errorf("a second pass over a suspended cluster writes: %v", writes)
-	}
+	w.requireQuietBy("Suspended", "a")
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
 	w.converge().requireRule(t, "a", "Converged")
 	if _, err := w.object(budgets, "a"); err != nil {
