@@ -1,0 +1,131 @@
+package scenarios
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// besideOthers is how much longer the life of a cluster may take beside a hostile tenant than alone.
+const besideOthers = 1.2
+
+// TestTwoTenants: one tenant of a run pushes all that is hostile, and the cluster of another is founded, healed and scaled all the while, in hardly
+// more time than the same takes another run that is alone, at the same moment: what else keeps the machine busy slows both. One comparison of three
+// must hold, since a second that a pod waits for its node is a twentieth of such a life.
+func TestTwoTenants(t *testing.T) {
+	t.Parallel()
+	hostile := newWorld(t)
+	var ratios []string
+	for range 3 {
+		alone, beside := newWorld(t), newWorld(t)
+		lives := make(chan time.Duration, 1)
+		go func() {
+			defer close(lives) // also if it fails
+			lives <- alone.life()
+		}()
+		took := beside.life(hostile.besides(beside)...)
+		base := <-lives
+		if t.Failed() {
+			return
+		}
+		ratio := took.Seconds() / base.Seconds()
+		beside.requireNothingOf(hostile)
+		hostile.requireNothingOf(beside)
+		ratios = append(ratios, fmt.Sprintf("%.2f", ratio))
+		if ratio <= besideOthers {
+			t.Logf("beside a hostile tenant, %s and its like take %s times what they take alone", took.Round(time.Second), strings.Join(ratios, ", "))
+			return
+		}
+	}
+	t.Errorf("beside a hostile tenant, a life takes %s times what it takes alone; want %.1f at most", strings.Join(ratios, ", "), besideOthers)
+}
+
+// life founds a cluster, replaces a member that has lost its volume, and adds one. It returns the time that runs took for it.
+func (w *world) life(args ...string) time.Duration {
+	w.declare(modern, three)
+	took := w.settles(args, func(s status) bool { return s.ReadyReplicas == 3 })
+	lost := w.status("a").member("a-1").ID
+	w.emptyVolume("a-1")
+	took += w.settles(args, func(s status) bool { return s.ReadyReplicas == 3 && s.member("a-1").ID != lost })
+	w.declare(modern, "replicas: 4")
+	return took + w.settles(args, func(s status) bool { return s.ReadyReplicas == 4 })
+}
+
+// settles runs quorate until the status of a says that it is as declared, whatever else keeps the run busy.
+func (w *world) settles(args []string, done func(status) bool) time.Duration {
+	p := w.start(outside, append([]string{"run", "--until-converged", "--timeout", patience.String(), "--lease-duration", "3s"}, args...)...)
+	err := poll(w.ctx(), patience, func() error {
+		found, err := w.object(etcdclusters, "a")
+		if err != nil {
+			return err
+		}
+		var s status
+		convert(w.t, found.Object["status"], &s)
+		if ready := s.condition("Ready"); ready.Reason != "Converged" || ready.ObservedGeneration != found.GetGeneration() || !done(s) {
+			return fmt.Errorf("a is not as declared: %s: %s", ready.Reason, ready.Message)
+		}
+		return nil
+	})
+	took := time.Since(p.started)
+	_ = p.command.Process.Signal(syscall.SIGTERM)
+	if r := p.wait(); err != nil {
+		w.t.Errorf("%v:\n%s", err, r)
+	}
+	return took
+}
+
+// besides makes the arguments for a run of another tenant that this hostile one shares. Each of its sources is bound to its own namespace; between them they
+// cannot be taken apart, take long to be read, never answer, declare what is the other one's, clusters that never form, and one that asks for what it may not.
+func (w *world) besides(other *world) []string {
+	clusters := newRepository(w.t)
+	clusters.push(map[string]string{
+		"other.yaml":  strings.Replace(declaration("a", modern, one), "name: a", "name: a\n  namespace: "+other.namespace, 1),
+		"stuck.yaml":  declaration("stuck", modern, three, unschedulable),
+		"image.yaml":  declaration("image", modern, one, "image: {repository: registry.example.com/etcd}"),
+		"asks.yaml":   declaration("asks", modern, one, "pod: {tolerations: [{operator: Exists}], priorityClassName: system-node-critical, labels: {app: a}}"),
+		"text.yaml":   declaration("text", modern, "replicas: \"\\u001b[2J##vso[task.complete result=Succeeded]\\u202e\""),
+		"rename.yaml": declaration("renamed", modern, one, "lifecycle: Deleted", "storage: {retention: Delete}"),
+	})
+	bombs := map[string]string{
+		"aliases":    "a: &a [x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d]\n",
+		"scalars":    "[" + strings.Repeat("a,", 1<<20-2),
+		"directives": strings.Repeat("%TAG ! tag:x,2000:\n", 100_000),
+		"resources":  "resources: [" + strings.Repeat("none.yaml,", 8_000) + "]\n",
+	}
+	bound := ",default-namespace=" + w.namespace + ",allow-namespace=" + w.namespace +
+		",allow-node-selector=nowhere,allow-image-repository=gcr.io/etcd-development/etcd;registry.example.com/*" // so that what never forms is let in
+	args := []string{"--namespace", w.namespace, "--default-namespace", other.namespace, "--source", clusters.bare + bound, "--source", "http://" + w.neverAnswers() + "/x.git,fetch-timeout=3s" + bound}
+	for kind, text := range bombs {
+		repository, file := newRepository(w.t), "a.yaml"
+		if kind == "resources" {
+			file = "kustomization.yaml"
+		}
+		repository.push(map[string]string{file: text})
+		args = append(args, "--source", repository.bare+bound)
+	}
+	return args
+}
+
+// neverAnswers is the address of a server that takes connections and says nothing.
+func (w *world) neverAnswers() string {
+	w.t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { listener.Close() })
+	return listener.Addr().String()
+}
+
+// requireNothingOf fails if anything that this tenant sees names the other one.
+func (w *world) requireNothingOf(other *world) {
+	w.t.Helper()
+	for _, custom := range w.list(etcdclusters) {
+		if text := fmt.Sprint(custom.Object); strings.Contains(text, other.namespace) || strings.Contains(text, other.repository.bare) {
+			w.t.Errorf("%s says something of another tenant: %s", custom.GetName(), text)
+		}
+	}
+}
