@@ -56,35 +56,45 @@ func (r *Reader) Fetch(ctx context.Context, o Options) (Desired, error) {
 	if err != nil {
 		return Desired{}, err
 	}
+	known, unless := r.known(o)
 	return within(ctx, o, func(ctx context.Context) (Desired, error) {
-		source, err := open(ctx, o)
+		found, desired, err := fetchApart(ctx, o, unless)
 		if err != nil {
 			return Desired{}, err
 		}
-		defer source.close()
-		revision, err := source.find(o.Selector)
-		if err != nil {
-			return Desired{}, sourceError(err, "find what to read in %s", o.Location)
-		}
-		if known, ok := r.known(o, revision); ok {
+		if unless.Commit != "" && found == unless {
 			return known, nil
 		}
-		desired, err := source.read(ctx, o, revision)
-		if err != nil {
-			return Desired{}, err
-		}
-		return r.remember(o, revision, desired), nil
+		return r.remember(o, found, desired), nil
 	})
 }
 
-// known returns what was read last, if it was read in the same way, of a revision with that name and hash.
-func (r *Reader) known(o Options, revision refs.Revision) (Desired, bool) {
+// fetchHere finds the revision that is meant, and reads it in this process unless it is that one, with that name and hash.
+func fetchHere(ctx context.Context, o Options, unless refs.Revision, read filesReader) (refs.Revision, Desired, error) {
+	source, err := open(ctx, o)
+	if err != nil {
+		return refs.Revision{}, Desired{}, err
+	}
+	defer source.close()
+	found, err := source.find(o.Selector)
+	if err != nil {
+		return refs.Revision{}, Desired{}, sourceError(err, "find what to read in %s", o.Location)
+	}
+	if found.Commit != "" && found == unless {
+		return found, Desired{}, nil
+	}
+	desired, err := source.read(ctx, o, found, read)
+	return found, desired, err
+}
+
+// known returns what was read last, if it was read in the same way, and what was found to read then.
+func (r *Reader) known(o Options) (Desired, refs.Revision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if revision.Commit == "" || r.found != revision || !reflect.DeepEqual(r.options, o) {
-		return Desired{}, false
+	if r.found.Commit == "" || !reflect.DeepEqual(r.options, o) {
+		return Desired{}, refs.Revision{}
 	}
-	return r.last.clone(), true
+	return r.last.clone(), r.found
 }
 
 func (r *Reader) remember(o Options, found refs.Revision, d Desired) Desired {
@@ -151,25 +161,29 @@ func Descends(ctx context.Context, o Options, newer refs.Revision, older string)
 	if !plumbing.IsHash(newer.Commit) || !plumbing.IsHash(older) {
 		return false, optionsErrorf("tell whether %q descends from %q: both are commits, with all 40 hexadecimal digits", newer.Commit, older)
 	}
-	return within(ctx, o, func(ctx context.Context) (bool, error) {
-		source, err := open(ctx, o)
-		if err != nil {
-			return false, err
-		}
-		defer source.close()
-		descends, err := source.descends(ctx, plumbing.NewHash(newer.Commit), plumbing.NewHash(older))
-		if err != nil {
-			return false, fmt.Errorf("%w: %w", ErrSource, err)
-		}
-		return descends, nil
-	})
+	return within(ctx, o, func(ctx context.Context) (bool, error) { return descendsApart(ctx, o, newer.Commit, older) })
+}
+
+// descendsHere tells it in this process.
+func descendsHere(ctx context.Context, o Options, newer, older string) (bool, error) {
+	source, err := open(ctx, o)
+	if err != nil {
+		return false, err
+	}
+	defer source.close()
+	descends, err := source.descends(ctx, plumbing.NewHash(newer), plumbing.NewHash(older))
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", ErrSource, err)
+	}
+	return descends, nil
 }
 
 // source is an open directory, local repository or remote one.
 type source interface {
 	// find returns the revision that is meant. Its Commit may be the hash of a tag object.
 	find(refs.Selector) (refs.Revision, error)
-	read(context.Context, Options, refs.Revision) (Desired, error)
+	// read reads a revision by what reads its files.
+	read(context.Context, Options, refs.Revision, filesReader) (Desired, error)
 	descends(ctx context.Context, newer, older plumbing.Hash) (bool, error)
 	close()
 }
@@ -181,9 +195,17 @@ func open(ctx context.Context, o Options) (source, error) {
 	return openLocal(o)
 }
 
-// readFiles reads what the files of a revision declare.
+// filesReader reads what the files of a revision declare.
+type filesReader = func(context.Context, Options, fs.FS, refs.Revision) (Desired, error)
+
+// readFiles reads them in this process, as far as files are read there at all.
 func readFiles(ctx context.Context, o Options, files fs.FS, r refs.Revision) (Desired, error) {
-	declared, err := manifests.Read(ctx, files, o.Options)
+	return readFrom(ctx, o, manifests.Answers(files, o.Limits), r)
+}
+
+// readFrom reads what files declare that tell tells of.
+func readFrom(ctx context.Context, o Options, tell func(manifests.Question) manifests.Answer, r refs.Revision) (Desired, error) {
+	declared, err := manifests.ReadFrom(ctx, tell, o.Options)
 	if err != nil {
 		return Desired{}, sourceError(err, "read the path %q of %s", o.Path, o.Location)
 	}
@@ -191,12 +213,12 @@ func readFiles(ctx context.Context, o Options, files fs.FS, r refs.Revision) (De
 }
 
 // readCommit reads what a revision declares whose hash names a commit or a tag of one.
-func readCommit(ctx context.Context, o Options, store storer.EncodedObjectStorer, r refs.Revision) (Desired, error) {
+func readCommit(ctx context.Context, o Options, store storer.EncodedObjectStorer, r refs.Revision, read filesReader) (Desired, error) {
 	files, r, err := openCommit(store, r, o)
 	if err != nil {
 		return Desired{}, err
 	}
-	return readFiles(ctx, o, files, r)
+	return read(ctx, o, files, r)
 }
 
 // openCommit gives the files of a revision whose hash names a commit or a tag of one, if it is signed as o asks.

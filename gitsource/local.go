@@ -50,8 +50,8 @@ func (l localRepository) close() {}
 
 func (l localRepository) find(s refs.Selector) (refs.Revision, error) { return l.list.Find(s) }
 
-func (l localRepository) read(ctx context.Context, o Options, r refs.Revision) (Desired, error) {
-	return readCommit(ctx, o, l.Storer, r)
+func (l localRepository) read(ctx context.Context, o Options, r refs.Revision, read filesReader) (Desired, error) {
+	return readCommit(ctx, o, l.Storer, r, read)
 }
 
 // maxCommits of the history of a local repository are looked at.
@@ -96,8 +96,8 @@ func (d directory) close() { d.Close() }
 
 func (d directory) find(refs.Selector) (refs.Revision, error) { return refs.Revision{}, nil }
 
-func (d directory) read(ctx context.Context, o Options, r refs.Revision) (Desired, error) {
-	return readFiles(ctx, o, d.FS(), r)
+func (d directory) read(ctx context.Context, o Options, r refs.Revision, read filesReader) (Desired, error) {
+	return read(ctx, o, d.FS(), r)
 }
 
 func (d directory) descends(context.Context, plumbing.Hash, plumbing.Hash) (bool, error) {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/storage/memory"
+
+	"quorate.dev/quorate/gitsource/refs"
 )
 
 const (
@@ -23,7 +25,11 @@ const (
 // TestMain reads or clones instead of testing if it is a child that is asked to, and prints how much memory that took at most.
 func TestMain(m *testing.M) {
 	if location := os.Getenv(childReads); location != "" {
-		desired, err := Fetch(context.Background(), Options{Location: location})
+		o, err := Options{Location: location}.normalized()
+		var desired Desired
+		if err == nil {
+			_, desired, err = fetchHere(context.Background(), o, refs.Revision{}, readFiles)
+		}
 		if err == nil && len(desired.Clusters) != 1 {
 			err = fmt.Errorf("clusters %v, problems %v", desired.Clusters, desired.Problems)
 		}

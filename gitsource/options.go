@@ -31,6 +31,8 @@ type Options struct {
 	Timeout time.Duration
 	// CacheDir keeps the objects of what was read last from a server, for other processes and later ones. Nothing is kept if it is empty.
 	CacheDir string
+	// Memory, in bytes, is what the process that fetches keeps within as far as it can, besides what it holds; there is no such bound if it is zero.
+	Memory int64
 	// Verify says what must be signed, and by whom.
 	Verify Verification
 	manifests.Options
@@ -55,12 +57,16 @@ func isRemote(location string) bool {
 // repository is the one on a server, and has no URL if it is local.
 func (o Options) repository() remote.Repository {
 	limits := o.Transfer
-	limits.Pack.FileBytes = cmp.Or(o.Limits.FileBytes, manifests.DefaultLimits.FileBytes)
+	limits.Pack.FileBytes = o.fileBytes()
 	r := remote.Repository{Auth: o.Auth, Proxy: o.Proxy, Limits: limits, TempDir: o.CacheDir}
 	if isRemote(o.Location) {
 		r.URL = o.Location
 	}
 	return r
+}
+
+func (o Options) fileBytes() int64 {
+	return cmp.Or(o.Limits.FileBytes, manifests.DefaultLimits.FileBytes)
 }
 
 // normalized checks the options as far as they can be checked without the source, and

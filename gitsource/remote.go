@@ -32,9 +32,9 @@ func (r remoteRepository) descends(ctx context.Context, newer, older plumbing.Ha
 }
 
 // read reads a revision from the cache, or else fetches it.
-func (r remoteRepository) read(ctx context.Context, o Options, revision refs.Revision) (Desired, error) {
+func (r remoteRepository) read(ctx context.Context, o Options, revision refs.Revision, read filesReader) (Desired, error) {
 	if o.CacheDir == "" {
-		return r.fetch(ctx, o, revision, func(*cache.Objects) error { return nil })
+		return r.fetch(ctx, o, revision, read, func(*cache.Objects) error { return nil })
 	}
 	directory, err := cache.Open(o.CacheDir)
 	if err != nil {
@@ -43,23 +43,23 @@ func (r remoteRepository) read(ctx context.Context, o Options, revision refs.Rev
 	key := strings.Join([]string{o.Location, o.Selector.String(), o.Path}, "\x00")
 	cached := directory.Load(key)
 	if cached.HasEncodedObject(plumbing.NewHash(revision.Commit)) == nil {
-		if desired, err := readCommit(ctx, o, cached, revision); !cached.Missed() {
+		if desired, err := readCommit(ctx, o, cached, revision, read); !cached.Missed() {
 			directory.Touch(key)
 			return desired, err
 		}
 	}
-	return r.fetch(ctx, o, revision, func(read *cache.Objects) error { return directory.Store(key, read) })
+	return r.fetch(ctx, o, revision, read, func(needed *cache.Objects) error { return directory.Store(key, needed) })
 }
 
 // fetch fetches a revision, and hands over the objects that were needed.
-func (r remoteRepository) fetch(ctx context.Context, o Options, revision refs.Revision, keep func(*cache.Objects) error) (Desired, error) {
+func (r remoteRepository) fetch(ctx context.Context, o Options, revision refs.Revision, read filesReader, keep func(*cache.Objects) error) (Desired, error) {
 	store, err := r.Fetch(ctx, plumbing.NewHash(revision.Commit))
 	if err != nil {
 		return Desired{}, fmt.Errorf("%w: %w", ErrSource, err)
 	}
 	defer store.Close()
 	recorder := cache.Record(store)
-	desired, err := readCommit(ctx, o, recorder, revision)
+	desired, err := readCommit(ctx, o, recorder, revision, read)
 	if err != nil {
 		return Desired{}, err
 	}

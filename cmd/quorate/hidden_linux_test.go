@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -32,7 +34,7 @@ func TestMemoryIsHidden(t *testing.T) {
 		t.Skip("to run as another user takes root")
 	}
 	program := confinedtest.ForEverybody(t)
-	owner := make(chan uint32, 1)
+	owner, fetcher := make(chan uint32, 1), make(chan string, 1)
 	var process *os.Process
 	started := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -42,11 +44,13 @@ func TestMemoryIsHidden(t *testing.T) {
 			t.Error(err)
 		} else if len(owner) == 0 {
 			owner <- info.Sys().(*syscall.Stat_t).Uid
+			fetcher <- fetcherOf(t, process.Pid)
 		}
 		w.WriteHeader(http.StatusNotFound)
 	}))
 	defer server.Close()
 	c, out := asStranger(t, program, "validate", "--source", server.URL+"/x.git")
+	c.Env = append(c.Env, "KUBECONFIG=/secret", "QUORATE_GIT_PASSWORD=secret", "TMPDIR="+filepath.Dir(program))
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +61,10 @@ func TestMemoryIsHidden(t *testing.T) {
 	case uid := <-owner:
 		if uid != 0 {
 			t.Errorf("the memory of the process belongs to user %d", uid)
+		}
+		// Whoever asks the server has neither what the process has, nor what it hides.
+		if said := <-fetcher; said != "memory of user 0, NoNewPrivs 1, Seccomp 2, knows nothing" {
+			t.Errorf("the process that fetches has %s", said)
 		}
 	default:
 		t.Errorf("the server was not asked: %s", out)
@@ -72,4 +80,36 @@ func TestMemoryIsHidden(t *testing.T) {
 	if err := c.Run(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
+}
+
+// fetcherOf tells of the child of a process that fetches.
+func fetcherOf(t *testing.T, parent int) string {
+	t.Helper()
+	children, err := filepath.Glob("/proc/[0-9]*/status")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, name := range children {
+		status, err := os.ReadFile(name)
+		if err != nil || !strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", parent)) {
+			continue
+		}
+		dir := filepath.Dir(name)
+		info, infoErr := os.Stat(filepath.Join(dir, "mem"))
+		environment, environmentErr := os.ReadFile(filepath.Join(dir, "environ"))
+		if err := errors.Join(infoErr, environmentErr); err != nil {
+			return err.Error()
+		}
+		knows := "nothing"
+		if strings.Contains(string(environment), "secret") {
+			knows = string(environment)
+		}
+		field := func(name string) string {
+			_, rest, _ := strings.Cut(string(status), "\n"+name+":\t")
+			value, _, _ := strings.Cut(rest, "\n")
+			return value
+		}
+		return fmt.Sprintf("memory of user %d, NoNewPrivs %s, Seccomp %s, knows %s", info.Sys().(*syscall.Stat_t).Uid, field("NoNewPrivs"), field("Seccomp"), knows)
+	}
+	return "no process of its own"
 }

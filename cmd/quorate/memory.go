@@ -18,16 +18,18 @@ type budget struct {
 	limits limits
 	// atOnce is how many sources are read at once.
 	atOnce int
-	// own is what this process may use besides the processes that it reads in, in bytes; 0 if that has no bound.
-	own int64
+	// fetch is what a process may use that fetches, and own what this process may besides those that it reads in, in bytes; 0 if that has no bound.
+	fetch, own int64
 }
 
 const (
-	// programBytes is what this process takes before it reads any source, and childBytes what a process that takes a source apart does, without what
-	// it is bounded by.
+	// programBytes is what this process takes before it reads any source, and childBytes what a process does that fetches a source or takes it apart,
+	// without what it is bounded by.
 	programBytes, childBytes = 32 << 20, 16 << 20
 	// spareBytes are for what is no memory of a process: buffers of the network, tables of the kernel.
 	spareBytes = 16 << 20
+	// mostToFetch is what everything that a server may send takes at once, by the default limits.
+	mostToFetch = 320 << 20
 )
 
 // budgetWithin divides the memory, in bytes, that there is among as many sources at once as it has room for.
@@ -37,6 +39,8 @@ func budgetWithin(memory int64) budget {
 		return budgetFor(memory, 16)
 	case memory >= 2<<30:
 		return budgetFor(memory, 4)
+	case memory < 192<<20: // of a process each to fetch and to parse, there would be little left but the programs
+		return budgetFor(memory, 1)
 	}
 	return budgetFor(memory, 2)
 }
@@ -49,19 +53,25 @@ func budgetFor(memory int64, atOnce int) budget {
 	if memory <= 0 {
 		return b
 	}
-	each := max((memory-programBytes-spareBytes)/int64(b.atOnce), 16<<20)
+	each := max((memory-programBytes-spareBytes)/int64(b.atOnce), 2*childBytes+8<<20)
 	part := each / 26
 	l := &b.limits
-	l.files.RenderMemory = min(l.files.RenderMemory, rounded(each/2-childBytes/4, 1<<20))
+	l.files.RenderMemory = min(l.files.RenderMemory, rounded((each-2*childBytes)/2, 1<<20))
+	b.fetch = childBytes + min(mostToFetch, rounded((each-2*childBytes)/3, 1<<20))
 	l.transfer.RefsBytes = min(l.transfer.RefsBytes, rounded(2*part, 1<<20))
 	l.transfer.Pack.ObjectBytes = min(l.transfer.Pack.ObjectBytes, rounded(part, 1<<20))
 	l.transfer.Pack.Objects = min(l.transfer.Pack.Objects, int(rounded(part/80, 1000)))
 	l.files.TotalBytes = min(l.files.TotalBytes, rounded(part, 1<<20))
-	l.files.FileBytes = min(l.files.FileBytes, rounded(part, 1<<18), l.files.TotalBytes)
+	l.files.FileBytes = min(l.files.FileBytes, rounded(l.files.RenderMemory/18, 1<<19), l.files.TotalBytes)
 	l.files.DocumentNodes = min(l.files.DocumentNodes, int(rounded(l.files.RenderMemory/1000, 1000)))
 	l.files.Objects = min(l.files.Objects, int(rounded(part/1400, 100)))
-	b.own = max(memory-int64(b.atOnce)*(l.files.RenderMemory+childBytes)-spareBytes, programBytes)
+	b.own = max(memory-b.used(), programBytes)
 	return b
+}
+
+// used is what all of it may use but this process.
+func (b budget) used() int64 {
+	return int64(b.atOnce)*(b.limits.files.RenderMemory+childBytes+b.fetch) + spareBytes
 }
 
 // rounded is n down to a multiple of unit, where that is something: people read it.
@@ -80,10 +90,11 @@ func (b budget) bound() {
 	}
 }
 
-// divideMemory divides the memory once more where the flags say how many sources are read at once. Limits that they give stay.
-func divideMemory(flags *pflag.FlagSet, atOnce int) {
+// divideMemory divides the memory once more where the flags say how many sources are read at once. Limits that they give stay. It returns what each
+// may use to fetch.
+func divideMemory(flags *pflag.FlagSet, atOnce int) int64 {
 	if !flags.Changed("sources-at-once") {
-		return
+		return budgetWithin(memoryLimit()).fetch
 	}
 	b := budgetFor(memoryLimit(), atOnce)
 	b.bound()
@@ -94,4 +105,5 @@ func divideMemory(flags *pflag.FlagSet, atOnce int) {
 			_ = flags.Lookup(f.Name).Value.Set(f.Value.String()) // it is one of its own
 		}
 	})
+	return b.fetch
 }

@@ -15,7 +15,7 @@ func TestBudget(t *testing.T) {
 	property := func(some, more uint32) bool {
 		memory := 96<<20 + int64(some)<<4 // up to 64 GiB
 		b, larger := budgetWithin(memory), budgetWithin(memory+int64(more)<<4)
-		used := b.own + int64(b.atOnce)*(b.limits.files.RenderMemory+childBytes) + spareBytes
+		used := b.own + b.used()
 		return between(reflect.ValueOf(limits{}), reflect.ValueOf(b.limits), reflect.ValueOf(defaultLimits)) &&
 			(b.atOnce != larger.atOnce || between(reflect.ValueOf(b.limits), reflect.ValueOf(larger.limits), reflect.ValueOf(defaultLimits))) &&
 			b.atOnce <= larger.atOnce && used <= memory
@@ -23,8 +23,8 @@ func TestBudget(t *testing.T) {
 	if err := quick.Check(property, &quick.Config{MaxCount: 10_000}); err != nil {
 		t.Error(err)
 	}
-	for atOnce := 1; atOnce <= 8; atOnce++ { // as docs/git.md says
-		if b := budgetFor(256<<20, atOnce); b.own+int64(atOnce)*(b.limits.files.RenderMemory+childBytes)+spareBytes > 256<<20 {
+	for atOnce := 1; atOnce <= 4; atOnce++ { // as docs/git.md says
+		if b := budgetFor(256<<20, atOnce); b.own+b.used() > 256<<20 {
 			t.Errorf("%d at once do not fit: %+v", atOnce, b)
 		}
 	}
@@ -52,11 +52,11 @@ func TestSourcesAtOnceDivideMemory(t *testing.T) {
 		total  int64
 		own    bool
 	}{
-		{nil, 48 * mebibyte, 4 * mebibyte, true},
-		{[]string{"--sources-at-once=1"}, 100 * mebibyte, 8 * mebibyte, true},
-		{[]string{"--sources-at-once=4"}, 22 * mebibyte, 2 * mebibyte, true},
+		{nil, 36 * mebibyte, 4 * mebibyte, true},
+		{[]string{"--sources-at-once=1"}, 88 * mebibyte, 8 * mebibyte, true},
+		{[]string{"--sources-at-once=4"}, 10 * mebibyte, 2 * mebibyte, true},
 		{[]string{"--sources-at-once=4", "--max-render-memory=30Mi"}, 30 * mebibyte, 2 * mebibyte, false},
-		{[]string{"--max-total-bytes=1Mi", "--sources-at-once=1"}, 100 * mebibyte, 1 * mebibyte, true},
+		{[]string{"--max-total-bytes=1Mi", "--sources-at-once=1"}, 88 * mebibyte, 1 * mebibyte, true},
 	} {
 		f, c := &sourceFlags{}, &cobra.Command{}
 		f.add(c, "")
@@ -75,7 +75,8 @@ func TestSourcesAtOnceDivideMemory(t *testing.T) {
 			t.Errorf("%q: %d MiB to render, %d MiB in all, want %d and %d", test.args, l.files.RenderMemory>>20, l.files.TotalBytes>>20, test.render>>20, test.total>>20)
 		}
 		b := budgetFor(memory, f.atOnce)
-		if used := b.own + int64(f.atOnce)*(l.files.RenderMemory+childBytes) + spareBytes; test.own && used > memory {
+		b.limits = l
+		if used := b.own + b.used(); test.own && used > memory {
 			t.Errorf("%q: %d MiB are used", test.args, used>>20)
 		}
 	}
@@ -104,9 +105,9 @@ func TestPageTellsBudgets(t *testing.T) {
 	for _, memory := range []byteSize{128 << 20, 256 << 20, 1 << 30, 4 << 30} {
 		b := budgetWithin(int64(memory))
 		l, size := b.limits, func(bytes int64) string { s := byteSize(bytes); return s.String() }
-		row := fmt.Sprintf("| %s | %d | %s | %s | %s | %d | %s | %s | %d | %d | %s |\n", memory.String(), b.atOnce, size(l.files.RenderMemory),
+		row := fmt.Sprintf("| %s | %d | %s | %s | %s | %d | %s | %s | %d | %d | %s | %s |\n", memory.String(), b.atOnce, size(l.files.RenderMemory),
 			size(l.transfer.RefsBytes), size(l.transfer.Pack.ObjectBytes), l.transfer.Pack.Objects, size(l.files.FileBytes), size(l.files.TotalBytes),
-			l.files.DocumentNodes, l.files.Objects, size(b.own))
+			l.files.DocumentNodes, l.files.Objects, size(b.fetch), size(b.own))
 		if !strings.Contains(page, row) {
 			t.Errorf("docs/git.md lacks\n%s", row)
 		}

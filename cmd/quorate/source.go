@@ -47,6 +47,8 @@ type source struct {
 	allowRewind bool
 	timeout     time.Duration
 	limits      limits
+	// fetchBytes are what the process may use that fetches it; 0 if that has no bound.
+	fetchBytes int64
 	// turns are those of all sources of the run.
 	turns turns
 }
@@ -159,6 +161,7 @@ func (s source) options() (gitsource.Options, error) {
 		Transfer: s.limits.transfer,
 		Timeout:  s.timeout,
 		CacheDir: s.cacheDir,
+		Memory:   s.fetchBytes,
 		Options: manifests.Options{
 			Path: s.path, Namespace: s.namespace, AllowNamespaces: s.allowNamespaces, Policy: s.policy,
 			IgnoreOtherKinds: s.ignoreOtherKinds, Limits: s.limits.files,

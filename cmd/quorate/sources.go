@@ -56,7 +56,7 @@ func (f *sourceFlags) add(c *cobra.Command, help string) {
 	addCount(c.Flags(), &f.atOnce, "sources-at-once", "sources that are read at once; fewer by default where the container has little memory")
 	c.Flags().Lookup("sources-at-once").DefValue = strconv.Itoa(budgetWithin(0).atOnce)
 	f.given = func() []string { return settingsIn(c.Flags()) }
-	f.divide = func() { divideMemory(c.Flags(), f.atOnce) }
+	f.divide = func() { f.settings.fetchBytes = divideMemory(c.Flags(), f.atOnce) }
 }
 
 // addShowing adds the flags of a command that applies nothing. It shows a revision whether it descends from what was applied or not.

@@ -20,19 +20,11 @@ func init() { confined.Serve(childName, serve) }
 // message is what the child says, one of: a question, which is answered by an answer; the kustomization that it renders from now on; one thing
 // that it has read; or why nothing was read. With none of them it is the last.
 type message struct {
-	List, Kind, Read string   `json:",omitempty"`
-	Rendering        string   `json:",omitempty"`
-	Cluster          *told    `json:",omitempty"`
-	Problem          *Problem `json:",omitempty"`
-	Error            string   `json:",omitempty"`
-}
-
-type answer struct {
-	Entries []entry     `json:",omitempty"`
-	Kind    fs.FileMode `json:",omitempty"`
-	Content []byte      `json:",omitempty"`
-	Error   string      `json:",omitempty"`
-	Missing bool        `json:",omitempty"`
+	Question
+	Rendering string   `json:",omitempty"`
+	Cluster   *told    `json:",omitempty"`
+	Problem   *Problem `json:",omitempty"`
+	Error     string   `json:",omitempty"`
 }
 
 // told is a declared cluster as one process tells it the other.
@@ -79,8 +71,8 @@ func serve(parent *confined.Parent, work json.RawMessage) {
 // asked is the tree that the parent has.
 type asked struct{ parent *confined.Parent }
 
-func (t asked) ask(question message) (a answer, err error) {
-	t.parent.Ask(question, &a)
+func (t asked) ask(question Question) (a Answer, err error) {
+	t.parent.Ask(message{Question: question}, &a)
 	switch {
 	case a.Missing:
 		err = fs.ErrNotExist
@@ -91,24 +83,25 @@ func (t asked) ask(question message) (a answer, err error) {
 }
 
 func (t asked) list(dir string) ([]entry, error) {
-	a, err := t.ask(message{List: dir})
+	a, err := t.ask(Question{List: dir})
 	return a.Entries, err
 }
 
 func (t asked) kind(name string) (fs.FileMode, error) {
-	a, err := t.ask(message{Kind: name})
+	a, err := t.ask(Question{Kind: name})
 	return a.Kind, err
 }
 
 func (t asked) read(name string) ([]byte, error) {
-	a, err := t.ask(message{Read: name})
+	a, err := t.ask(Question{Read: name})
 	return a.Content, err
 }
 
 // reading is what the parent knows of a source that a child reads.
 type reading struct {
-	ctx     context.Context
-	tree    tree
+	ctx context.Context
+	// tell answers what is asked about the source.
+	tell    func(Question) Answer
 	options Options
 	// at is the file that the child has asked for last, or the kustomization that it renders, and doing what it does there.
 	at, doing string
@@ -125,8 +118,8 @@ func (r *reading) hear(line []byte) (any, bool, error) {
 		return nil, false, fmt.Errorf("understand the process that reads in confinement: %w", err)
 	}
 	switch {
-	case m.List+m.Kind+m.Read != "":
-		return r.answer(m), false, nil
+	case m.Question != (Question{}):
+		return r.answer(m.Question), false, nil
 	case m.Rendering != "":
 		r.at, r.doing = m.Rendering, "rendering"
 		return nil, false, nil
@@ -145,22 +138,9 @@ func (r *reading) hear(line []byte) (any, bool, error) {
 	}
 }
 
-func (r *reading) answer(m message) answer {
-	var a answer
-	var err error
-	switch {
-	case m.List != "":
-		a.Entries, err = r.tree.list(m.List)
-	case m.Kind != "":
-		a.Kind, err = r.tree.kind(m.Kind)
-	default:
-		if r.doing == "reading" {
-			r.at = m.Read
-		}
-		a.Content, err = r.tree.read(m.Read)
+func (r *reading) answer(q Question) Answer {
+	if q.Read != "" && r.doing == "reading" {
+		r.at = q.Read
 	}
-	if err != nil {
-		a = answer{Error: err.Error(), Missing: errors.Is(err, fs.ErrNotExist)}
-	}
-	return a
+	return r.tell(q)
 }

@@ -65,8 +65,13 @@ type Declared struct {
 // rendered; otherwise each YAML and JSON file below it is read as it is. An error means that the directory cannot be read, or that it is too
 // much: then nothing is known of what is declared. It returns when ctx ends. What is read is taken apart in a process of its own.
 func Read(ctx context.Context, fsys fs.FS, o Options) (Declarations, error) {
+	return ReadFrom(ctx, Answers(fsys, o.Limits), o)
+}
+
+// ReadFrom does as Read does with files that tell, which is asked one question after the other, tells of.
+func ReadFrom(ctx context.Context, tell func(Question) Answer, o Options) (Declarations, error) {
 	o = o.withDefaults()
-	r := reading{ctx: ctx, tree: fsTree{fsys, o.Limits.FileBytes}, options: o, doing: "reading", at: o.Path}
+	r := reading{ctx: ctx, tell: tell, options: o, doing: "reading", at: o.Path}
 	limits := confined.Limits{Memory: o.Limits.RenderMemory, CPU: o.Limits.RenderCPU, LineBytes: maxLine(o.Limits)}
 	err := confined.Run(ctx, childName, o, limits, r.hear)
 	var exceeded confined.Exceeded

@@ -109,6 +109,24 @@ func (l List) Find(s Selector) (Revision, error) {
 	return revisionOf(l.HeadName, l.Head), nil
 }
 
+// Admits says whether a revision can be what the selector has found in some repository, with whatever hash.
+func (s Selector) Admits(r Revision) bool {
+	if s.Commit != "" {
+		return r.Name == ""
+	}
+	if r.Name == "" {
+		return s == (Selector{})
+	}
+	for _, name := range []plumbing.ReferenceName{plumbing.NewBranchReferenceName(r.Name), plumbing.NewTagReferenceName(r.Name), plumbing.ReferenceName(r.Name)} {
+		only := plumbing.NewHash(r.Commit)
+		l := List{ByName: map[string]plumbing.Hash{name.String(): only}, Head: only, HeadName: name}
+		if found, err := l.Find(s); err == nil && found.Name == r.Name && name.Validate() == nil {
+			return true
+		}
+	}
+	return false
+}
+
 func (l List) named(name plumbing.ReferenceName, s Selector) (Revision, error) {
 	hash, ok := l.ByName[name.String()]
 	if !ok {

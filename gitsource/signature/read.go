@@ -2,6 +2,7 @@ package signature
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -76,8 +77,33 @@ func (k *Keys) add(file string) error {
 	return k.parse(filepath.Base(file), content)
 }
 
+// keyFile is a file with keys.
+type keyFile struct {
+	Name    string
+	Content []byte
+}
+
+// MarshalJSON writes the files that the keys are in.
+func (k Keys) MarshalJSON() ([]byte, error) { return json.Marshal(k.files) }
+
+// UnmarshalJSON reads the keys in files again.
+func (k *Keys) UnmarshalJSON(text []byte) error {
+	var files []keyFile
+	if err := json.Unmarshal(text, &files); err != nil {
+		return err
+	}
+	*k = Keys{}
+	for _, file := range files {
+		if err := k.parse(file.Name, file.Content); err != nil {
+			return fmt.Errorf("%s: %w", file.Name, err)
+		}
+	}
+	return nil
+}
+
 // parse adds the keys in a file of that name.
 func (k *Keys) parse(name string, content []byte) error {
+	k.files = append(k.files, keyFile{name, content})
 	switch extension := filepath.Ext(name); {
 	case extension == ".asc":
 		keys, err := parsePGP(content)

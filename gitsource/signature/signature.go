@@ -46,6 +46,8 @@ func (m Mode) OfCommit() bool { return m == Commit || m == TagAndCommit }
 type Keys struct {
 	pgp openpgp.EntityList
 	ssh []sshKey
+	// files are what they were read from.
+	files []keyFile
 }
 
 // Empty says whether there are no keys.

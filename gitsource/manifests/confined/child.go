@@ -12,13 +12,26 @@ import (
 // Serve makes every program that the caller is linked into, tests included, its own child: where the process was started as the child of that
 // name it does the task, and the process ends. It is called when packages are initialized, so that nothing starts itself anew and anew.
 func Serve(name string, do func(parent *Parent, task json.RawMessage)) {
+	serveAs(name, func(t task) error { return confine(t.Limits) }, do)
+}
+
+// ServeReaching does as Serve does for a child that reaches what the task names, and nothing else. Before that holds it prepares what it can only then:
+// with nothing but the task, which its parent has made.
+func ServeReaching(name string, prepare func(task json.RawMessage), do func(parent *Parent, task json.RawMessage)) {
+	serveAs(name, func(t task) error {
+		prepare(t.Task)
+		return confineTo(t.Reach, t.Limits)
+	}, do)
+}
+
+func serveAs(name string, confine func(task) error, do func(parent *Parent, task json.RawMessage)) {
 	if len(os.Args) == 1 && os.Args[0] == name {
-		os.Exit(serve(os.Stdin, os.Stdout, do)) //nolint:forbidigo // the child is this function, and nothing is deferred before it
+		os.Exit(serve(os.Stdin, os.Stdout, confine, do)) //nolint:forbidigo // the child is this function, and nothing is deferred before it
 	}
 }
 
 // serve does one task and returns the exit code.
-func serve(in io.Reader, out io.Writer, do func(*Parent, json.RawMessage)) int {
+func serve(in io.Reader, out io.Writer, confine func(task) error, do func(*Parent, json.RawMessage)) int {
 	stderr := os.Stderr
 	defer runtime.KeepAlive(stderr) // it stays open for the runtime's last words
 	os.Stdout, os.Stderr = nil, nil // libraries write there what they think of old fields
@@ -28,7 +41,7 @@ func serve(in io.Reader, out io.Writer, do func(*Parent, json.RawMessage)) int {
 	if err := answers.Decode(&t); err != nil {
 		return 1
 	}
-	if err := confine(t.Limits); err != nil {
+	if err := confine(t); err != nil {
 		fmt.Fprintf(stderr, "it could not be confined: %v\n", err)
 		return 1
 	}

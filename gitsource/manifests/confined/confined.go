@@ -1,6 +1,8 @@
 // Package confined runs a part of this program in a process of its own, a second run of the same binary, so that whatever that part is given to
 // work on, it has an end: the process has bounds on its memory, its stack and its time, and is killed at a deadline. It opens no file and no socket,
 // starts no program and reaches no other process; what it needs it asks this process for. Nothing of one task is left for the next.
+//
+// A part that cannot do without files or the network reaches what it is told, and nothing else: see Reach.
 package confined
 
 import (
@@ -33,18 +35,39 @@ func (e Exceeded) Error() string { return string(e) }
 
 // Run starts the child of that name, gives it the task, and calls hear for each line that it says, until that is done. What hear returns is sent
 // to the child, if it is not nil. The error is an Exceeded, that of hear, that of the context, or says that the process could not be run.
-func Run(ctx context.Context, name string, work any, limits Limits, hear func(line []byte) (answer any, done bool, err error)) error {
+func Run(ctx context.Context, name string, work any, limits Limits, hear Hear) error {
+	return runChild(ctx, kind{name: name, environment: []string{}, dir: "/"}, work, limits, Reach{}, hear)
+}
+
+// RunReaching does as Run does for a child that ServeReaching makes. It has that environment, and the working directory of this process.
+func RunReaching(ctx context.Context, name string, work any, limits Limits, reach Reach, environment []string, hear Hear) error {
+	return runChild(ctx, kind{name: name, reaching: true, environment: append([]string{}, environment...)}, work, limits, reach, hear)
+}
+
+// Hear is told each line that a child says. What it returns is sent to the child, if it is not nil.
+type Hear = func(line []byte) (answer any, done bool, err error)
+
+// kind is how a child is started.
+type kind struct {
+	name        string
+	environment []string
+	dir         string
+	// reaching is one of RunReaching, whose bounds no flag raises.
+	reaching bool
+}
+
+func runChild(ctx context.Context, k kind, work any, limits Limits, reach Reach, hear Hear) error {
 	encoded, err := json.Marshal(work)
 	if err != nil {
 		return err
 	}
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	p, err := start(running, name)
+	p, err := start(running, k)
 	if err != nil {
 		return fmt.Errorf("start a process of its own to read in: %w", err)
 	}
-	told := p.converse(task{Limits: limits, Task: encoded}, hear)
+	told := p.converse(task{Limits: limits, Reach: reach, Task: encoded}, hear)
 	if !errors.Is(told, errGone) {
 		stop() // whatever it is still busy with
 	}
@@ -54,6 +77,8 @@ func Run(ctx context.Context, name string, work any, limits Limits, hear func(li
 		return told
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case k.reaching:
+		return p.lastWords(ended)
 	default:
 		return p.explain(ended, limits)
 	}
@@ -68,15 +93,13 @@ type process struct {
 	words *head
 }
 
-func start(ctx context.Context, name string) (*process, error) {
+func start(ctx context.Context, k kind) (*process, error) {
 	program, err := self()
 	if err != nil {
 		return nil, err
 	}
 	p := &process{command: exec.CommandContext(ctx, program), words: &head{}}
-	p.command.Args = []string{name}
-	p.command.Env = []string{}
-	p.command.Dir = "/"
+	p.command.Args, p.command.Env, p.command.Dir = []string{k.name}, k.environment, k.dir
 	p.command.Stderr = p.words
 	p.command.WaitDelay = time.Second
 	if p.in, err = p.command.StdinPipe(); err != nil {
@@ -92,7 +115,7 @@ func start(ctx context.Context, name string) (*process, error) {
 var errGone = errors.New("the process has ended")
 
 // converse gives the child its task and answers what it asks, until it is done. It is errGone if the child ended before.
-func (p *process) converse(t task, hear func(line []byte) (any, bool, error)) error {
+func (p *process) converse(t task, hear Hear) error {
 	defer p.in.Close()
 	if err := send(p.in, t); err != nil {
 		return errGone
@@ -131,9 +154,14 @@ func (p *process) explain(ended error, limits Limits) error {
 	case strings.Contains(words, "stack overflow"), strings.Contains(words, "stack exceeds"):
 		return Exceeded("does not end: something in it contains itself")
 	default:
-		first, _, _ := strings.Cut(words, "\n")
-		return fmt.Errorf("the process that reads in confinement ended before it was done (%w): %q", ended, first)
+		return p.lastWords(ended)
 	}
+}
+
+// lastWords are the first of what the runtime had to say.
+func (p *process) lastWords(ended error) error {
+	first, _, _ := strings.Cut(p.words.String(), "\n")
+	return fmt.Errorf("the process that reads in confinement ended before it was done (%w): %q", ended, first)
 }
 
 // head keeps the first that is written to it.

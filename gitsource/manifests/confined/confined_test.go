@@ -180,7 +180,7 @@ func TestRunEnds(t *testing.T) {
 
 // A child outlives its parent by nothing, even if it is busy.
 func TestChildEndsWithItsParent(t *testing.T) {
-	p, err := start(t.Context(), testChild)
+	p, err := start(t.Context(), kind{name: testChild})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
 	"golang.org/x/sys/unix"
@@ -29,12 +28,12 @@ func closeInherited() error {
 		if err != nil || fd <= 2 {
 			continue
 		}
-		target, err := os.Readlink(descriptors + "/" + e.Name())
-		if err != nil || strings.HasPrefix(target, "anon_inode:[event") {
-			continue // that directory, closed by now, or what the runtime wakes itself with
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err != nil || flags&unix.FD_CLOEXEC != 0 {
+			continue // that directory, closed by now, or the runtime's own: what has passed from one program to the next has no such mark
 		}
 		if err := unix.Close(fd); err != nil {
-			return fmt.Errorf("close %s: %w", target, err)
+			return fmt.Errorf("close descriptor %d: %w", fd, err)
 		}
 	}
 	return nil

@@ -42,7 +42,10 @@ func fail(errno unix.Errno) bpf.Instruction {
 
 // onlyComputing is the filter for a process of that ID. What it does not name fails with EPERM rather than to end the process: libraries look for
 // files that they can do without, and a later Go may try a call before it falls back on another.
-func onlyComputing(pid int) []bpf.Instruction {
+func onlyComputing(pid int) []bpf.Instruction { return computingAnd(pid, nil) }
+
+// computingAnd is the filter for a process that computes, and may do these calls, whatever their arguments, and what these decisions let through.
+func computingAnd(pid int, calls []uint32, decisions ...[]bpf.Instruction) []bpf.Instruction {
 	const (
 		newThread = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM | unix.CLONE_THREAD |
 			unix.CLONE_SETTLS | unix.CLONE_PARENT_SETTID | unix.CLONE_CHILD_CLEARTID
@@ -54,10 +57,10 @@ func onlyComputing(pid int) []bpf.Instruction {
 		bpf.LoadAbsolute{Off: architecture, Size: 4}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: auditArchitecture, SkipTrue: 1}, kill,
 		bpf.LoadAbsolute{Off: systemCall, Size: 4},
 	}
-	for _, number := range slices.Concat(computing, computingHere) {
+	for _, number := range slices.Concat(computing, computingHere, calls) {
 		filter = append(filter, when(number, allow)...)
 	}
-	return slices.Concat(filter,
+	return slices.Concat(filter, slices.Concat(decisions...),
 		when(unix.SYS_MMAP, withoutCode...), when(unix.SYS_MPROTECT, withoutCode...),
 		when(unix.SYS_TGKILL, toItself...), when(unix.SYS_KILL, toItself...),
 		when(unix.SYS_CLONE, argument(0),

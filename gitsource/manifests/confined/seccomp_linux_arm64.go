@@ -5,3 +5,6 @@ import "golang.org/x/sys/unix"
 const auditArchitecture = unix.AUDIT_ARCH_AARCH64
 
 var computingHere []uint32
+
+// statAt is called otherwise on other architectures.
+const statAt = unix.SYS_FSTATAT

@@ -9,6 +9,7 @@ import (
 
 type task struct {
 	Limits Limits
+	Reach  Reach
 	Task   json.RawMessage
 }
 

@@ -1,0 +1,101 @@
+package confined
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/landlock-lsm/go-landlock/landlock"
+	access "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// confineTo bounds what this process can still do to what r says.
+func confineTo(r Reach, l Limits) error {
+	debug.SetMaxStack(maxStack)
+	debug.SetTraceback("none")
+	if l.Memory > 0 {
+		debug.SetMemoryLimit(l.Memory)
+	}
+	net.DefaultResolver.PreferGo = true // a C library would load code
+	if err := closeInherited(); err != nil {
+		return err
+	}
+	Hide()
+	if err := withFiles(r); err != nil {
+		return fmt.Errorf("restrict it with Landlock: %w", err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}); err != nil {
+		return fmt.Errorf("set resource limit %d: %w", syscall.RLIMIT_CORE, err)
+	}
+	if err := install(reaching(os.Getpid(), r.Network)); err != nil {
+		return fmt.Errorf("%w; sources are read under a seccomp filter only: "+
+			"use a kernel with CONFIG_SECCOMP_FILTER, and a container runtime whose own profile allows prctl(2) and seccomp(2)", err)
+	}
+	return nil
+}
+
+// withFiles takes the right to all other files, and to wait for connections, where the kernel has Landlock.
+func withFiles(r Reach) error {
+	all := landlock.V11
+	rights := landlock.Config{HandledAccessFS: all.HandledAccessFS, HandledAccessNet: all.HandledAccessNet}
+	if r.Network {
+		rights.HandledAccessNet = access.AccessNetBindTCP
+	}
+	const reading, writing = access.AccessFSReadFile | access.AccessFSReadDir,
+		access.AccessFSWriteFile | access.AccessFSTruncate | access.AccessFSMakeReg | access.AccessFSRemoveFile | access.AccessFSRemoveDir
+	var rules []landlock.Rule
+	for _, path := range r.Read {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			rules = append(rules, landlock.PathAccess(reading, path).IgnoreIfMissing())
+		} else if err == nil {
+			rules = append(rules, landlock.PathAccess(access.AccessFSReadFile, path).IgnoreIfMissing())
+		}
+	}
+	for _, path := range r.Write {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			rules = append(rules, landlock.PathAccess(reading|writing, path).IgnoreIfMissing())
+		}
+	}
+	return rights.BestEffort().Restrict(rules...)
+}
+
+// filing are the system calls, whatever their arguments, that open, read and write files. Which files is for Landlock. None of them tells the kernel
+// to send a signal, as fcntl and ioctl could.
+var filing = []uint32{
+	unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_FSTAT, statAt, unix.SYS_STATX, unix.SYS_LSEEK, unix.SYS_PREAD64, unix.SYS_PWRITE64, unix.SYS_READV,
+	unix.SYS_WRITEV, unix.SYS_GETDENTS64, unix.SYS_READLINKAT, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_MKDIRAT, unix.SYS_UNLINKAT,
+	unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2, unix.SYS_FTRUNCATE, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_UTIMENSAT,
+	unix.SYS_COPY_FILE_RANGE, unix.SYS_SPLICE, unix.SYS_SENDFILE, unix.SYS_PIPE2, unix.SYS_GETCWD, unix.SYS_UNAME, unix.SYS_GETUID, unix.SYS_GETEUID,
+	unix.SYS_GETGID, unix.SYS_GETEGID, unix.SYS_EPOLL_CREATE1, unix.SYS_EVENTFD2, unix.SYS_PPOLL, unix.SYS_DUP3,
+}
+
+// connecting are those that connect, and talk to who is connected. Neither waiting for connections is among them nor handing over open files.
+var connecting = []uint32{
+	unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_SETSOCKOPT, unix.SYS_GETSOCKOPT, unix.SYS_SENDTO,
+	unix.SYS_RECVFROM, unix.SYS_SENDMSG, unix.SYS_RECVMSG, unix.SYS_SHUTDOWN,
+}
+
+// reaching is the filter for a process of that ID that reads and writes files, and connects to others.
+func reaching(pid int, network bool) []bpf.Instruction {
+	calls := filing
+	decisions := [][]bpf.Instruction{when(unix.SYS_FCNTL, oneOf(1,
+		unix.F_DUPFD, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_GETLK, unix.F_SETLK, unix.F_SETLKW, unix.F_DUPFD_CLOEXEC)...)}
+	if network { // sockets of other families reach other processes of the machine; that of netlink knows the names of network interfaces
+		calls = append(append([]uint32{}, filing...), connecting...)
+		decisions = append(decisions, when(unix.SYS_SOCKET, oneOf(0, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)...))
+	}
+	return computingAnd(pid, calls, decisions...)
+}
+
+// oneOf allows a call whose argument is one of these.
+func oneOf(i uint32, values ...uint32) []bpf.Instruction {
+	decision := []bpf.Instruction{argument(i)}
+	for _, value := range values {
+		decision = append(decision, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: value, SkipTrue: 1}, allow)
+	}
+	return append(decision, refuse)
+}

@@ -1,0 +1,89 @@
+package gitsource
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"quorate.dev/quorate/gitsource/manifests/confined"
+)
+
+// resolving are the files that say where hosts are.
+var resolving = []string{"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/services"}
+
+// reachFor is what the process that fetches needs: the files of a local source, or the network, what tells hosts apart, and where it keeps what was
+// sent. The environment is what is left of this process's. What was made for it is removed by the function.
+func reachFor(o Options, environment []string) (confined.Reach, []string, func()) {
+	environment = slices.DeleteFunc(slices.Clone(environment), func(variable string) bool { return !slices.Contains(passed, nameOf(variable)) })
+	if !isRemote(o.Location) {
+		return confined.Reach{Read: partsOf(o.Location)}, environment, func() {}
+	}
+	r := confined.Reach{Network: true, Read: slices.Clone(resolving)}
+	if o.Auth.KnownHosts != "" {
+		r.Read = append(r.Read, o.Auth.KnownHosts)
+	}
+	if o.CacheDir != "" {
+		r.Write = []string{o.CacheDir}
+		return r, environment, func() {}
+	}
+	dir, err := os.MkdirTemp("", "quorate-*") // the temporary directory itself may hold what is others'
+	if err != nil {
+		return r, environment, func() {} // what is sent is kept in memory, or the error is said when it is too much for that
+	}
+	r.Write = []string{dir}
+	environment = slices.DeleteFunc(environment, func(variable string) bool { return nameOf(variable) == "TMPDIR" })
+	return r, append(environment, "TMPDIR="+dir), func() { _ = os.RemoveAll(dir) }
+}
+
+// passed are the variables of the environment that the process has: proxies, the authorities of the system, and settings of Go itself.
+var passed = []string{
+	"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "TMPDIR", "TZ", "GODEBUG",
+}
+
+func nameOf(variable string) string {
+	name, _, _ := strings.Cut(variable, "=")
+	return name
+}
+
+// partsOf are the directories of a local source: its own, and those that git has elsewhere for a worktree, as long as they are git's.
+func partsOf(location string) []string {
+	dot := filepath.Join(location, ".git")
+	all := []string{location, dot}
+	line, err := readLine(dot)
+	if named, ok := strings.CutPrefix(line, "gitdir: "); err == nil && ok {
+		dot = from(location, named)
+		all = append(all, ifGits(dot)...)
+	}
+	for _, dir := range []string{dot, location} {
+		if common, err := readLine(filepath.Join(dir, "commondir")); err == nil {
+			all = append(all, ifGits(from(dir, common))...)
+		}
+	}
+	return all
+}
+
+// readLine is the line in a file that has no more.
+func readLine(name string) (string, error) {
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxNameBytes {
+		return "", os.ErrInvalid
+	}
+	content, err := os.ReadFile(name)
+	return strings.TrimSpace(string(content)), err
+}
+
+func from(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// ifGits gives the directory if git has made it: whoever can write to a source must not name any other.
+func ifGits(dir string) []string {
+	if info, err := os.Stat(filepath.Join(dir, "HEAD")); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	return []string{dir}
+}
