@@ -18,15 +18,16 @@ const (
 )
 
 // UntilConverged repeats passes over one revision until every cluster is done or blocked, or ctx is done. It waits for
-// changes, not for time. The report is that of the last pass; converged says whether something was left to do. What failed in
+// changes, not for time, and clusters do not wait for places that have no say in them. The report is that of the last pass; converged says whether something was left to do. What failed in
 // passing is tried again, so only the failures of the last pass count.
 func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, converged bool) {
 	changes := r.Live.Changes(ctx)
-	desired := r.fetch(ctx)
+	in := r.read(ctx)
 	acted := map[string]*report.Outcome{}
 	for {
 		earliest := time.Now().Add(pace)
-		next := r.pass(ctx, desired, nil)
+		in.look()
+		next := r.pass(ctx, in, nil)
 		remember(acted, next)
 		if ctx.Err() != nil && len(rep.Clusters) > 0 {
 			replaceFinished(&rep, next)
@@ -34,11 +35,11 @@ func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, con
 			return rep, false
 		}
 		rep = next
-		if settled(rep) {
+		if settled(rep) && !in.reading() {
 			recall(acted, &rep)
 			return rep, true
 		}
-		if longest := recheck(rep); longest > 0 && !wait(ctx, changes, earliest, longest) {
+		if longest := recheck(rep); longest > 0 && !in.wait(ctx, changes, earliest, longest) {
 			recall(acted, &rep)
 			return rep, false
 		}
@@ -77,23 +78,6 @@ func recheck(rep report.Report) time.Duration {
 		}
 	}
 	return soonest
-}
-
-// wait waits for a change, or for that long, but not shorter than until earliest; false if ctx is done first.
-func wait(ctx context.Context, changes <-chan struct{}, earliest time.Time, longest time.Duration) bool {
-	timer := time.NewTimer(longest)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-changes:
-	case <-timer.C:
-	}
-	timer.Reset(time.Until(earliest))
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-	return ctx.Err() == nil
 }
 
 // remember keeps the last change made to each cluster in this run.

@@ -3,29 +3,40 @@ package reconcile
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Pass runs one pass. All failures are in the report. Until its members are sealed, a cluster that is being founded could be founded once more by a
-// member that loses its volume; so with such clusters, and no others, passes go on until they are sealed or ctx is done.
+// Pass runs one pass over each cluster. All failures are in the report. Where some places are still being read, the clusters in which these have no
+// say come first, and the others once all is known.
+//
+// Until its members are sealed, a cluster that is being founded could be founded once more by a member that loses its volume; so with such clusters,
+// passes go on until they are sealed or ctx is done.
 func (r *Reconciler) Pass(ctx context.Context) report.Report {
-	desired := r.fetch(ctx)
-	rep := r.pass(ctx, desired, nil)
-	if !anyFounding(rep) {
+	in := r.read(ctx)
+	rep := r.pass(ctx, in, nil)
+	if !in.reading() && !anyFounding(rep) {
 		return rep
 	}
 	changes := r.Live.Changes(ctx)
 	acted := map[string]*report.Outcome{}
 	remember(acted, rep)
-	for latest := rep; anyFounding(rep); {
-		earliest := time.Now().Add(pace)
-		if longest := recheck(latest); longest > 0 && !wait(ctx, changes, earliest, longest) {
+	for latest := rep; in.reading() || anyFounding(rep); {
+		earliest, longest := time.Now().Add(pace), resync
+		if anyFounding(rep) {
+			longest = recheck(latest)
+		}
+		if longest > 0 && !in.wait(ctx, changes, earliest, longest) {
 			break
 		}
-		founding := foundingOf(rep)
-		next := r.pass(ctx, desired, func(key string) bool { return founding[key] })
+		in.look()
+		founding, done := foundingOf(rep), keysOf(rep)
+		if !in.news && len(founding) == 0 {
+			continue
+		}
+		next := r.pass(ctx, in, func(key string) bool { return founding[key] || !done[key] })
 		remember(acted, next)
 		if ctx.Err() != nil {
 			replaceFinished(&rep, next)
@@ -51,21 +62,31 @@ func foundingOf(rep report.Report) map[string]bool {
 	return founding
 }
 
-// replace puts the entries of a later report in the place of those of the same clusters. What kept the later pass from looking is told.
+// replace puts what a later pass says in the place of what earlier ones did, but for the clusters that it was not about.
 func replace(rep *report.Report, later report.Report) {
-	rep.Error, rep.Unobserved = later.Error, later.Unobserved
-	for i, c := range rep.Clusters {
-		for _, now := range later.Clusters {
-			if now.Key() == c.Key() {
-				rep.Clusters[i] = now
-			}
-		}
+	about := keysOf(later)
+	others := slices.DeleteFunc(rep.Clusters, func(c report.Cluster) bool { return about[c.Key()] })
+	removals := rep.Removals
+	*rep = later
+	rep.Clusters = slices.SortedFunc(slices.Values(slices.Concat(others, later.Clusters)), byKey)
+	if later.Unobserved {
+		rep.Removals = removals
 	}
 }
 
 // replaceFinished does the same for a pass that was told to stop, with the clusters that it had finished with by then.
 func replaceFinished(rep *report.Report, later report.Report) {
-	later.Error, later.Unobserved = rep.Error, rep.Unobserved
-	later.Clusters = slices.DeleteFunc(later.Clusters, func(c report.Cluster) bool { return c.Error != "" })
-	replace(rep, later)
+	finished := *rep
+	finished.Clusters = slices.DeleteFunc(later.Clusters, func(c report.Cluster) bool { return c.Error != "" })
+	replace(rep, finished)
 }
+
+func keysOf(rep report.Report) map[string]bool {
+	keys := map[string]bool{}
+	for _, c := range rep.Clusters {
+		keys[c.Key()] = true
+	}
+	return keys
+}
+
+func byKey(a, b report.Cluster) int { return strings.Compare(a.Key(), b.Key()) }

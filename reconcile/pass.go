@@ -33,20 +33,16 @@ type Reconciler struct {
 	failed map[string]bool
 }
 
-func (r *Reconciler) fetch(ctx context.Context) Desired {
-	desired := r.Source.Fetch(ctx)
-	r.Log.Debug("fetched", "revision", desired.Revision, "signer", desired.Signer, "clusters", len(desired.Clusters), "problems", len(desired.Problems))
-	return desired
-}
-
-// pass runs one pass over the clusters that are wanted; nil wants all. Each is observed, acted on and reported in one go, so that none waits for
-// another.
-func (r *Reconciler) pass(ctx context.Context, desired Desired, wanted func(key string) bool) report.Report {
+// pass runs one pass over the clusters that are wanted; nil wants all of which it is known what is declared. Each is observed, acted on and reported in
+// one go, so that none waits for another.
+func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key string) bool) report.Report {
+	desired, ready := in.desired, in.ready()
+	in.news = false
 	observed, err := r.Live.Observe(ctx, desired)
 	if err == nil {
 		desired = observed.Desired
 	}
-	if unread := desired.Failure(); unread != nil && r.isNews("source of", oneLine(unread)) {
+	if unread := desired.Failure(); unread != nil && !errors.Is(unread, ErrReading) && r.isNews("source of", oneLine(unread)) {
 		r.Log.Error("source cannot be read; going on with what was last applied", "error", oneLine(unread))
 	}
 	rep := report.Report{
@@ -66,7 +62,7 @@ func (r *Reconciler) pass(ctx context.Context, desired Desired, wanted func(key 
 	if err = errors.Join(desired.Failure(), err); err != nil {
 		rep.Error = oneLine(err)
 	}
-	clusters := r.inLine(observed.Clusters, wanted)
+	clusters := r.inLine(observed.Clusters, func(key string) bool { return ready(key) && (wanted == nil || wanted(key)) })
 	rep.Clusters = make([]report.Cluster, len(clusters))
 	inTurn(len(clusters), func(i int) {
 		entry, err := guarded(clusters[i], func() report.Cluster { return r.reconcile(ctx, clusters[i], desired.sourceOf(clusters[i])) })
@@ -75,7 +71,7 @@ func (r *Reconciler) pass(ctx context.Context, desired Desired, wanted func(key 
 		}
 		rep.Clusters[i] = entry
 	})
-	slices.SortFunc(rep.Clusters, func(a, b report.Cluster) int { return strings.Compare(a.Key(), b.Key()) })
+	slices.SortFunc(rep.Clusters, byKey)
 	r.failed = failures(rep)
 	if r.Progress != nil {
 		r.Progress(rep)
@@ -91,7 +87,7 @@ func (r *Reconciler) inLine(clusters []Cluster, wanted func(key string) bool) []
 		namespace, name := c.Identity()
 		key := report.Cluster{Namespace: namespace, Name: name}.Key()
 		switch {
-		case wanted != nil && !wanted(key):
+		case !wanted(key):
 		case r.failed[key] || c.Unwell():
 			first = append(first, c)
 		default:

@@ -24,7 +24,7 @@ type source struct {
 	fetches int
 }
 
-func (s *source) Fetch(context.Context) reconcile.Desired {
+func (s *source) Fetch(context.Context, func(reconcile.Desired)) reconcile.Desired {
 	s.fetches++
 	s.desired.Unread = s.err
 	return s.desired
@@ -79,7 +79,13 @@ type simulated struct {
 	world *simulate.World
 }
 
-func (c *simulated) Identity() (string, string) { return "ns", c.name }
+func (c *simulated) Identity() (string, string) {
+	if namespace, name, other := strings.Cut(c.name, "/"); other {
+		return namespace, name
+	}
+	return "ns", c.name
+}
+
 func (c *simulated) Warnings() []string {
 	c.burst("Warnings")
 	return nil

@@ -11,8 +11,9 @@ import (
 
 // Source is where declarations come from: one place or several.
 type Source interface {
-	// Fetch reads all declarations, each place at one revision.
-	Fetch(ctx context.Context) Desired
+	// Fetch reads all declarations, each place at one revision. If some places take long, it calls early with what is known without them, as often as it is
+	// worth it; they are Unread for ErrReading then.
+	Fetch(ctx context.Context, early func(Desired)) Desired
 }
 
 // Desired is everything that is declared.

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/sync/errgroup"
 
 	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/gitsource/credentials"
@@ -186,53 +186,93 @@ type fetched struct {
 	err         error
 }
 
-// fetch reads all sources, so many at once as there are turns. What has been checked before is not checked again: each reads its own credentials, and fails alone.
-func (f *sourceFlags) fetch(ctx context.Context) ([]fetched, error) {
+// headStart is how long clusters wait for sources that have no say in them; and those of sources that are read later wait for others, as long again
+// and then twice that, so that a slow source costs a few passes and not one for each that is not.
+const headStart = 500 * time.Millisecond
+
+// fetch reads all sources, so many at once as there are turns. What has been checked before is not checked again: each reads its own credentials, and fails
+// alone. While some are being read, early is told what the others declare; they have the error ErrReading there.
+func (f *sourceFlags) fetch(ctx context.Context, early func([]fetched)) ([]fetched, error) {
 	sources, err := f.sources(func(source) error { return nil })
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := toRead(ctx, len(sources))
 	defer cancel()
-	all := make([]fetched, len(sources))
 	if f.readers == nil {
 		f.readers, f.turns = make([]gitsource.Reader, len(sources)), make(turns, f.atOnce)
 	}
-	var group errgroup.Group
-	names, labels := namesOf(sources), labelsOf(sources)
+	all, names, labels := make([]fetched, len(sources)), namesOf(sources), labelsOf(sources)
+	took := make(chan func(), len(sources))
 	for _, i := range rand.Perm(len(sources)) { // so that it is not always the same ones that wait for their turn
 		s := sources[i]
-		all[i].name, all[i].label, s.turns = names[i], labels[i], f.turns
-		group.Go(func() error {
-			all[i].source = s
-			all[i].err = panics.Catch(func() (err error) {
-				all[i].desired, err = s.fetch(ctx, &f.readers[i])
+		s.turns = f.turns
+		all[i] = fetched{source: s, name: names[i], label: labels[i], err: fmt.Errorf("read %s: %w", s.location, reconcile.ErrReading)}
+		go func() {
+			var desired gitsource.Desired
+			err := panics.Catch(func() (err error) {
+				desired, err = s.fetch(ctx, &f.readers[i])
 				return err
 			})
-			return nil
-		})
+			took <- func() { all[i].desired, all[i].err = desired, err }
+		}()
 	}
-	return all, group.Wait()
+	gather(took, len(all), func() { early(slices.Clone(all)) })
+	return all, nil
+}
+
+// gather takes in so many results. In between, ever more rarely, it says that there are some of which nothing was said before.
+func gather(results <-chan func(), n int, early func()) {
+	pause := headStart
+	next, news := time.NewTimer(pause), false
+	defer next.Stop()
+	for n > 0 {
+		select {
+		case take := <-results:
+			take()
+			n, news = n-1, true
+		case <-next.C:
+			if news {
+				early()
+				news = false
+			}
+			next.Reset(pause)
+			pause *= 2
+		}
+	}
 }
 
 // Fetch implements reconcile.Source.
-func (f *sourceFlags) Fetch(ctx context.Context) reconcile.Desired {
+func (f *sourceFlags) Fetch(ctx context.Context, early func(reconcile.Desired)) reconcile.Desired {
 	if f.live() {
 		return reconcile.Desired{Live: true, Revision: "cluster", Refuses: f.settings.policy.Problems}
 	}
-	desired := f.declared(ctx)
-	desired.Clusters = slices.DeleteFunc(desired.Clusters, func(d reconcile.Declaration) bool {
-		return !reconcile.Namespaces(f.namespaces).Allow(d.Cluster.Namespace)
+	return f.within(f.declared(ctx, func(d reconcile.Desired) {
+		if d = f.within(d); len(d.Ready()) > 0 {
+			early(d)
+		}
+	}))
+}
+
+// within is what is declared in the namespaces of the run.
+func (f *sourceFlags) within(d reconcile.Desired) reconcile.Desired {
+	d.Clusters = slices.DeleteFunc(d.Clusters, func(c reconcile.Declaration) bool {
+		return !reconcile.Namespaces(f.namespaces).Allow(c.Cluster.Namespace)
 	})
-	return desired
+	return d
 }
 
 // declared is what the sources declare, in whatever namespace.
-func (f *sourceFlags) declared(ctx context.Context) reconcile.Desired {
-	all, err := f.fetch(ctx)
+func (f *sourceFlags) declared(ctx context.Context, early func(reconcile.Desired)) reconcile.Desired {
+	all, err := f.fetch(ctx, func(soFar []fetched) { early(f.together(soFar)) })
 	if err != nil {
 		return reconcile.Desired{Unread: err}
 	}
+	return f.together(all)
+}
+
+// together is what the sources declare that were read.
+func (f *sourceFlags) together(all []fetched) reconcile.Desired {
 	desired, sources := join(all), []source(nil)
 	desired.Summarize()
 	desired.Confirmed = f.confirmed

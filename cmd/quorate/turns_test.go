@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/reconcile"
 )
 
 // However long a source waits for its turn, none of its own time passes. The clock is one that stands while anything is done.
@@ -22,7 +24,7 @@ func TestWaitingCostsNoTime(t *testing.T) {
 		}
 		results := make(chan []fetched)
 		go func() {
-			all, _ := f.fetch(t.Context())
+			all, _ := f.fetch(t.Context(), func([]fetched) {})
 			results <- all
 		}()
 		time.Sleep(time.Hour)
@@ -47,7 +49,7 @@ func TestReadingLeavesTimeForClusters(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		before := time.Now()
-		all, _ := f.fetch(ctx)
+		all, _ := f.fetch(ctx, func([]fetched) {})
 		want := "reading the sources has taken 2m30s, half of the time that was left of --timeout; the rest is for the clusters"
 		if took := time.Since(before); took != 150*time.Second || !errors.Is(all[0].err, gitsource.ErrSource) || !strings.Contains(all[0].err.Error(), want) {
 			t.Errorf("after %s: error %v", took, all[0].err)
@@ -65,5 +67,35 @@ func TestWaitingEnds(t *testing.T) {
 	_, err := full.take(ctx, "x")
 	if !errors.Is(err, gitsource.ErrSource) || !errors.Is(err, over) || !strings.Contains(err.Error(), "wait for the turn to read x: it is over; --sources-at-once allows more at once") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// What is declared where a source that does not answer has no say is known long before that source has had its time.
+func TestSlowSourceHoldsUpNobodyElse(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	quick := filesIn(t, "a.yaml", "apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: a}\nspec: {version: 3.6.5}\n")
+	for namespace, want := range map[string]string{"bank": "shop/a", "shop": "", "": ""} {
+		f := &sourceFlags{values: []string{quick + ",default-namespace=shop,allow-namespace=shop", "http://" + silent.Addr().String() + "/x.git"},
+			settings: newSource(defaultLimits), atOnce: 2}
+		if namespace != "" {
+			f.values[1] += ",allow-namespace=" + namespace
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 4*headStart)
+		var known []string
+		all := f.Fetch(ctx, func(d reconcile.Desired) {
+			known = append(known, d.Ready()...)
+			cancel()
+		})
+		cancel()
+		if got := strings.Join(known, " "); got != want {
+			t.Errorf("while a source of %q does not answer, %q is known, want %q", namespace, got, want)
+		}
+		if failure := all.Failure(); failure == nil || errors.Is(failure, reconcile.ErrReading) || len(all.Clusters) != 1 {
+			t.Errorf("in the end %d clusters, error %v", len(all.Clusters), failure)
+		}
 	}
 }

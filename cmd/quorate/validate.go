@@ -43,7 +43,7 @@ func validate(ctx context.Context, std streams, source sourceFlags, output strin
 	if source.live() {
 		return usageError{fmt.Errorf("--source %s: what the API server holds it has checked itself", ofCluster)}
 	}
-	desired := source.declared(ctx)
+	desired := source.declared(ctx, func(reconcile.Desired) {})
 	failure := desired.Failure()
 	if failure != nil && !desired.AnyRead() {
 		return failure

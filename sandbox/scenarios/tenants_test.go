@@ -97,7 +97,8 @@ func (w *world) besides(other *world) []string {
 	}
 	bound := ",default-namespace=" + w.namespace + ",allow-namespace=" + w.namespace +
 		",allow-node-selector=nowhere,allow-image-repository=gcr.io/etcd-development/etcd;registry.example.com/*" // so that what never forms is let in
-	args := []string{"--namespace", w.namespace, "--default-namespace", other.namespace, "--source", clusters.bare + bound, "--source", "http://" + w.neverAnswers() + "/x.git,fetch-timeout=3s" + bound}
+	args := []string{"--namespace", w.namespace, "--default-namespace", other.namespace, "--allow-namespace", other.namespace,
+		"--source", clusters.bare + bound, "--source", "http://" + w.neverAnswers() + "/x.git" + bound}
 	for kind, text := range bombs {
 		repository, file := newRepository(w.t), "a.yaml"
 		if kind == "resources" {

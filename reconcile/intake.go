@@ -1,0 +1,117 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// ErrReading is why a Place is Unread that is still being read.
+var ErrReading = errors.New("it is still being read")
+
+// intake is what a run knows so far of what is declared. Its places are read once in a run.
+type intake struct {
+	desired Desired
+	// known brings what is known each time that it is more.
+	known <-chan Desired
+	// news: no pass has been made yet with what is known.
+	news bool
+}
+
+// read begins to read all places, and returns as soon as something is known that need not wait for the others.
+func (r *Reconciler) read(ctx context.Context) *intake {
+	known := make(chan Desired, 1)
+	tell := func(d Desired) {
+		select {
+		case <-known: // what nobody has taken is of no use any more
+		default:
+		}
+		known <- d
+	}
+	go func() {
+		d := r.Source.Fetch(ctx, tell)
+		r.Log.Debug("fetched", "revision", d.Revision, "signer", d.Signer, "clusters", len(d.Clusters), "problems", len(d.Problems))
+		tell(d)
+	}()
+	return &intake{desired: <-known, known: known, news: true}
+}
+
+// reading reports whether some places are still being read.
+func (in *intake) reading() bool { return errors.Is(in.desired.Failure(), ErrReading) }
+
+// ready reports whether it is known of a cluster what is declared, whatever may come.
+func (in *intake) ready() func(cluster string) bool {
+	if !in.reading() {
+		return func(string) bool { return true }
+	}
+	ready := in.desired.Ready()
+	return func(cluster string) bool { return slices.Contains(ready, cluster) }
+}
+
+// wait waits for a change, for more to be known, or for that long, but after a change not shorter than until earliest; false if ctx is done first.
+func (in *intake) wait(ctx context.Context, changes <-chan struct{}, earliest time.Time, longest time.Duration) bool {
+	timer := time.NewTimer(longest)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-changes:
+	case in.desired = <-in.known:
+		in.news = true
+	case <-timer.C:
+	}
+	timer.Reset(time.Until(earliest))
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return ctx.Err() == nil
+}
+
+// look takes in what has come, without waiting.
+func (in *intake) look() {
+	select {
+	case in.desired = <-in.known:
+		in.news = true
+	default:
+	}
+}
+
+// Ready are the clusters, as namespace/name, that are declared by places that have been read, where no place that is still being read has a say: neither
+// in a namespace of that place nor, since what a place declares hangs together, in one of a place that shares a namespace with it.
+func (d Desired) Ready() []string {
+	var free []string
+	awaited := d.awaited()
+	for _, c := range d.Clusters {
+		if !slices.Contains(awaited, c.Source) {
+			free = append(free, c.key())
+		}
+	}
+	return free
+}
+
+// awaited are the names of the places that are still being read, and of those that share a namespace with one of them.
+func (d Desired) awaited() []string {
+	var awaited []Place
+	rest := slices.Clone(d.Sources)
+	for found := true; found; {
+		found = false
+		rest = slices.DeleteFunc(rest, func(p Place) bool {
+			waits := errors.Is(p.Unread, ErrReading) || slices.ContainsFunc(awaited, func(a Place) bool { return p.Namespaces.overlap(a.Namespaces) })
+			if waits {
+				awaited, found = append(awaited, p), true
+			}
+			return waits
+		})
+	}
+	var names []string
+	for _, p := range awaited {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// overlap reports whether one namespace is in both.
+func (n Namespaces) overlap(other Namespaces) bool {
+	return len(n) == 0 || slices.ContainsFunc(n, other.Allow)
+}
