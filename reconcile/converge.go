@@ -18,32 +18,43 @@ const (
 )
 
 // UntilConverged repeats passes over one revision until every cluster is done or blocked, or ctx is done. It waits for
-// changes, not for time, and clusters do not wait for places that have no say in them. The report is that of the last pass; converged says whether something was left to do. What failed in
-// passing is tried again, so only the failures of the last pass count.
+// changes, not for time, and no cluster waits for another, or for a place that has no say in it. The report is that of the last pass over each cluster;
+// converged says whether something was left to do. What failed in passing is tried again, so only the failures of the last passes count.
 func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, converged bool) {
 	changes := r.Live.Changes(ctx)
-	in := r.read(ctx)
+	in := r.begin(ctx)
 	acted := map[string]*report.Outcome{}
 	for {
 		earliest := time.Now().Add(pace)
 		in.look()
 		next := r.pass(ctx, in, nil)
 		remember(acted, next)
-		if ctx.Err() != nil && len(rep.Clusters) > 0 {
-			replaceFinished(&rep, next)
-			recall(acted, &rep)
-			return rep, false
+		if ctx.Err() != nil {
+			return r.ended(rep, next, acted), false
 		}
-		rep = next
-		if settled(rep) && !in.reading() {
+		longest := recheck(next)
+		converged := settled(next) && !in.reading() && !r.stragglers.underway()
+		rep = r.stragglers.carried(next, rep)
+		if converged {
 			recall(acted, &rep)
 			return rep, true
 		}
-		if longest := recheck(rep); longest > 0 && !in.wait(ctx, changes, earliest, longest) {
-			recall(acted, &rep)
-			return rep, false
+		if longest > 0 && !r.wait(ctx, in, changes, earliest, longest) {
+			return r.ended(rep, report.Report{}, acted), false
 		}
 	}
+}
+
+// ended is the report of a run that was told to stop: that of the passes before, with what the last one has finished with, if there were any.
+func (r *Reconciler) ended(rep, last report.Report, acted map[string]*report.Outcome) report.Report {
+	if rep.Clusters == nil {
+		rep, last = last, report.Report{}
+	}
+	last.Clusters = append(last.Clusters, r.stragglers.rest()...)
+	remember(acted, last)
+	replaceFinished(&rep, last)
+	recall(acted, &rep)
+	return rep
 }
 
 // settled reports whether no further pass would do anything.
@@ -78,6 +89,27 @@ func recheck(rep report.Report) time.Duration {
 		}
 	}
 	return soonest
+}
+
+// wait waits for a change, for more to be known of what is declared, for a straggler, or for that long, but after a change not shorter than until earliest;
+// false if ctx is done first.
+func (r *Reconciler) wait(ctx context.Context, in *intake, changes <-chan struct{}, earliest time.Time, longest time.Duration) bool {
+	timer := time.NewTimer(longest)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-changes:
+	case in.desired = <-in.known:
+		in.news = true
+	case <-r.stragglers.done:
+	case <-timer.C:
+	}
+	timer.Reset(time.Until(earliest))
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return ctx.Err() == nil
 }
 
 // remember keeps the last change made to each cluster in this run.

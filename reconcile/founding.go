@@ -15,38 +15,48 @@ import (
 // Until its members are sealed, a cluster that is being founded could be founded once more by a member that loses its volume; so with such clusters,
 // passes go on until they are sealed or ctx is done.
 func (r *Reconciler) Pass(ctx context.Context) report.Report {
-	in := r.read(ctx)
+	in := r.begin(ctx)
 	rep := r.pass(ctx, in, nil)
-	if !in.reading() && !anyFounding(rep) {
-		return rep
-	}
-	changes := r.Live.Changes(ctx)
 	acted := map[string]*report.Outcome{}
 	remember(acted, rep)
-	for latest := rep; in.reading() || anyFounding(rep); {
+	var changes <-chan struct{}
+	for latest := rep; r.goesOn(in, &rep, acted); {
+		if changes == nil {
+			changes = r.Live.Changes(ctx)
+		}
 		earliest, longest := time.Now().Add(pace), resync
 		if anyFounding(rep) {
 			longest = recheck(latest)
 		}
-		if longest > 0 && !in.wait(ctx, changes, earliest, longest) {
-			break
+		if longest > 0 && !r.wait(ctx, in, changes, earliest, longest) {
+			return r.ended(rep, report.Report{}, acted)
 		}
 		in.look()
-		founding, done := foundingOf(rep), keysOf(rep)
+		founding := foundingOf(rep)
 		if !in.news && len(founding) == 0 {
 			continue
 		}
-		next := r.pass(ctx, in, func(key string) bool { return founding[key] || !done[key] })
-		remember(acted, next)
+		latest = r.pass(ctx, in, func(key string) bool { return founding[key] || r.stragglers.isNew(key) })
+		remember(acted, latest)
 		if ctx.Err() != nil {
-			replaceFinished(&rep, next)
-			break
+			return r.ended(rep, latest, acted)
 		}
-		latest = next
 		replace(&rep, latest)
 	}
 	recall(acted, &rep)
 	return rep
+}
+
+// goesOn reports whether a run of one pass is not at its end. It is not before the stragglers are done; what has become of them is added to the report.
+func (r *Reconciler) goesOn(in *intake, rep *report.Report, acted map[string]*report.Outcome) bool {
+	if in.reading() || anyFounding(*rep) {
+		return true
+	}
+	late := *rep
+	late.Clusters = r.stragglers.rest()
+	remember(acted, late)
+	replace(rep, late)
+	return anyFounding(*rep)
 }
 
 func anyFounding(rep report.Report) bool { return len(foundingOf(rep)) > 0 }
@@ -65,19 +75,20 @@ func foundingOf(rep report.Report) map[string]bool {
 // replace puts what a later pass says in the place of what earlier ones did, but for the clusters that it was not about.
 func replace(rep *report.Report, later report.Report) {
 	about := keysOf(later)
-	others := slices.DeleteFunc(rep.Clusters, func(c report.Cluster) bool { return about[c.Key()] })
+	clusters := slices.DeleteFunc(slices.Clone(rep.Clusters), func(c report.Cluster) bool { return about[c.Key()] })
 	removals := rep.Removals
 	*rep = later
-	rep.Clusters = slices.SortedFunc(slices.Values(slices.Concat(others, later.Clusters)), byKey)
+	rep.Clusters = append(clusters, later.Clusters...)
+	slices.SortFunc(rep.Clusters, byKey)
 	if later.Unobserved {
 		rep.Removals = removals
 	}
 }
 
-// replaceFinished does the same for a pass that was told to stop, with the clusters that it had finished with by then.
+// replaceFinished does the same for a pass that was told to stop, with the clusters that it had finished with by then, or nothing was known of.
 func replaceFinished(rep *report.Report, later report.Report) {
-	finished := *rep
-	finished.Clusters = slices.DeleteFunc(later.Clusters, func(c report.Cluster) bool { return c.Error != "" })
+	told, finished := keysOf(*rep), *rep
+	finished.Clusters = slices.DeleteFunc(later.Clusters, func(c report.Cluster) bool { return c.Error != "" && told[c.Key()] })
 	replace(rep, finished)
 }
 

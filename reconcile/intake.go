@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 )
 
 // ErrReading is why a Place is Unread that is still being read.
@@ -19,8 +18,11 @@ type intake struct {
 	news bool
 }
 
-// read begins to read all places, and returns as soon as something is known that need not wait for the others.
-func (r *Reconciler) read(ctx context.Context) *intake {
+// begin begins a run. It reads all places, and returns as soon as something is known that need not wait for the others.
+func (r *Reconciler) begin(ctx context.Context) *intake {
+	if r.stragglers = newStragglers(); r.failed == nil {
+		r.failed = map[string]bool{}
+	}
 	known := make(chan Desired, 1)
 	tell := func(d Desired) {
 		select {
@@ -47,25 +49,6 @@ func (in *intake) ready() func(cluster string) bool {
 	}
 	ready := in.desired.Ready()
 	return func(cluster string) bool { return slices.Contains(ready, cluster) }
-}
-
-// wait waits for a change, for more to be known, or for that long, but after a change not shorter than until earliest; false if ctx is done first.
-func (in *intake) wait(ctx context.Context, changes <-chan struct{}, earliest time.Time, longest time.Duration) bool {
-	timer := time.NewTimer(longest)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-changes:
-	case in.desired = <-in.known:
-		in.news = true
-	case <-timer.C:
-	}
-	timer.Reset(time.Until(earliest))
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-	return ctx.Err() == nil
 }
 
 // look takes in what has come, without waiting.

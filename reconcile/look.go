@@ -19,10 +19,11 @@ func Look(ctx context.Context, live Live) (report.Report, error) {
 		return report.Report{}, err
 	}
 	rep := report.Report{Planned: true, Clusters: make([]report.Cluster, len(observed.Clusters))}
-	inTurn(len(observed.Clusters), func(i int) {
+	all := inTurn(len(observed.Clusters), func(i int) {
 		c := observed.Clusters[i]
 		rep.Clusters[i], _ = guarded(c, func() report.Cluster { return look(ctx, c) }) // the entry says why there is none
 	})
+	all()
 	return rep, observed.Unlisted
 }
 

@@ -29,12 +29,13 @@ type Reconciler struct {
 
 	// said is what was last logged of each cluster, so that a run of many passes says each thing once.
 	said sync.Map
-	// failed are the clusters that failed in the pass before.
-	failed map[string]bool
+	// failed are the clusters that failed when they were last looked at.
+	failed     map[string]bool
+	stragglers *stragglers
 }
 
 // pass runs one pass over the clusters that are wanted; nil wants all of which it is known what is declared. Each is observed, acted on and reported in
-// one go, so that none waits for another.
+// one go, so that none waits for another, and the pass waits for none longer than its turn.
 func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key string) bool) report.Report {
 	desired, ready := in.desired, in.ready()
 	in.news = false
@@ -63,16 +64,17 @@ func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key strin
 		rep.Error = oneLine(err)
 	}
 	clusters := r.inLine(observed.Clusters, func(key string) bool { return ready(key) && (wanted == nil || wanted(key)) })
-	rep.Clusters = make([]report.Cluster, len(clusters))
-	inTurn(len(clusters), func(i int) {
-		entry, err := guarded(clusters[i], func() report.Cluster { return r.reconcile(ctx, clusters[i], desired.sourceOf(clusters[i])) })
+	rep.Clusters = r.stragglers.each(clusters, func(c Cluster) report.Cluster {
+		entry, err := guarded(c, func() report.Cluster { return r.reconcile(ctx, c, desired.sourceOf(c)) })
 		if err != nil && r.isNews(entry.Key(), entry.Error) {
 			r.Log.Error("reconcile", "cluster", entry.Key(), "error", err, stack(err))
 		}
-		rep.Clusters[i] = entry
+		return entry
 	})
 	slices.SortFunc(rep.Clusters, byKey)
-	r.failed = failures(rep)
+	for _, c := range rep.Clusters {
+		r.failed[c.Key()] = c.Error != ""
+	}
 	if r.Progress != nil {
 		r.Progress(rep)
 	}
@@ -84,9 +86,7 @@ func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key strin
 func (r *Reconciler) inLine(clusters []Cluster, wanted func(key string) bool) []Cluster {
 	var first, last []Cluster
 	for _, c := range clusters {
-		namespace, name := c.Identity()
-		key := report.Cluster{Namespace: namespace, Name: name}.Key()
-		switch {
+		switch key := keyOf(c); {
 		case !wanted(key):
 		case r.failed[key] || c.Unwell():
 			first = append(first, c)
@@ -95,14 +95,6 @@ func (r *Reconciler) inLine(clusters []Cluster, wanted func(key string) bool) []
 		}
 	}
 	return append(first, last...)
-}
-
-func failures(rep report.Report) map[string]bool {
-	failed := map[string]bool{}
-	for _, c := range rep.Clusters {
-		failed[c.Key()] = c.Error != ""
-	}
-	return failed
 }
 
 // reconcile decides for one cluster, does it, and reports.

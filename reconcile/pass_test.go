@@ -36,6 +36,7 @@ type live struct {
 	broken  map[string]error  // of observing a cluster, by name
 	doing   map[string]error  // of acting on it
 	bursts  map[string]string // in which a cluster panics, by name: the method
+	hanging map[string]func() // clusters whose observation lasts as long as it may, by name: what is called as it begins
 	failing []error           // of observing anything, one pass after the other
 	waited  []decide.Waited   // by the status of each
 
@@ -102,8 +103,13 @@ func (c *simulated) Unwell() bool { return false }
 
 func (c *simulated) DeclaredBy() string { return "" }
 
-func (c *simulated) State(context.Context) (decide.State, error) {
+func (c *simulated) State(ctx context.Context) (decide.State, error) {
 	c.burst("State")
+	if began := c.live.hanging[c.name]; began != nil {
+		began()
+		<-ctx.Done()
+		return decide.State{}, context.Cause(ctx)
+	}
 	s := c.world.Observe()
 	s.Waited = c.live.waited
 	return s, c.live.broken[c.name]

@@ -17,13 +17,18 @@ const (
 	ClusterTimeout = time.Minute
 )
 
-// inTurn does n things at once, as many as there are places, and returns when all are done. Whoever takes longer than a turn gives up its place.
-func inTurn(n int, do func(i int)) {
+// inTurn does n things at once, as many as there are places. Whoever takes longer than a turn gives up its place. It returns when each is done or has had its
+// turn; the rest waits for all.
+func inTurn(n int, do func(i int)) (rest func()) {
 	places := make(chan struct{}, concurrency)
-	var all sync.WaitGroup
+	var turns, all sync.WaitGroup
 	for i := range n {
 		places <- struct{}{}
-		leave := sync.OnceFunc(func() { <-places })
+		turns.Add(1)
+		leave := sync.OnceFunc(func() {
+			<-places
+			turns.Done()
+		})
 		late := time.AfterFunc(turn, leave)
 		all.Go(func() {
 			defer leave()
@@ -31,7 +36,8 @@ func inTurn(n int, do func(i int)) {
 			do(i)
 		})
 	}
-	all.Wait()
+	turns.Wait()
+	return all.Wait
 }
 
 // clusterTime bounds what a pass does for one cluster.

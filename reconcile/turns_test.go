@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/reconcile/simulate"
 )
 
 // fleet is a live side of many clusters, of which some answer nobody.
@@ -129,5 +132,58 @@ func TestUnwellComeFirst(t *testing.T) {
 	}
 	if got := first(); !slices.Contains(got, "c033") || !slices.Contains(got, "c037") {
 		t.Errorf("after a failure, first in line were %q", got)
+	}
+}
+
+// TestStragglersHoldUpNoSteps: a cluster that answers nobody costs another one a turn at most, however many steps that takes, in one pass as in many. Nobody
+// starts on it while it is being looked at, and in one pass it is looked at once.
+func TestStragglersHoldUpNoSteps(t *testing.T) {
+	for name, run := range map[string]func(context.Context, *reconcile.Reconciler) report.Report{
+		"pass": func(ctx context.Context, r *reconcile.Reconciler) report.Report { return r.Pass(ctx) },
+		"until converged": func(ctx context.Context, r *reconcile.Reconciler) report.Report {
+			rep, converged := r.UntilConverged(ctx)
+			if converged {
+				t.Error("converged")
+			}
+			return rep
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mutex sync.Mutex
+				start, looks, formed := time.Now(), []time.Duration(nil), time.Duration(0)
+				l := &live{worlds: map[string]*simulate.World{"a": worldOf("a"), "b": worldOf("b")}}
+				l.hanging = map[string]func(){"b": func() {
+					mutex.Lock()
+					defer mutex.Unlock()
+					looks = append(looks, time.Since(start))
+				}}
+				l.telling = func(c report.Cluster) {
+					if c.Decision.Rule == decide.Converged && formed == 0 {
+						formed = time.Since(start)
+					}
+				}
+				r := reconciler(&source{}, l)
+				r.ClusterTimeout = time.Minute
+				ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
+				defer cancel()
+				rep := run(ctx, r)
+				want := []time.Duration{0}
+				if name != "pass" { // it is looked at again after the pause that follows a failure
+					want = append(want, time.Minute, 2*time.Minute)
+				}
+				if formed == 0 || formed > 4*time.Second || len(looks) != len(want) {
+					t.Errorf("a formed after %s; b was looked at after %s, want %s", formed, looks, want)
+				}
+				for i, at := range want[:min(len(want), len(looks))] {
+					if d := looks[i] - at; d < 0 || d > 10*time.Second {
+						t.Errorf("b was looked at after %s, want %s", looks, want)
+					}
+				}
+				if len(rep.Clusters) != 2 || rep.Clusters[0].Outcome == nil || !strings.Contains(rep.Clusters[1].Error, "it took longer than 1m0s") {
+					t.Errorf("reported %+v", rep.Clusters)
+				}
+			})
+		})
 	}
 }
