@@ -18,6 +18,8 @@ const besideOthers = 1.2
 func TestTwoTenants(t *testing.T) {
 	t.Parallel()
 	hostile := newWorld(t)
+	hostile.repository.push(map[string]string{"hung.yaml": declaration("hung", modern, one)})
+	hostile.converge()
 	var ratios []string
 	for range 3 {
 		alone, beside := newWorld(t), newWorld(t)
@@ -78,8 +80,11 @@ func (w *world) settles(args []string, done func(status) bool) time.Duration {
 }
 
 // besides makes the arguments for a run of another tenant that this hostile one shares. Each of its sources is bound to its own namespace; between them they
-// cannot be taken apart, take long to be read, never answer, declare what is the other one's, clusters that never form, and one that asks for what it may not.
+// cannot be taken apart, take long to be read, never answer, declare what is the other one's, clusters that never form, one whose etcd takes connections and
+// answers nothing, and one that asks for what it may not.
 func (w *world) besides(other *world) []string {
+	w.signal("hung-0", syscall.SIGSTOP)
+	w.t.Cleanup(func() { w.signal("hung-0", syscall.SIGCONT) })
 	clusters := newRepository(w.t)
 	clusters.push(map[string]string{
 		"other.yaml":  strings.Replace(declaration("a", modern, one), "name: a", "name: a\n  namespace: "+other.namespace, 1),
@@ -98,7 +103,7 @@ func (w *world) besides(other *world) []string {
 	bound := ",default-namespace=" + w.namespace + ",allow-namespace=" + w.namespace +
 		",allow-node-selector=nowhere,allow-image-repository=gcr.io/etcd-development/etcd;registry.example.com/*" // so that what never forms is let in
 	args := []string{"--namespace", w.namespace, "--default-namespace", other.namespace, "--allow-namespace", other.namespace,
-		"--source", clusters.bare + bound, "--source", "http://" + w.neverAnswers() + "/x.git" + bound}
+		"--source", clusters.bare + bound, "--source", w.repository.bare + bound, "--source", "http://" + w.neverAnswers() + "/x.git" + bound}
 	for kind, text := range bombs {
 		repository, file := newRepository(w.t), "a.yaml"
 		if kind == "resources" {
