@@ -4,14 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/kube/kubetest"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
 )
@@ -37,7 +36,7 @@ func TestNothingIsFoundedBesideTheUnlisted(t *testing.T) {
 
 // Without the right to list NetworkPolicies, only clusters that declare one are not looked at.
 func TestPoliciesMayBeHidden(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if strings.HasSuffix(r.URL.Path, "/networkpolicies") {
 			w.WriteHeader(http.StatusForbidden)
@@ -46,8 +45,6 @@ func TestPoliciesMayBeHidden(t *testing.T) {
 		}
 		_, _ = w.Write([]byte(`{"kind":"List","apiVersion":"v1","metadata":{},"items":[]}`))
 	}))
-	defer server.Close()
-	client, err := kube.New(&rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
