@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -81,20 +82,37 @@ func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key strin
 	return rep
 }
 
-// inLine are the wanted clusters in the order in which they are looked at: first those that failed in the pass before, or were not well when they
-// were last told about. It is a matter of time alone; what is decided does not depend on it.
+// inLine are the wanted clusters in the order in which they are looked at: namespaces take turns, so that one full of clusters costs the others no more
+// time than one of theirs; and of each those come first that failed in the pass before, or were not well when they were last told about. It is a matter
+// of time alone; what is decided does not depend on it.
 func (r *Reconciler) inLine(clusters []Cluster, wanted func(key string) bool) []Cluster {
-	var first, last []Cluster
+	first, last := map[string][]Cluster{}, map[string][]Cluster{}
 	for _, c := range clusters {
+		namespace, _ := c.Identity()
 		switch key := keyOf(c); {
 		case !wanted(key):
 		case r.failed[key] || c.Unwell():
-			first = append(first, c)
+			first[namespace] = append(first[namespace], c)
 		default:
-			last = append(last, c)
+			last[namespace] = append(last[namespace], c)
 		}
 	}
-	return append(first, last...)
+	for namespace, well := range last {
+		first[namespace] = append(first[namespace], well...)
+	}
+	return interleaved(first)
+}
+
+// interleaved takes one of each list in turn, in the order of their keys.
+func interleaved[T any](lists map[string][]T) []T {
+	var all []T
+	for keys, n := slices.Sorted(maps.Keys(lists)), 0; len(keys) > 0; n++ {
+		keys = slices.DeleteFunc(keys, func(key string) bool { return n >= len(lists[key]) })
+		for _, key := range keys {
+			all = append(all, lists[key][n])
+		}
+	}
+	return all
 }
 
 // reconcile decides for one cluster, does it, and reports.

@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -30,6 +31,7 @@ const atOnce = 16
 
 type fleetCluster struct {
 	fleet         *fleet
+	namespace     string // ns if it is empty
 	name          string
 	hangs, unwell bool
 	acted         time.Time
@@ -46,7 +48,7 @@ func (f *fleet) Observe(_ context.Context, desired reconcile.Desired) (reconcile
 func (f *fleet) Changes(context.Context) <-chan struct{} { return nil }
 func (f *fleet) Close(context.Context) error             { return nil }
 
-func (c *fleetCluster) Identity() (string, string) { return "ns", c.name }
+func (c *fleetCluster) Identity() (string, string) { return cmp.Or(c.namespace, "ns"), c.name }
 func (c *fleetCluster) Warnings() []string         { return nil }
 func (c *fleetCluster) Unwell() bool               { return c.unwell }
 func (c *fleetCluster) DeclaredBy() string         { return "" }
@@ -132,6 +134,20 @@ func TestUnwellComeFirst(t *testing.T) {
 	}
 	if got := first(); !slices.Contains(got, "c033") || !slices.Contains(got, "c037") {
 		t.Errorf("after a failure, first in line were %q", got)
+	}
+}
+
+// TestNamespacesTakeTurns: a namespace full of clusters that are not well keeps nobody else waiting.
+func TestNamespacesTakeTurns(t *testing.T) {
+	f := newFleet(1000, 0)
+	for _, c := range f.clusters {
+		c.unwell = true
+	}
+	f.clusters = append(f.clusters, &fleetCluster{fleet: f, namespace: "other", name: "well"}, &fleetCluster{fleet: f, namespace: "zoo", name: "well-2"})
+	f.full = make(chan struct{})
+	reconciler(&source{}, f).Pass(t.Context())
+	if first := f.asked[:atOnce]; !slices.Contains(first, "well") || !slices.Contains(first, "well-2") {
+		t.Errorf("first in line were %q", first)
 	}
 }
 
