@@ -22,7 +22,7 @@ const year = 365 * 24 * time.Hour
 // running is a cluster that has formed and has pods.
 func running(t *testing.T) *stage {
 	s := newStage(t)
-	s.do(s.observe(), decide.Found{Replicas: 3}, true)
+	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
 	s.form()
 	s.makePods()
 	return s
@@ -106,7 +106,7 @@ func TestAnotherAuthority(t *testing.T) {
 	}
 	authority := secretOf(before, "a-ca")
 	s.putAuthority(authorityMade(t, time.Now()))
-	c := s.decided("AuthorityChanged", "is on record")
+	c := s.decided("CAChanged", "is on record")
 	if drift := c.state.Objects.Drift; len(drift) > 0 {
 		t.Errorf("drift: %q", drift)
 	}
@@ -118,7 +118,7 @@ func TestAnotherAuthority(t *testing.T) {
 
 	// Put back without its key, and then with it.
 	s.put("a-ca", map[string][]byte{"ca.crt": authority["ca.crt"]})
-	s.decided("AuthorityLost", "the key is missing")
+	s.decided("CALost", "the key is missing")
 	s.put("a-ca", authority)
 	s.do(s.decided("ApplyObjects", "Secret a-ca"), decide.ApplyObjects{}, true) // whose fields are its own again
 	s.settled(s.observe())
@@ -162,7 +162,7 @@ func TestAuthorityIsAdopted(t *testing.T) {
 		t.Errorf("to be recorded is %q", standing.Authority)
 	}
 	s.putAuthority(authorityMade(t, time.Now()))
-	s.decided("AuthorityChanged", "pods are given")
+	s.decided("CAChanged", "pods are given")
 }
 
 // TestExpiredAuthority: the way out of an authority that has expired is to stop all pods. Then a new one is made, all certificates are
@@ -171,12 +171,12 @@ func TestExpiredAuthority(t *testing.T) {
 	s := running(t)
 	expired := authorityMade(t, time.Now().Add(-11*year))
 	s.putAuthority(expired)
-	c := s.decided("AuthorityLost", "no backup helps: have a new one made by stopping all pods, by lifecycle: Stopped in git, or kubectl scale statefulset a --replicas=0")
+	c := s.decided("CALost", "no backup helps: have a new one made by stopping all pods, by lifecycle: Stopped in git, or kubectl scale statefulset a --replicas=0")
 	if c.state.CertificatesValidity() != decide.Expired {
 		t.Errorf("the certificates are %s", c.state.CertificatesValidity())
 	}
 	s.scale("0")
-	s.decided("AuthorityLost", "kubectl scale")
+	s.decided("CALost", "kubectl scale")
 	s.endPods()
 	before := s.decided("ApplyObjects", "Secret a-ca")
 	s.do(before, decide.ApplyObjects{}, true)
@@ -202,9 +202,9 @@ func TestStopForAuthority(t *testing.T) {
 		if stripped { // as by a restore: nothing says what Quorate owns of it
 			s.patchSet(`{"metadata":{"managedFields":[{}]}}`)
 		}
-		before := versions(s.decided("AuthorityChanged", "by lifecycle: Stopped in git"))
+		before := versions(s.decided("CAChanged", "by lifecycle: Stopped in git"))
 		s.spec = "version: 3.6.16, lifecycle: Stopped"
-		c := s.decided("AuthorityChanged", "stop the pods of a-0, a-1 and a-2")
+		c := s.decided("CAChanged", "stop the pods of a-0, a-1 and a-2")
 		s.do(c, decide.StopPods{}, true)
 		c = s.observe()
 		if c.state.Objects.RunsReplicas != 0 {

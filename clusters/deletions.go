@@ -104,7 +104,7 @@ func (t target) beginsDeletion(own *possessions, live bool) bool {
 	case custom == nil || !goesWithData(custom.Spec):
 		return true
 	case live: // the custom resource declares itself; its status tells whether a pass has stopped it since it says so
-		stopped := custom.Status.Action == "Stop" || custom.Status.Action == "NothingRuns"
+		stopped := custom.Status.Rule == "Stop" || custom.Status.Rule == "NothingRuns"
 		return !stopped || custom.Status.ObservedGeneration != custom.Generation
 	}
 	return false

@@ -22,7 +22,7 @@ func TestBeginsDeletion(t *testing.T) {
 	kept, stopped, suspended := doomed(), doomed(), doomed()
 	kept.Storage.Retention, stopped.Lifecycle, suspended.Suspend = v1alpha1.RetentionRetain, v1alpha1.LifecycleStopped, true
 	custom := func(spec v1alpha1.EtcdClusterSpec, action string, observed int64) *v1alpha1.EtcdCluster {
-		c := &v1alpha1.EtcdCluster{Spec: spec, Status: v1alpha1.EtcdClusterStatus{Action: action, ObservedGeneration: observed}}
+		c := &v1alpha1.EtcdCluster{Spec: spec, Status: v1alpha1.EtcdClusterStatus{Rule: action, ObservedGeneration: observed}}
 		c.Generation = 2
 		return c
 	}
@@ -129,7 +129,7 @@ func TestBlockedDeletionsGiveWay(t *testing.T) {
 		at(name).Name, at(name).Namespace = name, "ns"
 	}
 	stalls := func(name, rule string) {
-		at(name).Status.Action = rule
+		at(name).Status.Rule = rule
 		meta.SetStatusCondition(&at(name).Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: rule})
 	}
 	waiting := func() (waits []string) {

@@ -46,7 +46,7 @@ func (c *cluster) carryOut(ctx context.Context, action decide.Action) (report.Ou
 	switch a := action.(type) {
 	case decide.Declare:
 		return c.declare(ctx)
-	case decide.Found:
+	case decide.Bootstrap:
 		return c.found(ctx, a)
 	case decide.Seal:
 		return c.seal(ctx, a)
@@ -109,7 +109,7 @@ func (c *cluster) declareOwner(ctx context.Context) (report.Outcome, error) {
 
 // found makes all objects of a cluster that has never formed. The record comes before everything that could start a member,
 // and is never written over: its token and its founding members are those of the first pass that got so far.
-func (c *cluster) found(ctx context.Context, a decide.Found) (report.Outcome, error) {
+func (c *cluster) found(ctx context.Context, a decide.Bootstrap) (report.Outcome, error) {
 	record, err := c.foundingRecord(ctx, a)
 	if err != nil {
 		return report.Outcome{}, err
@@ -121,7 +121,7 @@ func (c *cluster) found(ctx context.Context, a decide.Found) (report.Outcome, er
 	return c.apply(ctx, in, func(objects.Object) bool { return true })
 }
 
-func (c *cluster) foundingRecord(ctx context.Context, a decide.Found) (decide.Record, error) {
+func (c *cluster) foundingRecord(ctx context.Context, a decide.Bootstrap) (decide.Record, error) {
 	namespace := c.target.cluster.Namespace
 	found, err := c.kube().Look(ctx, "ConfigMap", namespace, c.names.ConfigMap)
 	if err != nil {

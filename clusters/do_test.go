@@ -184,7 +184,7 @@ func (s *stage) settled(c *cluster, but ...string) {
 // TestActions carries out what needs no etcd, from the founding of a cluster to its end, on a real API server.
 func TestActions(t *testing.T) {
 	s := newStage(t)
-	s.do(s.observe(), decide.Found{Replicas: 3}, true)
+	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
 	s.settled(s.observe())
 	s.form()
 	s.makePods()

@@ -12,7 +12,7 @@ import (
 // Whoever has not seen everything does not act, whatever was decided.
 func TestWhatOnlyReadsDoesNotAct(t *testing.T) {
 	c := &cluster{live: New(nil, Options{Reading: true}), names: objects.NamesOf("a"), own: &possessions{}}
-	for _, action := range []decide.Action{decide.ApplyObjects{}, decide.Found{Replicas: 3}, decide.RenewCertificates{}} {
+	for _, action := range []decide.Action{decide.ApplyObjects{}, decide.Bootstrap{Replicas: 3}, decide.RenewCertificates{}} {
 		if outcome, err := c.Do(t.Context(), action); !errors.Is(err, errReading) || outcome.Changed {
 			t.Errorf("%s: %+v, %v", action, outcome, err)
 		}

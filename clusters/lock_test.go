@@ -21,9 +21,9 @@ import (
 func TestLateWrites(t *testing.T) {
 	s := newStage(t)
 	early := s.observe() // nothing is there
-	s.do(s.observe(), decide.Found{Replicas: 3}, true)
+	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
 	s.form()
-	s.late(early, decide.Found{Replicas: 3}, "the cluster has formed meanwhile")
+	s.late(early, decide.Bootstrap{Replicas: 3}, "the cluster has formed meanwhile")
 	s.makePods()
 	s.lateObjects(early)
 
@@ -153,7 +153,7 @@ func (s *stage) lost() {
 	if err := c.stillOurs(s.Context()); !errors.Is(err, reconcile.ErrLocked) {
 		s.Errorf("it may write: %v", err)
 	}
-	if _, err := c.carryOut(s.Context(), decide.Found{Replicas: 3}); !errors.Is(err, reconcile.ErrLocked) {
+	if _, err := c.carryOut(s.Context(), decide.Bootstrap{Replicas: 3}); !errors.Is(err, reconcile.ErrLocked) {
 		s.Errorf("it goes on: %v", err)
 	}
 	release()
@@ -169,7 +169,7 @@ func (s *stage) lost() {
 // withoutLabels: our own lease without its labels is not taken for somebody else's.
 func (s *stage) withoutLabels() {
 	s.Helper()
-	s.do(s.observe(), decide.Found{Replicas: 3}, true)
+	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
 	custom := s.observe().own.custom
 	s.change(func(l *coordinationv1.Lease) {
 		l.Labels = nil

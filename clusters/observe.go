@@ -246,7 +246,7 @@ func (c *cluster) recallSilence() {
 	for i := range c.state.Membership.Members {
 		m := &c.state.Membership.Members[i]
 		for _, before := range c.own.custom.Status.Members {
-			if !m.Answers && before.ID == m.ID.String() && before.Health == v1alpha1.MemberSilent {
+			if !m.Answers && before.ID == m.ID.String() && before.Health == v1alpha1.MemberUnreachable {
 				m.SilentSince = before.Since.UTC()
 			}
 		}

@@ -35,7 +35,7 @@ func TestDeclared(t *testing.T) {
 
 // A member is silent since passes have found it so while etcd named a leader; at first sight that is not known.
 func TestRecallSilence(t *testing.T) {
-	silent := v1alpha1.MemberStatus{ID: "2", Health: v1alpha1.MemberSilent, Since: metav1.NewTime(noon)}
+	silent := v1alpha1.MemberStatus{ID: "2", Health: v1alpha1.MemberUnreachable, Since: metav1.NewTime(noon)}
 	tests := []struct {
 		name   string
 		status v1alpha1.EtcdClusterStatus
@@ -43,7 +43,7 @@ func TestRecallSilence(t *testing.T) {
 	}{
 		{name: "silent before", status: v1alpha1.EtcdClusterStatus{Leader: "a-0", Members: []v1alpha1.MemberStatus{silent}}, want: noon},
 		{name: "healthy before", status: v1alpha1.EtcdClusterStatus{Leader: "a-0", Members: []v1alpha1.MemberStatus{{ID: "2", Health: v1alpha1.MemberHealthy, Since: metav1.NewTime(noon)}}}},
-		{name: "another member", status: v1alpha1.EtcdClusterStatus{Leader: "a-0", Members: []v1alpha1.MemberStatus{{ID: "3", Health: v1alpha1.MemberSilent, Since: metav1.NewTime(noon)}}}},
+		{name: "another member", status: v1alpha1.EtcdClusterStatus{Leader: "a-0", Members: []v1alpha1.MemberStatus{{ID: "3", Health: v1alpha1.MemberUnreachable, Since: metav1.NewTime(noon)}}}},
 		{name: "nobody answered", status: v1alpha1.EtcdClusterStatus{Members: []v1alpha1.MemberStatus{silent}}},
 	}
 	for _, test := range tests {

@@ -130,7 +130,7 @@ func (t *target) inherit(list []*orphan) {
 // mayBe reports whether the orphan may be what the same source declares as t now: its spec is the same, or the revision that
 // dropped it brought a cluster of the same name, or in the same namespace.
 func (o *orphan) mayBe(t target) bool {
-	beside := strings.Split(t.cluster.Annotations[v1alpha1.AnnotationFoundsBeside], ",")
+	beside := strings.Split(t.cluster.Annotations[v1alpha1.AnnotationConfirmNewCluster], ",")
 	if o.id == 0 || !o.kin(t.source) || slices.ContainsFunc(beside, func(id string) bool { return strings.TrimSpace(id) == o.id.String() }) {
 		return false
 	}

@@ -26,7 +26,7 @@ func declare(what, version string) reconcile.Declaration {
 	d := reconcile.Declaration{Cluster: v1alpha1.EtcdCluster{Spec: spec(version)}, Applied: map[string]any{}}
 	d.Cluster.Namespace, d.Cluster.Name, _ = strings.Cut(name, "/")
 	if beside != "" {
-		d.Cluster.Annotations = map[string]string{v1alpha1.AnnotationFoundsBeside: beside}
+		d.Cluster.Annotations = map[string]string{v1alpha1.AnnotationConfirmNewCluster: beside}
 	}
 	return d
 }

@@ -36,12 +36,12 @@ func followsAll(ctx context.Context, place reconcile.Place, before []string) (do
 		switch {
 		case err != nil && place.Signed:
 			return nil, fmt.Errorf("%s of %s is refused: whether it descends from %s, which was applied last, is not known, and only what is signed counts: %w: "+
-				"give it the whole history, or run once with --allow-rewind", place.Revision, place.Name, revision, err)
+				"give it the whole history, or run once with --allow-non-fast-forward", place.Revision, place.Name, revision, err)
 		case err != nil:
 			doubts = append(doubts, fmt.Sprintf("whether %s of %s descends from %s, which was applied last, is not known: %v", place.Revision, place.Name, revision, err))
 		case !follows:
 			return nil, fmt.Errorf("%s of %s is refused: it does not descend from %s, which was applied last; git was rewound, its history rewritten, or another branch or repository read: "+
-				"push a commit on top of that one, or run once with --allow-rewind", place.Revision, place.Name, revision)
+				"push a commit on top of that one, or run once with --allow-non-fast-forward", place.Revision, place.Name, revision)
 		}
 	}
 	return doubts, nil

@@ -37,14 +37,14 @@ func TestRewound(t *testing.T) {
 	}{
 		{name: "follows", follows: follows(true, nil), want: "a b c"},
 		{name: "does not", follows: follows(false, nil), want: refused + "it does not descend from main@sha1:1, which was applied last; git was rewound, its history rewritten, or another branch or repository read: " +
-			"push a commit on top of that one, or run once with --allow-rewind"},
+			"push a commit on top of that one, or run once with --allow-non-fast-forward"},
 		{name: "does not, and declares others", follows: follows(false, nil), declares: "ns/d", want: refused + "it does not descend from"},
 		{name: "does not, and declares none", follows: follows(false, nil), declares: " ", want: refused + "it does not descend from"},
 		{name: "cannot be told", follows: follows(false, errors.New("the history is cut off")),
 			want: "a b c (whether main@sha1:2 of https://host/fleet.git descends from main@sha1:1, which was applied last, is not known: the history is cut off)"},
 		{name: "cannot be told of what is signed", follows: follows(false, errors.New("429 Too Many Requests")), signed: true,
 			want: refused + "whether it descends from main@sha1:1, which was applied last, is not known, and only what is signed counts: 429 Too Many Requests: " +
-				"give it the whole history, or run once with --allow-rewind"},
+				"give it the whole history, or run once with --allow-non-fast-forward"},
 		{name: "does not matter", want: "a b c"},
 		{name: "nothing is known of a cluster that it declares", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = "" },
 			want: refused + "it does not descend from"},

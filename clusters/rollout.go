@@ -61,7 +61,7 @@ func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (
 func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string, error) {
 	now := c.askAgain(ctx).Membership
 	if !now.Known || lists(now, func(m decide.Member) bool { return m.Name != name && !m.Answers }) {
-		return "etcd: not yet: another member has fallen silent", nil
+		return "etcd: not yet: another member no longer answers", nil
 	}
 	return "", nil
 }

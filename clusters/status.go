@@ -26,7 +26,7 @@ func newStatus(live, declared *v1alpha1.EtcdCluster, entry report.Cluster, sourc
 		DeclaredRevision:   firstNonEmpty(source.Revision, old.DeclaredRevision),
 		DeclaredSource:     firstNonEmpty(source.Source, old.DeclaredSource),
 		SourceRevision:     firstNonEmpty(source.Revision, old.SourceRevision),
-		Action:             entry.Decision.Rule,
+		Rule:               entry.Decision.Rule,
 		Selector:           objects.SelectorString(live.Name),
 	}
 	if source.Kin {
@@ -45,7 +45,7 @@ func newStatus(live, declared *v1alpha1.EtcdCluster, entry report.Cluster, sourc
 		}
 	}
 	status.ReadyReplicas = healthyVoters(status.Members)
-	status.Membership = fmt.Sprintf("%d/%d", status.ReadyReplicas, s.Declared.Replicas)
+	status.Voters = fmt.Sprintf("%d/%d", status.ReadyReplicas, s.Declared.Replicas)
 	status.Waiting = waiting(live, entry)
 	setConditions(&status, entry, source, metav1.NewTime(s.Now))
 	return status
@@ -110,7 +110,7 @@ func memberStatuses(s decide.State, old v1alpha1.EtcdClusterStatus) []v1alpha1.M
 		status.StrandedSince = strandedSince(s, ordinal, ours)
 		switch {
 		case !m.Answers:
-			status.Health, status.Message = v1alpha1.MemberSilent, s.Explain(m)
+			status.Health, status.Message = v1alpha1.MemberUnreachable, s.Explain(m)
 		case len(m.Alarms) > 0 || m.Disagrees != "":
 			status.Health, status.Message = v1alpha1.MemberUnhealthy, s.Explain(m)
 		}
@@ -131,10 +131,10 @@ func silenced(old []v1alpha1.MemberStatus, s decide.State) []v1alpha1.MemberStat
 		if m.Role == v1alpha1.RoleLeader {
 			m.Role = v1alpha1.RoleVoter
 		}
-		if m.Health == v1alpha1.MemberSilent || answers(s.Membership, m.ID) {
+		if m.Health == v1alpha1.MemberUnreachable || answers(s.Membership, m.ID) {
 			continue
 		}
-		m.Health, m.Message, m.Since = v1alpha1.MemberSilent, s.Membership.Why, metav1.NewTime(s.Now)
+		m.Health, m.Message, m.Since = v1alpha1.MemberUnreachable, s.Membership.Why, metav1.NewTime(s.Now)
 	}
 	return list
 }
@@ -158,7 +158,7 @@ func answers(membership decide.Membership, id string) bool {
 // since when a member's role and health are as they are: as before if nothing has changed.
 func since(status v1alpha1.MemberStatus, old []v1alpha1.MemberStatus, now metav1.Time) metav1.Time {
 	for _, before := range old {
-		same := before.Role == status.Role || status.Health == v1alpha1.MemberSilent // which tells nothing of its role
+		same := before.Role == status.Role || status.Health == v1alpha1.MemberUnreachable // which tells nothing of its role
 		if before.ID == status.ID && same && before.Health == status.Health && !before.Since.IsZero() {
 			return before.Since
 		}
@@ -172,7 +172,7 @@ func withoutSilence(old v1alpha1.EtcdClusterStatus, leader string) []v1alpha1.Me
 	if old.Leader != "" || leader == "" {
 		return old.Members
 	}
-	return slices.DeleteFunc(slices.Clone(old.Members), func(m v1alpha1.MemberStatus) bool { return m.Health == v1alpha1.MemberSilent })
+	return slices.DeleteFunc(slices.Clone(old.Members), func(m v1alpha1.MemberStatus) bool { return m.Health == v1alpha1.MemberUnreachable })
 }
 
 func roleOf(m decide.Member) v1alpha1.MemberRole {

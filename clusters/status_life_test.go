@@ -48,7 +48,7 @@ func TestSilenceGoesOn(t *testing.T) {
 	pass(live, healthyEntry(), "1")
 	began := noon.Add(time.Minute)
 	for n := range 3 {
-		if m := pass(live, silentEntry(began.Add(time.Duration(n)*time.Minute)), "1"); m.Health != v1alpha1.MemberSilent || !m.Since.Time.Equal(began) {
+		if m := pass(live, silentEntry(began.Add(time.Duration(n)*time.Minute)), "1"); m.Health != v1alpha1.MemberUnreachable || !m.Since.Time.Equal(began) {
 			t.Fatalf("pass %d: got %+v", n, m)
 		}
 	}
@@ -87,7 +87,7 @@ func TestMemberThatDisagrees(t *testing.T) {
 	}
 	entry.State.Membership.Members[0].Disagrees = "believes that d-1 is a member"
 	live := liveCluster()
-	if m := pass(live, entry, "3"); m.Health != v1alpha1.MemberUnhealthy || m.Message != "believes that d-1 is a member" || live.Status.Membership != "2/3" {
+	if m := pass(live, entry, "3"); m.Health != v1alpha1.MemberUnhealthy || m.Message != "believes that d-1 is a member" || live.Status.Voters != "2/3" {
 		t.Errorf("got %+v", live.Status)
 	}
 }
@@ -189,7 +189,7 @@ func TestStatusOfAStoppedCluster(t *testing.T) {
 			t.Errorf("%s: got %+v", entry.Decision.Message, ready)
 		}
 	}
-	if live.Status.ClusterID != "c1" || live.Status.Version != "3.5.35" || live.Status.Membership != "0/3" {
+	if live.Status.ClusterID != "c1" || live.Status.Version != "3.5.35" || live.Status.Voters != "0/3" {
 		t.Errorf("got %+v", live.Status)
 	}
 }

@@ -46,9 +46,9 @@ var fetchedMain = reconcile.SourceState{Revision: "main@sha1:abc"}
 func TestStatusOfAHealthyCluster(t *testing.T) {
 	live := liveCluster()
 	status := newStatus(live, live, healthyEntry(), fetchedMain)
-	if status.Membership != "3/3" || status.Leader != "a-0" || status.Version != "3.5.35" || status.ClusterID != "c1" ||
+	if status.Voters != "3/3" || status.Leader != "a-0" || status.Version != "3.5.35" || status.ClusterID != "c1" ||
 		status.Replicas != 3 || status.ReadyReplicas != 3 || status.ClientSecretName != "a-client-tls" ||
-		status.DeclaredRevision != "main@sha1:abc" || status.ObservedGeneration != 4 || status.Action != "Converged" {
+		status.DeclaredRevision != "main@sha1:abc" || status.ObservedGeneration != 4 || status.Rule != "Converged" {
 		t.Errorf("got %+v", status)
 	}
 	if names := status.Members[0].Name + status.Members[1].Name + status.Members[2].Name; names != "a-0a-1a-2" {
@@ -101,11 +101,11 @@ func TestStatusWhileMembershipIsUnknown(t *testing.T) {
 	entry.State.Membership = decide.Membership{Why: "a-0: i/o timeout"}
 	entry.Decision = decide.Decision{Rule: "MembershipUnknown", Verdict: decide.Wait, Message: "etcd gives no member list"}
 	status := newStatus(live, live, entry, reconcile.SourceState{Error: "git is down"})
-	if len(status.Members) != 3 || status.ClusterID != "c1" || status.Leader != "" || status.Membership != "0/3" {
+	if len(status.Members) != 3 || status.ClusterID != "c1" || status.Leader != "" || status.Voters != "0/3" {
 		t.Errorf("got %+v", status)
 	}
 	for _, m := range status.Members {
-		if m.Health != v1alpha1.MemberSilent || !m.Since.Time.Equal(entry.State.Now) || m.Role == v1alpha1.RoleLeader {
+		if m.Health != v1alpha1.MemberUnreachable || !m.Since.Time.Equal(entry.State.Now) || m.Role == v1alpha1.RoleLeader {
 			t.Errorf("got %+v", m)
 		}
 	}

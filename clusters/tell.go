@@ -97,7 +97,7 @@ func (c *cluster) eventsOfDecision(custom *v1alpha1.EtcdCluster, status v1alpha1
 		event.Note = fmt.Sprintf("%s; %s", entry.Decision.Message, entry.Outcome.Detail)
 	case entry.Decision.Verdict == decide.Block && changed(custom, status, v1alpha1.ConditionStalled):
 		event.Warning, event.Note = true, entry.Decision.Message
-	case entry.Decision.Rule == decide.Converged && custom.Status.Action != decide.Converged:
+	case entry.Decision.Rule == decide.Converged && custom.Status.Rule != decide.Converged:
 		event.Note = entry.Decision.Message
 	default:
 		return nil

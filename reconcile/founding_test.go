@@ -16,7 +16,7 @@ import (
 func TestPassThatFoundsStays(t *testing.T) {
 	l := oneCluster()
 	rep := reconciler(&source{}, l).Pass(t.Context())
-	if len(l.done) != 2 || l.done[0] != "Found replicas=3" || l.done[1] != "Seal members=0,1,2 cluster=b4cca55d" {
+	if len(l.done) != 2 || l.done[0] != "Bootstrap replicas=3" || l.done[1] != "Seal members=0,1,2 cluster=b4cca55d" {
 		t.Fatalf("did %q", l.done)
 	}
 	c := rep.Clusters[0]
@@ -28,7 +28,7 @@ func TestPassThatFoundsStays(t *testing.T) {
 // TestPassTakesUpFounding: so does the pass after one that died in the middle.
 func TestPassTakesUpFounding(t *testing.T) {
 	l := oneCluster()
-	l.worlds["a"].Do(decide.Found{Replicas: 3}, simulate.NoCrash)
+	l.worlds["a"].Do(decide.Bootstrap{Replicas: 3}, simulate.NoCrash)
 	reconciler(&source{}, l).Pass(t.Context())
 	if !slices.Equal(l.done, []string{"Seal members=0,1,2 cluster=b4cca55d"}) {
 		t.Errorf("did %q", l.done)
@@ -101,8 +101,8 @@ func TestPassLeavesWhatIsBlocked(t *testing.T) {
 	}{
 		{"waits", report.Cluster{State: founding, Decision: decide.Decision{Verdict: decide.Wait}}, true},
 		{"blocked", report.Cluster{State: founding, Decision: decide.Decision{Verdict: decide.Block}}, false},
-		{"founded just now", report.Cluster{Outcome: &report.Outcome{Changed: true}, Decision: decide.Decision{Verdict: decide.Act, Action: decide.Found{}}}, true},
-		{"could not be founded", report.Cluster{Error: "forbidden", Decision: decide.Decision{Verdict: decide.Act, Action: decide.Found{}}}, false},
+		{"founded just now", report.Cluster{Outcome: &report.Outcome{Changed: true}, Decision: decide.Decision{Verdict: decide.Act, Action: decide.Bootstrap{}}}, true},
+		{"could not be founded", report.Cluster{Error: "forbidden", Decision: decide.Decision{Verdict: decide.Act, Action: decide.Bootstrap{}}}, false},
 		{"no pod can start", report.Cluster{State: decide.State{Record: founding.Record}, Decision: decide.Decision{Verdict: decide.Act}}, false},
 		{"not observed", report.Cluster{Error: "timeout"}, false},
 	} {

@@ -47,7 +47,7 @@ func TestReferencePage(t *testing.T) {
 
 // annotations are those that a declaration may carry.
 var annotations = map[string]string{
-	v1alpha1.AnnotationFoundsBeside: "the ID of a cluster that git declares no longer and that this one seems to be under another name, or several, separated by commas: " +
+	v1alpha1.AnnotationConfirmNewCluster: "the ID of a cluster that git declares no longer and that this one seems to be under another name, or several, separated by commas: " +
 		"this one is another cluster all the same, and is founded beside it.",
 	v1alpha1.AnnotationConfirmMembers: "the IDs, separated by commas, of exactly the members that etcd lists after it has lost half or more of the voters on record at once: " +
 		"those have all data that matters, so the others' volumes are deleted and their slots filled again. See [MembersMissing](operations.md#membersmissing).",

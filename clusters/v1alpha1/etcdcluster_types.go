@@ -12,10 +12,10 @@ import (
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:resource:path=etcdclusters,shortName=etcd,scope=Namespaced,categories=all
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Members",type=string,JSONPath=`.status.membership`,description="healthy voters of declared replicas"
+// +kubebuilder:printcolumn:name="Voters",type=string,JSONPath=`.status.voters`,description="healthy voters of declared replicas"
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`
 // +kubebuilder:printcolumn:name="Leader",type=string,JSONPath=`.status.leader`
-// +kubebuilder:printcolumn:name="Action",type=string,JSONPath=`.status.action`,description="the rule that spoke last"
+// +kubebuilder:printcolumn:name="Rule",type=string,JSONPath=`.status.rule`,description="the rule that spoke last"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Revision",type=string,priority=1,JSONPath=`.status.declaredRevision`,description="the git revision acted on"
 // +kubebuilder:printcolumn:name="Cluster-ID",type=string,priority=1,JSONPath=`.status.clusterID`
@@ -98,7 +98,7 @@ type EtcdClusterSpec struct {
 	// +optional
 	NetworkPolicy *NetworkPolicySpec `json:"networkPolicy,omitempty"`
 
-	// replaceAfter is how long a member may be silent before it is replaced, if
+	// replaceAfter is how long a member may fail to answer before it is replaced, if
 	// the others hold quorum without it: a duration such as 15m. Unset, a member is
 	// replaced only if its volume or its node is provably gone.
 	// +optional

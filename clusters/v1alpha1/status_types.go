@@ -41,9 +41,9 @@ type EtcdClusterStatus struct {
 	// later one has to descend from it.
 	// +optional
 	SourceRevision string `json:"sourceRevision,omitempty"`
-	// action is the rule that spoke in the last pass.
+	// rule is the one that spoke in the last pass.
 	// +optional
-	Action string `json:"action,omitempty"`
+	Rule string `json:"rule,omitempty"`
 	// clusterID is etcd's cluster ID in hexadecimal.
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
@@ -53,9 +53,9 @@ type EtcdClusterStatus struct {
 	// version is the oldest version of etcd that a member runs, or ran when the members last answered.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// membership is healthy voters of declared replicas, such as 3/3.
+	// voters is healthy voters of declared replicas, such as 3/3.
 	// +optional
-	Membership string `json:"membership,omitempty"`
+	Voters string `json:"voters,omitempty"`
 	// replicas is the number of members that etcd lists.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
@@ -113,14 +113,14 @@ const (
 
 // MemberHealth says whether a member answered in the last pass.
 //
-// +kubebuilder:validation:Enum=Healthy;Unhealthy;Silent
+// +kubebuilder:validation:Enum=Healthy;Unhealthy;Unreachable
 type MemberHealth string
 
-// The healths. Unhealthy: it answers and says that something is wrong. Silent: it does not answer.
+// The healths. Unhealthy: it answers and says that something is wrong. Unreachable: it does not answer.
 const (
-	MemberHealthy   MemberHealth = "Healthy"
-	MemberUnhealthy MemberHealth = "Unhealthy"
-	MemberSilent    MemberHealth = "Silent"
+	MemberHealthy     MemberHealth = "Healthy"
+	MemberUnhealthy   MemberHealth = "Unhealthy"
+	MemberUnreachable MemberHealth = "Unreachable"
 )
 
 // MemberStatus is one entry of etcd's member list, and what that member says of itself.
@@ -159,7 +159,7 @@ type MemberStatus struct {
 	// pod that runs it.
 	// +optional
 	Pod string `json:"pod,omitempty"`
-	// since when its role and health are as they are; of a silent member, since when passes have found it silent
+	// since when its role and health are as they are; of an unreachable member, since when passes have not reached it
 	// while the others answered.
 	// +optional
 	Since metav1.Time `json:"since,omitzero"`

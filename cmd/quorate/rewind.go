@@ -25,7 +25,7 @@ type answer struct {
 
 // descentOf returns what tells whether a revision follows another; nil where that does not matter.
 func (s source) descentOf(read refs.Revision) func(context.Context, string) (bool, error) {
-	if s.allowRewind || read.Commit == "" {
+	if s.allowNonFastForward || read.Commit == "" {
 		return nil
 	}
 	d := &descent{source: s, read: read, known: map[string]answer{}}

@@ -25,7 +25,7 @@ func TestRewoundToOtherClusters(t *testing.T) {
 	next := w.push("b", "b/one", "b/two")
 	for range 2 {
 		got := w.run(w.sources("a", "b")...)
-		for _, words := range []string{"main@sha1:" + before + " of " + w.repository("a"), "does not descend from main@sha1:" + last, "--allow-rewind", "push a commit on top"} {
+		for _, words := range []string{"main@sha1:" + before + " of " + w.repository("a"), "does not descend from main@sha1:" + last, "--allow-non-fast-forward", "push a commit on top"} {
 			if !strings.Contains(got.out, words) {
 				t.Errorf("%q is not in\n%s", words, got.out)
 			}
@@ -41,7 +41,7 @@ func TestRewoundToOtherClusters(t *testing.T) {
 		t.Errorf("the other tenant is held up: %+v", c.Status)
 	}
 	// Once is enough, also for what is no longer declared.
-	allowed := append(w.sources("a", "b"), "--allow-rewind")
+	allowed := append(w.sources("a", "b"), "--allow-non-fast-forward")
 	if got := w.run(allowed...); got.code != exitBlocked || !strings.Contains(got.out, "a/zero") {
 		t.Errorf("%d\n%s", got.code, got.out)
 	}

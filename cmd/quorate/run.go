@@ -100,7 +100,7 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	f.source.settings.allowRewind = f.source.settings.allowRewind || f.plan // it shows whatever was asked for
+	f.source.settings.allowNonFastForward = f.source.settings.allowNonFastForward || f.plan // it shows whatever was asked for
 	log, err := f.log.logger(std)
 	if err != nil {
 		return err

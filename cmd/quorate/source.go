@@ -43,10 +43,10 @@ type source struct {
 	cacheDir         string
 	// as is whom everything of its clusters is done as; nobody if that is as the run says. See tenants.go.
 	as tenant
-	// allowRewind takes a revision that does not descend from what was applied before.
-	allowRewind bool
-	timeout     time.Duration
-	limits      limits
+	// allowNonFastForward takes a revision that does not descend from what was applied before.
+	allowNonFastForward bool
+	timeout             time.Duration
+	limits              limits
 	// fetchBytes are what the process may use that fetches it; 0 if that has no bound.
 	fetchBytes int64
 	// turns are those of all sources of the run.
@@ -78,7 +78,7 @@ func (s *source) addReading(f *pflag.FlagSet) {
 	f.Var(s.allowNamespaces.flag(), "allow-namespace", "namespace that clusters may be declared in; repeated, or several with ; between them (default: all)")
 	f.BoolVar(&s.ignoreOtherKinds, "ignore-other-kinds", s.ignoreOtherKinds, "ignore objects that are no EtcdClusters, instead of refusing them")
 	f.StringVar(&s.cacheDir, "cache-dir", s.cacheDir, "directory that keeps what was read last, so that an unchanged repository is not fetched again (default: none)")
-	f.BoolVar(&s.allowRewind, "allow-rewind", s.allowRewind, "take a revision that does not descend from the one that was applied last")
+	f.BoolVar(&s.allowNonFastForward, "allow-non-fast-forward", s.allowNonFastForward, "take a revision that does not descend from the one that was applied last")
 	f.DurationVar(&s.timeout, "fetch-timeout", s.timeout, "how long reading the source may take")
 	s.limits.add(f)
 }

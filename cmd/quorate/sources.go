@@ -63,7 +63,7 @@ func (f *sourceFlags) add(c *cobra.Command, help string) {
 func (f *sourceFlags) addShowing(c *cobra.Command, help string) {
 	f.add(c, help)
 	f.shows = c.Name()
-	c.Flags().Lookup("allow-rewind").Hidden = true
+	c.Flags().Lookup("allow-non-fast-forward").Hidden = true
 }
 
 // settingsIn lists the flags that say how to read git, or which namespaces it may speak of, as far as they are given.
@@ -138,8 +138,8 @@ func (s source) check() error {
 
 // checkOne checks one source, with the settings of its own.
 func (f *sourceFlags) checkOne(s source) error {
-	if f.shows != "" && s.allowRewind {
-		return usageError{fmt.Errorf("--source: allow-rewind: %s", f.whyNoRewind())}
+	if f.shows != "" && s.allowNonFastForward {
+		return usageError{fmt.Errorf("--source: allow-non-fast-forward: %s", f.whyNoRewind())}
 	}
 	return s.check()
 }
@@ -161,8 +161,8 @@ func (f *sourceFlags) check() error {
 			ofCluster, strings.Join(f.given(), ", "))}
 	case f.live():
 		return nil
-	case f.shows != "" && f.settings.allowRewind:
-		return usageError{fmt.Errorf("--allow-rewind: %s", f.whyNoRewind())}
+	case f.shows != "" && f.settings.allowNonFastForward:
+		return usageError{fmt.Errorf("--allow-non-fast-forward: %s", f.whyNoRewind())}
 	}
 	for _, value := range f.values {
 		if strings.HasPrefix(value, ofCluster+",") {

@@ -10,7 +10,7 @@ import (
 // act carries out what is decided.
 func (w *world) act() error {
 	switch a := decide.Decide(w.State).Action.(type) {
-	case decide.Found, decide.ApplyObjects:
+	case decide.Bootstrap, decide.ApplyObjects:
 		w.apply()
 	case decide.StopPods:
 		w.Objects.RunsReplicas = 0

@@ -16,9 +16,9 @@ type Action interface {
 	action()
 }
 
-// Found makes every object of a cluster that has never formed, all its members at once. The record is StandingRecord:
+// Bootstrap makes every object of a cluster that has never formed, all its members at once. The record is StandingRecord:
 // the one that is there already, if there is one.
-type Found struct {
+type Bootstrap struct {
 	// Replicas is the number of founding members.
 	Replicas int `json:"replicas"`
 }
@@ -105,7 +105,7 @@ type DeleteVolume struct {
 	VolumeUID string `json:"volumeUID"`
 }
 
-func (Found) action()          {}
+func (Bootstrap) action()      {}
 func (Seal) action()           {}
 func (ApplyObjects) action()   {}
 func (Declare) action()        {}
@@ -124,7 +124,7 @@ func (CancelDowngrade) action()   {}
 func (DisarmAlarm) action()       {}
 func (DeleteObjects) action()     {}
 
-func (a Found) String() string { return fmt.Sprintf("Found replicas=%d", a.Replicas) }
+func (a Bootstrap) String() string { return fmt.Sprintf("Bootstrap replicas=%d", a.Replicas) }
 func (a Seal) String() string {
 	return fmt.Sprintf("Seal members=%s cluster=%s", a.Members, a.ClusterID)
 }

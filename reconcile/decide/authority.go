@@ -84,7 +84,7 @@ func (a Authority) mountedAlone(fingerprint string) bool {
 	return len(a.Mounted) > 0 && !slices.ContainsFunc(a.Mounted, func(mounted string) bool { return mounted != fingerprint })
 }
 
-func authorityChanged(s State) (Decision, bool) {
+func caChanged(s State) (Decision, bool) {
 	why := s.Distrusted()
 	switch {
 	case why == "":

@@ -119,7 +119,7 @@ func (s State) ailment(m Member) string {
 	recorded, _ := s.Record.Member(ordinal)
 	switch {
 	case !ours && !m.Answers:
-		return "is none of this cluster's replicas, and silent"
+		return "is none of this cluster's replicas, and does not answer"
 	case !ours:
 		return "is none of this cluster's replicas"
 	case !m.Answers && s.volumeLost(ordinal):
@@ -127,7 +127,7 @@ func (s State) ailment(m Member) string {
 	case !m.Answers && replica.Stranded != "":
 		return "is stranded (" + replica.Stranded + ")"
 	case !m.Answers:
-		return fmt.Sprintf("is silent (%s)", s.describePod(replica))
+		return fmt.Sprintf("does not answer (%s)", s.describePod(replica))
 	case m.Learner && m.Started && s.leader().Applied > 0:
 		return fmt.Sprintf("is a learner (at %d of %d)", m.Applied, s.leader().Applied)
 	case m.Learner:

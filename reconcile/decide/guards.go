@@ -126,7 +126,7 @@ func (r Replica) stays() bool {
 	return r.Pod != PodAbsent && r.Pod != PodTerminating || r.VolumeUID != "" && !r.VolumeTerminating
 }
 
-func authorityLost(s State) (Decision, bool) {
+func caLost(s State) (Decision, bool) {
 	switch lost := sentence(s.Objects.Irreplaceable); {
 	case lost == "":
 		return Decision{}, false

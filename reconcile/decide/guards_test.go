@@ -61,7 +61,7 @@ func TestGuards(t *testing.T) {
 	for name, c := range map[string]struct {
 		rule   func(State) (Decision, bool)
 		change func(*State)
-	}{"lost": {authorityLost, lostCA}, "changed": {authorityChanged, otherCA}} {
+	}{"lost": {caLost, lostCA}, "changed": {caChanged, otherCA}} {
 		askVerdict(t, c.rule, map[string]verdictCase{
 			name + ", not at all":                {3, nil, ""},
 			name + ", and pods run":              {3, c.change, Block},
@@ -76,7 +76,7 @@ func TestGuards(t *testing.T) {
 	for what, c := range map[string]slotCase{
 		"expired": {expired(lasts("ca", true, 0)), true}, "good": {expired(lasts("ca", true, 1)), false}, "another one": {expired(lasts("a", false, 0)), false},
 	} {
-		if d, _ := authorityLost(after(3, c.change)); strings.Contains(d.Message, "no backup helps") != c.want {
+		if d, _ := caLost(after(3, c.change)); strings.Contains(d.Message, "no backup helps") != c.want {
 			t.Errorf("an authority, %s: %s", what, d)
 		}
 	}

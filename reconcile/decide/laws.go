@@ -36,7 +36,7 @@ var laws = []law{
 	{Law{"volumes go on record", "A volume of a cluster that goes on is deleted only if the record says that its member was removed."}, volumesOnRecord},
 	{Law{"only the missing are missed", "MembersMissing needs a list that is known, and a voter on record that it does not hold: its slot is not listed, or another member is in it."}, missesTheMissing},
 	{Law{"an empty slot", "A member is added only where no volume is left of the one before."}, emptySlot},
-	{Law{"the dead go first", "No member is added while one is silent."}, deadGoFirst},
+	{Law{"the dead go first", "No member is added while one does not answer."}, deadGoFirst},
 	{Law{"lowest in, highest out", "The lowest free ordinal is added; a healthy voter is removed only if its ordinal is the highest."}, lowestInHighestOut},
 	{Law{"hits what was seen", "What is removed, restarted or deleted bears the ID or UID that was seen."}, hitsWhatWasSeen},
 	{Law{"one step at a time", "A rollout goes to what git declares, at most one minor version from what runs; a pod that serves is restarted only for it, while all others serve."}, oneStepAtATime},
@@ -146,7 +146,7 @@ func cluster(s State) ID {
 }
 
 func neverFoundedTwice(s State, d Decision) string {
-	a, founds := d.Action.(Found)
+	a, founds := d.Action.(Bootstrap)
 	begun := len(s.Record.Members) > 0
 	switch {
 	case !founds:
@@ -222,7 +222,7 @@ func wrongRestart(s State, a RestartReplica) string {
 	case s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash:
 		return "restarts a pod that would not come back as declared"
 	case Answering(s.Membership.Members) < len(s.Membership.Members):
-		return "restarts a member while another is silent"
+		return "restarts a member while another does not answer"
 	}
 	return ""
 }

@@ -4,7 +4,7 @@ import "fmt"
 
 func recordOnlyTightens(s State, d Decision) string {
 	switch a := d.Action.(type) {
-	case Found:
+	case Bootstrap:
 		return loosened(s, StandingRecord(s, "fresh"), true)
 	case ApplyObjects:
 		return loosened(s, StandingRecord(s, "fresh"), false)
@@ -223,7 +223,7 @@ func deadGoFirst(s State, d Decision) string {
 		return ""
 	}
 	if Answering(s.Membership.Members) < len(s.Membership.Members) {
-		return "adds a member while another is silent"
+		return "adds a member while another does not answer"
 	}
 	return ""
 }

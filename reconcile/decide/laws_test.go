@@ -134,22 +134,22 @@ var wrongs = []wrong{
 	{"guards hold", "terminating", func(w *world) { w.Objects.Terminating = []string{"x"} }, acts(decide.ApplyObjects{})},
 
 	{"one authority", "applies what another one issues", otherAuthority, acts(decide.ApplyObjects{})},
-	{"one authority", "founds on with another one", func(w *world) { founded(w); otherAuthority(w) }, acts(decide.Found{Replicas: 3})},
+	{"one authority", "founds on with another one", func(w *world) { founded(w); otherAuthority(w) }, acts(decide.Bootstrap{Replicas: 3})},
 	{"one authority", "rolls meanwhile", otherAuthority, acts(decide.StartRollout{Version: "3.6.16", SpecHash: "h1"})},
 	{"one authority", "issues what etcd does not answer by", func(w *world) { otherAuthority(w); w.Record.Authority = "CA2" }, acts(decide.ApplyObjects{})},
 	{"one authority", "issues what pods are not given", func(w *world) { otherAuthority(w); w.Record.Authority, w.Authority.Proven = "", "" }, acts(decide.ApplyObjects{})},
 	{"one authority", "issues before pods come", func(w *world) { otherAuthority(w); w.Replicas = nil }, acts(decide.ApplyObjects{})},
 
-	{"never founded twice", "formed", nil, acts(decide.Found{Replicas: 3})},
-	{"never founded twice", "a member listed", func(w *world) { founded(w); w.Membership.Members = []decide.Member{w.newMember(0)} }, acts(decide.Found{Replicas: 3})},
-	{"never founded twice", "a pod in a cluster", func(w *world) { founded(w); w.Replicas = []decide.Replica{w.newReplica(0)} }, acts(decide.Found{Replicas: 3})},
-	{"never founded twice", "a member sealed", func(w *world) { founded(w); w.Record.Members[2].Mode = decide.Sealed }, acts(decide.Found{Replicas: 3})},
-	{"never founded twice", "a volume", func(w *world) { nothing(w); w.Replicas = []decide.Replica{{Pod: decide.PodAbsent, VolumeUID: "v"}} }, acts(decide.Found{Replicas: 3})},
-	{"never founded twice", "a pod", func(w *world) { nothing(w); w.Replicas = []decide.Replica{{Pod: decide.PodPending}} }, acts(decide.Found{Replicas: 3})},
-	{"never founded twice", "a StatefulSet", func(w *world) { nothing(w); w.Objects.RunsHash = "h1" }, acts(decide.Found{Replicas: 3})},
-	{"never founded twice", "not to run", func(w *world) { nothing(w); w.Declared.Lifecycle = "Stopped" }, acts(decide.Found{Replicas: 3})},
-	{"never founded twice", "another number", nothing, acts(decide.Found{Replicas: 4})},
-	{"never founded twice", "another list", func(w *world) { founded(w); w.Declared.Replicas = 5 }, acts(decide.Found{Replicas: 5})},
+	{"never founded twice", "formed", nil, acts(decide.Bootstrap{Replicas: 3})},
+	{"never founded twice", "a member listed", func(w *world) { founded(w); w.Membership.Members = []decide.Member{w.newMember(0)} }, acts(decide.Bootstrap{Replicas: 3})},
+	{"never founded twice", "a pod in a cluster", func(w *world) { founded(w); w.Replicas = []decide.Replica{w.newReplica(0)} }, acts(decide.Bootstrap{Replicas: 3})},
+	{"never founded twice", "a member sealed", func(w *world) { founded(w); w.Record.Members[2].Mode = decide.Sealed }, acts(decide.Bootstrap{Replicas: 3})},
+	{"never founded twice", "a volume", func(w *world) { nothing(w); w.Replicas = []decide.Replica{{Pod: decide.PodAbsent, VolumeUID: "v"}} }, acts(decide.Bootstrap{Replicas: 3})},
+	{"never founded twice", "a pod", func(w *world) { nothing(w); w.Replicas = []decide.Replica{{Pod: decide.PodPending}} }, acts(decide.Bootstrap{Replicas: 3})},
+	{"never founded twice", "a StatefulSet", func(w *world) { nothing(w); w.Objects.RunsHash = "h1" }, acts(decide.Bootstrap{Replicas: 3})},
+	{"never founded twice", "not to run", func(w *world) { nothing(w); w.Declared.Lifecycle = "Stopped" }, acts(decide.Bootstrap{Replicas: 3})},
+	{"never founded twice", "another number", nothing, acts(decide.Bootstrap{Replicas: 4})},
+	{"never founded twice", "another list", func(w *world) { founded(w); w.Declared.Replicas = 5 }, acts(decide.Bootstrap{Replicas: 5})},
 
 	{"the record only tightens", "seals who has not started", func(w *world) {
 		w.Record.Members[1] = decide.RecordedMember{Ordinal: 1, Mode: decide.Founding}
@@ -474,8 +474,8 @@ var right = []wrong{
 	{"", "renews an orphan", func(w *world) { worn(w, 99) }, acts(decide.RenewCertificates{})},
 	{"", "renews on a broken declaration", func(w *world) { worn(w, -1); unknown(w); w.Declared.Problems = []string{"x"} }, acts(decide.RenewCertificates{})},
 	{"", "declares while suspended", func(w *world) { w.Declared.Suspended = true }, acts(decide.Declare{})},
-	{"", "founds", nothing, acts(decide.Found{Replicas: 3})},
-	{"", "founds on what shall not run", func(w *world) { founded(w); w.Declared.Lifecycle = "Stopped" }, acts(decide.Found{Replicas: 3})},
+	{"", "founds", nothing, acts(decide.Bootstrap{Replicas: 3})},
+	{"", "founds on what shall not run", func(w *world) { founded(w); w.Declared.Lifecycle = "Stopped" }, acts(decide.Bootstrap{Replicas: 3})},
 	{"", "applies other pods to a founding", func(w *world) {
 		founded(w)
 		w.Declared.Version = "3.7.3"
@@ -484,7 +484,7 @@ var right = []wrong{
 	{"", "removes a stranger", func(w *world) {
 		w.Membership.Members = append(w.Membership.Members, decide.Member{ID: 0xd1, Name: "stranger", Answers: true})
 	}, acts(decide.RemoveMember{ID: 0xd1, Name: "stranger"})},
-	{"", "founds on", func(w *world) { founded(w); w.Declared.Replicas = 5 }, acts(decide.Found{Replicas: 3})},
+	{"", "founds on", func(w *world) { founded(w); w.Declared.Replicas = 5 }, acts(decide.Bootstrap{Replicas: 3})},
 	{"", "done", nil, decision{decide.Done, nil, "done"}},
 	{"", "done while suspended", func(w *world) { unknown(w); w.Declared.Suspended = true }, decision{decide.Done, nil, "done"}},
 	{"", "done, nothing runs", func(w *world) { nothing(w); w.Declared.Lifecycle = "Stopped" }, decision{decide.Done, nil, "done"}},

@@ -107,5 +107,5 @@ func renamedInGit(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	return block("it seems to be %s under another name, and a cluster can be neither renamed nor moved: its members would start without their data; "+
-		"declare it as it was again, or, if this is to be another cluster, say so by the annotation etcd.quorate.dev/founds-beside", s.Declared.RenamedFrom)
+		"declare it as it was again, or, if this is to be another cluster, say so by the annotation etcd.quorate.dev/confirm-new-cluster", s.Declared.RenamedFrom)
 }

@@ -42,7 +42,7 @@ func TestSignsOfFormation(t *testing.T) {
 		}
 		c.state.Declared = Declared{Replicas: 1, Lifecycle: "Running"}
 		c.state.Objects.Drift = []string{"Service a: missing"}
-		if _, founds := Decide(c.state).Action.(Found); founds && c.formed {
+		if _, founds := Decide(c.state).Action.(Bootstrap); founds && c.formed {
 			t.Errorf("%s: it is founded", name)
 		}
 	}
@@ -174,7 +174,7 @@ func TestStrings(t *testing.T) {
 	for want, got := range map[string]interface{ String() string }{
 		"Act Seal Seal members=0,2 cluster=c1: because": Decision{Rule: "Seal", Verdict: Act, Action: Seal{ClusterID: 0xc1, Members: 5}, Message: "because"},
 		"Done Converged: as declared":                   Decision{Rule: "Converged", Verdict: Done, Message: "as declared"},
-		"Found replicas=3":                              Found{Replicas: 3},
+		"Bootstrap replicas=3":                          Bootstrap{Replicas: 3},
 		"ApplyObjects":                                  ApplyObjects{},
 		"StartRollout version=3.7.3 hash=h2":            StartRollout{"3.7.3", "h2"},
 		"EnableDowngrade 3.6":                           EnableDowngrade{"3.6"},

@@ -441,5 +441,5 @@ func (all *tally) compare(t *testing.T) {
 // outOfReach is what takes more than a small world holds: alarms, members that lag, objects that contradict each other, long waits.
 var outOfReach = []string{"Block AlarmRaised", "Block Stop", "Wait RollOneMember", "Wait ScaleUp", "Wait ScaleDown", "Block ApplyObjects", "Wait PrepareUpgrade",
 	"Block WaitForMembers", "Block ScaleUp", "Block LockedElsewhere", "Act DataInDoubt", "Block ReplaceMember",
-	"Act AuthorityLost", "Act AuthorityChanged",
+	"Act CALost", "Act CAChanged",
 }

@@ -23,7 +23,7 @@ func (s State) wayOut(d Decision) string {
 		return fmt.Sprintf("see what that pass is at; if it is gone, kubectl delete lease %s", s.Name)
 	case "Terminating", "Stop", "WaitForCleanUp":
 		return "kubectl get -o yaml shows the finalizers of what does not go; whoever has set them takes them off" + s.wayOutOfNodes()
-	case "AuthorityLost", "AuthorityChanged":
+	case "CALost", "CAChanged":
 		return fmt.Sprintf("kubectl scale statefulset %s --replicas=0, once no claim of it is being deleted", s.Name)
 	case "ScaleUp":
 		ordinal, _ := s.freeOrdinal()

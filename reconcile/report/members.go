@@ -59,7 +59,7 @@ func role(m decide.Member) string {
 func health(m decide.Member) string {
 	switch {
 	case !m.Answers:
-		return "Silent"
+		return "Unreachable"
 	case len(m.Alarms) > 0 || m.Disagrees != "":
 		return "Unhealthy"
 	}

@@ -95,7 +95,7 @@ func (c Cluster) Key() string { return c.Namespace + "/" + c.Name }
 
 // Renews reports whether the pass has reissued certificates, if any was due.
 func (c Cluster) Renews() bool {
-	_, founds := c.Decision.Action.(decide.Found)
+	_, founds := c.Decision.Action.(decide.Bootstrap)
 	_, applies := c.Decision.Action.(decide.ApplyObjects)
 	_, renews := c.Decision.Action.(decide.RenewCertificates)
 	return c.Outcome != nil && (founds || applies || renews)
@@ -109,7 +109,7 @@ func (c Cluster) Pending() bool {
 // BeingFounded reports whether a founding has come so far that a member may start as one that founds the cluster. One that is blocked waits for
 // a person, however long.
 func (c Cluster) BeingFounded() bool {
-	_, founds := c.Decision.Action.(decide.Found)
+	_, founds := c.Decision.Action.(decide.Bootstrap)
 	founds = founds && c.Outcome != nil && c.Outcome.Changed
 	starts := c.State.Objects.RunsReplicas > 0 || len(c.State.Replicas) > 0
 	for _, m := range c.State.Record.Members {

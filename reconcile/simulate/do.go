@@ -32,7 +32,7 @@ func (w *World) Do(a decide.Action, crashAfter int) []string {
 
 func (w *World) writes(s decide.State, action decide.Action) []write {
 	switch a := action.(type) {
-	case decide.Found:
+	case decide.Bootstrap:
 		if s.Formed() {
 			return nil
 		}

@@ -59,11 +59,11 @@ func replacedTooOften(d decide.Decision) bool {
 // takesWayOut has a person do what a Block says, and reports whether it says anything that is done once.
 func (j *journey) takesWayOut(d decide.Decision) bool {
 	switch says := func(words string) bool { return strings.Contains(d.Message, words) }; {
-	case d.Rule == "AuthorityLost" && says("kubectl delete pod"):
+	case d.Rule == "CALost" && says("kubectl delete pod"):
 		for _, r := range j.road.Observe().Replicas {
 			j.road.KillPod(r.Ordinal)
 		}
-	case d.Rule == "AuthorityLost":
+	case d.Rule == "CALost":
 		j.road.Scale(0)
 	case d.Rule == "MembershipUnknown" && says("a pod that is deleted by hand is made as declared"):
 		for _, r := range j.road.Observe().Replicas {

@@ -18,17 +18,17 @@ import (
 
 var leafSecrets = []string{"a-peer-tls", "a-server-tls", "a-quorate-tls", "a-client-tls"}
 
-// testAuthorityChanged: somebody puts another valid authority into the Secret. Members and applications go on with the one that they know; once
+// testCAChanged: somebody puts another valid authority into the Secret. Members and applications go on with the one that they know; once
 // that is back, all is as it was.
-func testAuthorityChanged(t *testing.T, w *world) {
+func testCAChanged(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	own, leaves := w.secretData("a-ca"), w.leafData()
 	w.putSecret("a-ca", anotherAuthority(t))
-	r := w.run("--until-converged", "--timeout", "20s").requireCode(t, exitBlocked).requireRule(t, "a", "AuthorityChanged")
+	r := w.run("--until-converged", "--timeout", "20s").requireCode(t, exitBlocked).requireRule(t, "a", "CAChanged")
 	if !r.says("kubectl scale statefulset a") {
 		t.Errorf("it does not say how to go on:\n%s", r)
 	}
-	w.requireCondition("a", "Stalled", "True", "AuthorityChanged")
+	w.requireCondition("a", "Stalled", "True", "CAChanged")
 	w.deletePod("a-2")
 	w.waitForPods("a", 3)
 	if got := w.requireOneCluster("a", 3); got != id {
@@ -87,16 +87,16 @@ func testWornCertificates(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testAuthorityExpired: the authority expires. What the message says is the way out: all pods are stopped, and come back on their data with new
+// testCAExpired: the authority expires. What the message says is the way out: all pods are stopped, and come back on their data with new
 // certificates.
-func testAuthorityExpired(t *testing.T, w *world) {
+func testCAExpired(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 0).put("expired", "not the data")
 	old := w.secretData("a-ca")
 	expired := maps.Clone(old)
 	expired["ca.crt"] = reissue(t, old, old["ca.crt"], -2*time.Hour, -time.Hour)
 	w.putSecret("a-ca", expired)
-	r := w.run("--until-converged", "--timeout", "20s").requireCode(t, exitBlocked).requireRule(t, "a", "AuthorityLost")
+	r := w.run("--until-converged", "--timeout", "20s").requireCode(t, exitBlocked).requireRule(t, "a", "CALost")
 	if !r.says("kubectl scale statefulset a --replicas=0") {
 		t.Errorf("it does not say how to go on:\n%s", r)
 	}

@@ -135,8 +135,8 @@ func testLostRecord(t *testing.T, w *world) {
 	w.converge()
 }
 
-// testAuthorityLost: without the certificate authority nothing is made anew that would cut the members off from each other.
-func testAuthorityLost(t *testing.T, w *world) {
+// testCALost: without the certificate authority nothing is made anew that would cut the members off from each other.
+func testCALost(t *testing.T, w *world) {
 	authority, err := w.object(secrets, "a-ca")
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func testAuthorityLost(t *testing.T, w *world) {
 	if r.requireCode(t, exitBlocked); !r.says("a-ca") {
 		t.Errorf("quorate does not say what is lost:\n%s", r)
 	}
-	w.requireCondition("a", "Stalled", "True", "AuthorityLost")
+	w.requireCondition("a", "Stalled", "True", "CALost")
 	w.converge().requireRule(t, "a", "Converged")
 	w.requireCondition("a", "Stalled", "False", "")
 }

@@ -36,8 +36,8 @@ func TestNodeLoss(t *testing.T) {
 		}
 		return nil
 	})
-	if s := w.status("a"); s.Membership != "2/3" || s.member(lost).Health != "Silent" || s.condition("Ready").Status == "True" {
-		t.Errorf("status says %s, %+v, %+v", s.Membership, s.member(lost), s.condition("Ready"))
+	if s := w.status("a"); s.Voters != "2/3" || s.member(lost).Health != "Unreachable" || s.condition("Ready").Status == "True" {
+		t.Errorf("status says %s, %+v, %+v", s.Voters, s.member(lost), s.condition("Ready"))
 	}
 
 	if err := w.startNode(lostNode); err != nil {

@@ -31,10 +31,10 @@ func testStatus(t *testing.T, w *world) {
 	}
 	check("observedGeneration", s.ObservedGeneration, object.GetGeneration())
 	check("declaredRevision", s.DeclaredRevision, "main@sha1:"+strings.TrimSpace(w.repository.git(w.repository.work, "rev-parse", "HEAD")))
-	check("action", s.Action, "Converged")
+	check("action", s.Rule, "Converged")
 	check("clusterID", s.ClusterID, id)
 	check("version", s.Version, modern)
-	check("membership", s.Membership, "3/3")
+	check("membership", s.Voters, "3/3")
 	check("replicas", s.Replicas, 3)
 	check("readyReplicas", s.ReadyReplicas, 3)
 	check("clientSecretName", s.ClientSecretName, "a-client-tls")
@@ -134,12 +134,12 @@ func testPrinterColumns(t *testing.T, w *world) {
 			narrow = append(narrow, column.Name)
 		}
 	}
-	if want := []string{"Name", "Ready", "Members", "Version", "Leader", "Action", "Age"}; !slices.Equal(narrow, want) {
+	if want := []string{"Name", "Ready", "Voters", "Version", "Leader", "Rule", "Age"}; !slices.Equal(narrow, want) {
 		t.Errorf("columns %v, want %v", narrow, want)
 	}
 	s := w.status("a")
 	for name, want := range map[string]string{
-		"Ready": "True", "Members": "3/3", "Version": modern, "Leader": s.Leader, "Action": "Converged", "Cluster-ID": s.ClusterID, "Revision": s.DeclaredRevision,
+		"Ready": "True", "Voters": "3/3", "Version": modern, "Leader": s.Leader, "Rule": "Converged", "Cluster-ID": s.ClusterID, "Revision": s.DeclaredRevision,
 	} {
 		if cells[name] != want {
 			t.Errorf("column %s shows %v, want %s", name, cells[name], want)
@@ -241,7 +241,7 @@ func testStatusDeleted(t *testing.T, w *world) {
 	}
 	w.converge()
 	after := w.status("a")
-	if after.ClusterID != before.ClusterID || after.Membership != before.Membership || len(after.Members) != len(before.Members) || len(after.Conditions) != len(before.Conditions) {
+	if after.ClusterID != before.ClusterID || after.Voters != before.Voters || len(after.Members) != len(before.Members) || len(after.Conditions) != len(before.Conditions) {
 		t.Errorf("before %+v\nafter %+v", before, after)
 	}
 	w.requireCondition("a", "Ready", "True", "Converged")

@@ -106,8 +106,8 @@ func (w *world) requireSize(n int) {
 		w.t.Errorf("the budget keeps %v of %d, want %d: %v", budget.Spec.MinAvailable, n, n/2+1, err)
 	}
 	s := w.status("a")
-	if want := fmt.Sprintf("%d/%d", n, n); s.Membership != want || s.Replicas != n || len(s.Members) != n || len(s.Endpoints) != n {
-		w.t.Errorf("status says %s, %d replicas, %d members, %d endpoints, want %s", s.Membership, s.Replicas, len(s.Members), len(s.Endpoints), want)
+	if want := fmt.Sprintf("%d/%d", n, n); s.Voters != want || s.Replicas != n || len(s.Members) != n || len(s.Endpoints) != n {
+		w.t.Errorf("status says %s, %d replicas, %d members, %d endpoints, want %s", s.Voters, s.Replicas, len(s.Members), len(s.Endpoints), want)
 	}
 }
 

@@ -191,7 +191,7 @@ func TestRewound(t *testing.T) {
 		}
 	}
 	w.runFrom(outside, "plan", "--detailed-exitcode").requireCode(t, exitChanges)
-	w.converge("--allow-rewind").requireRule(t, "a", "Converged")
+	w.converge("--allow-non-fast-forward").requireRule(t, "a", "Converged")
 	w.converge().requireRule(t, "a", "Converged")
 	w.requireCondition("a", "SourceReady", "True", "Fetched")
 	if difference(before, w.snapshot()) == "" {

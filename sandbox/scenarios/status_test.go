@@ -16,11 +16,11 @@ type status struct {
 	ObservedGeneration int64              `json:"observedGeneration"`
 	Conditions         []metav1.Condition `json:"conditions"`
 	DeclaredRevision   string             `json:"declaredRevision"`
-	Action             string             `json:"action"`
+	Rule               string             `json:"rule"`
 	ClusterID          string             `json:"clusterID"`
 	Leader             string             `json:"leader"`
 	Version            string             `json:"version"`
-	Membership         string             `json:"membership"`
+	Voters             string             `json:"voters"`
 	Replicas           int                `json:"replicas"`
 	ReadyReplicas      int                `json:"readyReplicas"`
 	Selector           string             `json:"selector"`

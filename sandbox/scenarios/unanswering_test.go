@@ -91,8 +91,8 @@ func testOneMemberHangs(t *testing.T, w *world) {
 		if c := r.cluster("a").Decision; c.Verdict != "Wait" || !strings.Contains(c.Message, "a-1") {
 			t.Errorf("from %s: decided %s by %s: %s", name, c.Verdict, c.Rule, c.Message)
 		}
-		if s := w.status("a"); s.member("a-1").Health != "Silent" || s.member("a-0").Health != "Healthy" || s.Membership != "2/3" {
-			t.Errorf("from %s: status says %s, %+v", name, s.Membership, s.Members)
+		if s := w.status("a"); s.member("a-1").Health != "Unreachable" || s.member("a-0").Health != "Healthy" || s.Voters != "2/3" {
+			t.Errorf("from %s: status says %s, %+v", name, s.Voters, s.Members)
 		}
 		w.waitForPods("a", 3)
 		w.converge()
