@@ -64,7 +64,7 @@ func (c *cluster) declarationDrift() string {
 	case live == nil:
 		return "missing"
 	case live.Annotations[annotationDeclaration] != digest(c.target.applied):
-		return "declared anew"
+		return "changed in git"
 	}
 	stated, err := typed(c.target.declaration())
 	if err != nil {

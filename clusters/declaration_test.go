@@ -39,7 +39,7 @@ func TestDeclarationDrift(t *testing.T) {
 		{"not there", stated(3, "1Gi"), func() *v1alpha1.EtcdCluster { return nil }, "missing"},
 		{"as declared", stated(3, "1Gi"), func() *v1alpha1.EtcdCluster { return liveOf(t, stated(3, "1Gi")) }, ""},
 		{"the source is silent", nil, func() *v1alpha1.EtcdCluster { return liveOf(t, stated(3, "1Gi")) }, ""},
-		{"the source says something new", stated(3, "2Gi"), func() *v1alpha1.EtcdCluster { return liveOf(t, stated(3, "1Gi")) }, "declared anew"},
+		{"the source says something new", stated(3, "2Gi"), func() *v1alpha1.EtcdCluster { return liveOf(t, stated(3, "1Gi")) }, "changed in git"},
 		{"the same size in other units", stated(3, "1024Mi"), func() *v1alpha1.EtcdCluster {
 			live := liveOf(t, stated(3, "1024Mi"))
 			live.Spec.Storage.Size = liveOf(t, stated(3, "1Gi")).Spec.Storage.Size

@@ -27,7 +27,7 @@ func (l *Live) countDeletions(targets []target, owned inventory, live bool) []ta
 		own := owned.of(t.key())
 		switch {
 		case !t.beginsDeletion(own, live):
-		case live && l.deletes[t.key()]: // it looks as if it began anew whenever it is blocked halfway
+		case live && l.deletes[t.key()]: // it looks as if it began again whenever it is blocked halfway
 		case blockedNow(own.custom) != "":
 			delete(l.deletes, t.key())
 			blocked = append(blocked, i)

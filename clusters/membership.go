@@ -59,7 +59,7 @@ type change struct {
 	tell   func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error
 }
 
-// changeEtcd has etcd do what an action says, unless its own word of this moment is that it is so already. What etcd refuses for
+// changeEtcd has etcd do what an action says, unless its own word of this moment is that it is done already. What etcd refuses for
 // the moment is no failure: another pass finds out whether it is still to be done.
 func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted change) (report.Outcome, error) {
 	now := c.askAgain(ctx).Membership
@@ -69,7 +69,7 @@ func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted c
 	case now.ClusterID != c.state.Membership.ClusterID:
 		return report.Outcome{}, fmt.Errorf("%s: etcd is cluster %s by now, not %s", action, now.ClusterID, c.state.Membership.ClusterID)
 	case wanted.alreadySo(now):
-		return report.Outcome{Detail: "it is so already"}, nil
+		return report.Outcome{Detail: "already done"}, nil
 	}
 	if wanted.unless != nil {
 		why, err := wanted.unless(ctx, now)

@@ -186,7 +186,7 @@ func (c *cluster) readRecord() {
 	record, err := c.own.record(c.names)
 	if err != nil {
 		c.state.Objects.Foreign = append(c.state.Objects.Foreign,
-			fmt.Sprintf("ConfigMap %s: its %s cannot be read (%v); delete the key to have it made anew from etcd and the volumes", c.names.ConfigMap, objects.RecordKey, err))
+			fmt.Sprintf("ConfigMap %s: its %s cannot be read (%v); delete the key to have it recreated from etcd and the volumes", c.names.ConfigMap, objects.RecordKey, err))
 		return
 	}
 	c.state.Record = record
@@ -197,7 +197,7 @@ func (c *cluster) readRecord() {
 func (c *cluster) readTemplate() {
 	c.buildable = c.target.cluster.DeepCopy()
 	if c.buildable.UID == "" {
-		c.buildable.UID = "none" // good for comparing; what is applied bears that of the custom resource applied before
+		c.buildable.UID = "none" // good for comparing; what is applied has that of the custom resource applied before
 	}
 	set := get[*appsv1.StatefulSet](c.own, "StatefulSet", c.names.StatefulSet)
 	if set == nil {
@@ -226,7 +226,7 @@ func storageInWords(storage v1alpha1.StorageSpec) string {
 	return storage.Size.String() + " of class " + *storage.StorageClassName
 }
 
-// remaining lists the objects of the cluster that are there: those that Build makes, whatever else bears the labels.
+// remaining lists the objects of the cluster that are there: those that Build makes, whatever else has the labels.
 func (c *cluster) remaining() []string {
 	var list []string
 	for _, id := range c.identities() {

@@ -58,7 +58,7 @@ func TestRecallSilence(t *testing.T) {
 	}
 }
 
-// Whatever bears the labels, only what Quorate makes is the cluster's.
+// Whatever has the labels, only what Quorate makes is the cluster's.
 func TestRemaining(t *testing.T) {
 	three := int32(3)
 	own := &possessions{objects: map[string]metav1.Object{

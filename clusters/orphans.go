@@ -23,7 +23,7 @@ type orphan struct {
 	custom *v1alpha1.EtcdCluster
 	// id is zero if it has never formed.
 	id decide.ID
-	// said is the message of its condition; empty if it has none as yet. held says that it is that of RemovalHeld.
+	// said is the message of its condition; empty if it has none yet. held says that it is that of RemovalHeld.
 	said string
 	held bool
 	// since is the revision that dropped it; empty if that is not known.

@@ -29,7 +29,7 @@ func (c *cluster) startRollout(ctx context.Context, a decide.StartRollout) (repo
 	}
 	switch runs := objects.ReadMetadata(set.Spec.Template.Annotations).Template(); runs {
 	case wanted:
-		return report.Outcome{Detail: "it is so already"}, nil
+		return report.Outcome{Detail: "already done"}, nil
 	case c.runs():
 	default:
 		return report.Outcome{}, fmt.Errorf("%s: StatefulSet %s runs %s by now, not %s", a, c.names.StatefulSet, runs, c.runs())

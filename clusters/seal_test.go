@@ -19,7 +19,7 @@ func TestConfirmedVolumes(t *testing.T) {
 		asked  int
 	}{
 		{"the same", claimed("v1"), decide.Ordinals(0).With(1), "v1", 1},
-		{"made anew since it was listed", claimed("v2"), decide.Ordinals(0).With(1), "", 1},
+		{"recreated since it was listed", claimed("v2"), decide.Ordinals(0).With(1), "", 1},
 		{"gone since it was listed", nil, decide.Ordinals(0).With(1), "", 1},
 		{"not to be sealed", nil, decide.Ordinals(0).With(0), "v1", 0},
 	} {

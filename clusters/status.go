@@ -52,7 +52,7 @@ func newStatus(live, declared *v1alpha1.EtcdCluster, entry report.Cluster, sourc
 }
 
 // isGone reports whether a cluster has been deleted to the last volume. Its identity goes with it, so that it is founded
-// anew should git want it again.
+// again should git want it again.
 func isGone(s decide.State) bool {
 	return s.Declared.Lifecycle == string(v1alpha1.LifecycleDeleted) && len(s.Objects.Remaining) == 0 && len(s.Replicas) == 0 && s.Record.Token == ""
 }

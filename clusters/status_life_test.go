@@ -194,7 +194,7 @@ func TestStatusOfAStoppedCluster(t *testing.T) {
 	}
 }
 
-// Only what is gone to the last volume may be founded anew.
+// Only what is gone to the last volume may be founded again.
 func TestStatusOfADeletedCluster(t *testing.T) {
 	deleted := func() report.Cluster {
 		entry := healthyEntry()

@@ -168,7 +168,7 @@ func TestStrandedSince(t *testing.T) {
 	}
 }
 
-// hard case H46: a member whose volume went with its node waits for that node for ever.
+// hard case H46: a member whose volume went with its node waits for that node forever.
 func TestFindStranded(t *testing.T) {
 	local := volumeOn(in(corev1.LabelHostname, "n1"))
 	pending := func() *corev1.Pod {

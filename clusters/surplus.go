@@ -19,7 +19,7 @@ func (c *cluster) identities() []objects.Identity {
 	return list
 }
 
-// surplus is the NetworkPolicy that Quorate made, if git declares none any more. One of somebody else under that name is theirs, whatever it bears.
+// surplus is the NetworkPolicy that Quorate made, if git declares none any more. One of somebody else under that name is theirs, whatever its labels are.
 func (c *cluster) surplus() metav1.Object {
 	id := c.names.Policy()
 	policy := c.own.objects[id.Kind+"/"+id.Name]

@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// A pod that has a node and a claim without a volume waits for ever. Lists that were read at different moments do not make it so.
+// A pod that has a node and a claim without a volume waits forever. Lists that were read at different moments do not make it so.
 func TestFindUnbound(t *testing.T) {
 	claim := func(uid types.UID, phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
 		c := claimed(uid)
@@ -27,9 +27,9 @@ func TestFindUnbound(t *testing.T) {
 		want      bool
 		wantAsked int
 	}{
-		{"waits for ever", "n1", decide.PodPending, claim("v1", corev1.ClaimPending), claim("v1", corev1.ClaimPending), true, 1},
+		{"waits forever", "n1", decide.PodPending, claim("v1", corev1.ClaimPending), claim("v1", corev1.ClaimPending), true, 1},
 		{"bound since it was listed", "n1", decide.PodPending, claim("v1", corev1.ClaimPending), claim("v1", corev1.ClaimBound), false, 1},
-		{"made anew since it was listed", "n1", decide.PodPending, claim("v1", corev1.ClaimPending), claim("v2", corev1.ClaimPending), false, 1},
+		{"recreated since it was listed", "n1", decide.PodPending, claim("v1", corev1.ClaimPending), claim("v2", corev1.ClaimPending), false, 1},
 		{"gone since it was listed", "n1", decide.PodPending, claim("v1", corev1.ClaimPending), nil, false, 1},
 		{"has no node yet", "", decide.PodPending, claim("v1", corev1.ClaimPending), nil, false, 0},
 		{"on its way", "n1", decide.PodPending, claim("v1", corev1.ClaimBound), nil, false, 0},

@@ -99,7 +99,7 @@ func lostLabels(labels map[string]string, cluster string) string {
 	return strings.Join(lost, " ")
 }
 
-// madeForUs reports whether a claim or a pod was made for this cluster, whatever its labels say now: a claim that is on record or bears a token,
+// madeForUs reports whether a claim or a pod was made for this cluster, whatever its labels say now: a claim that is on record or has a token,
 // a pod of its StatefulSet.
 func (c *cluster) madeForUs(object metav1.Object) bool {
 	if _, is := object.(*corev1.Pod); is {

@@ -173,7 +173,7 @@ func (s *subject) upAgain(t *testing.T) {
 	after := s.status(t)
 	for i, m := range before.Machines {
 		if after.Machines[i].PID != m.PID {
-			t.Errorf("%s was started anew", m.Name)
+			t.Errorf("%s was started again", m.Name)
 		}
 	}
 }

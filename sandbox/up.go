@@ -162,7 +162,7 @@ func (s *Sandbox) startNode(programs Programs, n layout.Node, control *machine.M
 }
 
 // keepOrKill gives the running machine if it runs to this spec. One that runs
-// to another is ended, so that it can be started anew with its data. Of one
+// to another is ended, so that it can be started again with its data. Of one
 // that has ended by itself the cgroups are still to be removed.
 func (s *Sandbox) keepOrKill(spec machine.Spec) (*machine.Machine, error) {
 	m, err := machine.Find(spec.Dir)

@@ -3,7 +3,7 @@
 //
 // Each member is asked over a connection of its own, so that an answer is known to be that member's. The
 // connections are gRPC's with the defaults of etcd's client left out: that client waits for a connection to
-// come up, retries a hundred times, and dials anew for each Status. A pass wants to know now, and only now,
+// come up, retries a hundred times, and dials again for each Status. A pass wants to know now, and only now,
 // whether a member answers.
 package etcd
 

@@ -117,7 +117,7 @@ func (k Certificates) CheckAuthority(now time.Time) error {
 	return err
 }
 
-// Check returns what is to be issued anew and why, one entry per leaf; none if all can be used as they are.
+// Check returns what is to be issued again and why, one entry per leaf; none if all can be used as they are.
 func (k Certificates) Check(c *v1alpha1.EtcdCluster, now time.Time) []string {
 	if !secure(c) {
 		return nil
@@ -185,7 +185,7 @@ func (k *Certificates) clientName(c *v1alpha1.EtcdCluster) string {
 	return c.Name + "-client"
 }
 
-// clientLeaf bears an address that nobody calls from. A member compares the addresses in the certificate of who calls its peer port with where the call comes
+// clientLeaf has an address that nobody calls from. A member compares the addresses in the certificate of who calls its peer port with where the call comes
 // from (checkCertSAN in client/pkg/transport of every etcd), and lets a client in no more than a stranger; on the client port nobody looks.
 func clientLeaf(name string) pki.Leaf {
 	return pki.Leaf{CommonName: name, IPAddresses: []net.IP{net.IPv4zero}, Usages: clientOnly}

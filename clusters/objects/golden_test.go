@@ -20,7 +20,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
+var rewrite = flag.Bool("rewrite", false, "write the golden files again")
 
 // TestGolden builds the objects of the cluster and the record in each file, and compares them with those in the file. Where there is
 // a before.yaml, the pods were made as it declares, and new ones are made as cluster.yaml does; where there is a kept.yaml, new ones still

@@ -114,7 +114,7 @@ func VolumeClaimName(cluster string, ordinal int) string {
 	return VolumeClaimPrefix + PodName(cluster, ordinal)
 }
 
-// Labels returns the labels that every object of the cluster bears.
+// Labels returns the labels that every object of the cluster has.
 func Labels(cluster string) map[string]string {
 	return map[string]string{
 		"app.kubernetes.io/name":       "etcd",
@@ -124,7 +124,7 @@ func Labels(cluster string) map[string]string {
 	}
 }
 
-// Selector returns the labels that the pods of members bear and no other pod does. It can never change: a
+// Selector returns the labels that the pods of members have and no other pod has. It can never change: a
 // StatefulSet does not let it.
 func Selector(cluster string) map[string]string {
 	return map[string]string{LabelCluster: cluster, labelComponent: componentMember}

@@ -43,7 +43,7 @@ func TestIdentitiesAreThoseBuilt(t *testing.T) {
 	}
 }
 
-// Every object bears the labels and the owner, and Kubernetes' name for its kind.
+// Every object has the labels and the owner, and Kubernetes' name for its kind.
 func TestEveryObjectIsMarked(t *testing.T) {
 	in := input(t, "3.6.16")
 	for _, o := range build(t, in) {

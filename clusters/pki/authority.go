@@ -14,7 +14,7 @@ import (
 const (
 	// authorityLifetime: replacing an authority restarts every member, so it is rare.
 	authorityLifetime = 10 * 365 * 24 * time.Hour
-	// leafLifetime: etcd reads leaves anew on each connection, so they can be short.
+	// leafLifetime: etcd reads leaves again on each connection, so they can be short.
 	leafLifetime = 365 * 24 * time.Hour
 	// clockSkew by which certificates are valid before they are made, for machines whose clocks are behind.
 	clockSkew = time.Hour

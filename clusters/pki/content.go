@@ -50,39 +50,39 @@ func checkExcess(certificate *x509.Certificate, l Leaf) error {
 	case certificate.NotAfter.Sub(certificate.NotBefore) > leafLifetime+2*clockSkew:
 		return fmt.Errorf("it is good for longer than a year")
 	}
-	if bears := excess(certificate, l); len(bears) > 0 {
-		return fmt.Errorf("it bears %s, which it must not", strings.Join(bears, ", "))
+	if extra := excess(certificate, l); len(extra) > 0 {
+		return fmt.Errorf("it has %s, which it must not have", strings.Join(extra, ", "))
 	}
 	return nil
 }
 
 func excess(certificate *x509.Certificate, l Leaf) []string {
-	var bears []string
+	var extra []string
 	for _, name := range certificate.DNSNames {
 		if !slices.Contains(l.DNSNames, name) {
-			bears = append(bears, "the name "+name)
+			extra = append(extra, "the name "+name)
 		}
 	}
 	for _, ip := range certificate.IPAddresses {
 		if !slices.ContainsFunc(l.IPAddresses, func(own net.IP) bool { return own.Equal(ip) }) {
-			bears = append(bears, "the address "+ip.String())
+			extra = append(extra, "the address "+ip.String())
 		}
 	}
 	for _, address := range certificate.EmailAddresses {
-		bears = append(bears, "the mail address "+address)
+		extra = append(extra, "the mail address "+address)
 	}
 	for _, uri := range certificate.URIs {
-		bears = append(bears, "the URI "+uri.String())
+		extra = append(extra, "the URI "+uri.String())
 	}
 	for _, usage := range certificate.ExtKeyUsage {
 		if !slices.Contains(l.Usages, usage) {
-			bears = append(bears, "the usage "+usage.String())
+			extra = append(extra, "the usage "+usage.String())
 		}
 	}
 	for _, usage := range certificate.UnknownExtKeyUsage {
-		bears = append(bears, "the usage "+usage.String())
+		extra = append(extra, "the usage "+usage.String())
 	}
-	return bears
+	return extra
 }
 
 // checkLimits says what keeps an authority from issuing what a cluster needs. What it issued all the same would be refused by all who verify it.

@@ -72,7 +72,7 @@ func TestCheckSaysWhy(t *testing.T) {
 		{"no such SAN", good, with(func(l *Leaf) { l.DNSNames = []string{"b"} }), now, "it lacks the name b"},
 		{"no such address", good, with(func(l *Leaf) { l.IPAddresses = []net.IP{net.IPv6loopback} }), now, "it lacks the address ::1"},
 		{"no such usage", issue(t, a, with(func(l *Leaf) { l.Usages = both[:1] })), first, now, "it lacks the usage clientAuth"},
-		{"names where none belong", good, nameless, now, "it bears the name *.a.default.svc, the address 127.0.0.1"},
+		{"names where none belong", good, nameless, now, "it has the name *.a.default.svc, the address 127.0.0.1"},
 	} {
 		err := Check(test.pair, trusted, test.leaf, test.now)
 		if err == nil || !strings.Contains(err.Error(), test.want) {

@@ -11,7 +11,7 @@ import (
 // namespaces is a setting that may be repeated, and may name several with semicolons between them.
 type namespaces []string
 
-// flag sets n anew when it is set for the first time, and adds to it from then on.
+// flag sets n again when it is set for the first time, and adds to it from then on.
 func (n *namespaces) flag() *namespacesFlag { return &namespacesFlag{list: n} }
 
 type namespacesFlag struct {

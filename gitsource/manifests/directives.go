@@ -4,7 +4,7 @@ import (
 	"bytes"
 )
 
-// checkText says what is wrong with a text before anything parses it: directives, whose number the parser does not bear, and a document that would
+// checkText says what is wrong with a text before anything parses it: directives, whose number the parser cannot handle, and a document that would
 // have too many nodes. What stands before can be parsed.
 func (f *files) checkText(content []byte) (before []byte, wrong *finding) {
 	if i := directiveIn(content); i >= 0 {

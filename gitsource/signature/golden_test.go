@@ -16,7 +16,7 @@ import (
 
 var (
 	rewrite = flag.Bool("rewrite", false, "write what is, instead of comparing it with what was wanted")
-	remake  = flag.Bool("remake", false, "with -rewrite, make the signed objects anew with git, gpg and ssh-keygen")
+	remake  = flag.Bool("remake", false, "with -rewrite, make the signed objects again with git, gpg and ssh-keygen")
 )
 
 const archivesDir = "../../testdata/signature"
@@ -81,7 +81,7 @@ func (w *workshop) compareWithGit(name string, archive *txtar.Archive, got strin
 	}
 }
 
-// named replaces the fingerprints of keys by the names of their files, as keys made anew have others.
+// named replaces the fingerprints of keys by the names of their files, as keys recreated have others.
 func named(t *testing.T, keys *txtar.Archive, text string) string {
 	t.Helper()
 	for _, file := range keys.Files {

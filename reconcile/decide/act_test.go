@@ -65,7 +65,7 @@ func (w *world) forgetEmpty() {
 	w.Replicas = slices.DeleteFunc(w.Replicas, func(r decide.Replica) bool { return r.Pod == decide.PodAbsent && r.VolumeUID == "" })
 }
 
-// restart has Kubernetes make a pod anew, on its volume, or on a new one if that was on its way out.
+// restart has Kubernetes recreate a pod, on its volume, or on a new one if that was on its way out.
 func (w *world) restart(ordinal int) {
 	for i := range w.Replicas {
 		if r := &w.Replicas[i]; r.Ordinal == ordinal {

@@ -93,7 +93,7 @@ type MoveLeader struct {
 	To   ID `json:"to"`
 }
 
-// RestartReplica deletes a pod; Kubernetes makes it anew on the same volume.
+// RestartReplica deletes a pod; Kubernetes recreates it on the same volume.
 type RestartReplica struct {
 	Ordinal int    `json:"ordinal"`
 	PodUID  string `json:"podUID"`

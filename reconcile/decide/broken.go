@@ -8,11 +8,11 @@ import (
 // restartBroken gives a member that does not run the newest declaration, whatever else is the matter: it is what repairs a
 // broken rollout (hard case H48, H101). A pod without a running container serves nobody; but it may come back by itself, so it is
 // moved only to where others run, or where nobody fails, and not for a moment's failure. A pod that can never get its volume is
-// made anew likewise.
+// recreated likewise.
 func restartBroken(s State) (Decision, bool) {
 	for _, r := range slices.Backward(s.replicasInOrder()) {
 		if s.waitsForEver(r) {
-			return act(RestartReplica{r.Ordinal, r.PodUID}, "the pod of %s was given a node before its claim was made, and never gets its volume: make it anew", s.ReplicaName(r.Ordinal))
+			return act(RestartReplica{r.Ordinal, r.PodUID}, "the pod of %s was given a node before its claim was made, and never gets its volume: recreate it", s.ReplicaName(r.Ordinal))
 		}
 		_, recorded := s.Record.Member(r.Ordinal)
 		if !recorded || !s.broken(r) || !s.outlastsPatience(r) {

@@ -195,7 +195,7 @@ func TestOnTrial(t *testing.T) {
 	})
 }
 
-// TestRestartBroken: whose pod is made anew, and when.
+// TestRestartBroken: whose pod is recreated, and when.
 func TestRestartBroken(t *testing.T) {
 	broken := slot1(PodFailing, time.Hour, madeOf("h0"))
 	unready := func(n int) func(*State) { return func(s *State) { s.down(PodFailing, 0, n) } }

@@ -131,7 +131,7 @@ func caLost(s State) (Decision, bool) {
 	case lost == "":
 		return Decision{}, false
 	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPodThatStays):
-		return wait(time.Second, "%s; it is made anew once the pods that trust it are gone", lost)
+		return wait(time.Second, "%s; it is recreated once the pods that trust it are gone", lost)
 	}
 	if d, spoke := s.stopForAuthority(); spoke {
 		return d, true
@@ -158,7 +158,7 @@ func quorumLost(s State) (Decision, bool) {
 }
 
 // mayRecover reports whether the silent voters that may still come up by themselves are enough for quorum: their pods
-// are on the way, or Kubernetes will make them anew, and their volumes are those on record.
+// are on the way, or Kubernetes will recreate them, and their volumes are those on record.
 func (s State) mayRecover(voters []Member) bool {
 	hopeful := 0
 	for _, m := range voters {
@@ -180,10 +180,10 @@ func membershipUnknown(s State) (Decision, bool) {
 		return s.notAllowedToAsk()
 	case len(StandingRecord(s, "").Members) == 0:
 		return block("the cluster has formed once (%s), and no member and no volume of it is left; restore it from a backup, or delete its "+
-			"custom resource to found it anew", s.describeSigns())
+			"custom resource to bootstrap it again", s.describeSigns())
 	case s.recorded() && !s.quorumMayComeUp():
 		return block("etcd gives no member list%s, and its members do not come up: %s; if their data is lost, delete the custom "+
-			"resource and the volumes to found the cluster anew%s%s", s.why(), s.describeReplicas(), s.describeHeldBack(), s.wayOutOfNodes())
+			"resource and the volumes to bootstrap the cluster again%s%s", s.why(), s.describeReplicas(), s.describeHeldBack(), s.wayOutOfNodes())
 	}
 	return wait(time.Second, "etcd gives no member list%s; nothing is changed until it does: %s", s.why(), s.describeReplicas())
 }

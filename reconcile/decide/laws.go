@@ -38,7 +38,7 @@ var laws = []law{
 	{Law{"an empty slot", "A member is added only where no volume is left of the one before."}, emptySlot},
 	{Law{"the dead go first", "No member is added while one does not answer."}, deadGoFirst},
 	{Law{"lowest in, highest out", "The lowest free ordinal is added; a healthy voter is removed only if its ordinal is the highest."}, lowestInHighestOut},
-	{Law{"hits what was seen", "What is removed, restarted or deleted bears the ID or UID that was seen."}, hitsWhatWasSeen},
+	{Law{"hits what was seen", "What is removed, restarted or deleted has the ID or UID that was seen."}, hitsWhatWasSeen},
 	{Law{"one step at a time", "A rollout goes to what git declares, at most one minor version from what runs; a pod that serves is restarted only for it, while all others serve."}, oneStepAtATime},
 	{Law{"one authority", "While members trust another certificate authority than the one that certificates would be issued from, nothing is done but to declare and to seal."}, oneAuthority},
 	{Law{"done is done", "Done is said only of an orphan, of a suspended cluster, of one that does not run and shall not, or of one whose every member is a sealed, healthy voter as declared."}, doneIsDone},

@@ -113,7 +113,7 @@ func (s State) describeAlarm(a Alarm) string {
 }
 
 // cleanUp deletes the volumes that members have left whom etcd no longer lists. A pod that still holds such a volume, because Kubernetes keeps
-// one in every slot below the highest, is made anew, on an empty one: no new member may start on what is about to go.
+// one in every slot below the highest, is recreated, on an empty one: no new member may start on what is about to go.
 func cleanUp(s State) (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false
@@ -131,7 +131,7 @@ func cleanUp(s State) (Decision, bool) {
 		_, removed := s.Record.removed(r.Ordinal)
 		serves := !inUse && !removed && (r.Pod == PodReady || r.ClusterID != 0) // whom, nobody knows
 		if !(inUse && m.Started) && !serves && s.Membership.allNamed(s) && r.holdsGoingVolume() && r.Ordinal < s.Record.Replicas() {
-			return act(RestartReplica{r.Ordinal, r.PodUID}, "the pod of %s holds the volume of a member that is gone: make it anew on an empty one", s.ReplicaName(r.Ordinal))
+			return act(RestartReplica{r.Ordinal, r.PodUID}, "the pod of %s holds the volume of a member that is gone: recreate it on an empty one", s.ReplicaName(r.Ordinal))
 		}
 	}
 	return Decision{}, false

@@ -174,10 +174,10 @@ func TestSlotOfAnother(t *testing.T) {
 	is := func(s State, m Member) bool { return s.slotOfAnother(m, 1) }
 	other := func(s *State) { s.Membership.Members[1].ID = 0xb1 }
 	check(t, is, map[string]slotCase{
-		"its own":         {unstarted, false},
-		"another's":       {both(unstarted, other), true},
-		"it has started":  {other, false},
-		"nobody's as yet": {both(unstarted, other, recordedAs(RecordedMember{Mode: Joining})), false},
+		"its own":        {unstarted, false},
+		"another's":      {both(unstarted, other), true},
+		"it has started": {other, false},
+		"nobody's yet":   {both(unstarted, other, recordedAs(RecordedMember{Mode: Joining})), false},
 
 		"what another has left":           {both(slot1(PodFailing, 0), unstarted, left("v1")), true},
 		"what another has left, going":    {both(slot1(PodAbsent, 0, onItsWay), unstarted, left("v1")), false},

@@ -11,7 +11,7 @@ func (s State) WantsOtherPods() bool {
 	return s.hasStatefulSet() && !s.founding() && (s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash)
 }
 
-// newPodsAsDeclared reports whether a pod that is made anew comes back as declared.
+// newPodsAsDeclared reports whether a pod that is recreated comes back as declared.
 func (s State) newPodsAsDeclared() bool {
 	return s.hasStatefulSet() && s.Objects.RunsVersion == s.Declared.Version && s.Objects.RunsHash == s.Declared.SpecHash
 }

@@ -59,7 +59,7 @@ func TestRolloutByItself(t *testing.T) {
 		t.Error("without a StatefulSet new pods are as declared")
 	}
 	if s := after(3, both(wants, func(s *State) { s.Replicas = nil })); !s.rolls() {
-		t.Error("nothing rolls where no pod is there as yet")
+		t.Error("nothing rolls where no pod is there yet")
 	}
 	for version, want := range map[string]bool{"3.7.3": true, "3.6.99": false, "3.5.35": false} {
 		if got := after(3, declares(version)).upgrades(); got != want {

@@ -212,7 +212,7 @@ func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
 		r.NoData = text == "true"
 	case "volume":
 		r.VolumeUID, r.VolumeTerminating = strings.TrimPrefix(text, "none"), false
-		r.NoData = r.Pod == decide.PodFailing && r.VolumeUID != volumeUID(r.Ordinal) // what Kubernetes has made anew is empty
+		r.NoData = r.Pod == decide.PodFailing && r.VolumeUID != volumeUID(r.Ordinal) // what Kubernetes has recreated is empty
 		if text == "terminating" {
 			r.VolumeUID, r.VolumeTerminating = volumeUID(r.Ordinal), true
 		}

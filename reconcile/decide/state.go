@@ -154,13 +154,13 @@ type Objects struct {
 	DeclarationDiffers bool `json:"declarationDiffers,omitempty"`
 	// Drift: missing, or other than they should be; the custom resource among them.
 	Drift []string `json:"drift,omitempty"`
-	// Foreign: an object bears one of our names and is not ours.
+	// Foreign: an object has one of our names and is not ours.
 	Foreign []string `json:"foreign,omitempty"`
 	// Relabelled: ours, and without the labels by which it is found, such as "Pod a-1 has lost app.kubernetes.io/managed-by=quorate".
 	Relabelled []string `json:"relabelled,omitempty"`
 	// Terminating: being deleted by Kubernetes.
 	Terminating []string `json:"terminating,omitempty"`
-	// Irreplaceable: lost, and not to be made anew while members depend on the old one.
+	// Irreplaceable: lost, and not to be recreated while members depend on the old one.
 	Irreplaceable []string `json:"irreplaceable,omitempty"`
 	// RunsVersion and RunsHash are the version and SpecHash that the StatefulSet gives to new pods; empty without one.
 	RunsVersion string `json:"runsVersion,omitempty"`

@@ -65,7 +65,7 @@ func TestPatience(t *testing.T) {
 		"nothing":          {nil, "WaitForMembers", longPatience},
 		"refused":          {slot1(PodAbsent, 0, refused), "WaitForMembers", patience},
 		"made since":       {slot1(PodPending, 0, refused), "WaitForMembers", longPatience},
-		"not made as yet":  {slot1(PodAbsent, 0), "WaitForMembers", longPatience},
+		"not made yet":     {slot1(PodAbsent, 0), "WaitForMembers", longPatience},
 		"locked elsewhere": {slot1(PodAbsent, 0, refused), lockedElsewhere, longPatience},
 	} {
 		if got := after(3, c.change).patienceFor(Decision{Rule: c.rule}); got != c.want {

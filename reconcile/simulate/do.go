@@ -69,14 +69,14 @@ func (w *World) seal(record decide.Record) []write {
 	return writes
 }
 
-// applyAll writes every object that is not as it should be. Once the custom resource has been made anew, all that it owns has to
+// applyAll writes every object that is not as it should be. Once the custom resource has been recreated, all that it owns has to
 // be its own.
 func (w *World) applyAll(s decide.State) []write {
 	var writes []write
 	standing := decide.StandingRecord(s, w.next("t"))
-	anew := !w.exists(w.customResource())
+	again := !w.exists(w.customResource())
 	for _, name := range w.Objects() {
-		if anew || w.differs(name, standing) != "" {
+		if again || w.differs(name, standing) != "" {
 			writes = append(writes, w.apply(name, standing))
 		}
 	}

@@ -1,5 +1,5 @@
 // Package simulate is a world in which one cluster lives: the objects in Kubernetes, pods and volumes, etcd's
-// membership, and what can befall them. It is pure and deterministic: it does no I/O and reads no clock, and the same
+// membership, and what can happen to them. It is pure and deterministic: it does no I/O and reads no clock, and the same
 // seed and the same calls give the same world.
 //
 // A [World] is observed as a [decide.State], acted on by a [decide.Action], and moves on by itself with every Tick:

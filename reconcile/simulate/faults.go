@@ -6,7 +6,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// KillPod deletes the pod of an ordinal; Kubernetes makes it anew.
+// KillPod deletes the pod of an ordinal; Kubernetes recreates it.
 func (w *World) KillPod(n int) {
 	if p, there := w.pods[n]; there {
 		w.pods[n] = p.stopping(w.now)
@@ -31,8 +31,8 @@ func (w *World) LoseVolume(n int) {
 	w.runEtcd()
 }
 
-// ReplaceClaim takes away the claim of an ordinal, with its volume, just when a new pod has been given its node: the claim is made anew, and
-// pod and claim wait for each other for ever. Without its StatefulSet nobody makes it anew.
+// ReplaceClaim takes away the claim of an ordinal, with its volume, just when a new pod has been given its node: the claim is recreated, and
+// pod and claim wait for each other forever. Without its StatefulSet nobody recreates it.
 func (w *World) ReplaceClaim(n int) {
 	if _, there := w.pods[n]; !there {
 		return

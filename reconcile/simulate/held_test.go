@@ -15,25 +15,25 @@ import (
 const anHour = int(time.Hour / simulate.TickLength)
 
 // heldFaults are faults that no pass can end, and that nothing ends here.
-func heldFaults(replicas int) []befall {
-	list := append(befalls(replicas),
-		befall{name: "no pods", do: func(w *simulate.World) { w.RefusePods(true) }},
-		befall{name: "no pods, and one is killed", do: func(w *simulate.World) { w.RefusePods(true); w.KillPod(0) }},
-		befall{name: "no pods, and one more is declared", do: func(w *simulate.World) { w.RefusePods(true); w.Declared.Replicas++ }},
-		befall{name: "claims stay", do: func(w *simulate.World) { w.KeepClaims(true); w.DeleteVolume(0) }},
-		befall{name: "claims stay, and one less is declared", do: func(w *simulate.World) { w.KeepClaims(true); w.Declared.Replicas-- }},
-		befall{name: "no handover, and other options", do: func(w *simulate.World) { w.RefuseHandover(true); w.Declared.SpecHash = "h2" }},
-		befall{name: "forbidden", do: func(w *simulate.World) { w.Forbid(true) }},
-		befall{name: "one more, and none catches up", do: func(w *simulate.World) { w.Declared.Replicas++; w.Slow(replicas, true) }},
-		befall{name: "one more, and its node is down", do: func(w *simulate.World) { w.Declared.Replicas++; w.NodeDown(replicas, true) }},
-		befall{name: "one more, and its volume hangs", do: func(w *simulate.World) { w.Declared.Replicas++; w.Hang(replicas, true) }},
+func heldFaults(replicas int) []incident {
+	list := append(incidents(replicas),
+		incident{name: "no pods", do: func(w *simulate.World) { w.RefusePods(true) }},
+		incident{name: "no pods, and one is killed", do: func(w *simulate.World) { w.RefusePods(true); w.KillPod(0) }},
+		incident{name: "no pods, and one more is declared", do: func(w *simulate.World) { w.RefusePods(true); w.Declared.Replicas++ }},
+		incident{name: "claims stay", do: func(w *simulate.World) { w.KeepClaims(true); w.DeleteVolume(0) }},
+		incident{name: "claims stay, and one less is declared", do: func(w *simulate.World) { w.KeepClaims(true); w.Declared.Replicas-- }},
+		incident{name: "no handover, and other options", do: func(w *simulate.World) { w.RefuseHandover(true); w.Declared.SpecHash = "h2" }},
+		incident{name: "forbidden", do: func(w *simulate.World) { w.Forbid(true) }},
+		incident{name: "one more, and none catches up", do: func(w *simulate.World) { w.Declared.Replicas++; w.Slow(replicas, true) }},
+		incident{name: "one more, and its node is down", do: func(w *simulate.World) { w.Declared.Replicas++; w.NodeDown(replicas, true) }},
+		incident{name: "one more, and its volume hangs", do: func(w *simulate.World) { w.Declared.Replicas++; w.Hang(replicas, true) }},
 	)
 	for n := range replicas {
 		list = append(list,
-			befall{name: fmt.Sprintf("unready %d", n), do: func(w *simulate.World) { w.Unready(n, true) }},
-			befall{name: fmt.Sprintf("zombie %d", n), do: func(w *simulate.World) { w.Mislead(n, true) }},
-			befall{name: fmt.Sprintf("node down for good, killed %d", n), do: func(w *simulate.World) { w.NodeDown(n, true); w.KillPod(n) }},
-			befall{name: fmt.Sprintf("hang for good %d", n), do: func(w *simulate.World) { w.Hang(n, true) }},
+			incident{name: fmt.Sprintf("unready %d", n), do: func(w *simulate.World) { w.Unready(n, true) }},
+			incident{name: fmt.Sprintf("zombie %d", n), do: func(w *simulate.World) { w.Mislead(n, true) }},
+			incident{name: fmt.Sprintf("node down for good, killed %d", n), do: func(w *simulate.World) { w.NodeDown(n, true); w.KillPod(n) }},
+			incident{name: fmt.Sprintf("hang for good %d", n), do: func(w *simulate.World) { w.Hang(n, true) }},
 		)
 	}
 	return list

@@ -202,7 +202,7 @@ func personal(dice *rand.Rand) string {
 	return fmt.Sprintf("%s=%d", pick(dice, "unlist-claim", "relist-claim", "disown-claim", "own-claim", "unlist-pod", "relist-pod"), n)
 }
 
-// misfortune is something that befalls the world.
+// misfortune is something that happens to the world.
 func misfortune(dice *rand.Rand) string {
 	n := dice.IntN(5)
 	switch dice.IntN(4) {

@@ -13,7 +13,7 @@ type object struct {
 	owner string
 	// changed by hand.
 	changed bool
-	// foreign: it bears the name and is somebody else's.
+	// foreign: it has the name and is somebody else's.
 	foreign bool
 	// leads: the Service of the clients leads to members.
 	leads bool

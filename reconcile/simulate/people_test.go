@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// act is what somebody does, or what befalls a world, in lines of a road, and the lines that end it.
+// act is what somebody does, or what happens to a world, in lines of a road, and the lines that end it.
 type act struct{ do, end string }
 
 // place is a world and the road that leads there.

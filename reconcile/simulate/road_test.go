@@ -72,7 +72,7 @@ func (r *road) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//	set version=3.7.3 replicas=5
 		return "", each(args, r.set)
 	case "fault":
-		// Let something befall the world.
+		// Let something happen to the world.
 		//
 		// Example:
 		//	fault kill-pod=1 crash=1 lose-volume=1 delete-claim=1 strand=1 corrupt=1 hang=1 unhang=1 node-down=1 node-up=1

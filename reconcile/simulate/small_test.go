@@ -11,22 +11,22 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// befall is something that happens to a world, and whatever ends it.
-type befall struct {
+// incident is something that happens to a world, and whatever ends it.
+type incident struct {
 	name string
 	do   func(*simulate.World)
 	end  func(*simulate.World) // nil if it does not end
 }
 
-// befalls are all that can happen to a cluster of that many replicas.
-func befalls(replicas int) []befall {
+// incidents are all that can happen to a cluster of that many replicas.
+func incidents(replicas int) []incident {
 	list := append(changesOfGit(), faultsOfObjects()...)
 	list = append(list,
-		befall{"cut network", func(w *simulate.World) { w.CutNetwork(true) }, func(w *simulate.World) { w.CutNetwork(false) }},
-		befall{"lock", func(w *simulate.World) { w.LockHolder = "process 7 on b" }, func(w *simulate.World) { w.LockHolder = "" }},
-		befall{name: "nameless alarm", do: (*simulate.World).RaiseNameless},
-		befall{"stranger", (*simulate.World).AddStranger, (*simulate.World).Heal},
-		befall{name: "delete everything", do: func(w *simulate.World) {
+		incident{"cut network", func(w *simulate.World) { w.CutNetwork(true) }, func(w *simulate.World) { w.CutNetwork(false) }},
+		incident{"lock", func(w *simulate.World) { w.LockHolder = "process 7 on b" }, func(w *simulate.World) { w.LockHolder = "" }},
+		incident{name: "nameless alarm", do: (*simulate.World).RaiseNameless},
+		incident{"stranger", (*simulate.World).AddStranger, (*simulate.World).Heal},
+		incident{name: "delete everything", do: func(w *simulate.World) {
 			w.Delete("EtcdCluster a")
 			for n := range replicas {
 				w.DeleteVolume(n)
@@ -37,13 +37,13 @@ func befalls(replicas int) []befall {
 		list = append(list, faultsOfReplica(n)...)
 	}
 	for name, do := range map[string]func(*simulate.World, int){"add member": (*simulate.World).AddMember, "add learner": (*simulate.World).AddLearner} {
-		list = append(list, befall{name: name, do: func(w *simulate.World) { do(w, replicas) }})
+		list = append(list, incident{name: name, do: func(w *simulate.World) { do(w, replicas) }})
 	}
 	return list
 }
 
-func changesOfGit() []befall {
-	return []befall{
+func changesOfGit() []incident {
+	return []incident{
 		{name: "suspend", do: func(w *simulate.World) { w.Declared.Suspended = true }},
 		{name: "stop", do: func(w *simulate.World) { w.Declared.Lifecycle = "Stopped" }},
 		{"stop and start", func(w *simulate.World) { w.Declared.Lifecycle = "Stopped" }, func(w *simulate.World) { w.Declared.Lifecycle = "Running" }},
@@ -63,24 +63,24 @@ func changesOfGit() []befall {
 	}
 }
 
-func faultsOfObjects() []befall {
-	list := []befall{
+func faultsOfObjects() []incident {
+	list := []incident{
 		{name: "delete status", do: (*simulate.World).DeleteStatus},
 		{name: "put back record", do: (*simulate.World).PutBackRecord},
 		{name: "occupy", do: func(w *simulate.World) { w.Occupy("Service a-client") }},
 	}
 	for _, object := range simulate.New("a", declared(1), 0).Objects() {
-		list = append(list, befall{name: "delete " + object, do: func(w *simulate.World) { w.Delete(object) }},
-			befall{name: "change " + object, do: func(w *simulate.World) { w.Change(object) }})
+		list = append(list, incident{name: "delete " + object, do: func(w *simulate.World) { w.Delete(object) }},
+			incident{name: "change " + object, do: func(w *simulate.World) { w.Change(object) }})
 	}
 	return list
 }
 
-func faultsOfReplica(n int) []befall {
+func faultsOfReplica(n int) []incident {
 	alarm := func(kind string) func(*simulate.World) {
 		return func(w *simulate.World) { w.RaiseAlarm(n, kind) }
 	}
-	list := []befall{
+	list := []incident{
 		{name: "kill pod", do: func(w *simulate.World) { w.KillPod(n) }},
 		{name: "crash", do: func(w *simulate.World) { w.Crash(n) }},
 		{name: "lose volume", do: func(w *simulate.World) { w.LoseVolume(n) }},
@@ -128,9 +128,9 @@ func beginnings(replicas int, seed uint64) map[string]*simulate.World {
 	return worlds
 }
 
-// TestEveryBefall: from every beginning, whatever befalls it, passes come to an end that lasts, and nothing happens that
+// TestEveryIncident: from every beginning, whatever happens to it, passes come to an end that lasts, and nothing happens that
 // must never happen. What has an end ends after three more passes.
-func TestEveryBefall(t *testing.T) {
+func TestEveryIncident(t *testing.T) {
 	sizes := []int{1, 2, 3, 5}
 	if testing.Short() {
 		sizes = []int{2}
@@ -141,7 +141,7 @@ func TestEveryBefall(t *testing.T) {
 				t.Parallel()
 				all := beginnings(replicas, seed)
 				for i, name := range slices.Sorted(maps.Keys(all)) {
-					for j, b := range befalls(replicas) {
+					for j, b := range incidents(replicas) {
 						if replicas < 3 || taken(i+j+int(seed)) {
 							endsWell(t, checkRoad, all[name].Clone(), name, b)
 						}
@@ -152,8 +152,8 @@ func TestEveryBefall(t *testing.T) {
 	}
 }
 
-// TestEveryTwoBefalls: the same with a second misfortune, at once or after a pass.
-func TestEveryTwoBefalls(t *testing.T) {
+// TestEveryTwoIncidents: the same with a second misfortune, at once or after a pass.
+func TestEveryTwoIncidents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("pairs take long")
 	}
@@ -164,8 +164,8 @@ func TestEveryTwoBefalls(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%d replicas, %s", replicas, name), func(t *testing.T) {
 				t.Parallel()
-				for i, first := range befalls(replicas) {
-					for j, second := range befalls(replicas) {
+				for i, first := range incidents(replicas) {
+					for j, second := range incidents(replicas) {
 						if !taken(i - j) {
 							continue
 						}
@@ -177,7 +177,7 @@ func TestEveryTwoBefalls(t *testing.T) {
 						first.do(w)
 						w.Pass(2)
 						w.Tick()
-						endsWell(t, checkEnd, w, name+", "+first.name+", a pass of 2 writes", second, befall{name: "its end", do: first.finish})
+						endsWell(t, checkEnd, w, name+", "+first.name+", a pass of 2 writes", second, incident{name: "its end", do: first.finish})
 					}
 				}
 			})
@@ -205,7 +205,7 @@ func TestEveryMoment(t *testing.T) {
 				if testing.Short() && n%4 != 0 {
 					continue
 				}
-				for j, b := range befalls(3) {
+				for j, b := range incidents(3) {
 					if !taken(n + j) {
 						continue
 					}
@@ -218,14 +218,14 @@ func TestEveryMoment(t *testing.T) {
 	}
 }
 
-func (b befall) finish(w *simulate.World) {
+func (b incident) finish(w *simulate.World) {
 	if b.end != nil {
 		b.end(w)
 	}
 }
 
-// endsWell lets misfortunes befall a world and walks its road to the end.
-func endsWell(t *testing.T, check func(*simulate.World, int) []string, w *simulate.World, name string, misfortunes ...befall) {
+// endsWell lets misfortunes happen to a world and walks its road to the end.
+func endsWell(t *testing.T, check func(*simulate.World, int) []string, w *simulate.World, name string, misfortunes ...incident) {
 	t.Helper()
 	for _, b := range misfortunes {
 		b.do(w)

@@ -256,12 +256,12 @@ func TestViolations(t *testing.T) {
 }
 
 // TestFrom: a world made from a state leads where the world leads that the state is of: from every beginning, and once it
-// has formed, whatever befalls it that a state shows.
+// has formed, whatever happens to it that a state shows.
 func TestFrom(t *testing.T) {
 	for name, w := range beginnings(3, 0) {
 		t.Run(name, func(t *testing.T) { foretells(t, w) })
 	}
-	for _, b := range befalls(3) {
+	for _, b := range incidents(3) {
 		if b.end != nil || b.name == "unpullable version" || strings.HasPrefix(b.name, "differ") {
 			continue // a node, the network or a registry is down: no state shows whether it will be up again; nor what members hold
 		}

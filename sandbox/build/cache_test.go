@@ -43,7 +43,7 @@ func TestBuildOnce(t *testing.T) {
 		t.Fatalf("built again in %s (%v), want %s", again, err, dir)
 	}
 	if second, err := os.Stat(filepath.Join(dir, "hello")); err != nil || !os.SameFile(first, second) {
-		t.Errorf("the program was built anew (%v)", err)
+		t.Errorf("the program was built again (%v)", err)
 	}
 }
 

@@ -40,7 +40,7 @@ func Run(dir string) error {
 const isolated = "QUORATE_SANDBOX_ISOLATED"
 
 // isolate makes the group the root of all that the process and those it starts
-// see of control groups, and begins its life anew.
+// see of control groups, and begins its life again.
 func isolate(group string) error {
 	if err := cgroup.Enter(group); err != nil {
 		return err

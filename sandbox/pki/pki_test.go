@@ -76,7 +76,7 @@ func TestWhatExistsIsKept(t *testing.T) {
 	} {
 		first, second := must(t)(get()), must(t)(get())
 		if first != second {
-			t.Errorf("%s: made anew", name)
+			t.Errorf("%s: recreated", name)
 		}
 	}
 	entries, err := os.ReadDir(store.Dir)

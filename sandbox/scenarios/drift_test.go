@@ -110,7 +110,7 @@ func (w *world) fileOf(pod string) string {
 	return ""
 }
 
-// testLostRecord: the record of the members is deleted by hand. It is written anew from what volumes and etcd prove, and
+// testLostRecord: the record of the members is deleted by hand. It is written again from what volumes and etcd prove, and
 // a member still starts from it.
 func testLostRecord(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
@@ -135,7 +135,7 @@ func testLostRecord(t *testing.T, w *world) {
 	w.converge()
 }
 
-// testCALost: without the certificate authority nothing is made anew that would cut the members off from each other.
+// testCALost: without the certificate authority nothing is recreated that would cut the members off from each other.
 func testCALost(t *testing.T, w *world) {
 	authority, err := w.object(secrets, "a-ca")
 	if err != nil {

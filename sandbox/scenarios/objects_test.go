@@ -158,7 +158,7 @@ var (
 	host        = regexp.MustCompile(`\bnode[-a-z0-9]*\b`)
 )
 
-// impersonal takes the namespace and all that is made up anew for each cluster out of a text.
+// impersonal takes the namespace and all that is made up for each cluster out of a text.
 func (w *world) impersonal(text string) string {
 	text = strings.ReplaceAll(text, w.namespace, "NAMESPACE")
 	text = uid.ReplaceAllString(text, "UID")

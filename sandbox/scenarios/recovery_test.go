@@ -193,7 +193,7 @@ func (w *world) corrupt(ordinal int, pattern string) {
 	w.signal(pod, syscall.SIGKILL)
 }
 
-// TestPodThatWaitsForEver: a pod was given its node, and then its claim went and was made anew. Neither ever gets the other, so the pod is made anew.
+// TestPodThatWaitsForEver: a pod was given its node, and then its claim went and was recreated. Neither ever gets the other, so the pod is recreated.
 // What brings it about is a matter of milliseconds; here, somebody makes a pod with a node.
 func TestPodThatWaitsForEver(t *testing.T) {
 	t.Parallel()
@@ -223,6 +223,6 @@ func TestPodThatWaitsForEver(t *testing.T) {
 	w.converge().requireRule(t, "a", "Converged")
 	w.requireOneCluster("a", 3)
 	if w.toldOf("never gets its volume") == 0 {
-		t.Error("nobody told of a pod that waits for ever")
+		t.Error("nobody told of a pod that waits forever")
 	}
 }

@@ -52,7 +52,7 @@ func testRollOptions(t *testing.T, w *world) {
 	}
 	for pod, uid := range w.podUIDs("a") {
 		if uid == pods[pod] {
-			t.Errorf("%s was not made anew", pod)
+			t.Errorf("%s was not recreated", pod)
 		}
 	}
 	if now := w.volumeUIDs("a"); !maps.Equal(now, volumes) {
@@ -77,7 +77,7 @@ func testRevertMidRoll(t *testing.T, w *world) {
 		t.Errorf("not as before: %s", wrong)
 	}
 	if n := changed(pods, w.podUIDs("a")); n != 1 {
-		t.Errorf("%d pods were made anew, want the one that had the change", n)
+		t.Errorf("%d pods were recreated, want the one that had the change", n)
 	}
 	w.requireQuiet("a")
 }
@@ -114,7 +114,7 @@ func (w *world) breakOneMember(t *testing.T, version, timeout string) {
 		t.Errorf("exit code %d:\n%s", r.code, r)
 	}
 	if n := changed(pods, w.podUIDs("a")); n != 1 {
-		t.Errorf("%d pods were made anew, want the first alone", n)
+		t.Errorf("%d pods were recreated, want the first alone", n)
 	}
 	broken := ""
 	for _, pod := range w.pods("a") {
@@ -130,7 +130,7 @@ func (w *world) breakOneMember(t *testing.T, version, timeout string) {
 	history.end()
 	w.requireOneCluster("a", 3)
 	if n := changed(pods, w.podUIDs("a")); n != 1 {
-		t.Errorf("%d pods were made anew in the end, want the first alone", n)
+		t.Errorf("%d pods were recreated in the end, want the first alone", n)
 	}
 	if now := w.volumeUIDs("a"); !maps.Equal(now, volumes) {
 		t.Errorf("volumes before %v, after %v", volumes, now)

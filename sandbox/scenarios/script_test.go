@@ -219,7 +219,7 @@ func (s *script) shrink() {
 	}
 }
 
-// roll makes every pod anew, the leader's last.
+// roll recreates every pod, the leader's last.
 func (s *script) roll() {
 	s.patch(statefulSets, "a", map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]any{"rolled": "yes"}}}}})
 	ids, leader := s.ids()
@@ -231,7 +231,7 @@ func (s *script) roll() {
 		s.deletePod(name)
 		s.insist(name+" is back", func(ctx context.Context) error {
 			if now := s.podUIDs("a")[name]; now == "" || now == before {
-				return fmt.Errorf("%s is not made anew", name)
+				return fmt.Errorf("%s is not recreated", name)
 			}
 			for _, endpoint := range s.etcd.Endpoints() {
 				if err := votes(ctx, s.etcd, endpoint); err != nil {

@@ -113,7 +113,7 @@ func (w *world) makePatch(version, patch string) {
 	}
 }
 
-// rollTo declares that version while applications write. Every pod is made anew once, and everything else is as before.
+// rollTo declares that version while applications write. Every pod is recreated once, and everything else is as before.
 func (w *world) rollTo(version string, spec ...string) {
 	w.t.Helper()
 	id, pods, volumes := w.requireOneCluster("a", 3), w.podUIDs("a"), w.volumeUIDs("a")
@@ -129,7 +129,7 @@ func (w *world) rollTo(version string, spec ...string) {
 	}
 	for pod, uid := range w.podUIDs("a") {
 		if uid == pods[pod] {
-			w.t.Errorf("%s was not made anew", pod)
+			w.t.Errorf("%s was not recreated", pod)
 		}
 	}
 	w.requireVersion(version)

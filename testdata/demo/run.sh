@@ -174,7 +174,7 @@ write_on() {
 grow() {
   say "Five members instead of three: a git push"
   declare_anew "Five members" 's/replicas: 3/replicas: 5/'
-  shows 'declared anew' quorate plan --source "$repository"
+  shows 'declared again' quorate plan --source "$repository"
   run quorate run --source "$repository" --until-converged
   shows '5/5' kubectl get etcd
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Serve makes every program that the caller is linked into, tests included, its own child: where the process was started as the child of that
-// name it does the task, and the process ends. It is called when packages are initialized, so that nothing starts itself anew and anew.
+// name it does the task, and the process ends. It is called when packages are initialized, so that nothing starts itself over and over.
 func Serve(name string, do func(parent *Parent, task json.RawMessage)) {
 	serveAs(name, func(t task) error { return confine(t.Limits) }, do)
 }

@@ -70,7 +70,7 @@ func serve(address string, handler http.HandlerFunc) error {
 	return nil
 }
 
-// check answers 200 when url, asked for anew, gives the server's answer.
+// check answers 200 when url, asked for again, gives the server's answer.
 func check(url string) http.HandlerFunc {
 	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	return func(w http.ResponseWriter, _ *http.Request) {

@@ -59,7 +59,7 @@ func (p *Proxy) Close() {
 	_ = p.server.Close()
 }
 
-// Break sets the script, nil for none, and starts counting and recording anew.
+// Break sets the script, nil for none, and starts counting and recording again.
 func (p *Proxy) Break(script Script) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -101,7 +101,7 @@ func TestRequestsAreRecorded(t *testing.T) {
 	}
 	proxy.Break(nil)
 	if n := len(proxy.Requests()); n != 0 {
-		t.Errorf("%d requests left after recording began anew", n)
+		t.Errorf("%d requests left after recording began again", n)
 	}
 }
 
