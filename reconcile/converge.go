@@ -22,7 +22,7 @@ const (
 // converged says whether something was left to do. What failed in passing is tried again, so only the failures of the last passes count.
 func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, converged bool) {
 	changes := r.Live.Changes(ctx)
-	in := r.begin(ctx)
+	in := r.begin(ctx, func(c report.Cluster) time.Duration { return recheck(report.Report{Clusters: []report.Cluster{c}}) })
 	acted := map[string]*report.Outcome{}
 	for {
 		earliest := time.Now().Add(pace)
@@ -32,17 +32,36 @@ func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, con
 		if ctx.Err() != nil {
 			return r.ended(rep, next, acted), false
 		}
-		longest := recheck(next)
-		converged := settled(next) && !in.reading() && !r.stragglers.underway()
 		rep = r.stragglers.carried(next, rep)
-		if converged {
+		next.Clusters = append(next.Clusters, r.takeLate(&rep, acted)...)
+		if r.hasConverged(&rep, acted) && !in.reading() {
 			recall(acted, &rep)
 			return rep, true
 		}
-		if longest > 0 && !r.wait(ctx, in, changes, earliest, longest) {
+		if longest := recheck(next); longest > 0 && !r.wait(ctx, in, changes, earliest, longest) {
 			return r.ended(rep, report.Report{}, acted), false
 		}
 	}
+}
+
+// hasConverged reports whether no cluster has anything left to do. One that is being looked at, as it may be all the time, had nothing when it was last
+// looked at, and has nothing now.
+func (r *Reconciler) hasConverged(rep *report.Report, acted map[string]*report.Outcome) bool {
+	if !settled(*rep) || !r.stragglers.tells(*rep) {
+		return false
+	}
+	r.stragglers.rest()
+	r.takeLate(rep, acted)
+	return settled(*rep)
+}
+
+// takeLate adds to a report what has become of stragglers, and returns it.
+func (r *Reconciler) takeLate(rep *report.Report, acted map[string]*report.Outcome) []report.Cluster {
+	late := *rep
+	late.Clusters = r.stragglers.take()
+	remember(acted, late)
+	replace(rep, late)
+	return late.Clusters
 }
 
 // ended is the report of a run that was told to stop: that of the passes before, with what the last one has finished with, if there were any.
@@ -50,7 +69,9 @@ func (r *Reconciler) ended(rep, last report.Report, acted map[string]*report.Out
 	if rep.Clusters == nil {
 		rep, last = last, report.Report{}
 	}
-	last.Clusters = append(last.Clusters, r.stragglers.rest()...)
+	r.stragglers.rest()
+	r.takeLate(&rep, acted)
+	last.Clusters = append(last.Clusters, r.stragglers.cutShort()...)
 	remember(acted, last)
 	replaceFinished(&rep, last)
 	recall(acted, &rep)
@@ -94,6 +115,10 @@ func recheck(rep report.Report) time.Duration {
 // wait waits for a change, for more to be known of what is declared, for a straggler, or for that long, but after a change not shorter than until earliest;
 // false if ctx is done first.
 func (r *Reconciler) wait(ctx context.Context, in *intake, changes <-chan struct{}, earliest time.Time, longest time.Duration) bool {
+	if in.asking {
+		longest = min(longest, in.pause)
+		in.pause *= 2
+	}
 	timer := time.NewTimer(longest)
 	defer timer.Stop()
 	select {

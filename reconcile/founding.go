@@ -15,25 +15,23 @@ import (
 // Until its members are sealed, a cluster that is being founded could be founded once more by a member that loses its volume; so with such clusters,
 // passes go on until they are sealed or ctx is done.
 func (r *Reconciler) Pass(ctx context.Context) report.Report {
-	in := r.begin(ctx)
+	in := r.begin(ctx, func(report.Cluster) time.Duration { return 0 })
 	rep := r.pass(ctx, in, nil)
 	acted := map[string]*report.Outcome{}
 	remember(acted, rep)
 	var changes <-chan struct{}
-	for latest := rep; r.goesOn(in, &rep, acted); {
-		if changes == nil {
+	for latest := rep; in.reading() || anyFounding(rep) || r.stragglers.underway(); {
+		if changes == nil && !r.Plan {
 			changes = r.Live.Changes(ctx)
 		}
-		earliest, longest := time.Now().Add(pace), resync
-		if anyFounding(rep) {
-			longest = recheck(latest)
-		}
-		if longest > 0 && !r.wait(ctx, in, changes, earliest, longest) {
+		earliest := time.Now().Add(pace)
+		if longest := recheck(r.idle(foundingOf(latest), latest)); longest > 0 && !r.wait(ctx, in, changes, earliest, longest) {
 			return r.ended(rep, report.Report{}, acted)
 		}
 		in.look()
+		latest.Clusters = r.takeLate(&rep, acted)
 		founding := foundingOf(rep)
-		if !in.news && len(founding) == 0 {
+		if !in.news && !in.asking && len(founding) == 0 {
 			continue
 		}
 		latest = r.pass(ctx, in, func(key string) bool { return founding[key] || r.stragglers.isNew(key) })
@@ -47,16 +45,11 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 	return rep
 }
 
-// goesOn reports whether a run of one pass is not at its end. It is not before the stragglers are done; what has become of them is added to the report.
-func (r *Reconciler) goesOn(in *intake, rep *report.Report, acted map[string]*report.Outcome) bool {
-	if in.reading() || anyFounding(*rep) {
-		return true
-	}
-	late := *rep
-	late.Clusters = r.stragglers.rest()
-	remember(acted, late)
-	replace(rep, late)
-	return anyFounding(*rep)
+// idle is what a report says of these clusters, but for those that are being looked at.
+func (r *Reconciler) idle(clusters map[string]bool, rep report.Report) report.Report {
+	busy := r.stragglers.areBusy()
+	rep.Clusters = slices.DeleteFunc(slices.Clone(rep.Clusters), func(c report.Cluster) bool { return !clusters[c.Key()] || busy[c.Key()] })
+	return rep
 }
 
 func anyFounding(rep report.Report) bool { return len(foundingOf(rep)) > 0 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
+
+	"quorate.dev/quorate/reconcile/report"
 )
 
 // ErrReading is why a Place is Unread that is still being read.
@@ -16,11 +19,15 @@ type intake struct {
 	known <-chan Desired
 	// news: no pass has been made yet with what is known.
 	news bool
+	// asking: of some places, the last pass did not know yet whether their revision follows what was applied before. It is looked for again after a
+	// pause, which grows.
+	asking bool
+	pause  time.Duration
 }
 
-// begin begins a run. It reads all places, and returns as soon as something is known that need not wait for the others.
-func (r *Reconciler) begin(ctx context.Context) *intake {
-	if r.stragglers = newStragglers(); r.failed == nil {
+// begin begins a run. It reads all places, and returns as soon as something is known that need not wait for the others. The pause is that of stragglers.
+func (r *Reconciler) begin(ctx context.Context, pause func(report.Cluster) time.Duration) *intake {
+	if r.stragglers = newStragglers(pause); r.failed == nil {
 		r.failed = map[string]bool{}
 	}
 	known := make(chan Desired, 1)
@@ -36,19 +43,21 @@ func (r *Reconciler) begin(ctx context.Context) *intake {
 		r.Log.Debug("fetched", "revision", d.Revision, "signer", d.Signer, "clusters", len(d.Clusters), "problems", len(d.Problems))
 		tell(d)
 	}()
-	return &intake{desired: <-known, known: known, news: true}
+	return &intake{desired: <-known, known: known, news: true, pause: time.Second / 2}
 }
 
-// reading reports whether some places are still being read.
-func (in *intake) reading() bool { return errors.Is(in.desired.Failure(), ErrReading) }
+// reading reports whether there is more to be known of some places.
+func (in *intake) reading() bool { return in.asking || in.desired.reading() }
 
-// ready reports whether it is known of a cluster what is declared, whatever may come.
-func (in *intake) ready() func(cluster string) bool {
-	if !in.reading() {
+// passed notes what a pass has found out about what is declared, and returns which clusters it may look at: those of which it is known what is declared,
+// whatever may come.
+func (in *intake) passed(d Desired) (ready func(cluster string) bool) {
+	in.news, in.asking = false, d.reading() && !in.desired.reading()
+	if !d.reading() {
 		return func(string) bool { return true }
 	}
-	ready := in.desired.Ready()
-	return func(cluster string) bool { return slices.Contains(ready, cluster) }
+	clusters := d.Ready()
+	return func(cluster string) bool { return slices.Contains(clusters, cluster) }
 }
 
 // look takes in what has come, without waiting.
@@ -59,6 +68,8 @@ func (in *intake) look() {
 	default:
 	}
 }
+
+func (d Desired) reading() bool { return errors.Is(d.Failure(), ErrReading) }
 
 // Ready are the clusters, as namespace/name, that are declared by places that have been read, where no place that is still being read has a say: neither
 // in a namespace of that place nor, since what a place declares hangs together, in one of a place that shares a namespace with it.

@@ -38,13 +38,13 @@ type Reconciler struct {
 // pass runs one pass over the clusters that are wanted; nil wants all of which it is known what is declared. Each is observed, acted on and reported in
 // one go, so that none waits for another, and the pass waits for none longer than its turn.
 func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key string) bool) report.Report {
-	desired, ready := in.desired, in.ready()
-	in.news = false
+	desired, busy := in.desired, r.stragglers.areBusy()
 	observed, err := r.Live.Observe(ctx, desired)
 	if err == nil {
 		desired = observed.Desired
 	}
-	if unread := desired.Failure(); unread != nil && !errors.Is(unread, ErrReading) && r.isNews("source of", oneLine(unread)) {
+	ready := in.passed(desired)
+	if unread := desired.Failure(); unread != nil && !desired.reading() && r.isNews("source of", oneLine(unread)) {
 		r.Log.Error("source cannot be read; going on with what was last applied", "error", oneLine(unread))
 	}
 	rep := report.Report{
@@ -65,7 +65,7 @@ func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key strin
 		rep.Error = oneLine(err)
 	}
 	clusters := r.inLine(observed.Clusters, func(key string) bool { return ready(key) && (wanted == nil || wanted(key)) })
-	rep.Clusters = r.stragglers.each(clusters, func(c Cluster) report.Cluster {
+	rep.Clusters = r.stragglers.each(ctx, clusters, busy, func(c Cluster) report.Cluster {
 		entry, err := guarded(c, func() report.Cluster { return r.reconcile(ctx, c, desired.sourceOf(c)) })
 		if err != nil && r.isNews(entry.Key(), entry.Error) {
 			r.Log.Error("reconcile", "cluster", entry.Key(), "error", err, stack(err))

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -10,43 +11,44 @@ import (
 )
 
 // stragglers are the clusters that take longer than their turn, as where etcd takes connections and does not answer. Passes do not wait for them, and
-// leave each out until it is done: whatever is done for one cluster is done one thing at a time.
+// leave each out until it is done: whatever is done for one cluster is done one thing at a time, on a list that is newer than the last thing.
 type stragglers struct {
+	// pause is how long after a straggler is done another pass is worth it.
+	pause func(report.Cluster) time.Duration
+	// done has something in it when that time has come.
+	done chan struct{}
+
 	mu sync.Mutex
 	// begun are all that passes of this run have started on, and busy those of them that are not done.
 	begun, busy map[string]bool
-	// slow are those that took longer than a turn when they were last looked at: no pass waits for them at all.
+	// slow are those that have ever taken longer than a turn: no pass waits for them at all.
 	slow map[string]bool
-	// late are the entries of those that are done, but for what some pass has taken in.
-	late []report.Cluster
-	// done has something in it once another pass is worth it because of them.
-	done chan struct{}
-	all  sync.WaitGroup
+	// late are the entries of those that are done and have not been taken, and cut those that were made after the run was told to stop.
+	late, cut []report.Cluster
+	all       sync.WaitGroup
 }
 
-func newStragglers() *stragglers {
-	return &stragglers{begun: map[string]bool{}, busy: map[string]bool{}, slow: map[string]bool{}, done: make(chan struct{}, 1)}
+func newStragglers(pause func(report.Cluster) time.Duration) *stragglers {
+	return &stragglers{pause: pause, done: make(chan struct{}, 1), begun: map[string]bool{}, busy: map[string]bool{}, slow: map[string]bool{}}
 }
 
-// each does something for all clusters that are not busy, in turn. It returns the entries that were made within a turn, and those of earlier passes that
-// are news. The others come with later passes, or with the rest.
-func (s *stragglers) each(clusters []Cluster, do func(Cluster) report.Cluster) []report.Cluster {
-	entries, quick, slow := s.begin(clusters)
-	over := false
-	run := func(clusters []Cluster, waited *bool) (rest func()) {
+// each does something for all clusters but those that are busy, or were when they were listed, in turn. It returns the entries that were made within a turn.
+func (s *stragglers) each(ctx context.Context, clusters []Cluster, wereBusy map[string]bool, do func(Cluster) report.Cluster) []report.Cluster {
+	quick, slow := s.begin(clusters, wereBusy)
+	entries, over := []report.Cluster{}, false
+	run := func(clusters []Cluster, late *bool) (rest func()) {
 		return inTurn(len(clusters), func(i int) {
 			started := time.Now()
 			entry := do(clusters[i])
 			s.mu.Lock()
 			defer s.mu.Unlock()
+			s.slow[entry.Key()] = s.slow[entry.Key()] || time.Since(started) > turn
 			delete(s.busy, entry.Key())
-			s.slow[entry.Key()] = time.Since(started) > turn
-			if *waited {
-				s.late = append(s.late, entry)
-				time.AfterFunc(recheck(report.Report{Clusters: []report.Cluster{entry}}), s.wake)
-			} else {
-				entries[entry.Key()] = entry
+			if !*late {
+				entries = append(entries, entry)
+				return
 			}
+			s.keep(ctx, entry)
 		})
 	}
 	never := true
@@ -56,22 +58,17 @@ func (s *stragglers) each(clusters []Cluster, do func(Cluster) report.Cluster) [
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	over = true
-	return slices.AppendSeq([]report.Cluster{}, maps.Values(entries))
+	return entries
 }
 
-// begin parts the clusters that are not busy by whether a pass waits for them, and takes in what is news.
-func (s *stragglers) begin(clusters []Cluster) (news map[string]report.Cluster, quick, slow []Cluster) {
+// begin parts the clusters that are not busy by whether a pass waits for them.
+func (s *stragglers) begin(clusters []Cluster, wereBusy map[string]bool) (quick, slow []Cluster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	news = map[string]report.Cluster{}
-	for _, entry := range s.late {
-		news[entry.Key()] = entry
-	}
-	s.late = nil
 	for _, c := range clusters {
 		key := keyOf(c)
 		switch {
-		case s.busy[key]:
+		case s.busy[key] || wereBusy[key]:
 			continue
 		case s.slow[key]:
 			slow = append(slow, c)
@@ -80,7 +77,44 @@ func (s *stragglers) begin(clusters []Cluster) (news map[string]report.Cluster, 
 		}
 		s.begun[key], s.busy[key] = true, true
 	}
-	return news, quick, slow
+	return quick, slow
+}
+
+// keep keeps the entry of a straggler until it is taken.
+func (s *stragglers) keep(ctx context.Context, entry report.Cluster) {
+	if ctx.Err() != nil {
+		s.cut = append(s.cut, entry)
+	} else {
+		s.late = append(s.late, entry)
+	}
+	time.AfterFunc(s.pause(entry), func() {
+		select {
+		case s.done <- struct{}{}:
+		default:
+		}
+	})
+}
+
+// take returns what has become of stragglers since it was last asked.
+func (s *stragglers) take() []report.Cluster {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	late := s.late
+	s.late = nil
+	return late
+}
+
+// rest waits for all that are not done yet.
+func (s *stragglers) rest() { s.all.Wait() }
+
+// cutShort are the entries that were made after the run was told to stop. It must have rested.
+func (s *stragglers) cutShort() []report.Cluster { return s.cut }
+
+// areBusy are the clusters that some pass has started on and that are not done.
+func (s *stragglers) areBusy() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.busy)
 }
 
 // isNew reports whether no pass of this run has started on a cluster.
@@ -90,42 +124,29 @@ func (s *stragglers) isNew(cluster string) bool {
 	return !s.begun[cluster]
 }
 
-func (s *stragglers) wake() {
-	select {
-	case s.done <- struct{}{}:
-	default:
-	}
-}
-
-// underway reports whether some are not done yet, or no pass has taken in what became of them.
+// underway reports whether some are not done yet, or have not been taken.
 func (s *stragglers) underway() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.busy)+len(s.late) > 0
 }
 
+// tells reports whether a report says something of all that are busy.
+func (s *stragglers) tells(rep report.Report) bool {
+	told := keysOf(rep)
+	return !slices.ContainsFunc(slices.Collect(maps.Keys(s.areBusy())), func(key string) bool { return !told[key] })
+}
+
 // carried is the report of a pass, with what an earlier one says of the clusters that are not done yet.
 func (s *stragglers) carried(rep, before report.Report) report.Report {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	told := keysOf(rep)
+	told, busy := keysOf(rep), s.areBusy()
 	for _, c := range before.Clusters {
-		if key := c.Key(); s.busy[key] && !told[key] {
+		if key := c.Key(); busy[key] && !told[key] {
 			rep.Clusters = append(rep.Clusters, c)
 		}
 	}
 	slices.SortFunc(rep.Clusters, byKey)
 	return rep
-}
-
-// rest waits for all that are not done yet, and returns what has become of them.
-func (s *stragglers) rest() []report.Cluster {
-	s.all.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	late := s.late
-	s.late = nil
-	return late
 }
 
 func keyOf(c Cluster) string {

@@ -50,7 +50,7 @@ type source struct {
 	// fetchBytes are what the process may use that fetches it; 0 if that has no bound.
 	fetchBytes int64
 	// turns are those of all sources of the run.
-	turns turns
+	turns *turns
 }
 
 func newSource(l limits) source { return source{timeout: gitsource.FetchTimeout, limits: l} }
@@ -183,10 +183,10 @@ func (s source) fetch(ctx context.Context, reader *gitsource.Reader) (gitsource.
 	if options.Verify.Keys, err = s.keys(); err != nil {
 		return gitsource.Desired{}, err
 	}
-	end, err := s.turns.take(ctx, s.location)
-	if err != nil {
-		return gitsource.Desired{}, err
-	}
-	defer end()
-	return reader.Fetch(ctx, options)
+	var desired gitsource.Desired
+	err = s.turns.read(ctx, s.location, func(ctx context.Context) (err error) {
+		desired, err = reader.Fetch(ctx, options)
+		return err
+	})
+	return desired, err
 }

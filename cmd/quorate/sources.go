@@ -35,7 +35,7 @@ type sourceFlags struct {
 	readers []gitsource.Reader
 	// atOnce is how many of them are read at once, in turns.
 	atOnce int
-	turns  turns
+	turns  *turns
 	// namespaces limit to these, if there are any; they are another flag's.
 	namespaces namespaces
 	// confirmed are revisions; see removals.go.
@@ -200,7 +200,7 @@ func (f *sourceFlags) fetch(ctx context.Context, early func([]fetched)) ([]fetch
 	ctx, cancel := toRead(ctx, len(sources))
 	defer cancel()
 	if f.readers == nil {
-		f.readers, f.turns = make([]gitsource.Reader, len(sources)), make(turns, f.atOnce)
+		f.readers, f.turns = make([]gitsource.Reader, len(sources)), newTurns(f.atOnce)
 	}
 	all, names, labels := make([]fetched, len(sources)), namesOf(sources), labelsOf(sources)
 	took := make(chan func(), len(sources))

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -17,7 +18,7 @@ import (
 func TestWaitingCostsNoTime(t *testing.T) {
 	dir := filesIn(t, "a.yaml", hostileCluster)
 	synctest.Test(t, func(t *testing.T) {
-		f := &sourceFlags{values: []string{dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 1), turns: make(turns, 1)}
+		f := &sourceFlags{values: []string{dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 1), turns: newTurns(1)}
 		end, err := f.turns.take(t.Context(), "another")
 		if err != nil {
 			t.Fatal(err)
@@ -32,7 +33,7 @@ func TestWaitingCostsNoTime(t *testing.T) {
 		if all := <-results; len(all) != 1 || all[0].err != nil || len(all[0].desired.Clusters) != 1 {
 			t.Errorf("after an hour of waiting: %+v", all)
 		}
-		if len(f.turns) != 0 {
+		if len(f.turns.places) != 0 {
 			t.Error("the turn has not ended")
 		}
 	})
@@ -42,7 +43,7 @@ func TestWaitingCostsNoTime(t *testing.T) {
 func TestReadingLeavesTimeForClusters(t *testing.T) {
 	dir := filesIn(t, "a.yaml", hostileCluster)
 	synctest.Test(t, func(t *testing.T) {
-		f := &sourceFlags{values: []string{dir, dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 2), turns: make(turns, 1)}
+		f := &sourceFlags{values: []string{dir, dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 2), turns: newTurns(1)}
 		if _, err := f.turns.take(t.Context(), "one that never answers"); err != nil {
 			t.Fatal(err)
 		}
@@ -59,8 +60,8 @@ func TestReadingLeavesTimeForClusters(t *testing.T) {
 
 // A run that ends takes those with it that wait.
 func TestWaitingEnds(t *testing.T) {
-	full := make(turns, 1)
-	full <- struct{}{}
+	full := newTurns(1)
+	full.places <- struct{}{}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	over := errors.New("it is over")
 	cancel(over)
@@ -96,5 +97,45 @@ func TestSlowSourceHoldsUpNobodyElse(t *testing.T) {
 		if failure := all.Failure(); failure == nil || errors.Is(failure, reconcile.ErrReading) || len(all.Clusters) != 1 {
 			t.Errorf("in the end %d clusters, error %v", len(all.Clusters), failure)
 		}
+	}
+}
+
+// However many sources do not answer, one that does has its turn soon.
+func TestSilentSourcesGiveUpTheirTurns(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	values := []string{filesIn(t, "a.yaml", "apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: a}\nspec: {version: 3.6.5}\n")}
+	for n := range 5 {
+		values = append(values, fmt.Sprintf("http://%s/%d.git", silent.Addr(), n))
+	}
+	f := &sourceFlags{values: values, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, len(values)), turns: newTurns(2)}
+	f.turns.first = 100 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	all, _ := f.fetch(ctx, func([]fetched) { cancel() })
+	for i, s := range all {
+		if read := s.err == nil; read != (i == 0) {
+			t.Errorf("%s: error %v", s.label, s.err)
+		}
+	}
+}
+
+// What was cut short for others is read from the start when it has its second turn.
+func TestSecondTurn(t *testing.T) {
+	full := newTurns(1)
+	full.first = 0
+	full.fresh.Add(1)
+	var turns []error
+	err := full.read(t.Context(), "x", func(ctx context.Context) error {
+		if len(turns) == 0 {
+			<-ctx.Done()
+		}
+		turns = append(turns, ctx.Err())
+		return ctx.Err()
+	})
+	if err != nil || len(turns) != 2 || turns[0] == nil || turns[1] != nil || len(full.places) != 0 {
+		t.Errorf("turns ended by %v, error %v", turns, err)
 	}
 }

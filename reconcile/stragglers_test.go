@@ -1,0 +1,165 @@
+package reconcile_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// A run ends although its clusters take longer to look at than a turn, out of step, if nothing is left to do; also where a person is needed.
+func TestSlowAndConverged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := slowClusters("ns/a", "ns/b", "ns/c")
+		if _, converged := reconciler(&source{}, l).UntilConverged(t.Context()); !converged {
+			t.Fatal("not converged")
+		}
+		l.clusters["ns/a"].looks, l.clusters["ns/b"].looks = 3*time.Second, 7*time.Second
+		l.clusters["ns/b"].world.Occupy("Service b")
+		l.clusters["ns/b"].world.Declared.SpecHash = "h2"
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		start := time.Now()
+		rep, converged := reconciler(&source{}, l).UntilConverged(ctx)
+		if took := time.Since(start); !converged || took > 30*time.Second || len(rep.Clusters) != 3 {
+			t.Errorf("converged %t after %s: %+v", converged, took, rep.Clusters)
+		}
+		l.end(t)
+	})
+}
+
+// What is being founded is sealed soon, however slowly, whatever else the run waits for.
+func TestSlowFounding(t *testing.T) {
+	for name, s := range map[string]reconcile.Source{
+		"beside a source that is being read": later{tenants(nil, fmt.Errorf("read two: %w", reconcile.ErrReading)), tenants(nil, nil), 2 * time.Minute},
+		"beside one that hangs":              &source{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := slowClusters("ns/a", "other/b")
+				l.clusters["ns/a"].acts, l.clusters["other/b"].hangs = 3*time.Second, true
+				start := time.Now()
+				rep := reconciler(s, l).Pass(t.Context())
+				if formed := l.clusters["ns/a"].formedAt; formed.IsZero() || formed.Sub(start) > 20*time.Second {
+					t.Errorf("sealed at %s: %+v", formed.Sub(start), rep.Clusters)
+				}
+				l.end(t)
+			})
+		})
+	}
+}
+
+// What a straggler met before the run was told to stop is in the report, and what it met by that is not.
+func TestErrorOfStraggler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for limit, want := range map[time.Duration]bool{3800 * time.Millisecond: true, 3 * time.Second: false} {
+			l := slowClusters("ns/a", "ns/b")
+			reconciler(&source{}, l).UntilConverged(t.Context())
+			a, b := l.clusters["ns/a"], l.clusters["ns/b"]
+			b.world.LockHolder, b.world.Declared.SpecHash = "process 7 on elsewhere", "h2" // it waits
+			a.look, a.failsAt = 0, 2                                                       // after 3.5 s
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			rep, _ := reconciler(&source{}, l).UntilConverged(ctx)
+			cancel()
+			if len(rep.Clusters) != 2 || (rep.Clusters[0].Error != "") != want {
+				t.Errorf("cut after %s: %+v", limit, rep.Clusters)
+			}
+			l.end(t)
+		}
+	})
+}
+
+// What a source declares that was refused while another was read is acted on if it is not refused in the end.
+func TestRefusedForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := slowClusters("ns/a", "other/b")
+		l.refuses = func(n int) string {
+			if n == 1 {
+				return "one"
+			}
+			return ""
+		}
+		s := later{tenants(nil, fmt.Errorf("read two: %w", reconcile.ErrReading)), tenants(nil, nil), time.Minute}
+		if rep := reconciler(s, l).Pass(t.Context()); rep.Error != "" || len(rep.Clusters) != 2 || slices.Contains(l.clusters["ns/a"].sources, "") {
+			t.Errorf("%+v by %q", rep, l.clusters["ns/a"].sources)
+		}
+	})
+}
+
+// TestSlowAtRandom: whatever is slow, hangs or is cut short, nothing is done twice at once, on an old list or after the end, and the report has each cluster
+// once, with what is wrong with it.
+func TestSlowAtRandom(t *testing.T) {
+	for seed := range uint64(60) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			upTo := func(limit time.Duration) time.Duration { return time.Duration(random.Int64N(int64(limit))) }
+			l, s := slowAtRandom(random, upTo)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second+upTo(400*time.Second))
+			defer cancel()
+			r, one := reconciler(s, l), random.IntN(2) == 0
+			var rep report.Report
+			if one {
+				rep = r.Pass(ctx)
+			} else {
+				rep, _ = r.UntilConverged(ctx)
+			}
+			whole := ctx.Err() == nil
+			cancel()
+			synctest.Wait()
+			told := map[string]report.Cluster{}
+			for _, c := range rep.Clusters {
+				told[c.Key()] = c
+			}
+			if len(told) != len(rep.Clusters) || whole && len(told) != len(l.clusters) {
+				t.Errorf("seed %d: %d entries about %d of %d clusters", seed, len(rep.Clusters), len(told), len(l.clusters))
+			}
+			for name, c := range l.clusters {
+				if c.hangs && whole && told[name].Error == "" {
+					t.Errorf("seed %d: the error of %s is lost", seed, name)
+				}
+				besides := slices.DeleteFunc(slices.Clone(c.actions), func(a string) bool { return strings.HasPrefix(a, "Bootstrap") || strings.HasPrefix(a, "Seal") })
+				if one && len(besides) > 1 {
+					t.Errorf("seed %d: in one pass, %s: %q", seed, name, c.actions)
+				}
+			}
+			l.end(t)
+		})
+	}
+}
+
+func slowAtRandom(random *rand.Rand, upTo func(time.Duration) time.Duration) (*slowLive, later) {
+	first, last := tenants(nil, fmt.Errorf("read two: %w", reconcile.ErrReading)), tenants(nil, nil)
+	first.Clusters, last.Clusters = nil, nil
+	var names []string
+	for i := range 2 + random.IntN(25) {
+		from, namespace := "one", "ns"
+		if random.IntN(2) == 0 {
+			from, namespace = "two", "other"
+		}
+		c := declared(from, fmt.Sprintf("%s/c%02d", namespace, i))
+		if from == "one" {
+			first.Clusters = append(first.Clusters, c)
+		}
+		last.Clusters, names = append(last.Clusters, c), append(names, c.Cluster.Namespace+"/"+c.Cluster.Name)
+	}
+	l := slowClusters(names...)
+	for _, name := range names {
+		switch c := l.clusters[name]; random.IntN(6) {
+		case 0:
+			c.hangs = true
+		case 1:
+			c.looks = upTo(5 * time.Second)
+		case 2:
+			c.acts = upTo(5 * time.Second)
+		}
+	}
+	l.lists = func() time.Duration { return upTo(1500 * time.Millisecond) }
+	return l, later{first, last, upTo(time.Minute)}
+}
