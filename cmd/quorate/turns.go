@@ -11,16 +11,17 @@ import (
 )
 
 // turns bounds how many sources are read at once: each takes memory. One that waits for its turn has not begun, so that nothing of its own time
-// passes, and a turn lasts no longer than that time. Without turns there is no bound.
+// passes. Without turns there is no bound.
 type turns struct {
 	places chan struct{}
-	// first is how long the first turn of a source lasts while there are others that have had none.
+	// first is how long the first turn of a source lasts while others wait for theirs; each later one lasts twice as long as the one before. So those that
+	// answer are read soon, however many do not, and one that takes long gets the time that it takes.
 	first time.Duration
-	// fresh are those that wait for their first one.
-	fresh atomic.Int32
+	// waiting are those that wait.
+	waiting atomic.Int32
 }
 
-// firstTurn is long enough for a server that answers, and short enough for those that wait beside one that does not.
+// firstTurn is long enough for most servers that answer, and short enough for those that wait beside one that does not.
 const firstTurn = 5 * time.Second
 
 func newTurns(n int) *turns { return &turns{places: make(chan struct{}, n), first: firstTurn} }
@@ -38,41 +39,43 @@ func toRead(ctx context.Context, sources int) (context.Context, context.CancelFu
 		half.Round(time.Millisecond)))
 }
 
-// read reads what is at location when it is its turn. If that is cut short for those that have had no turn, it begins again once they have.
+// read reads what is at location when it is its turn. If that is cut short for others, it begins again at its next turn.
 func (t *turns) read(ctx context.Context, location string, read func(context.Context) error) error {
 	if t == nil {
 		return read(ctx)
 	}
-	t.fresh.Add(1)
-	end, err := t.take(ctx, location)
-	t.fresh.Add(-1)
-	if err != nil {
-		return err
+	for length := t.first; ; length *= 2 {
+		end, err := t.take(ctx, location)
+		if err != nil {
+			return err
+		}
+		over, err := t.turn(ctx, length, read)
+		end()
+		if !over {
+			return err
+		}
 	}
-	over, err := t.firstOf(ctx, read)
-	end()
-	if !over {
-		return err
-	}
-	if end, err = t.take(ctx, location); err != nil {
-		return err
-	}
-	defer end()
-	return read(ctx)
 }
 
-var errTurnOver = errors.New("others have had no turn")
+var errTurnOver = errors.New("its turn is over, and others wait for theirs")
 
-// firstOf is the first turn of a source. Over says that it was cut short.
-func (t *turns) firstOf(ctx context.Context, read func(context.Context) error) (over bool, err error) {
+// turn is one turn of a source, of that length if others wait. Over says that it was cut short.
+func (t *turns) turn(ctx context.Context, length time.Duration, read func(context.Context) error) (over bool, err error) {
 	turn, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	limit := time.AfterFunc(t.first, func() {
-		if t.fresh.Load() > 0 {
-			cancel(errTurnOver)
+	go func() {
+		for tick := time.NewTicker(length); ; {
+			select {
+			case <-turn.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+				if t.waiting.Load() > 0 {
+					cancel(errTurnOver)
+				}
+			}
 		}
-	})
-	defer limit.Stop()
+	}()
 	err = read(turn)
 	return err != nil && errors.Is(context.Cause(turn), errTurnOver), err
 }
@@ -82,6 +85,8 @@ func (t *turns) take(ctx context.Context, location string) (end func(), err erro
 	if t == nil {
 		return func() {}, nil
 	}
+	t.waiting.Add(1)
+	defer t.waiting.Add(-1)
 	select {
 	case t.places <- struct{}{}:
 		return func() { <-t.places }, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -122,20 +123,33 @@ func TestSilentSourcesGiveUpTheirTurns(t *testing.T) {
 	}
 }
 
-// What was cut short for others is read from the start when it has its second turn.
-func TestSecondTurn(t *testing.T) {
-	full := newTurns(1)
-	full.first = 0
-	full.fresh.Add(1)
-	var turns []error
-	err := full.read(t.Context(), "x", func(ctx context.Context) error {
-		if len(turns) == 0 {
-			<-ctx.Done()
+// What is cut short for others is read from the start at its next turn, which is twice as long; if nobody waits, a turn lasts as long as it takes.
+func TestNextTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, began := newTurns(1), time.Now()
+		another := make(chan time.Duration, 1)
+		go func() {
+			time.Sleep(time.Second)
+			end, _ := one.take(t.Context(), "another")
+			another <- time.Since(began)
+			time.Sleep(time.Second)
+			end()
+		}()
+		var turns []time.Duration
+		err := one.read(t.Context(), "x", func(ctx context.Context) error {
+			begun := time.Now()
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Minute):
+			}
+			turns = append(turns, time.Since(begun))
+			return ctx.Err()
+		})
+		if at := <-another; at != firstTurn {
+			t.Errorf("the other one had its turn after %s", at)
 		}
-		turns = append(turns, ctx.Err())
-		return ctx.Err()
+		if err != nil || !slices.Equal(turns, []time.Duration{firstTurn, time.Minute}) || len(one.places) != 0 {
+			t.Errorf("turns of %s, error %v", turns, err)
+		}
 	})
-	if err != nil || len(turns) != 2 || turns[0] == nil || turns[1] != nil || len(full.places) != 0 {
-		t.Errorf("turns ended by %v, error %v", turns, err)
-	}
 }
