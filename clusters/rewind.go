@@ -3,6 +3,7 @@ package clusters
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -14,7 +15,7 @@ import (
 
 // withoutRewound refuses the sources whose revision does not descend from what was applied of them before: git was rewound, or its history was
 // rewritten. What they declare is left out as if they could not be read, so everything of theirs stays as last applied. Where it cannot be told,
-// that is a warning; but if the source must be signed, it is refused.
+// that is a warning; but if the source must be signed, it is refused. As long as it is being looked for, the source counts as one that is being read.
 func withoutRewound(ctx context.Context, desired reconcile.Desired, owned inventory) reconcile.Desired {
 	for _, place := range desired.Sources {
 		if place.Follows == nil || place.Unread != nil {
@@ -34,6 +35,8 @@ func followsAll(ctx context.Context, place reconcile.Place, before []string) (do
 	for _, revision := range before {
 		follows, err := place.Follows(ctx, revision)
 		switch {
+		case errors.Is(err, reconcile.ErrReading):
+			return nil, err
 		case err != nil && place.Signed:
 			return nil, fmt.Errorf("%s of %s is refused: whether it descends from %s, which was applied last, is not known, and only what is signed counts: %w: "+
 				"give it the whole history, or run once with --allow-non-fast-forward", place.Revision, place.Name, revision, err)

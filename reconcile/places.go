@@ -20,8 +20,8 @@ type Place struct {
 	Revision, Signer string
 	// Unread says why it could not be read, or was refused: nothing is known about what it declares. It is nil if it was read.
 	Unread error
-	// Follows reports whether the revision is another one, or descends from it. An error means that this cannot be told. It is nil where it does
-	// not matter.
+	// Follows reports whether the revision is another one, or descends from it. An error means that this cannot be told, or, if
+	// it is ErrReading, not yet. It is nil where it does not matter.
 	Follows func(ctx context.Context, revision string) (bool, error)
 	// Namespaces are those in which it may declare clusters.
 	Namespaces Namespaces

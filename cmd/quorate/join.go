@@ -39,7 +39,9 @@ func (s fetched) place() reconcile.Place {
 	p.Refuses = s.source.policy.Within(s.source.allowNamespaces).Problems
 	if s.err == nil {
 		p.Revision, p.Signer = s.revision(), s.desired.Revision.Signer
-		p.Follows, p.Signed = s.source.descentOf(s.desired.Revision), s.source.verifyKeys != ""
+		if p.Signed = s.source.verifyKeys != ""; s.descent != nil {
+			p.Follows = s.descent.follows
+		}
 	}
 	return p
 }

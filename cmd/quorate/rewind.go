@@ -2,59 +2,100 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/gitsource/refs"
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/panics"
 )
 
-// descent tells which revisions the one that was read descends from. It asks once for each.
+// descentPatience is how long passes wait in all for the history of one source. What takes longer goes on beside them, and holds up nobody else's clusters.
+const descentPatience = time.Second
+
+// descent tells which revisions the one that was read descends from. It asks once for each, one after the other, and for as long in all as reading the
+// source may take.
 type descent struct {
 	source source
 	read   refs.Revision
 
 	mu    sync.Mutex
-	known map[string]answer
+	asked map[string]*question
+	// since is when the first question was asked.
+	since time.Time
+	// asking is held while one of them is being answered.
+	asking sync.Mutex
 }
 
-type answer struct {
+// question is whether what was read descends from a commit. It is answered once done is closed.
+type question struct {
+	done    chan struct{}
 	follows bool
 	err     error
 }
 
 // descentOf returns what tells whether a revision follows another; nil where that does not matter.
-func (s source) descentOf(read refs.Revision) func(context.Context, string) (bool, error) {
+func (s source) descentOf(read refs.Revision) *descent {
 	if s.allowNonFastForward || read.Commit == "" {
 		return nil
 	}
-	d := &descent{source: s, read: read, known: map[string]answer{}}
-	return d.follows
+	return &descent{source: s, read: read, asked: map[string]*question{}}
 }
 
+// follows implements reconcile.Place.Follows. The error matches reconcile.ErrReading as long as the answer takes more than passes wait for.
 func (d *descent) follows(ctx context.Context, revision string) (bool, error) {
 	_, before, ok := strings.Cut(revision, "sha1:")
 	if !ok || before == d.read.Commit { // what a directory declared has no place in a history
 		return true, nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, ok := d.known[before]; !ok {
-		d.known[before] = d.ask(ctx, before)
+	q, patience := d.ask(ctx, before)
+	select {
+	case <-q.done:
+	case <-patience.Done():
+		select {
+		case <-q.done:
+		default:
+			return false, fmt.Errorf("look in the history of %s whether it descends from %s: %w", d.source.location, revision, reconcile.ErrReading)
+		}
 	}
-	return d.known[before].follows, d.known[before].err
+	return q.follows, q.err
 }
 
-func (d *descent) ask(ctx context.Context, before string) answer {
-	options, err := d.source.options()
-	if err != nil {
-		return answer{err: err}
+// ask asks whether what was read descends from a commit, if nobody has. It returns how long to wait for the answer.
+func (d *descent) ask(ctx context.Context, before string) (q *question, patience context.Context) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.since.IsZero() {
+		d.since = time.Now()
 	}
-	end, err := d.source.turns.take(ctx, d.source.location)
-	if err != nil {
-		return answer{err: err}
+	patience, cancel := context.WithDeadline(ctx, d.since.Add(descentPatience))
+	context.AfterFunc(patience, cancel)
+	if q = d.asked[before]; q == nil {
+		q = &question{done: make(chan struct{})}
+		d.asked[before] = q
+		go d.answer(ctx, before, q)
 	}
-	defer end()
-	follows, err := gitsource.Descends(ctx, options, d.read, before)
-	return answer{follows, err}
+	return q, patience
+}
+
+func (d *descent) answer(ctx context.Context, before string, q *question) {
+	defer close(q.done)
+	ctx, cancel := context.WithDeadlineCause(ctx, d.since.Add(d.source.timeout),
+		fmt.Errorf("looking through the history took longer than %s; --fetch-timeout allows more", d.source.timeout))
+	defer cancel()
+	d.asking.Lock()
+	defer d.asking.Unlock()
+	q.err = panics.Catch(func() error {
+		options, err := d.source.options()
+		if err != nil {
+			return err
+		}
+		return d.source.turns.read(ctx, d.source.location, func(ctx context.Context) (err error) {
+			q.follows, err = gitsource.Descends(ctx, options, d.read, before)
+			return err
+		})
+	})
 }

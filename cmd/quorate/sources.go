@@ -183,7 +183,9 @@ type fetched struct {
 	// name of the source in status, and label in reports.
 	name, label string
 	desired     gitsource.Desired
-	err         error
+	// descent is nil where it does not matter what the revision descends from.
+	descent *descent
+	err     error
 }
 
 // headStart is how long clusters wait for sources that have no say in them; and those of sources that are read later wait for others, as long again
@@ -214,7 +216,7 @@ func (f *sourceFlags) fetch(ctx context.Context, early func([]fetched)) ([]fetch
 				desired, err = s.fetch(ctx, &f.readers[i])
 				return err
 			})
-			took <- func() { all[i].desired, all[i].err = desired, err }
+			took <- func() { all[i].desired, all[i].descent, all[i].err = desired, s.descentOf(desired.Revision), err }
 		}()
 	}
 	gather(took, len(all), func() { early(slices.Clone(all)) })

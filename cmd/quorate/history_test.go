@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// withoutHistory serves a tenant's repository, and never answers who asks for more of its history.
+func withoutHistory(w *tenants, tenant string) (url string, asked *atomic.Int32) {
+	asked = &atomic.Int32{}
+	backend := &cgi.Handler{
+		Path: filepath.Join(w.git(tenant, "--exec-path"), "git-http-backend"),
+		Env:  []string{"GIT_PROJECT_ROOT=" + w.repository(tenant), "GIT_HTTP_EXPORT_ALL=1", "HOME=" + w.dir, "GIT_CONFIG_NOSYSTEM=1"},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if bytes.Contains(body, []byte("deepen 50")) {
+			asked.Add(1)
+			<-r.Context().Done()
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		backend.ServeHTTP(rw, r)
+	}))
+	w.Cleanup(server.Close)
+	return server.URL + "/.git", asked
+}
+
+// TestHistoryHoldsUpNobodyElse: a server that answers everything but what a revision descends from costs its own clusters the time of one source, however many
+// revisions are on record, and others nothing.
+func TestHistoryHoldsUpNobodyElse(t *testing.T) {
+	w := newTenants(t, "good", "evil")
+	w.made("good/one", "evil/one", "evil/two", "evil/three")
+	w.push("good", "good/one")
+	w.push("evil", "evil/one", "evil/two", "evil/three")
+	url, asked := withoutHistory(w, "evil")
+	for i, name := range []string{"evil/one", "evil/two", "evil/three"} { // as whoever may write to the namespace evil does
+		live := w.cluster(name)
+		s := live.Status
+		s.SourceRevision, s.DeclaredSource = "main@sha1:"+strings.Repeat(string(rune('a'+i)), 40), url
+		if err := w.client.ApplyStatus(w.Context(), live, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := w.bare("run", "--kubeconfig", w.kubeconfig, "--source", w.repository("good")+",allow-namespace=good",
+		"--source", url+",allow-namespace=evil,fetch-timeout=6s", "--timeout", "20s")
+	if w.cluster("good/one").Status.DeclaredRevision == "" {
+		t.Errorf("good/one was not looked at: %+v", got)
+	}
+	if n := asked.Load(); n != 1 || w.cluster("evil/one").Status.DeclaredRevision == "" || !strings.Contains(got.out, "looking through the history took longer than 6s") {
+		t.Errorf("asked %d times: %+v", n, got)
+	}
+	good, evil := strings.Index(got.err, "cluster=good/one"), strings.Index(got.err, "cluster=evil/one")
+	if good < 0 || evil < good {
+		t.Errorf("evil/one had its turn before good/one: %s", got.err)
+	}
+}
