@@ -15,41 +15,84 @@ import (
 // FlagMaxDeletions is the flag that sets Options.MaxDeletions.
 const FlagMaxDeletions = "--max-deletions"
 
-// countDeletions lets no more clusters begin to be deleted with their data than the options say, in all passes of this process together, in the order
-// of the targets; those that a pass has found blocked come last and take turns, so that one that cannot begin keeps no other from it. The others stay
-// as last applied, with a problem that says how to go on. One whose deletion has begun is not counted: half of it is no use to anybody.
+// granted is the place of a cluster among those whose deletion may begin.
+type granted struct {
+	source string
+	// blocked: a pass of this process has found since that it cannot begin. Before that, what is known of it is older than the place.
+	blocked bool
+}
+
+// countDeletions lets no more clusters of each source begin to be deleted with their data than the options say, in all passes of this process together,
+// in the order of the targets; those that a pass has found blocked come last and take turns, so that one that cannot begin keeps no other from it. The
+// others stay as last applied, with a problem that says how to go on. One whose deletion has begun is not counted: half of it is no use to anybody.
 func (l *Live) countDeletions(targets []target, owned inventory, live bool) []target {
 	if l.options.MaxDeletions == nil {
 		return targets
 	}
-	var able, before, blocked, waiting []int // before: found blocked and waiting since; blocked: found blocked by the last pass
+	begins := map[string][]int{}
 	for i, t := range targets {
-		own := owned.of(t.key())
+		if t.beginsDeletion(owned.of(t.key()), live) {
+			begins[t.source] = append(begins[t.source], i)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	most := *l.options.MaxDeletions
+	for source, list := range begins {
+		waiting := l.grant(source, targets, list, owned, live)
+		all := l.grantedTo(source) + len(waiting)
+		for _, i := range waiting {
+			targets[i] = targets[i].waitForDeletion(owned.of(targets[i].key()).custom, live, all, most)
+		}
+	}
+	return targets
+}
+
+// grant gives places to those of a source whose deletion begins, and returns those that have to wait.
+func (l *Live) grant(source string, targets []target, begins []int, owned inventory, live bool) (waiting []int) {
+	var able, before, blocked []int // before: found blocked and waiting since; blocked: found blocked by the last pass
+	for _, i := range begins {
+		k := targets[i].key()
+		custom, place := owned.of(k).custom, l.deletes[k]
 		switch {
-		case !t.beginsDeletion(own, live):
-		case live && l.deletes[t.key()]: // it looks as if it began again whenever it is blocked halfway
-		case blockedNow(own.custom) != "":
-			delete(l.deletes, t.key())
+		case place != nil && (live || !place.blocked): // while it is blocked halfway, it looks as if it began
+		case blockedNow(custom) != "":
+			delete(l.deletes, k)
 			blocked = append(blocked, i)
-		case l.deletes[t.key()]:
-		case blockedBefore(own.custom) != "":
+		case place != nil:
+		case blockedBefore(custom) != "":
 			before = append(before, i)
 		default:
 			able = append(able, i)
 		}
 	}
-	most := *l.options.MaxDeletions
 	for _, i := range slices.Concat(able, inTurn(before, blocked), blocked) {
-		if len(l.deletes) < most {
-			l.deletes[targets[i].key()] = true
+		if l.grantedTo(source) < *l.options.MaxDeletions {
+			l.deletes[targets[i].key()] = &granted{source: source}
 		} else {
 			waiting = append(waiting, i)
 		}
 	}
-	for _, i := range waiting {
-		targets[i] = targets[i].waitForDeletion(owned.of(targets[i].key()).custom, live, len(l.deletes)+len(waiting), most)
+	return waiting
+}
+
+// grantedTo is how many places the clusters of a source have.
+func (l *Live) grantedTo(source string) (n int) {
+	for _, place := range l.deletes {
+		if place.source == source {
+			n++
+		}
 	}
-	return targets
+	return n
+}
+
+// foundBlocked notes that a cluster cannot go on, so that the place of its deletion may be another's.
+func (l *Live) foundBlocked(k key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if place := l.deletes[k]; place != nil {
+		place.blocked = true
+	}
 }
 
 // inTurn are those that wait, beginning with the one after those that were tried last.
@@ -115,14 +158,14 @@ func goesWithData(spec v1alpha1.EtcdClusterSpec) bool {
 	return spec.Lifecycle == v1alpha1.LifecycleDeleted && spec.Storage.Retention == v1alpha1.RetentionDelete && !spec.Suspend
 }
 
-// waitForDeletion keeps a cluster as last applied because this run deletes others. So many are newly to be deleted, and so many may be.
+// waitForDeletion keeps a cluster as last applied because this run deletes others of its source. So many are newly to be deleted, and so many may be.
 func (t target) waitForDeletion(custom *v1alpha1.EtcdCluster, live bool, all, most int) target {
 	waits := t
 	if custom != nil && !live {
 		waits = lastApplied(custom)
 		waits.warnings = t.warnings
 	}
-	problem := fmt.Sprintf("lifecycle Deleted with retention Delete: %d clusters are newly to be deleted with their data, and this one is not among the %d "+
+	problem := fmt.Sprintf("lifecycle Deleted with retention Delete: %d clusters of its source are newly to be deleted with their data, and this one is not among the %d "+
 		"that a run begins with; if all of them are meant to go, raise %s to %d; else declare it as it was", all, most, FlagMaxDeletions, all)
 	if why := cmp.Or(blockedNow(custom), blockedBefore(custom)); why != "" {
 		problem += couldNotBegin + why

@@ -80,7 +80,7 @@ func TestCountDeletions(t *testing.T) {
 				continue
 			}
 			waiting = append(waiting, d.cluster.Name)
-			if d.problems[0] == "" || !strings.Contains(d.problems[0], "3 clusters are newly") || !strings.Contains(d.problems[0], "raise --max-deletions to 3") {
+			if d.problems[0] == "" || !strings.Contains(d.problems[0], "3 clusters of its source are newly") || !strings.Contains(d.problems[0], "raise --max-deletions to 3") {
 				t.Errorf("%s: %q", d.key(), d.problems)
 			}
 			if !live && (d.cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning || d.applied != nil || len(d.warnings) != 1) {
@@ -129,6 +129,7 @@ func TestBlockedDeletionsGiveWay(t *testing.T) {
 		at(name).Name, at(name).Namespace = name, "ns"
 	}
 	stalls := func(name, rule string) {
+		l.foundBlocked(key{"ns", name})
 		at(name).Status.Rule = rule
 		meta.SetStatusCondition(&at(name).Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: rule})
 	}
@@ -213,6 +214,7 @@ func turn(l *Live, owned inventory, names, blocked []string) string {
 			stalled.Status, stalled.Reason, stalled.Message = metav1.ConditionTrue, "InvalidSpec", t.problems[0]
 		case slices.Contains(blocked, names[i]):
 			begins = names[i]
+			l.foundBlocked(t.key())
 			stalled.Status, stalled.Reason, stalled.Message = metav1.ConditionTrue, "ForeignObjects", "Service "+names[i]+": managed by somebody else"
 		case !goesWithData(custom.Spec):
 			begins = names[i]
@@ -221,4 +223,50 @@ func turn(l *Live, owned inventory, names, blocked []string) string {
 		meta.SetStatusCondition(&custom.Status.Conditions, stalled)
 	}
 	return begins
+}
+
+// TestDeletionsOfEachSource: what another source declares takes no place of a source's own, and is not told.
+func TestDeletionsOfEachSource(t *testing.T) {
+	one, owned := 1, inventory{}
+	var targets []target
+	for _, name := range []string{"evil/a", "evil/b", "good/a"} {
+		d := target{cluster: v1alpha1.EtcdCluster{Spec: doomed()}}
+		d.cluster.Namespace, d.cluster.Name, _ = strings.Cut(name, "/")
+		d.source = d.cluster.Namespace
+		owned.at(d.cluster.Namespace, d.cluster.Name).pods = []*corev1.Pod{{}}
+		targets = append(targets, d)
+	}
+	for i, t2 := range New(nil, Options{MaxDeletions: &one}).countDeletions(targets, owned, false) {
+		if problems := strings.Join(t2.problems, ""); (problems != "") != (i == 1) || i == 1 && !strings.Contains(problems, "2 clusters of its source") {
+			t.Errorf("%s: %q", t2.key(), problems)
+		}
+	}
+}
+
+// TestPlaceOfStraggler: a place is kept although the cluster was blocked when it was last told about, which is before it had that place: it may be acting on it.
+func TestPlaceOfStraggler(t *testing.T) {
+	one, owned := 1, inventory{}
+	for _, name := range []string{"b", "d"} {
+		custom := &v1alpha1.EtcdCluster{Spec: v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}}
+		meta.SetStatusCondition(&custom.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: "ForeignObjects"})
+		owned.at("ns", name).custom, owned.at("ns", name).pods = custom, []*corev1.Pod{{}}
+		custom.Name, custom.Namespace = name, "ns"
+	}
+	l, waits := New(nil, Options{MaxDeletions: &one}), []string(nil)
+	for range 3 {
+		var targets []target
+		for _, name := range []string{"b", "d"} {
+			d := target{cluster: v1alpha1.EtcdCluster{Spec: doomed()}}
+			d.cluster.Name, d.cluster.Namespace = name, "ns"
+			targets = append(targets, d)
+		}
+		for _, d := range l.countDeletions(targets, owned, false) {
+			if len(d.problems) > 0 {
+				waits = append(waits, d.cluster.Name)
+			}
+		}
+	}
+	if !slices.Equal(waits, []string{"d", "d", "d"}) {
+		t.Errorf("%q wait", waits)
+	}
 }

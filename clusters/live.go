@@ -32,7 +32,7 @@ type Options struct {
 	Timeout time.Duration
 	// Reading: nothing is written, and what may not be read of Secrets is left out, and said.
 	Reading bool
-	// MaxDeletions is how many clusters may newly be deleted with their data; nil stands for any number.
+	// MaxDeletions is how many clusters of each source may newly be deleted with their data; nil stands for any number.
 	MaxDeletions *int
 }
 
@@ -43,11 +43,10 @@ type Live struct {
 	options Options
 	holder  holder
 
-	// deletes are the clusters whose deletion may begin.
-	deletes map[key]bool
-
 	mu   sync.Mutex
 	held map[key]*coordinationv1.Lease
+	// deletes are the clusters whose deletion may begin.
+	deletes map[key]*granted
 }
 
 // key names a cluster.
@@ -65,7 +64,7 @@ func keyOf(custom *v1alpha1.EtcdCluster) key { return key{custom.Namespace, cust
 
 // New returns the live side behind a client.
 func New(client *kube.Client, options Options) *Live {
-	l := &Live{kube: client, options: options, holder: thisHolder(), held: map[key]*coordinationv1.Lease{}, deletes: map[key]bool{}}
+	l := &Live{kube: client, options: options, holder: thisHolder(), held: map[key]*coordinationv1.Lease{}, deletes: map[key]*granted{}}
 	l.etcd.Timeout = options.Timeout
 	return l
 }

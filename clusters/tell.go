@@ -23,6 +23,9 @@ import (
 // Report implements reconcile.Cluster: status if it is news, an event for what was done, and one when the cluster
 // gets stuck.
 func (c *cluster) Report(ctx context.Context, entry report.Cluster, source reconcile.SourceState) error {
+	if entry.Decision.Verdict == decide.Block {
+		c.live.foundBlocked(c.target.key())
+	}
 	custom := c.own.custom
 	if custom == nil {
 		return nil // nothing to write into: no custom resource has been applied yet

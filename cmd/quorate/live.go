@@ -44,6 +44,9 @@ func (f *kubeFlags) checkAs() error {
 	if !f.impersonates() {
 		return nil
 	}
+	if strings.TrimSpace(f.as.User) == "" && len(f.as.Groups) > 0 {
+		return usageError{errors.New("--as-group needs --as, the name of a user; without one, the process would act with its own rights")}
+	}
 	if strings.TrimSpace(f.as.User) == "" {
 		return usageError{fmt.Errorf("--as %q: want the name of a user; without one, the process would act with its own rights", f.as.User)}
 	}
@@ -106,7 +109,7 @@ func (f *liveFlags) addDeletions(c *cobra.Command) {
 	most := number(1)
 	f.maxDeletions = (*int)(&most)
 	c.Flags().Var(&most, strings.TrimPrefix(clusters.FlagMaxDeletions, "--"),
-		"how many clusters may newly be deleted with their data, those with lifecycle Deleted and retention Delete; the others wait")
+		"how many clusters of each source may newly be deleted with their data, those with lifecycle Deleted and retention Delete; the others wait")
 }
 
 // number is a number that may be 0.

@@ -126,7 +126,7 @@ func (s source) with(value string) (source, error) {
 	for _, part := range parts[1:] {
 		name, setting, ok := strings.Cut(part, "=")
 		if !ok {
-			return s, usageError{fmt.Errorf("--source: %q after the location: want SETTING=VALUE, such as path=apps", part)}
+			return s, usageError{fmt.Errorf("--source %s: %q after the location: want SETTING=VALUE, such as path=apps", s.location, part)}
 		}
 		own[name] = append(own[name], setting)
 	}
@@ -139,11 +139,11 @@ func (s source) with(value string) (source, error) {
 	s.as.add(flags)
 	for name, settings := range own {
 		if flags.Lookup(name) == nil {
-			return s, usageError{fmt.Errorf("--source: there is no setting %q", name)}
+			return s, usageError{fmt.Errorf("--source %s: there is no setting %q of a source; --help lists them", s.location, name)}
 		}
 		for _, setting := range settings {
 			if err := flags.Set(name, setting); err != nil {
-				return s, usageError{fmt.Errorf("--source: %s: %w", name, err)}
+				return s, usageError{fmt.Errorf("--source %s: %s: %w", s.location, name, err)}
 			}
 		}
 	}

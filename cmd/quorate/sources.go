@@ -139,7 +139,7 @@ func (s source) check() error {
 // checkOne checks one source, with the settings of its own.
 func (f *sourceFlags) checkOne(s source) error {
 	if f.shows != "" && s.allowNonFastForward {
-		return usageError{fmt.Errorf("--source: allow-non-fast-forward: %s", f.whyNoRewind())}
+		return usageError{fmt.Errorf("--source %s: allow-non-fast-forward: %s", s.location, f.whyNoRewind())}
 	}
 	return s.check()
 }
