@@ -114,7 +114,9 @@ func (c *Clients) timeout() time.Duration {
 
 // impatience is how long a member has for saying how it is whose pod is not ready, or after most others have answered: a quarter of what it has
 // otherwise, or half a second if that is more. One that is about to start takes connections before it answers anybody, and will be asked again.
-func (c *Clients) impatience() time.Duration { return max(c.timeout()/4, min(c.timeout(), time.Second/2)) }
+func (c *Clients) impatience() time.Duration {
+	return max(c.timeout()/4, min(c.timeout(), time.Second/2))
+}
 
 // client returns the connection to the pod, and whether it was kept from earlier. A new one is not up yet.
 func (c *Clients) client(cluster Cluster, pod Pod) (found *client, kept bool, err error) {

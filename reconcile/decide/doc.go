@@ -11,7 +11,7 @@
 // is none; unknown is never empty. The record is what Quorate keeps of a cluster between passes, in the cluster
 // itself. A cluster has formed once etcd has given it an ID; formed is never forgotten.
 //
-// # Laws
+// # Invariants
 //
-// laws.go states what no decision may ever do, whatever the rules say. Tests hold every decision against it.
+// invariants.go states what no decision may ever do, whatever the rules say. Tests hold every decision against it.
 package decide

@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide/decidetest"
 )
 
-// FuzzDecide holds the decision on any state against the laws. It starts from the states of all stories, and from those
+// FuzzDecide holds the decision on any state against the invariants. It starts from the states of all stories, and from those
 // under testdata/fuzz, which once broke one; changes are what else happens to the state, two bytes each.
 func FuzzDecide(f *testing.F) {
 	for i, s := range statesOfStories(f) {

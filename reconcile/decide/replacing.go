@@ -60,14 +60,14 @@ func (s State) handOver(from Member, willDo func(Member) bool, format string, ar
 			continue
 		}
 		if s.near(to) {
-			return act(MoveLeader{From: from.ID, To: to.ID}, "%s: let it hand over to %s first", why, s.nameOf(to))
+			return act(MoveLeader{From: from.ID, To: to.ID}, "%s: transfer leadership to %s first", why, s.nameOf(to))
 		}
 		late = append(late, s.nameOf(to))
 	}
 	if len(late) == 0 {
 		return Decision{}, false
 	}
-	return wait(500*time.Millisecond, "%s: let it hand over once %s has caught up", why, strings.Join(late, " or "))
+	return wait(500*time.Millisecond, "%s: transfer leadership once %s has caught up", why, strings.Join(late, " or "))
 }
 
 // promoteLearner makes a learner a voter once it is sealed and has nine tenths of what the leader has, which is etcd's own measure

@@ -16,7 +16,7 @@ import (
 
 const rulesPage = "../../docs/rules.md"
 
-// TestRulesPage checks that docs/rules.md is what the rules, the laws and the stories make it; "go generate" writes it.
+// TestRulesPage checks that docs/rules.md is what the rules, the invariants and the stories make it; "go generate" writes it.
 func TestRulesPage(t *testing.T) {
 	want := page(t)
 	if flag.Lookup("rewrite").Value.String() == "true" {
@@ -48,9 +48,9 @@ func page(t *testing.T) string {
 			}
 		}
 	}
-	out.WriteString("\n# Laws\n\nNo decision breaks one of these, in any state. Tests hold every decision in every story, on every road and in every\n" +
+	out.WriteString("\n# Invariants\n\nNo decision breaks one of these, in any state. Tests hold every decision in every story, on every road and in every\n" +
 		"small world against them.\n\n")
-	for _, l := range decide.Laws() {
+	for _, l := range decide.Invariants() {
 		fmt.Fprintf(&out, "* **%s%s.** %s\n", strings.ToUpper(l.Name[:1]), l.Name[1:], l.About)
 	}
 	return out.String()

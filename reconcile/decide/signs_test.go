@@ -216,7 +216,7 @@ func TestSpeaksHasBounds(t *testing.T) {
 	}
 	for _, bad := range []Decision{nameless, tooEarly, tooLate} {
 		if len(Broken(State{}, bad)) == 0 {
-			t.Errorf("the laws let through %+v", bad)
+			t.Errorf("the invariants let through %+v", bad)
 		}
 	}
 }

@@ -333,7 +333,7 @@ func choices(slots []slot, n int, do func([]slot)) {
 // thorough says that the larger runs are wanted.
 var thorough = os.Getenv("QUORATE_SOAK_PEOPLE") != ""
 
-// TestEverySmallWorld holds the decision on every small state against the laws: one ordinal with all that there can be,
+// TestEverySmallWorld holds the decision on every small state against the invariants: one ordinal with all that there can be,
 // two and three with all that is telling, up to five with what is common.
 func TestEverySmallWorld(t *testing.T) {
 	seen := &tally{said: map[[2]string]bool{}}

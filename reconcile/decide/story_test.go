@@ -130,7 +130,7 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//	state
 		return w.table(), nil
 	case "decide":
-		// Decide, and hold the decision against the laws.
+		// Decide, and hold the decision against the invariants.
 		//
 		// Example:
 		//	decide
@@ -154,12 +154,12 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		// Example:
 		//	rules
 		return w.rules(), nil
-	case "laws":
-		// Print the laws, and which the decision breaks.
+	case "invariants":
+		// Print the invariants, and which the decision breaks.
 		//
 		// Example:
-		//	laws
-		return w.laws(), nil
+		//	invariants
+		return w.invariants(), nil
 	}
 	return "", fmt.Errorf("unknown directive %q", cmd)
 }
@@ -211,10 +211,10 @@ func (w *world) rules() string {
 	return out.String()
 }
 
-func (w *world) laws() string {
+func (w *world) invariants() string {
 	broken := strings.Join(decide.Broken(w.State, decide.Decide(w.State)), "\n")
 	var out strings.Builder
-	for _, l := range decide.Laws() {
+	for _, l := range decide.Invariants() {
 		verdict := "holds "
 		if strings.Contains("\n"+broken, "\n"+l.Name+": ") {
 			verdict = "BROKEN"

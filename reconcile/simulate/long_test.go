@@ -24,7 +24,7 @@ const (
 	passesToLast = 40
 )
 
-// TestLongRoads wanders at random: git changes, faults, passes that die and passes whose writes fail. The laws hold at every step,
+// TestLongRoads wanders at random: git changes, faults, passes that die and passes whose writes fail. The invariants hold at every step,
 // nothing happens that must never happen, and from time to time, once all is healed that can be, the cluster ends as declared. With
 // QUORATE_SOAK_STEPS it takes that many steps, with QUORATE_SOAK_SEED other ones.
 func TestLongRoads(t *testing.T) {

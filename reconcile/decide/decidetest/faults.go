@@ -33,7 +33,7 @@ func Faults(s decide.State) []string {
 	return slices.Concat(faults, opinionFaults(s), recordFaults(s, d))
 }
 
-// opinionFaults holds what each rule says by itself against the laws: none may rely on the rules before it. Only
+// opinionFaults holds what each rule says by itself against the invariants: none may rely on the rules before it. Only
 // guards speak for others.
 func opinionFaults(s decide.State) []string {
 	var faults []string

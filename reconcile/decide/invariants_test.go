@@ -12,11 +12,11 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// wrong is a decision that a law must not let through, in a world of three healthy members changed by change.
+// wrong is a decision that an invariant must not let through, in a world of three healthy members changed by change.
 type wrong struct {
-	law    string
-	what   string
-	change func(*world)
+	invariant string
+	what      string
+	change    func(*world)
 	decision
 }
 
@@ -26,9 +26,9 @@ type decision struct {
 	message string
 }
 
-// by is the rule that decides so in the tests of the laws, where the law is about one rule alone.
+// by is the rule that decides so in the tests of the invariants, where the invariant is about one rule alone.
 func (w wrong) by() string {
-	if w.law == missesTheMissing {
+	if w.invariant == missesTheMissing {
 		return "MembersMissing"
 	}
 	return "Wrong"
@@ -215,12 +215,12 @@ var wrongs = []wrong{
 		w.Replicas[1].PodCrashes = 3
 	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 
-	{"leader hands over first", "removes it", nil, acts(decide.RemoveMember{ID: 0xa0, Name: "a-0"})},
-	{"leader hands over first", "restarts it", nil, acts(decide.RestartReplica{Ordinal: 0, PodUID: "p0"})},
-	{"leader hands over first", "from a follower", nil, acts(decide.MoveLeader{From: 0xa1, To: 0xa2})},
-	{"leader hands over first", "to itself", nil, acts(decide.MoveLeader{From: 0xa0, To: 0xa0})},
-	{"leader hands over first", "to a learner", func(w *world) { w.Membership.Members[1].Learner = true }, acts(decide.MoveLeader{From: 0xa0, To: 0xa1})},
-	{"leader hands over first", "to a silent one", silent(1), acts(decide.MoveLeader{From: 0xa0, To: 0xa1})},
+	{"leadership is transferred first", "removes it", nil, acts(decide.RemoveMember{ID: 0xa0, Name: "a-0"})},
+	{"leadership is transferred first", "restarts it", nil, acts(decide.RestartReplica{Ordinal: 0, PodUID: "p0"})},
+	{"leadership is transferred first", "from a follower", nil, acts(decide.MoveLeader{From: 0xa1, To: 0xa2})},
+	{"leadership is transferred first", "to itself", nil, acts(decide.MoveLeader{From: 0xa0, To: 0xa0})},
+	{"leadership is transferred first", "to a learner", func(w *world) { w.Membership.Members[1].Learner = true }, acts(decide.MoveLeader{From: 0xa0, To: 0xa1})},
+	{"leadership is transferred first", "to a silent one", silent(1), acts(decide.MoveLeader{From: 0xa0, To: 0xa1})},
 
 	{"one learner", "adds a second", func(w *world) { w.Membership.Members[2].Learner = true }, acts(decide.AddLearner{Ordinal: 3})},
 
@@ -361,31 +361,31 @@ var wrongs = []wrong{
 	{"done is done", "beyond what is declared", func(w *world) { move(w, 2, 5) }, decision{decide.Done, nil, "done"}},
 }
 
-// TestLawsCatch hands each law decisions that it must not let through.
-func TestLawsCatch(t *testing.T) {
+// TestInvariantsCatch hands each invariant decisions that it must not let through.
+func TestInvariantsCatch(t *testing.T) {
 	caught := map[string]bool{}
 	for _, c := range slices.Concat(wrongs, wrongsAboutData) {
-		t.Run(c.law+"/"+c.what, func(t *testing.T) {
+		t.Run(c.invariant+"/"+c.what, func(t *testing.T) {
 			w := healthy(t)
 			if c.change != nil {
 				c.change(w)
 			}
 			d := decide.Decision{Rule: c.by(), Verdict: c.verdict, Action: c.action, Message: c.message}
 			broken := decide.Broken(w.State, d)
-			if !strings.Contains("\n"+strings.Join(broken, "\n"), "\n"+c.law+": ") {
-				t.Errorf("the law lets it through; broken are %q", broken)
+			if !strings.Contains("\n"+strings.Join(broken, "\n"), "\n"+c.invariant+": ") {
+				t.Errorf("the invariant lets it through; broken are %q", broken)
 			}
-			caught[c.law] = true
+			caught[c.invariant] = true
 		})
 	}
-	for _, l := range decide.Laws() {
+	for _, l := range decide.Invariants() {
 		if !caught[l.Name] {
-			t.Errorf("no wrong decision tests the law %q", l.Name)
+			t.Errorf("no wrong decision tests the invariant %q", l.Name)
 		}
 	}
 }
 
-// right are decisions that no law may hold up, so that none of them holds by forbidding everything.
+// right are decisions that no invariant may hold up, so that none of them holds by forbidding everything.
 var right = []wrong{
 	{"", "restarts a follower", rolling, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 	{"", "restarts a silent learner", func(w *world) { w.Membership.Members[2].Learner, w.Membership.Members[2].Answers = true, false }, acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
@@ -505,8 +505,8 @@ func fails(n int, ago time.Duration) func(*world) {
 	}
 }
 
-// TestLawsAllow hands the laws decisions that all of them must let through.
-func TestLawsAllow(t *testing.T) {
+// TestInvariantsAllow hands the invariants decisions that all of them must let through.
+func TestInvariantsAllow(t *testing.T) {
 	for _, c := range slices.Concat(right, rightsAboutData) {
 		t.Run(c.what, func(t *testing.T) {
 			w := healthy(t)

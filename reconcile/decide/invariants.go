@@ -6,57 +6,57 @@ import (
 	"time"
 )
 
-// Law is a law as it is documented.
-type Law struct {
+// Invariant is an invariant as it is documented.
+type Invariant struct {
 	Name  string
 	About string
 }
 
-// law is something that no decision may do in any state. It looks for itself and shares no code with the rules, so that
+// invariant is something that no decision may do in any state. It looks for itself and shares no code with the rules, so that
 // one mistake does not make both wrong.
-type law struct {
-	Law
+type invariant struct {
+	Invariant
 	broken func(State, Decision) string // what is broken, or ""
 }
 
-// laws that are about one state and one decision. Purity, order-blindness and the absence of dead ends are about many;
+// invariants that are about one state and one decision. Purity, order-blindness and the absence of dead ends are about many;
 // tests check those.
-var laws = []law{
-	{Law{"speaks", "A decision has a rule, a message of one line, and an action exactly when it acts."}, speaks},
-	{Law{"guards hold", "Nothing is done to an orphan, on a broken or suspended declaration, beside foreign objects, between two cluster IDs, or under another's lease; except that certificates that wear out are reissued from the authority on record for an orphan and on a broken declaration."}, guardsHold},
-	{Law{"never founded twice", "A cluster with any trace of having run is not founded; a founding begun is finished as it was begun."}, neverFoundedTwice},
-	{Law{"the record only tightens", "A sealed member stays sealed, and recorded until etcd lists it no longer; only a member that has started is sealed, unless its record is lost. The authority on record stays while pods may trust it."}, recordOnlyTightens},
-	{Law{"unknown changes nothing", "With the membership unknown, no member is changed or sealed, no pod that runs is deleted, and no volume unless the whole cluster is."}, unknownChangesNothing},
-	{Law{"quorum survives", "No voter is taken away unless the rest holds quorum of the membership after it, and none added without; never the last one removed. Restarting one of less than three needs all."}, quorumSurvives},
-	{Law{"leader hands over first", "A leader is asked to hand over, to a voter that answers, before it is removed or restarted."}, leaderHandsOverFirst},
-	{Law{"a majority judges data", "While members may hold different data, none loses its place, its pod or its copy to another, and no alarm about it is taken back, but by a strict majority of equal hashes."}, majorityJudges},
-	{Law{"one learner", "No member is added beside a learner."}, oneLearner},
-	{Law{"a volume outlives its member", "A volume is deleted only if etcd does not list its member, or if git declares the whole cluster deleted, with its volumes, and nothing runs."}, volumeOutlivesMember},
-	{Law{"copies are kept", "A voter is given up only if it is proven lost, or while as many others as declared, or a quorum of them, hold the data on volumes that stay; no pod is restarted whose volume would go with it."}, copiesKept},
-	{Law{"volumes go on record", "A volume of a cluster that goes on is deleted only if the record says that its member was removed."}, volumesOnRecord},
-	{Law{"only the missing are missed", "MembersMissing needs a list that is known, and a voter on record that it does not hold: its slot is not listed, or another member is in it."}, missesTheMissing},
-	{Law{"an empty slot", "A member is added only where no volume is left of the one before."}, emptySlot},
-	{Law{"the dead go first", "No member is added while one does not answer."}, deadGoFirst},
-	{Law{"lowest in, highest out", "The lowest free ordinal is added; a healthy voter is removed only if its ordinal is the highest."}, lowestInHighestOut},
-	{Law{"hits what was seen", "What is removed, restarted or deleted has the ID or UID that was seen."}, hitsWhatWasSeen},
-	{Law{"one step at a time", "A rollout goes to what git declares, at most one minor version from what runs; a pod that serves is restarted only for it, while all others serve."}, oneStepAtATime},
-	{Law{"one authority", "While members trust another certificate authority than the one that certificates would be issued from, nothing is done but to declare and to seal."}, oneAuthority},
-	{Law{"done is done", "Done is said only of an orphan, of a suspended cluster, of one that does not run and shall not, or of one whose every member is a sealed, healthy voter as declared."}, doneIsDone},
+var invariants = []invariant{
+	{Invariant{"speaks", "A decision has a rule, a message of one line, and an action exactly when it acts."}, speaks},
+	{Invariant{"guards hold", "Nothing is done to an orphan, on a broken or suspended declaration, beside foreign objects, between two cluster IDs, or under another's lease; except that certificates that wear out are reissued from the authority on record for an orphan and on a broken declaration."}, guardsHold},
+	{Invariant{"never founded twice", "A cluster with any trace of having run is not founded; a founding begun is finished as it was begun."}, neverFoundedTwice},
+	{Invariant{"the record only tightens", "A sealed member stays sealed, and recorded until etcd lists it no longer; only a member that has started is sealed, unless its record is lost. The authority on record stays while pods may trust it."}, recordOnlyTightens},
+	{Invariant{"unknown changes nothing", "With the membership unknown, no member is changed or sealed, no pod that runs is deleted, and no volume unless the whole cluster is."}, unknownChangesNothing},
+	{Invariant{"quorum survives", "No voter is taken away unless the rest holds quorum of the membership after it, and none added without; never the last one removed. Restarting one of less than three needs all."}, quorumSurvives},
+	{Invariant{"leadership is transferred first", "Leadership is transferred to a voter that answers before the leader is removed or restarted."}, leaderHandsOverFirst},
+	{Invariant{"a majority judges data", "While members may hold different data, none loses its place, its pod or its copy to another, and no alarm about it is taken back, but by a strict majority of equal hashes."}, majorityJudges},
+	{Invariant{"one learner", "No member is added beside a learner."}, oneLearner},
+	{Invariant{"a volume outlives its member", "A volume is deleted only if etcd does not list its member, or if git declares the whole cluster deleted, with its volumes, and nothing runs."}, volumeOutlivesMember},
+	{Invariant{"copies are kept", "A voter is given up only if it is proven lost, or while as many others as declared, or a quorum of them, hold the data on volumes that stay; no pod is restarted whose volume would go with it."}, copiesKept},
+	{Invariant{"volumes go on record", "A volume of a cluster that goes on is deleted only if the record says that its member was removed."}, volumesOnRecord},
+	{Invariant{"only the missing are missed", "MembersMissing needs a list that is known, and a voter on record that it does not hold: its slot is not listed, or another member is in it."}, missesTheMissing},
+	{Invariant{"an empty slot", "A member is added only where no volume is left of the one before."}, emptySlot},
+	{Invariant{"the dead go first", "No member is added while one does not answer."}, deadGoFirst},
+	{Invariant{"lowest in, highest out", "The lowest free ordinal is added; a healthy voter is removed only if its ordinal is the highest."}, lowestInHighestOut},
+	{Invariant{"hits what was seen", "What is removed, restarted or deleted has the ID or UID that was seen."}, hitsWhatWasSeen},
+	{Invariant{"one step at a time", "A rollout goes to what git declares, at most one minor version from what runs; a pod that serves is restarted only for it, while all others serve."}, oneStepAtATime},
+	{Invariant{"one authority", "While members trust another certificate authority than the one that certificates would be issued from, nothing is done but to declare and to seal."}, oneAuthority},
+	{Invariant{"done is done", "Done is said only of an orphan, of a suspended cluster, of one that does not run and shall not, or of one whose every member is a sealed, healthy voter as declared."}, doneIsDone},
 }
 
-// Laws lists the laws that Broken holds a decision against.
-func Laws() []Law {
-	var list []Law
-	for _, l := range slices.Concat(laws, rolloutLaws) {
-		list = append(list, l.Law)
+// Invariants lists the invariants that Broken holds a decision against.
+func Invariants() []Invariant {
+	var list []Invariant
+	for _, l := range slices.Concat(invariants, rolloutInvariants) {
+		list = append(list, l.Invariant)
 	}
 	return list
 }
 
-// Broken returns the laws that decision d breaks in state s, each with what is broken; none if all hold.
+// Broken returns the invariants that decision d breaks in state s, each with what is broken; none if all hold.
 func Broken(s State, d Decision) []string {
 	var broken []string
-	for _, l := range slices.Concat(laws, rolloutLaws) {
+	for _, l := range slices.Concat(invariants, rolloutInvariants) {
 		if what := l.broken(s, d); what != "" {
 			broken = append(broken, l.Name+": "+what)
 		}

@@ -2,10 +2,10 @@ package decide
 
 import "time"
 
-// rolloutLaws are those about which declaration a pod is made from next.
-var rolloutLaws = []law{
-	{Law{"into what runs", "No pod is moved to a declaration under which a member's pod fails and none runs well."}, intoWhatRuns},
-	{Law{"left to the kubelet", "The pod of a voter that has failed for a moment only is not restarted while quorum depends on it."}, leftToTheKubelet},
+// rolloutInvariants are those about which declaration a pod is made from next.
+var rolloutInvariants = []invariant{
+	{Invariant{"into what runs", "No pod is moved to a declaration under which a member's pod fails and none runs well."}, intoWhatRuns},
+	{Invariant{"left to the kubelet", "The pod of a voter that has failed for a moment only is not restarted while quorum depends on it."}, leftToTheKubelet},
 }
 
 // intoWhatRuns: a member that does not run now may come back by itself where it is; where others fail, it may not.

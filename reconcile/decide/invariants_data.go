@@ -21,7 +21,7 @@ func majorityJudges(s State, d Decision) string {
 		}
 	case MoveLeader:
 		if to, _ := s.Membership.byID(a.To); outvoted(s, to) {
-			return "hands over to a member that is outvoted"
+			return "transfers leadership to a member that is outvoted"
 		}
 	case AddLearner, PromoteLearner:
 		if !leaderIsRight(s) {
