@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 
-	"quorate.dev/quorate/gitsource/history"
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/manifests/confined"
 	"quorate.dev/quorate/gitsource/refs"
@@ -15,69 +14,6 @@ import (
 
 // childName is what the process that fetches is called instead of the name of the program.
 const childName = "quorate-fetch"
-
-// job is what the process is to do: to read a source, or, with an older commit, to tell whether the newer one descends from it.
-type job struct {
-	Options Options
-	// Unless is what is known already.
-	Unless       refs.Revision
-	Newer, Older string `json:",omitempty"`
-}
-
-// message is what the process says: that it has opened a revision, whose files are then asked for, or else an answer about them; or, as the last
-// thing, an error, or what it has found.
-type message struct {
-	Opened *refs.Revision    `json:",omitempty"`
-	Answer *manifests.Answer `json:",omitempty"`
-	Failed *failure          `json:",omitempty"`
-	// Found is the revision that was found, and Descends whether one descends from the other.
-	Found    *refs.Revision `json:",omitempty"`
-	Descends bool           `json:",omitempty"`
-}
-
-// question is what it is asked then, or how the reading has ended.
-type question struct {
-	manifests.Question
-	Ended, Failed bool `json:",omitempty"`
-}
-
-// failure is an error as one process tells it to another. It is of as many of kinds as it says.
-type failure struct {
-	Text  string
-	Kinds []int `json:",omitempty"`
-}
-
-// kinds are what errors are told apart by.
-var kinds = []error{ErrSource, ErrOptions, context.DeadlineExceeded, history.ErrCutOff, errReading}
-
-// errReading says that the files of a revision could not be read. What asks for them knows why.
-var errReading = errors.New("its files could not be read")
-
-func failureOf(err error) *failure {
-	f := &failure{Text: err.Error()}
-	for i, kind := range kinds {
-		if errors.Is(err, kind) {
-			f.Kinds = append(f.Kinds, i)
-		}
-	}
-	return f
-}
-
-// maxErrorBytes of an error of the process.
-const maxErrorBytes = 64 << 10
-
-// Error and Unwrap make it the error that it was.
-func (f *failure) Error() string { return f.Text[:min(len(f.Text), maxErrorBytes)] }
-
-func (f *failure) Unwrap() []error {
-	var all []error
-	for _, i := range f.Kinds {
-		if i >= 0 && i < len(kinds) {
-			all = append(all, kinds[i])
-		}
-	}
-	return all
-}
 
 // fetchApart does as fetchHere does, in a process of its own that has nothing of this one but the options: not the token of the run, and no
 // credentials but those for this source. What it reads of the files is taken apart in yet another process.
@@ -136,10 +72,8 @@ func (c *conversation) run(j job) (message, error) {
 	}
 }
 
-// maxLine bounds a message: a file as base64, or a directory, which git has as one object too.
-func maxLine(o Options) int {
-	return int(2*o.fileBytes() + 2*o.Transfer.Pack.OrDefault().ObjectBytes + 256<<10)
-}
+// maxLine bounds a message: a file as base64, or the entries of a directory.
+func maxLine(o Options) int { return int(2*o.fileBytes() + 256<<10) }
 
 // hear answers the process. It is done at the last message.
 func (c *conversation) hear(line []byte) (any, bool, error) {
@@ -155,6 +89,9 @@ func (c *conversation) hear(line []byte) (any, bool, error) {
 		c.reading = startReading(c.ctx, c.options, *m.Opened)
 		return c.next()
 	case m.Answer != nil:
+		if err := m.Answer.Check(c.options.Limits); err != nil {
+			return nil, false, fmt.Errorf("believe the process that fetches: it answers with %w", err)
+		}
 		if c.reading == nil || !c.reading.answer(*m.Answer) {
 			return nil, false, errors.New("believe the process that fetches: it answers what nobody has asked")
 		}

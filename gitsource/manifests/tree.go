@@ -33,9 +33,12 @@ func (t fsTree) list(dir string) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]entry, len(listed))
+	entries := make(entries, len(listed))
 	for i, e := range listed {
 		entries[i] = entry{e.Name(), e.Type()}
+	}
+	if bound := ListBytes(t.bytes); entries.bytes() > bound {
+		return nil, errors.New(over("max-file-bytes", "is a directory that takes more than %s to list", mebibytes(bound)))
 	}
 	return entries, nil
 }
@@ -66,39 +69,4 @@ func (t fsTree) read(name string) ([]byte, error) {
 		return nil, tooLarge
 	}
 	return content, nil
-}
-
-// Question is about one name in a source: what a directory lists, what kind of file a name is, or what is in a file.
-type Question struct {
-	List, Kind, Read string `json:",omitempty"`
-}
-
-// Answer is the answer to a Question, as one process gives it to another.
-type Answer struct {
-	Entries []entry     `json:",omitempty"`
-	Kind    fs.FileMode `json:",omitempty"`
-	Content []byte      `json:",omitempty"`
-	Error   string      `json:",omitempty"`
-	// Missing says that there is nothing of that name.
-	Missing bool `json:",omitempty"`
-}
-
-// Answers answers questions about a file system, within the limits on a file.
-func Answers(fsys fs.FS, l Limits) func(Question) Answer {
-	t := fsTree{fsys, l.orDefault().FileBytes}
-	return func(q Question) (a Answer) {
-		var err error
-		switch {
-		case q.List != "":
-			a.Entries, err = t.list(q.List)
-		case q.Kind != "":
-			a.Kind, err = t.kind(q.Kind)
-		default:
-			a.Content, err = t.read(q.Read)
-		}
-		if err != nil {
-			return Answer{Error: err.Error(), Missing: errors.Is(err, fs.ErrNotExist)}
-		}
-		return a
-	}
 }
