@@ -53,8 +53,7 @@ func (c *conversation) run(j job) (message, error) {
 	c.ctx, stop = context.WithCancel(c.ctx)
 	reach, environment, remove := reachFor(c.options, os.Environ())
 	defer remove()
-	limits := confined.Limits{Memory: c.options.Memory, LineBytes: maxLine(c.options)}
-	err := confined.RunReaching(c.ctx, childName, j, limits, reach, environment, c.hear)
+	err := confined.RunReaching(c.ctx, childName, j, limitsFor(c.options), reach, environment, c.hear)
 	stop()
 	if c.reading != nil {
 		<-c.reading.ended
@@ -71,9 +70,6 @@ func (c *conversation) run(j job) (message, error) {
 		return message{}, f
 	}
 }
-
-// maxLine bounds a message: a file as base64, or the entries of a directory.
-func maxLine(o Options) int { return int(2*o.fileBytes() + 256<<10) }
 
 // hear answers the process. It is done at the last message.
 func (c *conversation) hear(line []byte) (any, bool, error) {

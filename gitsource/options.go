@@ -31,7 +31,8 @@ type Options struct {
 	Timeout time.Duration
 	// CacheDir keeps the objects of what was read last from a server, for other processes and later ones. Nothing is kept if it is empty.
 	CacheDir string
-	// Memory, in bytes, is what the process that fetches keeps within as far as it can, besides what it holds; there is no such bound if it is zero.
+	// Memory, in bytes, is what the process that fetches may take, besides what the program takes itself; if it is zero, it is far over what the
+	// limits let it take.
 	Memory int64
 	// Verify says what must be signed, and by whom.
 	Verify Verification

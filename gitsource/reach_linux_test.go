@@ -118,7 +118,7 @@ func stolen(t *testing.T, o Options, s scene) (had []string) {
 	if strings.Contains(fmt.Sprint(environment), secret) {
 		t.Errorf("its environment is %q", environment)
 	}
-	err := confined.RunReaching(t.Context(), thiefName, s, confined.Limits{LineBytes: 64 << 10}, reach, environment, func(line []byte) (any, bool, error) {
+	err := confined.RunReaching(t.Context(), thiefName, s, limitsFor(o), reach, environment, func(line []byte) (any, bool, error) {
 		return nil, true, json.Unmarshal(line, &had)
 	})
 	if err != nil {

@@ -20,9 +20,10 @@ import (
 )
 
 const (
-	// maxBytes of all entries, and maxEntryBytes of one: what is read of one source is bounded to less.
-	maxBytes      = 1 << 30
-	maxEntryBytes = 256 << 20
+	// maxBytes of all entries.
+	maxBytes = 1 << 30
+	// MaxEntryBytes of one entry: what is read of one source is bounded to less.
+	MaxEntryBytes = 256 << 20
 	// maxEntries are of as many sources. Those that were not used for the longest time go first.
 	maxEntries = 1000
 	// abandoned is how old a file is that some process has begun to write and never ended.
@@ -80,10 +81,10 @@ func readFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxEntryBytes || changeable(info) != "" {
+	if !info.Mode().IsRegular() || info.Size() > MaxEntryBytes || changeable(info) != "" {
 		return nil, errTampered
 	}
-	return io.ReadAll(io.LimitReader(file, maxEntryBytes))
+	return io.ReadAll(io.LimitReader(file, MaxEntryBytes))
 }
 
 var errTampered = errors.New("it is not as this user has written it")

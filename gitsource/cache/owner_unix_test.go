@@ -35,7 +35,7 @@ func TestTamperedEntries(t *testing.T) {
 		"writable by all":         func() error { return write(good, 0o602) },
 		"of another user":         func() error { return errors.Join(write(good, 0o600), os.Chown(name, 65532, -1)) },
 		"other content":           func() error { return write(bytes.Replace(good, []byte("x"), []byte("y"), 1), 0o600) },
-		"huge":                    func() error { return errors.Join(write(good, 0o600), os.Truncate(name, maxEntryBytes+1)) },
+		"huge":                    func() error { return errors.Join(write(good, 0o600), os.Truncate(name, MaxEntryBytes+1)) },
 		"readable by nobody else": func() error { return write(nil, 0) },
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -45,7 +45,7 @@ func newHTTPClient(r Repository, address *url.URL) (*httpClient, error) {
 		TLSHandshakeTimeout:    10 * time.Second,
 		ResponseHeaderTimeout:  time.Minute,
 	}
-	c := &httpClient{address: address, own: others, others: others, limits: r.Limits.orDefault()}
+	c := &httpClient{address: address, own: others, others: others, limits: r.Limits.OrDefault()}
 	if len(r.Auth.ClientCertificate) > 0 {
 		certificate, err := tls.X509KeyPair(r.Auth.ClientCertificate, r.Auth.ClientKey)
 		if err != nil {

@@ -18,7 +18,8 @@ type Limits struct {
 // DefaultLimits are far over what a repository that declares clusters needs.
 var DefaultLimits = Limits{RefsBytes: 32 << 20, PackBytes: 512 << 20, Pack: pack.DefaultLimits}
 
-func (l Limits) orDefault() Limits {
+// OrDefault fills in what is zero.
+func (l Limits) OrDefault() Limits {
 	return Limits{
 		RefsBytes: cmp.Or(l.RefsBytes, DefaultLimits.RefsBytes),
 		PackBytes: cmp.Or(l.PackBytes, DefaultLimits.PackBytes),

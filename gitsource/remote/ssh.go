@@ -50,7 +50,7 @@ func openSSH(ctx context.Context, r Repository, address *url.URL) (*sshSession, 
 		return nil, seen.explain(err, config.HostKeyAlgorithms, r.Auth)
 	}
 	return &sshSession{
-		limits:     r.Limits.orDefault(),
+		limits:     r.Limits.OrDefault(),
 		connection: connection,
 		client:     ssh.NewClient(c, channels, requests),
 		command:    transport.UploadPackServiceName + " " + shellQuote(address.Path),

@@ -32,7 +32,7 @@ func confine(l Limits) error {
 	if err := withoutFiles(); err != nil {
 		return fmt.Errorf("restrict it with Landlock: %w", err)
 	}
-	if err := bound(l, used); err != nil {
+	if err := bound(l, used, 0); err != nil {
 		return err
 	}
 	if err := install(onlyComputing(os.Getpid())); err != nil {
@@ -42,8 +42,8 @@ func confine(l Limits) error {
 	return nil
 }
 
-// bound sets the limits that the kernel keeps.
-func bound(l Limits, used uint64) error {
+// bound sets the limits that the kernel keeps, to what is used and what is given, with so many open files.
+func bound(l Limits, used, files uint64) error {
 	seconds := uint64(max(1, math.Ceil(l.CPU.Seconds())))
 	for _, limit := range []struct {
 		resource  int
@@ -52,14 +52,23 @@ func bound(l Limits, used uint64) error {
 		{syscall.RLIMIT_DATA, used + uint64(l.Memory), used + uint64(l.Memory)},
 		{syscall.RLIMIT_CPU, seconds, seconds + 5},
 		{syscall.RLIMIT_CORE, 0, 0},
-		{syscall.RLIMIT_FSIZE, 0, 0},
-		{syscall.RLIMIT_NOFILE, 0, 0},
+		{syscall.RLIMIT_FSIZE, uint64(l.FileBytes), uint64(l.FileBytes)},
+		{syscall.RLIMIT_NOFILE, files, files},
 	} {
-		if err := syscall.Setrlimit(limit.resource, &syscall.Rlimit{Cur: limit.soft, Max: limit.max}); err != nil {
+		if err := lower(limit.resource, limit.soft, limit.max); err != nil {
 			return fmt.Errorf("set resource limit %d: %w", limit.resource, err)
 		}
 	}
 	return nil
+}
+
+// lower sets a limit, unless it is lower already.
+func lower(resource int, soft, most uint64) error {
+	var now syscall.Rlimit
+	if err := syscall.Getrlimit(resource, &now); err != nil {
+		return err
+	}
+	return syscall.Setrlimit(resource, &syscall.Rlimit{Cur: min(soft, now.Max), Max: min(most, now.Max)})
 }
 
 const maxStack = 16 << 20

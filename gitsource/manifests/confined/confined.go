@@ -25,6 +25,8 @@ type Limits struct {
 	CPU    time.Duration
 	// LineBytes bounds one message of the child.
 	LineBytes int
+	// FileBytes bounds one file that it writes.
+	FileBytes int64
 }
 
 // Exceeded is an error that says which bound a task goes past, as in "takes more than 1m0s of processor time", and which flag raises it. It would
@@ -52,7 +54,7 @@ type kind struct {
 	name        string
 	environment []string
 	dir         string
-	// reaching is one of RunReaching, whose bounds no flag raises.
+	// reaching is one of RunReaching, whose bounds other flags raise.
 	reaching bool
 }
 
@@ -77,10 +79,8 @@ func runChild(ctx context.Context, k kind, work any, limits Limits, reach Reach,
 		return told
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case k.reaching:
-		return p.lastWords(ended)
 	default:
-		return p.explain(ended, limits)
+		return p.explain(ended, limits, k.reaching)
 	}
 }
 
@@ -141,16 +141,20 @@ func (p *process) converse(t task, hear Hear) error {
 }
 
 // explain says why a child ended that was not asked to.
-func (p *process) explain(ended error, limits Limits) error {
+func (p *process) explain(ended error, limits Limits, reaching bool) error {
 	words := p.words.String()
+	memory, processor := "--max-render-memory raises the limit", "--max-render-cpu raises the limit"
+	if reaching {
+		memory, processor = "give the run more, or have it read fewer sources at once with --sources-at-once", "--fetch-timeout allows more"
+	}
 	switch {
 	case strings.Contains(words, "out of memory"), strings.Contains(words, "cannot allocate memory"),
 		strings.Contains(words, "newosproc"), strings.Contains(words, "pthread_create failed"), // a thread wants memory too
 		// Where Go's runtime itself gets no memory, it may crash before it can say so.
 		strings.Contains(words, "SIGSEGV") && peak(p.command.ProcessState) > limits.Memory/2:
-		return Exceeded(fmt.Sprintf("takes more than %d MiB of memory; --max-render-memory raises the limit", limits.Memory>>20))
+		return Exceeded(fmt.Sprintf("takes more than %d MiB of memory; %s", limits.Memory>>20, memory))
 	case p.command.ProcessState.ExitCode() == exitOvertime:
-		return Exceeded(fmt.Sprintf("takes more than %s of processor time; --max-render-cpu raises the limit", limits.CPU))
+		return Exceeded(fmt.Sprintf("takes more than %s of processor time; %s", limits.CPU, processor))
 	case strings.Contains(words, "stack overflow"), strings.Contains(words, "stack exceeds"):
 		return Exceeded("does not end: something in it contains itself")
 	default:

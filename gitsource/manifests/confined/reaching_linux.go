@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
-	"syscall"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
 	access "github.com/landlock-lsm/go-landlock/landlock/syscall"
@@ -13,12 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// openFiles and connections that a process has at once: each takes memory of the kernel.
+const openFiles = 1024
+
 // confineTo bounds what this process can still do to what r says.
 func confineTo(r Reach, l Limits) error {
 	debug.SetMaxStack(maxStack)
 	debug.SetTraceback("none")
-	if l.Memory > 0 {
-		debug.SetMemoryLimit(l.Memory)
+	debug.SetMemoryLimit(l.Memory)
+	endAtSignal()
+	used, err := dataBytes()
+	if err != nil {
+		return err
 	}
 	net.DefaultResolver.PreferGo = true // a C library would load code
 	if err := closeInherited(); err != nil {
@@ -28,8 +33,8 @@ func confineTo(r Reach, l Limits) error {
 	if err := withFiles(r); err != nil {
 		return fmt.Errorf("restrict it with Landlock: %w", err)
 	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}); err != nil {
-		return fmt.Errorf("set resource limit %d: %w", syscall.RLIMIT_CORE, err)
+	if err := bound(l, used, openFiles); err != nil {
+		return err
 	}
 	if err := install(reaching(os.Getpid(), r.Network)); err != nil {
 		return fmt.Errorf("%w; sources are read under a seccomp filter only: "+
