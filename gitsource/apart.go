@@ -48,12 +48,18 @@ type conversation struct {
 }
 
 // run does a job, and returns what was said last.
-func (c *conversation) run(j job) (message, error) {
+func (c *conversation) run(j job) (last message, err error) {
 	var stop context.CancelFunc
 	c.ctx, stop = context.WithCancel(c.ctx)
 	reach, environment, remove := reachFor(c.options, os.Environ())
-	defer remove()
-	err := confined.RunReaching(c.ctx, childName, j, limitsFor(c.options), reach, environment, c.hear)
+	defer func() {
+		if left := remove(); left != nil && err == nil {
+			err = sourceError(left, "remove what was kept of %s while it was read", c.options.Location)
+		} else if left != nil {
+			err = fmt.Errorf("%w; and what was kept of it is not removed: %w", err, left)
+		}
+	}()
+	err = confined.RunReaching(c.ctx, childName, j, limitsFor(c.options), reach, environment, c.hear)
 	stop()
 	if c.reading != nil {
 		<-c.reading.ended

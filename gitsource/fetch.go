@@ -116,8 +116,11 @@ func (d Desired) clone() Desired {
 	return d
 }
 
-// within calls what is to be done, and returns when it has ended or when the time is over, whichever comes first: a server may stall where no
-// context is looked at.
+// toEnd is how long what is out of time has to stop its processes and to remove their files.
+const toEnd = time.Second
+
+// within calls what is to be done, and returns when it has ended, or soon after the time is over, whichever comes first: it may hang where no context
+// is looked at.
 func within[T any](ctx context.Context, o Options, do func(context.Context) (T, error)) (T, error) {
 	timeout := cmp.Or(o.Timeout, FetchTimeout)
 	tooLong := fmt.Errorf("it took longer than %s; --fetch-timeout allows more: %w", timeout, context.DeadlineExceeded)
@@ -146,6 +149,10 @@ func within[T any](ctx context.Context, o Options, do func(context.Context) (T, 
 			return r.value, r.err
 		}
 	case <-ctx.Done():
+		select {
+		case <-results:
+		case <-time.After(toEnd):
+		}
 	}
 	var none T
 	return none, sourceError(context.Cause(ctx), "read %s", o.Location)

@@ -1,6 +1,7 @@
 package gitsource
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,10 +15,10 @@ var resolving = []string{"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf",
 
 // reachFor is what the process that fetches needs: the files of a local source, or the network, what tells hosts apart, and where it keeps what was
 // sent. The environment is what is left of this process's. What was made for it is removed by the function.
-func reachFor(o Options, environment []string) (confined.Reach, []string, func()) {
+func reachFor(o Options, environment []string) (confined.Reach, []string, func() error) {
 	environment = slices.DeleteFunc(slices.Clone(environment), func(variable string) bool { return !slices.Contains(passed, nameOf(variable)) })
 	if !isRemote(o.Location) {
-		return confined.Reach{Read: partsOf(o.Location)}, environment, func() {}
+		return confined.Reach{Read: partsOf(o.Location)}, environment, nothing
 	}
 	r := confined.Reach{Network: true, Read: slices.Clone(resolving)}
 	if o.Auth.KnownHosts != "" {
@@ -25,15 +26,31 @@ func reachFor(o Options, environment []string) (confined.Reach, []string, func()
 	}
 	if o.CacheDir != "" {
 		r.Write = []string{o.CacheDir}
-		return r, environment, func() {}
+		return r, environment, nothing
 	}
 	dir, err := os.MkdirTemp("", "quorate-*") // the temporary directory itself may hold what is others'
 	if err != nil {
-		return r, environment, func() {} // what is sent is kept in memory, or the error is said when it is too much for that
+		return r, environment, nothing // what is sent is kept in memory, or the error is said when it is too much for that
 	}
 	r.Write = []string{dir}
 	environment = slices.DeleteFunc(environment, func(variable string) bool { return nameOf(variable) == "TMPDIR" })
-	return r, append(environment, "TMPDIR="+dir), func() { _ = os.RemoveAll(dir) }
+	return r, append(environment, "TMPDIR="+dir), func() error { return removeAll(dir) }
+}
+
+func nothing() error { return nil }
+
+// removeAll removes a directory, also if what is in it may not be read: whoever has taken over the process that wrote there may have made it so.
+func removeAll(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, _ error) error {
+		if entry != nil && entry.IsDir() {
+			_ = os.Chmod(path, 0o700) // RemoveAll says what is wrong
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
 }
 
 // passed are the variables of the environment that the process has: proxies, the authorities of the system, and settings of Go itself.

@@ -114,7 +114,7 @@ func stolen(t *testing.T, o Options, s scene) (had []string) {
 	t.Helper()
 	t.Setenv("QUORATE_GIT_PASSWORD", secret)
 	reach, environment, remove := reachFor(o, os.Environ())
-	defer remove()
+	defer func() { _ = remove() }()
 	if strings.Contains(fmt.Sprint(environment), secret) {
 		t.Errorf("its environment is %q", environment)
 	}

@@ -119,6 +119,7 @@ func (h hostile) fill() message {
 	if _, err = file.WriteAt([]byte("x"), 2<<30); !errors.Is(err, unix.EFBIG) {
 		return failed("could write a file of two gibibytes")
 	}
+	_ = unix.Fchmodat(unix.AT_FDCWD, dir, 0, 0)
 	return failed("refused")
 }
 
