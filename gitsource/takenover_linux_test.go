@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,6 +161,36 @@ func TestTakenOverTakesItsPart(t *testing.T) {
 		takeOver(t, what)
 		if _, err := Fetch(t.Context(), o); !errors.Is(err, ErrSource) || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", what, err, want)
+		}
+	}
+}
+
+// Landlock does not govern the mode and the times of files: the filter is what keeps a process from changing those of others, whatever it may read.
+func TestTakenOverChangesNoFiles(t *testing.T) {
+	dir := t.TempDir()
+	source := filepath.Join(dir, "source")
+	if err := os.Mkdir(source, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{mustWrite(t, filepath.Join(dir, "kubeconfig"), "x"), mustWrite(t, filepath.Join(source, "a.yaml"), "x"), source}
+	state := func() (state []string) {
+		for _, name := range names {
+			info, err := os.Stat(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			state = append(state, info.Mode().String()+info.ModTime().String())
+		}
+		return state
+	}
+	for _, o := range []Options{elsewhere, {Location: source}} {
+		before := state()
+		takeOver(t, "change="+strings.Join(names, ";"))
+		if _, err := Fetch(t.Context(), o); err == nil || !strings.HasSuffix(err.Error(), "tried") {
+			t.Errorf("error %v", err)
+		}
+		if after := state(); !slices.Equal(after, before) {
+			t.Errorf("%s: files are %q, and were %q", o.Location, after, before)
 		}
 	}
 }

@@ -123,10 +123,18 @@ func write(file *os.File, objects *Objects) error {
 	return cmp.Or(err, w.Flush(), file.Sync(), file.Close())
 }
 
-// Touch notes that an entry was used.
+// Touch notes that an entry was used: its first byte is written again. Whoever reads the cache may not set the times of files, as that takes a right
+// to all files of the user.
 func (d Directory) Touch(key string) {
-	now := time.Now()
-	_ = os.Chtimes(d.entry(key), now, now) // the entry is removed earlier, no more
+	file, err := os.OpenFile(d.entry(key), os.O_RDWR|inPlace, 0)
+	if err != nil {
+		return // the entry is removed earlier, no more
+	}
+	defer file.Close()
+	first := make([]byte, 1)
+	if _, err := file.ReadAt(first, 0); err == nil {
+		_, _ = file.WriteAt(first, 0)
+	}
 }
 
 // removeOld keeps the entries that were used last, as many as there is room for.

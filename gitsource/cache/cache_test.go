@@ -133,3 +133,31 @@ func TestEntryIsNobodyElses(t *testing.T) {
 		}
 	}
 }
+
+// An entry that was used is younger then, and as it was.
+func TestTouch(t *testing.T) {
+	d, err := Open(filepath.Join(t.TempDir(), "cache"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Touch("x") // there is none
+	if err := d.Store("x", objectsOf("x")); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(d.entry("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(d.entry("x"), old, old); err != nil {
+		t.Fatal(err)
+	}
+	d.Touch("x")
+	info, err := os.Stat(d.entry("x"))
+	if err != nil || time.Since(info.ModTime()) > time.Minute {
+		t.Errorf("%v, error %v", info, err)
+	}
+	if after, err := os.ReadFile(d.entry("x")); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("it holds %q, and held %q, error %v", after, before, err)
+	}
+}
