@@ -25,7 +25,7 @@ func fetchApart(ctx context.Context, o Options, unless refs.Revision) (refs.Revi
 		return refs.Revision{}, Desired{}, err
 	case unless.Commit != "" && last.Found != nil && *last.Found == unless:
 		return unless, Desired{}, nil
-	case c.reading == nil || c.reading.err != nil || last.Found == nil || !c.believable(*last.Found) || last.Found.Name != c.reading.desired.Revision.Name:
+	case c.reading == nil || c.reading.err != nil || last.Found == nil || !c.believable(*last.Found) || !c.meant(*last.Found) || last.Found.Name != c.reading.desired.Revision.Name:
 		return refs.Revision{}, Desired{}, sourceErrorf("read %s: the process that fetches does not say what it has found", o.Location)
 	}
 	return *last.Found, c.reading.desired, nil
@@ -70,10 +70,10 @@ func (c *conversation) run(j job) (last message, err error) {
 	switch f := c.last.Failed; {
 	case f == nil:
 		return c.last, nil
-	case errors.Is(f, errReading) && c.reading != nil && c.reading.err != nil:
+	case f.is(errReading) && c.reading != nil && c.reading.err != nil:
 		return message{}, c.reading.err
 	default:
-		return message{}, f
+		return message{}, c.told(f)
 	}
 }
 

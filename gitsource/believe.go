@@ -26,12 +26,17 @@ func (c *conversation) believe(r refs.Revision) error {
 	signer := r.Signer
 	r.Signer = ""
 	switch {
-	case !c.believable(r):
+	case !c.believable(r), !c.meant(r):
 		return fmt.Errorf("believe the process that fetches: what it has opened is not the %s", c.options.Selector)
 	case (signer != "") != (c.options.Verify.Mode != "") || len(signer) > maxNameBytes || !visible.Is(signer):
 		return errors.New("believe the process that fetches: it does not say who signed what it has opened")
 	}
 	return nil
+}
+
+// meant says whether a revision is the commit that was asked for, where one is.
+func (c *conversation) meant(r refs.Revision) bool {
+	return c.options.Selector.Commit == "" || r.Commit == c.options.Selector.Commit
 }
 
 // believable says whether the source may have such a revision.

@@ -56,6 +56,9 @@ func (r *Reader) Fetch(ctx context.Context, o Options) (Desired, error) {
 	if err != nil {
 		return Desired{}, err
 	}
+	if err := checkLocal(o); err != nil {
+		return Desired{}, err
+	}
 	known, unless := r.known(o)
 	return within(ctx, o, func(ctx context.Context) (Desired, error) {
 		found, desired, err := fetchApart(ctx, o, unless)
@@ -236,6 +239,9 @@ func openCommit(store storer.EncodedObjectStorer, r refs.Revision, o Options) (f
 	}
 	if err != nil {
 		return nil, refs.Revision{}, sourceError(err, "read %s of %s", r, o.Location)
+	}
+	if asked := o.Selector.Commit; asked != "" && opened.Commit != asked {
+		return nil, refs.Revision{}, sourceErrorf("%s has %s as a tag, not as a commit; the commit is %s", o.Location, asked, opened.Commit)
 	}
 	return tree, opened, nil
 }

@@ -72,12 +72,27 @@ func (l localRepository) descends(ctx context.Context, newer, older plumbing.Has
 	return descends, nil
 }
 
+// checkLocal says, without reading what is in a directory, that nothing can be selected in it because it is no repository.
+func checkLocal(o Options) error {
+	if isRemote(o.Location) || o.Selector == (refs.Selector{}) {
+		return nil
+	}
+	missing := func(name string) bool {
+		_, err := os.Lstat(filepath.Join(o.Location, name))
+		return errors.Is(err, os.ErrNotExist)
+	}
+	if !missing(".") && missing(".git") && missing("HEAD") {
+		return optionsErrorf("%s is no repository: it has neither branches nor tags nor commits", o.Location)
+	}
+	return nil
+}
+
 // directory is no repository: it has no revisions.
 type directory struct{ *os.Root }
 
 func openDirectory(o Options) (source, error) {
-	if o.Selector != (refs.Selector{}) {
-		return nil, optionsErrorf("%s is no repository: it has neither branches nor tags nor commits", o.Location)
+	if o.Selector != (refs.Selector{}) { // checkLocal says it first, unless there is something that looks like a repository
+		return nil, sourceErrorf("%s is no repository: it has neither branches nor tags nor commits", o.Location)
 	}
 	if o.Verify.Mode != "" {
 		return nil, sourceErrorf("%s is no repository: nothing in it is signed, and signatures are to be verified", o.Location)

@@ -3,6 +3,7 @@ package gitsource
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -95,7 +96,7 @@ func (h hostile) show() message {
 	}
 }
 
-func failed(text string) message { return message{Failed: failureOf(sourceErrorf("%s", text))} }
+func failed(text string) message { return message{Failed: &failure{Text: text}} }
 
 // takeMemory takes a gibibyte.
 func (h hostile) takeMemory() message {
@@ -193,4 +194,50 @@ func TestTakenOverChangesNoFiles(t *testing.T) {
 			t.Errorf("%s: files are %q, and were %q", o.Location, after, before)
 		}
 	}
+}
+
+// The words of a process that is taken over are about the source that it was to read, and decide nothing.
+func TestWordsOfTheTakenOver(t *testing.T) {
+	about := "the source cannot be read: read https://git.example.com/x.git: "
+	for said, want := range map[string]string{
+		"the server is down":                                          about + "the server is down",
+		"the options for the source are not valid: x":                 about + "the options for the source are not valid: x",
+		"read https://git.example.com/bank.git: x":                    about + "read https://git.example.com/bank.git: x",
+		"read it or leave it of https://git.example.com/x.git: x":     about + "read it or leave it of https://git.example.com/x.git: x",
+		"https://git.example.com/x.gitanjali: x":                      about + "https://git.example.com/x.gitanjali: x",
+		"\x1b[31mred\n::error::x ##vso[task.setvariable]":             about + `\x1b[31mred ::error::x # #vso[task.setvariable]`,
+		strings.Repeat("x", 1<<20):                                    about + strings.Repeat("x", 1<<10) + " …",
+		"fetch https://git.example.com/x.git: the proxy is away":      "the source cannot be read: fetch https://git.example.com/x.git: the proxy is away",
+		"https://git.example.com/x.git is not reached":                "the source cannot be read: https://git.example.com/x.git is not reached",
+		"read main@sha1:12 of https://git.example.com/x.git: too bad": "the source cannot be read: read main@sha1:12 of https://git.example.com/x.git: too bad",
+	} {
+		c := conversation{ctx: t.Context(), options: elsewhere}
+		line, err := json.Marshal(map[string]any{"Failed": map[string]any{"Text": said, "Kinds": []bool{true, true, true, true, true, true}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, done, err := c.hear(line); !done || err != nil {
+			t.Errorf("%v, %v", done, err)
+		}
+		if err := c.told(c.last.Failed); err.Error() != want || !errors.Is(err, ErrSource) || errors.Is(err, ErrOptions) {
+			t.Errorf("%.100q: error %.200s, want %.200s", said, err, want)
+		}
+	}
+	takeOver(t, "fail=evil")
+	if _, err := Fetch(t.Context(), elsewhere); fmt.Sprint(err) != about+"evil" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A process that is taken over is not believed another commit than was asked for, nor a file larger than one may be.
+func TestTakenOverIsNotBelieved(t *testing.T) {
+	takeOver(t, "show")
+	o := elsewhere
+	wantClusters(t, fetched(t, new(Reader), o), "forged")
+	o.Selector.Commit = strings.Repeat("b", 40)
+	wantClusters(t, fetched(t, new(Reader), o), "forged")
+	o.Selector.Commit = strings.Repeat("a", 40)
+	wantError(t, o, ErrSource, "believe the process that fetches: what it has opened is not the commit aaaa")
+	takeOver(t, "show=large")
+	wantError(t, elsewhere, ErrSource, "believe the process that fetches: it answers with a file of 3145")
 }

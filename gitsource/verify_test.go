@@ -269,3 +269,15 @@ func deflated(t testing.TB, kind, content string) []byte {
 	}
 	return b.Bytes()
 }
+
+// A commit that is asked for by its hash is that commit: a tag has a hash of its own.
+func TestCommitIsNoTag(t *testing.T) {
+	r := newRepository(t)
+	commit := r.declare("a")
+	r.git("tag", "--annotate", "--message", "x", "v1")
+	tag := r.git("rev-parse", "v1")
+	for _, location := range []string{r.dir, r.serve()} {
+		wantClusters(t, fetched(t, new(Reader), Options{Location: location, Selector: refs.Selector{Commit: commit}}), "a")
+		wantError(t, Options{Location: location, Selector: refs.Selector{Commit: tag}}, ErrSource, "has "+tag+" as a tag, not as a commit; the commit is "+commit)
+	}
+}
