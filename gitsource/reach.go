@@ -66,7 +66,7 @@ func nameOf(variable string) string {
 // partsOf are the directories of a local source: its own, and those that git has elsewhere for a worktree, as long as they are git's.
 func partsOf(location string) []string {
 	dot := filepath.Join(location, ".git")
-	all := []string{location, dot}
+	all := []string{location} // a .git that is a directory is in it
 	line, err := readLine(dot)
 	if named, ok := strings.CutPrefix(line, "gitdir: "); err == nil && ok {
 		dot = from(location, named)
@@ -80,9 +80,9 @@ func partsOf(location string) []string {
 	return all
 }
 
-// readLine is the line in a file that has no more.
+// readLine is the line in a file that has no more. A link is no file.
 func readLine(name string) (string, error) {
-	info, err := os.Stat(name)
+	info, err := os.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxNameBytes {
 		return "", os.ErrInvalid
 	}

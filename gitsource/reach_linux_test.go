@@ -272,3 +272,20 @@ func TestWhatTheFetcherIsBelieved(t *testing.T) {
 		t.Error("an answer without a question")
 	}
 }
+
+// A .git that is a link does not give what it leads to.
+func TestLinkedGit(t *testing.T) {
+	if version, err := landlock.LandlockGetABIVersion(); err != nil || version < 1 {
+		t.Skipf("the kernel has no Landlock: %v", err)
+	}
+	dir := t.TempDir()
+	token := mustWrite(t, filepath.Join(dir, "token"), secret)
+	for _, target := range []string{dir, token} {
+		source := t.TempDir()
+		if err := os.Symlink(target, filepath.Join(source, ".git")); err != nil {
+			t.Fatal(err)
+		}
+		takeOver(t, "read="+token)
+		wantError(t, Options{Location: source}, ErrSource, "refused")
+	}
+}
