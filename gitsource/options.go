@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"reflect"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/refs"
@@ -76,6 +78,9 @@ func (o Options) normalized() (Options, error) {
 	if o.Location == "" {
 		return o, optionsErrorf("no source is given: the URL of a repository, or the path of a repository or of a directory")
 	}
+	if field := notText(reflect.ValueOf(o), "Options"); field != "" {
+		return o, optionsErrorf("the %s is not UTF-8; write it in UTF-8, or use another", strings.TrimPrefix(field, "Options."))
+	}
 	var err error
 	if o.Selector, err = o.Selector.Normalized(); err != nil {
 		return o, fmt.Errorf("%w: %w", ErrOptions, err)
@@ -93,4 +98,37 @@ func (o Options) normalized() (Options, error) {
 		return o, optionsErrorf("the path %q leads out of the source", o.Path)
 	}
 	return o, nil
+}
+
+// notText is the name of a field that holds text which is not UTF-8, in v or below it; empty if there is none. Such text would arrive as other text at the
+// process that fetches.
+func notText(v reflect.Value, name string) string {
+	switch v.Kind() { //nolint:exhaustive // others hold no text
+	case reflect.String:
+		if !utf8.ValidString(v.String()) {
+			return name
+		}
+	case reflect.Struct:
+		for field, value := range v.Fields() {
+			if found := notText(value, name+"."+field.Name); field.IsExported() && found != "" {
+				return found
+			}
+		}
+	case reflect.Slice, reflect.Map:
+		return notTextAmong(v, name)
+	}
+	return ""
+}
+
+// notTextAmong is that for a list of texts, or a map.
+func notTextAmong(v reflect.Value, name string) string {
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		return "" // bytes arrive as they are
+	}
+	for key, value := range v.Seq2() {
+		if found := cmp.Or(notText(key, name), notText(value, name)); found != "" {
+			return found
+		}
+	}
+	return ""
 }

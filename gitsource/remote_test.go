@@ -216,3 +216,20 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		}
 	}
 }
+
+// What is no UTF-8 would reach the process that fetches as something else, so it is refused before.
+func TestOptionsAreText(t *testing.T) {
+	const url = "https://git.example.com/x.git"
+	for want, o := range map[string]Options{
+		"the Location is not UTF-8":                {Location: t.TempDir() + "/caf\xe9"},
+		"the CacheDir is not UTF-8":                {Location: url, CacheDir: "/caf\xe9"},
+		"the Auth.Password is not UTF-8":           {Location: url, Auth: remote.Auth{Username: "u", Password: secret + "\xe9"}},
+		"the Auth.BearerToken is not UTF-8":        {Location: url, Auth: remote.Auth{BearerToken: secret + "\xe9"}},
+		"the Options.AllowNamespaces is not UTF-8": {Location: url, Options: manifests.Options{AllowNamespaces: []string{"a", "\xe9"}}},
+	} {
+		wantError(t, o, ErrOptions, want)
+		if _, err := Fetch(t.Context(), o); strings.Contains(err.Error(), secret) {
+			t.Errorf("the error tells a secret: %v", err)
+		}
+	}
+}
