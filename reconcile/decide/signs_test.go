@@ -100,10 +100,10 @@ func TestExplain(t *testing.T) {
 		"":                                   {func(*Member, *Replica, *RecordedMember) {}},
 		"is none of this cluster's replicas": {func(m *Member, _ *Replica, _ *RecordedMember) { m.Name = "b-0" }},
 		"lost its volume":                    {func(m *Member, r *Replica, _ *RecordedMember) { m.Answers, r.VolumeUID = false, "w" }},
-		"is silent (pod failing: x)": {func(m *Member, r *Replica, _ *RecordedMember) {
+		"does not answer (pod failing: x)": {func(m *Member, r *Replica, _ *RecordedMember) {
 			m.Answers, r.Pod, r.PodMessage = false, PodFailing, "x"
 		}},
-		"is silent (pod ready)":                   {func(m *Member, r *Replica, _ *RecordedMember) { m.Answers, r.PodSpecHash = false, "h0" }},
+		"does not answer (pod ready)":                   {func(m *Member, r *Replica, _ *RecordedMember) { m.Answers, r.PodSpecHash = false, "h0" }},
 		"raises NOSPACE and CORRUPT":              {func(m *Member, _ *Replica, _ *RecordedMember) { m.Alarms = []string{"NOSPACE", "CORRUPT"} }},
 		"is a learner":                            {func(m *Member, _ *Replica, _ *RecordedMember) { m.Learner = true }},
 		"has not said yet where clients reach it": {func(m *Member, _ *Replica, _ *RecordedMember) { m.Started = false }},

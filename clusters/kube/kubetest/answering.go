@@ -9,7 +9,7 @@ import (
 )
 
 // Answering says how to reach an API server whose every answer is the handler's. It ends with the test.
-func Answering(t *testing.T, answer http.HandlerFunc) *rest.Config {
+func Answering(t testing.TB, answer http.HandlerFunc) *rest.Config {
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
 	return &rest.Config{Host: server.URL}
