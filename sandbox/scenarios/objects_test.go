@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -151,7 +152,7 @@ func withoutReplacements(data any) any {
 
 var (
 	uid  = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
-	hex  = regexp.MustCompile(`\b[0-9a-f]{8,64}\b`)
+	hex  = regexp.MustCompile(`"[0-9a-f]{8,64}"|\b[0-9a-f]{8,64}\b`) // YAML quotes those that read as a number
 	when = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
 	// fingerprint is that of the authority on record.
 	fingerprint = regexp.MustCompile(`\b[0-9A-F]{2}(:[0-9A-F]{2}){31}\b`)
@@ -184,4 +185,19 @@ func difference(want, got map[string]string) string {
 		}
 	}
 	return text.String()
+}
+
+// TestImpersonal: a token may happen to read as a number.
+func TestImpersonal(t *testing.T) {
+	t.Parallel()
+	w := &world{namespace: "here"}
+	for _, token := range []string{"0a1b2c3d", "12345678", "1234567890123e45", "00000000"} {
+		text, err := yaml.Marshal(map[string]string{"name": "here-a-" + token, "token": token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := w.impersonal(string(text)), "name: NAMESPACE-a-HEX\ntoken: HEX\n"; got != want {
+			t.Errorf("%s becomes\n%swant\n%s", text, got, want)
+		}
+	}
 }
