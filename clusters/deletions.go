@@ -39,7 +39,7 @@ func (l *Live) countDeletions(targets []target, owned inventory, live bool) []ta
 	defer l.mu.Unlock()
 	most := *l.options.MaxDeletions
 	for source, list := range begins {
-		waiting := l.grant(source, targets, list, owned, live)
+		waiting := l.grant(source, targets, list, owned, live, most)
 		all := l.grantedTo(source) + len(waiting)
 		for _, i := range waiting {
 			targets[i] = targets[i].waitForDeletion(owned.of(targets[i].key()).custom, live, all, most)
@@ -48,8 +48,8 @@ func (l *Live) countDeletions(targets []target, owned inventory, live bool) []ta
 	return targets
 }
 
-// grant gives places to those of a source whose deletion begins, and returns those that have to wait.
-func (l *Live) grant(source string, targets []target, begins []int, owned inventory, live bool) (waiting []int) {
+// grant gives places, so many at most, to those of a source whose deletion begins, and returns those that have to wait.
+func (l *Live) grant(source string, targets []target, begins []int, owned inventory, live bool, most int) (waiting []int) {
 	var able, before, blocked []int // before: found blocked and waiting since; blocked: found blocked by the last pass
 	for _, i := range begins {
 		k := targets[i].key()
@@ -67,7 +67,7 @@ func (l *Live) grant(source string, targets []target, begins []int, owned invent
 		}
 	}
 	for _, i := range slices.Concat(able, inTurn(before, blocked), blocked) {
-		if l.grantedTo(source) < *l.options.MaxDeletions {
+		if l.grantedTo(source) < most {
 			l.deletes[targets[i].key()] = &granted{source: source}
 		} else {
 			waiting = append(waiting, i)

@@ -34,7 +34,7 @@ func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, con
 		}
 		rep = r.stragglers.carried(next, rep)
 		next.Clusters = append(next.Clusters, r.takeLate(&rep, acted)...)
-		if r.hasConverged(&rep, acted) && !in.reading() {
+		if !in.reading() && r.hasConverged(&rep, acted) {
 			recall(acted, &rep)
 			return rep, true
 		}
@@ -58,7 +58,10 @@ func (r *Reconciler) hasConverged(rep *report.Report, acted map[string]*report.O
 // takeLate adds to a report what has become of stragglers, and returns it.
 func (r *Reconciler) takeLate(rep *report.Report, acted map[string]*report.Outcome) []report.Cluster {
 	late := *rep
-	late.Clusters = r.stragglers.take()
+	if late.Clusters = r.stragglers.take(); len(late.Clusters) == 0 {
+		return nil
+	}
+	r.seen(late)
 	remember(acted, late)
 	replace(rep, late)
 	return late.Clusters
@@ -115,17 +118,13 @@ func recheck(rep report.Report) time.Duration {
 // wait waits for a change, for more to be known of what is declared, for a straggler, or for that long, but after a change not shorter than until earliest;
 // false if ctx is done first.
 func (r *Reconciler) wait(ctx context.Context, in *intake, changes <-chan struct{}, earliest time.Time, longest time.Duration) bool {
-	if in.asking {
-		longest = min(longest, in.pause)
-		in.pause *= 2
-	}
-	timer := time.NewTimer(longest)
+	timer := time.NewTimer(min(longest, in.patience()))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-changes:
-	case in.desired = <-in.known:
-		in.news = true
+	case d := <-in.known:
+		in.take(d)
 	case <-r.stragglers.done:
 	case <-timer.C:
 	}

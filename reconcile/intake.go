@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -63,10 +64,23 @@ func (in *intake) passed(d Desired) (ready func(cluster string) bool) {
 // look takes in what has come, without waiting.
 func (in *intake) look() {
 	select {
-	case in.desired = <-in.known:
-		in.news = true
+	case d := <-in.known:
+		in.take(d)
 	default:
 	}
+}
+
+// take takes in what is known now.
+func (in *intake) take(d Desired) { in.desired, in.news = d, true }
+
+// patience is how long to wait before some places are asked again; without end if there are none. It doubles each time.
+func (in *intake) patience() time.Duration {
+	if !in.asking {
+		return math.MaxInt64
+	}
+	pause := in.pause
+	in.pause *= 2
+	return pause
 }
 
 func (d Desired) reading() bool { return errors.Is(d.Failure(), ErrReading) }

@@ -25,7 +25,7 @@ type Reconciler struct {
 	Plan bool
 	// ClusterTimeout is how long each cluster has in a pass; zero stands for the constant of that name.
 	ClusterTimeout time.Duration
-	// Progress, if set, is told of every pass as it ends.
+	// Progress, if set, is called with the report of each pass as it ends, and of clusters that took longer once they are done.
 	Progress func(report.Report)
 
 	// said is what was last logged of each cluster, so that a run of many passes says each thing once.
@@ -73,13 +73,18 @@ func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key strin
 		return entry
 	})
 	slices.SortFunc(rep.Clusters, byKey)
+	r.seen(rep)
+	return rep
+}
+
+// seen notes what has become of the clusters of a report, and shows it to whoever follows the run.
+func (r *Reconciler) seen(rep report.Report) {
 	for _, c := range rep.Clusters {
 		r.failed[c.Key()] = c.Error != ""
 	}
 	if r.Progress != nil {
 		r.Progress(rep)
 	}
-	return rep
 }
 
 // inLine are the wanted clusters in the order in which they are looked at: namespaces take turns, so that one full of clusters costs the others no more

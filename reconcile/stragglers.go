@@ -36,7 +36,15 @@ func newStragglers(pause func(report.Cluster) time.Duration) *stragglers {
 func (s *stragglers) each(ctx context.Context, clusters []Cluster, wereBusy map[string]bool, do func(Cluster) report.Cluster) []report.Cluster {
 	quick, slow := s.begin(clusters, wereBusy)
 	entries, over := []report.Cluster{}, false
-	run := func(clusters []Cluster, late *bool) (rest func()) {
+	late := func(entry report.Cluster) { s.keep(ctx, entry) }
+	inTime := func(entry report.Cluster) {
+		if over {
+			late(entry)
+		} else {
+			entries = append(entries, entry)
+		}
+	}
+	run := func(clusters []Cluster, made func(report.Cluster)) (rest func()) {
 		return inTurn(len(clusters), func(i int) {
 			started := time.Now()
 			entry := do(clusters[i])
@@ -44,16 +52,11 @@ func (s *stragglers) each(ctx context.Context, clusters []Cluster, wereBusy map[
 			defer s.mu.Unlock()
 			s.slow[entry.Key()] = s.slow[entry.Key()] || time.Since(started) > turn
 			delete(s.busy, entry.Key())
-			if !*late {
-				entries = append(entries, entry)
-				return
-			}
-			s.keep(ctx, entry)
+			made(entry)
 		})
 	}
-	never := true
-	s.all.Go(func() { run(slow, &never)() })
-	rest := run(quick, &over)
+	s.all.Go(func() { run(slow, late)() })
+	rest := run(quick, inTime)
 	s.all.Go(rest)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +137,12 @@ func (s *stragglers) underway() bool {
 // tells reports whether a report says something of all that are busy.
 func (s *stragglers) tells(rep report.Report) bool {
 	told := keysOf(rep)
-	return !slices.ContainsFunc(slices.Collect(maps.Keys(s.areBusy())), func(key string) bool { return !told[key] })
+	for key := range s.areBusy() {
+		if !told[key] {
+			return false
+		}
+	}
+	return true
 }
 
 // carried is the report of a pass, with what an earlier one says of the clusters that are not done yet.

@@ -45,13 +45,9 @@ func misbehave(parent *Parent, work json.RawMessage) {
 		parent.Ask("who?", &answer)
 		parent.Tell("hello " + answer)
 	case "take memory":
-		for all := work; ; {
-			all = append(all, bytes.Repeat([]byte("x"), len(all))...)
-		}
+		takeMemory(work)
 	case "take time":
-		for i := 0; ; i++ {
-			work = work[:i%2]
-		}
+		takeTime(work)
 	case "descend":
 		descend(work)
 	case "talk":
@@ -62,6 +58,20 @@ func misbehave(parent *Parent, work json.RawMessage) {
 		parent.Tell(strings.Repeat("x", 1<<20))
 	}
 	parent.Tell("done")
+}
+
+// takeMemory takes more and more memory.
+func takeMemory(all []byte) {
+	for {
+		all = append(all, bytes.Repeat([]byte("x"), len(all))...)
+	}
+}
+
+// takeTime takes processor time, and nothing else.
+func takeTime(work []byte) {
+	for i := 0; ; i++ {
+		work = work[:i%2]
+	}
 }
 
 func descend(path []byte) int {
