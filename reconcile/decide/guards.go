@@ -154,7 +154,7 @@ func quorumLost(s State) (Decision, bool) {
 	if s.mayRecover(voters) {
 		return wait(time.Second, "%s", message)
 	}
-	return block("%s%s%s", message, s.describeHeldBack(), s.wayOutOfNodes())
+	return block("%s%s%s%s", message, s.wayOutOfChecks(), s.describeHeldBack(), s.wayOutOfNodes())
 }
 
 // mayRecover reports whether the silent voters that may still come up by themselves are enough for quorum: their pods

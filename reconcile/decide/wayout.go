@@ -138,6 +138,31 @@ func (s State) wayOutOfNodes() string {
 	return ""
 }
 
+// wayOutOfChecks says how to have members start that stop because a peer that runs holds other data; empty if there are none. Without that peer
+// they are compared with each other, and it is compared with them once it starts again.
+func (s State) wayOutOfChecks() string {
+	var stopped, run []string
+	going := ""
+	for _, m := range s.MembersInOrder() {
+		ordinal, ours := s.OrdinalOf(m)
+		r := s.Replica(ordinal)
+		switch {
+		case s.stoppedByCheck(m):
+			stopped = append(stopped, s.nameOf(m))
+		case ours && (r.Pod == PodStarting || r.Pod == PodReady):
+			run = append(run, s.nameOf(m))
+			if r.VolumeTerminating {
+				going = "; save its data before that: its volume is being deleted"
+			}
+		}
+	}
+	if len(stopped) == 0 || len(run) != 1 {
+		return ""
+	}
+	return fmt.Sprintf("; %s would start without %s, whose data differ from theirs: kubectl cordon its node, kubectl delete pod %s, and kubectl uncordon "+
+		"the node once the others serve%s", enumerate(stopped), run[0], run[0], going)
+}
+
 // notAllowedToAsk: no pass overcomes it.
 func (s State) notAllowedToAsk() (Decision, bool) {
 	return block("etcd cannot be asked from outside of the cluster: %s; give whoever runs this the verbs get and create on pods/portforward, or run it in the "+

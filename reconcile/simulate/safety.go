@@ -138,6 +138,19 @@ func (w *World) watched(name string, do func()) {
 	}
 }
 
+// IsLastCopy reports whether acknowledged data could no longer be had without the volume of an ordinal.
+func (w *World) IsLastCopy(n int) bool {
+	without := w.Clone()
+	delete(without.volumes, n)
+	after := without.footing()
+	for id, before := range w.footing() {
+		if before.whole && !after[id].whole {
+			return true
+		}
+	}
+	return false
+}
+
 // surplus reports whether there are more members than declared, so that one of them is to go.
 func (w *World) surplus() bool {
 	r, _ := w.reachable()

@@ -31,7 +31,10 @@ func (j *journey) settle() string {
 			return first(w.Violations())
 		case d.Verdict != decide.Block:
 			blocked = 0
-		case slices.Contains([]string{"MembersMissing", "DataInDoubt"}, d.Rule) || replacedTooOften(d): // it names the way out, which is for a person to take
+		case isForAPerson(d):
+			j.over = true
+			return first(w.Violations())
+		case j.isNeeded(d): // "if nobody needs the data on it"
 			j.over = true
 			return first(w.Violations())
 		case j.takesWayOut(d):
@@ -49,6 +52,12 @@ func (j *journey) settle() string {
 		w.Tick()
 	}
 	return fmt.Sprintf("no end after %d passes: %s", passesToSettle, decide.Decide(w.Observe()))
+}
+
+// isForAPerson reports whether a Block names a way out that takes a person's judgement.
+func isForAPerson(d decide.Decision) bool {
+	stopsItself := d.Rule == "QuorumLost" && strings.Contains(d.Message, "whose data differ from theirs: kubectl cordon its node")
+	return slices.Contains([]string{"MembersMissing", "DataInDoubt"}, d.Rule) || replacedTooOften(d) || stopsItself
 }
 
 // replacedTooOften reports whether a slot has had as many members as it gets in a day: what is wrong there is for a person to find out.
@@ -79,8 +88,7 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 			}
 		}
 	case volumeInTheWay.MatchString(d.Message):
-		n, _ := strconv.Atoi(volumeInTheWay.FindStringSubmatch(d.Message)[1])
-		j.road.DeleteVolume(n)
+		j.road.DeleteVolume(inTheWay(d))
 	default:
 		return false
 	}
@@ -89,6 +97,17 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 
 // volumeInTheWay names the ordinal of a claim that a person may delete.
 var volumeInTheWay = regexp.MustCompile(`kubectl delete pvc data-a-(\d+)`)
+
+// isNeeded reports whether a Block asks for a volume to be deleted that holds what no other does.
+func (j *journey) isNeeded(d decide.Decision) bool {
+	return volumeInTheWay.MatchString(d.Message) && j.road.IsLastCopy(inTheWay(d))
+}
+
+// inTheWay is the ordinal of the volume that is in the way.
+func inTheWay(d decide.Decision) int {
+	n, _ := strconv.Atoi(volumeInTheWay.FindStringSubmatch(d.Message)[1])
+	return n
+}
 
 // whatRuns is the version and the options of a pod that serves or, where none does, the version that was last known to.
 func whatRuns(s decide.State) (version, hash string) {
