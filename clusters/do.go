@@ -135,7 +135,7 @@ func (c *cluster) foundingRecord(ctx context.Context, a decide.Bootstrap) (decid
 		if record.ClusterID != 0 || slices.ContainsFunc(record.Members, func(m decide.RecordedMember) bool { return m.Mode != decide.Founding }) {
 			return decide.Record{}, fmt.Errorf("the cluster has formed meanwhile (%s)", record.ClusterID)
 		}
-		return c.state.UnderAuthority(record), nil
+		return c.state.UnderCA(record), nil
 	}
 	claims, err := c.kube().HasClaims(ctx, namespace, objects.LabelCluster+"="+c.target.cluster.Name)
 	if err != nil {
@@ -144,7 +144,7 @@ func (c *cluster) foundingRecord(ctx context.Context, a decide.Bootstrap) (decid
 	if claims {
 		return decide.Record{}, fmt.Errorf("volumes of %s have appeared meanwhile", c.target.key())
 	}
-	return c.state.UnderAuthority(decide.FoundingRecord(newToken(), a.Replicas)), nil
+	return c.state.UnderCA(decide.FoundingRecord(newToken(), a.Replicas)), nil
 }
 
 // newToken is the nonce in a cluster's token, so that members of an earlier cluster of the same name are strangers (hard case H4).

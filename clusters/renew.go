@@ -17,7 +17,7 @@ func (c *cluster) renewCertificates(ctx context.Context) (report.Outcome, error)
 	}
 	worn := map[string]bool{}
 	for _, certificate := range c.state.WornCertificates() {
-		worn[certificate.Secret] = !certificate.Authority
+		worn[certificate.Secret] = !certificate.CA
 	}
 	owner := c.target.cluster.DeepCopy()
 	owner.UID = c.own.custom.UID

@@ -15,7 +15,7 @@ import (
 // TestClientStaysRoot: applications lose the name of etcd's superuser only where that certainly costs them nothing.
 func TestClientStaysRoot(t *testing.T) {
 	client := func(name string) (k objects.Certificates) {
-		pair, err := authorityMade(t, time.Now()).Issue(pki.Leaf{CommonName: name}, time.Now())
+		pair, err := caMade(t, time.Now()).Issue(pki.Leaf{CommonName: name}, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,11 +62,11 @@ func TestClientStaysRoot(t *testing.T) {
 func TestOneOfOurOwn(t *testing.T) {
 	s := running(t)
 	c := s.observe()
-	authority, err := pki.ReadAuthority(c.certificates.Authority, time.Now())
+	ca, err := pki.ReadCA(c.certificates.CA, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := authority.Issue(pki.Leaf{CommonName: "root", Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, time.Now())
+	root, err := ca.Issue(pki.Leaf{CommonName: "root", Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

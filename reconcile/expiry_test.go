@@ -14,7 +14,7 @@ import (
 // aging is a live side whose cluster has certificates.
 type aging struct {
 	*live
-	left []time.Duration // of 100 hours; the first one is the authority's
+	left []time.Duration // of 100 hours; the first one is the CA's
 }
 
 func (l *aging) Observe(ctx context.Context, desired reconcile.Desired) (reconcile.Observed, error) {
@@ -34,7 +34,7 @@ func (c agingCluster) State(ctx context.Context) (decide.State, error) {
 	s, err := c.Cluster.State(ctx)
 	for i, left := range c.left {
 		s.Certificates = append(s.Certificates, decide.Certificate{
-			Secret: "s", Key: string(rune('a' + i)), Authority: i == 0, NotBefore: s.Now.Add(left - 100*time.Hour), NotAfter: s.Now.Add(left),
+			Secret: "s", Key: string(rune('a' + i)), CA: i == 0, NotBefore: s.Now.Add(left - 100*time.Hour), NotAfter: s.Now.Add(left),
 		})
 	}
 	return s, err
@@ -49,8 +49,8 @@ func TestExpiryIsWarnedOf(t *testing.T) {
 		{[]time.Duration{90 * time.Hour, 40 * time.Hour}, nil},
 		{[]time.Duration{90 * time.Hour, 33 * time.Hour, 30 * time.Hour}, []string{"c in Secret s expires at"}},
 		{[]time.Duration{90 * time.Hour, 9 * time.Hour}, []string{"less than a tenth of its lifetime is left"}},
-		{[]time.Duration{9 * time.Hour, 40 * time.Hour}, []string{"the certificate authority, a in Secret s, expires at"}},
-		{[]time.Duration{-time.Hour, -time.Hour}, []string{"b in Secret s expired at", "the certificate authority, a in Secret s, expired at"}},
+		{[]time.Duration{9 * time.Hour, 40 * time.Hour}, []string{"the CA, a in Secret s, expires at"}},
+		{[]time.Duration{-time.Hour, -time.Hour}, []string{"b in Secret s expired at", "the CA, a in Secret s, expired at"}},
 	} {
 		l := &aging{live: oneCluster(), left: test.left}
 		r := reconciler(&source{}, l)

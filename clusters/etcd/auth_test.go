@@ -16,7 +16,7 @@ import (
 func TestAuthEnabled(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {
-		s := form(t, binary, newAuthority(t, "*."+name+"."+namespace+".svc"), 1)
+		s := form(t, binary, newCA(t, "*."+name+"."+namespace+".svc"), 1)
 		clients, ctx, cluster := newClients(t), t.Context(), s.cluster(1)
 		cluster.TLS = s.tls.named("root")
 		eventually(t, clients, cluster, "one answering member", allAnswer(1))

@@ -17,7 +17,7 @@ import (
 func TestMembers(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {
-		s := form(t, binary, newAuthority(t, "*."+name+"."+namespace+".svc"), 1)
+		s := form(t, binary, newCA(t, "*."+name+"."+namespace+".svc"), 1)
 		clients, ctx := newClients(t), t.Context()
 		answer := eventually(t, clients, s.cluster(1), "one answering member", allAnswer(1))
 		first := answer.Membership.Members[0].ID

@@ -11,7 +11,7 @@ import (
 
 // TestConnections follows the connections of one client through the life of a cluster.
 func TestConnections(t *testing.T) {
-	s := form(t, binaries(t)[0], newAuthority(t, "*."+name+"."+namespace+".svc"), 3)
+	s := form(t, binaries(t)[0], newCA(t, "*."+name+"."+namespace+".svc"), 3)
 	clients := &etcd.Clients{}
 	defer clients.Close()
 	eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
@@ -68,7 +68,7 @@ func checkNoneRuns(t *testing.T) {
 }
 
 func BenchmarkObserve(b *testing.B) {
-	s := form(b, binaries(b)[0], newAuthority(b, "*."+name+"."+namespace+".svc"), 3)
+	s := form(b, binaries(b)[0], newCA(b, "*."+name+"."+namespace+".svc"), 3)
 	clients := newClients(b)
 	eventually(b, clients, s.cluster(3), "three answering members", allAnswer(3))
 	b.Run("again", func(b *testing.B) {

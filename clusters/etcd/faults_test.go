@@ -17,7 +17,7 @@ import (
 // TestLossOfMembers kills one member after the other.
 func TestLossOfMembers(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
-		s := form(t, binary, newAuthority(t, "*."+name+"."+namespace+".svc"), 3)
+		s := form(t, binary, newCA(t, "*."+name+"."+namespace+".svc"), 3)
 		clients := newClients(t)
 		eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
 
@@ -65,7 +65,7 @@ const late = "no answer within 1s of the others"
 // TestSilence: who accepts and does not answer is not waited for until its deadline once most have answered.
 func TestSilence(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
-		s := form(t, binary, newAuthority(t, "*."+name+"."+namespace+".svc"), 3)
+		s := form(t, binary, newCA(t, "*."+name+"."+namespace+".svc"), 3)
 		clients := newClients(t)
 		answer := eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
 		clients.Timeout = 4 * time.Second
@@ -132,7 +132,7 @@ func TestBlackHole(t *testing.T) {
 	dial := func(ctx context.Context, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", hole)
 	}
-	for _, tls := range []*etcd.TLS{nil, newAuthority(t).client()} {
+	for _, tls := range []*etcd.TLS{nil, newCA(t).client()} {
 		clients := newClients(t)
 		clients.Timeout = 100 * time.Millisecond
 		start := time.Now()
@@ -174,11 +174,11 @@ const hangUp = "broken pipe|connection reset by peer|it closed the connection"
 
 func TestCertificates(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
-		ca := newAuthority(t, "a-0."+name+"."+namespace+".svc", "a-1.elsewhere.svc")
+		ca := newCA(t, "a-0."+name+"."+namespace+".svc", "a-1.elsewhere.svc")
 		s := form(t, binary, ca, 2)
 		clients := newClients(t)
 		eventually(t, clients, s.cluster(1), "known", func(m decide.Membership) bool { return m.Known })
-		other := newAuthority(t).client()
+		other := newCA(t).client()
 		for _, test := range []struct {
 			what string
 			tls  *etcd.TLS

@@ -29,7 +29,7 @@ func TestHostileCertificate(t *testing.T) {
 	for i := range hosts {
 		hosts[i] = fmt.Sprintf("\x1b[2J%s.%d", strings.Repeat("w", 500), i)
 	}
-	ca := newAuthority(t, hosts...)
+	ca := newCA(t, hosts...)
 	pair, err := tls.LoadX509KeyPair(ca.file("server.pem"), ca.file("server-key.pem"))
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestHostileCertificate(t *testing.T) {
 	server := grpc.NewServer()
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
-	for _, client := range []*etcd.TLS{ca.client(), newAuthority(t).client()} {
+	for _, client := range []*etcd.TLS{ca.client(), newCA(t).client()} {
 		answer := newClients(t).Observe(t.Context(), etcd.Cluster{
 			Namespace: namespace, Name: name, TLS: client, Pods: []etcd.Pod{{Name: pod(0)}},
 			Dial: func(ctx context.Context, _ string) (net.Conn, error) {
@@ -59,7 +59,7 @@ func TestHostileCertificate(t *testing.T) {
 // TestLongSecrets: whoever can write a Secret does not hold up the pass with it.
 func TestLongSecrets(t *testing.T) {
 	long := []byte(strings.Repeat("A", 1<<20))
-	good := newAuthority(t).client()
+	good := newCA(t).client()
 	for what, bad := range map[string]*etcd.TLS{
 		"ca.crt":  {CA: long, Cert: good.Cert, Key: good.Key},
 		"tls.crt": {CA: good.CA, Cert: long, Key: good.Key},

@@ -94,9 +94,9 @@ func TestHealthy(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		for _, tls := range []bool{false, true} {
 			t.Run(fmt.Sprintf("tls=%v", tls), func(t *testing.T) {
-				var ca *authority
+				var ca *ca
 				if tls {
-					ca = newAuthority(t, "*."+name+"."+namespace+".svc")
+					ca = newCA(t, "*."+name+"."+namespace+".svc")
 				}
 				s := form(t, binary, ca, 3)
 				clients := newClients(t)

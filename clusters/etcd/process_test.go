@@ -57,7 +57,7 @@ type servers struct {
 	t         testing.TB
 	binary    string
 	subnet    string
-	tls       *authority // nil: plain
+	tls       *ca // nil: plain
 	processes map[string]*exec.Cmd
 	dirs      map[string]string // where each keeps its data
 	// dialed and open count the connections that the client has made, and not closed.
@@ -66,7 +66,7 @@ type servers struct {
 
 const namespace, name = "test", "a"
 
-func newServers(t testing.TB, binary string, ca *authority) *servers {
+func newServers(t testing.TB, binary string, ca *ca) *servers {
 	return &servers{
 		t: t, binary: binary, tls: ca, processes: map[string]*exec.Cmd{}, dirs: map[string]string{},
 		subnet: fmt.Sprintf("127.%d.%d", 1+mathrand.IntN(254), mathrand.IntN(256)),
@@ -74,7 +74,7 @@ func newServers(t testing.TB, binary string, ca *authority) *servers {
 }
 
 // form starts a cluster of a-0, a-1, ….
-func form(t testing.TB, binary string, ca *authority, size int) *servers {
+func form(t testing.TB, binary string, ca *ca, size int) *servers {
 	s := newServers(t, binary, ca)
 	var initial []string
 	for i := range size {
@@ -196,19 +196,19 @@ func blackHole(t testing.TB) string {
 	return listener.Addr().String() // the kernel accepts
 }
 
-// authority is a CA with a certificate for the members of the cluster and one for its clients.
-type authority struct{ dir string }
+// CA is a CA with a certificate for the members of the cluster and one for its clients.
+type ca struct{ dir string }
 
-func (a *authority) file(name string) string { return filepath.Join(a.dir, name) }
+func (a *ca) file(name string) string { return filepath.Join(a.dir, name) }
 
-func (a *authority) client() *etcd.TLS { return a.named("client") }
+func (a *ca) client() *etcd.TLS { return a.named("client") }
 
 // named is what a client needs that shows the certificate of that name.
-func (a *authority) named(name string) *etcd.TLS {
+func (a *ca) named(name string) *etcd.TLS {
 	return &etcd.TLS{CA: a.read("ca.pem"), Cert: a.read(name + ".pem"), Key: a.read(name + "-key.pem")}
 }
 
-func (a *authority) read(name string) []byte {
+func (a *ca) read(name string) []byte {
 	content, err := os.ReadFile(a.file(name))
 	if err != nil {
 		panic(err)
@@ -216,9 +216,9 @@ func (a *authority) read(name string) []byte {
 	return content
 }
 
-// newAuthority issues the members' certificate for those host names, and certificates for a client and for etcd's superuser.
-func newAuthority(t testing.TB, hosts ...string) *authority {
-	a := &authority{dir: t.TempDir()}
+// newCA issues the members' certificate for those host names, and certificates for a client and for etcd's superuser.
+func newCA(t testing.TB, hosts ...string) *ca {
+	a := &ca{dir: t.TempDir()}
 	ca := &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	caKey := a.issue(t, "ca", ca, ca, nil)
 	leaf := x509.Certificate{
@@ -233,7 +233,7 @@ func newAuthority(t testing.TB, hosts ...string) *authority {
 	return a
 }
 
-func (a *authority) issue(t testing.TB, name string, cert, parent *x509.Certificate, signer *ecdsa.PrivateKey) *ecdsa.PrivateKey {
+func (a *ca) issue(t testing.TB, name string, cert, parent *x509.Certificate, signer *ecdsa.PrivateKey) *ecdsa.PrivateKey {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -256,7 +256,7 @@ func (a *authority) issue(t testing.TB, name string, cert, parent *x509.Certific
 	return key
 }
 
-func (a *authority) write(t testing.TB, name, kind string, der []byte) {
+func (a *ca) write(t testing.TB, name, kind string, der []byte) {
 	if err := os.WriteFile(a.file(name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -119,11 +119,11 @@ func newEtcdPod(t testing.TB) *etcdPod {
 func (p *etcdPod) issue(leaf pki.Leaf) etcd.TLS {
 	now := time.Now()
 	leaf.Usages = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	authority, err := pki.NewAuthority("a", p.namespace, now)
+	ca, err := pki.NewCA("a", p.namespace, now)
 	must(p, err)
-	pair, err := authority.Issue(leaf, now)
+	pair, err := ca.Issue(leaf, now)
 	must(p, err)
-	return etcd.TLS{CA: authority.Pair().Certificate, Cert: pair.Certificate, Key: pair.Key}
+	return etcd.TLS{CA: ca.Pair().Certificate, Cert: pair.Certificate, Key: pair.Key}
 }
 
 func (p *etcdPod) create() {

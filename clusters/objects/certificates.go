@@ -13,10 +13,10 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// The keys in the data of the Secrets. Those of the authority are its own, so that no pod mounts it by mistake for a leaf.
+// The keys in the data of the Secrets. Those of the CA are its own, so that no pod mounts it by mistake for a leaf.
 const (
-	keyAuthority         = "ca.crt"
-	keyAuthorityPrivate  = "ca.key"
+	keyCA                = "ca.crt"
+	keyCAPrivate         = "ca.key"
 	keyCertificate       = "tls.crt"
 	keyPrivate           = "tls.key"
 	keyClientCertificate = "client.crt"
@@ -28,26 +28,26 @@ const rootName = "root"
 
 // Certificates are all keys and certificates of one cluster. Zero where TLS is disabled.
 type Certificates struct {
-	Authority pki.Pair
+	CA pki.Pair
 	// Peer is what a member shows to members that call it, PeerClient what it shows to those it calls.
 	Peer, PeerClient pki.Pair
 	// Server is what a member shows to clients, Client what applications show to it, and Own what Quorate does. Own is kept rather than issued by each pass, so
-	// that who only looks needs no key of the authority, and etcd can be asked when the authority is lost.
+	// that who only looks needs no key of the CA, and etcd can be asked when the CA is lost.
 	Server, Client, Own pki.Pair
 	// ClientIsRoot: applications keep the name of etcd's superuser, by which they may have their rights.
 	ClientIsRoot bool
 
-	// trusted are the authorities that the Secret of each leaf says to trust.
+	// trusted are the CAs that the Secret of each leaf says to trust.
 	trustedPeer, trustedServer, trustedClient, trustedOwn []byte
 }
 
-// NewCertificates makes an authority and all leaves.
+// NewCertificates makes a CA and all leaves.
 func NewCertificates(c *v1alpha1.EtcdCluster, now time.Time) (Certificates, error) {
-	authority, err := pki.NewAuthority(c.Name, c.Namespace, now)
+	ca, err := pki.NewCA(c.Name, c.Namespace, now)
 	if err != nil {
 		return Certificates{}, err
 	}
-	made, _, err := Certificates{Authority: authority.Pair()}.Renew(c, now)
+	made, _, err := Certificates{CA: ca.Pair()}.Renew(c, now)
 	return made, err
 }
 
@@ -60,16 +60,16 @@ func ReadCertificates(c *v1alpha1.EtcdCluster, secrets map[string]map[string][]b
 	peer, server := secrets[names.PeerSecret], secrets[names.ServerSecret]
 	client, own := secrets[names.ClientSecret], secrets[names.OwnSecret]
 	return Certificates{
-		Authority:     pair(secrets[names.AuthoritySecret], keyAuthority, keyAuthorityPrivate),
+		CA:            pair(secrets[names.CASecret], keyCA, keyCAPrivate),
 		Peer:          pair(peer, keyCertificate, keyPrivate),
 		PeerClient:    pair(peer, keyClientCertificate, keyClientPrivate),
 		Server:        pair(server, keyCertificate, keyPrivate),
 		Client:        pair(client, keyCertificate, keyPrivate),
 		Own:           pair(own, keyCertificate, keyPrivate),
-		trustedPeer:   peer[keyAuthority],
-		trustedServer: server[keyAuthority],
-		trustedClient: client[keyAuthority],
-		trustedOwn:    own[keyAuthority],
+		trustedPeer:   peer[keyCA],
+		trustedServer: server[keyCA],
+		trustedClient: client[keyCA],
+		trustedOwn:    own[keyCA],
 	}
 }
 
@@ -79,7 +79,7 @@ func (k Certificates) NamesRoot() bool {
 	return err == nil && list[0].Subject.CommonName == rootName
 }
 
-// Mounted are the fingerprints of the authorities that pods and applications are given to trust, each once.
+// Mounted are the fingerprints of the CAs that pods and applications are given to trust, each once.
 func (k Certificates) Mounted() []string {
 	var list []string
 	for _, trusted := range [][]byte{k.trustedPeer, k.trustedServer, k.trustedClient, k.trustedOwn} {
@@ -91,7 +91,7 @@ func (k Certificates) Mounted() []string {
 
 // Validities are the certificates and how long they are good for; those that cannot be read are left out.
 func (k Certificates) Validities(c *v1alpha1.EtcdCluster) []decide.Certificate {
-	all := append(k.leaves(c), storedLeaf{secret: NamesOf(c.Name).AuthoritySecret, certificateKey: keyAuthority, pair: &k.Authority})
+	all := append(k.leaves(c), storedLeaf{secret: NamesOf(c.Name).CASecret, certificateKey: keyCA, pair: &k.CA})
 	var list []decide.Certificate
 	for _, l := range all {
 		read, err := pki.ParseCertificates(l.pair.Certificate)
@@ -99,7 +99,7 @@ func (k Certificates) Validities(c *v1alpha1.EtcdCluster) []decide.Certificate {
 			continue
 		}
 		list = append(list, decide.Certificate{
-			Secret: l.secret, Key: l.certificateKey, Authority: l.pair == &k.Authority,
+			Secret: l.secret, Key: l.certificateKey, CA: l.pair == &k.CA,
 			NotBefore: read[0].NotBefore.UTC(), NotAfter: read[0].NotAfter.UTC(),
 			Weak: pki.Weakness(l.pair.Certificate),
 		})
@@ -107,13 +107,13 @@ func (k Certificates) Validities(c *v1alpha1.EtcdCluster) []decide.Certificate {
 	return list
 }
 
-// Trusted returns the authorities to trust, PEM: those that clients and members are given as ca.crt.
-func (k Certificates) Trusted() []byte { return k.Authority.Certificate }
+// Trusted returns the CAs to trust, PEM: those that clients and members are given as ca.crt.
+func (k Certificates) Trusted() []byte { return k.CA.Certificate }
 
-// CheckAuthority returns nil if the authority can be used, and why not otherwise. A new one is not to be made while members
+// CheckCA returns nil if the CA can be used, and why not otherwise. A new one is not to be made while members
 // trust the old one.
-func (k Certificates) CheckAuthority(now time.Time) error {
-	_, err := pki.ReadAuthority(k.Authority, now)
+func (k Certificates) CheckCA(now time.Time) error {
+	_, err := pki.ReadCA(k.CA, now)
 	return err
 }
 
@@ -131,9 +131,9 @@ func (k Certificates) Check(c *v1alpha1.EtcdCluster, now time.Time) []string {
 	return problems
 }
 
-// Renew issues every leaf that Check complains about, and returns its complaints too. It never makes an authority.
+// Renew issues every leaf that Check complains about, and returns its complaints too. It never makes a CA.
 func (k Certificates) Renew(c *v1alpha1.EtcdCluster, now time.Time) (renewed Certificates, problems []string, err error) {
-	authority, err := pki.ReadAuthority(k.Authority, now)
+	ca, err := pki.ReadCA(k.CA, now)
 	if err != nil {
 		return k, nil, err
 	}
@@ -143,7 +143,7 @@ func (k Certificates) Renew(c *v1alpha1.EtcdCluster, now time.Time) (renewed Cer
 		if k.check(l, now) == nil {
 			continue
 		}
-		if *l.pair, err = authority.Issue(l.leaf, now); err != nil {
+		if *l.pair, err = ca.Issue(l.leaf, now); err != nil {
 			return k, nil, err
 		}
 	}
@@ -153,7 +153,7 @@ func (k Certificates) Renew(c *v1alpha1.EtcdCluster, now time.Time) (renewed Cer
 
 func (k Certificates) check(l storedLeaf, now time.Time) error {
 	if !bytes.Equal(l.trusted, k.Trusted()) {
-		return fmt.Errorf("%s beside it is not the authority of this cluster", keyAuthority)
+		return fmt.Errorf("%s beside it is not the CA of this cluster", keyCA)
 	}
 	return pki.Check(*l.pair, k.Trusted(), l.leaf, now)
 }

@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// Every member that there is, or ever will be, is believed under its name by those who trust the authority, and by nobody else.
+// Every member that there is, or ever will be, is believed under its name by those who trust the CA, and by nobody else.
 func TestMembersAreBelieved(t *testing.T) {
 	c := threeMembers(t, "3.6.16")
 	k, other := certificates(t, c), certificates(t, c)
@@ -49,7 +49,7 @@ func TestMembersAreBelieved(t *testing.T) {
 	}
 }
 
-// handshake lets a client call a server under a name. Both trust k's authority alone; the server asks for a certificate.
+// handshake lets a client call a server under a name. Both trust k's CA alone; the server asks for a certificate.
 func handshake(server, client pki.Pair, k Certificates, name string) error {
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(k.Trusted())
@@ -140,11 +140,11 @@ func TestRenew(t *testing.T) {
 	}{
 		"a Secret is gone":     {func(s map[string]map[string][]byte) { delete(s, names.ClientSecret) }, 0, []string{"tls.crt in Secret a-client-tls"}},
 		"a key is gone":        {func(s map[string]map[string][]byte) { delete(s[names.PeerSecret], "client.key") }, 0, []string{"client.crt in Secret a-peer-tls: the key is missing"}},
-		"other trust":          {func(s map[string]map[string][]byte) { s[names.ServerSecret]["ca.crt"] = []byte("x") }, 0, []string{"tls.crt in Secret a-server-tls: ca.crt beside it is not the authority"}},
+		"other trust":          {func(s map[string]map[string][]byte) { s[names.ServerSecret]["ca.crt"] = []byte("x") }, 0, []string{"tls.crt in Secret a-server-tls: ca.crt beside it is not the CA"}},
 		"our own is gone":      {func(s map[string]map[string][]byte) { delete(s, names.OwnSecret) }, 0, []string{"tls.crt in Secret a-quorate-tls"}},
 		"two thirds of a year": {func(map[string]map[string][]byte) {}, 250 * 24 * time.Hour, []string{"a-peer-tls", "a-peer-tls", "a-server-tls", "a-quorate-tls", "a-client-tls"}},
-		"another authority": {func(s map[string]map[string][]byte) {
-			s[names.AuthoritySecret] = data(t, c, certificates(t, c))[names.AuthoritySecret]
+		"another CA": {func(s map[string]map[string][]byte) {
+			s[names.CASecret] = data(t, c, certificates(t, c))[names.CASecret]
 		}, 0, []string{"a-peer-tls", "a-peer-tls", "a-server-tls", "a-quorate-tls", "a-client-tls"}},
 	} {
 		stored := data(t, c, certificates(t, c))
@@ -171,7 +171,7 @@ func TestCarriedOver(t *testing.T) {
 	c := threeMembers(t, "3.6.16")
 	k := certificates(t, c)
 	before := func(name string, usages []x509.ExtKeyUsage, names ...string) pki.Pair {
-		pair, err := authorityOf(t, k).Issue(pki.Leaf{CommonName: name, DNSNames: names, Usages: usages}, now)
+		pair, err := caOf(t, k).Issue(pki.Leaf{CommonName: name, DNSNames: names, Usages: usages}, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,16 +216,16 @@ func commonName(t *testing.T, p pki.Pair) string {
 	return list[0].Subject.CommonName
 }
 
-func TestAuthorityIsNeverReplaced(t *testing.T) {
+func TestCAIsNeverReplaced(t *testing.T) {
 	c := threeMembers(t, "3.6.16")
 	stored := data(t, c, certificates(t, c))
-	delete(stored, NamesOf("a").AuthoritySecret)
+	delete(stored, NamesOf("a").CASecret)
 	k := ReadCertificates(c, stored)
-	if err := k.CheckAuthority(now); err == nil {
-		t.Error("no authority, and no complaint")
+	if err := k.CheckCA(now); err == nil {
+		t.Error("no CA, and no complaint")
 	}
 	if _, _, err := k.Renew(c, now); err == nil {
-		t.Error("renewed without authority")
+		t.Error("renewed without CA")
 	}
 }
 

@@ -172,11 +172,11 @@ func transportSecurity(in Input) map[string]any {
 		"key-file":         peerTLSMount + "/" + keyPrivate,
 		"client-cert-file": peerTLSMount + "/" + keyClientCertificate,
 		"client-key-file":  peerTLSMount + "/" + keyClientPrivate,
-		"trusted-ca-file":  peerTLSMount + "/" + keyAuthority,
+		"trusted-ca-file":  peerTLSMount + "/" + keyCA,
 		"client-cert-auth": true,
 	}
 	if v, err := parseVersion(in.Cluster.Spec.Version); err == nil && v.atLeast(withAllowedNames) {
-		// The certificate of a client, which is of the same authority, does not make it a member.
+		// The certificate of a client, which is of the same CA, does not make it a member.
 		peer["allowed-cn"] = []string{peerName(in.Cluster)}
 	}
 	return map[string]any{
@@ -184,7 +184,7 @@ func transportSecurity(in Input) map[string]any {
 		"client-transport-security": map[string]any{
 			"cert-file":        serveTLSMount + "/" + keyCertificate,
 			"key-file":         serveTLSMount + "/" + keyPrivate,
-			"trusted-ca-file":  serveTLSMount + "/" + keyAuthority,
+			"trusted-ca-file":  serveTLSMount + "/" + keyCA,
 			"client-cert-auth": true,
 		},
 	}

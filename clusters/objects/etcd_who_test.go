@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// refuseStrangers: a client without a certificate, or with one of another authority, is refused; so is a client that
+// refuseStrangers: a client without a certificate, or with one of another CA, is refused; so is a client that
 // poses as a member, and what a member serves other members with opens no port.
 func (w *world) refuseStrangers() {
 	c := w.in.Cluster
@@ -45,7 +45,7 @@ func TestRealEtcdOfAnyName(t *testing.T) {
 			w.start(0)
 			w.waitReady(0)
 			w.refuseStrangers()
-			nameless, err := authorityOf(t, w.in.Certificates).Issue(pki.Leaf{CommonName: "x", Usages: clientOnly}, now)
+			nameless, err := caOf(t, w.in.Certificates).Issue(pki.Leaf{CommonName: "x", Usages: clientOnly}, now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,14 +56,14 @@ func TestRealEtcdOfAnyName(t *testing.T) {
 	}
 }
 
-// authorityOf is the authority as it is stored.
-func authorityOf(t *testing.T, k Certificates) *pki.Authority {
+// caOf is the CA as it is stored.
+func caOf(t *testing.T, k Certificates) *pki.CA {
 	t.Helper()
-	authority, err := pki.ReadAuthority(k.Authority, now)
+	ca, err := pki.ReadCA(k.CA, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return authority
+	return ca
 }
 
 // authenticate turns authentication on for a while: Quorate goes on as root, applications are a user of their own with the rights that this one is given, and

@@ -52,9 +52,9 @@ type Names struct {
 	// NetworkPolicy exists only where one is declared.
 	NetworkPolicy string
 	// The Secrets exist only where TLS is managed.
-	AuthoritySecret string
-	PeerSecret      string
-	ServerSecret    string
+	CASecret     string
+	PeerSecret   string
+	ServerSecret string
 	// OwnSecret is for Quorate alone, ClientSecret for applications.
 	OwnSecret    string
 	ClientSecret string
@@ -69,7 +69,7 @@ func NamesOf(cluster string) Names {
 		ConfigMap:           cluster + "-members",
 		PodDisruptionBudget: cluster,
 		NetworkPolicy:       cluster,
-		AuthoritySecret:     cluster + "-ca",
+		CASecret:            cluster + "-ca",
 		PeerSecret:          cluster + "-peer-tls",
 		ServerSecret:        cluster + "-server-tls",
 		OwnSecret:           cluster + "-quorate-tls",
@@ -88,7 +88,7 @@ func Identities(c *v1alpha1.EtcdCluster) []Identity {
 	n := NamesOf(c.Name)
 	list := []Identity{{"ConfigMap", n.ConfigMap}}
 	if secure(c) {
-		for _, name := range []string{n.AuthoritySecret, n.PeerSecret, n.ServerSecret, n.OwnSecret, n.ClientSecret} {
+		for _, name := range []string{n.CASecret, n.PeerSecret, n.ServerSecret, n.OwnSecret, n.ClientSecret} {
 			list = append(list, Identity{"Secret", name})
 		}
 	}

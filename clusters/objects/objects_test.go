@@ -196,7 +196,7 @@ func TestDisruptionBudgetCountsNoLearner(t *testing.T) {
 	}
 }
 
-// What only writes the record needs no certificates: a member is sealed although the authority is lost.
+// What only writes the record needs no certificates: a member is sealed although the CA is lost.
 func TestRecordWithoutCertificates(t *testing.T) {
 	in := input(t, "3.6.16")
 	in.Certificates = Certificates{}

@@ -38,8 +38,8 @@ func checkRecord(r decide.Record) error {
 	if r.Token == "" {
 		return fmt.Errorf("it has no token")
 	}
-	if r.Authority != "" && !fingerprint.MatchString(r.Authority) {
-		return fmt.Errorf("its authority %q is not a SHA-256 fingerprint", r.Authority)
+	if r.CA != "" && !fingerprint.MatchString(r.CA) {
+		return fmt.Errorf("its CA %q is not a SHA-256 fingerprint", r.CA)
 	}
 	last := -1
 	for _, m := range r.Members {

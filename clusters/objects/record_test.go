@@ -14,12 +14,12 @@ import (
 // What is written is read again, for records of every kind; IDs made of digits alone among them.
 func TestRecordRoundTrip(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	authority := certificates(t, threeMembers(t, "3.6.16")).Trusted()
+	ca := certificates(t, threeMembers(t, "3.6.16")).Trusted()
 	modes := []decide.Mode{decide.Founding, decide.Joining, decide.Sealed}
 	for range 2000 {
 		r := decide.Record{Token: fmt.Sprintf("%x", random.Uint64()), ClusterID: randomID(random)}
 		if random.IntN(2) == 0 {
-			r.Authority = pki.Fingerprint(authority)
+			r.CA = pki.Fingerprint(ca)
 		}
 		for ordinal := range random.IntN(10) {
 			if random.IntN(4) > 0 {
@@ -50,12 +50,12 @@ func randomID(random *rand.Rand) decide.ID {
 
 func TestUnreadableRecords(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                           "it has no token",
-		"{":                          "yaml",
-		"[]":                         "cannot unmarshal",
-		"token: x\nauthority: ab:cd": `authority "ab:cd" is not a SHA-256 fingerprint`,
-		"token: x\ncolour: red":      `unknown field "colour"`,
-		"token: x\nclusterID: z":     `parse ID "z"`,
+		"":                       "it has no token",
+		"{":                      "yaml",
+		"[]":                     "cannot unmarshal",
+		"token: x\nca: ab:cd":    `CA "ab:cd" is not a SHA-256 fingerprint`,
+		"token: x\ncolour: red":  `unknown field "colour"`,
+		"token: x\nclusterID: z": `parse ID "z"`,
 		"token: x\nmembers: [{ordinal: 1, mode: Sealed}, {ordinal: 1, mode: Sealed}]": "ordinal 1 is out of order",
 		"token: x\nmembers: [{ordinal: -1, mode: Sealed}]":                            "ordinal -1 is out of order or out of bounds",
 		"token: x\nmembers: [{ordinal: 64, mode: Sealed}]":                            "out of bounds",

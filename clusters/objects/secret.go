@@ -9,11 +9,11 @@ import (
 	"quorate.dev/quorate/clusters/pki"
 )
 
-// secrets holds the authority in a Secret that no pod mounts, and each leaf in one with the authorities to trust beside it.
+// secrets holds the CA in a Secret that no pod mounts, and each leaf in one with the CAs to trust beside it.
 func secrets(in Input) ([]Object, error) {
 	k, names := in.Certificates, NamesOf(in.Cluster.Name)
 	for what, pair := range map[string]pki.Pair{
-		"authority": k.Authority, "peer": k.Peer, "peer client": k.PeerClient, "server": k.Server, "client": k.Client,
+		"ca": k.CA, "peer": k.Peer, "peer client": k.PeerClient, "server": k.Server, "client": k.Client,
 		"own client": k.Own,
 	} {
 		if len(pair.Certificate) == 0 || len(pair.Key) == 0 {
@@ -21,13 +21,13 @@ func secrets(in Input) ([]Object, error) {
 		}
 	}
 	leaf := func(pair pki.Pair) map[string][]byte {
-		return map[string][]byte{keyCertificate: pair.Certificate, keyPrivate: pair.Key, keyAuthority: k.Trusted()}
+		return map[string][]byte{keyCertificate: pair.Certificate, keyPrivate: pair.Key, keyCA: k.Trusted()}
 	}
 	peer := leaf(k.Peer)
 	peer[keyClientCertificate], peer[keyClientPrivate] = k.PeerClient.Certificate, k.PeerClient.Key
-	authority := map[string][]byte{keyAuthority: k.Authority.Certificate, keyAuthorityPrivate: k.Authority.Key}
+	ca := map[string][]byte{keyCA: k.CA.Certificate, keyCAPrivate: k.CA.Key}
 	return []Object{
-		secret(in, names.AuthoritySecret, corev1.SecretTypeOpaque, authority),
+		secret(in, names.CASecret, corev1.SecretTypeOpaque, ca),
 		secret(in, names.PeerSecret, corev1.SecretTypeTLS, peer),
 		secret(in, names.ServerSecret, corev1.SecretTypeTLS, leaf(k.Server)),
 		secret(in, names.OwnSecret, corev1.SecretTypeTLS, leaf(k.Own)),
@@ -35,7 +35,7 @@ func secrets(in Input) ([]Object, error) {
 	}, nil
 }
 
-// Leaves are the Secrets of all certificates but the authority's. They depend on nothing that git declares.
+// Leaves are the Secrets of all certificates but the CA's. They depend on nothing that git declares.
 func Leaves(in Input) ([]Object, error) {
 	list, err := secrets(in)
 	if err != nil {

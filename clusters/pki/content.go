@@ -42,7 +42,7 @@ func checkExcess(certificate *x509.Certificate, l Leaf) error {
 	weak := weakness(certificate)
 	switch {
 	case certificate.IsCA:
-		return fmt.Errorf("it is that of an authority")
+		return fmt.Errorf("it is that of a CA")
 	case certificate.KeyUsage != leafKeyUsage:
 		return fmt.Errorf("its key is good for other than signing handshakes")
 	case weak != "":
@@ -85,7 +85,7 @@ func excess(certificate *x509.Certificate, l Leaf) []string {
 	return extra
 }
 
-// checkLimits says what keeps an authority from issuing what a cluster needs. What it issued all the same would be refused by all who verify it.
+// checkLimits says what keeps a CA from issuing what a cluster needs. What it issued all the same would be refused by all who verify it.
 func checkLimits(c *x509.Certificate) error {
 	if c.KeyUsage != 0 && c.KeyUsage&x509.KeyUsageCertSign == 0 {
 		return fmt.Errorf("its key may not sign certificates")

@@ -1,4 +1,4 @@
-// Package pki makes and checks the certificates of one etcd cluster: a certificate authority of the cluster's
+// Package pki makes and checks the certificates of one etcd cluster: a CA of the cluster's
 // own, and the leaves that it issues to members and clients.
 //
 // It does no I/O and reads no clock: the time is an argument. Keys and serial numbers come from the random

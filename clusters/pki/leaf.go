@@ -32,8 +32,8 @@ func (l Leaf) template() *x509.Certificate {
 	}
 }
 
-// Check returns nil if p can be used as the leaf l, and as nothing else, by those who trust the authorities in trusted (PEM), and will be
-// for more than a third of its lifetime, or as long as its authority. The error says why it is to be reissued.
+// Check returns nil if p can be used as the leaf l, and as nothing else, by those who trust the CAs in trusted (PEM), and will be
+// for more than a third of its lifetime, or as long as its CA. The error says why it is to be reissued.
 func Check(p Pair, trusted []byte, l Leaf, now time.Time) error {
 	certificate, _, err := p.parse()
 	if err != nil {
@@ -49,16 +49,16 @@ func Check(p Pair, trusted []byte, l Leaf, now time.Time) error {
 }
 
 func issuerOf(certificate *x509.Certificate, trusted []byte) (*x509.Certificate, error) {
-	authorities, err := ParseCertificates(trusted)
+	cas, err := ParseCertificates(trusted)
 	if err != nil {
-		return nil, fmt.Errorf("read the trusted authorities: %w", err)
+		return nil, fmt.Errorf("read the trusted CAs: %w", err)
 	}
-	for _, authority := range authorities {
-		if certificate.CheckSignatureFrom(authority) == nil {
-			return authority, nil
+	for _, ca := range cas {
+		if certificate.CheckSignatureFrom(ca) == nil {
+			return ca, nil
 		}
 	}
-	return nil, fmt.Errorf("it was issued by %q, which is not the authority of this cluster", certificate.Issuer)
+	return nil, fmt.Errorf("it was issued by %q, which is not the CA of this cluster", certificate.Issuer)
 }
 
 // checkLifetime: what ends with its issuer is not reissued before that, since the next one would not be good for longer.

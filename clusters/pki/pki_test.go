@@ -19,16 +19,16 @@ var (
 	first = Leaf{CommonName: "server", DNSNames: []string{"*.a.default.svc"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, Usages: both}
 )
 
-func authority(t *testing.T) *Authority {
+func ca(t *testing.T) *CA {
 	t.Helper()
-	a, err := NewAuthority("a", "default", now)
+	a, err := NewCA("a", "default", now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
 
-func issue(t *testing.T, a *Authority, l Leaf) Pair {
+func issue(t *testing.T, a *CA, l Leaf) Pair {
 	t.Helper()
 	p, err := a.Issue(l, now)
 	if err != nil {
@@ -38,7 +38,7 @@ func issue(t *testing.T, a *Authority, l Leaf) Pair {
 }
 
 func TestIssuedLeafPasses(t *testing.T) {
-	a := authority(t)
+	a := ca(t)
 	for _, l := range []Leaf{first, {CommonName: "root", Usages: both[1:]}} {
 		if err := Check(issue(t, a, l), a.Pair().Certificate, l, now); err != nil {
 			t.Errorf("%s: %v", l.CommonName, err)
@@ -47,7 +47,7 @@ func TestIssuedLeafPasses(t *testing.T) {
 }
 
 func TestCheckSaysWhy(t *testing.T) {
-	a, other := authority(t), authority(t)
+	a, other := ca(t), ca(t)
 	trusted := a.Pair().Certificate
 	good := issue(t, a, first)
 	nameless := Leaf{CommonName: "server", Usages: both}
@@ -64,7 +64,7 @@ func TestCheckSaysWhy(t *testing.T) {
 		{"not PEM", Pair{Certificate: []byte("x"), Key: good.Key}, first, now, "there is text outside of the PEM blocks"},
 		{"key of another", Pair{Certificate: good.Certificate, Key: issue(t, a, first).Key}, first, now, "the key is not that of the certificate"},
 		{"a chain", Pair{Certificate: append(bytes.Clone(good.Certificate), trusted...), Key: good.Key}, first, now, "there are 2 certificates where one belongs"},
-		{"other authority", issue(t, other, first), first, now, "which is not the authority of this cluster"},
+		{"other CA", issue(t, other, first), first, now, "which is not the CA of this cluster"},
 		{"expired", good, first, now.Add(366 * day), "it expired at 2027-03-01T12:00:00Z"},
 		{"soon expired", good, first, now.Add(244 * day), "it expires at 2027-03-01T12:00:00Z, less than a third of its lifetime is left"},
 		{"from the future", good, first, now.Add(-2 * time.Hour), "it is not valid before 2026-03-01T11:00:00Z"},
@@ -83,37 +83,37 @@ func TestCheckSaysWhy(t *testing.T) {
 		t.Errorf("more than a third is left: %v", err)
 	}
 	if err := Check(good, append(bytes.Clone(other.Pair().Certificate), trusted...), first, now); err != nil {
-		t.Errorf("trusted beside another authority: %v", err)
+		t.Errorf("trusted beside another CA: %v", err)
 	}
 }
 
-func TestReadAuthority(t *testing.T) {
-	a := authority(t)
-	again, err := ReadAuthority(a.Pair(), now)
+func TestReadCA(t *testing.T) {
+	a := ca(t)
+	again, err := ReadCA(a.Pair(), now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := Check(issue(t, again, first), a.Pair().Certificate, first, now); err != nil {
-		t.Errorf("issued by the authority as stored: %v", err)
+		t.Errorf("issued by the CA as stored: %v", err)
 	}
 	for what, test := range map[string]struct {
 		pair Pair
 		now  time.Time
 	}{
 		"the certificate is missing":                  {Pair{}, now},
-		"the certificate is not that of an authority": {issue(t, a, first), now},
-		"it expired at 2036-02-27T12:00:00Z":          {a.Pair(), now.Add(authorityLifetime + day)},
+		"the certificate is not that of a CA":         {issue(t, a, first), now},
+		"it expired at 2036-02-27T12:00:00Z":          {a.Pair(), now.Add(caLifetime + day)},
 		"it is not valid before 2026-03-01T11:00:00Z": {a.Pair(), now.Add(-day)},
 	} {
-		if _, err := ReadAuthority(test.pair, test.now); err == nil || !strings.Contains(err.Error(), what) {
+		if _, err := ReadCA(test.pair, test.now); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%v, want %q", err, what)
 		}
 	}
 }
 
-// Two authorities of one cluster are told apart during a rotation.
-func TestAuthoritiesAreDistinct(t *testing.T) {
-	a, b := authority(t), authority(t)
+// Two CAs of one cluster are told apart during a rotation.
+func TestCAsAreDistinct(t *testing.T) {
+	a, b := ca(t), ca(t)
 	if a.String() == b.String() {
 		t.Errorf("both are %s", a)
 	}
@@ -122,12 +122,12 @@ func TestAuthoritiesAreDistinct(t *testing.T) {
 	}
 	leaf, err := ParseCertificates(issue(t, a, first).Certificate)
 	if err != nil || !bytes.Equal(leaf[0].AuthorityKeyId, a.certificate.SubjectKeyId) {
-		t.Errorf("the leaf does not name the key of its authority: %v", err)
+		t.Errorf("the leaf does not name the key of its CA: %v", err)
 	}
 }
 
-func TestLeafDoesNotOutliveItsAuthority(t *testing.T) {
-	a := authority(t)
+func TestLeafDoesNotOutliveItsCA(t *testing.T) {
+	a := ca(t)
 	end := a.certificate.NotAfter
 	p, err := a.Issue(first, end.Add(-day))
 	if err != nil {
@@ -135,13 +135,13 @@ func TestLeafDoesNotOutliveItsAuthority(t *testing.T) {
 	}
 	leaf, err := ParseCertificates(p.Certificate)
 	if err != nil || leaf[0].NotAfter.After(end) {
-		t.Errorf("leaf until %s, authority until %s: %v", leaf[0].NotAfter, end, err)
+		t.Errorf("leaf until %s, CA until %s: %v", leaf[0].NotAfter, end, err)
 	}
 }
 
-// What ends with its authority is not issued over and over again as the end comes nearer: it would never be good for longer.
-func TestLeafThatEndsWithItsAuthorityIsKept(t *testing.T) {
-	a := authority(t)
+// What ends with its CA is not issued over and over again as the end comes nearer: it would never be good for longer.
+func TestLeafThatEndsWithItsCAIsKept(t *testing.T) {
+	a := ca(t)
 	end := a.certificate.NotAfter
 	p, err := a.Issue(first, end.Add(-30*day))
 	if err != nil {
@@ -158,7 +158,7 @@ func TestLeafThatEndsWithItsAuthorityIsKept(t *testing.T) {
 }
 
 func TestFingerprint(t *testing.T) {
-	a, b := authority(t).Pair().Certificate, authority(t).Pair().Certificate
+	a, b := ca(t).Pair().Certificate, ca(t).Pair().Certificate
 	if got := Fingerprint(a); len(got) != 95 || got == Fingerprint(b) || got != Fingerprint(append([]byte("\n"), a...)) {
 		t.Errorf("got %q", got)
 	}
@@ -173,7 +173,7 @@ func TestFingerprint(t *testing.T) {
 }
 
 func TestParseCertificatesIsStrict(t *testing.T) {
-	a := authority(t)
+	a := ca(t)
 	good := string(a.Pair().Certificate)
 	half := good[:len(good)/2]
 	for name, text := range map[string]string{
@@ -198,7 +198,7 @@ func TestParseCertificatesIsStrict(t *testing.T) {
 
 // A key does not show itself, whatever prints it.
 func TestKeysAreNotPrinted(t *testing.T) {
-	p := issue(t, authority(t), first)
+	p := issue(t, ca(t), first)
 	secret := strings.Split(string(p.Key), "\n")[1]
 	var logged bytes.Buffer
 	slog.New(slog.NewTextHandler(&logged, nil)).Info("x", "pair", p, "key", p.Key)
@@ -219,7 +219,7 @@ func TestKeysAreNotPrinted(t *testing.T) {
 }
 
 func FuzzParseCertificates(f *testing.F) {
-	a, err := NewAuthority("a", "default", now)
+	a, err := NewCA("a", "default", now)
 	if err != nil {
 		f.Fatal(err)
 	}

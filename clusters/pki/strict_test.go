@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// forge has an authority sign a certificate that is as a leaf's but for one thing.
-func forge(t *testing.T, a *Authority, l Leaf, curve elliptic.Curve, change func(*x509.Certificate)) Pair {
+// forge has a CA sign a certificate that is as a leaf's but for one thing.
+func forge(t *testing.T, a *CA, l Leaf, curve elliptic.Curve, change func(*x509.Certificate)) Pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(curve, rand.Reader)
 	if err != nil {
@@ -31,16 +31,16 @@ func forge(t *testing.T, a *Authority, l Leaf, curve elliptic.Curve, change func
 	return pair
 }
 
-// A certificate that says more than it has to is reissued: the authority may have signed it, and Quorate has not.
+// A certificate that says more than it has to is reissued: the CA may have signed it, and Quorate has not.
 func TestCheckSaysWhatIsTooMuch(t *testing.T) {
-	a := authority(t)
+	a := ca(t)
 	for _, test := range []struct {
 		name   string
 		change func(*x509.Certificate)
 		want   string
 	}{
 		{"nothing", func(*x509.Certificate) {}, ""},
-		{"an authority", func(c *x509.Certificate) { c.IsCA, c.KeyUsage = true, c.KeyUsage|x509.KeyUsageCertSign }, "it is that of an authority"},
+		{"a CA", func(c *x509.Certificate) { c.IsCA, c.KeyUsage = true, c.KeyUsage|x509.KeyUsageCertSign }, "it is that of a CA"},
 		{"a name", func(c *x509.Certificate) { c.DNSNames = append(c.DNSNames, "example.com") }, "it has the name example.com"},
 		{"an address", func(c *x509.Certificate) { c.IPAddresses = append(c.IPAddresses, net.IPv6loopback) }, "it has the address ::1"},
 		{"a mailbox", func(c *x509.Certificate) { c.EmailAddresses = []string{"a@example.com"} }, "it has the mail address a@example.com"},
@@ -63,14 +63,14 @@ func TestCheckSaysWhatIsTooMuch(t *testing.T) {
 	}
 }
 
-// authorityWith is an authority that is as Quorate makes them but for one thing.
-func authorityWith(t *testing.T, curve elliptic.Curve, change func(*x509.Certificate)) Pair {
+// caWith is a CA that is as Quorate makes them but for one thing.
+func caWith(t *testing.T, curve elliptic.Curve, change func(*x509.Certificate)) Pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(curve, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := *authority(t).certificate
+	template := *ca(t).certificate
 	template.Raw, template.PublicKey, template.SubjectKeyId, template.AuthorityKeyId = nil, nil, []byte{1}, nil
 	change(&template)
 	pair, err := sign(&template, &template, key, key)
@@ -80,8 +80,8 @@ func authorityWith(t *testing.T, curve elliptic.Curve, change func(*x509.Certifi
 	return pair
 }
 
-// What is issued from an authority that is limited would be believed by nobody, and be issued again by every pass.
-func TestLimitedAuthorityIsOfNoUse(t *testing.T) {
+// What is issued from a CA that is limited would be believed by nobody, and be issued again by every pass.
+func TestLimitedCAIsOfNoUse(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change func(*x509.Certificate)
@@ -96,23 +96,23 @@ func TestLimitedAuthorityIsOfNoUse(t *testing.T) {
 			c.ExcludedIPRanges = []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}}
 		}, "it may certify certain names only"},
 	} {
-		_, err := ReadAuthority(authorityWith(t, elliptic.P256(), test.change), now)
+		_, err := ReadCA(caWith(t, elliptic.P256(), test.change), now)
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: %v, want %q", test.name, err, test.want)
 		}
 	}
 }
 
-// A weak authority goes on working, and only a person can have another one made: so it is told of, and used.
+// A weak CA goes on working, and only a person can have another one made: so it is told of, and used.
 func TestWeakness(t *testing.T) {
-	weak := authorityWith(t, elliptic.P224(), func(*x509.Certificate) {})
-	if _, err := ReadAuthority(weak, now); err != nil {
+	weak := caWith(t, elliptic.P224(), func(*x509.Certificate) {})
+	if _, err := ReadCA(weak, now); err != nil {
 		t.Error(err)
 	}
 	if got := Weakness(weak.Certificate); got != "P-224" {
 		t.Errorf("weakness of a weak one: %q", got)
 	}
-	for what, text := range map[string][]byte{"own": authority(t).Pair().Certificate, "nothing": nil, "two": bytes.Repeat(weak.Certificate, 2)} {
+	for what, text := range map[string][]byte{"own": ca(t).Pair().Certificate, "nothing": nil, "two": bytes.Repeat(weak.Certificate, 2)} {
 		if got := Weakness(text); got != "" {
 			t.Errorf("weakness of %s: %q", what, got)
 		}
@@ -121,7 +121,7 @@ func TestWeakness(t *testing.T) {
 
 // TestIssuedIsBelieved: what is issued passes the checks of crypto/tls, for every use that it names.
 func TestIssuedIsBelieved(t *testing.T) {
-	a := authority(t)
+	a := ca(t)
 	list, err := ParseCertificates(issue(t, a, first).Certificate)
 	if err != nil {
 		t.Fatal(err)

@@ -204,7 +204,7 @@ type StorageSpec struct {
 // +kubebuilder:validation:Enum=Managed;Disabled
 type TLSMode string
 
-// The TLS modes. Managed: a certificate authority of the cluster's own, members and clients
+// The TLS modes. Managed: a CA of the cluster's own, members and clients
 // mutually authenticated. Disabled: everything in the clear.
 const (
 	TLSManaged  TLSMode = "Managed"

@@ -33,7 +33,7 @@ type Seal struct {
 // as it is: StartRollout alone changes it.
 type ApplyObjects struct{}
 
-// RenewCertificates reissues, from the authority on record, the certificates that are not good for long. It writes their Secrets alone.
+// RenewCertificates reissues, from the CA on record, the certificates that are not good for long. It writes their Secrets alone.
 type RenewCertificates struct{}
 
 // Declare writes the declaration into the custom resource, and nothing else.

@@ -12,8 +12,8 @@ type Certificate struct {
 	// Secret that holds it, and its key there.
 	Secret string `json:"secret"`
 	Key    string `json:"key"`
-	// Authority: it is that of the certificate authority, from which all others are issued.
-	Authority bool      `json:"authority,omitempty"`
+	// CA: it is that of the CA, from which all others are issued.
+	CA        bool      `json:"ca,omitempty"`
 	NotBefore time.Time `json:"notBefore"`
 	NotAfter  time.Time `json:"notAfter"`
 	// Weak says what makes its key too weak; empty if it is not.
@@ -27,7 +27,7 @@ func (c Certificate) String() string { return c.Key + " in Secret " + c.Secret }
 type Validity string
 
 // The validities. Of a certificate that is reissued without anybody doing anything, a third of its lifetime is left when that is due, and a tenth when
-// it is urgent. A new authority takes an outage that somebody has to plan: a tenth, and a hundredth.
+// it is urgent. A new CA takes an outage that somebody has to plan: a tenth, and a hundredth.
 const (
 	Valid   Validity = "Valid"
 	Due     Validity = "RenewalDue"
@@ -39,7 +39,7 @@ const (
 func (c Certificate) Validity(now time.Time) Validity {
 	lifetime, left := c.NotAfter.Sub(c.NotBefore), c.NotAfter.Sub(now)
 	due, urgent := lifetime/3, lifetime/10
-	if c.Authority {
+	if c.CA {
 		due, urgent = lifetime/10, lifetime/100
 	}
 	switch {
@@ -62,19 +62,19 @@ func (s State) CertificatesInOrder() []Certificate {
 	return list
 }
 
-// WornCertificates are those that are not good for long, the first to expire first. One that ends with its authority counts only once it has
+// WornCertificates are those that are not good for long, the first to expire first. One that ends with its CA counts only once it has
 // expired: none that is issued in its place would be good for longer.
 func (s State) WornCertificates() []Certificate {
 	var end time.Time
 	for _, c := range s.Certificates {
-		if c.Authority {
+		if c.CA {
 			end = c.NotAfter
 		}
 	}
 	return slices.DeleteFunc(s.CertificatesInOrder(), func(c Certificate) bool {
 		validity := c.Validity(s.Now)
-		endsWithAuthority := !c.Authority && !end.IsZero() && !c.NotAfter.Before(end)
-		return validity == Valid || validity != Expired && endsWithAuthority
+		endsWithCA := !c.CA && !end.IsZero() && !c.NotAfter.Before(end)
+		return validity == Valid || validity != Expired && endsWithCA
 	})
 }
 
@@ -98,14 +98,14 @@ func (s State) CertificatesUrgent() bool {
 	return v == Urgent || v == Expired
 }
 
-// ExpiryWarnings say which certificates are not good for long: the authority, and the first one of the others.
+// ExpiryWarnings say which certificates are not good for long: the CA, and the first one of the others.
 func (s State) ExpiryWarnings() []string {
 	var warnings []string
 	told := false
 	for _, c := range s.WornCertificates() {
 		switch {
-		case c.Authority:
-			warnings = append(warnings, fmt.Sprintf("the certificate authority, %s, %s; have a new one made: see Certificates in docs/operations.md", c, c.describe(s.Now)))
+		case c.CA:
+			warnings = append(warnings, fmt.Sprintf("the CA, %s, %s; have a new one made: see Certificates in docs/operations.md", c, c.describe(s.Now)))
 		case !told:
 			told = true
 			warnings = append(warnings, fmt.Sprintf("%s %s, and has not been renewed", c, c.describe(s.Now)))
@@ -118,7 +118,7 @@ func (s State) ExpiryWarnings() []string {
 func (c Certificate) describe(now time.Time) string {
 	at := c.NotAfter.UTC().Format(time.RFC3339)
 	left := map[Validity]string{Due: "third", Urgent: "tenth"}
-	if c.Authority {
+	if c.CA {
 		left = map[Validity]string{Due: "tenth", Urgent: "hundredth"}
 	}
 	switch v := c.Validity(now); v {
@@ -149,14 +149,14 @@ func (s State) DescribeCertificates() string {
 // objects or clusters that are not its own nothing is touched, and neither is what a person has suspended.
 func renewCertificates(s State) (Decision, bool) {
 	_, broken := invalidSpec(s)
-	worn := slices.DeleteFunc(s.WornCertificates(), func(c Certificate) bool { return c.Authority })
+	worn := slices.DeleteFunc(s.WornCertificates(), func(c Certificate) bool { return c.CA })
 	if len(worn) == 0 || !broken && s.Declared.Orphaned == "" || !s.mayRenew() {
 		return Decision{}, false
 	}
-	return act(RenewCertificates{}, "%s %s; reissue it from the authority on record, and touch nothing else", worn[0], worn[0].describe(s.Now))
+	return act(RenewCertificates{}, "%s %s; reissue it from the CA on record, and touch nothing else", worn[0], worn[0].describe(s.Now))
 }
 
-// mayRenew reports whether certificates can be issued from the authority on record, and no other guard holds.
+// mayRenew reports whether certificates can be issued from the CA on record, and no other guard holds.
 func (s State) mayRenew() bool {
 	if _, mismatch := clusterIDMismatch(s); mismatch {
 		return false
@@ -165,5 +165,5 @@ func (s State) mayRenew() bool {
 		return false
 	}
 	return !s.Declared.Suspended && len(s.Objects.Terminating)+len(s.Objects.Irreplaceable) == 0 &&
-		s.Record.Authority != "" && s.Record.Authority == s.Authority.Secret && s.Distrusted() == ""
+		s.Record.CA != "" && s.Record.CA == s.CA.Secret && s.Distrusted() == ""
 }

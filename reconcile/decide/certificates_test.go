@@ -10,28 +10,28 @@ import (
 const day = 24 * time.Hour
 
 // lasts is a certificate of 3000 days that is good for so long still.
-func lasts(key string, authority bool, left time.Duration) Certificate {
+func lasts(key string, ca bool, left time.Duration) Certificate {
 	end := noon.Add(left)
-	return Certificate{Secret: "s", Key: key, Authority: authority, NotBefore: end.Add(-3000 * day), NotAfter: end}
+	return Certificate{Secret: "s", Key: key, CA: ca, NotBefore: end.Add(-3000 * day), NotAfter: end}
 }
 
 func TestValidity(t *testing.T) {
 	for _, c := range []struct {
-		authority bool
-		left      time.Duration
-		want      Validity
-		says      string
+		ca   bool
+		left time.Duration
+		want Validity
+		says string
 	}{
 		{false, 1000 * day, Valid, "is good until"}, {false, 1000*day - 1, Due, "a third of"}, {false, 300 * day, Due, "a third of"}, {false, 300*day - 1, Urgent, "a tenth of"},
 		{false, 1, Urgent, "a tenth of"}, {false, 0, Expired, "expired at"}, {false, -day, Expired, "expired at"},
 		{true, 300 * day, Valid, "is good until"}, {true, 300*day - 1, Due, "a tenth of"}, {true, 30 * day, Due, "a tenth of"}, {true, 30*day - 1, Urgent, "a hundredth of"}, {true, 0, Expired, "expired at"},
 	} {
-		cert := lasts("k", c.authority, c.left)
+		cert := lasts("k", c.ca, c.left)
 		if got := cert.Validity(noon); got != c.want {
-			t.Errorf("authority %t, %s left: %s", c.authority, c.left, got)
+			t.Errorf("CA %t, %s left: %s", c.ca, c.left, got)
 		}
 		if got := cert.describe(noon); !strings.Contains(got, c.says) {
-			t.Errorf("authority %t, %s left: it %s", c.authority, c.left, got)
+			t.Errorf("CA %t, %s left: it %s", c.ca, c.left, got)
 		}
 	}
 }
@@ -46,18 +46,18 @@ func TestWornCertificates(t *testing.T) {
 		validity     Validity
 		warnings     []string
 	}{
-		"none":                         {nil, "", "", nil},
-		"good":                         {[]Certificate{leaf("a", 2000*day), ca(2500 * day)}, "", Valid, nil},
-		"due":                          {[]Certificate{leaf("a", 999*day), leaf("b", 500*day)}, "b a", Due, []string{"b in"}},
-		"urgent before due":            {[]Certificate{leaf("a", 999*day), leaf("b", 5*day)}, "b a", Urgent, []string{"b in"}},
-		"the worst is not the first":   {[]Certificate{leaf("a", 299*day), ca(298 * day)}, "ca", Due, []string{"the certificate authority"}},
-		"expired":                      {[]Certificate{leaf("a", -day), leaf("b", 5*day)}, "a b", Expired, []string{"a in"}},
-		"it ends with its authority":   {[]Certificate{leaf("a", 500*day), ca(500 * day)}, "", Valid, nil},
-		"it ends before its authority": {[]Certificate{leaf("a", 500*day-1), ca(500 * day)}, "a", Due, []string{"a in"}},
-		"both have ended":              {[]Certificate{leaf("a", -day), ca(-day)}, "a ca", Expired, []string{"a in", "the certificate authority"}},
-		"an authority":                 {[]Certificate{leaf("a", 2000*day), ca(5 * day)}, "ca", Urgent, []string{"the certificate authority"}},
-		"an authority and another one": {[]Certificate{leaf("tls.crt", 4*day), ca(5 * day)}, "tls.crt ca", Urgent, []string{"the certificate authority", "tls.crt in"}},
-		"two at once":                  {[]Certificate{leaf("b", 5*day), leaf("a", 5*day)}, "a b", Urgent, []string{"a in"}},
+		"none":                       {nil, "", "", nil},
+		"good":                       {[]Certificate{leaf("a", 2000*day), ca(2500 * day)}, "", Valid, nil},
+		"due":                        {[]Certificate{leaf("a", 999*day), leaf("b", 500*day)}, "b a", Due, []string{"b in"}},
+		"urgent before due":          {[]Certificate{leaf("a", 999*day), leaf("b", 5*day)}, "b a", Urgent, []string{"b in"}},
+		"the worst is not the first": {[]Certificate{leaf("a", 299*day), ca(298 * day)}, "ca", Due, []string{"the CA"}},
+		"expired":                    {[]Certificate{leaf("a", -day), leaf("b", 5*day)}, "a b", Expired, []string{"a in"}},
+		"it ends with its CA":        {[]Certificate{leaf("a", 500*day), ca(500 * day)}, "", Valid, nil},
+		"it ends before its CA":      {[]Certificate{leaf("a", 500*day-1), ca(500 * day)}, "a", Due, []string{"a in"}},
+		"both have ended":            {[]Certificate{leaf("a", -day), ca(-day)}, "a ca", Expired, []string{"a in", "the CA"}},
+		"a CA":                       {[]Certificate{leaf("a", 2000*day), ca(5 * day)}, "ca", Urgent, []string{"the CA"}},
+		"a CA and another one":       {[]Certificate{leaf("tls.crt", 4*day), ca(5 * day)}, "tls.crt ca", Urgent, []string{"the CA", "tls.crt in"}},
+		"two at once":                {[]Certificate{leaf("b", 5*day), leaf("a", 5*day)}, "a b", Urgent, []string{"a in"}},
 	} {
 		s := State{Now: noon, Certificates: c.certificates}
 		var worn []string
@@ -88,11 +88,11 @@ func TestWornCertificates(t *testing.T) {
 	}
 }
 
-// TestRenewCertificates: only beside a declaration that asks for nothing, and only from the authority on record.
+// TestRenewCertificates: only beside a declaration that asks for nothing, and only from the CA on record.
 func TestRenewCertificates(t *testing.T) {
 	worn := func(s *State) {
-		s.Declared.Orphaned, s.Record.Authority = "git declares it no longer", "CA1"
-		s.Authority, s.Certificates = Authority{Secret: "CA1", Mounted: []string{"CA1"}, Proven: "CA1"}, []Certificate{lasts("a", false, day)}
+		s.Declared.Orphaned, s.Record.CA = "git declares it no longer", "CA1"
+		s.CA, s.Certificates = CA{Secret: "CA1", Mounted: []string{"CA1"}, Proven: "CA1"}, []Certificate{lasts("a", false, day)}
 	}
 	declared := func(s *State) { s.Declared.Orphaned = "" }
 	askAlone(t, renewCertificates, map[string]ruleCase{
@@ -101,17 +101,17 @@ func TestRenewCertificates(t *testing.T) {
 		"what cannot be built":                 {3, both(worn, declared, func(s *State) { s.Declared.Problems = []string{"x"} }), RenewCertificates{}},
 		"an orphan that makes no sense":        {3, both(worn, func(s *State) { s.Declared.Problems = []string{"x"} }), RenewCertificates{}},
 		"good ones":                            {3, both(worn, func(s *State) { s.Certificates = nil }), nil},
-		"the authority":                        {3, both(worn, func(s *State) { s.Certificates[0].Authority = true }), nil},
+		"the CA":                               {3, both(worn, func(s *State) { s.Certificates[0].CA = true }), nil},
 		"suspended":                            {3, both(worn, func(s *State) { s.Declared.Suspended = true }), nil},
 		"beside foreign objects":               {3, both(worn, func(s *State) { s.Objects.Foreign = []string{"x"} }), nil},
 		"of two clusters":                      {3, both(worn, func(s *State) { s.ReportedClusterID = 0xc2 }), nil},
 		"while one goes":                       {3, both(worn, func(s *State) { s.Objects.Terminating = []string{"x"} }), nil},
 		"while one is lost":                    {3, both(worn, func(s *State) { s.Objects.Irreplaceable = []string{"x"} }), nil},
 		"while one goes and one is lost":       {3, both(worn, func(s *State) { s.Objects.Irreplaceable, s.Objects.Terminating = []string{"x"}, []string{"x"} }), nil},
-		"no authority at all":                  {3, both(worn, func(s *State) { s.Record.Authority, s.Authority = "", Authority{} }), nil},
-		"none on record":                       {3, both(worn, func(s *State) { s.Record.Authority = "" }), nil},
-		"none at hand":                         {3, both(worn, func(s *State) { s.Authority.Secret = "" }), nil},
-		"another at hand, and nothing uses it": {3, both(worn, stopped("Stopped"), func(s *State) { s.Authority = Authority{Secret: "CA2"} }), nil},
-		"members answer by another":            {3, both(worn, func(s *State) { s.Authority.Proven = "CA2" }), nil},
+		"no CA at all":                         {3, both(worn, func(s *State) { s.Record.CA, s.CA = "", CA{} }), nil},
+		"none on record":                       {3, both(worn, func(s *State) { s.Record.CA = "" }), nil},
+		"none at hand":                         {3, both(worn, func(s *State) { s.CA.Secret = "" }), nil},
+		"another at hand, and nothing uses it": {3, both(worn, stopped("Stopped"), func(s *State) { s.CA = CA{Secret: "CA2"} }), nil},
+		"members answer by another":            {3, both(worn, func(s *State) { s.CA.Proven = "CA2" }), nil},
 	})
 }

@@ -171,8 +171,8 @@ func (s State) news() []string {
 	if standing.LogVersion != s.Record.LogVersion {
 		facts = append(facts, fmt.Sprintf("nothing in the members' logs is older than etcd %s", standing.LogVersion))
 	}
-	if standing.Authority != s.Record.Authority {
-		facts = append(facts, fmt.Sprintf("the certificate authority that members trust, %s, is not on record", short(standing.Authority)))
+	if standing.CA != s.Record.CA {
+		facts = append(facts, fmt.Sprintf("the CA that members trust, %s, is not on record", short(standing.CA)))
 	}
 	if len(facts) == 0 && !standing.Equal(s.Record) {
 		facts = append(facts, "the record has fallen behind")

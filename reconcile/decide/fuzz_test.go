@@ -97,10 +97,10 @@ func change(s *decide.State, kind, how int) {
 		func() {
 			s.Certificates = []decide.Certificate{{Secret: "a-peer-tls", Key: "tls.crt", NotBefore: dawn.Add(-time.Hour), NotAfter: dawn.Add(time.Duration(how%50-10) * time.Minute)}}
 		},
-		func() { s.Record.Authority = []string{"", "CA1", "CA2"}[how%3] },
+		func() { s.Record.CA = []string{"", "CA1", "CA2"}[how%3] },
 		func() {
-			s.Authority.Secret, s.Authority.Proven = []string{"", "CA1", "CA2"}[how%3], []string{"", "CA1", "CA2"}[how/3%3]
-			s.Authority.Mounted = []string{"CA1", "CA2"}[how/9%2 : 1+how/9%2+how/18%2*(1-how/9%2)]
+			s.CA.Secret, s.CA.Proven = []string{"", "CA1", "CA2"}[how%3], []string{"", "CA1", "CA2"}[how/3%3]
+			s.CA.Mounted = []string{"CA1", "CA2"}[how/9%2 : 1+how/9%2+how/18%2*(1-how/9%2)]
 		},
 		func() {
 			s.Waited = []decide.Waited{{Rule: decide.Decide(*s).Rule, For: text, Since: dawn.Add(-time.Hour), Seen: dawn}}[:how%2]

@@ -133,11 +133,11 @@ func caLost(s State) (Decision, bool) {
 	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPodThatStays):
 		return wait(time.Second, "%s; it is recreated once the pods that trust it are gone", lost)
 	}
-	if d, spoke := s.stopForAuthority(); spoke {
+	if d, spoke := s.stopForCA(); spoke {
 		return d, true
 	}
 	remedy := "restore it from a backup, or have a new one made by stopping all pods"
-	if s.authorityExpired() {
+	if s.caExpired() {
 		remedy = "members and clients refuse each other's new connections, and no backup helps: have a new one made by stopping all pods"
 	}
 	return block("%s; %s%s", sentence(s.Objects.Irreplaceable), remedy, s.howToStop())

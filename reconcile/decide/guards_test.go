@@ -51,7 +51,7 @@ func TestGuards(t *testing.T) {
 		"what it was is on record": {3, remains(func(s *State) { s.Record = FoundingRecord("t", 1) }), ""},
 	})
 	lostCA := func(s *State) { s.Objects.Irreplaceable = []string{"Secret a-ca: missing"} }
-	otherCA := func(s *State) { s.Record.Authority, s.Authority = "CA1", Authority{Secret: "CA2", Proven: "CA1"} }
+	otherCA := func(s *State) { s.Record.CA, s.CA = "CA1", CA{Secret: "CA2", Proven: "CA1"} }
 	scaled := func(s *State) { s.Objects.RunsReplicas = 0 }
 	goingPods := func(s *State) {
 		for i := range s.Replicas {
@@ -77,7 +77,7 @@ func TestGuards(t *testing.T) {
 		"expired": {expired(lasts("ca", true, 0)), true}, "good": {expired(lasts("ca", true, 1)), false}, "another one": {expired(lasts("a", false, 0)), false},
 	} {
 		if d, _ := caLost(after(3, c.change)); strings.Contains(d.Message, "no backup helps") != c.want {
-			t.Errorf("an authority, %s: %s", what, d)
+			t.Errorf("a CA, %s: %s", what, d)
 		}
 	}
 }

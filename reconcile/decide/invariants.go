@@ -23,9 +23,9 @@ type invariant struct {
 // tests check those.
 var invariants = []invariant{
 	{Invariant{"speaks", "A decision has a rule, a message of one line, and an action exactly when it acts."}, speaks},
-	{Invariant{"guards hold", "Nothing is done to an orphan, on a broken or suspended declaration, beside foreign objects, between two cluster IDs, or under another's lease; except that certificates that wear out are reissued from the authority on record for an orphan and on a broken declaration."}, guardsHold},
+	{Invariant{"guards hold", "Nothing is done to an orphan, on a broken or suspended declaration, beside foreign objects, between two cluster IDs, or under another's lease; except that certificates that wear out are reissued from the CA on record for an orphan and on a broken declaration."}, guardsHold},
 	{Invariant{"never founded twice", "A cluster with any trace of having run is not founded; a founding begun is finished as it was begun."}, neverFoundedTwice},
-	{Invariant{"the record only tightens", "A sealed member stays sealed, and recorded until etcd lists it no longer; only a member that has started is sealed, unless its record is lost. The authority on record stays while pods may trust it."}, recordOnlyTightens},
+	{Invariant{"the record only tightens", "A sealed member stays sealed, and recorded until etcd lists it no longer; only a member that has started is sealed, unless its record is lost. The CA on record stays while pods may trust it."}, recordOnlyTightens},
 	{Invariant{"unknown changes nothing", "With the membership unknown, no member is changed or sealed, no pod that runs is deleted, and no volume unless the whole cluster is."}, unknownChangesNothing},
 	{Invariant{"quorum survives", "No voter is taken away unless the rest holds quorum of the membership after it, and none added without; never the last one removed. Restarting one of less than three needs all."}, quorumSurvives},
 	{Invariant{"leadership is transferred first", "Leadership is transferred to a voter that answers before the leader is removed or restarted."}, leaderHandsOverFirst},
@@ -40,7 +40,7 @@ var invariants = []invariant{
 	{Invariant{"lowest in, highest out", "The lowest free ordinal is added; a healthy voter is removed only if its ordinal is the highest."}, lowestInHighestOut},
 	{Invariant{"hits what was seen", "What is removed, restarted or deleted has the ID or UID that was seen."}, hitsWhatWasSeen},
 	{Invariant{"one step at a time", "A rollout goes to what git declares, at most one minor version from what runs; a pod that serves is restarted only for it, while all others serve."}, oneStepAtATime},
-	{Invariant{"one authority", "While members trust another certificate authority than the one that certificates would be issued from, nothing is done but to declare and to seal."}, oneAuthority},
+	{Invariant{"one CA", "While members trust another CA than the one that certificates would be issued from, nothing is done but to declare and to seal."}, oneCA},
 	{Invariant{"done is done", "Done is said only of an orphan, of a suspended cluster, of one that does not run and shall not, or of one whose every member is a sealed, healthy voter as declared."}, doneIsDone},
 }
 
@@ -97,8 +97,8 @@ func guardsHold(s State, d Decision) string {
 	switch {
 	case renews && !wearsOut(s):
 		return "renews certificates that are good for long"
-	case renews && (s.Record.Authority == "" || s.Record.Authority != s.Authority.Secret):
-		return "issues certificates of an authority that is not on record"
+	case renews && (s.Record.CA == "" || s.Record.CA != s.CA.Secret):
+		return "issues certificates of a CA that is not on record"
 	case s.Declared.Orphaned != "" && !renews:
 		return "acts on an orphan"
 	case len(s.Declared.Problems) > 0 && !renews:
@@ -116,7 +116,7 @@ func guardsHold(s State, d Decision) string {
 	case cluster(s) == ambiguous:
 		return "acts between two cluster IDs"
 	case len(s.Objects.Irreplaceable) > 0 && !seals && d.Action != Action(StopPods{}):
-		return "acts without the certificate authority"
+		return "acts without the CA"
 	case len(s.Objects.Terminating) > 0 && !seals:
 		return "acts on objects that are going away"
 	}

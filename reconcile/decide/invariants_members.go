@@ -26,7 +26,7 @@ func loosened(s State, after Record, founds bool) string {
 	case before.ClusterID != 0 && after.ClusterID != before.ClusterID:
 		return "changes the cluster ID"
 	}
-	if what := mistakenAuthority(s, after.Authority); what != "" {
+	if what := mistakenCA(s, after.CA); what != "" {
 		return what
 	}
 	for _, m := range s.Record.Members {

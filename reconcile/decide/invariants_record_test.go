@@ -16,10 +16,10 @@ func TestLoosened(t *testing.T) {
 	noStatus.ReportedClusterID, bothKnow.ReportedClusterID = 0, 1
 	lost := State{Name: "a"}
 	with := func(ordinal int, mode Mode) Record { return sealed.With(RecordedMember{Ordinal: ordinal, Mode: mode}) }
-	under := func(r Record, authority string) Record { r.Authority = authority; return r }
-	trusting := func(recorded string, seen Authority) State {
+	under := func(r Record, ca string) Record { r.CA = ca; return r }
+	trusting := func(recorded string, seen CA) State {
 		s := state
-		s.Record.Authority, s.Authority, s.Replicas = recorded, seen, []Replica{{Pod: PodReady}}
+		s.Record.CA, s.CA, s.Replicas = recorded, seen, []Replica{{Pod: PodReady}}
 		return s
 	}
 	for name, c := range map[string]struct {
@@ -29,12 +29,12 @@ func TestLoosened(t *testing.T) {
 		want   string
 	}{
 		"as it was":                   {state, sealed, false, ""},
-		"an authority out of nothing": {state, under(sealed, "CA1"), false, "names an authority that is not at hand"},
-		"an authority forgotten":      {trusting("CA1", Authority{}), sealed, false, "names an authority that is not at hand"},
-		"another authority":           {trusting("CA1", Authority{Secret: "CA2"}), under(sealed, "CA2"), false, "changes the authority that pods trust"},
-		"a new authority":             {trusting("", Authority{Secret: "CA2"}), under(sealed, "CA2"), false, "names an authority that etcd and pods do not confirm"},
-		"an authority not for all":    {trusting("", Authority{Secret: "CA2", Mounted: []string{"CA2", "CA1"}, Proven: "CA2"}), under(sealed, "CA2"), false, "names an authority that not all pods are given"},
-		"an authority for all":        {trusting("", Authority{Secret: "CA2", Mounted: []string{"CA2"}, Proven: "CA2"}), under(sealed, "CA2"), false, ""},
+		"a CA out of nothing":         {state, under(sealed, "CA1"), false, "names a CA that is not at hand"},
+		"a CA forgotten":              {trusting("CA1", CA{}), sealed, false, "names a CA that is not at hand"},
+		"another CA":                  {trusting("CA1", CA{Secret: "CA2"}), under(sealed, "CA2"), false, "changes the CA that pods trust"},
+		"a new CA":                    {trusting("", CA{Secret: "CA2"}), under(sealed, "CA2"), false, "names a CA that etcd and pods do not confirm"},
+		"a CA not for all":            {trusting("", CA{Secret: "CA2", Mounted: []string{"CA2", "CA1"}, Proven: "CA2"}), under(sealed, "CA2"), false, "names a CA that not all pods are given"},
+		"a CA for all":                {trusting("", CA{Secret: "CA2", Mounted: []string{"CA2"}, Proven: "CA2"}), under(sealed, "CA2"), false, ""},
 		"none":                        {state, Record{}, false, "leaves no record"},
 		"no members":                  {state, Record{Token: "t", ClusterID: 1}, false, "leaves no record"},
 		"another token":               {state, Record{Token: "u", ClusterID: 1, Members: sealed.Members}, false, "changes the token"},

@@ -125,20 +125,20 @@ var wrongs = []wrong{
 	{"guards hold", "renews what is suspended", func(w *world) { worn(w, 99); w.Declared.Suspended = true }, acts(decide.RenewCertificates{})},
 	{"guards hold", "renews beside foreign objects", func(w *world) { worn(w, 99); w.Objects.Foreign = []string{"x"} }, acts(decide.RenewCertificates{})},
 	{"guards hold", "renews between two cluster IDs", func(w *world) { worn(w, 99); w.ReportedClusterID = 0xc2 }, acts(decide.RenewCertificates{})},
-	{"guards hold", "renews by an authority that nobody knows", func(w *world) { worn(w, 99); w.Record.Authority = "" }, acts(decide.RenewCertificates{})},
+	{"guards hold", "renews by a CA that nobody knows", func(w *world) { worn(w, 99); w.Record.CA = "" }, acts(decide.RenewCertificates{})},
 	{"guards hold", "renews an orphan and more", func(w *world) { worn(w, 99) }, acts(decide.ApplyObjects{})},
 	{"guards hold", "renews on problems and more", func(w *world) { worn(w, 99); w.Declared.Orphaned, w.Declared.Problems = "", []string{"x"} }, acts(decide.ApplyObjects{})},
-	{"one authority", "renews by another one", func(w *world) { worn(w, 99); w.Authority.Proven = "CA0" }, acts(decide.RenewCertificates{})},
+	{"one CA", "renews by another one", func(w *world) { worn(w, 99); w.CA.Proven = "CA0" }, acts(decide.RenewCertificates{})},
 	{"guards hold", "labels lost", func(w *world) { w.Objects.Relabelled = []string{"x"} }, acts(decide.ApplyObjects{})},
-	{"guards hold", "authority lost", func(w *world) { w.Objects.Irreplaceable = []string{"x"} }, acts(decide.ApplyObjects{})},
+	{"guards hold", "CA lost", func(w *world) { w.Objects.Irreplaceable = []string{"x"} }, acts(decide.ApplyObjects{})},
 	{"guards hold", "terminating", func(w *world) { w.Objects.Terminating = []string{"x"} }, acts(decide.ApplyObjects{})},
 
-	{"one authority", "applies what another one issues", otherAuthority, acts(decide.ApplyObjects{})},
-	{"one authority", "founds on with another one", func(w *world) { founded(w); otherAuthority(w) }, acts(decide.Bootstrap{Replicas: 3})},
-	{"one authority", "rolls meanwhile", otherAuthority, acts(decide.StartRollout{Version: "3.6.16", SpecHash: "h1"})},
-	{"one authority", "issues what etcd does not answer by", func(w *world) { otherAuthority(w); w.Record.Authority = "CA2" }, acts(decide.ApplyObjects{})},
-	{"one authority", "issues what pods are not given", func(w *world) { otherAuthority(w); w.Record.Authority, w.Authority.Proven = "", "" }, acts(decide.ApplyObjects{})},
-	{"one authority", "issues before pods come", func(w *world) { otherAuthority(w); w.Replicas = nil }, acts(decide.ApplyObjects{})},
+	{"one CA", "applies what another one issues", otherCA, acts(decide.ApplyObjects{})},
+	{"one CA", "founds on with another one", func(w *world) { founded(w); otherCA(w) }, acts(decide.Bootstrap{Replicas: 3})},
+	{"one CA", "rolls meanwhile", otherCA, acts(decide.StartRollout{Version: "3.6.16", SpecHash: "h1"})},
+	{"one CA", "issues what etcd does not answer by", func(w *world) { otherCA(w); w.Record.CA = "CA2" }, acts(decide.ApplyObjects{})},
+	{"one CA", "issues what pods are not given", func(w *world) { otherCA(w); w.Record.CA, w.CA.Proven = "", "" }, acts(decide.ApplyObjects{})},
+	{"one CA", "issues before pods come", func(w *world) { otherCA(w); w.Replicas = nil }, acts(decide.ApplyObjects{})},
 
 	{"never founded twice", "formed", nil, acts(decide.Bootstrap{Replicas: 3})},
 	{"never founded twice", "a member listed", func(w *world) { founded(w); w.Membership.Members = []decide.Member{w.newMember(0)} }, acts(decide.Bootstrap{Replicas: 3})},
@@ -463,13 +463,13 @@ var right = []wrong{
 	{"", "applies objects, keeping the pods", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.ApplyObjects{})},
 	{"", "seals again", nil, acts(decide.Seal{ClusterID: 0xc1, Members: 0b111})},
 	{"", "seals while an object goes", func(w *world) { w.Objects.Terminating, w.Objects.Irreplaceable = []string{"x"}, []string{"y"} }, acts(decide.Seal{ClusterID: 0xc1})},
-	{"", "seals while another authority is at hand", otherAuthority, acts(decide.Seal{ClusterID: 0xc1, Members: 0b111})},
-	{"", "takes another authority that nobody trusts", func(w *world) {
-		otherAuthority(w)
-		w.Authority.Mounted, w.Authority.Proven, w.Replicas, w.Objects.RunsReplicas = nil, "", nil, 0
+	{"", "seals while another CA is at hand", otherCA, acts(decide.Seal{ClusterID: 0xc1, Members: 0b111})},
+	{"", "takes another CA that nobody trusts", func(w *world) {
+		otherCA(w)
+		w.CA.Mounted, w.CA.Proven, w.Replicas, w.Objects.RunsReplicas = nil, "", nil, 0
 	}, acts(decide.ApplyObjects{})},
 	{"", "writes down who all trust", func(w *world) {
-		w.Authority = decide.Authority{Secret: "CA1", Mounted: []string{"CA1"}, Proven: "CA1"}
+		w.CA = decide.CA{Secret: "CA1", Mounted: []string{"CA1"}, Proven: "CA1"}
 	}, acts(decide.ApplyObjects{})},
 	{"", "renews an orphan", func(w *world) { worn(w, 99) }, acts(decide.RenewCertificates{})},
 	{"", "renews on a broken declaration", func(w *world) { worn(w, -1); unknown(w); w.Declared.Problems = []string{"x"} }, acts(decide.RenewCertificates{})},
@@ -528,15 +528,15 @@ func five(w *world) {
 	}
 }
 
-// otherAuthority is when somebody has put another certificate authority into the Secret.
-func otherAuthority(w *world) {
-	w.Record.Authority, w.Authority = "CA1", decide.Authority{Secret: "CA2", Mounted: []string{"CA1"}, Proven: "CA1"}
+// otherCA is when somebody has put another CA into the Secret.
+func otherCA(w *world) {
+	w.Record.CA, w.CA = "CA1", decide.CA{Secret: "CA2", Mounted: []string{"CA1"}, Proven: "CA1"}
 }
 
 // worn is an orphan with a certificate that was good for 300 days.
 func worn(w *world, days int) {
 	w.Declared.Orphaned = "git declares it no longer"
-	w.Record.Authority, w.Authority = "CA1", decide.Authority{Secret: "CA1", Mounted: []string{"CA1"}, Proven: "CA1"}
+	w.Record.CA, w.CA = "CA1", decide.CA{Secret: "CA1", Mounted: []string{"CA1"}, Proven: "CA1"}
 	end := w.Now.Add(time.Duration(days) * 24 * time.Hour)
 	w.Certificates = []decide.Certificate{{Secret: "a-peer-tls", Key: "tls.crt", NotBefore: end.Add(-300 * 24 * time.Hour), NotAfter: end}}
 }

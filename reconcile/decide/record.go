@@ -71,7 +71,7 @@ func withoutMember(members []RecordedMember, ordinal int) []RecordedMember {
 
 // Equal reports whether two records say the same.
 func (r Record) Equal(other Record) bool {
-	return r.Token == other.Token && r.ClusterID == other.ClusterID && r.LogVersion == other.LogVersion && r.Authority == other.Authority &&
+	return r.Token == other.Token && r.ClusterID == other.ClusterID && r.LogVersion == other.LogVersion && r.CA == other.CA &&
 		slices.Equal(r.Members, other.Members) && slices.Equal(r.Removed, other.Removed) &&
 		slices.Equal(r.Confirmed, other.Confirmed) && slices.EqualFunc(r.Replaced, other.Replaced, func(a, b Replacements) bool {
 		return a.Ordinal == b.Ordinal && a.Times == b.Times && a.Last.Equal(b.Last)
@@ -92,7 +92,7 @@ func FoundingRecord(token string, n int) Record {
 // where it has formed, what etcd, or else pods and volumes, prove. A member whose record is lost is sealed: if it has
 // data, it needs no more to start; if it has none, it must not start. It is without members if nothing is left to run.
 func StandingRecord(s State, freshToken string) Record {
-	return s.UnderAuthority(s.standing(freshToken))
+	return s.UnderCA(s.standing(freshToken))
 }
 
 func (s State) standing(freshToken string) Record {
@@ -101,11 +101,11 @@ func (s State) standing(freshToken string) Record {
 		return s.follow(s.catchUp(s.Record))
 	case !s.Formed():
 		r := FoundingRecord(cmp.Or(s.Record.Token, freshToken), s.Declared.Replicas)
-		r.Authority = s.Record.Authority
+		r.CA = s.Record.CA
 		return r
 	}
 	r := Record{
-		Authority: s.Record.Authority,
+		CA:        s.Record.CA,
 		Token:     cmp.Or(s.Record.Token, s.Objects.RunsToken, s.tokenOfVolumes(), freshToken),
 		ClusterID: cmp.Or(s.Record.ClusterID, s.ReportedClusterID),
 	}

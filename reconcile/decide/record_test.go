@@ -10,7 +10,7 @@ import (
 func TestEqual(t *testing.T) {
 	record := func() Record {
 		return Record{
-			Token: "t", ClusterID: 1, LogVersion: "3.6", Authority: "CA", Members: []RecordedMember{{Ordinal: 0, Mode: Sealed}},
+			Token: "t", ClusterID: 1, LogVersion: "3.6", CA: "CA", Members: []RecordedMember{{Ordinal: 0, Mode: Sealed}},
 			Removed: []RemovedMember{{1, "v1"}}, Confirmed: []ID{7}, Replaced: []Replacements{{2, 3, noon}},
 		}
 	}
@@ -21,7 +21,7 @@ func TestEqual(t *testing.T) {
 	}
 	for what, change := range map[string]func(*Record){
 		"token": func(r *Record) { r.Token = "u" }, "cluster ID": func(r *Record) { r.ClusterID = 2 },
-		"log": func(r *Record) { r.LogVersion = "3.5" }, "authority": func(r *Record) { r.Authority = "" },
+		"log": func(r *Record) { r.LogVersion = "3.5" }, "ca": func(r *Record) { r.CA = "" },
 		"members": func(r *Record) { r.Members[0].ID = 2 }, "removed": func(r *Record) { r.Removed[0].VolumeUID = "v2" },
 		"confirmed": func(r *Record) { r.Confirmed = nil }, "replaced, slot": func(r *Record) { r.Replaced[0].Ordinal = 1 },
 		"replaced, times": func(r *Record) { r.Replaced[0].Times = 2 }, "replaced, last": func(r *Record) { r.Replaced[0].Last = noon.Add(1) },
@@ -109,7 +109,7 @@ func TestRecordOfAList(t *testing.T) {
 	if len(r.Members) != 2 || r.Members[0].Ordinal != 1 || r.Members[1].Ordinal != 2 || r.ClusterID != 0 {
 		t.Errorf("got %+v", r)
 	}
-	if r := StandingRecord(State{Record: Record{Authority: "CA1"}, Declared: Declared{Replicas: 1}}, "fresh"); r.Authority != "CA1" || len(r.Members) != 1 {
+	if r := StandingRecord(State{Record: Record{CA: "CA1"}, Declared: Declared{Replicas: 1}}, "fresh"); r.CA != "CA1" || len(r.Members) != 1 {
 		t.Errorf("before its founding it is %+v", r)
 	}
 }

@@ -143,10 +143,10 @@ func TestRunningByItself(t *testing.T) {
 	})
 }
 
-// TestAuthority: why nothing may be issued from an authority, and when it goes on record.
-func TestAuthority(t *testing.T) {
-	seen := func(recorded string, a Authority) func(*State) {
-		return func(s *State) { s.Record.Authority, s.Authority = recorded, a }
+// TestCA: why nothing may be issued from a CA, and when it goes on record.
+func TestCA(t *testing.T) {
+	seen := func(recorded string, a CA) func(*State) {
+		return func(s *State) { s.Record.CA, s.CA = recorded, a }
 	}
 	one, idle := []string{"CA1"}, func(s *State) { s.Replicas, s.Objects.RunsReplicas = nil, 0 }
 	for what, c := range map[string]struct {
@@ -155,32 +155,32 @@ func TestAuthority(t *testing.T) {
 		record   string
 	}{
 		"none":                           {nil, "", ""},
-		"none any more, and nobody runs": {both(seen("CA1", Authority{}), idle), "", "CA1"},
-		"none any more":                  {seen("CA1", Authority{}), "", "CA1"},
-		"none, and pods mount one":       {seen("", Authority{Mounted: one}), "", ""},
-		"the same for all":               {seen("CA1", Authority{"CA1", one, "CA1"}), "", "CA1"},
-		"new to the record":              {seen("", Authority{"CA1", one, "CA1"}), "", "CA1"},
-		"new to it, unknown":             {both(seen("", Authority{"CA1", one, "CA1"}), unlisted), "", ""},
-		"new to it, and unproven":        {seen("", Authority{"CA1", one, ""}), "", ""},
-		"new to it, mounted by none":     {seen("", Authority{"CA1", nil, "CA1"}), "", ""},
-		"new to it, mounted with others": {seen("", Authority{"CA1", []string{"CA1", "CA2"}, "CA1"}), "", ""},
-		"unproven, mounted with others":  {seen("", Authority{"CA1", []string{"CA1", "CA2"}, ""}), "pods are given CA2", ""},
-		"on record, mounted with others": {seen("CA1", Authority{"CA1", []string{"CA1", "CA2"}, ""}), "", "CA1"},
-		"another is on record":           {seen("CA2", Authority{"CA1", nil, ""}), "CA2 is on record", "CA2"},
-		"another is, by an old record":   {seen("CA2", Authority{"CA1", one, "CA1"}), "although members answer", "CA2"},
-		"another proves itself":          {seen("CA1", Authority{"CA1", one, "CA2"}), "members answer by CA2", "CA1"},
-		"another is, and nobody runs":    {both(seen("CA2", Authority{"CA1", nil, ""}), idle), "", "CA1"},
-		"another is, one is to run":      {both(seen("CA2", Authority{"CA1", nil, ""}), idle, func(s *State) { s.Objects.RunsReplicas = 1 }), "CA2 is on record", "CA2"},
+		"none any more, and nobody runs": {both(seen("CA1", CA{}), idle), "", "CA1"},
+		"none any more":                  {seen("CA1", CA{}), "", "CA1"},
+		"none, and pods mount one":       {seen("", CA{Mounted: one}), "", ""},
+		"the same for all":               {seen("CA1", CA{"CA1", one, "CA1"}), "", "CA1"},
+		"new to the record":              {seen("", CA{"CA1", one, "CA1"}), "", "CA1"},
+		"new to it, unknown":             {both(seen("", CA{"CA1", one, "CA1"}), unlisted), "", ""},
+		"new to it, and unproven":        {seen("", CA{"CA1", one, ""}), "", ""},
+		"new to it, mounted by none":     {seen("", CA{"CA1", nil, "CA1"}), "", ""},
+		"new to it, mounted with others": {seen("", CA{"CA1", []string{"CA1", "CA2"}, "CA1"}), "", ""},
+		"unproven, mounted with others":  {seen("", CA{"CA1", []string{"CA1", "CA2"}, ""}), "pods are given CA2", ""},
+		"on record, mounted with others": {seen("CA1", CA{"CA1", []string{"CA1", "CA2"}, ""}), "", "CA1"},
+		"another is on record":           {seen("CA2", CA{"CA1", nil, ""}), "CA2 is on record", "CA2"},
+		"another is, by an old record":   {seen("CA2", CA{"CA1", one, "CA1"}), "although members answer", "CA2"},
+		"another proves itself":          {seen("CA1", CA{"CA1", one, "CA2"}), "members answer by CA2", "CA1"},
+		"another is, and nobody runs":    {both(seen("CA2", CA{"CA1", nil, ""}), idle), "", "CA1"},
+		"another is, one is to run":      {both(seen("CA2", CA{"CA1", nil, ""}), idle, func(s *State) { s.Objects.RunsReplicas = 1 }), "CA2 is on record", "CA2"},
 	} {
 		s := after(3, c.change)
 		if got := s.Distrusted(); (got == "") != (c.distrust == "") || !strings.Contains(got, c.distrust) {
 			t.Errorf("%s: distrusted since %q", what, got)
 		}
-		if got := s.UnderAuthority(s.Record).Authority; got != c.record {
+		if got := s.UnderCA(s.Record).CA; got != c.record {
 			t.Errorf("%s: on record is %q", what, got)
 		}
 	}
-	if got := after(3, seen("CA2", Authority{"CA1", one, "CA1"})).UnderAuthority(Record{}).Authority; got != "" {
+	if got := after(3, seen("CA2", CA{"CA1", one, "CA1"})).UnderCA(Record{}).CA; got != "" {
 		t.Errorf("while the record in the cluster names another, a new one names %s", got)
 	}
 	const whole, long = "01:23:45:67:89:AB:CD:EF", "01:23:45:67:89:AB:CD:EF:01"

@@ -46,18 +46,18 @@ func (w *world) setOne(target, key, text string) (err error) {
 		w.Record.ClusterID, err = parseID(text)
 	case "record log":
 		w.Record.LogVersion = strings.TrimPrefix(text, "none")
-	case "record authority":
-		w.Record.Authority = strings.TrimPrefix(text, "none")
-	case "authority ends":
-		return w.setExpiry(decide.Certificate{Secret: w.Name + "-ca", Key: "ca.crt", Authority: true}, 3650*24*time.Hour, text)
+	case "record CA":
+		w.Record.CA = strings.TrimPrefix(text, "none")
+	case "CA ends":
+		return w.setExpiry(decide.Certificate{Secret: w.Name + "-ca", Key: "ca.crt", CA: true}, 3650*24*time.Hour, text)
 	case "peer ends", "server ends", "client ends":
 		return w.setExpiry(decide.Certificate{Secret: w.Name + "-" + target + "-tls", Key: "tls.crt"}, 300*24*time.Hour, text)
-	case "authority secret":
-		w.Authority.Secret = strings.TrimPrefix(text, "none")
-	case "authority mounted":
-		w.Authority.Mounted = strings.Fields(strings.ReplaceAll(strings.TrimPrefix(text, "none"), ",", " "))
-	case "authority proven":
-		w.Authority.Proven = strings.TrimPrefix(text, "none")
+	case "CA secret":
+		w.CA.Secret = strings.TrimPrefix(text, "none")
+	case "CA mounted":
+		w.CA.Mounted = strings.Fields(strings.ReplaceAll(strings.TrimPrefix(text, "none"), ",", " "))
+	case "CA proven":
+		w.CA.Proven = strings.TrimPrefix(text, "none")
 	case "record confirmed":
 		var member decide.ID
 		member, err = parseID(text)

@@ -86,7 +86,7 @@ type around struct {
 
 var flags = []string{"", "drift", "no StatefulSet", "problems", "foreign", "relabelled", "suspended", "undeclared", "terminating", "irreplaceable", "locked", "stopped", "gone", "more", "newer",
 	"fewer", "reshaped", "restarting", "lagging", "skipping", "back", "preparing", "orphaned", "renamed", "stranger", "alarm", "grown", "deleted", "left", "left over", "asleep", "old log",
-	"another authority", "unrecorded authority", "unproven authority", "irreplaceable, scaled to 0", "another authority, scaled to 0",
+	"another CA", "unrecorded CA", "unproven CA", "irreplaceable, scaled to 0", "another CA, scaled to 0",
 	"worn orphan", "worn problems", "worn suspended", "worn foreign", "worn unrecorded",
 	"refuted", "outvoted", "torn", "unheard", "stopped by check"}
 
@@ -200,13 +200,13 @@ func (w *world) flag(flag string) {
 
 // wear lets certificates expire behind a guard.
 func (w *world) wear(guard string) {
-	w.Record.Authority, w.Authority = "CA1", decide.Authority{Secret: "CA1", Mounted: []string{"CA1"}}
+	w.Record.CA, w.CA = "CA1", decide.CA{Secret: "CA1", Mounted: []string{"CA1"}}
 	w.Certificates = []decide.Certificate{{Secret: "a-peer-tls", Key: "tls.crt", NotBefore: dawn.Add(-9 * time.Hour), NotAfter: dawn.Add(time.Hour)}}
 	switch guard {
 	case "orphan", "unrecorded":
 		w.Declared.Orphaned = "git declares it no longer"
 		if guard == "unrecorded" {
-			w.Record.Authority = ""
+			w.Record.CA = ""
 		}
 	case "problems":
 		w.Declared.Problems = []string{"one"}
@@ -217,12 +217,12 @@ func (w *world) wear(guard string) {
 	}
 }
 
-// proven is the authority by which members answer, if any does.
-func (w *world) proven(authority string) string {
+// proven is the CA by which members answer, if any does.
+func (w *world) proven(ca string) string {
 	if decide.Answering(w.Membership.Members) == 0 {
 		return ""
 	}
-	return authority
+	return ca
 }
 
 // flagOfLife sets what belongs to a cluster that changes.
@@ -254,16 +254,16 @@ func (w *world) flagOfLife(flag string) {
 			return
 		}
 		w.Objects.RunsVersion, w.Objects.RunsHash, w.Objects.RunsReplicas = "", "", 0
-	case "another authority", "another authority, scaled to 0":
-		if flag != "another authority" {
+	case "another CA", "another CA, scaled to 0":
+		if flag != "another CA" {
 			w.Objects.RunsReplicas = 0
 		}
-		w.Record.Authority, w.Authority = "CA1", decide.Authority{Secret: "CA2", Mounted: []string{"CA1"}, Proven: w.proven("CA1")}
+		w.Record.CA, w.CA = "CA1", decide.CA{Secret: "CA2", Mounted: []string{"CA1"}, Proven: w.proven("CA1")}
 		w.Objects.Drift = []string{"Secret a-peer-tls: changed"}
-	case "unrecorded authority", "unproven authority":
-		w.Authority = decide.Authority{Secret: "CA1", Mounted: []string{"CA1"}, Proven: w.proven("CA1")}
-		if flag == "unproven authority" {
-			w.Authority = decide.Authority{Secret: "CA1", Mounted: []string{"CA1", "CA2"}}
+	case "unrecorded CA", "unproven CA":
+		w.CA = decide.CA{Secret: "CA1", Mounted: []string{"CA1"}, Proven: w.proven("CA1")}
+		if flag == "unproven CA" {
+			w.CA = decide.CA{Secret: "CA1", Mounted: []string{"CA1", "CA2"}}
 		}
 	case "worn orphan", "worn problems", "worn suspended", "worn foreign", "worn unrecorded":
 		w.wear(strings.TrimPrefix(flag, "worn "))

@@ -47,8 +47,8 @@ type State struct {
 	Replicas []Replica `json:"replicas,omitempty"`
 	// Membership is etcd's own word.
 	Membership Membership `json:"membership"`
-	// Authority is what is seen of the certificate authority.
-	Authority Authority `json:"authority,omitzero"`
+	// CA is what is seen of the CA.
+	CA CA `json:"ca,omitzero"`
 	// Certificates are those that there are, in any order, and how long they are good for.
 	Certificates []Certificate `json:"certificates,omitempty"`
 	// ClientIsRoot: applications are etcd's superuser by their certificate, and stay it, since authentication is on: they may have their rights by that.
@@ -112,8 +112,8 @@ type Record struct {
 	Members []RecordedMember `json:"members,omitempty"`
 	// LogVersion is the oldest minor version, such as 3.6, whose entries a member may still have in its log; empty if that is not known.
 	LogVersion string `json:"logVersion,omitempty"`
-	// Authority is the fingerprint of the certificate authority that members trust; empty without TLS, or if it is not known yet.
-	Authority string `json:"authority,omitempty"`
+	// CA is the fingerprint of the CA that members trust; empty without TLS, or if it is not known yet.
+	CA string `json:"ca,omitempty"`
 	// Removed are the slots whose member is gone, by ascending ordinal: their volumes go before they are used again.
 	Removed []RemovedMember `json:"removed,omitempty"`
 	// Confirmed are the members that a person had confirmed when a list was followed that had lost most of those on record, ascending.

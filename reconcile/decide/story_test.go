@@ -82,9 +82,9 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//	set spec replicas=5 version=3.7.3 hash=h2 lifecycle=Stopped suspended=true problem=(storage: shrinks)
 		//	set spec retention=Delete replaceAfter=10m orphaned=(main@sha1:1 declares it no longer) renamedFrom=(b/old)
 		//	set etcd known=false why=(no answer within 2s) cluster=c2 leader=a-1 downgrade=3.6
-		//	set record cluster=c2 token=t2 log=3.5 authority=none|CA1
-		//	set authority secret=CA1 mounted=(CA1, CA2) proven=CA1
-		//	set authority ends=3000
+		//	set record cluster=c2 token=t2 log=3.5 ca=none|CA1
+		//	set CA secret=CA1 mounted=(CA1, CA2) proven=CA1
+		//	set CA ends=3000
 		//	set peer|server|client ends=99
 		//	set status cluster=c2 version=3.6.16
 		//	set objects runs=none|3.6.16/h1 differs=true replicas=0
@@ -189,8 +189,8 @@ func (w *world) standing() string {
 	r := decide.StandingRecord(w.State, "fresh")
 	var out strings.Builder
 	fmt.Fprintf(&out, "token=%s cluster=%s%s", r.Token, id(r.ClusterID), w.describeRemoved(r))
-	if r.Authority != "" || w.Authority.Secret != "" {
-		fmt.Fprintf(&out, " authority=%s", orNone(r.Authority))
+	if r.CA != "" || w.CA.Secret != "" {
+		fmt.Fprintf(&out, " ca=%s", orNone(r.CA))
 	}
 	out.WriteByte('\n')
 	for _, m := range r.Members {

@@ -6,8 +6,8 @@ import "fmt"
 func (s State) CertificateWarnings() []string {
 	var warnings []string
 	for _, c := range s.Certificates {
-		if c.Authority && c.Weak != "" {
-			warnings = append(warnings, fmt.Sprintf("the key of the certificate authority, %s, is weak (%s); have a new one made: see Certificates in docs/operations.md", c, c.Weak))
+		if c.CA && c.Weak != "" {
+			warnings = append(warnings, fmt.Sprintf("the key of the CA, %s, is weak (%s); have a new one made: see Certificates in docs/operations.md", c, c.Weak))
 		}
 	}
 	if s.ClientIsRoot {

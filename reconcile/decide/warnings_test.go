@@ -9,7 +9,7 @@ import (
 
 // TestCertificateWarnings: what no pass mends is told by each.
 func TestCertificateWarnings(t *testing.T) {
-	weak := Certificate{Secret: "s", Key: "k", Authority: true, Weak: "P-224"}
+	weak := Certificate{Secret: "s", Key: "k", CA: true, Weak: "P-224"}
 	reissued := Certificate{Secret: "s", Key: "k", Weak: "P-224"}
 	for what, c := range map[string]struct {
 		state State

@@ -110,8 +110,8 @@ func (w *world) table() string {
 	}
 	line("record", "token=%s cluster=%s%s", orNone(w.Record.Token), id(w.Record.ClusterID), w.describeRemoved(w.Record))
 	w.templateLine(line)
-	if a := w.Authority; a.Secret != "" || w.Record.Authority != "" {
-		line("authority", "record=%s secret=%s mounted=%s proven=%s", orNone(w.Record.Authority), orNone(a.Secret), orNone(strings.Join(a.Mounted, ",")), orNone(a.Proven))
+	if a := w.CA; a.Secret != "" || w.Record.CA != "" {
+		line("ca", "record=%s secret=%s mounted=%s proven=%s", orNone(w.Record.CA), orNone(a.Secret), orNone(strings.Join(a.Mounted, ",")), orNone(a.Proven))
 	}
 	for _, c := range w.WornCertificates() {
 		line("", "%s: %s", c, c.Validity(w.Now))

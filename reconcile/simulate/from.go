@@ -24,7 +24,7 @@ func From(s decide.State, seed uint64) *World {
 	for _, r := range s.Replicas {
 		w.fromReplica(s, r)
 	}
-	w.fromAuthority(s)
+	w.fromCA(s)
 	w.runEtcd()
 	for _, r := range w.rafts {
 		w.initial = r.ids()

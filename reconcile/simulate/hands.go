@@ -76,7 +76,7 @@ func (w *World) Heal() {
 	for n := range w.down {
 		w.NodeDown(n, false)
 	}
-	w.PutBackAuthority()
+	w.PutBackCA()
 	w.ClearAlarms("NOSPACE")
 	w.RemoveMember(-1)
 }

@@ -27,7 +27,7 @@ type statefulSet struct {
 
 func (w *World) customResource() string { return "EtcdCluster " + w.name }
 func (w *World) configMap() string      { return "ConfigMap " + w.name + "-members" }
-func (w *World) authority() string      { return "Secret " + w.name + "-ca" }
+func (w *World) ca() string             { return "Secret " + w.name + "-ca" }
 func (w *World) peerService() string    { return "Service " + w.name }
 func (w *World) clientService() string  { return "Service " + w.name + "-client" }
 func (w *World) statefulSet() string    { return "StatefulSet " + w.name }
@@ -35,7 +35,7 @@ func (w *World) statefulSet() string    { return "StatefulSet " + w.name }
 // Objects lists the objects of the cluster in the order in which they are written.
 func (w *World) Objects() []string {
 	return []string{
-		w.customResource(), w.configMap(), w.authority(),
+		w.customResource(), w.configMap(), w.ca(),
 		"Secret " + w.name + "-peer-tls", "Secret " + w.name + "-server-tls",
 		"Secret " + w.name + "-quorate-tls", "Secret " + w.name + "-client-tls",
 		w.peerService(), w.clientService(), "PodDisruptionBudget " + w.name, w.statefulSet(),

@@ -36,7 +36,7 @@ func (w *World) observe(says decide.Membership) decide.State {
 	if w.exists(w.statefulSet()) {
 		s.Objects.RunsReplicas, s.Objects.RunsToken = w.set.replicas, w.set.token
 	}
-	s.Authority = w.seenAuthority(s)
+	s.CA = w.seenCA(s)
 	s.Objects = w.compare(s)
 	return s
 }
@@ -102,7 +102,7 @@ func (w *World) compare(s decide.State) decide.Objects {
 			continue
 		case name == w.customResource():
 			o.DeclarationDiffers = true
-		case name == w.authority() && what == "missing" && (len(w.pods) > 0 || o.RunsReplicas > 0):
+		case name == w.ca() && what == "missing" && (len(w.pods) > 0 || o.RunsReplicas > 0):
 			o.Irreplaceable = append(o.Irreplaceable, name+": missing")
 		}
 		o.Drift = append(o.Drift, name+": "+what)

@@ -18,7 +18,7 @@ type pod struct {
 	crashes       int
 	ready         bool
 	since         time.Time // since when it is not ready
-	trusts        string    // the authority that etcd in it has started with
+	trusts        string    // the CA that etcd in it has started with
 	started       time.Time // when etcd in it last started
 	going         time.Time // when it was to be gone at the latest
 	unbound       bool      // it was given a node before its claim was made

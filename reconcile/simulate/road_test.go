@@ -80,7 +80,7 @@ func (r *road) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//	fault differ=1 check-data nameless-alarm
 		//	fault add-member=3 add-learner=3 remove-member=2 add-stranger
 		//	fault delete=(ConfigMap a-members) change=(Service a) occupy=(Service a)
-		//	fault put-authority put-back-authority
+		//	fault put-ca put-back-ca
 		//	fault delete-status put-back-record cut-network mend-network heal mislead=1 refuse-pods keep-claims refuse-handover forbid
 		return "", each(args, r.fault)
 	case "person":
@@ -225,7 +225,7 @@ func (r *road) fault(key, value string) error {
 	byName := map[string]func(string){"delete": r.Delete, "change": r.Change, "occupy": r.Occupy}
 	plain := map[string]func(){
 		"delete-status": r.DeleteStatus, "put-back-record": r.PutBackRecord, "add-stranger": r.AddStranger, "heal": r.Heal,
-		"put-authority": r.PutAuthority, "put-back-authority": r.PutBackAuthority,
+		"put-ca": r.PutCA, "put-back-ca": r.PutBackCA,
 		"refuse-pods": func() { r.RefusePods(true) }, "keep-claims": func() { r.KeepClaims(true) }, "refuse-handover": func() { r.RefuseHandover(true) }, "forbid": func() { r.Forbid(true) },
 		"nameless-alarm": r.RaiseNameless, "check-data": func() { r.ChecksData = true },
 		"cut-network": func() { r.CutNetwork(true) }, "mend-network": func() { r.CutNetwork(false) },

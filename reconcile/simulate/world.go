@@ -37,7 +37,7 @@ type World struct {
 	status  status
 	record  decide.Record // what the ConfigMap says
 	// certificates and who has issued them
-	certificates authorities
+	certificates cas
 	initial      []decide.ID // the members that its joining files list
 	set          statefulSet
 	pods         map[int]pod
@@ -70,7 +70,7 @@ func New(name string, declared decide.Declared, seed uint64) *World {
 		dice:         *rand.NewPCG(seed, seed),
 		hurried:      seed == 0,
 		objects:      map[string]object{},
-		certificates: authorities{tls: true, issuers: map[string]string{}},
+		certificates: cas{tls: true, issuers: map[string]string{}},
 		status:       status{silent: map[decide.ID]time.Time{}},
 		pods:         map[int]pod{},
 		volumes:      map[int]volume{},

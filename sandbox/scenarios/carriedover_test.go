@@ -61,13 +61,13 @@ func testCarriedOver(t *testing.T, w *world) {
 // asBefore puts certificates into the Secrets as they were once.
 func (w *world) asBefore() {
 	w.t.Helper()
-	authority := w.secretData("a-ca")
+	ca := w.secretData("a-ca")
 	for name, change := range map[string]func(*x509.Certificate){
 		"a-client-tls": func(c *x509.Certificate) { c.RawSubject, c.Subject.CommonName, c.IPAddresses = nil, "root", nil },
 		"a-peer-tls":   func(c *x509.Certificate) { c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageClientAuth) },
 	} {
 		data := maps.Clone(w.secretData(name))
-		data["tls.crt"] = signAgain(w.t, authority, data["tls.crt"], change)
+		data["tls.crt"] = signAgain(w.t, ca, data["tls.crt"], change)
 		w.putSecret(name, data)
 	}
 	if err := w.kube.CoreV1().Secrets(w.namespace).Delete(w.ctx(), "a-quorate-tls", metav1.DeleteOptions{}); err != nil {

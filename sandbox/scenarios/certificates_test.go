@@ -18,12 +18,12 @@ import (
 
 var leafSecrets = []string{"a-peer-tls", "a-server-tls", "a-quorate-tls", "a-client-tls"}
 
-// testCAChanged: somebody puts another valid authority into the Secret. Members and applications go on with the one that they know; once
+// testCAChanged: somebody puts another valid CA into the Secret. Members and applications go on with the one that they know; once
 // that is back, all is as it was.
 func testCAChanged(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	own, leaves := w.secretData("a-ca"), w.leafData()
-	w.putSecret("a-ca", anotherAuthority(t))
+	w.putSecret("a-ca", anotherCA(t))
 	r := w.run("--until-converged", "--timeout", "20s").requireCode(t, exitBlocked).requireRule(t, "a", "CAChanged")
 	if !r.says("kubectl scale statefulset a") {
 		t.Errorf("it does not say how to go on:\n%s", r)
@@ -34,12 +34,12 @@ func testCAChanged(t *testing.T, w *world) {
 	if got := w.requireOneCluster("a", 3); got != id {
 		t.Errorf("cluster %s became cluster %s", id, got)
 	}
-	w.member("a", 2).put("authority", "the old one")
-	if got := w.member("a", 0).get("authority"); got != "the old one" {
+	w.member("a", 2).put("ca", "the old one")
+	if got := w.member("a", 0).get("ca"); got != "the old one" {
 		t.Errorf("a-0 reads %q", got)
 	}
 	if now := w.leafData(); !reflect.DeepEqual(leaves, now) {
-		t.Error("certificates were issued from an authority that nobody trusts")
+		t.Error("certificates were issued from a CA that nobody trusts")
 	}
 	w.putSecret("a-ca", own)
 	w.converge().requireRule(t, "a", "Converged")
@@ -87,7 +87,7 @@ func testWornCertificates(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testCAExpired: the authority expires. What the message says is the way out: all pods are stopped, and come back on their data with new
+// testCAExpired: the CA expires. What the message says is the way out: all pods are stopped, and come back on their data with new
 // certificates.
 func testCAExpired(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
@@ -111,7 +111,7 @@ func testCAExpired(t *testing.T, w *world) {
 		t.Errorf("the data came back as %q", got)
 	}
 	if now := w.secretData("a-ca"); equal(now["ca.crt"], old["ca.crt"]) || equal(now["ca.crt"], expired["ca.crt"]) {
-		t.Error("the authority is the old one")
+		t.Error("the CA is the old one")
 	}
 	requireTLS(t, w, "a")
 	w.requireQuiet("a")
@@ -159,8 +159,8 @@ func (w *world) wear(name string) {
 	w.putSecret(name, data)
 }
 
-// anotherAuthority is as valid as the cluster's own.
-func anotherAuthority(t testing.TB) map[string][]byte {
+// anotherCA is as valid as the cluster's own.
+func anotherCA(t testing.TB) map[string][]byte {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -183,19 +183,19 @@ func anotherAuthority(t testing.TB) map[string][]byte {
 	}
 }
 
-// reissue signs a certificate again, for the same key and for another time, that of the authority itself included.
-func reissue(t testing.TB, authority map[string][]byte, certificate []byte, from, until time.Duration) []byte {
+// reissue signs a certificate again, for the same key and for another time, that of the CA itself included.
+func reissue(t testing.TB, ca map[string][]byte, certificate []byte, from, until time.Duration) []byte {
 	t.Helper()
-	return signAgain(t, authority, certificate, func(c *x509.Certificate) {
+	return signAgain(t, ca, certificate, func(c *x509.Certificate) {
 		c.NotBefore, c.NotAfter = time.Now().Add(from), time.Now().Add(until)
 	})
 }
 
 // signAgain signs a certificate for the same key once more, with a change.
-func signAgain(t testing.TB, authority map[string][]byte, certificate []byte, change func(*x509.Certificate)) []byte {
+func signAgain(t testing.TB, ca map[string][]byte, certificate []byte, change func(*x509.Certificate)) []byte {
 	t.Helper()
-	issuer, template := parsed(t, authority["ca.crt"]), parsed(t, certificate)
-	block, _ := pem.Decode(authority["ca.key"])
+	issuer, template := parsed(t, ca["ca.crt"]), parsed(t, certificate)
+	block, _ := pem.Decode(ca["ca.key"])
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
 		t.Fatal(err)

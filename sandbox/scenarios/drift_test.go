@@ -135,18 +135,18 @@ func testLostRecord(t *testing.T, w *world) {
 	w.converge()
 }
 
-// testCALost: without the certificate authority nothing is recreated that would cut the members off from each other.
+// testCALost: without the CA nothing is recreated that would cut the members off from each other.
 func testCALost(t *testing.T, w *world) {
-	authority, err := w.object(secrets, "a-ca")
+	ca, err := w.object(secrets, "a-ca")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.disturb(disturbance{"authority deleted", secrets, "a-ca", ""})
+	w.disturb(disturbance{"CA deleted", secrets, "a-ca", ""})
 	r := w.run("--until-converged", "--timeout", "10s")
 	_, err = w.object(secrets, "a-ca")
-	w.recreate(secrets, authority)
+	w.recreate(secrets, ca)
 	if err == nil {
-		t.Error("another authority was made")
+		t.Error("another CA was made")
 	}
 	if r.requireCode(t, exitBlocked); !r.says("a-ca") {
 		t.Errorf("quorate does not say what is lost:\n%s", r)

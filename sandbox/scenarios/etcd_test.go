@@ -100,7 +100,7 @@ func (w *world) secretTLS(name string) (*tls.Config, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(secret.Data["ca.crt"]) {
-		return nil, fmt.Errorf("Secret %s holds no certificate authority", name)
+		return nil, fmt.Errorf("Secret %s holds no CA", name)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }

@@ -154,7 +154,7 @@ var (
 	uid  = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	hex  = regexp.MustCompile(`"[0-9a-f]{8,64}"|\b[0-9a-f]{8,64}\b`) // YAML quotes those that read as a number
 	when = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
-	// fingerprint is that of the authority on record.
+	// fingerprint is that of the CA on record.
 	fingerprint = regexp.MustCompile(`\b[0-9A-F]{2}(:[0-9A-F]{2}){31}\b`)
 	host        = regexp.MustCompile(`\bnode[-a-z0-9]*\b`)
 )

@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// requireTLS proves on the wire that neither port of a member takes anybody without a certificate of the cluster's own authority,
+// requireTLS proves on the wire that neither port of a member takes anybody without a certificate of the cluster's own CA,
 // and that the client port takes the one in the client secret.
 func requireTLS(t *testing.T, w *world, cluster string) {
 	t.Helper()
@@ -33,7 +33,7 @@ func requireTLS(t *testing.T, w *world, cluster string) {
 	}
 	stranger := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{selfSigned(t)}}
 	for name, security := range map[string]*tls.Config{
-		"plain text": nil, "no certificate": {InsecureSkipVerify: true}, "a certificate of another authority": stranger,
+		"plain text": nil, "no certificate": {InsecureSkipVerify: true}, "a certificate of another CA": stranger,
 	} {
 		for _, port := range []int32{clientPort, peerPort} {
 			if err := w.speak(pod, port, security); err == nil {
@@ -103,7 +103,7 @@ func (w *world) speak(pod string, port int32, security *tls.Config) error {
 	return nil
 }
 
-// selfSigned makes a certificate that no cluster's authority has signed.
+// selfSigned makes a certificate that no cluster's CA has signed.
 func selfSigned(t *testing.T) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -45,7 +45,7 @@ func opinionFaults(s decide.State) []string {
 		unguarded.Declared.Problems, unguarded.Declared.Suspended, unguarded.LockHolder = nil, false, ""
 		unguarded.Declared.Orphaned = ""
 		unguarded.Objects.Foreign, unguarded.Objects.Terminating, unguarded.Objects.Irreplaceable = nil, nil, nil
-		unguarded.Authority = decide.Authority{Secret: s.Record.Authority}
+		unguarded.CA = decide.CA{Secret: s.Record.CA}
 		unguarded.Objects.Relabelled = nil
 		for _, what := range decide.Broken(unguarded, o.Decision) {
 			if o.Decision.Verdict == decide.Act && what != "guards hold: acts between two cluster IDs" {
@@ -93,7 +93,7 @@ func Clone(s decide.State) decide.State {
 	s.Objects.Terminating = slices.Clone(s.Objects.Terminating)
 	s.Objects.Irreplaceable = slices.Clone(s.Objects.Irreplaceable)
 	s.Certificates = slices.Clone(s.Certificates)
-	s.Authority.Mounted = slices.Clone(s.Authority.Mounted)
+	s.CA.Mounted = slices.Clone(s.CA.Mounted)
 	s.Replicas = slices.Clone(s.Replicas)
 	s.Membership.Members = slices.Clone(s.Membership.Members)
 	for i := range s.Membership.Members {
@@ -132,7 +132,7 @@ func rotated(s decide.State) decide.State {
 
 func unordered(s *decide.State) []*[]string {
 	return []*[]string{&s.Declared.Problems, &s.Objects.Drift, &s.Objects.Remaining, &s.Objects.Foreign, &s.Objects.Relabelled, &s.Objects.Terminating, &s.Objects.Irreplaceable,
-		&s.Authority.Mounted}
+		&s.CA.Mounted}
 }
 
 func rotate[T any](list []T) []T {

@@ -12,28 +12,28 @@ import (
 )
 
 const (
-	// authorityLifetime: replacing an authority restarts every member, so it is rare.
-	authorityLifetime = 10 * 365 * 24 * time.Hour
+	// caLifetime: replacing a CA restarts every member, so it is rare.
+	caLifetime = 10 * 365 * 24 * time.Hour
 	// leafLifetime: etcd reads leaves again on each connection, so they can be short.
 	leafLifetime = 365 * 24 * time.Hour
 	// clockSkew by which certificates are valid before they are made, for machines whose clocks are behind.
 	clockSkew = time.Hour
 )
 
-// Authority is the certificate authority of one cluster. One cluster never shares it with another: whoever holds
+// CA is the CA of one cluster. One cluster never shares it with another: whoever holds
 // a certificate of it is trusted by every member.
-type Authority struct {
+type CA struct {
 	pair        Pair
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }
 
-// NewAuthority makes an authority for the cluster of that name and namespace. Its subject and its key ID are its
+// NewCA makes a CA for the cluster of that name and namespace. Its subject and its key ID are its
 // own, so that during a rotation the old and the new one are told apart (etcd issue 11555).
-func NewAuthority(name, namespace string, now time.Time) (*Authority, error) {
+func NewCA(name, namespace string, now time.Time) (*CA, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make the key of the authority of %s/%s: %w", namespace, name, err)
+		return nil, fmt.Errorf("make the key of the CA of %s/%s: %w", namespace, name, err)
 	}
 	id, err := keyID(&key.PublicKey)
 	if err != nil {
@@ -43,7 +43,7 @@ func NewAuthority(name, namespace string, now time.Time) (*Authority, error) {
 		Subject:               pkix.Name{CommonName: fmt.Sprintf("%s CA %x", name, id[:4]), OrganizationalUnit: []string{namespace}},
 		SubjectKeyId:          id,
 		NotBefore:             now.Add(-clockSkew),
-		NotAfter:              now.Add(authorityLifetime),
+		NotAfter:              now.Add(caLifetime),
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
@@ -51,20 +51,20 @@ func NewAuthority(name, namespace string, now time.Time) (*Authority, error) {
 	}
 	pair, err := sign(template, template, key, key)
 	if err != nil {
-		return nil, fmt.Errorf("make the authority of %s/%s: %w", namespace, name, err)
+		return nil, fmt.Errorf("make the CA of %s/%s: %w", namespace, name, err)
 	}
-	return ReadAuthority(pair, now)
+	return ReadCA(pair, now)
 }
 
-// ReadAuthority returns the authority that was stored as p. The error says why it is of no use.
-func ReadAuthority(p Pair, now time.Time) (*Authority, error) {
+// ReadCA returns the CA that was stored as p. The error says why it is of no use.
+func ReadCA(p Pair, now time.Time) (*CA, error) {
 	certificate, key, err := p.parse()
 	if err != nil {
-		return nil, fmt.Errorf("read the certificate authority: %w", err)
+		return nil, fmt.Errorf("read the CA: %w", err)
 	}
 	switch {
 	case !certificate.IsCA || !certificate.BasicConstraintsValid:
-		err = fmt.Errorf("the certificate is not that of an authority")
+		err = fmt.Errorf("the certificate is not that of a CA")
 	case now.After(certificate.NotAfter):
 		err = fmt.Errorf("it expired at %s", certificate.NotAfter.UTC().Format(time.RFC3339))
 	case now.Before(certificate.NotBefore):
@@ -73,19 +73,19 @@ func ReadAuthority(p Pair, now time.Time) (*Authority, error) {
 		err = checkLimits(certificate)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the certificate authority: %w", err)
+		return nil, fmt.Errorf("read the CA: %w", err)
 	}
-	return &Authority{pair: p, certificate: certificate, key: key}, nil
+	return &CA{pair: p, certificate: certificate, key: key}, nil
 }
 
-// Pair returns the authority as it is stored.
-func (a *Authority) Pair() Pair { return a.pair }
+// Pair returns the CA as it is stored.
+func (a *CA) Pair() Pair { return a.pair }
 
 // String returns the subject.
-func (a *Authority) String() string { return a.certificate.Subject.String() }
+func (a *CA) String() string { return a.certificate.Subject.String() }
 
 // Issue makes a leaf with a key of its own.
-func (a *Authority) Issue(l Leaf, now time.Time) (Pair, error) {
+func (a *CA) Issue(l Leaf, now time.Time) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return Pair{}, fmt.Errorf("make the key of %s: %w", l.CommonName, err)

@@ -28,10 +28,10 @@ func running(t *testing.T) *stage {
 	return s
 }
 
-// authorityMade makes an authority as it was made then.
-func authorityMade(t *testing.T, at time.Time) *pki.Authority {
+// caMade makes a CA as it was made then.
+func caMade(t *testing.T, at time.Time) *pki.CA {
 	t.Helper()
-	a, err := pki.NewAuthority("a", "default", at)
+	a, err := pki.NewCA("a", "default", at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func (s *stage) put(name string, data map[string][]byte) {
 	}
 }
 
-func (s *stage) putAuthority(a *pki.Authority) {
+func (s *stage) putCA(a *pki.CA) {
 	s.Helper()
 	s.put("a-ca", map[string][]byte{"ca.crt": a.Pair().Certificate, "ca.key": a.Pair().Key})
 }
@@ -96,16 +96,16 @@ func versions(c *cluster) map[string]string {
 	return all
 }
 
-// TestAnotherAuthority: another valid authority in the Secret is told, and nothing is issued from it until nobody trusts the old one.
-func TestAnotherAuthority(t *testing.T) {
+// TestAnotherCA: another valid CA in the Secret is told, and nothing is issued from it until nobody trusts the old one.
+func TestAnotherCA(t *testing.T) {
 	s := running(t)
 	before := s.observe()
 	own := pki.Fingerprint(secretOf(before, "a-ca")["ca.crt"])
-	if before.state.Record.Authority != own || own == "" {
-		t.Fatalf("on record is %q, the authority is %q", before.state.Record.Authority, own)
+	if before.state.Record.CA != own || own == "" {
+		t.Fatalf("on record is %q, the CA is %q", before.state.Record.CA, own)
 	}
-	authority := secretOf(before, "a-ca")
-	s.putAuthority(authorityMade(t, time.Now()))
+	ca := secretOf(before, "a-ca")
+	s.putCA(caMade(t, time.Now()))
 	c := s.decided("CAChanged", "is on record")
 	if drift := c.state.Objects.Drift; len(drift) > 0 {
 		t.Errorf("drift: %q", drift)
@@ -117,30 +117,30 @@ func TestAnotherAuthority(t *testing.T) {
 	}
 
 	// Put back without its key, and then with it.
-	s.put("a-ca", map[string][]byte{"ca.crt": authority["ca.crt"]})
+	s.put("a-ca", map[string][]byte{"ca.crt": ca["ca.crt"]})
 	s.decided("CALost", "the key is missing")
-	s.put("a-ca", authority)
+	s.put("a-ca", ca)
 	s.do(s.decided("ApplyObjects", "Secret a-ca"), decide.ApplyObjects{}, true) // whose fields are its own again
 	s.settled(s.observe())
-	if now := secretOf(s.observe(), "a-ca"); !maps.EqualFunc(now, authority, bytes.Equal) {
-		t.Error("the authority that was put back is another one now")
+	if now := secretOf(s.observe(), "a-ca"); !maps.EqualFunc(now, ca, bytes.Equal) {
+		t.Error("the CA that was put back is another one now")
 	}
 
-	// A leaf that says to trust another authority is put right from the one on record.
+	// A leaf that says to trust another CA is put right from the one on record.
 	server := secretOf(before, "a-server-tls")
-	server["ca.crt"] = authorityMade(t, time.Now()).Pair().Certificate
+	server["ca.crt"] = caMade(t, time.Now()).Pair().Certificate
 	s.put("a-server-tls", server)
 	s.do(s.decided("ApplyObjects", "Secret a-server-tls"), decide.ApplyObjects{}, true)
 	s.settled(s.observe())
 }
 
-// TestAuthorityIsAdopted: a record from before authorities were recorded gets one only from all who know it, and is held against them.
-func TestAuthorityIsAdopted(t *testing.T) {
+// TestCAIsAdopted: a record from before CAs were recorded gets one only from all who know it, and is held against them.
+func TestCAIsAdopted(t *testing.T) {
 	s := running(t)
 	c := s.observe()
-	own := c.state.Record.Authority
+	own := c.state.Record.CA
 	record := c.state.Record
-	record.Authority = ""
+	record.CA = ""
 	in, err := c.input(record)
 	if err != nil {
 		t.Fatal(err)
@@ -151,26 +151,26 @@ func TestAuthorityIsAdopted(t *testing.T) {
 	}
 	c = s.observe()
 	s.settled(c)
-	if c.state.Record.Authority != "" || c.state.Authority.Secret != own || len(c.state.Authority.Mounted) != 1 {
-		t.Errorf("on record is %q, seen %+v", c.state.Record.Authority, c.state.Authority)
+	if c.state.Record.CA != "" || c.state.CA.Secret != own || len(c.state.CA.Mounted) != 1 {
+		t.Errorf("on record is %q, seen %+v", c.state.Record.CA, c.state.CA)
 	}
 	c.state.Membership = decide.Membership{Known: true, ClusterID: 0xc1, Members: []decide.Member{{ID: 1, Name: "a-0", Answers: true, Started: true}}}
-	if c.seeAuthority(c.certificates, own); c.state.Authority.Proven != own {
-		t.Errorf("a member has answered, and proves %q", c.state.Authority.Proven)
+	if c.seeCA(c.certificates, own); c.state.CA.Proven != own {
+		t.Errorf("a member has answered, and proves %q", c.state.CA.Proven)
 	}
-	if standing := decide.StandingRecord(c.state, ""); standing.Authority != own {
-		t.Errorf("to be recorded is %q", standing.Authority)
+	if standing := decide.StandingRecord(c.state, ""); standing.CA != own {
+		t.Errorf("to be recorded is %q", standing.CA)
 	}
-	s.putAuthority(authorityMade(t, time.Now()))
+	s.putCA(caMade(t, time.Now()))
 	s.decided("CAChanged", "pods are given")
 }
 
-// TestExpiredAuthority: the way out of an authority that has expired is to stop all pods. Then a new one is made, all certificates are
+// TestExpiredCA: the way out of a CA that has expired is to stop all pods. Then a new one is made, all certificates are
 // issued from it, and the members start on their data.
-func TestExpiredAuthority(t *testing.T) {
+func TestExpiredCA(t *testing.T) {
 	s := running(t)
-	expired := authorityMade(t, time.Now().Add(-11*year))
-	s.putAuthority(expired)
+	expired := caMade(t, time.Now().Add(-11*year))
+	s.putCA(expired)
 	c := s.decided("CALost", "no backup helps: have a new one made by stopping all pods, by lifecycle: Stopped in git, or kubectl scale statefulset a --replicas=0")
 	if c.state.CertificatesValidity() != decide.Expired {
 		t.Errorf("the certificates are %s", c.state.CertificatesValidity())
@@ -184,8 +184,8 @@ func TestExpiredAuthority(t *testing.T) {
 	s.settled(after)
 	record := after.state.Record
 	switch own := pki.Fingerprint(secretOf(after, "a-ca")["ca.crt"]); {
-	case own == pki.Fingerprint(expired.Pair().Certificate) || own != record.Authority:
-		t.Errorf("the authority is %s, on record %s", own, record.Authority)
+	case own == pki.Fingerprint(expired.Pair().Certificate) || own != record.CA:
+		t.Errorf("the CA is %s, on record %s", own, record.CA)
 	case record.ClusterID != 0xc1 || record.Token != before.state.Record.Token || after.state.Objects.RunsReplicas != 3:
 		t.Errorf("after: %+v, %d pods", record, after.state.Objects.RunsReplicas)
 	case after.state.CertificatesValidity() != decide.Valid:
@@ -193,12 +193,12 @@ func TestExpiredAuthority(t *testing.T) {
 	}
 }
 
-// TestStopForAuthority: the pods of a cluster that git declares Stopped are stopped although there is another authority than they trust, and nothing
+// TestStopForCA: the pods of a cluster that git declares Stopped are stopped although there is another CA than they trust, and nothing
 // else is written but the declaration.
-func TestStopForAuthority(t *testing.T) {
+func TestStopForCA(t *testing.T) {
 	for _, stripped := range []bool{false, true} {
 		s := running(t)
-		s.putAuthority(authorityMade(t, time.Now()))
+		s.putCA(caMade(t, time.Now()))
 		if stripped { // as by a restore: nothing says what Quorate owns of it
 			s.patchSet(`{"metadata":{"managedFields":[{}]}}`)
 		}
@@ -253,7 +253,7 @@ func TestRenewalBehindGuards(t *testing.T) {
 // wear puts a server certificate into its Secret that was issued so long ago.
 func (s *stage) wear(c *cluster, ago time.Duration) {
 	s.Helper()
-	authority, err := pki.ReadAuthority(c.certificates.Authority, time.Now())
+	ca, err := pki.ReadCA(c.certificates.CA, time.Now())
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func (s *stage) wear(c *cluster, ago time.Duration) {
 	}
 	as := list[0]
 	leaf := pki.Leaf{CommonName: as.Subject.CommonName, DNSNames: as.DNSNames, IPAddresses: as.IPAddresses, Usages: as.ExtKeyUsage}
-	old, err := authority.Issue(leaf, time.Now().Add(-ago))
+	old, err := ca.Issue(leaf, time.Now().Add(-ago))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -285,7 +285,7 @@ func TestExpiryIsTold(t *testing.T) {
 	}
 	end := noon.Add(300 * 24 * time.Hour)
 	entry.State.Certificates = []decide.Certificate{
-		{Secret: "a-ca", Key: "ca.crt", Authority: true, NotBefore: noon, NotAfter: noon.Add(10 * year)},
+		{Secret: "a-ca", Key: "ca.crt", CA: true, NotBefore: noon, NotAfter: noon.Add(10 * year)},
 		{Secret: "a-peer-tls", Key: "tls.crt", NotBefore: noon, NotAfter: end},
 	}
 	for _, test := range []struct {

@@ -11,7 +11,7 @@ import (
 )
 
 // readCertificates reads the certificates from the Secrets that are there, and makes new ones for what is missing or worn out. A
-// certificate authority that is gone is replaced only if no member is there to depend on the old one, and nothing is issued from one
+// CA that is gone is replaced only if no member is there to depend on the old one, and nothing is issued from one
 // that members do not trust.
 func (c *cluster) readCertificates(ctx context.Context) (err error) {
 	switch {
@@ -24,12 +24,12 @@ func (c *cluster) readCertificates(ctx context.Context) (err error) {
 	present := objects.ReadCertificates(&c.target.cluster, c.own.secrets())
 	present.ClientIsRoot = c.clientStaysRoot(ctx, present)
 	c.certificates, c.state.Certificates = present, present.Validities(&c.target.cluster)
-	unusable := present.CheckAuthority(c.state.Now)
+	unusable := present.CheckCA(c.state.Now)
 	switch {
 	case unusable == nil:
-	case c.state.AuthorityInUse() || len(c.own.pods) > 0:
-		c.seeAuthority(present, "")
-		c.state.Objects.Irreplaceable = append(c.state.Objects.Irreplaceable, fmt.Sprintf("Secret %s: %v", c.names.AuthoritySecret, unusable))
+	case c.state.CAInUse() || len(c.own.pods) > 0:
+		c.seeCA(present, "")
+		c.state.Objects.Irreplaceable = append(c.state.Objects.Irreplaceable, fmt.Sprintf("Secret %s: %v", c.names.CASecret, unusable))
 		return nil
 	default:
 		if c.certificates, err = objects.NewCertificates(&c.target.cluster, c.state.Now); err != nil {
@@ -37,7 +37,7 @@ func (c *cluster) readCertificates(ctx context.Context) (err error) {
 		}
 		c.certificates.ClientIsRoot = present.ClientIsRoot
 	}
-	c.seeAuthority(present, pki.Fingerprint(c.certificates.Authority.Certificate))
+	c.seeCA(present, pki.Fingerprint(c.certificates.CA.Certificate))
 	if c.state.Distrusted() == "" {
 		c.certificates, _, err = c.certificates.Renew(&c.target.cluster, c.state.Now)
 	}
@@ -66,9 +66,9 @@ func (c *cluster) hasTLS() bool {
 	return c.target.cluster.Spec.TLS.Mode == v1alpha1.TLSManaged
 }
 
-// seeAuthority notes which authority certificates would be issued from, and which ones are trusted.
-func (c *cluster) seeAuthority(present objects.Certificates, issuer string) {
-	c.state.Authority = decide.Authority{Secret: issuer, Mounted: present.Mounted()}
+// seeCA notes which CA certificates would be issued from, and which ones are trusted.
+func (c *cluster) seeCA(present objects.Certificates, issuer string) {
+	c.state.CA = decide.CA{Secret: issuer, Mounted: present.Mounted()}
 	c.seeProof()
 }
 
@@ -81,9 +81,9 @@ func (c *cluster) anyAnswers() bool {
 	return answers
 }
 
-// seeProof notes the authority by which members answer.
+// seeProof notes the CA by which members answer.
 func (c *cluster) seeProof() {
 	if tls := c.clientTLS(); tls != nil && c.anyAnswers() {
-		c.state.Authority.Proven = pki.Fingerprint(tls.CA)
+		c.state.CA.Proven = pki.Fingerprint(tls.CA)
 	}
 }

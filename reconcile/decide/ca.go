@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Authority is what is seen of the cluster's certificate authority, by the fingerprints of certificates: SHA-256, as "openssl x509
+// CA is what is seen of the cluster's CA, by the fingerprints of certificates: SHA-256, as "openssl x509
 // -fingerprint -sha256" prints it. It is zero where the cluster runs without TLS.
-type Authority struct {
-	// Secret is the authority that certificates would be issued from: the one in the Secret or, where none is there and none is in
+type CA struct {
+	// Secret is the CA that certificates would be issued from: the one in the Secret or, where none is there and none is in
 	// use, a new one. Empty if there is none that can be used.
 	Secret string `json:"secret,omitempty"`
-	// Mounted are the authorities that pods are given to trust, beside their certificates; each once, in any order.
+	// Mounted are the CAs that pods are given to trust, beside their certificates; each once, in any order.
 	Mounted []string `json:"mounted,omitempty"`
-	// Proven is the authority by which a member has answered: it shows a certificate of it, and takes ours. Empty if none has.
+	// Proven is the CA by which a member has answered: it shows a certificate of it, and takes ours. Empty if none has.
 	Proven string `json:"proven,omitempty"`
 }
 
@@ -28,21 +28,21 @@ func short(fingerprint string) string {
 	return fingerprint[:enough] + ":…"
 }
 
-// AuthorityInUse reports whether there are pods, which trust the authority that they started with, or may be at any moment.
-func (s State) AuthorityInUse() bool { return s.Objects.RunsReplicas > 0 || s.anyReplica(hasPod) }
+// CAInUse reports whether there are pods, which trust the CA that they started with, or may be at any moment.
+func (s State) CAInUse() bool { return s.Objects.RunsReplicas > 0 || s.anyReplica(hasPod) }
 
-// Distrusted says why nothing may be issued from the authority in the Secret: members trust another one, as far as can be
+// Distrusted says why nothing may be issued from the CA in the Secret: members trust another one, as far as can be
 // told. Empty if nothing speaks against it.
 func (s State) Distrusted() string {
-	a, recorded := s.Authority, s.Record.Authority
-	if a.Secret == "" || !s.AuthorityInUse() {
+	a, recorded := s.CA, s.Record.CA
+	if a.Secret == "" || !s.CAInUse() {
 		return ""
 	}
 	switch {
 	case a.Proven != "" && a.Proven != a.Secret:
 		return fmt.Sprintf("members answer by %s", short(a.Proven))
 	case recorded != "" && recorded != a.Secret && a.Proven == a.Secret:
-		return fmt.Sprintf("%s is on record, although members answer by the one in the Secret (if the record is an old one, correct its authority)", short(recorded))
+		return fmt.Sprintf("%s is on record, although members answer by the one in the Secret (if the record is an old one, correct ca in it)", short(recorded))
 	case recorded != "" && recorded != a.Secret:
 		return fmt.Sprintf("%s is on record", short(recorded))
 	case recorded == a.Secret || a.Proven == a.Secret:
@@ -56,20 +56,20 @@ func (s State) Distrusted() string {
 	return ""
 }
 
-// UnderAuthority is a record with the authority that it is to name as things stand.
-func (s State) UnderAuthority(r Record) Record {
-	r.Authority = s.authorityToRecord(r.Authority)
+// UnderCA is a record with the CA that it is to name as things stand.
+func (s State) UnderCA(r Record) Record {
+	r.CA = s.caToRecord(r.CA)
 	return r
 }
 
-// authorityToRecord is the authority that a record is to name, given the one that it does. Once it names one, it does so as long as
+// caToRecord is the CA that a record is to name, given the one that it does. Once it names one, it does so as long as
 // that may be in use; it takes one that is in use only from all who know it: the Secret, those that pods mount, and etcd.
-func (s State) authorityToRecord(recorded string) string {
-	a := s.Authority
+func (s State) caToRecord(recorded string) string {
+	a := s.CA
 	switch {
 	case a.Secret == "":
 		return recorded
-	case !s.AuthorityInUse():
+	case !s.CAInUse():
 		return a.Secret
 	case recorded != "":
 		return recorded
@@ -79,8 +79,8 @@ func (s State) authorityToRecord(recorded string) string {
 	return ""
 }
 
-// mountedAlone reports whether that authority, and no other, is what pods are given to trust.
-func (a Authority) mountedAlone(fingerprint string) bool {
+// mountedAlone reports whether that CA, and no other, is what pods are given to trust.
+func (a CA) mountedAlone(fingerprint string) bool {
 	return len(a.Mounted) > 0 && !slices.ContainsFunc(a.Mounted, func(mounted string) bool { return mounted != fingerprint })
 }
 
@@ -90,23 +90,23 @@ func caChanged(s State) (Decision, bool) {
 	case why == "":
 		return Decision{}, false
 	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPodThatStays):
-		return wait(time.Second, "Secret %s holds the certificate authority %s, and %s; the new one takes its place once the pods are gone",
-			s.authoritySecret(), short(s.Authority.Secret), why)
+		return wait(time.Second, "Secret %s holds the CA %s, and %s; the new one takes its place once the pods are gone",
+			s.caSecret(), short(s.CA.Secret), why)
 	}
-	if d, spoke := s.stopForAuthority(); spoke {
+	if d, spoke := s.stopForCA(); spoke {
 		return d, true
 	}
-	return block("Secret %s holds the certificate authority %s, but %s; nothing is issued from it, since members would cut each other off: restore "+
+	return block("Secret %s holds the CA %s, but %s; nothing is issued from it, since members would cut each other off: restore "+
 		"the Secret from a backup, key and all, or, to go on with the new one, stop all pods%s",
-		s.authoritySecret(), short(s.Authority.Secret), why, s.howToStop())
+		s.caSecret(), short(s.CA.Secret), why, s.howToStop())
 }
 
-// stopForAuthority stops the pods if git declares that the cluster does not run: that is the way to another authority.
-func (s State) stopForAuthority() (Decision, bool) {
+// stopForCA stops the pods if git declares that the cluster does not run: that is the way to another CA.
+func (s State) stopForCA() (Decision, bool) {
 	if s.toRun() || s.Objects.RunsReplicas == 0 || s.anyReplica(s.keepsGoingVolume) && !s.deletesVolumes() {
 		return Decision{}, false
 	}
-	return act(StopPods{}, "lifecycle %s: stop the pods of %s, which trust another certificate authority than there is", s.Declared.Lifecycle, s.describeRemains())
+	return act(StopPods{}, "lifecycle %s: stop the pods of %s, which trust another CA than there is", s.Declared.Lifecycle, s.describeRemains())
 }
 
 // howToStop says how a person stops all pods, and what must be seen to before.
@@ -131,9 +131,9 @@ func (s State) podNames() []string {
 	return names
 }
 
-// authorityExpired reports whether the authority can be used no more for its age.
-func (s State) authorityExpired() bool {
-	return slices.ContainsFunc(s.Certificates, func(c Certificate) bool { return c.Authority && c.Validity(s.Now) == Expired })
+// caExpired reports whether the CA can be used no more for its age.
+func (s State) caExpired() bool {
+	return slices.ContainsFunc(s.Certificates, func(c Certificate) bool { return c.CA && c.Validity(s.Now) == Expired })
 }
 
-func (s State) authoritySecret() string { return s.Name + "-ca" }
+func (s State) caSecret() string { return s.Name + "-ca" }

@@ -9,10 +9,10 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// authorities are the certificate authority in its Secret and what has been issued; zero for a cluster without TLS.
-type authorities struct {
+// CAs are the CA in its Secret and what has been issued; zero for a cluster without TLS.
+type cas struct {
 	tls bool
-	// made is how many authorities there have been.
+	// made is how many CAs there have been.
 	made int
 	// secret is the one in the Secret, if that is there.
 	secret string
@@ -20,45 +20,45 @@ type authorities struct {
 	issuers map[string]string
 }
 
-// fresh is the authority that is made next.
-func (a authorities) fresh() string { return fmt.Sprintf("CA%d", a.made+1) }
+// fresh is the CA that is made next.
+func (a cas) fresh() string { return fmt.Sprintf("CA%d", a.made+1) }
 
 func (w *World) isLeaf(name string) bool {
-	return strings.HasPrefix(name, "Secret ") && name != w.authority()
+	return strings.HasPrefix(name, "Secret ") && name != w.ca()
 }
 
-// PutAuthority puts another authority into the Secret, as somebody does who restores the wrong backup.
-func (w *World) PutAuthority() {
-	if w.exists(w.authority()) && w.certificates.tls {
+// PutCA puts another CA into the Secret, as somebody does who restores the wrong backup.
+func (w *World) PutCA() {
+	if w.exists(w.ca()) && w.certificates.tls {
 		w.certificates.secret = w.certificates.fresh()
 		w.certificates.made++
 	}
 }
 
-// PutBackAuthority puts the authority that pods trust into the Secret again or, if none runs, the one that certificates were issued from.
-func (w *World) PutBackAuthority() {
-	if issuer := w.trust(); issuer != "" && w.exists(w.authority()) {
+// PutBackCA puts the CA that pods trust into the Secret again or, if none runs, the one that certificates were issued from.
+func (w *World) PutBackCA() {
+	if issuer := w.trust(); issuer != "" && w.exists(w.ca()) {
 		w.certificates.secret = issuer
 	}
 	for _, n := range w.ordinals() {
-		if trusts := w.pods[n].trusts; trusts != "" && w.exists(w.authority()) {
+		if trusts := w.pods[n].trusts; trusts != "" && w.exists(w.ca()) {
 			w.certificates.secret = trusts
 			return
 		}
 	}
 }
 
-// seenAuthority is what a pass sees of the authorities, given the rest that it sees.
-func (w *World) seenAuthority(s decide.State) decide.Authority {
+// seenCA is what a pass sees of the CAs, given the rest that it sees.
+func (w *World) seenCA(s decide.State) decide.CA {
 	c := w.certificates
 	if !c.tls {
-		return decide.Authority{}
+		return decide.CA{}
 	}
-	var seen decide.Authority
+	var seen decide.CA
 	switch {
-	case w.exists(w.authority()):
+	case w.exists(w.ca()):
 		seen.Secret = c.secret
-	case !s.AuthorityInUse():
+	case !s.CAInUse():
 		seen.Secret = c.fresh()
 	}
 	for _, name := range w.Objects() {
@@ -82,20 +82,20 @@ func (w *World) shown() string {
 	return "Secret " + w.name + "-client-tls"
 }
 
-// issued says whether what a Secret holds is of another authority than the one at hand.
+// issued says whether what a Secret holds is of another CA than the one at hand.
 func (w *World) issued(name string) string {
-	if c := w.certificates; c.tls && w.isLeaf(name) && w.exists(w.authority()) && c.issuers[name] != c.secret {
-		return "issued by another authority"
+	if c := w.certificates; c.tls && w.isLeaf(name) && w.exists(w.ca()) && c.issuers[name] != c.secret {
+		return "issued by another CA"
 	}
 	return ""
 }
 
-// issue writes a Secret. Pods trust the authority that they started with: what is issued from another one cuts them off.
+// issue writes a Secret. Pods trust the CA that they started with: what is issued from another one cuts them off.
 func (w *World) issue(name string, there bool) {
 	c := &w.certificates
 	switch {
 	case !c.tls:
-	case name == w.authority() && !there:
+	case name == w.ca() && !there:
 		c.secret = c.fresh()
 		c.made++
 	case w.isLeaf(name):
@@ -111,12 +111,12 @@ func (w *World) issue(name string, there bool) {
 // trust is what a pod that starts trusts to its end.
 func (w *World) trust() string { return w.certificates.issuers["Secret "+w.name+"-peer-tls"] }
 
-// fromAuthority takes all Secrets to be issued from what pods are given, and pods to trust what members answer by.
-func (w *World) fromAuthority(s decide.State) {
-	seen := s.Authority
-	w.certificates = authorities{tls: seen.Secret != "" || s.Record.Authority != "", issuers: map[string]string{}, made: 100}
+// fromCA takes all Secrets to be issued from what pods are given, and pods to trust what members answer by.
+func (w *World) fromCA(s decide.State) {
+	seen := s.CA
+	w.certificates = cas{tls: seen.Secret != "" || s.Record.CA != "", issuers: map[string]string{}, made: 100}
 	w.certificates.secret = seen.Secret
-	given := cmp.Or(seen.Proven, s.Record.Authority, seen.Secret)
+	given := cmp.Or(seen.Proven, s.Record.CA, seen.Secret)
 	for _, name := range w.Objects() {
 		if w.isLeaf(name) {
 			w.certificates.issuers[name] = given

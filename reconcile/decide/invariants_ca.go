@@ -1,0 +1,79 @@
+package decide
+
+import "fmt"
+
+// oneCA: what is written while members trust another CA than the one that certificates would be issued from is the
+// custom resource, or the record that keeps to what they trust, or a StatefulSet of no pods.
+func oneCA(s State, d Decision) string {
+	if d.Action == nil || !anotherCA(s) {
+		return ""
+	}
+	switch d.Action.(type) {
+	case Declare, Seal, StopPods:
+		return "" // none of them issues anything
+	}
+	return fmt.Sprintf("%s while members trust another CA than the one at hand", d.Action)
+}
+
+// anotherCA: pods are there, or soon will be, and any of record, Secrets and etcd knows another CA than the one at hand. A
+// record outweighs what pods mount, and so does etcd's answer.
+func anotherCA(s State) bool {
+	at, differs := s.CA.Secret, func(one string) bool { return one != "" && one != s.CA.Secret }
+	switch {
+	case at == "" || !podsThatTrust(s):
+		return false
+	case differs(s.Record.CA) || differs(s.CA.Proven):
+		return true
+	case s.Record.CA == at || s.CA.Proven == at:
+		return false
+	}
+	for _, mounted := range s.CA.Mounted {
+		if differs(mounted) {
+			return true
+		}
+	}
+	return false
+}
+
+// wearsOut: less than a third of the lifetime of a certificate is left, the CA's left aside.
+func wearsOut(s State) bool {
+	for _, c := range s.Certificates {
+		if left := c.NotAfter.Sub(s.Now); !c.CA && 3*left < c.NotAfter.Sub(c.NotBefore) {
+			return true
+		}
+	}
+	return false
+}
+
+// podsThatTrust: what pods start with they trust to their end.
+func podsThatTrust(s State) bool {
+	for _, r := range s.Replicas {
+		if r.Pod != PodAbsent {
+			return true
+		}
+	}
+	return s.Objects.RunsReplicas > 0
+}
+
+// mistakenCA says what is wrong with the CA that a record names after an action.
+func mistakenCA(s State, after string) string {
+	before := s.Record.CA
+	switch {
+	case after == before:
+		return ""
+	case after != s.CA.Secret || after == "":
+		return "names a CA that is not at hand"
+	case !podsThatTrust(s):
+		return ""
+	case before != "":
+		return "changes the CA that pods trust"
+	case !s.Membership.Known || s.CA.Proven != after || len(s.CA.Mounted) == 0:
+		return "names a CA that etcd and pods do not confirm"
+	}
+	for _, mounted := range s.CA.Mounted {
+		if mounted != after {
+			return "names a CA that not all pods are given"
+		}
+	}
+	return ""
+}
