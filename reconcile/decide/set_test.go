@@ -46,17 +46,17 @@ func (w *world) setOne(target, key, text string) (err error) {
 		w.Record.ClusterID, err = parseID(text)
 	case "record log":
 		w.Record.LogVersion = strings.TrimPrefix(text, "none")
-	case "record CA":
+	case "record ca":
 		w.Record.CA = strings.TrimPrefix(text, "none")
-	case "CA ends":
+	case "ca ends":
 		return w.setExpiry(decide.Certificate{Secret: w.Name + "-ca", Key: "ca.crt", CA: true}, 3650*24*time.Hour, text)
 	case "peer ends", "server ends", "client ends":
 		return w.setExpiry(decide.Certificate{Secret: w.Name + "-" + target + "-tls", Key: "tls.crt"}, 300*24*time.Hour, text)
-	case "CA secret":
+	case "ca secret":
 		w.CA.Secret = strings.TrimPrefix(text, "none")
-	case "CA mounted":
+	case "ca mounted":
 		w.CA.Mounted = strings.Fields(strings.ReplaceAll(strings.TrimPrefix(text, "none"), ",", " "))
-	case "CA proven":
+	case "ca proven":
 		w.CA.Proven = strings.TrimPrefix(text, "none")
 	case "record confirmed":
 		var member decide.ID

@@ -83,7 +83,7 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//	set spec retention=Delete replaceAfter=10m orphaned=(main@sha1:1 declares it no longer) renamedFrom=(b/old)
 		//	set etcd known=false why=(no answer within 2s) cluster=c2 leader=a-1 downgrade=3.6
 		//	set record cluster=c2 token=t2 log=3.5 ca=none|CA1
-		//	set CA secret=CA1 mounted=(CA1, CA2) proven=CA1
+		//	set ca secret=CA1 mounted=(CA1, CA2) proven=CA1
 		//	set CA ends=3000
 		//	set peer|server|client ends=99
 		//	set status cluster=c2 version=3.6.16
