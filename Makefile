@@ -46,7 +46,7 @@ race: build ## test the packages under the race detector; it takes a C compiler
 	CGO_ENABLED=1 $(TEST) -race ./...
 
 soak: ## walk a simulated world for a million steps of git changes, faults, people and passes, and try all pairs of deeds; STEPS and SEED change that
-	QUORATE_SOAK_STEPS=$(or $(STEPS),1000000) QUORATE_SOAK_SEED=$(SEED) $(TEST) -timeout 0 -count 1 -v -run 'TestLongRoads|TestNothingWaitsForever' ./reconcile/simulate
+	QUORATE_SOAK_STEPS=$(or $(STEPS),1000000) QUORATE_SOAK_SEED=$(SEED) $(TEST) -timeout 0 -count 1 -v -run 'TestLongPaths|TestNothingWaitsForever' ./reconcile/simulate
 	QUORATE_SOAK_PEOPLE=1 $(TEST) -timeout 0 -count 1 -v -run 'TestEvery.*(Deed|Sight|Incident|SmallWorld)' ./reconcile/...
 
 mutate: ## change reconcile/decide in one place after the other, and tell what no test notices; MUTANTS='-stages 1 -only guards.go' for a part

@@ -58,7 +58,7 @@ func TestDeclarationDrift(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			c := &cluster{target: target{applied: test.source}, own: &possessions{custom: test.live()}}
+			c := &cluster{target: target{applied: test.source}, own: &clusterObjects{custom: test.live()}}
 			if got := c.declarationDrift(); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}

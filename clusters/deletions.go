@@ -139,7 +139,7 @@ func stalled(custom *v1alpha1.EtcdCluster) *metav1.Condition {
 }
 
 // beginsDeletion reports whether a cluster of which there is something is newly to be deleted with its data.
-func (t target) beginsDeletion(own *possessions, live bool) bool {
+func (t target) beginsDeletion(own *clusterObjects, live bool) bool {
 	custom := own.custom
 	switch {
 	case t.orphaned != "" || len(t.problems) > 0 || !goesWithData(t.cluster.Spec) || len(own.objects)+len(own.pods)+len(own.claims) == 0:

@@ -53,7 +53,7 @@ func TestBeginsDeletion(t *testing.T) {
 		if test.change != nil {
 			test.change(&d)
 		}
-		own := &possessions{custom: test.custom}
+		own := &clusterObjects{custom: test.custom}
 		if !test.nothing {
 			own.claims = []*corev1.PersistentVolumeClaim{{}}
 		}

@@ -71,7 +71,7 @@ func (c *cluster) carryOut(ctx context.Context, action decide.Action) (report.Ou
 	case decide.RemoveMember:
 		return c.removeMember(ctx, a)
 	case decide.MoveLeader:
-		return c.changeEtcd(ctx, a, handover(a))
+		return c.changeEtcd(ctx, a, moveLeader(a))
 	case decide.DisarmAlarm:
 		return c.disarmAlarm(ctx, a)
 	case decide.EnableDowngrade:

@@ -13,8 +13,8 @@ import (
 type holder struct {
 	Host string
 	PID  int
-	// Life is the boot, the PID namespace and the start time of the process; empty where the system does not tell.
-	Life string
+	// Process is the boot, the PID namespace and the start time of the process; empty where the system does not tell.
+	Process string
 }
 
 func thisHolder() holder {
@@ -22,11 +22,11 @@ func thisHolder() holder {
 	if err != nil {
 		host = "unknown"
 	}
-	return holder{Host: host, PID: os.Getpid(), Life: lifeOf(os.Getpid())}
+	return holder{Host: host, PID: os.Getpid(), Process: processOf(os.Getpid())}
 }
 
 // String is the holder identity in the lease.
-func (h holder) String() string { return fmt.Sprintf("%s/%d/%s", h.Host, h.PID, h.Life) }
+func (h holder) String() string { return fmt.Sprintf("%s/%d/%s", h.Host, h.PID, h.Process) }
 
 // Words names the holder for people.
 func (h holder) Words() string { return fmt.Sprintf("process %d on %s", h.PID, h.Host) }
@@ -41,24 +41,24 @@ func parseHolder(identity string) holder {
 	if err != nil {
 		return holder{Host: identity}
 	}
-	return holder{Host: parts[0], PID: pid, Life: parts[2]}
+	return holder{Host: parts[0], PID: pid, Process: parts[2]}
 }
 
 // gone reports whether that holder is known to have ended: it ran in this boot and PID namespace, and no process of its
 // number and start time is there.
 func (h holder) gone() bool {
-	here := lifeOf(os.Getpid())
-	if h.Life == "" || here == "" || world(h.Life) != world(here) {
+	here := processOf(os.Getpid())
+	if h.Process == "" || here == "" || pidNamespaceOf(h.Process) != pidNamespaceOf(here) {
 		return false
 	}
-	return lifeOf(h.PID) != h.Life
+	return processOf(h.PID) != h.Process
 }
 
-// world is the part of a life that processes of one boot and PID namespace share.
-func world(life string) string { return life[:strings.LastIndex(life, ".")+1] }
+// pidNamespaceOf is the part of an identity that processes of one boot and PID namespace share.
+func pidNamespaceOf(process string) string { return process[:strings.LastIndex(process, ".")+1] }
 
-// lifeOf describes a process of this system as boot.namespace.start; empty if that cannot be known or it does not exist.
-func lifeOf(pid int) string {
+// processOf describes a process of this system as boot.namespace.start; empty if that cannot be known or it does not exist.
+func processOf(pid int) string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""

@@ -12,7 +12,7 @@ import (
 
 func TestHolderIdentityRoundTrip(t *testing.T) {
 	me := thisHolder()
-	if me.Life == "" {
+	if me.Process == "" {
 		t.Skip("this system does not tell processes of one number apart")
 	}
 	if got := parseHolder(me.String()); got != me {
@@ -28,8 +28,8 @@ func TestHolderGone(t *testing.T) {
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	h := holder{Host: "anywhere", PID: child.Process.Pid, Life: lifeOf(child.Process.Pid)}
-	if h.Life == "" {
+	h := holder{Host: "anywhere", PID: child.Process.Pid, Process: processOf(child.Process.Pid)}
+	if h.Process == "" {
 		t.Skip("this system does not tell processes of one number apart")
 	}
 	if h.gone() {
@@ -42,7 +42,7 @@ func TestHolderGone(t *testing.T) {
 	if !h.gone() {
 		t.Error("an ended process is not seen to be gone")
 	}
-	elsewhere := holder{Host: h.Host, PID: h.PID, Life: "00000000.1.1"}
+	elsewhere := holder{Host: h.Host, PID: h.PID, Process: "00000000.1.1"}
 	if elsewhere.gone() {
 		t.Error("a process of another system is taken for gone")
 	}
@@ -58,8 +58,8 @@ func TestLockHolder(t *testing.T) {
 			AcquireTime: &metav1.MicroTime{Time: renewed}, RenewTime: &metav1.MicroTime{Time: renewed},
 		}}
 	}
-	other := holder{Host: "runner-7", PID: 42, Life: "00000000.1.1"}.String()
-	dead := holder{Host: "here", PID: os.Getpid(), Life: world(thisHolder().Life) + "1"}.String()
+	other := holder{Host: "runner-7", PID: 42, Process: "00000000.1.1"}.String()
+	dead := holder{Host: "here", PID: os.Getpid(), Process: pidNamespaceOf(thisHolder().Process) + "1"}.String()
 	tests := []struct {
 		name  string
 		lease *coordinationv1.Lease

@@ -35,10 +35,10 @@ func TestHostileTextInStatusAndEvents(t *testing.T) {
 		} {
 			live := liveCluster()
 			pass(live, healthyEntry(), "1")
-			c := &cluster{live: &Live{}, own: &possessions{custom: live}}
+			c := &cluster{live: &Live{}, own: &clusterObjects{custom: live}}
 			entry, source := healthyEntry(), reconcile.SourceState{Revision: "main@sha1:1"}
 			say(&entry, &source, &c.target)
-			status, events := c.tells(entry, source)
+			status, events := c.newReport(entry, source)
 			var told []string
 			for _, condition := range status.Conditions {
 				told = append(told, condition.Message)

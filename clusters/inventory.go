@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// possessions is what is there of one cluster.
-type possessions struct {
+// clusterObjects is what is there of one cluster.
+type clusterObjects struct {
 	custom *v1alpha1.EtcdCluster
 	// unreadable says why the custom resource could not be read; nil if it was. custom holds little more than its metadata then.
 	unreadable error
@@ -27,22 +27,22 @@ type possessions struct {
 }
 
 // readable reports whether the custom resource, if there is one, could be read.
-func (p *possessions) readable() bool { return p.unreadable == nil }
+func (p *clusterObjects) readable() bool { return p.unreadable == nil }
 
 // inventory is what is there, by cluster.
-type inventory map[key]*possessions
+type inventory map[key]*clusterObjects
 
-func (i inventory) of(k key) *possessions {
+func (i inventory) of(k key) *clusterObjects {
 	if p := i[k]; p != nil {
 		return p
 	}
-	return &possessions{objects: map[string]metav1.Object{}}
+	return &clusterObjects{objects: map[string]metav1.Object{}}
 }
 
-func (i inventory) at(namespace, cluster string) *possessions {
+func (i inventory) at(namespace, cluster string) *clusterObjects {
 	k := key{namespace, cluster}
 	if i[k] == nil {
-		i[k] = &possessions{objects: map[string]metav1.Object{}}
+		i[k] = &clusterObjects{objects: map[string]metav1.Object{}}
 	}
 	return i[k]
 }
@@ -112,13 +112,13 @@ func putAll[T any](i inventory, kind string, items []T, object func(*T) metav1.O
 }
 
 // get returns the object of that kind and name, nil if there is none.
-func get[T metav1.Object](p *possessions, kind, name string) (object T) {
+func get[T metav1.Object](p *clusterObjects, kind, name string) (object T) {
 	object, _ = p.objects[kind+"/"+name].(T)
 	return object
 }
 
 // secrets returns the data of the cluster's Secrets by name.
-func (p *possessions) secrets() map[string]map[string][]byte {
+func (p *clusterObjects) secrets() map[string]map[string][]byte {
 	data := map[string]map[string][]byte{}
 	for _, o := range p.objects {
 		if secret, ok := o.(*corev1.Secret); ok {
@@ -129,7 +129,7 @@ func (p *possessions) secrets() map[string]map[string][]byte {
 }
 
 // pod returns the pod of that name, nil if there is none.
-func (p *possessions) pod(name string) *corev1.Pod {
+func (p *clusterObjects) pod(name string) *corev1.Pod {
 	for _, pod := range p.pods {
 		if pod.Name == name {
 			return pod
@@ -139,7 +139,7 @@ func (p *possessions) pod(name string) *corev1.Pod {
 }
 
 // claim returns the volume claim of that name, nil if there is none.
-func (p *possessions) claim(name string) *corev1.PersistentVolumeClaim {
+func (p *clusterObjects) claim(name string) *corev1.PersistentVolumeClaim {
 	for _, claim := range p.claims {
 		if claim.Name == name {
 			return claim
@@ -149,7 +149,7 @@ func (p *possessions) claim(name string) *corev1.PersistentVolumeClaim {
 }
 
 // record reads what earlier passes wrote down; the zero value if nothing was.
-func (p *possessions) record(names objects.Names) (decide.Record, error) {
+func (p *clusterObjects) record(names objects.Names) (decide.Record, error) {
 	configMap := get[*corev1.ConfigMap](p, "ConfigMap", names.ConfigMap)
 	if configMap == nil {
 		return decide.Record{}, nil

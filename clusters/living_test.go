@@ -55,7 +55,7 @@ func (l *life) pod(ordinal int, life string) *corev1.Pod {
 
 // seen is the cluster as that process sees it now.
 func (l *life) seen(by *Live) *cluster {
-	c := &cluster{live: by, names: objects.NamesOf("a"), own: &possessions{pods: l.pods}}
+	c := &cluster{live: by, names: objects.NamesOf("a"), own: &clusterObjects{pods: l.pods}}
 	c.target.cluster.Name, c.target.cluster.Namespace = "a", "default"
 	c.tenure = &tenure{live: by, lease: leaseOf(by.holder.String(), time.Now())}
 	c.target.cluster.Spec.TLS.Mode = v1alpha1.TLSDisabled

@@ -55,8 +55,8 @@ type change struct {
 	// alreadySo reports whether etcd is as the action would have it.
 	alreadySo func(now decide.Membership) bool
 	// unless, if set, says what speaks against the change by now; empty if nothing does.
-	unless func(ctx context.Context, now decide.Membership) (string, error)
-	tell   func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error
+	unless  func(ctx context.Context, now decide.Membership) (string, error)
+	request func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error
 }
 
 // changeEtcd has etcd do what an action says, unless its own word of this moment is that it is done already. What etcd refuses for
@@ -83,7 +83,7 @@ func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted c
 	if err := c.stillOurs(ctx); err != nil {
 		return report.Outcome{}, err
 	}
-	err := wanted.tell(ctx, &c.live.etcd, c.etcd(c.reachable(), c.clientTLS()))
+	err := wanted.request(ctx, &c.live.etcd, c.etcd(c.reachable(), c.clientTLS()))
 	if notYet := (etcd.NotYet{}); errors.As(err, &notYet) {
 		return report.Outcome{Detail: "etcd: not yet: " + notYet.Error()}, nil
 	}
@@ -103,7 +103,7 @@ func addition(a decide.AddLearner) change {
 		alreadySo: func(now decide.Membership) bool {
 			return lists(now, func(m decide.Member) bool { return m.PeerURL == a.PeerURL })
 		},
-		tell: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+		request: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
 			_, err := clients.AddLearner(ctx, cluster, a.PeerURL)
 			return err
 		},
@@ -115,7 +115,7 @@ func promotion(a decide.PromoteLearner) change {
 		alreadySo: func(now decide.Membership) bool {
 			return lists(now, func(m decide.Member) bool { return m.ID == a.ID && !m.Learner })
 		},
-		tell: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+		request: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
 			return clients.PromoteLearner(ctx, cluster, a.ID)
 		},
 	}
@@ -126,18 +126,18 @@ func removal(a decide.RemoveMember) change {
 		alreadySo: func(now decide.Membership) bool {
 			return !lists(now, func(m decide.Member) bool { return m.ID == a.ID })
 		},
-		tell: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+		request: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
 			return clients.RemoveMember(ctx, cluster, a.ID)
 		},
 	}
 }
 
-func handover(a decide.MoveLeader) change {
+func moveLeader(a decide.MoveLeader) change {
 	return change{
 		alreadySo: func(now decide.Membership) bool {
 			return lists(now, func(m decide.Member) bool { return m.ID == a.To && m.Leader })
 		},
-		tell: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+		request: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
 			return clients.MoveLeader(ctx, cluster, a.From, a.To)
 		},
 	}
@@ -146,7 +146,7 @@ func handover(a decide.MoveLeader) change {
 func downgrade(a decide.EnableDowngrade) change {
 	return change{
 		alreadySo: func(now decide.Membership) bool { return now.Downgrade == a.Version },
-		tell: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+		request: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
 			return clients.EnableDowngrade(ctx, cluster, a.Version)
 		},
 	}
@@ -155,7 +155,7 @@ func downgrade(a decide.EnableDowngrade) change {
 func noDowngrade(decide.CancelDowngrade) change {
 	return change{
 		alreadySo: func(now decide.Membership) bool { return now.Downgrade == "" },
-		tell: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+		request: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
 			return clients.CancelDowngrade(ctx, cluster)
 		},
 	}
@@ -167,7 +167,7 @@ func disarming(a decide.DisarmAlarm) change {
 			raises := func(m decide.Member) bool { return m.ID == a.ID && slices.Contains(m.Alarms, a.Kind) }
 			return !lists(now, raises) && !slices.Contains(now.StaleAlarms, decide.Alarm(a))
 		},
-		tell: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+		request: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
 			return clients.DisarmAlarm(ctx, cluster, decide.Alarm(a))
 		},
 	}

@@ -27,8 +27,8 @@ func TestAlreadySo(t *testing.T) {
 		"is none":              {promotion(decide.PromoteLearner{ID: 3}), false}, // for etcd to say
 		"is gone":              {removal(decide.RemoveMember{ID: 3}), true},
 		"is there":             {removal(decide.RemoveMember{ID: 2}), false},
-		"leads":                {handover(decide.MoveLeader{From: 2, To: 1}), true},
-		"follows":              {handover(decide.MoveLeader{From: 1, To: 2}), false},
+		"leads":                {moveLeader(decide.MoveLeader{From: 2, To: 1}), true},
+		"follows":              {moveLeader(decide.MoveLeader{From: 1, To: 2}), false},
 		"downgrade under way":  {downgrade(decide.EnableDowngrade{Version: "3.6"}), true},
 		"another under way":    {downgrade(decide.EnableDowngrade{Version: "3.5"}), false},
 		"to be cancelled":      {noDowngrade(decide.CancelDowngrade{Version: "3.6"}), false},

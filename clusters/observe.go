@@ -27,7 +27,7 @@ type cluster struct {
 	live   *Live
 	target target
 	names  objects.Names
-	own    *possessions
+	own    *clusterObjects
 	// once: it is looked at once.
 	once  sync.Once
 	state decide.State
@@ -81,7 +81,7 @@ func (c *cluster) DeclaredBy() string {
 func (c *cluster) Warnings() []string { return c.target.warnings }
 
 // newCluster is a cluster that has been listed and not yet looked at.
-func (l *Live) newCluster(t target, own *possessions, nodes func() ([]corev1.Node, error)) *cluster {
+func (l *Live) newCluster(t target, own *clusterObjects, nodes func() ([]corev1.Node, error)) *cluster {
 	return &cluster{live: l, target: t, names: objects.NamesOf(t.cluster.Name), own: own, nodes: nodes, drifted: map[string]bool{}}
 }
 

@@ -48,7 +48,7 @@ func TestRecallSilence(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			c := &cluster{own: &possessions{custom: &v1alpha1.EtcdCluster{Status: test.status}}}
+			c := &cluster{own: &clusterObjects{custom: &v1alpha1.EtcdCluster{Status: test.status}}}
 			c.state.Membership.Members = []decide.Member{{ID: 1, Answers: true}, {ID: 2}}
 			c.recallSilence()
 			if members := c.state.Membership.Members; !members[0].SilentSince.IsZero() || !members[1].SilentSince.Equal(test.want) {
@@ -61,7 +61,7 @@ func TestRecallSilence(t *testing.T) {
 // Whatever has the labels, only what Quorate makes is the cluster's.
 func TestRemaining(t *testing.T) {
 	three := int32(3)
-	own := &possessions{objects: map[string]metav1.Object{
+	own := &clusterObjects{objects: map[string]metav1.Object{
 		"StatefulSet/a":       &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &three}},
 		"ConfigMap/a-members": &corev1.ConfigMap{},
 		"ConfigMap/a-notes":   &corev1.ConfigMap{},

@@ -107,12 +107,12 @@ func sameSource(before, now string, desired reconcile.Desired) bool {
 func (o *orphan) describe() string {
 	words := cmp.Or(o.since, o.revision, theSource) + noLonger
 	for _, heir := range o.heirs {
-		words += heirloom(heir)
+		words += mayBe(heir)
 	}
 	return words
 }
 
-func heirloom(heir key) string { return fmt.Sprintf("; %s may be it", heir) }
+func mayBe(heir key) string { return fmt.Sprintf("; %s may be it", heir) }
 
 // inherit marks a cluster that seems to be one of the orphans under another name (see the rule RenamedInGit).
 func (t *target) inherit(list []*orphan) {
@@ -137,12 +137,12 @@ func (o *orphan) mayBe(t target) bool {
 	if equality.Semantic.DeepEqual(t.cluster.Spec, o.custom.Spec) {
 		return true
 	}
-	at := o.said == "" || o.since != "" && o.since == o.revision || strings.Contains(o.said, heirloom(t.key()))
+	at := o.said == "" || o.since != "" && o.since == o.revision || strings.Contains(o.said, mayBe(t.key()))
 	return at && (t.cluster.Namespace == o.custom.Namespace || t.cluster.Name == o.custom.Name)
 }
 
 // clusterID is what the status or the record says; zero if neither does.
-func (p *possessions) clusterID() decide.ID {
+func (p *clusterObjects) clusterID() decide.ID {
 	if id := reportedClusterID(p.custom); id != 0 {
 		return id
 	}
@@ -154,6 +154,6 @@ func (p *possessions) clusterID() decide.ID {
 }
 
 // empty reports whether there is neither a custom resource nor a record nor a volume of a cluster of that name.
-func (p *possessions) empty(name string) bool {
+func (p *clusterObjects) empty(name string) bool {
 	return p.custom == nil && len(p.claims) == 0 && get[*corev1.ConfigMap](p, "ConfigMap", objects.NamesOf(name).ConfigMap) == nil
 }

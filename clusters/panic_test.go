@@ -13,7 +13,7 @@ import (
 // lame is a cluster without a client for Kubernetes, so that whoever asks for one panics.
 func lame() *cluster {
 	live := New(nil, Options{LeaseDuration: 300 * time.Millisecond})
-	c := &cluster{live: live, names: objects.NamesOf("a"), own: &possessions{lease: leaseOf(live.holder.String(), time.Now())}}
+	c := &cluster{live: live, names: objects.NamesOf("a"), own: &clusterObjects{lease: leaseOf(live.holder.String(), time.Now())}}
 	c.target.cluster.Name, c.target.cluster.Namespace = "a", "default"
 	return c
 }

@@ -19,8 +19,8 @@ import (
 func (c *cluster) removeMember(ctx context.Context, a decide.RemoveMember) (report.Outcome, error) {
 	wanted := removal(a)
 	wanted.unless = func(ctx context.Context, now decide.Membership) (string, error) { return c.disproof(ctx, a, now) }
-	told := wanted.tell
-	wanted.tell = func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+	told := wanted.request
+	wanted.request = func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
 		if err := c.announce(ctx, a); err != nil {
 			return err
 		}

@@ -122,7 +122,7 @@ func TestFindSlots(t *testing.T) {
 		{"relabelled, on record", relabelled, "v1", lost, ""},
 		{"somebody else's", relabelled, "v0", "", foreign},
 	} {
-		c := &cluster{live: &Live{kube: clientOf(t, &storageServer{claim: test.claim})}, own: &possessions{}}
+		c := &cluster{live: &Live{kube: clientOf(t, &storageServer{claim: test.claim})}, own: &clusterObjects{}}
 		c.target.cluster.Name = "a"
 		c.own.claims = []*corev1.PersistentVolumeClaim{claimNamed("data-a-0", "v9")}
 		c.state = decide.State{Name: "a", Declared: decide.Declared{Replicas: 2, Lifecycle: string(v1alpha1.LifecycleStopped)}}

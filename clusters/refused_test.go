@@ -93,7 +93,7 @@ func TestFindRefused(t *testing.T) {
 			set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "s1"}}
 			c := &cluster{
 				live: &Live{kube: clientOf(t, &test.server)}, names: objects.NamesOf("a"),
-				own:   &possessions{objects: map[string]metav1.Object{"StatefulSet/a": set}},
+				own:   &clusterObjects{objects: map[string]metav1.Object{"StatefulSet/a": set}},
 				state: decide.State{Name: "a", Now: noon, Objects: decide.Objects{RunsReplicas: 3}, Replicas: []decide.Replica{{Pod: decide.PodReady}}},
 			}
 			c.target.cluster.Spec.Lifecycle = v1alpha1.LifecycleRunning
@@ -147,9 +147,9 @@ func TestWaitingInTheStatus(t *testing.T) {
 		entry.State.Waited = waited(live)
 		entry.Decision = decide.Decide(entry.State)
 		status := newStatus(live, live, entry, fetchedMain)
-		isNews := news(live.Status, status)
+		worth := worthWriting(live.Status, status)
 		live.Status = status
-		return isNews
+		return worth
 	}
 	for _, step := range []struct {
 		at    time.Duration

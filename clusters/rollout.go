@@ -42,7 +42,7 @@ func (c *cluster) startRollout(ctx context.Context, a decide.StartRollout) (repo
 	return c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" || o.Kind == "StatefulSet" })
 }
 
-// restartReplica deletes a pod and gives etcd the time to hand over and to end in order. One that serves stays while another member
+// restartReplica deletes a pod and gives etcd the time to transfer leadership and to end in order. One that serves stays while another member
 // has fallen silent meanwhile; one that was broken stays if it has come up meanwhile.
 func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (report.Outcome, error) {
 	name := c.state.ReplicaName(a.Ordinal)

@@ -36,7 +36,7 @@ func newStatus(live, declared *v1alpha1.EtcdCluster, entry report.Cluster, sourc
 		status.DeclaredRevision = old.DeclaredRevision
 	}
 	if !isGone(s) {
-		tellOfEtcd(&status, old, s)
+		addMembers(&status, old, s)
 		if closed := s.Record.MayFound() && len(old.Endpoints) == 0; !closed { // what clients were told is not taken back
 			status.Endpoints = objects.Endpoints(declared, s.Record)
 		}
@@ -57,9 +57,9 @@ func isGone(s decide.State) bool {
 	return s.Declared.Lifecycle == string(v1alpha1.LifecycleDeleted) && len(s.Objects.Remaining) == 0 && len(s.Replicas) == 0 && s.Record.Token == ""
 }
 
-// tellOfEtcd fills in what is known of the members. The cluster ID comes from the record alone: what some etcd says may be
+// addMembers fills in what is known of the members. The cluster ID comes from the record alone: what some etcd says may be
 // another cluster's.
-func tellOfEtcd(status *v1alpha1.EtcdClusterStatus, old v1alpha1.EtcdClusterStatus, s decide.State) {
+func addMembers(status *v1alpha1.EtcdClusterStatus, old v1alpha1.EtcdClusterStatus, s decide.State) {
 	status.ClusterID, status.Version, status.Replicas = old.ClusterID, old.Version, old.Replicas
 	if id := s.Record.ClusterID; id != 0 {
 		status.ClusterID = id.String()
@@ -74,7 +74,7 @@ func tellOfEtcd(status *v1alpha1.EtcdClusterStatus, old v1alpha1.EtcdClusterStat
 }
 
 // news reports whether a status is worth writing: the figures that always move are not, by themselves.
-func news(old, status v1alpha1.EtcdClusterStatus) bool {
+func worthWriting(old, status v1alpha1.EtcdClusterStatus) bool {
 	return !equality.Semantic.DeepEqual(withoutFigures(old, old), withoutFigures(status, old))
 }
 

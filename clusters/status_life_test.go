@@ -135,7 +135,7 @@ func TestStatusOfAHeldRemoval(t *testing.T) {
 	later := reconcile.SourceState{Revision: "main@sha1:def"}
 	tell := func(c *cluster) (v1alpha1.EtcdClusterStatus, []string) {
 		status := newStatus(live, live, healthyEntry(), later)
-		c.target.tellOfRemoval(&status, live.Status, metav1.NewTime(noon))
+		c.target.addRemoval(&status, live.Status, metav1.NewTime(noon))
 		var notes []string
 		for _, e := range c.events(live, status, healthyEntry()) {
 			notes = append(notes, e.Reason+": "+e.Note)
@@ -155,7 +155,7 @@ func TestStatusOfAHeldRemoval(t *testing.T) {
 		t.Errorf("first told as %q", notes)
 	}
 	live.Status = status
-	if again, notes := tell(c); len(notes) != 0 || news(status, again) {
+	if again, notes := tell(c); len(notes) != 0 || worthWriting(status, again) {
 		t.Errorf("told again as %q, %+v", notes, again)
 	}
 	if status, _ := tell(&cluster{live: &Live{}}); meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionRemovalHeld) != nil || status.DeclaredRevision != "main@sha1:def" {
@@ -168,8 +168,8 @@ func TestStatusOfWhatIsDeclaredElsewhere(t *testing.T) {
 	live := liveCluster()
 	pass(live, healthyEntry(), "1")
 	status := newStatus(live, live, healthyEntry(), reconcile.SourceState{Revision: "other@sha1:def"})
-	target{}.leaveTo("https://host/shop.git", "other@sha1:def").tellOfRemoval(&status, live.Status, metav1.NewTime(noon))
-	if news(live.Status, status) {
+	target{}.leaveTo("https://host/shop.git", "other@sha1:def").addRemoval(&status, live.Status, metav1.NewTime(noon))
+	if worthWriting(live.Status, status) {
 		t.Errorf("got %+v, was %+v", status, live.Status)
 	}
 }

@@ -65,7 +65,7 @@ func TestStatusOfAHealthyCluster(t *testing.T) {
 func TestNews(t *testing.T) {
 	live := liveCluster()
 	first := newStatus(live, live, healthyEntry(), fetchedMain)
-	if !news(live.Status, first) {
+	if !worthWriting(live.Status, first) {
 		t.Fatal("the first status is no news")
 	}
 	live.Status = first
@@ -75,19 +75,19 @@ func TestNews(t *testing.T) {
 		again.State.Membership.Members[i].Revision += 1000
 		again.State.Membership.Members[i].DBSize += 4096
 	}
-	if news(live.Status, newStatus(live, live, again, fetchedMain)) {
+	if worthWriting(live.Status, newStatus(live, live, again, fetchedMain)) {
 		t.Error("an hour later with other figures: news")
 	}
 	again.State.Membership.Members[0].DBSize *= 2
-	if !news(live.Status, newStatus(live, live, again, fetchedMain)) {
+	if !worthWriting(live.Status, newStatus(live, live, again, fetchedMain)) {
 		t.Error("a database that doubled is no news")
 	}
 	again = healthyEntry()
 	again.State.Membership.Members[0].Answers = false
-	if !news(live.Status, newStatus(live, live, again, fetchedMain)) {
+	if !worthWriting(live.Status, newStatus(live, live, again, fetchedMain)) {
 		t.Error("a silent member is no news")
 	}
-	if !news(live.Status, newStatus(live, live, healthyEntry(), reconcile.SourceState{Error: "unreachable"})) {
+	if !worthWriting(live.Status, newStatus(live, live, healthyEntry(), reconcile.SourceState{Error: "unreachable"})) {
 		t.Error("a source that cannot be read is no news")
 	}
 }
@@ -115,7 +115,7 @@ func TestStatusWhileMembershipIsUnknown(t *testing.T) {
 	}
 	live.Status = status
 	entry.State.Now = entry.State.Now.Add(time.Minute)
-	if news(live.Status, newStatus(live, live, entry, reconcile.SourceState{Error: "git is down"})) {
+	if worthWriting(live.Status, newStatus(live, live, entry, reconcile.SourceState{Error: "git is down"})) {
 		t.Error("the same silence a minute later is news")
 	}
 }
@@ -135,8 +135,8 @@ func TestAnErrorReachesTheStatus(t *testing.T) {
 func TestLongMessage(t *testing.T) {
 	entry := healthyEntry()
 	entry.Decision.Message = strings.Repeat("ü", 20_000)
-	c := &cluster{live: &Live{}, own: &possessions{custom: liveCluster()}}
-	status, _ := c.tells(entry, reconcile.SourceState{Error: strings.Repeat("e", 40_000)})
+	c := &cluster{live: &Live{}, own: &clusterObjects{custom: liveCluster()}}
+	status, _ := c.newReport(entry, reconcile.SourceState{Error: strings.Repeat("e", 40_000)})
 	for _, c := range status.Conditions {
 		if len(c.Message) > 32768 || !utf8.ValidString(c.Message) {
 			t.Errorf("%s has %d bytes", c.Type, len(c.Message))

@@ -150,7 +150,7 @@ func TestStrandedSince(t *testing.T) {
 	var status v1alpha1.EtcdClusterStatus
 	for range 3 {
 		status.Members = memberStatuses(s, status)
-		c := &cluster{own: &possessions{custom: &v1alpha1.EtcdCluster{Status: status}}, state: s}
+		c := &cluster{own: &clusterObjects{custom: &v1alpha1.EtcdCluster{Status: status}}, state: s}
 		s.Replicas[0].StrandedSince = c.strandedSince(1)
 		s.Now = s.Now.Add(time.Hour)
 	}
@@ -158,7 +158,7 @@ func TestStrandedSince(t *testing.T) {
 		t.Errorf("it is stranded since %s", got)
 	}
 	s.Membership.Members[0].ID = 7
-	c := &cluster{own: &possessions{custom: &v1alpha1.EtcdCluster{Status: status}}, state: s}
+	c := &cluster{own: &clusterObjects{custom: &v1alpha1.EtcdCluster{Status: status}}, state: s}
 	if got := c.strandedSince(1); !got.IsZero() {
 		t.Errorf("another in its slot is stranded since %s", got)
 	}
@@ -211,7 +211,7 @@ func TestFindStranded(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			claim := claimed("v1")
-			c := &cluster{live: &Live{kube: clientOf(t, &test.server)}, own: &possessions{claims: []*corev1.PersistentVolumeClaim{claim}}}
+			c := &cluster{live: &Live{kube: clientOf(t, &test.server)}, own: &clusterObjects{claims: []*corev1.PersistentVolumeClaim{claim}}}
 			c.target.cluster.Name, c.target.cluster.Spec.Lifecycle = "a", v1alpha1.LifecycleRunning
 			c.nodes = func() ([]corev1.Node, error) { return []corev1.Node{nodeNamed("n2")}, test.nodesErr }
 			if test.pod != nil {

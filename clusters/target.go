@@ -57,7 +57,7 @@ func unchecked(desired reconcile.Desired, owned inventory) ([]target, []report.R
 	}
 	var targets []target
 	all := owned.managed()
-	maps.DeleteFunc(all, func(k key, _ *possessions) bool { return !desired.Namespaces.Allow(k.namespace) })
+	maps.DeleteFunc(all, func(k key, _ *clusterObjects) bool { return !desired.Namespaces.Allow(k.namespace) })
 	rest := maps.Clone(all)
 	broken, unplaced := problemsOf(desired)
 	for _, d := range desired.Clusters {

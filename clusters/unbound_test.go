@@ -38,7 +38,7 @@ func TestFindUnbound(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			server := &storageServer{claim: test.now}
-			own := &possessions{pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "a-1"}, Spec: corev1.PodSpec{NodeName: test.node}}}}
+			own := &clusterObjects{pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "a-1"}, Spec: corev1.PodSpec{NodeName: test.node}}}}
 			if test.claim != nil {
 				own.claims = append(own.claims, test.claim)
 			}

@@ -128,8 +128,8 @@ func (t target) leaveTo(source, revision string) target {
 	return t
 }
 
-// tellOfRemoval completes a status with what a pass has found out about the declaration. What it does not know stays as it was.
-func (t target) tellOfRemoval(status *v1alpha1.EtcdClusterStatus, old v1alpha1.EtcdClusterStatus, now metav1.Time) {
+// addRemoval completes a status with what a pass has found out about the declaration. What it does not know stays as it was.
+func (t target) addRemoval(status *v1alpha1.EtcdClusterStatus, old v1alpha1.EtcdClusterStatus, now metav1.Time) {
 	if t.held == "" {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionRemovalHeld)
 	} else {

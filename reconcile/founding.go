@@ -31,7 +31,7 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 		in.look()
 		latest.Clusters = r.takeLate(&rep, acted)
 		founding := foundingOf(rep)
-		if !in.news && !in.asking && len(founding) == 0 {
+		if !in.fresh && !in.asking && len(founding) == 0 {
 			continue
 		}
 		latest = r.pass(ctx, in, func(key string) bool { return founding[key] || r.stragglers.isNew(key) })

@@ -18,8 +18,8 @@ type intake struct {
 	desired Desired
 	// known brings what is known each time that it is more.
 	known <-chan Desired
-	// news: no pass has been made yet with what is known.
-	news bool
+	// fresh: no pass has been made yet with what is known.
+	fresh bool
 	// asking: of some places, the last pass did not know yet whether their revision follows what was applied before. It is looked for again after a
 	// pause, which grows.
 	asking bool
@@ -44,7 +44,7 @@ func (r *Reconciler) begin(ctx context.Context, pause func(report.Cluster) time.
 		r.Log.Debug("fetched", "revision", d.Revision, "signer", d.Signer, "clusters", len(d.Clusters), "problems", len(d.Problems))
 		tell(d)
 	}()
-	return &intake{desired: <-known, known: known, news: true, pause: time.Second / 2}
+	return &intake{desired: <-known, known: known, fresh: true, pause: time.Second / 2}
 }
 
 // reading reports whether there is more to be known of some places.
@@ -53,7 +53,7 @@ func (in *intake) reading() bool { return in.asking || in.desired.reading() }
 // passed notes what a pass has found out about what is declared, and returns which clusters it may look at: those of which it is known what is declared,
 // whatever may come.
 func (in *intake) passed(d Desired) (ready func(cluster string) bool) {
-	in.news, in.asking = false, d.reading() && !in.desired.reading()
+	in.fresh, in.asking = false, d.reading() && !in.desired.reading()
 	if !d.reading() {
 		return func(string) bool { return true }
 	}
@@ -71,7 +71,7 @@ func (in *intake) look() {
 }
 
 // take takes in what is known now.
-func (in *intake) take(d Desired) { in.desired, in.news = d, true }
+func (in *intake) take(d Desired) { in.desired, in.fresh = d, true }
 
 // patience is how long to wait before some places are asked again; without end if there are none. It doubles each time.
 func (in *intake) patience() time.Duration {

@@ -44,7 +44,7 @@ func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key strin
 		desired = observed.Desired
 	}
 	ready := in.passed(desired)
-	if unread := desired.Failure(); unread != nil && !desired.reading() && r.isNews("source of", oneLine(unread)) {
+	if unread := desired.Failure(); unread != nil && !desired.reading() && r.isNewMessage("source of", oneLine(unread)) {
 		r.Log.Error("source cannot be read; going on with what was last applied", "error", oneLine(unread))
 	}
 	rep := report.Report{
@@ -52,13 +52,13 @@ func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key strin
 		Removals: observed.Removals, Planned: r.Plan,
 	}
 	for _, removal := range rep.Removals {
-		if r.isNews("removal of "+removal.Source, removal.String()) {
+		if r.isNewMessage("removal of "+removal.Source, removal.String()) {
 			r.Log.Warn("removal held; going on with what was last applied", "removal", removal.String())
 		}
 	}
 	err = errors.Join(err, observed.Unlisted)
 	rep.Unobserved = err != nil && !errors.As(err, &SetupError{})
-	if err != nil && r.isNews("", err.Error()) {
+	if err != nil && r.isNewMessage("", err.Error()) {
 		r.Log.Error("observe", "error", err)
 	}
 	if err = errors.Join(desired.Failure(), err); err != nil {
@@ -67,7 +67,7 @@ func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key strin
 	clusters := r.inLine(observed.Clusters, func(key string) bool { return ready(key) && (wanted == nil || wanted(key)) })
 	rep.Clusters = r.stragglers.each(ctx, clusters, busy, func(c Cluster) report.Cluster {
 		entry, err := guarded(c, func() report.Cluster { return r.reconcile(ctx, c, desired.sourceOf(c)) })
-		if err != nil && r.isNews(entry.Key(), entry.Error) {
+		if err != nil && r.isNewMessage(entry.Key(), entry.Error) {
 			r.Log.Error("reconcile", "cluster", entry.Key(), "error", err, stack(err))
 		}
 		return entry
@@ -131,7 +131,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	state, err := cluster.State(within)
 	if err != nil {
 		entry.Error = oneLine(err)
-		if r.isNews(entry.Key(), entry.Error) {
+		if r.isNewMessage(entry.Key(), entry.Error) {
 			log.Error("observe", "error", err, stack(err))
 		}
 		return entry
@@ -195,7 +195,7 @@ func (r *Reconciler) do(ctx context.Context, log *slog.Logger, cluster Cluster, 
 // logDecision logs what was decided, unless the pass before said the same.
 func (r *Reconciler) logDecision(log *slog.Logger, entry report.Cluster) {
 	d := entry.Decision
-	if !r.isNews(entry.Key(), d.String()) {
+	if !r.isNewMessage(entry.Key(), d.String()) {
 		return
 	}
 	level := slog.LevelInfo
@@ -209,8 +209,8 @@ func (r *Reconciler) logDecision(log *slog.Logger, entry report.Cluster) {
 	log.Log(context.Background(), level, "decided", attrs...)
 }
 
-// isNews reports whether something else was last said of that cluster, or of none, in this run.
-func (r *Reconciler) isNews(cluster, what string) bool {
+// isNewMessage reports whether something else was last said of that cluster, or of none, in this run.
+func (r *Reconciler) isNewMessage(cluster, what string) bool {
 	before, _ := r.said.Swap(cluster, what)
 	return before != what
 }

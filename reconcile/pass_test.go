@@ -250,7 +250,7 @@ func TestTriedInVain(t *testing.T) {
 	r.UntilConverged(t.Context())
 	world := l.worlds["a"]
 	world.Declared.SpecHash = "h2"
-	world.RefuseHandover(true)
+	world.RefuseTransfer(true)
 	for !strings.HasPrefix(l.done[len(l.done)-1], "MoveLeader") {
 		r.Pass(t.Context())
 	}

@@ -34,7 +34,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
 	only := flags.String("only", "", "regular expression: only mutants whose line in the output it matches, such as guards.go")
 	list := flags.Bool("list", false, "list the mutants, and run nothing")
-	last := flags.Int("stages", 5, "how many stages of tests to run: stories, other tests, roads, smallest worlds, small worlds")
+	last := flags.Int("stages", 5, "how many stages of tests to run: stories, other tests, paths, smallest worlds, small worlds")
 	parallel := flags.Int("parallel", 2, "mutants that run at once")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -23,16 +23,16 @@ type stage struct {
 	limit time.Duration
 }
 
-// stagesOf are the tests that may kill a mutant of a package: its stories, all of its tests but those of every small world, the roads of the package beside
+// stagesOf are the tests that may kill a mutant of a package: its stories, all of its tests but those of every small world, the paths of the package beside
 // it that simulates, the smallest worlds, and then everything.
 func stagesOf(dir string) []stage {
 	stages := []stage{
 		{name: "stories", dir: dir, args: []string{"-test.run", "^TestStories$"}},
 		{name: "other tests", dir: dir, args: []string{"-test.skip", "^(TestStories|TestEverySmallWorld)$"}},
 	}
-	roads := filepath.Join(filepath.Dir(dir), "simulate")
-	if _, err := os.Stat(roads); err == nil {
-		stages = append(stages, stage{name: "roads", dir: roads, args: []string{"-test.run", "^TestRoads$"}})
+	paths := filepath.Join(filepath.Dir(dir), "simulate")
+	if _, err := os.Stat(paths); err == nil {
+		stages = append(stages, stage{name: "paths", dir: paths, args: []string{"-test.run", "^TestPaths$"}})
 	}
 	return append(stages,
 		stage{name: "smallest worlds", dir: dir, args: []string{"-test.short"}},

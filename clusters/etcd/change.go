@@ -38,7 +38,7 @@ func (c *Clients) AddLearner(ctx context.Context, cluster Cluster, peerURL strin
 			id = decide.ID(list.Members[i].ID)
 			return nil
 		}
-		return c.tell(ctx, func(ctx context.Context) error {
+		return c.requestOnce(ctx, func(ctx context.Context) error {
 			added, err := leader.client.MemberAddAsLearner(ctx, []string{peerURL})
 			if err == nil {
 				id = decide.ID(added.Member.ID) // there is one, see check
@@ -59,7 +59,7 @@ func (c *Clients) PromoteLearner(ctx context.Context, cluster Cluster, id decide
 		if entry := find(list, id); entry != nil && !entry.IsLearner {
 			return nil
 		}
-		return c.tell(ctx, func(ctx context.Context) error {
+		return c.requestOnce(ctx, func(ctx context.Context) error {
 			_, err := leader.client.MemberPromote(ctx, uint64(id))
 			return unless(err, rpctypes.ErrMemberNotLearner)
 		})
@@ -74,7 +74,7 @@ func (c *Clients) RemoveMember(ctx context.Context, cluster Cluster, id decide.I
 		if err != nil || find(list, id) == nil {
 			return err
 		}
-		return c.tell(ctx, func(ctx context.Context) error {
+		return c.requestOnce(ctx, func(ctx context.Context) error {
 			_, err := leader.client.MemberRemove(ctx, uint64(id))
 			return unless(err, rpctypes.ErrMemberNotFound)
 		})
@@ -89,7 +89,7 @@ func (c *Clients) MoveLeader(ctx context.Context, cluster Cluster, from, to deci
 		case to:
 			return nil
 		case from:
-			return c.tell(ctx, func(ctx context.Context) error {
+			return c.requestOnce(ctx, func(ctx context.Context) error {
 				_, err := leader.client.MoveLeader(ctx, uint64(to))
 				return err
 			})
@@ -107,7 +107,7 @@ func (c *Clients) DisarmAlarm(ctx context.Context, cluster Cluster, alarm decide
 		return fmt.Errorf("%s: etcd has no such alarm", what)
 	}
 	return c.change(ctx, cluster, what, func(leader reply) error {
-		return c.tell(ctx, func(ctx context.Context) error {
+		return c.requestOnce(ctx, func(ctx context.Context) error {
 			_, err := leader.client.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: uint64(alarm.ID), Alarm: kind})
 			return err
 		})
@@ -164,8 +164,8 @@ func (c *Clients) currentList(ctx context.Context, leader reply) (*clientv3.Memb
 	return list, nil
 }
 
-// tell asks for a change, once: after a lost answer it may have been carried out or not.
-func (c *Clients) tell(ctx context.Context, ask func(ctx context.Context) error) error {
+// requestOnce asks for a change, once: after a lost answer it may have been carried out or not.
+func (c *Clients) requestOnce(ctx context.Context, ask func(ctx context.Context) error) error {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
 	err := ask(clientv3.WithRequireLeader(ctx))

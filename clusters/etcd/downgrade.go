@@ -18,7 +18,7 @@ func (c *Clients) EnableDowngrade(ctx context.Context, cluster Cluster, version 
 			return nil
 		}
 		for _, step := range []clientv3.DowngradeAction{clientv3.DowngradeValidate, clientv3.DowngradeEnable} {
-			err := c.tell(ctx, func(ctx context.Context) error {
+			err := c.requestOnce(ctx, func(ctx context.Context) error {
 				_, err := leader.client.Downgrade(ctx, step, version)
 				return err
 			})
@@ -47,7 +47,7 @@ func (r reply) explain(err error, version string) error {
 // they have not.
 func (c *Clients) CancelDowngrade(ctx context.Context, cluster Cluster) error {
 	return c.change(ctx, cluster, "cancel the downgrade", func(leader reply) error {
-		err := c.tell(ctx, func(ctx context.Context) error {
+		err := c.requestOnce(ctx, func(ctx context.Context) error {
 			_, err := leader.client.Downgrade(ctx, clientv3.DowngradeCancel, "")
 			return unless(err, rpctypes.ErrNoInflightDowngrade)
 		})

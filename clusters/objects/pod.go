@@ -15,7 +15,7 @@ const (
 	nobody = 65532
 	// secretMode lets the group read: etcd does not run as root, to whom the files belong.
 	secretMode = 0o440
-	// gracePeriod in seconds: a leader hands over, which takes an election at worst.
+	// gracePeriod in seconds: a leader transfers leadership, which takes an election at worst.
 	gracePeriod = 30
 
 	volumeMembers   = "members"

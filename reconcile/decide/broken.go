@@ -11,7 +11,7 @@ import (
 // recreated likewise.
 func restartBroken(s State) (Decision, bool) {
 	for _, r := range slices.Backward(s.replicasInOrder()) {
-		if s.waitsForEver(r) {
+		if s.waitsInVain(r) {
 			return act(RestartReplica{r.Ordinal, r.PodUID}, "the pod of %s was given a node before its claim was made, and never gets its volume: recreate it", s.ReplicaName(r.Ordinal))
 		}
 		_, recorded := s.Record.Member(r.Ordinal)
@@ -38,8 +38,8 @@ func (s State) moveOne(r Replica) (Decision, bool) {
 	return act(RestartReplica{r.Ordinal, r.PodUID}, "%s does not run, and was made from an earlier declaration: make it from the newest (%s)", s.ReplicaName(r.Ordinal), s.describePod(r))
 }
 
-// waitsForEver reports whether a pod can never get its volume; nothing runs in it.
-func (s State) waitsForEver(r Replica) bool {
+// waitsInVain reports whether a pod can never get its volume; nothing runs in it.
+func (s State) waitsInVain(r Replica) bool {
 	m := s.Membership.byName(s.ReplicaName(r.Ordinal))
 	return r.PodUnbound && r.Pod == PodPending && r.PodUID != "" && !m.Answers && r.ClusterID == 0
 }
@@ -53,8 +53,8 @@ func (s State) broken(r Replica) bool {
 	return s.stuck(r) && r.PodUID != "" && !m.Answers && r.ClusterID == 0 && s.madeOtherwise(r)
 }
 
-// patienceOfPending is how long a pod may be on its way before something is the matter: every pod is pending for a while.
-const patienceOfPending = 30 * time.Second
+// pendingPatience is how long a pod may be on its way before something is the matter: every pod is pending for a while.
+const pendingPatience = 30 * time.Second
 
 // stuck reports whether a pod does not come up. One that starts may have much to read; while the others serve, it is not waited for so long.
 func (s State) stuck(r Replica) bool {
@@ -65,7 +65,7 @@ func (s State) stuck(r Replica) bool {
 	case r.PodSince.IsZero():
 		return false
 	}
-	return r.Pod == PodPending && since >= patienceOfPending || r.Pod == PodStarting && since >= patience && s.Membership.Known
+	return r.Pod == PodPending && since >= pendingPatience || r.Pod == PodStarting && since >= patience && s.Membership.Known
 }
 
 // outlastsPatience reports whether a broken pod has failed for longer than the kubelet takes to get over it. That is not waited for where
@@ -83,7 +83,7 @@ func (s State) neverFormed() bool {
 // failsForGood reports whether a pod fails, and has done so for longer, or more often, than what passes.
 func (s State) failsForGood(r Replica) bool {
 	failed := s.Now.Sub(r.PodSince)
-	enough := failed >= patience || failed >= patienceOfCrash && r.PodCrashes >= crashesOfALoop
+	enough := failed >= patience || failed >= crashPatience && r.PodCrashes >= crashLoopThreshold
 	return r.Pod == PodFailing && !r.PodSince.IsZero() && enough
 }
 
@@ -100,7 +100,7 @@ func (s State) madeAsDeclared(r Replica) bool {
 // holdsAsDeclared reports whether etcd in a pod that was made as declared runs, and has done so for longer than a crash takes to show:
 // whether it serves, or only lacks the others for a quorum.
 func (s State) holdsAsDeclared(r Replica) bool {
-	lacksOthers := r.Pod == PodStarting && r.ClusterID != 0 && !r.PodStarted.IsZero() && s.Now.Sub(r.PodStarted) >= patienceOfCrash
+	lacksOthers := r.Pod == PodStarting && r.ClusterID != 0 && !r.PodStarted.IsZero() && s.Now.Sub(r.PodStarted) >= crashPatience
 	return s.runsAsDeclared(r) || s.madeAsDeclared(r) && lacksOthers
 }
 
@@ -119,8 +119,8 @@ func (s State) describeHeldBack() string {
 		"a pod that is deleted by hand is made as declared"
 }
 
-// patienceOfStart is how long a container must have run before it counts as one that starts.
-const patienceOfStart = 10 * time.Second
+// startPatience is how long a container must have run before it counts as one that starts.
+const startPatience = 10 * time.Second
 
 // failsAsDeclared reports whether a pod that was made as declared does not come up; where its volume is the reason, it says nothing.
 func (s State) failsAsDeclared(r Replica) bool {
@@ -135,7 +135,7 @@ func (s State) onTrial(r Replica) bool {
 	case !s.counts(r):
 		return false
 	case s.neverFormed():
-		crashed := r.Pod == PodFailing && !s.failsForGood(r) || r.Pod == PodStarting && r.PodCrashes > 0 && ran < patienceOfCrash
+		crashed := r.Pod == PodFailing && !s.failsForGood(r) || r.Pod == PodStarting && r.PodCrashes > 0 && ran < crashPatience
 		return s.madeAsDeclared(r) && crashed
 	case r.Pod == PodAbsent:
 		return !r.VolumeTerminating && r.PodRefused == ""
@@ -145,7 +145,7 @@ func (s State) onTrial(r Replica) bool {
 		return false
 	case r.Pod == PodStarting:
 		doubtful := r.PodCrashes > 0 || s.anyReplica(s.failsAsDeclared)
-		return r.ClusterID == 0 && ran < patienceOfStart || doubtful && ran < patienceOfCrash
+		return r.ClusterID == 0 && ran < startPatience || doubtful && ran < crashPatience
 	}
 	return r.Pod == PodFailing && !s.failsForGood(r) || r.Pod == PodPending && !s.stuck(r)
 }

@@ -63,7 +63,7 @@ func hold(t *testing.T, is func(State, Replica) bool, cases map[string]slotCase)
 // TestWaitsForEver: a pod that has a node and no claim, and nothing runs in it.
 func TestWaitsForEver(t *testing.T) {
 	unbound := func(r *Replica) { r.PodUnbound = true }
-	hold(t, State.waitsForEver, map[string]slotCase{
+	hold(t, State.waitsInVain, map[string]slotCase{
 		"unbound":            {slot1(PodPending, 0, unbound), true},
 		"bound":              {slot1(PodPending, 0), false},
 		"starting":           {slot1(PodStarting, 0, unbound), false},

@@ -11,8 +11,8 @@ import (
 // followers blames them, also where its own data are the wrong ones (etcd: PeriodicCheck).
 const corruptAlarm = "CORRUPT"
 
-// stopsOfACheck is how often a member must have been stopped by its own check: the peer that it differs from at first may be on its way out.
-const stopsOfACheck = 2
+// checkStopThreshold is how often a member must have been stopped by its own check: the peer that it differs from at first may be on its way out.
+const checkStopThreshold = 2
 
 // inDoubt reports whether members may hold different data. Until it is known whose are right, no copy is given up that could be.
 func (s State) inDoubt() bool { return len(s.doubts()) > 0 }
@@ -115,8 +115,8 @@ func (s State) Outvoted(id ID) bool {
 func (s State) stoppedForLong(m Member) bool {
 	ordinal, _ := s.OrdinalOf(m)
 	r := s.Replica(ordinal)
-	long := !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= patienceOfCrash
-	return s.stoppedByCheck(m) && long && r.PodCrashes >= stopsOfACheck && r.Pod != PodTerminating
+	long := !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= crashPatience
+	return s.stoppedByCheck(m) && long && r.PodCrashes >= checkStopThreshold && r.Pod != PodTerminating
 }
 
 // Refuted reports whether all voters are known to hold the same data, against what an alarm says.
@@ -199,7 +199,7 @@ func (s State) mayBeJudged() bool {
 		case s.stoppedByCheck(m) && (r.PodSince.IsZero() || s.Now.Sub(r.PodSince) < longPatience):
 			others := s.Membership.without(m.ID)
 			coming = coming || stands && others.votes(s.Membership.agreed()) == len(others.Voters())
-		case !m.Answers && ours && s.beyondHope(ordinal):
+		case !m.Answers && ours && s.unrecoverable(ordinal):
 			return false
 		case !m.Answers || stands && s.ailment(m) != "":
 			coming = true

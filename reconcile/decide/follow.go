@@ -80,8 +80,8 @@ func (s State) followVolumes(r Record, listed map[int]Member) Record {
 		if !inUse && !known && slot.VolumeTerminating && slot.Pod != PodReady && slot.ClusterID == 0 {
 			r = r.WithRemoved(RemovedMember{slot.Ordinal, slot.VolumeUID}) // somebody deletes it: what Kubernetes makes in its place is nobody's
 		}
-		news := gone.VolumeUID == "" || slot.Ordinal >= replicas && gone.VolumeUID != slot.VolumeUID
-		if !inUse && known && news && slot.VolumeUID != "" && slot.VolumeToken == r.Token {
+		isNew := gone.VolumeUID == "" || slot.Ordinal >= replicas && gone.VolumeUID != slot.VolumeUID
+		if !inUse && known && isNew && slot.VolumeUID != "" && slot.VolumeToken == r.Token {
 			r = r.WithRemoved(RemovedMember{slot.Ordinal, slot.VolumeUID})
 		}
 	}
@@ -144,8 +144,8 @@ func (r Record) removed(ordinal int) (RemovedMember, bool) {
 	return RemovedMember{}, false
 }
 
-// news says how the standing record differs from the one that is there.
-func (s State) news() []string {
+// recordDifferences says how the standing record differs from the one that is there.
+func (s State) recordDifferences() []string {
 	standing := StandingRecord(s, "")
 	var facts []string
 	for _, m := range standing.Members {

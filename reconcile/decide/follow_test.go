@@ -189,7 +189,7 @@ func TestNews(t *testing.T) {
 		"not leaving":                 {func(s *State) { s.Record.Members[1].Leaving = true }, "the record has fallen behind"},
 		"another log":                 {func(s *State) { s.Record.LogVersion = "3.5"; stores("3.5", "3.5", "3.5", "3.5")(s) }, "nothing in the members' logs is older than etcd 3.6"},
 	} {
-		if got := strings.Join(after(3, c.change).news(), "; "); got != c.want {
+		if got := strings.Join(after(3, c.change).recordDifferences(), "; "); got != c.want {
 			t.Errorf("%s: %q", what, got)
 		}
 	}

@@ -78,7 +78,7 @@ func waitForFormation(s State) (Decision, bool) {
 	if s.Membership.Forbidden != "" {
 		return s.notAllowedToAsk()
 	}
-	if !s.quorumMayComeUp() {
+	if !s.quorumMayRecover() {
 		return block("the founding members do not come up%s: %s", s.why(), s.describeReplicas())
 	}
 	return wait(s.untilFormation(), "the founding members are starting%s: %s", s.why(), s.describeReplicas())

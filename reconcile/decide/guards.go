@@ -160,16 +160,16 @@ func quorumLost(s State) (Decision, bool) {
 // mayRecover reports whether the silent voters that may still come up by themselves are enough for quorum: their pods
 // are on the way, or Kubernetes will recreate them, and their volumes are those on record.
 func (s State) mayRecover(voters []Member) bool {
-	hopeful := 0
+	recoverable := 0
 	for _, m := range voters {
 		ordinal, ours := s.Ordinal(m.Name)
 		_, recorded := s.Record.Member(ordinal)
 		there := recorded || s.Replica(ordinal).remains()
-		if m.Answers || ours && there && !s.beyondHope(ordinal) {
-			hopeful++
+		if m.Answers || ours && there && !s.unrecoverable(ordinal) {
+			recoverable++
 		}
 	}
-	return hopeful >= Quorum(len(voters))
+	return recoverable >= Quorum(len(voters))
 }
 
 func membershipUnknown(s State) (Decision, bool) {
@@ -181,7 +181,7 @@ func membershipUnknown(s State) (Decision, bool) {
 	case len(StandingRecord(s, "").Members) == 0:
 		return block("the cluster has formed once (%s), and no member and no volume of it is left; restore it from a backup, or delete its "+
 			"custom resource to bootstrap it again", s.describeSigns())
-	case s.recorded() && !s.quorumMayComeUp():
+	case s.recorded() && !s.quorumMayRecover():
 		return block("etcd gives no member list%s, and its members do not come up: %s; if their data is lost, delete the custom "+
 			"resource and the volumes to bootstrap the cluster again%s%s", s.why(), s.describeReplicas(), s.describeHeldBack(), s.wayOutOfNodes())
 	}

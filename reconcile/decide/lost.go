@@ -9,9 +9,9 @@ import (
 
 // A crash loop is given up after so many crashes, and after so long: what a restart cures is over by then.
 const (
-	crashesOfALoop     = 4
+	crashLoopThreshold = 4
 	crashesWithoutData = 2 // etcd itself says why: its volume may have been mounted late
-	patienceOfCrash    = time.Minute
+	crashPatience      = time.Minute
 )
 
 // lost says why a member is lost for good: its data are known to be wrong, or it does not answer and does not come back with them. Empty if it may.
@@ -36,7 +36,7 @@ func (s State) lost(m Member) string {
 		return "is stranded (" + r.Stranded + ")"
 	case !m.Started && s.sealedBlindly(ordinal) && r.Pod == PodFailing:
 		return "has never started, and the record that it could start with is lost"
-	case m.Started && r.NoData && !s.copyCounts(m) && r.Pod == PodFailing && r.PodCrashes >= crashesWithoutData && s.notReadyFor(r, patienceOfCrash):
+	case m.Started && r.NoData && !s.copyCounts(m) && r.Pod == PodFailing && r.PodCrashes >= crashesWithoutData && s.notReadyFor(r, crashPatience):
 		return "has no data on its volume"
 	case s.crashLoops(m, r):
 		return fmt.Sprintf("has crashed %d times, while the others run well (%s)", r.PodCrashes, r.PodMessage)
@@ -131,7 +131,7 @@ func (r Replica) madeLike(other Replica) bool {
 
 // keepsCrashing reports whether etcd in a pod has ended by itself again and again.
 func (s State) keepsCrashing(r Replica) bool {
-	return r.Pod == PodFailing && r.PodCrashes >= crashesOfALoop && s.notReadyFor(r, patienceOfCrash)
+	return r.Pod == PodFailing && r.PodCrashes >= crashLoopThreshold && s.notReadyFor(r, crashPatience)
 }
 
 // crashLoops reports whether a member crashes because of its own data: what it was made from has been proven by all the others,

@@ -154,7 +154,7 @@ func TestVolumeGoesWithPod(t *testing.T) {
 		"it stays":       {slot1(PodAbsent, 0), false},
 		"there is none":  {slot1(PodAbsent, 0, onItsWay, gone), false},
 	})
-	hold(t, func(s State, r Replica) bool { return s.beyondHope(r.Ordinal) }, map[string]slotCase{
+	hold(t, func(s State, r Replica) bool { return s.unrecoverable(r.Ordinal) }, map[string]slotCase{
 		"ready, though since long": {slot1(PodReady, time.Hour), false},
 		"failing for two minutes":  {slot1(PodFailing, 2*time.Minute), true},
 		"failing for less":         {slot1(PodFailing, 2*time.Minute-1), false},

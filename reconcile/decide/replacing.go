@@ -38,21 +38,21 @@ func replaceMember(s State) (Decision, bool) {
 	return stuck, stuck.Verdict != "" && !surplus
 }
 
-// giveUp removes a member. A voter that leads hands over first, if it can to one that stays, and never to one whose data may be wrong (see handOver);
+// giveUp removes a member. A voter that leads hands over first, if it can to one that stays, and never to one whose data may be wrong (see transferLeadership);
 // etcd under a CORRUPT alarm still elects.
 func (s State) giveUp(m Member, why string) (Decision, bool) {
 	if m.Leader && len(s.Membership.Voters()) > 1 {
-		if d, hands := s.handOver(m, func(to Member) bool { return s.doomed(to) == "" }, "%s %s", m.Name, why); hands {
+		if d, hands := s.transferLeadership(m, func(to Member) bool { return s.doomed(to) == "" }, "%s %s", m.Name, why); hands {
 			return d, true
 		}
-		return s.handOver(m, func(Member) bool { return true }, "%s %s", m.Name, why)
+		return s.transferLeadership(m, func(Member) bool { return true }, "%s %s", m.Name, why)
 	}
 	return act(RemoveMember{m.ID, s.nameOf(m), s.because(m)}, "%s %s: remove it, so that a new one can take its place; %s answer", s.nameOf(m), why, s.describeQuorum())
 }
 
-// handOver asks the leader to hand over to the voter that is best for it among those that will do: of those that have caught up, the
+// transferLeadership asks the leader to hand over to the voter that is best for it among those that will do: of those that have caught up, the
 // one with the lowest ordinal (hard case H23, H84). It waits for one to catch up, and does not speak if none will do.
-func (s State) handOver(from Member, willDo func(Member) bool, format string, args ...any) (Decision, bool) {
+func (s State) transferLeadership(from Member, willDo func(Member) bool, format string, args ...any) (Decision, bool) {
 	why := fmt.Sprintf(format, args...)
 	var late []string
 	for _, to := range s.MembersInOrder() {

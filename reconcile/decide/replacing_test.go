@@ -75,7 +75,7 @@ func TestHandOver(t *testing.T) {
 		"one will not do, one is silent": {silence(2), notFirst, nil, false},
 	} {
 		s := after(3, c.change)
-		d, speaks := s.handOver(s.Membership.Members[0], c.willDo, "so")
+		d, speaks := s.transferLeadership(s.Membership.Members[0], c.willDo, "so")
 		if d.Action != c.want || (d.Verdict == Wait) != c.waits || speaks != (c.want != nil || c.waits) {
 			t.Errorf("%s: %s", what, d)
 		}

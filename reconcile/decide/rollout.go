@@ -125,7 +125,7 @@ func rollOneMember(s State) (Decision, bool) {
 	}
 	left := fmt.Sprintf("%d of %s to be restarted", len(outdated), plural(len(s.Membership.Members), "member", "members"))
 	if victim.Leader && len(s.Membership.Voters()) > 1 {
-		return s.handOver(victim, func(Member) bool { return true }, "%s, and %s leads", left, victim.Name)
+		return s.transferLeadership(victim, func(Member) bool { return true }, "%s, and %s leads", left, victim.Name)
 	}
 	ordinal, _ := s.OrdinalOf(victim)
 	return act(RestartReplica{ordinal, s.Replica(ordinal).PodUID}, "%s: restart %s", left, victim.Name)

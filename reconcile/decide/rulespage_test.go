@@ -48,7 +48,7 @@ func page(t *testing.T) string {
 			}
 		}
 	}
-	out.WriteString("\n# Invariants\n\nNo decision breaks one of these, in any state. Tests hold every decision in every story, on every road and in every\n" +
+	out.WriteString("\n# Invariants\n\nNo decision breaks one of these, in any state. Tests hold every decision in every story, on every path and in every\n" +
 		"small world against them.\n\n")
 	for _, l := range decide.Invariants() {
 		fmt.Fprintf(&out, "* **%s%s.** %s\n", strings.ToUpper(l.Name[:1]), l.Name[1:], l.About)

@@ -8,7 +8,7 @@ import (
 )
 
 func applyObjects(s State) (Decision, bool) {
-	facts := append(s.news(), s.Objects.Drift...)
+	facts := append(s.recordDifferences(), s.Objects.Drift...)
 	if !s.toRun() && !s.deletesVolumes() && s.anyReplica(s.keepsGoingVolume) {
 		return Decision{}, false // pods would stop
 	}

@@ -25,7 +25,7 @@ func scaleDown(s State) (Decision, bool) {
 	case !needless && len(s.unsettled()) > 0:
 		return Decision{}, false
 	case victim.Leader:
-		return s.handOver(victim, func(Member) bool { return true }, "%s, %d declared, and %s leads", plural(listed, "member", "members"), declared, victim.Name)
+		return s.transferLeadership(victim, func(Member) bool { return true }, "%s, %d declared, and %s leads", plural(listed, "member", "members"), declared, victim.Name)
 	}
 	return act(RemoveMember{ID: victim.ID, Name: s.nameOf(victim)}, "%s, %d declared: remove %s; %s answer",
 		plural(listed, "member", "members"), declared, s.nameOf(victim), s.describeQuorum())

@@ -122,7 +122,7 @@ func (s State) wayOutOfNewcomer(ordinal int) string {
 // wayOutOfData says how to give up the data of a member that fails; empty if they may be needed.
 func (s State) wayOutOfData(ordinal int) string {
 	m, r := s.listed()[ordinal], s.Replica(ordinal)
-	if !m.Started || r.PodCrashes < crashesOfALoop || !hasVolume(r) || r.VolumeTerminating || !s.Membership.Known || !s.sparedBy(m) || !s.Membership.without(m.ID).HasQuorum() {
+	if !m.Started || r.PodCrashes < crashLoopThreshold || !hasVolume(r) || r.VolumeTerminating || !s.Membership.Known || !s.sparedBy(m) || !s.Membership.without(m.ID).HasQuorum() {
 		return ""
 	}
 	return fmt.Sprintf("; if its data are the reason, kubectl delete pvc data-%s, and a new member takes its place", s.ReplicaName(ordinal))

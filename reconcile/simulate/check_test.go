@@ -12,9 +12,9 @@ import (
 // patienceOfTests is the number of passes in which every world must come to an end.
 const patienceOfTests = 100
 
-// checkRoad walks the road of a copy of the world and returns what is wrong with it: a decision at fault, something
+// checkPath walks the path of a copy of the world and returns what is wrong with it: a decision at fault, something
 // that must never happen, no end, or an end that does not last.
-func checkRoad(start *simulate.World, most int) []string {
+func checkPath(start *simulate.World, most int) []string {
 	w := start.Clone()
 	for range most {
 		if faults := decidetest.Faults(w.Observe()); len(faults) > 0 {
@@ -32,7 +32,7 @@ func checkRoad(start *simulate.World, most int) []string {
 	return []string{fmt.Sprintf("no end after %d passes: %s", most, decide.Decide(w.Observe()))}
 }
 
-// checkEnd walks the road to its end and looks only at what has happened on the way.
+// checkEnd walks the path to its end and looks only at what has happened on the way.
 func checkEnd(w *simulate.World, most int) []string {
 	steps := w.Converge(most)
 	if last := steps[len(steps)-1].Decision; last.Verdict != decide.Done && last.Verdict != decide.Block {
@@ -53,7 +53,7 @@ func lasts(w *simulate.World, end decide.Decision) []string {
 	return nil
 }
 
-// crashAfterEach walks the road twice for each of its writes, with a pass that dies right after that write, and with one in which the
+// crashAfterEach walks the path twice for each of its writes, with a pass that dies right after that write, and with one in which the
 // next write fails, and compares the ends.
 func crashAfterEach(start *simulate.World, most int) string {
 	straight := start.Clone()
@@ -83,7 +83,7 @@ func crashAfterEach(start *simulate.World, most int) string {
 	return out.String()
 }
 
-// ending is the state of a world at the end of its road, without what chance names.
+// ending is the state of a world at the end of its path, without what chance names.
 func ending(w *simulate.World) string {
 	s := w.Observe()
 	return decide.Decide(s).String() + "\n" + summary(s)

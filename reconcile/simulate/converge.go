@@ -2,7 +2,7 @@ package simulate
 
 import "quorate.dev/quorate/reconcile/decide"
 
-// Step is one pass of a road.
+// Step is one pass of a path.
 type Step struct {
 	Decision decide.Decision
 	// Writes by their names; those of the action first, then the status.

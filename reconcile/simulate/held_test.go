@@ -22,7 +22,7 @@ func heldFaults(replicas int) []incident {
 		incident{name: "no pods, and one more is declared", do: func(w *simulate.World) { w.RefusePods(true); w.Declared.Replicas++ }},
 		incident{name: "claims stay", do: func(w *simulate.World) { w.KeepClaims(true); w.DeleteVolume(0) }},
 		incident{name: "claims stay, and one less is declared", do: func(w *simulate.World) { w.KeepClaims(true); w.Declared.Replicas-- }},
-		incident{name: "no handover, and other options", do: func(w *simulate.World) { w.RefuseHandover(true); w.Declared.SpecHash = "h2" }},
+		incident{name: "no handover, and other options", do: func(w *simulate.World) { w.RefuseTransfer(true); w.Declared.SpecHash = "h2" }},
 		incident{name: "forbidden", do: func(w *simulate.World) { w.Forbid(true) }},
 		incident{name: "one more, and none catches up", do: func(w *simulate.World) { w.Declared.Replicas++; w.Slow(replicas, true) }},
 		incident{name: "one more, and its node is down", do: func(w *simulate.World) { w.Declared.Replicas++; w.NodeDown(replicas, true) }},

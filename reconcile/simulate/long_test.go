@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	stepsOfWorld  = 125 // steps of a long road before another world begins
+	stepsOfWorld  = 125 // steps of a long path before another world begins
 	stepsToSettle = 25  // steps between two halts at which all must end well
 	// passesToSettle is the number of passes in which every healed world must come to an end.
 	passesToSettle = 300
@@ -24,10 +24,10 @@ const (
 	passesToLast = 40
 )
 
-// TestLongRoads wanders at random: git changes, faults, passes that die and passes whose writes fail. The invariants hold at every step,
+// TestLongPaths wanders at random: git changes, faults, passes that die and passes whose writes fail. The invariants hold at every step,
 // nothing happens that must never happen, and from time to time, once all is healed that can be, the cluster ends as declared. With
 // QUORATE_SOAK_STEPS it takes that many steps, with QUORATE_SOAK_SEED other ones.
-func TestLongRoads(t *testing.T) {
+func TestLongPaths(t *testing.T) {
 	steps := 10_000
 	if testing.Short() {
 		steps = 1_000
@@ -59,7 +59,7 @@ func fromEnvironment(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// wander takes a long road in one world. It returns the script of it, and what was wrong with its last line; empty if all was well.
+// wander takes a long path in one world. It returns the script of it, and what was wrong with its last line; empty if all was well.
 func wander(seed, world uint64) (script []string, fault string) {
 	dice := rand.New(rand.NewPCG(seed, world))
 	j := &journey{}
@@ -81,10 +81,10 @@ func wander(seed, world uint64) (script []string, fault string) {
 	return script, ""
 }
 
-// journey is a road that is taken line by line.
+// journey is a path that is taken line by line.
 type journey struct {
-	road road
-	// over: most of the data is lost, and the road has come to its end.
+	path path
+	// over: most of the data is lost, and the path has come to its end.
 	over bool
 }
 
@@ -97,7 +97,7 @@ func (j *journey) take(line string) string {
 	if err != nil {
 		return err.Error()
 	}
-	out, err := j.road.tell(cmd, args)
+	out, err := j.path.tell(cmd, args)
 	if err != nil {
 		return err.Error()
 	}
@@ -106,7 +106,7 @@ func (j *journey) take(line string) string {
 			return strings.TrimSpace(fault)
 		}
 	}
-	return first(j.road.Violations())
+	return first(j.path.Violations())
 }
 
 func first(list []string) string {
@@ -133,8 +133,8 @@ func (j *journey) next(dice *rand.Rand) string {
 	for {
 		cmd := happening(dice)
 		fault := strings.TrimPrefix(strings.TrimPrefix(cmd, "fault "), "person ")
-		after := journey{road: road{World: j.road.Clone()}}
-		if !j.unknowable(fault) && after.take(cmd) == "" && (after.road.Whole() || dice.IntN(20) == 0) {
+		after := journey{path: path{World: j.path.Clone()}}
+		if !j.unknowable(fault) && after.take(cmd) == "" && (after.path.Whole() || dice.IntN(20) == 0) {
 			return cmd
 		}
 	}
@@ -144,27 +144,27 @@ func (j *journey) next(dice *rand.Rand) string {
 // custom resource, and they do not say. Nor is it known of a member that hangs before it first started whether it ever will.
 func (j *journey) unknowable(fault string) bool {
 	if name, hangs := strings.CutPrefix(fault, "hang="); hangs {
-		members := j.road.Observe().Membership.Members
+		members := j.path.Observe().Membership.Members
 		starts := func(m decide.Member) bool { return m.Started && m.Name == "a-"+name }
 		neverStarted := func(m decide.Member) bool { return !m.Started }
-		return !j.road.formed() || !slices.ContainsFunc(members, starts) || slices.ContainsFunc(members, neverStarted)
+		return !j.path.formed() || !slices.ContainsFunc(members, starts) || slices.ContainsFunc(members, neverStarted)
 	}
 	if !slices.Contains([]string{"delete=(EtcdCluster a)", "delete-orphaning=(EtcdCluster a)", "delete-status"}, fault) {
-		return strings.HasPrefix(fault, "delete") && !j.road.formed()
+		return strings.HasPrefix(fault, "delete") && !j.path.formed()
 	}
-	s := j.road.Observe()
-	settled := s.Objects.RunsVersion == s.Declared.Version && strings.HasPrefix(s.Declared.Version, j.road.CommonVersion()+".")
-	return !j.road.formed() || !settled
+	s := j.path.Observe()
+	settled := s.Objects.RunsVersion == s.Declared.Version && strings.HasPrefix(s.Declared.Version, j.path.CommonVersion()+".")
+	return !j.path.formed() || !settled
 }
 
-func (r *road) formed() bool { return r.CommonVersion() != "" }
+func (r *path) formed() bool { return r.CommonVersion() != "" }
 
 func pick(dice *rand.Rand, list ...string) string { return list[dice.IntN(len(list))] }
 
 // change is something that git says from now on. It says no other version while nobody can know which one ran, or while
 // founding members start with one after the other.
 func (j *journey) change(dice *rand.Rand) string {
-	known := j.road.Observe().ReportedVersion != ""
+	known := j.path.Observe().ReportedVersion != ""
 	switch n := dice.IntN(6); {
 	case n == 2 && known:
 		return "version=" + pick(dice, "3.5.35", "3.6.16", "3.7.3", "3.6.99")
@@ -244,7 +244,7 @@ func shortened(script []string, fault string) []string {
 	return script
 }
 
-// replay takes a road again, and reports whether it comes to a fault of that kind; if so, it returns the script as far as that.
+// replay takes a path again, and reports whether it comes to a fault of that kind; if so, it returns the script as far as that.
 func replay(script []string, kind string) ([]string, bool) {
 	j := &journey{}
 	for i, line := range script {

@@ -15,23 +15,23 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// act is what somebody does, or what happens to a world, in lines of a road, and the lines that end it.
+// act is what somebody does, or what happens to a world, in lines of a path, and the lines that end it.
 type act struct{ do, end string }
 
-// place is a world and the road that leads there.
+// place is a world and the path that leads there.
 type place struct {
 	script []string
-	road   road
+	path   path
 }
 
-// begin is the place after the first line of a road.
+// begin is the place after the first line of a path.
 func begin(line string) place { return place{}.after(line) }
 
 // after is the place after more lines. Empty ones do nothing.
 func (p place) after(lines ...string) place {
 	next := place{script: slices.Clone(p.script)}
-	if p.road.World != nil {
-		next.road.World = p.road.Clone()
+	if p.path.World != nil {
+		next.path.World = p.path.Clone()
 	}
 	for _, line := range lines {
 		if line == "" {
@@ -39,7 +39,7 @@ func (p place) after(lines ...string) place {
 		}
 		cmd, args, err := datadriven.ParseLine(line)
 		if err == nil {
-			_, err = next.road.tell(cmd, args)
+			_, err = next.path.tell(cmd, args)
 		}
 		if err != nil {
 			panic(fmt.Sprintf("%s: %v", line, err))
@@ -143,14 +143,14 @@ var changesOf = []string{
 func momentsOf(change string, seed uint64) []place {
 	here := begin(fmt.Sprintf("cluster a seed=%d formed", seed)).after("pass 2", change)
 	var places []place
-	for range here.road.Clone().Converge(patienceOfTests) {
+	for range here.path.Clone().Converge(patienceOfTests) {
 		places = append(places, here)
 		here = here.after("pass 1")
 	}
 	return append(places, here)
 }
 
-// table counts what is wrong by its kind, and by the deed before if there was one, and keeps the shortest road to each.
+// table counts what is wrong by its kind, and by the deed before if there was one, and keeps the shortest path to each.
 type table struct {
 	mu     sync.Mutex
 	worlds int
@@ -213,9 +213,9 @@ func (b *table) goesOn(p place, acts ...act) {
 // patienceOfPeople is the number of passes in which all must come to an end: longer than anything is waited for.
 const patienceOfPeople = 250
 
-// faultsOf is what was wrong on the road to a place, or is on the way from there.
+// faultsOf is what was wrong on the path to a place, or is on the way from there.
 func faultsOf(p place) []string {
-	w := p.road.World
+	w := p.path.World
 	steps := w.Converge(patienceOfPeople)
 	faults := w.Violations()
 	if last := steps[len(steps)-1].Decision; last.Verdict != decide.Done && last.Verdict != decide.Block {

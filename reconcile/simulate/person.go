@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// What a person does with kubectl and etcdctl, beside what faults.go and hands.go have.
+// What a person does with kubectl and etcdctl, beside what faults.go and interventions.go have.
 
 // DeleteOrphaning deletes an object and leaves what it owns: kubectl delete --cascade=orphan.
 func (w *World) DeleteOrphaning(name string) {

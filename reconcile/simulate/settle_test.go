@@ -14,11 +14,11 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// settle heals what can be healed, has git ask for something good, and lets passes come to an end. A Block ends the road, unless most
+// settle heals what can be healed, has git ask for something good, and lets passes come to an end. A Block ends the path, unless most
 // of the data is there: then what time does not heal, nor git if it declares what runs, is no good end.
 func (j *journey) settle() string {
-	j.road.makeGood()
-	w, blocked := j.road.World, 0
+	j.path.makeGood()
+	w, blocked := j.path.World, 0
 	for range passesToSettle {
 		w.Heal()
 		s := w.Observe()
@@ -69,26 +69,26 @@ func replacedTooOften(d decide.Decision) bool {
 func (j *journey) takesWayOut(d decide.Decision) bool {
 	switch says := func(words string) bool { return strings.Contains(d.Message, words) }; {
 	case d.Rule == "CALost" && says("kubectl delete pod"):
-		for _, r := range j.road.Observe().Replicas {
-			j.road.KillPod(r.Ordinal)
+		for _, r := range j.path.Observe().Replicas {
+			j.path.KillPod(r.Ordinal)
 		}
 	case d.Rule == "CALost":
-		j.road.Scale(0)
+		j.path.Scale(0)
 	case d.Rule == "MembershipUnknown" && says("a pod that is deleted by hand is made as declared"):
-		for _, r := range j.road.Observe().Replicas {
-			if r.PodVersion != j.road.Declared.Version || r.PodSpecHash != j.road.Declared.SpecHash {
-				j.road.KillPod(r.Ordinal)
+		for _, r := range j.path.Observe().Replicas {
+			if r.PodVersion != j.path.Declared.Version || r.PodSpecHash != j.path.Declared.SpecHash {
+				j.path.KillPod(r.Ordinal)
 			}
 		}
 	case d.Rule == "MemberFailing" && says("it has never started"):
-		s := j.road.Observe()
+		s := j.path.Observe()
 		for _, m := range s.MembersInOrder() {
 			if ordinal, ours := s.OrdinalOf(m); ours && !m.Started {
-				j.road.RemoveMember(ordinal)
+				j.path.RemoveMember(ordinal)
 			}
 		}
 	case volumeInTheWay.MatchString(d.Message):
-		j.road.DeleteVolume(inTheWay(d))
+		j.path.DeleteVolume(inTheWay(d))
 	default:
 		return false
 	}
@@ -100,7 +100,7 @@ var volumeInTheWay = regexp.MustCompile(`kubectl delete pvc data-a-(\d+)`)
 
 // isNeeded reports whether a Block asks for a volume to be deleted that holds what no other does.
 func (j *journey) isNeeded(d decide.Decision) bool {
-	return volumeInTheWay.MatchString(d.Message) && j.road.IsLastCopy(inTheWay(d))
+	return volumeInTheWay.MatchString(d.Message) && j.path.IsLastCopy(inTheWay(d))
 }
 
 // inTheWay is the ordinal of the volume that is in the way.
@@ -120,7 +120,7 @@ func whatRuns(s decide.State) (version, hash string) {
 }
 
 // makeGood heals what can be healed, and has git ask for something that can be reached.
-func (r *road) makeGood() {
+func (r *path) makeGood() {
 	r.Heal()
 	good := declared(r.Declared.Replicas)
 	good.Version, good.ReplaceAfter = r.Declared.Version, 2*time.Minute

@@ -77,7 +77,7 @@ func TestEveryLateDeed(t *testing.T) {
 			t.Run(change, func(t *testing.T) {
 				t.Parallel()
 				for _, p := range places {
-					if p.road.decideOnly(); p.road.late.action == nil {
+					if p.path.decideOnly(); p.path.late.action == nil {
 						continue
 					}
 					for _, a := range between(3) {

@@ -143,7 +143,7 @@ func TestEveryIncident(t *testing.T) {
 				for i, name := range slices.Sorted(maps.Keys(all)) {
 					for j, b := range incidents(replicas) {
 						if replicas < 3 || taken(i+j+int(seed)) {
-							endsWell(t, checkRoad, all[name].Clone(), name, b)
+							endsWell(t, checkPath, all[name].Clone(), name, b)
 						}
 					}
 				}
@@ -224,7 +224,7 @@ func (b incident) finish(w *simulate.World) {
 	}
 }
 
-// endsWell lets misfortunes happen to a world and walks its road to the end.
+// endsWell lets misfortunes happen to a world and walks its path to the end.
 func endsWell(t *testing.T, check func(*simulate.World, int) []string, w *simulate.World, name string, misfortunes ...incident) {
 	t.Helper()
 	for _, b := range misfortunes {

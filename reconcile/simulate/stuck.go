@@ -15,8 +15,8 @@ func (w *World) RefusePods(refuse bool) { w.stuck.quota = refuse }
 // KeepClaims keeps claims from going, as a finalizer does that nobody takes off, or ends that.
 func (w *World) KeepClaims(keep bool) { w.stuck.finalizer = keep }
 
-// RefuseHandover makes etcd refuse every transfer of leadership, or ends that.
-func (w *World) RefuseHandover(refuse bool) { w.stuck.loyal = refuse }
+// RefuseTransfer makes etcd refuse every transfer of leadership, or ends that.
+func (w *World) RefuseTransfer(refuse bool) { w.stuck.loyal = refuse }
 
 // Mislead makes a member believe in another member list than the others, or ends that.
 func (w *World) Mislead(n int, misled bool) { w.stuck.zombie = with(w.stuck.zombie, n, misled) }

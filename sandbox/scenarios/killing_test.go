@@ -82,7 +82,7 @@ func (w write) on(fault faultproxy.Fault) faultproxy.Script {
 }
 
 // sure reports whether every run comes to that write. What is written again and again depends on what a run sees on the way, and
-// leadership is handed over only by a leader.
+// leadership is transferred only by a leader.
 func (w write) sure() bool { return w.nth == 1 && w.what != "call etcd MoveLeader" }
 
 // killAfter runs quorate and kills it when that has been written.

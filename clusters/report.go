@@ -33,9 +33,9 @@ func (c *cluster) Report(ctx context.Context, entry report.Cluster, source recon
 	if !c.own.readable() {
 		return nil // what is not known may not be written over
 	}
-	status, events := c.tells(entry, source)
+	status, events := c.newReport(entry, source)
 	var failures []error
-	if news(custom.Status, status) {
+	if worthWriting(custom.Status, status) {
 		// What another pass has told since this one looked is newer.
 		if err := c.kube().ApplyStatus(ctx, custom, status); !kube.IsConflict(err) {
 			failures = append(failures, err)
@@ -47,11 +47,11 @@ func (c *cluster) Report(ctx context.Context, entry report.Cluster, source recon
 	return errors.Join(failures...)
 }
 
-// tells is what there is to tell of a pass: the status, and the events.
-func (c *cluster) tells(entry report.Cluster, source reconcile.SourceState) (v1alpha1.EtcdClusterStatus, []kube.Event) {
+// newReport is what there is to tell of a pass: the status, and the events.
+func (c *cluster) newReport(entry report.Cluster, source reconcile.SourceState) (v1alpha1.EtcdClusterStatus, []kube.Event) {
 	custom := c.own.custom
 	status := newStatus(custom, &c.target.cluster, entry, source)
-	c.target.tellOfRemoval(&status, custom.Status, metav1.NewTime(entry.State.Now))
+	c.target.addRemoval(&status, custom.Status, metav1.NewTime(entry.State.Now))
 	makeReadable(&status)
 	events := c.events(custom, status, entry)
 	events = append(events, expiryEvents(custom, status, kube.Event{Action: entry.Decision.Rule, Instance: c.live.holder.Host, At: time.Now()})...)

@@ -15,16 +15,16 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-const roads = "../../testdata/converge"
+const paths = "../../testdata/converge"
 
-// TestRoads walks the roads. If one fails, run "go test ./reconcile/simulate -rewrite" and read the diff.
-func TestRoads(t *testing.T) {
-	datadriven.Walk(t, roads, tellRoad)
+// TestPaths walks the paths. If one fails, run "go test ./reconcile/simulate -rewrite" and read the diff.
+func TestPaths(t *testing.T) {
+	datadriven.Walk(t, paths, tellPath)
 }
 
-func tellRoad(t *testing.T, path string) {
-	r := &road{}
-	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+func tellPath(t *testing.T, file string) {
+	r := &path{}
+	datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
 		out, err := r.tell(d.Cmd, d.CmdArgs)
 		for line := range strings.Lines(d.Input) {
 			if err != nil {
@@ -47,8 +47,8 @@ func tellRoad(t *testing.T, path string) {
 	})
 }
 
-// road is the world that a story leads through.
-type road struct {
+// path is the world that a story leads through.
+type path struct {
 	*simulate.World
 	// late is what was decided and not carried out yet, and by what.
 	late struct {
@@ -57,7 +57,7 @@ type road struct {
 	}
 }
 
-func (r *road) tell(cmd string, args []datadriven.CmdArg) (string, error) {
+func (r *path) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 	switch cmd {
 	case "cluster":
 		// A new world with nothing in it; or, with formed, one in which passes have converged.
@@ -158,7 +158,7 @@ func declared(replicas int) decide.Declared {
 	return decide.Declared{Replicas: replicas, Version: "3.6.16", Lifecycle: "Running", SpecHash: "h1"}
 }
 
-func (r *road) cluster(args []datadriven.CmdArg) (err error) {
+func (r *path) cluster(args []datadriven.CmdArg) (err error) {
 	replicas, seed, formed, version := 3, 0, false, "3.6.16"
 	for _, arg := range args[1:] {
 		switch arg.Key {
@@ -182,7 +182,7 @@ func (r *road) cluster(args []datadriven.CmdArg) (err error) {
 	return err
 }
 
-func (r *road) set(key, value string) (err error) {
+func (r *path) set(key, value string) (err error) {
 	switch key {
 	case "replicas":
 		r.Declared.Replicas, err = strconv.Atoi(value)
@@ -210,7 +210,7 @@ func (r *road) set(key, value string) (err error) {
 	return err
 }
 
-func (r *road) fault(key, value string) error {
+func (r *path) fault(key, value string) error {
 	byOrdinal := map[string]func(int){
 		"kill-pod": r.KillPod, "crash": r.Crash, "lose-volume": r.LoseVolume, "delete-claim": r.DeleteVolume, "replace-claim": r.ReplaceClaim, "strand": r.Strand, "corrupt": r.Corrupt, "differ": r.Differ,
 		"node-down": func(n int) { r.NodeDown(n, true) }, "node-up": func(n int) { r.NodeDown(n, false) },
@@ -226,7 +226,7 @@ func (r *road) fault(key, value string) error {
 	plain := map[string]func(){
 		"delete-status": r.DeleteStatus, "put-back-record": r.PutBackRecord, "add-stranger": r.AddStranger, "heal": r.Heal,
 		"put-ca": r.PutCA, "put-back-ca": r.PutBackCA,
-		"refuse-pods": func() { r.RefusePods(true) }, "keep-claims": func() { r.KeepClaims(true) }, "refuse-handover": func() { r.RefuseHandover(true) }, "forbid": func() { r.Forbid(true) },
+		"refuse-pods": func() { r.RefusePods(true) }, "keep-claims": func() { r.KeepClaims(true) }, "refuse-handover": func() { r.RefuseTransfer(true) }, "forbid": func() { r.Forbid(true) },
 		"nameless-alarm": r.RaiseNameless, "check-data": func() { r.ChecksData = true },
 		"cut-network": func() { r.CutNetwork(true) }, "mend-network": func() { r.CutNetwork(false) },
 	}
@@ -247,7 +247,7 @@ func (r *road) fault(key, value string) error {
 	return nil
 }
 
-func (r *road) passes(args []datadriven.CmdArg) (string, error) {
+func (r *path) passes(args []datadriven.CmdArg) (string, error) {
 	n, err := strconv.Atoi(args[0].Key)
 	if err != nil {
 		return "", err
@@ -277,7 +277,7 @@ func (r *road) passes(args []datadriven.CmdArg) (string, error) {
 	return print(steps) + marks(append(faults, r.Violations()...)), nil
 }
 
-func (r *road) converge(args []datadriven.CmdArg) (string, error) {
+func (r *path) converge(args []datadriven.CmdArg) (string, error) {
 	most, crashes := patienceOfTests, false
 	for _, arg := range args {
 		switch arg.Key {
@@ -293,7 +293,7 @@ func (r *road) converge(args []datadriven.CmdArg) (string, error) {
 	}
 	start := r.Clone()
 	steps := r.Converge(most)
-	out := print(steps) + marks(checkRoad(start, most))
+	out := print(steps) + marks(checkPath(start, most))
 	if crashes {
 		out += crashAfterEach(start, most)
 	}

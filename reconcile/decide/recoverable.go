@@ -10,19 +10,19 @@ const patience = 2 * time.Minute
 // volume attached, a large database read.
 const longPatience = 30 * time.Minute
 
-// quorumMayComeUp reports whether enough of the recorded members may still come up by themselves.
-func (s State) quorumMayComeUp() bool {
-	hopeful := 0
+// quorumMayRecover reports whether enough of the recorded members may still come up by themselves.
+func (s State) quorumMayRecover() bool {
+	recoverable := 0
 	for _, m := range s.Record.Members {
-		if !s.beyondHope(m.Ordinal) {
-			hopeful++
+		if !s.unrecoverable(m.Ordinal) {
+			recoverable++
 		}
 	}
-	return hopeful >= Quorum(len(s.Record.Members))
+	return recoverable >= Quorum(len(s.Record.Members))
 }
 
-// beyondHope reports whether a silent member cannot come up by itself, or should have done so long ago.
-func (s State) beyondHope(ordinal int) bool {
+// unrecoverable reports whether a silent member cannot come up by itself, or should have done so long ago.
+func (s State) unrecoverable(ordinal int) bool {
 	r := s.Replica(ordinal)
 	return s.volumeLost(ordinal) || r.Stranded != "" || s.failsForLong(r)
 }

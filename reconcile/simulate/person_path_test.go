@@ -9,14 +9,14 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// sights are the ways in which a pass sees less than there is, by their names in roads.
+// sights are the ways in which a pass sees less than there is, by their names in paths.
 var sights = map[string]func(int) simulate.Sight{
 	"missing-claim": simulate.MissingClaim, "missing-pod": simulate.MissingPod,
 	"old-kubernetes": simulate.OldKubernetes, "old-etcd": simulate.OldEtcd,
 }
 
 // person lets somebody do something with kubectl or etcdctl.
-func (r *road) person(key, value string) error {
+func (r *path) person(key, value string) error {
 	byNumber := map[string]func(int){
 		"force-new-cluster": r.ForceNewCluster, "promote": r.PromoteMember, "scale": r.Scale, "restore": r.Restore, "register-node": r.RegisterNode,
 		"unlist-claim": func(n int) { r.UnlistClaim(n, true) }, "relist-claim": func(n int) { r.UnlistClaim(n, false) },
@@ -52,14 +52,14 @@ func (r *road) person(key, value string) error {
 	return nil
 }
 
-func (r *road) decideOnly() string {
+func (r *path) decideOnly() string {
 	s := r.Observe()
 	d := decide.Decide(s)
 	r.late.seen, r.late.action = s, d.Action
 	return print([]simulate.Step{{Decision: d}})
 }
 
-func (r *road) doLate() string {
+func (r *path) doLate() string {
 	if r.late.action == nil {
 		return "nothing was decided\n"
 	}
