@@ -13,5 +13,5 @@
 //
 // # Invariants
 //
-// invariants.go states what no decision may ever do, whatever the rules say. Tests hold every decision against it.
+// Package invariants states what no decision may ever do, whatever the rules say. Tests hold every decision against it.
 package decide

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/invariants"
 )
 
 // wrong is a decision that an invariant must not let through, in a world of three healthy members changed by change.
@@ -371,14 +372,14 @@ func TestInvariantsCatch(t *testing.T) {
 				c.change(w)
 			}
 			d := decide.Decision{Rule: c.by(), Verdict: c.verdict, Action: c.action, Message: c.message}
-			broken := decide.Broken(w.State, d)
+			broken := invariants.Broken(w.State, d)
 			if !strings.Contains("\n"+strings.Join(broken, "\n"), "\n"+c.invariant+": ") {
 				t.Errorf("the invariant lets it through; broken are %q", broken)
 			}
 			caught[c.invariant] = true
 		})
 	}
-	for _, l := range decide.Invariants() {
+	for _, l := range invariants.All() {
 		if !caught[l.Name] {
 			t.Errorf("no wrong decision tests the invariant %q", l.Name)
 		}
@@ -514,7 +515,7 @@ func TestInvariantsAllow(t *testing.T) {
 				c.change(w)
 			}
 			d := decide.Decision{Rule: "Right", Verdict: c.verdict, Action: c.action, Message: c.message}
-			if broken := decide.Broken(w.State, d); len(broken) > 0 {
+			if broken := invariants.Broken(w.State, d); len(broken) > 0 {
 				t.Errorf("broken are %q", broken)
 			}
 		})

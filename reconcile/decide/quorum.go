@@ -57,11 +57,6 @@ func (m Membership) without(id ID) Membership {
 	return rest
 }
 
-// whileDown returns the membership with that member listed and silent, as during a restart.
-func (m Membership) whileDown(id ID) Membership {
-	return m.with(id, func(member *Member) { member.Answers = false })
-}
-
 // promoted returns the membership with that member as a voter.
 func (m Membership) promoted(id ID) Membership {
 	return m.with(id, func(member *Member) { member.Learner = false })

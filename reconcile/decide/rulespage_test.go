@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/invariants"
 )
 
 //go:generate go test . -run TestRulesPage -rewrite
@@ -50,7 +51,7 @@ func page(t *testing.T) string {
 	}
 	out.WriteString("\n# Invariants\n\nNo decision breaks one of these, in any state. Tests hold every decision in every story, on every path and in every\n" +
 		"small world against them.\n\n")
-	for _, l := range decide.Invariants() {
+	for _, l := range invariants.All() {
 		fmt.Fprintf(&out, "* **%s%s.** %s\n", strings.ToUpper(l.Name[:1]), l.Name[1:], l.About)
 	}
 	return out.String()

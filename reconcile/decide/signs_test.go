@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestSignsOfFormation: every sign by itself is enough to know that a cluster has formed, and no pass founds it then.
@@ -203,29 +202,6 @@ func TestStrings(t *testing.T) {
 	}
 	if err := id.UnmarshalText([]byte("ffffffffffffffff")); err != nil || id.String() != "ffffffffffffffff" {
 		t.Errorf("the highest ID is read as %s, %v", id, err)
-	}
-}
-
-// TestSpeaksHasBounds: a decision without rule, or one that looks again never or too late, is none.
-func TestSpeaksHasBounds(t *testing.T) {
-	good := Decision{Rule: "Wait", Verdict: Wait, Message: "wait", Recheck: time.Minute}
-	nameless, tooEarly, tooLate := good, good, good
-	nameless.Rule, tooEarly.Recheck, tooLate.Recheck = "", -1, time.Minute+1
-	if broken := Broken(State{}, good); len(broken) > 0 {
-		t.Errorf("%q", broken)
-	}
-	for _, bad := range []Decision{nameless, tooEarly, tooLate} {
-		if len(Broken(State{}, bad)) == 0 {
-			t.Errorf("the invariants let through %+v", bad)
-		}
-	}
-}
-
-// TestSingleMemberHandsOverToNobody: whatever else holds up the restart of the only member, it is not that it leads.
-func TestSingleMemberHandsOverToNobody(t *testing.T) {
-	s := State{Name: "a", Membership: Membership{Known: true, Members: []Member{{ID: 1, Name: "a-0", Leader: true, Answers: true}}}}
-	if what := leaderHandsOverFirst(s, Decision{Action: RestartReplica{Ordinal: 0}}); what != "" {
-		t.Error(what)
 	}
 }
 

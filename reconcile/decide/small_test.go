@@ -14,6 +14,7 @@ import (
 
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/decide/decidetest"
+	"quorate.dev/quorate/reconcile/decide/invariants"
 )
 
 // slot is what a small world may hold at one ordinal.
@@ -384,7 +385,7 @@ func (all *tally) holdAll(t *testing.T, slots []slot, ordinals int, list []aroun
 			mine.said[[2]string{string(d.Verdict), d.Rule}] = true
 			check := decidetest.Faults
 			if ordinals >= 2 && mine.states%4 != 0 && !thorough { // there are most states by far, and what single rules say of them is much the same
-				check = func(s decide.State) []string { return decide.Broken(s, d) }
+				check = func(s decide.State) []string { return invariants.Broken(s, d) }
 			}
 			if faults := slices.Concat(check(s), endless(s, d)); len(faults) > 0 {
 				text, _ := yaml.Marshal(s) // a story can be made of it
@@ -407,7 +408,7 @@ func endless(s decide.State, d decide.Decision) []string {
 	s.Waited = decide.Waits(s, d, false)
 	s.Waited[0].Since = s.Now.Add(-30 * time.Minute)
 	late := decide.Decide(s)
-	faults := decide.Broken(s, late)
+	faults := invariants.Broken(s, late)
 	if late.Verdict != decide.Block || late.Rule != d.Rule {
 		faults = append(faults, fmt.Sprintf("after half an hour it says %s", late))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/decide/decidetest"
+	"quorate.dev/quorate/reconcile/decide/invariants"
 )
 
 const stories = "../../testdata/decide"
@@ -212,9 +213,9 @@ func (w *world) rules() string {
 }
 
 func (w *world) invariants() string {
-	broken := strings.Join(decide.Broken(w.State, decide.Decide(w.State)), "\n")
+	broken := strings.Join(invariants.Broken(w.State, decide.Decide(w.State)), "\n")
 	var out strings.Builder
-	for _, l := range decide.Invariants() {
+	for _, l := range invariants.All() {
 		verdict := "holds "
 		if strings.Contains("\n"+broken, "\n"+l.Name+": ") {
 			verdict = "BROKEN"

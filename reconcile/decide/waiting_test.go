@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/invariants"
 )
 
 func (w *world) hasWaited(args []datadriven.CmdArg) (err error) {
@@ -57,7 +58,7 @@ func TestInVain(t *testing.T) {
 	if d.Verdict != decide.Block || d.Rule != try.Rule || !strings.Contains(d.Message, "let it hand over (etcd: not yet: no leader); nothing has come of it since 2026-08-01T12:00:00Z: ") {
 		t.Errorf("after half an hour: %s", d)
 	}
-	if broken := decide.Broken(s, d); len(broken) > 0 {
+	if broken := invariants.Broken(s, d); len(broken) > 0 {
 		t.Errorf("broken: %q", broken)
 	}
 	if again := decide.Waits(s, d, false); len(again) != 1 || !again[0].Since.Equal(dawn) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/invariants"
 )
 
 // Faults decides state s and returns what is wrong with the decision, with those of single rules, and with the record
@@ -14,7 +15,7 @@ import (
 // are there once.
 func Faults(s decide.State) []string {
 	d := decide.Decide(s)
-	faults := decide.Broken(s, d)
+	faults := invariants.Broken(s, d)
 	if again := decide.Decide(s); again != d {
 		faults = append(faults, fmt.Sprintf("not pure: next time it says %s", again))
 	}
@@ -47,7 +48,7 @@ func opinionFaults(s decide.State) []string {
 		unguarded.Objects.Foreign, unguarded.Objects.Terminating, unguarded.Objects.Irreplaceable = nil, nil, nil
 		unguarded.CA = decide.CA{Secret: s.Record.CA}
 		unguarded.Objects.Relabelled = nil
-		for _, what := range decide.Broken(unguarded, o.Decision) {
+		for _, what := range invariants.Broken(unguarded, o.Decision) {
 			if o.Decision.Verdict == decide.Act && what != "guards hold: acts between two cluster IDs" {
 				faults = append(faults, fmt.Sprintf("rule %s by itself: %s", o.Rule, what))
 			}

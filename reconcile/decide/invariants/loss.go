@@ -1,24 +1,26 @@
-package decide
+package invariants
+
+import "quorate.dev/quorate/reconcile/decide"
 
 // lossIsSeen reports whether the state shows what a removal says that it rests on.
-func lossIsSeen(s State, a RemoveMember, m Member) bool {
-	ordinal, _ := s.OrdinalOf(m)
-	r := s.Replica(ordinal)
+func lossIsSeen(s decide.State, a decide.RemoveMember, m decide.Member) bool {
+	ordinal, _ := slotOf(s, m)
+	r := replicaAt(s, ordinal)
 	volume := a.Because.VolumeUID
 	switch a.Because.Loss {
 	case "":
 		return volume == ""
-	case Corruption:
+	case decide.Corruption:
 		return volume == "" && doubted(s)
-	case VolumeGoing:
-		recorded, _ := s.Record.Member(ordinal)
+	case decide.VolumeGoing:
+		recorded, _ := recordedAt(s.Record, ordinal)
 		gone := r.VolumeUID == "" && recorded.VolumeUID == volume && m.Answers
 		return volume != "" && (r.VolumeUID == volume && r.VolumeTerminating || gone)
-	case VolumeStranded:
+	case decide.VolumeStranded:
 		return volume != "" && r.VolumeUID == volume && r.Stranded != "" && !m.Answers
-	case Silence:
+	case decide.Silence:
 		return volume == "" && !m.Answers
-	case VolumeLost:
+	case decide.VolumeLost:
 		for _, recorded := range s.Record.Members {
 			if recorded.Ordinal == ordinal {
 				return volume != "" && recorded.VolumeUID == volume && r.VolumeUID != volume && !m.Answers

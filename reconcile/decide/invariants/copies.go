@@ -1,46 +1,48 @@
-package decide
+package invariants
 
 import (
 	"fmt"
 	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // copiesKept: a member is given up only on a proof of loss, or once others hold the data on volumes that stay.
-func copiesKept(s State, d Decision) string {
+func copiesKept(s decide.State, d decide.Decision) string {
 	switch a := d.Action.(type) {
-	case RemoveMember:
-		m, _ := s.Membership.byID(a.ID)
+	case decide.RemoveMember:
+		m, _ := memberByID(s, a.ID)
 		if m.Learner || provenLost(s, m) || m.Disagrees == "" && wrongData(s, m) {
 			return ""
 		}
 		return costsCopies(s, m)
-	case StopPods:
+	case decide.StopPods:
 		if s.Declared.Lifecycle == "Running" {
 			return "stops the pods of a cluster that is to run"
 		}
 		return stopsOnGoingVolume(s)
-	case ApplyObjects:
+	case decide.ApplyObjects:
 		if s.Declared.Lifecycle != "Running" {
 			return stopsOnGoingVolume(s)
 		}
-	case RestartReplica:
-		r := s.Replica(a.Ordinal)
-		m, listed := atOrdinal(s, a.Ordinal)
+	case decide.RestartReplica:
+		r := replicaAt(s, a.Ordinal)
+		m, listed := memberAt(s, a.Ordinal)
 		gone := m.Answers && r.VolumeUID == "" && otherVolume(s, r)
 		if listed && m.Started && (gone || r.VolumeTerminating && r.VolumeUID != "" && !otherVolume(s, r)) {
-			return fmt.Sprintf("restarts %s: its volume, which is being deleted, goes with the pod", s.ReplicaName(a.Ordinal))
+			return fmt.Sprintf("restarts %s: its volume, which is being deleted, goes with the pod", podName(s, a.Ordinal))
 		}
 	}
 	return ""
 }
 
 // stopsOnGoingVolume: a volume that is being deleted goes with its pod. Git may want that, if it says so.
-func stopsOnGoingVolume(s State) string {
+func stopsOnGoingVolume(s decide.State) string {
 	for _, r := range s.Replicas {
-		running := r.Pod != PodAbsent && r.Pod != PodTerminating
-		goes := r.VolumeTerminating && r.VolumeUID != "" || r.VolumeUID == "" && otherVolume(s, r) && r.Pod != PodPending
+		running := r.Pod != decide.PodAbsent && r.Pod != decide.PodTerminating
+		goes := r.VolumeTerminating && r.VolumeUID != "" || r.VolumeUID == "" && otherVolume(s, r) && r.Pod != decide.PodPending
 		if running && goes && !(s.Declared.Lifecycle == "Deleted" && s.Declared.Retention == "Delete") {
-			return fmt.Sprintf("stops %s: its volume, which is being deleted, goes with the pod", s.ReplicaName(r.Ordinal))
+			return fmt.Sprintf("stops %s: its volume, which is being deleted, goes with the pod", podName(s, r.Ordinal))
 		}
 	}
 	return ""
@@ -48,9 +50,9 @@ func stopsOnGoingVolume(s State) string {
 
 // costsCopies says what is wrong with giving up a voter that may still have its data: fewer copies would be left on volumes that stay than
 // there were and are declared, or a voter goes whose place nobody has taken and whom too few others could replace.
-func costsCopies(s State, m Member) string {
+func costsCopies(s decide.State, m decide.Member) string {
 	before, after := 0, 0
-	for _, other := range s.Membership.Voters() {
+	for _, other := range voters(s) {
 		if !onSafeVolume(s, other) {
 			continue
 		}
@@ -62,14 +64,14 @@ func costsCopies(s State, m Member) string {
 	declared := s.Declared.Replicas
 	unfilled := false
 	for ordinal := range declared {
-		_, listed := atOrdinal(s, ordinal)
+		_, listed := memberAt(s, ordinal)
 		unfilled = unfilled || !listed
 	}
-	surplus := len(s.Membership.Voters()) > declared
+	surplus := len(voters(s)) > declared
 	switch {
 	case m.Disagrees != "":
 		return fmt.Sprintf("removes %s, which may serve others by a list of its own", m.Name)
-	case !m.Answers && pod(s, m) == PodReady:
+	case !m.Answers && pod(s, m) == decide.PodReady:
 		return fmt.Sprintf("removes %s, which Kubernetes finds ready", m.Name)
 	case after < min(declared, before):
 		return fmt.Sprintf("removes %s and leaves %d copies on volumes that stay", m.Name, after)
@@ -84,59 +86,59 @@ func costsCopies(s State, m Member) string {
 }
 
 // onSafeVolume: it answers, and nothing is known against its data or its volume.
-func onSafeVolume(s State, m Member) bool {
-	ordinal, ours := s.OrdinalOf(m)
-	r := s.Replica(ordinal)
+func onSafeVolume(s decide.State, m decide.Member) bool {
+	ordinal, ours := slotOf(s, m)
+	r := replicaAt(s, ordinal)
 	return ours && m.Answers && r.VolumeUID != "" && !r.VolumeTerminating && r.Stranded == "" && !outvoted(s, m)
 }
 
-func pod(s State, m Member) PodPhase {
-	ordinal, _ := s.OrdinalOf(m)
-	return s.Replica(ordinal).Pod
+func pod(s decide.State, m decide.Member) decide.PodPhase {
+	ordinal, _ := slotOf(s, m)
+	return replicaAt(s, ordinal).Pod
 }
 
-func doomedVolume(s State, m Member) bool {
-	ordinal, _ := s.OrdinalOf(m)
-	r := s.Replica(ordinal)
+func doomedVolume(s decide.State, m decide.Member) bool {
+	ordinal, _ := slotOf(s, m)
+	r := replicaAt(s, ordinal)
 	return r.VolumeTerminating || r.VolumeUID == "" && otherVolume(s, r)
 }
 
 // wrongData: most voters hold other data; or it has said itself, again and again, that it differs from the others, who all hold the same.
-func wrongData(s State, m Member) bool {
-	ordinal, _ := s.OrdinalOf(m)
-	r := s.Replica(ordinal)
-	stopped := !m.Answers && r.PodStoppedByCheck && r.PodCrashes >= 2 && r.Pod != PodReady && !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= time.Minute
+func wrongData(s decide.State, m decide.Member) bool {
+	ordinal, _ := slotOf(s, m)
+	r := replicaAt(s, ordinal)
+	stopped := !m.Answers && r.PodStoppedByCheck && r.PodCrashes >= 2 && r.Pod != decide.PodReady && !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= time.Minute
 	return m.Answers && outvoted(s, m) || stopped && othersAreOne(s, m)
 }
 
 // otherVolume: the volume in the slot is not the one on record, so the data of the member are not on it.
-func otherVolume(s State, r Replica) bool {
-	recorded, _ := s.Record.Member(r.Ordinal)
+func otherVolume(s decide.State, r decide.Replica) bool {
+	recorded, _ := recordedAt(s.Record, r.Ordinal)
 	return recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID
 }
 
 // provenLost lists all that proves that a silent member does not come back with its data; any one of it will do.
-func provenLost(s State, m Member) bool {
-	ordinal, ours := s.OrdinalOf(m)
-	r := s.Replica(ordinal)
-	if m.Answers || !ours || r.Pod == PodReady {
+func provenLost(s decide.State, m decide.Member) bool {
+	ordinal, ours := slotOf(s, m)
+	r := replicaAt(s, ordinal)
+	if m.Answers || !ours || r.Pod == decide.PodReady {
 		return false
 	}
 	return itsVolumeIsLost(s, r) || itNeverStarts(s, r, m) || itKeepsFailing(s, r, m)
 }
 
-func notReadySince(s State, r Replica, least time.Duration) bool {
+func notReadySince(s decide.State, r decide.Replica, least time.Duration) bool {
 	return !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= least
 }
 
 // itsVolumeIsLost: there is none, or another one that holds nothing or does not come up; it goes and nothing runs on it; or nobody can use it, and
 // could not for long.
-func itsVolumeIsLost(s State, r Replica) bool {
-	running := r.Pod == PodReady || r.Pod == PodStarting || r.Pod == PodFailing
-	another := otherVolume(s, r) && (r.VolumeUID == "" || r.NoData || r.Pod == PodFailing && notReadySince(s, r, 2*time.Minute) || notReadySince(s, r, 30*time.Minute))
-	runs := running && !(r.Pod == PodFailing && (notReadySince(s, r, 2*time.Minute) || r.PodCrashes >= 4 && notReadySince(s, r, time.Minute)))
-	arrives := r.Pod == PodPending && !notReadySince(s, r, 30*time.Second)
-	held := r.Pod == PodFailing || r.Pod == PodPending
+func itsVolumeIsLost(s decide.State, r decide.Replica) bool {
+	running := r.Pod == decide.PodReady || r.Pod == decide.PodStarting || r.Pod == decide.PodFailing
+	another := otherVolume(s, r) && (r.VolumeUID == "" || r.NoData || r.Pod == decide.PodFailing && notReadySince(s, r, 2*time.Minute) || notReadySince(s, r, 30*time.Minute))
+	runs := running && !(r.Pod == decide.PodFailing && (notReadySince(s, r, 2*time.Minute) || r.PodCrashes >= 4 && notReadySince(s, r, time.Minute)))
+	arrives := r.Pod == decide.PodPending && !notReadySince(s, r, 30*time.Second)
+	held := r.Pod == decide.PodFailing || r.Pod == decide.PodPending
 	goes := r.VolumeTerminating && r.VolumeUID != "" && !runs && !arrives && (!held || othersAreSafe(s, r))
 	away := 10 * time.Minute
 	if s.Declared.ReplaceAfter > 0 {
@@ -146,10 +148,10 @@ func itsVolumeIsLost(s State, r Replica) bool {
 }
 
 // othersAreSafe: most of the voters beside the one in that slot answer, on volumes that stay.
-func othersAreSafe(s State, r Replica) bool {
+func othersAreSafe(s decide.State, r decide.Replica) bool {
 	others, safe := 0, 0
 	for _, m := range s.Membership.Members {
-		if ordinal, ours := s.OrdinalOf(m); m.Learner || ours && ordinal == r.Ordinal {
+		if ordinal, ours := slotOf(s, m); m.Learner || ours && ordinal == r.Ordinal {
 			continue
 		}
 		others++
@@ -161,26 +163,26 @@ func othersAreSafe(s State, r Replica) bool {
 }
 
 // itNeverStarts: what stands in its slot is another's, or there may be no file that it could start with.
-func itNeverStarts(s State, r Replica, m Member) bool {
-	recorded, _ := s.Record.Member(r.Ordinal)
+func itNeverStarts(s decide.State, r decide.Replica, m decide.Member) bool {
+	recorded, _ := recordedAt(s.Record, r.Ordinal)
 	anothers := recorded.ID != 0 && recorded.ID != m.ID
 	for _, gone := range s.Record.Removed {
 		anothers = anothers || gone.Ordinal == r.Ordinal && keepsVolume(r, gone.VolumeUID)
 	}
-	return !m.Started && (anothers || recorded.Mode == Sealed && recorded.VolumeUID == "" && r.Pod == PodFailing)
+	return !m.Started && (anothers || recorded.Mode == decide.Sealed && recorded.VolumeUID == "" && r.Pod == decide.PodFailing)
 }
 
 // itKeepsFailing: it crashes again and again, or says that it has no data; or it has been silent for as long as git allows, and Kubernetes has found it
 // unwell as long.
-func itKeepsFailing(s State, r Replica, m Member) bool {
-	crashes := r.Pod == PodFailing && (r.NoData && r.PodCrashes >= 2 || r.PodCrashes >= 4) && notReadySince(s, r, time.Minute)
+func itKeepsFailing(s decide.State, r decide.Replica, m decide.Member) bool {
+	crashes := r.Pod == decide.PodFailing && (r.NoData && r.PodCrashes >= 2 || r.PodCrashes >= 4) && notReadySince(s, r, time.Minute)
 	limit := s.Declared.ReplaceAfter
 	silent := limit > 0 && !m.SilentSince.IsZero() && s.Now.Sub(m.SilentSince) >= limit && notReadySince(s, r, limit) && (m.Learner || mostAnswer(s))
 	return crashes || silent
 }
 
 // mostAnswer: the voters that answer are a majority by themselves, so a list that is known need not have come from others.
-func mostAnswer(s State) bool {
+func mostAnswer(s decide.State) bool {
 	voters, answer := 0, 0
 	for _, m := range s.Membership.Members {
 		if !m.Learner {
@@ -194,8 +196,8 @@ func mostAnswer(s State) bool {
 }
 
 // volumesOnRecord: a volume of a cluster that goes on is deleted only where the record says that its member was removed.
-func volumesOnRecord(s State, d Decision) string {
-	a, deletes := d.Action.(DeleteVolume)
+func volumesOnRecord(s decide.State, d decide.Decision) string {
+	a, deletes := d.Action.(decide.DeleteVolume)
 	if !deletes || wholeClusterGoes(s) {
 		return ""
 	}
@@ -204,18 +206,18 @@ func volumesOnRecord(s State, d Decision) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("deletes the volume of %s, whose removal is not on record", s.ReplicaName(a.Ordinal))
+	return fmt.Sprintf("deletes the volume of %s, whose removal is not on record", podName(s, a.Ordinal))
 }
 
 // missesTheMissing: a person is asked about members that etcd has lost only if it has lost some.
-func missesTheMissing(s State, d Decision) string {
+func missesTheMissing(s decide.State, d decide.Decision) string {
 	if d.Rule != "MembersMissing" {
 		return ""
 	}
 	for _, recorded := range s.Record.Members {
-		member, listed := atOrdinal(s, recorded.Ordinal)
+		member, listed := memberAt(s, recorded.Ordinal)
 		another := listed && (recorded.ID != 0 && recorded.ID != member.ID || strange(recorded, member))
-		if s.Membership.Known && recorded.Mode != Joining && (!listed || another) {
+		if s.Membership.Known && recorded.Mode != decide.Joining && (!listed || another) {
 			return ""
 		}
 	}
@@ -223,23 +225,23 @@ func missesTheMissing(s State, d Decision) string {
 }
 
 // strange: a learner that cannot be the member on record, which had started, or was founded as a voter.
-func strange(recorded RecordedMember, member Member) bool {
-	return recorded.ID == 0 && member.Learner && (recorded.Mode == Founding || !member.Started)
+func strange(recorded decide.RecordedMember, member decide.Member) bool {
+	return recorded.ID == 0 && member.Learner && (recorded.Mode == decide.Founding || !member.Started)
 }
 
 // forgets says which members a record drops although no majority of the recorded voters stands behind etcd's list. A removal that was announced
 // on the record, or a list that a person has confirmed, needs none.
-func forgets(s State, m RecordedMember) bool {
-	if m.Leaving || m.Mode == Joining || confirmed(s) {
+func forgets(s decide.State, m decide.RecordedMember) bool {
+	if m.Leaving || m.Mode == decide.Joining || confirmed(s) {
 		return false
 	}
 	voters, standing := 0, 0
 	for _, recorded := range s.Record.Members {
-		if recorded.Mode == Joining {
+		if recorded.Mode == decide.Joining {
 			continue
 		}
 		voters++
-		if member, listed := atOrdinal(s, recorded.Ordinal); listed && (recorded.ID == 0 && !strange(recorded, member) || recorded.ID == member.ID || member.Answers) {
+		if member, listed := memberAt(s, recorded.Ordinal); listed && (recorded.ID == 0 && !strange(recorded, member) || recorded.ID == member.ID || member.Answers) {
 			standing++
 		}
 	}
@@ -247,8 +249,8 @@ func forgets(s State, m RecordedMember) bool {
 }
 
 // confirmed: git names exactly the members that etcd lists, and not for the second time.
-func confirmed(s State) bool {
-	named := map[ID]bool{}
+func confirmed(s decide.State) bool {
+	named := map[decide.ID]bool{}
 	for _, id := range s.Declared.ConfirmedMembers {
 		named[id] = true
 	}

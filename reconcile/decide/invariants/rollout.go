@@ -1,6 +1,10 @@
-package decide
+package invariants
 
-import "time"
+import (
+	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
 
 // rolloutInvariants are those about which declaration a pod is made from next.
 var rolloutInvariants = []invariant{
@@ -9,11 +13,11 @@ var rolloutInvariants = []invariant{
 }
 
 // intoWhatRuns: a member that does not run now may come back by itself where it is; where others fail, it may not.
-func intoWhatRuns(s State, d Decision) string {
-	a, restarts := d.Action.(RestartReplica)
-	r := s.Replica(a.Ordinal)
+func intoWhatRuns(s decide.State, d decide.Decision) string {
+	a, restarts := d.Action.(decide.RestartReplica)
+	r := replicaAt(s, a.Ordinal)
 	moves := r.PodVersion+r.PodSpecHash != "" && (r.PodVersion != s.Objects.RunsVersion || r.PodSpecHash != s.Objects.RunsHash)
-	member, listed := atOrdinal(s, a.Ordinal)
+	member, listed := memberAt(s, a.Ordinal)
 	neverRan := r.PodUnbound || r.VolumeTerminating && !(listed && member.Started)
 	if !restarts || !moves || neverRan {
 		return ""
@@ -28,32 +32,32 @@ func intoWhatRuns(s State, d Decision) string {
 			return ""
 		}
 		if fails {
-			failing = s.ReplicaName(o.Ordinal)
+			failing = podName(s, o.Ordinal)
 		}
 	}
 	if failing != "" {
-		return "moves " + s.ReplicaName(a.Ordinal) + " to a declaration under which " + failing + " fails and none runs well"
+		return "moves " + podName(s, a.Ordinal) + " to a declaration under which " + failing + " fails and none runs well"
 	}
 	return ""
 }
 
 // fares: whether a pod shows that what it was made from runs, or that it does not. One that starts and has not crashed lately shows neither.
-func fares(s State, r Replica) (runs, fails bool) {
-	m, _ := atOrdinal(s, r.Ordinal)
-	file, recorded := s.Record.Member(r.Ordinal)
+func fares(s decide.State, r decide.Replica) (runs, fails bool) {
+	m, _ := memberAt(s, r.Ordinal)
+	file, recorded := recordedAt(s.Record, r.Ordinal)
 	itsVolume := r.NoData || r.Stranded != "" || file.VolumeUID != "" && file.VolumeUID != r.VolumeUID // is why it fails
 	lacksQuorum := r.ClusterID != 0 && !r.PodStarted.IsZero() && s.Now.Sub(r.PodStarted) >= time.Minute
-	hasJustCrashed := r.Pod == PodStarting && r.PodCrashes > 0 && s.Now.Sub(r.PodStarted) < time.Minute
-	return m.Answers || r.Pod == PodReady || r.Pod == PodStarting && lacksQuorum, recorded && !r.NoPeers && !itsVolume && (r.Pod == PodFailing || hasJustCrashed)
+	hasJustCrashed := r.Pod == decide.PodStarting && r.PodCrashes > 0 && s.Now.Sub(r.PodStarted) < time.Minute
+	return m.Answers || r.Pod == decide.PodReady || r.Pod == decide.PodStarting && lacksQuorum, recorded && !r.NoPeers && !itsVolume && (r.Pod == decide.PodFailing || hasJustCrashed)
 }
 
-func leftToTheKubelet(s State, d Decision) string {
-	a, restarts := d.Action.(RestartReplica)
-	r := s.Replica(a.Ordinal)
-	recorded, _ := s.Record.Member(a.Ordinal)
-	member, listed := atOrdinal(s, a.Ordinal)
-	votes := recorded.Mode == Sealed && !s.Membership.Known || listed && member.Started
-	if !restarts || r.Pod != PodFailing || !votes || listed && member.Learner {
+func leftToTheKubelet(s decide.State, d decide.Decision) string {
+	a, restarts := d.Action.(decide.RestartReplica)
+	r := replicaAt(s, a.Ordinal)
+	recorded, _ := recordedAt(s.Record, a.Ordinal)
+	member, listed := memberAt(s, a.Ordinal)
+	votes := recorded.Mode == decide.Sealed && !s.Membership.Known || listed && member.Started
+	if !restarts || r.Pod != decide.PodFailing || !votes || listed && member.Learner {
 		return ""
 	}
 	if s.Membership.Known && mostAnswer(s) {
@@ -61,7 +65,7 @@ func leftToTheKubelet(s State, d Decision) string {
 	}
 	failed := s.Now.Sub(r.PodSince)
 	if r.PodSince.IsZero() || failed < time.Minute || failed < 2*time.Minute && r.PodCrashes < 4 {
-		return "restarts " + s.ReplicaName(a.Ordinal) + ", which quorum depends on and which has failed for a moment only"
+		return "restarts " + podName(s, a.Ordinal) + ", which quorum depends on and which has failed for a moment only"
 	}
 	return ""
 }

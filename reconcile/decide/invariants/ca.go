@@ -1,15 +1,19 @@
-package decide
+package invariants
 
-import "fmt"
+import (
+	"fmt"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
 
 // oneCA: what is written while members trust another CA than the one that certificates would be issued from is the
 // custom resource, or the record that keeps to what they trust, or a StatefulSet of no pods.
-func oneCA(s State, d Decision) string {
+func oneCA(s decide.State, d decide.Decision) string {
 	if d.Action == nil || !anotherCA(s) {
 		return ""
 	}
 	switch d.Action.(type) {
-	case Declare, Seal, StopPods:
+	case decide.Declare, decide.Seal, decide.StopPods:
 		return "" // none of them issues anything
 	}
 	return fmt.Sprintf("%s while members trust another CA than the one at hand", d.Action)
@@ -17,7 +21,7 @@ func oneCA(s State, d Decision) string {
 
 // anotherCA: pods are there, or soon will be, and any of record, Secrets and etcd knows another CA than the one at hand. A
 // record outweighs what pods mount, and so does etcd's answer.
-func anotherCA(s State) bool {
+func anotherCA(s decide.State) bool {
 	at, differs := s.CA.Secret, func(one string) bool { return one != "" && one != s.CA.Secret }
 	switch {
 	case at == "" || !podsThatTrust(s):
@@ -36,7 +40,7 @@ func anotherCA(s State) bool {
 }
 
 // wearsOut: less than a third of the lifetime of a certificate is left, the CA's left aside.
-func wearsOut(s State) bool {
+func wearsOut(s decide.State) bool {
 	for _, c := range s.Certificates {
 		if left := c.NotAfter.Sub(s.Now); !c.CA && 3*left < c.NotAfter.Sub(c.NotBefore) {
 			return true
@@ -46,9 +50,9 @@ func wearsOut(s State) bool {
 }
 
 // podsThatTrust: what pods start with they trust to their end.
-func podsThatTrust(s State) bool {
+func podsThatTrust(s decide.State) bool {
 	for _, r := range s.Replicas {
-		if r.Pod != PodAbsent {
+		if r.Pod != decide.PodAbsent {
 			return true
 		}
 	}
@@ -56,7 +60,7 @@ func podsThatTrust(s State) bool {
 }
 
 // mistakenCA says what is wrong with the CA that a record names after an action.
-func mistakenCA(s State, after string) string {
+func mistakenCA(s decide.State, after string) string {
 	before := s.Record.CA
 	switch {
 	case after == before:

@@ -1,9 +1,11 @@
-package decide
+package invariants
 
 import (
 	"fmt"
 	"slices"
 	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // Invariant is an invariant as it is documented.
@@ -12,14 +14,13 @@ type Invariant struct {
 	About string
 }
 
-// invariant is something that no decision may do in any state. It looks for itself and shares no code with the rules, so that
-// one mistake does not make both wrong.
+// invariant is something that no decision may do in any state.
 type invariant struct {
 	Invariant
-	broken func(State, Decision) string // what is broken, or ""
+	broken func(decide.State, decide.Decision) string // what is broken, or ""
 }
 
-// invariants that are about one state and one decision. Purity, order-blindness and the absence of dead ends are about many;
+// invariants are those that are about one state and one decision. Purity, order-blindness and the absence of dead ends are about many;
 // tests check those.
 var invariants = []invariant{
 	{Invariant{"speaks", "A decision has a rule, a message of one line, and an action exactly when it acts."}, speaks},
@@ -28,7 +29,7 @@ var invariants = []invariant{
 	{Invariant{"the record only tightens", "A sealed member stays sealed, and recorded until etcd lists it no longer; only a member that has started is sealed, unless its record is lost. The CA on record stays while pods may trust it."}, recordOnlyTightens},
 	{Invariant{"unknown changes nothing", "With the membership unknown, no member is changed or sealed, no pod that runs is deleted, and no volume unless the whole cluster is."}, unknownChangesNothing},
 	{Invariant{"quorum survives", "No voter is taken away unless the rest holds quorum of the membership after it, and none added without; never the last one removed. Restarting one of less than three needs all."}, quorumSurvives},
-	{Invariant{"leadership is transferred first", "Leadership is transferred to a voter that answers before the leader is removed or restarted."}, leaderHandsOverFirst},
+	{Invariant{"leadership is transferred first", "Leadership is transferred to a voter that answers before the leader is removed or restarted."}, leadershipIsTransferredFirst},
 	{Invariant{"a majority judges data", "While members may hold different data, none loses its place, its pod or its copy to another, and no alarm about it is taken back, but by a strict majority of equal hashes."}, majorityJudges},
 	{Invariant{"one learner", "No member is added beside a learner."}, oneLearner},
 	{Invariant{"a volume outlives its member", "A volume is deleted only if etcd does not list its member, or if git declares the whole cluster deleted, with its volumes, and nothing runs."}, volumeOutlivesMember},
@@ -44,8 +45,8 @@ var invariants = []invariant{
 	{Invariant{"done is done", "Done is said only of an orphan, of a suspended cluster, of one that does not run and shall not, or of one whose every member is a sealed, healthy voter as declared."}, doneIsDone},
 }
 
-// Invariants lists the invariants that Broken holds a decision against.
-func Invariants() []Invariant {
+// All lists the invariants that Broken holds a decision against.
+func All() []Invariant {
 	var list []Invariant
 	for _, l := range slices.Concat(invariants, rolloutInvariants) {
 		list = append(list, l.Invariant)
@@ -54,7 +55,7 @@ func Invariants() []Invariant {
 }
 
 // Broken returns the invariants that decision d breaks in state s, each with what is broken; none if all hold.
-func Broken(s State, d Decision) []string {
+func Broken(s decide.State, d decide.Decision) []string {
 	var broken []string
 	for _, l := range slices.Concat(invariants, rolloutInvariants) {
 		if what := l.broken(s, d); what != "" {
@@ -64,13 +65,13 @@ func Broken(s State, d Decision) []string {
 	return broken
 }
 
-func speaks(_ State, d Decision) string {
+func speaks(_ decide.State, d decide.Decision) string {
 	switch {
 	case d.Rule == "" || d.Message == "":
 		return "no rule or no message"
 	case !oneLine(d.Message):
 		return "a message of more than one line"
-	case (d.Verdict == Act) != (d.Action != nil):
+	case (d.Verdict == decide.Act) != (d.Action != nil):
 		return "an action exactly when the verdict is Act"
 	case d.Recheck < 0 || d.Recheck > time.Minute:
 		return "recheck out of bounds"
@@ -87,13 +88,13 @@ func oneLine(message string) bool {
 	return true
 }
 
-func guardsHold(s State, d Decision) string {
-	if d.Verdict != Act {
+func guardsHold(s decide.State, d decide.Decision) string {
+	if d.Verdict != decide.Act {
 		return ""
 	}
-	_, declares := d.Action.(Declare)
-	_, seals := d.Action.(Seal)
-	_, renews := d.Action.(RenewCertificates)
+	_, declares := d.Action.(decide.Declare)
+	_, seals := d.Action.(decide.Seal)
+	_, renews := d.Action.(decide.RenewCertificates)
 	switch {
 	case renews && !wearsOut(s):
 		return "renews certificates that are good for long"
@@ -115,7 +116,7 @@ func guardsHold(s State, d Decision) string {
 		return "acts on a suspended cluster"
 	case cluster(s) == ambiguous:
 		return "acts between two cluster IDs"
-	case len(s.Objects.Irreplaceable) > 0 && !seals && d.Action != Action(StopPods{}):
+	case len(s.Objects.Irreplaceable) > 0 && !seals && d.Action != decide.Action(decide.StopPods{}):
 		return "acts without the CA"
 	case len(s.Objects.Terminating) > 0 && !seals:
 		return "acts on objects that are going away"
@@ -124,15 +125,15 @@ func guardsHold(s State, d Decision) string {
 }
 
 // ambiguous is the cluster of a state in which not all say the same.
-const ambiguous = ^ID(0)
+const ambiguous = ^decide.ID(0)
 
 // cluster is the cluster ID that all who know one say; zero if nobody knows any.
-func cluster(s State) ID {
-	said := []ID{s.Record.ClusterID, s.ReportedClusterID, s.Membership.ClusterID}
+func cluster(s decide.State) decide.ID {
+	said := []decide.ID{s.Record.ClusterID, s.ReportedClusterID, s.Membership.ClusterID}
 	for _, r := range s.Replicas {
 		said = append(said, r.ClusterID)
 	}
-	var one ID
+	var one decide.ID
 	for _, id := range said {
 		switch {
 		case id == 0 || id == one:
@@ -145,8 +146,8 @@ func cluster(s State) ID {
 	return one
 }
 
-func neverFoundedTwice(s State, d Decision) string {
-	a, founds := d.Action.(Bootstrap)
+func neverFoundedTwice(s decide.State, d decide.Decision) string {
+	a, founds := d.Action.(decide.Bootstrap)
 	begun := len(s.Record.Members) > 0
 	switch {
 	case !founds:
@@ -163,7 +164,7 @@ func neverFoundedTwice(s State, d Decision) string {
 		return "founds another number of members than it began with"
 	}
 	for _, m := range s.Record.Members {
-		if m.Mode != Founding {
+		if m.Mode != decide.Founding {
 			return "founds a cluster with a member beyond founding"
 		}
 	}
@@ -173,34 +174,34 @@ func neverFoundedTwice(s State, d Decision) string {
 	return ""
 }
 
-func leftovers(s State) bool {
+func leftovers(s decide.State) bool {
 	for _, r := range s.Replicas {
-		if r.Pod != PodAbsent || r.VolumeUID != "" {
+		if r.Pod != decide.PodAbsent || r.VolumeUID != "" {
 			return true
 		}
 	}
 	return s.Objects.RunsVersion+s.Objects.RunsHash != ""
 }
 
-func oneStepAtATime(s State, d Decision) string {
+func oneStepAtATime(s decide.State, d decide.Decision) string {
 	switch a := d.Action.(type) {
-	case StartRollout:
+	case decide.StartRollout:
 		return wrongStep(s, a)
-	case RestartReplica:
+	case decide.RestartReplica:
 		return wrongRestart(s, a)
 	}
 	return ""
 }
 
 // wrongStep says what is wrong with a rollout: it goes elsewhere than git says, or further than one minor version.
-func wrongStep(s State, a StartRollout) string {
+func wrongStep(s decide.State, a decide.StartRollout) string {
 	if a.Version != s.Declared.Version || a.SpecHash != s.Declared.SpecHash {
 		return "rolls to something that is not declared"
 	}
-	to, _ := parseVersion(a.Version)
+	major, minor, _ := minorOf(a.Version)
 	for _, m := range s.Membership.Members {
-		from, known := parseVersion(m.Version)
-		skips := to.major != from.major || to.minor > from.minor+1 || to.minor < from.minor-1
+		runsMajor, runsMinor, known := minorOf(m.Version)
+		skips := major != runsMajor || minor > runsMinor+1 || minor < runsMinor-1
 		if m.Answers && known && skips {
 			return fmt.Sprintf("rolls from %s to %s", m.Version, a.Version)
 		}
@@ -210,10 +211,9 @@ func wrongStep(s State, a StartRollout) string {
 
 // wrongRestart says what is wrong with restarting a pod that serves: it is as declared already, or new pods would not be, or
 // another member does not serve.
-func wrongRestart(s State, a RestartReplica) string {
-	r := s.Replica(a.Ordinal)
-	name := s.ReplicaName(a.Ordinal)
-	if member := s.Membership.byName(name); !member.Answers {
+func wrongRestart(s decide.State, a decide.RestartReplica) string {
+	r := replicaAt(s, a.Ordinal)
+	if member, _ := memberNamed(s, a.Ordinal); !member.Answers {
 		return ""
 	}
 	switch {
@@ -221,15 +221,15 @@ func wrongRestart(s State, a RestartReplica) string {
 		return "restarts what is as declared"
 	case s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash:
 		return "restarts a pod that would not come back as declared"
-	case Answering(s.Membership.Members) < len(s.Membership.Members):
+	case !allAnswer(s.Membership.Members):
 		return "restarts a member while another does not answer"
 	}
 	return ""
 }
 
-func doneIsDone(s State, d Decision) string {
+func doneIsDone(s decide.State, d decide.Decision) string {
 	switch {
-	case d.Verdict != Done, s.Declared.Suspended, s.Declared.Orphaned != "":
+	case d.Verdict != decide.Done, s.Declared.Suspended, s.Declared.Orphaned != "":
 		return ""
 	case s.Declared.Lifecycle != "Running":
 		return notGone(s)
@@ -243,10 +243,10 @@ func doneIsDone(s State, d Decision) string {
 		return "new pods are not as declared"
 	}
 	for _, m := range s.Membership.Members {
-		ordinal, ours := s.Ordinal(m.Name)
-		recorded, _ := s.Record.Member(ordinal)
-		r := s.Replica(ordinal)
-		if !ours || !m.Answers || !m.Started || m.Learner || len(m.Alarms) > 0 || recorded.Mode != Sealed || r.Pod != PodReady {
+		ordinal, ours := ordinalOf(s, m.Name)
+		recorded, _ := recordedAt(s.Record, ordinal)
+		r := replicaAt(s, ordinal)
+		if !ours || !m.Answers || !m.Started || m.Learner || len(m.Alarms) > 0 || recorded.Mode != decide.Sealed || r.Pod != decide.PodReady {
 			return m.Name + " is not a sealed, healthy voter"
 		}
 		if r.VolumeTerminating || r.VolumeUID == "" && recorded.VolumeUID != "" {
@@ -260,10 +260,10 @@ func doneIsDone(s State, d Decision) string {
 }
 
 // notGone says what is left of a cluster that shall not run.
-func notGone(s State) string {
+func notGone(s decide.State) string {
 	for _, r := range s.Replicas {
 		switch {
-		case r.Pod != PodAbsent:
+		case r.Pod != decide.PodAbsent:
 			return "a pod is left of what shall not run"
 		case r.VolumeUID != "" && s.Declared.Lifecycle == "Deleted" && s.Declared.Retention == "Delete":
 			return "a volume is left of what shall be deleted"

@@ -1,29 +1,33 @@
-package decide
+package invariants
 
-import "fmt"
+import (
+	"fmt"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
 
 // majorityJudges: with data in doubt, a voter whose copy may be a good one is removed, restarted or passed over only if a strict majority of
 // the voters that etcd lists answers now with one and the same hash, and it does not belong to them; nothing is copied from a leader outside of
 // that majority; and nobody is told that all is well before all agree.
-func majorityJudges(s State, d Decision) string {
-	if a, disarms := d.Action.(DisarmAlarm); disarms && a.Kind == "CORRUPT" {
+func majorityJudges(s decide.State, d decide.Decision) string {
+	if a, disarms := d.Action.(decide.DisarmAlarm); disarms && a.Kind == "CORRUPT" {
 		return soonDisarmed(s, a)
 	}
 	if !doubted(s) {
 		return ""
 	}
 	switch a := d.Action.(type) {
-	case RemoveMember:
+	case decide.RemoveMember:
 		return wrongVerdict(s, a.ID)
-	case RestartReplica:
-		if m, listed := atOrdinal(s, a.Ordinal); listed && m.Answers {
+	case decide.RestartReplica:
+		if m, listed := memberAt(s, a.Ordinal); listed && m.Answers {
 			return "restarts a member that serves, which may not come back"
 		}
-	case MoveLeader:
-		if to, _ := s.Membership.byID(a.To); outvoted(s, to) {
+	case decide.MoveLeader:
+		if to, _ := memberByID(s, a.To); outvoted(s, to) {
 			return "transfers leadership to a member that is outvoted"
 		}
-	case AddLearner, PromoteLearner:
+	case decide.AddLearner, decide.PromoteLearner:
 		if !leaderIsRight(s) {
 			return fmt.Sprintf("%s spreads the data of a leader that no majority agrees with", d.Action)
 		}
@@ -32,15 +36,15 @@ func majorityJudges(s State, d Decision) string {
 }
 
 // doubted reports whether anything says that members hold different data: an alarm, their hashes, or a member that does not start for it.
-func doubted(s State) bool {
+func doubted(s decide.State) bool {
 	for _, alarm := range s.Membership.StaleAlarms {
 		if alarm.Kind == "CORRUPT" {
 			return true
 		}
 	}
 	for _, m := range s.Membership.Members {
-		ordinal, ours := s.OrdinalOf(m)
-		stopped := ours && !m.Learner && !m.Answers && s.Replica(ordinal).PodStoppedByCheck
+		ordinal, ours := slotOf(s, m)
+		stopped := ours && !m.Learner && !m.Answers && replicaAt(s, ordinal).PodStoppedByCheck
 		if stopped || blamed(m) || contradicted(s, m) {
 			return true
 		}
@@ -48,7 +52,7 @@ func doubted(s State) bool {
 	return false
 }
 
-func blamed(m Member) bool {
+func blamed(m decide.Member) bool {
 	for _, alarm := range m.Alarms {
 		if alarm == "CORRUPT" {
 			return true
@@ -58,7 +62,7 @@ func blamed(m Member) bool {
 }
 
 // contradicted reports whether another voter has another hash at the same point.
-func contradicted(s State, m Member) bool {
+func contradicted(s decide.State, m decide.Member) bool {
 	for _, other := range s.Membership.Members {
 		samePoint := m.Hash.Revision > 0 && m.Hash.Revision == other.Hash.Revision && m.Hash.CompactRevision == other.Hash.CompactRevision
 		if samePoint && m.Hash.Sum != other.Hash.Sum && !m.Learner && !other.Learner {
@@ -69,7 +73,7 @@ func contradicted(s State, m Member) bool {
 }
 
 // votesFor counts the voters that answer with that hash, and all voters.
-func votesFor(s State, hash Hash) (votes, voters int) {
+func votesFor(s decide.State, hash decide.Hash) (votes, voters int) {
 	for _, m := range s.Membership.Members {
 		if m.Learner {
 			continue
@@ -83,7 +87,7 @@ func votesFor(s State, hash Hash) (votes, voters int) {
 }
 
 // outvoted reports whether a strict majority of all voters has another hash than that member, at the same point.
-func outvoted(s State, member Member) bool {
+func outvoted(s decide.State, member decide.Member) bool {
 	for _, m := range s.Membership.Members {
 		votes, voters := votesFor(s, m.Hash)
 		samePoint := m.Hash.Revision == member.Hash.Revision && m.Hash.CompactRevision == member.Hash.CompactRevision
@@ -94,7 +98,7 @@ func outvoted(s State, member Member) bool {
 	return false
 }
 
-func leaderIsRight(s State) bool {
+func leaderIsRight(s decide.State) bool {
 	for _, m := range s.Membership.Members {
 		if votes, voters := votesFor(s, m.Hash); m.Leader && 2*votes > voters {
 			return true
@@ -104,26 +108,26 @@ func leaderIsRight(s State) bool {
 }
 
 // wrongVerdict says what is wrong with removing a member: its copy could be one of the good ones.
-func wrongVerdict(s State, id ID) string {
-	m, _ := s.Membership.byID(id)
-	ordinal, ours := s.OrdinalOf(m)
-	r := s.Replica(ordinal)
-	recorded, _ := s.Record.Member(ordinal)
+func wrongVerdict(s decide.State, id decide.ID) string {
+	m, _ := memberByID(s, id)
+	ordinal, ours := slotOf(s, m)
+	r := replicaAt(s, ordinal)
+	recorded, _ := recordedAt(s.Record, ordinal)
 	switch {
 	case !ours || m.Learner || !m.Started || outvoted(s, m):
 		return ""
-	case r.VolumeTerminating && (m.Answers || r.Pod == PodAbsent || r.Pod == PodTerminating) || r.VolumeUID == "" || recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID:
+	case r.VolumeTerminating && (m.Answers || r.Pod == decide.PodAbsent || r.Pod == decide.PodTerminating) || r.VolumeUID == "" || recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID:
 		return "" // somebody has said so, or nothing is left of it
 	case !m.Answers && r.PodStoppedByCheck && othersAreOne(s, m):
 		return "" // it has said itself that it differs from one of them
 	case !m.Answers && !r.PodStoppedByCheck && majorityStands(s):
 		return "" // whatever it holds
 	}
-	return fmt.Sprintf("removes %s, whose copy may be good", s.ReplicaName(ordinal))
+	return fmt.Sprintf("removes %s, whose copy may be good", podName(s, ordinal))
 }
 
 // majorityStands reports whether most voters answer with one and the same hash.
-func majorityStands(s State) bool {
+func majorityStands(s decide.State) bool {
 	for _, m := range s.Membership.Members {
 		if votes, voters := votesFor(s, m.Hash); 2*votes > voters {
 			return true
@@ -133,7 +137,7 @@ func majorityStands(s State) bool {
 }
 
 // othersAreOne reports whether all voters but that one answer with one and the same hash, and are a majority of all.
-func othersAreOne(s State, but Member) bool {
+func othersAreOne(s decide.State, but decide.Member) bool {
 	for _, m := range s.Membership.Members {
 		if votes, voters := votesFor(s, m.Hash); m.ID != but.ID && !m.Learner {
 			return votes == voters-1 && 2*votes > voters
@@ -144,8 +148,8 @@ func othersAreOne(s State, but Member) bool {
 
 // soonDisarmed says what is wrong with taking an alarm back: not all voters are known to hold the same data; or there is only one, and it may be
 // itself that the alarm is about.
-func soonDisarmed(s State, a DisarmAlarm) string {
-	_, gone := s.Membership.byID(a.ID)
+func soonDisarmed(s decide.State, a decide.DisarmAlarm) string {
+	_, gone := memberByID(s, a.ID)
 	gone = !gone && a.ID != 0
 	for _, m := range s.Membership.Members {
 		votes, voters := votesFor(s, m.Hash)

@@ -1,0 +1,224 @@
+package invariants
+
+import (
+	"fmt"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// unknownChangesNothing: what needs no list of members is done without one; nothing else is.
+func unknownChangesNothing(s decide.State, d decide.Decision) string {
+	if s.Membership.Known {
+		return ""
+	}
+	switch a := d.Action.(type) {
+	case nil, decide.Bootstrap, decide.ApplyObjects, decide.RenewCertificates, decide.Declare, decide.StartRollout, decide.StopPods, decide.DeleteObjects:
+		return ""
+	case decide.RestartReplica:
+		r := replicaAt(s, a.Ordinal)
+		if r.Pod == decide.PodFailing || r.Pod == decide.PodPending {
+			return "" // nothing runs in it
+		}
+	case decide.DeleteVolume:
+		if wholeClusterGoes(s) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("%s although the membership is not known", d.Action)
+}
+
+// wholeClusterGoes: git declares it deleted with its volumes, and nothing of it runs or can start.
+func wholeClusterGoes(s decide.State) bool {
+	for _, r := range s.Replicas {
+		if r.Pod != decide.PodAbsent {
+			return false
+		}
+	}
+	return s.Declared.Lifecycle == "Deleted" && s.Declared.Retention == "Delete" &&
+		s.Objects.RunsReplicas == 0 && len(s.Membership.Members) == 0
+}
+
+// quorumSurvives: what takes a vote away, for good or for a moment, or adds one, leaves a quorum of voters that answer.
+func quorumSurvives(s decide.State, d decide.Decision) string {
+	after := map[decide.ID]bool{} // the voters after it, by whether they answer
+	for _, m := range voters(s) {
+		after[m.ID] = m.Answers
+	}
+	switch a := d.Action.(type) {
+	case nil, decide.Bootstrap, decide.Seal, decide.ApplyObjects, decide.RenewCertificates, decide.Declare, decide.StartRollout,
+		decide.EnableDowngrade, decide.CancelDowngrade, decide.DisarmAlarm, decide.AddLearner, decide.MoveLeader:
+		return "" // no vote changes, and no pod is restarted
+	case decide.StopPods, decide.DeleteObjects, decide.DeleteVolume:
+		return "" // what is stopped as a whole, and what nobody runs on, is for other invariants
+	case decide.PromoteLearner:
+		m, _ := memberByID(s, a.ID)
+		after[a.ID] = m.Answers
+	case decide.RemoveMember:
+		delete(after, a.ID)
+	case decide.RestartReplica:
+		m, _ := memberNamed(s, a.Ordinal)
+		// There is no other way to restart one of a cluster that is to have one or two.
+		alone := len(after) < 3 && s.Declared.Replicas < 3 && allAnswer(voters(s))
+		if !m.Answers || m.Learner || alone {
+			return ""
+		}
+		after[m.ID] = false
+	default:
+		return fmt.Sprintf("%s may cost a vote: nothing says that it does not", d.Action)
+	}
+	if !isQuorum(after) {
+		return fmt.Sprintf("%s leaves no quorum", d.Action)
+	}
+	return ""
+}
+
+// isQuorum reports whether more than half of these voters answer.
+func isQuorum(voters map[decide.ID]bool) bool {
+	answer := 0
+	for _, answers := range voters {
+		if answers {
+			answer++
+		}
+	}
+	return 2*answer > len(voters)
+}
+
+func leadershipIsTransferredFirst(s decide.State, d decide.Decision) string {
+	var member decide.Member
+	switch a := d.Action.(type) {
+	case decide.RemoveMember:
+		member, _ = memberByID(s, a.ID)
+	case decide.RestartReplica:
+		member, _ = memberNamed(s, a.Ordinal)
+	case decide.MoveLeader:
+		from, _ := memberByID(s, a.From)
+		to, _ := memberByID(s, a.To)
+		if !from.Leader || to.Leader || to.Learner || !to.Answers {
+			return fmt.Sprintf("%s cannot work", d.Action)
+		}
+	}
+	if member.Leader && len(voters(s)) > 1 {
+		return fmt.Sprintf("%s takes the leader away", d.Action)
+	}
+	return ""
+}
+
+func oneLearner(s decide.State, d decide.Decision) string {
+	if _, adds := d.Action.(decide.AddLearner); adds && len(voters(s)) != len(s.Membership.Members) {
+		return "adds a learner beside another"
+	}
+	return ""
+}
+
+func volumeOutlivesMember(s decide.State, d decide.Decision) string {
+	a, deletes := d.Action.(decide.DeleteVolume)
+	if !deletes || wholeClusterGoes(s) {
+		return ""
+	}
+	for _, m := range s.Membership.Members {
+		ordinal, ours := slotOf(s, m)
+		switch {
+		case ours && ordinal == a.Ordinal:
+			return "deletes the volume of a member that etcd lists"
+		case m.Name == "" && !ours:
+			return "deletes a volume while it is not known where a member is"
+		}
+	}
+	return ""
+}
+
+func emptySlot(s decide.State, d decide.Decision) string {
+	a, adds := d.Action.(decide.AddLearner)
+	r := replicaAt(s, a.Ordinal)
+	goes := r.VolumeTerminating && (r.Pod == decide.PodAbsent || r.Pod == decide.PodTerminating)
+	if !adds || r.VolumeUID == "" || goes {
+		return ""
+	}
+	for _, gone := range s.Record.Removed {
+		if gone.Ordinal == a.Ordinal && gone.VolumeUID != "" && gone.VolumeUID != r.VolumeUID && !r.VolumeTerminating {
+			return "" // made since, for a pod that has no file to start with
+		}
+	}
+	return "adds a member where a volume is left"
+}
+
+func deadGoFirst(s decide.State, d decide.Decision) string {
+	if _, adds := d.Action.(decide.AddLearner); !adds {
+		return ""
+	}
+	if !allAnswer(s.Membership.Members) {
+		return "adds a member while another does not answer"
+	}
+	return ""
+}
+
+func lowestInHighestOut(s decide.State, d decide.Decision) string {
+	switch a := d.Action.(type) {
+	case decide.AddLearner:
+		for ordinal := range a.Ordinal {
+			if _, listed := memberAt(s, ordinal); !listed {
+				return fmt.Sprintf("adds %d while %d is free", a.Ordinal, ordinal)
+			}
+		}
+		if a.Ordinal >= s.Declared.Replicas && !anyVolumeGoes(s) {
+			return fmt.Sprintf("adds %d, and %d are declared", a.Ordinal, s.Declared.Replicas)
+		}
+	case decide.RemoveMember:
+		member, _ := memberByID(s, a.ID)
+		ordinal, ours := slotOf(s, member)
+		for _, m := range s.Membership.Members {
+			doomed := outvoted(s, member) || member.Learner && doubted(s) || doomedVolume(s, member)
+			if n, _ := slotOf(s, m); ours && member.Answers && !doomed && n > ordinal {
+				return fmt.Sprintf("removes %s while there is %s", member.Name, m.Name)
+			}
+		}
+	}
+	return ""
+}
+
+// anyVolumeGoes: the volume of a member that etcd lists is being deleted, so one more than declared may join before it goes.
+func anyVolumeGoes(s decide.State) bool {
+	for _, r := range s.Replicas {
+		if _, listed := memberAt(s, r.Ordinal); listed && r.VolumeTerminating && r.VolumeUID != "" {
+			return true
+		}
+	}
+	for _, m := range s.Membership.Members {
+		if m.Answers && doomedVolume(s, m) {
+			return true
+		}
+	}
+	return false
+}
+
+func hitsWhatWasSeen(s decide.State, d decide.Decision) string {
+	seen := true
+	switch a := d.Action.(type) {
+	case decide.RestartReplica:
+		seen = a.PodUID != "" && a.PodUID == replicaAt(s, a.Ordinal).PodUID
+	case decide.DeleteVolume:
+		seen = a.VolumeUID != "" && a.VolumeUID == replicaAt(s, a.Ordinal).VolumeUID
+	case decide.RemoveMember:
+		m, listed := memberByID(s, a.ID)
+		seen = listed && (m.Name == a.Name || m.Name == "") && lossIsSeen(s, a, m)
+	case decide.PromoteLearner:
+		m, _ := memberByID(s, a.ID)
+		seen = m.Name == a.Name && m.Learner
+	case decide.DisarmAlarm:
+		seen = false
+		for _, alarm := range s.Membership.StaleAlarms {
+			seen = seen || alarm == decide.Alarm(a)
+		}
+		for _, m := range s.Membership.Members {
+			for _, kind := range m.Alarms {
+				seen = seen || a == decide.DisarmAlarm{ID: m.ID, Kind: kind} && kind == "CORRUPT"
+			}
+		}
+	case decide.Seal:
+		seen = a.ClusterID != 0 && a.ClusterID == s.Membership.ClusterID
+	}
+	if !seen {
+		return fmt.Sprintf("%s was not seen so", d.Action)
+	}
+	return ""
+}

@@ -1,0 +1,97 @@
+package invariants
+
+import (
+	"fmt"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+func recordOnlyTightens(s decide.State, d decide.Decision) string {
+	switch a := d.Action.(type) {
+	case decide.Bootstrap:
+		return loosened(s, decide.StandingRecord(s, "fresh"), true)
+	case decide.ApplyObjects:
+		return loosened(s, decide.StandingRecord(s, "fresh"), false)
+	case decide.StartRollout:
+		return loosened(s, decide.StandingRecord(s, "fresh"), false)
+	case decide.Seal:
+		return loosened(s, decide.SealedRecord(s, a, "fresh"), false)
+	}
+	return ""
+}
+
+// loosened says what a record takes back of what the one in s says, or says out of nothing.
+func loosened(s decide.State, after decide.Record, founds bool) string {
+	switch before := s.Record; {
+	case after.Token == "" || len(after.Members) == 0:
+		return "leaves no record"
+	case before.Token != "" && after.Token != before.Token:
+		return "changes the token"
+	case before.ClusterID != 0 && after.ClusterID != before.ClusterID:
+		return "changes the cluster ID"
+	}
+	if what := mistakenCA(s, after.CA); what != "" {
+		return what
+	}
+	for _, m := range s.Record.Members {
+		if what := loosens(s, m, after); what != "" {
+			return fmt.Sprintf("%s: %s", podName(s, m.Ordinal), what)
+		}
+	}
+	for _, m := range after.Members {
+		if what := outOfNothing(s, m, founds); what != "" {
+			return fmt.Sprintf("%s becomes %s %s", podName(s, m.Ordinal), m.Mode, what)
+		}
+	}
+	for _, gone := range after.Removed {
+		if m, listed := memberAt(s, gone.Ordinal); listed && s.Membership.Known && (m.Started || !keepsVolume(replicaAt(s, gone.Ordinal), gone.VolumeUID)) {
+			return fmt.Sprintf("%s counts as removed, and etcd lists it", podName(s, gone.Ordinal))
+		}
+	}
+	return ""
+}
+
+// keepsVolume: that volume is in the slot, and stays there.
+func keepsVolume(r decide.Replica, uid string) bool {
+	goes := r.VolumeTerminating && (r.Pod == decide.PodAbsent || r.Pod == decide.PodTerminating)
+	return uid != "" && r.VolumeUID == uid && !goes
+}
+
+// outOfNothing says what is wrong with an entry that was not there before.
+func outOfNothing(s decide.State, m decide.RecordedMember, founds bool) string {
+	_, before := recordedAt(s.Record, m.Ordinal)
+	member, listed := memberAt(s, m.Ordinal)
+	switch {
+	case before:
+		return ""
+	case len(s.Record.Members) > 0 && (m.Mode == decide.Founding || !listed || !s.Membership.Known):
+		return "out of nothing"
+	case len(s.Record.Members) > 0 && (m.Mode == decide.Sealed) != member.Started:
+		return "although started is " + fmt.Sprint(member.Started)
+	case len(s.Record.Members) == 0 && founds != (m.Mode == decide.Founding):
+		return "out of nothing"
+	case m.Mode == decide.Joining && (!s.Membership.Known || member.Started):
+		return "although it is not about to join"
+	}
+	return ""
+}
+
+// loosens says what a record takes back of what the one in s says of a member.
+func loosens(s decide.State, before decide.RecordedMember, after decide.Record) string {
+	m, found := recordedAt(after, before.Ordinal)
+	member, listed := memberAt(s, before.Ordinal)
+	rolledBack := s.Record.ClusterID == 0 && s.ReportedClusterID != 0
+	switch {
+	case !found && s.Membership.Known && !listed && after.ClusterID == s.Membership.ClusterID && forgets(s, before):
+		return "is dropped, and no majority of those on record stands behind the list"
+	case !found && s.Membership.Known && !listed && after.ClusterID == s.Membership.ClusterID:
+		return ""
+	case !found:
+		return "is dropped"
+	case before.Mode == decide.Sealed && m.Mode != decide.Sealed:
+		return "is unsealed"
+	case before.Mode != decide.Sealed && m.Mode == decide.Sealed && !(s.Membership.Known && member.Started) && !rolledBack:
+		return "is sealed before it started"
+	}
+	return ""
+}

@@ -1,0 +1,68 @@
+package invariants
+
+import (
+	"testing"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// TestLoosened: every way in which a record can be worse than the one before it is seen.
+func TestLoosened(t *testing.T) {
+	sealed := decide.Record{Token: "t", ClusterID: 1}.With(decide.RecordedMember{Ordinal: 0, Mode: decide.Sealed}).With(decide.RecordedMember{Ordinal: 1, Mode: decide.Founding})
+	state := decide.State{Name: "a", Record: sealed, Membership: decide.Membership{Known: true, Members: []decide.Member{{Name: "a-0", Started: true}, {Name: "a-1"}}}}
+	started := state
+	started.Membership.Members = []decide.Member{{Name: "a-0", Started: true}, {Name: "a-1", Started: true}}
+	unknown := started
+	unknown.Membership.Known = false
+	putBack := unknown
+	putBack.Record.ClusterID, putBack.ReportedClusterID = 0, 1
+	noStatus, bothKnow := putBack, unknown
+	noStatus.ReportedClusterID, bothKnow.ReportedClusterID = 0, 1
+	lost := decide.State{Name: "a"}
+	with := func(ordinal int, mode decide.Mode) decide.Record {
+		return sealed.With(decide.RecordedMember{Ordinal: ordinal, Mode: mode})
+	}
+	under := func(r decide.Record, ca string) decide.Record { r.CA = ca; return r }
+	trusting := func(recorded string, seen decide.CA) decide.State {
+		s := state
+		s.Record.CA, s.CA, s.Replicas = recorded, seen, []decide.Replica{{Pod: decide.PodReady}}
+		return s
+	}
+	for name, c := range map[string]struct {
+		state  decide.State
+		after  decide.Record
+		founds bool
+		want   string
+	}{
+		"as it was":                   {state, sealed, false, ""},
+		"a CA out of nothing":         {state, under(sealed, "CA1"), false, "names a CA that is not at hand"},
+		"a CA forgotten":              {trusting("CA1", decide.CA{}), sealed, false, "names a CA that is not at hand"},
+		"another CA":                  {trusting("CA1", decide.CA{Secret: "CA2"}), under(sealed, "CA2"), false, "changes the CA that pods trust"},
+		"a new CA":                    {trusting("", decide.CA{Secret: "CA2"}), under(sealed, "CA2"), false, "names a CA that etcd and pods do not confirm"},
+		"a CA not for all":            {trusting("", decide.CA{Secret: "CA2", Mounted: []string{"CA2", "CA1"}, Proven: "CA2"}), under(sealed, "CA2"), false, "names a CA that not all pods are given"},
+		"a CA for all":                {trusting("", decide.CA{Secret: "CA2", Mounted: []string{"CA2"}, Proven: "CA2"}), under(sealed, "CA2"), false, ""},
+		"none":                        {state, decide.Record{}, false, "leaves no record"},
+		"no members":                  {state, decide.Record{Token: "t", ClusterID: 1}, false, "leaves no record"},
+		"another token":               {state, decide.Record{Token: "u", ClusterID: 1, Members: sealed.Members}, false, "changes the token"},
+		"another cluster":             {state, decide.Record{Token: "t", ClusterID: 2, Members: sealed.Members}, false, "changes the cluster ID"},
+		"no cluster":                  {state, decide.Record{Token: "t", Members: sealed.Members}, false, "changes the cluster ID"},
+		"a member dropped":            {state, decide.Record{Token: "t", ClusterID: 1, Members: sealed.Members[:1]}, false, "a-1: is dropped"},
+		"unsealed":                    {state, with(0, decide.Founding), false, "a-0: is unsealed"},
+		"unsealed to join":            {state, with(0, decide.Joining), false, "a-0: is unsealed"},
+		"sealed before it started":    {state, with(1, decide.Sealed), false, "a-1: is sealed before it started"},
+		"sealed":                      {started, with(1, decide.Sealed), false, ""},
+		"sealed on hearsay":           {unknown, with(1, decide.Sealed), false, "a-1: is sealed before it started"},
+		"sealed on no record":         {noStatus, with(1, decide.Sealed), false, "a-1: is sealed before it started"},
+		"no token":                    {lost, decide.Record{Members: []decide.RecordedMember{{Mode: decide.Sealed}}}, false, "leaves no record"},
+		"both know the ID":            {bothKnow, with(1, decide.Sealed), false, "a-1: is sealed before it started"},
+		"sealed as the status asks":   {putBack, with(1, decide.Sealed), false, ""},
+		"lost, and brought back":      {lost, decide.Record{Token: "t", Members: []decide.RecordedMember{{Mode: decide.Sealed}}}, false, ""},
+		"lost, and founded":           {lost, decide.FoundingRecord("t", 1), false, "a-0 becomes Founding out of nothing"},
+		"never there, and founded":    {lost, decide.FoundingRecord("t", 1), true, ""},
+		"never there, founded sealed": {lost, decide.Record{Token: "t", Members: []decide.RecordedMember{{Mode: decide.Sealed}}}, true, "a-0 becomes Sealed out of nothing"},
+	} {
+		if got := loosened(c.state, c.after, c.founds); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
