@@ -2,7 +2,6 @@ package decide
 
 import (
 	"slices"
-	"time"
 )
 
 // restartBroken gives a member that does not run the newest declaration, whatever else is the matter: it is what repairs a
@@ -32,7 +31,7 @@ func restartBroken(s State) (Decision, bool) {
 func (s State) moveOne(r Replica) (Decision, bool) {
 	for _, before := range s.replicasInOrder() {
 		if !s.anyReplica(s.holdsAsDeclared) && s.onTrial(before) {
-			return wait(time.Second, "%s does not run, and is made from the newest declaration once %s shows how it fares (%s)", s.ReplicaName(r.Ordinal), s.ReplicaName(before.Ordinal), s.describePod(before))
+			return wait(recheck, "%s does not run, and is made from the newest declaration once %s shows how it fares (%s)", s.ReplicaName(r.Ordinal), s.ReplicaName(before.Ordinal), s.describePod(before))
 		}
 	}
 	return act(RestartReplica{r.Ordinal, r.PodUID}, "%s does not run, and was made from an earlier declaration: make it from the newest (%s)", s.ReplicaName(r.Ordinal), s.describePod(r))
@@ -52,9 +51,6 @@ func (s State) broken(r Replica) bool {
 	}
 	return s.stuck(r) && r.PodUID != "" && !m.Answers && r.ClusterID == 0 && s.madeOtherwise(r)
 }
-
-// pendingPatience is how long a pod may be on its way before something is the matter: every pod is pending for a while.
-const pendingPatience = 30 * time.Second
 
 // stuck reports whether a pod does not come up. One that starts may have much to read; while the others serve, it is not waited for so long.
 func (s State) stuck(r Replica) bool {
@@ -118,9 +114,6 @@ func (s State) describeHeldBack() string {
 	return "; what git declares now does not run either, so the others are not moved to it; if the declaration is the reason, take it back in git; " +
 		"a pod that is deleted by hand is made as declared"
 }
-
-// startPatience is how long a container must have run before it counts as one that starts.
-const startPatience = 10 * time.Second
 
 // failsAsDeclared reports whether a pod that was made as declared does not come up; where its volume is the reason, it says nothing.
 func (s State) failsAsDeclared(r Replica) bool {

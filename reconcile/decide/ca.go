@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // CA is what is seen of the cluster's CA, by the fingerprints of certificates: SHA-256, as "openssl x509
@@ -90,7 +89,7 @@ func caChanged(s State) (Decision, bool) {
 	case why == "":
 		return Decision{}, false
 	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPodThatStays):
-		return wait(time.Second, "Secret %s holds the CA %s, and %s; the new one takes its place once the pods are gone",
+		return wait(recheck, "Secret %s holds the CA %s, and %s; the new one takes its place once the pods are gone",
 			s.caSecret(), short(s.CA.Secret), why)
 	}
 	if d, spoke := s.stopForCA(); spoke {

@@ -11,9 +11,6 @@ import (
 // followers blames them, also where its own data are the wrong ones (etcd: PeriodicCheck).
 const corruptAlarm = "CORRUPT"
 
-// checkStopThreshold is how often a member must have been stopped by its own check: the peer that it differs from at first may be on its way out.
-const checkStopThreshold = 2
-
 // inDoubt reports whether members may hold different data. Until it is known whose are right, no copy is given up that could be.
 func (s State) inDoubt() bool { return len(s.doubts()) > 0 }
 
@@ -171,7 +168,7 @@ func (s State) adviceInDoubt() string {
 // untilJudged is when to ask again. A hash costs a scan of the whole database, and a pod that has ended is started again ever more slowly.
 func (s State) untilJudged() time.Duration {
 	if slices.ContainsFunc(s.Membership.Members, s.stoppedByCheck) {
-		return 10 * time.Second
+		return recheckStopped
 	}
 	return s.untilSettled()
 }

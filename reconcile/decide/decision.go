@@ -57,7 +57,7 @@ func Decide(s State) Decision {
 			Rule:     lockedElsewhere,
 			Verdict:  Wait,
 			Message:  fmt.Sprintf("%s would be next, but another pass is acting: %s", d.Rule, s.LockHolder),
-			Recheck:  time.Second,
+			Recheck:  recheck,
 			waitsFor: s.LockHolder,
 		}
 	}

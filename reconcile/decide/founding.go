@@ -88,10 +88,10 @@ func waitForFormation(s State) (Decision, bool) {
 func (s State) untilFormation() time.Duration {
 	for _, r := range s.Replicas {
 		if r.Pod == PodStarting || r.Pod == PodReady {
-			return 200 * time.Millisecond
+			return recheckStarting
 		}
 	}
-	return time.Second
+	return recheck
 }
 
 func seal(s State) (Decision, bool) {

@@ -44,6 +44,25 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
+// since is a time before dawn that matters: none, now, long ago, or one at which a threshold is reached or just not reached.
+func since(how int) time.Time {
+	times := []time.Time{{}, dawn, dawn.Add(-48 * time.Hour)}
+	for _, threshold := range decide.Thresholds() {
+		if threshold.Length > 0 {
+			times = append(times, dawn.Add(-threshold.Length), dawn.Add(time.Second-threshold.Length))
+		}
+	}
+	return times[how%len(times)]
+}
+
+// mostTimes is the highest number of times that decisions depend on.
+func mostTimes() (most int) {
+	for _, threshold := range decide.Thresholds() {
+		most = max(most, threshold.Times)
+	}
+	return most
+}
+
 // change makes the change of that kind, to the entry and in the way that how says.
 func change(s *decide.State, kind, how int) {
 	if n := len(s.Replicas); n > 0 && kind%4 == 0 {
@@ -115,9 +134,9 @@ func changeReplica(r *decide.Replica, kind, how int) {
 	phases := []decide.PodPhase{decide.PodAbsent, decide.PodPending, decide.PodStarting, decide.PodReady, decide.PodFailing, decide.PodTerminating}
 	switch kind % 14 {
 	case 10:
-		r.PodStarted = []time.Time{{}, dawn, dawn.Add(-time.Hour)}[how%3]
+		r.PodStarted = since(how)
 	case 11:
-		r.PodGoing = []time.Time{{}, dawn, dawn.Add(-time.Hour)}[how%3]
+		r.PodGoing = since(how)
 	case 12:
 		r.PodRefused = []string{"", "exceeded quota"}[how%2]
 	case 13:
@@ -125,12 +144,12 @@ func changeReplica(r *decide.Replica, kind, how int) {
 	case 6:
 		r.PodVersion, r.PodSpecHash = []string{"3.6.16", "3.7.3"}[how%2], []string{"", "h1", "h2"}[how/2%3]
 	case 7:
-		r.PodCrashes = how % 6
+		r.PodCrashes = how % (mostTimes() + 2)
 	case 9:
 		r.PodUnbound = how%2 == 1
 	case 8:
 		r.Stranded = []string{"", "its node is gone"}[how%2]
-		r.StrandedSince = []time.Time{{}, dawn, dawn.Add(-time.Hour)}[how/2%3]
+		r.StrandedSince = since(how/2)
 	case 0:
 		r.Pod = phases[how%len(phases)]
 	case 1:
@@ -142,7 +161,7 @@ func changeReplica(r *decide.Replica, kind, how int) {
 	case 4:
 		r.ClusterID = []decide.ID{0, 0xc1, 0xc2}[how%3]
 	case 5:
-		r.PodSince = []time.Time{{}, dawn, dawn.Add(-time.Hour)}[how%3]
+		r.PodSince = since(how)
 	}
 }
 
@@ -157,7 +176,7 @@ func changeMember(m *decide.Member, kind, how int) {
 	case 7:
 		m.Version, m.StorageVersion = []string{"", "3.5.35", "3.6.16", "3.7.3"}[how%4], []string{"", "3.5", "3.6"}[how/4%3]
 	case 8:
-		m.SilentSince = []time.Time{{}, dawn, dawn.Add(-time.Hour)}[how%3]
+		m.SilentSince = since(how)
 	case 0:
 		m.Started = !m.Started
 	case 1:

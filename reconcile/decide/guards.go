@@ -3,7 +3,6 @@ package decide
 import (
 	"fmt"
 	"strings"
-	"time"
 )
 
 func invalidSpec(s State) (Decision, bool) {
@@ -101,7 +100,7 @@ func terminating(s State) (Decision, bool) {
 	if len(going) == 0 {
 		return Decision{}, false
 	}
-	return wait(time.Second, "being deleted: %s", sentence(going))
+	return wait(recheck, "being deleted: %s", sentence(going))
 }
 
 // goingRemains are pods and volumes on their way out, if no other is left and no record says what belongs in their place:
@@ -131,7 +130,7 @@ func caLost(s State) (Decision, bool) {
 	case lost == "":
 		return Decision{}, false
 	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPodThatStays):
-		return wait(time.Second, "%s; it is recreated once the pods that trust it are gone", lost)
+		return wait(recheck, "%s; it is recreated once the pods that trust it are gone", lost)
 	}
 	if d, spoke := s.stopForCA(); spoke {
 		return d, true
@@ -152,7 +151,7 @@ func quorumLost(s State) (Decision, bool) {
 	}
 	message := fmt.Sprintf("%s answer, %d needed: %s", s.describeQuorum(), Quorum(len(voters)), strings.Join(s.troubles(), "; "))
 	if s.mayRecover(voters) {
-		return wait(time.Second, "%s", message)
+		return wait(recheck, "%s", message)
 	}
 	return block("%s%s%s%s", message, s.wayOutOfChecks(), s.describeHeldBack(), s.wayOutOfNodes())
 }
@@ -185,5 +184,5 @@ func membershipUnknown(s State) (Decision, bool) {
 		return block("etcd gives no member list%s, and its members do not come up: %s; if their data is lost, delete the custom "+
 			"resource and the volumes to bootstrap the cluster again%s%s", s.why(), s.describeReplicas(), s.describeHeldBack(), s.wayOutOfNodes())
 	}
-	return wait(time.Second, "etcd gives no member list%s; nothing is changed until it does: %s", s.why(), s.describeReplicas())
+	return wait(recheck, "etcd gives no member list%s; nothing is changed until it does: %s", s.why(), s.describeReplicas())
 }

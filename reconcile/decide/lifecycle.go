@@ -2,7 +2,6 @@ package decide
 
 import (
 	"fmt"
-	"time"
 )
 
 func orphaned(s State) (Decision, bool) {
@@ -55,7 +54,7 @@ func stop(s State) (Decision, bool) {
 	case s.anyReplica(hasPodThatStays) && !s.hasStatefulSet() && len(StandingRecord(s, "").Members) > 0 && s.mayRoll():
 		return act(ApplyObjects{}, "lifecycle %s: the StatefulSet is gone, and its pods are not: bring it back to stop the pods of %s", s.Declared.Lifecycle, s.describeRemains())
 	case s.anyReplica(hasPod):
-		return wait(time.Second, "lifecycle %s: the pods are stopping: %s", s.Declared.Lifecycle, s.describeReplicas())
+		return wait(recheck, "lifecycle %s: the pods are stopping: %s", s.Declared.Lifecycle, s.describeReplicas())
 	case s.toDelete():
 		return s.deleteRest()
 	case len(s.Objects.Drift) > 0 && len(StandingRecord(s, "").Members) > 0 && (s.hasStatefulSet() || s.mayRoll()):
@@ -99,7 +98,7 @@ func (s State) deleteRest() (Decision, bool) {
 			return act(DeleteVolume{r.Ordinal, r.VolumeUID}, "lifecycle Deleted, retention Delete: delete the volume of %s", s.ReplicaName(r.Ordinal))
 		}
 	}
-	return wait(time.Second, "being deleted: the data of %s", s.describeRemains())
+	return wait(recheck, "being deleted: the data of %s", s.describeRemains())
 }
 
 func renamedInGit(s State) (Decision, bool) {

@@ -7,13 +7,6 @@ import (
 	"time"
 )
 
-// A crash loop is given up after so many crashes, and after so long: what a restart cures is over by then.
-const (
-	crashLoopThreshold = 4
-	crashesWithoutData = 2 // etcd itself says why: its volume may have been mounted late
-	crashPatience      = time.Minute
-)
-
 // lost says why a member is lost for good: its data are known to be wrong, or it does not answer and does not come back with them. Empty if it may.
 // Being slow, restarting, evicted or out of memory is none of the reasons (hard case H45).
 func (s State) lost(m Member) string {
@@ -32,7 +25,7 @@ func (s State) lost(m Member) string {
 		return "lost its volume"
 	case m.Started && s.volumeGoesWithPod(r) && (!hasPodThatStays(r) || s.sparedBy(m)):
 		return "is on a volume that is being deleted, and its pod does not run"
-	case r.Stranded != "" && !s.copyCounts(m) && s.strandedFor(r, cmp.Or(s.Declared.ReplaceAfter, patienceOfStranded)):
+	case r.Stranded != "" && !s.copyCounts(m) && s.strandedFor(r, cmp.Or(s.Declared.ReplaceAfter, strandedPatience)):
 		return "is stranded (" + r.Stranded + ")"
 	case !m.Started && s.sealedBlindly(ordinal) && r.Pod == PodFailing:
 		return "has never started, and the record that it could start with is lost"
@@ -51,10 +44,6 @@ func (s State) lost(m Member) string {
 func (s State) withoutItsData(r Replica) bool {
 	return !hasVolume(r) || r.NoData || s.failsForLong(r)
 }
-
-// patienceOfStranded is how long the node of a volume may be gone: one that is taken out of the cluster and registered again has its volumes
-// still (hard case H46). Where git says how long a member may be silent, that is long enough.
-const patienceOfStranded = 10 * time.Minute
 
 // strandedFor reports whether a volume is out of reach for that long: passes have found it so, and its pod has waited as long. Neither alone says so: a
 // node may be drained for long before it is gone, and may have been there between two passes.
@@ -151,20 +140,13 @@ func (s State) crashLoops(m Member, r Replica) bool {
 	return true
 }
 
-// A member that was replaced so often, each time within so long of the time before, is not replaced again for its silence or its crashes: what
-// is wrong is not its data.
-const (
-	replacementsOfALoop = 3
-	memoryOfReplacement = 24 * time.Hour
-)
-
 // replacedAgainAndAgain says that another replacement would not help; empty if it may, or if there is nothing that could come back.
 func (s State) replacedAgainAndAgain(m Member) string {
 	ordinal, _ := s.OrdinalOf(m)
 	before := s.Record.replacements(ordinal)
 	r := s.Replica(ordinal)
 	gone := s.volumeLost(ordinal) || s.volumeGoesWithPod(r) || r.Stranded != ""
-	if gone || before.Times < replacementsOfALoop || s.Now.Sub(before.Last) >= memoryOfReplacement {
+	if gone || before.Times < replacementThreshold || s.Now.Sub(before.Last) >= replacementMemory {
 		return ""
 	}
 	return fmt.Sprintf("it was replaced %d times already, last at %s: a new member fares no better; find out what is wrong in its place (%s), such as its node, its network or its options",

@@ -54,7 +54,7 @@ func (r Record) replacements(ordinal int) Replacements {
 
 // countReplacement returns the record with one more replacement in a slot, and without those that are too long ago to matter.
 func (r Record) countReplacement(ordinal int, now time.Time) Record {
-	old := func(replaced Replacements) bool { return now.Sub(replaced.Last) >= memoryOfReplacement }
+	old := func(replaced Replacements) bool { return now.Sub(replaced.Last) >= replacementMemory }
 	kept := slices.DeleteFunc(slices.Clone(r.Replaced), old)
 	r.Replaced = kept
 	count := r.replacements(ordinal)

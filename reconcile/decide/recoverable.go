@@ -1,15 +1,5 @@
 package decide
 
-import "time"
-
-// patience is how long a pod may fail before it is given up. Containers that exit are started again, images that cannot
-// be had may be had later: Kubernetes gets over most of it by itself.
-const patience = 2 * time.Minute
-
-// longPatience is how long a pod may be on its way, for whatever reason, until a person is told: a node that is down may be up again, a slow
-// volume attached, a large database read.
-const longPatience = 30 * time.Minute
-
 // quorumMayRecover reports whether enough of the recorded members may still come up by themselves.
 func (s State) quorumMayRecover() bool {
 	recoverable := 0

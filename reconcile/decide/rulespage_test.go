@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/decide/invariants"
@@ -49,12 +51,25 @@ func page(t *testing.T) string {
 			}
 		}
 	}
+	out.WriteString("\n# Thresholds\n\n| | | |\n|---|---|---|\n")
+	for _, threshold := range decide.Thresholds() {
+		value := strconv.Itoa(threshold.Times)
+		if threshold.Length > 0 {
+			value = shortly(threshold.Length)
+		}
+		fmt.Fprintf(&out, "| %s | %s | %s |\n", threshold.Name, value, threshold.About)
+	}
 	out.WriteString("\n# Invariants\n\nNo decision breaks one of these, in any state. Tests hold every decision in every story, on every path and in every\n" +
 		"small world against them.\n\n")
 	for _, l := range invariants.All() {
 		fmt.Fprintf(&out, "* **%s%s.** %s\n", strings.ToUpper(l.Name[:1]), l.Name[1:], l.About)
 	}
 	return out.String()
+}
+
+// shortly writes 2m rather than 2m0s.
+func shortly(d time.Duration) string {
+	return strings.TrimSuffix(strings.TrimSuffix(d.String(), "0s"), "0m")
 }
 
 // example is the first time that a story tells of a verdict of a rule.

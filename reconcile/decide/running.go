@@ -140,21 +140,21 @@ func (s State) describeClosed() string {
 // untilSettled is when to ask etcd again: nobody tells when a learner has caught up.
 func (s State) untilSettled() time.Duration {
 	if len(s.Membership.Voters()) < len(s.Membership.Members) {
-		return 200 * time.Millisecond
+		return recheckStarting
 	}
-	return 500 * time.Millisecond
+	return recheckSettling
 }
 
 func notActedOn(s State) (Decision, bool) {
-	wishes := s.unmetWishes()
+	wishes := s.unmetChanges()
 	if len(wishes) == 0 {
 		return Decision{}, false
 	}
 	return block("git asks for a change that is not acted on yet: %s; what runs is kept as it is", strings.Join(wishes, ", "))
 }
 
-// unmetWishes lists what git declares and no rule brings about. What has been founded is first waited for and sealed.
-func (s State) unmetWishes() []string {
+// unmetChanges lists what git declares and no rule brings about. What has been founded is first waited for and sealed.
+func (s State) unmetChanges() []string {
 	var wishes []string
 	if runs := s.Objects.RunsStorage; !s.founding() && runs != "" && runs != s.Declared.Storage {
 		wishes = append(wishes, fmt.Sprintf("volumes of %s to %s", runs, s.Declared.Storage))

@@ -22,11 +22,6 @@ type Waited struct {
 }
 
 const (
-	// noteAgain is how old Seen may get before a pass that still waits writes it down again.
-	noteAgain = 10 * time.Minute
-	// unrelated is how far apart two sightings are that are not taken for one wait: between runs that are days apart, a member may have
-	// been well all the time.
-	unrelated = 30 * time.Minute
 	// mostWaits are kept beside each other: rules that take turns without changing anything each go on waiting.
 	mostWaits = 8
 )
