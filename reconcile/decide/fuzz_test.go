@@ -149,7 +149,7 @@ func changeReplica(r *decide.Replica, kind, how int) {
 		r.PodUnbound = how%2 == 1
 	case 8:
 		r.Stranded = []string{"", "its node is gone"}[how%2]
-		r.StrandedSince = since(how/2)
+		r.StrandedSince = since(how / 2)
 	case 0:
 		r.Pod = phases[how%len(phases)]
 	case 1:

@@ -51,7 +51,7 @@ func page(t *testing.T) string {
 			}
 		}
 	}
-	out.WriteString("\n# Thresholds\n\n| | | |\n|---|---|---|\n")
+	out.WriteString("\n# Thresholds\n\n| Threshold | Value | Why |\n|---|---|---|\n")
 	for _, threshold := range decide.Thresholds() {
 		value := strconv.Itoa(threshold.Times)
 		if threshold.Length > 0 {
@@ -69,7 +69,7 @@ func page(t *testing.T) string {
 
 // shortly writes 2m rather than 2m0s.
 func shortly(d time.Duration) string {
-	return strings.TrimSuffix(strings.TrimSuffix(d.String(), "0s"), "0m")
+	return strings.NewReplacer("m0s", "m", "h0m0s", "h").Replace(d.String())
 }
 
 // example is the first time that a story tells of a verdict of a rule.
