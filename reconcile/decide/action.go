@@ -105,6 +105,14 @@ type DeleteVolume struct {
 	VolumeUID string `json:"volumeUID"`
 }
 
+// Actions has one of each kind of action. What has to be thought of for each is held by TestEveryAction.
+func Actions() []Action {
+	return []Action{
+		Bootstrap{}, Seal{}, ApplyObjects{}, RenewCertificates{}, Declare{}, StopPods{}, StartRollout{}, EnableDowngrade{}, CancelDowngrade{}, DisarmAlarm{},
+		DeleteObjects{}, AddLearner{}, PromoteLearner{}, RemoveMember{}, MoveLeader{}, RestartReplica{}, DeleteVolume{},
+	}
+}
+
 func (Bootstrap) action()      {}
 func (Seal) action()           {}
 func (ApplyObjects) action()   {}

@@ -165,6 +165,17 @@ var wrongs = []wrong{
 	{"the record only tightens", "nothing left", func(w *world) { nothing(w); w.ReportedClusterID = 0xc1 }, acts(decide.ApplyObjects{})},
 	{"the record only tightens", "out of nothing", nothing, acts(decide.ApplyObjects{})},
 
+	{"copies are kept", "stops what is to run", nil, acts(decide.StopPods{})},
+	{"deleted as declared", "of what is to run", nil, acts(decide.DeleteObjects{})},
+	{"deleted as declared", "of what is to stop", func(w *world) { w.Declared.Lifecycle = "Stopped"; w.Replicas = nil }, acts(decide.DeleteObjects{})},
+	{"deleted as declared", "of what may run", func(w *world) { w.Declared.Lifecycle = "Deleted"; w.Replicas = nil }, acts(decide.DeleteObjects{})},
+	{"deleted as declared", "of what has a pod", func(w *world) { w.Declared.Lifecycle, w.Objects.RunsReplicas = "Deleted", 0 }, acts(decide.DeleteObjects{})},
+	{"downgraded as declared", "which git does not declare", nil, acts(decide.EnableDowngrade{Version: "3.5"})},
+	{"downgraded as declared", "by two minor versions", func(w *world) { w.Declared.Version = "3.4.1" }, acts(decide.EnableDowngrade{Version: "3.4"})},
+	{"downgraded as declared", "to the version that runs above", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.EnableDowngrade{Version: "3.7"})},
+	{"downgraded as declared", "to no version", nil, acts(decide.EnableDowngrade{Version: "x"})},
+	{"downgraded as declared", "taken back, although declared", func(w *world) { w.Declared.Version = "3.5.35" }, acts(decide.CancelDowngrade{Version: "3.5"})},
+
 	{"unknown changes nothing", "seals", unknown, acts(decide.Seal{ClusterID: 0xc1})},
 	{"unknown changes nothing", "adds", unknown, acts(decide.AddLearner{Ordinal: 3})},
 	{"unknown changes nothing", "promotes", unknown, acts(decide.PromoteLearner{ID: 0xa2, Name: "a-2"})},
@@ -432,6 +443,12 @@ var right = []wrong{
 		fails(1, time.Minute)(w)
 		w.Replicas[1].PodCrashes = 4
 	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"", "prepares a downgrade", func(w *world) { w.Declared.Version = "3.5.35" }, acts(decide.EnableDowngrade{Version: "3.5"})},
+	{"", "has the log written out", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.EnableDowngrade{Version: "3.5"})},
+	{"", "takes a downgrade back", nil, acts(decide.CancelDowngrade{Version: "3.5"})},
+	{"", "deletes what is left", func(w *world) {
+		w.Declared.Lifecycle, w.Objects.RunsReplicas, w.Replicas, w.Membership.Members = "Deleted", 0, nil, nil
+	}, acts(decide.DeleteObjects{})},
 	{"", "rolls to the next minor version", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.StartRollout{Version: "3.7.3", SpecHash: theHash})},
 	{"", "removes one on a volume that goes", going(2), removes(2)},
 	{"", "removes one on a volume that goes, its place taken", also(five, going(0, 1, 2), func(w *world) { w.Declared.Replicas = 3; w.Membership.Members = w.Membership.Members[:4] }), removes(2)},

@@ -3,7 +3,6 @@ package decide
 import (
 	"slices"
 	"strings"
-	"time"
 )
 
 // etcd 3.7 reads no more what 3.5 has written into the log, and panics when it finds it ("unmarshal should never fail"; seen with 3.5.35, 3.6.16 and
@@ -41,11 +40,11 @@ func (v version) clear(since string) bool {
 
 func (s State) allAnswer() bool { return Answering(s.Membership.Members) == len(s.Membership.Members) }
 
-// prepareUpgrade has etcd write out what the declared version could not read.
+// prepareUpgrade has etcd write out what the declared version could not read. Once a member runs that version, it has read it.
 func prepareUpgrade(s State) (Decision, bool) {
 	refusal, prepared := s.judgeVersion()
 	target, _ := parseVersion(s.Declared.Version)
-	if !s.rolls() || !s.Membership.Known || len(s.unsettled()) > 0 || refusal != "" || prepared || target.clear(s.Record.LogVersion) {
+	if !s.rolls() || !s.Membership.Known || len(s.unsettled()) > 0 || refusal != "" || prepared || target.clear(s.Record.LogVersion) || !s.sameVersions() {
 		return Decision{}, false
 	}
 	runs := s.running()
@@ -55,7 +54,7 @@ func prepareUpgrade(s State) (Decision, bool) {
 		return act(EnableDowngrade{before}, "the logs may hold what etcd %s wrote and %s cannot read: have a downgrade prepared, which writes it out, and take that back",
 			before, target.full())
 	case before:
-		return wait(500*time.Millisecond, "etcd is writing out what %s cannot read; storage versions: %s", target.full(), strings.Join(s.storageVersions(), ", "))
+		return wait(recheckSettling, "etcd is writing out what %s cannot read; storage versions: %s", target.full(), strings.Join(s.storageVersions(), ", "))
 	}
 	return Decision{}, false
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // replaceMember removes a member that is lost for good, if the others hold quorum without it. Its slot is filled again like any
@@ -67,7 +66,7 @@ func (s State) transferLeadership(from Member, willDo func(Member) bool, format 
 	if len(late) == 0 {
 		return Decision{}, false
 	}
-	return wait(500*time.Millisecond, "%s: transfer leadership once %s has caught up", why, strings.Join(late, " or "))
+	return wait(recheckSettling, "%s: transfer leadership once %s has caught up", why, strings.Join(late, " or "))
 }
 
 // promoteLearner makes a learner a voter once it is sealed and has nine tenths of what the leader has, which is etcd's own measure
@@ -160,5 +159,5 @@ func waitForCleanUp(s State) (Decision, bool) {
 	if len(going) == 0 {
 		return Decision{}, false
 	}
-	return wait(500*time.Millisecond, "being deleted: %s", sentence(going))
+	return wait(recheckSettling, "being deleted: %s", sentence(going))
 }

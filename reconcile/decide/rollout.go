@@ -3,7 +3,6 @@ package decide
 import (
 	"fmt"
 	"strings"
-	"time"
 )
 
 // WantsOtherPods reports whether git asks of a formed cluster for pods of another version or shape than new ones get.
@@ -54,11 +53,11 @@ func downgrade(s State) (Decision, bool) {
 	case !s.rolls() || refusal != "" || prepared:
 		return Decision{}, false
 	case s.upgrades():
-		return wait(500*time.Millisecond, "%s", s.describeRestoring())
+		return wait(recheckSettling, "%s", s.describeRestoring())
 	case under == "":
 		return act(EnableDowngrade{target.String()}, "git declares %s: have etcd prepare its data for %s", s.Declared.Version, target)
 	}
-	return wait(500*time.Millisecond, "etcd is preparing its data for %s: %s", target, strings.Join(s.storageVersions(), ", "))
+	return wait(recheckSettling, "etcd is preparing its data for %s: %s", target, strings.Join(s.storageVersions(), ", "))
 }
 
 // upgrades reports whether git declares a newer minor version than the oldest that runs.
@@ -116,7 +115,7 @@ func rollOneMember(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	if behind := s.behind(); len(behind) > 0 {
-		return wait(500*time.Millisecond, "before the next restart %s", sentence(behind))
+		return wait(recheckSettling, "before the next restart %s", sentence(behind))
 	}
 	last := len(outdated) - 1
 	victim := outdated[last]

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // scaleDown removes the member with the highest ordinal, compared as a number (hard case H24). One that is silent, or only a
@@ -71,7 +70,7 @@ func scaleUp(s State) (Decision, bool) {
 func (s State) waitForSlot(ordinal int) (Decision, bool) {
 	name := s.ReplicaName(ordinal)
 	if _, known := s.Record.removed(ordinal); known || s.Replica(ordinal).VolumeTerminating {
-		return wait(500*time.Millisecond, "a volume of %s is in the way, and is being deleted", name)
+		return wait(recheckSettling, "a volume of %s is in the way, and is being deleted", name)
 	}
 	return block("%s", s.volumeInTheWay(ordinal))
 }

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// CAs are the CA in its Secret and what has been issued; zero for a cluster without TLS.
+// cas are the CA in its Secret and what has been issued; zero for a cluster without TLS.
 type cas struct {
 	tls bool
 	// made is how many CAs there have been.
@@ -18,6 +19,8 @@ type cas struct {
 	secret string
 	// issuers of what is in the other Secrets, by their names.
 	issuers map[string]string
+	// worn are the Secrets whose certificates are about to expire.
+	worn map[string]bool
 }
 
 // fresh is the CA that is made next.
@@ -33,6 +36,30 @@ func (w *World) PutCA() {
 		w.certificates.secret = w.certificates.fresh()
 		w.certificates.made++
 	}
+}
+
+// WearCertificates lets time pass for all certificates but that of the CA, until they are about to expire.
+func (w *World) WearCertificates() {
+	for _, name := range w.Objects() {
+		if w.certificates.tls && w.isLeaf(name) && w.exists(name) {
+			w.certificates.worn[name] = true
+		}
+	}
+}
+
+// wornSecrets are those that exist with certificates that are about to expire.
+func (w *World) wornSecrets() []string {
+	return slices.DeleteFunc(w.Objects(), func(name string) bool { return !w.exists(name) || !w.certificates.worn[name] })
+}
+
+// seenCertificates are those that are about to expire: the others need no seeing.
+func (w *World) seenCertificates() []decide.Certificate {
+	var list []decide.Certificate
+	for _, name := range w.wornSecrets() {
+		secret := strings.TrimPrefix(name, "Secret ")
+		list = append(list, decide.Certificate{Secret: secret, Key: "tls.crt", NotBefore: w.now.Add(-365 * 24 * time.Hour), NotAfter: w.now.Add(24 * time.Hour)})
+	}
+	return list
 }
 
 // PutBackCA puts the CA that pods trust into the Secret again or, if none runs, the one that certificates were issued from.
@@ -100,6 +127,7 @@ func (w *World) issue(name string, there bool) {
 		c.made++
 	case w.isLeaf(name):
 		c.issuers[name] = c.secret
+		delete(c.worn, name)
 		for _, n := range w.ordinals() {
 			if p := w.pods[n]; p.up && p.trusts != "" && p.trusts != c.secret {
 				w.violate("%s is issued from %s, and %s trusts %s", name, c.secret, w.replicaName(n), p.trusts)
@@ -114,7 +142,7 @@ func (w *World) trust() string { return w.certificates.issuers["Secret "+w.name+
 // fromCA takes all Secrets to be issued from what pods are given, and pods to trust what members answer by.
 func (w *World) fromCA(s decide.State) {
 	seen := s.CA
-	w.certificates = cas{tls: seen.Secret != "" || s.Record.CA != "", issuers: map[string]string{}, made: 100}
+	w.certificates = cas{tls: seen.Secret != "" || s.Record.CA != "", issuers: map[string]string{}, worn: map[string]bool{}, made: 100}
 	w.certificates.secret = seen.Secret
 	given := cmp.Or(seen.Proven, s.Record.CA, seen.Secret)
 	for _, name := range w.Objects() {

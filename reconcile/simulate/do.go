@@ -39,6 +39,8 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 		return w.applyAll(s)
 	case decide.ApplyObjects:
 		return w.applyAll(s)
+	case decide.RenewCertificates:
+		return w.renewCertificates()
 	case decide.Declare:
 		return []write{w.apply(w.customResource(), decide.Record{})}
 	case decide.Seal:
@@ -79,6 +81,15 @@ func (w *World) applyAll(s decide.State) []write {
 		if again || w.differs(name, standing) != "" {
 			writes = append(writes, w.apply(name, standing))
 		}
+	}
+	return writes
+}
+
+// renewCertificates writes the Secrets whose certificates are about to expire, and no others.
+func (w *World) renewCertificates() []write {
+	var writes []write
+	for _, name := range w.wornSecrets() {
+		writes = append(writes, w.apply(name, w.record))
 	}
 	return writes
 }

@@ -66,6 +66,8 @@ func (w *World) differs(name string, standing decide.Record) string {
 		}
 	case o.owner != w.objects[w.customResource()].uid:
 		return "owned by a custom resource that is gone"
+	case w.certificates.worn[name]:
+		return "its certificates are about to expire"
 	case w.issued(name) != "":
 		return w.issued(name)
 	case name == w.configMap() && (!w.record.Equal(standing) || w.joiningIsStale(standing)):

@@ -36,7 +36,7 @@ func (w *World) observe(says decide.Membership) decide.State {
 	if w.exists(w.statefulSet()) {
 		s.Objects.RunsReplicas, s.Objects.RunsToken = w.set.replicas, w.set.token
 	}
-	s.CA = w.seenCA(s)
+	s.CA, s.Certificates = w.seenCA(s), w.seenCertificates()
 	s.Objects = w.compare(s)
 	return s
 }

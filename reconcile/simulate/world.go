@@ -70,7 +70,7 @@ func New(name string, declared decide.Declared, seed uint64) *World {
 		dice:         *rand.NewPCG(seed, seed),
 		hurried:      seed == 0,
 		objects:      map[string]object{},
-		certificates: cas{tls: true, issuers: map[string]string{}},
+		certificates: cas{tls: true, issuers: map[string]string{}, worn: map[string]bool{}},
 		status:       status{silent: map[decide.ID]time.Time{}},
 		pods:         map[int]pod{},
 		volumes:      map[int]volume{},
@@ -97,7 +97,7 @@ func (w *World) Clone() *World {
 	for id, r := range w.rafts {
 		c.rafts[id] = r.clone()
 	}
-	c.certificates.issuers = maps.Clone(w.certificates.issuers)
+	c.certificates.issuers, c.certificates.worn = maps.Clone(w.certificates.issuers), maps.Clone(w.certificates.worn)
 	c.violations = slices.Clone(w.violations)
 	return &c
 }

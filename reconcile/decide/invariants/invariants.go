@@ -41,6 +41,8 @@ var invariants = []invariant{
 	{Invariant{"lowest in, highest out", "The lowest free ordinal is added; a healthy voter is removed only if its ordinal is the highest."}, lowestInHighestOut},
 	{Invariant{"hits what was seen", "What is removed, restarted or deleted has the ID or UID that was seen."}, hitsWhatWasSeen},
 	{Invariant{"one step at a time", "A rollout goes to what git declares, at most one minor version from what runs; a pod that serves is restarted only for it, while all others serve."}, oneStepAtATime},
+	{Invariant{"deleted as declared", "The objects of a cluster are deleted only if git declares it deleted, and once none of its pods is left."}, deletedAsDeclared},
+	{Invariant{"downgraded as declared", "etcd is told to prepare for the minor version below the one that runs only where git declares that or, to have the log written out, the one above; it is told to stop only where git does not declare it."}, downgradedAsDeclared},
 	{Invariant{"one CA", "While members trust another CA than the one that certificates would be issued from, nothing is done but to declare and to seal."}, oneCA},
 	{Invariant{"done is done", "Done is said only of an orphan, of a suspended cluster, of one that does not run and shall not, or of one whose every member is a sealed, healthy voter as declared."}, doneIsDone},
 }

@@ -1,0 +1,50 @@
+package invariants
+
+import (
+	"fmt"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// deletedAsDeclared: the objects of a cluster go only if git says so, and after its pods.
+func deletedAsDeclared(s decide.State, d decide.Decision) string {
+	if _, deletes := d.Action.(decide.DeleteObjects); !deletes {
+		return ""
+	}
+	if s.Declared.Lifecycle != "Deleted" {
+		return "deletes the objects of a cluster that git does not declare deleted"
+	}
+	if s.Objects.RunsReplicas > 0 {
+		return "deletes the objects of a cluster that may run"
+	}
+	for _, r := range s.Replicas {
+		if r.Pod != decide.PodAbsent {
+			return "deletes the objects of " + podName(s, r.Ordinal) + ", which is still there"
+		}
+	}
+	return ""
+}
+
+// downgradedAsDeclared: etcd is told to prepare for the minor version below the one that runs, where git asks for that or, for the sake of what is
+// in the log, for the one above; and it is told to stop only where git does not ask for it.
+func downgradedAsDeclared(s decide.State, d decide.Decision) string {
+	declaredMajor, declared, _ := minorOf(s.Declared.Version)
+	switch a := d.Action.(type) {
+	case decide.CancelDowngrade:
+		if major, minor, known := minorOf(a.Version); !known || major == declaredMajor && minor == declared {
+			return fmt.Sprintf("%s, which git declares", d.Action)
+		}
+	case decide.EnableDowngrade:
+		major, minor, known := minorOf(a.Version)
+		if !known || major != declaredMajor || declared != minor && declared != minor+2 {
+			return fmt.Sprintf("%s, and git declares %s", d.Action, s.Declared.Version)
+		}
+		for _, m := range s.Membership.Members {
+			runsMajor, runs, known := minorOf(m.Version)
+			if m.Answers && known && (runsMajor != major || runs < minor || runs > minor+1) {
+				return fmt.Sprintf("%s, and %s runs %s", d.Action, m.Name, m.Version)
+			}
+		}
+	}
+	return ""
+}
