@@ -64,7 +64,7 @@ func (c *Client) CreateEvent(ctx context.Context, cluster *v1alpha1.EtcdCluster,
 // FailedCreates lists the events that say why the pods and claims of a StatefulSet could not be made.
 func (c *Client) FailedCreates(ctx context.Context, set *appsv1.StatefulSet) ([]eventsv1.Event, error) {
 	var events []eventsv1.Event
-	list := kind("Events", c.typed.EventsV1().Events(set.Namespace).List, func(l *eventsv1.EventList) { events = append(events, l.Items...) })
+	list := listing("Events", c.typed.EventsV1().Events(set.Namespace).List, func(l *eventsv1.EventList) { events = append(events, l.Items...) })
 	about := fields.Set{"regarding.kind": "StatefulSet", "regarding.name": set.Name, "reason": "FailedCreate"}
 	if err := list(ctx, metav1.ListOptions{FieldSelector: about.String()}); err != nil {
 		return nil, err

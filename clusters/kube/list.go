@@ -52,13 +52,13 @@ const pageSize = 500
 func (c *Client) List(ctx context.Context, namespace, selector string) (*Inventory, error) {
 	inv := &Inventory{}
 	opts := metav1.ListOptions{LabelSelector: selector}
-	leases := kind("Leases", c.typed.CoordinationV1().Leases(namespace).List, func(l *coordinationv1.LeaseList) { inv.Leases = append(inv.Leases, l.Items...) })
+	leases := listing("Leases", c.typed.CoordinationV1().Leases(namespace).List, func(l *coordinationv1.LeaseList) { inv.Leases = append(inv.Leases, l.Items...) })
 	if err := leases(ctx, opts); err != nil {
 		return nil, err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return panics.Catch(func() error { return c.listClusters(ctx, namespace, inv) }) })
-	for _, list := range c.kinds(namespace, inv) {
+	for _, list := range c.listings(namespace, inv) {
 		group.Go(func() error { return panics.Catch(func() error { return list(ctx, opts) }) })
 	}
 	if err := group.Wait(); err != nil {
@@ -67,21 +67,21 @@ func (c *Client) List(ctx context.Context, namespace, selector string) (*Invento
 	return inv, nil
 }
 
-// kinds are the LISTs of the kinds that carry labels.
-func (c *Client) kinds(namespace string, inv *Inventory) []lister {
+// listings are the LISTs of the kinds that carry labels.
+func (c *Client) listings(namespace string, inv *Inventory) []lister {
 	core := c.typed.CoreV1()
 	return []lister{
-		kind("Services", core.Services(namespace).List, func(l *corev1.ServiceList) { inv.Services = append(inv.Services, l.Items...) }),
-		kind("ConfigMaps", core.ConfigMaps(namespace).List, func(l *corev1.ConfigMapList) { inv.ConfigMaps = append(inv.ConfigMaps, l.Items...) }),
-		hidden(kind("Secrets", core.Secrets(namespace).List, func(l *corev1.SecretList) { inv.Secrets = append(inv.Secrets, l.Items...) }), &inv.Hidden),
-		kind("Pods", core.Pods(namespace).List, func(l *corev1.PodList) { inv.Pods = append(inv.Pods, l.Items...) }),
-		kind("PersistentVolumeClaims", core.PersistentVolumeClaims(namespace).List,
+		listing("Services", core.Services(namespace).List, func(l *corev1.ServiceList) { inv.Services = append(inv.Services, l.Items...) }),
+		listing("ConfigMaps", core.ConfigMaps(namespace).List, func(l *corev1.ConfigMapList) { inv.ConfigMaps = append(inv.ConfigMaps, l.Items...) }),
+		hidden(listing("Secrets", core.Secrets(namespace).List, func(l *corev1.SecretList) { inv.Secrets = append(inv.Secrets, l.Items...) }), &inv.Hidden),
+		listing("Pods", core.Pods(namespace).List, func(l *corev1.PodList) { inv.Pods = append(inv.Pods, l.Items...) }),
+		listing("PersistentVolumeClaims", core.PersistentVolumeClaims(namespace).List,
 			func(l *corev1.PersistentVolumeClaimList) { inv.Claims = append(inv.Claims, l.Items...) }),
-		kind("StatefulSets", c.typed.AppsV1().StatefulSets(namespace).List,
+		listing("StatefulSets", c.typed.AppsV1().StatefulSets(namespace).List,
 			func(l *appsv1.StatefulSetList) { inv.StatefulSets = append(inv.StatefulSets, l.Items...) }),
-		kind("PodDisruptionBudgets", c.typed.PolicyV1().PodDisruptionBudgets(namespace).List,
+		listing("PodDisruptionBudgets", c.typed.PolicyV1().PodDisruptionBudgets(namespace).List,
 			func(l *policyv1.PodDisruptionBudgetList) { inv.Budgets = append(inv.Budgets, l.Items...) }),
-		hidden(kind("NetworkPolicies", c.typed.NetworkingV1().NetworkPolicies(namespace).List,
+		hidden(listing("NetworkPolicies", c.typed.NetworkingV1().NetworkPolicies(namespace).List,
 			func(l *networkingv1.NetworkPolicyList) { inv.Policies = append(inv.Policies, l.Items...) }), &inv.HiddenPolicies),
 	}
 }
@@ -89,8 +89,8 @@ func (c *Client) kinds(namespace string, inv *Inventory) []lister {
 // lister reads all pages of one kind.
 type lister func(context.Context, metav1.ListOptions) error
 
-// kind makes a lister of a function that reads one page and one that keeps what is on it.
-func kind[L metav1.ListInterface](name string, page func(context.Context, metav1.ListOptions) (L, error), keep func(L)) lister {
+// listing makes a lister of a function that reads one page and one that keeps what is on it.
+func listing[L metav1.ListInterface](name string, page func(context.Context, metav1.ListOptions) (L, error), keep func(L)) lister {
 	return func(ctx context.Context, opts metav1.ListOptions) error {
 		opts.Limit = pageSize
 		for {
@@ -127,7 +127,7 @@ func NeedsSetup(err error) bool {
 
 func (c *Client) listClusters(ctx context.Context, namespace string, inv *Inventory) error {
 	var items []unstructured.Unstructured
-	all := kind("EtcdClusters", c.dynamic.Resource(v1alpha1.Resource).Namespace(namespace).List,
+	all := listing("EtcdClusters", c.dynamic.Resource(v1alpha1.Resource).Namespace(namespace).List,
 		func(l *unstructured.UnstructuredList) { items = append(items, l.Items...) })
 	err := all(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {

@@ -3,15 +3,10 @@ package kube
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
-	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
-	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
-	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
 )
 
 // ErrConflict says that an object is not as it was read any more.
@@ -38,34 +33,10 @@ func over(read metav1.Object) (uid types.UID, version string) {
 // So a write that comes late, however late, undoes nothing.
 func (c *Client) ApplyOver(ctx context.Context, object any, read metav1.Object) error {
 	uid, version := over(read)
-	switch o := object.(type) {
-	case *applycorev1.ConfigMapApplyConfiguration:
-		o.WithResourceVersion(version)
-		o.UID = given(uid)
-	case *applycorev1.SecretApplyConfiguration:
-		o.WithResourceVersion(version)
-		o.UID = given(uid)
-	case *applycorev1.ServiceApplyConfiguration:
-		o.WithResourceVersion(version)
-		o.UID = given(uid)
-	case *applypolicyv1.PodDisruptionBudgetApplyConfiguration:
-		o.WithResourceVersion(version)
-		o.UID = given(uid)
-	case *applynetworkingv1.NetworkPolicyApplyConfiguration:
-		o.WithResourceVersion(version)
-		o.UID = given(uid)
-	case *applyappsv1.StatefulSetApplyConfiguration:
-		o.WithResourceVersion(version)
-		o.UID = given(uid)
-	default:
-		return fmt.Errorf("apply %T: not one of the kinds of a cluster", object)
+	for _, kind := range kinds {
+		if kind.over(object, uid, version) {
+			break
+		}
 	}
 	return c.Apply(ctx, object)
-}
-
-func given(uid types.UID) *types.UID {
-	if uid == "" {
-		return nil
-	}
-	return &uid
 }
