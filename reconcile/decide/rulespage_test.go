@@ -108,3 +108,16 @@ func toldInStories(t *testing.T) map[string]example {
 func isNamesake(file, rule string) bool {
 	return strings.EqualFold(strings.ReplaceAll(strings.TrimSuffix(file, ".txt"), "_", ""), rule)
 }
+
+// TestEveryRuleHasItsStory: a file of stories is named after each rule.
+func TestEveryRuleHasItsStory(t *testing.T) {
+	files, err := filepath.Glob(stories + "/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range decide.Rules() {
+		if !slices.ContainsFunc(files, func(file string) bool { return isNamesake(filepath.Base(file), r.Name) }) {
+			t.Errorf("no file in %s is named after %s", stories, r.Name)
+		}
+	}
+}
