@@ -20,18 +20,20 @@ var failingReasons = []string{
 	"CreateContainerConfigError", "CreateContainerError", "RunContainerError",
 }
 
-// podPhase says what a pod is doing, and why it is not ready.
+// podPhase says what etcd in a pod is doing, and why it is not ready. Containers beside it, as webhooks add them, say nothing of a member: where etcd is
+// ready and the pod is not because of another one, the message tells.
 func podPhase(pod *corev1.Pod) (decide.PodPhase, string) {
 	if pod.DeletionTimestamp != nil {
 		return decide.PodTerminating, ""
 	}
-	if ready := podCondition(pod, corev1.PodReady); ready != nil && ready.Status == corev1.ConditionTrue {
+	if isReady(pod) {
 		return decide.PodReady, ""
 	}
-	for _, c := range pod.Status.ContainerStatuses {
-		if phase, message := containerPhase(c); phase != "" {
-			return phase, message
-		}
+	if isHeldUpByOthers(pod) {
+		return decide.PodReady, othersTrouble(pod)
+	}
+	if phase, message := containerPhase(etcdStatus(pod)); phase != "" {
+		return phase, message
 	}
 	if pod.Status.Phase == corev1.PodFailed {
 		return decide.PodFailing, firstNonEmpty(pod.Status.Message, pod.Status.Reason, "the pod failed")
@@ -40,6 +42,41 @@ func podPhase(pod *corev1.Pod) (decide.PodPhase, string) {
 		return decide.PodPending, firstNonEmpty(scheduled.Message, scheduled.Reason)
 	}
 	return decide.PodPending, pod.Status.Message
+}
+
+func isReady(pod *corev1.Pod) bool {
+	ready := podCondition(pod, corev1.PodReady)
+	return ready != nil && ready.Status == corev1.ConditionTrue
+}
+
+// isHeldUpByOthers reports whether a pod is not ready only because of another container than etcd's, or of a readiness gate, as its kubelet says. Where
+// the kubelet is gone, others say that the pod is not ready, and the status of its containers is of no use any more.
+func isHeldUpByOthers(pod *corev1.Pod) bool {
+	ready := podCondition(pod, corev1.PodReady)
+	saidByKubelet := ready != nil && slices.Contains([]string{"ContainersNotReady", "ReadinessGatesNotReady"}, ready.Reason)
+	return saidByKubelet && etcdStatus(pod).Ready
+}
+
+// etcdStatus is the status of etcd's container; a zero one as long as there is none.
+func etcdStatus(pod *corev1.Pod) corev1.ContainerStatus {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == objects.Container {
+			return c
+		}
+	}
+	return corev1.ContainerStatus{}
+}
+
+// othersTrouble says why a pod is not ready whose etcd is.
+func othersTrouble(pod *corev1.Pod) string {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name != objects.Container && !c.Ready {
+			_, message := containerPhase(c)
+			return strings.TrimSuffix(fmt.Sprintf("its container %s is not: %s", c.Name, message), ": ")
+		}
+	}
+	ready := podCondition(pod, corev1.PodReady)
+	return firstNonEmpty(ready.Message, ready.Reason)
 }
 
 // containerPhase judges the state of etcd's container; an empty phase means that it says nothing.
@@ -69,14 +106,13 @@ func crashes(pod *corev1.Pod) int {
 
 // lastCrash returns etcd's container and how it has last ended, if that was by itself with an error; a zero one and nil if not.
 func lastCrash(pod *corev1.Pod) (corev1.ContainerStatus, *corev1.ContainerStateTerminated) {
-	for _, c := range pod.Status.ContainerStatuses {
-		ended := c.State.Terminated
-		if ended == nil {
-			ended = c.LastTerminationState.Terminated
-		}
-		if c.Name == objects.Container && ended != nil && crashed(ended) {
-			return c, ended
-		}
+	c := etcdStatus(pod)
+	ended := c.State.Terminated
+	if ended == nil {
+		ended = c.LastTerminationState.Terminated
+	}
+	if ended != nil && crashed(ended) {
+		return c, ended
 	}
 	return corev1.ContainerStatus{}, nil
 }
@@ -104,7 +140,7 @@ func crashed(t *corev1.ContainerStateTerminated) bool {
 
 // stoppedByCheck reports whether etcd in this pod is down because, before it served anybody, it found that a peer's data differ from its own.
 func stoppedByCheck(pod *corev1.Pod) bool {
-	if ready := podCondition(pod, corev1.PodReady); ready != nil && ready.Status == corev1.ConditionTrue {
+	if isReady(pod) || isHeldUpByOthers(pod) {
 		return false
 	}
 	_, ended := lastCrash(pod)
@@ -145,13 +181,13 @@ func lastSeriousLine(log string) string {
 	return ""
 }
 
-// unreadySince is since when a pod has not been ready; zero if it is. One that no node has taken yet has never been.
+// unreadySince is since when a pod has not been ready; zero if it is, or its etcd is. One that no node has taken yet has never been.
 func unreadySince(pod *corev1.Pod) time.Time {
 	ready := podCondition(pod, corev1.PodReady)
 	switch {
 	case ready == nil:
 		return pod.CreationTimestamp.UTC()
-	case ready.Status == corev1.ConditionTrue:
+	case ready.Status == corev1.ConditionTrue, isHeldUpByOthers(pod):
 		return time.Time{}
 	}
 	return ready.LastTransitionTime.UTC()
@@ -159,10 +195,8 @@ func unreadySince(pod *corev1.Pod) time.Time {
 
 // startedAt is since when etcd's container has run in a pod that is starting.
 func startedAt(pod *corev1.Pod, phase decide.PodPhase) time.Time {
-	for _, c := range pod.Status.ContainerStatuses {
-		if phase == decide.PodStarting && c.Name == objects.Container && c.State.Running != nil {
-			return c.State.Running.StartedAt.UTC()
-		}
+	if c := etcdStatus(pod); phase == decide.PodStarting && c.State.Running != nil {
+		return c.State.Running.StartedAt.UTC()
 	}
 	return time.Time{}
 }

@@ -18,7 +18,7 @@ const sealedLog = `{"level":"info","ts":"2026-11-01T10:00:00Z","msg":"Running: "
 
 func TestPodPhase(t *testing.T) {
 	waiting := func(reason, message, lastLog string) corev1.PodStatus {
-		status := corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+		status := corev1.ContainerStatus{Name: "etcd", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
 		if lastLog != "" {
 			status.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Message: lastLog}
 		}
@@ -26,9 +26,19 @@ func TestPodPhase(t *testing.T) {
 	}
 	running := func(restarts int32, last *corev1.ContainerStateTerminated) corev1.PodStatus {
 		return corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
-			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, RestartCount: restarts,
+			Name: "etcd", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, RestartCount: restarts,
 			LastTerminationState: corev1.ContainerState{Terminated: last},
 		}}}
+	}
+	beside := func(etcd corev1.ContainerStatus, other corev1.ContainerState) corev1.PodStatus {
+		proxy := corev1.ContainerStatus{Name: "proxy", State: other}
+		if other.Waiting != nil {
+			proxy.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}
+		}
+		return corev1.PodStatus{
+			Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{proxy, etcd},
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}},
+		}
 	}
 	tests := []struct {
 		name    string
@@ -63,9 +73,28 @@ func TestPodPhase(t *testing.T) {
 		{
 			name: "ended", phase: decide.PodFailing, message: "exit code 3",
 			status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
-				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Message: "no JSON"}},
+				Name: "etcd", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Message: "no JSON"}},
 			}}},
 		},
+		{
+			name: "with another container that crashes", phase: decide.PodReady, message: "its container proxy is not: CrashLoopBackOff: exit code 1",
+			status: beside(corev1.ContainerStatus{Name: "etcd", Ready: true}, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}),
+		},
+		{
+			name: "starting, with another container that crashes", phase: decide.PodStarting,
+			status: beside(corev1.ContainerStatus{Name: "etcd", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+				corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}),
+		},
+		{name: "with another container that starts", phase: decide.PodReady, message: "its container proxy is not",
+			status: beside(corev1.ContainerStatus{Name: "etcd", Ready: true}, corev1.ContainerState{})},
+		{name: "behind a gate", phase: decide.PodReady, message: "corresponding condition of pod readiness gate does not exist", status: corev1.PodStatus{
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ReadinessGatesNotReady", Message: "corresponding condition of pod readiness gate does not exist"}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "etcd", Ready: true}},
+		}},
+		{name: "on a node that is lost, after its etcd was ready", phase: decide.PodStarting, status: corev1.PodStatus{
+			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "etcd", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
+		}},
 		{name: "evicted", phase: decide.PodFailing, message: "the node was low on memory", status: corev1.PodStatus{
 			Phase: corev1.PodFailed, Reason: "Evicted", Message: "the node was low on memory",
 		}},

@@ -99,8 +99,9 @@ type EtcdClusterSpec struct {
 	NetworkPolicy *NetworkPolicySpec `json:"networkPolicy,omitempty"`
 
 	// replaceAfter is how long a member may fail to answer before it is replaced, if
-	// the others hold quorum without it: a duration such as 15m. Unset, a member is
-	// replaced only if its volume or its node is provably gone.
+	// the others hold quorum without it: a duration such as 15m. Unset, silence alone is no
+	// reason. Set or not, a member is replaced if its volume or its node is provably gone, if
+	// its etcd crashes again and again while the others run, or if most members hold other data.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('10s') && duration(self) <= duration('8760h')",message="replaceAfter must be a duration between 10s and 8760h, such as 15m"
 	ReplaceAfter *Duration `json:"replaceAfter,omitempty"`

@@ -200,11 +200,12 @@ type Replica struct {
 	PodUID      string `json:"podUID,omitempty"`
 	PodVersion  string `json:"podVersion,omitempty"`
 	PodSpecHash string `json:"podSpecHash,omitempty"`
-	// PodMessage says why the pod is not ready, in Kubernetes' words or etcd's last ones.
+	// PodMessage says why the pod is not ready, of which etcd may be, in Kubernetes' words or etcd's last ones.
 	PodMessage string `json:"podMessage,omitempty"`
 	// PodRefused says why Kubernetes does not make the pod although the StatefulSet wants it, in its own words; empty if that is not known.
 	PodRefused string `json:"podRefused,omitempty"`
-	// PodCrashes is how often etcd in this pod has ended by itself with an error; being out of memory does not count.
+	// PodCrashes is how often etcd in this pod has been started again, if it has last ended by itself with an error: of how it ended before that,
+	// Kubernetes says nothing. It is zero if the last time was for want of memory, or from outside.
 	PodCrashes int `json:"podCrashes,omitempty"`
 	// PodStarted is since when the container of a pod that is Starting has run this time; zero if that is not known.
 	PodStarted time.Time `json:"podStarted,omitzero"`
