@@ -30,7 +30,7 @@ func read(t *testing.T, path string) string {
 func pages(t *testing.T) []string {
 	t.Helper()
 	var list []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "sandbox/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "sandbox/*.md"} {
 		found, err := filepath.Glob(filepath.Join("../..", pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +39,7 @@ func pages(t *testing.T) []string {
 			list = append(list, strings.TrimPrefix(path, "../../"))
 		}
 	}
-	if len(list) < 8 {
+	if len(list) < 30 {
 		t.Fatalf("only %q found", list)
 	}
 	return list

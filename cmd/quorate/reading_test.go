@@ -123,7 +123,7 @@ func TestReadingTakesNoSecrets(t *testing.T) {
 	}
 }
 
-// allowSecret lets the account that reads get one Secret, as docs/deploy.md has it.
+// allowSecret lets the account that reads get one Secret, as docs/how-to/plan-without-secrets.md has it.
 func (w *tenants) allowSecret(name string) {
 	w.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "quorate-plan"}, Rules: []rbacv1.PolicyRule{

@@ -24,7 +24,7 @@ const (
 	servedRepositories = "QUORATE_SCENARIO_SERVE"
 )
 
-// TestDeploy applies deploy/base as docs/deploy.md says, with quorate's own image, and lets the CronJob's Job found a
+// TestDeploy applies deploy/base as docs/how-to/cronjob.md says, with quorate's own image, and lets the CronJob's Job found a
 // cluster that is declared on a git server in the network of the cluster: with the rights of its service account, and asking etcd
 // by the pod network.
 func TestDeploy(t *testing.T) {
