@@ -45,14 +45,22 @@ func pages(t *testing.T) []string {
 	return list
 }
 
-// The runbook has a section for each rule, in their order.
+var labelled = regexp.MustCompile(`(?s)^\n- \*\*Symptom:\*\* .*\n- \*\*Meaning:\*\* .*\n- \*\*Quorate does:\*\* .*\n- \*\*You can:\*\* `)
+
+// The runbook has a section for each rule, in their order, which says what people see, what it means, what Quorate does, and what they can do.
 func TestRunbookHasEveryRule(t *testing.T) {
+	runbook := read(t, "docs/operations.md")
 	var want, got []string
 	for _, r := range decide.Rules() {
 		want = append(want, r.Name)
 	}
-	for _, heading := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(read(t, "docs/operations.md"), -1) {
+	for _, heading := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(runbook, -1) {
 		got = append(got, heading[1])
+		_, section, _ := strings.Cut(runbook, heading[0]+"\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+		if !labelled.MatchString(section) {
+			t.Errorf("docs/operations.md: %s lacks a line that begins with Symptom, Meaning, Quorate does or You can, in this order", heading[1])
+		}
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("docs/operations.md has\n%q, want\n%q", got, want)
