@@ -174,6 +174,17 @@ func casesIn(t *testing.T, text string) []int {
 	return list
 }
 
+// The index leads to every page.
+func TestIndexHasEveryPage(t *testing.T) {
+	index := read(t, "docs/README.md")
+	for _, page := range pages(t) {
+		inDocs, found := strings.CutPrefix(page, "docs/")
+		if found && inDocs != "README.md" && !strings.Contains(index, "]("+inDocs+")") {
+			t.Errorf("docs/README.md does not list %s", page)
+		}
+	}
+}
+
 // Links within the repository lead somewhere.
 func TestLinksLeadSomewhere(t *testing.T) {
 	for _, page := range pages(t) {
