@@ -1,0 +1,127 @@
+package scenarios
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestTutorial follows docs/tutorial.md word for word, but for the name of its namespace, and compares what is printed with the page.
+func TestTutorial(t *testing.T) {
+	t.Parallel()
+	s := theSandbox(t)
+	steps := readTutorial(t)
+	namespace := fmt.Sprintf("tutorial-%04x", rand.IntN(1<<16))
+	file := filepath.Join(t.TempDir(), "tutorial.sh")
+	if err := os.WriteFile(file, []byte(tutorialScript(steps, t.TempDir(), namespace)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = s.command("exec", "--", "kubectl", "delete", "namespace", namespace, "--ignore-not-found", "--wait=false")
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary("sandbox"), "exec", "--name", s.name, "--", "bash", file)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	printed := strings.Split(strings.ReplaceAll(string(out), namespace, "tutorial"), tutorialMark)[1:]
+	for i, step := range steps {
+		if i >= len(printed) {
+			t.Errorf("not reached: %s", step.command)
+			break
+		}
+		if got, want := whatStays(printed[i]), whatStays(step.output); got != want {
+			t.Errorf("%s\nprinted\n%s\nand docs/tutorial.md says\n%s", step.command, got, want)
+		}
+	}
+	if err != nil || t.Failed() {
+		t.Errorf("%v\n%s", err, stderr.String())
+	}
+}
+
+// tutorialMark stands between what one command prints and what the next one does.
+const tutorialMark = "@@@@\n"
+
+type tutorialStep struct{ command, output string }
+
+var tutorialBlock = regexp.MustCompile("(?s)```(sh|console)\n(.*?)```")
+
+// readTutorial reads the commands of the page, each with what it prints, but for the first block, which builds Quorate and starts a sandbox.
+func readTutorial(t *testing.T) []tutorialStep {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(root(), "docs", "tutorial.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []tutorialStep
+	for _, block := range tutorialBlock.FindAllStringSubmatch(string(page), -1)[1:] {
+		if block[1] == "sh" {
+			steps = append(steps, tutorialStep{command: block[2]})
+			continue
+		}
+		for _, part := range strings.Split("\n"+block[2], "\n$ ")[1:] {
+			end := 0
+			if here := strings.Index(part, "<< 'EOF'\n"); here >= 0 {
+				end = here + strings.Index(part[here:], "\nEOF") + len("\nEOF")
+			} else if end = strings.Index(part, "\n"); end < 0 {
+				end = len(part)
+			}
+			steps = append(steps, tutorialStep{command: part[:end], output: part[end:]})
+		}
+	}
+	if len(steps) < 30 {
+		t.Fatalf("only %d commands found", len(steps))
+	}
+	return steps
+}
+
+// tutorialScript is what a reader types. Other tests have clusters beside this one, so passes look at this namespace alone; and they keep the machine
+// busy, so members get more time to answer.
+func tutorialScript(steps []tutorialStep, home, namespace string) string {
+	script := &strings.Builder{}
+	fmt.Fprintf(script, `export HOME=%[1]s GIT_CONFIG_NOSYSTEM=1
+export GIT_AUTHOR_NAME=you GIT_AUTHOR_EMAIL=you@example.com GIT_COMMITTER_NAME=you GIT_COMMITTER_EMAIL=you@example.com
+quorate() {
+  case $1 in
+    run | plan | status) %[2]s "$@" --namespace %[3]s --etcd-timeout 20s ;;
+    *) %[2]s "$@" ;;
+  esac
+}
+`, home, binary("quorate"), namespace)
+	for _, step := range steps {
+		command := strings.ReplaceAll(step.command, "tutorial", namespace)
+		fmt.Fprintf(script, "code=$?; printf %q; (exit $code)\n%s\n", tutorialMark, command)
+	}
+	return script.String()
+}
+
+// changing is what is another one each time.
+var changing = []struct {
+	pattern *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`\b[0-9a-f]{16}([0-9a-f]{24})?\b`), "ID"},
+	{regexp.MustCompile(`https://[0-9.]+:\d+`), "URL"},
+	{regexp.MustCompile(`\b\d+Ki\b`), "SIZE"},
+	{regexp.MustCompile(`\b(Leader|Voter)\b`), "ROLE"},
+	{regexp.MustCompile(`\bcart-\d +Converged +\S+`), "LEADER Converged AGE"},
+	{regexp.MustCompile(`(?m)^    (applied|deleted) .*\n`), ""}, // what the last pass did
+	{regexp.MustCompile(` from \S+ namespace`), ""},             // which kubectl does not always add
+	{regexp.MustCompile(` +`), " "},
+}
+
+func whatStays(printed string) string {
+	for _, c := range changing {
+		printed = c.pattern.ReplaceAllString(printed, c.instead)
+	}
+	return strings.TrimSpace(printed)
+}
