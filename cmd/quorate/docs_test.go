@@ -118,7 +118,7 @@ func eachFile(t *testing.T, show func(path, content string)) {
 }
 
 // Every test that the page on trust names is there, where it says.
-func TestTrustIsTested(t *testing.T) { requireTests(t, "docs/threat-model.md", 30) }
+func TestTrustIsTested(t *testing.T) { requireTests(t, "docs/explanation/threat-model.md", 30) }
 
 var (
 	caseEntry   = regexp.MustCompile(`(?m)^### H(\d+)$`)
@@ -128,7 +128,7 @@ var (
 
 // The page on hard cases has one entry for each that anything refers to, and every test that it names is there.
 func TestHardCases(t *testing.T) {
-	const page = "docs/hard-cases.md"
+	const page = "docs/explanation/hard-cases.md"
 	requireTests(t, page, 90)
 	entries := map[int]bool{}
 	for _, entry := range caseEntry.FindAllString(read(t, page), -1) {
@@ -251,9 +251,9 @@ func hasFlag(c *cobra.Command, name string) bool {
 	return found || name == "--help"
 }
 
-// The example in docs/report.md is what the report looks like.
+// The example in docs/reference/report.md is what the report looks like.
 func TestReportPage(t *testing.T) {
-	_, example, _ := strings.Cut(read(t, "docs/report.md"), "```json\n")
+	_, example, _ := strings.Cut(read(t, "docs/reference/report.md"), "```json\n")
 	example, _, _ = strings.Cut(example, "```")
 	var got strings.Builder
 	err := report.JSON(&got, report.Report{
@@ -285,6 +285,6 @@ func TestReportPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.String() != example {
-		t.Errorf("docs/report.md shows\n%s\nwant\n%s", example, got.String())
+		t.Errorf("docs/reference/report.md shows\n%s\nwant\n%s", example, got.String())
 	}
 }

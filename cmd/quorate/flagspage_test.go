@@ -13,9 +13,9 @@ import (
 
 //go:generate go test . -run TestFlagsPage -rewrite
 
-const flagsPage = "docs/flags.md"
+const flagsPage = "docs/reference/flags.md"
 
-// TestFlagsPage checks that docs/flags.md lists the flags that there are; "go generate" writes it.
+// TestFlagsPage checks that docs/reference/flags.md lists the flags that there are; "go generate" writes it.
 func TestFlagsPage(t *testing.T) {
 	want := listFlags()
 	if flag.Lookup("rewrite").Value.String() == "true" {

@@ -23,7 +23,7 @@ func TestBudget(t *testing.T) {
 	if err := quick.Check(property, &quick.Config{MaxCount: 10_000}); err != nil {
 		t.Error(err)
 	}
-	for atOnce := 1; atOnce <= 4; atOnce++ { // as docs/limits.md says
+	for atOnce := 1; atOnce <= 4; atOnce++ { // as docs/reference/limits.md says
 		if b := budgetFor(256<<20, atOnce); b.own+b.used() > 256<<20 {
 			t.Errorf("%d at once do not fit: %+v", atOnce, b)
 		}
@@ -99,9 +99,9 @@ func TestNoPartIsLargerThanTheWhole(t *testing.T) {
 	}
 }
 
-// docs/limits.md tells what fits.
+// docs/reference/limits.md tells what fits.
 func TestPageTellsBudgets(t *testing.T) {
-	page := read(t, "docs/limits.md")
+	page := read(t, "docs/reference/limits.md")
 	for _, memory := range []byteSize{128 << 20, 256 << 20, 1 << 30, 4 << 30} {
 		b := budgetWithin(int64(memory))
 		l, size := b.limits, func(bytes int64) string { s := byteSize(bytes); return s.String() }
@@ -109,7 +109,7 @@ func TestPageTellsBudgets(t *testing.T) {
 			size(l.transfer.RefsBytes), size(l.transfer.Pack.ObjectBytes), l.transfer.Pack.Objects, size(l.files.FileBytes), size(l.files.TotalBytes),
 			l.files.DocumentNodes, l.files.Objects, size(b.fetch), size(b.own))
 		if !strings.Contains(page, row) {
-			t.Errorf("docs/limits.md lacks\n%s", row)
+			t.Errorf("docs/reference/limits.md lacks\n%s", row)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 // streams are where results and everything else go.
 type streams struct{ out, err io.Writer }
 
-// The exit codes. They are a contract: see docs/exit-codes.md.
+// The exit codes. They are a contract: see docs/reference/exit-codes.md.
 const (
 	exitOK           = 0
 	exitError        = 1

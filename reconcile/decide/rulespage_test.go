@@ -17,9 +17,9 @@ import (
 
 //go:generate go test . -run TestRulesPage -rewrite
 
-const rulesPage = "../../docs/rules.md"
+const rulesPage = "../../docs/reference/rules.md"
 
-// TestRulesPage checks that docs/rules.md is what the rules, the invariants and the stories make it; "go generate" writes it.
+// TestRulesPage checks that docs/reference/rules.md is what the rules, the invariants and the stories make it; "go generate" writes it.
 func TestRulesPage(t *testing.T) {
 	want := page(t)
 	if flag.Lookup("rewrite").Value.String() == "true" {
@@ -32,7 +32,7 @@ func TestRulesPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("docs/rules.md is stale; run: go generate ./reconcile/decide")
+		t.Errorf("docs/reference/rules.md is stale; run: go generate ./reconcile/decide")
 	}
 }
 
@@ -47,7 +47,7 @@ func page(t *testing.T) string {
 		fmt.Fprintf(&out, "\n## %s\n\n%s\n\n", r.Name, r.About)
 		for _, verdict := range []decide.Verdict{decide.Act, decide.Wait, decide.Block, decide.Done} {
 			if example, found := told[string(verdict)+" "+r.Name]; found {
-				fmt.Fprintf(&out, "* %s: `%s` ([%s](../testdata/decide/%s))\n", verdict, example.message, example.story, example.file)
+				fmt.Fprintf(&out, "* %s: `%s` ([%s](../../testdata/decide/%s))\n", verdict, example.message, example.story, example.file)
 			}
 		}
 	}

@@ -118,7 +118,7 @@ func (c Cluster) BeingFounded() bool {
 	return founds && c.Pending()
 }
 
-// MarshalJSON writes the report's contract with machines: see docs/report.md.
+// MarshalJSON writes the report's contract with machines: see docs/reference/report.md.
 func (c Cluster) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Namespace string    `json:"namespace"`
