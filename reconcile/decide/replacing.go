@@ -128,8 +128,9 @@ func cleanUp(s State) (Decision, bool) {
 	for _, r := range s.replicasInOrder() {
 		m, inUse := listed[r.Ordinal]
 		_, removed := s.Record.removed(r.Ordinal)
-		serves := !inUse && !removed && (r.Pod == PodReady || r.ClusterID != 0) // whom, nobody knows
-		if !(inUse && m.Started) && !serves && s.Membership.allNamed(s) && r.holdsGoingVolume() && r.Ordinal < s.Record.Replicas() {
+		mayServe := !inUse && !removed && (r.Pod == PodReady || r.ClusterID != 0) // whom, nobody knows
+		serves := inUse && (m.Started || m.Answers) || mayServe
+		if !serves && s.Membership.allNamed(s) && r.holdsGoingVolume() && r.Ordinal < s.Record.Replicas() {
 			return act(RestartReplica{r.Ordinal, r.PodUID}, "the pod of %s holds the volume of a member that is gone: recreate it on an empty one", s.ReplicaName(r.Ordinal))
 		}
 	}

@@ -149,7 +149,8 @@ func TestCleanUp(t *testing.T) {
 		"its pod is on its way out":   {3, both(inGap, going(1), func(s *State) { s.Replicas[1].Pod = PodTerminating }), nil},
 		"no pod of which it is known": {3, both(inGap, going(1), func(s *State) { s.Replicas[1].PodUID = "" }), nil},
 		"its member has started":      {3, going(1), nil},
-		"a new one in that place":     {3, both(going(1), unstarted), restart},
+		"a new one in that place":     {3, both(going(1), unstarted, silence(1)), restart},
+		"a new one that answers":      {3, both(going(1), unstarted), nil},
 		"beyond all on record":        {3, both(left, going(2)), nil},
 	})
 	for what, c := range map[string]slotCase{
