@@ -82,7 +82,7 @@ func (c *cluster) Warnings() []string { return c.target.warnings }
 
 // newCluster is a cluster that has been listed and not yet looked at.
 func (l *Live) newCluster(t target, own *clusterObjects, nodes func() ([]corev1.Node, error)) *cluster {
-	return &cluster{live: l, target: t, names: objects.NamesOf(t.cluster.Name), own: own, nodes: nodes, drifted: map[string]bool{}}
+	return &cluster{live: l, target: t.withQuota(own), names: objects.NamesOf(t.cluster.Name), own: own, nodes: nodes, drifted: map[string]bool{}}
 }
 
 // observe gathers the state of one cluster from what was listed and from what etcd says.

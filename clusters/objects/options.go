@@ -71,6 +71,7 @@ func etcdOptions(spec v1alpha1.EtcdClusterSpec) (map[string]any, []string) {
 	}
 	file := configFile{version: v, keys: map[string]any{}}
 	file.checkDataAtStart()
+	spec.Etcd.Quota = quotaOf(spec)
 	problems := file.setNamed(spec.Etcd)
 	for _, name := range slices.Sorted(maps.Keys(spec.Etcd.Options)) {
 		if problem := file.setOption(name, string(spec.Etcd.Options[name])); problem != "" {

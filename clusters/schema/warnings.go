@@ -7,7 +7,7 @@ import (
 )
 
 // Warnings are what a person would want to know of a spec that is valid. The spec has its
-// defaults.
+// defaults. Where it has no quota, that is half of the volume at most.
 func Warnings(spec v1alpha1.EtcdClusterSpec) []string {
 	var warnings []string
 	if n := spec.Replicas; n != nil && *n%2 == 0 {

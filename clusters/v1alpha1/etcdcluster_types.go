@@ -46,7 +46,7 @@ type EtcdClusterList struct {
 
 // EtcdClusterSpec is the declaration of one etcd cluster.
 //
-// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self.etcd.quota)) || !isQuantity(string(self.storage.size)) || quantity(string(self.etcd.quota)).compareTo(quantity(string(self.storage.size))) <= 0",message="etcd.quota (2Gi where unset) must fit into storage.size (8Gi where unset); leave room for the write-ahead log and for defragmentation, half of the volume is a good quota",fieldPath=".etcd.quota"
+// +kubebuilder:validation:XValidation:rule="!has(self.etcd.quota) || !isQuantity(string(self.etcd.quota)) || !isQuantity(string(self.storage.size)) || quantity(string(self.etcd.quota)).compareTo(quantity(string(self.storage.size))) <= 0",message="etcd.quota must fit into storage.size (8Gi where unset); leave room for the write-ahead log and for defragmentation: where etcd.quota is unset it is half of the volume, 2Gi at most",fieldPath=".etcd.quota"
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.image.digests) || self.image.digests.size() == 0 || self.version in self.image.digests",message="image.digests must have one for spec.version if it has any: a digest is good for one version",fieldPath=".image.digests"
 type EtcdClusterSpec struct {

@@ -7,9 +7,10 @@ import "k8s.io/apimachinery/pkg/api/resource"
 // +kubebuilder:validation:XValidation:rule="!has(self.electionTimeout) || !has(self.heartbeatInterval) || !self.electionTimeout.matches('^([0-9]{1,5}(ms|s|m|h))+$') || !self.heartbeatInterval.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self.electionTimeout) >= duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval)",message="electionTimeout must be at least five times heartbeatInterval: etcd refuses to start otherwise",fieldPath=".electionTimeout"
 type EtcdOptions struct {
 	// quota of the backend database (quota-backend-bytes). A write past it raises the
-	// NOSPACE alarm and makes the cluster read-only.
+	// NOSPACE alarm and makes the cluster read-only. Where unset, it is half of the volume
+	// that members are made with, in whole mebibytes, and 2Gi at most. A custom resource in
+	// which an earlier definition has filled in 2Gi keeps that.
 	// +optional
-	// +kubebuilder:default="2Gi"
 	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('100Mi')) >= 0",message="a quota under 100Mi stops the cluster at once; is a unit missing, as in 2Gi?"
 	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('100Gi')) <= 0",message="a quota over 100Gi is more than etcd can handle"
 	Quota resource.Quantity `json:"quota,omitzero"`

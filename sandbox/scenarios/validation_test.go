@@ -130,7 +130,7 @@ func TestDefaulting(t *testing.T) {
 	w.runUntilWaiting(outside).requireCode(t, exitNotConverged)
 	for field, want := range map[string]any{
 		"replicas": int64(3), "lifecycle": "Running", "tls.mode": "Managed", "storage.size": "8Gi", "storage.retention": "Retain",
-		"image.repository": "gcr.io/etcd-development/etcd", "etcd.quota": "2Gi", "etcd.heartbeatInterval": "100ms",
+		"image.repository": "gcr.io/etcd-development/etcd", "etcd.heartbeatInterval": "100ms",
 		"etcd.electionTimeout": "1000ms", "etcd.maxRequestBytes": "1536Ki", "pod.resources.requests.cpu": "50m",
 	} {
 		got, _, err := unstructured.NestedFieldNoCopy(w.resource("a").Object, append([]string{"spec"}, strings.Split(field, ".")...)...)
@@ -177,10 +177,10 @@ func TestInvalidClusterSize(t *testing.T) {
 func TestInvalidUpdate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, one, "storage: {size: 4Gi}")})
+	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, one, "storage: {size: 1Gi}")})
 	w.converge()
 	want := w.snapshot()
-	for name, storage := range map[string]string{"shrink": "{size: 3Gi}", "class": "{size: 4Gi, storageClassName: other}"} {
+	for name, storage := range map[string]string{"shrink": "{size: 512Mi}", "class": "{size: 1Gi, storageClassName: other}"} {
 		w.repository.push(map[string]string{"a.yaml": declaration("a", modern, one, "storage: "+storage)})
 		if r := w.run(); (r.code != exitInvalid && r.code != exitBlocked) || (!r.says("shrink") && !r.says("storageClassName")) {
 			t.Errorf("%s: %s", name, r)
@@ -190,6 +190,20 @@ func TestInvalidUpdate(t *testing.T) {
 		}
 	}
 	w.requireOneCluster("a", 1)
-	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, one, "storage: {size: 4Gi}")})
+	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, one, "storage: {size: 1Gi}")})
 	w.converge()
+	testQuotaOfVolume(t, w)
+}
+
+// testQuotaOfVolume: a quota that is left out is half of the volume that is there. A larger size in git, which is not acted on, changes neither.
+func testQuotaOfVolume(t *testing.T, w *world) {
+	before := w.pod("a-0").UID
+	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, one, "storage: {size: 8Gi}")})
+	w.converge()
+	if w.pod("a-0").UID != before {
+		t.Error("a larger volume in git restarts the member")
+	}
+	if metrics := w.metrics("a-0"); !strings.Contains(metrics, "etcd_server_quota_backend_bytes 5.36870912e+08") {
+		t.Error("etcd's metrics do not show a quota of 512Mi")
+	}
 }

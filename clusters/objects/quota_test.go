@@ -1,0 +1,42 @@
+package objects
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+func TestDefaultQuota(t *testing.T) {
+	for size, want := range map[string]string{
+		"256Mi": "128Mi", // the smallest volume
+		"1Gi":   "512Mi", "1G": "476Mi", "3Gi": "1536Mi", "1073741825": "512Mi",
+		"4Gi": "2Gi", "8Gi": "2Gi", "1Ti": "2Gi",
+		"1e20000000": "2Gi", // in no time
+		"0":          "0", "-8Gi": "0",
+	} {
+		start := time.Now()
+		if got := DefaultQuota(resource.MustParse(size)); got.String() != want {
+			t.Errorf("%s: got %s, want %s", size, got.String(), want)
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("%s took %s", size, took)
+		}
+	}
+}
+
+// A quota that is left out is written out for etcd, which would take 2Gi, and counts as what it comes to: to state it changes no pod.
+func TestQuotaLeftOut(t *testing.T) {
+	spec := v1alpha1.EtcdClusterSpec{Version: "3.6.16", Storage: v1alpha1.StorageSpec{Size: quantity("1Gi")}}
+	stated := *spec.DeepCopy()
+	stated.Etcd.Quota = quantity("512Mi")
+	keys, _ := etcdOptions(spec)
+	if got := keys["quota-backend-bytes"]; got != int64(512<<20) {
+		t.Errorf("etcd gets a quota of %v", got)
+	}
+	if SpecHash(spec) != SpecHash(stated) {
+		t.Error("stating the default changes the pods")
+	}
+}

@@ -1,0 +1,54 @@
+package clusters
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// volumesOf is the StatefulSet of a cluster whose members are made with volumes of that size.
+func volumesOf(size string) *appsv1.StatefulSet {
+	claim := corev1.PersistentVolumeClaim{}
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
+	return &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim}}}
+}
+
+// A quota that is left out follows the volumes that members have. One that an earlier definition has filled in stays; another one that stands in
+// the custom resource was put there by nobody who may, or is no longer declared.
+func TestQuotaOfTarget(t *testing.T) {
+	for _, test := range []struct{ name, size, stated, live, made, want string }{
+		{name: "a new cluster", size: "1Gi", want: "512Mi"},
+		{name: "a new cluster, a large volume", size: "100Gi", want: "2Gi"},
+		{name: "stated", size: "1Gi", stated: "900Mi", live: "2Gi", made: "1Gi", want: "900Mi"},
+		{name: "filled in by an earlier definition", size: "3Gi", live: "2Gi", made: "3Gi", want: "2Gi"},
+		{name: "set by hand", size: "3Gi", live: "1Gi", made: "3Gi", want: "1536Mi"},
+		{name: "not to be computed", size: "3Gi", live: "1e20000000", made: "3Gi", want: "1536Mi"},
+		{name: "grown in git alone", size: "8Gi", made: "1Gi", want: "512Mi"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			target := target{}
+			target.cluster.Name = "a"
+			target.cluster.Spec.Storage.Size = resource.MustParse(test.size)
+			own := inventory{}.at("ns", "a")
+			if test.stated != "" {
+				target.cluster.Spec.Etcd.Quota = resource.MustParse(test.stated)
+			}
+			if test.live != "" {
+				own.custom = &v1alpha1.EtcdCluster{}
+				own.custom.Spec.Etcd.Quota = resource.MustParse(test.live)
+			}
+			if test.made != "" {
+				own.objects["StatefulSet/"+objects.NamesOf("a").StatefulSet] = volumesOf(test.made)
+			}
+			c := (&Live{}).newCluster(target, own, nil)
+			if got := c.target.cluster.Spec.Etcd.Quota; got.String() != test.want {
+				t.Errorf("got %s, want %s", got.String(), test.want)
+			}
+		})
+	}
+}
