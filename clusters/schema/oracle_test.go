@@ -30,8 +30,11 @@ var examples = []string{
 	"spec: []",
 }
 
-// What Validate says is what the API server's own strategy for custom resources says. That
-// one is not used outside of tests: it brings the API server's storage with it.
+// rulesNotChecked is what the API server adds where other errors keep it from checking the rules. It says nothing of its own.
+const rulesNotChecked = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
+
+// What Validate says is what the API server's own strategy for custom resources says, but for
+// that it did not check everything. That one is not used outside of tests: it brings the API server's storage with it.
 func TestSaysWhatTheAPIServerSays(t *testing.T) {
 	oracle := newOracle(t)
 	for _, example := range examples {
@@ -86,7 +89,11 @@ func asObject(t *testing.T, example, resourceVersion string) *unstructured.Unstr
 
 func compare(t *testing.T, example string, got, want field.ErrorList) {
 	t.Helper()
-	if g, w := sorted(got), sorted(want); !slices.Equal(g, w) {
+	others := slices.DeleteFunc(slices.Clone(want), func(err *field.Error) bool { return err.Detail == rulesNotChecked })
+	if len(want) > 0 && len(others) == 0 {
+		t.Errorf("%s: the API server says no more than that it did not check everything", example)
+	}
+	if g, w := sorted(got), sorted(others); !slices.Equal(g, w) {
 		t.Errorf("%s\n got %q\nwant %q", example, g, w)
 	}
 }

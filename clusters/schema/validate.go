@@ -21,7 +21,8 @@ import (
 // Validate returns everything that the API server would refuse in object, by field: as an
 // update of old, or as a new object if old is nil. Defaults must have been set (see Default).
 // Unknown fields are no errors here (see UnknownFields). The metadata that the API server
-// sets itself is not asked for, so that a declaration can be held against a live object.
+// sets itself is not asked for, so that a declaration can be held against a live object. That
+// rules were not checked because of other errors is left out: the others say what to do.
 func Validate(object, old map[string]any) field.ErrorList {
 	c, err := load()
 	if err != nil {
@@ -61,7 +62,7 @@ func (c *compiled) validateUpdate(object, old map[string]any) field.ErrorList {
 // rules rely on it.
 func (c *compiled) askRules(errs field.ErrorList, object, old map[string]any, opts ...cel.Option) field.ErrorList {
 	if slices.ContainsFunc(errs, blocksRules) {
-		return field.ErrorList{field.Invalid(nil, nil, rulesNotChecked)}
+		return nil
 	}
 	var oldSelf any
 	if old != nil {
@@ -70,9 +71,6 @@ func (c *compiled) askRules(errs field.ErrorList, object, old map[string]any, op
 	violations, _ := c.rules.Validate(context.Background(), nil, c.structural, object, oldSelf, celconfig.RuntimeCELCostBudget, opts...)
 	return violations
 }
-
-// rulesNotChecked is the API server's wording.
-const rulesNotChecked = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
 
 func blocksRules(err *field.Error) bool {
 	switch err.Type {

@@ -179,6 +179,8 @@ func (d *declaration) problem(path, format string, args ...any) {
 func (d *declaration) invalid(err *field.Error) {
 	detail := strings.TrimPrefix(err.Detail, err.Field+" in body ")
 	switch {
+	case err.Type == field.ErrorTypeTypeInvalid && strings.HasPrefix(detail, "must be of type string: "):
+		d.problem(err.Field, "%s: %s", err.Field, d.notText(err))
 	case err.Field != "" && err.Field != "<nil>":
 		d.problem(err.Field, "%s", (&field.Error{Type: err.Type, Field: err.Field, BadValue: err.BadValue, Detail: detail}).Error())
 	case strings.HasPrefix(detail, "metadata.name "):

@@ -13,14 +13,28 @@ func (o object) lineOf(path string) int {
 	if o.node == nil {
 		return o.line
 	}
-	return descend(o.node, path, o.line)
+	_, line := descend(o.node, path, o.line)
+	return line
 }
 
-func descend(n *yaml.Node, path string, line int) int {
+// writtenAt returns the value at a path as it is written in the file; empty if it is no number, boolean or text, or stands in no file.
+func (o object) writtenAt(path string) string {
+	if o.node == nil {
+		return ""
+	}
+	value, _ := descend(o.node, path, o.line)
+	if value == nil || value.Kind != yaml.ScalarNode {
+		return ""
+	}
+	return value.Value
+}
+
+// descend returns the value at the end of a path below n, nil if it is not there, and the line of the nearest field.
+func descend(n *yaml.Node, path string, line int) (*yaml.Node, int) {
 	path = strings.TrimPrefix(path, ".")
 	switch {
 	case path == "":
-		return line
+		return n, line
 	case n.Kind == yaml.AliasNode:
 		return descend(n.Alias, path, line)
 	case n.Kind == yaml.MappingNode:
@@ -31,11 +45,11 @@ func descend(n *yaml.Node, path string, line int) int {
 			return descend(n.Content[i], rest, n.Content[i].Line)
 		}
 	}
-	return line
+	return nil, line
 }
 
 // descendMapping takes the longest key that path starts with: keys may hold dots.
-func descendMapping(n *yaml.Node, path string, line int) int {
+func descendMapping(n *yaml.Node, path string, line int) (*yaml.Node, int) {
 	best, rest := -1, ""
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		after, ok := cutKey(path, n.Content[i].Value)
@@ -44,7 +58,7 @@ func descendMapping(n *yaml.Node, path string, line int) int {
 		}
 	}
 	if best < 0 {
-		return line
+		return nil, line
 	}
 	return descend(n.Content[best+1], rest, n.Content[best].Line)
 }
