@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/visible"
 )
 
 // progress tells a person at a terminal what each cluster is at, a line for each change; nil where no person looks on.
@@ -31,7 +30,9 @@ func progressTo(w io.Writer, paint report.Style) func(report.Report) {
 			}
 			if line := c.Decision.Rule + what; said[c.Key()] != line {
 				said[c.Key()] = line
-				fmt.Fprintf(w, "%s  %s  %s  %s  %s\n", time.Now().Format(time.TimeOnly), c.Key(), paint.Verdict(c.Decision.Verdict), c.Decision.Rule, visible.Line(what))
+				head, rule := fmt.Sprintf("%s  %s  ", time.Now().Format(time.TimeOnly), c.Key()), fmt.Sprintf("  %s  ", c.Decision.Rule)
+				text := paint.Wrap(what, len(head)+len("Block")+len(rule), 4)
+				fmt.Fprintf(w, "%s%s%s%s\n", head, paint.Verdict(c.Decision.Verdict), rule, text)
 			}
 		}
 	}

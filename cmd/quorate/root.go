@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ func execute(ctx context.Context, args []string, std streams) int {
 	case errors.As(err, &code):
 		return int(code)
 	}
-	fmt.Fprintln(std.err, "quorate:", visible.Line(strings.ReplaceAll(err.Error(), "\n", "; ")))
+	fmt.Fprintln(std.err, "quorate:", style(std.err).Wrap(strings.ReplaceAll(err.Error(), "\n", "; "), len("quorate: "), 4))
 	if !understood || errors.As(err, &usageError{}) || errors.Is(err, gitsource.ErrOptions) {
 		return exitInvalid
 	}
@@ -79,9 +80,13 @@ Results go to stdout, everything else to stderr. Exit codes:
 	}
 	root.SetOut(std.out)
 	root.SetErr(std.err)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ", fmt.Sprintf("Flags.FlagUsagesWrapped %d ", cmp.Or(style(std.out).Width, helpWidth))))
 	root.AddCommand(newRun(std), newPlan(std), newValidate(std), newStatus(std), newInstall(std), newVersion(std))
 	return root
 }
+
+// helpWidth is how wide the help is where it goes to no terminal.
+const helpWidth = 100
 
 // logFlags say how to log.
 type logFlags struct{ level, format string }
@@ -129,9 +134,21 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// style colours if w is a terminal and nobody objects (NO_COLOR, TERM=dumb).
+// widest is how wide a text is at most, on however wide a terminal: longer lines are hard to read.
+const widest = 120
+
+// style fits w if it is a terminal: it breaks lines, and colours if nobody objects (NO_COLOR, TERM=dumb).
 func style(w io.Writer) report.Style {
-	return report.Style{Colour: isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+	if !isTerminal(w) {
+		return report.Style{}
+	}
+	s := report.Style{Colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Width: widest}
+	if file, ok := w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+			s.Width = min(width, widest)
+		}
+	}
+	return s
 }
 
 // oneOf checks the value of a flag that has a fixed choice.

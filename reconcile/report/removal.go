@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"quorate.dev/quorate/visible"
 )
 
 // FlagConfirm is the flag that confirms a removal.
@@ -47,12 +45,12 @@ func writeRemovals(b *strings.Builder, removals []Removal, style Style) {
 	}
 	var revisions []string
 	for _, r := range removals {
-		fmt.Fprintf(b, "%s %s\n", style.Bad("held"), visible.Line(r.String()))
+		style.line(b, 0, "held", r.String(), style.Bad)
 		for revision := range strings.FieldsSeq(r.Revision) {
 			if !slices.Contains(revisions, revision) {
 				revisions = append(revisions, revision)
 			}
 		}
 	}
-	fmt.Fprintf(b, "    they stay as last applied, and are healed, until they are declared again; if they are meant to go: %s\n", visible.Line(Confirm(strings.Join(revisions, " "))))
+	style.line(b, 4, "", "they stay as last applied, and are healed, until they are declared again; if they are meant to go: "+Confirm(strings.Join(revisions, " ")), nil)
 }

@@ -19,25 +19,31 @@ func Text(w io.Writer, r Report, style Style) error {
 		fmt.Fprintf(b, "signed by %s\n", visible.Line(r.Signer))
 	}
 	for _, c := range r.Clusters {
+		c.Decision.Message = r.messageOf(c)
 		writeCluster(b, c, style)
 	}
 	for _, warning := range r.Warnings {
-		fmt.Fprintf(b, "%s %s\n", style.Busy("warning"), visible.Line(warning))
+		style.line(b, 0, "warning", warning, style.Busy)
 	}
 	writeRemovals(b, r.Removals, style)
 	for _, p := range r.Problems {
-		fmt.Fprintf(b, "%s %s\n", style.Bad("problem"), visible.Line(p.String()))
+		style.line(b, 0, "problem", p.String(), style.Bad)
 	}
 	if r.Error != "" {
-		fmt.Fprintf(b, "%s %s\n", style.Bad("error"), visible.Line(r.Error))
+		style.line(b, 0, "error", r.Error, style.Bad)
 	}
 	fmt.Fprintln(b, Summary(r))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// Style colours words for a terminal. The zero value leaves them as they are.
-type Style struct{ Colour bool }
+// Style makes text fit for a terminal. The zero value leaves it as it is.
+type Style struct {
+	// Colour paints words.
+	Colour bool
+	// Width of the terminal, in columns.
+	Width int
+}
 
 func (s Style) paint(code, text string) string {
 	if !s.Colour {
@@ -75,18 +81,19 @@ func writeCluster(b *strings.Builder, c Cluster, style Style) {
 		if c.Decision.Action != nil {
 			fmt.Fprintf(b, "  %s", visible.Line(c.Decision.Action.String()))
 		}
-		fmt.Fprintf(b, "\n    %s\n", visible.Line(c.Decision.Message))
+		b.WriteString("\n")
+		style.line(b, 4, "", c.Decision.Message, nil)
 	} else {
 		fmt.Fprintf(b, "%s\n", c.Key())
 	}
 	if c.Outcome != nil && c.Outcome.Detail != "" {
-		fmt.Fprintf(b, "    %s\n", visible.Line(c.Outcome.Detail))
+		style.line(b, 4, "", c.Outcome.Detail, nil)
 	}
 	for _, warning := range c.Warnings {
-		fmt.Fprintf(b, "    %s %s\n", style.Busy("warning"), visible.Line(warning))
+		style.line(b, 4, "warning", warning, style.Busy)
 	}
 	if c.Error != "" {
-		fmt.Fprintf(b, "    %s %s\n", style.Bad("error"), visible.Line(c.Error))
+		style.line(b, 4, "error", c.Error, style.Bad)
 	}
 }
 

@@ -1,0 +1,27 @@
+package report
+
+import (
+	"slices"
+	"strings"
+)
+
+// messageOf is what a report for people says of a cluster. What keeps its declaration from being acted on is left out where the report has it
+// among the problems of the sources: each stands there once, on a line of its own.
+func (r Report) messageOf(c Cluster) string {
+	problems := c.State.Declared.Problems
+	sorted := slices.Sorted(slices.Values(problems))
+	if len(problems) == 0 || c.Decision.Message != strings.Join(sorted, "; ") {
+		return c.Decision.Message
+	}
+	rest := slices.DeleteFunc(sorted, func(problem string) bool {
+		return slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.String() == problem })
+	})
+	switch listed := len(problems) - len(rest); listed {
+	case 0:
+	case 1:
+		rest = append(rest, "see the problem below; what runs is kept as it is")
+	default:
+		rest = append(rest, "see the problems below; what runs is kept as it is")
+	}
+	return strings.Join(rest, "; ")
+}

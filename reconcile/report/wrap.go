@@ -1,0 +1,45 @@
+package report
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"quorate.dev/quorate/visible"
+)
+
+// Wrap makes text of others fit for a terminal that is Width columns wide: it breaks between words. The first line begins after that many columns, the
+// others are indented. Without a width it is one line, however long.
+func (s Style) Wrap(text string, after, indent int) string {
+	text = visible.Line(text)
+	if s.Width == 0 {
+		return text
+	}
+	var b strings.Builder
+	column := after
+	for i, word := range strings.Split(text, " ") {
+		width := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case column+1+width > s.Width && !strings.HasPrefix(word, "::"): // at the start of a line, that is a command to a CI system
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			column = indent
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += width
+	}
+	return b.String()
+}
+
+// line writes what is said of something: a word that is painted, and the text behind it, in the indentation of its block.
+func (s Style) line(b *strings.Builder, indent int, label, text string, paint func(string) string) {
+	margin := strings.Repeat(" ", indent)
+	b.WriteString(margin)
+	if label != "" {
+		b.WriteString(paint(label) + " ")
+		indent += len(label) + 1
+	}
+	b.WriteString(s.Wrap(text, indent, len(margin)+4) + "\n")
+}
