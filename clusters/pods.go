@@ -14,10 +14,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// failingReasons are the reasons of a waiting container that do not go away by waiting a moment.
+// failingReasons are the reasons of a waiting container that do not go away by waiting a moment, beside those about its image.
 var failingReasons = []string{
-	"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull",
-	"CreateContainerConfigError", "CreateContainerError", "RunContainerError",
+	"CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError",
 }
 
 // podPhase says what etcd in a pod is doing, and why it is not ready. Containers beside it, as webhooks add them, say nothing of a member: where etcd is
@@ -41,7 +40,7 @@ func podPhase(pod *corev1.Pod) (decide.PodPhase, string) {
 	if scheduled := podCondition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status != corev1.ConditionTrue {
 		return decide.PodPending, firstNonEmpty(scheduled.Message, scheduled.Reason)
 	}
-	return decide.PodPending, pod.Status.Message
+	return decide.PodPending, firstNonEmpty(pod.Status.Message, awaitedImage(pod))
 }
 
 func isReady(pod *corev1.Pod) bool {
@@ -82,6 +81,8 @@ func othersTrouble(pod *corev1.Pod) string {
 // containerPhase judges the state of etcd's container; an empty phase means that it says nothing.
 func containerPhase(c corev1.ContainerStatus) (decide.PodPhase, string) {
 	switch {
+	case imageTrouble(c) != "":
+		return decide.PodFailing, imageTrouble(c)
 	case c.State.Waiting != nil && slices.Contains(failingReasons, c.State.Waiting.Reason):
 		words := lastWords(c)
 		if words == "" {

@@ -40,6 +40,17 @@ func TestPodPhase(t *testing.T) {
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}},
 		}
 	}
+	imageless := func(lastLog, message string) corev1.PodStatus {
+		status := waiting("ImagePullBackOff", message, lastLog)
+		status.ContainerStatuses[0].Image = "example.com/etcd:v3.6.16"
+		return status
+	}
+	pulling := func(prepared corev1.ConditionStatus) corev1.PodStatus {
+		status := waiting("ContainerCreating", "", "")
+		status.ContainerStatuses[0].Name, status.ContainerStatuses[0].Image = "etcd", "example.com/etcd:v3.6.16"
+		status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: prepared, LastTransitionTime: metav1.Unix(90, 0)}}
+		return status
+	}
 	tests := []struct {
 		name    string
 		status  corev1.PodStatus
@@ -56,6 +67,20 @@ func TestPodPhase(t *testing.T) {
 			Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available"}},
 		}},
 		{name: "being created", status: waiting("ContainerCreating", "", ""), phase: decide.PodPending},
+		{name: "being given its volumes", status: pulling(corev1.ConditionFalse), phase: decide.PodPending},
+		{
+			name: "waiting for its image", status: pulling(corev1.ConditionTrue), phase: decide.PodPending,
+			message: "waiting for its image example.com/etcd:v3.6.16 since 1970-01-01T00:01:30Z",
+		},
+		{
+			name: "no such image, after it ran", status: imageless(sealedLog, "Back-off pulling image \"example.com/etcd:v3.6.16\": not found"), phase: decide.PodFailing,
+			message: `ImagePullBackOff: Back-off pulling image "example.com/etcd:v3.6.16": not found`,
+		},
+		{
+			name: "no such image, which is not named", status: imageless("", "not\nfound\x1b[2J"), phase: decide.PodFailing,
+			message: `ImagePullBackOff: example.com/etcd:v3.6.16: not found\x1b[2J`,
+		},
+		{name: "no such image, without a word", status: imageless("", ""), phase: decide.PodFailing, message: "ImagePullBackOff: example.com/etcd:v3.6.16"},
 		{name: "no such image", status: waiting("ImagePullBackOff", "no such tag", ""), phase: decide.PodFailing, message: "ImagePullBackOff: no such tag"},
 		{
 			name: "sealed without data", status: waiting("CrashLoopBackOff", "back-off 10s", sealedLog), phase: decide.PodFailing,
