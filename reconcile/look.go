@@ -37,7 +37,7 @@ func look(ctx context.Context, c Cluster) report.Cluster {
 		entry.Error = oneLine(err)
 		return entry
 	}
-	entry.Warnings = append(slices.Clone(entry.Warnings), entry.State.Unseen...)
+	entry.Warnings = slices.Concat(entry.Warnings, entry.State.Unseen, entry.State.SpaceWarnings())
 	entry.Decision = decide.Decide(entry.State)
 	warnOfCertificates(&entry)
 	return entry

@@ -137,7 +137,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 		return entry
 	}
 	entry.State, entry.Decision = state, decide.Decide(state)
-	entry.Warnings = append(slices.Clone(entry.Warnings), state.Unseen...)
+	entry.Warnings = slices.Concat(entry.Warnings, state.Unseen, state.SpaceWarnings())
 	r.logDecision(log, entry)
 	if r.Plan {
 		warnOfCertificates(&entry)

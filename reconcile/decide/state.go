@@ -74,6 +74,8 @@ type Declared struct {
 	SpecHash string `json:"specHash"`
 	// Storage is the size and class of the volumes, in words.
 	Storage string `json:"storage,omitempty"`
+	// Quota of the database of each member, in bytes; zero if it is not known.
+	Quota int64 `json:"quota,omitempty"`
 	// Retention says what becomes of the volumes when the lifecycle is Deleted: Retain or Delete.
 	Retention string `json:"retention,omitempty"`
 	// ReplaceAfter is how long a member may be silent before it is replaced; zero: however long.

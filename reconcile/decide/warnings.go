@@ -27,3 +27,15 @@ func (s State) CertificateWarnings() []string {
 	}
 	return warnings
 }
+
+// SpaceWarnings say which members have a database that the declared quota has no room for: etcd does not shrink it by itself.
+func (s State) SpaceWarnings() []string {
+	var warnings []string
+	for _, m := range s.MembersInOrder() {
+		if quota := s.Declared.Quota; quota > 0 && m.DBSize >= quota {
+			warnings = append(warnings, fmt.Sprintf("the database of %s takes %dMi, and the quota of etcd is to be %dMi: it refuses writes once it runs with that; "+
+				"declare a larger etcd.quota, or compact and defragment first", s.nameOf(m), m.DBSize>>20, quota>>20))
+		}
+	}
+	return warnings
+}

@@ -38,3 +38,27 @@ func TestPodWarnings(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestSpaceWarnings: a quota that a database has outgrown is told before members run with it.
+func TestSpaceWarnings(t *testing.T) {
+	const mebibyte = 1 << 20
+	for what, c := range map[string]struct {
+		quota int64
+		sizes []int64
+		want  []string
+	}{
+		"smaller":                 {512 * mebibyte, []int64{511 * mebibyte, 20 << 10}, nil},
+		"as large":                {512 * mebibyte, []int64{512 * mebibyte}, []string{"the database of a-0 takes 512Mi, and the quota of etcd is to be 512Mi: it refuses writes"}},
+		"one is larger":           {512 * mebibyte, []int64{20 << 10, 600 * mebibyte}, []string{"the database of a-1 takes 600Mi"}},
+		"the quota is not known":  {0, []int64{600 * mebibyte}, nil},
+		"no member tells its own": {512 * mebibyte, []int64{0, 0}, nil},
+	} {
+		s := State{Name: "a", Declared: Declared{Quota: c.quota}}
+		for n, size := range c.sizes {
+			s.Membership.Members = append(s.Membership.Members, Member{Name: s.ReplicaName(n), DBSize: size})
+		}
+		if got := s.SpaceWarnings(); !slices.EqualFunc(got, c.want, strings.Contains) {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
+	}
+}
