@@ -199,7 +199,7 @@ func TestInvalidUpdate(t *testing.T) {
 func testQuotaOfVolume(t *testing.T, w *world) {
 	before := w.pod("a-0").UID
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, one, "storage: {size: 8Gi}")})
-	w.converge()
+	w.run("--until-converged", "--timeout", patience.String()).requireCode(t, exitBlocked).requireRule(t, "a", "NotActedOn")
 	if w.pod("a-0").UID != before {
 		t.Error("a larger volume in git restarts the member")
 	}

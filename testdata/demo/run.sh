@@ -117,7 +117,7 @@ found() {
   push
 
   say "What would Quorate do?"
-  shows 'Act    Bootstrap' quorate plan --source "$repository" "${scope[@]}"
+  shows 'Bootstrap' quorate plan --source "$repository" "${scope[@]}"
 
   say "Do it: passes until everything is as declared"
   run quorate run --source "$repository" "${scope[@]}" --until-converged
@@ -201,7 +201,7 @@ write_on() {
 grow() {
   say "Five members instead of three: a git push"
   declare_change "Five members" 's/replicas: 3/replicas: 5/'
-  shows 'changed in git' quorate plan --source "$repository" "${scope[@]}"
+  shows 'Act ' quorate plan --source "$repository" "${scope[@]}"
   run quorate run --source "$repository" "${scope[@]}" --until-converged
   shows '5/5' kubectl get etcd
 }
