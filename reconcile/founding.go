@@ -65,9 +65,11 @@ func foundingOf(rep report.Report) map[string]bool {
 	return founding
 }
 
-// replace puts what a later pass says in the place of what earlier ones did, but for the clusters that it was not about.
+// replace puts what a later pass says in the place of what earlier ones did, but for the clusters that it was not about. Of what it says twice of a
+// cluster, as of one that was slow two times in a row, the last counts.
 func replace(rep *report.Report, later report.Report) {
 	about := keysOf(later)
+	later.Clusters = newest(later.Clusters)
 	clusters := slices.DeleteFunc(slices.Clone(rep.Clusters), func(c report.Cluster) bool { return about[c.Key()] })
 	removals := rep.Removals
 	*rep = later
@@ -76,6 +78,19 @@ func replace(rep *report.Report, later report.Report) {
 	if later.Unobserved {
 		rep.Removals = removals
 	}
+}
+
+// newest are the last entries about each cluster.
+func newest(entries []report.Cluster) []report.Cluster {
+	told := map[string]bool{}
+	var list []report.Cluster
+	for _, c := range slices.Backward(entries) {
+		if !told[c.Key()] {
+			list = append(list, c)
+		}
+		told[c.Key()] = true
+	}
+	return list
 }
 
 // replaceFinished does the same for a pass that was told to stop, with the clusters that it had finished with by then, or nothing was known of.
