@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -80,6 +81,7 @@ func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcil
 	desired = withoutRewound(ctx, listed.marked(desired), owned)
 	desired = desired.Settled(owned.managed().before)
 	targets, removals := targetsOf(desired, owned)
+	desired.Warnings = append(slices.Clip(desired.Warnings), confirmedInVain(desired.Confirmed, removals)...)
 	targets = l.countDeletions(targets, owned, desired.Live)
 	nodes := l.nodes(ctx)
 	observed := make([]reconcile.Cluster, len(targets))
