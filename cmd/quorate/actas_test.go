@@ -123,7 +123,7 @@ func TestRunActsAsItsTenants(t *testing.T) {
 	for _, want := range []string{
 		"error look at the namespace bank, for " + w.repository("bank") + ": list Leases: ",
 		`in the namespace "bank"; the user that as= names has no such right: apply deploy/tenants/tenant in the namespace bank, whose RoleBinding quorate-tenant`,
-		"(docs/deploy.md#tenants)",
+		"(docs/how-to/tenants.md)",
 	} {
 		if strings.Count(got.out, want) != 1 {
 			t.Errorf("want %q once, got\n%s", want, got.out)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-var namedPage = regexp.MustCompile(`docs/[a-z-]+\.md(?:#[a-z0-9-]+)?`)
+var namedPage = regexp.MustCompile(`docs/[a-z/-]+\.md(?:#[a-z0-9-]+)?`)
 
 // What a message names of the docs, and of deploy, is there.
 func TestMessagesNameWhatThereIs(t *testing.T) {
