@@ -27,7 +27,7 @@ func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome,
 	}
 	ctx, release, err := c.hold(ctx)
 	if err != nil {
-		return report.Outcome{}, err
+		return report.Outcome{}, c.live.advised(c.target.cluster.Namespace, err)
 	}
 	defer release()
 	outcome, err := c.carryOut(ctx, action)
@@ -39,7 +39,7 @@ func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome,
 		outcome.Detail = strings.TrimPrefix(outcome.Detail+"; not yet: "+err.Error(), "; ")
 		return outcome, nil
 	}
-	return outcome, err
+	return outcome, c.live.advised(c.target.cluster.Namespace, err)
 }
 
 func (c *cluster) carryOut(ctx context.Context, action decide.Action) (report.Outcome, error) {

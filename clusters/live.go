@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -71,7 +72,7 @@ func New(client *kube.Client, options Options) *Live {
 
 // Observe implements reconcile.Live. It lists what there is; each cluster is looked at, and etcd asked, when its state is asked for.
 func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcile.Observed, error) {
-	listed, err := l.list(ctx)
+	listed, err := l.list(ctx, desired.Sources)
 	if err != nil {
 		return reconcile.Observed{}, err
 	}
@@ -80,6 +81,7 @@ func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcil
 	desired = withoutRewound(ctx, listed.marked(desired), owned)
 	desired = desired.Settled(owned.managed().before)
 	targets, removals := targetsOf(desired, owned)
+	desired.Warnings = append(slices.Clip(desired.Warnings), confirmedInVain(desired.Confirmed, removals)...)
 	targets = l.countDeletions(targets, owned, desired.Live)
 	nodes := l.nodes(ctx)
 	observed := make([]reconcile.Cluster, len(targets))
@@ -89,7 +91,7 @@ func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcil
 		c.hidden = listed.hiddenIn(t.cluster.Namespace).secrets
 		observed[i] = c
 	}
-	return reconcile.Observed{Desired: desired, Clusters: observed, Removals: removals, Unlisted: listed.failure()}, nil
+	return reconcile.Observed{Desired: desired, Clusters: observed, Removals: removals, Unlisted: listed.failure(desired.Sources)}, nil
 }
 
 // Close gives up all leases and connections.

@@ -58,14 +58,14 @@ func (l listing) hiddenIn(namespace string) hidden {
 
 // list lists what there is. A namespace that cannot be listed, as where somebody has taken the right to it, is a matter of the clusters in it. If
 // none can, nothing is known at all, which is the error.
-func (l *Live) list(ctx context.Context) (listing, error) {
+func (l *Live) list(ctx context.Context, sources []reconcile.Place) (listing, error) {
 	namespaces := l.namespaces()
 	found, errs := make([]*kube.Inventory, len(namespaces)), make([]error, len(namespaces))
 	var group errgroup.Group
 	group.SetLimit(namespacesAtOnce)
 	for i, namespace := range namespaces {
 		group.Go(func() error {
-			errs[i] = panics.Catch(func() error {
+			errs[i] = l.advised(namespace, panics.Catch(func() error {
 				listed, err := l.at(namespace).List(ctx, namespace, managed)
 				switch {
 				case err != nil:
@@ -75,7 +75,7 @@ func (l *Live) list(ctx context.Context) (listing, error) {
 				}
 				found[i] = listed
 				return nil
-			})
+			}))
 			return nil
 		})
 	}
@@ -92,11 +92,16 @@ func (l *Live) list(ctx context.Context) (listing, error) {
 	if len(all.unlisted) < len(namespaces) {
 		return all, nil
 	}
-	return listing{}, l.cannotObserve(errs)
+	return listing{}, l.cannotObserve(namespaces, sources, errs)
 }
 
 // cannotObserve says that none of the namespaces could be listed. It is a matter of setup if that of each is.
-func (l *Live) cannotObserve(errs []error) error {
+func (l *Live) cannotObserve(namespaces []string, sources []reconcile.Place, errs []error) error {
+	for i, namespace := range namespaces {
+		if namespace != "" {
+			errs[i] = lookedAt(namespace, sources, errs[i])
+		}
+	}
 	return inKind(fmt.Errorf("observe %s: %w", l.kube.Host(), errors.Join(distinct(errs)...)), errs)
 }
 
@@ -119,11 +124,11 @@ func distinct(errs []error) []error {
 	return list
 }
 
-// failure says which namespaces could not be listed, and why; nil if all could.
-func (l listing) failure() error {
+// failure says which namespaces could not be listed, for which sources, and why; nil if all could.
+func (l listing) failure(sources []reconcile.Place) error {
 	var errs []error
 	for _, namespace := range slices.Sorted(maps.Keys(l.unlisted)) {
-		errs = append(errs, fmt.Errorf("look at the namespace %s: %w", namespace, l.unlisted[namespace]))
+		errs = append(errs, lookedAt(namespace, sources, l.unlisted[namespace]))
 	}
 	if len(errs) == 0 {
 		return nil
@@ -148,7 +153,7 @@ func (l listing) marked(desired reconcile.Desired) reconcile.Desired {
 func (l listing) unseen(t target, desired reconcile.Desired) error {
 	namespace := t.cluster.Namespace
 	if err := l.unlisted[namespace]; err != nil {
-		return fmt.Errorf("look at the namespace %s: %w", namespace, err)
+		return fmt.Errorf("look at the namespace %s: %w", namespace, brief(err))
 	}
 	if err := l.hiddenIn(namespace).policies; err != nil && t.cluster.Spec.NetworkPolicy != nil {
 		return fmt.Errorf("look at its NetworkPolicy: %w", err)

@@ -48,7 +48,7 @@ func TestPoliciesMayBeHidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed, err := New(client, Options{}).list(t.Context())
+	listed, err := New(client, Options{}).list(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func (c *cluster) observe(ctx context.Context) {
 		err = context.Cause(ctx) // what was not heard in time is not known
 	}
 	if err != nil {
-		c.err = fmt.Errorf("observe %s: %w", t.key(), err)
+		c.err = fmt.Errorf("observe %s: %w", t.key(), c.live.advised(t.cluster.Namespace, err))
 	}
 }
 

@@ -1,10 +1,12 @@
 package clusters
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/report"
 )
 
 // candidate is a cluster that was declared when it was last looked at, or is declared now.
@@ -98,6 +100,22 @@ func confirms(confirmed []string, revision string) bool {
 	return len(commits) > 0 && !slices.ContainsFunc(commits, func(r string) bool {
 		return !slices.ContainsFunc(confirmed, func(c string) bool { return commitOf(c) == commitOf(r) })
 	})
+}
+
+// confirmedInVain says so where something is held and what is confirmed is another revision. Where nothing is held it says nothing: what was confirmed
+// once may stay on a command line.
+func confirmedInVain(confirmed []string, removals []report.Removal) []string {
+	if len(confirmed) == 0 || len(removals) == 0 {
+		return nil
+	}
+	var held []string
+	for _, r := range removals {
+		if !slices.Contains(held, r.Revision) {
+			held = append(held, r.Revision)
+		}
+	}
+	return []string{fmt.Sprintf("%s names %s, and what is held was dropped at %s: nothing of it is confirmed",
+		report.FlagConfirm, strings.Join(confirmed, " and "), strings.Join(held, " and at "))}
 }
 
 // commitOf is the commit of a revision such as main@sha1:4f2a…; the revision itself where it has none.

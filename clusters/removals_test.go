@@ -289,3 +289,22 @@ func TestRemovals(t *testing.T) {
 		})
 	}
 }
+
+// A confirmation that is not about what is held is said to be none, once for all that is held.
+func TestConfirmedInVain(t *testing.T) {
+	shop, bank := report.Removal{Source: "shop", Revision: "main@sha1:1"}, report.Removal{Source: "bank", Revision: "main@sha1:2"}
+	for _, test := range []struct {
+		confirmed []string
+		held      []report.Removal
+		want      string
+	}{
+		{nil, []report.Removal{shop}, ""},
+		{[]string{"main@sha1:9"}, nil, ""},
+		{[]string{"main@sha1:9"}, []report.Removal{shop}, "--confirm-removals names main@sha1:9, and what is held was dropped at main@sha1:1: nothing of it is confirmed"},
+		{[]string{"8", "9"}, []report.Removal{shop, bank, shop}, "--confirm-removals names 8 and 9, and what is held was dropped at main@sha1:1 and at main@sha1:2: nothing of it is confirmed"},
+	} {
+		if got := strings.Join(confirmedInVain(test.confirmed, test.held), "\n"); got != test.want {
+			t.Errorf("%q: got %q, want %q", test.confirmed, got, test.want)
+		}
+	}
+}

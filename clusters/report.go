@@ -44,7 +44,7 @@ func (c *cluster) Report(ctx context.Context, entry report.Cluster, source recon
 	for _, event := range events {
 		failures = append(failures, c.kube().CreateEvent(ctx, custom, event))
 	}
-	return errors.Join(failures...)
+	return c.live.advised(custom.Namespace, errors.Join(failures...))
 }
 
 // newReport is what there is to tell of a pass: the status, and the events.

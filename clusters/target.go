@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -182,7 +183,17 @@ func forbiddenChanges(next, live *v1alpha1.EtcdCluster) []string {
 	}
 	var problems []string
 	for _, problem := range schema.Validate(object, old) {
-		problems = append(problems, problem.Error())
+		problems = append(problems, problem.Error()+noWayBack(problem.Error(), next, live))
 	}
 	return problems
+}
+
+// noWayBack completes what is said of a size that is smaller than the one in the custom resource. Git may mean the size that the volumes have: what was
+// declared once stays the least that may be.
+func noWayBack(problem string, next, live *v1alpha1.EtcdCluster) string {
+	applied := live.Spec.Storage.Size
+	if !strings.HasPrefix(problem, "spec.storage.size: ") || next.Spec.Storage.Size.Cmp(applied) >= 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the custom resource says %[1]s, which cannot be taken back, whether the volumes have grown or not: declare %[1]s again", &applied)
 }

@@ -48,7 +48,7 @@ func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key strin
 		r.Log.Error("source cannot be read; going on with what was last applied", "error", oneLine(unread))
 	}
 	rep := report.Report{
-		Revision: desired.Revision, Signer: desired.Signer, Problems: desired.Problems, Warnings: desired.Warnings,
+		Revision: desired.Revision, Signer: desired.Signer, Sources: desired.SourcesRead(), Problems: desired.Problems, Warnings: desired.Warnings,
 		Removals: observed.Removals, Planned: r.Plan,
 	}
 	for _, removal := range rep.Removals {

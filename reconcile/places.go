@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -71,6 +72,22 @@ func (d *Desired) Summarize() {
 		revisions, signers = append(revisions, p.Revision), append(signers, p.Signer)
 	}
 	d.Revision, d.Signer = strings.Join(distinct(revisions), " "), strings.Join(distinct(signers), ", ")
+}
+
+// SourcesRead says of each of several sources at which revision it was read. One alone needs no name.
+func (d Desired) SourcesRead() []report.Source {
+	if len(d.Sources) < 2 {
+		return nil
+	}
+	var list []report.Source
+	for _, p := range d.Sources {
+		s := report.Source{Source: cmp.Or(p.Label, p.Name)}
+		if p.Unread == nil {
+			s.Revision, s.Signer = p.Revision, p.Signer
+		}
+		list = append(list, s)
+	}
+	return list
 }
 
 // distinct are the words but for empty ones, each once, in their order.

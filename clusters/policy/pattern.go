@@ -40,6 +40,8 @@ func (k Kind) Check(pattern string) error {
 		return nil
 	case k == Tolerations:
 		return tolerationOf(pattern).check()
+	case k == Labels, k == NodeSelectors:
+		return entryOf(pattern).checkLabel()
 	default:
 		return entryOf(pattern).check()
 	}
@@ -48,6 +50,7 @@ func (k Kind) Check(pattern string) error {
 var (
 	classPattern = regexp.MustCompile(`^[-a-z0-9.*]+$`)
 	keyPattern   = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[-A-Za-z0-9_.*]+$`)
+	valuePattern = regexp.MustCompile(`^([A-Za-z0-9*]([-A-Za-z0-9_.*]*[A-Za-z0-9*])?)?$`)
 	nameOfKey    = regexp.MustCompile(`^[-A-Za-z0-9_.]+$`)
 )
 
@@ -71,6 +74,21 @@ func (e entry) check() error {
 		return fmt.Errorf("%q: %s allows everything by itself alone; * stands for any characters of a name", e.key, Everything)
 	}
 	return nil
+}
+
+// longestValue is how long the value of a label, or of a taint, may be.
+const longestValue = 63
+
+// checkLabel checks the pattern of a label or a taint. Unlike that of an annotation, its value cannot be any text: a pattern of which no value is would
+// allow nothing, and say nothing about that.
+func (e entry) checkLabel() error {
+	if err := e.check(); err != nil {
+		return err
+	}
+	if e.any || valuePattern.MatchString(e.value) && len(strings.ReplaceAll(e.value, "*", "")) <= longestValue {
+		return nil
+	}
+	return fmt.Errorf("%q cannot be a value: want up to %d letters, digits, '-', '_' and '.', with a letter or a digit at both ends; * stands for any of these", e.value, longestValue)
 }
 
 // of reports whether the pattern is of an entry with that key and value.
@@ -122,13 +140,21 @@ func matchesPriorityClass(pattern, class string) bool {
 	return strings.HasPrefix(pattern, system) == strings.HasPrefix(class, system) && matches(pattern, class)
 }
 
+// separated says how several patterns are separated, where they seem to be so otherwise.
+func separated(pattern string) string {
+	if strings.ContainsAny(pattern, ", ") {
+		return "; several patterns have ; between them"
+	}
+	return ""
+}
+
 // Setting adds what a setting says to what it has said before: patterns with semicolons between them. An empty one allows nothing by itself.
 func (a Allowed) Setting(kind Kind, value string) (Allowed, error) {
 	patterns := slices.Clone(a.Patterns)
 	if value != "" {
 		for _, pattern := range strings.Split(value, ";") {
 			if err := kind.Check(pattern); err != nil {
-				return a, fmt.Errorf("%q: %w", pattern, err)
+				return a, fmt.Errorf("%q: %w%s", pattern, err, separated(pattern))
 			}
 			patterns = append(patterns, pattern)
 		}

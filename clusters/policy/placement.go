@@ -30,7 +30,7 @@ func (t toleration) check() error {
 	if !t.every && !slices.Contains(effects, t.effect) {
 		return fmt.Errorf("a taint has one of the effects %s", strings.Join(effects, ", "))
 	}
-	return t.entry.check()
+	return t.entry.checkLabel()
 }
 
 // allows reports whether the taints that are tolerated are among those of the pattern. One without a key is of all taints, one without an effect of

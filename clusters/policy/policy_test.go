@@ -144,7 +144,11 @@ func TestEntries(t *testing.T) {
 		{"a;b", "b", "", "allowed"},
 		{"a;b", "a;b", "", "refused"},
 	} {
-		for _, kind := range []Kind{Annotations, Labels, NodeSelectors} {
+		kinds := []Kind{Annotations, Labels, NodeSelectors}
+		if test.patterns == "team=a=b" {
+			kinds = kinds[:1] // what no label has as its value is refused as a pattern
+		}
+		for _, kind := range kinds {
 			spec := v1alpha1.EtcdClusterSpec{}
 			switch kind {
 			case Annotations:
@@ -195,9 +199,9 @@ func TestPatterns(t *testing.T) {
 			"registry.example.com:/etcd", "https://registry.example.com/etcd", " registry.example.com/etcd", "registry.example.com/\u0435tcd"},
 		PriorityClasses: {"a b", "A", "a,b", "\u0435"},
 		Annotations:     {"*/a", "*.io/a", "a/b/c", "/a", "a/", "=a", "**=a", "a**", "\u0435", "a b"},
-		Labels:          {"*/*"},
-		Tolerations:     {"a:", "a:noschedule", "a=b:NoSchedule:", ":NoSchedule", "*/a:NoSchedule", "a:*"},
-		NodeSelectors:   {"*/a"},
+		Labels:          {"*/*", "team=shop,team=bank", "team=shop bank", "team=-shop", "team=\u0435", "team=" + strings.Repeat("a", 64)},
+		Tolerations:     {"a:", "a:noschedule", "a=b:NoSchedule:", ":NoSchedule", "*/a:NoSchedule", "a:*", "a=b,c=d:NoSchedule", "a=b c", "a=b,a=c"},
+		NodeSelectors:   {"*/a", "pool=shop,pool=spot", "pool=shop, pool=spot", "pool, zone", "pool= shop", "pool=shop.", "pool=a**b/c"},
 	} {
 		for _, pattern := range patterns {
 			if _, err := (Allowed{}).Setting(kind, pattern); err == nil {
@@ -207,6 +211,22 @@ func TestPatterns(t *testing.T) {
 		for _, setting := range []string{";", "a;", ";**"} {
 			if _, err := (Allowed{}).Setting(kind, setting); err == nil {
 				t.Errorf("%s=%q is taken", kind, setting)
+			}
+		}
+	}
+}
+
+// A pattern whose value can be one is taken, and text that only an annotation may have is taken for annotations.
+func TestPatternsThatMayMatch(t *testing.T) {
+	for kind, patterns := range map[Kind][]string{
+		Annotations:   {"a=b,c", "a=b c", "a= ", "a=", "a=*"},
+		Labels:        {"a=", "a=*", "a=**", "a=*b*c*", "a=B_c.d-e", "a=*" + strings.Repeat("a", 63)},
+		Tolerations:   {"a=:NoSchedule", "a=b*:NoExecute", "a=*"},
+		NodeSelectors: {"pool=shop", "pool=shop-*", "pool=*.spot", "pool="},
+	} {
+		for _, pattern := range patterns {
+			if _, err := (Allowed{}).Setting(kind, pattern); err != nil {
+				t.Errorf("%s=%q: %v", kind, pattern, err)
 			}
 		}
 	}

@@ -93,17 +93,19 @@ func TestRunActsAsItsTenants(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		args []string
-		want string
+		args         []string
+		want, advice string
 	}{
-		"as itself":               {[]string{"--source", w.repository("shop"), "--allow-namespace", "shop"}, `User "system:serviceaccount:quorate-system:quorate" cannot list`},
-		"as the other tenant":     {[]string{"--source", w.as("shop", accountOf("bank"))}, `User "system:serviceaccount:bank:quorate-tenant" cannot list`},
-		"as somebody else there":  {[]string{"--source", w.as("shop", "system:serviceaccount:shop:default")}, `cannot impersonate resource "serviceaccounts"`},
-		"as an administrator":     {[]string{"--source", w.as("shop", "admin") + ",as-group=system:masters"}, "cannot impersonate resource"},
-		"as a tenant of no right": {[]string{"--source", w.as("other", accountOf("other"))}, `cannot impersonate resource "serviceaccounts"`},
+		"as itself":               {[]string{"--source", w.repository("shop"), "--allow-namespace", "shop"}, `User "system:serviceaccount:quorate-system:quorate" cannot list`, "bind the ClusterRole quorate of deploy/base/rbac.yaml to this user in the namespace shop"},
+		"as itself, everywhere":   {[]string{"--source", w.repository("shop")}, `User "system:serviceaccount:quorate-system:quorate" cannot list`, "in all namespaces, or name those that it may look at"},
+		"as the other tenant":     {[]string{"--source", w.as("shop", accountOf("bank"))}, `User "system:serviceaccount:bank:quorate-tenant" cannot list`, "apply deploy/tenants/tenant in the namespace shop, whose RoleBinding"},
+		"as somebody else there":  {[]string{"--source", w.as("shop", "system:serviceaccount:shop:default")}, `cannot impersonate resource "serviceaccounts"`, "apply deploy/tenants/tenant in the namespace shop, and say as=" + accountOf("shop")},
+		"as an administrator":     {[]string{"--source", w.as("shop", "admin") + ",as-group=system:masters"}, "cannot impersonate resource", "and say as=" + accountOf("shop")},
+		"as a tenant of no right": {[]string{"--source", w.as("other", accountOf("other"))}, `cannot impersonate resource "serviceaccounts"`, "apply deploy/tenants/tenant in the namespace other"},
+		"as somebody, all of it":  {[]string{"--source", w.repository("shop"), "--allow-namespace", "shop", "--as", "ann"}, `cannot impersonate resource "users"`, "or leave --as out"},
 	} {
 		w.push("other", "other/one")
-		if got := w.run(c.args...); got.code != exitError || !strings.Contains(got.out, c.want) {
+		if got := w.run(c.args...); got.code != exitError || !strings.Contains(got.out, c.want) || !strings.Contains(got.out, c.advice) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -114,8 +116,18 @@ func TestRunActsAsItsTenants(t *testing.T) {
 	next := w.push("shop", "shop/one")
 	for w.authorized(accountOf("bank"), "bank") {
 	}
-	if got := w.run(both...); got.code != exitError || w.cluster("shop/one").Status.SourceRevision != "main@sha1:"+next {
+	got := w.run(both...)
+	if got.code != exitError || w.cluster("shop/one").Status.SourceRevision != "main@sha1:"+next {
 		t.Errorf("%+v", got)
+	}
+	for _, want := range []string{
+		"error look at the namespace bank, for " + w.repository("bank") + ": list Leases: ",
+		`in the namespace "bank"; the user that as= names has no such right: apply deploy/tenants/tenant in the namespace bank, whose RoleBinding quorate-tenant`,
+		"(docs/how-to/tenants.md)",
+	} {
+		if strings.Count(got.out, want) != 1 {
+			t.Errorf("want %q once, got\n%s", want, got.out)
+		}
 	}
 }
 

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+
 	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
@@ -76,4 +79,20 @@ func toldApart(sources []source, called func(source) string) []string {
 		}
 	}
 	return names
+}
+
+// checkTwice refuses a source that declares the same clusters as another one, since it is the same.
+func checkTwice(sources []source) error {
+	var problems []error
+	given := map[string]int{}
+	for i, name := range namesOf(sources) {
+		s := sources[i]
+		// Of a name that several have, toldApart has made one with what each of them reads.
+		same := name + "\n" + s.namespace
+		if given[same]++; given[same] == 2 {
+			problems = append(problems, usageError{fmt.Errorf("--source %s: it is given twice, and would declare each of its clusters twice: "+
+				"leave one of them out, or give each a path=, branch= or default-namespace= of its own", s)})
+		}
+	}
+	return errors.Join(problems...)
 }

@@ -28,9 +28,13 @@ func (f *namespacesFlag) Type() string { return "strings" }
 // Set implements pflag.Value.
 func (f *namespacesFlag) Set(value string) error {
 	names := strings.Split(value, ";")
+	hint := ""
+	if strings.ContainsAny(value, ", ") {
+		hint = "; several namespaces have ; between them"
+	}
 	for _, name := range names {
 		if errs := validation.IsDNS1123Label(name); len(errs) > 0 {
-			return fmt.Errorf("%q is no name of a namespace: %s", name, errs[0])
+			return fmt.Errorf("%q is no name of a namespace: %s%s", name, errs[0], hint)
 		}
 	}
 	if f.given {

@@ -134,7 +134,13 @@ func TestRemovalsAreHeld(t *testing.T) {
 		t.Errorf("%d events, want one for each cluster", n)
 	}
 	f.pass("run", exitBlocked, all, "--path", "none")
-	f.pass("run", exitBlocked, all, "--confirm-removals", strings.Repeat("0", 40))
+	another := strings.Repeat("0", 40)
+	for _, command := range []string{"plan", "run"} {
+		const want = "--confirm-removals names ANOTHER, and what is held was dropped at directory: nothing of it is confirmed"
+		if said := f.pass(command, exitBlocked, all, "--confirm-removals", another); strings.Count(said, strings.Replace(want, "ANOTHER", another, 1)) != 1 {
+			t.Errorf("%s: it is not said that another revision is confirmed:\n%s", command, said)
+		}
+	}
 
 	// Others are founded meanwhile, and change nothing about that.
 	f.declare("c", "d", "e", "f")
@@ -146,7 +152,9 @@ func TestRemovalsAreHeld(t *testing.T) {
 	if strings.Count(said, `"Orphaned"`) != 2 {
 		t.Errorf("a and b are no orphans:\n%s", said)
 	}
-	f.pass("run", exitNotConverged, nil)
+	if said := f.pass("run", exitNotConverged, nil, "--confirm-removals", another); strings.Contains(said, "names "+another) {
+		t.Errorf("nothing is held, and a word is said about it:\n%s", said)
+	}
 
 	// One of four is an orphan at once.
 	f.declare("c", "d", "e")

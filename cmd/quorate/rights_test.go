@@ -227,7 +227,7 @@ func TestNamespaceThatIsNotListed(t *testing.T) {
 	for w.authorized("system:serviceaccount:default:account", "also") { // the API server learns of it from a watch of its own
 	}
 	got := w.command(sources...)
-	if got.code != exitError || !strings.Contains(got.out, `error look at the namespace also: list `) || !strings.Contains(got.out, `also/one`) {
+	if got.code != exitError || !strings.Contains(got.out, "error look at the namespace also, for "+w.repository("own")+": list ") || !strings.Contains(got.out, `also/one`) {
 		t.Errorf("%+v", got)
 	}
 	if c := w.cluster("other/one"); c.Status.SourceRevision != "main@sha1:"+next || !strings.Contains(got.out, "other/new  Done") {

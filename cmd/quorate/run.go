@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 
+	"quorate.dev/quorate/gitsource/manifests/confined"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
@@ -106,6 +107,7 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 		return err
 	}
 	ctx = logr.NewContextWithSlogLogger(ctx, log) // for what client-go logs
+	log.Debug("sources are read in processes of their own", "landlock", confined.Landlock())
 	live, err := f.live.live(scope)
 	if err != nil {
 		return err

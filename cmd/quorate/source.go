@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -143,6 +144,10 @@ func (s source) with(value string) (source, error) {
 		}
 		for _, setting := range settings {
 			if err := flags.Set(name, setting); err != nil {
+				var invalid *pflag.InvalidValueError // it names a flag, where a setting was given
+				if errors.As(err, &invalid) {
+					err = invalid.Unwrap()
+				}
 				return s, usageError{fmt.Errorf("--source %s: %s: %w", s.location, name, err)}
 			}
 		}

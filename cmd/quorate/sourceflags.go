@@ -172,7 +172,7 @@ func (f *sourceFlags) check() error {
 	f.divide()
 	sources, problems := f.sources(f.checkOne)
 	if problems == nil {
-		problems = checkTenants(sources)
+		problems = errors.Join(checkTwice(sources), checkTenants(sources))
 	}
 	return errors.Join(problems, checkEnvironment(sources))
 }

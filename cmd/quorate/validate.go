@@ -49,7 +49,7 @@ func validate(ctx context.Context, std streams, source sourceFlags, output strin
 		return failure
 	}
 	desired = desired.Settled(func(string) reconcile.Before { return reconcile.Before{} })
-	rep := report.Report{Revision: desired.Revision, Signer: desired.Signer, Problems: desired.Problems, Warnings: desired.Warnings}
+	rep := report.Report{Revision: desired.Revision, Signer: desired.Signer, Sources: desired.SourcesRead(), Problems: desired.Problems, Warnings: desired.Warnings}
 	for _, d := range desired.Clusters {
 		rep.Clusters = append(rep.Clusters, report.Cluster{Namespace: d.Cluster.Namespace, Name: d.Cluster.Name, Warnings: d.Warnings})
 	}

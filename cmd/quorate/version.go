@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/gitsource/manifests/confined"
 )
 
 // release is set by the linker; see the Makefile.
@@ -24,10 +26,10 @@ func version() string {
 func newVersion(std streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version",
+		Short: "Print the version, and what this machine has to confine the reading of sources with",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(std.out, "quorate", version())
+			_, err := fmt.Fprintf(std.out, "quorate %s\nLandlock: %s\n", version(), confined.Landlock())
 			return err
 		},
 	}

@@ -23,6 +23,9 @@ func saying(text string) map[string]report.Report {
 	return map[string]report.Report{
 		"the revision":         {Revision: text},
 		"the signer":           {Signer: text},
+		"one of two sources":   {Sources: []report.Source{{Source: text, Revision: "main@sha1:1"}, {Source: "two", Revision: "main@sha1:2"}}},
+		"its revision":         {Sources: []report.Source{{Source: "one", Revision: text}, {Source: "two", Revision: "main@sha1:2"}}},
+		"its signer":           {Sources: []report.Source{{Source: "one", Revision: "main@sha1:1", Signer: text}, {Source: "two", Revision: "main@sha1:2"}}},
 		"an error":             {Error: text},
 		"a warning":            {Warnings: []string{text}},
 		"a problem":            {Problems: []report.Problem{{Message: text}}},

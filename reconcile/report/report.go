@@ -18,6 +18,8 @@ type Report struct {
 	Revision string `json:"revision,omitempty"`
 	// Signer of the revision, where signatures are verified.
 	Signer string `json:"signer,omitempty"`
+	// Sources are what Revision and Signer stand for, if there are several.
+	Sources []Source `json:"sources,omitempty"`
 	// Clusters by namespace and name.
 	Clusters []Cluster `json:"clusters"`
 	// Problems of the declarations, by file and line.

@@ -12,12 +12,7 @@ import (
 // Text renders the report for people: a block per cluster, then what is wrong with the sources, then a line that counts.
 func Text(w io.Writer, r Report, style Style) error {
 	b := &strings.Builder{}
-	if r.Revision != "" {
-		fmt.Fprintf(b, "revision %s\n", visible.Line(r.Revision))
-	}
-	if r.Signer != "" {
-		fmt.Fprintf(b, "signed by %s\n", visible.Line(r.Signer))
-	}
+	writeRevisions(b, r)
 	for _, c := range r.Clusters {
 		c.Decision.Message = r.messageOf(c)
 		writeCluster(b, c, style)

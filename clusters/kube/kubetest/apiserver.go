@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -107,7 +106,7 @@ func run(t *testing.T, logFile string, process *exec.Cmd) <-chan struct{} {
 	}
 	defer log.Close()
 	process.Stdout, process.Stderr = log, log
-	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	process.SysProcAttr = withParent()
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}

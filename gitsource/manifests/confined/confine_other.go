@@ -22,5 +22,8 @@ func confineTo(_ Reach, l Limits) error { return confine(Limits{Memory: max(l.Me
 
 func peak(*os.ProcessState) int64 { return 0 }
 
+// Landlock is part of Linux.
+func Landlock() string { return "missing: it is part of Linux" }
+
 // Hide has no counterpart there.
 func Hide() {}

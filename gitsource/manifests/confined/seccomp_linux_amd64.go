@@ -9,3 +9,6 @@ var computingHere = []uint32{unix.SYS_ARCH_PRCTL, unix.SYS_EPOLL_WAIT}
 
 // statAt is called otherwise on other architectures.
 const statAt = unix.SYS_NEWFSTATAT
+
+// filingHere are those that newer architectures do not have.
+var filingHere = []uint32{unix.SYS_RENAMEAT}

@@ -8,3 +8,6 @@ var computingHere []uint32
 
 // statAt is called otherwise on other architectures.
 const statAt = unix.SYS_FSTATAT
+
+// filingHere are those that newer architectures do not have.
+var filingHere = []uint32{unix.SYS_RENAMEAT}

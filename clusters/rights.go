@@ -1,0 +1,79 @@
+package clusters
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/reconcile"
+)
+
+// rightMissingError is an error for want of a right, with what can be done about it.
+type rightMissingError struct {
+	err    error
+	advice string
+}
+
+func (e *rightMissingError) Error() string {
+	if e.advice == "" {
+		return e.err.Error()
+	}
+	return e.err.Error() + "; " + e.advice
+}
+
+func (e *rightMissingError) Unwrap() error { return e.err }
+
+// brief is an error without what can be done about it, where the run says that for all clusters of a namespace.
+func brief(err error) error {
+	var lack *rightMissingError
+	if errors.As(err, &lack) {
+		return &rightMissingError{err: lack.err}
+	}
+	return err
+}
+
+// advised adds what can be done to an error that says that a right is missing in a namespace, or in all if that is empty. Any other stays as it is.
+func (l *Live) advised(namespace string, err error) error {
+	var already *rightMissingError
+	lack := kube.RightMissing(err)
+	if lack == kube.NoRightMissing || errors.As(err, &already) {
+		return err
+	}
+	return &rightMissingError{err, l.advice(namespace, lack)}
+}
+
+func (l *Live) advice(namespace string, lack kube.Lack) string {
+	where := "in all namespaces, or name those that it may look at with --allow-namespace or --namespace"
+	if namespace != "" {
+		where = "in the namespace " + namespace
+	}
+	switch {
+	case lack == kube.RightToImpersonate && l.options.Tenants[namespace] != nil:
+		return fmt.Sprintf("the run itself may not act as the user that as= names: apply deploy/tenants/tenant in the namespace %s, and say as=system:serviceaccount:%s:quorate-tenant "+
+			"(docs/how-to/tenants.md)", namespace, namespace)
+	case lack == kube.RightToImpersonate:
+		return "give the user of the kubeconfig the right to impersonate the one that --as names, or leave --as out"
+	case l.options.Tenants[namespace] != nil:
+		return fmt.Sprintf("the user that as= names has no such right: apply deploy/tenants/tenant in the namespace %s, whose RoleBinding quorate-tenant gives all that a run takes "+
+			"to system:serviceaccount:%s:quorate-tenant (docs/how-to/tenants.md)", namespace, namespace)
+	case l.options.Reading:
+		return "bind the ClusterRole quorate-plan of deploy/plan-rbac.yaml to this user " + where + " (docs/how-to/plan-without-secrets.md)"
+	}
+	return "bind the ClusterRole quorate of deploy/base/rbac.yaml to this user " + where + " (docs/reference/rights.md)"
+}
+
+// lookedAt says what was being looked at, and for which sources, when an error came.
+func lookedAt(namespace string, sources []reconcile.Place, err error) error {
+	var of []string
+	for _, p := range sources {
+		if len(p.Namespaces) > 0 && p.Namespaces.Allow(namespace) {
+			of = append(of, cmp.Or(p.Label, p.Name))
+		}
+	}
+	if len(of) == 0 {
+		return fmt.Errorf("look at the namespace %s: %w", namespace, err)
+	}
+	return fmt.Errorf("look at the namespace %s, for %s: %w", namespace, strings.Join(of, " and "), err)
+}

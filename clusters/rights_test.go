@@ -1,0 +1,59 @@
+package clusters
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"quorate.dev/quorate/clusters/kube"
+)
+
+// A right that is missing is told with what gives it, once, and nothing else is taken for one.
+func TestAdviceOnRights(t *testing.T) {
+	forbidden := func(words string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "a-ca", errors.New(words))
+	}
+	cannot := forbidden(`User "ann" cannot list resource "secrets" in API group "" in the namespace "shop"`)
+	notAs := forbidden(`User "ann" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "shop"`)
+	tenants := map[string]*kube.Client{"shop": {}}
+	for _, test := range []struct {
+		name      string
+		err       error
+		options   Options
+		namespace string
+		want      string
+	}{
+		{"as a tenant", cannot, Options{Tenants: tenants}, "shop", "apply deploy/tenants/tenant in the namespace shop, whose RoleBinding"},
+		{"as a tenant, to look", cannot, Options{Tenants: tenants, Reading: true}, "shop", "apply deploy/tenants/tenant in the namespace shop, whose RoleBinding"},
+		{"not as a tenant", notAs, Options{Tenants: tenants}, "shop", "say as=system:serviceaccount:shop:quorate-tenant"},
+		{"as the run", cannot, Options{Tenants: tenants}, "bank", "bind the ClusterRole quorate of deploy/base/rbac.yaml to this user in the namespace bank"},
+		{"as the run, of all namespaces", cannot, Options{}, "", "in all namespaces, or name those that it may look at"},
+		{"to look", cannot, Options{Reading: true}, "bank", "bind the ClusterRole quorate-plan of deploy/plan-rbac.yaml to this user in the namespace bank"},
+		{"not as --as says", notAs, Options{}, "bank", "leave --as out"},
+		{"one of several", errors.Join(errors.New("slow"), fmt.Errorf("apply: %w", cannot)), Options{}, "bank", "to this user in the namespace bank"},
+		{"of the pods", fmt.Errorf("%w: %w", kube.ErrForbidden, errors.New(`pods "a-0" is forbidden: User "ci" cannot create resource "pods/portforward"`)), Options{}, "bank", "to this user in the namespace bank"},
+		{"a quota", forbidden("exceeded quota: q, requested: pods=1"), Options{}, "shop", ""},
+		{"a namespace that goes", forbidden("unable to create new content in namespace shop because it is being terminated"), Options{}, "shop", ""},
+		{"not by the API server", errors.New(`it is forbidden: User "ann" cannot`), Options{}, "shop", ""},
+	} {
+		l := New(nil, test.options)
+		got := l.advised(test.namespace, test.err)
+		if !errors.Is(got, test.err) || !strings.HasPrefix(got.Error(), test.err.Error()) {
+			t.Errorf("%s: %v is lost in %v", test.name, test.err, got)
+		}
+		advice := strings.TrimPrefix(got.Error(), test.err.Error())
+		if test.want == "" && advice != "" || !strings.Contains(advice, test.want) {
+			t.Errorf("%s: %q, want %q", test.name, advice, test.want)
+		}
+		if again := l.advised(test.namespace, fmt.Errorf("observe: %w", got)); again.Error() != "observe: "+got.Error() {
+			t.Errorf("%s: said twice: %v", test.name, again)
+		}
+	}
+	if err := New(nil, Options{}).advised("shop", nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+)
+
+var overlay = regexp.MustCompile("(?s)```yaml\n(# kustomization.yaml\n.*?)```")
+
+// overlays are the kustomizations in the docs, rendered with the deploy directory that is here.
+func overlays(t *testing.T) []map[string]any {
+	t.Helper()
+	var list []map[string]any
+	for _, page := range pages(t) {
+		for _, match := range overlay.FindAllStringSubmatch(read(t, page), -1) {
+			list = append(list, rendered(t, strings.ReplaceAll(match[1], "https://git.example.com/quorate.git//deploy", "%s")))
+		}
+	}
+	return list
+}
+
+// Overlays that the docs show can be rendered, and this binary understands their command lines.
+func TestDocumentedOverlays(t *testing.T) {
+	all, runs := overlays(t), 0
+	for _, objects := range all {
+		if objects["CronJob quorate"] != nil {
+			requireUnderstood(t, container(t, objects).Args)
+			if image := container(t, objects).Image; !strings.HasPrefix(image, "registry.example.com/quorate:") {
+				t.Errorf("its image is %s", image)
+			}
+			runs++
+		}
+	}
+	if len(all) < 4 || runs < 3 {
+		t.Errorf("%d overlays, %d of them with a CronJob", len(all), runs)
+	}
+}
+
+// Where the docs show sources with credentials of their own, each is mounted from a Secret of its own, which they tell how to make, and can be read.
+func TestDocumentedCredentials(t *testing.T) {
+	page := read(t, "docs/how-to/private-repository.md")
+	var secrets []string
+	for _, objects := range overlays(t) {
+		if objects["CronJob quorate"] == nil || !slices.ContainsFunc(container(t, objects).Args, func(a string) bool { return strings.Contains(a, ",git-credentials=") }) {
+			continue
+		}
+		mounted := secretsMounted(t, objects)
+		for _, arg := range container(t, objects).Args {
+			value, is := strings.CutPrefix(arg, "--source=")
+			if !is {
+				continue
+			}
+			s, err := (source{}).with(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			secret := mounted[s.credentials]
+			if secret == "" || slices.Contains(secrets, secret) || !strings.Contains(page, "create secret generic "+secret+" ") {
+				t.Errorf("%s has its credentials in %q, of the Secret %q", s.location, s.credentials, secret)
+			}
+			secrets = append(secrets, secret)
+		}
+	}
+	if len(secrets) != 2 {
+		t.Errorf("the docs show sources with the Secrets %q, want two of them", secrets)
+	}
+}
+
+// secretsMounted are the Secrets by where the container sees them; its user may read them.
+func secretsMounted(t *testing.T, objects map[string]any) map[string]string {
+	t.Helper()
+	pod := objects["CronJob quorate"].(*batchv1.CronJob).Spec.JobTemplate.Spec.Template.Spec
+	mounted := map[string]string{}
+	for _, volume := range pod.Volumes {
+		for _, mount := range pod.Containers[0].VolumeMounts {
+			if volume.Secret == nil || mount.Name != volume.Name {
+				continue
+			}
+			mounted[mount.MountPath] = volume.Secret.SecretName
+			if mode := volume.Secret.DefaultMode; mode == nil || *mode != 0o440 || pod.SecurityContext.FSGroup == nil || *pod.SecurityContext.FSGroup != *pod.SecurityContext.RunAsGroup || !mount.ReadOnly {
+				t.Errorf("the user of the container does not read %s, or not alone", volume.Secret.SecretName)
+			}
+		}
+	}
+	return mounted
+}

@@ -1,0 +1,25 @@
+package confined
+
+import (
+	"go/build"
+	"slices"
+	"testing"
+)
+
+// On every architecture of Linux there is a filter of system calls, or else what refuses to read sources without one: never neither, and never both.
+func TestEveryArchitectureHasAFilterOrNone(t *testing.T) {
+	filtered := []string{"amd64", "arm64", "loong64", "ppc64le", "riscv64"}
+	for _, arch := range []string{"386", "amd64", "arm", "arm64", "loong64", "mips", "mips64", "mips64le", "mipsle", "ppc64", "ppc64le", "riscv64", "s390x"} {
+		linux := build.Default
+		linux.GOOS, linux.GOARCH = "linux", arch
+		p, err := linux.ImportDir(".", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := func(file string) bool { return slices.Contains(p.GoFiles, file) }
+		want := slices.Contains(filtered, arch)
+		if has("seccomp_linux.go") != want || has("seccomp_linux_"+arch+".go") != want || has("filing_linux.go") != want || has("seccomp_linux_none.go") == want {
+			t.Errorf("%s is made of %q", arch, p.GoFiles)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+//go:build amd64 || arm64 || loong64 || ppc64le || riscv64
+
+package confined
+
+import (
+	"slices"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// filing are the system calls, whatever their arguments, that open, read and write files. Which files is for Landlock: calls that it does not govern,
+// such as chmod and utimensat, are not among them, but for those that tell size, mode and times of a file, which Go cannot do without. None of them
+// tells the kernel to send a signal, as fcntl and ioctl could.
+var filing = []uint32{
+	unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_FSTAT, statAt, unix.SYS_STATX, unix.SYS_LSEEK, unix.SYS_PREAD64, unix.SYS_PWRITE64, unix.SYS_READV,
+	unix.SYS_WRITEV, unix.SYS_GETDENTS64, unix.SYS_READLINKAT, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_MKDIRAT, unix.SYS_UNLINKAT,
+	unix.SYS_RENAMEAT2, unix.SYS_FTRUNCATE, unix.SYS_FSYNC, unix.SYS_FDATASYNC,
+	unix.SYS_COPY_FILE_RANGE, unix.SYS_SPLICE, unix.SYS_SENDFILE, unix.SYS_PIPE2, unix.SYS_GETCWD, unix.SYS_UNAME, unix.SYS_GETUID, unix.SYS_GETEUID,
+	unix.SYS_GETGID, unix.SYS_GETEGID, unix.SYS_EPOLL_CREATE1, unix.SYS_EVENTFD2, unix.SYS_PPOLL, unix.SYS_DUP3,
+}
+
+// connecting are those that connect, and talk to who is connected. Neither waiting for connections is among them nor handing over open files.
+var connecting = []uint32{
+	unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_SETSOCKOPT, unix.SYS_GETSOCKOPT, unix.SYS_SENDTO,
+	unix.SYS_RECVFROM, unix.SYS_SENDMSG, unix.SYS_RECVMSG, unix.SYS_SHUTDOWN,
+}
+
+// reaching is the filter for a process of that ID that reads and writes files, and connects to others.
+func reaching(pid int, network bool) []bpf.Instruction {
+	calls := slices.Concat(filing, filingHere)
+	decisions := [][]bpf.Instruction{when(unix.SYS_FCNTL, oneOf(1,
+		unix.F_DUPFD, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_GETLK, unix.F_SETLK, unix.F_SETLKW, unix.F_DUPFD_CLOEXEC)...)}
+	if network {
+		calls = append(calls, connecting...)
+		decisions = append(decisions, when(unix.SYS_SOCKET, sockets...))
+	}
+	return computingAnd(pid, calls, decisions...)
+}
+
+// socketType is what of an argument of socket(2) is the type; the rest are flags.
+const socketType = 0xf
+
+// sockets decides which may be made: TCP, UDP, and the one of netlink that knows the names of network interfaces. Those of other families reach other
+// processes of the machine, others of netlink what a kernel has there, and raw ones write headers of their own.
+var sockets = slices.Concat(
+	[]bpf.Instruction{argument(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_NETLINK, SkipFalse: 3}},
+	[]bpf.Instruction{argument(2), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.NETLINK_ROUTE, SkipTrue: 7}, allow},
+	[]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET, SkipTrue: 1}, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.AF_INET6, SkipTrue: 4}},
+	[]bpf.Instruction{argument(1), bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: socketType}},
+	[]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 2}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_DGRAM, SkipTrue: 1}},
+	[]bpf.Instruction{refuse, allow},
+)
+
+// oneOf allows a call whose argument is one of these.
+func oneOf(i uint32, values ...uint32) []bpf.Instruction {
+	decision := []bpf.Instruction{argument(i)}
+	for _, value := range values {
+		decision = append(decision, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: value, SkipTrue: 1}, allow)
+	}
+	return append(decision, refuse)
+}

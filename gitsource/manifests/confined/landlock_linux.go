@@ -1,0 +1,26 @@
+package confined
+
+import (
+	"errors"
+	"fmt"
+
+	access "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+)
+
+// Landlock says what there is of it here, for people: it is used as far as it goes, and nobody is asked.
+func Landlock() string { return describeLandlock(access.LandlockGetABIVersion()) }
+
+func describeLandlock(version int, err error) string {
+	switch {
+	case err == nil && version > 0:
+		return fmt.Sprintf("in use (ABI %d)", version)
+	case errors.Is(err, unix.ENOSYS):
+		return "missing: the kernel does not have it"
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return "missing: it is switched off in the kernel (lsm= on its command line)"
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return "missing: the container runtime forbids landlock_create_ruleset(2)"
+	}
+	return fmt.Sprintf("missing: %v", err)
+}

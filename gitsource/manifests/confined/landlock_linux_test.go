@@ -1,0 +1,25 @@
+package confined
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Why there is no Landlock is told apart, since each takes somebody else to change it.
+func TestLandlockIsDescribed(t *testing.T) {
+	for want, c := range map[string]struct {
+		version int
+		err     error
+	}{
+		"in use (ABI 6)":                       {6, nil},
+		"missing: the kernel does not have it": {-1, unix.ENOSYS},
+		"missing: it is switched off in the kernel (lsm= on its command line)": {-1, unix.EOPNOTSUPP},
+		"missing: the container runtime forbids landlock_create_ruleset(2)":    {-1, unix.EPERM},
+		"missing: input/output error":                                          {-1, unix.EIO},
+	} {
+		if got := describeLandlock(c.version, c.err); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
