@@ -29,10 +29,15 @@ func (k etcdKey) String() string {
 }
 
 // TestEtcdKeys holds the table against the sources of etcd in the module cache, as far as they are there.
-// With -rewrite it makes the table from them: all releases that matter must be there then.
+// With -rewrite it makes the table from them, if all releases that matter are there.
 func TestEtcdKeys(t *testing.T) {
 	sources := etcdSources(t)
 	if *rewrite {
+		for _, v := range releasesAround(readKeys(t)) {
+			if sources[v] == "" {
+				t.Skipf("the table is kept as it is: go mod download go.etcd.io/etcd/server/v3@v%s, and the other releases in which it changes, to write it again", v)
+			}
+		}
 		writeKeys(t, sources)
 		return
 	}
