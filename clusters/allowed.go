@@ -10,8 +10,9 @@ import (
 // mostRefusals is how many refusals are told of one cluster.
 const mostRefusals = 10
 
-// refuse adds to each target what it may not ask of pods. It does not matter where the target comes from: what was applied last may have been allowed
-// then, or have been changed by hand since. Of an orphan nothing is made.
+// refuse adds to each target what it may not ask of pods. It does not matter where the target comes
+// from: what was applied last may have been allowed then, or have been changed by hand since. Of an
+// orphan nothing is made.
 func refuse(targets []target, owned inventory, desired reconcile.Desired) {
 	for i := range targets {
 		t := &targets[i]
@@ -27,8 +28,9 @@ func refuse(targets []target, owned inventory, desired reconcile.Desired) {
 	}
 }
 
-// refusalsOf are what the policy of the source says against a cluster. Where it is not known which source that is, each has to allow it that may
-// declare clusters there; what one of them allows is nothing to tell in a cluster that may be another's.
+// refusalsOf are what the policy of the source says against a cluster. Where it is not known which
+// source that is, each has to allow it that may declare clusters there; what one of them allows is
+// nothing to tell in a cluster that may be another's.
 func refusalsOf(c v1alpha1.EtcdCluster, source string, desired reconcile.Desired) []string {
 	if len(desired.Sources) == 0 {
 		return shortened(desired.Refuses.Refusals(c.Spec))

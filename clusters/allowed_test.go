@@ -20,8 +20,10 @@ func refusing(version string) reconcile.Policy {
 	}
 }
 
-// What is made for a cluster, its policy has to allow, wherever it comes from: a declaration that says too much, however it got past the reader of
-// declarations; what was applied last, which the policy may have allowed then, or a person have changed; and custom resources that declare themselves.
+// What is made for a cluster, its policy has to allow, wherever it comes from: a declaration that
+// says too much, however it got past the reader of declarations; what was applied last, which the
+// policy may have allowed then, or a person have changed; and custom resources that declare
+// themselves.
 func TestPolicyOnEveryPath(t *testing.T) {
 	const shop, fleet = "https://host/shop.git", "https://host/fleet.git"
 	const refused = "3.5.30 is not allowed"

@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// foundingPatience bounds asking etcd before the cluster has formed: a member takes connections before it has found the
-// others, and answers none of them until then.
+// foundingPatience bounds asking etcd before the cluster has formed: a member takes connections
+// before it has found the others, and answers none of them until then.
 const foundingPatience = 500 * time.Millisecond
 
 // askEtcd asks the members that can be reached.
@@ -64,7 +64,8 @@ func (c *cluster) etcd(pods []etcd.Pod, tls *etcd.TLS) etcd.Cluster {
 	}
 }
 
-// reachable lists the pods whose etcd is worth asking: all that run. Which of them hold members that are gone is what the record says.
+// reachable lists the pods whose etcd is worth asking: all that run. Which of them hold members
+// that are gone is what the record says.
 func (c *cluster) reachable() []etcd.Pod {
 	var pods []etcd.Pod
 	for _, pod := range c.own.pods {
@@ -79,8 +80,8 @@ func (c *cluster) reachable() []etcd.Pod {
 	return pods
 }
 
-// clientTLS is what a client needs; nil where the cluster runs in the clear, or its Secret is gone. As long as there is none of Quorate's own, as before it had
-// one, that of applications does.
+// clientTLS is what a client needs; nil where the cluster runs in the clear, or its Secret is gone.
+// As long as there is none of Quorate's own, as before it had one, that of applications does.
 func (c *cluster) clientTLS() *etcd.TLS {
 	secret := get[*corev1.Secret](c.own, "Secret", c.names.OwnSecret)
 	if secret == nil {

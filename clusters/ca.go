@@ -10,9 +10,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// readCertificates reads the certificates from the Secrets that are there, and makes new ones for what is missing or worn out. A
-// CA that is gone is replaced only if no member is there to depend on the old one, and nothing is issued from one
-// that members do not trust.
+// readCertificates reads the certificates from the Secrets that are there, and makes new ones for
+// what is missing or worn out. A CA that is gone is replaced only if no member is there to depend
+// on the old one, and nothing is issued from one that members do not trust.
 func (c *cluster) readCertificates(ctx context.Context) (err error) {
 	switch {
 	case !c.hasTLS():
@@ -44,8 +44,10 @@ func (c *cluster) readCertificates(ctx context.Context) (err error) {
 	return err
 }
 
-// clientStaysRoot reports whether applications keep a certificate of etcd's superuser, which they had before Quorate had one of its own. Where authentication
-// is on, or may be, they would be cut off without it; where it is off, every certificate has all rights, so that another name costs nothing.
+// clientStaysRoot reports whether applications keep a certificate of etcd's superuser, which they
+// had before Quorate had one of its own. Where authentication is on, or may be, they would be cut
+// off without it; where it is off, every certificate has all rights, so that another name costs
+// nothing.
 func (c *cluster) clientStaysRoot(ctx context.Context, present objects.Certificates) bool {
 	if !present.NamesRoot() {
 		return false
@@ -58,7 +60,8 @@ func (c *cluster) clientStaysRoot(ctx context.Context, present objects.Certifica
 	return err != nil || on
 }
 
-// hasTLS reports whether the cluster runs with TLS: a declaration that is not acted on changes nothing about that.
+// hasTLS reports whether the cluster runs with TLS: a declaration that is not acted on changes
+// nothing about that.
 func (c *cluster) hasTLS() bool {
 	if c.own.custom != nil && len(c.target.problems) > 0 {
 		return c.own.custom.Spec.TLS.Mode == v1alpha1.TLSManaged

@@ -96,7 +96,8 @@ func versions(c *cluster) map[string]string {
 	return all
 }
 
-// TestAnotherCA: another valid CA in the Secret is told, and nothing is issued from it until nobody trusts the old one.
+// TestAnotherCA: another valid CA in the Secret is told, and nothing is issued from it until nobody
+// trusts the old one.
 func TestAnotherCA(t *testing.T) {
 	s := running(t)
 	before := s.observe()
@@ -134,7 +135,8 @@ func TestAnotherCA(t *testing.T) {
 	s.settled(s.observe())
 }
 
-// TestCAIsAdopted: a record from before CAs were recorded gets one only from all who know it, and is held against them.
+// TestCAIsAdopted: a record from before CAs were recorded gets one only from all who know it, and
+// is held against them.
 func TestCAIsAdopted(t *testing.T) {
 	s := running(t)
 	c := s.observe()
@@ -165,8 +167,8 @@ func TestCAIsAdopted(t *testing.T) {
 	s.decided("CAChanged", "pods are given")
 }
 
-// TestExpiredCA: the way out of a CA that has expired is to stop all pods. Then a new one is made, all certificates are
-// issued from it, and the members start on their data.
+// TestExpiredCA: the way out of a CA that has expired is to stop all pods. Then a new one is made,
+// all certificates are issued from it, and the members start on their data.
 func TestExpiredCA(t *testing.T) {
 	s := running(t)
 	expired := caMade(t, time.Now().Add(-11*year))
@@ -193,8 +195,8 @@ func TestExpiredCA(t *testing.T) {
 	}
 }
 
-// TestStopForCA: the pods of a cluster that git declares Stopped are stopped although there is another CA than they trust, and nothing
-// else is written but the declaration.
+// TestStopForCA: the pods of a cluster that git declares Stopped are stopped although there is
+// another CA than they trust, and nothing else is written but the declaration.
 func TestStopForCA(t *testing.T) {
 	for _, stripped := range []bool{false, true} {
 		s := running(t)
@@ -225,7 +227,8 @@ func TestStopForCA(t *testing.T) {
 	}
 }
 
-// TestRenewalBehindGuards: certificates that wear out are reissued on a broken declaration, and nothing else is written.
+// TestRenewalBehindGuards: certificates that wear out are reissued on a broken declaration, and
+// nothing else is written.
 func TestRenewalBehindGuards(t *testing.T) {
 	s := running(t)
 	c := s.observe()

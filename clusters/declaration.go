@@ -15,11 +15,12 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// annotationDeclaration, on a custom resource, is a digest of the declaration that was applied last. It tells that the source
-// has taken a field back, which the live object alone does not.
+// annotationDeclaration, on a custom resource, is a digest of the declaration that was applied
+// last. It tells that the source has taken a field back, which the live object alone does not.
 const annotationDeclaration = "etcd.quorate.dev/declaration"
 
-// declaration is the custom resource as it is applied: what the source states, with Quorate's labels.
+// declaration is the custom resource as it is applied: what the source states, with Quorate's
+// labels.
 func (t target) declaration() map[string]any {
 	object := runtime.DeepCopyJSON(t.applied)
 	metadata, _ := object["metadata"].(map[string]any)
@@ -53,8 +54,8 @@ func digest(object map[string]any) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// declarationDrift says how the live custom resource differs from what the source states; empty if it does not, or
-// the source does not say.
+// declarationDrift says how the live custom resource differs from what the source states; empty if
+// it does not, or the source does not say.
 func (c *cluster) declarationDrift() string {
 	if c.target.applied == nil {
 		return ""
@@ -98,7 +99,8 @@ func asJSON(v any) any {
 	return out
 }
 
-// firstUnmet returns the path of the first field of stated that live does not have with that value; empty if it has all.
+// firstUnmet returns the path of the first field of stated that live does not have with that value;
+// empty if it has all.
 func firstUnmet(path string, stated, live any) string {
 	fields, isMap := stated.(map[string]any)
 	if !isMap {

@@ -18,13 +18,16 @@ const FlagMaxDeletions = "--max-deletions"
 // granted is the place of a cluster among those whose deletion may begin.
 type granted struct {
 	source string
-	// blocked: a pass of this process has found since that it cannot begin. Before that, what is known of it is older than the place.
+	// blocked: a pass of this process has found since that it cannot begin. Before that, what is
+	// known of it is older than the place.
 	blocked bool
 }
 
-// countDeletions lets no more clusters of each source begin to be deleted with their data than the options say, in all passes of this process together,
-// in the order of the targets; those that a pass has found blocked come last and take turns, so that one that cannot begin keeps no other from it. The
-// others stay as last applied, with a problem that says how to go on. One whose deletion has begun is not counted: half of it is no use to anybody.
+// countDeletions lets no more clusters of each source begin to be deleted with their data than the
+// options say, in all passes of this process together, in the order of the targets; those that a
+// pass has found blocked come last and take turns, so that one that cannot begin keeps no other
+// from it. The others stay as last applied, with a problem that says how to go on. One whose
+// deletion has begun is not counted: half of it is no use to anybody.
 func (l *Live) countDeletions(targets []target, owned inventory, live bool) []target {
 	if l.options.MaxDeletions == nil {
 		return targets
@@ -48,7 +51,8 @@ func (l *Live) countDeletions(targets []target, owned inventory, live bool) []ta
 	return targets
 }
 
-// grant gives places, so many at most, to those of a source whose deletion begins, and returns those that have to wait.
+// grant gives places, so many at most, to those of a source whose deletion begins, and returns
+// those that have to wait.
 func (l *Live) grant(source string, targets []target, begins []int, owned inventory, live bool, most int) (waiting []int) {
 	var able, before, blocked []int // before: found blocked and waiting since; blocked: found blocked by the last pass
 	for _, i := range begins {
@@ -86,7 +90,8 @@ func (l *Live) grantedTo(source string) (n int) {
 	return n
 }
 
-// foundBlocked notes that a cluster cannot go on, so that the place of its deletion may be another's.
+// foundBlocked notes that a cluster cannot go on, so that the place of its deletion may be
+// another's.
 func (l *Live) foundBlocked(k key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,10 +109,12 @@ func inTurn(waiting, tried []int) []int {
 	return slices.Concat(waiting[next:], waiting[:next])
 }
 
-// couldNotBegin is how the status of a cluster that waits for its deletion says what blocked it when it had its turn.
+// couldNotBegin is how the status of a cluster that waits for its deletion says what blocked it
+// when it had its turn.
 const couldNotBegin = "; it could not begin when it had its turn: "
 
-// blockedNow is what the last pass has found a cluster blocked by, other than that it waits for its deletion; empty if nothing has.
+// blockedNow is what the last pass has found a cluster blocked by, other than that it waits for its
+// deletion; empty if nothing has.
 func blockedNow(custom *v1alpha1.EtcdCluster) string {
 	stalled := stalled(custom)
 	if stalled == nil || stalled.Reason == "InvalidSpec" {
@@ -116,7 +123,8 @@ func blockedNow(custom *v1alpha1.EtcdCluster) string {
 	return stalled.Reason + ": " + stalled.Message
 }
 
-// blockedBefore is what a pass has found a cluster blocked by before it began to wait; empty if nothing did.
+// blockedBefore is what a pass has found a cluster blocked by before it began to wait; empty if
+// nothing did.
 func blockedBefore(custom *v1alpha1.EtcdCluster) string {
 	stalled := stalled(custom)
 	if stalled == nil {
@@ -138,7 +146,8 @@ func stalled(custom *v1alpha1.EtcdCluster) *metav1.Condition {
 	return c
 }
 
-// beginsDeletion reports whether a cluster of which there is something is newly to be deleted with its data.
+// beginsDeletion reports whether a cluster of which there is something is newly to be deleted with
+// its data.
 func (t target) beginsDeletion(own *clusterObjects, live bool) bool {
 	custom := own.custom
 	switch {
@@ -153,12 +162,14 @@ func (t target) beginsDeletion(own *clusterObjects, live bool) bool {
 	return false
 }
 
-// goesWithData reports whether a spec says that the cluster is deleted with its volumes. One that is suspended is not, as long as it is.
+// goesWithData reports whether a spec says that the cluster is deleted with its volumes. One that
+// is suspended is not, as long as it is.
 func goesWithData(spec v1alpha1.EtcdClusterSpec) bool {
 	return spec.Lifecycle == v1alpha1.LifecycleDeleted && spec.Storage.Retention == v1alpha1.RetentionDelete && !spec.Suspend
 }
 
-// waitForDeletion keeps a cluster as last applied because this run deletes others of its source. So many are newly to be deleted, and so many may be.
+// waitForDeletion keeps a cluster as last applied because this run deletes others of its source. So
+// many are newly to be deleted, and so many may be.
 func (t target) waitForDeletion(custom *v1alpha1.EtcdCluster, live bool, all, most int) target {
 	waits := t
 	if custom != nil && !live {

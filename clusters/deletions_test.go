@@ -63,7 +63,8 @@ func TestBeginsDeletion(t *testing.T) {
 	}
 }
 
-// TestCountDeletions: the number is for all passes of a process, and who waits stays as last applied.
+// TestCountDeletions: the number is for all passes of a process, and who waits stays as last
+// applied.
 func TestCountDeletions(t *testing.T) {
 	one := 1
 	l := New(nil, Options{MaxDeletions: &one})
@@ -117,7 +118,8 @@ func TestCountDeletions(t *testing.T) {
 	}
 }
 
-// TestBlockedDeletionsGiveWay: a deletion that a pass has found it cannot begin takes no place of one that may be able to.
+// TestBlockedDeletionsGiveWay: a deletion that a pass has found it cannot begin takes no place of
+// one that may be able to.
 func TestBlockedDeletionsGiveWay(t *testing.T) {
 	one := 1
 	var l *Live
@@ -171,8 +173,9 @@ func TestBlockedDeletionsGiveWay(t *testing.T) {
 	}
 }
 
-// TestBlockedDeletionsTakeTurns: those that cannot begin never keep one from it that can, whatever a pass remembers; and each of them is tried
-// again, since nothing else tells that it could begin by now.
+// TestBlockedDeletionsTakeTurns: those that cannot begin never keep one from it that can, whatever
+// a pass remembers; and each of them is tried again, since nothing else tells that it could begin
+// by now.
 func TestBlockedDeletionsTakeTurns(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	one := 1
@@ -196,7 +199,8 @@ func TestBlockedDeletionsTakeTurns(t *testing.T) {
 	}
 }
 
-// turn counts the deletions of all that have not begun, writes the status of each, and returns the one that had its turn.
+// turn counts the deletions of all that have not begun, writes the status of each, and returns the
+// one that had its turn.
 func turn(l *Live, owned inventory, names, blocked []string) string {
 	var targets []target
 	for _, name := range names {
@@ -225,7 +229,8 @@ func turn(l *Live, owned inventory, names, blocked []string) string {
 	return begins
 }
 
-// TestDeletionsOfEachSource: what another source declares takes no place of a source's own, and is not told.
+// TestDeletionsOfEachSource: what another source declares takes no place of a source's own, and is
+// not told.
 func TestDeletionsOfEachSource(t *testing.T) {
 	one, owned := 1, inventory{}
 	var targets []target
@@ -243,7 +248,8 @@ func TestDeletionsOfEachSource(t *testing.T) {
 	}
 }
 
-// TestPlaceOfStraggler: a place is kept although the cluster was blocked when it was last told about, which is before it had that place: it may be acting on it.
+// TestPlaceOfStraggler: a place is kept although the cluster was blocked when it was last told
+// about, which is before it had that place: it may be acting on it.
 func TestPlaceOfStraggler(t *testing.T) {
 	one, owned := 1, inventory{}
 	for _, name := range []string{"b", "d"} {

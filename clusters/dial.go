@@ -18,7 +18,8 @@ func (c *cluster) noteRefusal(err error) {
 	}
 }
 
-// rightMissing is why nobody here may reach the pods, in the API server's words; empty if that has not been said.
+// rightMissing is why nobody here may reach the pods, in the API server's words; empty if that has
+// not been said.
 func (c *cluster) rightMissing() string {
 	said, _ := c.forbidden.Load().(string)
 	_, words, _ := strings.Cut(said, " is forbidden: ")

@@ -19,8 +19,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Do implements reconcile.Cluster. It takes the lease first, and keeps it; each action reads again what it relies on. What has changed meanwhile
-// is left as it is: the next pass looks at it again.
+// Do implements reconcile.Cluster. It takes the lease first, and keeps it; each action reads again
+// what it relies on. What has changed meanwhile is left as it is: the next pass looks at it again.
 func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome, error) {
 	if c.live.options.Reading {
 		return report.Outcome{}, errReading
@@ -98,7 +98,8 @@ func (c *cluster) declare(ctx context.Context) (report.Outcome, error) {
 	return report.Outcome{Changed: true, Detail: "applied EtcdCluster " + live.Name}, nil
 }
 
-// declareOwner makes sure that the custom resource is there to own the rest: what has no owner Kubernetes collects.
+// declareOwner makes sure that the custom resource is there to own the rest: what has no owner
+// Kubernetes collects.
 func (c *cluster) declareOwner(ctx context.Context) (report.Outcome, error) {
 	declared, err := c.declare(ctx)
 	if err == nil && c.target.cluster.UID == "" {
@@ -107,8 +108,9 @@ func (c *cluster) declareOwner(ctx context.Context) (report.Outcome, error) {
 	return declared, err
 }
 
-// found makes all objects of a cluster that has never formed. The record comes before everything that could start a member,
-// and is never written over: its token and its founding members are those of the first pass that got so far.
+// found makes all objects of a cluster that has never formed. The record comes before everything
+// that could start a member, and is never written over: its token and its founding members are
+// those of the first pass that got so far.
 func (c *cluster) found(ctx context.Context, a decide.Bootstrap) (report.Outcome, error) {
 	record, err := c.foundingRecord(ctx, a)
 	if err != nil {
@@ -147,7 +149,8 @@ func (c *cluster) foundingRecord(ctx context.Context, a decide.Bootstrap) (decid
 	return c.state.UnderCA(decide.FoundingRecord(newToken(), a.Replicas)), nil
 }
 
-// newToken is the nonce in a cluster's token, so that members of an earlier cluster of the same name are strangers (hard case H4).
+// newToken is the nonce in a cluster's token, so that members of an earlier cluster of the same
+// name are strangers (hard case H4).
 func newToken() string {
 	nonce := make([]byte, 8)
 	rand.Read(nonce) // never fails
@@ -174,8 +177,9 @@ func (c *cluster) applyObjects(ctx context.Context) (report.Outcome, error) {
 	return outcome, err
 }
 
-// apply applies the custom resource, which owns the rest, and then those objects that are wanted, in order, each over what was observed of it
-// and nothing else. The outcome tells what was applied even if not all could be.
+// apply applies the custom resource, which owns the rest, and then those objects that are wanted,
+// in order, each over what was observed of it and nothing else. The outcome tells what was applied
+// even if not all could be.
 func (c *cluster) apply(ctx context.Context, in objects.Input, wanted func(objects.Object) bool) (report.Outcome, error) {
 	declared, err := c.declareOwner(ctx)
 	if err != nil {
@@ -218,8 +222,9 @@ func (c *cluster) applyOne(ctx context.Context, object objects.Object) error {
 	return nil
 }
 
-// asObserved is the version of an object to apply over; nil if there was none. Of what counts the changes of its spec it is the newest, since
-// Kubernetes writes the status of such an object all the time.
+// asObserved is the version of an object to apply over; nil if there was none. Of what counts the
+// changes of its spec it is the newest, since Kubernetes writes the status of such an object all
+// the time.
 func (c *cluster) asObserved(ctx context.Context, object objects.Object) (metav1.Object, error) {
 	read := c.own.objects[object.Kind+"/"+object.Name]
 	if read == nil || read.GetGeneration() == 0 {

@@ -136,7 +136,8 @@ func (s *stage) form() {
 	}
 }
 
-// makePods makes the pods and the claims as Kubernetes would. They seem to run somewhere, so that they end in their own time.
+// makePods makes the pods and the claims as Kubernetes would. They seem to run somewhere, so that
+// they end in their own time.
 func (s *stage) makePods() {
 	s.Helper()
 	set := get[*appsv1.StatefulSet](s.observe().own, "StatefulSet", "a")
@@ -181,7 +182,8 @@ func (s *stage) settled(c *cluster, but ...string) {
 	}
 }
 
-// TestActions carries out what needs no etcd, from the founding of a cluster to its end, on a real API server.
+// TestActions carries out what needs no etcd, from the founding of a cluster to its end, on a real
+// API server.
 func TestActions(t *testing.T) {
 	s := newStage(t)
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
@@ -196,7 +198,8 @@ func TestActions(t *testing.T) {
 	s.end()
 }
 
-// rollOut: until the rollout starts nothing drifts; then pods of both templates have files; it starts once.
+// rollOut: until the rollout starts nothing drifts; then pods of both templates have files; it
+// starts once.
 func (s *stage) rollOut() {
 	s.spec = "version: 3.7.3, etcd: {quota: 1Gi}"
 	asked := s.observe()
@@ -280,7 +283,8 @@ func (s *stage) stop() {
 	}
 }
 
-// end: while there is a pod nothing goes; then everything does but the custom resource and the volumes, and then those.
+// end: while there is a pod nothing goes; then everything does but the custom resource and the
+// volumes, and then those.
 func (s *stage) end() {
 	s.spec = strings.Replace(s.spec, "Stopped", "Deleted, storage: {retention: Delete}", 1)
 	s.do(s.observe(), decide.Declare{}, true)

@@ -98,8 +98,8 @@ func summarize(paths []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(paths[:few], ", "), len(paths)-few)
 }
 
-// input is what the objects of the cluster are made from, for a record. As long as git asks for other pods than new ones are,
-// new ones stay as they are.
+// input is what the objects of the cluster are made from, for a record. As long as git asks for
+// other pods than new ones are, new ones stay as they are.
 func (c *cluster) input(record decide.Record) (objects.Input, error) {
 	in := objects.Input{
 		WithoutSecrets: c.hidden != nil,
@@ -136,8 +136,8 @@ func (c *cluster) runs() objects.Template {
 	return objects.Template{Version: c.state.Objects.RunsVersion, SpecHash: c.state.Objects.RunsHash}
 }
 
-// peers are the peer URLs of the members that etcd lists, by name; nil while the list is not known. One that has not started has no
-// name yet and gets that of its pod.
+// peers are the peer URLs of the members that etcd lists, by name; nil while the list is not known.
+// One that has not started has no name yet and gets that of its pod.
 func (c *cluster) peers(membership decide.Membership) map[string]string {
 	if !membership.Known {
 		return nil

@@ -10,7 +10,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// setCertificatesValid tells until when the certificates are good. A pass that has reissued some leaves it to the next one.
+// setCertificatesValid tells until when the certificates are good. A pass that has reissued some
+// leaves it to the next one.
 func setCertificatesValid(status *v1alpha1.EtcdClusterStatus, entry report.Cluster, now metav1.Time) {
 	validity := entry.State.CertificatesValidity()
 	switch {

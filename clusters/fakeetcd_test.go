@@ -16,7 +16,8 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 )
 
-// fakeEtcd is a cluster of etcd as far as a pass can see it: servers on loopback addresses, one for each pod, that agree on one list.
+// fakeEtcd is a cluster of etcd as far as a pass can see it: servers on loopback addresses, one for
+// each pod, that agree on one list.
 type fakeEtcd struct {
 	t      testing.TB
 	subnet string

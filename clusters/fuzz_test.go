@@ -20,8 +20,9 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// FuzzReadBack has whoever writes to one namespace put any custom resource and any ConfigMap there. Whatever they say, a pass over that cluster ends without
-// a panic, and what is decided and told of a cluster in another namespace is the same.
+// FuzzReadBack has whoever writes to one namespace put any custom resource and any ConfigMap there.
+// Whatever they say, a pass over that cluster ends without a panic, and what is decided and told of
+// a cluster in another namespace is the same.
 func FuzzReadBack(f *testing.F) {
 	const record = `{"metadata": {"name": "x-members", "labels": {"app.kubernetes.io/managed-by": "quorate", "etcd.quorate.dev/cluster": "x"}}, "data": {"record.yaml": %q}}`
 	for _, custom := range []string{
@@ -78,7 +79,8 @@ func FuzzReadBack(f *testing.F) {
 	})
 }
 
-// lookAtBoth looks at a cluster of a tenant, and at one of another, and returns what is decided and warned of the second.
+// lookAtBoth looks at a cluster of a tenant, and at one of another, and returns what is decided and
+// warned of the second.
 func lookAtBoth(t *testing.T, l *Live) (good string) {
 	desired := reconcile.Desired{Sources: []reconcile.Place{
 		{Name: "evil", Revision: "main@sha1:1", Namespaces: reconcile.Namespaces{"evil"}}, {Name: "good", Revision: "main@sha1:2", Namespaces: reconcile.Namespaces{"good"}},

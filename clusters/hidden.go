@@ -9,11 +9,13 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 )
 
-// hides reports whether the Secrets of the cluster could not be listed, for lack of the right to. Who only reads may lack it: nothing is concluded
-// about them then, and none is asked for by name but the one that etcd is asked with.
+// hides reports whether the Secrets of the cluster could not be listed, for lack of the right to.
+// Who only reads may lack it: nothing is concluded about them then, and none is asked for by name
+// but the one that etcd is asked with.
 func (c *cluster) hides(kind string) bool { return kind == "Secret" && c.hidden != nil }
 
-// findOwnSecret reads the Secret of passes by its name, where Secrets cannot be listed. A right to this one alone is enough to ask etcd.
+// findOwnSecret reads the Secret of passes by its name, where Secrets cannot be listed. A right to
+// this one alone is enough to ask etcd.
 func (c *cluster) findOwnSecret(ctx context.Context) error {
 	if c.hidden == nil || !c.hasTLS() {
 		return nil

@@ -7,13 +7,15 @@ import (
 	"strings"
 )
 
-// holder identifies the process that holds a lease: the host, the process, and what tells that process from another one of
-// the same number. Where the latter can be had, a lease left behind by a process that died on this very host is
-// known to be free at once; elsewhere one waits until it runs out.
+// holder identifies the process that holds a lease: the host, the process, and what tells that
+// process from another one of the same number. Where the latter can be had, a lease left behind by
+// a process that died on this very host is known to be free at once; elsewhere one waits until it
+// runs out.
 type holder struct {
 	Host string
 	PID  int
-	// Process is the boot, the PID namespace and the start time of the process; empty where the system does not tell.
+	// Process is the boot, the PID namespace and the start time of the process; empty where the
+	// system does not tell.
 	Process string
 }
 
@@ -44,8 +46,8 @@ func parseHolder(identity string) holder {
 	return holder{Host: parts[0], PID: pid, Process: parts[2]}
 }
 
-// gone reports whether that holder is known to have ended: it ran in this boot and PID namespace, and no process of its
-// number and start time is there.
+// gone reports whether that holder is known to have ended: it ran in this boot and PID namespace,
+// and no process of its number and start time is there.
 func (h holder) gone() bool {
 	here := processOf(os.Getpid())
 	if h.Process == "" || here == "" || pidNamespaceOf(h.Process) != pidNamespaceOf(here) {
@@ -57,7 +59,8 @@ func (h holder) gone() bool {
 // pidNamespaceOf is the part of an identity that processes of one boot and PID namespace share.
 func pidNamespaceOf(process string) string { return process[:strings.LastIndex(process, ".")+1] }
 
-// processOf describes a process of this system as boot.namespace.start; empty if that cannot be known or it does not exist.
+// processOf describes a process of this system as boot.namespace.start; empty if that cannot be
+// known or it does not exist.
 func processOf(pid int) string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

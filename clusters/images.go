@@ -14,8 +14,8 @@ import (
 // imageReasons are the reasons of a container that waits for its image in vain.
 var imageReasons = []string{"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull"}
 
-// imageTrouble says why a container does not get its image, and which; empty if it has it, or may still get it. What it ended with before, in the same
-// pod, has nothing to do with that.
+// imageTrouble says why a container does not get its image, and which; empty if it has it, or may
+// still get it. What it ended with before, in the same pod, has nothing to do with that.
 func imageTrouble(c corev1.ContainerStatus) string {
 	if c.State.Waiting == nil || !slices.Contains(imageReasons, c.State.Waiting.Reason) {
 		return ""
@@ -27,8 +27,9 @@ func imageTrouble(c corev1.ContainerStatus) string {
 	return strings.TrimSuffix(c.State.Waiting.Reason+": "+why, ": ")
 }
 
-// awaitedImage says for which image etcd's container waits, and since when; empty if it does not. The kubelet gives no reason while it pulls. But
-// the volumes and the network of the pod are there by then, and the container has no image yet.
+// awaitedImage says for which image etcd's container waits, and since when; empty if it does not.
+// The kubelet gives no reason while it pulls. But the volumes and the network of the pod are there
+// by then, and the container has no image yet.
 func awaitedImage(pod *corev1.Pod) string {
 	prepared := podCondition(pod, corev1.PodReadyToStartContainers)
 	if prepared == nil || prepared.Status != corev1.ConditionTrue {

@@ -18,7 +18,8 @@ import (
 // clusterObjects is what is there of one cluster.
 type clusterObjects struct {
 	custom *v1alpha1.EtcdCluster
-	// unreadable says why the custom resource could not be read; nil if it was. custom holds little more than its metadata then.
+	// unreadable says why the custom resource could not be read; nil if it was. custom holds little
+	// more than its metadata then.
 	unreadable error
 	lease      *coordinationv1.Lease
 	objects    map[string]metav1.Object // by kind/name; the kinds that are applied
@@ -161,8 +162,9 @@ func (p *clusterObjects) record(names objects.Names) (decide.Record, error) {
 	return objects.DecodeRecord(text)
 }
 
-// disbelieve forgets who is said to have declared a cluster if that is a source of this run that may declare none there: whoever may write to a
-// namespace writes what its custom resources say, and is not to speak for the sources of others.
+// disbelieve forgets who is said to have declared a cluster if that is a source of this run that
+// may declare none there: whoever may write to a namespace writes what its custom resources say,
+// and is not to speak for the sources of others.
 func (i inventory) disbelieve(desired reconcile.Desired) {
 	for k, own := range i {
 		if own.custom != nil && !believable(own.custom.Status.DeclaredSource, k.namespace, desired) {
@@ -172,7 +174,8 @@ func (i inventory) disbelieve(desired reconcile.Desired) {
 	}
 }
 
-// believable reports whether a source may have declared what is in a namespace, as far as this run knows it: by its name, or else by its location.
+// believable reports whether a source may have declared what is in a namespace, as far as this run
+// knows it: by its name, or else by its location.
 func believable(source, namespace string, desired reconcile.Desired) bool {
 	if place, known := desired.Place(source); known {
 		return place.Namespaces.Allow(namespace)

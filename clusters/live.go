@@ -23,7 +23,8 @@ const managed = "app.kubernetes.io/managed-by=quorate"
 type Options struct {
 	// Namespaces that are looked at; all if there are none.
 	Namespaces []string
-	// Tenants are the clients by which everything in some of these namespaces is read and written; that of New is for the others.
+	// Tenants are the clients by which everything in some of these namespaces is read and written;
+	// that of New is for the others.
 	Tenants map[string]*kube.Client
 	// PortForward: etcd is reached through the API server, not by the pod network.
 	PortForward bool
@@ -33,7 +34,8 @@ type Options struct {
 	Timeout time.Duration
 	// Reading: nothing is written, and what may not be read of Secrets is left out, and said.
 	Reading bool
-	// MaxDeletions is how many clusters of each source may newly be deleted with their data; nil stands for any number.
+	// MaxDeletions is how many clusters of each source may newly be deleted with their data; nil
+	// stands for any number.
 	MaxDeletions *int
 }
 
@@ -70,7 +72,8 @@ func New(client *kube.Client, options Options) *Live {
 	return l
 }
 
-// Observe implements reconcile.Live. It lists what there is; each cluster is looked at, and etcd asked, when its state is asked for.
+// Observe implements reconcile.Live. It lists what there is; each cluster is looked at, and etcd
+// asked, when its state is asked for.
 func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcile.Observed, error) {
 	listed, err := l.list(ctx, desired.Sources)
 	if err != nil {

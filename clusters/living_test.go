@@ -17,7 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// life is a cluster without TLS whose members are fake, and a process that lives on beside those that start afresh.
+// life is a cluster without TLS whose members are fake, and a process that lives on beside those
+// that start afresh.
 type life struct {
 	*testing.T
 	etcd   *fakeEtcd
@@ -67,7 +68,8 @@ func (l *life) seen(by *Live) *cluster {
 	return c
 }
 
-// same fails unless the old process and one that starts now see and decide the same, and returns what the old one sees.
+// same fails unless the old process and one that starts now see and decide the same, and returns
+// what the old one sees.
 func (l *life) same(when string) *cluster {
 	l.Helper()
 	young := New(nil, Options{Timeout: time.Second})
@@ -91,8 +93,9 @@ func inWords(s decide.State) string {
 	return decide.Decide(s).String() + "\n" + string(state)
 }
 
-// TestALongLifeDecidesAsANewOne replaces a member whose new pod is there already when the old member is removed, so that the
-// same pod hosts the next one. At each step a process that lives on decides as one that has just started.
+// TestALongLifeDecidesAsANewOne replaces a member whose new pod is there already when the old
+// member is removed, so that the same pod hosts the next one. At each step a process that lives on
+// decides as one that has just started.
 func TestALongLifeDecidesAsANewOne(t *testing.T) {
 	l := newLife(t)
 	c := l.same("with all well")
@@ -125,8 +128,8 @@ func TestALongLifeDecidesAsANewOne(t *testing.T) {
 	}
 }
 
-// A record that was put back to an earlier one may say of a member that it is gone. What etcd lists is asked all the same, and where nobody
-// else gives a list, so is what it may list.
+// A record that was put back to an earlier one may say of a member that it is gone. What etcd lists
+// is asked all the same, and where nobody else gives a list, so is what it may list.
 func TestRecordOfRemovalIsNotTheLastWord(t *testing.T) {
 	l := newLife(t)
 	for ordinal, alone := range map[int]bool{1: false, 0: true} {
@@ -141,7 +144,8 @@ func TestRecordOfRemovalIsNotTheLastWord(t *testing.T) {
 	}
 }
 
-// A pod may get another address in its life, as after its node has been started again. The connection to the old one hangs.
+// A pod may get another address in its life, as after its node has been started again. The
+// connection to the old one hangs.
 func TestPodMoves(t *testing.T) {
 	l := newLife(t)
 	l.same("before")

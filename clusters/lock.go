@@ -47,8 +47,9 @@ type tenure struct {
 	lease *coordinationv1.Lease // nil: there is none yet
 }
 
-// hold takes the lease of the cluster before anything is written, which succeeds only if nobody has acted since the cluster was observed, and
-// renews it until release is called. The context that it returns ends, with ErrLocked as its cause, as soon as the lease is known to be lost.
+// hold takes the lease of the cluster before anything is written, which succeeds only if nobody has
+// acted since the cluster was observed, and renews it until release is called. The context that it
+// returns ends, with ErrLocked as its cause, as soon as the lease is known to be lost.
 func (c *cluster) hold(ctx context.Context) (held context.Context, release func(), err error) {
 	k := c.target.key()
 	t := &tenure{live: c.live, lease: c.own.lease, want: metav1.ObjectMeta{Namespace: k.namespace, Name: k.name, Labels: objects.Labels(k.name)}}
@@ -91,8 +92,9 @@ func (t *tenure) keep(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// renew takes the lease over the version that was seen last, unless it was renewed a moment ago. Another version means that somebody else has
-// taken it. A renewal that fails otherwise may be tried again as long as the lease has not run out.
+// renew takes the lease over the version that was seen last, unless it was renewed a moment ago.
+// Another version means that somebody else has taken it. A renewal that fails otherwise may be
+// tried again as long as the lease has not run out.
 func (t *tenure) renew(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,8 +121,9 @@ func (t *tenure) ours() bool {
 	return t.lease != nil && t.lease.Spec.HolderIdentity != nil && *t.lease.Spec.HolderIdentity == t.live.holder.String() && t.lease.Spec.RenewTime != nil
 }
 
-// stillOurs returns nil if a write may go out: the lease is held, and stays so for long enough. Each write asks first, so that a process that was
-// stopped for a while, or cut off from the API server, writes nothing more.
+// stillOurs returns nil if a write may go out: the lease is held, and stays so for long enough.
+// Each write asks first, so that a process that was stopped for a while, or cut off from the API
+// server, writes nothing more.
 func (c *cluster) stillOurs(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -17,7 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestLateWrites: what was decided on an older look at the objects is refused by the API server, whatever the lease says.
+// TestLateWrites: what was decided on an older look at the objects is refused by the API server,
+// whatever the lease says.
 func TestLateWrites(t *testing.T) {
 	s := newStage(t)
 	early := s.observe() // nothing is there
@@ -38,7 +39,8 @@ func TestLateWrites(t *testing.T) {
 	s.lateDelete()
 }
 
-// late carries an action out as a pass would that was stopped after it had taken the lease, and held it for an hour.
+// late carries an action out as a pass would that was stopped after it had taken the lease, and
+// held it for an hour.
 func (s *stage) late(c *cluster, a decide.Action, why string) {
 	s.Helper()
 	c.tenure = &tenure{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now().Add(time.Hour))}
@@ -94,7 +96,8 @@ func TestLease(t *testing.T) {
 	s.withoutLabels()
 }
 
-// foreignLease: a lease that somebody else has made under the cluster's name, as for an election of a leader, is never taken.
+// foreignLease: a lease that somebody else has made under the cluster's name, as for an election of
+// a leader, is never taken.
 func (s *stage) foreignLease() {
 	s.Helper()
 	leases := s.server.Client.CoordinationV1().Leases("default")

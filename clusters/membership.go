@@ -32,14 +32,16 @@ func (c *cluster) addLearner(ctx context.Context, a decide.AddLearner) (report.O
 	return c.changeEtcd(ctx, a, addition(a))
 }
 
-// madeAfterRemoval reports whether a claim in the slot of a removed member is another than that member's, so that no data are on it.
+// madeAfterRemoval reports whether a claim in the slot of a removed member is another than that
+// member's, so that no data are on it.
 func (c *cluster) madeAfterRemoval(ordinal int, uid string) bool {
 	return slices.ContainsFunc(c.state.Record.Removed, func(gone decide.RemovedMember) bool {
 		return gone.Ordinal == ordinal && gone.VolumeUID != "" && gone.VolumeUID != uid
 	})
 }
 
-// disarmAlarm takes an alarm back; one about data only if the members say again that they all hold the same.
+// disarmAlarm takes an alarm back; one about data only if the members say again that they all hold
+// the same.
 func (c *cluster) disarmAlarm(ctx context.Context, a decide.DisarmAlarm) (report.Outcome, error) {
 	if before := c.state; before.Refuted(decide.Alarm(a)) {
 		before.Membership = c.askAgain(ctx).Membership
@@ -59,8 +61,9 @@ type change struct {
 	request func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error
 }
 
-// changeEtcd has etcd do what an action says, unless its own word of this moment is that it is done already. What etcd refuses for
-// the moment is no failure: another pass finds out whether it is still to be done.
+// changeEtcd has etcd do what an action says, unless its own word of this moment is that it is done
+// already. What etcd refuses for the moment is no failure: another pass finds out whether it is
+// still to be done.
 func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted change) (report.Outcome, error) {
 	now := c.askAgain(ctx).Membership
 	switch {

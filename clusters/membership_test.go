@@ -46,7 +46,8 @@ func TestAlreadySo(t *testing.T) {
 	}
 }
 
-// A member that has not started goes by the name of its pod; one of another name is counted all the same.
+// A member that has not started goes by the name of its pod; one of another name is counted all the
+// same.
 func TestPeers(t *testing.T) {
 	c := &cluster{state: decide.State{Name: "a"}}
 	members := []decide.Member{

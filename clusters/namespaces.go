@@ -38,15 +38,18 @@ func (l *Live) namespaces() []string {
 	return slices.Compact(slices.Sorted(slices.Values(l.options.Namespaces)))
 }
 
-// listing is what there is in the namespaces that are looked at, and why some of them could not be listed.
+// listing is what there is in the namespaces that are looked at, and why some of them could not be
+// listed.
 type listing struct {
 	inventory inventory
 	unlisted  map[string]error
-	// hidden is what could not be listed of namespaces, or of all under an empty name, where all else could.
+	// hidden is what could not be listed of namespaces, or of all under an empty name, where all
+	// else could.
 	hidden map[string]hidden
 }
 
-// hidden says why the Secrets and the NetworkPolicies of a namespace could not be listed; nil where they could.
+// hidden says why the Secrets and the NetworkPolicies of a namespace could not be listed; nil where
+// they could.
 type hidden struct{ secrets, policies error }
 
 func (l listing) hiddenIn(namespace string) hidden {
@@ -56,8 +59,9 @@ func (l listing) hiddenIn(namespace string) hidden {
 	return l.hidden[""]
 }
 
-// list lists what there is. A namespace that cannot be listed, as where somebody has taken the right to it, is a matter of the clusters in it. If
-// none can, nothing is known at all, which is the error.
+// list lists what there is. A namespace that cannot be listed, as where somebody has taken the
+// right to it, is a matter of the clusters in it. If none can, nothing is known at all, which is
+// the error.
 func (l *Live) list(ctx context.Context, sources []reconcile.Place) (listing, error) {
 	namespaces := l.namespaces()
 	found, errs := make([]*kube.Inventory, len(namespaces)), make([]error, len(namespaces))
@@ -95,7 +99,8 @@ func (l *Live) list(ctx context.Context, sources []reconcile.Place) (listing, er
 	return listing{}, l.cannotObserve(namespaces, sources, errs)
 }
 
-// cannotObserve says that none of the namespaces could be listed. It is a matter of setup if that of each is.
+// cannotObserve says that none of the namespaces could be listed. It is a matter of setup if that
+// of each is.
 func (l *Live) cannotObserve(namespaces []string, sources []reconcile.Place, errs []error) error {
 	for i, namespace := range namespaces {
 		if namespace != "" {
@@ -136,7 +141,8 @@ func (l listing) failure(sources []reconcile.Place) error {
 	return inKind(errors.Join(errs...), errs)
 }
 
-// marked is what is declared, with a mark on each place whose clusters are not all known: what it does not declare any more then stays as it is.
+// marked is what is declared, with a mark on each place whose clusters are not all known: what it
+// does not declare any more then stays as it is.
 func (l listing) marked(desired reconcile.Desired) reconcile.Desired {
 	desired.Sources = slices.Clone(desired.Sources)
 	for i := range desired.Sources {
@@ -148,8 +154,8 @@ func (l listing) marked(desired reconcile.Desired) reconcile.Desired {
 	return desired
 }
 
-// unseen says why it is not known what is there of a cluster; nil if it is. One of which nothing is seen may be another of the same source under a
-// new name, unless all of them are.
+// unseen says why it is not known what is there of a cluster; nil if it is. One of which nothing is
+// seen may be another of the same source under a new name, unless all of them are.
 func (l listing) unseen(t target, desired reconcile.Desired) error {
 	namespace := t.cluster.Namespace
 	if err := l.unlisted[namespace]; err != nil {

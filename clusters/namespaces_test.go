@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// A source that is split by path is one source where a cluster may have got another name: what is there of one part keeps the other from founding while
-// it is not known.
+// A source that is split by path is one source where a cluster may have got another name: what is
+// there of one part keeps the other from founding while it is not known.
 func TestNothingIsFoundedBesideTheUnlisted(t *testing.T) {
 	l := listing{inventory: inventory{}, unlisted: map[string]error{"ns1": errors.New("forbidden")}}
 	d := declare("ns2/a", "3.6.16")

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestNetworkPolicy turns the NetworkPolicy of a cluster on and off, on a real API server: it is made, put right, deleted once git declares none, and never
-// taken from somebody else.
+// TestNetworkPolicy turns the NetworkPolicy of a cluster on and off, on a real API server: it is
+// made, put right, deleted once git declares none, and never taken from somebody else.
 func TestNetworkPolicy(t *testing.T) {
 	s := running(t)
 	policies := s.server.Client.NetworkingV1().NetworkPolicies("default")

@@ -36,15 +36,18 @@ type cluster struct {
 	nodes func() ([]corev1.Node, error)
 	// buildable is the declaration as objects can be built from it now.
 	buildable *v1alpha1.EtcdCluster
-	// certificates that the objects are to hold: those that are there, and new ones for what is missing or worn out.
+	// certificates that the objects are to hold: those that are there, and new ones for what is
+	// missing or worn out.
 	certificates objects.Certificates
 	// drifted are the objects, as kind/name, that are missing or not as they should be.
 	drifted map[string]bool
 	// tenure is the hold on the lease while an action is carried out.
 	tenure *tenure
-	// hidden says why its Secrets could not be listed, and ownHidden why that of passes could not be read either; nil if they could.
+	// hidden says why its Secrets could not be listed, and ownHidden why that of passes could not
+	// be read either; nil if they could.
 	hidden, ownHidden error
-	// forbidden is what the error says with which the API server refuses to let anybody here reach the pods, if it does.
+	// forbidden is what the error says with which the API server refuses to let anybody here reach
+	// the pods, if it does.
 	forbidden atomic.Value
 }
 
@@ -182,7 +185,8 @@ func reportedClusterID(custom *v1alpha1.EtcdCluster) decide.ID {
 	return decide.ID(id)
 }
 
-// readRecord reads what earlier passes wrote down. A record that cannot be read must not be taken for none.
+// readRecord reads what earlier passes wrote down. A record that cannot be read must not be taken
+// for none.
 func (c *cluster) readRecord() {
 	record, err := c.own.record(c.names)
 	if err != nil {
@@ -193,8 +197,8 @@ func (c *cluster) readRecord() {
 	c.state.Record = record
 }
 
-// readTemplate reads what new pods and volumes are made from. The template of the volumes cannot be changed, so the objects are
-// built with the one that is there.
+// readTemplate reads what new pods and volumes are made from. The template of the volumes cannot be
+// changed, so the objects are built with the one that is there.
 func (c *cluster) readTemplate() {
 	c.buildable = c.target.cluster.DeepCopy()
 	if c.buildable.UID == "" {
@@ -227,7 +231,8 @@ func storageInWords(storage v1alpha1.StorageSpec) string {
 	return storage.Size.String() + " of class " + *storage.StorageClassName
 }
 
-// remaining lists the objects of the cluster that are there: those that Build makes, whatever else has the labels.
+// remaining lists the objects of the cluster that are there: those that Build makes, whatever else
+// has the labels.
 func (c *cluster) remaining() []string {
 	var list []string
 	for _, id := range c.identities() {
@@ -238,8 +243,8 @@ func (c *cluster) remaining() []string {
 	return list
 }
 
-// recallSilence fills in since when silent members have been found silent. Silence while etcd gave no list, or named no leader,
-// does not count: it may have been ours.
+// recallSilence fills in since when silent members have been found silent. Silence while etcd gave
+// no list, or named no leader, does not count: it may have been ours.
 func (c *cluster) recallSilence() {
 	if c.own.custom == nil || c.own.custom.Status.Leader == "" {
 		return
@@ -254,7 +259,8 @@ func (c *cluster) recallSilence() {
 	}
 }
 
-// terminating lists what Kubernetes is deleting, and what it will collect because its owner is gone.
+// terminating lists what Kubernetes is deleting, and what it will collect because its owner is
+// gone.
 func (c *cluster) terminating() []string {
 	var list []string
 	var uid types.UID
@@ -281,7 +287,8 @@ func (c *cluster) terminating() []string {
 	return list
 }
 
-// ownerless reports whether an object is controlled by an owner of that kind that is no longer there.
+// ownerless reports whether an object is controlled by an owner of that kind that is no longer
+// there.
 func ownerless(o metav1.Object, kind string, uid types.UID) bool {
 	owner := metav1.GetControllerOf(o)
 	return owner != nil && owner.Kind == kind && owner.UID != uid

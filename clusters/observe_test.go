@@ -33,7 +33,8 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
-// A member is silent since passes have found it so while etcd named a leader; at first sight that is not known.
+// A member is silent since passes have found it so while etcd named a leader; at first sight that
+// is not known.
 func TestRecallSilence(t *testing.T) {
 	silent := v1alpha1.MemberStatus{ID: "2", Health: v1alpha1.MemberUnreachable, Since: metav1.NewTime(noon)}
 	tests := []struct {

@@ -17,20 +17,22 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// orphan is a cluster that the source does not declare. What it says of itself is kept in the condition Orphaned, or in RemovalHeld as long as
-// that may be an accident.
+// orphan is a cluster that the source does not declare. What it says of itself is kept in the
+// condition Orphaned, or in RemovalHeld as long as that may be an accident.
 type orphan struct {
 	custom *v1alpha1.EtcdCluster
 	// id is zero if it has never formed.
 	id decide.ID
-	// said is the message of its condition; empty if it has none yet. held says that it is that of RemovalHeld.
+	// said is the message of its condition; empty if it has none yet. held says that it is that of
+	// RemovalHeld.
 	said string
 	held bool
 	// since is the revision that dropped it; empty if that is not known.
 	since string
 	// revision at which the source that declared it was read now; empty if that is not known.
 	revision string
-	// confirm is what a person confirms if it is meant to go: the revision that dropped it, or of all sources if it is not known which one did.
+	// confirm is what a person confirms if it is meant to go: the revision that dropped it, or of
+	// all sources if it is not known which one did.
 	confirm string
 	// kin reports whether a source is the one that declared it.
 	kin func(source string) bool
@@ -68,8 +70,8 @@ func (o *orphan) asBefore() target {
 	return t
 }
 
-// orphansOf lists the clusters that the sources do not declare. Clusters that they declare, that have nothing yet and that seem to be one of
-// them under another name are marked so.
+// orphansOf lists the clusters that the sources do not declare. Clusters that they declare, that
+// have nothing yet and that seem to be one of them under another name are marked so.
 func orphansOf(declared []target, undeclared inventory, desired reconcile.Desired) []*orphan {
 	var list []*orphan
 	for _, k := range slices.SortedFunc(maps.Keys(undeclared), func(a, b key) int { return cmp.Compare(a.String(), b.String()) }) {
@@ -90,8 +92,9 @@ func orphansOf(declared []target, undeclared inventory, desired reconcile.Desire
 	return list
 }
 
-// sameSource reports whether what a source declared before may be what another declares now: it is the same one, at another path perhaps, or the only one
-// there is and not known by its name. What is not the same is somebody else's.
+// sameSource reports whether what a source declared before may be what another declares now: it is
+// the same one, at another path perhaps, or the only one there is and not known by its name. What
+// is not the same is somebody else's.
 func sameSource(before, now string, desired reconcile.Desired) bool {
 	if before == now {
 		return true
@@ -102,8 +105,8 @@ func sameSource(before, now string, desired reconcile.Desired) bool {
 	return before == "" && len(desired.Sources) <= 1 || before != "" && reconcile.SameLocation(before, now)
 }
 
-// describe says since which revision the cluster is an orphan, and what it may be called now. Later passes take both from there: a
-// new name stays suspect however many revisions come after.
+// describe says since which revision the cluster is an orphan, and what it may be called now. Later
+// passes take both from there: a new name stays suspect however many revisions come after.
 func (o *orphan) describe() string {
 	words := cmp.Or(o.since, o.revision, theSource) + noLonger
 	for _, heir := range o.heirs {
@@ -114,7 +117,8 @@ func (o *orphan) describe() string {
 
 func mayBe(heir key) string { return fmt.Sprintf("; %s may be it", heir) }
 
-// inherit marks a cluster that seems to be one of the orphans under another name (see the rule RenamedInGit).
+// inherit marks a cluster that seems to be one of the orphans under another name (see the rule
+// RenamedInGit).
 func (t *target) inherit(list []*orphan) {
 	for _, o := range list {
 		if !t.empty || !o.mayBe(*t) {
@@ -127,8 +131,9 @@ func (t *target) inherit(list []*orphan) {
 	}
 }
 
-// mayBe reports whether the orphan may be what the same source declares as t now: its spec is the same, or the revision that
-// dropped it brought a cluster of the same name, or in the same namespace.
+// mayBe reports whether the orphan may be what the same source declares as t now: its spec is the
+// same, or the revision that dropped it brought a cluster of the same name, or in the same
+// namespace.
 func (o *orphan) mayBe(t target) bool {
 	beside := strings.Split(t.cluster.Annotations[v1alpha1.AnnotationConfirmNewCluster], ",")
 	if o.id == 0 || !o.kin(t.source) || slices.ContainsFunc(beside, func(id string) bool { return strings.TrimSpace(id) == o.id.String() }) {
@@ -153,7 +158,8 @@ func (p *clusterObjects) clusterID() decide.ID {
 	return record.ClusterID
 }
 
-// empty reports whether there is neither a custom resource nor a record nor a volume of a cluster of that name.
+// empty reports whether there is neither a custom resource nor a record nor a volume of a cluster
+// of that name.
 func (p *clusterObjects) empty(name string) bool {
 	return p.custom == nil && len(p.claims) == 0 && get[*corev1.ConfigMap](p, "ConfigMap", objects.NamesOf(name).ConfigMap) == nil
 }

@@ -20,7 +20,8 @@ func spec(version string) v1alpha1.EtcdClusterSpec {
 	return v1alpha1.EtcdClusterSpec{Version: version, Lifecycle: v1alpha1.LifecycleRunning}
 }
 
-// declare makes a declaration of namespace/name; after a space, the cluster beside which it is founded.
+// declare makes a declaration of namespace/name; after a space, the cluster beside which it is
+// founded.
 func declare(what, version string) reconcile.Declaration {
 	name, beside, _ := strings.Cut(what, " ")
 	d := reconcile.Declaration{Cluster: v1alpha1.EtcdCluster{Spec: spec(version)}, Applied: map[string]any{}}
@@ -31,7 +32,8 @@ func declare(what, version string) reconcile.Declaration {
 	return d
 }
 
-// there files a live custom resource of namespace/name with that cluster ID; said is the message of its condition Orphaned.
+// there files a live custom resource of namespace/name with that cluster ID; said is the message of
+// its condition Orphaned.
 func there(i inventory, what, version, id, said string) {
 	namespace, name, _ := strings.Cut(what, "/")
 	custom := &v1alpha1.EtcdCluster{Spec: spec(version)}
@@ -189,7 +191,8 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// A cluster is taken for another one under a new name only by what its own source declares, wherever that is by now.
+// A cluster is taken for another one under a new name only by what its own source declares,
+// wherever that is by now.
 func TestRenamedWithinOneSource(t *testing.T) {
 	for _, test := range []struct {
 		name, before, now string
@@ -245,7 +248,8 @@ func TestRenamedBeforeItsStatusWasWritten(t *testing.T) {
 	}
 }
 
-// Where custom resources declare themselves, all of them do, whoever has made them, and nothing is applied to them.
+// Where custom resources declare themselves, all of them do, whoever has made them, and nothing is
+// applied to them.
 func TestClustersThatDeclareThemselves(t *testing.T) {
 	owned := inventory{}
 	there(owned, "ns/a", "3.6.16", "c1", "main@sha1:1 no longer declares it")

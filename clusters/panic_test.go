@@ -18,7 +18,8 @@ func lame() *cluster {
 	return c
 }
 
-// TestPanicWhileObserving: half a state is none, however often one asks, and a panic in a goroutine of the cluster's is its own too.
+// TestPanicWhileObserving: half a state is none, however often one asks, and a panic in a goroutine
+// of the cluster's is its own too.
 func TestPanicWhileObserving(t *testing.T) {
 	c := lame()
 	for range 2 {

@@ -14,13 +14,15 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// failingReasons are the reasons of a waiting container that do not go away by waiting a moment, beside those about its image.
+// failingReasons are the reasons of a waiting container that do not go away by waiting a moment,
+// beside those about its image.
 var failingReasons = []string{
 	"CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError",
 }
 
-// podPhase says what etcd in a pod is doing, and why it is not ready. Containers beside it, as webhooks add them, say nothing of a member: where etcd is
-// ready and the pod is not because of another one, the message tells.
+// podPhase says what etcd in a pod is doing, and why it is not ready. Containers beside it, as
+// webhooks add them, say nothing of a member: where etcd is ready and the pod is not because of
+// another one, the message tells.
 func podPhase(pod *corev1.Pod) (decide.PodPhase, string) {
 	if pod.DeletionTimestamp != nil {
 		return decide.PodTerminating, ""
@@ -48,8 +50,9 @@ func isReady(pod *corev1.Pod) bool {
 	return ready != nil && ready.Status == corev1.ConditionTrue
 }
 
-// isHeldUpByOthers reports whether a pod is not ready only because of another container than etcd's, or of a readiness gate, as its kubelet says. Where
-// the kubelet is gone, others say that the pod is not ready, and the status of its containers is of no use any more.
+// isHeldUpByOthers reports whether a pod is not ready only because of another container than
+// etcd's, or of a readiness gate, as its kubelet says. Where the kubelet is gone, others say that
+// the pod is not ready, and the status of its containers is of no use any more.
 func isHeldUpByOthers(pod *corev1.Pod) bool {
 	ready := podCondition(pod, corev1.PodReady)
 	saidByKubelet := ready != nil && slices.Contains([]string{"ContainersNotReady", "ReadinessGatesNotReady"}, ready.Reason)
@@ -105,7 +108,8 @@ func crashes(pod *corev1.Pod) int {
 	return int(c.RestartCount)
 }
 
-// lastCrash returns etcd's container and how it has last ended, if that was by itself with an error; a zero one and nil if not.
+// lastCrash returns etcd's container and how it has last ended, if that was by itself with an
+// error; a zero one and nil if not.
 func lastCrash(pod *corev1.Pod) (corev1.ContainerStatus, *corev1.ContainerStateTerminated) {
 	c := etcdStatus(pod)
 	ended := c.State.Terminated
@@ -118,7 +122,8 @@ func lastCrash(pod *corev1.Pod) (corev1.ContainerStatus, *corev1.ContainerStateT
 	return corev1.ContainerStatus{}, nil
 }
 
-// noDataWords are etcd's when it is to start on its data, since its file does not name it, and finds none.
+// noDataWords are etcd's when it is to start on its data, since its file does not name it, and
+// finds none.
 const noDataWords = "couldn't find local name"
 
 // noPeersWords are etcd's when it is to join a cluster, and none of its members answers.
@@ -133,13 +138,15 @@ func endedSaying(pod *corev1.Pod, words string) bool {
 // The exit codes of a process that was ended by SIGKILL or SIGTERM, from outside.
 const killed, terminated = 128 + int32(syscall.SIGKILL), 128 + int32(syscall.SIGTERM)
 
-// crashed reports whether a container ended by itself with an error. A container that ran has no other reason for that than Error:
-// the others are about memory, about a node that was lost, and about containers that could not be started.
+// crashed reports whether a container ended by itself with an error. A container that ran has no
+// other reason for that than Error: the others are about memory, about a node that was lost, and
+// about containers that could not be started.
 func crashed(t *corev1.ContainerStateTerminated) bool {
 	return t.Reason == "Error" && t.ExitCode != 0 && t.ExitCode != killed && t.ExitCode != terminated
 }
 
-// stoppedByCheck reports whether etcd in this pod is down because, before it served anybody, it found that a peer's data differ from its own.
+// stoppedByCheck reports whether etcd in this pod is down because, before it served anybody, it
+// found that a peer's data differ from its own.
 func stoppedByCheck(pod *corev1.Pod) bool {
 	if isReady(pod) || isHeldUpByOthers(pod) {
 		return false
@@ -156,7 +163,8 @@ func lastWords(c corev1.ContainerStatus) string {
 	return terminationMessage(c.LastTerminationState.Terminated)
 }
 
-// terminationMessage says why a container ended: etcd's last serious log line if the kubelet kept it, else the exit code.
+// terminationMessage says why a container ended: etcd's last serious log line if the kubelet kept
+// it, else the exit code.
 func terminationMessage(t *corev1.ContainerStateTerminated) string {
 	if t.Reason == "OOMKilled" {
 		return "out of memory"
@@ -167,7 +175,8 @@ func terminationMessage(t *corev1.ContainerStateTerminated) string {
 	return fmt.Sprintf("exit code %d", t.ExitCode)
 }
 
-// lastSeriousLine finds the last line of etcd's log, one JSON object a line, that tells of an error.
+// lastSeriousLine finds the last line of etcd's log, one JSON object a line, that tells of an
+// error.
 func lastSeriousLine(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	for _, line := range slices.Backward(lines) {
@@ -182,7 +191,8 @@ func lastSeriousLine(log string) string {
 	return ""
 }
 
-// unreadySince is since when a pod has not been ready; zero if it is, or its etcd is. One that no node has taken yet has never been.
+// unreadySince is since when a pod has not been ready; zero if it is, or its etcd is. One that no
+// node has taken yet has never been.
 func unreadySince(pod *corev1.Pod) time.Time {
 	ready := podCondition(pod, corev1.PodReady)
 	switch {

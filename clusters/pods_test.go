@@ -208,7 +208,8 @@ func TestStoppedByCheck(t *testing.T) {
 	}
 }
 
-// What etcd's container says last is a stranger's word: it is told in as much as one can read, and with nothing that a terminal obeys.
+// What etcd's container says last is a stranger's word: it is told in as much as one can read, and
+// with nothing that a terminal obeys.
 func TestLastWordsOfAStranger(t *testing.T) {
 	log := `{"level":"fatal","msg":"\u001b[2J\u202e` + strings.Repeat("w", 3000) + `"}`
 	said := terminationMessage(&corev1.ContainerStateTerminated{ExitCode: 1, Message: log})

@@ -15,7 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// removeMember takes a member out of etcd's list, if what proves that it is lost still holds at this moment.
+// removeMember takes a member out of etcd's list, if what proves that it is lost still holds at
+// this moment.
 func (c *cluster) removeMember(ctx context.Context, a decide.RemoveMember) (report.Outcome, error) {
 	wanted := removal(a)
 	wanted.unless = func(ctx context.Context, now decide.Membership) (string, error) { return c.disproof(ctx, a, now) }
@@ -29,8 +30,9 @@ func (c *cluster) removeMember(ctx context.Context, a decide.RemoveMember) (repo
 	return c.changeEtcd(ctx, a, wanted)
 }
 
-// announce puts the removal of a member on record before etcd is told, where afterwards no majority of the members on record would be left in etcd's
-// list: else it would look as if somebody had forced a new cluster.
+// announce puts the removal of a member on record before etcd is told, where afterwards no majority
+// of the members on record would be left in etcd's list: else it would look as if somebody had
+// forced a new cluster.
 func (c *cluster) announce(ctx context.Context, a decide.RemoveMember) error {
 	if !decide.NeedsAnnouncement(c.state, a.ID) {
 		return nil
@@ -47,8 +49,8 @@ func (c *cluster) announce(ctx context.Context, a decide.RemoveMember) error {
 	return err
 }
 
-// disproof says what speaks against the loss of a member by now; empty if nothing does. Lists may be old or miss what is there, so the claim, its
-// volume and the nodes are read again.
+// disproof says what speaks against the loss of a member by now; empty if nothing does. Lists may
+// be old or miss what is there, so the claim, its volume and the nodes are read again.
 func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decide.Membership) (string, error) {
 	answers := func(m decide.Member) bool { return m.ID == a.ID && m.Answers }
 	ofSilence := slices.Contains([]decide.Loss{decide.Silence, decide.VolumeLost, decide.VolumeStranded}, a.Because.Loss)

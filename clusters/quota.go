@@ -8,11 +8,13 @@ import (
 	"quorate.dev/quorate/clusters/schema"
 )
 
-// filledIn is the quota that earlier definitions of EtcdCluster have filled in where it was left out, whatever the volume.
+// filledIn is the quota that earlier definitions of EtcdCluster have filled in where it was left
+// out, whatever the volume.
 const filledIn = 2 << 30
 
-// withQuota completes a target with the quota of etcd's database where none is stated. It follows the volumes as members are made with them, which
-// a larger size in git does not change. Where an earlier definition has filled one in, members run with that, and their databases may have grown
+// withQuota completes a target with the quota of etcd's database where none is stated. It follows
+// the volumes as members are made with them, which a larger size in git does not change. Where an
+// earlier definition has filled one in, members run with that, and their databases may have grown
 // up to it: it stays, so that nothing is restarted and no database is suddenly too large.
 func (t target) withQuota(own *clusterObjects) target {
 	etcd := &t.cluster.Spec.Etcd

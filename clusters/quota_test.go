@@ -18,8 +18,9 @@ func volumesOf(size string) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim}}}
 }
 
-// A quota that is left out follows the volumes that members have. One that an earlier definition has filled in stays; another one that stands in
-// the custom resource was put there by nobody who may, or is no longer declared.
+// A quota that is left out follows the volumes that members have. One that an earlier definition
+// has filled in stays; another one that stands in the custom resource was put there by nobody who
+// may, or is no longer declared.
 func TestQuotaOfTarget(t *testing.T) {
 	for _, test := range []struct{ name, size, stated, live, made, want string }{
 		{name: "a new cluster", size: "1Gi", want: "512Mi"},

@@ -17,14 +17,16 @@ import (
 )
 
 const (
-	// recent is how old the last attempt at a pod may be: the StatefulSet controller waits for up to seventeen minutes between two.
+	// recent is how old the last attempt at a pod may be: the StatefulSet controller waits for up
+	// to seventeen minutes between two.
 	recent = 20 * time.Minute
 	// longestReason is how much is told of why a pod cannot be made, in bytes.
 	longestReason = 300
 )
 
-// findRefused looks for why the StatefulSet does not make the pods that it wants. Its events are read only while such a pod is missing. Where they
-// cannot be read, that is said, and nothing is concluded.
+// findRefused looks for why the StatefulSet does not make the pods that it wants. Its events are
+// read only while such a pod is missing. Where they cannot be read, that is said, and nothing is
+// concluded.
 func (c *cluster) findRefused(ctx context.Context) {
 	missing := c.missing()
 	if len(missing) == 0 || c.target.cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning {
@@ -43,7 +45,8 @@ func (c *cluster) findRefused(ctx context.Context) {
 	}
 }
 
-// missing are the ordinals that the StatefulSet wants a pod in, and has none, although no claim has to go first.
+// missing are the ordinals that the StatefulSet wants a pod in, and has none, although no claim has
+// to go first.
 func (c *cluster) missing() []int {
 	var ordinals []int
 	for ordinal := range c.state.Objects.RunsReplicas {
@@ -64,7 +67,8 @@ func (c *cluster) slot(ordinal int) *decide.Replica {
 	return &c.state.Replicas[i]
 }
 
-// refusal is why a pod, or its claim, could not be made when that was last tried; empty if nothing says so.
+// refusal is why a pod, or its claim, could not be made when that was last tried; empty if nothing
+// says so.
 func refusal(events []eventsv1.Event, pod string, now time.Time) string {
 	var last eventsv1.Event
 	for _, e := range events {
@@ -88,7 +92,8 @@ func lastSeen(e eventsv1.Event) time.Time {
 	return slices.MaxFunc([]time.Time{e.EventTime.Time, e.DeprecatedLastTimestamp.Time}, time.Time.Compare)
 }
 
-// oneLine is a text that others wrote, on one line, not too long, and with what a terminal would obey, or not show, written out.
+// oneLine is a text that others wrote, on one line, not too long, and with what a terminal would
+// obey, or not show, written out.
 func oneLine(text string) string {
 	text = visible.Text(strings.Join(strings.Fields(text), " "))
 	if len(text) <= longestReason {

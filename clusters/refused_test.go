@@ -66,7 +66,8 @@ func (s *eventServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(eventsv1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "events.k8s.io/v1", Kind: "EventList"}, Items: s.events})
 }
 
-// TestFindRefused: events are read only while a wanted pod is missing, and nothing is concluded where they cannot be.
+// TestFindRefused: events are read only while a wanted pod is missing, and nothing is concluded
+// where they cannot be.
 func TestFindRefused(t *testing.T) {
 	stranger := failedCreate(strings.ReplaceAll(quotaExceeded, "a-2", "a-1"), 0)
 	stranger.Regarding.UID = "s0"
@@ -137,7 +138,8 @@ func TestRightMissing(t *testing.T) {
 	}
 }
 
-// TestWaitingInTheStatus: what is waited for is written down once, read back, written again after ten minutes, and ends with the wait.
+// TestWaitingInTheStatus: what is waited for is written down once, read back, written again after
+// ten minutes, and ends with the wait.
 func TestWaitingInTheStatus(t *testing.T) {
 	live := liveCluster()
 	entry := healthyEntry()

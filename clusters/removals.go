@@ -31,11 +31,13 @@ const (
 	elsewhere
 )
 
-// judge tells the fate of the undeclared clusters of each source. A source that declares none of its clusters any more, or fewer than half of
-// them, may do so by accident: a wrong path, a merge gone wrong. What is held once stays so, however many clusters are new by then.
+// judge tells the fate of the undeclared clusters of each source. A source that declares none of
+// its clusters any more, or fewer than half of them, may do so by accident: a wrong path, a merge
+// gone wrong. What is held once stays so, however many clusters are new by then.
 //
-// A source that this run is not given may be another run's, or the same one under another name. It is judged if it is in a place that the run
-// reads, if the run declares one of its clusters, or if the run declares none at all.
+// A source that this run is not given may be another run's, or the same one under another name. It
+// is judged if it is in a place that the run reads, if the run declares one of its clusters, or if
+// the run declares none at all.
 func judge(candidates []candidate, places []reconcile.Place, declares bool) map[string]fate {
 	bySource := map[string][]candidate{}
 	for _, c := range candidates {
@@ -48,7 +50,8 @@ func judge(candidates []candidate, places []reconcile.Place, declares bool) map[
 	return fates
 }
 
-// fateOf is the fate of the undeclared ones of the clusters of one source; ours says that this run reads that source.
+// fateOf is the fate of the undeclared ones of the clusters of one source; ours says that this run
+// reads that source.
 func fateOf(clusters []candidate, ours bool) fate {
 	left, heldBefore := 0, false
 	for _, c := range clusters {
@@ -73,8 +76,9 @@ func reads(places []reconcile.Place, source string) bool {
 	return slices.ContainsFunc(places, func(p reconcile.Place) bool { return reconcile.SameLocation(p.Name, source) })
 }
 
-// revisionOf is the revision at which a source was read: its own, or that of the only one in the same location. It is empty if that is not known:
-// what others are at is said in no cluster of this one.
+// revisionOf is the revision at which a source was read: its own, or that of the only one in the
+// same location. It is empty if that is not known: what others are at is said in no cluster of this
+// one.
 func revisionOf(source string, desired reconcile.Desired) string {
 	var there []string
 	for _, p := range desired.Sources {
@@ -94,7 +98,8 @@ func revisionOf(source string, desired reconcile.Desired) string {
 	return ""
 }
 
-// confirms reports whether a person has confirmed what a revision no longer declares: that revision, or each where it stands for several.
+// confirms reports whether a person has confirmed what a revision no longer declares: that
+// revision, or each where it stands for several.
 func confirms(confirmed []string, revision string) bool {
 	commits := strings.Fields(revision)
 	return len(commits) > 0 && !slices.ContainsFunc(commits, func(r string) bool {
@@ -102,8 +107,8 @@ func confirms(confirmed []string, revision string) bool {
 	})
 }
 
-// confirmedInVain says so where something is held and what is confirmed is another revision. Where nothing is held it says nothing: what was confirmed
-// once may stay on a command line.
+// confirmedInVain says so where something is held and what is confirmed is another revision. Where
+// nothing is held it says nothing: what was confirmed once may stay on a command line.
 func confirmedInVain(confirmed []string, removals []report.Removal) []string {
 	if len(confirmed) == 0 || len(removals) == 0 {
 		return nil
@@ -118,7 +123,8 @@ func confirmedInVain(confirmed []string, removals []report.Removal) []string {
 		report.FlagConfirm, strings.Join(confirmed, " and "), strings.Join(held, " and at "))}
 }
 
-// commitOf is the commit of a revision such as main@sha1:4f2a…; the revision itself where it has none.
+// commitOf is the commit of a revision such as main@sha1:4f2a…; the revision itself where it has
+// none.
 func commitOf(revision string) string {
 	return revision[strings.LastIndex(revision, ":")+1:]
 }

@@ -15,8 +15,8 @@ import (
 
 const fleet, shop = "https://host/fleet.git", "https://host/shop.git"
 
-// situation writes candidates down: for each source, after a colon, a letter for each cluster: d declared, u undeclared, h undeclared and held before,
-// H held before and declared again.
+// situation writes candidates down: for each source, after a colon, a letter for each cluster: d
+// declared, u undeclared, h undeclared and held before, H held before and declared again.
 func situation(text string) []candidate {
 	var list []candidate
 	for field := range strings.FieldsSeq(text) {
@@ -130,7 +130,8 @@ func describeRemovals(targets []target, removals []report.Removal) string {
 func TestRemovals(t *testing.T) {
 	tests := []struct {
 		name string
-		// with, if set, changes what is there: ns/a and ns/b, which fleet declared, and other/c, which shop did.
+		// with, if set, changes what is there: ns/a and ns/b, which fleet declared, and other/c,
+		// which shop did.
 		with      func(inventory)
 		declared  string
 		confirmed string

@@ -36,8 +36,9 @@ func (c *cluster) delete(ctx context.Context, id objects.Identity, uid string) (
 	return report.Outcome{Changed: true, Detail: fmt.Sprintf("deleted %s", id)}, nil
 }
 
-// deleteVolume deletes a claim whose data nobody needs: that of a member that etcd has removed, in etcd's word of this moment, or one of
-// a cluster that is deleted with its data and does not run any more.
+// deleteVolume deletes a claim whose data nobody needs: that of a member that etcd has removed, in
+// etcd's word of this moment, or one of a cluster that is deleted with its data and does not run
+// any more.
 func (c *cluster) deleteVolume(ctx context.Context, a decide.DeleteVolume) (report.Outcome, error) {
 	check := c.memberGone
 	if c.target.cluster.Spec.Lifecycle == v1alpha1.LifecycleDeleted {
@@ -84,8 +85,8 @@ func (c *cluster) nothingRuns(ctx context.Context) error {
 	return err
 }
 
-// deleteObjects deletes what Quorate has made, but for volumes and the custom resource. The record goes last: it is what tells the
-// next pass what is to be done, should this one not get that far.
+// deleteObjects deletes what Quorate has made, but for volumes and the custom resource. The record
+// goes last: it is what tells the next pass what is to be done, should this one not get that far.
 func (c *cluster) deleteObjects(ctx context.Context) (report.Outcome, error) {
 	err := c.nothingRuns(ctx)
 	if err != nil {

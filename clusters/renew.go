@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// renewCertificates writes the Secrets with certificates that wear out, and nothing else: neither what git declares nor the record is
-// looked at. They were reissued when they were read.
+// renewCertificates writes the Secrets with certificates that wear out, and nothing else: neither
+// what git declares nor the record is looked at. They were reissued when they were read.
 func (c *cluster) renewCertificates(ctx context.Context) (report.Outcome, error) {
 	if c.own.custom == nil {
 		return report.Outcome{}, fmt.Errorf("renew the certificates of %s: its custom resource, which owns them, is gone", c.target.key())

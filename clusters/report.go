@@ -20,8 +20,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Report implements reconcile.Cluster: status if it is news, an event for what was done, and one when the cluster
-// gets stuck.
+// Report implements reconcile.Cluster: status if it is news, an event for what was done, and one
+// when the cluster gets stuck.
 func (c *cluster) Report(ctx context.Context, entry report.Cluster, source reconcile.SourceState) error {
 	if entry.Decision.Verdict == decide.Block {
 		c.live.foundBlocked(c.target.key())
@@ -61,7 +61,8 @@ func (c *cluster) newReport(entry report.Cluster, source reconcile.SourceState) 
 	return status, events
 }
 
-// makeReadable makes what others have a say in fit for a terminal, and for a status: over a longer message than the API takes, it refuses all of it.
+// makeReadable makes what others have a say in fit for a terminal, and for a status: over a longer
+// message than the API takes, it refuses all of it.
 func makeReadable(status *v1alpha1.EtcdClusterStatus) {
 	for i := range status.Conditions {
 		status.Conditions[i].Message = visible.Line(status.Conditions[i].Message)
@@ -76,7 +77,8 @@ func makeReadable(status *v1alpha1.EtcdClusterStatus) {
 	}
 }
 
-// events are those of a pass: one about a removal that is held, as it begins, and one about what was decided.
+// events are those of a pass: one about a removal that is held, as it begins, and one about what
+// was decided.
 func (c *cluster) events(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, entry report.Cluster) []kube.Event {
 	var events []kube.Event
 	if c.target.held != "" && changed(custom, status, v1alpha1.ConditionRemovalHeld) {

@@ -13,9 +13,11 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// withoutRewound refuses the sources whose revision does not descend from what was applied of them before: git was rewound, or its history was
-// rewritten. What they declare is left out as if they could not be read, so everything of theirs stays as last applied. Where it cannot be told,
-// that is a warning; but if the source must be signed, it is refused. As long as it is being looked for, the source counts as one that is being read.
+// withoutRewound refuses the sources whose revision does not descend from what was applied of them
+// before: git was rewound, or its history was rewritten. What they declare is left out as if they
+// could not be read, so everything of theirs stays as last applied. Where it cannot be told, that
+// is a warning; but if the source must be signed, it is refused. As long as it is being looked for,
+// the source counts as one that is being read.
 func withoutRewound(ctx context.Context, desired reconcile.Desired, owned inventory) reconcile.Desired {
 	for _, place := range desired.Sources {
 		if place.Follows == nil || place.Unread != nil {
@@ -30,7 +32,8 @@ func withoutRewound(ctx context.Context, desired reconcile.Desired, owned invent
 	return desired
 }
 
-// followsAll asks whether the revision of a place follows each of those before. It returns what is not known, and an error if it is refused.
+// followsAll asks whether the revision of a place follows each of those before. It returns what is
+// not known, and an error if it is refused.
 func followsAll(ctx context.Context, place reconcile.Place, before []string) (doubts []string, refused error) {
 	for _, revision := range before {
 		follows, err := place.Follows(ctx, revision)
@@ -50,13 +53,15 @@ func followsAll(ctx context.Context, place reconcile.Place, before []string) (do
 	return doubts, nil
 }
 
-// appliedBefore lists the revisions of a place that were applied last, in order: usually one, which all of its clusters have in their status, whether
-// it declares them still or not. That of the place itself is not among them.
+// appliedBefore lists the revisions of a place that were applied last, in order: usually one, which
+// all of its clusters have in their status, whether it declares them still or not. That of the
+// place itself is not among them.
 func appliedBefore(owned inventory, desired reconcile.Desired, place reconcile.Place) []string {
 	revisions := map[string]bool{}
 	for k, p := range owned.managed() {
 		revision := cmp.Or(p.custom.Status.SourceRevision, p.custom.Status.DeclaredRevision)
-		// Earlier versions have written down the revisions of several sources at once. Whose is which cannot be known.
+		// Earlier versions have written down the revisions of several sources at once. Whose is
+		// which cannot be known.
 		if commitAt.MatchString(revision) && revision != place.Revision && place.Namespaces.Allow(k.namespace) && isOf(p.custom, k, desired, place) {
 			revisions[revision] = true
 		}
@@ -64,11 +69,13 @@ func appliedBefore(owned inventory, desired reconcile.Desired, place reconcile.P
 	return slices.Sorted(maps.Keys(revisions))
 }
 
-// commitAt is a revision that names one commit: a directory has none, and anybody who may write a status may write anything.
+// commitAt is a revision that names one commit: a directory has none, and anybody who may write a
+// status may write anything.
 var commitAt = regexp.MustCompile(`^\S*sha1:[0-9a-f]+$`)
 
-// isOf reports whether a cluster was declared by a place before: it says so, or it is declared there now and was by none that this run reads, which
-// is then taken for the same one under another name.
+// isOf reports whether a cluster was declared by a place before: it says so, or it is declared
+// there now and was by none that this run reads, which is then taken for the same one under another
+// name.
 func isOf(custom *v1alpha1.EtcdCluster, k key, desired reconcile.Desired, place reconcile.Place) bool {
 	source := custom.Status.DeclaredSource
 	if source == place.Name {

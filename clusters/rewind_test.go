@@ -12,7 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// A revision that does not follow what was applied of its source is as good as unread, with all that it declares. Others are not held up.
+// A revision that does not follow what was applied of its source is as good as unread, with all
+// that it declares. Others are not held up.
 func TestRewound(t *testing.T) {
 	follows := func(yes bool, err error) func(context.Context, string) (bool, error) {
 		return func(_ context.Context, before string) (bool, error) {

@@ -25,7 +25,8 @@ func (e *rightMissingError) Error() string {
 
 func (e *rightMissingError) Unwrap() error { return e.err }
 
-// brief is an error without what can be done about it, where the run says that for all clusters of a namespace.
+// brief is an error without what can be done about it, where the run says that for all clusters of
+// a namespace.
 func brief(err error) error {
 	var lack *rightMissingError
 	if errors.As(err, &lack) {
@@ -34,7 +35,8 @@ func brief(err error) error {
 	return err
 }
 
-// advised adds what can be done to an error that says that a right is missing in a namespace, or in all if that is empty. Any other stays as it is.
+// advised adds what can be done to an error that says that a right is missing in a namespace, or in
+// all if that is empty. Any other stays as it is.
 func (l *Live) advised(namespace string, err error) error {
 	var already *rightMissingError
 	lack := kube.RightMissing(err)

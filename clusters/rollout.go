@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// startRollout gives the members files for the pods that git declares, and then has new pods made so. Pods that are there keep
-// their own files.
+// startRollout gives the members files for the pods that git declares, and then has new pods made
+// so. Pods that are there keep their own files.
 func (c *cluster) startRollout(ctx context.Context, a decide.StartRollout) (report.Outcome, error) {
 	wanted := objects.Template{Version: a.Version, SpecHash: a.SpecHash}
 	if declared := objects.DeclaredTemplate(c.target.cluster.Spec); declared != wanted {
@@ -42,8 +42,9 @@ func (c *cluster) startRollout(ctx context.Context, a decide.StartRollout) (repo
 	return c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" || o.Kind == "StatefulSet" })
 }
 
-// restartReplica deletes a pod and gives etcd the time to transfer leadership and to end in order. One that serves stays while another member
-// has fallen silent meanwhile; one that was broken stays if it has come up meanwhile.
+// restartReplica deletes a pod and gives etcd the time to transfer leadership and to end in order.
+// One that serves stays while another member has fallen silent meanwhile; one that was broken stays
+// if it has come up meanwhile.
 func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (report.Outcome, error) {
 	name := c.state.ReplicaName(a.Ordinal)
 	serves := lists(c.state.Membership, func(m decide.Member) bool { return m.Name == name && m.Answers })
@@ -57,7 +58,8 @@ func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (
 	return c.delete(ctx, objects.Identity{Kind: "Pod", Name: name}, a.PodUID)
 }
 
-// othersStillAnswer says why a pod that serves is not to be restarted now; empty if all other members answer.
+// othersStillAnswer says why a pod that serves is not to be restarted now; empty if all other
+// members answer.
 func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string, error) {
 	now := c.askAgain(ctx).Membership
 	if !now.Known || lists(now, func(m decide.Member) bool { return m.Name != name && !m.Answers }) {
@@ -66,8 +68,9 @@ func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string
 	return "", nil
 }
 
-// stillBroken says why a pod whose member did not answer is not to be restarted any more; empty if nothing is better than it was seen. Its
-// phase is read again, and etcd in it is asked once more: the kubelet may have got over it.
+// stillBroken says why a pod whose member did not answer is not to be restarted any more; empty if
+// nothing is better than it was seen. Its phase is read again, and etcd in it is asked once more:
+// the kubelet may have got over it.
 func (c *cluster) stillBroken(ctx context.Context, name, uid string) (string, error) {
 	found, err := c.kube().Look(ctx, "Pod", c.target.cluster.Namespace, name)
 	if err != nil {

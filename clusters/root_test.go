@@ -12,7 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestClientStaysRoot: applications lose the name of etcd's superuser only where that certainly costs them nothing.
+// TestClientStaysRoot: applications lose the name of etcd's superuser only where that certainly
+// costs them nothing.
 func TestClientStaysRoot(t *testing.T) {
 	client := func(name string) (k objects.Certificates) {
 		pair, err := caMade(t, time.Now()).Issue(pki.Leaf{CommonName: name}, time.Now())
@@ -58,7 +59,8 @@ func TestClientStaysRoot(t *testing.T) {
 	}
 }
 
-// TestOneOfOurOwn: a cluster from before Quorate had a certificate of its own gets one, and etcd is asked with that of applications until then.
+// TestOneOfOurOwn: a cluster from before Quorate had a certificate of its own gets one, and etcd is
+// asked with that of applications until then.
 func TestOneOfOurOwn(t *testing.T) {
 	s := running(t)
 	c := s.observe()

@@ -10,8 +10,9 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// seal writes the sealed configuration of members that have started, after asking etcd once more, and only over the record
-// that was observed. Once no member may found the cluster any more, it leads clients to the members.
+// seal writes the sealed configuration of members that have started, after asking etcd once more,
+// and only over the record that was observed. Once no member may found the cluster any more, it
+// leads clients to the members.
 func (c *cluster) seal(ctx context.Context, a decide.Seal) (report.Outcome, error) {
 	answer := c.askAgain(ctx)
 	if !answer.Membership.Known || answer.Membership.ClusterID != a.ClusterID {
@@ -39,9 +40,10 @@ func (c *cluster) applySealed(ctx context.Context, in objects.Input) (report.Out
 	})
 }
 
-// confirmedVolumes are the replicas as observed, but those to be sealed without a volume if theirs is another one by now. A member that answered
-// between two looks at the same volume runs on it; of any other it is not known which one it runs on, and a wrong one on record would prove one
-// day that a good one was lost.
+// confirmedVolumes are the replicas as observed, but those to be sealed without a volume if theirs
+// is another one by now. A member that answered between two looks at the same volume runs on it; of
+// any other it is not known which one it runs on, and a wrong one on record would prove one day
+// that a good one was lost.
 func (c *cluster) confirmedVolumes(ctx context.Context, sealed decide.Ordinals) ([]decide.Replica, error) {
 	replicas := slices.Clone(c.state.Replicas)
 	for i := range replicas {

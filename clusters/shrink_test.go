@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// A size that git takes back, and one that is smaller than what runs, are refused alike, as the custom resource says the larger one: so that is what
-// the message says, and what may be declared.
+// A size that git takes back, and one that is smaller than what runs, are refused alike, as the
+// custom resource says the larger one: so that is what the message says, and what may be declared.
 func TestASizeIsNotTakenBack(t *testing.T) {
 	with := func(size string) *v1alpha1.EtcdCluster {
 		c := liveOf(t, stated(3, size))

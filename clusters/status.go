@@ -16,8 +16,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// newStatus is the status that a pass reports. live is the custom resource with the status that is there, declared
-// what the pass went by.
+// newStatus is the status that a pass reports. live is the custom resource with the status that is
+// there, declared what the pass went by.
 func newStatus(live, declared *v1alpha1.EtcdCluster, entry report.Cluster, source reconcile.SourceState) v1alpha1.EtcdClusterStatus {
 	old, s := live.Status, entry.State
 	status := v1alpha1.EtcdClusterStatus{
@@ -51,14 +51,14 @@ func newStatus(live, declared *v1alpha1.EtcdCluster, entry report.Cluster, sourc
 	return status
 }
 
-// isGone reports whether a cluster has been deleted to the last volume. Its identity goes with it, so that it is founded
-// again should git want it again.
+// isGone reports whether a cluster has been deleted to the last volume. Its identity goes with it,
+// so that it is founded again should git want it again.
 func isGone(s decide.State) bool {
 	return s.Declared.Lifecycle == string(v1alpha1.LifecycleDeleted) && len(s.Objects.Remaining) == 0 && len(s.Replicas) == 0 && s.Record.Token == ""
 }
 
-// addMembers fills in what is known of the members. The cluster ID comes from the record alone: what some etcd says may be
-// another cluster's.
+// addMembers fills in what is known of the members. The cluster ID comes from the record alone:
+// what some etcd says may be another cluster's.
 func addMembers(status *v1alpha1.EtcdClusterStatus, old v1alpha1.EtcdClusterStatus, s decide.State) {
 	status.ClusterID, status.Version, status.Replicas = old.ClusterID, old.Version, old.Replicas
 	if id := s.Record.ClusterID; id != 0 {
@@ -73,12 +73,14 @@ func addMembers(status *v1alpha1.EtcdClusterStatus, old v1alpha1.EtcdClusterStat
 	status.Replicas = int32(len(s.Membership.Members))
 }
 
-// news reports whether a status is worth writing: the figures that always move are not, by themselves.
+// news reports whether a status is worth writing: the figures that always move are not, by
+// themselves.
 func worthWriting(old, status v1alpha1.EtcdClusterStatus) bool {
 	return !equality.Semantic.DeepEqual(withoutFigures(old, old), withoutFigures(status, old))
 }
 
-// withoutFigures puts the moving figures of each member to what base says, unless a size has moved by a tenth.
+// withoutFigures puts the moving figures of each member to what base says, unless a size has moved
+// by a tenth.
 func withoutFigures(status, base v1alpha1.EtcdClusterStatus) v1alpha1.EtcdClusterStatus {
 	status.Members = slices.Clone(status.Members)
 	for i := range status.Members {
@@ -120,8 +122,8 @@ func memberStatuses(s decide.State, old v1alpha1.EtcdClusterStatus) []v1alpha1.M
 	return list
 }
 
-// silenced is what is left to say of the members while the member list is not known: they are as last seen, and
-// those that do not answer are silent.
+// silenced is what is left to say of the members while the member list is not known: they are as
+// last seen, and those that do not answer are silent.
 func silenced(old []v1alpha1.MemberStatus, s decide.State) []v1alpha1.MemberStatus {
 	list := slices.Clone(old)
 	for i := range list {
@@ -139,7 +141,8 @@ func silenced(old []v1alpha1.MemberStatus, s decide.State) []v1alpha1.MemberStat
 	return list
 }
 
-// strandedSince is since when the volume in a slot is stranded, this pass included; zero if it is not, or the slot is none of the cluster's.
+// strandedSince is since when the volume in a slot is stranded, this pass included; zero if it is
+// not, or the slot is none of the cluster's.
 func strandedSince(s decide.State, ordinal int, ours bool) metav1.Time {
 	switch r := s.Replica(ordinal); {
 	case !ours || r.Stranded == "":
@@ -166,8 +169,8 @@ func since(status v1alpha1.MemberStatus, old []v1alpha1.MemberStatus, now metav1
 	return now
 }
 
-// withoutSilence leaves out the silent members of a status from a time when etcd named no leader, if it does now: the
-// silence may have been ours, so what is silent still is so from now on.
+// withoutSilence leaves out the silent members of a status from a time when etcd named no leader,
+// if it does now: the silence may have been ours, so what is silent still is so from now on.
 func withoutSilence(old v1alpha1.EtcdClusterStatus, leader string) []v1alpha1.MemberStatus {
 	if old.Leader != "" || leader == "" {
 		return old.Members
@@ -204,7 +207,8 @@ func healthyVoters(members []v1alpha1.MemberStatus) int32 {
 	return n
 }
 
-// setConditions tells of the decision in the conditions that tools understand: Ready, and the two that should be false.
+// setConditions tells of the decision in the conditions that tools understand: Ready, and the two
+// that should be false.
 func setConditions(status *v1alpha1.EtcdClusterStatus, entry report.Cluster, source reconcile.SourceState, now metav1.Time) {
 	d := entry.Decision
 	message := d.Message
@@ -233,7 +237,8 @@ func setConditions(status *v1alpha1.EtcdClusterStatus, entry report.Cluster, sou
 	}
 }
 
-// ready says whether every declared member is a healthy voter, and is meant to be. An orphan is judged by etcd alone.
+// ready says whether every declared member is a healthy voter, and is meant to be. An orphan is
+// judged by etcd alone.
 func ready(status *v1alpha1.EtcdClusterStatus, entry report.Cluster) metav1.ConditionStatus {
 	s, d := entry.State, entry.Decision
 	if d.Rule == "MembershipUnknown" || s.Declared.Orphaned != "" && !s.Membership.Known {

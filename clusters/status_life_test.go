@@ -25,7 +25,8 @@ func pass(live *v1alpha1.EtcdCluster, entry report.Cluster, id string) v1alpha1.
 	return v1alpha1.MemberStatus{}
 }
 
-// silentEntry is what a pass says of a cluster whose first member, the leader until then, does not answer.
+// silentEntry is what a pass says of a cluster whose first member, the leader until then, does not
+// answer.
 func silentEntry(at time.Time) report.Cluster {
 	entry := healthyEntry()
 	entry.State.Now = at
@@ -62,7 +63,8 @@ func TestSilenceGoesOn(t *testing.T) {
 	}
 }
 
-// Who is silent while nobody answers may be well: it is we who cannot reach it. Its silence begins once others answer.
+// Who is silent while nobody answers may be well: it is we who cannot reach it. Its silence begins
+// once others answer.
 func TestSilenceOfAllDoesNotCount(t *testing.T) {
 	live := liveCluster()
 	pass(live, healthyEntry(), "1")
@@ -125,7 +127,8 @@ func TestStatusOfAnOrphan(t *testing.T) {
 	}
 }
 
-// A removal that is held is told once, beside whatever is decided; the cluster is as well as its members are.
+// A removal that is held is told once, beside whatever is decided; the cluster is as well as its
+// members are.
 func TestStatusOfAHeldRemoval(t *testing.T) {
 	const said = "main@sha1:def no longer declares it"
 	live := liveCluster()
@@ -222,7 +225,8 @@ func TestStatusOfADeletedCluster(t *testing.T) {
 	}
 }
 
-// An etcd that is another cluster's never becomes this one's in its status: the next pass would believe it.
+// An etcd that is another cluster's never becomes this one's in its status: the next pass would
+// believe it.
 func TestStatusKeepsTheClusterID(t *testing.T) {
 	live := liveCluster()
 	pass(live, healthyEntry(), "1")

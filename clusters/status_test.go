@@ -92,7 +92,8 @@ func TestNews(t *testing.T) {
 	}
 }
 
-// While etcd gives no list, members stay in the status as they were last seen, silent, and since when.
+// While etcd gives no list, members stay in the status as they were last seen, silent, and since
+// when.
 func TestStatusWhileMembershipIsUnknown(t *testing.T) {
 	live := liveCluster()
 	live.Status = newStatus(live, live, healthyEntry(), fetchedMain)
@@ -131,7 +132,8 @@ func TestAnErrorReachesTheStatus(t *testing.T) {
 	}
 }
 
-// TestLongMessage: the API takes a condition's message up to some length, and refuses the whole status beyond.
+// TestLongMessage: the API takes a condition's message up to some length, and refuses the whole
+// status beyond.
 func TestLongMessage(t *testing.T) {
 	entry := healthyEntry()
 	entry.Decision.Message = strings.Repeat("ü", 20_000)

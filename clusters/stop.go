@@ -11,7 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// stopPods scales the StatefulSet to 0. All else of it stays as it was last applied, so nothing that it is made from is needed.
+// stopPods scales the StatefulSet to 0. All else of it stays as it was last applied, so nothing
+// that it is made from is needed.
 func (c *cluster) stopPods(ctx context.Context) (report.Outcome, error) {
 	if going, err := c.stopsOnGoingVolume(ctx); going != "" || err != nil {
 		return report.Outcome{Detail: going}, err
@@ -34,8 +35,9 @@ func (c *cluster) stopPods(ctx context.Context) (report.Outcome, error) {
 	return report.Outcome{Changed: true, Detail: "scaled " + id.String() + " to 0"}, nil
 }
 
-// stopsOnGoingVolume names a claim that is being deleted by now, and that goes with its data as soon as the pods are stopped that are about to be; empty if
-// none are, or if git wants the data deleted.
+// stopsOnGoingVolume names a claim that is being deleted by now, and that goes with its data as
+// soon as the pods are stopped that are about to be; empty if none are, or if git wants the data
+// deleted.
 func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
 	spec := c.target.cluster.Spec
 	deletes := spec.Lifecycle == v1alpha1.LifecycleDeleted && spec.Storage.Retention == v1alpha1.RetentionDelete

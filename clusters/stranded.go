@@ -15,8 +15,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// findStranded looks for recorded members whose volume no pod can ever use again (hard case H46). Volumes and nodes are read only for
-// a pod that has no node although its volume has been made. Where they cannot be read, that is said, and nothing is concluded.
+// findStranded looks for recorded members whose volume no pod can ever use again (hard case H46).
+// Volumes and nodes are read only for a pod that has no node although its volume has been made.
+// Where they cannot be read, that is said, and nothing is concluded.
 func (c *cluster) findStranded(ctx context.Context) {
 	if c.target.cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning {
 		return // its pods are absent on purpose
@@ -37,7 +38,8 @@ func (c *cluster) findStranded(ctx context.Context) {
 	}
 }
 
-// strandedSince is since when passes have found the volume of the member in a slot stranded; zero if the last one did not, or it is another's.
+// strandedSince is since when passes have found the volume of the member in a slot stranded; zero
+// if the last one did not, or it is another's.
 func (c *cluster) strandedSince(ordinal int) time.Time {
 	if c.own.custom == nil {
 		return time.Time{}
@@ -61,7 +63,8 @@ func (c *cluster) homeless(r decide.Replica) bool {
 	return pod == nil || r.Pod == decide.PodPending && pod.Spec.NodeName == ""
 }
 
-// strands says why the volume of a claim cannot be used any more; empty if it can, or there is none yet.
+// strands says why the volume of a claim cannot be used any more; empty if it can, or there is none
+// yet.
 func (c *cluster) strands(ctx context.Context, claim *corev1.PersistentVolumeClaim, list func() ([]corev1.Node, error)) (string, error) {
 	name := claim.Spec.VolumeName
 	if name == "" || claim.DeletionTimestamp != nil {
@@ -83,7 +86,8 @@ func (c *cluster) strands(ctx context.Context, claim *corev1.PersistentVolumeCla
 	return outOfReach(volume, nodes)
 }
 
-// volumeGone says that the volume of a claim is gone, unless the claim has gone with it since it was listed.
+// volumeGone says that the volume of a claim is gone, unless the claim has gone with it since it
+// was listed.
 func (c *cluster) volumeGone(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
 	now, err := c.kube().Look(ctx, "PersistentVolumeClaim", claim.Namespace, claim.Name)
 	if err != nil || now == nil || now.GetUID() != claim.UID || now.GetDeletionTimestamp() != nil {
@@ -92,8 +96,9 @@ func (c *cluster) volumeGone(ctx context.Context, claim *corev1.PersistentVolume
 	return fmt.Sprintf("its volume %s is gone", claim.Spec.VolumeName), nil
 }
 
-// outOfReach says which node a volume belongs to if that node is none of nodes. It is empty for a volume that any node of some
-// kind can use, such as those of a zone: there may be such a node again.
+// outOfReach says which node a volume belongs to if that node is none of nodes. It is empty for a
+// volume that any node of some kind can use, such as those of a zone: there may be such a node
+// again.
 func outOfReach(volume *corev1.PersistentVolume, nodes []corev1.Node) (string, error) {
 	required := volume.Spec.NodeAffinity.Required
 	var homes []string
@@ -117,11 +122,12 @@ func outOfReach(volume *corev1.PersistentVolume, nodes []corev1.Node) (string, e
 	return fmt.Sprintf("its volume %s belongs to nodes %s, which are gone", volume.Name, strings.Join(homes, ", ")), nil
 }
 
-// nodeKeys are what the part after the slash is called in labels that tell one node from another, such as
-// kubernetes.io/hostname, topology.topolvm.io/node and openebs.io/nodename.
+// nodeKeys are what the part after the slash is called in labels that tell one node from another,
+// such as kubernetes.io/hostname, topology.topolvm.io/node and openebs.io/nodename.
 var nodeKeys = []string{"hostname", "node", "nodename", "node-name", "nodeid", "node-id"}
 
-// homeOf lists the nodes that a term is limited to by name; none if nodes of other names may match it.
+// homeOf lists the nodes that a term is limited to by name; none if nodes of other names may match
+// it.
 func homeOf(term corev1.NodeSelectorTerm) []string {
 	for _, field := range term.MatchFields {
 		if field.Key == "metadata.name" && field.Operator == corev1.NodeSelectorOpIn {

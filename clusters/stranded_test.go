@@ -139,7 +139,8 @@ func claimed(uid types.UID) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// TestStrandedSince: since when is remembered of a member, one that has not started among them, and not of another in its slot.
+// TestStrandedSince: since when is remembered of a member, one that has not started among them, and
+// not of another in its slot.
 func TestStrandedSince(t *testing.T) {
 	began := time.Unix(1000, 0).UTC()
 	s := decide.State{

@@ -10,7 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// identities are the objects of the cluster that there are to be, and those that there are no longer to be.
+// identities are the objects of the cluster that there are to be, and those that there are no
+// longer to be.
 func (c *cluster) identities() []objects.Identity {
 	list := objects.Identities(&c.target.cluster)
 	if c.surplus() != nil {
@@ -19,7 +20,8 @@ func (c *cluster) identities() []objects.Identity {
 	return list
 }
 
-// surplus is the NetworkPolicy that Quorate made, if git declares none any more. One of somebody else under that name is theirs, whatever its labels are.
+// surplus is the NetworkPolicy that Quorate made, if git declares none any more. One of somebody
+// else under that name is theirs, whatever its labels are.
 func (c *cluster) surplus() metav1.Object {
 	id := c.names.Policy()
 	policy := c.own.objects[id.Kind+"/"+id.Name]
@@ -38,7 +40,8 @@ func (c *cluster) compareSurplus() {
 	}
 }
 
-// deleteSurplus deletes what is not declared any more, and says what that was; empty if nothing was.
+// deleteSurplus deletes what is not declared any more, and says what that was; empty if nothing
+// was.
 func (c *cluster) deleteSurplus(ctx context.Context) (string, error) {
 	policy := c.surplus()
 	if policy == nil {

@@ -21,14 +21,16 @@ import (
 type target struct {
 	// cluster with defaults; metadata and spec.
 	cluster v1alpha1.EtcdCluster
-	// applied is what the source states; nil if the source does not say, so that nothing is to be applied.
+	// applied is what the source states; nil if the source does not say, so that nothing is to be
+	// applied.
 	applied  map[string]any
 	warnings []string
 	// problems that keep the declaration from being acted on.
 	problems []string
 	// orphaned and renamedFrom as in decide.Declared.
 	orphaned, renamedFrom string
-	// held says since which revision no source declares it, if nobody has confirmed that: it stays as last applied.
+	// held says since which revision no source declares it, if nobody has confirmed that: it stays
+	// as last applied.
 	held string
 	// elsewhere: what declared it is not read by this run.
 	elsewhere bool
@@ -42,9 +44,10 @@ type target struct {
 
 func (t target) key() key { return key{t.cluster.Namespace, t.cluster.Name} }
 
-// targetsOf lists what a pass is about: what is declared; the clusters whose declarations are broken, which stay as last
-// applied; and those that are not declared, which stay untouched. Where a place could not be read, what is not declared elsewhere stays as last
-// applied, and so does what seems to be left out by accident: those are the removals.
+// targetsOf lists what a pass is about: what is declared; the clusters whose declarations are
+// broken, which stay as last applied; and those that are not declared, which stay untouched. Where
+// a place could not be read, what is not declared elsewhere stays as last applied, and so does what
+// seems to be left out by accident: those are the removals.
 func targetsOf(desired reconcile.Desired, owned inventory) ([]target, []report.Removal) {
 	targets, removals := unchecked(desired, owned)
 	refuse(targets, owned, desired)
@@ -79,8 +82,8 @@ func unchecked(desired reconcile.Desired, owned inventory) ([]target, []report.R
 	return append(targets, lost...), removals
 }
 
-// selfDeclared are the targets where the custom resources declare themselves. Nothing is applied to them: what they say is somebody else's. If
-// that is not known, orphans are orphans still.
+// selfDeclared are the targets where the custom resources declare themselves. Nothing is applied to
+// them: what they say is somebody else's. If that is not known, orphans are orphans still.
 func selfDeclared(owned inventory, known bool) []target {
 	var targets []target
 	for _, p := range owned {
@@ -98,10 +101,12 @@ func selfDeclared(owned inventory, known bool) []target {
 	return targets
 }
 
-// contested is what is wrong with a cluster that several sources declare. It names none of them: each has tenants of its own.
+// contested is what is wrong with a cluster that several sources declare. It names none of them:
+// each has tenants of its own.
 const contested = "more than one source declares the cluster: it stays as last applied until all but one let it go"
 
-// problemsOf sorts the problems of the sources by the cluster that they name. Those that name none, by the source, may be about any of it.
+// problemsOf sorts the problems of the sources by the cluster that they name. Those that name none,
+// by the source, may be about any of it.
 func problemsOf(desired reconcile.Desired) (broken map[key][]string, unplaced map[string][]string) {
 	broken, unplaced = map[key][]string{}, map[string][]string{}
 	for _, p := range desired.Problems {
@@ -134,8 +139,8 @@ func lastApplied(custom *v1alpha1.EtcdCluster) target {
 	}}
 }
 
-// against completes a target with what is there: the identity of the live custom resource, its replicas where the source leaves them
-// to others, and what the rules for changes say against it.
+// against completes a target with what is there: the identity of the live custom resource, its
+// replicas where the source leaves them to others, and what the rules for changes say against it.
 func (t target) against(custom *v1alpha1.EtcdCluster) target {
 	t.problems = append(t.problems, objects.CheckOptions(t.cluster.Spec)...)
 	if custom == nil {
@@ -164,7 +169,8 @@ func states(object map[string]any, path ...string) bool {
 	return true
 }
 
-// forbiddenChanges evaluates the rules about changes of the spec, such as that a volume never shrinks.
+// forbiddenChanges evaluates the rules about changes of the spec, such as that a volume never
+// shrinks.
 func forbiddenChanges(next, live *v1alpha1.EtcdCluster) []string {
 	for _, c := range []*v1alpha1.EtcdCluster{next, live} {
 		if immense := schema.Immense(c.Spec); len(immense) > 0 {
@@ -188,8 +194,8 @@ func forbiddenChanges(next, live *v1alpha1.EtcdCluster) []string {
 	return problems
 }
 
-// noWayBack completes what is said of a size that is smaller than the one in the custom resource. Git may mean the size that the volumes have: what was
-// declared once stays the least that may be.
+// noWayBack completes what is said of a size that is smaller than the one in the custom resource.
+// Git may mean the size that the volumes have: what was declared once stays the least that may be.
 func noWayBack(problem string, next, live *v1alpha1.EtcdCluster) string {
 	applied := live.Spec.Storage.Size
 	if !strings.HasPrefix(problem, "spec.storage.size: ") || next.Spec.Storage.Size.Cmp(applied) >= 0 {

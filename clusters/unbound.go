@@ -9,9 +9,11 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// findUnbound looks for pods that wait forever: they were given a node, which the scheduler does only once their claims are bound, and then the
-// claim went and was recreated. The scheduler never looks at such a pod again, so a claim that waits for its first consumer never gets a volume. It
-// happens when a claim is deleted just as its pod is being scheduled: what protects claims in use does not count a pod without a node.
+// findUnbound looks for pods that wait forever: they were given a node, which the scheduler does
+// only once their claims are bound, and then the claim went and was recreated. The scheduler never
+// looks at such a pod again, so a claim that waits for its first consumer never gets a volume. It
+// happens when a claim is deleted just as its pod is being scheduled: what protects claims in use
+// does not count a pod without a node.
 func (c *cluster) findUnbound(ctx context.Context) error {
 	for i := range c.state.Replicas {
 		r := &c.state.Replicas[i]

@@ -11,7 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// A pod that has a node and a claim without a volume waits forever. Lists that were read at different moments do not make it so.
+// A pod that has a node and a claim without a volume waits forever. Lists that were read at
+// different moments do not make it so.
 func TestFindUnbound(t *testing.T) {
 	claim := func(uid types.UID, phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
 		c := claimed(uid)

@@ -13,8 +13,9 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// undeclared are the targets of the clusters that no source declares, out of all that are there; and the removals among them that are held.
-// unplaced are the problems of each source that may be about any of its clusters.
+// undeclared are the targets of the clusters that no source declares, out of all that are there;
+// and the removals among them that are held. unplaced are the problems of each source that may be
+// about any of its clusters.
 func undeclared(declared []target, all, rest inventory, desired reconcile.Desired, unplaced map[string][]string) ([]target, []report.Removal) {
 	orphans := orphansOf(declared, rest, desired)
 	goes := map[key]bool{}
@@ -45,9 +46,11 @@ func undeclared(declared []target, all, rest inventory, desired reconcile.Desire
 	return targets, removals
 }
 
-// doubts says why it is not known whether a source declares a cluster: it could not be read, or has problems that may be about it; or which clusters of
-// it there are is not all known, so that nobody can say how many of them it leaves out. Where it is not
-// known which source it is, or it is none of this run, any of them may declare it by now. What is wrong there is not told: it may be somebody else's.
+// doubts says why it is not known whether a source declares a cluster: it could not be read, or has
+// problems that may be about it; or which clusters of it there are is not all known, so that nobody
+// can say how many of them it leaves out. Where it is not known which source it is, or it is none
+// of this run, any of them may declare it by now. What is wrong there is not told: it may be
+// somebody else's.
 func doubts(source string, desired reconcile.Desired, unplaced map[string][]string) (unread bool, problems []string) {
 	if desired.Unread != nil || len(desired.Sources) == 0 {
 		return desired.Unread != nil, unplaced[source]
@@ -59,8 +62,9 @@ func doubts(source string, desired reconcile.Desired, unplaced map[string][]stri
 	return desired.Failure() != nil || unlisted || len(unplaced) > 0, nil
 }
 
-// unjudged is the target of an undeclared cluster while it is not known whether it is. A source that cannot be read may declare it; and so may
-// a problem that names no cluster. What was an orphan before stays one.
+// unjudged is the target of an undeclared cluster while it is not known whether it is. A source
+// that cannot be read may declare it; and so may a problem that names no cluster. What was an
+// orphan before stays one.
 func (o *orphan) unjudged(unread bool, problems []string) target {
 	t := o.asBefore()
 	switch {
@@ -73,12 +77,14 @@ func (o *orphan) unjudged(unread bool, problems []string) target {
 	return t
 }
 
-// goes reports whether an undeclared cluster is an orphan whatever else is declared: it is one, there is nothing of it, or a person has said so.
+// goes reports whether an undeclared cluster is an orphan whatever else is declared: it is one,
+// there is nothing of it, or a person has said so.
 func (o *orphan) goes(confirmed []string) bool {
 	return o.isOrphan() || o.custom.Spec.Lifecycle == v1alpha1.LifecycleDeleted || confirms(confirmed, o.confirm) || confirms(confirmed, o.revision)
 }
 
-// candidatesIn lists what counts when an undeclared cluster is judged: what was declared when it was last looked at, but for what goes anyway.
+// candidatesIn lists what counts when an undeclared cluster is judged: what was declared when it
+// was last looked at, but for what goes anyway.
 func candidatesIn(all, rest inventory, goes map[key]bool) []candidate {
 	var list []candidate
 	for k, p := range all {
@@ -109,7 +115,8 @@ func addRemoval(removals []report.Removal, o *orphan, candidates []candidate) []
 	return append(removals, report.Removal{Source: source, Revision: o.confirm, Clusters: []string{name}, Of: of})
 }
 
-// hold keeps a cluster as last applied although no source declares it. Revisions of other sources are not told: the report of the run has them.
+// hold keeps a cluster as last applied although no source declares it. Revisions of other sources
+// are not told: the report of the run has them.
 func (t target) hold(o *orphan) target {
 	t.held = o.said
 	how := report.FlagConfirm + ", with the revision in the report of the run,"
@@ -120,7 +127,8 @@ func (t target) hold(o *orphan) target {
 	return t
 }
 
-// leaveTo keeps a cluster as last applied, since a source that this run does not read has declared it.
+// leaveTo keeps a cluster as last applied, since a source that this run does not read has declared
+// it.
 func (t target) leaveTo(source, revision string) target {
 	t.elsewhere = true
 	t.warnings = []string{fmt.Sprintf("it was declared by %s, which this run does not read, and stays as last applied; if no other run reads it, and it is meant to go: %s",
@@ -128,7 +136,8 @@ func (t target) leaveTo(source, revision string) target {
 	return t
 }
 
-// addRemoval completes a status with what a pass has found out about the declaration. What it does not know stays as it was.
+// addRemoval completes a status with what a pass has found out about the declaration. What it does
+// not know stays as it was.
 func (t target) addRemoval(status *v1alpha1.EtcdClusterStatus, old v1alpha1.EtcdClusterStatus, now metav1.Time) {
 	if t.held == "" {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionRemovalHeld)

@@ -17,8 +17,9 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// findObjects looks up by name the objects that were not listed as this cluster's: what is there all the same is its own without
-// its labels, or somebody else's. When nothing is amiss there is nothing to look up.
+// findObjects looks up by name the objects that were not listed as this cluster's: what is there
+// all the same is its own without its labels, or somebody else's. When nothing is amiss there is
+// nothing to look up.
 func (c *cluster) findObjects(ctx context.Context) error {
 	var unlisted []objects.Identity
 	for _, id := range objects.Identities(&c.target.cluster) {
@@ -42,8 +43,9 @@ func (c *cluster) findObjects(ctx context.Context) error {
 	return nil
 }
 
-// findSlots looks up by name the volume claims and the pods of members that were not listed. What is there counts, whatever its labels: a list that
-// misses a volume must not make it lost. Pods are looked for only where there is to be one.
+// findSlots looks up by name the volume claims and the pods of members that were not listed. What
+// is there counts, whatever its labels: a list that misses a volume must not make it lost. Pods are
+// looked for only where there is to be one.
 func (c *cluster) findSlots(ctx context.Context) error {
 	var claims, pods []objects.Identity
 	for ordinal := range max(c.state.Record.Replicas(), c.state.Declared.Replicas) {
@@ -67,7 +69,8 @@ func (c *cluster) findSlots(ctx context.Context) error {
 	return nil
 }
 
-// foundByName keeps a claim or a pod that was not listed. One that has the labels was made since the others were listed.
+// foundByName keeps a claim or a pod that was not listed. One that has the labels was made since
+// the others were listed.
 func (c *cluster) foundByName(id objects.Identity, object metav1.Object) {
 	switch o := object.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -87,7 +90,8 @@ func (c *cluster) foundByName(id objects.Identity, object metav1.Object) {
 	}
 }
 
-// lostLabels says which of the labels that are listed by, or that sort what is listed, are not there; empty if all are.
+// lostLabels says which of the labels that are listed by, or that sort what is listed, are not
+// there; empty if all are.
 func lostLabels(labels map[string]string, cluster string) string {
 	var lost []string
 	if labels[managedLabel] != managedValue {
@@ -99,8 +103,8 @@ func lostLabels(labels map[string]string, cluster string) string {
 	return strings.Join(lost, " ")
 }
 
-// madeForUs reports whether a claim or a pod was made for this cluster, whatever its labels say now: a claim that is on record or has a token,
-// a pod of its StatefulSet.
+// madeForUs reports whether a claim or a pod was made for this cluster, whatever its labels say
+// now: a claim that is on record or has a token, a pod of its StatefulSet.
 func (c *cluster) madeForUs(object metav1.Object) bool {
 	if _, is := object.(*corev1.Pod); is {
 		made := objects.ReadMetadata(object.GetAnnotations())
@@ -115,7 +119,8 @@ func (c *cluster) relabelled(id objects.Identity, lost string) {
 	c.state.Objects.Relabelled = append(c.state.Objects.Relabelled, fmt.Sprintf("%s has lost %s", id, lost))
 }
 
-// findLease looks for a lease of the cluster's name if none was listed: one that is somebody else's will never be ours to take.
+// findLease looks for a lease of the cluster's name if none was listed: one that is somebody else's
+// will never be ours to take.
 func (c *cluster) findLease(ctx context.Context) error {
 	if c.own.lease != nil {
 		return nil

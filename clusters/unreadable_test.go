@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestUnreadable: a custom resource that the API server lets through and Go cannot read is an error of that cluster, which is not taken for absent, and
-// of no other.
+// TestUnreadable: a custom resource that the API server lets through and Go cannot read is an error
+// of that cluster, which is not taken for absent, and of no other.
 func TestUnreadable(t *testing.T) {
 	s := newStage(t)
 	for name, size := range map[string]string{"a": "8Gi", "bad": "1e1.5"} {

@@ -15,8 +15,9 @@ import (
 // childName is what the process that fetches is called instead of the name of the program.
 const childName = "quorate-fetch"
 
-// fetchApart does as fetchHere does, in a process of its own that has nothing of this one but the options: not the token of the run, and no
-// credentials but those for this source. What it reads of the files is taken apart in yet another process.
+// fetchApart does as fetchHere does, in a process of its own that has nothing of this one but the
+// options: not the token of the run, and no credentials but those for this source. What it reads of
+// the files is taken apart in yet another process.
 func fetchApart(ctx context.Context, o Options, unless refs.Revision) (refs.Revision, Desired, error) {
 	c := conversation{ctx: ctx, options: o}
 	last, err := c.run(job{Options: o, Unless: unless})
@@ -117,7 +118,8 @@ func (c *conversation) next() (any, bool, error) {
 	}
 }
 
-// reading is the files of one revision being read. The process that has them answers one question after the other.
+// reading is the files of one revision being read. The process that has them answers one question
+// after the other.
 type reading struct {
 	questions chan manifests.Question
 	answers   chan manifests.Answer

@@ -13,8 +13,9 @@ import (
 // maxNameBytes of a reference, and of who signed.
 const maxNameBytes = 4 << 10
 
-// believe holds the process that fetches to what a source can be found to be. Whoever has taken it over can show files and commits of their own, as
-// the server can, and say that they are signed; but it is what was asked for by its name, and it is text.
+// believe holds the process that fetches to what a source can be found to be. Whoever has taken it
+// over can show files and commits of their own, as the server can, and say that they are signed;
+// but it is what was asked for by its name, and it is text.
 func (c *conversation) believe(r refs.Revision) error {
 	if c.reading != nil {
 		select {

@@ -19,8 +19,9 @@ func (r *repository) fleet(clusters int) {
 	r.commit()
 }
 
-// BenchmarkUnchanged reads what was read before: in the same process, in another one with a cache, and as often from the start. A clone is the
-// measure for them. "canned" is a server that does nothing but answer; "git" is git's own, which starts a process for each request.
+// BenchmarkUnchanged reads what was read before: in the same process, in another one with a cache,
+// and as often from the start. A clone is the measure for them. "canned" is a server that does
+// nothing but answer; "git" is git's own, which starts a process for each request.
 func BenchmarkUnchanged(b *testing.B) {
 	r := newRepository(b)
 	r.fleet(100)

@@ -23,8 +23,9 @@ func limitsFor(o Options) confined.Limits {
 	return l
 }
 
-// memoryFor is far over what the limits let a source take, where nobody says how much memory there is: several times the largest objects and the
-// references, half a kibibyte for each object, and for a local repository its index.
+// memoryFor is far over what the limits let a source take, where nobody says how much memory there
+// is: several times the largest objects and the references, half a kibibyte for each object, and
+// for a local repository its index.
 func memoryFor(o Options) int64 {
 	t := o.Transfer.OrDefault()
 	return 2<<30 + 16*t.Pack.ObjectBytes + 8*t.RefsBytes + 16*o.fileBytes() + 512*int64(t.Pack.Objects)

@@ -191,7 +191,8 @@ func TestLimitsOnPacks(t *testing.T) {
 	wantClusters(t, fetched(t, new(Reader), Options{Location: location, Transfer: remote.Limits{Pack: pack.Limits{Objects: 4, ObjectBytes: 1 << 10}}}), "a")
 }
 
-// A file that is too large to be read does not cross the network where the server can leave it out, and is the same problem where it cannot.
+// A file that is too large to be read does not cross the network where the server can leave it out,
+// and is the same problem where it cannot.
 func TestLargeFilesAreLeftOut(t *testing.T) {
 	r := newRepository(t)
 	noise := make([]byte, 3<<20)

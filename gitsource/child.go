@@ -17,7 +17,8 @@ import (
 
 func init() { confined.ServeReaching(childName, prepare, serve) }
 
-// prepare reads what the process may not read later, wherever it is, and makes the directory of the cache.
+// prepare reads what the process may not read later, wherever it is, and makes the directory of the
+// cache.
 func prepare(work json.RawMessage) {
 	var j job
 	if json.Unmarshal(work, &j) != nil {

@@ -40,8 +40,9 @@ type Desired struct {
 // Fetch reads what a source declares. Its errors match ErrSource or ErrOptions.
 func Fetch(ctx context.Context, o Options) (Desired, error) { return new(Reader).Fetch(ctx, o) }
 
-// Reader reads a source again and again. Where its references still name the commit that was read last, neither objects are fetched nor
-// declarations read. The zero Reader is ready; one source has one Reader.
+// Reader reads a source again and again. Where its references still name the commit that was read
+// last, neither objects are fetched nor declarations read. The zero Reader is ready; one source has
+// one Reader.
 type Reader struct {
 	mu sync.Mutex
 	// last is what was read last, with the options for it.
@@ -72,7 +73,8 @@ func (r *Reader) Fetch(ctx context.Context, o Options) (Desired, error) {
 	})
 }
 
-// fetchHere finds the revision that is meant, and reads it in this process unless it is that one, with that name and hash.
+// fetchHere finds the revision that is meant, and reads it in this process unless it is that one,
+// with that name and hash.
 func fetchHere(ctx context.Context, o Options, unless refs.Revision, read filesReader) (refs.Revision, Desired, error) {
 	source, err := open(ctx, o)
 	if err != nil {
@@ -90,7 +92,8 @@ func fetchHere(ctx context.Context, o Options, unless refs.Revision, read filesR
 	return found, desired, err
 }
 
-// known returns what was read last, if it was read in the same way, and what was found to read then.
+// known returns what was read last, if it was read in the same way, and what was found to read
+// then.
 func (r *Reader) known(o Options) (Desired, refs.Revision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,8 +125,8 @@ func (d Desired) clone() Desired {
 // toEnd is how long what is out of time has to stop its processes and to remove their files.
 const toEnd = time.Second
 
-// within calls what is to be done, and returns when it has ended, or soon after the time is over, whichever comes first: it may hang where no context
-// is looked at.
+// within calls what is to be done, and returns when it has ended, or soon after the time is over,
+// whichever comes first: it may hang where no context is looked at.
 func within[T any](ctx context.Context, o Options, do func(context.Context) (T, error)) (T, error) {
 	timeout := cmp.Or(o.Timeout, FetchTimeout)
 	tooLong := fmt.Errorf("it took longer than %s; --fetch-timeout allows more: %w", timeout, context.DeadlineExceeded)
@@ -161,8 +164,9 @@ func within[T any](ctx context.Context, o Options, do func(context.Context) (T, 
 	return none, sourceError(context.Cause(ctx), "read %s", o.Location)
 }
 
-// Descends says whether what was read, which newer tells, descends from the commit older of the same source, or is that commit. What cannot be told
-// within the limits is an error; its errors match ErrSource or ErrOptions.
+// Descends says whether what was read, which newer tells, descends from the commit older of the
+// same source, or is that commit. What cannot be told within the limits is an error; its errors
+// match ErrSource or ErrOptions.
 func Descends(ctx context.Context, o Options, newer refs.Revision, older string) (bool, error) {
 	o, err := o.normalized()
 	if err != nil {
@@ -231,7 +235,8 @@ func readCommit(ctx context.Context, o Options, store storer.EncodedObjectStorer
 	return read(ctx, o, files, r)
 }
 
-// openCommit gives the files of a revision whose hash names a commit or a tag of one, if it is signed as o asks.
+// openCommit gives the files of a revision whose hash names a commit or a tag of one, if it is
+// signed as o asks.
 func openCommit(store storer.EncodedObjectStorer, r refs.Revision, o Options) (fs.FS, refs.Revision, error) {
 	tree, opened, err := o.Verify.open(store, r)
 	if errors.Is(err, plumbing.ErrObjectNotFound) {

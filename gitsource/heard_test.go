@@ -12,7 +12,8 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// What the process that fetches says takes no more memory in this one than a few times its length, whatever it is, and its length is bounded.
+// What the process that fetches says takes no more memory in this one than a few times its length,
+// whatever it is, and its length is bounded.
 func TestWhatIsHeardIsBounded(t *testing.T) {
 	o := Options{
 		Location: "https://git.example.com/x.git",

@@ -21,7 +21,8 @@ func wantNothingLeft(t *testing.T, dir, after string) {
 	}
 }
 
-// However reading a source ends, nothing is left of it once it has: no process, and none of its files.
+// However reading a source ends, nothing is left of it once it has: no process, and none of its
+// files.
 func TestNothingIsLeftBehind(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for _, what := range []string{"fail=x", "fill", "show", "show=large"} {
@@ -43,7 +44,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
-// A directory that its owner may not read is removed all the same. Root may read any, so that another user tries.
+// A directory that its owner may not read is removed all the same. Root may read any, so that
+// another user tries.
 func TestNothingUnreadableIsLeftBehind(t *testing.T) {
 	if os.Getenv("QUORATE_TEST_LEAVES") != "" {
 		leave(t)

@@ -72,7 +72,8 @@ func (l localRepository) descends(ctx context.Context, newer, older plumbing.Has
 	return descends, nil
 }
 
-// checkLocal says, without reading what is in a directory, that nothing can be selected in it because it is no repository.
+// checkLocal says, without reading what is in a directory, that nothing can be selected in it
+// because it is no repository.
 func checkLocal(o Options) error {
 	if isRemote(o.Location) || o.Selector == (refs.Selector{}) {
 		return nil

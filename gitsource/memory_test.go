@@ -22,7 +22,8 @@ const (
 	childClones = "QUORATE_TEST_CLONES"
 )
 
-// TestMain reads or clones instead of testing if it is a child that is asked to, and prints how much memory that took at most.
+// TestMain reads or clones instead of testing if it is a child that is asked to, and prints how
+// much memory that took at most.
 func TestMain(m *testing.M) {
 	if location := os.Getenv(childReads); location != "" {
 		o, err := Options{Location: location}.normalized()
@@ -115,7 +116,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkMemory tells the memory for a repository of a gibibyte: a half in the newest commit, the other in its history.
+// BenchmarkMemory tells the memory for a repository of a gibibyte: a half in the newest commit, the
+// other in its history.
 func BenchmarkMemory(b *testing.B) {
 	r := newRepository(b)
 	r.declare("a")

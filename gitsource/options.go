@@ -25,30 +25,34 @@ type Options struct {
 	refs.Selector
 	// Auth is for repositories that are not public.
 	Auth remote.Auth
-	// Proxy is the URL of the proxy to reach a server through, instead of those that the environment names.
+	// Proxy is the URL of the proxy to reach a server through, instead of those that the
+	// environment names.
 	Proxy string
 	// Transfer bounds what a server may send.
 	Transfer remote.Limits
-	// Timeout of reading the source once, from connecting to the last declaration; FetchTimeout if it is zero.
+	// Timeout of reading the source once, from connecting to the last declaration; FetchTimeout if
+	// it is zero.
 	Timeout time.Duration
-	// CacheDir keeps the objects of what was read last from a server, for other processes and later ones. Nothing is kept if it is empty.
+	// CacheDir keeps the objects of what was read last from a server, for other processes and later
+	// ones. Nothing is kept if it is empty.
 	CacheDir string
-	// Memory, in bytes, is what the process that fetches may take, besides what the program takes itself; if it is zero, it is far over what the
-	// limits let it take.
+	// Memory, in bytes, is what the process that fetches may take, besides what the program takes
+	// itself; if it is zero, it is far over what the limits let it take.
 	Memory int64
 	// Verify says what must be signed, and by whom.
 	Verify Verification
 	manifests.Options
 }
 
-// Check returns what is wrong with the options themselves, before anything is read. It matches ErrOptions.
+// Check returns what is wrong with the options themselves, before anything is read. It matches
+// ErrOptions.
 func (o Options) Check() error {
 	_, err := o.normalized()
 	return err
 }
 
-// isRemote says whether a location is one of a server. What is there as a file or a directory is local, though its name has
-// a colon in it.
+// isRemote says whether a location is one of a server. What is there as a file or a directory is
+// local, though its name has a colon in it.
 func isRemote(location string) bool {
 	if strings.Contains(location, "://") {
 		return true
@@ -100,8 +104,8 @@ func (o Options) normalized() (Options, error) {
 	return o, nil
 }
 
-// notText is the name of a field that holds text which is not UTF-8, in v or below it; empty if there is none. Such text would arrive as other text at the
-// process that fetches.
+// notText is the name of a field that holds text which is not UTF-8, in v or below it; empty if
+// there is none. Such text would arrive as other text at the process that fetches.
 func notText(v reflect.Value, name string) string {
 	switch v.Kind() { //nolint:exhaustive // others hold no text
 	case reflect.String:

@@ -13,8 +13,9 @@ import (
 // resolving are the files that say where hosts are.
 var resolving = []string{"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/services"}
 
-// reachFor is what the process that fetches needs: the files of a local source, or the network, what tells hosts apart, and where it keeps what was
-// sent. The environment is what is left of this process's. What was made for it is removed by the function.
+// reachFor is what the process that fetches needs: the files of a local source, or the network,
+// what tells hosts apart, and where it keeps what was sent. The environment is what is left of this
+// process's. What was made for it is removed by the function.
 func reachFor(o Options, environment []string) (confined.Reach, []string, func() error) {
 	environment = slices.DeleteFunc(slices.Clone(environment), func(variable string) bool { return !slices.Contains(passed, nameOf(variable)) })
 	if !isRemote(o.Location) {
@@ -39,7 +40,8 @@ func reachFor(o Options, environment []string) (confined.Reach, []string, func()
 
 func nothing() error { return nil }
 
-// removeAll removes a directory, also if what is in it may not be read: whoever has taken over the process that wrote there may have made it so.
+// removeAll removes a directory, also if what is in it may not be read: whoever has taken over the
+// process that wrote there may have made it so.
 func removeAll(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil
@@ -53,7 +55,8 @@ func removeAll(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// passed are the variables of the environment that the process has: proxies, the authorities of the system, and settings of Go itself.
+// passed are the variables of the environment that the process has: proxies, the authorities of the
+// system, and settings of Go itself.
 var passed = []string{
 	"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "TMPDIR", "TZ", "GODEBUG",
 }
@@ -63,7 +66,8 @@ func nameOf(variable string) string {
 	return name
 }
 
-// partsOf are the directories of a local source: its own, and those that git has elsewhere for a worktree, as long as they are git's.
+// partsOf are the directories of a local source: its own, and those that git has elsewhere for a
+// worktree, as long as they are git's.
 func partsOf(location string) []string {
 	dot := filepath.Join(location, ".git")
 	all := []string{location} // a .git that is a directory is in it
@@ -97,7 +101,8 @@ func from(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// ifGits gives the directory if git has made it: whoever can write to a source must not name any other.
+// ifGits gives the directory if git has made it: whoever can write to a source must not name any
+// other.
 func ifGits(dir string) []string {
 	if info, err := os.Stat(filepath.Join(dir, "HEAD")); err != nil || !info.Mode().IsRegular() {
 		return nil

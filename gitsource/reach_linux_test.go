@@ -22,7 +22,8 @@ import (
 
 const thiefName = "quorate-test-thief"
 
-// The thief has what the process that fetches has, and tries what code tries that has taken it over.
+// The thief has what the process that fetches has, and tries what code tries that has taken it
+// over.
 func init() {
 	confined.ServeReaching(thiefName, func(json.RawMessage) {}, func(parent *confined.Parent, task json.RawMessage) {
 		var s scene
@@ -136,8 +137,9 @@ func TestSteal(t *testing.T) {
 	fmt.Fprintf(os.Stdout, "{{%s}}", strings.Join(s.had(), "\n"))
 }
 
-// Whoever takes over the process that fetches has what belongs to its own source, and nothing else: not the token of the run, its kubeconfig, the
-// credentials of others, nor the memory of any process.
+// Whoever takes over the process that fetches has what belongs to its own source, and nothing else:
+// not the token of the run, its kubeconfig, the credentials of others, nor the memory of any
+// process.
 func TestWhatTheFetcherReaches(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string {
@@ -211,7 +213,8 @@ func lying(t *testing.T, named string) string {
 	return dir
 }
 
-// lyingCommon makes what git has for a worktree, and names another directory for what all have in common.
+// lyingCommon makes what git has for a worktree, and names another directory for what all have in
+// common.
 func lyingCommon(t *testing.T, named string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -31,7 +31,8 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// program finds a program in PATH, beside the other servers of the system, or where the tools of the tests are. CI has them all.
+// program finds a program in PATH, beside the other servers of the system, or where the tools of
+// the tests are. CI has them all.
 func program(t testing.TB, name string) string {
 	t.Helper()
 	for _, dir := range []string{"", "/usr/sbin/", os.Getenv("QUORATE_TOOLS") + "/"} {
@@ -46,7 +47,8 @@ func program(t testing.TB, name string) string {
 	return ""
 }
 
-// sshServer is OpenSSH's own, with git's own behind it. It serves each connection by a process of its own, which the test starts.
+// sshServer is OpenSSH's own, with git's own behind it. It serves each connection by a process of
+// its own, which the test starts.
 type sshServer struct {
 	t      testing.TB
 	dir    string
@@ -71,8 +73,8 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// sshKeys makes keys by ssh-keygen: of a host, of a person, and those named, of the kind that the name ends in, or else ed25519. The host lets in
-// whoever is named person.
+// sshKeys makes keys by ssh-keygen: of a host, of a person, and those named, of the kind that the
+// name ends in, or else ed25519. The host lets in whoever is named person.
 func sshKeys(t testing.TB, names ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -120,7 +122,8 @@ func mustWrite(t testing.TB, file, content string) string {
 	return file
 }
 
-// serveSSH serves what is in the directory of the repository. Keys and certificates of the host are those given.
+// serveSSH serves what is in the directory of the repository. Keys and certificates of the host are
+// those given.
 func (r *repository) serveSSH(keys string, settings ...string) *sshServer {
 	t := r.t
 	t.Helper()
@@ -310,7 +313,8 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// serve serves over TLS with a certificate for names that holds for a time. It may ask people for certificates.
+// serve serves over TLS with a certificate for names that holds for a time. It may ask people for
+// certificates.
 func (a *authority) serve(handler http.Handler, people tls.ClientAuthType, holds time.Duration, names ...string) *httptest.Server {
 	a.t.Helper()
 	pair, err := tls.X509KeyPair(a.pair(holds, names...))
@@ -379,7 +383,8 @@ func pipe(here, there net.Conn, buffered *bufio.Reader) {
 	<-done
 }
 
-// serveFake is an ssh server that lets anyone in and answers every command with what a function does, which returns the status that it ends with.
+// serveFake is an ssh server that lets anyone in and answers every command with what a function
+// does, which returns the status that it ends with.
 func serveFake(t testing.TB, keys string, answer func(ssh.Channel) uint32) (address string) {
 	t.Helper()
 	key, err := ssh.ParsePrivateKey(mustRead(t, filepath.Join(keys, "host")))

@@ -74,7 +74,8 @@ func TestSSH(t *testing.T) {
 	})
 }
 
-// user@host:path, which has no port, and a path from where the host begins; and a proxy to get there.
+// user@host:path, which has no port, and a path from where the host begins; and a proxy to get
+// there.
 func TestSSHThroughProxies(t *testing.T) {
 	keys := sshKeys(t)
 	r := newRepository(t)
@@ -136,7 +137,8 @@ func TestSilentSSHServer(t *testing.T) {
 	r := newRepository(t)
 	r.declare("a")
 	server := r.serveSSH(keys, hostKeys(keys, "host")...)
-	// How much of what the host sends passes: its greeting; the exchange of keys; all but the references.
+	// How much of what the host sends passes: its greeting; the exchange of keys; all but the
+	// references.
 	for _, passes := range []int{0, 10, 1500, 2400} {
 		silent := listen(t)
 		fell := make(chan struct{})

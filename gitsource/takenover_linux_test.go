@@ -19,11 +19,12 @@ import (
 	"quorate.dev/quorate/gitsource/refs"
 )
 
-// takenOverAs says in the environment of the process that fetches what it does once it is taken over: no_proxy is one of few variables that it has.
+// takenOverAs says in the environment of the process that fetches what it does once it is taken
+// over: no_proxy is one of few variables that it has.
 const takenOverAs = "taken-over:"
 
-// Package variables are initialized before init functions run, so this takes the place of the real process where the environment says so. It is
-// confined just as the real one is.
+// Package variables are initialized before init functions run, so this takes the place of the real
+// process where the environment says so. It is confined just as the real one is.
 var _ = func() bool {
 	what, is := strings.CutPrefix(os.Getenv("no_proxy"), takenOverAs)
 	if is {
@@ -154,7 +155,8 @@ func (h hostile) readOthers() message {
 	return failed("refused")
 }
 
-// A process that is taken over takes no more of the machine than its part: memory, the size of a file, processor time.
+// A process that is taken over takes no more of the machine than its part: memory, the size of a
+// file, processor time.
 func TestTakenOverTakesItsPart(t *testing.T) {
 	o := elsewhere
 	o.Memory = 64 << 20
@@ -166,7 +168,8 @@ func TestTakenOverTakesItsPart(t *testing.T) {
 	}
 }
 
-// Landlock does not govern the mode and the times of files: the filter is what keeps a process from changing those of others, whatever it may read.
+// Landlock does not govern the mode and the times of files: the filter is what keeps a process from
+// changing those of others, whatever it may read.
 func TestTakenOverChangesNoFiles(t *testing.T) {
 	dir := t.TempDir()
 	source := filepath.Join(dir, "source")
@@ -196,7 +199,8 @@ func TestTakenOverChangesNoFiles(t *testing.T) {
 	}
 }
 
-// The words of a process that is taken over are about the source that it was to read, and decide nothing.
+// The words of a process that is taken over are about the source that it was to read, and decide
+// nothing.
 func TestWordsOfTheTakenOver(t *testing.T) {
 	about := "the source cannot be read: read https://git.example.com/x.git: "
 	for said, want := range map[string]string{
@@ -229,7 +233,8 @@ func TestWordsOfTheTakenOver(t *testing.T) {
 	}
 }
 
-// A process that is taken over is not believed another commit than was asked for, nor a file larger than one may be.
+// A process that is taken over is not believed another commit than was asked for, nor a file larger
+// than one may be.
 func TestTakenOverIsNotBelieved(t *testing.T) {
 	takeOver(t, "show")
 	o := elsewhere

@@ -162,7 +162,8 @@ func TestProxies(t *testing.T) {
 	wantClusters(t, desired, "a")
 }
 
-// fetchElsewhere fetches in a process of its own, with its own environment, and returns what it finds there.
+// fetchElsewhere fetches in a process of its own, with its own environment, and returns what it
+// finds there.
 func fetchElsewhere(t *testing.T, o Options, environment ...string) string {
 	t.Helper()
 	encoded, err := json.Marshal(o)
@@ -219,7 +220,8 @@ func TestProxiesOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// No program is run, no agent asked, and nothing in the home directory is read, whatever invites to it.
+// No program is run, no agent asked, and nothing in the home directory is read, whatever invites to
+// it.
 func TestNoProgramIsRun(t *testing.T) {
 	keys := sshKeys(t)
 	r := newRepository(t)
@@ -290,7 +292,8 @@ func TestNoProgramIsRun(t *testing.T) {
 	}
 }
 
-// The authorities of the system are trusted besides those that are given, unless only these are to be.
+// The authorities of the system are trusted besides those that are given, unless only these are to
+// be.
 func TestCAOnly(t *testing.T) {
 	if location := os.Getenv("QUORATE_TEST_CA_ONLY"); location != "" { // a process reads the system's authorities once
 		for _, bundle := range []string{"other", "own"} {
@@ -317,7 +320,8 @@ func TestCAOnly(t *testing.T) {
 	}
 }
 
-// gitHub is the part of GitHub's API that gives out tokens, with a server of git that takes the last of them.
+// gitHub is the part of GitHub's API that gives out tokens, with a server of git that takes the
+// last of them.
 type gitHub struct {
 	key    *rsa.PrivateKey
 	status int

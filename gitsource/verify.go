@@ -16,7 +16,8 @@ import (
 	"quorate.dev/quorate/gitsource/signature"
 )
 
-// Verification says what of a revision must be signed, and with which keys. The zero value asks for nothing.
+// Verification says what of a revision must be signed, and with which keys. The zero value asks for
+// nothing.
 type Verification struct {
 	// Mode is signature.Commit, if there are keys and it is empty.
 	Mode signature.Mode
@@ -38,7 +39,8 @@ func (v Verification) normalized(s refs.Selector) (Verification, error) {
 	return v, nil
 }
 
-// open gives the files of a revision whose hash names a commit or a tag of one, and that commit and its signer.
+// open gives the files of a revision whose hash names a commit or a tag of one, and that commit and
+// its signer.
 func (v Verification) open(store storer.EncodedObjectStorer, r refs.Revision) (gittree.Tree, refs.Revision, error) {
 	var err error
 	if v.Mode != "" {
@@ -52,7 +54,8 @@ func (v Verification) open(store storer.EncodedObjectStorer, r refs.Revision) (g
 	return tree, r, err
 }
 
-// verify returns the revision with its commit and its signer. It is an error unless what must be signed is.
+// verify returns the revision with its commit and its signer. It is an error unless what must be
+// signed is.
 func (v Verification) verify(store storer.EncodedObjectStorer, r refs.Revision, now time.Time) (refs.Revision, error) {
 	if v.Keys.Empty() {
 		return r, errors.New("there are no keys to verify signatures with")
@@ -118,8 +121,9 @@ func contentOf(object plumbing.EncodedObject) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// hashedObjects gives out only objects that have the hash they are asked for by. A signature is over the hash of a tree and not over its files: they are
-// signed as far as the hashes are true. Of what a server sends they are; what lies in a local repository is taken at its word otherwise.
+// hashedObjects gives out only objects that have the hash they are asked for by. A signature is
+// over the hash of a tree and not over its files: they are signed as far as the hashes are true. Of
+// what a server sends they are; what lies in a local repository is taken at its word otherwise.
 type hashedObjects struct{ storer.EncodedObjectStorer }
 
 // EncodedObject returns an object, and an error if its content is not what its hash says.

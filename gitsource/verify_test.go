@@ -20,7 +20,8 @@ import (
 	"quorate.dev/quorate/gitsource/signature"
 )
 
-// signer signs as git does with an SSH key, without ssh-keygen. What ssh-keygen and gpg themselves make is tested in gitsource/signature.
+// signer signs as git does with an SSH key, without ssh-keygen. What ssh-keygen and gpg themselves
+// make is tested in gitsource/signature.
 type signer struct{ ssh.Signer }
 
 func newSigner(t testing.TB, seed byte) signer {
@@ -99,7 +100,8 @@ func (r *repository) tagSigned(s signer, tag, kind, name string) string {
 	return hash
 }
 
-// signedRevisions is a repository with signed and unsigned revisions. The cluster in each is named after how to get at it.
+// signedRevisions is a repository with signed and unsigned revisions. The cluster in each is named
+// after how to get at it.
 func signedRevisions(t testing.TB) (r *repository, trusted, stranger signer) {
 	t.Helper()
 	r, trusted, stranger = newRepository(t), newSigner(t, 1), newSigner(t, 2)
@@ -193,7 +195,8 @@ func TestNothingInADirectoryIsSigned(t *testing.T) {
 	wantError(t, Options{Location: t.TempDir(), Verify: Verification{Keys: newSigner(t, 1).keys(t)}}, ErrSource, "is no repository: nothing in it is signed")
 }
 
-// A tag that somebody trusted signed holds whatever hash it names: a commit, or what is no commit at all.
+// A tag that somebody trusted signed holds whatever hash it names: a commit, or what is no commit
+// at all.
 func TestSignedTagOfSomethingElse(t *testing.T) {
 	r, trusted := newRepository(t), newSigner(t, 1)
 	r.declare("a")
@@ -240,7 +243,8 @@ func TestObjectsAreWhatTheirHashesSay(t *testing.T) {
 	}
 }
 
-// wantForged wants either an error or a problem that names the object: a file that cannot be read is a problem of the source.
+// wantForged wants either an error or a problem that names the object: a file that cannot be read
+// is a problem of the source.
 func wantForged(t testing.TB, o Options, hash string) {
 	t.Helper()
 	desired, err := Fetch(t.Context(), o)

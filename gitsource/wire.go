@@ -12,7 +12,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// job is what the process is to do: to read a source, or, with an older commit, to tell whether the newer one descends from it.
+// job is what the process is to do: to read a source, or, with an older commit, to tell whether the
+// newer one descends from it.
 type job struct {
 	Options Options
 	// Unless is what is known already.
@@ -20,8 +21,9 @@ type job struct {
 	Newer, Older string `json:",omitempty"`
 }
 
-// message is what the process says: that it has opened a revision, whose files are then asked for, or else an answer about them; or, as the last
-// thing, an error, or what it has found. Decoding it takes memory by its length, whoever has written it.
+// message is what the process says: that it has opened a revision, whose files are then asked for,
+// or else an answer about them; or, as the last thing, an error, or what it has found. Decoding it
+// takes memory by its length, whoever has written it.
 type message struct {
 	Opened *refs.Revision    `json:",omitempty"`
 	Answer *manifests.Answer `json:",omitempty"`
@@ -37,13 +39,15 @@ type question struct {
 	Ended, Failed bool `json:",omitempty"`
 }
 
-// failure is an error as one process tells it to another. Kinds says of each of kinds whether it is one.
+// failure is an error as one process tells it to another. Kinds says of each of kinds whether it is
+// one.
 type failure struct {
 	Text  string
 	Kinds [len(kinds)]bool
 }
 
-// kinds are what errors of the other process are told apart by. That options are not valid is not among them: this process finds that by itself.
+// kinds are what errors of the other process are told apart by. That options are not valid is not
+// among them: this process finds that by itself.
 var kinds = [...]error{context.DeadlineExceeded, history.ErrCutOff, errReading}
 
 // errReading says that the files of a revision could not be read. What asks for them knows why.
@@ -63,8 +67,8 @@ func (f *failure) is(kind error) bool { return f.Kinds[slices.Index(kinds[:], ki
 // maxWords is how many bytes of an error of the process are told.
 const maxWords = 1 << 10
 
-// told is an error of the process that fetches. Somebody who has taken it over chooses the words, but neither which source they are about nor what
-// follows from them.
+// told is an error of the process that fetches. Somebody who has taken it over chooses the words,
+// but neither which source they are about nor what follows from them.
 func (c *conversation) told(f *failure) error {
 	words := f.Text
 	if len(words) > maxWords {

@@ -11,11 +11,12 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// timeToTell is how long the report of a cluster may take. It is less than the 30 s that Kubernetes gives a pod to stop.
+// timeToTell is how long the report of a cluster may take. It is less than the 30 s that Kubernetes
+// gives a pod to stop.
 const timeToTell = 20 * time.Second
 
-// guarded returns the entry of one cluster that f makes. If f panics, all that the entry says is the error, which is returned too: what was
-// found out until then may be half of it.
+// guarded returns the entry of one cluster that f makes. If f panics, all that the entry says is
+// the error, which is returned too: what was found out until then may be half of it.
 func guarded(cluster Cluster, f func() report.Cluster) (entry report.Cluster, err error) {
 	err = panics.Catch(func() error {
 		entry = f()
@@ -28,7 +29,8 @@ func guarded(cluster Cluster, f func() report.Cluster) (entry report.Cluster, er
 	return entry, err
 }
 
-// act carries out an action. A panic is an error like others: what was done until then is not known, as if the process had died.
+// act carries out an action. A panic is an error like others: what was done until then is not
+// known, as if the process had died.
 func act(ctx context.Context, cluster Cluster, action decide.Action) (outcome report.Outcome, err error) {
 	err = panics.Catch(func() (err error) {
 		outcome, err = cluster.Do(ctx, action)
@@ -37,8 +39,9 @@ func act(ctx context.Context, cluster Cluster, action decide.Action) (outcome re
 	return outcome, err
 }
 
-// tell has the cluster report. A panic is an error like others. A pass that is told to stop once it has decided still tells what it found: cut short
-// there, it would have done something that nobody is told about.
+// tell has the cluster report. A panic is an error like others. A pass that is told to stop once it
+// has decided still tells what it found: cut short there, it would have done something that nobody
+// is told about.
 func tell(ctx context.Context, cluster Cluster, entry report.Cluster, source SourceState) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeToTell)
 	defer cancel()

@@ -13,13 +13,16 @@ const (
 	resync = 5 * time.Second
 	// pace is the shortest time between the starts of two passes that wait: changes come in bursts.
 	pace = 100 * time.Millisecond
-	// again is when to try once more what changed nothing: etcd refuses some things until it is ready for them.
+	// again is when to try once more what changed nothing: etcd refuses some things until it is
+	// ready for them.
 	again = 200 * time.Millisecond
 )
 
-// UntilConverged repeats passes over one revision until every cluster is done or blocked, or ctx is done. It waits for
-// changes, not for time, and no cluster waits for another, or for a place that has no say in it. The report is that of the last pass over each cluster;
-// converged says whether something was left to do. What failed in passing is tried again, so only the failures of the last passes count.
+// UntilConverged repeats passes over one revision until every cluster is done or blocked, or ctx is
+// done. It waits for changes, not for time, and no cluster waits for another, or for a place that
+// has no say in it. The report is that of the last pass over each cluster; converged says whether
+// something was left to do. What failed in passing is tried again, so only the failures of the last
+// passes count.
 func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, converged bool) {
 	changes := r.Live.Changes(ctx)
 	in := r.begin(ctx, func(c report.Cluster) time.Duration { return recheck(report.Report{Clusters: []report.Cluster{c}}) })
@@ -44,8 +47,8 @@ func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, con
 	}
 }
 
-// hasConverged reports whether no cluster has anything left to do. One that is being looked at, as it may be all the time, had nothing when it was last
-// looked at, and has nothing now.
+// hasConverged reports whether no cluster has anything left to do. One that is being looked at, as
+// it may be all the time, had nothing when it was last looked at, and has nothing now.
 func (r *Reconciler) hasConverged(rep *report.Report, acted map[string]*report.Outcome) bool {
 	if !settled(*rep) || !r.stragglers.tells(*rep) {
 		return false
@@ -67,7 +70,8 @@ func (r *Reconciler) takeLate(rep *report.Report, acted map[string]*report.Outco
 	return late.Clusters
 }
 
-// ended is the report of a run that was told to stop: that of the passes before, with what the last one has finished with, if there were any.
+// ended is the report of a run that was told to stop: that of the passes before, with what the last
+// one has finished with, if there were any.
 func (r *Reconciler) ended(rep, last report.Report, acted map[string]*report.Outcome) report.Report {
 	if rep.Clusters == nil {
 		rep, last = last, report.Report{}
@@ -115,8 +119,8 @@ func recheck(rep report.Report) time.Duration {
 	return soonest
 }
 
-// wait waits for a change, for more to be known of what is declared, for a straggler, or for that long, but after a change not shorter than until earliest;
-// false if ctx is done first.
+// wait waits for a change, for more to be known of what is declared, for a straggler, or for that
+// long, but after a change not shorter than until earliest; false if ctx is done first.
 func (r *Reconciler) wait(ctx context.Context, in *intake, changes <-chan struct{}, earliest time.Time, longest time.Duration) bool {
 	timer := time.NewTimer(min(longest, in.patience()))
 	defer timer.Stop()

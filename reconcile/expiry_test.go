@@ -40,7 +40,8 @@ func (c agingCluster) State(ctx context.Context) (decide.State, error) {
 	return s, err
 }
 
-// TestExpiryIsWarnedOf: whatever is decided, the report says which certificates are not good for long, unless this very pass has renewed them.
+// TestExpiryIsWarnedOf: whatever is decided, the report says which certificates are not good for
+// long, unless this very pass has renewed them.
 func TestExpiryIsWarnedOf(t *testing.T) {
 	for _, test := range []struct {
 		left []time.Duration

@@ -9,11 +9,12 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Pass runs one pass over each cluster. All failures are in the report. Where some places are still being read, the clusters in which these have no
-// say come first, and the others once all is known.
+// Pass runs one pass over each cluster. All failures are in the report. Where some places are still
+// being read, the clusters in which these have no say come first, and the others once all is known.
 //
-// Until its members are sealed, a cluster that is being founded could be founded once more by a member that loses its volume; so with such clusters,
-// passes go on until they are sealed or ctx is done.
+// Until its members are sealed, a cluster that is being founded could be founded once more by a
+// member that loses its volume; so with such clusters, passes go on until they are sealed or ctx is
+// done.
 func (r *Reconciler) Pass(ctx context.Context) report.Report {
 	in := r.begin(ctx, func(report.Cluster) time.Duration { return 0 })
 	rep := r.pass(ctx, in, nil)
@@ -65,8 +66,9 @@ func foundingOf(rep report.Report) map[string]bool {
 	return founding
 }
 
-// replace puts what a later pass says in the place of what earlier ones did, but for the clusters that it was not about. Of what it says twice of a
-// cluster, as of one that was slow two times in a row, the last counts.
+// replace puts what a later pass says in the place of what earlier ones did, but for the clusters
+// that it was not about. Of what it says twice of a cluster, as of one that was slow two times in a
+// row, the last counts.
 func replace(rep *report.Report, later report.Report) {
 	about := keysOf(later)
 	later.Clusters = newest(later.Clusters)
@@ -93,7 +95,8 @@ func newest(entries []report.Cluster) []report.Cluster {
 	return list
 }
 
-// replaceFinished does the same for a pass that was told to stop, with the clusters that it had finished with by then, or nothing was known of.
+// replaceFinished does the same for a pass that was told to stop, with the clusters that it had
+// finished with by then, or nothing was known of.
 func replaceFinished(rep *report.Report, later report.Report) {
 	told, finished := keysOf(*rep), *rep
 	finished.Clusters = slices.DeleteFunc(later.Clusters, func(c report.Cluster) bool { return c.Error != "" && told[c.Key()] })

@@ -12,7 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestPassThatFoundsStays: until its members are sealed, a cluster could be founded once more. A single pass does not leave it like that.
+// TestPassThatFoundsStays: until its members are sealed, a cluster could be founded once more. A
+// single pass does not leave it like that.
 func TestPassThatFoundsStays(t *testing.T) {
 	l := oneCluster()
 	rep := reconciler(&source{}, l).Pass(t.Context())
@@ -35,7 +36,8 @@ func TestPassTakesUpFounding(t *testing.T) {
 	}
 }
 
-// TestPassStaysForNoOther: passes go on with the clusters that are being founded. What else there is gets its one action.
+// TestPassStaysForNoOther: passes go on with the clusters that are being founded. What else there
+// is gets its one action.
 func TestPassStaysForNoOther(t *testing.T) {
 	grown := worldOf("b")
 	l := &live{worlds: map[string]*simulate.World{"a": grown}}
@@ -63,7 +65,8 @@ func TestPassThatFoundsRunsOutOfTime(t *testing.T) {
 	}
 }
 
-// TestPassThatIsToldToStopStillTells: what was decided is told of, in the status and in the report, even if the pass is told to stop meanwhile.
+// TestPassThatIsToldToStopStillTells: what was decided is told of, in the status and in the report,
+// even if the pass is told to stop meanwhile.
 func TestPassThatIsToldToStopStillTells(t *testing.T) {
 	for name, run := range map[string]func(context.Context, *reconcile.Reconciler) report.Report{
 		"one pass": func(ctx context.Context, r *reconcile.Reconciler) report.Report { return r.Pass(ctx) },
@@ -91,7 +94,8 @@ func TestPassThatIsToldToStopStillTells(t *testing.T) {
 	}
 }
 
-// TestPassLeavesWhatIsBlocked: a founding that needs a person, and one that has not begun, keep no pass.
+// TestPassLeavesWhatIsBlocked: a founding that needs a person, and one that has not begun, keep no
+// pass.
 func TestPassLeavesWhatIsBlocked(t *testing.T) {
 	founding := decide.State{Record: decide.FoundingRecord("t", 1), Replicas: []decide.Replica{{}}}
 	for _, test := range []struct {

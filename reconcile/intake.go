@@ -20,13 +20,14 @@ type intake struct {
 	known <-chan Desired
 	// fresh: no pass has been made yet with what is known.
 	fresh bool
-	// asking: of some places, the last pass did not know yet whether their revision follows what was applied before. It is looked for again after a
-	// pause, which grows.
+	// asking: of some places, the last pass did not know yet whether their revision follows what
+	// was applied before. It is looked for again after a pause, which grows.
 	asking bool
 	pause  time.Duration
 }
 
-// begin begins a run. It reads all places, and returns as soon as something is known that need not wait for the others. The pause is that of stragglers.
+// begin begins a run. It reads all places, and returns as soon as something is known that need not
+// wait for the others. The pause is that of stragglers.
 func (r *Reconciler) begin(ctx context.Context, pause func(report.Cluster) time.Duration) *intake {
 	if r.stragglers = newStragglers(pause); r.failed == nil {
 		r.failed = map[string]bool{}
@@ -50,8 +51,8 @@ func (r *Reconciler) begin(ctx context.Context, pause func(report.Cluster) time.
 // reading reports whether there is more to be known of some places.
 func (in *intake) reading() bool { return in.asking || in.desired.reading() }
 
-// passed notes what a pass has found out about what is declared, and returns which clusters it may look at: those of which it is known what is declared,
-// whatever may come.
+// passed notes what a pass has found out about what is declared, and returns which clusters it may
+// look at: those of which it is known what is declared, whatever may come.
 func (in *intake) passed(d Desired) (ready func(cluster string) bool) {
 	in.fresh, in.asking = false, d.reading() && !in.desired.reading()
 	if !d.reading() {
@@ -73,7 +74,8 @@ func (in *intake) look() {
 // take takes in what is known now.
 func (in *intake) take(d Desired) { in.desired, in.fresh = d, true }
 
-// patience is how long to wait before some places are asked again; without end if there are none. It doubles each time.
+// patience is how long to wait before some places are asked again; without end if there are none.
+// It doubles each time.
 func (in *intake) patience() time.Duration {
 	if !in.asking {
 		return math.MaxInt64
@@ -85,8 +87,9 @@ func (in *intake) patience() time.Duration {
 
 func (d Desired) reading() bool { return errors.Is(d.Failure(), ErrReading) }
 
-// Ready are the clusters, as namespace/name, that are declared by places that have been read, where no place that is still being read has a say: neither
-// in a namespace of that place nor, since what a place declares hangs together, in one of a place that shares a namespace with it.
+// Ready are the clusters, as namespace/name, that are declared by places that have been read, where
+// no place that is still being read has a say: neither in a namespace of that place nor, since what
+// a place declares hangs together, in one of a place that shares a namespace with it.
 func (d Desired) Ready() []string {
 	var free []string
 	awaited := d.awaited()
@@ -98,7 +101,8 @@ func (d Desired) Ready() []string {
 	return free
 }
 
-// awaited are the names of the places that are still being read, and of those that share a namespace with one of them.
+// awaited are the names of the places that are still being read, and of those that share a
+// namespace with one of them.
 func (d Desired) awaited() []string {
 	var awaited []Place
 	rest := slices.Clone(d.Sources)

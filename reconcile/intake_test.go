@@ -15,7 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// slow is a source of two tenants. What the second one declares is known once the first one's cluster has been reported as long as it takes.
+// slow is a source of two tenants. What the second one declares is known once the first one's
+// cluster has been reported as long as it takes.
 type slow struct{ reported chan report.Cluster }
 
 func (s slow) Fetch(ctx context.Context, early func(reconcile.Desired)) reconcile.Desired {
@@ -49,7 +50,8 @@ func declared(source, cluster string) reconcile.Declaration {
 	return d
 }
 
-// A source that takes long holds up no cluster in which it has no say, in one pass as in many; and its own has its turn as soon as it is read.
+// A source that takes long holds up no cluster in which it has no say, in one pass as in many; and
+// its own has its turn as soon as it is read.
 func TestSlowSource(t *testing.T) {
 	for name, run := range map[string]func(*reconcile.Reconciler) report.Report{
 		"pass": func(r *reconcile.Reconciler) report.Report { return r.Pass(t.Context()) },
@@ -106,10 +108,12 @@ func TestStillReadingAtTheEnd(t *testing.T) {
 	}
 }
 
-// Where a place that is being read has a say, clusters wait for it: in its namespaces, and in those of places that share one with it.
+// Where a place that is being read has a say, clusters wait for it: in its namespaces, and in those
+// of places that share one with it.
 func TestReady(t *testing.T) {
 	for name, c := range map[string]struct {
-		// namespaces of the sources a, b and c, each of which declares a cluster of its name in the first of them; none stands for all
+		// namespaces of the sources a, b and c, each of which declares a cluster of its name in the
+		// first of them; none stands for all
 		namespaces [3][]string
 		reading    string
 		want       string

@@ -11,8 +11,8 @@ import (
 
 var errNotAsked = errors.New("no source was asked")
 
-// Look observes every custom resource as it is, without a source, and says what each cluster is at. An error says what could not be observed; the
-// report has the rest.
+// Look observes every custom resource as it is, without a source, and says what each cluster is at.
+// An error says what could not be observed; the report has the rest.
 func Look(ctx context.Context, live Live) (report.Report, error) {
 	observed, err := live.Observe(ctx, Desired{Live: true, Unread: errNotAsked})
 	if err != nil {

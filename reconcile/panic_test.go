@@ -11,7 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestPanicStaysWithItsCluster: whatever panics for one cluster is that cluster's error, with the stack in the log, and the others go on.
+// TestPanicStaysWithItsCluster: whatever panics for one cluster is that cluster's error, with the
+// stack in the log, and the others go on.
 func TestPanicStaysWithItsCluster(t *testing.T) {
 	for _, method := range []string{"Warnings", "State", "Do", "Report"} {
 		t.Run(method, func(t *testing.T) {

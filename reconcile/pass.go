@@ -23,20 +23,24 @@ type Reconciler struct {
 	Log    *slog.Logger
 	// Plan makes every pass end before Do: nothing is written.
 	Plan bool
-	// ClusterTimeout is how long each cluster has in a pass; zero stands for the constant of that name.
+	// ClusterTimeout is how long each cluster has in a pass; zero stands for the constant of that
+	// name.
 	ClusterTimeout time.Duration
-	// Progress, if set, is called with the report of each pass as it ends, and of clusters that took longer once they are done.
+	// Progress, if set, is called with the report of each pass as it ends, and of clusters that
+	// took longer once they are done.
 	Progress func(report.Report)
 
-	// said is what was last logged of each cluster, so that a run of many passes says each thing once.
+	// said is what was last logged of each cluster, so that a run of many passes says each thing
+	// once.
 	said sync.Map
 	// failed are the clusters that failed when they were last looked at.
 	failed     map[string]bool
 	stragglers *stragglers
 }
 
-// pass runs one pass over the clusters that are wanted; nil wants all of which it is known what is declared. Each is observed, acted on and reported in
-// one go, so that none waits for another, and the pass waits for none longer than its turn.
+// pass runs one pass over the clusters that are wanted; nil wants all of which it is known what is
+// declared. Each is observed, acted on and reported in one go, so that none waits for another, and
+// the pass waits for none longer than its turn.
 func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key string) bool) report.Report {
 	desired, busy := in.desired, r.stragglers.areBusy()
 	observed, err := r.Live.Observe(ctx, desired)
@@ -87,9 +91,10 @@ func (r *Reconciler) seen(rep report.Report) {
 	}
 }
 
-// inLine are the wanted clusters in the order in which they are looked at: namespaces take turns, so that one full of clusters costs the others no more
-// time than one of theirs; and of each those come first that failed in the pass before, or were not well when they were last told about. It is a matter
-// of time alone; what is decided does not depend on it.
+// inLine are the wanted clusters in the order in which they are looked at: namespaces take turns,
+// so that one full of clusters costs the others no more time than one of theirs; and of each those
+// come first that failed in the pass before, or were not well when they were last told about. It is
+// a matter of time alone; what is decided does not depend on it.
 func (r *Reconciler) inLine(clusters []Cluster, wanted func(key string) bool) []Cluster {
 	first, last := map[string][]Cluster{}, map[string][]Cluster{}
 	for _, c := range clusters {
@@ -159,7 +164,8 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	return entry
 }
 
-// warnOfCertificates adds which ones only a person can mend, and which are not good for long, unless the pass has just seen to them.
+// warnOfCertificates adds which ones only a person can mend, and which are not good for long,
+// unless the pass has just seen to them.
 func warnOfCertificates(entry *report.Cluster) {
 	entry.Warnings = slices.Concat(entry.Warnings, entry.State.PodWarnings(), entry.State.CertificateWarnings())
 	if !entry.Renews() {
@@ -209,7 +215,8 @@ func (r *Reconciler) logDecision(log *slog.Logger, entry report.Cluster) {
 	log.Log(context.Background(), level, "decided", attrs...)
 }
 
-// isNewMessage reports whether something else was last said of that cluster, or of none, in this run.
+// isNewMessage reports whether something else was last said of that cluster, or of none, in this
+// run.
 func (r *Reconciler) isNewMessage(cluster, what string) bool {
 	before, _ := r.said.Swap(cluster, what)
 	return before != what

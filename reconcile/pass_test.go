@@ -73,7 +73,8 @@ func (l *live) Changes(context.Context) <-chan struct{} {
 
 func (l *live) Close(context.Context) error { return nil }
 
-// simulated is a cluster that is a simulated world. Reports of several are made at once, so tests with reports have one.
+// simulated is a cluster that is a simulated world. Reports of several are made at once, so tests
+// with reports have one.
 type simulated struct {
 	live  *live
 	name  string
@@ -243,7 +244,8 @@ func TestUntilConvergedStopsWhenBlocked(t *testing.T) {
 	}
 }
 
-// TestTriedInVain: what changes nothing for long is done all the same, and said to be a person's matter.
+// TestTriedInVain: what changes nothing for long is done all the same, and said to be a person's
+// matter.
 func TestTriedInVain(t *testing.T) {
 	l := oneCluster()
 	r := reconciler(&source{}, l)

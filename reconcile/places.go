@@ -19,10 +19,11 @@ type Place struct {
 	Label string
 	// Revision that was read, empty if none was; and its signer, where signatures are verified.
 	Revision, Signer string
-	// Unread says why it could not be read, or was refused: nothing is known about what it declares. It is nil if it was read.
+	// Unread says why it could not be read, or was refused: nothing is known about what it
+	// declares. It is nil if it was read.
 	Unread error
-	// Follows reports whether the revision is another one, or descends from it. An error means that this cannot be told, or, if
-	// it is ErrReading, not yet. It is nil where it does not matter.
+	// Follows reports whether the revision is another one, or descends from it. An error means that
+	// this cannot be told, or, if it is ErrReading, not yet. It is nil where it does not matter.
 	Follows func(ctx context.Context, revision string) (bool, error)
 	// Namespaces are those in which it may declare clusters.
 	Namespaces Namespaces
@@ -30,7 +31,8 @@ type Place struct {
 	Unlisted bool
 	// Refuses says what it may not ask of the pods of a cluster.
 	Refuses Policy
-	// Signed: what is read must be signed. A revision is refused then where it cannot be told whether it follows another.
+	// Signed: what is read must be signed. A revision is refused then where it cannot be told
+	// whether it follows another.
 	Signed bool
 }
 
@@ -42,7 +44,8 @@ func (n Namespaces) Allow(namespace string) bool {
 	return len(n) == 0 || slices.Contains(n, namespace)
 }
 
-// Policy says what a declaration may not ask of pods, each thing as a problem. If it is nil, everything may be asked for.
+// Policy says what a declaration may not ask of pods, each thing as a problem. If it is nil,
+// everything may be asked for.
 type Policy func(spec v1alpha1.EtcdClusterSpec) []string
 
 // Refusals are what the policy says against a declaration.
@@ -59,7 +62,8 @@ func Location(source string) string {
 	return source
 }
 
-// SameLocation reports whether two names of sources differ by no more than what follows the location.
+// SameLocation reports whether two names of sources differ by no more than what follows the
+// location.
 func SameLocation(a, b string) bool { return Location(a) == Location(b) }
 
 // Summarize sets the revision and the signer of all places together.
@@ -74,7 +78,8 @@ func (d *Desired) Summarize() {
 	d.Revision, d.Signer = strings.Join(distinct(revisions), " "), strings.Join(distinct(signers), ", ")
 }
 
-// SourcesRead says of each of several sources at which revision it was read. One alone needs no name.
+// SourcesRead says of each of several sources at which revision it was read. One alone needs no
+// name.
 func (d Desired) SourcesRead() []report.Source {
 	if len(d.Sources) < 2 {
 		return nil
@@ -138,8 +143,8 @@ func (d Desired) Place(name string) (Place, bool) {
 	return d.Sources[i], true
 }
 
-// PlaceOf returns the place of what a source declared before: the one of that name, or the only one if that is in the same location, or if it is
-// not known which source it was.
+// PlaceOf returns the place of what a source declared before: the one of that name, or the only one
+// if that is in the same location, or if it is not known which source it was.
 func (d Desired) PlaceOf(source string) (Place, bool) {
 	if p, ok := d.Place(source); ok {
 		return p, true
@@ -150,7 +155,8 @@ func (d Desired) PlaceOf(source string) (Place, bool) {
 	return Place{}, false
 }
 
-// sourceOf says where a cluster's declaration comes from. Of other sources than its own nothing is said in it.
+// sourceOf says where a cluster's declaration comes from. Of other sources than its own nothing is
+// said in it.
 func (d Desired) sourceOf(cluster Cluster) SourceState {
 	namespace, name := cluster.Identity()
 	for _, declared := range d.Clusters {

@@ -11,15 +11,17 @@ import (
 
 // Source is where declarations come from: one place or several.
 type Source interface {
-	// Fetch reads all declarations, each place at one revision. If some places take long, it calls early with what is known without them, as often as it is
-	// worth it; they are Unread for ErrReading then.
+	// Fetch reads all declarations, each place at one revision. If some places take long, it calls
+	// early with what is known without them, as often as it is worth it; they are Unread for
+	// ErrReading then.
 	Fetch(ctx context.Context, early func(Desired)) Desired
 }
 
 // Desired is everything that is declared.
 type Desired struct {
-	// Revision as branch@sha1:commit; with several places, theirs one after the other. Empty if none could be read. It is for reports of the
-	// run: what is said in one cluster is of its own place.
+	// Revision as branch@sha1:commit; with several places, theirs one after the other. Empty if
+	// none could be read. It is for reports of the run: what is said in one cluster is of its own
+	// place.
 	Revision string
 	// Signer of the revision, where signatures are verified.
 	Signer string
@@ -31,15 +33,20 @@ type Desired struct {
 	Warnings []string
 	// Problems that keep a declaration, or an unknown number of them, from being understood.
 	Problems []report.Problem
-	// Unread says why none of the sources could be read. Why one of them could not is said in its Place.
+	// Unread says why none of the sources could be read. Why one of them could not is said in its
+	// Place.
 	Unread error
-	// Contested are the clusters, as namespace/name, that several sources declare and none of them has declared before: see Settled.
+	// Contested are the clusters, as namespace/name, that several sources declare and none of them
+	// has declared before: see Settled.
 	Contested []string
-	// Namespaces are the only ones that clusters may be declared in. Clusters in others are somebody else's.
+	// Namespaces are the only ones that clusters may be declared in. Clusters in others are
+	// somebody else's.
 	Namespaces Namespaces
-	// Refuses says what a declaration may not ask of pods where no place says it: the custom resources themselves are what is declared.
+	// Refuses says what a declaration may not ask of pods where no place says it: the custom
+	// resources themselves are what is declared.
 	Refuses Policy
-	// Confirmed are the revisions of which a person has said that what they no longer declare is meant to go.
+	// Confirmed are the revisions of which a person has said that what they no longer declare is
+	// meant to go.
 	Confirmed []string
 	// Live: the custom resources themselves are what is declared; there is no other source.
 	Live bool
@@ -61,9 +68,10 @@ type Declaration struct {
 
 // Live is the side where clusters run.
 type Live interface {
-	// Observe lists what there is of the declared clusters, and of those that may be: where a place could not be read, what was
-	// last applied counts as declared. A revision that does not follow what was applied before is refused, as if it could not be read.
-	// Each cluster is looked at only when its State is asked for. An error means that nothing could be observed.
+	// Observe lists what there is of the declared clusters, and of those that may be: where a place
+	// could not be read, what was last applied counts as declared. A revision that does not follow
+	// what was applied before is refused, as if it could not be read. Each cluster is looked at
+	// only when its State is asked for. An error means that nothing could be observed.
 	Observe(ctx context.Context, desired Desired) (Observed, error)
 	// Changes has something in it once anything has changed, until ctx is done.
 	Changes(ctx context.Context) <-chan struct{}
@@ -78,7 +86,8 @@ type Observed struct {
 	Clusters []Cluster
 	// Removals that nobody has confirmed: these clusters stay as last applied.
 	Removals []report.Removal
-	// Unlisted says which namespaces could not be looked at, and why; nil if all could. Their clusters say so as well, those that are declared.
+	// Unlisted says which namespaces could not be looked at, and why; nil if all could. Their
+	// clusters say so as well, those that are declared.
 	Unlisted error
 }
 
@@ -86,9 +95,11 @@ type Observed struct {
 type Cluster interface {
 	// Identity returns namespace and name.
 	Identity() (namespace, name string)
-	// DeclaredBy is the name of the Place that declared the cluster when it was last told about; empty if that is not known.
+	// DeclaredBy is the name of the Place that declared the cluster when it was last told about;
+	// empty if that is not known.
 	DeclaredBy() string
-	// Unwell reports whether the cluster was not well when it was last told about, or never was: such clusters come first.
+	// Unwell reports whether the cluster was not well when it was last told about, or never was:
+	// such clusters come first.
 	Unwell() bool
 	// State observes the cluster, once, and returns what was observed, or why it could not be.
 	State(ctx context.Context) (decide.State, error)
@@ -96,15 +107,18 @@ type Cluster interface {
 	Warnings() []string
 	// Do carries out one action. Nothing to change is no error. ErrLocked: another pass is acting.
 	Do(ctx context.Context, action decide.Action) (report.Outcome, error)
-	// Report tells of the pass in the cluster itself: status and events. It writes only what is news.
+	// Report tells of the pass in the cluster itself: status and events. It writes only what is
+	// news.
 	Report(ctx context.Context, entry report.Cluster, source SourceState) error
 }
 
 // SourceState is what status says of the source of one cluster.
 type SourceState struct {
-	// Source that declares the cluster; empty if none does. Revision of the source that does, or did; empty if it is not known.
+	// Source that declares the cluster; empty if none does. Revision of the source that does, or
+	// did; empty if it is not known.
 	Source, Revision string
-	// Kin: it is not that source, but the only one in the same location, so its revision says nothing about what that source was read at.
+	// Kin: it is not that source, but the only one in the same location, so its revision says
+	// nothing about what that source was read at.
 	Kin bool
 	// Error of fetching that source; empty if it is ready, or not known.
 	Error string
@@ -113,7 +127,8 @@ type SourceState struct {
 // ErrLocked says that another pass is acting on the cluster.
 var ErrLocked = errors.New("another pass is acting on this cluster")
 
-// SetupError is an error that no further pass overcomes: something must be set up first, such as permissions.
+// SetupError is an error that no further pass overcomes: something must be set up first, such as
+// permissions.
 type SetupError struct{ Err error }
 
 func (e SetupError) Error() string { return e.Err.Error() }

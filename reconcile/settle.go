@@ -9,16 +9,17 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Before is what is on record of a cluster: the name of the source that declared it last, empty if none has, and whether it is held although that
-// source no longer declares it.
+// Before is what is on record of a cluster: the name of the source that declared it last, empty if
+// none has, and whether it is held although that source no longer declares it.
 type Before struct {
 	Source string
 	Held   bool
 }
 
-// Settled is what is declared once it is clear who declares each cluster. One that was declared by a source of this run is that source's: until it is
-// read and lets it go, what others say of the cluster is a problem of theirs and holds up nothing. A cluster that several sources declare and none
-// has declared before is contested: which is meant cannot be known.
+// Settled is what is declared once it is clear who declares each cluster. One that was declared by
+// a source of this run is that source's: until it is read and lets it go, what others say of the
+// cluster is a problem of theirs and holds up nothing. A cluster that several sources declare and
+// none has declared before is contested: which is meant cannot be known.
 func (d Desired) Settled(before func(cluster string) Before) Desired {
 	claims := d.claims()
 	keeps := map[string]string{} // by cluster, the source that keeps it
@@ -62,7 +63,8 @@ func (d Desired) counted(problems []report.Problem, claims map[string][]claim, k
 // claim is that a source, by its name and as reports call it, says something of a cluster.
 type claim struct{ place, label string }
 
-// claims are what the sources say of each cluster, well or badly. One that is given twice makes two.
+// claims are what the sources say of each cluster, well or badly. One that is given twice makes
+// two.
 func (d Desired) claims() map[string][]claim {
 	claims := map[string][]claim{}
 	for _, c := range d.Clusters {
@@ -77,8 +79,9 @@ func (d Desired) claims() map[string][]claim {
 	return claims
 }
 
-// mayDeclare reports whether a source of this run declares the cluster that it declared before, or may do so: it could not be read, not all of it
-// was understood, or nobody has confirmed that it let the cluster go.
+// mayDeclare reports whether a source of this run declares the cluster that it declared before, or
+// may do so: it could not be read, not all of it was understood, or nobody has confirmed that it
+// let the cluster go.
 func (d Desired) mayDeclare(was Before, claims []claim) bool {
 	owner := was.Source
 	place, ours := d.Place(owner)
@@ -116,7 +119,8 @@ func otherThan(label string, claims []claim) string {
 // key is namespace/name of what is declared.
 func (c Declaration) key() string { return c.Cluster.Namespace + "/" + c.Cluster.Name }
 
-// lost is the problem of a declaration that does not count because of what another source declares. What that one is called is for reports alone.
+// lost is the problem of a declaration that does not count because of what another source declares.
+// What that one is called is for reports alone.
 func (c Declaration) lost(message, beside string) report.Problem {
 	p := c.Where
 	p.Place, p.Cluster = c.Source, c.key()

@@ -14,8 +14,8 @@ import (
 func TestSettled(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		// says is what the sources a and b say of the cluster ns/x: "a" or "b" declares it, "a!" has it wrong, "a?" has a problem that may be about it,
-		// "a-" cannot be read.
+		// says is what the sources a and b say of the cluster ns/x: "a" or "b" declares it, "a!"
+		// has it wrong, "a?" has a problem that may be about it, "a-" cannot be read.
 		says, before, want string
 	}{
 		{"one declares it", "a", "", "a"},

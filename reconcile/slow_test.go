@@ -30,7 +30,8 @@ type slowLive struct {
 type slowCluster struct {
 	name  string
 	world *simulate.World
-	// looks and acts take that long. A look at one that hangs ends with its time, and one that fails fails after 2.5 s from that look on.
+	// looks and acts take that long. A look at one that hangs ends with its time, and one that
+	// fails fails after 2.5 s from that look on.
 	looks, acts time.Duration
 	hangs       bool
 	failsAt     int

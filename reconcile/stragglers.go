@@ -10,8 +10,9 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// stragglers are the clusters that take longer than their turn, as where etcd takes connections and does not answer. Passes do not wait for them, and
-// leave each out until it is done: whatever is done for one cluster is done one thing at a time, on a list that is newer than the last thing.
+// stragglers are the clusters that take longer than their turn, as where etcd takes connections and
+// does not answer. Passes do not wait for them, and leave each out until it is done: whatever is
+// done for one cluster is done one thing at a time, on a list that is newer than the last thing.
 type stragglers struct {
 	// pause is how long after a straggler is done another pass is worth it.
 	pause func(report.Cluster) time.Duration
@@ -19,11 +20,13 @@ type stragglers struct {
 	done chan struct{}
 
 	mu sync.Mutex
-	// begun are all that passes of this run have started on, and busy those of them that are not done.
+	// begun are all that passes of this run have started on, and busy those of them that are not
+	// done.
 	begun, busy map[string]bool
 	// slow are those that have ever taken longer than a turn: no pass waits for them at all.
 	slow map[string]bool
-	// late are the entries of those that are done and have not been taken, and cut those that were made after the run was told to stop.
+	// late are the entries of those that are done and have not been taken, and cut those that were
+	// made after the run was told to stop.
 	late, cut []report.Cluster
 	all       sync.WaitGroup
 }
@@ -32,7 +35,8 @@ func newStragglers(pause func(report.Cluster) time.Duration) *stragglers {
 	return &stragglers{pause: pause, done: make(chan struct{}, 1), begun: map[string]bool{}, busy: map[string]bool{}, slow: map[string]bool{}}
 }
 
-// each does something for all clusters but those that are busy, or were when they were listed, in turn. It returns the entries that were made within a turn.
+// each does something for all clusters but those that are busy, or were when they were listed, in
+// turn. It returns the entries that were made within a turn.
 func (s *stragglers) each(ctx context.Context, clusters []Cluster, wereBusy map[string]bool, do func(Cluster) report.Cluster) []report.Cluster {
 	quick, slow := s.begin(clusters, wereBusy)
 	entries, over := []report.Cluster{}, false
@@ -145,7 +149,8 @@ func (s *stragglers) tells(rep report.Report) bool {
 	return true
 }
 
-// carried is the report of a pass, with what an earlier one says of the clusters that are not done yet.
+// carried is the report of a pass, with what an earlier one says of the clusters that are not done
+// yet.
 func (s *stragglers) carried(rep, before report.Report) report.Report {
 	told, busy := keysOf(rep), s.areBusy()
 	for _, c := range before.Clusters {

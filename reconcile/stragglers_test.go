@@ -14,7 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// A run ends although its clusters take longer to look at than a turn, out of step, if nothing is left to do; also where a person is needed.
+// A run ends although its clusters take longer to look at than a turn, out of step, if nothing is
+// left to do; also where a person is needed.
 func TestSlowAndConverged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/b", "ns/c")
@@ -56,7 +57,8 @@ func TestSlowFounding(t *testing.T) {
 	}
 }
 
-// What a straggler met before the run was told to stop is in the report, and what it met by that is not.
+// What a straggler met before the run was told to stop is in the report, and what it met by that is
+// not.
 func TestErrorOfStraggler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for limit, want := range map[time.Duration]bool{3800 * time.Millisecond: true, 3 * time.Second: false} {
@@ -76,7 +78,8 @@ func TestErrorOfStraggler(t *testing.T) {
 	})
 }
 
-// What a source declares that was refused while another was read is acted on if it is not refused in the end.
+// What a source declares that was refused while another was read is acted on if it is not refused
+// in the end.
 func TestRefusedForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "other/b")
@@ -93,8 +96,8 @@ func TestRefusedForAMoment(t *testing.T) {
 	})
 }
 
-// TestSlowAtRandom: whatever is slow, hangs or is cut short, nothing is done twice at once, on an old list or after the end, and the report has each cluster
-// once, with what is wrong with it.
+// TestSlowAtRandom: whatever is slow, hangs or is cut short, nothing is done twice at once, on an
+// old list or after the end, and the report has each cluster once, with what is wrong with it.
 func TestSlowAtRandom(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {

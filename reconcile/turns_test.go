@@ -90,8 +90,8 @@ func newFleet(size, hang int) *fleet {
 	return f
 }
 
-// TestSlowClustersHoldUpNoOther: sixty of a hundred clusters answer nobody, and they come first. The others are acted on long before the time of
-// those is over.
+// TestSlowClustersHoldUpNoOther: sixty of a hundred clusters answer nobody, and they come first.
+// The others are acted on long before the time of those is over.
 func TestSlowClustersHoldUpNoOther(t *testing.T) {
 	t.Parallel()
 	f := newFleet(100, 60)
@@ -116,7 +116,8 @@ func TestSlowClustersHoldUpNoOther(t *testing.T) {
 	}
 }
 
-// TestUnwellComeFirst: those that were not well when they were last told about, and those that failed in the pass before, are the first in line.
+// TestUnwellComeFirst: those that were not well when they were last told about, and those that
+// failed in the pass before, are the first in line.
 func TestUnwellComeFirst(t *testing.T) {
 	t.Parallel()
 	f := newFleet(40, 0)
@@ -137,7 +138,8 @@ func TestUnwellComeFirst(t *testing.T) {
 	}
 }
 
-// TestNamespacesTakeTurns: a namespace full of clusters that are not well keeps nobody else waiting.
+// TestNamespacesTakeTurns: a namespace full of clusters that are not well keeps nobody else
+// waiting.
 func TestNamespacesTakeTurns(t *testing.T) {
 	f := newFleet(1000, 0)
 	for _, c := range f.clusters {
@@ -151,8 +153,9 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	}
 }
 
-// TestStragglersHoldUpNoSteps: a cluster that answers nobody costs another one a turn at most, however many steps that takes, in one pass as in many. Nobody
-// starts on it while it is being looked at, and in one pass it is looked at once.
+// TestStragglersHoldUpNoSteps: a cluster that answers nobody costs another one a turn at most,
+// however many steps that takes, in one pass as in many. Nobody starts on it while it is being
+// looked at, and in one pass it is looked at once.
 func TestStragglersHoldUpNoSteps(t *testing.T) {
 	for name, run := range map[string]func(context.Context, *reconcile.Reconciler) report.Report{
 		"pass": func(ctx context.Context, r *reconcile.Reconciler) report.Report { return r.Pass(ctx) },

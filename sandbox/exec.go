@@ -14,9 +14,9 @@ import (
 	"quorate.dev/quorate/sandbox/machine"
 )
 
-// Exec replaces the calling process by a command in the place of a pod: inside
-// the sandbox's network, with cluster DNS, a kubeconfig, and kubectl and etcdctl
-// where the host has none. The rest of its world is the host's. It returns only if that does not succeed.
+// Exec replaces the calling process by a command in the place of a pod: inside the sandbox's
+// network, with cluster DNS, a kubeconfig, and kubectl and etcdctl where the host has none. The
+// rest of its world is the host's. It returns only if that does not succeed.
 func (s *Sandbox) Exec(command []string) error {
 	control, err := s.controlPlane()
 	if err != nil {

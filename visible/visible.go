@@ -47,8 +47,10 @@ func isInvisible(r rune) bool { return r == unicode.ReplacementChar || !unicode.
 // Longest is how many bytes a Line has at most.
 const Longest = 8 << 10
 
-// Line makes of any text one line that a terminal shows as it is and a CI system takes for nothing but text: what it would obey or not show is
-// written as Go does, commands such as ##vso[…] and ::error:: are broken up, and what is too long is cut in the middle. Doing it twice changes nothing.
+// Line makes of any text one line that a terminal shows as it is and a CI system takes for nothing
+// but text: what it would obey or not show is written as Go does, commands such as ##vso[…] and
+// ::error:: are broken up, and what is too long is cut in the middle. Doing it twice changes
+// nothing.
 func Line(s string) string {
 	s = Text(strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -70,7 +72,8 @@ func Line(s string) string {
 	return strings.ToValidUTF8(start, "") + gap + strings.ToValidUTF8(end, "")
 }
 
-// JSON writes what is not visible in a document of JSON, or is a command to a CI system, as escapes, which mean the same.
+// JSON writes what is not visible in a document of JSON, or is a command to a CI system, as
+// escapes, which mean the same.
 func JSON(document []byte) []byte {
 	out := make([]byte, 0, len(document))
 	before := rune(0)

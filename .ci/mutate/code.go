@@ -26,7 +26,8 @@ func (m *mutator) pick(function string, t types.Type, args ...ast.Expr) ast.Expr
 	return call("mutant_"+function+"["+strings.TrimPrefix(name, ".")+"]", args...)
 }
 
-// imported is an import of a package, for the mutants of a file that uses its types without their names.
+// imported is an import of a package, for the mutants of a file that uses its types without their
+// names.
 func imported(path string) ast.Decl {
 	return &ast.GenDecl{Tok: token.IMPORT, Specs: []ast.Spec{&ast.ImportSpec{Path: &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(path)}}}}
 }

@@ -1,9 +1,11 @@
-// Command mutate changes a package in one place after the other, a mutant each, and says which changes no test notices.
+// Command mutate changes a package in one place after the other, a mutant each, and says which
+// changes no test notices.
 //
 //	go run ./.ci/mutate [-only REGEXP] [-stages N] [-list] DIRECTORY
 //
-// All mutants are compiled into one test binary, each behind its number in the variable MUTANT, so that a mutant costs a run of the tests and no
-// build. Tests run in stages, cheap ones first, and a mutant that one of them kills is not run again. What a mutant is: see mutants.go.
+// All mutants are compiled into one test binary, each behind its number in the variable MUTANT, so
+// that a mutant costs a run of the tests and no build. Tests run in stages, cheap ones first, and a
+// mutant that one of them kills is not run again. What a mutant is: see mutants.go.
 package main
 
 import (

@@ -20,7 +20,8 @@ import (
 //   - each number is one more, and one less; + is -, min is max;
 //   - each assignment, call, break and continue is left out, and each case of a type switch; a constant in a case is never met.
 //
-// All are expressions that ask for the number of the mutant that is on, so that they can stand in the code side by side.
+// All are expressions that ask for the number of the mutant that is on, so that they can stand in
+// the code side by side.
 
 // mutant is one change.
 type mutant struct {
@@ -42,7 +43,8 @@ type mutator struct {
 	imports map[string]string // name by path
 	missing []string          // paths of packages that only mutants need
 	cases   map[ast.Expr]bool // what stands in the cases of a switch with a tag
-	// spans are where nodes begin and end in the source: the mutants within them have no place there.
+	// spans are where nodes begin and end in the source: the mutants within them have no place
+	// there.
 	spans map[ast.Node][2]token.Position
 }
 
@@ -90,7 +92,8 @@ func (m *mutator) rewrite(file *ast.File) {
 	}
 }
 
-// variable makes variables of constants that are numbers, so that they can be mutated; it reports whether it did.
+// variable makes variables of constants that are numbers, so that they can be mutated; it reports
+// whether it did.
 func (m *mutator) variable(d *ast.GenDecl) bool {
 	numbers := true
 	ast.Inspect(d, func(n ast.Node) bool {

@@ -74,7 +74,8 @@ func importsOf(file *ast.File) map[string]string {
 	return names
 }
 
-// write writes the package into a directory, and returns the overlay by which the go command takes it from there.
+// write writes the package into a directory, and returns the overlay by which the go command takes
+// it from there.
 func (p *mutated) write(work string) (overlay string, err error) {
 	replace := map[string]string{}
 	add := func(path string, text []byte) error {
@@ -83,7 +84,8 @@ func (p *mutated) write(work string) (overlay string, err error) {
 	}
 	for path, file := range p.files {
 		var text bytes.Buffer
-		// With positions of old and new nodes side by side, comments and lines would end up anywhere; there are none.
+		// With positions of old and new nodes side by side, comments and lines would end up
+		// anywhere; there are none.
 		err = errors.Join(err, format.Node(&text, token.NewFileSet(), file), add(path, text.Bytes()))
 	}
 	err = errors.Join(err, add(filepath.Join(p.dir, "mutants_of_this_build.go"), fmt.Appendf(nil, beside, p.name)))

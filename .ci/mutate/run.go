@@ -19,12 +19,14 @@ type stage struct {
 	dir    string
 	args   []string
 	binary string
-	// limit is how long the run may take; what takes longer never ends. It follows from how long it takes without a mutant.
+	// limit is how long the run may take; what takes longer never ends. It follows from how long it
+	// takes without a mutant.
 	limit time.Duration
 }
 
-// stagesOf are the tests that may kill a mutant of a package: its stories, all of its tests but those of every small world, the paths of the package beside
-// it that simulates, the smallest worlds, and then everything.
+// stagesOf are the tests that may kill a mutant of a package: its stories, all of its tests but
+// those of every small world, the paths of the package beside it that simulates, the smallest
+// worlds, and then everything.
 func stagesOf(dir string) []stage {
 	stages := []stage{
 		{name: "stories", dir: dir, args: []string{"-test.run", "^TestStories$"}},

@@ -15,8 +15,9 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Nobody knows what runs in a pod before it has answered like etcd. So there are bounds to what is taken for an answer, far above what etcd
-// says of a cluster that Quorate has made. What is beyond one is no answer.
+// Nobody knows what runs in a pod before it has answered like etcd. So there are bounds to what is
+// taken for an answer, far above what etcd says of a cluster that Quorate has made. What is beyond
+// one is no answer.
 const (
 	maxAnswer  = 256 << 10 // bytes of one answer
 	maxHeaders = 64 << 10  // bytes of its headers and trailers, in which errors are told
@@ -24,7 +25,8 @@ const (
 	maxAlarms  = 1024 // of one answer, and of all members together
 )
 
-// Bounds in bytes of what of an answer gets into reports and into status. No name of a pod and no peer URL that Quorate makes is as long.
+// Bounds in bytes of what of an answer gets into reports and into status. No name of a pod and no
+// peer URL that Quorate makes is as long.
 const (
 	longestWord   = 256 // a name, a URL or a version
 	longestReason = 512
@@ -41,7 +43,8 @@ func (e noAnswer) Unwrap() error { return e.error }
 var (
 	// errHeadless: etcd always says who it is; what answers without is not etcd.
 	errHeadless = errors.New("its answer does not say whose it is")
-	// errAnother: a question goes to one pod, in which the member does not change between two questions.
+	// errAnother: a question goes to one pod, in which the member does not change between two
+	// questions.
 	errAnother = errors.New("it does not answer as itself")
 	errLong    = fmt.Errorf("its answer is longer than %d KiB; %s", maxAnswer>>10, advice)
 )
@@ -130,8 +133,9 @@ func checkList(list *etcdserverpb.MemberListResponse) error {
 	return nil
 }
 
-// readable is a text of a stranger as it can be shown: what a terminal would obey, or not show, is written out, and what is longer than so many
-// bytes ends in an ellipsis, so that it is equal to no shorter one.
+// readable is a text of a stranger as it can be shown: what a terminal would obey, or not show, is
+// written out, and what is longer than so many bytes ends in an ellipsis, so that it is equal to no
+// shorter one.
 func readable(text string, most int) string {
 	shown := visible.Text(text[:min(len(text), most)])
 	if len(text) <= most && len(shown) <= most {

@@ -13,8 +13,9 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// compare asks all members at once, within one timeout, which list each believes in, and fills in how it differs from
-// the linearizable one. A member can have taken a change in another way than the rest (hard case H15).
+// compare asks all members at once, within one timeout, which list each believes in, and fills in
+// how it differs from the linearizable one. A member can have taken a change in another way than
+// the rest (hard case H15).
 func (c *Clients) compare(ctx context.Context, list *clientv3.MemberListResponse, members []decide.Member, replies []reply) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
@@ -28,7 +29,8 @@ func (c *Clients) compare(ctx context.Context, list *clientv3.MemberListResponse
 	asking.Wait()
 }
 
-// disagreement says how the list differs that a member believes in; empty if it does not, or if that is not known.
+// disagreement says how the list differs that a member believes in; empty if it does not, or if
+// that is not known.
 func (c *Clients) disagreement(ctx context.Context, list *clientv3.MemberListResponse, r reply, replies []reply) string {
 	if r.status.IsLearner {
 		return c.learnerDisagreement(ctx, list, r, replies)
@@ -44,8 +46,8 @@ func (c *Clients) disagreement(ctx context.Context, list *clientv3.MemberListRes
 	return difference(list, belief)
 }
 
-// learnerDisagreement does the same for one that takes itself for a learner, and so tells nothing but its status. Once
-// it has applied as much as the member that gave the list, it is not late.
+// learnerDisagreement does the same for one that takes itself for a learner, and so tells nothing
+// but its status. Once it has applied as much as the member that gave the list, it is not late.
 func (c *Clients) learnerDisagreement(ctx context.Context, list *clientv3.MemberListResponse, r reply, replies []reply) string {
 	source := replyOf(list.Header.MemberId, list.Header.ClusterId, replies)
 	if entry := find(list, r.id()); entry == nil || entry.IsLearner || source == nil {
@@ -58,7 +60,8 @@ func (c *Clients) learnerDisagreement(ctx context.Context, list *clientv3.Member
 	return "lists itself as a learner"
 }
 
-// difference says what one list says otherwise than the right one; empty if it is nothing that matters to raft.
+// difference says what one list says otherwise than the right one; empty if it is nothing that
+// matters to raft.
 func difference(right, other *clientv3.MemberListResponse) string {
 	var differs []string
 	listed, believes := byID(right), byID(other)

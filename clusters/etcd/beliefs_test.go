@@ -63,7 +63,8 @@ func entry(list *etcdserverpb.MemberListResponse, id decide.ID) *etcdserverpb.Me
 	return list.Members[slices.IndexFunc(list.Members, func(m *etcdserverpb.Member) bool { return m.ID == uint64(id) })]
 }
 
-// TestLearnerOfItsOwn has a voter take itself for a learner, which then tells nothing but its status.
+// TestLearnerOfItsOwn has a voter take itself for a learner, which then tells nothing but its
+// status.
 func TestLearnerOfItsOwn(t *testing.T) {
 	t.Parallel()
 	s := form(t, binaries(t)[0], nil, 3)

@@ -16,7 +16,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// NotYet is the error of a change that etcd has refused for a reason that goes away with time. Nothing was changed.
+// NotYet is the error of a change that etcd has refused for a reason that goes away with time.
+// Nothing was changed.
 type NotYet struct{ Err error }
 
 func (e NotYet) Error() string { return e.Err.Error() }
@@ -24,8 +25,8 @@ func (e NotYet) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e NotYet) Unwrap() error { return e.Err }
 
-// AddLearner adds a member without a vote and returns its ID. A member that has the peer URL already is returned as it
-// is, be it a voter (hard case H19).
+// AddLearner adds a member without a vote and returns its ID. A member that has the peer URL
+// already is returned as it is, be it a voter (hard case H19).
 func (c *Clients) AddLearner(ctx context.Context, cluster Cluster, peerURL string) (decide.ID, error) {
 	var id decide.ID
 	err := c.change(ctx, cluster, "add a learner at "+peerURL, func(leader reply) error {
@@ -66,8 +67,8 @@ func (c *Clients) PromoteLearner(ctx context.Context, cluster Cluster, id decide
 	})
 }
 
-// RemoveMember takes a member out of the list. One that is not in it is removed already (hard case H29); etcd would check
-// first whether it can do without it.
+// RemoveMember takes a member out of the list. One that is not in it is removed already (hard case
+// H29); etcd would check first whether it can do without it.
 func (c *Clients) RemoveMember(ctx context.Context, cluster Cluster, id decide.ID) error {
 	return c.change(ctx, cluster, "remove member "+id.String(), func(leader reply) error {
 		list, err := c.currentList(ctx, leader)
@@ -81,8 +82,8 @@ func (c *Clients) RemoveMember(ctx context.Context, cluster Cluster, id decide.I
 	})
 }
 
-// MoveLeader hands leadership from one voter to another, unless a third one leads. Only the leader can do that
-// (hard case H14, H23).
+// MoveLeader hands leadership from one voter to another, unless a third one leads. Only the leader
+// can do that (hard case H14, H23).
 func (c *Clients) MoveLeader(ctx context.Context, cluster Cluster, from, to decide.ID) error {
 	return c.change(ctx, cluster, fmt.Sprintf("move leadership from %s to %s", from, to), func(leader reply) error {
 		switch leads := decide.ID(leader.status.Leader); leads {
@@ -99,7 +100,8 @@ func (c *Clients) MoveLeader(ctx context.Context, cluster Cluster, from, to deci
 	})
 }
 
-// DisarmAlarm takes an alarm back, of a member or of one that is gone. One that is not raised is as good as disarmed.
+// DisarmAlarm takes an alarm back, of a member or of one that is gone. One that is not raised is as
+// good as disarmed.
 func (c *Clients) DisarmAlarm(ctx context.Context, cluster Cluster, alarm decide.Alarm) error {
 	what := fmt.Sprintf("disarm the alarm %s of %s", alarm.Kind, alarm.ID)
 	kind := etcdserverpb.AlarmType(etcdserverpb.AlarmType_value[alarm.Kind])
@@ -114,8 +116,8 @@ func (c *Clients) DisarmAlarm(ctx context.Context, cluster Cluster, alarm decide
 	})
 }
 
-// change has the leader do something. What says what, for the error. A member that does not lead could pass some
-// changes on, but not all.
+// change has the leader do something. What says what, for the error. A member that does not lead
+// could pass some changes on, but not all.
 func (c *Clients) change(ctx context.Context, cluster Cluster, what string, do func(leader reply) error) error {
 	leader, err := c.leader(ctx, cluster)
 	if err == nil {
@@ -127,8 +129,8 @@ func (c *Clients) change(ctx context.Context, cluster Cluster, what string, do f
 	return nil
 }
 
-// leader returns who leads in the word of the best informed. No change is for pods of which some belong to another
-// cluster: nobody knows for which of the two it was meant.
+// leader returns who leads in the word of the best informed. No change is for pods of which some
+// belong to another cluster: nobody knows for which of the two it was meant.
 func (c *Clients) leader(ctx context.Context, cluster Cluster) (reply, error) {
 	first, last := cluster.firstAndLast()
 	replies := c.askAll(ctx, cluster, first)
@@ -179,8 +181,8 @@ func (c *Clients) requestOnce(ctx context.Context, ask func(ctx context.Context)
 	return refused
 }
 
-// temporary are the refusals that go away with time: etcd checks them before it changes anything. A peer URL that
-// exists is that of a member which was not listed a moment ago.
+// temporary are the refusals that go away with time: etcd checks them before it changes anything. A
+// peer URL that exists is that of a member which was not listed a moment ago.
 var temporary = []error{
 	rpctypes.ErrMemberLearnerNotReady, rpctypes.ErrTooManyLearners, rpctypes.ErrPeerURLExist,
 	rpctypes.ErrUnhealthy, rpctypes.ErrMemberNotEnoughStarted,
@@ -188,8 +190,8 @@ var temporary = []error{
 	rpctypes.ErrClusterVersionUnavailable, rpctypes.ErrTooManyRequests,
 }
 
-// temporaryWords are in the refusals of that kind that etcd has no code for: a leader that did not get rid of its
-// office, and one that takes no orders while it tries.
+// temporaryWords are in the refusals of that kind that etcd has no code for: a leader that did not
+// get rid of its office, and one that takes no orders while it tries.
 var temporaryWords = regexp.MustCompile("leader transfer took too long|raft proposal dropped")
 
 // refusal makes the error a NotYet if it goes away with time.
@@ -201,7 +203,8 @@ func refusal(err error) error {
 	return err
 }
 
-// lost reports whether the error is not etcd's refusal, but that no word came from it, or none in time, or one that is no answer.
+// lost reports whether the error is not etcd's refusal, but that no word came from it, or none in
+// time, or one that is no answer.
 func lost(ctx context.Context, err error) bool {
 	if _, is := errors.AsType[noAnswer](err); is {
 		return true

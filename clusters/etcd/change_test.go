@@ -47,7 +47,8 @@ func TestMembers(t *testing.T) {
 		}
 
 		s.checkLeaderMoves(t, clients, first, learner)
-		// It leads, and is not the first to be asked. Without the other one it can do only once that has been up for seconds.
+		// It leads, and is not the first to be asked. Without the other one it can do only once
+		// that has been up for seconds.
 		intime(t, "remove the first member", func() error { return clients.RemoveMember(ctx, s.cluster(2), first) })
 		twice(t, "remove who is gone", func() error { return clients.RemoveMember(ctx, s.cluster(2), first) })
 		s.kill(pod(0))
@@ -149,7 +150,8 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// checkLost makes a change while the answers to one method get lost; as often as etcd does not allow it yet.
+// checkLost makes a change while the answers to one method get lost; as often as etcd does not
+// allow it yet.
 func (s *servers) checkLost(t *testing.T, size int, method, what string, change func(*etcd.Clients, etcd.Cluster) error) {
 	t.Helper()
 	hasty, losing := newClients(t), s.losing(t, size, method)

@@ -1,10 +1,11 @@
-// Package etcd asks etcd itself who its members are and how each of them is, and has it change who they are. It
-// is the only package that speaks etcd's protocol; what it learns it says in the words of package decide.
+// Package etcd asks etcd itself who its members are and how each of them is, and has it change who
+// they are. It is the only package that speaks etcd's protocol; what it learns it says in the words
+// of package decide.
 //
-// Each member is asked over a connection of its own, so that an answer is known to be that member's. The
-// connections are gRPC's with the defaults of etcd's client left out: that client waits for a connection to
-// come up, retries a hundred times, and dials again for each Status. A pass wants to know now, and only now,
-// whether a member answers.
+// Each member is asked over a connection of its own, so that an answer is known to be that
+// member's. The connections are gRPC's with the defaults of etcd's client left out: that client
+// waits for a connection to come up, retries a hundred times, and dials again for each Status. A
+// pass wants to know now, and only now, whether a member answers.
 package etcd
 
 import (
@@ -29,15 +30,15 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// DefaultTimeout is how long a member has for one answer. It is above the time that etcd takes to elect a
-// leader with its default options (1 to 2 s), and short enough for a pass to wait for.
+// DefaultTimeout is how long a member has for one answer. It is above the time that etcd takes to
+// elect a leader with its default options (1 to 2 s), and short enough for a pass to wait for.
 const DefaultTimeout = 2 * time.Second
 
 // maxIdle is how long a connection is kept that nobody uses: its pod or its cluster is gone.
 const maxIdle = time.Minute
 
-// Dialer connects to the client port of the pod with that name. How the bytes travel is its business alone:
-// names are not looked up, and TLS is verified from end to end.
+// Dialer connects to the client port of the pod with that name. How the bytes travel is its
+// business alone: names are not looked up, and TLS is verified from end to end.
 type Dialer func(ctx context.Context, pod string) (net.Conn, error)
 
 // Pod is a pod of a cluster. A new UID or address means a new connection.
@@ -45,8 +46,8 @@ type Pod struct {
 	Name, UID, IP string
 	// Unready: Kubernetes has not found it ready.
 	Unready bool
-	// Gone: the member that was in it is on record as removed. It is asked last: only if etcd lists a member there all the same, or if nobody
-	// else gives a list.
+	// Gone: the member that was in it is on record as removed. It is asked last: only if etcd lists
+	// a member there all the same, or if nobody else gives a list.
 	Gone bool
 }
 
@@ -68,8 +69,9 @@ type Cluster struct {
 	CompareData bool
 }
 
-// Clients are the connections to the members of any number of clusters, kept from one pass to the next. The
-// zero value is ready for use. Its methods may be called at the same time, for one cluster by one caller.
+// Clients are the connections to the members of any number of clusters, kept from one pass to the
+// next. The zero value is ready for use. Its methods may be called at the same time, for one
+// cluster by one caller.
 type Clients struct {
 	// Timeout of one question to one member; zero means DefaultTimeout.
 	Timeout time.Duration
@@ -112,13 +114,15 @@ func (c *Clients) timeout() time.Duration {
 	return DefaultTimeout
 }
 
-// impatience is how long a member has for saying how it is whose pod is not ready, or after most others have answered: a quarter of what it has
-// otherwise, or half a second if that is more. One that is about to start takes connections before it answers anybody, and will be asked again.
+// impatience is how long a member has for saying how it is whose pod is not ready, or after most
+// others have answered: a quarter of what it has otherwise, or half a second if that is more. One
+// that is about to start takes connections before it answers anybody, and will be asked again.
 func (c *Clients) impatience() time.Duration {
 	return max(c.timeout()/4, min(c.timeout(), time.Second/2))
 }
 
-// client returns the connection to the pod, and whether it was kept from earlier. A new one is not up yet.
+// client returns the connection to the pod, and whether it was kept from earlier. A new one is not
+// up yet.
 func (c *Clients) client(cluster Cluster, pod Pod) (found *client, kept bool, err error) {
 	id := identity{cluster.Namespace, cluster.Name, pod.Name, pod.UID, pod.IP, cluster.TLS.digest()}
 	c.mu.Lock()
@@ -138,8 +142,8 @@ func (c *Clients) client(cluster Cluster, pod Pod) (found *client, kept bool, er
 	return found, kept, nil
 }
 
-// drop closes a connection over which nothing came, so that the next pass tries a new one at once, without
-// gRPC's pause between attempts.
+// drop closes a connection over which nothing came, so that the next pass tries a new one at once,
+// without gRPC's pause between attempts.
 func (c *Clients) drop(broken *client) {
 	c.closeIf(func(client *client) bool { return client == broken })
 }

@@ -10,8 +10,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// EnableDowngrade has etcd prepare its data for the minor version below its own, such as 3.6. It is enough if it is
-// doing that, or runs that version.
+// EnableDowngrade has etcd prepare its data for the minor version below its own, such as 3.6. It is
+// enough if it is doing that, or runs that version.
 func (c *Clients) EnableDowngrade(ctx context.Context, cluster Cluster, version string) error {
 	return c.change(ctx, cluster, "enable the downgrade to "+version, func(leader reply) error {
 		if leader.downgrade() == version || minor(leader.status.Version) == version {
@@ -30,8 +30,9 @@ func (c *Clients) EnableDowngrade(ctx context.Context, cluster Cluster, version 
 	})
 }
 
-// explain says what etcd's refusal of a downgrade leaves out. After a downgrade was taken back, etcd's cluster version
-// is the lower one for some seconds more, and nothing can be downgraded to it.
+// explain says what etcd's refusal of a downgrade leaves out. After a downgrade was taken back,
+// etcd's cluster version is the lower one for some seconds more, and nothing can be downgraded to
+// it.
 func (r reply) explain(err error, version string) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrDowngradeInProcess) && r.downgrade() != "":
@@ -43,8 +44,8 @@ func (r reply) explain(err error, version string) error {
 	}
 }
 
-// CancelDowngrade takes a downgrade back, if one is under way. etcd 3.6 and newer say that they have done it even if
-// they have not.
+// CancelDowngrade takes a downgrade back, if one is under way. etcd 3.6 and newer say that they
+// have done it even if they have not.
 func (c *Clients) CancelDowngrade(ctx context.Context, cluster Cluster) error {
 	return c.change(ctx, cluster, "cancel the downgrade", func(leader reply) error {
 		err := c.requestOnce(ctx, func(ctx context.Context) error {
@@ -67,8 +68,8 @@ func (c *Clients) CancelDowngrade(ctx context.Context, cluster Cluster) error {
 	})
 }
 
-// downgrade returns the minor version that the member prepares a downgrade to; empty if it does not, or is older than 3.6
-// and does not say.
+// downgrade returns the minor version that the member prepares a downgrade to; empty if it does
+// not, or is older than 3.6 and does not say.
 func (r reply) downgrade() string {
 	if info := r.status.DowngradeInfo; info != nil && info.Enabled {
 		return minor(info.TargetVersion)

@@ -59,10 +59,12 @@ func TestLossOfMembers(t *testing.T) {
 	})
 }
 
-// late is what is said of a member that has not answered when most others have, for a quarter of the time that each has by itself.
+// late is what is said of a member that has not answered when most others have, for a quarter of
+// the time that each has by itself.
 const late = "no answer within 1s of the others"
 
-// TestSilence: who accepts and does not answer is not waited for until its deadline once most have answered.
+// TestSilence: who accepts and does not answer is not waited for until its deadline once most have
+// answered.
 func TestSilence(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, newCA(t, "*."+name+"."+namespace+".svc"), 3)
@@ -109,8 +111,8 @@ func (s *servers) checkSilent(t *testing.T, clients *etcd.Clients, follower stri
 	}
 }
 
-// TestFoundingAlone: a founding member says nothing before the founders have a quorum. So whatever a member says
-// of its cluster is a sign that the cluster has formed.
+// TestFoundingAlone: a founding member says nothing before the founders have a quorum. So whatever
+// a member says of its cluster is a sign that the cluster has formed.
 func TestFoundingAlone(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := newServers(t, binary, nil)
@@ -169,7 +171,8 @@ func TestNobodyToAsk(t *testing.T) {
 	}
 }
 
-// hangUp is how it looks that etcd hangs up; which one depends on who writes when. TLS 1.3 checks clients last.
+// hangUp is how it looks that etcd hangs up; which one depends on who writes when. TLS 1.3 checks
+// clients last.
 const hangUp = "broken pipe|connection reset by peer|it closed the connection"
 
 func TestCertificates(t *testing.T) {

@@ -19,8 +19,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// FuzzObserve has strangers answer what tapes say, one for each pod: an answer to each question, and another to the next. Whatever they say, it is heard
-// within a bound and without a panic; and what is Known of it was said by one of them, in an answer that can be etcd's.
+// FuzzObserve has strangers answer what tapes say, one for each pod: an answer to each question,
+// and another to the next. Whatever they say, it is heard within a bound and without a panic; and
+// what is Known of it was said by one of them, in an answer that can be etcd's.
 func FuzzObserve(f *testing.F) {
 	for _, seed := range seeds() {
 		f.Add(seed[0], seed[1], seed[2], true)
@@ -62,7 +63,8 @@ func FuzzObserve(f *testing.F) {
 	})
 }
 
-// checkTime: the few timeouts that Observe promises are some hundred milliseconds here, and so are the pauses between hashes.
+// checkTime: the few timeouts that Observe promises are some hundred milliseconds here, and so are
+// the pauses between hashes.
 func checkTime(t *testing.T, what string, start time.Time) {
 	if took := time.Since(start); took > 10*time.Second { // a busy machine has its time, too
 		t.Errorf("%s took %s", what, took)

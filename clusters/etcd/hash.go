@@ -15,22 +15,25 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// A hash takes a scan of the whole database, during which the member applies nothing: members are asked for theirs only if there is reason to
-// doubt somebody's data. It has this long, and more for a large database, up to a bound.
+// A hash takes a scan of the whole database, during which the member applies nothing: members are
+// asked for theirs only if there is reason to doubt somebody's data. It has this long, and more for
+// a large database, up to a bound.
 const (
 	hashTimeout    = 5 * time.Second
 	hashPerGiB     = 20 * time.Second
 	hashTimeoutMax = time.Minute
 )
 
-// hashRounds is how often members are asked until their hashes are of one point, and hashPause how long a compaction has to reach all.
+// hashRounds is how often members are asked until their hashes are of one point, and hashPause how
+// long a compaction has to reach all.
 const (
 	hashRounds = 4
 	hashPause  = 100 * time.Millisecond
 )
 
-// hash fills in the hashes of the voters that answer, all of one revision: the oldest at which any of them is, or, where others have compacted
-// that away, a newer one. What it does not get within hashTimeoutMax is left unknown, and why is said.
+// hash fills in the hashes of the voters that answer, all of one revision: the oldest at which any
+// of them is, or, where others have compacted that away, a newer one. What it does not get within
+// hashTimeoutMax is left unknown, and why is said.
 func (c *Clients) hash(ctx context.Context, m *decide.Membership, replies []reply) {
 	ctx, cancel := context.WithTimeoutCause(ctx, hashTimeoutMax, fmt.Errorf("no answer within %s", hashTimeoutMax))
 	defer cancel()
@@ -63,7 +66,8 @@ func (c *Clients) hash(ctx context.Context, m *decide.Membership, replies []repl
 	}
 }
 
-// hashAt asks all of them at once for the hash at a revision, and reports whether any has compacted it away.
+// hashAt asks all of them at once for the hash at a revision, and reports whether any has compacted
+// it away.
 func (c *Clients) hashAt(ctx context.Context, revision int64, clusterID uint64, asked []*decide.Member, replies []reply) (compacted bool) {
 	var asking panics.Group
 	var mu sync.Mutex
@@ -87,7 +91,8 @@ func (c *Clients) hashAt(ctx context.Context, revision int64, clusterID uint64, 
 	return compacted
 }
 
-// samePoint reports whether nothing more can be had by asking again: all hashes that there are can be compared.
+// samePoint reports whether nothing more can be had by asking again: all hashes that there are can
+// be compared.
 func samePoint(asked []*decide.Member) bool {
 	points := map[[2]int64]bool{}
 	for _, member := range asked {
@@ -98,7 +103,8 @@ func samePoint(asked []*decide.Member) bool {
 	return len(points) < 2
 }
 
-// hashFrom asks one member. What it answers must be about itself and about that revision: before 3.6 it does not say about which.
+// hashFrom asks one member. What it answers must be about itself and about that revision: before
+// 3.6 it does not say about which.
 func hashFrom(ctx context.Context, r *reply, revision int64) (decide.Hash, error) {
 	timeout := hashTime(r.status.DbSize)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))

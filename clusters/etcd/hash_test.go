@@ -17,7 +17,8 @@ import (
 
 const goodValue, badValue = "the value that was put", "a value nobody has put"
 
-// TestHashes changes a value in the database of a member, as a disk may. Members are asked for their hashes only if there is reason.
+// TestHashes changes a value in the database of a member, as a disk may. Members are asked for
+// their hashes only if there is reason.
 func TestHashes(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, nil, 3)
@@ -61,7 +62,8 @@ func TestHashes(t *testing.T) {
 	})
 }
 
-// requireHashes observes until the members' hashes are equal or not as the numbers say, zero for none, at that point.
+// requireHashes observes until the members' hashes are equal or not as the numbers say, zero for
+// none, at that point.
 func requireHashes(t *testing.T, clients *etcd.Clients, cluster etcd.Cluster, when string, want [3]int, revision, compacted int64) {
 	t.Helper()
 	eventually(t, clients, cluster, "hashed: "+when, func(m decide.Membership) bool {
@@ -80,8 +82,9 @@ func requireHashes(t *testing.T, clients *etcd.Clients, cluster etcd.Cluster, wh
 	})
 }
 
-// changeValue changes the value in the database of a member that runs, wherever it stands. bbolt has no checksums but those of its two
-// roots, and reads through the page cache, so etcd finds the other value there, and nothing wrong.
+// changeValue changes the value in the database of a member that runs, wherever it stands. bbolt
+// has no checksums but those of its two roots, and reads through the page cache, so etcd finds the
+// other value there, and nothing wrong.
 func (s *servers) changeValue(pod string) {
 	path := filepath.Join(s.dirs[pod], "member", "snap", "db")
 	for end := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
@@ -119,7 +122,8 @@ func (s *servers) changeValue(pod string) {
 	}
 }
 
-// TestHashesOfLiars: what a member answers for another, or for another revision, or not at all, is no hash.
+// TestHashesOfLiars: what a member answers for another, or for another revision, or not at all, is
+// no hash.
 func TestHashesOfLiars(t *testing.T) {
 	header := func(member uint64) *etcdserverpb.ResponseHeader {
 		return &etcdserverpb.ResponseHeader{ClusterId: 7, MemberId: member, Revision: 9}

@@ -13,7 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/etcd"
 )
 
-// TestPanicWhileDialing: connections are made in goroutines of gRPC's, where nobody else can recover.
+// TestPanicWhileDialing: connections are made in goroutines of gRPC's, where nobody else can
+// recover.
 func TestPanicWhileDialing(t *testing.T) {
 	cluster := newStrangers(t, 1).cluster()
 	cluster.Dial = func(context.Context, string) (net.Conn, error) { panic("no way") }

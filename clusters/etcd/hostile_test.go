@@ -160,7 +160,8 @@ func TestListedThousands(t *testing.T) {
 	}
 }
 
-// TestHostileWords: what etcd says gets into reports and into status, in as many characters as one can read, and none that a terminal obeys.
+// TestHostileWords: what etcd says gets into reports and into status, in as many characters as one
+// can read, and none that a terminal obeys.
 func TestHostileWords(t *testing.T) {
 	hostile := "\x1b[2J\u202e" + strings.Repeat("w", 10_000)
 	for what, say := range map[string]func(question) proto.Message{
@@ -194,7 +195,8 @@ func TestHostileWords(t *testing.T) {
 	}
 }
 
-// checkReadable checks every word of an answer. 4,096 bytes are as many as a list of differences may have.
+// checkReadable checks every word of an answer. 4,096 bytes are as many as a list of differences
+// may have.
 func checkReadable(t testing.TB, answer etcd.Answer) {
 	t.Helper()
 	m := answer.Membership
@@ -215,7 +217,8 @@ func checkWord(t testing.TB, word string) {
 	}
 }
 
-// TestEmptyAssent: an answer to a change that says nothing is none, and the change may have been made or not.
+// TestEmptyAssent: an answer to a change that says nothing is none, and the change may have been
+// made or not.
 func TestEmptyAssent(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(func(q question) proto.Message {

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// TestLearnerReadiness: what Kubernetes hears of a learner depends on the path that it asks. /readyz says that it is a learner (since 3.5.18);
-// /health, which is asked of versions without /readyz, says that all is well. A PodDisruptionBudget counts the pods that are ready.
+// TestLearnerReadiness: what Kubernetes hears of a learner depends on the path that it asks.
+// /readyz says that it is a learner (since 3.5.18); /health, which is asked of versions without
+// /readyz, says that all is well. A PodDisruptionBudget counts the pods that are ready.
 func TestLearnerReadiness(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {

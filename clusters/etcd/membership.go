@@ -14,8 +14,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// membership joins the list with what the members say of themselves. Pods that answer for another cluster take no
-// part in it, nor does a member that is not in the list any more and has not ended yet.
+// membership joins the list with what the members say of themselves. Pods that answer for another
+// cluster take no part in it, nor does a member that is not in the list any more and has not ended
+// yet.
 func membership(list *clientv3.MemberListResponse, replies []reply) decide.Membership {
 	clusterID := list.Header.ClusterId
 	own := slices.DeleteFunc(slices.Clone(replies), func(r reply) bool {
@@ -90,8 +91,8 @@ func replyOf(id, clusterID uint64, replies []reply) *reply {
 	return nil
 }
 
-// podOf returns the name of the pod that runs the member. One that has not started has no name; its peer URL
-// starts with the name of its pod.
+// podOf returns the name of the pod that runs the member. One that has not started has no name; its
+// peer URL starts with the name of its pod.
 func podOf(m decide.Member) string {
 	if m.Name != "" {
 		return m.Name
@@ -121,8 +122,8 @@ func absence(pod string, clusterID uint64, replies []reply) string {
 	return "it has no pod to ask"
 }
 
-// markLeader takes the word of the best informed, and replies are sorted. A leader that does not answer is none:
-// its followers believe in it until they elect another.
+// markLeader takes the word of the best informed, and replies are sorted. A leader that does not
+// answer is none: its followers believe in it until they elect another.
 func markLeader(members []decide.Member, replies []reply) {
 	for _, r := range replies {
 		if !r.knowsLeader() {
@@ -145,9 +146,9 @@ func downgrade(replies []reply) string {
 	return ""
 }
 
-// alarms are those that any member knows of, each once, by ID and kind. Every member knows the alarms of all, and tells
-// them with its status, so that no question through the log is needed. The alarm of a member that has been removed
-// holds until it is disarmed (hard case H31).
+// alarms are those that any member knows of, each once, by ID and kind. Every member knows the
+// alarms of all, and tells them with its status, so that no question through the log is needed. The
+// alarm of a member that has been removed holds until it is disarmed (hard case H31).
 func alarms(replies []reply) []decide.Alarm {
 	var found []decide.Alarm
 	for _, r := range replies {
@@ -156,7 +157,8 @@ func alarms(replies []reply) []decide.Alarm {
 		}
 		for _, complaint := range r.status.Errors {
 			alarm := &etcdserverpb.AlarmMember{}
-			// etcd sends an alarm as text; the only other complaint is the lack of a leader, see Member.Answers.
+			// etcd sends an alarm as text; the only other complaint is the lack of a leader, see
+			// Member.Answers.
 			if prototext.Unmarshal([]byte(complaint), alarm) == nil {
 				found = append(found, decide.Alarm{ID: decide.ID(alarm.MemberID), Kind: alarm.Alarm.String()})
 			}

@@ -19,7 +19,8 @@ import (
 type Answer struct {
 	// Membership is Known only if a majority of the voters stood behind the list.
 	Membership decide.Membership
-	// ClusterIDs are the cluster IDs that the pods report, by pod name; a pod that did not answer is not in it.
+	// ClusterIDs are the cluster IDs that the pods report, by pod name; a pod that did not answer
+	// is not in it.
 	ClusterIDs map[string]decide.ID
 }
 
@@ -33,11 +34,12 @@ type reply struct {
 	err error
 }
 
-// Observe asks all pods at once how they are, then one of them for the member list, and then the others whether they
-// believe in it. It never fails: what went wrong is in Membership.Why and in the members' own. It takes milliseconds if
-// each member answers or refuses, and a few timeouts at worst: those for all the members' states, two for the list and
-// one for beliefs; and once more the first two for pods that are asked last. Only if there is reason to doubt somebody's data,
-// members are asked for their hashes too.
+// Observe asks all pods at once how they are, then one of them for the member list, and then the
+// others whether they believe in it. It never fails: what went wrong is in Membership.Why and in
+// the members' own. It takes milliseconds if each member answers or refuses, and a few timeouts at
+// worst: those for all the members' states, two for the list and one for beliefs; and once more the
+// first two for pods that are asked last. Only if there is reason to doubt somebody's data, members
+// are asked for their hashes too.
 func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	c.dropIdle()
 	replies, list := c.askForList(ctx, cluster)
@@ -67,8 +69,9 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	return answer
 }
 
-// askForList asks the pods how they are, and for the member list, which is nil if there is none. A pod whose member is gone by the record has
-// the last word: its etcd is on its way out, unless the list says otherwise.
+// askForList asks the pods how they are, and for the member list, which is nil if there is none. A
+// pod whose member is gone by the record has the last word: its etcd is on its way out, unless the
+// list says otherwise.
 func (c *Clients) askForList(ctx context.Context, cluster Cluster) ([]reply, *clientv3.MemberListResponse) {
 	first, last := cluster.firstAndLast()
 	replies := c.askAll(ctx, cluster, first)
@@ -104,8 +107,8 @@ func lists(list *clientv3.MemberListResponse, pod string) bool {
 	return slices.ContainsFunc(list.Members, func(m *etcdserverpb.Member) bool { return podOf(member(m, 0, nil)) == pod })
 }
 
-// askAll asks those pods. Once most have answered, the others are waited for with little patience: one of them is usually on its way
-// down or up.
+// askAll asks those pods. Once most have answered, the others are waited for with little patience:
+// one of them is usually on its way down or up.
 func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []reply {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -125,8 +128,9 @@ func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []rep
 	return replies
 }
 
-// ask asks one pod how it is. A connection that was kept may have broken unnoticed, or lead to where the pod was before; then a new one is
-// tried, with all the time that it would have had in a process that starts now.
+// ask asks one pod how it is. A connection that was kept may have broken unnoticed, or lead to
+// where the pod was before; then a new one is tried, with all the time that it would have had in a
+// process that starts now.
 func (c *Clients) ask(ctx context.Context, cluster Cluster, pod Pod) reply {
 	timeout := c.timeout()
 	if pod.Unready {
@@ -225,8 +229,9 @@ func (r reply) knowsLeader() bool { return r.answered() && r.status.Leader != 0 
 
 func (r reply) leads() bool { return r.knowsLeader() && r.status.Leader == r.status.Header.MemberId }
 
-// bestFirst puts first who is to be asked for the list: the leader of the newest term, and then who has the most
-// of the log. Two leaders, of which one has not yet noticed that it was deposed, have different terms.
+// bestFirst puts first who is to be asked for the list: the leader of the newest term, and then who
+// has the most of the log. Two leaders, of which one has not yet noticed that it was deposed, have
+// different terms.
 func bestFirst(a, b reply) int {
 	if a.answered() != b.answered() {
 		return yesFirst(a.answered(), b.answered())

@@ -58,7 +58,8 @@ func print(answer etcd.Answer) string {
 	return string(text)
 }
 
-// allAnswer reports whether the list is known, has that length, and all members in it answer and have started.
+// allAnswer reports whether the list is known, has that length, and all members in it answer and
+// have started.
 func allAnswer(size int) func(decide.Membership) bool {
 	return func(m decide.Membership) bool {
 		return m.Known && len(m.Members) == size && !slices.ContainsFunc(m.Members, func(m decide.Member) bool { return !m.Answers || !m.Started })

@@ -216,7 +216,8 @@ func (a *ca) read(name string) []byte {
 	return content
 }
 
-// newCA issues the members' certificate for those host names, and certificates for a client and for etcd's superuser.
+// newCA issues the members' certificate for those host names, and certificates for a client and for
+// etcd's superuser.
 func newCA(t testing.TB, hosts ...string) *ca {
 	a := &ca{dir: t.TempDir()}
 	ca := &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}

@@ -2,10 +2,12 @@ package etcd_test
 
 import "bytes"
 
-// seeds are tapes of three pods for FuzzObserve. Each pod is asked for its status first, and then for lists and hashes.
+// seeds are tapes of three pods for FuzzObserve. Each pod is asked for its status first, and then
+// for lists and hashes.
 func seeds() [][3][]byte {
 	all := func(tape ...byte) [3][]byte { return [3][]byte{tape, tape, tape} }
-	// leads is a false status of one that says that another leads, of that term, with the rest left out.
+	// leads is a false status of one that says that another leads, of that term, with the rest left
+	// out.
 	leads := func(leader, term byte) []byte { return []byte{falsely, leader, term} }
 	negative := append([]byte{falsely, 1, 2, 0}, bytes.Repeat([]byte{255}, 40)...)
 	large := append([]byte{falsely, 1, 2, 0, 127}, bytes.Repeat([]byte{255}, 39)...)

@@ -14,7 +14,8 @@ import (
 	"quorate.dev/quorate/clusters/etcd"
 )
 
-// strangers are servers, one for each pod, of which nobody knows what they are: they answer as they are told to.
+// strangers are servers, one for each pod, of which nobody knows what they are: they answer as they
+// are told to.
 type strangers struct {
 	addresses map[string]string
 	answer    atomic.Pointer[func(question) ([]byte, error)]

@@ -15,7 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// why says in few words why nobody listed the members, such as "a-0: connection refused; a-1, a-2: no leader".
+// why says in few words why nobody listed the members, such as "a-0: connection refused; a-1, a-2:
+// no leader".
 func why(replies []reply) string {
 	if len(replies) == 0 {
 		return "there is no pod to ask"

@@ -14,8 +14,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// ApplyCluster applies an EtcdCluster (apiVersion, kind, metadata and spec as git states them) over the version of it that was read, as ApplyOver
-// does, and returns the live object. Git wins over whoever else has set a field that git states.
+// ApplyCluster applies an EtcdCluster (apiVersion, kind, metadata and spec as git states them) over
+// the version of it that was read, as ApplyOver does, and returns the live object. Git wins over
+// whoever else has set a field that git states.
 func (c *Client) ApplyCluster(ctx context.Context, object map[string]any, read *v1alpha1.EtcdCluster) (*v1alpha1.EtcdCluster, error) {
 	u := &unstructured.Unstructured{Object: object}
 	u.SetResourceVersion(never)
@@ -43,7 +44,8 @@ func explained(err error) error {
 	return err
 }
 
-// ApplyStatus writes the status of an EtcdCluster as it was read, and nothing if the cluster is gone, another of the same name, or has changed since.
+// ApplyStatus writes the status of an EtcdCluster as it was read, and nothing if the cluster is
+// gone, another of the same name, or has changed since.
 func (c *Client) ApplyStatus(ctx context.Context, cluster *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus) error {
 	body, err := json.Marshal(map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(),

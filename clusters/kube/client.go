@@ -12,9 +12,11 @@ import (
 const (
 	// Manager is the field manager of everything that is applied but status.
 	Manager = "quorate"
-	// statusManager is the field manager of status: apart, so that applying one never gives up the other.
+	// statusManager is the field manager of status: apart, so that applying one never gives up the
+	// other.
 	statusManager = "quorate-status"
-	// requestTimeout bounds each request but watches and port-forwards, so that a hanging API server ends a pass.
+	// requestTimeout bounds each request but watches and port-forwards, so that a hanging API
+	// server ends a pass.
 	requestTimeout = 10 * time.Second
 )
 
@@ -27,8 +29,8 @@ type Client struct {
 	watches dynamic.Interface
 }
 
-// New returns a client for that configuration. It leaves the pace of requests to the API server's own priority
-// and fairness.
+// New returns a client for that configuration. It leaves the pace of requests to the API server's
+// own priority and fairness.
 func New(config *rest.Config) (*Client, error) {
 	watching := rest.CopyConfig(config)
 	watching.QPS = -1

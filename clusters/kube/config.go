@@ -10,8 +10,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Config finds the API server as kubectl does: the given kubeconfig, $KUBECONFIG, ~/.kube/config; and, where none of these
-// says anything, the service account of the pod it runs in. context picks one of the kubeconfig's contexts.
+// Config finds the API server as kubectl does: the given kubeconfig, $KUBECONFIG, ~/.kube/config;
+// and, where none of these says anything, the service account of the pod it runs in. context picks
+// one of the kubeconfig's contexts.
 func Config(kubeconfig, context string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
@@ -23,10 +24,11 @@ func Config(kubeconfig, context string) (*rest.Config, error) {
 	return config, nil
 }
 
-// Impersonation is whom to act as, by the rights of whoever the process is to impersonate them. All that reaches the API server goes as them, what
-// watches and what forwards ports included.
+// Impersonation is whom to act as, by the rights of whoever the process is to impersonate them. All
+// that reaches the API server goes as them, what watches and what forwards ports included.
 type Impersonation struct {
-	// User is never empty: an empty one would send no header, and so act with the rights of the process itself.
+	// User is never empty: an empty one would send no header, and so act with the rights of the
+	// process itself.
 	User   string
 	Groups []string
 }
@@ -44,7 +46,8 @@ func As(config *rest.Config, i Impersonation) (*rest.Config, error) {
 	return config, nil
 }
 
-// InCluster reports whether this process runs in a pod of a Kubernetes cluster, so that pods can be reached directly.
+// InCluster reports whether this process runs in a pod of a Kubernetes cluster, so that pods can be
+// reached directly.
 func InCluster() bool {
 	_, err := rest.InClusterConfig()
 	return err == nil

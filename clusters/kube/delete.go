@@ -8,8 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Delete deletes an object as it was read, and tells whether it was still there: one of the same name with another UID stays, and so does one that
-// has changed since, which is a conflict. What an object owns goes after it, and a pod has its grace period.
+// Delete deletes an object as it was read, and tells whether it was still there: one of the same
+// name with another UID stays, and so does one that has changed since, which is a conflict. What an
+// object owns goes after it, and a pod has its grace period.
 func (c *Client) Delete(ctx context.Context, kind string, read metav1.Object) (bool, error) {
 	namespace, name := read.GetNamespace(), read.GetName()
 	uid, version := over(read)

@@ -61,7 +61,8 @@ func (c *Client) CreateEvent(ctx context.Context, cluster *v1alpha1.EtcdCluster,
 	return nil
 }
 
-// FailedCreates lists the events that say why the pods and claims of a StatefulSet could not be made.
+// FailedCreates lists the events that say why the pods and claims of a StatefulSet could not be
+// made.
 func (c *Client) FailedCreates(ctx context.Context, set *appsv1.StatefulSet) ([]eventsv1.Event, error) {
 	var events []eventsv1.Event
 	list := listing("Events", c.typed.EventsV1().Events(set.Namespace).List, func(l *eventsv1.EventList) { events = append(events, l.Items...) })

@@ -15,7 +15,8 @@ import (
 
 var definitions = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
-// InstallCRD applies a CustomResourceDefinition and returns once the API server serves it, or ctx is done.
+// InstallCRD applies a CustomResourceDefinition and returns once the API server serves it, or ctx
+// is done.
 func (c *Client) InstallCRD(ctx context.Context, definition []byte) error {
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(definition, &object.Object); err != nil {

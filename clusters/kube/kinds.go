@@ -29,7 +29,8 @@ var kinds = map[string]access{
 	"StatefulSet":           accessTo(kubernetes.Interface.AppsV1, typedappsv1.AppsV1Interface.StatefulSets, applyappsv1.ExtractStatefulSet),
 }
 
-// access is how objects of one kind are read, applied and deleted. Where an object is given, applied and owned say whether it is of this kind.
+// access is how objects of one kind are read, applied and deleted. Where an object is given,
+// applied and owned say whether it is of this kind.
 type access struct {
 	get    func(ctx context.Context, c kubernetes.Interface, namespace, name string) (metav1.Object, error)
 	remove func(ctx context.Context, c kubernetes.Interface, namespace, name string, opts metav1.DeleteOptions) error
@@ -91,8 +92,9 @@ func accessTo[G any, R requests[T, A], T metav1.Object, A applied[A]](
 	}
 }
 
-// Apply applies one object as its apply configuration states it. Of the fields that it states, Quorate takes ownership,
-// whoever had it. Stating a resourceVersion makes the API server refuse if the object has changed since.
+// Apply applies one object as its apply configuration states it. Of the fields that it states,
+// Quorate takes ownership, whoever had it. Stating a resourceVersion makes the API server refuse if
+// the object has changed since.
 func (c *Client) Apply(ctx context.Context, object any) error {
 	for _, kind := range kinds {
 		if mine, err := kind.apply(ctx, c.typed, object, metav1.ApplyOptions{FieldManager: Manager, Force: true}); mine {
@@ -102,7 +104,8 @@ func (c *Client) Apply(ctx context.Context, object any) error {
 	return fmt.Errorf("apply %T: not one of the kinds of a cluster", object)
 }
 
-// Owned returns what Quorate owns of a live object, as an apply configuration. It needs no request: managedFields tells.
+// Owned returns what Quorate owns of a live object, as an apply configuration. It needs no request:
+// managedFields tells.
 func Owned(live any) (any, error) {
 	for _, kind := range kinds {
 		if config, mine, err := kind.owned(live); mine {

@@ -14,10 +14,11 @@ import (
 // ErrLeaseTaken says that another pass took the lease since it was read.
 var ErrLeaseTaken = errors.New("another pass took the lease meanwhile")
 
-// TakeLease takes or renews a lease for holder. seen is the lease as the pass read it before everything else, nil if
-// there was none: if it is no longer so, somebody may have acted meanwhile, and ErrLeaseTaken is returned. The lease is
-// never deleted, since a lease that was gone and came back could not be told from one that never was. want gives the name,
-// namespace, labels and owners.
+// TakeLease takes or renews a lease for holder. seen is the lease as the pass read it before
+// everything else, nil if there was none: if it is no longer so, somebody may have acted meanwhile,
+// and ErrLeaseTaken is returned. The lease is never deleted, since a lease that was gone and came
+// back could not be told from one that never was. want gives the name, namespace, labels and
+// owners.
 func (c *Client) TakeLease(ctx context.Context, want metav1.ObjectMeta, seen *coordinationv1.Lease, holder string, duration time.Duration, now time.Time) (*coordinationv1.Lease, error) {
 	seconds := int32(max(1, duration/time.Second))
 	spec := coordinationv1.LeaseSpec{

@@ -25,8 +25,9 @@ import (
 type Inventory struct {
 	Leases   []coordinationv1.Lease
 	Clusters []v1alpha1.EtcdCluster
-	// Unreadable says of custom resources among Clusters, by namespace/name, why they could not be read: the API server lets some through that Go
-	// cannot read. Of such a one only the metadata is known, and which source declared it.
+	// Unreadable says of custom resources among Clusters, by namespace/name, why they could not be
+	// read: the API server lets some through that Go cannot read. Of such a one only the metadata
+	// is known, and which source declared it.
 	Unreadable   map[string]error
 	Services     []corev1.Service
 	ConfigMaps   []corev1.ConfigMap
@@ -36,19 +37,21 @@ type Inventory struct {
 	Policies     []networkingv1.NetworkPolicy
 	Pods         []corev1.Pod
 	Claims       []corev1.PersistentVolumeClaim
-	// Hidden says that Secrets may not be listed; nil if they were. Whoever reads the inventory decides what that means: they are not known to be gone.
+	// Hidden says that Secrets may not be listed; nil if they were. Whoever reads the inventory
+	// decides what that means: they are not known to be gone.
 	Hidden error
-	// HiddenPolicies says the same of NetworkPolicies, which not every account that lets Quorate act has a right to: a cluster need not have one.
+	// HiddenPolicies says the same of NetworkPolicies, which not every account that lets Quorate
+	// act has a right to: a cluster need not have one.
 	HiddenPolicies error
 }
 
 // pageSize of a LIST.
 const pageSize = 500
 
-// List reads every object that selector selects, and all EtcdClusters, of one namespace or, if it is empty, of all:
-// one paged LIST per kind. Leases come first: whoever acts between that and the rest has changed a lease by then, and
-// taking the lease at the listed version fails. Any read that fails fails the whole, but
-// for two that may be forbidden: see Hidden and HiddenPolicies.
+// List reads every object that selector selects, and all EtcdClusters, of one namespace or, if it
+// is empty, of all: one paged LIST per kind. Leases come first: whoever acts between that and the
+// rest has changed a lease by then, and taking the lease at the listed version fails. Any read that
+// fails fails the whole, but for two that may be forbidden: see Hidden and HiddenPolicies.
 func (c *Client) List(ctx context.Context, namespace, selector string) (*Inventory, error) {
 	inv := &Inventory{}
 	opts := metav1.ListOptions{LabelSelector: selector}

@@ -12,13 +12,14 @@ import (
 // ErrConflict says that an object is not as it was read any more.
 var ErrConflict = errors.New("it has changed since it was read")
 
-// IsConflict reports whether a write was refused because its object has changed since it was read, or has come or gone.
+// IsConflict reports whether a write was refused because its object has changed since it was read,
+// or has come or gone.
 func IsConflict(err error) bool {
 	return errors.Is(err, ErrConflict) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// never is a resourceVersion that no object ever has, since etcd counts from it. Applied with it, an object is made if there is none, and refused
-// if there is one.
+// never is a resourceVersion that no object ever has, since etcd counts from it. Applied with it,
+// an object is made if there is none, and refused if there is one.
 const never = "1"
 
 // over says which version of an object a write is for: that very one, or none at all.
@@ -29,8 +30,9 @@ func over(read metav1.Object) (uid types.UID, version string) {
 	return read.GetUID(), read.GetResourceVersion()
 }
 
-// ApplyOver applies an object over the version of it that was read, or makes it if none was, and refuses if it has changed, come or gone since.
-// So a write that comes late, however late, undoes nothing.
+// ApplyOver applies an object over the version of it that was read, or makes it if none was, and
+// refuses if it has changed, come or gone since. So a write that comes late, however late, undoes
+// nothing.
 func (c *Client) ApplyOver(ctx context.Context, object any, read metav1.Object) error {
 	uid, version := over(read)
 	for _, kind := range kinds {

@@ -32,9 +32,9 @@ func Direct(ctx context.Context, ip string, port int) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(ip, strconv.Itoa(port)))
 }
 
-// PortForward connects to a port of a pod through the API server, as kubectl does. The connection lasts beyond
-// ctx, which bounds only the dialing. That nothing in the pod listens shows now or at the first Read, as
-// syscall.ECONNREFUSED. It needs the verbs get and create on pods/portforward.
+// PortForward connects to a port of a pod through the API server, as kubectl does. The connection
+// lasts beyond ctx, which bounds only the dialing. That nothing in the pod listens shows now or at
+// the first Read, as syscall.ECONNREFUSED. It needs the verbs get and create on pods/portforward.
 func (c *Client) PortForward(ctx context.Context, namespace, pod string, port int) (net.Conn, error) {
 	type dialed struct {
 		conn *forwarded
@@ -71,7 +71,8 @@ func (c *Client) PortForward(ctx context.Context, namespace, pod string, port in
 // ErrForbidden says that a right is missing. Trying again does not overcome it.
 var ErrForbidden = errors.New("forbidden")
 
-// refused reports whether the API server has refused a port-forward for want of a right: client-go keeps nothing of the answer but its text.
+// refused reports whether the API server has refused a port-forward for want of a right: client-go
+// keeps nothing of the answer but its text.
 func refused(err error) bool {
 	return err != nil && strings.Contains(err.Error(), " is forbidden: ") && strings.Contains(err.Error(), "pods/portforward")
 }
@@ -89,8 +90,8 @@ func (c *Client) dialPod(ctx context.Context, namespace, pod string, port int) (
 	return conn, nil
 }
 
-// upstream opens a connection to the API server that carries streams to the pod: over a WebSocket, or if
-// something on the way does not let that through, over SPDY.
+// upstream opens a connection to the API server that carries streams to the pod: over a WebSocket,
+// or if something on the way does not let that through, over SPDY.
 func (c *Client) upstream(ctx context.Context, namespace, pod string) (httpstream.Connection, error) {
 	url := c.typed.CoreV1().RESTClient().Post().
 		Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL().String()
@@ -130,9 +131,9 @@ func (c *Client) overSPDY(ctx context.Context, url string) (httpstream.Connectio
 	return conn, err
 }
 
-// forwarded is a connection to a port of a pod. It is one end of a pipe, which has the deadlines that streams
-// have not; its other end is copied to and from the stream. Each has an upstream of its own: the API server
-// gives up all of an upstream when one of its streams meets an error.
+// forwarded is a connection to a port of a pod. It is one end of a pipe, which has the deadlines
+// that streams have not; its other end is copied to and from the stream. Each has an upstream of
+// its own: the API server gives up all of an upstream when one of its streams meets an error.
 type forwarded struct {
 	net.Conn
 	upstream httpstream.Connection
@@ -141,7 +142,8 @@ type forwarded struct {
 	err  error
 }
 
-// newForwarded opens the two streams of a connection: one for data, and one on which the kubelet complains.
+// newForwarded opens the two streams of a connection: one for data, and one on which the kubelet
+// complains.
 func newForwarded(upstream httpstream.Connection, port int) (*forwarded, error) {
 	headers := http.Header{}
 	headers.Set(corev1.StreamType, corev1.StreamTypeError)
@@ -228,7 +230,8 @@ func (f *forwarded) Write(p []byte) (int, error) {
 	return n, f.cause(err, syscall.EPIPE)
 }
 
-// cause returns why the stream ended, or else the error otherwise, if err is that the pipe has ended with it.
+// cause returns why the stream ended, or else the error otherwise, if err is that the pipe has
+// ended with it.
 func (f *forwarded) cause(err, otherwise error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) {
 		return err

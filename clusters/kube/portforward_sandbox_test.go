@@ -20,7 +20,8 @@ import (
 	"quorate.dev/quorate/clusters/pki"
 )
 
-// sandboxKubeconfig is the environment variable that names the kubeconfig of a cluster to test with.
+// sandboxKubeconfig is the environment variable that names the kubeconfig of a cluster to test
+// with.
 const sandboxKubeconfig = "QUORATE_SANDBOX_KUBECONFIG"
 
 // TestPortForwardToEtcd asks a real etcd in a real pod, with TLS from end to end.

@@ -30,8 +30,8 @@ import (
 
 const patience = 30 * time.Second
 
-// apiServer forwards ports with the code of the API server and of the kubelet's streaming server. Its one pod,
-// test/a-0, is the loopback interface.
+// apiServer forwards ports with the code of the API server and of the kubelet's streaming server.
+// Its one pod, test/a-0, is the loopback interface.
 type apiServer struct {
 	*httptest.Server
 	kubelet *httptest.Server

@@ -19,8 +19,8 @@ const (
 	AnyOtherRight
 )
 
-// RightMissing tells whether an error is for want of a right, and of which. What admission forbids, such as what exceeds a quota, is not: no right
-// would change that.
+// RightMissing tells whether an error is for want of a right, and of which. What admission forbids,
+// such as what exceeds a quota, is not: no right would change that.
 func RightMissing(err error) Lack {
 	if !apierrors.IsForbidden(err) && !errors.Is(err, ErrForbidden) {
 		return NoRightMissing

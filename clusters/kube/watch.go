@@ -23,8 +23,9 @@ func watched() map[schema.GroupVersionResource]bool {
 	}
 }
 
-// Watch puts something into a channel, if there is room, once anything of Quorate's has changed in a namespace, or in any if it has no name. It
-// wakes and says no more: what changed is read again. It ends with ctx.
+// Watch puts something into a channel, if there is room, once anything of Quorate's has changed in
+// a namespace, or in any if it has no name. It wakes and says no more: what changed is read again.
+// It ends with ctx.
 func (c *Client) Watch(ctx context.Context, namespace, selector string, changes chan<- struct{}) {
 	for resource, selected := range watched() {
 		opts := metav1.ListOptions{}
@@ -35,7 +36,8 @@ func (c *Client) Watch(ctx context.Context, namespace, selector string, changes 
 	}
 }
 
-// watch reports changes of one resource until ctx is done, and takes a watch up again that broke off.
+// watch reports changes of one resource until ctx is done, and takes a watch up again that broke
+// off.
 func (c *Client) watch(ctx context.Context, resource schema.GroupVersionResource, namespace string, opts metav1.ListOptions, changes chan<- struct{}) {
 	const pause = time.Second
 	for ctx.Err() == nil {

@@ -27,8 +27,9 @@ import (
 
 const manager = "quorate-test"
 
-// TestNoDriftAfterApply applies the objects of every golden file to a real API server: what it gives back must not read as drift, and
-// applying it again must change nothing. QUORATE_KUBE_APISERVER names the program, QUORATE_ETCD_DIR has an etcd for it.
+// TestNoDriftAfterApply applies the objects of every golden file to a real API server: what it
+// gives back must not read as drift, and applying it again must change nothing.
+// QUORATE_KUBE_APISERVER names the program, QUORATE_ETCD_DIR has an etcd for it.
 func TestNoDriftAfterApply(t *testing.T) {
 	server := startAPIServer(t)
 	files, err := filepath.Glob("../../testdata/objects/*.txtar")
@@ -102,7 +103,8 @@ func (s *apiServer) changeAndApply(in Input) {
 	s.applyTwice(in)
 }
 
-// keepTemplate changes the number of pods of the live StatefulSet while git asks for other pods, and puts it back.
+// keepTemplate changes the number of pods of the live StatefulSet while git asks for other pods,
+// and puts it back.
 func (s *apiServer) keepTemplate(in Input) {
 	s.Helper()
 	path := pathOf(in, Identity{"StatefulSet", in.Cluster.Name})

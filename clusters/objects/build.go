@@ -19,22 +19,26 @@ type Input struct {
 	Voters int
 	// Learners is the number of learners that it lists.
 	Learners int
-	// MinAvailable is what the live PodDisruptionBudget says while etcd's list is not known: there may be a learner.
+	// MinAvailable is what the live PodDisruptionBudget says while etcd's list is not known: there
+	// may be a learner.
 	MinAvailable int
-	// Peers is etcd's member list, peer URL by name, with the joining member in it; nil while the list is not known.
+	// Peers is etcd's member list, peer URL by name, with the joining member in it; nil while the
+	// list is not known.
 	Peers map[string]string
 	// Leads: the live Service of the clients leads to members.
 	Leads bool
-	// Kept is what Quorate owns of the live StatefulSet, an apply configuration, while new pods are to be made as before;
-	// nil: they are made as declared.
+	// Kept is what Quorate owns of the live StatefulSet, an apply configuration, while new pods are
+	// to be made as before; nil: they are made as declared.
 	Kept any
 	// Runs is the template of the live StatefulSet; zero if there is none.
 	Runs Template
 	// Pods are the templates of the pods that are there.
 	Pods []Template
-	// Live is the data of the ConfigMap that is there: the only trace of how pods were made that are not as declared.
+	// Live is the data of the ConfigMap that is there: the only trace of how pods were made that
+	// are not as declared.
 	Live map[string]string
-	// WithoutSecrets: the Secrets are not to be applied, and there may be nothing to make them from.
+	// WithoutSecrets: the Secrets are not to be applied, and there may be nothing to make them
+	// from.
 	WithoutSecrets bool
 	// Certificates, unless TLS is disabled.
 	Certificates Certificates
@@ -43,13 +47,15 @@ type Input struct {
 // Object is one object to apply.
 type Object struct {
 	Identity
-	// Apply is the apply configuration: one of
-	// *core/v1.ConfigMapApplyConfiguration, *core/v1.SecretApplyConfiguration, *core/v1.ServiceApplyConfiguration,
-	// *networking/v1.NetworkPolicyApplyConfiguration, *policy/v1.PodDisruptionBudgetApplyConfiguration, *apps/v1.StatefulSetApplyConfiguration.
+	// Apply is the apply configuration: one of *core/v1.ConfigMapApplyConfiguration,
+	// *core/v1.SecretApplyConfiguration, *core/v1.ServiceApplyConfiguration,
+	// *networking/v1.NetworkPolicyApplyConfiguration,
+	// *policy/v1.PodDisruptionBudgetApplyConfiguration, *apps/v1.StatefulSetApplyConfiguration.
 	Apply any
 }
 
-// Build returns the objects of the cluster in the order in which to apply them: what pods need comes before the pods.
+// Build returns the objects of the cluster in the order in which to apply them: what pods need
+// comes before the pods.
 func Build(in Input) ([]Object, error) {
 	c := in.Cluster
 	if c.UID == "" {

@@ -13,7 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// The keys in the data of the Secrets. Those of the CA are its own, so that no pod mounts it by mistake for a leaf.
+// The keys in the data of the Secrets. Those of the CA are its own, so that no pod mounts it by
+// mistake for a leaf.
 const (
 	keyCA                = "ca.crt"
 	keyCAPrivate         = "ca.key"
@@ -23,18 +24,22 @@ const (
 	keyClientPrivate     = "client.key"
 )
 
-// rootName is the common name in Quorate's own client certificate: etcd's superuser, once authentication is on. Changes of members take no less.
+// rootName is the common name in Quorate's own client certificate: etcd's superuser, once
+// authentication is on. Changes of members take no less.
 const rootName = "root"
 
 // Certificates are all keys and certificates of one cluster. Zero where TLS is disabled.
 type Certificates struct {
 	CA pki.Pair
-	// Peer is what a member shows to members that call it, PeerClient what it shows to those it calls.
+	// Peer is what a member shows to members that call it, PeerClient what it shows to those it
+	// calls.
 	Peer, PeerClient pki.Pair
-	// Server is what a member shows to clients, Client what applications show to it, and Own what Quorate does. Own is kept rather than issued by each pass, so
-	// that who only looks needs no key of the CA, and etcd can be asked when the CA is lost.
+	// Server is what a member shows to clients, Client what applications show to it, and Own what
+	// Quorate does. Own is kept rather than issued by each pass, so that who only looks needs no
+	// key of the CA, and etcd can be asked when the CA is lost.
 	Server, Client, Own pki.Pair
-	// ClientIsRoot: applications keep the name of etcd's superuser, by which they may have their rights.
+	// ClientIsRoot: applications keep the name of etcd's superuser, by which they may have their
+	// rights.
 	ClientIsRoot bool
 
 	// trusted are the CAs that the Secret of each leaf says to trust.
@@ -51,7 +56,8 @@ func NewCertificates(c *v1alpha1.EtcdCluster, now time.Time) (Certificates, erro
 	return made, err
 }
 
-// ReadCertificates collects what the Secrets of the cluster hold, given their data by name. What they do not hold is missing.
+// ReadCertificates collects what the Secrets of the cluster hold, given their data by name. What
+// they do not hold is missing.
 func ReadCertificates(c *v1alpha1.EtcdCluster, secrets map[string]map[string][]byte) Certificates {
 	names := NamesOf(c.Name)
 	pair := func(data map[string][]byte, certificate, key string) pki.Pair {
@@ -73,7 +79,8 @@ func ReadCertificates(c *v1alpha1.EtcdCluster, secrets map[string]map[string][]b
 	}
 }
 
-// NamesRoot reports whether the certificate of applications is for etcd's superuser, as it was before Quorate had one of its own.
+// NamesRoot reports whether the certificate of applications is for etcd's superuser, as it was
+// before Quorate had one of its own.
 func (k Certificates) NamesRoot() bool {
 	list, err := pki.ParseCertificates(k.Client.Certificate)
 	return err == nil && list[0].Subject.CommonName == rootName
@@ -89,7 +96,8 @@ func (k Certificates) Mounted() []string {
 	return slices.Compact(list)
 }
 
-// Validities are the certificates and how long they are good for; those that cannot be read are left out.
+// Validities are the certificates and how long they are good for; those that cannot be read are
+// left out.
 func (k Certificates) Validities(c *v1alpha1.EtcdCluster) []decide.Certificate {
 	all := append(k.leaves(c), storedLeaf{secret: NamesOf(c.Name).CASecret, certificateKey: keyCA, pair: &k.CA})
 	var list []decide.Certificate
@@ -110,14 +118,15 @@ func (k Certificates) Validities(c *v1alpha1.EtcdCluster) []decide.Certificate {
 // Trusted returns the CAs to trust, PEM: those that clients and members are given as ca.crt.
 func (k Certificates) Trusted() []byte { return k.CA.Certificate }
 
-// CheckCA returns nil if the CA can be used, and why not otherwise. A new one is not to be made while members
-// trust the old one.
+// CheckCA returns nil if the CA can be used, and why not otherwise. A new one is not to be made
+// while members trust the old one.
 func (k Certificates) CheckCA(now time.Time) error {
 	_, err := pki.ReadCA(k.CA, now)
 	return err
 }
 
-// Check returns what is to be issued again and why, one entry per leaf; none if all can be used as they are.
+// Check returns what is to be issued again and why, one entry per leaf; none if all can be used as
+// they are.
 func (k Certificates) Check(c *v1alpha1.EtcdCluster, now time.Time) []string {
 	if !secure(c) {
 		return nil
@@ -131,7 +140,8 @@ func (k Certificates) Check(c *v1alpha1.EtcdCluster, now time.Time) []string {
 	return problems
 }
 
-// Renew issues every leaf that Check complains about, and returns its complaints too. It never makes a CA.
+// Renew issues every leaf that Check complains about, and returns its complaints too. It never
+// makes a CA.
 func (k Certificates) Renew(c *v1alpha1.EtcdCluster, now time.Time) (renewed Certificates, problems []string, err error) {
 	ca, err := pki.ReadCA(k.CA, now)
 	if err != nil {
@@ -185,8 +195,10 @@ func (k *Certificates) clientName(c *v1alpha1.EtcdCluster) string {
 	return c.Name + "-client"
 }
 
-// clientLeaf has an address that nobody calls from. A member compares the addresses in the certificate of who calls its peer port with where the call comes
-// from (checkCertSAN in client/pkg/transport of every etcd), and lets a client in no more than a stranger; on the client port nobody looks.
+// clientLeaf has an address that nobody calls from. A member compares the addresses in the
+// certificate of who calls its peer port with where the call comes from (checkCertSAN in
+// client/pkg/transport of every etcd), and lets a client in no more than a stranger; on the client
+// port nobody looks.
 func clientLeaf(name string) pki.Leaf {
 	return pki.Leaf{CommonName: name, IPAddresses: []net.IP{net.IPv4zero}, Usages: clientOnly}
 }
@@ -194,13 +206,15 @@ func clientLeaf(name string) pki.Leaf {
 var (
 	serverOnly = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	clientOnly = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	// bothUsages: etcd's gateway calls the member that it is part of, with the certificate that this one serves (hard case H60).
+	// bothUsages: etcd's gateway calls the member that it is part of, with the certificate that
+	// this one serves (hard case H60).
 	bothUsages = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 )
 
 func peerName(c *v1alpha1.EtcdCluster) string { return c.Name + "-peer" }
 
-// peerLeaf names all members that there can ever be, by wildcard (hard case H58), and no address (hard case H59).
+// peerLeaf names all members that there can ever be, by wildcard (hard case H58), and no address
+// (hard case H59).
 func peerLeaf(c *v1alpha1.EtcdCluster) pki.Leaf {
 	return pki.Leaf{CommonName: peerName(c), DNSNames: memberNames(c), Usages: serverOnly}
 }

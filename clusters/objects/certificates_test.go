@@ -13,7 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// Every member that there is, or ever will be, is believed under its name by those who trust the CA, and by nobody else.
+// Every member that there is, or ever will be, is believed under its name by those who trust the
+// CA, and by nobody else.
 func TestMembersAreBelieved(t *testing.T) {
 	c := threeMembers(t, "3.6.16")
 	k, other := certificates(t, c), certificates(t, c)
@@ -49,7 +50,8 @@ func TestMembersAreBelieved(t *testing.T) {
 	}
 }
 
-// handshake lets a client call a server under a name. Both trust k's CA alone; the server asks for a certificate.
+// handshake lets a client call a server under a name. Both trust k's CA alone; the server asks for
+// a certificate.
 func handshake(server, client pki.Pair, k Certificates, name string) error {
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(k.Trusted())
@@ -86,7 +88,8 @@ func handshake(server, client pki.Pair, k Certificates, name string) error {
 	return <-done
 }
 
-// What etcd would look up in DNS is not there: toward other members a member shows a certificate without names.
+// What etcd would look up in DNS is not there: toward other members a member shows a certificate
+// without names.
 func TestPeersAreNotLookedUp(t *testing.T) {
 	k := certificates(t, threeMembers(t, "3.6.16"))
 	list, err := pki.ParseCertificates(k.PeerClient.Certificate)
@@ -166,7 +169,8 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// TestCarriedOver: certificates from before Quorate had one of its own. Whoever may have rights by the name of root keeps it, and nobody else.
+// TestCarriedOver: certificates from before Quorate had one of its own. Whoever may have rights by
+// the name of root keeps it, and nobody else.
 func TestCarriedOver(t *testing.T) {
 	c := threeMembers(t, "3.6.16")
 	k := certificates(t, c)

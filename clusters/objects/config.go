@@ -18,8 +18,9 @@ const (
 	peerTLSMount  = "/etc/etcd/tls/peer"
 	serveTLSMount = "/etc/etcd/tls/server"
 
-	// sealedCluster is the initial-cluster of a sealed member. It must be there and must not name the member: where it is left out,
-	// etcd takes the member itself for the initial cluster. The host is under a domain that never resolves (RFC 6761).
+	// sealedCluster is the initial-cluster of a sealed member. It must be there and must not name
+	// the member: where it is left out, etcd takes the member itself for the initial cluster. The
+	// host is under a domain that never resolves (RFC 6761).
 	sealedCluster = "sealed=http://sealed.invalid:2380"
 )
 
@@ -29,7 +30,8 @@ var ownKeys = []string{
 	"initial-cluster", "initial-cluster-state", "initial-cluster-token",
 }
 
-// memberFiles returns etcd's configuration files, by their key in the ConfigMap: for every recorded member one for every template in use.
+// memberFiles returns etcd's configuration files, by their key in the ConfigMap: for every recorded
+// member one for every template in use.
 func memberFiles(in Input) (map[string]string, error) {
 	files := map[string]string{}
 	for _, t := range templates(in) {
@@ -50,8 +52,8 @@ func memberFiles(in Input) (map[string]string, error) {
 	return files, nil
 }
 
-// memberFile is the configuration file of one recorded member, given what it has in common with those of the others, and its own
-// as it is now.
+// memberFile is the configuration file of one recorded member, given what it has in common with
+// those of the others, and its own as it is now.
 func memberFile(in Input, m decide.RecordedMember, options map[string]any, live string) (string, error) {
 	name := PodName(in.Cluster.Name, m.Ordinal)
 	initial, comment, err := initialCluster(in, m, live)
@@ -84,7 +86,8 @@ func commonKeys(in Input, options map[string]any) map[string]any {
 	c := in.Cluster
 	keys := map[string]any{
 		"data-dir": dataDir,
-		// Go listens on IPv6 as well where the address is 0.0.0.0, and, unlike with [::], also runs where IPv6 is off.
+		// Go listens on IPv6 as well where the address is 0.0.0.0, and, unlike with [::], also runs
+		// where IPv6 is off.
 		"listen-peer-urls":      fmt.Sprintf("%s://0.0.0.0:%d", scheme(c), PeerPort),
 		"listen-client-urls":    fmt.Sprintf("%s://0.0.0.0:%d", scheme(c), ClientPort),
 		"listen-metrics-urls":   fmt.Sprintf("http://0.0.0.0:%d", MetricsPort),
@@ -123,9 +126,9 @@ func initialCluster(in Input, m decide.RecordedMember, live string) (map[string]
 
 const sealedComment = "# Sealed: starts on its data, or not at all.\n"
 
-// joiningPeers are the members that a joining one starts with: those that etcd lists at that moment, or it refuses to start
-// (hard case H18). While the list is not known they stay as they are. It is empty if they do not include the member itself: what is not
-// listed must not start.
+// joiningPeers are the members that a joining one starts with: those that etcd lists at that
+// moment, or it refuses to start (hard case H18). While the list is not known they stay as they
+// are. It is empty if they do not include the member itself: what is not listed must not start.
 func joiningPeers(in Input, m decide.RecordedMember, live string) string {
 	peers := joinPeers(in.Peers)
 	if in.Peers == nil {
@@ -137,8 +140,9 @@ func joiningPeers(in Input, m decide.RecordedMember, live string) string {
 	return peers
 }
 
-// foundingPeers are the members that the cluster is founded with. Those that have been sealed meanwhile stay in the list: all founding
-// members must name the same ones, or they found different clusters.
+// foundingPeers are the members that the cluster is founded with. Those that have been sealed
+// meanwhile stay in the list: all founding members must name the same ones, or they found different
+// clusters.
 func foundingPeers(in Input) map[string]string {
 	peers := map[string]string{}
 	for _, m := range in.Record.Members {
@@ -160,9 +164,10 @@ func joinPeers(peers map[string]string) string {
 // withAllowedNames is the first version whose configuration file takes a list as allowed-cn.
 var withAllowedNames = version{5, 15}
 
-// transportSecurity says which certificates to serve and to trust. Toward other members a member shows a certificate without names:
-// etcd looks the names of an incoming peer certificate up in DNS, in reverse for wildcards, and lets a peer in only if they
-// lead to its address (checkCertSAN in client/pkg/transport); it takes one without names as it is.
+// transportSecurity says which certificates to serve and to trust. Toward other members a member
+// shows a certificate without names: etcd looks the names of an incoming peer certificate up in
+// DNS, in reverse for wildcards, and lets a peer in only if they lead to its address (checkCertSAN
+// in client/pkg/transport); it takes one without names as it is.
 func transportSecurity(in Input) map[string]any {
 	if !secure(in.Cluster) {
 		return nil

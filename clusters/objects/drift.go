@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// Differences compares two apply configurations of one object: the one to apply, and the one that client-go extracts from
-// the live object for our field manager. It returns the paths at which they differ, such as
-// spec.template.spec.containers[etcd].image; none if there is no drift. It never returns values, which may be secret.
+// Differences compares two apply configurations of one object: the one to apply, and the one that
+// client-go extracts from the live object for our field manager. It returns the paths at which they
+// differ, such as spec.template.spec.containers[etcd].image; none if there is no drift. It never
+// returns values, which may be secret.
 func Differences(want, live any) ([]string, error) {
 	wanted, err := convert[any](want)
 	if err != nil {
@@ -42,8 +43,9 @@ func compare(path string, want, live any, paths *[]string) {
 	}
 }
 
-// listKeys are the fields of the objects that are lists in form and maps in meaning, with the fields that tell their elements
-// apart. The API server may return such a list in another order (x-kubernetes-list-map-keys in its OpenAPI document).
+// listKeys are the fields of the objects that are lists in form and maps in meaning, with the
+// fields that tell their elements apart. The API server may return such a list in another order
+// (x-kubernetes-list-map-keys in its OpenAPI document).
 var listKeys = map[string][]string{
 	"containers":                {"name"},
 	"env":                       {"name"},
@@ -78,8 +80,8 @@ func compareField(path, name string, want, live any, paths *[]string) {
 	}
 }
 
-// declaredClaims leaves out what nobody declares in a template of volume claims. The API server fills in kind and status, and client-go reads
-// the kind back from JSON but not from protobuf.
+// declaredClaims leaves out what nobody declares in a template of volume claims. The API server
+// fills in kind and status, and client-go reads the kind back from JSON but not from protobuf.
 func declaredClaims(list any) any {
 	templates, isList := list.([]any)
 	if !isList {
@@ -113,8 +115,8 @@ func elements(list []any, keys []string) map[string]any {
 	return byKey
 }
 
-// convert turns a value into one of another type with the same JSON, such as v1alpha1.Affinity into the apply
-// configuration of core/v1 Affinity.
+// convert turns a value into one of another type with the same JSON, such as v1alpha1.Affinity into
+// the apply configuration of core/v1 Affinity.
 func convert[To any](from any) (To, error) {
 	var to To
 	text, err := json.Marshal(from)

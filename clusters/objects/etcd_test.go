@@ -11,9 +11,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRealEtcd runs real members from the configuration files that this package writes: QUORATE_ETCD_DIR names a directory with
-// etcd-VERSION/etcd in it. The members run on loopback addresses of their own, in a mount namespace with an /etc/hosts of their own,
-// which takes root.
+// TestRealEtcd runs real members from the configuration files that this package writes:
+// QUORATE_ETCD_DIR names a directory with etcd-VERSION/etcd in it. The members run on loopback
+// addresses of their own, in a mount namespace with an /etc/hosts of their own, which takes root.
 func TestRealEtcd(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		for _, mode := range []v1alpha1.TLSMode{v1alpha1.TLSManaged, v1alpha1.TLSDisabled} {
@@ -33,7 +33,8 @@ func TestRealEtcd(t *testing.T) {
 	}
 }
 
-// TestRealEtcdOptions starts a member with every option that its version has, and looks at what it says it runs with.
+// TestRealEtcdOptions starts a member with every option that its version has, and looks at what it
+// says it runs with.
 func TestRealEtcdOptions(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		t.Run(text, func(t *testing.T) {
@@ -95,8 +96,8 @@ func (w *world) list() map[string]any {
 	return ids
 }
 
-// restartSealed restarts one member after the other. (All at once works as well, but takes as long as each waits for the others' word
-// on their data: a request timeout, 7 s, per member.)
+// restartSealed restarts one member after the other. (All at once works as well, but takes as long
+// as each waits for the others' word on their data: a request timeout, 7 s, per member.)
 func (w *world) restartSealed() {
 	w.in.Record = record(3, decide.Sealed)
 	for n := range 3 {

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// refuseStrangers: a client without a certificate, or with one of another CA, is refused; so is a client that
-// poses as a member, and what a member serves other members with opens no port.
+// refuseStrangers: a client without a certificate, or with one of another CA, is refused; so is a
+// client that poses as a member, and what a member serves other members with opens no port.
 func (w *world) refuseStrangers() {
 	c := w.in.Cluster
 	if !secure(c) {
@@ -34,7 +34,8 @@ func (w *world) refuseStrangers() {
 	}
 }
 
-// TestRealEtcdOfAnyName: a client is no member where etcd knows no names of members to allow, either.
+// TestRealEtcdOfAnyName: a client is no member where etcd knows no names of members to allow,
+// either.
 func TestRealEtcdOfAnyName(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		t.Run(text, func(t *testing.T) {
@@ -66,8 +67,8 @@ func caOf(t *testing.T, k Certificates) *pki.CA {
 	return ca
 }
 
-// authenticate turns authentication on for a while: Quorate goes on as root, applications are a user of their own with the rights that this one is given, and
-// members are nobody.
+// authenticate turns authentication on for a while: Quorate goes on as root, applications are a
+// user of their own with the rights that this one is given, and members are nobody.
 func (w *world) authenticate() {
 	if !secure(w.in.Cluster) {
 		return

@@ -22,9 +22,10 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files again")
 
-// TestGolden builds the objects of the cluster and the record in each file, and compares them with those in the file. Where there is
-// a before.yaml, the pods were made as it declares, and new ones are made as cluster.yaml does; where there is a kept.yaml, new ones still
-// are made as it declares.
+// TestGolden builds the objects of the cluster and the record in each file, and compares them with
+// those in the file. Where there is a before.yaml, the pods were made as it declares, and new ones
+// are made as cluster.yaml does; where there is a kept.yaml, new ones still are made as it
+// declares.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/objects/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -100,7 +101,8 @@ func goldenInput(t *testing.T, sections map[string][]byte) Input {
 	return in
 }
 
-// earlier is what the objects were made from while git declared otherwise, and the member that joins was not there.
+// earlier is what the objects were made from while git declared otherwise, and the member that
+// joins was not there.
 func earlier(t *testing.T, in Input, declared string) Input {
 	in.Cluster, in.Peers = cluster(t, declared), nil
 	in.Record.Members = slices.DeleteFunc(slices.Clone(in.Record.Members), func(m decide.RecordedMember) bool { return m.Mode == decide.Joining })

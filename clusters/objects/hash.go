@@ -9,9 +9,11 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// SpecHash is a digest of all in the declaration that makes a pod run differently. The version is left out, so that a change of
-// it is told apart (hard case H110), but for the digest of its image; so are the pull secrets, which are asked for only when a pod is made, and all that is no
-// matter of a pod: the number of replicas, the storage. A quota that is left out counts as what it comes to.
+// SpecHash is a digest of all in the declaration that makes a pod run differently. The version is
+// left out, so that a change of it is told apart (hard case H110), but for the digest of its image;
+// so are the pull secrets, which are asked for only when a pod is made, and all that is no matter
+// of a pod: the number of replicas, the storage. A quota that is left out counts as what it comes
+// to.
 func SpecHash(spec v1alpha1.EtcdClusterSpec) string {
 	spec.Etcd.Quota = quotaOf(spec)
 	text, err := json.Marshal(struct {

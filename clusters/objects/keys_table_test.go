@@ -16,7 +16,8 @@ import (
 	"testing"
 )
 
-// releasesAround lists the first and the last version of every key, and the versions just before and after.
+// releasesAround lists the first and the last version of every key, and the versions just before
+// and after.
 func releasesAround(table []etcdKey) []version {
 	releases := map[version]bool{}
 	for _, k := range table {

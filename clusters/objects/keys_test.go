@@ -15,8 +15,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// etcdKeys is a table of the keys that etcd's configuration file may have: the JSON tags of its embed.Config and of the structs in
-// it, with the type and the versions between which the key is there. etcd ignores every other key without a word.
+// etcdKeys is a table of the keys that etcd's configuration file may have: the JSON tags of its
+// embed.Config and of the structs in it, with the type and the versions between which the key is
+// there. etcd ignores every other key without a word.
 const etcdKeys = "../../testdata/objects/etcd-keys.txt"
 
 type etcdKey struct {
@@ -28,8 +29,8 @@ func (k etcdKey) String() string {
 	return fmt.Sprintf("%s %s %s %s %s", k.structName, k.key, k.goType, k.first, k.last)
 }
 
-// TestEtcdKeys holds the table against the sources of etcd in the module cache, as far as they are there.
-// With -rewrite it makes the table from them, if all releases that matter are there.
+// TestEtcdKeys holds the table against the sources of etcd in the module cache, as far as they are
+// there. With -rewrite it makes the table from them, if all releases that matter are there.
 func TestEtcdKeys(t *testing.T) {
 	sources := etcdSources(t)
 	if *rewrite {
@@ -56,8 +57,8 @@ func TestEtcdKeys(t *testing.T) {
 	}
 }
 
-// TestKeysAreRead writes every option for every version around which the set of keys changes: whatever stands in the file must be
-// read by that version, as a value of its type.
+// TestKeysAreRead writes every option for every version around which the set of keys changes:
+// whatever stands in the file must be read by that version, as a value of its type.
 func TestKeysAreRead(t *testing.T) {
 	table := readKeys(t)
 	for _, v := range releasesAround(table) {
@@ -139,7 +140,8 @@ func fits(goType string, value any) bool {
 	return false
 }
 
-// TestOptionsAreUnderstoodOrRefused: for each version, an option is refused exactly where its configuration file has no key for it.
+// TestOptionsAreUnderstoodOrRefused: for each version, an option is refused exactly where its
+// configuration file has no key for it.
 func TestOptionsAreUnderstoodOrRefused(t *testing.T) {
 	table := readKeys(t)
 	for _, v := range releasesAround(table) {
@@ -154,7 +156,8 @@ func TestOptionsAreUnderstoodOrRefused(t *testing.T) {
 	}
 }
 
-// TestOptionsOfTheDefinition: the custom resource takes the options that this package can write, and no others.
+// TestOptionsOfTheDefinition: the custom resource takes the options that this package can write,
+// and no others.
 func TestOptionsOfTheDefinition(t *testing.T) {
 	for _, name := range append(slices.Sorted(maps.Keys(options)), "data-dir", "force-new-cluster", "initial-cluster") {
 		o, known := options[name]

@@ -124,8 +124,8 @@ func Labels(cluster string) map[string]string {
 	}
 }
 
-// Selector returns the labels that the pods of members have and no other pod has. It can never change: a
-// StatefulSet does not let it.
+// Selector returns the labels that the pods of members have and no other pod has. It can never
+// change: a StatefulSet does not let it.
 func Selector(cluster string) map[string]string {
 	return map[string]string{LabelCluster: cluster, labelComponent: componentMember}
 }
@@ -140,7 +140,8 @@ func MemberLabels(cluster string) map[string]string {
 	return all
 }
 
-// ClusterOf returns the name of the cluster that an object with these labels belongs to; empty if it is not one of ours.
+// ClusterOf returns the name of the cluster that an object with these labels belongs to; empty if
+// it is not one of ours.
 func ClusterOf(labels map[string]string) string { return labels[LabelCluster] }
 
 // Metadata is what the annotations of a live object say. What is not annotated is empty.

@@ -15,12 +15,13 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// OwnLabels are what passes that run in the cluster are known by: deploy/base gives them to its namespace and to its pods. Without them a policy would shut
-// Quorate out.
+// OwnLabels are what passes that run in the cluster are known by: deploy/base gives them to its
+// namespace and to its pods. Without them a policy would shut Quorate out.
 func OwnLabels() map[string]string { return map[string]string{"app.kubernetes.io/name": "quorate"} }
 
-// networkPolicy lets members reach the peer port, and those that are declared the other two. What goes out is not limited: members find each other by DNS, wherever
-// that runs. Kubernetes lets the kubelet of a pod's own node through, so that probes and port-forwards need nothing.
+// networkPolicy lets members reach the peer port, and those that are declared the other two. What
+// goes out is not limited: members find each other by DNS, wherever that runs. Kubernetes lets the
+// kubelet of a pod's own node through, so that probes and port-forwards need nothing.
 func networkPolicy(c *v1alpha1.EtcdCluster) *applynetworkingv1.NetworkPolicyApplyConfiguration {
 	declared := c.Spec.NetworkPolicy
 	members := applynetworkingv1.NetworkPolicyPeer().WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(Selector(c.Name)))
@@ -81,7 +82,8 @@ func plain[V ~string](entries map[string]V) map[string]string {
 	return list
 }
 
-// checkNetworkPolicy says what Kubernetes would refuse in a NetworkPolicy, beyond what the definition of EtcdClusters does.
+// checkNetworkPolicy says what Kubernetes would refuse in a NetworkPolicy, beyond what the
+// definition of EtcdClusters does.
 func checkNetworkPolicy(declared *v1alpha1.NetworkPolicySpec) []string {
 	if declared == nil {
 		return nil

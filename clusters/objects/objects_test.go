@@ -124,7 +124,8 @@ func TestCheckOptions(t *testing.T) {
 	}
 }
 
-// The files of the founding members differ in who they are and in nothing else; no sealed file names its own member.
+// The files of the founding members differ in who they are and in nothing else; no sealed file
+// names its own member.
 func TestMemberFiles(t *testing.T) {
 	in := input(t, "3.7.3")
 	for _, mode := range []decide.Mode{decide.Founding, decide.Sealed} {
@@ -174,8 +175,9 @@ func TestDisruptionBudgetKeepsQuorum(t *testing.T) {
 	}
 }
 
-// A learner that is ready has no vote: what may be evicted leaves quorum to the voters, whoever is ready. The probe of versions before
-// 3.5.11 finds every learner ready, that of versions before 3.5.18 may.
+// A learner that is ready has no vote: what may be evicted leaves quorum to the voters, whoever is
+// ready. The probe of versions before 3.5.11 finds every learner ready, that of versions before
+// 3.5.18 may.
 func TestDisruptionBudgetCountsNoLearner(t *testing.T) {
 	for _, test := range []struct{ voters, learners, declared, live, want int }{
 		{1, 1, 2, 0, 2}, {1, 1, 3, 0, 2}, {2, 1, 3, 0, 3}, {3, 1, 5, 0, 3}, {4, 1, 5, 0, 4}, {3, 1, 3, 0, 3}, {3, 0, 3, 0, 2},

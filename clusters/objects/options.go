@@ -22,9 +22,9 @@ const (
 	boolean
 )
 
-// option is an option of etcd that spec.etcd.options takes, by its name on the command line of etcd 3.6. etcd ignores
-// what it does not know in its configuration file, so each row is held against the JSON tags of embed.Config in etcd's
-// source, from 3.5.3 on (testdata/objects/etcd-keys).
+// option is an option of etcd that spec.etcd.options takes, by its name on the command line of etcd
+// 3.6. etcd ignores what it does not know in its configuration file, so each row is held against
+// the JSON tags of embed.Config in etcd's source, from 3.5.3 on (testdata/objects/etcd-keys).
 type option struct {
 	kind  valueKind
 	words []string
@@ -56,14 +56,15 @@ var options = map[string]option{
 	"watch-progress-notify-interval": {kind: duration, key35: "experimental-watch-progress-notify-interval"},
 }
 
-// CheckOptions returns what is wrong with the options of etcd for the declared version; none if they can be written
-// into its configuration file.
+// CheckOptions returns what is wrong with the options of etcd for the declared version; none if
+// they can be written into its configuration file.
 func CheckOptions(spec v1alpha1.EtcdClusterSpec) []string {
 	_, problems := etcdOptions(spec)
 	return append(problems, checkNetworkPolicy(spec.NetworkPolicy)...)
 }
 
-// etcdOptions returns the part of etcd's configuration file that spec.etcd asks for, and what is wrong with it.
+// etcdOptions returns the part of etcd's configuration file that spec.etcd asks for, and what is
+// wrong with it.
 func etcdOptions(spec v1alpha1.EtcdClusterSpec) (map[string]any, []string) {
 	v, err := parseVersion(spec.Version)
 	if err != nil {
@@ -87,7 +88,8 @@ type configFile struct {
 	keys    map[string]any
 }
 
-// checkDataAtStart makes a member compare its data with that of the others before it serves. From 3.6 on a feature gate says so.
+// checkDataAtStart makes a member compare its data with that of the others before it serves. From
+// 3.6 on a feature gate says so.
 func (f configFile) checkDataAtStart() {
 	if f.version.minor >= 6 {
 		f.keys["feature-gates"] = "InitialCorruptCheck=true"

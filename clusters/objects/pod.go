@@ -46,7 +46,8 @@ func podSpec(c *v1alpha1.EtcdCluster) (*applycorev1.PodSpecApplyConfiguration, e
 	}
 	spec := applycorev1.PodSpec().
 		WithAutomountServiceAccountToken(false).
-		// Kubernetes would set ETCD_PORT and the like for a Service called etcd, which etcd reads as its own options.
+		// Kubernetes would set ETCD_PORT and the like for a Service called etcd, which etcd reads
+		// as its own options.
 		WithEnableServiceLinks(false).
 		WithTerminationGracePeriodSeconds(gracePeriod).
 		WithSecurityContext(applycorev1.PodSecurityContext().
@@ -72,7 +73,8 @@ func container(c *v1alpha1.EtcdCluster) (*applycorev1.ContainerApplyConfiguratio
 	container := applycorev1.Container().
 		WithName(Container).
 		WithImage(image(c.Spec)).
-		// A node that has the image needs no registry. Which image a tag means is the registry's to say; a digest says it for good.
+		// A node that has the image needs no registry. Which image a tag means is the registry's to
+		// say; a digest says it for good.
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		// Kubernetes expands the variable; the image has no shell (hard case H112).
 		WithCommand("/usr/local/bin/etcd", "--config-file="+membersMount+"/"+ConfigKey("$(POD_NAME)", DeclaredTemplate(c.Spec))).
@@ -98,7 +100,8 @@ func container(c *v1alpha1.EtcdCluster) (*applycorev1.ContainerApplyConfiguratio
 	return container, nil
 }
 
-// image names the image by its tag, and by the digest of the declared version. Where there is a digest, a node looks at nothing else.
+// image names the image by its tag, and by the digest of the declared version. Where there is a
+// digest, a node looks at nothing else.
 func image(spec v1alpha1.EtcdClusterSpec) string {
 	name := spec.Image.Repository + ":v" + spec.Version
 	if digest := spec.Image.Digests[spec.Version]; digest != "" {

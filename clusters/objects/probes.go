@@ -9,8 +9,8 @@ import (
 // withLivez is the first version that serves /livez and /readyz.
 var withLivez = version{5, 11}
 
-// livePath asks whether this member answers from its own data, whatever the rest of the cluster does and whatever alarm is raised:
-// restarting it would help against neither.
+// livePath asks whether this member answers from its own data, whatever the rest of the cluster
+// does and whatever alarm is raised: restarting it would help against neither.
 func livePath(v version) string {
 	if v.atLeast(withLivez) {
 		return "/livez"
@@ -18,7 +18,8 @@ func livePath(v version) string {
 	return "/health?serializable=true&exclude=NOSPACE&exclude=CORRUPT"
 }
 
-// readyPath asks whether clients are well served by this member. It can be without space: reads and deletes go on.
+// readyPath asks whether clients are well served by this member. It can be without space: reads and
+// deletes go on.
 func readyPath(v version) string {
 	if v.atLeast(withLivez) {
 		return "/readyz"
@@ -26,12 +27,14 @@ func readyPath(v version) string {
 	return "/health?exclude=NOSPACE"
 }
 
-// startupProbe gives a member half an hour to load its database, compare it with the others' and answer.
+// startupProbe gives a member half an hour to load its database, compare it with the others' and
+// answer.
 func startupProbe(v version) *applycorev1.ProbeApplyConfiguration {
 	return probe(livePath(v)).WithPeriodSeconds(1).WithTimeoutSeconds(5).WithFailureThreshold(1800)
 }
 
-// livenessProbe gives up after five minutes: a member that defragments a large database does not answer meanwhile.
+// livenessProbe gives up after five minutes: a member that defragments a large database does not
+// answer meanwhile.
 func livenessProbe(v version) *applycorev1.ProbeApplyConfiguration {
 	return probe(livePath(v)).WithPeriodSeconds(15).WithTimeoutSeconds(15).WithFailureThreshold(20)
 }

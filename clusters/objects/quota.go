@@ -9,8 +9,9 @@ import (
 // mostQuota is the largest quota that nobody has asked for. etcd itself takes that much.
 const mostQuota = 2 << 30
 
-// DefaultQuota is the quota of the database on a volume of that size: half of it, in whole mebibytes, and 2Gi at most. The other half is for the
-// write-ahead log, for snapshots, and for the second copy that defragmentation writes.
+// DefaultQuota is the quota of the database on a volume of that size: half of it, in whole
+// mebibytes, and 2Gi at most. The other half is for the write-ahead log, for snapshots, and for the
+// second copy that defragmentation writes.
 func DefaultQuota(size resource.Quantity) resource.Quantity {
 	// The exact value of a size such as 1e20000000 takes seconds to compute.
 	half := int64(min(size.AsApproximateFloat64()/2, mostQuota))

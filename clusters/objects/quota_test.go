@@ -27,7 +27,8 @@ func TestDefaultQuota(t *testing.T) {
 	}
 }
 
-// A quota that is left out is written out for etcd, which would take 2Gi, and counts as what it comes to: to state it changes no pod.
+// A quota that is left out is written out for etcd, which would take 2Gi, and counts as what it
+// comes to: to state it changes no pod.
 func TestQuotaLeftOut(t *testing.T) {
 	spec := v1alpha1.EtcdClusterSpec{Version: "3.6.16", Storage: v1alpha1.StorageSpec{Size: quantity("1Gi")}}
 	stated := *spec.DeepCopy()

@@ -21,8 +21,8 @@ func EncodeRecord(r decide.Record) (string, error) {
 	return string(text), nil
 }
 
-// DecodeRecord reads what EncodeRecord wrote. Whatever it does not understand is an error, never an empty record:
-// an empty record would let a cluster be founded again.
+// DecodeRecord reads what EncodeRecord wrote. Whatever it does not understand is an error, never an
+// empty record: an empty record would let a cluster be founded again.
 func DecodeRecord(text string) (decide.Record, error) {
 	var r decide.Record
 	if err := yaml.UnmarshalStrict([]byte(text), &r); err != nil {

@@ -9,7 +9,8 @@ import (
 	"quorate.dev/quorate/clusters/pki"
 )
 
-// secrets holds the CA in a Secret that no pod mounts, and each leaf in one with the CAs to trust beside it.
+// secrets holds the CA in a Secret that no pod mounts, and each leaf in one with the CAs to trust
+// beside it.
 func secrets(in Input) ([]Object, error) {
 	k, names := in.Certificates, NamesOf(in.Cluster.Name)
 	for what, pair := range map[string]pki.Pair{
@@ -35,7 +36,8 @@ func secrets(in Input) ([]Object, error) {
 	}, nil
 }
 
-// Leaves are the Secrets of all certificates but the CA's. They depend on nothing that git declares.
+// Leaves are the Secrets of all certificates but the CA's. They depend on nothing that git
+// declares.
 func Leaves(in Input) ([]Object, error) {
 	list, err := secrets(in)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// memberService gives each member its DNS name. It publishes members that are not ready: they find each other in order to get ready
-// (hard case H9).
+// memberService gives each member its DNS name. It publishes members that are not ready: they find
+// each other in order to get ready (hard case H9).
 func memberService(c *v1alpha1.EtcdCluster) *applycorev1.ServiceApplyConfiguration {
 	return service(c, NamesOf(c.Name).Service, applycorev1.ServiceSpec().
 		WithType(corev1.ServiceTypeClusterIP).
@@ -19,8 +19,8 @@ func memberService(c *v1alpha1.EtcdCluster) *applycorev1.ServiceApplyConfigurati
 		WithPorts(servicePort("peer", PeerPort), servicePort("client", ClientPort), servicePort("metrics", MetricsPort)))
 }
 
-// clientService leads clients to members that are ready. It leads nowhere while a member may still found the cluster; one that leads to members
-// does not cease to.
+// clientService leads clients to members that are ready. It leads nowhere while a member may still
+// found the cluster; one that leads to members does not cease to.
 func clientService(in Input) *applycorev1.ServiceApplyConfiguration {
 	c := in.Cluster
 	spec := applycorev1.ServiceSpec().

@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// statefulSet runs a pod for every recorded member. It makes and keeps pods and never replaces one by itself: OnDelete leaves the
-// order of a rollout to Quorate. It never deletes a volume.
+// statefulSet runs a pod for every recorded member. It makes and keeps pods and never replaces one
+// by itself: OnDelete leaves the order of a rollout to Quorate. It never deletes a volume.
 func statefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 	if in.Kept != nil {
 		return keptStatefulSet(in)
@@ -40,7 +40,8 @@ func statefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 			WithVolumeClaimTemplates(volumeClaim(in))), nil
 }
 
-// keptStatefulSet is the live one with its own number of pods: what those are made from stays as it is.
+// keptStatefulSet is the live one with its own number of pods: what those are made from stays as it
+// is.
 func keptStatefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 	kept, err := convert[*applyappsv1.StatefulSetApplyConfiguration](in.Kept)
 	if err != nil {
@@ -62,8 +63,9 @@ func pods(in Input) int32 {
 	return int32(in.Record.Replicas())
 }
 
-// volumeClaim is the template of the members' volumes. The list of templates is owned as a whole, so the volume mode is written out,
-// which the API server would fill in; what else it fills in, Differences leaves aside.
+// volumeClaim is the template of the members' volumes. The list of templates is owned as a whole,
+// so the volume mode is written out, which the API server would fill in; what else it fills in,
+// Differences leaves aside.
 func volumeClaim(in Input) *applycorev1.PersistentVolumeClaimApplyConfiguration {
 	c := in.Cluster
 	size := resourceList(map[string]resource.Quantity{string(corev1.ResourceStorage): c.Spec.Storage.Size})
@@ -82,8 +84,9 @@ func volumeClaim(in Input) *applycorev1.PersistentVolumeClaimApplyConfiguration 
 		WithSpec(spec)
 }
 
-// ScaledToZero returns what Quorate owns of a StatefulSet, an apply configuration, with no replicas. Where it owns nothing, as after a restore, that is
-// all of it. It is an error if there is no StatefulSet.
+// ScaledToZero returns what Quorate owns of a StatefulSet, an apply configuration, with no
+// replicas. Where it owns nothing, as after a restore, that is all of it. It is an error if there
+// is no StatefulSet.
 func ScaledToZero(owned any) (any, error) {
 	set, ok := owned.(*applyappsv1.StatefulSetApplyConfiguration)
 	if !ok || set == nil {

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// Template tells apart what pods are made from. A pod reads the file of its own template for as long as it lives, so that nothing that
-// git declares meanwhile changes how its member restarts.
+// Template tells apart what pods are made from. A pod reads the file of its own template for as
+// long as it lives, so that nothing that git declares meanwhile changes how its member restarts.
 type Template struct{ Version, SpecHash string }
 
 // DeclaredTemplate is the template of the pods that git asks for.
@@ -23,15 +23,18 @@ func DeclaredTemplate(spec v1alpha1.EtcdClusterSpec) Template {
 // String returns the part of the name of a member's file that is the template's.
 func (t Template) String() string { return t.Version + "-" + t.SpecHash }
 
-// isKey reports whether the template can be part of the key of a ConfigMap: anybody may have edited the annotations of a pod.
+// isKey reports whether the template can be part of the key of a ConfigMap: anybody may have edited
+// the annotations of a pod.
 func (t Template) isKey() bool {
 	return t.Version != "" && t.SpecHash != "" && len(validation.IsConfigMapKey(t.String())) == 0
 }
 
-// ConfigKey is the key, in the data of the ConfigMap, of the configuration file that the pod of that name and template reads.
+// ConfigKey is the key, in the data of the ConfigMap, of the configuration file that the pod of
+// that name and template reads.
 func ConfigKey(pod string, t Template) string { return pod + "-" + t.String() + ".yaml" }
 
-// templates are those that members have files for: the one that new pods are made from, and those of pods that are there.
+// templates are those that members have files for: the one that new pods are made from, and those
+// of pods that are there.
 func templates(in Input) []Template {
 	inUse := append([]Template{in.Runs}, in.Pods...)
 	if in.Kept == nil {
@@ -46,9 +49,10 @@ func templates(in Input) []Template {
 	return slices.Collect(maps.Keys(set))
 }
 
-// templateOptions returns what the files of one template have in common. Those of the declared one follow from the declaration. What another
-// one was made from is no longer declared: its files tell. It is nil if nothing does; only where new pods are made from
-// that template the declaration has to do, as far as that version of etcd understands it.
+// templateOptions returns what the files of one template have in common. Those of the declared one
+// follow from the declaration. What another one was made from is no longer declared: its files
+// tell. It is nil if nothing does; only where new pods are made from that template the declaration
+// has to do, as far as that version of etcd understands it.
 func templateOptions(in Input, t Template) (map[string]any, error) {
 	if t == DeclaredTemplate(in.Cluster.Spec) {
 		return declaredOptions(in)

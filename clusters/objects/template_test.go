@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// rollout is a cluster of three sealed members on 3.6.16 of which git asks for 3.7.3 with another quota: as it is before the rollout
-// starts, with pods of the old template alone.
+// rollout is a cluster of three sealed members on 3.6.16 of which git asks for 3.7.3 with another
+// quota: as it is before the rollout starts, with pods of the old template alone.
 func rollout(t *testing.T) Input {
 	t.Helper()
 	in := input(t, "3.6.16")
@@ -32,7 +32,8 @@ func rollout(t *testing.T) Input {
 
 func keysOf(files map[string]string) []string { return slices.Sorted(maps.Keys(files)) }
 
-// Before the rollout starts nothing changes; when it starts files are added; when no pod of the old template is left its files go.
+// Before the rollout starts nothing changes; when it starts files are added; when no pod of the old
+// template is left its files go.
 func TestFilesComeAndGoWithTheirTemplate(t *testing.T) {
 	in := rollout(t)
 	before := in.Live
@@ -64,7 +65,8 @@ func TestFilesComeAndGoWithTheirTemplate(t *testing.T) {
 	}
 }
 
-// What is built on what was built is the same, in every mode, under every template, whatever is live.
+// What is built on what was built is the same, in every mode, under every template, whatever is
+// live.
 func TestBuildIsStable(t *testing.T) {
 	peers := map[string]string{"a-0": "https://a-0.a.default.svc:2380", "a-2": "https://a-2.a.default.svc:2380"}
 	for _, mode := range []decide.Mode{decide.Founding, decide.Joining, decide.Sealed} {
@@ -119,7 +121,8 @@ func TestBrokenFileIsMended(t *testing.T) {
 	}
 }
 
-// Sealing a member under a template that is no longer declared changes how it starts and nothing else.
+// Sealing a member under a template that is no longer declared changes how it starts and nothing
+// else.
 func TestSealingUnderAnOldTemplate(t *testing.T) {
 	for _, mode := range []decide.Mode{decide.Founding, decide.Joining} {
 		in := rollout(t)
@@ -142,7 +145,8 @@ func TestSealingUnderAnOldTemplate(t *testing.T) {
 	}
 }
 
-// Without any file of the template that new pods are made from, its version tells which keys it understands.
+// Without any file of the template that new pods are made from, its version tells which keys it
+// understands.
 func TestLostFilesOfATemplate(t *testing.T) {
 	in := rollout(t)
 	in.Live, in.Runs.Version = nil, "3.5.3"
@@ -155,8 +159,8 @@ func TestLostFilesOfATemplate(t *testing.T) {
 	}
 }
 
-// A member joins with the members that etcd lists at that moment, keeps them while the list is not known, and does not start
-// if etcd does not list it.
+// A member joins with the members that etcd lists at that moment, keeps them while the list is not
+// known, and does not start if etcd does not list it.
 func TestJoining(t *testing.T) {
 	const both = "a-0=http://x:2380,a-1=http://y:2380"
 	in := input(t, "3.6.16")

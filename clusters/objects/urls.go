@@ -7,8 +7,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Host is the DNS name of the member with that ordinal. It ends in svc, without the domain of the Kubernetes cluster:
-// the search path of every pod completes it, whatever the domain (hard case H8).
+// Host is the DNS name of the member with that ordinal. It ends in svc, without the domain of the
+// Kubernetes cluster: the search path of every pod completes it, whatever the domain (hard case
+// H8).
 func Host(c *v1alpha1.EtcdCluster, ordinal int) string {
 	return PodName(c.Name, ordinal) + "." + serviceHost(c, NamesOf(c.Name).Service)
 }

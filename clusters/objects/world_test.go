@@ -50,7 +50,8 @@ type world struct {
 	network     string // the first three numbers of the addresses
 	in          Input
 	members     map[int]*member
-	// allowsAnyName: members are not told which names other members have, as those before 3.5.15 cannot be.
+	// allowsAnyName: members are not told which names other members have, as those before 3.5.15
+	// cannot be.
 	allowsAnyName bool
 }
 
@@ -79,7 +80,8 @@ func newWorld(t *testing.T, c *v1alpha1.EtcdCluster, binary string) *world {
 
 var networks atomic.Int32
 
-// freeNetwork finds loopback addresses on which nobody listens, and that no other world of this process has been given.
+// freeNetwork finds loopback addresses on which nobody listens, and that no other world of this
+// process has been given.
 func freeNetwork(t *testing.T) string {
 	for range 200 {
 		network := fmt.Sprintf("127.%d.%d", 1+os.Getpid()%250, 1+networks.Add(1)%250)
@@ -125,7 +127,8 @@ func (w *world) writeCertificates() {
 	}
 }
 
-// start runs a member on its file in the ConfigMap, with the paths and the addresses replaced by those of the test.
+// start runs a member on its file in the ConfigMap, with the paths and the addresses replaced by
+// those of the test.
 func (w *world) start(n int) *member {
 	w.Helper()
 	name := PodName("a", n)
@@ -219,7 +222,8 @@ func succeeds(url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// client speaks to a member as those with the client Secret do. pair is what it shows; none if zero.
+// client speaks to a member as those with the client Secret do. pair is what it shows; none if
+// zero.
 func (w *world) client(n int, pair pki.Pair) *http.Client {
 	config := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: Host(w.in.Cluster, n)}
 	config.RootCAs.AppendCertsFromPEM(w.in.Certificates.Trusted())

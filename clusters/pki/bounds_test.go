@@ -9,7 +9,8 @@ import (
 	"quorate.dev/quorate/clusters/pki"
 )
 
-// TestLongPEM: a Secret holds up to a mebibyte, and reading that much as certificates, or as one key, takes a processor minutes.
+// TestLongPEM: a Secret holds up to a mebibyte, and reading that much as certificates, or as one
+// key, takes a processor minutes.
 func TestLongPEM(t *testing.T) {
 	const block = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"
 	start := time.Now()

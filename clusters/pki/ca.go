@@ -16,7 +16,8 @@ const (
 	caLifetime = 10 * 365 * 24 * time.Hour
 	// leafLifetime: etcd reads leaves again on each connection, so they can be short.
 	leafLifetime = 365 * 24 * time.Hour
-	// clockSkew by which certificates are valid before they are made, for machines whose clocks are behind.
+	// clockSkew by which certificates are valid before they are made, for machines whose clocks are
+	// behind.
 	clockSkew = time.Hour
 )
 

@@ -36,8 +36,9 @@ func checkContent(certificate *x509.Certificate, l Leaf) error {
 	return nil
 }
 
-// checkExcess says what the certificate of a leaf is good for beyond that. Each name, usage and year more is one that who gets hold of the key has, too. And
-// etcd looks the names of a peer's client certificate up in DNS, while it takes one without names as it is.
+// checkExcess says what the certificate of a leaf is good for beyond that. Each name, usage and
+// year more is one that who gets hold of the key has, too. And etcd looks the names of a peer's
+// client certificate up in DNS, while it takes one without names as it is.
 func checkExcess(certificate *x509.Certificate, l Leaf) error {
 	weak := weakness(certificate)
 	switch {
@@ -85,7 +86,8 @@ func excess(certificate *x509.Certificate, l Leaf) []string {
 	return extra
 }
 
-// checkLimits says what keeps a CA from issuing what a cluster needs. What it issued all the same would be refused by all who verify it.
+// checkLimits says what keeps a CA from issuing what a cluster needs. What it issued all the same
+// would be refused by all who verify it.
 func checkLimits(c *x509.Certificate) error {
 	if c.KeyUsage != 0 && c.KeyUsage&x509.KeyUsageCertSign == 0 {
 		return fmt.Errorf("its key may not sign certificates")
@@ -108,7 +110,8 @@ func checkLimits(c *x509.Certificate) error {
 // enoughBits is the size of the smallest curve that crypto/tls takes.
 const enoughBits = 256
 
-// Weakness says what makes the key of the one certificate in PEM too weak; empty if it is not, or cannot be read.
+// Weakness says what makes the key of the one certificate in PEM too weak; empty if it is not, or
+// cannot be read.
 func Weakness(certificate []byte) string {
 	list, err := ParseCertificates(certificate)
 	if err != nil || len(list) != 1 {

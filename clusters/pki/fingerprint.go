@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Fingerprint is the SHA-256 fingerprint of a certificate in PEM, as "openssl x509 -noout -fingerprint -sha256" prints it; empty if
-// there is not exactly one.
+// Fingerprint is the SHA-256 fingerprint of a certificate in PEM, as "openssl x509 -noout
+// -fingerprint -sha256" prints it; empty if there is not exactly one.
 func Fingerprint(certificate []byte) string {
 	if list := Fingerprints(certificate); len(list) == 1 {
 		return list[0]

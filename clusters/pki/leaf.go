@@ -32,8 +32,9 @@ func (l Leaf) template() *x509.Certificate {
 	}
 }
 
-// Check returns nil if p can be used as the leaf l, and as nothing else, by those who trust the CAs in trusted (PEM), and will be
-// for more than a third of its lifetime, or as long as its CA. The error says why it is to be reissued.
+// Check returns nil if p can be used as the leaf l, and as nothing else, by those who trust the CAs
+// in trusted (PEM), and will be for more than a third of its lifetime, or as long as its CA. The
+// error says why it is to be reissued.
 func Check(p Pair, trusted []byte, l Leaf, now time.Time) error {
 	certificate, _, err := p.parse()
 	if err != nil {
@@ -61,7 +62,8 @@ func issuerOf(certificate *x509.Certificate, trusted []byte) (*x509.Certificate,
 	return nil, fmt.Errorf("it was issued by %q, which is not the CA of this cluster", certificate.Issuer)
 }
 
-// checkLifetime: what ends with its issuer is not reissued before that, since the next one would not be good for longer.
+// checkLifetime: what ends with its issuer is not reissued before that, since the next one would
+// not be good for longer.
 func checkLifetime(certificate, issuer *x509.Certificate, now time.Time) error {
 	lifetime := certificate.NotAfter.Sub(certificate.NotBefore)
 	left := certificate.NotAfter.Sub(now)

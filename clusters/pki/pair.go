@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// PrivateKey is a private key, PEM of PKCS #8. It does not show itself: every verb of fmt, slog and encoding/json
-// print a placeholder.
+// PrivateKey is a private key, PEM of PKCS #8. It does not show itself: every verb of fmt, slog and
+// encoding/json print a placeholder.
 type PrivateKey []byte
 
 const redacted = "[private key]"

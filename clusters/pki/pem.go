@@ -13,8 +13,8 @@ const (
 	blockKey         = "PRIVATE KEY"
 )
 
-// MaxPEM is how long a text in PEM may be, in bytes, that is read. A Secret may hold a mebibyte, which takes minutes to make sense of; certificates and keys
-// take some thousand bytes.
+// MaxPEM is how long a text in PEM may be, in bytes, that is read. A Secret may hold a mebibyte,
+// which takes minutes to make sense of; certificates and keys take some thousand bytes.
 const MaxPEM = 64 << 10
 
 // CheckLength returns an error if a text is too long to be read.
@@ -25,8 +25,8 @@ func CheckLength(text []byte) error {
 	return nil
 }
 
-// ParseCertificates reads one or more PEM certificates and nothing else. crypto/x509 skips what it does not
-// understand, while etcd refuses to start on it: so nothing is skipped here.
+// ParseCertificates reads one or more PEM certificates and nothing else. crypto/x509 skips what it
+// does not understand, while etcd refuses to start on it: so nothing is skipped here.
 func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
 	blocks, err := parseBlocks(text, blockCertificate)
 	if err != nil {
@@ -62,7 +62,8 @@ func parseKey(text PrivateKey) (*ecdsa.PrivateKey, error) {
 	return ec, nil
 }
 
-// parseBlocks returns the contents of one or more PEM blocks of that type, with nothing but white space around them.
+// parseBlocks returns the contents of one or more PEM blocks of that type, with nothing but white
+// space around them.
 func parseBlocks(text []byte, blockType string) ([][]byte, error) {
 	if err := CheckLength(text); err != nil {
 		return nil, err

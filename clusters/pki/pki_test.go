@@ -139,7 +139,8 @@ func TestLeafDoesNotOutliveItsCA(t *testing.T) {
 	}
 }
 
-// What ends with its CA is not issued over and over again as the end comes nearer: it would never be good for longer.
+// What ends with its CA is not issued over and over again as the end comes nearer: it would never
+// be good for longer.
 func TestLeafThatEndsWithItsCAIsKept(t *testing.T) {
 	a := ca(t)
 	end := a.certificate.NotAfter

@@ -31,7 +31,8 @@ func forge(t *testing.T, a *CA, l Leaf, curve elliptic.Curve, change func(*x509.
 	return pair
 }
 
-// A certificate that says more than it has to is reissued: the CA may have signed it, and Quorate has not.
+// A certificate that says more than it has to is reissued: the CA may have signed it, and Quorate
+// has not.
 func TestCheckSaysWhatIsTooMuch(t *testing.T) {
 	a := ca(t)
 	for _, test := range []struct {
@@ -80,7 +81,8 @@ func caWith(t *testing.T, curve elliptic.Curve, change func(*x509.Certificate)) 
 	return pair
 }
 
-// What is issued from a CA that is limited would be believed by nobody, and be issued again by every pass.
+// What is issued from a CA that is limited would be believed by nobody, and be issued again by
+// every pass.
 func TestLimitedCAIsOfNoUse(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -103,7 +105,8 @@ func TestLimitedCAIsOfNoUse(t *testing.T) {
 	}
 }
 
-// A weak CA goes on working, and only a person can have another one made: so it is told of, and used.
+// A weak CA goes on working, and only a person can have another one made: so it is told of, and
+// used.
 func TestWeakness(t *testing.T) {
 	weak := caWith(t, elliptic.P224(), func(*x509.Certificate) {})
 	if _, err := ReadCA(weak, now); err != nil {
@@ -119,7 +122,8 @@ func TestWeakness(t *testing.T) {
 	}
 }
 
-// TestIssuedIsBelieved: what is issued passes the checks of crypto/tls, for every use that it names.
+// TestIssuedIsBelieved: what is issued passes the checks of crypto/tls, for every use that it
+// names.
 func TestIssuedIsBelieved(t *testing.T) {
 	a := ca(t)
 	list, err := ParseCertificates(issue(t, a, first).Certificate)

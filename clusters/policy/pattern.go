@@ -79,8 +79,9 @@ func (e entry) check() error {
 // longestValue is how long the value of a label, or of a taint, may be.
 const longestValue = 63
 
-// checkLabel checks the pattern of a label or a taint. Unlike that of an annotation, its value cannot be any text: a pattern of which no value is would
-// allow nothing, and say nothing about that.
+// checkLabel checks the pattern of a label or a taint. Unlike that of an annotation, its value
+// cannot be any text: a pattern of which no value is would allow nothing, and say nothing about
+// that.
 func (e entry) checkLabel() error {
 	if err := e.check(); err != nil {
 		return err
@@ -99,7 +100,8 @@ func (e entry) of(key, value string) bool {
 // anyOf reports whether entries with that key are matched whatever their value is.
 func (e entry) anyOf(key string) bool { return e.any && matchesKey(e.key, key) }
 
-// matchesKey compares a key with a pattern. The domain of a key is matched by itself alone: what a name means, its domain says.
+// matchesKey compares a key with a pattern. The domain of a key is matched by itself alone: what a
+// name means, its domain says.
 func matchesKey(pattern, key string) bool {
 	domain, rest := cutDomain(pattern)
 	ofKey, own := cutDomain(key)
@@ -133,7 +135,8 @@ func matches(pattern, text string) bool {
 	return true
 }
 
-// system is how the classes begin that are above everything that is not of the node itself. A pattern has to say that it means them.
+// system is how the classes begin that are above everything that is not of the node itself. A
+// pattern has to say that it means them.
 const system = "system-"
 
 func matchesPriorityClass(pattern, class string) bool {
@@ -148,7 +151,8 @@ func separated(pattern string) string {
 	return ""
 }
 
-// Setting adds what a setting says to what it has said before: patterns with semicolons between them. An empty one allows nothing by itself.
+// Setting adds what a setting says to what it has said before: patterns with semicolons between
+// them. An empty one allows nothing by itself.
 func (a Allowed) Setting(kind Kind, value string) (Allowed, error) {
 	patterns := slices.Clone(a.Patterns)
 	if value != "" {

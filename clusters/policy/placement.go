@@ -33,8 +33,9 @@ func (t toleration) check() error {
 	return t.entry.checkLabel()
 }
 
-// allows reports whether the taints that are tolerated are among those of the pattern. One without a key is of all taints, one without an effect of
-// all effects, and one with the operator Exists of all values.
+// allows reports whether the taints that are tolerated are among those of the pattern. One without
+// a key is of all taints, one without an effect of all effects, and one with the operator Exists of
+// all values.
 func (t toleration) allows(asked v1alpha1.Toleration) bool {
 	if !t.every && t.effect != asked.Effect {
 		return false
@@ -99,7 +100,8 @@ func (r *refusals) nodeTerm(path string, a Allowed, term v1alpha1.NodeSelectorTe
 	}
 }
 
-// allowsNodes reports whether nodes may be chosen so. What does not name the values that it wants, is of all values.
+// allowsNodes reports whether nodes may be chosen so. What does not name the values that it wants,
+// is of all values.
 func (a Allowed) allowsNodes(asked v1alpha1.NodeSelectorRequirement) bool {
 	if asked.Operator != "In" || len(asked.Values) == 0 {
 		return a.allowsKey(asked.Key)
@@ -110,7 +112,8 @@ func (a Allowed) allowsNodes(asked v1alpha1.NodeSelectorRequirement) bool {
 // places are the labels that nodes have by themselves: to be spread over them chooses none.
 var places = []string{"kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"}
 
-// topology refuses to choose nodes by a label that only some have: what has to be spread over it, or be beside others by it, runs on no other node.
+// topology refuses to choose nodes by a label that only some have: what has to be spread over it,
+// or be beside others by it, runs on no other node.
 func (r *refusals) topology(a Allowed, pod v1alpha1.PodSpec) {
 	for i, spread := range pod.TopologySpreadConstraints {
 		r.topologyKey(fmt.Sprintf("spec.pod.topologySpreadConstraints[%d].topologyKey", i), a, spread.TopologyKey)
@@ -129,7 +132,8 @@ func (r *refusals) topologyKey(path string, a Allowed, key string) {
 	}
 }
 
-// podAffinity refuses to name pods in namespaces of others. To keep away from them keeps them away too, from whole zones if it is asked for.
+// podAffinity refuses to name pods in namespaces of others. To keep away from them keeps them away
+// too, from whole zones if it is asked for.
 func (r *refusals) podAffinity(path string, namespaces []string, affinity *v1alpha1.PodAffinity) {
 	if affinity == nil || len(namespaces) == 0 {
 		return

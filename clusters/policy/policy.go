@@ -1,4 +1,5 @@
-// Package policy says what a declaration may ask of the pods of a cluster. It is pure: a declaration in, refusals out.
+// Package policy says what a declaration may ask of the pods of a cluster. It is pure: a
+// declaration in, refusals out.
 package policy
 
 import (
@@ -31,7 +32,8 @@ const Everything = "**"
 // DefaultImage is the repository that a declaration gets if it names none.
 const DefaultImage = "gcr.io/etcd-development/etcd"
 
-// Within is the policy where declarations are bound to namespaces: what it does not allow is refused then, but for etcd's own image.
+// Within is the policy where declarations are bound to namespaces: what it does not allow is
+// refused then, but for etcd's own image.
 func (p Policy) Within(namespaces []string) Policy {
 	if len(namespaces) == 0 {
 		return p
@@ -55,7 +57,8 @@ func (p *Policy) Of(kind Kind) *Allowed {
 
 // Refusal is one thing that may not be asked for.
 type Refusal struct {
-	// Path of the field, such as spec.pod.annotations[a/b]. Keys in it are as somebody has written them.
+	// Path of the field, such as spec.pod.annotations[a/b]. Keys in it are as somebody has written
+	// them.
 	Path string
 	// Message names the field, what is refused, and which setting would allow it.
 	Message string

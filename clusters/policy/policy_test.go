@@ -216,7 +216,8 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// A pattern whose value can be one is taken, and text that only an annotation may have is taken for annotations.
+// A pattern whose value can be one is taken, and text that only an annotation may have is taken for
+// annotations.
 func TestPatternsThatMayMatch(t *testing.T) {
 	for kind, patterns := range map[Kind][]string{
 		Annotations:   {"a=b,c", "a=b c", "a= ", "a=", "a=*"},
@@ -232,7 +233,8 @@ func TestPatternsThatMayMatch(t *testing.T) {
 	}
 }
 
-// Where a source is bound to namespaces, what it is not allowed is refused, and what it is allowed stays so.
+// Where a source is bound to namespaces, what it is not allowed is refused, and what it is allowed
+// stays so.
 func TestWithin(t *testing.T) {
 	asking := v1alpha1.EtcdClusterSpec{Image: v1alpha1.ImageSpec{Repository: "a/b"}, Pod: v1alpha1.PodSpec{
 		PriorityClassName: "a",
@@ -272,7 +274,8 @@ func TestDefaultsAreAllowed(t *testing.T) {
 	}
 }
 
-// A message shows what is asked for without being long, or having anything in it that a terminal obeys.
+// A message shows what is asked for without being long, or having anything in it that a terminal
+// obeys.
 func TestMessages(t *testing.T) {
 	spec := v1alpha1.EtcdClusterSpec{Image: v1alpha1.ImageSpec{Repository: DefaultImage}, Pod: v1alpha1.PodSpec{NodeSelector: map[string]string{"\x1b[31m\u202e" + strings.Repeat("\u0435", 5000): "x"}}}
 	got := (Policy{}).Within([]string{"dev"}).Problems(spec)

@@ -13,7 +13,8 @@ var (
 	elementPatterns = regexp.MustCompile(`^[a-z0-9._*-]+$`)
 )
 
-// checkRepository wants a pattern whose registry is spelt out: what anybody may name, anybody may serve.
+// checkRepository wants a pattern whose registry is spelt out: what anybody may name, anybody may
+// serve.
 func checkRepository(pattern string) error {
 	host, path, has := strings.Cut(pattern, "/")
 	if !has || !registry.MatchString(host) || !isRegistry(host) {
@@ -30,7 +31,8 @@ func checkRepository(pattern string) error {
 	return nil
 }
 
-// matchesRepository compares a repository with a pattern: registry with registry, and one element of the path with one.
+// matchesRepository compares a repository with a pattern: registry with registry, and one element
+// of the path with one.
 func matchesRepository(pattern, repository string) bool {
 	want, have := strings.Split(inFull(pattern), "/"), strings.Split(inFull(repository), "/")
 	if want[0] != have[0] {
@@ -52,7 +54,8 @@ func matchesRepository(pattern, repository string) bool {
 	return true
 }
 
-// inFull is a repository with its registry, as nodes understand it: Docker Hub, where it names none.
+// inFull is a repository with its registry, as nodes understand it: Docker Hub, where it names
+// none.
 func inFull(repository string) string {
 	const hub = "docker.io"
 	host, path, has := strings.Cut(repository, "/")

@@ -30,11 +30,13 @@ var examples = []string{
 	"spec: []",
 }
 
-// rulesNotChecked is what the API server adds where other errors keep it from checking the rules. It says nothing of its own.
+// rulesNotChecked is what the API server adds where other errors keep it from checking the rules.
+// It says nothing of its own.
 const rulesNotChecked = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
 
-// What Validate says is what the API server's own strategy for custom resources says, but for
-// that it did not check everything. That one is not used outside of tests: it brings the API server's storage with it.
+// What Validate says is what the API server's own strategy for custom resources says, but for that
+// it did not check everything. That one is not used outside of tests: it brings the API server's
+// storage with it.
 func TestSaysWhatTheAPIServerSays(t *testing.T) {
 	oracle := newOracle(t)
 	for _, example := range examples {

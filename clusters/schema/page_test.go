@@ -28,7 +28,8 @@ const referencePage = "../../docs/reference/api.md"
 // rewriting reports whether -rewrite is given, a flag of the golden tests beside this one.
 func rewriting() bool { return flag.Lookup("rewrite").Value.String() == "true" }
 
-// TestReferencePage checks that docs/reference/api.md is what the definition makes it; "go generate" writes it.
+// TestReferencePage checks that docs/reference/api.md is what the definition makes it; "go
+// generate" writes it.
 func TestReferencePage(t *testing.T) {
 	want := reference(t)
 	if rewriting() {

@@ -10,11 +10,12 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// mostDigits is how many digits a quantity may have before or after its point: an exa has 18. To compare one such as 1e20000000 with another takes
-// seconds.
+// mostDigits is how many digits a quantity may have before or after its point: an exa has 18. To
+// compare one such as 1e20000000 with another takes seconds.
 const mostDigits = 18
 
-// Immense says which quantities of a spec are beyond all that there is, each as a problem; none if all can be worked with.
+// Immense says which quantities of a spec are beyond all that there is, each as a problem; none if
+// all can be worked with.
 func Immense(spec v1alpha1.EtcdClusterSpec) []string {
 	var problems []string
 	check := func(path string, q resource.Quantity) {

@@ -10,7 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestImmense: what takes seconds to compare is told apart in no time, and nobody's usual quantity is.
+// TestImmense: what takes seconds to compare is told apart in no time, and nobody's usual quantity
+// is.
 func TestImmense(t *testing.T) {
 	const want = "spec.pod.resources.limits.memory: a quantity has at most 18 digits before or after its point"
 	for text, immense := range map[string]bool{

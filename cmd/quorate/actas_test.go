@@ -12,7 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// rendered are the objects of an overlay of deploy, with a kustomization of that text in which %s is where deploy is.
+// rendered are the objects of an overlay of deploy, with a kustomization of that text in which %s
+// is where deploy is.
 func rendered(t *testing.T, kustomization string) map[string]any {
 	t.Helper()
 	dir := t.TempDir()
@@ -69,7 +70,8 @@ func accountOf(tenant string) string {
 	return "system:serviceaccount:" + tenant + ":quorate-tenant"
 }
 
-// A run with the rights of deploy/tenants acts in the namespace of each tenant as that tenant, in all that it asks, and can do nothing as itself.
+// A run with the rights of deploy/tenants acts in the namespace of each tenant as that tenant, in
+// all that it asks, and can do nothing as itself.
 func TestRunActsAsItsTenants(t *testing.T) {
 	w := newTenants(t, "shop", "bank", "other")
 	w.made("shop/one", "bank/one", "other/one")
@@ -131,7 +133,8 @@ func TestRunActsAsItsTenants(t *testing.T) {
 	}
 }
 
-// Whom to act as has to be told for each cluster without doubt, and as nobody the run would act with its own rights.
+// Whom to act as has to be told for each cluster without doubt, and as nobody the run would act
+// with its own rights.
 func TestWhomToActAs(t *testing.T) {
 	w := &tenants{T: t, kubeconfig: "/nowhere"}
 	for _, c := range []struct {

@@ -14,8 +14,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// troubles are what may be wrong with the source of a tenant. Each of them is that of the tenant "b" of two, after both were applied; it returns how
-// the source is given from then on. want is what the cluster b/one says of it, as a condition with a part of its message.
+// troubles are what may be wrong with the source of a tenant. Each of them is that of the tenant
+// "b" of two, after both were applied; it returns how the source is given from then on. want is
+// what the cluster b/one says of it, as a condition with a part of its message.
 var troubles = []struct {
 	name      string
 	of        func(w *tenants, tenant, other string) string
@@ -70,7 +71,8 @@ func (w *tenants) keys() string {
 	return path
 }
 
-// told is all that is said in the clusters of a namespace, and of them: their custom resources, events and lines of the log.
+// told is all that is said in the clusters of a namespace, and of them: their custom resources,
+// events and lines of the log.
 func (w *tenants) told(namespace string, got ran) string {
 	w.Helper()
 	listed, err := w.client.List(w.Context(), namespace, "app.kubernetes.io/managed-by=quorate")
@@ -112,7 +114,8 @@ func (w *tenants) hides(got ran, of, other string) {
 	}
 }
 
-// Whatever is wrong with the source of one tenant, the other one goes on, and neither learns anything of the other in its own clusters.
+// Whatever is wrong with the source of one tenant, the other one goes on, and neither learns
+// anything of the other in its own clusters.
 func TestTenantsApart(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
@@ -164,7 +167,8 @@ func TestTenantsApart(t *testing.T) {
 	}
 }
 
-// A cluster is its source's until that lets it go: nobody takes it over meanwhile, not even while the source cannot be read.
+// A cluster is its source's until that lets it go: nobody takes it over meanwhile, not even while
+// the source cannot be read.
 func TestNobodyTakesOver(t *testing.T) {
 	w := newTenants(t, "a", "b")
 	w.made("a/one", "a/two", "b/one")
@@ -193,7 +197,8 @@ func TestNobodyTakesOver(t *testing.T) {
 	}
 }
 
-// Which source is meant cannot be known of a cluster that two declare and none has declared before. The cluster names neither.
+// Which source is meant cannot be known of a cluster that two declare and none has declared before.
+// The cluster names neither.
 func TestContested(t *testing.T) {
 	w := newTenants(t, "a", "b", "c")
 	w.made("a/one", "b/one", "c/both")

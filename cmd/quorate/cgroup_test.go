@@ -17,7 +17,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// memoryGroup is a control group with a bound on memory; without a directory it is none, and processes are bounded by flags instead.
+// memoryGroup is a control group with a bound on memory; without a directory it is none, and
+// processes are bounded by flags instead.
 type memoryGroup struct {
 	dir, procs, kills string
 	bytes             int64

@@ -48,7 +48,8 @@ func (f *fleet) waiting(command string, code int, args ...string) (names []strin
 	return names
 }
 
-// deleted are the clusters of which the API server knows that they are to be deleted with their data.
+// deleted are the clusters of which the API server knows that they are to be deleted with their
+// data.
 func (f *fleet) deleted() (names []string) {
 	f.Helper()
 	const path = "/apis/etcd.quorate.dev/v1alpha1/namespaces/default/etcdclusters"
@@ -69,7 +70,8 @@ func (f *fleet) deleted() (names []string) {
 	return names
 }
 
-// A run begins to delete no more clusters with their data than it is told, one if it is told nothing; the others stay as last applied.
+// A run begins to delete no more clusters with their data than it is told, one if it is told
+// nothing; the others stay as last applied.
 func TestDeletionsAreCounted(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

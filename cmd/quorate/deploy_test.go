@@ -22,7 +22,8 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 )
 
-// kustomize renders an overlay as "kubectl apply -k" does, and decodes each object strictly, by kind and name.
+// kustomize renders an overlay as "kubectl apply -k" does, and decodes each object strictly, by
+// kind and name.
 func kustomize(t *testing.T, dir string) map[string]any {
 	t.Helper()
 	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
@@ -89,8 +90,9 @@ func TestDeployPrivate(t *testing.T) {
 	}
 }
 
-// The policy selects the pods of the CronJob, lets them reach the members that Quorate makes, and is in their namespace; and what a cluster's own NetworkPolicy
-// knows Quorate by are the labels of these pods and of their namespace.
+// The policy selects the pods of the CronJob, lets them reach the members that Quorate makes, and
+// is in their namespace; and what a cluster's own NetworkPolicy knows Quorate by are the labels of
+// these pods and of their namespace.
 func TestDeployNetworkPolicy(t *testing.T) {
 	all := withComponent(t, "network-policy")
 	policy, _ := all["NetworkPolicy quorate"].(*networkingv1.NetworkPolicy)

@@ -40,7 +40,8 @@ func TestDocumentedOverlays(t *testing.T) {
 	}
 }
 
-// Where the docs show sources with credentials of their own, each is mounted from a Secret of its own, which they tell how to make, and can be read.
+// Where the docs show sources with credentials of their own, each is mounted from a Secret of its
+// own, which they tell how to make, and can be read.
 func TestDocumentedCredentials(t *testing.T) {
 	page := read(t, "docs/how-to/private-repository.md")
 	var secrets []string

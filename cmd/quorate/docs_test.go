@@ -47,7 +47,8 @@ func pages(t *testing.T) []string {
 
 var labelled = regexp.MustCompile(`(?s)^\n- \*\*Symptom:\*\* .*\n- \*\*Meaning:\*\* .*\n- \*\*Quorate does:\*\* .*\n- \*\*You can:\*\* `)
 
-// The runbook has a section for each rule, in their order, which says what people see, what it means, what Quorate does, and what they can do.
+// The runbook has a section for each rule, in their order, which says what people see, what it
+// means, what Quorate does, and what they can do.
 func TestRunbookHasEveryRule(t *testing.T) {
 	runbook := read(t, "docs/operations.md")
 	var want, got []string
@@ -78,7 +79,8 @@ var (
 	testNamed    = regexp.MustCompile("(scenario )?`(Test\\w+)`")
 )
 
-// requireTests fails unless a page names so many tests at least, and every one is there, where it says.
+// requireTests fails unless a page names so many tests at least, and every one is there, where it
+// says.
 func requireTests(t *testing.T, page string, least int) {
 	t.Helper()
 	there := map[bool]map[string]bool{true: {}, false: {}}
@@ -126,7 +128,8 @@ var (
 	caseNumber  = regexp.MustCompile(`(\bto[\s/#]+)?H(\d+)`)
 )
 
-// The page on hard cases has one entry for each that anything refers to, and every test that it names is there.
+// The page on hard cases has one entry for each that anything refers to, and every test that it
+// names is there.
 func TestHardCases(t *testing.T) {
 	const page = "docs/explanation/hard-cases.md"
 	requireTests(t, page, 90)

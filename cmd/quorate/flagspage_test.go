@@ -15,7 +15,8 @@ import (
 
 const flagsPage = "docs/reference/flags.md"
 
-// TestFlagsPage checks that docs/reference/flags.md lists the flags that there are; "go generate" writes it.
+// TestFlagsPage checks that docs/reference/flags.md lists the flags that there are; "go generate"
+// writes it.
 func TestFlagsPage(t *testing.T) {
 	want := listFlags()
 	if flag.Lookup("rewrite").Value.String() == "true" {
@@ -50,7 +51,8 @@ func listFlags() string {
 	return page.String()
 }
 
-// flagRows are the flags, each with the commands that take it; a flag that means something else to another command is there twice.
+// flagRows are the flags, each with the commands that take it; a flag that means something else to
+// another command is there twice.
 type flagRows struct {
 	flags    []*pflag.Flag
 	commands map[string][]string

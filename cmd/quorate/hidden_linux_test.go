@@ -28,7 +28,8 @@ func asStranger(t *testing.T, program string, args ...string) (*exec.Cmd, *bytes
 	return c, out
 }
 
-// The memory of a process that runs is root's, not its user's, so that none of its children can read it; it can start them nonetheless.
+// The memory of a process that runs is root's, not its user's, so that none of its children can
+// read it; it can start them nonetheless.
 func TestMemoryIsHidden(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("to run as another user takes root")

@@ -33,8 +33,9 @@ func withoutHistory(w *tenants, tenant string) (url string, asked *atomic.Int32)
 	return server.URL + "/.git", asked
 }
 
-// TestHistoryHoldsUpNobodyElse: a server that answers everything but what a revision descends from costs its own clusters the time of one source, however many
-// revisions are on record, and others nothing.
+// TestHistoryHoldsUpNobodyElse: a server that answers everything but what a revision descends from
+// costs its own clusters the time of one source, however many revisions are on record, and others
+// nothing.
 func TestHistoryHoldsUpNobodyElse(t *testing.T) {
 	w := newTenants(t, "good", "evil")
 	w.made("good/one", "evil/one", "evil/two", "evil/three")

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// hostileSources each declare too much of something, in as little as one can push. Their exit code is 1 where nothing can be read, and 3 where it
-// is a problem.
+// hostileSources each declare too much of something, in as little as one can push. Their exit code
+// is 1 where nothing can be read, and 3 where it is a problem.
 func hostileSources(t *testing.T) map[string]string {
 	const most = 2 << 20
 	return map[string]string{
@@ -55,7 +55,8 @@ d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]
 e: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]
 `
 
-// What the base of deploy gives a container suffices for every hostile source, alone and eight times at once.
+// What the base of deploy gives a container suffices for every hostile source, alone and eight
+// times at once.
 func TestHostileSourcesInLittleMemory(t *testing.T) {
 	g := newMemoryGroup(t, 256<<20)
 	all := []string{"validate"}
@@ -111,7 +112,8 @@ func serveReferences(t *testing.T, size int) string {
 	return server.URL + "/x.git"
 }
 
-// serveObjects serves a commit of files of so many bytes that are told as differences from one another, and of no declaration that is valid.
+// serveObjects serves a commit of files of so many bytes that are told as differences from one
+// another, and of no declaration that is valid.
 func serveObjects(t *testing.T, size int) string {
 	t.Helper()
 	dir := t.TempDir()

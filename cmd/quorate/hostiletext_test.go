@@ -17,7 +17,8 @@ import (
 	"quorate.dev/quorate/visible/visibletest"
 )
 
-// Lines of the log, of the progress, and the one that a command ends with show what others have written as text.
+// Lines of the log, of the progress, and the one that a command ends with show what others have
+// written as text.
 func TestHostileTextInLines(t *testing.T) {
 	for name, text := range visibletest.Hostile {
 		lines := map[string]func(*bytes.Buffer){

@@ -10,7 +10,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// join puts together what several sources declare. A cluster that two of them declare is in it twice: which of them counts depends on what is there.
+// join puts together what several sources declare. A cluster that two of them declare is in it
+// twice: which of them counts depends on what is there.
 func join(all []fetched) reconcile.Desired {
 	var desired reconcile.Desired
 	for _, s := range all {
@@ -49,7 +50,8 @@ func (s fetched) place() reconcile.Place {
 	return p
 }
 
-// revision is what was read, as status and reports write it: whoever names a branch has a say in it.
+// revision is what was read, as status and reports write it: whoever names a branch has a say in
+// it.
 func (s fetched) revision() string { return visible.Line(s.desired.Revision.String()) }
 
 func problemsOf(desired gitsource.Desired, name, label string) []report.Problem {
@@ -66,7 +68,8 @@ func namesOf(sources []source) []string { return toldApart(sources, source.ident
 // labelsOf are what reports call the sources: as they were given.
 func labelsOf(sources []source) []string { return toldApart(sources, source.String) }
 
-// toldApart calls each source by a name. Where two are in one place, and are two branches or tags of it, that is part of their names.
+// toldApart calls each source by a name. Where two are in one place, and are two branches or tags
+// of it, that is part of their names.
 func toldApart(sources []source, called func(source) string) []string {
 	given := map[string]int{}
 	for _, s := range sources {

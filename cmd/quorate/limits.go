@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// limits bound what a source may make of the machine. They are far over what an honest one needs. What takes memory has a lower default where the
-// container has little.
+// limits bound what a source may make of the machine. They are far over what an honest one needs.
+// What takes memory has a lower default where the container has little.
 type limits struct {
 	transfer remote.Limits
 	files    manifests.Limits

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// What --log-level says of its default is what happens: a terminal is shown nothing of the log unless a level is given.
+// What --log-level says of its default is what happens: a terminal is shown nothing of the log
+// unless a level is given.
 func TestLogLevelByDefault(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil || !isTerminal(terminal) {

@@ -18,21 +18,24 @@ type budget struct {
 	limits limits
 	// atOnce is how many sources are read at once.
 	atOnce int
-	// fetch is what a process may use that fetches, and own what this process may besides those that it reads in, in bytes; 0 if that has no bound.
+	// fetch is what a process may use that fetches, and own what this process may besides those
+	// that it reads in, in bytes; 0 if that has no bound.
 	fetch, own int64
 }
 
 const (
-	// programBytes is what this process takes before it reads any source, and childBytes what a process does that fetches a source or takes it apart,
-	// without what it is bounded by.
+	// programBytes is what this process takes before it reads any source, and childBytes what a
+	// process does that fetches a source or takes it apart, without what it is bounded by.
 	programBytes, childBytes = 32 << 20, 16 << 20
-	// spareBytes are for what is no memory of a process: buffers of the network, tables of the kernel.
+	// spareBytes are for what is no memory of a process: buffers of the network, tables of the
+	// kernel.
 	spareBytes = 16 << 20
 	// mostToFetch is what everything that a server may send takes at once, by the default limits.
 	mostToFetch = 320 << 20
 )
 
-// budgetWithin divides the memory, in bytes, that there is among as many sources at once as it has room for.
+// budgetWithin divides the memory, in bytes, that there is among as many sources at once as it has
+// room for.
 func budgetWithin(memory int64) budget {
 	switch {
 	case memory <= 0:
@@ -45,9 +48,11 @@ func budgetWithin(memory int64) budget {
 	return budgetFor(memory, 2)
 }
 
-// budgetFor divides the memory, in bytes, that there is: among sources that are read at once, and for each of them among what grows with what
-// it holds. The weights are measured, by TestHostileSourcesInLittleMemory: the list of references takes three times its size, a pack up to six times its largest
-// object and two hundred bytes for each, a declared cluster ten kibibytes, a node of YAML half a kibibyte. No limit is over its default.
+// budgetFor divides the memory, in bytes, that there is: among sources that are read at once, and
+// for each of them among what grows with what it holds. The weights are measured, by
+// TestHostileSourcesInLittleMemory: the list of references takes three times its size, a pack up to
+// six times its largest object and two hundred bytes for each, a declared cluster ten kibibytes, a
+// node of YAML half a kibibyte. No limit is over its default.
 func budgetFor(memory int64, atOnce int) budget {
 	b := budget{limits: defaultLimits, atOnce: atOnce}
 	if memory <= 0 {
@@ -77,7 +82,8 @@ func (b budget) used() int64 {
 // rounded is n down to a multiple of unit, where that is something: people read it.
 func rounded(n, unit int64) int64 { return n - n%min(n, unit) }
 
-// boundMemory has the garbage collector keep this process within its part of the container's memory, unless the environment says otherwise.
+// boundMemory has the garbage collector keep this process within its part of the container's
+// memory, unless the environment says otherwise.
 func boundMemory() { budgetWithin(memoryLimit()).bound() }
 
 // bound has it keep within another division of that memory.
@@ -90,8 +96,8 @@ func (b budget) bound() {
 	}
 }
 
-// divideMemory divides the memory once more where the flags say how many sources are read at once. Limits that they give stay. It returns what each
-// may use to fetch.
+// divideMemory divides the memory once more where the flags say how many sources are read at once.
+// Limits that they give stay. It returns what each may use to fetch.
 func divideMemory(flags *pflag.FlagSet, atOnce int) int64 {
 	if !flags.Changed("sources-at-once") {
 		return budgetWithin(memoryLimit()).fetch

@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Whatever memory there is: no limit is over its default or 0, more memory lowers none for the same number of sources at once, and all parts together fit.
+// Whatever memory there is: no limit is over its default or 0, more memory lowers none for the same
+// number of sources at once, and all parts together fit.
 func TestBudget(t *testing.T) {
 	property := func(some, more uint32) bool {
 		memory := 96<<20 + int64(some)<<4 // up to 64 GiB
@@ -38,7 +39,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// Whoever says how many sources are read at once divides the memory among so many, but for the limits that are given too.
+// Whoever says how many sources are read at once divides the memory among so many, but for the
+// limits that are given too.
 func TestSourcesAtOnceDivideMemory(t *testing.T) {
 	const memory, mebibyte = 256 << 20, 1 << 20
 	found := memoryLimit
@@ -114,7 +116,8 @@ func TestPageTellsBudgets(t *testing.T) {
 	}
 }
 
-// between says whether each number in v is over 0, as large as in low at least, and as large as in high at most.
+// between says whether each number in v is over 0, as large as in low at least, and as large as in
+// high at most.
 func between(low, v, high reflect.Value) bool {
 	if v.Kind() != reflect.Struct {
 		return v.Int() > 0 && v.Int() >= low.Int() && v.Int() <= high.Int()

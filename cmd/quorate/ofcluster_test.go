@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// obeyed are the flags that mean something where the custom resources themselves are the declaration. Every other one has to be refused.
+// obeyed are the flags that mean something where the custom resources themselves are the
+// declaration. Every other one has to be refused.
 var obeyed = map[string]string{
 	"as": "system:serviceaccount:a:b", "as-group": "system:authenticated", "context": "x", "namespace": "a",
 	"etcd-access": "direct", "etcd-timeout": "1s", "lease-duration": "20s", "cluster-timeout": "1s", "timeout": "1s", "until-converged": "false",
@@ -27,7 +28,8 @@ var refusable = map[string]string{
 	"allow-non-fast-forward": "true", "ca-only": "true", "fetch-timeout": "1s", "max-render-cpu": "1s", "confirm-removals": "directory", "sources-at-once": "3",
 }
 
-// What says how to read git says nothing where git is not read: who gives it expects more of it, so it is refused rather than left out.
+// What says how to read git says nothing where git is not read: who gives it expects more of it, so
+// it is refused rather than left out.
 func TestClusterAsSourceIgnoresNoFlag(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(kubeconfig, []byte("{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}], "+

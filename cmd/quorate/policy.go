@@ -27,7 +27,8 @@ func addPolicy(f *pflag.FlagSet, p *policy.Policy) {
 	}
 }
 
-// allowedFlag replaces what is allowed when it is set for the first time, and adds to it from then on.
+// allowedFlag replaces what is allowed when it is set for the first time, and adds to it from then
+// on.
 type allowedFlag struct {
 	kind    policy.Kind
 	allowed *policy.Allowed

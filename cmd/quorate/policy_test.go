@@ -9,7 +9,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// tolerating declares a cluster whose pods tolerate a taint. It is suspended, so that a pass writes the declaration down and does no more.
+// tolerating declares a cluster whose pods tolerate a taint. It is suspended, so that a pass writes
+// the declaration down and does no more.
 func tolerating(namespace, name string) string {
 	return fmt.Sprintf("{apiVersion: etcd.quorate.dev/v1alpha1, kind: EtcdCluster, metadata: {name: %s, namespace: %s},\n"+
 		" spec: {version: 3.6.16, lifecycle: Stopped, suspend: true,\n  pod: {tolerations: [{key: dedicated, operator: Exists}]}}}\n", name, namespace)
@@ -25,8 +26,9 @@ func (w *tenants) says(command string, args ...string) ran {
 	return w.command(args...)
 }
 
-// What a tenant may not ask of pods is that cluster's problem alone. It holds in a plan and in a run, for what was applied when it was allowed, whether
-// git can be read or not, and for custom resources that declare themselves.
+// What a tenant may not ask of pods is that cluster's problem alone. It holds in a plan and in a
+// run, for what was applied when it was allowed, whether git can be read or not, and for custom
+// resources that declare themselves.
 func TestPolicyOfTenants(t *testing.T) {
 	t.Parallel()
 	w := newTenants(t, "a", "b")

@@ -9,7 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// progress tells a person at a terminal what each cluster is at, a line for each change; nil where no person looks on.
+// progress tells a person at a terminal what each cluster is at, a line for each change; nil where
+// no person looks on.
 func progress(w io.Writer, plan bool) func(report.Report) {
 	if plan || !isTerminal(w) {
 		return nil

@@ -50,7 +50,8 @@ func (w *tenants) asReader() *watcher {
 	return w.throughAs("quorate-system", "quorate-plan")
 }
 
-// onlyReads fails if anything but reading was asked for, or a Secret was had that is none of those named.
+// onlyReads fails if anything but reading was asked for, or a Secret was had that is none of those
+// named.
 func (s *watcher) onlyReads(t *testing.T, secrets ...string) {
 	t.Helper()
 	for _, r := range s.requests() {
@@ -71,7 +72,8 @@ func (s *watcher) onlyReads(t *testing.T, secrets ...string) {
 	}
 }
 
-// TestReadingTakesNoSecrets: plan and status go without Secrets, say so, and conclude nothing about what they have not seen.
+// TestReadingTakesNoSecrets: plan and status go without Secrets, say so, and conclude nothing about
+// what they have not seen.
 func TestReadingTakesNoSecrets(t *testing.T) {
 	w := newTenants(t, "own", "quorate-system")
 	w.founded()
@@ -103,7 +105,8 @@ func TestReadingTakesNoSecrets(t *testing.T) {
 	if got := w.command(append(plan, "-o", "state")...); got.code != exitOK || strings.Contains(got.out, "one-ca") || !strings.Contains(got.out, `"unseen"`) {
 		t.Errorf("%+v", got)
 	}
-	// Somebody else's object under the name of a Secret that nobody looks at is not seen either; under the one that is asked for it is.
+	// Somebody else's object under the name of a Secret that nobody looks at is not seen either;
+	// under the one that is asked for it is.
 	w.allowSecret("one-quorate-tls")
 	if _, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "one-quorate-tls"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -123,7 +126,8 @@ func TestReadingTakesNoSecrets(t *testing.T) {
 	}
 }
 
-// allowSecret lets the account that reads get one Secret, as docs/how-to/plan-without-secrets.md has it.
+// allowSecret lets the account that reads get one Secret, as docs/how-to/plan-without-secrets.md
+// has it.
 func (w *tenants) allowSecret(name string) {
 	w.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "quorate-plan"}, Rules: []rbacv1.PolicyRule{

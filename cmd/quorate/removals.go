@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// revisions are those whose removals are confirmed. A revision and no mere yes, so that a flag that is left in place, as in a CronJob, confirms no
-// later accident.
+// revisions are those whose removals are confirmed. A revision and no mere yes, so that a flag that
+// is left in place, as in a CronJob, confirms no later accident.
 type revisions []string
 
 func (r *revisions) add(f *pflag.FlagSet) {
@@ -24,7 +24,8 @@ const directory = "directory"
 
 var commit = regexp.MustCompile(`^([^:\s]+@)?(sha1:)?[0-9a-f]{40}$`)
 
-// Set implements pflag.Value. Of several sources at once the report names the revisions with spaces between them.
+// Set implements pflag.Value. Of several sources at once the report names the revisions with spaces
+// between them.
 func (r *revisions) Set(value string) error {
 	names := strings.Fields(value)
 	if len(names) == 0 {

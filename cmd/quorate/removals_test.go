@@ -71,7 +71,8 @@ func (f *fleet) declare(names ...string) {
 	}
 }
 
-// pass runs a command over the fleet, and requires its exit code and which clusters it says are held.
+// pass runs a command over the fleet, and requires its exit code and which clusters it says are
+// held.
 func (f *fleet) pass(command string, code int, held []string, args ...string) string {
 	f.Helper()
 	got, said := f.quorate(append([]string{command, "--source", f.dir, "--path", "clusters", "--etcd-access", "direct", "--log-level", "error", "--timeout", "8s", "-o", "json"}, args...)...)
@@ -81,7 +82,8 @@ func (f *fleet) pass(command string, code int, held []string, args ...string) st
 			Clusters []string
 		}
 	}
-	// Behind the report there may be lines of the log: of a question to the API server that was under way as the time was over.
+	// Behind the report there may be lines of the log: of a question to the API server that was
+	// under way as the time was over.
 	if err := json.NewDecoder(strings.NewReader(said)).Decode(&rep); err != nil {
 		f.Fatalf("%v:\n%s", err, said)
 	}
@@ -110,7 +112,8 @@ func (f *fleet) events(reason string) int {
 	return n
 }
 
-// A source that no longer declares its clusters changes nothing of them until that is confirmed, whatever else it declares by then.
+// A source that no longer declares its clusters changes nothing of them until that is confirmed,
+// whatever else it declares by then.
 func TestRemovalsAreHeld(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

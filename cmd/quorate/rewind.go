@@ -13,11 +13,12 @@ import (
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// descentPatience is how long passes wait in all for the history of one source. What takes longer goes on beside them, and holds up nobody else's clusters.
+// descentPatience is how long passes wait in all for the history of one source. What takes longer
+// goes on beside them, and holds up nobody else's clusters.
 const descentPatience = time.Second
 
-// descent tells which revisions the one that was read descends from. It asks once for each, one after the other, and for as long in all as reading the
-// source may take.
+// descent tells which revisions the one that was read descends from. It asks once for each, one
+// after the other, and for as long in all as reading the source may take.
 type descent struct {
 	source source
 	read   refs.Revision
@@ -45,7 +46,8 @@ func (s source) descentOf(read refs.Revision) *descent {
 	return &descent{source: s, read: read, asked: map[string]*question{}}
 }
 
-// follows implements reconcile.Place.Follows. The error matches reconcile.ErrReading as long as the answer takes more than passes wait for.
+// follows implements reconcile.Place.Follows. The error matches reconcile.ErrReading as long as the
+// answer takes more than passes wait for.
 func (d *descent) follows(ctx context.Context, revision string) (bool, error) {
 	_, before, ok := strings.Cut(revision, "sha1:")
 	if !ok || before == d.read.Commit { // what a directory declared has no place in a history
@@ -64,7 +66,8 @@ func (d *descent) follows(ctx context.Context, revision string) (bool, error) {
 	return q.follows, q.err
 }
 
-// ask asks whether what was read descends from a commit, if nobody has. It returns how long to wait for the answer.
+// ask asks whether what was read descends from a commit, if nobody has. It returns how long to wait
+// for the answer.
 func (d *descent) ask(ctx context.Context, before string) (q *question, patience context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

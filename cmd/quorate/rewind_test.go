@@ -10,7 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// A source is not taken back to where it was before, whatever it declares there: here none of the clusters that live.
+// A source is not taken back to where it was before, whatever it declares there: here none of the
+// clusters that live.
 func TestRewoundToOtherClusters(t *testing.T) {
 	w := newTenants(t, "a", "b")
 	w.made("a/one", "a/two", "b/one")
@@ -54,7 +55,8 @@ func TestRewoundToOtherClusters(t *testing.T) {
 	}
 }
 
-// Whether a revision descends from the one before is not known of a shallow clone: that is a warning, but where signatures are asked for it is no.
+// Whether a revision descends from the one before is not known of a shallow clone: that is a
+// warning, but where signatures are asked for it is no.
 func TestDoubtsOfWhatIsSigned(t *testing.T) {
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		t.Skip("ssh-keygen is not installed")

@@ -23,7 +23,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// asked is one request that reached the API server: who sent it, whom it was made as, what for, and the answer.
+// asked is one request that reached the API server: who sent it, whom it was made as, what for, and
+// the answer.
 type asked struct {
 	as, method, path string
 	status           int
@@ -66,7 +67,8 @@ func (s *watcher) requests() []asked {
 
 var namespaced = regexp.MustCompile(`^/apis?/.*/namespaces/([^/]+)/`)
 
-// within fails if something was asked beyond these namespaces, but for nodes and volumes, which are in none.
+// within fails if something was asked beyond these namespaces, but for nodes and volumes, which are
+// in none.
 func (s *watcher) within(t *testing.T, namespaces ...string) {
 	t.Helper()
 	all := s.requests()
@@ -159,8 +161,9 @@ func (w *tenants) authorized(user, namespace string) bool {
 	return review.Status.Allowed
 }
 
-// An account that has rights in two namespaces is enough for a run that is bound to them, by --allow-namespace or --namespace: nothing is asked of
-// the API server beyond them, Secrets of others least of all.
+// An account that has rights in two namespaces is enough for a run that is bound to them, by
+// --allow-namespace or --namespace: nothing is asked of the API server beyond them, Secrets of
+// others least of all.
 func TestOnlyAllowedNamespacesAreListed(t *testing.T) {
 	w := newTenants(t, "own", "also", "other")
 	w.made("own/one", "also/one", "other/one")
@@ -191,7 +194,8 @@ func TestOnlyAllowedNamespacesAreListed(t *testing.T) {
 	}
 }
 
-// Where the sources may declare nothing in the namespaces that are named, nothing is left, rather than everything.
+// Where the sources may declare nothing in the namespaces that are named, nothing is left, rather
+// than everything.
 func TestNoNamespaceIsLeft(t *testing.T) {
 	w := &tenants{T: t, kubeconfig: "/nowhere"}
 	got := w.command("run", "--source", ".", "--allow-namespace", "own", "--namespace", "other")
@@ -203,8 +207,8 @@ func TestNoNamespaceIsLeft(t *testing.T) {
 	}
 }
 
-// A namespace that cannot be listed is a matter of the clusters in it. What is elsewhere goes on, and nothing of the same source is taken for
-// removed, or for new.
+// A namespace that cannot be listed is a matter of the clusters in it. What is elsewhere goes on,
+// and nothing of the same source is taken for removed, or for new.
 func TestNamespaceThatIsNotListed(t *testing.T) {
 	w := newTenants(t, "own", "also", "other")
 	w.made("own/one", "own/two", "own/three", "also/one", "other/one")

@@ -32,7 +32,8 @@ const (
 	exitNotConverged = 6
 )
 
-// exit is the error by which a command ends with a code of its own; what there is to say has been said.
+// exit is the error by which a command ends with a code of its own; what there is to say has been
+// said.
 type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
@@ -137,7 +138,8 @@ func isTerminal(w io.Writer) bool {
 // widest is how wide a text is at most, on however wide a terminal: longer lines are hard to read.
 const widest = 120
 
-// style fits w if it is a terminal: it breaks lines, and colours if nobody objects (NO_COLOR, TERM=dumb).
+// style fits w if it is a terminal: it breaks lines, and colours if nobody objects (NO_COLOR,
+// TERM=dumb).
 func style(w io.Writer) report.Style {
 	if !isTerminal(w) {
 		return report.Style{}

@@ -21,8 +21,8 @@ import (
 	"quorate.dev/quorate/gitsource/signature"
 )
 
-// source is one place that declarations come from, and how to read it. Each setting is a flag of the command, and can be given for one source
-// alone: --source LOCATION,path=apps,branch=main.
+// source is one place that declarations come from, and how to read it. Each setting is a flag of
+// the command, and can be given for one source alone: --source LOCATION,path=apps,branch=main.
 type source struct {
 	location    string
 	selector    refs.Selector
@@ -31,7 +31,8 @@ type source struct {
 	// caOnly trusts the authorities of the credentials and no other.
 	caOnly bool
 	proxy  string
-	// verify is what must be signed, and verifyKeys where the public keys are of those who may sign.
+	// verify is what must be signed, and verifyKeys where the public keys are of those who may
+	// sign.
 	verify     string
 	verifyKeys keysPath
 	// namespace is that of declarations without one.
@@ -42,7 +43,8 @@ type source struct {
 	policy           policy.Policy
 	ignoreOtherKinds bool
 	cacheDir         string
-	// as is whom everything of its clusters is done as; nobody if that is as the run says. See tenants.go.
+	// as is whom everything of its clusters is done as; nobody if that is as the run says. See
+	// tenants.go.
 	as tenant
 	// allowNonFastForward takes a revision that does not descend from what was applied before.
 	allowNonFastForward bool
@@ -92,7 +94,8 @@ func (s source) String() string {
 	return s.location + ",path=" + s.path
 }
 
-// identity names the source in the status of the clusters that it declares: the same one in whatever directory the process runs.
+// identity names the source in the status of the clusters that it declares: the same one in
+// whatever directory the process runs.
 func (s source) identity() string {
 	if !remote.IsAddress(s.location) {
 		if path, err := filepath.Abs(s.location); err == nil {
@@ -105,7 +108,8 @@ func (s source) identity() string {
 	return s.String()
 }
 
-// selected is which revision of it is read, as the setting is written; empty if it is the one that HEAD names.
+// selected is which revision of it is read, as the setting is written; empty if it is the one that
+// HEAD names.
 func (s source) selected() string {
 	for i, value := range []string{s.selector.Branch, s.selector.Tag, s.selector.SemVer, s.selector.Name, s.selector.Commit} {
 		if value != "" {
@@ -115,10 +119,12 @@ func (s source) selected() string {
 	return ""
 }
 
-// selecting are the settings of which a source has one at most; one of its own replaces that of all.
+// selecting are the settings of which a source has one at most; one of its own replaces that of
+// all.
 var selecting = []string{"branch", "tag", "semver", "ref", "commit"}
 
-// with returns the source that a value of --source names: a location, and settings of its own after commas.
+// with returns the source that a value of --source names: a location, and settings of its own after
+// commas.
 func (s source) with(value string) (source, error) {
 	parts := strings.Split(value, ",")
 	s.location = parts[0]
@@ -155,7 +161,8 @@ func (s source) with(value string) (source, error) {
 	return s, nil
 }
 
-// options read the credentials too: a source without a directory of them has those of the environment.
+// options read the credentials too: a source without a directory of them has those of the
+// environment.
 func (s source) options() (gitsource.Options, error) {
 	o := gitsource.Options{
 		Location: s.location,

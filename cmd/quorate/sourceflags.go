@@ -59,14 +59,16 @@ func (f *sourceFlags) add(c *cobra.Command, help string) {
 	f.divide = func() { f.settings.fetchBytes = divideMemory(c.Flags(), f.atOnce) }
 }
 
-// addShowing adds the flags of a command that applies nothing. It shows a revision whether it descends from what was applied or not.
+// addShowing adds the flags of a command that applies nothing. It shows a revision whether it
+// descends from what was applied or not.
 func (f *sourceFlags) addShowing(c *cobra.Command, help string) {
 	f.add(c, help)
 	f.shows = c.Name()
 	c.Flags().Lookup("allow-non-fast-forward").Hidden = true
 }
 
-// settingsIn lists the flags that say how to read git, or which namespaces it may speak of, as far as they are given.
+// settingsIn lists the flags that say how to read git, or which namespaces it may speak of, as far
+// as they are given.
 func settingsIn(flags *pflag.FlagSet) []string {
 	settings := pflag.NewFlagSet("", pflag.ContinueOnError)
 	s := newSource(budgetWithin(0).limits)
@@ -86,7 +88,8 @@ const helpSource = "URL of a git repository or user@host:path, path of a local o
 // live reports whether the custom resources are the source.
 func (f *sourceFlags) live() bool { return slices.Contains(f.values, ofCluster) }
 
-// sources are those that are given, with their settings. The error is all that is wrong with how they are written, and what check says of each.
+// sources are those that are given, with their settings. The error is all that is wrong with how
+// they are written, and what check says of each.
 func (f *sourceFlags) sources(check func(source) error) ([]source, error) {
 	var sources []source
 	var problems error
@@ -188,12 +191,14 @@ type fetched struct {
 	err     error
 }
 
-// headStart is how long clusters wait for sources that have no say in them; and those of sources that are read later wait for others, as long again
-// and then twice that, so that a slow source costs a few passes and not one for each that is not.
+// headStart is how long clusters wait for sources that have no say in them; and those of sources
+// that are read later wait for others, as long again and then twice that, so that a slow source
+// costs a few passes and not one for each that is not.
 const headStart = 500 * time.Millisecond
 
-// fetch reads all sources, so many at once as there are turns. What has been checked before is not checked again: each reads its own credentials, and fails
-// alone. While some are being read, early is told what the others declare; they have the error ErrReading there.
+// fetch reads all sources, so many at once as there are turns. What has been checked before is not
+// checked again: each reads its own credentials, and fails alone. While some are being read, early
+// is told what the others declare; they have the error ErrReading there.
 func (f *sourceFlags) fetch(ctx context.Context, early func([]fetched)) ([]fetched, error) {
 	sources, err := f.sources(func(source) error { return nil })
 	if err != nil {
@@ -223,7 +228,8 @@ func (f *sourceFlags) fetch(ctx context.Context, early func([]fetched)) ([]fetch
 	return all, nil
 }
 
-// gather takes in so many results. In between, ever more rarely, it says that there are some of which nothing was said before.
+// gather takes in so many results. In between, ever more rarely, it says that there are some of
+// which nothing was said before.
 func gather(results <-chan func(), n int, early func()) {
 	pause := headStart
 	next, news := time.NewTimer(pause), false

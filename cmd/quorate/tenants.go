@@ -11,15 +11,17 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// tenant is whom everything of the clusters of one source is done as: --source LOCATION,allow-namespace=shop,as=system:serviceaccount:shop:quorate.
-// It is told by the namespace which clusters are whose, of those that no source declares as well; so each source is bound to namespaces then, and what
-// two tenants may declare clusters in is never the same.
+// tenant is whom everything of the clusters of one source is done as: --source
+// LOCATION,allow-namespace=shop,as=system:serviceaccount:shop:quorate. It is told by the namespace
+// which clusters are whose, of those that no source declares as well; so each source is bound to
+// namespaces then, and what two tenants may declare clusters in is never the same.
 type tenant struct {
 	kube.Impersonation
 	flags *pflag.FlagSet
 }
 
-// add adds the settings, which a source alone has: as flags of a command they are those of kubeFlags.
+// add adds the settings, which a source alone has: as flags of a command they are those of
+// kubeFlags.
 func (t *tenant) add(f *pflag.FlagSet) {
 	f.StringVar(&t.User, "as", "", "")
 	f.StringArrayVar(&t.Groups, "as-group", nil, "")
@@ -70,7 +72,8 @@ func (t *tenant) same(other tenant) bool {
 	return t.User == other.User && slices.Equal(t.Groups, other.Groups)
 }
 
-// namespacesOf lists the namespaces that the sources may declare clusters in; none if one of them may in all.
+// namespacesOf lists the namespaces that the sources may declare clusters in; none if one of them
+// may in all.
 func namespacesOf(sources []source) []string {
 	var list []string
 	for _, s := range sources {
@@ -82,13 +85,15 @@ func namespacesOf(sources []source) []string {
 	return list
 }
 
-// scope is how far a run goes: the namespaces that it looks at, all if there are none, and whom it acts as in them, unless that is as it always does.
+// scope is how far a run goes: the namespaces that it looks at, all if there are none, and whom it
+// acts as in them, unless that is as it always does.
 type scope struct {
 	namespaces []string
 	as         map[string]kube.Impersonation
 }
 
-// scope is that of the sources: no namespace is looked at, nor anything in it asked for, that none of them may declare clusters in.
+// scope is that of the sources: no namespace is looked at, nor anything in it asked for, that none
+// of them may declare clusters in.
 func (f *sourceFlags) scope() (scope, error) {
 	s := scope{namespaces: f.namespaces, as: map[string]kube.Impersonation{}}
 	if f.live() {
@@ -119,7 +124,8 @@ func (f *sourceFlags) scope() (scope, error) {
 	return s, nil
 }
 
-// clients are those that act as the tenants, by namespace: one for each of them, however many namespaces it has.
+// clients are those that act as the tenants, by namespace: one for each of them, however many
+// namespaces it has.
 func (s scope) clients(made func(kube.Impersonation) (*kube.Client, error)) (map[string]*kube.Client, error) {
 	all, byTenant := map[string]*kube.Client{}, map[string]*kube.Client{}
 	for namespace, as := range s.as {

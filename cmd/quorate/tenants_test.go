@@ -19,7 +19,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 )
 
-// tenants share one run: each has a repository of its own. What they declare is stopped, so that a pass is about declarations alone.
+// tenants share one run: each has a repository of its own. What they declare is stopped, so that a
+// pass is about declarations alone.
 type tenants struct {
 	*testing.T
 	server     *kubetest.Server
@@ -66,7 +67,8 @@ func (w *tenants) write(name, text string) {
 	}
 }
 
-// repository is where the repository of a tenant is. Its path stands for what nobody else is to read.
+// repository is where the repository of a tenant is. Its path stands for what nobody else is to
+// read.
 func (w *tenants) repository(tenant string) string {
 	return filepath.Join(w.dir, "private-to-"+tenant)
 }
@@ -84,7 +86,8 @@ func (w *tenants) git(tenant string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// push makes a commit that declares these clusters and no others, as namespace/name, and returns it. What is no such name is the text of a file.
+// push makes a commit that declares these clusters and no others, as namespace/name, and returns
+// it. What is no such name is the text of a file.
 func (w *tenants) push(tenant string, declared ...string) string {
 	w.Helper()
 	dir := w.repository(tenant)

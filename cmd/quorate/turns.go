@@ -10,25 +10,28 @@ import (
 	"quorate.dev/quorate/gitsource"
 )
 
-// turns bounds how many sources are read at once: each takes memory. One that waits for its turn has not begun, so that nothing of its own time
-// passes. Without turns there is no bound.
+// turns bounds how many sources are read at once: each takes memory. One that waits for its turn
+// has not begun, so that nothing of its own time passes. Without turns there is no bound.
 type turns struct {
 	places chan struct{}
-	// first is how long the first turn of a source lasts while others wait for theirs; each later one lasts twice as long as the one before. So those that
-	// answer are read soon, however many do not, and one that takes long gets the time that it takes.
+	// first is how long the first turn of a source lasts while others wait for theirs; each later
+	// one lasts twice as long as the one before. So those that answer are read soon, however many
+	// do not, and one that takes long gets the time that it takes.
 	first time.Duration
 	// waiting are those that wait.
 	waiting atomic.Int32
 }
 
-// firstTurn is long enough for most servers that answer, and short enough for those that wait beside one that does not.
+// firstTurn is long enough for most servers that answer, and short enough for those that wait
+// beside one that does not.
 const firstTurn = 5 * time.Second
 
 func newTurns(n int) *turns { return &turns{places: make(chan struct{}, n), first: firstTurn} }
 
-// toRead bounds reading so many sources, if they are several, to half of the time that the run has left: those that stall must not cost the others
-// their time one after the other. A source that is not read by then is one that cannot be read: its clusters are kept as last applied, and that takes
-// time, too.
+// toRead bounds reading so many sources, if they are several, to half of the time that the run has
+// left: those that stall must not cost the others their time one after the other. A source that is
+// not read by then is one that cannot be read: its clusters are kept as last applied, and that
+// takes time, too.
 func toRead(ctx context.Context, sources int) (context.Context, context.CancelFunc) {
 	end, bounded := ctx.Deadline()
 	if !bounded || sources < 2 {
@@ -39,7 +42,8 @@ func toRead(ctx context.Context, sources int) (context.Context, context.CancelFu
 		half.Round(time.Millisecond)))
 }
 
-// read reads what is at location when it is its turn. If that is cut short for others, it begins again at its next turn.
+// read reads what is at location when it is its turn. If that is cut short for others, it begins
+// again at its next turn.
 func (t *turns) read(ctx context.Context, location string, read func(context.Context) error) error {
 	if t == nil {
 		return read(ctx)

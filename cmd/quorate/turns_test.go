@@ -15,7 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// However long a source waits for its turn, none of its own time passes. The clock is one that stands while anything is done.
+// However long a source waits for its turn, none of its own time passes. The clock is one that
+// stands while anything is done.
 func TestWaitingCostsNoTime(t *testing.T) {
 	dir := filesIn(t, "a.yaml", hostileCluster)
 	synctest.Test(t, func(t *testing.T) {
@@ -40,7 +41,8 @@ func TestWaitingCostsNoTime(t *testing.T) {
 	})
 }
 
-// Whatever a git server does to those that wait for it, half of the run's time is left for the clusters, those of the sources that were not read too.
+// Whatever a git server does to those that wait for it, half of the run's time is left for the
+// clusters, those of the sources that were not read too.
 func TestReadingLeavesTimeForClusters(t *testing.T) {
 	dir := filesIn(t, "a.yaml", hostileCluster)
 	synctest.Test(t, func(t *testing.T) {
@@ -72,7 +74,8 @@ func TestWaitingEnds(t *testing.T) {
 	}
 }
 
-// What is declared where a source that does not answer has no say is known long before that source has had its time.
+// What is declared where a source that does not answer has no say is known long before that source
+// has had its time.
 func TestSlowSourceHoldsUpNobodyElse(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -123,7 +126,8 @@ func TestSilentSourcesGiveUpTheirTurns(t *testing.T) {
 	}
 }
 
-// What is cut short for others is read from the start at its next turn, which is twice as long; if nobody waits, a turn lasts as long as it takes.
+// What is cut short for others is read from the start at its next turn, which is twice as long; if
+// nobody waits, a turn lasts as long as it takes.
 func TestNextTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, began := newTurns(1), time.Now()

@@ -7,7 +7,8 @@ import (
 	"quorate.dev/quorate/gitsource/signature"
 )
 
-// keysPath is the value of --verify-keys. It is never empty where it is given: a variable that is not set must not turn off what it was to turn on.
+// keysPath is the value of --verify-keys. It is never empty where it is given: a variable that is
+// not set must not turn off what it was to turn on.
 type keysPath string
 
 func (p *keysPath) String() string { return string(*p) }
@@ -21,7 +22,8 @@ func (p *keysPath) Set(path string) error {
 	return nil
 }
 
-// checkVerify checks the settings for signatures as far as they can be checked without reading keys.
+// checkVerify checks the settings for signatures as far as they can be checked without reading
+// keys.
 func (s source) checkVerify() error {
 	if s.verify != "" && s.verifyKeys == "" {
 		return usageError{fmt.Errorf("--verify %s: --verify-keys is required: the public keys of those who may sign", s.verify)}
@@ -29,7 +31,8 @@ func (s source) checkVerify() error {
 	return nil
 }
 
-// keys reads the keys of those who may sign. They are read every time: who is taken off the list is not trusted from then on.
+// keys reads the keys of those who may sign. They are read every time: who is taken off the list is
+// not trusted from then on.
 func (s source) keys() (signature.Keys, error) {
 	if s.verifyKeys == "" {
 		return signature.Keys{}, s.checkVerify()

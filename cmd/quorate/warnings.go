@@ -8,7 +8,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// warnings prints what an API server warns of, each warning once. It implements the interface that client-go asks for.
+// warnings prints what an API server warns of, each warning once. It implements the interface that
+// client-go asks for.
 type warnings struct {
 	w    io.Writer
 	mu   sync.Mutex

@@ -1,5 +1,6 @@
-// Package cache keeps the git objects of what was read last, so that they need not cross the network again. It is no source of its own: whoever
-// reads from it has learnt from the server which commit to read, and what does not hash to its name is an error.
+// Package cache keeps the git objects of what was read last, so that they need not cross the
+// network again. It is no source of its own: whoever reads from it has learnt from the server which
+// commit to read, and what does not hash to its name is an error.
 package cache
 
 import (
@@ -35,7 +36,8 @@ const (
 // Directory holds an entry for each source. Any number of processes may use it at once.
 type Directory struct{ path string }
 
-// Open opens a directory, or makes it. The error says why it cannot be used: others than this user could change what is in it, for example.
+// Open opens a directory, or makes it. The error says why it cannot be used: others than this user
+// could change what is in it, for example.
 func Open(path string) (Directory, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return Directory{}, fmt.Errorf("open the cache: %w", err)
@@ -56,8 +58,9 @@ func (d Directory) entry(key string) string {
 	return filepath.Join(d.path, hex.EncodeToString(sum[:16])+suffix)
 }
 
-// Load returns the objects of an entry, each checked against its name. There are none if there is no such entry, or if it is not as this user has
-// written it: the server is asked again then, and the entry replaced.
+// Load returns the objects of an entry, each checked against its name. There are none if there is
+// no such entry, or if it is not as this user has written it: the server is asked again then, and
+// the entry replaced.
 func (d Directory) Load(key string) *Objects {
 	content, err := readFile(d.entry(key))
 	if err != nil {
@@ -70,7 +73,8 @@ func (d Directory) Load(key string) *Objects {
 	return objects
 }
 
-// readFile reads a file of this user, and neither follows links nor waits for the other end of a pipe.
+// readFile reads a file of this user, and neither follows links nor waits for the other end of a
+// pipe.
 func readFile(name string) ([]byte, error) {
 	file, err := os.OpenFile(name, os.O_RDONLY|inPlace, 0)
 	if err != nil {
@@ -123,8 +127,8 @@ func write(file *os.File, objects *Objects) error {
 	return cmp.Or(err, w.Flush(), file.Sync(), file.Close())
 }
 
-// Touch notes that an entry was used: its first byte is written again. Whoever reads the cache may not set the times of files, as that takes a right
-// to all files of the user.
+// Touch notes that an entry was used: its first byte is written again. Whoever reads the cache may
+// not set the times of files, as that takes a right to all files of the user.
 func (d Directory) Touch(key string) {
 	file, err := os.OpenFile(d.entry(key), os.O_RDWR|inPlace, 0)
 	if err != nil {

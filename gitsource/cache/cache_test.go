@@ -27,7 +27,8 @@ func objectsOf(contents ...string) *Objects {
 	return objects
 }
 
-// Whichever byte of an entry is another, and wherever it ends: no object is there that does not hash to its name.
+// Whichever byte of an entry is another, and wherever it ends: no object is there that does not
+// hash to its name.
 func TestEveryByteCounts(t *testing.T) {
 	d, err := Open(filepath.Join(t.TempDir(), "cache"))
 	if err != nil {
@@ -77,7 +78,8 @@ func TestMissedIsTold(t *testing.T) {
 	}
 }
 
-// What was not used for the longest time goes, and what was never ended. What is not the cache's stays.
+// What was not used for the longest time goes, and what was never ended. What is not the cache's
+// stays.
 func TestOldEntriesAreRemoved(t *testing.T) {
 	d, err := Open(filepath.Join(t.TempDir(), "cache"))
 	if err != nil {

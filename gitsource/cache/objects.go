@@ -26,7 +26,8 @@ var _ storer.EncodedObjectStorer = (*Objects)(nil)
 
 func newObjects() *Objects { return &Objects{byHash: map[plumbing.Hash]plumbing.EncodedObject{}} }
 
-// Missed says whether an object was asked for that is not there: what was read is not what the commit holds.
+// Missed says whether an object was asked for that is not there: what was read is not what the
+// commit holds.
 func (o *Objects) Missed() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 // inPlace opens what is there: no target of a link, and a pipe without a writer at once.
 const inPlace = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
-// changeable says who else than this user, and root, can change a file or what is in a directory; empty if nobody can.
+// changeable says who else than this user, and root, can change a file or what is in a directory;
+// empty if nobody can.
 func changeable(info fs.FileInfo) string {
 	status, ok := info.Sys().(*syscall.Stat_t)
 	switch {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// What is in the place of an entry and was not put there by us is as good as nothing, and gives way to the next entry. None of it is followed,
-// waited for or read to its end.
+// What is in the place of an entry and was not put there by us is as good as nothing, and gives way
+// to the next entry. None of it is followed, waited for or read to its end.
 func TestTamperedEntries(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	d, err := Open(dir)

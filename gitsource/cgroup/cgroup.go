@@ -1,4 +1,5 @@
-// Package cgroup tells how much memory this process may use, with all that it starts: what the container that it runs in is given.
+// Package cgroup tells how much memory this process may use, with all that it starts: what the
+// container that it runs in is given.
 package cgroup
 
 import (
@@ -11,8 +12,9 @@ import (
 // unlimited is what version 1 says, rounded to pages, where there is no limit.
 const unlimited = 1 << 60
 
-// MemoryLimit is the least memory limit, in bytes, of the control group that this process is in and of those around it, of version 2 or 1. It is 0
-// if there is none, or none that can be read. root is the file system of the machine.
+// MemoryLimit is the least memory limit, in bytes, of the control group that this process is in and
+// of those around it, of version 2 or 1. It is 0 if there is none, or none that can be read. root
+// is the file system of the machine.
 func MemoryLimit(root fs.FS) (bytes int64) {
 	for _, g := range groups(root) {
 		for dir := g.dir; ; dir = path.Dir(dir) {
@@ -31,8 +33,8 @@ func MemoryLimit(root fs.FS) (bytes int64) {
 // group is where the memory limits of a control group are: dir below a mount.
 type group struct{ mount, dir, file string }
 
-// groups are those that the process is in, by each version. Inside a container, dir can be as the machine outside calls it, and then only what is
-// around it is found, which is the container's own.
+// groups are those that the process is in, by each version. Inside a container, dir can be as the
+// machine outside calls it, and then only what is around it is found, which is the container's own.
 func groups(root fs.FS) []group {
 	content, _ := fs.ReadFile(root, "proc/self/cgroup")
 	var found []group

@@ -1,5 +1,5 @@
-// Package credentials reads what shows us to a git server: from a directory, as a mounted Secret makes it, or from the environment. It never reads a
-// home directory.
+// Package credentials reads what shows us to a git server: from a directory, as a mounted Secret
+// makes it, or from the environment. It never reads a home directory.
 package credentials
 
 import (
@@ -52,8 +52,9 @@ func Files() []string {
 	}
 }
 
-// Read reads a directory as a mounted Secret makes it: one file for each part, all of them optional. Whether they make sense together is for
-// gitsource.Options.Check. Its errors tell of all files that cannot be read, and match gitsource.ErrOptions.
+// Read reads a directory as a mounted Secret makes it: one file for each part, all of them
+// optional. Whether they make sense together is for gitsource.Options.Check. Its errors tell of all
+// files that cannot be read, and match gitsource.ErrOptions.
 func Read(dir string) (remote.Auth, error) {
 	parts := map[string]string{}
 	var problems []string
@@ -123,7 +124,8 @@ func auth(dir string, parts map[string]string) remote.Auth {
 	return a
 }
 
-// FromEnvironment takes a username and a password, or a token, from the variables of the environment, which lookup gives: os.Getenv, most of the time.
+// FromEnvironment takes a username and a password, or a token, from the variables of the
+// environment, which lookup gives: os.Getenv, most of the time.
 func FromEnvironment(lookup func(string) string) remote.Auth {
 	word := func(name string) string { return strings.TrimSpace(lookup(name)) }
 	return remote.Auth{Username: word(UsernameVariable), Password: word(PasswordVariable), BearerToken: word(TokenVariable)}

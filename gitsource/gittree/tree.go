@@ -1,5 +1,5 @@
-// Package gittree shows the files of one commit as a file system, read straight from git's objects: there is no worktree, no symbolic link is followed and no
-// submodule entered.
+// Package gittree shows the files of one commit as a file system, read straight from git's objects:
+// there is no worktree, no symbolic link is followed and no submodule entered.
 package gittree
 
 import (
@@ -24,8 +24,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Open gives the files of the commit that hash names, itself or as a tag of it, and the hash of that commit. The error matches
-// plumbing.ErrObjectNotFound if the store has no such object.
+// Open gives the files of the commit that hash names, itself or as a tag of it, and the hash of
+// that commit. The error matches plumbing.ErrObjectNotFound if the store has no such object.
 func Open(store storer.EncodedObjectStorer, hash plumbing.Hash) (Tree, plumbing.Hash, error) {
 	commit, err := peel(store, hash)
 	if err != nil {
@@ -69,7 +69,8 @@ type objects struct {
 	store storer.EncodedObjectStorer
 	mu    sync.Mutex
 	trees map[plumbing.Hash][]gitobject.TreeEntry
-	// shown are the entries that were given out, each as often as it was: directories that hold the same ones again and again have no end.
+	// shown are the entries that were given out, each as often as it was: directories that hold the
+	// same ones again and again have no end.
 	shown, maxShown int
 }
 
@@ -166,7 +167,8 @@ func (e entry) Mode() fs.FileMode {
 	}
 }
 
-// Size is that of the content; 0 if it is unknown, and as large as can be if the content is left out because of its size.
+// Size is that of the content; 0 if it is unknown, and as large as can be if the content is left
+// out because of its size.
 func (e entry) Size() int64 {
 	if e.IsDir() {
 		return 0
@@ -232,7 +234,8 @@ func (e entry) list() ([]gitobject.TreeEntry, error) {
 	return tree.Entries, nil
 }
 
-// isFileName refuses, besides what no report can show, the names under which some file system would find git's own directory.
+// isFileName refuses, besides what no report can show, the names under which some file system would
+// find git's own directory.
 func isFileName(name string) bool {
 	stem, _, _ := strings.Cut(strings.ToLower(name), ":")
 	stem = strings.TrimRight(stem, " .")

@@ -11,11 +11,13 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
-// ErrCutOff is matched by errors that say that the history ends before it answers: the repository is a shallow clone, or not all was fetched.
+// ErrCutOff is matched by errors that say that the history ends before it answers: the repository
+// is a shallow clone, or not all was fetched.
 var ErrCutOff = errors.New("the history is cut off")
 
-// Descends says whether the commit newer descends from the commit older, or is that commit. Shallow are the commits whose parents are left out.
-// It looks at no more than limit commits. What cannot be told is an error.
+// Descends says whether the commit newer descends from the commit older, or is that commit. Shallow
+// are the commits whose parents are left out. It looks at no more than limit commits. What cannot
+// be told is an error.
 func Descends(ctx context.Context, store storer.EncodedObjectStorer, shallow []plumbing.Hash, newer, older plumbing.Hash, limit int) (bool, error) {
 	cut := map[plumbing.Hash]bool{}
 	for _, hash := range shallow {

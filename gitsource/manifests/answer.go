@@ -8,7 +8,8 @@ import (
 	"io/fs"
 )
 
-// Question is about one name in a source: what a directory lists, what kind of file a name is, or what is in a file.
+// Question is about one name in a source: what a directory lists, what kind of file a name is, or
+// what is in a file.
 type Question struct {
 	List, Kind, Read string `json:",omitempty"`
 }
@@ -76,7 +77,8 @@ func (all entries) bytes() int64 {
 	return sum
 }
 
-// UnmarshalJSON takes no more memory than an honest process has them take: entries that name nothing would take ten times as much as their text.
+// UnmarshalJSON takes no more memory than an honest process has them take: entries that name
+// nothing would take ten times as much as their text.
 func (all *entries) UnmarshalJSON(text []byte) error {
 	least := len(`{"Name":"x","Type":0},`)
 	d := json.NewDecoder(bytes.NewReader(text))

@@ -76,7 +76,8 @@ func TestDirectives(t *testing.T) {
 	}
 }
 
-// A kustomization can be wrong in thousands of places: a hundred are told, and each place is looked for once at most.
+// A kustomization can be wrong in thousands of places: a hundred are told, and each place is looked
+// for once at most.
 func TestManyBadReferences(t *testing.T) {
 	bad := "resources:\n" + numbered("- https://example.com/%d.yaml\n", 60_000)
 	start := time.Now()
@@ -92,7 +93,8 @@ func TestManyBadReferences(t *testing.T) {
 	}
 }
 
-// Of very many broken clusters each is named, and what is told of all of them is no more than a person reads; what is left out is said.
+// Of very many broken clusters each is named, and what is told of all of them is no more than a
+// person reads; what is left out is said.
 func TestManyBrokenClusters(t *testing.T) {
 	const clusters = 400
 	var content strings.Builder

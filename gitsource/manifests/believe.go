@@ -7,8 +7,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// believe takes in a cluster that the child has read. Whoever might have taken the child over is held to what a source may declare: a cluster where
-// it may, which is applied as that one and as nothing else.
+// believe takes in a cluster that the child has read. Whoever might have taken the child over is
+// held to what a source may declare: a cluster where it may, which is applied as that one and as
+// nothing else.
 func (r *reading) believe(d Declared) error {
 	metadata, _ := d.Applied["metadata"].(map[string]any)
 	name := d.Cluster.Namespace + "/" + d.Cluster.Name
@@ -23,7 +24,8 @@ func (r *reading) believe(d Declared) error {
 	return nil
 }
 
-// believeProblem takes in a problem that it has found, of the source or of a cluster where the source may declare one.
+// believeProblem takes in a problem that it has found, of the source or of a cluster where the
+// source may declare one.
 func (r *reading) believeProblem(p Problem) error {
 	if namespace, _, ofCluster := strings.Cut(p.Cluster, "/"); ofCluster && !r.options.allows(namespace) {
 		return fmt.Errorf("believe the process that reads in confinement: it tells a problem of %s, where the source may declare no cluster", p.Cluster)

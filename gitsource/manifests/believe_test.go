@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Should a source take the process over that reads it, that process still declares clusters where the source may, and as one cluster each.
+// Should a source take the process over that reads it, that process still declares clusters where
+// the source may, and as one cluster each.
 func TestWhatIsBelieved(t *testing.T) {
 	object := func(namespace, name string) string {
 		return fmt.Sprintf(`{"apiVersion":"etcd.quorate.dev/v1alpha1","kind":"EtcdCluster","metadata":{"name":%q,"namespace":%q},"spec":{"version":"3.6.5"}}`, name, namespace)

@@ -22,7 +22,8 @@ import (
 
 const bareEnv = "QUORATE_TEST_BARE_KUSTOMIZE"
 
-// A danger is a source that does harm to a process that renders it with kustomize as it comes, however it restricts loading.
+// A danger is a source that does harm to a process that renders it with kustomize as it comes,
+// however it restricts loading.
 type danger struct {
 	files map[string]string
 	// harm is a part of what the process says at its end.
@@ -76,7 +77,8 @@ const billionLaughs = `  a: &a [x,x,x,x,x,x,x,x,x,x]
   h: [*g,*g,*g,*g,*g,*g,*g,*g,*g,*g]
 `
 
-// What bare kustomize does with a source, and what becomes of it here. The bare one runs in a child of this test, in little memory.
+// What bare kustomize does with a source, and what becomes of it here. The bare one runs in a child
+// of this test, in little memory.
 func TestDangers(t *testing.T) {
 	if dir := os.Getenv(bareEnv); dir != "" {
 		renderBare(dir)
@@ -131,7 +133,8 @@ func sayBare(t *testing.T, files map[string]string) string {
 	return fmt.Sprintf("%s%v", out, err)
 }
 
-// renderBare renders from the disk, with kustomize's own restrictions on loading. That it has little memory and stack is for the machine's sake.
+// renderBare renders from the disk, with kustomize's own restrictions on loading. That it has
+// little memory and stack is for the machine's sake.
 func renderBare(dir string) {
 	debug.SetMaxStack(16 << 20)
 	const memory = 128 << 20

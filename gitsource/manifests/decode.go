@@ -53,7 +53,8 @@ func (f *files) declare(o object) (declarations []*declaration, problems []Probl
 	return []*declaration{d}, nil
 }
 
-// room is how many problems are told of the next object: fewer where much is wrong with others, and one at least.
+// room is how many problems are told of the next object: fewer where much is wrong with others, and
+// one at least.
 func (f *files) room() int { return max(1, min(maxProblems, allProblems-f.told)) }
 
 // release lets go of what was read: all that is still asked for is the line of the name.
@@ -62,8 +63,8 @@ func (d *declaration) release() {
 	d.node, d.value = nil, nil
 }
 
-// shorten leaves out problems that there is no room for, and says so. Where there is room for as many as are told of one cluster at all, that is seen to
-// when they are in order.
+// shorten leaves out problems that there is no room for, and says so. Where there is room for as
+// many as are told of one cluster at all, that is seen to when they are in order.
 func (d *declaration) shorten() {
 	if d.room < maxProblems && len(d.problems) > d.room {
 		d.problems = d.problems[:d.room]
@@ -86,7 +87,8 @@ func settle(declarations []*declaration) (clusters []told, problems []Problem) {
 	return clusters, problems
 }
 
-// declare decodes one object as a cluster, gathering all that is wrong with it, as far as there is room for it.
+// declare decodes one object as a cluster, gathering all that is wrong with it, as far as there is
+// room for it.
 func (o Options) declare(from object, room int) *declaration {
 	d := &declaration{object: from, room: room}
 	switch {
@@ -204,7 +206,8 @@ func (d *declaration) checkFields(value map[string]any) {
 	}
 }
 
-// nameUndecoded takes over the problems of an object that could not be decoded. If it tells its name, it is known which cluster is broken.
+// nameUndecoded takes over the problems of an object that could not be decoded. If it tells its
+// name, it is known which cluster is broken.
 func (d *declaration) nameUndecoded(namespace string) {
 	d.problems = d.object.problems[:min(len(d.object.problems), d.room+1)]
 	if d.node == nil || textAt(d.node, "kind") != v1alpha1.Kind || textAt(d.node, "metadata", "name") == "" {

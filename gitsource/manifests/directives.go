@@ -4,8 +4,9 @@ import (
 	"bytes"
 )
 
-// checkText says what is wrong with a text before anything parses it: directives, whose number the parser cannot handle, and a document that would
-// have too many nodes. What stands before can be parsed.
+// checkText says what is wrong with a text before anything parses it: directives, whose number the
+// parser cannot handle, and a document that would have too many nodes. What stands before can be
+// parsed.
 func (f *files) checkText(content []byte) (before []byte, wrong *finding) {
 	if i := directiveIn(content); i >= 0 {
 		return nil, &finding{lineAt(content, i), "has a YAML directive, a line that starts with %, and directives are not supported; delete the line"}
@@ -31,7 +32,8 @@ func directiveIn(content []byte) int {
 	return -1
 }
 
-// lineBreaks are those of YAML 1.1, which the parser takes for breaks, and what may stand before the first line.
+// lineBreaks are those of YAML 1.1, which the parser takes for breaks, and what may stand before
+// the first line.
 var lineBreaks = [][]byte{[]byte("\n"), []byte("\r"), []byte("\u0085"), []byte("\u2028"), []byte("\u2029")}
 
 // startsLine says whether what follows is at the start of a line.

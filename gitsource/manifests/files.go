@@ -24,7 +24,8 @@ type files struct {
 	kinds map[string]known
 
 	count, nodes, documents, objects int
-	// size of what was read, and declared of what is declared, in bytes. told is how many problems were found.
+	// size of what was read, and declared of what is declared, in bytes. told is how many problems
+	// were found.
 	size, declared int64
 	told           int
 	exceeded       error

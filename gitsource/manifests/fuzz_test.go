@@ -35,7 +35,8 @@ func seeds(f *testing.F, add func(name string, content []byte)) {
 	}
 }
 
-// readFuzzed reads a tree in bounded time. What holds no kustomization is read in this process, where the fuzzer sees which code runs.
+// readFuzzed reads a tree in bounded time. What holds no kustomization is read in this process,
+// where the fuzzer sees which code runs.
 func readFuzzed(t *testing.T, tree fstest.MapFS, o Options) Declarations {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -68,8 +69,9 @@ func readHere(ctx context.Context, tree fstest.MapFS, o Options) (read Declarati
 	return read, err
 }
 
-// Whatever a file holds: nothing panics, what comes out is either a valid cluster or a problem with a place, and it comes out the same again. To
-// ignore other kinds ignores no cluster, and only namespaces that are allowed are declared in.
+// Whatever a file holds: nothing panics, what comes out is either a valid cluster or a problem with
+// a place, and it comes out the same again. To ignore other kinds ignores no cluster, and only
+// namespaces that are allowed are declared in.
 func FuzzDecode(f *testing.F) {
 	seeds(f, func(name string, content []byte) {
 		if isManifest(name) {
@@ -94,7 +96,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Whatever a kustomization holds, and the file beside it: it ends, nothing panics but kustomize, and nothing is fetched.
+// Whatever a kustomization holds, and the file beside it: it ends, nothing panics but kustomize,
+// and nothing is fetched.
 func FuzzRender(f *testing.F) {
 	resource := []byte(clusterNamed("a"))
 	seeds(f, func(name string, content []byte) {

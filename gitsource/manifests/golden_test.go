@@ -17,9 +17,10 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what is, instead of comparing it with what was wanted")
 
-// Each archive in testdata/gitsource is a source, with what is declared in it as its last
-// file, "want". Its comment says what it shows; lines "path: DIR", "namespace: NAME", "allow: NAME NAME", "ignore: other kinds" and
-// "allow-image-repository: PATTERN;PATTERN" and the like in it are options.
+// Each archive in testdata/gitsource is a source, with what is declared in it as its last file,
+// "want". Its comment says what it shows; lines "path: DIR", "namespace: NAME", "allow: NAME NAME",
+// "ignore: other kinds" and "allow-image-repository: PATTERN;PATTERN" and the like in it are
+// options.
 func TestGolden(t *testing.T) {
 	archives, err := filepath.Glob("../../testdata/gitsource/*.txtar")
 	if err != nil || len(archives) == 0 {

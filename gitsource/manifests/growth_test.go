@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// growing are sources that grow with n, in what a parser or what looks at its nodes might be slow at.
+// growing are sources that grow with n, in what a parser or what looks at its nodes might be slow
+// at.
 var growing = map[string]struct {
 	n     int
 	files func(n int) map[string]string
@@ -74,8 +75,8 @@ func numberedFiles(n int) map[string]string {
 	return files
 }
 
-// What is four times as much takes about four times as long, and never long: processor time is measured, the child's too, and beside what an
-// ordinary source takes in the same run.
+// What is four times as much takes about four times as long, and never long: processor time is
+// measured, the child's too, and beside what an ordinary source takes in the same run.
 func TestTimeGrowsWithSize(t *testing.T) {
 	ordinary := min(timeOf(t, plain(clusters)(1)), timeOf(t, plain(clusters)(1)))
 	most := 100*ordinary + time.Second

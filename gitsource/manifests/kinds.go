@@ -58,7 +58,8 @@ func groupOf(apiVersion string) string {
 	return group
 }
 
-// isOfOtherKind says whether an object is for sure no EtcdCluster and holds none, whatever is wrong with it otherwise.
+// isOfOtherKind says whether an object is for sure no EtcdCluster and holds none, whatever is wrong
+// with it otherwise.
 func (o object) isOfOtherKind() bool {
 	if len(o.problems) > 0 {
 		return o.node != nil && isOther(onlyText(o.node, "apiVersion"), onlyText(o.node, "kind")) && valueOf(o.node, "items") == nil

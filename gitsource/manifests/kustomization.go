@@ -82,7 +82,8 @@ func (k *kustomizeFS) checkKustomization(name string, content []byte) []Problem 
 	return problems
 }
 
-// restOf is a kustomization in dir reduced to its resources that may be read. Aliases have been expanded within bounds, or it is empty.
+// restOf is a kustomization in dir reduced to its resources that may be read. Aliases have been
+// expanded within bounds, or it is empty.
 func (k *kustomizeFS) restOf(dir string, content []byte) []byte {
 	var kustomization kustomize.Kustomization
 	rest := []string{}

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/gitsource/manifests/renderer"
 )
 
-// kustomizeFS shows kustomize the files of a source below repositoryRoot. All that kustomize reads it has from Look, so that is where hostile
-// files are stopped.
+// kustomizeFS shows kustomize the files of a source below repositoryRoot. All that kustomize reads
+// it has from Look, so that is where hostile files are stopped.
 type kustomizeFS struct {
 	files *files
 	// root is the kustomization that is rendered.
@@ -39,8 +39,9 @@ func (k *kustomizeFS) Look(name string) (renderer.Entry, error) {
 	}
 }
 
-// read returns the content of a file. Of one that kustomize must not have it is what lets kustomize go on, so that the problems of all files are
-// found: nothing, or the kustomization without all that it asks for but what may be read.
+// read returns the content of a file. Of one that kustomize must not have it is what lets kustomize
+// go on, so that the problems of all files are found: nothing, or the kustomization without all
+// that it asks for but what may be read.
 func (k *kustomizeFS) read(inner string) []byte {
 	content, problems := k.readChecked(inner)
 	if len(problems) == 0 && inner == k.root {

@@ -8,26 +8,30 @@ import (
 
 // Limits on what is read. One that is zero is that of DefaultLimits.
 type Limits struct {
-	// FileBytes of one file, of one document once its aliases are expanded, and of one rendered object; TotalBytes of all that is read, and of all
-	// that is rendered; Files that are read.
+	// FileBytes of one file, of one document once its aliases are expanded, and of one rendered
+	// object; TotalBytes of all that is read, and of all that is rendered; Files that are read.
 	FileBytes, TotalBytes int64
 	Files                 int
 	// Depth of directories below the path.
 	Depth int
 	// Kustomizations that one rendering reads, each as often as it is a base of another.
 	Kustomizations int
-	// DocumentNodes of one YAML document once its aliases are expanded, and TotalNodes of all that are read. A node takes some hundred bytes.
+	// DocumentNodes of one YAML document once its aliases are expanded, and TotalNodes of all that
+	// are read. A node takes some hundred bytes.
 	DocumentNodes, TotalNodes int
-	// Nesting of one YAML document, and Keys of one mapping in it, each of which kustomize compares with all others.
+	// Nesting of one YAML document, and Keys of one mapping in it, each of which kustomize compares
+	// with all others.
 	Nesting, Keys int
 	// Documents in all files, and Objects that come out of them.
 	Documents, Objects int
-	// RenderMemory in bytes and RenderCPU are what the process may take that takes the files apart, beyond what the program takes itself.
+	// RenderMemory in bytes and RenderCPU are what the process may take that takes the files apart,
+	// beyond what the program takes itself.
 	RenderMemory int64
 	RenderCPU    time.Duration
 }
 
-// DefaultLimits are far over what an honest source needs. The API server takes no object over 1.5 MiB.
+// DefaultLimits are far over what an honest source needs. The API server takes no object over 1.5
+// MiB.
 var DefaultLimits = Limits{
 	FileBytes: 2 << 20, TotalBytes: 16 << 20, Files: 10_000, Depth: 32, Kustomizations: 5000,
 	DocumentNodes: 100_000, TotalNodes: 2_000_000, Nesting: 64, Keys: 5000, Documents: 20_000, Objects: 10_000,

@@ -17,7 +17,8 @@ func (o object) lineOf(path string) int {
 	return line
 }
 
-// writtenAt returns the value at a path as it is written in the file; empty if it is no number, boolean or text, or stands in no file.
+// writtenAt returns the value at a path as it is written in the file; empty if it is no number,
+// boolean or text, or stands in no file.
 func (o object) writtenAt(path string) string {
 	if o.node == nil {
 		return ""
@@ -29,7 +30,8 @@ func (o object) writtenAt(path string) string {
 	return value.Value
 }
 
-// descend returns the value at the end of a path below n, nil if it is not there, and the line of the nearest field.
+// descend returns the value at the end of a path below n, nil if it is not there, and the line of
+// the nearest field.
 func descend(n *yaml.Node, path string, line int) (*yaml.Node, int) {
 	path = strings.TrimPrefix(path, ".")
 	switch {

@@ -4,10 +4,12 @@ import (
 	"bytes"
 )
 
-// crowded looks for the first document with more marks than most, and returns where it starts, and where the mark too many stands; -1 if there is
-// none. Marks are the characters that begin values: a document has as many nodes as marks at least. They are counted before the parser makes
-// nodes, each of which takes a hundred times as much memory. Marks in text count for nothing where it is told by its start that it is text; what
-// is taken for text by mistake costs memory of the child, which has a bound of its own.
+// crowded looks for the first document with more marks than most, and returns where it starts, and
+// where the mark too many stands; -1 if there is none. Marks are the characters that begin values:
+// a document has as many nodes as marks at least. They are counted before the parser makes nodes,
+// each of which takes a hundred times as much memory. Marks in text count for nothing where it is
+// told by its start that it is text; what is taken for text by mistake costs memory of the child,
+// which has a bound of its own.
 func crowded(content []byte, most int) (start, mark int) {
 	count := 0
 	for i := 0; i < len(content); i++ {
@@ -66,8 +68,8 @@ func quotedLength(content []byte) int {
 	return len(content)
 }
 
-// blockLength is that of a block of text whose header starts at i: the lines that are indented more than the line of the header. It is 1 if what
-// is there is no header.
+// blockLength is that of a block of text whose header starts at i: the lines that are indented more
+// than the line of the header. It is 1 if what is there is no header.
 func blockLength(content []byte, i int) int {
 	end := i + lineLength(content[i:])
 	header, _, _ := bytes.Cut(content[i+1:end], []byte(" #"))

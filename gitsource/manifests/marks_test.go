@@ -7,7 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Marks are never more than nodes, so that nothing is refused that has room; in documents without tricks they are hardly fewer than half.
+// Marks are never more than nodes, so that nothing is refused that has room; in documents without
+// tricks they are hardly fewer than half.
 func TestMarks(t *testing.T) {
 	for name, content := range map[string]string{
 		"cluster":         clusterNamed("a"),

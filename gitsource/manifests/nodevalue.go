@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// valueOfNode is what a node says, in types of Go. Its structure has been checked. The decoder of the library would compare each key of a mapping
-// with all others.
+// valueOfNode is what a node says, in types of Go. Its structure has been checked. The decoder of
+// the library would compare each key of a mapping with all others.
 func valueOfNode(n *yaml.Node) (any, error) {
 	switch n.Kind {
 	case yaml.AliasNode:

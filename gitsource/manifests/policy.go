@@ -8,7 +8,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// checkPolicy refuses what the object may not ask of pods, beside all else that is wrong with it. What is no image or no pod is told as such already.
+// checkPolicy refuses what the object may not ask of pods, beside all else that is wrong with it.
+// What is no image or no pod is told as such already.
 func (d *declaration) checkPolicy(p policy.Policy, defaulted map[string]any) {
 	declared, _ := defaulted["spec"].(map[string]any)
 	asked := map[string]any{"image": declared["image"]}

@@ -43,8 +43,8 @@ const (
 // andMore ends the last problem that is told where there are more.
 const andMore = " (and there is more)"
 
-// presentable puts problems in their order, each once, and makes their text fit to print: parts of it come from the source. No cluster that has
-// problems is left out.
+// presentable puts problems in their order, each once, and makes their text fit to print: parts of
+// it come from the source. No cluster that has problems is left out.
 func presentable(problems []Problem) []Problem {
 	for i, p := range problems {
 		problems[i].File, problems[i].Message, problems[i].Cluster = visible.Text(p.File), shortened(visible.Text(hinted(p.Message))), shortened(visible.Text(p.Cluster))
@@ -82,7 +82,8 @@ func hinted(message string) string {
 	return message + "; variables such as ${NAME} are not substituted here: do that before, or use the replacements of a kustomization"
 }
 
-// shortened cuts a text that is too long in the middle: what was wrong stands at its start or at its end.
+// shortened cuts a text that is too long in the middle: what was wrong stands at its start or at
+// its end.
 func shortened(s string) string {
 	if len(s) <= maxMessage {
 		return s

@@ -12,13 +12,15 @@ import (
 	"quorate.dev/quorate/gitsource/manifests/confined"
 )
 
-// childName is what the process that takes sources apart is called instead of the name of the program.
+// childName is what the process that takes sources apart is called instead of the name of the
+// program.
 const childName = "quorate-render"
 
 func init() { confined.Serve(childName, serve) }
 
-// message is what the child says, one of: a question, which is answered by an answer; the kustomization that it renders from now on; one thing
-// that it has read; or why nothing was read. With none of them it is the last.
+// message is what the child says, one of: a question, which is answered by an answer; the
+// kustomization that it renders from now on; one thing that it has read; or why nothing was read.
+// With none of them it is the last.
 type message struct {
 	Question
 	Rendering string   `json:",omitempty"`
@@ -44,7 +46,8 @@ func (t told) declared() (Declared, error) {
 	return d, apijson.Unmarshal(t.Applied, &d.Applied)
 }
 
-// maxLine bounds a message of the child: the longest is a cluster, twice, each time as large as it may be.
+// maxLine bounds a message of the child: the longest is a cluster, twice, each time as large as it
+// may be.
 func maxLine(l Limits) int { return int(2*l.FileBytes) + 256<<10 }
 
 // serve is the child.
@@ -103,7 +106,8 @@ type reading struct {
 	// tell answers what is asked about the source.
 	tell    func(Question) Answer
 	options Options
-	// at is the file that the child has asked for last, or the kustomization that it renders, and doing what it does there.
+	// at is the file that the child has asked for last, or the kustomization that it renders, and
+	// doing what it does there.
 	at, doing string
 	read      Declarations
 }

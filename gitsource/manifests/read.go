@@ -1,8 +1,10 @@
-// Package manifests reads the EtcdClusters that files declare: plain YAML, or a kustomization, decoded strictly.
+// Package manifests reads the EtcdClusters that files declare: plain YAML, or a kustomization,
+// decoded strictly.
 //
-// What is wrong with the content is data: all Problems of all files at once, and the
-// clusters without problems beside them. The content is trusted for intent, not for safety: files are read in memory, no symbolic link is
-// followed, nothing is executed or fetched, and sizes are bounded. All of it is taken apart in a process of its own (confined).
+// What is wrong with the content is data: all Problems of all files at once, and the clusters
+// without problems beside them. The content is trusted for intent, not for safety: files are read
+// in memory, no symbolic link is followed, nothing is executed or fetched, and sizes are bounded.
+// All of it is taken apart in a process of its own (confined).
 package manifests
 
 import (
@@ -28,7 +30,8 @@ type Options struct {
 	Namespace string
 	// AllowNamespaces are those that clusters may be declared in; all if there are none.
 	AllowNamespaces []string
-	// Policy is what they may ask of pods. What it does not limit is limited all the same where there are AllowNamespaces.
+	// Policy is what they may ask of pods. What it does not limit is limited all the same where
+	// there are AllowNamespaces.
 	Policy policy.Policy
 	// IgnoreOtherKinds leaves objects out that are no EtcdClusters. Otherwise they are problems.
 	IgnoreOtherKinds bool
@@ -61,14 +64,16 @@ type Declared struct {
 	Warnings []string
 }
 
-// Read reads what the directory o.Path declares. With a kustomization at its root it is
-// rendered; otherwise each YAML and JSON file below it is read as it is. An error means that the directory cannot be read, or that it is too
-// much: then nothing is known of what is declared. It returns when ctx ends. What is read is taken apart in a process of its own.
+// Read reads what the directory o.Path declares. With a kustomization at its root it is rendered;
+// otherwise each YAML and JSON file below it is read as it is. An error means that the directory
+// cannot be read, or that it is too much: then nothing is known of what is declared. It returns
+// when ctx ends. What is read is taken apart in a process of its own.
 func Read(ctx context.Context, fsys fs.FS, o Options) (Declarations, error) {
 	return ReadFrom(ctx, Answers(fsys, o.Limits), o)
 }
 
-// ReadFrom does as Read does with files that tell, which is asked one question after the other, tells of.
+// ReadFrom does as Read does with files that tell, which is asked one question after the other,
+// tells of.
 func ReadFrom(ctx context.Context, tell func(Question) Answer, o Options) (Declarations, error) {
 	o = o.withDefaults()
 	r := reading{ctx: ctx, tell: tell, options: o, doing: "reading", at: o.Path}
@@ -89,7 +94,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// take reads in this process: the clusters without problems, by namespace and name, and all problems. It says which kustomization it renders.
+// take reads in this process: the clusters without problems, by namespace and name, and all
+// problems. It says which kustomization it renders.
 func take(ctx context.Context, t tree, o Options, rendering func(root string)) ([]told, []Problem, error) {
 	if !fs.ValidPath(o.Path) {
 		return nil, nil, fmt.Errorf("the path %q leads out of the source", o.Path)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Kustomizations within every limit on what is read that ask for more than there is. What they ask for in vain is named, and the memory of this
-// process is none of theirs.
+// Kustomizations within every limit on what is read that ask for more than there is. What they ask
+// for in vain is named, and the memory of this process is none of theirs.
 func TestKustomizationsThatGrow(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"replacements of what they replace": {"kustomization.yaml": "resources: [a.yaml]\nreplacements:\n" + doublingReplacements(40)},

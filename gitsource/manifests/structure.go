@@ -36,7 +36,8 @@ type finding struct {
 
 func (f *finding) Error() string { return f.message }
 
-// expansion counts the nodes of a document, and the bytes of their text, as they are once its aliases are expanded.
+// expansion counts the nodes of a document, and the bytes of their text, as they are once its
+// aliases are expanded.
 type expansion struct {
 	limits Limits
 	nodes  int

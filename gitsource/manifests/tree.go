@@ -10,7 +10,8 @@ import (
 type tree interface {
 	// list returns the entries of a directory, by name.
 	list(dir string) ([]entry, error)
-	// kind is the type of what name names, which no symbolic link leads to. The error matches fs.ErrNotExist if there is nothing.
+	// kind is the type of what name names, which no symbolic link leads to. The error matches
+	// fs.ErrNotExist if there is nothing.
 	kind(name string) (fs.FileMode, error)
 	// read returns the content of a file.
 	read(name string) ([]byte, error)

@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// notText says of a value that must be text what it is, and how it becomes text. YAML takes 3.7 for a number and yes for a boolean.
+// notText says of a value that must be text what it is, and how it becomes text. YAML takes 3.7 for
+// a number and yes for a boolean.
 func (d *declaration) notText(err *field.Error) string {
 	kind := map[any]string{"integer": "a number", "number": "a number", "boolean": "a boolean", "object": "a mapping", "array": "a list"}[err.BadValue]
 	scalar := err.BadValue != "object" && err.BadValue != "array"

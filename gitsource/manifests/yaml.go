@@ -47,8 +47,8 @@ func (f *files) parse(file string, content []byte) (declarations []*declaration,
 	return declarations, problems
 }
 
-// documentsIn are the documents of a file one after the other, up to the first error: that it is no YAML, or too much. One at a time is held in
-// memory.
+// documentsIn are the documents of a file one after the other, up to the first error: that it is no
+// YAML, or too much. One at a time is held in memory.
 func (f *files) documentsIn(content []byte) iter.Seq2[*yaml.Node, error] {
 	return func(yield func(*yaml.Node, error) bool) {
 		content, wrong := f.checkText(content)

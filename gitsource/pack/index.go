@@ -20,8 +20,8 @@ type packed struct {
 	offset int64
 	// size of the content. For a delta it is that of what comes out.
 	size int64
-	// base is the object that a delta is a difference from. deltas is the first of those that are differences from this one, and next the
-	// next with the same base. none stands for no object.
+	// base is the object that a delta is a difference from. deltas is the first of those that are
+	// differences from this one, and next the next with the same base. none stands for no object.
 	base, deltas, next int32
 	// depth of the chain of deltas below it.
 	depth uint16
@@ -32,7 +32,8 @@ const none = -1
 // maxChain is how long git lets a chain of deltas become.
 const maxChain = 4095
 
-// scan reads the pack once from start to end, and tells the hash of each object that is no delta. None is held in memory.
+// scan reads the pack once from start to end, and tells the hash of each object that is no delta.
+// None is held in memory.
 func (s *Store) scan(ctx context.Context) error {
 	scanner := packfile.NewScanner(s.spool.reader(ctx))
 	_, count, err := scanner.Header()
@@ -122,7 +123,8 @@ func (s *Store) name(i int32, hash plumbing.Hash) {
 	}
 }
 
-// resolve tells the hashes of the deltas, from bases to what is built on them. Those that are too large are left out.
+// resolve tells the hashes of the deltas, from bases to what is built on them. Those that are too
+// large are left out.
 func (s *Store) resolve(ctx context.Context) error {
 	var stack []int32
 	for i, object := range s.objects {

@@ -12,7 +12,8 @@ type Limits struct {
 	Objects int
 	// InflatedBytes of all objects together. They are hashed, not kept.
 	InflatedBytes int64
-	// ObjectBytes of one object that is read, or that another is told as a difference from. A few of that size are held in memory at once.
+	// ObjectBytes of one object that is read, or that another is told as a difference from. A few
+	// of that size are held in memory at once.
 	ObjectBytes int64
 	// FileBytes of one file that is read.
 	FileBytes int64
@@ -31,7 +32,8 @@ func (l Limits) OrDefault() Limits {
 	}
 }
 
-// ErrTooLarge is matched by errors about an object that is not read because of its size. Others can still be read.
+// ErrTooLarge is matched by errors about an object that is not read because of its size. Others can
+// still be read.
 var ErrTooLarge = errors.New("is too large")
 
 func tooLarge(bytes int64) error { return fmt.Errorf("%w: larger than %s", ErrTooLarge, Size(bytes)) }

@@ -9,7 +9,8 @@ import (
 	"os"
 )
 
-// memoryBytes of a pack are kept in memory before a file is needed: most repositories that declare clusters need none.
+// memoryBytes of a pack are kept in memory before a file is needed: most repositories that declare
+// clusters need none.
 const memoryBytes = 4 << 20
 
 // spool is a pack that can be read anywhere in it.
@@ -19,7 +20,8 @@ type spool struct {
 	file *os.File
 }
 
-// newSpool reads r to its end. What does not fit into memory goes into a temporary file that has no name any more.
+// newSpool reads r to its end. What does not fit into memory goes into a temporary file that has no
+// name any more.
 func newSpool(r io.Reader, dir string) (*spool, error) {
 	var start bytes.Buffer
 	size, err := io.CopyN(&start, r, memoryBytes)

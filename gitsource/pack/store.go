@@ -1,5 +1,6 @@
-// Package pack reads single objects out of a pack that nobody vouches for. The pack is kept in a file, never in memory as a whole; each object is
-// known by the hash of what it holds; and sizes and numbers are bounded.
+// Package pack reads single objects out of a pack that nobody vouches for. The pack is kept in a
+// file, never in memory as a whole; each object is known by the hash of what it holds; and sizes
+// and numbers are bounded.
 package pack
 
 import (
@@ -19,7 +20,8 @@ import (
 // Options say how a pack is read.
 type Options struct {
 	Limits Limits
-	// Dir is where a pack that is too large for memory is kept while it is read; that for temporary files if it is empty.
+	// Dir is where a pack that is too large for memory is kept while it is read; that for temporary
+	// files if it is empty.
 	Dir string
 	// Filtered says that the server has left out files that are larger than Limits.FileBytes.
 	Filtered bool
@@ -30,7 +32,8 @@ type Store struct {
 	ReadOnly
 	limits   Limits
 	filtered bool
-	// partial says that objects are missing because they, or what they are differences from, are too large.
+	// partial says that objects are missing because they, or what they are differences from, are
+	// too large.
 	partial bool
 
 	mu      sync.Mutex
@@ -46,8 +49,8 @@ type Store struct {
 
 var _ storer.EncodedObjectStorer = (*Store)(nil)
 
-// Read reads a pack to its end and finds the objects in it. Its errors match ErrMalformed, or say which limit the pack goes past, or are those of r.
-// Whoever reads a pack closes the Store.
+// Read reads a pack to its end and finds the objects in it. Its errors match ErrMalformed, or say
+// which limit the pack goes past, or are those of r. Whoever reads a pack closes the Store.
 func Read(ctx context.Context, r io.Reader, o Options) (*Store, error) {
 	spooled, err := newSpool(r, o.Dir)
 	if err != nil {
@@ -92,8 +95,8 @@ func (s *Store) Close() error {
 // Len is the number of objects that can be read.
 func (s *Store) Len() int { return len(s.byHash) }
 
-// EncodedObject returns an object. The error matches ErrTooLarge if it is there, or may be, and is too large, and plumbing.ErrObjectNotFound if it is
-// not there.
+// EncodedObject returns an object. The error matches ErrTooLarge if it is there, or may be, and is
+// too large, and plumbing.ErrObjectNotFound if it is not there.
 func (s *Store) EncodedObject(kind plumbing.ObjectType, hash plumbing.Hash) (plumbing.EncodedObject, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package refs tells which commit of a repository is meant: by a branch, a tag, a range of versions among the tags, a full name, a commit, or
-// what HEAD names.
+// Package refs tells which commit of a repository is meant: by a branch, a tag, a range of versions
+// among the tags, a full name, a commit, or what HEAD names.
 package refs
 
 import (
@@ -12,12 +12,14 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Selector names a revision, by one of its fields at most. Without any, it is the one that HEAD names.
+// Selector names a revision, by one of its fields at most. Without any, it is the one that HEAD
+// names.
 type Selector struct {
 	Branch string
 	Tag    string
-	// SemVer is a range of versions, such as ">=1.2.0 <2": the highest tag in it counts. Tags that are no versions do not; a leading v is no
-	// part of the version. Versions before a release, such as 1.3.0-rc.1, count only where the range names one.
+	// SemVer is a range of versions, such as ">=1.2.0 <2": the highest tag in it counts. Tags that
+	// are no versions do not; a leading v is no part of the version. Versions before a release,
+	// such as 1.3.0-rc.1, count only where the range names one.
 	SemVer string
 	// Name in full, such as refs/pull/420/head.
 	Name string
@@ -74,7 +76,8 @@ func (s Selector) String() string {
 // List is the references of a repository: hashes of commits, or of tag objects.
 type List struct {
 	ByName map[string]plumbing.Hash
-	// Head is what HEAD names, and HeadName the branch, empty where it is detached or not told. Head is zero where HEAD names no commit.
+	// Head is what HEAD names, and HeadName the branch, empty where it is detached or not told.
+	// Head is zero where HEAD names no commit.
 	Head     plumbing.Hash
 	HeadName plumbing.ReferenceName
 }
@@ -89,8 +92,8 @@ func (e MissingError) Error() string {
 	return fmt.Sprintf("there is no %s", e.Selector)
 }
 
-// Find returns the revision that the selector names. Its Commit may be the hash of a tag object. A commit is not looked for: the list does not
-// tell all. The error is a MissingError.
+// Find returns the revision that the selector names. Its Commit may be the hash of a tag object. A
+// commit is not looked for: the list does not tell all. The error is a MissingError.
 func (l List) Find(s Selector) (Revision, error) {
 	switch {
 	case s.Commit != "":
@@ -109,7 +112,8 @@ func (l List) Find(s Selector) (Revision, error) {
 	return revisionOf(l.HeadName, l.Head), nil
 }
 
-// Admits says whether a revision can be what the selector has found in some repository, with whatever hash.
+// Admits says whether a revision can be what the selector has found in some repository, with
+// whatever hash.
 func (s Selector) Admits(r Revision) bool {
 	if s.Commit != "" {
 		return r.Name == ""
@@ -135,7 +139,8 @@ func (l List) named(name plumbing.ReferenceName, s Selector) (Revision, error) {
 	return revisionOf(name, hash), nil
 }
 
-// highest finds the tag of the highest version in the range. Of tags of one version, such as 1.2.0 and v1.2.0, it is the first by name.
+// highest finds the tag of the highest version in the range. Of tags of one version, such as 1.2.0
+// and v1.2.0, it is the first by name.
 func (l List) highest(s Selector) (Revision, error) {
 	within, err := semver.NewConstraint(s.SemVer)
 	if err != nil {

@@ -2,8 +2,8 @@ package refs
 
 // Revision is what was read.
 type Revision struct {
-	// Name of the branch or of the tag, or of another reference in full; empty if a commit was asked for by its hash, or
-	// HEAD was detached.
+	// Name of the branch or of the tag, or of another reference in full; empty if a commit was
+	// asked for by its hash, or HEAD was detached.
 	Name string
 	// Commit is its hash, 40 hexadecimal digits; empty for a directory that is no
 	// repository.

@@ -12,19 +12,22 @@ import (
 
 var (
 	hasScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
-	// scpForm is what git takes for ssh besides URLs: a colon before any slash, and before it a host, perhaps with a user and, in brackets, with a port.
+	// scpForm is what git takes for ssh besides URLs: a colon before any slash, and before it a
+	// host, perhaps with a user and, in brackets, with a port.
 	scpForm = regexp.MustCompile(`^(?:([^@/\\:\[\]]+)@)?([^@/\\:\[\]]+|\[[^@/\\\[\]]+\]):(.*)$`)
 	// sshName keeps names of users and hosts from being anything else.
 	sshName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 )
 
-// IsAddress says whether a location looks like one of a server: a URL, or what scp takes, user@host:path.
+// IsAddress says whether a location looks like one of a server: a URL, or what scp takes,
+// user@host:path.
 func IsAddress(location string) bool {
 	return hasScheme.MatchString(location) || scpForm.MatchString(location)
 }
 
-// ParseAddress understands the location of a repository on a server. What it returns has one of the schemes https, http and ssh; the path of an
-// ssh URL is what git-upload-pack is given. Its errors never repeat a location that may hold a password.
+// ParseAddress understands the location of a repository on a server. What it returns has one of the
+// schemes https, http and ssh; the path of an ssh URL is what git-upload-pack is given. Its errors
+// never repeat a location that may hold a password.
 func ParseAddress(location string) (*url.URL, error) {
 	if !hasScheme.MatchString(location) {
 		return parseSCP(location)

@@ -31,7 +31,8 @@ func TestParseAddress(t *testing.T) {
 	}
 }
 
-// Whatever is understood is nothing that a program there could take for an option, or a terminal for an order.
+// Whatever is understood is nothing that a program there could take for an option, or a terminal
+// for an order.
 func FuzzParseAddress(f *testing.F) {
 	for _, seed := range []string{"git@git.example.com:x.git", "ssh://git@[::1]:22/~x", "https://x/y", "git@[x:1]:y", "[a@b]:c", "-x:y", "x::y", "ssh://%2d/x"} {
 		f.Add(seed)

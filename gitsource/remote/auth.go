@@ -18,9 +18,9 @@ import (
 // Auth is how to show oneself to a server, and how to recognize it. It never prints its
 // secrets.
 type Auth struct {
-	// Username and Password for basic authentication. Hosts that take tokens take them
-	// as the password, with any username; it is "git" if none is given. For ssh, the username is that
-	// of the account there, if the URL names none.
+	// Username and Password for basic authentication. Hosts that take tokens take them as the
+	// password, with any username; it is "git" if none is given. For ssh, the username is that of
+	// the account there, if the URL names none.
 	Username, Password string
 	// BearerToken is sent instead of a username and a password.
 	BearerToken string
@@ -33,10 +33,12 @@ type Auth struct {
 	CAOnly bool
 	// ClientCertificate and ClientKey, in PEM, are shown to a TLS server that asks for them.
 	ClientCertificate, ClientKey []byte
-	// Identity is a private key for ssh, in the form of OpenSSH or in PEM, and Passphrase what it is encrypted with, if it is.
+	// Identity is a private key for ssh, in the form of OpenSSH or in PEM, and Passphrase what it
+	// is encrypted with, if it is.
 	Identity   []byte
 	Passphrase string
-	// KnownHosts is the path of a known_hosts file with the keys of ssh servers. Without it no ssh server is trusted.
+	// KnownHosts is the path of a known_hosts file with the keys of ssh servers. Without it no ssh
+	// server is trusted.
 	KnownHosts string
 	// ProxyUsername and ProxyPassword are for the proxy.
 	ProxyUsername, ProxyPassword string
@@ -90,8 +92,8 @@ func orGit(user string) string {
 	return user
 }
 
-// Check says all that is wrong with the credentials and the proxy, by themselves and for that URL, before anything is asked. The URL is empty for
-// a repository that is not on a server.
+// Check says all that is wrong with the credentials and the proxy, by themselves and for that URL,
+// before anything is asked. The URL is empty for a repository that is not on a server.
 func (r Repository) Check() error {
 	problems := append(r.Auth.problems(), r.proxyProblems()...)
 	if r.URL != "" {

@@ -11,8 +11,9 @@ import (
 	"quorate.dev/quorate/gitsource/history"
 )
 
-// Descends says whether the commit newer descends from the commit older, or is that commit. Ever more history is asked for until that is told, only
-// commits where the server allows that. What cannot be told within the limits is an error.
+// Descends says whether the commit newer descends from the commit older, or is that commit. Ever
+// more history is asked for until that is told, only commits where the server allows that. What
+// cannot be told within the limits is an error.
 func (s *Session) Descends(ctx context.Context, newer, older plumbing.Hash) (bool, error) {
 	if newer == older {
 		return true, nil

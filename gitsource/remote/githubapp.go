@@ -19,7 +19,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// GitHubApp is an installed app of GitHub, which gets a token for an hour whenever one is wanted. It never prints its key.
+// GitHubApp is an installed app of GitHub, which gets a token for an hour whenever one is wanted.
+// It never prints its key.
 type GitHubApp struct {
 	// ID is the app's own, a number, or its client ID.
 	ID string
@@ -27,13 +28,15 @@ type GitHubApp struct {
 	InstallationID string
 	// PrivateKey of the app, RSA in PEM.
 	PrivateKey []byte
-	// BaseURL of the API, of GitHub's own if empty. That of a GitHub Enterprise Server is https://HOST/api/v3.
+	// BaseURL of the API, of GitHub's own if empty. That of a GitHub Enterprise Server is
+	// https://HOST/api/v3.
 	BaseURL string
 }
 
 const (
 	gitHubAPI = "https://api.github.com"
-	// The time that a claim of the app holds. GitHub takes ten minutes at most; clocks may differ by one.
+	// The time that a claim of the app holds. GitHub takes ten minutes at most; clocks may differ
+	// by one.
 	claimHolds, clocksDiffer = 8 * time.Minute, time.Minute
 	// maxTokenBytes of GitHub's answer, which has a few KiB.
 	maxTokenBytes = 1 << 20
@@ -98,7 +101,8 @@ func (g GitHubApp) baseIsSafe() bool {
 		(u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname()))
 }
 
-// repositoryOf is the name by which GitHub knows what is at the address; empty if it has none. Its owner is the installation's.
+// repositoryOf is the name by which GitHub knows what is at the address; empty if it has none. Its
+// owner is the installation's.
 func repositoryOf(address *url.URL) string {
 	name := strings.TrimSuffix(path.Base(address.Path), ".git")
 	if !isRepository.MatchString(name) {

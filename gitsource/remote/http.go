@@ -15,12 +15,15 @@ import (
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 )
 
-// httpClient asks one server. Nothing is shared with the rest of the process but the proxy settings of the environment.
+// httpClient asks one server. Nothing is shared with the rest of the process but the proxy settings
+// of the environment.
 type httpClient struct {
 	address *url.URL
-	// own goes to the server of the repository, with the client certificate; others goes to where that one redirects, and to GitHub's API.
+	// own goes to the server of the repository, with the client certificate; others goes to where
+	// that one redirects, and to GitHub's API.
 	own, others *http.Transport
-	// redirected is the server, as a URL without a path, that has taken the place of the repository's own.
+	// redirected is the server, as a URL without a path, that has taken the place of the
+	// repository's own.
 	redirected string
 	limits     Limits
 }
@@ -90,8 +93,8 @@ func (c *httpClient) close() {
 	c.others.CloseIdleConnections()
 }
 
-// follow notes where a redirect leads. What may be followed is for go-git, which goes to another server for the first request only, without
-// credentials, and never from https to http.
+// follow notes where a redirect leads. What may be followed is for go-git, which goes to another
+// server for the first request only, without credentials, and never from https to http.
 func (c *httpClient) follow(request *http.Request, _ []*http.Request) error {
 	if to := origin(request.URL); to != origin(c.address) {
 		c.redirected = to

@@ -37,9 +37,10 @@ var (
 	}
 )
 
-// algorithms are what to ask a host for, so that it shows the key that is known of it and not another: those of its keys, and certificates of every
-// kind if there is an authority for it, whose own kind says nothing about what it certifies. Of a host that is not known, any key is asked for, to
-// show its fingerprint.
+// algorithms are what to ask a host for, so that it shows the key that is known of it and not
+// another: those of its keys, and certificates of every kind if there is an authority for it, whose
+// own kind says nothing about what it certifies. Of a host that is not known, any key is asked for,
+// to show its fingerprint.
 func (k knownHosts) algorithms(host string) []string {
 	var wanted []string
 	for _, key := range k.db.HostKeys(host) {

@@ -8,9 +8,11 @@ import (
 
 // Limits on what a server may send. One that is zero is that of DefaultLimits.
 type Limits struct {
-	// RefsBytes of the list of branches and tags, which a server sends first. In memory it takes several times as much.
+	// RefsBytes of the list of branches and tags, which a server sends first. In memory it takes
+	// several times as much.
 	RefsBytes int64
-	// PackBytes of what a server sends for one revision, compressed as it crosses the network. More than a little of it is kept in a temporary file.
+	// PackBytes of what a server sends for one revision, compressed as it crosses the network. More
+	// than a little of it is kept in a temporary file.
 	PackBytes int64
 	Pack      pack.Limits
 }

@@ -16,8 +16,9 @@ import (
 	"quorate.dev/quorate/gitsource/pack"
 )
 
-// Fetch returns what the hash names, a commit or a tag object, and its files, without its history where the server allows that, and without files
-// that are too large to be read where it allows that too. Whoever fetches closes the Store.
+// Fetch returns what the hash names, a commit or a tag object, and its files, without its history
+// where the server allows that, and without files that are too large to be read where it allows
+// that too. Whoever fetches closes the Store.
 func (s *Session) Fetch(ctx context.Context, hash plumbing.Hash) (*pack.Store, error) {
 	request := s.request(hash, 1)
 	s.filter(request, packp.FilterBlobLimit(uint64(s.limits().Pack.FileBytes)+1, packp.BlobLimitPrefixNone))
@@ -25,8 +26,9 @@ func (s *Session) Fetch(ctx context.Context, hash plumbing.Hash) (*pack.Store, e
 	return store, err
 }
 
-// request asks for one commit, with so many commits of its history, or all of it if depth is zero. Where the server gives out no commit by its hash,
-// it asks for all branches and tags with their history: the commit is among them or cannot be had.
+// request asks for one commit, with so many commits of its history, or all of it if depth is zero.
+// Where the server gives out no commit by its hash, it asks for all branches and tags with their
+// history: the commit is among them or cannot be had.
 func (s *Session) request(want plumbing.Hash, depth int) *packp.UploadPackRequest {
 	request := packp.NewUploadPackRequestFromCapabilities(s.advertised.Capabilities)
 	if s.advertised.Capabilities.Supports(capability.NoProgress) {
@@ -77,7 +79,8 @@ func (s *Session) filter(request *packp.UploadPackRequest, filter packp.Filter) 
 	}
 }
 
-// fetchPack returns the objects that the request asks for, and the commits whose parents are left out. It ends with ctx, whatever the server does.
+// fetchPack returns the objects that the request asks for, and the commits whose parents are left
+// out. It ends with ctx, whatever the server does.
 func (s *Session) fetchPack(ctx context.Context, request *packp.UploadPackRequest) (*pack.Store, []plumbing.Hash, error) {
 	if err := s.renew(ctx); err != nil {
 		return nil, nil, err

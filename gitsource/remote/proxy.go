@@ -14,7 +14,8 @@ import (
 	"golang.org/x/net/proxy"
 )
 
-// dial connects to the host, through the proxy if there is one. A proxy of the environment is for HTTP, as git has it.
+// dial connects to the host, through the proxy if there is one. A proxy of the environment is for
+// HTTP, as git has it.
 func (r Repository) dial(ctx context.Context, host string) (net.Conn, error) {
 	var direct net.Dialer
 	if r.Proxy == "" {

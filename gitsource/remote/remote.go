@@ -1,5 +1,5 @@
-// Package remote asks a git server for its references, and for single commits. It trusts no answer: sizes are bounded, and nothing that a server writes is
-// repeated as it is.
+// Package remote asks a git server for its references, and for single commits. It trusts no answer:
+// sizes are bounded, and nothing that a server writes is repeated as it is.
 package remote
 
 import (
@@ -22,10 +22,12 @@ type Repository struct {
 	URL string
 	// Auth is for repositories that are not public.
 	Auth Auth
-	// Proxy is the URL of the proxy to go through, of scheme http, https or socks5. Without it the environment names the one for HTTP(S).
+	// Proxy is the URL of the proxy to go through, of scheme http, https or socks5. Without it the
+	// environment names the one for HTTP(S).
 	Proxy  string
 	Limits Limits
-	// TempDir is where large packs are kept while they are read; that for temporary files if it is empty.
+	// TempDir is where large packs are kept while they are read; that for temporary files if it is
+	// empty.
 	TempDir string
 }
 

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// sshSession asks git-upload-pack over a connection of its own. Unlike go-git's, it reads neither ~/.ssh nor an agent, ends when the context does,
-// and bounds what it reads.
+// sshSession asks git-upload-pack over a connection of its own. Unlike go-git's, it reads neither
+// ~/.ssh nor an agent, ends when the context does, and bounds what it reads.
 type sshSession struct {
 	connection net.Conn
 	client     *ssh.Client
@@ -64,7 +64,8 @@ func orDefault(s, otherwise string) string {
 	return s
 }
 
-// closeAtEnd closes when the context ends, which ends whatever waits for the other side; what it returns calls that off.
+// closeAtEnd closes when the context ends, which ends whatever waits for the other side; what it
+// returns calls that off.
 func closeAtEnd(ctx context.Context, c io.Closer) (callOff func()) {
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	return func() { stop() }
@@ -167,7 +168,8 @@ func (s *sshSession) AdvertisedReferencesContext(ctx context.Context) (*packp.Ad
 	return references, nil
 }
 
-// UploadPack asks for objects. The command that has shown its references answers once; another is started for another request.
+// UploadPack asks for objects. The command that has shown its references answers once; another is
+// started for another request.
 func (s *sshSession) UploadPack(ctx context.Context, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
 	if request.IsEmpty() {
 		return nil, transport.ErrEmptyUploadPackRequest
@@ -195,7 +197,8 @@ func (s *sshSession) UploadPack(ctx context.Context, request *packp.UploadPackRe
 	return response, nil
 }
 
-// Close ends the connection. A command that was asked for nothing is told so, which is not waited for.
+// Close ends the connection. A command that was asked for nothing is told so, which is not waited
+// for.
 func (s *sshSession) Close() error {
 	if s.asked != nil {
 		timer := time.AfterFunc(time.Second, func() { s.connection.Close() })
@@ -291,7 +294,8 @@ func (w *words) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// sayNotFound recognizes what git and git hosts say of a repository that is not there, or not shown.
+// sayNotFound recognizes what git and git hosts say of a repository that is not there, or not
+// shown.
 func (w *words) sayNotFound() bool {
 	w.lock.Lock()
 	defer w.lock.Unlock()

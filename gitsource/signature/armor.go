@@ -9,7 +9,8 @@ import (
 
 type format string
 
-// The formats of signatures that git knows, by what their armor says. Those of X.509 can be told, not verified.
+// The formats of signatures that git knows, by what their armor says. Those of X.509 can be told,
+// not verified.
 const (
 	formatPGP  format = "PGP SIGNATURE"
 	formatSSH  format = "SSH SIGNATURE"
@@ -36,8 +37,8 @@ func isBegin(text []byte) bool {
 	return false
 }
 
-// formatOf tells the format of one armored signature, which must be all of the text: what surrounds it is skipped by parsers of armor, and refused here.
-// Empty lines may follow; GitHub writes one.
+// formatOf tells the format of one armored signature, which must be all of the text: what surrounds
+// it is skipped by parsers of armor, and refused here. Empty lines may follow; GitHub writes one.
 func formatOf(text []byte) (format, error) {
 	lines := strings.Split(strings.TrimRight(string(text), " \n"), "\n")
 	found := format("")
@@ -64,5 +65,6 @@ func formatOf(text []byte) (format, error) {
 	return found, nil
 }
 
-// isChecksum says whether a line is that before the end of the armor of PGP: = and four characters. A parser reads nothing after it.
+// isChecksum says whether a line is that before the end of the armor of PGP: = and four characters.
+// A parser reads nothing after it.
 func isChecksum(line string) bool { return len(line) == 5 && line[0] == '=' }

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// makeCases makes every case that the real tools can make. Those that they refuse to make are in hostile_test.go.
+// makeCases makes every case that the real tools can make. Those that they refuse to make are in
+// hostile_test.go.
 func (w *workshop) makeCases() {
 	w.makeKeys()
 	unsigned := w.commit("")
@@ -108,7 +109,8 @@ func (w *workshop) badCommits(unsigned []byte) {
 	w.certificate()
 }
 
-// revoked makes signatures with subkeys, and after that revokes one primary key and one subkey: as superseded, since a compromised one was never good.
+// revoked makes signatures with subkeys, and after that revokes one primary key and one subkey: as
+// superseded, since a compromised one was never good.
 func (w *workshop) revoked() {
 	const revokedAt, superseded = "20260501T000000", "2\n\ny\n"
 	primary, subkey := w.commit("revoked"), w.commit("subrevoked")

@@ -22,8 +22,9 @@ func verifyCase(keys Keys, name string, object []byte, now time.Time) (Signer, e
 	return keys.Commit(object, now)
 }
 
-// meaning is all that counts of a signed object: what was signed, and the signature without its armor and without what a PGP signature holds besides,
-// which nobody signed and nobody is to look at. Two objects that mean the same are signed alike.
+// meaning is all that counts of a signed object: what was signed, and the signature without its
+// armor and without what a PGP signature holds besides, which nobody signed and nobody is to look
+// at. Two objects that mean the same are signed alike.
 func meaning(t testing.TB, name string, object []byte) string {
 	t.Helper()
 	parsed, err := parseCommit(object)
@@ -51,7 +52,8 @@ func meaning(t testing.TB, name string, object []byte) string {
 	return said
 }
 
-// Of every signed object, every bit of every byte: flipped, nothing verifies, but for the bytes of armor that mean nothing.
+// Of every signed object, every bit of every byte: flipped, nothing verifies, but for the bytes of
+// armor that mean nothing.
 func TestEveryBit(t *testing.T) {
 	for _, name := range signedCases {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +85,8 @@ func TestEveryBit(t *testing.T) {
 	}
 }
 
-// Whatever an object is: nothing panics, nothing is signed but what was, and what is not ambiguous here is read alike by the library that reads its files.
+// Whatever an object is: nothing panics, nothing is signed but what was, and what is not ambiguous
+// here is read alike by the library that reads its files.
 func FuzzVerify(f *testing.F) {
 	for _, archive := range readCases(f) {
 		f.Add([]byte(fileIn(archive, "object")))
@@ -106,7 +109,8 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// checkReadAlike compares with what go-git reads in an object: its files are those of the tree that go-git finds.
+// checkReadAlike compares with what go-git reads in an object: its files are those of the tree that
+// go-git finds.
 func checkReadAlike(t *testing.T, raw []byte) {
 	t.Helper()
 	stored := &plumbing.MemoryObject{}

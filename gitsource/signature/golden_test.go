@@ -21,9 +21,10 @@ var (
 
 const archivesDir = "../../testdata/signature"
 
-// Each archive in testdata/signature but keys.txtar is an object as git stores it, with what is said of it as its last file, "want". Its comment says what
-// it shows; lines "keys: FILES", "now: TIME" and "tag: NAME" in it say what it is verified with. The objects were made by TestRealTools with the flags
-// -remake -rewrite.
+// Each archive in testdata/signature but keys.txtar is an object as git stores it, with what is
+// said of it as its last file, "want". Its comment says what it shows; lines "keys: FILES", "now:
+// TIME" and "tag: NAME" in it say what it is verified with. The objects were made by TestRealTools
+// with the flags -remake -rewrite.
 func TestGolden(t *testing.T) {
 	keys := readArchive(t, filepath.Join(archivesDir, "keys.txtar"))
 	for name, archive := range readCases(t) {
@@ -40,7 +41,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// What git, gpg and ssh-keygen make here and now comes out as what they made for testdata/signature, and git accepts all that is accepted here.
+// What git, gpg and ssh-keygen make here and now comes out as what they made for
+// testdata/signature, and git accepts all that is accepted here.
 func TestRealTools(t *testing.T) {
 	w := newWorkshop(t)
 	w.makeCases()
@@ -68,7 +70,8 @@ func TestRealTools(t *testing.T) {
 	}
 }
 
-// compareWithGit asks git about what is a matter of the bytes alone: who may sign, and until when, git is told in other ways.
+// compareWithGit asks git about what is a matter of the bytes alone: who may sign, and until when,
+// git is told in other ways.
 func (w *workshop) compareWithGit(name string, archive *txtar.Archive, got string) {
 	w.t.Helper()
 	kind, _, _ := strings.Cut(name, "_")
@@ -81,7 +84,8 @@ func (w *workshop) compareWithGit(name string, archive *txtar.Archive, got strin
 	}
 }
 
-// named replaces the fingerprints of keys by the names of their files, as keys recreated have others.
+// named replaces the fingerprints of keys by the names of their files, as keys recreated have
+// others.
 func named(t *testing.T, keys *txtar.Archive, text string) string {
 	t.Helper()
 	for _, file := range keys.Files {

@@ -17,7 +17,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// genuine returns the object of a case that is signed, the keys and the time that it is verified with.
+// genuine returns the object of a case that is signed, the keys and the time that it is verified
+// with.
 func genuine(t testing.TB, name string) ([]byte, Keys, time.Time) {
 	t.Helper()
 	archive := readArchive(t, filepath.Join(archivesDir, name+".txtar"))
@@ -213,7 +214,8 @@ func TestWithoutKeysNothingIsSigned(t *testing.T) {
 	}
 }
 
-// securityKey signs as a hardware key does: over the hash of its application, its flags and a counter as well. No such hardware is needed for that.
+// securityKey signs as a hardware key does: over the hash of its application, its flags and a
+// counter as well. No such hardware is needed for that.
 type securityKey struct {
 	private ed25519.PrivateKey
 	touched bool

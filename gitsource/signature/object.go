@@ -8,10 +8,12 @@ import (
 	"slices"
 )
 
-// maxBytes of a commit or of a tag: far over what an honest one needs, merges of many signed tags included.
+// maxBytes of a commit or of a tag: far over what an honest one needs, merges of many signed tags
+// included.
 const maxBytes = 1 << 20
 
-// signed is what was signed, byte for byte, and the armored signature over it, empty if there is none.
+// signed is what was signed, byte for byte, and the armored signature over it, empty if there is
+// none.
 type signed struct{ payload, signature []byte }
 
 type tagObject struct {
@@ -19,7 +21,8 @@ type tagObject struct {
 	name, target string
 }
 
-// header is one header with its continuation lines: raw[start:end], where the value starts after the name and a space, and ends before a newline.
+// header is one header with its continuation lines: raw[start:end], where the value starts after
+// the name and a space, and ends before a newline.
 type header struct {
 	name             string
 	start, from, end int
@@ -87,7 +90,8 @@ func (h header) hash(raw []byte) (string, error) {
 // commitHeaders are those that every commit has, in their order; of parents there are any number.
 var commitHeaders = []string{"tree", "parent", "author", "committer"}
 
-// parseCommit takes the signature out of a commit, as git does: what was signed is all but the header gpgsig.
+// parseCommit takes the signature out of a commit, as git does: what was signed is all but the
+// header gpgsig.
 func parseCommit(raw []byte) (signed, error) {
 	headers, _, err := parseHeaders(raw)
 	if err != nil {
@@ -141,7 +145,8 @@ func checkCommitHeaders(raw []byte, headers []header) (extra []header, err error
 	return headers, err
 }
 
-// parseTag takes the signature out of a tag object, as git does: it is the end of the message, and all before it was signed.
+// parseTag takes the signature out of a tag object, as git does: it is the end of the message, and
+// all before it was signed.
 func parseTag(raw []byte) (tagObject, error) {
 	headers, body, err := parseHeaders(raw)
 	if err != nil {
@@ -172,8 +177,9 @@ func parseTag(raw []byte) (tagObject, error) {
 	return tag, nil
 }
 
-// startOfSignature is where the first line that starts a signature starts; the end, if there is none. git takes the last, and lets whatever is before
-// it be content; a second one is refused later.
+// startOfSignature is where the first line that starts a signature starts; the end, if there is
+// none. git takes the last, and lets whatever is before it be content; a second one is refused
+// later.
 func startOfSignature(raw []byte, body int) int {
 	for at := body; at < len(raw); {
 		if isBegin(raw[at:]) {

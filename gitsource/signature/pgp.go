@@ -16,7 +16,8 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 )
 
-// strongHashes are those that a PGP signature may be made with: neither MD5 nor SHA-1 nor RIPEMD-160.
+// strongHashes are those that a PGP signature may be made with: neither MD5 nor SHA-1 nor
+// RIPEMD-160.
 var strongHashes = []crypto.Hash{crypto.SHA256, crypto.SHA384, crypto.SHA512, crypto.SHA224, crypto.SHA3_256, crypto.SHA3_512}
 
 // verifyPGP says which of the keys made the signature, and that it may today.
@@ -90,7 +91,8 @@ func checkPGP(signature *packet.Signature, now time.Time) error {
 	return nil
 }
 
-// checkPGPKey adds to the checks of the library what it leaves out: a revocation counts whatever its date, and a key signs nothing before it exists.
+// checkPGPKey adds to the checks of the library what it leaves out: a revocation counts whatever
+// its date, and a key signs nothing before it exists.
 func checkPGPKey(signature *packet.Signature, entity *openpgp.Entity, now time.Time) error {
 	signer := pgpSigner(entity)
 	if len(entity.Revocations) > 0 {
@@ -132,7 +134,8 @@ func pgpSigner(entity *openpgp.Entity) Signer {
 	return Signer{Fingerprint: pgpFingerprint(entity.PrimaryKey), Identity: identityOf(entity)}
 }
 
-// identityOf is the user ID that is marked as the primary one; of several or none, the first by name.
+// identityOf is the user ID that is marked as the primary one; of several or none, the first by
+// name.
 func identityOf(entity *openpgp.Entity) string {
 	names := slices.Sorted(maps.Keys(entity.Identities))
 	for _, name := range names {

@@ -71,7 +71,8 @@ func splitArmor(content []byte) (blocks [][]byte, err error) {
 	return blocks, nil
 }
 
-// checkEntity refuses keys that sign too weakly, and what the library could not verify a signature with.
+// checkEntity refuses keys that sign too weakly, and what the library could not verify a signature
+// with.
 func checkEntity(entity *openpgp.Entity) error {
 	self, _ := entity.PrimarySelfSignature()
 	if self == nil {
@@ -110,7 +111,8 @@ func checkStrength(key *packet.PublicKey) error {
 	return nil
 }
 
-// joinPGP adds keys, each once: of two copies one may say that the key is revoked, and the other not.
+// joinPGP adds keys, each once: of two copies one may say that the key is revoked, and the other
+// not.
 func joinPGP(all, more openpgp.EntityList) (openpgp.EntityList, error) {
 	for _, entity := range more {
 		same := func(other *openpgp.Entity) bool {

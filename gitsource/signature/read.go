@@ -15,9 +15,11 @@ import (
 // maxKeysBytes of one file of keys: what a Secret can hold.
 const maxKeysBytes = 1 << 20
 
-// ReadKeys reads the public keys in a file, or in all files of a directory, such as a mounted Secret. The name of a file says what it holds: *.asc armored
-// PGP keys, *.sshpub or *.pub SSH keys, allowed_signers or *.allowed_signers what ssh-keygen calls so. A file that is not understood is an error: whoever
-// put it there means it to count. The error tells all that is wrong.
+// ReadKeys reads the public keys in a file, or in all files of a directory, such as a mounted
+// Secret. The name of a file says what it holds: *.asc armored PGP keys, *.sshpub or *.pub SSH
+// keys, allowed_signers or *.allowed_signers what ssh-keygen calls so. A file that is not
+// understood is an error: whoever put it there means it to count. The error tells all that is
+// wrong.
 func ReadKeys(path string) (Keys, error) {
 	files, err := filesIn(path)
 	if err != nil {
@@ -39,7 +41,8 @@ func ReadKeys(path string) (Keys, error) {
 	return keys, nil
 }
 
-// filesIn lists a directory, without what Kubernetes puts there to swap a Secret at once: ..data and the directory that it names.
+// filesIn lists a directory, without what Kubernetes puts there to swap a Secret at once: ..data
+// and the directory that it names.
 func filesIn(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {

@@ -1,9 +1,11 @@
-// Package signature says who signed a commit or a tag of git: it checks the bytes of the object, as git stores it, against public keys, PGP's and
-// SSH's. It does no I/O but reading keys, and the clock is an argument.
+// Package signature says who signed a commit or a tag of git: it checks the bytes of the object, as
+// git stores it, against public keys, PGP's and SSH's. It does no I/O but reading keys, and the
+// clock is an argument.
 //
-// It is stricter than git. What git reads in one way and another program might read in another is refused: headers twice or in another order, a
-// second signature, anything after a signature. Whether a key is still valid is asked of the clock, never of the signature: the time in a signature
-// is whatever its maker wrote, also with a stolen key.
+// It is stricter than git. What git reads in one way and another program might read in another is
+// refused: headers twice or in another order, a second signature, anything after a signature.
+// Whether a key is still valid is asked of the clock, never of the signature: the time in a
+// signature is whatever its maker wrote, also with a stolen key.
 package signature
 
 import (
@@ -67,10 +69,11 @@ func (k Keys) String() string {
 
 // Signer is one of those who may sign.
 type Signer struct {
-	// Fingerprint of the key, as gpg and ssh-keygen write it: of a PGP key that of the primary key, in hexadecimal digits; of an SSH key SHA256:….
+	// Fingerprint of the key, as gpg and ssh-keygen write it: of a PGP key that of the primary key,
+	// in hexadecimal digits; of an SSH key SHA256:….
 	Fingerprint string
-	// Identity is what the list of keys says who that is: a user ID of the PGP key, the principals of an allowed signer, or the comment of an SSH
-	// key. It may be empty.
+	// Identity is what the list of keys says who that is: a user ID of the PGP key, the principals
+	// of an allowed signer, or the comment of an SSH key. It may be empty.
 	Identity string
 }
 
@@ -84,7 +87,8 @@ func (s Signer) String() string {
 
 var errUnsigned = errors.New("it is not signed")
 
-// Commit says who signed a commit, given as git stores it, without its type and length. Its error says why the commit is not to be trusted.
+// Commit says who signed a commit, given as git stores it, without its type and length. Its error
+// says why the commit is not to be trusted.
 func (k Keys) Commit(raw []byte, now time.Time) (Signer, error) {
 	object, err := parseCommit(raw)
 	if err != nil {
@@ -93,8 +97,9 @@ func (k Keys) Commit(raw []byte, now time.Time) (Signer, error) {
 	return k.verify(object, now)
 }
 
-// Tag says who signed a tag object, given as git stores it. The name within must be that name, without refs/tags/: a tag that was signed under one name
-// must not be republished under another. Its error says why the tag is not to be trusted.
+// Tag says who signed a tag object, given as git stores it. The name within must be that name,
+// without refs/tags/: a tag that was signed under one name must not be republished under another.
+// Its error says why the tag is not to be trusted.
 func (k Keys) Tag(raw []byte, name string, now time.Time) (Signer, error) {
 	object, err := parseTag(raw)
 	if err != nil {
@@ -106,7 +111,8 @@ func (k Keys) Tag(raw []byte, name string, now time.Time) (Signer, error) {
 	return k.verify(object.signed, now)
 }
 
-// Target returns the hash of the commit that a tag object, given as git stores it, is of. It is an error if it is of anything else, as of another tag.
+// Target returns the hash of the commit that a tag object, given as git stores it, is of. It is an
+// error if it is of anything else, as of another tag.
 func Target(raw []byte) (string, error) {
 	object, err := parseTag(raw)
 	return object.target, err

@@ -15,10 +15,12 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// gitNamespace is what git signs in; signatures of files, mails or logins are of other namespaces and sign nothing in git.
+// gitNamespace is what git signs in; signatures of files, mails or logins are of other namespaces
+// and sign nothing in git.
 const gitNamespace = "git"
 
-// sshTypes are those of keys that may sign. DSA is too weak, and certificates would need their authority looked after.
+// sshTypes are those of keys that may sign. DSA is too weak, and certificates would need their
+// authority looked after.
 var sshTypes = []string{
 	ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSA, ssh.KeyAlgoSKED25519, ssh.KeyAlgoSKECDSA256,
 }
@@ -35,8 +37,8 @@ func (k sshKey) fingerprint() string { return ssh.FingerprintSHA256(k.key) }
 
 func (k sshKey) signer() Signer { return Signer{Fingerprint: k.fingerprint(), Identity: k.identity} }
 
-// usable says whether the key may sign in git today. The bounds are compared with the clock: git compares them with the date in the commit, which
-// whoever has an old key can set.
+// usable says whether the key may sign in git today. The bounds are compared with the clock: git
+// compares them with the date in the commit, which whoever has an old key can set.
 func (k sshKey) usable(now time.Time) error {
 	switch {
 	case len(k.namespaces) > 0 && !slices.ContainsFunc(k.namespaces, matchesGit):

@@ -27,7 +27,8 @@ func parseSSH(content []byte) ([]sshKey, error) {
 	})
 }
 
-// parseAllowedSigners reads the file that ssh-keygen -Y verify takes: principals, options and a public key on each line.
+// parseAllowedSigners reads the file that ssh-keygen -Y verify takes: principals, options and a
+// public key on each line.
 func parseAllowedSigners(content []byte) ([]sshKey, error) {
 	return eachLine(content, func(line string) (sshKey, error) {
 		principals, rest, err := cutPrincipals(line)
@@ -114,7 +115,8 @@ func (k *sshKey) setNamespaces(value string) error {
 	return nil
 }
 
-// parseTime reads the times of ssh-keygen, YYYYMMDD[HHMM[SS]][Z]. All are in UTC: what is local differs from machine to machine.
+// parseTime reads the times of ssh-keygen, YYYYMMDD[HHMM[SS]][Z]. All are in UTC: what is local
+// differs from machine to machine.
 func parseTime(text string) (time.Time, error) {
 	for _, layout := range []string{"20060102", "200601021504", "20060102150405"} {
 		if t, err := time.Parse(layout, strings.TrimSuffix(text, "Z")); err == nil {

@@ -196,7 +196,8 @@ func (w *workshop) raw(kind, name string) []byte {
 	return []byte(w.run("", "git", "cat-file", kind, name))
 }
 
-// gitAccepts asks git whether an object is signed with a good key. Every SSH key of the workshop may sign.
+// gitAccepts asks git whether an object is signed with a good key. Every SSH key of the workshop
+// may sign.
 func (w *workshop) gitAccepts(object string, isTag bool) bool {
 	w.t.Helper()
 	signers := ""

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Action is one change. Actions are small values without clients: comparable with ==, printable on one line,
-// carrying IDs and UIDs, so that an action carried out late hits nothing else.
+// Action is one change. Actions are small values without clients: comparable with ==, printable on
+// one line, carrying IDs and UIDs, so that an action carried out late hits nothing else.
 //
 //sumtype:decl
 type Action interface {
@@ -16,30 +16,33 @@ type Action interface {
 	action()
 }
 
-// Bootstrap makes every object of a cluster that has never formed, all its members at once. The record is StandingRecord:
-// the one that is there already, if there is one.
+// Bootstrap makes every object of a cluster that has never formed, all its members at once. The
+// record is StandingRecord: the one that is there already, if there is one.
 type Bootstrap struct {
 	// Replicas is the number of founding members.
 	Replicas int `json:"replicas"`
 }
 
-// Seal replaces the configuration files of members that have started, so that they never start without their data.
+// Seal replaces the configuration files of members that have started, so that they never start
+// without their data.
 type Seal struct {
 	ClusterID ID       `json:"clusterID"`
 	Members   Ordinals `json:"members"`
 }
 
-// ApplyObjects puts the objects of a formed cluster right. The record is StandingRecord. What new pods are made from stays
-// as it is: StartRollout alone changes it.
+// ApplyObjects puts the objects of a formed cluster right. The record is StandingRecord. What new
+// pods are made from stays as it is: StartRollout alone changes it.
 type ApplyObjects struct{}
 
-// RenewCertificates reissues, from the CA on record, the certificates that are not good for long. It writes their Secrets alone.
+// RenewCertificates reissues, from the CA on record, the certificates that are not good for long.
+// It writes their Secrets alone.
 type RenewCertificates struct{}
 
 // Declare writes the declaration into the custom resource, and nothing else.
 type Declare struct{}
 
-// StopPods scales the StatefulSet to 0 and changes nothing else of it: certificates, above all, stay as they are.
+// StopPods scales the StatefulSet to 0 and changes nothing else of it: certificates, above all,
+// stay as they are.
 type StopPods struct{}
 
 // StartRollout has new pods made as git declares; those that run stay as they are.
@@ -64,7 +67,8 @@ type DisarmAlarm struct {
 	Kind string `json:"kind"`
 }
 
-// DeleteObjects deletes every object of a cluster without pods, but for its custom resource and its volumes.
+// DeleteObjects deletes every object of a cluster without pods, but for its custom resource and its
+// volumes.
 type DeleteObjects struct{}
 
 // AddLearner adds a member without a vote.
@@ -105,7 +109,8 @@ type DeleteVolume struct {
 	VolumeUID string `json:"volumeUID"`
 }
 
-// Actions has one of each kind of action. What has to be thought of for each is held by TestEveryAction.
+// Actions has one of each kind of action. What has to be thought of for each is held by
+// TestEveryAction.
 func Actions() []Action {
 	return []Action{
 		Bootstrap{}, Seal{}, ApplyObjects{}, RenewCertificates{}, Declare{}, StopPods{}, StartRollout{}, EnableDowngrade{}, CancelDowngrade{}, DisarmAlarm{},

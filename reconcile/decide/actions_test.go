@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestEveryAction holds what has to be thought of for each kind of action: how it prints, how it is recovered from, when it is right, when it is
-// wrong, and how the simulated world carries it out.
+// TestEveryAction holds what has to be thought of for each kind of action: how it prints, how it is
+// recovered from, when it is right, when it is wrong, and how the simulated world carries it out.
 func TestEveryAction(t *testing.T) {
 	source := textOf(t, "action.go")
 	stories, paths := textOf(t, "../../testdata/decide/*.txt"), textOf(t, "../../testdata/converge/*.txt")

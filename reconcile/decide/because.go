@@ -22,7 +22,8 @@ const (
 	Corruption Loss = "Corruption"
 )
 
-// Because is what the removal of a member rests on. It is read again, by name, right before etcd is told.
+// Because is what the removal of a member rests on. It is read again, by name, right before etcd is
+// told.
 type Because struct {
 	Loss Loss `json:"loss,omitempty"`
 	// VolumeUID of the claim that is lost, going or stranded.
@@ -57,8 +58,9 @@ func (s State) because(m Member) Because {
 	return Because{Loss: Silence}
 }
 
-// VotersChanged reports whether the voters beside one that is to be removed are others than were seen, fewer of them answer, or more of them raise
-// alarms about their data: then it is to be decided again.
+// VotersChanged reports whether the voters beside one that is to be removed are others than were
+// seen, fewer of them answer, or more of them raise alarms about their data: then it is to be
+// decided again.
 func VotersChanged(seen, now Membership, but ID) bool {
 	voters, others := seen.Voters(), now.Voters()
 	if len(voters) != len(others) {

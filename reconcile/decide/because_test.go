@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestVotersChanged: whatever makes the voters beside the one that is to go fewer or worse than they were is seen, and nothing else.
+// TestVotersChanged: whatever makes the voters beside the one that is to go fewer or worse than
+// they were is seen, and nothing else.
 func TestVotersChanged(t *testing.T) {
 	member := func(n int) Member { return healthy(4).Membership.Members[n] }
 	for what, c := range map[string]struct {
@@ -75,7 +76,8 @@ func TestBecause(t *testing.T) {
 	}
 }
 
-// TestAnnouncement: a removal goes on record before etcd is told if no majority of the recorded voters would be left to tell that it was meant.
+// TestAnnouncement: a removal goes on record before etcd is told if no majority of the recorded
+// voters would be left to tell that it was meant.
 func TestAnnouncement(t *testing.T) {
 	record := func(n int, mode Mode) func(*State) {
 		return func(s *State) { s.Record = s.Record.With(RecordedMember{Ordinal: n, Mode: mode, ID: ID(0xa0 + n)}) }

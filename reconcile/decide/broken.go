@@ -4,9 +4,10 @@ import (
 	"slices"
 )
 
-// restartBroken gives a member that does not run the newest declaration, whatever else is the matter: it is what repairs a
-// broken rollout (hard case H48, H101). A pod without a running container serves nobody; but it may come back by itself, so it is
-// moved only to where others run, or where nobody fails, and not for a moment's failure. A pod that can never get its volume is
+// restartBroken gives a member that does not run the newest declaration, whatever else is the
+// matter: it is what repairs a broken rollout (hard case H48, H101). A pod without a running
+// container serves nobody; but it may come back by itself, so it is moved only to where others run,
+// or where nobody fails, and not for a moment's failure. A pod that can never get its volume is
 // recreated likewise.
 func restartBroken(s State) (Decision, bool) {
 	for _, r := range slices.Backward(s.replicasInOrder()) {
@@ -43,7 +44,8 @@ func (s State) waitsInVain(r Replica) bool {
 	return r.PodUnbound && r.Pod == PodPending && r.PodUID != "" && !m.Answers && r.ClusterID == 0
 }
 
-// broken reports whether a pod made from another declaration does not run etcd, and might if it were made from this one.
+// broken reports whether a pod made from another declaration does not run etcd, and might if it
+// were made from this one.
 func (s State) broken(r Replica) bool {
 	m := s.Membership.byName(s.ReplicaName(r.Ordinal))
 	if s.volumeLost(r.Ordinal) || r.Stranded != "" || r.VolumeTerminating {
@@ -52,7 +54,8 @@ func (s State) broken(r Replica) bool {
 	return s.stuck(r) && r.PodUID != "" && !m.Answers && r.ClusterID == 0 && s.madeOtherwise(r)
 }
 
-// stuck reports whether a pod does not come up. One that starts may have much to read; while the others serve, it is not waited for so long.
+// stuck reports whether a pod does not come up. One that starts may have much to read; while the
+// others serve, it is not waited for so long.
 func (s State) stuck(r Replica) bool {
 	since := s.Now.Sub(r.PodSince)
 	switch {
@@ -64,8 +67,9 @@ func (s State) stuck(r Replica) bool {
 	return r.Pod == PodPending && since >= pendingPatience || r.Pod == PodStarting && since >= patience && s.Membership.Known
 }
 
-// outlastsPatience reports whether a broken pod has failed for longer than the kubelet takes to get over it. That is not waited for where
-// nothing depends on it: where other members serve and run well as declared, and where no member has ever had a vote.
+// outlastsPatience reports whether a broken pod has failed for longer than the kubelet takes to get
+// over it. That is not waited for where nothing depends on it: where other members serve and run
+// well as declared, and where no member has ever had a vote.
 func (s State) outlastsPatience(r Replica) bool {
 	serves := s.Membership.Known && s.Membership.HasQuorum()
 	return r.Pod != PodFailing || s.neverFormed() || serves && s.anyReplica(s.runsAsDeclared) || s.failsForGood(r)
@@ -76,7 +80,8 @@ func (s State) neverFormed() bool {
 	return s.founding() && s.Membership.ClusterID == 0 && !s.anyReplica(inCluster)
 }
 
-// failsForGood reports whether a pod fails, and has done so for longer, or more often, than what passes.
+// failsForGood reports whether a pod fails, and has done so for longer, or more often, than what
+// passes.
 func (s State) failsForGood(r Replica) bool {
 	failed := s.Now.Sub(r.PodSince)
 	enough := failed >= patience || failed >= crashPatience && r.PodCrashes >= crashLoopThreshold
@@ -93,20 +98,21 @@ func (s State) madeAsDeclared(r Replica) bool {
 	return r.Pod != PodAbsent && r.PodVersion == s.Declared.Version && r.PodSpecHash == s.Declared.SpecHash
 }
 
-// holdsAsDeclared reports whether etcd in a pod that was made as declared runs, and has done so for longer than a crash takes to show:
-// whether it serves, or only lacks the others for a quorum.
+// holdsAsDeclared reports whether etcd in a pod that was made as declared runs, and has done so for
+// longer than a crash takes to show: whether it serves, or only lacks the others for a quorum.
 func (s State) holdsAsDeclared(r Replica) bool {
 	lacksOthers := r.Pod == PodStarting && r.ClusterID != 0 && !r.PodStarted.IsZero() && s.Now.Sub(r.PodStarted) >= crashPatience
 	return s.runsAsDeclared(r) || s.madeAsDeclared(r) && lacksOthers
 }
 
-// mayMoveTo reports whether members may be moved to what git declares: at least one runs so, or none fails so. One that starts
-// does not fail.
+// mayMoveTo reports whether members may be moved to what git declares: at least one runs so, or
+// none fails so. One that starts does not fail.
 func (s State) mayMoveTo() bool {
 	return s.anyReplica(s.holdsAsDeclared) || !s.anyReplica(s.failsAsDeclared)
 }
 
-// describeHeldBack says that members that do not run are not moved to what git declares, and why; empty if none is held back.
+// describeHeldBack says that members that do not run are not moved to what git declares, and why;
+// empty if none is held back.
 func (s State) describeHeldBack() string {
 	if !s.newPodsAsDeclared() || s.mayMoveTo() || !s.anyReplica(func(r Replica) bool { return s.counts(r) && s.broken(r) }) {
 		return ""
@@ -115,13 +121,14 @@ func (s State) describeHeldBack() string {
 		"a pod that is deleted by hand is made as declared"
 }
 
-// failsAsDeclared reports whether a pod that was made as declared does not come up; where its volume is the reason, it says nothing.
+// failsAsDeclared reports whether a pod that was made as declared does not come up; where its
+// volume is the reason, it says nothing.
 func (s State) failsAsDeclared(r Replica) bool {
 	return s.madeAsDeclared(r) && s.counts(r) && (s.failsForGood(r) || r.Pod == PodPending && s.stuck(r))
 }
 
-// onTrial reports whether a pod has yet to show whether it comes up as declared. Where there is nothing to lose, only one that has just crashed
-// is waited for.
+// onTrial reports whether a pod has yet to show whether it comes up as declared. Where there is
+// nothing to lose, only one that has just crashed is waited for.
 func (s State) onTrial(r Replica) bool {
 	ran := s.Now.Sub(r.PodStarted)
 	switch {
@@ -143,8 +150,9 @@ func (s State) onTrial(r Replica) bool {
 	return r.Pod == PodFailing && !s.failsForGood(r) || r.Pod == PodPending && !s.stuck(r)
 }
 
-// counts reports whether a replica is that of a recorded member, on a volume that it can use: one that fails shows that the declaration is the reason.
-// One that finds no data, or none to join, does not.
+// counts reports whether a replica is that of a recorded member, on a volume that it can use: one
+// that fails shows that the declaration is the reason. One that finds no data, or none to join,
+// does not.
 func (s State) counts(r Replica) bool {
 	_, recorded := s.Record.Member(r.Ordinal)
 	return recorded && !r.NoPeers && !s.volumeLost(r.Ordinal) && r.Stranded == "" && !r.NoData

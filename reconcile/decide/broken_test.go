@@ -126,7 +126,8 @@ func TestBroken(t *testing.T) {
 
 func declaresOther(s *State) { s.Declared.SpecHash, s.Objects.RunsHash = "h2", "h2" }
 
-// TestHoldsAsDeclared: a pod made as declared that serves, or has run for a minute and only lacks the others.
+// TestHoldsAsDeclared: a pod made as declared that serves, or has run for a minute and only lacks
+// the others.
 func TestHoldsAsDeclared(t *testing.T) {
 	hold(t, State.runsAsDeclared, map[string]slotCase{
 		"ready":                {slot1(PodReady, 0), true},
@@ -212,7 +213,8 @@ func TestRestartBroken(t *testing.T) {
 	}
 }
 
-// TestHeldBack: it is said only of pods that are held back, and only where what git declares is why.
+// TestHeldBack: it is said only of pods that are held back, and only where what git declares is
+// why.
 func TestHeldBack(t *testing.T) {
 	broken := both(slot1(PodFailing, time.Hour, madeOf("h0")), func(s *State) { s.down(PodFailing, time.Hour, 0, 2) })
 	for what, c := range map[string]slotCase{

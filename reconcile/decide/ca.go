@@ -6,15 +6,17 @@ import (
 	"strings"
 )
 
-// CA is what is seen of the cluster's CA, by the fingerprints of certificates: SHA-256, as "openssl x509
-// -fingerprint -sha256" prints it. It is zero where the cluster runs without TLS.
+// CA is what is seen of the cluster's CA, by the fingerprints of certificates: SHA-256, as "openssl
+// x509 -fingerprint -sha256" prints it. It is zero where the cluster runs without TLS.
 type CA struct {
-	// Secret is the CA that certificates would be issued from: the one in the Secret or, where none is there and none is in
-	// use, a new one. Empty if there is none that can be used.
+	// Secret is the CA that certificates would be issued from: the one in the Secret or, where none
+	// is there and none is in use, a new one. Empty if there is none that can be used.
 	Secret string `json:"secret,omitempty"`
-	// Mounted are the CAs that pods are given to trust, beside their certificates; each once, in any order.
+	// Mounted are the CAs that pods are given to trust, beside their certificates; each once, in
+	// any order.
 	Mounted []string `json:"mounted,omitempty"`
-	// Proven is the CA by which a member has answered: it shows a certificate of it, and takes ours. Empty if none has.
+	// Proven is the CA by which a member has answered: it shows a certificate of it, and takes
+	// ours. Empty if none has.
 	Proven string `json:"proven,omitempty"`
 }
 
@@ -27,11 +29,12 @@ func short(fingerprint string) string {
 	return fingerprint[:enough] + ":…"
 }
 
-// CAInUse reports whether there are pods, which trust the CA that they started with, or may be at any moment.
+// CAInUse reports whether there are pods, which trust the CA that they started with, or may be at
+// any moment.
 func (s State) CAInUse() bool { return s.Objects.RunsReplicas > 0 || s.anyReplica(hasPod) }
 
-// Distrusted says why nothing may be issued from the CA in the Secret: members trust another one, as far as can be
-// told. Empty if nothing speaks against it.
+// Distrusted says why nothing may be issued from the CA in the Secret: members trust another one,
+// as far as can be told. Empty if nothing speaks against it.
 func (s State) Distrusted() string {
 	a, recorded := s.CA, s.Record.CA
 	if a.Secret == "" || !s.CAInUse() {
@@ -61,8 +64,9 @@ func (s State) UnderCA(r Record) Record {
 	return r
 }
 
-// caToRecord is the CA that a record is to name, given the one that it does. Once it names one, it does so as long as
-// that may be in use; it takes one that is in use only from all who know it: the Secret, those that pods mount, and etcd.
+// caToRecord is the CA that a record is to name, given the one that it does. Once it names one, it
+// does so as long as that may be in use; it takes one that is in use only from all who know it: the
+// Secret, those that pods mount, and etcd.
 func (s State) caToRecord(recorded string) string {
 	a := s.CA
 	switch {
@@ -100,7 +104,8 @@ func caChanged(s State) (Decision, bool) {
 		s.caSecret(), short(s.CA.Secret), why, s.howToStop())
 }
 
-// stopForCA stops the pods if git declares that the cluster does not run: that is the way to another CA.
+// stopForCA stops the pods if git declares that the cluster does not run: that is the way to
+// another CA.
 func (s State) stopForCA() (Decision, bool) {
 	if s.toRun() || s.Objects.RunsReplicas == 0 || s.anyReplica(s.keepsGoingVolume) && !s.deletesVolumes() {
 		return Decision{}, false

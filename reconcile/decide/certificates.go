@@ -26,8 +26,9 @@ func (c Certificate) String() string { return c.Key + " in Secret " + c.Secret }
 // Validity is how much of the life of a certificate is left.
 type Validity string
 
-// The validities. Of a certificate that is reissued without anybody doing anything, a third of its lifetime is left when that is due, and a tenth when
-// it is urgent. A new CA takes an outage that somebody has to plan: a tenth, and a hundredth.
+// The validities. Of a certificate that is reissued without anybody doing anything, a third of its
+// lifetime is left when that is due, and a tenth when it is urgent. A new CA takes an outage that
+// somebody has to plan: a tenth, and a hundredth.
 const (
 	Valid   Validity = "Valid"
 	Due     Validity = "RenewalDue"
@@ -62,8 +63,9 @@ func (s State) CertificatesInOrder() []Certificate {
 	return list
 }
 
-// WornCertificates are those that are not good for long, the first to expire first. One that ends with its CA counts only once it has
-// expired: none that is issued in its place would be good for longer.
+// WornCertificates are those that are not good for long, the first to expire first. One that ends
+// with its CA counts only once it has expired: none that is issued in its place would be good for
+// longer.
 func (s State) WornCertificates() []Certificate {
 	var end time.Time
 	for _, c := range s.Certificates {
@@ -98,7 +100,8 @@ func (s State) CertificatesUrgent() bool {
 	return v == Urgent || v == Expired
 }
 
-// ExpiryWarnings say which certificates are not good for long: the CA, and the first one of the others.
+// ExpiryWarnings say which certificates are not good for long: the CA, and the first one of the
+// others.
 func (s State) ExpiryWarnings() []string {
 	var warnings []string
 	told := false
@@ -145,8 +148,9 @@ func (s State) DescribeCertificates() string {
 	return sentence(facts)
 }
 
-// renewCertificates: what an orphan or a broken declaration asks for is not known, but none asks for certificates that expire. Beside
-// objects or clusters that are not its own nothing is touched, and neither is what a person has suspended.
+// renewCertificates: what an orphan or a broken declaration asks for is not known, but none asks
+// for certificates that expire. Beside objects or clusters that are not its own nothing is touched,
+// and neither is what a person has suspended.
 func renewCertificates(s State) (Decision, bool) {
 	_, broken := invalidSpec(s)
 	worn := slices.DeleteFunc(s.WornCertificates(), func(c Certificate) bool { return c.CA })
@@ -156,7 +160,8 @@ func renewCertificates(s State) (Decision, bool) {
 	return act(RenewCertificates{}, "%s %s; reissue it from the CA on record, and touch nothing else", worn[0], worn[0].describe(s.Now))
 }
 
-// mayRenew reports whether certificates can be issued from the CA on record, and no other guard holds.
+// mayRenew reports whether certificates can be issued from the CA on record, and no other guard
+// holds.
 func (s State) mayRenew() bool {
 	if _, mismatch := clusterIDMismatch(s); mismatch {
 		return false

@@ -88,7 +88,8 @@ func TestWornCertificates(t *testing.T) {
 	}
 }
 
-// TestRenewCertificates: only beside a declaration that asks for nothing, and only from the CA on record.
+// TestRenewCertificates: only beside a declaration that asks for nothing, and only from the CA on
+// record.
 func TestRenewCertificates(t *testing.T) {
 	worn := func(s *State) {
 		s.Declared.Orphaned, s.Record.CA = "git declares it no longer", "CA1"

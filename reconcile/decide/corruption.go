@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
-// corruptAlarm is the alarm by which etcd says that members hold different data. Whom it names is the word of one member: a leader that checks its
-// followers blames them, also where its own data are the wrong ones (etcd: PeriodicCheck).
+// corruptAlarm is the alarm by which etcd says that members hold different data. Whom it names is
+// the word of one member: a leader that checks its followers blames them, also where its own data
+// are the wrong ones (etcd: PeriodicCheck).
 const corruptAlarm = "CORRUPT"
 
-// inDoubt reports whether members may hold different data. Until it is known whose are right, no copy is given up that could be.
+// inDoubt reports whether members may hold different data. Until it is known whose are right, no
+// copy is given up that could be.
 func (s State) inDoubt() bool { return len(s.doubts()) > 0 }
 
 // doubts says what makes one doubt that all hold the same data.
@@ -41,13 +43,15 @@ func (s State) doubts() []string {
 	return facts
 }
 
-// stoppedByCheck reports whether a voter is down because it found, before it served anybody, that a peer's data differ.
+// stoppedByCheck reports whether a voter is down because it found, before it served anybody, that a
+// peer's data differ.
 func (s State) stoppedByCheck(m Member) bool {
 	ordinal, ours := s.OrdinalOf(m)
 	return ours && !m.Learner && !m.Answers && s.Replica(ordinal).PodStoppedByCheck
 }
 
-// agreed is the hash of a strict majority of all listed voters that answer now; the zero one if there is none.
+// agreed is the hash of a strict majority of all listed voters that answer now; the zero one if
+// there is none.
 func (m Membership) agreed() Hash {
 	voters := m.Voters()
 	for _, one := range voters {
@@ -69,19 +73,22 @@ func (m Membership) votes(hash Hash) int {
 	return n
 }
 
-// mayCopyFrom reports whether others may take their data from a member: while in doubt, only if a majority holds the same.
+// mayCopyFrom reports whether others may take their data from a member: while in doubt, only if a
+// majority holds the same.
 func (s State) mayCopyFrom(m Member) bool {
 	return !s.inDoubt() || m.Hash.Known() && m.Hash == s.Membership.agreed()
 }
 
-// copyCounts reports whether a member's copy may be one of the good ones, so that neither crashes nor silence are a reason to give it up. Once a
-// majority answers and holds the same, nothing hangs on one that does not answer, unless it is down because of somebody else's data.
+// copyCounts reports whether a member's copy may be one of the good ones, so that neither crashes
+// nor silence are a reason to give it up. Once a majority answers and holds the same, nothing hangs
+// on one that does not answer, unless it is down because of somebody else's data.
 func (s State) copyCounts(m Member) bool {
 	return !m.Learner && s.inDoubt() && (s.stoppedByCheck(m) || !s.Membership.agreed().Known())
 }
 
-// corruptMinority says why a member is lost because of its data: a strict majority holds others. What takes its place is copied from the
-// leader, so a leader that is outvoted goes before all others. Empty if that is not so, or not known.
+// corruptMinority says why a member is lost because of its data: a strict majority holds others.
+// What takes its place is copied from the leader, so a leader that is outvoted goes before all
+// others. Empty if that is not so, or not known.
 func (s State) corruptMinority(m Member) string {
 	agreed := s.Membership.agreed()
 	majority := fmt.Sprintf("%d of %s (%s)", s.Membership.votes(agreed), plural(len(s.Membership.Voters()), "voter", "voters"), agreed)
@@ -108,7 +115,8 @@ func (s State) Outvoted(id ID) bool {
 	return listed && s.corruptMinority(m) != ""
 }
 
-// stoppedForLong reports whether a member has been stopped by its own check more than once, and for a while.
+// stoppedForLong reports whether a member has been stopped by its own check more than once, and for
+// a while.
 func (s State) stoppedForLong(m Member) bool {
 	ordinal, _ := s.OrdinalOf(m)
 	r := s.Replica(ordinal)
@@ -119,8 +127,8 @@ func (s State) stoppedForLong(m Member) bool {
 // Refuted reports whether all voters are known to hold the same data, against what an alarm says.
 func (s State) Refuted(a Alarm) bool { return slices.Contains(s.refuted(), a) }
 
-// refuted are the CORRUPT alarms that all voters refute, or have outlived: they are known to hold the same data. One voter alone refutes only
-// those of members that are gone.
+// refuted are the CORRUPT alarms that all voters refute, or have outlived: they are known to hold
+// the same data. One voter alone refutes only those of members that are gone.
 func (s State) refuted() []Alarm {
 	voters := s.Membership.Voters()
 	if len(voters) == 0 || s.Membership.votes(voters[0].Hash) < len(voters) {
@@ -140,8 +148,9 @@ func (s State) refuted() []Alarm {
 	return list
 }
 
-// dataInDoubt: while it is not known whose data are right, nothing is changed; once a majority has said so, and the one that it outvotes has still
-// to wait for a free slot to be filled, nothing else is.
+// dataInDoubt: while it is not known whose data are right, nothing is changed; once a majority has
+// said so, and the one that it outvotes has still to wait for a free slot to be filled, nothing
+// else is.
 func dataInDoubt(s State) (Decision, bool) {
 	if !s.Membership.Known || !s.inDoubt() {
 		return Decision{}, false
@@ -165,7 +174,8 @@ func (s State) adviceInDoubt() string {
 		"claim and pod); if none are wrong, etcdctl alarm disarm; half or more of the members taken out are then to be confirmed in git (see MembersMissing)"
 }
 
-// untilJudged is when to ask again. A hash costs a scan of the whole database, and a pod that has ended is started again ever more slowly.
+// untilJudged is when to ask again. A hash costs a scan of the whole database, and a pod that has
+// ended is started again ever more slowly.
 func (s State) untilJudged() time.Duration {
 	if slices.ContainsFunc(s.Membership.Members, s.stoppedByCheck) {
 		return recheckStopped
@@ -185,8 +195,8 @@ func (s State) withoutDoubt() State {
 	return s
 }
 
-// mayBeJudged reports whether a majority may still come about, or do what it has to, without a person: somebody who is on its way up
-// has not said what it holds, or is waited for.
+// mayBeJudged reports whether a majority may still come about, or do what it has to, without a
+// person: somebody who is on its way up has not said what it holds, or is waited for.
 func (s State) mayBeJudged() bool {
 	stands, coming := s.Membership.agreed().Known(), false
 	for _, m := range s.Membership.Members {
@@ -253,7 +263,8 @@ func inParentheses(text string) string {
 	return " (" + text + ")"
 }
 
-// unreadyByAlarm reports whether a pod may be unready because of a CORRUPT alarm alone: /readyz of all members fails under it.
+// unreadyByAlarm reports whether a pod may be unready because of a CORRUPT alarm alone: /readyz of
+// all members fails under it.
 func (s State) unreadyByAlarm(r Replica) bool {
 	alarmed := slices.ContainsFunc(s.Membership.Members, func(m Member) bool { return slices.Contains(m.Alarms, corruptAlarm) }) ||
 		slices.ContainsFunc(s.Membership.StaleAlarms, func(a Alarm) bool { return a.Kind == corruptAlarm })

@@ -104,7 +104,8 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
-// TestCopies: while the data are in doubt, others take theirs only from the majority, and no copy is given up that may be a good one.
+// TestCopies: while the data are in doubt, others take theirs only from the majority, and no copy
+// is given up that may be a good one.
 func TestCopies(t *testing.T) {
 	doubted := alarms(1, "CORRUPT")
 	for what, c := range map[string]struct {
@@ -184,7 +185,8 @@ func leads(n int) func(*State) {
 	}
 }
 
-// TestRefuted: an alarm is taken back once all voters hold the same, and no single one says so of itself.
+// TestRefuted: an alarm is taken back once all voters hold the same, and no single one says so of
+// itself.
 func TestRefuted(t *testing.T) {
 	same := holds(1, 1, 1)
 	for what, c := range map[string]struct {
@@ -219,7 +221,8 @@ func TestRefuted(t *testing.T) {
 	}
 }
 
-// TestMayBeJudged: a majority may still come about by itself only while somebody is on the way up, or has something to wait for.
+// TestMayBeJudged: a majority may still come about by itself only while somebody is on the way up,
+// or has something to wait for.
 func TestMayBeJudged(t *testing.T) {
 	unready := func(n int) func(*State) {
 		return func(s *State) { s.Replicas[n].Pod = PodStarting; s.Replicas[n].PodSince = noon }

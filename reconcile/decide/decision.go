@@ -48,8 +48,8 @@ func (d Decision) String() string {
 	return fmt.Sprintf("%s %s %s: %s", d.Verdict, d.Rule, d.Action, d.Message)
 }
 
-// Decide says what to do next for one cluster. Rules are asked in order; the first that speaks decides.
-// An action that another pass holds the lease for is not taken.
+// Decide says what to do next for one cluster. Rules are asked in order; the first that speaks
+// decides. An action that another pass holds the lease for is not taken.
 func Decide(s State) Decision {
 	d := firstToSpeak(s)
 	if d.Verdict == Act && s.LockHolder != "" {

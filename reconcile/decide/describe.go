@@ -103,8 +103,8 @@ func (s State) nameOf(m Member) string {
 	return "member " + m.ID.String()
 }
 
-// Explain says what is the matter with a member, as the words that follow its name; empty if it is a sealed, healthy voter
-// in a ready pod.
+// Explain says what is the matter with a member, as the words that follow its name; empty if it is
+// a sealed, healthy voter in a ready pod.
 func (s State) Explain(m Member) string {
 	if m.Answers && len(m.Alarms) > 0 {
 		return "raises " + enumerate(m.Alarms)
@@ -207,7 +207,8 @@ func (s State) why() string {
 	return " (" + s.Membership.Why + ")"
 }
 
-// describeSealable says which of the members that are to be sealed are new to it, which were silent when they were, and which have changed.
+// describeSealable says which of the members that are to be sealed are new to it, which were silent
+// when they were, and which have changed.
 func (s State) describeSealable(set Ordinals) string {
 	var started, silent, changed, facts []string
 	for _, ordinal := range set.List() {

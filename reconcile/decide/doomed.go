@@ -2,7 +2,8 @@ package decide
 
 import "slices"
 
-// doomed says why a member must not keep its place although it may still have its data: it answers, or may do so again. Empty if it may stay.
+// doomed says why a member must not keep its place although it may still have its data: it answers,
+// or may do so again. Empty if it may stay.
 func (s State) doomed(m Member) string {
 	if s.onGoingVolume(m) && !s.mayServeOthers(m) {
 		return "is on a volume that is being deleted"
@@ -10,15 +11,16 @@ func (s State) doomed(m Member) string {
 	return ""
 }
 
-// mayServeOthers reports whether a member may serve clients beside the list that is known: it goes by another one, as after somebody has forced a new
-// cluster on it, or Kubernetes finds it ready although it does not answer. What it has acknowledged nobody else may have.
+// mayServeOthers reports whether a member may serve clients beside the list that is known: it goes
+// by another one, as after somebody has forced a new cluster on it, or Kubernetes finds it ready
+// although it does not answer. What it has acknowledged nobody else may have.
 func (s State) mayServeOthers(m Member) bool {
 	ordinal, _ := s.OrdinalOf(m)
 	return m.Disagrees != "" || !m.Answers && s.Replica(ordinal).Pod == PodReady
 }
 
-// onGoingVolume reports whether the volume with a voter's data is being deleted, or its claim is gone already while etcd still runs on it. It is there as
-// long as the pod is.
+// onGoingVolume reports whether the volume with a voter's data is being deleted, or its claim is
+// gone already while etcd still runs on it. It is there as long as the pod is.
 func (s State) onGoingVolume(m Member) bool {
 	ordinal, ours := s.OrdinalOf(m)
 	r := s.Replica(ordinal)
@@ -45,9 +47,10 @@ func (s State) safeWithout(m Member) int {
 	return n
 }
 
-// mayGiveUp reports whether a doomed voter can go: all others are well, but for being doomed themselves; they hold quorum; and either somebody has
-// taken its place already, or as many of them have the data on volumes that stay as make a quorum of what is declared. So doomed voters go one at a
-// time, and never are there fewer copies than there were.
+// mayGiveUp reports whether a doomed voter can go: all others are well, but for being doomed
+// themselves; they hold quorum; and either somebody has taken its place already, or as many of them
+// have the data on volumes that stay as make a quorum of what is declared. So doomed voters go one
+// at a time, and never are there fewer copies than there were.
 func (s State) mayGiveUp(m Member) bool {
 	if !s.othersAreWell(m) || !s.Membership.without(m.ID).HasQuorum() {
 		return false
@@ -60,8 +63,9 @@ func (s State) mayGiveUp(m Member) bool {
 	return voters == s.Declared.Replicas && !unfilled && safe >= Quorum(s.Declared.Replicas)
 }
 
-// othersAreWell reports whether all but that member are well, whatever becomes of their volumes: one that still answers is not given up before. Who
-// does not start because of a peer's data is not waited for.
+// othersAreWell reports whether all but that member are well, whatever becomes of their volumes:
+// one that still answers is not given up before. Who does not start because of a peer's data is not
+// waited for.
 func (s State) othersAreWell(m Member) bool {
 	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
 		return other.ID != m.ID && s.ailment(other) != "" && !(other.Answers && s.doomed(other) != "") && !s.stoppedByCheck(other)
@@ -78,8 +82,9 @@ func (s State) goingFirst() (Member, bool) {
 	return Member{}, false
 }
 
-// addSpare adds a learner where too few voters have their data on volumes that stay for a doomed one to go: in the lowest free slot, which may be one
-// more than declared. When the doomed ones are replaced, it is one too many and goes like any other.
+// addSpare adds a learner where too few voters have their data on volumes that stay for a doomed
+// one to go: in the lowest free slot, which may be one more than declared. When the doomed ones are
+// replaced, it is one too many and goes like any other.
 func (s State) addSpare() (Decision, bool) {
 	m, found := s.goingFirst()
 	if !found || !s.toRun() || !s.mayCopyFrom(s.leader()) || !s.othersAreWell(m) || !s.allAnswerOnGoingVolumes() || len(s.unlisted()) > 0 {
@@ -96,12 +101,14 @@ func (s State) addSpare() (Decision, bool) {
 		s.nameOf(m), s.doomed(m), s.ReplicaName(ordinal), s.describeQuorum())
 }
 
-// allAnswerOnGoingVolumes reports whether all voters on volumes that are being deleted answer: etcd takes no new member while one is silent.
+// allAnswerOnGoingVolumes reports whether all voters on volumes that are being deleted answer: etcd
+// takes no new member while one is silent.
 func (s State) allAnswerOnGoingVolumes() bool {
 	return !slices.ContainsFunc(s.Membership.Members, func(m Member) bool { return s.onGoingVolume(m) && !m.Answers })
 }
 
-// lowestFreeOrdinal is the lowest ordinal without a member, which may be one beyond the declared number.
+// lowestFreeOrdinal is the lowest ordinal without a member, which may be one beyond the declared
+// number.
 func (s State) lowestFreeOrdinal() int {
 	listed, ordinal := s.listed(), 0
 	for {

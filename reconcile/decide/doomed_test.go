@@ -26,7 +26,8 @@ func changed(changes ...func(*Replica)) func(*State) {
 
 func stranger(n int) func(*State) { return func(s *State) { s.Membership.Members[n].Name = "x" } }
 
-// TestOnGoingVolume: a voter's data go with its pod, as their volume is being deleted or its claim is gone already.
+// TestOnGoingVolume: a voter's data go with its pod, as their volume is being deleted or its claim
+// is gone already.
 func TestOnGoingVolume(t *testing.T) {
 	check(t, State.onGoingVolume, map[string]slotCase{
 		"it stays":                          {nil, false},
@@ -62,7 +63,8 @@ func TestOnGoingVolume(t *testing.T) {
 	})
 }
 
-// TestOthersAreWell: all but the one that is to go have to be well, or doomed themselves, or down because of a peer's data.
+// TestOthersAreWell: all but the one that is to go have to be well, or doomed themselves, or down
+// because of a peer's data.
 func TestOthersAreWell(t *testing.T) {
 	check(t, State.othersAreWell, map[string]slotCase{
 		"all well":                        {nil, true},
@@ -74,7 +76,8 @@ func TestOthersAreWell(t *testing.T) {
 	})
 }
 
-// TestMayGiveUp: a doomed voter goes once its place is taken, or as many others have the data on volumes that stay as make a quorum.
+// TestMayGiveUp: a doomed voter goes once its place is taken, or as many others have the data on
+// volumes that stay as make a quorum.
 func TestMayGiveUp(t *testing.T) {
 	for what, c := range map[string]struct {
 		members int
@@ -102,7 +105,8 @@ func TestMayGiveUp(t *testing.T) {
 	}
 }
 
-// TestAddSpare: one more is added before doomed ones go, where too few others have the data on volumes that stay.
+// TestAddSpare: one more is added before doomed ones go, where too few others have the data on
+// volumes that stay.
 func TestAddSpare(t *testing.T) {
 	add := func(n int) Action { return AddLearner{n, healthy(64).peerURL(n)} }
 	for what, c := range map[string]struct {

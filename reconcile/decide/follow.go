@@ -6,9 +6,10 @@ import (
 	"slices"
 )
 
-// follow brings a record up to etcd's own list: etcd is told first, and the record follows, whoever has told it. A listed
-// member without an entry gets one; one that is no longer listed leaves its slot, and the volume that is there, to be
-// cleaned up. Only a linearizable list of the recorded cluster is followed.
+// follow brings a record up to etcd's own list: etcd is told first, and the record follows, whoever
+// has told it. A listed member without an entry gets one; one that is no longer listed leaves its
+// slot, and the volume that is there, to be cleaned up. Only a linearizable list of the recorded
+// cluster is followed.
 func (s State) follow(r Record) Record {
 	if !s.Membership.Known || r.ClusterID == 0 || r.ClusterID != s.Membership.ClusterID {
 		return r
@@ -25,7 +26,8 @@ func (s State) follow(r Record) Record {
 		member, found := listed[m.Ordinal]
 		switch {
 		case found && others && m.Mode == Founding && !member.Started:
-			// The founding members that its file would name are no longer those that there are: it would found another cluster.
+			// The founding members that its file would name are no longer those that there are: it
+			// would found another cluster.
 			r = r.With(RecordedMember{Ordinal: m.Ordinal, Mode: Joining})
 		case found && m.Leaving && !s.removes(member.ID):
 			m.Leaving = false // etcd was not told, or has refused, and there is no reason any more
@@ -56,7 +58,8 @@ func (r Record) lists(listed map[int]Member) bool {
 	return len(r.Members) == len(listed)
 }
 
-// modeOfNew is how a listed member without an entry may start: one that has started needs its data, and nothing else.
+// modeOfNew is how a listed member without an entry may start: one that has started needs its data,
+// and nothing else.
 func modeOfNew(m Member) Mode {
 	if m.Started {
 		return Sealed
@@ -64,8 +67,9 @@ func modeOfNew(m Member) Mode {
 	return Joining
 }
 
-// followVolumes keeps the removed slots as long as they matter: while their volume is there, and while Kubernetes keeps a
-// pod in them because a higher ordinal is in use. A volume in any other slot is nobody's to delete: whose it was is not on record.
+// followVolumes keeps the removed slots as long as they matter: while their volume is there, and
+// while Kubernetes keeps a pod in them because a higher ordinal is in use. A volume in any other
+// slot is nobody's to delete: whose it was is not on record.
 func (s State) followVolumes(r Record, listed map[int]Member) Record {
 	replicas := r.Replicas()
 	for ordinal := range replicas {
@@ -95,7 +99,8 @@ func (s State) followVolumes(r Record, listed map[int]Member) Record {
 	return r
 }
 
-// inUse reports whether a removed slot has a member again. One that has never started does not use it while what the other has left is there.
+// inUse reports whether a removed slot has a member again. One that has never started does not use
+// it while what the other has left is there.
 func (s State) inUse(gone RemovedMember, listed map[int]Member) bool {
 	m, found := listed[gone.Ordinal]
 	return found && (m.Started || !s.remains(gone))

@@ -5,24 +5,27 @@ import (
 	"time"
 )
 
-// Formed reports whether there is any sign that etcd has ever formed this cluster. Not reaching etcd is none,
-// and neither takes it back (hard case H1): a formed cluster is never founded again. Where the record is lost, whatever
-// runs or has run counts: its data may be somebody's.
+// Formed reports whether there is any sign that etcd has ever formed this cluster. Not reaching
+// etcd is none, and neither takes it back (hard case H1): a formed cluster is never founded again.
+// Where the record is lost, whatever runs or has run counts: its data may be somebody's.
 func (s State) Formed() bool {
 	return s.Record.ClusterID != 0 || s.ReportedClusterID != 0 || s.Record.beyondFounding() ||
 		s.Membership.ClusterID != 0 || len(s.Membership.Members) > 0 || s.anyReplica(inCluster) ||
 		!s.recorded() && (s.hasStatefulSet() || s.anyReplica(Replica.remains))
 }
 
-// recorded reports whether there is a record. One without members says nothing about how any of them may start.
+// recorded reports whether there is a record. One without members says nothing about how any of
+// them may start.
 func (s State) recorded() bool { return len(s.Record.Members) > 0 }
 
-// founding reports whether all that earlier passes know is that the members were to be founded. Etcd may know more.
+// founding reports whether all that earlier passes know is that the members were to be founded.
+// Etcd may know more.
 func (s State) founding() bool {
 	return s.recorded() && s.Record.ClusterID == 0 && s.ReportedClusterID == 0 && !s.Record.beyondFounding()
 }
 
-// beyondFounding reports whether a member is on record as one that may start with its data only, or as one that joins.
+// beyondFounding reports whether a member is on record as one that may start with its data only, or
+// as one that joins.
 func (r Record) beyondFounding() bool {
 	for _, m := range r.Members {
 		if m.Mode != Founding {
@@ -32,8 +35,9 @@ func (r Record) beyondFounding() bool {
 	return false
 }
 
-// MayFound reports whether a member may still found the cluster: it has not been sealed since, so that it starts on an empty volume, too. What such a
-// member has acknowledged can be lost with its volume, so applications are led to the members only once there is none.
+// MayFound reports whether a member may still found the cluster: it has not been sealed since, so
+// that it starts on an empty volume, too. What such a member has acknowledged can be lost with its
+// volume, so applications are led to the members only once there is none.
 func (r Record) MayFound() bool {
 	return slices.ContainsFunc(r.Members, func(m RecordedMember) bool { return m.Mode == Founding })
 }
@@ -84,7 +88,8 @@ func waitForFormation(s State) (Decision, bool) {
 	return wait(s.untilFormation(), "the founding members are starting%s: %s", s.why(), s.describeReplicas())
 }
 
-// untilFormation is when to ask etcd again. Kubernetes tells when a container starts; nobody tells when etcd has elected a leader.
+// untilFormation is when to ask etcd again. Kubernetes tells when a container starts; nobody tells
+// when etcd has elected a leader.
 func (s State) untilFormation() time.Duration {
 	for _, r := range s.Replicas {
 		if r.Pod == PodStarting || r.Pod == PodReady {
@@ -109,9 +114,10 @@ func seal(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
-// sealable is the set of members that etcd lists as started and whose record does not say so yet, or says it of another
-// ID or volume. A member that has not started must not be sealed: it could never start. ID and volume go on record only
-// while the member answers: a silent one may have lost the volume that the record is to prove.
+// sealable is the set of members that etcd lists as started and whose record does not say so yet,
+// or says it of another ID or volume. A member that has not started must not be sealed: it could
+// never start. ID and volume go on record only while the member answers: a silent one may have lost
+// the volume that the record is to prove.
 func (s State) sealable() Ordinals {
 	var set Ordinals
 	inSlots := s.listed()

@@ -15,8 +15,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide/decidetest"
 )
 
-// FuzzDecide holds the decision on any state against the invariants. It starts from the states of all stories, and from those
-// under testdata/fuzz, which once broke one; changes are what else happens to the state, two bytes each.
+// FuzzDecide holds the decision on any state against the invariants. It starts from the states of
+// all stories, and from those under testdata/fuzz, which once broke one; changes are what else
+// happens to the state, two bytes each.
 func FuzzDecide(f *testing.F) {
 	for i, s := range statesOfStories(f) {
 		text, err := json.Marshal(s)
@@ -44,7 +45,8 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// since is a time before dawn that matters: none, now, long ago, or one at which a threshold is reached or just not reached.
+// since is a time before dawn that matters: none, now, long ago, or one at which a threshold is
+// reached or just not reached.
 func since(how int) time.Time {
 	times := []time.Time{{}, dawn, dawn.Add(-48 * time.Hour)}
 	for _, threshold := range decide.Thresholds() {
@@ -190,8 +192,9 @@ func changeMember(m *decide.Member, kind, how int) {
 	}
 }
 
-// observable reports whether an observation can find such a state at all: names, ordinals and IDs are there once, a
-// record with members has a token and its members are in order, and no cluster has more replicas than can be told apart.
+// observable reports whether an observation can find such a state at all: names, ordinals and IDs
+// are there once, a record with members has a token and its members are in order, and no cluster
+// has more replicas than can be told apart.
 func observable(s decide.State) bool {
 	replicas, ids, names := map[int]bool{}, map[decide.ID]bool{}, map[string]bool{}
 	leads := false

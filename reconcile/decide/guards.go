@@ -23,7 +23,8 @@ func foreignObjects(s State) (Decision, bool) {
 	return block("%s; rename or delete what is in the way, or give the cluster another name", sentence(foreign))
 }
 
-// labelsLost: what is found by its name alone is missed by every list, and sooner or later taken for lost or for somebody else's.
+// labelsLost: what is found by its name alone is missed by every list, and sooner or later taken
+// for lost or for somebody else's.
 func labelsLost(s State) (Decision, bool) {
 	if len(s.Objects.Relabelled) == 0 {
 		return Decision{}, false
@@ -32,8 +33,8 @@ func labelsLost(s State) (Decision, bool) {
 		sentence(s.Objects.Relabelled))
 }
 
-// foreignVolumes are those made for another founding than the one on record: a member that starts on one is of another
-// cluster.
+// foreignVolumes are those made for another founding than the one on record: a member that starts
+// on one is of another cluster.
 func (s State) foreignVolumes() []string {
 	var foreign []string
 	for _, r := range s.Replicas {
@@ -103,8 +104,8 @@ func terminating(s State) (Decision, bool) {
 	return wait(recheck, "being deleted: %s", sentence(going))
 }
 
-// goingRemains are pods and volumes on their way out, if no other is left and no record says what belongs in their place:
-// once they are gone, there may be no trace of a cluster.
+// goingRemains are pods and volumes on their way out, if no other is left and no record says what
+// belongs in their place: once they are gone, there may be no trace of a cluster.
 func (s State) goingRemains() []string {
 	var going []string
 	for _, r := range s.Replicas {
@@ -156,8 +157,9 @@ func quorumLost(s State) (Decision, bool) {
 	return block("%s%s%s%s", message, s.wayOutOfChecks(), s.describeHeldBack(), s.wayOutOfNodes())
 }
 
-// mayRecover reports whether the silent voters that may still come up by themselves are enough for quorum: their pods
-// are on the way, or Kubernetes will recreate them, and their volumes are those on record.
+// mayRecover reports whether the silent voters that may still come up by themselves are enough for
+// quorum: their pods are on the way, or Kubernetes will recreate them, and their volumes are those
+// on record.
 func (s State) mayRecover(voters []Member) bool {
 	recoverable := 0
 	for _, m := range voters {

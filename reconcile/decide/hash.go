@@ -2,8 +2,9 @@ package decide
 
 import "fmt"
 
-// Hash is what etcd makes of all that a member's data hold at one point (HashKV). Two say something about each other only if they are of
-// the same point: of the same revision, and with the same history compacted away. The zero Hash is that of nobody: it is not known.
+// Hash is what etcd makes of all that a member's data hold at one point (HashKV). Two say something
+// about each other only if they are of the same point: of the same revision, and with the same
+// history compacted away. The zero Hash is that of nobody: it is not known.
 type Hash struct {
 	Revision        int64  `json:"revision,omitempty"`
 	CompactRevision int64  `json:"compactRevision,omitempty"`

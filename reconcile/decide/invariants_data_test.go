@@ -6,7 +6,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// hashes gives the members these hashes at one point, in their order; those that are zero have none. A CORRUPT alarm holds, of a-1.
+// hashes gives the members these hashes at one point, in their order; those that are zero have
+// none. A CORRUPT alarm holds, of a-1.
 func hashes(sums ...uint32) func(*world) {
 	return func(w *world) {
 		for i, sum := range sums {

@@ -13,7 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide/invariants"
 )
 
-// wrong is a decision that an invariant must not let through, in a world of three healthy members changed by change.
+// wrong is a decision that an invariant must not let through, in a world of three healthy members
+// changed by change.
 type wrong struct {
 	invariant string
 	what      string
@@ -27,7 +28,8 @@ type decision struct {
 	message string
 }
 
-// by is the rule that decides so in the tests of the invariants, where the invariant is about one rule alone.
+// by is the rule that decides so in the tests of the invariants, where the invariant is about one
+// rule alone.
 func (w wrong) by() string {
 	if w.invariant == missesTheMissing {
 		return "MembersMissing"
@@ -397,7 +399,8 @@ func TestInvariantsCatch(t *testing.T) {
 	}
 }
 
-// right are decisions that no invariant may hold up, so that none of them holds by forbidding everything.
+// right are decisions that no invariant may hold up, so that none of them holds by forbidding
+// everything.
 var right = []wrong{
 	{"", "restarts a follower", rolling, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 	{"", "restarts a silent learner", func(w *world) { w.Membership.Members[2].Learner, w.Membership.Members[2].Answers = true, false }, acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},

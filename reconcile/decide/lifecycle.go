@@ -63,7 +63,8 @@ func stop(s State) (Decision, bool) {
 	return Decision{Verdict: Done, Message: "stopped; the data of " + s.describeRemains() + " is kept"}, true
 }
 
-// keepsGoingVolume reports whether a pod keeps a volume that is being deleted, or whose claim is gone already: it goes with the pod.
+// keepsGoingVolume reports whether a pod keeps a volume that is being deleted, or whose claim is
+// gone already: it goes with the pod.
 func (s State) keepsGoingVolume(r Replica) bool {
 	gone := !hasVolume(r) && s.volumeLost(r.Ordinal) && r.Pod != PodPending
 	return hasPodThatStays(r) && (r.holdsTerminating() || gone)
@@ -84,8 +85,8 @@ func (s State) describeGoingVolumes() string {
 	return enumerate(names)
 }
 
-// deleteRest deletes the objects of a cluster without pods, and then, if its retention says so, its volumes. It is the only
-// way in which Quorate deletes the data of a cluster.
+// deleteRest deletes the objects of a cluster without pods, and then, if its retention says so, its
+// volumes. It is the only way in which Quorate deletes the data of a cluster.
 func (s State) deleteRest() (Decision, bool) {
 	if s.Objects.DeclarationDiffers {
 		return act(Declare{}, "write down that the cluster is to be deleted")

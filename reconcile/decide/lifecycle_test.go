@@ -124,7 +124,8 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestRenamed: what looks like another cluster under a new name is founded only if nothing of it is there already.
+// TestRenamed: what looks like another cluster under a new name is founded only if nothing of it is
+// there already.
 func TestRenamed(t *testing.T) {
 	renamed := func(s *State) { s.Declared.RenamedFrom = "b/a" }
 	for what, c := range map[string]struct {

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// membersMissing stops before a list that lost half or more of the recorded voters at once: somebody has forced a new cluster on one member, or
-// removed them by hand. What is missing there may be the only copy of what the others have acknowledged.
+// membersMissing stops before a list that lost half or more of the recorded voters at once:
+// somebody has forced a new cluster on one member, or removed them by hand. What is missing there
+// may be the only copy of what the others have acknowledged.
 func membersMissing(s State) (Decision, bool) {
 	missing := s.missing()
 	if len(missing) == 0 || !s.toRun() {
@@ -26,8 +27,9 @@ func membersMissing(s State) (Decision, bool) {
 		enumerate(names), s.describeQuorum(), strings.Join(slices.Sorted(slices.Values(ids)), ","))
 }
 
-// missing are the recorded voters that the linearizable list of the recorded cluster does not hold, if no majority of those on record is in it and they
-// are not all on record as leaving. A list that a person has confirmed misses nobody.
+// missing are the recorded voters that the linearizable list of the recorded cluster does not hold,
+// if no majority of those on record is in it and they are not all on record as leaving. A list that
+// a person has confirmed misses nobody.
 func (s State) missing() []RecordedMember {
 	if s.membersConfirmed() {
 		return nil
@@ -62,9 +64,10 @@ func (s State) unconfirmed() []RecordedMember {
 	return missing
 }
 
-// standsBy reports whether the member that etcd lists in the slot is the one on record, or has replaced it and serves. Without an ID on record it is
-// taken for it, but for a learner that somebody else has added: in the slot of a founding member, which was a voter, or, not started, in that of one
-// that was sealed, which had started.
+// standsBy reports whether the member that etcd lists in the slot is the one on record, or has
+// replaced it and serves. Without an ID on record it is taken for it, but for a learner that
+// somebody else has added: in the slot of a founding member, which was a voter, or, not started, in
+// that of one that was sealed, which had started.
 func (m RecordedMember) standsBy(listed Member) bool {
 	if m.ID == 0 {
 		return listed.Answers || !listed.Learner || m.Mode != Founding && listed.Started
@@ -72,8 +75,8 @@ func (m RecordedMember) standsBy(listed Member) bool {
 	return listed.Answers || m.ID == listed.ID
 }
 
-// membersConfirmed reports whether git names exactly the members that etcd lists. A confirmation is good once: one that has been followed before says
-// nothing about what is missing now.
+// membersConfirmed reports whether git names exactly the members that etcd lists. A confirmation is
+// good once: one that has been followed before says nothing about what is missing now.
 func (s State) membersConfirmed() bool {
 	named := sortedIDs(s.Declared.ConfirmedMembers)
 	return len(named) > 0 && slices.Equal(named, sortedIDs(s.listedIDs())) && !slices.Equal(named, s.Record.Confirmed)
@@ -89,8 +92,8 @@ func (s State) listedIDs() []ID {
 
 func sortedIDs(ids []ID) []ID { return slices.Compact(slices.Sorted(slices.Values(ids))) }
 
-// NeedsAnnouncement reports whether the removal of a member has to be on record before etcd is told: without it no majority of the recorded voters is
-// left to tell afterwards that it was meant.
+// NeedsAnnouncement reports whether the removal of a member has to be on record before etcd is
+// told: without it no majority of the recorded voters is left to tell afterwards that it was meant.
 func NeedsAnnouncement(s State, id ID) bool {
 	if m, listed := s.Membership.byID(id); listed {
 		ordinal, _ := s.OrdinalOf(m)

@@ -36,7 +36,8 @@ func (m Membership) HasQuorum() bool {
 	return Answering(voters) >= Quorum(len(voters))
 }
 
-// staleAlarms are the alarms of members that are gone in an order of their own: etcd lists them in any.
+// staleAlarms are the alarms of members that are gone in an order of their own: etcd lists them in
+// any.
 func (m Membership) staleAlarms() []Alarm {
 	return slices.SortedFunc(slices.Values(m.StaleAlarms), Alarm.compare)
 }

@@ -5,16 +5,18 @@ import (
 	"strings"
 )
 
-// etcd 3.7 reads no more what 3.5 has written into the log, and panics when it finds it ("unmarshal should never fail"; seen with 3.5.35, 3.6.16 and
-// 3.7.3). 3.6 keeps such entries until it takes a snapshot, after 10,000 entries by default. Only preparing a downgrade makes it take one
-// at once: so that is begun, waited for, and taken back.
+// etcd 3.7 reads no more what 3.5 has written into the log, and panics when it finds it ("unmarshal
+// should never fail"; seen with 3.5.35, 3.6.16 and 3.7.3). 3.6 keeps such entries until it takes a
+// snapshot, after 10,000 entries by default. Only preparing a downgrade makes it take one at once:
+// so that is begun, waited for, and taken back.
 var (
 	readsNoOldLog = version{3, 7, 0}
 	oldLog        = version{3, 6, 0}
 )
 
-// logVersion is the oldest minor version whose entries a member may have in its log: a member of an older version adds to it, and a
-// prepared downgrade proves that all that is older than what runs has gone into a snapshot.
+// logVersion is the oldest minor version whose entries a member may have in its log: a member of an
+// older version adds to it, and a prepared downgrade proves that all that is older than what runs
+// has gone into a snapshot.
 func (s State) logVersion(recorded string) string {
 	runs := s.running()
 	if len(runs) == 0 || Answering(s.Membership.Members) == 0 {
@@ -32,7 +34,8 @@ func (s State) logVersion(recorded string) string {
 	return recorded
 }
 
-// clear reports whether the version can read every log whose entries are of that minor version or newer.
+// clear reports whether the version can read every log whose entries are of that minor version or
+// newer.
 func (v version) clear(since string) bool {
 	oldest := minorOf(since + ".0")
 	return v.compare(readsNoOldLog) < 0 || oldest.compare(oldLog) >= 0
@@ -40,7 +43,8 @@ func (v version) clear(since string) bool {
 
 func (s State) allAnswer() bool { return Answering(s.Membership.Members) == len(s.Membership.Members) }
 
-// prepareUpgrade has etcd write out what the declared version could not read. Once a member runs that version, it has read it.
+// prepareUpgrade has etcd write out what the declared version could not read. Once a member runs
+// that version, it has read it.
 func prepareUpgrade(s State) (Decision, bool) {
 	refusal, prepared := s.judgeVersion()
 	target, _ := parseVersion(s.Declared.Version)
@@ -59,7 +63,8 @@ func prepareUpgrade(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
-// restored reports whether no downgrade is under way, and the data of every member is of the version that it runs.
+// restored reports whether no downgrade is under way, and the data of every member is of the
+// version that it runs.
 func (s State) restored() bool {
 	if s.sameVersions() && slices.ContainsFunc(s.Membership.Members, lagsBehind) {
 		return false

@@ -16,7 +16,8 @@ func (r Record) Member(ordinal int) (RecordedMember, bool) {
 	return RecordedMember{}, false
 }
 
-// Replicas is how many replicas Kubernetes has to run for the recorded members: one more than the highest ordinal.
+// Replicas is how many replicas Kubernetes has to run for the recorded members: one more than the
+// highest ordinal.
 func (r Record) Replicas() int {
 	n := 0
 	for _, m := range r.Members {
@@ -52,7 +53,8 @@ func (r Record) replacements(ordinal int) Replacements {
 	return Replacements{Ordinal: ordinal}
 }
 
-// countReplacement returns the record with one more replacement in a slot, and without those that are too long ago to matter.
+// countReplacement returns the record with one more replacement in a slot, and without those that
+// are too long ago to matter.
 func (r Record) countReplacement(ordinal int, now time.Time) Record {
 	old := func(replaced Replacements) bool { return now.Sub(replaced.Last) >= replacementMemory }
 	kept := slices.DeleteFunc(slices.Clone(r.Replaced), old)
@@ -87,10 +89,11 @@ func FoundingRecord(token string, n int) Record {
 	return r
 }
 
-// StandingRecord is the record that the objects must carry as things stand, whatever the action that applies them: the
-// record that is there; where the cluster has never formed and there is none, that of its founding, with freshToken;
-// where it has formed, what etcd, or else pods and volumes, prove. A member whose record is lost is sealed: if it has
-// data, it needs no more to start; if it has none, it must not start. It is without members if nothing is left to run.
+// StandingRecord is the record that the objects must carry as things stand, whatever the action
+// that applies them: the record that is there; where the cluster has never formed and there is
+// none, that of its founding, with freshToken; where it has formed, what etcd, or else pods and
+// volumes, prove. A member whose record is lost is sealed: if it has data, it needs no more to
+// start; if it has none, it must not start. It is without members if nothing is left to run.
 func StandingRecord(s State, freshToken string) Record {
 	return s.UnderCA(s.standing(freshToken))
 }
@@ -115,8 +118,9 @@ func (s State) standing(freshToken string) Record {
 	return s.follow(r)
 }
 
-// catchUp makes good what a record has lost to the status: one that knows no cluster ID while the status does has been
-// put back to what it was before formation, and no member of a formed cluster may be founded.
+// catchUp makes good what a record has lost to the status: one that knows no cluster ID while the
+// status does has been put back to what it was before formation, and no member of a formed cluster
+// may be founded.
 func (s State) catchUp(r Record) Record {
 	if r.ClusterID != 0 || s.ReportedClusterID == 0 {
 		return r
@@ -129,8 +133,8 @@ func (s State) catchUp(r Record) Record {
 	return r
 }
 
-// remainingOrdinals are the slots that hold a member, as far as can be told without a record: those that etcd lists,
-// or, while it gives no list, those with a pod or a volume.
+// remainingOrdinals are the slots that hold a member, as far as can be told without a record: those
+// that etcd lists, or, while it gives no list, those with a pod or a volume.
 func (s State) remainingOrdinals() []int {
 	var ordinals []int
 	if s.Membership.Known {
@@ -149,7 +153,8 @@ func (s State) remainingOrdinals() []int {
 	return ordinals
 }
 
-// SealedRecord is the record after action a: its members sealed with the IDs and volumes that s shows.
+// SealedRecord is the record after action a: its members sealed with the IDs and volumes that s
+// shows.
 func SealedRecord(s State, a Seal, freshToken string) Record {
 	r := StandingRecord(s, freshToken)
 	r.ClusterID = a.ClusterID

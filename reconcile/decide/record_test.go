@@ -66,7 +66,8 @@ func TestCountReplacement(t *testing.T) {
 	}
 }
 
-// TestLostRecord: where the record is lost, it is made of what etcd lists or, while it gives no list, of what pods and volumes show.
+// TestLostRecord: where the record is lost, it is made of what etcd lists or, while it gives no
+// list, of what pods and volumes show.
 func TestLostRecord(t *testing.T) {
 	lost := func(s *State) { s.Record = Record{} }
 	unheard := func(s *State) {
@@ -99,7 +100,8 @@ func TestLostRecord(t *testing.T) {
 	}
 }
 
-// TestRecordOfAList: where record and status are lost, etcd's list says which slots hold members of ours.
+// TestRecordOfAList: where record and status are lost, etcd's list says which slots hold members of
+// ours.
 func TestRecordOfAList(t *testing.T) {
 	s := after(3, func(s *State) {
 		s.Record, s.ReportedClusterID, s.Replicas = Record{}, 0, nil
@@ -114,7 +116,8 @@ func TestRecordOfAList(t *testing.T) {
 	}
 }
 
-// TestSealOneOfTwins: of two members in one slot the one with the lower ID is sealed, as it is listed.
+// TestSealOneOfTwins: of two members in one slot the one with the lower ID is sealed, as it is
+// listed.
 func TestSealOneOfTwins(t *testing.T) {
 	s := after(1, func(s *State) {
 		twin := s.Membership.Members[0]
@@ -126,7 +129,8 @@ func TestSealOneOfTwins(t *testing.T) {
 	}
 }
 
-// TestSealSaysWhatFounded: the logs of a cluster that has just been founded hold nothing older than what it was founded with.
+// TestSealSaysWhatFounded: the logs of a cluster that has just been founded hold nothing older than
+// what it was founded with.
 func TestSealSaysWhatFounded(t *testing.T) {
 	founded := func(s *State) {
 		s.Record, s.ReportedClusterID = FoundingRecord("t", 3), 0

@@ -11,7 +11,8 @@ func (s State) quorumMayRecover() bool {
 	return recoverable >= Quorum(len(s.Record.Members))
 }
 
-// unrecoverable reports whether a silent member cannot come up by itself, or should have done so long ago.
+// unrecoverable reports whether a silent member cannot come up by itself, or should have done so
+// long ago.
 func (s State) unrecoverable(ordinal int) bool {
 	r := s.Replica(ordinal)
 	return s.volumeLost(ordinal) || r.Stranded != "" || s.failsForLong(r)

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// replaceMember removes a member that is lost for good, if the others hold quorum without it. Its slot is filled again like any
-// other that is free. One that may still have its data goes only when others have it on volumes that stay; if too few have, one more is added first.
+// replaceMember removes a member that is lost for good, if the others hold quorum without it. Its
+// slot is filled again like any other that is free. One that may still have its data goes only when
+// others have it on volumes that stay; if too few have, one more is added first.
 func replaceMember(s State) (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false
@@ -37,8 +38,9 @@ func replaceMember(s State) (Decision, bool) {
 	return stuck, stuck.Verdict != "" && !surplus
 }
 
-// giveUp removes a member. A voter that leads hands over first, if it can to one that stays, and never to one whose data may be wrong (see transferLeadership);
-// etcd under a CORRUPT alarm still elects.
+// giveUp removes a member. A voter that leads hands over first, if it can to one that stays, and
+// never to one whose data may be wrong (see transferLeadership); etcd under a CORRUPT alarm still
+// elects.
 func (s State) giveUp(m Member, why string) (Decision, bool) {
 	if m.Leader && len(s.Membership.Voters()) > 1 {
 		if d, hands := s.transferLeadership(m, func(to Member) bool { return s.doomed(to) == "" }, "%s %s", m.Name, why); hands {
@@ -49,8 +51,9 @@ func (s State) giveUp(m Member, why string) (Decision, bool) {
 	return act(RemoveMember{m.ID, s.nameOf(m), s.because(m)}, "%s %s: remove it, so that a new one can take its place; %s answer", s.nameOf(m), why, s.describeQuorum())
 }
 
-// transferLeadership asks the leader to hand over to the voter that is best for it among those that will do: of those that have caught up, the
-// one with the lowest ordinal (hard case H23, H84). It waits for one to catch up, and does not speak if none will do.
+// transferLeadership asks the leader to hand over to the voter that is best for it among those that
+// will do: of those that have caught up, the one with the lowest ordinal (hard case H23, H84). It
+// waits for one to catch up, and does not speak if none will do.
 func (s State) transferLeadership(from Member, willDo func(Member) bool, format string, args ...any) (Decision, bool) {
 	why := fmt.Sprintf(format, args...)
 	var late []string
@@ -69,8 +72,8 @@ func (s State) transferLeadership(from Member, willDo func(Member) bool, format 
 	return wait(recheckSettling, "%s: transfer leadership once %s has caught up", why, strings.Join(late, " or "))
 }
 
-// promoteLearner makes a learner a voter once it is sealed and has nine tenths of what the leader has, which is etcd's own measure
-// (hard case H13). The new voter counts for quorum at once.
+// promoteLearner makes a learner a voter once it is sealed and has nine tenths of what the leader
+// has, which is etcd's own measure (hard case H13). The new voter counts for quorum at once.
 func promoteLearner(s State) (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false
@@ -86,7 +89,8 @@ func promoteLearner(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
-// disarmAlarm: that members may hold different data is taken back only once all are known to hold the same.
+// disarmAlarm: that members may hold different data is taken back only once all are known to hold
+// the same.
 func disarmAlarm(s State) (Decision, bool) {
 	stale := slices.DeleteFunc(slices.Clone(s.Membership.StaleAlarms), func(a Alarm) bool { return a.ID == unidentified || a.Kind == corruptAlarm })
 	refuted := s.refuted()
@@ -111,8 +115,9 @@ func (s State) describeAlarm(a Alarm) string {
 	return fmt.Sprintf("the %s alarm of member %s, which is gone,", a.Kind, a.ID)
 }
 
-// cleanUp deletes the volumes that members have left whom etcd no longer lists. A pod that still holds such a volume, because Kubernetes keeps
-// one in every slot below the highest, is recreated, on an empty one: no new member may start on what is about to go.
+// cleanUp deletes the volumes that members have left whom etcd no longer lists. A pod that still
+// holds such a volume, because Kubernetes keeps one in every slot below the highest, is recreated,
+// on an empty one: no new member may start on what is about to go.
 func cleanUp(s State) (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false

@@ -53,7 +53,8 @@ func TestReplaceMember(t *testing.T) {
 	}
 }
 
-// TestHandOver: to the first voter that answers, will do and has caught up; it is waited for one, and for none if nobody will do.
+// TestHandOver: to the first voter that answers, will do and has caught up; it is waited for one,
+// and for none if nobody will do.
 func TestHandOver(t *testing.T) {
 	ahead := func(s *State) { s.Membership.Members[0].Applied = 9000 }
 	caughtUp := func(n int) func(*State) { return func(s *State) { s.Membership.Members[n].Applied = 9000 } }
@@ -82,7 +83,8 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestPromoteLearner: a learner gets a vote once it is sealed and has nine tenths of what the leader has, and if quorum holds with it.
+// TestPromoteLearner: a learner gets a vote once it is sealed and has nine tenths of what the
+// leader has, and if quorum holds with it.
 func TestPromoteLearner(t *testing.T) {
 	promotes := PromoteLearner{0xa2, "a-2"}
 	applied := func(leader, learner uint64) func(*State) {
@@ -106,7 +108,8 @@ func TestPromoteLearner(t *testing.T) {
 	})
 }
 
-// TestDisarmAlarm: of what is left of others only; that data differ is taken back when all are known to hold the same.
+// TestDisarmAlarm: of what is left of others only; that data differ is taken back when all are
+// known to hold the same.
 func TestDisarmAlarm(t *testing.T) {
 	askAlone(t, disarmAlarm, map[string]ruleCase{
 		"a lack of space of one that is gone": {3, leftOver(0xd1, "NOSPACE"), DisarmAlarm{0xd1, "NOSPACE"}},
@@ -118,7 +121,8 @@ func TestDisarmAlarm(t *testing.T) {
 	})
 }
 
-// TestCleanUp: only the volume on record goes, only if nobody is in its slot, and only if it is known of each member which slot it is in.
+// TestCleanUp: only the volume on record goes, only if nobody is in its slot, and only if it is
+// known of each member which slot it is in.
 func TestCleanUp(t *testing.T) {
 	left := both(func(s *State) {
 		s.Record.Members, s.Membership.Members = s.Record.Members[:2], s.Membership.Members[:2]

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// WantsOtherPods reports whether git asks of a formed cluster for pods of another version or shape than new ones get.
+// WantsOtherPods reports whether git asks of a formed cluster for pods of another version or shape
+// than new ones get.
 func (s State) WantsOtherPods() bool {
 	return s.hasStatefulSet() && !s.founding() && (s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash)
 }
@@ -15,7 +16,8 @@ func (s State) newPodsAsDeclared() bool {
 	return s.hasStatefulSet() && s.Objects.RunsVersion == s.Declared.Version && s.Objects.RunsHash == s.Declared.SpecHash
 }
 
-// madeOtherwise reports whether a pod was made from another declaration. Its own marks tell, never its image (hard case H35, H102).
+// madeOtherwise reports whether a pod was made from another declaration. Its own marks tell, never
+// its image (hard case H35, H102).
 func (s State) madeOtherwise(r Replica) bool {
 	return r.Pod != PodAbsent && r.PodSpecHash+r.PodVersion != "" && (r.PodSpecHash != s.Declared.SpecHash || r.PodVersion != s.Declared.Version)
 }
@@ -38,8 +40,8 @@ func versionRefused(s State) (Decision, bool) {
 	return block("%s; what runs is kept as it is", refusal)
 }
 
-// downgrade has etcd prepare its data for an older minor version before any member runs it, and takes that back when git
-// turns back (etcd: Downgrade etcd from v3.6 to v3.5; hard case H39).
+// downgrade has etcd prepare its data for an older minor version before any member runs it, and
+// takes that back when git turns back (etcd: Downgrade etcd from v3.6 to v3.5; hard case H39).
 func downgrade(s State) (Decision, bool) {
 	if !s.Membership.Known || s.founding() {
 		return Decision{}, false
@@ -88,7 +90,8 @@ func startRollout(s State) (Decision, bool) {
 	return act(s.rollout(), "%s", s.describeRollout())
 }
 
-// tooFew reports whether there will be enough members for restarts that nobody notices, and are not yet.
+// tooFew reports whether there will be enough members for restarts that nobody notices, and are not
+// yet.
 func (s State) tooFew() bool { return len(s.Membership.Voters()) < 3 && s.Declared.Replicas >= 3 }
 
 func (s State) describeRollout() string {
@@ -98,8 +101,9 @@ func (s State) describeRollout() string {
 	return "git declares other options or another shape of the pods: new pods get them, then one member after the other"
 }
 
-// rollOneMember restarts the members whose pods were made from another declaration, one at a time and while all is well: followers
-// from the highest ordinal down, the leader last, after it has handed over (hard case H40, H104).
+// rollOneMember restarts the members whose pods were made from another declaration, one at a time
+// and while all is well: followers from the highest ordinal down, the leader last, after it has
+// handed over (hard case H40, H104).
 func rollOneMember(s State) (Decision, bool) {
 	if !s.Membership.Known || !s.newPodsAsDeclared() || len(s.unsettled()) > 0 || s.tooFew() || !s.mayRoll() {
 		return Decision{}, false

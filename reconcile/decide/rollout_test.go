@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestRolloutByItself: what the rules about rollouts leave alone, whatever the rules before them say.
+// TestRolloutByItself: what the rules about rollouts leave alone, whatever the rules before them
+// say.
 func TestRolloutByItself(t *testing.T) {
 	wants := func(s *State) { s.Declared.SpecHash = "h2" }
 	begun := both(wants, func(s *State) { s.Objects.RunsHash = "h2" })

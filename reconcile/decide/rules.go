@@ -6,15 +6,16 @@ const Converged = "Converged"
 // lockedElsewhere overrules every action.
 const lockedElsewhere = "LockedElsewhere"
 
-// rule is a named rule. apply returns its decision and whether it speaks; it must be safe by itself,
-// whatever the rules before it have let through.
+// rule is a named rule. apply returns its decision and whether it speaks; it must be safe by
+// itself, whatever the rules before it have let through.
 type rule struct {
 	Rule
 	apply func(State) (Decision, bool)
 }
 
-// rules in the order in which they are asked. Guards come first; then what keeps a member from ever starting without its
-// data; then what Kubernetes is told, since etcd needs it; then the health of etcd, and last what else git wants.
+// rules in the order in which they are asked. Guards come first; then what keeps a member from ever
+// starting without its data; then what Kubernetes is told, since etcd needs it; then the health of
+// etcd, and last what else git wants.
 var rules = []rule{
 	{Rule{"RenewCertificates", "Certificates are about to expire, and git declares the cluster no longer, or something that cannot be built: reissue them, touch nothing else."}, renewCertificates},
 	{Rule{"Orphaned", "Git declares the cluster no longer: report it, touch nothing."}, orphaned},

@@ -19,7 +19,8 @@ import (
 
 const rulesPage = "../../docs/reference/rules.md"
 
-// TestRulesPage checks that docs/reference/rules.md is what the rules, the invariants and the stories make it; "go generate" writes it.
+// TestRulesPage checks that docs/reference/rules.md is what the rules, the invariants and the
+// stories make it; "go generate" writes it.
 func TestRulesPage(t *testing.T) {
 	want := page(t)
 	if flag.Lookup("rewrite").Value.String() == "true" {

@@ -25,7 +25,8 @@ func applyObjects(s State) (Decision, bool) {
 	return act(ApplyObjects{}, "%s", sentence(facts))
 }
 
-// silentOrdinals are those of the recorded members that etcd lists and that do not answer; none while etcd gives no list.
+// silentOrdinals are those of the recorded members that etcd lists and that do not answer; none
+// while etcd gives no list.
 func (s State) silentOrdinals() []int {
 	var silent []int
 	members := s.listed()
@@ -38,7 +39,8 @@ func (s State) silentOrdinals() []int {
 	return silent
 }
 
-// membershipMismatch: what is none of ours is left to whoever added it. Etcd's list is followed in all else.
+// membershipMismatch: what is none of ours is left to whoever added it. Etcd's list is followed in
+// all else.
 func membershipMismatch(s State) (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false
@@ -70,11 +72,12 @@ func (s State) unlisted() []string {
 	return facts
 }
 
-// unidentified stands in an alarm for the member: etcd has found data that differ, and no majority that agrees (etcd: CompactHashCheck).
+// unidentified stands in an alarm for the member: etcd has found data that differ, and no majority
+// that agrees (etcd: CompactHashCheck).
 const unidentified = ID(0)
 
-// alarmRaised: without space, options may still be rolled out, or the quota could not be raised (hard case H109). Whose data are right is another matter:
-// see dataInDoubt.
+// alarmRaised: without space, options may still be rolled out, or the quota could not be raised
+// (hard case H109). Whose data are right is another matter: see dataInDoubt.
 func alarmRaised(s State) (Decision, bool) {
 	var facts []string
 	for _, m := range s.MembersInOrder() {
@@ -102,7 +105,8 @@ func memberFailing(s State) (Decision, bool) {
 	return s.neverReady()
 }
 
-// neverReady: etcd answers, and its pod does not get ready for all that, so that clients do not find it.
+// neverReady: etcd answers, and its pod does not get ready for all that, so that clients do not
+// find it.
 func (s State) neverReady() (Decision, bool) {
 	for _, m := range s.MembersInOrder() {
 		ordinal, ours := s.OrdinalOf(m)
@@ -114,7 +118,8 @@ func (s State) neverReady() (Decision, bool) {
 	return Decision{}, false
 }
 
-// replacedInTime reports whether git declares that a member is replaced once it has been silent for so long, and it can be.
+// replacedInTime reports whether git declares that a member is replaced once it has been silent for
+// so long, and it can be.
 func (s State) replacedInTime(ordinal int) bool {
 	m := s.listed()[ordinal]
 	return s.Declared.ReplaceAfter > 0 && s.replaceable(m, s.Replica(ordinal)) && !s.standsBehindList(m) && s.Membership.without(m.ID).HasQuorum()
@@ -153,7 +158,8 @@ func notActedOn(s State) (Decision, bool) {
 	return block("git asks for a change that is not acted on yet: %s; what runs is kept as it is", strings.Join(wishes, ", "))
 }
 
-// unmetChanges lists what git declares and no rule brings about. What has been founded is first waited for and sealed.
+// unmetChanges lists what git declares and no rule brings about. What has been founded is first
+// waited for and sealed.
 func (s State) unmetChanges() []string {
 	var wishes []string
 	if runs := s.Objects.RunsStorage; !s.founding() && runs != "" && runs != s.Declared.Storage {

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// scaleDown removes the member with the highest ordinal, compared as a number (hard case H24). One that is silent, or only a
-// learner, may go at any time (hard case H25, H107); a healthy voter goes only while all is well, and hands over first if it leads. While a volume
-// is being deleted, whoever is one too many is there to take a place.
+// scaleDown removes the member with the highest ordinal, compared as a number (hard case H24). One
+// that is silent, or only a learner, may go at any time (hard case H25, H107); a healthy voter goes
+// only while all is well, and hands over first if it leads. While a volume is being deleted,
+// whoever is one too many is there to take a place.
 func scaleDown(s State) (Decision, bool) {
 	victim, surplus := s.surplus()
 	needless := victim.Learner || !victim.Answers
@@ -30,7 +31,8 @@ func scaleDown(s State) (Decision, bool) {
 		plural(listed, "member", "members"), declared, s.nameOf(victim), s.describeQuorum())
 }
 
-// surplus is the member with the highest ordinal, if there is one too many: its ordinal is beyond what is declared then.
+// surplus is the member with the highest ordinal, if there is one too many: its ordinal is beyond
+// what is declared then.
 func (s State) surplus() (Member, bool) {
 	highest, last := Member{}, -1
 	for ordinal, m := range s.listed() {
@@ -52,8 +54,8 @@ func (s State) freeOrdinal() (int, bool) {
 	return 0, false
 }
 
-// scaleUp adds a learner at the lowest free ordinal while all is well (hard case H11, H17, H92), once the volume of whoever was there
-// before is on its way out (hard case H20).
+// scaleUp adds a learner at the lowest free ordinal while all is well (hard case H11, H17, H92),
+// once the volume of whoever was there before is on its way out (hard case H20).
 func scaleUp(s State) (Decision, bool) {
 	ordinal, free := s.freeOrdinal()
 	if !free || !s.Membership.Known || len(s.unsettled()) > 0 {
@@ -66,7 +68,8 @@ func scaleUp(s State) (Decision, bool) {
 		plural(len(s.Membership.Members), "member", "members"), s.Declared.Replicas, s.ReplicaName(ordinal), s.describeQuorum())
 }
 
-// waitForSlot waits for the volume in a slot to go. One whose member was never removed, as far as the record says, is left to a person.
+// waitForSlot waits for the volume in a slot to go. One whose member was never removed, as far as
+// the record says, is left to a person.
 func (s State) waitForSlot(ordinal int) (Decision, bool) {
 	name := s.ReplicaName(ordinal)
 	if _, known := s.Record.removed(ordinal); known || s.Replica(ordinal).VolumeTerminating {
@@ -80,8 +83,9 @@ func (s State) volumeInTheWay(ordinal int) string {
 	return fmt.Sprintf("a volume of %s is in the way, and nothing on record says whose data it holds: if nobody needs them, kubectl delete pvc data-%s", name, name)
 }
 
-// empty reports whether nothing is left in a slot of the member before: no volume, or one that goes and that no pod will start on any more,
-// or one that was made after the old one had gone, for a pod that has no file to start with.
+// empty reports whether nothing is left in a slot of the member before: no volume, or one that goes
+// and that no pod will start on any more, or one that was made after the old one had gone, for a
+// pod that has no file to start with.
 func (s State) empty(ordinal int) bool {
 	r := s.Replica(ordinal)
 	gone, _ := s.Record.removed(ordinal)
@@ -104,7 +108,8 @@ func (s State) peerURL(ordinal int) string {
 	return ""
 }
 
-// unsettled says what is the matter with the members: with each that is no sealed, healthy voter, alarms left aside.
+// unsettled says what is the matter with the members: with each that is no sealed, healthy voter,
+// alarms left aside.
 func (s State) unsettled() []string {
 	var facts []string
 	if len(s.Membership.Members) == 0 {

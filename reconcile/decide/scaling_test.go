@@ -30,7 +30,8 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestSurplus: the highest is one too many if it is beyond what is declared, or if no slot below is free.
+// TestSurplus: the highest is one too many if it is beyond what is declared, or if no slot below is
+// free.
 func TestSurplus(t *testing.T) {
 	without := func(ordinals ...int) func(*State) {
 		return func(s *State) {
@@ -61,7 +62,8 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
-// TestPeerURL: the peer URL of a new member is made after that of one that has the name of its pod in it.
+// TestPeerURL: the peer URL of a new member is made after that of one that has the name of its pod
+// in it.
 func TestPeerURL(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*State)

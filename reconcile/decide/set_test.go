@@ -141,7 +141,8 @@ func (w *world) setSpec(key, text string) (err error) {
 	return err
 }
 
-// setSlot changes the replica of an ordinal, its entry in the record, or its member; what is not there yet is made.
+// setSlot changes the replica of an ordinal, its entry in the record, or its member; what is not
+// there yet is made.
 func (w *world) setSlot(ordinal int, key, text string) error {
 	switch key {
 	case "etcd", "learner", "alarms", "id", "applied", "storage", "runs", "silent-for", "disagrees", "hash":

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestSignsOfFormation: every sign by itself is enough to know that a cluster has formed, and no pass founds it then.
+// TestSignsOfFormation: every sign by itself is enough to know that a cluster has formed, and no
+// pass founds it then.
 func TestSignsOfFormation(t *testing.T) {
 	record := FoundingRecord("t", 1)
 	for name, c := range map[string]struct {
@@ -61,8 +62,8 @@ func TestNothingRunsOnlyIfNothingDoes(t *testing.T) {
 	}
 }
 
-// TestSealedRecord: only members that have started are sealed, whoever else is named, and only who answers is on record
-// with ID and volume.
+// TestSealedRecord: only members that have started are sealed, whoever else is named, and only who
+// answers is on record with ID and volume.
 func TestSealedRecord(t *testing.T) {
 	s := State{Name: "a", Record: FoundingRecord("t", 4)}
 	s.Membership = Membership{Known: true, ClusterID: 7, Members: []Member{
@@ -81,7 +82,8 @@ func TestSealedRecord(t *testing.T) {
 	if text, _ := json.Marshal(got); string(text) != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
-	// Etcd does not forbid two members of one name; which of them is on record must not depend on their order.
+	// Etcd does not forbid two members of one name; which of them is on record must not depend on
+	// their order.
 	s.Membership.Members = append(s.Membership.Members, Member{ID: 15, Name: "a-0", Started: true, Answers: true})
 	one := SealedRecord(s, Seal{ClusterID: 7, Members: 1}, "fresh")
 	slices.Reverse(s.Membership.Members)
@@ -205,7 +207,8 @@ func TestStrings(t *testing.T) {
 	}
 }
 
-// TestWantsOtherPods: new pods stay as they are only where a StatefulSet makes others than git asks for, of a cluster that may have formed.
+// TestWantsOtherPods: new pods stay as they are only where a StatefulSet makes others than git asks
+// for, of a cluster that may have formed.
 func TestWantsOtherPods(t *testing.T) {
 	founding, formed, joining := FoundingRecord("t", 3), FoundingRecord("t", 3), FoundingRecord("t", 3)
 	formed.ClusterID, joining.Members[2].Mode = 1, Joining

@@ -1,7 +1,8 @@
 package decide
 
-// slotOfAnother reports whether a member that has never started is listed in a slot that still holds what another member has left: that one was
-// removed, and its slot used again before its volume was gone, or before any pass could write that down. The new one can never start on it.
+// slotOfAnother reports whether a member that has never started is listed in a slot that still
+// holds what another member has left: that one was removed, and its slot used again before its
+// volume was gone, or before any pass could write that down. The new one can never start on it.
 func (s State) slotOfAnother(m Member, ordinal int) bool {
 	recorded, _ := s.Record.Member(ordinal)
 	return !m.Started && (recorded.ID != 0 && recorded.ID != m.ID || s.holdsRemains(ordinal))

@@ -289,7 +289,8 @@ func (w *world) flagOfLife(flag string) {
 	}
 }
 
-// doubt makes one doubt the members' data, and gives all but the unheard their hashes: all the same, one or every other another.
+// doubt makes one doubt the members' data, and gives all but the unheard their hashes: all the
+// same, one or every other another.
 func (w *world) doubt(flag string) {
 	members := w.Membership.Members
 	w.Membership.StaleAlarms = []decide.Alarm{{Kind: "CORRUPT"}}
@@ -313,7 +314,8 @@ func (w *world) doubt(flag string) {
 	}
 }
 
-// choices calls do with every way to fill n ordinals with the slots; which ordinal has which makes no difference.
+// choices calls do with every way to fill n ordinals with the slots; which ordinal has which makes
+// no difference.
 func choices(slots []slot, n int, do func([]slot)) {
 	chosen := make([]slot, 0, n)
 	var choose func(from int)
@@ -334,8 +336,9 @@ func choices(slots []slot, n int, do func([]slot)) {
 // thorough says that the larger runs are wanted.
 var thorough = os.Getenv("QUORATE_SOAK_PEOPLE") != ""
 
-// TestEverySmallWorld holds the decision on every small state against the invariants: one ordinal with all that there can be,
-// two and three with all that is telling, up to five with what is common.
+// TestEverySmallWorld holds the decision on every small state against the invariants: one ordinal
+// with all that there can be, two and three with all that is telling, up to five with what is
+// common.
 func TestEverySmallWorld(t *testing.T) {
 	seen := &tally{said: map[[2]string]bool{}}
 	for _, size := range []struct {
@@ -399,8 +402,8 @@ func (all *tally) holdAll(t *testing.T, slots []slot, ordinals int, list []aroun
 	maps.Copy(all.said, mine.said)
 }
 
-// endless says what is wrong with a decision to wait once it has been waited for half an hour: it must be a Block of the same rule by then, and none if
-// nobody has looked meanwhile.
+// endless says what is wrong with a decision to wait once it has been waited for half an hour: it
+// must be a Block of the same rule by then, and none if nobody has looked meanwhile.
 func endless(s decide.State, d decide.Decision) []string {
 	if d.Verdict != decide.Wait {
 		return nil
@@ -439,7 +442,8 @@ func (all *tally) compare(t *testing.T) {
 	}
 }
 
-// outOfReach is what takes more than a small world holds: alarms, members that lag, objects that contradict each other, long waits.
+// outOfReach is what takes more than a small world holds: alarms, members that lag, objects that
+// contradict each other, long waits.
 var outOfReach = []string{"Block AlarmRaised", "Block Stop", "Wait RollOneMember", "Wait ScaleUp", "Wait ScaleDown", "Block ApplyObjects", "Wait PrepareUpgrade",
 	"Block WaitForMembers", "Block ScaleUp", "Block LockedElsewhere", "Act DataInDoubt", "Block ReplaceMember",
 	"Act CALost", "Act CAChanged",

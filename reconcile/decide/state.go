@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ID is an ID of etcd's: of a cluster or of a member. Zero means that there is none yet. It prints as etcd's
-// own tools print it, in hexadecimal.
+// ID is an ID of etcd's: of a cluster or of a member. Zero means that there is none yet. It prints
+// as etcd's own tools print it, in hexadecimal.
 type ID uint64
 
 // String returns the hexadecimal form.
@@ -37,13 +37,13 @@ type State struct {
 	Declared Declared `json:"declared"`
 	// Record is what earlier passes wrote down in the cluster.
 	Record Record `json:"record"`
-	// ReportedClusterID is the cluster ID in the status of the custom resource; zero if there is none. It gets there from a
-	// record, so that a record without one is older than the status.
+	// ReportedClusterID is the cluster ID in the status of the custom resource; zero if there is
+	// none. It gets there from a record, so that a record without one is older than the status.
 	ReportedClusterID ID `json:"reportedClusterID,omitempty"`
 	// Objects is how the Kubernetes objects compare with what they should be.
 	Objects Objects `json:"objects"`
-	// Replicas are the slots that have a pod or a volume, in any order. They are seen before etcd is asked, so that a
-	// member that answers had this volume or an older one.
+	// Replicas are the slots that have a pod or a volume, in any order. They are seen before etcd
+	// is asked, so that a member that answers had this volume or an older one.
 	Replicas []Replica `json:"replicas,omitempty"`
 	// Membership is etcd's own word.
 	Membership Membership `json:"membership"`
@@ -51,15 +51,19 @@ type State struct {
 	CA CA `json:"ca,omitzero"`
 	// Certificates are those that there are, in any order, and how long they are good for.
 	Certificates []Certificate `json:"certificates,omitempty"`
-	// ClientIsRoot: applications are etcd's superuser by their certificate, and stay it, since authentication is on: they may have their rights by that.
+	// ClientIsRoot: applications are etcd's superuser by their certificate, and stay it, since
+	// authentication is on: they may have their rights by that.
 	ClientIsRoot bool `json:"clientIsRoot,omitempty"`
-	// ReportedVersion is the oldest version that a member ran when the status was last written; empty if none ever did.
+	// ReportedVersion is the oldest version that a member ran when the status was last written;
+	// empty if none ever did.
 	ReportedVersion string `json:"reportedVersion,omitempty"`
 	// LockHolder is who else holds the lease of this cluster, in words; empty if nobody does.
 	LockHolder string `json:"lockHolder,omitempty"`
-	// Waited is what passes have waited for since they last changed anything, by the status of the custom resource.
+	// Waited is what passes have waited for since they last changed anything, by the status of the
+	// custom resource.
 	Waited []Waited `json:"waited,omitempty"`
-	// Unseen says what was not looked at for lack of a right, and what is not known for that. Whoever acts has seen everything.
+	// Unseen says what was not looked at for lack of a right, and what is not known for that.
+	// Whoever acts has seen everything.
 	Unseen []string `json:"unseen,omitempty"`
 }
 
@@ -80,11 +84,14 @@ type Declared struct {
 	Retention string `json:"retention,omitempty"`
 	// ReplaceAfter is how long a member may be silent before it is replaced; zero: however long.
 	ReplaceAfter time.Duration `json:"replaceAfter,omitempty"`
-	// Orphaned says that git declares this cluster no longer, and since which revision; empty if it does declare it.
+	// Orphaned says that git declares this cluster no longer, and since which revision; empty if it
+	// does declare it.
 	Orphaned string `json:"orphaned,omitempty"`
-	// RenamedFrom says which cluster this one seems to have been until git renamed or moved it; empty if it seems new.
+	// RenamedFrom says which cluster this one seems to have been until git renamed or moved it;
+	// empty if it seems new.
 	RenamedFrom string `json:"renamedFrom,omitempty"`
-	// ConfirmedMembers are the members, and no others, that a person says etcd may list although most of those on record are not among them.
+	// ConfirmedMembers are the members, and no others, that a person says etcd may list although
+	// most of those on record are not among them.
 	ConfirmedMembers []ID `json:"confirmedMembers,omitempty"`
 	// Problems say why this declaration cannot be acted on; none if it can.
 	Problems []string `json:"problems,omitempty"`
@@ -95,16 +102,18 @@ type Mode string
 
 // The modes.
 const (
-	// Founding: initial-cluster-state new, all founding members listed. Only before the member first started.
+	// Founding: initial-cluster-state new, all founding members listed. Only before the member
+	// first started.
 	Founding Mode = "Founding"
-	// Joining: initial-cluster-state existing, the member list of that moment. Only until the learner has started.
+	// Joining: initial-cluster-state existing, the member list of that moment. Only until the
+	// learner has started.
 	Joining Mode = "Joining"
 	// Sealed: the file does not name its own member, so that etcd starts on its data or not at all.
 	Sealed Mode = "Sealed"
 )
 
-// Record is what Quorate keeps of a cluster between passes, in the ConfigMap beside the members' files. It is
-// all of the truth about how a member may start.
+// Record is what Quorate keeps of a cluster between passes, in the ConfigMap beside the members'
+// files. It is all of the truth about how a member may start.
 type Record struct {
 	// Token is the nonce in the initial-cluster-token; empty if there is no record.
 	Token string `json:"token,omitempty"`
@@ -112,19 +121,24 @@ type Record struct {
 	ClusterID ID `json:"clusterID,omitempty"`
 	// Members by ascending ordinal.
 	Members []RecordedMember `json:"members,omitempty"`
-	// LogVersion is the oldest minor version, such as 3.6, whose entries a member may still have in its log; empty if that is not known.
+	// LogVersion is the oldest minor version, such as 3.6, whose entries a member may still have in
+	// its log; empty if that is not known.
 	LogVersion string `json:"logVersion,omitempty"`
-	// CA is the fingerprint of the CA that members trust; empty without TLS, or if it is not known yet.
+	// CA is the fingerprint of the CA that members trust; empty without TLS, or if it is not known
+	// yet.
 	CA string `json:"ca,omitempty"`
-	// Removed are the slots whose member is gone, by ascending ordinal: their volumes go before they are used again.
+	// Removed are the slots whose member is gone, by ascending ordinal: their volumes go before
+	// they are used again.
 	Removed []RemovedMember `json:"removed,omitempty"`
-	// Confirmed are the members that a person had confirmed when a list was followed that had lost most of those on record, ascending.
+	// Confirmed are the members that a person had confirmed when a list was followed that had lost
+	// most of those on record, ascending.
 	Confirmed []ID `json:"confirmed,omitempty"`
 	// Replaced counts how often the member of a slot was replaced lately, by ascending ordinal.
 	Replaced []Replacements `json:"replaced,omitempty"`
 }
 
-// Replacements is how often the member of a slot was replaced, each time within a day of the time before.
+// Replacements is how often the member of a slot was replaced, each time within a day of the time
+// before.
 type Replacements struct {
 	Ordinal int       `json:"ordinal"`
 	Times   int       `json:"times"`
@@ -134,7 +148,8 @@ type Replacements struct {
 // RemovedMember is what a member has left behind that etcd lists no longer.
 type RemovedMember struct {
 	Ordinal int `json:"ordinal"`
-	// VolumeUID of the volume that was in the slot when the member was seen to be gone; empty if there was none.
+	// VolumeUID of the volume that was in the slot when the member was seen to be gone; empty if
+	// there was none.
 	VolumeUID string `json:"volumeUID,omitempty"`
 }
 
@@ -145,12 +160,13 @@ type RecordedMember struct {
 	// ID of the member and UID of the volume that holds its data, known once it is sealed.
 	ID        ID     `json:"id,omitempty"`
 	VolumeUID string `json:"volumeUID,omitempty"`
-	// Leaving: etcd is about to be told to remove it. It says whose removal it was if etcd then lists too few of those on record to tell.
+	// Leaving: etcd is about to be told to remove it. It says whose removal it was if etcd then
+	// lists too few of those on record to tell.
 	Leaving bool `json:"leaving,omitempty"`
 }
 
-// Objects is how the Kubernetes objects of the cluster compare with what they should be. Each entry is one
-// object and what is the matter with it, such as "Service a-client: missing".
+// Objects is how the Kubernetes objects of the cluster compare with what they should be. Each entry
+// is one object and what is the matter with it, such as "Service a-client: missing".
 type Objects struct {
 	// DeclarationDiffers: the custom resource is missing or says something else than git.
 	DeclarationDiffers bool `json:"declarationDiffers,omitempty"`
@@ -158,13 +174,15 @@ type Objects struct {
 	Drift []string `json:"drift,omitempty"`
 	// Foreign: an object has one of our names and is not ours.
 	Foreign []string `json:"foreign,omitempty"`
-	// Relabelled: ours, and without the labels by which it is found, such as "Pod a-1 has lost app.kubernetes.io/managed-by=quorate".
+	// Relabelled: ours, and without the labels by which it is found, such as "Pod a-1 has lost
+	// app.kubernetes.io/managed-by=quorate".
 	Relabelled []string `json:"relabelled,omitempty"`
 	// Terminating: being deleted by Kubernetes.
 	Terminating []string `json:"terminating,omitempty"`
 	// Irreplaceable: lost, and not to be recreated while members depend on the old one.
 	Irreplaceable []string `json:"irreplaceable,omitempty"`
-	// RunsVersion and RunsHash are the version and SpecHash that the StatefulSet gives to new pods; empty without one.
+	// RunsVersion and RunsHash are the version and SpecHash that the StatefulSet gives to new pods;
+	// empty without one.
 	RunsVersion string `json:"runsVersion,omitempty"`
 	RunsHash    string `json:"runsHash,omitempty"`
 	// RunsReplicas is how many pods the StatefulSet keeps.
@@ -173,15 +191,16 @@ type Objects struct {
 	RunsToken string `json:"runsToken,omitempty"`
 	// Remaining are the objects of the cluster that are there, the custom resource left aside.
 	Remaining []string `json:"remaining,omitempty"`
-	// RunsStorage is the size and class that it gives to new volumes; Kubernetes lets nobody change that.
+	// RunsStorage is the size and class that it gives to new volumes; Kubernetes lets nobody change
+	// that.
 	RunsStorage string `json:"runsStorage,omitempty"`
 }
 
 // PodPhase is what a pod is doing.
 type PodPhase string
 
-// The phases. Failing: its container exits, or its image cannot be had. It may be over in a moment; only a pod that
-// has not been ready for long is given up.
+// The phases. Failing: its container exits, or its image cannot be had. It may be over in a moment;
+// only a pod that has not been ready for long is given up.
 const (
 	PodAbsent      PodPhase = "Absent"
 	PodPending     PodPhase = "Pending"
@@ -202,27 +221,32 @@ type Replica struct {
 	PodUID      string `json:"podUID,omitempty"`
 	PodVersion  string `json:"podVersion,omitempty"`
 	PodSpecHash string `json:"podSpecHash,omitempty"`
-	// PodMessage says why the pod is not ready, of which etcd may be, in Kubernetes' words or etcd's last ones.
+	// PodMessage says why the pod is not ready, of which etcd may be, in Kubernetes' words or
+	// etcd's last ones.
 	PodMessage string `json:"podMessage,omitempty"`
-	// PodRefused says why Kubernetes does not make the pod although the StatefulSet wants it, in its own words; empty if that is not known.
+	// PodRefused says why Kubernetes does not make the pod although the StatefulSet wants it, in
+	// its own words; empty if that is not known.
 	PodRefused string `json:"podRefused,omitempty"`
-	// PodCrashes is how often etcd in this pod has been started again, if it has last ended by itself with an error: of how it ended before that,
-	// Kubernetes says nothing. It is zero if the last time was for want of memory, or from outside.
+	// PodCrashes is how often etcd in this pod has been started again, if it has last ended by
+	// itself with an error: of how it ended before that, Kubernetes says nothing. It is zero if the
+	// last time was for want of memory, or from outside.
 	PodCrashes int `json:"podCrashes,omitempty"`
-	// PodStarted is since when the container of a pod that is Starting has run this time; zero if that is not known.
+	// PodStarted is since when the container of a pod that is Starting has run this time; zero if
+	// that is not known.
 	PodStarted time.Time `json:"podStarted,omitzero"`
 	// PodGoing is when a pod that is Terminating was to be gone at the latest; zero if it is not.
 	PodGoing time.Time `json:"podGoing,omitzero"`
-	// PodStoppedByCheck: etcd in this pod has last ended because it found, before it served anybody, that a peer's data differ from its own.
-	// It does not say whose are wrong.
+	// PodStoppedByCheck: etcd in this pod has last ended because it found, before it served
+	// anybody, that a peer's data differ from its own. It does not say whose are wrong.
 	PodStoppedByCheck bool `json:"podStoppedByCheck,omitempty"`
 
-	// NoData: etcd in this pod has ended because it found no data on its volume, and its file does not let it start without.
+	// NoData: etcd in this pod has ended because it found no data on its volume, and its file does
+	// not let it start without.
 	NoData bool `json:"noData,omitempty"`
 	// NoPeers: etcd in this pod has ended because no member answered that it could join.
 	NoPeers bool `json:"noPeers,omitempty"`
-	// PodUnbound: the pod was given a node before its claim was made, and the claim has no volume. The scheduler looks at such a pod no more, so
-	// neither will ever get the other.
+	// PodUnbound: the pod was given a node before its claim was made, and the claim has no volume.
+	// The scheduler looks at such a pod no more, so neither will ever get the other.
 	PodUnbound bool `json:"podUnbound,omitempty"`
 
 	// VolumeUID is the UID of the claim; empty if there is none.
@@ -231,9 +255,11 @@ type Replica struct {
 	VolumeToken string `json:"volumeToken,omitempty"`
 	// VolumeTerminating: the claim is being deleted.
 	VolumeTerminating bool `json:"volumeTerminating,omitempty"`
-	// Stranded says why no pod can ever use the volume again, such as that its node is gone; empty if that is not known.
+	// Stranded says why no pod can ever use the volume again, such as that its node is gone; empty
+	// if that is not known.
 	Stranded string `json:"stranded,omitempty"`
-	// StrandedSince is since when passes have found it stranded; zero if it is not, or this pass is the first to find it so.
+	// StrandedSince is since when passes have found it stranded; zero if it is not, or this pass is
+	// the first to find it so.
 	StrandedSince time.Time `json:"strandedSince,omitzero"`
 
 	// ClusterID is the one that etcd in this pod reports; zero if it does not answer.
@@ -246,16 +272,19 @@ type Membership struct {
 	Known bool `json:"known"`
 	// Why the list is not known.
 	Why string `json:"why,omitempty"`
-	// Forbidden says which right is missing to ask etcd at all, in the API server's words; empty if none is.
+	// Forbidden says which right is missing to ask etcd at all, in the API server's words; empty if
+	// none is.
 	Forbidden string `json:"forbidden,omitempty"`
 	// ClusterID as etcd reports it.
 	ClusterID ID `json:"clusterID,omitempty"`
-	// Members in any order. While the list is not Known they are what single members believe: good for explaining,
-	// never for acting.
+	// Members in any order. While the list is not Known they are what single members believe: good
+	// for explaining, never for acting.
 	Members []Member `json:"members,omitempty"`
-	// StaleAlarms are alarms of members that are gone. They hold until they are disarmed (hard case H31).
+	// StaleAlarms are alarms of members that are gone. They hold until they are disarmed (hard case
+	// H31).
 	StaleAlarms []Alarm `json:"staleAlarms,omitempty"`
-	// Downgrade is the minor version, such as 3.6, that etcd has been told to prepare a downgrade to; empty if none is under way.
+	// Downgrade is the minor version, such as 3.6, that etcd has been told to prepare a downgrade
+	// to; empty if none is under way.
 	Downgrade string `json:"downgrade,omitempty"`
 }
 
@@ -282,13 +311,16 @@ type Member struct {
 	// Why it does not answer.
 	Why string `json:"why,omitempty"`
 
-	// SilentSince is since when passes have found it silent; zero if it answers, or that is not known.
+	// SilentSince is since when passes have found it silent; zero if it answers, or that is not
+	// known.
 	SilentSince time.Time `json:"silentSince,omitzero"`
-	// Disagrees says how the list that it believes in differs from the linearizable one; empty if it does not.
+	// Disagrees says how the list that it believes in differs from the linearizable one; empty if
+	// it does not.
 	Disagrees string `json:"disagrees,omitempty"`
 
 	Version string `json:"version,omitempty"`
-	// StorageVersion is the minor version that its data are written for, such as 3.6; empty if it does not say.
+	// StorageVersion is the minor version that its data are written for, such as 3.6; empty if it
+	// does not say.
 	StorageVersion string `json:"storageVersion,omitempty"`
 
 	Revision    int64    `json:"revision,omitempty"`
@@ -298,7 +330,8 @@ type Member struct {
 	DBSizeInUse int64    `json:"dbSizeInUse,omitempty"`
 	Alarms      []string `json:"alarms,omitempty"`
 
-	// Hash of its data. Members are asked for it only if there is reason to doubt somebody's data, all at one revision.
+	// Hash of its data. Members are asked for it only if there is reason to doubt somebody's data,
+	// all at one revision.
 	Hash Hash `json:"hash,omitzero"`
 	// HashWhy says why it gave none, though it was asked.
 	HashWhy string `json:"hashWhy,omitempty"`
@@ -317,8 +350,8 @@ func (s State) Ordinal(name string) (int, bool) {
 	return n, true
 }
 
-// OrdinalOf returns the ordinal of a member, and whether it is one of this cluster's. One that has not started has no name
-// yet: its peer URL starts with that of its pod.
+// OrdinalOf returns the ordinal of a member, and whether it is one of this cluster's. One that has
+// not started has no name yet: its peer URL starts with that of its pod.
 func (s State) OrdinalOf(m Member) (int, bool) {
 	if m.Name != "" {
 		return s.Ordinal(m.Name)

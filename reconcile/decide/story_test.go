@@ -16,8 +16,8 @@ import (
 
 const stories = "../../testdata/decide"
 
-// TestStories runs the stories. If one fails, run "go test ./reconcile/decide -rewrite" and read the diff: it is right
-// only if it is what the story's first lines ask for.
+// TestStories runs the stories. If one fails, run "go test ./reconcile/decide -rewrite" and read
+// the diff: it is right only if it is what the story's first lines ask for.
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, stories, func(t *testing.T, path string) {
 		w := &world{}
@@ -27,7 +27,8 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// tell carries out a directive and those on the lines below it. Bad directives end the test; everything else is output.
+// tell carries out a directive and those on the lines below it. Bad directives end the test;
+// everything else is output.
 func tell(t *testing.T, w *world, d *datadriven.TestData) string {
 	if d.Cmd == "state" && d.Input != "" {
 		w.State = decide.State{}
@@ -61,14 +62,16 @@ func tell(t *testing.T, w *world, d *datadriven.TestData) string {
 func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 	switch cmd {
 	case "cluster":
-		// A new world: nothing is there, the objects are founded, or (unless told otherwise) it has formed and is healthy. The
-		// next decision is printed under the table of the state it is about.
+		// A new world: nothing is there, the objects are founded, or (unless told otherwise) it has
+		// formed and is healthy. The next decision is printed under the table of the state it is
+		// about.
 		//
 		// Example:
 		//	cluster a replicas=3 version=3.6.16 phase=nothing|founded|formed
 		return "", w.cluster(args)
 	case "set":
-		// Change a replica and its member, what git declares, or what is known of etcd, the record, the status, the objects.
+		// Change a replica and its member, what git declares, or what is known of etcd, the record,
+		// the status, the objects.
 		//
 		// Example:
 		//	set a-1 pod=Failing since=3m message=(exit code 1) volume=v9 token=t9 mode=Founding
@@ -92,7 +95,8 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//	set lock holder=(process 7 on b)
 		return "", w.set(args)
 	case "add":
-		// Add a finding about an object, a member that is no replica of ours, or an alarm of one that is gone.
+		// Add a finding about an object, a member that is no replica of ours, or an alarm of one
+		// that is gone.
 		//
 		// Example:
 		//	add alarm=(NOSPACE of d1)
@@ -100,13 +104,15 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//	add member name=stranger id=d1 silent
 		return "", w.add(args)
 	case "waited":
-		// Earlier passes have waited for something, since so long, and one has last written it down so long ago.
+		// Earlier passes have waited for something, since so long, and one has last written it down
+		// so long ago.
 		//
 		// Example:
 		//	waited WaitForMembers for=(a-1,a-2) since=31m seen=5m
 		return "", w.hasWaited(args)
 	case "report":
-		// Write down what the decision waits for, as the status does after a pass that has changed nothing, or with changed, something.
+		// Write down what the decision waits for, as the status does after a pass that has changed
+		// nothing, or with changed, something.
 		//
 		// Example:
 		//	report changed
@@ -125,7 +131,8 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//	clock +2m
 		return "", w.clock(args)
 	case "state":
-		// Print the state as a table; or, with one below in YAML, as "quorate plan -o state" prints it, take that.
+		// Print the state as a table; or, with one below in YAML, as "quorate plan -o state" prints
+		// it, take that.
 		//
 		// Example:
 		//	state
@@ -137,8 +144,9 @@ func (w *world) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//	decide
 		return w.decide(), nil
 	case "act":
-		// Carry out the action that is decided, and what Kubernetes and etcd do in its wake, as far as the state shows it: the
-		// record is written, the objects are right, pods and volumes come and go. A new member is only added; set lets it start.
+		// Carry out the action that is decided, and what Kubernetes and etcd do in its wake, as far
+		// as the state shows it: the record is written, the objects are right, pods and volumes
+		// come and go. A new member is only added; set lets it start.
 		//
 		// Example:
 		//	act

@@ -2,7 +2,8 @@ package decide
 
 import "time"
 
-// How long, and how often, before something is done or said. Each is documented by Thresholds, with why it is what it is.
+// How long, and how often, before something is done or said. Each is documented by Thresholds, with
+// why it is what it is.
 const (
 	pendingPatience      = 30 * time.Second
 	startPatience        = 10 * time.Second

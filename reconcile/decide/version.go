@@ -51,9 +51,9 @@ func (v version) steps(o version) int {
 	return v.minor - o.minor
 }
 
-// departures are the oldest patches from which the next minor version may be reached, and what is better still. Before them members that
-// were removed may come back to life, or learners may be in the way (etcd: Upgrade etcd from v3.5 to v3.6, and from v3.6 to v3.7;
-// hard case H37, H38).
+// departures are the oldest patches from which the next minor version may be reached, and what is
+// better still. Before them members that were removed may come back to life, or learners may be in
+// the way (etcd: Upgrade etcd from v3.5 to v3.6, and from v3.6 to v3.7; hard case H37, H38).
 var departures = map[version]struct {
 	least  version
 	better string
@@ -62,8 +62,9 @@ var departures = map[version]struct {
 	{3, 6, 0}: {version{3, 6, 11}, ""},
 }
 
-// running are the versions that members run, ascending: what members say while any answers, else the one in the status, and only where that
-// is lost those that pods were made with. What was declared and never ran counts for nothing (hard case H101).
+// running are the versions that members run, ascending: what members say while any answers, else
+// the one in the status, and only where that is lost those that pods were made with. What was
+// declared and never ran counts for nothing (hard case H101).
 func (s State) running() []version {
 	var list []version
 	add := func(text string) {
@@ -88,8 +89,8 @@ func (s State) running() []version {
 	return list
 }
 
-// judgeVersion says why the declared version cannot be rolled to from what runs, with the step to take instead, or else whether etcd's
-// data is prepared for it.
+// judgeVersion says why the declared version cannot be rolled to from what runs, with the step to
+// take instead, or else whether etcd's data is prepared for it.
 func (s State) judgeVersion() (refusal string, prepared bool) {
 	runs := s.running()
 	target, ok := parseVersion(s.Declared.Version)
@@ -119,7 +120,8 @@ func (s State) mayRoll() bool {
 	return refusal == "" && prepared
 }
 
-// stepBegun reports whether new pods get the declared minor version already: whoever began that has judged it.
+// stepBegun reports whether new pods get the declared minor version already: whoever began that has
+// judged it.
 func (s State) stepBegun() bool {
 	return s.hasStatefulSet() && minorOf(s.Objects.RunsVersion) == minorOf(s.Declared.Version)
 }
@@ -135,7 +137,8 @@ func (v version) departure(target version) string {
 	return fmt.Sprintf("etcd %s runs, and %s can be reached from %s at least%s: declare that first", v.full(), target.full(), from.least.full(), from.better)
 }
 
-// preparedFor reports whether etcd has been told to go back to that minor version and has written all its data for it.
+// preparedFor reports whether etcd has been told to go back to that minor version and has written
+// all its data for it.
 func (s State) preparedFor(target version) bool {
 	minor := minorOf(target.full()).String()
 	for _, m := range s.Membership.Members {

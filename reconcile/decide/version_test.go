@@ -67,7 +67,8 @@ func silence(ordinals ...int) func(*State) {
 	return func(s *State) { s.down(PodFailing, time.Second, ordinals...) }
 }
 
-// TestRunning: what members say counts while any says so, then the status, then what pods were made with.
+// TestRunning: what members say counts while any says so, then the status, then what pods were made
+// with.
 func TestRunning(t *testing.T) {
 	unheard := both(silence(0, 1, 2), func(s *State) { s.Replicas[0].PodVersion = "3.5.35" })
 	for what, c := range map[string]struct {
@@ -134,7 +135,8 @@ func TestJudgeVersion(t *testing.T) {
 	}
 }
 
-// TestLogVersion: what is on record about the logs changes only on proof, and only for the worse without one.
+// TestLogVersion: what is on record about the logs changes only on proof, and only for the worse
+// without one.
 func TestLogVersion(t *testing.T) {
 	taken := stores("3.5", "3.5", "3.5", "3.5")
 	for what, c := range map[string]struct {
@@ -180,7 +182,8 @@ func TestLogVersion(t *testing.T) {
 	}
 }
 
-// TestRestored: what has been prepared is taken back once no downgrade is under way and the data of all are of the version that they run.
+// TestRestored: what has been prepared is taken back once no downgrade is under way and the data of
+// all are of the version that they run.
 func TestRestored(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*State)

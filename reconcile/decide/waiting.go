@@ -8,12 +8,14 @@ import (
 	"time"
 )
 
-// Waited is something that passes wait for, or try in vain, and since when they have changed nothing meanwhile. It is kept in the status, so
-// that a wait outlives the process, and is written down only when it begins, when it ends, and now and then in between.
+// Waited is something that passes wait for, or try in vain, and since when they have changed
+// nothing meanwhile. It is kept in the status, so that a wait outlives the process, and is written
+// down only when it begins, when it ends, and now and then in between.
 type Waited struct {
 	// Rule that waits.
 	Rule string `json:"rule"`
-	// For is what exactly it waits for, such as the members that are not well; empty if the rule says it all.
+	// For is what exactly it waits for, such as the members that are not well; empty if the rule
+	// says it all.
 	For string `json:"for,omitempty"`
 	// Since when it is waited for.
 	Since time.Time `json:"since"`
@@ -22,12 +24,13 @@ type Waited struct {
 }
 
 const (
-	// mostWaits are kept beside each other: rules that take turns without changing anything each go on waiting.
+	// mostWaits are kept beside each other: rules that take turns without changing anything each go
+	// on waiting.
 	mostWaits = 8
 )
 
-// insist returns a decision to wait, or to try once more what has changed nothing, as what it is once that has gone on for too long: a Block. It
-// does not come by itself, so a person is needed.
+// insist returns a decision to wait, or to try once more what has changed nothing, as what it is
+// once that has gone on for too long: a Block. It does not come by itself, so a person is needed.
 func (s State) insist(d Decision, why string) Decision {
 	w, found := s.waited(d)
 	if !found || s.Now.Sub(w.Since) < s.patienceFor(d) {
@@ -41,8 +44,8 @@ func (s State) insist(d Decision, why string) Decision {
 	return d
 }
 
-// InVain is the decision of a pass whose action has changed nothing: the action goes on being tried, but if it has been so for long, a person has to
-// know. why is what was said instead.
+// InVain is the decision of a pass whose action has changed nothing: the action goes on being
+// tried, but if it has been so for long, a person has to know. why is what was said instead.
 func InVain(s State, d Decision, why string) Decision {
 	if d.Verdict != Act {
 		return d
@@ -59,11 +62,13 @@ func (s State) waited(d Decision) (Waited, bool) {
 	return s.Waited[i], true
 }
 
-// outdated reports whether nobody has looked for so long that what was waited for then says nothing about now.
+// outdated reports whether nobody has looked for so long that what was waited for then says nothing
+// about now.
 func (s State) outdated(w Waited) bool { return s.Now.Sub(w.Seen) > unrelated }
 
-// Waits is what the status should say after a pass: what it waits for, beside what earlier passes have waited for since anything was last changed.
-// What changes something, is done, or is a person's turn for another reason has waited for nothing.
+// Waits is what the status should say after a pass: what it waits for, beside what earlier passes
+// have waited for since anything was last changed. What changes something, is done, or is a
+// person's turn for another reason has waited for nothing.
 func Waits(s State, d Decision, changed bool) []Waited {
 	if changed || d.Verdict == Done || d.Verdict == Block && !d.overdue {
 		return nil

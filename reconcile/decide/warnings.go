@@ -28,7 +28,8 @@ func (s State) CertificateWarnings() []string {
 	return warnings
 }
 
-// SpaceWarnings say which members have a database that the declared quota has no room for: etcd does not shrink it by itself.
+// SpaceWarnings say which members have a database that the declared quota has no room for: etcd
+// does not shrink it by itself.
 func (s State) SpaceWarnings() []string {
 	var warnings []string
 	for _, m := range s.MembersInOrder() {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// patienceFor is how long a decision may go without coming to anything. What Kubernetes refuses to make is refused until a person changes
-// something.
+// patienceFor is how long a decision may go without coming to anything. What Kubernetes refuses to
+// make is refused until a person changes something.
 func (s State) patienceFor(d Decision) time.Duration {
 	for _, m := range s.Record.Members {
 		if r := s.Replica(m.Ordinal); d.Rule != lockedElsewhere && r.Pod == PodAbsent && r.PodRefused != "" {
@@ -67,7 +67,8 @@ func (s State) wayOutOfMembers() string {
 	return s.wayOutOfPods()
 }
 
-// wayOutOfSpare says what a person does without a spare member: it is there to take the data of one that goes.
+// wayOutOfSpare says what a person does without a spare member: it is there to take the data of one
+// that goes.
 func (s State) wayOutOfSpare(ordinal int) string {
 	m, found := s.goingFirst()
 	voters := s.Membership.Voters()
@@ -99,8 +100,8 @@ func (s State) wayOutOfPods() string {
 	return "kubectl describe says what the objects of the cluster wait for"
 }
 
-// wayOutOfNode says how to give up a pod whose node does not say that it has ended; empty if its node may still do so. Two pods must never
-// run on one volume.
+// wayOutOfNode says how to give up a pod whose node does not say that it has ended; empty if its
+// node may still do so. Two pods must never run on one volume.
 func (s State) wayOutOfNode(ordinal int) string {
 	r := s.Replica(ordinal)
 	if r.Pod != PodTerminating || r.PodGoing.IsZero() || s.Now.Sub(r.PodGoing) < patience {
@@ -110,7 +111,8 @@ func (s State) wayOutOfNode(ordinal int) string {
 		"kubectl delete pod %s --force --grace-period=0", s.ReplicaName(ordinal), r.PodGoing.UTC().Format(time.RFC3339), s.ReplicaName(ordinal))
 }
 
-// wayOutOfNewcomer says how to begin again with a member that has never started; empty for another one.
+// wayOutOfNewcomer says how to begin again with a member that has never started; empty for another
+// one.
 func (s State) wayOutOfNewcomer(ordinal int) string {
 	m, listed := s.listed()[ordinal]
 	if !listed || m.Started {
@@ -138,8 +140,9 @@ func (s State) wayOutOfNodes() string {
 	return ""
 }
 
-// wayOutOfChecks says how to have members start that stop because a peer that runs holds other data; empty if there are none. Without that peer
-// they are compared with each other, and it is compared with them once it starts again.
+// wayOutOfChecks says how to have members start that stop because a peer that runs holds other
+// data; empty if there are none. Without that peer they are compared with each other, and it is
+// compared with them once it starts again.
 func (s State) wayOutOfChecks() string {
 	var stopped, run []string
 	going := ""

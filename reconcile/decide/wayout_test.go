@@ -54,7 +54,8 @@ func TestWayOut(t *testing.T) {
 	}
 }
 
-// TestPatience: what Kubernetes refuses to make is a person's matter after two minutes, and all else after half an hour.
+// TestPatience: what Kubernetes refuses to make is a person's matter after two minutes, and all
+// else after half an hour.
 func TestPatience(t *testing.T) {
 	refused := func(r *Replica) { r.PodRefused = "exceeded quota" }
 	for what, c := range map[string]struct {
@@ -113,7 +114,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestActingIsNoWait: what is tried goes on being tried, however long; only a pass whose action has changed nothing says otherwise.
+// TestActingIsNoWait: what is tried goes on being tried, however long; only a pass whose action has
+// changed nothing says otherwise.
 func TestActingIsNoWait(t *testing.T) {
 	s := after(3, both(drifts, func(s *State) { s.Waited = []Waited{{Rule: "ApplyObjects", Since: noon.Add(-time.Hour), Seen: noon}} }))
 	if d := Decide(s); d.Verdict != Act {

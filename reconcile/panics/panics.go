@@ -1,4 +1,5 @@
-// Package panics turns a panic into an error, so that what goes wrong with one cluster stays with that cluster.
+// Package panics turns a panic into an error, so that what goes wrong with one cluster stays with
+// that cluster.
 package panics
 
 import (
@@ -30,7 +31,8 @@ func Catch(f func() error) (err error) {
 	return f()
 }
 
-// caught is the error for what recover has returned. One that was caught in another goroutine keeps the stack of that.
+// caught is the error for what recover has returned. One that was caught in another goroutine keeps
+// the stack of that.
 func caught(value any) *Error {
 	if earlier, is := value.(*Error); is {
 		return earlier
@@ -56,8 +58,8 @@ func (g *Group) Go(f func()) {
 	})
 }
 
-// Wait waits for all of them. If one has panicked, so does Wait, with the *Error of the first that did: whoever waits can recover, which
-// nobody can for a goroutine of its own.
+// Wait waits for all of them. If one has panicked, so does Wait, with the *Error of the first that
+// did: whoever waits can recover, which nobody can for a goroutine of its own.
 func (g *Group) Wait() {
 	g.all.Wait()
 	if first := g.first.Load(); first != nil {

@@ -26,7 +26,8 @@ func TestCatch(t *testing.T) {
 	}
 }
 
-// TestGroup: all are waited for, and the panic of one reaches whoever waits, with the stack of where it was.
+// TestGroup: all are waited for, and the panic of one reaches whoever waits, with the stack of
+// where it was.
 func TestGroup(t *testing.T) {
 	var done atomic.Int32
 	err := panics.Catch(func() error {

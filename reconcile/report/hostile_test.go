@@ -10,7 +10,8 @@ import (
 	"quorate.dev/quorate/visible/visibletest"
 )
 
-// saying is, for each place in a report that others have a say in, a report that has a text there and nowhere else.
+// saying is, for each place in a report that others have a say in, a report that has a text there
+// and nowhere else.
 func saying(text string) map[string]report.Report {
 	of := func(c report.Cluster) report.Report {
 		c.Namespace, c.Name = "ns", "x"

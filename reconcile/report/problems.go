@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// messageOf is what a report for people says of a cluster. What keeps its declaration from being acted on is left out where the report has it
-// among the problems of the sources: each stands there once, on a line of its own.
+// messageOf is what a report for people says of a cluster. What keeps its declaration from being
+// acted on is left out where the report has it among the problems of the sources: each stands there
+// once, on a line of its own.
 func (r Report) messageOf(c Cluster) string {
 	problems := c.State.Declared.Problems
 	sorted := slices.Sorted(slices.Values(problems))

@@ -9,8 +9,8 @@ import (
 // FlagConfirm is the flag that confirms a removal.
 const FlagConfirm = "--confirm-removals"
 
-// Removal is that a source no longer declares so many of its clusters that it may be an accident. They stay as last applied until
-// they are declared again or a person confirms it.
+// Removal is that a source no longer declares so many of its clusters that it may be an accident.
+// They stay as last applied until they are declared again or a person confirms it.
 type Removal struct {
 	// Source that declared them; empty if that is not known.
 	Source string `json:"source,omitempty"`

@@ -70,7 +70,8 @@ type Problem struct {
 	Beside string `json:"beside,omitempty"`
 	// Place is the name of the source in status.
 	Place string `json:"-"`
-	// Foreign: the cluster is another source's, or it cannot be known whose, so it is held up by nothing of this.
+	// Foreign: the cluster is another source's, or it cannot be known whose, so it is held up by
+	// nothing of this.
 	Foreign bool `json:"-"`
 }
 
@@ -108,8 +109,8 @@ func (c Cluster) Pending() bool {
 	return c.Decision.Verdict == decide.Act || c.Decision.Verdict == decide.Wait
 }
 
-// BeingFounded reports whether a founding has come so far that a member may start as one that founds the cluster. One that is blocked waits for
-// a person, however long.
+// BeingFounded reports whether a founding has come so far that a member may start as one that
+// founds the cluster. One that is blocked waits for a person, however long.
 func (c Cluster) BeingFounded() bool {
 	_, founds := c.Decision.Action.(decide.Bootstrap)
 	founds = founds && c.Outcome != nil && c.Outcome.Changed

@@ -9,7 +9,8 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Text renders the report for people: a block per cluster, then what is wrong with the sources, then a line that counts.
+// Text renders the report for people: a block per cluster, then what is wrong with the sources,
+// then a line that counts.
 func Text(w io.Writer, r Report, style Style) error {
 	b := &strings.Builder{}
 	writeRevisions(b, r)

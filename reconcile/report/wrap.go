@@ -7,8 +7,9 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Wrap makes text of others fit for a terminal that is Width columns wide: it breaks between words. The first line begins after that many columns, the
-// others are indented. Without a width it is one line, however long.
+// Wrap makes text of others fit for a terminal that is Width columns wide: it breaks between words.
+// The first line begins after that many columns, the others are indented. Without a width it is one
+// line, however long.
 func (s Style) Wrap(text string, after, indent int) string {
 	text = visible.Line(text)
 	if s.Width == 0 {
@@ -33,7 +34,8 @@ func (s Style) Wrap(text string, after, indent int) string {
 	return b.String()
 }
 
-// line writes what is said of something: a word that is painted, and the text behind it, in the indentation of its block.
+// line writes what is said of something: a word that is painted, and the text behind it, in the
+// indentation of its block.
 func (s Style) line(b *strings.Builder, indent int, label, text string, paint func(string) string) {
 	margin := strings.Repeat(" ", indent)
 	b.WriteString(margin)

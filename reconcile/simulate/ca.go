@@ -38,7 +38,8 @@ func (w *World) PutCA() {
 	}
 }
 
-// WearCertificates lets time pass for all certificates but that of the CA, until they are about to expire.
+// WearCertificates lets time pass for all certificates but that of the CA, until they are about to
+// expire.
 func (w *World) WearCertificates() {
 	for _, name := range w.Objects() {
 		if w.certificates.tls && w.isLeaf(name) && w.exists(name) {
@@ -62,7 +63,8 @@ func (w *World) seenCertificates() []decide.Certificate {
 	return list
 }
 
-// PutBackCA puts the CA that pods trust into the Secret again or, if none runs, the one that certificates were issued from.
+// PutBackCA puts the CA that pods trust into the Secret again or, if none runs, the one that
+// certificates were issued from.
 func (w *World) PutBackCA() {
 	if issuer := w.trust(); issuer != "" && w.exists(w.ca()) {
 		w.certificates.secret = issuer
@@ -101,7 +103,8 @@ func (w *World) seenCA(s decide.State) decide.CA {
 	return seen
 }
 
-// shown is the Secret with the certificate that passes show to members: that of applications while there is none of their own.
+// shown is the Secret with the certificate that passes show to members: that of applications while
+// there is none of their own.
 func (w *World) shown() string {
 	if own := "Secret " + w.name + "-quorate-tls"; w.exists(own) {
 		return own
@@ -117,7 +120,8 @@ func (w *World) issued(name string) string {
 	return ""
 }
 
-// issue writes a Secret. Pods trust the CA that they started with: what is issued from another one cuts them off.
+// issue writes a Secret. Pods trust the CA that they started with: what is issued from another one
+// cuts them off.
 func (w *World) issue(name string, there bool) {
 	c := &w.certificates
 	switch {
@@ -139,7 +143,8 @@ func (w *World) issue(name string, there bool) {
 // trust is what a pod that starts trusts to its end.
 func (w *World) trust() string { return w.certificates.issuers["Secret "+w.name+"-peer-tls"] }
 
-// fromCA takes all Secrets to be issued from what pods are given, and pods to trust what members answer by.
+// fromCA takes all Secrets to be issued from what pods are given, and pods to trust what members
+// answer by.
 func (w *World) fromCA(s decide.State) {
 	seen := s.CA
 	w.certificates = cas{tls: seen.Secret != "" || s.Record.CA != "", issuers: map[string]string{}, worn: map[string]bool{}, made: 100}

@@ -12,8 +12,8 @@ import (
 // patienceOfTests is the number of passes in which every world must come to an end.
 const patienceOfTests = 100
 
-// checkPath walks the path of a copy of the world and returns what is wrong with it: a decision at fault, something
-// that must never happen, no end, or an end that does not last.
+// checkPath walks the path of a copy of the world and returns what is wrong with it: a decision at
+// fault, something that must never happen, no end, or an end that does not last.
 func checkPath(start *simulate.World, most int) []string {
 	w := start.Clone()
 	for range most {
@@ -53,8 +53,8 @@ func lasts(w *simulate.World, end decide.Decision) []string {
 	return nil
 }
 
-// crashAfterEach walks the path twice for each of its writes, with a pass that dies right after that write, and with one in which the
-// next write fails, and compares the ends.
+// crashAfterEach walks the path twice for each of its writes, with a pass that dies right after
+// that write, and with one in which the next write fails, and compares the ends.
 func crashAfterEach(start *simulate.World, most int) string {
 	straight := start.Clone()
 	writes := 0

@@ -14,10 +14,12 @@ type Step struct {
 // Converge repeats passes, a tick after each, until one says Done or Block, at most that many.
 func (w *World) Converge(most int) []Step { return w.converge(most, NoCrash, w.Pass) }
 
-// ConvergeDying is Converge in which the pass that does the n-th write dies right after it. The next one goes on.
+// ConvergeDying is Converge in which the pass that does the n-th write dies right after it. The
+// next one goes on.
 func (w *World) ConvergeDying(most, n int) []Step { return w.converge(most, n, w.Pass) }
 
-// ConvergeFailing is Converge in which the write after the n-th fails without having changed anything, and its pass ends.
+// ConvergeFailing is Converge in which the write after the n-th fails without having changed
+// anything, and its pass ends.
 func (w *World) ConvergeFailing(most, n int) []Step { return w.converge(most, n, w.PassFailing) }
 
 func (w *World) converge(most, n int, pass func(int) (decide.Decision, []string)) []Step {

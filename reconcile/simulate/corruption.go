@@ -7,7 +7,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// differing is what etcd ends with when it finds, before it serves anybody, that a peer's data differ from its own.
+// differing is what etcd ends with when it finds, before it serves anybody, that a peer's data
+// differ from its own.
 const differing = "found data inconsistency with peers"
 
 // Differ changes the data of an ordinal so that etcd serves on, with other data than the others.
@@ -33,7 +34,8 @@ func (r *raft) raise(id decide.ID) {
 	r.alarms = append(r.alarms, alarm)
 }
 
-// checkData is the leader's check: it takes itself for right, and blames the first member that differs. Before 3.6 it names nobody.
+// checkData is the leader's check: it takes itself for right, and blames the first member that
+// differs. Before 3.6 it names nobody.
 func (w *World) checkData(r *raft) {
 	if !w.ChecksData || !r.serves() {
 		return
@@ -116,8 +118,9 @@ func (w *World) outvoted(r *raft, m member) bool {
 	return false
 }
 
-// watchCopies notes when a copy is given up that could be good, while it is known that members may hold different data and one that does stays.
-// Nothing hangs on one that is down, for a reason of its own, while a majority is up and holds the same.
+// watchCopies notes when a copy is given up that could be good, while it is known that members may
+// hold different data and one that does stays. Nothing hangs on one that is down, for a reason of
+// its own, while a majority is up and holds the same.
 func (w *World) watchCopies(r *raft, m member) {
 	needless := !r.isUp(m.id) && !w.pods[m.ordinal].stoppedByCheck() && w.judged(r)
 	if m.learner || !w.doubted(r) || !w.usable(m) || w.outvoted(r, m) || needless {
@@ -131,7 +134,8 @@ func (w *World) watchCopies(r *raft, m member) {
 	}
 }
 
-// judged reports whether it can be known without a person whose data are right: all hold the same, or a majority that is up does.
+// judged reports whether it can be known without a person whose data are right: all hold the same,
+// or a majority that is up does.
 func (w *World) judged(r *raft) bool {
 	variants, up := map[int]bool{}, map[int]int{}
 	voters := r.voters()

@@ -15,9 +15,10 @@ type write struct {
 	do   func()
 }
 
-// Do carries out an action, write by write, and returns the names of the writes. It dies after that many writes; NoCrash: it does
-// not. Like whoever carries out actions, it reads again what it relies on, takes "already so" for success, and
-// leaves alone what is no longer as it was. A write whose answer is lost is the same as death after it.
+// Do carries out an action, write by write, and returns the names of the writes. It dies after that
+// many writes; NoCrash: it does not. Like whoever carries out actions, it reads again what it
+// relies on, takes "already so" for success, and leaves alone what is no longer as it was. A write
+// whose answer is lost is the same as death after it.
 func (w *World) Do(a decide.Action, crashAfter int) []string {
 	var done []string
 	for _, write := range w.writes(w.Observe(), a) {
@@ -62,7 +63,8 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 	return w.changeEtcd(s, action)
 }
 
-// seal writes the record, and then leads clients to the members if none of them may found the cluster any more.
+// seal writes the record, and then leads clients to the members if none of them may found the
+// cluster any more.
 func (w *World) seal(record decide.Record) []write {
 	writes := []write{w.apply(w.configMap(), record)}
 	if w.exists(w.clientService()) && !w.objects[w.clientService()].leads && !record.MayFound() {
@@ -71,8 +73,8 @@ func (w *World) seal(record decide.Record) []write {
 	return writes
 }
 
-// applyAll writes every object that is not as it should be. Once the custom resource has been recreated, all that it owns has to
-// be its own.
+// applyAll writes every object that is not as it should be. Once the custom resource has been
+// recreated, all that it owns has to be its own.
 func (w *World) applyAll(s decide.State) []write {
 	var writes []write
 	standing := decide.StandingRecord(s, w.next("t"))
@@ -134,8 +136,8 @@ func (w *World) deleteObjects() []write {
 	return writes
 }
 
-// restart deletes a pod. The others must hold quorum meanwhile; of fewer than three voters none can be restarted otherwise, so
-// there all must be well, and there must be a reason.
+// restart deletes a pod. The others must hold quorum meanwhile; of fewer than three voters none can
+// be restarted otherwise, so there all must be well, and there must be a reason.
 func (w *World) restart(a decide.RestartReplica) []write {
 	p, there := w.pods[a.Ordinal]
 	if !there || p.uid != a.PodUID || p.terminating {

@@ -8,8 +8,8 @@ import (
 
 const permanentlyRemoved = "the member has been permanently removed from the cluster"
 
-// startEtcd starts etcd on the volume of an ordinal with the file that the record gives it. It returns etcd's last
-// words if it does not start.
+// startEtcd starts etcd on the volume of an ordinal with the file that the record gives it. It
+// returns etcd's last words if it does not start.
 func (w *World) startEtcd(n int, p pod) string {
 	v := w.volumes[n]
 	file, found := w.record.Member(n)
@@ -53,8 +53,9 @@ func (w *World) startOnData(n int, d data, p pod) string {
 	return w.refusesVersion(n, d, p)
 }
 
-// startFounding starts a member on an empty volume with all founding members in its file. The IDs follow from the file. It asks those that
-// run whether it has been up before: that is all that keeps a member from starting twice before it is sealed.
+// startFounding starts a member on an empty volume with all founding members in its file. The IDs
+// follow from the file. It asks those that run whether it has been up before: that is all that
+// keeps a member from starting twice before it is sealed.
 func (w *World) startFounding(n int) (data, string) {
 	founders := w.founders()
 	d := data{cluster: hash(w.record.Token, len(founders)), member: hash(w.record.Token, 1000+n)}
@@ -85,8 +86,8 @@ func (w *World) startFounding(n int) (data, string) {
 	return d, ""
 }
 
-// peersRun reports whether a member that starts reaches one that runs and can tell it who has published where clients reach it. It takes no
-// leader for that.
+// peersRun reports whether a member that starts reaches one that runs and can tell it who has
+// published where clients reach it. It takes no leader for that.
 func (w *World) peersRun(r *raft, starting member) bool {
 	return w.exists(w.peerService()) && !w.apart[starting.ordinal] &&
 		slices.ContainsFunc(r.members, func(m member) bool { return m.id != starting.id && r.isUp(m.id) })
@@ -112,8 +113,8 @@ func (w *World) hasData(cluster decide.ID) bool {
 	return false
 }
 
-// startJoining starts a member that a cluster with a leader has been told of. One that lost its log after it had started ends as soon
-// as the leader sends it more.
+// startJoining starts a member that a cluster with a leader has been told of. One that lost its log
+// after it had started ends as soon as the leader sends it more.
 func (w *World) startJoining(n int, p pod) (data, string) {
 	for _, id := range w.clusters() {
 		r := w.rafts[id]

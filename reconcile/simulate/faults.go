@@ -31,8 +31,9 @@ func (w *World) LoseVolume(n int) {
 	w.runEtcd()
 }
 
-// ReplaceClaim takes away the claim of an ordinal, with its volume, just when a new pod has been given its node: the claim is recreated, and
-// pod and claim wait for each other forever. Without its StatefulSet nobody recreates it.
+// ReplaceClaim takes away the claim of an ordinal, with its volume, just when a new pod has been
+// given its node: the claim is recreated, and pod and claim wait for each other forever. Without
+// its StatefulSet nobody recreates it.
 func (w *World) ReplaceClaim(n int) {
 	if _, there := w.pods[n]; !there {
 		return
@@ -83,7 +84,8 @@ func (w *World) Corrupt(n int) {
 	w.judgePods()
 }
 
-// Hang makes whoever uses the volume of an ordinal hang: its pod runs and nothing answers. Or it mends that.
+// Hang makes whoever uses the volume of an ordinal hang: its pod runs and nothing answers. Or it
+// mends that.
 func (w *World) Hang(n int, hung bool) {
 	if v, there := w.volumes[n]; there {
 		v.hung = hung
@@ -93,7 +95,8 @@ func (w *World) Hang(n int, hung bool) {
 	}
 }
 
-// forgive notes that a volume was lost before anybody could seal its member: what follows is nobody's decision.
+// forgive notes that a volume was lost before anybody could seal its member: what follows is
+// nobody's decision.
 func (w *World) forgive(n int) {
 	file, _ := w.record.Member(n)
 	r := w.rafts[w.volumes[n].data.cluster]
@@ -132,7 +135,8 @@ func (w *World) Occupy(name string) { w.objects[name] = object{uid: w.next("u"),
 // DeleteStatus empties the status of the custom resource.
 func (w *World) DeleteStatus() { w.status = status{silent: map[decide.ID]time.Time{}} }
 
-// PutBackRecord makes the record what it was before the cluster formed, as a backup of the ConfigMap would.
+// PutBackRecord makes the record what it was before the cluster formed, as a backup of the
+// ConfigMap would.
 func (w *World) PutBackRecord() {
 	if w.exists(w.configMap()) {
 		w.record = decide.FoundingRecord(w.record.Token, w.foundedWith)

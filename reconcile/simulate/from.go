@@ -7,8 +7,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// From returns the world that a state shows, to see where passes lead from there. What a state does not show is taken
-// to be well: pods that fail may start, nodes are up. Etcd that is silent behind ready pods is taken to be out of reach.
+// From returns the world that a state shows, to see where passes lead from there. What a state does
+// not show is taken to be well: pods that fail may start, nodes are up. Etcd that is silent behind
+// ready pods is taken to be out of reach.
 func From(s decide.State, seed uint64) *World {
 	w := New(s.Name, s.Declared, seed)
 	w.now = s.Now
@@ -65,8 +66,8 @@ func (w *World) fromObjects(o decide.Objects) {
 	}
 }
 
-// fromMembership takes etcd to be what its list says; where there is none, what the record says of members; and where there is no
-// record either, a member with data for each volume.
+// fromMembership takes etcd to be what its list says; where there is none, what the record says of
+// members; and where there is no record either, a member with data for each volume.
 func (w *World) fromMembership(s decide.State) {
 	r := &raft{downgrade: minorOf(s.Membership.Downgrade + ".0"), alarms: s.Membership.StaleAlarms}
 	for _, m := range s.Membership.Members {
@@ -132,7 +133,8 @@ func (w *World) fromReplica(s decide.State, r decide.Replica) {
 	}
 }
 
-// fromData is what the volume of a replica seems to hold: the data of the member in its slot, or of one that is gone.
+// fromData is what the volume of a replica seems to hold: the data of the member in its slot, or of
+// one that is gone.
 func (w *World) fromData(s decide.State, r decide.Replica) data {
 	id := cmp.Or(r.ClusterID, idOf(s))
 	cluster := w.rafts[id]

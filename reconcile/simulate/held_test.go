@@ -39,8 +39,9 @@ func heldFaults(replicas int) []incident {
 	return list
 }
 
-// TestNothingWaitsForever: from every small world, and with every single fault held the whole time, passes do not wait for an hour, nor try for
-// an hour what changes nothing: they change something, are done, or say what a person has to do. With QUORATE_SOAK_STEPS it begins in all worlds,
+// TestNothingWaitsForever: from every small world, and with every single fault held the whole time,
+// passes do not wait for an hour, nor try for an hour what changes nothing: they change something,
+// are done, or say what a person has to do. With QUORATE_SOAK_STEPS it begins in all worlds,
 // otherwise in some.
 func TestNothingWaitsForever(t *testing.T) {
 	for _, replicas := range []int{1, 3} {
@@ -66,8 +67,9 @@ func TestNothingWaitsForever(t *testing.T) {
 	}
 }
 
-// longestWait runs passes until they are done or blocked for five of them, at most that many, and returns what was said at the end of the
-// longest time in which nothing was changed, and how many passes that took.
+// longestWait runs passes until they are done or blocked for five of them, at most that many, and
+// returns what was said at the end of the longest time in which nothing was changed, and how many
+// passes that took.
 func longestWait(w *simulate.World, most int) (decide.Decision, int) {
 	var worst decide.Decision
 	longest, waited, ended := 0, 0, 0

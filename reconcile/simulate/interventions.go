@@ -6,7 +6,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// AddMember adds a voter to etcd's list behind everybody's back, as somebody with etcdctl can, if etcd lets them.
+// AddMember adds a voter to etcd's list behind everybody's back, as somebody with etcdctl can, if
+// etcd lets them.
 func (w *World) AddMember(n int) { w.addBehind(n, false) }
 
 // AddLearner is AddMember without a vote.
@@ -15,7 +16,8 @@ func (w *World) AddLearner(n int) { w.addBehind(n, true) }
 // AddStranger adds a learner that is none of the cluster's replicas and never starts.
 func (w *World) AddStranger() { w.addBehind(-1, true) }
 
-// addBehind adds a member unless etcd refuses: it wants all voters up, and here also a quorum with the new one.
+// addBehind adds a member unless etcd refuses: it wants all voters up, and here also a quorum with
+// the new one.
 func (w *World) addBehind(n int, learner bool) {
 	for _, id := range w.clusters() {
 		r := w.rafts[id]
@@ -59,8 +61,8 @@ func (w *World) ClearAlarms(kind string) {
 	}
 }
 
-// Heal ends all that can end by itself or by what people do about it: nodes and networks come back, foreign objects and strangers
-// go, room is made. What is lost stays lost.
+// Heal ends all that can end by itself or by what people do about it: nodes and networks come back,
+// foreign objects and strangers go, room is made. What is lost stays lost.
 func (w *World) Heal() {
 	clear(w.mute)
 	clear(w.slow)
@@ -81,9 +83,9 @@ func (w *World) Heal() {
 	w.RemoveMember(-1)
 }
 
-// Whole reports whether most voters of the cluster have their data on a volume that can be used: whether it can come up again
-// without a person. One that has never formed can as long
-// as its volumes can be used.
+// Whole reports whether most voters of the cluster have their data on a volume that can be used:
+// whether it can come up again without a person. One that has never formed can as long as its
+// volumes can be used.
 func (w *World) Whole() bool {
 	formed, whole := 0, 0
 	for id, r := range w.rafts {
@@ -116,7 +118,8 @@ func (w *World) anyVolume(is func(volume) bool) bool {
 	return false
 }
 
-// CommonVersion is the minor version of the cluster as etcd has settled it, such as 3.6; empty if it has not.
+// CommonVersion is the minor version of the cluster as etcd has settled it, such as 3.6; empty if
+// it has not.
 func (w *World) CommonVersion() string {
 	for id, r := range w.rafts {
 		if r.formed && w.hasData(id) {

@@ -20,13 +20,15 @@ const (
 	stepsToSettle = 25  // steps between two halts at which all must end well
 	// passesToSettle is the number of passes in which every healed world must come to an end.
 	passesToSettle = 300
-	// passesToLast is the number of passes for which a Block must hold: longer than the tests' replaceAfter.
+	// passesToLast is the number of passes for which a Block must hold: longer than the tests'
+	// replaceAfter.
 	passesToLast = 40
 )
 
-// TestLongPaths wanders at random: git changes, faults, passes that die and passes whose writes fail. The invariants hold at every step,
-// nothing happens that must never happen, and from time to time, once all is healed that can be, the cluster ends as declared. With
-// QUORATE_SOAK_STEPS it takes that many steps, with QUORATE_SOAK_SEED other ones.
+// TestLongPaths wanders at random: git changes, faults, passes that die and passes whose writes
+// fail. The invariants hold at every step, nothing happens that must never happen, and from time to
+// time, once all is healed that can be, the cluster ends as declared. With QUORATE_SOAK_STEPS it
+// takes that many steps, with QUORATE_SOAK_SEED other ones.
 func TestLongPaths(t *testing.T) {
 	steps := 10_000
 	if testing.Short() {
@@ -59,7 +61,8 @@ func fromEnvironment(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// wander takes a long path in one world. It returns the script of it, and what was wrong with its last line; empty if all was well.
+// wander takes a long path in one world. It returns the script of it, and what was wrong with its
+// last line; empty if all was well.
 func wander(seed, world uint64) (script []string, fault string) {
 	dice := rand.New(rand.NewPCG(seed, world))
 	j := &journey{}
@@ -140,8 +143,9 @@ func (j *journey) next(dice *rand.Rand) string {
 	}
 }
 
-// unknowable reports whether a fault leaves nobody who could know which version ran, or whether anything did: only volumes outlive the
-// custom resource, and they do not say. Nor is it known of a member that hangs before it first started whether it ever will.
+// unknowable reports whether a fault leaves nobody who could know which version ran, or whether
+// anything did: only volumes outlive the custom resource, and they do not say. Nor is it known of a
+// member that hangs before it first started whether it ever will.
 func (j *journey) unknowable(fault string) bool {
 	if name, hangs := strings.CutPrefix(fault, "hang="); hangs {
 		members := j.path.Observe().Membership.Members
@@ -161,8 +165,8 @@ func (r *path) formed() bool { return r.CommonVersion() != "" }
 
 func pick(dice *rand.Rand, list ...string) string { return list[dice.IntN(len(list))] }
 
-// change is something that git says from now on. It says no other version while nobody can know which one ran, or while
-// founding members start with one after the other.
+// change is something that git says from now on. It says no other version while nobody can know
+// which one ran, or while founding members start with one after the other.
 func (j *journey) change(dice *rand.Rand) string {
 	known := j.path.Observe().ReportedVersion != ""
 	switch n := dice.IntN(6); {
@@ -244,7 +248,8 @@ func shortened(script []string, fault string) []string {
 	return script
 }
 
-// replay takes a path again, and reports whether it comes to a fault of that kind; if so, it returns the script as far as that.
+// replay takes a path again, and reports whether it comes to a fault of that kind; if so, it
+// returns the script as far as that.
 func replay(script []string, kind string) ([]string, bool) {
 	j := &journey{}
 	for i, line := range script {

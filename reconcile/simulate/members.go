@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// changeEtcd are the writes of the actions that etcd itself carries out. Without a leader nothing can be changed. What etcd
-// refuses is no write.
+// changeEtcd are the writes of the actions that etcd itself carries out. Without a leader nothing
+// can be changed. What etcd refuses is no write.
 func (w *World) changeEtcd(s decide.State, action decide.Action) []write {
 	r, id := w.reachable()
 	if r == nil || w.announced(id) != s.Membership.ClusterID {
@@ -43,7 +43,8 @@ func (w *World) changeEtcd(s decide.State, action decide.Action) []write {
 	return nil
 }
 
-// changeDowngrade are the writes that begin a downgrade, one minor version at a time, or take it back.
+// changeDowngrade are the writes that begin a downgrade, one minor version at a time, or take it
+// back.
 func changeDowngrade(r *raft, action decide.Action) []write {
 	switch a := action.(type) {
 	case decide.EnableDowngrade:
@@ -67,7 +68,8 @@ func (w *World) announce(s decide.State, a decide.RemoveMember) []write {
 	return []write{w.apply(w.configMap(), announced)}
 }
 
-// addLearner tells etcd of a new member. With strict reconfiguration etcd takes none while a voter is away, and one learner at a time.
+// addLearner tells etcd of a new member. With strict reconfiguration etcd takes none while a voter
+// is away, and one learner at a time.
 func (w *World) addLearner(r *raft, a decide.AddLearner) []write {
 	p, running := w.pods[a.Ordinal]
 	if keepsVolume := running && !p.terminating && w.volumes[a.Ordinal].terminating; r.byOrdinal(a.Ordinal) != nil || keepsVolume {
@@ -103,7 +105,8 @@ func (w *World) promote(r *raft, m *member) {
 	}
 }
 
-// mayRemove reports whether etcd lets go of a member: not of the last voter, and of one that runs only if the others hold quorum.
+// mayRemove reports whether etcd lets go of a member: not of the last voter, and of one that runs
+// only if the others hold quorum.
 func (w *World) mayRemove(r *raft, m member) bool {
 	if m.learner {
 		return true
@@ -137,7 +140,8 @@ func (w *World) removeMember(r *raft, id decide.ID) {
 	w.judgePods()
 }
 
-// commit has a majority of the voters hold all there is, as they do once a change of the list has been agreed on, however slow they are.
+// commit has a majority of the voters hold all there is, as they do once a change of the list has
+// been agreed on, however slow they are.
 func (w *World) commit(r *raft) {
 	last, have := uint64(0), 0
 	for _, m := range r.voters() {

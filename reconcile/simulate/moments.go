@@ -45,9 +45,9 @@ func (w *World) ago(ticks int) (moment, bool) {
 	return w.past[max(0, len(w.past)-max(1, ticks))], true
 }
 
-// Restore brings the API server back as it was so many ticks ago, from a backup. What nodes and disks and etcd hold goes on: pods that the
-// backup does not know are stopped, others started; the data of a claim that it does not know is out of reach, and that of a claim
-// deleted since is gone.
+// Restore brings the API server back as it was so many ticks ago, from a backup. What nodes and
+// disks and etcd hold goes on: pods that the backup does not know are stopped, others started; the
+// data of a claim that it does not know is out of reach, and that of a claim deleted since is gone.
 func (w *World) Restore(ticks int) {
 	then, kept := w.ago(ticks)
 	if !kept {
@@ -73,7 +73,8 @@ func (w *World) Restore(ticks int) {
 	w.judgePods()
 }
 
-// restorePods has kubelets run what the API server says: a pod that still runs goes on, one that it knows again is started.
+// restorePods has kubelets run what the API server says: a pod that still runs goes on, one that it
+// knows again is started.
 func (w *World) restorePods(then map[int]pod) {
 	now := w.pods
 	w.pods = map[int]pod{}

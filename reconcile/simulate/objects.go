@@ -52,7 +52,8 @@ func (w *World) remaining() []string {
 	return slices.DeleteFunc(w.Objects(), func(name string) bool { return name == w.customResource() || !w.exists(name) })
 }
 
-// differs says what is the matter with an object, given the record that it must carry; empty if nothing is.
+// differs says what is the matter with an object, given the record that it must carry; empty if
+// nothing is.
 func (w *World) differs(name string, standing decide.Record) string {
 	o, there := w.objects[name]
 	switch {
@@ -80,7 +81,8 @@ func (w *World) differs(name string, standing decide.Record) string {
 	return ""
 }
 
-// joiningIsStale reports whether a joining file lists other members than there are. While nobody can be asked, it stays as it is.
+// joiningIsStale reports whether a joining file lists other members than there are. While nobody
+// can be asked, it stays as it is.
 func (w *World) joiningIsStale(standing decide.Record) bool {
 	list, known := w.listedIDs()
 	return known && joins(standing) && !slices.Equal(list, w.initial)
@@ -90,8 +92,8 @@ func joins(record decide.Record) bool {
 	return slices.ContainsFunc(record.Members, func(m decide.RecordedMember) bool { return m.Mode == decide.Joining })
 }
 
-// template is what the StatefulSet must say. What pods are made from is its own once the cluster is beyond founding: only a rollout
-// changes it. The token is for its life: volumes are made for it.
+// template is what the StatefulSet must say. What pods are made from is its own once the cluster is
+// beyond founding: only a rollout changes it. The token is for its life: volumes are made for it.
 func (w *World) template(standing decide.Record) statefulSet {
 	t := statefulSet{replicas: standing.Replicas(), version: w.Declared.Version, hash: w.Declared.SpecHash, token: standing.Token}
 	if w.Declared.Lifecycle != "Running" {
@@ -142,7 +144,8 @@ func (w *World) write(name string, standing decide.Record) {
 	w.adopt(name)
 }
 
-// setStatefulSet writes the StatefulSet. The pod of a member that is listed must not go with it, unless nothing is to run.
+// setStatefulSet writes the StatefulSet. The pod of a member that is listed must not go with it,
+// unless nothing is to run.
 func (w *World) setStatefulSet(next statefulSet) {
 	for id, r := range w.rafts {
 		for _, m := range r.members {

@@ -110,7 +110,8 @@ func (w *World) compare(s decide.State) decide.Objects {
 	return o
 }
 
-// reachable is the cluster that has a leader and a member that whoever observes it reaches, and its ID; nil if there is none.
+// reachable is the cluster that has a leader and a member that whoever observes it reaches, and its
+// ID; nil if there is none.
 func (w *World) reachable() (*raft, decide.ID) {
 	for _, id := range w.clusters() {
 		if r := w.rafts[id]; r.serves() && slices.ContainsFunc(r.members, func(m member) bool { return w.answers(r, m) }) {

@@ -17,7 +17,8 @@ import (
 
 const paths = "../../testdata/converge"
 
-// TestPaths walks the paths. If one fails, run "go test ./reconcile/simulate -rewrite" and read the diff.
+// TestPaths walks the paths. If one fails, run "go test ./reconcile/simulate -rewrite" and read the
+// diff.
 func TestPaths(t *testing.T) {
 	datadriven.Walk(t, paths, tellPath)
 }
@@ -114,7 +115,8 @@ func (r *path) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		}
 		return "", err
 	case "pass":
-		// Run passes, a tick after each, whatever they say; the first dies after that many writes, or the write after so many fails.
+		// Run passes, a tick after each, whatever they say; the first dies after that many writes,
+		// or the write after so many fails.
 		//
 		// Example:
 		//	pass 2 crash=3
@@ -122,14 +124,15 @@ func (r *path) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		//	pass 1 missing-claim=1 (or missing-pod=1 old-kubernetes=2 old-etcd=2): what the first sees is not all, or old
 		return r.passes(args)
 	case "converge":
-		// Run passes until one says Done or Block. With crash=after-each, do so again for every write: the pass dies after it, or the
-		// write after it fails, and the end must be the same.
+		// Run passes until one says Done or Block. With crash=after-each, do so again for every
+		// write: the pass dies after it, or the write after it fails, and the end must be the same.
 		//
 		// Example:
 		//	converge max=40 crash=after-each
 		return r.converge(args)
 	case "settle":
-		// Heal what can be healed, have git ask for something good, and run passes until one says Done or Block.
+		// Heal what can be healed, have git ask for something good, and run passes until one says
+		// Done or Block.
 		//
 		// Example:
 		//	settle

@@ -15,7 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// act is what somebody does, or what happens to a world, in lines of a path, and the lines that end it.
+// act is what somebody does, or what happens to a world, in lines of a path, and the lines that end
+// it.
 type act struct{ do, end string }
 
 // place is a world and the path that leads there.
@@ -120,7 +121,8 @@ func glimpses(replicas int) []act {
 	return list
 }
 
-// beginningsOf are the places on the way from nothing to a cluster that has formed, and to one that has run for a while.
+// beginningsOf are the places on the way from nothing to a cluster that has formed, and to one that
+// has run for a while.
 func beginningsOf(replicas int, seed uint64) []place {
 	start := begin(fmt.Sprintf("cluster a replicas=%d seed=%d", replicas, seed))
 	places := []place{start}
@@ -150,7 +152,8 @@ func momentsOf(change string, seed uint64) []place {
 	return append(places, here)
 }
 
-// table counts what is wrong by its kind, and by the deed before if there was one, and keeps the shortest path to each.
+// table counts what is wrong by its kind, and by the deed before if there was one, and keeps the
+// shortest path to each.
 type table struct {
 	mu     sync.Mutex
 	worlds int
@@ -199,7 +202,8 @@ func (b *table) report(t *testing.T) {
 	}
 }
 
-// goesOn lets passes go on from a place after acts, a few before what has an end ends, and adds what is wrong to the table.
+// goesOn lets passes go on from a place after acts, a few before what has an end ends, and adds
+// what is wrong to the table.
 func (b *table) goesOn(p place, acts ...act) {
 	ends := []string{"pass 3"}
 	for _, a := range acts {
@@ -210,7 +214,8 @@ func (b *table) goesOn(p place, acts ...act) {
 	b.add(faultsOf(p), append(p.script, "converge"), acts...)
 }
 
-// patienceOfPeople is the number of passes in which all must come to an end: longer than anything is waited for.
+// patienceOfPeople is the number of passes in which all must come to an end: longer than anything
+// is waited for.
 const patienceOfPeople = 250
 
 // faultsOf is what was wrong on the path to a place, or is on the way from there.
@@ -227,10 +232,12 @@ func faultsOf(p place) []string {
 // thorough reports whether the larger runs are wanted: QUORATE_SOAK_PEOPLE.
 func thorough() bool { return os.Getenv("QUORATE_SOAK_PEOPLE") != "" }
 
-// taken reports whether the nth combination of many is tried: each, or of three the first where time is short.
+// taken reports whether the nth combination of many is tried: each, or of three the first where
+// time is short.
 func taken(n int) bool { return thorough() || n%3 == 0 }
 
-// TestEveryDeed: whatever one person does to a cluster, at every beginning, no write of ours costs what could be had before.
+// TestEveryDeed: whatever one person does to a cluster, at every beginning, no write of ours costs
+// what could be had before.
 func TestEveryDeed(t *testing.T) {
 	sizes, seeds := []int{1, 2, 3, 5}, uint64(1)
 	if thorough() {

@@ -30,12 +30,14 @@ func (w *World) Scale(replicas int) {
 	}
 }
 
-// DisownClaim takes the label off the claim of an ordinal that says which cluster it belongs to, or puts it back.
+// DisownClaim takes the label off the claim of an ordinal that says which cluster it belongs to, or
+// puts it back.
 func (w *World) DisownClaim(n int, disowned bool) {
 	w.changeVolume(n, func(v *volume) { v.disowned = disowned })
 }
 
-// UnlistClaim changes the label of the claim of an ordinal by which all that is managed is listed, or puts it back.
+// UnlistClaim changes the label of the claim of an ordinal by which all that is managed is listed,
+// or puts it back.
 func (w *World) UnlistClaim(n int, unlisted bool) {
 	w.changeVolume(n, func(v *volume) { v.unlisted = unlisted })
 }
@@ -55,7 +57,8 @@ func (w *World) changeVolume(n int, change func(*volume)) {
 	}
 }
 
-// RegisterNode brings back a node that was deleted, with the volume of an ordinal on it, if that is still there.
+// RegisterNode brings back a node that was deleted, with the volume of an ordinal on it, if that is
+// still there.
 func (w *World) RegisterNode(n int) {
 	w.changeVolume(n, func(v *volume) { v.stranded = "" })
 }
@@ -72,8 +75,9 @@ func (w *World) PromoteMember(n int) {
 	}
 }
 
-// ForceNewCluster starts the member of an ordinal once with --force-new-cluster: a cluster of one with the same ID and the same data.
-// The others end as soon as they meet it; their data stay, with the list that they had.
+// ForceNewCluster starts the member of an ordinal once with --force-new-cluster: a cluster of one
+// with the same ID and the same data. The others end as soon as they meet it; their data stay, with
+// the list that they had.
 func (w *World) ForceNewCluster(n int) {
 	v := w.volumes[n]
 	old := w.rafts[v.data.cluster]
@@ -94,7 +98,8 @@ func (w *World) ForceNewCluster(n int) {
 	w.judgePods()
 }
 
-// announced is the ID that a cluster says it has. One that was split off says that of the cluster it was.
+// announced is the ID that a cluster says it has. One that was split off says that of the cluster
+// it was.
 func (w *World) announced(id decide.ID) decide.ID {
 	if r := w.rafts[id]; r != nil && r.announced != 0 {
 		return r.announced
@@ -102,7 +107,8 @@ func (w *World) announced(id decide.ID) decide.ID {
 	return id
 }
 
-// meetsForced reports whether a member of that cluster meets one that was forced out of it, and that has removed all others.
+// meetsForced reports whether a member of that cluster meets one that was forced out of it, and
+// that has removed all others.
 func (w *World) meetsForced(id decide.ID) bool {
 	for _, other := range w.clusters() {
 		r := w.rafts[other]
@@ -142,7 +148,8 @@ func (w *World) healLabels() {
 	}
 }
 
-// wasSplit reports whether a cluster was forced out of that one, so that its list is nobody's any more.
+// wasSplit reports whether a cluster was forced out of that one, so that its list is nobody's any
+// more.
 func (w *World) wasSplit(id decide.ID) bool {
 	for _, r := range w.rafts {
 		if r.splitFrom == id {
@@ -152,7 +159,8 @@ func (w *World) wasSplit(id decide.ID) bool {
 	return false
 }
 
-// isNobodys reports whether a cluster was forced out of one that has removed its member since: whoever did both wants one of them.
+// isNobodys reports whether a cluster was forced out of one that has removed its member since:
+// whoever did both wants one of them.
 func (w *World) isNobodys(r *raft) bool {
 	from := w.rafts[r.splitFrom]
 	return from != nil && from.byID(r.forcedOn) == nil

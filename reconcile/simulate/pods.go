@@ -67,8 +67,8 @@ func (p pod) stopping(now time.Time) pod {
 	return p
 }
 
-// runStatefulSet makes and deletes pods and volumes as the StatefulSet says. A pod takes a tick to go, and goes only once its node
-// says so; a claim goes once no pod uses it.
+// runStatefulSet makes and deletes pods and volumes as the StatefulSet says. A pod takes a tick to
+// go, and goes only once its node says so; a claim goes once no pod uses it.
 func (w *World) runStatefulSet() {
 	wanted := 0
 	if w.exists(w.statefulSet()) {
@@ -89,7 +89,8 @@ func (w *World) runStatefulSet() {
 	}
 }
 
-// releaseVolume lets a claim go that is being deleted, once no pod uses it. A pod that has no node does not use it yet.
+// releaseVolume lets a claim go that is being deleted, once no pod uses it. A pod that has no node
+// does not use it yet.
 func (w *World) releaseVolume(n int) {
 	v := w.volumes[n]
 	if _, used := w.pods[n]; v.terminating && !w.stuck.finalizer && (!used || v.stranded != "") {

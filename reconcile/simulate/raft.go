@@ -20,17 +20,19 @@ type raft struct {
 	formed bool
 	// alarms hold until they are disarmed, also those of members that are gone.
 	alarms []decide.Alarm
-	// version of the cluster, and the one that a downgrade goes to, as minor numbers; zero if there is none.
+	// version of the cluster, and the one that a downgrade goes to, as minor numbers; zero if there
+	// is none.
 	version, downgrade int
 	// acknowledged is the last index of the log that clients have been told of.
 	acknowledged uint64
-	// announced is the ID that it says it has, if that is another one's: it was split off from splitFrom, when that log was so long, by
-	// forcing a new cluster on a member of it.
+	// announced is the ID that it says it has, if that is another one's: it was split off from
+	// splitFrom, when that log was so long, by forcing a new cluster on a member of it.
 	announced, splitFrom, forcedOn decide.ID
 	splitAt                        uint64
 	// open: clients have been led to it.
 	open bool
-	// excused: since then somebody has put the record back, and a member that had lost its volume has founded the cluster again.
+	// excused: since then somebody has put the record back, and a member that had lost its volume
+	// has founded the cluster again.
 	excused bool
 }
 
@@ -136,8 +138,9 @@ func (w *World) gather(id decide.ID, r *raft) {
 	}
 }
 
-// elect keeps the leader as long as it is up, and elects another voter if it is not: one that has the longest log of those that vote.
-// Members find each other by the names that the Service gives them.
+// elect keeps the leader as long as it is up, and elects another voter if it is not: one that has
+// the longest log of those that vote. Members find each other by the names that the Service gives
+// them.
 func (w *World) elect(r *raft) {
 	var candidates []member
 	for _, m := range r.voters() {
@@ -190,8 +193,9 @@ func (w *World) extend(m member, index uint64) {
 	}
 }
 
-// replicate lets clients write and members follow: one that has just come up gets half of what it lacks in its first tick. What a
-// majority of the voters has is acknowledged. While an alarm holds, nobody writes.
+// replicate lets clients write and members follow: one that has just come up gets half of what it
+// lacks in its first tick. What a majority of the voters has is acknowledged. While an alarm holds,
+// nobody writes.
 func (w *World) replicate(r *raft) {
 	if !r.serves() {
 		return

@@ -14,8 +14,8 @@ import (
 type standing struct {
 	// whole: all that was ever acknowledged could still be had from one volume.
 	whole bool
-	// copies are the voters whose data is on a volume that stays as long as nobody does anything: also on one that is being deleted while a
-	// pod holds it.
+	// copies are the voters whose data is on a volume that stays as long as nobody does anything:
+	// also on one that is being deleted while a pod holds it.
 	copies int
 	// safe are those of them whose volume nobody is deleting.
 	safe int
@@ -45,8 +45,8 @@ func (w *World) footing() footing {
 	return f
 }
 
-// stays reports whether the volume of an ordinal stays as long as nobody does anything: no pass has deleted it, and if somebody else
-// has, a pod holds it that stays.
+// stays reports whether the volume of an ordinal stays as long as nobody does anything: no pass has
+// deleted it, and if somebody else has, a pod holds it that stays.
 func (w *World) stays(n int) bool {
 	v, there := w.volumes[n]
 	return there && !v.givenUp && (!v.terminating || w.podStays(n))
@@ -79,8 +79,8 @@ func (w *World) isSound(n int) bool {
 	return m == nil || !w.outvoted(r, *m)
 }
 
-// lengthFor is how much of a cluster's log some data holds: all of its own, and of that of a cluster that it was split off from, what there was
-// by then.
+// lengthFor is how much of a cluster's log some data holds: all of its own, and of that of a
+// cluster that it was split off from, what there was by then.
 func (w *World) lengthFor(cluster decide.ID, d data) uint64 {
 	length := d.index
 	for id := d.cluster; id != cluster; {
@@ -93,8 +93,8 @@ func (w *World) lengthFor(cluster decide.ID, d data) uint64 {
 	return length
 }
 
-// isCopy reports whether a voter's data is a copy that counts: there, sound, of that cluster, and not of one that git has declared to be
-// given up by now.
+// isCopy reports whether a voter's data is a copy that counts: there, sound, of that cluster, and
+// not of one that git has declared to be given up by now.
 func (w *World) isCopy(id decide.ID, r *raft, m member) bool {
 	v := w.volumes[m.ordinal]
 	mine := v.data.cluster == id && v.data.member == m.id
@@ -114,14 +114,16 @@ func (w *World) idleForLong(n int) bool {
 	return !p.up && (idle >= patience || p.crashes >= 4 && idle >= time.Minute)
 }
 
-// graceOfNode is how long a node may be gone until its volume counts as lost: whoever replaces a node registers it again within minutes.
+// graceOfNode is how long a node may be gone until its volume counts as lost: whoever replaces a
+// node registers it again within minutes.
 const graceOfNode = 10 * time.Minute
 
 func (w *World) strandedForLong(v volume) bool {
 	return v.stranded != "" && w.now.Sub(v.strandedAt) >= cmp.Or(w.Declared.ReplaceAfter, graceOfNode)
 }
 
-// watched carries out a write of ours and notes what it has cost: no write of ours may cost the last good copy, nor copies that are needed.
+// watched carries out a write of ours and notes what it has cost: no write of ours may cost the
+// last good copy, nor copies that are needed.
 func (w *World) watched(name string, do func()) {
 	before := w.footing()
 	surplus := w.surplus()
@@ -138,7 +140,8 @@ func (w *World) watched(name string, do func()) {
 	}
 }
 
-// IsLastCopy reports whether acknowledged data could no longer be had without the volume of an ordinal.
+// IsLastCopy reports whether acknowledged data could no longer be had without the volume of an
+// ordinal.
 func (w *World) IsLastCopy(n int) bool {
 	without := w.Clone()
 	delete(without.volumes, n)
@@ -157,8 +160,9 @@ func (w *World) surplus() bool {
 	return r != nil && len(r.members) > w.Declared.Replicas
 }
 
-// lostTo says what is less afterwards than it may be. A member on a volume that somebody deletes may be given up while all others are
-// there, one at a time; of one or two there is none to spare. Where there are more than declared, one goes.
+// lostTo says what is less afterwards than it may be. A member on a volume that somebody deletes
+// may be given up while all others are there, one at a time; of one or two there is none to spare.
+// Where there are more than declared, one goes.
 func (s standing) lostTo(after standing, declared int, surplus bool) string {
 	spare := 0
 	if declared > 2 {
@@ -191,8 +195,8 @@ func (w *World) judgeDone(d decide.Decision) {
 	}
 }
 
-// judgeDeletion notes that a volume is deleted whose data nobody has let go of: it is no member's that the members it voted with
-// have removed.
+// judgeDeletion notes that a volume is deleted whose data nobody has let go of: it is no member's
+// that the members it voted with have removed.
 func (w *World) judgeDeletion(n int) {
 	d := w.volumes[n].data
 	r := w.rafts[d.cluster]

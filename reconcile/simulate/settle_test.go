@@ -14,8 +14,9 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// settle heals what can be healed, has git ask for something good, and lets passes come to an end. A Block ends the path, unless most
-// of the data is there: then what time does not heal, nor git if it declares what runs, is no good end.
+// settle heals what can be healed, has git ask for something good, and lets passes come to an end.
+// A Block ends the path, unless most of the data is there: then what time does not heal, nor git if
+// it declares what runs, is no good end.
 func (j *journey) settle() string {
 	j.path.makeGood()
 	w, blocked := j.path.World, 0
@@ -60,12 +61,14 @@ func isForAPerson(d decide.Decision) bool {
 	return slices.Contains([]string{"MembersMissing", "DataInDoubt"}, d.Rule) || replacedTooOften(d) || stopsItself
 }
 
-// replacedTooOften reports whether a slot has had as many members as it gets in a day: what is wrong there is for a person to find out.
+// replacedTooOften reports whether a slot has had as many members as it gets in a day: what is
+// wrong there is for a person to find out.
 func replacedTooOften(d decide.Decision) bool {
 	return d.Rule == "ReplaceMember" && strings.Contains(d.Message, "a new member fares no better")
 }
 
-// takesWayOut has a person do what a Block says, and reports whether it says anything that is done once.
+// takesWayOut has a person do what a Block says, and reports whether it says anything that is done
+// once.
 func (j *journey) takesWayOut(d decide.Decision) bool {
 	switch says := func(words string) bool { return strings.Contains(d.Message, words) }; {
 	case d.Rule == "CALost" && says("kubectl delete pod"):
@@ -109,7 +112,8 @@ func inTheWay(d decide.Decision) int {
 	return n
 }
 
-// whatRuns is the version and the options of a pod that serves or, where none does, the version that was last known to.
+// whatRuns is the version and the options of a pod that serves or, where none does, the version
+// that was last known to.
 func whatRuns(s decide.State) (version, hash string) {
 	for _, r := range s.Replicas {
 		if r.Pod == decide.PodReady {

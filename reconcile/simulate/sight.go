@@ -9,7 +9,8 @@ import (
 // Sight is how one pass sees the world: not all of it, or not as it is.
 type Sight func(*World) decide.State
 
-// MissingClaim is the sight of a pass that does not find the claim of an ordinal, neither in the list nor by its name.
+// MissingClaim is the sight of a pass that does not find the claim of an ordinal, neither in the
+// list nor by its name.
 func MissingClaim(n int) Sight {
 	return func(w *World) decide.State {
 		seen := w.Clone()
@@ -18,7 +19,8 @@ func MissingClaim(n int) Sight {
 	}
 }
 
-// MissingPod is the sight of a pass that does not find the pod of an ordinal: etcd in it is not asked.
+// MissingPod is the sight of a pass that does not find the pod of an ordinal: etcd in it is not
+// asked.
 func MissingPod(n int) Sight {
 	return func(w *World) decide.State {
 		seen := w.Clone()
@@ -29,7 +31,8 @@ func MissingPod(n int) Sight {
 	}
 }
 
-// OldKubernetes is the sight of a pass that sees Kubernetes as it was so many ticks ago, and etcd as it is.
+// OldKubernetes is the sight of a pass that sees Kubernetes as it was so many ticks ago, and etcd
+// as it is.
 func OldKubernetes(ticks int) Sight {
 	return func(w *World) decide.State {
 		then, kept := w.ago(ticks)
@@ -44,7 +47,8 @@ func OldKubernetes(ticks int) Sight {
 	}
 }
 
-// OldEtcd is the sight of a pass that sees Kubernetes as it is, and etcd as it was so many ticks ago.
+// OldEtcd is the sight of a pass that sees Kubernetes as it is, and etcd as it was so many ticks
+// ago.
 func OldEtcd(ticks int) Sight {
 	return func(w *World) decide.State {
 		then, kept := w.ago(ticks)
@@ -55,7 +59,8 @@ func OldEtcd(ticks int) Sight {
 	}
 }
 
-// PassSeeing is a pass that sees the world that way, decides, acts on the world as it is, and reports.
+// PassSeeing is a pass that sees the world that way, decides, acts on the world as it is, and
+// reports.
 func (w *World) PassSeeing(see Sight) (decide.Decision, []string) {
 	s := see(w)
 	d := decide.Decide(s)
@@ -73,8 +78,8 @@ func (w *World) PassSeeing(see Sight) (decide.Decision, []string) {
 	return d, writes
 }
 
-// DoSeen carries out what was decided by what was seen, which may have been long ago. It reads again what whoever carries it out
-// reads again, and relies on what was seen in all else.
+// DoSeen carries out what was decided by what was seen, which may have been long ago. It reads
+// again what whoever carries it out reads again, and relies on what was seen in all else.
 func (w *World) DoSeen(seen decide.State, action decide.Action, crashAfter int) []string {
 	w.runEtcd()
 	before := len(w.violations)
@@ -95,7 +100,8 @@ func (w *World) lateWrites(seen decide.State, action decide.Action) []write {
 	now := w.Observe()
 	switch a := action.(type) {
 	case decide.ApplyObjects, decide.Bootstrap, decide.Seal, decide.StartRollout, decide.Declare:
-		// The record is never written over another than the one that was seen, and so is what it leads to.
+		// The record is never written over another than the one that was seen, and so is what it
+		// leads to.
 		if !seen.Record.Equal(now.Record) || seen.Objects.RunsReplicas != now.Objects.RunsReplicas {
 			return nil
 		}
@@ -122,7 +128,8 @@ func (w *World) lateWrites(seen decide.State, action decide.Action) []write {
 	return w.writes(now, action)
 }
 
-// writesOf are the writes of objects for a state that was seen. etcd is asked again before anything is sealed.
+// writesOf are the writes of objects for a state that was seen. etcd is asked again before anything
+// is sealed.
 func (w *World) writesOf(seen, now decide.State, action decide.Action) []write {
 	switch action.(type) {
 	case decide.Seal:
@@ -139,7 +146,8 @@ func (w *World) writesOf(seen, now decide.State, action decide.Action) []write {
 	return w.writes(seen, action)
 }
 
-// untilConflict ends writes before the first object that was seen to be missing and is there by now: the API server refuses to create it once more.
+// untilConflict ends writes before the first object that was seen to be missing and is there by
+// now: the API server refuses to create it once more.
 func (w *World) untilConflict(seen decide.State, writes []write) []write {
 	order := w.Objects()
 	conflict := slices.IndexFunc(order, func(name string) bool { return slices.Contains(seen.Objects.Drift, name+": missing") && w.exists(name) })
@@ -169,7 +177,8 @@ func (w *World) mayDelete(seen, now decide.State, a decide.DeleteVolume) bool {
 	return now.Membership.Known && now.Membership.ClusterID == seen.Record.ClusterID && !listed
 }
 
-// slotTaken reports whether a volume stands in the slot of a member that is to be added, read by its name, that may hold data.
+// slotTaken reports whether a volume stands in the slot of a member that is to be added, read by
+// its name, that may hold data.
 func (w *World) slotTaken(seen decide.State, action decide.Action) bool {
 	a, adds := action.(decide.AddLearner)
 	v, there := w.volumes[a.Ordinal]
@@ -181,8 +190,8 @@ func (w *World) slotTaken(seen decide.State, action decide.Action) bool {
 	})
 }
 
-// disproved reports whether what seemed to prove that a member is lost does not hold any more: it answers, or its volume, read by its name, is there
-// and can be used.
+// disproved reports whether what seemed to prove that a member is lost does not hold any more: it
+// answers, or its volume, read by its name, is there and can be used.
 func disproved(seen, now decide.State, action decide.Action) bool {
 	a, removes := action.(decide.RemoveMember)
 	if !removes {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// inTheMiddle are the places at every moment of the changes of a running cluster, and of what people and misfortune do to one.
+// inTheMiddle are the places at every moment of the changes of a running cluster, and of what
+// people and misfortune do to one.
 func inTheMiddle(t *testing.T) map[string][]place {
 	t.Helper()
 	changes := slices.Clone(changesOf)
@@ -21,8 +22,8 @@ func inTheMiddle(t *testing.T) map[string][]place {
 	return places
 }
 
-// TestEverySight: at every moment one pass sees less than there is, or old things; in a thorough run two do. No write of ours costs what could
-// be had before.
+// TestEverySight: at every moment one pass sees less than there is, or old things; in a thorough
+// run two do. No write of ours costs what could be had before.
 func TestEverySight(t *testing.T) {
 	var found table
 	t.Run("all", func(t *testing.T) {
@@ -45,7 +46,8 @@ func TestEverySight(t *testing.T) {
 	found.report(t)
 }
 
-// TestEverySightAfterADeed: a pass that sees less than there is, right after what somebody did, what befell a member, or both at once.
+// TestEverySightAfterADeed: a pass that sees less than there is, right after what somebody did,
+// what befell a member, or both at once.
 func TestEverySightAfterADeed(t *testing.T) {
 	var found table
 	t.Run("all", func(t *testing.T) {
@@ -69,7 +71,8 @@ func TestEverySightAfterADeed(t *testing.T) {
 	found.report(t)
 }
 
-// TestEveryLateDeed: whatever happens between a decision and its being carried out, the writes are safe: it reads again what it relies on.
+// TestEveryLateDeed: whatever happens between a decision and its being carried out, the writes are
+// safe: it reads again what it relies on.
 func TestEveryLateDeed(t *testing.T) {
 	var found table
 	t.Run("all", func(t *testing.T) {
@@ -93,7 +96,8 @@ func TestEveryLateDeed(t *testing.T) {
 	found.report(t)
 }
 
-// between are what may happen between a decision and its being carried out: deeds, faults, time, and passes of others.
+// between are what may happen between a decision and its being carried out: deeds, faults, time,
+// and passes of others.
 func between(replicas int) []act {
 	list := slices.DeleteFunc(deeds(replicas), func(a act) bool { return a.do == "person put-back-record" }) // nobody could know better
 	list = append(list, act{do: "tick 2"}, act{do: "pass 1"}, act{do: "pass 2"}, act{do: "pass 5"})

@@ -105,8 +105,8 @@ func faultsOfReplica(n int) []incident {
 	return list
 }
 
-// beginnings are the worlds on the way from nothing to a formed cluster: after a crash after each write, and after each
-// tick.
+// beginnings are the worlds on the way from nothing to a formed cluster: after a crash after each
+// write, and after each tick.
 func beginnings(replicas int, seed uint64) map[string]*simulate.World {
 	worlds := map[string]*simulate.World{}
 	for n := range 13 {
@@ -128,8 +128,8 @@ func beginnings(replicas int, seed uint64) map[string]*simulate.World {
 	return worlds
 }
 
-// TestEveryIncident: from every beginning, whatever happens to it, passes come to an end that lasts, and nothing happens that
-// must never happen. What has an end ends after three more passes.
+// TestEveryIncident: from every beginning, whatever happens to it, passes come to an end that
+// lasts, and nothing happens that must never happen. What has an end ends after three more passes.
 func TestEveryIncident(t *testing.T) {
 	sizes := []int{1, 2, 3, 5}
 	if testing.Short() {

@@ -17,7 +17,8 @@ type status struct {
 	waited    []decide.Waited         // never changed, only replaced
 }
 
-// report writes what a pass has seen into the status of the custom resource, and says whether that was news.
+// report writes what a pass has seen into the status of the custom resource, and says whether that
+// was news.
 func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 	if !w.exists(w.customResource()) {
 		return false
@@ -63,7 +64,8 @@ func (t status) after(s decide.State) status {
 	return t
 }
 
-// strandedSince are the ordinals whose volume is out of reach, and since when passes have found that, this one included.
+// strandedSince are the ordinals whose volume is out of reach, and since when passes have found
+// that, this one included.
 func strandedSince(s decide.State) map[int]time.Time {
 	stranded := map[int]time.Time{}
 	for _, r := range s.Replicas {

@@ -27,8 +27,9 @@ func minorText(minor int) string {
 // saysStorage is the first minor version that says which version its data are written for.
 const saysStorage = 6
 
-// settleVersion decides the version of the cluster as etcd does: that of its oldest member, once all have said theirs; the one it is
-// to go back to while a downgrade is under way, which ends once all members run it. Members note it beside their data.
+// settleVersion decides the version of the cluster as etcd does: that of its oldest member, once
+// all have said theirs; the one it is to go back to while a downgrade is under way, which ends once
+// all members run it. Members note it beside their data.
 func (w *World) settleVersion(r *raft) {
 	if !r.serves() {
 		return
@@ -62,11 +63,13 @@ func (w *World) settleVersion(r *raft) {
 	}
 }
 
-// readsNoOldLog is the first minor version that cannot read what one before saysStorage has written into the log.
+// readsNoOldLog is the first minor version that cannot read what one before saysStorage has written
+// into the log.
 const readsNoOldLog = 7
 
-// settleLogs says what each member that runs has on its disk: its data written for the version of the cluster, and in its log what the
-// oldest member has written since the last snapshot. One is taken when a downgrade is prepared.
+// settleLogs says what each member that runs has on its disk: its data written for the version of
+// the cluster, and in its log what the oldest member has written since the last snapshot. One is
+// taken when a downgrade is prepared.
 func (w *World) settleLogs(r *raft) {
 	oldest := 0
 	for _, m := range r.members {
@@ -96,8 +99,8 @@ func (w *World) settleLogs(r *raft) {
 	}
 }
 
-// refusesVersion returns etcd's last words if it does not start on data of another version. To skip a minor version is what etcd does not
-// refuse and nobody may do.
+// refusesVersion returns etcd's last words if it does not start on data of another version. To skip
+// a minor version is what etcd does not refuse and nobody may do.
 func (w *World) refusesVersion(n int, d data, p pod) string {
 	runs := minorOf(p.version)
 	switch {

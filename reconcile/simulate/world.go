@@ -60,8 +60,8 @@ type World struct {
 	violations []string
 }
 
-// New returns a world without anything in it but what git asks for. With seed 0 everything happens as soon as it
-// can; with another, pods take their time.
+// New returns a world without anything in it but what git asks for. With seed 0 everything happens
+// as soon as it can; with another, pods take their time.
 func New(name string, declared decide.Declared, seed uint64) *World {
 	return &World{
 		Declared:     declared,
@@ -102,8 +102,9 @@ func (w *World) Clone() *World {
 	return &c
 }
 
-// Violations are the things that happened and must never happen: a second cluster under the name of the first, a voter
-// that forgot its votes, acknowledged data lost, a volume deleted whose member is listed, a quorum given away, a minor version skipped.
+// Violations are the things that happened and must never happen: a second cluster under the name of
+// the first, a voter that forgot its votes, acknowledged data lost, a volume deleted whose member
+// is listed, a quorum given away, a minor version skipped.
 func (w *World) Violations() []string { return slices.Clone(w.violations) }
 
 func (w *World) violate(format string, args ...any) {
@@ -126,8 +127,8 @@ func (w *World) Tick() {
 	w.remember()
 }
 
-// Pass observes, decides, acts and reports once. It dies after that many writes; NoCrash: it does not. It returns the
-// decision and the writes.
+// Pass observes, decides, acts and reports once. It dies after that many writes; NoCrash: it does
+// not. It returns the decision and the writes.
 func (w *World) Pass(crashAfter int) (decide.Decision, []string) {
 	s, d, writes := w.act(crashAfter)
 	died, changed := len(writes) == crashAfter, len(writes) > 0
@@ -140,8 +141,8 @@ func (w *World) Pass(crashAfter int) (decide.Decision, []string) {
 	return d, writes
 }
 
-// PassFailing is a pass in which only that many writes of the action succeed: the next one fails without having changed
-// anything. Such a pass reports all the same.
+// PassFailing is a pass in which only that many writes of the action succeed: the next one fails
+// without having changed anything. Such a pass reports all the same.
 func (w *World) PassFailing(after int) (decide.Decision, []string) {
 	s, d, writes := w.act(after)
 	if w.report(s, d, len(writes) > 0) {

@@ -31,7 +31,8 @@ func memberNamed(t *testing.T, w *simulate.World, name string) decide.Member {
 	return decide.Member{}
 }
 
-// TestSameSeed: the same seed and the same calls give the same world, and what is done to a copy is not done to the world.
+// TestSameSeed: the same seed and the same calls give the same world, and what is done to a copy is
+// not done to the world.
 func TestSameSeed(t *testing.T) {
 	a, b := simulate.New("a", declared(5), 7), simulate.New("a", declared(5), 7)
 	copied := a.Clone()
@@ -53,7 +54,8 @@ func TestSameSeed(t *testing.T) {
 	}
 }
 
-// TestGrowAndShrink adds a member as a learner, promotes it, and takes it away again, as etcd and Kubernetes would have it.
+// TestGrowAndShrink adds a member as a learner, promotes it, and takes it away again, as etcd and
+// Kubernetes would have it.
 func TestGrowAndShrink(t *testing.T) {
 	w := formed(t, 3)
 	add := decide.AddLearner{Ordinal: 3, PeerURL: "https://a-3.a:2380"}
@@ -100,7 +102,8 @@ func TestGrowAndShrink(t *testing.T) {
 	}
 }
 
-// TestStrictReconfiguration: etcd takes no member while a voter is away, and lets none go that the others need.
+// TestStrictReconfiguration: etcd takes no member while a voter is away, and lets none go that the
+// others need.
 func TestStrictReconfiguration(t *testing.T) {
 	w := formed(t, 3)
 	w.NodeDown(2, true)
@@ -115,7 +118,8 @@ func TestStrictReconfiguration(t *testing.T) {
 	}
 }
 
-// TestDataOfANewerVersion: etcd does not start on the data of a newer minor version, unless it has been told to go back.
+// TestDataOfANewerVersion: etcd does not start on the data of a newer minor version, unless it has
+// been told to go back.
 func TestDataOfANewerVersion(t *testing.T) {
 	for _, prepared := range []bool{false, true} {
 		w := formed(t, 3)
@@ -147,8 +151,8 @@ func TestTheLongestLogLeads(t *testing.T) {
 	}
 }
 
-// TestAlreadyBootstrapped: before it is sealed, a member that lost its volume does not start again while another runs that has seen it; alone it
-// does.
+// TestAlreadyBootstrapped: before it is sealed, a member that lost its volume does not start again
+// while another runs that has seen it; alone it does.
 func TestAlreadyBootstrapped(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		w := simulate.New("a", declared(3), 0)
@@ -255,8 +259,8 @@ func TestViolations(t *testing.T) {
 	}
 }
 
-// TestFrom: a world made from a state leads where the world leads that the state is of: from every beginning, and once it
-// has formed, whatever happens to it that a state shows.
+// TestFrom: a world made from a state leads where the world leads that the state is of: from every
+// beginning, and once it has formed, whatever happens to it that a state shows.
 func TestFrom(t *testing.T) {
 	for name, w := range beginnings(3, 0) {
 		t.Run(name, func(t *testing.T) { foretells(t, w) })

@@ -33,8 +33,8 @@ func Packages() []Package {
 	}...)
 }
 
-// startsServices says whether Debian starts a server as soon as it is installed, as it does where systemd runs. Nobody who wants a sandbox has
-// asked for an open port.
+// startsServices says whether Debian starts a server as soon as it is installed, as it does where
+// systemd runs. Nobody who wants a sandbox has asked for an open port.
 func startsServices() bool {
 	_, err := os.Stat("/run/systemd/system")
 	return err == nil

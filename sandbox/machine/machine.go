@@ -65,7 +65,8 @@ func Start(spec Spec, host *Machine, listener *net.TCPListener) (*Machine, error
 	return m, nil
 }
 
-// awaitName waits until the machine can be found: the kernel says that a program was executed a moment before it tells its command line.
+// awaitName waits until the machine can be found: the kernel says that a program was executed a
+// moment before it tells its command line.
 func (m *Machine) awaitName(dir string) {
 	for dirOf(m.PID) != dir && !m.ended(time.Millisecond) {
 	}

@@ -20,8 +20,8 @@ func figure(name string, value float64, unit string) {
 	fmt.Printf("figure %s %.3g %s\n", name, value, unit)
 }
 
-// BenchmarkFounding measures the time from a git push to three healthy voters, and beside it, run by run, the time from the apply of a bare
-// StatefulSet of etcd with volumes and without TLS.
+// BenchmarkFounding measures the time from a git push to three healthy voters, and beside it, run
+// by run, the time from the apply of a bare StatefulSet of etcd with volumes and without TLS.
 func BenchmarkFounding(b *testing.B) {
 	var quorate, converged, bare, peak []float64
 	for range benchRuns {
@@ -80,7 +80,8 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// untilVoting waits until each of a-0, a-1 and a-2 answers as a voter that knows the leader, and returns the time since start.
+// untilVoting waits until each of a-0, a-1 and a-2 answers as a voter that knows the leader, and
+// returns the time since start.
 func (w *world) untilVoting(start time.Time) time.Duration {
 	w.t.Helper()
 	errs := make([]error, 3)
@@ -120,7 +121,8 @@ func (w *world) votes(cluster string, ordinal int) error {
 	return nil
 }
 
-// bare is what one writes by hand: a headless service and a StatefulSet of three, with volumes and without TLS.
+// bare is what one writes by hand: a headless service and a StatefulSet of three, with volumes and
+// without TLS.
 const bare = `
 apiVersion: v1
 kind: Service
@@ -175,7 +177,8 @@ func (w *world) applyBare() {
 	}
 }
 
-// deleteAll ends the namespace and waits until its pods are gone, so that they do not disturb the next run.
+// deleteAll ends the namespace and waits until its pods are gone, so that they do not disturb the
+// next run.
 func (w *world) deleteAll(cluster string) {
 	w.t.Helper()
 	w.leave()

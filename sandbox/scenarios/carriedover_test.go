@@ -11,8 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testCarriedOver: certificates as they were when applications were etcd's superuser and Quorate had none of its own. Both get theirs without a pod being
-// restarted; where authentication is on, applications stay what they are until a person says otherwise.
+// testCarriedOver: certificates as they were when applications were etcd's superuser and Quorate
+// had none of its own. Both get theirs without a pod being restarted; where authentication is on,
+// applications stay what they are until a person says otherwise.
 func testCarriedOver(t *testing.T, w *world) {
 	id, pods := w.requireOneCluster("a", 3), w.podUIDs("a")
 	application := w.member("a", 0)
@@ -82,7 +83,8 @@ func (w *world) requireUser(secret, want string) {
 	}
 }
 
-// enableAuth turns authentication on, with a user for applications who may do as they please below app/.
+// enableAuth turns authentication on, with a user for applications who may do as they please below
+// app/.
 func (w *world) enableAuth() {
 	w.t.Helper()
 	nobody := &clientv3.UserAddOptions{NoPassword: true}

@@ -18,8 +18,8 @@ import (
 
 var leafSecrets = []string{"a-peer-tls", "a-server-tls", "a-quorate-tls", "a-client-tls"}
 
-// testCAChanged: somebody puts another valid CA into the Secret. Members and applications go on with the one that they know; once
-// that is back, all is as it was.
+// testCAChanged: somebody puts another valid CA into the Secret. Members and applications go on
+// with the one that they know; once that is back, all is as it was.
 func testCAChanged(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	own, leaves := w.secretData("a-ca"), w.leafData()
@@ -49,8 +49,8 @@ func testCAChanged(t *testing.T, w *world) {
 	w.requireCondition("a", "CertificatesValid", "True", "Valid")
 }
 
-// testWornCertificates: a certificate that is about to expire is reissued on a broken declaration, and told of while the cluster is
-// suspended.
+// testWornCertificates: a certificate that is about to expire is reissued on a broken declaration,
+// and told of while the cluster is suspended.
 func testWornCertificates(t *testing.T, w *world) {
 	w.wear("a-server-tls")
 	worn, objects := w.leafData(), w.snapshot()
@@ -87,8 +87,8 @@ func testWornCertificates(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testCAExpired: the CA expires. What the message says is the way out: all pods are stopped, and come back on their data with new
-// certificates.
+// testCAExpired: the CA expires. What the message says is the way out: all pods are stopped, and
+// come back on their data with new certificates.
 func testCAExpired(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 0).put("expired", "not the data")
@@ -183,7 +183,8 @@ func anotherCA(t testing.TB) map[string][]byte {
 	}
 }
 
-// reissue signs a certificate again, for the same key and for another time, that of the CA itself included.
+// reissue signs a certificate again, for the same key and for another time, that of the CA itself
+// included.
 func reissue(t testing.TB, ca map[string][]byte, certificate []byte, from, until time.Duration) []byte {
 	t.Helper()
 	return signAgain(t, ca, certificate, func(c *x509.Certificate) {

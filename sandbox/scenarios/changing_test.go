@@ -13,7 +13,8 @@ import (
 // changeRuns is how often each change is measured.
 const changeRuns = 3
 
-// settling is left between two changes: etcd takes a member only when all others have been connected for five seconds.
+// settling is left between two changes: etcd takes a member only when all others have been
+// connected for five seconds.
 const settling = 6 * time.Second
 
 // change is one change of a running cluster of three or five.
@@ -24,7 +25,8 @@ type change struct {
 	damage func(*world)
 	// script does the same, knowing what there is to do: no tool can be faster.
 	script func(*script)
-	// members is how many there are in the end, and done whether it has come about, compared to what was before.
+	// members is how many there are in the end, and done whether it has come about, compared to
+	// what was before.
 	members int
 	done    func(before, now facts) bool
 }
@@ -41,9 +43,10 @@ var changes = []change{
 	},
 }
 
-// BenchmarkChanges measures changes of a running cluster under load, from the git push to the moment when every member votes and nothing
-// superfluous is left; and beside it, run by run, what a script takes that knows what there is to do, on a cluster of its own. etcd sets
-// its part: it takes another member only when all voters have been connected for five seconds.
+// BenchmarkChanges measures changes of a running cluster under load, from the git push to the
+// moment when every member votes and nothing superfluous is left; and beside it, run by run, what a
+// script takes that knows what there is to do, on a cluster of its own. etcd sets its part: it
+// takes another member only when all voters have been connected for five seconds.
 func BenchmarkChanges(b *testing.B) {
 	took, floor, pauses, failed := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}, map[string]float64{}
 	for range changeRuns {
@@ -76,7 +79,8 @@ func BenchmarkChanges(b *testing.B) {
 	}
 }
 
-// measure changes the cluster while applications write, and returns how long it takes, in seconds, and how the writes fare.
+// measure changes the cluster while applications write, and returns how long it takes, in seconds,
+// and how the writes fare.
 func (w *world) measure(c change, run func()) (float64, interruption) {
 	w.t.Helper()
 	time.Sleep(settling)
@@ -107,7 +111,8 @@ func (w *world) measure(c change, run func()) (float64, interruption) {
 // facts are what there is of a cluster.
 type facts struct{ pods, volumes map[string]string }
 
-// facts looks at cluster a; it is an error unless so many members, and no others, are voters that answer and know a leader. Zero is any number.
+// facts looks at cluster a; it is an error unless so many members, and no others, are voters that
+// answer and know a leader. Zero is any number.
 func (w *world) facts(members int) (facts, error) {
 	f := facts{w.podUIDs("a"), w.volumeUIDs("a")}
 	if members == 0 {

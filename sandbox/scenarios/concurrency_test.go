@@ -10,7 +10,8 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// TestTwoPassesAtOnce holds one pass in the middle of founding: another must say who acts and keep its hands off. Then both end well.
+// TestTwoPassesAtOnce holds one pass in the middle of founding: another must say who acts and keep
+// its hands off. Then both end well.
 func TestTwoPassesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -42,7 +43,8 @@ func TestTwoPassesAtOnce(t *testing.T) {
 	w.requireQuiet("a")
 }
 
-// TestManyPassesAtOnce starts several at the same moment; whoever wins, there is one cluster in the end.
+// TestManyPassesAtOnce starts several at the same moment; whoever wins, there is one cluster in the
+// end.
 func TestManyPassesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -61,8 +63,8 @@ func TestManyPassesAtOnce(t *testing.T) {
 	w.requireQuiet("a")
 }
 
-// TestStalledPassWakesLate stops a pass in the middle of founding until another has taken its lease and finished; what the
-// first still does then must not hurt.
+// TestStalledPassWakesLate stops a pass in the middle of founding until another has taken its lease
+// and finished; what the first still does then must not hurt.
 func TestStalledPassWakesLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -87,8 +89,9 @@ func TestStalledPassWakesLate(t *testing.T) {
 	w.requireQuiet("a")
 }
 
-// TestLateWriteUndoesNothing stops a pass, and holds what it is about to write, until another has taken its lease, put things right and added a
-// member. What arrives then was for a StatefulSet that is not so any more: the new member keeps its pod.
+// TestLateWriteUndoesNothing stops a pass, and holds what it is about to write, until another has
+// taken its lease, put things right and added a member. What arrives then was for a StatefulSet
+// that is not so any more: the new member keeps its pod.
 func TestLateWriteUndoesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

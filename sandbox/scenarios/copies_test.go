@@ -19,7 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testAllClaimsDeleted: somebody deletes the claims of all members while they serve. Each is replaced when others have its data on volumes that stay.
+// testAllClaimsDeleted: somebody deletes the claims of all members while they serve. Each is
+// replaced when others have its data on volumes that stay.
 func testAllClaimsDeleted(t *testing.T, w *world) {
 	id, volumes := w.requireOneCluster("a", 3), w.volumeUIDs("a")
 	w.member("a", 0).put("claims", "deleted")
@@ -62,8 +63,8 @@ func (w *world) requireReplacedVolumes(t *testing.T, id string, size int, volume
 	}
 }
 
-// TestForcedNewCluster: somebody forces a new cluster on one member, under the same cluster ID. The volumes of the others are kept until git
-// confirms that nobody needs them.
+// TestForcedNewCluster: somebody forces a new cluster on one member, under the same cluster ID. The
+// volumes of the others are kept until git confirms that nobody needs them.
 func TestForcedNewCluster(t *testing.T) {
 	t.Parallel()
 	w := runningCluster(t)
@@ -99,7 +100,8 @@ func (w *world) confirmMember(name string, spec ...string) {
 	w.repository.push(map[string]string{"a.yaml": strings.Replace(declaration("a", modern, spec...), "name: a", confirmation, 1)})
 }
 
-// forceNewCluster starts etcd on the data of a member that does not run, as somebody who recovers a cluster by hand does, until it leads alone.
+// forceNewCluster starts etcd on the data of a member that does not run, as somebody who recovers a
+// cluster by hand does, until it leads alone.
 func (w *world) forceNewCluster(ordinal int) {
 	w.t.Helper()
 	dir, err := w.dataDir(ordinal)
@@ -160,8 +162,8 @@ func leadsAlone(ctx context.Context, endpoint string) error {
 	return err
 }
 
-// TestRestoredAPIServer: Kubernetes is as it was before the cluster grew, as after its own etcd was restored from a backup. etcd lists a member whose pod,
-// volume and record are gone.
+// TestRestoredAPIServer: Kubernetes is as it was before the cluster grew, as after its own etcd was
+// restored from a backup. etcd lists a member whose pod, volume and record are gone.
 func TestRestoredAPIServer(t *testing.T) {
 	t.Parallel()
 	w := runningCluster(t)

@@ -23,8 +23,9 @@ const (
 	wrongValue = "what nobody has ever put herein"
 )
 
-// TestDifferingData changes a value in the database of members that run, so that they serve on with other data, and lets etcd's own check find it.
-// Whomever etcd blames, it is a strict majority that says whose data are wrong, and where there is none, a person.
+// TestDifferingData changes a value in the database of members that run, so that they serve on with
+// other data, and lets etcd's own check find it. Whomever etcd blames, it is a strict majority that
+// says whose data are wrong, and where there is none, a person.
 func TestDifferingData(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -43,7 +44,8 @@ func TestDifferingData(t *testing.T) {
 	}
 }
 
-// putPrecious puts the value, and then so much more that etcd has no reason to touch its page again.
+// putPrecious puts the value, and then so much more that etcd has no reason to touch its page
+// again.
 func (w *world) putPrecious() {
 	w.t.Helper()
 	m := w.member("a", 0)
@@ -59,8 +61,9 @@ func (w *world) putPrecious() {
 	}
 }
 
-// testStoppedMember: nobody has noticed that the leader's data are wrong, until a good member restarts, and does not start. It is kept. A person takes
-// out the leader's data, and all is well again. From then on, the leader checks the others.
+// testStoppedMember: nobody has noticed that the leader's data are wrong, until a good member
+// restarts, and does not start. It is kept. A person takes out the leader's data, and all is well
+// again. From then on, the leader checks the others.
 func testStoppedMember(t *testing.T, w *world) {
 	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
 	wrong, good := w.status("a").Leader, w.follower()
@@ -87,7 +90,8 @@ func testStoppedMember(t *testing.T, w *world) {
 	w.converge()
 }
 
-// testDifferingMember: one of three has other data. It is replaced, and only it, by a member with the right data.
+// testDifferingMember: one of three has other data. It is replaced, and only it, by a member with
+// the right data.
 func testDifferingMember(t *testing.T, w *world, pod string) {
 	w.requireReplaced(t, pod, func() {
 		w.changeValue(pod)
@@ -97,8 +101,9 @@ func testDifferingMember(t *testing.T, w *world, pod string) {
 	w.requireRight(3)
 }
 
-// testOneOfTwoDiffers: nobody can say which of two is wrong, so nothing is changed until a person does. Whom the person removes is half of the
-// cluster: its data are kept until git confirms that the other's are right.
+// testOneOfTwoDiffers: nobody can say which of two is wrong, so nothing is changed until a person
+// does. Whom the person removes is half of the cluster: its data are kept until git confirms that
+// the other's are right.
 func testOneOfTwoDiffers(t *testing.T, w *world) {
 	w.declare(modern, "replicas: 2", checking)
 	w.converge()
@@ -195,8 +200,9 @@ func (w *world) requireRight(members int) {
 	}
 }
 
-// changeValue changes the value in the database of a member that runs, wherever it stands. bbolt has no checksums but those of its two roots,
-// and reads through the page cache, so etcd finds the other value there, and nothing wrong.
+// changeValue changes the value in the database of a member that runs, wherever it stands. bbolt
+// has no checksums but those of its two roots, and reads through the page cache, so etcd finds the
+// other value there, and nothing wrong.
 func (w *world) changeValue(pod string) {
 	w.t.Helper()
 	var ordinal int

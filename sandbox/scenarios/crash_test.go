@@ -12,7 +12,8 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// stage is one operation on cluster a. It begins where the one before it has ended; the first, where the last has.
+// stage is one operation on cluster a. It begins where the one before it has ended; the first,
+// where the last has.
 type stage struct {
 	name string
 	// spec is what git declares for it.
@@ -47,8 +48,9 @@ var (
 	}
 )
 
-// TestCrashAtEveryWrite kills quorate right after each write of each operation in turn, those that change etcd itself included. The next
-// run must end where an undisturbed one does. Clusters are without TLS, so that what etcd is asked can be seen.
+// TestCrashAtEveryWrite kills quorate right after each write of each operation in turn, those that
+// change etcd itself included. The next run must end where an undisturbed one does. Clusters are
+// without TLS, so that what etcd is asked can be seen.
 func TestCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	for name, stages := range map[string][]stage{"Resize": resizing, "Roll": rolling, "Replace": replacing, "Stop": stopping, "Delete": deleting} {
@@ -62,8 +64,8 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	}
 }
 
-// TestEtcdCallsFail cuts the connection to etcd at each call that changes it, before it has its effect and after. The same run must go on to
-// where an undisturbed one ends.
+// TestEtcdCallsFail cuts the connection to etcd at each call that changes it, before it has its
+// effect and after. The same run must go on to where an undisturbed one ends.
 func TestEtcdCallsFail(t *testing.T) {
 	t.Parallel()
 	ofEtcd := func(w write) bool { return strings.HasPrefix(w.what, "call etcd") }
@@ -83,8 +85,8 @@ func TestEtcdCallsFail(t *testing.T) {
 	}
 }
 
-// testBroken takes one cluster through the stages: first undisturbed, and then again and again until each of the chosen writes of each stage
-// has been broken once.
+// testBroken takes one cluster through the stages: first undisturbed, and then again and again
+// until each of the chosen writes of each stage has been broken once.
 func testBroken(t *testing.T, stages []stage, chosen func(write) bool, run func(*world, *faultproxy.Proxy, write)) {
 	w, want, points := undisturbed(t, stages)
 	for round, left := 0, true; left; round++ {
@@ -113,7 +115,8 @@ func testBroken(t *testing.T, stages []stage, chosen func(write) bool, run func(
 	}
 }
 
-// undisturbed takes a new cluster through the stages, and returns what each ends with and writes on the way.
+// undisturbed takes a new cluster through the stages, and returns what each ends with and writes on
+// the way.
 func undisturbed(t *testing.T, stages []stage) (w *world, want []map[string]string, points [][]write) {
 	t.Helper()
 	w = newWorld(t)
@@ -189,8 +192,8 @@ func (w *world) loseVolume(pod string) {
 	w.deletePod(pod)
 }
 
-// emptyVolume loses the volume of a pod and waits until Kubernetes has put a new pod on a new one: from then on, what quorate does to put it right
-// does not depend on when it looks.
+// emptyVolume loses the volume of a pod and waits until Kubernetes has put a new pod on a new one:
+// from then on, what quorate does to put it right does not depend on when it looks.
 func (w *world) emptyVolume(pod string) {
 	w.t.Helper()
 	volumes, pods := w.volumeUIDs("a"), w.podUIDs("a")

@@ -20,13 +20,14 @@ import (
 const (
 	systemNamespace = "quorate-system"
 	deployedImage   = "quorate.dev/quorate:scenario"
-	// servedRepositories, if set, makes this program serve the git repositories in that directory: see serveInside.
+	// servedRepositories, if set, makes this program serve the git repositories in that directory:
+	// see serveInside.
 	servedRepositories = "QUORATE_SCENARIO_SERVE"
 )
 
-// TestDeploy applies deploy/base as docs/how-to/cronjob.md says, with quorate's own image, and lets the CronJob's Job found a
-// cluster that is declared on a git server in the network of the cluster: with the rights of its service account, and asking etcd
-// by the pod network.
+// TestDeploy applies deploy/base as docs/how-to/cronjob.md says, with quorate's own image, and lets
+// the CronJob's Job found a cluster that is declared on a git server in the network of the cluster:
+// with the rights of its service account, and asking etcd by the pod network.
 func TestDeploy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -49,8 +50,9 @@ func TestDeploy(t *testing.T) {
 	w.readInside()
 }
 
-// deploy applies an overlay of deploy/base: the CronJob is suspended, so that only Jobs made from it run, and looks at the
-// namespace of the test only, since other tests have their clusters beside it.
+// deploy applies an overlay of deploy/base: the CronJob is suspended, so that only Jobs made from
+// it run, and looks at the namespace of the test only, since other tests have their clusters beside
+// it.
 func (w *world) deploy(source string) {
 	w.t.Helper()
 	if err := w.command("load", deployedImage+"="+binary("quorate")); err != nil {
@@ -129,7 +131,8 @@ func (w *world) tryKubectl(args ...string) (string, error) {
 	return string(out), err
 }
 
-// serveInside serves the repository from within the network of the cluster, and returns a URL that pods reach.
+// serveInside serves the repository from within the network of the cluster, and returns a URL that
+// pods reach.
 func (w *world) serveInside() string {
 	w.t.Helper()
 	program, err := os.Executable()
@@ -161,7 +164,8 @@ func (w *world) serveInside() string {
 	return fmt.Sprintf("http://%s/%s", net.JoinHostPort(w.inside(), strings.TrimSpace(port)), filepath.Base(w.repository.bare))
 }
 
-// inside is the address at which pods reach what runs in the sandbox's network: that of the API server.
+// inside is the address at which pods reach what runs in the sandbox's network: that of the API
+// server.
 func (w *world) inside() string {
 	w.t.Helper()
 	address := w.kubectl("--namespace", "default", "get", "endpointslices", "--selector", "kubernetes.io/service-name=kubernetes",

@@ -17,7 +17,8 @@ type disturbance struct {
 	name   string
 	kind   schema.GroupVersionResource
 	object string
-	// patch is a strategic merge patch, in which FILE stands for the configuration file of a-0; the object is deleted where there is none.
+	// patch is a strategic merge patch, in which FILE stands for the configuration file of a-0; the
+	// object is deleted where there is none.
 	patch string
 }
 
@@ -41,7 +42,8 @@ var disturbances = []disturbance{
 	{"label taken away", services, "a-client", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`},
 }
 
-// testDriftRepaired changes and deletes each kind of object by hand; the next pass puts it right, without touching a pod.
+// testDriftRepaired changes and deletes each kind of object by hand; the next pass puts it right,
+// without touching a pod.
 func testDriftRepaired(t *testing.T, w *world) {
 	want := w.snapshot()
 	pods, restarts := w.podUIDs("a"), w.restarts("a")
@@ -94,7 +96,8 @@ func (w *world) disturb(d disturbance) {
 	}
 }
 
-// fileOf is the configuration file of a member: the key in the ConfigMap; it also names what the pod is made from.
+// fileOf is the configuration file of a member: the key in the ConfigMap; it also names what the
+// pod is made from.
 func (w *world) fileOf(pod string) string {
 	w.t.Helper()
 	record, err := w.object(configMaps, "a-members")
@@ -110,8 +113,8 @@ func (w *world) fileOf(pod string) string {
 	return ""
 }
 
-// testLostRecord: the record of the members is deleted by hand. It is written again from what volumes and etcd prove, and
-// a member still starts from it.
+// testLostRecord: the record of the members is deleted by hand. It is written again from what
+// volumes and etcd prove, and a member still starts from it.
 func testLostRecord(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	pods := w.podUIDs("a")

@@ -11,8 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// dump prints what one needs to understand a failure, and no more than fits on two screens: the last run of quorate, the status of each cluster,
-// pods with the end of etcd's logs, and what happened last.
+// dump prints what one needs to understand a failure, and no more than fits on two screens: the
+// last run of quorate, the status of each cluster, pods with the end of etcd's logs, and what
+// happened last.
 func (w *world) dump() {
 	w.mutex.Lock()
 	runs := slices.Clone(w.runs)

@@ -149,8 +149,9 @@ func (m *member) list() ([]string, error) {
 	return list, nil
 }
 
-// requireOneCluster asks every member by itself and fails unless they are one healthy cluster of that size: the same
-// cluster ID and leader, the same list of started voters, the same data. It returns the cluster ID in hexadecimal.
+// requireOneCluster asks every member by itself and fails unless they are one healthy cluster of
+// that size: the same cluster ID and leader, the same list of started voters, the same data. It
+// returns the cluster ID in hexadecimal.
 func (w *world) requireOneCluster(cluster string, size int) string {
 	w.t.Helper()
 	var first view

@@ -12,10 +12,11 @@ import (
 	"testing"
 )
 
-// failures reads what package testing prints, and keeps the first error of each test that failed: at the end of a long log they
-// are found together.
+// failures reads what package testing prints, and keeps the first error of each test that failed:
+// at the end of a long log they are found together.
 type failures struct {
-	// source returns a line of a test file; what stands there tells errors from what is only logged.
+	// source returns a line of a test file; what stands there tells errors from what is only
+	// logged.
 	source func(file string, line int) string
 	// at is the test that the log is about, by how far its heading is indented.
 	at     map[int]string
@@ -28,7 +29,8 @@ var (
 	message = regexp.MustCompile(`^( +)(\w+_test\.go):(\d+): (.*)`)
 )
 
-// line takes in one line of the log. With -v a message follows "=== NAME", without it "--- FAIL", four columns to the left of it.
+// line takes in one line of the log. With -v a message follows "=== NAME", without it "--- FAIL",
+// four columns to the left of it.
 func (f *failures) line(text string) {
 	if found := heading.FindStringSubmatch(text); found != nil {
 		f.at[len(found[1])] = found[2]
@@ -48,7 +50,8 @@ func (f *failures) line(text string) {
 	}
 }
 
-// lines describes the tests that failed, one a line. A test that failed only because one below it did is left out.
+// lines describes the tests that failed, one a line. A test that failed only because one below it
+// did is left out.
 func (f *failures) lines() []string {
 	var lines []string
 	for _, test := range f.failed {
@@ -67,7 +70,8 @@ func newFailures(source func(string, int) string) *failures {
 	return &failures{source: source, at: map[int]string{}, first: map[string]string{}}
 }
 
-// watchFailures passes on what is printed from now on; the function it returns prints, after the last of it, what failed.
+// watchFailures passes on what is printed from now on; the function it returns prints, after the
+// last of it, what failed.
 func watchFailures() (report func(), err error) {
 	out := os.Stdout
 	read, write, err := os.Pipe()

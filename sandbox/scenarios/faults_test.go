@@ -12,10 +12,12 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// passLimit is the longest that a pass may take whatever the API server does, on a machine that has others to attend to.
+// passLimit is the longest that a pass may take whatever the API server does, on a machine that has
+// others to attend to.
 const passLimit = 150 * time.Second
 
-// faults are what an API server may do to a request, by name, and how many of them are tried at once.
+// faults are what an API server may do to a request, by name, and how many of them are tried at
+// once.
 var faults = []struct {
 	name   string
 	fault  faultproxy.Fault
@@ -28,11 +30,13 @@ var faults = []struct {
 	{"answer lost", faultproxy.DropAnswer(nil), 3},
 }
 
-// unschedulable keeps the pods of a cluster from being placed: what a pass asks of Kubernetes can be seen without them.
+// unschedulable keeps the pods of a cluster from being placed: what a pass asks of Kubernetes can
+// be seen without them.
 const unschedulable = "pod: {nodeSelector: {nowhere: here}}"
 
-// TestAPIServerFaults breaks each request of a founding pass in turn, in each way. The pass must end in bounded time, with success or
-// an error that says what went wrong, and the next pass must make all that was left.
+// TestAPIServerFaults breaks each request of a founding pass in turn, in each way. The pass must
+// end in bounded time, with success or an error that says what went wrong, and the next pass must
+// make all that was left.
 func TestAPIServerFaults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -51,7 +55,8 @@ func TestAPIServerFaults(t *testing.T) {
 	}
 }
 
-// ofFirstPass is how many requests the first pass has made: whoever goes on after it watches for changes.
+// ofFirstPass is how many requests the first pass has made: whoever goes on after it watches for
+// changes.
 func ofFirstPass(proxy *faultproxy.Proxy) int {
 	requests := proxy.Requests()
 	if i := slices.IndexFunc(requests, func(r faultproxy.Request) bool { return r.Verb == "watch" }); i >= 0 {
@@ -92,7 +97,8 @@ func (w *world) untilNothingToAdd() (r result) {
 	return r
 }
 
-// requireGoodEnd: success, or an error that says what went wrong, in bounded time and without a stack trace.
+// requireGoodEnd: success, or an error that says what went wrong, in bounded time and without a
+// stack trace.
 func requireGoodEnd(t *testing.T, what string, r result) {
 	t.Helper()
 	said := r.report.Error != "" || r.cluster("a").Error != "" || strings.Contains(r.stderr, "rror")
@@ -108,7 +114,8 @@ func requireGoodEnd(t *testing.T, what string, r result) {
 	}
 }
 
-// testFaultsOfQuietPass does the same to a pass that finds nothing to do. It must not be talked into a write.
+// testFaultsOfQuietPass does the same to a pass that finds nothing to do. It must not be talked
+// into a write.
 func testFaultsOfQuietPass(t *testing.T, w *world) {
 	proxy := w.newProxy()
 	w.runFrom(through(proxy), "run").requireCode(t, exitDone)

@@ -28,7 +28,8 @@ var foreignObjects = []struct {
 
 func named(name string) map[string]any { return map[string]any{"name": name} }
 
-// TestForeignObject: an object of somebody else under one of the cluster's names is reported and left alone, and nothing is made beside it.
+// TestForeignObject: an object of somebody else under one of the cluster's names is reported and
+// left alone, and nothing is made beside it.
 func TestForeignObject(t *testing.T) {
 	t.Parallel()
 	for _, foreign := range foreignObjects {

@@ -14,7 +14,8 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
-// forward opens a loopback port that leads to a port of a pod, and returns host:port and what closes it.
+// forward opens a loopback port that leads to a port of a pod, and returns host:port and what
+// closes it.
 func (w *world) forward(pod string, port int32) (string, func(), error) {
 	transport, upgrader, err := spdy.RoundTripperFor(w.config)
 	if err != nil {

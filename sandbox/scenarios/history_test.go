@@ -25,7 +25,8 @@ const (
 	answerTimeout = 2 * time.Second
 )
 
-// history is what applications ask of a cluster while a scenario goes on, and what they are answered.
+// history is what applications ask of a cluster while a scenario goes on, and what they are
+// answered.
 type history struct {
 	t     testing.TB
 	stop  context.CancelFunc
@@ -41,8 +42,9 @@ type history struct {
 	failures map[string]int
 }
 
-// watchWrites lets applications write to and read from cluster a while the scenario goes on. They know the addresses of members up to that
-// ordinal, those that do not exist yet as well, and none other.
+// watchWrites lets applications write to and read from cluster a while the scenario goes on. They
+// know the addresses of members up to that ordinal, those that do not exist yet as well, and none
+// other.
 func (w *world) watchWrites(members int) *history {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(w.ctx())
@@ -174,7 +176,8 @@ func valueOf(answer *clientv3.GetResponse) string {
 	return string(answer.Kvs[0].Value)
 }
 
-// end stops the clients, fails the test if anything that was acknowledged is lost, and returns how the writes fared.
+// end stops the clients, fails the test if anything that was acknowledged is lost, and returns how
+// the writes fared.
 func (h *history) end() interruption {
 	h.t.Helper()
 	h.stop()

@@ -39,7 +39,8 @@ func (s *sandbox) openNetwork() error {
 	return fmt.Errorf("sandbox %s has no control plane", s.name)
 }
 
-// dialPod connects to a port of a pod from within the network of the cluster, wherever the pod is by now.
+// dialPod connects to a port of a pod from within the network of the cluster, wherever the pod is
+// by now.
 func (s *sandbox) dialPod(ctx context.Context, namespace, name, port string) (net.Conn, error) {
 	pod, err := s.kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -51,7 +52,8 @@ func (s *sandbox) dialPod(ctx context.Context, namespace, name, port string) (ne
 	return s.dialInside(ctx, net.JoinHostPort(pod.Status.PodIP, port))
 }
 
-// dialInside connects to an address of the network of the cluster. A socket stays in the network in which it was made.
+// dialInside connects to an address of the network of the cluster. A socket stays in the network in
+// which it was made.
 func (s *sandbox) dialInside(ctx context.Context, address string) (conn net.Conn, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -68,7 +70,8 @@ func (s *sandbox) dialInside(ctx context.Context, address string) (conn net.Conn
 	return conn, nil
 }
 
-// dataDir is where the data of a member of cluster a lies on this machine: the nodes' volumes are directories of theirs.
+// dataDir is where the data of a member of cluster a lies on this machine: the nodes' volumes are
+// directories of theirs.
 func (w *world) dataDir(ordinal int) (string, error) {
 	claim, err := w.kube.CoreV1().PersistentVolumeClaims(w.namespace).Get(w.ctx(), fmt.Sprintf("data-a-%d", ordinal), metav1.GetOptions{})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// TestKillAfterEveryWrite kills quorate right after each write of founding in turn has taken effect. Each time the next run must go on to
-// one healthy cluster like an undisturbed one.
+// TestKillAfterEveryWrite kills quorate right after each write of founding in turn has taken
+// effect. Each time the next run must go on to one healthy cluster like an undisturbed one.
 func TestKillAfterEveryWrite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -54,7 +54,8 @@ func whatIsWritten(r faultproxy.Request) string {
 	return strings.TrimSpace(r.Verb + " " + r.Resource + " " + r.Name)
 }
 
-// written lists what was written through the proxy, in order. Of what only tells, and repeats itself, it is the first of each.
+// written lists what was written through the proxy, in order. Of what only tells, and repeats
+// itself, it is the first of each.
 func written(proxy *faultproxy.Proxy) []write {
 	var list []write
 	count := map[string]int{}
@@ -81,8 +82,8 @@ func (w write) on(fault faultproxy.Fault) faultproxy.Script {
 	}
 }
 
-// sure reports whether every run comes to that write. What is written again and again depends on what a run sees on the way, and
-// leadership is transferred only by a leader.
+// sure reports whether every run comes to that write. What is written again and again depends on
+// what a run sees on the way, and leadership is transferred only by a leader.
 func (w write) sure() bool { return w.nth == 1 && w.what != "call etcd MoveLeader" }
 
 // killAfter runs quorate and kills it when that has been written.
@@ -97,7 +98,8 @@ func (w *world) killAfter(proxy *faultproxy.Proxy, last write) {
 	}
 }
 
-// killAt runs quorate until what the script breaks has succeeded for the nth time, and kills it then.
+// killAt runs quorate until what the script breaks has succeeded for the nth time, and kills it
+// then.
 func (w *world) killAt(proxy *faultproxy.Proxy, script func(killed func(n int) faultproxy.Fault) faultproxy.Script) result {
 	w.t.Helper()
 	started := make(chan *process, 1)
@@ -111,7 +113,8 @@ func (w *world) killAt(proxy *faultproxy.Proxy, script func(killed func(n int) f
 	return r
 }
 
-// killAtFirst runs quorate until a request with that verb to that resource has succeeded, and kills it then, midway.
+// killAtFirst runs quorate until a request with that verb to that resource has succeeded, and kills
+// it then, midway.
 func (w *world) killAtFirst(verb, resource string) {
 	w.t.Helper()
 	r := w.killAt(w.newProxy(), func(killed func(int) faultproxy.Fault) faultproxy.Script {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// testLeaderlessScaleIn: git asks for less while there is no quorum. Nothing is removed until there is one.
+// testLeaderlessScaleIn: git asks for less while there is no quorum. Nothing is removed until there
+// is one.
 func testLeaderlessScaleIn(t *testing.T, w *world) {
 	volumes, members := w.volumeUIDs("a"), w.memberIDs("a")
 	for _, pod := range []string{"a-1", "a-2"} {

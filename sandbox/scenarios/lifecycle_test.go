@@ -67,7 +67,8 @@ func (w *world) evict(pod string) error {
 	return w.kube.PolicyV1().Evictions(w.namespace).Evict(w.ctx(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: w.namespace}})
 }
 
-// testPodRecovery: a pod comes back by itself, with its data and as the same member, without any pass.
+// testPodRecovery: a pod comes back by itself, with its data and as the same member, without any
+// pass.
 func testPodRecovery(t *testing.T, w *world) {
 	w.member("a", 1).put("recovery", "before")
 	before, err := w.member("a", 1).list()
@@ -106,7 +107,8 @@ func testDataPersistence(t *testing.T, w *world) {
 	w.converge().requireRule(t, "a", "Converged")
 }
 
-// testPersistence: the custom resource is deleted, and all that belongs to it but the volumes; the next pass brings the members back on them.
+// testPersistence: the custom resource is deleted, and all that belongs to it but the volumes; the
+// next pass brings the members back on them.
 func testPersistence(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 0).put("deleted", "not the data")
@@ -133,7 +135,8 @@ func testPersistence(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testSeedDataDirLoss: the first founding member loses its volume. It must stay down, not found a second cluster, until a pass replaces it.
+// testSeedDataDirLoss: the first founding member loses its volume. It must stay down, not found a
+// second cluster, until a pass replaces it.
 func testSeedDataDirLoss(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 1).put("seed", "safe")

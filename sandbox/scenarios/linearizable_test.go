@@ -79,8 +79,8 @@ var register = porcupine.Model{
 	},
 }
 
-// linearizable returns an error if no order of the operations, each at one moment between its call and its answer, explains all answers,
-// or if that cannot be told in time.
+// linearizable returns an error if no order of the operations, each at one moment between its call
+// and its answer, explains all answers, or if that cannot be told in time.
 func linearizable(operations []operation, timeout time.Duration) error {
 	var history []porcupine.Operation
 	for _, o := range settled(operations) {
@@ -96,8 +96,9 @@ func linearizable(operations []operation, timeout time.Duration) error {
 	return fmt.Errorf("was not judged within %s", timeout)
 }
 
-// settled says of each write without an answer what others prove: one whose value was seen took effect before the first who saw it was
-// answered, since no other writes that value; one that nobody saw changes nobody's answer and is left out.
+// settled says of each write without an answer what others prove: one whose value was seen took
+// effect before the first who saw it was answered, since no other writes that value; one that
+// nobody saw changes nobody's answer and is left out.
 func settled(operations []operation) []operation {
 	first := map[[2]string]time.Duration{}
 	for _, o := range operations {
@@ -162,7 +163,8 @@ func (i interruption) String() string {
 		i.written, i.longest.Round(time.Millisecond), i.failed, strings.Join(why, "; ")), ": ")
 }
 
-// TestHistoryCatches shows that the check is not blind: each of these histories is one that no correct register gives.
+// TestHistoryCatches shows that the check is not blind: each of these histories is one that no
+// correct register gives.
 func TestHistoryCatches(t *testing.T) {
 	ms := func(call, answer int) operation {
 		return operation{key: "k", call: time.Duration(call) * time.Millisecond, answer: time.Duration(answer) * time.Millisecond}

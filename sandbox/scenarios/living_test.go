@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// testSamePodHostsTheNext: a volume and its pod are deleted, and a run starts at once. The pod that takes their place is there, and waits for its
-// volume, when the member is removed: the same pod hosts the next one. A process that lives through it decides as one that starts afresh.
+// testSamePodHostsTheNext: a volume and its pod are deleted, and a run starts at once. The pod that
+// takes their place is there, and waits for its volume, when the member is removed: the same pod
+// hosts the next one. A process that lives through it decides as one that starts afresh.
 func testSamePodHostsTheNext(t *testing.T, w *world) {
 	before := w.podUIDs("a")["a-1"]
 	w.loseVolume("a-1")
@@ -29,7 +30,8 @@ func testSamePodHostsTheNext(t *testing.T, w *world) {
 	w.requireOneCluster("a", 3)
 }
 
-// steady is how long two processes may differ: what changes is seen by one before the other, and each looks again within a second.
+// steady is how long two processes may differ: what changes is seen by one before the other, and
+// each looks again within a second.
 const steady = 3 * time.Second
 
 // moment is what a process decided for cluster a at some time.
@@ -38,8 +40,8 @@ type moment struct {
 	rule string
 }
 
-// besidePlans waits for a run, and has new processes plan all the while: where the run stays with one rule, and they with another, it goes by
-// something that it remembers and they do not see.
+// besidePlans waits for a run, and has new processes plan all the while: where the run stays with
+// one rule, and they with another, it goes by something that it remembers and they do not see.
 func (w *world) besidePlans(p *process) result {
 	w.t.Helper()
 	ended := make(chan result, 1)
@@ -99,8 +101,8 @@ func during(said []moment, from, to time.Time) (rule string, whole bool) {
 	return rule, rule != ""
 }
 
-// testRelabelledVolume: a policy engine changes the label of a volume by which it is found, and its pod restarts. It is not lost: nothing is done
-// until the label is back.
+// testRelabelledVolume: a policy engine changes the label of a volume by which it is found, and its
+// pod restarts. It is not lost: nothing is done until the label is back.
 func testRelabelledVolume(t *testing.T, w *world) {
 	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
 	label := func(value string) {
@@ -122,8 +124,8 @@ func testRelabelledVolume(t *testing.T, w *world) {
 	w.requireSame(members, volumes, "")
 }
 
-// TestOnePassFoundsAndSeals: a single pass does not leave a cluster that it has founded before its members are sealed, since until then one that
-// loses its volume could found it once more.
+// TestOnePassFoundsAndSeals: a single pass does not leave a cluster that it has founded before its
+// members are sealed, since until then one that loses its volume could found it once more.
 func TestOnePassFoundsAndSeals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

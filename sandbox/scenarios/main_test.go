@@ -10,7 +10,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// parallelTests is what two cores can take: founding a cluster is mostly waiting, etcd and the kubelets do the work.
+// parallelTests is what two cores can take: founding a cluster is mostly waiting, etcd and the
+// kubelets do the work.
 const parallelTests = "3"
 
 func TestMain(m *testing.M) {

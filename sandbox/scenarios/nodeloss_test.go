@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestNodeLoss stops a machine under a running cluster and starts it again. It disturbs all that runs on the node, so it runs alone.
+// TestNodeLoss stops a machine under a running cluster and starts it again. It disturbs all that
+// runs on the node, so it runs alone.
 func TestNodeLoss(t *testing.T) {
 	w := newWorld(t)
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
@@ -69,7 +70,8 @@ func (w *world) nodeOf(pod string) string {
 	return w.pod(pod).Spec.NodeName
 }
 
-// TestNodeLossForGood: a node is gone and will not come back, and with it the volume of a member. The member is replaced on another node.
+// TestNodeLossForGood: a node is gone and will not come back, and with it the volume of a member.
+// The member is replaced on another node.
 func TestNodeLossForGood(t *testing.T) {
 	w := newWorld(t)
 	w.declare(modern, three, "replaceAfter: 20s")
@@ -106,7 +108,8 @@ func TestNodeLossForGood(t *testing.T) {
 	w.requireOneCluster("a", 3)
 }
 
-// TestDrain: nodes are drained as for an upgrade. The budget lets one member go and keeps the others; nobody is replaced for it.
+// TestDrain: nodes are drained as for an upgrade. The budget lets one member go and keeps the
+// others; nobody is replaced for it.
 func TestDrain(t *testing.T) {
 	w := newWorld(t)
 	w.declare(modern, three)

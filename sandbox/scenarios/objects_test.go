@@ -27,7 +27,8 @@ var (
 // kinds are those of the objects that quorate makes. Pods and claims are made by the StatefulSet.
 var kinds = []schema.GroupVersionResource{services, configMaps, secrets, statefulSets, budgets, policies, etcdclusters}
 
-// list returns the objects of one kind in the namespace, without what Kubernetes puts into every namespace.
+// list returns the objects of one kind in the namespace, without what Kubernetes puts into every
+// namespace.
 func (w *world) list(kind schema.GroupVersionResource) []unstructured.Unstructured {
 	w.t.Helper()
 	list, err := w.objects.Resource(kind).Namespace(w.namespace).List(w.ctx(), metav1.ListOptions{})
@@ -65,7 +66,8 @@ func (w *world) pods(cluster string) []corev1.Pod {
 	return pods.Items
 }
 
-// podUIDs and volumeUIDs return the UIDs of the cluster's pods, and of the claims of its volumes, by the name of the pod.
+// podUIDs and volumeUIDs return the UIDs of the cluster's pods, and of the claims of its volumes,
+// by the name of the pod.
 func (w *world) podUIDs(cluster string) map[string]string {
 	w.t.Helper()
 	uids := map[string]string{}
@@ -98,8 +100,8 @@ func (w *world) restarts(cluster string) int32 {
 	return n
 }
 
-// snapshot describes every object of the namespace by what quorate says about it: two clusters founded from the same declaration
-// have the same snapshot, whatever happened on the way.
+// snapshot describes every object of the namespace by what quorate says about it: two clusters
+// founded from the same declaration have the same snapshot, whatever happened on the way.
 func (w *world) snapshot() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}

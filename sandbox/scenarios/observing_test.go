@@ -156,7 +156,8 @@ func testStatusCommand(t *testing.T, w *world) {
 	}
 }
 
-// testRestrictedNamespace shows that the namespace in which the cluster runs would have refused pods that may do more.
+// testRestrictedNamespace shows that the namespace in which the cluster runs would have refused
+// pods that may do more.
 func testRestrictedNamespace(t *testing.T, w *world) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "privileged"},
@@ -177,7 +178,8 @@ func testRestrictedNamespace(t *testing.T, w *world) {
 	}
 }
 
-// patientWithEtcd keeps a busy machine from being taken for a silent member where there is one pass only.
+// patientWithEtcd keeps a busy machine from being taken for a silent member where there is one pass
+// only.
 const patientWithEtcd = "--etcd-timeout=8s"
 
 // requireQuiet passes until a pass finds nothing to do and nothing to tell, and returns it.
@@ -192,8 +194,9 @@ func (w *world) requireQuiet(cluster string) result {
 	return r
 }
 
-// requireQuietBy passes until a pass that decides by this rule writes nothing, and returns it with its requests. For a while after a cluster has formed,
-// much has been written, or an upgrade, the size of the data changes, and with it the status.
+// requireQuietBy passes until a pass that decides by this rule writes nothing, and returns it with
+// its requests. For a while after a cluster has formed, much has been written, or an upgrade, the
+// size of the data changes, and with it the status.
 func (w *world) requireQuietBy(rule, cluster string) (r result, requests []faultproxy.Request) {
 	w.t.Helper()
 	proxy := w.newProxy()

@@ -8,8 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testRemovalHeld: a commit that declares nothing any more may be an accident. Everybody is told; the clusters are healed as they were declared last, and
-// become orphans once somebody has named that commit.
+// testRemovalHeld: a commit that declares nothing any more may be an accident. Everybody is told;
+// the clusters are healed as they were declared last, and become orphans once somebody has named
+// that commit.
 func testRemovalHeld(t *testing.T, w *world) {
 	const deleted = "lifecycle: Deleted\nstorage: {retention: Delete}"
 	a := declaration("a", modern, three)
@@ -48,7 +49,8 @@ func testRemovalHeld(t *testing.T, w *world) {
 	}
 }
 
-// testOrphan: a declaration that vanishes deletes nothing and stops nothing. Everybody is told, with the commit that dropped it.
+// testOrphan: a declaration that vanishes deletes nothing and stops nothing. Everybody is told,
+// with the commit that dropped it.
 func testOrphan(t *testing.T, w *world) {
 	want, pods := w.snapshot(), w.podUIDs("a")
 	commit := w.repository.push(map[string]string{"README": "no cluster here"})
@@ -99,7 +101,8 @@ func testRename(t *testing.T, w *world) {
 	}
 }
 
-// TestScaleByHand: kubectl scale works where git leaves replicas out; where git states them, git wins.
+// TestScaleByHand: kubectl scale works where git leaves replicas out; where git states them, git
+// wins.
 func TestScaleByHand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -75,7 +75,8 @@ func (r result) String() string {
 	return fmt.Sprintf("quorate %s\nexit code %d after %s\nstdout:\n%s\nstderr:\n%s", r.args, r.code, r.took.Round(time.Millisecond), said, end(r.stderr))
 }
 
-// String returns what was decided for each cluster and what came of it, a line each, and what went wrong.
+// String returns what was decided for each cluster and what came of it, a line each, and what went
+// wrong.
 func (r report) String() string {
 	var text strings.Builder
 	for _, c := range r.Clusters {
@@ -137,7 +138,8 @@ var (
 // through is outside, with a proxy between quorate and the API server.
 func through(proxy *faultproxy.Proxy) vantage { return vantage{proxy: proxy} }
 
-// start starts quorate. The flags that say what to read and where to act are added to args, whose first is the command.
+// start starts quorate. The flags that say what to read and where to act are added to args, whose
+// first is the command.
 func (w *world) start(v vantage, args ...string) *process {
 	w.t.Helper()
 	full := append([]string{binary("quorate")}, args...)

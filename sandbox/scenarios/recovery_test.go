@@ -13,7 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestRecovery takes members away while applications write. What loses its pod comes back, what loses its data is replaced.
+// TestRecovery takes members away while applications write. What loses its pod comes back, what
+// loses its data is replaced.
 func TestRecovery(t *testing.T) {
 	t.Parallel()
 	walk(t,
@@ -71,7 +72,8 @@ func testOneMemberRecovery(t *testing.T, w *world) {
 	w.requireReplaced(t, "a-1", func() { w.loseVolume("a-1") })
 }
 
-// testEachMemberInTurn replaces them all, leaders included, until nothing is left of the members that founded the cluster.
+// testEachMemberInTurn replaces them all, leaders included, until nothing is left of the members
+// that founded the cluster.
 func testEachMemberInTurn(t *testing.T, w *world) {
 	for ordinal := range 3 {
 		pod := fmt.Sprint("a-", ordinal)
@@ -79,7 +81,8 @@ func testEachMemberInTurn(t *testing.T, w *world) {
 	}
 }
 
-// requireReplaced does that damage to a member while applications write, and fails unless it is replaced, and nothing else happens.
+// requireReplaced does that damage to a member while applications write, and fails unless it is
+// replaced, and nothing else happens.
 func (w *world) requireReplaced(t *testing.T, pod string, damage func(), args ...string) {
 	t.Helper()
 	id, members, volumes, want := w.requireOneCluster("a", 3), w.memberIDs("a"), w.volumeUIDs("a"), w.snapshot()
@@ -123,7 +126,8 @@ func (w *world) toldOf(what string) int {
 	return n
 }
 
-// testCorruptMember: the log of a member is damaged, so that it stays down. It is replaced when it has been silent for as long as git declares.
+// testCorruptMember: the log of a member is damaged, so that it stays down. It is replaced when it
+// has been silent for as long as git declares.
 func testCorruptMember(t *testing.T, w *world) {
 	const patienceInGit = "replaceAfter: 10s"
 	w.declare(modern, three, patienceInGit)
@@ -133,8 +137,8 @@ func testCorruptMember(t *testing.T, w *world) {
 	w.converge()
 }
 
-// TestPVCMemberCrashLoopSelfHeal: the database of a member is damaged, so that it crashes at each start. That alone gets it replaced; crashing
-// because of its options would not.
+// TestPVCMemberCrashLoopSelfHeal: the database of a member is damaged, so that it crashes at each
+// start. That alone gets it replaced; crashing because of its options would not.
 func TestPVCMemberCrashLoopSelfHeal(t *testing.T) {
 	t.Parallel()
 	w := runningCluster(t)
@@ -144,7 +148,8 @@ func TestPVCMemberCrashLoopSelfHeal(t *testing.T) {
 	}, "--timeout", "150s")
 }
 
-// untilCrashed waits until etcd in a pod has given up that often, and makes sure that no pass replaces it before.
+// untilCrashed waits until etcd in a pod has given up that often, and makes sure that no pass
+// replaces it before.
 func (w *world) untilCrashed(pod string, times int32) {
 	w.t.Helper()
 	members := w.memberIDs("a")
@@ -167,7 +172,8 @@ func (w *world) untilCrashed(pod string, times int32) {
 	}
 }
 
-// corrupt damages files of a member's data, all bytes of them but the first few, and ends etcd at once.
+// corrupt damages files of a member's data, all bytes of them but the first few, and ends etcd at
+// once.
 func (w *world) corrupt(ordinal int, pattern string) {
 	w.t.Helper()
 	dir, err := w.dataDir(ordinal)
@@ -193,8 +199,9 @@ func (w *world) corrupt(ordinal int, pattern string) {
 	w.signal(pod, syscall.SIGKILL)
 }
 
-// TestPodThatWaitsForEver: a pod was given its node, and then its claim went and was recreated. Neither ever gets the other, so the pod is recreated.
-// What brings it about is a matter of milliseconds; here, somebody makes a pod with a node.
+// TestPodThatWaitsForEver: a pod was given its node, and then its claim went and was recreated.
+// Neither ever gets the other, so the pod is recreated. What brings it about is a matter of
+// milliseconds; here, somebody makes a pod with a node.
 func TestPodThatWaitsForEver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -25,7 +25,8 @@ func TestResizing(t *testing.T) {
 	)
 }
 
-// TestInterruptedResizing kills quorate in the middle of a change of size. The next run must go on to where git wants to be.
+// TestInterruptedResizing kills quorate in the middle of a change of size. The next run must go on
+// to where git wants to be.
 func TestInterruptedResizing(t *testing.T) {
 	t.Parallel()
 	walk(t,
@@ -48,7 +49,8 @@ func TestSingleEditJump(t *testing.T) {
 	w.resize(1)
 }
 
-// TestEvenSize runs clusters of two and of four. They tolerate no more than those of one and of three, and are no less right.
+// TestEvenSize runs clusters of two and of four. They tolerate no more than those of one and of
+// three, and are no less right.
 func TestEvenSize(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -59,13 +61,15 @@ func TestEvenSize(t *testing.T) {
 	w.resize(2)
 }
 
-// resize declares that size while applications write, and waits for it. What they have written stays, and so does the identity of the cluster.
+// resize declares that size while applications write, and waits for it. What they have written
+// stays, and so does the identity of the cluster.
 func (w *world) resize(size int) {
 	w.t.Helper()
 	w.resizeBy(size, func() { w.converge().requireRule(w.t, "a", "Converged") })
 }
 
-// resizeKilled is resize by a run that is killed after it has changed the StatefulSet for the first time, and another.
+// resizeKilled is resize by a run that is killed after it has changed the StatefulSet for the first
+// time, and another.
 func (w *world) resizeKilled(size int) {
 	w.t.Helper()
 	w.resizeBy(size, func() { w.killAtFirst("patch", "statefulsets"); w.converge() })
@@ -111,7 +115,8 @@ func (w *world) requireSize(n int) {
 	}
 }
 
-// configured lists the pods that have a configuration file. Sealed all of them are: none could found a cluster.
+// configured lists the pods that have a configuration file. Sealed all of them are: none could
+// found a cluster.
 func (w *world) configured() []string {
 	w.t.Helper()
 	record, err := w.object(configMaps, "a-members")
@@ -152,7 +157,8 @@ func testRevertMidScale(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testScaleChurn asks for another size before the last is reached, again and again, and kills each run that has not reached it.
+// testScaleChurn asks for another size before the last is reached, again and again, and kills each
+// run that has not reached it.
 func testScaleChurn(t *testing.T, w *world) {
 	w.resizeBy(3, func() {
 		for _, size := range []int{5, 2, 4, 1, 5, 3} {

@@ -18,13 +18,15 @@ var unseen = map[string]string{
 	"update etcdclusters/finalizers": "asked for by an admission plugin that is not on by default",
 	"list events":                    "only while a pod is missing",
 	"create pods/portforward":        "SPDY, where WebSockets do not get through",
-	// An apply is a patch; if the object is not there yet, the API server wants the right to create it as well.
+	// An apply is a patch; if the object is not there yet, the API server wants the right to create
+	// it as well.
 	"create etcdclusters": "apply", "create services": "apply", "create configmaps": "apply", "create secrets": "apply",
 	"create statefulsets": "apply", "create poddisruptionbudgets": "apply", "create networkpolicies": "apply",
 }
 
-// TestRights lets quorate found, watch, repair, change and delete a cluster from outside with the rights of deploy/base alone, and holds what it
-// asked of the API server against what the ClusterRole allows: nothing is refused, and nothing is allowed without need.
+// TestRights lets quorate found, watch, repair, change and delete a cluster from outside with the
+// rights of deploy/base alone, and holds what it asked of the API server against what the
+// ClusterRole allows: nothing is refused, and nothing is allowed without need.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,7 +11,8 @@ import (
 const (
 	// noSuchVersion has no image: there is no registry that it could be pulled from.
 	noSuchVersion = "3.6.99"
-	// crashingVersion is an image with another program in the place of etcd, which gives up at once: see loadCrashing.
+	// crashingVersion is an image with another program in the place of etcd, which gives up at
+	// once: see loadCrashing.
 	crashingVersion = "3.6.98"
 )
 
@@ -98,8 +99,8 @@ func testBadImage(t *testing.T, w *world) {
 	w.breakOneMember(t, noSuchVersion, "20s")
 }
 
-// testBadProgram: a version that crashes at each start stops there as well. The member is not replaced for it, however often it crashes: its
-// data is good.
+// testBadProgram: a version that crashes at each start stops there as well. The member is not
+// replaced for it, however often it crashes: its data is good.
 func testBadProgram(t *testing.T, w *world) {
 	w.loadCrashing()
 	w.breakOneMember(t, crashingVersion, "80s")
@@ -143,8 +144,9 @@ func (w *world) breakOneMember(t *testing.T, version, timeout string) {
 	}
 }
 
-// testCrashInAHaltedRollout: a rollout has come to a halt, and a good old member crashes. It comes up again by itself, as what it was, and with it
-// the quorum; it is not moved to what has stopped the rollout.
+// testCrashInAHaltedRollout: a rollout has come to a halt, and a good old member crashes. It comes
+// up again by itself, as what it was, and with it the quorum; it is not moved to what has stopped
+// the rollout.
 func testCrashInAHaltedRollout(t *testing.T, w *world) {
 	pods := w.podUIDs("a")
 	w.declare(crashingVersion, three)
@@ -179,7 +181,8 @@ func testCrashInAHaltedRollout(t *testing.T, w *world) {
 	w.requireOneCluster("a", 3)
 }
 
-// crashUntilBackOff ends etcd in a pod again and again until the kubelet takes its time to start it.
+// crashUntilBackOff ends etcd in a pod again and again until the kubelet takes its time to start
+// it.
 func (w *world) crashUntilBackOff(pod string) {
 	w.t.Helper()
 	ended := map[string]bool{}
@@ -196,7 +199,8 @@ func (w *world) crashUntilBackOff(pod string) {
 	})
 }
 
-// TestFoundingBroken: a cluster that cannot be founded as declared is founded once git is corrected.
+// TestFoundingBroken: a cluster that cannot be founded as declared is founded once git is
+// corrected.
 func TestFoundingBroken(t *testing.T) {
 	t.Parallel()
 	newWorld(t).loadCrashing()

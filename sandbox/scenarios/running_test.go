@@ -24,7 +24,8 @@ func TestRunningCluster(t *testing.T) {
 	)
 }
 
-// TestDisturbedCluster changes objects of a cluster that runs, and takes away what quorate relies on.
+// TestDisturbedCluster changes objects of a cluster that runs, and takes away what quorate relies
+// on.
 func TestDisturbedCluster(t *testing.T) {
 	t.Parallel()
 	walk(t,
@@ -66,8 +67,8 @@ func TestLosses(t *testing.T) {
 	)
 }
 
-// walk takes one cluster of three with TLS through all steps; each leaves it converged for the next. After a step that failed,
-// the next one has a new cluster.
+// walk takes one cluster of three with TLS through all steps; each leaves it converged for the
+// next. After a step that failed, the next one has a new cluster.
 func walk(t *testing.T, steps ...step) {
 	w := runningCluster(t)
 	for _, s := range steps {

@@ -49,7 +49,8 @@ func binary(name string) string {
 	return filepath.Join(root(), "bin", name)
 }
 
-// theSandbox starts the sandbox, or finds it up, and installs the custom resource definition, once for all tests.
+// theSandbox starts the sandbox, or finds it up, and installs the custom resource definition, once
+// for all tests.
 func theSandbox(t testing.TB) *sandbox {
 	t.Helper()
 	if testing.Short() {

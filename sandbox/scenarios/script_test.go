@@ -17,7 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// script changes cluster a by hand, as fast as etcd and Kubernetes let it: it knows what there is to do and looks at nothing else.
+// script changes cluster a by hand, as fast as etcd and Kubernetes let it: it knows what there is
+// to do and looks at nothing else.
 type script struct {
 	*world
 	t    testing.TB
@@ -115,7 +116,8 @@ func (s *script) peerURL(ctx context.Context, ordinal int, otherwise string) str
 
 var initialCluster = regexp.MustCompile(`(?m)^initial-cluster: .*$`)
 
-// configure writes a member's configuration: that of another one, with another name and with members to join.
+// configure writes a member's configuration: that of another one, with another name and with
+// members to join.
 func (s *script) configure(ordinal int, peers string) {
 	s.t.Helper()
 	other, name := fmt.Sprint("a-", (ordinal+1)%2), fmt.Sprint("a-", ordinal)

@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestSources pushes through git's own smart HTTP server and reads by branch, tag and commit, from a path, and through a kustomization.
+// TestSources pushes through git's own smart HTTP server and reads by branch, tag and commit, from
+// a path, and through a kustomization.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -53,7 +54,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestSeveralSources: what one source declares goes on while another cannot be read, and what that one has declared is left as it is, allowed or not.
+// TestSeveralSources: what one source declares goes on while another cannot be read, and what that
+// one has declared is left as it is, allowed or not.
 func TestSeveralSources(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -80,7 +82,8 @@ func TestSeveralSources(t *testing.T) {
 		t.Errorf("b is called an orphan while its source cannot be read: %s", why.Message)
 	}
 
-	// What was applied last is not allowed any more: Kubernetes keeps it going, Quorate does nothing for it, and the others go on.
+	// What was applied last is not allowed any more: Kubernetes keeps it going, Quorate does
+	// nothing for it, and the others go on.
 	w.declare(modern, plain, one)
 	w.deletePod("b-0")
 	r = w.runFrom(outside, "run", "--until-converged", "--timeout", patience.String(), "--source", url+",path=apps,allow-image-repository=registry.example.com/etcd").requireCode(t, exitError)
@@ -147,7 +150,8 @@ func (w *world) applyAs(manager, object string) {
 	}
 }
 
-// TestActingAsSomebodyElse: a run acts with the rights of whoever it acts as, and never with those of its own, which are all here.
+// TestActingAsSomebodyElse: a run acts with the rights of whoever it acts as, and never with those
+// of its own, which are all here.
 func TestActingAsSomebodyElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -167,7 +171,8 @@ func TestActingAsSomebodyElse(t *testing.T) {
 	w.requireOneCluster("a", 1)
 }
 
-// TestRewound: somebody pushes a history that lacks what was applied. It is refused until it is allowed, and then it is what was applied last.
+// TestRewound: somebody pushes a history that lacks what was applied. It is refused until it is
+// allowed, and then it is what was applied last.
 func TestRewound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -19,8 +19,8 @@ func TestLifecycle(t *testing.T) {
 	)
 }
 
-// testPauseControl: while it is suspended, Kubernetes keeps a cluster alive, and no pass changes it. What git has asked for meanwhile comes
-// when it goes on.
+// testPauseControl: while it is suspended, Kubernetes keeps a cluster alive, and no pass changes
+// it. What git has asked for meanwhile comes when it goes on.
 func testPauseControl(t *testing.T, w *world) {
 	members := w.memberIDs("a")
 	w.declare(modern, "replicas: 4", "suspend: true")
@@ -75,7 +75,8 @@ func testStopped(t *testing.T, w *world) {
 	}
 }
 
-// testDeletedRetain: everything goes but the volumes. Declared again, the cluster is back with its data.
+// testDeletedRetain: everything goes but the volumes. Declared again, the cluster is back with its
+// data.
 func testDeletedRetain(t *testing.T, w *world) {
 	id, volumes := w.requireOneCluster("a", 3), w.volumeUIDs("a")
 	w.member("a", 0).put("retained", "yes")
@@ -112,7 +113,8 @@ func testDeletedDelete(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// requireDeleted declares the cluster deleted, and fails unless nothing is left but its custom resource and, maybe, its volumes.
+// requireDeleted declares the cluster deleted, and fails unless nothing is left but its custom
+// resource and, maybe, its volumes.
 func (w *world) requireDeleted(t *testing.T, spec ...string) {
 	t.Helper()
 	w.declare(modern, append([]string{three}, spec...)...)

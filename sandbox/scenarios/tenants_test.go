@@ -9,12 +9,14 @@ import (
 	"time"
 )
 
-// besideOthers is how much longer the life of a cluster may take beside a hostile tenant than alone.
+// besideOthers is how much longer the life of a cluster may take beside a hostile tenant than
+// alone.
 const besideOthers = 1.2
 
-// TestTwoTenants: one tenant of a run pushes all that is hostile, and the cluster of another is founded, healed and scaled all the while, in hardly
-// more time than the same takes another run that is alone, at the same moment: what else keeps the machine busy slows both. One comparison of three
-// must hold, since a second that a pod waits for its node is a twentieth of such a life.
+// TestTwoTenants: one tenant of a run pushes all that is hostile, and the cluster of another is
+// founded, healed and scaled all the while, in hardly more time than the same takes another run
+// that is alone, at the same moment: what else keeps the machine busy slows both. One comparison of
+// three must hold, since a second that a pod waits for its node is a twentieth of such a life.
 func TestTwoTenants(t *testing.T) {
 	t.Parallel()
 	hostile := newWorld(t)
@@ -45,7 +47,8 @@ func TestTwoTenants(t *testing.T) {
 	t.Errorf("beside a hostile tenant, a life takes %s times what it takes alone; want %.1f at most", strings.Join(ratios, ", "), besideOthers)
 }
 
-// life founds a cluster, replaces a member that has lost its volume, and adds one. It returns the time that runs took for it.
+// life founds a cluster, replaces a member that has lost its volume, and adds one. It returns the
+// time that runs took for it.
 func (w *world) life(args ...string) time.Duration {
 	w.declare(modern, three)
 	took := w.settles(args, func(s status) bool { return s.ReadyReplicas == 3 })
@@ -56,7 +59,8 @@ func (w *world) life(args ...string) time.Duration {
 	return took + w.settles(args, func(s status) bool { return s.ReadyReplicas == 4 })
 }
 
-// settles runs quorate until the status of a says that it is as declared, whatever else keeps the run busy.
+// settles runs quorate until the status of a says that it is as declared, whatever else keeps the
+// run busy.
 func (w *world) settles(args []string, done func(status) bool) time.Duration {
 	p := w.start(outside, append([]string{"run", "--until-converged", "--timeout", patience.String(), "--lease-duration", "3s"}, args...)...)
 	err := poll(w.ctx(), patience, func() error {
@@ -79,9 +83,10 @@ func (w *world) settles(args []string, done func(status) bool) time.Duration {
 	return took
 }
 
-// besides makes the arguments for a run of another tenant that this hostile one shares. Each of its sources is bound to its own namespace; between them they
-// cannot be taken apart, take long to be read, never answer, declare what is the other one's, clusters that never form, one whose etcd takes connections and
-// answers nothing, and one that asks for what it may not.
+// besides makes the arguments for a run of another tenant that this hostile one shares. Each of its
+// sources is bound to its own namespace; between them they cannot be taken apart, take long to be
+// read, never answer, declare what is the other one's, clusters that never form, one whose etcd
+// takes connections and answers nothing, and one that asks for what it may not.
 func (w *world) besides(other *world) []string {
 	w.signal("hung-0", syscall.SIGSTOP)
 	w.t.Cleanup(func() { w.signal("hung-0", syscall.SIGCONT) })

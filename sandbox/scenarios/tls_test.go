@@ -18,8 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// requireTLS proves on the wire that neither port of a member takes anybody without a certificate of the cluster's own CA,
-// and that the client port takes the one in the client secret.
+// requireTLS proves on the wire that neither port of a member takes anybody without a certificate
+// of the cluster's own CA, and that the client port takes the one in the client secret.
 func requireTLS(t *testing.T, w *world, cluster string) {
 	t.Helper()
 	pod := cluster + "-0"
@@ -49,8 +49,8 @@ func requireTLS(t *testing.T, w *world, cluster string) {
 	requireSeparateUse(t, w, cluster, good)
 }
 
-// requireSeparateUse proves that an application's certificate does not open the port on which members talk to each other, while
-// the one that members use does.
+// requireSeparateUse proves that an application's certificate does not open the port on which
+// members talk to each other, while the one that members use does.
 func requireSeparateUse(t *testing.T, w *world, cluster string, application *tls.Config) {
 	t.Helper()
 	application = application.Clone()
@@ -72,8 +72,9 @@ func requireSeparateUse(t *testing.T, w *world, cluster string, application *tls
 	}
 }
 
-// speak sends a request for a path that every etcd answers to a port of a pod; nil if there is an answer that means yes.
-// TLS 1.3 servers refuse a certificate only after the handshake, so the answer decides, not the handshake.
+// speak sends a request for a path that every etcd answers to a port of a pod; nil if there is an
+// answer that means yes. TLS 1.3 servers refuse a certificate only after the handshake, so the
+// answer decides, not the handshake.
 func (w *world) speak(pod string, port int32, security *tls.Config) error {
 	address, stop, err := w.forward(pod, port)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// TestTutorial follows docs/tutorial.md word for word, but for the name of its namespace, and compares what is printed with the page.
+// TestTutorial follows docs/tutorial.md word for word, but for the name of its namespace, and
+// compares what is printed with the page.
 func TestTutorial(t *testing.T) {
 	t.Parallel()
 	s := theSandbox(t)
@@ -55,7 +56,8 @@ type tutorialStep struct{ command, output string }
 
 var tutorialBlock = regexp.MustCompile("(?s)```(sh|console)\n(.*?)```")
 
-// readTutorial reads the commands of the page, each with what it prints, but for the first block, which builds Quorate and starts a sandbox.
+// readTutorial reads the commands of the page, each with what it prints, but for the first block,
+// which builds Quorate and starts a sandbox.
 func readTutorial(t *testing.T) []tutorialStep {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root(), "docs", "tutorial.md"))
@@ -84,8 +86,8 @@ func readTutorial(t *testing.T) []tutorialStep {
 	return steps
 }
 
-// tutorialScript is what a reader types. Other tests have clusters beside this one, so passes look at this namespace alone; and they keep the machine
-// busy, so members get more time to answer.
+// tutorialScript is what a reader types. Other tests have clusters beside this one, so passes look
+// at this namespace alone; and they keep the machine busy, so members get more time to answer.
 func tutorialScript(steps []tutorialStep, home, namespace string) string {
 	script := &strings.Builder{}
 	fmt.Fprintf(script, `export HOME=%[1]s GIT_CONFIG_NOSYSTEM=1

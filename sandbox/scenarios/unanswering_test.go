@@ -42,7 +42,8 @@ func testEtcdUnreachable(t *testing.T, w *world) {
 	}
 }
 
-// testUnreachableAndForgotten takes away the record and the status as well: the volumes alone must keep quorate from founding.
+// testUnreachableAndForgotten takes away the record and the status as well: the volumes alone must
+// keep quorate from founding.
 func testUnreachableAndForgotten(t *testing.T, w *world) {
 	id, pods := w.requireOneCluster("a", 3), w.podUIDs("a")
 	proxy := w.newProxy()
@@ -75,11 +76,12 @@ func requireOnlyTold(t *testing.T, proxy *faultproxy.Proxy) {
 	}
 }
 
-// hangLimit is the longest that a pass may take while members take connections and answer nothing: a few seconds, many times over.
+// hangLimit is the longest that a pass may take while members take connections and answer nothing:
+// a few seconds, many times over.
 const hangLimit = patience
 
-// testOneMemberHangs stops the process of one member: it takes connections and answers nothing. The others serve, and
-// the pass says who is silent.
+// testOneMemberHangs stops the process of one member: it takes connections and answers nothing. The
+// others serve, and the pass says who is silent.
 func testOneMemberHangs(t *testing.T, w *world) {
 	for name, v := range map[string]vantage{"outside": outside, "inside": inside} {
 		w.signal("a-1", syscall.SIGSTOP)
@@ -99,7 +101,8 @@ func testOneMemberHangs(t *testing.T, w *world) {
 	}
 }
 
-// testAllMembersHang stops all members: nothing is known of the membership then, and nothing is done.
+// testAllMembersHang stops all members: nothing is known of the membership then, and nothing is
+// done.
 func testAllMembersHang(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	proxy := w.newProxy()
@@ -125,7 +128,8 @@ func testAllMembersHang(t *testing.T, w *world) {
 	}
 }
 
-// signal sends a signal to etcd in that pod. The sandbox's nodes are processes of this machine, and so are their containers.
+// signal sends a signal to etcd in that pod. The sandbox's nodes are processes of this machine, and
+// so are their containers.
 func (w *world) signal(pod string, signal syscall.Signal) {
 	w.t.Helper()
 	_, container, _ := strings.Cut(w.pod(pod).Status.ContainerStatuses[0].ContainerID, "://")

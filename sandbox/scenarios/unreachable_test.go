@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// testGitUnreachable: without git, what was last applied holds: drift is repaired from it, and everybody is told.
+// testGitUnreachable: without git, what was last applied holds: drift is repaired from it, and
+// everybody is told.
 func testGitUnreachable(t *testing.T, w *world) {
 	url, server := w.repository.serve()
 	w.source = url

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// runUntilWaiting runs one pass, and ends it as a person would once it has founded a cluster and waits for its members.
+// runUntilWaiting runs one pass, and ends it as a person would once it has founded a cluster and
+// waits for its members.
 func (w *world) runUntilWaiting(v vantage, args ...string) result {
 	w.t.Helper()
 	p := w.start(v, append([]string{"run"}, args...)...)

@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// specs are declarations and what both the API server and quorate validate must say of them: nothing, or a refusal that says why.
+// specs are declarations and what both the API server and quorate validate must say of them:
+// nothing, or a refusal that says why.
 var specs = []struct {
 	name    string
 	cluster string
@@ -63,7 +64,8 @@ var specs = []struct {
 	{name: "replaceAfter", version: modern, spec: []string{"replaceAfter: soon"}, refusal: "replaceAfter"},
 }
 
-// TestValidation: the API server refuses what quorate validate refuses, and takes what it takes, without any webhook.
+// TestValidation: the API server refuses what quorate validate refuses, and takes what it takes,
+// without any webhook.
 func TestValidation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -140,8 +142,8 @@ func TestDefaulting(t *testing.T) {
 	}
 }
 
-// TestInvalidClusterSize: sizes that cannot be are refused from git, at the file and line, and nothing is made; the valid cluster beside
-// them is made all the same.
+// TestInvalidClusterSize: sizes that cannot be are refused from git, at the file and line, and
+// nothing is made; the valid cluster beside them is made all the same.
 func TestInvalidClusterSize(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 10, -1} {
@@ -173,7 +175,8 @@ func TestInvalidClusterSize(t *testing.T) {
 	}
 }
 
-// TestInvalidUpdate: a change that a live cluster cannot make is refused, and the cluster keeps running as last applied.
+// TestInvalidUpdate: a change that a live cluster cannot make is refused, and the cluster keeps
+// running as last applied.
 func TestInvalidUpdate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -195,7 +198,8 @@ func TestInvalidUpdate(t *testing.T) {
 	testQuotaOfVolume(t, w)
 }
 
-// testQuotaOfVolume: a quota that is left out is half of the volume that is there. A larger size in git, which is not acted on, changes neither.
+// testQuotaOfVolume: a quota that is left out is half of the volume that is there. A larger size in
+// git, which is not acted on, changes neither.
 func testQuotaOfVolume(t *testing.T, w *world) {
 	before := w.pod("a-0").UID
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, one, "storage: {size: 8Gi}")})

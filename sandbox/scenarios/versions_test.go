@@ -13,7 +13,8 @@ import (
 // oftenSnapshots lets etcd forget its log soon. What 3.5 has written there, 3.7 cannot read.
 const oftenSnapshots = "etcd: {snapshotCount: 100}"
 
-// TestEtcdUpgrade takes one cluster with a writer through the minor versions, up and down; what cannot be skipped is refused.
+// TestEtcdUpgrade takes one cluster with a writer through the minor versions, up and down; what
+// cannot be skipped is refused.
 func TestEtcdUpgrade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -34,7 +35,8 @@ func TestEtcdUpgrade(t *testing.T) {
 	}
 }
 
-// testDowngradeTakenBack: git turns back when one member has gone down. It comes up again, and etcd prepares for nothing any more.
+// testDowngradeTakenBack: git turns back when one member has gone down. It comes up again, and etcd
+// prepares for nothing any more.
 func testDowngradeTakenBack(t *testing.T, w *world) {
 	id, history := w.requireOneCluster("a", 3), w.watchWrites(3)
 	w.declare("3.6.16", three, oftenSnapshots)
@@ -59,8 +61,9 @@ func testDowngradeTakenBack(t *testing.T, w *world) {
 	}
 }
 
-// TestUpgradeWithOldLog: members of 3.6 have what 3.5 wrote in their logs still, since they have not taken a snapshot. A member of 3.7 would
-// not start on such a log: none must be tried, or it must be made to start.
+// TestUpgradeWithOldLog: members of 3.6 have what 3.5 wrote in their logs still, since they have
+// not taken a snapshot. A member of 3.7 would not start on such a log: none must be tried, or it
+// must be made to start.
 func TestUpgradeWithOldLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,7 +96,8 @@ func TestVersion(t *testing.T) {
 	w.rollTo(other)
 }
 
-// makePatch gives the nodes an image of etcd that differs from that of another version by nothing but the version it tells.
+// makePatch gives the nodes an image of etcd that differs from that of another version by nothing
+// but the version it tells.
 func (w *world) makePatch(version, patch string) {
 	w.t.Helper()
 	tools := w.t.TempDir()
@@ -113,7 +117,8 @@ func (w *world) makePatch(version, patch string) {
 	}
 }
 
-// rollTo declares that version while applications write. Every pod is recreated once, and everything else is as before.
+// rollTo declares that version while applications write. Every pod is recreated once, and
+// everything else is as before.
 func (w *world) rollTo(version string, spec ...string) {
 	w.t.Helper()
 	id, pods, volumes := w.requireOneCluster("a", 3), w.podUIDs("a"), w.volumeUIDs("a")
@@ -158,7 +163,8 @@ func (w *world) requireVersion(version string) {
 	}
 }
 
-// testSkipMinor: a version that cannot be reached in one step is refused before anything restarts, with the step to take.
+// testSkipMinor: a version that cannot be reached in one step is refused before anything restarts,
+// with the step to take.
 func testSkipMinor(t *testing.T, w *world, from, to string) {
 	pods, template := w.podUIDs("a"), w.snapshot()["StatefulSet a"]
 	w.declare(to, three, oftenSnapshots)

@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// patience is how long a fact may take to come true. It is generous: it is only ever spent by a test that fails.
+// patience is how long a fact may take to come true. It is generous: it is only ever spent by a
+// test that fails.
 const patience = 90 * time.Second
 
-// eventually waits until check returns nil, and fails with its last error if that does not come true in time.
+// eventually waits until check returns nil, and fails with its last error if that does not come
+// true in time.
 func eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	if err := poll(t.Context(), patience, check); err != nil {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// testNoRoom: a quota lets no further pod in. The reason is told in the words of Kubernetes, after two minutes as a matter for a person; the cluster goes on
-// once there is room.
+// testNoRoom: a quota lets no further pod in. The reason is told in the words of Kubernetes, after
+// two minutes as a matter for a person; the cluster goes on once there is room.
 func testNoRoom(t *testing.T, w *world) {
 	quotas := w.kube.CoreV1().ResourceQuotas(w.namespace)
 	room := &corev1.ResourceQuota{
@@ -69,7 +69,8 @@ func (w *world) age(by time.Duration) {
 	}
 }
 
-// TestNoRightToReachPods: who may not reach pods is told at once which right is missing, and nothing is changed.
+// TestNoRightToReachPods: who may not reach pods is told at once which right is missing, and
+// nothing is changed.
 func TestNoRightToReachPods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,7 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// world is what one test has to itself: a namespace, and a git repository that declares the clusters in it.
+// world is what one test has to itself: a namespace, and a git repository that declares the
+// clusters in it.
 type world struct {
 	*sandbox
 	t          testing.TB
@@ -28,7 +29,8 @@ type world struct {
 	runs  []result
 }
 
-// newWorld makes a namespace for the test. It enforces the restricted pod security standard, as every namespace here.
+// newWorld makes a namespace for the test. It enforces the restricted pod security standard, as
+// every namespace here.
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{sandbox: theSandbox(t), t: t, repository: newRepository(t)}

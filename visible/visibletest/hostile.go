@@ -1,4 +1,5 @@
-// Package visibletest has the texts that others may want to have printed, and says whether what was printed is fit to be.
+// Package visibletest has the texts that others may want to have printed, and says whether what was
+// printed is fit to be.
 package visibletest
 
 import (
@@ -40,7 +41,8 @@ var Hostile = map[string]string{
 	"the end of a string":     Mark + `"} , {"x":"`,
 }
 
-// Unfit says what in a text a terminal or a CI system would obey, or not show, or that was not printed at all; empty if nothing is.
+// Unfit says what in a text a terminal or a CI system would obey, or not show, or that was not
+// printed at all; empty if nothing is.
 func Unfit(printed string) string {
 	switch {
 	case !strings.Contains(printed, Mark):

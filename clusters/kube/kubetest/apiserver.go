@@ -1,5 +1,5 @@
-// Package kubetest starts a real API server for tests: kube-apiserver and an etcd, and nothing else. Nobody makes pods, and nobody
-// collects what has lost its owner.
+// Package kubetest starts a real API server for tests: kube-apiserver and an etcd, and nothing
+// else. Nobody makes pods, and nobody collects what has lost its owner.
 package kubetest
 
 import (
@@ -28,8 +28,9 @@ type Server struct {
 	Client kubernetes.Interface
 }
 
-// Start starts an API server and its etcd, and returns once it is ready. QUORATE_KUBE_APISERVER names the program, and QUORATE_ETCD_DIR a
-// directory with etcd-VERSION/etcd in it; the test is skipped without. Both end with the test.
+// Start starts an API server and its etcd, and returns once it is ready. QUORATE_KUBE_APISERVER
+// names the program, and QUORATE_ETCD_DIR a directory with etcd-VERSION/etcd in it; the test is
+// skipped without. Both end with the test.
 func Start(t *testing.T) *Server {
 	t.Helper()
 	program, etcds := os.Getenv("QUORATE_KUBE_APISERVER"), os.Getenv("QUORATE_ETCD_DIR")

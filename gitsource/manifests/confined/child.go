@@ -9,14 +9,16 @@ import (
 	"runtime"
 )
 
-// Serve makes every program that the caller is linked into, tests included, its own child: where the process was started as the child of that
-// name it does the task, and the process ends. It is called when packages are initialized, so that nothing starts itself over and over.
+// Serve makes every program that the caller is linked into, tests included, its own child: where
+// the process was started as the child of that name it does the task, and the process ends. It is
+// called when packages are initialized, so that nothing starts itself over and over.
 func Serve(name string, do func(parent *Parent, task json.RawMessage)) {
 	serveAs(name, func(t task) error { return confine(t.Limits) }, do)
 }
 
-// ServeReaching does as Serve does for a child that reaches what the task names, and nothing else. Before that holds it prepares what it can only then:
-// with nothing but the task, which its parent has made.
+// ServeReaching does as Serve does for a child that reaches what the task names, and nothing else.
+// Before that holds it prepares what it can only then: with nothing but the task, which its parent
+// has made.
 func ServeReaching(name string, prepare func(task json.RawMessage), do func(parent *Parent, task json.RawMessage)) {
 	serveAs(name, func(t task) error {
 		prepare(t.Task)
@@ -55,7 +57,8 @@ type Parent struct {
 	answers chan json.RawMessage
 }
 
-// newParent reads answers at once as they come, so that the child ends with the parent, whatever it is busy with.
+// newParent reads answers at once as they come, so that the child ends with the parent, whatever it
+// is busy with.
 func newParent(in *json.Decoder, out io.Writer) *Parent {
 	p := &Parent{out: out, answers: make(chan json.RawMessage)}
 	go func() {

@@ -18,8 +18,9 @@ func self() (string, error) { return "/proc/self/exe", nil }
 // errNoFilter says that sources cannot be read safely on this machine, and so not at all.
 var errNoFilter = fmt.Errorf("sources are read under a seccomp filter only, and this version has none for %s: run it on amd64, arm64, loong64, ppc64le or riscv64", runtime.GOARCH)
 
-// confine bounds what this process can still do: it can use memory and time up to the limits, and talk through the pipes that it has. Each layer
-// is there for the case that another has a hole; without the filter of system calls nothing is done.
+// confine bounds what this process can still do: it can use memory and time up to the limits, and
+// talk through the pipes that it has. Each layer is there for the case that another has a hole;
+// without the filter of system calls nothing is done.
 func confine(l Limits) error {
 	if !filters {
 		return errNoFilter
@@ -49,7 +50,8 @@ func confine(l Limits) error {
 	return nil
 }
 
-// bound sets the limits that the kernel keeps, to what is used and what is given, with so many open files.
+// bound sets the limits that the kernel keeps, to what is used and what is given, with so many open
+// files.
 func bound(l Limits, used, files uint64) error {
 	seconds := uint64(max(1, math.Ceil(l.CPU.Seconds())))
 	for _, limit := range []struct {
@@ -80,7 +82,8 @@ func lower(resource int, soft, most uint64) error {
 
 const maxStack = 16 << 20
 
-// endAtSignal ends the process once its processor time is used up. The runtime ignores that signal, and what follows it says nothing.
+// endAtSignal ends the process once its processor time is used up. The runtime ignores that signal,
+// and what follows it says nothing.
 func endAtSignal() {
 	overtime := make(chan os.Signal, 1)
 	signal.Notify(overtime, syscall.SIGXCPU)

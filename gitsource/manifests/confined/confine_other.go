@@ -9,7 +9,8 @@ import (
 
 func self() (string, error) { return os.Executable() }
 
-// confine bounds what it can on systems that nobody runs passes on: a rendering there ends at its deadline.
+// confine bounds what it can on systems that nobody runs passes on: a rendering there ends at its
+// deadline.
 func confine(l Limits) error {
 	debug.SetMaxStack(16 << 20)
 	debug.SetMemoryLimit(l.Memory)

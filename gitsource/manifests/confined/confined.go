@@ -1,8 +1,11 @@
-// Package confined runs a part of this program in a process of its own, a second run of the same binary, so that whatever that part is given to
-// work on, it has an end: the process has bounds on its memory, its stack and its time, and is killed at a deadline. It opens no file and no socket,
-// starts no program and reaches no other process; what it needs it asks this process for. Nothing of one task is left for the next.
+// Package confined runs a part of this program in a process of its own, a second run of the same
+// binary, so that whatever that part is given to work on, it has an end: the process has bounds on
+// its memory, its stack and its time, and is killed at a deadline. It opens no file and no socket,
+// starts no program and reaches no other process; what it needs it asks this process for. Nothing
+// of one task is left for the next.
 //
-// A part that cannot do without files or the network reaches what it is told, and nothing else: see Reach.
+// A part that cannot do without files or the network reaches what it is told, and nothing else: see
+// Reach.
 package confined
 
 import (
@@ -29,19 +32,21 @@ type Limits struct {
 	FileBytes int64
 }
 
-// Exceeded is an error that says which bound a task goes past, as in "takes more than 1m0s of processor time", and which flag raises it. It would
-// go past it again.
+// Exceeded is an error that says which bound a task goes past, as in "takes more than 1m0s of
+// processor time", and which flag raises it. It would go past it again.
 type Exceeded string
 
 func (e Exceeded) Error() string { return string(e) }
 
-// Run starts the child of that name, gives it the task, and calls hear for each line that it says, until that is done. What hear returns is sent
-// to the child, if it is not nil. The error is an Exceeded, that of hear, that of the context, or says that the process could not be run.
+// Run starts the child of that name, gives it the task, and calls hear for each line that it says,
+// until that is done. What hear returns is sent to the child, if it is not nil. The error is an
+// Exceeded, that of hear, that of the context, or says that the process could not be run.
 func Run(ctx context.Context, name string, work any, limits Limits, hear Hear) error {
 	return runChild(ctx, kind{name: name, environment: []string{}, dir: "/"}, work, limits, Reach{}, hear)
 }
 
-// RunReaching does as Run does for a child that ServeReaching makes. It has that environment, and the working directory of this process.
+// RunReaching does as Run does for a child that ServeReaching makes. It has that environment, and
+// the working directory of this process.
 func RunReaching(ctx context.Context, name string, work any, limits Limits, reach Reach, environment []string, hear Hear) error {
 	return runChild(ctx, kind{name: name, reaching: true, environment: append([]string{}, environment...)}, work, limits, reach, hear)
 }
@@ -114,7 +119,8 @@ func start(ctx context.Context, k kind) (*process, error) {
 // errGone says that the child ended before it was done.
 var errGone = errors.New("the process has ended")
 
-// converse gives the child its task and answers what it asks, until it is done. It is errGone if the child ended before.
+// converse gives the child its task and answers what it asks, until it is done. It is errGone if
+// the child ended before.
 func (p *process) converse(t task, hear Hear) error {
 	defer p.in.Close()
 	if err := send(p.in, t); err != nil {

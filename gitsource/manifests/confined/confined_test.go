@@ -108,7 +108,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Everything that Go does by itself still works: threads, collection of garbage, timers, preemption, deep stacks, chance.
+// Everything that Go does by itself still works: threads, collection of garbage, timers,
+// preemption, deep stacks, chance.
 func TestConfinedWork(t *testing.T) {
 	large := roomy
 	large.Memory = 1 << 30 // the race detector takes much

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withoutFiles takes the right to open files and to reach ports, where the kernel has Landlock. The filter refuses as much: this is for a kernel
-// whose new system calls open what the old ones did. Signals stay with the filter, as kernels before 6.15 take the threads of a process apart.
+// withoutFiles takes the right to open files and to reach ports, where the kernel has Landlock. The
+// filter refuses as much: this is for a kernel whose new system calls open what the old ones did.
+// Signals stay with the filter, as kernels before 6.15 take the threads of a process apart.
 func withoutFiles() error {
 	all := landlock.V11
 	return landlock.Config{HandledAccessFS: all.HandledAccessFS, HandledAccessNet: all.HandledAccessNet}.BestEffort().Restrict()

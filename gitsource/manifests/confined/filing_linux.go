@@ -9,9 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filing are the system calls, whatever their arguments, that open, read and write files. Which files is for Landlock: calls that it does not govern,
-// such as chmod and utimensat, are not among them, but for those that tell size, mode and times of a file, which Go cannot do without. None of them
-// tells the kernel to send a signal, as fcntl and ioctl could.
+// filing are the system calls, whatever their arguments, that open, read and write files. Which
+// files is for Landlock: calls that it does not govern, such as chmod and utimensat, are not among
+// them, but for those that tell size, mode and times of a file, which Go cannot do without. None of
+// them tells the kernel to send a signal, as fcntl and ioctl could.
 var filing = []uint32{
 	unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_FSTAT, statAt, unix.SYS_STATX, unix.SYS_LSEEK, unix.SYS_PREAD64, unix.SYS_PWRITE64, unix.SYS_READV,
 	unix.SYS_WRITEV, unix.SYS_GETDENTS64, unix.SYS_READLINKAT, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_MKDIRAT, unix.SYS_UNLINKAT,
@@ -20,13 +21,15 @@ var filing = []uint32{
 	unix.SYS_GETGID, unix.SYS_GETEGID, unix.SYS_EPOLL_CREATE1, unix.SYS_EVENTFD2, unix.SYS_PPOLL, unix.SYS_DUP3,
 }
 
-// connecting are those that connect, and talk to who is connected. Neither waiting for connections is among them nor handing over open files.
+// connecting are those that connect, and talk to who is connected. Neither waiting for connections
+// is among them nor handing over open files.
 var connecting = []uint32{
 	unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_SETSOCKOPT, unix.SYS_GETSOCKOPT, unix.SYS_SENDTO,
 	unix.SYS_RECVFROM, unix.SYS_SENDMSG, unix.SYS_RECVMSG, unix.SYS_SHUTDOWN,
 }
 
-// reaching is the filter for a process of that ID that reads and writes files, and connects to others.
+// reaching is the filter for a process of that ID that reads and writes files, and connects to
+// others.
 func reaching(pid int, network bool) []bpf.Instruction {
 	calls := slices.Concat(filing, filingHere)
 	decisions := [][]bpf.Instruction{when(unix.SYS_FCNTL, oneOf(1,
@@ -41,8 +44,9 @@ func reaching(pid int, network bool) []bpf.Instruction {
 // socketType is what of an argument of socket(2) is the type; the rest are flags.
 const socketType = 0xf
 
-// sockets decides which may be made: TCP, UDP, and the one of netlink that knows the names of network interfaces. Those of other families reach other
-// processes of the machine, others of netlink what a kernel has there, and raw ones write headers of their own.
+// sockets decides which may be made: TCP, UDP, and the one of netlink that knows the names of
+// network interfaces. Those of other families reach other processes of the machine, others of
+// netlink what a kernel has there, and raw ones write headers of their own.
 var sockets = slices.Concat(
 	[]bpf.Instruction{argument(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_NETLINK, SkipFalse: 3}},
 	[]bpf.Instruction{argument(2), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.NETLINK_ROUTE, SkipTrue: 7}, allow},

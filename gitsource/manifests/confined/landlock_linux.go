@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Landlock says what there is of it here, for people: it is used as far as it goes, and nobody is asked.
+// Landlock says what there is of it here, for people: it is used as far as it goes, and nobody is
+// asked.
 func Landlock() string { return describeLandlock(access.LandlockGetABIVersion()) }
 
 func describeLandlock(version int, err error) string {

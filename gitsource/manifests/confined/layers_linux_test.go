@@ -111,7 +111,8 @@ func TestLandlock(t *testing.T) {
 	}
 }
 
-// A process that is hidden can still start its children, as every user, and none of that user can read its memory.
+// A process that is hidden can still start its children, as every user, and none of that user can
+// read its memory.
 func TestHide(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("to run as another user takes root")

@@ -16,7 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reach is what code tries that has taken a process over, each with the system call itself, as such code would.
+// reach is what code tries that has taken a process over, each with the system call itself, as such
+// code would.
 type reach struct {
 	// dir has the files "file" and "other" in it.
 	dir string
@@ -103,8 +104,8 @@ func (r reach) impossible(want ...error) (otherwise []string) {
 	return otherwise
 }
 
-// reachFrom is what the child that Run starts tries against its parent. Without the filter most of it would be possible, and the process would be
-// replaced by what execve starts.
+// reachFrom is what the child that Run starts tries against its parent. Without the filter most of
+// it would be possible, and the process would be replaced by what execve starts.
 func reachFrom(dir string) string {
 	r := reach{dir: dir, victim: os.Getppid(), socket: 1}
 	otherwise := r.impossible(unix.EPERM)
@@ -140,7 +141,8 @@ func sceneFor(t *testing.T) reach {
 	return r
 }
 
-// The child that Run starts can do nothing of all that: each is refused by the filter, whatever else would refuse it too.
+// The child that Run starts can do nothing of all that: each is refused by the filter, whatever
+// else would refuse it too.
 func TestTheChildReachesNothing(t *testing.T) {
 	r := sceneFor(t)
 	said, err := run(t.Context(), "reach in "+r.dir, roomy)
@@ -153,7 +155,8 @@ func TestTheChildReachesNothing(t *testing.T) {
 	}
 }
 
-// A process does all of it before it is confined, and nothing after it, on a thread that was there before.
+// A process does all of it before it is confined, and nothing after it, on a thread that was there
+// before.
 func TestConfinementIsWhatRefuses(t *testing.T) {
 	if dir := os.Getenv("QUORATE_TEST_REACH"); dir != "" {
 		t.Log(reachTwice(dir))

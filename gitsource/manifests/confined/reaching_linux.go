@@ -44,7 +44,8 @@ func confineTo(r Reach, l Limits) error {
 	return nil
 }
 
-// withFiles takes the right to all other files, and to wait for connections, where the kernel has Landlock.
+// withFiles takes the right to all other files, and to wait for connections, where the kernel has
+// Landlock.
 func withFiles(r Reach) error {
 	all := landlock.V11
 	rights := landlock.Config{HandledAccessFS: all.HandledAccessFS, HandledAccessNet: all.HandledAccessNet}

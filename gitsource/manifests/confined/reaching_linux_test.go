@@ -69,7 +69,8 @@ func socketsMade() []string {
 	return made
 }
 
-// Of sockets, a process has those that it connects by, and the one that knows the names of network interfaces.
+// Of sockets, a process has those that it connects by, and the one that knows the names of network
+// interfaces.
 func TestSockets(t *testing.T) {
 	for _, network := range []bool{true, false} {
 		var made []string

@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// computing are the system calls, whatever their arguments, of a Go program that computes and talks through pipes it has: its scheduler, memory,
-// clock, signals and end. None of them names a file, an address or another process. The most frequent ones come first.
+// computing are the system calls, whatever their arguments, of a Go program that computes and talks
+// through pipes it has: its scheduler, memory, clock, signals and end. None of them names a file,
+// an address or another process. The most frequent ones come first.
 var computing = []uint32{
 	unix.SYS_FUTEX, unix.SYS_READ, unix.SYS_WRITE, unix.SYS_MADVISE, unix.SYS_MUNMAP, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP,
 	unix.SYS_SCHED_YIELD, unix.SYS_SCHED_GETAFFINITY, unix.SYS_EPOLL_PWAIT, unix.SYS_EPOLL_PWAIT2, unix.SYS_EPOLL_CTL, unix.SYS_CLOSE,
@@ -24,10 +25,12 @@ var computing = []uint32{
 	unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
 }
 
-// argument is where a filter finds the lower half of an argument of a system call; the kernel reads no more of those that are looked at here.
+// argument is where a filter finds the lower half of an argument of a system call; the kernel reads
+// no more of those that are looked at here.
 func argument(i uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: 16 + 8*i, Size: 4} }
 
-// filters: there is a filter of system calls for this architecture. Each has its own numbers, and on some the arguments are elsewhere.
+// filters: there is a filter of system calls for this architecture. Each has its own numbers, and
+// on some the arguments are elsewhere.
 const filters = true
 
 const (
@@ -45,11 +48,13 @@ func fail(errno unix.Errno) bpf.Instruction {
 	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 }
 
-// onlyComputing is the filter for a process of that ID. What it does not name fails with EPERM rather than to end the process: libraries look for
-// files that they can do without, and a later Go may try a call before it falls back on another.
+// onlyComputing is the filter for a process of that ID. What it does not name fails with EPERM
+// rather than to end the process: libraries look for files that they can do without, and a later Go
+// may try a call before it falls back on another.
 func onlyComputing(pid int) []bpf.Instruction { return computingAnd(pid, nil) }
 
-// computingAnd is the filter for a process that computes, and may do these calls, whatever their arguments, and what these decisions let through.
+// computingAnd is the filter for a process that computes, and may do these calls, whatever their
+// arguments, and what these decisions let through.
 func computingAnd(pid int, calls []uint32, decisions ...[]bpf.Instruction) []bpf.Instruction {
 	const (
 		newThread = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM | unix.CLONE_THREAD |

@@ -4,7 +4,8 @@ import "golang.org/x/sys/unix"
 
 const auditArchitecture = unix.AUDIT_ARCH_X86_64
 
-// computingHere are those that other architectures do not have: where a thread's own memory is, and what a C library asks for.
+// computingHere are those that other architectures do not have: where a thread's own memory is, and
+// what a C library asks for.
 var computingHere = []uint32{unix.SYS_ARCH_PRCTL, unix.SYS_EPOLL_WAIT}
 
 // statAt is called otherwise on other architectures.

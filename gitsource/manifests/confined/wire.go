@@ -5,7 +5,8 @@ import (
 	"io"
 )
 
-// What the processes say to each other is a line of JSON each: this one the task and then the answers, the child what it asks and tells.
+// What the processes say to each other is a line of JSON each: this one the task and then the
+// answers, the child what it asks and tells.
 
 type task struct {
 	Limits Limits

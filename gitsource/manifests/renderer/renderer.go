@@ -1,5 +1,6 @@
-// Package renderer runs kustomize on files that it is shown. Neither memory nor time nor its stack has a bound here: whoever renders what strangers
-// write does it in a process of its own (confined).
+// Package renderer runs kustomize on files that it is shown. Neither memory nor time nor its stack
+// has a bound here: whoever renders what strangers write does it in a process of its own
+// (confined).
 package renderer
 
 import (
@@ -41,18 +42,21 @@ type Limits struct {
 type Object struct {
 	// JSON of the object; nil if it has none.
 	JSON json.RawMessage
-	// Origin is the path of the file that the object comes from, relative to the rendered directory; empty if that is unknown.
+	// Origin is the path of the file that the object comes from, relative to the rendered
+	// directory; empty if that is unknown.
 	Origin string
 	// Problem says why it has no JSON.
 	Problem string
 }
 
-// Refusal is an error that says why a kustomization was not rendered: it is wrong, or asks for too much. It would be refused again.
+// Refusal is an error that says why a kustomization was not rendered: it is wrong, or asks for too
+// much. It would be refused again.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
-// Render renders the kustomization in the directory dir, and calls each for every object. The error is a Refusal, that of files, or that of each.
+// Render renders the kustomization in the directory dir, and calls each for every object. The error
+// is a Refusal, that of files, or that of each.
 func Render(files Files, dir string, limits Limits, each func(Object) error) error {
 	rendered, err := Kustomize(&view{files: files, known: map[string]Entry{}, limits: limits}, dir)
 	var stopped given

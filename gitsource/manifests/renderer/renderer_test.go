@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// tree is the files that kustomize sees, by absolute name. To look at a name that has an error is one.
+// tree is the files that kustomize sees, by absolute name. To look at a name that has an error is
+// one.
 type tree map[string]string
 
 const broken = "an error"

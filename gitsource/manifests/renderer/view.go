@@ -23,7 +23,8 @@ type view struct {
 
 var _ filesys.FileSystem = (*view)(nil)
 
-// look asks what a name is, unless it is known: it has been asked, or the kustomizations of its directory are known.
+// look asks what a name is, unless it is known: it has been asked, or the kustomizations of its
+// directory are known.
 func (v *view) look(name string) Entry {
 	if e, ok := v.known[name]; ok {
 		return e

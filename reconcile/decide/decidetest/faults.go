@@ -10,9 +10,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide/invariants"
 )
 
-// Faults decides state s and returns what is wrong with the decision, with those of single rules, and with the record
-// that the action leaves behind; nothing if all is well. s is as one observation can find it: ordinals, IDs and names
-// are there once.
+// Faults decides state s and returns what is wrong with the decision, with those of single rules,
+// and with the record that the action leaves behind; nothing if all is well. s is as one
+// observation can find it: ordinals, IDs and names are there once.
 func Faults(s decide.State) []string {
 	d := decide.Decide(s)
 	faults := invariants.Broken(s, d)
@@ -34,8 +34,8 @@ func Faults(s decide.State) []string {
 	return slices.Concat(faults, opinionFaults(s), recordFaults(s, d))
 }
 
-// opinionFaults holds what each rule says by itself against the invariants: none may rely on the rules before it. Only
-// guards speak for others.
+// opinionFaults holds what each rule says by itself against the invariants: none may rely on the
+// rules before it. Only guards speak for others.
 func opinionFaults(s decide.State) []string {
 	var faults []string
 	for _, o := range decide.Opinions(s) {

@@ -6,8 +6,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// oneCA: what is written while members trust another CA than the one that certificates would be issued from is the
-// custom resource, or the record that keeps to what they trust, or a StatefulSet of no pods.
+// oneCA: what is written while members trust another CA than the one that certificates would be
+// issued from is the custom resource, or the record that keeps to what they trust, or a StatefulSet
+// of no pods.
 func oneCA(s decide.State, d decide.Decision) string {
 	if d.Action == nil || !anotherCA(s) {
 		return ""
@@ -19,8 +20,8 @@ func oneCA(s decide.State, d decide.Decision) string {
 	return fmt.Sprintf("%s while members trust another CA than the one at hand", d.Action)
 }
 
-// anotherCA: pods are there, or soon will be, and any of record, Secrets and etcd knows another CA than the one at hand. A
-// record outweighs what pods mount, and so does etcd's answer.
+// anotherCA: pods are there, or soon will be, and any of record, Secrets and etcd knows another CA
+// than the one at hand. A record outweighs what pods mount, and so does etcd's answer.
 func anotherCA(s decide.State) bool {
 	at, differs := s.CA.Secret, func(one string) bool { return one != "" && one != s.CA.Secret }
 	switch {

@@ -7,7 +7,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// copiesKept: a member is given up only on a proof of loss, or once others hold the data on volumes that stay.
+// copiesKept: a member is given up only on a proof of loss, or once others hold the data on volumes
+// that stay.
 func copiesKept(s decide.State, d decide.Decision) string {
 	switch a := d.Action.(type) {
 	case decide.RemoveMember:
@@ -36,7 +37,8 @@ func copiesKept(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// stopsOnGoingVolume: a volume that is being deleted goes with its pod. Git may want that, if it says so.
+// stopsOnGoingVolume: a volume that is being deleted goes with its pod. Git may want that, if it
+// says so.
 func stopsOnGoingVolume(s decide.State) string {
 	for _, r := range s.Replicas {
 		running := r.Pod != decide.PodAbsent && r.Pod != decide.PodTerminating
@@ -48,8 +50,9 @@ func stopsOnGoingVolume(s decide.State) string {
 	return ""
 }
 
-// costsCopies says what is wrong with giving up a voter that may still have its data: fewer copies would be left on volumes that stay than
-// there were and are declared, or a voter goes whose place nobody has taken and whom too few others could replace.
+// costsCopies says what is wrong with giving up a voter that may still have its data: fewer copies
+// would be left on volumes that stay than there were and are declared, or a voter goes whose place
+// nobody has taken and whom too few others could replace.
 func costsCopies(s decide.State, m decide.Member) string {
 	before, after := 0, 0
 	for _, other := range voters(s) {
@@ -103,7 +106,8 @@ func doomedVolume(s decide.State, m decide.Member) bool {
 	return r.VolumeTerminating || r.VolumeUID == "" && otherVolume(s, r)
 }
 
-// wrongData: most voters hold other data; or it has said itself, again and again, that it differs from the others, who all hold the same.
+// wrongData: most voters hold other data; or it has said itself, again and again, that it differs
+// from the others, who all hold the same.
 func wrongData(s decide.State, m decide.Member) bool {
 	ordinal, _ := slotOf(s, m)
 	r := replicaAt(s, ordinal)
@@ -111,13 +115,15 @@ func wrongData(s decide.State, m decide.Member) bool {
 	return m.Answers && outvoted(s, m) || stopped && othersAreOne(s, m)
 }
 
-// otherVolume: the volume in the slot is not the one on record, so the data of the member are not on it.
+// otherVolume: the volume in the slot is not the one on record, so the data of the member are not
+// on it.
 func otherVolume(s decide.State, r decide.Replica) bool {
 	recorded, _ := recordedAt(s.Record, r.Ordinal)
 	return recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID
 }
 
-// provenLost lists all that proves that a silent member does not come back with its data; any one of it will do.
+// provenLost lists all that proves that a silent member does not come back with its data; any one
+// of it will do.
 func provenLost(s decide.State, m decide.Member) bool {
 	ordinal, ours := slotOf(s, m)
 	r := replicaAt(s, ordinal)
@@ -131,8 +137,8 @@ func notReadySince(s decide.State, r decide.Replica, least time.Duration) bool {
 	return !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= least
 }
 
-// itsVolumeIsLost: there is none, or another one that holds nothing or does not come up; it goes and nothing runs on it; or nobody can use it, and
-// could not for long.
+// itsVolumeIsLost: there is none, or another one that holds nothing or does not come up; it goes
+// and nothing runs on it; or nobody can use it, and could not for long.
 func itsVolumeIsLost(s decide.State, r decide.Replica) bool {
 	running := r.Pod == decide.PodReady || r.Pod == decide.PodStarting || r.Pod == decide.PodFailing
 	another := otherVolume(s, r) && (r.VolumeUID == "" || r.NoData || r.Pod == decide.PodFailing && notReadySince(s, r, 2*time.Minute) || notReadySince(s, r, 30*time.Minute))
@@ -162,7 +168,8 @@ func othersAreSafe(s decide.State, r decide.Replica) bool {
 	return 2*safe > others
 }
 
-// itNeverStarts: what stands in its slot is another's, or there may be no file that it could start with.
+// itNeverStarts: what stands in its slot is another's, or there may be no file that it could start
+// with.
 func itNeverStarts(s decide.State, r decide.Replica, m decide.Member) bool {
 	recorded, _ := recordedAt(s.Record, r.Ordinal)
 	anothers := recorded.ID != 0 && recorded.ID != m.ID
@@ -172,8 +179,8 @@ func itNeverStarts(s decide.State, r decide.Replica, m decide.Member) bool {
 	return !m.Started && (anothers || recorded.Mode == decide.Sealed && recorded.VolumeUID == "" && r.Pod == decide.PodFailing)
 }
 
-// itKeepsFailing: it crashes again and again, or says that it has no data; or it has been silent for as long as git allows, and Kubernetes has found it
-// unwell as long.
+// itKeepsFailing: it crashes again and again, or says that it has no data; or it has been silent
+// for as long as git allows, and Kubernetes has found it unwell as long.
 func itKeepsFailing(s decide.State, r decide.Replica, m decide.Member) bool {
 	crashes := r.Pod == decide.PodFailing && (r.NoData && r.PodCrashes >= 2 || r.PodCrashes >= 4) && notReadySince(s, r, time.Minute)
 	limit := s.Declared.ReplaceAfter
@@ -181,7 +188,8 @@ func itKeepsFailing(s decide.State, r decide.Replica, m decide.Member) bool {
 	return crashes || silent
 }
 
-// mostAnswer: the voters that answer are a majority by themselves, so a list that is known need not have come from others.
+// mostAnswer: the voters that answer are a majority by themselves, so a list that is known need not
+// have come from others.
 func mostAnswer(s decide.State) bool {
 	voters, answer := 0, 0
 	for _, m := range s.Membership.Members {
@@ -195,7 +203,8 @@ func mostAnswer(s decide.State) bool {
 	return 2*answer > voters
 }
 
-// volumesOnRecord: a volume of a cluster that goes on is deleted only where the record says that its member was removed.
+// volumesOnRecord: a volume of a cluster that goes on is deleted only where the record says that
+// its member was removed.
 func volumesOnRecord(s decide.State, d decide.Decision) string {
 	a, deletes := d.Action.(decide.DeleteVolume)
 	if !deletes || wholeClusterGoes(s) {
@@ -224,13 +233,15 @@ func missesTheMissing(s decide.State, d decide.Decision) string {
 	return "asks a person about members that etcd has not lost"
 }
 
-// strange: a learner that cannot be the member on record, which had started, or was founded as a voter.
+// strange: a learner that cannot be the member on record, which had started, or was founded as a
+// voter.
 func strange(recorded decide.RecordedMember, member decide.Member) bool {
 	return recorded.ID == 0 && member.Learner && (recorded.Mode == decide.Founding || !member.Started)
 }
 
-// forgets says which members a record drops although no majority of the recorded voters stands behind etcd's list. A removal that was announced
-// on the record, or a list that a person has confirmed, needs none.
+// forgets says which members a record drops although no majority of the recorded voters stands
+// behind etcd's list. A removal that was announced on the record, or a list that a person has
+// confirmed, needs none.
 func forgets(s decide.State, m decide.RecordedMember) bool {
 	if m.Leaving || m.Mode == decide.Joining || confirmed(s) {
 		return false

@@ -6,9 +6,10 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// majorityJudges: with data in doubt, a voter whose copy may be a good one is removed, restarted or passed over only if a strict majority of
-// the voters that etcd lists answers now with one and the same hash, and it does not belong to them; nothing is copied from a leader outside of
-// that majority; and nobody is told that all is well before all agree.
+// majorityJudges: with data in doubt, a voter whose copy may be a good one is removed, restarted or
+// passed over only if a strict majority of the voters that etcd lists answers now with one and the
+// same hash, and it does not belong to them; nothing is copied from a leader outside of that
+// majority; and nobody is told that all is well before all agree.
 func majorityJudges(s decide.State, d decide.Decision) string {
 	if a, disarms := d.Action.(decide.DisarmAlarm); disarms && a.Kind == "CORRUPT" {
 		return soonDisarmed(s, a)
@@ -35,7 +36,8 @@ func majorityJudges(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// doubted reports whether anything says that members hold different data: an alarm, their hashes, or a member that does not start for it.
+// doubted reports whether anything says that members hold different data: an alarm, their hashes,
+// or a member that does not start for it.
 func doubted(s decide.State) bool {
 	for _, alarm := range s.Membership.StaleAlarms {
 		if alarm.Kind == "CORRUPT" {
@@ -86,7 +88,8 @@ func votesFor(s decide.State, hash decide.Hash) (votes, voters int) {
 	return votes, voters
 }
 
-// outvoted reports whether a strict majority of all voters has another hash than that member, at the same point.
+// outvoted reports whether a strict majority of all voters has another hash than that member, at
+// the same point.
 func outvoted(s decide.State, member decide.Member) bool {
 	for _, m := range s.Membership.Members {
 		votes, voters := votesFor(s, m.Hash)
@@ -136,7 +139,8 @@ func majorityStands(s decide.State) bool {
 	return false
 }
 
-// othersAreOne reports whether all voters but that one answer with one and the same hash, and are a majority of all.
+// othersAreOne reports whether all voters but that one answer with one and the same hash, and are a
+// majority of all.
 func othersAreOne(s decide.State, but decide.Member) bool {
 	for _, m := range s.Membership.Members {
 		if votes, voters := votesFor(s, m.Hash); m.ID != but.ID && !m.Learner {
@@ -146,8 +150,8 @@ func othersAreOne(s decide.State, but decide.Member) bool {
 	return false
 }
 
-// soonDisarmed says what is wrong with taking an alarm back: not all voters are known to hold the same data; or there is only one, and it may be
-// itself that the alarm is about.
+// soonDisarmed says what is wrong with taking an alarm back: not all voters are known to hold the
+// same data; or there is only one, and it may be itself that the alarm is about.
 func soonDisarmed(s decide.State, a decide.DisarmAlarm) string {
 	_, gone := memberByID(s, a.ID)
 	gone = !gone && a.ID != 0

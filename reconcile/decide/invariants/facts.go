@@ -63,7 +63,8 @@ func memberAt(s decide.State, ordinal int) (decide.Member, bool) {
 	return decide.Member{}, false
 }
 
-// memberNamed is the member that etcd lists by the name of a pod: one that has no name yet does not serve.
+// memberNamed is the member that etcd lists by the name of a pod: one that has no name yet does not
+// serve.
 func memberNamed(s decide.State, ordinal int) (decide.Member, bool) {
 	for _, m := range s.Membership.Members {
 		if m.Name == podName(s, ordinal) {

@@ -20,8 +20,8 @@ type invariant struct {
 	broken func(decide.State, decide.Decision) string // what is broken, or ""
 }
 
-// invariants are those that are about one state and one decision. Purity, order-blindness and the absence of dead ends are about many;
-// tests check those.
+// invariants are those that are about one state and one decision. Purity, order-blindness and the
+// absence of dead ends are about many; tests check those.
 var invariants = []invariant{
 	{Invariant{"speaks", "A decision has a rule, a message of one line, and an action exactly when it acts."}, speaks},
 	{Invariant{"guards hold", "Nothing is done to an orphan, on a broken or suspended declaration, beside foreign objects, between two cluster IDs, or under another's lease; except that certificates that wear out are reissued from the CA on record for an orphan and on a broken declaration."}, guardsHold},
@@ -56,7 +56,8 @@ func All() []Invariant {
 	return list
 }
 
-// Broken returns the invariants that decision d breaks in state s, each with what is broken; none if all hold.
+// Broken returns the invariants that decision d breaks in state s, each with what is broken; none
+// if all hold.
 func Broken(s decide.State, d decide.Decision) []string {
 	var broken []string
 	for _, l := range slices.Concat(invariants, rolloutInvariants) {
@@ -195,7 +196,8 @@ func oneStepAtATime(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// wrongStep says what is wrong with a rollout: it goes elsewhere than git says, or further than one minor version.
+// wrongStep says what is wrong with a rollout: it goes elsewhere than git says, or further than one
+// minor version.
 func wrongStep(s decide.State, a decide.StartRollout) string {
 	if a.Version != s.Declared.Version || a.SpecHash != s.Declared.SpecHash {
 		return "rolls to something that is not declared"
@@ -211,8 +213,8 @@ func wrongStep(s decide.State, a decide.StartRollout) string {
 	return ""
 }
 
-// wrongRestart says what is wrong with restarting a pod that serves: it is as declared already, or new pods would not be, or
-// another member does not serve.
+// wrongRestart says what is wrong with restarting a pod that serves: it is as declared already, or
+// new pods would not be, or another member does not serve.
 func wrongRestart(s decide.State, a decide.RestartReplica) string {
 	r := replicaAt(s, a.Ordinal)
 	if member, _ := memberNamed(s, a.Ordinal); !member.Answers {

@@ -22,7 +22,8 @@ func TestSpeaksHasBounds(t *testing.T) {
 	}
 }
 
-// TestSingleMemberTransfersToNobody: whatever else holds up the restart of the only member, it is not that it leads.
+// TestSingleMemberTransfersToNobody: whatever else holds up the restart of the only member, it is
+// not that it leads.
 func TestSingleMemberTransfersToNobody(t *testing.T) {
 	s := decide.State{Name: "a", Membership: decide.Membership{Known: true, Members: []decide.Member{{ID: 1, Name: "a-0", Leader: true, Answers: true}}}}
 	if what := leadershipIsTransferredFirst(s, decide.Decision{Action: decide.RestartReplica{Ordinal: 0}}); what != "" {
@@ -30,7 +31,8 @@ func TestSingleMemberTransfersToNobody(t *testing.T) {
 	}
 }
 
-// TestSlots: a slot is that of a name, or of a peer URL as long as there is no name; what is not exactly as this cluster's pods are called is none.
+// TestSlots: a slot is that of a name, or of a peer URL as long as there is no name; what is not
+// exactly as this cluster's pods are called is none.
 func TestSlots(t *testing.T) {
 	s := decide.State{Name: "a"}
 	for _, c := range []struct {

@@ -25,8 +25,9 @@ func deletedAsDeclared(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// downgradedAsDeclared: etcd is told to prepare for the minor version below the one that runs, where git asks for that or, for the sake of what is
-// in the log, for the one above; and it is told to stop only where git does not ask for it.
+// downgradedAsDeclared: etcd is told to prepare for the minor version below the one that runs,
+// where git asks for that or, for the sake of what is in the log, for the one above; and it is told
+// to stop only where git does not ask for it.
 func downgradedAsDeclared(s decide.State, d decide.Decision) string {
 	declaredMajor, declared, _ := minorOf(s.Declared.Version)
 	switch a := d.Action.(type) {

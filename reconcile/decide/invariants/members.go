@@ -38,7 +38,8 @@ func wholeClusterGoes(s decide.State) bool {
 		s.Objects.RunsReplicas == 0 && len(s.Membership.Members) == 0
 }
 
-// quorumSurvives: what takes a vote away, for good or for a moment, or adds one, leaves a quorum of voters that answer.
+// quorumSurvives: what takes a vote away, for good or for a moment, or adds one, leaves a quorum of
+// voters that answer.
 func quorumSurvives(s decide.State, d decide.Decision) string {
 	after := map[decide.ID]bool{} // the voters after it, by whether they answer
 	for _, m := range voters(s) {
@@ -176,7 +177,8 @@ func lowestInHighestOut(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// anyVolumeGoes: the volume of a member that etcd lists is being deleted, so one more than declared may join before it goes.
+// anyVolumeGoes: the volume of a member that etcd lists is being deleted, so one more than declared
+// may join before it goes.
 func anyVolumeGoes(s decide.State) bool {
 	for _, r := range s.Replicas {
 		if _, listed := memberAt(s, r.Ordinal); listed && r.VolumeTerminating && r.VolumeUID != "" {

@@ -12,7 +12,8 @@ var rolloutInvariants = []invariant{
 	{Invariant{"left to the kubelet", "The pod of a voter that has failed for a moment only is not restarted while quorum depends on it."}, leftToTheKubelet},
 }
 
-// intoWhatRuns: a member that does not run now may come back by itself where it is; where others fail, it may not.
+// intoWhatRuns: a member that does not run now may come back by itself where it is; where others
+// fail, it may not.
 func intoWhatRuns(s decide.State, d decide.Decision) string {
 	a, restarts := d.Action.(decide.RestartReplica)
 	r := replicaAt(s, a.Ordinal)
@@ -41,7 +42,8 @@ func intoWhatRuns(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// fares: whether a pod shows that what it was made from runs, or that it does not. One that starts and has not crashed lately shows neither.
+// fares: whether a pod shows that what it was made from runs, or that it does not. One that starts
+// and has not crashed lately shows neither.
 func fares(s decide.State, r decide.Replica) (runs, fails bool) {
 	m, _ := memberAt(s, r.Ordinal)
 	file, recorded := recordedAt(s.Record, r.Ordinal)

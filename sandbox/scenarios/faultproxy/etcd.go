@@ -28,8 +28,10 @@ var etcdChanges = []string{"MemberAdd", "MemberRemove", "MemberUpdate", "MemberP
 // etcdActions are the calls that change something only if they name an action.
 var etcdActions = []string{"Alarm", "Downgrade"}
 
-// WatchEtcd makes the proxy end connections into pods itself, and see each call to etcd: it is recorded and broken like a request to the
-// API server, with the status 200, or 500 where etcd refuses it. That takes clusters without TLS: what speaks anything but HTTP/2 in the clear gets no answer.
+// WatchEtcd makes the proxy end connections into pods itself, and see each call to etcd: it is
+// recorded and broken like a request to the API server, with the status 200, or 500 where etcd
+// refuses it. That takes clusters without TLS: what speaks anything but HTTP/2 in the clear gets no
+// answer.
 func (p *Proxy) WatchEtcd(dial Dial) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -143,7 +145,8 @@ func (p *Proxy) serveCall(w http.ResponseWriter, r *http.Request, forward http.H
 	fault(w, r, serve)
 }
 
-// succeeded reports whether a request had its effect, by the code and the header of its answer; gRPC gives its own code in the latter.
+// succeeded reports whether a request had its effect, by the code and the header of its answer;
+// gRPC gives its own code in the latter.
 func succeeded(code int, header http.Header) bool {
 	for _, key := range []string{"Grpc-Status", http.TrailerPrefix + "Grpc-Status"} {
 		if status := header.Get(key); status != "" && status != "0" {
@@ -153,8 +156,8 @@ func succeeded(code int, header http.Header) bool {
 	return code < http.StatusBadRequest
 }
 
-// namesAction reports whether the message in the body has its first field, which for these calls is the action: zero, for those that only
-// ask, is left out.
+// namesAction reports whether the message in the body has its first field, which for these calls is
+// the action: zero, for those that only ask, is left out.
 func namesAction(r *http.Request) bool {
 	const prefix = 5 // of every message of gRPC
 	body, err := io.ReadAll(r.Body)

@@ -25,7 +25,8 @@ func plainHTTP2() *http.Protocols {
 	return protocols
 }
 
-// watched starts a proxy before something that answers as etcd in every pod, and returns a client of one pod.
+// watched starts a proxy before something that answers as etcd in every pod, and returns a client
+// of one pod.
 func watched(t *testing.T, answer http.HandlerFunc) (*Proxy, *http.Client) {
 	t.Helper()
 	etcd, err := net.Listen("tcp", "127.0.0.1:0")
@@ -48,7 +49,8 @@ func watched(t *testing.T, answer http.HandlerFunc) (*Proxy, *http.Client) {
 	}}}
 }
 
-// forward connects to port 2379 of a pod as kubectl does, and returns the streams of data and of complaints.
+// forward connects to port 2379 of a pod as kubectl does, and returns the streams of data and of
+// complaints.
 func forward(t *testing.T, proxy *Proxy, pod string) (data net.Conn, complaints io.Reader, err error) {
 	t.Helper()
 	transport, upgrader, err := spdy.RoundTripperFor(&rest.Config{Host: proxy.URL})

@@ -19,7 +19,8 @@ type Fault func(w http.ResponseWriter, r *http.Request, serve http.Handler)
 // Script says what becomes of a request: nil passes it on.
 type Script func(Request) Fault
 
-// Answer refuses the request with that HTTP status code, as the API server does, before it has any effect.
+// Answer refuses the request with that HTTP status code, as the API server does, before it has any
+// effect.
 func Answer(code int) Fault {
 	return func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 		drain(r)
@@ -60,7 +61,8 @@ func Refuse() Fault {
 	return func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) }
 }
 
-// DropAnswer passes the request on, lets it take effect, runs then (which may be nil), and cuts the connection.
+// DropAnswer passes the request on, lets it take effect, runs then (which may be nil), and cuts the
+// connection.
 func DropAnswer(then func()) Fault {
 	return func(_ http.ResponseWriter, r *http.Request, serve http.Handler) {
 		serve.ServeHTTP(httptest.NewRecorder(), r)

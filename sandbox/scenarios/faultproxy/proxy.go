@@ -1,5 +1,6 @@
-// Package faultproxy is a reverse proxy in front of a Kubernetes API server. It records every request, and breaks those
-// that it is told to: with an error, with silence, or by losing the answer of a request that took effect.
+// Package faultproxy is a reverse proxy in front of a Kubernetes API server. It records every
+// request, and breaks those that it is told to: with an error, with silence, or by losing the
+// answer of a request that took effect.
 package faultproxy
 
 import (
@@ -15,8 +16,8 @@ import (
 	"sync"
 )
 
-// Proxy listens on a loopback port in plain HTTP, so that a kubeconfig that names its URL needs no credentials: the
-// proxy adds those of the transport it was started with.
+// Proxy listens on a loopback port in plain HTTP, so that a kubeconfig that names its URL needs no
+// credentials: the proxy adds those of the transport it was started with.
 type Proxy struct {
 	// URL of the proxy.
 	URL string
@@ -32,7 +33,8 @@ type Proxy struct {
 	writes   int
 }
 
-// Start starts a proxy to the API server at target. The transport must speak HTTP/1.1: connections into pods are upgrades.
+// Start starts a proxy to the API server at target. The transport must speak HTTP/1.1: connections
+// into pods are upgrades.
 func Start(target *url.URL, transport http.RoundTripper) (*Proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

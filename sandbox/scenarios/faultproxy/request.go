@@ -11,11 +11,13 @@ import (
 type Request struct {
 	// Index counts all requests in order of arrival, from 1.
 	Index int
-	// Write counts the requests that write, in order of arrival, from 1; zero for one that only reads.
+	// Write counts the requests that write, in order of arrival, from 1; zero for one that only
+	// reads.
 	Write int
 	// Verb is Kubernetes' own: get, list, watch, create, update, patch, delete or deletecollection.
 	Verb string
-	// Resource is the plural name; with a subresource it is "pods/portforward". Empty for paths such as /version.
+	// Resource is the plural name; with a subresource it is "pods/portforward". Empty for paths
+	// such as /version.
 	Resource  string
 	Namespace string
 	Name      string
@@ -88,7 +90,8 @@ func verb(r *http.Request, named bool) string {
 	return "list"
 }
 
-// mutates reports whether the request writes: connections into pods and questions about rights are POSTs, and write nothing.
+// mutates reports whether the request writes: connections into pods and questions about rights are
+// POSTs, and write nothing.
 func (r Request) mutates(group string) bool {
 	if !slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb) {
 		return false

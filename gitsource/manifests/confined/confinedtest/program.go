@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// ForEverybody is the path of a copy of this program that every user may run, in a directory of its own that goes with the test.
+// ForEverybody is the path of a copy of this program that every user may run, in a directory of its
+// own that goes with the test.
 func ForEverybody(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
