@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"net"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing/format/pktline"
@@ -206,126 +204,4 @@ func (s *sshSession) Close() error {
 		timer.Stop()
 	}
 	return s.client.Close()
-}
-
-// sshCommand is one git-upload-pack.
-type sshCommand struct {
-	session *ssh.Session
-	in      io.WriteCloser
-	out     io.Reader
-	words   words
-}
-
-func (s *sshSession) start() (*sshCommand, error) {
-	session, err := s.client.NewSession()
-	if err != nil {
-		return nil, err
-	}
-	c := &sshCommand{session: session}
-	session.Stderr = &c.words
-	if c.in, err = session.StdinPipe(); err == nil {
-		c.out, err = session.StdoutPipe()
-	}
-	if err == nil {
-		err = session.Start(s.command)
-	}
-	if err != nil {
-		session.Close()
-		return nil, err
-	}
-	return c, nil
-}
-
-func (c *sshCommand) bounded(bound int64, exceeded error) io.Reader {
-	return &bounded{Reader: c.out, left: bound, exceeded: exceeded}
-}
-
-func (c *sshCommand) send(request *packp.UploadPackRequest) error {
-	var wanted bytes.Buffer
-	if err := request.UploadRequest.Encode(&wanted); err != nil {
-		return err
-	}
-	if err := request.UploadHaves.Encode(&wanted, false); err != nil {
-		return err
-	}
-	if err := pktline.NewEncoder(&wanted).EncodeString("done\n"); err != nil {
-		return err
-	}
-	if _, err := wanted.WriteTo(c.in); err != nil {
-		return err
-	}
-	return c.in.Close()
-}
-
-// explain says why a command showed no references. What it wrote is not repeated.
-func (c *sshCommand) explain(err error) error {
-	if said, ok := errors.AsType[*pktline.ErrorLine](err); ok {
-		_, _ = c.words.Write([]byte(said.Text))
-	} else if !errors.Is(err, packp.ErrEmptyInput) {
-		c.session.Close()
-		return err
-	}
-	c.in.Close()
-	ended, _ := errors.AsType[*ssh.ExitError](c.session.Wait())
-	switch {
-	case c.words.sayNotFound():
-		return transport.ErrRepositoryNotFound
-	case ended != nil && ended.ExitStatus() == 127:
-		return told{errors.New("the host has no git-upload-pack, by which git is served")}
-	case ended != nil:
-		return told{fmt.Errorf("the host let the key in, and ended git-upload-pack with status %d: is the path right, and may the key read it?", ended.ExitStatus())}
-	}
-	return err
-}
-
-// words is the beginning of what a command wrote, to be recognized.
-type words struct {
-	lock sync.Mutex
-	text []byte
-}
-
-const maxWords = 4 << 10
-
-// Write implements io.Writer.
-func (w *words) Write(p []byte) (int, error) {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	w.text = append(w.text, p[:min(len(p), maxWords-len(w.text))]...)
-	return len(p), nil
-}
-
-// sayNotFound recognizes what git and git hosts say of a repository that is not there, or not
-// shown.
-func (w *words) sayNotFound() bool {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	text := strings.ToLower(string(w.text))
-	for _, phrase := range []string{
-		"does not appear to be a git repository", "not a git repository", "repository not found", "no such repository", "does not exist",
-		"could not be found", "access denied",
-	} {
-		if strings.Contains(text, phrase) {
-			return true
-		}
-	}
-	return false
-}
-
-// sshAnswer is what is read of a request; its end lets the context go.
-type sshAnswer struct {
-	io.Reader
-	command *sshCommand
-	callOff func()
-}
-
-// Close implements io.Closer.
-func (a *sshAnswer) Close() error {
-	a.callOff()
-	_ = a.command.session.Close()
-	return nil
-}
-
-// shellQuote quotes an argument as git does, for shells and for git-shell.
-func shellQuote(s string) string {
-	return "'" + strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(s) + "'"
 }
