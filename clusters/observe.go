@@ -146,11 +146,11 @@ func declared(t target) decide.Declared {
 	d := decide.Declared{
 		Version:   spec.Version,
 		Suspended: spec.Suspend,
-		Lifecycle: string(spec.Lifecycle),
+		Lifecycle: decide.Lifecycle(spec.Lifecycle),
 		SpecHash:  objects.SpecHash(spec),
 		Storage:   storageInWords(spec.Storage),
 		Quota:     int64(min(spec.Etcd.Quota.AsApproximateFloat64(), 1<<62)), // the exact value of 1e20000000 takes seconds to compute
-		Retention: string(spec.Storage.Retention),
+		Retention: decide.Retention(spec.Storage.Retention),
 		Orphaned:  t.orphaned, RenamedFrom: t.renamedFrom,
 		Problems: t.problems, ConfirmedMembers: confirmedMembers(t),
 	}

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -125,7 +124,7 @@ func TestFindSlots(t *testing.T) {
 		c := &cluster{live: &Live{kube: clientOf(t, &storageServer{claim: test.claim})}, own: &clusterObjects{}}
 		c.target.cluster.Name = "a"
 		c.own.claims = []*corev1.PersistentVolumeClaim{claimNamed("data-a-0", "v9")}
-		c.state = decide.State{Name: "a", Declared: decide.Declared{Replicas: 2, Lifecycle: string(v1alpha1.LifecycleStopped)}}
+		c.state = decide.State{Name: "a", Declared: decide.Declared{Replicas: 2, Lifecycle: decide.Stopped}}
 		c.state.Record = c.state.Record.With(decide.RecordedMember{Ordinal: 1, Mode: decide.Sealed, VolumeUID: test.recorded})
 		if err := c.findSlots(t.Context()); err != nil {
 			t.Fatal(err)

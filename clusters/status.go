@@ -54,7 +54,7 @@ func newStatus(live, declared *v1alpha1.EtcdCluster, entry report.Cluster, sourc
 // isGone reports whether a cluster has been deleted to the last volume. Its identity goes with it,
 // so that it is founded again should git want it again.
 func isGone(s decide.State) bool {
-	return s.Declared.Lifecycle == string(v1alpha1.LifecycleDeleted) && len(s.Objects.Remaining) == 0 && len(s.Replicas) == 0 && s.Record.Token == ""
+	return s.Declared.Lifecycle == decide.Deleted && len(s.Objects.Remaining) == 0 && len(s.Replicas) == 0 && s.Record.Token == ""
 }
 
 // addMembers fills in what is known of the members. The cluster ID comes from the record alone:
@@ -244,7 +244,7 @@ func ready(status *v1alpha1.EtcdClusterStatus, entry report.Cluster) metav1.Cond
 	if d.Rule == "MembershipUnknown" || s.Declared.Orphaned != "" && !s.Membership.Known {
 		return metav1.ConditionUnknown
 	}
-	stops := s.Declared.Lifecycle == string(v1alpha1.LifecycleStopped) || s.Declared.Lifecycle == string(v1alpha1.LifecycleDeleted)
+	stops := s.Declared.Lifecycle == decide.Stopped || s.Declared.Lifecycle == decide.Deleted
 	serving := status.ReadyReplicas > 0 && int(status.ReadyReplicas) == s.Declared.Replicas
 	return truth(serving && !stops && d.Verdict != decide.Block && !(s.Record.MayFound() && len(status.Endpoints) == 0))
 }

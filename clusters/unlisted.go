@@ -53,7 +53,7 @@ func (c *cluster) findSlots(ctx context.Context) error {
 		if claim := objects.VolumeClaimName(c.state.Name, ordinal); c.own.claim(claim) == nil {
 			claims = append(claims, objects.Identity{Kind: "PersistentVolumeClaim", Name: claim})
 		}
-		if pod := objects.PodName(c.state.Name, ordinal); recorded && c.state.Declared.Lifecycle == string(v1alpha1.LifecycleRunning) && c.own.pod(pod) == nil {
+		if pod := objects.PodName(c.state.Name, ordinal); recorded && c.state.Declared.Lifecycle == decide.Running && c.own.pod(pod) == nil {
 			pods = append(pods, objects.Identity{Kind: "Pod", Name: pod})
 		}
 	}

@@ -96,7 +96,7 @@ func change(s *decide.State, kind, how int) {
 			s.Membership.Members = append(s.Membership.Members, decide.Member{ID: decide.ID(how), Name: s.ReplicaName(how % 8)})
 		},
 		func() { s.Declared.Replicas = how%9 - 1 },
-		func() { s.Declared.Lifecycle = text },
+		func() { s.Declared.Lifecycle = decide.Lifecycle(text) },
 		func() { s.Declared.Version = text },
 		func() { s.Objects.RunsVersion = text },
 		func() { s.Objects.RunsHash = text },
@@ -105,7 +105,7 @@ func change(s *decide.State, kind, how int) {
 		func() { s.Objects.Terminating = []string{"b", "a"}[:how%3] },
 		func() { s.Declared.Suspended, s.Objects.DeclarationDiffers = how%2 == 0, how%3 == 0 },
 		func() { s.LockHolder = text },
-		func() { s.Declared.Retention = text },
+		func() { s.Declared.Retention = decide.Retention(text) },
 		func() { s.Declared.SpecHash = text },
 		func() { s.Objects.RunsReplicas = how % 4 },
 		func() { s.Membership.Downgrade = []string{"", "3.5", "3.6"}[how%3] },

@@ -123,7 +123,7 @@ func TestQuorumLost(t *testing.T) {
 
 // forgottenFor is a cluster of which nothing is there but what git declares.
 func forgottenFor(s *State, lifecycle string) {
-	*s = State{Name: "a", Now: noon, Declared: Declared{Replicas: 3, Version: "3.6.16", Lifecycle: lifecycle}}
+	*s = State{Name: "a", Now: noon, Declared: Declared{Replicas: 3, Version: "3.6.16", Lifecycle: Lifecycle(lifecycle)}}
 }
 
 // TestFormation: what is waited for before a cluster has formed.

@@ -11,9 +11,9 @@ func orphaned(s State) (Decision, bool) {
 	return Decision{Verdict: Done, Message: fmt.Sprintf("%s: it is left untouched, %s", s.Declared.Orphaned, s.describe())}, true
 }
 
-func (s State) toRun() bool { return s.Declared.Lifecycle == "Running" }
+func (s State) toRun() bool { return s.Declared.Lifecycle == Running }
 
-func (s State) toDelete() bool { return s.Declared.Lifecycle == "Deleted" }
+func (s State) toDelete() bool { return s.Declared.Lifecycle == Deleted }
 
 // nothingRuns: volumes may be there, since they outlive the cluster.
 func nothingRuns(s State) (Decision, bool) {
@@ -33,7 +33,7 @@ func (s State) anythingLeft() bool {
 		s.toDelete() && (len(s.Objects.Remaining) > 0 || s.deletesVolumes() && s.anyReplica(hasVolume))
 }
 
-func (s State) deletesVolumes() bool { return s.toDelete() && s.Declared.Retention == "Delete" }
+func (s State) deletesVolumes() bool { return s.toDelete() && s.Declared.Retention == Delete }
 
 func hasPod(r Replica) bool { return r.Pod != PodAbsent }
 

@@ -8,7 +8,7 @@ import (
 // stopped has the cluster be declared so, and its pods gone.
 func stopped(lifecycle string) func(*State) {
 	return func(s *State) {
-		s.Declared.Lifecycle, s.Objects.RunsReplicas, s.Membership = lifecycle, 0, Membership{}
+		s.Declared.Lifecycle, s.Objects.RunsReplicas, s.Membership = Lifecycle(lifecycle), 0, Membership{}
 		for i := range s.Replicas {
 			r := &s.Replicas[i]
 			r.Pod, r.PodUID, r.ClusterID = PodAbsent, "", 0
@@ -81,7 +81,7 @@ func TestKeepsGoingVolume(t *testing.T) {
 }
 
 func deleted(retention string) func(*State) {
-	return func(s *State) { s.Declared.Lifecycle, s.Declared.Retention = "Deleted", retention }
+	return func(s *State) { s.Declared.Lifecycle, s.Declared.Retention = Deleted, Retention(retention) }
 }
 
 // TestDelete: first the declaration, then the objects, and the volumes only if git says so.

@@ -114,11 +114,11 @@ func (w *world) setSpec(key, text string) (err error) {
 	case "storage":
 		w.Declared.Storage = text
 	case "lifecycle":
-		w.Declared.Lifecycle = text
+		w.Declared.Lifecycle = decide.Lifecycle(text)
 	case "suspended":
 		w.Declared.Suspended, err = parseBool(text)
 	case "retention":
-		w.Declared.Retention = text
+		w.Declared.Retention = decide.Retention(text)
 	case "replaceAfter":
 		w.Declared.ReplaceAfter, err = time.ParseDuration(text)
 	case "orphaned":

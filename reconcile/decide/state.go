@@ -72,7 +72,7 @@ type Declared struct {
 	Version   string `json:"version"`
 	Suspended bool   `json:"suspended,omitempty"`
 	// Lifecycle is Running, Stopped or Deleted.
-	Lifecycle string `json:"lifecycle"`
+	Lifecycle Lifecycle `json:"lifecycle"`
 	// SpecHash is a digest of all that makes a pod run differently, the version left out.
 	SpecHash string `json:"specHash"`
 	// Storage is the size and class of the volumes, in words.
@@ -80,7 +80,7 @@ type Declared struct {
 	// Quota of the database of each member, in bytes; zero if it is not known.
 	Quota int64 `json:"quota,omitempty"`
 	// Retention says what becomes of the volumes when the lifecycle is Deleted: Retain or Delete.
-	Retention string `json:"retention,omitempty"`
+	Retention Retention `json:"retention,omitempty"`
 	// ReplaceAfter is how long a member may be silent before it is replaced; zero: however long.
 	ReplaceAfter time.Duration `json:"replaceAfter,omitempty"`
 	// Orphaned says that git declares this cluster no longer, and since which revision; empty if it
@@ -95,6 +95,28 @@ type Declared struct {
 	// Problems say why this declaration cannot be acted on; none if it can.
 	Problems []string `json:"problems,omitempty"`
 }
+
+// Lifecycle is what git declares of a cluster as a whole.
+type Lifecycle string
+
+// Lifecycles.
+const (
+	// Running: its pods run.
+	Running Lifecycle = "Running"
+	// Stopped: its pods do not run, its data stays.
+	Stopped Lifecycle = "Stopped"
+	// Deleted: its pods and its objects go, and its data too if the retention says so.
+	Deleted Lifecycle = "Deleted"
+)
+
+// Retention is what becomes of the volumes of a cluster that is deleted.
+type Retention string
+
+// Retentions.
+const (
+	Retain Retention = "Retain"
+	Delete Retention = "Delete"
+)
 
 // Mode is the kind of configuration file that a member starts with.
 type Mode string

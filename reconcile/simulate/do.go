@@ -102,7 +102,7 @@ func (w *World) apply(name string, standing decide.Record) write {
 
 // goesWithData reports whether git asks for the cluster to be deleted with its volumes.
 func (w *World) goesWithData() bool {
-	return w.Declared.Lifecycle == "Deleted" && w.Declared.Retention == "Delete"
+	return w.Declared.Lifecycle == decide.Deleted && w.Declared.Retention == decide.Delete
 }
 
 func (w *World) stopPods() []write {
@@ -126,7 +126,7 @@ func (w *World) startRollout(a decide.StartRollout) []write {
 
 // deleteObjects deletes what is left of a cluster, the record last, and keeps the custom resource.
 func (w *World) deleteObjects() []write {
-	if w.Declared.Lifecycle != "Deleted" || len(w.pods) > 0 {
+	if w.Declared.Lifecycle != decide.Deleted || len(w.pods) > 0 {
 		w.violate("the objects of a cluster are deleted that runs, or shall run")
 	}
 	var writes []write

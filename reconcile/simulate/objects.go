@@ -96,7 +96,7 @@ func joins(record decide.Record) bool {
 // beyond founding: only a rollout changes it. The token is for its life: volumes are made for it.
 func (w *World) template(standing decide.Record) statefulSet {
 	t := statefulSet{replicas: standing.Replicas(), version: w.Declared.Version, hash: w.Declared.SpecHash, token: standing.Token}
-	if w.Declared.Lifecycle != "Running" {
+	if w.Declared.Lifecycle != decide.Running {
 		t.replicas = 0
 	}
 	if !w.exists(w.statefulSet()) {
@@ -149,7 +149,7 @@ func (w *World) write(name string, standing decide.Record) {
 func (w *World) setStatefulSet(next statefulSet) {
 	for id, r := range w.rafts {
 		for _, m := range r.members {
-			if m.ordinal >= next.replicas && !w.wasSplit(id) && !w.isNobodys(r) && w.volumes[m.ordinal].data.member == m.id && w.Declared.Lifecycle == "Running" {
+			if m.ordinal >= next.replicas && !w.wasSplit(id) && !w.isNobodys(r) && w.volumes[m.ordinal].data.member == m.id && w.Declared.Lifecycle == decide.Running {
 				w.violate("the StatefulSet shrinks to %d, and etcd lists %s", next.replicas, w.replicaName(m.ordinal))
 			}
 		}

@@ -194,9 +194,9 @@ func (r *path) set(key, value string) (err error) {
 	case "hash":
 		r.Declared.SpecHash = value
 	case "lifecycle":
-		r.Declared.Lifecycle = value
+		r.Declared.Lifecycle = decide.Lifecycle(value)
 	case "retention":
-		r.Declared.Retention = value
+		r.Declared.Retention = decide.Retention(value)
 	case "replace-after":
 		r.Declared.ReplaceAfter, err = time.ParseDuration(value)
 	case "orphaned":

@@ -181,7 +181,7 @@ func (s standing) lostTo(after standing, declared int, surplus bool) string {
 
 // judgeDone notes a Done that is said of a cluster with a member on a volume that goes.
 func (w *World) judgeDone(d decide.Decision) {
-	if d.Verdict != decide.Done || w.Declared.Lifecycle != "Running" || w.Declared.Suspended || w.Declared.Orphaned != "" {
+	if d.Verdict != decide.Done || w.Declared.Lifecycle != decide.Running || w.Declared.Suspended || w.Declared.Orphaned != "" {
 		return
 	}
 	r, _ := w.reachable()

@@ -108,7 +108,7 @@ func (w *World) lateWrites(seen decide.State, action decide.Action) []write {
 		going := slices.ContainsFunc(now.Replicas, func(r decide.Replica) bool {
 			return r.VolumeTerminating && r.Pod != decide.PodTerminating && r.Pod != decide.PodAbsent
 		})
-		if _, applies := action.(decide.ApplyObjects); applies && going && seen.Declared.Lifecycle != "Running" && seen.Declared.Retention != "Delete" {
+		if _, applies := action.(decide.ApplyObjects); applies && going && seen.Declared.Lifecycle != decide.Running && seen.Declared.Retention != decide.Delete {
 			return nil
 		}
 		return w.untilConflict(seen, w.writesOf(seen, now, a))
@@ -167,7 +167,7 @@ func (w *World) mayRestart(seen, now decide.State, a decide.RestartReplica) bool
 
 // mayDelete: etcd's word of this moment is that the member of the slot is gone.
 func (w *World) mayDelete(seen, now decide.State, a decide.DeleteVolume) bool {
-	if w.Declared.Lifecycle == "Deleted" {
+	if w.Declared.Lifecycle == decide.Deleted {
 		return len(w.pods) == 0
 	}
 	listed := slices.ContainsFunc(now.Membership.Members, func(m decide.Member) bool {

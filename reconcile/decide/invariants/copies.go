@@ -18,12 +18,12 @@ func copiesKept(s decide.State, d decide.Decision) string {
 		}
 		return costsCopies(s, m)
 	case decide.StopPods:
-		if s.Declared.Lifecycle == "Running" {
+		if s.Declared.Lifecycle == decide.Running {
 			return "stops the pods of a cluster that is to run"
 		}
 		return stopsOnGoingVolume(s)
 	case decide.ApplyObjects:
-		if s.Declared.Lifecycle != "Running" {
+		if s.Declared.Lifecycle != decide.Running {
 			return stopsOnGoingVolume(s)
 		}
 	case decide.RestartReplica:
@@ -43,7 +43,7 @@ func stopsOnGoingVolume(s decide.State) string {
 	for _, r := range s.Replicas {
 		running := r.Pod != decide.PodAbsent && r.Pod != decide.PodTerminating
 		goes := r.VolumeTerminating && r.VolumeUID != "" || r.VolumeUID == "" && otherVolume(s, r) && r.Pod != decide.PodPending
-		if running && goes && !(s.Declared.Lifecycle == "Deleted" && s.Declared.Retention == "Delete") {
+		if running && goes && !(s.Declared.Lifecycle == decide.Deleted && s.Declared.Retention == decide.Delete) {
 			return fmt.Sprintf("stops %s: its volume, which is being deleted, goes with the pod", podName(s, r.Ordinal))
 		}
 	}

@@ -157,7 +157,7 @@ func neverFoundedTwice(s decide.State, d decide.Decision) string {
 		return ""
 	case cluster(s) != 0 || len(s.Membership.Members) > 0:
 		return "founds a cluster that has formed"
-	case !begun && s.Declared.Lifecycle != "Running":
+	case !begun && s.Declared.Lifecycle != decide.Running:
 		return "founds a cluster that is not to run"
 	case !begun && s.Declared.RenamedFrom != "":
 		return "founds an empty cluster in the place of a renamed one"
@@ -235,7 +235,7 @@ func doneIsDone(s decide.State, d decide.Decision) string {
 	switch {
 	case d.Verdict != decide.Done, s.Declared.Suspended, s.Declared.Orphaned != "":
 		return ""
-	case s.Declared.Lifecycle != "Running":
+	case s.Declared.Lifecycle != decide.Running:
 		return notGone(s)
 	case len(s.Objects.Drift) > 0:
 		return "objects are missing or changed"
@@ -269,14 +269,14 @@ func notGone(s decide.State) string {
 		switch {
 		case r.Pod != decide.PodAbsent:
 			return "a pod is left of what shall not run"
-		case r.VolumeUID != "" && s.Declared.Lifecycle == "Deleted" && s.Declared.Retention == "Delete":
+		case r.VolumeUID != "" && s.Declared.Lifecycle == decide.Deleted && s.Declared.Retention == decide.Delete:
 			return "a volume is left of what shall be deleted"
 		}
 	}
 	switch {
 	case s.Objects.RunsReplicas > 0:
 		return "what shall not run may run"
-	case s.Declared.Lifecycle == "Deleted" && len(s.Objects.Remaining) > 0:
+	case s.Declared.Lifecycle == decide.Deleted && len(s.Objects.Remaining) > 0:
 		return "an object is left of what shall be deleted"
 	}
 	return ""

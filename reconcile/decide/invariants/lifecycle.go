@@ -11,7 +11,7 @@ func deletedAsDeclared(s decide.State, d decide.Decision) string {
 	if _, deletes := d.Action.(decide.DeleteObjects); !deletes {
 		return ""
 	}
-	if s.Declared.Lifecycle != "Deleted" {
+	if s.Declared.Lifecycle != decide.Deleted {
 		return "deletes the objects of a cluster that git does not declare deleted"
 	}
 	if s.Objects.RunsReplicas > 0 {

@@ -34,7 +34,7 @@ func wholeClusterGoes(s decide.State) bool {
 			return false
 		}
 	}
-	return s.Declared.Lifecycle == "Deleted" && s.Declared.Retention == "Delete" &&
+	return s.Declared.Lifecycle == decide.Deleted && s.Declared.Retention == decide.Delete &&
 		s.Objects.RunsReplicas == 0 && len(s.Membership.Members) == 0
 }
 
