@@ -20,9 +20,9 @@ var failingReasons = []string{
 	"CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError",
 }
 
-// podPhase says what etcd in a pod is doing, and why it is not ready. Containers beside it, as
-// webhooks add them, say nothing of a member: where etcd is ready and the pod is not because of
-// another one, the message tells.
+// podPhase says what etcd in a pod is doing, and why the pod is not ready. A container beside etcd's,
+// as webhooks add them, never makes a member fail; but as long as the pod is not ready because of
+// it, Services do not lead there, and nothing goes on as if they did.
 func podPhase(pod *corev1.Pod) (decide.PodPhase, string) {
 	if pod.DeletionTimestamp != nil {
 		return decide.PodTerminating, ""
@@ -30,10 +30,11 @@ func podPhase(pod *corev1.Pod) (decide.PodPhase, string) {
 	if isReady(pod) {
 		return decide.PodReady, ""
 	}
-	if isHeldUpByOthers(pod) {
-		return decide.PodReady, othersTrouble(pod)
+	etcd := etcdStatus(pod)
+	if etcd.Ready {
+		return decide.PodStarting, othersTrouble(pod)
 	}
-	if phase, message := containerPhase(etcdStatus(pod)); phase != "" {
+	if phase, message := containerPhase(etcd); phase != "" {
 		return phase, message
 	}
 	if pod.Status.Phase == corev1.PodFailed {
@@ -48,15 +49,6 @@ func podPhase(pod *corev1.Pod) (decide.PodPhase, string) {
 func isReady(pod *corev1.Pod) bool {
 	ready := podCondition(pod, corev1.PodReady)
 	return ready != nil && ready.Status == corev1.ConditionTrue
-}
-
-// isHeldUpByOthers reports whether a pod is not ready only because of another container than
-// etcd's, or of a readiness gate, as its kubelet says. Where the kubelet is gone, others say that
-// the pod is not ready, and the status of its containers is of no use any more.
-func isHeldUpByOthers(pod *corev1.Pod) bool {
-	ready := podCondition(pod, corev1.PodReady)
-	saidByKubelet := ready != nil && slices.Contains([]string{"ContainersNotReady", "ReadinessGatesNotReady"}, ready.Reason)
-	return saidByKubelet && etcdStatus(pod).Ready
 }
 
 // etcdStatus is the status of etcd's container; a zero one as long as there is none.
@@ -74,11 +66,13 @@ func othersTrouble(pod *corev1.Pod) string {
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.Name != objects.Container && !c.Ready {
 			_, message := containerPhase(c)
-			return strings.TrimSuffix(fmt.Sprintf("its container %s is not: %s", c.Name, message), ": ")
+			return strings.TrimSuffix(fmt.Sprintf("its container %s is not ready: %s", c.Name, message), ": ")
 		}
 	}
-	ready := podCondition(pod, corev1.PodReady)
-	return firstNonEmpty(ready.Message, ready.Reason)
+	if ready := podCondition(pod, corev1.PodReady); ready != nil {
+		return firstNonEmpty(ready.Message, ready.Reason)
+	}
+	return ""
 }
 
 // containerPhase judges the state of etcd's container; an empty phase means that it says nothing.
@@ -148,7 +142,7 @@ func crashed(t *corev1.ContainerStateTerminated) bool {
 // stoppedByCheck reports whether etcd in this pod is down because, before it served anybody, it
 // found that a peer's data differ from its own.
 func stoppedByCheck(pod *corev1.Pod) bool {
-	if isReady(pod) || isHeldUpByOthers(pod) {
+	if isReady(pod) {
 		return false
 	}
 	_, ended := lastCrash(pod)
@@ -191,14 +185,14 @@ func lastSeriousLine(log string) string {
 	return ""
 }
 
-// unreadySince is since when a pod has not been ready; zero if it is, or its etcd is. One that no
+// unreadySince is since when a pod has not been ready; zero if it is. One that no
 // node has taken yet has never been.
 func unreadySince(pod *corev1.Pod) time.Time {
 	ready := podCondition(pod, corev1.PodReady)
 	switch {
 	case ready == nil:
 		return pod.CreationTimestamp.UTC()
-	case ready.Status == corev1.ConditionTrue, isHeldUpByOthers(pod):
+	case ready.Status == corev1.ConditionTrue:
 		return time.Time{}
 	}
 	return ready.LastTransitionTime.UTC()

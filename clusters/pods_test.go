@@ -102,7 +102,7 @@ func TestPodPhase(t *testing.T) {
 			}}},
 		},
 		{
-			name: "with another container that crashes", phase: decide.PodReady, message: "its container proxy is not: CrashLoopBackOff: exit code 1",
+			name: "with another container that crashes", phase: decide.PodStarting, message: "its container proxy is not ready: CrashLoopBackOff: exit code 1",
 			status: beside(corev1.ContainerStatus{Name: "etcd", Ready: true}, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}),
 		},
 		{
@@ -110,9 +110,9 @@ func TestPodPhase(t *testing.T) {
 			status: beside(corev1.ContainerStatus{Name: "etcd", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
 				corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}),
 		},
-		{name: "with another container that starts", phase: decide.PodReady, message: "its container proxy is not",
+		{name: "with another container that starts", phase: decide.PodStarting, message: "its container proxy is not ready",
 			status: beside(corev1.ContainerStatus{Name: "etcd", Ready: true}, corev1.ContainerState{})},
-		{name: "behind a gate", phase: decide.PodReady, message: "corresponding condition of pod readiness gate does not exist", status: corev1.PodStatus{
+		{name: "behind a gate", phase: decide.PodStarting, message: "corresponding condition of pod readiness gate does not exist", status: corev1.PodStatus{
 			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ReadinessGatesNotReady", Message: "corresponding condition of pod readiness gate does not exist"}},
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "etcd", Ready: true}},
 		}},

@@ -3,9 +3,11 @@ package clusters
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/schema"
+	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
 // filledIn is the quota that earlier definitions of EtcdCluster have filled in where it was left
@@ -13,23 +15,57 @@ import (
 const filledIn = 2 << 30
 
 // withQuota completes a target with the quota of etcd's database where none is stated. It follows
-// the volumes as members are made with them, which a larger size in git does not change. Where an
-// earlier definition has filled one in, members run with that, and their databases may have grown
-// up to it: it stays, so that nothing is restarted and no database is suddenly too large.
+// the volumes that there are, which a larger size in git does not change. Where members run with
+// one that an earlier definition has filled in, their databases may have grown up to it: it stays,
+// so that nothing is restarted and no database is suddenly too large.
 func (t target) withQuota(own *clusterObjects) target {
-	etcd := &t.cluster.Spec.Etcd
-	if !etcd.Quota.IsZero() {
+	quota := &t.cluster.Spec.Etcd.Quota
+	if !quota.IsZero() {
 		return t
 	}
-	if c := own.custom; c != nil && len(schema.Immense(c.Spec)) == 0 && c.Spec.Etcd.Quota.Value() == filledIn {
-		etcd.Quota = c.Spec.Etcd.Quota
-		return t
+	*quota = *resource.NewQuantity(filledIn, resource.BinarySI)
+	if !t.hadFilledIn(own) {
+		*quota = objects.DefaultQuota(t.volumeSize(own))
 	}
-	size := t.cluster.Spec.Storage.Size
-	set := get[*appsv1.StatefulSet](own, "StatefulSet", objects.NamesOf(t.cluster.Name).StatefulSet)
-	if set != nil && len(set.Spec.VolumeClaimTemplates) > 0 {
-		size = set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage]
-	}
-	etcd.Quota = objects.DefaultQuota(size)
 	return t
+}
+
+// hadFilledIn reports whether an earlier definition has filled in the quota of a cluster: the
+// custom resource still says so, or its pods are made as declared with it. The target has it.
+func (t target) hadFilledIn(own *clusterObjects) bool {
+	if c := own.custom; c != nil && isComputable(c.Spec) && c.Spec.Etcd.Quota.Value() == filledIn {
+		return true
+	}
+	set := t.statefulSet(own)
+	return set != nil && isComputable(t.cluster.Spec) &&
+		objects.ReadMetadata(set.Spec.Template.Annotations).Template() == objects.DeclaredTemplate(t.cluster.Spec)
+}
+
+// isComputable reports whether no quantity of a spec is so large that its exact value takes long.
+func isComputable(spec v1alpha1.EtcdClusterSpec) bool { return len(schema.Immense(spec)) == 0 }
+
+// volumeSize is that of the smallest volume that there is or is to be made; the declared one where
+// there is none.
+func (t target) volumeSize(own *clusterObjects) resource.Quantity {
+	var sizes []resource.Quantity
+	if set := t.statefulSet(own); set != nil && len(set.Spec.VolumeClaimTemplates) > 0 {
+		sizes = append(sizes, set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage])
+	}
+	for _, claim := range own.claims {
+		sizes = append(sizes, claim.Spec.Resources.Requests[corev1.ResourceStorage])
+	}
+	if len(sizes) == 0 {
+		return t.cluster.Spec.Storage.Size
+	}
+	smallest := sizes[0]
+	for _, size := range sizes[1:] {
+		if size.Cmp(smallest) < 0 {
+			smallest = size
+		}
+	}
+	return smallest
+}
+
+func (t target) statefulSet(own *clusterObjects) *appsv1.StatefulSet {
+	return get[*appsv1.StatefulSet](own, "StatefulSet", objects.NamesOf(t.cluster.Name).StatefulSet)
 }

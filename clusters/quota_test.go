@@ -22,7 +22,11 @@ func volumesOf(size string) *appsv1.StatefulSet {
 // has filled in stays; another one that stands in the custom resource was put there by nobody who
 // may, or is no longer declared.
 func TestQuotaOfTarget(t *testing.T) {
-	for _, test := range []struct{ name, size, stated, live, made, want string }{
+	for _, test := range []struct {
+		name, size, stated, live, made, want string
+		claims                               []string
+		runs                                 string // the quota that its pods were made with
+	}{
 		{name: "a new cluster", size: "1Gi", want: "512Mi"},
 		{name: "a new cluster, a large volume", size: "100Gi", want: "2Gi"},
 		{name: "stated", size: "1Gi", stated: "900Mi", live: "2Gi", made: "1Gi", want: "900Mi"},
@@ -30,6 +34,11 @@ func TestQuotaOfTarget(t *testing.T) {
 		{name: "set by hand", size: "3Gi", live: "1Gi", made: "3Gi", want: "1536Mi"},
 		{name: "not to be computed", size: "3Gi", live: "1e20000000", made: "3Gi", want: "1536Mi"},
 		{name: "grown in git alone", size: "8Gi", made: "1Gi", want: "512Mi"},
+		{name: "grown in git alone, its StatefulSet is gone", size: "8Gi", claims: []string{"2Gi", "1Gi", "2Gi"}, want: "512Mi"},
+		{name: "claims grown by hand", size: "8Gi", made: "1Gi", claims: []string{"8Gi", "8Gi"}, want: "512Mi"},
+		{name: "filled in, its custom resource is gone", size: "3Gi", made: "3Gi", runs: "2Gi", want: "2Gi"},
+		{name: "not filled in, its custom resource is gone", size: "3Gi", made: "3Gi", runs: "1536Mi", want: "1536Mi"},
+		{name: "filled in, and taken back where it was stated", size: "3Gi", live: "0", made: "3Gi", runs: "2Gi", want: "2Gi"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			target := target{}
@@ -44,7 +53,18 @@ func TestQuotaOfTarget(t *testing.T) {
 				own.custom.Spec.Etcd.Quota = resource.MustParse(test.live)
 			}
 			if test.made != "" {
-				own.objects["StatefulSet/"+objects.NamesOf("a").StatefulSet] = volumesOf(test.made)
+				set := volumesOf(test.made)
+				if test.runs != "" {
+					made := target.cluster.Spec
+					made.Etcd.Quota = resource.MustParse(test.runs)
+					template := objects.DeclaredTemplate(made)
+					set.Spec.Template.Annotations = map[string]string{objects.AnnotationVersion: template.Version, objects.AnnotationSpecHash: template.SpecHash}
+				}
+				own.objects["StatefulSet/"+objects.NamesOf("a").StatefulSet] = set
+			}
+			for _, size := range test.claims {
+				claim := volumesOf(size).Spec.VolumeClaimTemplates[0]
+				own.claims = append(own.claims, &claim)
 			}
 			c := (&Live{}).newCluster(target, own, nil)
 			if got := c.target.cluster.Spec.Etcd.Quota; got.String() != test.want {

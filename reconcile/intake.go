@@ -75,13 +75,14 @@ func (in *intake) look() {
 func (in *intake) take(d Desired) { in.desired, in.fresh = d, true }
 
 // patience is how long to wait before some places are asked again; without end if there are none.
-// It doubles each time.
+// It doubles each time,
+// up to the longest time between two passes.
 func (in *intake) patience() time.Duration {
 	if !in.asking {
 		return math.MaxInt64
 	}
 	pause := in.pause
-	in.pause *= 2
+	in.pause = min(2*pause, resync)
 	return pause
 }
 

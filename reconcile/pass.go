@@ -167,7 +167,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 // warnOfCertificates adds which ones only a person can mend, and which are not good for long,
 // unless the pass has just seen to them.
 func warnOfCertificates(entry *report.Cluster) {
-	entry.Warnings = slices.Concat(entry.Warnings, entry.State.PodWarnings(), entry.State.CertificateWarnings())
+	entry.Warnings = slices.Concat(entry.Warnings, entry.State.CertificateWarnings())
 	if !entry.Renews() {
 		entry.Warnings = append(entry.Warnings, entry.State.ExpiryWarnings()...)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -33,6 +34,11 @@ func TestHostileTextInLines(t *testing.T) {
 			"a wrong flag": func(b *bytes.Buffer) {
 				execute(t.Context(), []string{"run", "--verify=" + text, "--source=."}, streams{out: b, err: b})
 			},
+		}
+		for _, width := range []int{20, 80, 100, 120} {
+			lines[fmt.Sprintf("a report %d columns wide", width)] = func(b *bytes.Buffer) {
+				b.WriteString(report.Style{Width: width}.Wrap(text, 0, 4))
+			}
 		}
 		for _, format := range []string{"text", "json"} {
 			for value, attr := range map[string]any{"a string": text, "an error": errors.New(text), "a group": slog.GroupValue(slog.String("x", text))} {

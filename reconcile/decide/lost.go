@@ -73,18 +73,13 @@ func (s State) notReadyFor(r Replica, least time.Duration) bool {
 	return r.Pod != PodReady && !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= least
 }
 
-// patienceOfSnapshot is how long a learner has at the least: it takes in what the leader has before
-// it answers, and a leader whose snapshot goes astray, as to the address that a pod had before,
-// notices after thirty seconds.
-const patienceOfSnapshot = time.Minute
-
 // silentForLong reports whether a member has been silent for as long as git allows. Kubernetes has
 // to find its pod unwell as long as we have: else it may be only us whom it does not answer, or
 // another silence than the one that was seen first.
 func (s State) silentForLong(m Member, r Replica) bool {
 	enough := s.Declared.ReplaceAfter
 	if m.Learner {
-		enough = max(enough, patienceOfSnapshot)
+		enough = max(enough, snapshotPatience)
 	}
 	return s.Declared.ReplaceAfter > 0 && !m.SilentSince.IsZero() && s.notReadyFor(r, 0) && s.Now.Sub(silentSince(m, r)) >= enough && !s.standsBehindList(m)
 }

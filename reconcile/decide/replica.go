@@ -27,7 +27,7 @@ type Replica struct {
 	PodUID      string `json:"podUID,omitempty"`
 	PodVersion  string `json:"podVersion,omitempty"`
 	PodSpecHash string `json:"podSpecHash,omitempty"`
-	// PodMessage says why the pod is not ready, of which etcd may be, in Kubernetes' words or
+	// PodMessage says why the pod is not ready, in Kubernetes' words or
 	// etcd's last ones.
 	PodMessage string `json:"podMessage,omitempty"`
 	// PodRefused says why Kubernetes does not make the pod although the StatefulSet wants it, in

@@ -16,6 +16,7 @@ const (
 	checkStopThreshold   = 2
 	replacementThreshold = 3
 	replacementMemory    = 24 * time.Hour
+	snapshotPatience     = time.Minute
 	noteAgain            = 10 * time.Minute
 	unrelated            = 30 * time.Minute
 	recheckStarting      = 200 * time.Millisecond
@@ -49,6 +50,7 @@ func Thresholds() []Threshold {
 		{"A missing node", strandedPatience, 0, "A node that is registered again still has its volumes. spec.replaceAfter counts instead where it is set."},
 		{"Replacements: number", 0, replacementThreshold, "After this many replacements of one member for silence or crashes, its data is not what is wrong."},
 		{"Replacements: time", replacementMemory, 0, "Replacements further apart than this are not counted together."},
+		{"A learner: time", snapshotPatience, 0, "A learner has at least this long before its silence counts: it takes in what the leader has before it answers."},
 		{"A wait noted in the status", noteAgain, 0, "The note is renewed once it is this old, not on every pass."},
 		{"Two separate waits", unrelated, 0, "Between two sightings further apart than this, the member may have been healthy all the time."},
 		{"Recheck while members start, or a learner catches up", recheckStarting, 0, "etcd sends no notice of either."},

@@ -2,17 +2,6 @@ package decide
 
 import "fmt"
 
-// PodWarnings say of which members etcd is ready and the pod is not: Services do not lead to them.
-func (s State) PodWarnings() []string {
-	var warnings []string
-	for _, r := range s.replicasInOrder() {
-		if r.Pod == PodReady && r.PodMessage != "" {
-			warnings = append(warnings, fmt.Sprintf("etcd in pod %s is ready, and the pod is not, so Services do not lead there: %s", s.ReplicaName(r.Ordinal), r.PodMessage))
-		}
-	}
-	return warnings
-}
-
 // CertificateWarnings say what only a person can mend about certificates, besides their age.
 func (s State) CertificateWarnings() []string {
 	var warnings []string

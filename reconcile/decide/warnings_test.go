@@ -28,17 +28,6 @@ func TestCertificateWarnings(t *testing.T) {
 	}
 }
 
-// TestPodWarnings: etcd that is ready in a pod that is not serves, and clients are not led to it.
-func TestPodWarnings(t *testing.T) {
-	s := State{Name: "a", Replicas: []Replica{
-		{Ordinal: 2, Pod: PodReady, PodMessage: "its container proxy is not"}, {Ordinal: 0, Pod: PodReady}, {Ordinal: 1, Pod: PodFailing, PodMessage: "exit code 1"},
-	}}
-	want := []string{"etcd in pod a-2 is ready, and the pod is not, so Services do not lead there: its container proxy is not"}
-	if got := s.PodWarnings(); !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
-}
-
 // TestSpaceWarnings: a quota that a database has outgrown is told before members run with it.
 func TestSpaceWarnings(t *testing.T) {
 	const mebibyte = 1 << 20

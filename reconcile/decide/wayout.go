@@ -154,16 +154,16 @@ func (s State) wayOutOfChecks() string {
 			stopped = append(stopped, s.nameOf(m))
 		case ours && (r.Pod == PodStarting || r.Pod == PodReady):
 			run = append(run, s.nameOf(m))
-			if r.VolumeTerminating {
-				going = "; save its data before that: its volume is being deleted"
+			if r.VolumeTerminating || s.volumeLost(ordinal) {
+				going = "; save its data before that: its volume goes with the pod"
 			}
 		}
 	}
-	if len(stopped) == 0 || len(run) != 1 {
-		return ""
+	if len(stopped) < Quorum(len(s.Membership.Voters())) || len(run) != 1 {
+		return "" // they would not serve without it
 	}
 	return fmt.Sprintf("; %s would start without %s, whose data differ from theirs: kubectl cordon its node, kubectl delete pod %s, and kubectl uncordon "+
-		"the node once the others serve%s", enumerate(stopped), run[0], run[0], going)
+		"the node once the others serve; where they agree, its data are given up then%s", enumerate(stopped), run[0], run[0], going)
 }
 
 // notAllowedToAsk: no pass overcomes it.

@@ -5,19 +5,26 @@ import (
 	"strings"
 )
 
+// problemsListed are the problems of the sources, as they read.
+func (r Report) problemsListed() map[string]bool {
+	listed := map[string]bool{}
+	for _, p := range r.Problems {
+		listed[p.String()] = true
+	}
+	return listed
+}
+
 // messageOf is what a report for people says of a cluster. What keeps its declaration from being
 // acted on is left out where the report has it among the problems of the sources: each stands there
 // once, on a line of its own.
-func (r Report) messageOf(c Cluster) string {
+func messageOf(c Cluster, listed map[string]bool) string {
 	problems := c.State.Declared.Problems
 	sorted := slices.Sorted(slices.Values(problems))
 	if len(problems) == 0 || c.Decision.Message != strings.Join(sorted, "; ") {
 		return c.Decision.Message
 	}
-	rest := slices.DeleteFunc(sorted, func(problem string) bool {
-		return slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.String() == problem })
-	})
-	switch listed := len(problems) - len(rest); listed {
+	rest := slices.DeleteFunc(sorted, func(problem string) bool { return listed[problem] })
+	switch len(problems) - len(rest) {
 	case 0:
 	case 1:
 		rest = append(rest, "see the problem below; what runs is kept as it is")

@@ -7,8 +7,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// held is a report of two removals: all clusters of one source, and most of those whose source is
-// not known.
+// held is a report of two removals: all clusters of one source, and most of those whose source is not known.
 func held() report.Report {
 	const shop, both = "main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90", "main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90 v2@sha1:607ee6319d77cd807258bb1457d152441639f0a4"
 	done := decide.Decision{Rule: decide.Converged, Verdict: decide.Done, Message: "as declared"}
@@ -29,18 +28,15 @@ func held() report.Report {
 func ExampleText_removals() {
 	_ = report.Text(os.Stdout, held(), report.Style{})
 	// Output:
-	// revision main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90
-	// v2@sha1:607ee6319d77cd807258bb1457d152441639f0a4 shop/cart Done Converged
+	// revision main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90 v2@sha1:607ee6319d77cd807258bb1457d152441639f0a4
+	// shop/cart  Done   Converged
 	//     as declared
 	//     warning main@sha1:aff7… no longer declares it: it stays as last applied
 	// shop/stock  Done   Converged
 	//     as declared
-	// warning https://git.example.com/shop.git declares no cluster held
-	// main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90 no longer declares 1 of 1 cluster of
-	// https://git.example.com/shop.git: shop/cart held
-	// main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90
-	// v2@sha1:607ee6319d77cd807258bb1457d152441639f0a4 no longer declares 2 of 3 clusters: a/a,
-	// b/b\x1b[31m
+	// warning https://git.example.com/shop.git declares no cluster
+	// held main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90 no longer declares 1 of 1 cluster of https://git.example.com/shop.git: shop/cart
+	// held main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90 v2@sha1:607ee6319d77cd807258bb1457d152441639f0a4 no longer declares 2 of 3 clusters: a/a, b/b\x1b[31m
 	//     they stay as last applied, and are healed, until they are declared again; if they are meant to go: --confirm-removals='main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90 v2@sha1:607ee6319d77cd807258bb1457d152441639f0a4'
 	// 2 clusters, 2 done, 3 removals held
 }

@@ -14,8 +14,9 @@ import (
 func Text(w io.Writer, r Report, style Style) error {
 	b := &strings.Builder{}
 	writeRevisions(b, r)
+	listed := r.problemsListed()
 	for _, c := range r.Clusters {
-		c.Decision.Message = r.messageOf(c)
+		c.Decision.Message = messageOf(c, listed)
 		writeCluster(b, c, style)
 	}
 	for _, warning := range r.Warnings {

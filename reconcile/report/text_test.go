@@ -9,8 +9,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// refused is a report about a cluster whose declaration is broken in two places, and refused for a
-// reason that is none of its source's.
+// refused is a report about a cluster whose declaration is broken in two places, and refused for a reason that is none of its source's.
 func refused() report.Report {
 	problems := []report.Problem{
 		{File: "a.yaml", Line: 6, Cluster: "shop/a", Message: "spec.replicas: Invalid value: 0: should be greater than or equal to 1"},

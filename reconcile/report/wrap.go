@@ -21,7 +21,7 @@ func (s Style) Wrap(text string, after, indent int) string {
 		width := utf8.RuneCountInString(word)
 		switch {
 		case i == 0:
-		case column+1+width > s.Width && !strings.HasPrefix(word, "::"): // at the start of a line, that is a command to a CI system
+		case column+1+width > s.Width && mayBegin(word):
 			b.WriteString("\n" + strings.Repeat(" ", indent))
 			column = indent
 		default:
@@ -33,6 +33,10 @@ func (s Style) Wrap(text string, after, indent int) string {
 	}
 	return b.String()
 }
+
+// mayBegin reports whether a line may begin with a word: not with what a CI system takes for a
+// command there, nor with an empty one, which such a word may follow.
+func mayBegin(word string) bool { return word != "" && !strings.HasPrefix(word, "::") }
 
 // line writes what is said of something: a word that is painted, and the text behind it, in the
 // indentation of its block.

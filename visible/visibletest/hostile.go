@@ -26,6 +26,7 @@ var Hostile = map[string]string{
 	"an old command":          "::set-env name=PATH::/evil " + Mark,
 	"a command after spaces":  "  \t::add-mask::" + Mark,
 	"a command on a line":     Mark + "\n::stop-commands::x\n",
+	"a command after a break": Mark + " " + strings.Repeat("x", 70) + "\n\n::error title=x::" + strings.Repeat("y", 70),
 	"a command of GitHub, v1": Mark + " ##[set-env name=PATH]/evil",
 	"a command of Azure":      Mark + " ##vso[task.setvariable variable=PATH]/evil",
 	"a command in hashes":     Mark + " ####vso[task.complete result=Succeeded]",
