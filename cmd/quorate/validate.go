@@ -41,7 +41,7 @@ func validate(ctx context.Context, std streams, source sourceFlags, output strin
 		return err
 	}
 	if source.live() {
-		return usageError{fmt.Errorf("--source %s: what the API server holds it has checked itself", ofCluster)}
+		return usageError{fmt.Errorf("--source %s: the API server has checked its custom resources already; name a repository or a directory", ofCluster)}
 	}
 	desired := source.declared(ctx, func(reconcile.Desired) {})
 	failure := desired.Failure()
