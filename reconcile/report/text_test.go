@@ -48,9 +48,9 @@ func ExampleText_terminal() {
 	//     warning spec.tls.mode is Disabled: whoever reaches the
 	//         pods reads and writes everything
 	// problem a.yaml:6: spec.replicas: Invalid value: 0: should be
-	//     greater than or equal to 1
+	//         greater than or equal to 1
 	// problem a.yaml:7: spec.version: 3.7 is a number and must be
-	//     text: quote it
+	//         text: quote it
 	// 1 cluster, 1 blocked, 2 problems in the source
 }
 
@@ -61,6 +61,7 @@ func TestWrap(t *testing.T) {
 		{"ünï cödë wörds", "ünï cödë\n  wörds"}, // letters count, not bytes
 		{"averylongwordthatfitsnowhere x", "averylongwordthatfitsnowhere\n  x"},
 		{"something ::error::y", "something ::error::y"}, // no command begins a line
+		{"something  ::error::y", "something  ::error::y"}, // nor follows an empty word that does
 		{"two\nlines", "two lines"},
 	} {
 		if got := (report.Style{Width: 10}).Wrap(test.text, 0, 2); got != test.want {

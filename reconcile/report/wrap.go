@@ -38,6 +38,10 @@ func (s Style) Wrap(text string, after, indent int) string {
 // command there, nor with an empty one, which such a word may follow.
 func mayBegin(word string) bool { return word != "" && !strings.HasPrefix(word, "::") }
 
+// continued is the indentation of lines that go on: deeper than that of any line of a report, so
+// that text of others never looks like one.
+const continued = 8
+
 // line writes what is said of something: a word that is painted, and the text behind it, in the
 // indentation of its block.
 func (s Style) line(b *strings.Builder, indent int, label, text string, paint func(string) string) {
@@ -47,5 +51,5 @@ func (s Style) line(b *strings.Builder, indent int, label, text string, paint fu
 		b.WriteString(paint(label) + " ")
 		indent += len(label) + 1
 	}
-	b.WriteString(s.Wrap(text, indent, len(margin)+4) + "\n")
+	b.WriteString(s.Wrap(text, indent, continued) + "\n")
 }
