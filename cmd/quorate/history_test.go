@@ -51,7 +51,7 @@ func TestHistoryHoldsUpNobodyElse(t *testing.T) {
 		}
 	}
 	got := w.bare("run", "--kubeconfig", w.kubeconfig, "--source", w.repository("good")+",allow-namespace=good",
-		"--source", url+",allow-namespace=evil,fetch-timeout=6s", "--timeout", "20s")
+		"--source", url+",allow-namespace=evil,fetch-timeout=6s", "--timeout", "90s")
 	if w.cluster("good/one").Status.DeclaredRevision == "" {
 		t.Errorf("good/one was not looked at: %+v", got)
 	}
