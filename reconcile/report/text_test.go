@@ -60,7 +60,7 @@ func TestWrap(t *testing.T) {
 		{"short", "short"},
 		{"ünï cödë wörds", "ünï cödë\n  wörds"}, // letters count, not bytes
 		{"averylongwordthatfitsnowhere x", "averylongwordthatfitsnowhere\n  x"},
-		{"something ::error::y", "something ::error::y"}, // no command begins a line
+		{"something ::error::y", "something ::error::y"},   // no command begins a line
 		{"something  ::error::y", "something  ::error::y"}, // nor follows an empty word that does
 		{"two\nlines", "two lines"},
 	} {
