@@ -7,8 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"quorate.dev/quorate/clusters/objects"
 )
 
 // imageReasons are the reasons of a container that waits for its image in vain.
@@ -35,10 +33,9 @@ func awaitedImage(pod *corev1.Pod) string {
 	if prepared == nil || prepared.Status != corev1.ConditionTrue {
 		return ""
 	}
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == objects.Container && c.State.Waiting != nil && c.ImageID == "" && c.Image != "" {
-			return fmt.Sprintf("waiting for its image %s since %s", oneLine(c.Image), prepared.LastTransitionTime.UTC().Format(time.RFC3339))
-		}
+	c := etcdStatus(pod)
+	if c.State.Waiting == nil || c.ImageID != "" || c.Image == "" {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("waiting for its image %s since %s", oneLine(c.Image), prepared.LastTransitionTime.UTC().Format(time.RFC3339))
 }
