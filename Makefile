@@ -52,8 +52,9 @@ soak: ## walk a simulated world for a million steps of git changes, faults, peop
 mutate: ## change reconcile/decide in one place after the other, and tell what no test notices; MUTANTS='-stages 1 -only guards.go' for a part
 	ulimit -d 2097152; $(GO) run -trimpath ./.ci/mutate $(MUTANTS) reconcile/decide
 
-lint: $(BIN)/golangci-lint ## check the style, the arrows between packages and the go.mod files
+lint: $(BIN)/golangci-lint ## check the style, the arrows between packages, the go.mod files, and that it compiles elsewhere
 	$< run && cd sandbox && $< run
+	GOOS=darwin $(GO) vet -trimpath ./... && GOOS=windows $(GO) vet -trimpath ./cmd/...
 	$(GO) mod tidy -diff && $(GO) -C sandbox mod tidy -diff
 
 $(BIN)/golangci-lint: .ci/tools/go.mod

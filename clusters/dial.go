@@ -9,6 +9,7 @@ import (
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/podstate"
 )
 
 // noteRefusal keeps an error that says that a right is missing.
@@ -23,12 +24,12 @@ func (c *cluster) noteRefusal(err error) {
 func (c *cluster) rightMissing() string {
 	said, _ := c.forbidden.Load().(string)
 	_, words, _ := strings.Cut(said, " is forbidden: ")
-	return oneLine(words)
+	return podstate.OneLine(words)
 }
 
 // dial connects to the client port of a member's pod, directly or through the API server.
 func (c *cluster) dial(ctx context.Context, name string) (net.Conn, error) {
-	pod := c.own.pod(name)
+	pod := c.own.Pod(name)
 	if pod == nil {
 		return nil, fmt.Errorf("pod %s is gone", name)
 	}

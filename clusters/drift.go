@@ -8,7 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
@@ -58,19 +60,19 @@ func (c *cluster) drift(id, what string) {
 }
 
 func (c *cluster) compareCustom() {
-	what := c.declarationDrift()
+	what := c.target.Drift(c.own.Custom)
 	if what == "" {
 		return
 	}
 	c.state.Objects.DeclarationDiffers = true
-	c.drift(v1alpha1.Kind+"/"+c.target.cluster.Name, what)
+	c.drift(v1alpha1.Kind+"/"+c.target.Cluster.Name, what)
 }
 
 func (c *cluster) compareObject(wanted objects.Object) error {
 	id := wanted.Kind + "/" + wanted.Name
-	live := c.own.objects[id]
+	live := c.own.Objects[id]
 	if live == nil {
-		if c.target.cluster.Spec.Lifecycle != v1alpha1.LifecycleDeleted {
+		if c.target.Cluster.Spec.Lifecycle != v1alpha1.LifecycleDeleted {
 			c.drift(id, "missing")
 		}
 		return nil
@@ -106,13 +108,14 @@ func (c *cluster) input(record decide.Record) (objects.Input, error) {
 		Cluster:        c.buildable, Record: record, Voters: len(record.Members), Certificates: c.certificates,
 		Peers: c.peers(c.state.Membership), Runs: c.runs(),
 	}
-	if service := get[*corev1.Service](c.own, "Service", c.names.ClientService); service != nil {
+	if service := inventory.Get[*corev1.Service](c.own, "Service", c.names.ClientService); service != nil {
 		in.Leads = len(service.Spec.Selector) > 0
 	}
 	if c.state.Membership.Known {
 		in.Voters = max(len(c.state.Membership.Voters()), 1)
 		in.Learners = len(c.state.Membership.Members) - len(c.state.Membership.Voters())
-	} else if budget := get[*policyv1.PodDisruptionBudget](c.own, "PodDisruptionBudget", c.names.PodDisruptionBudget); budget != nil && budget.Spec.MinAvailable != nil {
+	} else if budget := inventory.Get[*policyv1.PodDisruptionBudget](c.own, "PodDisruptionBudget",
+		c.names.PodDisruptionBudget); budget != nil && budget.Spec.MinAvailable != nil {
 		in.MinAvailable = budget.Spec.MinAvailable.IntValue()
 	}
 	for _, r := range c.state.Replicas {
@@ -120,14 +123,14 @@ func (c *cluster) input(record decide.Record) (objects.Input, error) {
 			in.Pods = append(in.Pods, objects.Template{Version: r.PodVersion, SpecHash: r.PodSpecHash})
 		}
 	}
-	if configMap := get[*corev1.ConfigMap](c.own, "ConfigMap", c.names.ConfigMap); configMap != nil {
+	if configMap := inventory.Get[*corev1.ConfigMap](c.own, "ConfigMap", c.names.ConfigMap); configMap != nil {
 		in.Live = configMap.Data
 	}
 	if !c.state.WantsOtherPods() {
 		return in, nil
 	}
 	var err error
-	in.Kept, err = kube.Owned(c.own.objects["StatefulSet/"+c.names.StatefulSet])
+	in.Kept, err = kube.Owned(c.own.Objects["StatefulSet/"+c.names.StatefulSet])
 	return in, err
 }
 
@@ -151,4 +154,35 @@ func (c *cluster) peers(membership decide.Membership) map[string]string {
 		peers[name] = m.PeerURL
 	}
 	return peers
+}
+
+// identities are the objects of the cluster that there are to be, and those that there are no
+// longer to be.
+func (c *cluster) identities() []objects.Identity {
+	list := objects.Identities(&c.target.Cluster)
+	if c.surplus() != nil {
+		list = append(list, c.names.Policy())
+	}
+	return list
+}
+
+// surplus is the NetworkPolicy that Quorate made, if git declares none any more. One of somebody
+// else under that name is theirs, whatever its labels are.
+func (c *cluster) surplus() metav1.Object {
+	id := c.names.Policy()
+	policy := c.own.Objects[id.Kind+"/"+id.Name]
+	if policy == nil || c.target.Cluster.Spec.NetworkPolicy != nil || !kube.Applied(policy) {
+		return nil
+	}
+	if owner := metav1.GetControllerOf(policy); owner == nil || owner.Kind != v1alpha1.Kind ||
+		owner.Name != c.target.Cluster.Name {
+		return nil
+	}
+	return policy
+}
+
+func (c *cluster) compareSurplus() {
+	if c.surplus() != nil && c.target.Cluster.Spec.Lifecycle != v1alpha1.LifecycleDeleted {
+		c.drift(c.names.Policy().Kind+"/"+c.names.NetworkPolicy, "not declared")
+	}
 }

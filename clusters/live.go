@@ -4,20 +4,17 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/kube"
-	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/clusters/targets"
 	"quorate.dev/quorate/reconcile"
 )
-
-// managed selects everything that Quorate makes.
-const managed = "app.kubernetes.io/managed-by=quorate"
 
 // Options of the live side.
 type Options struct {
@@ -44,31 +41,18 @@ type Live struct {
 	kube    *kube.Client
 	etcd    etcd.Clients
 	options Options
-	holder  holder
+	// deletions counts the clusters whose deletion begins.
+	deletions targets.Deletions
+	holder    holder
 
 	mu   sync.Mutex
-	held map[key]*coordinationv1.Lease
-	// deletes are the clusters whose deletion may begin.
-	deletes map[key]*granted
+	held map[inventory.Key]*coordinationv1.Lease
 }
-
-// key names a cluster.
-type key struct{ namespace, name string }
-
-func (k key) String() string { return k.namespace + "/" + k.name }
-
-// keyNamed is the key of namespace/name.
-func keyNamed(cluster string) key {
-	namespace, name, _ := strings.Cut(cluster, "/")
-	return key{namespace, name}
-}
-
-func keyOf(custom *v1alpha1.EtcdCluster) key { return key{custom.Namespace, custom.Name} }
 
 // New returns the live side behind a client.
 func New(client *kube.Client, options Options) *Live {
-	l := &Live{kube: client, options: options, holder: thisHolder(), held: map[key]*coordinationv1.Lease{}, deletes: map[key]*granted{}}
-	l.etcd.Timeout = options.Timeout
+	l := &Live{kube: client, options: options, holder: thisHolder(), held: map[inventory.Key]*coordinationv1.Lease{}}
+	l.etcd.Timeout, l.deletions.Most = options.Timeout, options.MaxDeletions
 	return l
 }
 
@@ -80,21 +64,22 @@ func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcil
 		return reconcile.Observed{}, err
 	}
 	owned := listed.inventory
-	owned.disbelieve(desired)
+	targets.Disbelieve(owned, desired)
 	desired = withoutRewound(ctx, listed.marked(desired), owned)
-	desired = desired.Settled(owned.managed().before)
-	targets, removals := targetsOf(desired, owned)
-	desired.Warnings = append(slices.Clip(desired.Warnings), confirmedInVain(desired.Confirmed, removals)...)
-	targets = l.countDeletions(targets, owned, desired.Live)
+	desired = desired.Settled(targets.Before(owned))
+	chosen, removals := targets.Of(desired, owned)
+	desired.Warnings = append(slices.Clip(desired.Warnings), targets.ConfirmedInVain(desired.Confirmed, removals)...)
+	chosen = l.deletions.Limit(chosen, owned, desired.Live)
 	nodes := l.nodes(ctx)
-	observed := make([]reconcile.Cluster, len(targets))
-	for i, t := range targets {
-		t.unseen = listed.unseen(t, desired)
-		c := l.newCluster(t, owned.of(t.key()), nodes(t.cluster.Namespace))
-		c.hidden = listed.hiddenIn(t.cluster.Namespace).secrets
+	observed := make([]reconcile.Cluster, len(chosen))
+	for i, t := range chosen {
+		c := l.newCluster(t, owned.Of(t.Key()), nodes(t.Cluster.Namespace))
+		c.unseen = listed.unseen(t, desired)
+		c.hidden = listed.hiddenIn(t.Cluster.Namespace).secrets
 		observed[i] = c
 	}
-	return reconcile.Observed{Desired: desired, Clusters: observed, Removals: removals, Unlisted: listed.failure(desired.Sources)}, nil
+	return reconcile.Observed{Desired: desired, Clusters: observed, Removals: removals,
+		Unlisted: listed.failure(desired.Sources)}, nil
 }
 
 // Close gives up all leases and connections.
@@ -103,7 +88,7 @@ func (l *Live) Close(ctx context.Context) error {
 	defer l.mu.Unlock()
 	var failures []error
 	for k, lease := range l.held {
-		failures = append(failures, l.at(k.namespace).ReleaseLease(ctx, lease))
+		failures = append(failures, l.at(k.Namespace).ReleaseLease(ctx, lease))
 		delete(l.held, k)
 	}
 	l.etcd.Close()

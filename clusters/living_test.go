@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
@@ -56,10 +57,10 @@ func (l *life) pod(ordinal int, life string) *corev1.Pod {
 
 // seen is the cluster as that process sees it now.
 func (l *life) seen(by *Live) *cluster {
-	c := &cluster{live: by, names: objects.NamesOf("a"), own: &clusterObjects{pods: l.pods}}
-	c.target.cluster.Name, c.target.cluster.Namespace = "a", "default"
+	c := &cluster{live: by, names: objects.NamesOf("a"), own: &inventory.Cluster{Pods: l.pods}}
+	c.target.Cluster.Name, c.target.Cluster.Namespace = "a", "default"
 	c.tenure = &tenure{live: by, lease: leaseOf(by.holder.String(), time.Now())}
-	c.target.cluster.Spec.TLS.Mode = v1alpha1.TLSDisabled
+	c.target.Cluster.Spec.TLS.Mode = v1alpha1.TLSDisabled
 	c.state = decide.State{
 		Name: "a", Record: l.record, Replicas: c.replicas(),
 		Declared: decide.Declared{Replicas: 3, Version: "3.6.16", SpecHash: "h", Lifecycle: "Running"},

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/status"
+	"quorate.dev/quorate/clusters/targets"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/panics"
@@ -25,9 +26,9 @@ import (
 // cluster is one observed cluster. It implements reconcile.Cluster.
 type cluster struct {
 	live   *Live
-	target target
+	target targets.Target
 	names  objects.Names
-	own    *clusterObjects
+	own    *inventory.Cluster
 	// once: it is looked at once.
 	once  sync.Once
 	state decide.State
@@ -43,6 +44,8 @@ type cluster struct {
 	drifted map[string]bool
 	// tenure is the hold on the lease while an action is carried out.
 	tenure *tenure
+	// unseen says why it is not known what is there of it; nil if it is.
+	unseen error
 	// hidden says why its Secrets could not be listed, and ownHidden why that of passes could not
 	// be read either; nil if they could.
 	hidden, ownHidden error
@@ -53,7 +56,7 @@ type cluster struct {
 
 // Identity implements reconcile.Cluster.
 func (c *cluster) Identity() (namespace, name string) {
-	return c.target.cluster.Namespace, c.target.cluster.Name
+	return c.target.Cluster.Namespace, c.target.Cluster.Name
 }
 
 // State implements reconcile.Cluster.
@@ -61,7 +64,7 @@ func (c *cluster) State(ctx context.Context) (decide.State, error) {
 	c.once.Do(func() {
 		// Half a state must not be taken for one by who asks again.
 		if err := panics.Catch(func() error { c.observe(ctx); return nil }); err != nil {
-			c.err = fmt.Errorf("observe %s: %w", c.target.key(), err)
+			c.err = fmt.Errorf("observe %s: %w", c.target.Key(), err)
 		}
 	})
 	return c.state, c.err
@@ -69,40 +72,42 @@ func (c *cluster) State(ctx context.Context) (decide.State, error) {
 
 // Unwell implements reconcile.Cluster.
 func (c *cluster) Unwell() bool {
-	return c.own.custom == nil || !meta.IsStatusConditionTrue(c.own.custom.Status.Conditions, v1alpha1.ConditionReady)
+	return c.own.Custom == nil || !meta.IsStatusConditionTrue(c.own.Custom.Status.Conditions, v1alpha1.ConditionReady)
 }
 
 // DeclaredBy implements reconcile.Cluster.
 func (c *cluster) DeclaredBy() string {
-	if c.own.custom == nil {
+	if c.own.Custom == nil {
 		return ""
 	}
-	return c.own.custom.Status.DeclaredSource
+	return c.own.Custom.Status.DeclaredSource
 }
 
 // Warnings implements reconcile.Cluster.
-func (c *cluster) Warnings() []string { return c.target.warnings }
+func (c *cluster) Warnings() []string { return c.target.Warnings }
 
 // newCluster is a cluster that has been listed and not yet looked at.
-func (l *Live) newCluster(t target, own *clusterObjects, nodes func() ([]corev1.Node, error)) *cluster {
-	return &cluster{live: l, target: t.withQuota(own), names: objects.NamesOf(t.cluster.Name), own: own, nodes: nodes, drifted: map[string]bool{}}
+func (l *Live) newCluster(t targets.Target, own *inventory.Cluster, nodes func() ([]corev1.Node, error)) *cluster {
+	return &cluster{live: l, target: t.WithQuota(own), names: objects.NamesOf(t.Cluster.Name), own: own, nodes: nodes,
+		drifted: map[string]bool{}}
 }
 
 // observe gathers the state of one cluster from what was listed and from what etcd says.
 func (c *cluster) observe(ctx context.Context) {
 	own, t := c.own, c.target
 	c.state = decide.State{
-		Name:       t.cluster.Name,
+		Name:       t.Cluster.Name,
 		Now:        time.Now().UTC().Truncate(time.Second),
-		Declared:   declared(t),
+		Declared:   t.Declared(),
 		Replicas:   c.replicas(),
-		LockHolder: c.live.lockHolder(own.lease, time.Now()),
+		LockHolder: c.live.lockHolder(own.Lease, time.Now()),
 	}
-	if own.custom != nil {
-		c.state.ReportedClusterID, c.state.ReportedVersion = reportedClusterID(own.custom), own.custom.Status.Version
-		c.state.Waited = waited(own.custom)
+	if own.Custom != nil {
+		c.state.ReportedClusterID, c.state.ReportedVersion = inventory.ReportedClusterID(own.Custom),
+			own.Custom.Status.Version
+		c.state.Waited = status.Waited(own.Custom)
 	}
-	err := errors.Join(own.unreadable, t.unseen)
+	err := errors.Join(own.Unreadable, c.unseen)
 	if err == nil {
 		err = c.gather(ctx)
 	}
@@ -110,7 +115,7 @@ func (c *cluster) observe(ctx context.Context) {
 		err = context.Cause(ctx) // what was not heard in time is not known
 	}
 	if err != nil {
-		c.err = fmt.Errorf("observe %s: %w", t.key(), c.live.advised(t.cluster.Namespace, err))
+		c.err = fmt.Errorf("observe %s: %w", t.Key(), c.live.advised(t.Cluster.Namespace, err))
 	}
 }
 
@@ -137,61 +142,18 @@ func (c *cluster) gather(ctx context.Context) error {
 	c.findStranded(ctx)
 	c.findRefused(ctx)
 	c.askEtcd(ctx)
-	c.recallSilence()
+	status.RecallSilence(c.own.Custom, c.state.Membership.Members)
 	return c.compare(ctx)
-}
-
-func declared(t target) decide.Declared {
-	spec := t.cluster.Spec
-	d := decide.Declared{
-		Version:   spec.Version,
-		Suspended: spec.Suspend,
-		Lifecycle: decide.Lifecycle(spec.Lifecycle),
-		SpecHash:  objects.SpecHash(spec),
-		Storage:   storageInWords(spec.Storage),
-		Quota:     int64(min(spec.Etcd.Quota.AsApproximateFloat64(), 1<<62)), // the exact value of 1e20000000 takes seconds to compute
-		Retention: decide.Retention(spec.Storage.Retention),
-		Orphaned:  t.orphaned, RenamedFrom: t.renamedFrom,
-		Problems: t.problems, ConfirmedMembers: confirmedMembers(t),
-	}
-	if spec.ReplaceAfter != nil {
-		// It is checked wherever a declaration comes in; what is none replaces nothing.
-		d.ReplaceAfter, _ = time.ParseDuration(string(*spec.ReplaceAfter))
-	}
-	if spec.Replicas != nil {
-		d.Replicas = int(*spec.Replicas)
-	}
-	return d
-}
-
-// confirmedMembers are the IDs that the annotation names. One that cannot be read confirms nothing.
-func confirmedMembers(t target) []decide.ID {
-	var ids []decide.ID
-	for _, text := range strings.FieldsFunc(t.cluster.Annotations[v1alpha1.AnnotationConfirmMembers], func(r rune) bool { return r == ',' || r == ' ' }) {
-		var id decide.ID
-		if id.UnmarshalText([]byte(text)) != nil {
-			return nil
-		}
-		ids = append(ids, id)
-	}
-	return ids
-}
-
-func reportedClusterID(custom *v1alpha1.EtcdCluster) decide.ID {
-	id, err := strconv.ParseUint(custom.Status.ClusterID, 16, 64)
-	if err != nil {
-		return 0
-	}
-	return decide.ID(id)
 }
 
 // readRecord reads what earlier passes wrote down. A record that cannot be read must not be taken
 // for none.
 func (c *cluster) readRecord() {
-	record, err := c.own.record(c.names)
+	record, err := c.own.Record(c.names)
 	if err != nil {
 		c.state.Objects.Foreign = append(c.state.Objects.Foreign,
-			fmt.Sprintf("ConfigMap %s: its %s cannot be read (%v); delete the key to have it recreated from etcd and the volumes", c.names.ConfigMap, objects.RecordKey, err))
+			fmt.Sprintf("ConfigMap %s: its %s cannot be read: %v; delete the key to have it recreated from etcd and "+
+				"the volumes", c.names.ConfigMap, objects.RecordKey, err))
 		return
 	}
 	c.state.Record = record
@@ -200,11 +162,11 @@ func (c *cluster) readRecord() {
 // readTemplate reads what new pods and volumes are made from. The template of the volumes cannot be
 // changed, so the objects are built with the one that is there.
 func (c *cluster) readTemplate() {
-	c.buildable = c.target.cluster.DeepCopy()
+	c.buildable = c.target.Cluster.DeepCopy()
 	if c.buildable.UID == "" {
 		c.buildable.UID = "none" // good for comparing; what is applied has that of the custom resource applied before
 	}
-	set := get[*appsv1.StatefulSet](c.own, "StatefulSet", c.names.StatefulSet)
+	set := inventory.Get[*appsv1.StatefulSet](c.own, "StatefulSet", c.names.StatefulSet)
 	if set == nil {
 		return
 	}
@@ -220,15 +182,7 @@ func (c *cluster) readTemplate() {
 	volume := set.Spec.VolumeClaimTemplates[0].Spec
 	storage := &c.buildable.Spec.Storage
 	storage.Size, storage.StorageClassName = volume.Resources.Requests[corev1.ResourceStorage], volume.StorageClassName
-	c.state.Objects.RunsStorage = storageInWords(*storage)
-}
-
-// storageInWords is the size and class of volumes.
-func storageInWords(storage v1alpha1.StorageSpec) string {
-	if storage.StorageClassName == nil {
-		return storage.Size.String()
-	}
-	return storage.Size.String() + " of class " + *storage.StorageClassName
+	c.state.Objects.RunsStorage = targets.DescribeStorage(*storage)
 }
 
 // remaining lists the objects of the cluster that are there: those that Build makes, whatever else
@@ -236,27 +190,11 @@ func storageInWords(storage v1alpha1.StorageSpec) string {
 func (c *cluster) remaining() []string {
 	var list []string
 	for _, id := range c.identities() {
-		if c.own.objects[id.Kind+"/"+id.Name] != nil {
+		if c.own.Objects[id.Kind+"/"+id.Name] != nil {
 			list = append(list, id.String())
 		}
 	}
 	return list
-}
-
-// recallSilence fills in since when silent members have been found silent. Silence while etcd gave
-// no list, or named no leader, does not count: it may have been ours.
-func (c *cluster) recallSilence() {
-	if c.own.custom == nil || c.own.custom.Status.Leader == "" {
-		return
-	}
-	for i := range c.state.Membership.Members {
-		m := &c.state.Membership.Members[i]
-		for _, before := range c.own.custom.Status.Members {
-			if !m.Answers && before.ID == m.ID.String() && before.Health == v1alpha1.MemberUnreachable {
-				m.SilentSince = before.Since.UTC()
-			}
-		}
-	}
 }
 
 // terminating lists what Kubernetes is deleting, and what it will collect because its owner is
@@ -264,22 +202,22 @@ func (c *cluster) recallSilence() {
 func (c *cluster) terminating() []string {
 	var list []string
 	var uid types.UID
-	if custom := c.own.custom; custom != nil {
+	if custom := c.own.Custom; custom != nil {
 		uid = custom.UID
 		if custom.DeletionTimestamp != nil {
 			list = append(list, "EtcdCluster "+custom.Name)
 		}
 	}
-	for id, o := range c.own.objects {
+	for id, o := range c.own.Objects {
 		if o.GetDeletionTimestamp() != nil || ownerless(o, v1alpha1.Kind, uid) {
 			list = append(list, id)
 		}
 	}
 	var setUID types.UID
-	if set := get[*appsv1.StatefulSet](c.own, "StatefulSet", c.names.StatefulSet); set != nil {
+	if set := inventory.Get[*appsv1.StatefulSet](c.own, "StatefulSet", c.names.StatefulSet); set != nil {
 		setUID = set.UID
 	}
-	for _, pod := range c.own.pods {
+	for _, pod := range c.own.Pods {
 		if ownerless(pod, "StatefulSet", setUID) {
 			list = append(list, "Pod/"+pod.Name)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/reconcile/panics"
 )
@@ -13,8 +14,8 @@ import (
 // lame is a cluster without a client for Kubernetes, so that whoever asks for one panics.
 func lame() *cluster {
 	live := New(nil, Options{LeaseDuration: 300 * time.Millisecond})
-	c := &cluster{live: live, names: objects.NamesOf("a"), own: &clusterObjects{lease: leaseOf(live.holder.String(), time.Now())}}
-	c.target.cluster.Name, c.target.cluster.Namespace = "a", "default"
+	c := &cluster{live: live, names: objects.NamesOf("a"), own: &inventory.Cluster{Lease: leaseOf(live.holder.String(), time.Now())}}
+	c.target.Cluster.Name, c.target.Cluster.Namespace = "a", "default"
 	return c
 }
 

@@ -7,6 +7,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/targets"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
@@ -36,18 +39,18 @@ func TestUnreadable(t *testing.T) {
 			}
 		}
 	}
-	listed, err := s.live.kube.List(t.Context(), "default", managed)
+	listed, err := s.live.kube.List(t.Context(), "default", objects.Managed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for k, own := range byCluster(listed) {
-		c := s.live.newCluster(target{cluster: *own.custom}, own, nil)
+	for k, own := range inventory.Sort(listed) {
+		c := s.live.newCluster(targets.Target{Cluster: *own.Custom}, own, nil)
 		_, err := c.State(t.Context())
 		unreadable := err != nil && strings.Contains(err.Error(), "read EtcdCluster default/bad, which has to be corrected: ")
-		if bad := k.name == "bad"; unreadable != bad || own.custom.UID == "" {
+		if bad := k.Name == "bad"; unreadable != bad || own.Custom.UID == "" {
 			t.Errorf("%s: %v", k, err)
 		}
-		if k.name == "bad" {
+		if k.Name == "bad" {
 			if err := c.Report(t.Context(), report.Cluster{Error: "x"}, reconcile.SourceState{}); err != nil {
 				t.Errorf("its status is written: %v", err)
 			}

@@ -26,10 +26,19 @@ func fetchApart(ctx context.Context, o Options, unless refs.Revision) (refs.Revi
 		return refs.Revision{}, Desired{}, err
 	case unless.Commit != "" && last.Found != nil && *last.Found == unless:
 		return unless, Desired{}, nil
-	case c.reading == nil || c.reading.err != nil || last.Found == nil || !c.believable(*last.Found) || !c.meant(*last.Found) || last.Found.Name != c.reading.desired.Revision.Name:
-		return refs.Revision{}, Desired{}, sourceErrorf("read %s: the process that fetches does not say what it has found", o.Location)
+	case last.Found == nil || !c.hasRead(*last.Found):
+		return refs.Revision{}, Desired{}, sourceErrorf(
+			"read %s: the process that fetches does not say what it has found", o.Location)
 	}
 	return *last.Found, c.reading.desired, nil
+}
+
+// hasRead reports whether what the process has found is what was asked for, and what was read.
+func (c *conversation) hasRead(found refs.Revision) bool {
+	if c.reading == nil || c.reading.err != nil || found.Name != c.reading.desired.Revision.Name {
+		return false
+	}
+	return c.believable(found) && c.meant(found)
 }
 
 // descendsApart does as descendsHere does, in a process of its own.
@@ -132,7 +141,8 @@ type reading struct {
 }
 
 func startReading(ctx context.Context, o Options, what refs.Revision) *reading {
-	r := &reading{questions: make(chan manifests.Question), answers: make(chan manifests.Answer), ended: make(chan struct{})}
+	r := &reading{questions: make(chan manifests.Question), answers: make(chan manifests.Answer),
+		ended: make(chan struct{})}
 	go func() {
 		defer close(r.ended)
 		r.desired, r.err = readFrom(ctx, o, func(q manifests.Question) manifests.Answer { return r.ask(ctx, q) }, what)

@@ -46,5 +46,6 @@ func (c *conversation) believable(r refs.Revision) bool {
 	if r == (refs.Revision{}) { // a directory
 		return !isRemote(o.Location) && o.Selector == (refs.Selector{}) && o.Verify.Mode == ""
 	}
-	return plumbing.IsHash(r.Commit) && r.Signer == "" && len(r.Name) <= maxNameBytes && visible.Is(r.Name) && o.Selector.Admits(r)
+	return plumbing.IsHash(r.Commit) && r.Signer == "" && len(r.Name) <= maxNameBytes && visible.Is(r.Name) &&
+		o.Selector.Admits(r)
 }

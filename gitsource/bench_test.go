@@ -7,16 +7,18 @@ import (
 
 	"github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/storage/memory"
+
+	"quorate.dev/quorate/gitsource/gittest"
 )
 
 // fleet commits so many clusters, a file each.
 func (r *repository) fleet(clusters int) {
-	r.t.Helper()
+	r.T.Helper()
 	for i := range clusters {
 		name := fmt.Sprintf("cluster-%04d", i)
-		r.write(name+".yaml", clusterNamed(name))
+		r.Write(name+".yaml", gittest.ClusterNamed(name))
 	}
-	r.commit()
+	r.Commit()
 }
 
 // BenchmarkUnchanged reads what was read before: in the same process, in another one with a cache,
@@ -26,7 +28,7 @@ func BenchmarkUnchanged(b *testing.B) {
 	r := newRepository(b)
 	r.fleet(100)
 	answers := r.answers()
-	locations := map[string]string{"git": r.serve(), "canned": serveAnswers(b, whole(answers.list), whole(answers.pack))}
+	locations := map[string]string{"git": r.Serve(), "canned": serveAnswers(b, whole(answers.list), whole(answers.pack))}
 	for where, location := range locations {
 		fetch := func(reader *Reader, o Options) {
 			if _, err := reader.Fetch(b.Context(), o); err != nil {

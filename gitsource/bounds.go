@@ -13,8 +13,9 @@ import (
 // limitsFor bounds the process that fetches by what an honest one takes at most.
 func limitsFor(o Options) confined.Limits {
 	l := confined.Limits{
-		Memory:    cmp.Or(o.Memory, memoryFor(o)),
-		CPU:       cmp.Or(o.Timeout, FetchTimeout) * time.Duration(runtime.NumCPU()), // until its time is over, on all of them
+		Memory: cmp.Or(o.Memory, memoryFor(o)),
+		// Until its time is over, on all of them.
+		CPU:       cmp.Or(o.Timeout, FetchTimeout) * time.Duration(runtime.NumCPU()),
 		LineBytes: maxLine(o),
 	}
 	if isRemote(o.Location) {

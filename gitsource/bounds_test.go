@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"quorate.dev/quorate/gitsource/gittest"
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/pack"
 	"quorate.dev/quorate/gitsource/refs"
@@ -23,9 +24,9 @@ import (
 type answers struct{ list, pack []byte }
 
 func (r *repository) answers() answers {
-	r.t.Helper()
+	r.T.Helper()
 	var a answers
-	git := r.gitServer()
+	git := r.Handler()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		var body bytes.Buffer
 		git.ServeHTTP(teeWriter{w, &body}, request)
@@ -36,8 +37,8 @@ func (r *repository) answers() answers {
 		}
 	}))
 	defer server.Close()
-	if _, err := Fetch(r.t.Context(), Options{Location: server.URL + "/.git"}); err != nil {
-		r.t.Fatal(err)
+	if _, err := Fetch(r.T.Context(), Options{Location: server.URL + "/.git"}); err != nil {
+		r.T.Fatal(err)
 	}
 	return a
 }
@@ -119,7 +120,7 @@ func sidebandPacket(channel byte, content []byte) []byte {
 
 func TestServersThatNeverEnd(t *testing.T) {
 	r := newRepository(t)
-	r.declare("a")
+	r.Declare("a")
 	good := r.answers()
 	half := len(good.pack) / 2
 	list, answer := whole(good.list), whole(good.pack)
@@ -176,10 +177,10 @@ func TestWhatHangsIsLeftBehind(t *testing.T) {
 
 func TestLimitsOnPacks(t *testing.T) {
 	r := newRepository(t)
-	r.declare("a")
-	r.write("large.bin", strings.Repeat("0123456789abcdef", 1<<16))
-	r.commit()
-	location := r.serve()
+	r.Declare("a")
+	r.Write("large.bin", strings.Repeat("0123456789abcdef", 1<<16))
+	r.Commit()
+	location := r.Serve()
 	for want, limits := range map[string]remote.Limits{
 		"the list of branches and tags is larger than 100 bytes; delete some, or raise --max-refs-bytes":                               {RefsBytes: 100},
 		"the answer is larger than 200 bytes; declare clusters in a smaller repository, or raise --max-pack-bytes":                     {PackBytes: 200},
@@ -197,12 +198,12 @@ func TestLargeFilesAreLeftOut(t *testing.T) {
 	r := newRepository(t)
 	noise := make([]byte, 3<<20)
 	_, _ = rand.Read(noise)
-	r.write("unrelated.bin", string(noise))
-	r.write("apps/a.yaml", clusterNamed("a"))
-	r.write("apps/large.yaml", string(noise))
-	r.commit()
+	r.Write("unrelated.bin", string(noise))
+	r.Write("apps/a.yaml", gittest.ClusterNamed("a"))
+	r.Write("apps/large.yaml", string(noise))
+	r.Commit()
 	for _, filter := range []string{"false", "true"} {
-		r.git("config", "uploadpack.allowFilter", filter)
+		r.Git("config", "uploadpack.allowFilter", filter)
 		location, seen := r.counted()
 		for _, dir := range []string{"", cacheDir(t)} {
 			desired := fetched(t, new(Reader), Options{Location: location, CacheDir: dir, Options: manifests.Options{Path: "apps"}})
@@ -219,7 +220,7 @@ func TestLargeFilesAreLeftOut(t *testing.T) {
 // References that mean no good: none is a path, none is printed.
 func TestHostileReferences(t *testing.T) {
 	r := newRepository(t)
-	commit := r.declare("a")
+	commit := r.Declare("a")
 	good := r.answers()
 	for name, c := range map[string]struct{ symref, line, want string }{
 		"HEAD with an escape":    {"refs/heads/\x1b[31m", "refs/heads/\x1b[31m", "sha1:" + commit},
@@ -263,7 +264,7 @@ func manyReferences(commit string, n int) []byte {
 
 func TestManyReferences(t *testing.T) {
 	r := newRepository(t)
-	commit := r.declare("a")
+	commit := r.Declare("a")
 	location := serveAnswers(t, whole(manyReferences(commit, 100_000)), whole(r.answers().pack))
 	desired := fetched(t, new(Reader), Options{Location: location, Selector: refs.Selector{Branch: "main"}, Timeout: 20 * time.Second})
 	wantClusters(t, desired, "a")
@@ -273,18 +274,18 @@ func TestManyReferences(t *testing.T) {
 // Directories that hold the same one again and again have no end: 10 to the power of 40 here.
 func TestDirectoriesWithoutEnd(t *testing.T) {
 	r := newRepository(t)
-	r.declare("a")
-	tree := r.git("rev-parse", "HEAD^{tree}")
+	r.Declare("a")
+	tree := r.Git("rev-parse", "HEAD^{tree}")
 	for range 40 {
 		var lines strings.Builder
 		for i := range 10 {
 			fmt.Fprintf(&lines, "040000 tree %s\td%d\n", tree, i)
 		}
-		tree = r.mktree(lines.String())
+		tree = r.MkTree(lines.String())
 	}
-	commit := r.git("commit-tree", "-m", "x", tree)
+	commit := r.Git("commit-tree", "-m", "x", tree)
 	started := time.Now()
-	desired, err := Fetch(t.Context(), Options{Location: r.dir, Selector: refs.Selector{Commit: commit}})
+	desired, err := Fetch(t.Context(), Options{Location: r.Dir, Selector: refs.Selector{Commit: commit}})
 	t.Logf("%s, %v, %d problems", time.Since(started), err, len(desired.Problems))
 	if err == nil && len(desired.Problems) == 0 || time.Since(started) > time.Minute {
 		t.Errorf("%d clusters, and no problem after %s", len(desired.Clusters), time.Since(started))

@@ -7,7 +7,8 @@ import (
 	"io/fs"
 	"time"
 
-	_ "golang.org/x/crypto/x509roots/fallback" // before it serves, for images without certificate authorities of their own
+	// Before it serves, for images without certificate authorities of their own.
+	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"quorate.dev/quorate/gitsource/cache"
 	"quorate.dev/quorate/gitsource/manifests"

@@ -15,7 +15,7 @@ import (
 
 // grow adds so many commits to main, each with a file of so many bytes, and returns them.
 func (r *repository) grow(commits, bytes int) []string {
-	r.t.Helper()
+	r.T.Helper()
 	var input strings.Builder
 	for i := range commits {
 		from := ""
@@ -24,35 +24,35 @@ func (r *repository) grow(commits, bytes int) []string {
 		}
 		fmt.Fprintf(&input, "commit refs/heads/main\ncommitter a <a@example.com> %d +0000\ndata 1\nx\n%sM 100644 inline file\ndata %d\n%0*d\n", 1800000000+i, from, bytes, bytes, i)
 	}
-	cmd := exec.CommandContext(r.t.Context(), "git", "fast-import", "--quiet", "--force")
-	cmd.Dir, cmd.Stdin = r.dir, strings.NewReader(input.String())
+	cmd := exec.CommandContext(r.T.Context(), "git", "fast-import", "--quiet", "--force")
+	cmd.Dir, cmd.Stdin = r.Dir, strings.NewReader(input.String())
 	if out, err := cmd.CombinedOutput(); err != nil {
-		r.t.Fatalf("%v\n%s", err, out)
+		r.T.Fatalf("%v\n%s", err, out)
 	}
-	return strings.Fields(r.git("rev-list", "--reverse", fmt.Sprintf("--max-count=%d", commits), "main"))
+	return strings.Fields(r.Git("rev-list", "--reverse", fmt.Sprintf("--max-count=%d", commits), "main"))
 }
 
 func TestDescends(t *testing.T) {
 	r := newRepository(t)
-	root := r.declare("root")
-	r.git("checkout", "--quiet", "-b", "side")
-	side := r.declare("side")
-	r.git("checkout", "--quiet", "main")
-	before := r.declare("before")
-	r.git("merge", "--quiet", "--strategy=ours", "--message=x", "side")
-	merge := r.git("rev-parse", "HEAD")
-	r.git("tag", "--annotate", "--message=x", "v1")
-	r.git("checkout", "--quiet", "--orphan", "unrelated")
-	unrelated := r.declare("unrelated")
-	r.git("checkout", "--quiet", "-b", "pushed", root)
-	pushed := r.declare("pushed")
-	forced := r.declare("forced")
-	r.git("reset", "--quiet", "--hard", pushed)
-	rewritten := r.declare("rewritten")
+	root := r.Declare("root")
+	r.Git("checkout", "--quiet", "-b", "side")
+	side := r.Declare("side")
+	r.Git("checkout", "--quiet", "main")
+	before := r.Declare("before")
+	r.Git("merge", "--quiet", "--strategy=ours", "--message=x", "side")
+	merge := r.Git("rev-parse", "HEAD")
+	r.Git("tag", "--annotate", "--message=x", "v1")
+	r.Git("checkout", "--quiet", "--orphan", "unrelated")
+	unrelated := r.Declare("unrelated")
+	r.Git("checkout", "--quiet", "-b", "pushed", root)
+	pushed := r.Declare("pushed")
+	forced := r.Declare("forced")
+	r.Git("reset", "--quiet", "--hard", pushed)
+	rewritten := r.Declare("rewritten")
 
 	for _, filter := range []string{"false", "true"} {
-		r.git("config", "uploadpack.allowFilter", filter)
-		for where, location := range map[string]string{"local": r.dir, "http": r.serve()} {
+		r.Git("config", "uploadpack.allowFilter", filter)
+		for where, location := range map[string]string{"local": r.Dir, "http": r.Serve()} {
 			for name, c := range map[string]struct {
 				newer, older string
 				want         bool
@@ -81,7 +81,7 @@ func TestDescends(t *testing.T) {
 // No more history is asked for than is needed.
 func TestDescendsStepByStep(t *testing.T) {
 	r := newRepository(t)
-	root := r.declare("a")
+	root := r.Declare("a")
 	commits := r.grow(700, 10)
 	location, seen := r.counted()
 	newest := refs.Revision{Commit: commits[699]}
@@ -101,16 +101,16 @@ func TestDescendsStepByStep(t *testing.T) {
 // What cannot be told is not guessed.
 func TestDescentThatCannotBeTold(t *testing.T) {
 	r := newRepository(t)
-	root := r.declare("a")
+	root := r.Declare("a")
 	commits := r.grow(100, 1000)
 	newest := refs.Revision{Commit: commits[99]}
 	shallow := filepath.Join(t.TempDir(), "shallow")
-	r.git("clone", "--quiet", "--depth=10", "file://"+r.dir, shallow)
+	r.Git("clone", "--quiet", "--depth=10", "file://"+r.Dir, shallow)
 
 	if got, err := Descends(t.Context(), Options{Location: shallow}, newest, commits[95]); err != nil || !got {
 		t.Errorf("%v, %v: the clone has that commit", got, err)
 	}
-	served := r.serve()
+	served := r.Serve()
 	for name, c := range map[string]struct {
 		o     Options
 		newer refs.Revision
@@ -121,11 +121,11 @@ func TestDescentThatCannotBeTold(t *testing.T) {
 		"shallow clone": {Options{Location: shallow}, newest, root, history.ErrCutOff,
 			"the history is cut off: 10 commits are known up to " + newest.Commit + ", and " + root + " is not among them; git fetch --unshallow gets the rest"},
 		"pack too large": {Options{Location: served, Transfer: remote.Limits{PackBytes: 8 << 10}}, newest, root, ErrSource, "raise --max-pack-bytes"},
-		"no such commit": {Options{Location: r.dir}, refs.Revision{Commit: strings.Repeat("a", 40)}, root, ErrSource, "read the commit " + strings.Repeat("a", 40)},
+		"no such commit": {Options{Location: r.Dir}, refs.Revision{Commit: strings.Repeat("a", 40)}, root, ErrSource, "read the commit " + strings.Repeat("a", 40)},
 		"not at a tip":   {Options{Location: served}, refs.Revision{Commit: strings.Repeat("a", 40)}, root, ErrSource, "read the commit " + strings.Repeat("a", 40)},
 		"directory":      {Options{Location: t.TempDir()}, newest, root, ErrSource, "has no history"},
-		"short":          {Options{Location: r.dir}, newest, root[:7], ErrOptions, "both are commits, with all 40 hexadecimal digits"},
-		"no commit":      {Options{Location: r.dir}, refs.Revision{}, root, ErrOptions, "both are commits"},
+		"short":          {Options{Location: r.Dir}, newest, root[:7], ErrOptions, "both are commits, with all 40 hexadecimal digits"},
+		"no commit":      {Options{Location: r.Dir}, refs.Revision{}, root, ErrOptions, "both are commits"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Descends(t.Context(), c.o, c.newer, c.older)

@@ -173,7 +173,8 @@ func Descends(ctx context.Context, o Options, newer refs.Revision, older string)
 		return false, err
 	}
 	if !plumbing.IsHash(newer.Commit) || !plumbing.IsHash(older) {
-		return false, optionsErrorf("tell whether %q descends from %q: both are commits, with all 40 hexadecimal digits", newer.Commit, older)
+		return false, optionsErrorf("tell whether %q descends from %q: both are commits, with all 40 "+
+			"hexadecimal digits", newer.Commit, older)
 	}
 	return within(ctx, o, func(ctx context.Context) (bool, error) { return descendsApart(ctx, o, newer.Commit, older) })
 }
@@ -218,7 +219,9 @@ func readFiles(ctx context.Context, o Options, files fs.FS, r refs.Revision) (De
 }
 
 // readFrom reads what files declare that tell tells of.
-func readFrom(ctx context.Context, o Options, tell func(manifests.Question) manifests.Answer, r refs.Revision) (Desired, error) {
+func readFrom(
+	ctx context.Context, o Options, tell func(manifests.Question) manifests.Answer, r refs.Revision,
+) (Desired, error) {
 	declared, err := manifests.ReadFrom(ctx, tell, o.Options)
 	if err != nil {
 		return Desired{}, sourceError(err, "read the path %q of %s", o.Path, o.Location)
@@ -227,7 +230,9 @@ func readFrom(ctx context.Context, o Options, tell func(manifests.Question) mani
 }
 
 // readCommit reads what a revision declares whose hash names a commit or a tag of one.
-func readCommit(ctx context.Context, o Options, store storer.EncodedObjectStorer, r refs.Revision, read filesReader) (Desired, error) {
+func readCommit(
+	ctx context.Context, o Options, store storer.EncodedObjectStorer, r refs.Revision, read filesReader,
+) (Desired, error) {
 	files, r, err := openCommit(store, r, o)
 	if err != nil {
 		return Desired{}, err
@@ -246,7 +251,8 @@ func openCommit(store storer.EncodedObjectStorer, r refs.Revision, o Options) (f
 		return nil, refs.Revision{}, sourceError(err, "read %s of %s", r, o.Location)
 	}
 	if asked := o.Selector.Commit; asked != "" && opened.Commit != asked {
-		return nil, refs.Revision{}, sourceErrorf("%s has %s as a tag, not as a commit; the commit is %s", o.Location, asked, opened.Commit)
+		return nil, refs.Revision{}, sourceErrorf("%s has %s as a tag, not as a commit; the commit is %s", o.Location,
+			asked, opened.Commit)
 	}
 	return tree, opened, nil
 }

@@ -8,37 +8,31 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-git/go-git/v5/plumbing"
-
+	"quorate.dev/quorate/gitsource/gittest"
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/refs"
-	"quorate.dev/quorate/gitsource/remote"
 )
 
-// revisions is a repository with a revision of every sort. The cluster in each is named after
-// how to get at it.
+// repository is a real one, made with git.
+type repository struct{ *gittest.Repository }
+
+func newRepository(t testing.TB, args ...string) *repository {
+	t.Helper()
+	return &repository{gittest.NewRepository(t, args...)}
+}
+
 func revisions(t *testing.T) (r *repository, commits map[string]string) {
 	t.Helper()
-	r = newRepository(t)
-	commits = map[string]string{"old": r.declare("old"), "tagged": r.declare("tagged")}
-	r.git("tag", "light")
-	r.git("tag", "--annotate", "--message=x", "v1.0.0")
-	r.git("tag", "--annotate", "--message=x", "again", "v1.0.0")
-	r.git("tag", "--annotate", "--message=x", "tree", "HEAD^{tree}")
-	commits["main"] = r.declare("main")
-	r.git("checkout", "--quiet", "-b", "feature/x", "v1.0.0")
-	commits["feature"] = r.declare("feature")
-	r.git("checkout", "--quiet", "--detach")
-	commits["pull"] = r.declare("pull")
-	r.git("update-ref", "refs/pull/420/head", "HEAD")
-	r.git("checkout", "--quiet", "main")
-	return r, commits
+	made, commits := gittest.Revisions(t)
+	return &repository{made}, commits
 }
+
+const secret = gittest.Secret
 
 func TestRevisions(t *testing.T) {
 	r, commits := revisions(t)
-	reluctant := r.serve()
-	for where, location := range map[string]string{"local": r.dir, "http": reluctant} {
+	reluctant := r.Serve()
+	for where, location := range map[string]string{"local": r.Dir, "http": reluctant} {
 		for name, c := range map[string]struct {
 			o        Options
 			cluster  string
@@ -83,7 +77,7 @@ func wantClusters(t *testing.T, desired Desired, names ...string) {
 
 func TestMissingRevisions(t *testing.T) {
 	r, _ := revisions(t)
-	for where, location := range map[string]string{"local": r.dir, "http": r.serve()} {
+	for where, location := range map[string]string{"local": r.Dir, "http": r.Serve()} {
 		for name, c := range map[string]struct {
 			o    Options
 			want string
@@ -118,8 +112,8 @@ func wantError(t *testing.T, o Options, is error, want string) {
 
 func TestCommitByHash(t *testing.T) {
 	r, commits := revisions(t)
-	r.git("config", "uploadpack.allowReachableSHA1InWant", "true")
-	o := Options{Location: r.serve(), Selector: refs.Selector{Commit: commits["old"]}}
+	r.Git("config", "uploadpack.allowReachableSHA1InWant", "true")
+	o := Options{Location: r.Serve(), Selector: refs.Selector{Commit: commits["old"]}}
 	desired, err := Fetch(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -127,42 +121,21 @@ func TestCommitByHash(t *testing.T) {
 	wantClusters(t, desired, "old")
 }
 
-// One revision is fetched, not its history.
-func TestFetchIsShallow(t *testing.T) {
-	r, commits := revisions(t)
-	r.git("tag", "--delete", "light") // what is left there are annotated tags
-	session, err := remote.Open(t.Context(), remote.Repository{URL: r.serve()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer session.Close()
-	for name, want := range map[string]int{"main": 3, "tagged": 5} { // a commit, its tree and its file; and tags of it
-		store, err := session.Fetch(t.Context(), plumbing.NewHash(commits[name]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer store.Close()
-		if store.Len() != want {
-			t.Errorf("%d objects were fetched of %s, want %d", store.Len(), name, want)
-		}
-	}
-}
-
 func TestRepositoriesOfAllSorts(t *testing.T) {
 	r, commits := revisions(t)
 
 	bare := filepath.Join(t.TempDir(), "bare.git")
-	r.git("clone", "--quiet", "--bare", r.dir, bare)
+	r.Git("clone", "--quiet", "--bare", r.Dir, bare)
 	shallow := filepath.Join(t.TempDir(), "shallow")
-	r.git("clone", "--quiet", "--depth=1", "file://"+r.dir, shallow)
+	r.Git("clone", "--quiet", "--depth=1", "file://"+r.Dir, shallow)
 	linked := filepath.Join(t.TempDir(), "linked")
-	r.git("worktree", "add", "--quiet", linked, "feature/x")
+	r.Git("worktree", "add", "--quiet", linked, "feature/x")
 	packed := newRepository(t)
-	packed.declare("packed")
-	packed.git("gc", "--quiet")
-	packed.git("pack-refs", "--all")
+	packed.Declare("packed")
+	packed.Git("gc", "--quiet")
+	packed.Git("pack-refs", "--all")
 
-	for location, cluster := range map[string]string{bare: "main", shallow: "main", linked: "feature", packed.dir: "packed"} {
+	for location, cluster := range map[string]string{bare: "main", shallow: "main", linked: "feature", packed.Dir: "packed"} {
 		desired, err := Fetch(t.Context(), Options{Location: location})
 		if err != nil {
 			t.Errorf("%s: %v", location, err)
@@ -171,8 +144,8 @@ func TestRepositoriesOfAllSorts(t *testing.T) {
 		wantClusters(t, desired, cluster)
 	}
 
-	r.git("checkout", "--quiet", "--detach", commits["old"])
-	for _, location := range []string{r.dir, r.serve()} {
+	r.Git("checkout", "--quiet", "--detach", commits["old"])
+	for _, location := range []string{r.Dir, r.Serve()} {
 		desired, err := Fetch(t.Context(), Options{Location: location})
 		if err != nil {
 			t.Fatal(err)
@@ -187,10 +160,10 @@ func TestRepositoriesOfAllSorts(t *testing.T) {
 // What is committed counts; the worktree does not.
 func TestWorktreeIsNotRead(t *testing.T) {
 	r := newRepository(t)
-	r.declare("committed")
-	r.write("cluster.yaml", clusterNamed("changed"))
-	r.write("new.yaml", clusterNamed("new"))
-	desired, err := Fetch(t.Context(), Options{Location: r.dir})
+	r.Declare("committed")
+	r.Write("cluster.yaml", gittest.ClusterNamed("changed"))
+	r.Write("new.yaml", gittest.ClusterNamed("new"))
+	desired, err := Fetch(t.Context(), Options{Location: r.Dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,26 +172,26 @@ func TestWorktreeIsNotRead(t *testing.T) {
 
 func TestRepositoriesWithoutCommits(t *testing.T) {
 	empty := newRepository(t)
-	wantError(t, Options{Location: empty.dir}, ErrSource, "there is no commit at HEAD")
-	wantError(t, Options{Location: empty.serve()}, ErrSource, "is empty; push a commit")
+	wantError(t, Options{Location: empty.Dir}, ErrSource, "there is no commit at HEAD")
+	wantError(t, Options{Location: empty.Serve()}, ErrSource, "is empty; push a commit")
 
 	elsewhere := newRepository(t)
-	elsewhere.declare("a")
-	elsewhere.git("symbolic-ref", "HEAD", "refs/heads/nowhere")
-	wantError(t, Options{Location: elsewhere.dir}, ErrSource, "there is no commit at HEAD")
-	wantError(t, Options{Location: elsewhere.serve()}, ErrSource, "there is no commit at HEAD")
+	elsewhere.Declare("a")
+	elsewhere.Git("symbolic-ref", "HEAD", "refs/heads/nowhere")
+	wantError(t, Options{Location: elsewhere.Dir}, ErrSource, "there is no commit at HEAD")
+	wantError(t, Options{Location: elsewhere.Serve()}, ErrSource, "there is no commit at HEAD")
 }
 
 func TestSHA256IsRefused(t *testing.T) {
 	r := newRepository(t, "--object-format=sha256")
-	r.declare("a")
-	wantError(t, Options{Location: r.dir}, ErrSource, "git with SHA-1 and without extensions is supported")
-	wantError(t, Options{Location: r.serve()}, ErrSource, "does not answer as a smart HTTP server")
+	r.Declare("a")
+	wantError(t, Options{Location: r.Dir}, ErrSource, "git with SHA-1 and without extensions is supported")
+	wantError(t, Options{Location: r.Serve()}, ErrSource, "does not answer as a smart HTTP server")
 }
 
 func TestDirectoryIsNotARepository(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(clusterNamed("a")), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(gittest.ClusterNamed("a")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	desired, err := Fetch(t.Context(), Options{Location: dir})

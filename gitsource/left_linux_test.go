@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"quorate.dev/quorate/gitsource/gittest"
 	"quorate.dev/quorate/gitsource/manifests/confined/confinedtest"
 )
 
@@ -79,7 +80,7 @@ func leave(t *testing.T) {
 	if err := os.MkdirAll(closed, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	mustWrite(t, filepath.Join(closed, "file"), "x")
+	gittest.MustWrite(t, filepath.Join(closed, "file"), "x")
 	for _, name := range []string{closed, filepath.Dir(closed)} {
 		if err := os.Chmod(name, 0); err != nil {
 			t.Fatal(err)

@@ -34,7 +34,8 @@ func openLocal(o Options) (source, error) {
 		return openDirectory(o)
 	}
 	if errors.Is(err, git.ErrUnknownExtension) || errors.Is(err, git.ErrUnsupportedExtensionRepositoryFormatVersion) {
-		return nil, sourceError(err, "open the repository %s: git with SHA-1 and without extensions is supported", o.Location)
+		return nil, sourceError(err, "open the repository %s: git with SHA-1 and without extensions is supported",
+			o.Location)
 	}
 	if err != nil {
 		return nil, sourceError(err, "open the repository %s", o.Location)
@@ -92,11 +93,13 @@ func checkLocal(o Options) error {
 type directory struct{ *os.Root }
 
 func openDirectory(o Options) (source, error) {
-	if o.Selector != (refs.Selector{}) { // checkLocal says it first, unless there is something that looks like a repository
+	// CheckLocal says it first, unless there is something that looks like a repository.
+	if o.Selector != (refs.Selector{}) {
 		return nil, sourceErrorf("%s is no repository: it has neither branches nor tags nor commits", o.Location)
 	}
 	if o.Verify.Mode != "" {
-		return nil, sourceErrorf("%s is no repository: nothing in it is signed, and signatures are to be verified", o.Location)
+		return nil, sourceErrorf("%s is no repository: nothing in it is signed, and signatures are to be verified",
+			o.Location)
 	}
 	if _, err := os.Stat(filepath.Join(o.Location, ".git")); err == nil {
 		return nil, sourceErrorf("%s has a .git that is no repository", o.Location)

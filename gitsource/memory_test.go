@@ -74,10 +74,10 @@ func peakOf(t testing.TB, what, location string) int {
 
 // addNoise adds commits with files that cannot be compressed, other ones in each.
 func (r *repository) addNoise(commits, files, bytes int) {
-	r.t.Helper()
-	r.git("config", "core.compression", "0")
-	r.git("config", "pack.window", "0")
-	r.git("config", "core.fsync", "none")
+	r.T.Helper()
+	r.Git("config", "core.compression", "0")
+	r.Git("config", "pack.window", "0")
+	r.Git("config", "core.fsync", "none")
 	input, output := io.Pipe()
 	go func() {
 		defer output.Close()
@@ -92,10 +92,10 @@ func (r *repository) addNoise(commits, files, bytes int) {
 			from = ""
 		}
 	}()
-	cmd := exec.CommandContext(r.t.Context(), "git", "fast-import", "--quiet", "--force")
-	cmd.Dir, cmd.Stdin = r.dir, input
+	cmd := exec.CommandContext(r.T.Context(), "git", "fast-import", "--quiet", "--force")
+	cmd.Dir, cmd.Stdin = r.Dir, input
 	if out, err := cmd.CombinedOutput(); err != nil {
-		r.t.Fatalf("%v\n%s", err, out)
+		r.T.Fatalf("%v\n%s", err, out)
 	}
 }
 
@@ -105,9 +105,9 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Skip("there is no /proc")
 	}
 	r := newRepository(t)
-	r.declare("a")
+	r.Declare("a")
 	r.addNoise(1, 8, 4<<20)
-	location := r.serve()
+	location := r.Serve()
 	const bound = 72 // MiB, with those that the process itself takes
 	ours, naive := peakOf(t, childReads, location), peakOf(t, childClones, location)
 	t.Logf("32 MiB of files: %d MiB, and %d MiB if they are kept in memory", ours, naive)
@@ -120,9 +120,9 @@ func TestMemoryIsBounded(t *testing.T) {
 // other in its history.
 func BenchmarkMemory(b *testing.B) {
 	r := newRepository(b)
-	r.declare("a")
+	r.Declare("a")
 	r.addNoise(2, 120, 4<<20)
-	location := r.serve()
+	location := r.Serve()
 	for b.Loop() {
 		b.ReportMetric(float64(peakOf(b, childReads, location)), "MiB")
 		b.ReportMetric(float64(peakOf(b, childClones, location)), "MiB-go-git")

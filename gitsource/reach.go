@@ -17,7 +17,8 @@ var resolving = []string{"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf",
 // what tells hosts apart, and where it keeps what was sent. The environment is what is left of this
 // process's. What was made for it is removed by the function.
 func reachFor(o Options, environment []string) (confined.Reach, []string, func() error) {
-	environment = slices.DeleteFunc(slices.Clone(environment), func(variable string) bool { return !slices.Contains(passed, nameOf(variable)) })
+	environment = slices.DeleteFunc(slices.Clone(environment),
+		func(variable string) bool { return !slices.Contains(passed, nameOf(variable)) })
 	if !isRemote(o.Location) {
 		return confined.Reach{Read: partsOf(o.Location)}, environment, nothing
 	}
@@ -31,7 +32,8 @@ func reachFor(o Options, environment []string) (confined.Reach, []string, func()
 	}
 	dir, err := os.MkdirTemp("", "quorate-*") // the temporary directory itself may hold what is others'
 	if err != nil {
-		return r, environment, nothing // what is sent is kept in memory, or the error is said when it is too much for that
+		// What is sent is kept in memory, or the error is said when it is too much for that.
+		return r, environment, nothing
 	}
 	r.Write = []string{dir}
 	environment = slices.DeleteFunc(environment, func(variable string) bool { return nameOf(variable) == "TMPDIR" })
@@ -58,7 +60,8 @@ func removeAll(dir string) error {
 // passed are the variables of the environment that the process has: proxies, the authorities of the
 // system, and settings of Go itself.
 var passed = []string{
-	"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "TMPDIR", "TZ", "GODEBUG",
+	"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR",
+	"TMPDIR", "TZ", "GODEBUG",
 }
 
 func nameOf(variable string) string {

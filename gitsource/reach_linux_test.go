@@ -15,6 +15,7 @@ import (
 	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
+	"quorate.dev/quorate/gitsource/gittest"
 	"quorate.dev/quorate/gitsource/manifests/confined"
 	"quorate.dev/quorate/gitsource/refs"
 	"quorate.dev/quorate/gitsource/remote"
@@ -147,17 +148,17 @@ func TestWhatTheFetcherReaches(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		return mustWrite(t, name, "x")
+		return gittest.MustWrite(t, name, "x")
 	}
 	r := newRepository(t)
-	r.declare("a")
+	r.Declare("a")
 	linked := filepath.Join(t.TempDir(), "linked")
-	r.git("worktree", "add", "--quiet", "-b", "other", linked)
+	r.Git("worktree", "add", "--quiet", "-b", "other", linked)
 	cacheDir := cacheDir(t)
 	if err := os.Mkdir(cacheDir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	token, known, local := file("serviceaccount/token"), file("own/known_hosts"), filepath.Join(r.dir, ".git", "HEAD")
+	token, known, local := file("serviceaccount/token"), file("own/known_hosts"), filepath.Join(r.Dir, ".git", "HEAD")
 	s := scene{
 		Files:  []string{token, file("kube/config"), file("others/password"), file("own/identity"), known, local, "/etc/hosts", "/etc/passwd"},
 		Dirs:   []string{dir, cacheDir, os.TempDir()},
@@ -171,7 +172,7 @@ func TestWhatTheFetcherReaches(t *testing.T) {
 		"https":            {Options{Location: "https://git.example.com/x.git"}, []string{"/etc/hosts", "connect"}},
 		"https, cached":    {Options{Location: "https://git.example.com/x.git", CacheDir: cacheDir}, append([]string{"/etc/hosts", "connect"}, cached...)},
 		"ssh":              {Options{Location: "git@git.example.com:x.git", Auth: remote.Auth{KnownHosts: known}}, []string{"/etc/hosts", "connect", known}},
-		"repository":       {Options{Location: r.dir}, []string{local}},
+		"repository":       {Options{Location: r.Dir}, []string{local}},
 		"worktree":         {Options{Location: linked}, []string{local}},
 		"directory":        {Options{Location: t.TempDir()}, nil},
 		"a lying .git":     {Options{Location: lying(t, filepath.Dir(token))}, nil},
@@ -209,7 +210,7 @@ func TestWhatTheFetcherReaches(t *testing.T) {
 func lying(t *testing.T, named string) string {
 	t.Helper()
 	dir := t.TempDir()
-	mustWrite(t, filepath.Join(dir, ".git"), "gitdir: "+named+"\n")
+	gittest.MustWrite(t, filepath.Join(dir, ".git"), "gitdir: "+named+"\n")
 	return dir
 }
 
@@ -218,8 +219,8 @@ func lying(t *testing.T, named string) string {
 func lyingCommon(t *testing.T, named string) string {
 	t.Helper()
 	dir := t.TempDir()
-	mustWrite(t, filepath.Join(dir, "HEAD"), "ref: refs/heads/main\n")
-	mustWrite(t, filepath.Join(dir, "commondir"), named+"\n")
+	gittest.MustWrite(t, filepath.Join(dir, "HEAD"), "ref: refs/heads/main\n")
+	gittest.MustWrite(t, filepath.Join(dir, "commondir"), named+"\n")
 	return dir
 }
 
@@ -282,7 +283,7 @@ func TestLinkedGit(t *testing.T) {
 		t.Skipf("the kernel has no Landlock: %v", err)
 	}
 	dir := t.TempDir()
-	token := mustWrite(t, filepath.Join(dir, "token"), secret)
+	token := gittest.MustWrite(t, filepath.Join(dir, "token"), secret)
 	for _, target := range []string{dir, token} {
 		source := t.TempDir()
 		if err := os.Symlink(target, filepath.Join(source, ".git")); err != nil {

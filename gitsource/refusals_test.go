@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/ssh"
 
+	"quorate.dev/quorate/gitsource/gittest"
 	"quorate.dev/quorate/gitsource/remote"
 )
 
@@ -85,7 +86,7 @@ func TestRefusals(t *testing.T) {
 		}
 		return
 	}
-	if diff := cmp.Diff(string(mustRead(t, file)), b.String()); diff != "" {
+	if diff := cmp.Diff(string(gittest.MustRead(t, file)), b.String()); diff != "" {
 		t.Errorf("want -, got +; read the difference, and run with -rewrite if it is meant:\n%s", diff)
 	}
 }
@@ -100,7 +101,7 @@ func (r *refusals) addLocations() {
 	}
 	r.add("location https with credentials", ErrOptions, Options{Location: "https://x:" + secret + "@git.example.com/x.git"})
 	r.add("location ssh with a password", ErrOptions, Options{Location: "ssh://git:" + secret + "@git.example.com/x.git"})
-	r.add("location http with ca-only", ErrOptions, Options{Location: "http://git.example.com/x.git", Auth: remote.Auth{CAOnly: true, CABundle: newAuthority(r.t).pem()}})
+	r.add("location http with ca-only", ErrOptions, Options{Location: "http://git.example.com/x.git", Auth: remote.Auth{CAOnly: true, CABundle: gittest.NewAuthority(r.t).PEM()}})
 	r.add("location http with credentials beside it", ErrOptions, Options{Location: "http://git.example.com/x.git", Auth: remote.Auth{Password: secret}})
 	for _, proxy := range []string{"proxy.example.com:3128", "ftp://proxy.example.com", "http://", "http://proxy.example.com/path", "http://x:" + secret + "@proxy.example.com"} {
 		r.add("proxy "+strings.ReplaceAll(proxy, secret, "PASSWORD"), ErrOptions, Options{Location: "https://git.example.com/x.git", Proxy: proxy})
@@ -108,10 +109,10 @@ func (r *refusals) addLocations() {
 }
 
 func (r *refusals) addCredentials() {
-	authority := newAuthority(r.t)
-	certificate, key := authority.pair(aDay, "x")
-	_, otherKey := authority.pair(aDay, "x")
-	here := mustWrite(r.t, filepath.Join(r.t.TempDir(), "known_hosts"), "git.example.com ssh-ed25519 garbage\n")
+	authority := gittest.NewAuthority(r.t)
+	certificate, key := authority.Pair(gittest.Day, "x")
+	_, otherKey := authority.Pair(gittest.Day, "x")
+	here := gittest.MustWrite(r.t, filepath.Join(r.t.TempDir(), "known_hosts"), "git.example.com ssh-ed25519 garbage\n")
 	r.call(filepath.Dir(here), "DIR")
 	for name, auth := range map[string]remote.Auth{
 		"bearerToken and password":    {BearerToken: secret, Username: "x", Password: secret},
@@ -127,7 +128,7 @@ func (r *refusals) addCredentials() {
 		"App incomplete":              {GitHubApp: remote.GitHubApp{ID: "12"}},
 		"App of nonsense": {GitHubApp: remote.GitHubApp{ID: "../x", InstallationID: "x", PrivateKey: key,
 			BaseURL: "http://api.example.com"}},
-		"App and password": {Password: secret, GitHubApp: newGitHub(r.t).app("https://api.example.com")},
+		"App and password": {Password: secret, GitHubApp: gittest.NewGitHub(r.t).App("https://api.example.com")},
 		"much":             {BearerToken: secret, Password: secret, ClientKey: key, CABundle: []byte("x"), Passphrase: secret, ProxyUsername: "x"},
 	} {
 		r.add("credentials: "+name, ErrOptions, Options{Location: "https://git.example.com/x.git", Auth: auth})
@@ -166,33 +167,33 @@ func (r *refusals) addHTTP() {
 // closed is an address where nobody listens.
 func closed(t *testing.T) string {
 	t.Helper()
-	l := listen(t)
+	l := gittest.Listen(t)
 	l.Close()
 	return l.Addr().String()
 }
 
 func (r *refusals) addTLS() {
-	authority, other := newAuthority(r.t), newAuthority(r.t)
-	trusting := remote.Auth{CABundle: authority.pem()}
+	authority, other := gittest.NewAuthority(r.t), gittest.NewAuthority(r.t)
+	trusting := remote.Auth{CABundle: authority.PEM()}
 	at := func(server *httptest.Server, auth remote.Auth) Options {
 		return Options{Location: server.URL + "/x.git", Auth: auth}
 	}
-	good := authority.serve(http.NotFoundHandler(), tls.NoClientCert, aDay, "127.0.0.1")
+	good := authority.Serve(http.NotFoundHandler(), tls.NoClientCert, gittest.Day, "127.0.0.1")
 	r.add("https: unknown authority", ErrSource, at(good, remote.Auth{}))
-	r.add("https: other authority", ErrSource, at(good, remote.Auth{CABundle: other.pem()}))
-	r.add("https: other name", ErrSource, at(authority.serve(http.NotFoundHandler(), tls.NoClientCert, aDay, "git.example.com"), trusting))
-	r.add("https: expired", ErrSource, at(authority.serve(http.NotFoundHandler(), tls.NoClientCert, -time.Hour, "127.0.0.1"), trusting))
-	asking := authority.serve(http.NotFoundHandler(), tls.RequireAndVerifyClientCert, aDay, "127.0.0.1")
+	r.add("https: other authority", ErrSource, at(good, remote.Auth{CABundle: other.PEM()}))
+	r.add("https: other name", ErrSource, at(authority.Serve(http.NotFoundHandler(), tls.NoClientCert, gittest.Day, "git.example.com"), trusting))
+	r.add("https: expired", ErrSource, at(authority.Serve(http.NotFoundHandler(), tls.NoClientCert, -time.Hour, "127.0.0.1"), trusting))
+	asking := authority.Serve(http.NotFoundHandler(), tls.RequireAndVerifyClientCert, gittest.Day, "127.0.0.1")
 	r.add("https: client certificate wanted", ErrSource, at(asking, trusting))
 	stranger := trusting
-	stranger.ClientCertificate, stranger.ClientKey = other.pair(aDay, "person")
+	stranger.ClientCertificate, stranger.ClientKey = other.Pair(gittest.Day, "person")
 	r.add("https: client certificate refused", ErrSource, at(asking, stranger))
 	var plainlyAsked atomic.Bool
 	plain := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { plainlyAsked.Store(true) }))
-	plain.Config.ErrorLog = quiet
+	plain.Config.ErrorLog = gittest.Quiet
 	r.t.Cleanup(plain.Close)
 	r.add("https: no TLS there", ErrSource, Options{Location: "https://" + plain.Listener.Addr().String() + "/x.git"})
-	down := authority.serve(http.RedirectHandler(plain.URL+"/x.git/info/refs", http.StatusFound), tls.NoClientCert, aDay, "127.0.0.1")
+	down := authority.Serve(http.RedirectHandler(plain.URL+"/x.git/info/refs", http.StatusFound), tls.NoClientCert, gittest.Day, "127.0.0.1")
 	r.add("https: redirect to http", ErrSource, at(down, trusting))
 	if plainlyAsked.Load() {
 		r.t.Error("what https redirects to was asked over http")
@@ -200,11 +201,11 @@ func (r *refusals) addTLS() {
 }
 
 func (r *refusals) addProxies() {
-	wanting := newProxy(r.t, closed(r.t))
-	wanting.password = secret
+	wanting := gittest.NewProxy(r.t, closed(r.t))
+	wanting.Password = secret
 	r.add("proxy wants credentials, http", ErrSource, Options{Location: "http://git.example.com/x.git", Proxy: wanting.URL})
-	through := func(change func(*proxy)) string {
-		p := newProxy(r.t, closed(r.t))
+	through := func(change func(*gittest.Proxy)) string {
+		p := gittest.NewProxy(r.t, closed(r.t))
 		change(p)
 		return p.URL
 	}
@@ -213,54 +214,54 @@ func (r *refusals) addProxies() {
 		scheme := "https"
 		if strings.HasPrefix(location, "git@") {
 			scheme = "ssh"
-			keys := sshKeys(r.t)
-			o.Auth = sshAuth(r.t, keys, "person", known(r.t, keys, "git.example.com:22", "host"))
+			keys := gittest.SSHKeys(r.t)
+			o.Auth = gittest.SSHAuth(r.t, keys, "person", gittest.KnownHosts(r.t, keys, "git.example.com:22", "host"))
 		}
-		o.Proxy = through(func(p *proxy) { p.status = http.StatusForbidden })
+		o.Proxy = through(func(p *gittest.Proxy) { p.Status = http.StatusForbidden })
 		r.add("proxy refuses, "+scheme, ErrSource, o)
-		o.Proxy = through(func(p *proxy) { p.password = secret })
+		o.Proxy = through(func(p *gittest.Proxy) { p.Password = secret })
 		r.add("proxy wants credentials, "+scheme, ErrSource, o)
 		o.Proxy = "http://" + closed(r.t)
 		r.add("proxy not there, "+scheme, ErrSource, o)
 		o.Proxy = "socks5://" + closed(r.t)
 		r.add("proxy by SOCKS not there, "+scheme, ErrSource, o)
 		o.Auth.ProxyUsername, o.Auth.ProxyPassword = "x", secret
-		o.Proxy = through(func(p *proxy) { p.password = "other" })
+		o.Proxy = through(func(p *gittest.Proxy) { p.Password = "other" })
 		r.add("proxy refuses credentials, "+scheme, ErrSource, o)
 	}
 }
 
 // socksRefusals come from a proxy that wants a password.
 func (r *refusals) socksRefusals() {
-	o := Options{Location: "https://git.example.com/x.git", Proxy: "socks5://" + newSOCKS(r.t, closed(r.t))}
+	o := Options{Location: "https://git.example.com/x.git", Proxy: "socks5://" + gittest.NewSOCKS(r.t, closed(r.t))}
 	r.add("proxy by SOCKS wants credentials, https", ErrSource, o)
 	o.Auth.ProxyUsername, o.Auth.ProxyPassword = "x", "other"
 	r.add("proxy by SOCKS refuses credentials, https", ErrSource, o)
 }
 
 func (r *refusals) addGitHubApps() {
-	hub := newGitHub(r.t)
+	hub := gittest.NewGitHub(r.t)
 	api := httptest.NewServer(hub)
 	r.t.Cleanup(api.Close)
-	o := Options{Location: "https://git.example.com/x.git", Auth: remote.Auth{GitHubApp: hub.app(api.URL)}}
+	o := Options{Location: "https://git.example.com/x.git", Auth: remote.Auth{GitHubApp: hub.App(api.URL)}}
 	nameless := o
 	nameless.Location = "https://git.example.com/.git"
 	r.add("GitHub App: no name of a repository", ErrOptions, nameless)
 	for _, status := range []int{401, 403, 404, 422, 429, 500, 503} {
-		hub.status = status
+		hub.Status = status
 		r.add(fmt.Sprint("GitHub App: status ", status), ErrSource, o)
 	}
-	hub.status, hub.header = 403, http.Header{"X-Ratelimit-Remaining": {"0"}}
+	hub.Status, hub.Header = 403, http.Header{"X-Ratelimit-Remaining": {"0"}}
 	r.add("GitHub App: limit", ErrSource, o)
-	hub.status, hub.header = 302, http.Header{"Location": {"https://elsewhere.example.com/"}}
+	hub.Status, hub.Header = 302, http.Header{"Location": {"https://elsewhere.example.com/"}}
 	r.add("GitHub App: redirect", ErrSource, o)
-	hub.status, hub.header = 0, nil
+	hub.Status, hub.Header = 0, nil
 	for _, body := range []string{"<html>words", `{"token": ""}`, `{"token": "a\nb"}`, `{"token": 1}`} {
-		hub.body = body
+		hub.Body = body
 		r.add("GitHub App: answer "+body, ErrSource, o)
 	}
-	hub.body = ""
-	hub.key = newGitHub(r.t).key
+	hub.Body = ""
+	hub.Key = gittest.NewGitHub(r.t).Key
 	r.add("GitHub App: key of another", ErrSource, o)
 	api.Close()
 	r.add("GitHub App: not there", ErrSource, o)
@@ -268,54 +269,56 @@ func (r *refusals) addGitHubApps() {
 
 func (r *refusals) addSSH() {
 	t := r.t
-	keys := sshKeys(t, "other", "other_ecdsa", "authority", "stranger", "host_ecdsa")
+	keys := gittest.SSHKeys(t, "other", "other_ecdsa", "authority", "stranger", "host_ecdsa")
 	repo := newRepository(t)
-	repo.declare("a")
-	certified := func(name string, args ...string) *sshServer {
-		keygen(t, append([]string{"-q", "-s", filepath.Join(keys, "authority"), "-I", "x", "-h"}, append(args, filepath.Join(keys, name+".pub"))...)...)
-		return repo.serveSSH(keys, append(hostKeys(keys, name), "HostCertificate "+filepath.Join(keys, name+"-cert.pub"))...)
+	repo.Declare("a")
+	certified := func(name string, args ...string) *gittest.SSHServer {
+		gittest.Keygen(t, append([]string{"-q", "-s", filepath.Join(keys, "authority"), "-I", "x", "-h"}, append(args, filepath.Join(keys, name+".pub"))...)...)
+		return repo.ServeSSH(keys, append(gittest.HostKeys(keys, name), "HostCertificate "+filepath.Join(keys, name+"-cert.pub"))...)
 	}
-	server := repo.serveSSH(keys, hostKeys(keys, "host")...)
+	server := repo.ServeSSH(keys, gittest.HostKeys(keys, "host")...)
 	expired := certified("host", "-n", "127.0.0.1", "-V", "20200101:20200102")
 	misnamed := certified("host_ecdsa", "-n", "git.example.com")
 	for _, name := range []string{"host", "host_ecdsa", "other", "authority", "person", "stranger"} {
-		public, _, _, _, err := ssh.ParseAuthorizedKey(mustRead(t, filepath.Join(keys, name+".pub")))
+		public, _, _, _, err := ssh.ParseAuthorizedKey(gittest.MustRead(t, filepath.Join(keys, name+".pub")))
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.call(ssh.FingerprintSHA256(public), "SHA256:FINGERPRINT-OF-"+name)
-		r.call(strings.Fields(string(mustRead(t, filepath.Join(keys, name+".pub"))))[1], "KEY-OF-"+name)
+		r.call(strings.Fields(string(gittest.MustRead(t, filepath.Join(keys, name+".pub"))))[1], "KEY-OF-"+name)
 	}
-	r.call(whoami(t), "USER")
-	path := filepath.Join(repo.dir, ".git")
+	r.call(gittest.Whoami(t), "USER")
+	path := filepath.Join(repo.Dir, ".git")
 	r.call(path, "/PATH")
 	r.call(keys, "KEYS")
-	add := func(name string, s *sshServer, identity, lines, path string) {
-		auth := sshAuth(t, keys, identity, lines)
+	add := func(name string, s *gittest.SSHServer, identity, lines, path string) {
+		auth := gittest.SSHAuth(t, keys, identity, lines)
 		r.call(filepath.Dir(auth.KnownHosts), "DIR")
-		r.add("ssh: "+name, ErrSource, Options{Location: s.url(path), Auth: auth})
+		r.add("ssh: "+name, ErrSource, Options{Location: s.URL(path), Auth: auth})
 	}
-	line := func(s *sshServer, names ...string) string { return known(t, keys, s.address(), names...) }
-	ca := string(mustRead(t, filepath.Join(keys, "authority.pub")))
+	line := func(s *gittest.SSHServer, names ...string) string {
+		return gittest.KnownHosts(t, keys, s.Address(), names...)
+	}
+	ca := string(gittest.MustRead(t, filepath.Join(keys, "authority.pub")))
 	add("unknown host", server, "person", "", path)
-	add("host known by another port", server, "person", known(t, keys, "127.0.0.1:2", "host"), path)
+	add("host known by another port", server, "person", gittest.KnownHosts(t, keys, "127.0.0.1:2", "host"), path)
 	add("changed host key", server, "person", "# x\n"+line(server, "other"), path)
 	add("host key of another kind", server, "person", line(server, "other_ecdsa"), path)
-	add("revoked host key", server, "person", line(server, "host")+"@revoked * "+string(mustRead(t, filepath.Join(keys, "host.pub"))), path)
-	add("revoked host key that a pattern lists", server, "person", "* "+string(mustRead(t, filepath.Join(keys, "host.pub")))+
-		"@revoked * "+string(mustRead(t, filepath.Join(keys, "host.pub"))), path)
+	add("revoked host key", server, "person", line(server, "host")+"@revoked * "+string(gittest.MustRead(t, filepath.Join(keys, "host.pub"))), path)
+	add("revoked host key that a pattern lists", server, "person", "* "+string(gittest.MustRead(t, filepath.Join(keys, "host.pub")))+
+		"@revoked * "+string(gittest.MustRead(t, filepath.Join(keys, "host.pub"))), path)
 	add("certificate expired", expired, "person", "@cert-authority * "+ca, path)
 	add("certificate of another name", misnamed, "person", "@cert-authority * "+ca, path)
 	add("certificate of a revoked authority", misnamed, "person", "@cert-authority * "+ca+"@revoked * "+ca, path)
-	add("certificate of another authority", misnamed, "person", "@cert-authority * "+string(mustRead(t, filepath.Join(keys, "other.pub"))), path)
+	add("certificate of another authority", misnamed, "person", "@cert-authority * "+string(gittest.MustRead(t, filepath.Join(keys, "other.pub"))), path)
 	add("key refused", server, "stranger", line(server, "host"), path)
 	add("not found", server, "person", line(server, "host"), "/nowhere/x.git")
 	add("path of a shell", server, "person", line(server, "host"), "/x'; touch '"+filepath.Join(keys, "mark")+"';.git")
 	if _, err := os.Stat(filepath.Join(keys, "mark")); err == nil {
 		t.Error("the path was obeyed by a shell")
 	}
-	nobody := &sshServer{t: t, listen: listen(t)}
-	nobody.listen.Close()
+	nobody := &gittest.SSHServer{T: t, Listener: gittest.Listen(t)}
+	nobody.Listener.Close()
 	add("connection refused", nobody, "person", line(nobody, "host"), path)
 	r.addHostile(keys, "no ssh there", "HTTP/1.1 400 Bad Request\r\n\r\n\x1b[31mthe server's words")
 	r.addHostile(keys, "connection closed", "")
@@ -344,26 +347,26 @@ func (r *refusals) addSSH() {
 			}
 		},
 	} {
-		hostile := serveFake(t, keys, c)
-		auth := sshAuth(t, keys, "person", known(t, keys, hostile, "host"))
+		hostile := gittest.ServeFakeSSH(t, keys, c)
+		auth := gittest.SSHAuth(t, keys, "person", gittest.KnownHosts(t, keys, hostile, "host"))
 		r.add("ssh: "+name, ErrSource, Options{Location: "ssh://git@" + hostile + "/x.git", Auth: auth})
 	}
-	auth := sshAuth(t, keys, "person", "")
+	auth := gittest.SSHAuth(t, keys, "person", "")
 	auth.KnownHosts = ""
 	r.add("ssh: identity alone", ErrOptions, Options{Location: "git@git.example.com:x.git", Auth: auth})
 	r.add("ssh: nothing", ErrOptions, Options{Location: "git@git.example.com:x.git"})
 	r.add("ssh: token", ErrOptions, Options{Location: "git@git.example.com:x.git", Auth: remote.Auth{BearerToken: secret}})
-	good := sshAuth(t, keys, "person", line(server, "host"))
+	good := gittest.SSHAuth(t, keys, "person", line(server, "host"))
 	r.add("ssh: identity for https", ErrOptions, Options{Location: "https://git.example.com/x.git", Auth: good})
 	broken := good
-	broken.KnownHosts = mustWrite(t, filepath.Join(t.TempDir(), "known_hosts"), "git.example.com ssh-ed25519 !!!\n")
+	broken.KnownHosts = gittest.MustWrite(t, filepath.Join(t.TempDir(), "known_hosts"), "git.example.com ssh-ed25519 !!!\n")
 	r.call(filepath.Dir(broken.KnownHosts), "DIR")
 	r.add("ssh: known_hosts garbled", ErrOptions, Options{Location: "git@git.example.com:x.git", Auth: broken})
 	broken = good
 	broken.Identity = []byte("x")
 	r.add("ssh: identity garbled", ErrOptions, Options{Location: "git@git.example.com:x.git", Auth: broken})
-	keygen(t, "-q", "-p", "-a", "1", "-P", "", "-N", "open sesame", "-f", filepath.Join(keys, "person"))
-	locked := sshAuth(t, keys, "person", line(server, "host"))
+	gittest.Keygen(t, "-q", "-p", "-a", "1", "-P", "", "-N", "open sesame", "-f", filepath.Join(keys, "person"))
+	locked := gittest.SSHAuth(t, keys, "person", line(server, "host"))
 	r.add("ssh: passphrase missing", ErrOptions, Options{Location: "git@git.example.com:x.git", Auth: locked})
 	locked.Passphrase = secret
 	r.add("ssh: passphrase wrong", ErrOptions, Options{Location: "git@git.example.com:x.git", Auth: locked})
@@ -371,7 +374,7 @@ func (r *refusals) addSSH() {
 
 // addHostile is about a server that says something and hangs up.
 func (r *refusals) addHostile(keys, name, says string) {
-	l := listen(r.t)
+	l := gittest.Listen(r.t)
 	go func() {
 		c, err := l.Accept()
 		if err == nil {
@@ -381,6 +384,6 @@ func (r *refusals) addHostile(keys, name, says string) {
 			c.Close()
 		}
 	}()
-	auth := sshAuth(r.t, keys, "person", known(r.t, keys, l.Addr().String(), "host"))
+	auth := gittest.SSHAuth(r.t, keys, "person", gittest.KnownHosts(r.t, keys, l.Addr().String(), "host"))
 	r.add("ssh: "+name, ErrSource, Options{Location: "ssh://git@" + l.Addr().String() + "/x.git", Auth: auth})
 }

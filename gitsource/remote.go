@@ -32,7 +32,9 @@ func (r remoteRepository) descends(ctx context.Context, newer, older plumbing.Ha
 }
 
 // read reads a revision from the cache, or else fetches it.
-func (r remoteRepository) read(ctx context.Context, o Options, revision refs.Revision, read filesReader) (Desired, error) {
+func (r remoteRepository) read(
+	ctx context.Context, o Options, revision refs.Revision, read filesReader,
+) (Desired, error) {
 	if o.CacheDir == "" {
 		return r.fetch(ctx, o, revision, read, func(*cache.Objects) error { return nil })
 	}
@@ -52,7 +54,9 @@ func (r remoteRepository) read(ctx context.Context, o Options, revision refs.Rev
 }
 
 // fetch fetches a revision, and hands over the objects that were needed.
-func (r remoteRepository) fetch(ctx context.Context, o Options, revision refs.Revision, read filesReader, keep func(*cache.Objects) error) (Desired, error) {
+func (r remoteRepository) fetch(
+	ctx context.Context, o Options, revision refs.Revision, read filesReader, keep func(*cache.Objects) error,
+) (Desired, error) {
 	store, err := r.Fetch(ctx, plumbing.NewHash(revision.Commit))
 	if err != nil {
 		return Desired{}, fmt.Errorf("%w: %w", ErrSource, err)

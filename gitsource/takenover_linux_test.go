@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"quorate.dev/quorate/gitsource/gittest"
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/manifests/confined"
 	"quorate.dev/quorate/gitsource/refs"
@@ -70,7 +71,7 @@ func (h hostile) does() map[string]func() message {
 
 // show shows one file, whatever the source was to be.
 func (h hostile) show() message {
-	content := clusterNamed("forged")
+	content := gittest.ClusterNamed("forged")
 	if h.argument == "large" {
 		content = "# " + strings.Repeat("x", 3<<20) + "\n" + content
 	}
@@ -176,7 +177,7 @@ func TestTakenOverChangesNoFiles(t *testing.T) {
 	if err := os.Mkdir(source, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	names := []string{mustWrite(t, filepath.Join(dir, "kubeconfig"), "x"), mustWrite(t, filepath.Join(source, "a.yaml"), "x"), source}
+	names := []string{gittest.MustWrite(t, filepath.Join(dir, "kubeconfig"), "x"), gittest.MustWrite(t, filepath.Join(source, "a.yaml"), "x"), source}
 	state := func() (state []string) {
 		for _, name := range names {
 			info, err := os.Stat(name)

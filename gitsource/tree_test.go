@@ -11,6 +11,7 @@ import (
 
 	gitobject "github.com/go-git/go-git/v5/plumbing/object"
 
+	"quorate.dev/quorate/gitsource/gittest"
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/refs"
 )
@@ -19,18 +20,18 @@ import (
 // path itself does not lead through them.
 func TestLinksAreNotFollowed(t *testing.T) {
 	r := newRepository(t)
-	r.write("secret/a.yaml", clusterNamed("secret"))
-	r.write("apps/a.yaml", clusterNamed("a"))
+	r.Write("secret/a.yaml", gittest.ClusterNamed("secret"))
+	r.Write("apps/a.yaml", gittest.ClusterNamed("a"))
 	for link, target := range map[string]string{"apps/file.yaml": "../secret/a.yaml", "apps/dir": "../secret", "link": "apps", "apps/etc": "/etc"} {
-		if err := os.Symlink(target, filepath.Join(r.dir, link)); err != nil {
+		if err := os.Symlink(target, filepath.Join(r.Dir, link)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	head := r.commit()
-	r.git("update-index", "--add", "--cacheinfo", "160000,"+head+",apps/module")
-	r.git("commit", "--quiet", "--message=x")
+	head := r.Commit()
+	r.Git("update-index", "--add", "--cacheinfo", "160000,"+head+",apps/module")
+	r.Git("commit", "--quiet", "--message=x")
 
-	desired, err := Fetch(t.Context(), Options{Location: r.dir, Options: manifests.Options{Path: "apps"}})
+	desired, err := Fetch(t.Context(), Options{Location: r.Dir, Options: manifests.Options{Path: "apps"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,11 +44,11 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	if strings.Join(got, "\n") != want {
 		t.Errorf("problems\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}
-	wantError(t, Options{Location: r.dir, Options: manifests.Options{Path: "link"}}, ErrSource, "link is a symbolic link, not a directory")
-	wantError(t, Options{Location: r.dir, Options: manifests.Options{Path: "apps/module"}}, ErrSource, "apps/module is a submodule, not a directory")
+	wantError(t, Options{Location: r.Dir, Options: manifests.Options{Path: "link"}}, ErrSource, "link is a symbolic link, not a directory")
+	wantError(t, Options{Location: r.Dir, Options: manifests.Options{Path: "apps/module"}}, ErrSource, "apps/module is a submodule, not a directory")
 
 	plain := t.TempDir()
-	if err := os.CopyFS(filepath.Join(plain, "x"), os.DirFS(filepath.Join(r.dir, "secret"))); err != nil {
+	if err := os.CopyFS(filepath.Join(plain, "x"), os.DirFS(filepath.Join(r.Dir, "secret"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink("x", filepath.Join(plain, "link")); err != nil {
@@ -59,16 +60,16 @@ func TestLinksAreNotFollowed(t *testing.T) {
 // A kustomization does not see through links either.
 func TestKustomizeFollowsNoLinks(t *testing.T) {
 	r := newRepository(t)
-	r.write("apps/kustomization.yaml", "resources: [a.yaml, dir]\n")
-	r.write("secret/a.yaml", clusterNamed("secret"))
-	r.write("secret/kustomization.yaml", "resources: [a.yaml]\n")
+	r.Write("apps/kustomization.yaml", "resources: [a.yaml, dir]\n")
+	r.Write("secret/a.yaml", gittest.ClusterNamed("secret"))
+	r.Write("secret/kustomization.yaml", "resources: [a.yaml]\n")
 	for link, target := range map[string]string{"apps/a.yaml": "../secret/a.yaml", "apps/dir": "../secret"} {
-		if err := os.Symlink(target, filepath.Join(r.dir, link)); err != nil {
+		if err := os.Symlink(target, filepath.Join(r.Dir, link)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r.commit()
-	desired, err := Fetch(t.Context(), Options{Location: r.dir, Options: manifests.Options{Path: "apps"}})
+	r.Commit()
+	desired, err := Fetch(t.Context(), Options{Location: r.Dir, Options: manifests.Options{Path: "apps"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,12 +80,12 @@ func TestKustomizeFollowsNoLinks(t *testing.T) {
 
 func TestTreeIsAFileSystem(t *testing.T) {
 	r := newRepository(t)
-	r.write("a/b/c.yaml", "x")
-	r.write("a/d.yaml", "")
-	r.write("e f.yaml", "y")
-	r.commit()
-	repo := mustOpen(t, r.dir)
-	files, _, err := openCommit(repo.Storer, refs.Revision{Commit: r.git("rev-parse", "HEAD")}, Options{Location: r.dir})
+	r.Write("a/b/c.yaml", "x")
+	r.Write("a/d.yaml", "")
+	r.Write("e f.yaml", "y")
+	r.Commit()
+	repo := mustOpen(t, r.Dir)
+	files, _, err := openCommit(repo.Storer, refs.Revision{Commit: r.Git("rev-parse", "HEAD")}, Options{Location: r.Dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,8 +98,8 @@ func TestTreeIsAFileSystem(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	for _, name := range []string{"..", ".", "a/b", `a\b`, "a\nb.yaml", "\x1b[31m.yaml", "\xff.yaml", ".git", ".GIT", "git~1", "GIT~1", ".git. ", ".git::$INDEX_ALLOCATION", "a\u200cb"} {
 		r := newRepository(t)
-		r.declare("a")
-		repo := mustOpen(t, r.dir)
+		r.Declare("a")
+		repo := mustOpen(t, r.Dir)
 		head, err := repo.Head()
 		if err != nil {
 			t.Fatal(err)
@@ -114,6 +115,6 @@ func TestHostileNames(t *testing.T) {
 		hostile := gitobject.Tree{Entries: append(tree.Entries, gitobject.TreeEntry{Name: name, Mode: tree.Entries[0].Mode, Hash: tree.Entries[0].Hash})}
 		sort.Sort(gitobject.TreeEntrySorter(hostile.Entries))
 		commit.TreeHash = store(t, repo, &hostile)
-		wantError(t, Options{Location: r.dir, Selector: refs.Selector{Commit: store(t, repo, commit).String()}}, ErrSource, fmt.Sprintf("holds %q, which is no name of a file", name))
+		wantError(t, Options{Location: r.Dir, Selector: refs.Selector{Commit: store(t, repo, commit).String()}}, ErrSource, fmt.Sprintf("holds %q, which is no name of a file", name))
 	}
 }

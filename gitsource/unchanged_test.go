@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"quorate.dev/quorate/gitsource/gittest"
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/refs"
 )
@@ -21,8 +22,8 @@ type traffic struct{ lists, packs, bytes atomic.Int64 }
 
 // counted serves the repository and counts what it is asked for.
 func (r *repository) counted() (string, *traffic) {
-	r.t.Helper()
-	seen, git := &traffic{}, r.gitServer()
+	r.T.Helper()
+	seen, git := &traffic{}, r.Handler()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if request.Method == http.MethodPost {
 			seen.packs.Add(1)
@@ -31,7 +32,7 @@ func (r *repository) counted() (string, *traffic) {
 		}
 		git.ServeHTTP(countingWriter{w, &seen.bytes}, request)
 	}))
-	r.t.Cleanup(server.Close)
+	r.T.Cleanup(server.Close)
 	return server.URL + "/.git", seen
 }
 
@@ -63,8 +64,8 @@ func fetched(t *testing.T, r *Reader, o Options) Desired {
 
 func TestUnchangedIsNotFetched(t *testing.T) {
 	r := newRepository(t)
-	r.declare("a")
-	r.git("tag", "--annotate", "--message=x", "v1")
+	r.Declare("a")
+	r.Git("tag", "--annotate", "--message=x", "v1")
 	location, seen := r.counted()
 	for name, o := range map[string]Options{"branch": {Location: location}, "tag": {Location: location, Selector: refs.Selector{Tag: "v1"}}} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +88,7 @@ func TestUnchangedIsNotFetched(t *testing.T) {
 
 func TestWhatIsReadAgain(t *testing.T) {
 	r := newRepository(t)
-	r.declare("a")
+	r.Declare("a")
 	location, seen := r.counted()
 	reader := new(Reader)
 	wantClusters(t, fetched(t, reader, Options{Location: location}), "a")
@@ -98,13 +99,13 @@ func TestWhatIsReadAgain(t *testing.T) {
 	}
 	seen.want(t, 2, 2)
 
-	r.declare("b")
+	r.Declare("b")
 	wantClusters(t, fetched(t, reader, Options{Location: location}), "b")
 	seen.want(t, 3, 3)
 
 	dir := t.TempDir() // it has no commit: nothing tells that it is unchanged
 	for _, name := range []string{"a", "b"} {
-		if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(clusterNamed(name)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(gittest.ClusterNamed(name)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		wantClusters(t, fetched(t, reader, Options{Location: dir}), name)
@@ -114,9 +115,9 @@ func TestWhatIsReadAgain(t *testing.T) {
 // An error is not remembered, and makes nothing be forgotten.
 func TestUnreachableBetweenPasses(t *testing.T) {
 	r := newRepository(t)
-	r.declare("a")
+	r.Declare("a")
 	var down atomic.Bool
-	git := r.gitServer()
+	git := r.Handler()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if down.Load() {
 			http.Error(w, "", http.StatusServiceUnavailable)
@@ -139,9 +140,9 @@ func TestUnreachableBetweenPasses(t *testing.T) {
 
 func TestCache(t *testing.T) {
 	r := newRepository(t)
-	r.write("unrelated.yaml", "something else")
-	r.write("apps/a.yaml", clusterNamed("a"))
-	r.commit()
+	r.Write("unrelated.yaml", "something else")
+	r.Write("apps/a.yaml", gittest.ClusterNamed("a"))
+	r.Commit()
 	location, seen := r.counted()
 	o := Options{Location: location, CacheDir: filepath.Join(t.TempDir(), "made", "for", "it"), Options: manifests.Options{Path: "apps"}}
 	first := fetched(t, new(Reader), o)
@@ -162,8 +163,8 @@ func TestCache(t *testing.T) {
 		}
 	}
 
-	r.write("apps/a.yaml", clusterNamed("b"))
-	r.commit()
+	r.Write("apps/a.yaml", gittest.ClusterNamed("b"))
+	r.Commit()
 	wantClusters(t, fetched(t, new(Reader), o), "b")
 	seen.want(t, 3, 2)
 	wantClusters(t, fetched(t, new(Reader), o), "b")
@@ -194,13 +195,13 @@ func read(t *testing.T, name string) string {
 // What is not as it was written is fetched again, and replaced.
 func TestChangedCache(t *testing.T) {
 	r := newRepository(t)
-	r.declare("a")
+	r.Declare("a")
 	location, seen := r.counted()
 	o := Options{Location: location, CacheDir: cacheDir(t)}
 	fetched(t, new(Reader), o)
 	entry := entriesOf(t, o.CacheDir)[0]
 	good := read(t, entry)
-	blob := r.git("rev-parse", "HEAD:cluster.yaml")
+	blob := r.Git("rev-parse", "HEAD:cluster.yaml")
 	tree := regexp.MustCompile(`(?s)[0-9a-f]{40} tree \d+\n.*?cluster\.yaml\x00.{20}\n`).FindString(good)
 	for name, content := range map[string]string{
 		"file":        strings.Replace(good, "name: a", "name: b", 1),
@@ -240,12 +241,12 @@ func cacheDir(t testing.TB) string {
 
 func TestCacheThatCannotBeUsed(t *testing.T) {
 	r := newRepository(t)
-	r.declare("a")
+	r.Declare("a")
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Location: r.serve(), CacheDir: file}
+	o := Options{Location: r.Serve(), CacheDir: file}
 	wantError(t, o, ErrSource, "open the cache: mkdir "+file+": not a directory")
 
 	o.CacheDir = t.TempDir()
@@ -258,9 +259,9 @@ func TestCacheThatCannotBeUsed(t *testing.T) {
 // Several processes may use one cache at once.
 func TestCacheIsShared(t *testing.T) {
 	r := newRepository(t)
-	commits := []string{r.declare("a"), r.declare("b")}
-	o := Options{Location: r.serve(), CacheDir: cacheDir(t)}
-	r.git("config", "uploadpack.allowReachableSHA1InWant", "true")
+	commits := []string{r.Declare("a"), r.Declare("b")}
+	o := Options{Location: r.Serve(), CacheDir: cacheDir(t)}
+	r.Git("config", "uploadpack.allowReachableSHA1InWant", "true")
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {

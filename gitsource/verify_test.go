@@ -16,6 +16,7 @@ import (
 	"github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
 
+	"quorate.dev/quorate/gitsource/gittest"
 	"quorate.dev/quorate/gitsource/refs"
 	"quorate.dev/quorate/gitsource/signature"
 )
@@ -58,45 +59,45 @@ func (s signer) keys(t testing.TB) signature.Keys {
 
 // object stores an object as it is, and returns its hash.
 func (r *repository) object(kind, raw string) string {
-	r.t.Helper()
-	cmd := exec.CommandContext(r.t.Context(), "git", "hash-object", "-t", kind, "-w", "--stdin", "--literally")
-	cmd.Dir, cmd.Stdin = r.dir, strings.NewReader(raw)
+	r.T.Helper()
+	cmd := exec.CommandContext(r.T.Context(), "git", "hash-object", "-t", kind, "-w", "--stdin", "--literally")
+	cmd.Dir, cmd.Stdin = r.Dir, strings.NewReader(raw)
 	hash, err := cmd.Output()
 	if err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	return strings.TrimSpace(string(hash))
 }
 
 // raw returns an object as it is.
 func (r *repository) raw(kind, name string) string {
-	r.t.Helper()
-	cmd := exec.CommandContext(r.t.Context(), "git", "cat-file", kind, name)
-	cmd.Dir = r.dir
+	r.T.Helper()
+	cmd := exec.CommandContext(r.T.Context(), "git", "cat-file", kind, name)
+	cmd.Dir = r.Dir
 	raw, err := cmd.Output()
 	if err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	return string(raw)
 }
 
 // declareSigned commits a cluster of that name, signed, and returns the commit.
 func (r *repository) declareSigned(s signer, name string) string {
-	r.t.Helper()
-	raw := r.raw("commit", r.declare(name))
+	r.T.Helper()
+	raw := r.raw("commit", r.Declare(name))
 	head, message, _ := strings.Cut(raw, "\n\n")
-	folded := strings.ReplaceAll(strings.TrimSuffix(s.armored(r.t, raw), "\n"), "\n", "\n ")
+	folded := strings.ReplaceAll(strings.TrimSuffix(s.armored(r.T, raw), "\n"), "\n", "\n ")
 	commit := r.object("commit", head+"\ngpgsig "+folded+"\n\n"+message)
-	r.git("reset", "--quiet", "--hard", commit)
+	r.Git("reset", "--quiet", "--hard", commit)
 	return commit
 }
 
 // tagSigned makes a signed tag of what name names.
 func (r *repository) tagSigned(s signer, tag, kind, name string) string {
-	r.t.Helper()
-	raw := fmt.Sprintf("object %s\ntype %s\ntag %s\ntagger a <a@example.com> 1 +0000\n\nx\n", r.git("rev-parse", name), kind, tag)
-	hash := r.object("tag", raw+s.armored(r.t, raw))
-	r.git("update-ref", "refs/tags/"+tag, hash)
+	r.T.Helper()
+	raw := fmt.Sprintf("object %s\ntype %s\ntag %s\ntagger a <a@example.com> 1 +0000\n\nx\n", r.Git("rev-parse", name), kind, tag)
+	hash := r.object("tag", raw+s.armored(r.T, raw))
+	r.Git("update-ref", "refs/tags/"+tag, hash)
 	return hash
 }
 
@@ -105,26 +106,26 @@ func (r *repository) tagSigned(s signer, tag, kind, name string) string {
 func signedRevisions(t testing.TB) (r *repository, trusted, stranger signer) {
 	t.Helper()
 	r, trusted, stranger = newRepository(t), newSigner(t, 1), newSigner(t, 2)
-	r.declare("unsigned")
-	r.git("branch", "unsigned")
+	r.Declare("unsigned")
+	r.Git("branch", "unsigned")
 	r.tagSigned(trusted, "v1.0.0", "commit", "HEAD")
 	r.declareSigned(stranger, "strange")
-	r.git("branch", "strange")
+	r.Git("branch", "strange")
 	r.tagSigned(stranger, "v3.0.0", "commit", "HEAD")
 	r.declareSigned(trusted, "signed")
-	r.git("tag", "light")
-	r.git("tag", "--annotate", "--message=x", "annotated")
+	r.Git("tag", "light")
+	r.Git("tag", "--annotate", "--message=x", "annotated")
 	nested := r.tagSigned(trusted, "v1.1.0", "commit", "HEAD")
 	r.tagSigned(trusted, "nested", "tag", nested)
-	r.git("update-ref", "refs/tags/v2.0.0", nested)
-	r.git("update-ref", "refs/elsewhere/v1.1.0", nested)
+	r.Git("update-ref", "refs/tags/v2.0.0", nested)
+	r.Git("update-ref", "refs/elsewhere/v1.1.0", nested)
 	return r, trusted, stranger
 }
 
 func TestVerified(t *testing.T) {
 	r, trusted, _ := signedRevisions(t)
 	fingerprint := ssh.FingerprintSHA256(trusted.PublicKey())
-	for where, location := range map[string]string{"local": r.dir, "http": r.serve()} {
+	for where, location := range map[string]string{"local": r.Dir, "http": r.Serve()} {
 		for name, c := range map[string]struct {
 			mode    signature.Mode
 			s       refs.Selector
@@ -132,7 +133,7 @@ func TestVerified(t *testing.T) {
 		}{
 			"HEAD":                           {"", refs.Selector{}, "signed"},
 			"branch":                         {signature.Commit, refs.Selector{Branch: "main"}, "signed"},
-			"commit":                         {signature.Commit, refs.Selector{Commit: r.git("rev-parse", "main")}, "signed"},
+			"commit":                         {signature.Commit, refs.Selector{Commit: r.Git("rev-parse", "main")}, "signed"},
 			"lightweight tag":                {signature.Commit, refs.Selector{Tag: "light"}, "signed"},
 			"unsigned tag":                   {signature.Commit, refs.Selector{Tag: "annotated"}, "signed"},
 			"signed tag of unsigned commit":  {signature.Tag, refs.Selector{Tag: "v1.0.0"}, "unsigned"},
@@ -158,7 +159,7 @@ func TestVerified(t *testing.T) {
 func TestNotVerified(t *testing.T) {
 	r, trusted, stranger := signedRevisions(t)
 	who := ssh.FingerprintSHA256(stranger.PublicKey())
-	for where, location := range map[string]string{"local": r.dir, "http": r.serve()} {
+	for where, location := range map[string]string{"local": r.Dir, "http": r.Serve()} {
 		for name, c := range map[string]struct {
 			mode signature.Mode
 			s    refs.Selector
@@ -188,7 +189,7 @@ func TestNotVerified(t *testing.T) {
 			})
 		}
 	}
-	wantError(t, Options{Location: r.dir, Verify: Verification{Mode: signature.Commit}}, ErrSource, "there are no keys to verify signatures with")
+	wantError(t, Options{Location: r.Dir, Verify: Verification{Mode: signature.Commit}}, ErrSource, "there are no keys to verify signatures with")
 }
 
 func TestNothingInADirectoryIsSigned(t *testing.T) {
@@ -199,22 +200,22 @@ func TestNothingInADirectoryIsSigned(t *testing.T) {
 // at all.
 func TestSignedTagOfSomethingElse(t *testing.T) {
 	r, trusted := newRepository(t), newSigner(t, 1)
-	r.declare("a")
+	r.Declare("a")
 	r.tagSigned(trusted, "tree", "commit", "HEAD^{tree}")
-	wantError(t, Options{Location: r.dir, Selector: refs.Selector{Tag: "tree"}, Verify: Verification{Mode: signature.Tag, Keys: trusted.keys(t)}}, ErrSource, "is a tree, not a commit")
+	wantError(t, Options{Location: r.Dir, Selector: refs.Selector{Tag: "tree"}, Verify: Verification{Mode: signature.Tag, Keys: trusted.keys(t)}}, ErrSource, "is a tree, not a commit")
 }
 
 // The files of a local repository are signed as far as its objects are what their hashes say.
 func TestObjectsAreWhatTheirHashesSay(t *testing.T) {
 	r, trusted := newRepository(t), newSigner(t, 1)
 	commit := r.declareSigned(trusted, "signed")
-	o := Options{Location: r.dir, Verify: Verification{Keys: trusted.keys(t)}}
-	other := clusterNamed("forged")
+	o := Options{Location: r.Dir, Verify: Verification{Keys: trusted.keys(t)}}
+	other := gittest.ClusterNamed("forged")
 	evil := r.object("blob", other)
 	for _, name := range []string{"HEAD:cluster.yaml", "HEAD^{tree}", "HEAD"} {
-		hash := r.git("rev-parse", name)
-		kind := r.git("cat-file", "-t", hash)
-		file := filepath.Join(r.dir, ".git", "objects", hash[:2], hash[2:])
+		hash := r.Git("rev-parse", name)
+		kind := r.Git("cat-file", "-t", hash)
+		file := filepath.Join(r.Dir, ".git", "objects", hash[:2], hash[2:])
 		honest, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -229,7 +230,7 @@ func TestObjectsAreWhatTheirHashesSay(t *testing.T) {
 		if err := errors.Join(os.Chmod(file, 0o600), os.WriteFile(file, deflated(t, kind, content), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Fetch(t.Context(), Options{Location: r.dir}); err != nil {
+		if _, err := Fetch(t.Context(), Options{Location: r.Dir}); err != nil {
 			t.Errorf("%s: without verification the repository is taken at its word: %v", kind, err)
 		}
 		wantForged(t, o, hash)
@@ -277,10 +278,10 @@ func deflated(t testing.TB, kind, content string) []byte {
 // A commit that is asked for by its hash is that commit: a tag has a hash of its own.
 func TestCommitIsNoTag(t *testing.T) {
 	r := newRepository(t)
-	commit := r.declare("a")
-	r.git("tag", "--annotate", "--message", "x", "v1")
-	tag := r.git("rev-parse", "v1")
-	for _, location := range []string{r.dir, r.serve()} {
+	commit := r.Declare("a")
+	r.Git("tag", "--annotate", "--message", "x", "v1")
+	tag := r.Git("rev-parse", "v1")
+	for _, location := range []string{r.Dir, r.Serve()} {
 		wantClusters(t, fetched(t, new(Reader), Options{Location: location, Selector: refs.Selector{Commit: commit}}), "a")
 		wantError(t, Options{Location: location, Selector: refs.Selector{Commit: tag}}, ErrSource, "has "+tag+" as a tag, not as a commit; the commit is "+commit)
 	}

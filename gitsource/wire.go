@@ -98,8 +98,10 @@ func (e *toldError) Unwrap() []error { return e.kinds }
 
 // aboutSource says whether the first that words name is the source.
 func aboutSource(words, location string) bool {
-	for _, done := range []string{"", "fetch ", "open ", "open the repository ", "find what to read in ", "read the references of "} {
-		if rest, ok := strings.CutPrefix(words, done+location); ok && (strings.HasPrefix(rest, ": ") || strings.HasPrefix(rest, " ")) {
+	for _, done := range []string{"", "fetch ", "open ", "open the repository ", "find what to read in ",
+		"read the references of "} {
+		if rest, ok := strings.CutPrefix(words, done+location); ok &&
+			(strings.HasPrefix(rest, ": ") || strings.HasPrefix(rest, " ")) {
 			return true
 		}
 	}

@@ -25,7 +25,9 @@ const (
 // passes count.
 func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, converged bool) {
 	changes := r.Live.Changes(ctx)
-	in := r.begin(ctx, func(c report.Cluster) time.Duration { return recheck(report.Report{Clusters: []report.Cluster{c}}) })
+	in := r.begin(ctx, func(c report.Cluster) time.Duration {
+		return recheck(report.Report{Clusters: []report.Cluster{c}})
+	})
 	acted := map[string]*report.Outcome{}
 	for {
 		earliest := time.Now().Add(pace)
@@ -121,7 +123,9 @@ func recheck(rep report.Report) time.Duration {
 
 // wait waits for a change, for more to be known of what is declared, for a straggler, or for that
 // long, but after a change not shorter than until earliest; false if ctx is done first.
-func (r *Reconciler) wait(ctx context.Context, in *intake, changes <-chan struct{}, earliest time.Time, longest time.Duration) bool {
+func (r *Reconciler) wait(
+	ctx context.Context, in *intake, changes <-chan struct{}, earliest time.Time, longest time.Duration,
+) bool {
 	timer := time.NewTimer(min(longest, in.patience()))
 	defer timer.Stop()
 	select {

@@ -26,7 +26,8 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 			changes = r.Live.Changes(ctx)
 		}
 		earliest := time.Now().Add(pace)
-		if longest := recheck(r.idle(foundingOf(latest), latest)); longest > 0 && !r.wait(ctx, in, changes, earliest, longest) {
+		if longest := recheck(r.idle(foundingOf(latest), latest)); longest > 0 &&
+			!r.wait(ctx, in, changes, earliest, longest) {
 			return r.ended(rep, report.Report{}, acted)
 		}
 		in.look()
@@ -49,7 +50,8 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 // idle is what a report says of these clusters, but for those that are being looked at.
 func (r *Reconciler) idle(clusters map[string]bool, rep report.Report) report.Report {
 	busy := r.stragglers.areBusy()
-	rep.Clusters = slices.DeleteFunc(slices.Clone(rep.Clusters), func(c report.Cluster) bool { return !clusters[c.Key()] || busy[c.Key()] })
+	rep.Clusters = slices.DeleteFunc(slices.Clone(rep.Clusters),
+		func(c report.Cluster) bool { return !clusters[c.Key()] || busy[c.Key()] })
 	return rep
 }
 
@@ -99,7 +101,8 @@ func newest(entries []report.Cluster) []report.Cluster {
 // finished with by then, or nothing was known of.
 func replaceFinished(rep *report.Report, later report.Report) {
 	told, finished := keysOf(*rep), *rep
-	finished.Clusters = slices.DeleteFunc(later.Clusters, func(c report.Cluster) bool { return c.Error != "" && told[c.Key()] })
+	finished.Clusters = slices.DeleteFunc(later.Clusters,
+		func(c report.Cluster) bool { return c.Error != "" && told[c.Key()] })
 	replace(rep, finished)
 }
 

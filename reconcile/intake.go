@@ -42,7 +42,8 @@ func (r *Reconciler) begin(ctx context.Context, pause func(report.Cluster) time.
 	}
 	go func() {
 		d := r.Source.Fetch(ctx, tell)
-		r.Log.Debug("fetched", "revision", d.Revision, "signer", d.Signer, "clusters", len(d.Clusters), "problems", len(d.Problems))
+		r.Log.Debug("fetched", "revision", d.Revision, "signer", d.Signer, "clusters", len(d.Clusters), "problems",
+			len(d.Problems))
 		tell(d)
 	}()
 	return &intake{desired: <-known, known: known, fresh: true, pause: time.Second / 2}
@@ -110,7 +111,8 @@ func (d Desired) awaited() []string {
 	for found := true; found; {
 		found = false
 		rest = slices.DeleteFunc(rest, func(p Place) bool {
-			waits := errors.Is(p.Unread, ErrReading) || slices.ContainsFunc(awaited, func(a Place) bool { return p.Namespaces.overlap(a.Namespaces) })
+			waits := errors.Is(p.Unread, ErrReading) ||
+				slices.ContainsFunc(awaited, func(a Place) bool { return p.Namespaces.overlap(a.Namespaces) })
 			if waits {
 				awaited, found = append(awaited, p), true
 			}

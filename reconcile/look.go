@@ -9,19 +9,21 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-var errNotAsked = errors.New("no source was asked")
+// ErrNotAsked is why nothing is known of what sources declare: none was asked.
+var ErrNotAsked = errors.New("no source was asked")
 
 // Look observes every custom resource as it is, without a source, and says what each cluster is at.
 // An error says what could not be observed; the report has the rest.
 func Look(ctx context.Context, live Live) (report.Report, error) {
-	observed, err := live.Observe(ctx, Desired{Live: true, Unread: errNotAsked})
+	observed, err := live.Observe(ctx, Desired{Live: true, Unread: ErrNotAsked})
 	if err != nil {
 		return report.Report{}, err
 	}
 	rep := report.Report{Planned: true, Clusters: make([]report.Cluster, len(observed.Clusters))}
 	all := inTurn(len(observed.Clusters), func(i int) {
 		c := observed.Clusters[i]
-		rep.Clusters[i], _ = guarded(c, func() report.Cluster { return look(ctx, c) }) // the entry says why there is none
+		// The entry says why there is none.
+		rep.Clusters[i], _ = guarded(c, func() report.Cluster { return look(ctx, c) })
 	})
 	all()
 	return rep, observed.Unlisted

@@ -48,11 +48,13 @@ func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key strin
 		desired = observed.Desired
 	}
 	ready := in.passed(desired)
-	if unread := desired.Failure(); unread != nil && !desired.reading() && r.isNewMessage("source of", oneLine(unread)) {
+	if unread := desired.Failure(); unread != nil && !desired.reading() &&
+		r.isNewMessage("source of", oneLine(unread)) {
 		r.Log.Error("source cannot be read; going on with what was last applied", "error", oneLine(unread))
 	}
 	rep := report.Report{
-		Revision: desired.Revision, Signer: desired.Signer, Sources: desired.SourcesRead(), Problems: desired.Problems, Warnings: desired.Warnings,
+		Revision: desired.Revision, Signer: desired.Signer, Sources: desired.SourcesRead(), Problems: desired.Problems,
+		Warnings: desired.Warnings,
 		Removals: observed.Removals, Planned: r.Plan,
 	}
 	for _, removal := range rep.Removals {
@@ -68,7 +70,10 @@ func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key strin
 	if err = errors.Join(desired.Failure(), err); err != nil {
 		rep.Error = oneLine(err)
 	}
-	clusters := r.inLine(observed.Clusters, func(key string) bool { return ready(key) && (wanted == nil || wanted(key)) })
+	clusters := r.inLine(observed.Clusters, func(key string) bool {
+		return ready(key) &&
+			(wanted == nil || wanted(key))
+	})
 	rep.Clusters = r.stragglers.each(ctx, clusters, busy, func(c Cluster) report.Cluster {
 		entry, err := guarded(c, func() report.Cluster { return r.reconcile(ctx, c, desired.sourceOf(c)) })
 		if err != nil && r.isNewMessage(entry.Key(), entry.Error) {

@@ -43,16 +43,21 @@ func (d Desired) Settled(before func(cluster string) Before) Desired {
 }
 
 // counted are the declarations that count, and the problems with those that do not.
-func (d Desired) counted(problems []report.Problem, claims map[string][]claim, keeps map[string]string) ([]Declaration, []report.Problem) {
+func (d Desired) counted(
+	problems []report.Problem, claims map[string][]claim, keeps map[string]string,
+) ([]Declaration, []report.Problem) {
 	var declared []Declaration
 	for _, c := range d.Clusters {
 		cluster := c.key()
 		keeper, kept := keeps[cluster]
 		switch {
 		case slices.Contains(d.Contested, cluster):
-			problems = append(problems, c.lost(fmt.Sprintf("the cluster %s is declared by another source too", cluster), otherThan(c.Where.Source, claims[cluster])))
+			problems = append(problems, c.lost(fmt.Sprintf("the cluster %s is declared by another source too", cluster),
+				otherThan(c.Where.Source, claims[cluster])))
 		case kept && keeper != c.Source:
-			problems = append(problems, c.lost(fmt.Sprintf("the cluster %s is another source's, which has not let it go", cluster), d.labelOf(keeper)))
+			problems = append(problems,
+				c.lost(fmt.Sprintf("the cluster %s is another source's, which has not let it go", cluster),
+					d.labelOf(keeper)))
 		default:
 			declared = append(declared, c)
 		}
@@ -97,7 +102,8 @@ func (d Desired) mayDeclare(was Before, claims []claim) bool {
 	if own > 0 {
 		return own == 1
 	}
-	return was.Held || place.Unread != nil || slices.ContainsFunc(d.Problems, func(p report.Problem) bool { return p.Place == owner && p.Cluster == "" })
+	return was.Held || place.Unread != nil ||
+		slices.ContainsFunc(d.Problems, func(p report.Problem) bool { return p.Place == owner && p.Cluster == "" })
 }
 
 // labelOf is what reports call a place.

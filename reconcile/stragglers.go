@@ -32,12 +32,15 @@ type stragglers struct {
 }
 
 func newStragglers(pause func(report.Cluster) time.Duration) *stragglers {
-	return &stragglers{pause: pause, done: make(chan struct{}, 1), begun: map[string]bool{}, busy: map[string]bool{}, slow: map[string]bool{}}
+	return &stragglers{pause: pause, done: make(chan struct{}, 1), begun: map[string]bool{}, busy: map[string]bool{},
+		slow: map[string]bool{}}
 }
 
 // each does something for all clusters but those that are busy, or were when they were listed, in
 // turn. It returns the entries that were made within a turn.
-func (s *stragglers) each(ctx context.Context, clusters []Cluster, wereBusy map[string]bool, do func(Cluster) report.Cluster) []report.Cluster {
+func (s *stragglers) each(
+	ctx context.Context, clusters []Cluster, wereBusy map[string]bool, do func(Cluster) report.Cluster,
+) []report.Cluster {
 	quick, slow := s.begin(clusters, wereBusy)
 	entries, over := []report.Cluster{}, false
 	late := func(entry report.Cluster) { s.keep(ctx, entry) }

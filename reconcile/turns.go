@@ -43,5 +43,6 @@ func inTurn(n int, do func(i int)) (rest func()) {
 
 // clusterTime bounds what a pass does for one cluster.
 func clusterTime(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s, which is all that one cluster has", limit))
+	return context.WithTimeoutCause(ctx, limit,
+		fmt.Errorf("it took longer than %s, which is all that one cluster has", limit))
 }

@@ -22,7 +22,8 @@ func (s *Sandbox) writeClientFiles(port int) error {
 	if err != nil {
 		return err
 	}
-	resolver := fmt.Sprintf("nameserver %s\nsearch svc.%[2]s %[2]s\noptions ndots:5\n", layout.ControlPlane, layout.ClusterDomain)
+	resolver := fmt.Sprintf("nameserver %s\nsearch svc.%[2]s %[2]s\noptions ndots:5\n", layout.ControlPlane,
+		layout.ClusterDomain)
 	outside := fmt.Sprintf("https://127.0.0.1:%d", port)
 	return errors.Join(
 		replaceFile(s.Kubeconfig(), []byte(pki.Kubeconfig(outside, authority, admin))),

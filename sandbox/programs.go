@@ -110,7 +110,8 @@ func (p *Programs) writeImages(ctx context.Context, cache *build.Cache) error {
 	for _, name := range sortedKeys(images) {
 		archive := name + ".tar"
 		p.Images = append(p.Images, archive)
-		if _, err := cache.Once(ctx, filepath.Join(filepath.Base(p.ImageDir), archive), images[name].Write); err != nil {
+		if _, err := cache.Once(ctx, filepath.Join(filepath.Base(p.ImageDir), archive),
+			images[name].Write); err != nil {
 			return err
 		}
 	}

@@ -42,19 +42,22 @@ func (s *Sandbox) settle(ctx context.Context, c *cluster.Cluster, nodes []layout
 	}
 	for _, n := range nodes {
 		name := n.Name()
-		steps = append(steps, step{"starting " + name, name + " is ready", name, "kubelet", func(ctx context.Context) error {
-			return c.NodeReady(ctx, name)
-		}})
+		steps = append(steps, step{"starting " + name, name + " is ready", name, "kubelet",
+			func(ctx context.Context) error {
+				return c.NodeReady(ctx, name)
+			}})
 	}
 	for _, n := range nodes {
 		name := n.Name()
-		steps = append(steps, step{"probing pods of " + name, "pods of " + name + " reach a Service by name", name, "kubelet", func(ctx context.Context) error {
-			return c.PodNetwork(ctx, name)
-		}})
+		steps = append(steps, step{"probing pods of " + name, "pods of " + name + " reach a Service by name", name,
+			"kubelet", func(ctx context.Context) error {
+				return c.PodNetwork(ctx, name)
+			}})
 	}
-	steps = append(steps, step{"starting the rest", "everything runs", layout.ControlPlaneMachine, "coredns", func(context.Context) error {
-		return s.ill(nodes)
-	}})
+	steps = append(steps, step{"starting the rest", "everything runs", layout.ControlPlaneMachine, "coredns",
+		func(context.Context) error {
+			return s.ill(nodes)
+		}})
 	for _, st := range steps {
 		if err := s.Progress.Do(st.doing, st.done, 0, func() error { return s.await(ctx, st) }); err != nil {
 			return err
@@ -89,7 +92,8 @@ func (s *Sandbox) await(ctx context.Context, st step) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w after %s: %w\n%s", st.doing, ctx.Err(), long, last, s.tail(st.machine, st.process))
+			return fmt.Errorf("%s: %w after %s: %w\n%s", st.doing, ctx.Err(), long, last,
+				s.tail(st.machine, st.process))
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

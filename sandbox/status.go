@@ -31,10 +31,11 @@ type Status struct {
 
 // MachineStatus is what can be seen of one machine.
 type MachineStatus struct {
-	Name      string                  `json:"name"`
-	Running   bool                    `json:"running"`
-	PID       int                     `json:"pid,omitempty"` // of its init
-	Ready     bool                    `json:"ready"`         // a node: according to the API server; the control plane: it serves
+	Name    string `json:"name"`
+	Running bool   `json:"running"`
+	PID     int    `json:"pid,omitempty"` // of its init
+	// A node: according to the API server; the control plane: it serves.
+	Ready     bool                    `json:"ready"`
 	Reason    string                  `json:"reason,omitempty"`
 	Processes []machine.ProcessStatus `json:"processes,omitempty"`
 }
@@ -48,7 +49,8 @@ func (s *Sandbox) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	status := Status{Name: s.Name, Up: true, Kubeconfig: s.Kubeconfig(), Logs: s.Dir() + "/*/log", Versions: versions(), Images: imageNames()}
+	status := Status{Name: s.Name, Up: true, Kubeconfig: s.Kubeconfig(), Logs: s.Dir() + "/*/log", Versions: versions(),
+		Images: imageNames()}
 	status.Memory, err = cgroup.Memory(s.cgroup())
 	if err != nil {
 		status.Problem = err.Error()

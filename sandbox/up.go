@@ -130,7 +130,9 @@ func listen(port int) (*net.TCPListener, error) {
 
 // startNode starts the node's machine unless it runs as it should. A machine
 // in the network of a former control plane does not.
-func (s *Sandbox) startNode(programs Programs, n layout.Node, control *machine.Machine, newNetwork bool) (started bool, err error) {
+func (s *Sandbox) startNode(
+	programs Programs, n layout.Node, control *machine.Machine, newNetwork bool,
+) (started bool, err error) {
 	spec, err := node.Spec(node.Config{
 		Node:         n,
 		Dir:          s.machineDir(n.Name()),

@@ -29,7 +29,8 @@ func (m *mutator) pick(function string, t types.Type, args ...ast.Expr) ast.Expr
 // imported is an import of a package, for the mutants of a file that uses its types without their
 // names.
 func imported(path string) ast.Decl {
-	return &ast.GenDecl{Tok: token.IMPORT, Specs: []ast.Spec{&ast.ImportSpec{Path: &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(path)}}}}
+	return &ast.GenDecl{Tok: token.IMPORT,
+		Specs: []ast.Spec{&ast.ImportSpec{Path: &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(path)}}}}
 }
 
 // beside is the file that the rewritten code relies on.

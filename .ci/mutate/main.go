@@ -34,9 +34,11 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
-	only := flags.String("only", "", "regular expression: only mutants whose line in the output it matches, such as guards.go")
+	only := flags.String("only", "",
+		"regular expression: only mutants whose line in the output it matches, such as guards.go")
 	list := flags.Bool("list", false, "list the mutants, and run nothing")
-	last := flags.Int("stages", 5, "how many stages of tests to run: stories, other tests, paths, smallest worlds, small worlds")
+	last := flags.Int("stages", 5,
+		"how many stages of tests to run: stories, other tests, paths, smallest worlds, small worlds")
 	parallel := flags.Int("parallel", 2, "mutants that run at once")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -53,7 +55,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	mutants := slices.DeleteFunc(slices.Clone(p.mutants), func(m mutant) bool { return !wanted.MatchString(m.String()) })
+	mutants := slices.DeleteFunc(slices.Clone(p.mutants),
+		func(m mutant) bool { return !wanted.MatchString(m.String()) })
 	if *list {
 		for _, m := range mutants {
 			fmt.Fprintln(out, m)
@@ -85,7 +88,8 @@ func hunt(ctx context.Context, p *mutated, mutants []mutant, last, parallel int,
 	}
 	killed := len(mutants) - len(survivors)
 	fmt.Fprintf(out, "%d mutants, %d killed, %d survived: %.1f %% killed, in %s\n",
-		len(mutants), killed, len(survivors), 100*float64(killed)/float64(max(1, len(mutants))), time.Since(began).Round(time.Second))
+		len(mutants), killed, len(survivors), 100*float64(killed)/float64(max(1, len(mutants))),
+		time.Since(began).Round(time.Second))
 	return nil
 }
 
@@ -101,7 +105,8 @@ func build(ctx context.Context, p *mutated, work string) ([]stage, error) {
 		s := &stages[i]
 		if built[s.dir] == "" {
 			built[s.dir] = filepath.Join(work, fmt.Sprintf("%d.test", i))
-			command := exec.CommandContext(ctx, "go", "test", "-trimpath", "-vet=off", "-c", "-overlay", overlay, "-o", built[s.dir], s.dir)
+			command := exec.CommandContext(ctx, "go", "test", "-trimpath", "-vet=off", "-c", "-overlay", overlay, "-o",
+				built[s.dir], s.dir)
 			if said, err := command.CombinedOutput(); err != nil {
 				return nil, fmt.Errorf("build the tests in %s with all mutants: %w\n%s", s.dir, err, said)
 			}

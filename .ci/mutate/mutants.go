@@ -14,11 +14,13 @@ import (
 
 // The mutants, chosen so that none of them is killed by whatever kills another:
 //
-//   - what a condition decides on is always, and never, so: a guard, an early return or a case is left out, or takes everything;
+//   - what a condition decides on is always, and never, so: a guard, an early return or a
+//     case is left out, or takes everything;
 //   - each side of an && or || is left out, which also tells one operator from the other;
 //   - each bound is moved: < for <=;
 //   - each number is one more, and one less; + is -, min is max;
-//   - each assignment, call, break and continue is left out, and each case of a type switch; a constant in a case is never met.
+//   - each assignment, call, break and continue is left out, and each case of a type switch; a
+//     constant in a case is never met.
 //
 // All are expressions that ask for the number of the mutant that is on, so that they can stand in
 // the code side by side.
@@ -52,7 +54,8 @@ type mutator struct {
 func (m *mutator) add(node ast.Node, what string) ast.Expr {
 	position := m.spans[node][0]
 	number := len(m.pkg.mutants) + 1
-	m.pkg.mutants = append(m.pkg.mutants, mutant{number, fmt.Sprintf("%s:%d:%d", m.file, position.Line, position.Column), what})
+	m.pkg.mutants = append(m.pkg.mutants, mutant{number,
+		fmt.Sprintf("%s:%d:%d", m.file, position.Line, position.Column), what})
 	return &ast.BasicLit{Kind: token.INT, Value: strconv.Itoa(number)}
 }
 
@@ -82,7 +85,8 @@ func (m *mutator) rewrite(file *ast.File) {
 		return true
 	})
 	for _, d := range file.Decls {
-		if d, ok := d.(*ast.GenDecl); ok && (d.Tok == token.CONST && !m.variable(d) || d.Tok == token.TYPE || d.Tok == token.IMPORT) {
+		if d, ok := d.(*ast.GenDecl); ok && (d.Tok == token.CONST && !m.variable(d) || d.Tok == token.TYPE ||
+			d.Tok == token.IMPORT) {
 			continue
 		}
 		astutil.Apply(d, nil, func(c *astutil.Cursor) bool { m.visit(c); return true })
@@ -175,7 +179,8 @@ func (m *mutator) end(signature *ast.FuncType, body *ast.BlockStmt) {
 		return
 	}
 	if _, returns := body.List[len(body.List)-1].(*ast.ReturnStmt); !returns {
-		body.List = append(body.List, &ast.ExprStmt{X: call("panic", &ast.BasicLit{Kind: token.STRING, Value: `"nothing was returned"`})})
+		body.List = append(body.List,
+			&ast.ExprStmt{X: call("panic", &ast.BasicLit{Kind: token.STRING, Value: `"nothing was returned"`})})
 	}
 }
 
@@ -282,9 +287,11 @@ func (m *mutator) number(c *astutil.Cursor, e ast.Expr, t types.TypeAndValue) {
 		if err != nil {
 			return
 		}
-		e = m.pick("pick", t.Type, m.add(n, fmt.Sprintf("%d for %d", value+1, value)), &ast.BasicLit{Kind: token.INT, Value: strconv.Itoa(value + 1)}, e)
+		e = m.pick("pick", t.Type, m.add(n, fmt.Sprintf("%d for %d", value+1, value)),
+			&ast.BasicLit{Kind: token.INT, Value: strconv.Itoa(value + 1)}, e)
 		if value > 0 {
-			e = m.pick("pick", t.Type, m.add(n, fmt.Sprintf("%d for %d", value-1, value)), &ast.BasicLit{Kind: token.INT, Value: strconv.Itoa(value - 1)}, e)
+			e = m.pick("pick", t.Type, m.add(n, fmt.Sprintf("%d for %d", value-1, value)),
+				&ast.BasicLit{Kind: token.INT, Value: strconv.Itoa(value - 1)}, e)
 		}
 		c.Replace(e)
 	case *ast.BinaryExpr:
@@ -292,7 +299,8 @@ func (m *mutator) number(c *astutil.Cursor, e ast.Expr, t types.TypeAndValue) {
 		if !ok || t.Value != nil {
 			return
 		}
-		c.Replace(m.pick("pick", t.Type, m.add(n, fmt.Sprintf("%s: %s", other, m.text(n))), &ast.BinaryExpr{X: n.X, Op: other, Y: n.Y}, e))
+		c.Replace(m.pick("pick", t.Type, m.add(n, fmt.Sprintf("%s: %s", other, m.text(n))),
+			&ast.BinaryExpr{X: n.X, Op: other, Y: n.Y}, e))
 	case *ast.CallExpr:
 		other := map[string]string{"min": "max", "max": "min"}[types.ExprString(n.Fun)]
 		if other == "" || t.Value != nil {

@@ -28,8 +28,9 @@ type mutated struct {
 func mutate(dir string) (*mutated, error) {
 	p := &mutated{dir: dir, fset: token.NewFileSet(), files: map[string]*ast.File{}}
 	loaded, err := packages.Load(&packages.Config{
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps,
-		Dir:  dir, Fset: p.fset,
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes |
+			packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps,
+		Dir: dir, Fset: p.fset,
 		ParseFile: func(fset *token.FileSet, name string, text []byte) (*ast.File, error) {
 			return parser.ParseFile(fset, name, text, parser.SkipObjectResolution) // without comments
 		},
@@ -49,8 +50,9 @@ func mutate(dir string) (*mutated, error) {
 			return nil, fmt.Errorf("read what is to be mutated: %w", err)
 		}
 		m := &mutator{
-			pkg: p, file: filepath.Base(path), source: source, fset: p.fset, info: pkg.TypesInfo, self: pkg.Types, imports: importsOf(file),
-			cases: map[ast.Expr]bool{}, spans: map[ast.Node][2]token.Position{},
+			pkg: p, file: filepath.Base(path), source: source, fset: p.fset, info: pkg.TypesInfo, self: pkg.Types,
+			imports: importsOf(file),
+			cases:   map[ast.Expr]bool{}, spans: map[ast.Node][2]token.Position{},
 		}
 		m.rewrite(file)
 		p.files[path] = file

@@ -77,7 +77,8 @@ func kill(ctx context.Context, stages []stage, mutants []mutant, parallel int, o
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(out, "%s kill %d of %d, in %s (%s without a mutant)\n", s.name, len(mutants)-len(alive), len(mutants),
+		fmt.Fprintf(out, "%s kill %d of %d, in %s (%s without a mutant)\n", s.name, len(mutants)-len(alive),
+			len(mutants),
 			time.Since(began).Round(time.Second), took.Round(10*time.Millisecond))
 		mutants = alive
 	}

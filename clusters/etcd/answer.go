@@ -50,9 +50,13 @@ var (
 )
 
 // checked asks as gRPC does, and returns a noAnswer for what cannot be etcd's answer.
-func checked(ctx context.Context, method string, question, answer any, conn *grpc.ClientConn, ask grpc.UnaryInvoker, options ...grpc.CallOption) error {
+func checked(
+	ctx context.Context, method string, question, answer any, conn *grpc.ClientConn, ask grpc.UnaryInvoker,
+	options ...grpc.CallOption,
+) error {
 	err := ask(ctx, method, question, answer, conn, options...)
-	if said := status.Convert(err); said.Code() == codes.ResourceExhausted && strings.Contains(said.Message(), "larger than max") {
+	if said := status.Convert(err); said.Code() == codes.ResourceExhausted &&
+		strings.Contains(said.Message(), "larger than max") {
 		return noAnswer{errLong}
 	}
 	if err != nil {
@@ -97,7 +101,8 @@ func checkStatus(s *etcdserverpb.StatusResponse) error {
 		return errHeadless
 	}
 	if len(s.Errors) > maxAlarms {
-		return fmt.Errorf("it tells of %d alarms, more than the %d that are read; disarm them with etcdctl, or %s", len(s.Errors), maxAlarms, advice)
+		return fmt.Errorf("it tells of %d alarms, more than the %d that are read; disarm them with etcdctl, or %s",
+			len(s.Errors), maxAlarms, advice)
 	}
 	s.Header.Revision, s.DbSize, s.DbSizeInUse = max(0, s.Header.Revision), max(0, s.DbSize), max(0, s.DbSizeInUse)
 	s.Version, s.StorageVersion = readable(s.Version, longestWord), readable(s.StorageVersion, longestWord)
@@ -114,7 +119,8 @@ func checkList(list *etcdserverpb.MemberListResponse) error {
 	case len(list.Members) == 0:
 		return fmt.Errorf("it lists no members; %s", advice)
 	case len(list.Members) > maxMembers:
-		return fmt.Errorf("it lists %d members, more than the %d that are read; remove some with etcdctl, or %s", len(list.Members), maxMembers, advice)
+		return fmt.Errorf("it lists %d members, more than the %d that are read; remove some with etcdctl, or %s",
+			len(list.Members), maxMembers, advice)
 	}
 	seen := map[uint64]bool{}
 	for _, entry := range list.Members {

@@ -16,13 +16,16 @@ import (
 // compare asks all members at once, within one timeout, which list each believes in, and fills in
 // how it differs from the linearizable one. A member can have taken a change in another way than
 // the rest (hard case H15).
-func (c *Clients) compare(ctx context.Context, list *clientv3.MemberListResponse, members []decide.Member, replies []reply) {
+func (c *Clients) compare(
+	ctx context.Context, list *clientv3.MemberListResponse, members []decide.Member, replies []reply,
+) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
 	var asking panics.Group
 	for i := range members {
 		m := &members[i]
-		if r := replyOf(uint64(m.ID), list.Header.ClusterId, replies); r != nil && m.Answers && r.status.Header.MemberId != list.Header.MemberId {
+		if r := replyOf(uint64(m.ID), list.Header.ClusterId, replies); r != nil && m.Answers &&
+			r.status.Header.MemberId != list.Header.MemberId {
 			asking.Go(func() { m.Disagrees = c.disagreement(ctx, list, *r, replies) })
 		}
 	}
@@ -31,7 +34,9 @@ func (c *Clients) compare(ctx context.Context, list *clientv3.MemberListResponse
 
 // disagreement says how the list differs that a member believes in; empty if it does not, or if
 // that is not known.
-func (c *Clients) disagreement(ctx context.Context, list *clientv3.MemberListResponse, r reply, replies []reply) string {
+func (c *Clients) disagreement(
+	ctx context.Context, list *clientv3.MemberListResponse, r reply, replies []reply,
+) string {
 	if r.status.IsLearner {
 		return c.learnerDisagreement(ctx, list, r, replies)
 	}
@@ -48,13 +53,15 @@ func (c *Clients) disagreement(ctx context.Context, list *clientv3.MemberListRes
 
 // learnerDisagreement does the same for one that takes itself for a learner, and so tells nothing
 // but its status. Once it has applied as much as the member that gave the list, it is not late.
-func (c *Clients) learnerDisagreement(ctx context.Context, list *clientv3.MemberListResponse, r reply, replies []reply) string {
+func (c *Clients) learnerDisagreement(
+	ctx context.Context, list *clientv3.MemberListResponse, r reply, replies []reply,
+) string {
 	source := replyOf(list.Header.MemberId, list.Header.ClusterId, replies)
 	if entry := find(list, r.id()); entry == nil || entry.IsLearner || source == nil {
 		return ""
 	}
-	status, err := r.client.Status(ctx, "")
-	if err != nil || !r.is(status.Header) || !status.IsLearner || status.RaftAppliedIndex < source.status.RaftAppliedIndex {
+	status, err := c.statusOf(ctx, &r)
+	if err != nil || !status.IsLearner || status.RaftAppliedIndex < source.status.RaftAppliedIndex {
 		return ""
 	}
 	return "lists itself as a learner"
@@ -75,7 +82,8 @@ func difference(right, other *clientv3.MemberListResponse) string {
 		case !believed.IsLearner && entry.IsLearner:
 			differs = append(differs, "lists "+label(entry)+" as a voter")
 		case !sameURLs(believed.PeerURLs, entry.PeerURLs):
-			differs = append(differs, fmt.Sprintf("lists %s at %s", label(entry), strings.Join(believed.PeerURLs, ", ")))
+			differs = append(differs, fmt.Sprintf("lists %s at %s", label(entry),
+				strings.Join(believed.PeerURLs, ", ")))
 		}
 	}
 	for _, believed := range other.Members {

@@ -104,7 +104,7 @@ func (c *Clients) MoveLeader(ctx context.Context, cluster Cluster, from, to deci
 // good as disarmed.
 func (c *Clients) DisarmAlarm(ctx context.Context, cluster Cluster, alarm decide.Alarm) error {
 	what := fmt.Sprintf("disarm the alarm %s of %s", alarm.Kind, alarm.ID)
-	kind := etcdserverpb.AlarmType(etcdserverpb.AlarmType_value[alarm.Kind])
+	kind := etcdserverpb.AlarmType(etcdserverpb.AlarmType_value[string(alarm.Kind)])
 	if kind == etcdserverpb.AlarmType_NONE { // which etcd's client takes for all alarms of all members
 		return fmt.Errorf("%s: etcd has no such alarm", what)
 	}
@@ -213,7 +213,8 @@ func lost(ctx context.Context, err error) bool {
 	if known, is := errors.AsType[rpctypes.EtcdError](err); is {
 		code = known.Code()
 	}
-	return ctx.Err() != nil || code == codes.Unavailable || code == codes.DeadlineExceeded || code == codes.Canceled
+	return ctx.Err() != nil || slices.Contains([]codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Canceled},
+		code)
 }
 
 // unless returns the error, or nil if it says that what was asked for is so already.

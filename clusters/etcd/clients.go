@@ -75,6 +75,8 @@ type Cluster struct {
 type Clients struct {
 	// Timeout of one question to one member; zero means DefaultTimeout.
 	Timeout time.Duration
+	// Stall is how long a member may send nothing of its snapshot; zero means a minute.
+	Stall time.Duration
 
 	mu   sync.Mutex
 	open map[identity]*client

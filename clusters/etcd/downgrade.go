@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"quorate.dev/quorate/etcdversion"
 )
 
 // EnableDowngrade has etcd prepare its data for the minor version below its own, such as 3.6. It is
@@ -37,7 +38,8 @@ func (r reply) explain(err error, version string) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrDowngradeInProcess) && r.downgrade() != "":
 		return fmt.Errorf("%w, to %s", err, r.downgrade())
-	case errors.Is(err, rpctypes.ErrInvalidDowngradeTargetVersion) && r.downgrade() == "" && minor(r.status.StorageVersion) == version:
+	case errors.Is(err, rpctypes.ErrInvalidDowngradeTargetVersion) && r.downgrade() == "" &&
+		minor(r.status.StorageVersion) == version:
 		return NotYet{fmt.Errorf("the last one is still being taken back: %w", err)}
 	default:
 		return err
@@ -77,12 +79,12 @@ func (r reply) downgrade() string {
 	return ""
 }
 
-// minor returns MAJOR.MINOR of a version; empty if there is none.
+// minor returns MAJOR.MINOR of a version; the text as it is where it is none, so that it is taken
+// for no other.
 func minor(version string) string {
-	major, rest, found := strings.Cut(version, ".")
-	if !found {
-		return ""
+	m, err := etcdversion.ParseMajorMinor(version)
+	if err != nil {
+		return version
 	}
-	minor, _, _ := strings.Cut(rest, ".")
-	return major + "." + minor
+	return m.String()
 }

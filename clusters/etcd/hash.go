@@ -68,7 +68,9 @@ func (c *Clients) hash(ctx context.Context, m *decide.Membership, replies []repl
 
 // hashAt asks all of them at once for the hash at a revision, and reports whether any has compacted
 // it away.
-func (c *Clients) hashAt(ctx context.Context, revision int64, clusterID uint64, asked []*decide.Member, replies []reply) (compacted bool) {
+func (c *Clients) hashAt(
+	ctx context.Context, revision int64, clusterID uint64, asked []*decide.Member, replies []reply,
+) (compacted bool) {
 	var asking panics.Group
 	var mu sync.Mutex
 	for _, member := range asked {
@@ -106,7 +108,10 @@ func samePoint(asked []*decide.Member) bool {
 // hashFrom asks one member. What it answers must be about itself and about that revision: before
 // 3.6 it does not say about which.
 func hashFrom(ctx context.Context, r *reply, revision int64) (decide.Hash, error) {
-	timeout := hashTime(r.status.DbSize)
+	return hashWithin(ctx, r, revision, hashTime(r.status.DbSize))
+}
+
+func hashWithin(ctx context.Context, r *reply, revision int64, timeout time.Duration) (decide.Hash, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
 	defer cancel()
 	var answer *clientv3.HashKVResponse
@@ -123,14 +128,16 @@ func hashFrom(ctx context.Context, r *reply, revision int64) (decide.Hash, error
 }
 
 // hashTime is how long a member has for the hash of so many bytes.
-func hashTime(size int64) time.Duration {
+func hashTime(size int64) time.Duration { return min(hashTimeoutMax, unboundedHashTime(size)) }
+
+func unboundedHashTime(size int64) time.Duration {
 	const largest = 1 << 40 // whatever it says: there is no end to what it may say
-	return min(hashTimeoutMax, hashTimeout+time.Duration(min(max(0, size), largest)>>20)*hashPerGiB/1024)
+	return hashTimeout + time.Duration(min(max(0, size), largest)>>20)*hashPerGiB/1024
 }
 
 // distrusted reports whether etcd says that members hold different data.
 func distrusted(m decide.Membership) bool {
-	corrupt := func(kind string) bool { return kind == "CORRUPT" }
+	corrupt := func(kind decide.AlarmKind) bool { return kind == decide.AlarmCorrupt }
 	return slices.ContainsFunc(m.StaleAlarms, func(a decide.Alarm) bool { return corrupt(a.Kind) }) ||
 		slices.ContainsFunc(m.Members, func(m decide.Member) bool { return slices.ContainsFunc(m.Alarms, corrupt) })
 }

@@ -203,7 +203,7 @@ func checkReadable(t testing.TB, answer etcd.Answer) {
 	words := []string{m.Why, m.Downgrade}
 	for _, member := range m.Members {
 		words = append(words, member.Name, member.PeerURL, member.Version, member.StorageVersion, member.Why, member.Disagrees, member.HashWhy)
-		words = append(words, member.Alarms...)
+		words = append(words, member.AlarmNames()...)
 	}
 	for _, word := range words {
 		checkWord(t, word)

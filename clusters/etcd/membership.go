@@ -49,7 +49,9 @@ func tooManyAlarms(m *decide.Membership) bool {
 		n += len(member.Alarms)
 	}
 	if n > maxAlarms {
-		*m = decide.Membership{Why: fmt.Sprintf("the members tell of %d alarms, more than the %d that are read; disarm them with etcdctl, or see whether it is etcd that runs in the pods", n, maxAlarms)}
+		*m = decide.Membership{Why: fmt.Sprintf(
+			"the members tell of %d alarms, more than the %d that are read; disarm them with etcdctl, or see whether "+
+				"it is etcd that runs in the pods", n, maxAlarms)}
 	}
 	return n > maxAlarms
 }
@@ -160,12 +162,13 @@ func alarms(replies []reply) []decide.Alarm {
 			// etcd sends an alarm as text; the only other complaint is the lack of a leader, see
 			// Member.Answers.
 			if prototext.Unmarshal([]byte(complaint), alarm) == nil {
-				found = append(found, decide.Alarm{ID: decide.ID(alarm.MemberID), Kind: alarm.Alarm.String()})
+				found = append(found, decide.Alarm{ID: decide.ID(alarm.MemberID),
+					Kind: decide.AlarmKind(alarm.Alarm.String())})
 			}
 		}
 	}
 	slices.SortFunc(found, func(a, b decide.Alarm) int {
-		return cmp.Or(cmp.Compare(a.ID, b.ID), strings.Compare(a.Kind, b.Kind))
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind))
 	})
 	return slices.Compact(found)
 }

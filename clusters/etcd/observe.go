@@ -104,7 +104,8 @@ func (c Cluster) firstAndLast() (first, last []Pod) {
 
 // lists reports whether a list holds a member that runs in that pod.
 func lists(list *clientv3.MemberListResponse, pod string) bool {
-	return slices.ContainsFunc(list.Members, func(m *etcdserverpb.Member) bool { return podOf(member(m, 0, nil)) == pod })
+	return slices.ContainsFunc(list.Members,
+		func(m *etcdserverpb.Member) bool { return podOf(member(m, 0, nil)) == pod })
 }
 
 // askAll asks those pods. Once most have answered, the others are waited for with little patience:
@@ -119,7 +120,8 @@ func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []rep
 		asking.Go(func() {
 			replies[i] = c.ask(ctx, cluster, pod)
 			if replies[i].knowsLeader() && int(answers.Add(1)) == len(replies)/2+1 {
-				time.AfterFunc(impatience, func() { cancel(fmt.Errorf("no answer within %s of the others", impatience)) })
+				time.AfterFunc(impatience,
+					func() { cancel(fmt.Errorf("no answer within %s of the others", impatience)) })
 			}
 		})
 	}
@@ -198,7 +200,9 @@ func (c *Clients) belief(ctx context.Context, replies []reply) *clientv3.MemberL
 	return nil
 }
 
-func (c *Clients) listFrom(ctx context.Context, r *reply, options ...clientv3.OpOption) (*clientv3.MemberListResponse, error) {
+func (c *Clients) listFrom(
+	ctx context.Context, r *reply, options ...clientv3.OpOption,
+) (*clientv3.MemberListResponse, error) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
 	list, err := r.client.MemberList(ctx, options...)
@@ -209,6 +213,20 @@ func (c *Clients) listFrom(ctx context.Context, r *reply, options ...clientv3.Op
 		return nil, noAnswer{errAnother}
 	}
 	return list, nil
+}
+
+// statusOf asks a member how it is now.
+func (c *Clients) statusOf(ctx context.Context, r *reply) (*clientv3.StatusResponse, error) {
+	ctx, cancel := c.deadline(ctx)
+	defer cancel()
+	status, err := r.client.Status(ctx, "")
+	switch {
+	case err != nil:
+		return nil, cause(ctx, err)
+	case !r.is(status.Header):
+		return nil, errAnother
+	}
+	return status, nil
 }
 
 // deadline bounds one question to one member.

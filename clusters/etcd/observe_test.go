@@ -195,7 +195,7 @@ func TestAlarms(t *testing.T) {
 		s.raise(t, full.ID, etcdserverpb.AlarmType_NOSPACE)
 		answer = clients.Observe(t.Context(), s.cluster(3))
 		for i := range 3 {
-			alarms := byName(t, answer.Membership, pod(i)).Alarms
+			alarms := byName(t, answer.Membership, pod(i)).AlarmNames()
 			if got := strings.Join(alarms, ","); got != map[string]string{pod(1): "NOSPACE"}[pod(i)] {
 				t.Errorf("%s raises %q", pod(i), got)
 			}

@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"quorate.dev/quorate/clusters/childtest"
 	"quorate.dev/quorate/clusters/etcd"
 )
 
@@ -93,14 +94,19 @@ func (s *servers) address(i, port int) string { return fmt.Sprintf("%s.%d:%d", s
 func (s *servers) peerURL(i int) string { return "http://" + s.address(i, 2380) }
 
 func (s *servers) start(i int, state, initialCluster string) {
+	dir := filepath.Join(s.t.TempDir(), pod(i))
+	s.startIn(i, dir, "--initial-cluster="+initialCluster, "--initial-cluster-state="+state, "--initial-cluster-token="+s.subnet)
+}
+
+// startIn starts a member with a data directory, which may be there already.
+func (s *servers) startIn(i int, dir string, initial ...string) {
 	clientURL := "http://" + s.address(i, 2379)
-	s.dirs[pod(i)] = filepath.Join(s.t.TempDir(), pod(i))
-	args := []string{
-		"--name=" + pod(i), "--data-dir=" + s.dirs[pod(i)],
+	s.dirs[pod(i)] = dir
+	args := append([]string{
+		"--name=" + pod(i), "--data-dir=" + dir,
 		"--listen-peer-urls=" + s.peerURL(i), "--initial-advertise-peer-urls=" + s.peerURL(i),
-		"--initial-cluster=" + initialCluster, "--initial-cluster-state=" + state, "--initial-cluster-token=" + s.subnet,
 		"--unsafe-no-fsync", "--log-level=error", "--heartbeat-interval=50", "--election-timeout=500",
-	}
+	}, initial...)
 	if s.tls != nil {
 		clientURL = strings.Replace(clientURL, "http", "https", 1)
 		args = append(args, "--client-cert-auth", "--trusted-ca-file="+s.tls.file("ca.pem"),
@@ -110,7 +116,7 @@ func (s *servers) start(i int, state, initialCluster string) {
 	cmd := exec.Command(s.binary, args...)
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = childtest.WithParent()
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}

@@ -69,8 +69,9 @@ func plain(err error) error {
 }
 
 // wrapping is what gRPC, etcd and the network put in front of a cause.
-var wrapping = regexp.MustCompile(`^(.*: )?(Error while dialing|authentication handshake failed|error reading server preface|` +
-	`error reading from server|etcdserver|(read|write) tcp \S+: (read|write)): `)
+var wrapping = regexp.MustCompile(
+	`^(.*: )?(Error while dialing|authentication handshake failed|error reading server preface|` +
+		`error reading from server|etcdserver|(read|write) tcp \S+: (read|write)): `)
 
 // reason returns the cause without what gRPC, etcd and the network put around it.
 func reason(err error) string {

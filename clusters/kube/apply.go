@@ -17,7 +17,9 @@ import (
 // ApplyCluster applies an EtcdCluster (apiVersion, kind, metadata and spec as git states them) over
 // the version of it that was read, as ApplyOver does, and returns the live object. Git wins over
 // whoever else has set a field that git states.
-func (c *Client) ApplyCluster(ctx context.Context, object map[string]any, read *v1alpha1.EtcdCluster) (*v1alpha1.EtcdCluster, error) {
+func (c *Client) ApplyCluster(
+	ctx context.Context, object map[string]any, read *v1alpha1.EtcdCluster,
+) (*v1alpha1.EtcdCluster, error) {
 	u := &unstructured.Unstructured{Object: object}
 	u.SetResourceVersion(never)
 	if read != nil {
@@ -39,26 +41,31 @@ func (c *Client) ApplyCluster(ctx context.Context, object map[string]any, read *
 // explained says what to do where the API server does not know a field that this program does.
 func explained(err error) error {
 	if strings.Contains(err.Error(), "field not declared in schema") {
-		return fmt.Errorf("%w; the CustomResourceDefinition is older than this quorate: update it by \"quorate install\"", err)
+		return fmt.Errorf("%w; the CustomResourceDefinition is older than this quorate: update it by \"quorate "+
+			"install\"", err)
 	}
 	return err
 }
 
 // ApplyStatus writes the status of an EtcdCluster as it was read, and nothing if the cluster is
 // gone, another of the same name, or has changed since.
-func (c *Client) ApplyStatus(ctx context.Context, cluster *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus) error {
+func (c *Client) ApplyStatus(
+	ctx context.Context, cluster *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus,
+) error {
 	body, err := json.Marshal(map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(),
 		"kind":       v1alpha1.Kind,
-		"metadata":   map[string]any{"name": cluster.Name, "namespace": cluster.Namespace, "uid": cluster.UID, "resourceVersion": cluster.ResourceVersion},
-		"status":     status,
+		"metadata": map[string]any{"name": cluster.Name, "namespace": cluster.Namespace, "uid": cluster.UID,
+			"resourceVersion": cluster.ResourceVersion},
+		"status": status,
 	})
 	if err != nil {
 		return fmt.Errorf("encode the status of EtcdCluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
 	}
 	force := true
-	_, err = c.dynamic.Resource(v1alpha1.Resource).Namespace(cluster.Namespace).Patch(ctx, cluster.Name, types.ApplyPatchType, body,
-		metav1.PatchOptions{FieldManager: statusManager, Force: &force}, "status")
+	_, err = c.dynamic.Resource(v1alpha1.Resource).Namespace(cluster.Namespace).
+		Patch(ctx, cluster.Name, types.ApplyPatchType, body,
+			metav1.PatchOptions{FieldManager: statusManager, Force: &force}, "status")
 	if err != nil {
 		return fmt.Errorf("write the status of EtcdCluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
 	}

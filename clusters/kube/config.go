@@ -3,6 +3,8 @@ package kube
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -19,9 +21,30 @@ func Config(kubeconfig, context string) (*rest.Config, error) {
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: context}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the API server: %w; say --kubeconfig or set KUBECONFIG", err)
+		return nil, fmt.Errorf("find the API server: %w", explainConfig(rules, err))
 	}
 	return config, nil
+}
+
+// explainConfig says of an error which file it is about, and what to do where there is none.
+func explainConfig(rules *clientcmd.ClientConfigLoadingRules, err error) error {
+	var path *fs.PathError
+	named := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+	there := slices.ContainsFunc(rules.Precedence,
+		func(file string) bool { _, err := os.Stat(file); return err == nil })
+	switch {
+	case rules.ExplicitPath != "" && errors.As(err, &path):
+		return fmt.Errorf("read the kubeconfig %s: %w", rules.ExplicitPath, path.Err)
+	case !clientcmd.IsEmptyConfig(err):
+		return err // it names the file
+	case rules.ExplicitPath != "":
+		return fmt.Errorf("the kubeconfig %s names no cluster", rules.ExplicitPath)
+	case named != "" && !there:
+		return fmt.Errorf("no file that KUBECONFIG names is there: %s", named)
+	case there:
+		return fmt.Errorf("no kubeconfig names a cluster: %s", strings.Join(rules.Precedence, ", "))
+	}
+	return errors.New("there is no kubeconfig, and this is no pod: say --kubeconfig or set KUBECONFIG")
 }
 
 // Impersonation is whom to act as, by the rights of whoever the process is to impersonate them. All

@@ -52,10 +52,12 @@ func (c *Client) CreateEvent(ctx context.Context, cluster *v1alpha1.EtcdCluster,
 		Note:                cut(e.Note, noteLimit),
 		Regarding: corev1.ObjectReference{
 			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind,
-			Namespace: cluster.Namespace, Name: cluster.Name, UID: cluster.UID, ResourceVersion: cluster.ResourceVersion,
+			Namespace: cluster.Namespace, Name: cluster.Name, UID: cluster.UID,
+			ResourceVersion: cluster.ResourceVersion,
 		},
 	}
-	if _, err := c.typed.EventsV1().Events(cluster.Namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: Manager}); err != nil {
+	if _, err := c.typed.EventsV1().Events(cluster.Namespace).
+		Create(ctx, event, metav1.CreateOptions{FieldManager: Manager}); err != nil {
 		return fmt.Errorf("tell of %s in an event: %w", e.Reason, err)
 	}
 	return nil
@@ -65,7 +67,8 @@ func (c *Client) CreateEvent(ctx context.Context, cluster *v1alpha1.EtcdCluster,
 // made.
 func (c *Client) FailedCreates(ctx context.Context, set *appsv1.StatefulSet) ([]eventsv1.Event, error) {
 	var events []eventsv1.Event
-	list := listing("Events", c.typed.EventsV1().Events(set.Namespace).List, func(l *eventsv1.EventList) { events = append(events, l.Items...) })
+	list := listing("Events", c.typed.EventsV1().Events(set.Namespace).List,
+		func(l *eventsv1.EventList) { events = append(events, l.Items...) })
 	about := fields.Set{"regarding.kind": "StatefulSet", "regarding.name": set.Name, "reason": "FailedCreate"}
 	if err := list(ctx, metav1.ListOptions{FieldSelector: about.String()}); err != nil {
 		return nil, err

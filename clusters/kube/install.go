@@ -24,7 +24,8 @@ func (c *Client) InstallCRD(ctx context.Context, definition []byte) error {
 	}
 	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
 	name := object.GetName()
-	if _, err := c.dynamic.Resource(definitions).Apply(ctx, name, object, metav1.ApplyOptions{FieldManager: Manager, Force: true}); err != nil {
+	if _, err := c.dynamic.Resource(definitions).
+		Apply(ctx, name, object, metav1.ApplyOptions{FieldManager: Manager, Force: true}); err != nil {
 		return fmt.Errorf("apply CustomResourceDefinition %s: %w", name, err)
 	}
 	return c.awaitEstablished(ctx, name)
@@ -41,18 +42,21 @@ func (c *Client) awaitEstablished(ctx context.Context, name string) error {
 	}
 	defer w.Stop()
 	for event := range w.ResultChan() {
-		if object, ok := event.Object.(*unstructured.Unstructured); ok && event.Type != watch.Deleted && established(object) {
+		if object, ok := event.Object.(*unstructured.Unstructured); ok && event.Type != watch.Deleted &&
+			established(object) {
 			return nil
 		}
 	}
-	return fmt.Errorf("wait for CustomResourceDefinition %s: the API server does not serve it yet: %w", name, context.Cause(ctx))
+	return fmt.Errorf("wait for CustomResourceDefinition %s: the API server does not serve it yet: %w", name,
+		context.Cause(ctx))
 }
 
 func established(definition *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
 	for _, c := range conditions {
 		condition, ok := c.(map[string]any)
-		if ok && condition["type"] == string(apiextensionsv1.Established) && condition["status"] == string(apiextensionsv1.ConditionTrue) {
+		if ok && condition["type"] == string(apiextensionsv1.Established) &&
+			condition["status"] == string(apiextensionsv1.ConditionTrue) {
 			return true
 		}
 	}

@@ -19,14 +19,22 @@ import (
 
 // kinds are those of a cluster's objects.
 var kinds = map[string]access{
-	"ConfigMap":             accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.ConfigMaps, applycorev1.ExtractConfigMap),
-	"Secret":                accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.Secrets, applycorev1.ExtractSecret),
-	"Service":               accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.Services, applycorev1.ExtractService),
-	"Pod":                   accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.Pods, applycorev1.ExtractPod),
-	"PersistentVolumeClaim": accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.PersistentVolumeClaims, applycorev1.ExtractPersistentVolumeClaim),
-	"PodDisruptionBudget":   accessTo(kubernetes.Interface.PolicyV1, typedpolicyv1.PolicyV1Interface.PodDisruptionBudgets, applypolicyv1.ExtractPodDisruptionBudget),
-	"NetworkPolicy":         accessTo(kubernetes.Interface.NetworkingV1, typednetworkingv1.NetworkingV1Interface.NetworkPolicies, applynetworkingv1.ExtractNetworkPolicy),
-	"StatefulSet":           accessTo(kubernetes.Interface.AppsV1, typedappsv1.AppsV1Interface.StatefulSets, applyappsv1.ExtractStatefulSet),
+	"ConfigMap": accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.ConfigMaps,
+		applycorev1.ExtractConfigMap),
+	"Secret": accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.Secrets,
+		applycorev1.ExtractSecret),
+	"Service": accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.Services,
+		applycorev1.ExtractService),
+	"Pod": accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.Pods,
+		applycorev1.ExtractPod),
+	"PersistentVolumeClaim": accessTo(kubernetes.Interface.CoreV1, typedcorev1.CoreV1Interface.PersistentVolumeClaims,
+		applycorev1.ExtractPersistentVolumeClaim),
+	"PodDisruptionBudget": accessTo(kubernetes.Interface.PolicyV1,
+		typedpolicyv1.PolicyV1Interface.PodDisruptionBudgets, applypolicyv1.ExtractPodDisruptionBudget),
+	"NetworkPolicy": accessTo(kubernetes.Interface.NetworkingV1,
+		typednetworkingv1.NetworkingV1Interface.NetworkPolicies, applynetworkingv1.ExtractNetworkPolicy),
+	"StatefulSet": accessTo(kubernetes.Interface.AppsV1, typedappsv1.AppsV1Interface.StatefulSets,
+		applyappsv1.ExtractStatefulSet),
 }
 
 // access is how objects of one kind are read, applied and deleted. Where an object is given,
@@ -34,9 +42,10 @@ var kinds = map[string]access{
 type access struct {
 	get    func(ctx context.Context, c kubernetes.Interface, namespace, name string) (metav1.Object, error)
 	remove func(ctx context.Context, c kubernetes.Interface, namespace, name string, opts metav1.DeleteOptions) error
-	apply  func(ctx context.Context, c kubernetes.Interface, object any, opts metav1.ApplyOptions) (mine bool, err error)
-	over   func(object any, uid types.UID, version string) (mine bool)
-	owned  func(live any) (config any, mine bool, err error)
+	apply  func(ctx context.Context, c kubernetes.Interface, object any, opts metav1.ApplyOptions) (mine bool,
+		err error)
+	over  func(object any, uid types.UID, version string) (mine bool)
+	owned func(live any) (config any, mine bool, err error)
 }
 
 // requests are those to one kind of objects in a namespace, live as T, and applied as A.
@@ -60,7 +69,8 @@ func accessTo[G any, R requests[T, A], T metav1.Object, A applied[A]](
 		get: func(ctx context.Context, c kubernetes.Interface, namespace, name string) (metav1.Object, error) {
 			return in(group(c), namespace).Get(ctx, name, metav1.GetOptions{})
 		},
-		remove: func(ctx context.Context, c kubernetes.Interface, namespace, name string, opts metav1.DeleteOptions) error {
+		remove: func(ctx context.Context, c kubernetes.Interface, namespace, name string,
+			opts metav1.DeleteOptions) error {
 			return in(group(c), namespace).Delete(ctx, name, opts)
 		},
 		apply: func(ctx context.Context, c kubernetes.Interface, object any, opts metav1.ApplyOptions) (bool, error) {
@@ -97,7 +107,8 @@ func accessTo[G any, R requests[T, A], T metav1.Object, A applied[A]](
 // the object has changed since.
 func (c *Client) Apply(ctx context.Context, object any) error {
 	for _, kind := range kinds {
-		if mine, err := kind.apply(ctx, c.typed, object, metav1.ApplyOptions{FieldManager: Manager, Force: true}); mine {
+		if mine, err := kind.apply(ctx, c.typed, object,
+			metav1.ApplyOptions{FieldManager: Manager, Force: true}); mine {
 			return err
 		}
 	}

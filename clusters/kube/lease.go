@@ -19,7 +19,10 @@ var ErrLeaseTaken = errors.New("another pass took the lease meanwhile")
 // and ErrLeaseTaken is returned. The lease is never deleted, since a lease that was gone and came
 // back could not be told from one that never was. want gives the name, namespace, labels and
 // owners.
-func (c *Client) TakeLease(ctx context.Context, want metav1.ObjectMeta, seen *coordinationv1.Lease, holder string, duration time.Duration, now time.Time) (*coordinationv1.Lease, error) {
+func (c *Client) TakeLease(
+	ctx context.Context, want metav1.ObjectMeta, seen *coordinationv1.Lease, holder string, duration time.Duration,
+	now time.Time,
+) (*coordinationv1.Lease, error) {
 	seconds := int32(max(1, duration/time.Second))
 	spec := coordinationv1.LeaseSpec{
 		HolderIdentity:       &holder,
@@ -31,7 +34,8 @@ func (c *Client) TakeLease(ctx context.Context, want metav1.ObjectMeta, seen *co
 	var taken *coordinationv1.Lease
 	var err error
 	if seen == nil {
-		taken, err = leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: want, Spec: spec}, metav1.CreateOptions{FieldManager: Manager})
+		taken, err = leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: want, Spec: spec},
+			metav1.CreateOptions{FieldManager: Manager})
 	} else {
 		next := seen.DeepCopy()
 		next.Labels, next.OwnerReferences = want.Labels, want.OwnerReferences
@@ -41,11 +45,13 @@ func (c *Client) TakeLease(ctx context.Context, want metav1.ObjectMeta, seen *co
 		next.Spec = spec
 		taken, err = leases.Update(ctx, next, metav1.UpdateOptions{FieldManager: Manager})
 	}
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || seen != nil && apierrors.IsNotFound(err) {
+	deleted := seen != nil && apierrors.IsNotFound(err)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || deleted {
 		return nil, ErrLeaseTaken
 	}
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("take the lease %s/%s: %w; the namespace must exist before its clusters", want.Namespace, want.Name, err)
+		return nil, fmt.Errorf("take the lease %s/%s: %w; the namespace must exist before its clusters", want.Namespace,
+			want.Name, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("take the lease %s/%s: %w", want.Namespace, want.Name, err)
@@ -55,7 +61,8 @@ func (c *Client) TakeLease(ctx context.Context, want metav1.ObjectMeta, seen *co
 
 // Lease returns the lease of that name, whoever made it; nil if there is none.
 func (c *Client) Lease(ctx context.Context, namespace, name string) (*coordinationv1.Lease, error) {
-	list, err := c.typed.CoordinationV1().Leases(namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	list, err := c.typed.CoordinationV1().Leases(namespace).
+		List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
 		return nil, fmt.Errorf("look for Lease %s/%s: %w", namespace, name, err)
 	}
@@ -70,7 +77,8 @@ func (c *Client) ReleaseLease(ctx context.Context, held *coordinationv1.Lease) e
 	next := held.DeepCopy()
 	nobody := ""
 	next.Spec.HolderIdentity = &nobody
-	_, err := c.typed.CoordinationV1().Leases(held.Namespace).Update(ctx, next, metav1.UpdateOptions{FieldManager: Manager})
+	_, err := c.typed.CoordinationV1().Leases(held.Namespace).
+		Update(ctx, next, metav1.UpdateOptions{FieldManager: Manager})
 	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -55,7 +55,8 @@ const pageSize = 500
 func (c *Client) List(ctx context.Context, namespace, selector string) (*Inventory, error) {
 	inv := &Inventory{}
 	opts := metav1.ListOptions{LabelSelector: selector}
-	leases := listing("Leases", c.typed.CoordinationV1().Leases(namespace).List, func(l *coordinationv1.LeaseList) { inv.Leases = append(inv.Leases, l.Items...) })
+	leases := listing("Leases", c.typed.CoordinationV1().Leases(namespace).List,
+		func(l *coordinationv1.LeaseList) { inv.Leases = append(inv.Leases, l.Items...) })
 	if err := leases(ctx, opts); err != nil {
 		return nil, err
 	}
@@ -74,9 +75,12 @@ func (c *Client) List(ctx context.Context, namespace, selector string) (*Invento
 func (c *Client) listings(namespace string, inv *Inventory) []lister {
 	core := c.typed.CoreV1()
 	return []lister{
-		listing("Services", core.Services(namespace).List, func(l *corev1.ServiceList) { inv.Services = append(inv.Services, l.Items...) }),
-		listing("ConfigMaps", core.ConfigMaps(namespace).List, func(l *corev1.ConfigMapList) { inv.ConfigMaps = append(inv.ConfigMaps, l.Items...) }),
-		hidden(listing("Secrets", core.Secrets(namespace).List, func(l *corev1.SecretList) { inv.Secrets = append(inv.Secrets, l.Items...) }), &inv.Hidden),
+		listing("Services", core.Services(namespace).List,
+			func(l *corev1.ServiceList) { inv.Services = append(inv.Services, l.Items...) }),
+		listing("ConfigMaps", core.ConfigMaps(namespace).List,
+			func(l *corev1.ConfigMapList) { inv.ConfigMaps = append(inv.ConfigMaps, l.Items...) }),
+		hidden(listing("Secrets", core.Secrets(namespace).List,
+			func(l *corev1.SecretList) { inv.Secrets = append(inv.Secrets, l.Items...) }), &inv.Hidden),
 		listing("Pods", core.Pods(namespace).List, func(l *corev1.PodList) { inv.Pods = append(inv.Pods, l.Items...) }),
 		listing("PersistentVolumeClaims", core.PersistentVolumeClaims(namespace).List,
 			func(l *corev1.PersistentVolumeClaimList) { inv.Claims = append(inv.Claims, l.Items...) }),
@@ -85,7 +89,8 @@ func (c *Client) listings(namespace string, inv *Inventory) []lister {
 		listing("PodDisruptionBudgets", c.typed.PolicyV1().PodDisruptionBudgets(namespace).List,
 			func(l *policyv1.PodDisruptionBudgetList) { inv.Budgets = append(inv.Budgets, l.Items...) }),
 		hidden(listing("NetworkPolicies", c.typed.NetworkingV1().NetworkPolicies(namespace).List,
-			func(l *networkingv1.NetworkPolicyList) { inv.Policies = append(inv.Policies, l.Items...) }), &inv.HiddenPolicies),
+			func(l *networkingv1.NetworkPolicyList) { inv.Policies = append(inv.Policies, l.Items...) }),
+			&inv.HiddenPolicies),
 	}
 }
 
@@ -93,7 +98,9 @@ func (c *Client) listings(namespace string, inv *Inventory) []lister {
 type lister func(context.Context, metav1.ListOptions) error
 
 // listing makes a lister of a function that reads one page and one that keeps what is on it.
-func listing[L metav1.ListInterface](name string, page func(context.Context, metav1.ListOptions) (L, error), keep func(L)) lister {
+func listing[L metav1.ListInterface](
+	name string, page func(context.Context, metav1.ListOptions) (L, error), keep func(L),
+) lister {
 	return func(ctx context.Context, opts metav1.ListOptions) error {
 		opts.Limit = pageSize
 		for {
@@ -121,7 +128,9 @@ func hidden(list lister, why *error) lister {
 }
 
 // ErrNoCRD says that the API server does not know EtcdClusters.
-var ErrNoCRD = fmt.Errorf("the API server does not know %s: install the CustomResourceDefinition with \"quorate install\"", v1alpha1.Resource.GroupResource())
+var ErrNoCRD = fmt.Errorf(
+	"the API server does not know %s: install the CustomResourceDefinition with \"quorate install\"",
+	v1alpha1.Resource.GroupResource())
 
 // NeedsSetup reports whether an error is of the kind that trying again does not overcome.
 func NeedsSetup(err error) bool {
@@ -140,7 +149,8 @@ func (c *Client) listClusters(ctx context.Context, namespace string, inv *Invent
 	for i, item := range items {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &inv.Clusters[i]); err != nil {
 			inv.Clusters[i] = unread(item)
-			inv.Unreadable[item.GetNamespace()+"/"+item.GetName()] = fmt.Errorf("read EtcdCluster %s/%s, which has to be corrected: %w", item.GetNamespace(), item.GetName(), err)
+			inv.Unreadable[item.GetNamespace()+"/"+item.GetName()] = fmt.Errorf(
+				"read EtcdCluster %s/%s, which has to be corrected: %w", item.GetNamespace(), item.GetName(), err)
 		}
 	}
 	return err
@@ -149,8 +159,10 @@ func (c *Client) listClusters(ctx context.Context, namespace string, inv *Invent
 // unread is what can be known of a custom resource that cannot be read as one.
 func unread(item unstructured.Unstructured) v1alpha1.EtcdCluster {
 	var c v1alpha1.EtcdCluster
-	c.Namespace, c.Name, c.UID, c.ResourceVersion, c.Generation = item.GetNamespace(), item.GetName(), item.GetUID(), item.GetResourceVersion(), item.GetGeneration()
-	c.Labels, c.Annotations, c.DeletionTimestamp, c.OwnerReferences = item.GetLabels(), item.GetAnnotations(), item.GetDeletionTimestamp(), item.GetOwnerReferences()
+	c.Namespace, c.Name, c.UID, c.ResourceVersion, c.Generation = item.GetNamespace(), item.GetName(), item.GetUID(),
+		item.GetResourceVersion(), item.GetGeneration()
+	c.Labels, c.Annotations, c.DeletionTimestamp, c.OwnerReferences = item.GetLabels(), item.GetAnnotations(),
+		item.GetDeletionTimestamp(), item.GetOwnerReferences()
 	c.Status.DeclaredSource, _, _ = unstructured.NestedString(item.Object, "status", "declaredSource")
 	c.Status.DeclaredRevision, _, _ = unstructured.NestedString(item.Object, "status", "declaredRevision")
 	c.Status.SourceRevision, _, _ = unstructured.NestedString(item.Object, "status", "sourceRevision")

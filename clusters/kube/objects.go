@@ -34,7 +34,8 @@ func Applied(object metav1.Object) bool {
 
 // HasClaims reports whether there is any volume claim that selector selects.
 func (c *Client) HasClaims(ctx context.Context, namespace, selector string) (bool, error) {
-	claims, err := c.typed.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1})
+	claims, err := c.typed.CoreV1().PersistentVolumeClaims(namespace).
+		List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1})
 	if err != nil {
 		return false, fmt.Errorf("look for volume claims in %s: %w", namespace, err)
 	}

@@ -74,7 +74,8 @@ var ErrForbidden = errors.New("forbidden")
 // refused reports whether the API server has refused a port-forward for want of a right: client-go
 // keeps nothing of the answer but its text.
 func refused(err error) bool {
-	return err != nil && strings.Contains(err.Error(), " is forbidden: ") && strings.Contains(err.Error(), "pods/portforward")
+	return err != nil && strings.Contains(err.Error(), " is forbidden: ") &&
+		strings.Contains(err.Error(), "pods/portforward")
 }
 
 func (c *Client) dialPod(ctx context.Context, namespace, pod string, port int) (*forwarded, error) {
@@ -115,7 +116,8 @@ func (c *Client) overWebSocket(ctx context.Context, url string) (httpstream.Conn
 	if err != nil {
 		return nil, err
 	}
-	return streamspdy.NewClientConnectionWithPings(portforward.NewTunnelingConnection("client", conn), portforward.PingPeriod)
+	return streamspdy.NewClientConnectionWithPings(portforward.NewTunnelingConnection("client", conn),
+		portforward.PingPeriod)
 }
 
 func (c *Client) overSPDY(ctx context.Context, url string) (httpstream.Connection, error) {
@@ -127,7 +129,8 @@ func (c *Client) overSPDY(ctx context.Context, url string) (httpstream.Connectio
 	if err != nil {
 		return nil, err
 	}
-	conn, _, err := spdy.NegotiateStreaming(upgrader, &http.Client{Transport: transport}, request, protocol.PortForwardV1Name)
+	conn, _, err := spdy.NegotiateStreaming(upgrader, &http.Client{Transport: transport}, request,
+		protocol.PortForwardV1Name)
 	return conn, err
 }
 

@@ -38,7 +38,10 @@ func (c *Client) Watch(ctx context.Context, namespace, selector string, changes 
 
 // watch reports changes of one resource until ctx is done, and takes a watch up again that broke
 // off.
-func (c *Client) watch(ctx context.Context, resource schema.GroupVersionResource, namespace string, opts metav1.ListOptions, changes chan<- struct{}) {
+func (c *Client) watch(
+	ctx context.Context, resource schema.GroupVersionResource, namespace string, opts metav1.ListOptions,
+	changes chan<- struct{},
+) {
 	const pause = time.Second
 	for ctx.Err() == nil {
 		w, err := c.watches.Resource(resource).Namespace(namespace).Watch(ctx, opts)

@@ -62,7 +62,8 @@ func Build(in Input) ([]Object, error) {
 		return nil, fmt.Errorf("build the objects of %s/%s: the custom resource has no UID yet", c.Namespace, c.Name)
 	}
 	if in.Record.Token == "" || len(in.Record.Members) == 0 {
-		return nil, fmt.Errorf("build the objects of %s/%s: the record names no token or no member", c.Namespace, c.Name)
+		return nil, fmt.Errorf("build the objects of %s/%s: the record names no token or no member",
+			c.Namespace, c.Name)
 	}
 	configMap, err := configMap(in)
 	if err != nil {

@@ -142,7 +142,9 @@ func (k Certificates) Check(c *v1alpha1.EtcdCluster, now time.Time) []string {
 
 // Renew issues every leaf that Check complains about, and returns its complaints too. It never
 // makes a CA.
-func (k Certificates) Renew(c *v1alpha1.EtcdCluster, now time.Time) (renewed Certificates, problems []string, err error) {
+func (k Certificates) Renew(
+	c *v1alpha1.EtcdCluster, now time.Time,
+) (renewed Certificates, problems []string, err error) {
 	ca, err := pki.ReadCA(k.CA, now)
 	if err != nil {
 		return k, nil, err
@@ -157,7 +159,8 @@ func (k Certificates) Renew(c *v1alpha1.EtcdCluster, now time.Time) (renewed Cer
 			return k, nil, err
 		}
 	}
-	renewed.trustedPeer, renewed.trustedServer, renewed.trustedClient, renewed.trustedOwn = k.Trusted(), k.Trusted(), k.Trusted(), k.Trusted()
+	renewed.trustedPeer, renewed.trustedServer, renewed.trustedClient, renewed.trustedOwn = k.Trusted(), k.Trusted(),
+		k.Trusted(), k.Trusted()
 	return renewed, problems, nil
 }
 
@@ -180,7 +183,8 @@ func (k *Certificates) leaves(c *v1alpha1.EtcdCluster) []storedLeaf {
 	names := NamesOf(c.Name)
 	return []storedLeaf{
 		{names.PeerSecret, keyCertificate, peerLeaf(c), &k.Peer, k.trustedPeer},
-		{names.PeerSecret, keyClientCertificate, pki.Leaf{CommonName: peerName(c), Usages: clientOnly}, &k.PeerClient, k.trustedPeer},
+		{names.PeerSecret, keyClientCertificate, pki.Leaf{CommonName: peerName(c), Usages: clientOnly}, &k.PeerClient,
+			k.trustedPeer},
 		{names.ServerSecret, keyCertificate, serverLeaf(c), &k.Server, k.trustedServer},
 		{names.OwnSecret, keyCertificate, clientLeaf(rootName), &k.Own, k.trustedOwn},
 		{names.ClientSecret, keyCertificate, clientLeaf(k.clientName(c)), &k.Client, k.trustedClient},

@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"quorate.dev/quorate/etcdversion"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -121,7 +122,8 @@ func initialCluster(in Input, m decide.RecordedMember, live string) (map[string]
 	case decide.Sealed:
 		return keys, sealedComment, nil
 	}
-	return nil, "", fmt.Errorf("write the configuration of %s: unknown mode %q", PodName(in.Cluster.Name, m.Ordinal), m.Mode)
+	return nil, "", fmt.Errorf("write the configuration of %s: unknown mode %q", PodName(in.Cluster.Name, m.Ordinal),
+		m.Mode)
 }
 
 const sealedComment = "# Sealed: starts on its data, or not at all.\n"
@@ -161,8 +163,8 @@ func joinPeers(peers map[string]string) string {
 	return strings.Join(list, ",")
 }
 
-// withAllowedNames is the first version whose configuration file takes a list as allowed-cn.
-var withAllowedNames = version{5, 15}
+// withAllowedNames is the first etcdversion.Version whose configuration file takes a list as allowed-cn.
+var withAllowedNames = etcdversion.Must("3.5.15")
 
 // transportSecurity says which certificates to serve and to trust. Toward other members a member
 // shows a certificate without names: etcd looks the names of an incoming peer certificate up in
@@ -180,7 +182,7 @@ func transportSecurity(in Input) map[string]any {
 		"trusted-ca-file":  peerTLSMount + "/" + keyCA,
 		"client-cert-auth": true,
 	}
-	if v, err := parseVersion(in.Cluster.Spec.Version); err == nil && v.atLeast(withAllowedNames) {
+	if v, err := declaredVersion(in.Cluster.Spec.Version); err == nil && v.AtLeast(withAllowedNames) {
 		// The certificate of a client, which is of the same CA, does not make it a member.
 		peer["allowed-cn"] = []string{peerName(in.Cluster)}
 	}

@@ -1,13 +1,16 @@
 package objects
 
 import (
+	"crypto/tls"
 	"encoding/base64"
+	"net"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/etcdversion"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -43,11 +46,12 @@ func TestRealEtcdOptions(t *testing.T) {
 			c.Spec.Etcd.HeartbeatInterval, c.Spec.Etcd.ElectionTimeout = "150ms", "2s"
 			c.Spec.Etcd.Options = optionsOf(mustParse(t, text))
 			delete(c.Spec.Etcd.Options, "enable-distributed-tracing") // it would look for a collector
-			c.Spec.Etcd.Options["log-level"] = "info"
+			c.Spec.Etcd.Options["log-level"], c.Spec.Etcd.Options["tls-min-version"] = "info", "TLS1.3"
 			w := newWorld(t, c, binary)
 			w.in.Record = record(1, decide.Founding)
 			w.start(0)
 			w.waitReady(0)
+			w.refuseTLS12(0)
 			started := w.startLog(0)
 			for key, want := range map[string]any{
 				"quota-backend-bytes":         float64(2 << 30),
@@ -62,11 +66,25 @@ func TestRealEtcdOptions(t *testing.T) {
 				"pre-vote":                    true,
 			} {
 				// Old releases say less.
-				if got, says := started[key]; got != want && (says || w.version().atLeast(version{5, 35})) {
+				if got, says := started[key]; got != want && (says || w.version().AtLeast(etcdversion.Must("3.5.35"))) {
 					t.Errorf("%s: etcd runs with %v, want %v", key, got, want)
 				}
 			}
 		})
+	}
+}
+
+// refuseTLS12 reports a member that takes TLS 1.2 on one of its ports.
+func (w *world) refuseTLS12(n int) {
+	for _, port := range []string{"2379", "2380"} {
+		address := net.JoinHostPort(w.address(n), port)
+		connection, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
+		if err == nil {
+			connection.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "protocol version") {
+			w.Errorf("%s takes TLS 1.2: %v", address, err)
+		}
 	}
 }
 

@@ -14,21 +14,23 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"quorate.dev/quorate/etcdversion"
 )
 
-// releasesAround lists the first and the last version of every key, and the versions just before
+// releasesAround lists the first and the last etcdversion.Version of every key, and the versions just before
 // and after.
-func releasesAround(table []etcdKey) []version {
-	releases := map[version]bool{}
+func releasesAround(table []etcdKey) []etcdversion.Version {
+	releases := map[etcdversion.Version]bool{}
 	for _, k := range table {
-		for _, v := range []version{k.first, k.last, {k.first.minor, k.first.patch - 1}} {
-			if v.atLeast(version{5, 3}) && v.patch >= 0 {
+		for _, v := range []etcdversion.Version{k.first, k.last, {Major: 3, Minor: k.first.Minor, Patch: k.first.Patch - 1}} {
+			if v.AtLeast(etcdversion.Must("3.5.3")) && v.Patch >= 0 {
 				releases[v] = true
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Keys(releases), func(a, b version) int {
-		return (a.minor-b.minor)*1000 + a.patch - b.patch
+	return slices.SortedFunc(maps.Keys(releases), func(a, b etcdversion.Version) int {
+		return a.Compare(b)
 	})
 }
 
@@ -54,8 +56,8 @@ func readKeys(t *testing.T) []etcdKey {
 	return table
 }
 
-func mustParse(t *testing.T, text string) version {
-	v, err := parseVersion(text)
+func mustParse(t *testing.T, text string) etcdversion.Version {
+	v, err := declaredVersion(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +65,7 @@ func mustParse(t *testing.T, text string) version {
 }
 
 // etcdSources finds embed/config.go of etcd's releases in the module cache.
-func etcdSources(t *testing.T) map[version]string {
+func etcdSources(t *testing.T) map[etcdversion.Version]string {
 	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
 	if err != nil {
 		t.Skipf("ask go for its module cache: %v", err)
@@ -72,13 +74,13 @@ func etcdSources(t *testing.T) map[version]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources := map[version]string{}
+	sources := map[etcdversion.Version]string{}
 	for _, file := range files {
 		release := regexp.MustCompile(`@v(3\.[0-9]+\.[0-9]+)/`).FindStringSubmatch(file)
 		if release == nil {
 			continue
 		}
-		if v := mustParse(t, release[1]); v.atLeast(version{5, 3}) {
+		if v := mustParse(t, release[1]); v.AtLeast(etcdversion.Must("3.5.3")) {
 			sources[v] = file
 		}
 	}
@@ -88,7 +90,7 @@ func etcdSources(t *testing.T) map[version]string {
 var jsonTag = regexp.MustCompile(`json:"([^",]+)`)
 
 // configKeys are the keys in one release, with first and last as that release.
-func configKeys(t *testing.T, v version, file string) []etcdKey {
+func configKeys(t *testing.T, v etcdversion.Version, file string) []etcdKey {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -126,10 +128,10 @@ func typeName(e ast.Expr) string {
 	return "other"
 }
 
-func writeKeys(t *testing.T, sources map[version]string) {
+func writeKeys(t *testing.T, sources map[etcdversion.Version]string) {
 	byName := map[string]etcdKey{}
-	releases := slices.SortedFunc(maps.Keys(sources), func(a, b version) int {
-		return (a.minor-b.minor)*1000 + a.patch - b.patch
+	releases := slices.SortedFunc(maps.Keys(sources), func(a, b etcdversion.Version) int {
+		return a.Compare(b)
 	})
 	for _, v := range releases {
 		for _, k := range configKeys(t, v, sources[v]) {

@@ -12,6 +12,7 @@ import (
 
 	"quorate.dev/quorate/clusters/schema"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/etcdversion"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -22,7 +23,7 @@ const etcdKeys = "../../testdata/objects/etcd-keys.txt"
 
 type etcdKey struct {
 	structName, key, goType string
-	first, last             version
+	first, last             etcdversion.Version
 }
 
 func (k etcdKey) String() string {
@@ -49,7 +50,7 @@ func TestEtcdKeys(t *testing.T) {
 			found[k.structName+" "+k.key+" "+k.goType] = true
 		}
 		for _, k := range table {
-			inRange := v.atLeast(k.first) && k.last.atLeast(v)
+			inRange := v.AtLeast(k.first) && k.last.AtLeast(v)
 			if name := k.structName + " " + k.key + " " + k.goType; inRange != found[name] {
 				t.Errorf("etcd %s: %s is there: %t, in the table: %t", v, name, found[name], inRange)
 			}
@@ -80,10 +81,10 @@ func TestKeysAreRead(t *testing.T) {
 }
 
 // optionsOf sets all options that the version has.
-func optionsOf(v version) map[string]v1alpha1.OptionValue {
+func optionsOf(v etcdversion.Version) map[string]v1alpha1.OptionValue {
 	set := map[string]v1alpha1.OptionValue{}
 	for name, o := range options {
-		if v.atLeast(o.since) {
+		if v.AtLeast(o.since) {
 			set[name] = v1alpha1.OptionValue(o.example())
 		}
 	}
@@ -97,7 +98,7 @@ func (o option) example() string {
 	return map[valueKind]string{number: "10000", duration: "7s", boolean: "true"}[o.kind]
 }
 
-func checkKeys(t *testing.T, table []etcdKey, v version, text string) {
+func checkKeys(t *testing.T, table []etcdKey, v etcdversion.Version, text string) {
 	var file map[string]any
 	if err := yaml.UnmarshalStrict([]byte(text), &file); err != nil {
 		t.Fatal(err)
@@ -113,9 +114,9 @@ func checkKeys(t *testing.T, table []etcdKey, v version, text string) {
 	}
 }
 
-func checkKey(t *testing.T, table []etcdKey, v version, structs []string, key string, value any) {
+func checkKey(t *testing.T, table []etcdKey, v etcdversion.Version, structs []string, key string, value any) {
 	for _, k := range table {
-		if k.key == key && slices.Contains(structs, k.structName) && v.atLeast(k.first) && k.last.atLeast(v) {
+		if k.key == key && slices.Contains(structs, k.structName) && v.AtLeast(k.first) && k.last.AtLeast(v) {
 			if !fits(k.goType, value) {
 				t.Errorf("%s: %v does not fit into a %s", key, value, k.goType)
 			}
@@ -147,9 +148,9 @@ func TestOptionsAreUnderstoodOrRefused(t *testing.T) {
 	for _, v := range releasesAround(table) {
 		for name, o := range options {
 			has := slices.ContainsFunc(table, func(k etcdKey) bool {
-				return k.structName == "Config" && (k.key == name || k.key == o.key35) && v.atLeast(k.first) && k.last.atLeast(v)
+				return k.structName == "Config" && (k.key == name || k.key == o.key35) && v.AtLeast(k.first) && k.last.AtLeast(v)
 			})
-			if taken := v.atLeast(o.since); taken != has {
+			if taken := v.AtLeast(o.since); taken != has {
 				t.Errorf("etcd %s has option %s: %t, it is taken: %t", v, name, has, taken)
 			}
 		}

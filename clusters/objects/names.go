@@ -23,6 +23,12 @@ const Container = "etcd"
 const (
 	// LabelCluster, on every object, is the name of the cluster.
 	LabelCluster = "etcd.quorate.dev/cluster"
+	// LabelManagedBy is on everything that Quorate makes.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	// ManagedBy is the value of LabelManagedBy.
+	ManagedBy = "quorate"
+	// Managed selects everything that Quorate makes.
+	Managed = LabelManagedBy + "=" + ManagedBy
 	// AnnotationToken, on volume claims, is the cluster token that the volume was made for.
 	AnnotationToken = "etcd.quorate.dev/token"
 	// AnnotationSpecHash, on pods and their template, is the SpecHash that the pod is made from.
@@ -117,10 +123,10 @@ func VolumeClaimName(cluster string, ordinal int) string {
 // Labels returns the labels that every object of the cluster has.
 func Labels(cluster string) map[string]string {
 	return map[string]string{
-		"app.kubernetes.io/name":       "etcd",
-		"app.kubernetes.io/instance":   cluster,
-		"app.kubernetes.io/managed-by": "quorate",
-		LabelCluster:                   cluster,
+		"app.kubernetes.io/name":     "etcd",
+		"app.kubernetes.io/instance": cluster,
+		LabelManagedBy:               ManagedBy,
+		LabelCluster:                 cluster,
 	}
 }
 

@@ -24,13 +24,15 @@ func OwnLabels() map[string]string { return map[string]string{"app.kubernetes.io
 // kubelet of a pod's own node through, so that probes and port-forwards need nothing.
 func networkPolicy(c *v1alpha1.EtcdCluster) *applynetworkingv1.NetworkPolicyApplyConfiguration {
 	declared := c.Spec.NetworkPolicy
-	members := applynetworkingv1.NetworkPolicyPeer().WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(Selector(c.Name)))
+	members := applynetworkingv1.NetworkPolicyPeer().
+		WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(Selector(c.Name)))
 	quorate := applynetworkingv1.NetworkPolicyPeer().
 		WithNamespaceSelector(applymetav1.LabelSelector().WithMatchLabels(OwnLabels())).
 		WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(OwnLabels()))
 	rules := []*applynetworkingv1.NetworkPolicyIngressRuleApplyConfiguration{
 		ingress(PeerPort, members),
-		ingress(ClientPort, append([]*applynetworkingv1.NetworkPolicyPeerApplyConfiguration{quorate}, networkPeers(declared.Clients)...)...),
+		ingress(ClientPort, append([]*applynetworkingv1.NetworkPolicyPeerApplyConfiguration{quorate},
+			networkPeers(declared.Clients)...)...),
 	}
 	// A rule that names nobody lets everybody in.
 	if len(declared.Metrics) > 0 {
@@ -45,9 +47,12 @@ func networkPolicy(c *v1alpha1.EtcdCluster) *applynetworkingv1.NetworkPolicyAppl
 			WithIngress(rules...))
 }
 
-func ingress(port int32, from ...*applynetworkingv1.NetworkPolicyPeerApplyConfiguration) *applynetworkingv1.NetworkPolicyIngressRuleApplyConfiguration {
+func ingress(
+	port int32, from ...*applynetworkingv1.NetworkPolicyPeerApplyConfiguration,
+) *applynetworkingv1.NetworkPolicyIngressRuleApplyConfiguration {
 	return applynetworkingv1.NetworkPolicyIngressRule().
-		WithPorts(applynetworkingv1.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(port))).
+		WithPorts(applynetworkingv1.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).
+			WithPort(intstr.FromInt32(port))).
 		WithFrom(from...)
 }
 
@@ -94,7 +99,8 @@ func checkNetworkPolicy(declared *v1alpha1.NetworkPolicySpec) []string {
 func checkPeers(list string, declared []v1alpha1.NetworkPeer) (problems []string) {
 	for i, d := range declared {
 		at := field.NewPath("spec", "networkPolicy", list).Index(i)
-		for _, err := range append(metavalidation.ValidateLabels(plain(d.Pods), at.Child("pods")), metavalidation.ValidateLabels(plain(d.Namespaces), at.Child("namespaces"))...) {
+		for _, err := range append(metavalidation.ValidateLabels(plain(d.Pods), at.Child("pods")),
+			metavalidation.ValidateLabels(plain(d.Namespaces), at.Child("namespaces"))...) {
 			problems = append(problems, err.Error())
 		}
 		if d.CIDR == "" {
@@ -102,9 +108,11 @@ func checkPeers(list string, declared []v1alpha1.NetworkPeer) (problems []string
 		}
 		switch prefix, err := netip.ParsePrefix(d.CIDR); {
 		case err != nil:
-			problems = append(problems, fmt.Sprintf("%s: %q is not a range of addresses, such as 192.0.2.0/24", at.Child("cidr"), d.CIDR))
+			problems = append(problems, fmt.Sprintf("%s: %q is not a range of addresses, such as 192.0.2.0/24",
+				at.Child("cidr"), d.CIDR))
 		case prefix != prefix.Masked():
-			problems = append(problems, fmt.Sprintf("%s: %q has bits set beyond the prefix length: write %s", at.Child("cidr"), d.CIDR, prefix.Masked()))
+			problems = append(problems, fmt.Sprintf("%s: %q has bits set beyond the prefix length: write %s",
+				at.Child("cidr"), d.CIDR, prefix.Masked()))
 		}
 	}
 	return problems

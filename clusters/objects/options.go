@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/etcdversion"
 )
 
 // A valueKind says how the value of an option stands in etcd's configuration file.
@@ -28,31 +29,35 @@ const (
 type option struct {
 	kind  valueKind
 	words []string
-	// since is the first version with the option in its configuration file; zero if all have it.
-	since version
+	// since is the first etcdversion.Version with the option in its configuration file; zero if all have it.
+	since etcdversion.Version
 	// key35 is the key in the file of etcd 3.5, where it is another.
 	key35 string
 }
 
 var options = map[string]option{
-	"backend-batch-interval":         {kind: duration},
-	"backend-batch-limit":            {kind: number},
-	"compaction-batch-limit":         {kind: number, key35: "experimental-compaction-batch-limit"},
-	"compaction-sleep-interval":      {kind: duration, since: version{5, 16}, key35: "experimental-compaction-sleep-interval"},
-	"corrupt-check-time":             {kind: duration, key35: "experimental-corrupt-check-time"},
-	"enable-distributed-tracing":     {kind: boolean, key35: "experimental-enable-distributed-tracing"},
-	"grpc-keepalive-interval":        {kind: duration},
-	"grpc-keepalive-min-time":        {kind: duration},
-	"grpc-keepalive-timeout":         {kind: duration},
-	"log-level":                      {kind: word, words: []string{"debug", "info", "warn", "error", "panic", "fatal"}},
-	"max-concurrent-streams":         {kind: number, since: version{5, 5}},
-	"max-snapshots":                  {kind: number},
-	"max-txn-ops":                    {kind: number},
-	"max-wals":                       {kind: number},
-	"metrics":                        {kind: word, words: []string{"basic", "extensive"}},
-	"snapshot-catchup-entries":       {kind: number, since: version{5, 14}, key35: "experimental-snapshot-catch-up-entries"},
+	"backend-batch-interval": {kind: duration},
+	"backend-batch-limit":    {kind: number},
+	"compaction-batch-limit": {kind: number, key35: "experimental-compaction-batch-limit"},
+	"compaction-sleep-interval": {kind: duration, since: etcdversion.Must("3.5.16"),
+		key35: "experimental-compaction-sleep-interval"},
+	"corrupt-check-time":         {kind: duration, key35: "experimental-corrupt-check-time"},
+	"enable-distributed-tracing": {kind: boolean, key35: "experimental-enable-distributed-tracing"},
+	"grpc-keepalive-interval":    {kind: duration},
+	"grpc-keepalive-min-time":    {kind: duration},
+	"grpc-keepalive-timeout":     {kind: duration},
+	"log-level":                  {kind: word, words: []string{"debug", "info", "warn", "error", "panic", "fatal"}},
+	"max-concurrent-streams":     {kind: number, since: etcdversion.Must("3.5.5")},
+	"max-snapshots":              {kind: number},
+	"max-txn-ops":                {kind: number},
+	"max-wals":                   {kind: number},
+	"metrics":                    {kind: word, words: []string{"basic", "extensive"}},
+	"snapshot-catchup-entries": {kind: number, since: etcdversion.Must("3.5.14"),
+		key35: "experimental-snapshot-catch-up-entries"},
+	"tls-min-version": {kind: word, words: []string{"TLS1.2", "TLS1.3"},
+		since: etcdversion.Must("3.5.8")},
 	"warning-apply-duration":         {kind: duration, key35: "experimental-warning-apply-duration"},
-	"warning-unary-request-duration": {kind: duration, since: version{6, 0}},
+	"warning-unary-request-duration": {kind: duration, since: etcdversion.Must("3.6.0")},
 	"watch-progress-notify-interval": {kind: duration, key35: "experimental-watch-progress-notify-interval"},
 }
 
@@ -66,7 +71,7 @@ func CheckOptions(spec v1alpha1.EtcdClusterSpec) []string {
 // etcdOptions returns the part of etcd's configuration file that spec.etcd asks for, and what is
 // wrong with it.
 func etcdOptions(spec v1alpha1.EtcdClusterSpec) (map[string]any, []string) {
-	v, err := parseVersion(spec.Version)
+	v, err := declaredVersion(spec.Version)
 	if err != nil {
 		return nil, []string{err.Error()}
 	}
@@ -84,14 +89,14 @@ func etcdOptions(spec v1alpha1.EtcdClusterSpec) (map[string]any, []string) {
 
 // configFile collects the keys of a configuration file for one version.
 type configFile struct {
-	version version
+	version etcdversion.Version
 	keys    map[string]any
 }
 
 // checkDataAtStart makes a member compare its data with that of the others before it serves. From
 // 3.6 on a feature gate says so.
 func (f configFile) checkDataAtStart() {
-	if f.version.minor >= 6 {
+	if f.version.Minor >= 6 {
 		f.keys["feature-gates"] = "InitialCorruptCheck=true"
 		return
 	}
@@ -110,7 +115,8 @@ func (f configFile) setNamed(o v1alpha1.EtcdOptions) []string {
 		f.keys["auto-compaction-mode"] = strings.ToLower(string(o.AutoCompaction.Mode))
 		f.keys["auto-compaction-retention"] = o.AutoCompaction.Retention
 	}
-	for key, value := range map[string]v1alpha1.Duration{"heartbeat-interval": o.HeartbeatInterval, "election-timeout": o.ElectionTimeout} {
+	for key, value := range map[string]v1alpha1.Duration{"heartbeat-interval": o.HeartbeatInterval,
+		"election-timeout": o.ElectionTimeout} {
 		length, err := time.ParseDuration(string(value))
 		if err != nil {
 			problems = append(problems, fmt.Sprintf("etcd option %s: %v", key, err))
@@ -125,17 +131,19 @@ func (f configFile) setNamed(o v1alpha1.EtcdOptions) []string {
 func (f configFile) setOption(name, value string) string {
 	o, known := options[name]
 	if !known {
-		return fmt.Sprintf("etcd option %s is not taken; those taken are %s", name, strings.Join(slices.Sorted(maps.Keys(options)), ", "))
+		return fmt.Sprintf("etcd option %s is not taken; those taken are %s", name,
+			strings.Join(slices.Sorted(maps.Keys(options)), ", "))
 	}
-	if !f.version.atLeast(o.since) {
-		return fmt.Sprintf("etcd option %s: the configuration file of etcd %s has no such option; use etcd %s or newer, or remove the option",
+	if !f.version.AtLeast(o.since) {
+		return fmt.Sprintf("etcd option %s: the configuration file of etcd %s has no such option; use etcd %s or "+
+			"newer, or remove the option",
 			name, f.version, o.since)
 	}
 	parsed, err := o.parse(value)
 	if err != nil {
 		return fmt.Sprintf("etcd option %s: %v", name, err)
 	}
-	if f.version.minor < 6 && o.key35 != "" {
+	if f.version.Minor < 6 && o.key35 != "" {
 		name = o.key35
 	}
 	f.keys[name] = parsed

@@ -43,7 +43,8 @@ func spreadConstraints(c *v1alpha1.EtcdCluster) ([]applycorev1.TopologySpreadCon
 				WithWhenUnsatisfiable(corev1.ScheduleAnyway).
 				WithLabelSelector(own)
 		}
-		return []applycorev1.TopologySpreadConstraintApplyConfiguration{spread(corev1.LabelTopologyZone), spread(corev1.LabelHostname)}, nil
+		return []applycorev1.TopologySpreadConstraintApplyConfiguration{spread(corev1.LabelTopologyZone),
+			spread(corev1.LabelHostname)}, nil
 	}
 	list, err := convert[[]applycorev1.TopologySpreadConstraintApplyConfiguration](declared)
 	for i := range list {

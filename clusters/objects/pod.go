@@ -66,7 +66,7 @@ func podSpec(c *v1alpha1.EtcdCluster) (*applycorev1.PodSpecApplyConfiguration, e
 }
 
 func container(c *v1alpha1.EtcdCluster) (*applycorev1.ContainerApplyConfiguration, error) {
-	v, err := parseVersion(c.Spec.Version)
+	v, err := declaredVersion(c.Spec.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -77,10 +77,12 @@ func container(c *v1alpha1.EtcdCluster) (*applycorev1.ContainerApplyConfiguratio
 		// say; a digest says it for good.
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		// Kubernetes expands the variable; the image has no shell (hard case H112).
-		WithCommand("/usr/local/bin/etcd", "--config-file="+membersMount+"/"+ConfigKey("$(POD_NAME)", DeclaredTemplate(c.Spec))).
+		WithCommand("/usr/local/bin/etcd", "--config-file="+membersMount+"/"+
+			ConfigKey("$(POD_NAME)", DeclaredTemplate(c.Spec))).
 		WithEnv(applycorev1.EnvVar().WithName("POD_NAME").WithValueFrom(applycorev1.EnvVarSource().
 			WithFieldRef(applycorev1.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.name")))).
-		WithPorts(containerPort("peer", PeerPort), containerPort("client", ClientPort), containerPort("metrics", MetricsPort)).
+		WithPorts(containerPort("peer", PeerPort), containerPort("client", ClientPort),
+			containerPort("metrics", MetricsPort)).
 		WithVolumeMounts(mounts(c)...).
 		WithStartupProbe(startupProbe(v)).
 		WithLivenessProbe(livenessProbe(v)).
@@ -131,7 +133,8 @@ func containerPort(name string, port int32) *applycorev1.ContainerPortApplyConfi
 func volumes(c *v1alpha1.EtcdCluster) []*applycorev1.VolumeApplyConfiguration {
 	names := NamesOf(c.Name)
 	list := []*applycorev1.VolumeApplyConfiguration{
-		applycorev1.Volume().WithName(volumeMembers).WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(names.ConfigMap)),
+		applycorev1.Volume().WithName(volumeMembers).
+			WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(names.ConfigMap)),
 	}
 	if !secure(c) {
 		return list
@@ -140,7 +143,8 @@ func volumes(c *v1alpha1.EtcdCluster) []*applycorev1.VolumeApplyConfiguration {
 		return applycorev1.Volume().WithName(name).
 			WithSecret(applycorev1.SecretVolumeSource().WithSecretName(secret).WithDefaultMode(secretMode))
 	}
-	return append(list, secretVolume(volumePeerTLS, names.PeerSecret), secretVolume(volumeServerTLS, names.ServerSecret))
+	return append(list, secretVolume(volumePeerTLS, names.PeerSecret),
+		secretVolume(volumeServerTLS, names.ServerSecret))
 }
 
 func mounts(c *v1alpha1.EtcdCluster) []*applycorev1.VolumeMountApplyConfiguration {

@@ -22,17 +22,25 @@ func EncodeRecord(r decide.Record) (string, error) {
 }
 
 // DecodeRecord reads what EncodeRecord wrote. Whatever it does not understand is an error, never an
-// empty record: an empty record would let a cluster be founded again.
+// empty record: an empty record would let a cluster be founded again. The error says what is wrong
+// with it, as the words that follow "cannot be read".
 func DecodeRecord(text string) (decide.Record, error) {
 	var r decide.Record
 	if err := yaml.UnmarshalStrict([]byte(text), &r); err != nil {
-		return decide.Record{}, fmt.Errorf("read %s of the ConfigMap: %w", RecordKey, err)
+		if unknown := unknownField.FindStringSubmatch(err.Error()); unknown != nil {
+			return decide.Record{}, fmt.Errorf("it has %s, which this version of Quorate does not know: run the one "+
+				"that has written it", unknown[1])
+		}
+		return decide.Record{}, err
 	}
 	if err := checkRecord(r); err != nil {
-		return decide.Record{}, fmt.Errorf("read %s of the ConfigMap: %w", RecordKey, err)
+		return decide.Record{}, err
 	}
 	return r, nil
 }
+
+// unknownField is how encoding/json names one.
+var unknownField = regexp.MustCompile(`unknown field (".*")$`)
 
 func checkRecord(r decide.Record) error {
 	if r.Token == "" {

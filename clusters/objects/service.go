@@ -16,7 +16,8 @@ func memberService(c *v1alpha1.EtcdCluster) *applycorev1.ServiceApplyConfigurati
 		WithClusterIP(corev1.ClusterIPNone).
 		WithPublishNotReadyAddresses(true).
 		WithSelector(Selector(c.Name)).
-		WithPorts(servicePort("peer", PeerPort), servicePort("client", ClientPort), servicePort("metrics", MetricsPort)))
+		WithPorts(servicePort("peer", PeerPort), servicePort("client", ClientPort),
+			servicePort("metrics", MetricsPort)))
 }
 
 // clientService leads clients to members that are ready. It leads nowhere while a member may still
@@ -32,7 +33,9 @@ func clientService(in Input) *applycorev1.ServiceApplyConfiguration {
 	return service(c, NamesOf(c.Name).ClientService, spec)
 }
 
-func service(c *v1alpha1.EtcdCluster, name string, spec *applycorev1.ServiceSpecApplyConfiguration) *applycorev1.ServiceApplyConfiguration {
+func service(
+	c *v1alpha1.EtcdCluster, name string, spec *applycorev1.ServiceSpecApplyConfiguration,
+) *applycorev1.ServiceApplyConfiguration {
 	return applycorev1.Service(name, c.Namespace).
 		WithLabels(Labels(c.Name)).
 		WithOwnerReferences(owner(c)).

@@ -32,7 +32,8 @@ func statefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 			WithReplicas(pods(in)).
 			WithServiceName(NamesOf(c.Name).Service).
 			WithPodManagementPolicy(appsv1.ParallelPodManagement).
-			WithUpdateStrategy(applyappsv1.StatefulSetUpdateStrategy().WithType(appsv1.OnDeleteStatefulSetStrategyType)).
+			WithUpdateStrategy(applyappsv1.StatefulSetUpdateStrategy().
+				WithType(appsv1.OnDeleteStatefulSetStrategyType)).
 			WithPersistentVolumeClaimRetentionPolicy(applyappsv1.StatefulSetPersistentVolumeClaimRetentionPolicy().
 				WithWhenDeleted(keep).WithWhenScaled(keep)).
 			WithSelector(applymetav1.LabelSelector().WithMatchLabels(Selector(c.Name))).

@@ -19,8 +19,10 @@ import (
 	"testing"
 	"time"
 
+	"quorate.dev/quorate/clusters/childtest"
 	"quorate.dev/quorate/clusters/pki"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/etcdversion"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -150,7 +152,7 @@ func (w *world) start(n int) *member {
 	m.process = exec.Command("unshare", "--mount", "sh", "-c", `mount --bind "$1" /etc/hosts && exec "$2" --config-file="$3"`,
 		"sh", w.path("hosts"), w.binary, w.path(name+".yaml"))
 	m.process.Stdout, m.process.Stderr = log, log
-	m.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	m.process.SysProcAttr = childtest.WithParent()
 	if err := m.process.Start(); err != nil {
 		w.Fatal(err)
 	}
@@ -191,7 +193,7 @@ func (w *world) startLog(n int) map[string]any {
 	return nil
 }
 
-func (w *world) version() version { return mustParse(w.T, w.in.Cluster.Spec.Version) }
+func (w *world) version() etcdversion.Version { return mustParse(w.T, w.in.Cluster.Spec.Version) }
 
 // waitReady waits until the readiness probe and the liveness probe of the pod succeed.
 func (w *world) waitReady(n int) {

@@ -41,7 +41,8 @@ func NewCA(name, namespace string, now time.Time) (*CA, error) {
 		return nil, err
 	}
 	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: fmt.Sprintf("%s CA %x", name, id[:4]), OrganizationalUnit: []string{namespace}},
+		Subject: pkix.Name{CommonName: fmt.Sprintf("%s CA %x", name, id[:4]),
+			OrganizationalUnit: []string{namespace}},
 		SubjectKeyId:          id,
 		NotBefore:             now.Add(-clockSkew),
 		NotAfter:              now.Add(caLifetime),

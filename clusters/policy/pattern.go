@@ -35,7 +35,8 @@ func (k Kind) Check(pattern string) error {
 		return checkRepository(pattern)
 	case k == PriorityClasses:
 		if !classPattern.MatchString(pattern) {
-			return errors.New("want the name of a PriorityClass, in which * stands for any characters, such as tenant-*")
+			return errors.New("want the name of a PriorityClass, in which * stands for any characters, such as " +
+				"tenant-*")
 		}
 		return nil
 	case k == Tolerations:
@@ -69,9 +70,11 @@ func entryOf(pattern string) entry {
 func (e entry) check() error {
 	switch {
 	case !keyPattern.MatchString(e.key):
-		return fmt.Errorf("%q is no key: want NAME or DOMAIN/NAME, in whose NAME * stands for any characters, such as prometheus.io/*", e.key)
+		return fmt.Errorf("%q is no key: want NAME or DOMAIN/NAME, in whose NAME * stands for any characters, such "+
+			"as prometheus.io/*", e.key)
 	case strings.Contains(e.key, Everything):
-		return fmt.Errorf("%q: %s allows everything by itself alone; * stands for any characters of a name", e.key, Everything)
+		return fmt.Errorf("%q: %s allows everything by itself alone; * stands for any characters of a name",
+			e.key, Everything)
 	}
 	return nil
 }
@@ -89,7 +92,8 @@ func (e entry) checkLabel() error {
 	if e.any || valuePattern.MatchString(e.value) && len(strings.ReplaceAll(e.value, "*", "")) <= longestValue {
 		return nil
 	}
-	return fmt.Errorf("%q cannot be a value: want up to %d letters, digits, '-', '_' and '.', with a letter or a digit at both ends; * stands for any of these", e.value, longestValue)
+	return fmt.Errorf("%q cannot be a value: want up to %d letters, digits, '-', '_' and '.', with a letter or a "+
+		"digit at both ends; * stands for any of these", e.value, longestValue)
 }
 
 // of reports whether the pattern is of an entry with that key and value.

@@ -78,24 +78,28 @@ func (r *refusals) nodeAffinity(a Allowed, affinity *v1alpha1.NodeAffinity) {
 	}
 	if affinity.Required != nil {
 		for i, term := range affinity.Required.NodeSelectorTerms {
-			r.nodeTerm(fmt.Sprintf("%s.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[%d]", path, i), a, term)
+			r.nodeTerm(fmt.Sprintf("%s.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[%d]", path, i),
+				a, term)
 		}
 	}
 	for i, preferred := range affinity.Preferred {
-		r.nodeTerm(fmt.Sprintf("%s.preferredDuringSchedulingIgnoredDuringExecution[%d].preference", path, i), a, preferred.Preference)
+		r.nodeTerm(fmt.Sprintf("%s.preferredDuringSchedulingIgnoredDuringExecution[%d].preference", path, i), a,
+			preferred.Preference)
 	}
 }
 
 func (r *refusals) nodeTerm(path string, a Allowed, term v1alpha1.NodeSelectorTerm) {
 	for i, asked := range term.MatchExpressions {
 		if !a.allowsNodes(asked) {
-			what := fmt.Sprintf("%s %s %s", quoted(asked.Key), quoted(asked.Operator), quoted(strings.Join(asked.Values, ", ")))
+			what := fmt.Sprintf("%s %s %s", quoted(asked.Key), quoted(asked.Operator),
+				quoted(strings.Join(asked.Values, ", ")))
 			r.refuse(fmt.Sprintf("%s.matchExpressions[%d]", path, i), what, NodeSelectors, a)
 		}
 	}
 	for i, asked := range term.MatchFields {
 		if !a.allows(func(string) bool { return false }) {
-			r.refuse(fmt.Sprintf("%s.matchFields[%d]", path, i), "to choose nodes by "+quoted(asked.Key), NodeSelectors, a)
+			r.refuse(fmt.Sprintf("%s.matchFields[%d]", path, i), "to choose nodes by "+quoted(asked.Key),
+				NodeSelectors, a)
 		}
 	}
 }
@@ -122,7 +126,10 @@ func (r *refusals) topology(a Allowed, pod v1alpha1.PodSpec) {
 		return
 	}
 	for i, term := range pod.Affinity.PodAffinity.Required {
-		r.topologyKey(fmt.Sprintf("spec.pod.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[%d].topologyKey", i), a, term.TopologyKey)
+		r.topologyKey(
+			fmt.Sprintf("spec.pod.affinity.podAffinity."+
+				"requiredDuringSchedulingIgnoredDuringExecution[%d].topologyKey", i),
+			a, term.TopologyKey)
 	}
 }
 
@@ -142,7 +149,8 @@ func (r *refusals) podAffinity(path string, namespaces []string, affinity *v1alp
 		r.podTerm(fmt.Sprintf("%s.requiredDuringSchedulingIgnoredDuringExecution[%d]", path, i), namespaces, term)
 	}
 	for i, preferred := range affinity.Preferred {
-		r.podTerm(fmt.Sprintf("%s.preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm", path, i), namespaces, preferred.PodAffinityTerm)
+		r.podTerm(fmt.Sprintf("%s.preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm", path, i),
+			namespaces, preferred.PodAffinityTerm)
 	}
 }
 
@@ -150,10 +158,13 @@ func (r *refusals) podTerm(path string, namespaces []string, term v1alpha1.PodAf
 	own := strings.Join(namespaces, ", ")
 	for i, namespace := range term.Namespaces {
 		if !slices.Contains(namespaces, namespace) {
-			r.add(fmt.Sprintf("%s.namespaces[%d]", path, i), "pods in the namespace %s are those of others; the source may name those in %s alone", quoted(namespace), own)
+			r.add(fmt.Sprintf("%s.namespaces[%d]", path, i),
+				"pods in the namespace %s are those of others; the source may name those in %s alone",
+				quoted(namespace), own)
 		}
 	}
 	if term.NamespaceSelector != nil {
-		r.add(path+".namespaceSelector", "a selector chooses namespaces of others too; the source may name those in %s alone, in namespaces", own)
+		r.add(path+".namespaceSelector",
+			"a selector chooses namespaces of others too; the source may name those in %s alone, in namespaces", own)
 	}
 }

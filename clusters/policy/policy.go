@@ -51,7 +51,8 @@ func (p Policy) Within(namespaces []string) Policy {
 // Of is what is allowed of that kind; nil if there is no such kind.
 func (p *Policy) Of(kind Kind) *Allowed {
 	return map[Kind]*Allowed{
-		Images: &p.Images, PriorityClasses: &p.PriorityClasses, Annotations: &p.Annotations, Labels: &p.Labels, Tolerations: &p.Tolerations, NodeSelectors: &p.NodeSelectors,
+		Images: &p.Images, PriorityClasses: &p.PriorityClasses, Annotations: &p.Annotations, Labels: &p.Labels,
+		Tolerations: &p.Tolerations, NodeSelectors: &p.NodeSelectors,
 	}[kind]
 }
 
@@ -140,7 +141,8 @@ func (r *refusals) entry(field, key, value string, kind Kind, a Allowed) {
 
 // allows reports whether something is allowed: everything may be, or a pattern matches it.
 func (a Allowed) allows(matches func(pattern string) bool) bool {
-	return !a.Limited || slices.ContainsFunc(a.Patterns, func(pattern string) bool { return pattern == Everything || matches(pattern) })
+	return !a.Limited || slices.ContainsFunc(a.Patterns,
+		func(pattern string) bool { return pattern == Everything || matches(pattern) })
 }
 
 // allowsEntry reports whether the entry of a map is allowed.

@@ -21,13 +21,15 @@ func Immense(spec v1alpha1.EtcdClusterSpec) []string {
 	check := func(path string, q resource.Quantity) {
 		own := q.DeepCopy() // AsDec changes what it is asked of
 		if scale := own.AsDec().Scale(); scale < -mostDigits || scale > mostDigits {
-			problems = append(problems, fmt.Sprintf("%s: a quantity has at most %d digits before or after its point", path, mostDigits))
+			problems = append(problems, fmt.Sprintf("%s: a quantity has at most %d digits before or after its point",
+				path, mostDigits))
 		}
 	}
 	check("spec.storage.size", spec.Storage.Size)
 	check("spec.etcd.quota", spec.Etcd.Quota)
 	check("spec.etcd.maxRequestBytes", spec.Etcd.MaxRequestBytes)
-	for kind, list := range map[string]map[string]resource.Quantity{"limits": spec.Pod.Resources.Limits, "requests": spec.Pod.Resources.Requests} {
+	for kind, list := range map[string]map[string]resource.Quantity{"limits": spec.Pod.Resources.Limits,
+		"requests": spec.Pod.Resources.Requests} {
 		for _, name := range slices.Sorted(maps.Keys(list)) {
 			check("spec.pod.resources."+kind+"."+name, list[name])
 		}

@@ -102,7 +102,8 @@ func UnknownFields(object map[string]any) []string {
 	if err != nil {
 		return nil
 	}
-	_, _, unknown, _ := objectmeta.GetObjectMetaWithOptions(object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	_, _, unknown, _ := objectmeta.GetObjectMetaWithOptions(object,
+		objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	pruned := runtime.DeepCopyJSON(object)
 	track := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
 	unknown = append(unknown, pruning.PruneWithOptions(pruned, c.structural, true, track)...)

@@ -68,13 +68,15 @@ func (c *compiled) askRules(errs field.ErrorList, object, old map[string]any, op
 	if old != nil {
 		oldSelf = old
 	}
-	violations, _ := c.rules.Validate(context.Background(), nil, c.structural, object, oldSelf, celconfig.RuntimeCELCostBudget, opts...)
+	violations, _ := c.rules.Validate(context.Background(), nil, c.structural, object, oldSelf,
+		celconfig.RuntimeCELCostBudget, opts...)
 	return violations
 }
 
 func blocksRules(err *field.Error) bool {
 	switch err.Type {
-	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,
+		field.ErrorTypeTypeInvalid:
 		return true
 	default:
 		return false

@@ -62,8 +62,8 @@ type EtcdClusterSpec struct {
 	// version of etcd, 3.5.3 or newer, as MAJOR.MINOR.PATCH.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:XValidation:rule="self.matches('^3[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)$')",message="a version of etcd is MAJOR.MINOR.PATCH, such as 3.6.5, without a leading v"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^3[.][0-4][.]')",message="versions before 3.5 are not supported"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)$')",message="a version of etcd is MAJOR.MINOR.PATCH, such as 3.6.5, without a leading v"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)$') || self.matches('^3[.]([5-9]|[1-9][0-9]+)[.]')",message="only the versions of etcd 3 from 3.5.3 on are supported"
 	// +kubebuilder:validation:XValidation:rule="!(self in ['3.5.0', '3.5.1', '3.5.2'])",message="3.5.0 to 3.5.2 can lose committed data in a crash (etcd issue 13766); use 3.5.3 or newer"
 	Version string `json:"version"`
 

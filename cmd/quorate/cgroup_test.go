@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -109,7 +108,7 @@ func (g memoryGroup) quorate(t *testing.T, args ...string) (code int, out string
 	if g.dir != "" && g.oomKills(t) > before {
 		t.Errorf("a process was killed for want of memory: %.500s", out)
 	}
-	if g.dir == "" && cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss<<10 > g.bytes*3/4 {
+	if g.dir == "" && peakOf(cmd.ProcessState) > g.bytes*3/4 {
 		t.Errorf("a process takes more than %d MiB: %.500s", g.bytes*3/4>>20, out)
 	}
 	return cmd.ProcessState.ExitCode(), out

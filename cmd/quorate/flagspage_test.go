@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -36,12 +37,10 @@ func listFlags() string {
 		"*Reference. The same as `quorate COMMAND --help`. What `--source` takes is in [sources](sources.md), what the `--max-` flags bound in [limits](limits.md), "+
 		"what the `--allow-` flags allow in [policy](policy.md).*\n\n| command | |\n|---|---|\n")
 	rows := &flagRows{commands: map[string][]string{}}
-	for _, command := range newRoot(streams{}).Commands() {
-		if !command.IsAvailableCommand() || command.Name() == "completion" || command.Name() == "help" {
-			continue
-		}
-		fmt.Fprintf(page, "| `quorate %s` | %s |\n", command.Name(), command.Short)
-		command.Flags().VisitAll(func(f *pflag.Flag) { rows.add(f, command.Name()) })
+	for _, command := range commandsOf(newRoot(streams{})) {
+		_, name, _ := strings.Cut(command.CommandPath(), " ")
+		fmt.Fprintf(page, "| `quorate %s` | %s |\n", name, command.Short)
+		command.Flags().VisitAll(func(f *pflag.Flag) { rows.add(f, name) })
 	}
 	fmt.Fprint(page, "\n| flag | of | default | |\n|---|---|---|---|\n")
 	slices.SortStableFunc(rows.flags, func(a, b *pflag.Flag) int { return strings.Compare(a.Name, b.Name) })
@@ -49,6 +48,20 @@ func listFlags() string {
 		fmt.Fprintln(page, flagRow(f, rows.commands[meaning(f)]))
 	}
 	return page.String()
+}
+
+// commandsOf are the commands that do something, those below others included.
+func commandsOf(parent *cobra.Command) (found []*cobra.Command) {
+	for _, command := range parent.Commands() {
+		switch {
+		case !command.IsAvailableCommand() || command.Name() == "completion" || command.Name() == "help":
+		case command.HasSubCommands():
+			found = append(found, commandsOf(command)...)
+		default:
+			found = append(found, command)
+		}
+	}
+	return found
 }
 
 // flagRows are the flags, each with the commands that take it; a flag that means something else to

@@ -39,7 +39,8 @@ func join(all []fetched) reconcile.Desired {
 
 // place is a source as of the revision that was read, or as one that could not be read.
 func (s fetched) place() reconcile.Place {
-	p := reconcile.Place{Name: s.name, Label: s.label, Unread: s.err, Namespaces: reconcile.Namespaces(s.source.allowNamespaces)}
+	p := reconcile.Place{Name: s.name, Label: s.label, Unread: s.err,
+		Namespaces: reconcile.Namespaces(s.source.allowNamespaces)}
 	p.Refuses = s.source.policy.Within(s.source.allowNamespaces).Problems
 	if s.err == nil {
 		p.Revision, p.Signer = s.revision(), s.desired.Revision.Signer
@@ -57,7 +58,8 @@ func (s fetched) revision() string { return visible.Line(s.desired.Revision.Stri
 func problemsOf(desired gitsource.Desired, name, label string) []report.Problem {
 	var problems []report.Problem
 	for _, p := range desired.Problems {
-		problems = append(problems, report.Problem{Source: label, File: p.File, Line: p.Line, Cluster: p.Cluster, Message: p.Message, Place: name})
+		problems = append(problems, report.Problem{Source: label, File: p.File, Line: p.Line, Cluster: p.Cluster,
+			Message: p.Message, Place: name})
 	}
 	return problems
 }
@@ -93,8 +95,9 @@ func checkTwice(sources []source) error {
 		// Of a name that several have, toldApart has made one with what each of them reads.
 		same := name + "\n" + s.namespace
 		if given[same]++; given[same] == 2 {
-			problems = append(problems, usageError{fmt.Errorf("--source %s: it is given twice, and would declare each of its clusters twice: "+
-				"leave one of them out, or give each a path=, branch= or default-namespace= of its own", s)})
+			problems = append(problems,
+				usageError{fmt.Errorf("--source %s: it is given twice, and would declare each of its clusters twice: "+
+					"leave one of them out, or give each a path=, branch= or default-namespace= of its own", s)})
 		}
 	}
 	return errors.Join(problems...)

@@ -22,24 +22,30 @@ type limits struct {
 var defaultLimits = limits{remote.DefaultLimits, manifests.DefaultLimits}
 
 func (l *limits) add(f *pflag.FlagSet) {
-	addBytes(f, &l.transfer.RefsBytes, "max-refs-bytes", "bytes of the list of branches and tags that a server may send")
-	addBytes(f, &l.transfer.PackBytes, "max-pack-bytes", "bytes that a server may send for one revision, compressed; they are kept in a temporary file")
+	addBytes(f, &l.transfer.RefsBytes, "max-refs-bytes",
+		"bytes of the list of branches and tags that a server may send")
+	addBytes(f, &l.transfer.PackBytes, "max-pack-bytes",
+		"bytes that a server may send for one revision, compressed; they are kept in a temporary file")
 	addCount(f, &l.transfer.Pack.Objects, "max-pack-objects", "objects of git that a server may send for one revision")
-	addBytes(f, &l.transfer.Pack.InflatedBytes, "max-inflated-bytes", "bytes of all objects that a server sends for one revision, no longer compressed")
+	addBytes(f, &l.transfer.Pack.InflatedBytes, "max-inflated-bytes",
+		"bytes of all objects that a server sends for one revision, no longer compressed")
 	addBytes(f, &l.transfer.Pack.ObjectBytes, "max-object-bytes", "bytes of one object that is held in memory")
 	addBytes(f, &l.files.FileBytes, "max-file-bytes", "bytes of one file that is read")
 	addBytes(f, &l.files.TotalBytes, "max-total-bytes", "bytes of all files that are read, each as often as it is read")
 	addCount(f, &l.files.Files, "max-files", "files that are read, each as often as it is read")
 	addCount(f, &l.files.Depth, "max-depth", "how deep directories may be nested below the path")
-	addCount(f, &l.files.Kustomizations, "max-kustomizations", "kustomizations that are read, each as often as it is a base of another")
+	addCount(f, &l.files.Kustomizations, "max-kustomizations",
+		"kustomizations that are read, each as often as it is a base of another")
 	addCount(f, &l.files.DocumentNodes, "max-document-nodes", "values in one YAML document, its aliases expanded")
 	addCount(f, &l.files.TotalNodes, "max-total-nodes", "values in all YAML documents")
 	addCount(f, &l.files.Nesting, "max-nesting", "how deep the values of one YAML document may be nested")
 	addCount(f, &l.files.Keys, "max-keys", "keys of one mapping in a YAML document")
 	addCount(f, &l.files.Documents, "max-documents", "YAML documents in all files")
 	addCount(f, &l.files.Objects, "max-objects", "objects that may be declared")
-	addBytes(f, &l.files.RenderMemory, "max-render-memory", "bytes of memory for the process that takes the files of a source apart")
-	f.Var((*span)(&l.files.RenderCPU), "max-render-cpu", "processor time for the process that takes the files of a source apart")
+	addBytes(f, &l.files.RenderMemory, "max-render-memory",
+		"bytes of memory for the process that takes the files of a source apart")
+	f.Var((*span)(&l.files.RenderCPU), "max-render-cpu",
+		"processor time for the process that takes the files of a source apart")
 	l.tellDefaults(f)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"quorate.dev/quorate/clusters"
 	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/targets"
 )
 
 // kubeFlags say which API server.
@@ -27,16 +28,20 @@ type kubeFlags struct {
 }
 
 func (f *kubeFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.as.User, "as", "", "act as this user, such as system:serviceaccount:NAMESPACE:NAME, and with no other rights")
+	c.Flags().StringVar(&f.as.User, "as", "",
+		"act as this user, such as system:serviceaccount:NAMESPACE:NAME, and with no other rights")
 	c.Flags().StringArrayVar(&f.as.Groups, "as-group", nil, "act as a member of this group; repeatable, with --as")
 	f.errors = c.ErrOrStderr
 	f.impersonates = func() bool { return c.Flags().Changed("as") || c.Flags().Changed("as-group") }
-	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
+	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
+		"path of a kubeconfig (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
 	c.Flags().StringVar(&f.context, "context", "", "context of the kubeconfig")
 }
 
 func (f *kubeFlags) addNamespace(c *cobra.Command) {
-	c.Flags().VarP(f.namespaces.flag(), "namespace", "n", "look at this namespace only; repeated, or several with ; between them. If it is one, also that of declarations without one")
+	c.Flags().VarP(f.namespaces.flag(), "namespace", "n",
+		"look at this namespace only; repeated, or several with ; between them. If it is one, also that of "+
+			"declarations without one")
 }
 
 // checkAs refuses to act as nobody, before anything is read.
@@ -45,10 +50,12 @@ func (f *kubeFlags) checkAs() error {
 		return nil
 	}
 	if strings.TrimSpace(f.as.User) == "" && len(f.as.Groups) > 0 {
-		return usageError{errors.New("--as-group needs --as, the name of a user; without one, the process would act with its own rights")}
+		return usageError{errors.New(
+			"--as-group needs --as, the name of a user; without one, the process would act with its own rights")}
 	}
 	if strings.TrimSpace(f.as.User) == "" {
-		return usageError{fmt.Errorf("--as %q: want the name of a user; without one, the process would act with its own rights", f.as.User)}
+		return usageError{fmt.Errorf(
+			"--as %q: want the name of a user; without one, the process would act with its own rights", f.as.User)}
 	}
 	for _, group := range f.as.Groups {
 		if strings.TrimSpace(group) == "" {
@@ -97,19 +104,24 @@ type liveFlags struct {
 func (f *liveFlags) add(c *cobra.Command) {
 	f.kubeFlags.add(c)
 	f.addNamespace(c)
-	c.Flags().StringVar(&f.access, "etcd-access", "auto", "how etcd is reached: direct (pod network), port-forward (through the API server), or auto: direct inside a cluster, port-forward outside")
-	c.Flags().DurationVar(&f.etcdTimeout, "etcd-timeout", 2*time.Second, "how long one member of etcd may take to answer")
+	c.Flags().StringVar(&f.access, "etcd-access", "auto",
+		"how etcd is reached: direct (pod network), port-forward (through the API server), or auto: direct inside a "+
+			"cluster, port-forward outside")
+	c.Flags().DurationVar(&f.etcdTimeout, "etcd-timeout", 2*time.Second,
+		"how long one member of etcd may take to answer")
 }
 
 func (f *liveFlags) addLease(c *cobra.Command) {
-	c.Flags().DurationVar(&f.leaseDuration, "lease-duration", 15*time.Second, "how long a cluster stays locked if the pass that acts on it dies")
+	c.Flags().DurationVar(&f.leaseDuration, "lease-duration", 15*time.Second,
+		"how long a cluster stays locked if the pass that acts on it dies")
 }
 
 func (f *liveFlags) addDeletions(c *cobra.Command) {
 	most := number(1)
 	f.maxDeletions = (*int)(&most)
-	c.Flags().Var(&most, strings.TrimPrefix(clusters.FlagMaxDeletions, "--"),
-		"how many clusters of each source may newly be deleted with their data, those with lifecycle Deleted and retention Delete; the others wait")
+	c.Flags().Var(&most, strings.TrimPrefix(targets.FlagMaxDeletions, "--"),
+		"how many clusters of each source may newly be deleted with their data, those with lifecycle Deleted and "+
+			"retention Delete; the others wait")
 }
 
 // number is a number that may be 0.

@@ -15,10 +15,12 @@ func addPolicy(f *pflag.FlagSet, p *policy.Policy) {
 		kind  policy.Kind
 		usage string
 	}{
-		{policy.Images, "pattern of image repositories that clusters may use, such as registry.example.com/team/*; repeated, or several with ; between them " +
+		{policy.Images, "pattern of image repositories that clusters may use, such as registry.example.com/team/*; " +
+			"repeated, or several with ; between them " +
 			"(default: all, or " + policy.DefaultImage + " where --allow-namespace is given)"},
 		{policy.PriorityClasses, "pattern of priority classes that pods may have" + rest},
-		{policy.Annotations, "pattern of annotations that pods may have besides Quorate's own: KEY or KEY=VALUE" + rest},
+		{policy.Annotations, "pattern of annotations that pods may have besides Quorate's own: KEY or KEY=VALUE" +
+			rest},
 		{policy.Labels, "pattern of labels that pods may have besides Quorate's own: KEY or KEY=VALUE" + rest},
 		{policy.Tolerations, "pattern of taints that pods may tolerate: KEY[=VALUE][:EFFECT]" + rest},
 		{policy.NodeSelectors, "pattern of labels that pods may choose nodes by: KEY or KEY=VALUE" + rest},

@@ -31,7 +31,8 @@ func progressTo(w io.Writer, paint report.Style) func(report.Report) {
 			}
 			if line := c.Decision.Rule + what; said[c.Key()] != line {
 				said[c.Key()] = line
-				head, rule := fmt.Sprintf("%s  %s  ", time.Now().Format(time.TimeOnly), c.Key()), fmt.Sprintf("  %s  ", c.Decision.Rule)
+				head, rule := fmt.Sprintf("%s  %s  ", time.Now().Format(time.TimeOnly), c.Key()),
+					fmt.Sprintf("  %s  ", c.Decision.Rule)
 				text := paint.Wrap(what, len(head)+len("Block")+len(rule), 4)
 				fmt.Fprintf(w, "%s%s%s%s\n", head, paint.Verdict(c.Decision.Verdict), rule, text)
 			}

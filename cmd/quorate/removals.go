@@ -16,7 +16,8 @@ type revisions []string
 
 func (r *revisions) add(f *pflag.FlagSet) {
 	f.Var(r, strings.TrimPrefix(report.FlagConfirm, "--"),
-		"revision, as the report names it, or its commit: the clusters that it no longer declares are meant to go, however many they are; repeatable")
+		"revision, as the report names it, or its commit: the clusters that it no longer declares are meant to go, "+
+			"however many they are; repeatable")
 }
 
 // directory is the revision of a source that is no repository.
@@ -33,7 +34,8 @@ func (r *revisions) Set(value string) error {
 	}
 	for _, name := range names {
 		if name != directory && !commit.MatchString(name) {
-			return fmt.Errorf("%q is no revision: want it as the report names it, such as main@sha1:COMMIT, or all 40 digits of the commit", name)
+			return fmt.Errorf("%q is no revision: want it as the report names it, such as main@sha1:COMMIT, or all "+
+				"40 digits of the commit", name)
 		}
 	}
 	*r = append(*r, names...)

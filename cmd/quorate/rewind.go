@@ -60,7 +60,8 @@ func (d *descent) follows(ctx context.Context, revision string) (bool, error) {
 		select {
 		case <-q.done:
 		default:
-			return false, fmt.Errorf("look in the history of %s whether it descends from %s: %w", d.source.location, revision, reconcile.ErrReading)
+			return false, fmt.Errorf("look in the history of %s whether it descends from %s: %w", d.source.location,
+				revision, reconcile.ErrReading)
 		}
 	}
 	return q.follows, q.err

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"quorate.dev/quorate/gitsource"
@@ -46,7 +47,13 @@ func execute(ctx context.Context, args []string, std streams) int {
 	root := newRoot(std)
 	root.SetArgs(args)
 	understood := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { understood = true }
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		if err := c.ValidateRequiredFlags(); err != nil {
+			return err
+		}
+		understood = true
+		return nil
+	}
 	err := root.ExecuteContext(ctx)
 	var code exit
 	switch {
@@ -55,7 +62,9 @@ func execute(ctx context.Context, args []string, std streams) int {
 	case errors.As(err, &code):
 		return int(code)
 	}
-	fmt.Fprintln(std.err, "quorate:", style(std.err).Wrap(strings.ReplaceAll(err.Error(), "\n", "; "), len("quorate: "), 4))
+	err = explain(root, err)
+	fmt.Fprintln(std.err, "quorate:", style(std.err).Wrap(strings.ReplaceAll(err.Error(), "\n", "; "),
+		len("quorate: "), 4))
 	if !understood || errors.As(err, &usageError{}) || errors.Is(err, gitsource.ErrOptions) {
 		return exitInvalid
 	}
@@ -78,12 +87,41 @@ Results go to stdout, everything else to stderr. Exit codes:
   3  invalid input`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       version(),
+
+		DisableSuggestions:         true, // they come in lines of their own; see explain
+		SuggestionsMinimumDistance: 2,
 	}
+	root.SetVersionTemplate(versionText())
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) {
+			return fmt.Errorf("%w; %q lists all", err, c.CommandPath()+" --help")
+		}
+		return err
+	})
 	root.SetOut(std.out)
 	root.SetErr(std.err)
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ", fmt.Sprintf("Flags.FlagUsagesWrapped %d ", cmp.Or(style(std.out).Width, helpWidth))))
-	root.AddCommand(newRun(std), newPlan(std), newValidate(std), newStatus(std), newInstall(std), newVersion(std))
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ",
+		fmt.Sprintf("Flags.FlagUsagesWrapped %d ", cmp.Or(style(std.out).Width, helpWidth))))
+	root.AddCommand(newRun(std), newPlan(std), newValidate(std), newStatus(std), newInstall(std), newBackup(std),
+		newBackups(std), newRestore(std), newInspect(std), newVersion(std))
 	return root
+}
+
+// explain adds to an error about the command line what could have been meant, and where to read on.
+func explain(root *cobra.Command, err error) error {
+	var name, of string
+	if n, _ := fmt.Sscanf(err.Error(), "unknown command %q for %q", &name, &of); n == 2 {
+		if of != root.Name() {
+			return fmt.Errorf("%w; %q says more", err, of+" --help")
+		}
+		if similar := root.SuggestionsFor(name); len(similar) > 0 {
+			err = fmt.Errorf("%w: did you mean %s?", err, strings.Join(similar, " or "))
+		}
+		return fmt.Errorf("%w; %q lists all", err, of+" --help")
+	}
+	return err
 }
 
 // helpWidth is how wide the help is where it goes to no terminal.
@@ -93,7 +131,8 @@ const helpWidth = 100
 type logFlags struct{ level, format string }
 
 func (f *logFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.level, "log-level", "", "debug, info, warn or error (default info; nothing on a terminal, which shows progress instead)")
+	c.Flags().StringVar(&f.level, "log-level", "",
+		"debug, info, warn or error (default info; nothing on a terminal, which shows progress instead)")
 	c.Flags().StringVar(&f.format, "log-format", "text", "text or json")
 }
 

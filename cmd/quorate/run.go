@@ -35,7 +35,8 @@ func (f *runFlags) add(c *cobra.Command) {
 	add(c, helpSource+"; or \"cluster\": the custom resources themselves are the declaration")
 	f.live.add(c)
 	f.log.add(c)
-	c.Flags().DurationVar(&f.clusterTimeout, "cluster-timeout", reconcile.ClusterTimeout, "how long one cluster may take in a pass; it holds up no other")
+	c.Flags().DurationVar(&f.clusterTimeout, "cluster-timeout", reconcile.ClusterTimeout,
+		"how long one cluster may take in a pass; it holds up no other")
 	f.source.confirmed.add(c.Flags())
 	f.live.addDeletions(c)
 	c.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit with 2 if changes are pending or were made")
@@ -61,7 +62,8 @@ blocked, or the timeout is over.`,
 	f.add(c)
 	f.live.addLease(c)
 	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
-	c.Flags().BoolVar(&f.untilConverged, "until-converged", false, "repeat passes until every cluster is as declared or blocked")
+	c.Flags().BoolVar(&f.untilConverged, "until-converged", false,
+		"repeat passes until every cluster is as declared or blocked")
 	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long the run may take")
 	return c
 }
@@ -101,7 +103,8 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	f.source.settings.allowNonFastForward = f.source.settings.allowNonFastForward || f.plan // it shows whatever was asked for
+	// It shows whatever was asked for.
+	f.source.settings.allowNonFastForward = f.source.settings.allowNonFastForward || f.plan
 	log, err := f.log.logger(std)
 	if err != nil {
 		return err
@@ -113,7 +116,8 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 		return err
 	}
 	rep, converged := f.passes(ctx, &reconcile.Reconciler{
-		Source: &f.source, Live: live, Log: log, Plan: f.plan, Progress: progress(std.err, f.plan), ClusterTimeout: f.clusterTimeout,
+		Source: &f.source, Live: live, Log: log, Plan: f.plan, Progress: progress(std.err, f.plan),
+		ClusterTimeout: f.clusterTimeout,
 	})
 	// What is held is given up even if the run was interrupted.
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -128,7 +132,8 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 }
 
 func (f *runFlags) passes(ctx context.Context, r *reconcile.Reconciler) (report.Report, bool) {
-	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the run took longer than --timeout %s", f.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout,
+		fmt.Errorf("the run took longer than --timeout %s", f.timeout))
 	defer cancel()
 	if f.untilConverged {
 		return r.UntilConverged(ctx)
@@ -143,8 +148,10 @@ func (f *runFlags) code(rep report.Report, converged bool) error {
 	invalid := len(rep.Problems) > 0
 	for _, c := range rep.Clusters {
 		failed = failed || c.Error != ""
-		invalid = invalid || c.Decision.Rule == "InvalidSpec" || len(c.State.Declared.Problems) > 0 && c.State.Declared.Orphaned == ""
-		blocked = blocked || c.Decision.Verdict == decide.Block || c.Decision.Verdict == decide.Done && c.State.CertificatesUrgent()
+		invalid = invalid || c.Decision.Rule == "InvalidSpec" ||
+			len(c.State.Declared.Problems) > 0 && c.State.Declared.Orphaned == ""
+		blocked = blocked || c.Decision.Verdict == decide.Block ||
+			c.Decision.Verdict == decide.Done && c.State.CertificatesUrgent()
 		locked = locked || c.Decision.Rule == "LockedElsewhere"
 		unsealed = unsealed || !rep.Planned && c.BeingFounded()
 		changes = changes || c.Pending() || c.Outcome != nil && c.Outcome.Changed

@@ -27,6 +27,10 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	snapshot, err := filepath.Abs("../../testdata/backup/etcd-3.6.db.zst")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                "../../testdata/script",
 		UpdateScripts:      *rewrite,
@@ -34,6 +38,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("CRD", definition)
+			env.Setenv("SNAPSHOT", snapshot)
 			env.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 			env.Setenv("GIT_CONFIG_SYSTEM", os.DevNull)
 			for _, role := range []string{"AUTHOR", "COMMITTER"} {
@@ -43,7 +48,7 @@ func TestScripts(t *testing.T) {
 			}
 			return nil
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "backups": storeBackups, "spoil": spoilBackups, "lose": loseBackup},
 	})
 }
 

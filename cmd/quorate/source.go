@@ -68,20 +68,36 @@ func (s *source) add(f *pflag.FlagSet) {
 func (s *source) addReading(f *pflag.FlagSet) {
 	f.StringVar(&s.selector.Branch, "branch", s.selector.Branch, "branch to read (default: the one that HEAD names)")
 	f.StringVar(&s.selector.Tag, "tag", s.selector.Tag, "tag to read, instead of a branch")
-	f.StringVar(&s.selector.SemVer, "semver", s.selector.SemVer, `range of versions, such as ">=1.2 <2": the highest tag in it is read, instead of a branch`)
-	f.StringVar(&s.selector.Name, "ref", s.selector.Name, "reference in full to read, such as refs/pull/420/head, instead of a branch")
-	f.StringVar(&s.selector.Commit, "commit", s.selector.Commit, "commit to read, 40 hexadecimal digits, instead of a branch")
-	f.StringVar(&s.credentials, "git-credentials", s.credentials, "directory with files such as password, bearerToken, ca.crt, identity and known_hosts: a mounted Secret")
-	f.BoolVar(&s.caOnly, "ca-only", s.caOnly, "trust only the authorities in ca.crt of the credentials, and not those of the system")
-	f.StringVar(&s.proxy, "git-proxy", s.proxy, "URL of the proxy to reach the repository through (default, for https: $HTTPS_PROXY, unless $NO_PROXY names the host)")
-	f.StringVar(&s.namespace, "default-namespace", s.namespace, "namespace of declarations without one (default: that of --namespace, or \"default\")")
-	f.Var(&s.verifyKeys, "verify-keys", "directory, a mounted Secret, or file with the public keys of those who may sign: *.asc (PGP), *.sshpub (SSH) or allowed_signers")
-	f.StringVar(&s.verify, "verify", s.verify, "what must be signed with one of --verify-keys: commit, tag or tag-and-commit (default: commit, if there are keys)")
+	f.StringVar(&s.selector.SemVer, "semver", s.selector.SemVer,
+		`range of versions, such as ">=1.2 <2": the highest tag in it is read, instead of a branch`)
+	f.StringVar(&s.selector.Name, "ref", s.selector.Name,
+		"reference in full to read, such as refs/pull/420/head, instead of a branch")
+	f.StringVar(&s.selector.Commit, "commit", s.selector.Commit,
+		"commit to read, 40 hexadecimal digits, instead of a branch")
+	f.StringVar(&s.credentials, "git-credentials", s.credentials,
+		"directory with files such as password, bearerToken, ca.crt, identity and known_hosts: a mounted Secret")
+	f.BoolVar(&s.caOnly, "ca-only", s.caOnly,
+		"trust only the authorities in ca.crt of the credentials, and not those of the system")
+	f.StringVar(&s.proxy, "git-proxy", s.proxy,
+		"URL of the proxy to reach the repository through (default, for https: $HTTPS_PROXY, unless $NO_PROXY names "+
+			"the host)")
+	f.StringVar(&s.namespace, "default-namespace", s.namespace,
+		"namespace of declarations without one (default: that of --namespace, or \"default\")")
+	f.Var(&s.verifyKeys, "verify-keys",
+		"directory, a mounted Secret, or file with the public keys of those who may sign: *.asc (PGP), *.sshpub or "+
+			"*.pub (SSH), allowed_signers or *.allowed_signers")
+	f.StringVar(&s.verify, "verify", s.verify,
+		"what must be signed with one of --verify-keys: commit, tag or tag-and-commit (default: commit, if there "+
+			"are keys)")
 	f.StringVar(&s.path, "path", s.path, "directory in the repository (default: its root)")
-	f.Var(s.allowNamespaces.flag(), "allow-namespace", "namespace that clusters may be declared in; repeated, or several with ; between them (default: all)")
-	f.BoolVar(&s.ignoreOtherKinds, "ignore-other-kinds", s.ignoreOtherKinds, "ignore objects that are no EtcdClusters, instead of refusing them")
-	f.StringVar(&s.cacheDir, "cache-dir", s.cacheDir, "directory that keeps what was read last, so that an unchanged repository is not fetched again (default: none)")
-	f.BoolVar(&s.allowNonFastForward, "allow-non-fast-forward", s.allowNonFastForward, "take a revision that does not descend from the one that was applied last")
+	f.Var(s.allowNamespaces.flag(), "allow-namespace",
+		"namespace that clusters may be declared in; repeated, or several with ; between them (default: all)")
+	f.BoolVar(&s.ignoreOtherKinds, "ignore-other-kinds", s.ignoreOtherKinds,
+		"ignore objects that are no EtcdClusters, instead of refusing them")
+	f.StringVar(&s.cacheDir, "cache-dir", s.cacheDir,
+		"directory that keeps what was read last, so that an unchanged repository is not fetched again (default: none)")
+	f.BoolVar(&s.allowNonFastForward, "allow-non-fast-forward", s.allowNonFastForward,
+		"take a revision that does not descend from the one that was applied last")
 	f.DurationVar(&s.timeout, "fetch-timeout", s.timeout, "how long reading the source may take")
 	s.limits.add(f)
 }
@@ -111,7 +127,8 @@ func (s source) identity() string {
 // selected is which revision of it is read, as the setting is written; empty if it is the one that
 // HEAD names.
 func (s source) selected() string {
-	for i, value := range []string{s.selector.Branch, s.selector.Tag, s.selector.SemVer, s.selector.Name, s.selector.Commit} {
+	for i, value := range []string{s.selector.Branch, s.selector.Tag, s.selector.SemVer, s.selector.Name,
+		s.selector.Commit} {
 		if value != "" {
 			return "," + selecting[i] + "=" + value
 		}
@@ -129,11 +146,18 @@ func (s source) with(value string) (source, error) {
 	parts := strings.Split(value, ",")
 	s.location = parts[0]
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	s.add(flags)
+	s.as.add(flags)
 	own := map[string][]string{}
-	for _, part := range parts[1:] {
+	for i, part := range parts[1:] {
 		name, setting, ok := strings.Cut(part, "=")
 		if !ok {
-			return s, usageError{fmt.Errorf("--source %s: %q after the location: want SETTING=VALUE, such as path=apps", s.location, part)}
+			return s, usageError{fmt.Errorf("--source %s: %q after the location: want SETTING=VALUE, such as "+
+				"path=apps%s", s.location, part, asOneOfMany(flags, parts[i], part))}
+		}
+		if flags.Lookup(name) == nil {
+			return s, usageError{fmt.Errorf("--source %s: there is no setting %q of a source; --help lists them%s",
+				s.location, name, asOneOfMany(flags, parts[i], part))}
 		}
 		own[name] = append(own[name], setting)
 	}
@@ -142,12 +166,7 @@ func (s source) with(value string) (source, error) {
 			s.selector = refs.Selector{}
 		}
 	}
-	s.add(flags)
-	s.as.add(flags)
 	for name, settings := range own {
-		if flags.Lookup(name) == nil {
-			return s, usageError{fmt.Errorf("--source %s: there is no setting %q of a source; --help lists them", s.location, name)}
-		}
 		for _, setting := range settings {
 			if err := flags.Set(name, setting); err != nil {
 				var invalid *pflag.InvalidValueError // it names a flag, where a setting was given
@@ -159,6 +178,16 @@ func (s source) with(value string) (source, error) {
 		}
 	}
 	return s, nil
+}
+
+// asOneOfMany is a hint where a part of a value of --source is no setting by itself and the one
+// before it can have several values; empty anywhere else.
+func asOneOfMany(flags *pflag.FlagSet, before, part string) string {
+	name, _, _ := strings.Cut(before, "=")
+	if flag := flags.Lookup(name); flag == nil || flag.Value.Type() != "strings" {
+		return ""
+	}
+	return fmt.Sprintf("; several values of %s have ; between them: %q", name, before+";"+part)
 }
 
 // options read the credentials too: a source without a directory of them has those of the

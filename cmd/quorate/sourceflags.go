@@ -53,7 +53,8 @@ func (f *sourceFlags) add(c *cobra.Command, help string) {
 	b := budgetWithin(memoryLimit())
 	f.settings, f.atOnce = newSource(b.limits), b.atOnce
 	f.settings.add(c.Flags())
-	addCount(c.Flags(), &f.atOnce, "sources-at-once", "sources that are read at once; fewer by default where the container has little memory")
+	addCount(c.Flags(), &f.atOnce, "sources-at-once",
+		"sources that are read at once; fewer by default where the container has little memory")
 	c.Flags().Lookup("sources-at-once").DefValue = strconv.Itoa(budgetWithin(0).atOnce)
 	f.given = func() []string { return settingsIn(c.Flags()) }
 	f.divide = func() { f.settings.fetchBytes = divideMemory(c.Flags(), f.atOnce) }
@@ -83,7 +84,8 @@ func settingsIn(flags *pflag.FlagSet) []string {
 	return given
 }
 
-const helpSource = "URL of a git repository or user@host:path, path of a local one, or a directory (required); repeatable, each with settings of its own: LOCATION,path=apps,branch=main"
+const helpSource = "URL of a git repository or user@host:path, path of a local one, or a directory (required); " +
+	"repeatable, each with settings of its own: LOCATION,path=apps,branch=main"
 
 // live reports whether the custom resources are the source.
 func (f *sourceFlags) live() bool { return slices.Contains(f.values, ofCluster) }
@@ -122,7 +124,9 @@ func checkEnvironment(sources []source) error {
 	if len(hosts) < 2 {
 		return nil
 	}
-	return usageError{fmt.Errorf("the credentials of the environment would be shown to several hosts: %s; give each source its own, git-credentials=DIRECTORY", strings.Join(hosts, ", "))}
+	return usageError{fmt.Errorf(
+		"the credentials of the environment would be shown to several hosts: %s; give each source its own, "+
+			"git-credentials=DIRECTORY", strings.Join(hosts, ", "))}
 }
 
 func (s source) check() error {
@@ -148,7 +152,8 @@ func (f *sourceFlags) checkOne(s source) error {
 }
 
 func (f *sourceFlags) whyNoRewind() string {
-	return f.shows + " applies nothing, so it shows a revision whether it descends from the one that was applied last or not; leave it out"
+	return f.shows + " applies nothing, so it shows a revision whether it descends from the one that was applied " +
+		"last or not; leave it out"
 }
 
 func (f *sourceFlags) check() error {
@@ -156,11 +161,17 @@ func (f *sourceFlags) check() error {
 	case len(f.values) == 0:
 		return usageError{errors.New("--source is required: a git repository or a directory")}
 	case f.live() && len(f.values) > 1:
-		return usageError{fmt.Errorf("--source %s: the custom resources themselves are the declaration; there can be no other source", ofCluster)}
+		return usageError{fmt.Errorf(
+			"--source %s: the custom resources themselves are the declaration; there can be no other source",
+			ofCluster)}
 	case f.live() && len(f.confirmed) > 0:
-		return usageError{fmt.Errorf("--source %s: nothing is taken for removed while the custom resources themselves are the declaration; leave %s out", ofCluster, report.FlagConfirm)}
+		return usageError{fmt.Errorf(
+			"--source %s: nothing is taken for removed while the custom resources themselves are the declaration; "+
+				"leave %s out", ofCluster, report.FlagConfirm)}
 	case f.live() && len(f.given()) > 0:
-		return usageError{fmt.Errorf("--source %s: no git repository is read, so these would mean nothing: %s; leave them out (--namespace and --as say what the run may look at and do)",
+		return usageError{fmt.Errorf(
+			"--source %s: no git repository is read, so these would mean nothing: %s; leave them out (--namespace "+
+				"and --as say what the run may look at and do)",
 			ofCluster, strings.Join(f.given(), ", "))}
 	case f.live():
 		return nil
@@ -169,7 +180,9 @@ func (f *sourceFlags) check() error {
 	}
 	for _, value := range f.values {
 		if strings.HasPrefix(value, ofCluster+",") {
-			return usageError{fmt.Errorf("--source %s: the custom resources take no settings: want %s alone, or ./%s for the directory of that name", ofCluster, ofCluster, value)}
+			return usageError{fmt.Errorf(
+				"--source %s: the custom resources take no settings: want %s alone, or ./%s for the directory of "+
+					"that name", ofCluster, ofCluster, value)}
 		}
 	}
 	f.divide()
@@ -214,7 +227,8 @@ func (f *sourceFlags) fetch(ctx context.Context, early func([]fetched)) ([]fetch
 	for _, i := range rand.Perm(len(sources)) { // so that it is not always the same ones that wait for their turn
 		s := sources[i]
 		s.turns = f.turns
-		all[i] = fetched{source: s, name: names[i], label: labels[i], err: fmt.Errorf("read %s: %w", s.location, reconcile.ErrReading)}
+		all[i] = fetched{source: s, name: names[i], label: labels[i],
+			err: fmt.Errorf("read %s: %w", s.location, reconcile.ErrReading)}
 		go func() {
 			var desired gitsource.Desired
 			err := panics.Catch(func() (err error) {

@@ -36,11 +36,15 @@ func (t *tenant) check(s source) error {
 	case !t.given("as") && !t.given("as-group"):
 		return nil
 	case strings.TrimSpace(t.User) == "":
-		return usageError{fmt.Errorf("--source %s: as=%q: want the name of a user; without one, the run would act with its own rights", s.location, t.User)}
+		return usageError{fmt.Errorf(
+			"--source %s: as=%q: want the name of a user; without one, the run would act with its own rights",
+			s.location, t.User)}
 	case slices.ContainsFunc(t.Groups, func(group string) bool { return strings.TrimSpace(group) == "" }):
 		return usageError{fmt.Errorf("--source %s: as-group: want the name of a group", s.location)}
 	case len(s.allowNamespaces) == 0:
-		return usageError{fmt.Errorf("--source %s: as=%s: allow-namespace is required: it says which clusters are looked at, and acted on, as that user", s.location, t.User)}
+		return usageError{fmt.Errorf(
+			"--source %s: as=%s: allow-namespace is required: it says which clusters are looked at, and acted on, as "+
+				"that user", s.location, t.User)}
 	}
 	return nil
 }
@@ -54,13 +58,16 @@ func checkTenants(sources []source) error {
 	whose := map[string]source{}
 	for _, s := range sources {
 		if len(s.allowNamespaces) == 0 {
-			problems = append(problems, usageError{fmt.Errorf("--source %s: allow-namespace is required, since another source has as=: clusters in its namespaces would not be acted on as that user", s.location)})
+			problems = append(problems,
+				usageError{fmt.Errorf("--source %s: allow-namespace is required, since another source has as=: "+
+					"clusters in its namespaces would not be acted on as that user", s.location)})
 		}
 		for _, namespace := range s.allowNamespaces {
 			other, taken := whose[namespace]
 			if taken && !other.as.same(s.as) {
-				problems = append(problems, usageError{fmt.Errorf("--source: %s and %s may both declare clusters in the namespace %s, and not as the same user: "+
-					"give each namespaces of its own, or the same as=", other.location, s.location, namespace)})
+				problems = append(problems, usageError{fmt.Errorf(
+					"--source: %s and %s may both declare clusters in the namespace %s, and not as the same user: "+
+						"give each namespaces of its own, or the same as=", other.location, s.location, namespace)})
 			}
 			whose[namespace] = s
 		}
@@ -109,9 +116,11 @@ func (f *sourceFlags) scope() (scope, error) {
 	case len(s.namespaces) == 0:
 		s.namespaces = bound
 	default:
-		s.namespaces = slices.DeleteFunc(slices.Clone(s.namespaces), func(n string) bool { return !slices.Contains(bound, n) })
+		s.namespaces = slices.DeleteFunc(slices.Clone(s.namespaces),
+			func(n string) bool { return !slices.Contains(bound, n) })
 		if len(s.namespaces) == 0 { // which would stand for all
-			return scope{}, usageError{fmt.Errorf("--namespace %s: no source may declare clusters there: --allow-namespace names %s", strings.Join(f.namespaces, ";"), strings.Join(bound, ";"))}
+			return scope{}, usageError{fmt.Errorf("--namespace %s: no source may declare clusters there: "+
+				"--allow-namespace names %s", strings.Join(f.namespaces, ";"), strings.Join(bound, ";"))}
 		}
 	}
 	for _, source := range sources {

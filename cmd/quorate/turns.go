@@ -38,8 +38,10 @@ func toRead(ctx context.Context, sources int) (context.Context, context.CancelFu
 		return context.WithCancel(ctx)
 	}
 	half := time.Until(end) / 2
-	return context.WithTimeoutCause(ctx, half, fmt.Errorf("reading the sources has taken %s, half of the time that was left of --timeout; the rest is for the clusters",
-		half.Round(time.Millisecond)))
+	return context.WithTimeoutCause(ctx, half,
+		fmt.Errorf("reading the sources has taken %s, half of the time that was left of --timeout; the rest is for "+
+			"the clusters",
+			half.Round(time.Millisecond)))
 }
 
 // read reads what is at location when it is its turn. If that is cut short for others, it begins
@@ -64,7 +66,9 @@ func (t *turns) read(ctx context.Context, location string, read func(context.Con
 var errTurnOver = errors.New("its turn is over, and others wait for theirs")
 
 // turn is one turn of a source, of that length if others wait. Over says that it was cut short.
-func (t *turns) turn(ctx context.Context, length time.Duration, read func(context.Context) error) (over bool, err error) {
+func (t *turns) turn(
+	ctx context.Context, length time.Duration, read func(context.Context) error,
+) (over bool, err error) {
 	turn, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -95,6 +99,7 @@ func (t *turns) take(ctx context.Context, location string) (end func(), err erro
 	case t.places <- struct{}{}:
 		return func() { <-t.places }, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: wait for the turn to read %s: %w; --sources-at-once allows more at once", gitsource.ErrSource, location, context.Cause(ctx))
+		return nil, fmt.Errorf("%w: wait for the turn to read %s: %w; --sources-at-once allows more at once",
+			gitsource.ErrSource, location, context.Cause(ctx))
 	}
 }

@@ -29,7 +29,8 @@ and line.`,
 	}
 	source.addShowing(c, helpSource)
 	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
-	c.Flags().VarP(source.namespaces.flag(), "namespace", "n", "namespace of declarations without one, if it is one (default \"default\")")
+	c.Flags().VarP(source.namespaces.flag(), "namespace", "n",
+		"namespace of declarations without one, if it is one (default \"default\")")
 	return c
 }
 
@@ -41,7 +42,9 @@ func validate(ctx context.Context, std streams, source sourceFlags, output strin
 		return err
 	}
 	if source.live() {
-		return usageError{fmt.Errorf("--source %s: the API server has checked its custom resources already; name a repository or a directory", ofCluster)}
+		return usageError{fmt.Errorf(
+			"--source %s: the API server has checked its custom resources already; name a repository or a directory",
+			ofCluster)}
 	}
 	desired := source.declared(ctx, func(reconcile.Desired) {})
 	failure := desired.Failure()
@@ -49,9 +52,11 @@ func validate(ctx context.Context, std streams, source sourceFlags, output strin
 		return failure
 	}
 	desired = desired.Settled(func(string) reconcile.Before { return reconcile.Before{} })
-	rep := report.Report{Revision: desired.Revision, Signer: desired.Signer, Sources: desired.SourcesRead(), Problems: desired.Problems, Warnings: desired.Warnings}
+	rep := report.Report{Revision: desired.Revision, Signer: desired.Signer, Sources: desired.SourcesRead(),
+		Problems: desired.Problems, Warnings: desired.Warnings}
 	for _, d := range desired.Clusters {
-		rep.Clusters = append(rep.Clusters, report.Cluster{Namespace: d.Cluster.Namespace, Name: d.Cluster.Name, Warnings: d.Warnings})
+		rep.Clusters = append(rep.Clusters, report.Cluster{Namespace: d.Cluster.Namespace, Name: d.Cluster.Name,
+			Warnings: d.Warnings})
 	}
 	if failure != nil {
 		rep.Error = strings.ReplaceAll(failure.Error(), "\n", "; ")

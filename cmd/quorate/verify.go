@@ -26,7 +26,8 @@ func (p *keysPath) Set(path string) error {
 // keys.
 func (s source) checkVerify() error {
 	if s.verify != "" && s.verifyKeys == "" {
-		return usageError{fmt.Errorf("--verify %s: --verify-keys is required: the public keys of those who may sign", s.verify)}
+		return usageError{fmt.Errorf("--verify %s: --verify-keys is required: the public keys of those who may sign",
+			s.verify)}
 	}
 	return nil
 }

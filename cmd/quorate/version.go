@@ -29,8 +29,13 @@ func newVersion(std streams) *cobra.Command {
 		Short: "Print the version, and what this machine has to confine the reading of sources with",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(std.out, "quorate %s\nLandlock: %s\n", version(), confined.Landlock())
+			_, err := fmt.Fprint(std.out, versionText())
 			return err
 		},
 	}
+}
+
+// versionText is what the command says, and the flag --version.
+func versionText() string {
+	return fmt.Sprintf("quorate %s\nLandlock: %s\n", version(), confined.Landlock())
 }

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -19,30 +16,17 @@ func TestWords(t *testing.T) {
 	root := filepath.Join("..", "..")
 	banned := readWords(t, filepath.Join(root, filepath.FromSlash(wordsFile)))
 	files := 0
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		name := entry.Name()
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && (name == "bin" || name == ".git"):
-			return filepath.SkipDir
-		case !entry.Type().IsRegular() || !slices.Contains([]string{".go", ".md", ".yaml", ".txt", ".txtar", ".sh"}, filepath.Ext(name)):
-			return nil
-		case strings.HasSuffix(filepath.ToSlash(path), "/"+wordsFile):
-			return nil
+	eachFile(t, func(path, content string) {
+		if path == wordsFile {
+			return
 		}
-		text, err := os.ReadFile(path)
 		files++
 		for word, better := range banned {
-			for _, at := range word.FindAllIndex(text, -1) {
-				t.Errorf("%s:%d: %q: write %s", path, 1+bytes.Count(text[:at[0]], []byte("\n")), text[at[0]:at[1]], better)
+			for _, at := range word.FindAllStringIndex(content, -1) {
+				t.Errorf("%s:%d: %q: write %s", path, 1+strings.Count(content[:at[0]], "\n"), content[at[0]:at[1]], better)
 			}
 		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, ".go", ".md", ".yaml", ".txt", ".txtar", ".sh")
 	if files < 500 || len(banned) < 8 {
 		t.Errorf("%d files were searched for %d words", files, len(banned))
 	}

@@ -47,7 +47,8 @@ func Open(path string) (Directory, error) {
 		return Directory{}, fmt.Errorf("open the cache: %w", err)
 	}
 	if problem := changeable(info); problem != "" {
-		return Directory{}, fmt.Errorf("open the cache: %s %s; name a directory in it that is not there yet, such as %s", path, problem, filepath.Join(path, "quorate"))
+		return Directory{}, fmt.Errorf("open the cache: %s %s; name a directory in it that is not there yet, "+
+			"such as %s", path, problem, filepath.Join(path, "quorate"))
 	}
 	return Directory{path}, nil
 }

@@ -135,11 +135,13 @@ func decodeObject(r *bufio.Reader, limit int64) (plumbing.EncodedObject, error) 
 	}
 	var name, kind string
 	var size int64
-	if n, _ := fmt.Sscanf(line, "%40s %6s %d\n", &name, &kind, &size); n != 3 || size < 0 || size > limit || !plumbing.IsHash(name) {
+	if n, _ := fmt.Sscanf(line, "%40s %6s %d\n", &name, &kind, &size); n != 3 || size < 0 || size > limit ||
+		!plumbing.IsHash(name) {
 		return nil, errGarbled
 	}
 	object := &plumbing.MemoryObject{}
-	for _, t := range []plumbing.ObjectType{plumbing.CommitObject, plumbing.TagObject, plumbing.TreeObject, plumbing.BlobObject} {
+	for _, t := range []plumbing.ObjectType{plumbing.CommitObject, plumbing.TagObject, plumbing.TreeObject,
+		plumbing.BlobObject} {
 		if t.String() == kind {
 			object.SetType(t)
 		}

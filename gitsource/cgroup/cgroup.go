@@ -46,7 +46,8 @@ func groups(root fs.FS) []group {
 		dir := path.Join("/", parts[2])
 		switch {
 		case parts[0] == "0" && parts[1] == "":
-			found = append(found, group{"sys/fs/cgroup", dir, "memory.max"}, group{"sys/fs/cgroup/unified", dir, "memory.max"})
+			found = append(found, group{"sys/fs/cgroup", dir, "memory.max"},
+				group{"sys/fs/cgroup/unified", dir, "memory.max"})
 		case strings.Contains(","+parts[1]+",", ",memory,"):
 			found = append(found, group{"sys/fs/cgroup/memory", dir, "memory.limit_in_bytes"})
 		}

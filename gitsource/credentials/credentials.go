@@ -75,9 +75,11 @@ func Read(dir string) (remote.Auth, error) {
 	}
 	switch {
 	case len(problems) > 0:
-		return remote.Auth{}, fmt.Errorf("%w: read the credentials: %s", gitsource.ErrOptions, strings.Join(problems, "; "))
+		return remote.Auth{}, fmt.Errorf("%w: read the credentials: %s", gitsource.ErrOptions,
+			strings.Join(problems, "; "))
 	case len(parts) == 0:
-		return remote.Auth{}, fmt.Errorf("%w: %s holds no credentials; want files named %s", gitsource.ErrOptions, dir, strings.Join(Files(), ", "))
+		return remote.Auth{}, fmt.Errorf("%w: %s holds no credentials; want files named %s", gitsource.ErrOptions, dir,
+			strings.Join(Files(), ", "))
 	}
 	return auth(dir, parts), nil
 }
@@ -114,7 +116,8 @@ func auth(dir string, parts map[string]string) remote.Auth {
 		CABundle: file(caBundle), ClientCertificate: file(clientCertificate), ClientKey: file(clientKey),
 		Identity: file(identity), Passphrase: word(passphrase),
 		GitHubApp: remote.GitHubApp{
-			ID: word(gitHubAppID), InstallationID: word(gitHubAppInstallationID), PrivateKey: file(gitHubAppPrivateKey), BaseURL: word(gitHubAppBaseURL),
+			ID: word(gitHubAppID), InstallationID: word(gitHubAppInstallationID), PrivateKey: file(gitHubAppPrivateKey),
+			BaseURL: word(gitHubAppBaseURL),
 		},
 		ProxyUsername: word(proxyUsername), ProxyPassword: word(proxyPassword),
 	}
@@ -128,5 +131,6 @@ func auth(dir string, parts map[string]string) remote.Auth {
 // environment, which lookup gives: os.Getenv, most of the time.
 func FromEnvironment(lookup func(string) string) remote.Auth {
 	word := func(name string) string { return strings.TrimSpace(lookup(name)) }
-	return remote.Auth{Username: word(UsernameVariable), Password: word(PasswordVariable), BearerToken: word(TokenVariable)}
+	return remote.Auth{Username: word(UsernameVariable), Password: word(PasswordVariable),
+		BearerToken: word(TokenVariable)}
 }

@@ -18,7 +18,10 @@ var ErrCutOff = errors.New("the history is cut off")
 // Descends says whether the commit newer descends from the commit older, or is that commit. Shallow
 // are the commits whose parents are left out. It looks at no more than limit commits. What cannot
 // be told is an error.
-func Descends(ctx context.Context, store storer.EncodedObjectStorer, shallow []plumbing.Hash, newer, older plumbing.Hash, limit int) (bool, error) {
+func Descends(
+	ctx context.Context, store storer.EncodedObjectStorer, shallow []plumbing.Hash, newer,
+	older plumbing.Hash, limit int,
+) (bool, error) {
 	cut := map[plumbing.Hash]bool{}
 	for _, hash := range shallow {
 		cut[hash] = true
@@ -50,7 +53,8 @@ func Descends(ctx context.Context, store storer.EncodedObjectStorer, shallow []p
 		}
 	}
 	if cutOff {
-		return false, fmt.Errorf("%w: %d commits are known up to %s, and %s is not among them", ErrCutOff, len(seen), newer, older)
+		return false, fmt.Errorf("%w: %d commits are known up to %s, and %s is not among them", ErrCutOff, len(seen),
+			newer, older)
 	}
 	return false, nil
 }

@@ -2,10 +2,7 @@ package manifests
 
 import (
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/fstest"
 
@@ -85,23 +82,5 @@ func kustomizeUnchecked(b *testing.B, tree fstest.MapFS) {
 		if err := yaml.Unmarshal([]byte(r.MustYaml()), &cluster); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-// reportPeaks reports the most memory that this process and its children have had, in MiB.
-func reportPeaks(b *testing.B) {
-	b.Helper()
-	var children syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &children); err != nil {
-		b.Fatal(err)
-	}
-	b.ReportMetric(float64(children.Maxrss)/1024, "MiB-child-peak")
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return // another system
-	}
-	_, after, _ := strings.Cut(string(status), "VmHWM:")
-	if peak, err := strconv.ParseFloat(strings.Fields(after)[0], 64); err == nil {
-		b.ReportMetric(peak/1024, "MiB-peak")
 	}
 }

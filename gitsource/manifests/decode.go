@@ -31,7 +31,8 @@ type declaration struct {
 // declare decodes an object as a cluster. What is no cluster with a name is only in the problems.
 func (f *files) declare(o object) (declarations []*declaration, problems []Problem) {
 	if f.objects++; f.objects > f.limits.Objects {
-		return nil, []Problem{{File: o.file, Message: f.exceed("max-objects", "more than %d objects are declared", f.limits.Objects).Error()}}
+		return nil, []Problem{{File: o.file, Message: f.exceed("max-objects", "more than %d objects are declared",
+			f.limits.Objects).Error()}}
 	}
 	if f.options.IgnoreOtherKinds && o.isOfOtherKind() {
 		return nil, nil
@@ -126,7 +127,7 @@ func (d *declaration) decode(o Options) {
 		d.problem("", "%v", err)
 		return
 	}
-	for _, err := range schema.Validate(defaulted, nil) {
+	for _, err := range saidOnce(schema.Validate(defaulted, nil)) {
 		d.invalid(err)
 	}
 	d.checkPolicy(o.Policy.Within(o.AllowNamespaces), defaulted)
@@ -184,7 +185,8 @@ func (d *declaration) invalid(err *field.Error) {
 	case err.Type == field.ErrorTypeTypeInvalid && strings.HasPrefix(detail, "must be of type string: "):
 		d.problem(err.Field, "%s: %s", err.Field, d.notText(err))
 	case err.Field != "" && err.Field != "<nil>":
-		d.problem(err.Field, "%s", (&field.Error{Type: err.Type, Field: err.Field, BadValue: err.BadValue, Detail: detail}).Error())
+		d.problem(err.Field, "%s", (&field.Error{Type: err.Type, Field: err.Field, BadValue: err.BadValue,
+			Detail: detail}).Error())
 	case strings.HasPrefix(detail, "metadata.name "):
 		d.problem("metadata.name", "%s", detail)
 	default:

@@ -9,18 +9,22 @@ import (
 // parsed.
 func (f *files) checkText(content []byte) (before []byte, wrong *finding) {
 	if i := directiveIn(content); i >= 0 {
-		return nil, &finding{lineAt(content, i), "has a YAML directive, a line that starts with %, and directives are not supported; delete the line"}
+		return nil, &finding{lineAt(content, i),
+			"has a YAML directive, a line that starts with %, and directives are not supported; delete the line"}
 	}
 	if start, mark := crowded(content, f.limits.DocumentNodes); mark >= 0 {
-		return content[:start], &finding{lineAt(content, mark), over("max-document-nodes", "has more than %d nodes", f.limits.DocumentNodes)}
+		return content[:start], &finding{lineAt(content, mark),
+			over("max-document-nodes", "has more than %d nodes", f.limits.DocumentNodes)}
 	}
 	return content, nil
 }
 
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
 // directiveIn is where the first line starts with % and a letter; -1 if none does.
 func directiveIn(content []byte) int {
 	for i := bytes.IndexByte(content, '%'); i >= 0; {
-		if startsLine(content[:i]) && i+1 < len(content) && (content[i+1]|0x20 >= 'a' && content[i+1]|0x20 <= 'z') {
+		if startsLine(content[:i]) && i+1 < len(content) && isLetter(content[i+1]) {
 			return i
 		}
 		next := bytes.IndexByte(content[i+1:], '%')

@@ -39,7 +39,8 @@ func missing(apiVersion string) string {
 	return "kind"
 }
 
-const encrypted = "is encrypted with SOPS, and nothing is decrypted here; an EtcdCluster holds no secret and is declared in the clear"
+const encrypted = "is encrypted with SOPS, and nothing is decrypted here; an EtcdCluster holds no secret and is " +
+	"declared in the clear"
 
 // isEncrypted says whether SOPS wrote the object: it leaves its metadata in it.
 func isEncrypted(value map[string]any) bool {
@@ -62,7 +63,8 @@ func groupOf(apiVersion string) string {
 // with it otherwise.
 func (o object) isOfOtherKind() bool {
 	if len(o.problems) > 0 {
-		return o.node != nil && isOther(onlyText(o.node, "apiVersion"), onlyText(o.node, "kind")) && valueOf(o.node, "items") == nil
+		return o.node != nil && isOther(onlyText(o.node, "apiVersion"), onlyText(o.node, "kind")) &&
+			valueOf(o.node, "items") == nil
 	}
 	apiVersion, _ := o.value["apiVersion"].(string)
 	kind, _ := o.value["kind"].(string)

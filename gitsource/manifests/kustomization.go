@@ -47,7 +47,8 @@ func (k *kustomizeFS) checkInline(name string, document *yaml.Node) (problems []
 				break
 			}
 			if f := k.files.checkExpansion(document); f != nil {
-				problems = append(problems, Problem{File: name, Line: n.Line, Message: "in the text that starts here: " + f.message})
+				problems = append(problems, Problem{File: name, Line: n.Line,
+					Message: "in the text that starts here: " + f.message})
 			}
 		}
 	})
@@ -64,11 +65,13 @@ func (k *kustomizeFS) checkKustomization(name string, content []byte) []Problem 
 	kustomization.FixKustomization()
 	var problems []Problem
 	refuse := func(field, format string, args ...any) (more bool) {
-		problems = append(problems, Problem{File: name, Line: lineOfText(content, field), Message: fmt.Sprintf(format, args...)})
+		problems = append(problems, Problem{File: name, Line: lineOfText(content, field),
+			Message: fmt.Sprintf(format, args...)})
 		return len(problems) <= maxProblems
 	}
 	for _, field := range unsupportedFields(kustomization) {
-		refuse(field, "%s is not supported: it can run programs, change how everything else is rendered, or never end", field)
+		refuse(field, "%s is not supported: it can run programs, change how everything else is rendered, or never end",
+			field)
 	}
 	references := referencesOf(kustomization)
 	for _, field := range slices.Sorted(maps.Keys(references)) {
@@ -90,7 +93,8 @@ func (k *kustomizeFS) restOf(dir string, content []byte) []byte {
 	if k.isOneDocument(content) {
 		if err := kustomization.Unmarshal(content); err == nil {
 			kustomization.FixKustomization()
-			rest = slices.DeleteFunc(kustomization.Resources, func(r string) bool { return k.refuseReference(dir, r) != "" })
+			rest = slices.DeleteFunc(kustomization.Resources,
+				func(r string) bool { return k.refuseReference(dir, r) != "" })
 		}
 	}
 	encoded, err := json.Marshal(map[string][]string{"resources": rest})

@@ -17,7 +17,8 @@ func crowded(content []byte, most int) (start, mark int) {
 		switch c := content[i]; {
 		case atStart && isBoundary(content[i:]):
 			start, count, i = i, 0, i+2
-		case c == '[', c == '{', c == ',', c == ':' && endsKey(content, i), (c == '-' || c == '?') && isBlankAt(content, i+1):
+		case c == '[', c == '{', c == ',', c == ':' && endsKey(content, i),
+			(c == '-' || c == '?') && isBlankAt(content, i+1):
 			if count++; count > most {
 				return start, i
 			}
@@ -39,7 +40,8 @@ func isBoundary(content []byte) bool {
 
 // endsKey says whether the colon at i can stand between a key and its value; that of a URL cannot.
 func endsKey(content []byte, i int) bool {
-	return isBlankAt(content, i+1) || bytes.IndexByte([]byte(",[]{}"), content[i+1]) >= 0 || i > 0 && bytes.IndexByte([]byte("\"']}"), content[i-1]) >= 0
+	return isBlankAt(content, i+1) || bytes.IndexByte([]byte(",[]{}"), content[i+1]) >= 0 ||
+		i > 0 && bytes.IndexByte([]byte("\"']}"), content[i-1]) >= 0
 }
 
 // isBlankAt says whether there is a space or the end of a line, or nothing.

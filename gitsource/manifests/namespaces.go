@@ -14,7 +14,8 @@ func (o Options) allows(namespace string) bool {
 // of the cluster: who may not declare it may not hold it up either.
 func (d *declaration) refuseNamespace(allowed []string) *declaration {
 	refused := &declaration{object: d.object, room: 1}
-	refused.problem("metadata.namespace", "the cluster %s is in the namespace %s, and the source may declare clusters in %s alone",
+	refused.problem("metadata.namespace",
+		"the cluster %s is in the namespace %s, and the source may declare clusters in %s alone",
 		d.name, d.name.Namespace, strings.Join(allowed, ", "))
 	return refused
 }

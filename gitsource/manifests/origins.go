@@ -96,7 +96,8 @@ func (o *origins) placesIn(file string) []place {
 			}
 			if root := rootOf(document); root != nil {
 				found := o.files.toObject(file, root)
-				places = append(places, place{textAt(root, "kind"), textAt(root, "metadata", "name"), found.lineOf("metadata.name")})
+				places = append(places, place{textAt(root, "kind"), textAt(root, "metadata", "name"),
+					found.lineOf("metadata.name")})
 			}
 		}
 	}

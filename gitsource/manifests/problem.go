@@ -47,7 +47,8 @@ const andMore = " (and there is more)"
 // it come from the source. No cluster that has problems is left out.
 func presentable(problems []Problem) []Problem {
 	for i, p := range problems {
-		problems[i].File, problems[i].Message, problems[i].Cluster = visible.Text(p.File), shortened(visible.Text(hinted(p.Message))), shortened(visible.Text(p.Cluster))
+		problems[i].File, problems[i].Message, problems[i].Cluster = visible.Text(p.File),
+			shortened(visible.Text(hinted(p.Message))), shortened(visible.Text(p.Cluster))
 	}
 	slices.SortFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
@@ -79,7 +80,8 @@ func hinted(message string) string {
 	if !variable.MatchString(message) {
 		return message
 	}
-	return message + "; variables such as ${NAME} are not substituted here: do that before, or use the replacements of a kustomization"
+	return message + "; variables such as ${NAME} are not substituted here: do that before, or use the replacements " +
+		"of a kustomization"
 }
 
 // shortened cuts a text that is too long in the middle: what was wrong stands at its start or at

@@ -57,7 +57,8 @@ func serve(parent *confined.Parent, work json.RawMessage) {
 		parent.Tell(message{Error: err.Error()})
 		return
 	}
-	clusters, problems, err := take(context.Background(), asked{parent}, o, func(root string) { parent.Tell(message{Rendering: root}) })
+	clusters, problems, err := take(context.Background(), asked{parent}, o,
+		func(root string) { parent.Tell(message{Rendering: root}) })
 	if err != nil {
 		parent.Tell(message{Error: err.Error()})
 		return

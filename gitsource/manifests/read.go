@@ -81,7 +81,8 @@ func ReadFrom(ctx context.Context, tell func(Question) Answer, o Options) (Decla
 	err := confined.Run(ctx, childName, o, limits, r.hear)
 	var exceeded confined.Exceeded
 	if errors.As(err, &exceeded) {
-		return Declarations{Problems: presentable([]Problem{{File: r.at, Message: r.doing + " it " + exceeded.Error()}})}, nil
+		return Declarations{Problems: presentable(
+			[]Problem{{File: r.at, Message: r.doing + " it " + exceeded.Error()}})}, nil
 	}
 	if err := cmp.Or(ctx.Err(), err); err != nil {
 		return Declarations{}, err
@@ -116,7 +117,9 @@ func take(ctx context.Context, t tree, o Options, rendering func(root string)) (
 	return clusters, presentable(append(problems, more...)), nil
 }
 
-func (f *files) readDeclarations(dir string, kustomized bool) (declarations []*declaration, problems []Problem, err error) {
+func (f *files) readDeclarations(
+	dir string, kustomized bool,
+) (declarations []*declaration, problems []Problem, err error) {
 	if kustomized {
 		return f.render(dir)
 	}
@@ -153,7 +156,8 @@ const nestedKustomization = "a kustomization is rendered only if it is at the ro
 func (f *files) visit(name string, kind fs.FileMode, depth int) ([]*declaration, []Problem) {
 	switch {
 	case kind.IsDir() && depth > f.limits.Depth:
-		return nil, []Problem{{File: name, Message: over("max-depth", "is more than %d directories deep", f.limits.Depth)}}
+		return nil, []Problem{{File: name, Message: over("max-depth", "is more than %d "+
+			"directories deep", f.limits.Depth)}}
 	case kind.IsDir():
 		return f.walk(name, depth)
 	case !kind.IsRegular():

@@ -52,7 +52,8 @@ func (f *files) runKustomize(view *kustomizeFS, dir string) (rendered []renderer
 	limits := renderer.Limits{ObjectBytes: f.limits.FileBytes, Kustomizations: f.limits.Kustomizations}
 	err = renderer.Render(view, path.Join(repositoryRoot, dir), limits, func(o renderer.Object) error {
 		if size += int64(len(o.JSON)); size > f.limits.TotalBytes {
-			return f.exceed("max-total-bytes", "the kustomization renders to more than %s", mebibytes(f.limits.TotalBytes))
+			return f.exceed("max-total-bytes", "the kustomization renders to more than %s",
+				mebibytes(f.limits.TotalBytes))
 		}
 		if len(rendered) >= f.limits.Objects {
 			return f.exceed("max-objects", "more than %d objects are declared", f.limits.Objects)
@@ -83,7 +84,8 @@ func (f *files) kustomizationIn(dir string) string {
 }
 
 // attempts is what kustomize says of taking a directory for a file first.
-var attempts = regexp.MustCompile(`accumulating resources: accumulation err='accumulating resources from '[^']*': [^']*': `)
+var attempts = regexp.MustCompile(
+	`accumulating resources: accumulation err='accumulating resources from '[^']*': [^']*': `)
 
 // readable makes the paths in a message of kustomize's relative to the source, and leaves out
 // what is not the cause.

@@ -49,17 +49,20 @@ func (f *files) checkExpansion(document *yaml.Node) *finding {
 	e := expansion{limits: f.limits}
 	found := e.visit(document, 0)
 	if f.nodes += e.nodes; f.nodes > f.limits.TotalNodes {
-		return &finding{document.Line, f.exceed("max-total-nodes", "more than %d nodes of YAML are read", f.limits.TotalNodes).Error()}
+		return &finding{document.Line, f.exceed("max-total-nodes", "more than %d nodes of YAML are read",
+			f.limits.TotalNodes).Error()}
 	}
 	return found
 }
 
 func (e *expansion) visit(n *yaml.Node, depth int) *finding {
 	if e.nodes++; e.nodes > e.limits.DocumentNodes {
-		return &finding{n.Line, over("max-document-nodes", "has more than %d nodes once its aliases are expanded", e.limits.DocumentNodes)}
+		return &finding{n.Line, over("max-document-nodes", "has more than %d nodes once its aliases are expanded",
+			e.limits.DocumentNodes)}
 	}
 	if e.bytes += int64(len(n.Value)); e.bytes > e.limits.FileBytes {
-		return &finding{n.Line, over("max-file-bytes", "is larger than %s once its aliases are expanded", mebibytes(e.limits.FileBytes))}
+		return &finding{n.Line, over("max-file-bytes", "is larger than %s once its aliases are expanded",
+			mebibytes(e.limits.FileBytes))}
 	}
 	if depth > e.limits.Nesting {
 		return &finding{n.Line, over("max-nesting", "is nested more than %d deep", e.limits.Nesting)}
@@ -107,15 +110,18 @@ func (f *files) checkKeys(mapping *yaml.Node) (findings []finding) {
 	for i := 0; i+1 < len(mapping.Content) && len(findings) <= maxProblems; i += 2 {
 		key := mapping.Content[i]
 		if key.Kind != yaml.ScalarNode {
-			findings = append(findings, finding{key.Line, "a key is no text; if this is a template, fill it in before: nothing is filled in here"})
+			findings = append(findings, finding{key.Line,
+				"a key is no text; if this is a template, fill it in before: nothing is filled in here"})
 			continue
 		}
 		if tag := key.ShortTag(); tag != "!!str" && tag != "!!merge" {
-			findings = append(findings, finding{key.Line, fmt.Sprintf("the key %q is not text; put it in quotes", key.Value)})
+			findings = append(findings, finding{key.Line,
+				fmt.Sprintf("the key %q is not text; put it in quotes", key.Value)})
 			continue
 		}
 		if line, ok := first[key.Value]; ok {
-			findings = append(findings, finding{key.Line, fmt.Sprintf("the key %q stands twice: also in line %d", key.Value, line)})
+			findings = append(findings, finding{key.Line,
+				fmt.Sprintf("the key %q stands twice: also in line %d", key.Value, line)})
 			continue
 		}
 		first[key.Value] = key.Line

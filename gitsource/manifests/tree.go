@@ -39,7 +39,8 @@ func (t fsTree) list(dir string) ([]entry, error) {
 		entries[i] = entry{e.Name(), e.Type()}
 	}
 	if bound := ListBytes(t.bytes); entries.bytes() > bound {
-		return nil, errors.New(over("max-file-bytes", "is a directory that takes more than %s to list", mebibytes(bound)))
+		return nil, errors.New(over("max-file-bytes", "is a directory that takes more than %s to list",
+			mebibytes(bound)))
 	}
 	return entries, nil
 }

@@ -41,7 +41,8 @@ func (s *Store) scan(ctx context.Context) error {
 		return err
 	}
 	if int64(count) > int64(s.limits.Objects) {
-		return fmt.Errorf("the pack has %d objects, more than %d; declare clusters in a smaller repository, or raise --max-pack-objects", count, s.limits.Objects)
+		return fmt.Errorf("the pack has %d objects, more than %d; declare clusters in a smaller repository, or raise "+
+			"--max-pack-objects", count, s.limits.Objects)
 	}
 	for range count {
 		if err := s.scanObject(scanner); err != nil {
@@ -60,7 +61,8 @@ func (s *Store) scanObject(scanner *packfile.Scanner) error {
 	if err := s.spend(header.Length); err != nil {
 		return err
 	}
-	object := packed{kind: header.Type, offset: header.Offset, size: header.Length, base: none, deltas: none, next: none}
+	object := packed{kind: header.Type, offset: header.Offset, size: header.Length, base: none,
+		deltas: none, next: none}
 	switch header.Type {
 	case plumbing.CommitObject, plumbing.TreeObject, plumbing.BlobObject, plumbing.TagObject:
 		hasher := plumbing.NewHasher(header.Type, header.Length)
@@ -173,7 +175,8 @@ func (s *Store) deltasOf(base int32) (deltas []int32) {
 }
 
 func (s *Store) resolveDelta(delta, base int32) error {
-	s.objects[delta].base, s.objects[delta].kind, s.objects[delta].depth = base, s.objects[base].kind, s.objects[base].depth+1
+	s.objects[delta].base, s.objects[delta].kind, s.objects[delta].depth = base, s.objects[base].kind,
+		s.objects[base].depth+1
 	if s.objects[delta].depth > maxChain {
 		return malformed("a chain of deltas is longer than %d", maxChain)
 	}
@@ -237,7 +240,8 @@ func (s *Store) inflateAt(i int32) ([]byte, error) {
 // spend counts what is inflated and put together while the pack is indexed.
 func (s *Store) spend(bytes int64) error {
 	if s.left -= bytes; bytes < 0 || s.left < 0 {
-		return fmt.Errorf("the pack is larger than %s once it is inflated; declare clusters in a smaller repository, or raise --max-inflated-bytes",
+		return fmt.Errorf("the pack is larger than %s once it is inflated; declare clusters in a smaller repository, "+
+			"or raise --max-inflated-bytes",
 			Size(s.limits.InflatedBytes))
 	}
 	return nil

@@ -33,7 +33,8 @@ func newSpool(r io.Reader, dir string) (*spool, error) {
 	}
 	file, err := os.CreateTemp(dir, ".quorate-pack-*")
 	if err != nil {
-		return nil, fmt.Errorf("keep a pack of more than %s: %w; TMPDIR names the directory for it", Size(memoryBytes), err)
+		return nil, fmt.Errorf("keep a pack of more than %s: %w; TMPDIR names the directory for it",
+			Size(memoryBytes), err)
 	}
 	s := &spool{ReaderAt: file, file: file}
 	if err := os.Remove(file.Name()); err != nil {

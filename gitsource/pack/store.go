@@ -59,8 +59,9 @@ func Read(ctx context.Context, r io.Reader, o Options) (*Store, error) {
 	limits := o.Limits.OrDefault()
 	s := &Store{
 		limits: limits, filtered: o.Filtered, left: limits.InflatedBytes, spool: spooled,
-		scanner: packfile.NewScanner(spooled.reader(ctx)), cache: cache.NewBufferLRU(cache.FileSize(limits.ObjectBytes)),
-		byHash: map[plumbing.Hash]int32{}, waiting: map[plumbing.Hash]int32{},
+		scanner: packfile.NewScanner(spooled.reader(ctx)),
+		cache:   cache.NewBufferLRU(cache.FileSize(limits.ObjectBytes)),
+		byHash:  map[plumbing.Hash]int32{}, waiting: map[plumbing.Hash]int32{},
 	}
 	err = s.scan(ctx)
 	if err == nil {
@@ -136,7 +137,8 @@ func (s *Store) missing(kind plumbing.ObjectType) error {
 	case s.filtered && mayBeBlob:
 		return tooLarge(s.limits.FileBytes)
 	case s.partial && (mayBeBlob || kind == plumbing.TreeObject):
-		return fmt.Errorf("%w, or kept as a difference from what is; raise --max-object-bytes", tooLarge(s.limits.ObjectBytes))
+		return fmt.Errorf("%w, or kept as a difference from what is; raise --max-object-bytes",
+			tooLarge(s.limits.ObjectBytes))
 	}
 	return plumbing.ErrObjectNotFound
 }

@@ -41,7 +41,8 @@ func (s Selector) Normalized() (Selector, error) {
 	_, rangeError := semver.NewConstraint(s.SemVer)
 	switch {
 	case named > 1:
-		return s, errors.New("a branch, a tag, a range of versions, a reference or a commit: only one of them can be read")
+		return s, errors.New("a branch, a tag, a range of versions, a reference or a commit: only one of them can " +
+			"be read")
 	case s.Commit != "" && !sha1Hex.MatchString(s.Commit):
 		return s, fmt.Errorf("%q is no commit; write all 40 hexadecimal digits", s.Commit)
 	case s.Branch != "" && plumbing.NewBranchReferenceName(s.Branch).Validate() != nil:
@@ -87,7 +88,7 @@ type MissingError struct{ Selector }
 
 func (e MissingError) Error() string {
 	if e.Selector == (Selector{}) {
-		return "there is no commit at HEAD; push one, or name a branch"
+		return "there is no commit at HEAD: commit something, or name a branch"
 	}
 	return fmt.Sprintf("there is no %s", e.Selector)
 }
@@ -121,7 +122,8 @@ func (s Selector) Admits(r Revision) bool {
 	if r.Name == "" {
 		return s == (Selector{})
 	}
-	for _, name := range []plumbing.ReferenceName{plumbing.NewBranchReferenceName(r.Name), plumbing.NewTagReferenceName(r.Name), plumbing.ReferenceName(r.Name)} {
+	for _, name := range []plumbing.ReferenceName{plumbing.NewBranchReferenceName(r.Name),
+		plumbing.NewTagReferenceName(r.Name), plumbing.ReferenceName(r.Name)} {
 		only := plumbing.NewHash(r.Commit)
 		l := List{ByName: map[string]plumbing.Hash{name.String(): only}, Head: only, HeadName: name}
 		if found, err := l.Find(s); err == nil && found.Name == r.Name && name.Validate() == nil {

@@ -131,14 +131,17 @@ func (a Auth) problems() []string {
 	}
 	hasKey, hasPassword := len(a.Identity) > 0, a.Password != "" && len(a.Identity) == 0
 	found(a.BearerToken != "" && hasPassword, "bearerToken and password are both given; a server takes one of them")
-	found(a.GitHubApp.given() && (hasPassword || a.BearerToken != ""), "a GitHub App gets its own token; bearerToken or password beside it has no use")
+	found(a.GitHubApp.given() && (hasPassword || a.BearerToken != ""),
+		"a GitHub App gets its own token; bearerToken or password beside it has no use")
 	found(a.Username != "" && !hasPassword && !hasKey, "username is given without password")
-	found(hasKey && a.KnownHosts == "", "identity is given without known_hosts: nothing would say which server to trust")
+	found(hasKey && a.KnownHosts == "",
+		"identity is given without known_hosts: nothing would say which server to trust")
 	found(a.KnownHosts != "" && !hasKey, "known_hosts is given without identity, the private key for ssh")
 	found(a.Passphrase != "" && !hasKey, "passphrase is given without identity, the private key that it opens")
 	found(a.Passphrase != "" && hasKey && a.Password != "" && a.Password != a.Passphrase,
 		"passphrase and password are both given, and differ; beside identity both are what the key is encrypted with")
-	found(a.CAOnly && len(a.CABundle) == 0, "ca-only is set, and the credentials hold no ca.crt: no server would be trusted")
+	found(a.CAOnly && len(a.CABundle) == 0,
+		"ca-only is set, and the credentials hold no ca.crt: no server would be trusted")
 	found((a.ProxyUsername == "") != (a.ProxyPassword == ""), "proxyUsername and proxyPassword are given only together")
 	problems = append(problems, a.GitHubApp.problems()...)
 	return append(problems, a.keyProblems()...)
@@ -179,25 +182,31 @@ func (a Auth) problemsFor(address *url.URL, proxy string) []string {
 	switch {
 	case address.Scheme == "ssh":
 		if len(a.Identity) == 0 {
-			problems = append(problems, "ssh wants a private key, the file identity of the credentials, and known_hosts beside it")
+			problems = append(problems,
+				"ssh wants a private key, the file identity of the credentials, and known_hosts beside it")
 		}
 		if a.BearerToken != "" || a.GitHubApp.given() || len(a.ClientCertificate) > 0 {
-			problems = append(problems, "bearerToken, tls.crt and a GitHub App are for https, and the source is reached by ssh")
+			problems = append(problems,
+				"bearerToken, tls.crt and a GitHub App are for https, and the source is reached by ssh")
 		}
 		if a.CAOnly {
-			problems = append(problems, "ca-only is for https, and the source is reached by ssh: known_hosts is what pins a server there")
+			problems = append(problems,
+				"ca-only is for https, and the source is reached by ssh: known_hosts is what pins a server there")
 		}
 		if named := address.User.Username(); named != "" && a.Username != "" && named != a.Username {
 			problems = append(problems, "the URL names another user than username does")
 		}
 	case a.GitHubApp.given() && repositoryOf(address) == "":
-		problems = append(problems, "a GitHub App gets a token for one repository, and the URL does not end in the name of one: want https://HOST/OWNER/NAME.git")
+		problems = append(problems,
+			"a GitHub App gets a token for one repository, and the URL does not end in the name of one: want "+
+				"https://HOST/OWNER/NAME.git")
 	case a.CAOnly && address.Scheme == "http":
 		problems = append(problems, "ca-only is for https, and the source is reached by http, which has no certificate")
 	case len(a.Identity) > 0:
 		problems = append(problems, "identity is for ssh, and the source is reached by "+address.Scheme)
 	case address.Scheme == "http" && a.Given() && (proxy != "" || !isLoopback(address.Hostname())):
-		problems = append(problems, fmt.Sprintf("credentials for %s would cross the network in the clear; use https", address.Host))
+		problems = append(problems, fmt.Sprintf("credentials for %s would cross the network in the clear; use https",
+			address.Host))
 	}
 	return problems
 }
@@ -218,14 +227,22 @@ func (r Repository) proxyProblems() []string {
 	}
 	u, err := url.Parse(r.Proxy)
 	switch {
-	case err != nil || u.Host == "" || u.Opaque != "" || (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "":
+	case err != nil || !isHostAlone(u):
 		return []string{"the proxy is not a valid URL; want http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT"}
 	case u.User != nil:
-		return []string{fmt.Sprintf("the URL of the proxy %s holds credentials; they belong into proxyUsername and proxyPassword of the credentials", u.Host)}
+		return []string{fmt.Sprintf(
+			"the URL of the proxy %s holds credentials; they belong into proxyUsername and proxyPassword of the "+
+				"credentials", u.Host)}
 	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "socks5":
 		return []string{fmt.Sprintf("a proxy of scheme %s is not supported; http, https and socks5 are", u.Scheme)}
 	}
 	return nil
+}
+
+// isHostAlone reports whether a URL names a host, and nothing on it.
+func isHostAlone(u *url.URL) bool {
+	hasPath := u.Path != "" && u.Path != "/"
+	return u.Host != "" && u.Opaque == "" && !hasPath && u.RawQuery == "" && u.Fragment == ""
 }
 
 // withProxyCredentials adds those of the proxy to its URL.

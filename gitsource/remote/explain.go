@@ -65,7 +65,8 @@ func (s *Session) explainGit(err error) string {
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):
 		return "is empty; push a commit to it"
 	case (refused || absent) && elsewhere != "" && auth.Given():
-		return fmt.Sprintf("redirects to %s, where the credentials are not taken along; if they belong there, give the URL there", visible.Text(elsewhere))
+		return fmt.Sprintf("redirects to %s, where the credentials are not taken along; if they belong there, give "+
+			"the URL there", visible.Text(elsewhere))
 	case refused && auth.Given():
 		return fmt.Sprintf("refused the credentials (%s)", auth)
 	case refused:
@@ -76,12 +77,14 @@ func (s *Session) explainGit(err error) string {
 		return "is not there, or is not shown without credentials"
 	}
 	_, garbled := errors.AsType[*packp.ErrUnexpectedData](err)
-	if garbled || errors.Is(err, pktline.ErrInvalidPktLen) || errors.Is(err, packp.ErrEmptyInput) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if garbled || errors.Is(err, pktline.ErrInvalidPktLen) || errors.Is(err, packp.ErrEmptyInput) ||
+		errors.Is(err, io.ErrUnexpectedEOF) {
 		kind := "a smart HTTP server"
 		if !strings.HasPrefix(s.repository.URL, "http") {
 			kind = "git-upload-pack"
 		}
-		return "does not answer as " + kind + " of a repository with SHA-1 does; is it the URL to clone from, and did the answer arrive whole?"
+		return "does not answer as " + kind +
+			" of a repository with SHA-1 does; is it the URL to clone from, and did the answer arrive whole?"
 	}
 	return ""
 }
@@ -101,7 +104,8 @@ func explainHTTP(err error) string {
 	case status == http.StatusProxyAuthRequired:
 		return "is behind a proxy that asks for credentials (status 407): proxyUsername and proxyPassword"
 	case status >= http.StatusInternalServerError:
-		return fmt.Sprintf("fails to answer (status %d); the fault is there, or with a proxy on the way, and may pass", status)
+		return fmt.Sprintf("fails to answer (status %d); the fault is there, or with a proxy on the way, and may pass",
+			status)
 	default:
 		return fmt.Sprintf("answers with status %d; is it the URL to clone from?", status)
 	}
@@ -118,7 +122,8 @@ func explainReach(err error) string {
 // explainTLS says why there is no trust.
 func explainTLS(err error) string {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return "shows a certificate that is signed by unknown authority; the certificate of that authority belongs into ca.crt of the credentials"
+		return "shows a certificate that is signed by unknown authority; the certificate of that authority belongs " +
+			"into ca.crt of the credentials"
 	}
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
 		return "shows a certificate for other hosts than the one in the URL"
@@ -126,7 +131,8 @@ func explainTLS(err error) string {
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
 		return "shows a certificate that has expired, or does not hold yet; is the clock here right?"
 	}
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok ||
+		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
 		return "does not speak TLS; is the port right?"
 	}
 	alert, ok := errors.AsType[*net.OpError](err)

@@ -90,15 +90,20 @@ func (g GitHubApp) problems() []string {
 		problems = append(problems, "githubAppPrivateKey is not a private RSA key in PEM")
 	}
 	if !g.baseIsSafe() {
-		problems = append(problems, "githubAppBaseURL is not a URL like https://HOST/api/v3, without credentials and without a query")
+		problems = append(problems,
+			"githubAppBaseURL is not a URL like https://HOST/api/v3, without credentials and without a query")
 	}
 	return problems
 }
 
 func (g GitHubApp) baseIsSafe() bool {
 	u, err := url.Parse(g.base())
-	return err == nil && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" && visible.Is(u.Path) &&
-		(u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname()))
+	if err != nil {
+		return false
+	}
+	isPlain := u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == ""
+	staysSecret := u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())
+	return isPlain && staysSecret && visible.Is(u.Path)
 }
 
 // repositoryOf is the name by which GitHub knows what is at the address; empty if it has none. Its
@@ -117,7 +122,8 @@ func (g GitHubApp) request(ctx context.Context, repository string, now time.Time
 	if err != nil {
 		return nil, err
 	}
-	body, err := json.Marshal(map[string]any{"repositories": []string{repository}, "permissions": map[string]string{"contents": "read"}})
+	body, err := json.Marshal(map[string]any{"repositories": []string{repository},
+		"permissions": map[string]string{"contents": "read"}})
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +159,8 @@ func (g GitHubApp) token(ctx context.Context, client *http.Client, repository st
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
-		return "", told{fmt.Errorf("%s does not answer as the API of GitHub does; is githubAppBaseURL right?", g.base())}
+		return "", told{fmt.Errorf("%s does not answer as the API of GitHub does; is githubAppBaseURL right?",
+			g.base())}
 	}
 	return answer.Token, nil
 }
@@ -194,18 +201,25 @@ func (g GitHubApp) refused(response *http.Response, repository string) error {
 		(response.Header.Get("Retry-After") != "" || response.Header.Get("X-RateLimit-Remaining") == "0")
 	switch {
 	case status == http.StatusTooManyRequests || limited:
-		return fmt.Errorf("%s limits how often the GitHub App %s may ask for a token (status %d); ask less often", g.base(), g.ID, status)
+		return fmt.Errorf("%s limits how often the GitHub App %s may ask for a token (status %d); ask less often",
+			g.base(), g.ID, status)
 	case status == http.StatusUnauthorized:
-		return fmt.Errorf("%s does not believe that this is the GitHub App %s (status 401): is githubAppPrivateKey a key of githubAppID, and is the clock here right?", g.base(), g.ID)
+		return fmt.Errorf("%s does not believe that this is the GitHub App %s (status 401): is githubAppPrivateKey a "+
+			"key of githubAppID, and is the clock here right?", g.base(), g.ID)
 	case status == http.StatusForbidden:
-		return fmt.Errorf("%s gives the GitHub App %s no token (status 403): is its installation %s suspended?", g.base(), g.ID, g.InstallationID)
+		return fmt.Errorf("%s gives the GitHub App %s no token (status 403): is its installation %s suspended?",
+			g.base(), g.ID, g.InstallationID)
 	case status == http.StatusNotFound:
-		return fmt.Errorf("%s knows no installation %s of the GitHub App %s (status 404); one that was changed just now may take a minute", g.base(), g.InstallationID, g.ID)
+		return fmt.Errorf("%s knows no installation %s of the GitHub App %s (status 404); one that was changed just "+
+			"now may take a minute", g.base(), g.InstallationID, g.ID)
 	case status == http.StatusUnprocessableEntity:
-		return fmt.Errorf("%s gives the GitHub App %s no token for the repository %s (status 422): does its installation %s hold that repository, with the permission to read contents?",
+		return fmt.Errorf("%s gives the GitHub App %s no token for the repository %s (status 422): does its "+
+			"installation %s hold that repository, with the permission to read contents?",
 			g.base(), g.ID, repository, g.InstallationID)
 	case status >= http.StatusInternalServerError:
-		return fmt.Errorf("%s fails to make a token for the GitHub App %s (status %d); the fault is there, and may pass", g.base(), g.ID, status)
+		return fmt.Errorf("%s fails to make a token for the GitHub App %s (status %d); the fault is there, and "+
+			"may pass", g.base(), g.ID, status)
 	}
-	return fmt.Errorf("%s gives the GitHub App %s no token (status %d); is githubAppBaseURL right?", g.base(), g.ID, status)
+	return fmt.Errorf("%s gives the GitHub App %s no token (status %d); is githubAppBaseURL right?", g.base(),
+		g.ID, status)
 }

@@ -63,7 +63,8 @@ func newHTTPClient(r Repository, address *url.URL) (*httpClient, error) {
 // open starts a session, which has not asked anything yet.
 func (c *httpClient) open(ctx context.Context, auth Auth) (transport.UploadPackSession, error) {
 	if auth.GitHubApp.given() {
-		api := &http.Client{Transport: c.others, CheckRedirect: func(*http.Request, []*http.Request) error { return errAPIRedirects }}
+		api := &http.Client{Transport: c.others,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return errAPIRedirects }}
 		token, err := auth.GitHubApp.token(ctx, api, repositoryOf(c.address), time.Now())
 		if err != nil {
 			return nil, err
@@ -74,10 +75,12 @@ func (c *httpClient) open(ctx context.Context, auth Auth) (transport.UploadPackS
 	if err != nil {
 		return nil, errors.New("the source is not a valid URL")
 	}
-	return githttp.NewClient(&http.Client{Transport: boundedTransport{c, c.limits}, CheckRedirect: c.follow}).NewUploadPackSession(endpoint, auth.method())
+	return githttp.NewClient(&http.Client{Transport: boundedTransport{c, c.limits}, CheckRedirect: c.follow}).
+		NewUploadPackSession(endpoint, auth.method())
 }
 
-var errAPIRedirects = told{errors.New("the API of GitHub redirects, and a key is not taken elsewhere; is githubAppBaseURL right?")}
+var errAPIRedirects = told{errors.New(
+	"the API of GitHub redirects, and a key is not taken elsewhere; is githubAppBaseURL right?")}
 
 // RoundTrip sends one request.
 func (c *httpClient) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -128,7 +131,8 @@ func proxyStatus(proxy *url.URL, status int) error {
 	case status == http.StatusOK:
 		return nil
 	case status == http.StatusProxyAuthRequired && proxy.User == nil:
-		return told{fmt.Errorf("the proxy %s asks for credentials, and none are given: proxyUsername and proxyPassword", at)}
+		return told{fmt.Errorf("the proxy %s asks for credentials, and none are given: proxyUsername and proxyPassword",
+			at)}
 	case status == http.StatusProxyAuthRequired:
 		return told{fmt.Errorf("the proxy %s refused proxyUsername and proxyPassword", at)}
 	}

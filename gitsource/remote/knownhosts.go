@@ -29,7 +29,8 @@ func readKnownHosts(path string) (knownHosts, error) {
 // Kinds of signatures of hosts, the best first. Those with SHA-1, and DSA, are not among them.
 var (
 	plainAlgorithms = []string{
-		ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256,
+		ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSASHA512,
+		ssh.KeyAlgoRSASHA256,
 	}
 	certificateAlgorithms = []string{
 		ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01, ssh.CertAlgoECDSA521v01,
@@ -73,7 +74,8 @@ func (k knownHosts) check(host string, at net.Addr, key ssh.PublicKey) error {
 	}
 	name, offered := knownhosts.Normalize(host), fingerprint(key)
 	if revoked, ok := errors.AsType[*xknownhosts.RevokedError](err); ok {
-		return fmt.Errorf("the key of the host %s, %s, is marked @revoked in line %d of %s: do not trust that host before it has another",
+		return fmt.Errorf("the key of the host %s, %s, is marked @revoked in line %d of %s: do not trust that host "+
+			"before it has another",
 			name, offered, revoked.Revoked.Line, k.path)
 	}
 	mismatch, ok := errors.AsType[*xknownhosts.KeyError](err)
@@ -81,10 +83,12 @@ func (k knownHosts) check(host string, at net.Addr, key ssh.PublicKey) error {
 	case !ok:
 		return fmt.Errorf("the certificate of the host %s is not accepted: %w", name, printable(err))
 	case len(mismatch.Want) == 0:
-		return fmt.Errorf("the host %s is not in %s: ask those who run it whether its key is %s; if it is, add this line there: %s",
+		return fmt.Errorf("the host %s is not in %s: ask those who run it whether its key is %s; if it is, add this "+
+			"line there: %s",
 			name, k.path, offered, knownhosts.Line([]string{host}, key))
 	}
-	return fmt.Errorf("the host %s has another key than the one known of it: it shows %s, and %s has %s. Somebody may stand between you and the host. "+
+	return fmt.Errorf("the host %s has another key than the one known of it: it shows %s, and %s has %s. Somebody "+
+		"may stand between you and the host. "+
 		"If those who run it say that the key is new, replace the old one by this line: %s",
 		name, offered, k.path, inLines(mismatch.Want), knownhosts.Line([]string{host}, key))
 }

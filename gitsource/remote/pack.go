@@ -53,7 +53,8 @@ func (s *Session) request(want plumbing.Hash, depth int) *packp.UploadPackReques
 
 // givenOut returns the hash to ask for so that the server gives out want: itself, or the tag of it.
 func (s *Session) givenOut(want plumbing.Hash) (plumbing.Hash, bool) {
-	if s.advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) || s.advertised.Head != nil && *s.advertised.Head == want {
+	if s.advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) ||
+		s.advertised.Head != nil && *s.advertised.Head == want {
 		return want, true
 	}
 	for _, hash := range s.advertised.References {
@@ -81,7 +82,9 @@ func (s *Session) filter(request *packp.UploadPackRequest, filter packp.Filter) 
 
 // fetchPack returns the objects that the request asks for, and the commits whose parents are left
 // out. It ends with ctx, whatever the server does.
-func (s *Session) fetchPack(ctx context.Context, request *packp.UploadPackRequest) (*pack.Store, []plumbing.Hash, error) {
+func (s *Session) fetchPack(
+	ctx context.Context, request *packp.UploadPackRequest,
+) (*pack.Store, []plumbing.Hash, error) {
 	if err := s.renew(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -100,7 +103,8 @@ func (s *Session) fetchPack(ctx context.Context, request *packp.UploadPackReques
 	case request.Capabilities.Supports(capability.Sideband):
 		content = sideband.NewDemuxer(sideband.Sideband, content)
 	}
-	store, err := pack.Read(ctx, content, pack.Options{Limits: s.limits().Pack, Dir: s.repository.TempDir, Filtered: request.Filter != ""})
+	store, err := pack.Read(ctx, content, pack.Options{Limits: s.limits().Pack, Dir: s.repository.TempDir,
+		Filtered: request.Filter != ""})
 	if err != nil {
 		return nil, nil, s.explain(ctx, err)
 	}
@@ -125,11 +129,13 @@ func (s *Session) renew(ctx context.Context) error {
 func (s *Session) limits() Limits { return s.repository.Limits.OrDefault() }
 
 func packTooLarge(bound int64) error {
-	return told{fmt.Errorf("the answer is larger than %s; declare clusters in a smaller repository, or raise --max-pack-bytes", pack.Size(bound))}
+	return told{fmt.Errorf("the answer is larger than %s; declare clusters in a smaller repository, or raise "+
+		"--max-pack-bytes", pack.Size(bound))}
 }
 
 func refsTooLarge(bound int64) error {
-	return told{fmt.Errorf("the list of branches and tags is larger than %s; delete some, or raise --max-refs-bytes", pack.Size(bound))}
+	return told{fmt.Errorf("the list of branches and tags is larger than %s; delete some, or raise --max-refs-bytes",
+		pack.Size(bound))}
 }
 
 // bounded ends what is read after so many bytes.

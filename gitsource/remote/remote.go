@@ -99,7 +99,8 @@ func (s *Session) References() refs.List {
 	list.Head, list.HeadName = *s.advertised.Head, plumbing.HEAD
 	for _, symref := range s.advertised.Capabilities.Get(capability.SymRef) {
 		target, ok := strings.CutPrefix(symref, "HEAD:")
-		if _, shown := list.ByName[target]; ok && shown && plumbing.ReferenceName(target).Validate() == nil && visible.IsPath(target) {
+		if _, shown := list.ByName[target]; ok && shown && plumbing.ReferenceName(target).Validate() == nil &&
+			visible.IsPath(target) {
 			list.HeadName = plumbing.ReferenceName(target)
 		}
 	}

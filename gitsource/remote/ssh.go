@@ -126,17 +126,20 @@ func (h *handshake) explain(err error, algorithms []string, auth Auth) error {
 	}
 	if none, ok := errors.AsType[*ssh.AlgorithmNegotiationError](err); ok {
 		if none.What == "host key" {
-			return told{fmt.Errorf("the host %s shows no key of the kinds that %s has of it (%s); ask those who run it for its keys",
+			return told{fmt.Errorf("the host %s shows no key of the kinds that %s has of it (%s); ask those who run "+
+				"it for its keys",
 				h.host, h.known.path, strings.Join(algorithms, ", "))}
 		}
-		return told{fmt.Errorf("the host %s and quorate have no %s in common; those of the host are out of date", h.host, none.What)}
+		return told{fmt.Errorf("the host %s and quorate have no %s in common; those of the host are out of date",
+			h.host, none.What)}
 	}
 	if h.trusted && strings.Contains(err.Error(), "unable to authenticate") {
 		key := "the key"
 		if signer, err := auth.signer(); err == nil {
 			key = "the key " + fingerprint(signer.PublicKey())
 		}
-		return told{fmt.Errorf("the host %s refused %s for the user %s; the repository, or a user of the host, has to be given its public half", h.host, key, h.user)}
+		return told{fmt.Errorf("the host %s refused %s for the user %s; the repository, or a user of the host, has "+
+			"to be given its public half", h.host, key, h.user)}
 	}
 	return err
 }
@@ -168,7 +171,9 @@ func (s *sshSession) AdvertisedReferencesContext(ctx context.Context) (*packp.Ad
 
 // UploadPack asks for objects. The command that has shown its references answers once; another is
 // started for another request.
-func (s *sshSession) UploadPack(ctx context.Context, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
+func (s *sshSession) UploadPack(
+	ctx context.Context, request *packp.UploadPackRequest,
+) (*packp.UploadPackResponse, error) {
 	if request.IsEmpty() {
 		return nil, transport.ErrEmptyUploadPackRequest
 	}
@@ -182,7 +187,8 @@ func (s *sshSession) UploadPack(ctx context.Context, request *packp.UploadPackRe
 	}
 	asked := s.asked
 	s.asked = nil
-	answer := &sshAnswer{Reader: asked.bounded(s.limits.PackBytes, packTooLarge(s.limits.PackBytes)), command: asked, callOff: closeAtEnd(ctx, s.connection)}
+	answer := &sshAnswer{Reader: asked.bounded(s.limits.PackBytes, packTooLarge(s.limits.PackBytes)), command: asked,
+		callOff: closeAtEnd(ctx, s.connection)}
 	if err := asked.send(request); err != nil {
 		answer.Close()
 		return nil, err

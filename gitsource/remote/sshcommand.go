@@ -79,7 +79,8 @@ func (c *sshCommand) explain(err error) error {
 	case ended != nil && ended.ExitStatus() == 127:
 		return told{errors.New("the host has no git-upload-pack, by which git is served")}
 	case ended != nil:
-		return told{fmt.Errorf("the host let the key in, and ended git-upload-pack with status %d: is the path right, and may the key read it?", ended.ExitStatus())}
+		return told{fmt.Errorf("the host let the key in, and ended git-upload-pack with status %d: is the path "+
+			"right, and may the key read it?", ended.ExitStatus())}
 	}
 	return err
 }
@@ -107,7 +108,8 @@ func (w *words) sayNotFound() bool {
 	defer w.lock.Unlock()
 	text := strings.ToLower(string(w.text))
 	for _, phrase := range []string{
-		"does not appear to be a git repository", "not a git repository", "repository not found", "no such repository", "does not exist",
+		"does not appear to be a git repository", "not a git repository", "repository not found", "no such repository",
+		"does not exist",
 		"could not be found", "access denied",
 	} {
 		if strings.Contains(text, phrase) {

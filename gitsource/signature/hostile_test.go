@@ -279,7 +279,7 @@ func TestReadKeys(t *testing.T) {
 		want  string
 	}{
 		"none":               {nil, "there are no keys"},
-		"unknown name":       {map[string]string{"README": "x"}, "README: its name does not say what it is; want *.asc (PGP), *.sshpub (SSH) or allowed_signers"},
+		"unknown name":       {map[string]string{"README": "x"}, "README: its name does not say what it is; want *.asc (PGP), *.sshpub or *.pub (SSH), allowed_signers or *.allowed_signers"},
 		"empty PGP":          {map[string]string{"a.asc": ""}, "a.asc: there is no PGP key in it"},
 		"empty SSH":          {map[string]string{"a.sshpub": "# none\n"}, "a.sshpub: there is no SSH key in it"},
 		"PGP in SSH":         {map[string]string{"a.sshpub": pgp}, "a.sshpub: line 1: it is no public key of SSH, or not one that is known"},
@@ -301,7 +301,7 @@ func TestReadKeys(t *testing.T) {
 		"time not quoted":    {map[string]string{"allowed_signers": `* valid-after=20260101 ` + one}, `allowed_signers: line 1: the value of valid-after is not in quotes`},
 		"negated namespace":  {map[string]string{"allowed_signers": `* namespaces="!git" ` + one}, `allowed_signers: line 1: the namespaces "!git": want names with commas between them, * and ? for any characters`},
 		"principals unclear": {map[string]string{"allowed_signers": `"a b ` + one}, "allowed_signers: line 1: its principals do not end"},
-		"all at once":        {map[string]string{"a": "", "b": ""}, "a: its name does not say what it is; want *.asc (PGP), *.sshpub (SSH) or allowed_signers; b: its name does not say what it is; want *.asc (PGP), *.sshpub (SSH) or allowed_signers"},
+		"all at once":        {map[string]string{"a": "", "b": ""}, "a: its name does not say what it is; want *.asc (PGP), *.sshpub or *.pub (SSH), allowed_signers or *.allowed_signers; b: its name does not say what it is; want *.asc (PGP), *.sshpub or *.pub (SSH), allowed_signers or *.allowed_signers"},
 		"too large":          {map[string]string{"a.asc": strings.Repeat("\n", maxKeysBytes+1)}, "a.asc: it is no file, or larger than 1024 KiB"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,8 @@ import (
 
 // strongHashes are those that a PGP signature may be made with: neither MD5 nor SHA-1 nor
 // RIPEMD-160.
-var strongHashes = []crypto.Hash{crypto.SHA256, crypto.SHA384, crypto.SHA512, crypto.SHA224, crypto.SHA3_256, crypto.SHA3_512}
+var strongHashes = []crypto.Hash{crypto.SHA256, crypto.SHA384, crypto.SHA512, crypto.SHA224, crypto.SHA3_256,
+	crypto.SHA3_512}
 
 // verifyPGP says which of the keys made the signature, and that it may today.
 func (k Keys) verifyPGP(object signed, now time.Time) (Signer, error) {
@@ -31,11 +32,13 @@ func (k Keys) verifyPGP(object signed, now time.Time) (Signer, error) {
 	}
 	keys := k.pgp.KeysById(*signature.IssuerKeyId)
 	if len(keys) == 0 {
-		return Signer{}, fmt.Errorf("its signature names the PGP key %s, which is not among the keys that may sign", issuerOf(signature))
+		return Signer{}, fmt.Errorf("its signature names the PGP key %s, which is not among the keys that may sign",
+			issuerOf(signature))
 	}
 	signer := pgpSigner(keys[0].Entity)
 	config := &packet.Config{Time: func() time.Time { return now }}
-	made, entity, err := openpgp.VerifyDetachedSignatureAndHash(k.pgp, bytes.NewReader(object.payload), bytes.NewReader(body), strongHashes, config)
+	made, entity, err := openpgp.VerifyDetachedSignatureAndHash(k.pgp, bytes.NewReader(object.payload),
+		bytes.NewReader(body), strongHashes, config)
 	if err != nil {
 		return Signer{}, explainPGP(err, signer)
 	}
@@ -82,11 +85,13 @@ func checkPGP(signature *packet.Signature, now time.Time) error {
 	case signature.Version != 4 && signature.Version != 6:
 		return fmt.Errorf("its PGP signature is of version %d; versions 4 and 6 are supported", signature.Version)
 	case signature.SigType != packet.SigTypeBinary:
-		return fmt.Errorf("its PGP signature is of type 0x%02x; git makes those of type 0x00, over bytes", uint8(signature.SigType))
+		return fmt.Errorf("its PGP signature is of type 0x%02x; git makes those of type 0x00, over bytes",
+			uint8(signature.SigType))
 	case !slices.Contains(strongHashes, signature.Hash):
 		return fmt.Errorf("its PGP signature is made with the hash %s, which can be forged", signature.Hash)
 	case signature.CreationTime.After(now):
-		return fmt.Errorf("its PGP signature is dated %s, which is yet to come; compare the clocks", utc(signature.CreationTime))
+		return fmt.Errorf("its PGP signature is dated %s, which is yet to come; compare the clocks",
+			utc(signature.CreationTime))
 	}
 	return nil
 }
@@ -114,7 +119,8 @@ func explainPGP(err error, signer Signer) error {
 	case errors.Is(err, pgperrors.ErrKeyRevoked):
 		return revokedError(signer)
 	case errors.Is(err, pgperrors.ErrKeyExpired):
-		return fmt.Errorf("it is signed with the key %s, which has expired; extend it and give the new public key, or sign with another", signer)
+		return fmt.Errorf("it is signed with the key %s, which has expired; extend it and give the new public key, "+
+			"or sign with another", signer)
 	case errors.Is(err, pgperrors.ErrSignatureExpired):
 		return fmt.Errorf("its signature by %s has expired", signer)
 	case errors.Is(err, pgperrors.ErrUnknownIssuer):

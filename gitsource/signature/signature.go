@@ -138,4 +138,6 @@ func unreadable(err error) error {
 	return fmt.Errorf("its signature cannot be read: %s", visible.Text(fmt.Sprintf("%.*s", most, err)))
 }
 
-var errTampered = errors.New("its signature is over other content: it was changed after it was signed, or the signature was taken from elsewhere")
+var errTampered = errors.New(
+	"its signature is over other content: it was changed after it was signed, or the signature was taken from " +
+		"elsewhere")

@@ -22,7 +22,8 @@ const gitNamespace = "git"
 // sshTypes are those of keys that may sign. DSA is too weak, and certificates would need their
 // authority looked after.
 var sshTypes = []string{
-	ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSA, ssh.KeyAlgoSKED25519, ssh.KeyAlgoSKECDSA256,
+	ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSA,
+	ssh.KeyAlgoSKED25519, ssh.KeyAlgoSKECDSA256,
 }
 
 // sshKey is one line of a list of keys. Zero times are no bounds, and no namespaces are all.
@@ -42,7 +43,8 @@ func (k sshKey) signer() Signer { return Signer{Fingerprint: k.fingerprint(), Id
 func (k sshKey) usable(now time.Time) error {
 	switch {
 	case len(k.namespaces) > 0 && !slices.ContainsFunc(k.namespaces, matchesGit):
-		return fmt.Errorf("it is signed with the key %s, which is allowed in the namespaces %s and not in \"git\"", k.signer(), quoted(k.namespaces))
+		return fmt.Errorf("it is signed with the key %s, which is allowed in the namespaces %s and not in \"git\"",
+			k.signer(), quoted(k.namespaces))
 	case !k.from.IsZero() && now.Before(k.from):
 		return fmt.Errorf("it is signed with the key %s, which is valid from %s on", k.signer(), utc(k.from))
 	case !k.until.IsZero() && !now.Before(k.until):
@@ -73,12 +75,15 @@ func (k Keys) verifySSH(object signed, now time.Time) (Signer, error) {
 	}
 	if signature.Namespace != gitNamespace {
 		const most = 50
-		return Signer{}, fmt.Errorf("its SSH signature is for the namespace %.*q and not for \"git\"", most, signature.Namespace)
+		return Signer{}, fmt.Errorf("its SSH signature is for the namespace %.*q and not for \"git\"", most,
+			signature.Namespace)
 	}
 	if !slices.Contains(sshTypes, signature.PublicKey.Type()) {
-		return Signer{}, fmt.Errorf("it is signed with a key of type %s, which is not supported", visible.Text(signature.PublicKey.Type()))
+		return Signer{}, fmt.Errorf("it is signed with a key of type %s, which is not supported",
+			visible.Text(signature.PublicKey.Type()))
 	}
-	if err := sshsig.Verify(bytes.NewReader(object.payload), signature, signature.PublicKey, signature.HashAlgorithm, gitNamespace); err != nil {
+	if err := sshsig.Verify(bytes.NewReader(object.payload), signature, signature.PublicKey, signature.HashAlgorithm,
+		gitNamespace); err != nil {
 		return Signer{}, errTampered
 	}
 	return k.whoseSSH(signature.PublicKey, now)
@@ -86,7 +91,8 @@ func (k Keys) verifySSH(object signed, now time.Time) (Signer, error) {
 
 // whoseSSH looks up a key that has signed.
 func (k Keys) whoseSSH(public ssh.PublicKey, now time.Time) (Signer, error) {
-	err := fmt.Errorf("it is signed with the SSH key %s, which is not among the keys that may sign", ssh.FingerprintSHA256(public))
+	err := fmt.Errorf("it is signed with the SSH key %s, which is not among the keys that may sign",
+		ssh.FingerprintSHA256(public))
 	for _, listed := range k.ssh {
 		if !bytes.Equal(listed.key.Marshal(), public.Marshal()) {
 			continue

@@ -124,7 +124,7 @@ func (w *world) actOnEtcd(action decide.Action) error {
 	case decide.DisarmAlarm:
 		list.StaleAlarms = slices.DeleteFunc(list.StaleAlarms, func(alarm decide.Alarm) bool { return alarm == decide.Alarm(a) })
 		w.each(func(m *decide.Member) {
-			m.Alarms = slices.DeleteFunc(m.Alarms, func(kind string) bool { return m.ID == a.ID && kind == a.Kind })
+			m.Alarms = slices.DeleteFunc(m.Alarms, func(kind decide.AlarmKind) bool { return m.ID == a.ID && kind == a.Kind })
 		})
 	case decide.EnableDowngrade:
 		list.Downgrade = a.Version

@@ -63,8 +63,8 @@ type CancelDowngrade struct {
 
 // DisarmAlarm takes an alarm back that a member has raised.
 type DisarmAlarm struct {
-	ID   ID     `json:"id"`
-	Kind string `json:"kind"`
+	ID   ID        `json:"id"`
+	Kind AlarmKind `json:"kind"`
 }
 
 // DeleteObjects deletes every object of a cluster without pods, but for its custom resource and its
@@ -113,7 +113,8 @@ type DeleteVolume struct {
 // TestEveryAction.
 func Actions() []Action {
 	return []Action{
-		Bootstrap{}, Seal{}, ApplyObjects{}, RenewCertificates{}, Declare{}, StopPods{}, StartRollout{}, EnableDowngrade{}, CancelDowngrade{}, DisarmAlarm{},
+		Bootstrap{}, Seal{}, ApplyObjects{}, RenewCertificates{}, Declare{}, StopPods{}, StartRollout{},
+		EnableDowngrade{}, CancelDowngrade{}, DisarmAlarm{},
 		DeleteObjects{}, AddLearner{}, PromoteLearner{}, RemoveMember{}, MoveLeader{}, RestartReplica{}, DeleteVolume{},
 	}
 }

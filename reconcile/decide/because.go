@@ -68,7 +68,7 @@ func VotersChanged(seen, now Membership, but ID) bool {
 	}
 	for _, before := range voters {
 		after, listed := now.byID(before.ID)
-		fresh := slices.Contains(after.Alarms, corruptAlarm) && !slices.Contains(before.Alarms, corruptAlarm)
+		fresh := slices.Contains(after.Alarms, AlarmCorrupt) && !slices.Contains(before.Alarms, AlarmCorrupt)
 		if before.ID != but && (!listed || after.Learner || before.Answers && !after.Answers || fresh) {
 			return true
 		}

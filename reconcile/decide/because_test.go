@@ -25,11 +25,11 @@ func TestVotersChanged(t *testing.T) {
 		"another in the place of a silent one": {func(s *State) { s.Membership.Members[1].Answers = false }, func(s *State) { s.Membership.Members[1].ID = 0xb1 }, true},
 		"one is silent still":                  {func(s *State) { s.Membership.Members[1].Answers = false }, func(s *State) { s.Membership.Members[1].Answers = false }, false},
 		"one answers again":                    {func(s *State) { s.Membership.Members[1].Answers = false }, nil, false},
-		"its data are in doubt":                {nil, func(s *State) { s.Membership.Members[1].Alarms = []string{"NOSPACE", "CORRUPT"} }, true},
-		"its data are in doubt still":          {func(s *State) { s.Membership.Members[1].Alarms = []string{"CORRUPT"} }, func(s *State) { s.Membership.Members[1].Alarms = []string{"CORRUPT"} }, false},
-		"it lacks space":                       {nil, func(s *State) { s.Membership.Members[1].Alarms = []string{"NOSPACE"} }, false},
+		"its data are in doubt":                {nil, func(s *State) { s.Membership.Members[1].Alarms = []AlarmKind{"NOSPACE", "CORRUPT"} }, true},
+		"its data are in doubt still":          {func(s *State) { s.Membership.Members[1].Alarms = []AlarmKind{"CORRUPT"} }, func(s *State) { s.Membership.Members[1].Alarms = []AlarmKind{"CORRUPT"} }, false},
+		"it lacks space":                       {nil, func(s *State) { s.Membership.Members[1].Alarms = []AlarmKind{"NOSPACE"} }, false},
 		"the one that is to go is silent, and its data are in doubt": {nil, func(s *State) {
-			s.Membership.Members[2].Answers, s.Membership.Members[2].Alarms = false, []string{"CORRUPT"}
+			s.Membership.Members[2].Answers, s.Membership.Members[2].Alarms = false, []AlarmKind{"CORRUPT"}
 		}, false},
 	} {
 		if got := VotersChanged(after(3, c.before).Membership, after(3, c.after).Membership, 0xa2); got != c.want {

@@ -12,7 +12,9 @@ import (
 func restartBroken(s State) (Decision, bool) {
 	for _, r := range slices.Backward(s.replicasInOrder()) {
 		if s.waitsInVain(r) {
-			return act(RestartReplica{r.Ordinal, r.PodUID}, "the pod of %s was given a node before its claim was made, and never gets its volume: recreate it", s.ReplicaName(r.Ordinal))
+			return act(RestartReplica{r.Ordinal, r.PodUID},
+				"the pod of %s was given a node before its claim was made, and never gets its volume: recreate it",
+				s.ReplicaName(r.Ordinal))
 		}
 		_, recorded := s.Record.Member(r.Ordinal)
 		if !recorded || !s.broken(r) || !s.outlastsPatience(r) {
@@ -22,7 +24,8 @@ func restartBroken(s State) (Decision, bool) {
 			return s.moveOne(r)
 		}
 		if s.WantsOtherPods() && (s.mayRoll() || s.stepBegun()) {
-			return act(s.rollout(), "%s does not run, and git declares other pods (%s)", s.ReplicaName(r.Ordinal), s.describePod(r))
+			return act(s.rollout(), "%s does not run, and git declares other pods (%s)", s.ReplicaName(r.Ordinal),
+				s.describePod(r))
 		}
 	}
 	return Decision{}, false
@@ -32,10 +35,13 @@ func restartBroken(s State) (Decision, bool) {
 func (s State) moveOne(r Replica) (Decision, bool) {
 	for _, before := range s.replicasInOrder() {
 		if !s.anyReplica(s.holdsAsDeclared) && s.onTrial(before) {
-			return wait(recheck, "%s does not run, and is made from the newest declaration once %s shows how it fares (%s)", s.ReplicaName(r.Ordinal), s.ReplicaName(before.Ordinal), s.describePod(before))
+			return wait(recheck, "%s does not run, and is made from the newest declaration once %s shows how it "+
+				"fares (%s)", s.ReplicaName(r.Ordinal), s.ReplicaName(before.Ordinal), s.describePod(before))
 		}
 	}
-	return act(RestartReplica{r.Ordinal, r.PodUID}, "%s does not run, and was made from an earlier declaration: make it from the newest (%s)", s.ReplicaName(r.Ordinal), s.describePod(r))
+	return act(RestartReplica{r.Ordinal, r.PodUID},
+		"%s does not run, and was made from an earlier declaration: make it from the newest (%s)",
+		s.ReplicaName(r.Ordinal), s.describePod(r))
 }
 
 // waitsInVain reports whether a pod can never get its volume; nothing runs in it.
@@ -64,7 +70,8 @@ func (s State) stuck(r Replica) bool {
 	case r.PodSince.IsZero():
 		return false
 	}
-	return r.Pod == PodPending && since >= pendingPatience || r.Pod == PodStarting && since >= patience && s.Membership.Known
+	return r.Pod == PodPending && since >= pendingPatience ||
+		r.Pod == PodStarting && since >= patience && s.Membership.Known
 }
 
 // outlastsPatience reports whether a broken pod has failed for longer than the kubelet takes to get
@@ -101,7 +108,8 @@ func (s State) madeAsDeclared(r Replica) bool {
 // holdsAsDeclared reports whether etcd in a pod that was made as declared runs, and has done so for
 // longer than a crash takes to show: whether it serves, or only lacks the others for a quorum.
 func (s State) holdsAsDeclared(r Replica) bool {
-	lacksOthers := r.Pod == PodStarting && r.ClusterID != 0 && !r.PodStarted.IsZero() && s.Now.Sub(r.PodStarted) >= crashPatience
+	lacksOthers := r.Pod == PodStarting && r.ClusterID != 0 && !r.PodStarted.IsZero() &&
+		s.Now.Sub(r.PodStarted) >= crashPatience
 	return s.runsAsDeclared(r) || s.madeAsDeclared(r) && lacksOthers
 }
 
@@ -114,10 +122,12 @@ func (s State) mayMoveTo() bool {
 // describeHeldBack says that members that do not run are not moved to what git declares, and why;
 // empty if none is held back.
 func (s State) describeHeldBack() string {
-	if !s.newPodsAsDeclared() || s.mayMoveTo() || !s.anyReplica(func(r Replica) bool { return s.counts(r) && s.broken(r) }) {
+	if !s.newPodsAsDeclared() || s.mayMoveTo() ||
+		!s.anyReplica(func(r Replica) bool { return s.counts(r) && s.broken(r) }) {
 		return ""
 	}
-	return "; what git declares now does not run either, so the others are not moved to it; if the declaration is the reason, take it back in git; " +
+	return "; what git declares now does not run either, so the others are not moved to it; if the declaration is " +
+		"the reason, take it back in git; " +
 		"a pod that is deleted by hand is made as declared"
 }
 
@@ -135,7 +145,8 @@ func (s State) onTrial(r Replica) bool {
 	case !s.counts(r):
 		return false
 	case s.neverFormed():
-		crashed := r.Pod == PodFailing && !s.failsForGood(r) || r.Pod == PodStarting && r.PodCrashes > 0 && ran < crashPatience
+		crashed := r.Pod == PodFailing && !s.failsForGood(r) ||
+			r.Pod == PodStarting && r.PodCrashes > 0 && ran < crashPatience
 		return s.madeAsDeclared(r) && crashed
 	case r.Pod == PodAbsent:
 		return !r.VolumeTerminating && r.PodRefused == ""

@@ -44,7 +44,8 @@ func (s State) Distrusted() string {
 	case a.Proven != "" && a.Proven != a.Secret:
 		return fmt.Sprintf("members answer by %s", short(a.Proven))
 	case recorded != "" && recorded != a.Secret && a.Proven == a.Secret:
-		return fmt.Sprintf("%s is on record, although members answer by the one in the Secret (if the record is an old one, correct ca in it)", short(recorded))
+		return fmt.Sprintf("%s is on record, although members answer by the one in the Secret (if the record is an "+
+			"old one, correct ca in it)", short(recorded))
 	case recorded != "" && recorded != a.Secret:
 		return fmt.Sprintf("%s is on record", short(recorded))
 	case recorded == a.Secret || a.Proven == a.Secret:
@@ -84,7 +85,8 @@ func (s State) caToRecord(recorded string) string {
 
 // mountedAlone reports whether that CA, and no other, is what pods are given to trust.
 func (a CA) mountedAlone(fingerprint string) bool {
-	return len(a.Mounted) > 0 && !slices.ContainsFunc(a.Mounted, func(mounted string) bool { return mounted != fingerprint })
+	return len(a.Mounted) > 0 && !slices.ContainsFunc(a.Mounted,
+		func(mounted string) bool { return mounted != fingerprint })
 }
 
 func caChanged(s State) (Decision, bool) {
@@ -99,7 +101,8 @@ func caChanged(s State) (Decision, bool) {
 	if d, spoke := s.stopForCA(); spoke {
 		return d, true
 	}
-	return block("Secret %s holds the CA %s, but %s; nothing is issued from it, since members would cut each other off: restore "+
+	return block("Secret %s holds the CA %s, but %s; nothing is issued from it, since members would cut each other "+
+		"off: restore "+
 		"the Secret from a backup, key and all, or, to go on with the new one, stop all pods%s",
 		s.caSecret(), short(s.CA.Secret), why, s.howToStop())
 }
@@ -110,13 +113,15 @@ func (s State) stopForCA() (Decision, bool) {
 	if s.toRun() || s.Objects.RunsReplicas == 0 || s.anyReplica(s.keepsGoingVolume) && !s.deletesVolumes() {
 		return Decision{}, false
 	}
-	return act(StopPods{}, "lifecycle %s: stop the pods of %s, which trust another CA than there is", s.Declared.Lifecycle, s.describeRemains())
+	return act(StopPods{}, "lifecycle %s: stop the pods of %s, which trust another CA than there is",
+		s.Declared.Lifecycle, s.describeRemains())
 }
 
 // howToStop says how a person stops all pods, and what must be seen to before.
 func (s State) howToStop() string {
 	if s.anyReplica(s.keepsGoingVolume) {
-		return fmt.Sprintf(", but not before the data of %s are copied: volumes that are being deleted go with their pods", s.describeGoingVolumes())
+		return fmt.Sprintf(", but not before the data of %s are copied: volumes that are being deleted go with "+
+			"their pods", s.describeGoingVolumes())
 	}
 	if !s.hasStatefulSet() {
 		return ", by kubectl delete pod " + strings.Join(s.podNames(), " ") + ": no StatefulSet makes them again"

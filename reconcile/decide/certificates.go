@@ -108,7 +108,8 @@ func (s State) ExpiryWarnings() []string {
 	for _, c := range s.WornCertificates() {
 		switch {
 		case c.CA:
-			warnings = append(warnings, fmt.Sprintf("the CA, %s, %s; have a new one made: see Certificates in docs/operations.md", c, c.describe(s.Now)))
+			warnings = append(warnings, fmt.Sprintf(
+				"the CA, %s, %s; have a new one made: see Certificates in docs/operations.md", c, c.describe(s.Now)))
 		case !told:
 			told = true
 			warnings = append(warnings, fmt.Sprintf("%s %s, and has not been renewed", c, c.describe(s.Now)))
@@ -157,7 +158,8 @@ func renewCertificates(s State) (Decision, bool) {
 	if len(worn) == 0 || !broken && s.Declared.Orphaned == "" || !s.mayRenew() {
 		return Decision{}, false
 	}
-	return act(RenewCertificates{}, "%s %s; reissue it from the CA on record, and touch nothing else", worn[0], worn[0].describe(s.Now))
+	return act(RenewCertificates{}, "%s %s; reissue it from the CA on record, and touch nothing else", worn[0],
+		worn[0].describe(s.Now))
 }
 
 // mayRenew reports whether certificates can be issued from the CA on record, and no other guard

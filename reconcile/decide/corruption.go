@@ -7,11 +7,6 @@ import (
 	"time"
 )
 
-// corruptAlarm is the alarm by which etcd says that members hold different data. Whom it names is
-// the word of one member: a leader that checks its followers blames them, also where its own data
-// are the wrong ones (etcd: PeriodicCheck).
-const corruptAlarm = "CORRUPT"
-
 // inDoubt reports whether members may hold different data. Until it is known whose are right, no
 // copy is given up that could be.
 func (s State) inDoubt() bool { return len(s.doubts()) > 0 }
@@ -21,21 +16,22 @@ func (s State) doubts() []string {
 	var facts []string
 	for _, alarm := range s.Membership.staleAlarms() {
 		switch {
-		case alarm.Kind == corruptAlarm && alarm.ID == unidentified:
+		case alarm.Kind == AlarmCorrupt && alarm.ID == unidentified:
 			facts = append(facts, "etcd raises CORRUPT, and cannot tell which member it is about")
-		case alarm.Kind == corruptAlarm:
+		case alarm.Kind == AlarmCorrupt:
 			facts = append(facts, fmt.Sprintf("etcd raises CORRUPT of %s, which is gone", alarm.ID))
 		}
 	}
 	differ := false
 	for _, m := range s.MembersInOrder() {
-		if slices.Contains(m.Alarms, corruptAlarm) {
+		if slices.Contains(m.Alarms, AlarmCorrupt) {
 			facts = append(facts, fmt.Sprintf("etcd raises CORRUPT of %s", s.nameOf(m)))
 		}
 		if s.stoppedByCheck(m) {
 			facts = append(facts, fmt.Sprintf("%s does not start, because its data and a peer's differ", s.nameOf(m)))
 		}
-		differ = differ || slices.ContainsFunc(s.Membership.Voters(), func(other Member) bool { return !m.Learner && m.Hash.differs(other.Hash) })
+		differ = differ || slices.ContainsFunc(s.Membership.Voters(),
+			func(other Member) bool { return !m.Learner && m.Hash.differs(other.Hash) })
 	}
 	if differ {
 		facts = append(facts, "the members' data differ")
@@ -91,20 +87,23 @@ func (s State) copyCounts(m Member) bool {
 // others. Empty if that is not so, or not known.
 func (s State) corruptMinority(m Member) string {
 	agreed := s.Membership.agreed()
-	majority := fmt.Sprintf("%d of %s (%s)", s.Membership.votes(agreed), plural(len(s.Membership.Voters()), "voter", "voters"), agreed)
+	majority := fmt.Sprintf("%d of %s (%s)", s.Membership.votes(agreed),
+		plural(len(s.Membership.Voters()), "voter", "voters"), agreed)
 	switch {
 	case m.Learner && s.leader().Hash.differs(agreed):
-		return fmt.Sprintf("has no vote, and its data from %s, which holds other data than %s", s.leader().Name, majority)
+		return fmt.Sprintf("has no vote, and its data from %s, which holds other data than %s",
+			s.leader().Name, majority)
 	case !agreed.Known() || !m.Leader && !s.mayCopyFrom(s.leader()):
 		return ""
-	case m.Learner && slices.Contains(m.Alarms, corruptAlarm):
+	case m.Learner && slices.Contains(m.Alarms, AlarmCorrupt):
 		return "has no vote, and etcd says that its data are corrupt"
 	case m.Learner:
 		return ""
 	case m.Answers && m.Hash.differs(agreed):
 		return fmt.Sprintf("holds other data (%08x) than %s", m.Hash.Sum, majority)
 	case s.stoppedForLong(m) && s.Membership.votes(agreed) == len(s.Membership.Voters())-1:
-		return "has stopped itself again and again, because its data and a peer's differ, and all others hold the same: " + majority
+		return "has stopped itself again and again, because its data and a peer's differ, and all others hold " +
+			"the same: " + majority
 	}
 	return ""
 }
@@ -136,13 +135,13 @@ func (s State) refuted() []Alarm {
 	}
 	var list []Alarm
 	for _, alarm := range s.Membership.staleAlarms() {
-		if alarm.Kind == corruptAlarm && (alarm.ID != unidentified || len(voters) > 1) {
+		if alarm.Kind == AlarmCorrupt && (alarm.ID != unidentified || len(voters) > 1) {
 			list = append(list, alarm)
 		}
 	}
 	for _, m := range voters {
-		if slices.Contains(m.Alarms, corruptAlarm) && len(voters) > 1 {
-			list = append(list, Alarm{m.ID, corruptAlarm})
+		if slices.Contains(m.Alarms, AlarmCorrupt) && len(voters) > 1 {
+			list = append(list, Alarm{m.ID, AlarmCorrupt})
 		}
 	}
 	return list
@@ -168,10 +167,13 @@ func dataInDoubt(s State) (Decision, bool) {
 // adviceInDoubt says what a person can do about it.
 func (s State) adviceInDoubt() string {
 	if len(s.Membership.Voters()) == 1 {
-		return "there is no other to compare it with: restore it from a backup, or, if its data are right, etcdctl alarm disarm"
+		return "there is no other to compare it with: restore it from a backup, or, if its data are right, etcdctl " +
+			"alarm disarm"
 	}
-	return "no majority says whose data are right, so nothing is changed: take the member with the wrong data out (etcdctl member remove, or delete its " +
-		"claim and pod); if none are wrong, etcdctl alarm disarm; half or more of the members taken out are then to be confirmed in git (see MembersMissing)"
+	return "no majority says whose data are right, so nothing is changed: take the member with the wrong data out " +
+		"(etcdctl member remove, or delete its " +
+		"claim and pod); if none are wrong, etcdctl alarm disarm; half or more of the members taken out are then " +
+		"to be confirmed in git (see MembersMissing)"
 }
 
 // untilJudged is when to ask again. A hash costs a scan of the whole database, and a pod that has
@@ -185,11 +187,12 @@ func (s State) untilJudged() time.Duration {
 
 // withoutDoubt is the state without what makes one doubt the data.
 func (s State) withoutDoubt() State {
-	s.Membership.StaleAlarms = slices.DeleteFunc(slices.Clone(s.Membership.StaleAlarms), func(a Alarm) bool { return a.Kind == corruptAlarm })
+	s.Membership.StaleAlarms = slices.DeleteFunc(slices.Clone(s.Membership.StaleAlarms),
+		func(a Alarm) bool { return a.Kind == AlarmCorrupt })
 	s.Membership.Members = slices.Clone(s.Membership.Members)
 	for i := range s.Membership.Members {
 		m := &s.Membership.Members[i]
-		m.Alarms = slices.DeleteFunc(slices.Clone(m.Alarms), func(kind string) bool { return kind == corruptAlarm })
+		m.Alarms = slices.DeleteFunc(slices.Clone(m.Alarms), func(kind AlarmKind) bool { return kind == AlarmCorrupt })
 		m.Hash = Hash{}
 	}
 	return s
@@ -227,11 +230,12 @@ func (s State) describeHashes() string {
 			unknown = append(unknown, s.nameOf(m)+inParentheses(m.HashWhy))
 		case !told[point]:
 			told[point] = true
-			facts = append(facts, fmt.Sprintf("at revision %d, compacted at %d: %s", point.Revision, point.CompactRevision, s.describePoint(point)))
+			facts = append(facts, fmt.Sprintf("at revision %d, compacted at %d: %s", point.Revision,
+				point.CompactRevision, s.describePoint(point)))
 		}
 	}
 	if len(unknown) > 0 {
-		facts = append(facts, "hash not known of "+enumerate(unknown))
+		facts = append(facts, "hash not known of "+Enumerate(unknown))
 	}
 	return strings.Join(facts, "; ")
 }
@@ -251,7 +255,7 @@ func (s State) describePoint(point Hash) string {
 	}
 	var facts []string
 	for _, sum := range sums {
-		facts = append(facts, fmt.Sprintf("hash %08x of %s", sum, enumerate(names[sum])))
+		facts = append(facts, fmt.Sprintf("hash %08x of %s", sum, Enumerate(names[sum])))
 	}
 	return strings.Join(facts, ", ")
 }
@@ -266,7 +270,8 @@ func inParentheses(text string) string {
 // unreadyByAlarm reports whether a pod may be unready because of a CORRUPT alarm alone: /readyz of
 // all members fails under it.
 func (s State) unreadyByAlarm(r Replica) bool {
-	alarmed := slices.ContainsFunc(s.Membership.Members, func(m Member) bool { return slices.Contains(m.Alarms, corruptAlarm) }) ||
-		slices.ContainsFunc(s.Membership.StaleAlarms, func(a Alarm) bool { return a.Kind == corruptAlarm })
+	alarmed := slices.ContainsFunc(s.Membership.Members,
+		func(m Member) bool { return slices.Contains(m.Alarms, AlarmCorrupt) }) ||
+		slices.ContainsFunc(s.Membership.StaleAlarms, func(a Alarm) bool { return a.Kind == AlarmCorrupt })
 	return r.Pod == PodStarting && alarmed
 }

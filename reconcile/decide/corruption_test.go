@@ -18,11 +18,11 @@ func holds(sums ...uint32) func(*State) {
 	}
 }
 
-func alarms(n int, kinds ...string) func(*State) {
+func alarms(n int, kinds ...AlarmKind) func(*State) {
 	return func(s *State) { s.Membership.Members[n].Alarms = kinds }
 }
 
-func leftOver(id ID, kind string) func(*State) {
+func leftOver(id ID, kind AlarmKind) func(*State) {
 	return func(s *State) { s.Membership.StaleAlarms = append(s.Membership.StaleAlarms, Alarm{id, kind}) }
 }
 

@@ -95,7 +95,8 @@ type Rule struct {
 
 // Rules lists the rules in the order in which they are asked.
 func Rules() []Rule {
-	list := []Rule{{lockedElsewhere, "Another pass holds the lease of the cluster: whatever the rules say, do not act."}}
+	list := []Rule{{lockedElsewhere,
+		"Another pass holds the lease of the cluster: whatever the rules say, do not act."}}
 	for _, r := range rules {
 		list = append(list, r.Rule)
 	}

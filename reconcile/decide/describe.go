@@ -20,8 +20,8 @@ func block(format string, args ...any) (Decision, bool) {
 	return Decision{Verdict: Block, Message: fmt.Sprintf(format, args...)}, true
 }
 
-// enumerate joins names as prose does: a, b and c.
-func enumerate(names []string) string {
+// Enumerate joins names as prose does: a, b and c.
+func Enumerate(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
 	}
@@ -107,7 +107,7 @@ func (s State) nameOf(m Member) string {
 // a sealed, healthy voter in a ready pod.
 func (s State) Explain(m Member) string {
 	if m.Answers && len(m.Alarms) > 0 {
-		return "raises " + enumerate(m.Alarms)
+		return "raises " + Enumerate(m.AlarmNames())
 	}
 	return s.ailment(m)
 }
@@ -184,7 +184,7 @@ func (s State) describeRemains() string {
 			names = append(names, s.ReplicaName(r.Ordinal))
 		}
 	}
-	return enumerate(names)
+	return Enumerate(names)
 }
 
 // describeSigns says by what it is known that the cluster has formed.
@@ -222,13 +222,13 @@ func (s State) describeSealable(set Ordinals) string {
 		}
 	}
 	if len(started) > 0 {
-		facts = append(facts, enumerate(started)+" started")
+		facts = append(facts, Enumerate(started)+" started")
 	}
 	if len(silent) > 0 {
-		facts = append(facts, "the ID or volume of "+enumerate(silent)+" is not on record yet")
+		facts = append(facts, "the ID or volume of "+Enumerate(silent)+" is not on record yet")
 	}
 	if len(changed) > 0 {
-		facts = append(facts, "the ID or volume of "+enumerate(changed)+" is not the one on record")
+		facts = append(facts, "the ID or volume of "+Enumerate(changed)+" is not the one on record")
 	}
 	return strings.Join(facts, "; ")
 }

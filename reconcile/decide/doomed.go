@@ -33,7 +33,8 @@ func (s State) onGoingVolume(m Member) bool {
 func (s State) safe(m Member) bool {
 	ordinal, ours := s.OrdinalOf(m)
 	r := s.Replica(ordinal)
-	return ours && !m.Learner && m.Answers && hasVolume(r) && !r.VolumeTerminating && r.Stranded == "" && s.mayCopyFrom(m)
+	return ours && !m.Learner && m.Answers && hasVolume(r) && !r.VolumeTerminating && r.Stranded == "" &&
+		s.mayCopyFrom(m)
 }
 
 // safeWithout counts the voters beside that member that have their data on volumes that stay.
@@ -68,7 +69,8 @@ func (s State) mayGiveUp(m Member) bool {
 // waited for.
 func (s State) othersAreWell(m Member) bool {
 	return !slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
-		return other.ID != m.ID && s.ailment(other) != "" && !(other.Answers && s.doomed(other) != "") && !s.stoppedByCheck(other)
+		return other.ID != m.ID && s.ailment(other) != "" && !(other.Answers && s.doomed(other) != "") &&
+			!s.stoppedByCheck(other)
 	})
 }
 
@@ -87,7 +89,8 @@ func (s State) goingFirst() (Member, bool) {
 // replaced, it is one too many and goes like any other.
 func (s State) addSpare() (Decision, bool) {
 	m, found := s.goingFirst()
-	if !found || !s.toRun() || !s.mayCopyFrom(s.leader()) || !s.othersAreWell(m) || !s.allAnswerOnGoingVolumes() || len(s.unlisted()) > 0 {
+	if !found || !s.toRun() || !s.mayCopyFrom(s.leader()) || !s.othersAreWell(m) || !s.allAnswerOnGoingVolumes() ||
+		len(s.unlisted()) > 0 {
 		return Decision{}, false
 	}
 	if enough := len(s.Membership.Members) > s.Declared.Replicas; enough && s.safeWithout(m) > 0 {
@@ -97,7 +100,8 @@ func (s State) addSpare() (Decision, bool) {
 	if ordinal >= maxOrdinals || !s.empty(ordinal) || s.peerURL(ordinal) == "" {
 		return Decision{}, false
 	}
-	return act(AddLearner{ordinal, s.peerURL(ordinal)}, "%s %s, and too few others have its data on volumes that stay: add %s as a learner before it goes; %s answer",
+	return act(AddLearner{ordinal, s.peerURL(ordinal)},
+		"%s %s, and too few others have its data on volumes that stay: add %s as a learner before it goes; %s answer",
 		s.nameOf(m), s.doomed(m), s.ReplicaName(ordinal), s.describeQuorum())
 }
 

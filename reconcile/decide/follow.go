@@ -75,14 +75,16 @@ func (s State) followVolumes(r Record, listed map[int]Member) Record {
 	for ordinal := range replicas {
 		_, inUse := listed[ordinal]
 		if _, known := r.removed(ordinal); !inUse && !known && !hasVolume(s.Replica(ordinal)) {
-			r = r.WithRemoved(RemovedMember{Ordinal: ordinal}) // a higher ordinal is in use: Kubernetes will make a volume here that nobody needs
+			// A higher ordinal is in use: Kubernetes will make a volume here that nobody needs.
+			r = r.WithRemoved(RemovedMember{Ordinal: ordinal})
 		}
 	}
 	for _, slot := range s.Replicas {
 		_, inUse := listed[slot.Ordinal]
 		gone, known := r.removed(slot.Ordinal)
 		if !inUse && !known && slot.VolumeTerminating && slot.Pod != PodReady && slot.ClusterID == 0 {
-			r = r.WithRemoved(RemovedMember{slot.Ordinal, slot.VolumeUID}) // somebody deletes it: what Kubernetes makes in its place is nobody's
+			// Somebody deletes it: what Kubernetes makes in its place is nobody's.
+			r = r.WithRemoved(RemovedMember{slot.Ordinal, slot.VolumeUID})
 		}
 		isNew := gone.VolumeUID == "" || slot.Ordinal >= replicas && gone.VolumeUID != slot.VolumeUID
 		if !inUse && known && isNew && slot.VolumeUID != "" && slot.VolumeToken == r.Token {

@@ -67,12 +67,14 @@ func bootstrap(s State) (Decision, bool) {
 	case s.recorded() && len(s.Objects.Drift) == 0:
 		return Decision{}, false
 	case s.recorded():
-		return act(Bootstrap{Replicas: n}, "founding %s is not finished: %s", plural(n, "member", "members"), sentence(s.Objects.Drift))
+		return act(Bootstrap{Replicas: n}, "founding %s is not finished: %s", plural(n, "member", "members"),
+			sentence(s.Objects.Drift))
 	case !s.toRun() || s.Declared.Replicas < 1 || s.Declared.RenamedFrom != "":
 		return Decision{}, false
 	}
 	n := s.Declared.Replicas
-	return act(Bootstrap{Replicas: n}, "nothing is there yet: bootstrap %s of etcd %s", plural(n, "member", "members"), s.Declared.Version)
+	return act(Bootstrap{Replicas: n}, "nothing is there yet: bootstrap %s of etcd %s", plural(n, "member", "members"),
+		s.Declared.Version)
 }
 
 func waitForFormation(s State) (Decision, bool) {

@@ -188,7 +188,7 @@ func changeMember(m *decide.Member, kind, how int) {
 	case 3:
 		m.Name = []string{"", "stranger", "a-7", "a-07", "a-70"}[how%5]
 	case 4:
-		m.Alarms = []string{"NOSPACE", "CORRUPT"}[:how%3]
+		m.Alarms = []decide.AlarmKind{"NOSPACE", "CORRUPT"}[:how%3]
 	}
 }
 

@@ -29,7 +29,8 @@ func labelsLost(s State) (Decision, bool) {
 	if len(s.Objects.Relabelled) == 0 {
 		return Decision{}, false
 	}
-	return block("%s; put the labels back, by kubectl label --overwrite, and see who has changed them; nothing is lost, and nothing is done meanwhile",
+	return block("%s; put the labels back, by kubectl label --overwrite, and see who has changed them; nothing is "+
+		"lost, and nothing is done meanwhile",
 		sentence(s.Objects.Relabelled))
 }
 
@@ -39,7 +40,8 @@ func (s State) foreignVolumes() []string {
 	var foreign []string
 	for _, r := range s.Replicas {
 		if s.Record.Token != "" && r.VolumeToken != "" && r.VolumeToken != s.Record.Token {
-			foreign = append(foreign, fmt.Sprintf("the volume of %s was made for another founding of the cluster, %s", s.ReplicaName(r.Ordinal), r.VolumeToken))
+			foreign = append(foreign, fmt.Sprintf("the volume of %s was made for another founding of the cluster, %s",
+				s.ReplicaName(r.Ordinal), r.VolumeToken))
 		}
 	}
 	return foreign
@@ -138,7 +140,8 @@ func caLost(s State) (Decision, bool) {
 	}
 	remedy := "restore it from a backup, or have a new one made by stopping all pods"
 	if s.caExpired() {
-		remedy = "members and clients refuse each other's new connections, and no backup helps: have a new one made by stopping all pods"
+		remedy = "members and clients refuse each other's new connections, and no backup helps: have a new one made " +
+			"by stopping all pods"
 	}
 	return block("%s; %s%s", sentence(s.Objects.Irreplaceable), remedy, s.howToStop())
 }
@@ -150,7 +153,8 @@ func quorumLost(s State) (Decision, bool) {
 	if s.Membership.Known || len(voters) == 0 || s.Membership.HasQuorum() {
 		return Decision{}, false
 	}
-	message := fmt.Sprintf("%s answer, %d needed: %s", s.describeQuorum(), Quorum(len(voters)), strings.Join(s.troubles(), "; "))
+	message := fmt.Sprintf("%s answer, %d needed: %s", s.describeQuorum(), Quorum(len(voters)),
+		strings.Join(s.troubles(), "; "))
 	if s.mayRecover(voters) {
 		return wait(recheck, "%s", message)
 	}
@@ -180,11 +184,15 @@ func membershipUnknown(s State) (Decision, bool) {
 	case s.Membership.Forbidden != "":
 		return s.notAllowedToAsk()
 	case len(StandingRecord(s, "").Members) == 0:
-		return block("the cluster has formed once (%s), and no member and no volume of it is left; restore it from a backup, or delete its "+
+		return block("the cluster has formed once (%s), and no member and no volume of it is left; restore it from a "+
+			"backup, or delete its "+
 			"custom resource to bootstrap it again", s.describeSigns())
 	case s.recorded() && !s.quorumMayRecover():
-		return block("etcd gives no member list%s, and its members do not come up: %s; if their data is lost, delete the custom "+
-			"resource and the volumes to bootstrap the cluster again%s%s", s.why(), s.describeReplicas(), s.describeHeldBack(), s.wayOutOfNodes())
+		return block("etcd gives no member list%s, and its members do not come up: %s; if their data is lost, delete "+
+			"the custom "+
+			"resource and the volumes to bootstrap the cluster again%s%s", s.why(), s.describeReplicas(),
+			s.describeHeldBack(), s.wayOutOfNodes())
 	}
-	return wait(recheck, "etcd gives no member list%s; nothing is changed until it does: %s", s.why(), s.describeReplicas())
+	return wait(recheck, "etcd gives no member list%s; nothing is changed until it does: %s", s.why(),
+		s.describeReplicas())
 }

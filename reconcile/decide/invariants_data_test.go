@@ -15,7 +15,7 @@ func hashes(sums ...uint32) func(*world) {
 				w.Membership.Members[i].Hash = decide.Hash{Revision: 120, CompactRevision: 100, Sum: sum}
 			}
 		}
-		w.Membership.Members[1].Alarms = []string{"CORRUPT"}
+		w.Membership.Members[1].Alarms = []decide.AlarmKind{"CORRUPT"}
 	}
 }
 
@@ -80,10 +80,10 @@ var wrongsAboutData = []wrong{
 	{"a majority judges data", "disarms for one that is gone", func(w *world) { w.Membership.StaleAlarms = []decide.Alarm{{ID: 0xd1, Kind: "CORRUPT"}} }, acts(decide.DisarmAlarm{ID: 0xd1, Kind: "CORRUPT"})},
 	{"a majority judges data", "disarms for the only one", also(hashes(2, 2, 2), func(w *world) {
 		w.Membership.Members = w.Membership.Members[:1]
-		w.Membership.Members[0].Alarms = []string{"CORRUPT"}
+		w.Membership.Members[0].Alarms = []decide.AlarmKind{"CORRUPT"}
 	}), acts(decide.DisarmAlarm{ID: 0xa0, Kind: "CORRUPT"})},
 	{"hits what was seen", "disarms what nobody raised", hashes(2, 2, 2), acts(decide.DisarmAlarm{ID: 0xa2, Kind: "CORRUPT"})},
-	{"hits what was seen", "disarms NOSPACE of one that is there", func(w *world) { w.Membership.Members[1].Alarms = []string{"NOSPACE"} }, acts(decide.DisarmAlarm{ID: 0xa1, Kind: "NOSPACE"})},
+	{"hits what was seen", "disarms NOSPACE of one that is there", func(w *world) { w.Membership.Members[1].Alarms = []decide.AlarmKind{"NOSPACE"} }, acts(decide.DisarmAlarm{ID: 0xa1, Kind: "NOSPACE"})},
 }
 
 var rightsAboutData = []wrong{

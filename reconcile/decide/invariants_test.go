@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/decidetest"
 	"quorate.dev/quorate/reconcile/decide/invariants"
 )
 
@@ -175,6 +176,25 @@ var wrongs = []wrong{
 	{"downgraded as declared", "which git does not declare", nil, acts(decide.EnableDowngrade{Version: "3.5"})},
 	{"downgraded as declared", "by two minor versions", func(w *world) { w.Declared.Version = "3.4.1" }, acts(decide.EnableDowngrade{Version: "3.4"})},
 	{"downgraded as declared", "to the version that runs above", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.EnableDowngrade{Version: "3.7"})},
+	{"downgraded as declared", "to what runs already, for the one above", func(w *world) {
+		w.Declared.Version = "3.7.3"
+		allRun(w, "3.5.35")
+	}, acts(decide.EnableDowngrade{Version: "3.5"})},
+	{"downgraded as declared", "to what all run already", func(w *world) {
+		w.Declared.Version = "3.5.35"
+		allRun(w, "3.5.35")
+	}, acts(decide.EnableDowngrade{Version: "3.5"})},
+	{"downgraded as declared", "two below what is declared, while some run that", func(w *world) {
+		w.Declared.Version = "3.7.3"
+		w.Membership.Members[0].Version = "3.5.35"
+	}, acts(decide.EnableDowngrade{Version: "3.5"})},
+	{"downgraded as declared", "while nobody says what runs", func(w *world) {
+		w.Declared.Version = "3.5.35"
+		allRun(w, "")
+		for i := range w.Replicas {
+			w.Replicas[i].PodVersion = ""
+		}
+	}, acts(decide.EnableDowngrade{Version: "3.5"})},
 	{"downgraded as declared", "to no version", nil, acts(decide.EnableDowngrade{Version: "x"})},
 	{"downgraded as declared", "taken back, although declared", func(w *world) { w.Declared.Version = "3.5.35" }, acts(decide.CancelDowngrade{Version: "3.5"})},
 
@@ -356,7 +376,7 @@ var wrongs = []wrong{
 	{"done is done", "silent", silent(1), decision{decide.Done, nil, "done"}},
 	{"done is done", "not started", func(w *world) { w.Membership.Members[1].Started = false }, decision{decide.Done, nil, "done"}},
 	{"done is done", "learner", func(w *world) { w.Membership.Members[1].Learner = true }, decision{decide.Done, nil, "done"}},
-	{"done is done", "alarm", func(w *world) { w.Membership.Members[1].Alarms = []string{"NOSPACE"} }, decision{decide.Done, nil, "done"}},
+	{"done is done", "alarm", func(w *world) { w.Membership.Members[1].Alarms = []decide.AlarmKind{"NOSPACE"} }, decision{decide.Done, nil, "done"}},
 	{"done is done", "not ready", func(w *world) { w.Replicas[1].Pod = decide.PodStarting }, decision{decide.Done, nil, "done"}},
 	{"done is done", "still runs", func(w *world) { w.Declared.Lifecycle = "Stopped" }, decision{decide.Done, nil, "done"}},
 	{"done is done", "its StatefulSet runs", func(w *world) { nothing(w); w.Declared.Lifecycle, w.Objects.RunsReplicas = "Deleted", 3 }, decision{decide.Done, nil, "done"}},
@@ -447,6 +467,10 @@ var right = []wrong{
 		w.Replicas[1].PodCrashes = 4
 	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 	{"", "prepares a downgrade", func(w *world) { w.Declared.Version = "3.5.35" }, acts(decide.EnableDowngrade{Version: "3.5"})},
+	{"", "prepares a downgrade that has begun", func(w *world) {
+		w.Declared.Version = "3.5.35"
+		w.Membership.Members[2].Version = "3.5.35"
+	}, acts(decide.EnableDowngrade{Version: "3.5"})},
 	{"", "has the log written out", func(w *world) { w.Declared.Version = "3.7.3" }, acts(decide.EnableDowngrade{Version: "3.5"})},
 	{"", "takes a downgrade back", nil, acts(decide.CancelDowngrade{Version: "3.5"})},
 	{"", "deletes what is left", func(w *world) {
@@ -573,6 +597,13 @@ func leave(w *world, n int) {
 	w.Record.Members = slices.DeleteFunc(w.Record.Members, func(m decide.RecordedMember) bool { return m.Ordinal == n })
 }
 
+// allRun has all members run a version.
+func allRun(w *world, version string) {
+	for i := range w.Membership.Members {
+		w.Membership.Members[i].Version = version
+	}
+}
+
 // rolling is in the middle of a rollout: no pod is as declared yet.
 func rolling(w *world) {
 	w.Declared.SpecHash, w.Objects.RunsHash = "h2", "h2"
@@ -587,7 +618,7 @@ func move(w *world, from, to int) {
 func healthy(t *testing.T) *world {
 	t.Helper()
 	w := &world{}
-	if _, err := w.tell("cluster", args(t, "cluster a replicas=3")); err != nil {
+	if _, err := decidetest.Teller(w.tell).Line("cluster a replicas=3"); err != nil {
 		t.Fatal(err)
 	}
 	return w

@@ -8,7 +8,8 @@ func orphaned(s State) (Decision, bool) {
 	if s.Declared.Orphaned == "" {
 		return Decision{}, false
 	}
-	return Decision{Verdict: Done, Message: fmt.Sprintf("%s: it is left untouched, %s", s.Declared.Orphaned, s.describe())}, true
+	return Decision{Verdict: Done, Message: fmt.Sprintf("%s: it is left untouched, %s", s.Declared.Orphaned,
+		s.describe())}, true
 }
 
 func (s State) toRun() bool { return s.Declared.Lifecycle == Running }
@@ -45,14 +46,18 @@ func stop(s State) (Decision, bool) {
 	case s.toRun() || !s.anythingLeft():
 		return Decision{}, false
 	case s.anyReplica(s.keepsGoingVolume) && !s.deletesVolumes():
-		return block("lifecycle %s, and volumes are being deleted that go as soon as their pods stop, with their data: %s; declare Running, so that their members are replaced first",
+		return block("lifecycle %s, and volumes are being deleted that go as soon as their pods stop, with their "+
+			"data: %s; declare Running, so that their members are replaced first",
 			s.Declared.Lifecycle, s.describeGoingVolumes())
 	case s.Objects.RunsReplicas > 0 && len(StandingRecord(s, "").Members) == 0:
-		return block("lifecycle %s, and no record, no volume and no etcd say which members the StatefulSet runs; scale it to 0", s.Declared.Lifecycle)
+		return block("lifecycle %s, and no record, no volume and no etcd say which members the StatefulSet runs; "+
+			"scale it to 0", s.Declared.Lifecycle)
 	case s.Objects.RunsReplicas > 0:
 		return act(ApplyObjects{}, "lifecycle %s: stop the pods of %s", s.Declared.Lifecycle, s.describeRemains())
 	case s.anyReplica(hasPodThatStays) && !s.hasStatefulSet() && len(StandingRecord(s, "").Members) > 0 && s.mayRoll():
-		return act(ApplyObjects{}, "lifecycle %s: the StatefulSet is gone, and its pods are not: bring it back to stop the pods of %s", s.Declared.Lifecycle, s.describeRemains())
+		return act(ApplyObjects{},
+			"lifecycle %s: the StatefulSet is gone, and its pods are not: bring it back to stop the pods of %s",
+			s.Declared.Lifecycle, s.describeRemains())
 	case s.anyReplica(hasPod):
 		return wait(recheck, "lifecycle %s: the pods are stopping: %s", s.Declared.Lifecycle, s.describeReplicas())
 	case s.toDelete():
@@ -82,7 +87,7 @@ func (s State) describeGoingVolumes() string {
 			names = append(names, s.ReplicaName(r.Ordinal))
 		}
 	}
-	return enumerate(names)
+	return Enumerate(names)
 }
 
 // deleteRest deletes the objects of a cluster without pods, and then, if its retention says so, its
@@ -92,11 +97,13 @@ func (s State) deleteRest() (Decision, bool) {
 		return act(Declare{}, "write down that the cluster is to be deleted")
 	}
 	if s.recorded() || s.hasStatefulSet() || len(s.Objects.Remaining) > 0 {
-		return act(DeleteObjects{}, "lifecycle Deleted: delete the objects of the cluster: %s", sentence(s.Objects.Remaining))
+		return act(DeleteObjects{}, "lifecycle Deleted: delete the objects of the cluster: %s",
+			sentence(s.Objects.Remaining))
 	}
 	for _, r := range s.replicasInOrder() {
 		if s.deletesVolumes() && hasVolume(r) && !r.VolumeTerminating {
-			return act(DeleteVolume{r.Ordinal, r.VolumeUID}, "lifecycle Deleted, retention Delete: delete the volume of %s", s.ReplicaName(r.Ordinal))
+			return act(DeleteVolume{r.Ordinal, r.VolumeUID},
+				"lifecycle Deleted, retention Delete: delete the volume of %s", s.ReplicaName(r.Ordinal))
 		}
 	}
 	return wait(recheck, "being deleted: the data of %s", s.describeRemains())
@@ -106,6 +113,8 @@ func renamedInGit(s State) (Decision, bool) {
 	if s.Declared.RenamedFrom == "" || s.Formed() || s.recorded() {
 		return Decision{}, false
 	}
-	return block("it seems to be %s under another name, and a cluster can be neither renamed nor moved: its members would start without their data; "+
-		"declare it as it was again, or, if this is to be another cluster, say so by the annotation etcd.quorate.dev/confirm-new-cluster", s.Declared.RenamedFrom)
+	return block("it seems to be %s under another name, and a cluster can be neither renamed nor moved: its members "+
+		"would start without their data; "+
+		"declare it as it was again, or, if this is to be another cluster, say so by the annotation "+
+		"etcd.quorate.dev/confirm-new-cluster", s.Declared.RenamedFrom)
 }

@@ -30,14 +30,20 @@ func (s State) lost(m Member) string {
 		return "is stranded (" + r.Stranded + ")"
 	case !m.Started && s.sealedBlindly(ordinal) && r.Pod == PodFailing:
 		return "has never started, and the record that it could start with is lost"
-	case m.Started && r.NoData && !s.copyCounts(m) && r.Pod == PodFailing && r.PodCrashes >= crashesWithoutData && s.notReadyFor(r, crashPatience):
+	case m.Started && !s.copyCounts(m) && s.failsWithoutData(r):
 		return "has no data on its volume"
 	case s.crashLoops(m, r):
 		return fmt.Sprintf("has crashed %d times, while the others run well (%s)", r.PodCrashes, r.PodMessage)
 	case s.silentForLong(m, r) && s.replaceable(m, r):
-		return fmt.Sprintf("has been silent since %s, longer than replaceAfter (%s)", silentSince(m, r).UTC().Format(time.RFC3339), s.Declared.ReplaceAfter)
+		return fmt.Sprintf("has been silent since %s, longer than replaceAfter (%s)",
+			silentSince(m, r).UTC().Format(time.RFC3339), s.Declared.ReplaceAfter)
 	}
 	return ""
+}
+
+// failsWithoutData reports whether a pod fails again and again because its volume is empty.
+func (s State) failsWithoutData(r Replica) bool {
+	return r.NoData && r.Pod == PodFailing && r.PodCrashes >= crashesWithoutData && s.notReadyFor(r, crashPatience)
 }
 
 // withoutItsData reports whether the data of a member whose volume is another one by now are not on
@@ -81,7 +87,8 @@ func (s State) silentForLong(m Member, r Replica) bool {
 	if m.Learner {
 		enough = max(enough, snapshotPatience)
 	}
-	return s.Declared.ReplaceAfter > 0 && !m.SilentSince.IsZero() && s.notReadyFor(r, 0) && s.Now.Sub(silentSince(m, r)) >= enough && !s.standsBehindList(m)
+	return s.Declared.ReplaceAfter > 0 && !m.SilentSince.IsZero() && s.notReadyFor(r, 0) &&
+		s.Now.Sub(silentSince(m, r)) >= enough && !s.standsBehindList(m)
 }
 
 // standsBehindList reports whether a silent voter is one without which the others could not have
@@ -155,6 +162,7 @@ func (s State) replacedAgainAndAgain(m Member) string {
 	if gone || before.Times < replacementThreshold || s.Now.Sub(before.Last) >= replacementMemory {
 		return ""
 	}
-	return fmt.Sprintf("it was replaced %d times already, last at %s: a new member fares no better; find out what is wrong in its place (%s), such as its node, its network or its options",
+	return fmt.Sprintf("it was replaced %d times already, last at %s: a new member fares no better; find out what is "+
+		"wrong in its place (%s), such as its node, its network or its options",
 		before.Times, before.Last.UTC().Format(time.RFC3339), s.describePod(r))
 }

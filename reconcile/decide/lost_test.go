@@ -21,7 +21,7 @@ func noData(r *Replica) { r.NoData = true }
 
 func gone(r *Replica) { r.VolumeUID = "" }
 
-func inDoubt(s *State) { s.Membership.StaleAlarms = []Alarm{{unidentified, corruptAlarm}} }
+func inDoubt(s *State) { s.Membership.StaleAlarms = []Alarm{{unidentified, AlarmCorrupt}} }
 
 func recordedAs(m RecordedMember) func(*State) {
 	return func(s *State) { m.Ordinal = 1; s.Record = s.Record.With(m) }

@@ -28,10 +28,24 @@ type Membership struct {
 	Downgrade string `json:"downgrade,omitempty"`
 }
 
-// Alarm is an alarm that a member has raised, NOSPACE or CORRUPT.
+// AlarmKind is etcd's name for what an alarm is about. A name that is not among these is kept as
+// etcd says it.
+type AlarmKind string
+
+// The kinds of alarms that etcd raises.
+const (
+	// AlarmNoSpace: the database has reached its quota, and etcd refuses writes.
+	AlarmNoSpace AlarmKind = "NOSPACE"
+	// AlarmCorrupt: members hold different data. Whom it names is the word of one member: a leader
+	// that checks its followers blames them, also where its own data are the wrong ones (etcd:
+	// PeriodicCheck).
+	AlarmCorrupt AlarmKind = "CORRUPT"
+)
+
+// Alarm is an alarm that a member has raised.
 type Alarm struct {
-	ID   ID     `json:"id"`
-	Kind string `json:"kind"`
+	ID   ID        `json:"id"`
+	Kind AlarmKind `json:"kind"`
 }
 
 // Member is an entry in etcd's member list, with what the member says of itself.
@@ -63,18 +77,27 @@ type Member struct {
 	// does not say.
 	StorageVersion string `json:"storageVersion,omitempty"`
 
-	Revision    int64    `json:"revision,omitempty"`
-	RaftIndex   uint64   `json:"raftIndex,omitempty"`
-	Applied     uint64   `json:"applied,omitempty"` // raft index applied to its data
-	DBSize      int64    `json:"dbSize,omitempty"`
-	DBSizeInUse int64    `json:"dbSizeInUse,omitempty"`
-	Alarms      []string `json:"alarms,omitempty"`
+	Revision    int64       `json:"revision,omitempty"`
+	RaftIndex   uint64      `json:"raftIndex,omitempty"`
+	Applied     uint64      `json:"applied,omitempty"` // raft index applied to its data
+	DBSize      int64       `json:"dbSize,omitempty"`
+	DBSizeInUse int64       `json:"dbSizeInUse,omitempty"`
+	Alarms      []AlarmKind `json:"alarms,omitempty"`
 
 	// Hash of its data. Members are asked for it only if there is reason to doubt somebody's data,
 	// all at one revision.
 	Hash Hash `json:"hash,omitzero"`
 	// HashWhy says why it gave none, though it was asked.
 	HashWhy string `json:"hashWhy,omitempty"`
+}
+
+// AlarmNames are the alarms that a member raises, as etcd calls them.
+func (m Member) AlarmNames() []string {
+	var names []string
+	for _, kind := range m.Alarms {
+		names = append(names, string(kind))
+	}
+	return names
 }
 
 // ReplicaName is the name of the replica with that ordinal: of its pod and of its member.

@@ -3,6 +3,8 @@ package decide
 import (
 	"slices"
 	"strings"
+
+	"quorate.dev/quorate/etcdversion"
 )
 
 // etcd 3.7 reads no more what 3.5 has written into the log, and panics when it finds it ("unmarshal
@@ -10,8 +12,8 @@ import (
 // snapshot, after 10,000 entries by default. Only preparing a downgrade makes it take one at once:
 // so that is begun, waited for, and taken back.
 var (
-	readsNoOldLog = version{3, 7, 0}
-	oldLog        = version{3, 6, 0}
+	readsNoOldLog = minorOf("3.7")
+	oldLog        = minorOf("3.6")
 )
 
 // logVersion is the oldest minor version whose entries a member may have in its log: a member of an
@@ -22,23 +24,23 @@ func (s State) logVersion(recorded string) string {
 	if len(runs) == 0 || Answering(s.Membership.Members) == 0 {
 		return recorded
 	}
-	oldest, newest := minorOf(runs[0].full()), minorOf(runs[len(runs)-1].full())
-	switch clear := readsNoOldLog.clear(recorded); {
-	case !clear && oldest.compare(oldLog) >= 0 && newest.compare(readsNoOldLog) >= 0:
+	oldest, newest := runs[0].MajorMinor(), runs[len(runs)-1].MajorMinor()
+	switch clear := readsLog(readsNoOldLog, recorded); {
+	case !clear && oldest.Compare(oldLog) >= 0 && newest.Compare(readsNoOldLog) >= 0:
 		return oldLog.String() // one reads it already; whoever let it start has seen to the others
-	case !clear && oldest == newest && s.allAnswer() && s.preparedFor(oldest.next(-1)):
+	case !clear && oldest == newest && s.allAnswer() && s.preparedFor(oldest.Next(-1)):
 		return oldest.String()
-	case clear && oldest.compare(oldLog) < 0:
+	case clear && oldest.Compare(oldLog) < 0:
 		return oldest.String()
 	}
 	return recorded
 }
 
-// clear reports whether the version can read every log whose entries are of that minor version or
+// readsLog reports whether a minor version can read every log whose entries are of that other one or
 // newer.
-func (v version) clear(since string) bool {
-	oldest := minorOf(since + ".0")
-	return v.compare(readsNoOldLog) < 0 || oldest.compare(oldLog) >= 0
+func readsLog(v etcdversion.MajorMinor, since string) bool {
+	oldest := minorOf(since)
+	return v.Compare(readsNoOldLog) < 0 || oldest.Compare(oldLog) >= 0
 }
 
 func (s State) allAnswer() bool { return Answering(s.Membership.Members) == len(s.Membership.Members) }
@@ -47,18 +49,22 @@ func (s State) allAnswer() bool { return Answering(s.Membership.Members) == len(
 // that version, it has read it.
 func prepareUpgrade(s State) (Decision, bool) {
 	refusal, prepared := s.judgeVersion()
-	target, _ := parseVersion(s.Declared.Version)
-	if !s.rolls() || !s.Membership.Known || len(s.unsettled()) > 0 || refusal != "" || prepared || target.clear(s.Record.LogVersion) || !s.sameVersions() {
+	target, _ := etcdversion.Parse(s.Declared.Version)
+	stepsUp := refusal == "" && !prepared && !readsLog(target.MajorMinor(), s.Record.LogVersion)
+	if !s.rolls() || !stepsUp || !s.settled() || !s.sameVersions() {
 		return Decision{}, false
 	}
 	runs := s.running()
-	before := runs[0].next(-1).String()
+	before := runs[0].MajorMinor().Next(-1).String()
 	switch s.Membership.Downgrade {
 	case "":
-		return act(EnableDowngrade{before}, "the logs may hold what etcd %s wrote and %s cannot read: have a downgrade prepared, which writes it out, and take that back",
-			before, target.full())
+		return act(EnableDowngrade{before},
+			"the logs may hold what etcd %s wrote and %s cannot read: have a downgrade prepared, which writes it "+
+				"out, and take that back",
+			before, target)
 	case before:
-		return wait(recheckSettling, "etcd is writing out what %s cannot read; storage versions: %s", target.full(), strings.Join(s.storageVersions(), ", "))
+		return wait(recheckSettling, "etcd is writing out what %s cannot read; storage versions: %s", target,
+			strings.Join(s.storageVersions(), ", "))
 	}
 	return Decision{}, false
 }
@@ -80,7 +86,7 @@ func lagsBehind(m Member) bool {
 // sameVersions reports whether all members that answer run the same minor version.
 func (s State) sameVersions() bool {
 	runs := s.running()
-	return len(runs) > 0 && minorOf(runs[0].full()) == minorOf(runs[len(runs)-1].full())
+	return len(runs) > 0 && runs[0].MajorMinor() == runs[len(runs)-1].MajorMinor()
 }
 
 // describeRestoring says that what has been prepared is being taken back.

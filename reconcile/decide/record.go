@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"quorate.dev/quorate/etcdversion"
 )
 
 // Member returns the recorded member with that ordinal.
@@ -37,7 +39,8 @@ func (r Record) With(member RecordedMember) Record {
 // WithRemoved returns the record with that slot as one whose member is gone.
 func (r Record) WithRemoved(gone RemovedMember) Record {
 	r.Members = withoutMember(r.Members, gone.Ordinal)
-	r.Removed = slices.DeleteFunc(slices.Clone(r.Removed), func(m RemovedMember) bool { return m.Ordinal == gone.Ordinal })
+	r.Removed = slices.DeleteFunc(slices.Clone(r.Removed),
+		func(m RemovedMember) bool { return m.Ordinal == gone.Ordinal })
 	r.Removed = append(r.Removed, gone)
 	slices.SortFunc(r.Removed, func(a, b RemovedMember) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
 	return r
@@ -73,11 +76,13 @@ func withoutMember(members []RecordedMember, ordinal int) []RecordedMember {
 
 // Equal reports whether two records say the same.
 func (r Record) Equal(other Record) bool {
-	return r.Token == other.Token && r.ClusterID == other.ClusterID && r.LogVersion == other.LogVersion && r.CA == other.CA &&
+	return r.Token == other.Token && r.ClusterID == other.ClusterID && r.LogVersion == other.LogVersion &&
+		r.CA == other.CA &&
 		slices.Equal(r.Members, other.Members) && slices.Equal(r.Removed, other.Removed) &&
-		slices.Equal(r.Confirmed, other.Confirmed) && slices.EqualFunc(r.Replaced, other.Replaced, func(a, b Replacements) bool {
-		return a.Ordinal == b.Ordinal && a.Times == b.Times && a.Last.Equal(b.Last)
-	})
+		slices.Equal(r.Confirmed, other.Confirmed) &&
+		slices.EqualFunc(r.Replaced, other.Replaced, func(a, b Replacements) bool {
+			return a.Ordinal == b.Ordinal && a.Times == b.Times && a.Last.Equal(b.Last)
+		})
 }
 
 // FoundingRecord is the record of a cluster that is about to be founded with n members.
@@ -158,8 +163,8 @@ func (s State) remainingOrdinals() []int {
 func SealedRecord(s State, a Seal, freshToken string) Record {
 	r := StandingRecord(s, freshToken)
 	r.ClusterID = a.ClusterID
-	if v, known := parseVersion(s.Objects.RunsVersion); known && s.founding() {
-		r.LogVersion = v.String()
+	if v, err := etcdversion.Parse(s.Objects.RunsVersion); err == nil && s.founding() {
+		r.LogVersion = v.MajorMinor().String()
 	}
 	for _, m := range s.MembersInOrder() {
 		ordinal, ours := s.Ordinal(m.Name)

@@ -43,12 +43,14 @@ func replaceMember(s State) (Decision, bool) {
 // elects.
 func (s State) giveUp(m Member, why string) (Decision, bool) {
 	if m.Leader && len(s.Membership.Voters()) > 1 {
-		if d, hands := s.transferLeadership(m, func(to Member) bool { return s.doomed(to) == "" }, "%s %s", m.Name, why); hands {
+		if d, hands := s.transferLeadership(m, func(to Member) bool { return s.doomed(to) == "" }, "%s %s", m.Name,
+			why); hands {
 			return d, true
 		}
 		return s.transferLeadership(m, func(Member) bool { return true }, "%s %s", m.Name, why)
 	}
-	return act(RemoveMember{m.ID, s.nameOf(m), s.because(m)}, "%s %s: remove it, so that a new one can take its place; %s answer", s.nameOf(m), why, s.describeQuorum())
+	return act(RemoveMember{m.ID, s.nameOf(m), s.because(m)},
+		"%s %s: remove it, so that a new one can take its place; %s answer", s.nameOf(m), why, s.describeQuorum())
 }
 
 // transferLeadership asks the leader to hand over to the voter that is best for it among those that
@@ -83,7 +85,8 @@ func promoteLearner(s State) (Decision, bool) {
 		recorded, _ := s.Record.Member(ordinal)
 		ready := ours && s.mayCopyFrom(s.leader()) && m.Learner && m.Answers && m.Started && recorded.Mode == Sealed
 		if ready && m.Applied*10 >= s.leader().Applied*9 && s.Membership.promoted(m.ID).HasQuorum() {
-			return act(PromoteLearner{m.ID, m.Name}, "%s has caught up with the leader; %s answer", m.Name, s.describeQuorum())
+			return act(PromoteLearner{m.ID, m.Name}, "%s has caught up with the leader; %s answer", m.Name,
+				s.describeQuorum())
 		}
 	}
 	return Decision{}, false
@@ -92,14 +95,16 @@ func promoteLearner(s State) (Decision, bool) {
 // disarmAlarm: that members may hold different data is taken back only once all are known to hold
 // the same.
 func disarmAlarm(s State) (Decision, bool) {
-	stale := slices.DeleteFunc(slices.Clone(s.Membership.StaleAlarms), func(a Alarm) bool { return a.ID == unidentified || a.Kind == corruptAlarm })
+	stale := slices.DeleteFunc(slices.Clone(s.Membership.StaleAlarms),
+		func(a Alarm) bool { return a.ID == unidentified || a.Kind == AlarmCorrupt })
 	refuted := s.refuted()
 	if !s.Membership.Known || len(stale)+len(refuted) == 0 {
 		return Decision{}, false
 	}
 	first := slices.MinFunc(append(stale, refuted...), Alarm.compare)
-	if first.Kind == corruptAlarm {
-		return act(DisarmAlarm(first), "%s still holds, and all voters hold the same data: %s", s.describeAlarm(first), s.describeHashes())
+	if first.Kind == AlarmCorrupt {
+		return act(DisarmAlarm(first), "%s still holds, and all voters hold the same data: %s", s.describeAlarm(first),
+			s.describeHashes())
 	}
 	return act(DisarmAlarm(first), "%s still holds", s.describeAlarm(first))
 }
@@ -127,7 +132,8 @@ func cleanUp(s State) (Decision, bool) {
 		r := s.Replica(gone.Ordinal)
 		_, inUse := listed[gone.Ordinal]
 		if !inUse && s.Membership.allNamed(s) && hasVolume(r) && r.VolumeUID == gone.VolumeUID && !r.VolumeTerminating {
-			return act(DeleteVolume{r.Ordinal, r.VolumeUID}, "etcd lists %s no longer: delete the volume that it has left", s.ReplicaName(r.Ordinal))
+			return act(DeleteVolume{r.Ordinal, r.VolumeUID},
+				"etcd lists %s no longer: delete the volume that it has left", s.ReplicaName(r.Ordinal))
 		}
 	}
 	for _, r := range s.replicasInOrder() {
@@ -136,7 +142,9 @@ func cleanUp(s State) (Decision, bool) {
 		mayServe := !inUse && !removed && (r.Pod == PodReady || r.ClusterID != 0) // whom, nobody knows
 		serves := inUse && (m.Started || m.Answers) || mayServe
 		if !serves && s.Membership.allNamed(s) && r.holdsGoingVolume() && r.Ordinal < s.Record.Replicas() {
-			return act(RestartReplica{r.Ordinal, r.PodUID}, "the pod of %s holds the volume of a member that is gone: recreate it on an empty one", s.ReplicaName(r.Ordinal))
+			return act(RestartReplica{r.Ordinal, r.PodUID},
+				"the pod of %s holds the volume of a member that is gone: recreate it on an empty one",
+				s.ReplicaName(r.Ordinal))
 		}
 	}
 	return Decision{}, false

@@ -8,18 +8,21 @@ import (
 // WantsOtherPods reports whether git asks of a formed cluster for pods of another version or shape
 // than new ones get.
 func (s State) WantsOtherPods() bool {
-	return s.hasStatefulSet() && !s.founding() && (s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash)
+	return s.hasStatefulSet() && !s.founding() && (s.Objects.RunsVersion != s.Declared.Version ||
+		s.Objects.RunsHash != s.Declared.SpecHash)
 }
 
 // newPodsAsDeclared reports whether a pod that is recreated comes back as declared.
 func (s State) newPodsAsDeclared() bool {
-	return s.hasStatefulSet() && s.Objects.RunsVersion == s.Declared.Version && s.Objects.RunsHash == s.Declared.SpecHash
+	return s.hasStatefulSet() && s.Objects.RunsVersion == s.Declared.Version &&
+		s.Objects.RunsHash == s.Declared.SpecHash
 }
 
 // madeOtherwise reports whether a pod was made from another declaration. Its own marks tell, never
 // its image (hard case H35, H102).
 func (s State) madeOtherwise(r Replica) bool {
-	return r.Pod != PodAbsent && r.PodSpecHash+r.PodVersion != "" && (r.PodSpecHash != s.Declared.SpecHash || r.PodVersion != s.Declared.Version)
+	return r.Pod != PodAbsent && r.PodSpecHash+r.PodVersion != "" &&
+		(r.PodSpecHash != s.Declared.SpecHash || r.PodVersion != s.Declared.Version)
 }
 
 // rolls reports whether pods are to become others than they are, whether or not that has begun.
@@ -57,15 +60,17 @@ func downgrade(s State) (Decision, bool) {
 	case s.upgrades():
 		return wait(recheckSettling, "%s", s.describeRestoring())
 	case under == "":
-		return act(EnableDowngrade{target.String()}, "git declares %s: have etcd prepare its data for %s", s.Declared.Version, target)
+		return act(EnableDowngrade{target.String()}, "git declares %s: have etcd prepare its data for %s",
+			s.Declared.Version, target)
 	}
-	return wait(recheckSettling, "etcd is preparing its data for %s: %s", target, strings.Join(s.storageVersions(), ", "))
+	return wait(recheckSettling, "etcd is preparing its data for %s: %s", target,
+		strings.Join(s.storageVersions(), ", "))
 }
 
 // upgrades reports whether git declares a newer minor version than the oldest that runs.
 func (s State) upgrades() bool {
 	runs := s.running()
-	return len(runs) > 0 && minorOf(s.Declared.Version).steps(runs[0]) > 0
+	return len(runs) > 0 && minorOf(s.Declared.Version).Steps(runs[0].MajorMinor()) > 0
 }
 
 func (s State) storageVersions() []string {
@@ -83,8 +88,12 @@ func orUnknown(text string) string {
 	return text
 }
 
+// canRoll reports whether the members are well and enough for restarts, and may run what is
+// declared.
+func (s State) canRoll() bool { return s.settled() && !s.tooFew() && s.mayRoll() }
+
 func startRollout(s State) (Decision, bool) {
-	if !s.WantsOtherPods() || !s.Membership.Known || len(s.unsettled()) > 0 || s.tooFew() || !s.mayRoll() {
+	if !s.WantsOtherPods() || !s.canRoll() {
 		return Decision{}, false
 	}
 	return act(s.rollout(), "%s", s.describeRollout())
@@ -96,7 +105,8 @@ func (s State) tooFew() bool { return len(s.Membership.Voters()) < 3 && s.Declar
 
 func (s State) describeRollout() string {
 	if runs := s.Objects.RunsVersion; runs != s.Declared.Version {
-		return fmt.Sprintf("git declares etcd %s, %s runs: new pods get it, then one member after the other", s.Declared.Version, runs)
+		return fmt.Sprintf("git declares etcd %s, %s runs: new pods get it, then one member after the other",
+			s.Declared.Version, runs)
 	}
 	return "git declares other options or another shape of the pods: new pods get them, then one member after the other"
 }
@@ -105,7 +115,7 @@ func (s State) describeRollout() string {
 // and while all is well: followers from the highest ordinal down, the leader last, after it has
 // handed over (hard case H40, H104).
 func rollOneMember(s State) (Decision, bool) {
-	if !s.Membership.Known || !s.newPodsAsDeclared() || len(s.unsettled()) > 0 || s.tooFew() || !s.mayRoll() {
+	if !s.newPodsAsDeclared() || !s.canRoll() {
 		return Decision{}, false
 	}
 	var outdated []Member
@@ -126,7 +136,8 @@ func rollOneMember(s State) (Decision, bool) {
 	if victim.Leader && last > 0 {
 		victim = outdated[last-1]
 	}
-	left := fmt.Sprintf("%d of %s to be restarted", len(outdated), plural(len(s.Membership.Members), "member", "members"))
+	left := fmt.Sprintf("%d of %s to be restarted", len(outdated),
+		plural(len(s.Membership.Members), "member", "members"))
 	if victim.Leader && len(s.Membership.Voters()) > 1 {
 		return s.transferLeadership(victim, func(Member) bool { return true }, "%s, and %s leads", left, victim.Name)
 	}
@@ -139,7 +150,8 @@ func (s State) describeStoppedRollout() string {
 	if s.WantsOtherPods() || !s.anyReplica(s.madeOtherwise) {
 		return ""
 	}
-	return "; the rollout stops here, the other members run as declared before; if the new declaration is the reason, take it back in git"
+	return "; the rollout stops here, the other members run as declared before; if the new declaration is the " +
+		"reason, take it back in git"
 }
 
 // behind says which members have not caught up with the leader.
@@ -147,7 +159,8 @@ func (s State) behind() []string {
 	var facts []string
 	for _, m := range s.MembersInOrder() {
 		if !s.near(m) {
-			facts = append(facts, fmt.Sprintf("%s must catch up from %d to %d", s.nameOf(m), m.Applied, s.leader().Applied))
+			facts = append(facts, fmt.Sprintf("%s must catch up from %d to %d", s.nameOf(m), m.Applied,
+				s.leader().Applied))
 		}
 	}
 	return facts

@@ -20,7 +20,8 @@ func applyObjects(s State) (Decision, bool) {
 			cmp.Or(refusal, "what runs is not prepared for it; declare the version that runs"))
 	}
 	if !s.recorded() {
-		return act(ApplyObjects{}, "the record is lost; bring %s back on the data that is there: %s", s.describeRemains(), sentence(s.Objects.Drift))
+		return act(ApplyObjects{}, "the record is lost; bring %s back on the data that is there: %s",
+			s.describeRemains(), sentence(s.Objects.Drift))
 	}
 	return act(ApplyObjects{}, "%s", sentence(facts))
 }
@@ -49,9 +50,11 @@ func membershipMismatch(s State) (Decision, bool) {
 	inSlots := s.listed()
 	for _, m := range s.MembersInOrder() {
 		if ordinal, ours := s.OrdinalOf(m); ours && inSlots[ordinal].ID != m.ID {
-			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, in the slot of %s", m.ID, orUnknown(m.PeerURL), inSlots[ordinal].ID))
+			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, in the slot of %s", m.ID,
+				orUnknown(m.PeerURL), inSlots[ordinal].ID))
 		} else if !ours {
-			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, which is none of this cluster's replicas", s.nameOf(m), orUnknown(m.PeerURL)))
+			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, which is none of this cluster's replicas",
+				s.nameOf(m), orUnknown(m.PeerURL)))
 		}
 	}
 	if len(strangers) == 0 {
@@ -82,7 +85,7 @@ func alarmRaised(s State) (Decision, bool) {
 	var facts []string
 	for _, m := range s.MembersInOrder() {
 		if len(m.Alarms) > 0 {
-			facts = append(facts, fmt.Sprintf("%s raises %s", s.nameOf(m), enumerate(m.Alarms)))
+			facts = append(facts, fmt.Sprintf("%s raises %s", s.nameOf(m), Enumerate(m.AlarmNames())))
 		}
 	}
 	for _, alarm := range s.Membership.staleAlarms() {
@@ -99,7 +102,8 @@ func alarmRaised(s State) (Decision, bool) {
 func memberFailing(s State) (Decision, bool) {
 	for _, ordinal := range s.silentOrdinals() {
 		if s.failsForLong(s.Replica(ordinal)) && !s.replacedInTime(ordinal) {
-			return block("%s%s%s%s%s%s", s.describeMembers(), s.describeClosed(), s.describeStoppedRollout(), s.wayOutOfNode(ordinal), s.wayOutOfNewcomer(ordinal), s.wayOutOfData(ordinal))
+			return block("%s%s%s%s%s%s", s.describeMembers(), s.describeClosed(), s.describeStoppedRollout(),
+				s.wayOutOfNode(ordinal), s.wayOutOfNewcomer(ordinal), s.wayOutOfData(ordinal))
 		}
 	}
 	return s.neverReady()
@@ -108,11 +112,16 @@ func memberFailing(s State) (Decision, bool) {
 // neverReady: etcd answers, and its pod does not get ready for all that, so that clients do not
 // find it.
 func (s State) neverReady() (Decision, bool) {
+	if !s.Membership.Known {
+		return Decision{}, false
+	}
 	for _, m := range s.MembersInOrder() {
 		ordinal, ours := s.OrdinalOf(m)
 		r := s.Replica(ordinal)
-		if s.Membership.Known && ours && m.Answers && !m.Learner && r.Pod != PodAbsent && r.Pod != PodTerminating && s.failsForLong(r) {
-			return block("%s; clients do not find it: kubectl describe pod %s says which probe or readiness gate fails", s.describeMembers(), s.nameOf(m))
+		serves := ours && m.Answers && !m.Learner
+		if serves && r.Pod != PodAbsent && r.Pod != PodTerminating && s.failsForLong(r) {
+			return block("%s; clients do not find it: kubectl describe pod %s says which probe or readiness gate fails",
+				s.describeMembers(), s.nameOf(m))
 		}
 	}
 	return Decision{}, false
@@ -122,14 +131,16 @@ func (s State) neverReady() (Decision, bool) {
 // so long, and it can be.
 func (s State) replacedInTime(ordinal int) bool {
 	m := s.listed()[ordinal]
-	return s.Declared.ReplaceAfter > 0 && s.replaceable(m, s.Replica(ordinal)) && !s.standsBehindList(m) && s.Membership.without(m.ID).HasQuorum()
+	return s.Declared.ReplaceAfter > 0 && s.replaceable(m, s.Replica(ordinal)) && !s.standsBehindList(m) &&
+		s.Membership.without(m.ID).HasQuorum()
 }
 
 func waitForMembers(s State) (Decision, bool) {
 	if !s.Membership.Known || len(s.unsettled()) == 0 {
 		return Decision{}, false
 	}
-	d, _ := wait(s.untilSettled(), "%s answer; %s%s", s.describeQuorum(), strings.Join(s.unsettled(), "; "), s.describeClosed())
+	d, _ := wait(s.untilSettled(), "%s answer; %s%s", s.describeQuorum(), strings.Join(s.unsettled(), "; "),
+		s.describeClosed())
 	d.waitsFor = strings.Join(s.unwell(), ",")
 	return d, true
 }
@@ -155,7 +166,8 @@ func notActedOn(s State) (Decision, bool) {
 	if len(wishes) == 0 {
 		return Decision{}, false
 	}
-	return block("git asks for a change that is not acted on yet: %s; what runs is kept as it is", strings.Join(wishes, ", "))
+	return block("git asks for a change that is not acted on yet: %s; what runs is kept as it is",
+		strings.Join(wishes, ", "))
 }
 
 // unmetChanges lists what git declares and no rule brings about. What has been founded is first

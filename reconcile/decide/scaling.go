@@ -13,7 +13,12 @@ import (
 func scaleDown(s State) (Decision, bool) {
 	victim, surplus := s.surplus()
 	needless := victim.Learner || !victim.Answers
-	if _, going := s.goingFirst(); going && (victim.Learner || !needless) || !surplus || !s.Membership.Known || s.copyCounts(victim) || !s.Membership.without(victim.ID).HasQuorum() {
+	_, going := s.goingFirst()
+	takesPlace := going && (victim.Learner || !needless)
+	if !surplus || takesPlace || !s.Membership.Known {
+		return Decision{}, false
+	}
+	if s.copyCounts(victim) || !s.Membership.without(victim.ID).HasQuorum() {
 		return Decision{}, false
 	}
 	listed, declared := len(s.Membership.Members), s.Declared.Replicas
@@ -25,7 +30,8 @@ func scaleDown(s State) (Decision, bool) {
 	case !needless && len(s.unsettled()) > 0:
 		return Decision{}, false
 	case victim.Leader:
-		return s.transferLeadership(victim, func(Member) bool { return true }, "%s, %d declared, and %s leads", plural(listed, "member", "members"), declared, victim.Name)
+		return s.transferLeadership(victim, func(Member) bool { return true }, "%s, %d declared, and %s leads",
+			plural(listed, "member", "members"), declared, victim.Name)
 	}
 	return act(RemoveMember{ID: victim.ID, Name: s.nameOf(victim)}, "%s, %d declared: remove %s; %s answer",
 		plural(listed, "member", "members"), declared, s.nameOf(victim), s.describeQuorum())
@@ -58,14 +64,15 @@ func (s State) freeOrdinal() (int, bool) {
 // once the volume of whoever was there before is on its way out (hard case H20).
 func scaleUp(s State) (Decision, bool) {
 	ordinal, free := s.freeOrdinal()
-	if !free || !s.Membership.Known || len(s.unsettled()) > 0 {
+	if !free || !s.settled() {
 		return Decision{}, false
 	}
 	if !s.empty(ordinal) {
 		return s.waitForSlot(ordinal)
 	}
 	return act(AddLearner{ordinal, s.peerURL(ordinal)}, "%s, %d declared: add %s as a learner; %s answer",
-		plural(len(s.Membership.Members), "member", "members"), s.Declared.Replicas, s.ReplicaName(ordinal), s.describeQuorum())
+		plural(len(s.Membership.Members), "member", "members"), s.Declared.Replicas, s.ReplicaName(ordinal),
+		s.describeQuorum())
 }
 
 // waitForSlot waits for the volume in a slot to go. One whose member was never removed, as far as
@@ -80,7 +87,8 @@ func (s State) waitForSlot(ordinal int) (Decision, bool) {
 
 func (s State) volumeInTheWay(ordinal int) string {
 	name := s.ReplicaName(ordinal)
-	return fmt.Sprintf("a volume of %s is in the way, and nothing on record says whose data it holds: if nobody needs them, kubectl delete pvc data-%s", name, name)
+	return fmt.Sprintf("a volume of %s is in the way, and nothing on record says whose data it holds: if nobody "+
+		"needs them, kubectl delete pvc data-%s", name, name)
 }
 
 // empty reports whether nothing is left in a slot of the member before: no volume, or one that goes
@@ -107,6 +115,9 @@ func (s State) peerURL(ordinal int) string {
 	}
 	return ""
 }
+
+// settled reports whether every member is known to be a sealed, healthy voter.
+func (s State) settled() bool { return s.Membership.Known && len(s.unsettled()) == 0 }
 
 // unsettled says what is the matter with the members: with each that is no sealed, healthy voter,
 // alarms left aside.

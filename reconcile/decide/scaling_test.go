@@ -104,8 +104,8 @@ func TestUnsettled(t *testing.T) {
 		"no ID on record": {func(s *State) { s.Record.ClusterID = 0 }, 1},
 		"one is silent":   {func(s *State) { s.down(PodStarting, time.Second, 1) }, 1},
 		"one is unlisted": {func(s *State) { s.Membership.Members = s.Membership.Members[:2] }, 1},
-		"data in doubt":   {func(s *State) { s.Membership.Members[0].Alarms = []string{"CORRUPT"} }, 1},
-		"a lack of space": {func(s *State) { s.Membership.Members[0].Alarms = []string{"NOSPACE"} }, 0},
+		"data in doubt":   {func(s *State) { s.Membership.Members[0].Alarms = []AlarmKind{"CORRUPT"} }, 1},
+		"a lack of space": {func(s *State) { s.Membership.Members[0].Alarms = []AlarmKind{"NOSPACE"} }, 0},
 	} {
 		if facts := after(3, c.change).unsettled(); len(facts) != c.want {
 			t.Errorf("%s: %q", what, facts)
@@ -157,7 +157,7 @@ func TestScalingByItself(t *testing.T) {
 		"a silent one that would take none":    {scaleDown, both(fewer, going(0), silence(2)), RemoveMember{ID: 0xa2, Name: "a-2"}},
 		"a silent learner that would":          {scaleDown, both(fewer, going(0), learner(2), silence(2)), nil},
 		"the only copy that may be good": {scaleDown, both(fewer, silence(2), func(s *State) {
-			s.Membership.StaleAlarms = []Alarm{{unidentified, corruptAlarm}}
+			s.Membership.StaleAlarms = []Alarm{{unidentified, AlarmCorrupt}}
 		}), nil},
 	} {
 		d, speaks := c.rule(after(3, c.change))

@@ -10,30 +10,24 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/decidetest"
 )
 
-func (w *world) set(args []datadriven.CmdArg) error {
-	target := args[0].Key
-	for _, arg := range args[1:] {
-		if err := w.setOne(target, arg.Key, value(arg)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (w *world) setOne(target, key, text string) (err error) {
+	if target == "spec" {
+		return decidetest.SetSpec(&w.Declared, key, text)
+	}
 	switch target + " " + key {
 	case "etcd known":
-		w.Membership.Known, err = parseBool(text)
+		w.Membership.Known, err = strconv.ParseBool(text)
 	case "etcd forbidden":
 		w.Membership.Known, w.Membership.Members, w.Membership.Forbidden = false, nil, text
 	case "etcd why":
 		w.Membership.Why = text
 	case "etcd cluster":
-		w.Membership.ClusterID, err = parseID(text)
+		w.Membership.ClusterID, err = decidetest.ID(text)
 	case "etcd downgrade":
-		w.Membership.Downgrade = strings.TrimPrefix(text, "none")
+		w.Membership.Downgrade = decidetest.Text(text)
 	case "status version":
 		w.ReportedVersion = text
 	case "objects replicas":
@@ -43,47 +37,44 @@ func (w *world) setOne(target, key, text string) (err error) {
 			w.Membership.Members[i].Leader = w.Membership.Members[i].Name == text
 		}
 	case "record cluster":
-		w.Record.ClusterID, err = parseID(text)
+		w.Record.ClusterID, err = decidetest.ID(text)
 	case "record log":
-		w.Record.LogVersion = strings.TrimPrefix(text, "none")
+		w.Record.LogVersion = decidetest.Text(text)
 	case "record ca":
-		w.Record.CA = strings.TrimPrefix(text, "none")
+		w.Record.CA = decidetest.Text(text)
 	case "ca ends":
 		return w.setExpiry(decide.Certificate{Secret: w.Name + "-ca", Key: "ca.crt", CA: true}, 3650*24*time.Hour, text)
 	case "peer ends", "server ends", "client ends":
 		return w.setExpiry(decide.Certificate{Secret: w.Name + "-" + target + "-tls", Key: "tls.crt"}, 300*24*time.Hour, text)
 	case "ca secret":
-		w.CA.Secret = strings.TrimPrefix(text, "none")
+		w.CA.Secret = decidetest.Text(text)
 	case "ca mounted":
-		w.CA.Mounted = strings.Fields(strings.ReplaceAll(strings.TrimPrefix(text, "none"), ",", " "))
+		w.CA.Mounted = strings.Fields(strings.ReplaceAll(decidetest.Text(text), ",", " "))
 	case "ca proven":
-		w.CA.Proven = strings.TrimPrefix(text, "none")
+		w.CA.Proven = decidetest.Text(text)
 	case "record confirmed":
 		var member decide.ID
-		member, err = parseID(text)
+		member, err = decidetest.ID(text)
 		w.Record.Confirmed = []decide.ID{member}
 	case "record token":
 		w.Record.Token = text
 	case "status cluster":
-		w.ReportedClusterID, err = parseID(text)
+		w.ReportedClusterID, err = decidetest.ID(text)
 	case "lock holder":
 		w.LockHolder = text
 	case "objects differs":
-		w.Objects.DeclarationDiffers, err = parseBool(text)
+		w.Objects.DeclarationDiffers, err = strconv.ParseBool(text)
 	case "objects token":
 		w.Objects.RunsToken = text
 	case "objects storage":
 		w.Objects.RunsStorage = text
 	case "objects runs":
-		version, hash, _ := strings.Cut(strings.TrimPrefix(text, "none"), "/")
+		version, hash, _ := strings.Cut(decidetest.Text(text), "/")
 		w.Objects.RunsVersion, w.Objects.RunsHash = version, hash
 		if version == "" {
 			w.Objects.RunsReplicas = 0
 		}
 	default:
-		if target == "spec" {
-			return w.setSpec(key, text)
-		}
 		ordinal, ours := w.Ordinal(target)
 		if !ours {
 			return fmt.Errorf("nothing is called %s %s", target, key)
@@ -103,44 +94,6 @@ func (w *world) setExpiry(c decide.Certificate, lifetime time.Duration, days str
 	return err
 }
 
-func (w *world) setSpec(key, text string) (err error) {
-	switch key {
-	case "replicas":
-		w.Declared.Replicas, err = strconv.Atoi(text)
-	case "version":
-		w.Declared.Version = text
-	case "hash":
-		w.Declared.SpecHash = text
-	case "storage":
-		w.Declared.Storage = text
-	case "lifecycle":
-		w.Declared.Lifecycle = decide.Lifecycle(text)
-	case "suspended":
-		w.Declared.Suspended, err = parseBool(text)
-	case "retention":
-		w.Declared.Retention = decide.Retention(text)
-	case "replaceAfter":
-		w.Declared.ReplaceAfter, err = time.ParseDuration(text)
-	case "orphaned":
-		w.Declared.Orphaned = text
-	case "renamedFrom":
-		w.Declared.RenamedFrom = text
-	case "confirmed":
-		for _, name := range strings.Split(text, " ") {
-			member, err := parseID(name)
-			if err != nil {
-				return err
-			}
-			w.Declared.ConfirmedMembers = append(w.Declared.ConfirmedMembers, member)
-		}
-	case "problem":
-		w.Declared.Problems = append(w.Declared.Problems, text)
-	default:
-		err = fmt.Errorf("the declaration has no %s", key)
-	}
-	return err
-}
-
 // setSlot changes the replica of an ordinal, its entry in the record, or its member; what is not
 // there yet is made.
 func (w *world) setSlot(ordinal int, key, text string) error {
@@ -152,13 +105,14 @@ func (w *world) setSlot(ordinal int, key, text string) error {
 		w.Record.Replaced = []decide.Replacements{{Ordinal: ordinal, Times: times, Last: w.Now}}
 		return err
 	case "removed":
-		w.Record = w.Record.WithRemoved(decide.RemovedMember{Ordinal: ordinal, VolumeUID: strings.TrimPrefix(text, "none")})
+		w.Record = w.Record.WithRemoved(decide.RemovedMember{Ordinal: ordinal, VolumeUID: decidetest.Text(text)})
 		return nil
 	case "leaving":
+		leaving, err := strconv.ParseBool(text)
 		m, _ := w.Record.Member(ordinal)
-		m.Leaving = text == "true"
+		m.Leaving = leaving
 		w.Record = w.Record.With(m)
-		return nil
+		return err
 	case "mode":
 		if text == "none" {
 			w.Record.Members = slices.DeleteFunc(w.Record.Members, func(m decide.RecordedMember) bool { return m.Ordinal == ordinal })
@@ -200,19 +154,19 @@ func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
 	case "refused":
 		r.PodRefused = text
 	case "stopped-by-check":
-		r.PodStoppedByCheck = text == "true"
+		r.PodStoppedByCheck, err = strconv.ParseBool(text)
 	case "stranded":
 		r.Stranded, r.StrandedSince = text, r.PodSince
 	case "stranded-for":
 		r.StrandedSince, err = w.ago(text)
 	case "unbound":
-		r.PodUnbound = text == "true"
+		r.PodUnbound, err = strconv.ParseBool(text)
 	case "no-peers":
-		r.NoPeers = text == "true"
+		r.NoPeers, err = strconv.ParseBool(text)
 	case "no-data":
-		r.NoData = text == "true"
+		r.NoData, err = strconv.ParseBool(text)
 	case "volume":
-		r.VolumeUID, r.VolumeTerminating = strings.TrimPrefix(text, "none"), false
+		r.VolumeUID, r.VolumeTerminating = decidetest.Text(text), false
 		r.NoData = r.Pod == decide.PodFailing && r.VolumeUID != volumeUID(r.Ordinal) // what Kubernetes has recreated is empty
 		if text == "terminating" {
 			r.VolumeUID, r.VolumeTerminating = volumeUID(r.Ordinal), true
@@ -220,7 +174,7 @@ func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
 	case "token":
 		r.VolumeToken = text
 	case "cluster":
-		r.ClusterID, err = parseID(text)
+		r.ClusterID, err = decidetest.ID(text)
 	default:
 		err = fmt.Errorf("a replica has no %s", key)
 	}
@@ -264,11 +218,14 @@ func (w *world) setMember(ordinal int, key, text string) (err error) {
 			ago, err = time.ParseDuration(text)
 			m.SilentSince = w.Now.Add(-ago)
 		case "learner":
-			m.Learner, err = parseBool(text)
+			m.Learner, err = strconv.ParseBool(text)
 		case "alarms":
-			m.Alarms = strings.Split(text, ", ")
+			m.Alarms = nil
+			for kind := range strings.SplitSeq(text, ", ") {
+				m.Alarms = append(m.Alarms, decide.AlarmKind(kind))
+			}
 		case "id":
-			m.ID, err = parseID(text)
+			m.ID, err = decidetest.ID(text)
 		default:
 			err = fmt.Errorf("etcd cannot be %s", text)
 		}
@@ -282,13 +239,13 @@ func (w *world) add(args []datadriven.CmdArg) error {
 		"terminating": &w.Objects.Terminating, "irreplaceable": &w.Objects.Irreplaceable,
 	}
 	if list := lists[args[0].Key]; list != nil {
-		*list = append(*list, value(args[0]))
+		*list = append(*list, decidetest.Value(args[0]))
 		return nil
 	}
 	if args[0].Key == "alarm" {
-		kind, of, _ := strings.Cut(value(args[0]), " of ")
-		id, err := parseID(of)
-		w.Membership.StaleAlarms = append(w.Membership.StaleAlarms, decide.Alarm{ID: id, Kind: kind})
+		kind, of, _ := strings.Cut(decidetest.Value(args[0]), " of ")
+		id, err := decidetest.ID(of)
+		w.Membership.StaleAlarms = append(w.Membership.StaleAlarms, decide.Alarm{ID: id, Kind: decide.AlarmKind(kind)})
 		return err
 	}
 	if args[0].Key != "member" {
@@ -300,9 +257,9 @@ func (w *world) add(args []datadriven.CmdArg) error {
 		case "silent":
 			m.Answers = false
 		case "name":
-			m.Name = value(arg)
+			m.Name = decidetest.Value(arg)
 		case "id":
-			if err := m.ID.UnmarshalText([]byte(value(arg))); err != nil {
+			if err := m.ID.UnmarshalText([]byte(decidetest.Value(arg))); err != nil {
 				return err
 			}
 		}

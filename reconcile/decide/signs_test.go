@@ -105,7 +105,7 @@ func TestExplain(t *testing.T) {
 			m.Answers, r.Pod, r.PodMessage = false, PodFailing, "x"
 		}},
 		"does not answer (pod ready)":             {func(m *Member, r *Replica, _ *RecordedMember) { m.Answers, r.PodSpecHash = false, "h0" }},
-		"raises NOSPACE and CORRUPT":              {func(m *Member, _ *Replica, _ *RecordedMember) { m.Alarms = []string{"NOSPACE", "CORRUPT"} }},
+		"raises NOSPACE and CORRUPT":              {func(m *Member, _ *Replica, _ *RecordedMember) { m.Alarms = []AlarmKind{"NOSPACE", "CORRUPT"} }},
 		"is a learner":                            {func(m *Member, _ *Replica, _ *RecordedMember) { m.Learner = true }},
 		"has not said yet where clients reach it": {func(m *Member, _ *Replica, _ *RecordedMember) { m.Started = false }},
 		"is not sealed yet":                       {func(_ *Member, _ *Replica, r *RecordedMember) { r.Mode = Founding }},

@@ -111,7 +111,7 @@ func arounds(flags ...string) []around {
 // smallWorld builds the state that the slots and all around them make.
 func smallWorld(slots []slot, a around) decide.State {
 	w := &world{}
-	w.State = decide.State{Name: "a", Now: dawn, Declared: decide.Declared{Replicas: len(slots), Version: "3.6.16", Lifecycle: "Running", SpecHash: theHash}}
+	w.State = decide.State{Name: "a", Now: dawn, Declared: decidetest.Declared(len(slots))}
 	w.Objects.RunsVersion, w.Objects.RunsHash, w.Objects.RunsReplicas = w.Declared.Version, w.Declared.SpecHash, len(slots)
 	w.Membership.Known = a.known
 	if a.record != "" {

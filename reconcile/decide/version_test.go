@@ -5,28 +5,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-func TestParseVersion(t *testing.T) {
-	for text, want := range map[string]version{
-		"3.6.16": {3, 6, 16}, "0.0.0": {0, 0, 0}, "3.6": {}, "3.6.16.1": {}, "x.6.16": {}, "3.x.16": {}, "3.6.x": {}, "-3.6.16": {}, "3.6.-1": {}, "": {},
-	} {
-		got, ok := parseVersion(text)
-		if got != want || ok != (want != version{} || text == "0.0.0") {
-			t.Errorf("%q is read as %v, %t", text, got, ok)
-		}
-	}
-	for _, c := range []struct {
-		to, from string
-		want     int
-	}{{"3.7.3", "3.6.16", 1}, {"3.6.16", "3.6.0", 0}, {"3.5.0", "3.7.3", -2}, {"4.0.0", "3.9.0", 100}, {"3.9.0", "4.0.0", -100}} {
-		to, _ := parseVersion(c.to)
-		from, _ := parseVersion(c.from)
-		if got := to.steps(from); got != c.want {
-			t.Errorf("from %s to %s there are %d steps", c.from, c.to, got)
-		}
-	}
-}
+	"quorate.dev/quorate/etcdversion"
+)
 
 // runs has the members run these versions, in their order.
 func runs(versions ...string) func(*State) {
@@ -67,19 +48,27 @@ func silence(ordinals ...int) func(*State) {
 	return func(s *State) { s.down(PodFailing, time.Second, ordinals...) }
 }
 
+func versions(texts ...string) (list []etcdversion.Version) {
+	for _, text := range texts {
+		list = append(list, etcdversion.Must(text))
+	}
+	return list
+}
+
 // TestRunning: what members say counts while any says so, then the status, then what pods were made
 // with.
 func TestRunning(t *testing.T) {
 	unheard := both(silence(0, 1, 2), func(s *State) { s.Replicas[0].PodVersion = "3.5.35" })
 	for what, c := range map[string]struct {
 		change func(*State)
-		want   []version
+		want   []etcdversion.Version
 	}{
-		"all, the oldest first": {runs("3.7.3", "3.6.16", "3.6.17"), []version{{3, 6, 16}, {3, 6, 17}, {3, 7, 3}}},
-		"one that is silent":    {both(runs("3.7.3", "3.6.16", "3.6.16"), silence(0)), []version{{3, 6, 16}, {3, 6, 16}}},
-		"members and a status":  {func(s *State) { s.ReportedVersion = "3.4.0" }, []version{{3, 6, 16}, {3, 6, 16}, {3, 6, 16}}},
-		"the status alone":      {both(unheard, func(s *State) { s.ReportedVersion = "3.7.3" }), []version{{3, 7, 3}}},
-		"pods alone":            {unheard, []version{{3, 5, 35}, {3, 6, 16}, {3, 6, 16}}},
+		"all, the oldest first": {runs("3.7.3", "3.6.16", "3.6.17"), versions("3.6.16", "3.6.17", "3.7.3")},
+		"one that is silent":    {both(runs("3.7.3", "3.6.16", "3.6.16"), silence(0)), versions("3.6.16", "3.6.16")},
+		"members and a status":  {func(s *State) { s.ReportedVersion = "3.4.0" }, versions("3.6.16", "3.6.16", "3.6.16")},
+		"the status alone":      {both(unheard, func(s *State) { s.ReportedVersion = "3.7.3" }), versions("3.7.3")},
+		"before a release":      {runs("3.6.0", "3.6.0-rc.1", "3.5.26"), versions("3.5.26", "3.6.0-rc.1", "3.6.0")},
+		"pods alone":            {unheard, versions("3.5.35", "3.6.16", "3.6.16")},
 		"pods of a founding": {func(s *State) {
 			*s = State{Record: FoundingRecord("t", 1), Replicas: []Replica{{Pod: PodPending, PodVersion: "3.6.16"}}}
 		}, nil},
@@ -169,15 +158,15 @@ func TestLogVersion(t *testing.T) {
 		t.Errorf("the only one runs 3.5, and the log is of %q", got)
 	}
 	for _, c := range []struct {
-		v     version
+		v     string
 		since string
 		want  bool
 	}{
-		{version{3, 6, 99}, "", true}, {version{3, 7, 0}, "", false}, {version{3, 7, 0}, "x", false}, {version{3, 7, 0}, "3.5", false},
-		{version{3, 7, 0}, "3.6", true}, {version{3, 8, 1}, "3.7", true}, {version{3, 8, 1}, "3.5", false},
+		{"3.6.99", "", true}, {"3.7.0", "", false}, {"3.7.0", "x", false}, {"3.7.0", "3.5", false},
+		{"3.7.0", "3.6", true}, {"3.8.1", "3.7", true}, {"3.8.1", "3.5", false},
 	} {
-		if got := c.v.clear(c.since); got != c.want {
-			t.Errorf("%s reads a log since %q: %t", c.v.full(), c.since, got)
+		if got := readsLog(minorOf(c.v), c.since); got != c.want {
+			t.Errorf("%s reads a log since %q: %t", c.v, c.since, got)
 		}
 	}
 }

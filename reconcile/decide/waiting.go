@@ -39,7 +39,8 @@ func (s State) insist(d Decision, why string) Decision {
 	if why != "" {
 		why = " (" + why + ")"
 	}
-	d.Message = fmt.Sprintf("%s%s; nothing has come of it since %s: %s", d.Message, why, w.Since.UTC().Format(time.RFC3339), s.wayOut(d))
+	d.Message = fmt.Sprintf("%s%s; nothing has come of it since %s: %s", d.Message, why,
+		w.Since.UTC().Format(time.RFC3339), s.wayOut(d))
 	d.Verdict, d.Action, d.Recheck, d.overdue = Block, nil, 0, true
 	return d
 }
@@ -55,7 +56,10 @@ func InVain(s State, d Decision, why string) Decision {
 
 // waited is what is on record about what a decision waits for.
 func (s State) waited(d Decision) (Waited, bool) {
-	i := slices.IndexFunc(s.Waited, func(w Waited) bool { return w.Rule == d.Rule && w.For == d.waitsFor && !s.outdated(w) })
+	i := slices.IndexFunc(s.Waited, func(w Waited) bool {
+		return w.Rule == d.Rule && w.For == d.waitsFor &&
+			!s.outdated(w)
+	})
 	if i < 0 {
 		return Waited{}, false
 	}

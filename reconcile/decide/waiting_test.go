@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/decidetest"
 	"quorate.dev/quorate/reconcile/decide/invariants"
 )
 
@@ -19,9 +20,9 @@ func (w *world) hasWaited(args []datadriven.CmdArg) (err error) {
 		case "for":
 			entry.For = strings.Join(arg.Vals, ",")
 		case "since":
-			entry.Since, err = w.ago(value(arg))
+			entry.Since, err = w.ago(decidetest.Value(arg))
 		case "seen":
-			entry.Seen, err = w.ago(value(arg))
+			entry.Seen, err = w.ago(decidetest.Value(arg))
 		}
 		if err != nil {
 			return err

@@ -22,16 +22,19 @@ func (s State) wayOut(d Decision) string {
 	case lockedElsewhere:
 		return fmt.Sprintf("see what that pass is at; if it is gone, kubectl delete lease %s", s.Name)
 	case "Terminating", "Stop", "WaitForCleanUp":
-		return "kubectl get -o yaml shows the finalizers of what does not go; whoever has set them takes them off" + s.wayOutOfNodes()
+		return "kubectl get -o yaml shows the finalizers of what does not go; whoever has set them takes them off" +
+			s.wayOutOfNodes()
 	case "CALost", "CAChanged":
 		return fmt.Sprintf("kubectl scale statefulset %s --replicas=0, once no claim of it is being deleted", s.Name)
 	case "ScaleUp":
 		ordinal, _ := s.freeOrdinal()
 		return fmt.Sprintf("if nobody needs the data on it, kubectl delete pvc data-%s", s.ReplicaName(ordinal))
 	case "PromoteLearner":
-		return "the log of the leader says why it refuses; to begin again with a new learner, etcdctl member remove its ID"
+		return "the log of the leader says why it refuses; to begin again with a new learner, etcdctl member " +
+			"remove its ID"
 	case "ReplaceMember", "ScaleDown", "RollOneMember":
-		return "the log of the leader says why it does not go on; etcdctl move-leader makes another member lead, and etcdctl endpoint status shows who lags"
+		return "the log of the leader says why it does not go on; etcdctl move-leader makes another member lead, and " +
+			"etcdctl endpoint status shows who lags"
 	case "WaitForMembers":
 		return s.wayOutOfMembers()
 	case "PrepareUpgrade", "Downgrade", "DisarmAlarm", "Seal":
@@ -49,17 +52,22 @@ func (s State) wayOutOfMembers() string {
 		case s.ailment(m) == "":
 		case m.Answers && s.doomed(m) != "":
 			ordinal := s.lowestFreeOrdinal()
-			if _, known := s.Record.removed(ordinal); !known && !s.empty(ordinal) && !s.Replica(ordinal).VolumeTerminating {
+			if _, known := s.Record.removed(ordinal); !known && !s.empty(ordinal) && !s.Replica(ordinal).
+				VolumeTerminating {
 				return s.volumeInTheWay(ordinal)
 			}
 		case pod == PodAbsent || pod == PodTerminating:
 			return s.wayOutOfPods()
 		case m.Disagrees != "":
-			return fmt.Sprintf("restart it, by kubectl delete pod %s; if it still believes in another list, etcdctl member remove %s, and a new one takes its place", name, m.ID)
+			return fmt.Sprintf("restart it, by kubectl delete pod %s; if it still believes in another list, etcdctl "+
+				"member remove %s, and a new one takes its place", name, m.ID)
 		case m.Learner && pod == PodPending:
-			return fmt.Sprintf("kubectl describe pod %s says what it waits for: a node that it may run on, or a volume; to begin again with a new learner, etcdctl member remove %s%s", name, m.ID, s.wayOutOfSpare(ordinal))
+			return fmt.Sprintf("kubectl describe pod %s says what it waits for: a node that it may run on, or a "+
+				"volume; to begin again with a new learner, etcdctl member remove %s%s", name, m.ID,
+				s.wayOutOfSpare(ordinal))
 		case m.Learner:
-			return fmt.Sprintf("kubectl logs %s says why it does not catch up; to begin again with a new learner, etcdctl member remove %s", name, m.ID)
+			return fmt.Sprintf("kubectl logs %s says why it does not catch up; to begin again with a new learner, "+
+				"etcdctl member remove %s", name, m.ID)
 		default:
 			return s.wayOutOfPods()
 		}
@@ -72,10 +80,13 @@ func (s State) wayOutOfMembers() string {
 func (s State) wayOutOfSpare(ordinal int) string {
 	m, found := s.goingFirst()
 	voters := s.Membership.Voters()
-	if !found || Answering(voters) < len(voters) || ordinal < s.Declared.Replicas || s.safeWithout(m) == 0 || len(voters) < 3 || NeedsAnnouncement(s, m.ID) {
+	isSpare := ordinal >= s.Declared.Replicas
+	othersSuffice := len(voters) >= 3 && Answering(voters) == len(voters) && s.safeWithout(m) > 0
+	if !found || !isSpare || !othersSuffice || NeedsAnnouncement(s, m.ID) {
 		return ""
 	}
-	return fmt.Sprintf("; to do without one, remove %s of %s besides, whose volume is being deleted: the others hold its data", m.ID, s.nameOf(m))
+	return fmt.Sprintf("; to do without one, remove %s of %s besides, whose volume is being deleted: the others hold "+
+		"its data", m.ID, s.nameOf(m))
 }
 
 // wayOutOfPods says what a person does about the first recorded member whose pod does not serve.
@@ -88,11 +99,14 @@ func (s State) wayOutOfPods() string {
 		case r.Pod == PodTerminating:
 			return "bring its node back" + s.wayOutOfNode(recorded.Ordinal)
 		case r.Pod == PodAbsent && r.VolumeTerminating:
-			return fmt.Sprintf("kubectl describe pvc data-%s shows what keeps the claim from going: a finalizer, or a pod that uses it", name)
+			return fmt.Sprintf("kubectl describe pvc data-%s shows what keeps the claim from going: a finalizer, or "+
+				"a pod that uses it", name)
 		case r.Pod == PodAbsent:
-			return fmt.Sprintf("kubectl describe statefulset %s says why Kubernetes does not make the pod %s; the quota, the policy or the controller has to let it", s.Name, name)
+			return fmt.Sprintf("kubectl describe statefulset %s says why Kubernetes does not make the pod %s; the "+
+				"quota, the policy or the controller has to let it", s.Name, name)
 		case r.Pod == PodReady:
-			return fmt.Sprintf("the pod %s is ready, and etcd in it is not reached from here: see --etcd-access, network policies and the certificates", name)
+			return fmt.Sprintf("the pod %s is ready, and etcd in it is not reached from here: see --etcd-access, "+
+				"network policies and the certificates", name)
 		default:
 			return fmt.Sprintf("kubectl describe pod %s and kubectl logs %s say what it waits for", name, name)
 		}
@@ -107,8 +121,10 @@ func (s State) wayOutOfNode(ordinal int) string {
 	if r.Pod != PodTerminating || r.PodGoing.IsZero() || s.Now.Sub(r.PodGoing) < patience {
 		return ""
 	}
-	return fmt.Sprintf("; %s should have ended at %s, and its node does not say so: once it is certain that the machine is off, or runs it no more, "+
-		"kubectl delete pod %s --force --grace-period=0", s.ReplicaName(ordinal), r.PodGoing.UTC().Format(time.RFC3339), s.ReplicaName(ordinal))
+	return fmt.Sprintf("; %s should have ended at %s, and its node does not say so: once it is certain that the "+
+		"machine is off, or runs it no more, "+
+		"kubectl delete pod %s --force --grace-period=0", s.ReplicaName(ordinal), r.PodGoing.UTC().Format(time.RFC3339),
+		s.ReplicaName(ordinal))
 }
 
 // wayOutOfNewcomer says how to begin again with a member that has never started; empty for another
@@ -118,16 +134,20 @@ func (s State) wayOutOfNewcomer(ordinal int) string {
 	if !listed || m.Started {
 		return ""
 	}
-	return fmt.Sprintf("; it has never started: to begin again with a new one, etcdctl member remove %s%s", m.ID, s.wayOutOfSpare(ordinal))
+	return fmt.Sprintf("; it has never started: to begin again with a new one, etcdctl member remove %s%s", m.ID,
+		s.wayOutOfSpare(ordinal))
 }
 
 // wayOutOfData says how to give up the data of a member that fails; empty if they may be needed.
 func (s State) wayOutOfData(ordinal int) string {
 	m, r := s.listed()[ordinal], s.Replica(ordinal)
-	if !m.Started || r.PodCrashes < crashLoopThreshold || !hasVolume(r) || r.VolumeTerminating || !s.Membership.Known || !s.sparedBy(m) || !s.Membership.without(m.ID).HasQuorum() {
+	crashes := m.Started && r.PodCrashes >= crashLoopThreshold
+	canBeSpared := s.Membership.Known && s.sparedBy(m) && s.Membership.without(m.ID).HasQuorum()
+	if !crashes || !hasVolume(r) || r.VolumeTerminating || !canBeSpared {
 		return ""
 	}
-	return fmt.Sprintf("; if its data are the reason, kubectl delete pvc data-%s, and a new member takes its place", s.ReplicaName(ordinal))
+	return fmt.Sprintf("; if its data are the reason, kubectl delete pvc data-%s, and a new member takes its place",
+		s.ReplicaName(ordinal))
 }
 
 // wayOutOfNodes is wayOutOfNode of the first pod that it is about.
@@ -162,13 +182,16 @@ func (s State) wayOutOfChecks() string {
 	if len(stopped) < Quorum(len(s.Membership.Voters())) || len(run) != 1 {
 		return "" // they would not serve without it
 	}
-	return fmt.Sprintf("; %s would start without %s, whose data differ from theirs: kubectl cordon its node, kubectl delete pod %s, and kubectl uncordon "+
-		"the node once the others serve; where they agree, its data are given up then%s", enumerate(stopped), run[0], run[0], going)
+	return fmt.Sprintf("; %s would start without %s, whose data differ from theirs: kubectl cordon its node, kubectl "+
+		"delete pod %s, and kubectl uncordon "+
+		"the node once the others serve; where they agree, its data are given up then%s", Enumerate(stopped), run[0],
+		run[0], going)
 }
 
 // notAllowedToAsk: no pass overcomes it.
 func (s State) notAllowedToAsk() (Decision, bool) {
-	return block("etcd cannot be asked from outside of the cluster: %s; give whoever runs this the verbs get and create on pods/portforward, or run it in the "+
+	return block("etcd cannot be asked from outside of the cluster: %s; give whoever runs this the verbs get and "+
+		"create on pods/portforward, or run it in the "+
 		"cluster; nothing is changed until then: %s", s.Membership.Forbidden, s.describeReplicas())
 }
 

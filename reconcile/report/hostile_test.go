@@ -20,7 +20,7 @@ func saying(text string) map[string]report.Report {
 	done := decide.Decision{Rule: decide.Converged, Verdict: decide.Done, Message: "as declared"}
 	member := decide.State{Name: "x", Membership: decide.Membership{Known: true, Members: []decide.Member{{Name: text, Version: "3.6.16"}}}}
 	version := decide.State{Name: "x", Membership: decide.Membership{Known: true, Members: []decide.Member{{Name: "x-0", Version: text}}}}
-	alarm := decide.State{Name: "x", Membership: decide.Membership{Known: true, Members: []decide.Member{{Name: "x-0", Alarms: []string{text}}}}}
+	alarm := decide.State{Name: "x", Membership: decide.Membership{Known: true, Members: []decide.Member{{Name: "x-0", Alarms: []decide.AlarmKind{decide.AlarmKind(text)}}}}}
 	return map[string]report.Report{
 		"the revision":         {Revision: text},
 		"the signer":           {Signer: text},

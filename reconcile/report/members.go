@@ -40,8 +40,9 @@ func writeMembers(b *strings.Builder, s decide.State) {
 		if ordinal, ours := s.Ordinal(m.Name); ours {
 			pod = string(s.Replica(ordinal).Pod)
 		}
-		fmt.Fprintf(t, "    %s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", dash(visible.Line(m.Name)), m.ID, role(m), health(m), dash(visible.Line(m.Version)),
-			m.Revision, size(m.DBSize), size(m.DBSizeInUse), dash(visible.Line(strings.Join(m.Alarms, ","))), pod)
+		fmt.Fprintf(t, "    %s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", dash(visible.Line(m.Name)), m.ID, role(m),
+			health(m), dash(visible.Line(m.Version)),
+			m.Revision, size(m.DBSize), size(m.DBSizeInUse), dash(visible.Line(strings.Join(m.AlarmNames(), ","))), pod)
 	}
 	t.Flush() // into a strings.Builder: it cannot fail
 }
@@ -89,5 +90,5 @@ func States(w io.Writer, r Report) error {
 	for _, c := range r.Clusters {
 		list = append(list, entry{c.Namespace, c.Name, newDecision(c.Decision), c.State, c.Error})
 	}
-	return encode(w, list)
+	return Encode(w, list)
 }

@@ -163,11 +163,11 @@ func JSON(w io.Writer, r Report) error {
 	if r.Clusters == nil {
 		r.Clusters = []Cluster{}
 	}
-	return encode(w, r)
+	return Encode(w, r)
 }
 
-// encode writes a value as JSON that can be shown on a terminal and in the log of a CI system.
-func encode(w io.Writer, value any) error {
+// Encode writes a value as JSON that can be shown on a terminal and in the log of a CI system.
+func Encode(w io.Writer, value any) error {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetIndent("", "  ")

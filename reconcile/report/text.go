@@ -112,7 +112,8 @@ func Summary(r Report) string {
 	for _, part := range []struct {
 		n    int
 		word string
-	}{{counts[decide.Done], "done"}, {counts[decide.Act], acting}, {counts[decide.Wait], "waiting"}, {counts[decide.Block], "blocked"},
+	}{{counts[decide.Done], "done"}, {counts[decide.Act], acting}, {counts[decide.Wait], "waiting"},
+		{counts[decide.Block], "blocked"},
 		{failed, "failed"}} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.word))

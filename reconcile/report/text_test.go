@@ -60,8 +60,11 @@ func TestWrap(t *testing.T) {
 		{"short", "short"},
 		{"ünï cödë wörds", "ünï cödë\n  wörds"}, // letters count, not bytes
 		{"averylongwordthatfitsnowhere x", "averylongwordthatfitsnowhere\n  x"},
-		{"something ::error::y", "something ::error::y"},   // no command begins a line
-		{"something  ::error::y", "something  ::error::y"}, // nor follows an empty word that does
+		{"版本 必须 是文本", "版本 必须\n  是文本"},                                              // two columns each
+		{"🔥🔥 🔥🔥 x", "🔥🔥 🔥🔥\n  x"},                                                  // emoji too
+		{"e\u0301te\u0301 e\u0301te\u0301 x", "e\u0301te\u0301 e\u0301te\u0301 x"}, // and an accent of its own none
+		{"something ::error::y", "something ::error::y"},                           // no command begins a line
+		{"something  ::error::y", "something  ::error::y"},                         // nor follows an empty word that does
 		{"two\nlines", "two lines"},
 	} {
 		if got := (report.Style{Width: 10}).Wrap(test.text, 0, 2); got != test.want {

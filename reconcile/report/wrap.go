@@ -2,7 +2,9 @@ package report
 
 import (
 	"strings"
-	"unicode/utf8"
+	"unicode"
+
+	"golang.org/x/text/width"
 
 	"quorate.dev/quorate/visible"
 )
@@ -18,10 +20,10 @@ func (s Style) Wrap(text string, after, indent int) string {
 	var b strings.Builder
 	column := after
 	for i, word := range strings.Split(text, " ") {
-		width := utf8.RuneCountInString(word)
+		wide := columns(word)
 		switch {
 		case i == 0:
-		case column+1+width > s.Width && mayBegin(word):
+		case column+1+wide > s.Width && mayBegin(word):
 			b.WriteString("\n" + strings.Repeat(" ", indent))
 			column = indent
 		default:
@@ -29,9 +31,25 @@ func (s Style) Wrap(text string, after, indent int) string {
 			column++
 		}
 		b.WriteString(word)
-		column += width
+		column += wide
 	}
 	return b.String()
+}
+
+// columns are how many a terminal shows a text in: two for a letter of East Asia and for an emoji,
+// none for a mark that is put onto the letter before it.
+func columns(text string) int {
+	n := 0
+	for _, r := range text {
+		switch kind := width.LookupRune(r).Kind(); {
+		case unicode.In(r, unicode.Mn, unicode.Me):
+		case kind == width.EastAsianWide || kind == width.EastAsianFullwidth:
+			n += 2
+		default:
+			n++
+		}
+	}
+	return n
 }
 
 // mayBegin reports whether a line may begin with a word: not with what a CI system takes for a

@@ -50,7 +50,10 @@ func (w *World) WearCertificates() {
 
 // wornSecrets are those that exist with certificates that are about to expire.
 func (w *World) wornSecrets() []string {
-	return slices.DeleteFunc(w.Objects(), func(name string) bool { return !w.exists(name) || !w.certificates.worn[name] })
+	return slices.DeleteFunc(w.Objects(), func(name string) bool {
+		return !w.exists(name) ||
+			!w.certificates.worn[name]
+	})
 }
 
 // seenCertificates are those that are about to expire: the others need no seeing.
@@ -58,7 +61,8 @@ func (w *World) seenCertificates() []decide.Certificate {
 	var list []decide.Certificate
 	for _, name := range w.wornSecrets() {
 		secret := strings.TrimPrefix(name, "Secret ")
-		list = append(list, decide.Certificate{Secret: secret, Key: "tls.crt", NotBefore: w.now.Add(-365 * 24 * time.Hour), NotAfter: w.now.Add(24 * time.Hour)})
+		list = append(list, decide.Certificate{Secret: secret, Key: "tls.crt",
+			NotBefore: w.now.Add(-365 * 24 * time.Hour), NotAfter: w.now.Add(24 * time.Hour)})
 	}
 	return list
 }
@@ -147,7 +151,8 @@ func (w *World) trust() string { return w.certificates.issuers["Secret "+w.name+
 // answer by.
 func (w *World) fromCA(s decide.State) {
 	seen := s.CA
-	w.certificates = cas{tls: seen.Secret != "" || s.Record.CA != "", issuers: map[string]string{}, worn: map[string]bool{}, made: 100}
+	w.certificates = cas{tls: seen.Secret != "" || s.Record.CA != "", issuers: map[string]string{},
+		worn: map[string]bool{}, made: 100}
 	w.certificates.secret = seen.Secret
 	given := cmp.Or(seen.Proven, s.Record.CA, seen.Secret)
 	for _, name := range w.Objects() {

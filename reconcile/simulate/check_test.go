@@ -112,7 +112,7 @@ func summary(s decide.State) string {
 	for _, m := range s.MembersInOrder() {
 		fmt.Fprintf(&out, "member %s started=%t answers=%t learner=%t", m.Name, m.Started, m.Answers, m.Learner)
 		if len(m.Alarms) > 0 {
-			fmt.Fprintf(&out, " alarms=%s", strings.Join(m.Alarms, ","))
+			fmt.Fprintf(&out, " alarms=%s", strings.Join(m.AlarmNames(), ","))
 		}
 		out.WriteString("\n")
 	}

@@ -29,7 +29,7 @@ func (w *World) RaiseNameless() {
 }
 
 func (r *raft) raise(id decide.ID) {
-	alarm := decide.Alarm{ID: id, Kind: "CORRUPT"}
+	alarm := decide.Alarm{ID: id, Kind: decide.AlarmCorrupt}
 	r.disarm(alarm)
 	r.alarms = append(r.alarms, alarm)
 }
@@ -73,7 +73,7 @@ func (p pod) stoppedByCheck() bool { return !p.ready && strings.HasSuffix(p.mess
 // doubted reports whether anybody can know that members may hold different data.
 func (w *World) doubted(r *raft) bool {
 	for _, alarm := range r.alarms {
-		if alarm.Kind == "CORRUPT" {
+		if alarm.Kind == decide.AlarmCorrupt {
 			return true
 		}
 	}
@@ -128,7 +128,8 @@ func (w *World) watchCopies(r *raft, m member) {
 	}
 	for _, other := range r.voters() {
 		if w.usable(other) && w.variantOf(other) != w.variantOf(m) {
-			w.violate("the copy of %s is given up, which could be good, and %s keeps other data", w.replicaName(m.ordinal), w.replicaName(other.ordinal))
+			w.violate("the copy of %s is given up, which could be good, and %s keeps other data",
+				w.replicaName(m.ordinal), w.replicaName(other.ordinal))
 			return
 		}
 	}

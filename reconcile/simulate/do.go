@@ -108,7 +108,8 @@ func (w *World) goesWithData() bool {
 func (w *World) stopPods() []write {
 	next := w.set
 	next.replicas = 0
-	if !w.exists(w.statefulSet()) || next == w.set || !w.goesWithData() && w.anyVolume(func(v volume) bool { return v.terminating }) {
+	if !w.exists(w.statefulSet()) || next == w.set ||
+		!w.goesWithData() && w.anyVolume(func(v volume) bool { return v.terminating }) {
 		return nil
 	}
 	return []write{{w.statefulSet(), func() { w.setStatefulSet(next) }}}

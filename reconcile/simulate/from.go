@@ -19,7 +19,8 @@ func From(s decide.State, seed uint64) *World {
 	w.cut = !s.Membership.Known && anyReady(s)
 	w.fromObjects(s.Objects)
 	if s.Objects.RunsVersion+s.Objects.RunsHash != "" {
-		w.set = statefulSet{s.Objects.RunsReplicas, s.Objects.RunsVersion, s.Objects.RunsHash, cmp.Or(s.Objects.RunsToken, s.Record.Token)}
+		w.set = statefulSet{s.Objects.RunsReplicas, s.Objects.RunsVersion, s.Objects.RunsHash,
+			cmp.Or(s.Objects.RunsToken, s.Record.Token)}
 	}
 	w.fromMembership(s)
 	for _, r := range s.Replicas {
@@ -69,7 +70,7 @@ func (w *World) fromObjects(o decide.Objects) {
 // fromMembership takes etcd to be what its list says; where there is none, what the record says of
 // members; and where there is no record either, a member with data for each volume.
 func (w *World) fromMembership(s decide.State) {
-	r := &raft{downgrade: minorOf(s.Membership.Downgrade + ".0"), alarms: s.Membership.StaleAlarms}
+	r := &raft{downgrade: minorOf(s.Membership.Downgrade), alarms: s.Membership.StaleAlarms}
 	for _, m := range s.Membership.Members {
 		w.fromMember(s, r, m)
 	}
@@ -78,7 +79,8 @@ func (w *World) fromMembership(s decide.State) {
 		id := cmp.Or(m.ID, hash(s.Record.Token, 1000+m.Ordinal))
 		started := m.Mode == decide.Sealed
 		if unlisted && m.Mode != decide.Founding {
-			r.members = append(r.members, member{id: id, ordinal: m.Ordinal, named: started, ran: started, started: started, learner: !started})
+			r.members = append(r.members, member{id: id, ordinal: m.Ordinal, named: started, ran: started,
+				started: started, learner: !started})
 		}
 	}
 	for _, v := range s.Replicas {
@@ -99,7 +101,8 @@ func (w *World) fromMember(s decide.State, r *raft, m decide.Member) {
 		ordinal = -1 - len(r.members)
 	}
 	r.members = append(r.members, member{
-		id: m.ID, ordinal: ordinal, named: m.Name != "", ran: m.Started, started: m.Started, learner: m.Learner, inSync: m.Answers,
+		id: m.ID, ordinal: ordinal, named: m.Name != "", ran: m.Started, started: m.Started, learner: m.Learner,
+		inSync: m.Answers,
 	})
 	if m.Leader {
 		r.leader = m.ID
@@ -120,15 +123,18 @@ func idOf(s decide.State) decide.ID {
 func (w *World) fromReplica(s decide.State, r decide.Replica) {
 	if r.VolumeUID != "" {
 		w.volumes[r.Ordinal] = volume{
-			uid: r.VolumeUID, token: r.VolumeToken, terminating: r.VolumeTerminating, stranded: r.Stranded, strandedAt: r.StrandedSince, data: w.fromData(s, r),
+			uid: r.VolumeUID, token: r.VolumeToken, terminating: r.VolumeTerminating, stranded: r.Stranded,
+			strandedAt: r.StrandedSince, data: w.fromData(s, r),
 		}
 		w.set.token = cmp.Or(w.set.token, r.VolumeToken)
 	}
 	if hasData := w.volumes[r.Ordinal].data.member != 0; r.Pod != decide.PodAbsent {
 		w.pods[r.Ordinal] = pod{
-			uid: r.PodUID, version: r.PodVersion, hash: r.PodSpecHash, message: r.PodMessage, since: r.PodSince, crashes: r.PodCrashes, unbound: r.PodUnbound,
+			uid: r.PodUID, version: r.PodVersion, hash: r.PodSpecHash, message: r.PodMessage, since: r.PodSince,
+			crashes: r.PodCrashes, unbound: r.PodUnbound,
 			started: r.PodStarted, going: r.PodGoing,
-			up: hasData && (r.Pod == decide.PodReady || r.ClusterID != 0), terminating: r.Pod == decide.PodTerminating, failing: r.Pod == decide.PodFailing,
+			up: hasData && (r.Pod == decide.PodReady || r.ClusterID != 0), terminating: r.Pod == decide.PodTerminating,
+			failing: r.Pod == decide.PodFailing,
 		}
 	}
 }
@@ -157,7 +163,7 @@ func (w *World) fromData(s decide.State, r decide.Replica) data {
 	d := data{cluster: id, member: m.id, index: nothingKnown, version: minorOf(s.ReportedVersion)}
 	for _, seen := range s.Membership.Members {
 		if seen.ID == m.id && seen.Answers {
-			d.index, d.storage, d.variant = seen.Applied, minorOf(seen.StorageVersion+".0"), int(seen.Hash.Sum)
+			d.index, d.storage, d.variant = seen.Applied, minorOf(seen.StorageVersion), int(seen.Hash.Sum)
 		}
 	}
 	return d

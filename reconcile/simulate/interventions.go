@@ -45,17 +45,18 @@ func (w *World) RemoveMember(n int) {
 	}
 }
 
-// RaiseAlarm lets the member of an ordinal raise an alarm, NOSPACE or CORRUPT.
-func (w *World) RaiseAlarm(n int, kind string) {
+// RaiseAlarm lets the member of an ordinal raise an alarm.
+func (w *World) RaiseAlarm(n int, kind decide.AlarmKind) {
 	for _, r := range w.rafts {
-		if m := r.byOrdinal(n); m != nil && r.serves() && r.isUp(m.id) && !slices.Contains(r.alarms, decide.Alarm{ID: m.id, Kind: kind}) {
+		if m := r.byOrdinal(n); m != nil && r.serves() && r.isUp(m.id) &&
+			!slices.Contains(r.alarms, decide.Alarm{ID: m.id, Kind: kind}) {
 			r.alarms = append(r.alarms, decide.Alarm{ID: m.id, Kind: kind})
 		}
 	}
 }
 
 // ClearAlarms takes back every alarm of that kind.
-func (w *World) ClearAlarms(kind string) {
+func (w *World) ClearAlarms(kind decide.AlarmKind) {
 	for _, r := range w.rafts {
 		r.alarms = slices.DeleteFunc(r.alarms, func(a decide.Alarm) bool { return a.Kind == kind })
 	}
@@ -79,7 +80,7 @@ func (w *World) Heal() {
 		w.NodeDown(n, false)
 	}
 	w.PutBackCA()
-	w.ClearAlarms("NOSPACE")
+	w.ClearAlarms(decide.AlarmNoSpace)
 	w.RemoveMember(-1)
 }
 
@@ -106,7 +107,10 @@ func (w *World) Whole() bool {
 	if w.anyForced() {
 		return false
 	}
-	return whole > 0 || formed == 0 && !w.anyVolume(func(v volume) bool { return v.hung || v.stranded != "" || v.data.corrupt })
+	return whole > 0 || formed == 0 && !w.anyVolume(func(v volume) bool {
+		return v.hung || v.stranded != "" ||
+			v.data.corrupt
+	})
 }
 
 func (w *World) anyVolume(is func(volume) bool) bool {

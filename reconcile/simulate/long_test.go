@@ -10,9 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/datadriven"
-
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/decidetest"
 )
 
 const (
@@ -66,7 +65,7 @@ func fromEnvironment(t *testing.T, name string, otherwise int) int {
 func wander(seed, world uint64) (script []string, fault string) {
 	dice := rand.New(rand.NewPCG(seed, world))
 	j := &journey{}
-	begin := fmt.Sprintf("cluster a replicas=%d version=%s seed=%d", 1+dice.IntN(5), pick(dice, "3.5.35", "3.6.16", "3.7.3"), world)
+	begin := fmt.Sprintf("cluster a replicas=%d version=%s seed=%d phase=nothing", 1+dice.IntN(5), pick(dice, "3.5.35", "3.6.16", "3.7.3"), world)
 	if fault = j.take(begin); fault != "" {
 		return []string{begin}, fault
 	}
@@ -96,11 +95,7 @@ func (j *journey) take(line string) string {
 	if line == "settle" {
 		return j.settle()
 	}
-	cmd, args, err := datadriven.ParseLine(line)
-	if err != nil {
-		return err.Error()
-	}
-	out, err := j.path.tell(cmd, args)
+	out, err := decidetest.Teller(j.path.tell).Line(line)
 	if err != nil {
 		return err.Error()
 	}
@@ -149,7 +144,7 @@ func (j *journey) next(dice *rand.Rand) string {
 func (j *journey) unknowable(fault string) bool {
 	if name, hangs := strings.CutPrefix(fault, "hang="); hangs {
 		members := j.path.Observe().Membership.Members
-		starts := func(m decide.Member) bool { return m.Started && m.Name == "a-"+name }
+		starts := func(m decide.Member) bool { return m.Started && m.Name == name }
 		neverStarted := func(m decide.Member) bool { return !m.Started }
 		return !j.path.formed() || !slices.ContainsFunc(members, starts) || slices.ContainsFunc(members, neverStarted)
 	}
@@ -171,15 +166,16 @@ func (j *journey) change(dice *rand.Rand) string {
 	known := j.path.Observe().ReportedVersion != ""
 	switch n := dice.IntN(6); {
 	case n == 2 && known:
-		return "version=" + pick(dice, "3.5.35", "3.6.16", "3.7.3", "3.6.99")
+		return "spec version=" + pick(dice, "3.5.35", "3.6.16", "3.7.3", "3.6.99")
 	case n == 3:
-		return "hash=" + pick(dice, "h1", "h2", "h3", "crashing")
+		return "spec hash=" + pick(dice, "h1", "h2", "h3", "crashing")
 	case n == 4:
-		return "lifecycle=" + pick(dice, "Running", "Running", "Stopped")
+		return "spec lifecycle=" + pick(dice, "Running", "Running", "Stopped")
 	case n < 4:
-		return fmt.Sprintf("replicas=%d", 1+dice.IntN(5))
+		return fmt.Sprintf("spec replicas=%d", 1+dice.IntN(5))
 	}
-	return pick(dice, "suspended=true", "suspended=false", "replace-after=2m", "replace-after=0s", "lock=(a pass)", "lock")
+	return pick(dice, "spec suspended=true", "spec suspended=false", "spec replaceAfter=2m", "spec replaceAfter=0s",
+		"lock holder=(a pass)", "lock holder=none")
 }
 
 // happening is a misfortune, something that a person does, or a pass that sees less than there is.
@@ -188,7 +184,7 @@ func happening(dice *rand.Rand) string {
 	case n < 2:
 		return "person " + personal(dice)
 	case n == 2:
-		return "pass 1 " + pick(dice, "missing-claim", "missing-pod", "old-kubernetes", "old-etcd") + fmt.Sprintf("=%d", dice.IntN(5))
+		return "pass 1 " + pick(dice, "missing-claim=a-", "missing-pod=a-", "old-kubernetes=", "old-etcd=") + fmt.Sprint(dice.IntN(5))
 	}
 	return "fault " + misfortune(dice)
 }
@@ -201,9 +197,9 @@ func personal(dice *rand.Rand) string {
 		return pick(dice, fmt.Sprintf("restore=%d", 1+n), "delete-claims", "delete-orphaning=(EtcdCluster a)", "delete-orphaning=(StatefulSet a)",
 			fmt.Sprintf("restore-object=(%d %s)", 1+n, pick(dice, "EtcdCluster a", "ConfigMap a-members", "StatefulSet a")))
 	case 1:
-		return fmt.Sprintf("%s=%d", pick(dice, "promote", "scale", "force-new-cluster", "register-node"), n)
+		return fmt.Sprintf("%s%d", pick(dice, "promote=a-", "scale=", "force-new-cluster=a-", "register-node=a-"), n)
 	}
-	return fmt.Sprintf("%s=%d", pick(dice, "unlist-claim", "relist-claim", "disown-claim", "own-claim", "unlist-pod", "relist-pod"), n)
+	return fmt.Sprintf("%s=a-%d", pick(dice, "unlist-claim", "relist-claim", "disown-claim", "own-claim", "unlist-pod", "relist-pod"), n)
 }
 
 // misfortune is something that happens to the world.
@@ -211,11 +207,11 @@ func misfortune(dice *rand.Rand) string {
 	n := dice.IntN(5)
 	switch dice.IntN(4) {
 	case 0:
-		return fmt.Sprintf("%s=%d", pick(dice, "kill-pod", "node-down", "node-up", "mute", "unmute", "slow", "fast", "apart", "together", "unready", "ready-again"), n)
+		return fmt.Sprintf("%s=a-%d", pick(dice, "kill-pod", "node-down", "node-up", "mute", "unmute", "slow", "fast", "apart", "together", "unready", "ready-again"), n)
 	case 1:
-		return fmt.Sprintf("%s=%d", pick(dice, "lose-volume", "delete-claim", "replace-claim", "strand", "corrupt", "hang", "nospace", "corrupt-alarm", "differ"), n)
+		return fmt.Sprintf("%s=a-%d", pick(dice, "lose-volume", "delete-claim", "replace-claim", "strand", "corrupt", "hang", "nospace", "corrupt-alarm", "differ"), n)
 	case 2:
-		return pick(dice, fmt.Sprintf("add-member=%d", n), fmt.Sprintf("add-learner=%d", n), fmt.Sprintf("remove-member=%d", n),
+		return pick(dice, fmt.Sprintf("add-member=a-%d", n), fmt.Sprintf("add-learner=a-%d", n), fmt.Sprintf("remove-member=a-%d", n),
 			"add-stranger", "cut-network", "mend-network", "heal")
 	}
 	return pick(dice, "delete=(EtcdCluster a)", "delete=(ConfigMap a-members)", "delete=(StatefulSet a)", "delete=(Service a)",

@@ -27,10 +27,11 @@ func (w *World) changeEtcd(s decide.State, action decide.Action) []write {
 		}
 	case decide.RemoveMember:
 		if m := r.byID(a.ID); m != nil && w.mayRemove(r, *m) {
-			return append(w.announce(s, a), write{fmt.Sprintf("remove member %s", a.ID), func() { w.watchCopies(r, *m); w.removeMember(r, a.ID) }})
+			return append(w.announce(s, a), write{fmt.Sprintf("remove member %s", a.ID),
+				func() { w.watchCopies(r, *m); w.removeMember(r, a.ID) }})
 		}
 	case decide.MoveLeader:
-		if m := r.byID(a.To); m != nil && r.leader == a.From && !w.stuck.loyal && !m.learner && r.isUp(a.To) && !w.slow[m.ordinal] {
+		if m := r.byID(a.To); m != nil && r.leader == a.From && !w.stuck.loyal && w.mayLead(r, *m) {
 			return []write{{fmt.Sprintf("move leader to %s", a.To), func() { w.moveLeader(r, *m) }}}
 		}
 	case decide.DisarmAlarm:
@@ -48,7 +49,7 @@ func (w *World) changeEtcd(s decide.State, action decide.Action) []write {
 func changeDowngrade(r *raft, action decide.Action) []write {
 	switch a := action.(type) {
 	case decide.EnableDowngrade:
-		if target := minorOf(a.Version + ".0"); r.downgrade == 0 && target == r.version-1 {
+		if target := minorOf(a.Version); r.downgrade == 0 && target == r.version-1 {
 			return []write{{"enable downgrade to " + a.Version, func() { r.downgrade = target }}}
 		}
 	case decide.CancelDowngrade:
@@ -72,7 +73,8 @@ func (w *World) announce(s decide.State, a decide.RemoveMember) []write {
 // is away, and one learner at a time.
 func (w *World) addLearner(r *raft, a decide.AddLearner) []write {
 	p, running := w.pods[a.Ordinal]
-	if keepsVolume := running && !p.terminating && w.volumes[a.Ordinal].terminating; r.byOrdinal(a.Ordinal) != nil || keepsVolume {
+	if keepsVolume := running && !p.terminating && w.volumes[a.Ordinal].terminating; r.byOrdinal(a.Ordinal) != nil ||
+		keepsVolume {
 		return nil
 	}
 	if a.PeerURL != w.peerURL(a.Ordinal) {
@@ -86,7 +88,8 @@ func (w *World) addLearner(r *raft, a decide.AddLearner) []write {
 			return nil
 		}
 	}
-	return []write{{"add member " + w.replicaName(a.Ordinal), func() { w.enlist(r, member{ordinal: a.Ordinal, learner: true}) }}}
+	return []write{{"add member " + w.replicaName(a.Ordinal),
+		func() { w.enlist(r, member{ordinal: a.Ordinal, learner: true}) }}}
 }
 
 // enlist adds a member to the list. It has no name before it starts.
@@ -161,4 +164,9 @@ func (w *World) commit(r *raft) {
 func (w *World) moveLeader(r *raft, to member) {
 	w.extend(to, w.lastIndex(r))
 	r.leader = to.id
+}
+
+// mayLead reports whether leadership can be transferred to a member.
+func (w *World) mayLead(r *raft, m member) bool {
+	return !m.learner && r.isUp(m.id) && !w.slow[m.ordinal]
 }

@@ -32,7 +32,8 @@ func (w *World) remember() {
 		w.past = slices.Clone(w.past[1:])
 	}
 	w.past = append(w.past, moment{
-		objects: maps.Clone(w.objects), applied: w.applied, status: w.status, record: w.record, initial: w.initial, set: w.set,
+		objects: maps.Clone(w.objects), applied: w.applied, status: w.status, record: w.record,
+		initial: w.initial, set: w.set,
 		pods: maps.Clone(w.pods), volumes: maps.Clone(w.volumes), letGo: w.letGo, says: w.membership(),
 	})
 }

@@ -49,7 +49,10 @@ func (w *World) exists(name string) bool {
 
 // remaining are the objects that are there, the custom resource left aside.
 func (w *World) remaining() []string {
-	return slices.DeleteFunc(w.Objects(), func(name string) bool { return name == w.customResource() || !w.exists(name) })
+	return slices.DeleteFunc(w.Objects(), func(name string) bool {
+		return name == w.customResource() ||
+			!w.exists(name)
+	})
 }
 
 // differs says what is the matter with an object, given the record that it must carry; empty if
@@ -95,7 +98,8 @@ func joins(record decide.Record) bool {
 // template is what the StatefulSet must say. What pods are made from is its own once the cluster is
 // beyond founding: only a rollout changes it. The token is for its life: volumes are made for it.
 func (w *World) template(standing decide.Record) statefulSet {
-	t := statefulSet{replicas: standing.Replicas(), version: w.Declared.Version, hash: w.Declared.SpecHash, token: standing.Token}
+	t := statefulSet{replicas: standing.Replicas(), version: w.Declared.Version, hash: w.Declared.SpecHash,
+		token: standing.Token}
 	if w.Declared.Lifecycle != decide.Running {
 		t.replicas = 0
 	}
@@ -149,7 +153,8 @@ func (w *World) write(name string, standing decide.Record) {
 func (w *World) setStatefulSet(next statefulSet) {
 	for id, r := range w.rafts {
 		for _, m := range r.members {
-			if m.ordinal >= next.replicas && !w.wasSplit(id) && !w.isNobodys(r) && w.volumes[m.ordinal].data.member == m.id && w.Declared.Lifecycle == decide.Running {
+			if m.ordinal >= next.replicas && !w.wasSplit(id) && !w.isNobodys(r) &&
+				w.volumes[m.ordinal].data.member == m.id && w.Declared.Lifecycle == decide.Running {
 				w.violate("the StatefulSet shrinks to %d, and etcd lists %s", next.replicas, w.replicaName(m.ordinal))
 			}
 		}
@@ -178,5 +183,6 @@ func (w *World) collectGarbage() {
 
 func sameDeclaration(a, b decide.Declared) bool {
 	return a.Replicas == b.Replicas && a.Version == b.Version && a.SpecHash == b.SpecHash &&
-		a.Lifecycle == b.Lifecycle && a.Suspended == b.Suspended && a.Retention == b.Retention && a.ReplaceAfter == b.ReplaceAfter
+		a.Lifecycle == b.Lifecycle && a.Suspended == b.Suspended && a.Retention == b.Retention &&
+		a.ReplaceAfter == b.ReplaceAfter
 }

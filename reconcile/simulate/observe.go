@@ -57,7 +57,8 @@ func (w *World) replica(n int) decide.Replica {
 	if _, recorded := w.record.Member(n); !there || p.unlisted && !recorded {
 		return r
 	}
-	r.Pod, r.PodUID, r.PodVersion, r.PodSpecHash, r.PodMessage, r.PodCrashes = p.phase(), p.uid, p.version, p.hash, p.message, p.crashes
+	r.Pod, r.PodUID, r.PodVersion, r.PodSpecHash, r.PodMessage, r.PodCrashes = p.phase(), p.uid, p.version, p.hash,
+		p.message, p.crashes
 	r.PodStoppedByCheck = p.stoppedByCheck()
 	r.NoData = strings.Contains(p.message, "couldn't find local name")
 	r.NoPeers = strings.Contains(p.message, "cannot fetch cluster info from peer urls")
@@ -114,7 +115,8 @@ func (w *World) compare(s decide.State) decide.Objects {
 // ID; nil if there is none.
 func (w *World) reachable() (*raft, decide.ID) {
 	for _, id := range w.clusters() {
-		if r := w.rafts[id]; r.serves() && slices.ContainsFunc(r.members, func(m member) bool { return w.answers(r, m) }) {
+		if r := w.rafts[id]; r.serves() && slices.ContainsFunc(r.members,
+			func(m member) bool { return w.answers(r, m) }) {
 			return r, id
 		}
 	}

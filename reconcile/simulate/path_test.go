@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -26,21 +25,7 @@ func TestPaths(t *testing.T) {
 func tellPath(t *testing.T, file string) {
 	r := &path{}
 	datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
-		out, err := r.tell(d.Cmd, d.CmdArgs)
-		for line := range strings.Lines(d.Input) {
-			if err != nil {
-				break
-			}
-			if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
-				continue
-			}
-			var cmd, more string
-			var args []datadriven.CmdArg
-			if cmd, args, err = datadriven.ParseLine(line); err == nil {
-				more, err = r.tell(cmd, args)
-			}
-			out += more
-		}
+		out, err := decidetest.Teller(r.tell).Tell(d)
 		if err != nil {
 			d.Fatalf(t, "%v", err)
 		}
@@ -58,157 +43,85 @@ type path struct {
 	}
 }
 
+// tell carries out one directive; package decidetest has an account of them.
 func (r *path) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 	switch cmd {
 	case "cluster":
-		// A new world with nothing in it; or, with formed, one in which passes have converged.
-		//
-		// Example:
-		//	cluster a replicas=3 version=3.5.35 seed=7 formed
 		return "", r.cluster(args)
 	case "set":
-		// Change what git declares.
-		//
-		// Example:
-		//	set version=3.7.3 replicas=5
-		return "", each(args, r.set)
+		return "", decidetest.Set(args, r.set)
 	case "fault":
-		// Let something happen to the world.
-		//
-		// Example:
-		//	fault kill-pod=1 crash=1 lose-volume=1 delete-claim=1 strand=1 corrupt=1 hang=1 unhang=1 node-down=1 node-up=1
-		//	fault mute=1 unmute=1 slow=1 fast=1 nospace=1 corrupt-alarm=1 apart=1 together=1 unready=1 ready-again=1
-		//	fault differ=1 check-data nameless-alarm
-		//	fault add-member=3 add-learner=3 remove-member=2 add-stranger
-		//	fault delete=(ConfigMap a-members) change=(Service a) occupy=(Service a)
-		//	fault put-ca put-back-ca
-		//	fault delete-status put-back-record cut-network mend-network heal mislead=1 refuse-pods keep-claims refuse-handover forbid
 		return "", each(args, r.fault)
 	case "person":
-		// Let somebody do something with kubectl or etcdctl.
-		//
-		// Example:
-		//	person force-new-cluster=0 promote=3 scale=1 disarm=CORRUPT
-		//	person delete-claims delete-orphaning=(StatefulSet a) restore=3 restore-object=(3 ConfigMap a-members)
-		//	person unlist-claim=1 disown-claim=1 unlist-pod=1 register-node=1
 		return "", each(args, r.person)
-	case "decide":
-		// Look and decide as a pass does, and do nothing yet.
-		//
-		// Example:
-		//	decide
-		return r.decideOnly(), nil
-	case "do":
-		// Do what was decided, however long ago.
-		//
-		// Example:
-		//	do
-		return r.doLate(), nil
+	case "act":
+		return r.act()
 	case "tick":
-		// Let time pass without a pass.
-		//
-		// Example:
-		//	tick 3
-		n, err := strconv.Atoi(args[0].Key)
-		for range n {
-			r.Tick()
-		}
-		return "", err
+		return "", r.ticks(args)
 	case "pass":
-		// Run passes, a tick after each, whatever they say; the first dies after that many writes,
-		// or the write after so many fails.
-		//
-		// Example:
-		//	pass 2 crash=3
-		//	pass 1 fail=0
-		//	pass 1 missing-claim=1 (or missing-pod=1 old-kubernetes=2 old-etcd=2): what the first sees is not all, or old
 		return r.passes(args)
 	case "converge":
-		// Run passes until one says Done or Block. With crash=after-each, do so again for every
-		// write: the pass dies after it, or the write after it fails, and the end must be the same.
-		//
-		// Example:
-		//	converge max=40 crash=after-each
 		return r.converge(args)
 	case "settle":
-		// Heal what can be healed, have git ask for something good, and run passes until one says
-		// Done or Block.
-		//
-		// Example:
-		//	settle
 		r.makeGood()
 		return r.converge([]datadriven.CmdArg{{Key: "max", Vals: []string{strconv.Itoa(passesToSettle)}}})
-	case "state":
-		// Print the replicas.
-		//
-		// Example:
-		//	state
-		return summary(r.Observe()), nil
 	}
-	return "", fmt.Errorf("unknown directive %q", cmd)
+	s := r.Observe()
+	out, looks := decidetest.Look(s, cmd)
+	if !looks {
+		return "", fmt.Errorf("unknown directive %q", cmd)
+	}
+	if cmd == "decide" {
+		r.late.seen, r.late.action = s, decide.Decide(s).Action
+	}
+	return out, nil
 }
 
 func each(args []datadriven.CmdArg, do func(key, value string) error) error {
 	for _, arg := range args {
-		if err := do(arg.Key, strings.Join(arg.Vals, ", ")); err != nil {
+		if err := do(arg.Key, decidetest.Value(arg)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func declared(replicas int) decide.Declared {
-	return decide.Declared{Replicas: replicas, Version: "3.6.16", Lifecycle: "Running", SpecHash: "h1"}
-}
-
-func (r *path) cluster(args []datadriven.CmdArg) (err error) {
-	replicas, seed, formed, version := 3, 0, false, "3.6.16"
-	for _, arg := range args[1:] {
-		switch arg.Key {
-		case "replicas":
-			replicas, err = strconv.Atoi(arg.Vals[0])
-		case "seed":
-			seed, err = strconv.Atoi(arg.Vals[0])
-		case "version":
-			version = arg.Vals[0]
-		case "formed":
-			formed = true
-		}
+func (r *path) cluster(args []datadriven.CmdArg) error {
+	b, err := decidetest.Begin(args)
+	if err != nil {
+		return err
 	}
-	r.World = simulate.New(args[0].Key, declared(replicas), uint64(seed))
+	r.World = simulate.New(b.Name, b.Declared, uint64(b.Seed))
 	r.Remember(12)
-	r.Declared.Version = version
 	r.Unpullable, r.Crashing = "3.6.99", "crashing"
-	if formed {
+	switch b.Phase {
+	case decidetest.Nothing:
+	case decidetest.Founded:
+		r.Pass(simulate.NoCrash)
+	case decidetest.Formed:
 		r.Converge(patienceOfTests)
 	}
-	return err
+	return nil
 }
 
-func (r *path) set(key, value string) (err error) {
-	switch key {
-	case "replicas":
-		r.Declared.Replicas, err = strconv.Atoi(value)
-	case "version":
-		r.Declared.Version = value
-	case "hash":
-		r.Declared.SpecHash = value
-	case "lifecycle":
-		r.Declared.Lifecycle = decide.Lifecycle(value)
-	case "retention":
-		r.Declared.Retention = decide.Retention(value)
-	case "replace-after":
-		r.Declared.ReplaceAfter, err = time.ParseDuration(value)
-	case "orphaned":
-		r.Declared.Orphaned = value
-	case "renamed-from":
-		r.Declared.RenamedFrom = value
-	case "suspended":
-		r.Declared.Suspended, err = strconv.ParseBool(value)
-	case "lock":
-		r.LockHolder = value
-	default:
-		err = fmt.Errorf("the declaration has no %s", key)
+func (r *path) set(target, key, text string) error {
+	switch {
+	case target == "spec":
+		return decidetest.SetSpec(&r.Declared, key, text)
+	case target == "lock" && key == "holder":
+		r.LockHolder = decidetest.Text(text)
+		return nil
+	}
+	return fmt.Errorf("on a path, %s %s comes about by a fault, a person or a pass", target, key)
+}
+
+func (r *path) ticks(args []datadriven.CmdArg) error {
+	if len(args) != 1 {
+		return fmt.Errorf("want one number of ticks")
+	}
+	n, err := strconv.Atoi(args[0].Key)
+	for range n {
+		r.Tick()
 	}
 	return err
 }
@@ -236,7 +149,7 @@ func (r *path) fault(key, value string) error {
 	}
 	switch {
 	case byOrdinal[key] != nil:
-		n, err := strconv.Atoi(value)
+		n, err := decidetest.Ordinal(r.Name(), value)
 		if err == nil {
 			byOrdinal[key](n)
 		}
@@ -258,15 +171,19 @@ func (r *path) passes(args []datadriven.CmdArg) (string, error) {
 	}
 	pass, most := r.Pass, simulate.NoCrash
 	for _, arg := range args[1:] {
-		if most, err = strconv.Atoi(arg.Vals[0]); err != nil {
-			return "", err
-		}
-		switch arg.Key {
+		switch value := decidetest.Value(arg); arg.Key {
+		case "crash":
+			most, err = strconv.Atoi(value)
 		case "fail":
 			pass = r.PassFailing
-		case "missing-claim", "missing-pod", "old-kubernetes", "old-etcd":
-			see := sights[arg.Key](most)
-			pass, most = func(int) (decide.Decision, []string) { return r.PassSeeing(see) }, simulate.NoCrash
+			most, err = strconv.Atoi(value)
+		default:
+			var see simulate.Sight
+			see, err = r.sight(arg.Key, value)
+			pass = func(int) (decide.Decision, []string) { return r.PassSeeing(see) }
+		}
+		if err != nil {
+			return "", err
 		}
 	}
 	var steps []simulate.Step
@@ -293,6 +210,8 @@ func (r *path) converge(args []datadriven.CmdArg) (string, error) {
 			most = n
 		case "crash":
 			crashes = true
+		default:
+			return "", fmt.Errorf("converge has no %s", arg.Key)
 		}
 	}
 	start := r.Clone()

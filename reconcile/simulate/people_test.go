@@ -9,9 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cockroachdb/datadriven"
-
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/decidetest"
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
@@ -38,12 +37,8 @@ func (p place) after(lines ...string) place {
 		if line == "" {
 			continue
 		}
-		cmd, args, err := datadriven.ParseLine(line)
-		if err == nil {
-			_, err = next.path.tell(cmd, args)
-		}
-		if err != nil {
-			panic(fmt.Sprintf("%s: %v", line, err))
+		if _, err := decidetest.Teller(next.path.tell).Line(line); err != nil {
+			panic(err)
 		}
 		next.script = append(next.script, line)
 	}
@@ -60,13 +55,13 @@ func deeds(replicas int) []act {
 		{do: "person add-stranger", end: "fault heal"},
 		{do: "person delete-orphaning=(EtcdCluster a)"},
 		{do: "person delete-orphaning=(StatefulSet a)"},
-		{do: "person add-member=" + fmt.Sprint(replicas)},
-		{do: "person add-learner=" + fmt.Sprint(replicas)},
+		{do: fmt.Sprintf("person add-member=a-%d", replicas)},
+		{do: fmt.Sprintf("person add-learner=a-%d", replicas)},
 		{do: "person delete-status"},
 		{do: "person put-back-record"},
-		{do: "set lifecycle=Stopped", end: "set lifecycle=Running"},
+		{do: "set spec lifecycle=Stopped", end: "set spec lifecycle=Running"},
 	}
-	for _, object := range simulate.New("a", declared(1), 0).Objects() {
+	for _, object := range simulate.New("a", decidetest.Declared(1), 0).Objects() {
 		list = append(list, act{do: fmt.Sprintf("person delete=(%s)", object)}, act{do: fmt.Sprintf("person change=(%s)", object)})
 	}
 	for _, ticks := range []int{1, 2, 4, 8} {
@@ -84,14 +79,14 @@ func deeds(replicas int) []act {
 // deedsTo are those that are about one member, its pod, its claim or its node.
 func deedsTo(n int) []act {
 	list := []act{
-		{do: "person kill-pod=%d"}, {do: "person delete-claim=%d"}, {do: "person delete-claim=%d kill-pod=%d"},
-		{do: "fault lose-volume=%d"}, {do: "fault replace-claim=%d"},
-		{"person unlist-claim=%d", "person relist-claim=%d"}, {"person disown-claim=%d", "person own-claim=%d"},
-		{"person unlist-claim=%d kill-pod=%d", "person relist-claim=%d"},
-		{"person disown-claim=%d kill-pod=%d", "person own-claim=%d"},
-		{"person unlist-pod=%d", "person relist-pod=%d"},
-		{do: "fault strand=%d"}, {"fault strand=%d", "person register-node=%d"},
-		{do: "person remove-member=%d"}, {do: "person promote=%d"}, {do: "person force-new-cluster=%d"},
+		{do: "person kill-pod=a-%d"}, {do: "person delete-claim=a-%d"}, {do: "person delete-claim=a-%d kill-pod=a-%d"},
+		{do: "fault lose-volume=a-%d"}, {do: "fault replace-claim=a-%d"},
+		{"person unlist-claim=a-%d", "person relist-claim=a-%d"}, {"person disown-claim=a-%d", "person own-claim=a-%d"},
+		{"person unlist-claim=a-%d kill-pod=a-%d", "person relist-claim=a-%d"},
+		{"person disown-claim=a-%d kill-pod=a-%d", "person own-claim=a-%d"},
+		{"person unlist-pod=a-%d", "person relist-pod=a-%d"},
+		{do: "fault strand=a-%d"}, {"fault strand=a-%d", "person register-node=a-%d"},
+		{do: "person remove-member=a-%d"}, {do: "person promote=a-%d"}, {do: "person force-new-cluster=a-%d"},
 	}
 	for i := range list {
 		list[i].do, list[i].end = strings.ReplaceAll(list[i].do, "%d", fmt.Sprint(n)), strings.ReplaceAll(list[i].end, "%d", fmt.Sprint(n))
@@ -102,9 +97,9 @@ func deedsTo(n int) []act {
 // faultsTo are those that nobody does.
 func faultsTo(n int) []act {
 	list := []act{
-		{"fault mute=%d", "fault unmute=%d"}, {"fault slow=%d", "fault fast=%d"}, {"fault apart=%d", "fault together=%d"},
-		{"fault unready=%d", "fault ready-again=%d"}, {"fault node-down=%d", "fault node-up=%d"}, {"fault hang=%d", "fault unhang=%d"},
-		{do: "fault corrupt=%d"}, {do: "fault corrupt-alarm=%d"},
+		{"fault mute=a-%d", "fault unmute=a-%d"}, {"fault slow=a-%d", "fault fast=a-%d"}, {"fault apart=a-%d", "fault together=a-%d"},
+		{"fault unready=a-%d", "fault ready-again=a-%d"}, {"fault node-down=a-%d", "fault node-up=a-%d"}, {"fault hang=a-%d", "fault unhang=a-%d"},
+		{do: "fault corrupt=a-%d"}, {do: "fault corrupt-alarm=a-%d"},
 	}
 	for i := range list {
 		list[i].do, list[i].end = strings.ReplaceAll(list[i].do, "%d", fmt.Sprint(n)), strings.ReplaceAll(list[i].end, "%d", fmt.Sprint(n))
@@ -116,7 +111,7 @@ func faultsTo(n int) []act {
 func glimpses(replicas int) []act {
 	list := []act{{do: "pass 1 old-kubernetes=1"}, {do: "pass 1 old-kubernetes=2"}, {do: "pass 1 old-etcd=1"}, {do: "pass 1 old-etcd=2"}, {do: "tick 2"}}
 	for n := range replicas {
-		list = append(list, act{do: fmt.Sprintf("pass 1 missing-claim=%d", n)}, act{do: fmt.Sprintf("pass 1 missing-pod=%d", n)})
+		list = append(list, act{do: fmt.Sprintf("pass 1 missing-claim=a-%d", n)}, act{do: fmt.Sprintf("pass 1 missing-pod=a-%d", n)})
 	}
 	return list
 }
@@ -124,7 +119,7 @@ func glimpses(replicas int) []act {
 // beginningsOf are the places on the way from nothing to a cluster that has formed, and to one that
 // has run for a while.
 func beginningsOf(replicas int, seed uint64) []place {
-	start := begin(fmt.Sprintf("cluster a replicas=%d seed=%d", replicas, seed))
+	start := begin(fmt.Sprintf("cluster a replicas=%d seed=%d phase=nothing", replicas, seed))
 	places := []place{start}
 	for n := range 11 {
 		places = append(places, start.after(fmt.Sprintf("pass 1 crash=%d", n)))
@@ -132,18 +127,18 @@ func beginningsOf(replicas int, seed uint64) []place {
 	for n := 1; n <= 6; n++ {
 		places = append(places, start.after(fmt.Sprintf("pass %d", n)))
 	}
-	return append(places, begin(fmt.Sprintf("cluster a replicas=%d seed=%d formed", replicas, seed)).after("pass 3"))
+	return append(places, begin(fmt.Sprintf("cluster a replicas=%d seed=%d", replicas, seed)).after("pass 3"))
 }
 
 // changesOf are the changes of a running cluster of three.
 var changesOf = []string{
-	"set replicas=5", "set replicas=2", "set replicas=1", "fault lose-volume=1", "person delete-claim=0", "set hash=h2", "set version=3.7.3", "set version=3.5.35",
-	"set lifecycle=Stopped", "fault corrupt=2",
+	"set spec replicas=5", "set spec replicas=2", "set spec replicas=1", "fault lose-volume=a-1", "person delete-claim=a-0", "set spec hash=h2", "set spec version=3.7.3", "set spec version=3.5.35",
+	"set spec lifecycle=Stopped", "fault corrupt=a-2",
 }
 
 // momentsOf are the places on the way of a change, one for each pass.
 func momentsOf(change string, seed uint64) []place {
-	here := begin(fmt.Sprintf("cluster a seed=%d formed", seed)).after("pass 2", change)
+	here := begin(fmt.Sprintf("cluster a seed=%d", seed)).after("pass 2", change)
 	var places []place
 	for range here.path.Clone().Converge(patienceOfTests) {
 		places = append(places, here)
@@ -307,7 +302,7 @@ func TestEveryTwoDeeds(t *testing.T) {
 	var found table
 	t.Run("all", func(t *testing.T) {
 		for _, replicas := range sizes {
-			p := begin(fmt.Sprintf("cluster a replicas=%d seed=1 formed", replicas)).after("pass 3")
+			p := begin(fmt.Sprintf("cluster a replicas=%d seed=1", replicas)).after("pass 3")
 			for i, first := range deeds(replicas) {
 				t.Run(fmt.Sprintf("%d replicas, %s", replicas, first.do), func(t *testing.T) {
 					t.Parallel()

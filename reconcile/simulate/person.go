@@ -89,7 +89,8 @@ func (w *World) ForceNewCluster(n int) {
 		members: []member{forced}, formed: true, version: old.version, acknowledged: v.data.index,
 		announced: w.announced(v.data.cluster), splitFrom: v.data.cluster, splitAt: v.data.index, forcedOn: forced.id,
 	}
-	split.removed = slices.DeleteFunc(slices.Concat(old.ids(), old.removed), func(id decide.ID) bool { return id == forced.id })
+	split.removed = slices.DeleteFunc(slices.Concat(old.ids(), old.removed),
+		func(id decide.ID) bool { return id == forced.id })
 	old.byID(forced.id).forced = true
 	v.data.cluster = hash(w.next("f"), n)
 	w.rafts[v.data.cluster] = split

@@ -6,23 +6,44 @@ import (
 	"strings"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/decidetest"
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// sights are the ways in which a pass sees less than there is, by their names in paths.
-var sights = map[string]func(int) simulate.Sight{
-	"missing-claim": simulate.MissingClaim, "missing-pod": simulate.MissingPod,
-	"old-kubernetes": simulate.OldKubernetes, "old-etcd": simulate.OldEtcd,
+// sight is a way in which a pass sees less than there is, by its name in paths.
+func (r *path) sight(key, value string) (see simulate.Sight, err error) {
+	var n int
+	switch key {
+	case "missing-claim", "missing-pod":
+		n, err = decidetest.Ordinal(r.Name(), value)
+	case "old-kubernetes", "old-etcd":
+		n, err = strconv.Atoi(value)
+	default:
+		return nil, fmt.Errorf("a pass has no %s", key)
+	}
+	sights := map[string]func(int) simulate.Sight{
+		"missing-claim": simulate.MissingClaim, "missing-pod": simulate.MissingPod,
+		"old-kubernetes": simulate.OldKubernetes, "old-etcd": simulate.OldEtcd,
+	}
+	return sights[key](n), err
 }
 
 // person lets somebody do something with kubectl or etcdctl.
 func (r *path) person(key, value string) error {
-	byNumber := map[string]func(int){
-		"force-new-cluster": r.ForceNewCluster, "promote": r.PromoteMember, "scale": r.Scale, "restore": r.Restore, "register-node": r.RegisterNode,
+	byOrdinal := map[string]func(int){
+		"force-new-cluster": r.ForceNewCluster, "promote": r.PromoteMember, "register-node": r.RegisterNode,
 		"unlist-claim": func(n int) { r.UnlistClaim(n, true) }, "relist-claim": func(n int) { r.UnlistClaim(n, false) },
 		"disown-claim": func(n int) { r.DisownClaim(n, true) }, "own-claim": func(n int) { r.DisownClaim(n, false) },
 		"unlist-pod": func(n int) { r.UnlistPod(n, true) }, "relist-pod": func(n int) { r.UnlistPod(n, false) },
 	}
+	if do := byOrdinal[key]; do != nil {
+		n, err := decidetest.Ordinal(r.Name(), value)
+		if err == nil {
+			do(n)
+		}
+		return err
+	}
+	byNumber := map[string]func(int){"scale": r.Scale, "restore": r.Restore}
 	if do := byNumber[key]; do != nil {
 		n, err := strconv.Atoi(value)
 		if err == nil {
@@ -38,7 +59,7 @@ func (r *path) person(key, value string) error {
 	case "delete-orphaning":
 		r.DeleteOrphaning(value)
 	case "disarm":
-		r.ClearAlarms(value)
+		r.ClearAlarms(decide.AlarmKind(value))
 	case "restore-object":
 		ticks, name, _ := strings.Cut(value, " ")
 		n, err := strconv.Atoi(ticks)
@@ -52,19 +73,13 @@ func (r *path) person(key, value string) error {
 	return nil
 }
 
-func (r *path) decideOnly() string {
-	s := r.Observe()
-	d := decide.Decide(s)
-	r.late.seen, r.late.action = s, d.Action
-	return print([]simulate.Step{{Decision: d}})
-}
-
-func (r *path) doLate() string {
+// act does what was decided, however long ago.
+func (r *path) act() (string, error) {
 	if r.late.action == nil {
-		return "nothing was decided\n"
+		return "", fmt.Errorf("nothing was decided that is to be done")
 	}
 	writes := r.DoSeen(r.late.seen, r.late.action, simulate.NoCrash)
 	r.late.action = nil
 	r.Tick()
-	return fmt.Sprintf("%d written\n", len(writes)) + marks(r.Violations())
+	return fmt.Sprintf("%d written\n", len(writes)) + marks(r.Violations()), nil
 }

@@ -60,7 +60,8 @@ type member struct {
 
 func (r *raft) clone() *raft {
 	c := *r
-	c.members, c.removed, c.up, c.alarms = slices.Clone(r.members), slices.Clone(r.removed), slices.Clone(r.up), slices.Clone(r.alarms)
+	c.members, c.removed, c.up, c.alarms = slices.Clone(r.members), slices.Clone(r.removed), slices.Clone(r.up),
+		slices.Clone(r.alarms)
 	return &c
 }
 
@@ -161,7 +162,8 @@ func (w *World) elect(r *raft) {
 		}
 		r.leader = longest.id
 		if has := w.indexOf(longest); has < r.acknowledged && !r.excused {
-			w.violate("%s leads with %d entries, and %d had been acknowledged", w.replicaName(longest.ordinal), has, r.acknowledged)
+			w.violate("%s leads with %d entries, and %d had been acknowledged", w.replicaName(longest.ordinal), has,
+				r.acknowledged)
 		}
 	}
 	r.formed = r.formed || r.leader != 0

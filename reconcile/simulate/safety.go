@@ -61,7 +61,8 @@ func (w *World) podStays(n int) bool {
 // couldBeHad reports whether a volume that stays holds all that the cluster has acknowledged.
 func (w *World) couldBeHad(id decide.ID, r *raft) bool {
 	for n, v := range w.volumes {
-		if v.data.member != 0 && w.stays(n) && !w.strandedForLong(v) && w.isSound(n) && w.lengthFor(id, v.data) >= r.acknowledged {
+		if v.data.member != 0 && w.stays(n) && !w.strandedForLong(v) && w.isSound(n) &&
+			w.lengthFor(id, v.data) >= r.acknowledged {
 			return true
 		}
 	}
@@ -98,8 +99,10 @@ func (w *World) lengthFor(cluster decide.ID, d data) uint64 {
 func (w *World) isCopy(id decide.ID, r *raft, m member) bool {
 	v := w.volumes[m.ordinal]
 	mine := v.data.cluster == id && v.data.member == m.id
-	late := w.Declared.ReplaceAfter > 0 && !r.isUp(m.id) && !m.downSince.IsZero() && w.now.Sub(m.downSince) >= w.Declared.ReplaceAfter
-	wrong := v.data.corrupt || w.doubted(r) && w.outvoted(r, m) // nobody knows of data that differ before something says so
+	late := w.Declared.ReplaceAfter > 0 && !r.isUp(m.id) && !m.downSince.IsZero() &&
+		w.now.Sub(m.downSince) >= w.Declared.ReplaceAfter
+	// Nobody knows of data that differ before something says so.
+	wrong := v.data.corrupt || w.doubted(r) && w.outvoted(r, m)
 	goes := v.terminating && w.idleForLong(m.ordinal) && !w.doubted(r)
 	return mine && w.stays(m.ordinal) && !wrong && !late && !goes && !w.strandedForLong(v)
 }
@@ -181,7 +184,8 @@ func (s standing) lostTo(after standing, declared int, surplus bool) string {
 
 // judgeDone notes a Done that is said of a cluster with a member on a volume that goes.
 func (w *World) judgeDone(d decide.Decision) {
-	if d.Verdict != decide.Done || w.Declared.Lifecycle != decide.Running || w.Declared.Suspended || w.Declared.Orphaned != "" {
+	if d.Verdict != decide.Done || w.Declared.Lifecycle != decide.Running || w.Declared.Suspended ||
+		w.Declared.Orphaned != "" {
 		return
 	}
 	r, _ := w.reachable()
@@ -200,7 +204,10 @@ func (w *World) judgeDone(d decide.Decision) {
 func (w *World) judgeDeletion(n int) {
 	d := w.volumes[n].data
 	r := w.rafts[d.cluster]
-	if d.member == 0 || r == nil || !r.formed || slices.Contains(r.removed, d.member) || w.isNobodys(r) || w.strandedForLong(w.volumes[n]) {
+	if d.member == 0 || r == nil || !r.formed {
+		return
+	}
+	if letGo := slices.Contains(r.removed, d.member); letGo || w.isNobodys(r) || w.strandedForLong(w.volumes[n]) {
 		return
 	}
 	w.violate("the volume of %s is deleted, and no quorum of those it voted with has removed it", w.replicaName(n))

@@ -108,7 +108,8 @@ func (w *World) lateWrites(seen decide.State, action decide.Action) []write {
 		going := slices.ContainsFunc(now.Replicas, func(r decide.Replica) bool {
 			return r.VolumeTerminating && r.Pod != decide.PodTerminating && r.Pod != decide.PodAbsent
 		})
-		if _, applies := action.(decide.ApplyObjects); applies && going && seen.Declared.Lifecycle != decide.Running && seen.Declared.Retention != decide.Delete {
+		if _, applies := action.(decide.ApplyObjects); applies && going && seen.Declared.Lifecycle != decide.Running &&
+			seen.Declared.Retention != decide.Delete {
 			return nil
 		}
 		return w.untilConflict(seen, w.writesOf(seen, now, a))
@@ -120,8 +121,10 @@ func (w *World) lateWrites(seen decide.State, action decide.Action) []write {
 		if !w.mayDelete(seen, now, a) {
 			return nil
 		}
-	case decide.AddLearner, decide.PromoteLearner, decide.RemoveMember, decide.MoveLeader, decide.DisarmAlarm, decide.EnableDowngrade, decide.CancelDowngrade:
-		if !now.Membership.Known || now.Membership.ClusterID != seen.Membership.ClusterID || w.slotTaken(seen, a) || disproved(seen, now, a) {
+	case decide.AddLearner, decide.PromoteLearner, decide.RemoveMember, decide.MoveLeader, decide.DisarmAlarm,
+		decide.EnableDowngrade, decide.CancelDowngrade:
+		if !now.Membership.Known || now.Membership.ClusterID != seen.Membership.ClusterID || w.slotTaken(seen, a) ||
+			disproved(seen, now, a) {
 			return nil
 		}
 	}
@@ -150,7 +153,10 @@ func (w *World) writesOf(seen, now decide.State, action decide.Action) []write {
 // now: the API server refuses to create it once more.
 func (w *World) untilConflict(seen decide.State, writes []write) []write {
 	order := w.Objects()
-	conflict := slices.IndexFunc(order, func(name string) bool { return slices.Contains(seen.Objects.Drift, name+": missing") && w.exists(name) })
+	conflict := slices.IndexFunc(order, func(name string) bool {
+		return slices.Contains(seen.Objects.Drift,
+			name+": missing") && w.exists(name)
+	})
 	if conflict < 0 {
 		return writes
 	}
@@ -160,8 +166,10 @@ func (w *World) untilConflict(seen decide.State, writes []write) []write {
 // mayRestart: a pod that served stays while another member has fallen silent meanwhile.
 func (w *World) mayRestart(seen, now decide.State, a decide.RestartReplica) bool {
 	name := seen.ReplicaName(a.Ordinal)
-	served := slices.ContainsFunc(seen.Membership.Members, func(m decide.Member) bool { return m.Name == name && m.Answers })
-	silent := slices.ContainsFunc(now.Membership.Members, func(m decide.Member) bool { return m.Name != name && !m.Answers })
+	served := slices.ContainsFunc(seen.Membership.Members,
+		func(m decide.Member) bool { return m.Name == name && m.Answers })
+	silent := slices.ContainsFunc(now.Membership.Members,
+		func(m decide.Member) bool { return m.Name != name && !m.Answers })
 	return !served || now.Membership.Known && !silent
 }
 
@@ -204,7 +212,8 @@ func disproved(seen, now decide.State, action decide.Action) bool {
 	lost := recorded.VolumeUID != "" && was.VolumeUID != recorded.VolumeUID
 	back := lost && is.VolumeUID == recorded.VolumeUID && !is.VolumeTerminating
 	stays := was.VolumeTerminating && is.VolumeUID == was.VolumeUID && !is.VolumeTerminating
-	return !before.Answers && after.Answers || back || stays || was.Stranded != "" && is.Stranded == "" || decide.VotersChanged(seen.Membership, now.Membership, a.ID)
+	return !before.Answers && after.Answers || back || stays || was.Stranded != "" && is.Stranded == "" ||
+		decide.VotersChanged(seen.Membership, now.Membership, a.ID)
 }
 
 func memberOf(s decide.State, id decide.ID) decide.Member {

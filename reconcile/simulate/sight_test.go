@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // inTheMiddle are the places at every moment of the changes of a running cluster, and of what
@@ -11,7 +13,7 @@ import (
 func inTheMiddle(t *testing.T) map[string][]place {
 	t.Helper()
 	changes := slices.Clone(changesOf)
-	changes = append(changes, "fault kill-pod=1", "fault strand=1", "fault node-down=2", "person remove-member=1", "person add-learner=3", "person delete=(ConfigMap a-members)")
+	changes = append(changes, "fault kill-pod=a-1", "fault strand=a-1", "fault node-down=a-2", "person remove-member=a-1", "person add-learner=a-3", "person delete=(ConfigMap a-members)")
 	if testing.Short() {
 		changes = changes[:3]
 	}
@@ -52,7 +54,7 @@ func TestEverySightAfterADeed(t *testing.T) {
 	var found table
 	t.Run("all", func(t *testing.T) {
 		for _, replicas := range []int{1, 3} {
-			p := begin(fmt.Sprintf("cluster a replicas=%d seed=1 formed", replicas)).after("pass 3")
+			p := begin(fmt.Sprintf("cluster a replicas=%d seed=1", replicas)).after("pass 3")
 			acts := deeds(replicas)
 			for n := range replicas {
 				acts = append(acts, faultsTo(n)...)
@@ -80,13 +82,13 @@ func TestEveryLateDeed(t *testing.T) {
 			t.Run(change, func(t *testing.T) {
 				t.Parallel()
 				for _, p := range places {
-					if p.path.decideOnly(); p.path.late.action == nil {
+					if decide.Decide(p.path.Observe()).Action == nil {
 						continue
 					}
 					for _, a := range between(3) {
-						found.goesOn(p.after("decide", a.do, "do"), act{end: a.end})
+						found.goesOn(p.after("decide", a.do, "act"), act{end: a.end})
 						if thorough() {
-							found.goesOn(p.after("decide", a.do, "tick 1", "do"), act{end: a.end})
+							found.goesOn(p.after("decide", a.do, "tick 1", "act"), act{end: a.end})
 						}
 					}
 				}
@@ -104,5 +106,5 @@ func between(replicas int) []act {
 	for n := range replicas {
 		list = append(list, faultsTo(n)...)
 	}
-	return append(list, act{do: "set hash=h3"})
+	return append(list, act{do: "set spec hash=h3"})
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/decidetest"
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
@@ -69,7 +71,7 @@ func faultsOfObjects() []incident {
 		{name: "put back record", do: (*simulate.World).PutBackRecord},
 		{name: "occupy", do: func(w *simulate.World) { w.Occupy("Service a-client") }},
 	}
-	for _, object := range simulate.New("a", declared(1), 0).Objects() {
+	for _, object := range simulate.New("a", decidetest.Declared(1), 0).Objects() {
 		list = append(list, incident{name: "delete " + object, do: func(w *simulate.World) { w.Delete(object) }},
 			incident{name: "change " + object, do: func(w *simulate.World) { w.Change(object) }})
 	}
@@ -77,7 +79,7 @@ func faultsOfObjects() []incident {
 }
 
 func faultsOfReplica(n int) []incident {
-	alarm := func(kind string) func(*simulate.World) {
+	alarm := func(kind decide.AlarmKind) func(*simulate.World) {
 		return func(w *simulate.World) { w.RaiseAlarm(n, kind) }
 	}
 	list := []incident{
@@ -110,14 +112,14 @@ func faultsOfReplica(n int) []incident {
 func beginnings(replicas int, seed uint64) map[string]*simulate.World {
 	worlds := map[string]*simulate.World{}
 	for n := range 13 {
-		w := simulate.New("a", declared(replicas), seed)
+		w := simulate.New("a", decidetest.Declared(replicas), seed)
 		w.Unpullable, w.Crashing = "3.6.99", "crashing"
 		w.Pass(n)
 		worlds[fmt.Sprintf("found, %d writes", n)] = w.Clone()
 		w.Tick()
 		worlds[fmt.Sprintf("found, %d writes, tick", n)] = w.Clone()
 	}
-	w := simulate.New("a", declared(replicas), seed)
+	w := simulate.New("a", decidetest.Declared(replicas), seed)
 	w.Unpullable, w.Crashing = "3.6.99", "crashing"
 	for n := range 7 {
 		w.Pass(simulate.NoCrash)

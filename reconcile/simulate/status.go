@@ -34,7 +34,8 @@ func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 }
 
 func (t status) equal(other status) bool {
-	return t.clusterID == other.clusterID && t.version == other.version && maps.Equal(t.silent, other.silent) && maps.Equal(t.stranded, other.stranded) && slices.Equal(t.waited, other.waited)
+	return t.clusterID == other.clusterID && t.version == other.version && maps.Equal(t.silent, other.silent) &&
+		maps.Equal(t.stranded, other.stranded) && slices.Equal(t.waited, other.waited)
 }
 
 // after is the status after a pass that has seen s.

@@ -2,18 +2,14 @@ package simulate
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
+
+	"quorate.dev/quorate/etcdversion"
 )
 
-// minorOf is the minor number of a version of etcd 3; zero if it cannot be read.
+// minorOf is the minor number of a version of etcd 3, or of a minor version; zero if it cannot be read.
 func minorOf(version string) int {
-	parts := strings.Split(version, ".")
-	if len(parts) != 3 {
-		return 0
-	}
-	n, _ := strconv.Atoi(parts[1]) // what cannot be read is 0
-	return n
+	m, _ := etcdversion.ParseMajorMinor(version)
+	return m.Minor
 }
 
 // minorText is the minor version of a minor number; empty for none.
@@ -21,7 +17,7 @@ func minorText(minor int) string {
 	if minor == 0 {
 		return ""
 	}
-	return fmt.Sprintf("3.%d", minor)
+	return etcdversion.MajorMinor{Major: 3, Minor: minor}.String()
 }
 
 // saysStorage is the first minor version that says which version its data are written for.
@@ -107,7 +103,8 @@ func (w *World) refusesVersion(n int, d data, p pod) string {
 	case d.version == 0:
 		return ""
 	case runs < d.version:
-		return fmt.Sprintf("invalid downgrade; server version is lower than determined cluster version %s", minorText(d.version))
+		return fmt.Sprintf("invalid downgrade; server version is lower than determined cluster version %s",
+			minorText(d.version))
 	case runs >= readsNoOldLog && d.wrote < saysStorage:
 		return "panic: unmarshal should never fail"
 	case runs > d.version+1:

@@ -60,6 +60,9 @@ type World struct {
 	violations []string
 }
 
+// Name of the cluster.
+func (w *World) Name() string { return w.name }
+
 // New returns a world without anything in it but what git asks for. With seed 0 everything happens
 // as soon as it can; with another, pods take their time.
 func New(name string, declared decide.Declared, seed uint64) *World {

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/decidetest"
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
 // formed is a world in which that many members have formed a cluster and are sealed.
 func formed(t *testing.T, replicas int) *simulate.World {
 	t.Helper()
-	w := simulate.New("a", declared(replicas), 0)
+	w := simulate.New("a", decidetest.Declared(replicas), 0)
 	if steps := w.Converge(patienceOfTests); steps[len(steps)-1].Decision.Verdict != decide.Done {
 		t.Fatalf("it has not formed: %v", steps[len(steps)-1].Decision)
 	}
@@ -34,7 +35,7 @@ func memberNamed(t *testing.T, w *simulate.World, name string) decide.Member {
 // TestSameSeed: the same seed and the same calls give the same world, and what is done to a copy is
 // not done to the world.
 func TestSameSeed(t *testing.T) {
-	a, b := simulate.New("a", declared(5), 7), simulate.New("a", declared(5), 7)
+	a, b := simulate.New("a", decidetest.Declared(5), 7), simulate.New("a", decidetest.Declared(5), 7)
 	copied := a.Clone()
 	for range 6 {
 		a.Pass(simulate.NoCrash)
@@ -155,7 +156,7 @@ func TestTheLongestLogLeads(t *testing.T) {
 // while another runs that has seen it; alone it does.
 func TestAlreadyBootstrapped(t *testing.T) {
 	for _, alone := range []bool{false, true} {
-		w := simulate.New("a", declared(3), 0)
+		w := simulate.New("a", decidetest.Declared(3), 0)
 		w.Pass(simulate.NoCrash)
 		w.Tick()
 		w.Tick()

@@ -31,7 +31,8 @@ func Open(ctx context.Context) (*Cache, error) {
 	}
 	target, err := goCommand(ctx, sources, "env", "GOVERSION", "GOOS", "GOARCH").Output()
 	if err != nil {
-		return nil, fmt.Errorf("ask the go command for its version (the sandbox is built from source and needs Go): %w", err)
+		return nil, fmt.Errorf("ask the go command for its version (the sandbox is built from source and needs Go): %w",
+			err)
 	}
 	return &Cache{Dir: filepath.Join(user, "quorate-sandbox"), Sources: sources, target: string(target)}, nil
 }
@@ -54,7 +55,8 @@ func findSources() (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("find the sources in sandbox/build above %s: keep the program in the checkout, or run it there", strings.Join(starts, " and "))
+	return "", fmt.Errorf("find the sources in sandbox/build above %s: keep the program in the checkout, or run "+
+		"it there", strings.Join(starts, " and "))
 }
 
 // name is that of the component's entry in the cache.
@@ -116,11 +118,13 @@ func (c *Cache) Build(ctx context.Context, component Component) (string, error) 
 }
 
 func (c *Cache) compile(ctx context.Context, component Component, program Program, into string) error {
-	cmd := goCommand(ctx, filepath.Join(c.Sources, component.Name), "build", "-mod=readonly", "-trimpath", "-buildvcs=false",
+	cmd := goCommand(ctx, filepath.Join(c.Sources, component.Name), "build", "-mod=readonly", "-trimpath",
+		"-buildvcs=false",
 		"-tags", component.Tags, "-ldflags", strings.TrimSpace("-s -w "+component.LDFlags),
 		"-o", filepath.Join(into, program.Name), program.Package)
 	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s of %s %s: %w\n%s", program.Name, component.Name, component.Version, err, lastLines(output, 15))
+		return fmt.Errorf("build %s of %s %s: %w\n%s", program.Name, component.Name, component.Version, err,
+			lastLines(output, 15))
 	}
 	for _, link := range program.Links {
 		if err := os.Symlink(program.Name, filepath.Join(into, link)); err != nil {

@@ -53,7 +53,8 @@ func kubernetes() Component {
 		Programs: []Program{{Name: "kube", Package: ".", Links: []string{
 			"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl",
 		}}},
-		LDFlags: "-X " + version + "gitVersion=" + KubernetesVersion + " -X " + version + "gitMajor=1 -X " + version + "gitMinor=36",
+		LDFlags: "-X " + version + "gitVersion=" + KubernetesVersion + " -X " + version + "gitMajor=1 -X " + version +
+			"gitMinor=36",
 	}
 }
 

@@ -39,7 +39,8 @@ func Cover(group string) error {
 		return err
 	}
 	for _, h := range all {
-		tree, err := unix.OpenTree(unix.AT_FDCWD, filepath.Join(h.point, group), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+		tree, err := unix.OpenTree(unix.AT_FDCWD, filepath.Join(h.point, group), unix.OPEN_TREE_CLONE|
+			unix.OPEN_TREE_CLOEXEC)
 		if err != nil {
 			return fmt.Errorf("open cgroup: %w", err)
 		}
@@ -104,7 +105,8 @@ func RemoveIfEmpty(group string) error {
 	}
 	for _, h := range all {
 		err := os.Remove(filepath.Join(h.point, group))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EBUSY) && !errors.Is(err, syscall.ENOTEMPTY) {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EBUSY) &&
+			!errors.Is(err, syscall.ENOTEMPTY) {
 			return fmt.Errorf("remove cgroup: %w", err)
 		}
 	}

@@ -49,7 +49,8 @@ func parse(line string) (hierarchy, bool) {
 	}
 	switch kind[0] {
 	case "cgroup":
-		return hierarchy{point: fields[4], version: 1, cpuset: slices.Contains(strings.Split(kind[2], ","), "cpuset")}, true
+		return hierarchy{point: fields[4], version: 1, cpuset: slices.Contains(strings.Split(kind[2], ","), "cpuset")},
+			true
 	case "cgroup2":
 		return hierarchy{point: fields[4], version: 2}, true
 	default:

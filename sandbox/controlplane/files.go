@@ -49,11 +49,14 @@ func files(store pki.Store) (map[string]string, error) {
 	all := map[string]string{
 		objectsFile: cluster.Objects,
 		path.Join(layout.Config, "scheduler.yaml"): fmt.Sprintf(schedulerConfig, kubeconfig("scheduler")),
-		path.Join(layout.Config, "proxy.yaml"):     fmt.Sprintf(proxyConfig, kubeconfig("proxy"), layout.Node(1).Name(), layout.PodCIDR),
-		path.Join(layout.Config, "Corefile"):       fmt.Sprintf(corefile, layout.ClusterDomain, layout.ControlPlane, kubeconfig("coredns")),
+		path.Join(layout.Config, "proxy.yaml"): fmt.Sprintf(proxyConfig, kubeconfig("proxy"), layout.Node(1).Name(),
+			layout.PodCIDR),
+		path.Join(layout.Config, "Corefile"): fmt.Sprintf(corefile, layout.ClusterDomain, layout.ControlPlane,
+			kubeconfig("coredns")),
 	}
 	for name, pair := range map[string]pki.Pair{
-		"ca": authority, "apiserver": serving, "kubelet-client": kubelets, frontProxy: proxying, "service-account": accounts,
+		"ca": authority, "apiserver": serving, "kubelet-client": kubelets, frontProxy: proxying,
+		"service-account": accounts,
 	} {
 		all[path.Join(certificates, name+".crt")] = pair.Certificate
 		all[path.Join(certificates, name+".key")] = pair.Key

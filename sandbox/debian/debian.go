@@ -27,9 +27,10 @@ func Packages() []Package {
 	if startsServices() && os.Getenv("CI") != "true" {
 		return packages
 	}
-	return append(packages, []Package{ // for tests that fetch by ssh
+	return append(packages, []Package{ // for tests that fetch by ssh, and one that reads backups
 		{Name: "openssh-server", File: "/usr/sbin/sshd"},
 		{Name: "openssh-client", File: "/usr/bin/ssh-keygen"},
+		{Name: "zstd", File: "/usr/bin/zstd"},
 	}...)
 }
 
@@ -59,7 +60,8 @@ func Install(ctx context.Context, packages []Package) error {
 	}
 	wanted := strings.Join(names, " ")
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return fmt.Errorf("install %s: this is not Debian (there is no apt-get): install them yourself, so that %s exist", wanted, files(packages))
+		return fmt.Errorf("install %s: this is not Debian (there is no apt-get): install them yourself, so that "+
+			"%s exist", wanted, files(packages))
 	}
 	if err := aptGet(ctx, "update"); err != nil {
 		return err

@@ -51,7 +51,8 @@ func (i Image) Write(file string) error {
 	if err != nil {
 		return fmt.Errorf("parse the name of image %s: %w", i.Reference, err)
 	}
-	layer, err := tarball.LayerFromOpener(i.layer, tarball.WithCompressionLevel(gzip.NoCompression)) // it does not travel far
+	// It does not travel far.
+	layer, err := tarball.LayerFromOpener(i.layer, tarball.WithCompressionLevel(gzip.NoCompression))
 	if err != nil {
 		return fmt.Errorf("make the layer of image %s: %w", i.Reference, err)
 	}
@@ -110,7 +111,8 @@ func (i Image) writeLayer(archive *tar.Writer) error {
 		{"etc/group", "root:x:0:\nnonroot:x:65532:\n"},
 		{"etc/nsswitch.conf", "hosts: files dns\n"},
 	} {
-		if err := writeFile(archive, file.name, 0o644, int64(len(file.content)), bytes.NewReader([]byte(file.content))); err != nil {
+		if err := writeFile(archive, file.name, 0o644, int64(len(file.content)),
+			bytes.NewReader([]byte(file.content))); err != nil {
 			return err
 		}
 	}

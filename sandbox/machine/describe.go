@@ -22,7 +22,8 @@ func (s Spec) String() string {
 		fmt.Fprintf(&text, "mask %s with %q\n", path, s.Masks[path])
 	}
 	for _, p := range s.Processes {
-		fmt.Fprintf(&text, "\nprocess %s%s\n  %s\n", p.Name, after(p), strings.Join(append([]string{p.Path}, p.Args...), "\n    "))
+		fmt.Fprintf(&text, "\nprocess %s%s\n  %s\n", p.Name, after(p),
+			strings.Join(append([]string{p.Path}, p.Args...), "\n    "))
 	}
 	for _, path := range slices.Sorted(maps.Keys(s.Files)) {
 		fmt.Fprintf(&text, "\nfile %s\n%s", path, indent(withoutSecrets(s.Files[path])))

@@ -101,7 +101,8 @@ func (s Spec) mount() error {
 	}, s.Mounts...)
 	trees := make([]int, len(mounts))
 	for i, m := range mounts {
-		tree, err := unix.OpenTree(unix.AT_FDCWD, m.Source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+		tree, err := unix.OpenTree(unix.AT_FDCWD, m.Source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|
+			unix.AT_RECURSIVE)
 		if err != nil {
 			return fmt.Errorf("open %s: %w", m.Source, err)
 		}

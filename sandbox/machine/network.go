@@ -82,7 +82,8 @@ func (n *Network) configure() error {
 		return fmt.Errorf("bring up bridge %s: %w", n.Bridge, err)
 	}
 	everywhere := &net.IPNet{IP: net.IPv4zero, Mask: net.CIDRMask(0, 32)}
-	if err := netlink.RouteAdd(&netlink.Route{LinkIndex: bridge.Index, Dst: everywhere, Scope: netlink.SCOPE_LINK}); err != nil {
+	if err := netlink.RouteAdd(&netlink.Route{LinkIndex: bridge.Index, Dst: everywhere,
+		Scope: netlink.SCOPE_LINK}); err != nil {
 		return fmt.Errorf("route everything to bridge %s: %w", n.Bridge, err)
 	}
 	return nil

@@ -110,7 +110,8 @@ func provisioner(c Config) machine.Process {
 	return machine.Process{
 		Name: "provisioner",
 		Path: machine.Self(),
-		Args: []string{"provisioner", "--node=" + c.Node.Name(), "--kubeconfig=" + provisionerKubeconfig, "--volumes=" + layout.Volumes},
+		Args: []string{"provisioner", "--node=" + c.Node.Name(), "--kubeconfig=" + provisionerKubeconfig,
+			"--volumes=" + layout.Volumes},
 		// DNS starts when the sandbox's objects, the provisioner's role among them, are there.
 		After: []string{"tcp://" + layout.ControlPlane + ":53"},
 	}
@@ -136,12 +137,13 @@ func files(c Config) (map[string]string, error) {
 	}
 	server := "https://" + layout.APIServer
 	return map[string]string{
-		kubeletKubeconfig:                  pki.Kubeconfig(server, authority, identity),
-		provisionerKubeconfig:              pki.Kubeconfig(server, authority, volumes),
-		layout.Config + "/ca.crt":          authority.Certificate,
-		layout.Config + "/kubelet.crt":     serving.Certificate,
-		layout.Config + "/kubelet.key":     serving.Key,
-		layout.Config + "/kubelet.yaml":    fmt.Sprintf(kubeletConfig, c.Node.Address(), layout.ControlPlane, layout.ClusterDomain),
+		kubeletKubeconfig:              pki.Kubeconfig(server, authority, identity),
+		provisionerKubeconfig:          pki.Kubeconfig(server, authority, volumes),
+		layout.Config + "/ca.crt":      authority.Certificate,
+		layout.Config + "/kubelet.crt": serving.Certificate,
+		layout.Config + "/kubelet.key": serving.Key,
+		layout.Config + "/kubelet.yaml": fmt.Sprintf(kubeletConfig, c.Node.Address(), layout.ControlPlane,
+			layout.ClusterDomain),
 		layout.Config + "/containerd.toml": fmt.Sprintf(containerdConfig, PauseImage),
 		cniDir + "/10-sandbox.conflist":    fmt.Sprintf(cniConfig, c.Node.PodCIDR()),
 	}, nil

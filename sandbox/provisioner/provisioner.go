@@ -80,10 +80,13 @@ func (l local) holds(volume *corev1.PersistentVolume) bool {
 }
 
 // Provision makes the directory and describes it as a volume.
-func (l local) Provision(_ context.Context, options controller.ProvisionOptions) (*corev1.PersistentVolume, controller.ProvisioningState, error) {
+func (l local) Provision(
+	_ context.Context, options controller.ProvisionOptions,
+) (*corev1.PersistentVolume, controller.ProvisioningState, error) {
 	path := filepath.Join(l.dir, options.PVName)
 	if err := os.MkdirAll(path, 0o755); err != nil {
-		return nil, controller.ProvisioningFinished, fmt.Errorf("make the directory of volume %s: %w", options.PVName, err)
+		return nil, controller.ProvisioningFinished,
+			fmt.Errorf("make the directory of volume %s: %w", options.PVName, err)
 	}
 	slog.Info("volume made", "volume", options.PVName, "claim", options.PVC.Namespace+"/"+options.PVC.Name)
 	return l.volume(options, path), controller.ProvisioningFinished, nil
@@ -95,8 +98,10 @@ func (l local) volume(options controller.ProvisionOptions, path string) *corev1.
 		Spec: corev1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: *options.StorageClass.ReclaimPolicy,
 			AccessModes:                   options.PVC.Spec.AccessModes,
-			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: options.PVC.Spec.Resources.Requests[corev1.ResourceStorage]},
-			PersistentVolumeSource:        corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: path}},
+			Capacity: corev1.ResourceList{
+				corev1.ResourceStorage: options.PVC.Spec.Resources.Requests[corev1.ResourceStorage],
+			},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: path}},
 			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
 				NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 					MatchExpressions: []corev1.NodeSelectorRequirement{{

@@ -259,10 +259,16 @@ func (r result) says(text string) bool { return strings.Contains(r.stdout+r.stde
 // offline runs a command of quorate that talks to nobody.
 func offline(t testing.TB, args ...string) result {
 	t.Helper()
+	return offlineWith(t, nil, args...)
+}
+
+// offlineWith runs a command with no cluster but one that args name, and more in its environment.
+func offlineWith(t testing.TB, environment []string, args ...string) result {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, binary("quorate"), args...)
-	command.Env = append(os.Environ(), "NO_COLOR=1", "KUBECONFIG=/nonexistent")
+	command.Env = append(append(os.Environ(), "NO_COLOR=1", "KUBECONFIG=/nonexistent"), environment...)
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	err := command.Run()

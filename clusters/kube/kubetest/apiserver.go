@@ -20,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"quorate.dev/quorate/clusters/childtest"
 )
 
 // Server is an API server, and who may do everything there.
@@ -46,9 +48,11 @@ func Start(t *testing.T) *Server {
 	}
 	address := freeAddress(t)
 	_, port, _ := net.SplitHostPort(address)
-	process := exec.Command(program, "--etcd-servers="+clientURL, "--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+dir,
+	process := exec.Command(program, "--etcd-servers="+clientURL, "--bind-address=127.0.0.1", "--secure-port="+port,
+		"--cert-dir="+dir,
 		"--token-auth-file="+tokens, "--service-account-issuer=https://test", "--service-account-key-file="+key,
-		"--service-account-signing-key-file="+key, "--service-cluster-ip-range=10.0.0.0/16", "--authorization-mode=RBAC")
+		"--service-account-signing-key-file="+key, "--service-cluster-ip-range=10.0.0.0/16",
+		"--authorization-mode=RBAC")
 	process.Args[0] = "kube-apiserver" // several programs in one file go by their names
 	log := filepath.Join(dir, "kube-apiserver.log")
 	exited := run(t, log, process)
@@ -64,7 +68,8 @@ func startEtcd(t *testing.T, etcds, dir string) (clientURL string) {
 		t.Fatalf("no etcd-VERSION/etcd in %s: %v", etcds, err)
 	}
 	clientURL, peerURL := "http://"+freeAddress(t), "http://"+freeAddress(t)
-	run(t, filepath.Join(dir, "etcd.log"), exec.Command(slices.Max(programs), "--data-dir="+filepath.Join(dir, "etcd"), "--unsafe-no-fsync",
+	run(t, filepath.Join(dir, "etcd.log"), exec.Command(slices.Max(programs), "--data-dir="+filepath.Join(dir, "etcd"),
+		"--unsafe-no-fsync",
 		"--listen-client-urls="+clientURL, "--advertise-client-urls="+clientURL,
 		"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL, "--initial-cluster=default="+peerURL))
 	return clientURL
@@ -72,7 +77,8 @@ func startEtcd(t *testing.T, etcds, dir string) (clientURL string) {
 
 func connect(t *testing.T, address string) *Server {
 	t.Helper()
-	config := &rest.Config{Host: "https://" + address, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	config := &rest.Config{Host: "https://" + address, BearerToken: "secret",
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +89,8 @@ func connect(t *testing.T, address string) *Server {
 func (s *Server) awaitReady(t *testing.T, exited <-chan struct{}, log string) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; {
-		if _, err := s.Client.CoreV1().Namespaces().Get(context.Background(), "default", metav1.GetOptions{}); err == nil {
+		if _, err := s.Client.CoreV1().Namespaces().
+			Get(context.Background(), "default", metav1.GetOptions{}); err == nil {
 			return
 		}
 		select {
@@ -107,7 +114,7 @@ func run(t *testing.T, logFile string, process *exec.Cmd) <-chan struct{} {
 	}
 	defer log.Close()
 	process.Stdout, process.Stderr = log, log
-	process.SysProcAttr = withParent()
+	process.SysProcAttr = childtest.WithParent()
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +145,8 @@ func serviceAccountKey(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "service-account.key")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	return file

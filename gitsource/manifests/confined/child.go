@@ -28,7 +28,8 @@ func ServeReaching(name string, prepare func(task json.RawMessage), do func(pare
 
 func serveAs(name string, confine func(task) error, do func(parent *Parent, task json.RawMessage)) {
 	if len(os.Args) == 1 && os.Args[0] == name {
-		os.Exit(serve(os.Stdin, os.Stdout, confine, do)) //nolint:forbidigo // the child is this function, and nothing is deferred before it
+		code := serve(os.Stdin, os.Stdout, confine, do)
+		os.Exit(code) //nolint:forbidigo // the child is this function, and nothing is deferred before it
 	}
 }
 

@@ -16,7 +16,9 @@ import (
 func self() (string, error) { return "/proc/self/exe", nil }
 
 // errNoFilter says that sources cannot be read safely on this machine, and so not at all.
-var errNoFilter = fmt.Errorf("sources are read under a seccomp filter only, and this version has none for %s: run it on amd64, arm64, loong64, ppc64le or riscv64", runtime.GOARCH)
+var errNoFilter = fmt.Errorf(
+	"sources are read under a seccomp filter only, and this version has none for %s: run it on amd64, arm64, "+
+		"loong64, ppc64le or riscv64", runtime.GOARCH)
 
 // confine bounds what this process can still do: it can use memory and time up to the limits, and
 // talk through the pipes that it has. Each layer is there for the case that another has a hole;
@@ -45,7 +47,8 @@ func confine(l Limits) error {
 	}
 	if err := install(onlyComputing(os.Getpid())); err != nil {
 		return fmt.Errorf("%w; sources are read under a seccomp filter only: "+
-			"use a kernel with CONFIG_SECCOMP_FILTER, and a container runtime whose own profile allows prctl(2) and seccomp(2)", err)
+			"use a kernel with CONFIG_SECCOMP_FILTER, and a container runtime whose own profile allows prctl(2) and "+
+			"seccomp(2)", err)
 	}
 	return nil
 }

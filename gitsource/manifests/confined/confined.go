@@ -47,8 +47,11 @@ func Run(ctx context.Context, name string, work any, limits Limits, hear Hear) e
 
 // RunReaching does as Run does for a child that ServeReaching makes. It has that environment, and
 // the working directory of this process.
-func RunReaching(ctx context.Context, name string, work any, limits Limits, reach Reach, environment []string, hear Hear) error {
-	return runChild(ctx, kind{name: name, reaching: true, environment: append([]string{}, environment...)}, work, limits, reach, hear)
+func RunReaching(
+	ctx context.Context, name string, work any, limits Limits, reach Reach, environment []string, hear Hear,
+) error {
+	return runChild(ctx, kind{name: name, reaching: true, environment: append([]string{}, environment...)}, work,
+		limits, reach, hear)
 }
 
 // Hear is told each line that a child says. What it returns is sent to the child, if it is not nil.
@@ -151,11 +154,13 @@ func (p *process) explain(ended error, limits Limits, reaching bool) error {
 	words := p.words.String()
 	memory, processor := "--max-render-memory raises the limit", "--max-render-cpu raises the limit"
 	if reaching {
-		memory, processor = "give the run more, or have it read fewer sources at once with --sources-at-once", "--fetch-timeout allows more"
+		memory, processor = "give the run more, or have it read fewer sources at once with --sources-at-once",
+			"--fetch-timeout allows more"
 	}
 	switch {
 	case strings.Contains(words, "out of memory"), strings.Contains(words, "cannot allocate memory"),
-		strings.Contains(words, "newosproc"), strings.Contains(words, "pthread_create failed"), // a thread wants memory too
+		// A thread wants memory too.
+		strings.Contains(words, "newosproc"), strings.Contains(words, "pthread_create failed"),
 		// Where Go's runtime itself gets no memory, it may crash before it can say so.
 		strings.Contains(words, "SIGSEGV") && peak(p.command.ProcessState) > limits.Memory/2:
 		return Exceeded(fmt.Sprintf("takes more than %d MiB of memory; %s", limits.Memory>>20, memory))

@@ -14,7 +14,8 @@ import (
 // Signals stay with the filter, as kernels before 6.15 take the threads of a process apart.
 func withoutFiles() error {
 	all := landlock.V11
-	return landlock.Config{HandledAccessFS: all.HandledAccessFS, HandledAccessNet: all.HandledAccessNet}.BestEffort().Restrict()
+	return landlock.Config{HandledAccessFS: all.HandledAccessFS, HandledAccessNet: all.HandledAccessNet}.BestEffort().
+		Restrict()
 }
 
 // closeInherited closes what the parent itself was started with and did not mean to hand on.
@@ -31,7 +32,9 @@ func closeInherited() error {
 		}
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 		if err != nil || flags&unix.FD_CLOEXEC != 0 {
-			continue // that directory, closed by now, or the runtime's own: what has passed from one program to the next has no such mark
+			// That directory, closed by now, or the runtime's own: what has passed from one program
+			// to the next has no such mark.
+			continue
 		}
 		if err := unix.Close(fd); err != nil {
 			return fmt.Errorf("close descriptor %d: %w", fd, err)

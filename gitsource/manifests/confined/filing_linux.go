@@ -14,17 +14,21 @@ import (
 // them, but for those that tell size, mode and times of a file, which Go cannot do without. None of
 // them tells the kernel to send a signal, as fcntl and ioctl could.
 var filing = []uint32{
-	unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_FSTAT, statAt, unix.SYS_STATX, unix.SYS_LSEEK, unix.SYS_PREAD64, unix.SYS_PWRITE64, unix.SYS_READV,
-	unix.SYS_WRITEV, unix.SYS_GETDENTS64, unix.SYS_READLINKAT, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_MKDIRAT, unix.SYS_UNLINKAT,
+	unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_FSTAT, statAt, unix.SYS_STATX, unix.SYS_LSEEK, unix.SYS_PREAD64,
+	unix.SYS_PWRITE64, unix.SYS_READV,
+	unix.SYS_WRITEV, unix.SYS_GETDENTS64, unix.SYS_READLINKAT, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2,
+	unix.SYS_MKDIRAT, unix.SYS_UNLINKAT,
 	unix.SYS_RENAMEAT2, unix.SYS_FTRUNCATE, unix.SYS_FSYNC, unix.SYS_FDATASYNC,
-	unix.SYS_COPY_FILE_RANGE, unix.SYS_SPLICE, unix.SYS_SENDFILE, unix.SYS_PIPE2, unix.SYS_GETCWD, unix.SYS_UNAME, unix.SYS_GETUID, unix.SYS_GETEUID,
+	unix.SYS_COPY_FILE_RANGE, unix.SYS_SPLICE, unix.SYS_SENDFILE, unix.SYS_PIPE2, unix.SYS_GETCWD, unix.SYS_UNAME,
+	unix.SYS_GETUID, unix.SYS_GETEUID,
 	unix.SYS_GETGID, unix.SYS_GETEGID, unix.SYS_EPOLL_CREATE1, unix.SYS_EVENTFD2, unix.SYS_PPOLL, unix.SYS_DUP3,
 }
 
 // connecting are those that connect, and talk to who is connected. Neither waiting for connections
 // is among them nor handing over open files.
 var connecting = []uint32{
-	unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_SETSOCKOPT, unix.SYS_GETSOCKOPT, unix.SYS_SENDTO,
+	unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_SETSOCKOPT,
+	unix.SYS_GETSOCKOPT, unix.SYS_SENDTO,
 	unix.SYS_RECVFROM, unix.SYS_SENDMSG, unix.SYS_RECVMSG, unix.SYS_SHUTDOWN,
 }
 
@@ -33,7 +37,8 @@ var connecting = []uint32{
 func reaching(pid int, network bool) []bpf.Instruction {
 	calls := slices.Concat(filing, filingHere)
 	decisions := [][]bpf.Instruction{when(unix.SYS_FCNTL, oneOf(1,
-		unix.F_DUPFD, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_GETLK, unix.F_SETLK, unix.F_SETLKW, unix.F_DUPFD_CLOEXEC)...)}
+		unix.F_DUPFD, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_GETLK, unix.F_SETLK, unix.F_SETLKW,
+		unix.F_DUPFD_CLOEXEC)...)}
 	if network {
 		calls = append(calls, connecting...)
 		decisions = append(decisions, when(unix.SYS_SOCKET, sockets...))
@@ -50,9 +55,11 @@ const socketType = 0xf
 var sockets = slices.Concat(
 	[]bpf.Instruction{argument(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_NETLINK, SkipFalse: 3}},
 	[]bpf.Instruction{argument(2), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.NETLINK_ROUTE, SkipTrue: 7}, allow},
-	[]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET, SkipTrue: 1}, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.AF_INET6, SkipTrue: 4}},
+	[]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET, SkipTrue: 1},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.AF_INET6, SkipTrue: 4}},
 	[]bpf.Instruction{argument(1), bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: socketType}},
-	[]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 2}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_DGRAM, SkipTrue: 1}},
+	[]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_DGRAM, SkipTrue: 1}},
 	[]bpf.Instruction{refuse, allow},
 )
 

@@ -39,7 +39,8 @@ func confineTo(r Reach, l Limits) error {
 	}
 	if err := install(reaching(os.Getpid(), r.Network)); err != nil {
 		return fmt.Errorf("%w; sources are read under a seccomp filter only: "+
-			"use a kernel with CONFIG_SECCOMP_FILTER, and a container runtime whose own profile allows prctl(2) and seccomp(2)", err)
+			"use a kernel with CONFIG_SECCOMP_FILTER, and a container runtime whose own profile allows prctl(2) and "+
+			"seccomp(2)", err)
 	}
 	return nil
 }
@@ -53,7 +54,8 @@ func withFiles(r Reach) error {
 		rights.HandledAccessNet = access.AccessNetBindTCP
 	}
 	const reading, writing = access.AccessFSReadFile | access.AccessFSReadDir,
-		access.AccessFSWriteFile | access.AccessFSTruncate | access.AccessFSMakeReg | access.AccessFSRemoveFile | access.AccessFSRemoveDir
+		access.AccessFSWriteFile | access.AccessFSTruncate | access.AccessFSMakeReg | access.AccessFSRemoveFile |
+			access.AccessFSRemoveDir
 	var rules []landlock.Rule
 	for _, path := range r.Read {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {

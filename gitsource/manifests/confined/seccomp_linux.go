@@ -17,10 +17,14 @@ import (
 // through pipes it has: its scheduler, memory, clock, signals and end. None of them names a file,
 // an address or another process. The most frequent ones come first.
 var computing = []uint32{
-	unix.SYS_FUTEX, unix.SYS_READ, unix.SYS_WRITE, unix.SYS_MADVISE, unix.SYS_MUNMAP, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP,
-	unix.SYS_SCHED_YIELD, unix.SYS_SCHED_GETAFFINITY, unix.SYS_EPOLL_PWAIT, unix.SYS_EPOLL_PWAIT2, unix.SYS_EPOLL_CTL, unix.SYS_CLOSE,
-	unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGRETURN, unix.SYS_SIGALTSTACK, unix.SYS_RESTART_SYSCALL,
-	unix.SYS_GETPID, unix.SYS_GETTID, unix.SYS_GETRANDOM, unix.SYS_CLOCK_GETTIME, unix.SYS_GETTIMEOFDAY, unix.SYS_MINCORE,
+	unix.SYS_FUTEX, unix.SYS_READ, unix.SYS_WRITE, unix.SYS_MADVISE, unix.SYS_MUNMAP, unix.SYS_NANOSLEEP,
+	unix.SYS_CLOCK_NANOSLEEP,
+	unix.SYS_SCHED_YIELD, unix.SYS_SCHED_GETAFFINITY, unix.SYS_EPOLL_PWAIT, unix.SYS_EPOLL_PWAIT2, unix.SYS_EPOLL_CTL,
+	unix.SYS_CLOSE,
+	unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGRETURN, unix.SYS_SIGALTSTACK,
+	unix.SYS_RESTART_SYSCALL,
+	unix.SYS_GETPID, unix.SYS_GETTID, unix.SYS_GETRANDOM, unix.SYS_CLOCK_GETTIME, unix.SYS_GETTIMEOFDAY,
+	unix.SYS_MINCORE,
 	unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ, // of threads that a C library makes, under the race detector
 	unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
 }
@@ -57,14 +61,18 @@ func onlyComputing(pid int) []bpf.Instruction { return computingAnd(pid, nil) }
 // arguments, and what these decisions let through.
 func computingAnd(pid int, calls []uint32, decisions ...[]bpf.Instruction) []bpf.Instruction {
 	const (
-		newThread = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM | unix.CLONE_THREAD |
+		newThread = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM |
+			unix.CLONE_THREAD |
 			unix.CLONE_SETTLS | unix.CLONE_PARENT_SETTID | unix.CLONE_CHILD_CLEARTID
 		everyFlag = 1<<32 - 1
 	)
-	toItself := []bpf.Instruction{argument(0), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(pid), SkipTrue: 1}, allow, refuse}
-	withoutCode := []bpf.Instruction{argument(2), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.PROT_EXEC, SkipTrue: 1}, allow, refuse}
+	toItself := []bpf.Instruction{argument(0), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(pid), SkipTrue: 1},
+		allow, refuse}
+	withoutCode := []bpf.Instruction{argument(2), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.PROT_EXEC, SkipTrue: 1},
+		allow, refuse}
 	filter := []bpf.Instruction{
-		bpf.LoadAbsolute{Off: architecture, Size: 4}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: auditArchitecture, SkipTrue: 1}, kill,
+		bpf.LoadAbsolute{Off: architecture, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: auditArchitecture, SkipTrue: 1}, kill,
 		bpf.LoadAbsolute{Off: systemCall, Size: 4},
 	}
 	for _, number := range slices.Concat(computing, computingHere, calls) {
@@ -76,7 +84,8 @@ func computingAnd(pid int, calls []uint32, decisions ...[]bpf.Instruction) []bpf
 		when(unix.SYS_CLONE, argument(0),
 			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: everyFlag &^ newThread, SkipTrue: 2},
 			bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: unix.CLONE_THREAD, SkipTrue: 1}, allow, refuse),
-		when(unix.SYS_CLONE3, fail(unix.ENOSYS)), // its flags are in memory, where a filter does not see them: clone is what is left
+		// Its flags are in memory, where a filter does not see them: clone is what is left.
+		when(unix.SYS_CLONE3, fail(unix.ENOSYS)),
 		[]bpf.Instruction{refuse})
 }
 

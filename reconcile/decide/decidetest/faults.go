@@ -1,4 +1,3 @@
-// Package decidetest holds decisions against everything that must be true of them, for tests.
 package decidetest
 
 import (
@@ -132,7 +131,8 @@ func rotated(s decide.State) decide.State {
 }
 
 func unordered(s *decide.State) []*[]string {
-	return []*[]string{&s.Declared.Problems, &s.Objects.Drift, &s.Objects.Remaining, &s.Objects.Foreign, &s.Objects.Relabelled, &s.Objects.Terminating, &s.Objects.Irreplaceable,
+	return []*[]string{&s.Declared.Problems, &s.Objects.Drift, &s.Objects.Remaining, &s.Objects.Foreign,
+		&s.Objects.Relabelled, &s.Objects.Terminating, &s.Objects.Irreplaceable,
 		&s.CA.Mounted}
 }
 

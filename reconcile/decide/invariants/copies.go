@@ -31,7 +31,8 @@ func copiesKept(s decide.State, d decide.Decision) string {
 		m, listed := memberAt(s, a.Ordinal)
 		gone := m.Answers && r.VolumeUID == "" && otherVolume(s, r)
 		if listed && m.Started && (gone || r.VolumeTerminating && r.VolumeUID != "" && !otherVolume(s, r)) {
-			return fmt.Sprintf("restarts %s: its volume, which is being deleted, goes with the pod", podName(s, a.Ordinal))
+			return fmt.Sprintf("restarts %s: its volume, which is being deleted, goes with the pod",
+				podName(s, a.Ordinal))
 		}
 	}
 	return ""
@@ -42,7 +43,8 @@ func copiesKept(s decide.State, d decide.Decision) string {
 func stopsOnGoingVolume(s decide.State) string {
 	for _, r := range s.Replicas {
 		running := r.Pod != decide.PodAbsent && r.Pod != decide.PodTerminating
-		goes := r.VolumeTerminating && r.VolumeUID != "" || r.VolumeUID == "" && otherVolume(s, r) && r.Pod != decide.PodPending
+		goes := r.VolumeTerminating && r.VolumeUID != "" ||
+			r.VolumeUID == "" && otherVolume(s, r) && r.Pod != decide.PodPending
 		if running && goes && !(s.Declared.Lifecycle == decide.Deleted && s.Declared.Retention == decide.Delete) {
 			return fmt.Sprintf("stops %s: its volume, which is being deleted, goes with the pod", podName(s, r.Ordinal))
 		}
@@ -111,7 +113,8 @@ func doomedVolume(s decide.State, m decide.Member) bool {
 func wrongData(s decide.State, m decide.Member) bool {
 	ordinal, _ := slotOf(s, m)
 	r := replicaAt(s, ordinal)
-	stopped := !m.Answers && r.PodStoppedByCheck && r.PodCrashes >= 2 && r.Pod != decide.PodReady && !r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= time.Minute
+	stopped := !m.Answers && r.PodStoppedByCheck && r.PodCrashes >= 2 && r.Pod != decide.PodReady &&
+		!r.PodSince.IsZero() && s.Now.Sub(r.PodSince) >= time.Minute
 	return m.Answers && outvoted(s, m) || stopped && othersAreOne(s, m)
 }
 
@@ -141,8 +144,10 @@ func notReadySince(s decide.State, r decide.Replica, least time.Duration) bool {
 // and nothing runs on it; or nobody can use it, and could not for long.
 func itsVolumeIsLost(s decide.State, r decide.Replica) bool {
 	running := r.Pod == decide.PodReady || r.Pod == decide.PodStarting || r.Pod == decide.PodFailing
-	another := otherVolume(s, r) && (r.VolumeUID == "" || r.NoData || r.Pod == decide.PodFailing && notReadySince(s, r, 2*time.Minute) || notReadySince(s, r, 30*time.Minute))
-	runs := running && !(r.Pod == decide.PodFailing && (notReadySince(s, r, 2*time.Minute) || r.PodCrashes >= 4 && notReadySince(s, r, time.Minute)))
+	another := otherVolume(s, r) && (r.VolumeUID == "" || r.NoData ||
+		r.Pod == decide.PodFailing && notReadySince(s, r, 2*time.Minute) || notReadySince(s, r, 30*time.Minute))
+	runs := running && !(r.Pod == decide.PodFailing &&
+		(notReadySince(s, r, 2*time.Minute) || r.PodCrashes >= 4 && notReadySince(s, r, time.Minute)))
 	arrives := r.Pod == decide.PodPending && !notReadySince(s, r, 30*time.Second)
 	held := r.Pod == decide.PodFailing || r.Pod == decide.PodPending
 	goes := r.VolumeTerminating && r.VolumeUID != "" && !runs && !arrives && (!held || othersAreSafe(s, r))
@@ -150,7 +155,8 @@ func itsVolumeIsLost(s decide.State, r decide.Replica) bool {
 	if s.Declared.ReplaceAfter > 0 {
 		away = s.Declared.ReplaceAfter
 	}
-	return another || goes || r.Stranded != "" && !r.StrandedSince.IsZero() && s.Now.Sub(r.StrandedSince) >= away && notReadySince(s, r, away)
+	return another || goes || r.Stranded != "" && !r.StrandedSince.IsZero() && s.Now.Sub(r.StrandedSince) >= away &&
+		notReadySince(s, r, away)
 }
 
 // othersAreSafe: most of the voters beside the one in that slot answer, on volumes that stay.
@@ -176,15 +182,18 @@ func itNeverStarts(s decide.State, r decide.Replica, m decide.Member) bool {
 	for _, gone := range s.Record.Removed {
 		anothers = anothers || gone.Ordinal == r.Ordinal && keepsVolume(r, gone.VolumeUID)
 	}
-	return !m.Started && (anothers || recorded.Mode == decide.Sealed && recorded.VolumeUID == "" && r.Pod == decide.PodFailing)
+	return !m.Started && (anothers || recorded.Mode == decide.Sealed && recorded.VolumeUID == "" &&
+		r.Pod == decide.PodFailing)
 }
 
 // itKeepsFailing: it crashes again and again, or says that it has no data; or it has been silent
 // for as long as git allows, and Kubernetes has found it unwell as long.
 func itKeepsFailing(s decide.State, r decide.Replica, m decide.Member) bool {
-	crashes := r.Pod == decide.PodFailing && (r.NoData && r.PodCrashes >= 2 || r.PodCrashes >= 4) && notReadySince(s, r, time.Minute)
+	crashes := r.Pod == decide.PodFailing && (r.NoData && r.PodCrashes >= 2 || r.PodCrashes >= 4) &&
+		notReadySince(s, r, time.Minute)
 	limit := s.Declared.ReplaceAfter
-	silent := limit > 0 && !m.SilentSince.IsZero() && s.Now.Sub(m.SilentSince) >= limit && notReadySince(s, r, limit) && (m.Learner || mostAnswer(s))
+	silent := limit > 0 && !m.SilentSince.IsZero() && s.Now.Sub(m.SilentSince) >= limit && notReadySince(s, r, limit) &&
+		(m.Learner || mostAnswer(s))
 	return crashes || silent
 }
 
@@ -252,7 +261,8 @@ func forgets(s decide.State, m decide.RecordedMember) bool {
 			continue
 		}
 		voters++
-		if member, listed := memberAt(s, recorded.Ordinal); listed && (recorded.ID == 0 && !strange(recorded, member) || recorded.ID == member.ID || member.Answers) {
+		if member, listed := memberAt(s, recorded.Ordinal); listed && (recorded.ID == 0 && !strange(recorded, member) ||
+			recorded.ID == member.ID || member.Answers) {
 			standing++
 		}
 	}

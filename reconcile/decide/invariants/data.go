@@ -11,7 +11,7 @@ import (
 // same hash, and it does not belong to them; nothing is copied from a leader outside of that
 // majority; and nobody is told that all is well before all agree.
 func majorityJudges(s decide.State, d decide.Decision) string {
-	if a, disarms := d.Action.(decide.DisarmAlarm); disarms && a.Kind == "CORRUPT" {
+	if a, disarms := d.Action.(decide.DisarmAlarm); disarms && a.Kind == decide.AlarmCorrupt {
 		return soonDisarmed(s, a)
 	}
 	if !doubted(s) {
@@ -40,7 +40,7 @@ func majorityJudges(s decide.State, d decide.Decision) string {
 // or a member that does not start for it.
 func doubted(s decide.State) bool {
 	for _, alarm := range s.Membership.StaleAlarms {
-		if alarm.Kind == "CORRUPT" {
+		if alarm.Kind == decide.AlarmCorrupt {
 			return true
 		}
 	}
@@ -56,7 +56,7 @@ func doubted(s decide.State) bool {
 
 func blamed(m decide.Member) bool {
 	for _, alarm := range m.Alarms {
-		if alarm == "CORRUPT" {
+		if alarm == decide.AlarmCorrupt {
 			return true
 		}
 	}
@@ -66,7 +66,8 @@ func blamed(m decide.Member) bool {
 // contradicted reports whether another voter has another hash at the same point.
 func contradicted(s decide.State, m decide.Member) bool {
 	for _, other := range s.Membership.Members {
-		samePoint := m.Hash.Revision > 0 && m.Hash.Revision == other.Hash.Revision && m.Hash.CompactRevision == other.Hash.CompactRevision
+		samePoint := m.Hash.Revision > 0 && m.Hash.Revision == other.Hash.Revision &&
+			m.Hash.CompactRevision == other.Hash.CompactRevision
 		if samePoint && m.Hash.Sum != other.Hash.Sum && !m.Learner && !other.Learner {
 			return true
 		}
@@ -119,7 +120,8 @@ func wrongVerdict(s decide.State, id decide.ID) string {
 	switch {
 	case !ours || m.Learner || !m.Started || outvoted(s, m):
 		return ""
-	case r.VolumeTerminating && (m.Answers || r.Pod == decide.PodAbsent || r.Pod == decide.PodTerminating) || r.VolumeUID == "" || recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID:
+	case r.VolumeTerminating && (m.Answers || r.Pod == decide.PodAbsent || r.Pod == decide.PodTerminating) ||
+		r.VolumeUID == "" || recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID:
 		return "" // somebody has said so, or nothing is left of it
 	case !m.Answers && r.PodStoppedByCheck && othersAreOne(s, m):
 		return "" // it has said itself that it differs from one of them

@@ -24,27 +24,63 @@ type invariant struct {
 // absence of dead ends are about many; tests check those.
 var invariants = []invariant{
 	{Invariant{"speaks", "A decision has a rule, a message of one line, and an action exactly when it acts."}, speaks},
-	{Invariant{"guards hold", "Nothing is done to an orphan, on a broken or suspended declaration, beside foreign objects, between two cluster IDs, or under another's lease; except that certificates that wear out are reissued from the CA on record for an orphan and on a broken declaration."}, guardsHold},
-	{Invariant{"never founded twice", "A cluster with any trace of having run is not founded; a founding begun is finished as it was begun."}, neverFoundedTwice},
-	{Invariant{"the record only tightens", "A sealed member stays sealed, and recorded until etcd lists it no longer; only a member that has started is sealed, unless its record is lost. The CA on record stays while pods may trust it."}, recordOnlyTightens},
-	{Invariant{"unknown changes nothing", "With the membership unknown, no member is changed or sealed, no pod that runs is deleted, and no volume unless the whole cluster is."}, unknownChangesNothing},
-	{Invariant{"quorum survives", "No voter is taken away unless the rest holds quorum of the membership after it, and none added without; never the last one removed. Restarting one of less than three needs all."}, quorumSurvives},
-	{Invariant{"leadership is transferred first", "Leadership is transferred to a voter that answers before the leader is removed or restarted."}, leadershipIsTransferredFirst},
-	{Invariant{"a majority judges data", "While members may hold different data, none loses its place, its pod or its copy to another, and no alarm about it is taken back, but by a strict majority of equal hashes."}, majorityJudges},
+	{Invariant{"guards hold",
+		"Nothing is done to an orphan, on a broken or suspended declaration, beside foreign objects, between two " +
+			"cluster IDs, or under another's lease; except that certificates that wear out are reissued from the CA " +
+			"on record for an orphan and on a broken declaration."}, guardsHold},
+	{Invariant{"never founded twice",
+		"A cluster with any trace of having run is not founded; a founding begun is finished as it was begun."},
+		neverFoundedTwice},
+	{Invariant{"the record only tightens",
+		"A sealed member stays sealed, and recorded until etcd lists it no longer; only a member that has started is " +
+			"sealed, unless its record is lost. The CA on record stays while pods may trust it."}, recordOnlyTightens},
+	{Invariant{"unknown changes nothing",
+		"With the membership unknown, no member is changed or sealed, no pod that runs is deleted, and no volume " +
+			"unless the whole cluster is."}, unknownChangesNothing},
+	{Invariant{"quorum survives",
+		"No voter is taken away unless the rest holds quorum of the membership after it, and none added without; " +
+			"never the last one removed. Restarting one of less than three needs all."}, quorumSurvives},
+	{Invariant{"leadership is transferred first",
+		"Leadership is transferred to a voter that answers before the leader is removed or restarted."},
+		leadershipIsTransferredFirst},
+	{Invariant{"a majority judges data",
+		"While members may hold different data, none loses its place, its pod or its copy to another, and no alarm " +
+			"about it is taken back, but by a strict majority of equal hashes."}, majorityJudges},
 	{Invariant{"one learner", "No member is added beside a learner."}, oneLearner},
-	{Invariant{"a volume outlives its member", "A volume is deleted only if etcd does not list its member, or if git declares the whole cluster deleted, with its volumes, and nothing runs."}, volumeOutlivesMember},
-	{Invariant{"copies are kept", "A voter is given up only if it is proven lost, or while as many others as declared, or a quorum of them, hold the data on volumes that stay; no pod is restarted whose volume would go with it."}, copiesKept},
-	{Invariant{"volumes go on record", "A volume of a cluster that goes on is deleted only if the record says that its member was removed."}, volumesOnRecord},
-	{Invariant{"only the missing are missed", "MembersMissing needs a list that is known, and a voter on record that it does not hold: its slot is not listed, or another member is in it."}, missesTheMissing},
+	{Invariant{"a volume outlives its member",
+		"A volume is deleted only if etcd does not list its member, or if git declares the whole cluster deleted, " +
+			"with its volumes, and nothing runs."}, volumeOutlivesMember},
+	{Invariant{"copies are kept",
+		"A voter is given up only if it is proven lost, or while as many others as declared, or a quorum of them, " +
+			"hold the data on volumes that stay; no pod is restarted whose volume would go with it."}, copiesKept},
+	{Invariant{"volumes go on record",
+		"A volume of a cluster that goes on is deleted only if the record says that its member was removed."},
+		volumesOnRecord},
+	{Invariant{"only the missing are missed",
+		"MembersMissing needs a list that is known, and a voter on record that it does not hold: its slot is not " +
+			"listed, or another member is in it."}, missesTheMissing},
 	{Invariant{"an empty slot", "A member is added only where no volume is left of the one before."}, emptySlot},
 	{Invariant{"the dead go first", "No member is added while one does not answer."}, deadGoFirst},
-	{Invariant{"lowest in, highest out", "The lowest free ordinal is added; a healthy voter is removed only if its ordinal is the highest."}, lowestInHighestOut},
-	{Invariant{"hits what was seen", "What is removed, restarted or deleted has the ID or UID that was seen."}, hitsWhatWasSeen},
-	{Invariant{"one step at a time", "A rollout goes to what git declares, at most one minor version from what runs; a pod that serves is restarted only for it, while all others serve."}, oneStepAtATime},
-	{Invariant{"deleted as declared", "The objects of a cluster are deleted only if git declares it deleted, and once none of its pods is left."}, deletedAsDeclared},
-	{Invariant{"downgraded as declared", "etcd is told to prepare for the minor version below the one that runs only where git declares that or, to have the log written out, the one above; it is told to stop only where git does not declare it."}, downgradedAsDeclared},
-	{Invariant{"one CA", "While members trust another CA than the one that certificates would be issued from, nothing is done but to declare and to seal."}, oneCA},
-	{Invariant{"done is done", "Done is said only of an orphan, of a suspended cluster, of one that does not run and shall not, or of one whose every member is a sealed, healthy voter as declared."}, doneIsDone},
+	{Invariant{"lowest in, highest out",
+		"The lowest free ordinal is added; a healthy voter is removed only if its ordinal is the highest."},
+		lowestInHighestOut},
+	{Invariant{"hits what was seen", "What is removed, restarted or deleted has the ID or UID that was seen."},
+		hitsWhatWasSeen},
+	{Invariant{"one step at a time",
+		"A rollout goes to what git declares, at most one minor version from what runs; a pod that serves is " +
+			"restarted only for it, while all others serve."}, oneStepAtATime},
+	{Invariant{"deleted as declared",
+		"The objects of a cluster are deleted only if git declares it deleted, and once none of its pods is left."},
+		deletedAsDeclared},
+	{Invariant{"downgraded as declared",
+		"etcd is told to prepare for the minor version below the one that runs only where git declares that or, to " +
+			"have the log written out, the one above; it is told to stop only where git does not declare it."},
+		downgradedAsDeclared},
+	{Invariant{"one CA", "While members trust another CA than the one that certificates would be issued from, " +
+		"nothing is done but to declare and to seal."}, oneCA},
+	{Invariant{"done is done",
+		"Done is said only of an orphan, of a suspended cluster, of one that does not run and shall not, or of one " +
+			"whose every member is a sealed, healthy voter as declared."}, doneIsDone},
 }
 
 // All lists the invariants that Broken holds a decision against.
@@ -250,13 +286,15 @@ func doneIsDone(s decide.State, d decide.Decision) string {
 		ordinal, ours := ordinalOf(s, m.Name)
 		recorded, _ := recordedAt(s.Record, ordinal)
 		r := replicaAt(s, ordinal)
-		if !ours || !m.Answers || !m.Started || m.Learner || len(m.Alarms) > 0 || recorded.Mode != decide.Sealed || r.Pod != decide.PodReady {
+		healthyVoter := m.Answers && m.Started && !m.Learner && len(m.Alarms) == 0
+		if !ours || !healthyVoter || recorded.Mode != decide.Sealed || r.Pod != decide.PodReady {
 			return m.Name + " is not a sealed, healthy voter"
 		}
 		if r.VolumeTerminating || r.VolumeUID == "" && recorded.VolumeUID != "" {
 			return m.Name + " is on a volume that is being deleted"
 		}
-		if ordinal >= s.Declared.Replicas || r.PodVersion+r.PodSpecHash != "" && (r.PodVersion != s.Declared.Version || r.PodSpecHash != s.Declared.SpecHash) {
+		madeOtherwise := r.PodVersion != s.Declared.Version || r.PodSpecHash != s.Declared.SpecHash
+		if ordinal >= s.Declared.Replicas || r.PodVersion+r.PodSpecHash != "" && madeOtherwise {
 			return m.Name + " is not as declared"
 		}
 	}

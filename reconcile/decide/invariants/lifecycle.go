@@ -37,15 +37,45 @@ func downgradedAsDeclared(s decide.State, d decide.Decision) string {
 		}
 	case decide.EnableDowngrade:
 		major, minor, known := minorOf(a.Version)
-		if !known || major != declaredMajor || declared != minor && declared != minor+2 {
+		isDeclared, isForTheLog := declared == minor, declared == minor+2
+		if !known || major != declaredMajor || !isDeclared && !isForTheLog {
 			return fmt.Sprintf("%s, and git declares %s", d.Action, s.Declared.Version)
 		}
-		for _, m := range s.Membership.Members {
-			runsMajor, runs, known := minorOf(m.Version)
-			if m.Answers && known && (runsMajor != major || runs < minor || runs > minor+1) {
-				return fmt.Sprintf("%s, and %s runs %s", d.Action, m.Name, m.Version)
+		isAbove := false
+		for _, version := range versionsThatRun(s) {
+			runsMajor, runs, known := minorOf(version)
+			mayRun := runs == minor+1 || isDeclared && runs == minor
+			if !known || runsMajor != major || !mayRun {
+				return fmt.Sprintf("%s, and %s runs", d.Action, version)
 			}
+			isAbove = isAbove || runs == minor+1
+		}
+		if !isAbove {
+			return fmt.Sprintf("%s, and nothing is known to run the minor version above", d.Action)
 		}
 	}
 	return ""
+}
+
+// versionsThatRun are those that members say they run; if none does, the one that was last known,
+// and without that, those that pods were made with.
+func versionsThatRun(s decide.State) []string {
+	var versions []string
+	for _, m := range s.Membership.Members {
+		if m.Answers && m.Version != "" {
+			versions = append(versions, m.Version)
+		}
+	}
+	if len(versions) > 0 {
+		return versions
+	}
+	if s.ReportedVersion != "" {
+		return []string{s.ReportedVersion}
+	}
+	for _, r := range s.Replicas {
+		if r.PodVersion != "" {
+			versions = append(versions, r.PodVersion)
+		}
+	}
+	return versions
 }

@@ -12,7 +12,8 @@ func unknownChangesNothing(s decide.State, d decide.Decision) string {
 		return ""
 	}
 	switch a := d.Action.(type) {
-	case nil, decide.Bootstrap, decide.ApplyObjects, decide.RenewCertificates, decide.Declare, decide.StartRollout, decide.StopPods, decide.DeleteObjects:
+	case nil, decide.Bootstrap, decide.ApplyObjects, decide.RenewCertificates, decide.Declare, decide.StartRollout,
+		decide.StopPods, decide.DeleteObjects:
 		return ""
 	case decide.RestartReplica:
 		r := replicaAt(s, a.Ordinal)
@@ -46,7 +47,8 @@ func quorumSurvives(s decide.State, d decide.Decision) string {
 		after[m.ID] = m.Answers
 	}
 	switch a := d.Action.(type) {
-	case nil, decide.Bootstrap, decide.Seal, decide.ApplyObjects, decide.RenewCertificates, decide.Declare, decide.StartRollout,
+	case nil, decide.Bootstrap, decide.Seal, decide.ApplyObjects, decide.RenewCertificates, decide.Declare,
+		decide.StartRollout,
 		decide.EnableDowngrade, decide.CancelDowngrade, decide.DisarmAlarm, decide.AddLearner, decide.MoveLeader:
 		return "" // no vote changes, and no pod is restarted
 	case decide.StopPods, decide.DeleteObjects, decide.DeleteVolume:
@@ -213,7 +215,7 @@ func hitsWhatWasSeen(s decide.State, d decide.Decision) string {
 		}
 		for _, m := range s.Membership.Members {
 			for _, kind := range m.Alarms {
-				seen = seen || a == decide.DisarmAlarm{ID: m.ID, Kind: kind} && kind == "CORRUPT"
+				seen = seen || a == decide.DisarmAlarm{ID: m.ID, Kind: kind} && kind == decide.AlarmCorrupt
 			}
 		}
 	case decide.Seal:

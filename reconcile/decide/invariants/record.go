@@ -44,7 +44,8 @@ func loosened(s decide.State, after decide.Record, founds bool) string {
 		}
 	}
 	for _, gone := range after.Removed {
-		if m, listed := memberAt(s, gone.Ordinal); listed && s.Membership.Known && (m.Started || !keepsVolume(replicaAt(s, gone.Ordinal), gone.VolumeUID)) {
+		if m, listed := memberAt(s, gone.Ordinal); listed && s.Membership.Known &&
+			(m.Started || !keepsVolume(replicaAt(s, gone.Ordinal), gone.VolumeUID)) {
 			return fmt.Sprintf("%s counts as removed, and etcd lists it", podName(s, gone.Ordinal))
 		}
 	}
@@ -90,7 +91,8 @@ func loosens(s decide.State, before decide.RecordedMember, after decide.Record) 
 		return "is dropped"
 	case before.Mode == decide.Sealed && m.Mode != decide.Sealed:
 		return "is unsealed"
-	case before.Mode != decide.Sealed && m.Mode == decide.Sealed && !(s.Membership.Known && member.Started) && !rolledBack:
+	case before.Mode != decide.Sealed && m.Mode == decide.Sealed && !(s.Membership.Known && member.Started) &&
+		!rolledBack:
 		return "is sealed before it started"
 	}
 	return ""

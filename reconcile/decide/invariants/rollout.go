@@ -8,8 +8,11 @@ import (
 
 // rolloutInvariants are those about which declaration a pod is made from next.
 var rolloutInvariants = []invariant{
-	{Invariant{"into what runs", "No pod is moved to a declaration under which a member's pod fails and none runs well."}, intoWhatRuns},
-	{Invariant{"left to the kubelet", "The pod of a voter that has failed for a moment only is not restarted while quorum depends on it."}, leftToTheKubelet},
+	{Invariant{"into what runs",
+		"No pod is moved to a declaration under which a member's pod fails and none runs well."}, intoWhatRuns},
+	{Invariant{"left to the kubelet",
+		"The pod of a voter that has failed for a moment only is not restarted while quorum depends on it."},
+		leftToTheKubelet},
 }
 
 // intoWhatRuns: a member that does not run now may come back by itself where it is; where others
@@ -17,7 +20,8 @@ var rolloutInvariants = []invariant{
 func intoWhatRuns(s decide.State, d decide.Decision) string {
 	a, restarts := d.Action.(decide.RestartReplica)
 	r := replicaAt(s, a.Ordinal)
-	moves := r.PodVersion+r.PodSpecHash != "" && (r.PodVersion != s.Objects.RunsVersion || r.PodSpecHash != s.Objects.RunsHash)
+	moves := r.PodVersion+r.PodSpecHash != "" &&
+		(r.PodVersion != s.Objects.RunsVersion || r.PodSpecHash != s.Objects.RunsHash)
 	member, listed := memberAt(s, a.Ordinal)
 	neverRan := r.PodUnbound || r.VolumeTerminating && !(listed && member.Started)
 	if !restarts || !moves || neverRan {
@@ -37,7 +41,8 @@ func intoWhatRuns(s decide.State, d decide.Decision) string {
 		}
 	}
 	if failing != "" {
-		return "moves " + podName(s, a.Ordinal) + " to a declaration under which " + failing + " fails and none runs well"
+		return "moves " + podName(s, a.Ordinal) + " to a declaration under which " + failing +
+			" fails and none runs well"
 	}
 	return ""
 }
@@ -47,10 +52,12 @@ func intoWhatRuns(s decide.State, d decide.Decision) string {
 func fares(s decide.State, r decide.Replica) (runs, fails bool) {
 	m, _ := memberAt(s, r.Ordinal)
 	file, recorded := recordedAt(s.Record, r.Ordinal)
-	itsVolume := r.NoData || r.Stranded != "" || file.VolumeUID != "" && file.VolumeUID != r.VolumeUID // is why it fails
+	// Is why it fails.
+	itsVolume := r.NoData || r.Stranded != "" || file.VolumeUID != "" && file.VolumeUID != r.VolumeUID
 	lacksQuorum := r.ClusterID != 0 && !r.PodStarted.IsZero() && s.Now.Sub(r.PodStarted) >= time.Minute
 	hasJustCrashed := r.Pod == decide.PodStarting && r.PodCrashes > 0 && s.Now.Sub(r.PodStarted) < time.Minute
-	return m.Answers || r.Pod == decide.PodReady || r.Pod == decide.PodStarting && lacksQuorum, recorded && !r.NoPeers && !itsVolume && (r.Pod == decide.PodFailing || hasJustCrashed)
+	return m.Answers || r.Pod == decide.PodReady || r.Pod == decide.PodStarting && lacksQuorum,
+		recorded && !r.NoPeers && !itsVolume && (r.Pod == decide.PodFailing || hasJustCrashed)
 }
 
 func leftToTheKubelet(s decide.State, d decide.Decision) string {

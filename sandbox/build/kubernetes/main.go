@@ -38,7 +38,8 @@ func main() {
 	name := filepath.Base(os.Args[0])
 	program, known := programs[name]
 	if !known {
-		fmt.Fprintf(os.Stderr, "call it by one of these names: %s\n", strings.Join(slices.Sorted(maps.Keys(programs)), ", "))
+		fmt.Fprintf(os.Stderr, "call it by one of these names: %s\n",
+			strings.Join(slices.Sorted(maps.Keys(programs)), ", "))
 		os.Exit(1)
 	}
 	os.Exit(cli.Run(program()))

@@ -28,7 +28,8 @@ func up(open opener) *cobra.Command {
 			if err := s.Up(cmd.Context(), nodes); err != nil {
 				return err
 			}
-			s.Progress.Say(fmt.Sprintf("sandbox %s is up (%s); KUBECONFIG=%s", s.Name, progress.Round(time.Since(began)), s.Kubeconfig()))
+			s.Progress.Say(fmt.Sprintf("sandbox %s is up (%s); KUBECONFIG=%s", s.Name,
+				progress.Round(time.Since(began)), s.Kubeconfig()))
 			return nil
 		},
 	}
@@ -67,7 +68,8 @@ func build() *cobra.Command {
 			return programs.LinkTools(tools)
 		},
 	}
-	cmd.Flags().StringVar(&tools, "tools", "", "directory in which to link kubectl, etcdctl, etcdutl and, as etcd-VERSION, each etcd")
+	cmd.Flags().StringVar(&tools, "tools", "",
+		"directory in which to link kubectl, etcdctl, etcdutl and, as etcd-VERSION, each etcd")
 	return cmd
 }
 

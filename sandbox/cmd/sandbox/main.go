@@ -44,7 +44,8 @@ func command() *cobra.Command {
 		}
 		return s, err
 	}
-	root.AddCommand(up(open), down(open), status(open), execute(open), kubeconfig(open), load(open), image(), node(open), build())
+	root.AddCommand(up(open), down(open), status(open), execute(open), kubeconfig(open), load(open), image(),
+		node(open), build())
 	root.AddCommand(inside()...)
 	return root
 }

@@ -40,7 +40,8 @@ func (p *Proxy) WatchEtcd(dial Dial) {
 
 // forwardPort takes a connection into a pod in the place of the API server.
 func (p *Proxy) forwardPort(w http.ResponseWriter, r *http.Request, request *Request) {
-	if r.Method != http.MethodPost { // clients fall back to SPDY, which can be taken apart with what Kubernetes itself uses
+	// Clients fall back to SPDY, which can be taken apart with what Kubernetes itself uses.
+	if r.Method != http.MethodPost {
 		http.Error(w, "no WebSockets here", http.StatusBadRequest)
 		return
 	}
@@ -49,17 +50,18 @@ func (p *Proxy) forwardPort(w http.ResponseWriter, r *http.Request, request *Req
 	}
 	p.answeredWith(request, http.StatusSwitchingProtocols)
 	var complaints httpstream.Stream
-	connection := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(stream httpstream.Stream, replied <-chan struct{}) error {
-		if stream.Headers().Get(corev1.StreamType) == corev1.StreamTypeError {
-			complaints = stream
+	connection := spdy.NewResponseUpgrader().
+		UpgradeResponse(w, r, func(stream httpstream.Stream, replied <-chan struct{}) error {
+			if stream.Headers().Get(corev1.StreamType) == corev1.StreamTypeError {
+				complaints = stream
+				return nil
+			}
+			go func() {
+				<-replied
+				p.connectPod(r.Context(), stream, complaints, request)
+			}()
 			return nil
-		}
-		go func() {
-			<-replied
-			p.connectPod(r.Context(), stream, complaints, request)
-		}()
-		return nil
-	})
+		})
 	if connection == nil {
 		return
 	}
@@ -106,14 +108,15 @@ func (p *Proxy) serveCalls(client, pod net.Conn) {
 	}
 	ended := make(chan struct{})
 	end := sync.OnceFunc(func() { close(ended) })
-	server := &http.Server{Protocols: clear, ErrorLog: silent, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			if recover() != nil { // a call is cut off with the connection
-				client.Close()
-			}
-		}()
-		p.serveCall(w, r, forward)
-	})}
+	server := &http.Server{Protocols: clear, ErrorLog: silent,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer func() {
+				if recover() != nil { // a call is cut off with the connection
+					client.Close()
+				}
+			}()
+			p.serveCall(w, r, forward)
+		})}
 	server.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateClosed {
 			end()

@@ -50,7 +50,8 @@ func Start(target *url.URL, transport http.RoundTripper) (*Proxy, error) {
 		ErrorLog:       silent,
 		ModifyResponse: p.answered,
 	}
-	p.server = &http.Server{Handler: p, ErrorLog: silent, BaseContext: func(net.Listener) context.Context { return ctx }}
+	p.server = &http.Server{Handler: p, ErrorLog: silent,
+		BaseContext: func(net.Listener) context.Context { return ctx }}
 	go func() { _ = p.server.Serve(listener) }()
 	return p, nil
 }

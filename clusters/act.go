@@ -1,0 +1,76 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// Do implements reconcile.Cluster. It takes the lease first, and keeps it; each action reads again
+// what it relies on. What has changed meanwhile is left as it is: the next pass looks at it again.
+func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome, error) {
+	if c.live.options.Reading {
+		return report.Outcome{}, errReading
+	}
+	ctx, release, err := c.hold(ctx)
+	if err != nil {
+		return report.Outcome{}, c.live.advised(c.target.Cluster.Namespace, err)
+	}
+	defer release()
+	outcome, err := c.carryOut(ctx, action)
+	switch {
+	case err == nil:
+	case errors.Is(c.stillOurs(ctx), reconcile.ErrLocked):
+		return outcome, c.stillOurs(ctx) // whatever failed, another pass goes on with it
+	case kube.IsConflict(err):
+		outcome.Detail = strings.TrimPrefix(outcome.Detail+"; not yet: "+err.Error(), "; ")
+		return outcome, nil
+	}
+	return outcome, c.live.advised(c.target.Cluster.Namespace, err)
+}
+
+func (c *cluster) carryOut(ctx context.Context, action decide.Action) (report.Outcome, error) {
+	switch a := action.(type) {
+	case decide.Declare:
+		return c.declare(ctx)
+	case decide.Bootstrap:
+		return c.found(ctx, a)
+	case decide.Seal:
+		return c.seal(ctx, a)
+	case decide.ApplyObjects:
+		return c.applyObjects(ctx)
+	case decide.RenewCertificates:
+		return c.renewCertificates(ctx)
+	case decide.StopPods:
+		return c.stopPods(ctx)
+	case decide.StartRollout:
+		return c.startRollout(ctx, a)
+	case decide.RestartReplica:
+		return c.restartReplica(ctx, a)
+	case decide.DeleteVolume:
+		return c.deleteVolume(ctx, a)
+	case decide.DeleteObjects:
+		return c.deleteObjects(ctx)
+	case decide.AddLearner:
+		return c.addLearner(ctx, a)
+	case decide.PromoteLearner:
+		return c.changeEtcd(ctx, a, promotion(a))
+	case decide.RemoveMember:
+		return c.removeMember(ctx, a)
+	case decide.MoveLeader:
+		return c.changeEtcd(ctx, a, moveLeader(a))
+	case decide.DisarmAlarm:
+		return c.disarmAlarm(ctx, a)
+	case decide.EnableDowngrade:
+		return c.changeEtcd(ctx, a, downgrade(a))
+	case decide.CancelDowngrade:
+		return c.changeEtcd(ctx, a, noDowngrade(a))
+	}
+	return report.Outcome{}, fmt.Errorf("%s is not carried out by this version", action)
+}

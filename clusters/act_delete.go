@@ -1,0 +1,127 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// delete deletes one object, unless it is another than was seen, or on its way out already.
+func (c *cluster) delete(ctx context.Context, id objects.Identity, uid string) (report.Outcome, error) {
+	namespace := c.target.Cluster.Namespace
+	found, err := c.kube().Look(ctx, id.Kind, namespace, id.Name)
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	deleted := false
+	if found != nil && string(found.GetUID()) == uid && found.GetDeletionTimestamp() == nil {
+		if err := c.stillOurs(ctx); err != nil {
+			return report.Outcome{}, err
+		}
+		if deleted, err = c.kube().Delete(ctx, id.Kind, found); err != nil {
+			return report.Outcome{}, err
+		}
+	}
+	if !deleted {
+		return report.Outcome{Detail: fmt.Sprintf("%s is gone already", id)}, nil
+	}
+	return report.Outcome{Changed: true, Detail: fmt.Sprintf("deleted %s", id)}, nil
+}
+
+// deleteVolume deletes a claim whose data nobody needs: that of a member that etcd has removed, in
+// etcd's word of this moment, or one of a cluster that is deleted with its data and does not run
+// any more.
+func (c *cluster) deleteVolume(ctx context.Context, a decide.DeleteVolume) (report.Outcome, error) {
+	check := c.memberGone
+	if c.target.Cluster.Spec.Lifecycle == v1alpha1.LifecycleDeleted {
+		check = func(ctx context.Context, _ int) error { return c.nothingRuns(ctx) }
+	}
+	if err := check(ctx, a.Ordinal); err != nil {
+		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
+	}
+	name := objects.VolumeClaimName(c.target.Cluster.Name, a.Ordinal)
+	return c.delete(ctx, objects.Identity{Kind: "PersistentVolumeClaim", Name: name}, a.VolumeUID)
+}
+
+// memberGone returns nil if etcd's linearizable list holds no member with that ordinal.
+func (c *cluster) memberGone(ctx context.Context, ordinal int) error {
+	now := c.askAgain(ctx).Membership
+	if !now.Known {
+		return fmt.Errorf("etcd does not say who its members are: %s", now.Why)
+	}
+	if now.ClusterID != c.state.Record.ClusterID {
+		return fmt.Errorf("etcd is cluster %s, and %s is on record", now.ClusterID, c.state.Record.ClusterID)
+	}
+	for _, m := range now.Members {
+		if n, ours := c.state.OrdinalOf(m); ours && n == ordinal {
+			return fmt.Errorf("etcd lists %s (%s)", c.state.ReplicaName(ordinal), m.ID)
+		}
+	}
+	return nil
+}
+
+// nothingRuns returns nil if there is no pod of the cluster, and nothing that would make one.
+func (c *cluster) nothingRuns(ctx context.Context) error {
+	namespace := c.target.Cluster.Namespace
+	found, err := c.kube().Look(ctx, "StatefulSet", namespace, c.names.StatefulSet)
+	if err != nil {
+		return err
+	}
+	if set, there := found.(*appsv1.StatefulSet); there && (set.Spec.Replicas == nil || *set.Spec.Replicas > 0) {
+		return fmt.Errorf("StatefulSet %s makes pods", set.Name)
+	}
+	runs, err := c.kube().HasPods(ctx, namespace, objects.SelectorString(c.target.Cluster.Name))
+	if err == nil && runs {
+		err = fmt.Errorf("there are pods of %s", c.target.Key())
+	}
+	return err
+}
+
+// deleteObjects deletes what Quorate has made, but for volumes and the custom resource. The record
+// goes last: it is what tells the next pass what is to be done, should this one not get that far.
+func (c *cluster) deleteObjects(ctx context.Context) (report.Outcome, error) {
+	err := c.nothingRuns(ctx)
+	if err != nil {
+		return report.Outcome{}, fmt.Errorf("%s: %w", decide.DeleteObjects{}, err)
+	}
+	var done []string
+	for _, id := range slices.Backward(c.identities()) {
+		object := c.own.Objects[id.Kind+"/"+id.Name]
+		if object == nil {
+			continue
+		}
+		var outcome report.Outcome
+		if outcome, err = c.delete(ctx, id, string(object.GetUID())); err != nil {
+			break
+		}
+		if outcome.Changed {
+			done = append(done, id.String())
+		}
+	}
+	if len(done) == 0 && err == nil {
+		return report.Outcome{Detail: "all objects are gone already"}, nil
+	}
+	return report.Outcome{Changed: len(done) > 0, Detail: "deleted " + strings.Join(done, ", ")}, err
+}
+
+// deleteSurplus deletes what is not declared any more, and says what that was; empty if nothing
+// was.
+func (c *cluster) deleteSurplus(ctx context.Context) (string, error) {
+	policy := c.surplus()
+	if policy == nil {
+		return "", nil
+	}
+	outcome, err := c.delete(ctx, c.names.Policy(), string(policy.GetUID()))
+	if err != nil || !outcome.Changed {
+		return "", err
+	}
+	return outcome.Detail, nil
+}

@@ -1,0 +1,181 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// addLearner has etcd list a new member, unless data of an earlier one could be in its slot.
+func (c *cluster) addLearner(ctx context.Context, a decide.AddLearner) (report.Outcome, error) {
+	name := objects.VolumeClaimName(c.target.Cluster.Name, a.Ordinal)
+	claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace, name)
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	if claim != nil && claim.GetDeletionTimestamp() == nil && !c.madeAfterRemoval(a.Ordinal, string(claim.GetUID())) {
+		return report.Outcome{}, fmt.Errorf("%s: PersistentVolumeClaim %s stands in its slot and may hold data of an "+
+			"earlier member", a, name)
+	}
+	pod, err := c.kube().Look(ctx, "Pod", c.target.Cluster.Namespace, c.state.ReplicaName(a.Ordinal))
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	volumeGoes := claim != nil && claim.GetDeletionTimestamp() != nil
+	podStays := pod != nil && pod.GetDeletionTimestamp() == nil
+	if volumeGoes && podStays {
+		return report.Outcome{Detail: "not yet: a pod keeps the volume in its slot that is being deleted"}, nil
+	}
+	return c.changeEtcd(ctx, a, addition(a))
+}
+
+// madeAfterRemoval reports whether a claim in the slot of a removed member is another than that
+// member's, so that no data are on it.
+func (c *cluster) madeAfterRemoval(ordinal int, uid string) bool {
+	return slices.ContainsFunc(c.state.Record.Removed, func(gone decide.RemovedMember) bool {
+		return gone.Ordinal == ordinal && gone.VolumeUID != "" && gone.VolumeUID != uid
+	})
+}
+
+// disarmAlarm takes an alarm back; one about data only if the members say again that they all hold
+// the same.
+func (c *cluster) disarmAlarm(ctx context.Context, a decide.DisarmAlarm) (report.Outcome, error) {
+	if before := c.state; before.Refuted(decide.Alarm(a)) {
+		before.Membership = c.askAgain(ctx).Membership
+		if !before.Membership.Known || !before.Refuted(decide.Alarm(a)) {
+			return report.Outcome{Detail: "etcd: not yet: all members are no longer known to hold the same data"}, nil
+		}
+	}
+	return c.changeEtcd(ctx, a, disarming(a))
+}
+
+// change is what an action asks of etcd.
+type change struct {
+	// alreadySo reports whether etcd is as the action would have it.
+	alreadySo func(now decide.Membership) bool
+	// unless, if set, says what speaks against the change by now; empty if nothing does.
+	unless  func(ctx context.Context, now decide.Membership) (string, error)
+	request func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error
+}
+
+// changeEtcd has etcd do what an action says, unless its own word of this moment is that it is done
+// already. What etcd refuses for the moment is no failure: another pass finds out whether it is
+// still to be done.
+func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted change) (report.Outcome, error) {
+	now := c.askAgain(ctx).Membership
+	switch {
+	case !now.Known:
+		return report.Outcome{Detail: "etcd: not yet: " + now.Why}, nil
+	case now.ClusterID != c.state.Membership.ClusterID:
+		return report.Outcome{}, fmt.Errorf("%s: etcd is cluster %s by now, not %s", action, now.ClusterID,
+			c.state.Membership.ClusterID)
+	case wanted.alreadySo(now):
+		return report.Outcome{Detail: "already done"}, nil
+	}
+	if wanted.unless != nil {
+		why, err := wanted.unless(ctx, now)
+		if err != nil {
+			return report.Outcome{}, fmt.Errorf("%s: %w", action, err)
+		}
+		if why != "" {
+			return report.Outcome{Detail: "not yet: " + why}, nil
+		}
+	}
+	if err := c.stillOurs(ctx); err != nil {
+		return report.Outcome{}, err
+	}
+	err := wanted.request(ctx, &c.live.etcd, c.etcd(c.reachable(), c.clientTLS()))
+	if notYet := (etcd.NotYet{}); errors.As(err, &notYet) {
+		return report.Outcome{Detail: "etcd: not yet: " + notYet.Error()}, nil
+	}
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	return report.Outcome{Changed: true, Detail: "etcd: " + action.String()}, nil
+}
+
+// lists reports whether etcd lists such a member.
+func lists(now decide.Membership, is func(decide.Member) bool) bool {
+	return slices.ContainsFunc(now.Members, is)
+}
+
+func addition(a decide.AddLearner) change {
+	return change{
+		alreadySo: func(now decide.Membership) bool {
+			return lists(now, func(m decide.Member) bool { return m.PeerURL == a.PeerURL })
+		},
+		request: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+			_, err := clients.AddLearner(ctx, cluster, a.PeerURL)
+			return err
+		},
+	}
+}
+
+func promotion(a decide.PromoteLearner) change {
+	return change{
+		alreadySo: func(now decide.Membership) bool {
+			return lists(now, func(m decide.Member) bool { return m.ID == a.ID && !m.Learner })
+		},
+		request: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+			return clients.PromoteLearner(ctx, cluster, a.ID)
+		},
+	}
+}
+
+func removal(a decide.RemoveMember) change {
+	return change{
+		alreadySo: func(now decide.Membership) bool {
+			return !lists(now, func(m decide.Member) bool { return m.ID == a.ID })
+		},
+		request: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+			return clients.RemoveMember(ctx, cluster, a.ID)
+		},
+	}
+}
+
+func moveLeader(a decide.MoveLeader) change {
+	return change{
+		alreadySo: func(now decide.Membership) bool {
+			return lists(now, func(m decide.Member) bool { return m.ID == a.To && m.Leader })
+		},
+		request: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+			return clients.MoveLeader(ctx, cluster, a.From, a.To)
+		},
+	}
+}
+
+func downgrade(a decide.EnableDowngrade) change {
+	return change{
+		alreadySo: func(now decide.Membership) bool { return now.Downgrade == a.Version },
+		request: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+			return clients.EnableDowngrade(ctx, cluster, a.Version)
+		},
+	}
+}
+
+func noDowngrade(decide.CancelDowngrade) change {
+	return change{
+		alreadySo: func(now decide.Membership) bool { return now.Downgrade == "" },
+		request: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+			return clients.CancelDowngrade(ctx, cluster)
+		},
+	}
+}
+
+func disarming(a decide.DisarmAlarm) change {
+	return change{
+		alreadySo: func(now decide.Membership) bool {
+			raises := func(m decide.Member) bool { return m.ID == a.ID && slices.Contains(m.Alarms, a.Kind) }
+			return !lists(now, raises) && !slices.Contains(now.StaleAlarms, decide.Alarm(a))
+		},
+		request: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+			return clients.DisarmAlarm(ctx, cluster, decide.Alarm(a))
+		},
+	}
+}

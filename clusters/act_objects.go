@@ -1,0 +1,180 @@
+package clusters
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// declare writes the custom resource.
+func (c *cluster) declare(ctx context.Context) (report.Outcome, error) {
+	if c.target.Applied == nil || !c.state.Objects.DeclarationDiffers {
+		return report.Outcome{}, nil
+	}
+	if err := c.stillOurs(ctx); err != nil {
+		return report.Outcome{}, err
+	}
+	live, err := c.kube().ApplyCluster(ctx, c.target.Declaration(), c.own.Custom)
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	c.own.Custom, c.target.Cluster.UID, c.buildable.UID = live, live.UID, live.UID
+	return report.Outcome{Changed: true, Detail: "applied EtcdCluster " + live.Name}, nil
+}
+
+// declareOwner makes sure that the custom resource is there to own the rest: what has no owner
+// Kubernetes collects.
+func (c *cluster) declareOwner(ctx context.Context) (report.Outcome, error) {
+	declared, err := c.declare(ctx)
+	if err == nil && c.target.Cluster.UID == "" {
+		err = fmt.Errorf("the custom resource of %s is gone and the source does not say what it was", c.target.Key())
+	}
+	return declared, err
+}
+
+// found makes all objects of a cluster that has never formed. The record comes before everything
+// that could start a member, and is never written over: its token and its founding members are
+// those of the first pass that got so far.
+func (c *cluster) found(ctx context.Context, a decide.Bootstrap) (report.Outcome, error) {
+	record, err := c.foundingRecord(ctx, a)
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	in, err := c.input(record)
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	return c.apply(ctx, in, func(objects.Object) bool { return true })
+}
+
+func (c *cluster) foundingRecord(ctx context.Context, a decide.Bootstrap) (decide.Record, error) {
+	namespace := c.target.Cluster.Namespace
+	found, err := c.kube().Look(ctx, "ConfigMap", namespace, c.names.ConfigMap)
+	if err != nil {
+		return decide.Record{}, err
+	}
+	if present, ok := found.(*corev1.ConfigMap); ok && present.Data[objects.RecordKey] != "" {
+		record, err := objects.DecodeRecord(present.Data[objects.RecordKey])
+		if err != nil {
+			return decide.Record{}, fmt.Errorf("%s of ConfigMap %s cannot be read: %w", objects.RecordKey,
+				c.names.ConfigMap, err)
+		}
+		if record.ClusterID != 0 || slices.ContainsFunc(record.Members,
+			func(m decide.RecordedMember) bool { return m.Mode != decide.Founding }) {
+			return decide.Record{}, fmt.Errorf("the cluster has formed meanwhile (%s)", record.ClusterID)
+		}
+		return c.state.UnderCA(record), nil
+	}
+	claims, err := c.kube().HasClaims(ctx, namespace, objects.LabelCluster+"="+c.target.Cluster.Name)
+	if err != nil {
+		return decide.Record{}, err
+	}
+	if claims {
+		return decide.Record{}, fmt.Errorf("volumes of %s have appeared meanwhile", c.target.Key())
+	}
+	return c.state.UnderCA(decide.FoundingRecord(newToken(), a.Replicas)), nil
+}
+
+// newToken is the nonce in a cluster's token, so that members of an earlier cluster of the same
+// name are strangers (hard case H4).
+func newToken() string {
+	nonce := make([]byte, 8)
+	rand.Read(nonce) // never fails
+	return hex.EncodeToString(nonce)
+}
+
+// applyObjects puts right what has drifted.
+func (c *cluster) applyObjects(ctx context.Context) (report.Outcome, error) {
+	if going, err := c.stopsOnGoingVolume(ctx); going != "" || err != nil {
+		return report.Outcome{Detail: going}, err
+	}
+	in, err := c.input(decide.StandingRecord(c.state, newToken()))
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	outcome, err := c.apply(ctx, in, func(o objects.Object) bool { return c.drifted[o.Kind+"/"+o.Name] })
+	if err != nil {
+		return outcome, err
+	}
+	deleted, err := c.deleteSurplus(ctx)
+	if deleted != "" {
+		outcome.Changed, outcome.Detail = true, strings.TrimPrefix(outcome.Detail+"; "+deleted, "; ")
+	}
+	return outcome, err
+}
+
+// apply applies the custom resource, which owns the rest, and then those objects that are wanted,
+// in order, each over what was observed of it and nothing else. The outcome tells what was applied
+// even if not all could be.
+func (c *cluster) apply(
+	ctx context.Context, in objects.Input, wanted func(objects.Object) bool,
+) (report.Outcome, error) {
+	declared, err := c.declareOwner(ctx)
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	built, err := objects.Build(in)
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	var applied []string
+	if declared.Changed {
+		applied = append(applied, "EtcdCluster "+c.target.Cluster.Name)
+	}
+	for _, object := range built {
+		if !wanted(object) {
+			continue
+		}
+		if err = c.applyOne(ctx, object); err != nil {
+			break
+		}
+		applied = append(applied, object.Kind+" "+object.Name)
+	}
+	if len(applied) == 0 {
+		return report.Outcome{}, err
+	}
+	return report.Outcome{Changed: true, Detail: "applied " + strings.Join(applied, ", ")}, err
+}
+
+func (c *cluster) applyOne(ctx context.Context, object objects.Object) error {
+	read, err := c.asObserved(ctx, object)
+	if err == nil {
+		err = c.stillOurs(ctx)
+	}
+	if err == nil {
+		err = c.kube().ApplyOver(ctx, object.Apply, read)
+	}
+	if err != nil {
+		return fmt.Errorf("apply %s %s: %w", object.Kind, object.Name, err)
+	}
+	return nil
+}
+
+// asObserved is the version of an object to apply over; nil if there was none. Of what counts the
+// changes of its spec it is the newest, since Kubernetes writes the status of such an object all
+// the time.
+func (c *cluster) asObserved(ctx context.Context, object objects.Object) (metav1.Object, error) {
+	read := c.own.Objects[object.Kind+"/"+object.Name]
+	if read == nil || read.GetGeneration() == 0 {
+		return read, nil
+	}
+	now, err := c.kube().Look(ctx, object.Kind, c.target.Cluster.Namespace, object.Name)
+	if err != nil {
+		return nil, err
+	}
+	if now == nil || now.GetUID() != read.GetUID() || now.GetGeneration() != read.GetGeneration() {
+		return nil, kube.ErrConflict
+	}
+	return now, nil
+}

@@ -1,0 +1,109 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// removeMember takes a member out of etcd's list, if what proves that it is lost still holds at
+// this moment.
+func (c *cluster) removeMember(ctx context.Context, a decide.RemoveMember) (report.Outcome, error) {
+	wanted := removal(a)
+	wanted.unless = func(ctx context.Context, now decide.Membership) (string, error) { return c.disproof(ctx, a, now) }
+	told := wanted.request
+	wanted.request = func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
+		if err := c.announce(ctx, a); err != nil {
+			return err
+		}
+		return told(ctx, clients, cluster)
+	}
+	return c.changeEtcd(ctx, a, wanted)
+}
+
+// announce puts the removal of a member on record before etcd is told, where afterwards no majority
+// of the members on record would be left in etcd's list: else it would look as if somebody had
+// forced a new cluster.
+func (c *cluster) announce(ctx context.Context, a decide.RemoveMember) error {
+	if !decide.NeedsAnnouncement(c.state, a.ID) {
+		return nil
+	}
+	announced, err := decide.AnnouncedRecord(c.state, a.ID)
+	if err != nil {
+		return err
+	}
+	in, err := c.input(announced)
+	if err != nil {
+		return err
+	}
+	_, err = c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" })
+	return err
+}
+
+// disproof says what speaks against the loss of a member by now; empty if nothing does. Lists may
+// be old or miss what is there, so the claim, its volume and the nodes are read again.
+func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decide.Membership) (string, error) {
+	answers := func(m decide.Member) bool { return m.ID == a.ID && m.Answers }
+	ofSilence := slices.Contains([]decide.Loss{decide.Silence, decide.VolumeLost, decide.VolumeStranded},
+		a.Because.Loss)
+	if (ofSilence || !lists(c.state.Membership, answers)) && lists(now, answers) {
+		return a.Name + " answers", nil
+	}
+	if decide.VotersChanged(c.state.Membership, now, a.ID) {
+		return "the other voters are not as they were", nil
+	}
+	if again := c.state; a.Because.Loss == decide.Corruption {
+		again.Membership = now
+		if !again.Outvoted(a.ID) {
+			return "its data are no longer known to be other than a majority's", nil
+		}
+	}
+	if a.Because.VolumeUID == "" {
+		return "", nil
+	}
+	ordinal, ours := c.state.Ordinal(a.Name)
+	if !ours {
+		return "", fmt.Errorf("%s: %q is the name of no replica", a, a.Name)
+	}
+	name := objects.VolumeClaimName(c.state.Name, ordinal)
+	found, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace, name)
+	if err != nil {
+		return "", err
+	}
+	return c.volumeSpeaksAgainst(ctx, a.Because, name, found)
+}
+
+// volumeSpeaksAgainst says why the claim of that name, as it is now, does not prove the loss.
+func (c *cluster) volumeSpeaksAgainst(
+	ctx context.Context, because decide.Because, name string, now metav1.Object,
+) (string, error) {
+	claim, there := now.(*corev1.PersistentVolumeClaim)
+	same := there && string(claim.UID) == because.VolumeUID
+	switch {
+	case because.Loss == decide.VolumeStranded && same:
+		return c.withinReach(ctx, claim)
+	case because.Loss == decide.VolumeStranded:
+		return fmt.Sprintf("PersistentVolumeClaim %s is another one by now", name), nil
+	case same && claim.DeletionTimestamp == nil:
+		return fmt.Sprintf("PersistentVolumeClaim %s is there", name), nil
+	}
+	return "", nil
+}
+
+// withinReach says that a pod may use the volume of a claim, by the nodes that there are now.
+func (c *cluster) withinReach(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
+	why, err := c.strands(ctx, claim, func() ([]corev1.Node, error) { return c.kube().Nodes(ctx) })
+	if err != nil || why != "" {
+		return "", err
+	}
+	return strings.TrimSpace(fmt.Sprintf("volume %s can be used again", claim.Spec.VolumeName)), nil
+}

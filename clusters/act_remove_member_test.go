@@ -1,0 +1,103 @@
+package clusters
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// What proved that a member is lost is read again right before etcd is told.
+func TestDisproof(t *testing.T) {
+	going := claimed("v1")
+	going.DeletionTimestamp = &metav1.Time{Time: noon}
+	home := volumeOn(in(corev1.LabelHostname, "n1"))
+	nodes := func(names ...string) *corev1.NodeList {
+		list := &corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}}
+		for _, name := range names {
+			list.Items = append(list.Items, nodeNamed(name))
+		}
+		return list
+	}
+	for _, test := range []struct {
+		name    string
+		loss    decide.Loss
+		uid     string
+		answers bool
+		silent  bool // when it was observed
+		others  int  // voters that answered, and that etcd does not list any more
+		server  storageServer
+		want    string
+	}{
+		{name: "gone", loss: decide.VolumeLost, uid: "v1"},
+		{name: "another", loss: decide.VolumeLost, uid: "v1", server: storageServer{claim: claimed("v2")}},
+		{name: "going by now", loss: decide.VolumeLost, uid: "v1", server: storageServer{claim: going}},
+		{name: "there after all", loss: decide.VolumeLost, uid: "v1", server: storageServer{claim: claimed("v1")}, want: "PersistentVolumeClaim data-a-1 is there"},
+		{name: "gone, and yet it answers", loss: decide.VolumeLost, uid: "v1", answers: true, want: "a-1 answers"},
+		{name: "silent", loss: decide.Silence},
+		{name: "no longer silent", loss: decide.Silence, answers: true, want: "a-1 answers"},
+		{name: "going", loss: decide.VolumeGoing, uid: "v1", answers: true, server: storageServer{claim: going}},
+		{name: "going, and it answers again", loss: decide.VolumeGoing, uid: "v1", silent: true, answers: true, server: storageServer{claim: going}, want: "a-1 answers"},
+		{name: "going, and silent still", loss: decide.VolumeGoing, uid: "v1", silent: true, server: storageServer{claim: going}},
+		{name: "it stays", loss: decide.VolumeGoing, uid: "v1", answers: true, server: storageServer{claim: claimed("v1")}, want: "PersistentVolumeClaim data-a-1 is there"},
+		{name: "stranded", loss: decide.VolumeStranded, uid: "v1", server: storageServer{claim: claimed("v1"), volume: home, nodes: nodes("n2")}},
+		{
+			name: "the node is back", loss: decide.VolumeStranded, uid: "v1", server: storageServer{claim: claimed("v1"), volume: home, nodes: nodes("n2", "n1")},
+			want: "volume pvc-1 can be used again",
+		},
+		{
+			name: "another is stranded", loss: decide.VolumeStranded, uid: "v0", server: storageServer{claim: claimed("v1"), volume: home, nodes: nodes("n2")},
+			want: "PersistentVolumeClaim data-a-1 is another one by now",
+		},
+		{name: "too many", loss: "", answers: true},
+		{name: "another voter has gone", loss: decide.Silence, others: 1, want: "the other voters are not as they were"},
+		{name: "corrupt", loss: decide.Corruption, answers: true, want: "its data are no longer known to be other than a majority's"},
+	} {
+		now := decide.Membership{Known: true, Members: []decide.Member{{ID: 2, Name: "a-1", Answers: test.answers}}}
+		c := &cluster{live: &Live{kube: clientOf(t, &test.server)}, state: decide.State{Name: "a", Membership: now}}
+		if test.silent {
+			c.state.Membership.Members = []decide.Member{{ID: 2, Name: "a-1"}}
+		}
+		for n := range test.others {
+			c.state.Membership.Members = append(slices.Clone(now.Members), decide.Member{ID: decide.ID(3 + n), Answers: true})
+		}
+		a := decide.RemoveMember{ID: 2, Name: "a-1", Because: decide.Because{Loss: test.loss, VolumeUID: test.uid}}
+		got, err := c.disproof(t.Context(), a, now)
+		if got != test.want || err != nil {
+			t.Errorf("%s: %q, %v, want %q; asked for %q", test.name, got, err, test.want, test.server.asked)
+		}
+	}
+}
+
+// What cannot be read again proves nothing.
+func TestDisproofUnreadable(t *testing.T) {
+	c := &cluster{live: &Live{kube: clientOf(t, &storageServer{refuse: true})}, state: decide.State{Name: "a"}}
+	a := decide.RemoveMember{ID: 2, Name: "a-1", Because: decide.Because{Loss: decide.VolumeLost, VolumeUID: "v1"}}
+	if _, err := c.disproof(t.Context(), a, decide.Membership{Known: true}); err == nil || !strings.Contains(err.Error(), "forbidden") {
+		t.Error(err)
+	}
+}
+
+// A member is not removed while its volume is there: etcd is not told.
+func TestRemovalNeedsProof(t *testing.T) {
+	l := newLife(t)
+	l.etcd.running[1].hangs.Store(true)
+	c := l.seen(l.old)
+	server := &storageServer{claim: claimed("volume-1")}
+	c.live.kube = clientOf(t, server)
+	a := decide.RemoveMember{ID: 2, Name: "a-1", Because: decide.Because{Loss: decide.VolumeLost, VolumeUID: "volume-1"}}
+	if outcome, err := c.removeMember(t.Context(), a); err != nil || outcome.Changed || !strings.Contains(outcome.Detail, "data-a-1 is there") {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+	if len(l.etcd.members) != 3 {
+		t.Fatal("it is removed although its volume is there")
+	}
+	server.claim = claimed("another")
+	if outcome, err := c.removeMember(t.Context(), a); err != nil || !outcome.Changed || len(l.etcd.members) != 2 {
+		t.Errorf("%+v, %v, %d members", outcome, err, len(l.etcd.members))
+	}
+}

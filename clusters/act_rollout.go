@@ -1,0 +1,96 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/podstate"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// startRollout gives the members files for the pods that git declares, and then has new pods made
+// so. Pods that are there keep their own files.
+func (c *cluster) startRollout(ctx context.Context, a decide.StartRollout) (report.Outcome, error) {
+	wanted := objects.Template{Version: a.Version, SpecHash: a.SpecHash}
+	if declared := objects.DeclaredTemplate(c.target.Cluster.Spec); declared != wanted {
+		return report.Outcome{}, fmt.Errorf("%s: git declares %s", a, declared)
+	}
+	found, err := c.kube().Look(ctx, "StatefulSet", c.target.Cluster.Namespace, c.names.StatefulSet)
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	set, there := found.(*appsv1.StatefulSet)
+	if !there {
+		return report.Outcome{}, fmt.Errorf("%s: StatefulSet %s is gone", a, c.names.StatefulSet)
+	}
+	switch runs := objects.ReadMetadata(set.Spec.Template.Annotations).Template(); runs {
+	case wanted:
+		return report.Outcome{Detail: "already done"}, nil
+	case c.runs():
+	default:
+		return report.Outcome{}, fmt.Errorf("%s: StatefulSet %s runs %s by now, not %s", a, c.names.StatefulSet,
+			runs, c.runs())
+	}
+	in, err := c.input(decide.StandingRecord(c.state, newToken()))
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	in.Kept = nil
+	return c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" || o.Kind == "StatefulSet" })
+}
+
+// restartReplica deletes a pod and gives etcd the time to transfer leadership and to end in order.
+// One that serves stays while another member has fallen silent meanwhile; one that was broken stays
+// if it has come up meanwhile.
+func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (report.Outcome, error) {
+	name := c.state.ReplicaName(a.Ordinal)
+	serves := lists(c.state.Membership, func(m decide.Member) bool { return m.Name == name && m.Answers })
+	check := c.stillBroken
+	if serves {
+		check = c.othersStillAnswer
+	}
+	if notYet, err := check(ctx, name, a.PodUID); err != nil || notYet != "" {
+		return report.Outcome{Detail: notYet}, err
+	}
+	return c.delete(ctx, objects.Identity{Kind: "Pod", Name: name}, a.PodUID)
+}
+
+// othersStillAnswer says why a pod that serves is not to be restarted now; empty if all other
+// members answer.
+func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string, error) {
+	now := c.askAgain(ctx).Membership
+	if !now.Known || lists(now, func(m decide.Member) bool { return m.Name != name && !m.Answers }) {
+		return "etcd: not yet: another member no longer answers", nil
+	}
+	return "", nil
+}
+
+// stillBroken says why a pod whose member did not answer is not to be restarted any more; empty if
+// nothing is better than it was seen. Its phase is read again, and etcd in it is asked once more:
+// the kubelet may have got over it.
+func (c *cluster) stillBroken(ctx context.Context, name, uid string) (string, error) {
+	found, err := c.kube().Look(ctx, "Pod", c.target.Cluster.Namespace, name)
+	if err != nil {
+		return "", err
+	}
+	pod, there := found.(*corev1.Pod)
+	if !there || string(pod.UID) != uid {
+		return "", nil // there is nothing left to delete
+	}
+	ordinal, _ := c.state.Ordinal(name)
+	seen := c.state.Replica(ordinal)
+	if phase, _ := podstate.Phase(pod); phase != seen.Pod && (phase == decide.PodReady || phase == decide.PodStarting) {
+		return fmt.Sprintf("not any more: pod %s has come up by itself", name), nil
+	}
+	answer := c.askAgain(ctx)
+	answers := lists(answer.Membership, func(m decide.Member) bool { return m.Name == name && m.Answers })
+	if answers || seen.ClusterID == 0 && answer.ClusterIDs[name] != 0 {
+		return fmt.Sprintf("not any more: etcd in pod %s answers by now", name), nil
+	}
+	return "", nil
+}

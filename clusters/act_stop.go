@@ -1,0 +1,63 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// stopPods scales the StatefulSet to 0. All else of it stays as it was last applied, so nothing
+// that it is made from is needed.
+func (c *cluster) stopPods(ctx context.Context) (report.Outcome, error) {
+	if going, err := c.stopsOnGoingVolume(ctx); going != "" || err != nil {
+		return report.Outcome{Detail: going}, err
+	}
+	id := objects.Identity{Kind: "StatefulSet", Name: c.names.StatefulSet}
+	owned, err := kube.Owned(c.own.Objects[id.Kind+"/"+id.Name])
+	if err != nil {
+		return report.Outcome{}, fmt.Errorf("%s: %w", decide.StopPods{}, err)
+	}
+	scaled, err := objects.ScaledToZero(owned)
+	if err != nil {
+		return report.Outcome{}, fmt.Errorf("%s: %w", decide.StopPods{}, err)
+	}
+	if _, err := c.declareOwner(ctx); err != nil {
+		return report.Outcome{}, err
+	}
+	if err := c.applyOne(ctx, objects.Object{Identity: id, Apply: scaled}); err != nil {
+		return report.Outcome{}, err
+	}
+	return report.Outcome{Changed: true, Detail: "scaled " + id.String() + " to 0"}, nil
+}
+
+// stopsOnGoingVolume names a claim that is being deleted by now, and that goes with its data as
+// soon as the pods are stopped that are about to be; empty if none are, or if git wants the data
+// deleted.
+func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
+	spec := c.target.Cluster.Spec
+	deletes := spec.Lifecycle == v1alpha1.LifecycleDeleted && spec.Storage.Retention == v1alpha1.RetentionDelete
+	if spec.Lifecycle == v1alpha1.LifecycleRunning || deletes {
+		return "", nil
+	}
+	for _, r := range c.state.Replicas {
+		name := objects.VolumeClaimName(c.target.Cluster.Name, r.Ordinal)
+		claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace, name)
+		if err != nil {
+			return "", err
+		}
+		recorded, _ := c.state.Record.Member(r.Ordinal)
+		switch {
+		case r.PodUID == "":
+		case claim != nil && claim.GetDeletionTimestamp() != nil:
+			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is being deleted", name), nil
+		case claim == nil && recorded.VolumeUID != "" && r.Pod != decide.PodPending:
+			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is gone, and its volume goes with the pod", name), nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,310 @@
+package clusters
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/kube/kubetest"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/schema"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/clusters/v1alpha1/crd"
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// stage is a cluster on a real API server, on which nobody makes pods: the test does.
+type stage struct {
+	*testing.T
+	server *kubetest.Server
+	live   *Live
+	spec   string // as git declares it
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	server := kubetest.Start(t)
+	client, err := kube.New(server.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.InstallCRD(t.Context(), crd.YAML); err != nil {
+		t.Fatal(err)
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	if _, err := server.Client.CoreV1().ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	live := New(client, Options{Namespaces: []string{"default"}, LeaseDuration: time.Minute, Timeout: time.Second})
+	t.Cleanup(func() { _ = live.Close(context.Background()) })
+	return &stage{T: t, server: server, live: live, spec: "version: 3.6.16"}
+}
+
+// observe observes the cluster as a pass does.
+func (s *stage) observe() *cluster {
+	s.Helper()
+	text := "apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: a, namespace: default}\nspec: {" + s.spec + "}\n"
+	var applied, defaulted map[string]any
+	for _, object := range []*map[string]any{&applied, &defaulted} {
+		if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
+			s.Fatal(err)
+		}
+	}
+	if err := schema.Default(defaulted); err != nil {
+		s.Fatal(err)
+	}
+	declaration := reconcile.Declaration{Applied: applied}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(defaulted, &declaration.Cluster); err != nil {
+		s.Fatal(err)
+	}
+	seen, err := s.live.Observe(s.Context(), reconcile.Desired{Clusters: []reconcile.Declaration{declaration}})
+	if err != nil || len(seen.Clusters) != 1 {
+		s.Fatalf("%d clusters: %v", len(seen.Clusters), err)
+	}
+	c := seen.Clusters[0].(*cluster)
+	if _, err := c.State(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+	return c
+}
+
+// set is the StatefulSet as it is now.
+func (s *stage) set() *appsv1.StatefulSet {
+	s.Helper()
+	set, err := s.server.Client.AppsV1().StatefulSets("default").Get(s.Context(), "a", metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return set
+}
+
+// do carries an action out, which changes something or does not.
+func (s *stage) do(c *cluster, a decide.Action, changes bool) {
+	s.Helper()
+	outcome, err := c.Do(s.Context(), a)
+	if err != nil || outcome.Changed != changes {
+		s.Fatalf("%s: %+v, %v", a, outcome, err)
+	}
+}
+
+// refuse expects an error that says why the action is not carried out.
+func (s *stage) refuse(c *cluster, a decide.Action, why string) {
+	s.Helper()
+	if outcome, err := c.Do(s.Context(), a); err == nil || !strings.Contains(err.Error(), why) {
+		s.Fatalf("%s: %+v, %v", a, outcome, err)
+	}
+}
+
+// form writes the record of a cluster that has formed and been sealed.
+func (s *stage) form() {
+	s.Helper()
+	c := s.observe()
+	record := c.state.Record
+	if made := c.state.Objects.RunsToken; made != record.Token || made == "" {
+		s.Errorf("volumes are made for token %q, and the record says %q", made, record.Token)
+	}
+	record.ClusterID = 0xc1
+	for _, m := range record.Members {
+		m.Mode = decide.Sealed
+		record = record.With(m)
+	}
+	in, err := c.input(record)
+	if err != nil {
+		s.Fatal(err)
+	}
+	ctx, release, err := c.hold(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer release()
+	if in.Leads {
+		s.Error("clients are led to members that may still found the cluster")
+	}
+	if _, err := c.applySealed(ctx, in); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// makePods makes the pods and the claims as Kubernetes would. They seem to run somewhere, so that
+// they end in their own time.
+func (s *stage) makePods() {
+	s.Helper()
+	set := inventory.Get[*appsv1.StatefulSet](s.observe().own, "StatefulSet", "a")
+	for n := range 3 {
+		name := objects.PodName("a", n)
+		pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
+		pod.Name, pod.Spec.NodeName = name, "somewhere"
+		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+		if _, err := s.server.Client.CoreV1().Pods("default").Create(s.Context(), pod, metav1.CreateOptions{}); err != nil {
+			s.Fatal(err)
+		}
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: set.Spec.VolumeClaimTemplates[0].ObjectMeta, Spec: set.Spec.VolumeClaimTemplates[0].Spec}
+		claim.Name = objects.VolumeClaimName("a", n)
+		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+		if _, err := s.server.Client.CoreV1().PersistentVolumeClaims("default").Create(s.Context(), claim, metav1.CreateOptions{}); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+// endPods ends all pods, as the kubelet does in the end.
+func (s *stage) endPods() {
+	s.Helper()
+	now := int64(0)
+	err := s.server.Client.CoreV1().Pods("default").DeleteCollection(s.Context(), metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// settled expects that nothing but the named objects drifts.
+func (s *stage) settled(c *cluster, but ...string) {
+	s.Helper()
+	for _, fact := range c.state.Objects.Drift {
+		if !slices.ContainsFunc(but, func(id string) bool { return strings.HasPrefix(fact, id) }) {
+			s.Errorf("drift: %s", fact)
+		}
+	}
+	if len(c.state.Objects.Drift) < len(but) {
+		s.Errorf("drift of %v is not seen: %v", but, c.state.Objects.Drift)
+	}
+}
+
+// TestActions carries out what needs no etcd, from the founding of a cluster to its end, on a real
+// API server.
+func TestActions(t *testing.T) {
+	s := newStage(t)
+	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
+	s.settled(s.observe())
+	s.form()
+	s.makePods()
+	s.settled(s.observe())
+	s.rollOut()
+	s.restart()
+	s.remove()
+	s.stop()
+	s.end()
+}
+
+// rollOut: until the rollout starts nothing drifts; then pods of both templates have files; it
+// starts once.
+func (s *stage) rollOut() {
+	s.spec = "version: 3.7.3, etcd: {quota: 1Gi}"
+	asked := s.observe()
+	s.settled(asked, "EtcdCluster a")
+	s.refuse(asked, decide.StartRollout{Version: "3.7.1", SpecHash: "x"}, "git declares 3.7.3-")
+	s.do(asked, decide.Declare{}, true)
+	late := s.observe()
+	s.settled(late)
+	declared := objects.DeclaredTemplate(late.target.Cluster.Spec)
+	start := decide.StartRollout{Version: declared.Version, SpecHash: declared.SpecHash}
+	before := inventory.Get[*corev1.ConfigMap](late.own, "ConfigMap", "a-members").Data
+	s.do(s.observe(), start, true)
+	after := s.observe()
+	s.settled(after)
+	files := inventory.Get[*corev1.ConfigMap](after.own, "ConfigMap", "a-members").Data
+	for key, file := range before {
+		if files[key] != file {
+			s.Errorf("%s changed with the rollout", key)
+		}
+	}
+	if len(files) != 7 || after.runs() != declared {
+		s.Errorf("%d files, new pods are %s", len(files), after.runs())
+	}
+	s.do(late, start, false)
+}
+
+// restart: a pod goes if it is the one that was seen, once, and in its own time.
+func (s *stage) restart() {
+	c := s.observe()
+	r := c.state.Replica(1)
+	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: "another"}, false)
+	s.do(c, decide.RestartReplica{Ordinal: 7, PodUID: r.PodUID}, false)
+	s.say("a-1", corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}})
+	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, false) // it has come up by itself
+	s.say("a-1", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: objects.Container, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}})
+	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, false) // it is about to
+	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	s.say("a-1", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: objects.Container, State: waiting}}})
+	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, true)
+	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, false)
+	pod := s.observe().own.Pod("a-1")
+	if pod == nil || pod.DeletionTimestamp == nil || *pod.DeletionGracePeriodSeconds < 30 {
+		s.Errorf("a-1 is not ending in its own time: %v", pod)
+	}
+}
+
+// say has the kubelet report the status of a pod.
+func (s *stage) say(name string, status corev1.PodStatus) {
+	s.Helper()
+	pods := s.server.Client.CoreV1().Pods("default")
+	pod, err := pods.Get(s.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	pod.Status = status
+	if _, err := pods.UpdateStatus(s.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// remove: nothing is removed or added in the dark.
+func (s *stage) remove() {
+	c := s.observe()
+	s.refuse(c, decide.DeleteVolume{Ordinal: 2, VolumeUID: c.state.Replica(2).VolumeUID}, "etcd does not say who its members are")
+	s.refuse(c, decide.AddLearner{Ordinal: 2, PeerURL: "https://x"}, "data-a-2 stands in its slot")
+	s.do(c, decide.AddLearner{Ordinal: 3, PeerURL: "https://x"}, false)
+	s.do(c, decide.RemoveMember{ID: 1, Name: "a-0"}, false)
+	s.refuse(c, decide.DeleteObjects{}, "StatefulSet a makes pods")
+}
+
+// stop: the number of pods is 0, and that alone changes.
+func (s *stage) stop() {
+	s.spec += ", lifecycle: Stopped"
+	c := s.observe()
+	s.settled(c, "EtcdCluster a", "StatefulSet a: changed at spec.replicas")
+	s.do(c, decide.ApplyObjects{}, true)
+	c = s.observe()
+	s.settled(c)
+	if c.state.Objects.RunsReplicas != 0 {
+		s.Errorf("%d pods", c.state.Objects.RunsReplicas)
+	}
+}
+
+// end: while there is a pod nothing goes; then everything does but the custom resource and the
+// volumes, and then those.
+func (s *stage) end() {
+	s.spec = strings.Replace(s.spec, "Stopped", "Deleted, storage: {retention: Delete}", 1)
+	s.do(s.observe(), decide.Declare{}, true)
+	c := s.observe()
+	volume := decide.DeleteVolume{Ordinal: 2, VolumeUID: c.state.Replica(2).VolumeUID}
+	s.refuse(c, decide.DeleteObjects{}, "there are pods of default/a")
+	s.refuse(c, volume, "there are pods of default/a")
+	s.endPods()
+	s.do(s.observe(), decide.DeleteObjects{}, true)
+	s.do(c, decide.DeleteObjects{}, false)
+	c = s.observe()
+	s.settled(c)
+	if c.own.Custom == nil || c.own.Custom.Spec.Lifecycle != v1alpha1.LifecycleDeleted || len(c.own.Objects) > 0 || len(c.own.Claims) != 3 {
+		s.Errorf("left: %v, %d objects, %d claims", c.own.Custom, len(c.own.Objects), len(c.own.Claims))
+	}
+	s.do(c, decide.DeleteVolume{Ordinal: 2, VolumeUID: "another"}, false)
+	s.do(c, volume, true)
+	s.do(c, volume, false) // its finalizer waits for nobody here
+	if r := s.observe().state.Replica(2); !r.VolumeTerminating {
+		s.Errorf("the volume stays: %+v", r)
+	}
+}

@@ -1,0 +1,541 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"filippo.io/age"
+	"github.com/klauspost/compress/zstd"
+
+	"quorate.dev/quorate/clusters/backup/snapshot"
+	"quorate.dev/quorate/clusters/backup/store"
+	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// recorded is a snapshot that a real etcd 3.6 sent, with what it holds.
+const (
+	recorded         = "../../testdata/backup/etcd-3.6.db.zst"
+	recordedRevision = 12
+)
+
+func recordedSnapshot(t testing.TB) []byte {
+	t.Helper()
+	compressed, err := os.ReadFile(recorded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer decoder.Close()
+	plain, err := decoder.DecodeAll(compressed, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plain
+}
+
+// member is a cluster that sends what it is told to.
+type member struct {
+	body     io.Reader
+	revision int64
+	proof    etcd.Proof
+	asked    decide.Hash
+}
+
+func (m *member) Snapshot(context.Context) (*etcd.Snapshot, error) {
+	return &etcd.Snapshot{Member: "a-1", ClusterID: 0xaa, Version: "3.6.16", Revision: m.revision, Body: io.NopCloser(m.body)}, nil
+}
+
+func (m *member) Prove(_ context.Context, wanted decide.Hash) etcd.Proof {
+	m.asked = wanted
+	return m.proof
+}
+
+func sound(t testing.TB) *member {
+	return &member{body: bytes.NewReader(recordedSnapshot(t)), revision: recordedRevision, proof: etcd.Proof{By: []string{"a-0", "a-1"}}}
+}
+
+func inspect(_ context.Context, file string) (snapshot.Facts, error) { return snapshot.Inspect(file) }
+
+func order(t testing.TB) Order {
+	return Order{
+		Cluster: store.Cluster{Namespace: "ns", Name: "a"}, Slot: time.Date(2026, 11, 22, 18, 0, 0, 0, time.UTC),
+		Spool: t.TempDir(), Inspect: inspect,
+	}
+}
+
+func TestTake(t *testing.T) {
+	m := sound(t)
+	taken, err := Take(t.Context(), m, order(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := taken.Manifest.Snapshot
+	if s.Revision != recordedRevision || s.CompactRevision != 8 || s.ClusterVersion != "3.6.0" || m.asked.Revision != recordedRevision || *s.Hash != m.asked.Sum {
+		t.Errorf("%+v, asked for %+v", s, m.asked)
+	}
+	if !slices.Equal(s.ProvenBy, m.proof.By) || s.Bytes != int64(len(recordedSnapshot(t))) {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestTakeRefuses: nothing of what is not proven counts, and nothing of it is left.
+func TestTakeRefuses(t *testing.T) {
+	whole := recordedSnapshot(t)
+	flipped := slices.Clone(whole)
+	flipped[9000] ^= 4
+	for name, c := range map[string]struct {
+		member *member
+		want   error
+	}{
+		"cut at the end":      {&member{body: bytes.NewReader(whole[:len(whole)-1])}, snapshot.ErrTruncated},
+		"cut at a page":       {&member{body: bytes.NewReader(whole[:8192+32])}, snapshot.ErrChecksum},
+		"nothing":             {&member{body: bytes.NewReader(nil)}, snapshot.ErrTruncated},
+		"flipped":             {&member{body: bytes.NewReader(flipped)}, snapshot.ErrChecksum},
+		"the stream breaks":   {&member{body: io.MultiReader(bytes.NewReader(whole[:9000]), iotest.ErrReader(io.ErrUnexpectedEOF))}, io.ErrUnexpectedEOF},
+		"older than was said": {&member{body: bytes.NewReader(whole), revision: recordedRevision + 1}, ErrOld},
+		"others differ":       {&member{body: bytes.NewReader(whole), proof: etcd.Proof{Differs: []string{"a-0"}, Why: "0 of 3"}}, ErrDiffers},
+	} {
+		o := order(t)
+		taken, err := Take(t.Context(), c.member, o)
+		left, _ := os.ReadDir(o.Spool)
+		if !errors.Is(err, c.want) || len(left) > 0 {
+			t.Errorf("%s: %+v, %v; %d files are left", name, taken, err, len(left))
+		}
+	}
+	unproven := sound(t)
+	unproven.proof = etcd.Proof{Why: "1 of 3 voters hold the same data"}
+	if taken, err := Take(t.Context(), unproven, order(t)); err != nil || taken.Manifest.Snapshot.Unproven == "" {
+		t.Errorf("%+v %v", taken, err)
+	}
+}
+
+// TestSnapshotsThatLie: bytes that were changed together with the checksum are damage, of which
+// nothing ends this process.
+func TestInspectFindsDamage(t *testing.T) {
+	whole := recordedSnapshot(t)
+	for _, c := range []struct {
+		name  string
+		spoil func([]byte) []byte
+	}{
+		{"no database", func(b []byte) []byte { return bytes.Repeat([]byte("x"), len(b)) }},
+		{"no pages", func(b []byte) []byte { return b[:0] }},
+		{"half of it", func(b []byte) []byte { return b[:8192] }},
+	} {
+		file := filepath.Join(t.TempDir(), "s.db")
+		if err := os.WriteFile(file, c.spoil(slices.Clone(whole)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if facts, err := snapshot.Inspect(file); !errors.Is(err, snapshot.ErrDamaged) {
+			t.Errorf("%s: %+v, %v", c.name, facts, err)
+		}
+	}
+}
+
+// encodings are all ways to store a backup, with the identity that reads it.
+func encodings(t testing.TB) map[string]struct {
+	Encoding
+	identity age.Identity
+} {
+	t.Helper()
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	recipients := []age.Recipient{identity.Recipient()}
+	return map[string]struct {
+		Encoding
+		identity age.Identity
+	}{
+		"plain":      {Encoding{}, nil},
+		"compressed": {Encoding{Compress: true}, nil},
+		"encrypted":  {Encoding{Recipients: recipients}, identity},
+		"both":       {Encoding{Compress: true, Recipients: recipients}, identity},
+	}
+}
+
+func bucketIn(t testing.TB, dir string) store.Bucket {
+	t.Helper()
+	b, err := store.Location{Directory: dir}.Open(t.Context(), store.S3{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func stored(t testing.TB, b store.Bucket, o Order) store.Manifest {
+	t.Helper()
+	taken, err := Take(t.Context(), sound(t), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := taken.Store(t.Context(), b, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func reading(identity age.Identity) Reading {
+	r := Reading{Inspect: inspect}
+	if identity != nil {
+		r.Identities = []age.Identity{identity}
+	}
+	return r
+}
+
+func TestEncodings(t *testing.T) {
+	stranger, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, e := range encodings(t) {
+		b, o := bucketIn(t, t.TempDir()), order(t)
+		o.Encoding = e.Encoding
+		m := stored(t, b, o)
+		file := filepath.Join(t.TempDir(), "s.db")
+		if _, err := Fetch(t.Context(), b, m, file, reading(e.identity)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got, _ := os.ReadFile(file); !bytes.Equal(got, recordedSnapshot(t)) {
+			t.Errorf("%s: it is not what was sent", name)
+		}
+		if _, err := Fetch(t.Context(), b, m, file, reading(e.identity)); !errors.Is(err, os.ErrExist) {
+			t.Errorf("%s: it replaced a file: %v", name, err)
+		}
+		saved := filepath.Join(t.TempDir(), "saved")
+		taken, err := Take(t.Context(), sound(t), o)
+		if err == nil {
+			err = taken.Save(t.Context(), saved, o)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		decoded := filepath.Join(t.TempDir(), "s.db")
+		if facts, err := Decode(t.Context(), saved, decoded, reading(e.identity)); err != nil || facts.Revision != recordedRevision {
+			t.Errorf("%s: %+v, %v", name, facts, err)
+		}
+		if e.identity == nil {
+			continue
+		}
+		for _, identity := range []age.Identity{nil, stranger} {
+			if found, err := Verify(t.Context(), b, m, t.TempDir(), reading(identity)); !errors.Is(err, ErrEncrypted) || found.Damage != "" {
+				t.Errorf("%s: %+v, %v", name, found, err)
+			}
+			if _, err := Decode(t.Context(), saved, filepath.Join(t.TempDir(), "s.db"), reading(identity)); !errors.Is(err, ErrEncrypted) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+// TestVerifyFindsDamage changes what is stored, byte by byte and in length.
+func TestVerifyFindsDamage(t *testing.T) {
+	for name, e := range encodings(t) {
+		dir := t.TempDir()
+		b, o := bucketIn(t, dir), order(t)
+		o.Encoding = e.Encoding
+		m := stored(t, b, o)
+		path := filepath.Join(dir, filepath.FromSlash(m.DataPath()))
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		verify := func(what string, content []byte, damaged bool) {
+			t.Helper()
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			found, err := Verify(t.Context(), b, m, t.TempDir(), reading(e.identity))
+			if err != nil || (found.Damage != "") != damaged {
+				t.Errorf("%s, %s: %+v, %v", name, what, found, err)
+			}
+		}
+		verify("whole", whole, false)
+		for at := 0; at < len(whole); at += max(1, len(whole)/40) {
+			spoiled := slices.Clone(whole)
+			spoiled[at] ^= 0x40
+			if e.identity != nil && at < 250 { // it is then for nobody, as far as anybody can say
+				continue
+			}
+			verify(fmt.Sprint("flipped at ", at), spoiled, true)
+		}
+		verify("cut", whole[:len(whole)-1], true)
+		verify("longer", append(slices.Clone(whole), 'x'), true)
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if found, err := Verify(t.Context(), b, m, t.TempDir(), reading(e.identity)); err != nil || found.Damage == "" {
+			t.Errorf("%s, gone: %+v, %v", name, found, err)
+		}
+	}
+}
+
+// faulty is a bucket whose nth call fails.
+type faulty struct {
+	store.Bucket
+	left int
+	// after: the call is carried out, and its answer is lost.
+	after bool
+}
+
+var errCut = errors.New("the connection was cut")
+
+func (f *faulty) call(carryOut func() error) error {
+	f.left--
+	if f.left == 0 && !f.after {
+		return errCut
+	}
+	err := carryOut()
+	if f.left == 0 {
+		return errCut
+	}
+	return err
+}
+
+func (f *faulty) Create(ctx context.Context, name string, r io.Reader) error {
+	return f.call(func() error { return f.Bucket.Create(ctx, name, r) })
+}
+
+func (f *faulty) Size(ctx context.Context, name string) (size int64, err error) {
+	err = f.call(func() error { size, err = f.Bucket.Size(ctx, name); return err })
+	return size, err
+}
+
+func (f *faulty) Delete(ctx context.Context, name string) error {
+	return f.call(func() error { return f.Bucket.Delete(ctx, name) })
+}
+
+func (f *faulty) Open(ctx context.Context, name string) (r io.ReadCloser, err error) {
+	err = f.call(func() error { r, err = f.Bucket.Open(ctx, name); return err })
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(io.LimitReader(r, 3000), iotest.ErrReader(errCut)), r}, nil
+}
+
+// TestStoreEndsAnywhere: wherever storing ends, there is a backup or there is none, and the next
+// attempt at the same slot makes it one.
+func TestStoreEndsAnywhere(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		for n := 1; n <= 4; n++ {
+			b, o := bucketIn(t, t.TempDir()), order(t)
+			taken, err := Take(t.Context(), sound(t), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, failed := taken.Store(t.Context(), &faulty{Bucket: b, left: n, after: after}, o)
+			if !errors.Is(failed, errCut) {
+				t.Errorf("%d: %v", n, failed)
+			}
+			listing, err := store.List(t.Context(), b, o.Cluster)
+			if err != nil || len(listing.Backups) > 1 || len(listing.Backups) == 1 && !(after && n == 4) {
+				t.Errorf("%d %v: %+v %v", n, after, listing, err)
+			}
+			m := stored(t, b, o)
+			if found, err := Verify(t.Context(), b, m, t.TempDir(), reading(nil)); err != nil || found.Damage != "" {
+				t.Errorf("%d: %+v %v", n, found, err)
+			}
+			if listing, _ := store.List(t.Context(), b, o.Cluster); len(listing.Backups) != 1 {
+				t.Errorf("%d: %+v", n, listing)
+			}
+		}
+	}
+}
+
+// TestUnreadIsNotDamaged: a store that cannot be read, and a disk that is full, say nothing about a
+// backup.
+func TestUnreadIsNotDamaged(t *testing.T) {
+	for name, e := range encodings(t) {
+		b, o := bucketIn(t, t.TempDir()), order(t)
+		o.Encoding = e.Encoding
+		m := stored(t, b, o)
+		if m.Bytes > 3000 { // faulty cuts it there
+			if found, err := Verify(t.Context(), &faulty{Bucket: b}, m, t.TempDir(), reading(e.identity)); !errors.Is(err, errCut) || found.Damage != "" {
+				t.Errorf("%s: %+v, %v", name, found, err)
+			}
+		}
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Skip("there is no /dev/full")
+		}
+		defer full.Close()
+		if err := fetch(t.Context(), b, m, full, reading(e.identity)); err == nil || errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestSpoolIsReadAgain: what the disk has lost of a snapshot since it was proven is not stored.
+func TestSpoolIsReadAgain(t *testing.T) {
+	for name, e := range encodings(t) {
+		b, o := bucketIn(t, t.TempDir()), order(t)
+		o.Encoding = e.Encoding
+		taken, err := Take(t.Context(), sound(t), o)
+		if err == nil {
+			err = os.Truncate(taken.File, 8192)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, err := taken.Store(t.Context(), b, o); err == nil {
+			t.Errorf("%s: stored %+v", name, m)
+		}
+		file := filepath.Join(t.TempDir(), "s.db")
+		if err := taken.Save(t.Context(), file, o); err == nil {
+			t.Errorf("%s: saved", name)
+		}
+		left, _ := os.ReadDir(filepath.Dir(file))
+		if listing, err := store.List(t.Context(), b, o.Cluster); err != nil || len(listing.Backups)+len(listing.Data)+len(left) > 0 {
+			t.Errorf("%s: %+v %v, %d files", name, listing, err, len(left))
+		}
+	}
+}
+
+// endless reads without end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// TestBounds: neither a member, nor a file, nor a manifest fills the disk.
+func TestBounds(t *testing.T) {
+	o := order(t)
+	o.MaxBytes = 1 << 20
+	if taken, err := Take(t.Context(), &member{body: endless{}}, o); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("%+v %v", taken, err)
+	}
+	bomb := filepath.Join(t.TempDir(), "bomb")
+	packed, err := os.Create(bomb)
+	if err == nil {
+		err = errors.Join((Encoding{Compress: true}).encode(packed, io.LimitReader(endless{}, 8<<20)), packed.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := reading(nil)
+	r.MaxBytes = 1 << 20
+	if _, err := Decode(t.Context(), bomb, filepath.Join(t.TempDir(), "s.db"), r); !errors.Is(err, ErrTooLarge) {
+		t.Error(err)
+	}
+	b := bucketIn(t, t.TempDir())
+	m := stored(t, b, order(t))
+	r.MaxBytes = 512
+	if _, err := Fetch(t.Context(), b, m, filepath.Join(t.TempDir(), "s.db"), r); !errors.Is(err, ErrTooLarge) {
+		t.Error(err)
+	}
+}
+
+// TestInspectionProvesNothing: bytes that are what was stored are not called damaged because this
+// machine cannot inspect them.
+func TestInspectionProvesNothing(t *testing.T) {
+	b := bucketIn(t, t.TempDir())
+	m := stored(t, b, order(t))
+	r := reading(nil)
+	r.Inspect = func(context.Context, string) (snapshot.Facts, error) {
+		return snapshot.Facts{}, fmt.Errorf("%w: cannot allocate memory", snapshot.ErrDamaged)
+	}
+	if found, err := Verify(t.Context(), b, m, t.TempDir(), r); err == nil || errors.Is(err, ErrDamaged) || found.Damage != "" {
+		t.Errorf("%+v %v", found, err)
+	}
+}
+
+// TestOneSlotOneBackup: several that back up one slot at a time leave one backup, and no data but
+// its own.
+func TestOneSlotOneBackup(t *testing.T) {
+	b, o := bucketIn(t, t.TempDir()), order(t)
+	results := make(chan string, 8)
+	for range cap(results) {
+		go func() {
+			taken, err := Take(t.Context(), sound(t), o)
+			if err != nil {
+				results <- err.Error()
+				return
+			}
+			m, err := taken.Store(t.Context(), b, o)
+			results <- fmt.Sprint(m.Data, err)
+		}()
+	}
+	one := <-results
+	for range cap(results) - 1 {
+		if other := <-results; other != one {
+			t.Errorf("%s and %s", one, other)
+		}
+	}
+	if listing, err := store.List(t.Context(), b, o.Cluster); err != nil || len(listing.Backups) != 1 || len(listing.Data) != 1 {
+		t.Errorf("%+v %v", listing, err)
+	}
+}
+
+// TestFreshBackups: who asks for a backup now is not given one of earlier in the same second.
+func TestFreshBackups(t *testing.T) {
+	b, o := bucketIn(t, t.TempDir()), order(t)
+	o.Fresh = true
+	first, second := stored(t, b, o), stored(t, b, o)
+	if !second.Slot.Equal(first.Slot.Add(time.Second)) || first.Data == second.Data {
+		t.Errorf("%+v and %+v", first, second)
+	}
+}
+
+// TestReadWithoutQuorate does what the manifest says, word for word, with age, zstd and etcdutl
+// alone.
+func TestReadWithoutQuorate(t *testing.T) {
+	tools := os.Getenv("QUORATE_ETCD_DIR")
+	if tools == "" {
+		t.Skip("QUORATE_ETCD_DIR names no directory with etcdutl; make test sets it")
+	}
+	if _, err := exec.LookPath("zstd"); err != nil {
+		t.Skip("there is no zstd")
+	}
+	bin := t.TempDir()
+	if out, err := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(bin, "age"), "filippo.io/age/cmd/age").CombinedOutput(); err != nil {
+		t.Fatalf("build age: %v\n%s", err, out)
+	}
+	tools, err := filepath.Abs(tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", strings.Join([]string{bin, tools, os.Getenv("PATH")}, ":"))
+	for name, e := range encodings(t) {
+		dir := t.TempDir()
+		b, o := bucketIn(t, dir), order(t)
+		o.Encoding = e.Encoding
+		m := stored(t, b, o)
+		beside := filepath.Dir(filepath.Join(dir, filepath.FromSlash(m.DataPath())))
+		if identity, is := e.identity.(*age.X25519Identity); is {
+			if err := os.WriteFile(filepath.Join(beside, "KEY"), []byte(identity.String()), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, step := range m.Read {
+			command := exec.Command("sh", "-ec", step)
+			command.Dir = beside
+			out, err := command.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s: %s: %v\n%s", name, step, err, out)
+			}
+			if strings.Contains(step, "status") && !strings.Contains(string(out), fmt.Sprintf(", %d,", recordedRevision)) {
+				t.Errorf("%s: %s", name, out)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(beside, "default.etcd", "member")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package backup
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"quorate.dev/quorate/clusters/backup/snapshot"
+	"quorate.dev/quorate/clusters/backup/store"
+)
+
+// How encoded files begin.
+var (
+	ageMagic  = []byte("age-encryption.org/")
+	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+)
+
+// Decode reads a file with a backup, encoded in whichever way, into another that must not exist, as
+// the member sent it, and proves it: the checksum at its end, and every page.
+func Decode(ctx context.Context, from, path string, r Reading) (facts snapshot.Facts, err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return snapshot.Facts{}, fmt.Errorf("read a backup: %w", err)
+	}
+	defer in.Close()
+	out, err := os.CreateTemp(filepath.Dir(path), unfinished)
+	if err != nil {
+		return snapshot.Facts{}, fmt.Errorf("read a backup: %w", err)
+	}
+	defer leave(out.Name())
+	if err = errors.Join(r.decode(in, out), out.Sync(), out.Close()); err == nil {
+		r.Progress.step("check every page")
+		facts, err = r.Inspect(ctx, out.Name())
+	}
+	if err == nil {
+		err = name(out.Name(), path)
+	}
+	if err != nil {
+		return snapshot.Facts{}, fmt.Errorf("read %s: %w", from, err)
+	}
+	return facts, nil
+}
+
+// decode takes off one layer after the other, as they are found.
+func (r Reading) decode(in *os.File, out io.Writer) error {
+	var size int64
+	if info, err := in.Stat(); err == nil {
+		size = info.Size()
+	}
+	stored := io.TeeReader(in, r.Progress.counter("read", size))
+	for _, layer := range []struct {
+		magic []byte
+		is    store.Manifest
+	}{{ageMagic, store.Manifest{Encryption: store.Age}}, {zstdMagic, store.Manifest{Compression: store.Zstd}}} {
+		buffered := bufio.NewReader(stored)
+		start, _ := buffered.Peek(len(layer.magic)) // one that is shorter is found to be cut off
+		stored = buffered
+		if !bytes.Equal(start, layer.magic) {
+			continue
+		}
+		plain, free, err := decoder(layer.is, stored, r.Identities)
+		if err != nil {
+			return err
+		}
+		defer free()
+		stored = plain
+	}
+	trailer := snapshot.NewTrailer()
+	if err := copyUpTo(r.MaxBytes, io.MultiWriter(out, trailer), stored); err != nil {
+		return err
+	}
+	return trailer.Check()
+}

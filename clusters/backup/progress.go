@@ -1,0 +1,29 @@
+package backup
+
+import "io"
+
+// counter counts the bytes written to it, and tells of them.
+type counter struct {
+	tell        Progress
+	name        string
+	done, total int64
+}
+
+func (p Progress) counter(name string, total int64) io.Writer {
+	return &counter{tell: p, name: name, total: total}
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	c.done += int64(len(b))
+	if c.tell != nil {
+		c.tell(c.name, c.done, c.total)
+	}
+	return len(b), nil
+}
+
+// step tells that a step begins of which nobody knows how far it is.
+func (p Progress) step(name string) {
+	if p != nil {
+		p(name, 0, 0)
+	}
+}

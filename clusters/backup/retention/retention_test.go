@@ -1,0 +1,186 @@
+package retention
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/clusters/backup/store"
+)
+
+var now = time.Date(2026, 11, 22, 18, 0, 0, 0, time.UTC)
+
+const present, earlier = "00000000000000aa", "00000000000000bb"
+
+// backup is one of that age, as letters say: v verified, s suspect, d damaged, e of the earlier
+// cluster ID.
+func backup(age time.Duration, letters string) store.Backup {
+	b := store.Backup{Cluster: store.Cluster{Namespace: "ns", Name: "a"}, ClusterID: present, Slot: now.Add(-age)}
+	for _, letter := range letters {
+		switch letter {
+		case 'v':
+			b.Verified = true
+		case 's':
+			b.Suspect = true
+		case 'd':
+			b.Damaged = true
+		case 'e':
+			b.ClusterID = earlier
+		}
+	}
+	return b
+}
+
+const hours, days = time.Hour, 24 * time.Hour
+
+func TestPrune(t *testing.T) {
+	keepTwo := Policy{Last: 2, MinAge: days}
+	for name, c := range map[string]struct {
+		backups []store.Backup
+		policy  Policy
+		deleted []time.Duration
+		why     string
+	}{
+		"nothing there":     {nil, keepTwo, nil, "there is no good backup"},
+		"all damaged":       {[]store.Backup{backup(hours, "d"), backup(9*days, "s")}, keepTwo, nil, "there is no good backup"},
+		"newest unverified": {[]store.Backup{backup(hours, ""), backup(2*days, "v"), backup(9*days, "v")}, keepTwo, nil, "the newest backup, 20261122t170000z, has not been read back since it was stored: verify it first"},
+		"of the future":     {[]store.Backup{backup(-hours, "v"), backup(9*days, "v"), backup(10*days, "v")}, keepTwo, nil, "the newest backup, 20261122t190000z, is of the future: one of the clocks is wrong"},
+		"last":              {[]store.Backup{backup(hours, "v"), backup(2*days, ""), backup(3*days, ""), backup(4*days, "v")}, keepTwo, []time.Duration{4 * days, 3 * days}, ""},
+		"young":             {[]store.Backup{backup(hours, "v"), backup(2*hours, ""), backup(3*hours, ""), backup(4*hours, "")}, keepTwo, nil, ""},
+		"nothing kept":      {[]store.Backup{backup(2*days, "v"), backup(3*days, "v")}, Policy{}, []time.Duration{3 * days}, ""},
+		"damaged do not count": {
+			[]store.Backup{backup(hours, "v"), backup(2*days, "d"), backup(3*days, ""), backup(4*days, "")}, keepTwo, []time.Duration{4 * days, 2 * days}, "",
+		},
+		"since the newest good one there are bad ones only": {
+			[]store.Backup{backup(30*days, "v"), backup(29*days, "s"), backup(28*days, "d"), backup(40*days, "s")}, Policy{}, []time.Duration{40 * days}, "",
+		},
+		"daily": {
+			[]store.Backup{backup(hours, "v"), backup(25*hours, ""), backup(26*hours, ""), backup(49*hours, ""), backup(73*hours, "")},
+			Policy{Daily: 3}, []time.Duration{73 * hours, 26 * hours}, "",
+		},
+		"weekly": {
+			[]store.Backup{backup(hours, "v"), backup(7*days, ""), backup(8*days, ""), backup(14*days, ""), backup(21*days, "")},
+			Policy{Weekly: 3}, []time.Duration{21 * days, 8 * days}, "",
+		},
+		"before a restore, not yet replaced": {[]store.Backup{backup(hours, "v"), backup(40*days, "ev"), backup(41*days, "e")}, keepTwo, nil, ""},
+		"before a restore, replaced": {
+			[]store.Backup{backup(hours, "v"), backup(2*hours, "v"), backup(40*days, "ev"), backup(41*days, "ev")}, keepTwo, []time.Duration{41 * days}, "",
+		},
+		"two that live side by side": {
+			[]store.Backup{backup(hours, "v"), backup(50*days, "v"), backup(40*days, "ev"), backup(41*days, "ev")}, keepTwo, nil, "",
+		},
+	} {
+		plan := Prune(store.Listing{Backups: c.backups}, c.policy, now)
+		var deleted []time.Duration
+		for _, b := range plan.Delete {
+			deleted = append(deleted, now.Sub(b.Slot))
+		}
+		if !slices.Equal(deleted, c.deleted) || plan.Why != c.why {
+			t.Errorf("%s: deleted %v (%s), want %v (%s)", name, deleted, plan.Why, c.deleted, c.why)
+		}
+	}
+}
+
+// TestLaws: whatever there is and whatever the policy says.
+func TestLaws(t *testing.T) {
+	for seed := range uint64(20_000) {
+		chance := rand.New(rand.NewPCG(seed, 0))
+		policy := Policy{
+			Last: chance.IntN(4), Hourly: chance.IntN(3), Daily: chance.IntN(3), Weekly: chance.IntN(3),
+			MinAge: time.Duration(chance.IntN(3)) * days,
+		}
+		var backups []store.Backup
+		for range chance.IntN(40) {
+			letters := fmt.Sprint([]string{"", "v"}[chance.IntN(2)], []string{"", "", "", "s", "d"}[chance.IntN(5)], []string{"", "", "e"}[chance.IntN(3)])
+			backups = append(backups, backup(time.Duration(chance.IntN(60*24)-5)*hours, letters))
+		}
+		slices.SortFunc(backups, func(a, b store.Backup) int { return a.Slot.Compare(b.Slot) })
+		backups = slices.CompactFunc(backups, func(a, b store.Backup) bool { return a.Slot.Equal(b.Slot) })
+		plan := Prune(store.Listing{Backups: backups}, policy, now)
+		if broken := lawBroken(backups, plan, policy); broken != "" {
+			t.Fatalf("seed %d: %s:\n%+v\n%+v\n%+v", seed, broken, policy, backups, plan)
+		}
+		chance.Shuffle(len(backups), func(i, j int) { backups[i], backups[j] = backups[j], backups[i] })
+		if again := Prune(store.Listing{Backups: backups}, policy, now); !slices.Equal(again.Delete, plan.Delete) {
+			t.Fatalf("seed %d: it depends on the order", seed)
+		}
+		oneID := !slices.ContainsFunc(backups, func(b store.Backup) bool { return b.ClusterID == earlier })
+		if kept := without(backups, plan.Delete); oneID && len(plan.Delete) < MaxDeleted {
+			if again := Prune(store.Listing{Backups: kept}, policy, now); len(again.Delete) > 0 {
+				t.Fatalf("seed %d: what was kept is deleted the next time: %+v", seed, again.Delete)
+			}
+		}
+	}
+}
+
+// lawBroken says which law a plan breaks. It judges by itself, from what is left.
+func lawBroken(all []store.Backup, plan Plan, p Policy) string {
+	left := without(all, plan.Delete)
+	newest := func(of []store.Backup, is func(store.Backup) bool) (found store.Backup) {
+		for _, b := range of {
+			if is(b) && b.Slot.After(found.Slot) {
+				found = b
+			}
+		}
+		return found
+	}
+	good := func(b store.Backup) bool { return !b.Damaged && !b.Suspect }
+	proven := func(b store.Backup) bool { return good(b) && b.Verified }
+	top := newest(all, good)
+	switch {
+	case len(plan.Delete) > 0 && (plan.Why != "" || !top.Verified):
+		return "it deletes though the newest is not verified"
+	case len(plan.Delete) > MaxDeleted:
+		return "it deletes too many"
+	case newest(left, good) != top:
+		return "the newest is gone"
+	}
+	for _, id := range []string{present, earlier} {
+		of := func(is func(store.Backup) bool) func(store.Backup) bool {
+			return func(b store.Backup) bool { return b.ClusterID == id && is(b) }
+		}
+		if newest(left, of(good)) != newest(all, of(good)) || newest(left, of(proven)) != newest(all, of(proven)) {
+			return "the newest of " + id + " is gone"
+		}
+	}
+	provenNow := 0
+	for _, b := range all {
+		if proven(b) && b.ClusterID == top.ClusterID {
+			provenNow++
+		}
+	}
+	for _, b := range plan.Delete {
+		switch {
+		case now.Sub(b.Slot) < p.MinAge:
+			return "one that is young is gone"
+		case !good(b) && b.Slot.After(top.Slot):
+			return "one is gone than which there is nothing better"
+		case b.ClusterID != top.ClusterID && provenNow < max(1, p.Last):
+			return "one of an earlier cluster ID is gone without what replaces it"
+		}
+	}
+	return ""
+}
+
+func without(all, deleted []store.Backup) []store.Backup {
+	return slices.DeleteFunc(slices.Clone(all), func(b store.Backup) bool { return slices.Contains(deleted, b) })
+}
+
+// TestOrphans: data are given up only if they are old, and no manifest of their slot is there.
+func TestOrphans(t *testing.T) {
+	l := store.Listing{
+		Backups: []store.Backup{backup(hours, "v"), backup(10*days, "v")},
+		Data: map[string]time.Time{
+			"on its way": now.Add(-hours), "young": now.Add(-7 * days), "of a backup": now.Add(-10 * days), "old": now.Add(-9 * days), "older": now.Add(-12 * days),
+		},
+	}
+	if plan := Prune(l, Policy{Last: 7, MinAge: days}, now); !slices.Equal(plan.Orphans, []string{"old", "older"}) {
+		t.Errorf("%+v", plan)
+	}
+	l.Backups[0].Verified = false
+	if plan := Prune(l, Policy{Last: 7, MinAge: days}, now); len(plan.Orphans) > 0 {
+		t.Errorf("%+v", plan)
+	}
+}

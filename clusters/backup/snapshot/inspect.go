@@ -1,0 +1,265 @@
+package snapshot
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/protobuf/proto"
+
+	"quorate.dev/quorate/reconcile/panics"
+)
+
+// Facts are what a snapshot holds.
+type Facts struct {
+	// Revision of the newest change in it, from the data themselves: what a member says beside them
+	// may be about another moment.
+	Revision int64 `json:"revision"`
+	// CompactRevision up to which history is gone.
+	CompactRevision int64 `json:"compactRevision"`
+	// Changes that it holds: the revisions of all keys, deletions included.
+	Changes int64 `json:"changes"`
+	// Hash is etcd's HashKV at Revision, nil if it cannot be computed, and HashWhy says why.
+	Hash    *uint32 `json:"hashKV,omitempty"`
+	HashWhy string  `json:"hashKVUnknown,omitempty"`
+	// ClusterVersion is the MAJOR.MINOR.0 that the cluster ran as, and StorageVersion that of the
+	// format, which etcd writes since 3.6.
+	ClusterVersion string `json:"clusterVersion,omitempty"`
+	StorageVersion string `json:"storageVersion,omitempty"`
+	// Alarms that were raised, as KIND MEMBER-ID.
+	Alarms []string `json:"alarms,omitempty"`
+	// Auth: authentication was on.
+	Auth bool `json:"auth,omitempty"`
+}
+
+// Corrupt reports whether etcd had found that members hold different data.
+func (f Facts) Corrupt() bool {
+	for _, alarm := range f.Alarms {
+		if strings.HasPrefix(alarm, etcdserverpb.AlarmType_CORRUPT.String()) {
+			return true
+		}
+	}
+	return false
+}
+
+// Equal reports whether both say the same. A hash that one could not compute is no difference.
+func (f Facts) Equal(other Facts) bool {
+	sameHash := f.Hash == nil || other.Hash == nil || *f.Hash == *other.Hash
+	f.Hash, other.Hash, f.HashWhy, other.HashWhy = nil, nil, "", ""
+	return sameHash && reflect.DeepEqual(f, other)
+}
+
+// ErrDamaged is a database that is not sound.
+var ErrDamaged = errors.New("the database is damaged")
+
+// The buckets and keys of etcd's database (etcd's server/storage/schema).
+var (
+	keyBucket       = []byte("key")
+	metaBucket      = []byte("meta")
+	clusterBucket   = []byte("cluster")
+	alarmBucket     = []byte("alarm")
+	authBucket      = []byte("auth")
+	storageVersion  = []byte("storageVersion")
+	clusterVersion  = []byte("clusterVersion")
+	scheduled       = []byte("scheduledCompactRev")
+	finished        = []byte("finishedCompactRev")
+	authEnabled     = []byte("authEnabled")
+	errUnderWay     = errors.New("a compaction was under way")
+	lockPatience    = time.Second
+	maxPageProblems = 3
+)
+
+// What is longer than these, or more, etcd has not written.
+const (
+	maxVersion = 64
+	maxAlarms  = 256
+)
+
+// CheckFile reads a whole file and holds it against its checksum.
+func CheckFile(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("check a snapshot: %w", err)
+	}
+	defer file.Close()
+	trailer := NewTrailer()
+	if _, err := io.Copy(trailer, file); err != nil {
+		return fmt.Errorf("check a snapshot: %w", err)
+	}
+	if err := trailer.Check(); err != nil {
+		return fmt.Errorf("check %s: %w", path, err)
+	}
+	return nil
+}
+
+// Inspect says what the database in a file holds, after every page of it was checked. It does not
+// check the file against its checksum. What is wrong with the file is ErrDamaged. There are files on
+// which bbolt ends the process, made by a broken disk or on purpose: whoever does not trust one
+// inspects it in a process of its own.
+func Inspect(path string) (Facts, error) {
+	var facts Facts
+	err := reading(path, func(tx *bolt.Tx) (err error) {
+		if err = checkPages(tx); err != nil {
+			return err
+		}
+		facts, err = inspect(tx)
+		return err
+	})
+	if err != nil {
+		return Facts{}, fmt.Errorf("inspect %s: %w", path, err)
+	}
+	return facts, nil
+}
+
+// reading opens a database and reads in it. Pages that point outside the file make bbolt panic, or
+// fault: both are damage.
+func reading(path string, read func(*bolt.Tx) error) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.Size() == 0 { // of which the library would make a database
+		return fmt.Errorf("%w: it is empty", ErrDamaged)
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	err = panics.Catch(func() error {
+		db, err := bolt.Open(path, 0o400, &bolt.Options{ReadOnly: true, Timeout: lockPatience})
+		if isDamage(err) {
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+		if err != nil {
+			return err // of this machine: no memory, no right, somebody else's lock
+		}
+		defer db.Close()
+		return db.View(func(tx *bolt.Tx) error {
+			if tx.Size() > info.Size() {
+				return fmt.Errorf("%w: it has %d of %d bytes", ErrDamaged, info.Size(), tx.Size())
+			}
+			return read(tx)
+		})
+	})
+	if panicked, is := errors.AsType[*panics.Error](err); is {
+		return fmt.Errorf("%w: %.200s", ErrDamaged, fmt.Sprint(panicked.Value))
+	}
+	return err
+}
+
+// isDamage reports whether an error of opening a database is about what is in the file.
+func isDamage(err error) bool {
+	return errors.Is(err, bolterrors.ErrInvalid) || errors.Is(err, bolterrors.ErrChecksum) ||
+		errors.Is(err, bolterrors.ErrVersionMismatch)
+}
+
+// checkPages walks all pages. bbolt does so in a goroutine of its own, so that what it stumbles over
+// ends the process: see Inspect.
+func checkPages(tx *bolt.Tx) error {
+	var problems []string
+	for problem := range tx.Check() {
+		if len(problems) < maxPageProblems {
+			problems = append(problems, problem.Error())
+		}
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("%w: %s", ErrDamaged, strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+func inspect(tx *bolt.Tx) (f Facts, err error) {
+	if tx.Bucket(keyBucket) == nil || tx.Bucket(metaBucket) == nil {
+		return Facts{}, fmt.Errorf("%w: it has no bucket of keys; is it a snapshot of etcd?", ErrDamaged)
+	}
+	f.StorageVersion = string(value(tx, metaBucket, storageVersion))
+	f.ClusterVersion = string(value(tx, clusterBucket, clusterVersion))
+	f.Auth = string(value(tx, authBucket, authEnabled)) == "\x01"
+	if len(f.StorageVersion) > maxVersion || len(f.ClusterVersion) > maxVersion {
+		return Facts{}, fmt.Errorf("%w: it holds a version of more than %d bytes", ErrDamaged, maxVersion)
+	}
+	if f.Alarms, err = alarms(tx); err != nil {
+		return Facts{}, err
+	}
+	if f.Revision, f.Changes, err = lastRevision(tx); err != nil {
+		return Facts{}, err
+	}
+	f.CompactRevision = mainOf(value(tx, metaBucket, scheduled))
+	hash, err := hashKV(tx, f.Revision, f.CompactRevision)
+	switch {
+	case errors.Is(err, errUnderWay):
+		f.HashWhy = err.Error()
+	case err != nil:
+		return Facts{}, err
+	default:
+		f.Hash = &hash
+	}
+	return f, nil
+}
+
+func value(tx *bolt.Tx, bucket, key []byte) []byte {
+	b := tx.Bucket(bucket)
+	if b == nil {
+		return nil
+	}
+	return b.Get(key)
+}
+
+func alarms(tx *bolt.Tx) (found []string, err error) {
+	b := tx.Bucket(alarmBucket)
+	if b == nil {
+		return nil, nil
+	}
+	err = b.ForEach(func(k, _ []byte) error {
+		var alarm etcdserverpb.AlarmMember
+		if err := proto.Unmarshal(k, &alarm); err != nil {
+			return fmt.Errorf("%w: an alarm: %w", ErrDamaged, err)
+		}
+		if len(found) == maxAlarms {
+			return fmt.Errorf("%w: it holds more than %d alarms", ErrDamaged, maxAlarms)
+		}
+		found = append(found, fmt.Sprintf("%s %x", alarm.Alarm, alarm.MemberID))
+		return nil
+	})
+	return found, err
+}
+
+// lastRevision is the newest revision, and how many changes there are. Where there are none, etcd
+// is at revision 1, or where it was compacted.
+func lastRevision(tx *bolt.Tx) (revision, changes int64, err error) {
+	revision = max(1, mainOf(value(tx, metaBucket, scheduled)), mainOf(value(tx, metaBucket, finished)))
+	err = tx.Bucket(keyBucket).ForEach(func(k, _ []byte) error {
+		if !isRevision(k) {
+			return fmt.Errorf("%w: %x is no revision", ErrDamaged, k)
+		}
+		revision = max(revision, mainOf(k))
+		changes++
+		return nil
+	})
+	return revision, changes, err
+}
+
+// A revision is 8 bytes, "_", 8 bytes, and "t" where a key was deleted (etcd's
+// storage/mvcc/revision.go).
+const revisionBytes = 17
+
+func isRevision(k []byte) bool {
+	tombstone := len(k) == revisionBytes+1 && k[revisionBytes] == 't'
+	return (len(k) == revisionBytes || tombstone) && k[8] == '_'
+}
+
+func isTombstone(k []byte) bool { return len(k) == revisionBytes+1 }
+
+// mainOf is the first part of a revision, 0 where there is none.
+func mainOf(k []byte) int64 {
+	if len(k) < revisionBytes {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(k))
+}

@@ -1,0 +1,164 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.uber.org/zap"
+
+	"quorate.dev/quorate/reconcile/panics"
+)
+
+// DefaultBump is by how much a restore raises the revision, so that no client ever sees a revision
+// again that meant other data: a week of 1,500 writes a second (etcd.io, "Disaster recovery").
+const DefaultBump = 1_000_000_000
+
+// Restoration says what member a snapshot becomes.
+type Restoration struct {
+	// DataDir that is made. It must not exist, or be empty.
+	DataDir string
+	// Name and peer URL of the member, and its cluster: NAME=URL,…, and the token that tells it from
+	// the one that was.
+	Name, PeerURL, InitialCluster, Token string
+	// Bump is by how much the revision is raised, and all before it marked as compacted, so that
+	// watches start again in place of missing events. 0 leaves it as it was: for comparing data only.
+	Bump uint64
+}
+
+// ErrExists is a data directory that holds something.
+var ErrExists = errors.New("the data directory is not empty")
+
+// maxRevision is how far a revision may be raised: etcd's are signed, and clients count on.
+const maxRevision = math.MaxInt64 / 2
+
+// working is what the directories begin with in which a restoration works, inside the data directory:
+// that may be a volume of its own.
+const working = ".restore-"
+
+// Workspace makes a directory inside the data directory to work in, and the data directory itself if
+// it is not there. ErrExists says that it holds something; what a restoration left that was killed,
+// and what a new volume has, is nothing.
+func Workspace(dataDir string) (string, error) {
+	if err := vacant(dataDir); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dataDir, 0o700); err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(dataDir, working)
+}
+
+// Restore makes a data directory from the snapshot in a file, which was inspected before. What makes
+// it one, the directory member, is there as a whole, or not at all. Alarms are left out: they name
+// members that are no more, and one of them would stop all writes.
+func Restore(file string, r Restoration) error {
+	if r.Bump > maxRevision {
+		return fmt.Errorf("restore %s: the revision cannot be raised by %d; %d is enough for a week of 1,500 writes "+
+			"a second",
+			file, r.Bump, int64(DefaultBump))
+	}
+	unfinished, err := Workspace(r.DataDir)
+	if err != nil {
+		return fmt.Errorf("restore %s: %w", file, err)
+	}
+	defer func() { _ = os.RemoveAll(unfinished) }()
+	// etcd's library wants one that is empty, and its name is in nothing that it writes.
+	made := filepath.Join(unfinished, "data")
+	if err := restoreTo(made, file, r); err != nil {
+		return fmt.Errorf("restore %s: %w", file, err)
+	}
+	if err := place(filepath.Join(made, member), r.DataDir); err != nil {
+		return fmt.Errorf("restore %s: %w", file, err)
+	}
+	return nil
+}
+
+// member is what etcd keeps its data in, inside the data directory.
+const member = "member"
+
+// vacant reports what stands in the way in a data directory.
+func vacant(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); name != "lost+found" && !strings.HasPrefix(name, working) {
+			return fmt.Errorf("%s: %w: it holds %s; name a new one", dir, ErrExists, name)
+		}
+	}
+	return err
+}
+
+func restoreTo(dir, file string, r Restoration) error {
+	err := panics.Catch(func() error {
+		return snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
+			SnapshotPath: file, OutputDataDir: dir,
+			Name: r.Name, PeerURLs: strings.Split(r.PeerURL, ","),
+			InitialCluster: r.InitialCluster, InitialClusterToken: r.Token,
+			RevisionBump: r.Bump, MarkCompacted: r.Bump > 0,
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return withoutAlarms(filepath.Join(dir, member, "snap", "db"))
+}
+
+// withoutAlarms removes the alarms that came along.
+func withoutAlarms(database string) error {
+	db, err := bolt.Open(database, 0o600, &bolt.Options{Timeout: lockPatience})
+	if err != nil {
+		return err
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		if tx.Bucket(alarmBucket) == nil {
+			return nil
+		}
+		if err := tx.DeleteBucket(alarmBucket); err != nil {
+			return err
+		}
+		_, err := tx.CreateBucket(alarmBucket)
+		return err
+	})
+	return errors.Join(err, db.Close())
+}
+
+// place puts the finished data into the data directory, for good.
+func place(finished, dataDir string) error {
+	if err := syncTree(finished); err != nil {
+		return err
+	}
+	to := filepath.Join(dataDir, member)
+	if _, err := os.Lstat(to); err == nil { // somebody else was first
+		return fmt.Errorf("%s: %w", to, ErrExists)
+	}
+	if err := os.Rename(finished, to); err != nil {
+		return err
+	}
+	return syncOne(dataDir)
+}
+
+// syncTree writes all of it to the disk.
+func syncTree(dir string) error {
+	return filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return syncOne(path)
+	})
+}
+
+func syncOne(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
+}

@@ -1,0 +1,196 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// directory keeps backups in files. They are on the disk when it says so, which is why it is not
+// gocloud.dev's: that one leaves this to chance.
+type directory struct{ root string }
+
+// unfinished is what the names of files begin with that are being written.
+const unfinished = ".unfinished-"
+
+// Create implements Bucket. Of several that create one file at a time, on one machine or by way of
+// one file server, one does: a link is made or is not.
+func (d directory) Create(ctx context.Context, name string, content io.Reader) error {
+	return d.write(ctx, name, content, func(written, final string) error {
+		if err := os.Link(written, final); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return ErrExists
+	})
+}
+
+// Replace implements Bucket.
+func (d directory) Replace(ctx context.Context, name string, content io.Reader) error {
+	return d.write(ctx, name, content, os.Rename)
+}
+
+func (d directory) write(
+	ctx context.Context, name string, content io.Reader, place func(written, final string) error,
+) (err error) {
+	final, err := d.path(name)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(final), 0o700); err != nil {
+		return fmt.Errorf("store %s: %w", name, err)
+	}
+	file, err := os.CreateTemp(filepath.Dir(final), unfinished)
+	if err != nil {
+		return fmt.Errorf("store %s: %w", name, err)
+	}
+	defer func() { _ = os.Remove(file.Name()) }()
+	_, err = io.Copy(file, reader{ctx, content})
+	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
+		err = place(file.Name(), final)
+	}
+	if err == nil {
+		err = d.sync(filepath.Dir(final))
+	}
+	if err != nil {
+		return fmt.Errorf("store %s: %w", name, err)
+	}
+	return nil
+}
+
+// sync writes the names of files to the disk, up to the root.
+func (d directory) sync(dir string) error {
+	for {
+		open, err := os.Open(dir)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(open.Sync(), open.Close()); err != nil {
+			return err
+		}
+		if dir == d.root || len(dir) < len(d.root) {
+			return nil
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// Open implements Bucket.
+func (d directory) Open(_ context.Context, name string) (io.ReadCloser, error) {
+	path, err := d.path(name)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, plain(err))
+	}
+	return file, nil
+}
+
+// Size implements Bucket.
+func (d directory) Size(_ context.Context, name string) (int64, error) {
+	path, err := d.path(name)
+	if err != nil {
+		return 0, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, fmt.Errorf("look at %s: %w", name, plain(err))
+	}
+	return info.Size(), nil
+}
+
+// List implements Bucket. A directory that does not exist is an error, not an empty list: it may be
+// a disk that is not mounted.
+func (d directory) List(ctx context.Context, prefix string) ([]string, error) {
+	var names []string
+	err := filepath.WalkDir(d.root, func(path string, entry fs.DirEntry, err error) error {
+		relative, away := filepath.Rel(d.root, path)
+		name := filepath.ToSlash(relative)
+		first, _, _ := strings.Cut(name, "/")
+		switch {
+		case ctx.Err() != nil || away != nil:
+			return errors.Join(context.Cause(ctx), away)
+		case name != "." && !IsName(first): // such as lost+found: it is not of the store
+			return skip(entry)
+		case err != nil:
+			return err
+		case entry.Type()&fs.ModeSymlink != 0:
+			return fmt.Errorf("%s is a symbolic link, behind which nothing is looked for", path)
+		case entry.IsDir():
+			if name != "." && !strings.HasPrefix(name+"/", prefix) && !strings.HasPrefix(prefix, name+"/") {
+				return fs.SkipDir
+			}
+		case entry.Type().IsRegular() && strings.HasPrefix(name, prefix) &&
+			!strings.HasPrefix(entry.Name(), unfinished):
+			names = append(names, name)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", d.root, err)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// skip goes past a file or a directory.
+func skip(entry fs.DirEntry) error {
+	if entry != nil && entry.IsDir() {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+// Delete implements Bucket.
+func (d directory) Delete(_ context.Context, name string) error {
+	path, err := d.path(name)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("delete %s: %w", name, plain(err))
+	}
+	return nil
+}
+
+// Close implements Bucket.
+func (d directory) Close() error { return nil }
+
+// path is the file of that name, which is inside the directory.
+func (d directory) path(name string) (string, error) {
+	if !fs.ValidPath(name) || name == "." {
+		return "", fmt.Errorf("%q is no name in a store", name)
+	}
+	return filepath.Join(d.root, filepath.FromSlash(name)), nil
+}
+
+// plain says in a bucket's words what a file system said.
+func plain(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ErrNotFound
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: %w", ErrHeld, err)
+	}
+	return err
+}
+
+// reader ends with its context.
+type reader struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r reader) Read(p []byte) (int, error) {
+	if err := context.Cause(r.ctx); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
+}

@@ -1,0 +1,185 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A store looks like this:
+//
+//	NAMESPACE/CLUSTER/CLUSTER-ID/SLOT-REVISION-RANDOM.db.zst.age   data
+//	                            /SLOT.json                         manifest: there is such a backup
+//	                            /SLOT.suspect.json                 manifest of one that may hold wrong data
+//	                            /SLOT.verified.json                it was read back, and is sound
+//	                            /SLOT.damaged.json                 it was read back, and is not
+//
+// A cluster ID is a line of history of its own: after a restore, revisions begin elsewhere. Names
+// that do not look so belong to somebody else: they are left alone.
+
+// slotLayout writes a moment as names in Kubernetes can hold it, in an order that is that of time.
+const slotLayout = "20060102t150405z"
+
+// Cluster names the cluster that backups are of.
+type Cluster struct{ Namespace, Name string }
+
+func (c Cluster) String() string { return c.Namespace + "/" + c.Name }
+
+// dir holds all backups of the cluster. It ends in a slash, so that it is no other cluster's.
+func (c Cluster) dir() string { return c.Namespace + "/" + c.Name + "/" }
+
+// Backup is what names say of a backup that has a manifest.
+type Backup struct {
+	Cluster Cluster
+	// ClusterID of etcd, as 16 hexadecimal digits.
+	ClusterID string
+	// Slot is the moment that it is for, in UTC and whole seconds.
+	Slot time.Time
+	// Suspect: members held different data when it was taken.
+	Suspect bool
+	// Verified, or Damaged: it was read back since, and so it was found.
+	Verified, Damaged bool
+}
+
+// Good reports whether the backup counts as one: nothing speaks against it.
+func (b Backup) Good() bool { return !b.Suspect && !b.Damaged }
+
+// ID names the backup among those of its cluster: its slot.
+func (b Backup) ID() string { return SlotID(b.Slot) }
+
+// SlotID is how a slot is written.
+func SlotID(slot time.Time) string { return slot.UTC().Format(slotLayout) }
+
+// ParseSlot reads what SlotID wrote.
+func ParseSlot(id string) (time.Time, error) {
+	slot, err := time.Parse(slotLayout, id)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q is no backup: want the time of one, such as %s", id, "20261122t180000z")
+	}
+	return slot, nil
+}
+
+func (b Backup) dir() string { return b.Cluster.dir() + b.ClusterID + "/" }
+
+// stem is what the names of all that is said of the backup begin with.
+func (b Backup) stem() string {
+	if b.Suspect {
+		return b.dir() + b.ID() + ".suspect"
+	}
+	return b.dir() + b.ID()
+}
+
+func (b Backup) manifestName() string { return b.stem() + ".json" }
+func (b Backup) verifiedName() string { return b.stem() + ".verified.json" }
+func (b Backup) damagedName() string  { return b.stem() + ".damaged.json" }
+
+// Listing is all that a store has of the clusters that were asked for.
+type Listing struct {
+	// Backups in the order of clusters, their IDs, and time.
+	Backups []Backup
+	// Data that are in the store, by their names, with the slots they are for. Those that no manifest
+	// names were left behind, or are on their way.
+	Data map[string]time.Time
+}
+
+var (
+	namePart = `[a-z0-9](?:[-a-z0-9]*[a-z0-9])?`
+	inStore  = regexp.MustCompile(`^(` + namePart + `)/(` + namePart + `)/([0-9a-f]{16})/(\d{8}t\d{6}z)(.+)$`)
+	dataRest = regexp.MustCompile(`^-\d{1,19}-[0-9a-f]{8}\.db(?:\.zst)?(?:\.age)?$`)
+)
+
+// List lists the backups of a cluster, or of all if its name is empty.
+func List(ctx context.Context, b Bucket, of Cluster) (Listing, error) {
+	prefix := ""
+	if of.Name != "" {
+		prefix = of.dir()
+	}
+	names, err := b.List(ctx, prefix)
+	if err != nil {
+		return Listing{}, err
+	}
+	return read(names), nil
+}
+
+func read(names []string) Listing {
+	listing := Listing{Data: map[string]time.Time{}}
+	marks := map[Backup][]string{} // what is said of each
+	for _, name := range names {
+		parts := inStore.FindStringSubmatch(name)
+		if parts == nil {
+			continue
+		}
+		slot, err := time.Parse(slotLayout, parts[4])
+		if err != nil {
+			continue
+		}
+		backup := Backup{Cluster: Cluster{parts[1], parts[2]}, ClusterID: parts[3], Slot: slot}
+		if dataRest.MatchString(parts[5]) {
+			listing.Data[name] = slot
+			continue
+		}
+		rest, suspect := strings.CutPrefix(parts[5], ".suspect")
+		backup.Suspect = suspect
+		marks[backup] = append(marks[backup], rest)
+	}
+	for backup, said := range marks {
+		if slices.Contains(said, ".json") {
+			backup.Verified, backup.Damaged = slices.Contains(said, ".verified.json"),
+				slices.Contains(said, ".damaged.json")
+			listing.Backups = append(listing.Backups, backup)
+		}
+	}
+	slices.SortFunc(listing.Backups, func(a, b Backup) int { return strings.Compare(a.stem(), b.stem()) })
+	return listing
+}
+
+// Until is the listing without what is of a later slot: whoever reads by a right clock is not
+// misled by backups that were taken by a wrong one.
+func (l Listing) Until(now time.Time) Listing {
+	l.Backups = slices.DeleteFunc(slices.Clone(l.Backups), func(b Backup) bool { return b.Slot.After(now) })
+	return l
+}
+
+// Newest is the newest good backup of a cluster, of whichever ID; false if there is none.
+func (l Listing) Newest() (Backup, bool) {
+	var newest Backup
+	for _, b := range l.Backups {
+		if b.Good() && b.Slot.After(newest.Slot) {
+			newest = b
+		}
+	}
+	return newest, !newest.Slot.IsZero()
+}
+
+// At are the backups of a slot: more than one if clusters of several IDs had one then. Where there
+// is another one, a suspect one is none of them.
+func (l Listing) At(slot time.Time) []Backup {
+	var found, suspect []Backup
+	for _, b := range l.Backups {
+		switch {
+		case !b.Slot.Equal(slot):
+		case b.Suspect:
+			suspect = append(suspect, b)
+		default:
+			found = append(found, b)
+		}
+	}
+	if len(found) == 0 {
+		return suspect
+	}
+	return found
+}
+
+// isDataName reports whether a file beside a manifest of that slot may be its data.
+func isDataName(name, slot string) bool {
+	return path.Base(name) == name && strings.HasPrefix(name, slot) && dataRest.MatchString(name[len(slot):])
+}
+
+var wholeName = regexp.MustCompile(`^` + namePart + `$`)
+
+// IsName reports whether a text may be the name of a namespace or of a cluster.
+func IsName(text string) bool { return len(text) <= 253 && wholeName.MatchString(text) }

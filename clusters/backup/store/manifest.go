@@ -1,0 +1,240 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"quorate.dev/quorate/clusters/backup/snapshot"
+)
+
+// Format of the manifests that are written here. One of another format is not read.
+const Format = "quorate.dev/backup/v1"
+
+// maxManifest is how long a manifest may be.
+const maxManifest = 64 << 10
+
+// Manifest says what a backup is. It is written last, and never again.
+type Manifest struct {
+	Format    string    `json:"format"`
+	Namespace string    `json:"namespace"`
+	Cluster   string    `json:"cluster"`
+	ClusterID string    `json:"clusterID"`
+	Slot      time.Time `json:"slot"`
+	// Data is the name of the file beside the manifest, with its size and checksum as it is stored.
+	Data   string `json:"data"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+	// Compression is "zstd" or empty, and Encryption "age" or empty: compressed first.
+	Compression string `json:"compression,omitempty"`
+	Encryption  string `json:"encryption,omitempty"`
+	// Snapshot is what the member sent.
+	Snapshot Snapshot `json:"snapshot"`
+	// Member it was taken from, and the version of etcd that ran there.
+	Member      string    `json:"member"`
+	EtcdVersion string    `json:"etcdVersion"`
+	StartedAt   time.Time `json:"startedAt"`
+	FinishedAt  time.Time `json:"finishedAt"`
+	// Read says how to get at the data with nothing but common tools.
+	Read []string `json:"read"`
+}
+
+// Snapshot is what the member sent, and what proves it.
+type Snapshot struct {
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+	snapshot.Facts
+	// ProvenBy are the members whose HashKV at the snapshot's revision was the snapshot's, and
+	// Unproven says why it is not by a quorum of them.
+	ProvenBy []string `json:"provenBy,omitempty"`
+	// Differs are members that hold other data than the quorum and the snapshot do.
+	Differs  []string `json:"differs,omitempty"`
+	Unproven string   `json:"unproven,omitempty"`
+}
+
+// Backup is what the names of a backup with this manifest say.
+func (m Manifest) Backup() Backup {
+	return Backup{Cluster: Cluster{m.Namespace, m.Cluster}, ClusterID: m.ClusterID, Slot: m.Slot,
+		Suspect: m.Snapshot.Corrupt()}
+}
+
+// NewDataName is a name for data that nobody else uses, not even another attempt at the same slot.
+func (m Manifest) NewDataName() string {
+	random := make([]byte, 4)
+	rand.Read(random) // it never fails
+	name := fmt.Sprintf("%s-%d-%s.db", SlotID(m.Slot), m.Snapshot.Revision, hex.EncodeToString(random))
+	if m.Compression != "" {
+		name += ".zst"
+	}
+	if m.Encryption != "" {
+		name += ".age"
+	}
+	return name
+}
+
+// DataPath is where the data are.
+func (m Manifest) DataPath() string { return m.Backup().dir() + m.Data }
+
+// ErrManifest is a manifest that cannot be believed.
+var ErrManifest = errors.New("the manifest is not to be trusted")
+
+// Commit stores the manifest, which makes the backup exist. If there is one already, it is returned:
+// another attempt at the same slot, or this one, whose answer was lost.
+func (m Manifest) Commit(ctx context.Context, b Bucket) (Manifest, error) {
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return Manifest{}, fmt.Errorf("write a manifest: %w", err)
+	}
+	err = b.Create(ctx, m.Backup().manifestName(), bytes.NewReader(append(text, '\n')))
+	if errors.Is(err, ErrExists) {
+		return ReadManifest(ctx, b, m.Backup())
+	}
+	return m, err
+}
+
+// ReadManifest reads the manifest of a backup. It must be about that backup, and name data beside
+// it.
+func ReadManifest(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
+	text, err := readAll(ctx, b, of.manifestName())
+	if err != nil {
+		return Manifest{}, err
+	}
+	var m Manifest
+	if err := json.Unmarshal(text, &m); err != nil {
+		return Manifest{}, fmt.Errorf("%s: %w: %w", of.manifestName(), ErrManifest, err)
+	}
+	if m.Format != Format {
+		return Manifest{}, fmt.Errorf("%s: %w: it is of format %.40q; this version reads %s", of.manifestName(),
+			ErrManifest,
+			m.Format, Format)
+	}
+	if problem := m.problem(of); problem != "" {
+		return Manifest{}, fmt.Errorf("%s: %w: %s", of.manifestName(), ErrManifest, problem)
+	}
+	return m, nil
+}
+
+func (m Manifest) problem(of Backup) string {
+	about := m.Backup()
+	about.Verified, about.Damaged = of.Verified, of.Damaged
+	switch {
+	case about.manifestName() != of.manifestName() || !m.Slot.Equal(of.Slot):
+		return "it is about another backup"
+	case !isDataName(m.Data, SlotID(m.Slot)):
+		return fmt.Sprintf("%.100q is no name of data", m.Data)
+	case m.Bytes <= 0 || m.Snapshot.Bytes <= 0 || !isSHA256(m.SHA256) || !isSHA256(m.Snapshot.SHA256):
+		return "sizes or checksums are missing"
+	case m.Compression != "" && m.Compression != Zstd, m.Encryption != "" && m.Encryption != Age:
+		return fmt.Sprintf("%.20q and %.20q are no encodings that are known here", m.Compression, m.Encryption)
+	}
+	return ""
+}
+
+// How data may be encoded.
+const (
+	Zstd = "zstd"
+	Age  = "age"
+)
+
+func isSHA256(s string) bool {
+	digest, err := hex.DecodeString(s)
+	return err == nil && len(digest) == 32
+}
+
+func readAll(ctx context.Context, b Bucket, name string) ([]byte, error) {
+	r, err := b.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	text, err := io.ReadAll(io.LimitReader(r, maxManifest+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	case len(text) > maxManifest:
+		return nil, fmt.Errorf("read %s: %w: it is longer than %d bytes", name, ErrManifest, maxManifest)
+	}
+	return text, nil
+}
+
+// Verification is what was found when a backup was read back.
+type Verification struct {
+	Format string    `json:"format"`
+	At     time.Time `json:"at"`
+	SHA256 string    `json:"sha256"`
+	// Damage that was found, empty if there is none.
+	Damage string `json:"damage,omitempty"`
+}
+
+// Record stores what was found of a backup, beside its manifest, if that is still the one it was.
+func (v Verification) Record(ctx context.Context, b Bucket, m Manifest) error {
+	of := m.Backup()
+	if now, err := ReadManifest(ctx, b, of); err != nil {
+		return err
+	} else if now.Data != m.Data {
+		return fmt.Errorf("%s: %w: it was replaced meanwhile", of.manifestName(), ErrManifest)
+	}
+	name, other := of.verifiedName(), of.damagedName()
+	if v.Damage != "" {
+		name, other = other, name
+	}
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write what was found: %w", err)
+	}
+	if err := b.Replace(ctx, name, bytes.NewReader(append(text, '\n'))); err != nil {
+		return err
+	}
+	if err := b.Delete(ctx, other); err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// Confirm reports whether a backup is what was verified: its data are there, and what was found is
+// about them.
+func Confirm(ctx context.Context, b Bucket, of Backup) error {
+	m, err := ReadManifest(ctx, b, of)
+	if err != nil {
+		return err
+	}
+	text, err := readAll(ctx, b, of.verifiedName())
+	if err != nil {
+		return err
+	}
+	var found Verification
+	if err := json.Unmarshal(text, &found); err != nil {
+		return fmt.Errorf("%s: %w", of.verifiedName(), err)
+	}
+	if found.SHA256 != m.SHA256 || found.Damage != "" {
+		return fmt.Errorf("%s: what was found is about other data; verify it again", of.verifiedName())
+	}
+	return m.ConfirmData(ctx, b)
+}
+
+// ConfirmData reports whether the data are there, as long as they should be.
+func (m Manifest) ConfirmData(ctx context.Context, b Bucket) error {
+	size, err := b.Size(ctx, m.DataPath())
+	if err == nil && size != m.Bytes {
+		err = fmt.Errorf("%s has %d bytes, and its manifest says %d", m.DataPath(), size, m.Bytes)
+	}
+	return err
+}
+
+// Remove deletes a backup, the manifest first: a manifest never names data that are gone. What the
+// store holds on to is ErrHeld.
+func Remove(ctx context.Context, b Bucket, m Manifest) error {
+	backup := m.Backup()
+	for _, name := range []string{backup.manifestName(), backup.verifiedName(), backup.damagedName(), m.DataPath()} {
+		if err := b.Delete(ctx, name); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,365 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"gocloud.dev/blob/memblob"
+
+	"quorate.dev/quorate/clusters/backup/snapshot"
+)
+
+// eachBucket runs a test with every kind of bucket that needs no server.
+func eachBucket(t *testing.T, test func(t *testing.T, b Bucket)) {
+	t.Run("directory", func(t *testing.T) { test(t, directory{t.TempDir()}) })
+	t.Run("objects", func(t *testing.T) {
+		all := memblob.OpenBucket(nil)
+		t.Cleanup(func() { all.Close() })
+		other := objects{all, "other/"}
+		if err := other.Create(t.Context(), "ns/a/x", strings.NewReader("somebody else's")); err != nil {
+			t.Fatal(err)
+		}
+		test(t, objects{all, "ours/"})
+	})
+}
+
+func content(t *testing.T, b Bucket, name string) string {
+	t.Helper()
+	r, err := b.Open(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestBucket(t *testing.T) {
+	eachBucket(t, func(t *testing.T, b Bucket) {
+		ctx := t.Context()
+		for _, name := range []string{"ns/a/1", "ns/a/2", "ns/ab/1"} {
+			if err := b.Create(ctx, name, strings.NewReader(name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Create(ctx, "ns/a/1", strings.NewReader("again")); !errors.Is(err, ErrExists) || content(t, b, "ns/a/1") != "ns/a/1" {
+			t.Errorf("create again: %v", err)
+		}
+		if err := b.Replace(ctx, "ns/a/2", strings.NewReader("new")); err != nil || content(t, b, "ns/a/2") != "new" {
+			t.Errorf("replace: %v", err)
+		}
+		names, err := b.List(ctx, "ns/a/")
+		if want := []string{"ns/a/1", "ns/a/2"}; err != nil || !slices.Equal(names, want) {
+			t.Errorf("list: %q, %v", names, err)
+		}
+		if size, err := b.Size(ctx, "ns/a/2"); size != 3 || err != nil {
+			t.Errorf("size: %d, %v", size, err)
+		}
+		if err := b.Delete(ctx, "ns/a/2"); err != nil {
+			t.Error(err)
+		}
+		_, opened := b.Open(ctx, "ns/a/2")
+		_, sized := b.Size(ctx, "ns/a/2")
+		for what, err := range map[string]error{"delete": b.Delete(ctx, "ns/a/2"), "open": opened, "size": sized} {
+			if !errors.Is(err, ErrNotFound) {
+				t.Errorf("%s what is gone: %v", what, err)
+			}
+		}
+	})
+}
+
+// TestHalfIsNone: what ends midway leaves nothing behind, under no name.
+func TestHalfIsNone(t *testing.T) {
+	eachBucket(t, func(t *testing.T, b Bucket) {
+		broken := io.MultiReader(strings.NewReader(strings.Repeat("x", 100_000)), iotest.ErrReader(errors.New("cut")))
+		if err := b.Create(t.Context(), "ns/a/1", broken); err == nil {
+			t.Error("it was stored")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := b.Create(ctx, "ns/a/2", strings.NewReader("x")); err == nil {
+			t.Error("it was stored after the end")
+		}
+		if names, err := b.List(t.Context(), ""); len(names) > 0 || err != nil {
+			t.Errorf("%q %v", names, err)
+		}
+		if d, is := b.(directory); is {
+			files, _ := filepath.Glob(filepath.Join(d.root, "ns", "a", "*"))
+			hidden, _ := filepath.Glob(filepath.Join(d.root, "ns", "a", ".*"))
+			if len(files)+len(hidden) > 0 {
+				t.Errorf("%q %q", files, hidden)
+			}
+		}
+	})
+}
+
+// TestOneCreates: of many that create one name, one does.
+func TestOneCreates(t *testing.T) {
+	eachBucket(t, func(t *testing.T, b Bucket) {
+		var won atomic.Int32
+		var all sync.WaitGroup
+		for i := range 16 {
+			all.Go(func() {
+				err := b.Create(t.Context(), "ns/a/1", strings.NewReader(fmt.Sprint(i)))
+				if err == nil {
+					won.Add(1)
+				} else if !errors.Is(err, ErrExists) {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if won.Load() != 1 {
+			t.Errorf("%d created it", won.Load())
+		}
+	})
+}
+
+// TestListMustBeWhole: a directory that cannot be read is not an empty one.
+func TestListMustBeWhole(t *testing.T) {
+	if _, err := (directory{filepath.Join(t.TempDir(), "gone")}).List(t.Context(), ""); err == nil {
+		t.Error("what is not there was listed")
+	}
+	if _, err := (Location{Directory: filepath.Join(t.TempDir(), "gone")}).Open(t.Context(), S3{}); err == nil {
+		t.Error("what is not there was opened")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if names, err := (directory{t.TempDir()}).List(ctx, ""); err == nil {
+		t.Errorf("listed %q after the end", names)
+	}
+}
+
+func TestNamesStayInside(t *testing.T) {
+	d := directory{t.TempDir()}
+	for _, name := range []string{"../x", "/etc/passwd", "", ".", "a/../../x", "a//b"} {
+		if err := d.Create(t.Context(), name, strings.NewReader("x")); err == nil {
+			t.Errorf("%q was created", name)
+		}
+		if _, err := d.Open(t.Context(), name); err == nil {
+			t.Errorf("%q was opened", name)
+		}
+	}
+}
+
+// TestLinks: a store behind a link is that store, and one with a link in it cannot be listed. Either
+// way it is not taken for an empty one. What is no part of a store is in nobody's way.
+func TestLinks(t *testing.T) {
+	real := t.TempDir()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := errors.Join(os.Symlink(real, link), os.Mkdir(filepath.Join(real, "lost+found"), 0)); err != nil {
+		t.Fatal(err)
+	}
+	b, err := Location{Directory: link}.Open(t.Context(), S3{})
+	if err == nil {
+		err = b.Create(t.Context(), "ns/a/1", strings.NewReader("x"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names, err := b.List(t.Context(), ""); !slices.Equal(names, []string{"ns/a/1"}) || err != nil {
+		t.Errorf("%q %v", names, err)
+	}
+	if err := os.Symlink(t.TempDir(), filepath.Join(real, "other")); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := b.List(t.Context(), ""); err == nil {
+		t.Errorf("%q", names)
+	}
+}
+
+func TestEndpoints(t *testing.T) {
+	for _, endpoint := range []string{"http://user:secret@host", "https://host?key=secret", "http://user:secret PW@x%zz", "secret", "ftp://secret"} {
+		if err := (S3{Endpoint: endpoint}).checkEndpoint(); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", endpoint, err)
+		}
+	}
+	if err := (S3{Endpoint: "https://127.0.0.1:9000/s3"}).checkEndpoint(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLocations(t *testing.T) {
+	for text, want := range map[string]Location{
+		"file:///srv/backups":  {Directory: "/srv/backups"},
+		"file:///srv/b/../c/":  {Directory: "/srv/c"},
+		"s3://bucket":          {Bucket: "bucket"},
+		"s3://bucket/a/b":      {Bucket: "bucket", Prefix: "a/b/"},
+		"s3://bucket//a/b///":  {Bucket: "bucket", Prefix: "a/b/"},
+		"s3://bucket/p%20q":    {Bucket: "bucket", Prefix: "p q/"},
+		"s3://my-bucket.x/a/b": {Bucket: "my-bucket.x", Prefix: "a/b/"},
+	} {
+		if got, err := ParseLocation(text); got != want || err != nil {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{
+		"file://host/srv", "file:srv", "s3://", "s3:///x", "gs://b", "http://b/x", "s3://key:secret@bucket", "s3://KEY:wJal/secret@bucket", "s3://b?secret=x", "s3:K:secret@b://x", "s3://AKIA:12345/secret", "s3://bucket?endpoint=http://evil",
+		"s3://bucket?", "s3://bucket#x", "s3://bucket:80/x", "mem://", "://", "s3://%zz",
+	} {
+		if got, err := ParseLocation(text); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+}
+
+func slot(text string) time.Time {
+	at, err := ParseSlot(text)
+	if err != nil {
+		panic(err)
+	}
+	return at
+}
+
+const id, otherID = "00000000000000aa", "00000000000000bb"
+
+// TestRead: names say what there is; those of others say nothing.
+func TestRead(t *testing.T) {
+	one := "ns/a/" + id + "/20261122t180000z"
+	got := read([]string{
+		one + ".json", one + ".verified.json", one + "-7-0123abcd.db.zst",
+		"ns/a/" + id + "/20261122t190000z.suspect.json",
+		"ns/a/" + id + "/20261122t190000z-9-0123abcd.db",
+		"ns/a/" + otherID + "/20261121t190000z.json", "ns/a/" + otherID + "/20261121t190000z.damaged.json",
+		"ns/a/" + id + "/20261122t200000z.verified.json", // of a manifest that is gone
+		"ns/a/" + id + "/20269922t200000z.json",          // no time
+		"ns/a/" + id + "/x/20261122t200000z.json", "ns/A/" + id + "/20261122t200000z.json", "ns/a/aa/20261122t200000z.json", "readme.md",
+		"ns/a/" + id + "/20261122t200000z-9-0123abcd.db.exe",
+	})
+	c := Cluster{"ns", "a"}
+	want := []Backup{
+		{Cluster: c, ClusterID: id, Slot: slot("20261122t180000z"), Verified: true},
+		{Cluster: c, ClusterID: id, Slot: slot("20261122t190000z"), Suspect: true},
+		{Cluster: c, ClusterID: otherID, Slot: slot("20261121t190000z"), Damaged: true},
+	}
+	if !slices.Equal(got.Backups, want) || len(got.Data) != 2 {
+		t.Errorf("%+v", got)
+	}
+	both := read([]string{one + ".json", one + ".suspect.json", one + ".suspect.damaged.json"})
+	if len(both.Backups) != 2 || len(both.At(slot("20261122t180000z"))) != 1 || !both.At(slot("20261122t180000z"))[0].Good() {
+		t.Errorf("a good one and a suspect one: %+v", both)
+	}
+	if newest, some := got.Newest(); !some || newest != want[0] {
+		t.Errorf("the newest is %+v", newest)
+	}
+}
+
+func manifest() Manifest {
+	m := Manifest{
+		Format: Format, Namespace: "ns", Cluster: "a", ClusterID: id, Slot: slot("20261122t180000z"),
+		Bytes: 3, SHA256: strings.Repeat("ab", 32),
+		Snapshot: Snapshot{Bytes: 3, SHA256: strings.Repeat("cd", 32), Facts: snapshot.Facts{Revision: 7}},
+	}
+	m.Data = m.NewDataName()
+	return m
+}
+
+// TestManifest: the first one stays, and one that is about something else is not believed.
+func TestManifest(t *testing.T) {
+	eachBucket(t, func(t *testing.T, b Bucket) {
+		m := manifest()
+		if got, err := m.Commit(t.Context(), b); err != nil || got.Data != m.Data {
+			t.Fatalf("%+v %v", got, err)
+		}
+		later := manifest()
+		if got, err := later.Commit(t.Context(), b); err != nil || got.Data != m.Data || later.Data == m.Data {
+			t.Errorf("%+v %v", got, err)
+		}
+		for what, spoil := range map[string]func(*Manifest){
+			"another cluster":   func(m *Manifest) { m.Cluster = "b" },
+			"another namespace": func(m *Manifest) { m.Namespace = "other" },
+			"another ID":        func(m *Manifest) { m.ClusterID = otherID },
+			"another slot":      func(m *Manifest) { m.Slot = m.Slot.Add(time.Second) },
+			"part of a second":  func(m *Manifest) { m.Slot = m.Slot.Add(time.Millisecond) },
+			"data elsewhere":    func(m *Manifest) { m.Data = "../" + m.Data },
+			"data of a slot":    func(m *Manifest) { m.Data = "20261122t190000z-7-0123abcd.db" },
+			"no size":           func(m *Manifest) { m.Bytes = 0 },
+			"no checksum":       func(m *Manifest) { m.SHA256 = "" },
+			"an odd encoding":   func(m *Manifest) { m.Compression = "gzip" },
+			"hidden suspicion":  func(m *Manifest) { m.Snapshot.Alarms = []string{"CORRUPT 1"} },
+			"another format":    func(m *Manifest) { m.Format = "quorate.dev/backup/v2" },
+		} {
+			spoiled := manifest()
+			spoil(&spoiled)
+			text := encoded(t, spoiled)
+			if err := b.Replace(t.Context(), m.Backup().manifestName(), bytes.NewReader(text)); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := ReadManifest(t.Context(), b, m.Backup()); err == nil {
+				t.Errorf("%s: %+v", what, got)
+			}
+		}
+		for what, text := range map[string]string{"no JSON": "{", "too long": "{" + strings.Repeat(" ", maxManifest) + "}"} {
+			if err := b.Replace(t.Context(), m.Backup().manifestName(), strings.NewReader(text)); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := ReadManifest(t.Context(), b, m.Backup()); err == nil {
+				t.Errorf("%s: %+v", what, got)
+			}
+		}
+	})
+}
+
+// TestRemove deletes the manifest first, and all that belongs to it.
+func TestRemove(t *testing.T) {
+	eachBucket(t, func(t *testing.T, b Bucket) {
+		m := manifest()
+		if err := b.Create(t.Context(), m.DataPath(), strings.NewReader("abc")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Commit(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		for _, damage := range []string{"x", ""} {
+			if err := (Verification{Format: Format, Damage: damage}).Record(t.Context(), b, m); err != nil {
+				t.Fatal(err)
+			}
+			listing, err := List(t.Context(), b, Cluster{"ns", "a"})
+			if err != nil || len(listing.Backups) != 1 || listing.Backups[0].Verified == (damage != "") || listing.Backups[0].Damaged != (damage != "") {
+				t.Errorf("%+v %v", listing, err)
+			}
+		}
+		recorded := &recording{Bucket: b}
+		if err := Remove(t.Context(), recorded, m); err != nil {
+			t.Error(err)
+		}
+		if names, _ := b.List(t.Context(), ""); len(names) > 0 || recorded.deleted[0] != m.Backup().manifestName() || recorded.deleted[len(recorded.deleted)-1] != m.DataPath() {
+			t.Errorf("%q is left, deleted were %q", names, recorded.deleted)
+		}
+	})
+}
+
+type recording struct {
+	Bucket
+	deleted []string
+}
+
+func (r *recording) Delete(ctx context.Context, name string) error {
+	r.deleted = append(r.deleted, name)
+	return r.Bucket.Delete(ctx, name)
+}
+
+func encoded(t *testing.T, m Manifest) []byte {
+	t.Helper()
+	text, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

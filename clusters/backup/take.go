@@ -1,0 +1,234 @@
+// Package backup takes a cluster's backup, proves it, stores it, and reads it back.
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"quorate.dev/quorate/clusters/backup/snapshot"
+	"quorate.dev/quorate/clusters/backup/store"
+	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Source is the cluster that a backup is taken of.
+type Source interface {
+	// Snapshot asks the member that is best asked for its database.
+	Snapshot(ctx context.Context) (*etcd.Snapshot, error)
+	// Prove asks members whether they hold the same data as a snapshot.
+	Prove(ctx context.Context, wanted decide.Hash) etcd.Proof
+}
+
+// Inspector says what a snapshot in a file holds: snapshot.Inspect, or a process that calls it.
+type Inspector func(ctx context.Context, file string) (snapshot.Facts, error)
+
+// Progress is told what a step is doing, how far it is in bytes, and how many there are; 0 if that
+// is not known.
+type Progress func(step string, done, total int64)
+
+// Order is a backup to take.
+type Order struct {
+	Cluster store.Cluster
+	// Slot that the backup is for. One of that slot that is there already is as good, unless it has
+	// to be Fresh: then the next free second is its slot.
+	Slot     time.Time
+	Fresh    bool
+	Encoding Encoding
+	// Spool is the directory for the snapshot while it is checked: it is read from etcd as fast as
+	// possible, since a database grows while it is being read.
+	Spool string
+	// MaxBytes is how large a snapshot may be.
+	MaxBytes int64
+	Inspect  Inspector
+	Progress Progress
+}
+
+// ErrOld is a snapshot that lacks changes which were acknowledged before it was asked for.
+var ErrOld = errors.New("the snapshot is older than what etcd has acknowledged")
+
+// ErrDiffers is a snapshot of a member that holds other data than others do.
+var ErrDiffers = errors.New("members hold other data than the snapshot")
+
+// Taken is a snapshot that was received, checked, and proven as far as that is possible.
+type Taken struct {
+	// File holds the snapshot. Remove deletes it.
+	File string
+	// Manifest of it, but for what is known only once it is stored.
+	Manifest store.Manifest
+}
+
+// Remove deletes the file.
+func (t Taken) Remove() error { return os.Remove(t.File) }
+
+// Take receives a snapshot into a file of the spool, and proves it: the checksum at its end, every
+// page, its revision against what etcd had acknowledged, and the hash of its data against a quorum
+// of members.
+func Take(ctx context.Context, from Source, o Order) (taken Taken, err error) {
+	started := time.Now().UTC()
+	s, err := from.Snapshot(ctx)
+	if err != nil {
+		return Taken{}, err
+	}
+	defer s.Body.Close()
+	file, err := os.CreateTemp(o.Spool, "snapshot-*.db")
+	if err != nil {
+		return Taken{}, fmt.Errorf("spool the snapshot: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			leave(file.Name())
+		}
+	}()
+	sent := newDigest()
+	if err := errors.Join(receive(file, sent, s, o), file.Close()); err != nil {
+		return Taken{}, fmt.Errorf("receive the snapshot of %s: %w", s.Member, err)
+	}
+	s.Body.Close()
+	m := store.Manifest{
+		Format: store.Format, Namespace: o.Cluster.Namespace, Cluster: o.Cluster.Name,
+		ClusterID: fmt.Sprintf("%016x", uint64(s.ClusterID)), Slot: o.Slot.UTC().Truncate(time.Second),
+		Compression: o.Encoding.compression(), Encryption: o.Encoding.encryption(),
+		Member: s.Member, EtcdVersion: s.Version, StartedAt: started,
+		Snapshot: store.Snapshot{Bytes: sent.size, SHA256: sent.String()},
+	}
+	o.Progress.step("check every page")
+	if m.Snapshot.Facts, err = o.Inspect(ctx, file.Name()); err != nil {
+		return Taken{}, err
+	}
+	if m.Snapshot.Revision < s.Revision {
+		return Taken{}, fmt.Errorf("%w: it is of revision %d, and %s had acknowledged %d", ErrOld, m.Snapshot.Revision,
+			s.Member, s.Revision)
+	}
+	o.Progress.step("compare with the members")
+	if err := prove(ctx, from, &m.Snapshot); err != nil {
+		return Taken{}, err
+	}
+	return Taken{file.Name(), m}, nil
+}
+
+// receive writes a snapshot to a file, and holds it against the checksum at its end.
+func receive(file *os.File, sent *digest, s *etcd.Snapshot, o Order) error {
+	trailer := snapshot.NewTrailer()
+	to := io.MultiWriter(file, trailer, sent, o.Progress.counter("receive", s.Size))
+	if err := copyUpTo(o.MaxBytes, to, s.Body); err != nil {
+		return err
+	}
+	return trailer.Check()
+}
+
+// prove notes which members hold the same data. That it cannot be known does not make a backup
+// worthless; that a member holds other data does, unless a quorum agrees with the snapshot.
+func prove(ctx context.Context, from Source, s *store.Snapshot) error {
+	if s.Hash == nil {
+		s.Unproven = s.HashWhy
+		return nil
+	}
+	proof := from.Prove(ctx, decide.Hash{Revision: s.Revision, CompactRevision: s.CompactRevision, Sum: *s.Hash})
+	s.ProvenBy, s.Differs, s.Unproven = proof.By, proof.Differs, proof.Why
+	if proof.Why != "" && len(proof.Differs) > 0 {
+		return fmt.Errorf("%w: %q; see which of them is right before anything relies on a backup", ErrDiffers,
+			proof.Differs)
+	}
+	return nil
+}
+
+// Store stores what was taken. Until the manifest is there, which comes last, no backup is. If there
+// is one of the same slot already, its manifest is returned, and nothing else is left.
+func (t Taken) Store(ctx context.Context, to store.Bucket, o Order) (store.Manifest, error) {
+	m := t.Manifest
+	for {
+		earlier, err := store.ReadManifest(ctx, to, m.Backup())
+		if errors.Is(err, store.ErrNotFound) {
+			break
+		}
+		if err != nil || !o.Fresh {
+			return earlier, err
+		}
+		m.Slot = m.Slot.Add(time.Second)
+	}
+	m.Data = m.NewDataName()
+	stored := newDigest()
+	if err := t.upload(ctx, to, m.DataPath(), o, stored); err != nil {
+		return store.Manifest{}, err
+	}
+	m.Bytes, m.SHA256 = stored.size, stored.String()
+	if err := m.ConfirmData(ctx, to); err != nil {
+		return store.Manifest{}, fmt.Errorf("look at what was stored: %w", err)
+	}
+	m.Read = howToRead(m)
+	m.FinishedAt = time.Now().UTC()
+	committed, err := m.Commit(ctx, to)
+	if err != nil {
+		return store.Manifest{}, err
+	}
+	if committed.Data != m.Data { // another attempt was first
+		if err := to.Delete(ctx, m.DataPath()); err != nil && !errors.Is(err, store.ErrHeld) {
+			return store.Manifest{}, err
+		}
+		if o.Fresh {
+			return store.Manifest{}, fmt.Errorf("store %s: another backup of that second was stored meanwhile; take "+
+				"this one again", committed.Backup().ID())
+		}
+	}
+	if err := committed.ConfirmData(ctx, to); err != nil {
+		return store.Manifest{}, fmt.Errorf("look at what was stored: %w", err)
+	}
+	return committed, nil
+}
+
+func (t Taken) upload(ctx context.Context, to store.Bucket, name string, o Order, stored *digest) error {
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(t.encode(io.MultiWriter(w, stored), o)) }()
+	defer r.Close()
+	err := to.Create(ctx, name, r)
+	if errors.Is(err, store.ErrExists) { // nobody else uses that name: the answer was lost, and it was asked again
+		if size, unknown := to.Size(ctx, name); unknown == nil && size == stored.size {
+			return nil
+		}
+	}
+	return err
+}
+
+// encode writes what was taken as it is to be stored. What is read from the spool has to be what was
+// proven.
+func (t Taken) encode(w io.Writer, o Order) error {
+	file, err := os.Open(t.File)
+	if err != nil {
+		return fmt.Errorf("read the spooled snapshot: %w", err)
+	}
+	defer file.Close()
+	read := newDigest()
+	proven := t.Manifest.Snapshot
+	plain := io.TeeReader(file, io.MultiWriter(read, o.Progress.counter("store", proven.Bytes)))
+	if err := o.Encoding.encode(w, plain); err != nil {
+		return err
+	}
+	if read.size != proven.Bytes || read.String() != proven.SHA256 {
+		return fmt.Errorf("read the spooled snapshot: it is not what was received; is the disk of %s full or broken?",
+			t.File)
+	}
+	return nil
+}
+
+// Save writes what was taken to a file that must not exist, as it is to be stored; there is no
+// manifest. The file is there as a whole, or not at all.
+func (t Taken) Save(ctx context.Context, path string, o Order) error {
+	out, err := os.CreateTemp(filepath.Dir(path), unfinished)
+	if err != nil {
+		return fmt.Errorf("save the backup: %w", err)
+	}
+	defer leave(out.Name())
+	err = t.encode(writer{ctx, out}, o)
+	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
+		err = name(out.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("save the backup: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,274 @@
+package clusters
+
+import (
+	"bytes"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/pki"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+const year = 365 * 24 * time.Hour
+
+// running is a cluster that has formed and has pods.
+func running(t *testing.T) *stage {
+	s := newStage(t)
+	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
+	s.form()
+	s.makePods()
+	return s
+}
+
+// caMade makes a CA as it was made then.
+func caMade(t *testing.T, at time.Time) *pki.CA {
+	t.Helper()
+	a, err := pki.NewCA("a", "default", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// put writes the data of a Secret over, as a person does.
+func (s *stage) put(name string, data map[string][]byte) {
+	s.Helper()
+	secrets := s.server.Client.CoreV1().Secrets("default")
+	secret, err := secrets.Get(s.Context(), name, metav1.GetOptions{})
+	if err == nil {
+		secret.Data = data
+		_, err = secrets.Update(s.Context(), secret, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *stage) putCA(a *pki.CA) {
+	s.Helper()
+	s.put("a-ca", map[string][]byte{"ca.crt": a.Pair().Certificate, "ca.key": a.Pair().Key})
+}
+
+// scale changes the number of pods that the StatefulSet keeps.
+func (s *stage) scale(replicas string) {
+	s.Helper()
+	s.patchSet(`{"spec":{"replicas":` + replicas + `}}`)
+}
+
+func (s *stage) patchSet(patch string) {
+	s.Helper()
+	if _, err := s.server.Client.AppsV1().StatefulSets("default").Patch(s.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// decided expects a decision of that rule that says so.
+func (s *stage) decided(rule, message string) *cluster {
+	s.Helper()
+	c := s.observe()
+	if d := decide.Decide(c.state); d.Rule != rule || !strings.Contains(d.Message, message) {
+		s.Fatalf("%s; want %s: …%s…", d, rule, message)
+	}
+	return c
+}
+
+func secretOf(c *cluster, name string) map[string][]byte {
+	if secret := inventory.Get[*corev1.Secret](c.own, "Secret", name); secret != nil {
+		return maps.Clone(secret.Data)
+	}
+	return nil
+}
+
+// versions are the resource versions of all objects.
+func versions(c *cluster) map[string]string {
+	all := map[string]string{}
+	for id, o := range c.own.Objects {
+		all[id] = o.GetResourceVersion()
+	}
+	return all
+}
+
+// TestAnotherCA: another valid CA in the Secret is told, and nothing is issued from it until nobody
+// trusts the old one.
+func TestAnotherCA(t *testing.T) {
+	s := running(t)
+	before := s.observe()
+	own := pki.Fingerprint(secretOf(before, "a-ca")["ca.crt"])
+	if before.state.Record.CA != own || own == "" {
+		t.Fatalf("on record is %q, the CA is %q", before.state.Record.CA, own)
+	}
+	ca := secretOf(before, "a-ca")
+	s.putCA(caMade(t, time.Now()))
+	c := s.decided("CAChanged", "is on record")
+	if drift := c.state.Objects.Drift; len(drift) > 0 {
+		t.Errorf("drift: %q", drift)
+	}
+	late := versions(c)
+	s.do(c, decide.ApplyObjects{}, false)
+	if now := versions(s.observe()); !maps.Equal(late, now) {
+		t.Errorf("written: before %v, after %v", late, now)
+	}
+
+	// Put back without its key, and then with it.
+	s.put("a-ca", map[string][]byte{"ca.crt": ca["ca.crt"]})
+	s.decided("CALost", "the key is missing")
+	s.put("a-ca", ca)
+	s.do(s.decided("ApplyObjects", "Secret a-ca"), decide.ApplyObjects{}, true) // whose fields are its own again
+	s.settled(s.observe())
+	if now := secretOf(s.observe(), "a-ca"); !maps.EqualFunc(now, ca, bytes.Equal) {
+		t.Error("the CA that was put back is another one now")
+	}
+
+	// A leaf that says to trust another CA is put right from the one on record.
+	server := secretOf(before, "a-server-tls")
+	server["ca.crt"] = caMade(t, time.Now()).Pair().Certificate
+	s.put("a-server-tls", server)
+	s.do(s.decided("ApplyObjects", "Secret a-server-tls"), decide.ApplyObjects{}, true)
+	s.settled(s.observe())
+}
+
+// TestCAIsAdopted: a record from before CAs were recorded gets one only from all who know it, and
+// is held against them.
+func TestCAIsAdopted(t *testing.T) {
+	s := running(t)
+	c := s.observe()
+	own := c.state.Record.CA
+	record := c.state.Record
+	record.CA = ""
+	in, err := c.input(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.tenure = &tenure{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now().Add(time.Hour))}
+	if _, err := c.apply(t.Context(), in, func(o objects.Object) bool { return o.Kind == "ConfigMap" }); err != nil {
+		t.Fatal(err)
+	}
+	c = s.observe()
+	s.settled(c)
+	if c.state.Record.CA != "" || c.state.CA.Secret != own || len(c.state.CA.Mounted) != 1 {
+		t.Errorf("on record is %q, seen %+v", c.state.Record.CA, c.state.CA)
+	}
+	c.state.Membership = decide.Membership{Known: true, ClusterID: 0xc1, Members: []decide.Member{{ID: 1, Name: "a-0", Answers: true, Started: true}}}
+	if c.seeCA(c.certificates, own); c.state.CA.Proven != own {
+		t.Errorf("a member has answered, and proves %q", c.state.CA.Proven)
+	}
+	if standing := decide.StandingRecord(c.state, ""); standing.CA != own {
+		t.Errorf("to be recorded is %q", standing.CA)
+	}
+	s.putCA(caMade(t, time.Now()))
+	s.decided("CAChanged", "pods are given")
+}
+
+// TestExpiredCA: the way out of a CA that has expired is to stop all pods. Then a new one is made,
+// all certificates are issued from it, and the members start on their data.
+func TestExpiredCA(t *testing.T) {
+	s := running(t)
+	expired := caMade(t, time.Now().Add(-11*year))
+	s.putCA(expired)
+	c := s.decided("CALost", "no backup helps: have a new one made by stopping all pods, by lifecycle: Stopped in git, or kubectl scale statefulset a --replicas=0")
+	if c.state.CertificatesValidity() != decide.Expired {
+		t.Errorf("the certificates are %s", c.state.CertificatesValidity())
+	}
+	s.scale("0")
+	s.decided("CALost", "kubectl scale")
+	s.endPods()
+	before := s.decided("ApplyObjects", "Secret a-ca")
+	s.do(before, decide.ApplyObjects{}, true)
+	after := s.observe()
+	s.settled(after)
+	record := after.state.Record
+	switch own := pki.Fingerprint(secretOf(after, "a-ca")["ca.crt"]); {
+	case own == pki.Fingerprint(expired.Pair().Certificate) || own != record.CA:
+		t.Errorf("the CA is %s, on record %s", own, record.CA)
+	case record.ClusterID != 0xc1 || record.Token != before.state.Record.Token || after.state.Objects.RunsReplicas != 3:
+		t.Errorf("after: %+v, %d pods", record, after.state.Objects.RunsReplicas)
+	case after.state.CertificatesValidity() != decide.Valid:
+		t.Errorf("the certificates are %s: %s", after.state.CertificatesValidity(), after.state.DescribeCertificates())
+	}
+}
+
+// TestStopForCA: the pods of a cluster that git declares Stopped are stopped although there is
+// another CA than they trust, and nothing else is written but the declaration.
+func TestStopForCA(t *testing.T) {
+	for _, stripped := range []bool{false, true} {
+		s := running(t)
+		s.putCA(caMade(t, time.Now()))
+		if stripped { // as by a restore: nothing says what Quorate owns of it
+			s.patchSet(`{"metadata":{"managedFields":[{}]}}`)
+		}
+		before := versions(s.decided("CAChanged", "by lifecycle: Stopped in git"))
+		s.spec = "version: 3.6.16, lifecycle: Stopped"
+		c := s.decided("CAChanged", "stop the pods of a-0, a-1 and a-2")
+		s.do(c, decide.StopPods{}, true)
+		c = s.observe()
+		if c.state.Objects.RunsReplicas != 0 {
+			t.Errorf("%d pods are wanted", c.state.Objects.RunsReplicas)
+		}
+		after := versions(c)
+		for id := range before {
+			if changed, scaled := before[id] != after[id], id == "StatefulSet/a"; changed != scaled {
+				t.Errorf("%s is written: %t", id, changed)
+			}
+		}
+		s.endPods()
+		s.spec = "version: 3.6.16"
+		s.do(s.decided("ApplyObjects", "Secret a-"), decide.ApplyObjects{}, true)
+		if c = s.observe(); c.state.Objects.RunsReplicas != 3 {
+			t.Errorf("%d pods are wanted again", c.state.Objects.RunsReplicas)
+		}
+	}
+}
+
+// TestRenewalBehindGuards: certificates that wear out are reissued on a broken declaration, and
+// nothing else is written.
+func TestRenewalBehindGuards(t *testing.T) {
+	s := running(t)
+	c := s.observe()
+	s.wear(c, 300*24*time.Hour)
+	s.spec = "version: 3.6.16, storage: {size: 1Mi}, suspend: true"
+	s.decided("InvalidSpec", "")
+	s.spec = "version: 3.6.16, storage: {size: 1Mi}"
+	c = s.decided("RenewCertificates", "tls.crt in Secret a-server-tls expires at")
+	before := versions(c)
+	s.do(c, decide.RenewCertificates{}, true)
+	c = s.decided("InvalidSpec", "")
+	after := versions(c)
+	for id := range before {
+		if changed, worn := before[id] != after[id], id == "Secret/a-server-tls"; changed != worn {
+			t.Errorf("%s is written: %t", id, changed)
+		}
+	}
+	if c.state.CertificatesValidity() != decide.Valid || !bytes.Equal(secretOf(c, "a-server-tls")["ca.crt"], secretOf(c, "a-ca")["ca.crt"]) {
+		t.Errorf("after: %s", c.state.DescribeCertificates())
+	}
+	s.spec = "version: 3.6.16"
+	s.settled(s.observe())
+}
+
+// wear puts a server certificate into its Secret that was issued so long ago.
+func (s *stage) wear(c *cluster, ago time.Duration) {
+	s.Helper()
+	ca, err := pki.ReadCA(c.certificates.CA, time.Now())
+	if err != nil {
+		s.Fatal(err)
+	}
+	list, err := pki.ParseCertificates(c.certificates.Server.Certificate)
+	if err != nil {
+		s.Fatal(err)
+	}
+	as := list[0]
+	leaf := pki.Leaf{CommonName: as.Subject.CommonName, DNSNames: as.DNSNames, IPAddresses: as.IPAddresses, Usages: as.ExtKeyUsage}
+	old, err := ca.Issue(leaf, time.Now().Add(-ago))
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.put("a-server-tls", map[string][]byte{"tls.crt": old.Certificate, "tls.key": old.Key, "ca.crt": c.certificates.Trusted()})
+}

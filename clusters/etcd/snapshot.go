@@ -1,0 +1,228 @@
+package etcd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// stall is how long a member may send nothing of its snapshot. etcd that cannot go on reading its
+// own database sends empty messages without end: only bytes count.
+const stall = time.Minute
+
+// Snapshot is the database of one member, as it sends it.
+type Snapshot struct {
+	Member    string
+	ClusterID decide.ID
+	// Version of etcd that the member runs.
+	Version string
+	// Revision up to which changes were acknowledged when the snapshot was asked for, by what it and
+	// a quorum of members say.
+	Revision int64
+	// Size that the member says its database has, in bytes.
+	Size int64
+	// Body is the file, which ends with a checksum that nobody has looked at.
+	Body io.ReadCloser
+}
+
+// Snapshot asks for the database of the member that is best asked: a voter that has caught up with
+// all that was acknowledged, not the leader if another one does, and the one with the smallest
+// database. It fails if the membership is not known, since what a cut-off member holds may be old.
+func (c *Clients) Snapshot(ctx context.Context, cluster Cluster) (*Snapshot, error) {
+	replies, list := c.askForList(ctx, cluster)
+	if list == nil {
+		return nil, fmt.Errorf("ask for a snapshot: no quorum says who the members are: %s", why(replies))
+	}
+	var failures []string
+	m := membership(list, replies)
+	for _, r := range sources(replies, m) {
+		s, err := c.snapshotFrom(ctx, r)
+		if err == nil {
+			s.Revision = max(s.Revision, acknowledged(m))
+			return s, nil
+		}
+		failures = append(failures, r.pod+": "+reason(err))
+	}
+	if len(failures) == 0 {
+		return nil, errors.New("ask for a snapshot: no voter answers that is known to hold the right data")
+	}
+	return nil, fmt.Errorf("ask for a snapshot: %s", strings.Join(failures, "; "))
+}
+
+// acknowledged is the newest revision that a quorum has reached, by what each of them says of
+// itself: one that says too little, or too much, does not change it.
+func acknowledged(m decide.Membership) int64 {
+	var revisions []int64
+	voters := m.Voters()
+	for _, voter := range voters {
+		if voter.Answers {
+			revisions = append(revisions, voter.Revision)
+		}
+	}
+	slices.Sort(revisions)
+	if spare := len(revisions) - decide.Quorum(len(voters)); spare >= 0 {
+		return revisions[spare]
+	}
+	return 0
+}
+
+// sources are the voters that may be asked, the best one first. One that etcd says holds other data
+// is none.
+func sources(replies []reply, m decide.Membership) []*reply {
+	var found []*reply
+	for i := range replies {
+		r := &replies[i]
+		if !r.knowsLeader() || r.status.IsLearner {
+			continue
+		}
+		known := slices.IndexFunc(m.Members, func(m decide.Member) bool { return m.ID == r.id() })
+		if known >= 0 && !m.Members[known].Learner && !slices.Contains(m.Members[known].Alarms, decide.AlarmCorrupt) {
+			found = append(found, r)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *reply) int {
+		return cmp.Or(yesFirst(!a.leads(), !b.leads()), cmp.Compare(a.status.DbSize, b.status.DbSize),
+			cmp.Compare(a.pod, b.pod))
+	})
+	return found
+}
+
+// snapshotFrom asks one member, once it has read with a quorum behind it: from then on, what it
+// holds is not older than that. It ends the stream itself if it loses its leader.
+func (c *Clients) snapshotFrom(ctx context.Context, r *reply) (*Snapshot, error) {
+	if _, err := c.listFrom(clientv3.WithRequireLeader(ctx), r); err != nil {
+		return nil, err
+	}
+	now, err := c.statusOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	streaming, cancel := context.WithCancelCause(clientv3.WithRequireLeader(ctx))
+	stream, err := etcdserverpb.NewMaintenanceClient(r.client.conn).Snapshot(streaming, &etcdserverpb.SnapshotRequest{})
+	if err != nil {
+		cancel(nil)
+		return nil, cause(streaming, err)
+	}
+	return &Snapshot{
+		Member: r.pod, ClusterID: decide.ID(now.Header.ClusterId), Version: now.Version,
+		Revision: now.Header.Revision, Size: now.DbSize,
+		Body: newBody(streaming, cancel, stream, r.pod, cmp.Or(c.Stall, stall)),
+	}, nil
+}
+
+// body reads the stream of a snapshot.
+type body struct {
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	stream  etcdserverpb.Maintenance_SnapshotClient
+	member  string
+	watch   *time.Timer
+	patient time.Duration
+	rest    []byte
+	missing uint64 // bytes that are still to come, as the member says
+}
+
+func newBody(
+	ctx context.Context, cancel context.CancelCauseFunc, stream etcdserverpb.Maintenance_SnapshotClient, member string,
+	patient time.Duration,
+) *body {
+	watch := time.AfterFunc(patient, func() { cancel(fmt.Errorf("it sent nothing for %s", patient)) })
+	watch.Stop()
+	return &body{ctx: ctx, cancel: cancel, stream: stream, member: member, watch: watch, patient: patient}
+}
+
+// Read implements io.Reader. io.EOF means that the member has sent all it announced.
+func (b *body) Read(p []byte) (int, error) {
+	b.watch.Reset(b.patient) // it is the member that is timed, not whoever writes what it sends
+	defer b.watch.Stop()
+	for len(b.rest) == 0 {
+		part, err := b.stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF) && b.missing > 0:
+			return 0, fmt.Errorf("read the snapshot of %s: %d bytes are missing: %w", b.member, b.missing,
+				io.ErrUnexpectedEOF)
+		case errors.Is(err, io.EOF):
+			return 0, io.EOF
+		case err != nil:
+			return 0, fmt.Errorf("read the snapshot of %s: %w", b.member, told{cause(b.ctx, err)})
+		}
+		b.rest, b.missing = part.Blob, part.RemainingBytes
+	}
+	n := copy(p, b.rest)
+	b.rest = b.rest[n:]
+	return n, nil
+}
+
+// Close ends it, wherever it is.
+func (b *body) Close() error {
+	b.watch.Stop()
+	b.cancel(context.Canceled)
+	return nil
+}
+
+// Proof is what members say of a snapshot.
+type Proof struct {
+	// By are the members that hold the same data.
+	By []string
+	// Differs are members that hold other data.
+	Differs []string
+	// Why there is no quorum in By, empty if there is.
+	Why string
+}
+
+// Prove asks members for the hash of their data at a revision, one after the other, since none
+// applies anything meanwhile: followers first, until a quorum holds the same data as a snapshot.
+// Members that have compacted that revision away, or were compacted elsewhere, prove nothing.
+func (c *Clients) Prove(ctx context.Context, cluster Cluster, wanted decide.Hash) Proof {
+	replies, list := c.askForList(ctx, cluster)
+	if list == nil {
+		return Proof{Why: "no quorum says who the members are"}
+	}
+	m := membership(list, replies)
+	voters := len(m.Voters())
+	var proof Proof
+	var unknown []string
+	for _, r := range sources(replies, m) {
+		hash, err := hashWithin(ctx, r, wanted.Revision, proofTime(r.status.DbSize))
+		switch {
+		case err != nil:
+			unknown = append(unknown, r.pod+": "+reason(err))
+		case max(0, hash.CompactRevision) != max(0, wanted.CompactRevision): // -1 where it was never compacted
+			unknown = append(unknown, r.pod+": "+compactedElsewhere(wanted))
+		case hash.Sum != wanted.Sum:
+			proof.Differs = append(proof.Differs, r.pod)
+		default:
+			proof.By = append(proof.By, r.pod)
+		}
+		if len(proof.By) >= decide.Quorum(voters) {
+			return proof
+		}
+	}
+	proof.Why = fmt.Sprintf("%d of %d voters hold the same data", len(proof.By), voters)
+	if len(unknown) > 0 {
+		proof.Why += "; " + strings.Join(unknown, "; ")
+	}
+	return proof
+}
+
+// compactedElsewhere says why hashes cannot be compared. A member that was compacted at its newest
+// revision answers with the hash from before, which it keeps (etcd's storage/mvcc/hash.go).
+func compactedElsewhere(wanted decide.Hash) string {
+	if wanted.CompactRevision == wanted.Revision {
+		return "nothing was written since it was compacted"
+	}
+	return "it was compacted meanwhile"
+}
+
+// proofTime is how long a member has for its hash where no pass waits for it.
+func proofTime(size int64) time.Duration { return min(10*hashTimeoutMax, 2*unboundedHashTime(size)) }

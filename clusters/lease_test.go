@@ -1,0 +1,209 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// TestLateWrites: what was decided on an older look at the objects is refused by the API server,
+// whatever the lease says.
+func TestLateWrites(t *testing.T) {
+	s := newStage(t)
+	early := s.observe() // nothing is there
+	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
+	s.form()
+	s.late(early, decide.Bootstrap{Replicas: 3}, "the cluster has formed meanwhile")
+	s.makePods()
+	s.lateObjects(early)
+
+	s.spec = "version: 3.6.16, lifecycle: Stopped"
+	old := s.observe() // a pass that is about to scale to 0
+	s.spec = "version: 3.6.16"
+	s.scale("5")
+	s.late(old, decide.ApplyObjects{}, "it has changed since it was read")
+	if n := *s.set().Spec.Replicas; n != 5 {
+		s.Errorf("an old StatefulSet of %d replicas was applied over that of 5", n)
+	}
+	s.lateDelete()
+}
+
+// late carries an action out as a pass would that was stopped after it had taken the lease, and
+// held it for an hour.
+func (s *stage) late(c *cluster, a decide.Action, why string) {
+	s.Helper()
+	c.tenure = &tenure{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now().Add(time.Hour))}
+	outcome, err := c.carryOut(s.Context(), a)
+	if err == nil || !strings.Contains(err.Error(), why) {
+		s.Errorf("%s: %+v, %v, want %q", a, outcome, err, why)
+	}
+}
+
+// lateObjects: what was not there when it was looked for is made, never written over.
+func (s *stage) lateObjects(early *cluster) {
+	s.Helper()
+	in, err := s.observe().input(s.observe().state.Record)
+	if err != nil {
+		s.Fatal(err)
+	}
+	built, err := objects.Build(in)
+	if err != nil {
+		s.Fatal(err)
+	}
+	early.tenure = &tenure{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now().Add(time.Hour))}
+	for _, object := range built {
+		if err := early.applyOne(s.Context(), object); !kube.IsConflict(err) {
+			s.Errorf("%s %s was written over: %v", object.Kind, object.Name, err)
+		}
+	}
+}
+
+// lateDelete: a pod that has changed since it was looked at stays.
+func (s *stage) lateDelete() {
+	s.Helper()
+	pods := s.server.Client.CoreV1().Pods("default")
+	read, err := pods.Get(s.Context(), "a-1", metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	changed := read.DeepCopy()
+	changed.Labels["changed"] = "yes"
+	if _, err := pods.Update(s.Context(), changed, metav1.UpdateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	if deleted, err := s.live.kube.Delete(s.Context(), "Pod", read); deleted || !kube.IsConflict(err) {
+		s.Errorf("deleted %t, %v", deleted, err)
+	}
+}
+
+// TestLease: nothing is written without it.
+func TestLease(t *testing.T) {
+	s := newStage(t)
+	s.foreignLease()
+	s.renewed()
+	s.lost()
+	s.withoutLabels()
+}
+
+// foreignLease: a lease that somebody else has made under the cluster's name, as for an election of
+// a leader, is never taken.
+func (s *stage) foreignLease() {
+	s.Helper()
+	leases := s.server.Client.CoordinationV1().Leases("default")
+	theirs := leaseOf("election", time.Now())
+	theirs.Name = "a"
+	if _, err := leases.Create(s.Context(), theirs, metav1.CreateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	d := decide.Decide(s.observe().state)
+	if d.Rule != "ForeignObjects" || !strings.Contains(d.Message, "Lease a is there and was not made by Quorate") {
+		s.Errorf("%s", d)
+	}
+	if err := leases.Delete(s.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// renewed: whoever acts for longer than the lease lasts keeps it.
+func (s *stage) renewed() {
+	s.Helper()
+	s.live.options.LeaseDuration = 300 * time.Millisecond
+	ctx, release, err := s.observe().hold(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	first := s.lease().Spec.RenewTime.Time
+	for end := time.Now().Add(10 * time.Second); !s.lease().Spec.RenewTime.After(first.Add(s.live.options.LeaseDuration)); <-time.After(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.Fatal("it is not renewed")
+		}
+	}
+	release()
+	if err := context.Cause(ctx); errors.Is(err, reconcile.ErrLocked) {
+		s.Error(err)
+	}
+}
+
+// lost: once another has taken the lease, the action ends, and nothing more is written.
+func (s *stage) lost() {
+	s.Helper()
+	s.live.options.LeaseDuration = 6 * time.Second // renewed every two, so that another can take it in between
+	c := s.observe()
+	ctx, release, err := c.hold(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.change(func(l *coordinationv1.Lease) {
+		other := "elsewhere/7/x.y.z"
+		l.Spec.HolderIdentity = &other
+	})
+	<-ctx.Done()
+	if err := context.Cause(ctx); !errors.Is(err, reconcile.ErrLocked) {
+		s.Errorf("it ends because of %v", err)
+	}
+	// It may be that only a write finds out, as of a process that was stopped.
+	if err := c.stillOurs(s.Context()); !errors.Is(err, reconcile.ErrLocked) {
+		s.Errorf("it may write: %v", err)
+	}
+	if _, err := c.carryOut(s.Context(), decide.Bootstrap{Replicas: 3}); !errors.Is(err, reconcile.ErrLocked) {
+		s.Errorf("it goes on: %v", err)
+	}
+	release()
+	if left := s.observe().state.Objects.Remaining; len(left) > 0 {
+		s.Errorf("written all the same: %v", left)
+	}
+	s.change(func(l *coordinationv1.Lease) {
+		nobody := ""
+		l.Spec.HolderIdentity = &nobody
+	})
+}
+
+// withoutLabels: our own lease without its labels is not taken for somebody else's.
+func (s *stage) withoutLabels() {
+	s.Helper()
+	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
+	custom := s.observe().own.Custom
+	s.change(func(l *coordinationv1.Lease) {
+		l.Labels = nil
+		l.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(custom, v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))}
+	})
+	if d := decide.Decide(s.observe().state); d.Rule != "LabelsLost" || !strings.Contains(d.Message, "Lease a has lost") {
+		s.Errorf("%s", d)
+	}
+}
+
+func (s *stage) lease() *coordinationv1.Lease {
+	s.Helper()
+	lease, err := s.server.Client.CoordinationV1().Leases("default").Get(s.Context(), "a", metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return lease
+}
+
+// change changes the lease, whoever renews it meanwhile.
+func (s *stage) change(how func(*coordinationv1.Lease)) {
+	s.Helper()
+	for {
+		lease := s.lease()
+		how(lease)
+		_, err := s.server.Client.CoordinationV1().Leases("default").Update(s.Context(), lease, metav1.UpdateOptions{})
+		if err == nil {
+			return
+		}
+		if !kube.IsConflict(err) {
+			s.Fatal(err)
+		}
+	}
+}

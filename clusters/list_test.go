@@ -1,0 +1,65 @@
+package clusters
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/kube/kubetest"
+	"quorate.dev/quorate/clusters/targets"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile"
+)
+
+// A source that is split by path is one source where a cluster may have got another name: what is
+// there of one part keeps the other from founding while it is not known.
+func TestNothingIsFoundedBesideTheUnlisted(t *testing.T) {
+	l := listing{inventory: inventory.ByCluster{}, unlisted: map[string]error{"ns1": errors.New("forbidden")}}
+	d := reconcile.Declaration{Source: "https://g/repo,path=y"}
+	d.Cluster.Namespace, d.Cluster.Name = "ns2", "a"
+	desired := l.marked(reconcile.Desired{
+		Clusters: []reconcile.Declaration{d},
+		Sources: []reconcile.Place{
+			{Name: "https://g/repo,path=x", Revision: "main@sha1:9", Namespaces: reconcile.Namespaces{"ns1"}},
+			{Name: "https://g/repo,path=y", Revision: "main@sha1:9", Namespaces: reconcile.Namespaces{"ns2"}},
+		},
+	})
+	list, _ := targets.Of(desired, l.inventory)
+	if err := l.unseen(list[0], desired); err == nil || !strings.Contains(err.Error(), "nothing is founded") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Without the right to list NetworkPolicies, only clusters that declare one are not looked at.
+func TestPoliciesMayBeHidden(t *testing.T) {
+	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if strings.HasSuffix(r.URL.Path, "/networkpolicies") {
+			w.WriteHeader(http.StatusForbidden)
+			_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "no right to"})
+			return
+		}
+		_, _ = w.Write([]byte(`{"kind":"List","apiVersion":"v1","metadata":{},"items":[]}`))
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, err := New(client, Options{}).list(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plain, guarded targets.Target
+	guarded.Cluster.Spec.NetworkPolicy = &v1alpha1.NetworkPolicySpec{}
+	if err := listed.unseen(plain, reconcile.Desired{}); err != nil {
+		t.Errorf("a cluster without a policy: %v", err)
+	}
+	if err := listed.unseen(guarded, reconcile.Desired{}); err == nil || !strings.Contains(err.Error(), "look at its NetworkPolicy: list NetworkPolicies: ") {
+		t.Errorf("a cluster with a policy: %v", err)
+	}
+}

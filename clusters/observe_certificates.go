@@ -1,0 +1,93 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/pki"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// readCertificates reads the certificates from the Secrets that are there, and makes new ones for
+// what is missing or worn out. A CA that is gone is replaced only if no member is there to depend
+// on the old one, and nothing is issued from one that members do not trust.
+func (c *cluster) readCertificates(ctx context.Context) (err error) {
+	switch {
+	case !c.hasTLS():
+		return nil
+	case c.hides("Secret"):
+		c.seeProof()
+		return nil
+	}
+	present := objects.ReadCertificates(&c.target.Cluster, c.own.Secrets())
+	present.ClientIsRoot = c.clientStaysRoot(ctx, present)
+	c.certificates, c.state.Certificates = present, present.Validities(&c.target.Cluster)
+	unusable := present.CheckCA(c.state.Now)
+	switch {
+	case unusable == nil:
+	case c.state.CAInUse() || len(c.own.Pods) > 0:
+		c.seeCA(present, "")
+		c.state.Objects.Irreplaceable = append(c.state.Objects.Irreplaceable,
+			fmt.Sprintf("Secret %s: %v", c.names.CASecret, unusable))
+		return nil
+	default:
+		if c.certificates, err = objects.NewCertificates(&c.target.Cluster, c.state.Now); err != nil {
+			return err
+		}
+		c.certificates.ClientIsRoot = present.ClientIsRoot
+	}
+	c.seeCA(present, pki.Fingerprint(c.certificates.CA.Certificate))
+	if c.state.Distrusted() == "" {
+		c.certificates, _, err = c.certificates.Renew(&c.target.Cluster, c.state.Now)
+	}
+	return err
+}
+
+// clientStaysRoot reports whether applications keep a certificate of etcd's superuser, which they
+// had before Quorate had one of its own. Where authentication is on, or may be, they would be cut
+// off without it; where it is off, every certificate has all rights, so that another name costs
+// nothing.
+func (c *cluster) clientStaysRoot(ctx context.Context, present objects.Certificates) bool {
+	if !present.NamesRoot() {
+		return false
+	}
+	if !c.state.Membership.Known {
+		return true
+	}
+	on, err := c.live.etcd.AuthEnabled(ctx, c.etcd(c.reachable(), c.clientTLS()))
+	c.state.ClientIsRoot = err == nil && on
+	return err != nil || on
+}
+
+// hasTLS reports whether the cluster runs with TLS: a declaration that is not acted on changes
+// nothing about that.
+func (c *cluster) hasTLS() bool {
+	if c.own.Custom != nil && len(c.target.Problems) > 0 {
+		return c.own.Custom.Spec.TLS.Mode == v1alpha1.TLSManaged
+	}
+	return c.target.Cluster.Spec.TLS.Mode == v1alpha1.TLSManaged
+}
+
+// seeCA notes which CA certificates would be issued from, and which ones are trusted.
+func (c *cluster) seeCA(present objects.Certificates, issuer string) {
+	c.state.CA = decide.CA{Secret: issuer, Mounted: present.Mounted()}
+	c.seeProof()
+}
+
+// anyAnswers reports whether any pod answers as a member of etcd.
+func (c *cluster) anyAnswers() bool {
+	answers := lists(c.state.Membership, func(m decide.Member) bool { return m.Answers })
+	for _, r := range c.state.Replicas {
+		answers = answers || r.ClusterID != 0
+	}
+	return answers
+}
+
+// seeProof notes the CA by which members answer.
+func (c *cluster) seeProof() {
+	if tls := c.clientTLS(); tls != nil && c.anyAnswers() {
+		c.state.CA.Proven = pki.Fingerprint(tls.CA)
+	}
+}

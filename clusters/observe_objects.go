@@ -1,0 +1,179 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/panics"
+)
+
+// findObjects looks up by name the objects that were not listed as this cluster's: what is there
+// all the same is its own without its labels, or somebody else's. When nothing is amiss there is
+// nothing to look up.
+func (c *cluster) findObjects(ctx context.Context) error {
+	var unlisted []objects.Identity
+	for _, id := range objects.Identities(&c.target.Cluster) {
+		if c.own.Objects[id.Kind+"/"+id.Name] == nil && !c.hides(id.Kind) {
+			unlisted = append(unlisted, id)
+		}
+	}
+	found, err := c.look(ctx, unlisted)
+	if err != nil {
+		return err
+	}
+	for i, object := range found {
+		switch {
+		case object == nil:
+		case c.made(object):
+			c.own.Objects[unlisted[i].Kind+"/"+unlisted[i].Name] = object
+		default:
+			c.foreign(unlisted[i])
+		}
+	}
+	return nil
+}
+
+// findSlots looks up by name the volume claims and the pods of members that were not listed. What
+// is there counts, whatever its labels: a list that misses a volume must not make it lost. Pods are
+// looked for only where there is to be one.
+func (c *cluster) findSlots(ctx context.Context) error {
+	var claims, pods []objects.Identity
+	for ordinal := range max(c.state.Record.Replicas(), c.state.Declared.Replicas) {
+		_, recorded := c.state.Record.Member(ordinal)
+		if claim := objects.VolumeClaimName(c.state.Name, ordinal); c.own.Claim(claim) == nil {
+			claims = append(claims, objects.Identity{Kind: "PersistentVolumeClaim", Name: claim})
+		}
+		if pod := objects.PodName(c.state.Name, ordinal); recorded && c.state.Declared.Lifecycle == decide.Running &&
+			c.own.Pod(pod) == nil {
+			pods = append(pods, objects.Identity{Kind: "Pod", Name: pod})
+		}
+	}
+	ids := append(claims, pods...)
+	found, err := c.look(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for i, object := range found {
+		c.foundByName(ids[i], object)
+	}
+	c.state.Replicas = c.replicas()
+	return nil
+}
+
+// foundByName keeps a claim or a pod that was not listed. One that has the labels was made since
+// the others were listed.
+func (c *cluster) foundByName(id objects.Identity, object metav1.Object) {
+	switch o := object.(type) {
+	case *corev1.PersistentVolumeClaim:
+		c.own.Claims = append(c.own.Claims, o)
+	case *corev1.Pod:
+		c.own.Pods = append(c.own.Pods, o)
+	default:
+		return
+	}
+	lost := lostLabels(object.GetLabels(), c.target.Cluster.Name)
+	switch {
+	case lost == "":
+	case c.madeForUs(object):
+		c.relabelled(id, lost)
+	default:
+		c.foreign(id)
+	}
+}
+
+// lostLabels says which of the labels that are listed by, or that sort what is listed, are not
+// there; empty if all are.
+func lostLabels(labels map[string]string, cluster string) string {
+	var lost []string
+	if labels[objects.LabelManagedBy] != objects.ManagedBy {
+		lost = append(lost, objects.LabelManagedBy+"="+objects.ManagedBy)
+	}
+	if objects.ClusterOf(labels) != cluster {
+		lost = append(lost, objects.LabelCluster+"="+cluster)
+	}
+	return strings.Join(lost, " ")
+}
+
+// madeForUs reports whether a claim or a pod was made for this cluster, whatever its labels say
+// now: a claim that is on record or has a token, a pod of its StatefulSet.
+func (c *cluster) madeForUs(object metav1.Object) bool {
+	if _, is := object.(*corev1.Pod); is {
+		made := objects.ReadMetadata(object.GetAnnotations())
+		owner := metav1.GetControllerOf(object)
+		ofOurSet := owner != nil && owner.Kind == "StatefulSet" && owner.Name == c.names.StatefulSet
+		return ofOurSet || made.Version != ""
+	}
+	recorded := slices.ContainsFunc(c.state.Record.Members,
+		func(m decide.RecordedMember) bool { return m.VolumeUID == string(object.GetUID()) })
+	return recorded || objects.ReadMetadata(object.GetAnnotations()).Token != ""
+}
+
+func (c *cluster) relabelled(id objects.Identity, lost string) {
+	c.state.Objects.Relabelled = append(c.state.Objects.Relabelled, fmt.Sprintf("%s has lost %s", id, lost))
+}
+
+// findLease looks for a lease of the cluster's name if none was listed: one that is somebody else's
+// will never be ours to take.
+func (c *cluster) findLease(ctx context.Context) error {
+	if c.own.Lease != nil {
+		return nil
+	}
+	id := objects.Identity{Kind: "Lease", Name: c.target.Cluster.Name}
+	lease, err := c.kube().Lease(ctx, c.target.Cluster.Namespace, id.Name)
+	if err != nil || lease == nil {
+		return err
+	}
+	lost := lostLabels(lease.Labels, c.target.Cluster.Name)
+	owner := metav1.GetControllerOf(lease)
+	switch {
+	case lost == "":
+		// Another pass has made it since the leases were listed: taking it fails.
+	case owner != nil && owner.Kind == v1alpha1.Kind && owner.Name == c.target.Cluster.Name:
+		c.relabelled(id, lost)
+	default:
+		c.foreign(id)
+	}
+	return nil
+}
+
+func (c *cluster) foreign(id objects.Identity) {
+	c.state.Objects.Foreign = append(c.state.Objects.Foreign,
+		fmt.Sprintf("%s is there and was not made by Quorate for this cluster", id))
+}
+
+// look reads objects by name, nil for those that are not there.
+func (c *cluster) look(ctx context.Context, ids []objects.Identity) ([]metav1.Object, error) {
+	found := make([]metav1.Object, len(ids))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, id := range ids {
+		group.Go(func() error {
+			return panics.Catch(func() (err error) {
+				found[i], err = c.kube().Look(ctx, id.Kind, c.target.Cluster.Namespace, id.Name)
+				return err
+			})
+		})
+	}
+	return found, group.Wait()
+}
+
+// made reports whether an object was made by Quorate for this cluster, whatever its labels say now.
+func (c *cluster) made(object metav1.Object) bool {
+	if label := objects.ClusterOf(object.GetLabels()); label != "" && label != c.target.Cluster.Name {
+		return false
+	}
+	if owner := metav1.GetControllerOf(object); owner != nil &&
+		(owner.Kind != v1alpha1.Kind || owner.Name != c.target.Cluster.Name) {
+		return false
+	}
+	return kube.Applied(object)
+}

@@ -1,0 +1,154 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/status"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// findStranded looks for recorded members whose volume no pod can ever use again (hard case H46).
+// Volumes and nodes are read only for a pod that has no node although its volume has been made.
+// Where they cannot be read, that is said, and nothing is concluded.
+func (c *cluster) findStranded(ctx context.Context) {
+	if c.target.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning {
+		return // its pods are absent on purpose
+	}
+	for i := range c.state.Replicas {
+		r := &c.state.Replicas[i]
+		claim := c.own.Claim(objects.VolumeClaimName(c.state.Name, r.Ordinal))
+		if _, recorded := c.state.Record.Member(r.Ordinal); !recorded || claim == nil || !c.homeless(*r) {
+			continue
+		}
+		var err error
+		if r.Stranded, err = c.strands(ctx, claim, c.nodes); err != nil {
+			r.PodMessage = strings.TrimPrefix(fmt.Sprintf(
+				"%s; whether its volume can still be reached is not known: %v", r.PodMessage, err), "; ")
+		}
+		if r.Stranded != "" {
+			r.StrandedSince = status.StrandedBefore(c.own.Custom, c.state, r.Ordinal)
+		}
+	}
+}
+
+// homeless reports whether the replica's pod is not there, or waits for a node.
+func (c *cluster) homeless(r decide.Replica) bool {
+	pod := c.own.Pod(objects.PodName(c.state.Name, r.Ordinal))
+	return pod == nil || r.Pod == decide.PodPending && pod.Spec.NodeName == ""
+}
+
+// strands says why the volume of a claim cannot be used any more; empty if it can, or there is none
+// yet.
+func (c *cluster) strands(
+	ctx context.Context, claim *corev1.PersistentVolumeClaim, list func() ([]corev1.Node, error),
+) (string, error) {
+	name := claim.Spec.VolumeName
+	if name == "" || claim.DeletionTimestamp != nil {
+		return "", nil
+	}
+	volume, err := c.kube().Volume(ctx, name)
+	switch {
+	case err != nil:
+		return "", err
+	case volume == nil || claim.Status.Phase == corev1.ClaimLost:
+		return c.volumeGone(ctx, claim)
+	case volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil:
+		return "", nil
+	}
+	nodes, err := list()
+	if err != nil {
+		return "", err
+	}
+	return outOfReach(volume, nodes)
+}
+
+// volumeGone says that the volume of a claim is gone, unless the claim has gone with it since it
+// was listed.
+func (c *cluster) volumeGone(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
+	now, err := c.kube().Look(ctx, "PersistentVolumeClaim", claim.Namespace, claim.Name)
+	claimGoes := now == nil || now.GetUID() != claim.UID || now.GetDeletionTimestamp() != nil
+	if err != nil || claimGoes {
+		return "", err
+	}
+	return fmt.Sprintf("its volume %s is gone", claim.Spec.VolumeName), nil
+}
+
+// outOfReach says which node a volume belongs to if that node is none of nodes. It is empty for a
+// volume that any node of some kind can use, such as those of a zone: there may be such a node
+// again.
+func outOfReach(volume *corev1.PersistentVolume, nodes []corev1.Node) (string, error) {
+	required := volume.Spec.NodeAffinity.Required
+	var homes []string
+	for _, term := range required.NodeSelectorTerms {
+		home := homeOf(term)
+		if len(home) == 0 {
+			return "", nil
+		}
+		homes = append(homes, home...)
+	}
+	selector, err := nodeaffinity.NewNodeSelector(required)
+	if err != nil {
+		return "", fmt.Errorf("read the node affinity of PersistentVolume %s: %w", volume.Name, err)
+	}
+	if slices.ContainsFunc(nodes, func(n corev1.Node) bool { return selector.Match(&n) }) {
+		return "", nil
+	}
+	if len(homes) == 1 {
+		return fmt.Sprintf("its volume %s belongs to node %s, which is gone", volume.Name, homes[0]), nil
+	}
+	return fmt.Sprintf("its volume %s belongs to nodes %s, which are gone", volume.Name, strings.Join(homes, ", ")), nil
+}
+
+// nodeKeys are what the part after the slash is called in labels that tell one node from another,
+// such as kubernetes.io/hostname, topology.topolvm.io/node and openebs.io/nodename.
+var nodeKeys = []string{"hostname", "node", "nodename", "node-name", "nodeid", "node-id"}
+
+// homeOf lists the nodes that a term is limited to by name; none if nodes of other names may match
+// it.
+func homeOf(term corev1.NodeSelectorTerm) []string {
+	for _, field := range term.MatchFields {
+		if field.Key == "metadata.name" && field.Operator == corev1.NodeSelectorOpIn {
+			return field.Values
+		}
+	}
+	for _, label := range term.MatchExpressions {
+		name := label.Key[strings.LastIndex(label.Key, "/")+1:]
+		if slices.Contains(nodeKeys, name) && label.Operator == corev1.NodeSelectorOpIn {
+			return label.Values
+		}
+	}
+	return nil
+}
+
+// findUnbound looks for pods that wait forever: they were given a node, which the scheduler does
+// only once their claims are bound, and then the claim went and was recreated. The scheduler never
+// looks at such a pod again, so a claim that waits for its first consumer never gets a volume. It
+// happens when a claim is deleted just as its pod is being scheduled: what protects claims in use
+// does not count a pod without a node.
+func (c *cluster) findUnbound(ctx context.Context) error {
+	for i := range c.state.Replicas {
+		r := &c.state.Replicas[i]
+		pod, claim := c.own.Pod(objects.PodName(c.state.Name, r.Ordinal)),
+			c.own.Claim(objects.VolumeClaimName(c.state.Name, r.Ordinal))
+		scheduled := r.Pod == decide.PodPending && pod.Spec.NodeName != ""
+		if !scheduled || claim == nil || claim.Status.Phase != corev1.ClaimPending {
+			continue
+		}
+		// The claim may have been listed before it was bound, and the pod after it.
+		now, err := c.kube().Look(ctx, "PersistentVolumeClaim", claim.Namespace, claim.Name)
+		if err != nil {
+			return err
+		}
+		same, found := now.(*corev1.PersistentVolumeClaim)
+		r.PodUnbound = found && same.UID == claim.UID && same.Status.Phase == corev1.ClaimPending
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/targets"
+	"quorate.dev/quorate/reconcile"
+)
+
+// withoutRewound refuses the sources whose revision does not descend from what was applied of them
+// before: git was rewound, or its history was rewritten. What they declare is left out as if they
+// could not be read, so everything of theirs stays as last applied. Where it cannot be told, that
+// is a warning; but if the source must be signed, it is refused. As long as it is being looked for,
+// the source counts as one that is being read.
+func withoutRewound(ctx context.Context, desired reconcile.Desired, owned inventory.ByCluster) reconcile.Desired {
+	for _, place := range desired.Sources {
+		if place.Follows == nil || place.Unread != nil {
+			continue
+		}
+		doubts, refused := followsAll(ctx, place, targets.AppliedBefore(owned, desired, place))
+		if refused != nil {
+			desired = desired.Refused(place.Name, refused)
+		}
+		desired.Warnings = append(slices.Clip(desired.Warnings), doubts...)
+	}
+	return desired
+}
+
+// followsAll asks whether the revision of a place follows each of those before. It returns what is
+// not known, and an error if it is refused.
+func followsAll(ctx context.Context, place reconcile.Place, before []string) (doubts []string, refused error) {
+	for _, revision := range before {
+		follows, err := place.Follows(ctx, revision)
+		switch {
+		case errors.Is(err, reconcile.ErrReading):
+			return nil, err
+		case err != nil && place.Signed:
+			return nil, fmt.Errorf("%s of %s is refused: whether it descends from %s, which was applied last, is not "+
+				"known, and only what is signed counts: %w: "+
+				"give it the whole history, or run once with --allow-non-fast-forward", place.Revision, place.Name,
+				revision, err)
+		case err != nil:
+			doubts = append(doubts, fmt.Sprintf("whether %s of %s descends from %s, which was applied last, is not "+
+				"known: %v", place.Revision, place.Name, revision, err))
+		case !follows:
+			return nil, fmt.Errorf("%s of %s is refused: it does not descend from %s, which was applied last; git "+
+				"was rewound, its history rewritten, or another branch or repository read: "+
+				"push a commit on top of that one, or run once with --allow-non-fast-forward", place.Revision,
+				place.Name, revision)
+		}
+	}
+	return doubts, nil
+}

@@ -1,0 +1,115 @@
+package clusters
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile"
+)
+
+// A revision that does not follow what was applied of its source is as good as unread, with all
+// that it declares. Others are not held up.
+func TestRewound(t *testing.T) {
+	follows := func(yes bool, err error) func(context.Context, string) (bool, error) {
+		return func(_ context.Context, before string) (bool, error) {
+			if before != "main@sha1:1" {
+				t.Errorf("asked about %s", before)
+			}
+			return yes, err
+		}
+	}
+	const fleet, shop = "https://host/fleet.git", "https://host/shop.git"
+	const refused = "b c unread: main@sha1:2 of https://host/fleet.git is refused: "
+	for _, test := range []struct {
+		name    string
+		follows func(context.Context, string) (bool, error)
+		signed  bool
+		// namespaces are those that fleet may declare clusters in.
+		namespaces []string
+		// with changes what is there: ns/a, which fleet declared at main@sha1:1.
+		with func(*v1alpha1.EtcdCluster)
+		// declares is what fleet declares; ns/a by default.
+		declares string
+		want     string
+	}{
+		{name: "follows", follows: follows(true, nil), want: "a b c"},
+		{name: "does not", follows: follows(false, nil), want: refused + "it does not descend from main@sha1:1, which was applied last; git was rewound, its history rewritten, or another branch or repository read: " +
+			"push a commit on top of that one, or run once with --allow-non-fast-forward"},
+		{name: "does not, and declares others", follows: follows(false, nil), declares: "ns/d", want: refused + "it does not descend from"},
+		{name: "does not, and declares none", follows: follows(false, nil), declares: " ", want: refused + "it does not descend from"},
+		{name: "cannot be told", follows: follows(false, errors.New("the history is cut off")),
+			want: "a b c (whether main@sha1:2 of https://host/fleet.git descends from main@sha1:1, which was applied last, is not known: the history is cut off)"},
+		{name: "cannot be told of what is signed", follows: follows(false, errors.New("429 Too Many Requests")), signed: true,
+			want: refused + "whether it descends from main@sha1:1, which was applied last, is not known, and only what is signed counts: 429 Too Many Requests: " +
+				"give it the whole history, or run once with --allow-non-fast-forward"},
+		{name: "does not matter", want: "a b c"},
+		{name: "nothing is known of a cluster that it declares", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = "" },
+			want: refused + "it does not descend from"},
+		{name: "nothing is known of a cluster that is not declared", follows: follows(false, nil), declares: "ns/d",
+			with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = "" }, want: "d b c"},
+		{name: "at another path before", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = fleet + ",path=x" },
+			want: refused + "it does not descend from"},
+		{name: "at another URL before", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = "git@host:fleet.git" },
+			want: refused + "it does not descend from"},
+		{name: "another run's, at another path", follows: follows(false, nil), declares: "ns/d",
+			with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = fleet + ",path=x" }, want: "d b c"},
+		{name: "no commit", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredRevision = "main@sha1:nonsense" }, want: "a b c"},
+		{name: "where it may not declare any", follows: follows(false, nil), declares: "ns/d", namespaces: []string{"other"}, want: "d b c"},
+		{name: "the other source's before", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = shop }, want: "a b c"},
+		{name: "of nobody knows which", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredRevision = "main@sha1:1 v2@sha1:7" }, want: "a b c"},
+		{name: "an orphan, whose source has gone on since", follows: follows(false, nil), declares: "ns/d", with: func(c *v1alpha1.EtcdCluster) {
+			c.Status.DeclaredRevision, c.Status.SourceRevision = "main@sha1:0", "main@sha1:1"
+		}, want: refused + "it does not descend from"},
+		{name: "an orphan, whose source is at the same", follows: follows(false, nil), declares: "ns/d", with: func(c *v1alpha1.EtcdCluster) {
+			c.Status.SourceRevision = "main@sha1:2"
+		}, want: "d b c"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			owned := inventory.ByCluster{}
+			custom := &v1alpha1.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Labels: objects.Labels("a")}}
+			custom.Status.DeclaredSource, custom.Status.DeclaredRevision = fleet, "main@sha1:1"
+			if test.with != nil {
+				test.with(custom)
+			}
+			owned.At("ns", "a").Custom = custom
+			desired := reconcile.Desired{Sources: []reconcile.Place{
+				{Name: fleet, Revision: "main@sha1:2", Follows: test.follows, Signed: test.signed, Namespaces: test.namespaces}, {Name: shop, Revision: "other@sha1:2"},
+			}}
+			for _, declared := range []struct{ source, names, revision string }{{fleet, cmp.Or(test.declares, "ns/a"), "main@sha1:2"}, {shop, "ns/b ns/c", "other@sha1:2"}} {
+				for name := range strings.FieldsSeq(declared.names) {
+					d := reconcile.Declaration{Source: declared.source, Revision: declared.revision}
+					d.Cluster.Namespace, d.Cluster.Name, _ = strings.Cut(name, "/")
+					desired.Clusters = append(desired.Clusters, d)
+				}
+			}
+			got := withoutRewound(t.Context(), desired, owned)
+			if said := inWordsOf(got); said != test.want && !(strings.HasSuffix(test.want, "from") && strings.HasPrefix(said, test.want)) {
+				t.Errorf("got %s", said)
+			}
+		})
+	}
+}
+
+// inWordsOf says what is declared, what could not be read, and what is worth a word.
+func inWordsOf(desired reconcile.Desired) string {
+	var words []string
+	for _, d := range desired.Clusters {
+		words = append(words, d.Cluster.Name)
+	}
+	if err := desired.Failure(); err != nil {
+		words = append(words, "unread:", err.Error())
+	}
+	for _, w := range desired.Warnings {
+		words = append(words, fmt.Sprintf("(%s)", w))
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,94 @@
+package status
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/targets"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// setConditions tells of the decision in the conditions that tools understand: Ready, and the two
+// that should be false.
+func setConditions(
+	status *v1alpha1.EtcdClusterStatus, entry report.Cluster, source reconcile.SourceState, now metav1.Time,
+) {
+	d := entry.Decision
+	message := d.Message
+	if entry.Error != "" {
+		message = entry.Error + " (" + message + ")"
+	}
+	set := func(kind string, value metav1.ConditionStatus, reason, message string) {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: kind, Status: value, Reason: reason, Message: message, ObservedGeneration: status.ObservedGeneration,
+			LastTransitionTime: now,
+		})
+	}
+	set(v1alpha1.ConditionReady, ready(status, entry), d.Rule, message)
+	set(v1alpha1.ConditionReconciling, truth(d.Verdict == decide.Act || d.Verdict == decide.Wait), d.Rule, message)
+	set(v1alpha1.ConditionStalled, truth(d.Verdict == decide.Block), d.Rule, message)
+	switch {
+	case source.Error != "":
+		set(v1alpha1.ConditionSourceReady, metav1.ConditionFalse, "FetchFailed", source.Error)
+	case source.Revision != "": // else it stays as it was: nothing is known of this cluster's source
+		set(v1alpha1.ConditionSourceReady, metav1.ConditionTrue, "Fetched", source.Revision)
+	}
+	setCertificatesValid(status, entry, now)
+	if orphaned := entry.State.Declared.Orphaned; orphaned != "" {
+		set(v1alpha1.ConditionOrphaned, metav1.ConditionTrue, "Orphaned", orphaned)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionOrphaned)
+	}
+}
+
+// ready says whether every declared member is a healthy voter, and is meant to be. An orphan is
+// judged by etcd alone.
+func ready(status *v1alpha1.EtcdClusterStatus, entry report.Cluster) metav1.ConditionStatus {
+	s, d := entry.State, entry.Decision
+	if d.Rule == "MembershipUnknown" || s.Declared.Orphaned != "" && !s.Membership.Known {
+		return metav1.ConditionUnknown
+	}
+	stops := s.Declared.Lifecycle == decide.Stopped || s.Declared.Lifecycle == decide.Deleted
+	complete := status.ReadyReplicas > 0 && int(status.ReadyReplicas) == s.Declared.Replicas
+	closed := s.Record.MayFound() && len(status.Endpoints) == 0 // to clients
+	serving := complete && !closed
+	return truth(serving && !stops && d.Verdict != decide.Block)
+}
+
+func truth(is bool) metav1.ConditionStatus {
+	if is {
+		return metav1.ConditionTrue
+	}
+	return metav1.ConditionFalse
+}
+
+// setRemovalHeld completes a status with what a pass has found out about the declaration. What it
+// does not know stays as it was.
+func setRemovalHeld(
+	status *v1alpha1.EtcdClusterStatus, t targets.Target, old v1alpha1.EtcdClusterStatus, now metav1.Time,
+) {
+	if t.Held == "" {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionRemovalHeld)
+	} else {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionRemovalHeld, Status: metav1.ConditionTrue, Reason: "NotConfirmed", Message: t.Held,
+			ObservedGeneration: status.ObservedGeneration, LastTransitionTime: now,
+		})
+	}
+	if t.Held != "" || t.Elsewhere {
+		status.DeclaredRevision = old.DeclaredRevision
+	}
+	if !t.Elsewhere {
+		return
+	}
+	status.SourceRevision = old.SourceRevision
+	before := meta.FindStatusCondition(old.Conditions, v1alpha1.ConditionSourceReady)
+	if before == nil {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionSourceReady)
+		return
+	}
+	*meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSourceReady) = *before
+}

@@ -1,0 +1,156 @@
+package status
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// addMembers fills in what is known of the members. The cluster ID comes from the record alone:
+// what some etcd says may be another cluster's.
+func addMembers(status *v1alpha1.EtcdClusterStatus, old v1alpha1.EtcdClusterStatus, s decide.State) {
+	status.ClusterID, status.Version, status.Replicas = old.ClusterID, old.Version, old.Replicas
+	if id := s.Record.ClusterID; id != 0 {
+		status.ClusterID = id.String()
+	}
+	if !s.Membership.Known {
+		status.Members = silenced(old.Members, s)
+		return
+	}
+	status.Members = memberStatuses(s, old)
+	status.Leader, status.Version = leaderOf(s), cmp.Or(oldestVersion(s), old.Version)
+	status.Replicas = int32(len(s.Membership.Members))
+}
+
+func memberStatuses(s decide.State, old v1alpha1.EtcdClusterStatus) []v1alpha1.MemberStatus {
+	var list []v1alpha1.MemberStatus
+	before := withoutSilence(old, leaderOf(s))
+	for _, m := range s.MembersInOrder() {
+		status := v1alpha1.MemberStatus{
+			Name: m.Name, ID: m.ID.String(), Role: roleOf(m), Version: m.Version, Health: v1alpha1.MemberHealthy,
+			Revision: m.Revision, DBSize: m.DBSize, DBSizeInUse: m.DBSizeInUse, Alarms: m.AlarmNames(),
+		}
+		if ordinal, ours := s.Ordinal(m.Name); ours && s.Replica(ordinal).PodUID != "" {
+			status.Pod = m.Name
+		}
+		ordinal, ours := s.OrdinalOf(m)
+		status.StrandedSince = strandedSince(s, ordinal, ours)
+		switch {
+		case !m.Answers:
+			status.Health, status.Message = v1alpha1.MemberUnreachable, s.Explain(m)
+		case len(m.Alarms) > 0 || m.Disagrees != "":
+			status.Health, status.Message = v1alpha1.MemberUnhealthy, s.Explain(m)
+		}
+		status.Since = since(status, before, metav1.NewTime(s.Now))
+		list = append(list, status)
+	}
+	return list
+}
+
+// silenced is what is left to say of the members while the member list is not known: they are as
+// last seen, and those that do not answer are silent.
+func silenced(old []v1alpha1.MemberStatus, s decide.State) []v1alpha1.MemberStatus {
+	list := slices.Clone(old)
+	for i := range list {
+		m := &list[i]
+		ordinal, ours := s.Ordinal(m.Name)
+		m.StrandedSince = strandedSince(s, ordinal, ours)
+		if m.Role == v1alpha1.RoleLeader {
+			m.Role = v1alpha1.RoleVoter
+		}
+		if m.Health == v1alpha1.MemberUnreachable || answers(s.Membership, m.ID) {
+			continue
+		}
+		m.Health, m.Message, m.Since = v1alpha1.MemberUnreachable, s.Membership.Why, metav1.NewTime(s.Now)
+	}
+	return list
+}
+
+// strandedSince is since when the volume in a slot is stranded, this pass included; zero if it is
+// not, or the slot is none of the cluster's.
+func strandedSince(s decide.State, ordinal int, ours bool) metav1.Time {
+	switch r := s.Replica(ordinal); {
+	case !ours || r.Stranded == "":
+		return metav1.Time{}
+	case r.StrandedSince.IsZero():
+		return metav1.NewTime(s.Now)
+	default:
+		return metav1.NewTime(r.StrandedSince)
+	}
+}
+
+func answers(membership decide.Membership, id string) bool {
+	return slices.ContainsFunc(membership.Members,
+		func(m decide.Member) bool { return m.ID.String() == id && m.Answers })
+}
+
+// since when a member's role and health are as they are: as before if nothing has changed.
+func since(status v1alpha1.MemberStatus, old []v1alpha1.MemberStatus, now metav1.Time) metav1.Time {
+	for _, before := range old {
+		// Which tells nothing of its role.
+		sameRole := before.Role == status.Role || status.Health == v1alpha1.MemberUnreachable
+		same := before.Health == status.Health && sameRole
+		if before.ID == status.ID && same && !before.Since.IsZero() {
+			return before.Since
+		}
+	}
+	return now
+}
+
+// withoutSilence leaves out the silent members of a status from a time when etcd named no leader,
+// if it does now: the silence may have been ours, so what is silent still is so from now on.
+func withoutSilence(old v1alpha1.EtcdClusterStatus, leader string) []v1alpha1.MemberStatus {
+	if old.Leader != "" || leader == "" {
+		return old.Members
+	}
+	return slices.DeleteFunc(slices.Clone(old.Members),
+		func(m v1alpha1.MemberStatus) bool { return m.Health == v1alpha1.MemberUnreachable })
+}
+
+func roleOf(m decide.Member) v1alpha1.MemberRole {
+	switch {
+	case m.Learner:
+		return v1alpha1.RoleLearner
+	case m.Leader:
+		return v1alpha1.RoleLeader
+	}
+	return v1alpha1.RoleVoter
+}
+
+func leaderOf(s decide.State) string {
+	for _, m := range s.Membership.Members {
+		if m.Leader {
+			return m.Name
+		}
+	}
+	return ""
+}
+
+func healthyVoters(members []v1alpha1.MemberStatus) int32 {
+	var n int32
+	for _, m := range members {
+		if m.Health == v1alpha1.MemberHealthy && m.Role != v1alpha1.RoleLearner {
+			n++
+		}
+	}
+	return n
+}
+
+// oldestVersion is the oldest version that an answering member runs; empty if none answers.
+func oldestVersion(s decide.State) string {
+	var versions []etcdversion.Version
+	for _, m := range s.Membership.Members {
+		if v, err := etcdversion.Parse(m.Version); err == nil {
+			versions = append(versions, v)
+		}
+	}
+	if len(versions) == 0 {
+		return ""
+	}
+	return slices.MinFunc(versions, etcdversion.Version.Compare).String()
+}

@@ -1,0 +1,52 @@
+package status
+
+import (
+	"time"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Waited reads what earlier passes have waited for.
+func Waited(custom *v1alpha1.EtcdCluster) []decide.Waited {
+	var list []decide.Waited
+	for _, w := range custom.Status.Waiting {
+		list = append(list, decide.Waited{Rule: w.Rule, For: w.For, Since: w.Since.UTC(), Seen: w.Seen.UTC()})
+	}
+	return list
+}
+
+// StrandedBefore is since when passes have found the volume of the member in a slot stranded; zero
+// if the last one did not, or it is another's.
+func StrandedBefore(custom *v1alpha1.EtcdCluster, s decide.State, ordinal int) time.Time {
+	if custom == nil {
+		return time.Time{}
+	}
+	for _, m := range s.Membership.Members {
+		if n, ours := s.OrdinalOf(m); !ours || n != ordinal {
+			continue
+		}
+		for _, before := range custom.Status.Members {
+			if before.ID == m.ID.String() && !before.StrandedSince.IsZero() {
+				return before.StrandedSince.UTC()
+			}
+		}
+	}
+	return time.Time{}
+}
+
+// RecallSilence fills in since when silent members have been found silent. Silence while etcd gave
+// no list, or named no leader, does not count: it may have been ours.
+func RecallSilence(custom *v1alpha1.EtcdCluster, members []decide.Member) {
+	if custom == nil || custom.Status.Leader == "" {
+		return
+	}
+	for i := range members {
+		m := &members[i]
+		for _, before := range custom.Status.Members {
+			if !m.Answers && before.ID == m.ID.String() && before.Health == v1alpha1.MemberUnreachable {
+				m.SilentSince = before.Since.UTC()
+			}
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package status
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// A member is silent since passes have found it so while etcd named a leader; at first sight that
+// is not known.
+func TestRecallSilence(t *testing.T) {
+	silent := v1alpha1.MemberStatus{ID: "2", Health: v1alpha1.MemberUnreachable, Since: metav1.NewTime(noon)}
+	tests := []struct {
+		name   string
+		status v1alpha1.EtcdClusterStatus
+		want   time.Time
+	}{
+		{name: "silent before", status: v1alpha1.EtcdClusterStatus{Leader: "a-0", Members: []v1alpha1.MemberStatus{silent}}, want: noon},
+		{name: "healthy before", status: v1alpha1.EtcdClusterStatus{Leader: "a-0", Members: []v1alpha1.MemberStatus{{ID: "2", Health: v1alpha1.MemberHealthy, Since: metav1.NewTime(noon)}}}},
+		{name: "another member", status: v1alpha1.EtcdClusterStatus{Leader: "a-0", Members: []v1alpha1.MemberStatus{{ID: "3", Health: v1alpha1.MemberUnreachable, Since: metav1.NewTime(noon)}}}},
+		{name: "nobody answered", status: v1alpha1.EtcdClusterStatus{Members: []v1alpha1.MemberStatus{silent}}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			members := []decide.Member{{ID: 1, Answers: true}, {ID: 2}}
+			RecallSilence(&v1alpha1.EtcdCluster{Status: test.status}, members)
+			if !members[0].SilentSince.IsZero() || !members[1].SilentSince.Equal(test.want) {
+				t.Errorf("got %+v", members)
+			}
+		})
+	}
+}
+
+// TestStrandedSince: since when is remembered of a member, one that has not started among them, and
+// not of another in its slot.
+func TestStrandedSince(t *testing.T) {
+	began := time.Unix(1000, 0).UTC()
+	s := decide.State{
+		Name: "a", Now: began,
+		Membership: decide.Membership{Known: true, Members: []decide.Member{{ID: 2, PeerURL: "https://a-1.a.b.svc:2380", Learner: true}}},
+		Replicas:   []decide.Replica{{Ordinal: 1, Pod: decide.PodPending, Stranded: "its node is gone"}},
+	}
+	var status v1alpha1.EtcdClusterStatus
+	for range 3 {
+		status.Members = memberStatuses(s, status)
+		s.Replicas[0].StrandedSince = StrandedBefore(&v1alpha1.EtcdCluster{Status: status}, s, 1)
+		s.Now = s.Now.Add(time.Hour)
+	}
+	if got := s.Replicas[0].StrandedSince; !got.Equal(began) {
+		t.Errorf("it is stranded since %s", got)
+	}
+	s.Membership.Members[0].ID = 7
+	if got := StrandedBefore(&v1alpha1.EtcdCluster{Status: status}, s, 1); !got.IsZero() {
+		t.Errorf("another in its slot is stranded since %s", got)
+	}
+	s.Replicas[0] = decide.Replica{Ordinal: 1, Pod: decide.PodPending}
+	if status.Members = memberStatuses(s, status); !status.Members[0].StrandedSince.IsZero() {
+		t.Errorf("it is not stranded, and since %s", status.Members[0].StrandedSince)
+	}
+}
+
+// TestWaitingInTheStatus: what is waited for is written down once, read back, written again after
+// ten minutes, and ends with the wait.
+func TestWaitingInTheStatus(t *testing.T) {
+	live := liveCluster()
+	entry := healthyEntry()
+	entry.State.Membership.Members[0].Answers = false
+	pass := func(at time.Duration, outcome *report.Outcome) bool {
+		entry.State.Now, entry.Outcome = noon.Add(at), outcome
+		entry.State.Waited = Waited(live)
+		entry.Decision = decide.Decide(entry.State)
+		status := newStatus(live, live, entry, fetchedMain)
+		worth := WorthWriting(live.Status, status)
+		live.Status = status
+		return worth
+	}
+	for _, step := range []struct {
+		at    time.Duration
+		news  bool
+		waits int
+	}{{0, true, 1}, {time.Minute, false, 1}, {9 * time.Minute, false, 1}, {10 * time.Minute, true, 1}, {19 * time.Minute, false, 1}} {
+		if got := pass(step.at, nil); got != step.news || len(live.Status.Waiting) != step.waits || !live.Status.Waiting[0].Since.Time.Equal(noon) {
+			t.Errorf("after %s: news %t, %+v", step.at, got, live.Status.Waiting)
+		}
+	}
+	if !pass(20*time.Minute, &report.Outcome{Changed: true}) || len(live.Status.Waiting) > 0 {
+		t.Errorf("something has changed, and it still waits: %+v", live.Status.Waiting)
+	}
+}

@@ -1,0 +1,118 @@
+// Package status says what a pass reports into a custom resource, and reads what earlier ones have:
+// the status, and the events beside it.
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/targets"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/visible"
+)
+
+// New is the status that a pass reports of a target, fit to be shown. live is the custom resource
+// with the status that is there.
+func New(
+	live *v1alpha1.EtcdCluster, t targets.Target, entry report.Cluster, source reconcile.SourceState,
+) v1alpha1.EtcdClusterStatus {
+	status := newStatus(live, &t.Cluster, entry, source)
+	setRemovalHeld(&status, t, live.Status, metav1.NewTime(entry.State.Now))
+	makeReadable(&status)
+	return status
+}
+
+// makeReadable makes what others have a say in fit for a terminal, and for a status: over a longer
+// message than the API takes, it refuses all of it.
+func makeReadable(status *v1alpha1.EtcdClusterStatus) {
+	for i := range status.Conditions {
+		status.Conditions[i].Message = visible.Line(status.Conditions[i].Message)
+	}
+	status.Members, status.Version, status.Leader = slices.Clone(status.Members), visible.Line(status.Version),
+		visible.Line(status.Leader)
+	for i := range status.Members {
+		m := &status.Members[i]
+		m.Name, m.Version, m.Message, m.Alarms = visible.Line(m.Name), visible.Line(m.Version), visible.Line(m.Message),
+			slices.Clone(m.Alarms)
+		for n := range m.Alarms {
+			m.Alarms[n] = visible.Line(m.Alarms[n])
+		}
+	}
+}
+
+// newStatus is the status that a pass reports. live is the custom resource with the status that is
+// there, declared what the pass went by.
+func newStatus(
+	live, declared *v1alpha1.EtcdCluster, entry report.Cluster, source reconcile.SourceState,
+) v1alpha1.EtcdClusterStatus {
+	old, s := live.Status, entry.State
+	status := v1alpha1.EtcdClusterStatus{
+		ObservedGeneration: live.Generation,
+		Conditions:         slices.Clone(old.Conditions),
+		DeclaredRevision:   cmp.Or(source.Revision, old.DeclaredRevision),
+		DeclaredSource:     cmp.Or(source.Source, old.DeclaredSource),
+		SourceRevision:     cmp.Or(source.Revision, old.SourceRevision),
+		Rule:               entry.Decision.Rule,
+		Selector:           objects.SelectorString(live.Name),
+	}
+	if source.Kin {
+		status.SourceRevision = old.SourceRevision
+	}
+	if s.Declared.Orphaned != "" {
+		status.DeclaredRevision = old.DeclaredRevision
+	}
+	if !isGone(s) {
+		addMembers(&status, old, s)
+		// What clients were told is not taken back.
+		if closed := s.Record.MayFound() && len(old.Endpoints) == 0; !closed {
+			status.Endpoints = objects.Endpoints(declared, s.Record)
+		}
+		if declared.Spec.TLS.Mode == v1alpha1.TLSManaged {
+			status.ClientSecretName = objects.NamesOf(live.Name).ClientSecret
+		}
+	}
+	status.ReadyReplicas = healthyVoters(status.Members)
+	status.Voters = fmt.Sprintf("%d/%d", status.ReadyReplicas, s.Declared.Replicas)
+	status.Waiting = waiting(live, entry)
+	setConditions(&status, entry, source, metav1.NewTime(s.Now))
+	return status
+}
+
+// isGone reports whether a cluster has been deleted to the last volume. Its identity goes with it,
+// so that it is founded again should git want it again.
+func isGone(s decide.State) bool {
+	nothingLeft := len(s.Objects.Remaining) == 0 && len(s.Replicas) == 0 && s.Record.Token == ""
+	return s.Declared.Lifecycle == decide.Deleted && nothingLeft
+}
+
+// WorthWriting reports whether a status is worth writing: the figures that always move are not, by
+// themselves.
+func WorthWriting(old, status v1alpha1.EtcdClusterStatus) bool {
+	return !equality.Semantic.DeepEqual(withoutFigures(old, old), withoutFigures(status, old))
+}
+
+// withoutFigures puts the moving figures of each member to what base says, unless a size has moved
+// by a tenth.
+func withoutFigures(status, base v1alpha1.EtcdClusterStatus) v1alpha1.EtcdClusterStatus {
+	status.Members = slices.Clone(status.Members)
+	for i := range status.Members {
+		m := &status.Members[i]
+		for _, b := range base.Members {
+			if b.ID == m.ID && near(m.DBSize, b.DBSize) && near(m.DBSizeInUse, b.DBSizeInUse) {
+				m.Revision, m.DBSize, m.DBSizeInUse = b.Revision, b.DBSize, b.DBSizeInUse
+			}
+		}
+	}
+	return status
+}
+
+// near reports whether a and b differ by less than a tenth of b.
+func near(a, b int64) bool { return max(a-b, b-a)*10 < max(b, 1) || a == b }

@@ -1,0 +1,147 @@
+package status
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/targets"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+var noon = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+
+// healthyEntry is what a pass says of a converged cluster of three.
+func healthyEntry() report.Cluster {
+	s := decide.State{
+		Name: "a", Now: noon, Declared: decide.Declared{Replicas: 3, Version: "3.6.16"},
+		Record: decide.Record{Token: "t", ClusterID: 0xc1},
+		Membership: decide.Membership{Known: true, ClusterID: 0xc1, Members: []decide.Member{
+			{ID: 3, Name: "a-2", Started: true, Answers: true, Version: "3.6.16", DBSize: 1 << 20, Revision: 7},
+			{ID: 1, Name: "a-0", Started: true, Answers: true, Version: "3.6.16", DBSize: 1 << 20, Revision: 7, Leader: true},
+			{ID: 2, Name: "a-1", Started: true, Answers: true, Version: "3.5.35", DBSize: 1 << 20, Revision: 7},
+		}},
+	}
+	for n := range 3 {
+		s.Replicas = append(s.Replicas, decide.Replica{Ordinal: n, Pod: decide.PodReady, PodUID: "p"})
+	}
+	return report.Cluster{State: s, Decision: decide.Decision{Rule: decide.Converged, Verdict: decide.Done, Message: "as declared"}}
+}
+
+func liveCluster() *v1alpha1.EtcdCluster {
+	live := &v1alpha1.EtcdCluster{}
+	live.Name, live.Namespace, live.Generation = "a", "ns", 4
+	live.Spec.TLS.Mode = v1alpha1.TLSManaged
+	return live
+}
+
+var fetchedMain = reconcile.SourceState{Revision: "main@sha1:abc"}
+
+func TestStatusOfAHealthyCluster(t *testing.T) {
+	live := liveCluster()
+	status := newStatus(live, live, healthyEntry(), fetchedMain)
+	if status.Voters != "3/3" || status.Leader != "a-0" || status.Version != "3.5.35" || status.ClusterID != "c1" ||
+		status.Replicas != 3 || status.ReadyReplicas != 3 || status.ClientSecretName != "a-client-tls" ||
+		status.DeclaredRevision != "main@sha1:abc" || status.ObservedGeneration != 4 || status.Rule != "Converged" {
+		t.Errorf("got %+v", status)
+	}
+	if names := status.Members[0].Name + status.Members[1].Name + status.Members[2].Name; names != "a-0a-1a-2" {
+		t.Errorf("members out of order: %s", names)
+	}
+	for kind, want := range map[string]bool{"Ready": true, "Reconciling": false, "Stalled": false, "SourceReady": true} {
+		if got := meta.IsStatusConditionTrue(status.Conditions, kind); got != want {
+			t.Errorf("%s is %v, want %v", kind, got, want)
+		}
+	}
+}
+
+// Writing a status makes the next equal one no news, and moving figures are none either.
+func TestNews(t *testing.T) {
+	live := liveCluster()
+	first := newStatus(live, live, healthyEntry(), fetchedMain)
+	if !WorthWriting(live.Status, first) {
+		t.Fatal("the first status is no news")
+	}
+	live.Status = first
+	again := healthyEntry()
+	again.State.Now = noon.Add(time.Hour)
+	for i := range again.State.Membership.Members {
+		again.State.Membership.Members[i].Revision += 1000
+		again.State.Membership.Members[i].DBSize += 4096
+	}
+	if WorthWriting(live.Status, newStatus(live, live, again, fetchedMain)) {
+		t.Error("an hour later with other figures: news")
+	}
+	again.State.Membership.Members[0].DBSize *= 2
+	if !WorthWriting(live.Status, newStatus(live, live, again, fetchedMain)) {
+		t.Error("a database that doubled is no news")
+	}
+	again = healthyEntry()
+	again.State.Membership.Members[0].Answers = false
+	if !WorthWriting(live.Status, newStatus(live, live, again, fetchedMain)) {
+		t.Error("a silent member is no news")
+	}
+	if !WorthWriting(live.Status, newStatus(live, live, healthyEntry(), reconcile.SourceState{Error: "unreachable"})) {
+		t.Error("a source that cannot be read is no news")
+	}
+}
+
+// While etcd gives no list, members stay in the status as they were last seen, silent, and since
+// when.
+func TestStatusWhileMembershipIsUnknown(t *testing.T) {
+	live := liveCluster()
+	live.Status = newStatus(live, live, healthyEntry(), fetchedMain)
+	entry := healthyEntry()
+	entry.State.Now = noon.Add(time.Minute)
+	entry.State.Membership = decide.Membership{Why: "a-0: i/o timeout"}
+	entry.Decision = decide.Decision{Rule: "MembershipUnknown", Verdict: decide.Wait, Message: "etcd gives no member list"}
+	status := newStatus(live, live, entry, reconcile.SourceState{Error: "git is down"})
+	if len(status.Members) != 3 || status.ClusterID != "c1" || status.Leader != "" || status.Voters != "0/3" {
+		t.Errorf("got %+v", status)
+	}
+	for _, m := range status.Members {
+		if m.Health != v1alpha1.MemberUnreachable || !m.Since.Time.Equal(entry.State.Now) || m.Role == v1alpha1.RoleLeader {
+			t.Errorf("got %+v", m)
+		}
+	}
+	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	if status.DeclaredRevision != "main@sha1:abc" || meta.IsStatusConditionTrue(status.Conditions, "SourceReady") || ready == nil || ready.Status != metav1.ConditionUnknown {
+		t.Errorf("got %+v", status)
+	}
+	live.Status = status
+	entry.State.Now = entry.State.Now.Add(time.Minute)
+	if WorthWriting(live.Status, newStatus(live, live, entry, reconcile.SourceState{Error: "git is down"})) {
+		t.Error("the same silence a minute later is news")
+	}
+}
+
+func TestAnErrorReachesTheStatus(t *testing.T) {
+	live := liveCluster()
+	entry := healthyEntry()
+	entry.Decision = decide.Decision{Rule: "ApplyObjects", Verdict: decide.Act, Action: decide.ApplyObjects{}, Message: "Service a: missing"}
+	entry.Error = "ApplyObjects: apply Service a: forbidden"
+	condition := meta.FindStatusCondition(newStatus(live, live, entry, fetchedMain).Conditions, v1alpha1.ConditionReconciling)
+	if condition == nil || condition.Message != "ApplyObjects: apply Service a: forbidden (Service a: missing)" {
+		t.Errorf("got %+v", condition)
+	}
+}
+
+// TestLongMessage: the API takes a condition's message up to some length, and refuses the whole
+// status beyond.
+func TestLongMessage(t *testing.T) {
+	entry := healthyEntry()
+	entry.Decision.Message = strings.Repeat("ü", 20_000)
+	status := New(liveCluster(), targets.Target{}, entry, reconcile.SourceState{Error: strings.Repeat("e", 40_000)})
+	for _, c := range status.Conditions {
+		if len(c.Message) > 32768 || !utf8.ValidString(c.Message) {
+			t.Errorf("%s has %d bytes", c.Type, len(c.Message))
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package targets
+
+import (
+	"testing"
+
+	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile"
+)
+
+// Whoever may write to a namespace does not speak for a source that may declare nothing there.
+func TestSourcesAreBelievedWhereTheyMayDeclare(t *testing.T) {
+	desired := reconcile.Desired{Sources: []reconcile.Place{
+		{Name: "https://g/shop,path=a", Namespaces: reconcile.Namespaces{"shop"}},
+		{Name: "https://g/shop,path=b", Namespaces: reconcile.Namespaces{"shop", "shop-2"}},
+		{Name: "https://g/bank", Namespaces: reconcile.Namespaces{"bank"}},
+		{Name: "https://g/all"},
+	}}
+	for _, test := range []struct {
+		source   string
+		believed bool
+	}{
+		{"https://g/bank", false},
+		{"https://g/bank,branch=next", false}, // known by its location
+		{"https://g/shop,path=a", false},
+		{"https://g/shop,path=b", true},
+		{"https://g/shop", true},
+		{"https://g/all", true},
+		{"https://g/of-another-run", true},
+		{"", true},
+	} {
+		i := inventory.ByCluster{}
+		own := i.At("shop-2", "a")
+		own.Custom = &v1alpha1.EtcdCluster{}
+		own.Custom.Status.DeclaredSource, own.Custom.Status.SourceRevision = test.source, "main@sha1:dead"
+		Disbelieve(i, desired)
+		if got := own.Custom.Status.SourceRevision != ""; got != test.believed {
+			t.Errorf("%q: believed %t, want %t", test.source, got, test.believed)
+		}
+	}
+}

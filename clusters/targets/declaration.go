@@ -1,0 +1,122 @@
+package targets
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// annotationDeclaration, on a custom resource, is a digest of the declaration that was applied
+// last. It tells that the source has taken a field back, which the live object alone does not.
+const annotationDeclaration = "etcd.quorate.dev/declaration"
+
+// Declaration is the custom resource as it is applied: what the source states, with Quorate's
+// labels.
+func (t Target) Declaration() map[string]any {
+	object := runtime.DeepCopyJSON(t.Applied)
+	metadata, _ := object["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+		object["metadata"] = metadata
+	}
+	merge(metadata, "labels", objects.Labels(t.Cluster.Name))
+	merge(metadata, "annotations", map[string]string{annotationDeclaration: digest(t.Applied)})
+	return object
+}
+
+// merge adds entries to the map at m[field].
+func merge(m map[string]any, field string, entries map[string]string) {
+	existing, _ := m[field].(map[string]any)
+	if existing == nil {
+		existing = map[string]any{}
+		m[field] = existing
+	}
+	for k, v := range entries {
+		existing[k] = v
+	}
+}
+
+func digest(object map[string]any) string {
+	body, err := json.Marshal(object)
+	if err != nil {
+		return "" // JSON types only: it does not fail
+	}
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:8])
+}
+
+// Drift says how the live custom resource differs from what the source states; empty if it does not,
+// or the source does not say.
+func (t Target) Drift(live *v1alpha1.EtcdCluster) string {
+	if t.Applied == nil {
+		return ""
+	}
+	switch {
+	case live == nil:
+		return "missing"
+	case live.Annotations[annotationDeclaration] != digest(t.Applied):
+		return "changed in git"
+	}
+	stated, err := typed(t.Declaration())
+	if err != nil {
+		return err.Error()
+	}
+	path := firstUnmet("", stated, asJSON(live))
+	if path == "" {
+		return ""
+	}
+	return path + " is not as declared"
+}
+
+// typed passes an object through the API type, so that quantities and the like compare by value.
+func typed(object map[string]any) (any, error) {
+	cluster := &v1alpha1.EtcdCluster{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, cluster); err != nil {
+		return nil, fmt.Errorf("read the declaration: %w", err)
+	}
+	return asJSON(cluster), nil
+}
+
+func asJSON(v any) any {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	var out any
+	if json.Unmarshal(body, &out) != nil {
+		return nil
+	}
+	return out
+}
+
+// firstUnmet returns the path of the first field of stated that live does not have with that value;
+// empty if it has all.
+func firstUnmet(path string, stated, live any) string {
+	fields, isMap := stated.(map[string]any)
+	if !isMap {
+		if reflect.DeepEqual(stated, live) {
+			return ""
+		}
+		return path
+	}
+	have, _ := live.(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		step := name
+		if path != "" {
+			step = path + "." + name
+		}
+		if unmet := firstUnmet(step, fields[name], have[name]); unmet != "" {
+			return unmet
+		}
+	}
+	return ""
+}

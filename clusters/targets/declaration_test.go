@@ -1,0 +1,92 @@
+package targets
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// stated is a declaration as a source states it.
+func stated(replicas int64, size string) map[string]any {
+	return map[string]any{
+		"apiVersion": "etcd.quorate.dev/v1alpha1", "kind": "EtcdCluster",
+		"metadata": map[string]any{"name": "a", "namespace": "ns", "labels": map[string]any{"team": "x"}},
+		"spec":     map[string]any{"version": "3.6.16", "replicas": replicas, "storage": map[string]any{"size": size}},
+	}
+}
+
+// liveOf is the live custom resource after that declaration was applied.
+func liveOf(t *testing.T, applied map[string]any) *v1alpha1.EtcdCluster {
+	t.Helper()
+	live := &v1alpha1.EtcdCluster{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(Target{Applied: applied, Cluster: v1alpha1.EtcdCluster{}}.Declaration(), live); err != nil {
+		t.Fatal(err)
+	}
+	live.Spec.Lifecycle = v1alpha1.LifecycleRunning // a default that the API server fills in
+	return live
+}
+
+func TestDeclarationDrift(t *testing.T) {
+	replicas := int32(5)
+	tests := []struct {
+		name   string
+		source map[string]any
+		live   func() *v1alpha1.EtcdCluster
+		want   string
+	}{
+		{"not there", stated(3, "1Gi"), func() *v1alpha1.EtcdCluster { return nil }, "missing"},
+		{"as declared", stated(3, "1Gi"), func() *v1alpha1.EtcdCluster { return liveOf(t, stated(3, "1Gi")) }, ""},
+		{"the source is silent", nil, func() *v1alpha1.EtcdCluster { return liveOf(t, stated(3, "1Gi")) }, ""},
+		{"the source says something new", stated(3, "2Gi"), func() *v1alpha1.EtcdCluster { return liveOf(t, stated(3, "1Gi")) }, "changed in git"},
+		{"the same size in other units", stated(3, "1024Mi"), func() *v1alpha1.EtcdCluster {
+			live := liveOf(t, stated(3, "1024Mi"))
+			live.Spec.Storage.Size = liveOf(t, stated(3, "1Gi")).Spec.Storage.Size
+			return live
+		}, ""},
+		{"scaled by hand", stated(3, "1Gi"), func() *v1alpha1.EtcdCluster {
+			live := liveOf(t, stated(3, "1Gi"))
+			live.Spec.Replicas = &replicas
+			return live
+		}, "spec.replicas is not as declared"},
+		{"a label taken off", stated(3, "1Gi"), func() *v1alpha1.EtcdCluster {
+			live := liveOf(t, stated(3, "1Gi"))
+			delete(live.Labels, "team")
+			return live
+		}, "metadata.labels.team is not as declared"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := (Target{Applied: test.source}).Drift(test.live()); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestDeclarationLeavesTheSourceAlone(t *testing.T) {
+	source := stated(3, "1Gi")
+	before := digest(source)
+	Target{Applied: source}.Declaration()
+	if digest(source) != before {
+		t.Error("making the declaration changed what the source stated")
+	}
+}
+
+// Where the source leaves replicas out, whoever scaled the live object is right.
+func TestReplicasLeftOut(t *testing.T) {
+	source := stated(3, "1Gi")
+	delete(source["spec"].(map[string]any), "replicas")
+	three, five := int32(3), int32(5)
+	declared := Target{Applied: source, Cluster: v1alpha1.EtcdCluster{Spec: v1alpha1.EtcdClusterSpec{Replicas: &three}}}
+	live := liveOf(t, source)
+	live.Spec.Replicas = &five
+	if got := *declared.against(live).Cluster.Spec.Replicas; got != five {
+		t.Errorf("left out: got %d replicas, want %d", got, five)
+	}
+	declared.Applied = stated(3, "1Gi")
+	if got := *declared.against(live).Cluster.Spec.Replicas; got != three {
+		t.Errorf("stated: got %d replicas, want %d", got, three)
+	}
+}

@@ -1,0 +1,57 @@
+package targets
+
+import (
+	"strings"
+	"time"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Declared is what the rules know of the declaration.
+func (t Target) Declared() decide.Declared {
+	spec := t.Cluster.Spec
+	d := decide.Declared{
+		Version:   spec.Version,
+		Suspended: spec.Suspend,
+		Lifecycle: decide.Lifecycle(spec.Lifecycle),
+		SpecHash:  objects.SpecHash(spec),
+		Storage:   DescribeStorage(spec.Storage),
+		// The exact value of 1e20000000 takes seconds to compute.
+		Quota:     int64(min(spec.Etcd.Quota.AsApproximateFloat64(), 1<<62)),
+		Retention: decide.Retention(spec.Storage.Retention),
+		Orphaned:  t.Orphaned, RenamedFrom: t.RenamedFrom,
+		Problems: t.Problems, ConfirmedMembers: t.confirmedMembers(),
+	}
+	if spec.ReplaceAfter != nil {
+		// It is checked wherever a declaration comes in; what is none replaces nothing.
+		d.ReplaceAfter, _ = time.ParseDuration(string(*spec.ReplaceAfter))
+	}
+	if spec.Replicas != nil {
+		d.Replicas = int(*spec.Replicas)
+	}
+	return d
+}
+
+// confirmedMembers are the IDs that the annotation names. One that cannot be read confirms nothing.
+func (t Target) confirmedMembers() []decide.ID {
+	var ids []decide.ID
+	for _, text := range strings.FieldsFunc(t.Cluster.Annotations[v1alpha1.AnnotationConfirmMembers],
+		func(r rune) bool { return r == ',' || r == ' ' }) {
+		var id decide.ID
+		if id.UnmarshalText([]byte(text)) != nil {
+			return nil
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// DescribeStorage is the size and class of volumes.
+func DescribeStorage(storage v1alpha1.StorageSpec) string {
+	if storage.StorageClassName == nil {
+		return storage.Size.String()
+	}
+	return storage.Size.String() + " of class " + *storage.StorageClassName
+}

@@ -1,0 +1,208 @@
+package targets
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// FlagMaxDeletions is the flag that says how many clusters may newly be deleted with their data.
+const FlagMaxDeletions = "--max-deletions"
+
+// granted is the place of a cluster among those whose deletion may begin.
+type granted struct {
+	source string
+	// blocked: a pass of this process has found since that it cannot begin. Before that, what is
+	// known of it is older than the place.
+	blocked bool
+}
+
+// Deletions counts the clusters that newly begin to be deleted with their data, in all passes of a
+// process.
+type Deletions struct {
+	// Most is how many of each source may; nil stands for any number.
+	Most *int
+
+	mu     sync.Mutex
+	places map[inventory.Key]*granted
+}
+
+// Limit lets no more clusters of each source begin to be deleted with their data than Most says, in
+// all passes of this process together, in the order of the targets; those that a pass has found
+// blocked come last and take turns, so that one that cannot begin keeps no other from it. The others
+// stay as last applied, with a problem that says how to go on. One whose deletion has begun is not
+// counted: half of it is no use to anybody.
+func (d *Deletions) Limit(targets []Target, owned inventory.ByCluster, live bool) []Target {
+	if d.Most == nil {
+		return targets
+	}
+	begins := map[string][]int{}
+	for i, t := range targets {
+		if t.beginsDeletion(owned.Of(t.Key()), live) {
+			begins[t.Source] = append(begins[t.Source], i)
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.places == nil {
+		d.places = map[inventory.Key]*granted{}
+	}
+	most := *d.Most
+	for source, list := range begins {
+		waiting := d.grant(source, targets, list, owned, live, most)
+		all := d.grantedTo(source) + len(waiting)
+		for _, i := range waiting {
+			targets[i] = targets[i].waitForDeletion(owned.Of(targets[i].Key()).Custom, live, all, most)
+		}
+	}
+	return targets
+}
+
+// grant gives places, so many at most, to those of a source whose deletion begins, and returns
+// those that have to wait.
+func (d *Deletions) grant(
+	source string, targets []Target, begins []int, owned inventory.ByCluster, live bool, most int,
+) (waiting []int) {
+	var able, before, blocked []int // before: found blocked and waiting since; blocked: found blocked by the last pass
+	for _, i := range begins {
+		k := targets[i].Key()
+		custom, place := owned.Of(k).Custom, d.places[k]
+		switch {
+		case place != nil && (live || !place.blocked): // while it is blocked halfway, it looks as if it began
+		case blockedNow(custom) != "":
+			delete(d.places, k)
+			blocked = append(blocked, i)
+		case place != nil:
+		case blockedBefore(custom) != "":
+			before = append(before, i)
+		default:
+			able = append(able, i)
+		}
+	}
+	for _, i := range slices.Concat(able, inTurn(before, blocked), blocked) {
+		if d.grantedTo(source) < most {
+			d.places[targets[i].Key()] = &granted{source: source}
+		} else {
+			waiting = append(waiting, i)
+		}
+	}
+	return waiting
+}
+
+// grantedTo is how many places the clusters of a source have.
+func (d *Deletions) grantedTo(source string) (n int) {
+	for _, place := range d.places {
+		if place.source == source {
+			n++
+		}
+	}
+	return n
+}
+
+// FoundBlocked notes that a cluster cannot go on, so that the place of its deletion may be
+// another's.
+func (d *Deletions) FoundBlocked(k inventory.Key) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if place := d.places[k]; place != nil {
+		place.blocked = true
+	}
+}
+
+// inTurn are those that wait, beginning with the one after those that were tried last.
+func inTurn(waiting, tried []int) []int {
+	if len(tried) == 0 {
+		return waiting
+	}
+	next, _ := slices.BinarySearch(waiting, tried[len(tried)-1])
+	return slices.Concat(waiting[next:], waiting[:next])
+}
+
+// couldNotBegin is how the status of a cluster that waits for its deletion says what blocked it
+// when it had its turn.
+const couldNotBegin = "; it could not begin when it had its turn: "
+
+// blockedNow is what the last pass has found a cluster blocked by, other than that it waits for its
+// deletion; empty if nothing has.
+func blockedNow(custom *v1alpha1.EtcdCluster) string {
+	stalled := stalled(custom)
+	if stalled == nil || stalled.Reason == "InvalidSpec" {
+		return ""
+	}
+	return stalled.Reason + ": " + stalled.Message
+}
+
+// blockedBefore is what a pass has found a cluster blocked by before it began to wait; empty if
+// nothing did.
+func blockedBefore(custom *v1alpha1.EtcdCluster) string {
+	stalled := stalled(custom)
+	if stalled == nil {
+		return ""
+	}
+	_, why, _ := strings.Cut(stalled.Message, couldNotBegin)
+	return why
+}
+
+// stalled is the condition of that name if it is true.
+func stalled(custom *v1alpha1.EtcdCluster) *metav1.Condition {
+	if custom == nil {
+		return nil
+	}
+	c := meta.FindStatusCondition(custom.Status.Conditions, v1alpha1.ConditionStalled)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return c
+}
+
+// beginsDeletion reports whether a cluster of which there is something is newly to be deleted with
+// its data.
+func (t Target) beginsDeletion(own *inventory.Cluster, live bool) bool {
+	custom := own.Custom
+	leftAlone := t.Orphaned != "" || len(t.Problems) > 0
+	nothingThere := len(own.Objects)+len(own.Pods)+len(own.Claims) == 0
+	switch {
+	case leftAlone || nothingThere || !goesWithData(t.Cluster.Spec):
+		return false
+	case custom == nil || !goesWithData(custom.Spec):
+		return true
+	case live: // the custom resource declares itself; its status tells whether a pass has stopped it since it says so
+		stopped := custom.Status.Rule == "Stop" || custom.Status.Rule == "NothingRuns"
+		return !stopped || custom.Status.ObservedGeneration != custom.Generation
+	}
+	return false
+}
+
+// goesWithData reports whether a spec says that the cluster is deleted with its volumes. One that
+// is suspended is not, as long as it is.
+func goesWithData(spec v1alpha1.EtcdClusterSpec) bool {
+	return spec.Lifecycle == v1alpha1.LifecycleDeleted && spec.Storage.Retention == v1alpha1.RetentionDelete &&
+		!spec.Suspend
+}
+
+// waitForDeletion keeps a cluster as last applied because this run deletes others of its source. So
+// many are newly to be deleted, and so many may be.
+func (t Target) waitForDeletion(custom *v1alpha1.EtcdCluster, live bool, all, most int) Target {
+	waits := t
+	if custom != nil && !live {
+		waits = lastApplied(custom)
+		waits.Warnings = t.Warnings
+	}
+	problem := fmt.Sprintf("lifecycle Deleted with retention Delete: %d clusters of its source are newly to be "+
+		"deleted with their data, and this one is not among the %d "+
+		"that a run begins with; if all of them are meant to go, raise %s to %d; else declare it as it was", all, most,
+		FlagMaxDeletions, all)
+	if why := cmp.Or(blockedNow(custom), blockedBefore(custom)); why != "" {
+		problem += couldNotBegin + why
+	}
+	waits.Problems = []string{problem}
+	return waits
+}

@@ -1,0 +1,279 @@
+package targets
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// doomed is a spec of a cluster that is deleted with its data.
+func doomed() v1alpha1.EtcdClusterSpec {
+	return v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleDeleted, Storage: v1alpha1.StorageSpec{Retention: v1alpha1.RetentionDelete}}
+}
+
+// TestBeginsDeletion: counted is what this run would begin, not what a run before has begun.
+func TestBeginsDeletion(t *testing.T) {
+	kept, stopped, suspended := doomed(), doomed(), doomed()
+	kept.Storage.Retention, stopped.Lifecycle, suspended.Suspend = v1alpha1.RetentionRetain, v1alpha1.LifecycleStopped, true
+	custom := func(spec v1alpha1.EtcdClusterSpec, action string, observed int64) *v1alpha1.EtcdCluster {
+		c := &v1alpha1.EtcdCluster{Spec: spec, Status: v1alpha1.EtcdClusterStatus{Rule: action, ObservedGeneration: observed}}
+		c.Generation = 2
+		return c
+	}
+	for _, test := range []struct {
+		name   string
+		spec   v1alpha1.EtcdClusterSpec
+		change func(*Target)
+		custom *v1alpha1.EtcdCluster
+		live   bool
+		// nothing is left of it but the custom resource.
+		nothing, want bool
+	}{
+		{name: "it runs", spec: doomed(), custom: custom(stopped, "", 2), want: true},
+		{name: "it was deleted without its data", spec: doomed(), custom: custom(kept, "NothingRuns", 2), want: true},
+		{name: "it was suspended", spec: doomed(), custom: custom(suspended, "Suspended", 2), want: true},
+		{name: "its custom resource is gone", spec: doomed(), want: true},
+		{name: "it has begun", spec: doomed(), custom: custom(doomed(), "Stop", 2)},
+		{name: "its data are kept", spec: kept, custom: custom(stopped, "", 2)},
+		{name: "it is suspended", spec: suspended, custom: custom(stopped, "", 2)},
+		{name: "nothing is there", spec: doomed(), custom: custom(stopped, "", 2), nothing: true},
+		{name: "an orphan", spec: doomed(), change: func(t *Target) { t.Orphaned = "gone" }, custom: custom(stopped, "", 2)},
+		{name: "with problems", spec: doomed(), change: func(t *Target) { t.Problems = []string{"no"} }, custom: custom(stopped, "", 2)},
+		{name: "live, a moment ago", live: true, spec: doomed(), custom: custom(doomed(), "Stop", 1), want: true},
+		{name: "live, and waiting", live: true, spec: doomed(), custom: custom(doomed(), "InvalidSpec", 2), want: true},
+		{name: "live, begun", live: true, spec: doomed(), custom: custom(doomed(), "Stop", 2)},
+	} {
+		d := Target{Cluster: v1alpha1.EtcdCluster{Spec: test.spec}}
+		if test.change != nil {
+			test.change(&d)
+		}
+		own := &inventory.Cluster{Custom: test.custom}
+		if !test.nothing {
+			own.Claims = []*corev1.PersistentVolumeClaim{{}}
+		}
+		if got := d.beginsDeletion(own, test.live); got != test.want {
+			t.Errorf("%s: %v", test.name, got)
+		}
+	}
+}
+
+// TestDeletionsAreLimited: the number is for all passes of a process, and who waits stays as last
+// applied.
+func TestDeletionsAreLimited(t *testing.T) {
+	one := 1
+	l := &Deletions{Most: &one}
+	owned := inventory.ByCluster{}
+	pass := func(live bool) (waiting []string) {
+		var targets []Target
+		for _, name := range []string{"a", "b", "c"} {
+			d := Target{Cluster: v1alpha1.EtcdCluster{Spec: doomed()}, Applied: map[string]any{"spec": map[string]any{}}, Warnings: []string{"w"}}
+			d.Cluster.Name, d.Cluster.Namespace = name, "ns"
+			targets = append(targets, d)
+		}
+		for _, d := range l.Limit(targets, owned, live) {
+			if len(d.Problems) == 0 {
+				continue
+			}
+			waiting = append(waiting, d.Cluster.Name)
+			if d.Problems[0] == "" || !strings.Contains(d.Problems[0], "3 clusters of its source are newly") || !strings.Contains(d.Problems[0], "raise --max-deletions to 3") {
+				t.Errorf("%s: %q", d.Key(), d.Problems)
+			}
+			if !live && (d.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning || d.Applied != nil || len(d.Warnings) != 1) {
+				t.Errorf("%s does not stay as last applied: %+v", d.Key(), d)
+			}
+		}
+		return waiting
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		owned.At("ns", name).Custom = &v1alpha1.EtcdCluster{Spec: v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}}
+		owned.At("ns", name).Pods = []*corev1.Pod{{}}
+		owned.At("ns", name).Custom.Name, owned.At("ns", name).Custom.Namespace = name, "ns"
+	}
+	for range 2 {
+		if got := pass(false); !slices.Equal(got, []string{"b", "c"}) {
+			t.Errorf("%q wait", got)
+		}
+		owned.At("ns", "a").Custom.Spec = doomed()
+	}
+	for _, name := range []string{"b", "c"} {
+		owned.At("ns", name).Custom.Spec = doomed()
+	}
+	if got := pass(true); !slices.Equal(got, []string{"b", "c"}) {
+		t.Errorf("%q wait while the custom resources declare themselves", got)
+	}
+	stalled := metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: "ForeignObjects"}
+	meta.SetStatusCondition(&owned.At("ns", "a").Custom.Status.Conditions, stalled)
+	if got := pass(true); !slices.Equal(got, []string{"b", "c"}) {
+		t.Errorf("%q wait while the first is blocked halfway", got)
+	}
+	l.Most = nil
+	if got := pass(false); got != nil {
+		t.Errorf("%q wait without a number", got)
+	}
+}
+
+// TestBlockedDeletionsGiveWay: a deletion that a pass has found it cannot begin takes no place of
+// one that may be able to.
+func TestBlockedDeletionsGiveWay(t *testing.T) {
+	one := 1
+	var l *Deletions
+	owned := inventory.ByCluster{}
+	at := func(name string) *v1alpha1.EtcdCluster { return owned.At("ns", name).Custom }
+	for _, name := range []string{"a", "b", "c"} {
+		owned.At("ns", name).Custom = &v1alpha1.EtcdCluster{Spec: v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}}
+		owned.At("ns", name).Pods = []*corev1.Pod{{}}
+		at(name).Name, at(name).Namespace = name, "ns"
+	}
+	stalls := func(name, rule string) {
+		l.FoundBlocked(inventory.Key{Namespace: "ns", Name: name})
+		at(name).Status.Rule = rule
+		meta.SetStatusCondition(&at(name).Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: rule})
+	}
+	waiting := func() (waits []string) {
+		var targets []Target
+		for _, name := range []string{"a", "b", "c"} {
+			d := Target{Cluster: v1alpha1.EtcdCluster{Spec: doomed()}, Applied: map[string]any{}}
+			d.Cluster.Name, d.Cluster.Namespace = name, "ns"
+			targets = append(targets, d)
+		}
+		for _, d := range l.Limit(targets, owned, false) {
+			if len(d.Problems) > 0 {
+				waits = append(waits, d.Cluster.Name)
+			}
+		}
+		return waits
+	}
+	for _, step := range []struct {
+		name   string
+		change func()
+		newRun bool
+		want   []string
+	}{
+		{"the first is first", func() {}, true, []string{"b", "c"}},
+		{"it is blocked, and others wait, which is a block too", func() { stalls("a", "ForeignObjects"); stalls("b", "InvalidSpec"); stalls("c", "InvalidSpec") }, false, []string{"a", "c"}},
+		{"so it is for another run", func() {}, true, []string{"a", "c"}},
+		{"it is blocked no longer, and another has begun", func() { stalls("a", "InvalidSpec"); at("b").Spec = doomed() }, false, []string{"a", "c"}},
+		{"what has begun keeps its place when it is blocked", func() { stalls("b", "Stop") }, false, []string{"a", "c"}},
+		{"the next run begins another", func() {}, true, []string{"c"}},
+		{"all are blocked, and the one that is not tried yet has its turn", func() { stalls("a", "ForeignObjects"); stalls("c", "InvalidSpec") }, false, []string{"a"}},
+	} {
+		step.change()
+		if step.newRun {
+			l = &Deletions{Most: &one}
+		}
+		if got := waiting(); !slices.Equal(got, step.want) {
+			t.Errorf("%s: %q wait, want %q", step.name, got, step.want)
+		}
+	}
+}
+
+// TestBlockedDeletionsTakeTurns: those that cannot begin never keep one from it that can, whatever
+// a pass remembers; and each of them is tried again, since nothing else tells that it could begin
+// by now.
+func TestBlockedDeletionsTakeTurns(t *testing.T) {
+	names := []string{"a", "b", "c", "d"}
+	one := 1
+	for newRuns, want := range map[bool]string{true: "a b c d a b d a b", false: "a b c"} { // one run begins with one
+		owned := inventory.ByCluster{}
+		for _, name := range names {
+			owned.At("ns", name).Custom = &v1alpha1.EtcdCluster{Spec: v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}}
+			owned.At("ns", name).Pods = []*corev1.Pod{{}}
+		}
+		l := &Deletions{Most: &one}
+		var turns []string
+		for range 9 {
+			if newRuns {
+				l = &Deletions{Most: &one}
+			}
+			turns = append(turns, turn(l, owned, names, []string{"a", "b", "d"}))
+		}
+		if strings.TrimSpace(strings.Join(turns, " ")) != want {
+			t.Errorf("with new runs %t: %q have their turns, want %q", newRuns, turns, want)
+		}
+	}
+}
+
+// turn counts the deletions of all that have not begun, writes the status of each, and returns the
+// one that had its turn.
+func turn(l *Deletions, owned inventory.ByCluster, names, blocked []string) string {
+	var targets []Target
+	for _, name := range names {
+		t := Target{Cluster: v1alpha1.EtcdCluster{Spec: doomed()}, Applied: map[string]any{}}
+		t.Cluster.Name, t.Cluster.Namespace = name, "ns"
+		targets = append(targets, t)
+	}
+	var begins string
+	for i, t := range l.Limit(targets, owned, false) {
+		custom := owned.At("ns", names[i]).Custom
+		custom.Name, custom.Namespace = names[i], "ns"
+		stalled := metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionFalse, Reason: "Stop"}
+		switch waits := len(t.Problems) > 0; {
+		case waits:
+			stalled.Status, stalled.Reason, stalled.Message = metav1.ConditionTrue, "InvalidSpec", t.Problems[0]
+		case slices.Contains(blocked, names[i]):
+			begins = names[i]
+			l.FoundBlocked(t.Key())
+			stalled.Status, stalled.Reason, stalled.Message = metav1.ConditionTrue, "ForeignObjects", "Service "+names[i]+": managed by somebody else"
+		case !goesWithData(custom.Spec):
+			begins = names[i]
+			custom.Spec = doomed()
+		}
+		meta.SetStatusCondition(&custom.Status.Conditions, stalled)
+	}
+	return begins
+}
+
+// TestDeletionsOfEachSource: what another source declares takes no place of a source's own, and is
+// not told.
+func TestDeletionsOfEachSource(t *testing.T) {
+	one, owned := 1, inventory.ByCluster{}
+	var targets []Target
+	for _, name := range []string{"evil/a", "evil/b", "good/a"} {
+		d := Target{Cluster: v1alpha1.EtcdCluster{Spec: doomed()}}
+		d.Cluster.Namespace, d.Cluster.Name, _ = strings.Cut(name, "/")
+		d.Source = d.Cluster.Namespace
+		owned.At(d.Cluster.Namespace, d.Cluster.Name).Pods = []*corev1.Pod{{}}
+		targets = append(targets, d)
+	}
+	for i, t2 := range (&Deletions{Most: &one}).Limit(targets, owned, false) {
+		if problems := strings.Join(t2.Problems, ""); (problems != "") != (i == 1) || i == 1 && !strings.Contains(problems, "2 clusters of its source") {
+			t.Errorf("%s: %q", t2.Key(), problems)
+		}
+	}
+}
+
+// TestPlaceOfStraggler: a place is kept although the cluster was blocked when it was last told
+// about, which is before it had that place: it may be acting on it.
+func TestPlaceOfStraggler(t *testing.T) {
+	one, owned := 1, inventory.ByCluster{}
+	for _, name := range []string{"b", "d"} {
+		custom := &v1alpha1.EtcdCluster{Spec: v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}}
+		meta.SetStatusCondition(&custom.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: "ForeignObjects"})
+		owned.At("ns", name).Custom, owned.At("ns", name).Pods = custom, []*corev1.Pod{{}}
+		custom.Name, custom.Namespace = name, "ns"
+	}
+	l, waits := &Deletions{Most: &one}, []string(nil)
+	for range 3 {
+		var targets []Target
+		for _, name := range []string{"b", "d"} {
+			d := Target{Cluster: v1alpha1.EtcdCluster{Spec: doomed()}}
+			d.Cluster.Name, d.Cluster.Namespace = name, "ns"
+			targets = append(targets, d)
+		}
+		for _, d := range l.Limit(targets, owned, false) {
+			if len(d.Problems) > 0 {
+				waits = append(waits, d.Cluster.Name)
+			}
+		}
+	}
+	if !slices.Equal(waits, []string{"d", "d", "d"}) {
+		t.Errorf("%q wait", waits)
+	}
+}

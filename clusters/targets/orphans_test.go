@@ -1,0 +1,278 @@
+package targets
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// spec is one of two that differ.
+func spec(version string) v1alpha1.EtcdClusterSpec {
+	return v1alpha1.EtcdClusterSpec{Version: version, Lifecycle: v1alpha1.LifecycleRunning}
+}
+
+// declare makes a declaration of namespace/name; after a space, the cluster beside which it is
+// founded.
+func declare(what, version string) reconcile.Declaration {
+	name, beside, _ := strings.Cut(what, " ")
+	d := reconcile.Declaration{Cluster: v1alpha1.EtcdCluster{Spec: spec(version)}, Applied: map[string]any{}}
+	d.Cluster.Namespace, d.Cluster.Name, _ = strings.Cut(name, "/")
+	if beside != "" {
+		d.Cluster.Annotations = map[string]string{v1alpha1.AnnotationConfirmNewCluster: beside}
+	}
+	return d
+}
+
+// there files a live custom resource of namespace/name with that cluster ID; said is the message of
+// its condition Orphaned.
+func there(i inventory.ByCluster, what, version, id, said string) {
+	namespace, name, _ := strings.Cut(what, "/")
+	custom := &v1alpha1.EtcdCluster{Spec: spec(version)}
+	custom.Namespace, custom.Name, custom.Labels = namespace, name, objects.Labels(name)
+	custom.Status.ClusterID = id
+	if said != "" {
+		meta.SetStatusCondition(&custom.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionOrphaned, Status: metav1.ConditionTrue, Message: said})
+	}
+	i.At(namespace, name).Custom = custom
+}
+
+func describeTargets(targets []Target) string {
+	var b strings.Builder
+	for _, t := range targets {
+		fmt.Fprintf(&b, "%s applied=%t", t.Key(), t.Applied != nil)
+		for _, fact := range []struct{ name, text string }{{"orphaned", t.Orphaned}, {"held", t.Held}, {"renamed from", t.RenamedFrom}} {
+			if fact.text != "" {
+				fmt.Fprintf(&b, " %s: %s", fact.name, fact.text)
+			}
+		}
+		if t.Elsewhere {
+			b.WriteString(" elsewhere")
+		}
+		if t.Orphaned == "" && t.Applied == nil && len(t.Problems) > 0 {
+			fmt.Fprintf(&b, " problems: %s", strings.Join(t.Problems, ", "))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func first(targets []Target, _ []report.Removal) []Target { return targets }
+
+func TestOrphans(t *testing.T) {
+	const old, dropped = "3.5.30", "main@sha1:1 no longer declares it"
+	type live struct{ what, version, id, said string }
+	tests := []struct {
+		name      string
+		live      []live
+		declared  []reconcile.Declaration
+		problems  []report.Problem
+		unfetched bool
+		// namespaces that the sources may declare clusters in.
+		namespaces []string
+		want       string
+	}{
+		{
+			name: "declared", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{declare("ns/a", "3.6.16")},
+			want: "ns/a applied=true\n",
+		},
+		{
+			name: "declared again", live: []live{{"ns/a", old, "c1", dropped}}, declared: []reconcile.Declaration{declare("ns/a", "3.6.16")},
+			want: "ns/a applied=true\n",
+		},
+		{
+			name: "dropped", live: []live{{"ns/a", old, "c1", ""}},
+			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\n",
+		},
+		{
+			name: "dropped before", live: []live{{"ns/a", old, "c1", dropped}},
+			want: "ns/a applied=false orphaned: main@sha1:1 no longer declares it\n",
+		},
+		{
+			name: "broken", live: []live{{"ns/a", old, "c1", dropped}}, problems: []report.Problem{{Cluster: "ns/a", Message: "spec.versoin: unknown"}},
+			want: "ns/a applied=false problems: spec.versoin: unknown\n",
+		},
+		{
+			name: "a problem that may be about it", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", dropped}},
+			problems: []report.Problem{{File: "x.yaml", Message: "not YAML"}},
+			want:     "ns/a applied=false problems: x.yaml: not YAML\nns/b applied=false orphaned: main@sha1:1 no longer declares it\n",
+		},
+		{
+			name: "not fetched", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", dropped}}, unfetched: true,
+			want: "ns/a applied=false\nns/b applied=false orphaned: main@sha1:1 no longer declares it\n",
+		},
+		{
+			name: "one of two sources not fetched", live: []live{{"ns/a", old, "c1", ""}, {"other/b", old, "c2", ""}}, unfetched: true,
+			declared: []reconcile.Declaration{declare("ns/a", "3.6.16")},
+			want:     "ns/a applied=true\nother/b applied=false\n",
+		},
+		{
+			name: "renamed, or so it seems while one of two sources is not fetched", live: []live{{"ns/b", old, "c2", ""}}, unfetched: true,
+			declared: []reconcile.Declaration{declare("ns/a", old)},
+			want:     "ns/a applied=true renamed from: ns/b (cluster c2)\nns/b applied=false\n",
+		},
+		{
+			name: "in a namespace that the sources have no say in", live: []live{{"ns/a", old, "c1", ""}, {"other/b", old, "c2", ""}},
+			namespaces: []string{"ns", "more"},
+			want:       "ns/a applied=false orphaned: main@sha1:9 no longer declares it\n",
+		},
+		{
+			name: "renamed and changed", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{declare("ns/b", "3.6.16")},
+			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it; ns/b may be it\nns/b applied=true renamed from: ns/a (cluster c1)\n",
+		},
+		{
+			name: "moved and changed", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{declare("new/a", "3.6.16")},
+			want: "new/a applied=true renamed from: ns/a (cluster c1)\nns/a applied=false orphaned: main@sha1:9 no longer declares it; new/a may be it\n",
+		},
+		{
+			name: "renamed some revisions ago", live: []live{{"ns/a", old, "c1", dropped + "; ns/b may be it"}}, declared: []reconcile.Declaration{declare("ns/b", "3.6.16")},
+			want: "ns/a applied=false orphaned: main@sha1:1 no longer declares it; ns/b may be it\nns/b applied=true renamed from: ns/a (cluster c1)\n",
+		},
+		{
+			name: "dropped some revisions ago", live: []live{{"ns/a", old, "c1", dropped}}, declared: []reconcile.Declaration{declare("ns/b", "3.6.16")},
+			want: "ns/a applied=false orphaned: main@sha1:1 no longer declares it\nns/b applied=true\n",
+		},
+		{
+			name: "moved and renamed, as it was", live: []live{{"ns/a", old, "c1", dropped}}, declared: []reconcile.Declaration{declare("new/b", old)},
+			want: "new/b applied=true renamed from: ns/a (cluster c1)\nns/a applied=false orphaned: main@sha1:1 no longer declares it; new/b may be it\n",
+		},
+		{
+			name: "moved and renamed and changed", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{declare("new/b", "3.6.16")},
+			want: "new/b applied=true\nns/a applied=false orphaned: main@sha1:9 no longer declares it\n",
+		},
+		{
+			name: "another on purpose", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", ""}}, declared: []reconcile.Declaration{declare("ns/c c1, c2", old)},
+			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\nns/b applied=false orphaned: main@sha1:9 no longer declares it\nns/c applied=true\n",
+		},
+		{
+			name: "another than the one on purpose", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", ""}}, declared: []reconcile.Declaration{declare("ns/c c1", old)},
+			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\n" +
+				"ns/b applied=false orphaned: main@sha1:9 no longer declares it; ns/c may be it\nns/c applied=true renamed from: ns/b (cluster c2)\n",
+		},
+		{
+			name: "one that never formed", live: []live{{"ns/a", old, "", ""}}, declared: []reconcile.Declaration{declare("ns/b", old)},
+			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\nns/b applied=true\n",
+		},
+		{
+			name: "what is there was not renamed", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", ""}}, declared: []reconcile.Declaration{declare("ns/b", old)},
+			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\nns/b applied=true\n",
+		},
+		{
+			name: "renamed beside a problem that may be about the old name", live: []live{{"ns/a", old, "c1", ""}},
+			declared: []reconcile.Declaration{declare("ns/b", "3.6.16")}, problems: []report.Problem{{File: "x.yaml", Message: "not YAML"}},
+			want: "ns/a applied=false problems: x.yaml: not YAML\nns/b applied=true renamed from: ns/a (cluster c1)\n",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			owned := inventory.ByCluster{}
+			for _, l := range test.live {
+				there(owned, l.what, l.version, l.id, l.said)
+			}
+			// Whether a removal is meant is not what this is about: see TestRemovals.
+			desired := reconcile.Desired{
+				Revision: "main@sha1:9", Confirmed: []string{"9"}, Clusters: test.declared, Problems: test.problems, Namespaces: test.namespaces,
+			}
+			if test.unfetched {
+				desired.Unread = errors.New("no answer")
+			}
+			if got := describeTargets(first(Of(desired, owned))); got != test.want {
+				t.Errorf("got\n%swant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// A cluster is taken for another one under a new name only by what its own source declares,
+// wherever that is by now.
+func TestRenamedWithinOneSource(t *testing.T) {
+	for _, test := range []struct {
+		name, before, now string
+		places            []string
+		want              bool
+	}{
+		{"of the same source", fleet, fleet, []string{fleet, shop}, true},
+		{"of another one", fleet, shop, []string{fleet, shop}, false},
+		{"of another run's", fleet, shop, []string{shop}, false},
+		{"at another path", fleet + ",path=a", fleet + ",path=b", []string{fleet + ",path=b", shop}, true},
+		{"at the path of another tenant", fleet + ",path=a", fleet + ",path=b", []string{fleet + ",path=a", fleet + ",path=b"}, false},
+		{"of nobody knows which, and there is one", "", fleet, []string{fleet}, true},
+		{"of nobody knows which, and there are two", "", fleet, []string{fleet, shop}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			owned := inventory.ByCluster{}
+			there(owned, "ns/a", "3.5.30", "c1", "")
+			owned.At("ns", "a").Custom.Status.DeclaredSource = test.before
+			declared := declare("ns/b", "3.5.30")
+			declared.Source = test.now
+			desired := reconcile.Desired{Clusters: []reconcile.Declaration{declared}}
+			for _, name := range test.places {
+				desired.Sources = append(desired.Sources, reconcile.Place{Name: name, Revision: "main@sha1:9"})
+			}
+			got := describeTargets(first(Of(desired, owned)))
+			if strings.Contains(got, "renamed from") != test.want || strings.Contains(got, "ns/b may be it") && !test.want {
+				t.Errorf("got\n%s", got)
+			}
+		})
+	}
+}
+
+// What others have made is not called an orphan.
+func TestOthersAreNoOrphans(t *testing.T) {
+	owned := inventory.ByCluster{}
+	there(owned, "ns/a", "3.6.16", "c1", "")
+	owned.At("ns", "a").Custom.Labels = nil
+	for _, unread := range []error{nil, errors.New("no answer")} {
+		if got := first(Of(reconcile.Desired{Unread: unread}, owned)); len(got) != 0 {
+			t.Errorf("unread %v: got\n%s", unread, describeTargets(got))
+		}
+	}
+}
+
+// recordIn is the ConfigMap of a cluster with that record.
+func recordIn(namespace, cluster, record string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: objects.NamesOf(cluster).ConfigMap, Labels: objects.Labels(cluster)},
+		Data:       map[string]string{objects.RecordKey: record},
+	}
+}
+
+// The record knows the cluster ID before the status does.
+func TestRenamedBeforeItsStatusWasWritten(t *testing.T) {
+	owned := inventory.ByCluster{}
+	there(owned, "ns/a", "3.6.16", "", "")
+	owned.Put("ConfigMap", recordIn("ns", "a", "token: t\nclusterID: c1\n"))
+	got := describeTargets(first(Of(reconcile.Desired{Revision: "r", Confirmed: []string{"r"}, Clusters: []reconcile.Declaration{declare("ns/b", "3.6.16")}}, owned)))
+	if !strings.Contains(got, "renamed from: ns/a (cluster c1)") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// Where custom resources declare themselves, all of them do, whoever has made them, and nothing is
+// applied to them.
+func TestClustersThatDeclareThemselves(t *testing.T) {
+	owned := inventory.ByCluster{}
+	there(owned, "ns/a", "3.6.16", "c1", "main@sha1:1 no longer declares it")
+	there(owned, "other/b", "3.6.16", "c2", "")
+	heldBefore(owned, "other/b", "main@sha1:1 no longer declares it")
+	owned.At("other", "b").Custom.Labels = nil
+	for _, p := range owned {
+		p.Custom.Spec.Etcd = v1alpha1.EtcdOptions{HeartbeatInterval: "100ms", ElectionTimeout: "1s"}
+	}
+	owned.At("other", "b").Custom.Spec.Etcd.Options = map[string]v1alpha1.OptionValue{"data-dir": "/elsewhere"}
+	owned.Put("ConfigMap", recordIn("ns", "gone", "token: t\nclusterID: c1\n"))
+	got := describeTargets(first(Of(reconcile.Desired{Live: true}, owned)))
+	if want := "ns/a applied=false\nother/b applied=false problems: etcd option data-dir is not taken"; !strings.HasPrefix(got, want) {
+		t.Errorf("got\n%swant\n%s…", got, want)
+	}
+}

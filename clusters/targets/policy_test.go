@@ -1,0 +1,111 @@
+package targets
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// refusing is a policy that refuses one version, as others refuse an image.
+func refusing(version string) reconcile.Policy {
+	return func(spec v1alpha1.EtcdClusterSpec) []string {
+		if spec.Version != version {
+			return nil
+		}
+		return []string{version + " is not allowed"}
+	}
+}
+
+// What is made for a cluster, its policy has to allow, wherever it comes from: a declaration that
+// says too much, however it got past the reader of declarations; what was applied last, which the
+// policy may have allowed then, or a person have changed; and custom resources that declare
+// themselves.
+func TestPolicyOnEveryPath(t *testing.T) {
+	const shop, fleet = "https://host/shop.git", "https://host/fleet.git"
+	const refused = "3.5.30 is not allowed"
+	const unknown = "it is not known which source has declared what was applied last, and not every source that may declare clusters in the namespace allows " +
+		"what it asks of pods; declare the cluster"
+	unread := errors.New("no answer")
+	tests := []struct {
+		name string
+		// by is who declared ns/a at 3.5.30 last.
+		by       string
+		declared []reconcile.Declaration
+		change   func(*reconcile.Desired)
+		said     string
+		want     string
+	}{
+		{name: "declared", by: shop, declared: []reconcile.Declaration{declare("ns/a", "3.5.30")}, want: refused},
+		{name: "declared well", by: shop, declared: []reconcile.Declaration{declare("ns/a", "3.6.16")}},
+		{name: "unread", by: shop, change: func(d *reconcile.Desired) { d.Sources[0].Unread = unread }, want: refused},
+		{name: "unread, of a source that may", by: fleet, change: func(d *reconcile.Desired) { d.Sources[1].Unread = unread }},
+		{name: "held", by: shop, want: refused},
+		{name: "an orphan", by: shop, said: "the source no longer declares it"},
+		{name: "broken", by: shop, change: func(d *reconcile.Desired) {
+			d.Problems = []report.Problem{{File: "a.yaml", Message: "bad", Cluster: "ns/a", Place: shop}}
+		}, want: "a.yaml: bad"},
+		{name: "of another run", by: "https://host/other.git", declared: []reconcile.Declaration{declare("ns/b", "3.6.16")}, want: unknown},
+		{name: "of nobody knows whom", change: func(d *reconcile.Desired) { d.Sources[1].Unread = unread }, want: unknown},
+		{name: "of nobody knows whom, where only one may", change: func(d *reconcile.Desired) {
+			d.Sources[1].Unread, d.Sources[0].Namespaces = unread, []string{"elsewhere"}
+		}},
+		{name: "of nobody knows whom, and there is one source", change: func(d *reconcile.Desired) {
+			d.Sources = d.Sources[:1]
+			d.Sources[0].Unread = unread
+		}, want: refused},
+		{name: "itself", by: shop, change: func(d *reconcile.Desired) {
+			*d = reconcile.Desired{Live: true, Refuses: refusing("3.5.30")}
+		}, want: refused},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			owned := inventory.ByCluster{}
+			there(owned, "ns/a", "3.5.30", "c1", test.said)
+			owned.At("ns", "a").Custom.Status.DeclaredSource = test.by
+			desired := reconcile.Desired{
+				Revision: "r", Clusters: test.declared,
+				Sources: []reconcile.Place{{Name: shop, Revision: "r", Refuses: refusing("3.5.30")}, {Name: fleet, Revision: "r", Refuses: refusing("3.7.0")}},
+			}
+			for i := range desired.Clusters {
+				desired.Clusters[i].Source = shop
+			}
+			if test.change != nil {
+				test.change(&desired)
+			}
+			got := "there is no target"
+			for _, target := range first(Of(desired, owned)) {
+				if target.Key().String() == "ns/a" {
+					got = strings.Join(policyProblems(target.Problems), "; ")
+				}
+			}
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// However much is refused, what is told of it stays short.
+func TestRefusalsAreFew(t *testing.T) {
+	many := reconcile.Policy(func(v1alpha1.EtcdClusterSpec) []string { return strings.Split(strings.Repeat("x", 500), "") })
+	got := refusalsOf(v1alpha1.EtcdCluster{}, "", reconcile.Desired{Live: true, Refuses: many})
+	if len(got) != mostRefusals+1 || got[mostRefusals] != "and 490 more" {
+		t.Errorf("%q", got)
+	}
+}
+
+// policyProblems leaves out what is wrong with the options of these short declarations.
+func policyProblems(problems []string) []string {
+	var list []string
+	for _, p := range problems {
+		if !strings.HasPrefix(p, "etcd option") && !strings.HasPrefix(p, "spec") {
+			list = append(list, p)
+		}
+	}
+	return list
+}

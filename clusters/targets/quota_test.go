@@ -1,0 +1,75 @@
+package targets
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// volumesOf is the StatefulSet of a cluster whose members are made with volumes of that size.
+func volumesOf(size string) *appsv1.StatefulSet {
+	claim := corev1.PersistentVolumeClaim{}
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
+	return &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim}}}
+}
+
+// A quota that is left out follows the volumes that members have. One that an earlier definition
+// has filled in stays; another one that stands in the custom resource was put there by nobody who
+// may, or is no longer declared.
+func TestQuota(t *testing.T) {
+	for _, test := range []struct {
+		name, size, stated, live, made, want string
+		claims                               []string
+		runs                                 string // the quota that its pods were made with
+	}{
+		{name: "a new cluster", size: "1Gi", want: "512Mi"},
+		{name: "a new cluster, a large volume", size: "100Gi", want: "2Gi"},
+		{name: "stated", size: "1Gi", stated: "900Mi", live: "2Gi", made: "1Gi", want: "900Mi"},
+		{name: "filled in by an earlier definition", size: "3Gi", live: "2Gi", made: "3Gi", want: "2Gi"},
+		{name: "set by hand", size: "3Gi", live: "1Gi", made: "3Gi", want: "1536Mi"},
+		{name: "not to be computed", size: "3Gi", live: "1e20000000", made: "3Gi", want: "1536Mi"},
+		{name: "grown in git alone", size: "8Gi", made: "1Gi", want: "512Mi"},
+		{name: "grown in git alone, its StatefulSet is gone", size: "8Gi", claims: []string{"2Gi", "1Gi", "2Gi"}, want: "512Mi"},
+		{name: "claims grown by hand", size: "8Gi", made: "1Gi", claims: []string{"8Gi", "8Gi"}, want: "512Mi"},
+		{name: "filled in, its custom resource is gone", size: "3Gi", made: "3Gi", runs: "2Gi", want: "2Gi"},
+		{name: "not filled in, its custom resource is gone", size: "3Gi", made: "3Gi", runs: "1536Mi", want: "1536Mi"},
+		{name: "filled in, and taken back where it was stated", size: "3Gi", live: "0", made: "3Gi", runs: "2Gi", want: "2Gi"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			target := Target{}
+			target.Cluster.Name = "a"
+			target.Cluster.Spec.Storage.Size = resource.MustParse(test.size)
+			own := inventory.ByCluster{}.At("ns", "a")
+			if test.stated != "" {
+				target.Cluster.Spec.Etcd.Quota = resource.MustParse(test.stated)
+			}
+			if test.live != "" {
+				own.Custom = &v1alpha1.EtcdCluster{}
+				own.Custom.Spec.Etcd.Quota = resource.MustParse(test.live)
+			}
+			if test.made != "" {
+				set := volumesOf(test.made)
+				if test.runs != "" {
+					made := target.Cluster.Spec
+					made.Etcd.Quota = resource.MustParse(test.runs)
+					template := objects.DeclaredTemplate(made)
+					set.Spec.Template.Annotations = map[string]string{objects.AnnotationVersion: template.Version, objects.AnnotationSpecHash: template.SpecHash}
+				}
+				own.Objects["StatefulSet/"+objects.NamesOf("a").StatefulSet] = set
+			}
+			for _, size := range test.claims {
+				claim := volumesOf(size).Spec.VolumeClaimTemplates[0]
+				own.Claims = append(own.Claims, &claim)
+			}
+			if got := target.WithQuota(own).Cluster.Spec.Etcd.Quota; got.String() != test.want {
+				t.Errorf("got %s, want %s", got.String(), test.want)
+			}
+		})
+	}
+}

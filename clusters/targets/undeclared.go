@@ -1,0 +1,140 @@
+package targets
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// undeclared are the targets of the clusters that no source declares, out of all that are there;
+// and the removals among them that are held. unplaced are the problems of each source that may be
+// about any of its clusters.
+func undeclared(
+	declared []Target, all, rest inventory.ByCluster, desired reconcile.Desired, unplaced map[string][]string,
+) ([]Target, []report.Removal) {
+	orphans := orphansOf(declared, rest, desired)
+	goes := map[inventory.Key]bool{}
+	for _, o := range orphans {
+		goes[inventory.KeyOf(o.custom)] = o.goes(desired.Confirmed)
+	}
+	candidates := candidatesIn(all, rest, goes)
+	fates := judge(candidates, desired.Sources, len(declared)+len(desired.Problems) > 0)
+	var targets []Target
+	var removals []report.Removal
+	for _, o := range orphans {
+		t, source := lastApplied(o.custom), o.custom.Status.DeclaredSource
+		unread, problems := doubts(source, desired, unplaced)
+		switch {
+		case unread || len(problems) > 0:
+			t = o.unjudged(unread, problems)
+		case goes[t.Key()] || fates[source] == dropped:
+			t.Orphaned = o.describe()
+		case fates[source] == elsewhere:
+			t = t.leaveTo(source, o.confirm)
+		default:
+			o.said = o.describe()
+			t = t.hold(o)
+			removals = addRemoval(removals, o, candidates)
+		}
+		targets = append(targets, t)
+	}
+	return targets, removals
+}
+
+// doubts says why it is not known whether a source declares a cluster: it could not be read, or has
+// problems that may be about it; or which clusters of it there are is not all known, so that nobody
+// can say how many of them it leaves out. Where it is not known which source it is, or it is none
+// of this run, any of them may declare it by now. What is wrong there is not told: it may be
+// somebody else's.
+func doubts(source string, desired reconcile.Desired, unplaced map[string][]string) (unread bool, problems []string) {
+	if desired.Unread != nil || len(desired.Sources) == 0 {
+		return desired.Unread != nil, unplaced[source]
+	}
+	if place, ok := desired.PlaceOf(source); ok {
+		return place.Unread != nil || place.Unlisted, unplaced[place.Name]
+	}
+	unlisted := slices.ContainsFunc(desired.Sources, func(p reconcile.Place) bool { return p.Unlisted })
+	return desired.Failure() != nil || unlisted || len(unplaced) > 0, nil
+}
+
+// unjudged is the target of an undeclared cluster while it is not known whether it is. A source
+// that cannot be read may declare it; and so may a problem that names no cluster. What was an
+// orphan before stays one.
+func (o *orphan) unjudged(unread bool, problems []string) Target {
+	t := o.asBefore()
+	switch {
+	case unread:
+	case o.isOrphan():
+		t.Orphaned = o.describe()
+	case !o.held:
+		t.Problems = problems
+	}
+	return t
+}
+
+// goes reports whether an undeclared cluster is an orphan whatever else is declared: it is one,
+// there is nothing of it, or a person has said so.
+func (o *orphan) goes(confirmed []string) bool {
+	meant := confirms(confirmed, o.confirm) || confirms(confirmed, o.revision)
+	return o.isOrphan() || o.custom.Spec.Lifecycle == v1alpha1.LifecycleDeleted || meant
+}
+
+// candidatesIn lists what counts when an undeclared cluster is judged: what was declared when it
+// was last looked at, but for what goes anyway.
+func candidatesIn(all, rest inventory.ByCluster, goes map[inventory.Key]bool) []candidate {
+	var list []candidate
+	for k, p := range all {
+		o := orphanOf(p.Custom)
+		if goes[k] || o.isOrphan() {
+			continue
+		}
+		list = append(list, candidate{source: p.Custom.Status.DeclaredSource, declared: rest[k] == nil, held: o.held})
+	}
+	return list
+}
+
+// addRemoval adds a cluster to what the same revision of the same source no longer declares.
+func addRemoval(removals []report.Removal, o *orphan, candidates []candidate) []report.Removal {
+	name, source := inventory.KeyOf(o.custom).String(), o.custom.Status.DeclaredSource
+	for i := range removals {
+		if r := &removals[i]; r.Source == source && r.Revision == o.confirm {
+			r.Clusters = append(r.Clusters, name)
+			return removals
+		}
+	}
+	of := 0
+	for _, c := range candidates {
+		if c.source == source {
+			of++
+		}
+	}
+	return append(removals, report.Removal{Source: source, Revision: o.confirm, Clusters: []string{name}, Of: of})
+}
+
+// hold keeps a cluster as last applied although no source declares it. Revisions of other sources
+// are not told: the report of the run has them.
+func (t Target) hold(o *orphan) Target {
+	t.Held = o.said
+	how := report.FlagConfirm + ", with the revision in the report of the run,"
+	if revision := cmp.Or(o.since, o.revision); revision != "" {
+		how = report.Confirm(revision)
+	}
+	t.Warnings = []string{fmt.Sprintf("%s: it stays as last applied, unless %s says that this is meant", o.said, how)}
+	return t
+}
+
+// leaveTo keeps a cluster as last applied, since a source that this run does not read has declared
+// it.
+func (t Target) leaveTo(source, revision string) Target {
+	t.Elsewhere = true
+	t.Warnings = []string{fmt.Sprintf(
+		"it was declared by %s, which this run does not read, and stays as last applied; if no other run reads it, "+
+			"and it is meant to go: %s",
+		source, report.Confirm(revision))}
+	return t
+}

@@ -1,0 +1,23 @@
+package targets
+
+import "testing"
+
+// A removal that is held says how to confirm it: with the revision that dropped the cluster, or
+// where that is another source's with what the report of the run names.
+func TestHold(t *testing.T) {
+	const said = "main@sha1:def no longer declares it"
+	for _, test := range []struct {
+		orphan orphan
+		want   string
+	}{
+		{orphan{said: said, since: "main@sha1:def"}, "--confirm-removals=main@sha1:def"},
+		{orphan{said: said, revision: "main@sha1:123"}, "--confirm-removals=main@sha1:123"},
+		{orphan{said: said}, "--confirm-removals, with the revision in the report of the run,"},
+	} {
+		held := Target{}.hold(&test.orphan)
+		want := said + ": it stays as last applied, unless " + test.want + " says that this is meant"
+		if held.Held != said || len(held.Warnings) != 1 || held.Warnings[0] != want {
+			t.Errorf("got %q: %q", held.Held, held.Warnings)
+		}
+	}
+}

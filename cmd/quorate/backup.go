@@ -1,0 +1,186 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/clusters/backup"
+	"quorate.dev/quorate/clusters/backup/store"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/visible"
+)
+
+// backupFlags are those of a backup.
+type backupFlags struct {
+	live     liveFlags
+	store    storeFlags
+	encoding encodingFlags
+	log      logFlags
+	to       string
+	spool    string
+	maxBytes int64
+	output   string
+	timeout  time.Duration
+}
+
+func newBackup(std streams) *cobra.Command {
+	f := backupFlags{live: liveFlags{reading: true}}
+	c := &cobra.Command{
+		Use:   "backup [NAMESPACE/]CLUSTER --to FILE|URL",
+		Short: "Back up a cluster to a file or a store, and check the backup",
+		Long: `Backup takes a snapshot of the best member to ask, and counts it as a backup only once it is
+checked: the checksum at its end, every page, its revision against what etcd had committed
+before, and the hash of its data against a quorum of members.
+
+A URL is a store, in which each backup has a manifest that is written last: a backup without
+one is ignored. A file has no manifest; it is compressed unless its name ends in .db, and
+encrypted with --recipient; it must not exist yet. Nothing in Kubernetes is written. The exit
+code is 4 if etcd has a CORRUPT alarm: that backup may hold wrong data.`,
+		Example: `  quorate backup prod/a --to a.db
+  quorate backup prod/a --to s3://backups/etcd --recipient age1…
+  quorate backup prod/a --to file:///srv/backups -o json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return takeBackup(c.Context(), std, f, args[0]) },
+	}
+	f.live.add(c)
+	c.Flags().StringVar(&f.to, "to", "", "file that is written, or URL of a store: file:///DIRECTORY or "+
+		"s3://BUCKET/PREFIX")
+	require(c, "to")
+	f.encoding.add(c)
+	f.store.add(c)
+	c.Flags().StringVar(&f.spool, "spool", "",
+		"directory for the snapshot while it is checked (default: that for temporary files)")
+	addMaxBytes(c, &f.maxBytes)
+	c.Flags().DurationVar(&f.timeout, "timeout", 30*time.Minute, "how long all of it may take")
+	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	f.log.add(c)
+	return c
+}
+
+func takeBackup(ctx context.Context, std streams, f backupFlags, argument string) error {
+	if err := oneOf("output", f.output, "text", "json"); err != nil {
+		return err
+	}
+	cluster, err := clusterNamed(argument, f.live.namespaces)
+	if err != nil {
+		return err
+	}
+	encoding, err := f.encoding.encoding(f.to)
+	if err != nil {
+		return err
+	}
+	if err := f.checkPlaces(); err != nil {
+		return err
+	}
+	log, err := f.log.logger(std)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(logr.NewContextWithSlogLogger(ctx, log), f.timeout,
+		fmt.Errorf("it took longer than --timeout %s", f.timeout))
+	defer cancel()
+	progress, done := bars(std.err)
+	manifest, err := f.run(ctx, backup.Order{
+		Cluster: cluster, Slot: time.Now(), Fresh: true, Encoding: encoding, Spool: f.spool,
+		MaxBytes: f.maxBytes, Inspect: inspectApart,
+		Progress: progress,
+	})
+	done()
+	if err != nil {
+		return fmt.Errorf("back up %s: %w", cluster, err)
+	}
+	return f.report(std, manifest)
+}
+
+// checkPlaces looks at where files are to be, before anybody is asked for anything.
+func (f *backupFlags) checkPlaces() error {
+	if info, err := os.Stat(cmp.Or(f.spool, os.TempDir())); err != nil || !info.IsDir() {
+		return usageError{fmt.Errorf("--spool: there is no directory %s", cmp.Or(f.spool, os.TempDir()))}
+	}
+	if store.IsLocation(f.to) {
+		return nil
+	}
+	return newFile("to", f.to)
+}
+
+// newFile checks that a file of that name can be made.
+func newFile(flag, name string) error {
+	if name == "" || name == "-" {
+		return usageError{fmt.Errorf("--%s %q: want the name of a file", flag, name)}
+	}
+	if _, err := os.Lstat(name); err == nil {
+		return usageError{fmt.Errorf("--%s %s: the file already exists", flag, name)}
+	}
+	if info, err := os.Stat(filepath.Dir(name)); err != nil || !info.IsDir() {
+		return usageError{fmt.Errorf("--%s %s: there is no directory %s", flag, name, filepath.Dir(name))}
+	}
+	return nil
+}
+
+// run takes a backup and puts it where it is to be. The store is opened first: what is wrong with it
+// is said before etcd is asked for anything.
+func (f *backupFlags) run(ctx context.Context, o backup.Order) (m store.Manifest, err error) {
+	var bucket store.Bucket
+	if store.IsLocation(f.to) {
+		if bucket, err = f.store.open(ctx, "to", f.to); err != nil {
+			return store.Manifest{}, err
+		}
+		defer bucket.Close()
+	}
+	live, err := f.live.live(scope{namespaces: []string{o.Cluster.Namespace}})
+	if err != nil {
+		return store.Manifest{}, err
+	}
+	defer live.Close(ctx) // it holds no lease
+	from, err := live.Source(ctx, o.Cluster.Namespace, o.Cluster.Name)
+	if err != nil {
+		return store.Manifest{}, err
+	}
+	taken, err := backup.Take(ctx, from, o)
+	if err != nil {
+		return store.Manifest{}, err
+	}
+	defer func() { err = errors.Join(err, taken.Remove()) }()
+	if bucket == nil {
+		return taken.Manifest, taken.Save(ctx, f.to, o)
+	}
+	return taken.Store(ctx, bucket, o)
+}
+
+// report says what was backed up.
+func (f *backupFlags) report(std streams, m store.Manifest) error {
+	if f.output == "json" {
+		return report.Encode(std.out, m)
+	}
+	where := f.to
+	if m.Data != "" {
+		where = store.SlotID(m.Slot) + " in " + f.to
+	}
+	proof := fmt.Sprintf("the same data as %s", visible.Line(decide.Enumerate(m.Snapshot.ProvenBy)))
+	if m.Snapshot.Unproven != "" {
+		proof = "not compared with a quorum: " + visible.Line(m.Snapshot.Unproven)
+	}
+	_, err := fmt.Fprintf(std.out, "%s/%s  backed up as %s\n  revision %d, %d bytes from %s, etcd %s\n  %s\n",
+		m.Namespace, m.Cluster, where, m.Snapshot.Revision, m.Snapshot.Bytes, m.Member,
+		visible.Line(m.EtcdVersion), proof)
+	if len(m.Snapshot.Differs) > 0 {
+		fmt.Fprintf(std.err, "quorate: %s/%s: %s holds other data than the others and this backup do\n",
+			m.Namespace, m.Cluster,
+			visible.Line(decide.Enumerate(m.Snapshot.Differs)))
+	}
+	if m.Snapshot.Corrupt() {
+		err = errors.Join(err, exit(exitBlocked))
+		fmt.Fprintf(std.err, "quorate: %s/%s: etcd has found that members hold different data: this backup may hold "+
+			"the wrong ones\n", m.Namespace, m.Cluster)
+	}
+	return err
+}

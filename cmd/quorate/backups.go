@@ -1,0 +1,296 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/clusters/backup"
+	"quorate.dev/quorate/clusters/backup/store"
+	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/visible"
+)
+
+func newBackups(std streams) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "backups",
+		Short: "List, verify, fetch and prune the backups in a store",
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("backups has no command %q; it has list, verify, fetch and prune",
+					args[0])}
+			}
+			return c.Help()
+		},
+	}
+	c.AddCommand(newBackupsList(std), newBackupsVerify(std), newBackupsFetch(std), newBackupsPrune(std))
+	return c
+}
+
+func newBackupsList(std streams) *cobra.Command {
+	var f readingFlags
+	var output string
+	c := &cobra.Command{
+		Use:   "list [[NAMESPACE/]CLUSTER] --from URL",
+		Short: "List the backups of a cluster, or of all",
+		Example: `  quorate backups list --from file:///srv/backups
+  quorate backups list prod/a --from s3://backups/etcd -o json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return listBackups(c.Context(), std, f, output, strings.Join(args, ""))
+		},
+	}
+	f.add(c, helpFrom)
+	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	return c
+}
+
+func listBackups(ctx context.Context, std streams, f readingFlags, output, argument string) error {
+	if err := oneOf("output", output, "text", "json"); err != nil {
+		return err
+	}
+	var of store.Cluster
+	if argument != "" {
+		var err error
+		if of, err = clusterNamed(argument, nil); err != nil {
+			return err
+		}
+	}
+	bucket, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer bucket.Close()
+	listing, err := store.List(ctx, bucket, of)
+	if err != nil {
+		return fmt.Errorf("list backups: %w", err)
+	}
+	if output == "json" {
+		return printJSON(std.out, listing)
+	}
+	return printBackups(std.out, listing)
+}
+
+func printJSON(w io.Writer, listing store.Listing) error {
+	type entry struct {
+		Namespace string    `json:"namespace"`
+		Cluster   string    `json:"cluster"`
+		ClusterID string    `json:"clusterID"`
+		Backup    string    `json:"backup"`
+		Slot      time.Time `json:"slot"`
+		State     string    `json:"state"`
+	}
+	entries := []entry{}
+	for _, b := range listing.Backups {
+		entries = append(entries, entry{b.Cluster.Namespace, b.Cluster.Name, b.ClusterID, b.ID(), b.Slot, stateOf(b)})
+	}
+	return report.Encode(w, entries)
+}
+
+func printBackups(w io.Writer, listing store.Listing) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "CLUSTER\tBACKUP\tCLUSTER ID\tSTATE")
+	for _, b := range listing.Backups {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", b.Cluster, b.ID(), b.ClusterID, stateOf(b))
+	}
+	return table.Flush()
+}
+
+// stateOf is what is known of a backup, in a word.
+func stateOf(b store.Backup) string {
+	switch {
+	case b.Damaged:
+		return "damaged"
+	case b.Suspect:
+		return "suspect"
+	case b.Verified:
+		return "verified"
+	}
+	return "stored"
+}
+
+const helpWhich = `BACKUP is one that "quorate backups list" shows; without it, the newest usable one is taken.`
+
+func newBackupsVerify(std streams) *cobra.Command {
+	var f readingFlags
+	var spool string
+	var dryRun bool
+	c := &cobra.Command{
+		Use:   "verify [NAMESPACE/]CLUSTER [BACKUP] --from URL",
+		Short: "Read a backup back, check it, and record in the store what was found",
+		Long: `Verify reads a backup back from the store, and checks what is stored, what etcd had sent,
+and every page of it. What was found is recorded beside the manifest: only a backup that was
+verified lets older ones be pruned, and a damaged one no longer counts as a backup.
+` + helpWhich + `
+A damaged backup is exit code 4.`,
+		Example: `  quorate backups verify prod/a --from s3://backups/etcd --identity key.txt`,
+		Args:    cobra.RangeArgs(1, 2),
+		RunE: func(c *cobra.Command, args []string) error {
+			return verifyBackup(c.Context(), std, f, spool, dryRun, args)
+		},
+	}
+	f.add(c, helpFrom)
+	f.addIdentity(c)
+	c.Flags().StringVar(&spool, "spool", "",
+		"directory for the snapshot while it is checked (default: that for temporary files)")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "record nothing")
+	return c
+}
+
+func verifyBackup(ctx context.Context, std streams, f readingFlags, spool string, dryRun bool, args []string) error {
+	bucket, m, err := f.find(ctx, std, args)
+	if err != nil {
+		return err
+	}
+	defer bucket.Close()
+	reading, done, err := f.reading(std)
+	if err != nil {
+		return err
+	}
+	found, err := backup.Verify(ctx, bucket, m, spool, reading)
+	done()
+	if err != nil {
+		return err
+	}
+	if !dryRun {
+		if err := found.Record(ctx, bucket, m); err != nil {
+			return fmt.Errorf("record what was found: %w", err)
+		}
+	}
+	if found.Damage != "" {
+		fmt.Fprintf(std.out, "%s  %s is damaged\n", m.Backup().Cluster, m.Backup().ID())
+		fmt.Fprintln(std.err, "quorate:", found.Damage)
+		return exit(exitBlocked)
+	}
+	_, err = fmt.Fprintf(std.out, "%s  %s is sound: revision %d, %d bytes\n", m.Backup().Cluster, m.Backup().ID(),
+		m.Snapshot.Revision, m.Snapshot.Bytes)
+	return err
+}
+
+// clockSkew is how far the clocks of machines may be apart.
+const clockSkew = 5 * time.Minute
+
+// find opens the store, and reads the manifest of the backup that the arguments name. What a person
+// may not expect of the choice is said.
+func (f *readingFlags) find(ctx context.Context, std streams, args []string) (store.Bucket, store.Manifest, error) {
+	of, err := clusterNamed(args[0], nil)
+	if err != nil {
+		return nil, store.Manifest{}, err
+	}
+	bucket, err := f.open(ctx)
+	if err != nil {
+		return nil, store.Manifest{}, err
+	}
+	m, err := manifestOf(ctx, std, bucket, of, args[1:])
+	if err != nil {
+		bucket.Close()
+		return nil, store.Manifest{}, fmt.Errorf("find the backup of %s: %w", of, err)
+	}
+	return bucket, m, nil
+}
+
+func manifestOf(
+	ctx context.Context, std streams, bucket store.Bucket, of store.Cluster, which []string,
+) (store.Manifest, error) {
+	listing, err := store.List(ctx, bucket, of)
+	if err != nil {
+		return store.Manifest{}, err
+	}
+	if len(which) == 0 {
+		return newestOf(ctx, std, bucket, listing)
+	}
+	slot, err := store.ParseSlot(which[0])
+	if err != nil {
+		return store.Manifest{}, usageError{err}
+	}
+	switch found := listing.At(slot); len(found) {
+	case 0:
+		return store.Manifest{}, fmt.Errorf("there is no backup %s; quorate backups list shows those there are",
+			which[0])
+	case 1:
+		return store.ReadManifest(ctx, bucket, found[0])
+	default:
+		return store.Manifest{}, fmt.Errorf("clusters of %d IDs have a backup %s: fetch one from a copy of the "+
+			"store that "+
+			"lacks the others", len(found), which[0])
+	}
+}
+
+// newestOf is the newest backup that can be relied on. That there are newer ones, or ones of other
+// cluster IDs, is said: after an accident, the newest may be of an empty cluster.
+func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing store.Listing) (store.Manifest, error) {
+	if len(listing.Backups) == 0 {
+		return store.Manifest{}, errors.New("the store has none")
+	}
+	newest, some := listing.Until(time.Now().Add(clockSkew)).Newest()
+	if !some {
+		return store.Manifest{}, fmt.Errorf("the store has %d, and none of them is usable: quorate backups list "+
+			"shows why",
+			len(listing.Backups))
+	}
+	others := map[string]bool{}
+	for _, b := range listing.Backups {
+		if b.Slot.After(newest.Slot) {
+			fmt.Fprintf(std.err, "quorate: %s is newer than %s and passed over (%s)\n", b.ID(), newest.ID(), stateOf(b))
+		}
+		if b.ClusterID != newest.ClusterID && !others[b.ClusterID] {
+			others[b.ClusterID] = true
+			fmt.Fprintf(std.err, "quorate: %s is of cluster %s; there are backups of cluster %s as well: "+
+				"see quorate backups list\n", newest.ID(), newest.ClusterID, b.ClusterID)
+		}
+	}
+	m, err := store.ReadManifest(ctx, bucket, newest)
+	if errors.Is(err, store.ErrManifest) {
+		err = fmt.Errorf("%w; name another backup, which quorate backups list shows", err)
+	}
+	return m, err
+}
+
+func newBackupsFetch(std streams) *cobra.Command {
+	var f readingFlags
+	var to string
+	c := &cobra.Command{
+		Use:   "fetch [NAMESPACE/]CLUSTER [BACKUP] --from URL --to FILE",
+		Short: "Read a backup into a file, as a snapshot that etcd's own tools take",
+		Long: `Fetch reads a backup from the store, checks it, and writes it to a file that must not exist:
+decrypted and decompressed, as the member sent it.
+` + helpWhich,
+		Example: `  quorate backups fetch prod/a --from s3://backups/etcd --identity key.txt --to a.db`,
+		Args:    cobra.RangeArgs(1, 2),
+		RunE:    func(c *cobra.Command, args []string) error { return fetchBackup(c.Context(), std, f, to, args) },
+	}
+	f.add(c, helpFrom)
+	f.addIdentity(c)
+	c.Flags().StringVar(&to, "to", "", "file that is written")
+	require(c, "to")
+	return c
+}
+
+func fetchBackup(ctx context.Context, std streams, f readingFlags, to string, args []string) error {
+	if err := newFile("to", to); err != nil {
+		return err
+	}
+	bucket, m, err := f.find(ctx, std, args)
+	if err != nil {
+		return err
+	}
+	defer bucket.Close()
+	reading, done, err := f.reading(std)
+	if err != nil {
+		return err
+	}
+	_, err = backup.Fetch(ctx, bucket, m, to, reading)
+	done()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(std.out, "%s  %s is in %s: revision %d, etcd %s\n", m.Backup().Cluster, m.Backup().ID(), to,
+		m.Snapshot.Revision, visible.Line(m.EtcdVersion))
+	return err
+}

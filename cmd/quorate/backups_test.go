@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"filippo.io/age"
+	"github.com/klauspost/compress/zstd"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"quorate.dev/quorate/clusters/backup"
+	"quorate.dev/quorate/clusters/backup/snapshot"
+	"quorate.dev/quorate/clusters/backup/store"
+	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// recordedMember sends a snapshot that a real etcd sent.
+type recordedMember struct{ content []byte }
+
+func (m recordedMember) Snapshot(context.Context) (*etcd.Snapshot, error) {
+	return &etcd.Snapshot{Member: "a-1", ClusterID: 0xaa, Version: "3.6.16", Body: io.NopCloser(bytes.NewReader(m.content))}, nil
+}
+
+func (recordedMember) Prove(context.Context, decide.Hash) etcd.Proof {
+	return etcd.Proof{By: []string{"a-1", "a-2"}}
+}
+
+func recordedSnapshot() ([]byte, error) {
+	compressed, err := os.ReadFile("../../testdata/backup/etcd-3.6.db.zst")
+	if err != nil {
+		return nil, err
+	}
+	decoder, err := zstd.NewReader(nil)
+	if err != nil {
+		return nil, err
+	}
+	defer decoder.Close()
+	return decoder.DecodeAll(compressed, nil)
+}
+
+// storeBackups stores backups of ns/a, encrypted if there is a file of recipients:
+//
+//	backups DIRECTORY RECIPIENTS|none SLOT...
+func storeBackups(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: backups directory recipients|none slot...")
+	}
+	o := backup.Order{
+		Cluster: store.Cluster{Namespace: "ns", Name: "a"}, Spool: ts.Getenv("WORK"), Encoding: backup.Encoding{Compress: true},
+		Inspect: func(_ context.Context, file string) (snapshot.Facts, error) { return snapshot.Inspect(file) },
+	}
+	if args[1] != "none" {
+		recipients, err := age.ParseRecipients(strings.NewReader(ts.ReadFile(args[1])))
+		ts.Check(err)
+		o.Encoding.Recipients = recipients
+	}
+	bucket, err := store.Location{Directory: ts.MkAbs(args[0])}.Open(context.Background(), store.S3{})
+	ts.Check(err)
+	content, err := recordedSnapshot()
+	ts.Check(err)
+	for _, slot := range args[2:] {
+		o.Slot, err = store.ParseSlot(slot)
+		ts.Check(err)
+		taken, err := backup.Take(context.Background(), recordedMember{content}, o)
+		ts.Check(err)
+		_, err = taken.Store(context.Background(), bucket, o)
+		ts.Check(errors.Join(err, taken.Remove()))
+	}
+}
+
+// spoilBackups changes a byte of all data in a store:
+//
+//	spoil DIRECTORY
+func spoilBackups(ts *testscript.TestScript, _ bool, args []string) {
+	files, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), "*", "*", "*", "*.db*"))
+	ts.Check(err)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		ts.Check(err)
+		content[len(content)/2] ^= 1
+		ts.Check(os.WriteFile(file, content, 0o600))
+	}
+}
+
+// loseBackup removes the data of a slot:
+//
+//	lose DIRECTORY SLOT
+func loseBackup(ts *testscript.TestScript, _ bool, args []string) {
+	files, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), "*", "*", "*", args[1]+"-*.db*"))
+	ts.Check(err)
+	for _, file := range files {
+		ts.Check(os.Remove(file))
+	}
+}
+
+// TestInspectApart spoils a database and makes its checksum right again, as only somebody does who
+// wants to: whatever the library makes of it, this process says that it is damaged, or reads on.
+func TestInspectApart(t *testing.T) {
+	args := os.Args[0]
+	os.Args[0] = "quorate" // what TestMain goes by
+	t.Cleanup(func() { os.Args[0] = args })
+	whole, err := recordedSnapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inspect := func(content []byte) (snapshot.Facts, error) {
+		file := filepath.Join(t.TempDir(), "s.db")
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return inspectApart(t.Context(), file)
+	}
+	if facts, err := inspect(whole); err != nil || facts.Revision != 12 {
+		t.Fatalf("%+v %v", facts, err)
+	}
+	if _, err := inspectApart(t.Context(), filepath.Join(t.TempDir(), "none")); err == nil || errors.Is(err, snapshot.ErrDamaged) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	const page, pages = 4096, 5
+	chance := rand.New(rand.NewPCG(1, 2))
+	damaged := 0
+	for range 60 {
+		spoiled := bytes.Clone(whole[:len(whole)-sha256.Size])
+		// The head of a page, or a pointer in it.
+		at := (2+chance.IntN(pages-2))*page + 8*chance.IntN(8)
+		binary.LittleEndian.PutUint64(spoiled[at:], chance.Uint64N(1<<[]int{3, 20, 63}[chance.IntN(3)]))
+		sum := sha256.Sum256(spoiled)
+		_, err := inspect(append(spoiled, sum[:]...))
+		switch {
+		case errors.Is(err, snapshot.ErrDamaged):
+			damaged++
+		case err != nil:
+			t.Errorf("at %d: %v", at, err)
+		}
+	}
+	if damaged < 10 {
+		t.Errorf("only %d of 60 were found", damaged)
+	}
+}

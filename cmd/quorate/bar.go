@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/schollz/progressbar/v3"
+
+	"quorate.dev/quorate/clusters/backup"
+)
+
+// bars shows a person at a terminal how far a step is, with bytes and time; nothing where no person
+// looks on. The function that it returns ends the last one.
+func bars(w io.Writer) (backup.Progress, func()) {
+	if !isTerminal(w) {
+		return nil, func() {}
+	}
+	var mu sync.Mutex
+	var bar *progressbar.ProgressBar
+	var step string
+	end := func() {
+		if bar != nil {
+			bar.Exit()
+			fmt.Fprintln(w)
+		}
+	}
+	tell := func(name string, done, total int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		if name != step {
+			end()
+			bar, step = newBar(w, name, total), name
+		}
+		if done > total && total > 0 {
+			bar.ChangeMax64(done) // it was an estimate
+		}
+		bar.Set64(done)
+	}
+	return tell, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		end()
+	}
+}
+
+// newBar begins a line; one without an end if the total is not known.
+func newBar(w io.Writer, name string, total int64) *progressbar.ProgressBar {
+	if total == 0 {
+		total = -1
+	}
+	return progressbar.NewOptions64(total, progressbar.OptionSetWriter(w),
+		progressbar.OptionSetDescription(fmt.Sprintf("%-24s", name)),
+		progressbar.OptionShowBytes(total > 0), progressbar.OptionShowTotalBytes(true), progressbar.OptionSetWidth(20),
+		progressbar.OptionUseANSICodes(os.Getenv("TERM") != "dumb"), progressbar.OptionSetPredictTime(total > 0),
+		progressbar.OptionSetElapsedTime(true))
+}

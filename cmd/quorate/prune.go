@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"quorate.dev/quorate/clusters/backup/retention"
+	"quorate.dev/quorate/clusters/backup/store"
+)
+
+func newBackupsPrune(std streams) *cobra.Command {
+	var f readingFlags
+	var p retention.Policy
+	var dryRun bool
+	c := &cobra.Command{
+		Use:   "prune [NAMESPACE/]CLUSTER --from URL",
+		Short: "Delete the backups of a cluster that nothing keeps",
+		Long: fmt.Sprintf(`Prune deletes the backups that none of --last, --hourly, --daily and --weekly keeps, at
+most %d at a time. Whoever gives one of these gives all: those left out keep nothing. Whatever
+they say, the newest backup and the newest verified one stay, and nothing is deleted unless
+the newest one has been verified, since it replaces the others. Backups from before a restore
+stay until there are as many verified ones after it as --last says. If nothing may be
+deleted, the exit code is 4.`, retention.MaxDeleted),
+		Example: `  quorate backups prune prod/a --from s3://backups/etcd --last 7 --daily 7 --weekly 4 --dry-run`,
+		Args:    cobra.ExactArgs(1),
+	}
+	f.add(c, helpFrom)
+	parts := addParts(c, &p)
+	c.Flags().DurationVar(&p.MinAge, "min-age", 24*time.Hour, "keep what is younger")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be deleted, and delete nothing")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		onlyGiven(parts)
+		return pruneBackups(c.Context(), std, f, p, dryRun, args[0])
+	}
+	return c
+}
+
+// addParts adds the flags that say what is kept.
+func addParts(c *cobra.Command, p *retention.Policy) (parts []*pflag.Flag) {
+	for _, part := range []struct {
+		to    *int
+		name  string
+		value int
+		help  string
+	}{
+		{&p.Last, "last", 7, "keep that many of the newest"},
+		{&p.Hourly, "hourly", 24, "keep the newest of that many hours that have one"},
+		{&p.Daily, "daily", 7, "keep the newest of that many days that have one, in UTC"},
+		{&p.Weekly, "weekly", 4, "keep the newest of that many weeks that have one"},
+	} {
+		*part.to = part.value
+		parts = append(parts, c.Flags().VarPF((*number)(part.to), part.name, "", part.help))
+	}
+	return parts
+}
+
+// onlyGiven sets what was not given to nothing, if anything was.
+func onlyGiven(parts []*pflag.Flag) {
+	given := false
+	for _, part := range parts {
+		given = given || part.Changed
+	}
+	for _, part := range parts {
+		if given && !part.Changed {
+			*(part.Value.(*number)) = 0
+		}
+	}
+}
+
+func pruneBackups(
+	ctx context.Context, std streams, f readingFlags, p retention.Policy, dryRun bool, argument string,
+) error {
+	of, err := clusterNamed(argument, nil)
+	if err != nil {
+		return err
+	}
+	if p.MinAge < 0 {
+		return usageError{errors.New("--min-age is negative")}
+	}
+	bucket, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer bucket.Close()
+	listing, err := store.List(ctx, bucket, of)
+	if err != nil {
+		return fmt.Errorf("prune the backups of %s: %w", of, err)
+	}
+	plan := retention.Prune(listing, p, time.Now())
+	if plan.Why != "" {
+		fmt.Fprintf(std.out, "%s  nothing is deleted: %s\n", of, plan.Why)
+		return exit(exitBlocked)
+	}
+	if err := store.Confirm(ctx, bucket, plan.RestsOn); err != nil {
+		return fmt.Errorf("prune the backups of %s: nothing is deleted, since the newest is not what was verified: %w",
+			of, err)
+	}
+	pruner := pruner{std, bucket, of, dryRun}
+	if err := pruner.run(ctx, plan, len(listing.Backups)); err != nil {
+		return fmt.Errorf("prune the backups of %s: %w", of, err)
+	}
+	return nil
+}
+
+// pruner deletes what a plan says, or says that it would.
+type pruner struct {
+	std    streams
+	bucket store.Bucket
+	of     store.Cluster
+	dryRun bool
+}
+
+func (p pruner) run(ctx context.Context, plan retention.Plan, all int) error {
+	done := "deleted"
+	if p.dryRun {
+		done = "would be deleted"
+	}
+	deleted := 0
+	for _, b := range plan.Delete {
+		gone, err := p.delete(ctx, b.ID(), func() error { return p.remove(ctx, b) })
+		if err != nil {
+			return err
+		}
+		if gone {
+			fmt.Fprintf(p.std.out, "%s  %s %s (%s)\n", p.of, b.ID(), done, stateOf(b))
+			deleted++
+		}
+	}
+	for _, name := range plan.Orphans {
+		gone, err := p.delete(ctx, name, func() error { return p.bucket.Delete(ctx, name) })
+		if err != nil {
+			return err
+		}
+		if gone {
+			fmt.Fprintf(p.std.out, "%s  data without a manifest %s: %s\n", p.of, done, name)
+		}
+	}
+	more := ""
+	if len(plan.Delete) == retention.MaxDeleted {
+		more = "; there may be more: run it again"
+	}
+	_, err := fmt.Fprintf(p.std.out, "%s  %d of %d backups %s%s\n", p.of, deleted, all, done, more)
+	return err
+}
+
+// delete deletes one thing. What the store holds on to, and what cannot be read, stays, and is said.
+func (p pruner) delete(ctx context.Context, what string, delete func() error) (gone bool, err error) {
+	if p.dryRun {
+		return true, nil
+	}
+	switch err := delete(); {
+	case err == nil, errors.Is(err, store.ErrNotFound): // another one may be pruning too
+		return true, nil
+	case errors.Is(err, store.ErrHeld), errors.Is(err, store.ErrManifest):
+		fmt.Fprintf(p.std.err, "quorate: %s stays: %v\n", what, err)
+		return false, nil
+	default:
+		return false, errors.Join(err, ctx.Err())
+	}
+}
+
+func (p pruner) remove(ctx context.Context, b store.Backup) error {
+	m, err := store.ReadManifest(ctx, p.bucket, b)
+	if err != nil {
+		return err
+	}
+	return store.Remove(ctx, p.bucket, m)
+}

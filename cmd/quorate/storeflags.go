@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"filippo.io/age"
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/clusters/backup"
+	"quorate.dev/quorate/clusters/backup/store"
+)
+
+// storeFlags say how to reach a store of backups.
+type storeFlags struct {
+	s3     store.S3
+	caFile string
+}
+
+func (f *storeFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.s3.Endpoint, "s3-endpoint", "", "URL of an S3 store that is not AWS's")
+	c.Flags().StringVar(&f.s3.Region, "s3-region", "", "region of the bucket (default: what the environment says)")
+	c.Flags().BoolVar(&f.s3.PathStyle, "s3-path-style", false,
+		"put the bucket into the path of URLs, as many stores that are not AWS's need it")
+	c.Flags().StringVar(&f.caFile, "s3-ca-file", "",
+		"file with the CA that signs the certificate of --s3-endpoint, in PEM")
+}
+
+// open opens the store at a URL.
+func (f *storeFlags) open(ctx context.Context, flag, url string) (store.Bucket, error) {
+	location, err := store.ParseLocation(url)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--%s: %w", flag, err)}
+	}
+	if f.caFile != "" {
+		if f.s3.CA, err = os.ReadFile(f.caFile); err != nil {
+			return nil, usageError{fmt.Errorf("--s3-ca-file: %w", err)}
+		}
+	}
+	return location.Open(ctx, f.s3)
+}
+
+// encodingFlags say how a backup is stored.
+type encodingFlags struct {
+	compress       string
+	recipients     []string
+	recipientsFile string
+}
+
+func (f *encodingFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.compress, "compress", "",
+		"zstd or none (default zstd; none for a file whose name ends in .db)")
+	c.Flags().StringArrayVar(&f.recipients, "recipient", nil,
+		"encrypt to this age recipient, such as age1…; repeatable")
+	c.Flags().StringVar(&f.recipientsFile, "recipients-file", "",
+		"encrypt to the age recipients in this file, a line each")
+}
+
+// encoding reads the flags, for a backup that goes there.
+func (f *encodingFlags) encoding(to string) (backup.Encoding, error) {
+	if f.compress != "" {
+		if err := oneOf("compress", f.compress, "zstd", "none"); err != nil {
+			return backup.Encoding{}, err
+		}
+	}
+	plainFile := f.compress == "" && !store.IsLocation(to) && strings.HasSuffix(to, ".db")
+	e := backup.Encoding{Compress: f.compress != "none" && !plainFile}
+	text := strings.Join(f.recipients, "\n")
+	if f.recipientsFile != "" {
+		file, err := os.ReadFile(f.recipientsFile)
+		if err != nil {
+			return backup.Encoding{}, usageError{fmt.Errorf("--recipients-file: %w", err)}
+		}
+		text += "\n" + string(file)
+	}
+	if strings.TrimSpace(text) == "" {
+		if f.recipientsFile != "" || len(f.recipients) > 0 {
+			return backup.Encoding{},
+				usageError{errors.New("--recipient, --recipients-file: no recipient is given; without one, the " +
+					"backup would not be encrypted")}
+		}
+		if strings.HasSuffix(to, ".age") {
+			return backup.Encoding{},
+				usageError{fmt.Errorf("--to %s: without --recipient, it would not be encrypted", to)}
+		}
+		return e, nil
+	}
+	var err error
+	if e.Recipients, err = age.ParseRecipients(strings.NewReader(text)); err != nil {
+		return backup.Encoding{}, usageError{fmt.Errorf("--recipient, --recipients-file: %w", err)}
+	}
+	return e, nil
+}
+
+// readingFlags say how to read a backup.
+type readingFlags struct {
+	from       string
+	identities []string
+	store      storeFlags
+	maxBytes   int64
+}
+
+// addMaxBytes adds the flag that says how large a snapshot may be.
+func addMaxBytes(c *cobra.Command, most *int64) {
+	*most = 16 << 30
+	addBytes(c.Flags(), most, "max-bytes", "bytes that a snapshot may have, uncompressed")
+}
+
+const helpFrom = "where the backups are: file:///DIRECTORY or s3://BUCKET/PREFIX"
+
+func (f *readingFlags) add(c *cobra.Command, help string) {
+	c.Flags().StringVar(&f.from, "from", "", help)
+	require(c, "from")
+	f.store.add(c)
+}
+
+func (f *readingFlags) addIdentity(c *cobra.Command) {
+	addMaxBytes(c, &f.maxBytes)
+	c.Flags().StringArrayVar(&f.identities, "identity", nil,
+		"file with an age identity that can read the backup; repeatable")
+}
+
+// open opens the store to read from.
+func (f *readingFlags) open(ctx context.Context) (store.Bucket, error) {
+	return f.store.open(ctx, "from", f.from)
+}
+
+// reading is how to read.
+func (f *readingFlags) reading(std streams) (backup.Reading, func(), error) {
+	r := backup.Reading{Inspect: inspectApart, MaxBytes: f.maxBytes}
+	for _, name := range f.identities {
+		identities, err := identitiesIn(name)
+		if err != nil {
+			return backup.Reading{}, nil, usageError{fmt.Errorf("--identity: %w", err)}
+		}
+		r.Identities = append(r.Identities, identities...)
+	}
+	var done func()
+	r.Progress, done = bars(std.err)
+	return r, done, nil
+}
+
+// identitiesIn reads a file of identities. No error shows what it holds.
+func identitiesIn(name string) ([]age.Identity, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	identities, err := age.ParseIdentities(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s holds something else than age identities, a line each", name)
+	}
+	return identities, nil
+}
+
+// clusterNamed reads [NAMESPACE/]NAME.
+func clusterNamed(argument string, namespaces []string) (store.Cluster, error) {
+	namespace, name, both := strings.Cut(argument, "/")
+	switch {
+	case !both && len(namespaces) > 1:
+		return store.Cluster{}, usageError{fmt.Errorf("%s: write NAMESPACE/%s, since --namespace names several",
+			argument, argument)}
+	case !both && len(namespaces) == 1:
+		namespace, name = namespaces[0], argument
+	case !both:
+		namespace, name = "default", argument
+	case len(namespaces) > 0:
+		return store.Cluster{}, usageError{fmt.Errorf("%s names its namespace; leave out --namespace", argument)}
+	}
+	for _, part := range []string{namespace, name} {
+		if !store.IsName(part) {
+			return store.Cluster{}, usageError{fmt.Errorf("%q is no name of a cluster: want NAMESPACE/NAME", argument)}
+		}
+	}
+	return store.Cluster{Namespace: namespace, Name: name}, nil
+}
+
+// require makes a command line without that flag a mistake.
+func require(c *cobra.Command, flag string) {
+	if err := c.MarkFlagRequired(flag); err != nil {
+		panic(err) // there is no such flag
+	}
+}

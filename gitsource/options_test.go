@@ -1,0 +1,53 @@
+package gitsource
+
+import (
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/gitsource/manifests"
+	"quorate.dev/quorate/gitsource/refs"
+	"quorate.dev/quorate/gitsource/remote"
+)
+
+func TestOptionsThatMakeNoSense(t *testing.T) {
+	for want, o := range map[string]Options{
+		"no source is given":               {},
+		"holds credentials":                {Location: "https://user:" + secret + "@example.com/x.git"},
+		"of example.com holds credentials": {Location: "https://" + secret + "@example.com/x.git"},
+		"has a query":                      {Location: "https://example.com/x.git?token=" + secret},
+		"not a valid URL":                  {Location: "https://user:" + secret + "@[example.com/x.git"},
+		"file:// is not supported":         {Location: "file:///srv/x.git"},
+		"the file identity":                {Location: "ssh://git@example.com/x.git"},
+		"and known_hosts beside it":        {Location: "git@example.com:x.git"},
+		"scheme git is not supported":      {Location: "git://example.com/x.git"},
+		"in the clear":                     {Location: "http://example.com/x.git", Auth: remote.Auth{BearerToken: secret}},
+		"only one of them":                 {Location: ".", Selector: refs.Selector{Branch: "a", Tag: "b"}},
+		"write all 40":                     {Location: ".", Selector: refs.Selector{Commit: "abc"}},
+		`"a..b" is no name of a branch`:    {Location: ".", Selector: refs.Selector{Branch: "a..b"}},
+		`"../../x" is no name of a tag`:    {Location: ".", Selector: refs.Selector{Tag: "../../x"}},
+		`the path "../x" leads out`:        {Location: ".", Options: manifests.Options{Path: "a/../../x"}},
+		`the path "/etc" is absolute`:      {Location: ".", Options: manifests.Options{Path: "/etc"}},
+	} {
+		wantError(t, o, ErrOptions, want)
+		if _, err := Fetch(t.Context(), o); strings.Contains(err.Error(), secret) {
+			t.Errorf("the error tells the secret: %v", err)
+		}
+	}
+}
+
+// What is no UTF-8 would reach the process that fetches as something else, so it is refused before.
+func TestOptionsAreText(t *testing.T) {
+	const url = "https://git.example.com/x.git"
+	for want, o := range map[string]Options{
+		"the Location is not UTF-8":                {Location: t.TempDir() + "/caf\xe9"},
+		"the CacheDir is not UTF-8":                {Location: url, CacheDir: "/caf\xe9"},
+		"the Auth.Password is not UTF-8":           {Location: url, Auth: remote.Auth{Username: "u", Password: secret + "\xe9"}},
+		"the Auth.BearerToken is not UTF-8":        {Location: url, Auth: remote.Auth{BearerToken: secret + "\xe9"}},
+		"the Options.AllowNamespaces is not UTF-8": {Location: url, Options: manifests.Options{AllowNamespaces: []string{"a", "\xe9"}}},
+	} {
+		wantError(t, o, ErrOptions, want)
+		if _, err := Fetch(t.Context(), o); strings.Contains(err.Error(), secret) {
+			t.Errorf("the error tells a secret: %v", err)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package decidetest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Phase is how far a cluster has come when a story or a path begins.
+type Phase string
+
+// The phases.
+const (
+	Nothing Phase = "nothing" // git declares it
+	Founded Phase = "founded" // its objects are there, no pod has been made
+	Formed  Phase = "formed"  // it is as declared
+)
+
+// Beginning is what the directive cluster says.
+type Beginning struct {
+	Name     string
+	Declared decide.Declared
+	Phase    Phase
+	Seed     int // of the chance in a simulated world
+}
+
+// Begin reads the arguments of the directive cluster.
+func Begin(args []datadriven.CmdArg) (Beginning, error) {
+	if len(args) == 0 {
+		return Beginning{}, fmt.Errorf("want the name of the cluster")
+	}
+	b := Beginning{Name: args[0].Key, Declared: Declared(3), Phase: Formed}
+	for _, arg := range args[1:] {
+		var err error
+		switch value := Value(arg); arg.Key {
+		case "phase":
+			b.Phase, err = phase(value)
+		case "seed":
+			b.Seed, err = strconv.Atoi(value)
+		default:
+			err = SetSpec(&b.Declared, arg.Key, value)
+		}
+		if err != nil {
+			return Beginning{}, err
+		}
+	}
+	return b, nil
+}
+
+func phase(value string) (Phase, error) {
+	switch p := Phase(value); p {
+	case Nothing, Founded, Formed:
+		return p, nil
+	}
+	return "", fmt.Errorf("unknown phase %q", value)
+}
+
+// Declared is what git asks for where a story or a path says nothing else.
+func Declared(replicas int) decide.Declared {
+	return decide.Declared{Replicas: replicas, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h1"}
+}
+
+// SetSpec has git ask for something else.
+func SetSpec(d *decide.Declared, key, value string) (err error) {
+	switch key {
+	case "replicas":
+		d.Replicas, err = strconv.Atoi(value)
+	case "version":
+		d.Version = value
+	case "hash":
+		d.SpecHash = value
+	case "storage":
+		d.Storage = value
+	case "lifecycle":
+		d.Lifecycle = decide.Lifecycle(value)
+	case "suspended":
+		d.Suspended, err = strconv.ParseBool(value)
+	case "retention":
+		d.Retention = decide.Retention(value)
+	case "replaceAfter":
+		d.ReplaceAfter, err = time.ParseDuration(value)
+	case "orphaned":
+		d.Orphaned = Text(value)
+	case "renamedFrom":
+		d.RenamedFrom = Text(value)
+	case "confirmed":
+		for name := range strings.FieldsSeq(value) {
+			var member decide.ID
+			if member, err = ID(name); err != nil {
+				return err
+			}
+			d.ConfirmedMembers = append(d.ConfirmedMembers, member)
+		}
+	case "problem":
+		d.Problems = append(d.Problems, value)
+	default:
+		err = fmt.Errorf("the declaration has no %s", key)
+	}
+	return err
+}

@@ -1,0 +1,137 @@
+// Package decidetest holds decisions against everything that must be true of them, and is the
+// language in which tests tell of clusters. It is for tests alone.
+//
+// # The language
+//
+// A story (testdata/decide) is about a state, a path (testdata/converge) about a simulated world.
+// Both are files of [datadriven], and both say the same thing by the same word. Directives stand
+// one on a line; after "----" comes what they print, up to an empty line. After a change, run the
+// tests with -rewrite and read the diff. A replica goes by its name (a-1), a value with blanks stands
+// in parentheses, and none is the word for nothing.
+//
+// # Words of both
+//
+// A cluster begins. It has formed and is healthy, unless another phase is given: nothing is there
+// yet, or it is founded and no pod has been made. All words of spec are possible here.
+//
+//	cluster a replicas=3 version=3.6.16 phase=nothing|founded|formed
+//
+// Git declares something else, or somebody else holds the lease. Words of spec that are not fields
+// of the custom resource are those of the state that "quorate plan -o state" prints; hash is short
+// for specHash, confirmed for confirmedMembers, problem for one of problems.
+//
+//	set spec replicas=5 version=3.7.3 hash=h2 storage=2Gi lifecycle=Running|Stopped|Deleted retention=Retain|Delete
+//	set spec suspended=true replaceAfter=10m orphaned=(main@sha1:1 declares it no longer) renamedFrom=(b/old)
+//	set spec confirmed=(a0 a1) problem=(storage: shrinks)
+//	set lock holder=(process 7 on b)
+//
+// These change nothing. They print the state as a table; what is decided, with what is wrong with
+// that decision; the record that the objects must carry as things stand; what every rule says, also
+// those after the first that speaks; the invariants, and which the decision breaks.
+//
+//	state
+//	decide
+//	standing
+//	rules
+//	invariants
+//
+// The action that was decided is carried out. In a story that is done with all that Kubernetes and
+// etcd do in its wake, as far as the state shows it: the record is written, the objects are right,
+// pods and volumes come and go. A new member is only added; set lets it start. On a path it is what
+// the last decide saw, however long ago, and nothing else happens before the next tick.
+//
+//	act
+//
+// # Words of stories
+//
+// Something is different: a replica, its entry in the record, its member; what is known of etcd, the
+// record, the status, the objects, the CA, its certificates.
+//
+//	set a-1 pod=Failing since=3m message=(exit code 1) volume=v9|terminating|none token=t9 mode=Founding|Joining|Sealed|none
+//	set a-1 pod=Starting started=20s
+//	set a-1 pod=Terminating going=1m
+//	set a-1 pod=Absent refused=(exceeded quota)
+//	set a-1 made=3.6.16/h1 crashes=4 stranded=(its node is gone) stranded-for=10m removed=v1 leaving=true replaced=2
+//	set a-1 unbound=true no-peers=true no-data=true stopped-by-check=true
+//	set a-1 etcd=answers|silent|unstarted|added|none learner=true alarms=(NOSPACE) id=b1 cluster=c2
+//	set a-1 runs=3.6.16 storage=3.6 applied=100 silent-for=10m disagrees=(lists a-3 as a learner) hash=5c0ffee0@120/100
+//	set etcd known=false why=(no answer within 2s) cluster=c2 leader=a-1 downgrade=3.6
+//	set etcd forbidden=(pods/portforward is forbidden)
+//	set record cluster=c2 token=t2 log=3.5 ca=none|CA1 confirmed=a1
+//	set status cluster=c2 version=3.6.16
+//	set objects runs=none|3.6.16/h1 differs=true replicas=0 token=t2 storage=1Gi
+//	set ca secret=CA1 mounted=(CA1, CA2) proven=CA1 ends=3000
+//	set peer|server|client ends=99
+//
+// A finding about an object, a member that is no replica of ours, or an alarm of one that is gone is
+// added; a replica with its member, or everything of a kind, is removed.
+//
+//	add alarm=(NOSPACE of d1)
+//	add drift|remaining|foreign|relabelled|terminating|irreplaceable=(Service a-client: missing)
+//	add member name=stranger id=d1 silent
+//	remove a-2
+//	remove record|status|pods|volumes|members|drift|remaining|terminating|foreign|relabelled|irreplaceable
+//
+// Time passes.
+//
+//	clock +2m
+//
+// Earlier passes have waited for something, since so long, and one has last written it down so long
+// ago; or what is waited for now is written down, as the status does after a pass that has changed
+// nothing, or with changed, something.
+//
+//	waited WaitForMembers for=(a-1,a-2) since=31m seen=5m
+//	report changed
+//
+// A whole state is taken from below, in YAML, as "quorate plan -o state" prints it.
+//
+//	state
+//
+// # Words of paths
+//
+// The world has chance in it, unless the seed is 0.
+//
+//	cluster a seed=7
+//
+// Something happens to the world.
+//
+//	fault kill-pod=a-1 crash=a-1 lose-volume=a-1 delete-claim=a-1 replace-claim=a-1 strand=a-1 corrupt=a-1
+//	fault hang=a-1 unhang=a-1 node-down=a-1 node-up=a-1 mute=a-1 unmute=a-1 slow=a-1 fast=a-1 apart=a-1 together=a-1
+//	fault unready=a-1 ready-again=a-1 nospace=a-1 corrupt-alarm=a-1 nameless-alarm differ=a-1 check-data mislead=a-1
+//	fault add-member=a-3 add-learner=a-3 remove-member=a-2 add-stranger
+//	fault delete=(ConfigMap a-members) change=(Service a) occupy=(Service a) delete-status put-back-record
+//	fault put-ca put-back-ca wear-certificates
+//	fault cut-network mend-network heal refuse-pods keep-claims refuse-handover forbid
+//
+// Somebody does something with kubectl or etcdctl: any of the above, or one of these.
+//
+//	person force-new-cluster=a-0 promote=a-3 scale=1 disarm=CORRUPT
+//	person delete-claims delete-orphaning=(StatefulSet a) restore=3 restore-object=(3 ConfigMap a-members)
+//	person unlist-claim=a-1 relist-claim=a-1 disown-claim=a-1 own-claim=a-1 unlist-pod=a-1 relist-pod=a-1 register-node=a-1
+//
+// Time passes without a pass.
+//
+//	tick 3
+//
+// Passes run, a tick after each, whatever they say. The first dies after so many writes, or the
+// write after so many fails, or what it sees is not all, or old by so many ticks.
+//
+//	pass 2 crash=3
+//	pass 1 fail=0
+//	pass 1 missing-claim=a-1
+//	pass 1 missing-pod=a-1
+//	pass 1 old-kubernetes=2
+//	pass 1 old-etcd=2
+//
+// Passes run until one says Done or Block. With crash=after-each, they do so again for every write:
+// the pass dies after it, or the write after it fails, and the end must be the same.
+//
+//	converge max=40 crash=after-each
+//
+// What can be healed is healed, git asks for something good, and passes run until one says Done or
+// Block.
+//
+//	settle
+//
+// [datadriven]: https://github.com/cockroachdb/datadriven
+package decidetest

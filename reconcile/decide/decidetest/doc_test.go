@@ -1,0 +1,89 @@
+package decidetest_test
+
+import (
+	_ "embed"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+//go:embed doc.go
+var account string
+
+// TestAccount: whoever reads the account of the language can read every story and every path: each
+// directive in them is there with each of its words.
+func TestAccount(t *testing.T) {
+	for _, pattern := range []string{"../../../testdata/decide/*.txt", "../../../testdata/converge/*.txt"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no files are %s: %v", pattern, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range directivesIn(string(text)) {
+				for _, word := range unknown(line) {
+					t.Errorf("%s: %s: the account in doc.go has no %q", filepath.Base(file), line, word)
+				}
+			}
+		}
+	}
+	if words := unknown("set a-1 pods=Ready"); len(words) != 1 {
+		t.Errorf("a word that is not there is taken: %q", words)
+	}
+}
+
+// directivesIn are the lines between two outputs.
+func directivesIn(text string) []string {
+	var directives []string
+	output := false
+	for line := range strings.Lines(text) {
+		switch line = strings.TrimSpace(line); {
+		case line == "----":
+			output = true
+		case line == "":
+			output = false
+		case !output && line[0] != '#' && !isYAML.MatchString(line):
+			directives = append(directives, line)
+		}
+	}
+	return directives
+}
+
+// isYAML matches the lines of a state in YAML.
+var isYAML = regexp.MustCompile(`^\w+:`)
+
+// unknown are the words of a directive that no line of the account has that begins with it.
+func unknown(line string) []string {
+	cmd, args, err := datadriven.ParseLine(line)
+	if err != nil {
+		return []string{line}
+	}
+	told := strings.Join(regexp.MustCompile(`(?m)^//\t`+regexp.QuoteMeta(cmd)+`\b.*`).FindAllString(account, -1), "\n")
+	if told == "" {
+		return []string{cmd}
+	}
+	if cmd == "person" {
+		told = account
+	}
+	var words []string
+	for _, arg := range args {
+		word := arg.Key
+		if isName.MatchString(word) {
+			continue
+		}
+		if !regexp.MustCompile(`[\s|]` + regexp.QuoteMeta(word) + `($|[\s|=])`).MatchString(told + "\n") {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// isName matches what is no word: the name of a cluster or a replica, a number, a rule.
+var isName = regexp.MustCompile(`^([a-z]|[a-z]-\d+|\+?\d[\dhms]*|[A-Z]\w+)$`)

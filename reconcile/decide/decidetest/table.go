@@ -1,0 +1,188 @@
+package decidetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Table prints the state, a line for each thing that is not as it is in health.
+func Table(s decide.State) string {
+	var out strings.Builder
+	line := func(name, format string, args ...any) {
+		text := strings.NewReplacer("\n", " ", "\r", " ").Replace(fmt.Sprintf(format, args...))
+		fmt.Fprintf(&out, "%-9s %s\n", name, strings.TrimSpace(text))
+	}
+	d := s.Declared
+	line("declared", "%d x %s %s %s", d.Replicas, d.Version, d.SpecHash, d.Lifecycle)
+	if d.Suspended {
+		line("", "suspended")
+	}
+	line("record", "token=%s cluster=%s%s", orNone(s.Record.Token), idOrNone(s.Record.ClusterID),
+		describeRemoved(s, s.Record))
+	templateLine(s, line)
+	if a := s.CA; a.Secret != "" || s.Record.CA != "" {
+		line("ca", "record=%s secret=%s mounted=%s proven=%s", orNone(s.Record.CA), orNone(a.Secret),
+			orNone(strings.Join(a.Mounted, ",")), orNone(a.Proven))
+	}
+	for _, c := range s.WornCertificates() {
+		line("", "%s: %s", c, c.Validity(s.Now))
+	}
+	line("status", "cluster=%s", idOrNone(s.ReportedClusterID))
+	line("etcd", "cluster=%s %s", idOrNone(s.Membership.ClusterID), describeKnown(s.Membership))
+	for _, alarm := range s.Membership.StaleAlarms {
+		line("", "%s of %s, which is gone", alarm.Kind, alarm.ID)
+	}
+	for _, n := range ordinals(s) {
+		line(s.ReplicaName(n), "%s", row(s, n))
+	}
+	for _, m := range s.MembersInOrder() {
+		if _, ours := s.OrdinalOf(m); !ours {
+			line("member", "%s %s", m.Name, describeMember(m))
+		}
+	}
+	troubles := slices.Concat(d.Problems, s.Objects.Foreign, s.Objects.Relabelled, s.Objects.Terminating,
+		s.Objects.Irreplaceable, s.Objects.Drift)
+	for _, what := range slices.DeleteFunc(troubles, func(what string) bool { return what == "" }) {
+		line("", "%s", what)
+	}
+	return out.String()
+}
+
+// describeKnown says whether the member list is known, and what etcd is told to go back to.
+func describeKnown(m decide.Membership) string {
+	known := "known"
+	if !m.Known {
+		known = "unknown " + m.Why
+	}
+	if m.Downgrade != "" {
+		known += " downgrade=" + m.Downgrade
+	}
+	return known
+}
+
+// templateLine prints what new pods are made from, if git declares something else or they are none.
+func templateLine(s decide.State, line func(name, format string, args ...any)) {
+	o := s.Objects
+	if o.RunsVersion != "" && (o.RunsVersion != s.Declared.Version || o.RunsHash != s.Declared.SpecHash ||
+		o.RunsReplicas == 0) {
+		line("runs", "%d x %s %s", o.RunsReplicas, o.RunsVersion, o.RunsHash)
+	}
+}
+
+func describeRemoved(s decide.State, r decide.Record) string {
+	var text strings.Builder
+	for _, gone := range r.Removed {
+		fmt.Fprintf(&text, " removed=%s(%s)", s.ReplicaName(gone.Ordinal), orNone(gone.VolumeUID))
+	}
+	return text.String()
+}
+
+// ordinals are all that the state says anything about.
+func ordinals(s decide.State) []int {
+	var list []int
+	for _, r := range s.Replicas {
+		list = append(list, r.Ordinal)
+	}
+	for _, m := range s.Record.Members {
+		list = append(list, m.Ordinal)
+	}
+	for _, m := range s.Membership.Members {
+		if n, ours := s.OrdinalOf(m); ours {
+			list = append(list, n)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// row prints the pod, the volume, the record and the member of an ordinal, in fixed columns.
+func row(s decide.State, n int) string {
+	r := s.Replica(n)
+	volume := orNone(r.VolumeUID)
+	if r.VolumeTerminating {
+		volume += "(terminating)"
+	}
+	recorded := "no record"
+	if m, found := s.Record.Member(n); found {
+		recorded = describeRecorded(m)
+	}
+	member := "no member"
+	for _, m := range s.Membership.Members {
+		if ordinal, ours := s.OrdinalOf(m); ours && ordinal == n {
+			member = describeMember(m)
+		}
+	}
+	return fmt.Sprintf("pod=%-8s volume=%-6s %-15s %s %s", r.Pod, volume, recorded, member, describeMore(s, r))
+}
+
+// describeMore says of a replica what is not in the columns.
+func describeMore(s decide.State, r decide.Replica) string {
+	words := []string{r.PodMessage}
+	if r.Pod != decide.PodAbsent && r.PodSpecHash != "" &&
+		(r.PodVersion != s.Declared.Version || r.PodSpecHash != s.Declared.SpecHash) {
+		words = append(words, fmt.Sprintf("made=%s/%s", r.PodVersion, r.PodSpecHash))
+	}
+	if r.PodCrashes > 0 {
+		words = append(words, fmt.Sprintf("crashes=%d", r.PodCrashes))
+	}
+	if r.Stranded != "" {
+		words = append(words, "stranded")
+	}
+	if r.PodStoppedByCheck {
+		words = append(words, "stopped-by-check")
+	}
+	if r.PodUnbound {
+		words = append(words, "unbound")
+	}
+	return strings.TrimSpace(strings.Join(words, " "))
+}
+
+func describeRecorded(m decide.RecordedMember) string {
+	if m.VolumeUID == "" && m.ID == 0 {
+		return string(m.Mode)
+	}
+	return fmt.Sprintf("%s(%s %s)", m.Mode, idOrNone(m.ID), orNone(m.VolumeUID))
+}
+
+func describeMember(m decide.Member) string {
+	words := []string{idOrNone(m.ID), "voter"}
+	if m.Learner {
+		words[1] = "learner"
+	}
+	if m.Leader {
+		words = append(words, "leads")
+	}
+	switch {
+	case !m.Started:
+		words = append(words, "not started")
+	case !m.Answers:
+		words = append(words, "silent")
+	}
+	if m.Applied > 0 {
+		words = append(words, fmt.Sprintf("applied=%d", m.Applied))
+	}
+	if m.StorageVersion != "" {
+		words = append(words, "storage="+m.StorageVersion)
+	}
+	if m.Hash.Known() {
+		words = append(words, fmt.Sprintf("%x@%d/%d", m.Hash.Sum, m.Hash.Revision, m.Hash.CompactRevision))
+	}
+	return strings.Join(append(words, m.AlarmNames()...), " ")
+}
+
+func idOrNone(id decide.ID) string {
+	if id == 0 {
+		return "none"
+	}
+	return id.String()
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}

@@ -1,0 +1,86 @@
+package decidetest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cockroachdb/datadriven"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Teller carries out one directive and returns what it prints.
+type Teller func(cmd string, args []datadriven.CmdArg) (string, error)
+
+// Tell carries out a directive and those on the lines below it. An error is a mistake in the file.
+func (tell Teller) Tell(d *datadriven.TestData) (string, error) {
+	out, err := tell(d.Cmd, d.CmdArgs)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", d.Cmd, err)
+	}
+	for line := range strings.Lines(d.Input) {
+		more, err := tell.Line(line)
+		if err != nil {
+			return "", err
+		}
+		out += more
+	}
+	return out, nil
+}
+
+// Line carries out the directive in a line; one that is empty or a comment has none.
+func (tell Teller) Line(line string) (string, error) {
+	if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+		return "", nil
+	}
+	cmd, args, err := datadriven.ParseLine(line)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", line, err)
+	}
+	out, err := tell(cmd, args)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", line, err)
+	}
+	return out, nil
+}
+
+// Set carries out the arguments of the directive set, whose first says what they are about.
+func Set(args []datadriven.CmdArg, setOne func(target, key, text string) error) error {
+	if len(args) < 2 {
+		return fmt.Errorf("want what is set, and one thing of it at least: set spec replicas=5")
+	}
+	for _, arg := range args[1:] {
+		if err := setOne(args[0].Key, arg.Key, Value(arg)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Value is the value of an argument; commas within parentheses are part of it.
+func Value(arg datadriven.CmdArg) string { return strings.Join(arg.Vals, ", ") }
+
+// Text is a value, and none is the word for an empty one.
+func Text(value string) string {
+	if value == "none" {
+		return ""
+	}
+	return value
+}
+
+// ID is an ID of etcd's in a value.
+func ID(value string) (id decide.ID, err error) {
+	if value = Text(value); value == "" {
+		return 0, nil
+	}
+	return id, id.UnmarshalText([]byte(value))
+}
+
+// Ordinal is the ordinal of a replica of a cluster in a value, by the replica's name.
+func Ordinal(cluster, value string) (int, error) {
+	ordinal, ours := decide.State{Name: cluster}.Ordinal(value)
+	if !ours {
+		return 0, fmt.Errorf("%q names no replica of %s: want %s-0, %s-1, …", value, cluster, cluster, cluster)
+	}
+	return ordinal, nil
+}

@@ -1,0 +1,237 @@
+package scenarios
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/versity/versitygw/backend/meta"
+	"github.com/versity/versitygw/backend/posix"
+	"github.com/versity/versitygw/embedgw"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+// bumped is by how much a restore raises the revision.
+const bumped = 1_000_000_000
+
+// TestBackup backs up a cluster by hand, to an S3 store and to a file, and starts etcd with what is
+// restored of it. What was acknowledged before is there.
+func TestBackup(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
+	w.converge()
+	id := w.requireOneCluster("a", 3)
+	m := w.member("a", 0)
+	for i := range 100 {
+		m.put(fmt.Sprintf("app/%d", i), strings.Repeat(fmt.Sprint(i), 200))
+	}
+	s3 := serveS3(t)
+
+	stored := s3.quorate(w, "backup", "a", "--to", s3.url).requireCode(t, exitDone)
+	if !stored.says("the same data as ") {
+		t.Errorf("it is not proven: %s", stored)
+	}
+	again := s3.quorate(w, "backup", "a", "--to", s3.url, "-o", "json").requireCode(t, exitDone)
+	var manifest struct {
+		ClusterID, Data string
+		Snapshot        struct {
+			Revision int64
+			ProvenBy []string
+		}
+	}
+	if err := json.Unmarshal([]byte(again.stdout), &manifest); err != nil || manifest.ClusterID != id || len(manifest.Snapshot.ProvenBy) < 2 {
+		t.Errorf("%v: %s", err, again)
+	}
+	cluster := w.namespace + "/a"
+	if listed := s3.quorate(w, "backups", "list", cluster, "--from", s3.url).requireCode(t, exitDone); strings.Count(listed.stdout, "  stored\n") != 2 {
+		t.Errorf("%s", listed)
+	}
+	s3.quorate(w, "backups", "prune", cluster, "--from", s3.url, "--last=1", "--hourly=0", "--daily=0", "--weekly=0", "--min-age=0s").requireCode(t, exitBlocked)
+	s3.quorate(w, "backups", "verify", cluster, "--from", s3.url).requireCode(t, exitDone)
+	s3.quorate(w, "backups", "prune", cluster, "--from", s3.url, "--last=1", "--hourly=0", "--daily=0", "--weekly=0", "--min-age=0s").requireCode(t, exitDone)
+	if listed := s3.quorate(w, "backups", "list", cluster, "--from", s3.url).requireCode(t, exitDone); strings.Count(listed.stdout, cluster) != 1 || !listed.says("  verified\n") {
+		t.Errorf("%s", listed)
+	}
+
+	dir := filepath.Join(t.TempDir(), "restored")
+	peer := freeAddress(t)
+	s3.quorate(w, "restore", cluster, "--from", s3.url, "--data-dir", dir, "--name", "r", "--peer-url", peer).requireCode(t, exitDone)
+	requireRestored(t, startEtcd(t, dir, "r", peer), manifest.Snapshot.Revision)
+
+	// With authentication on, passes may still do it, and nobody else.
+	w.enableAuth()
+	file := filepath.Join(t.TempDir(), "a.db")
+	if r := s3.quorate(w, "backup", "a", "--to", file).requireCode(t, exitDone); !r.says("the same data as ") {
+		t.Errorf("it is not proven: %s", r)
+	}
+	// A cluster without a quorum has nothing that could be relied on.
+	w.kubectl("--namespace", w.namespace, "scale", "statefulset", "a", "--replicas=1")
+	w.waitForPods("a", 1)
+	r := s3.quorate(w, "backup", "a", "--to", filepath.Join(t.TempDir(), "b.db")).requireCode(t, exitError)
+	if !r.says("no quorum says who the members are") {
+		t.Errorf("%s", r)
+	}
+}
+
+// requireRestored wants what was acknowledged, at a revision that no client has seen.
+func requireRestored(t *testing.T, c *clientv3.Client, revision int64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	all, err := c.Get(ctx, "app/", clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all.Kvs) != 100 || all.Header.Revision != revision+bumped {
+		t.Errorf("%d keys at revision %d, want 100 at %d", len(all.Kvs), all.Header.Revision, revision+bumped)
+	}
+	for _, kv := range all.Kvs {
+		if want := strings.Repeat(strings.TrimPrefix(string(kv.Key), "app/"), 200); string(kv.Value) != want {
+			t.Errorf("%s is %q", kv.Key, kv.Value)
+		}
+	}
+	// Whoever watched the cluster that was has to list again, and does not miss anything in silence.
+	answer := <-c.Watch(ctx, "app/", clientv3.WithPrefix(), clientv3.WithRev(revision))
+	if answer.CompactRevision == 0 {
+		t.Errorf("a watch from before goes on: %+v", answer)
+	}
+	if _, err := c.Put(ctx, "app/new", "x"); err != nil {
+		t.Error(err)
+	}
+}
+
+// startEtcd starts etcd with a data directory, on this machine alone.
+func startEtcd(t *testing.T, dir, name, peer string) *clientv3.Client {
+	t.Helper()
+	client := freeAddress(t)
+	command := exec.Command(binary(filepath.Join("tools", "etcd-"+modern, "etcd")), "--name="+name, "--data-dir="+dir,
+		"--listen-peer-urls="+peer, "--listen-client-urls="+client, "--advertise-client-urls="+client, "--log-level=error")
+	command.Stderr = os.Stderr
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{client}, DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// s3Server is an S3 store on this machine, with one bucket.
+type s3Server struct {
+	endpoint, url, ca string
+}
+
+// servedStore is the environment variable that has TestServeS3 serve: a directory, a certificate, its
+// key and an address, with lines between them.
+const servedStore = "QUORATE_TEST_S3"
+
+// serveS3 serves a directory by S3's protocol, with TLS, from a process of its own: the server makes
+// the directory its working directory.
+func serveS3(t *testing.T) s3Server {
+	t.Helper()
+	dir := t.TempDir()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key := writePair(t, dir, selfSigned(t))
+	address := strings.TrimPrefix(freeAddress(t), "http://")
+	server := exec.Command(program, "-test.run=^TestServeS3$")
+	server.Env = append(os.Environ(), servedStore+"="+strings.Join([]string{dir, cert, key, address}, "\n"))
+	server.Stderr = os.Stderr
+	stop, err := server.StdinPipe() // it ends when this closes, also if the test is killed
+	if err == nil {
+		err = server.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stop.Close(); _ = server.Wait() })
+	eventually(t, "the S3 store answers", func() error {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
+	return s3Server{endpoint: "https://" + address, url: "s3://backups/etcd", ca: cert}
+}
+
+// TestServeS3 is the process of serveS3.
+func TestServeS3(t *testing.T) {
+	served := strings.Split(os.Getenv(servedStore), "\n")
+	if len(served) != 4 {
+		t.Skip("it serves other tests")
+	}
+	dir := served[0]
+	for _, sub := range []string{"data/backups", "meta"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sidecar, err := meta.NewSideCar(filepath.Join(dir, "meta"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	backend, err := posix.New(filepath.Join(dir, "data"), sidecar, posix.PosixOpts{SideCarDir: filepath.Join(dir, "meta")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	err = embedgw.RunVersityGW(ctx, backend, &embedgw.Config{
+		RootUserAccess: s3User, RootUserSecret: s3Secret, Region: "us-east-1", Ports: []string{served[3]}, Quiet: true,
+		CertFile: served[1], KeyFile: served[2], MaxConnections: 100, MaxRequests: 100, MultipartMaxParts: 10_000,
+	})
+	if err != nil && ctx.Err() == nil {
+		t.Error(err)
+	}
+}
+
+// writePair writes a certificate and its key to files.
+func writePair(t *testing.T, dir string, pair tls.Certificate) (cert, key string) {
+	t.Helper()
+	encoded, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	for name, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, key: {Type: "PRIVATE KEY", Bytes: encoded}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
+}
+
+// quorate runs a command of quorate that may use the store, with what it needs for that.
+func (s s3Server) quorate(w *world, args ...string) result {
+	w.t.Helper()
+	if args[0] == "backup" {
+		args[1] = w.namespace + "/" + args[1]
+		args = append(args, "--kubeconfig", w.kubeconfig)
+	}
+	args = append(args, "--s3-endpoint", s.endpoint, "--s3-path-style", "--s3-ca-file", s.ca)
+	return offlineWith(w.t, []string{"AWS_ACCESS_KEY_ID=" + s3User, "AWS_SECRET_ACCESS_KEY=" + s3Secret}, args...)
+}
+
+const s3User, s3Secret = "writer", "not-a-secret"
