@@ -77,6 +77,9 @@ type Clients struct {
 	Timeout time.Duration
 	// Stall is how long a member may send nothing of its snapshot; zero means a minute.
 	Stall time.Duration
+	// Patience is how long members are asked again that do not prove a snapshot; zero means half a
+	// minute.
+	Patience time.Duration
 
 	mu   sync.Mutex
 	open map[identity]*client

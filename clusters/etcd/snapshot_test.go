@@ -4,10 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,6 +144,140 @@ func TestSnapshotOfOtherData(t *testing.T) {
 		t.Error(err)
 	case taken.Manifest.Member == pod(1) || len(taken.Manifest.Snapshot.ProvenBy) < 2:
 		t.Errorf("%+v", taken.Manifest)
+	}
+}
+
+// hashOf is the hash that all members of the cluster have.
+func hashOf(t *testing.T, cluster etcd.Cluster) decide.Hash {
+	t.Helper()
+	cluster.CompareData = true
+	answer := eventually(t, newClients(t), cluster, "of one hash", func(m decide.Membership) bool {
+		return allAnswer(3)(m) && byName(t, m, pod(0)).Hash.Known() && byName(t, m, pod(0)).Hash == byName(t, m, pod(1)).Hash && byName(t, m, pod(0)).Hash == byName(t, m, pod(2)).Hash
+	})
+	return byName(t, answer.Membership, pod(0)).Hash
+}
+
+// oneDiffers forms a cluster of three of which the second holds other data, and returns the hash
+// that the others have: it takes both of them to prove it.
+func oneDiffers(t *testing.T) (*servers, decide.Hash) {
+	t.Helper()
+	s := form(t, binaries(t)[len(binaries(t))-1], nil, 3)
+	eventually(t, newClients(t), s.cluster(3), "three answering members", allAnswer(3))
+	kv := etcdserverpb.NewKVClient(s.raw(t, 0))
+	for range 3 {
+		if _, err := kv.Put(t.Context(), &etcdserverpb.PutRequest{Key: []byte("k"), Value: []byte(goodValue)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hash := hashOf(t, s.cluster(3))
+	s.changeValue(pod(1))
+	return s, hash
+}
+
+// proving begins to prove a snapshot, and returns once that pod was dialed for the second time:
+// whoever does so has given it up once.
+func (s *servers) proving(ctx context.Context, clients *etcd.Clients, hash decide.Hash, pod string) <-chan etcd.Proof {
+	s.t.Helper()
+	cluster, again, proofs := s.cluster(3), make(chan struct{}), make(chan etcd.Proof, 1)
+	var dialed atomic.Int32
+	cluster.Dial = func(ctx context.Context, to string) (net.Conn, error) {
+		if to == pod && dialed.Add(1) == 2 {
+			close(again)
+		}
+		return s.dial(ctx, to)
+	}
+	go func() { proofs <- clients.Prove(ctx, cluster, hash) }()
+	select {
+	case <-again:
+	case proof := <-proofs:
+		s.t.Fatalf("it did not wait: %+v", proof)
+	}
+	return proofs
+}
+
+// hashes is how often a member was asked for its hash, by what it says itself.
+func (s *servers) hashes(t *testing.T, i int) int {
+	t.Helper()
+	answer, err := http.Get("http://" + s.address(i, 2379) + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`grpc_server_started_total\{grpc_method="HashKV".*\} (\d+)`).FindSubmatch(text)
+	if found == nil {
+		t.Fatalf("%s does not say how often it was asked", pod(i))
+	}
+	n, err := strconv.Atoi(string(found[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestProofWaits: who does not answer at first is asked again, and nobody else is.
+func TestProofWaits(t *testing.T) {
+	s, hash := oneDiffers(t)
+	before := [2]int{s.hashes(t, 0), s.hashes(t, 1)}
+	s.freeze(pod(2))
+	proofs := s.proving(t.Context(), newClients(t), hash, pod(2))
+	s.thaw(pod(2))
+	if proof := <-proofs; !slices.Equal(proof.By, []string{pod(0), pod(2)}) || !slices.Equal(proof.Differs, []string{pod(1)}) || proof.Why != "" {
+		t.Errorf("%+v", proof)
+	}
+	if after := [2]int{s.hashes(t, 0), s.hashes(t, 1)}; after != [2]int{before[0] + 1, before[1] + 1} {
+		t.Errorf("those that had answered were asked for %v hashes, and %v before", after, before)
+	}
+}
+
+// TestProofEnds: nobody waits for what cannot come, nor longer than for the patience, nor when it is
+// not wanted any more.
+func TestProofEnds(t *testing.T) {
+	s, hash := oneDiffers(t)
+	wrong := hash
+	wrong.Sum++
+	forever := newClients(t)
+	forever.Patience = time.Hour
+	if proof := forever.Prove(t.Context(), s.cluster(3), wrong); len(proof.Differs) != 3 || proof.Why == "" {
+		t.Errorf("all differ: %+v", proof)
+	}
+	s.kill(pod(2))
+	if proof := forever.Prove(t.Context(), s.cluster(3), wrong); len(proof.Differs) != 2 || proof.Why == "" {
+		t.Errorf("most differ: %+v", proof)
+	}
+
+	impatient := newClients(t)
+	impatient.Patience = 3 * time.Second
+	started := time.Now()
+	proof := impatient.Prove(t.Context(), s.cluster(3), hash)
+	if took := time.Since(started); took < impatient.Patience || took > 3*impatient.Patience {
+		t.Errorf("it took %s", took)
+	}
+	if !slices.Equal(proof.By, []string{pod(0)}) || proof.Why != "1 of 3 voters hold the same data; a-2: connection refused" {
+		t.Errorf("one is down: %+v", proof)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	proofs := s.proving(ctx, forever, hash, pod(2))
+	cancel()
+	if proof := <-proofs; proof.Why == "" {
+		t.Errorf("not wanted any more: %+v", proof)
+	}
+}
+
+// TestProofWaitsForQuorum: while nobody can say who the members are, somebody may be able to in a
+// moment.
+func TestProofWaitsForQuorum(t *testing.T) {
+	s, hash := oneDiffers(t)
+	s.freeze(pod(1))
+	s.freeze(pod(2))
+	proofs := s.proving(t.Context(), newClients(t), hash, pod(2))
+	s.thaw(pod(2))
+	if proof := <-proofs; !slices.Equal(proof.By, []string{pod(0), pod(2)}) || proof.Why != "" {
+		t.Errorf("%+v", proof)
 	}
 }
 
