@@ -68,9 +68,9 @@ type clusterReport struct {
 }
 
 func (r result) String() string {
-	said := end(r.stdout)
-	if strings.HasPrefix(r.stdout, "{") {
-		said = r.report.String()
+	said := r.report.String()
+	if said == "" { // it is no report of a run, or says nothing that this knows
+		said = end(r.stdout)
 	}
 	return fmt.Sprintf("quorate %s\nexit code %d after %s\nstdout:\n%s\nstderr:\n%s", r.args, r.code, r.took.Round(time.Millisecond), said, end(r.stderr))
 }
