@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -156,10 +157,19 @@ func (f *backupFlags) run(ctx context.Context, o backup.Order) (m store.Manifest
 	return taken.Store(ctx, bucket, o)
 }
 
-// report says what was backed up.
+// report says what was backed up, and what speaks against it.
 func (f *backupFlags) report(std streams, m store.Manifest) error {
+	printed, doubts := f.print(std.out, m), warnOf(std.err, m)
+	if printed != nil {
+		return printed
+	}
+	return doubts
+}
+
+// print writes the result: the manifest, or what a person wants to know of it.
+func (f *backupFlags) print(w io.Writer, m store.Manifest) error {
 	if f.output == "json" {
-		return report.Encode(std.out, m)
+		return report.Encode(w, m)
 	}
 	where := f.to
 	if m.Data != "" {
@@ -169,18 +179,23 @@ func (f *backupFlags) report(std streams, m store.Manifest) error {
 	if m.Snapshot.Unproven != "" {
 		proof = "not compared with a quorum: " + visible.Line(m.Snapshot.Unproven)
 	}
-	_, err := fmt.Fprintf(std.out, "%s/%s  backed up as %s\n  revision %d, %d bytes from %s, etcd %s\n  %s\n",
-		m.Namespace, m.Cluster, where, m.Snapshot.Revision, m.Snapshot.Bytes, m.Member,
-		visible.Line(m.EtcdVersion), proof)
+	_, err := fmt.Fprintf(w, "%s  backed up as %s\n  revision %d, %d bytes from %s, etcd %s\n  %s\n",
+		m.Backup().Cluster, where, m.Snapshot.Revision, m.Snapshot.Bytes, m.Member, visible.Line(m.EtcdVersion), proof)
+	return err
+}
+
+// warnOf says which members hold other data. If it may be the backup that holds the wrong ones, that
+// is exit code 4.
+func warnOf(w io.Writer, m store.Manifest) error {
+	cluster := m.Backup().Cluster
 	if len(m.Snapshot.Differs) > 0 {
-		fmt.Fprintf(std.err, "quorate: %s/%s: %s holds other data than the others and this backup do\n",
-			m.Namespace, m.Cluster,
+		fmt.Fprintf(w, "quorate: %s: %s holds other data than the others and this backup do\n", cluster,
 			visible.Line(decide.Enumerate(m.Snapshot.Differs)))
 	}
 	if m.Snapshot.Corrupt() {
-		err = errors.Join(err, exit(exitBlocked))
-		fmt.Fprintf(std.err, "quorate: %s/%s: etcd has found that members hold different data: this backup may hold "+
-			"the wrong ones\n", m.Namespace, m.Cluster)
+		fmt.Fprintf(w, "quorate: %s: etcd has found that members hold different data: "+
+			"this backup may hold the wrong ones\n", cluster)
+		return exit(exitBlocked)
 	}
-	return err
+	return nil
 }

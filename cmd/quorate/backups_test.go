@@ -103,6 +103,26 @@ func loseBackup(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
+// TestSuspectBackup: in whichever form it is reported, a backup that may hold wrong data is exit code
+// 4, and why is said beside the report.
+func TestSuspectBackup(t *testing.T) {
+	m := store.Manifest{Namespace: "ns", Cluster: "a", Data: "x", Snapshot: store.Snapshot{Differs: []string{"a-2"}}}
+	for _, output := range []string{"text", "json"} {
+		for _, alarms := range [][]string{nil, {"CORRUPT aa"}} {
+			m.Snapshot.Alarms = alarms
+			var out, stderr bytes.Buffer
+			f := backupFlags{output: output, to: "file:///srv"}
+			err := f.report(streams{out: &out, err: &stderr}, m)
+			if blocked := errors.Is(err, exit(exitBlocked)); blocked != (alarms != nil) || blocked != strings.Contains(stderr.String(), "may hold the wrong ones") {
+				t.Errorf("%s, %v: %v\n%s", output, alarms, err, stderr.String())
+			}
+			if !strings.Contains(stderr.String(), "a-2 holds other data") || !strings.Contains(out.String(), "ns") {
+				t.Errorf("%s, %v: %s\n%s", output, alarms, out.String(), stderr.String())
+			}
+		}
+	}
+}
+
 // TestInspectApart spoils a database and makes its checksum right again, as only somebody does who
 // wants to: whatever the library makes of it, this process says that it is damaged, or reads on.
 func TestInspectApart(t *testing.T) {
