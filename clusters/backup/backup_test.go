@@ -3,6 +3,8 @@ package backup
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -88,7 +90,8 @@ func TestTake(t *testing.T) {
 	if s.Revision != recordedRevision || s.CompactRevision != 8 || s.ClusterVersion != "3.6.0" || m.asked.Revision != recordedRevision || *s.Hash != m.asked.Sum {
 		t.Errorf("%+v, asked for %+v", s, m.asked)
 	}
-	if !slices.Equal(s.ProvenBy, m.proof.By) || s.Bytes != int64(len(recordedSnapshot(t))) {
+	whole := recordedSnapshot(t)
+	if sum := sha256.Sum256(whole); !slices.Equal(s.ProvenBy, m.proof.By) || s.Bytes != int64(len(whole)) || s.SHA256 != hex.EncodeToString(sum[:]) {
 		t.Errorf("%+v", s)
 	}
 }

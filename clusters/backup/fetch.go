@@ -68,7 +68,7 @@ func fetch(ctx context.Context, from store.Bucket, m store.Manifest, to io.Write
 		return err
 	}
 	defer object.Close()
-	stored, sent, trailer := newDigest(), newDigest(), snapshot.NewTrailer()
+	stored, sent := newDigest(), snapshot.NewTrailer()
 	raw := &source{r: io.TeeReader(io.LimitReader(object, m.Bytes+1),
 		io.MultiWriter(stored, r.Progress.counter("fetch", m.Bytes)))}
 	kept := &sink{w: to}
@@ -78,7 +78,7 @@ func fetch(ctx context.Context, from store.Bucket, m store.Manifest, to io.Write
 	}
 	defer free()
 	// One byte more than there should be shows that there are more.
-	if _, err := io.Copy(io.MultiWriter(kept, sent, trailer), io.LimitReader(plain, m.Snapshot.Bytes+1)); err != nil {
+	if _, err := io.Copy(io.MultiWriter(kept, sent), io.LimitReader(plain, m.Snapshot.Bytes+1)); err != nil {
 		return blame(err, cmp.Or(raw.err, kept.err))
 	}
 	if _, err := io.Copy(io.Discard, raw); err != nil {
@@ -87,10 +87,10 @@ func fetch(ctx context.Context, from store.Bucket, m store.Manifest, to io.Write
 	switch {
 	case stored.size != m.Bytes || stored.String() != m.SHA256:
 		return fmt.Errorf("%w: what is stored is not what the manifest says", ErrDamaged)
-	case sent.size != m.Snapshot.Bytes || sent.String() != m.Snapshot.SHA256:
+	case sent.Size() != m.Snapshot.Bytes || sent.Sum() != m.Snapshot.SHA256:
 		return fmt.Errorf("%w: it does not hold what the manifest says", ErrDamaged)
 	}
-	if err := trailer.Check(); err != nil {
+	if err := sent.Check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return nil

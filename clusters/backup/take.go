@@ -84,7 +84,7 @@ func Take(ctx context.Context, from Source, o Order) (taken Taken, err error) {
 			leave(file.Name())
 		}
 	}()
-	sent := newDigest()
+	sent := snapshot.NewTrailer()
 	if err := errors.Join(receive(file, sent, s, o), file.Close()); err != nil {
 		return Taken{}, fmt.Errorf("receive the snapshot of %s: %w", s.Member, err)
 	}
@@ -94,7 +94,7 @@ func Take(ctx context.Context, from Source, o Order) (taken Taken, err error) {
 		ClusterID: fmt.Sprintf("%016x", uint64(s.ClusterID)), Slot: o.Slot.UTC().Truncate(time.Second),
 		Compression: o.Encoding.compression(), Encryption: o.Encoding.encryption(),
 		Member: s.Member, EtcdVersion: s.Version, StartedAt: started,
-		Snapshot: store.Snapshot{Bytes: sent.size, SHA256: sent.String()},
+		Snapshot: store.Snapshot{Bytes: sent.Size(), SHA256: sent.Sum()},
 	}
 	o.Progress.step("check every page")
 	if m.Snapshot.Facts, err = o.Inspect(ctx, file.Name()); err != nil {
@@ -112,13 +112,12 @@ func Take(ctx context.Context, from Source, o Order) (taken Taken, err error) {
 }
 
 // receive writes a snapshot to a file, and holds it against the checksum at its end.
-func receive(file *os.File, sent *digest, s *etcd.Snapshot, o Order) error {
-	trailer := snapshot.NewTrailer()
-	to := io.MultiWriter(file, trailer, sent, o.Progress.counter("receive", s.Size))
+func receive(file *os.File, sent *snapshot.Trailer, s *etcd.Snapshot, o Order) error {
+	to := io.MultiWriter(file, sent, o.Progress.counter("receive", s.Size))
 	if err := copyUpTo(o.MaxBytes, to, s.Body); err != nil {
 		return err
 	}
-	return trailer.Check()
+	return sent.Check()
 }
 
 // prove notes which members hold the same data. That it cannot be known does not make a backup

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"reflect"
 	"runtime/debug"
@@ -83,23 +82,6 @@ const (
 	maxVersion = 64
 	maxAlarms  = 256
 )
-
-// CheckFile reads a whole file and holds it against its checksum.
-func CheckFile(path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("check a snapshot: %w", err)
-	}
-	defer file.Close()
-	trailer := NewTrailer()
-	if _, err := io.Copy(trailer, file); err != nil {
-		return fmt.Errorf("check a snapshot: %w", err)
-	}
-	if err := trailer.Check(); err != nil {
-		return fmt.Errorf("check %s: %w", path, err)
-	}
-	return nil
-}
 
 // Inspect says what the database in a file holds, after every page of it was checked. It does not
 // check the file against its checksum. What is wrong with the file is ErrDamaged. There are files on

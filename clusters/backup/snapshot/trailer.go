@@ -6,6 +6,7 @@ package snapshot
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -24,13 +25,15 @@ var ErrChecksum = errors.New("the snapshot does not match the checksum at its en
 // Trailer holds what is written to it against the checksum at its end. The last message of etcd's
 // stream is that checksum, over all that came before (etcd's api/v3rpc/maintenance.go).
 type Trailer struct {
-	body hash.Hash
+	body hash.Cloner
 	tail []byte // the newest bytes, which may be the checksum
 	size int64
 }
 
 // NewTrailer returns one that has seen nothing.
-func NewTrailer() *Trailer { return &Trailer{body: sha256.New()} }
+func NewTrailer() *Trailer {
+	return &Trailer{body: sha256.New().(hash.Cloner)} // as all hashes of the standard library are
+}
 
 // Write implements io.Writer. It never fails.
 func (t *Trailer) Write(p []byte) (int, error) {
@@ -56,3 +59,13 @@ func (t *Trailer) Check() error {
 
 // Size is the number of bytes seen.
 func (t *Trailer) Size() int64 { return t.size }
+
+// Sum is the SHA-256 of all that was seen, with the checksum at its end, in hexadecimal digits.
+func (t *Trailer) Sum() string {
+	all, err := t.body.Clone()
+	if err != nil {
+		panic(err) // only a hash made of others may be one that cannot be cloned
+	}
+	all.Write(t.tail)
+	return hex.EncodeToString(all.Sum(nil))
+}
