@@ -127,7 +127,7 @@ func TestTakeRefuses(t *testing.T) {
 	}
 }
 
-// TestSnapshotsThatLie: bytes that were changed together with the checksum are damage, of which
+// TestInspectFindsDamage: bytes that were changed together with the checksum are damage, of which
 // nothing ends this process.
 func TestInspectFindsDamage(t *testing.T) {
 	whole := recordedSnapshot(t)

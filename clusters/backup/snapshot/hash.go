@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -106,5 +105,5 @@ func keyOf(v []byte) ([]byte, error) {
 	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(v, &kv); err != nil {
 		return nil, fmt.Errorf("%w: a change: %w", ErrDamaged, err)
 	}
-	return bytes.Clone(kv.Key), nil
+	return kv.Key, nil
 }
