@@ -13,8 +13,8 @@ import (
 // what git declares nor the record is looked at. They were reissued when they were read.
 func (c *cluster) renewCertificates(ctx context.Context) (report.Outcome, error) {
 	if c.own.Custom == nil {
-		return report.Outcome{}, fmt.Errorf("renew the certificates of %s: its custom resource, which owns them, "+
-			"is gone", c.target.Key())
+		return report.Outcome{}, fmt.Errorf("renew the certificates of %s: "+
+			"its custom resource, which owns them, is gone", c.target.Key())
 	}
 	worn := map[string]bool{}
 	for _, certificate := range c.state.WornCertificates() {

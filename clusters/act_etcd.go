@@ -20,8 +20,8 @@ func (c *cluster) addLearner(ctx context.Context, a decide.AddLearner) (report.O
 		return report.Outcome{}, err
 	}
 	if claim != nil && claim.GetDeletionTimestamp() == nil && !c.madeAfterRemoval(a.Ordinal, string(claim.GetUID())) {
-		return report.Outcome{}, fmt.Errorf("%s: PersistentVolumeClaim %s stands in its slot and may hold data of an "+
-			"earlier member", a, name)
+		return report.Outcome{}, fmt.Errorf("%s: "+
+			"PersistentVolumeClaim %s stands in its slot and may hold data of an earlier member", a, name)
 	}
 	pod, err := c.kube().Look(ctx, "Pod", c.target.Cluster.Namespace, c.state.ReplicaName(a.Ordinal))
 	if err != nil {

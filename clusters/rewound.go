@@ -39,18 +39,16 @@ func followsAll(ctx context.Context, place reconcile.Place, before []string) (do
 		case errors.Is(err, reconcile.ErrReading):
 			return nil, err
 		case err != nil && place.Signed:
-			return nil, fmt.Errorf("%s of %s is refused: whether it descends from %s, which was applied last, is not "+
-				"known, and only what is signed counts: %w: "+
-				"give it the whole history, or run once with --allow-non-fast-forward", place.Revision, place.Name,
-				revision, err)
+			return nil, fmt.Errorf("%s of %s is refused: whether it descends from %s, which was applied last, "+
+				"is not known, and only what is signed counts: %w: give it the whole history, "+
+				"or run once with --allow-non-fast-forward", place.Revision, place.Name, revision, err)
 		case err != nil:
-			doubts = append(doubts, fmt.Sprintf("whether %s of %s descends from %s, which was applied last, is not "+
-				"known: %v", place.Revision, place.Name, revision, err))
+			doubts = append(doubts, fmt.Sprintf("whether %s of %s descends from %s, which was applied last, "+
+				"is not known: %v", place.Revision, place.Name, revision, err))
 		case !follows:
-			return nil, fmt.Errorf("%s of %s is refused: it does not descend from %s, which was applied last; git "+
-				"was rewound, its history rewritten, or another branch or repository read: "+
-				"push a commit on top of that one, or run once with --allow-non-fast-forward", place.Revision,
-				place.Name, revision)
+			return nil, fmt.Errorf("%s of %s is refused: it does not descend from %s, which was applied last; "+
+				"git was rewound, its history rewritten, or another branch or repository read: push a commit "+
+				"on top of that one, or run once with --allow-non-fast-forward", place.Revision, place.Name, revision)
 		}
 	}
 	return doubts, nil

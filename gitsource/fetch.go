@@ -173,8 +173,8 @@ func Descends(ctx context.Context, o Options, newer refs.Revision, older string)
 		return false, err
 	}
 	if !plumbing.IsHash(newer.Commit) || !plumbing.IsHash(older) {
-		return false, optionsErrorf("tell whether %q descends from %q: both are commits, with all 40 "+
-			"hexadecimal digits", newer.Commit, older)
+		return false, optionsErrorf("tell whether %q descends from %q: "+
+			"both are commits, with all 40 hexadecimal digits", newer.Commit, older)
 	}
 	return within(ctx, o, func(ctx context.Context) (bool, error) { return descendsApart(ctx, o, newer.Commit, older) })
 }

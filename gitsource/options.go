@@ -80,8 +80,8 @@ func (o Options) fileBytes() int64 {
 // spells them in one way.
 func (o Options) normalized() (Options, error) {
 	if o.Location == "" {
-		return o, optionsErrorf("no source is given: the URL of a repository, or the path of a repository or of a " +
-			"directory")
+		return o, optionsErrorf("no source is given: " +
+			"the URL of a repository, or the path of a repository or of a directory")
 	}
 	if field := notText(reflect.ValueOf(o), "Options"); field != "" {
 		return o, optionsErrorf("the %s is not UTF-8; write it in UTF-8, or use another",

@@ -170,8 +170,8 @@ func (t Taken) Store(ctx context.Context, to store.Bucket, o Order) (store.Manif
 			return store.Manifest{}, err
 		}
 		if o.Fresh {
-			return store.Manifest{}, fmt.Errorf("store %s: another backup of that second was stored meanwhile; take "+
-				"this one again", committed.Backup().ID())
+			return store.Manifest{}, fmt.Errorf("store %s: another backup of that second was stored meanwhile; "+
+				"take this one again", committed.Backup().ID())
 		}
 	}
 	if err := committed.ConfirmData(ctx, to); err != nil {

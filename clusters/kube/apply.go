@@ -41,8 +41,8 @@ func (c *Client) ApplyCluster(
 // explained says what to do where the API server does not know a field that this program does.
 func explained(err error) error {
 	if strings.Contains(err.Error(), "field not declared in schema") {
-		return fmt.Errorf("%w; the CustomResourceDefinition is older than this quorate: update it by \"quorate "+
-			"install\"", err)
+		return fmt.Errorf("%w; the CustomResourceDefinition is older than this quorate: "+
+			"update it by \"quorate install\"", err)
 	}
 	return err
 }

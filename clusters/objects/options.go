@@ -135,9 +135,8 @@ func (f configFile) setOption(name, value string) string {
 			strings.Join(slices.Sorted(maps.Keys(options)), ", "))
 	}
 	if !f.version.AtLeast(o.since) {
-		return fmt.Sprintf("etcd option %s: the configuration file of etcd %s has no such option; use etcd %s or "+
-			"newer, or remove the option",
-			name, f.version, o.since)
+		return fmt.Sprintf("etcd option %s: the configuration file of etcd %s has no such option; "+
+			"use etcd %s or newer, or remove the option", name, f.version, o.since)
 	}
 	parsed, err := o.parse(value)
 	if err != nil {

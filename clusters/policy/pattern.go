@@ -35,8 +35,8 @@ func (k Kind) Check(pattern string) error {
 		return checkRepository(pattern)
 	case k == PriorityClasses:
 		if !classPattern.MatchString(pattern) {
-			return errors.New("want the name of a PriorityClass, in which * stands for any characters, such as " +
-				"tenant-*")
+			return errors.New("want the name of a PriorityClass, " +
+				"in which * stands for any characters, such as tenant-*")
 		}
 		return nil
 	case k == Tolerations:
@@ -70,8 +70,8 @@ func entryOf(pattern string) entry {
 func (e entry) check() error {
 	switch {
 	case !keyPattern.MatchString(e.key):
-		return fmt.Errorf("%q is no key: want NAME or DOMAIN/NAME, in whose NAME * stands for any characters, such "+
-			"as prometheus.io/*", e.key)
+		return fmt.Errorf("%q is no key: "+
+			"want NAME or DOMAIN/NAME, in whose NAME * stands for any characters, such as prometheus.io/*", e.key)
 	case strings.Contains(e.key, Everything):
 		return fmt.Errorf("%q: %s allows everything by itself alone; * stands for any characters of a name",
 			e.key, Everything)

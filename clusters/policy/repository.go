@@ -18,8 +18,8 @@ var (
 func checkRepository(pattern string) error {
 	host, path, has := strings.Cut(pattern, "/")
 	if !has || !registry.MatchString(host) || !isRegistry(host) {
-		return errors.New("a pattern begins with the name of a registry, without *, such as " +
-			"registry.example.com/team/* or docker.io/library/etcd")
+		return errors.New("a pattern begins with the name of a registry, " +
+			"without *, such as registry.example.com/team/* or docker.io/library/etcd")
 	}
 	elements := strings.Split(path, "/")
 	for i, element := range elements {

@@ -12,8 +12,8 @@ func Warnings(spec v1alpha1.EtcdClusterSpec) []string {
 	var warnings []string
 	if n := spec.Replicas; n != nil && *n%2 == 0 {
 		warnings = append(warnings, fmt.Sprintf(
-			"spec.replicas is %d: an even number of voters tolerates no more failures than %d and needs a "+
-				"larger quorum", *n, *n-1))
+			"spec.replicas is %d: "+
+				"an even number of voters tolerates no more failures than %d and needs a larger quorum", *n, *n-1))
 	}
 	if n := spec.Replicas; n != nil && *n > 7 {
 		warnings = append(warnings, fmt.Sprintf(
@@ -22,9 +22,8 @@ func Warnings(spec v1alpha1.EtcdClusterSpec) []string {
 	quota, size := spec.Etcd.Quota, spec.Storage.Size
 	if 2*quota.Value() > size.Value() {
 		warnings = append(warnings, fmt.Sprintf(
-			"spec.etcd.quota is %s, over half of spec.storage.size (%s): defragmentation and snapshots need room for "+
-				"a second copy",
-			quota.String(), size.String()))
+			"spec.etcd.quota is %s, over half of spec.storage.size (%s): "+
+				"defragmentation and snapshots need room for a second copy", quota.String(), size.String()))
 	}
 	if spec.TLS.Mode == v1alpha1.TLSDisabled {
 		warnings = append(warnings, "spec.tls.mode is Disabled: whoever reaches the pods reads and writes everything")

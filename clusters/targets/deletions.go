@@ -196,10 +196,9 @@ func (t Target) waitForDeletion(custom *v1alpha1.EtcdCluster, live bool, all, mo
 		waits = lastApplied(custom)
 		waits.Warnings = t.Warnings
 	}
-	problem := fmt.Sprintf("lifecycle Deleted with retention Delete: %d clusters of its source are newly to be "+
-		"deleted with their data, and this one is not among the %d "+
-		"that a run begins with; if all of them are meant to go, raise %s to %d; else declare it as it was", all, most,
-		FlagMaxDeletions, all)
+	problem := fmt.Sprintf("lifecycle Deleted with retention Delete: %d clusters of its source "+
+		"are newly to be deleted with their data, and this one is not among the %d that a run begins with; "+
+		"if all of them are meant to go, raise %s to %d; else declare it as it was", all, most, FlagMaxDeletions, all)
 	if why := cmp.Or(blockedNow(custom), blockedBefore(custom)); why != "" {
 		problem += couldNotBegin + why
 	}

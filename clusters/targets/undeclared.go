@@ -133,8 +133,7 @@ func (t Target) hold(o *orphan) Target {
 func (t Target) leaveTo(source, revision string) Target {
 	t.Elsewhere = true
 	t.Warnings = []string{fmt.Sprintf(
-		"it was declared by %s, which this run does not read, and stays as last applied; if no other run reads it, "+
-			"and it is meant to go: %s",
-		source, report.Confirm(revision))}
+		"it was declared by %s, which this run does not read, and stays as last applied; "+
+			"if no other run reads it, and it is meant to go: %s", source, report.Confirm(revision))}
 	return t
 }

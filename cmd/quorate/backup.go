@@ -53,8 +53,8 @@ code is 4 if etcd has a CORRUPT alarm: that backup may hold wrong data.`,
 		RunE: func(c *cobra.Command, args []string) error { return takeBackup(c.Context(), std, f, args[0]) },
 	}
 	f.live.add(c)
-	c.Flags().StringVar(&f.to, "to", "", "file that is written, or URL of a store: file:///DIRECTORY or "+
-		"s3://BUCKET/PREFIX")
+	c.Flags().StringVar(&f.to, "to", "", "file that is written, "+
+		"or URL of a store: file:///DIRECTORY or s3://BUCKET/PREFIX")
 	require(c, "to")
 	f.encoding.add(c)
 	f.store.add(c)

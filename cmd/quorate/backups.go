@@ -216,9 +216,8 @@ func manifestOf(
 	case 1:
 		return store.ReadManifest(ctx, bucket, found[0])
 	default:
-		return store.Manifest{}, fmt.Errorf("clusters of %d IDs have a backup %s: fetch one from a copy of the "+
-			"store that "+
-			"lacks the others", len(found), which[0])
+		return store.Manifest{}, fmt.Errorf("clusters of %d IDs have a backup %s: "+
+			"fetch one from a copy of the store that lacks the others", len(found), which[0])
 	}
 }
 
@@ -230,9 +229,8 @@ func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing sto
 	}
 	newest, some := listing.Until(time.Now().Add(clockSkew)).Newest()
 	if !some {
-		return store.Manifest{}, fmt.Errorf("the store has %d, and none of them is usable: quorate backups list "+
-			"shows why",
-			len(listing.Backups))
+		return store.Manifest{}, fmt.Errorf("the store has %d, and none of them is usable: "+
+			"quorate backups list shows why", len(listing.Backups))
 	}
 	others := map[string]bool{}
 	for _, b := range listing.Backups {

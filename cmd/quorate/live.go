@@ -40,8 +40,8 @@ func (f *kubeFlags) add(c *cobra.Command) {
 
 func (f *kubeFlags) addNamespace(c *cobra.Command) {
 	c.Flags().VarP(f.namespaces.flag(), "namespace", "n",
-		"look at this namespace only; repeated, or several with ; between them. If it is one, also that of "+
-			"declarations without one")
+		"look at this namespace only; repeated, or several with ; between them. "+
+			"If it is one, also that of declarations without one")
 }
 
 // checkAs refuses to act as nobody, before anything is read.
@@ -105,8 +105,8 @@ func (f *liveFlags) add(c *cobra.Command) {
 	f.kubeFlags.add(c)
 	f.addNamespace(c)
 	c.Flags().StringVar(&f.access, "etcd-access", "auto",
-		"how etcd is reached: direct (pod network), port-forward (through the API server), or auto: direct inside a "+
-			"cluster, port-forward outside")
+		"how etcd is reached: direct (pod network), port-forward (through the API server), or auto: "+
+			"direct inside a cluster, port-forward outside")
 	c.Flags().DurationVar(&f.etcdTimeout, "etcd-timeout", 2*time.Second,
 		"how long one member of etcd may take to answer")
 }

@@ -38,8 +38,8 @@ keeps members of the old cluster from joining by mistake.`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error { return restore(c.Context(), std, f, r, args) },
 	}
-	f.add(c, "file with a backup (compressed, encrypted, or neither), or URL of a store: file:///DIRECTORY or "+
-		"s3://BUCKET/PREFIX")
+	f.add(c, "file with a backup (compressed, encrypted, or neither), "+
+		"or URL of a store: file:///DIRECTORY or s3://BUCKET/PREFIX")
 	f.addIdentity(c)
 	c.Flags().StringVar(&r.DataDir, "data-dir", "", "directory that is made; it must be empty or not exist")
 	require(c, "data-dir")
@@ -58,8 +58,8 @@ keeps members of the old cluster from joining by mistake.`,
 func restore(ctx context.Context, std streams, f readingFlags, r snapshot.Restoration, args []string) error {
 	if store.IsLocation(f.from) && len(args) == 0 {
 		return usageError{errors.New(
-			"--from names a store: name the cluster as well, as in quorate restore NAMESPACE/CLUSTER; a file has no " +
-				"file://")}
+			"--from names a store: name the cluster as well, as in quorate restore NAMESPACE/CLUSTER; " +
+				"a file has no file://")}
 	}
 	if !store.IsLocation(f.from) && len(args) > 0 {
 		return usageError{fmt.Errorf("--from %s is a file, which holds one backup: leave out %s", f.from,

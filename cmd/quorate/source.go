@@ -79,16 +79,16 @@ func (s *source) addReading(f *pflag.FlagSet) {
 	f.BoolVar(&s.caOnly, "ca-only", s.caOnly,
 		"trust only the authorities in ca.crt of the credentials, and not those of the system")
 	f.StringVar(&s.proxy, "git-proxy", s.proxy,
-		"URL of the proxy to reach the repository through (default, for https: $HTTPS_PROXY, unless $NO_PROXY names "+
-			"the host)")
+		"URL of the proxy to reach the repository through (default, for https: "+
+			"$HTTPS_PROXY, unless $NO_PROXY names the host)")
 	f.StringVar(&s.namespace, "default-namespace", s.namespace,
 		"namespace of declarations without one (default: that of --namespace, or \"default\")")
 	f.Var(&s.verifyKeys, "verify-keys",
-		"directory, a mounted Secret, or file with the public keys of those who may sign: *.asc (PGP), *.sshpub or "+
-			"*.pub (SSH), allowed_signers or *.allowed_signers")
+		"directory, a mounted Secret, or file with the public keys of those who may sign: "+
+			"*.asc (PGP), *.sshpub or *.pub (SSH), allowed_signers or *.allowed_signers")
 	f.StringVar(&s.verify, "verify", s.verify,
-		"what must be signed with one of --verify-keys: commit, tag or tag-and-commit (default: commit, if there "+
-			"are keys)")
+		"what must be signed with one of --verify-keys: commit, tag or tag-and-commit (default: "+
+			"commit, if there are keys)")
 	f.StringVar(&s.path, "path", s.path, "directory in the repository (default: its root)")
 	f.Var(s.allowNamespaces.flag(), "allow-namespace",
 		"namespace that clusters may be declared in; repeated, or several with ; between them (default: all)")
@@ -152,8 +152,8 @@ func (s source) with(value string) (source, error) {
 	for i, part := range parts[1:] {
 		name, setting, ok := strings.Cut(part, "=")
 		if !ok {
-			return s, usageError{fmt.Errorf("--source %s: %q after the location: want SETTING=VALUE, such as "+
-				"path=apps%s", s.location, part, asOneOfMany(flags, parts[i], part))}
+			return s, usageError{fmt.Errorf("--source %s: %q after the location: "+
+				"want SETTING=VALUE, such as path=apps%s", s.location, part, asOneOfMany(flags, parts[i], part))}
 		}
 		if flags.Lookup(name) == nil {
 			return s, usageError{fmt.Errorf("--source %s: there is no setting %q of a source; --help lists them%s",

@@ -125,8 +125,8 @@ func checkEnvironment(sources []source) error {
 		return nil
 	}
 	return usageError{fmt.Errorf(
-		"the credentials of the environment would be shown to several hosts: %s; give each source its own, "+
-			"git-credentials=DIRECTORY", strings.Join(hosts, ", "))}
+		"the credentials of the environment would be shown to several hosts: "+
+			"%s; give each source its own, git-credentials=DIRECTORY", strings.Join(hosts, ", "))}
 }
 
 func (s source) check() error {
@@ -170,9 +170,8 @@ func (f *sourceFlags) check() error {
 				"leave %s out", ofCluster, report.FlagConfirm)}
 	case f.live() && len(f.given()) > 0:
 		return usageError{fmt.Errorf(
-			"--source %s: no git repository is read, so these would mean nothing: %s; leave them out (--namespace "+
-				"and --as say what the run may look at and do)",
-			ofCluster, strings.Join(f.given(), ", "))}
+			"--source %s: no git repository is read, so these would mean nothing: %s; leave them out "+
+				"(--namespace and --as say what the run may look at and do)", ofCluster, strings.Join(f.given(), ", "))}
 	case f.live():
 		return nil
 	case f.shows != "" && f.settings.allowNonFastForward:
@@ -181,8 +180,8 @@ func (f *sourceFlags) check() error {
 	for _, value := range f.values {
 		if strings.HasPrefix(value, ofCluster+",") {
 			return usageError{fmt.Errorf(
-				"--source %s: the custom resources take no settings: want %s alone, or ./%s for the directory of "+
-					"that name", ofCluster, ofCluster, value)}
+				"--source %s: the custom resources take no settings: "+
+					"want %s alone, or ./%s for the directory of that name", ofCluster, ofCluster, value)}
 		}
 	}
 	f.divide()

@@ -79,8 +79,8 @@ func (f *encodingFlags) encoding(to string) (backup.Encoding, error) {
 	if strings.TrimSpace(text) == "" {
 		if f.recipientsFile != "" || len(f.recipients) > 0 {
 			return backup.Encoding{},
-				usageError{errors.New("--recipient, --recipients-file: no recipient is given; without one, the " +
-					"backup would not be encrypted")}
+				usageError{errors.New("--recipient, --recipients-file: no recipient is given; " +
+					"without one, the backup would not be encrypted")}
 		}
 		if strings.HasSuffix(to, ".age") {
 			return backup.Encoding{},

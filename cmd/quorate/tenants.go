@@ -43,8 +43,8 @@ func (t *tenant) check(s source) error {
 		return usageError{fmt.Errorf("--source %s: as-group: want the name of a group", s.location)}
 	case len(s.allowNamespaces) == 0:
 		return usageError{fmt.Errorf(
-			"--source %s: as=%s: allow-namespace is required: it says which clusters are looked at, and acted on, as "+
-				"that user", s.location, t.User)}
+			"--source %s: as=%s: allow-namespace is required: "+
+				"it says which clusters are looked at, and acted on, as that user", s.location, t.User)}
 	}
 	return nil
 }

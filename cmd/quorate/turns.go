@@ -39,9 +39,8 @@ func toRead(ctx context.Context, sources int) (context.Context, context.CancelFu
 	}
 	half := time.Until(end) / 2
 	return context.WithTimeoutCause(ctx, half,
-		fmt.Errorf("reading the sources has taken %s, half of the time that was left of --timeout; the rest is for "+
-			"the clusters",
-			half.Round(time.Millisecond)))
+		fmt.Errorf("reading the sources has taken %s, half of the time that was left of --timeout; "+
+			"the rest is for the clusters", half.Round(time.Millisecond)))
 }
 
 // read reads what is at location when it is its turn. If that is cut short for others, it begins

@@ -270,8 +270,8 @@ func (d *directory) ReadDir(n int) ([]fs.DirEntry, error) {
 		return nil, err
 	}
 	if d.read == 0 && !d.objects.show(len(listed)) {
-		return nil, fmt.Errorf("is not read: more than %d files and directories are listed already; name a "+
-			"smaller path", d.objects.maxShown)
+		return nil, fmt.Errorf("is not read: more than %d files and directories are listed already; "+
+			"name a smaller path", d.objects.maxShown)
 	}
 	left := listed[d.read:]
 	if n > 0 && len(left) == 0 {

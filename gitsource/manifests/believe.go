@@ -15,12 +15,12 @@ func (r *reading) believe(d Declared) error {
 	name := d.Cluster.Namespace + "/" + d.Cluster.Name
 	switch {
 	case !r.options.allows(d.Cluster.Namespace):
-		return fmt.Errorf("believe the process that reads in confinement: the cluster %s is where the source may "+
-			"declare none", name)
+		return fmt.Errorf("believe the process that reads in confinement: "+
+			"the cluster %s is where the source may declare none", name)
 	case metadata["name"] != d.Cluster.Name || metadata["namespace"] != d.Cluster.Namespace,
 		d.Applied["kind"] != v1alpha1.Kind || d.Applied["apiVersion"] != v1alpha1.GroupVersion.String():
-		return fmt.Errorf("believe the process that reads in confinement: what it says of the cluster %s would be "+
-			"applied as another object", name)
+		return fmt.Errorf("believe the process that reads in confinement: "+
+			"what it says of the cluster %s would be applied as another object", name)
 	}
 	r.read.Clusters = append(r.read.Clusters, d)
 	return nil

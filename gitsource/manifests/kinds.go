@@ -39,8 +39,8 @@ func missing(apiVersion string) string {
 	return "kind"
 }
 
-const encrypted = "is encrypted with SOPS, and nothing is decrypted here; an EtcdCluster holds no secret and is " +
-	"declared in the clear"
+const encrypted = "is encrypted with SOPS, and nothing is decrypted here; " +
+	"an EtcdCluster holds no secret and is declared in the clear"
 
 // isEncrypted says whether SOPS wrote the object: it leaves its metadata in it.
 func isEncrypted(value map[string]any) bool {

@@ -156,8 +156,8 @@ const nestedKustomization = "a kustomization is rendered only if it is at the ro
 func (f *files) visit(name string, kind fs.FileMode, depth int) ([]*declaration, []Problem) {
 	switch {
 	case kind.IsDir() && depth > f.limits.Depth:
-		return nil, []Problem{{File: name, Message: over("max-depth", "is more than %d "+
-			"directories deep", f.limits.Depth)}}
+		deep := over("max-depth", "is more than %d directories deep", f.limits.Depth)
+		return nil, []Problem{{File: name, Message: deep}}
 	case kind.IsDir():
 		return f.walk(name, depth)
 	case !kind.IsRegular():

@@ -41,8 +41,8 @@ func (s *Store) scan(ctx context.Context) error {
 		return err
 	}
 	if int64(count) > int64(s.limits.Objects) {
-		return fmt.Errorf("the pack has %d objects, more than %d; declare clusters in a smaller repository, or raise "+
-			"--max-pack-objects", count, s.limits.Objects)
+		return fmt.Errorf("the pack has %d objects, more than %d; "+
+			"declare clusters in a smaller repository, or raise --max-pack-objects", count, s.limits.Objects)
 	}
 	for range count {
 		if err := s.scanObject(scanner); err != nil {
@@ -240,9 +240,8 @@ func (s *Store) inflateAt(i int32) ([]byte, error) {
 // spend counts what is inflated and put together while the pack is indexed.
 func (s *Store) spend(bytes int64) error {
 	if s.left -= bytes; bytes < 0 || s.left < 0 {
-		return fmt.Errorf("the pack is larger than %s once it is inflated; declare clusters in a smaller repository, "+
-			"or raise --max-inflated-bytes",
-			Size(s.limits.InflatedBytes))
+		return fmt.Errorf("the pack is larger than %s once it is inflated; "+
+			"declare clusters in a smaller repository, or raise --max-inflated-bytes", Size(s.limits.InflatedBytes))
 	}
 	return nil
 }

@@ -41,8 +41,8 @@ func (s Selector) Normalized() (Selector, error) {
 	_, rangeError := semver.NewConstraint(s.SemVer)
 	switch {
 	case named > 1:
-		return s, errors.New("a branch, a tag, a range of versions, a reference or a commit: only one of them can " +
-			"be read")
+		return s, errors.New("a branch, a tag, a range of versions, a reference or a commit: " +
+			"only one of them can be read")
 	case s.Commit != "" && !sha1Hex.MatchString(s.Commit):
 		return s, fmt.Errorf("%q is no commit; write all 40 hexadecimal digits", s.Commit)
 	case s.Branch != "" && plumbing.NewBranchReferenceName(s.Branch).Validate() != nil:

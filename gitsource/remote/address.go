@@ -59,8 +59,8 @@ func parseSCP(location string) (*url.URL, error) {
 	}
 	user, host, path := parts[1], parts[2], parts[3]
 	if strings.HasPrefix(path, ":") {
-		return nil, fmt.Errorf("%s:: names a program that git would run, and none is run here; https, ssh, http and "+
-			"local paths are supported", visible.Text(host))
+		return nil, fmt.Errorf("%s:: names a program that git would run, and none is run here; "+
+			"https, ssh, http and local paths are supported", visible.Text(host))
 	}
 	if inside, bracketed := strings.CutPrefix(host, "["); bracketed && strings.Count(host, ":") == 1 {
 		host = strings.TrimSuffix(inside, "]") // git takes [host:port] there
@@ -80,8 +80,8 @@ func parseSCP(location string) (*url.URL, error) {
 func checkHTTP(u *url.URL) error {
 	switch {
 	case u.User != nil:
-		return fmt.Errorf("the URL of %s holds credentials; they belong elsewhere, where no log and no process list "+
-			"shows them", u.Host)
+		return fmt.Errorf("the URL of %s holds credentials; "+
+			"they belong elsewhere, where no log and no process list shows them", u.Host)
 	case u.RawQuery != "" || u.Fragment != "":
 		return errQuery(u)
 	}
@@ -92,8 +92,8 @@ func checkSSH(u *url.URL) error {
 	_, hasPassword := u.User.Password()
 	switch {
 	case hasPassword:
-		return fmt.Errorf("the URL of %s holds a password; ssh takes a private key, from the file identity of the "+
-			"credentials", u.Host)
+		return fmt.Errorf("the URL of %s holds a password; "+
+			"ssh takes a private key, from the file identity of the credentials", u.Host)
 	case u.RawQuery != "" || u.Fragment != "":
 		return errQuery(u)
 	case u.User != nil && !sshName.MatchString(u.User.Username()):
@@ -109,6 +109,6 @@ func checkSSH(u *url.URL) error {
 }
 
 func errQuery(u *url.URL) error {
-	return fmt.Errorf("the URL of %s has a query or a fragment; the branch, the tag or the commit is named apart "+
-		"from it", u.Host)
+	return fmt.Errorf("the URL of %s has a query or a fragment; "+
+		"the branch, the tag or the commit is named apart from it", u.Host)
 }

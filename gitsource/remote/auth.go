@@ -198,8 +198,8 @@ func (a Auth) problemsFor(address *url.URL, proxy string) []string {
 		}
 	case a.GitHubApp.given() && repositoryOf(address) == "":
 		problems = append(problems,
-			"a GitHub App gets a token for one repository, and the URL does not end in the name of one: want "+
-				"https://HOST/OWNER/NAME.git")
+			"a GitHub App gets a token for one repository, "+
+				"and the URL does not end in the name of one: want https://HOST/OWNER/NAME.git")
 	case a.CAOnly && address.Scheme == "http":
 		problems = append(problems, "ca-only is for https, and the source is reached by http, which has no certificate")
 	case len(a.Identity) > 0:
@@ -231,8 +231,8 @@ func (r Repository) proxyProblems() []string {
 		return []string{"the proxy is not a valid URL; want http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT"}
 	case u.User != nil:
 		return []string{fmt.Sprintf(
-			"the URL of the proxy %s holds credentials; they belong into proxyUsername and proxyPassword of the "+
-				"credentials", u.Host)}
+			"the URL of the proxy %s holds credentials; "+
+				"they belong into proxyUsername and proxyPassword of the credentials", u.Host)}
 	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "socks5":
 		return []string{fmt.Sprintf("a proxy of scheme %s is not supported; http, https and socks5 are", u.Scheme)}
 	}

@@ -65,8 +65,8 @@ func (s *Session) explainGit(err error) string {
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):
 		return "is empty; push a commit to it"
 	case (refused || absent) && elsewhere != "" && auth.Given():
-		return fmt.Sprintf("redirects to %s, where the credentials are not taken along; if they belong there, give "+
-			"the URL there", visible.Text(elsewhere))
+		return fmt.Sprintf("redirects to %s, where the credentials are not taken along; "+
+			"if they belong there, give the URL there", visible.Text(elsewhere))
 	case refused && auth.Given():
 		return fmt.Sprintf("refused the credentials (%s)", auth)
 	case refused:

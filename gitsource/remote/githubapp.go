@@ -204,8 +204,8 @@ func (g GitHubApp) refused(response *http.Response, repository string) error {
 		return fmt.Errorf("%s limits how often the GitHub App %s may ask for a token (status %d); ask less often",
 			g.base(), g.ID, status)
 	case status == http.StatusUnauthorized:
-		return fmt.Errorf("%s does not believe that this is the GitHub App %s (status 401): is githubAppPrivateKey a "+
-			"key of githubAppID, and is the clock here right?", g.base(), g.ID)
+		return fmt.Errorf("%s does not believe that this is the GitHub App %s (status 401): "+
+			"is githubAppPrivateKey a key of githubAppID, and is the clock here right?", g.base(), g.ID)
 	case status == http.StatusForbidden:
 		return fmt.Errorf("%s gives the GitHub App %s no token (status 403): is its installation %s suspended?",
 			g.base(), g.ID, g.InstallationID)
@@ -213,12 +213,12 @@ func (g GitHubApp) refused(response *http.Response, repository string) error {
 		return fmt.Errorf("%s knows no installation %s of the GitHub App %s (status 404); one that was changed just "+
 			"now may take a minute", g.base(), g.InstallationID, g.ID)
 	case status == http.StatusUnprocessableEntity:
-		return fmt.Errorf("%s gives the GitHub App %s no token for the repository %s (status 422): does its "+
-			"installation %s hold that repository, with the permission to read contents?",
-			g.base(), g.ID, repository, g.InstallationID)
+		return fmt.Errorf("%s gives the GitHub App %s no token for the repository %s (status 422): "+
+			"does its installation %s hold that repository, "+
+			"with the permission to read contents?", g.base(), g.ID, repository, g.InstallationID)
 	case status >= http.StatusInternalServerError:
-		return fmt.Errorf("%s fails to make a token for the GitHub App %s (status %d); the fault is there, and "+
-			"may pass", g.base(), g.ID, status)
+		return fmt.Errorf("%s fails to make a token for the GitHub App %s (status %d); "+
+			"the fault is there, and may pass", g.base(), g.ID, status)
 	}
 	return fmt.Errorf("%s gives the GitHub App %s no token (status %d); is githubAppBaseURL right?", g.base(),
 		g.ID, status)

@@ -74,23 +74,20 @@ func (k knownHosts) check(host string, at net.Addr, key ssh.PublicKey) error {
 	}
 	name, offered := knownhosts.Normalize(host), fingerprint(key)
 	if revoked, ok := errors.AsType[*xknownhosts.RevokedError](err); ok {
-		return fmt.Errorf("the key of the host %s, %s, is marked @revoked in line %d of %s: do not trust that host "+
-			"before it has another",
-			name, offered, revoked.Revoked.Line, k.path)
+		return fmt.Errorf("the key of the host %s, %s, is marked @revoked in line %d of %s: "+
+			"do not trust that host before it has another", name, offered, revoked.Revoked.Line, k.path)
 	}
 	mismatch, ok := errors.AsType[*xknownhosts.KeyError](err)
 	switch {
 	case !ok:
 		return fmt.Errorf("the certificate of the host %s is not accepted: %w", name, printable(err))
 	case len(mismatch.Want) == 0:
-		return fmt.Errorf("the host %s is not in %s: ask those who run it whether its key is %s; if it is, add this "+
-			"line there: %s",
-			name, k.path, offered, knownhosts.Line([]string{host}, key))
+		return fmt.Errorf("the host %s is not in %s: ask those who run it whether its key is %s; "+
+			"if it is, add this line there: %s", name, k.path, offered, knownhosts.Line([]string{host}, key))
 	}
-	return fmt.Errorf("the host %s has another key than the one known of it: it shows %s, and %s has %s. Somebody "+
-		"may stand between you and the host. "+
-		"If those who run it say that the key is new, replace the old one by this line: %s",
-		name, offered, k.path, inLines(mismatch.Want), knownhosts.Line([]string{host}, key))
+	return fmt.Errorf("the host %s has another key than the one known of it: it shows %s, and %s has %s. "+
+		"Somebody may stand between you and the host. If those who run it say that the key is new, replace the old "+
+		"one by this line: %s", name, offered, k.path, inLines(mismatch.Want), knownhosts.Line([]string{host}, key))
 }
 
 // inLines names known keys and where they are.

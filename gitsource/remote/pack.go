@@ -129,8 +129,8 @@ func (s *Session) renew(ctx context.Context) error {
 func (s *Session) limits() Limits { return s.repository.Limits.OrDefault() }
 
 func packTooLarge(bound int64) error {
-	return told{fmt.Errorf("the answer is larger than %s; declare clusters in a smaller repository, or raise "+
-		"--max-pack-bytes", pack.Size(bound))}
+	return told{fmt.Errorf("the answer is larger than %s; "+
+		"declare clusters in a smaller repository, or raise --max-pack-bytes", pack.Size(bound))}
 }
 
 func refsTooLarge(bound int64) error {

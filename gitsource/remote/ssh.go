@@ -126,9 +126,8 @@ func (h *handshake) explain(err error, algorithms []string, auth Auth) error {
 	}
 	if none, ok := errors.AsType[*ssh.AlgorithmNegotiationError](err); ok {
 		if none.What == "host key" {
-			return told{fmt.Errorf("the host %s shows no key of the kinds that %s has of it (%s); ask those who run "+
-				"it for its keys",
-				h.host, h.known.path, strings.Join(algorithms, ", "))}
+			return told{fmt.Errorf("the host %s shows no key of the kinds that %s has of it (%s); "+
+				"ask those who run it for its keys", h.host, h.known.path, strings.Join(algorithms, ", "))}
 		}
 		return told{fmt.Errorf("the host %s and quorate have no %s in common; those of the host are out of date",
 			h.host, none.What)}

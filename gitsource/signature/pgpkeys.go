@@ -59,8 +59,8 @@ func splitArmor(content []byte) (blocks [][]byte, err error) {
 		case text == start && open == nil, open != nil && text != start:
 			open = append(open, line...)
 		case text != "":
-			return nil, errors.New("it holds something else than armored public keys, as gpg --armor --export " +
-				"writes them")
+			return nil, errors.New("it holds something else than armored public keys, " +
+				"as gpg --armor --export writes them")
 		}
 		if text == end && open != nil {
 			blocks, open = append(blocks, open), nil

@@ -123,6 +123,6 @@ func (k *Keys) parse(name string, content []byte) error {
 		k.ssh = append(k.ssh, keys...)
 		return err
 	}
-	return errors.New("its name does not say what it is; want *.asc (PGP), *.sshpub or *.pub (SSH), allowed_signers " +
-		"or *.allowed_signers")
+	return errors.New("its name does not say what it is; " +
+		"want *.asc (PGP), *.sshpub or *.pub (SSH), allowed_signers or *.allowed_signers")
 }

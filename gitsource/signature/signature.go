@@ -139,5 +139,5 @@ func unreadable(err error) error {
 }
 
 var errTampered = errors.New(
-	"its signature is over other content: it was changed after it was signed, or the signature was taken from " +
-		"elsewhere")
+	"its signature is over other content: " +
+		"it was changed after it was signed, or the signature was taken from elsewhere")

@@ -35,8 +35,8 @@ func restartBroken(s State) (Decision, bool) {
 func (s State) moveOne(r Replica) (Decision, bool) {
 	for _, before := range s.replicasInOrder() {
 		if !s.anyReplica(s.holdsAsDeclared) && s.onTrial(before) {
-			return wait(recheck, "%s does not run, and is made from the newest declaration once %s shows how it "+
-				"fares (%s)", s.ReplicaName(r.Ordinal), s.ReplicaName(before.Ordinal), s.describePod(before))
+			return wait(recheck, "%s does not run, and is made from the newest declaration once %s shows "+
+				"how it fares (%s)", s.ReplicaName(r.Ordinal), s.ReplicaName(before.Ordinal), s.describePod(before))
 		}
 	}
 	return act(RestartReplica{r.Ordinal, r.PodUID},
@@ -126,9 +126,8 @@ func (s State) describeHeldBack() string {
 		!s.anyReplica(func(r Replica) bool { return s.counts(r) && s.broken(r) }) {
 		return ""
 	}
-	return "; what git declares now does not run either, so the others are not moved to it; if the declaration is " +
-		"the reason, take it back in git; " +
-		"a pod that is deleted by hand is made as declared"
+	return "; what git declares now does not run either, so the others are not moved to it; " +
+		"if the declaration is the reason, take it back in git; a pod that is deleted by hand is made as declared"
 }
 
 // failsAsDeclared reports whether a pod that was made as declared does not come up; where its

@@ -101,10 +101,9 @@ func caChanged(s State) (Decision, bool) {
 	if d, spoke := s.stopForCA(); spoke {
 		return d, true
 	}
-	return block("Secret %s holds the CA %s, but %s; nothing is issued from it, since members would cut each other "+
-		"off: restore "+
-		"the Secret from a backup, key and all, or, to go on with the new one, stop all pods%s",
-		s.caSecret(), short(s.CA.Secret), why, s.howToStop())
+	return block("Secret %s holds the CA %s, but %s; nothing is issued from it, "+
+		"since members would cut each other off: restore the Secret from a backup, key and all, "+
+		"or, to go on with the new one, stop all pods%s", s.caSecret(), short(s.CA.Secret), why, s.howToStop())
 }
 
 // stopForCA stops the pods if git declares that the cluster does not run: that is the way to
@@ -120,8 +119,8 @@ func (s State) stopForCA() (Decision, bool) {
 // howToStop says how a person stops all pods, and what must be seen to before.
 func (s State) howToStop() string {
 	if s.anyReplica(s.keepsGoingVolume) {
-		return fmt.Sprintf(", but not before the data of %s are copied: volumes that are being deleted go with "+
-			"their pods", s.describeGoingVolumes())
+		return fmt.Sprintf(", but not before the data of %s are copied: "+
+			"volumes that are being deleted go with their pods", s.describeGoingVolumes())
 	}
 	if !s.hasStatefulSet() {
 		return ", by kubectl delete pod " + strings.Join(s.podNames(), " ") + ": no StatefulSet makes them again"

@@ -167,13 +167,12 @@ func dataInDoubt(s State) (Decision, bool) {
 // adviceInDoubt says what a person can do about it.
 func (s State) adviceInDoubt() string {
 	if len(s.Membership.Voters()) == 1 {
-		return "there is no other to compare it with: restore it from a backup, or, if its data are right, etcdctl " +
-			"alarm disarm"
+		return "there is no other to compare it with: " +
+			"restore it from a backup, or, if its data are right, etcdctl alarm disarm"
 	}
-	return "no majority says whose data are right, so nothing is changed: take the member with the wrong data out " +
-		"(etcdctl member remove, or delete its " +
-		"claim and pod); if none are wrong, etcdctl alarm disarm; half or more of the members taken out are then " +
-		"to be confirmed in git (see MembersMissing)"
+	return "no majority says whose data are right, so nothing is changed: take the member with the wrong " +
+		"data out (etcdctl member remove, or delete its claim and pod); if none are wrong, etcdctl alarm disarm; " +
+		"half or more of the members taken out are then to be confirmed in git (see MembersMissing)"
 }
 
 // untilJudged is when to ask again. A hash costs a scan of the whole database, and a pod that has

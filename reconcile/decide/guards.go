@@ -29,9 +29,8 @@ func labelsLost(s State) (Decision, bool) {
 	if len(s.Objects.Relabelled) == 0 {
 		return Decision{}, false
 	}
-	return block("%s; put the labels back, by kubectl label --overwrite, and see who has changed them; nothing is "+
-		"lost, and nothing is done meanwhile",
-		sentence(s.Objects.Relabelled))
+	return block("%s; put the labels back, by kubectl label --overwrite, and see who has changed them; "+
+		"nothing is lost, and nothing is done meanwhile", sentence(s.Objects.Relabelled))
 }
 
 // foreignVolumes are those made for another founding than the one on record: a member that starts
@@ -184,14 +183,12 @@ func membershipUnknown(s State) (Decision, bool) {
 	case s.Membership.Forbidden != "":
 		return s.notAllowedToAsk()
 	case len(StandingRecord(s, "").Members) == 0:
-		return block("the cluster has formed once (%s), and no member and no volume of it is left; restore it from a "+
-			"backup, or delete its "+
-			"custom resource to bootstrap it again", s.describeSigns())
+		return block("the cluster has formed once (%s), and no member and no volume of it is left; "+
+			"restore it from a backup, or delete its custom resource to bootstrap it again", s.describeSigns())
 	case s.recorded() && !s.quorumMayRecover():
-		return block("etcd gives no member list%s, and its members do not come up: %s; if their data is lost, delete "+
-			"the custom "+
-			"resource and the volumes to bootstrap the cluster again%s%s", s.why(), s.describeReplicas(),
-			s.describeHeldBack(), s.wayOutOfNodes())
+		return block("etcd gives no member list%s, and its members do not come up: "+
+			"%s; if their data is lost, delete the custom resource and the volumes to bootstrap "+
+			"the cluster again%s%s", s.why(), s.describeReplicas(), s.describeHeldBack(), s.wayOutOfNodes())
 	}
 	return wait(recheck, "etcd gives no member list%s; nothing is changed until it does: %s", s.why(),
 		s.describeReplicas())

@@ -46,9 +46,9 @@ func stop(s State) (Decision, bool) {
 	case s.toRun() || !s.anythingLeft():
 		return Decision{}, false
 	case s.anyReplica(s.keepsGoingVolume) && !s.deletesVolumes():
-		return block("lifecycle %s, and volumes are being deleted that go as soon as their pods stop, with their "+
-			"data: %s; declare Running, so that their members are replaced first",
-			s.Declared.Lifecycle, s.describeGoingVolumes())
+		return block("lifecycle %s, "+
+			"and volumes are being deleted that go as soon as their pods stop, with their data: %s; "+
+			"declare Running, so that their members are replaced first", s.Declared.Lifecycle, s.describeGoingVolumes())
 	case s.Objects.RunsReplicas > 0 && len(StandingRecord(s, "").Members) == 0:
 		return block("lifecycle %s, and no record, no volume and no etcd say which members the StatefulSet runs; "+
 			"scale it to 0", s.Declared.Lifecycle)
@@ -114,7 +114,6 @@ func renamedInGit(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	return block("it seems to be %s under another name, and a cluster can be neither renamed nor moved: its members "+
-		"would start without their data; "+
-		"declare it as it was again, or, if this is to be another cluster, say so by the annotation "+
-		"etcd.quorate.dev/confirm-new-cluster", s.Declared.RenamedFrom)
+		"would start without their data; declare it as it was again, or, if this is to be another cluster, "+
+		"say so by the annotation etcd.quorate.dev/confirm-new-cluster", s.Declared.RenamedFrom)
 }

@@ -162,7 +162,7 @@ func (s State) replacedAgainAndAgain(m Member) string {
 	if gone || before.Times < replacementThreshold || s.Now.Sub(before.Last) >= replacementMemory {
 		return ""
 	}
-	return fmt.Sprintf("it was replaced %d times already, last at %s: a new member fares no better; find out what is "+
-		"wrong in its place (%s), such as its node, its network or its options",
-		before.Times, before.Last.UTC().Format(time.RFC3339), s.describePod(r))
+	return fmt.Sprintf("it was replaced %d times already, last at %s: "+
+		"a new member fares no better; find out what is wrong in its place (%s), such as its node, "+
+		"its network or its options", before.Times, before.Last.UTC().Format(time.RFC3339), s.describePod(r))
 }

@@ -21,12 +21,11 @@ func membersMissing(s State) (Decision, bool) {
 	for _, m := range s.MembersInOrder() {
 		ids = append(ids, m.ID.String())
 	}
-	return block("etcd lists %s no longer, which is half or more of the voters on record, and Quorate has not "+
-		"removed them; their pods and volumes are kept as they are. If the "+
-		"members that etcd lists (%s) have all data that matters, confirm it in git by the annotation "+
-		"etcd.quorate.dev/confirm-members: %q; the other volumes are "+
-		"deleted then, and their slots filled again. If not, set spec.suspend, and save those volumes first",
-		Enumerate(names), s.describeQuorum(), strings.Join(slices.Sorted(slices.Values(ids)), ","))
+	return block("etcd lists %s no longer, which is half or more of the voters on record, and Quorate "+
+		"has not removed them; their pods and volumes are kept as they are. If the members that etcd lists (%s) "+
+		"have all data that matters, confirm it in git by the annotation etcd.quorate.dev/confirm-members: %q; "+
+		"the other volumes are deleted then, and their slots filled again. If not, set spec.suspend, and save those "+
+		"volumes first", Enumerate(names), s.describeQuorum(), strings.Join(slices.Sorted(slices.Values(ids)), ","))
 }
 
 // missing are the recorded voters that the linearizable list of the recorded cluster does not hold,

@@ -59,9 +59,8 @@ func prepareUpgrade(s State) (Decision, bool) {
 	switch s.Membership.Downgrade {
 	case "":
 		return act(EnableDowngrade{before},
-			"the logs may hold what etcd %s wrote and %s cannot read: have a downgrade prepared, which writes it "+
-				"out, and take that back",
-			before, target)
+			"the logs may hold what etcd %s wrote and %s cannot read: "+
+				"have a downgrade prepared, which writes it out, and take that back", before, target)
 	case before:
 		return wait(recheckSettling, "etcd is writing out what %s cannot read; storage versions: %s", target,
 			strings.Join(s.storageVersions(), ", "))

@@ -150,8 +150,8 @@ func (s State) describeStoppedRollout() string {
 	if s.WantsOtherPods() || !s.anyReplica(s.madeOtherwise) {
 		return ""
 	}
-	return "; the rollout stops here, the other members run as declared before; if the new declaration is the " +
-		"reason, take it back in git"
+	return "; the rollout stops here, the other members run as declared before; " +
+		"if the new declaration is the reason, take it back in git"
 }
 
 // behind says which members have not caught up with the leader.

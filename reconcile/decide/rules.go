@@ -45,8 +45,8 @@ var rules = []rule{
 		bootstrap},
 	{Rule{"ApplyObjects", "Objects of the cluster are missing or changed, or etcd's list has: put them right."},
 		applyObjects},
-	{Rule{"RestartBroken", "A pod that does not come up was made from an earlier declaration, or can never get its " +
-		"volume: recreate it."}, restartBroken},
+	{Rule{"RestartBroken", "A pod that does not come up was made from an earlier declaration, " +
+		"or can never get its volume: recreate it."}, restartBroken},
 	{Rule{"WaitForFormation", "The founding members are starting."}, waitForFormation},
 	{Rule{"QuorumLost", "Fewer voters answer than quorum needs: change no member, delete nothing."}, quorumLost},
 	{Rule{"MembershipUnknown",
@@ -56,12 +56,12 @@ var rules = []rule{
 		"etcd lists a member that is none of the cluster's replicas: somebody else has added it."}, membershipMismatch},
 	{Rule{"DisarmAlarm", "An alarm of a member that is gone still holds: take it back."}, disarmAlarm},
 	{Rule{"CleanUp", "A member is gone: delete the volume that it has left."}, cleanUp},
-	{Rule{"ReplaceMember", "A member is lost for good, and the others hold quorum without it: remove it, so that " +
-		"another can take its place."}, replaceMember},
+	{Rule{"ReplaceMember", "A member is lost for good, and the others hold quorum without it: " +
+		"remove it, so that another can take its place."}, replaceMember},
 	{Rule{"ScaleDown", "There are more members than declared: remove the one with the highest ordinal."}, scaleDown},
 	{Rule{"PromoteLearner", "A learner has caught up: make it a voter."}, promoteLearner},
-	{Rule{"DataInDoubt", "Members may hold different data, and no majority has said yet whose are right: give up no " +
-		"copy, make no other."}, dataInDoubt},
+	{Rule{"DataInDoubt", "Members may hold different data, and no majority has said yet whose are right: " +
+		"give up no copy, make no other."}, dataInDoubt},
 	{Rule{"AlarmRaised", "A member raises an alarm: etcd refuses writes."}, alarmRaised},
 	{Rule{"MemberFailing", "The cluster serves; the pod of a member has been failing for long."}, memberFailing},
 	{Rule{"WaitForMembers", "The cluster serves; a member is not healthy yet, or no longer."}, waitForMembers},

@@ -39,36 +39,36 @@ type Threshold struct {
 func Thresholds() []Threshold {
 	return []Threshold{
 		{"A container that starts", startPatience, 0,
-			"A container that has run this long counts as starting, not as crashing: the kubelet waits 10 s before " +
-				"the first restart."},
+			"A container that has run this long counts as starting, not as crashing: " +
+				"the kubelet waits 10 s before the first restart."},
 		{"A pending pod", pendingPatience, 0,
-			"Every pod is pending until it has a node, its volumes and its image. After this long, something may " +
-				"be wrong."},
+			"Every pod is pending until it has a node, its volumes and its image. " +
+				"After this long, something may be wrong."},
 		{"Crash loop: crashes", 0, crashLoopThreshold,
 			"A member's data is given up only after this many crashes: anything that a restart cures is over by then."},
 		{"Crash loop: time", crashPatience, 0,
 			"And only after the pod has failed for this long. With the kubelet's pauses of 10, 20 and 40 s, four " +
 				"crashes take longer anyway."},
 		{"No data: crashes", 0, crashesWithoutData,
-			"etcd itself must have said this often that its data is not there: the first time, the volume may have " +
-				"been mounted late."},
+			"etcd itself must have said this often that its data is not there: " +
+				"the first time, the volume may have been mounted late."},
 		{"Stopped by its own check: crashes", 0, checkStopThreshold,
-			"A member must have stopped this often because a peer's data differs: the first time, that peer may be " +
-				"on its way out."},
+			"A member must have stopped this often because a peer's data differs: " +
+				"the first time, that peer may be on its way out."},
 		{"A failing pod", patience, 0,
 			"Containers that exit are restarted, and images that cannot be pulled now may be pulled later: " +
 				"Kubernetes gets over most failures within this time."},
 		{"A wait", longPatience, 0,
-			"A node may come back, a slow volume be attached, a large database be read. After this long, a Block " +
-				"tells a person."},
+			"A node may come back, a slow volume be attached, a large database be read. " +
+				"After this long, a Block tells a person."},
 		{"A missing node", strandedPatience, 0,
 			"A node that is registered again still has its volumes. spec.replaceAfter counts instead where it is set."},
 		{"Replacements: number", 0, replacementThreshold,
 			"After this many replacements of one member for silence or crashes, its data is not what is wrong."},
 		{"Replacements: time", replacementMemory, 0, "Replacements further apart than this are not counted together."},
 		{"A learner: time", snapshotPatience, 0,
-			"A learner has at least this long before its silence counts: it takes in what the leader has before it " +
-				"answers."},
+			"A learner has at least this long before its silence counts: " +
+				"it takes in what the leader has before it answers."},
 		{"A wait noted in the status", noteAgain, 0, "The note is renewed once it is this old, not on every pass."},
 		{"Two separate waits", unrelated, 0,
 			"Between two sightings further apart than this, the member may have been healthy all the time."},

@@ -8,16 +8,15 @@ func (s State) CertificateWarnings() []string {
 	for _, c := range s.Certificates {
 		if c.CA && c.Weak != "" {
 			warnings = append(warnings,
-				fmt.Sprintf("the key of the CA, %s, is weak (%s); have a new one made: see Certificates in "+
-					"docs/operations.md", c, c.Weak))
+				fmt.Sprintf("the key of the CA, %s, is weak (%s); have a new one made: "+
+					"see Certificates in docs/operations.md", c, c.Weak))
 		}
 	}
 	if s.ClientIsRoot {
 		warnings = append(warnings,
 			fmt.Sprintf("authentication is on in etcd, and applications are its superuser by Secret %s-client-tls; "+
-				"give the user %s-client "+
-				"the rights that they need, and delete the Secret: see Certificates in docs/operations.md",
-				s.Name, s.Name))
+				"give the user %s-client the rights that they need, and delete the Secret: "+
+				"see Certificates in docs/operations.md", s.Name, s.Name))
 	}
 	return warnings
 }
@@ -29,10 +28,9 @@ func (s State) SpaceWarnings() []string {
 	for _, m := range s.MembersInOrder() {
 		if quota := s.Declared.Quota; quota > 0 && m.DBSize >= quota {
 			warnings = append(warnings,
-				fmt.Sprintf("the database of %s takes %dMi, and the quota of etcd is to be %dMi: it refuses writes "+
-					"once it runs with that; "+
-					"declare a larger etcd.quota, or compact and defragment first",
-					s.nameOf(m), m.DBSize>>20, quota>>20))
+				fmt.Sprintf("the database of %s takes %dMi, and the quota of etcd is to be %dMi: "+
+					"it refuses writes once it runs with that; declare a larger etcd.quota, "+
+					"or compact and defragment first", s.nameOf(m), m.DBSize>>20, quota>>20))
 		}
 	}
 	return warnings

@@ -30,11 +30,11 @@ func (s State) wayOut(d Decision) string {
 		ordinal, _ := s.freeOrdinal()
 		return fmt.Sprintf("if nobody needs the data on it, kubectl delete pvc data-%s", s.ReplicaName(ordinal))
 	case "PromoteLearner":
-		return "the log of the leader says why it refuses; to begin again with a new learner, etcdctl member " +
-			"remove its ID"
+		return "the log of the leader says why it refuses; " +
+			"to begin again with a new learner, etcdctl member remove its ID"
 	case "ReplaceMember", "ScaleDown", "RollOneMember":
-		return "the log of the leader says why it does not go on; etcdctl move-leader makes another member lead, and " +
-			"etcdctl endpoint status shows who lags"
+		return "the log of the leader says why it does not go on; " +
+			"etcdctl move-leader makes another member lead, and etcdctl endpoint status shows who lags"
 	case "WaitForMembers":
 		return s.wayOutOfMembers()
 	case "PrepareUpgrade", "Downgrade", "DisarmAlarm", "Seal":
@@ -62,9 +62,9 @@ func (s State) wayOutOfMembers() string {
 			return fmt.Sprintf("restart it, by kubectl delete pod %s; if it still believes in another list, etcdctl "+
 				"member remove %s, and a new one takes its place", name, m.ID)
 		case m.Learner && pod == PodPending:
-			return fmt.Sprintf("kubectl describe pod %s says what it waits for: a node that it may run on, or a "+
-				"volume; to begin again with a new learner, etcdctl member remove %s%s", name, m.ID,
-				s.wayOutOfSpare(ordinal))
+			return fmt.Sprintf("kubectl describe pod %s says what it waits for: "+
+				"a node that it may run on, or a volume; "+
+				"to begin again with a new learner, etcdctl member remove %s%s", name, m.ID, s.wayOutOfSpare(ordinal))
 		case m.Learner:
 			return fmt.Sprintf("kubectl logs %s says why it does not catch up; to begin again with a new learner, "+
 				"etcdctl member remove %s", name, m.ID)
@@ -85,8 +85,8 @@ func (s State) wayOutOfSpare(ordinal int) string {
 	if !found || !isSpare || !othersSuffice || NeedsAnnouncement(s, m.ID) {
 		return ""
 	}
-	return fmt.Sprintf("; to do without one, remove %s of %s besides, whose volume is being deleted: the others hold "+
-		"its data", m.ID, s.nameOf(m))
+	return fmt.Sprintf("; to do without one, remove %s of %s besides, whose volume is being deleted: "+
+		"the others hold its data", m.ID, s.nameOf(m))
 }
 
 // wayOutOfPods says what a person does about the first recorded member whose pod does not serve.
@@ -99,11 +99,11 @@ func (s State) wayOutOfPods() string {
 		case r.Pod == PodTerminating:
 			return "bring its node back" + s.wayOutOfNode(recorded.Ordinal)
 		case r.Pod == PodAbsent && r.VolumeTerminating:
-			return fmt.Sprintf("kubectl describe pvc data-%s shows what keeps the claim from going: a finalizer, or "+
-				"a pod that uses it", name)
+			return fmt.Sprintf("kubectl describe pvc data-%s shows what keeps the claim from going: "+
+				"a finalizer, or a pod that uses it", name)
 		case r.Pod == PodAbsent:
-			return fmt.Sprintf("kubectl describe statefulset %s says why Kubernetes does not make the pod %s; the "+
-				"quota, the policy or the controller has to let it", s.Name, name)
+			return fmt.Sprintf("kubectl describe statefulset %s says why Kubernetes does not make the pod %s; "+
+				"the quota, the policy or the controller has to let it", s.Name, name)
 		case r.Pod == PodReady:
 			return fmt.Sprintf("the pod %s is ready, and etcd in it is not reached from here: see --etcd-access, "+
 				"network policies and the certificates", name)
@@ -121,10 +121,9 @@ func (s State) wayOutOfNode(ordinal int) string {
 	if r.Pod != PodTerminating || r.PodGoing.IsZero() || s.Now.Sub(r.PodGoing) < patience {
 		return ""
 	}
-	return fmt.Sprintf("; %s should have ended at %s, and its node does not say so: once it is certain that the "+
-		"machine is off, or runs it no more, "+
-		"kubectl delete pod %s --force --grace-period=0", s.ReplicaName(ordinal), r.PodGoing.UTC().Format(time.RFC3339),
-		s.ReplicaName(ordinal))
+	return fmt.Sprintf("; %s should have ended at %s, and its node does not say so: once it is certain "+
+		"that the machine is off, or runs it no more, kubectl delete pod %s --force --grace-period=0",
+		s.ReplicaName(ordinal), r.PodGoing.UTC().Format(time.RFC3339), s.ReplicaName(ordinal))
 }
 
 // wayOutOfNewcomer says how to begin again with a member that has never started; empty for another
@@ -182,17 +181,16 @@ func (s State) wayOutOfChecks() string {
 	if len(stopped) < Quorum(len(s.Membership.Voters())) || len(run) != 1 {
 		return "" // they would not serve without it
 	}
-	return fmt.Sprintf("; %s would start without %s, whose data differ from theirs: kubectl cordon its node, kubectl "+
-		"delete pod %s, and kubectl uncordon "+
-		"the node once the others serve; where they agree, its data are given up then%s", Enumerate(stopped), run[0],
-		run[0], going)
+	return fmt.Sprintf("; %s would start without %s, whose data differ from theirs: "+
+		"kubectl cordon its node, kubectl delete pod %s, and kubectl uncordon the node once the others serve; "+
+		"where they agree, its data are given up then%s", Enumerate(stopped), run[0], run[0], going)
 }
 
 // notAllowedToAsk: no pass overcomes it.
 func (s State) notAllowedToAsk() (Decision, bool) {
-	return block("etcd cannot be asked from outside of the cluster: %s; give whoever runs this the verbs get and "+
-		"create on pods/portforward, or run it in the "+
-		"cluster; nothing is changed until then: %s", s.Membership.Forbidden, s.describeReplicas())
+	return block("etcd cannot be asked from outside of the cluster: %s; "+
+		"give whoever runs this the verbs get and create on pods/portforward, or run it in the cluster; "+
+		"nothing is changed until then: %s", s.Membership.Forbidden, s.describeReplicas())
 }
 
 // unwell are the names of the members that are not well; with none, what else is amiss.

@@ -125,15 +125,15 @@ func (w *World) startJoining(n int, p pod) (data, string) {
 		case !slices.Equal(r.ids(), w.initial):
 			return data{}, "error validating peerURLs: member count is unequal"
 		case m.ran:
-			return data{}, "tocommit(1436) is out of range [lastIndex(0)]. Was the raft log corrupted, truncated, " +
-				"or lost?"
+			return data{}, "tocommit(1436) is out of range [lastIndex(0)]. " +
+				"Was the raft log corrupted, truncated, or lost?"
 		case minorOf(p.version) < r.version:
 			return data{}, "incompatible with current running cluster"
 		}
 		return data{cluster: id, member: m.id, variant: w.variantOf(*r.byID(r.leader))}, ""
 	}
-	return data{}, "cannot fetch cluster info from peer urls: could not retrieve cluster information from the " +
-		"given URLs"
+	return data{}, "cannot fetch cluster info from peer urls: " +
+		"could not retrieve cluster information from the given URLs"
 }
 
 // ids are the IDs of all listed members.

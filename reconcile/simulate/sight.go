@@ -154,8 +154,7 @@ func (w *World) writesOf(seen, now decide.State, action decide.Action) []write {
 func (w *World) untilConflict(seen decide.State, writes []write) []write {
 	order := w.Objects()
 	conflict := slices.IndexFunc(order, func(name string) bool {
-		return slices.Contains(seen.Objects.Drift,
-			name+": missing") && w.exists(name)
+		return slices.Contains(seen.Objects.Drift, name+": missing") && w.exists(name)
 	})
 	if conflict < 0 {
 		return writes

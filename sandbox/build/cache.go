@@ -55,8 +55,8 @@ func findSources() (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("find the sources in sandbox/build above %s: keep the program in the checkout, or run "+
-		"it there", strings.Join(starts, " and "))
+	return "", fmt.Errorf("find the sources in sandbox/build above %s: "+
+		"keep the program in the checkout, or run it there", strings.Join(starts, " and "))
 }
 
 // name is that of the component's entry in the cache.

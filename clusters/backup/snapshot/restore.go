@@ -59,9 +59,8 @@ func Workspace(dataDir string) (string, error) {
 // members that are no more, and one of them would stop all writes.
 func Restore(file string, r Restoration) error {
 	if r.Bump > maxRevision {
-		return fmt.Errorf("restore %s: the revision cannot be raised by %d; %d is enough for a week of 1,500 writes "+
-			"a second",
-			file, r.Bump, int64(DefaultBump))
+		return fmt.Errorf("restore %s: the revision cannot be raised by %d; "+
+			"%d is enough for a week of 1,500 writes a second", file, r.Bump, int64(DefaultBump))
 	}
 	unfinished, err := Workspace(r.DataDir)
 	if err != nil {

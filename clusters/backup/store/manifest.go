@@ -110,9 +110,8 @@ func ReadManifest(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 		return Manifest{}, fmt.Errorf("%s: %w: %w", of.manifestName(), ErrManifest, err)
 	}
 	if m.Format != Format {
-		return Manifest{}, fmt.Errorf("%s: %w: it is of format %.40q; this version reads %s", of.manifestName(),
-			ErrManifest,
-			m.Format, Format)
+		return Manifest{}, fmt.Errorf("%s: %w: it is of format %.40q; this version reads %s",
+			of.manifestName(), ErrManifest, m.Format, Format)
 	}
 	if problem := m.problem(of); problem != "" {
 		return Manifest{}, fmt.Errorf("%s: %w: %s", of.manifestName(), ErrManifest, problem)

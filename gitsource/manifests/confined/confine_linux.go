@@ -46,9 +46,8 @@ func confine(l Limits) error {
 		return err
 	}
 	if err := install(onlyComputing(os.Getpid())); err != nil {
-		return fmt.Errorf("%w; sources are read under a seccomp filter only: "+
-			"use a kernel with CONFIG_SECCOMP_FILTER, and a container runtime whose own profile allows prctl(2) and "+
-			"seccomp(2)", err)
+		return fmt.Errorf("%w; sources are read under a seccomp filter only: use a kernel with CONFIG_SECCOMP_FILTER, "+
+			"and a container runtime whose own profile allows prctl(2) and seccomp(2)", err)
 	}
 	return nil
 }

@@ -57,8 +57,8 @@ var invariants = []invariant{
 		"A volume of a cluster that goes on is deleted only if the record says that its member was removed."},
 		volumesOnRecord},
 	{Invariant{"only the missing are missed",
-		"MembersMissing needs a list that is known, and a voter on record that it does not hold: its slot is not " +
-			"listed, or another member is in it."}, missesTheMissing},
+		"MembersMissing needs a list that is known, and a voter on record that it does not hold: " +
+			"its slot is not listed, or another member is in it."}, missesTheMissing},
 	{Invariant{"an empty slot", "A member is added only where no volume is left of the one before."}, emptySlot},
 	{Invariant{"the dead go first", "No member is added while one does not answer."}, deadGoFirst},
 	{Invariant{"lowest in, highest out",
@@ -67,8 +67,8 @@ var invariants = []invariant{
 	{Invariant{"hits what was seen", "What is removed, restarted or deleted has the ID or UID that was seen."},
 		hitsWhatWasSeen},
 	{Invariant{"one step at a time",
-		"A rollout goes to what git declares, at most one minor version from what runs; a pod that serves is " +
-			"restarted only for it, while all others serve."}, oneStepAtATime},
+		"A rollout goes to what git declares, at most one minor version from what runs; " +
+			"a pod that serves is restarted only for it, while all others serve."}, oneStepAtATime},
 	{Invariant{"deleted as declared",
 		"The objects of a cluster are deleted only if git declares it deleted, and once none of its pods is left."},
 		deletedAsDeclared},
