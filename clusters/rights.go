@@ -54,7 +54,8 @@ func (l *Live) advice(namespace string, lack kube.Lack) string {
 	switch {
 	case lack == kube.RightToImpersonate && l.options.Tenants[namespace] != nil:
 		return fmt.Sprintf("the run itself may not act as the user that as= names: apply deploy/tenants/tenant "+
-			"in the namespace %s, and say as=system:serviceaccount:%s:quorate-tenant (docs/how-to/tenants.md)", namespace, namespace)
+			"in the namespace %s, and say as=system:serviceaccount:%s:quorate-tenant (docs/how-to/tenants.md)",
+			namespace, namespace)
 	case lack == kube.RightToImpersonate:
 		return "give the user of the kubeconfig the right to impersonate the one that --as names, or leave --as out"
 	case l.options.Tenants[namespace] != nil:

@@ -1,12 +1,13 @@
 package backup
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+
+	"quorate.dev/quorate/clusters/backup/disk"
 )
 
 // unfinished is the pattern of files that are being written, beside where they are to be.
@@ -33,25 +34,8 @@ func name(written, path string) error {
 	if err := os.Link(written, path); err != nil {
 		return err
 	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return disk.Sync(filepath.Dir(path))
 }
 
 // leave removes what is of no use any more. If it cannot, it is in the way of nobody.
 func leave(path string) { _ = os.RemoveAll(path) }
-
-// writer ends with its context.
-type writer struct {
-	ctx context.Context
-	io.Writer
-}
-
-func (w writer) Write(p []byte) (int, error) {
-	if err := context.Cause(w.ctx); err != nil {
-		return 0, err
-	}
-	return w.Writer.Write(p)
-}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"quorate.dev/quorate/clusters/backup/disk"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
 	"quorate.dev/quorate/clusters/etcd"
@@ -182,7 +183,7 @@ func (t Taken) Store(ctx context.Context, to store.Bucket, o Order) (store.Manif
 
 func (t Taken) upload(ctx context.Context, to store.Bucket, name string, o Order, stored *digest) error {
 	r, w := io.Pipe()
-	go func() { w.CloseWithError(t.encode(io.MultiWriter(w, stored), o)) }()
+	go func() { w.CloseWithError(t.encode(ctx, io.MultiWriter(w, stored), o)) }()
 	defer r.Close()
 	err := to.Create(ctx, name, r)
 	if errors.Is(err, store.ErrExists) { // nobody else uses that name: the answer was lost, and it was asked again
@@ -195,7 +196,7 @@ func (t Taken) upload(ctx context.Context, to store.Bucket, name string, o Order
 
 // encode writes what was taken as it is to be stored. What is read from the spool has to be what was
 // proven.
-func (t Taken) encode(w io.Writer, o Order) error {
+func (t Taken) encode(ctx context.Context, w io.Writer, o Order) error {
 	file, err := os.Open(t.File)
 	if err != nil {
 		return fmt.Errorf("read the spooled snapshot: %w", err)
@@ -203,7 +204,7 @@ func (t Taken) encode(w io.Writer, o Order) error {
 	defer file.Close()
 	read := newDigest()
 	proven := t.Manifest.Snapshot
-	plain := io.TeeReader(file, io.MultiWriter(read, o.Progress.counter("store", proven.Bytes)))
+	plain := io.TeeReader(disk.Until(ctx, file), io.MultiWriter(read, o.Progress.counter("store", proven.Bytes)))
 	if err := o.Encoding.encode(w, plain); err != nil {
 		return err
 	}
@@ -222,7 +223,7 @@ func (t Taken) Save(ctx context.Context, path string, o Order) error {
 		return fmt.Errorf("save the backup: %w", err)
 	}
 	defer leave(out.Name())
-	err = t.encode(writer{ctx, out}, o)
+	err = t.encode(ctx, out, o)
 	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
 		err = name(out.Name(), path)
 	}

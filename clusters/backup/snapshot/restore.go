@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.uber.org/zap"
 
+	"quorate.dev/quorate/clusters/backup/disk"
 	"quorate.dev/quorate/reconcile/panics"
 )
 
@@ -141,7 +142,7 @@ func place(finished, dataDir string) error {
 	if err := os.Rename(finished, to); err != nil {
 		return err
 	}
-	return syncOne(dataDir)
+	return disk.Sync(dataDir)
 }
 
 // syncTree writes all of it to the disk.
@@ -150,14 +151,6 @@ func syncTree(dir string) error {
 		if err != nil {
 			return err
 		}
-		return syncOne(path)
+		return disk.Sync(path)
 	})
-}
-
-func syncOne(path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(file.Sync(), file.Close())
 }

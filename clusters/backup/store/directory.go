@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"quorate.dev/quorate/clusters/backup/disk"
 )
 
 // directory keeps backups in files. They are on the disk when it says so, which is why it is not
@@ -50,7 +52,7 @@ func (d directory) write(
 		return fmt.Errorf("store %s: %w", name, err)
 	}
 	defer func() { _ = os.Remove(file.Name()) }()
-	_, err = io.Copy(file, reader{ctx, content})
+	_, err = io.Copy(file, disk.Until(ctx, content))
 	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
 		err = place(file.Name(), final)
 	}
@@ -66,11 +68,7 @@ func (d directory) write(
 // sync writes the names of files to the disk, up to the root.
 func (d directory) sync(dir string) error {
 	for {
-		open, err := os.Open(dir)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(open.Sync(), open.Close()); err != nil {
+		if err := disk.Sync(dir); err != nil {
 			return err
 		}
 		if dir == d.root || len(dir) < len(d.root) {
@@ -180,17 +178,4 @@ func plain(err error) error {
 		return fmt.Errorf("%w: %w", ErrHeld, err)
 	}
 	return err
-}
-
-// reader ends with its context.
-type reader struct {
-	ctx context.Context
-	io.Reader
-}
-
-func (r reader) Read(p []byte) (int, error) {
-	if err := context.Cause(r.ctx); err != nil {
-		return 0, err
-	}
-	return r.Reader.Read(p)
 }
