@@ -62,15 +62,11 @@ func listBackups(ctx context.Context, std streams, f readingFlags, output, argum
 			return err
 		}
 	}
-	bucket, err := f.open(ctx)
+	bucket, listing, err := f.list(ctx, of)
 	if err != nil {
 		return err
 	}
 	defer bucket.Close()
-	listing, err := store.List(ctx, bucket, of)
-	if err != nil {
-		return fmt.Errorf("list backups: %w", err)
-	}
 	if output == "json" {
 		return printJSON(std.out, listing)
 	}
@@ -144,24 +140,19 @@ A damaged backup is exit code 4.`,
 }
 
 func verifyBackup(ctx context.Context, std streams, f readingFlags, spool string, dryRun bool, args []string) error {
-	bucket, m, err := f.find(ctx, std, args)
-	if err != nil {
-		return err
-	}
-	defer bucket.Close()
-	reading, done, err := f.reading(std)
-	if err != nil {
-		return err
-	}
-	found, err := backup.Verify(ctx, bucket, m, spool, reading)
-	done()
-	if err != nil {
-		return err
-	}
-	if !dryRun {
-		if err := found.Record(ctx, bucket, m); err != nil {
+	var found store.Verification
+	m, err := f.read(ctx, std, args, func(from store.Bucket, m store.Manifest, r backup.Reading) (err error) {
+		found, err = backup.Verify(ctx, from, m, spool, r)
+		if err != nil || dryRun {
+			return err
+		}
+		if err := found.Record(ctx, from, m); err != nil {
 			return fmt.Errorf("record what was found: %w", err)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if found.Damage != "" {
 		fmt.Fprintf(std.out, "%s  %s is damaged\n", m.Backup().Cluster, m.Backup().ID())
@@ -183,11 +174,11 @@ func (f *readingFlags) find(ctx context.Context, std streams, args []string) (st
 	if err != nil {
 		return nil, store.Manifest{}, err
 	}
-	bucket, err := f.open(ctx)
+	bucket, listing, err := f.list(ctx, of)
 	if err != nil {
 		return nil, store.Manifest{}, err
 	}
-	m, err := manifestOf(ctx, std, bucket, of, args[1:])
+	m, err := manifestOf(ctx, std, bucket, listing, args[1:])
 	if err != nil {
 		bucket.Close()
 		return nil, store.Manifest{}, fmt.Errorf("find the backup of %s: %w", of, err)
@@ -195,13 +186,27 @@ func (f *readingFlags) find(ctx context.Context, std streams, args []string) (st
 	return bucket, m, nil
 }
 
-func manifestOf(
-	ctx context.Context, std streams, bucket store.Bucket, of store.Cluster, which []string,
+// read finds the backup that the arguments name, and has it read.
+func (f *readingFlags) read(
+	ctx context.Context, std streams, args []string,
+	do func(from store.Bucket, m store.Manifest, r backup.Reading) error,
 ) (store.Manifest, error) {
-	listing, err := store.List(ctx, bucket, of)
+	bucket, m, err := f.find(ctx, std, args)
 	if err != nil {
 		return store.Manifest{}, err
 	}
+	defer bucket.Close()
+	reading, done, err := f.reading(std)
+	if err != nil {
+		return store.Manifest{}, err
+	}
+	defer done()
+	return m, do(bucket, m, reading)
+}
+
+func manifestOf(
+	ctx context.Context, std streams, bucket store.Bucket, listing store.Listing, which []string,
+) (store.Manifest, error) {
 	if len(which) == 0 {
 		return newestOf(ctx, std, bucket, listing)
 	}
@@ -274,17 +279,10 @@ func fetchBackup(ctx context.Context, std streams, f readingFlags, to string, ar
 	if err := newFile("to", to); err != nil {
 		return err
 	}
-	bucket, m, err := f.find(ctx, std, args)
-	if err != nil {
+	m, err := f.read(ctx, std, args, func(from store.Bucket, m store.Manifest, r backup.Reading) error {
+		_, err := backup.Fetch(ctx, from, m, to, r)
 		return err
-	}
-	defer bucket.Close()
-	reading, done, err := f.reading(std)
-	if err != nil {
-		return err
-	}
-	_, err = backup.Fetch(ctx, bucket, m, to, reading)
-	done()
+	})
 	if err != nil {
 		return err
 	}

@@ -82,15 +82,11 @@ func pruneBackups(
 	if p.MinAge < 0 {
 		return usageError{errors.New("--min-age is negative")}
 	}
-	bucket, err := f.open(ctx)
+	bucket, listing, err := f.list(ctx, of)
 	if err != nil {
 		return err
 	}
 	defer bucket.Close()
-	listing, err := store.List(ctx, bucket, of)
-	if err != nil {
-		return fmt.Errorf("prune the backups of %s: %w", of, err)
-	}
 	plan := retention.Prune(listing, p, time.Now())
 	if plan.Why != "" {
 		fmt.Fprintf(std.out, "%s  nothing is deleted: %s\n", of, plan.Why)

@@ -123,9 +123,18 @@ func (f *readingFlags) addIdentity(c *cobra.Command) {
 		"file with an age identity that can read the backup; repeatable")
 }
 
-// open opens the store to read from.
-func (f *readingFlags) open(ctx context.Context) (store.Bucket, error) {
-	return f.store.open(ctx, "from", f.from)
+// list opens the store to read from, and lists the backups of a cluster, or of all.
+func (f *readingFlags) list(ctx context.Context, of store.Cluster) (store.Bucket, store.Listing, error) {
+	bucket, err := f.store.open(ctx, "from", f.from)
+	if err != nil {
+		return nil, store.Listing{}, err
+	}
+	listing, err := store.List(ctx, bucket, of)
+	if err != nil {
+		bucket.Close()
+		return nil, store.Listing{}, fmt.Errorf("list backups: %w", err)
+	}
+	return bucket, listing, nil
 }
 
 // reading is how to read.
