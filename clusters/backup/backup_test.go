@@ -18,57 +18,16 @@ import (
 	"time"
 
 	"filippo.io/age"
-	"github.com/klauspost/compress/zstd"
 
+	"quorate.dev/quorate/clusters/backup/backuptest"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
 	"quorate.dev/quorate/clusters/etcd"
-	"quorate.dev/quorate/reconcile/decide"
 )
 
-// recorded is a snapshot that a real etcd 3.6 sent, with what it holds.
-const (
-	recorded         = "../../testdata/backup/etcd-3.6.db.zst"
-	recordedRevision = 12
-)
-
-func recordedSnapshot(t testing.TB) []byte {
+func sound(t testing.TB) *backuptest.Member {
 	t.Helper()
-	compressed, err := os.ReadFile(recorded)
-	if err != nil {
-		t.Fatal(err)
-	}
-	decoder, err := zstd.NewReader(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer decoder.Close()
-	plain, err := decoder.DecodeAll(compressed, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return plain
-}
-
-// member is a cluster that sends what it is told to.
-type member struct {
-	body     io.Reader
-	revision int64
-	proof    etcd.Proof
-	asked    decide.Hash
-}
-
-func (m *member) Snapshot(context.Context) (*etcd.Snapshot, error) {
-	return &etcd.Snapshot{Member: "a-1", ClusterID: 0xaa, Version: "3.6.16", Revision: m.revision, Body: io.NopCloser(m.body)}, nil
-}
-
-func (m *member) Prove(_ context.Context, wanted decide.Hash) etcd.Proof {
-	m.asked = wanted
-	return m.proof
-}
-
-func sound(t testing.TB) *member {
-	return &member{body: bytes.NewReader(recordedSnapshot(t)), revision: recordedRevision, proof: etcd.Proof{By: []string{"a-0", "a-1"}}}
+	return backuptest.Sound(backuptest.MustSnapshot(t))
 }
 
 func inspect(_ context.Context, file string) (snapshot.Facts, error) { return snapshot.Inspect(file) }
@@ -87,31 +46,31 @@ func TestTake(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := taken.Manifest.Snapshot
-	if s.Revision != recordedRevision || s.CompactRevision != 8 || s.ClusterVersion != "3.6.0" || m.asked.Revision != recordedRevision || *s.Hash != m.asked.Sum {
-		t.Errorf("%+v, asked for %+v", s, m.asked)
+	if s.Revision != backuptest.Revision || s.CompactRevision != 8 || s.ClusterVersion != "3.6.0" || m.Asked.Revision != backuptest.Revision || *s.Hash != m.Asked.Sum {
+		t.Errorf("%+v, asked for %+v", s, m.Asked)
 	}
-	whole := recordedSnapshot(t)
-	if sum := sha256.Sum256(whole); !slices.Equal(s.ProvenBy, m.proof.By) || s.Bytes != int64(len(whole)) || s.SHA256 != hex.EncodeToString(sum[:]) {
+	whole := backuptest.MustSnapshot(t)
+	if sum := sha256.Sum256(whole); !slices.Equal(s.ProvenBy, m.Proof.By) || s.Bytes != int64(len(whole)) || s.SHA256 != hex.EncodeToString(sum[:]) {
 		t.Errorf("%+v", s)
 	}
 }
 
 // TestTakeRefuses: nothing of what is not proven counts, and nothing of it is left.
 func TestTakeRefuses(t *testing.T) {
-	whole := recordedSnapshot(t)
+	whole := backuptest.MustSnapshot(t)
 	flipped := slices.Clone(whole)
 	flipped[9000] ^= 4
 	for name, c := range map[string]struct {
-		member *member
+		member *backuptest.Member
 		want   error
 	}{
-		"cut at the end":      {&member{body: bytes.NewReader(whole[:len(whole)-1])}, snapshot.ErrTruncated},
-		"cut at a page":       {&member{body: bytes.NewReader(whole[:8192+32])}, snapshot.ErrChecksum},
-		"nothing":             {&member{body: bytes.NewReader(nil)}, snapshot.ErrTruncated},
-		"flipped":             {&member{body: bytes.NewReader(flipped)}, snapshot.ErrChecksum},
-		"the stream breaks":   {&member{body: io.MultiReader(bytes.NewReader(whole[:9000]), iotest.ErrReader(io.ErrUnexpectedEOF))}, io.ErrUnexpectedEOF},
-		"older than was said": {&member{body: bytes.NewReader(whole), revision: recordedRevision + 1}, ErrOld},
-		"others differ":       {&member{body: bytes.NewReader(whole), proof: etcd.Proof{Differs: []string{"a-0"}, Why: "0 of 3"}}, ErrDiffers},
+		"cut at the end":      {&backuptest.Member{Body: bytes.NewReader(whole[:len(whole)-1])}, snapshot.ErrTruncated},
+		"cut at a page":       {&backuptest.Member{Body: bytes.NewReader(whole[:8192+32])}, snapshot.ErrChecksum},
+		"nothing":             {&backuptest.Member{Body: bytes.NewReader(nil)}, snapshot.ErrTruncated},
+		"flipped":             {&backuptest.Member{Body: bytes.NewReader(flipped)}, snapshot.ErrChecksum},
+		"the stream breaks":   {&backuptest.Member{Body: io.MultiReader(bytes.NewReader(whole[:9000]), iotest.ErrReader(io.ErrUnexpectedEOF))}, io.ErrUnexpectedEOF},
+		"older than was said": {&backuptest.Member{Body: bytes.NewReader(whole), Revision: backuptest.Revision + 1}, ErrOld},
+		"others differ":       {&backuptest.Member{Body: bytes.NewReader(whole), Proof: etcd.Proof{Differs: []string{"a-0"}, Why: "0 of 3"}}, ErrDiffers},
 	} {
 		o := order(t)
 		taken, err := Take(t.Context(), c.member, o)
@@ -121,7 +80,7 @@ func TestTakeRefuses(t *testing.T) {
 		}
 	}
 	unproven := sound(t)
-	unproven.proof = etcd.Proof{Why: "1 of 3 voters hold the same data"}
+	unproven.Proof = etcd.Proof{Why: "1 of 3 voters hold the same data"}
 	if taken, err := Take(t.Context(), unproven, order(t)); err != nil || taken.Manifest.Snapshot.Unproven == "" {
 		t.Errorf("%+v %v", taken, err)
 	}
@@ -130,7 +89,7 @@ func TestTakeRefuses(t *testing.T) {
 // TestInspectFindsDamage: bytes that were changed together with the checksum are damage, of which
 // nothing ends this process.
 func TestInspectFindsDamage(t *testing.T) {
-	whole := recordedSnapshot(t)
+	whole := backuptest.MustSnapshot(t)
 	for _, c := range []struct {
 		name  string
 		spoil func([]byte) []byte
@@ -214,7 +173,7 @@ func TestEncodings(t *testing.T) {
 		if _, err := Fetch(t.Context(), b, m, file, reading(e.identity)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if got, _ := os.ReadFile(file); !bytes.Equal(got, recordedSnapshot(t)) {
+		if got, _ := os.ReadFile(file); !bytes.Equal(got, backuptest.MustSnapshot(t)) {
 			t.Errorf("%s: it is not what was sent", name)
 		}
 		if _, err := Fetch(t.Context(), b, m, file, reading(e.identity)); !errors.Is(err, os.ErrExist) {
@@ -229,7 +188,7 @@ func TestEncodings(t *testing.T) {
 			t.Fatal(err)
 		}
 		decoded := filepath.Join(t.TempDir(), "s.db")
-		if facts, err := Decode(t.Context(), saved, decoded, reading(e.identity)); err != nil || facts.Revision != recordedRevision {
+		if facts, err := Decode(t.Context(), saved, decoded, reading(e.identity)); err != nil || facts.Revision != backuptest.Revision {
 			t.Errorf("%s: %+v, %v", name, facts, err)
 		}
 		if e.identity == nil {
@@ -421,7 +380,7 @@ func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 func TestBounds(t *testing.T) {
 	o := order(t)
 	o.MaxBytes = 1 << 20
-	if taken, err := Take(t.Context(), &member{body: endless{}}, o); !errors.Is(err, ErrTooLarge) {
+	if taken, err := Take(t.Context(), &backuptest.Member{Body: endless{}}, o); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("%+v %v", taken, err)
 	}
 	bomb := filepath.Join(t.TempDir(), "bomb")
@@ -533,7 +492,7 @@ func TestReadWithoutQuorate(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %s: %v\n%s", name, step, err, out)
 			}
-			if strings.Contains(step, "status") && !strings.Contains(string(out), fmt.Sprintf(", %d,", recordedRevision)) {
+			if strings.Contains(step, "status") && !strings.Contains(string(out), fmt.Sprintf(", %d,", backuptest.Revision)) {
 				t.Errorf("%s: %s", name, out)
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -14,39 +13,13 @@ import (
 	"testing"
 
 	"filippo.io/age"
-	"github.com/klauspost/compress/zstd"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"quorate.dev/quorate/clusters/backup"
+	"quorate.dev/quorate/clusters/backup/backuptest"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
-	"quorate.dev/quorate/clusters/etcd"
-	"quorate.dev/quorate/reconcile/decide"
 )
-
-// recordedMember sends a snapshot that a real etcd sent.
-type recordedMember struct{ content []byte }
-
-func (m recordedMember) Snapshot(context.Context) (*etcd.Snapshot, error) {
-	return &etcd.Snapshot{Member: "a-1", ClusterID: 0xaa, Version: "3.6.16", Body: io.NopCloser(bytes.NewReader(m.content))}, nil
-}
-
-func (recordedMember) Prove(context.Context, decide.Hash) etcd.Proof {
-	return etcd.Proof{By: []string{"a-1", "a-2"}}
-}
-
-func recordedSnapshot() ([]byte, error) {
-	compressed, err := os.ReadFile("../../testdata/backup/etcd-3.6.db.zst")
-	if err != nil {
-		return nil, err
-	}
-	decoder, err := zstd.NewReader(nil)
-	if err != nil {
-		return nil, err
-	}
-	defer decoder.Close()
-	return decoder.DecodeAll(compressed, nil)
-}
 
 // storeBackups stores backups of ns/a, encrypted if there is a file of recipients:
 //
@@ -66,12 +39,12 @@ func storeBackups(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	bucket, err := store.Location{Directory: ts.MkAbs(args[0])}.Open(context.Background(), store.S3{})
 	ts.Check(err)
-	content, err := recordedSnapshot()
+	content, err := backuptest.Snapshot()
 	ts.Check(err)
 	for _, slot := range args[2:] {
 		o.Slot, err = store.ParseSlot(slot)
 		ts.Check(err)
-		taken, err := backup.Take(context.Background(), recordedMember{content}, o)
+		taken, err := backup.Take(context.Background(), backuptest.Sound(content), o)
 		ts.Check(err)
 		_, err = taken.Store(context.Background(), bucket, o)
 		ts.Check(errors.Join(err, taken.Remove()))
@@ -129,10 +102,7 @@ func TestInspectApart(t *testing.T) {
 	args := os.Args[0]
 	os.Args[0] = "quorate" // what TestMain goes by
 	t.Cleanup(func() { os.Args[0] = args })
-	whole, err := recordedSnapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := backuptest.MustSnapshot(t)
 	inspect := func(content []byte) (snapshot.Facts, error) {
 		file := filepath.Join(t.TempDir(), "s.db")
 		if err := os.WriteFile(file, content, 0o600); err != nil {
@@ -140,7 +110,7 @@ func TestInspectApart(t *testing.T) {
 		}
 		return inspectApart(t.Context(), file)
 	}
-	if facts, err := inspect(whole); err != nil || facts.Revision != 12 {
+	if facts, err := inspect(whole); err != nil || facts.Revision != backuptest.Revision {
 		t.Fatalf("%+v %v", facts, err)
 	}
 	if _, err := inspectApart(t.Context(), filepath.Join(t.TempDir(), "none")); err == nil || errors.Is(err, snapshot.ErrDamaged) {

@@ -1,0 +1,75 @@
+// Package backuptest has a snapshot that a real etcd sent, and a cluster that sends it. It is for
+// tests alone.
+package backuptest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// File holds a snapshot that a real etcd 3.6 sent, compressed, as the tests of packages find it that
+// are two directories deep. Revision is what it holds.
+const (
+	File     = "../../testdata/backup/etcd-3.6.db.zst"
+	Revision = 12
+)
+
+// Snapshot reads it.
+func Snapshot() ([]byte, error) {
+	compressed, err := os.ReadFile(File)
+	if err != nil {
+		return nil, fmt.Errorf("read the snapshot of tests: %w", err)
+	}
+	decoder, err := zstd.NewReader(nil)
+	if err != nil {
+		return nil, fmt.Errorf("read the snapshot of tests: %w", err)
+	}
+	defer decoder.Close()
+	return decoder.DecodeAll(compressed, nil)
+}
+
+// MustSnapshot reads it, or ends the test.
+func MustSnapshot(t testing.TB) []byte {
+	t.Helper()
+	content, err := Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// Member is a cluster that sends what it is told to, and proves it as it is told to.
+type Member struct {
+	Body     io.Reader
+	Revision int64
+	Proof    etcd.Proof
+	// Asked is what it was asked to prove.
+	Asked decide.Hash
+}
+
+// Sound is one that sends a snapshot of Revision, which two members prove.
+func Sound(content []byte) *Member {
+	return &Member{Body: bytes.NewReader(content), Revision: Revision, Proof: etcd.Proof{By: []string{"a-0", "a-1"}}}
+}
+
+// Snapshot implements backup.Source.
+func (m *Member) Snapshot(context.Context) (*etcd.Snapshot, error) {
+	return &etcd.Snapshot{
+		Member: "a-1", ClusterID: 0xaa, Version: "3.6.16", Revision: m.Revision, Body: io.NopCloser(m.Body),
+	}, nil
+}
+
+// Prove implements backup.Source.
+func (m *Member) Prove(_ context.Context, wanted decide.Hash) etcd.Proof {
+	m.Asked = wanted
+	return m.Proof
+}
