@@ -345,6 +345,28 @@ func TestUnreadIsNotDamaged(t *testing.T) {
 	}
 }
 
+// TestTooLateIsNotDamaged: a time limit that ends the reading says nothing about a backup.
+func TestTooLateIsNotDamaged(t *testing.T) {
+	errLate := errors.New("it took too long")
+	for name, e := range encodings(t) {
+		dir := t.TempDir()
+		b, o := bucketIn(t, dir), order(t)
+		o.Encoding = e.Encoding
+		m := stored(t, b, o)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		r := reading(e.identity)
+		r.Progress = func(string, int64, int64) { cancel(errLate) }
+		if found, err := Verify(ctx, b, m, t.TempDir(), r); !errors.Is(err, errLate) || found.Damage != "" {
+			t.Errorf("%s: %+v, %v", name, found, err)
+		}
+		ctx, cancel = context.WithCancelCause(t.Context())
+		data := filepath.Join(dir, filepath.FromSlash(m.DataPath()))
+		if _, err := Decode(ctx, data, filepath.Join(t.TempDir(), "s.db"), r); !errors.Is(err, errLate) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestSpoolIsReadAgain: what the disk has lost of a snapshot since it was proven is not stored.
 func TestSpoolIsReadAgain(t *testing.T) {
 	for name, e := range encodings(t) {

@@ -12,6 +12,7 @@ import (
 
 	"filippo.io/age"
 
+	"quorate.dev/quorate/clusters/backup/disk"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
 )
@@ -69,7 +70,7 @@ func fetch(ctx context.Context, from store.Bucket, m store.Manifest, to io.Write
 	}
 	defer object.Close()
 	stored, sent := newDigest(), snapshot.NewTrailer()
-	raw := &source{r: io.TeeReader(io.LimitReader(object, m.Bytes+1),
+	raw := &source{r: io.TeeReader(io.LimitReader(disk.Until(ctx, object), m.Bytes+1),
 		io.MultiWriter(stored, r.Progress.counter("fetch", m.Bytes)))}
 	kept := &sink{w: to}
 	plain, free, err := decoder(m, raw, r.Identities)

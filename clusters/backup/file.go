@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"quorate.dev/quorate/clusters/backup/disk"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
 )
@@ -33,7 +34,7 @@ func Decode(ctx context.Context, from, path string, r Reading) (facts snapshot.F
 		return snapshot.Facts{}, fmt.Errorf("read a backup: %w", err)
 	}
 	defer leave(out.Name())
-	if err = errors.Join(r.decode(in, out), out.Sync(), out.Close()); err == nil {
+	if err = errors.Join(r.decode(ctx, in, out), out.Sync(), out.Close()); err == nil {
 		r.Progress.step("check every page")
 		facts, err = r.Inspect(ctx, out.Name())
 	}
@@ -47,12 +48,12 @@ func Decode(ctx context.Context, from, path string, r Reading) (facts snapshot.F
 }
 
 // decode takes off one layer after the other, as they are found.
-func (r Reading) decode(in *os.File, out io.Writer) error {
+func (r Reading) decode(ctx context.Context, in *os.File, out io.Writer) error {
 	var size int64
 	if info, err := in.Stat(); err == nil {
 		size = info.Size()
 	}
-	stored := io.TeeReader(in, r.Progress.counter("read", size))
+	stored := io.TeeReader(disk.Until(ctx, in), r.Progress.counter("read", size))
 	for _, layer := range []struct {
 		magic []byte
 		is    store.Manifest

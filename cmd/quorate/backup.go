@@ -30,7 +30,7 @@ type backupFlags struct {
 	spool    string
 	maxBytes int64
 	output   string
-	timeout  time.Duration
+	timeout  timeoutFlag
 }
 
 func newBackup(std streams) *cobra.Command {
@@ -61,7 +61,7 @@ code is 4 if etcd has a CORRUPT alarm: that backup may hold wrong data.`,
 	c.Flags().StringVar(&f.spool, "spool", "",
 		"directory for the snapshot while it is checked (default: that for temporary files)")
 	addMaxBytes(c, &f.maxBytes)
-	c.Flags().DurationVar(&f.timeout, "timeout", 30*time.Minute, "how long all of it may take")
+	f.timeout.add(c)
 	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
 	f.log.add(c)
 	return c
@@ -86,8 +86,7 @@ func takeBackup(ctx context.Context, std streams, f backupFlags, argument string
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(logr.NewContextWithSlogLogger(ctx, log), f.timeout,
-		fmt.Errorf("it took longer than --timeout %s", f.timeout))
+	ctx, cancel := f.timeout.within(logr.NewContextWithSlogLogger(ctx, log))
 	defer cancel()
 	progress, done := bars(std.err)
 	manifest, err := f.run(ctx, backup.Order{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -80,20 +81,28 @@ func printJSON(w io.Writer, listing store.Listing) error {
 		ClusterID string    `json:"clusterID"`
 		Backup    string    `json:"backup"`
 		Slot      time.Time `json:"slot"`
+		Revision  int64     `json:"revision,omitempty"`
 		State     string    `json:"state"`
 	}
-	entries := []entry{}
+	entries, revisions := []entry{}, listing.Revisions()
 	for _, b := range listing.Backups {
-		entries = append(entries, entry{b.Cluster.Namespace, b.Cluster.Name, b.ClusterID, b.ID(), b.Slot, stateOf(b)})
+		entries = append(entries, entry{
+			b.Cluster.Namespace, b.Cluster.Name, b.ClusterID, b.ID(), b.Slot, revisions[b], stateOf(b),
+		})
 	}
 	return report.Encode(w, entries)
 }
 
 func printBackups(w io.Writer, listing store.Listing) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "CLUSTER\tBACKUP\tCLUSTER ID\tSTATE")
+	fmt.Fprintln(table, "CLUSTER\tBACKUP\tCLUSTER ID\tREVISION\tSTATE")
+	revisions := listing.Revisions()
 	for _, b := range listing.Backups {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", b.Cluster, b.ID(), b.ClusterID, stateOf(b))
+		revision := "-"
+		if known := revisions[b]; known > 0 {
+			revision = strconv.FormatInt(known, 10)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", b.Cluster, b.ID(), b.ClusterID, revision, stateOf(b))
 	}
 	return table.Flush()
 }
@@ -133,6 +142,7 @@ A damaged backup is exit code 4.`,
 	}
 	f.add(c, helpFrom)
 	f.addIdentity(c)
+	f.timeout.add(c)
 	c.Flags().StringVar(&spool, "spool", "",
 		"directory for the snapshot while it is checked (default: that for temporary files)")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "record nothing")
@@ -140,6 +150,8 @@ A damaged backup is exit code 4.`,
 }
 
 func verifyBackup(ctx context.Context, std streams, f readingFlags, spool string, dryRun bool, args []string) error {
+	ctx, cancel := f.timeout.within(ctx)
+	defer cancel()
 	var found store.Verification
 	m, err := f.read(ctx, std, args, func(from store.Bucket, m store.Manifest, r backup.Reading) (err error) {
 		found, err = backup.Verify(ctx, from, m, spool, r)
@@ -270,6 +282,7 @@ decrypted and decompressed, as the member sent it.
 	}
 	f.add(c, helpFrom)
 	f.addIdentity(c)
+	f.timeout.add(c)
 	c.Flags().StringVar(&to, "to", "", "file that is written")
 	require(c, "to")
 	return c
@@ -279,6 +292,8 @@ func fetchBackup(ctx context.Context, std streams, f readingFlags, to string, ar
 	if err := newFile("to", to); err != nil {
 		return err
 	}
+	ctx, cancel := f.timeout.within(ctx)
+	defer cancel()
 	m, err := f.read(ctx, std, args, func(from store.Bucket, m store.Manifest, r backup.Reading) error {
 		_, err := backup.Fetch(ctx, from, m, to, r)
 		return err

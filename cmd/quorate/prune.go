@@ -30,6 +30,7 @@ deleted, the exit code is 4.`, retention.MaxDeleted),
 		Args:    cobra.ExactArgs(1),
 	}
 	f.add(c, helpFrom)
+	f.timeout.add(c)
 	parts := addParts(c, &p)
 	c.Flags().DurationVar(&p.MinAge, "min-age", 24*time.Hour, "keep what is younger")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be deleted, and delete nothing")
@@ -82,6 +83,8 @@ func pruneBackups(
 	if p.MinAge < 0 {
 		return usageError{errors.New("--min-age is negative")}
 	}
+	ctx, cancel := f.timeout.within(ctx)
+	defer cancel()
 	bucket, listing, err := f.list(ctx, of)
 	if err != nil {
 		return err

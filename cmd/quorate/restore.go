@@ -41,6 +41,7 @@ keeps members of the old cluster from joining by mistake.`,
 	f.add(c, "file with a backup (compressed, encrypted, or neither), "+
 		"or URL of a store: file:///DIRECTORY or s3://BUCKET/PREFIX")
 	f.addIdentity(c)
+	f.timeout.add(c)
 	c.Flags().StringVar(&r.DataDir, "data-dir", "", "directory that is made; it must be empty or not exist")
 	require(c, "data-dir")
 	c.Flags().StringVar(&r.Name, "name", "default", "name of the member, as etcd is started with it")
@@ -75,6 +76,8 @@ func restore(ctx context.Context, std streams, f readingFlags, r snapshot.Restor
 	if err != nil {
 		return err
 	}
+	ctx, cancel := f.timeout.within(ctx)
+	defer cancel()
 	_, missing := os.Lstat(r.DataDir)
 	said, err := f.restore(ctx, std, r, reading, args)
 	done()

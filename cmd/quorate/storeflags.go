@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"filippo.io/age"
 	"github.com/spf13/cobra"
@@ -95,12 +96,26 @@ func (f *encodingFlags) encoding(to string) (backup.Encoding, error) {
 	return e, nil
 }
 
+// timeoutFlag says how long a command may take.
+type timeoutFlag time.Duration
+
+func (f *timeoutFlag) add(c *cobra.Command) {
+	c.Flags().DurationVar((*time.Duration)(f), "timeout", 30*time.Minute, "how long all of it may take")
+}
+
+// within ends when the time is over.
+func (f timeoutFlag) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := time.Duration(f)
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than --timeout %s", limit))
+}
+
 // readingFlags say how to read a backup.
 type readingFlags struct {
 	from       string
 	identities []string
 	store      storeFlags
 	maxBytes   int64
+	timeout    timeoutFlag
 }
 
 // addMaxBytes adds the flag that says how large a snapshot may be.

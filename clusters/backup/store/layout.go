@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -153,6 +154,26 @@ func (l Listing) Newest() (Backup, bool) {
 		}
 	}
 	return newest, !newest.Slot.IsZero()
+}
+
+// Revisions are those of the backups, as the names of their data say: no manifest is read. Where data
+// of one slot say several, only its manifest knows, and it is left out.
+func (l Listing) Revisions() map[Backup]int64 {
+	said := map[string][]int64{}
+	for name, slot := range l.Data {
+		beside := path.Dir(name) + "/" + SlotID(slot)
+		digits, _, _ := strings.Cut(name[len(beside)+len("-"):], "-")
+		if revision, err := strconv.ParseInt(digits, 10, 64); err == nil && !slices.Contains(said[beside], revision) {
+			said[beside] = append(said[beside], revision)
+		}
+	}
+	revisions := map[Backup]int64{}
+	for _, b := range l.Backups {
+		if known := said[b.dir()+b.ID()]; len(known) == 1 {
+			revisions[b] = known[0]
+		}
+	}
+	return revisions
 }
 
 // At are the backups of a slot: more than one if clusters of several IDs had one then. Where there

@@ -251,6 +251,17 @@ func TestRead(t *testing.T) {
 	if !slices.Equal(got.Backups, want) || len(got.Data) != 2 {
 		t.Errorf("%+v", got)
 	}
+	if revisions := got.Revisions(); len(revisions) != 2 || revisions[want[0]] != 7 || revisions[want[1]] != 9 {
+		t.Errorf("revisions %v", revisions)
+	}
+	tried := read([]string{one + ".json", one + "-7-0123abcd.db.zst", one + "-7-1123abcd.db.zst"})
+	if revisions := tried.Revisions(); revisions[tried.Backups[0]] != 7 {
+		t.Errorf("two attempts at one revision: %v", revisions)
+	}
+	tried = read([]string{one + ".json", one + "-7-0123abcd.db.zst", one + "-8-1123abcd.db.zst"})
+	if revisions := tried.Revisions(); len(revisions) != 0 {
+		t.Errorf("two attempts at two revisions: %v", revisions)
+	}
 	both := read([]string{one + ".json", one + ".suspect.json", one + ".suspect.damaged.json"})
 	if len(both.Backups) != 2 || len(both.At(slot("20261122t180000z"))) != 1 || !both.At(slot("20261122t180000z"))[0].Good() {
 		t.Errorf("a good one and a suspect one: %+v", both)
