@@ -4,6 +4,7 @@ package etcdversion
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,6 +35,25 @@ func Parse(text string) (Version, error) {
 	v, known := numbers(text)
 	if !known {
 		return Version{}, unreadable{text, "MAJOR.MINOR.PATCH"}
+	}
+	return v, nil
+}
+
+// preReleases are what etcd calls its own versions that come before a release.
+var preReleases = []string{"-alpha", "-beta", "-rc", "-pre"}
+
+// ParseRunning reads what a program says that it is: a version, or one with what somebody adds who has
+// built it, such as 3.6.16+acme.1 or 3.6.16-k3s1, which stands for the release that it was built from.
+func ParseRunning(text string) (Version, error) {
+	full := "v" + text
+	build := semver.Build(full)
+	v, err := Parse(strings.TrimSuffix(text, build))
+	if err != nil {
+		return Version{}, unreadable{text, "MAJOR.MINOR.PATCH"}
+	}
+	kind, _, _ := strings.Cut(v.Pre, ".")
+	if !slices.Contains(preReleases, kind) {
+		v.Pre = ""
 	}
 	return v, nil
 }

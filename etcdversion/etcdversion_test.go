@@ -27,6 +27,21 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestParseRunning: a vendor's build is the release that it was built from, and etcd's own pre-releases
+// are none.
+func TestParseRunning(t *testing.T) {
+	for text, want := range map[string]string{
+		"3.6.16": "3.6.16", "3.6.16+acme.1": "3.6.16", "3.5.26-k3s1": "3.5.26", "3.5.26-k3s1+b": "3.5.26", "3.6.0-rc.1": "3.6.0-rc.1",
+		"3.6.0-alpha.0+git": "3.6.0-alpha.0", "3.7.0-pre": "3.7.0-pre", "3.6.16-rcfoo": "3.6.16", "3.6.16-0": "3.6.16",
+		"": "", "main": "", "v3.6.16": "", "3.6": "", "3.6.16+": "", "3.6.16 x": "", "3.6.99999999999999999999": "",
+	} {
+		got, err := ParseRunning(text)
+		if (err == nil) != (want != "") || err == nil && got.String() != want {
+			t.Errorf("%q is read as %s: %v", text, got, err)
+		}
+	}
+}
+
 func TestCompare(t *testing.T) {
 	ascending := []string{"0.9.0", "3.5.9", "3.5.26", "3.6.0-alpha.0", "3.6.0-rc.2", "3.6.0-rc.10", "3.6.0", "3.6.1", "3.10.0", "4.0.0"}
 	var versions []Version

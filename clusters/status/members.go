@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
-	"quorate.dev/quorate/etcdversion"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -143,14 +142,8 @@ func healthyVoters(members []v1alpha1.MemberStatus) int32 {
 
 // oldestVersion is the oldest version that an answering member runs; empty if none answers.
 func oldestVersion(s decide.State) string {
-	var versions []etcdversion.Version
-	for _, m := range s.Membership.Members {
-		if v, err := etcdversion.Parse(m.Version); err == nil {
-			versions = append(versions, v)
-		}
+	if runs := s.Running(); len(runs) > 0 {
+		return runs[0].String()
 	}
-	if len(versions) == 0 {
-		return ""
-	}
-	return slices.MinFunc(versions, etcdversion.Version.Compare).String()
+	return ""
 }

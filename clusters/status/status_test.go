@@ -122,6 +122,20 @@ func TestStatusWhileMembershipIsUnknown(t *testing.T) {
 	}
 }
 
+// TestBuildOfAVendor: the version in the status is what members run, and never what they ran once.
+func TestBuildOfAVendor(t *testing.T) {
+	live, entry := liveCluster(), healthyEntry()
+	live.Status.Version = "3.4.0"
+	for said, want := range map[string]string{"3.6.16+acme.1": "3.6.16", "3.6.16-k3s1": "3.6.16", "3.6.0-rc.1": "3.6.0-rc.1"} {
+		for i := range entry.State.Membership.Members {
+			entry.State.Membership.Members[i].Version = said
+		}
+		if status := newStatus(live, live, entry, fetchedMain); status.Version != want {
+			t.Errorf("%s: %s", said, status.Version)
+		}
+	}
+}
+
 func TestAnErrorReachesTheStatus(t *testing.T) {
 	live := liveCluster()
 	entry := healthyEntry()

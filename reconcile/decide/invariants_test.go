@@ -342,6 +342,7 @@ var wrongs = []wrong{
 	{"one step at a time", "another shape than declared", nil, acts(decide.StartRollout{Version: "3.6.16", SpecHash: "h2"})},
 	{"one step at a time", "skips one up", func(w *world) { w.Declared.Version = "3.8.0" }, acts(decide.StartRollout{Version: "3.8.0", SpecHash: theHash})},
 	{"one step at a time", "skips one down", func(w *world) { w.Declared.Version = "3.4.30" }, acts(decide.StartRollout{Version: "3.4.30", SpecHash: theHash})},
+	{"one step at a time", "skips one down from a pre-release", func(w *world) { w.Declared.Version = "3.4.30"; allRun(w, "3.6.0-rc.1") }, acts(decide.StartRollout{Version: "3.4.30", SpecHash: theHash})},
 	{"one step at a time", "another major version", func(w *world) { w.Declared.Version = "4.6.0" }, acts(decide.StartRollout{Version: "4.6.0", SpecHash: theHash})},
 	{"one step at a time", "restarts what is as declared", nil, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 	{"one step at a time", "restarts before new pods are as declared", func(w *world) { w.Declared.SpecHash = "h2" }, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
@@ -467,6 +468,8 @@ var right = []wrong{
 		w.Replicas[1].PodCrashes = 4
 	}, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
 	{"", "prepares a downgrade", func(w *world) { w.Declared.Version = "3.5.35" }, acts(decide.EnableDowngrade{Version: "3.5"})},
+	{"", "prepares a downgrade from somebody's build", func(w *world) { w.Declared.Version = "3.5.35"; allRun(w, "3.6.16+acme") }, acts(decide.EnableDowngrade{Version: "3.5"})},
+	{"", "prepares a downgrade from a pre-release", func(w *world) { w.Declared.Version = "3.5.35"; allRun(w, "3.6.0-rc.0") }, acts(decide.EnableDowngrade{Version: "3.5"})},
 	{"", "prepares a downgrade that has begun", func(w *world) {
 		w.Declared.Version = "3.5.35"
 		w.Membership.Members[2].Version = "3.5.35"

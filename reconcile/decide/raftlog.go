@@ -79,7 +79,8 @@ func (s State) restored() bool {
 
 // lagsBehind reports whether the data of a member are of another minor version than it runs.
 func lagsBehind(m Member) bool {
-	return m.Answers && m.StorageVersion != "" && m.Version != "" && m.StorageVersion != minorOf(m.Version).String()
+	runs, err := etcdversion.ParseRunning(m.Version)
+	return m.Answers && err == nil && m.StorageVersion != "" && m.StorageVersion != runs.MajorMinor().String()
 }
 
 // sameVersions reports whether all members that answer run the same minor version.

@@ -27,31 +27,54 @@ var departures = map[etcdversion.MajorMinor]struct {
 	minorOf("3.6"): {etcdversion.Must("3.6.11"), ""},
 }
 
-// running are the versions that members run, ascending: what members say while any answers, else
-// the one in the status, and only where that is lost those that pods were made with. What was
-// declared and never ran counts for nothing (hard case H101).
-func (s State) running() []etcdversion.Version {
+// Running are the versions that members run, as far as any of them says so now: for one whose word
+// cannot be read, the one that its pod was made with.
+func (s State) Running() []etcdversion.Version {
 	var list []etcdversion.Version
-	add := func(text string) {
-		if v, err := etcdversion.Parse(text); err == nil {
-			list = append(list, v)
-		}
-	}
 	for _, m := range s.Membership.Members {
-		if m.Answers {
-			add(m.Version)
+		if !m.Answers {
+			continue
 		}
-	}
-	if len(list) == 0 {
-		add(s.ReportedVersion)
-	}
-	if len(list) == 0 && s.Formed() {
-		for _, r := range s.Replicas {
-			add(r.PodVersion)
+		v, err := etcdversion.ParseRunning(m.Version)
+		if ordinal, ours := s.OrdinalOf(m); err != nil && ours {
+			v, err = etcdversion.Parse(s.Replica(ordinal).PodVersion)
+		}
+		if err == nil {
+			list = append(list, v)
 		}
 	}
 	slices.SortFunc(list, etcdversion.Version.Compare)
 	return list
+}
+
+// running are the versions that members run, ascending: what members say while any answers, else
+// the one in the status, and only where that is lost those that pods were made with. What was
+// declared and never ran counts for nothing (hard case H101).
+func (s State) running() []etcdversion.Version {
+	if list := s.Running(); len(list) > 0 {
+		return list
+	}
+	if v, err := etcdversion.ParseRunning(s.ReportedVersion); err == nil {
+		return []etcdversion.Version{v}
+	}
+	var list []etcdversion.Version
+	for _, r := range s.Replicas {
+		if v, err := etcdversion.Parse(r.PodVersion); err == nil && s.Formed() {
+			list = append(list, v)
+		}
+	}
+	slices.SortFunc(list, etcdversion.Version.Compare)
+	return list
+}
+
+// unreadable says which member says of itself that it runs what is no version; empty if none does.
+func (s State) unreadable() string {
+	for _, m := range s.MembersInOrder() {
+		if _, err := etcdversion.ParseRunning(m.Version); err != nil && m.Answers && m.Version != "" {
+			return fmt.Sprintf("%s says that it runs etcd %q, which cannot be read", s.nameOf(m), m.Version)
+		}
+	}
+	return ""
 }
 
 // judgeVersion says why the declared version cannot be rolled to from what runs, with the step to
@@ -66,7 +89,12 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 		return "", true // nothing is known to have run
 	}
 	oldest, newest := runs[0], runs[len(runs)-1]
+	unreadable := s.unreadable()
 	switch {
+	case steps(oldest, target) == 0 && steps(newest, target) == 0:
+		return "", true
+	case unreadable != "":
+		return fmt.Sprintf("%s: no other minor version than %s is rolled to", unreadable, oldest.MajorMinor()), false
 	case steps(oldest, target) > 1:
 		return fmt.Sprintf("etcd %s runs, and a minor version must not be skipped on the way to %s: declare a %s first",
 			oldest, target, oldest.MajorMinor().Next(1)), false

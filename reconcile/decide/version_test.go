@@ -68,7 +68,13 @@ func TestRunning(t *testing.T) {
 		"members and a status":  {func(s *State) { s.ReportedVersion = "3.4.0" }, versions("3.6.16", "3.6.16", "3.6.16")},
 		"the status alone":      {both(unheard, func(s *State) { s.ReportedVersion = "3.7.3" }), versions("3.7.3")},
 		"before a release":      {runs("3.6.0", "3.6.0-rc.1", "3.5.26"), versions("3.5.26", "3.6.0-rc.1", "3.6.0")},
-		"pods alone":            {unheard, versions("3.5.35", "3.6.16", "3.6.16")},
+		// What a vendor calls its build is the release that it was built from, and members run it: an older
+		// status is not asked.
+		"builds of vendors": {both(runs("3.6.16+acme.1", "3.6.16-k3s1", "3.6.16-k3s1+x"), func(s *State) { s.ReportedVersion = "3.5.35" }),
+			versions("3.6.16", "3.6.16", "3.6.16")},
+		"what cannot be read": {both(runs("main", "main", "3.6.17"), func(s *State) { s.ReportedVersion = "3.5.35" }),
+			versions("3.6.16", "3.6.16", "3.6.17")},
+		"pods alone": {unheard, versions("3.5.35", "3.6.16", "3.6.16")},
 		"pods of a founding": {func(s *State) {
 			*s = State{Record: FoundingRecord("t", 1), Replicas: []Replica{{Pod: PodPending, PodVersion: "3.6.16"}}}
 		}, nil},
@@ -97,8 +103,12 @@ func TestJudgeVersion(t *testing.T) {
 		"two up":                                 {declares("3.8.0"), skips},
 		"two up for one of them":                 {both(declares("3.8.0"), runs("3.6.16", "3.7.3", "3.7.3")), skips},
 		"another major version":                  {declares("4.6.0"), skips},
+		"one up, one cannot be read":             {both(declares("3.7.3"), runs("main", "3.6.16", "3.6.16")), "a-0 says that it runs etcd \"main\""},
+		"a patch, one cannot be read":            {both(declares("3.6.99"), runs("main", "3.6.16", "3.6.16")), prepared},
 		"from 3.5.25":                            {runs("3.5.25", "3.6.16", "3.6.16"), tooOld},
 		"from 3.5.26":                            {runs("3.5.26", "3.6.16", "3.6.16"), prepared},
+		"from a build of 3.5.26":                 {runs("3.5.26-k3s1", "3.6.16", "3.6.16"), prepared},
+		"from before 3.5.26":                     {runs("3.5.26-rc.0", "3.6.16", "3.6.16"), tooOld},
 		"from 3.6.10":                            {both(declares("3.7.3"), runs("3.6.10", "3.6.10", "3.6.10")), tooOld},
 		"from 3.6.11":                            {both(declares("3.7.3"), runs("3.6.11", "3.6.11", "3.6.11")), prepared},
 		"from 3.4":                               {both(declares("3.5.35"), runs("3.4.0", "3.4.0", "3.4.0")), prepared},

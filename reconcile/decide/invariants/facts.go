@@ -104,8 +104,8 @@ func allAnswer(members []decide.Member) bool {
 	return true
 }
 
-// release is a version of etcd, or a minor version.
-var release = regexp.MustCompile(`^(\d+)\.(\d+)(\.\d+)?$`)
+// release is a version of etcd, with whatever its builder adds, or a minor version.
+var release = regexp.MustCompile(`^(\d+)\.(\d+)(\.\d+([-+].*)?)?$`)
 
 // minorOf is the major and the minor version in a version.
 func minorOf(version string) (major, minor int, known bool) {
