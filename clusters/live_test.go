@@ -1,0 +1,46 @@
+package clusters
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/kube/kubetest"
+	"quorate.dev/quorate/reconcile"
+)
+
+// TestNew: what a run is limited to reaches those who keep to it.
+func TestNew(t *testing.T) {
+	one := 1
+	l := New(nil, Options{MaxDeletions: &one, Timeout: 3 * time.Second})
+	if l.deletions.Most == nil || *l.deletions.Most != one || l.etcd.Timeout != 3*time.Second {
+		t.Errorf("deletions %v, timeout %s", l.deletions.Most, l.etcd.Timeout)
+	}
+}
+
+// TestQuotaOfObserved: a quota that is not declared is known before anything is decided: pods are made
+// with it.
+func TestQuotaOfObserved(t *testing.T) {
+	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"kind":"List","apiVersion":"v1","metadata":{},"items":[]}`))
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := reconcile.Declaration{Source: "https://g/repo"}
+	d.Cluster.Namespace, d.Cluster.Name = "ns", "a"
+	d.Cluster.Spec.Storage.Size = resource.MustParse("1Gi")
+	observed, err := New(client, Options{}).Observe(t.Context(), reconcile.Desired{
+		Clusters: []reconcile.Declaration{d}, Sources: []reconcile.Place{{Name: d.Source, Revision: "main@sha1:9"}},
+	})
+	if err != nil || len(observed.Clusters) != 1 {
+		t.Fatalf("%+v, %v", observed, err)
+	}
+	if quota := observed.Clusters[0].(*cluster).target.Cluster.Spec.Etcd.Quota; quota.String() != "512Mi" {
+		t.Errorf("%s", quota.String())
+	}
+}
