@@ -140,7 +140,7 @@ func blame(err, edge error) error {
 // proven when the backup was taken, so whatever is wrong now is wrong with this machine, or the
 // manifest lies.
 func (r Reading) check(ctx context.Context, file string, m store.Manifest) (snapshot.Facts, error) {
-	r.Progress.step("check every page")
+	r.Progress.Step("check every page")
 	facts, err := r.Inspect(ctx, file)
 	if err != nil {
 		return snapshot.Facts{}, fmt.Errorf("its bytes are those that were stored, but %w", err)

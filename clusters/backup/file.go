@@ -35,7 +35,7 @@ func Decode(ctx context.Context, from, path string, r Reading) (facts snapshot.F
 	}
 	defer leave(out.Name())
 	if err = errors.Join(r.decode(ctx, in, out), out.Sync(), out.Close()); err == nil {
-		r.Progress.step("check every page")
+		r.Progress.Step("check every page")
 		facts, err = r.Inspect(ctx, out.Name())
 	}
 	if err == nil {

@@ -21,8 +21,8 @@ func (c *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// step tells that a step begins of which nobody knows how far it is.
-func (p Progress) step(name string) {
+// Step tells that a step begins of which nobody knows how far it is.
+func (p Progress) Step(name string) {
 	if p != nil {
 		p(name, 0, 0)
 	}

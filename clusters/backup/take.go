@@ -97,7 +97,7 @@ func Take(ctx context.Context, from Source, o Order) (taken Taken, err error) {
 		Member: s.Member, EtcdVersion: s.Version, StartedAt: started,
 		Snapshot: store.Snapshot{Bytes: sent.Size(), SHA256: sent.Sum()},
 	}
-	o.Progress.step("check every page")
+	o.Progress.Step("check every page")
 	if m.Snapshot.Facts, err = o.Inspect(ctx, file.Name()); err != nil {
 		return Taken{}, err
 	}
@@ -105,7 +105,7 @@ func Take(ctx context.Context, from Source, o Order) (taken Taken, err error) {
 		return Taken{}, fmt.Errorf("%w: it is of revision %d, and %s had acknowledged %d", ErrOld, m.Snapshot.Revision,
 			s.Member, s.Revision)
 	}
-	o.Progress.step("compare with the members")
+	o.Progress.Step("compare with the members")
 	if err := prove(ctx, from, &m.Snapshot); err != nil {
 		return Taken{}, err
 	}

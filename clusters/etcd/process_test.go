@@ -23,7 +23,7 @@ import (
 	"testing"
 	"time"
 
-	"quorate.dev/quorate/clusters/childtest"
+	"quorate.dev/quorate/clusters/child"
 	"quorate.dev/quorate/clusters/etcd"
 )
 
@@ -116,7 +116,7 @@ func (s *servers) startIn(i int, dir string, initial ...string) {
 	cmd := exec.Command(s.binary, args...)
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	cmd.SysProcAttr = childtest.WithParent()
+	cmd.SysProcAttr = child.WithParent()
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"quorate.dev/quorate/clusters/childtest"
+	"quorate.dev/quorate/clusters/child"
 	"quorate.dev/quorate/clusters/pki"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/etcdversion"
@@ -152,7 +152,7 @@ func (w *world) start(n int) *member {
 	m.process = exec.Command("unshare", "--mount", "sh", "-c", `mount --bind "$1" /etc/hosts && exec "$2" --config-file="$3"`,
 		"sh", w.path("hosts"), w.binary, w.path(name+".yaml"))
 	m.process.Stdout, m.process.Stderr = log, log
-	m.process.SysProcAttr = childtest.WithParent()
+	m.process.SysProcAttr = child.WithParent()
 	if err := m.process.Start(); err != nil {
 		w.Fatal(err)
 	}

@@ -21,16 +21,16 @@ import (
 func newBackups(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backups",
-		Short: "List, verify, fetch and prune the backups in a store",
+		Short: "List, verify, try out, fetch and prune the backups in a store",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("backups has no command %q; it has list, verify, fetch and prune",
+				return usageError{fmt.Errorf("backups has no command %q; it has list, verify, drill, fetch and prune",
 					args[0])}
 			}
 			return c.Help()
 		},
 	}
-	c.AddCommand(newBackupsList(std), newBackupsVerify(std), newBackupsFetch(std), newBackupsPrune(std))
+	c.AddCommand(newBackupsList(std), newBackupsVerify(std), newBackupsDrill(std), newBackupsFetch(std), newBackupsPrune(std))
 	return c
 }
 
@@ -114,6 +114,8 @@ func stateOf(b store.Backup) string {
 		return "damaged"
 	case b.Suspect:
 		return "suspect"
+	case b.Drilled && b.Verified:
+		return "drilled"
 	case b.Verified:
 		return "verified"
 	}
@@ -167,13 +169,18 @@ func verifyBackup(ctx context.Context, std streams, f readingFlags, spool string
 		return err
 	}
 	if found.Damage != "" {
-		fmt.Fprintf(std.out, "%s  %s is damaged\n", m.Backup().Cluster, m.Backup().ID())
-		fmt.Fprintln(std.err, "quorate:", found.Damage)
-		return exit(exitBlocked)
+		return explainDamage(std, m, found.Damage)
 	}
 	_, err = fmt.Fprintf(std.out, "%s  %s is sound: revision %d, %d bytes\n", m.Backup().Cluster, m.Backup().ID(),
 		m.Snapshot.Revision, m.Snapshot.Bytes)
 	return err
+}
+
+// explainDamage says that a backup is damaged, and ends with the exit code for that.
+func explainDamage(std streams, m store.Manifest, damage string) error {
+	fmt.Fprintf(std.out, "%s  %s is damaged\n", m.Backup().Cluster, m.Backup().ID())
+	fmt.Fprintln(std.err, "quorate:", damage)
+	return exit(exitBlocked)
 }
 
 // clockSkew is how far the clocks of machines may be apart.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"flag"
 	"os"
 	"os/exec"
@@ -39,6 +40,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("CRD", definition)
 			env.Setenv("SNAPSHOT", snapshot)
+			env.Setenv("ETCDS", os.Getenv("QUORATE_ETCD_DIR"))
 			env.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 			env.Setenv("GIT_CONFIG_SYSTEM", os.DevNull)
 			for _, role := range []string{"AUTHOR", "COMMITTER"} {
@@ -47,6 +49,12 @@ func TestScripts(t *testing.T) {
 				env.Setenv("GIT_"+role+"_DATE", "2026-01-01T00:00:00Z")
 			}
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "etcd" {
+				return false, fmt.Errorf("there is no condition %q", name)
+			}
+			return os.Getenv("QUORATE_ETCD_DIR") != "", nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "backups": storeBackups, "spoil": spoilBackups, "lose": loseBackup},
 	})

@@ -60,9 +60,10 @@ func TestBackup(t *testing.T) {
 		t.Errorf("%s", listed)
 	}
 	s3.quorate(w, "backups", "prune", cluster, "--from", s3.url, "--last=1", "--hourly=0", "--daily=0", "--weekly=0", "--min-age=0s").requireCode(t, exitBlocked)
-	s3.quorate(w, "backups", "verify", cluster, "--from", s3.url).requireCode(t, exitDone)
+	etcd := binary(filepath.Join("tools", "etcd-"+modern, "etcd"))
+	s3.quorate(w, "backups", "drill", cluster, "--from", s3.url, "--etcd", etcd).requireCode(t, exitDone)
 	s3.quorate(w, "backups", "prune", cluster, "--from", s3.url, "--last=1", "--hourly=0", "--daily=0", "--weekly=0", "--min-age=0s").requireCode(t, exitDone)
-	if listed := s3.quorate(w, "backups", "list", cluster, "--from", s3.url).requireCode(t, exitDone); strings.Count(listed.stdout, cluster) != 1 || !listed.says("  verified\n") {
+	if listed := s3.quorate(w, "backups", "list", cluster, "--from", s3.url).requireCode(t, exitDone); strings.Count(listed.stdout, cluster) != 1 || !listed.says("  drilled\n") {
 		t.Errorf("%s", listed)
 	}
 
@@ -76,6 +77,10 @@ func TestBackup(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.db")
 	if r := s3.quorate(w, "backup", "a", "--to", file).requireCode(t, exitDone); !r.says("the same data as ") {
 		t.Errorf("it is not proven: %s", r)
+	}
+	s3.quorate(w, "backup", "a", "--to", s3.url).requireCode(t, exitDone)
+	if r := s3.quorate(w, "backups", "drill", cluster, "--from", s3.url, "--etcd", etcd).requireCode(t, exitDone); !r.says("holds the data that were backed up") {
+		t.Errorf("%s", r)
 	}
 	// A cluster without a quorum has nothing that could be relied on.
 	w.kubectl("--namespace", w.namespace, "scale", "statefulset", "a", "--replicas=1")

@@ -30,6 +30,9 @@ type Restoration struct {
 	// Bump is by how much the revision is raised, and all before it marked as compacted, so that
 	// watches start again in place of missing events. 0 leaves it as it was: for comparing data only.
 	Bump uint64
+	// WithoutAuth turns authentication off: for a trial, in which nobody knows the passwords, and which
+	// nobody else can reach.
+	WithoutAuth bool
 }
 
 // ErrExists is a data directory that holds something.
@@ -108,26 +111,41 @@ func restoreTo(dir, file string, r Restoration) error {
 	if err != nil {
 		return err
 	}
-	return withoutAlarms(filepath.Join(dir, member, "snap", "db"))
+	return update(filepath.Join(dir, member, "snap", "db"), func(tx *bolt.Tx) error {
+		if err := clearAlarms(tx); err != nil || !r.WithoutAuth {
+			return err
+		}
+		return disableAuth(tx)
+	})
 }
 
-// withoutAlarms removes the alarms that came along.
-func withoutAlarms(database string) error {
+// update changes a database.
+func update(database string, change func(*bolt.Tx) error) error {
 	db, err := bolt.Open(database, 0o600, &bolt.Options{Timeout: lockPatience})
 	if err != nil {
 		return err
 	}
-	err = db.Update(func(tx *bolt.Tx) error {
-		if tx.Bucket(alarmBucket) == nil {
-			return nil
-		}
-		if err := tx.DeleteBucket(alarmBucket); err != nil {
-			return err
-		}
-		_, err := tx.CreateBucket(alarmBucket)
+	return errors.Join(db.Update(change), db.Close())
+}
+
+// clearAlarms removes the alarms that came along.
+func clearAlarms(tx *bolt.Tx) error {
+	if tx.Bucket(alarmBucket) == nil {
+		return nil
+	}
+	if err := tx.DeleteBucket(alarmBucket); err != nil {
 		return err
-	})
-	return errors.Join(err, db.Close())
+	}
+	_, err := tx.CreateBucket(alarmBucket)
+	return err
+}
+
+// disableAuth leaves users and roles as they are, and asks nobody who they are.
+func disableAuth(tx *bolt.Tx) error {
+	if b := tx.Bucket(authBucket); b != nil {
+		return b.Put(authEnabled, []byte{0})
+	}
+	return nil
 }
 
 // place puts the finished data into the data directory, for good.

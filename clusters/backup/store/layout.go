@@ -44,6 +44,8 @@ type Backup struct {
 	Suspect bool
 	// Verified, or Damaged: it was read back since, and so it was found.
 	Verified, Damaged bool
+	// Drilled: an etcd was started with it.
+	Drilled bool
 }
 
 // Good reports whether the backup counts as one: nothing speaks against it.
@@ -77,6 +79,7 @@ func (b Backup) stem() string {
 func (b Backup) manifestName() string { return b.stem() + ".json" }
 func (b Backup) verifiedName() string { return b.stem() + ".verified.json" }
 func (b Backup) damagedName() string  { return b.stem() + ".damaged.json" }
+func (b Backup) drilledName() string  { return b.stem() + ".drilled.json" }
 
 // Listing is all that a store has of the clusters that were asked for.
 type Listing struct {
@@ -131,6 +134,7 @@ func read(names []string) Listing {
 		if slices.Contains(said, ".json") {
 			backup.Verified, backup.Damaged = slices.Contains(said, ".verified.json"),
 				slices.Contains(said, ".damaged.json")
+			backup.Drilled = slices.Contains(said, ".drilled.json")
 			listing.Backups = append(listing.Backups, backup)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"quorate.dev/quorate/clusters/childtest"
+	"quorate.dev/quorate/clusters/child"
 )
 
 // Server is an API server, and who may do everything there.
@@ -114,7 +114,7 @@ func run(t *testing.T, logFile string, process *exec.Cmd) <-chan struct{} {
 	}
 	defer log.Close()
 	process.Stdout, process.Stderr = log, log
-	process.SysProcAttr = childtest.WithParent()
+	process.SysProcAttr = child.WithParent()
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}

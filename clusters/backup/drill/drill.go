@@ -1,0 +1,105 @@
+// Package drill restores backups for practice: into an etcd of its own, which is asked what it
+// holds, and thrown away. How long that takes is how long a restore takes.
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"quorate.dev/quorate/clusters/backup"
+	"quorate.dev/quorate/clusters/backup/snapshot"
+	"quorate.dev/quorate/clusters/backup/store"
+	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// ErrDiffers is a backup of which etcd makes other data than those that were backed up.
+var ErrDiffers = errors.New("etcd does not hold the data that were backed up")
+
+// Try restores a backup in a directory, which is empty again afterwards, with the revision as it was, so
+// that etcd's HashKV is comparable with that of the members it was taken from. What it returns is
+// good: backup.ErrDamaged, ErrVersion or ErrDiffers say what is not.
+func (p Program) Try(
+	ctx context.Context, from store.Bucket, m store.Manifest, dir string, r backup.Reading,
+) (store.Drill, error) {
+	work, err := os.MkdirTemp(dir, "drill-")
+	if err != nil {
+		return store.Drill{}, fmt.Errorf("try to restore: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	if err := p.suits(m.Snapshot.Facts); err != nil { // what can be known before anything is fetched
+		return store.Drill{}, err
+	}
+	file, dataDir := filepath.Join(work, "snapshot.db"), filepath.Join(work, "data")
+	watch := &stopwatch{time.Now()}
+	facts, err := backup.Fetch(ctx, from, m, file, r)
+	if err != nil {
+		return store.Drill{}, err
+	}
+	if err := p.suits(facts); err != nil {
+		return store.Drill{}, err
+	}
+	d := store.Drill{Format: store.Format, SHA256: m.SHA256, EtcdVersion: p.Version.String(), Revision: facts.Revision}
+	d.FetchSeconds = watch.lap()
+	r.Progress.Step("restore")
+	if err := snapshot.Restore(file, snapshot.Restoration{
+		DataDir: dataDir, Name: member, PeerURL: peerURL, InitialCluster: member + "=" + peerURL, Token: member,
+		WithoutAuth: true,
+	}); err != nil {
+		return store.Drill{}, err
+	}
+	d.RestoreSeconds = watch.lap()
+	if err := p.serve(ctx, dataDir, facts, &d, watch, r.Progress); err != nil {
+		return store.Drill{}, fmt.Errorf("try to restore %s with etcd %s: %w", m.DataPath(), p.Version, err)
+	}
+	d.At = time.Now().UTC().Truncate(time.Second)
+	return d, nil
+}
+
+// serve starts etcd on what was restored, and asks it what it holds.
+func (p Program) serve(
+	ctx context.Context, dataDir string, facts snapshot.Facts, d *store.Drill, watch *stopwatch, tell backup.Progress,
+) error {
+	tell.Step("start etcd")
+	s, err := p.start(dataDir)
+	if err != nil {
+		return fmt.Errorf("start etcd: %w", err)
+	}
+	defer s.stop()
+	clients := &etcd.Clients{}
+	defer clients.Close()
+	if err := s.ready(ctx, clients); err != nil {
+		return err
+	}
+	d.StartSeconds = watch.lap()
+	tell.Step("compare with the backup")
+	d.Uncompared, err = s.compare(ctx, clients, facts)
+	return err
+}
+
+// compare holds what it holds against the backup, and says why if that cannot be done.
+func (s *server) compare(ctx context.Context, clients *etcd.Clients, facts snapshot.Facts) (unknown string, err error) {
+	if facts.Hash == nil {
+		return facts.HashWhy, nil
+	}
+	proof := clients.Prove(ctx, s.cluster(),
+		decide.Hash{Revision: facts.Revision, CompactRevision: facts.CompactRevision, Sum: *facts.Hash})
+	if len(proof.Differs) > 0 {
+		return "", fmt.Errorf("%w, at revision %d", ErrDiffers, facts.Revision)
+	}
+	return proof.Why, context.Cause(ctx)
+}
+
+// stopwatch says how long each part of something took.
+type stopwatch struct{ since time.Time }
+
+// lap is the seconds since it was last asked.
+func (w *stopwatch) lap() float64 {
+	now := time.Now()
+	defer func() { w.since = now }()
+	return now.Sub(w.since).Seconds()
+}

@@ -1,0 +1,212 @@
+package drill
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"quorate.dev/quorate/clusters/backup"
+	"quorate.dev/quorate/clusters/backup/snapshot"
+	"quorate.dev/quorate/clusters/backup/store"
+	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// recorded sends a snapshot that a real etcd 3.6 sent.
+type recorded struct{ content []byte }
+
+func (r recorded) Snapshot(context.Context) (*etcd.Snapshot, error) {
+	return &etcd.Snapshot{Member: "a-1", ClusterID: 0xaa, Version: "3.6.16", Body: io.NopCloser(bytes.NewReader(r.content))}, nil
+}
+
+func (recorded) Prove(context.Context, decide.Hash) etcd.Proof {
+	return etcd.Proof{By: []string{"a-1", "a-2"}}
+}
+
+func inspect(_ context.Context, file string) (snapshot.Facts, error) { return snapshot.Inspect(file) }
+
+// otherHash inspects, and finds another hash than there is.
+func otherHash(ctx context.Context, file string) (snapshot.Facts, error) {
+	facts, err := inspect(ctx, file)
+	sum := *facts.Hash + 1
+	facts.Hash = &sum
+	return facts, err
+}
+
+// stored is a backup in a store.
+func stored(t *testing.T, inspect backup.Inspector) (store.Bucket, store.Manifest) {
+	t.Helper()
+	compressed, err := os.ReadFile("../../../testdata/backup/etcd-3.6.db.zst")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer decoder.Close()
+	content, err := decoder.DecodeAll(compressed, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bucket, err := store.Location{Directory: t.TempDir()}.Open(t.Context(), store.S3{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := backup.Order{
+		Cluster: store.Cluster{Namespace: "ns", Name: "a"}, Slot: time.Date(2026, 11, 22, 18, 0, 0, 0, time.UTC),
+		Spool: t.TempDir(), Inspect: inspect,
+	}
+	taken, err := backup.Take(t.Context(), recorded{content}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := taken.Store(t.Context(), bucket, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bucket, m
+}
+
+// programs are the versions of etcd that there are.
+func programs(t *testing.T) []Program {
+	t.Helper()
+	dir := os.Getenv("QUORATE_ETCD_DIR")
+	if dir == "" {
+		t.Skip("QUORATE_ETCD_DIR names no directory with etcd-<version>/etcd; make test sets it")
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, "etcd-*", "etcd"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s holds no etcd-<version>/etcd (%v)", dir, err)
+	}
+	var found []Program
+	for _, path := range paths {
+		p, err := Find(t.Context(), path)
+		if err != nil || "etcd-"+p.Version.String() != filepath.Base(filepath.Dir(path)) {
+			t.Fatalf("%s: %+v, %v", path, p, err)
+		}
+		found = append(found, p)
+	}
+	return found
+}
+
+// empty reports what a drill has left behind.
+func empty(t *testing.T, dirs ...string) {
+	t.Helper()
+	for _, dir := range dirs {
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("%s: %v %v", dir, left, err)
+		}
+	}
+}
+
+// TestTry: a backup of etcd 3.6 starts as 3.6 and 3.7, and older ones are not tried.
+func TestTry(t *testing.T) {
+	sockets := t.TempDir()
+	t.Setenv("TMPDIR", sockets)
+	t.Setenv("ETCD_SNAPSHOT_COUNT", "none") // which etcd refuses
+	bucket, m := stored(t, inspect)
+	tried := 0
+	for _, p := range programs(t) {
+		dir := t.TempDir()
+		d, err := p.Try(t.Context(), bucket, m, dir, backup.Reading{Inspect: inspect})
+		empty(t, dir, sockets)
+		if p.Version.Minor < 6 {
+			if !errors.Is(err, ErrVersion) {
+				t.Errorf("%s: %+v, %v", p.Version, d, err)
+			}
+			continue
+		}
+		tried++
+		if err != nil || d.Uncompared != "" || d.Revision != 12 || d.EtcdVersion != p.Version.String() ||
+			min(d.FetchSeconds, d.RestoreSeconds, d.StartSeconds) <= 0 {
+			t.Fatalf("%s: %+v, %v", p.Version, d, err)
+		}
+		if err := d.Record(t.Context(), bucket, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listing, err := store.List(t.Context(), bucket, store.Cluster{})
+	if err != nil || tried == 0 || len(listing.Backups) != 1 || !listing.Backups[0].Verified || !listing.Backups[0].Drilled {
+		t.Fatalf("%d tried: %+v %v", tried, listing, err)
+	}
+	if err := store.Remove(t.Context(), bucket, m); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := bucket.List(t.Context(), ""); err != nil || len(names) > 0 {
+		t.Errorf("%v %v", names, err)
+	}
+}
+
+// TestOtherData: etcd holds what was backed up, or the drill fails.
+func TestOtherData(t *testing.T) {
+	found := programs(t)
+	bucket, m := stored(t, otherHash)
+	dir := t.TempDir()
+	d, err := found[len(found)-1].Try(t.Context(), bucket, m, dir, backup.Reading{Inspect: otherHash})
+	if !errors.Is(err, ErrDiffers) {
+		t.Errorf("%+v, %v", d, err)
+	}
+	empty(t, dir)
+}
+
+// fake is a program that says it is etcd, and then does something else.
+func fake(t *testing.T, does string) Program {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "etcd")
+	script := "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'etcd Version: 3.6.16'; exit; fi\n" + does + "\n"
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Find(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestNoAnswer: an etcd that ends, and one that says nothing, end the drill, and leave nothing.
+func TestNoAnswer(t *testing.T) {
+	sockets := t.TempDir()
+	t.Setenv("TMPDIR", sockets)
+	bucket, m := stored(t, inspect)
+	dir := t.TempDir()
+	_, err := fake(t, "echo 'panic: \033[2J no such page' >&2; exit 2").Try(t.Context(), bucket, m, dir, backup.Reading{Inspect: inspect})
+	if err == nil || !strings.Contains(err.Error(), "etcd ended before it answered: panic:") || strings.Contains(err.Error(), "\033") {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	tell := func(step string, _, _ int64) {
+		if step == "start etcd" {
+			time.AfterFunc(200*time.Millisecond, func() { cancel(errors.New("enough")) })
+		}
+	}
+	_, err = fake(t, "exec sleep 600").Try(ctx, bucket, m, dir, backup.Reading{Inspect: inspect, Progress: tell})
+	if err == nil || !strings.Contains(err.Error(), "wait for etcd to answer: enough") {
+		t.Errorf("%v", err)
+	}
+	empty(t, dir, sockets)
+}
+
+// TestFind: what is not etcd is not started.
+func TestFind(t *testing.T) {
+	for program, want := range map[string]string{
+		"/bin/echo":                           "is it etcd?",
+		"/bin/false":                          "exit status 1",
+		filepath.Join(t.TempDir(), "missing"): "no such file",
+		"no-such-program":                     "not found",
+	} {
+		if p, err := Find(t.Context(), program); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, %v", program, p, err)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"quorate.dev/quorate/clusters/backup/snapshot"
+	"quorate.dev/quorate/etcdversion"
+)
+
+// Program is an etcd that can be started.
+type Program struct {
+	path    string
+	Version etcdversion.Version
+}
+
+// versionPatience is how long a program has for saying which version it is.
+const versionPatience = 10 * time.Second
+
+// ErrVersion is a backup that the program at hand is not to be started with.
+var ErrVersion = errors.New("this etcd is not to be started with the backup")
+
+// Find looks for a program, by its path or by its name in PATH, and asks it for its version.
+func Find(ctx context.Context, program string) (Program, error) {
+	path, err := exec.LookPath(program)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return Program{}, fmt.Errorf("find etcd: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, versionPatience)
+	defer cancel()
+	command := exec.CommandContext(ctx, path, "--version")
+	command.Env = []string{} // settings of etcd would be among it
+	said, err := command.Output()
+	if err != nil {
+		return Program{}, fmt.Errorf("ask %s for its version: %w", path, err)
+	}
+	line, _, _ := strings.Cut(string(said), "\n")
+	text, is := strings.CutPrefix(strings.TrimSpace(line), "etcd Version: ")
+	if !is {
+		return Program{}, fmt.Errorf("ask %s for its version: it said %.60q; is it etcd?", path, line)
+	}
+	version, err := etcdversion.Parse(text)
+	if err != nil {
+		return Program{}, fmt.Errorf("ask %s for its version: %w", path, err)
+	}
+	return Program{path, version}, nil
+}
+
+// suits refuses what etcd supports in no upgrade: an older minor version, which may start all the
+// same and misread what it finds, and one that is more than one step newer.
+func (p Program) suits(facts snapshot.Facts) error {
+	if facts.ClusterVersion == "" {
+		return nil
+	}
+	was, err := etcdversion.Parse(facts.ClusterVersion)
+	if err != nil {
+		return fmt.Errorf("the version that the cluster ran as: %w", err)
+	}
+	if steps := p.Version.MajorMinor().Steps(was.MajorMinor()); steps < 0 || steps > 1 {
+		return fmt.Errorf("%w: it is %s, and the cluster ran as %s; use %s or %s", ErrVersion, p.Version,
+			was.MajorMinor(), was.MajorMinor(), was.MajorMinor().Next(1))
+	}
+	return nil
+}

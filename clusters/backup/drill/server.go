@@ -1,0 +1,120 @@
+package drill
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"quorate.dev/quorate/clusters/child"
+	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/visible"
+)
+
+// The member of a trial, and the sockets in its directory that it listens on: nobody else on the
+// machine can reach it.
+const (
+	member       = "drill"
+	clientSocket = "client"
+	peerURL      = "unix://peer"
+)
+
+// pause between two questions whether it has started.
+const pause = 50 * time.Millisecond
+
+// server is an etcd that runs.
+type server struct {
+	dir     string
+	ended   chan struct{}
+	process *exec.Cmd
+	said    tail
+}
+
+// start starts etcd with a data directory. Its environment is empty: etcd takes settings from it.
+func (p Program) start(dataDir string) (*server, error) {
+	dir, err := os.MkdirTemp("", "quorate-drill-") // the path of a socket has to be short
+	if err != nil {
+		return nil, err
+	}
+	s := &server{dir: dir, ended: make(chan struct{})}
+	s.process = exec.Command(p.path, "--name="+member, "--data-dir="+dataDir,
+		"--listen-client-urls=unix://"+clientSocket, "--advertise-client-urls=unix://"+clientSocket,
+		"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL,
+		"--initial-cluster="+member+"="+peerURL, "--log-level=warn", "--log-outputs=stderr")
+	s.process.Dir, s.process.Env, s.process.Stderr = dir, []string{}, &s.said
+	s.process.SysProcAttr = child.WithParent()
+	if err := s.process.Start(); err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, err
+	}
+	go func() {
+		_ = s.process.Wait() // however it ended, it should not have
+		close(s.ended)
+	}()
+	return s, nil
+}
+
+// stop ends it. What it holds is thrown away, so that there is nothing to end in order.
+func (s *server) stop() {
+	_ = s.process.Process.Kill()
+	<-s.ended
+	_ = os.RemoveAll(s.dir)
+}
+
+// cluster says how to reach it.
+func (s *server) cluster() etcd.Cluster {
+	return etcd.Cluster{
+		Namespace: member, Name: member, Pods: []etcd.Pod{{Name: member}},
+		Dial: func(ctx context.Context, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(s.dir, clientSocket))
+		},
+	}
+}
+
+// ready waits until it answers a read that has a quorum behind it, which is itself.
+func (s *server) ready(ctx context.Context, clients *etcd.Clients) error {
+	ticks := time.NewTicker(pause)
+	defer ticks.Stop()
+	for {
+		if clients.Observe(ctx, s.cluster()).Membership.Known {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for etcd to answer: %w", context.Cause(ctx))
+		case <-s.ended:
+			return fmt.Errorf("etcd ended before it answered: %s", s.said.last())
+		case <-ticks.C:
+		}
+	}
+}
+
+// tail keeps the end of what a program says.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// maxTail is how much of it is kept.
+const maxTail = 4 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	t.text = append([]byte(nil), t.text[max(0, len(t.text)-maxTail):]...)
+	return len(p), nil
+}
+
+// last is the last line of it.
+func (t *tail) last() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(string(t.text)), "\n")
+	return visible.Line(lines[len(lines)-1])
+}
