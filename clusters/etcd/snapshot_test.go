@@ -23,23 +23,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/drill"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
-	"quorate.dev/quorate/clusters/etcd"
-	"quorate.dev/quorate/reconcile/decide"
 )
-
-// source is a cluster of real members that a backup is taken of.
-type source struct {
-	clients *etcd.Clients
-	cluster etcd.Cluster
-}
-
-func (s source) Snapshot(ctx context.Context) (*etcd.Snapshot, error) {
-	return s.clients.Snapshot(ctx, s.cluster)
-}
-
-func (s source) Prove(ctx context.Context, wanted decide.Hash) etcd.Proof {
-	return s.clients.Prove(ctx, s.cluster, wanted)
-}
 
 func inspect(_ context.Context, file string) (snapshot.Facts, error) { return snapshot.Inspect(file) }
 
@@ -60,7 +44,7 @@ func TestRealSnapshots(t *testing.T) {
 		compared := 0
 		for round := range 12 {
 			change(t, kv, chance, round)
-			taken, err := backup.Take(t.Context(), source{clients, s.cluster(3)}, order(t))
+			taken, err := backup.Take(t.Context(), clients.Source(s.cluster(3)), order(t))
 			if err != nil {
 				t.Fatalf("seed %d, round %d: %v", seed, round, err)
 			}
@@ -159,7 +143,7 @@ func TestSnapshotOfOtherData(t *testing.T) {
 	}
 	s.changeValue(pod(1))
 	// Whichever of them is asked, the snapshot that comes out is the quorum's.
-	taken, err := backup.Take(t.Context(), source{clients, s.cluster(3)}, order(t))
+	taken, err := backup.Take(t.Context(), clients.Source(s.cluster(3)), order(t))
 	switch {
 	case errors.Is(err, backup.ErrDiffers):
 	case err != nil:
@@ -321,7 +305,7 @@ func TestRealRestore(t *testing.T) {
 		}
 		o := order(t)
 		o.Encoding.Compress = true
-		taken, err := backup.Take(t.Context(), source{clients, s.cluster(1)}, o)
+		taken, err := backup.Take(t.Context(), clients.Source(s.cluster(1)), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -378,7 +362,7 @@ func TestFilesAreTold(t *testing.T) {
 	s := form(t, binaries(t)[0], nil, 1)
 	clients := newClients(t)
 	eventually(t, clients, s.cluster(1), "an answering member", allAnswer(1))
-	taken, err := backup.Take(t.Context(), source{clients, s.cluster(1)}, order(t))
+	taken, err := backup.Take(t.Context(), clients.Source(s.cluster(1)), order(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"quorate.dev/quorate/clusters/backup"
 	"quorate.dev/quorate/clusters/backup/store"
+	"quorate.dev/quorate/clusters/etcd"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 	"quorate.dev/quorate/visible"
@@ -23,6 +24,7 @@ import (
 // backupFlags are those of a backup.
 type backupFlags struct {
 	live     liveFlags
+	members  memberFlags
 	store    storeFlags
 	encoding encodingFlags
 	log      logFlags
@@ -53,6 +55,7 @@ code is 4 if etcd has a CORRUPT alarm: that backup may hold wrong data.`,
 		RunE: func(c *cobra.Command, args []string) error { return takeBackup(c.Context(), std, f, args[0]) },
 	}
 	f.live.add(c)
+	f.members.add(c)
 	c.Flags().StringVar(&f.to, "to", "", "file that is written, "+
 		"or URL of a store: file:///DIRECTORY or s3://BUCKET/PREFIX")
 	require(c, "to")
@@ -136,15 +139,11 @@ func (f *backupFlags) run(ctx context.Context, o backup.Order) (m store.Manifest
 		}
 		defer bucket.Close()
 	}
-	live, err := f.live.live(scope{namespaces: []string{o.Cluster.Namespace}})
+	from, end, err := f.source(ctx, o.Cluster)
 	if err != nil {
 		return store.Manifest{}, err
 	}
-	defer live.Close(ctx) // it holds no lease
-	from, err := live.Source(ctx, o.Cluster.Namespace, o.Cluster.Name)
-	if err != nil {
-		return store.Manifest{}, err
-	}
+	defer end()
 	taken, err := backup.Take(ctx, from, o)
 	if err != nil {
 		return store.Manifest{}, err
@@ -154,6 +153,31 @@ func (f *backupFlags) run(ctx context.Context, o backup.Order) (m store.Manifest
 		return taken.Manifest, taken.Save(ctx, f.to, o)
 	}
 	return taken.Store(ctx, bucket, o)
+}
+
+// source finds the cluster: where Kubernetes says that its members are, or where the flags do.
+func (f *backupFlags) source(ctx context.Context, of store.Cluster) (from etcd.Source, end func(), err error) {
+	if len(f.members.members) > 0 {
+		cluster, err := f.members.cluster(of)
+		if err != nil {
+			return etcd.Source{}, nil, err
+		}
+		clients := &etcd.Clients{Timeout: f.live.etcdTimeout}
+		return clients.Source(cluster), clients.Close, nil
+	}
+	if err := f.members.checkNone(); err != nil {
+		return etcd.Source{}, nil, err
+	}
+	live, err := f.live.live(scope{namespaces: []string{of.Namespace}})
+	if err != nil {
+		return etcd.Source{}, nil, err
+	}
+	end = func() { live.Close(ctx) } // it holds no lease
+	if from, err = live.Source(ctx, of.Namespace, of.Name); err != nil {
+		end()
+		return etcd.Source{}, nil, err
+	}
+	return from, end, nil
 }
 
 // report says what was backed up, and what speaks against it.

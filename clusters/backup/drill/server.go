@@ -17,11 +17,11 @@ import (
 )
 
 // The member of a trial, and the sockets in its directory that it listens on: nobody else on the
-// machine can reach it.
+// machine can reach it. etcd wants a port in their names.
 const (
 	member       = "drill"
-	clientSocket = "client"
-	peerURL      = "unix://peer"
+	clientSocket = "client:0"
+	peerURL      = "unix://peer:0"
 )
 
 // pause between two questions whether it has started.

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/clusters/backup/store"
+	"quorate.dev/quorate/clusters/etcd"
+)
+
+// memberFlags say where the members of a cluster are, for whoever cannot ask Kubernetes.
+type memberFlags struct {
+	members               []string
+	caFile, cert, keyFile string
+}
+
+func (f *memberFlags) add(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.members, "member", nil,
+		"NAME=URL of a member, such as a-0=https://10.0.0.7:2379, instead of asking Kubernetes where members are; repeat "+
+			"it for all of them")
+	c.Flags().StringVar(&f.caFile, "cacert", "", "file with the CA that signs the certificates of --member, in PEM")
+	c.Flags().StringVar(&f.cert, "cert", "", "file with the client certificate for --member, in PEM")
+	c.Flags().StringVar(&f.keyFile, "key", "", "file with the key of --cert, in PEM")
+}
+
+// cluster says how to reach the members of a cluster, which are as many as are named.
+func (f *memberFlags) cluster(of store.Cluster) (etcd.Cluster, error) {
+	c := etcd.Cluster{Namespace: of.Namespace, Name: of.Name}
+	addresses := map[string]string{}
+	schemes := map[string]bool{}
+	for _, text := range f.members {
+		name, address, scheme, err := parseMember(text)
+		if err != nil {
+			return etcd.Cluster{}, usageError{err}
+		}
+		if addresses[name] != "" {
+			return etcd.Cluster{}, usageError{fmt.Errorf("--member names %s twice", name)}
+		}
+		addresses[name], schemes[scheme] = address, true
+		c.Pods = append(c.Pods, etcd.Pod{Name: name, IP: address})
+	}
+	if len(schemes) > 1 {
+		return etcd.Cluster{}, usageError{errors.New("--member: some URLs are of https, and some of http")}
+	}
+	c.Dial = func(ctx context.Context, pod string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", addresses[pod])
+	}
+	complete := f.caFile != "" && f.cert != "" && f.keyFile != ""
+	if schemes["https"] != complete || schemes["http"] && f.anyFile() {
+		return etcd.Cluster{}, usageError{errors.New("--member with https takes --cacert, --cert and --key, and with " +
+			"http none of them")}
+	}
+	if !schemes["https"] {
+		return c, nil
+	}
+	var err error
+	c.TLS, err = f.readTLS()
+	return c, err
+}
+
+// checkNone refuses what only members that are named take.
+func (f *memberFlags) checkNone() error {
+	if f.anyFile() {
+		return usageError{errors.New("--cacert, --cert and --key go with --member")}
+	}
+	return nil
+}
+
+func (f *memberFlags) anyFile() bool { return f.caFile != "" || f.cert != "" || f.keyFile != "" }
+
+// parseMember reads NAME=URL.
+func parseMember(text string) (name, address, scheme string, err error) {
+	name, rest, _ := strings.Cut(text, "=")
+	u, err := url.Parse(rest)
+	if err != nil || !store.IsName(name) || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" ||
+		u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
+		return "", "", "", fmt.Errorf("--member: want NAME=https://HOST:2379, the name being that of its pod")
+	}
+	port := u.Port()
+	if port == "" {
+		port = "2379"
+	}
+	return name, net.JoinHostPort(u.Hostname(), port), u.Scheme, nil
+}
+
+func (f *memberFlags) readTLS() (*etcd.TLS, error) {
+	var read [3][]byte
+	for i, file := range []struct{ flag, name string }{{"cacert", f.caFile}, {"cert", f.cert}, {"key", f.keyFile}} {
+		content, err := os.ReadFile(file.name)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--%s: %w", file.flag, err)}
+		}
+		read[i] = content
+	}
+	return &etcd.TLS{CA: read[0], Cert: read[1], Key: read[2]}, nil
+}

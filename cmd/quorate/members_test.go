@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/clusters/child"
+	"quorate.dev/quorate/clusters/pki"
+)
+
+// TestBackupOfNamedMembers backs up a real etcd that Kubernetes is not asked about.
+func TestBackupOfNamedMembers(t *testing.T) {
+	etcds, err := filepath.Glob(filepath.Join(os.Getenv("QUORATE_ETCD_DIR"), "etcd-*", "etcd"))
+	if os.Getenv("QUORATE_ETCD_DIR") == "" || err != nil || len(etcds) == 0 {
+		t.Skip("QUORATE_ETCD_DIR names no directory with etcd-<version>/etcd; make test sets it")
+	}
+	args := os.Args[0]
+	os.Args[0] = "quorate" // what TestMain goes by: snapshots are inspected in a process of their own
+	t.Cleanup(func() { os.Args[0] = args })
+	files := newPairs(t, "a-0.a.ns.svc")
+	url := startTLS(t, etcds[len(etcds)-1], files)
+	dir := t.TempDir()
+	command := func(file, cluster, ca string) (int, string) {
+		var out bytes.Buffer
+		code := execute(t.Context(), []string{"backup", cluster, "--to", filepath.Join(dir, file), "--member", "a-0=" + url,
+			"--cacert", filepath.Join(files, ca), "--cert", filepath.Join(files, "client.crt"), "--key", filepath.Join(files, "client.key")},
+			streams{out: &out, err: &out})
+		return code, out.String()
+	}
+	deadline := time.Now().Add(time.Minute)
+	code, said := command("a.db", "ns/a", "ca.crt")
+	for code != exitOK && time.Now().Before(deadline) { // it is starting
+		code, said = command("a.db", "ns/a", "ca.crt")
+	}
+	if code != exitOK || !strings.Contains(said, "the same data as a-0") {
+		t.Fatalf("exit code %d: %s", code, said)
+	}
+	// It is this cluster's member that is asked, and nobody else.
+	for _, c := range []struct{ file, cluster, ca, want string }{
+		{"b.db", "ns/b", "ca.crt", "a-0.b.ns.svc"},
+		{"c.db", "ns/a", "other.crt", "unknown authority"},
+		{"d.db", "ns/a", "missing.crt", "--cacert: "},
+	} {
+		code, said := command(c.file, c.cluster, c.ca)
+		if _, err := os.Stat(filepath.Join(dir, c.file)); code == exitOK || err == nil || !strings.Contains(strings.Join(strings.Fields(said), " "), c.want) {
+			t.Errorf("exit code %d: %s", code, said)
+		}
+	}
+}
+
+// TestMemberFlags: what names no member is refused before anybody is asked.
+func TestMemberFlags(t *testing.T) {
+	for args, want := range map[string]string{
+		"--member a-0":                                      "want NAME=https://HOST:2379",
+		"--member a-0=10.0.0.1:2379":                        "want NAME=https://HOST:2379",
+		"--member a-0=https://me:secret@h":                  "want NAME=https://HOST:2379",
+		"--member a-0=https://h/x":                          "want NAME=https://HOST:2379",
+		"--member A=https://h":                              "want NAME=https://HOST:2379",
+		"--member a-0=http://h --member a-0=http://i":       "names a-0 twice",
+		"--member a-0=http://h --member a-1=https://i":      "some URLs are of https, and some of http",
+		"--member a-0=https://h --cacert x":                 "with https takes --cacert, --cert and --key",
+		"--member a-0=http://h --cacert x --cert y --key z": "with http none of them",
+		"--cacert x": "go with --member",
+	} {
+		var out bytes.Buffer
+		full := append([]string{"backup", "ns/a", "--to", filepath.Join(t.TempDir(), "a.db")}, strings.Fields(args)...)
+		code := execute(t.Context(), full, streams{out: &out, err: &out})
+		if said := strings.Join(strings.Fields(out.String()), " "); code != exitInvalid || !strings.Contains(said, want) || strings.Contains(said, "secret") {
+			t.Errorf("%s: exit code %d: %s", args, code, said)
+		}
+	}
+}
+
+// newPairs writes a CA, and certificates of a server with those names and of a client, to a directory.
+func newPairs(t *testing.T, names ...string) string {
+	t.Helper()
+	dir, now := t.TempDir(), time.Now()
+	write := func(name string, content []byte) {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other, err := pki.NewCA("b", "ns", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("other.crt", other.Pair().Certificate)
+	ca, err := pki.NewCA("a", "ns", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("ca.crt", ca.Pair().Certificate)
+	for name, leaf := range map[string]pki.Leaf{
+		"server": {CommonName: "server", DNSNames: names, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}},
+		"client": {CommonName: "client", Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}},
+	} {
+		pair, err := ca.Issue(leaf, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(name+".crt", pair.Certificate)
+		write(name+".key", pair.Key)
+	}
+	return dir
+}
+
+// startTLS starts an etcd that wants clients with certificates, and returns its URL.
+func startTLS(t *testing.T, program, files string) string {
+	t.Helper()
+	free := func() string {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		return listener.Addr().String()
+	}
+	url, peer := "https://"+free(), "http://"+free()
+	etcd := exec.Command(program, "--name=a-0", "--data-dir="+t.TempDir(), "--listen-client-urls="+url, "--advertise-client-urls="+url,
+		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=a-0="+peer, "--log-level=error",
+		"--client-cert-auth", "--trusted-ca-file="+filepath.Join(files, "ca.crt"),
+		"--cert-file="+filepath.Join(files, "server.crt"), "--key-file="+filepath.Join(files, "server.key"))
+	etcd.SysProcAttr = child.WithParent()
+	var said bytes.Buffer
+	etcd.Stderr = &said
+	if err := etcd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = etcd.Process.Kill()
+		if _ = etcd.Wait(); t.Failed() {
+			fmt.Fprintln(t.Output(), said.String())
+		}
+	})
+	return url
+}
