@@ -119,11 +119,11 @@ func requireRestored(t *testing.T, c *clientv3.Client, revision int64) {
 }
 
 // startEtcd starts etcd with a data directory, on this machine alone.
-func startEtcd(t *testing.T, dir, name, peer string) *clientv3.Client {
+func startEtcd(t testing.TB, dir, name, peer string, flags ...string) *clientv3.Client {
 	t.Helper()
 	client := freeAddress(t)
-	command := exec.Command(binary(filepath.Join("tools", "etcd-"+modern, "etcd")), "--name="+name, "--data-dir="+dir,
-		"--listen-peer-urls="+peer, "--listen-client-urls="+client, "--advertise-client-urls="+client, "--log-level=error")
+	command := exec.Command(binary(filepath.Join("tools", "etcd-"+modern, "etcd")), append(flags, "--name="+name, "--data-dir="+dir,
+		"--listen-peer-urls="+peer, "--listen-client-urls="+client, "--advertise-client-urls="+client, "--log-level=error")...)
 	command.Stderr = os.Stderr
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ const servedStore = "QUORATE_TEST_S3"
 
 // serveS3 serves a directory by S3's protocol, with TLS, from a process of its own: the server makes
 // the directory its working directory.
-func serveS3(t *testing.T) s3Server {
+func serveS3(t testing.TB) s3Server {
 	t.Helper()
 	dir := t.TempDir()
 	program, err := os.Executable()
@@ -175,7 +175,7 @@ func serveS3(t *testing.T) s3Server {
 		}
 		return conn.Close()
 	})
-	return s3Server{endpoint: "https://" + address, url: "s3://backups/etcd", ca: cert}
+	return s3Server{endpoint: "https://" + address, url: "s3://" + s3Bucket + "/etcd", ca: cert}
 }
 
 // TestServeS3 is the process of serveS3.
@@ -185,7 +185,7 @@ func TestServeS3(t *testing.T) {
 		t.Skip("it serves other tests")
 	}
 	dir := served[0]
-	for _, sub := range []string{"data/backups", "meta"} {
+	for _, sub := range []string{"data/" + s3Bucket, "meta"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func TestServeS3(t *testing.T) {
 }
 
 // writePair writes a certificate and its key to files.
-func writePair(t *testing.T, dir string, pair tls.Certificate) (cert, key string) {
+func writePair(t testing.TB, dir string, pair tls.Certificate) (cert, key string) {
 	t.Helper()
 	encoded, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 	if err != nil {
@@ -235,8 +235,15 @@ func (s s3Server) quorate(w *world, args ...string) result {
 		args[1] = w.namespace + "/" + args[1]
 		args = append(args, "--kubeconfig", w.kubeconfig)
 	}
-	args = append(args, "--s3-endpoint", s.endpoint, "--s3-path-style", "--s3-ca-file", s.ca)
-	return offlineWith(w.t, []string{"AWS_ACCESS_KEY_ID=" + s3User, "AWS_SECRET_ACCESS_KEY=" + s3Secret}, args...)
+	return offlineWith(w.t, s.environment(), s.flags(args...)...)
 }
 
-const s3User, s3Secret = "writer", "not-a-secret"
+func (s s3Server) flags(args ...string) []string {
+	return append(args, "--s3-endpoint", s.endpoint, "--s3-path-style", "--s3-ca-file", s.ca)
+}
+
+func (s s3Server) environment() []string {
+	return []string{"AWS_ACCESS_KEY_ID=" + s3User, "AWS_SECRET_ACCESS_KEY=" + s3Secret}
+}
+
+const s3User, s3Secret, s3Bucket = "writer", "not-a-secret", "backups"

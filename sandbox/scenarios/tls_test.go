@@ -105,7 +105,7 @@ func (w *world) speak(pod string, port int32, security *tls.Config) error {
 }
 
 // selfSigned makes a certificate that no cluster's CA has signed.
-func selfSigned(t *testing.T) tls.Certificate {
+func selfSigned(t testing.TB) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

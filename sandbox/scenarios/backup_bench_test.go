@@ -1,0 +1,247 @@
+package scenarios
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	benchDatabase = 1 << 30
+	benchValue    = 256 << 10
+	benchBackups  = 10_000
+)
+
+// BenchmarkBackup measures a backup of 1 GiB to an S3 store, proven, compressed and uploaded, beside
+// etcdctl's snapshot to a file, which does none of that; a restore beside etcdutl's; and a drill.
+func BenchmarkBackup(b *testing.B) {
+	tools := filepath.Join(binary("tools"), "etcd-"+modern)
+	peer := freeAddress(b)
+	c := startEtcd(b, filepath.Join(b.TempDir(), "data"), "r", peer, "--initial-cluster=r="+peer, "--initial-advertise-peer-urls="+peer,
+		"--quota-backend-bytes="+strconv.Itoa(4*benchDatabase), "--unsafe-no-fsync")
+	fillEtcd(b, c)
+	s3 := serveS3(b)
+	endpoint := c.Endpoints()[0]
+	dir := b.TempDir()
+	file := filepath.Join(dir, "etcdctl.db")
+	quiet := writes(c, func() { time.Sleep(5 * time.Second) })
+
+	bare := measured(b, nil, filepath.Join(tools, "etcdctl"), "--endpoints", endpoint, "snapshot", "save", file)
+	var stored usage
+	busy := writes(c, func() {
+		stored = measured(b, s3.environment(), binary("quorate"), s3.flags("backup", "ns/a", "--to", s3.url, "--member", "r="+endpoint)...)
+	})
+	figure("backup_throughput_ratio", bare.took.Seconds()/stored.took.Seconds(), "ratio")
+	figure("backup_seconds_per_gib", stored.took.Seconds(), "s")
+	figure("backup_job_memory", float64(stored.peak)/(1<<20), "MiB")
+	figure("backup_write_p99_ratio", busy.Seconds()/quiet.Seconds(), "ratio")
+
+	utl := measured(b, nil, filepath.Join(tools, "etcdutl"), "snapshot", "restore", file, "--data-dir", filepath.Join(dir, "bare"), "--bump-revision=1000000000", "--mark-compacted")
+	restored := measured(b, s3.environment(), binary("quorate"), s3.flags("restore", "ns/a", "--from", s3.url, "--data-dir", filepath.Join(dir, "restored"))...)
+	figure("restore_ratio", restored.took.Seconds()/utl.took.Seconds(), "ratio")
+	figure("restore_memory", float64(restored.peak)/(1<<20), "MiB")
+	drill := measured(b, s3.environment(), binary("quorate"), s3.flags("backups", "drill", "ns/a", "--from", s3.url, "--etcd", filepath.Join(tools, "etcd"))...)
+	figure("drill_seconds_per_gib", drill.took.Seconds(), "s")
+}
+
+// BenchmarkBackups measures listing and pruning of many stored backups.
+func BenchmarkBackups(b *testing.B) {
+	peer := freeAddress(b)
+	c := startEtcd(b, filepath.Join(b.TempDir(), "data"), "r", peer, "--initial-cluster=r="+peer, "--initial-advertise-peer-urls="+peer)
+	s3 := serveS3(b)
+	measured(b, s3.environment(), binary("quorate"), s3.flags("backup", "ns/a", "--to", s3.url, "--member", "r="+c.Endpoints()[0])...)
+	s3.multiply(b, benchBackups)
+	listed := measured(b, s3.environment(), binary("quorate"), s3.flags("backups", "list", "ns/a", "--from", s3.url)...)
+	figure("backups_list_10000", listed.took.Seconds(), "s")
+	measured(b, s3.environment(), binary("quorate"), s3.flags("backups", "verify", "ns/a", "--from", s3.url)...)
+	pruned := measured(b, s3.environment(), binary("quorate"), s3.flags("backups", "prune", "ns/a", "--from", s3.url, "--last", "7")...)
+	figure("backups_prune_10000", pruned.took.Seconds(), "s")
+}
+
+// fillEtcd writes what compresses about as well as what Kubernetes writes.
+func fillEtcd(b *testing.B, c *clientv3.Client) {
+	b.Helper()
+	chance := rand.NewChaCha8([32]byte{1})
+	half := make([]byte, benchValue/2)
+	for i := range benchDatabase / benchValue {
+		_, _ = chance.Read(half)
+		value := base64.StdEncoding.EncodeToString(half)[:benchValue/2] + strings.Repeat(fmt.Sprintf("%64d", i), benchValue/128)
+		if _, err := c.Put(b.Context(), fmt.Sprintf("k/%d", i), value); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// writes returns the 99th percentile of the time that single writes take while something is done.
+func writes(c *clientv3.Client, do func()) time.Duration {
+	var ended atomic.Bool
+	ctx, cancel := context.WithCancel(context.Background())
+	took := make(chan []time.Duration, 1)
+	go func() {
+		var all []time.Duration
+		for i := 0; !ended.Load(); i++ {
+			start := time.Now()
+			if _, err := c.Put(ctx, fmt.Sprintf("w/%d", i%100), "x"); err == nil {
+				all = append(all, time.Since(start))
+			}
+		}
+		took <- all
+	}()
+	do()
+	ended.Store(true)
+	all := <-took
+	cancel()
+	return percentile(all, 99)
+}
+
+// usage is what a command took.
+type usage struct {
+	took time.Duration
+	peak int64 // bytes of memory that are no file's, of all its processes at a time
+}
+
+// measured runs a command that must succeed.
+func measured(b *testing.B, environment []string, program string, args ...string) usage {
+	b.Helper()
+	command := exec.Command(program, args...)
+	command.Env = append(append(os.Environ(), "NO_COLOR=1"), environment...)
+	var said bytes.Buffer
+	command.Stdout, command.Stderr = &said, &said
+	start := time.Now()
+	if err := command.Start(); err != nil {
+		b.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	var u usage
+	for {
+		select {
+		case err := <-ended:
+			if err != nil {
+				b.Fatalf("%s %s: %v\n%s", program, args, err, said.String())
+			}
+			u.took = time.Since(start)
+			return u
+		case <-time.After(10 * time.Millisecond):
+			u.peak = max(u.peak, anonymous(command.Process.Pid))
+		}
+	}
+}
+
+// anonymous is the memory of a process, and of those that it started, that is no file's.
+func anonymous(pid int) (bytes int64) {
+	status, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0 // it has ended
+	}
+	defer status.Close()
+	for lines := bufio.NewScanner(status); lines.Scan(); {
+		if rest, is := strings.CutPrefix(lines.Text(), "RssAnon:"); is {
+			kib, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			bytes += kib << 10
+		}
+	}
+	children, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, file := range children {
+		content, _ := os.ReadFile(file)
+		for _, child := range strings.Fields(string(content)) {
+			if pid, err := strconv.Atoi(child); err == nil {
+				bytes += anonymous(pid)
+			}
+		}
+	}
+	return bytes
+}
+
+// multiply stores the one backup in the store many times over, a minute apart, as long ago.
+func (s s3Server) multiply(b *testing.B, times int) {
+	b.Helper()
+	client := s.client(b)
+	listed, err := client.ListObjectsV2(b.Context(), &awss3.ListObjectsV2Input{Bucket: aws.String(s3Bucket)})
+	if err != nil || len(listed.Contents) != 2 {
+		b.Fatalf("%+v %v", listed, err)
+	}
+	stored := map[string][]byte{} // by extension
+	names := map[string]string{}
+	for _, object := range listed.Contents {
+		got, err := client.GetObject(b.Context(), &awss3.GetObjectInput{Bucket: aws.String(s3Bucket), Key: object.Key})
+		if err != nil {
+			b.Fatal(err)
+		}
+		content, err := io.ReadAll(got.Body)
+		if err != nil {
+			b.Fatal(err)
+		}
+		extension := filepath.Ext(*object.Key)
+		stored[extension], names[extension] = content, *object.Key
+	}
+	var m map[string]any
+	if err := json.Unmarshal(stored[".json"], &m); err != nil {
+		b.Fatal(err)
+	}
+	slot, err := time.Parse(time.RFC3339, m["slot"].(string))
+	if err != nil {
+		b.Fatal(err)
+	}
+	const layout = "20060102t150405z"
+	for i := 1; i < times; i++ {
+		earlier := slot.Add(-time.Duration(i) * time.Minute).UTC()
+		for extension, name := range names {
+			name = strings.Replace(name, slot.UTC().Format(layout), earlier.Format(layout), 1)
+			content := stored[extension]
+			if extension == ".json" {
+				m["slot"], m["data"] = earlier.Format(time.RFC3339), strings.Replace(filepath.Base(names[".zst"]), slot.UTC().Format(layout), earlier.Format(layout), 1)
+				if content, err = json.Marshal(m); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if _, err := client.PutObject(b.Context(), &awss3.PutObjectInput{Bucket: aws.String(s3Bucket), Key: aws.String(name), Body: bytes.NewReader(content)}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+func (s s3Server) client(b *testing.B) *awss3.Client {
+	b.Helper()
+	ca, err := os.ReadFile(s.ca)
+	if err != nil {
+		b.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	return awss3.New(awss3.Options{
+		BaseEndpoint: aws.String(s.endpoint), Region: "us-east-1", UsePathStyle: true,
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: s3User, SecretAccessKey: s3Secret}, nil
+		}),
+		HTTPClient: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}},
+	})
+}
+
+// percentile is the value that so many of a hundred do not exceed.
+func percentile(values []time.Duration, of int) time.Duration {
+	slices.Sort(values)
+	return values[min(len(values)-1, len(values)*of/100)]
+}
