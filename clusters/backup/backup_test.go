@@ -354,12 +354,14 @@ func TestTooLateIsNotDamaged(t *testing.T) {
 		o.Encoding = e.Encoding
 		m := stored(t, b, o)
 		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
 		r := reading(e.identity)
 		r.Progress = func(string, int64, int64) { cancel(errLate) }
 		if found, err := Verify(ctx, b, m, t.TempDir(), r); !errors.Is(err, errLate) || found.Damage != "" {
 			t.Errorf("%s: %+v, %v", name, found, err)
 		}
 		ctx, cancel = context.WithCancelCause(t.Context())
+		defer cancel(nil)
 		data := filepath.Join(dir, filepath.FromSlash(m.DataPath()))
 		if _, err := Decode(ctx, data, filepath.Join(t.TempDir(), "s.db"), r); !errors.Is(err, errLate) {
 			t.Errorf("%s: %v", name, err)

@@ -23,6 +23,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/drill"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
+	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 func inspect(_ context.Context, file string) (snapshot.Facts, error) { return snapshot.Inspect(file) }

@@ -23,7 +23,6 @@ type drillFlags struct {
 	dir     string
 	output  string
 	dryRun  bool
-	timeout time.Duration
 }
 
 func newBackupsDrill(std streams) *cobra.Command {
@@ -49,7 +48,7 @@ If the backup is damaged, or etcd does not hold what was backed up, the exit cod
 	c.Flags().StringVar(&f.dir, "dir", "",
 		"directory to restore in, with room for the data three times (default: that for temporary files)")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "record nothing")
-	c.Flags().DurationVar(&f.timeout, "timeout", 30*time.Minute, "how long all of it may take")
+	f.reading.timeout.add(c)
 	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
 	return c
 }
@@ -63,52 +62,45 @@ func (f *drillFlags) run(ctx context.Context, std streams, args []string) error 
 			return usageError{fmt.Errorf("--dir: there is no directory %s", f.dir)}
 		}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("it took longer than --timeout %s", f.timeout))
+	ctx, cancel := f.reading.timeout.within(ctx)
 	defer cancel()
 	program, err := drill.Find(ctx, f.etcd)
 	if err != nil {
 		return usageError{fmt.Errorf("--etcd: %w", err)}
 	}
-	bucket, m, err := f.reading.find(ctx, std, args)
-	if err != nil {
-		return err
-	}
-	defer bucket.Close()
-	reading, done, err := f.reading.reading(std)
-	if err != nil {
-		return err
-	}
-	found, err := program.Try(ctx, bucket, m, f.dir, reading)
-	done()
-	if err != nil {
-		return f.failed(ctx, std, bucket, m, err)
-	}
-	if !f.dryRun {
-		if err := found.Record(ctx, bucket, m); err != nil {
-			return fmt.Errorf("record what was found: %w", err)
+	var found store.Drill
+	m, err := f.reading.read(ctx, std, args, func(from store.Bucket, m store.Manifest, r backup.Reading) error {
+		found, err = program.Try(ctx, from, m, f.dir, r)
+		if f.dryRun || err != nil && !errors.Is(err, backup.ErrDamaged) {
+			return err
 		}
-	}
-	return f.report(std, m, found)
-}
-
-// failed says what is wrong with the backup, and records it if it is about what is stored.
-func (f *drillFlags) failed(ctx context.Context, std streams, b store.Bucket, m store.Manifest, err error) error {
+		if failed := f.record(ctx, from, m, found, err); failed != nil {
+			return fmt.Errorf("record what was found: %w", failed)
+		}
+		return err
+	})
 	switch {
 	case errors.Is(err, backup.ErrDamaged):
-		if !f.dryRun {
-			found := store.Verification{
-				Format: store.Format, At: time.Now().UTC().Truncate(time.Second), SHA256: m.SHA256, Damage: err.Error(),
-			}
-			if err := found.Record(ctx, b, m); err != nil {
-				return fmt.Errorf("record what was found: %w", err)
-			}
-		}
 		return explainDamage(std, m, err.Error())
 	case errors.Is(err, drill.ErrDiffers):
 		fmt.Fprintln(std.err, "quorate:", err)
 		return exit(exitBlocked)
+	case err != nil:
+		return err
 	}
-	return err
+	return f.report(std, m, found)
+}
+
+// record stores what a drill has shown, or that the backup is damaged.
+func (f *drillFlags) record(
+	ctx context.Context, to store.Bucket, m store.Manifest, found store.Drill, damage error,
+) error {
+	if damage == nil {
+		return found.Record(ctx, to, m)
+	}
+	return store.Verification{
+		Format: store.Format, At: time.Now().UTC().Truncate(time.Second), SHA256: m.SHA256, Damage: damage.Error(),
+	}.Record(ctx, to, m)
 }
 
 // report says what was found.

@@ -5,9 +5,12 @@ package backuptest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -16,16 +19,22 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// File holds a snapshot that a real etcd 3.6 sent, compressed, as the tests of packages find it that
-// are two directories deep. Revision is what it holds.
-const (
-	File     = "../../testdata/backup/etcd-3.6.db.zst"
-	Revision = 12
-)
+// file holds a snapshot that a real etcd 3.6 sent, compressed.
+const file = "testdata/backup/etcd-3.6.db.zst"
 
-// Snapshot reads it.
+// Revision is what the snapshot holds.
+const Revision = 12
+
+// Snapshot reads it: the file is testdata/backup of the repository, which the test is run in.
 func Snapshot() ([]byte, error) {
-	compressed, err := os.ReadFile(File)
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("read the snapshot of tests: %w", err)
+	}
+	compressed, err := os.ReadFile(filepath.Join(dir, file))
+	for ; errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir); compressed, err = os.ReadFile(filepath.Join(dir, file)) {
+		dir = filepath.Dir(dir)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the snapshot of tests: %w", err)
 	}

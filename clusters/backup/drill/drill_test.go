@@ -1,35 +1,19 @@
 package drill
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-
 	"quorate.dev/quorate/clusters/backup"
+	"quorate.dev/quorate/clusters/backup/backuptest"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
-	"quorate.dev/quorate/clusters/etcd"
-	"quorate.dev/quorate/reconcile/decide"
 )
-
-// recorded sends a snapshot that a real etcd 3.6 sent.
-type recorded struct{ content []byte }
-
-func (r recorded) Snapshot(context.Context) (*etcd.Snapshot, error) {
-	return &etcd.Snapshot{Member: "a-1", ClusterID: 0xaa, Version: "3.6.16", Body: io.NopCloser(bytes.NewReader(r.content))}, nil
-}
-
-func (recorded) Prove(context.Context, decide.Hash) etcd.Proof {
-	return etcd.Proof{By: []string{"a-1", "a-2"}}
-}
 
 func inspect(_ context.Context, file string) (snapshot.Facts, error) { return snapshot.Inspect(file) }
 
@@ -44,19 +28,6 @@ func otherHash(ctx context.Context, file string) (snapshot.Facts, error) {
 // stored is a backup in a store.
 func stored(t *testing.T, inspect backup.Inspector) (store.Bucket, store.Manifest) {
 	t.Helper()
-	compressed, err := os.ReadFile("../../../testdata/backup/etcd-3.6.db.zst")
-	if err != nil {
-		t.Fatal(err)
-	}
-	decoder, err := zstd.NewReader(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer decoder.Close()
-	content, err := decoder.DecodeAll(compressed, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	bucket, err := store.Location{Directory: t.TempDir()}.Open(t.Context(), store.S3{})
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +36,7 @@ func stored(t *testing.T, inspect backup.Inspector) (store.Bucket, store.Manifes
 		Cluster: store.Cluster{Namespace: "ns", Name: "a"}, Slot: time.Date(2026, 11, 22, 18, 0, 0, 0, time.UTC),
 		Spool: t.TempDir(), Inspect: inspect,
 	}
-	taken, err := backup.Take(t.Context(), recorded{content}, o)
+	taken, err := backup.Take(t.Context(), backuptest.Sound(backuptest.MustSnapshot(t)), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func Find(ctx context.Context, program string) (Program, error) {
 	if !is {
 		return Program{}, fmt.Errorf("ask %s for its version: it said %.60q; is it etcd?", path, line)
 	}
-	version, err := etcdversion.Parse(text)
+	version, err := etcdversion.ParseRunning(text)
 	if err != nil {
 		return Program{}, fmt.Errorf("ask %s for its version: %w", path, err)
 	}
