@@ -72,10 +72,10 @@ bench: build ## print measured figures, a line each: figure NAME VALUE UNIT
 	$(SANDBOX_TEST) -run '^$$' -bench . ./scenarios
 
 generate: ## generate what is generated: deep copies, the CustomResourceDefinition, reference pages
-	$(GO) generate ./...
+	$(GO) generate ./clusters/v1alpha1 && $(GO) generate ./... # pages show what the first makes
 
 golden: ## rewrite the golden files; read the difference before you commit it
-	$(TEST) ./cmd/quorate ./clusters/objects ./gitsource/manifests ./reconcile/decide ./reconcile/simulate -rewrite
+	$(TEST) ./cmd/quorate ./clusters/objects ./clusters/schema ./gitsource ./gitsource/manifests ./gitsource/signature ./reconcile/decide ./reconcile/simulate -rewrite
 
 demo: build ## show it: a cluster of three from a git push, on a sandbox, or on CONTEXT=name of your kubeconfig
 	testdata/demo/run.sh up $(CONTEXT)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
@@ -53,7 +54,7 @@ func validate(ctx context.Context, std streams, source sourceFlags, output strin
 	}
 	desired = desired.Settled(func(string) reconcile.Before { return reconcile.Before{} })
 	rep := report.Report{Revision: desired.Revision, Signer: desired.Signer, Sources: desired.SourcesRead(),
-		Problems: desired.Problems, Warnings: desired.Warnings}
+		Problems: append(desired.Problems, unbuildable(desired.Clusters)...), Warnings: desired.Warnings}
 	for _, d := range desired.Clusters {
 		rep.Clusters = append(rep.Clusters, report.Cluster{Namespace: d.Cluster.Namespace, Name: d.Cluster.Name,
 			Warnings: d.Warnings})
@@ -71,4 +72,17 @@ func validate(ctx context.Context, std streams, source sourceFlags, output strin
 		return exit(exitInvalid)
 	}
 	return nil
+}
+
+// unbuildable are the options that the declared versions of etcd do not have.
+func unbuildable(declared []reconcile.Declaration) []report.Problem {
+	var problems []report.Problem
+	for _, d := range declared {
+		for _, message := range objects.CheckOptions(d.Cluster.Spec) {
+			problem := d.Where
+			problem.Cluster, problem.Message = d.Cluster.Namespace+"/"+d.Cluster.Name, message
+			problems = append(problems, problem)
+		}
+	}
+	return problems
 }
