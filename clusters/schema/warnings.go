@@ -28,7 +28,8 @@ func Warnings(spec v1alpha1.EtcdClusterSpec) []string {
 	if spec.TLS.Mode == v1alpha1.TLSDisabled {
 		warnings = append(warnings, "spec.tls.mode is Disabled: whoever reaches the pods reads and writes everything")
 		if _, set := spec.Etcd.Options["tls-min-version"]; set {
-			warnings = append(warnings, "spec.etcd.options: tls-min-version does nothing while spec.tls.mode is Disabled")
+			warnings = append(warnings,
+				"spec.etcd.options: tls-min-version does nothing while spec.tls.mode is Disabled")
 		}
 	}
 	if _, limited := spec.Pod.Resources.Limits["cpu"]; limited {

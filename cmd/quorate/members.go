@@ -23,8 +23,8 @@ type memberFlags struct {
 
 func (f *memberFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.members, "member", nil,
-		"NAME=URL of a member, such as a-0=https://10.0.0.7:2379, instead of asking Kubernetes where members are; repeat "+
-			"it for all of them")
+		"NAME=URL of a member, such as a-0=https://10.0.0.7:2379, instead of asking Kubernetes where members are; "+
+			"repeatable")
 	c.Flags().StringVar(&f.caFile, "cacert", "", "file with the CA that signs the certificates of --member, in PEM")
 	c.Flags().StringVar(&f.cert, "cert", "", "file with the client certificate for --member, in PEM")
 	c.Flags().StringVar(&f.keyFile, "key", "", "file with the key of --cert, in PEM")

@@ -41,7 +41,7 @@ keeps members of the old cluster from joining by mistake.`,
 	f.add(c, "file with a backup (compressed, encrypted, or neither), "+
 		"or URL of a store: file:///DIRECTORY or s3://BUCKET/PREFIX")
 	f.addIdentity(c)
-	f.timeout.add(c)
+	f.timeout.addFor(c, "reading and checking the backup")
 	c.Flags().StringVar(&r.DataDir, "data-dir", "", "directory that is made; it must be empty or not exist")
 	require(c, "data-dir")
 	c.Flags().StringVar(&r.Name, "name", "default", "name of the member, as etcd is started with it")

@@ -99,8 +99,10 @@ func (f *encodingFlags) encoding(to string) (backup.Encoding, error) {
 // timeoutFlag says how long a command may take.
 type timeoutFlag time.Duration
 
-func (f *timeoutFlag) add(c *cobra.Command) {
-	c.Flags().DurationVar((*time.Duration)(f), "timeout", 30*time.Minute, "how long all of it may take")
+func (f *timeoutFlag) add(c *cobra.Command) { f.addFor(c, "all of it") }
+
+func (f *timeoutFlag) addFor(c *cobra.Command, what string) {
+	c.Flags().DurationVar((*time.Duration)(f), "timeout", 30*time.Minute, "how long "+what+" may take")
 }
 
 // within ends when the time is over.

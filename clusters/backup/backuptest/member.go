@@ -32,8 +32,9 @@ func Snapshot() ([]byte, error) {
 		return nil, fmt.Errorf("read the snapshot of tests: %w", err)
 	}
 	compressed, err := os.ReadFile(filepath.Join(dir, file))
-	for ; errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir); compressed, err = os.ReadFile(filepath.Join(dir, file)) {
+	for errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
 		dir = filepath.Dir(dir)
+		compressed, err = os.ReadFile(filepath.Join(dir, file))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the snapshot of tests: %w", err)
