@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"quorate.dev/quorate/clusters/etcd"
 	"quorate.dev/quorate/clusters/inventory"
@@ -26,6 +27,11 @@ func (l *Live) Source(ctx context.Context, namespace, name string) (etcd.Source,
 		}
 	}
 	return etcd.Source{}, errors.Join(fmt.Errorf("%s/%s: %w", namespace, name, ErrNoCluster), observed.Unlisted)
+}
+
+// Clock asks the API server what time it is where a cluster is.
+func (l *Live) Clock(ctx context.Context, namespace string) (time.Time, error) {
+	return l.at(namespace).Clock(ctx)
 }
 
 func (c *cluster) source(ctx context.Context) (etcd.Source, error) {

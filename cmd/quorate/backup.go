@@ -91,9 +91,10 @@ func takeBackup(ctx context.Context, std streams, f backupFlags, argument string
 	}
 	ctx, cancel := f.timeout.within(logr.NewContextWithSlogLogger(ctx, log))
 	defer cancel()
+	boundBackup()
 	progress, done := bars(std.err)
 	manifest, err := f.run(ctx, backup.Order{
-		Cluster: cluster, Slot: time.Now(), Fresh: true, Encoding: encoding, Spool: f.spool,
+		Cluster: cluster, Fresh: true, Encoding: encoding, Spool: f.spool,
 		MaxBytes: f.maxBytes, Inspect: inspectApart,
 		Progress: progress,
 	})
@@ -139,11 +140,12 @@ func (f *backupFlags) run(ctx context.Context, o backup.Order) (m store.Manifest
 		}
 		defer bucket.Close()
 	}
-	from, end, err := f.source(ctx, o.Cluster)
+	from, err := f.source(ctx, o.Cluster)
 	if err != nil {
 		return store.Manifest{}, err
 	}
-	defer end()
+	defer from.end()
+	o.Slot = from.now
 	taken, err := backup.Take(ctx, from, o)
 	if err != nil {
 		return store.Manifest{}, err
@@ -155,29 +157,43 @@ func (f *backupFlags) run(ctx context.Context, o backup.Order) (m store.Manifest
 	return taken.Store(ctx, bucket, o)
 }
 
-// source finds the cluster: where Kubernetes says that its members are, or where the flags do.
-func (f *backupFlags) source(ctx context.Context, of store.Cluster) (from etcd.Source, end func(), err error) {
+// clusterSource is a cluster, what time it is there, and what ends its use.
+type clusterSource struct {
+	etcd.Source
+	now time.Time
+	end func()
+}
+
+// source finds the cluster: where Kubernetes says that its members are, or where the flags do. The
+// time is that of the API server: backups are kept and deleted by it, whoever has taken them.
+func (f *backupFlags) source(ctx context.Context, of store.Cluster) (clusterSource, error) {
 	if len(f.members.members) > 0 {
 		cluster, err := f.members.cluster(of)
 		if err != nil {
-			return etcd.Source{}, nil, err
+			return clusterSource{}, err
 		}
 		clients := &etcd.Clients{Timeout: f.live.etcdTimeout}
-		return clients.Source(cluster), clients.Close, nil
+		return clusterSource{clients.Source(cluster), time.Now(), clients.Close}, nil
 	}
 	if err := f.members.checkNone(); err != nil {
-		return etcd.Source{}, nil, err
+		return clusterSource{}, err
 	}
 	live, err := f.live.live(scope{namespaces: []string{of.Namespace}})
 	if err != nil {
-		return etcd.Source{}, nil, err
+		return clusterSource{}, err
 	}
-	end = func() { live.Close(ctx) } // it holds no lease
-	if from, err = live.Source(ctx, of.Namespace, of.Name); err != nil {
+	end := func() { live.Close(ctx) } // it holds no lease
+	found, err := live.Source(ctx, of.Namespace, of.Name)
+	if err != nil {
 		end()
-		return etcd.Source{}, nil, err
+		return clusterSource{}, err
 	}
-	return from, end, nil
+	now, err := live.Clock(ctx, of.Namespace)
+	if err != nil {
+		end()
+		return clusterSource{}, err
+	}
+	return clusterSource{found, now, end}, nil
 }
 
 // report says what was backed up, and what speaks against it.

@@ -49,6 +49,7 @@ func inspectApart(ctx context.Context, file string) (snapshot.Facts, error) {
 	if err != nil {
 		return snapshot.Facts{}, fmt.Errorf("inspect a snapshot: %w", err)
 	}
+	debug.FreeOSMemory() // the other process needs what this one has done with
 	var out, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, self, "inspect-snapshot", file)
 	command.Args[0] = os.Args[0]

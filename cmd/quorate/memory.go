@@ -96,6 +96,17 @@ func (b budget) bound() {
 	}
 }
 
+// backupMemory is what a process may hold that backs up, or reads a backup: the parts of an upload,
+// and the window of the compression. It runs beside etcd, which wants the memory for its files.
+const backupMemory = 40 << 20
+
+// boundBackup has the garbage collector keep within that, unless the environment says otherwise.
+func boundBackup() {
+	if _, given := os.LookupEnv("GOMEMLIMIT"); !given {
+		debug.SetMemoryLimit(min(debug.SetMemoryLimit(-1), backupMemory))
+	}
+}
+
 // divideMemory divides the memory once more where the flags say how many sources are read at once.
 // Limits that they give stay. It returns what each may use to fetch.
 func divideMemory(flags *pflag.FlagSet, atOnce int) int64 {

@@ -164,6 +164,7 @@ func (f *readingFlags) reading(std streams) (backup.Reading, func(), error) {
 		}
 		r.Identities = append(r.Identities, identities...)
 	}
+	boundBackup()
 	var done func()
 	r.Progress, done = bars(std.err)
 	return r, done, nil
