@@ -176,7 +176,8 @@ func changeMember(m *decide.Member, kind, how int) {
 	case 6:
 		m.Leader, m.Applied = how%2 == 0, uint64(how)*100
 	case 7:
-		m.Version, m.StorageVersion = []string{"", "3.5.35", "3.6.16", "3.7.3"}[how%4], []string{"", "3.5", "3.6"}[how/4%3]
+		m.Version = []string{"", "3.5.35", "3.6.16", "3.7.3", "3.6.16+acme.1", "3.7.0-rc.0", "3.5.26-k3s1", "main"}[how%8]
+		m.StorageVersion = []string{"", "3.5", "3.6"}[how/8%3]
 	case 8:
 		m.SilentSince = since(how)
 	case 0:
