@@ -132,7 +132,7 @@ func encodings(t testing.TB) map[string]struct {
 
 func bucketIn(t testing.TB, dir string) store.Bucket {
 	t.Helper()
-	b, err := store.Location{Directory: dir}.Open(t.Context(), store.S3{})
+	b, err := store.Location{Directory: dir}.Open(t.Context(), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -340,7 +340,7 @@ func TestRealRestore(t *testing.T) {
 }
 
 func openDirectory(t *testing.T) store.Bucket {
-	bucket, err := store.Location{Directory: t.TempDir()}.Open(t.Context(), store.S3{})
+	bucket, err := store.Location{Directory: t.TempDir()}.Open(t.Context(), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,8 +56,7 @@ code is 4 if etcd has a CORRUPT alarm: that backup may hold wrong data.`,
 	}
 	f.live.add(c)
 	f.members.add(c)
-	c.Flags().StringVar(&f.to, "to", "", "file that is written, "+
-		"or URL of a store: file:///DIRECTORY or s3://BUCKET/PREFIX")
+	c.Flags().StringVar(&f.to, "to", "", "file that is written, or URL of a store: "+store.Locations)
 	require(c, "to")
 	f.encoding.add(c)
 	f.store.add(c)

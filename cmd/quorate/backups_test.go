@@ -37,7 +37,7 @@ func storeBackups(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		o.Encoding.Recipients = recipients
 	}
-	bucket, err := store.Location{Directory: ts.MkAbs(args[0])}.Open(context.Background(), store.S3{})
+	bucket, err := store.Location{Directory: ts.MkAbs(args[0])}.Open(context.Background(), store.Options{})
 	ts.Check(err)
 	content, err := backuptest.Snapshot()
 	ts.Check(err)

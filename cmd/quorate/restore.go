@@ -38,8 +38,7 @@ keeps members of the old cluster from joining by mistake.`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error { return restore(c.Context(), std, f, r, args) },
 	}
-	f.add(c, "file with a backup (compressed, encrypted, or neither), "+
-		"or URL of a store: file:///DIRECTORY or s3://BUCKET/PREFIX")
+	f.add(c, "file with a backup (compressed, encrypted, or neither), or URL of a store: "+store.Locations)
 	f.addIdentity(c)
 	f.timeout.addFor(c, "reading and checking the backup")
 	c.Flags().StringVar(&r.DataDir, "data-dir", "", "directory that is made; it must be empty or not exist")

@@ -17,17 +17,21 @@ import (
 
 // storeFlags say how to reach a store of backups.
 type storeFlags struct {
-	s3     store.S3
+	store.Options
 	caFile string
 }
 
 func (f *storeFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.s3.Endpoint, "s3-endpoint", "", "URL of an S3 store that is not AWS's")
-	c.Flags().StringVar(&f.s3.Region, "s3-region", "", "region of the bucket (default: what the environment says)")
-	c.Flags().BoolVar(&f.s3.PathStyle, "s3-path-style", false,
+	c.Flags().StringVar(&f.S3.Endpoint, "s3-endpoint", "", "URL of an S3 store that is not AWS's")
+	c.Flags().StringVar(&f.S3.Region, "s3-region", "", "region of the bucket (default: what the environment says)")
+	c.Flags().BoolVar(&f.S3.PathStyle, "s3-path-style", false,
 		"put the bucket into the path of URLs, as many stores that are not AWS's need it")
 	c.Flags().StringVar(&f.caFile, "s3-ca-file", "",
 		"file with the CA that signs the certificate of --s3-endpoint, in PEM")
+	c.Flags().StringVar(&f.GCSEndpoint, "gcs-endpoint", "",
+		"URL of Google Cloud Storage where it is not the public one, such as that of a region")
+	c.Flags().StringVar(&f.AzureEndpoint, "azure-endpoint", "",
+		"URL of the Azure storage account (default https://$AZURE_STORAGE_ACCOUNT.blob.core.windows.net)")
 }
 
 // open opens the store at a URL.
@@ -37,11 +41,11 @@ func (f *storeFlags) open(ctx context.Context, flag, url string) (store.Bucket, 
 		return nil, usageError{fmt.Errorf("--%s: %w", flag, err)}
 	}
 	if f.caFile != "" {
-		if f.s3.CA, err = os.ReadFile(f.caFile); err != nil {
+		if f.S3.CA, err = os.ReadFile(f.caFile); err != nil {
 			return nil, usageError{fmt.Errorf("--s3-ca-file: %w", err)}
 		}
 	}
-	return location.Open(ctx, f.s3)
+	return location.Open(ctx, f.Options)
 }
 
 // encodingFlags say how a backup is stored.
@@ -126,7 +130,7 @@ func addMaxBytes(c *cobra.Command, most *int64) {
 	addBytes(c.Flags(), most, "max-bytes", "bytes that a snapshot may have, uncompressed")
 }
 
-const helpFrom = "where the backups are: file:///DIRECTORY or s3://BUCKET/PREFIX"
+const helpFrom = "where the backups are: " + store.Locations
 
 func (f *readingFlags) add(c *cobra.Command, help string) {
 	c.Flags().StringVar(&f.from, "from", "", help)

@@ -28,7 +28,7 @@ func otherHash(ctx context.Context, file string) (snapshot.Facts, error) {
 // stored is a backup in a store.
 func stored(t *testing.T, inspect backup.Inspector) (store.Bucket, store.Manifest) {
 	t.Helper()
-	bucket, err := store.Location{Directory: t.TempDir()}.Open(t.Context(), store.S3{})
+	bucket, err := store.Location{Directory: t.TempDir()}.Open(t.Context(), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,11 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
+	"google.golang.org/api/googleapi"
+
+	"quorate.dev/quorate/clusters/backup/disk"
 )
 
 // objects keeps backups in the bucket of an object store.
@@ -17,18 +22,27 @@ type objects struct {
 	bucket *blob.Bucket
 	// prefix of all names, empty or with a slash at its end.
 	prefix string
+	// code says what an error means.
+	code func(error) gcerrors.ErrorCode
 }
 
-// An object is uploaded in parts of this size, two at a time, which bounds the memory that it takes.
-// 10,000 parts are allowed: 80 GiB.
+// An object is uploaded in parts of this size, two at a time at most, which bounds the memory that it
+// takes. S3 allows 10,000 parts: 80 GiB.
 const (
 	partSize    = 8 << 20
 	partsAtOnce = 2
 )
 
-// Create implements Bucket.
+// Create implements Bucket. Who may not replace what is stored is refused if there is something, be
+// it their own, stored by a request whose answer was lost.
 func (o objects) Create(ctx context.Context, name string, content io.Reader) error {
-	return o.write(ctx, name, content, true)
+	err := o.write(ctx, name, content, true)
+	if errors.Is(err, ErrHeld) {
+		if _, missing := o.Size(ctx, name); missing == nil {
+			return fmt.Errorf("%w: %w", ErrExists, err)
+		}
+	}
+	return err
 }
 
 // Replace implements Bucket.
@@ -36,26 +50,39 @@ func (o objects) Replace(ctx context.Context, name string, content io.Reader) er
 	return o.write(ctx, name, content, false)
 }
 
+// write uploads by gocloud.dev's Upload: its Writer for Azure panics if an upload fails. Upload stores
+// what was read before an error, unless that cancels it.
 func (o objects) write(ctx context.Context, name string, content io.Reader, onlyNew bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w, err := o.bucket.NewWriter(ctx, o.prefix+name, &blob.WriterOptions{
+	from := &canceler{Reader: disk.Until(ctx, content), cancel: cancel}
+	err := o.bucket.Upload(ctx, o.prefix+name, from, &blob.WriterOptions{
 		IfNotExist: onlyNew, BufferSize: partSize, MaxConcurrency: partsAtOnce,
 		ContentType: "application/octet-stream", DisableContentTypeDetection: true,
 	})
-	if err != nil {
-		return fmt.Errorf("store %s: %w", name, o.plain(err))
+	if from.err != nil {
+		err = from.err
 	}
-	_, err = io.Copy(w, content)
 	if err != nil {
-		cancel() // which is what makes Close leave nothing behind
-		w.Close()
-		return fmt.Errorf("store %s: %w", name, o.plain(err))
-	}
-	if err := w.Close(); err != nil {
 		return fmt.Errorf("store %s: %w", name, o.plain(err))
 	}
 	return nil
+}
+
+// canceler cancels what reads it when it cannot be read to its end.
+type canceler struct {
+	io.Reader
+	cancel context.CancelFunc
+	err    error
+}
+
+func (c *canceler) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		c.err = err
+		c.cancel()
+	}
+	return n, err
 }
 
 // Open implements Bucket.
@@ -108,14 +135,34 @@ func (o objects) Close() error { return o.bucket.Close() }
 
 // plain says in a bucket's words what an object store said.
 func (o objects) plain(err error) error {
-	switch gcerrors.Code(err) {
+	switch o.code(err) {
 	case gcerrors.NotFound:
-		return fmt.Errorf("%w (%w)", ErrNotFound, err)
+		return fmt.Errorf("%w (%w)", ErrNotFound, discreet{err})
 	case gcerrors.FailedPrecondition, gcerrors.AlreadyExists:
-		return ErrExists
+		return fmt.Errorf("%w (%w)", ErrExists, discreet{err})
 	case gcerrors.PermissionDenied:
-		return fmt.Errorf("%w: %w", ErrHeld, err)
-	default:
-		return err
+		return fmt.Errorf("%w: %w", ErrHeld, discreet{err})
 	}
+	return discreet{err}
 }
+
+// discreet is an error in a line, without the queries of URLs: they hold Azure's SAS tokens, and the
+// keys of uploads to Google.
+type discreet struct{ error }
+
+var query = regexp.MustCompile(`(https?://[^\s"?]*)\?[^\s"]*`)
+
+func (d discreet) Error() string {
+	var azure *azcore.ResponseError
+	var google *googleapi.Error
+	text := d.error.Error()
+	switch { // their own texts are pages
+	case errors.As(d.error, &azure):
+		text = fmt.Sprintf("Azure answered %d %s", azure.StatusCode, azure.ErrorCode)
+	case errors.As(d.error, &google):
+		text = fmt.Sprintf("Google answered %d %s", google.Code, google.Message)
+	}
+	return strings.TrimSpace(query.ReplaceAllString(text, "$1"))
+}
+
+func (d discreet) Unwrap() error { return d.error }

@@ -18,22 +18,26 @@ import (
 	"time"
 
 	"gocloud.dev/blob/memblob"
+	"gocloud.dev/gcerrors"
 
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// eachBucket runs a test with every kind of bucket that needs no server.
+// eachBucket runs a test with every kind of bucket that can be served here. S3 is served in the scenarios.
 func eachBucket(t *testing.T, test func(t *testing.T, b Bucket)) {
 	t.Run("directory", func(t *testing.T) { test(t, directory{t.TempDir()}) })
 	t.Run("objects", func(t *testing.T) {
 		all := memblob.OpenBucket(nil)
 		t.Cleanup(func() { all.Close() })
-		other := objects{all, "other/"}
+		other := objects{all, "other/", gcerrors.Code}
 		if err := other.Create(t.Context(), "ns/a/x", strings.NewReader("somebody else's")); err != nil {
 			t.Fatal(err)
 		}
-		test(t, objects{all, "ours/"})
+		test(t, objects{all, "ours/", gcerrors.Code})
 	})
+	t.Run("gs", func(t *testing.T) { b, _ := gcs(t); test(t, b) })
+	t.Run("azblob", func(t *testing.T) { b, _ := azure(t); test(t, b) })
+	t.Run("azurite", func(t *testing.T) { test(t, azurite(t)) })
 }
 
 func content(t *testing.T, b Bucket, name string) string {
@@ -136,7 +140,7 @@ func TestListMustBeWhole(t *testing.T) {
 	if _, err := (directory{filepath.Join(t.TempDir(), "gone")}).List(t.Context(), ""); err == nil {
 		t.Error("what is not there was listed")
 	}
-	if _, err := (Location{Directory: filepath.Join(t.TempDir(), "gone")}).Open(t.Context(), S3{}); err == nil {
+	if _, err := (Location{Directory: filepath.Join(t.TempDir(), "gone")}).Open(t.Context(), Options{}); err == nil {
 		t.Error("what is not there was opened")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -166,7 +170,7 @@ func TestLinks(t *testing.T) {
 	if err := errors.Join(os.Symlink(real, link), os.Mkdir(filepath.Join(real, "lost+found"), 0)); err != nil {
 		t.Fatal(err)
 	}
-	b, err := Location{Directory: link}.Open(t.Context(), S3{})
+	b, err := Location{Directory: link}.Open(t.Context(), Options{})
 	if err == nil {
 		err = b.Create(t.Context(), "ns/a/1", strings.NewReader("x"))
 	}
@@ -186,11 +190,11 @@ func TestLinks(t *testing.T) {
 
 func TestEndpoints(t *testing.T) {
 	for _, endpoint := range []string{"http://user:secret@host", "https://host?key=secret", "http://user:secret PW@x%zz", "secret", "ftp://secret"} {
-		if err := (S3{Endpoint: endpoint}).checkEndpoint(); err == nil || strings.Contains(err.Error(), "secret") {
+		if err := checkEndpoint(endpoint); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", endpoint, err)
 		}
 	}
-	if err := (S3{Endpoint: "https://127.0.0.1:9000/s3"}).checkEndpoint(); err != nil {
+	if err := checkEndpoint("https://127.0.0.1:9000/s3"); err != nil {
 		t.Error(err)
 	}
 }
@@ -199,18 +203,21 @@ func TestLocations(t *testing.T) {
 	for text, want := range map[string]Location{
 		"file:///srv/backups":  {Directory: "/srv/backups"},
 		"file:///srv/b/../c/":  {Directory: "/srv/c"},
-		"s3://bucket":          {Bucket: "bucket"},
-		"s3://bucket/a/b":      {Bucket: "bucket", Prefix: "a/b/"},
-		"s3://bucket//a/b///":  {Bucket: "bucket", Prefix: "a/b/"},
-		"s3://bucket/p%20q":    {Bucket: "bucket", Prefix: "p q/"},
-		"s3://my-bucket.x/a/b": {Bucket: "my-bucket.x", Prefix: "a/b/"},
+		"s3://bucket":          {Scheme: "s3", Bucket: "bucket"},
+		"s3://bucket/a/b":      {Scheme: "s3", Bucket: "bucket", Prefix: "a/b/"},
+		"s3://bucket//a/b///":  {Scheme: "s3", Bucket: "bucket", Prefix: "a/b/"},
+		"s3://bucket/p%20q":    {Scheme: "s3", Bucket: "bucket", Prefix: "p q/"},
+		"gs://my_bucket/a":     {Scheme: "gs", Bucket: "my_bucket", Prefix: "a/"},
+		"azblob://container":   {Scheme: "azblob", Bucket: "container"},
+		"azblob://$root/a/b":   {Scheme: "azblob", Bucket: "$root", Prefix: "a/b/"},
+		"s3://my-bucket.x/a/b": {Scheme: "s3", Bucket: "my-bucket.x", Prefix: "a/b/"},
 	} {
 		if got, err := ParseLocation(text); got != want || err != nil {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{
-		"file://host/srv", "file:srv", "s3://", "s3:///x", "gs://b", "http://b/x", "s3://key:secret@bucket", "s3://KEY:wJal/secret@bucket", "s3://b?secret=x", "s3:K:secret@b://x", "s3://AKIA:12345/secret", "s3://bucket?endpoint=http://evil",
+		"file://host/srv", "file:srv", "s3://", "s3:///x", "ftp://b", "gs://", "gs://b:80/x", "gs://b?anonymous=true", "azblob://c?domain=evil", "azblob://../x", "azblob://a%20b/x", "gs://KEY:secret@b", "http://b/x", "s3://key:secret@bucket", "s3://KEY:wJal/secret@bucket", "s3://b?secret=x", "s3:K:secret@b://x", "s3://AKIA:12345/secret", "s3://bucket?endpoint=http://evil",
 		"s3://bucket?", "s3://bucket#x", "s3://bucket:80/x", "mem://", "://", "s3://%zz",
 	} {
 		if got, err := ParseLocation(text); err == nil || strings.Contains(err.Error(), "secret") {

@@ -1,0 +1,79 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/azureblob"
+	"gocloud.dev/gcerrors"
+)
+
+// openAzure opens a container of Azure Blob Storage.
+func openAzure(ctx context.Context, container string, o Options) (*blob.Bucket, error) {
+	endpoint, err := o.azureEndpoint()
+	if err != nil {
+		return nil, err
+	}
+	client, err := azureblob.NewDefaultClient(endpoint, azureblob.ContainerName(container))
+	if err != nil {
+		return nil, err
+	}
+	return azureblob.OpenBucket(ctx, client, nil)
+}
+
+// azureEndpoint is the URL of the storage account, with the SAS token that the environment may hold.
+func (o Options) azureEndpoint() (azureblob.ServiceURL, error) {
+	service := azureblob.NewDefaultServiceURLOptions()
+	service.SASToken = strings.TrimPrefix(strings.TrimSpace(service.SASToken), "?")
+	if o.AzureEndpoint == "" {
+		if service.AccountName == "" {
+			return "", errors.New("the storage account is not known: set AZURE_STORAGE_ACCOUNT, or name its endpoint, " +
+				"https://ACCOUNT.blob.core.windows.net")
+		}
+		return azureblob.NewServiceURL(service)
+	}
+	if err := checkEndpoint(o.AzureEndpoint); err != nil {
+		return "", err
+	}
+	for _, name := range []string{"AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGEBLOB_CONNECTIONSTRING"} {
+		if os.Getenv(name) != "" {
+			return "", errors.New(name + " names an endpoint as well; leave out one of the two")
+		}
+	}
+	endpoint := strings.TrimRight(o.AzureEndpoint, "/")
+	if service.SASToken != "" {
+		endpoint += "?" + service.SASToken
+	}
+	return azureblob.ServiceURL(endpoint), nil
+}
+
+// azureCode says what an error of Azure Blob Storage means. gocloud.dev takes a name server that does
+// not answer for a blob that is not there, and does not know what holds on to one.
+func azureCode(err error) gcerrors.ErrorCode {
+	var answer *azcore.ResponseError
+	if !errors.As(err, &answer) {
+		return gcerrors.Unknown
+	}
+	switch bloberror.Code(answer.ErrorCode) {
+	case bloberror.BlobAlreadyExists:
+		return gcerrors.AlreadyExists
+	case bloberror.BlobImmutableDueToPolicy, "BlobImmutableDueToLegalHold", bloberror.LeaseIDMissing,
+		bloberror.SnapshotsPresent:
+		return gcerrors.PermissionDenied
+	}
+	switch answer.StatusCode {
+	case http.StatusNotFound:
+		return gcerrors.NotFound
+	case http.StatusPreconditionFailed:
+		return gcerrors.FailedPrecondition
+	case http.StatusForbidden:
+		return gcerrors.PermissionDenied
+	}
+	return gcerrors.Unknown
+}

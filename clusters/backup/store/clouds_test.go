@@ -1,0 +1,462 @@
+package store
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"github.com/fsouza/fake-gcs-server/fakestorage"
+	"gocloud.dev/gcerrors"
+)
+
+// front stands before a store, and can answer in its place.
+type front struct {
+	store   http.Handler
+	instead atomic.Value // of func(http.ResponseWriter, *http.Request) bool
+}
+
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	instead, _ := f.instead.Load().(func(http.ResponseWriter, *http.Request) bool)
+	if instead == nil || !instead(w, r) {
+		f.store.ServeHTTP(w, r)
+	}
+}
+
+func open(t *testing.T, url string, o Options) objects {
+	t.Helper()
+	location, err := ParseLocation(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := location.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b.(objects)
+}
+
+// gcs is an emulator of Google Cloud Storage.
+func gcs(t *testing.T) (objects, *front) {
+	f := &front{}
+	served := httptest.NewUnstartedServer(f)
+	address := served.Listener.Addr().String()
+	fake, err := fakestorage.NewServerWithOptions(fakestorage.Options{NoListener: true, ExternalURL: "http://" + address, PublicHost: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fake.CreateBucketWithOpts(fakestorage.CreateBucketOpts{Name: "backups"})
+	f.store = fake.HTTPHandler()
+	served.Start()
+	t.Cleanup(func() { served.Close(); fake.Stop() })
+	t.Setenv("STORAGE_EMULATOR_HOST", address)
+	return open(t, "gs://backups/ours", Options{}), f
+}
+
+const azureAccount = "person"
+
+// azure is a stub of Azure Blob Storage.
+func azure(t *testing.T) (objects, *front) {
+	f := &front{store: &azureStub{blobs: map[string][]byte{}, blocks: map[string][]byte{}}}
+	served := httptest.NewServer(f)
+	t.Cleanup(served.Close)
+	t.Setenv("AZURE_STORAGE_ACCOUNT", azureAccount)
+	t.Setenv("AZURE_STORAGE_KEY", base64.StdEncoding.EncodeToString([]byte("not a secret")))
+	return open(t, "azblob://backups/ours", Options{AzureEndpoint: served.URL + "/" + azureAccount}), f
+}
+
+// azureStub is as much of Azure Blob Storage as a store asks for. It lists two blobs at a time, and
+// believes everybody.
+type azureStub struct {
+	mu            sync.Mutex
+	blobs, blocks map[string][]byte
+}
+
+func (s *azureStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // as a request that was cut off
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := strings.TrimPrefix(r.URL.Path, "/"+azureAccount+"/backups/")
+	query := r.URL.Query()
+	stored, there := s.blobs[name]
+	w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
+	w.Header().Set("x-ms-creation-time", time.Now().UTC().Format(http.TimeFormat))
+	switch {
+	case query.Get("comp") == "list":
+		s.list(w, query.Get("prefix"), query.Get("marker"))
+	case query.Get("comp") == "block":
+		s.blocks[name+query.Get("blockid")] = body
+		w.WriteHeader(http.StatusCreated)
+	case r.Method == http.MethodPut && there && r.Header.Get("If-None-Match") == "*":
+		azureAnswer(w, http.StatusConflict, "BlobAlreadyExists")
+	case r.Method == http.MethodPut:
+		if query.Get("comp") == "blocklist" {
+			var list struct{ Latest []string }
+			_ = xml.Unmarshal(body, &list)
+			body = nil
+			for _, block := range list.Latest {
+				body = append(body, s.blocks[name+block]...)
+			}
+		}
+		s.blobs[name] = body
+		w.WriteHeader(http.StatusCreated)
+	case !there:
+		azureAnswer(w, http.StatusNotFound, "BlobNotFound")
+	case r.Method == http.MethodDelete:
+		delete(s.blobs, name)
+		w.WriteHeader(http.StatusAccepted)
+	default:
+		w.Header().Set("Content-Length", fmt.Sprint(len(stored)))
+		if r.Method == http.MethodGet {
+			_, _ = w.Write(stored)
+		}
+	}
+}
+
+func (s *azureStub) list(w io.Writer, prefix, marker string) {
+	var names []string
+	for name := range s.blobs {
+		if strings.HasPrefix(name, prefix) && name > marker {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	fmt.Fprint(w, "<EnumerationResults><Blobs>")
+	for _, name := range names[:min(2, len(names))] {
+		fmt.Fprintf(w, "<Blob><Name>%s</Name><Properties><Last-Modified>%s</Last-Modified><Content-Length>%d</Content-Length></Properties></Blob>",
+			name, time.Now().UTC().Format(http.TimeFormat), len(s.blobs[name]))
+	}
+	next := ""
+	if len(names) > 2 {
+		next = names[1]
+	}
+	fmt.Fprintf(w, "</Blobs><NextMarker>%s</NextMarker></EnumerationResults>", next)
+}
+
+func azureAnswer(w http.ResponseWriter, status int, code string) {
+	w.Header().Set("x-ms-error-code", code)
+	w.WriteHeader(status)
+	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>a long message</Message></Error>", code)
+}
+
+// azurite is the emulator of Azure Blob Storage, whose program azurite-blob QUORATE_AZURITE names.
+func azurite(t *testing.T) Bucket {
+	program := os.Getenv("QUORATE_AZURITE")
+	if program == "" {
+		t.Skip("QUORATE_AZURITE does not name an azurite-blob")
+	}
+	key := base64.StdEncoding.EncodeToString([]byte("not a secret"))
+	command := exec.Command(program, "--blobPort", "0", "--inMemoryPersistence", "--silent", "--skipApiVersionCheck", "--disableTelemetry")
+	command.Env = append(os.Environ(), "AZURITE_ACCOUNTS="+azureAccount+":"+key)
+	says, err := command.StdoutPipe()
+	if err == nil {
+		err = command.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
+	lines, endpoint := bufio.NewScanner(says), ""
+	for listens := regexp.MustCompile(`listens on (\S+)`); endpoint == "" && lines.Scan(); {
+		if found := listens.FindStringSubmatch(lines.Text()); found != nil {
+			endpoint = found[1]
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, says) }()
+	t.Setenv("AZURE_STORAGE_ACCOUNT", azureAccount)
+	t.Setenv("AZURE_STORAGE_KEY", key)
+	o := open(t, "azblob://backups/ours", Options{AzureEndpoint: endpoint + "/" + azureAccount})
+	var c *container.Client
+	if !o.bucket.As(&c) {
+		t.Fatal("it is not Azure's")
+	}
+	if _, err := c.Create(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// eachCloud runs a test with object stores whose answers can be replaced.
+func eachCloud(t *testing.T, test func(t *testing.T, b objects, f *front)) {
+	for name, serve := range map[string]func(*testing.T) (objects, *front){"gs": gcs, "azblob": azure} {
+		t.Run(name, func(t *testing.T) {
+			b, f := serve(t)
+			test(t, b, f)
+		})
+	}
+}
+
+// large is more than goes into two parts.
+func large(fill string) io.Reader {
+	return io.LimitReader(strings.NewReader(strings.Repeat(fill, 2*partSize+1)), 2*partSize+1)
+}
+
+// TestParts: what is uploaded in parts is created once, as a whole or not at all.
+func TestParts(t *testing.T) {
+	eachBucket(t, func(t *testing.T, b Bucket) {
+		broken := io.MultiReader(large("x"), iotest.ErrReader(errors.New("cut")))
+		if err := b.Create(t.Context(), "ns/a/1", broken); err == nil || errors.Is(err, ErrExists) {
+			t.Errorf("half of it: %v", err)
+		}
+		if names, err := b.List(t.Context(), ""); len(names) > 0 || err != nil {
+			t.Errorf("half of it is %q, %v", names, err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		if err := b.Create(ctx, "ns/a/1", io.MultiReader(large("x"), canceling{cancel})); err == nil {
+			t.Error("it was stored after the end")
+		}
+		if err := b.Create(t.Context(), "ns/a/1", large("a")); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Create(t.Context(), "ns/a/1", large("b")); !errors.Is(err, ErrExists) {
+			t.Errorf("again: %v", err)
+		}
+		if size, err := b.Size(t.Context(), "ns/a/1"); size != 2*partSize+1 || err != nil {
+			t.Errorf("%d bytes, %v", size, err)
+		}
+		if strings.Trim(content(t, b, "ns/a/1"), "a") != "" {
+			t.Error("it was replaced")
+		}
+	})
+}
+
+// canceling ends a context when it is read, and never itself.
+type canceling struct{ cancel func() }
+
+func (c canceling) Read(p []byte) (int, error) {
+	c.cancel()
+	return copy(p, "x"), nil
+}
+
+// TestPartsAreSmall: no request holds more than a part, which is what is kept in memory.
+func TestPartsAreSmall(t *testing.T) {
+	eachCloud(t, func(t *testing.T, b objects, f *front) {
+		var most atomic.Int64
+		f.instead.Store(func(_ http.ResponseWriter, r *http.Request) bool {
+			for size := r.ContentLength; ; {
+				if now := most.Load(); now >= size || most.CompareAndSwap(now, size) {
+					return false
+				}
+			}
+		})
+		if err := b.Create(t.Context(), "ns/a/1", large("a")); err != nil || most.Load() != partSize {
+			t.Errorf("%d bytes in a request, %v", most.Load(), err)
+		}
+	})
+}
+
+// TestPages: a list is whole and in order, however many pages it has.
+func TestPages(t *testing.T) {
+	eachBucket(t, func(t *testing.T, b Bucket) {
+		var want []string
+		var all sync.WaitGroup
+		for i := range 1100 {
+			name := fmt.Sprintf("ns/a/%d", i)
+			want = append(want, name)
+			if _, is := b.(directory); !is || i < 10 {
+				all.Go(func() {
+					if err := b.Create(t.Context(), name, strings.NewReader("x")); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			if i%20 == 0 {
+				all.Wait()
+			}
+		}
+		all.Wait()
+		if _, is := b.(directory); is {
+			want = want[:10]
+		}
+		slices.Sort(want)
+		if names, err := b.List(t.Context(), "ns/"); err != nil || !slices.Equal(names, want) {
+			t.Errorf("%d names of %d, %v", len(names), len(want), err)
+		}
+	})
+}
+
+// refusals of the stores, with what they mean.
+var refusals = map[string][]struct {
+	status int
+	code   string
+	want   error
+}{
+	"gs": {
+		{403, "forbidden", ErrHeld}, {403, "retentionPolicyNotMet", ErrHeld}, {404, "notFound", ErrNotFound}, {401, "authError", nil}, {400, "invalid", nil},
+	},
+	"azblob": {
+		{403, "AuthorizationPermissionMismatch", ErrHeld}, {403, "AuthenticationFailed", ErrHeld}, {409, "BlobImmutableDueToPolicy", ErrHeld},
+		{409, "BlobImmutableDueToLegalHold", ErrHeld}, {409, "SnapshotsPresent", ErrHeld}, {412, "LeaseIdMissing", ErrHeld},
+		{404, "BlobNotFound", ErrNotFound}, {409, "ContainerBeingDeleted", nil}, {400, "InvalidUri", nil},
+	},
+}
+
+// refuse answers so.
+func refuse(w http.ResponseWriter, r *http.Request, status int, code string) bool {
+	if strings.HasPrefix(r.URL.Path, "/"+azureAccount+"/") {
+		azureAnswer(w, status, code)
+		return true
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"error": {"code": %d, "message": "a message", "errors": [{"reason": %q}]}}`, status, code)
+	return true
+}
+
+// TestRefusals: one who is refused has not found that nothing is there, nor that something is.
+func TestRefusals(t *testing.T) {
+	eachCloud(t, func(t *testing.T, b objects, f *front) {
+		_, kind, _ := strings.Cut(t.Name(), "/")
+		for _, c := range refusals[kind] {
+			f.instead.Store(func(w http.ResponseWriter, r *http.Request) bool { return refuse(w, r, c.status, c.code) })
+			_, opened := b.Open(t.Context(), "ns/a/1")
+			_, sized := b.Size(t.Context(), "ns/a/1")
+			_, listed := b.List(t.Context(), "ns/")
+			for what, err := range map[string]error{
+				"open": opened, "size": sized, "list": listed, "delete": b.Delete(t.Context(), "ns/a/1"),
+				"create": b.Create(t.Context(), "ns/a/1", strings.NewReader("x")), "replace": b.Replace(t.Context(), "ns/a/1", strings.NewReader("x")),
+			} {
+				if err == nil || strings.Contains(err.Error(), "\n") {
+					t.Errorf("%d %s: %s: %v", c.status, c.code, what, err)
+				}
+				for _, known := range []error{ErrHeld, ErrNotFound, ErrExists} {
+					if errors.Is(err, known) != (known == c.want) {
+						t.Errorf("%d %s: %s: %v, want %v", c.status, c.code, what, err, c.want)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestEcho: an upload whose answer is lost is made again, and then there is one of that name: the
+// caller's own, as its size tells. So it is where whoever creates may not replace.
+func TestEcho(t *testing.T) {
+	held := map[string]func(http.ResponseWriter, *http.Request) bool{
+		"gs": func(w http.ResponseWriter, r *http.Request) bool { return refuse(w, r, 403, "forbidden") },
+		"azblob": func(w http.ResponseWriter, r *http.Request) bool {
+			return refuse(w, r, 409, "BlobImmutableDueToPolicy")
+		},
+	}
+	for _, then := range []string{"it exists", "it is held"} {
+		t.Run(then, func(t *testing.T) {
+			eachCloud(t, func(t *testing.T, b objects, f *front) {
+				kind := t.Name()[strings.LastIndex(t.Name(), "/")+1:]
+				var writes atomic.Int32
+				f.instead.Store(func(w http.ResponseWriter, r *http.Request) bool {
+					if r.Method != http.MethodPut && r.Method != http.MethodPost {
+						return false
+					}
+					if writes.Add(1) == 1 {
+						f.store.ServeHTTP(httptest.NewRecorder(), r)
+						return refuse(w, r, 503, "ServerBusy")
+					}
+					return then == "it is held" && held[kind](w, r)
+				})
+				if err := b.Create(t.Context(), "ns/a/1", strings.NewReader("ours")); !errors.Is(err, ErrExists) {
+					t.Errorf("%v", err)
+				}
+				if size, err := b.Size(t.Context(), "ns/a/1"); size != 4 || err != nil || writes.Load() < 2 {
+					t.Errorf("%d bytes, %v, after %d requests", size, err, writes.Load())
+				}
+			})
+		})
+	}
+}
+
+// TestTransient: a store that is busy is asked again.
+func TestTransient(t *testing.T) {
+	eachCloud(t, func(t *testing.T, b objects, f *front) {
+		if err := b.Create(t.Context(), "ns/a/1", strings.NewReader("x")); err != nil {
+			t.Fatal(err)
+		}
+		var asked atomic.Int32
+		f.instead.Store(func(w http.ResponseWriter, r *http.Request) bool {
+			return asked.Add(1) == 1 && refuse(w, r, 503, "ServerBusy")
+		})
+		if err := b.Delete(t.Context(), "ns/a/1"); err != nil || asked.Load() != 2 {
+			t.Errorf("%v after %d requests", err, asked.Load())
+		}
+	})
+}
+
+// TestUnknown: what says nothing about an object is not taken for a word about it.
+func TestUnknown(t *testing.T) {
+	for _, err := range []error{&net.DNSError{Err: "no such host", IsNotFound: true}, io.ErrUnexpectedEOF, context.Canceled} {
+		if azureCode(err) != gcerrors.Unknown || gcsCode(err) != gcerrors.Unknown {
+			t.Errorf("%v: %v, %v", err, azureCode(err), gcsCode(err))
+		}
+	}
+}
+
+// TestNoSecrets: no error shows a SAS token, be it a broken one, or the key of an upload.
+func TestNoSecrets(t *testing.T) {
+	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "?sv=2026&sig=secret%3D")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	b := open(t, "azblob://backups/ours", Options{AzureEndpoint: "http://127.0.0.1:1/" + azureAccount})
+	_, listed := b.List(ctx, "")
+	_, opened := b.Open(ctx, "ns/a/1")
+	failed := map[string]error{
+		"list": listed, "open": opened, "create": b.Create(ctx, "ns/a/1", strings.NewReader("x")),
+		"upload": discreet{fmt.Errorf("retry failed: %v; and: %w", errors.New(`Put "https://storage.googleapis.com/upload?upload_id=secret": EOF`), &url.Error{Op: "Put", URL: "https://h/p?upload_id=secret", Err: io.EOF})},
+	}
+	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "sv=2026&sig=\x01secret")
+	_, failed["broken token"] = Location{Scheme: "azblob", Bucket: "b"}.Open(t.Context(), Options{AzureEndpoint: "https://h"})
+	t.Setenv("AZURE_STORAGE_CONNECTION_STRING", "AccountKey=secret")
+	_, failed["two endpoints"] = Location{Scheme: "azblob", Bucket: "b"}.Open(t.Context(), Options{AzureEndpoint: "https://h"})
+	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "")
+	t.Setenv("AZURE_STORAGE_ACCOUNT", "person")
+	_, failed["broken connection string"] = Location{Scheme: "azblob", Bucket: "b"}.Open(t.Context(), Options{})
+	t.Setenv("AZURE_STORAGE_KEY", "!secret")
+	_, failed["broken key"] = Location{Scheme: "azblob", Bucket: "b"}.Open(t.Context(), Options{})
+	for _, endpoint := range []string{"http://h", "https://h/secret", "https://user:secret@h", "https://h?secret"} {
+		_, failed[endpoint] = Location{Scheme: "gs", Bucket: "b"}.Open(t.Context(), Options{GCSEndpoint: endpoint})
+	}
+	for what, err := range failed {
+		if err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestSASToken: the token goes along with each request, and the names of blobs stay what they are.
+func TestSASToken(t *testing.T) {
+	stub := &azureStub{blobs: map[string][]byte{}, blocks: map[string][]byte{}}
+	var bare atomic.Int32
+	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("sig") != "not+a/secret=" {
+			bare.Add(1)
+		}
+		stub.ServeHTTP(w, r)
+	}))
+	defer served.Close()
+	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "?sv=2026&sig=not%2Ba%2Fsecret%3D\n")
+	b := open(t, "azblob://backups/p%20q", Options{AzureEndpoint: served.URL + "/" + azureAccount + "/"})
+	if err := b.Create(t.Context(), "ns/a/1", large("x")); err != nil || bare.Load() > 0 || !bytes.HasPrefix(stub.blobs["p q/ns/a/1"], []byte("xx")) {
+		t.Errorf("%v, %d without the token", err, bare.Load())
+	}
+}
