@@ -4,7 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -15,6 +21,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -56,20 +63,25 @@ func open(t *testing.T, url string, o Options) objects {
 	return b.(objects)
 }
 
-// gcs is an emulator of Google Cloud Storage.
-func gcs(t *testing.T) (objects, *front) {
+// gcsEmulator prepares an emulator of Google Cloud Storage, which is to be started.
+func gcsEmulator(t *testing.T, scheme string) (*httptest.Server, *front) {
 	f := &front{}
 	served := httptest.NewUnstartedServer(f)
 	address := served.Listener.Addr().String()
-	fake, err := fakestorage.NewServerWithOptions(fakestorage.Options{NoListener: true, ExternalURL: "http://" + address, PublicHost: address})
+	fake, err := fakestorage.NewServerWithOptions(fakestorage.Options{NoListener: true, ExternalURL: scheme + "://" + address, PublicHost: address})
 	if err != nil {
 		t.Fatal(err)
 	}
 	fake.CreateBucketWithOpts(fakestorage.CreateBucketOpts{Name: "backups"})
 	f.store = fake.HTTPHandler()
-	served.Start()
 	t.Cleanup(func() { served.Close(); fake.Stop() })
-	t.Setenv("STORAGE_EMULATOR_HOST", address)
+	return served, f
+}
+
+func gcs(t *testing.T) (objects, *front) {
+	served, f := gcsEmulator(t, "http")
+	served.Start()
+	t.Setenv("STORAGE_EMULATOR_HOST", served.Listener.Addr().String())
 	return open(t, "gs://backups/ours", Options{}), f
 }
 
@@ -458,5 +470,50 @@ func TestSASToken(t *testing.T) {
 	b := open(t, "azblob://backups/p%20q", Options{AzureEndpoint: served.URL + "/" + azureAccount + "/"})
 	if err := b.Create(t.Context(), "ns/a/1", large("x")); err != nil || bare.Load() > 0 || !bytes.HasPrefix(stub.blobs["p q/ns/a/1"], []byte("xx")) {
 		t.Errorf("%v, %d without the token", err, bare.Load())
+	}
+}
+
+// TestGCSEndpoint: another endpoint is sent the token that the application default credentials are
+// good for, whatever is asked.
+func TestGCSEndpoint(t *testing.T) {
+	served, f := gcsEmulator(t, "https")
+	var bare atomic.Int32
+	f.instead.Store(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/token" {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"access_token": "a-token", "token_type": "Bearer", "expires_in": 3600}`)
+			return true
+		}
+		if r.Header.Get("Authorization") != "Bearer a-token" {
+			bare.Add(1)
+		}
+		return false
+	})
+	served.StartTLS()
+	transport := http.DefaultTransport.(*http.Transport)
+	before := transport.TLSClientConfig
+	transport.TLSClientConfig = &tls.Config{RootCAs: served.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
+	t.Cleanup(func() { transport.TLSClientConfig = before })
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	credentials, err := json.Marshal(map[string]string{
+		"type": "service_account", "client_email": "a@b.invalid", "token_uri": served.URL + "/token",
+		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})),
+	})
+	file := filepath.Join(t.TempDir(), "credentials.json")
+	if err := errors.Join(err, os.WriteFile(file, credentials, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
+	b := open(t, "gs://backups/ours", Options{GCSEndpoint: served.URL})
+	for _, body := range []io.Reader{strings.NewReader("x"), large("x")} {
+		if err := b.Replace(t.Context(), "ns/a/1", body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := content(t, b, "ns/a/1"); len(text) != 2*partSize+1 || bare.Load() > 0 {
+		t.Errorf("%d bytes, %d requests without the token", len(text), bare.Load())
 	}
 }
