@@ -447,6 +447,9 @@ func TestNoSecrets(t *testing.T) {
 	_, failed["broken key"] = Location{Scheme: "azblob", Bucket: "b"}.Open(t.Context(), Options{})
 	for _, endpoint := range []string{"http://h", "https://h/secret", "https://user:secret@h", "https://h?secret"} {
 		_, failed[endpoint] = Location{Scheme: "gs", Bucket: "b"}.Open(t.Context(), Options{GCSEndpoint: endpoint})
+		if !strings.Contains(fmt.Sprint(failed[endpoint]), "its endpoint") {
+			t.Errorf("%s: %v", endpoint, failed[endpoint])
+		}
 	}
 	for what, err := range failed {
 		if err == nil || strings.Contains(err.Error(), "secret") {
