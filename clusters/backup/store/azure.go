@@ -29,14 +29,14 @@ func openAzure(ctx context.Context, container string, o Options) (*blob.Bucket, 
 
 // azureEndpoint is the URL of the storage account, with the SAS token that the environment may hold.
 func (o Options) azureEndpoint() (azureblob.ServiceURL, error) {
-	service := azureblob.NewDefaultServiceURLOptions()
-	service.SASToken = strings.TrimPrefix(strings.TrimSpace(service.SASToken), "?")
+	account := azureblob.NewDefaultServiceURLOptions()
+	account.SASToken = strings.TrimPrefix(strings.TrimSpace(account.SASToken), "?")
 	if o.AzureEndpoint == "" {
-		if service.AccountName == "" {
-			return "", errors.New("the storage account is not known: set AZURE_STORAGE_ACCOUNT, or name its endpoint, " +
-				"https://ACCOUNT.blob.core.windows.net")
+		if account.AccountName == "" {
+			return "", errors.New("the storage account is not known: set AZURE_STORAGE_ACCOUNT, or name its " +
+				"endpoint, https://ACCOUNT.blob.core.windows.net")
 		}
-		return azureblob.NewServiceURL(service)
+		return azureblob.NewServiceURL(account)
 	}
 	if err := checkEndpoint(o.AzureEndpoint); err != nil {
 		return "", err
@@ -47,8 +47,8 @@ func (o Options) azureEndpoint() (azureblob.ServiceURL, error) {
 		}
 	}
 	endpoint := strings.TrimRight(o.AzureEndpoint, "/")
-	if service.SASToken != "" {
-		endpoint += "?" + service.SASToken
+	if account.SASToken != "" {
+		endpoint += "?" + account.SASToken
 	}
 	return azureblob.ServiceURL(endpoint), nil
 }

@@ -162,7 +162,7 @@ func (d discreet) Error() string {
 	case errors.As(d.error, &google):
 		text = fmt.Sprintf("Google answered %d %s", google.Code, google.Message)
 	}
-	return strings.TrimSpace(query.ReplaceAllString(text, "$1"))
+	return strings.Join(strings.Fields(query.ReplaceAllString(text, "$1")), " ")
 }
 
 func (d discreet) Unwrap() error { return d.error }
