@@ -60,11 +60,12 @@ func azureCode(err error) gcerrors.ErrorCode {
 	if !errors.As(err, &answer) {
 		return gcerrors.Unknown
 	}
-	switch bloberror.Code(answer.ErrorCode) {
-	case bloberror.BlobAlreadyExists:
+	holds := bloberror.HasCode(err, bloberror.BlobImmutableDueToPolicy, "BlobImmutableDueToLegalHold",
+		bloberror.LeaseIDMissing, bloberror.SnapshotsPresent)
+	switch {
+	case bloberror.HasCode(err, bloberror.BlobAlreadyExists):
 		return gcerrors.AlreadyExists
-	case bloberror.BlobImmutableDueToPolicy, "BlobImmutableDueToLegalHold", bloberror.LeaseIDMissing,
-		bloberror.SnapshotsPresent:
+	case holds:
 		return gcerrors.PermissionDenied
 	}
 	switch answer.StatusCode {

@@ -355,7 +355,7 @@ func TestRefusals(t *testing.T) {
 					t.Errorf("%d %s: %s: %v", c.status, c.code, what, err)
 				}
 				for _, known := range []error{ErrHeld, ErrNotFound, ErrExists} {
-					if errors.Is(err, known) != (known == c.want) {
+					if errors.Is(err, known) != errors.Is(c.want, known) {
 						t.Errorf("%d %s: %s: %v, want %v", c.status, c.code, what, err, c.want)
 					}
 				}
@@ -434,7 +434,7 @@ func TestNoSecrets(t *testing.T) {
 	_, opened := b.Open(ctx, "ns/a/1")
 	failed := map[string]error{
 		"list": listed, "open": opened, "create": b.Create(ctx, "ns/a/1", strings.NewReader("x")),
-		"upload": discreet{fmt.Errorf("retry failed: %v; and: %w", errors.New(`Put "https://storage.googleapis.com/upload?upload_id=secret": EOF`), &url.Error{Op: "Put", URL: "https://h/p?upload_id=secret", Err: io.EOF})},
+		"upload": discreet{fmt.Errorf("retry failed: %s; and: %w", `Put "https://storage.googleapis.com/upload?upload_id=secret": EOF`, &url.Error{Op: "Put", URL: "https://h/p?upload_id=secret", Err: io.EOF})},
 	}
 	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "sv=2026&sig=\x01secret")
 	_, failed["broken token"] = Location{Scheme: "azblob", Bucket: "b"}.Open(t.Context(), Options{AzureEndpoint: "https://h"})

@@ -142,8 +142,9 @@ func (o objects) plain(err error) error {
 		return fmt.Errorf("%w (%w)", ErrExists, discreet{err})
 	case gcerrors.PermissionDenied:
 		return fmt.Errorf("%w: %w", ErrHeld, discreet{err})
+	default:
+		return discreet{err}
 	}
-	return discreet{err}
 }
 
 // discreet is an error in a line, without the queries of URLs: they hold Azure's SAS tokens, and the
