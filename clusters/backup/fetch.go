@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 
 	"filippo.io/age"
 
@@ -160,7 +159,10 @@ func Verify(
 		return store.Verification{}, fmt.Errorf("verify a backup: %w", err)
 	}
 	defer leave(dir)
-	found := store.Verification{Format: store.Format, At: time.Now().UTC().Truncate(time.Second), SHA256: m.SHA256}
+	found, err := store.BeginVerification(ctx, from, m)
+	if err != nil {
+		return store.Verification{}, err
+	}
 	_, err = Fetch(ctx, from, m, filepath.Join(dir, "snapshot.db"), r)
 	if errors.Is(err, ErrDamaged) {
 		found.Damage = err.Error()

@@ -161,7 +161,7 @@ func verifyBackup(ctx context.Context, std streams, f readingFlags, spool string
 		if err != nil || dryRun {
 			return err
 		}
-		if err := found.Record(ctx, from, m); err != nil {
+		if err := found.Record(ctx, from); err != nil {
 			return fmt.Errorf("record what was found: %w", err)
 		}
 		return nil

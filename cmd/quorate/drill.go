@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -71,15 +70,18 @@ func (f *drillFlags) run(ctx context.Context, std streams, args []string) error 
 	var found store.Drill
 	m, err := f.reading.read(ctx, std, args, func(from store.Bucket, m store.Manifest, r backup.Reading) error {
 		found, err = program.Try(ctx, from, m, f.dir, r)
-		if f.dryRun || err != nil && !errors.Is(err, backup.ErrDamaged) {
+		if f.dryRun {
 			return err
 		}
-		if failed := f.record(ctx, from, m, found, err); failed != nil {
-			return fmt.Errorf("record what was found: %w", failed)
+		if failed := record(ctx, from, found, err); failed != nil {
+			return fmt.Errorf("record what was found: %w", errors.Join(failed, err))
 		}
 		return err
 	})
 	switch {
+	case errors.Is(err, backup.ErrDamaged) && f.output == "json":
+		found.Verification.Damage = err.Error()
+		return errors.Join(report.Encode(std.out, found.Verification), exit(exitBlocked))
 	case errors.Is(err, backup.ErrDamaged):
 		return explainDamage(std, m, err.Error())
 	case errors.Is(err, drill.ErrDiffers):
@@ -91,16 +93,19 @@ func (f *drillFlags) run(ctx context.Context, std streams, args []string) error 
 	return f.report(std, m, found)
 }
 
-// record stores what a drill has shown, or that the backup is damaged.
-func (f *drillFlags) record(
-	ctx context.Context, to store.Bucket, m store.Manifest, found store.Drill, damage error,
-) error {
-	if damage == nil {
-		return found.Record(ctx, to, m)
+// record stores what a drill has shown: that the backup is good, or damaged; or, if etcd made other
+// data of it, that nobody knows, whatever was found before.
+func record(ctx context.Context, to store.Bucket, found store.Drill, err error) error {
+	switch {
+	case err == nil:
+		return found.Record(ctx, to)
+	case errors.Is(err, backup.ErrDamaged):
+		found.Verification.Damage = err.Error()
+		return found.Verification.Record(ctx, to)
+	case errors.Is(err, drill.ErrDiffers):
+		return found.Verification.Withdraw(ctx, to)
 	}
-	return store.Verification{
-		Format: store.Format, At: time.Now().UTC().Truncate(time.Second), SHA256: m.SHA256, Damage: damage.Error(),
-	}.Record(ctx, to, m)
+	return nil
 }
 
 // report says what was found.

@@ -3,6 +3,7 @@
 package drill
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,12 +22,13 @@ import (
 var ErrDiffers = errors.New("etcd does not hold the data that were backed up")
 
 // Try restores a backup in a directory, which is empty again afterwards, with the revision as it was, so
-// that etcd's HashKV is comparable with that of the members it was taken from. What it returns is
-// good: backup.ErrDamaged, ErrVersion or ErrDiffers say what is not.
+// that etcd's HashKV is comparable with that of the members it was taken from. Without an error, the
+// backup is good: backup.ErrDamaged, ErrVersion or ErrDiffers say what is not. Its Verification is
+// there in any case, once it was begun.
 func (p Program) Try(
 	ctx context.Context, from store.Bucket, m store.Manifest, dir string, r backup.Reading,
 ) (store.Drill, error) {
-	work, err := os.MkdirTemp(dir, "drill-")
+	work, err := workspace(dir)
 	if err != nil {
 		return store.Drill{}, fmt.Errorf("try to restore: %w", err)
 	}
@@ -34,30 +36,50 @@ func (p Program) Try(
 	if err := p.suits(m.Snapshot.Facts); err != nil { // what can be known before anything is fetched
 		return store.Drill{}, err
 	}
+	v, err := store.BeginVerification(ctx, from, m)
+	if err != nil {
+		return store.Drill{}, err
+	}
+	d := store.Drill{
+		Format: store.Format, At: v.At, SHA256: m.SHA256, EtcdVersion: p.Version.String(), Verification: v,
+	}
+	return d, p.try(ctx, from, m, work, r, &d)
+}
+
+// workspace makes a directory to restore in. etcd runs elsewhere, so that its path is absolute.
+func workspace(dir string) (string, error) {
+	dir, err := filepath.Abs(cmp.Or(dir, os.TempDir()))
+	if err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(dir, "drill-")
+}
+
+func (p Program) try(
+	ctx context.Context, from store.Bucket, m store.Manifest, work string, r backup.Reading, d *store.Drill,
+) error {
 	file, dataDir := filepath.Join(work, "snapshot.db"), filepath.Join(work, "data")
 	watch := &stopwatch{time.Now()}
 	facts, err := backup.Fetch(ctx, from, m, file, r)
 	if err != nil {
-		return store.Drill{}, err
+		return err
 	}
 	if err := p.suits(facts); err != nil {
-		return store.Drill{}, err
+		return err
 	}
-	d := store.Drill{Format: store.Format, SHA256: m.SHA256, EtcdVersion: p.Version.String(), Revision: facts.Revision}
-	d.FetchSeconds = watch.lap()
+	d.Revision, d.FetchSeconds = facts.Revision, watch.lap()
 	r.Progress.Step("restore")
 	if err := snapshot.Restore(file, snapshot.Restoration{
 		DataDir: dataDir, Name: member, PeerURL: peerURL, InitialCluster: member + "=" + peerURL, Token: member,
 		WithoutAuth: true,
 	}); err != nil {
-		return store.Drill{}, err
+		return err
 	}
 	d.RestoreSeconds = watch.lap()
-	if err := p.serve(ctx, dataDir, facts, &d, watch, r.Progress); err != nil {
-		return store.Drill{}, fmt.Errorf("try to restore %s with etcd %s: %w", m.DataPath(), p.Version, err)
+	if err := p.serve(ctx, dataDir, facts, d, watch, r.Progress); err != nil {
+		return fmt.Errorf("try to restore %s with etcd %s: %w", m.DataPath(), p.Version, err)
 	}
-	d.At = time.Now().UTC().Truncate(time.Second)
-	return d, nil
+	return nil
 }
 
 // serve starts etcd on what was restored, and asks it what it holds.
@@ -72,26 +94,36 @@ func (p Program) serve(
 	defer s.stop()
 	clients := &etcd.Clients{}
 	defer clients.Close()
-	if err := s.ready(ctx, clients); err != nil {
+	revision, err := s.ready(ctx, clients)
+	if err != nil {
 		return err
 	}
 	d.StartSeconds = watch.lap()
+	if revision < facts.Revision { // leases that run out raise it
+		return fmt.Errorf("%w: it is at revision %d, and the backup at %d", ErrDiffers, revision, facts.Revision)
+	}
 	tell.Step("compare with the backup")
 	d.Uncompared, err = s.compare(ctx, clients, facts)
 	return err
 }
 
-// compare holds what it holds against the backup, and says why if that cannot be done.
+// compare holds what it holds against the backup. That the hash of the backup is not known is the
+// only reason for not comparing.
 func (s *server) compare(ctx context.Context, clients *etcd.Clients, facts snapshot.Facts) (unknown string, err error) {
 	if facts.Hash == nil {
-		return facts.HashWhy, nil
+		return cmp.Or(facts.HashWhy, "the hash of the backup is not known"), nil
 	}
 	proof := clients.Prove(ctx, s.cluster(),
 		decide.Hash{Revision: facts.Revision, CompactRevision: facts.CompactRevision, Sum: *facts.Hash})
-	if len(proof.Differs) > 0 {
+	switch {
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("compare with the backup: %w", context.Cause(ctx))
+	case len(proof.Differs) > 0:
 		return "", fmt.Errorf("%w, at revision %d", ErrDiffers, facts.Revision)
+	case proof.Why != "":
+		return "", fmt.Errorf("compare with the backup: %s; etcd said last: %q", proof.Why, s.said.last())
 	}
-	return proof.Why, context.Cause(ctx)
+	return "", nil
 }
 
 // stopwatch says how long each part of something took.

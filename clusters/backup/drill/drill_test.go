@@ -101,7 +101,7 @@ func TestTry(t *testing.T) {
 			min(d.FetchSeconds, d.RestoreSeconds, d.StartSeconds) <= 0 {
 			t.Fatalf("%s: %+v, %v", p.Version, d, err)
 		}
-		if err := d.Record(t.Context(), bucket, m); err != nil {
+		if err := d.Record(t.Context(), bucket); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -166,6 +166,76 @@ func TestNoAnswer(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	empty(t, dir, sockets)
+}
+
+// TestRelative: etcd runs elsewhere, and starts with what was restored all the same.
+func TestRelative(t *testing.T) {
+	found := programs(t)
+	bucket, m := stored(t, inspect)
+	t.Chdir(t.TempDir())
+	t.Setenv("TMPDIR", "tmp")
+	for _, dir := range []string{"tmp", "data"} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{"", "data"} {
+		if d, err := found[len(found)-1].Try(t.Context(), bucket, m, dir, backup.Reading{Inspect: inspect}); err != nil || d.Uncompared != "" {
+			t.Errorf("%q: %+v, %v", dir, d, err)
+		}
+	}
+	empty(t, "tmp", "data")
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), strings.Repeat("x", 100)))
+	if err := os.Mkdir(os.TempDir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := found[0].start("data"); err == nil || !strings.Contains(err.Error(), "set TMPDIR to a shorter one") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestScripts: what is started may be a script; it is ended with all that it has started, and an etcd
+// that holds something else is no good one.
+func TestScripts(t *testing.T) {
+	found := programs(t)
+	real := found[len(found)-1]
+	bucket, m := stored(t, inspect)
+	sockets := t.TempDir()
+	t.Setenv("TMPDIR", sockets)
+	for does, want := range map[string]error{
+		real.path + ` "$@"; true`:                                               nil,
+		`exec ` + real.path + ` "$@" --data-dir=` + t.TempDir():                 ErrDiffers,
+		`(sleep 600 &) ; exec ` + real.path + ` "$@" --data-dir=` + t.TempDir(): ErrDiffers,
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		p := fake(t, does)
+		d, err := p.Try(ctx, bucket, m, t.TempDir(), backup.Reading{Inspect: inspect})
+		if !errors.Is(err, want) || err == nil && want != nil {
+			t.Errorf("%s: %+v, %v, want %v", does, d, err, want)
+		}
+		cancel()
+		empty(t, sockets)
+	}
+}
+
+// TestFindIsBounded: a program that goes on without end, or leaves something behind that does, is not
+// waited for, and what it prints is not kept.
+func TestFindIsBounded(t *testing.T) {
+	for _, does := range []string{"yes", "sleep 600 & echo 'etcd Version: 3.6.16'"} {
+		path := filepath.Join(t.TempDir(), "etcd")
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+does+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		start := time.Now()
+		if p, err := Find(ctx, path); err == nil {
+			t.Errorf("%s: %+v", does, p)
+		}
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("%s took %s", does, took)
+		}
+		cancel()
+	}
 }
 
 // TestFind: what is not etcd is not started.

@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"quorate.dev/quorate/clusters/backup/snapshot"
+	"quorate.dev/quorate/clusters/child"
 	"quorate.dev/quorate/etcdversion"
 )
 
@@ -34,15 +36,10 @@ func Find(ctx context.Context, program string) (Program, error) {
 	if err != nil {
 		return Program{}, fmt.Errorf("find etcd: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, versionPatience)
-	defer cancel()
-	command := exec.CommandContext(ctx, path, "--version")
-	command.Env = []string{} // settings of etcd would be among it
-	said, err := command.Output()
+	line, err := firstLine(ctx, path, "--version")
 	if err != nil {
 		return Program{}, fmt.Errorf("ask %s for its version: %w", path, err)
 	}
-	line, _, _ := strings.Cut(string(said), "\n")
 	text, is := strings.CutPrefix(strings.TrimSpace(line), "etcd Version: ")
 	if !is {
 		return Program{}, fmt.Errorf("ask %s for its version: it said %.60q; is it etcd?", path, line)
@@ -52,6 +49,31 @@ func Find(ctx context.Context, program string) (Program, error) {
 		return Program{}, fmt.Errorf("ask %s for its version: %w", path, err)
 	}
 	return Program{path, version}, nil
+}
+
+// firstLine is the first line that a program prints, whatever it goes on to print or to do.
+func firstLine(ctx context.Context, path string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, versionPatience, fmt.Errorf("no answer within %s", versionPatience))
+	defer cancel()
+	command := exec.CommandContext(ctx, path, args...)
+	command.Env = []string{} // settings of etcd would be among it
+	command.WaitDelay = ending
+	child.InGroup(command)
+	var said head
+	command.Stdout = &said
+	if err := command.Run(); err != nil {
+		return "", cmp.Or(context.Cause(ctx), err)
+	}
+	line, _, _ := strings.Cut(string(said.text), "\n")
+	return line, nil
+}
+
+// head keeps the beginning of what a program says.
+type head struct{ text []byte }
+
+func (h *head) Write(p []byte) (int, error) {
+	h.text = append(h.text, p[:min(len(p), maxSaid-len(h.text))]...)
+	return len(p), nil
 }
 
 // suits refuses what etcd supports in no upgrade: an older minor version, which may start all the

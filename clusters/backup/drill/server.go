@@ -24,8 +24,14 @@ const (
 	peerURL      = "unix://peer:0"
 )
 
-// pause between two questions whether it has started.
-const pause = 50 * time.Millisecond
+const (
+	// pause between two questions whether it has started.
+	pause = 50 * time.Millisecond
+	// ending is how long whatever a program has started may hold on to what it writes to.
+	ending = 2 * time.Second
+	// maxSocket is how long the path of a socket may be, on every system.
+	maxSocket = 103
+)
 
 // server is an etcd that runs.
 type server struct {
@@ -37,17 +43,18 @@ type server struct {
 
 // start starts etcd with a data directory. Its environment is empty: etcd takes settings from it.
 func (p Program) start(dataDir string) (*server, error) {
-	dir, err := os.MkdirTemp("", "quorate-drill-") // the path of a socket has to be short
+	dir, err := socketDir()
 	if err != nil {
 		return nil, err
 	}
 	s := &server{dir: dir, ended: make(chan struct{})}
-	s.process = exec.Command(p.path, "--name="+member, "--data-dir="+dataDir,
+	s.process = exec.CommandContext(context.Background(), p.path, "--name="+member, "--data-dir="+dataDir,
 		"--listen-client-urls=unix://"+clientSocket, "--advertise-client-urls=unix://"+clientSocket,
 		"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL,
 		"--initial-cluster="+member+"="+peerURL, "--log-level=warn", "--log-outputs=stderr")
 	s.process.Dir, s.process.Env, s.process.Stderr = dir, []string{}, &s.said
-	s.process.SysProcAttr = child.WithParent()
+	s.process.WaitDelay = ending
+	child.InGroup(s.process)
 	if err := s.process.Start(); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, err
@@ -59,9 +66,26 @@ func (p Program) start(dataDir string) (*server, error) {
 	return s, nil
 }
 
+// socketDir makes the directory of the sockets.
+func socketDir() (string, error) {
+	dir, err := os.MkdirTemp("", "quorate-drill-")
+	if err != nil {
+		return "", err
+	}
+	path, err := filepath.Abs(dir)
+	if err == nil && len(filepath.Join(path, clientSocket)) > maxSocket {
+		err = fmt.Errorf("the path of a socket in %s would be too long: set TMPDIR to a shorter one", path)
+	}
+	if err != nil {
+		_ = os.RemoveAll(dir)
+		return "", err
+	}
+	return path, nil
+}
+
 // stop ends it. What it holds is thrown away, so that there is nothing to end in order.
 func (s *server) stop() {
-	_ = s.process.Process.Kill()
+	_ = child.Kill(s.process)
 	<-s.ended
 	_ = os.RemoveAll(s.dir)
 }
@@ -76,19 +100,20 @@ func (s *server) cluster() etcd.Cluster {
 	}
 }
 
-// ready waits until it answers a read that has a quorum behind it, which is itself.
-func (s *server) ready(ctx context.Context, clients *etcd.Clients) error {
+// ready waits until it answers a read that has a quorum behind it, which is itself, and returns the
+// revision that it is at.
+func (s *server) ready(ctx context.Context, clients *etcd.Clients) (revision int64, err error) {
 	ticks := time.NewTicker(pause)
 	defer ticks.Stop()
 	for {
-		if clients.Observe(ctx, s.cluster()).Membership.Known {
-			return nil
+		if m := clients.Observe(ctx, s.cluster()).Membership; m.Known && len(m.Members) == 1 && m.Members[0].Answers {
+			return m.Members[0].Revision, nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for etcd to answer: %w", context.Cause(ctx))
+			return 0, fmt.Errorf("wait for etcd to answer: %w", context.Cause(ctx))
 		case <-s.ended:
-			return fmt.Errorf("etcd ended before it answered: %s", s.said.last())
+			return 0, fmt.Errorf("etcd ended before it answered: %s", s.said.last())
 		case <-ticks.C:
 		}
 	}
@@ -100,14 +125,14 @@ type tail struct {
 	text []byte
 }
 
-// maxTail is how much of it is kept.
-const maxTail = 4 << 10
+// maxSaid is how much is kept of what a program says.
+const maxSaid = 4 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.text = append(t.text, p...)
-	t.text = append([]byte(nil), t.text[max(0, len(t.text)-maxTail):]...)
+	t.text = append([]byte(nil), t.text[max(0, len(t.text)-maxSaid):]...)
 	return len(p), nil
 }
 

@@ -162,97 +162,6 @@ func readAll(ctx context.Context, b Bucket, name string) ([]byte, error) {
 	return text, nil
 }
 
-// Verification is what was found when a backup was read back.
-type Verification struct {
-	Format string    `json:"format"`
-	At     time.Time `json:"at"`
-	SHA256 string    `json:"sha256"`
-	// Damage that was found, empty if there is none.
-	Damage string `json:"damage,omitempty"`
-}
-
-// Record stores what was found of a backup, beside its manifest, if that is still the one it was.
-func (v Verification) Record(ctx context.Context, b Bucket, m Manifest) error {
-	of := m.Backup()
-	name, other := of.verifiedName(), of.damagedName()
-	if v.Damage != "" {
-		name, other = other, name
-	}
-	if err := m.record(ctx, b, name, v); err != nil {
-		return err
-	}
-	if err := b.Delete(ctx, other); err != nil && !errors.Is(err, ErrNotFound) {
-		return err
-	}
-	return nil
-}
-
-// record stores what was found beside the manifest, if that is still the one it was.
-func (m Manifest) record(ctx context.Context, b Bucket, name string, found any) error {
-	of := m.Backup()
-	if now, err := ReadManifest(ctx, b, of); err != nil {
-		return err
-	} else if now.Data != m.Data {
-		return fmt.Errorf("%s: %w: it was replaced meanwhile", of.manifestName(), ErrManifest)
-	}
-	text, err := json.MarshalIndent(found, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write what was found: %w", err)
-	}
-	return b.Replace(ctx, name, bytes.NewReader(append(text, '\n')))
-}
-
-// Drill is what a trial restore showed: etcd starts with the backup, and holds what was backed up.
-type Drill struct {
-	Format string    `json:"format"`
-	At     time.Time `json:"at"`
-	// SHA256 of the data as they are stored.
-	SHA256 string `json:"sha256"`
-	// EtcdVersion of the etcd that was started, and Revision that it was at.
-	EtcdVersion string `json:"etcdVersion"`
-	Revision    int64  `json:"revision"`
-	// Seconds for fetching and checking the backup, making a data directory of it, and until etcd
-	// answered.
-	FetchSeconds   float64 `json:"fetchSeconds"`
-	RestoreSeconds float64 `json:"restoreSeconds"`
-	StartSeconds   float64 `json:"startSeconds"`
-	// Uncompared says why the data could not be compared, empty if they were, and are the same.
-	Uncompared string `json:"uncompared,omitempty"`
-}
-
-// Seconds that all of it took.
-func (d Drill) Seconds() float64 { return d.FetchSeconds + d.RestoreSeconds + d.StartSeconds }
-
-// Record stores what was found, beside the manifest, if that is still the one it was: the backup is
-// verified as well, since it was read back.
-func (d Drill) Record(ctx context.Context, b Bucket, m Manifest) error {
-	if err := (Verification{Format: Format, At: d.At, SHA256: d.SHA256}).Record(ctx, b, m); err != nil {
-		return err
-	}
-	return m.record(ctx, b, m.Backup().drilledName(), d)
-}
-
-// Confirm reports whether a backup is what was verified: its data are there, and what was found is
-// about them.
-func Confirm(ctx context.Context, b Bucket, of Backup) error {
-	m, err := ReadManifest(ctx, b, of)
-	if err != nil {
-		return err
-	}
-	text, err := readAll(ctx, b, of.verifiedName())
-	if err != nil {
-		return err
-	}
-	var found Verification
-	if err := json.Unmarshal(text, &found); err != nil {
-		return fmt.Errorf("%s: %w", of.verifiedName(), err)
-	}
-	if found.SHA256 != m.SHA256 || found.Damage != "" {
-		return fmt.Errorf("%s: what was found is about other data; verify it again", of.verifiedName())
-	}
-	return m.ConfirmData(ctx, b)
-}
-
 // ConfirmData reports whether the data are there, as long as they should be.
 func (m Manifest) ConfirmData(ctx context.Context, b Bucket) error {
 	size, err := b.Size(ctx, m.DataPath())
@@ -266,9 +175,13 @@ func (m Manifest) ConfirmData(ctx context.Context, b Bucket) error {
 // store holds on to is ErrHeld.
 func Remove(ctx context.Context, b Bucket, m Manifest) error {
 	backup := m.Backup()
-	for _, name := range []string{
-		backup.manifestName(), backup.drilledName(), backup.verifiedName(), backup.damagedName(), m.DataPath(),
-	} {
+	return remove(ctx, b,
+		backup.manifestName(), backup.drilledName(), backup.verifiedName(), backup.damagedName(), m.DataPath())
+}
+
+// remove deletes what is there of these, in this order.
+func remove(ctx context.Context, b Bucket, names ...string) error {
+	for _, name := range names {
 		if err := b.Delete(ctx, name); err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}

@@ -345,7 +345,12 @@ func TestRemove(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, damage := range []string{"x", ""} {
-			if err := (Verification{Format: Format, Damage: damage}).Record(t.Context(), b, m); err != nil {
+			v, err := BeginVerification(t.Context(), b, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.Damage = damage
+			if err := v.Record(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
 			listing, err := List(t.Context(), b, Cluster{"ns", "a"})
@@ -359,6 +364,49 @@ func TestRemove(t *testing.T) {
 		}
 		if names, _ := b.List(t.Context(), ""); len(names) > 0 || recorded.deleted[0] != m.Backup().manifestName() || recorded.deleted[len(recorded.deleted)-1] != m.DataPath() {
 			t.Errorf("%q is left, deleted were %q", names, recorded.deleted)
+		}
+	})
+}
+
+// TestDamageFoundMeanwhile: whoever has read a backup before its data broke does not say that it is
+// sound after somebody else has found that; and what was found good before does not outlive damage.
+func TestDamageFoundMeanwhile(t *testing.T) {
+	eachBucket(t, func(t *testing.T, b Bucket) {
+		m := manifest()
+		if _, err := m.Commit(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		begin := func() Verification {
+			v, err := BeginVerification(t.Context(), b, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		state := func() Backup {
+			listing, err := List(t.Context(), b, Cluster{"ns", "a"})
+			if err != nil || len(listing.Backups) != 1 {
+				t.Fatalf("%+v %v", listing, err)
+			}
+			return listing.Backups[0]
+		}
+		if err := (Drill{Verification: begin()}).Record(t.Context(), b); err != nil || !state().Drilled {
+			t.Fatalf("%+v %v", state(), err)
+		}
+		slow, quick := begin(), begin()
+		quick.Damage = "it is"
+		if err := quick.Record(t.Context(), b); err != nil || !state().Damaged || state().Verified || state().Drilled {
+			t.Fatalf("%+v %v", state(), err)
+		}
+		if err := (Drill{Verification: slow}).Record(t.Context(), b); !errors.Is(err, ErrOvertaken) || !state().Damaged || state().Verified || state().Drilled {
+			t.Errorf("%+v %v", state(), err)
+		}
+		later := begin()
+		if err := later.Record(t.Context(), b); err != nil || state().Damaged || !state().Verified {
+			t.Errorf("%+v %v", state(), err)
+		}
+		if err := later.Withdraw(t.Context(), b); err != nil || state().Verified || state().Damaged {
+			t.Errorf("%+v %v", state(), err)
 		}
 	})
 }

@@ -1,0 +1,141 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Verification is what is found when a backup is read back.
+type Verification struct {
+	Format string `json:"format"`
+	// At is when it was begun: what happened to the backup since, it has not seen.
+	At     time.Time `json:"at"`
+	SHA256 string    `json:"sha256"`
+	// Damage that was found, empty if there is none.
+	Damage string `json:"damage,omitempty"`
+
+	of Manifest
+	// known is the damage that was on record when it was begun, as it is stored.
+	known []byte
+}
+
+// ErrOvertaken is a backup that somebody else has found damaged while it was being read.
+var ErrOvertaken = errors.New("it was found damaged meanwhile, and stays so until it is verified again")
+
+// BeginVerification notes what is on record of a backup that is about to be read.
+func BeginVerification(ctx context.Context, b Bucket, m Manifest) (Verification, error) {
+	v := Verification{Format: Format, At: time.Now().UTC().Truncate(time.Second), SHA256: m.SHA256, of: m}
+	var err error
+	v.known, err = v.damageOnRecord(ctx, b)
+	return v, err
+}
+
+func (v Verification) damageOnRecord(ctx context.Context, b Bucket) ([]byte, error) {
+	text, err := readAll(ctx, b, v.of.Backup().damagedName())
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	return text, err
+}
+
+// Record stores what was found, beside the manifest, if that is still the one it was. That a backup
+// is sound takes back damage that was on record before, and none that was found since: ErrOvertaken.
+func (v Verification) Record(ctx context.Context, b Bucket) error {
+	of := v.of.Backup()
+	if v.Damage != "" {
+		if err := v.of.record(ctx, b, of.damagedName(), v); err != nil {
+			return err
+		}
+		return v.Withdraw(ctx, b)
+	}
+	now, err := v.damageOnRecord(ctx, b)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(now, v.known) {
+		return fmt.Errorf("%s: %w", of.manifestName(), ErrOvertaken)
+	}
+	if err := v.of.record(ctx, b, of.verifiedName(), v); err != nil {
+		return err
+	}
+	return remove(ctx, b, of.damagedName())
+}
+
+// Withdraw takes back whatever was found that was good, so that nothing is given up for the backup.
+func (v Verification) Withdraw(ctx context.Context, b Bucket) error {
+	return remove(ctx, b, v.of.Backup().verifiedName(), v.of.Backup().drilledName())
+}
+
+// record stores what was found beside the manifest, if that is still the one it was.
+func (m Manifest) record(ctx context.Context, b Bucket, name string, found any) error {
+	of := m.Backup()
+	if now, err := ReadManifest(ctx, b, of); err != nil {
+		return err
+	} else if now.Data != m.Data {
+		return fmt.Errorf("%s: %w: it was replaced meanwhile", of.manifestName(), ErrManifest)
+	}
+	text, err := json.MarshalIndent(found, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write what was found: %w", err)
+	}
+	return b.Replace(ctx, name, bytes.NewReader(append(text, '\n')))
+}
+
+// Drill is what a trial restore showed: etcd starts with the backup, and holds what was backed up.
+type Drill struct {
+	Format string    `json:"format"`
+	At     time.Time `json:"at"`
+	// SHA256 of the data as they are stored.
+	SHA256 string `json:"sha256"`
+	// EtcdVersion of the etcd that was started, and Revision of the backup, which it had reached.
+	EtcdVersion string `json:"etcdVersion"`
+	Revision    int64  `json:"revision"`
+	// Seconds for fetching and checking the backup, making a data directory of it, and until etcd
+	// answered.
+	FetchSeconds   float64 `json:"fetchSeconds"`
+	RestoreSeconds float64 `json:"restoreSeconds"`
+	StartSeconds   float64 `json:"startSeconds"`
+	// Uncompared says why the data could not be compared, which is that the backup's hash is not
+	// known; empty if they were, and are the same.
+	Uncompared string `json:"uncompared,omitempty"`
+
+	// Verification that is part of it.
+	Verification Verification `json:"-"`
+}
+
+// Seconds that all of it took.
+func (d Drill) Seconds() float64 { return d.FetchSeconds + d.RestoreSeconds + d.StartSeconds }
+
+// Record stores what was found as Verification does: the backup is verified as well, since it was
+// read back.
+func (d Drill) Record(ctx context.Context, b Bucket) error {
+	if err := d.Verification.Record(ctx, b); err != nil {
+		return err
+	}
+	return d.Verification.of.record(ctx, b, d.Verification.of.Backup().drilledName(), d)
+}
+
+// Confirm reports whether a backup is what was verified: its data are there, and what was found is
+// about them.
+func Confirm(ctx context.Context, b Bucket, of Backup) error {
+	m, err := ReadManifest(ctx, b, of)
+	if err != nil {
+		return err
+	}
+	text, err := readAll(ctx, b, of.verifiedName())
+	if err != nil {
+		return err
+	}
+	var found Verification
+	if err := json.Unmarshal(text, &found); err != nil {
+		return fmt.Errorf("%s: %w", of.verifiedName(), err)
+	}
+	if found.SHA256 != m.SHA256 || found.Damage != "" {
+		return fmt.Errorf("%s: what was found is about other data; verify it again", of.verifiedName())
+	}
+	return m.ConfirmData(ctx, b)
+}
