@@ -15,10 +15,12 @@ import (
 )
 
 // patience is how long members are asked again for a proof, and proofPause how long they are left
-// alone in between: on a busy machine, one may fail to answer in time and be well a moment later.
+// alone in between, longer each time: on a busy machine, one may fail to answer in time and be well a
+// moment later.
 const (
-	patience   = 30 * time.Second
-	proofPause = time.Second / 2
+	patience      = 30 * time.Second
+	proofPause    = time.Second / 2
+	proofPauseMax = 5 * time.Second
 )
 
 // Proof is what members say of a snapshot.
@@ -42,7 +44,7 @@ func (c *Clients) Prove(ctx context.Context, cluster Cluster, wanted decide.Hash
 	defer cancel()
 	p := prover{wanted: wanted, said: map[decide.ID]opinion{}}
 	proof := Proof{Why: "no quorum says who the members are"}
-	for {
+	for pause := proofPause; ; pause *= 2 {
 		if replies, list := c.askForList(patient, cluster); list != nil {
 			m := membership(list, replies)
 			p.ask(ctx, patient, replies, m)
@@ -54,7 +56,7 @@ func (c *Clients) Prove(ctx context.Context, cluster Cluster, wanted decide.Hash
 		select {
 		case <-patient.Done():
 			return proof
-		case <-time.After(proofPause):
+		case <-time.After(min(pause, proofPauseMax)):
 		}
 	}
 }

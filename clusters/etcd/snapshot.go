@@ -82,7 +82,7 @@ func sources(replies []reply, m decide.Membership) []*reply {
 	var found []*reply
 	for i := range replies {
 		r := &replies[i]
-		if !r.knowsLeader() || r.status.IsLearner {
+		if !r.knowsLeader() || r.status.IsLearner || decide.ID(r.status.Header.ClusterId) != m.ClusterID {
 			continue
 		}
 		known := slices.IndexFunc(m.Members, func(m decide.Member) bool { return m.ID == r.id() })

@@ -49,6 +49,7 @@ func newBackupsList(std streams) *cobra.Command {
 		},
 	}
 	f.add(c, helpFrom)
+	f.timeout.add(c)
 	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
 	return c
 }
@@ -64,6 +65,8 @@ func listBackups(ctx context.Context, std streams, f readingFlags, output, argum
 			return err
 		}
 	}
+	ctx, cancel := f.timeout.within(ctx)
+	defer cancel()
 	bucket, listing, err := f.list(ctx, of)
 	if err != nil {
 		return err

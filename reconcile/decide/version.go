@@ -49,12 +49,13 @@ func (s State) Running() []etcdversion.Version {
 
 // running are the versions that members run, ascending: what members say while any answers, else
 // the one in the status, and only where that is lost those that pods were made with. What was
-// declared and never ran counts for nothing (hard case H101).
+// declared and never ran counts for nothing (hard case H101), nor does a status from before members
+// ran what cannot be read.
 func (s State) running() []etcdversion.Version {
 	if list := s.Running(); len(list) > 0 {
 		return list
 	}
-	if v, err := etcdversion.ParseRunning(s.ReportedVersion); err == nil {
+	if v, err := etcdversion.ParseRunning(s.ReportedVersion); err == nil && s.unreadable() == "" {
 		return []etcdversion.Version{v}
 	}
 	var list []etcdversion.Version
@@ -85,16 +86,14 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 	if err != nil {
 		return fmt.Sprintf("version %q cannot be read", s.Declared.Version), false
 	}
+	if unreadable := s.unreadable(); unreadable != "" {
+		return s.judgeUnread(unreadable, target)
+	}
 	if len(runs) == 0 {
 		return "", true // nothing is known to have run
 	}
 	oldest, newest := runs[0], runs[len(runs)-1]
-	unreadable := s.unreadable()
 	switch {
-	case steps(oldest, target) == 0 && steps(newest, target) == 0:
-		return "", true
-	case unreadable != "":
-		return fmt.Sprintf("%s: no other minor version than %s is rolled to", unreadable, oldest.MajorMinor()), false
 	case steps(oldest, target) > 1:
 		return fmt.Sprintf("etcd %s runs, and a minor version must not be skipped on the way to %s: declare a %s first",
 			oldest, target, oldest.MajorMinor().Next(1)), false
@@ -107,6 +106,30 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 		return "", s.preparedFor(target.MajorMinor())
 	}
 	return "", true
+}
+
+// judgeUnread says why the declared version cannot be rolled to while what a member runs cannot be
+// read. A minor version that a member is known to run is that of the whole cluster, or below it is
+// nothing (etcd: the cluster version is the oldest that a member runs).
+func (s State) judgeUnread(unreadable string, target etcdversion.Version) (refusal string, prepared bool) {
+	var known []etcdversion.Version
+	for _, m := range s.Membership.Members {
+		if v, err := etcdversion.ParseRunning(m.Version); err == nil && m.Answers {
+			known = append(known, v)
+		}
+	}
+	if v, err := etcdversion.Parse(s.Objects.RunsVersion); err == nil && len(known) == 0 {
+		known = append(known, v)
+	}
+	slices.SortFunc(known, etcdversion.Version.Compare)
+	switch {
+	case len(known) == 0:
+		return fmt.Sprintf("%s: nothing else is rolled to; have it run a release of etcd", unreadable), false
+	case steps(known[0], target) == 0 && steps(known[len(known)-1], target) >= -1:
+		return "", true
+	}
+	return fmt.Sprintf("%s: no other minor version than %s is rolled to; declare a %s, or have that member run a "+
+		"release of etcd", unreadable, known[0].MajorMinor(), known[0].MajorMinor()), false
 }
 
 // mayRoll reports whether the declared version can be rolled to from what runs.

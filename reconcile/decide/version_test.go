@@ -85,6 +85,15 @@ func TestRunning(t *testing.T) {
 	}
 }
 
+// unread is a cluster of which nobody knows what it runs, with an old status.
+func unread(s *State) {
+	runs("main", "main", "main")(s)
+	s.ReportedVersion = "3.5.35"
+	for i := range s.Replicas {
+		s.Replicas[i].PodVersion = ""
+	}
+}
+
 // TestJudgeVersion: what may be rolled to, from what runs.
 func TestJudgeVersion(t *testing.T) {
 	const skips, tooOld, prepared = "skipped", "declare that first", "prepared"
@@ -92,35 +101,41 @@ func TestJudgeVersion(t *testing.T) {
 		change func(*State)
 		want   string // a part of the refusal, or that it is prepared; neither is ""
 	}{
-		"the same":                               {nil, prepared},
-		"a patch":                                {declares("3.6.99"), prepared},
-		"nothing has run":                        {func(s *State) { *s = State{Declared: Declared{Version: "3.9.0"}} }, prepared},
-		"no version":                             {declares("3.6"), "cannot be read"},
-		"one up":                                 {declares("3.7.3"), prepared},
-		"one up, the log is not clear":           {both(declares("3.7.3"), logs("")), ""},
-		"one up, a downgrade is under way":       {both(declares("3.7.3"), stores("3.5", "3.6", "3.6", "3.6")), ""},
-		"one up, data of another version":        {both(declares("3.7.3"), stores("", "3.6", "3.5", "3.6")), ""},
-		"two up":                                 {declares("3.8.0"), skips},
-		"two up for one of them":                 {both(declares("3.8.0"), runs("3.6.16", "3.7.3", "3.7.3")), skips},
-		"another major version":                  {declares("4.6.0"), skips},
-		"one up, one cannot be read":             {both(declares("3.7.3"), runs("main", "3.6.16", "3.6.16")), "a-0 says that it runs etcd \"main\""},
-		"a patch, one cannot be read":            {both(declares("3.6.99"), runs("main", "3.6.16", "3.6.16")), prepared},
-		"from 3.5.25":                            {runs("3.5.25", "3.6.16", "3.6.16"), tooOld},
-		"from 3.5.26":                            {runs("3.5.26", "3.6.16", "3.6.16"), prepared},
-		"from a build of 3.5.26":                 {runs("3.5.26-k3s1", "3.6.16", "3.6.16"), prepared},
-		"from before 3.5.26":                     {runs("3.5.26-rc.0", "3.6.16", "3.6.16"), tooOld},
-		"from 3.6.10":                            {both(declares("3.7.3"), runs("3.6.10", "3.6.10", "3.6.10")), tooOld},
-		"from 3.6.11":                            {both(declares("3.7.3"), runs("3.6.11", "3.6.11", "3.6.11")), prepared},
-		"from 3.4":                               {both(declares("3.5.35"), runs("3.4.0", "3.4.0", "3.4.0")), prepared},
-		"one down":                               {both(declares("3.5.35"), stores("", "3.6", "3.6", "3.6")), ""},
-		"one down, not asked for":                {both(declares("3.5.35"), stores("", "3.5", "3.5", "3.5")), ""},
-		"one down, one has not written":          {both(declares("3.5.35"), stores("3.5", "3.5", "3.6", "3.5")), ""},
-		"one down, prepared":                     {both(declares("3.5.35"), stores("3.5", "3.5", "3.5", "3.5")), prepared},
-		"one down, one is silent":                {both(declares("3.5.35"), stores("3.5", "3.5", "3.5", "3.6"), silence(2)), prepared},
-		"two down":                               {declares("3.4.0"), "goes back one"},
-		"two down for one of them":               {both(declares("3.5.35"), runs("3.7.3", "3.6.16", "3.6.16")), "goes back one"},
-		"back, while one still runs the old":     {runs("3.7.3", "3.6.16", "3.6.16"), prepared},
-		"one up of two, prepared the day before": {both(declares("3.7.3"), runs("3.6.16", "3.7.3", "3.7.3"), stores("", "3.6", "3.6", "3.6")), prepared},
+		"the same":                         {nil, prepared},
+		"a patch":                          {declares("3.6.99"), prepared},
+		"nothing has run":                  {func(s *State) { *s = State{Declared: Declared{Version: "3.9.0"}} }, prepared},
+		"no version":                       {declares("3.6"), "cannot be read"},
+		"one up":                           {declares("3.7.3"), prepared},
+		"one up, the log is not clear":     {both(declares("3.7.3"), logs("")), ""},
+		"one up, a downgrade is under way": {both(declares("3.7.3"), stores("3.5", "3.6", "3.6", "3.6")), ""},
+		"one up, data of another version":  {both(declares("3.7.3"), stores("", "3.6", "3.5", "3.6")), ""},
+		"two up":                           {declares("3.8.0"), skips},
+		"two up for one of them":           {both(declares("3.8.0"), runs("3.6.16", "3.7.3", "3.7.3")), skips},
+		"another major version":            {declares("4.6.0"), skips},
+		"one up, one cannot be read":       {both(declares("3.7.3"), runs("main", "3.6.16", "3.6.16")), "a-0 says that it runs etcd \"main\""},
+		"back, one cannot be read and was made for the next": {both(declares("3.6.16"), runs("3.6.16", "3.6.16", "main"), func(s *State) { s.Replicas[2].PodVersion = "3.7.3" }), prepared},
+		"on, one cannot be read and was made for the next":   {both(declares("3.7.3"), runs("3.6.16", "3.6.16", "main"), func(s *State) { s.Replicas[2].PodVersion = "3.7.3" }), "declare a 3.6, or have that member"},
+		"two up, none can be read, nor its pod":              {both(declares("3.8.0"), unread), "no other minor version than 3.6"},
+		"one down, none can be read, nor its pod":            {both(declares("3.5.35"), unread), "no other minor version than 3.6"},
+		"a patch, none can be read, nor its pod":             {both(declares("3.6.99"), unread), prepared},
+		"a patch, none can be read, nothing is known":        {both(declares("3.6.99"), unread, func(s *State) { s.Objects.RunsVersion = "" }), "have it run a release"},
+		"a patch, one cannot be read":                        {both(declares("3.6.99"), runs("main", "3.6.16", "3.6.16")), prepared},
+		"from 3.5.25":                                        {runs("3.5.25", "3.6.16", "3.6.16"), tooOld},
+		"from 3.5.26":                                        {runs("3.5.26", "3.6.16", "3.6.16"), prepared},
+		"from a build of 3.5.26":                             {runs("3.5.26-k3s1", "3.6.16", "3.6.16"), prepared},
+		"from before 3.5.26":                                 {runs("3.5.26-rc.0", "3.6.16", "3.6.16"), tooOld},
+		"from 3.6.10":                                        {both(declares("3.7.3"), runs("3.6.10", "3.6.10", "3.6.10")), tooOld},
+		"from 3.6.11":                                        {both(declares("3.7.3"), runs("3.6.11", "3.6.11", "3.6.11")), prepared},
+		"from 3.4":                                           {both(declares("3.5.35"), runs("3.4.0", "3.4.0", "3.4.0")), prepared},
+		"one down":                                           {both(declares("3.5.35"), stores("", "3.6", "3.6", "3.6")), ""},
+		"one down, not asked for":                            {both(declares("3.5.35"), stores("", "3.5", "3.5", "3.5")), ""},
+		"one down, one has not written":                      {both(declares("3.5.35"), stores("3.5", "3.5", "3.6", "3.5")), ""},
+		"one down, prepared":                                 {both(declares("3.5.35"), stores("3.5", "3.5", "3.5", "3.5")), prepared},
+		"one down, one is silent":                            {both(declares("3.5.35"), stores("3.5", "3.5", "3.5", "3.6"), silence(2)), prepared},
+		"two down":                                           {declares("3.4.0"), "goes back one"},
+		"two down for one of them":                           {both(declares("3.5.35"), runs("3.7.3", "3.6.16", "3.6.16")), "goes back one"},
+		"back, while one still runs the old":                 {runs("3.7.3", "3.6.16", "3.6.16"), prepared},
+		"one up of two, prepared the day before":             {both(declares("3.7.3"), runs("3.6.16", "3.7.3", "3.7.3"), stores("", "3.6", "3.6", "3.6")), prepared},
 	} {
 		s := after(3, c.change)
 		refusal, _ := s.judgeVersion()

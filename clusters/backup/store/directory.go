@@ -84,7 +84,14 @@ func (d directory) Open(_ context.Context, name string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.Open(path)
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is no file") // such as a pipe, which would be waited for
+	}
+	var file *os.File
+	if err == nil {
+		file, err = os.Open(path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, plain(err))
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -409,6 +410,17 @@ func TestDamageFoundMeanwhile(t *testing.T) {
 			t.Errorf("%+v %v", state(), err)
 		}
 	})
+}
+
+// TestPipe: whoever may write in a directory does not have others wait without end.
+func TestPipe(t *testing.T) {
+	dir := t.TempDir()
+	if err := exec.Command("mkfifo", filepath.Join(dir, "pipe")).Run(); err != nil {
+		t.Skip(err)
+	}
+	if r, err := (directory{dir}).Open(t.Context(), "pipe"); err == nil || !strings.Contains(err.Error(), "it is no file") {
+		t.Errorf("%v %v", r, err)
+	}
 }
 
 type recording struct {
