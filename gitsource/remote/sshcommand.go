@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"golang.org/x/crypto/ssh"
+
+	"quorate.dev/quorate/excerpt"
 )
 
 // sshCommand is one git-upload-pack.
@@ -19,7 +20,8 @@ type sshCommand struct {
 	session *ssh.Session
 	in      io.WriteCloser
 	out     io.Reader
-	words   words
+	// words is the beginning of what the command wrote.
+	words excerpt.Head
 }
 
 func (s *sshSession) start() (*sshCommand, error) {
@@ -74,7 +76,7 @@ func (c *sshCommand) explain(err error) error {
 	c.in.Close()
 	ended, _ := errors.AsType[*ssh.ExitError](c.session.Wait())
 	switch {
-	case c.words.sayNotFound():
+	case c.sayNotFound():
 		return transport.ErrRepositoryNotFound
 	case ended != nil && ended.ExitStatus() == 127:
 		return told{errors.New("the host has no git-upload-pack, by which git is served")}
@@ -85,32 +87,13 @@ func (c *sshCommand) explain(err error) error {
 	return err
 }
 
-// words is the beginning of what a command wrote, to be recognized.
-type words struct {
-	lock sync.Mutex
-	text []byte
-}
-
-const maxWords = 4 << 10
-
-// Write implements io.Writer.
-func (w *words) Write(p []byte) (int, error) {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	w.text = append(w.text, p[:min(len(p), maxWords-len(w.text))]...)
-	return len(p), nil
-}
-
 // sayNotFound recognizes what git and git hosts say of a repository that is not there, or not
 // shown.
-func (w *words) sayNotFound() bool {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	text := strings.ToLower(string(w.text))
+func (c *sshCommand) sayNotFound() bool {
+	text := strings.ToLower(c.words.String())
 	for _, phrase := range []string{
 		"does not appear to be a git repository", "not a git repository", "repository not found", "no such repository",
-		"does not exist",
-		"could not be found", "access denied",
+		"does not exist", "could not be found", "access denied",
 	} {
 		if strings.Contains(text, phrase) {
 			return true

@@ -121,7 +121,7 @@ func (s *server) compare(ctx context.Context, clients *etcd.Clients, facts snaps
 	case len(proof.Differs) > 0:
 		return "", fmt.Errorf("%w, at revision %d", ErrDiffers, facts.Revision)
 	case proof.Why != "":
-		return "", fmt.Errorf("compare with the backup: %s; etcd said last: %q", proof.Why, s.said.last())
+		return "", fmt.Errorf("compare with the backup: %s; etcd said last: %q", proof.Why, s.last())
 	}
 	return "", nil
 }

@@ -13,6 +13,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/child"
 	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/excerpt"
 )
 
 // Program is an etcd that can be started.
@@ -59,21 +60,13 @@ func firstLine(ctx context.Context, path string, args ...string) (string, error)
 	command.Env = []string{} // settings of etcd would be among it
 	command.WaitDelay = ending
 	child.InGroup(command)
-	var said head
+	var said excerpt.Head
 	command.Stdout = &said
 	if err := command.Run(); err != nil {
 		return "", cmp.Or(context.Cause(ctx), err)
 	}
-	line, _, _ := strings.Cut(string(said.text), "\n")
+	line, _, _ := strings.Cut(said.String(), "\n")
 	return line, nil
-}
-
-// head keeps the beginning of what a program says.
-type head struct{ text []byte }
-
-func (h *head) Write(p []byte) (int, error) {
-	h.text = append(h.text, p[:min(len(p), maxSaid-len(h.text))]...)
-	return len(p), nil
 }
 
 // suits refuses what etcd supports in no upgrade: an older minor version, which may start all the

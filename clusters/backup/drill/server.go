@@ -8,11 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"quorate.dev/quorate/clusters/child"
 	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/excerpt"
 	"quorate.dev/quorate/visible"
 )
 
@@ -38,7 +38,7 @@ type server struct {
 	dir     string
 	ended   chan struct{}
 	process *exec.Cmd
-	said    tail
+	said    excerpt.Tail
 }
 
 // start starts etcd with a data directory. Its environment is empty: etcd takes settings from it.
@@ -113,33 +113,14 @@ func (s *server) ready(ctx context.Context, clients *etcd.Clients) (revision int
 		case <-ctx.Done():
 			return 0, fmt.Errorf("wait for etcd to answer: %w", context.Cause(ctx))
 		case <-s.ended:
-			return 0, fmt.Errorf("etcd ended before it answered: %s", s.said.last())
+			return 0, fmt.Errorf("etcd ended before it answered: %s", s.last())
 		case <-ticks.C:
 		}
 	}
 }
 
-// tail keeps the end of what a program says.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-// maxSaid is how much is kept of what a program says.
-const maxSaid = 4 << 10
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	t.text = append([]byte(nil), t.text[max(0, len(t.text)-maxSaid):]...)
-	return len(p), nil
-}
-
-// last is the last line of it.
-func (t *tail) last() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	lines := strings.Split(strings.TrimSpace(string(t.text)), "\n")
+// last is the last line that it said.
+func (s *server) last() string {
+	lines := strings.Split(strings.TrimSpace(s.said.String()), "\n")
 	return visible.Line(lines[len(lines)-1])
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"net/http"
 	"os"
 	"strings"
 
@@ -68,13 +67,5 @@ func azureCode(err error) gcerrors.ErrorCode {
 	case holds:
 		return gcerrors.PermissionDenied
 	}
-	switch answer.StatusCode {
-	case http.StatusNotFound:
-		return gcerrors.NotFound
-	case http.StatusPreconditionFailed:
-		return gcerrors.FailedPrecondition
-	case http.StatusForbidden:
-		return gcerrors.PermissionDenied
-	}
-	return gcerrors.Unknown
+	return meaning(answer.StatusCode)
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -51,13 +50,5 @@ func gcsCode(err error) gcerrors.ErrorCode {
 	case !errors.As(err, &answer):
 		return gcerrors.Unknown
 	}
-	switch answer.Code {
-	case http.StatusNotFound:
-		return gcerrors.NotFound
-	case http.StatusPreconditionFailed:
-		return gcerrors.FailedPrecondition
-	case http.StatusForbidden:
-		return gcerrors.PermissionDenied
-	}
-	return gcerrors.Unknown
+	return meaning(answer.Code)
 }

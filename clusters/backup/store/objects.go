@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -145,6 +146,19 @@ func (o objects) plain(err error) error {
 	default:
 		return discreet{err}
 	}
+}
+
+// meaning is what the status of an answer means, where nothing else says so.
+func meaning(status int) gcerrors.ErrorCode {
+	switch status {
+	case http.StatusNotFound:
+		return gcerrors.NotFound
+	case http.StatusPreconditionFailed:
+		return gcerrors.FailedPrecondition
+	case http.StatusForbidden:
+		return gcerrors.PermissionDenied
+	}
+	return gcerrors.Unknown
 }
 
 // discreet is an error in a line, without the queries of URLs: they hold Azure's SAS tokens, and the

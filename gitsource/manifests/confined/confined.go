@@ -17,8 +17,9 @@ import (
 	"io"
 	"os/exec"
 	"strings"
-	"sync"
 	"time"
+
+	"quorate.dev/quorate/excerpt"
 )
 
 // Limits of one process.
@@ -98,7 +99,7 @@ type process struct {
 	in      io.WriteCloser
 	out     io.Reader
 	// words are the first of the child's runtime when it gave up: nothing else writes there.
-	words *head
+	words excerpt.Head
 }
 
 func start(ctx context.Context, k kind) (*process, error) {
@@ -106,9 +107,9 @@ func start(ctx context.Context, k kind) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{command: exec.CommandContext(ctx, program), words: &head{}}
+	p := &process{command: exec.CommandContext(ctx, program)}
 	p.command.Args, p.command.Env, p.command.Dir = []string{k.name}, k.environment, k.dir
-	p.command.Stderr = p.words
+	p.command.Stderr = &p.words
 	p.command.WaitDelay = time.Second
 	if p.in, err = p.command.StdinPipe(); err != nil {
 		return nil, err
@@ -177,25 +178,4 @@ func (p *process) explain(ended error, limits Limits, reaching bool) error {
 func (p *process) lastWords(ended error) error {
 	first, _, _ := strings.Cut(p.words.String(), "\n")
 	return fmt.Errorf("the process that reads in confinement ended before it was done (%w): %q", ended, first)
-}
-
-// head keeps the first that is written to it.
-type head struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-const headSize = 4 << 10
-
-func (h *head) Write(p []byte) (int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.text = append(h.text, p[:min(len(p), headSize-len(h.text))]...)
-	return len(p), nil
-}
-
-func (h *head) String() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return string(h.text)
 }
