@@ -106,13 +106,21 @@ func takeBackup(ctx context.Context, std streams, f backupFlags, argument string
 
 // checkPlaces looks at where files are to be, before anybody is asked for anything.
 func (f *backupFlags) checkPlaces() error {
-	if info, err := os.Stat(cmp.Or(f.spool, os.TempDir())); err != nil || !info.IsDir() {
-		return usageError{fmt.Errorf("--spool: there is no directory %s", cmp.Or(f.spool, os.TempDir()))}
+	if err := existingDir("spool", cmp.Or(f.spool, os.TempDir())); err != nil {
+		return err
 	}
 	if store.IsLocation(f.to) {
 		return nil
 	}
 	return newFile("to", f.to)
+}
+
+// existingDir checks that a directory is there.
+func existingDir(flag, name string) error {
+	if info, err := os.Stat(name); err != nil || !info.IsDir() {
+		return usageError{fmt.Errorf("--%s: there is no directory %s", flag, name)}
+	}
+	return nil
 }
 
 // newFile checks that a file of that name can be made.

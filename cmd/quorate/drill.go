@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -57,8 +56,8 @@ func (f *drillFlags) run(ctx context.Context, std streams, args []string) error 
 		return err
 	}
 	if f.dir != "" {
-		if info, err := os.Stat(f.dir); err != nil || !info.IsDir() {
-			return usageError{fmt.Errorf("--dir: there is no directory %s", f.dir)}
+		if err := existingDir("dir", f.dir); err != nil {
+			return err
 		}
 	}
 	ctx, cancel := f.reading.timeout.within(ctx)

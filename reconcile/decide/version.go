@@ -109,8 +109,8 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 }
 
 // judgeUnread says why the declared version cannot be rolled to while what a member runs cannot be
-// read. A minor version that a member is known to run is that of the whole cluster, or below it is
-// nothing (etcd: the cluster version is the oldest that a member runs).
+// read. The cluster version is never newer than the oldest minor version that a member is known to
+// run, so that all members can go to that one; any other may be too far.
 func (s State) judgeUnread(unreadable string, target etcdversion.Version) (refusal string, prepared bool) {
 	var known []etcdversion.Version
 	for _, m := range s.Membership.Members {

@@ -43,7 +43,8 @@ func (p Program) Try(
 	d := store.Drill{
 		Format: store.Format, At: v.At, SHA256: m.SHA256, EtcdVersion: p.Version.String(), Verification: v,
 	}
-	return d, p.try(ctx, from, m, work, r, &d)
+	err = p.try(ctx, from, m, work, r, &d)
+	return d, err
 }
 
 // workspace makes a directory to restore in. etcd runs elsewhere, so that its path is absolute.
