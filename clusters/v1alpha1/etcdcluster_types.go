@@ -21,6 +21,7 @@ import (
 // +kubebuilder:printcolumn:name="Cluster-ID",type=string,priority=1,JSONPath=`.status.clusterID`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 48",message="metadata.name may have 48 characters at most, so that every name derived from it fits into 63"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.backup) || self.metadata.name.size() <= 45",message="metadata.name may have 45 characters at most where spec.backup is given, so that the CronJob named after it is one that Kubernetes takes"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label that starts with a letter: Services are named after it"
 type EtcdCluster struct {
 	metav1.TypeMeta `json:",inline"`
@@ -97,6 +98,10 @@ type EtcdClusterSpec struct {
 	// network plugin that enforces policies.
 	// +optional
 	NetworkPolicy *NetworkPolicySpec `json:"networkPolicy,omitempty"`
+
+	// backup says when and where the cluster is backed up. Unset, it is not.
+	// +optional
+	Backup *BackupSpec `json:"backup,omitempty"`
 
 	// replaceAfter is how long a member may fail to answer before it is replaced, if
 	// the others hold quorum without it: a duration such as 15m. Unset, silence alone is no

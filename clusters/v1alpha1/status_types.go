@@ -21,6 +21,15 @@ const (
 	ConditionCertificatesValid = "CertificatesValid"
 )
 
+// Conditions of backups.
+const (
+	// ConditionBackupStale is true when the newest backup that the schedule asks for has not succeeded within its deadline. Its message says
+	// how old the newest one is, and why the last one failed.
+	ConditionBackupStale = "BackupStale"
+	// ConditionBackupUnverified is true when the newest backup that succeeded was not read back, though spec.backup.verify asks for it.
+	ConditionBackupUnverified = "BackupUnverified"
+)
+
 // EtcdClusterStatus is what the last pass saw.
 type EtcdClusterStatus struct {
 	// observedGeneration is the generation of the spec that this status answers.
@@ -76,11 +85,67 @@ type EtcdClusterStatus struct {
 	// +optional
 	// +listType=atomic
 	Members []MemberStatus `json:"members,omitempty"`
+	// backup is the newest backup that succeeded, and the newest that failed since.
+	// +optional
+	Backup *BackupStatus `json:"backup,omitempty"`
 	// waiting is what passes have waited for, or tried in vain, since they last changed anything. What has been waited for too long becomes
 	// a matter for a person: see the condition Stalled.
 	// +optional
 	// +listType=atomic
 	Waiting []WaitStatus `json:"waiting,omitempty"`
+}
+
+// BackupStatus is what passes have seen of backups. What is stored, the store says.
+type BackupStatus struct {
+	// last is the newest backup that succeeded.
+	// +optional
+	Last *BackupResult `json:"last,omitempty"`
+	// failed is the newest one that failed since.
+	// +optional
+	Failed *BackupFailure `json:"failed,omitempty"`
+}
+
+// BackupResult is a backup that was stored.
+type BackupResult struct {
+	// job that took it.
+	// +required
+	Job string `json:"job"`
+	// slot is the moment that it is for, and its name in the store.
+	// +required
+	Slot metav1.Time `json:"slot"`
+	// to is the store that it is in.
+	// +optional
+	To string `json:"to,omitempty"`
+	// startedAt and finishedAt are when it was begun, and when all of it was done.
+	// +required
+	StartedAt metav1.Time `json:"startedAt"`
+	// +required
+	FinishedAt metav1.Time `json:"finishedAt"`
+	// clusterID of the cluster that was backed up, in hexadecimal.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+	// revision of the key space that it holds.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+	// bytes of the snapshot, before it was compressed.
+	// +optional
+	Bytes int64 `json:"bytes,omitempty"`
+	// verified: it was read back from the store, and is what was stored.
+	// +optional
+	Verified bool `json:"verified,omitempty"`
+}
+
+// BackupFailure is a backup that failed.
+type BackupFailure struct {
+	// job that failed.
+	// +required
+	Job string `json:"job"`
+	// at is when it had failed for good.
+	// +required
+	At metav1.Time `json:"at"`
+	// message says why.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // WaitStatus is something that passes wait for.
