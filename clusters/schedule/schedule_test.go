@@ -1,0 +1,322 @@
+package schedule
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+func parsed(t *testing.T, expression, zone string) Schedule {
+	t.Helper()
+	s, err := Parse(expression, zone, "prod/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestTaken(t *testing.T) {
+	for _, expression := range []string{
+		"0 * * * *", "*/15 * * * *", "*/90 */30 * * *", "0-30/5,45 1,2,3 ? * *", "5/10 * * * *", "0 0 * jan-MAR MON-fri", "  0\t0 1 1 0 ",
+		"0 0 29 2 *", "0 0 31 2 1", "@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually", "0 0 * * THU,thu-sat",
+	} {
+		s, err := Parse(expression, "Etc/UTC", "prod/a")
+		if err != nil || s.Cron() != expression {
+			t.Errorf("%q: %q, %v", expression, s.Cron(), err)
+		}
+	}
+	for _, zone := range []string{"UTC", "Etc/UTC", "Europe/Berlin", "America/Argentina/ComodRivadavia", "Etc/GMT+5", "EST5EDT", "GB-Eire"} {
+		if _, err := Parse("@daily", zone, "prod/a"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for expression, want := range map[string]string{
+		"":                       "empty",
+		"0 * * *":                "expected exactly 5 fields",
+		"0 0 * * * *":            "expected exactly 5 fields",
+		"0 0 0 * * * 2030":       "expected exactly 5 fields",
+		"TZ=UTC 0 * * * *":       "timeZone",
+		"CRON_TZ=UTC 0 * * * *":  "timeZone",
+		"TZ=UTC":                 "timeZone",
+		"@every 1h":              "@every",
+		"@reboot":                "unrecognized descriptor",
+		"@Daily":                 "unrecognized descriptor",
+		" @daily":                "expected exactly 5 fields",
+		"60 * * * *":             "above maximum",
+		"0 24 * * *":             "above maximum",
+		"0 0 0 * *":              "below minimum",
+		"0 0 * * 7":              "above maximum",
+		"0 22-2 * * *":           "beyond end",
+		"*/0 * * * *":            "positive",
+		"0 0 L * *":              "parse int",
+		"0 0 15W * *":            "parse int",
+		"0 0 * * FRI#3":          "parse int",
+		"0 0 * * 5L":             "parse int",
+		"0 0 31 2 *":             "never happens",
+		"0 0 31 4,6,9,11 *":      "never happens",
+		", * * * *":              "never happens",
+		"0 0 * * ,":              "never happens",
+		"H/15 * * * *":           "by itself alone",
+		"H,H * * * *":            "by itself alone",
+		"H(0-29) * * * *":        "by itself alone",
+		"H 0-H * * *":            "by itself alone",
+		"0 0 H * *":              "by itself alone",
+		"0 0 * H *":              "by itself alone",
+		"0 0 * * H":              "by itself alone",
+		"H H * * THURSDAY":       "by itself alone",
+		"h * * * *":              "parse int",
+		strings.Repeat("0", 101): "100 are the most",
+	} {
+		if _, err := Parse(expression, "Etc/UTC", "prod/a"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", expression, err, want)
+		}
+	}
+	for _, zone := range []string{
+		"", "Local", "local", "localtime", "posixrules", "posix/Europe/Berlin", "right/UTC", "Europe/Atlantis", "CEST", "Europe//Berlin", "/etc/localtime", "../UTC",
+		"Europe/../UTC", "-UTC", "Europe/Berlin/", "\u0395urope/Berlin", "Europe", "America/Argentina/ComodRivadaviaX", "UTC\n", "tzdata.zi", "+05:00",
+	} {
+		if _, err := Parse("@daily", zone, "prod/a"); err == nil || !strings.Contains(err.Error(), "IANA") {
+			t.Errorf("time zone %q: %v", zone, err)
+		}
+	}
+}
+
+// Zones come with the program.
+func TestZonesAreEmbedded(t *testing.T) {
+	t.Setenv("ZONEINFO", t.TempDir())
+	if parsed(t, "0 0 * * *", "Asia/Kathmandu").Newest(time.Date(2026, 5, 1, 18, 15, 0, 0, time.UTC)).Minute() != 15 {
+		t.Error("Kathmandu is not 5:45 ahead")
+	}
+}
+
+// The numbers that H stands for never change, are those of a cluster, and are spread.
+func TestSpread(t *testing.T) {
+	for key, want := range map[string]string{"prod/a": "16 21 * * THU", "prod/b": "0 22 * * THU", "dev/a": "37 19 * * THU"} {
+		s, err := Parse("H  H * *\tTHU", "Etc/UTC", key)
+		if err != nil || s.Cron() != want {
+			t.Errorf("%s: %q, %v, want %q", key, s.Cron(), err, want)
+		}
+	}
+	minutes, hours := map[string]int{}, map[string]int{}
+	for i := range 6000 {
+		s, err := Parse("H H * * *", "Etc/UTC", fmt.Sprintf("team-%d/etcd-%d", i%50, i/50))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields := strings.Fields(s.Cron())
+		minutes[fields[0]]++
+		hours[fields[1]]++
+	}
+	for number, n := range minutes {
+		if value, err := strconv.Atoi(number); err != nil || value > 59 || n < 50 || n > 200 || len(minutes) != 60 {
+			t.Errorf("minute %s: %d of 6000", number, n)
+		}
+	}
+	for number, n := range hours {
+		if value, err := strconv.Atoi(number); err != nil || value > 23 || n < 150 || n > 400 || len(hours) != 24 {
+			t.Errorf("hour %s: %d of 6000", number, n)
+		}
+	}
+}
+
+// What a time zone skips does not happen, and what it repeats happens twice: that is what Kubernetes
+// does.
+func TestDaylightSaving(t *testing.T) {
+	for _, test := range []struct{ zone, expression, now, want string }{
+		// Clocks go from 2:00 to 3:00 in Berlin at 1:00 UTC.
+		{"Europe/Berlin", "30 2 * * *", "2026-03-29T12:00:00Z", "2026-03-28T01:30:00Z"},
+		{"Europe/Berlin", "30 2 * * *", "2026-03-30T12:00:00Z", "2026-03-30T00:30:00Z"},
+		{"Europe/Berlin", "0 * * * *", "2026-03-29T01:59:59Z", "2026-03-29T01:00:00Z"},
+		{"Europe/Berlin", "0 3 * * *", "2026-03-29T12:00:00Z", "2026-03-29T01:00:00Z"},
+		// And from 3:00 back to 2:00 at 1:00 UTC.
+		{"Europe/Berlin", "30 2 * * *", "2026-10-25T00:59:00Z", "2026-10-25T00:30:00Z"},
+		{"Europe/Berlin", "30 2 * * *", "2026-10-25T12:00:00Z", "2026-10-25T01:30:00Z"},
+		{"Europe/Berlin", "30 2 * * *", "2026-10-26T12:00:00Z", "2026-10-26T01:30:00Z"},
+		{"Europe/Berlin", "@daily", "2026-10-25T12:00:00Z", "2026-10-24T22:00:00Z"},
+		// From 2:00 to 3:00 in New York at 7:00 UTC, and from 2:00 to 1:00 at 6:00 UTC.
+		{"America/New_York", "30 2 * * *", "2026-03-08T23:00:00Z", "2026-03-07T07:30:00Z"},
+		{"America/New_York", "30 2 * * *", "2026-03-09T23:00:00Z", "2026-03-09T06:30:00Z"},
+		{"America/New_York", "30 1 * * *", "2026-11-01T05:59:00Z", "2026-11-01T05:30:00Z"},
+		{"America/New_York", "30 1 * * *", "2026-11-01T23:00:00Z", "2026-11-01T06:30:00Z"},
+		{"America/New_York", "*/20 * * * *", "2026-11-01T06:59:00Z", "2026-11-01T06:40:00Z"},
+	} {
+		now, err := time.Parse(time.RFC3339, test.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := parsed(t, test.expression, test.zone).Newest(now)
+		if got.Format(time.RFC3339) != test.want || got.Location() != time.UTC {
+			t.Errorf("%q in %s at %s: %s, want %s", test.expression, test.zone, test.now, got, test.want)
+		}
+	}
+}
+
+func TestNewest(t *testing.T) {
+	leap := parsed(t, "0 0 29 2 *", "Etc/UTC")
+	for now, want := range map[time.Time]time.Time{
+		time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC):    time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC),
+		time.Date(2024, 2, 28, 23, 59, 59, 9, time.UTC): {},
+		time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC):     time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC),
+		time.Date(2027, 3, 1, 0, 0, 0, 0, time.UTC):     {},
+		time.Date(2099, 3, 1, 0, 0, 0, 0, time.UTC):     {}, // the next one is beyond where the library looks
+	} {
+		if got := leap.Newest(now); !got.Equal(want) {
+			t.Errorf("at %s: %s, want %s", now, got, want)
+		}
+	}
+	if got := (Schedule{}).Newest(time.Unix(0, 0)); !got.IsZero() || (Schedule{}).Cron() != "" {
+		t.Error("the zero value happens")
+	}
+	// Whatever zone the clock is in, and between two seconds.
+	at := time.Date(2026, 5, 1, 12, 0, 0, 1, time.FixedZone("", 3600))
+	if got := parsed(t, "* * * * *", "Etc/UTC").Newest(at); !got.Equal(at.Truncate(time.Second)) {
+		t.Error(got)
+	}
+}
+
+// field is a field of an expression that fits between the two numbers.
+func field(random *rand.Rand, low, high int) string {
+	number := func(from, to int) int { return from + random.IntN(to-from+1) }
+	first := number(low, high)
+	switch random.IntN(6) {
+	case 0:
+		return strconv.Itoa(first)
+	case 1:
+		return fmt.Sprintf("*/%d", number(1, high))
+	case 2:
+		return fmt.Sprintf("%d-%d/%d", first, number(first, high), number(1, 5))
+	case 3:
+		return fmt.Sprintf("%d,%d", first, number(low, high))
+	default:
+		return "*"
+	}
+}
+
+// For weeks, in zones whose clocks change: what Kubernetes would start next is the newest from then
+// on and until the one after it, and the newest never goes back.
+func TestEveryTimeIsFound(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	starts := map[string][]time.Time{
+		"Asia/Kathmandu":   {time.Date(2026, 2, 20, 0, 0, 0, 0, time.UTC)},
+		"Etc/UTC":          {time.Date(2026, 2, 20, 0, 0, 0, 0, time.UTC)},
+		"Europe/Berlin":    {time.Date(2026, 3, 20, 0, 0, 0, 0, time.UTC), time.Date(2026, 10, 15, 0, 0, 0, 0, time.UTC)},
+		"America/New_York": {time.Date(2026, 2, 28, 0, 0, 0, 0, time.UTC), time.Date(2026, 10, 25, 0, 0, 0, 0, time.UTC)},
+	}
+	for zone, begins := range starts {
+		for range 60 {
+			expression := strings.Join([]string{field(random, 0, 59), field(random, 0, 23), field(random, 1, 28), "*", field(random, 0, 6)}, " ")
+			s := parsed(t, expression, zone)
+			for _, begin := range begins {
+				followed(t, s, zone, begin)
+			}
+		}
+	}
+}
+
+// followed checks the newest times for three weeks, or 200 times.
+func followed(t *testing.T, s Schedule, zone string, begin time.Time) {
+	t.Helper()
+	for fires, n := s.after(begin), 0; n < 200 && fires.Sub(begin) < 21*24*time.Hour; n++ {
+		following := s.after(fires)
+		for _, now := range []time.Time{fires, fires.Add(time.Second), fires.Add(following.Sub(fires) / 2), following.Add(-1)} {
+			if got := s.Newest(now); !got.Equal(fires) {
+				t.Fatalf("%q in %s at %s: %s, want %s", s.Cron(), zone, now, got, fires)
+			}
+		}
+		fires = following
+	}
+}
+
+// The newest time is the newest minute that the fields name, by looking at every minute.
+func TestNewestIsWhatTheFieldsSay(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for _, zone := range []string{"Etc/UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu"} {
+		for range 200 {
+			s := parsed(t, strings.Join([]string{field(random, 0, 59), field(random, 0, 23), "*", "*", field(random, 0, 6)}, " "), zone)
+			now := time.Date(2026, time.Month(1+random.IntN(12)), 1+random.IntN(31), random.IntN(24), random.IntN(60), random.IntN(60), 0, time.UTC)
+			want := now.Truncate(time.Minute)
+			for !named(s.times, want) {
+				want = want.Add(-time.Minute)
+			}
+			if got := s.Newest(now); !got.Equal(want) {
+				t.Fatalf("%q in %s at %s: %s, want %s", s.Cron(), zone, now, got, want)
+			}
+		}
+	}
+}
+
+// named reports whether the fields name a minute, where every day of the month is.
+func named(times *cron.SpecSchedule, at time.Time) bool {
+	at = at.In(times.Location)
+	has := func(field uint64, n int) bool { return field>>n&1 == 1 }
+	return has(times.Minute, at.Minute()) && has(times.Hour, at.Hour()) && has(times.Dow, int(at.Weekday()))
+}
+
+// What is taken here, Kubernetes takes too, and what Kubernetes takes is taken, but for what never
+// happens.
+func TestSameAsKubernetes(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	words := []string{"*", "?", "0", "1", "7", "59", "60", "-", "/", ",", "mon", "JAN", "L", "W", "#", "x", "5-3", "*/7", "1/2", "-1", "+1", "99999999999999999999"}
+	taken := 0
+	for range 20000 {
+		fields := make([]string, 5)
+		for i := range fields {
+			fields[i] = words[random.IntN(5)]
+			if random.IntN(4) == 0 {
+				fields[i] = words[random.IntN(len(words))] + words[random.IntN(len(words))]
+			}
+		}
+		expression := strings.Join(fields, " ")
+		_, err := Parse(expression, "Etc/UTC", "prod/a")
+		_, theirs := cron.ParseStandard(expression)
+		if (err == nil) != (theirs == nil) && (err == nil || !strings.Contains(err.Error(), "never happens")) {
+			t.Fatalf("%q: %v, and Kubernetes says %v", expression, err, theirs)
+		}
+		if err == nil {
+			taken++
+		}
+	}
+	if taken < 1000 {
+		t.Errorf("only %d are taken", taken)
+	}
+}
+
+// No expression that fits into the definition takes long.
+func TestHostileExpressions(t *testing.T) {
+	now := time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC)
+	for _, expression := range []string{
+		", * * * *", "* , * * *", "* * , * *", "* * * , *", "* * * * ,", ", , , , ,", "0 0 31 2 *", "0 0 30-31 2 ?", "59 23 29 2 *", "59 23 31 1 *", "* * 1 1 *",
+		"* * * * *", "0 0 1 1 *", "59 23 29 2 */7", "*/9223372036854775807 * * * *", "0-59/9223372036854775807 * * * *",
+		strings.Repeat("*,", 46) + "* * * * *", strings.Repeat("1,", 46) + " * * * *", strings.Repeat("*", 100), strings.Repeat(" ", 100), strings.Repeat("H ", 50),
+	} {
+		begin := time.Now()
+		s, err := Parse(expression, "America/New_York", "prod/a")
+		s.Newest(now)
+		if took := time.Since(begin); took > 50*time.Millisecond {
+			t.Errorf("%q took %s (%v)", expression, took, err)
+		}
+	}
+}
+
+func BenchmarkNewest(b *testing.B) {
+	now := time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC)
+	for _, expression := range []string{"* * * * *", "H H * * *", "59 23 29 2 *", "59 23 31 1 *"} {
+		b.Run(expression, func(b *testing.B) {
+			for b.Loop() {
+				s, err := Parse(expression, "Europe/Berlin", "prod/a")
+				if err != nil {
+					b.Fatal(err)
+				}
+				s.Newest(now)
+			}
+		})
+	}
+}
