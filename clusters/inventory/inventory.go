@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -41,8 +42,11 @@ type Cluster struct {
 	Unreadable error
 	Lease      *coordinationv1.Lease
 	Objects    map[string]metav1.Object // by kind/name; the kinds that are applied
-	Pods       []*corev1.Pod
+	Pods       []*corev1.Pod            // of members
 	Claims     []*corev1.PersistentVolumeClaim
+	// BackupJobs and BackupPods are what backs up, or has.
+	BackupJobs []*batchv1.Job
+	BackupPods []*corev1.Pod
 }
 
 // Readable reports whether the custom resource, if there is one, could be read.
@@ -101,11 +105,21 @@ func Sort(listed *kube.Inventory) ByCluster {
 	putAll(i, "Service", listed.Services, func(o *corev1.Service) metav1.Object { return o })
 	putAll(i, "PodDisruptionBudget", listed.Budgets, func(o *policyv1.PodDisruptionBudget) metav1.Object { return o })
 	putAll(i, "NetworkPolicy", listed.Policies, func(o *networkingv1.NetworkPolicy) metav1.Object { return o })
+	putAll(i, "CronJob", listed.CronJobs, func(o *batchv1.CronJob) metav1.Object { return o })
 	putAll(i, "StatefulSet", listed.StatefulSets, func(o *appsv1.StatefulSet) metav1.Object { return o })
 	for n := range listed.Pods {
 		o := &listed.Pods[n]
 		p := i.At(o.Namespace, objects.ClusterOf(o.Labels))
-		p.Pods = append(p.Pods, o)
+		if objects.IsBackup(o.Labels) {
+			p.BackupPods = append(p.BackupPods, o)
+		} else {
+			p.Pods = append(p.Pods, o)
+		}
+	}
+	for n := range listed.Jobs {
+		o := &listed.Jobs[n]
+		p := i.At(o.Namespace, objects.ClusterOf(o.Labels))
+		p.BackupJobs = append(p.BackupJobs, o)
 	}
 	for n := range listed.Claims {
 		o := &listed.Claims[n]

@@ -7,11 +7,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
+	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
 	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
 	"k8s.io/client-go/kubernetes"
 	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
+	typedbatchv1 "k8s.io/client-go/kubernetes/typed/batch/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	typednetworkingv1 "k8s.io/client-go/kubernetes/typed/networking/v1"
 	typedpolicyv1 "k8s.io/client-go/kubernetes/typed/policy/v1"
@@ -33,6 +35,9 @@ var kinds = map[string]access{
 		typedpolicyv1.PolicyV1Interface.PodDisruptionBudgets, applypolicyv1.ExtractPodDisruptionBudget),
 	"NetworkPolicy": accessTo(kubernetes.Interface.NetworkingV1,
 		typednetworkingv1.NetworkingV1Interface.NetworkPolicies, applynetworkingv1.ExtractNetworkPolicy),
+	"CronJob": accessTo(kubernetes.Interface.BatchV1, typedbatchv1.BatchV1Interface.CronJobs,
+		applybatchv1.ExtractCronJob),
+	"Job": accessTo(kubernetes.Interface.BatchV1, typedbatchv1.BatchV1Interface.Jobs, applybatchv1.ExtractJob),
 	"StatefulSet": accessTo(kubernetes.Interface.AppsV1, typedappsv1.AppsV1Interface.StatefulSets,
 		applyappsv1.ExtractStatefulSet),
 }

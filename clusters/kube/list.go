@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -37,12 +38,16 @@ type Inventory struct {
 	Policies     []networkingv1.NetworkPolicy
 	Pods         []corev1.Pod
 	Claims       []corev1.PersistentVolumeClaim
+	CronJobs     []batchv1.CronJob
+	Jobs         []batchv1.Job
 	// Hidden says that Secrets may not be listed; nil if they were. Whoever reads the inventory
 	// decides what that means: they are not known to be gone.
 	Hidden error
 	// HiddenPolicies says the same of NetworkPolicies, which not every account that lets Quorate
 	// act has a right to: a cluster need not have one.
 	HiddenPolicies error
+	// HiddenBackups says the same of CronJobs and Jobs, which are there only where backups are declared.
+	HiddenBackups error
 }
 
 // pageSize of a LIST.
@@ -51,7 +56,7 @@ const pageSize = 500
 // List reads every object that selector selects, and all EtcdClusters, of one namespace or, if it
 // is empty, of all: one paged LIST per kind. Leases come first: whoever acts between that and the
 // rest has changed a lease by then, and taking the lease at the listed version fails. Any read that
-// fails fails the whole, but for two that may be forbidden: see Hidden and HiddenPolicies.
+// fails fails the whole, but for those that may be forbidden: see Hidden, HiddenPolicies and HiddenBackups.
 func (c *Client) List(ctx context.Context, namespace, selector string) (*Inventory, error) {
 	inv := &Inventory{}
 	opts := metav1.ListOptions{LabelSelector: selector}
@@ -91,6 +96,12 @@ func (c *Client) listings(namespace string, inv *Inventory) []lister {
 		hidden(listing("NetworkPolicies", c.typed.NetworkingV1().NetworkPolicies(namespace).List,
 			func(l *networkingv1.NetworkPolicyList) { inv.Policies = append(inv.Policies, l.Items...) }),
 			&inv.HiddenPolicies),
+		hidden(inOrder(
+			listing("CronJobs", c.typed.BatchV1().CronJobs(namespace).List,
+				func(l *batchv1.CronJobList) { inv.CronJobs = append(inv.CronJobs, l.Items...) }),
+			listing("Jobs", c.typed.BatchV1().Jobs(namespace).List,
+				func(l *batchv1.JobList) { inv.Jobs = append(inv.Jobs, l.Items...) })),
+			&inv.HiddenBackups),
 	}
 }
 
@@ -113,6 +124,18 @@ func listing[L metav1.ListInterface](
 				return nil
 			}
 		}
+	}
+}
+
+// inOrder reads one kind after the other, until one cannot be read.
+func inOrder(lists ...lister) lister {
+	return func(ctx context.Context, opts metav1.ListOptions) error {
+		for _, list := range lists {
+			if err := list(ctx, opts); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 }
 

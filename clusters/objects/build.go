@@ -42,6 +42,9 @@ type Input struct {
 	WithoutSecrets bool
 	// Certificates, unless TLS is disabled.
 	Certificates Certificates
+	// BackupImage is the image of the pods that back up; empty if nobody has said which. What backs up is left as it
+	// is then.
+	BackupImage string
 }
 
 // Object is one object to apply.
@@ -50,7 +53,8 @@ type Object struct {
 	// Apply is the apply configuration: one of *core/v1.ConfigMapApplyConfiguration,
 	// *core/v1.SecretApplyConfiguration, *core/v1.ServiceApplyConfiguration,
 	// *networking/v1.NetworkPolicyApplyConfiguration,
-	// *policy/v1.PodDisruptionBudgetApplyConfiguration, *apps/v1.StatefulSetApplyConfiguration.
+	// *policy/v1.PodDisruptionBudgetApplyConfiguration, *batch/v1.CronJobApplyConfiguration,
+	// *apps/v1.StatefulSetApplyConfiguration.
 	Apply any
 }
 
@@ -85,12 +89,15 @@ func Build(in Input) ([]Object, error) {
 	if c.Spec.NetworkPolicy != nil {
 		list = append(list, Object{names.Policy(), networkPolicy(c)})
 	}
-	return append(list,
+	list = append(list,
 		Object{Identity{"Service", names.Service}, memberService(c)},
 		Object{Identity{"Service", names.ClientService}, clientService(in)},
 		Object{Identity{"PodDisruptionBudget", names.PodDisruptionBudget}, disruptionBudget(in)},
-		Object{Identity{"StatefulSet", names.StatefulSet}, statefulSet},
-	), nil
+	)
+	if backups := backupCronJob(in); backups != nil {
+		list = append(list, Object{names.Backups(), backups})
+	}
+	return append(list, Object{Identity{"StatefulSet", names.StatefulSet}, statefulSet}), nil
 }
 
 // owner makes the object go when the custom resource goes.

@@ -50,6 +50,7 @@ var listKeys = map[string][]string{
 	"containers":                {"name"},
 	"env":                       {"name"},
 	"imagePullSecrets":          {"name"},
+	"initContainers":            {"name"},
 	"ownerReferences":           {"uid"},
 	"ports":                     {"name"},
 	"topologySpreadConstraints": {"topologyKey", "whenUnsatisfiable"},

@@ -57,6 +57,8 @@ type Names struct {
 	PodDisruptionBudget string
 	// NetworkPolicy exists only where one is declared.
 	NetworkPolicy string
+	// BackupCronJob exists only where backups are declared.
+	BackupCronJob string
 	// The Secrets exist only where TLS is managed.
 	CASecret     string
 	PeerSecret   string
@@ -75,6 +77,7 @@ func NamesOf(cluster string) Names {
 		ConfigMap:           cluster + "-members",
 		PodDisruptionBudget: cluster,
 		NetworkPolicy:       cluster,
+		BackupCronJob:       cluster + "-backup",
 		CASecret:            cluster + "-ca",
 		PeerSecret:          cluster + "-peer-tls",
 		ServerSecret:        cluster + "-server-tls",
@@ -101,13 +104,19 @@ func Identities(c *v1alpha1.EtcdCluster) []Identity {
 	if c.Spec.NetworkPolicy != nil {
 		list = append(list, n.Policy())
 	}
-	return append(list,
+	list = append(list,
 		Identity{"Service", n.Service},
 		Identity{"Service", n.ClientService},
 		Identity{"PodDisruptionBudget", n.PodDisruptionBudget},
-		Identity{"StatefulSet", n.StatefulSet},
 	)
+	if c.Spec.Backup != nil {
+		list = append(list, n.Backups())
+	}
+	return append(list, Identity{"StatefulSet", n.StatefulSet})
 }
+
+// Backups identifies the CronJob that backs up.
+func (n Names) Backups() Identity { return Identity{"CronJob", n.BackupCronJob} }
 
 // Policy identifies the NetworkPolicy.
 func (n Names) Policy() Identity { return Identity{"NetworkPolicy", n.NetworkPolicy} }

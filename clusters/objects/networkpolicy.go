@@ -29,10 +29,14 @@ func networkPolicy(c *v1alpha1.EtcdCluster) *applynetworkingv1.NetworkPolicyAppl
 	quorate := applynetworkingv1.NetworkPolicyPeer().
 		WithNamespaceSelector(applymetav1.LabelSelector().WithMatchLabels(OwnLabels())).
 		WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(OwnLabels()))
+	clients := []*applynetworkingv1.NetworkPolicyPeerApplyConfiguration{quorate}
+	if c.Spec.Backup != nil {
+		clients = append(clients, applynetworkingv1.NetworkPolicyPeer().
+			WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(BackupSelector(c.Name))))
+	}
 	rules := []*applynetworkingv1.NetworkPolicyIngressRuleApplyConfiguration{
 		ingress(PeerPort, members),
-		ingress(ClientPort, append([]*applynetworkingv1.NetworkPolicyPeerApplyConfiguration{quorate},
-			networkPeers(declared.Clients)...)...),
+		ingress(ClientPort, append(clients, networkPeers(declared.Clients)...)...),
 	}
 	// A rule that names nobody lets everybody in.
 	if len(declared.Metrics) > 0 {

@@ -21,6 +21,9 @@ func (w *world) act() error {
 		w.Objects.RunsVersion, w.Objects.RunsHash = a.Version, a.SpecHash
 	case decide.Seal:
 		w.Record = decide.SealedRecord(w.State, a, theToken)
+	case decide.StartBackup:
+		w.Backups.Jobs = append(w.Backups.Jobs, decide.BackupJob{Name: fmt.Sprintf("%s-backup-gen%d", w.Name, a.Generation),
+			Generation: a.Generation, Phase: decide.BackupRuns, CreatedAt: w.Now})
 	case decide.RenewCertificates:
 		w.Certificates = nil
 	case decide.Declare:

@@ -109,12 +109,17 @@ type DeleteVolume struct {
 	VolumeUID string `json:"volumeUID"`
 }
 
+// StartBackup starts the Job that takes a backup for this generation of the custom resource.
+type StartBackup struct {
+	Generation int64 `json:"generation"`
+}
+
 // Actions has one of each kind of action. What has to be thought of for each is held by
 // TestEveryAction.
 func Actions() []Action {
 	return []Action{
 		Bootstrap{}, Seal{}, ApplyObjects{}, RenewCertificates{}, Declare{}, StopPods{}, StartRollout{},
-		EnableDowngrade{}, CancelDowngrade{}, DisarmAlarm{},
+		EnableDowngrade{}, CancelDowngrade{}, DisarmAlarm{}, StartBackup{},
 		DeleteObjects{}, AddLearner{}, PromoteLearner{}, RemoveMember{}, MoveLeader{}, RestartReplica{}, DeleteVolume{},
 	}
 }
@@ -137,6 +142,7 @@ func (EnableDowngrade) action()   {}
 func (CancelDowngrade) action()   {}
 func (DisarmAlarm) action()       {}
 func (DeleteObjects) action()     {}
+func (StartBackup) action()       {}
 
 func (a Bootstrap) String() string { return fmt.Sprintf("Bootstrap replicas=%d", a.Replicas) }
 func (a Seal) String() string {
@@ -158,7 +164,8 @@ func (a PromoteLearner) String() string  { return fmt.Sprintf("PromoteLearner %s
 func (a RemoveMember) String() string {
 	return strings.TrimSuffix(fmt.Sprintf("RemoveMember %s (%s) %s", a.Name, a.ID, a.Because), " ")
 }
-func (a MoveLeader) String() string { return fmt.Sprintf("MoveLeader %s to %s", a.From, a.To) }
+func (a MoveLeader) String() string  { return fmt.Sprintf("MoveLeader %s to %s", a.From, a.To) }
+func (a StartBackup) String() string { return fmt.Sprintf("StartBackup generation=%d", a.Generation) }
 func (a RestartReplica) String() string {
 	return fmt.Sprintf("RestartReplica %d (pod %s)", a.Ordinal, a.PodUID)
 }

@@ -17,7 +17,7 @@ func restartBroken(s State) (Decision, bool) {
 				s.ReplicaName(r.Ordinal))
 		}
 		_, recorded := s.Record.Member(r.Ordinal)
-		if !recorded || !s.broken(r) || !s.outlastsPatience(r) {
+		if !recorded || !s.broken(r) || !s.outlastsPatience(r) || s.lacksBackup() {
 			continue
 		}
 		if s.newPodsAsDeclared() && (s.mayMoveTo() || s.anyReplica(s.onTrial)) {

@@ -127,6 +127,19 @@ func change(s *decide.State, kind, how int) {
 			s.Waited = []decide.Waited{{Rule: decide.Decide(*s).Rule, For: text, Since: dawn.Add(-time.Hour), Seen: dawn}}[:how%2]
 		},
 		func() { s.Membership.Forbidden = []string{"", "pods/portforward"}[how%2] },
+		func() {
+			s.Declared.BacksUp, s.Declared.BacksUpBeforeUpgrade = how%2 == 0, how/2%2 == 0
+			s.Generation = int64(how / 4 % 3)
+		},
+		func() {
+			s.Backups.Jobs = []decide.BackupJob{{Name: "a-backup-gen2", Generation: int64(how % 3),
+				Phase:     []decide.BackupPhase{decide.BackupRuns, decide.BackupFailed, decide.BackupSucceeded}[how/3%3],
+				CreatedAt: dawn.Add(-time.Minute)}}
+		},
+		func() {
+			s.Backups.Last = &decide.Backup{ClusterID: ids[how%3], StartedAt: dawn.Add(time.Duration(how/3-5) * 20 * time.Second)}
+		},
+		func() { s.Backups.Hidden = []string{"", "forbidden"}[how%2] },
 		func() { s.Declared.ReplaceAfter = time.Duration(how%2) * time.Minute },
 	}
 	changes[kind/4%len(changes)]()

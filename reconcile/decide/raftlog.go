@@ -51,7 +51,7 @@ func prepareUpgrade(s State) (Decision, bool) {
 	refusal, prepared := s.judgeVersion()
 	target, _ := etcdversion.Parse(s.Declared.Version)
 	stepsUp := refusal == "" && !prepared && !readsLog(target.MajorMinor(), s.Record.LogVersion)
-	if !s.rolls() || !stepsUp || !s.settled() || !s.sameVersions() {
+	if !s.rolls() || !stepsUp || !s.settled() || !s.sameVersions() || s.lacksBackup() {
 		return Decision{}, false
 	}
 	runs := s.running()

@@ -55,7 +55,7 @@ func downgrade(s State) (Decision, bool) {
 	}
 	refusal, prepared := s.judgeVersion()
 	switch {
-	case !s.rolls() || refusal != "" || prepared:
+	case !s.rolls() || refusal != "" || prepared || s.lacksBackup():
 		return Decision{}, false
 	case s.upgrades():
 		return wait(recheckSettling, "%s", s.describeRestoring())
@@ -90,7 +90,7 @@ func orUnknown(text string) string {
 
 // canRoll reports whether the members are well and enough for restarts, and may run what is
 // declared.
-func (s State) canRoll() bool { return s.settled() && !s.tooFew() && s.mayRoll() }
+func (s State) canRoll() bool { return s.settled() && !s.tooFew() && s.mayRoll() && !s.lacksBackup() }
 
 func startRollout(s State) (Decision, bool) {
 	if !s.WantsOtherPods() || !s.canRoll() {

@@ -45,6 +45,8 @@ var rules = []rule{
 		bootstrap},
 	{Rule{"ApplyObjects", "Objects of the cluster are missing or changed, or etcd's list has: put them right."},
 		applyObjects},
+	{Rule{"BackUp", "Git declares backups, and there is none of this cluster yet, or none from before an upgrade: start one."},
+		backUp},
 	{Rule{"RestartBroken", "A pod that does not come up was made from an earlier declaration, " +
 		"or can never get its volume: recreate it."}, restartBroken},
 	{Rule{"WaitForFormation", "The founding members are starting."}, waitForFormation},
@@ -75,6 +77,8 @@ var rules = []rule{
 	{Rule{"RollOneMember", "A pod was made from an earlier declaration: restart it, one at a time, the leader last."},
 		rollOneMember},
 	{Rule{"ScaleUp", "An ordinal below the declared number has no member: add one there, as a learner."}, scaleUp},
+	{Rule{"WaitForBackup", "Another version of etcd is to be rolled out, and git wants a backup of before: wait for it."},
+		waitForBackup},
 	{Rule{"WaitForCleanUp", "The volume of a member that is gone is being deleted."}, waitForCleanUp},
 	{Rule{"NotActedOn", "Git asks for a change that this version does not make: say so, keep what runs."}, notActedOn},
 }

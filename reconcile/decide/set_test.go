@@ -17,6 +17,9 @@ func (w *world) setOne(target, key, text string) (err error) {
 	if target == "spec" {
 		return decidetest.SetSpec(&w.Declared, key, text)
 	}
+	if target == "backups" || strings.HasPrefix(target, "job-") {
+		return w.setBackups(target, key, text)
+	}
 	switch target + " " + key {
 	case "etcd known":
 		w.Membership.Known, err = strconv.ParseBool(text)
@@ -28,6 +31,8 @@ func (w *world) setOne(target, key, text string) (err error) {
 		w.Membership.ClusterID, err = decidetest.ID(text)
 	case "etcd downgrade":
 		w.Membership.Downgrade = decidetest.Text(text)
+	case "status generation":
+		w.Generation, err = strconv.ParseInt(text, 10, 64)
 	case "status version":
 		w.ReportedVersion = text
 	case "objects replicas":

@@ -89,6 +89,7 @@ var flags = []string{"", "drift", "no StatefulSet", "problems", "foreign", "rela
 	"fewer", "reshaped", "restarting", "lagging", "skipping", "back", "preparing", "orphaned", "renamed", "stranger", "alarm", "grown", "deleted", "left", "left over", "asleep", "old log",
 	"another CA", "unrecorded CA", "unproven CA", "irreplaceable, scaled to 0", "another CA, scaled to 0",
 	"worn orphan", "worn problems", "worn suspended", "worn foreign", "worn unrecorded",
+	"no backup", "waits for a backup", "no backup to be had",
 	"refuted", "outvoted", "torn", "unheard", "stopped by check"}
 
 func arounds(flags ...string) []around {
@@ -268,6 +269,8 @@ func (w *world) flagOfLife(flag string) {
 		}
 	case "worn orphan", "worn problems", "worn suspended", "worn foreign", "worn unrecorded":
 		w.wear(strings.TrimPrefix(flag, "worn "))
+	case "no backup", "waits for a backup", "no backup to be had":
+		w.wantBackup(strings.TrimPrefix(flag, "no backup"))
 	case "asleep":
 		w.Declared.Lifecycle, w.Objects.RunsReplicas = "Stopped", 0
 	case "stranger":
@@ -287,6 +290,22 @@ func (w *world) flagOfLife(flag string) {
 			Ordinal: w.Declared.Replicas, Pod: decide.PodAbsent, VolumeUID: "v", VolumeToken: theToken, VolumeTerminating: flag == "left over",
 		})
 	}
+}
+
+// wantBackup has git want a backup before another version, of which new pods are to be made: none has
+// been started, or one has.
+func (w *world) wantBackup(state string) {
+	w.Declared.BacksUp, w.Declared.BacksUpBeforeUpgrade, w.Declared.Version = true, true, "3.6.17"
+	w.Generation = 2
+	if state == "" {
+		return
+	}
+	job := decide.BackupJob{Name: "a-backup-gen2", Generation: 2, Phase: decide.BackupRuns, CreatedAt: dawn.Add(-time.Minute)}
+	if state == " to be had" {
+		job.Phase, job.Message = decide.BackupFailed, "the store refuses"
+	}
+	w.Backups = decide.Backups{Jobs: []decide.BackupJob{{Name: "a-backup-1", Phase: decide.BackupSucceeded}, job},
+		Last: &decide.Backup{ClusterID: theCluster, StartedAt: dawn.Add(-time.Hour)}}
 }
 
 // doubt makes one doubt the members' data, and gives all but the unheard their hashes: all the

@@ -56,6 +56,11 @@ type State struct {
 	// ReportedVersion is the oldest version that a member ran when the status was last written;
 	// empty if none ever did.
 	ReportedVersion string `json:"reportedVersion,omitempty"`
+	// Generation of the custom resource, which Kubernetes raises with every change of its spec; zero
+	// if there is none.
+	Generation int64 `json:"generation,omitempty"`
+	// Backups is what is seen of backups.
+	Backups Backups `json:"backups,omitzero"`
 	// LockHolder is who else holds the lease of this cluster, in words; empty if nobody does.
 	LockHolder string `json:"lockHolder,omitempty"`
 	// Waited is what passes have waited for since they last changed anything, by the status of the
@@ -83,6 +88,10 @@ type Declared struct {
 	Retention Retention `json:"retention,omitempty"`
 	// ReplaceAfter is how long a member may be silent before it is replaced; zero: however long.
 	ReplaceAfter time.Duration `json:"replaceAfter,omitempty"`
+	// BacksUp: git declares backups, and does not suspend them.
+	BacksUp bool `json:"backsUp,omitempty"`
+	// BacksUpBeforeUpgrade: no pod is moved to another version of etcd before there is a backup.
+	BacksUpBeforeUpgrade bool `json:"backsUpBeforeUpgrade,omitempty"`
 	// Orphaned says that git declares this cluster no longer, and since which revision; empty if it
 	// does declare it.
 	Orphaned string `json:"orphaned,omitempty"`

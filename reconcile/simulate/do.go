@@ -53,6 +53,8 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 		return w.stopPods()
 	case decide.StartRollout:
 		return w.startRollout(a)
+	case decide.StartBackup:
+		return w.startBackup(a)
 	case decide.DeleteObjects:
 		return w.deleteObjects()
 	case decide.RestartReplica:
@@ -122,7 +124,10 @@ func (w *World) startRollout(a decide.StartRollout) []write {
 	if !w.exists(w.statefulSet()) || next == w.set {
 		return nil
 	}
-	return []write{{w.statefulSet(), func() { w.setStatefulSet(next) }}}
+	return []write{{w.statefulSet(), func() {
+		w.judgeUpgrade(next.version)
+		w.setStatefulSet(next)
+	}}}
 }
 
 // deleteObjects deletes what is left of a cluster, the record last, and keeps the custom resource.

@@ -18,6 +18,7 @@ type moment struct {
 	pods    map[int]pod
 	volumes map[int]volume
 	letGo   bool
+	backups backups
 	says    decide.Membership
 }
 
@@ -35,6 +36,7 @@ func (w *World) remember() {
 		objects: maps.Clone(w.objects), applied: w.applied, status: w.status, record: w.record,
 		initial: w.initial, set: w.set,
 		pods: maps.Clone(w.pods), volumes: maps.Clone(w.volumes), letGo: w.letGo, says: w.membership(),
+		backups: backups{jobs: slices.Clone(w.backups.jobs), generation: w.backups.generation, declaredAt: w.backups.declaredAt},
 	})
 }
 
@@ -58,6 +60,8 @@ func (w *World) Restore(ticks int) {
 	w.objects, w.applied, w.status, w.set = maps.Clone(then.objects), then.applied, then.status, then.set
 	w.status.silent = maps.Clone(then.status.silent)
 	w.record, w.initial, w.letGo = then.record, slices.Clone(then.initial), then.letGo
+	w.backups.jobs = slices.Clone(then.backups.jobs)
+	w.backups.generation, w.backups.declaredAt = then.backups.generation, then.backups.declaredAt
 	w.putBack = w.putBack || w.record.MayFound()
 	w.volumes = map[int]volume{}
 	for n, v := range then.volumes {

@@ -129,7 +129,7 @@ func (w *World) write(name string, standing decide.Record) {
 	w.issue(name, there)
 	switch name {
 	case w.customResource():
-		w.applied = w.Declared
+		w.declare(!there)
 	case w.configMap():
 		w.record = standing
 		w.putBack = w.putBack && standing.MayFound()
@@ -179,10 +179,11 @@ func (w *World) collectGarbage() {
 			w.Delete(name)
 		}
 	}
+	w.collectJobs(owner)
 }
 
 func sameDeclaration(a, b decide.Declared) bool {
 	return a.Replicas == b.Replicas && a.Version == b.Version && a.SpecHash == b.SpecHash &&
 		a.Lifecycle == b.Lifecycle && a.Suspended == b.Suspended && a.Retention == b.Retention &&
-		a.ReplaceAfter == b.ReplaceAfter
+		a.ReplaceAfter == b.ReplaceAfter && a.BacksUp == b.BacksUp && a.BacksUpBeforeUpgrade == b.BacksUpBeforeUpgrade
 }

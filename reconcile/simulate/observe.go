@@ -23,7 +23,9 @@ func (w *World) observe(says decide.Membership) decide.State {
 	if w.exists(w.customResource()) {
 		s.ReportedClusterID, s.ReportedVersion = w.status.clusterID, w.status.version
 		s.Waited = slices.Clone(w.status.waited)
+		s.Generation = w.backups.generation
 	}
+	s.Backups = w.seenBackups()
 	if w.exists(w.configMap()) {
 		s.Record = w.record
 		s.Record.Members, s.Record.Removed = slices.Clone(w.record.Members), slices.Clone(w.record.Removed)

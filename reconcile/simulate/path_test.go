@@ -142,7 +142,8 @@ func (r *path) fault(key, value string) error {
 	plain := map[string]func(){
 		"delete-status": r.DeleteStatus, "put-back-record": r.PutBackRecord, "add-stranger": r.AddStranger, "heal": r.Heal,
 		"wear-certificates": r.WearCertificates,
-		"put-ca":            r.PutCA, "put-back-ca": r.PutBackCA,
+		"refuse-backups":    func() { r.RefuseBackups(true) }, "forget-backups": r.ForgetBackups, "schedule-backup": r.ScheduleBackup,
+		"put-ca": r.PutCA, "put-back-ca": r.PutBackCA,
 		"refuse-pods": func() { r.RefusePods(true) }, "keep-claims": func() { r.KeepClaims(true) }, "refuse-handover": func() { r.RefuseTransfer(true) }, "forbid": func() { r.Forbid(true) },
 		"nameless-alarm": r.RaiseNameless, "check-data": func() { r.ChecksData = true },
 		"cut-network": func() { r.CutNetwork(true) }, "mend-network": func() { r.CutNetwork(false) },

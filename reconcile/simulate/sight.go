@@ -43,6 +43,7 @@ func OldKubernetes(ticks int) Sight {
 		seen.objects, seen.applied, seen.status, seen.set = then.objects, then.applied, then.status, then.set
 		seen.record, seen.initial, seen.letGo = then.record, then.initial, then.letGo
 		seen.pods, seen.volumes = then.pods, then.volumes
+		seen.backups.jobs, seen.backups.generation = then.backups.jobs, then.backups.generation
 		return seen.observe(w.membership())
 	}
 }

@@ -15,6 +15,7 @@ type status struct {
 	silent    map[decide.ID]time.Time // members that were found silent, and since when
 	stranded  map[int]time.Time       // ordinals whose volume was found out of reach, and since when
 	waited    []decide.Waited         // never changed, only replaced
+	backup    *decide.Backup          // the newest
 }
 
 // report writes what a pass has seen into the status of the custom resource, and says whether that
@@ -26,6 +27,7 @@ func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 	next := w.status.after(s)
 	next.stranded = strandedSince(s)
 	next.waited = decide.Waits(s, d, changed)
+	next.backup = s.Backups.Last
 	if next.equal(w.status) {
 		return false
 	}
@@ -35,7 +37,7 @@ func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 
 func (t status) equal(other status) bool {
 	return t.clusterID == other.clusterID && t.version == other.version && maps.Equal(t.silent, other.silent) &&
-		maps.Equal(t.stranded, other.stranded) && slices.Equal(t.waited, other.waited)
+		maps.Equal(t.stranded, other.stranded) && slices.Equal(t.waited, other.waited) && t.backup == other.backup
 }
 
 // after is the status after a pass that has seen s.

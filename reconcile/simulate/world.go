@@ -50,6 +50,7 @@ type World struct {
 	apart        map[int]bool // members that no other reaches
 	unready      map[int]bool // pods that their node finds unwell, whatever etcd in them says
 	stuck        stuck
+	backups      backups
 	foundedWith  int  // members
 	letGo        bool // the StatefulSet was deleted without its pods
 	putBack      bool // the record was put back by hand, and no pass could know better yet
@@ -96,6 +97,7 @@ func (w *World) Clone() *World {
 	c.down, c.mute, c.slow = maps.Clone(w.down), maps.Clone(w.mute), maps.Clone(w.slow)
 	c.apart, c.unready = maps.Clone(w.apart), maps.Clone(w.unready)
 	c.past = slices.Clone(w.past)
+	c.backups.jobs = slices.Clone(w.backups.jobs)
 	c.rafts = map[decide.ID]*raft{}
 	for id, r := range w.rafts {
 		c.rafts[id] = r.clone()
@@ -118,6 +120,7 @@ func (w *World) violate(format string, args ...any) {
 func (w *World) Tick() {
 	w.now = w.now.Add(TickLength)
 	w.collectGarbage()
+	w.runBackups()
 	w.runStatefulSet()
 	w.runPods()
 	w.runEtcd()

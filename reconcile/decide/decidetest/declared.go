@@ -84,6 +84,10 @@ func SetSpec(d *decide.Declared, key, value string) (err error) {
 		d.Retention = decide.Retention(value)
 	case "replaceAfter":
 		d.ReplaceAfter, err = time.ParseDuration(value)
+	case "backups":
+		d.BacksUp, err = strconv.ParseBool(value)
+	case "before-upgrade":
+		d.BacksUpBeforeUpgrade, err = strconv.ParseBool(value)
 	case "orphaned":
 		d.Orphaned = Text(value)
 	case "renamedFrom":

@@ -22,6 +22,7 @@
 //
 //	set spec replicas=5 version=3.7.3 hash=h2 storage=2Gi lifecycle=Running|Stopped|Deleted retention=Retain|Delete
 //	set spec suspended=true replaceAfter=10m orphaned=(main@sha1:1 declares it no longer) renamedFrom=(b/old)
+//	set spec backups=true before-upgrade=true
 //	set spec confirmed=(a0 a1) problem=(storage: shrinks)
 //	set lock holder=(process 7 on b)
 //
@@ -58,7 +59,9 @@
 //	set etcd known=false why=(no answer within 2s) cluster=c2 leader=a-1 downgrade=3.6
 //	set etcd forbidden=(pods/portforward is forbidden)
 //	set record cluster=c2 token=t2 log=3.5 ca=none|CA1 confirmed=a1
-//	set status cluster=c2 version=3.6.16
+//	set status cluster=c2 version=3.6.16 generation=2
+//	set backups last=10m|none cluster=c2 hidden=(jobs is forbidden)
+//	set job-gen2 phase=Running|Succeeded|Failed created=5m message=(exit code 1)
 //	set objects runs=none|3.6.16/h1 differs=true replicas=0 token=t2 storage=1Gi
 //	set ca secret=CA1 mounted=(CA1, CA2) proven=CA1 ends=3000
 //	set peer|server|client ends=99
@@ -100,6 +103,7 @@
 //	fault unready=a-1 ready-again=a-1 nospace=a-1 corrupt-alarm=a-1 nameless-alarm differ=a-1 check-data mislead=a-1
 //	fault add-member=a-3 add-learner=a-3 remove-member=a-2 add-stranger
 //	fault delete=(ConfigMap a-members) change=(Service a) occupy=(Service a) delete-status put-back-record
+//	fault refuse-backups forget-backups schedule-backup
 //	fault put-ca put-back-ca wear-certificates
 //	fault cut-network mend-network heal refuse-pods keep-claims refuse-handover forbid
 //

@@ -87,6 +87,7 @@ func Clone(s decide.State) decide.State {
 	s.Objects.Remaining = slices.Clone(s.Objects.Remaining)
 	s.Record.Removed = slices.Clone(s.Record.Removed)
 	s.Waited = slices.Clone(s.Waited)
+	s.Backups.Jobs = slices.Clone(s.Backups.Jobs)
 	s.Membership.StaleAlarms = slices.Clone(s.Membership.StaleAlarms)
 	s.Objects.Foreign = slices.Clone(s.Objects.Foreign)
 	s.Objects.Relabelled = slices.Clone(s.Objects.Relabelled)
@@ -113,6 +114,7 @@ func reversed(s decide.State) decide.State {
 	slices.Reverse(s.Membership.Members)
 	slices.Reverse(s.Membership.StaleAlarms)
 	slices.Reverse(s.Waited)
+	slices.Reverse(s.Backups.Jobs)
 	return s
 }
 
@@ -127,6 +129,7 @@ func rotated(s decide.State) decide.State {
 	s.Membership.Members = rotate(s.Membership.Members)
 	s.Membership.StaleAlarms = rotate(s.Membership.StaleAlarms)
 	s.Waited = rotate(s.Waited)
+	s.Backups.Jobs = rotate(s.Backups.Jobs)
 	return s
 }
 

@@ -31,6 +31,7 @@ func Table(s decide.State) string {
 		line("", "%s: %s", c, c.Validity(s.Now))
 	}
 	line("status", "cluster=%s", idOrNone(s.ReportedClusterID))
+	backupLines(s, line)
 	line("etcd", "cluster=%s %s", idOrNone(s.Membership.ClusterID), describeKnown(s.Membership))
 	for _, alarm := range s.Membership.StaleAlarms {
 		line("", "%s of %s, which is gone", alarm.Kind, alarm.ID)
@@ -69,6 +70,20 @@ func templateLine(s decide.State, line func(name, format string, args ...any)) {
 	if o.RunsVersion != "" && (o.RunsVersion != s.Declared.Version || o.RunsHash != s.Declared.SpecHash ||
 		o.RunsReplicas == 0) {
 		line("runs", "%d x %s %s", o.RunsReplicas, o.RunsVersion, o.RunsHash)
+	}
+}
+
+// backupLines print what is seen of backups, where any are declared or there.
+func backupLines(s decide.State, line func(name, format string, args ...any)) {
+	if b := s.Declared; b.BacksUp || b.BacksUpBeforeUpgrade || s.Backups.Last != nil {
+		last := "none"
+		if l := s.Backups.Last; l != nil {
+			last = fmt.Sprintf("%s of cluster %s", s.Now.Sub(l.StartedAt), idOrNone(l.ClusterID))
+		}
+		line("backups", "generation=%d last=%s %s", s.Generation, last, s.Backups.Hidden)
+	}
+	for _, j := range s.Backups.Jobs {
+		line("", "%s %s since %s %s", j.Name, j.Phase, s.Now.Sub(j.CreatedAt), j.Message)
 	}
 }
 

@@ -86,7 +86,7 @@ var invariants = []invariant{
 // All lists the invariants that Broken holds a decision against.
 func All() []Invariant {
 	var list []Invariant
-	for _, l := range slices.Concat(invariants, rolloutInvariants) {
+	for _, l := range slices.Concat(invariants, rolloutInvariants, backupInvariants) {
 		list = append(list, l.Invariant)
 	}
 	return list
@@ -96,7 +96,7 @@ func All() []Invariant {
 // if all hold.
 func Broken(s decide.State, d decide.Decision) []string {
 	var broken []string
-	for _, l := range slices.Concat(invariants, rolloutInvariants) {
+	for _, l := range slices.Concat(invariants, rolloutInvariants, backupInvariants) {
 		if what := l.broken(s, d); what != "" {
 			broken = append(broken, l.Name+": "+what)
 		}

@@ -48,7 +48,7 @@ func quorumSurvives(s decide.State, d decide.Decision) string {
 	}
 	switch a := d.Action.(type) {
 	case nil, decide.Bootstrap, decide.Seal, decide.ApplyObjects, decide.RenewCertificates, decide.Declare,
-		decide.StartRollout,
+		decide.StartRollout, decide.StartBackup,
 		decide.EnableDowngrade, decide.CancelDowngrade, decide.DisarmAlarm, decide.AddLearner, decide.MoveLeader:
 		return "" // no vote changes, and no pod is restarted
 	case decide.StopPods, decide.DeleteObjects, decide.DeleteVolume:

@@ -1,0 +1,188 @@
+package objects
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"quorate.dev/quorate/clusters/schedule"
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// The containers of a pod that backs up, in the order in which they run.
+const (
+	BackupContainer = "backup"
+	VerifyContainer = "verify"
+	PruneContainer  = "prune"
+)
+
+const (
+	// componentBackup is the component of pods that back up, which no selector of members has.
+	componentBackup = "backup"
+	// AnnotationGeneration, on a Job that a pass has started, is the generation of the custom resource
+	// that it was started for.
+	AnnotationGeneration = "etcd.quorate.dev/generation"
+
+	// backupAttempts is how often Kubernetes tries a pod again, after 10 s and then twice as long each
+	// time, as long as the deadline lets it.
+	backupAttempts = 5
+	// backupsKept is how many Jobs of each outcome are kept to be looked at.
+	backupsKept = 3
+	// startedKept is for how many seconds a Job that a pass has started is kept.
+	startedKept = 24 * 60 * 60
+)
+
+// backupLabels are those of Jobs that back up, and of their pods.
+func backupLabels(cluster string) map[string]string {
+	labels := Labels(cluster)
+	maps.Copy(labels, BackupSelector(cluster))
+	return labels
+}
+
+// BackupSelector returns the labels that the pods of backups have and no other pod has.
+func BackupSelector(cluster string) map[string]string {
+	return map[string]string{LabelCluster: cluster, labelComponent: componentBackup}
+}
+
+// IsBackup reports whether an object with these labels is of a backup, not of a member.
+func IsBackup(labels map[string]string) bool { return labels[labelComponent] == componentBackup }
+
+// BackupJobName is the name of the Job that a pass starts for a generation of the custom resource.
+func BackupJobName(cluster string, generation int64) string {
+	return NamesOf(cluster).BackupCronJob + "-gen" + strconv.FormatInt(generation, 10)
+}
+
+// BackupSchedule is the schedule of the backups, without which there is none.
+func BackupSchedule(c *v1alpha1.EtcdCluster) (schedule.Schedule, error) {
+	b := c.Spec.Backup
+	return schedule.Parse(b.Schedule, b.TimeZone, c.Namespace+"/"+c.Name)
+}
+
+// BackupDeadline is how long a backup may take; zero if what is declared is no duration.
+func BackupDeadline(b *v1alpha1.BackupSpec) time.Duration {
+	deadline, _ := time.ParseDuration(string(b.Deadline)) // it is checked wherever a declaration comes in
+	return deadline
+}
+
+// VerifiesBackups reports whether backups are read back: those that are encrypted need an identity.
+func VerifiesBackups(b *v1alpha1.BackupSpec) bool {
+	return b.Verify != v1alpha1.VerifyNever && (len(b.Recipients) == 0 || b.IdentitySecretName != "")
+}
+
+// backupCronJob has Kubernetes back up by the schedule, whether or not a pass runs: it makes up for
+// the newest backup that it could not begin in time, and runs one at a time. It is nil where none
+// can be made from the declaration, or nobody has said with which image.
+func backupCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
+	c := in.Cluster
+	if c.Spec.Backup == nil || in.BackupImage == "" {
+		return nil
+	}
+	when, err := BackupSchedule(c)
+	if err != nil {
+		return nil // it is a problem of the declaration, of which nothing is applied
+	}
+	spec := backupJobSpec(in)
+	return applybatchv1.CronJob(NamesOf(c.Name).BackupCronJob, c.Namespace).
+		WithLabels(Labels(c.Name)).
+		WithOwnerReferences(owner(c)).
+		WithSpec(applybatchv1.CronJobSpec().
+			WithSchedule(when.Cron()).
+			WithTimeZone(c.Spec.Backup.TimeZone).
+			WithSuspend(c.Spec.Backup.Suspend || c.Spec.Lifecycle != v1alpha1.LifecycleRunning).
+			WithConcurrencyPolicy(batchv1.ForbidConcurrent).
+			WithSuccessfulJobsHistoryLimit(backupsKept).
+			WithFailedJobsHistoryLimit(backupsKept).
+			WithJobTemplate(applybatchv1.JobTemplateSpec().
+				WithLabels(backupLabels(c.Name)).
+				WithSpec(spec)))
+}
+
+// BackupJob is the Job that a pass starts for a generation of the custom resource.
+func BackupJob(in Input, generation int64) (Object, error) {
+	c := in.Cluster
+	if c.Spec.Backup == nil || in.BackupImage == "" || c.UID == "" {
+		return Object{}, fmt.Errorf("build a backup of %s/%s: no backups are declared, or no image for them is known",
+			c.Namespace, c.Name)
+	}
+	name := BackupJobName(c.Name, generation)
+	return Object{Identity{"Job", name}, applybatchv1.Job(name, c.Namespace).
+		WithLabels(backupLabels(c.Name)).
+		WithAnnotations(map[string]string{AnnotationGeneration: strconv.FormatInt(generation, 10)}).
+		WithOwnerReferences(owner(c)).
+		WithSpec(backupJobSpec(in).WithTTLSecondsAfterFinished(startedKept))}, nil
+}
+
+func backupJobSpec(in Input) *applybatchv1.JobSpecApplyConfiguration {
+	return applybatchv1.JobSpec().
+		WithBackoffLimit(backupAttempts).
+		WithActiveDeadlineSeconds(int64(BackupDeadline(in.Cluster.Spec.Backup).Seconds())).
+		WithTemplate(applycorev1.PodTemplateSpec().
+			WithLabels(backupPodLabels(in.Cluster)).
+			WithSpec(backupPod(in)))
+}
+
+// backupPodLabels are those of the pods: Azure's workload identity asks for one of its own.
+func backupPodLabels(c *v1alpha1.EtcdCluster) map[string]string {
+	labels := backupLabels(c.Name)
+	if to := c.Spec.Backup.To; to.Azure != nil && to.ServiceAccountName != "" {
+		labels["azure.workload.identity/use"] = "true"
+	}
+	return labels
+}
+
+// backupPod runs one command after the other, each once the one before has succeeded. It satisfies
+// the restricted Pod Security Standard. The pods run where those of members may, and no ServiceAccount
+// is theirs unless the store knows it.
+func backupPod(in Input) *applycorev1.PodSpecApplyConfiguration {
+	c := in.Cluster
+	to := c.Spec.Backup.To
+	spec := applycorev1.PodSpec().
+		WithRestartPolicy(corev1.RestartPolicyNever).
+		WithAutomountServiceAccountToken(to.ServiceAccountName != "").
+		WithEnableServiceLinks(false).
+		WithSecurityContext(applycorev1.PodSecurityContext().
+			WithRunAsNonRoot(true).
+			WithRunAsUser(nobody).
+			WithRunAsGroup(nobody).
+			WithFSGroup(nobody).
+			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
+			WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithVolumes(backupVolumes(in)...)
+	if to.ServiceAccountName != "" {
+		spec.WithServiceAccountName(to.ServiceAccountName)
+	}
+	for _, s := range c.Spec.Image.PullSecrets {
+		spec.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(s.Name))
+	}
+	if len(c.Spec.Pod.NodeSelector) > 0 {
+		spec.WithNodeSelector(c.Spec.Pod.NodeSelector)
+	}
+	for _, t := range c.Spec.Pod.Tolerations {
+		spec.WithTolerations(toleration(t))
+	}
+	steps := backupSteps(in)
+	last := len(steps) - 1
+	return spec.WithInitContainers(steps[:last]...).WithContainers(steps[last])
+}
+
+func toleration(t v1alpha1.Toleration) *applycorev1.TolerationApplyConfiguration {
+	converted, err := convert[*applycorev1.TolerationApplyConfiguration](t)
+	if err != nil {
+		panic(fmt.Sprintf("encode a toleration: %v", err)) // plain data: there is nothing that cannot be encoded
+	}
+	return converted
+}
+
+// spoolLimit bounds the volume on which snapshots are checked: a database may be somewhat larger than
+// its quota.
+func spoolLimit(spec v1alpha1.EtcdClusterSpec) resource.Quantity {
+	quota := quotaOf(spec)
+	return *resource.NewQuantity(int64(min(2*quota.AsApproximateFloat64(), 1<<62)), resource.BinarySI)
+}

@@ -1,0 +1,253 @@
+package objects
+
+import (
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// Where a pod that backs up has what it needs.
+const (
+	volumeSpool       = "spool"
+	volumeTLS         = "tls"
+	volumeStore       = "store"
+	volumeCredentials = "credentials"
+	volumeStoreCA     = "store-ca"
+	volumeIdentity    = "identity"
+
+	spoolMount       = "/spool"
+	tlsMount         = "/tls"
+	storeMount       = "/backups"
+	credentialsMount = "/credentials"
+	storeCAMount     = "/store-ca"
+	identityMount    = "/identity"
+
+	// Keys of Secrets that a declaration names.
+	googleCredentials = "credentials.json"
+	ageIdentity       = "identity.txt"
+)
+
+// backupSteps are the containers of the pod, in the order in which they run.
+func backupSteps(in Input) []*applycorev1.ContainerApplyConfiguration {
+	b := in.Cluster.Spec.Backup
+	steps := []*applycorev1.ContainerApplyConfiguration{backupStep(in, BackupContainer, backupArgs(in),
+		append(clientTLSMounts(in.Cluster), mountAt(volumeSpool, spoolMount))...)}
+	if VerifiesBackups(b) {
+		mounts := []*applycorev1.VolumeMountApplyConfiguration{mountAt(volumeSpool, spoolMount)}
+		if b.IdentitySecretName != "" {
+			mounts = append(mounts, mountAt(volumeIdentity, identityMount).WithReadOnly(true))
+		}
+		steps = append(steps, backupStep(in, VerifyContainer, verifyArgs(in), mounts...))
+	}
+	if b.Retention != nil && VerifiesBackups(b) {
+		steps = append(steps, backupStep(in, PruneContainer, pruneArgs(in)))
+	}
+	return steps
+}
+
+func backupArgs(in Input) []string {
+	c := in.Cluster
+	args := []string{"backup", clusterKey(c), "--to=" + storeURL(c.Spec.Backup.To)}
+	for _, m := range in.Record.Members {
+		args = append(args, fmt.Sprintf("--member=%s=%s", PodName(c.Name, m.Ordinal), ClientURL(c, m.Ordinal)))
+	}
+	if secure(c) {
+		args = append(args, "--cacert="+tlsMount+"/"+corev1.ServiceAccountRootCAKey, "--cert="+tlsMount+"/"+corev1.TLSCertKey,
+			"--key="+tlsMount+"/"+corev1.TLSPrivateKeyKey)
+	}
+	for _, recipient := range c.Spec.Backup.Recipients {
+		args = append(args, "--recipient="+escaped(string(recipient)))
+	}
+	args = append(args, "--job=$(JOB_NAME)", "--result="+corev1.TerminationMessagePathDefault, "--spool="+spoolMount)
+	return append(args, commonBackupArgs(c)...)
+}
+
+func verifyArgs(in Input) []string {
+	c := in.Cluster
+	args := []string{"backups", "verify", clusterKey(c), "--from=" + storeURL(c.Spec.Backup.To), "--spool=" + spoolMount}
+	if c.Spec.Backup.IdentitySecretName != "" {
+		args = append(args, "--identity="+identityMount+"/"+ageIdentity)
+	}
+	return append(args, commonBackupArgs(c)...)
+}
+
+func pruneArgs(in Input) []string {
+	c := in.Cluster
+	args := []string{"backups", "prune", clusterKey(c), "--from=" + storeURL(c.Spec.Backup.To)}
+	r := c.Spec.Backup.Retention
+	for _, part := range []struct {
+		flag  string
+		count int32
+	}{{"last", r.Last}, {"hourly", r.Hourly}, {"daily", r.Daily}, {"weekly", r.Weekly}} {
+		if part.count > 0 {
+			args = append(args, "--"+part.flag+"="+strconv.Itoa(int(part.count)))
+		}
+	}
+	return append(append(args, "--min-age="+string(r.MinAge)), commonBackupArgs(c)...)
+}
+
+func clusterKey(c *v1alpha1.EtcdCluster) string { return c.Namespace + "/" + c.Name }
+
+// commonBackupArgs say how to reach the store, and for how long to try.
+func commonBackupArgs(c *v1alpha1.EtcdCluster) []string {
+	var args []string
+	add := func(flag, value string) {
+		if value != "" {
+			args = append(args, "--"+flag+"="+escaped(value))
+		}
+	}
+	switch to := c.Spec.Backup.To; {
+	case to.S3 != nil:
+		add("s3-endpoint", string(to.S3.Endpoint))
+		add("s3-region", to.S3.Region)
+		if to.S3.PathStyle {
+			args = append(args, "--s3-path-style")
+		}
+		if to.S3.CASecretName != "" {
+			args = append(args, "--s3-ca-file="+storeCAMount+"/"+corev1.ServiceAccountRootCAKey)
+		}
+	case to.GCS != nil:
+		add("gcs-endpoint", string(to.GCS.Endpoint))
+	case to.Azure != nil:
+		add("azure-endpoint", to.Endpoint())
+	}
+	return append(args, "--timeout="+string(c.Spec.Backup.Deadline))
+}
+
+// escaped keeps Kubernetes from expanding variables in an argument.
+func escaped(argument string) string {
+	var text []byte
+	for i := range len(argument) {
+		if argument[i] == '$' {
+			text = append(text, '$')
+		}
+		text = append(text, argument[i])
+	}
+	return string(text)
+}
+
+// storeURL is the store as commands take it.
+func storeURL(to v1alpha1.BackupDestination) string {
+	if to.Volume != nil {
+		return "file://" + storeMount
+	}
+	return to.Location()
+}
+
+func backupStep(
+	in Input, name string, args []string, mounts ...*applycorev1.VolumeMountApplyConfiguration,
+) *applycorev1.ContainerApplyConfiguration {
+	to := in.Cluster.Spec.Backup.To
+	return applycorev1.Container().
+		WithName(name).
+		WithImage(in.BackupImage).
+		WithImagePullPolicy(corev1.PullIfNotPresent).
+		WithArgs(args...).
+		WithEnv(backupEnv(to)...).
+		WithVolumeMounts(append(mounts, storeMounts(to)...)...).
+		// What went wrong stands in the status of the pod.
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
+		WithResources(applycorev1.ResourceRequirements().
+			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"),
+				corev1.ResourceMemory: resource.MustParse("64Mi")}).
+			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")})).
+		WithSecurityContext(applycorev1.SecurityContext().
+			WithAllowPrivilegeEscalation(false).
+			WithReadOnlyRootFilesystem(true).
+			WithCapabilities(applycorev1.Capabilities().WithDrop("ALL")))
+}
+
+// backupEnv is the environment of a step: the credentials, each key by its name, so that a Secret can
+// set nothing else, and the name of the Job.
+func backupEnv(to v1alpha1.BackupDestination) []*applycorev1.EnvVarApplyConfiguration {
+	list := []*applycorev1.EnvVarApplyConfiguration{
+		applycorev1.EnvVar().WithName("JOB_NAME").WithValueFrom(applycorev1.EnvVarSource().
+			WithFieldRef(applycorev1.ObjectFieldSelector().WithAPIVersion("v1").
+				WithFieldPath("metadata.labels['job-name']"))),
+		// The root file system cannot be written.
+		applycorev1.EnvVar().WithName("TMPDIR").WithValue(spoolMount),
+	}
+	var keys []string
+	switch {
+	case to.S3 != nil:
+		keys = []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}
+	case to.Azure != nil:
+		list = append(list, applycorev1.EnvVar().WithName("AZURE_STORAGE_ACCOUNT").WithValue(to.Azure.Account))
+		keys = []string{"AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN"}
+	case to.GCS != nil && to.SecretName != "":
+		list = append(list, applycorev1.EnvVar().WithName("GOOGLE_APPLICATION_CREDENTIALS").
+			WithValue(credentialsMount+"/"+googleCredentials))
+	}
+	for _, key := range keys {
+		if to.SecretName != "" {
+			list = append(list, applycorev1.EnvVar().WithName(key).WithValueFrom(applycorev1.EnvVarSource().
+				WithSecretKeyRef(applycorev1.SecretKeySelector().WithName(to.SecretName).WithKey(key).
+					WithOptional(true))))
+		}
+	}
+	return list
+}
+
+func backupVolumes(in Input) []*applycorev1.VolumeApplyConfiguration {
+	c := in.Cluster
+	b, to := c.Spec.Backup, c.Spec.Backup.To
+	list := []*applycorev1.VolumeApplyConfiguration{applycorev1.Volume().WithName(volumeSpool).
+		WithEmptyDir(applycorev1.EmptyDirVolumeSource().WithSizeLimit(spoolLimit(c.Spec)))}
+	if secure(c) {
+		list = append(list, secretFiles(volumeTLS, NamesOf(c.Name).OwnSecret))
+	}
+	if to.Volume != nil {
+		list = append(list, applycorev1.Volume().WithName(volumeStore).
+			WithPersistentVolumeClaim(applycorev1.PersistentVolumeClaimVolumeSource().
+				WithClaimName(to.Volume.ClaimName)))
+	}
+	if to.GCS != nil && to.SecretName != "" {
+		list = append(list, secretFiles(volumeCredentials, to.SecretName, googleCredentials))
+	}
+	if to.S3 != nil && to.S3.CASecretName != "" {
+		list = append(list, secretFiles(volumeStoreCA, to.S3.CASecretName, corev1.ServiceAccountRootCAKey))
+	}
+	if VerifiesBackups(b) && b.IdentitySecretName != "" {
+		list = append(list, secretFiles(volumeIdentity, b.IdentitySecretName, ageIdentity))
+	}
+	return list
+}
+
+// secretFiles is a volume with those keys of a Secret, or with all if none is named.
+func secretFiles(volume, secret string, keys ...string) *applycorev1.VolumeApplyConfiguration {
+	source := applycorev1.SecretVolumeSource().WithSecretName(secret).WithDefaultMode(secretMode)
+	for _, key := range keys {
+		source.WithItems(applycorev1.KeyToPath().WithKey(key).WithPath(key))
+	}
+	return applycorev1.Volume().WithName(volume).WithSecret(source)
+}
+
+// clientTLSMounts are for who asks etcd.
+func clientTLSMounts(c *v1alpha1.EtcdCluster) []*applycorev1.VolumeMountApplyConfiguration {
+	if !secure(c) {
+		return nil
+	}
+	return []*applycorev1.VolumeMountApplyConfiguration{mountAt(volumeTLS, tlsMount).WithReadOnly(true)}
+}
+
+// storeMounts are for who reaches the store.
+func storeMounts(to v1alpha1.BackupDestination) []*applycorev1.VolumeMountApplyConfiguration {
+	switch {
+	case to.Volume != nil:
+		return []*applycorev1.VolumeMountApplyConfiguration{mountAt(volumeStore, storeMount)}
+	case to.GCS != nil && to.SecretName != "":
+		return []*applycorev1.VolumeMountApplyConfiguration{mountAt(volumeCredentials, credentialsMount).WithReadOnly(true)}
+	case to.S3 != nil && to.S3.CASecretName != "":
+		return []*applycorev1.VolumeMountApplyConfiguration{mountAt(volumeStoreCA, storeCAMount).WithReadOnly(true)}
+	}
+	return nil
+}
+
+func mountAt(name, path string) *applycorev1.VolumeMountApplyConfiguration {
+	return applycorev1.VolumeMount().WithName(name).WithMountPath(path)
+}

@@ -1,0 +1,170 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+// Backups is what is seen of backups: the Jobs that take them, by a schedule of Kubernetes' own or
+// since a pass or a person has started them.
+type Backups struct {
+	// Jobs that are there, in any order.
+	Jobs []BackupJob `json:"jobs,omitempty"`
+	// Last is the newest backup that succeeded, by these Jobs or by the status; nil if none is known.
+	Last *Backup `json:"last,omitempty"`
+	// Hidden says why it is not known which Jobs there are; empty if it is.
+	Hidden string `json:"hidden,omitempty"`
+}
+
+// BackupPhase is how far a Job that backs up has come.
+type BackupPhase string
+
+// The phases. A Job runs until Kubernetes has given it up.
+const (
+	BackupRuns      BackupPhase = "Running"
+	BackupSucceeded BackupPhase = "Succeeded"
+	BackupFailed    BackupPhase = "Failed"
+)
+
+// BackupJob is a Job that takes a backup.
+type BackupJob struct {
+	Name string `json:"name"`
+	// Generation of the custom resource that a pass has started it for; zero if none has.
+	Generation int64       `json:"generation,omitempty"`
+	Phase      BackupPhase `json:"phase"`
+	// CreatedAt is when it was started, and EndedAt when it succeeded or failed.
+	CreatedAt time.Time `json:"createdAt,omitzero"`
+	EndedAt   time.Time `json:"endedAt,omitzero"`
+	// Message says why it failed, or what it waits for, if that is known.
+	Message string `json:"message,omitempty"`
+	// Backup that it has stored, although it may have failed after that; nil if it has not, or if its
+	// word is gone.
+	Backup *Backup `json:"backup,omitempty"`
+}
+
+// Backup is one that was stored.
+type Backup struct {
+	Job string `json:"job"`
+	// Slot is the moment that it is for.
+	Slot       time.Time `json:"slot"`
+	StartedAt  time.Time `json:"startedAt"`
+	FinishedAt time.Time `json:"finishedAt"`
+	To         string    `json:"to,omitempty"`
+	ClusterID  ID        `json:"clusterID,omitempty"`
+	Revision   int64     `json:"revision,omitempty"`
+	Bytes      int64     `json:"bytes,omitempty"`
+	// Verified: it was read back after that, and is what was stored.
+	Verified bool `json:"verified,omitempty"`
+}
+
+// NewerBackup is the one of two that was begun later; nil stands for none.
+func NewerBackup(a, b *Backup) *Backup {
+	if a == nil || b != nil && b.StartedAt.After(a.StartedAt) {
+		return b
+	}
+	return a
+}
+
+// startedBackup is the Job that a pass has started for this generation of the custom resource.
+func (s State) startedBackup() (BackupJob, bool) {
+	for _, job := range s.Backups.Jobs {
+		if s.Generation != 0 && job.Generation == s.Generation {
+			return job, true
+		}
+	}
+	return BackupJob{}, false
+}
+
+// hasBackupSince reports whether a backup of this cluster is known that was begun since then.
+func (s State) hasBackupSince(since time.Time) bool {
+	last := s.Backups.Last
+	return last != nil && last.ClusterID == s.Record.ClusterID && !last.StartedAt.Before(since)
+}
+
+// canBackUp reports whether etcd can be backed up, and it would be known.
+func (s State) canBackUp() bool {
+	return s.Membership.Known && s.Record.ClusterID != 0 && s.Generation != 0 && s.Backups.Hidden == "" && s.toRun()
+}
+
+// backUp starts a backup that is not to wait for the schedule: the first one, since everything can be
+// lost until there is one, and the one before an upgrade. The schedule makes up for a first one that
+// fails. It comes before whatever may stop or wait, since it holds up nothing.
+func backUp(s State) (Decision, bool) {
+	if _, started := s.startedBackup(); started || !s.canBackUp() {
+		return Decision{}, false
+	}
+	switch {
+	case s.lacksBackup():
+		return act(StartBackup{s.Generation}, "before etcd %s is rolled out: take a backup", s.Declared.Version)
+	case s.Declared.BacksUp && !s.hasBackupSince(time.Time{}) && len(s.Backups.Jobs) == 0:
+		return act(StartBackup{s.Generation}, "no backup of this cluster is known: take the first one")
+	}
+	return Decision{}, false
+}
+
+// needsBackup reports whether pods are about to be moved to a version of etcd that none of them was
+// made for, which is to wait for a backup. Where one of them was, that has begun, or is taken back;
+// and where no quorum answers, none can be taken, and what may bring it back does not wait for one.
+func (s State) needsBackup() bool {
+	refusal, _ := s.judgeVersion()
+	if !s.Declared.BacksUpBeforeUpgrade || refusal != "" || !s.Membership.Known || s.founding() {
+		return false
+	}
+	moves := s.WantsOtherPods() && s.Objects.RunsVersion != s.Declared.Version
+	for _, r := range s.Replicas {
+		if r.Pod == PodAbsent || r.PodVersion == "" {
+			continue
+		}
+		if r.PodVersion == s.Declared.Version {
+			return false
+		}
+		moves = true
+	}
+	return moves
+}
+
+// lacksBackup reports whether an upgrade has to wait for its backup. Any counts that was begun since
+// a pass has started one: who cures what made that one fail need not wait for another pass.
+func (s State) lacksBackup() bool {
+	job, started := s.startedBackup()
+	return s.needsBackup() && !(started && s.hasBackupSince(job.CreatedAt))
+}
+
+// waitForBackup has an upgrade wait. What heals members does not wait for it.
+func waitForBackup(s State) (Decision, bool) {
+	lack, ends := s.describeLackingBackup()
+	switch {
+	case lack == "":
+		return Decision{}, false
+	case ends:
+		return wait(recheck, "%s", lack)
+	}
+	return block("%s", lack)
+}
+
+// describeLackingBackup says what an upgrade waits for, and whether that ends by itself; empty if it
+// has not to wait.
+func (s State) describeLackingBackup() (lack string, ends bool) {
+	if !s.lacksBackup() {
+		return "", false
+	}
+	job, started := s.startedBackup()
+	before := fmt.Sprintf("before etcd %s is rolled out, a backup is to be taken", s.Declared.Version)
+	again := fmt.Sprintf("start another one: kubectl create job --from=cronjob/%s-backup NAME", s.Name)
+	switch {
+	case s.Backups.Hidden != "":
+		return before + ", and whether there is one is not known: " + s.Backups.Hidden, true
+	case !started:
+		return before + ", and none can be started yet", true
+	case job.Phase == BackupFailed:
+		return fmt.Sprintf("%s, and Job %s has failed: %s; cure that, and %s; or take Upgrade out of spec.backup.before",
+			before, job.Name, cmp.Or(job.Message, "it does not say why"), again), false
+	case job.Phase == BackupSucceeded:
+		return fmt.Sprintf("%s, and Job %s has ended without saying that it took one of this cluster; look at its log, and %s",
+			before, job.Name, again), false
+	case job.Message != "":
+		return fmt.Sprintf("%s: Job %s runs: %s", before, job.Name, job.Message), true
+	}
+	return fmt.Sprintf("%s: Job %s runs", before, job.Name), true
+}

@@ -1,0 +1,76 @@
+package invariants
+
+import (
+	"fmt"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// backupInvariants are those about when a backup is started, and what waits for one.
+var backupInvariants = []invariant{
+	{Invariant{"backed up before an upgrade",
+		"Where git wants a backup before an upgrade and a quorum answers, nothing is done for a version that no pod was " +
+			"made for before there is a backup that was begun since a pass has started one for this declaration."},
+		backedUpFirst},
+	{Invariant{"backed up as declared",
+		"A pass starts a backup only of a cluster that runs, whose ID is on record, whose members a quorum has named " +
+			"and whose backups git declares; for the generation that was seen, and once for each."}, backedUpAsDeclared},
+}
+
+// backedUpFirst: what gives a member another version, or has etcd prepare for one.
+func backedUpFirst(s decide.State, d decide.Decision) string {
+	if !s.Declared.BacksUpBeforeUpgrade || !s.Membership.Known {
+		return ""
+	}
+	switch a := d.Action.(type) {
+	case decide.StartRollout:
+		if a.Version == s.Objects.RunsVersion {
+			return ""
+		}
+	case decide.EnableDowngrade:
+	case decide.RestartReplica:
+		r := replicaAt(s, a.Ordinal)
+		if r.PodUnbound || r.PodVersion == "" || r.PodVersion == s.Objects.RunsVersion ||
+			s.Objects.RunsVersion != s.Declared.Version {
+			return ""
+		}
+	default:
+		return ""
+	}
+	for _, r := range s.Replicas {
+		if r.Pod != decide.PodAbsent && r.PodVersion == s.Declared.Version {
+			return "" // it has begun, or it is taken back
+		}
+	}
+	last := s.Backups.Last
+	for _, job := range s.Backups.Jobs {
+		if job.Generation == s.Generation && s.Generation > 0 && last != nil && last.ClusterID == s.Record.ClusterID &&
+			!job.CreatedAt.After(last.StartedAt) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("%s, and no backup was taken since etcd %s was declared", d.Action, s.Declared.Version)
+}
+
+func backedUpAsDeclared(s decide.State, d decide.Decision) string {
+	a, starts := d.Action.(decide.StartBackup)
+	if !starts {
+		return ""
+	}
+	for _, job := range s.Backups.Jobs {
+		if job.Generation == a.Generation {
+			return fmt.Sprintf("%s, which Job %s was started for", a, job.Name)
+		}
+	}
+	switch {
+	case a.Generation == 0 || a.Generation != s.Generation:
+		return fmt.Sprintf("%s, and %d was seen", a, s.Generation)
+	case !s.Declared.BacksUp && !s.Declared.BacksUpBeforeUpgrade:
+		return "starts a backup, and git declares none"
+	case s.Declared.Lifecycle != decide.Running || !s.Membership.Known || s.Record.ClusterID == 0:
+		return "starts a backup of what does not run, or is not known"
+	case s.Backups.Hidden != "":
+		return "starts a backup without having seen which there are"
+	}
+	return ""
+}

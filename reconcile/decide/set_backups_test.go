@@ -1,0 +1,66 @@
+package decide_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/decidetest"
+)
+
+// setBackups changes what is seen of backups: as a whole, or a Job. Jobs that a pass has started are
+// called gen and the generation.
+func (w *world) setBackups(target, key, text string) error {
+	if target == "backups" {
+		switch key {
+		case "last":
+			return w.setLastBackup(text)
+		case "cluster":
+			id, err := decidetest.ID(text)
+			w.Backups.Last.ClusterID = id
+			return err
+		case "hidden":
+			w.Backups.Hidden = decidetest.Text(text)
+			return nil
+		}
+		return fmt.Errorf("backups have no %s", key)
+	}
+	name := strings.TrimPrefix(target, "job-")
+	i := slices.IndexFunc(w.Backups.Jobs, func(j decide.BackupJob) bool { return j.Name == w.Name+"-backup-"+name })
+	if i < 0 {
+		generation, _ := strconv.ParseInt(strings.TrimPrefix(name, "gen"), 10, 64)
+		w.Backups.Jobs = append(w.Backups.Jobs, decide.BackupJob{Name: w.Name + "-backup-" + name, Generation: generation,
+			Phase: decide.BackupRuns, CreatedAt: w.Now})
+		i = len(w.Backups.Jobs) - 1
+	}
+	job := &w.Backups.Jobs[i]
+	switch key {
+	case "phase":
+		job.Phase = decide.BackupPhase(text)
+	case "message":
+		job.Message = text
+	case "created":
+		ago, err := time.ParseDuration(text)
+		job.CreatedAt = w.Now.Add(-ago)
+		return err
+	default:
+		return fmt.Errorf("a Job has no %s", key)
+	}
+	return nil
+}
+
+// setLastBackup has the newest backup begun so long ago.
+func (w *world) setLastBackup(text string) error {
+	if text == "none" {
+		w.Backups.Last = nil
+		return nil
+	}
+	ago, err := time.ParseDuration(text)
+	at := w.Now.Add(-ago)
+	w.Backups.Last = &decide.Backup{Job: w.Name + "-backup", Slot: at, StartedAt: at, FinishedAt: at,
+		ClusterID: w.Record.ClusterID}
+	return err
+}
