@@ -1,0 +1,140 @@
+// Package result is what a backup says of itself in the status of its pod: "quorate backup --result"
+// writes it, and a pass reads it.
+package result
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+
+	"quorate.dev/quorate/visible"
+)
+
+// Format of the results that are written here. One of another format is not read.
+const Format = "quorate.dev/backup-result/v1"
+
+// MaxBytes is how long a result may be: Kubernetes keeps no more of a container's termination message.
+const MaxBytes = 4096
+
+// maxUnproven is how many bytes of the reason are kept.
+const maxUnproven = 500
+
+// Result is what is known of a backup that was stored, or was there already.
+type Result struct {
+	Format string `json:"format"`
+	// Slot is the moment that it is for, and Data the name of its file.
+	Slot time.Time `json:"slot"`
+	Data string    `json:"data"`
+	// ClusterID of etcd, as 16 hexadecimal digits, and Revision of the snapshot.
+	ClusterID string `json:"clusterID"`
+	Revision  int64  `json:"revision"`
+	// Bytes and SHA256 of the snapshot, as the member sent it.
+	Bytes      int64     `json:"bytes"`
+	SHA256     string    `json:"sha256"`
+	StartedAt  time.Time `json:"startedAt"`
+	FinishedAt time.Time `json:"finishedAt"`
+	// Suspect: etcd had found that members hold different data.
+	Suspect bool `json:"suspect"`
+	// Unproven says why no quorum of members was compared; empty if one was.
+	Unproven string `json:"unproven,omitempty"`
+}
+
+// ErrResult is a text that is no result of a backup.
+var ErrResult = errors.New("it is no result of a backup")
+
+// Encode writes the result as one line. What is too long of Unproven is cut.
+func (r Result) Encode() ([]byte, error) {
+	r.Format, r.Unproven = Format, shorten(r.Unproven)
+	r.Slot, r.StartedAt, r.FinishedAt = r.Slot.UTC(), r.StartedAt.UTC(), r.FinishedAt.UTC()
+	if problem := r.problem(); problem != "" {
+		return nil, fmt.Errorf("write the result of a backup: %s", problem)
+	}
+	line := &bytes.Buffer{}
+	encoder := json.NewEncoder(line)
+	encoder.SetEscapeHTML(false) // it is no part of a page, and escapes are long
+	if err := encoder.Encode(r); err != nil {
+		return nil, fmt.Errorf("write the result of a backup: %w", err)
+	}
+	if line.Len() > MaxBytes {
+		return nil, fmt.Errorf("write the result of a backup: it has %d bytes, more than %d", line.Len(), MaxBytes)
+	}
+	return line.Bytes(), nil
+}
+
+// shorten makes a line of a text, and keeps its beginning.
+func shorten(text string) string {
+	text = visible.Line(text)
+	if len(text) <= maxUnproven {
+		return text
+	}
+	const gap = "…"
+	return strings.ToValidUTF8(text[:maxUnproven-len(gap)], "") + gap
+}
+
+// ParseResult reads what Encode wrote. The text is that of a pod's status, which whoever may change
+// pods can forge: nothing is taken that Encode could not have written.
+func ParseResult(text string) (Result, error) {
+	if len(text) > MaxBytes {
+		return Result{}, fmt.Errorf("%w: it is longer than %d bytes", ErrResult, MaxBytes)
+	}
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	var r Result
+	if err := decoder.Decode(&r); err != nil {
+		return Result{}, fmt.Errorf("%w: %s", ErrResult, visible.Line(err.Error()))
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return Result{}, fmt.Errorf("%w: there is more after it", ErrResult)
+	}
+	r.Slot, r.StartedAt, r.FinishedAt = r.Slot.UTC(), r.StartedAt.UTC(), r.FinishedAt.UTC()
+	if problem := r.problem(); problem != "" {
+		return Result{}, fmt.Errorf("%w: %s", ErrResult, problem)
+	}
+	return r, nil
+}
+
+var (
+	// dataName is what store.Manifest.NewDataName makes, whose package reaches for the libraries of
+	// object stores.
+	dataName  = regexp.MustCompile(`^(\d{8}t\d{6}z)-\d{1,19}-[0-9a-f]{8}\.db(?:\.zst)?(?:\.age)?$`)
+	clusterID = regexp.MustCompile(`^[0-9a-f]{16}$`)
+	sha256    = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+// slotLayout is how names of data begin.
+const slotLayout = "20060102t150405z"
+
+// maxSnapshot is larger than any snapshot may be.
+const maxSnapshot = 1 << 50
+
+// problem is what is wrong with it, for which nothing of the text is repeated.
+func (r Result) problem() string {
+	name := dataName.FindStringSubmatch(r.Data)
+	switch {
+	case r.Format != Format:
+		return "its format is not " + Format
+	case !isMoment(r.Slot) || !isMoment(r.StartedAt) || !isMoment(r.FinishedAt):
+		return "a time is missing, or of another age"
+	case r.Slot.Nanosecond() != 0:
+		return "its slot is no whole second"
+	case name == nil || name[1] != r.Slot.Format(slotLayout):
+		return "its data have no name of data of that slot"
+	case !clusterID.MatchString(r.ClusterID):
+		return "its cluster ID is none"
+	case r.Revision < 0:
+		return "its revision is below 0"
+	case r.Bytes <= 0 || r.Bytes > maxSnapshot || !sha256.MatchString(r.SHA256):
+		return "its size or its checksum is none"
+	case len(r.Unproven) > maxUnproven || r.Unproven != visible.Line(r.Unproven):
+		return "why it is unproven is too long, or no visible line"
+	}
+	return ""
+}
+
+// isMoment reports whether a time can be one of a backup, and be written into a custom resource.
+func isMoment(t time.Time) bool { return t.Year() >= 2000 && t.Year() <= 9999 }
