@@ -49,6 +49,8 @@ func (c *cluster) carryOut(ctx context.Context, action decide.Action) (report.Ou
 		return c.renewCertificates(ctx)
 	case decide.StopPods:
 		return c.stopPods(ctx)
+	case decide.StartBackup:
+		return c.startBackup(ctx, a)
 	case decide.StartRollout:
 		return c.startRollout(ctx, a)
 	case decide.RestartReplica:

@@ -115,13 +115,15 @@ func (c *cluster) deleteObjects(ctx context.Context) (report.Outcome, error) {
 // deleteSurplus deletes what is not declared any more, and says what that was; empty if nothing
 // was.
 func (c *cluster) deleteSurplus(ctx context.Context) (string, error) {
-	policy := c.surplus()
-	if policy == nil {
-		return "", nil
+	var done []string
+	for _, object := range c.surplus() {
+		outcome, err := c.delete(ctx, object.Identity, object.uid)
+		if outcome.Changed {
+			done = append(done, outcome.Detail)
+		}
+		if err != nil {
+			return strings.Join(done, "; "), err
+		}
 	}
-	outcome, err := c.delete(ctx, c.names.Policy(), string(policy.GetUID()))
-	if err != nil || !outcome.Changed {
-		return "", err
-	}
-	return outcome.Detail, nil
+	return strings.Join(done, "; "), nil
 }

@@ -104,8 +104,8 @@ func summarize(paths []string) string {
 // other pods than new ones are, new ones stay as they are.
 func (c *cluster) input(record decide.Record) (objects.Input, error) {
 	in := objects.Input{
-		WithoutSecrets: c.hidden != nil,
-		Cluster:        c.buildable, Record: record, Voters: len(record.Members), Certificates: c.certificates,
+		WithoutSecrets: c.hidden != nil, BackupImage: c.backupImage(),
+		Cluster: c.buildable, Record: record, Voters: len(record.Members), Certificates: c.certificates,
 		Peers: c.peers(c.state.Membership), Runs: c.runs(),
 	}
 	if service := inventory.Get[*corev1.Service](c.own, "Service", c.names.ClientService); service != nil {
@@ -156,33 +156,58 @@ func (c *cluster) peers(membership decide.Membership) map[string]string {
 	return peers
 }
 
+// backupImage is the image of the pods that back up; empty where what backs up is to be left as it is.
+func (c *cluster) backupImage() string {
+	if c.hiddenBackups != nil {
+		return ""
+	}
+	return c.live.options.BackupImage
+}
+
 // identities are the objects of the cluster that there are to be, and those that there are no
 // longer to be.
 func (c *cluster) identities() []objects.Identity {
 	list := objects.Identities(&c.target.Cluster)
-	if c.surplus() != nil {
-		list = append(list, c.names.Policy())
+	for _, object := range c.surplus() {
+		list = append(list, object.Identity)
 	}
 	return list
 }
 
-// surplus is the NetworkPolicy that Quorate made, if git declares none any more. One of somebody
-// else under that name is theirs, whatever its labels are.
-func (c *cluster) surplus() metav1.Object {
-	id := c.names.Policy()
-	policy := c.own.Objects[id.Kind+"/"+id.Name]
-	if policy == nil || c.target.Cluster.Spec.NetworkPolicy != nil || !kube.Applied(policy) {
-		return nil
+// surplus are the objects that Quorate made, if git declares none any more. One of somebody else under
+// such a name is theirs, whatever its labels are.
+func (c *cluster) surplus() []surplusObject {
+	var list []surplusObject
+	for _, optional := range []struct {
+		id       objects.Identity
+		declared bool
+	}{
+		{c.names.Policy(), c.target.Cluster.Spec.NetworkPolicy != nil},
+		{c.names.Backups(), c.target.Cluster.Spec.Backup != nil},
+	} {
+		object := c.own.Objects[optional.id.Kind+"/"+optional.id.Name]
+		if object == nil || optional.declared || !kube.Applied(object) {
+			continue
+		}
+		owner := metav1.GetControllerOf(object)
+		if owner != nil && owner.Kind == v1alpha1.Kind && owner.Name == c.target.Cluster.Name {
+			list = append(list, surplusObject{optional.id, string(object.GetUID())})
+		}
 	}
-	if owner := metav1.GetControllerOf(policy); owner == nil || owner.Kind != v1alpha1.Kind ||
-		owner.Name != c.target.Cluster.Name {
-		return nil
-	}
-	return policy
+	return list
+}
+
+// surplusObject is one that is not declared any more, as it was seen.
+type surplusObject struct {
+	objects.Identity
+	uid string
 }
 
 func (c *cluster) compareSurplus() {
-	if c.surplus() != nil && c.target.Cluster.Spec.Lifecycle != v1alpha1.LifecycleDeleted {
-		c.drift(c.names.Policy().Kind+"/"+c.names.NetworkPolicy, "not declared")
+	if c.target.Cluster.Spec.Lifecycle == v1alpha1.LifecycleDeleted {
+		return
+	}
+	for _, object := range c.surplus() {
+		c.drift(object.Kind+"/"+object.Name, "not declared")
 	}
 }

@@ -51,9 +51,9 @@ type listing struct {
 	hidden map[string]hidden
 }
 
-// hidden says why the Secrets and the NetworkPolicies of a namespace could not be listed; nil where
-// they could.
-type hidden struct{ secrets, policies error }
+// hidden says why the Secrets, the NetworkPolicies, and the CronJobs and Jobs of a namespace could not
+// be listed; nil where they could.
+type hidden struct{ secrets, policies, backups error }
 
 func (l listing) hiddenIn(namespace string) hidden {
 	if h, listed := l.hidden[namespace]; listed {
@@ -94,7 +94,7 @@ func (l *Live) list(ctx context.Context, sources []reconcile.Place) (listing, er
 			continue
 		}
 		maps.Copy(all.inventory, inventory.Sort(found[i]))
-		all.hidden[namespace] = hidden{found[i].Hidden, found[i].HiddenPolicies}
+		all.hidden[namespace] = hidden{found[i].Hidden, found[i].HiddenPolicies, found[i].HiddenBackups}
 	}
 	if len(all.unlisted) < len(namespaces) {
 		return all, nil
@@ -159,13 +159,17 @@ func (l listing) marked(desired reconcile.Desired) reconcile.Desired {
 
 // unseen says why it is not known what is there of a cluster; nil if it is. One of which nothing is
 // seen may be another of the same source under a new name, unless all of them are.
-func (l listing) unseen(t targets.Target, desired reconcile.Desired) error {
+// Who only reads goes on without backups, and says so.
+func (l listing) unseen(t targets.Target, desired reconcile.Desired, reading bool) error {
 	namespace := t.Cluster.Namespace
 	if err := l.unlisted[namespace]; err != nil {
 		return fmt.Errorf("look at the namespace %s: %w", namespace, brief(err))
 	}
 	if err := l.hiddenIn(namespace).policies; err != nil && t.Cluster.Spec.NetworkPolicy != nil {
 		return fmt.Errorf("look at its NetworkPolicy: %w", err)
+	}
+	if err := l.hiddenIn(namespace).backups; err != nil && t.Cluster.Spec.Backup != nil && !reading {
+		return fmt.Errorf("look at its backups: %w", err)
 	}
 	kin := func(p reconcile.Place) bool { return p.Unlisted && reconcile.SameLocation(p.Name, t.Source) }
 	if t.Empty && slices.ContainsFunc(desired.Sources, kin) {

@@ -31,7 +31,7 @@ func TestNothingIsFoundedBesideTheUnlisted(t *testing.T) {
 		},
 	})
 	list, _ := targets.Of(desired, l.inventory)
-	if err := l.unseen(list[0], desired); err == nil || !strings.Contains(err.Error(), "nothing is founded") {
+	if err := l.unseen(list[0], desired, false); err == nil || !strings.Contains(err.Error(), "nothing is founded") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -56,10 +56,10 @@ func TestPoliciesMayBeHidden(t *testing.T) {
 	}
 	var plain, guarded targets.Target
 	guarded.Cluster.Spec.NetworkPolicy = &v1alpha1.NetworkPolicySpec{}
-	if err := listed.unseen(plain, reconcile.Desired{}); err != nil {
+	if err := listed.unseen(plain, reconcile.Desired{}, false); err != nil {
 		t.Errorf("a cluster without a policy: %v", err)
 	}
-	if err := listed.unseen(guarded, reconcile.Desired{}); err == nil || !strings.Contains(err.Error(), "look at its NetworkPolicy: list NetworkPolicies: ") {
+	if err := listed.unseen(guarded, reconcile.Desired{}, false); err == nil || !strings.Contains(err.Error(), "look at its NetworkPolicy: list NetworkPolicies: ") {
 		t.Errorf("a cluster with a policy: %v", err)
 	}
 }

@@ -31,6 +31,9 @@ type Options struct {
 	Timeout time.Duration
 	// Reading: nothing is written, and what may not be read of Secrets is left out, and said.
 	Reading bool
+	// BackupImage is the image of the pods that back up, a reference with a tag or a digest; empty if
+	// nobody has said which.
+	BackupImage string
 	// MaxDeletions is how many clusters of each source may newly be deleted with their data; nil
 	// stands for any number.
 	MaxDeletions *int
@@ -74,8 +77,9 @@ func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcil
 	observed := make([]reconcile.Cluster, len(chosen))
 	for i, t := range chosen {
 		c := l.newCluster(t, owned.Of(t.Key()), nodes(t.Cluster.Namespace))
-		c.unseen = listed.unseen(t, desired)
-		c.hidden = listed.hiddenIn(t.Cluster.Namespace).secrets
+		c.unseen = listed.unseen(t, desired, l.options.Reading)
+		hidden := listed.hiddenIn(t.Cluster.Namespace)
+		c.hidden, c.hiddenBackups = hidden.secrets, hidden.backups
 		observed[i] = c
 	}
 	return reconcile.Observed{Desired: desired, Clusters: observed, Removals: removals,

@@ -49,6 +49,8 @@ type cluster struct {
 	// hidden says why its Secrets could not be listed, and ownHidden why that of passes could not
 	// be read either; nil if they could.
 	hidden, ownHidden error
+	// hiddenBackups says why CronJobs and Jobs could not be listed; nil if they were.
+	hiddenBackups error
 	// forbidden is what the error says with which the API server refuses to let anybody here reach
 	// the pods, if it does.
 	forbidden atomic.Value
@@ -130,6 +132,7 @@ func (c *cluster) gather(ctx context.Context) error {
 	c.state.Objects.Terminating, c.state.Objects.Remaining = c.terminating(), c.remaining()
 	c.readRecord()
 	c.readTemplate()
+	c.findBackups()
 	if err := c.findSlots(ctx); err != nil {
 		return err
 	}

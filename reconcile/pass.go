@@ -147,7 +147,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 		return entry
 	}
 	entry.State, entry.Decision = state, decide.Decide(state)
-	entry.Warnings = slices.Concat(entry.Warnings, state.Unseen, state.SpaceWarnings())
+	entry.Warnings = slices.Concat(entry.Warnings, state.Unseen, state.SpaceWarnings(), state.BackupWarnings())
 	r.logDecision(log, entry)
 	if r.Plan {
 		warnOfCertificates(&entry)

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
+	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
 	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
@@ -62,6 +64,7 @@ func TestNoDriftAfterApply(t *testing.T) {
 			s.keepTemplate(in)
 			s.noticeStrangers(in)
 			s.createPod(in)
+			s.createBackup(in)
 		})
 	}
 }
@@ -95,6 +98,11 @@ func (s *apiServer) changeAndApply(in Input) {
 	pod.TopologySpreadConstraints = []v1alpha1.TopologySpreadConstraint{host, zone}
 	pod.Affinity, pod.NodeSelector, pod.PriorityClassName = nil, nil, ""
 	changed.Cluster.Spec.NetworkPolicy = &v1alpha1.NetworkPolicySpec{Clients: []v1alpha1.NetworkPeer{{CIDR: "2001:db8::/64"}, {Namespaces: map[string]v1alpha1.PodLabelValue{"b": ""}}}}
+	changed.Cluster.Spec.Backup = &v1alpha1.BackupSpec{
+		Schedule: "H 3 * * 1-5", TimeZone: "Europe/Berlin", Deadline: "10m", Suspend: true, IdentitySecretName: "identity", Recipients: []v1alpha1.BackupRecipient{"age1$(X)"},
+		To:        v1alpha1.BackupDestination{S3: &v1alpha1.S3Destination{Bucket: "b2", CASecretName: "ca"}, SecretName: "s3"},
+		Retention: &v1alpha1.BackupRetention{Daily: 7, MinAge: "24h"},
+	}
 	changed.Cluster.Spec.Image.PullSecrets = []v1alpha1.SecretReference{{Name: "z"}, {Name: "b"}}
 	s.applyTwice(changed)
 	slices.Reverse(pod.TopologySpreadConstraints)
@@ -151,6 +159,24 @@ func (s *apiServer) createPod(in Input) {
 	s.call(http.MethodPost, namespace+"/pods", runtime.ContentTypeJSON, pod)
 }
 
+// createBackup makes a pod as the CronJob's Jobs would, and a Job as a pass does, for the API server to
+// refuse or not.
+func (s *apiServer) createBackup(in Input) {
+	s.Helper()
+	if in.Cluster.Spec.Backup == nil {
+		return
+	}
+	template := s.call(http.MethodGet, pathOf(in, NamesOf(in.Cluster.Name).Backups()), runtime.ContentTypeJSON, nil).(*batchv1.CronJob).Spec.JobTemplate.Spec.Template
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod.APIVersion, pod.Kind, pod.Name, pod.Spec.ServiceAccountName = "v1", "Pod", "backup", "default"
+	s.call(http.MethodPost, "/api/v1/namespaces/"+in.Cluster.Namespace+"/pods", runtime.ContentTypeJSON, pod)
+	job, err := BackupJob(in, 7)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.apply(pathOf(in, job.Identity), job.Apply)
+}
+
 // extract returns what the manager of the test owns in a live object.
 func extract(t *testing.T, live runtime.Object) any {
 	t.Helper()
@@ -167,6 +193,8 @@ func extract(t *testing.T, live runtime.Object) any {
 		owned, err = applypolicyv1.ExtractPodDisruptionBudget(o, manager)
 	case *networkingv1.NetworkPolicy:
 		owned, err = applynetworkingv1.ExtractNetworkPolicy(o, manager)
+	case *batchv1.CronJob:
+		owned, err = applybatchv1.ExtractCronJob(o, manager)
 	case *appsv1.StatefulSet:
 		owned, err = applyappsv1.ExtractStatefulSet(o, manager)
 	default:
@@ -182,6 +210,7 @@ func pathOf(in Input, i Identity) string {
 	collection := map[string]string{
 		"ConfigMap": "/api/v1/%s/configmaps", "Secret": "/api/v1/%s/secrets", "Service": "/api/v1/%s/services",
 		"PodDisruptionBudget": "/apis/policy/v1/%s/poddisruptionbudgets", "StatefulSet": "/apis/apps/v1/%s/statefulsets",
+		"CronJob": "/apis/batch/v1/%s/cronjobs", "Job": "/apis/batch/v1/%s/jobs",
 		"NetworkPolicy": "/apis/networking.k8s.io/v1/%s/networkpolicies",
 	}[i.Kind]
 	return fmt.Sprintf(collection, "namespaces/"+in.Cluster.Namespace) + "/" + i.Name

@@ -30,6 +30,9 @@ const (
 	// that it was started for.
 	AnnotationGeneration = "etcd.quorate.dev/generation"
 
+	// AnnotationBackupTo, on Jobs that back up, is where to.
+	AnnotationBackupTo = "etcd.quorate.dev/backup-to"
+
 	// backupAttempts is how often Kubernetes tries a pod again, after 10 s and then twice as long each
 	// time, as long as the deadline lets it.
 	backupAttempts = 5
@@ -101,6 +104,7 @@ func backupCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 			WithFailedJobsHistoryLimit(backupsKept).
 			WithJobTemplate(applybatchv1.JobTemplateSpec().
 				WithLabels(backupLabels(c.Name)).
+				WithAnnotations(map[string]string{AnnotationBackupTo: c.Spec.Backup.To.Location()}).
 				WithSpec(spec)))
 }
 
@@ -114,7 +118,8 @@ func BackupJob(in Input, generation int64) (Object, error) {
 	name := BackupJobName(c.Name, generation)
 	return Object{Identity{"Job", name}, applybatchv1.Job(name, c.Namespace).
 		WithLabels(backupLabels(c.Name)).
-		WithAnnotations(map[string]string{AnnotationGeneration: strconv.FormatInt(generation, 10)}).
+		WithAnnotations(map[string]string{AnnotationGeneration: strconv.FormatInt(generation, 10),
+			AnnotationBackupTo: c.Spec.Backup.To.Location()}).
 		WithOwnerReferences(owner(c)).
 		WithSpec(backupJobSpec(in).WithTTLSecondsAfterFinished(startedKept))}, nil
 }

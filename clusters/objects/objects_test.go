@@ -32,6 +32,9 @@ func input(t *testing.T, version string) Input {
 func TestIdentitiesAreThoseBuilt(t *testing.T) {
 	for _, mode := range []v1alpha1.TLSMode{v1alpha1.TLSManaged, v1alpha1.TLSDisabled} {
 		in := input(t, "3.6.16")
+		if in.BackupImage = "quorate:v1"; mode == v1alpha1.TLSDisabled {
+			in.Cluster.Spec.Backup = &v1alpha1.BackupSpec{Schedule: "@daily", TimeZone: "Etc/UTC", To: v1alpha1.BackupDestination{Volume: &v1alpha1.VolumeDestination{ClaimName: "b"}}}
+		}
 		in.Cluster.Spec.TLS.Mode = mode
 		var built []Identity
 		for _, o := range build(t, in) {

@@ -17,7 +17,7 @@ import (
 )
 
 // Events are those of a pass, reported by a host at some time: one about a removal that is held, as
-// it begins; one about what was decided; and one about certificates that expire.
+// it begins; one about what was decided; one about certificates that expire; and those about backups.
 func Events(
 	custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, t targets.Target, entry report.Cluster,
 	host string, at time.Time,
@@ -32,6 +32,7 @@ func Events(
 	}
 	events = append(events, eventsOfDecision(custom, status, entry, by)...)
 	events = append(events, expiryEvents(custom, status, by)...)
+	events = append(events, backupEvents(custom, status, by)...)
 	for i := range events {
 		events[i].Note = visible.Line(events[i].Note)
 	}

@@ -82,7 +82,9 @@ func newStatus(
 	status.ReadyReplicas = healthyVoters(status.Members)
 	status.Voters = fmt.Sprintf("%d/%d", status.ReadyReplicas, s.Declared.Replicas)
 	status.Waiting = waiting(live, entry)
+	status.Backup = backupStatus(old.Backup, s.Backups)
 	setConditions(&status, entry, source, metav1.NewTime(s.Now))
+	setBackupConditions(&status, declared, live, s)
 	return status
 }
 

@@ -1,6 +1,7 @@
 package targets
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,10 @@ func (t Target) Declared() decide.Declared {
 	if spec.ReplaceAfter != nil {
 		// It is checked wherever a declaration comes in; what is none replaces nothing.
 		d.ReplaceAfter, _ = time.ParseDuration(string(*spec.ReplaceAfter))
+	}
+	if b := spec.Backup; b != nil {
+		d.BacksUp, d.VerifiesBackups = !b.Suspend, objects.VerifiesBackups(b)
+		d.BacksUpBeforeUpgrade = slices.Contains(b.Before, v1alpha1.BeforeUpgrade)
 	}
 	if spec.Replicas != nil {
 		d.Replicas = int(*spec.Replicas)

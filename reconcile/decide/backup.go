@@ -3,6 +3,7 @@ package decide
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -58,6 +59,24 @@ type Backup struct {
 	Verified bool `json:"verified,omitempty"`
 }
 
+// NewestFailure is the Job that failed last, if no backup was begun after it; nil if there is none.
+func (b Backups) NewestFailure() *BackupJob {
+	var newest *BackupJob
+	for i := range b.Jobs {
+		j := &b.Jobs[i]
+		since := b.Last == nil || !b.Last.StartedAt.After(j.CreatedAt)
+		if j.Phase == BackupFailed && since && (newest == nil || j.CreatedAt.After(newest.CreatedAt)) {
+			newest = j
+		}
+	}
+	return newest
+}
+
+// Runs reports whether a Job of that name runs.
+func (b Backups) Runs(job string) bool {
+	return slices.ContainsFunc(b.Jobs, func(j BackupJob) bool { return j.Name == job && j.Phase == BackupRuns })
+}
+
 // NewerBackup is the one of two that was begun later; nil stands for none.
 func NewerBackup(a, b *Backup) *Backup {
 	if a == nil || b != nil && b.StartedAt.After(a.StartedAt) {
@@ -76,10 +95,12 @@ func (s State) startedBackup() (BackupJob, bool) {
 	return BackupJob{}, false
 }
 
-// hasBackupSince reports whether a backup of this cluster is known that was begun since then.
+// hasBackupSince reports whether a backup of this cluster is known that was begun since then, and that
+// was verified where git wants that.
 func (s State) hasBackupSince(since time.Time) bool {
 	last := s.Backups.Last
-	return last != nil && last.ClusterID == s.Record.ClusterID && !last.StartedAt.Before(since)
+	return last != nil && last.ClusterID == s.Record.ClusterID && !last.StartedAt.Before(since) &&
+		(last.Verified || !s.Declared.VerifiesBackups)
 }
 
 // canBackUp reports whether etcd can be backed up, and it would be known.

@@ -92,6 +92,8 @@ type Declared struct {
 	BacksUp bool `json:"backsUp,omitempty"`
 	// BacksUpBeforeUpgrade: no pod is moved to another version of etcd before there is a backup.
 	BacksUpBeforeUpgrade bool `json:"backsUpBeforeUpgrade,omitempty"`
+	// VerifiesBackups: git wants backups to be verified before they count.
+	VerifiesBackups bool `json:"verifiesBackups,omitempty"`
 	// Orphaned says that git declares this cluster no longer, and since which revision; empty if it
 	// does declare it.
 	Orphaned string `json:"orphaned,omitempty"`

@@ -1,6 +1,9 @@
 package decide
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // CertificateWarnings say what only a person can mend about certificates, besides their age.
 func (s State) CertificateWarnings() []string {
@@ -19,6 +22,15 @@ func (s State) CertificateWarnings() []string {
 				"see Certificates in docs/operations.md", s.Name, s.Name))
 	}
 	return warnings
+}
+
+// BackupWarnings say which backup has failed, where none was taken since.
+func (s State) BackupWarnings() []string {
+	if failed := s.Backups.NewestFailure(); failed != nil {
+		return []string{fmt.Sprintf("no backup was taken since Job %s failed: %s", failed.Name,
+			cmp.Or(failed.Message, "it does not say why"))}
+	}
+	return nil
 }
 
 // SpaceWarnings say which members have a database that the declared quota has no room for: etcd

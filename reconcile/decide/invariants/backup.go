@@ -45,7 +45,7 @@ func backedUpFirst(s decide.State, d decide.Decision) string {
 	last := s.Backups.Last
 	for _, job := range s.Backups.Jobs {
 		if job.Generation == s.Generation && s.Generation > 0 && last != nil && last.ClusterID == s.Record.ClusterID &&
-			!job.CreatedAt.After(last.StartedAt) {
+			!job.CreatedAt.After(last.StartedAt) && (last.Verified || !s.Declared.VerifiesBackups) {
 			return ""
 		}
 	}

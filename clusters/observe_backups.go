@@ -1,0 +1,51 @@
+package clusters
+
+import (
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/podstate"
+	"quorate.dev/quorate/clusters/status"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// findBackups reads which Jobs have backed up, and what they have left behind; the newest backup is
+// remembered by the status as well, since Jobs do not stay.
+func (c *cluster) findBackups() {
+	if c.own.Custom != nil {
+		c.state.Generation = c.own.Custom.Generation
+		c.state.Backups.Last = status.LastBackup(c.own.Custom)
+	}
+	if c.hiddenBackups != nil && c.target.Cluster.Spec.Backup != nil {
+		c.state.Backups.Hidden = c.hiddenBackups.Error()
+		c.state.Unseen = append(c.state.Unseen,
+			fmt.Sprintf("its backups were not looked at (%v), so it is not known whether there are any", c.hiddenBackups))
+		return
+	}
+	for _, job := range c.own.BackupJobs {
+		if !c.backs(job) {
+			continue
+		}
+		j := podstate.BackupJob(job, c.own.BackupPods)
+		c.state.Backups.Jobs = append(c.state.Backups.Jobs, j)
+		c.state.Backups.Last = decide.NewerBackup(c.state.Backups.Last, j.Backup)
+	}
+}
+
+// backs reports whether a Job was made by the CronJob of this cluster, or by a pass for this custom
+// resource. Anybody may give labels.
+func (c *cluster) backs(job *batchv1.Job) bool {
+	owner := metav1.GetControllerOf(job)
+	if owner == nil {
+		return false
+	}
+	if owner.Kind == v1alpha1.Kind {
+		return c.own.Custom != nil && owner.UID == c.own.Custom.UID
+	}
+	cronJob := inventory.Get[*batchv1.CronJob](c.own, "CronJob", c.names.BackupCronJob)
+	return owner.Kind == "CronJob" && cronJob != nil && owner.UID == cronJob.UID
+}

@@ -1,0 +1,120 @@
+package podstate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/backup/result"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
+)
+
+// clockSkew is how far the clock of a node may be behind that of the API server.
+const clockSkew = 5 * time.Minute
+
+// exitDamaged is the exit code of verify where the backup is not what was stored.
+const exitDamaged = 4
+
+// BackupJob says what has become of a Job that backs up, by what its pods left in their status.
+func BackupJob(job *batchv1.Job, pods []*corev1.Pod) decide.BackupJob {
+	j := decide.BackupJob{Name: job.Name, Phase: decide.BackupRuns, CreatedAt: job.CreationTimestamp.UTC()}
+	j.Generation, _ = strconv.ParseInt(job.Annotations[objects.AnnotationGeneration], 10, 64)
+	said := ""
+	for _, c := range job.Status.Conditions {
+		switch {
+		case c.Status != corev1.ConditionTrue:
+		case c.Type == batchv1.JobComplete:
+			j.Phase, j.EndedAt = decide.BackupSucceeded, c.LastTransitionTime.UTC()
+		case c.Type == batchv1.JobFailed:
+			j.Phase, j.EndedAt, said = decide.BackupFailed, c.LastTransitionTime.UTC(), cmp.Or(c.Message, c.Reason)
+		}
+	}
+	own := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return !ownedBy(p, job) })
+	slices.SortFunc(own, func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for _, pod := range own {
+		j.Backup = decide.NewerBackup(j.Backup, backupOf(pod, job, j))
+	}
+	if len(own) > 0 && j.Phase != decide.BackupSucceeded {
+		j.Message = backupTrouble(own[len(own)-1])
+	}
+	if j.Phase == decide.BackupFailed {
+		j.Message = cmp.Or(j.Message, visible.Line(said))
+	}
+	return j
+}
+
+func ownedBy(pod *corev1.Pod, job *batchv1.Job) bool {
+	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == job.UID })
+}
+
+// backupOf is the backup that a pod has stored; nil if it has not, or if it was found to be damaged. It
+// began when its Job was made, by the clock of the API server; unless the pod found one that was there
+// already.
+func backupOf(pod *corev1.Pod, job *batchv1.Job, j decide.BackupJob) *decide.Backup {
+	took, verified := exited(pod, objects.BackupContainer), exited(pod, objects.VerifyContainer)
+	if took == nil || took.ExitCode != 0 || verified != nil && verified.ExitCode == exitDamaged {
+		return nil
+	}
+	r, err := result.ParseResult(strings.TrimSpace(took.Message))
+	if err != nil || r.Suspect {
+		return nil
+	}
+	var cluster decide.ID
+	if cluster.UnmarshalText([]byte(r.ClusterID)) != nil {
+		return nil
+	}
+	b := &decide.Backup{
+		Job: job.Name, Slot: r.Slot, StartedAt: j.CreatedAt, FinishedAt: r.FinishedAt.Truncate(time.Second),
+		To:        visible.Line(job.Annotations[objects.AnnotationBackupTo]),
+		ClusterID: cluster, Revision: r.Revision, Bytes: r.Bytes,
+		Verified: verified != nil && verified.ExitCode == 0,
+	}
+	if r.StartedAt.Before(j.CreatedAt.Add(-clockSkew)) {
+		b.StartedAt = r.StartedAt.Truncate(time.Second)
+	}
+	return b
+}
+
+// exited is how a container of a pod ended; nil if it has not.
+func exited(pod *corev1.Pod, container string) *corev1.ContainerStateTerminated {
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if c.Name == container {
+			return c.State.Terminated
+		}
+	}
+	return nil
+}
+
+// backupTrouble says what a pod that backs up waits for, or why it failed; empty if nothing is the
+// matter.
+func backupTrouble(pod *corev1.Pod) string {
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			return fmt.Sprintf("%s: %s", c.Name, cmp.Or(lastLine(t.Message), t.Reason, fmt.Sprintf("exit code %d", t.ExitCode)))
+		}
+		if w := c.State.Waiting; w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {
+			return visible.Line(strings.TrimSuffix(w.Reason+": "+w.Message, ": "))
+		}
+	}
+	if scheduled := condition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionFalse {
+		return visible.Line(cmp.Or(scheduled.Message, scheduled.Reason))
+	}
+	return visible.Line(cmp.Or(pod.Status.Message, pod.Status.Reason))
+}
+
+// lastLine is the last line of a log, which says why a command failed.
+func lastLine(log string) string {
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	return visible.Line(strings.TrimPrefix(lines[len(lines)-1], "quorate: "))
+}

@@ -1,0 +1,152 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
+)
+
+// lateStart is how long after its time a backup may begin, and be reported.
+const lateStart = 10 * time.Minute
+
+// LastBackup is the newest backup that succeeded, by the status; nil if it says none.
+func LastBackup(custom *v1alpha1.EtcdCluster) *decide.Backup {
+	if custom.Status.Backup == nil || custom.Status.Backup.Last == nil {
+		return nil
+	}
+	last := custom.Status.Backup.Last
+	b := &decide.Backup{
+		Job: last.Job, Slot: last.Slot.UTC(), StartedAt: last.StartedAt.UTC(), FinishedAt: last.FinishedAt.UTC(), To: last.To,
+		Revision: last.Revision, Bytes: last.Bytes, Verified: last.Verified,
+	}
+	if b.ClusterID.UnmarshalText([]byte(last.ClusterID)) != nil {
+		return nil // it is of nobody knows which cluster
+	}
+	return b
+}
+
+// backupStatus is what a status says of backups; nil if there is nothing to say.
+func backupStatus(old *v1alpha1.BackupStatus, seen decide.Backups) *v1alpha1.BackupStatus {
+	status := &v1alpha1.BackupStatus{}
+	if b := seen.Last; b != nil {
+		status.Last = &v1alpha1.BackupResult{
+			Job: b.Job, Slot: metav1.NewTime(b.Slot), To: b.To,
+			StartedAt: metav1.NewTime(b.StartedAt), FinishedAt: metav1.NewTime(b.FinishedAt),
+			ClusterID: b.ClusterID.String(), Revision: b.Revision, Bytes: b.Bytes, Verified: b.Verified,
+		}
+	}
+	if failed := seen.NewestFailure(); failed != nil {
+		status.Failed = &v1alpha1.BackupFailure{Job: failed.Name, At: metav1.NewTime(failed.EndedAt),
+			Message: visible.Line(failed.Message)}
+	} else if old != nil && old.Failed != nil && (seen.Last == nil || seen.Last.StartedAt.Before(old.Failed.At.Time)) {
+		status.Failed = old.Failed
+	}
+	if status.Last == nil && status.Failed == nil {
+		return nil
+	}
+	return status
+}
+
+// setBackupConditions says whether backups are taken in time, and read back.
+func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared, live *v1alpha1.EtcdCluster, s decide.State) {
+	b := declared.Spec.Backup
+	if b == nil || s.Declared.Lifecycle != decide.Running || s.Record.ClusterID == 0 {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBackupStale)
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBackupUnverified)
+		return
+	}
+	if s.Backups.Hidden != "" {
+		return // nothing is known of them
+	}
+	set := func(kind, reason, message string, is bool) {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: kind, Status: truth(is), Reason: reason, Message: visible.Line(message),
+			ObservedGeneration: status.ObservedGeneration, LastTransitionTime: metav1.NewTime(s.Now),
+		})
+	}
+	last := s.Backups.Last
+	if b.Suspend {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBackupStale)
+	} else {
+		due, stale := overdue(declared, live, s)
+		switch {
+		case stale && last == nil:
+			set(v1alpha1.ConditionBackupStale, "NoBackup", "there is no backup yet"+failureOf(status.Backup), true)
+		case stale:
+			set(v1alpha1.ConditionBackupStale, "Overdue", fmt.Sprintf("the newest backup is of %s, and one was due at %s%s",
+				stamp(last.Slot), stamp(due), failureOf(status.Backup)), true)
+		case last == nil:
+			set(v1alpha1.ConditionBackupStale, "Pending", "the first backup is due since "+stamp(due), false)
+		default:
+			set(v1alpha1.ConditionBackupStale, "Recent", "the newest backup is of "+stamp(last.Slot), false)
+		}
+	}
+	switch {
+	case last == nil || !objects.VerifiesBackups(b):
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBackupUnverified)
+	case last.Verified:
+		set(v1alpha1.ConditionBackupUnverified, "Verified", "the backup of "+stamp(last.Slot)+" was read back", false)
+	case s.Backups.Runs(last.Job):
+		// It is about to be verified.
+	default:
+		set(v1alpha1.ConditionBackupUnverified, "NotVerified", "the backup of "+stamp(last.Slot)+" was not read back"+
+			failureOf(status.Backup), true)
+	}
+}
+
+// overdue reports whether the newest backup that the schedule asks for, or the first one, should have
+// succeeded by now, and has not; and since when it is due.
+func overdue(declared, live *v1alpha1.EtcdCluster, s decide.State) (due time.Time, is bool) {
+	due = live.CreationTimestamp.UTC()
+	if when, err := objects.BackupSchedule(declared); err == nil {
+		if newest := when.Newest(s.Now); newest.After(due) {
+			due = newest
+		}
+	}
+	last := s.Backups.Last
+	if last != nil && last.ClusterID == s.Record.ClusterID && (!last.Slot.Before(due) || !last.StartedAt.Before(due)) {
+		return due, false
+	}
+	return due, s.Now.Sub(due) > objects.BackupDeadline(declared.Spec.Backup)+lateStart
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// failureOf says why the newest backup failed, if it did.
+func failureOf(b *v1alpha1.BackupStatus) string {
+	if b == nil || b.Failed == nil {
+		return ""
+	}
+	return fmt.Sprintf("; Job %s failed: %s", b.Failed.Job, cmp.Or(b.Failed.Message, "it does not say why"))
+}
+
+// backupEvents are warnings, each time that another backup fails, or they become stale.
+func backupEvents(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, event kube.Event) []kube.Event {
+	var events []kube.Event
+	event.Warning = true
+	if b := status.Backup; b != nil && b.Failed != nil {
+		before := custom.Status.Backup
+		if before == nil || before.Failed == nil || before.Failed.Job != b.Failed.Job {
+			failed := event
+			failed.Reason, failed.Note = "BackupFailed",
+				fmt.Sprintf("Job %s: %s", b.Failed.Job, cmp.Or(b.Failed.Message, "it does not say why"))
+			events = append(events, failed)
+		}
+	}
+	stale := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionBackupStale)
+	if stale != nil && stale.Status == metav1.ConditionTrue &&
+		!meta.IsStatusConditionTrue(custom.Status.Conditions, v1alpha1.ConditionBackupStale) {
+		event.Reason, event.Note = v1alpha1.ConditionBackupStale, stale.Message
+		events = append(events, event)
+	}
+	return events
+}
