@@ -21,11 +21,12 @@ var (
 	claims       = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 	statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 	policies     = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}
+	cronJobs     = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
 	budgets      = schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
 )
 
 // kinds are those of the objects that quorate makes. Pods and claims are made by the StatefulSet.
-var kinds = []schema.GroupVersionResource{services, configMaps, secrets, statefulSets, budgets, policies, etcdclusters}
+var kinds = []schema.GroupVersionResource{services, configMaps, secrets, statefulSets, budgets, policies, cronJobs, etcdclusters}
 
 // list returns the objects of one kind in the namespace, without what Kubernetes puts into every
 // namespace.

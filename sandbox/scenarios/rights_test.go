@@ -22,6 +22,7 @@ var unseen = map[string]string{
 	// it as well.
 	"create etcdclusters": "apply", "create services": "apply", "create configmaps": "apply", "create secrets": "apply",
 	"create statefulsets": "apply", "create poddisruptionbudgets": "apply", "create networkpolicies": "apply",
+	"create cronjobs": "apply", "create jobs": "apply",
 }
 
 // TestRights lets quorate found, watch, repair, change and delete a cluster from outside with the
@@ -40,7 +41,8 @@ func TestRights(t *testing.T) {
 		w.disturb(d)
 		w.convergeFrom(through(proxy))
 	}
-	for _, spec := range [][]string{{one, otherOptions}, {"replicas: 2", otherOptions, "networkPolicy: {clients: [{pods: {app: web}}]}"}, {one, otherOptions}, {one, otherOptions, "lifecycle: Deleted"}} {
+	backups := "backup: {schedule: '@weekly', to: {volume: {claimName: none}}}"
+	for _, spec := range [][]string{{one, otherOptions}, {"replicas: 2", otherOptions, "networkPolicy: {clients: [{pods: {app: web}}]}", backups}, {one, otherOptions}, {one, otherOptions, "lifecycle: Deleted"}} {
 		w.declare(modern, spec...)
 		w.convergeFrom(through(proxy))
 	}
