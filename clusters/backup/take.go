@@ -19,6 +19,8 @@ import (
 
 // Source is the cluster that a backup is taken of.
 type Source interface {
+	// ClusterID asks which cluster it is, by what a quorum says.
+	ClusterID(ctx context.Context) (decide.ID, error)
 	// Snapshot asks the member that is best asked for its database.
 	Snapshot(ctx context.Context) (*etcd.Snapshot, error)
 	// Prove asks members whether they hold the same data as a snapshot.
@@ -92,7 +94,7 @@ func Take(ctx context.Context, from Source, o Order) (taken Taken, err error) {
 	s.Body.Close()
 	m := store.Manifest{
 		Format: store.Format, Namespace: o.Cluster.Namespace, Cluster: o.Cluster.Name,
-		ClusterID: fmt.Sprintf("%016x", uint64(s.ClusterID)), Slot: o.Slot.UTC().Truncate(time.Second),
+		ClusterID: hexadecimal(s.ClusterID), Slot: o.slot(),
 		Compression: o.Encoding.compression(), Encryption: o.Encoding.encryption(),
 		Member: s.Member, EtcdVersion: s.Version, StartedAt: started,
 		Snapshot: store.Snapshot{Bytes: sent.Size(), SHA256: sent.Sum()},
@@ -138,19 +140,17 @@ func prove(ctx context.Context, from Source, s *store.Snapshot) error {
 }
 
 // Store stores what was taken. Until the manifest is there, which comes last, no backup is. If there
-// is one of the same slot already, its manifest is returned, and nothing else is left.
+// is one of the same slot already that counts, its manifest is returned, and nothing else is left.
 func (t Taken) Store(ctx context.Context, to store.Bucket, o Order) (store.Manifest, error) {
 	m := t.Manifest
-	for {
-		earlier, err := store.ReadManifest(ctx, to, m.Backup())
-		if errors.Is(err, store.ErrNotFound) {
-			break
-		}
-		if err != nil || !o.Fresh {
-			return earlier, err
-		}
-		m.Slot = m.Slot.Add(time.Second)
+	place, earlier, err := placeOf(ctx, to, m.Backup(), o.Fresh)
+	if err != nil {
+		return store.Manifest{}, err
 	}
+	if earlier != nil {
+		return *earlier, nil
+	}
+	m.Slot = place
 	m.Data = m.NewDataName()
 	stored := newDigest()
 	if err := t.upload(ctx, to, m.DataPath(), o, stored); err != nil {

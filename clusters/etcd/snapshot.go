@@ -39,12 +39,11 @@ type Snapshot struct {
 // all that was acknowledged, not the leader if another one does, and the one with the smallest
 // database. It fails if the membership is not known, since what a cut-off member holds may be old.
 func (c *Clients) Snapshot(ctx context.Context, cluster Cluster) (*Snapshot, error) {
-	replies, list := c.askForList(ctx, cluster)
-	if list == nil {
-		return nil, fmt.Errorf("ask for a snapshot: no quorum says who the members are: %s", why(replies))
+	replies, m, err := c.members(ctx, cluster)
+	if err != nil {
+		return nil, fmt.Errorf("ask for a snapshot: %w", err)
 	}
 	var failures []string
-	m := membership(list, replies)
 	for _, r := range sources(replies, m) {
 		s, err := c.snapshotFrom(ctx, r)
 		if err == nil {
@@ -57,6 +56,24 @@ func (c *Clients) Snapshot(ctx context.Context, cluster Cluster) (*Snapshot, err
 		return nil, errors.New("ask for a snapshot: no voter answers that is known to hold the right data")
 	}
 	return nil, fmt.Errorf("ask for a snapshot: %s", strings.Join(failures, "; "))
+}
+
+// ClusterID asks which cluster it is, by what a quorum says.
+func (c *Clients) ClusterID(ctx context.Context, cluster Cluster) (decide.ID, error) {
+	_, m, err := c.members(ctx, cluster)
+	if err != nil {
+		return 0, fmt.Errorf("ask for the cluster ID: %w", err)
+	}
+	return m.ClusterID, nil
+}
+
+// members asks a quorum who the members are.
+func (c *Clients) members(ctx context.Context, cluster Cluster) ([]reply, decide.Membership, error) {
+	replies, list := c.askForList(ctx, cluster)
+	if list == nil {
+		return nil, decide.Membership{}, fmt.Errorf("no quorum says who the members are: %s", why(replies))
+	}
+	return replies, membership(list, replies), nil
 }
 
 // acknowledged is the newest revision that a quorum has reached, by what each of them says of

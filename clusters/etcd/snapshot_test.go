@@ -50,6 +50,9 @@ func TestRealSnapshots(t *testing.T) {
 			if err != nil {
 				t.Fatalf("seed %d, round %d: %v", seed, round, err)
 			}
+			if id, err := clients.ClusterID(t.Context(), s.cluster(3)); err != nil || fmt.Sprintf("%016x", uint64(id)) != taken.Manifest.ClusterID {
+				t.Fatalf("seed %d, round %d: %x, %v, and it is of %s", seed, round, id, err, taken.Manifest.ClusterID)
+			}
 			facts := taken.Manifest.Snapshot
 			if round%4 == 0 || facts.CompactRevision == facts.Revision {
 				requireDrill(t, binary, taken)
@@ -127,6 +130,9 @@ func TestSnapshotNeedsQuorum(t *testing.T) {
 	s.freeze(pod(2))
 	if _, err := clients.Snapshot(t.Context(), s.cluster(3)); err == nil {
 		t.Error("it took one of a member that is cut off")
+	}
+	if id, err := clients.ClusterID(t.Context(), s.cluster(3)); err == nil {
+		t.Errorf("it took the word of a member that is cut off: %x", id)
 	}
 	s.thaw(pod(1))
 	s.thaw(pod(2))

@@ -15,6 +15,11 @@ type Source struct {
 // Source returns the cluster, to be asked over these connections.
 func (c *Clients) Source(cluster Cluster) Source { return Source{c, cluster} }
 
+// ClusterID asks which cluster it is.
+func (s Source) ClusterID(ctx context.Context) (decide.ID, error) {
+	return s.clients.ClusterID(ctx, s.cluster)
+}
+
 // Snapshot asks the member that is best asked for its database.
 func (s Source) Snapshot(ctx context.Context) (*Snapshot, error) {
 	return s.clients.Snapshot(ctx, s.cluster)

@@ -62,19 +62,25 @@ type Member struct {
 	Body     io.Reader
 	Revision int64
 	Proof    etcd.Proof
+	// ID of the cluster.
+	ID decide.ID
 	// Asked is what it was asked to prove.
 	Asked decide.Hash
 }
 
 // Sound is one that sends a snapshot of Revision, which two members prove.
 func Sound(content []byte) *Member {
-	return &Member{Body: bytes.NewReader(content), Revision: Revision, Proof: etcd.Proof{By: []string{"a-0", "a-1"}}}
+	return &Member{Body: bytes.NewReader(content), Revision: Revision, ID: 0xaa,
+		Proof: etcd.Proof{By: []string{"a-0", "a-1"}}}
 }
+
+// ClusterID implements backup.Source.
+func (m *Member) ClusterID(context.Context) (decide.ID, error) { return m.ID, nil }
 
 // Snapshot implements backup.Source.
 func (m *Member) Snapshot(context.Context) (*etcd.Snapshot, error) {
 	return &etcd.Snapshot{
-		Member: "a-1", ClusterID: 0xaa, Version: "3.6.16", Revision: m.Revision, Body: io.NopCloser(m.Body),
+		Member: "a-1", ClusterID: m.ID, Version: "3.6.16", Revision: m.Revision, Body: io.NopCloser(m.Body),
 	}, nil
 }
 

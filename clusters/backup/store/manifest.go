@@ -162,13 +162,47 @@ func readAll(ctx context.Context, b Bucket, name string) ([]byte, error) {
 	return text, nil
 }
 
-// ConfirmData reports whether the data are there, as long as they should be.
+// ErrData is a manifest whose data are not there, or are not as long as it says.
+var ErrData = errors.New("the data are not those of the manifest")
+
+// ConfirmData reports whether the data are there, as long as they should be: ErrData if not.
 func (m Manifest) ConfirmData(ctx context.Context, b Bucket) error {
 	size, err := b.Size(ctx, m.DataPath())
-	if err == nil && size != m.Bytes {
-		err = fmt.Errorf("%s has %d bytes, and its manifest says %d", m.DataPath(), size, m.Bytes)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return fmt.Errorf("%w: %w", ErrData, err)
+	case err == nil && size != m.Bytes:
+		return fmt.Errorf("%w: %s has %d bytes, and its manifest says %d", ErrData, m.DataPath(), size, m.Bytes)
 	}
 	return err
+}
+
+// ErrUseless is a backup that has a manifest and does not count all the same.
+var ErrUseless = errors.New("the backup counts for nothing")
+
+// ReadUseful reads the manifest of a backup that counts, as far as the store says without its data
+// being read: ErrNotFound if there is no manifest, and ErrUseless if it is not to be trusted, the
+// backup was found damaged, or its data are not there. Any other error says nothing about it.
+func ReadUseful(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
+	m, err := ReadManifest(ctx, b, of)
+	if errors.Is(err, ErrManifest) {
+		return Manifest{}, fmt.Errorf("%w: %w", ErrUseless, err)
+	}
+	if err != nil {
+		return Manifest{}, err
+	}
+	switch _, err := b.Size(ctx, of.damagedName()); {
+	case err == nil:
+		return Manifest{}, fmt.Errorf("%w: %s is there", ErrUseless, of.damagedName())
+	case !errors.Is(err, ErrNotFound):
+		return Manifest{}, err
+	}
+	if err := m.ConfirmData(ctx, b); errors.Is(err, ErrData) {
+		return Manifest{}, fmt.Errorf("%w: %w", ErrUseless, err)
+	} else if err != nil {
+		return Manifest{}, err
+	}
+	return m, nil
 }
 
 // Remove deletes a backup, the manifest first: a manifest never names data that are gone. What the
