@@ -50,9 +50,10 @@ func Find(ctx context.Context, from Source, in store.Bucket, o Order) (*store.Ma
 	if err != nil {
 		return nil, err
 	}
-	_, earlier, err := placeOf(ctx, in, store.Backup{Cluster: o.Cluster, ClusterID: hexadecimal(id), Slot: o.slot()}, false)
+	of := store.Backup{Cluster: o.Cluster, ClusterID: hexadecimal(id), Slot: o.slot()}
+	_, earlier, err := placeOf(ctx, in, of, false)
 	if err != nil {
-		return nil, fmt.Errorf("look for a backup of %s: %w", store.SlotID(o.slot()), err)
+		return nil, fmt.Errorf("look for a backup of %s: %w", of.ID(), err)
 	}
 	return earlier, nil
 }

@@ -28,6 +28,7 @@ type backupFlags struct {
 	store    storeFlags
 	encoding encodingFlags
 	log      logFlags
+	job      jobFlags
 	to       string
 	spool    string
 	maxBytes int64
@@ -47,7 +48,10 @@ before, and the hash of its data against a quorum of members.
 A URL is a store, in which each backup has a manifest that is written last: a backup without
 one is ignored. A file has no manifest; it is compressed unless its name ends in .db, and
 encrypted with --recipient; it must not exist yet. Nothing in Kubernetes is written. The exit
-code is 4 if etcd has a CORRUPT alarm: that backup may hold wrong data.`,
+code is 4 if etcd has a CORRUPT alarm: that backup may hold wrong data.
+
+A Job that a CronJob makes gives its name as --job. If its pod is started again after the backup
+was stored, it finds that backup, and takes no other.`,
 		Example: `  quorate backup prod/a --to a.db
   quorate backup prod/a --to s3://backups/etcd --recipient age1…
   quorate backup prod/a --to file:///srv/backups -o json`,
@@ -64,6 +68,7 @@ code is 4 if etcd has a CORRUPT alarm: that backup may hold wrong data.`,
 		"directory for the snapshot while it is checked (default: that for temporary files)")
 	addMaxBytes(c, &f.maxBytes)
 	f.timeout.add(c)
+	f.job.add(c)
 	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
 	f.log.add(c)
 	return c
@@ -92,8 +97,9 @@ func takeBackup(ctx context.Context, std streams, f backupFlags, argument string
 	defer cancel()
 	boundBackup()
 	progress, done := bars(std.err)
-	manifest, err := f.run(ctx, backup.Order{
-		Cluster: cluster, Fresh: true, Encoding: encoding, Spool: f.spool,
+	f.job.begin()
+	manifest, earlier, err := f.run(ctx, backup.Order{
+		Cluster: cluster, Encoding: encoding, Spool: f.spool,
 		MaxBytes: f.maxBytes, Inspect: inspectApart,
 		Progress: progress,
 	})
@@ -101,12 +107,20 @@ func takeBackup(ctx context.Context, std streams, f backupFlags, argument string
 	if err != nil {
 		return fmt.Errorf("back up %s: %w", cluster, err)
 	}
+	if earlier {
+		fmt.Fprintf(std.err, "quorate: %s: %s is there already, and was not taken again\n", cluster,
+			manifest.Backup().ID())
+	}
+	f.job.end(std.err, manifest)
 	return f.report(std, manifest)
 }
 
 // checkPlaces looks at where files are to be, before anybody is asked for anything.
 func (f *backupFlags) checkPlaces() error {
 	if err := existingDir("spool", cmp.Or(f.spool, os.TempDir())); err != nil {
+		return err
+	}
+	if err := f.job.check(f.to, len(f.members.members) > 0); err != nil {
 		return err
 	}
 	if store.IsLocation(f.to) {
@@ -137,31 +151,46 @@ func newFile(flag, name string) error {
 	return nil
 }
 
-// run takes a backup and puts it where it is to be. The store is opened first: what is wrong with it
-// is said before etcd is asked for anything.
-func (f *backupFlags) run(ctx context.Context, o backup.Order) (m store.Manifest, err error) {
+// run takes a backup and puts it where it is to be, or finds that it is there from earlier. The store
+// is opened first: what is wrong with it is said before etcd is asked for anything.
+func (f *backupFlags) run(ctx context.Context, o backup.Order) (m store.Manifest, earlier bool, err error) {
 	var bucket store.Bucket
 	if store.IsLocation(f.to) {
 		if bucket, err = f.store.open(ctx, "to", f.to); err != nil {
-			return store.Manifest{}, err
+			return store.Manifest{}, false, err
 		}
 		defer bucket.Close()
 	}
 	from, err := f.source(ctx, o.Cluster)
 	if err != nil {
-		return store.Manifest{}, err
+		return store.Manifest{}, false, err
 	}
 	defer from.end()
-	o.Slot = from.now
+	o.Slot, o.Fresh = f.job.slot(from.now)
+	if bucket != nil {
+		if found, err := backup.Find(ctx, from, bucket, o); err != nil {
+			return store.Manifest{}, false, err
+		} else if found != nil {
+			return *found, true, nil
+		}
+	}
+	m, err = f.take(ctx, from, bucket, o)
+	return m, false, err
+}
+
+// take takes a backup and puts it into the bucket, or into a file if there is none.
+func (f *backupFlags) take(
+	ctx context.Context, from backup.Source, to store.Bucket, o backup.Order,
+) (m store.Manifest, err error) {
 	taken, err := backup.Take(ctx, from, o)
 	if err != nil {
 		return store.Manifest{}, err
 	}
 	defer func() { err = errors.Join(err, taken.Remove()) }()
-	if bucket == nil {
+	if to == nil {
 		return taken.Manifest, taken.Save(ctx, f.to, o)
 	}
-	return taken.Store(ctx, bucket, o)
+	return taken.Store(ctx, to, o)
 }
 
 // clusterSource is a cluster, what time it is there, and what ends its use.

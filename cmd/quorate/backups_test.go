@@ -99,9 +99,7 @@ func TestSuspectBackup(t *testing.T) {
 // TestInspectApart spoils a database and makes its checksum right again, as only somebody does who
 // wants to: whatever the library makes of it, this process says that it is damaged, or reads on.
 func TestInspectApart(t *testing.T) {
-	args := os.Args[0]
-	os.Args[0] = "quorate" // what TestMain goes by
-	t.Cleanup(func() { os.Args[0] = args })
+	quorateAs(t)
 	whole := backuptest.MustSnapshot(t)
 	inspect := func(content []byte) (snapshot.Facts, error) {
 		file := filepath.Join(t.TempDir(), "s.db")

@@ -22,9 +22,7 @@ func TestBackupOfNamedMembers(t *testing.T) {
 	if os.Getenv("QUORATE_ETCD_DIR") == "" || err != nil || len(etcds) == 0 {
 		t.Skip("QUORATE_ETCD_DIR names no directory with etcd-<version>/etcd; make test sets it")
 	}
-	args := os.Args[0]
-	os.Args[0] = "quorate" // what TestMain goes by: snapshots are inspected in a process of their own
-	t.Cleanup(func() { os.Args[0] = args })
+	quorateAs(t) // snapshots are inspected in a process of their own
 	files := newPairs(t, "a-0.a.ns.svc")
 	url := startTLS(t, etcds[len(etcds)-1], files)
 	dir := t.TempDir()

@@ -1,0 +1,368 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/clusters/backup/result"
+	"quorate.dev/quorate/clusters/backup/store"
+)
+
+// member is a real etcd of one member, ns/a's, which Kubernetes is not asked about.
+type member struct {
+	url, files string
+}
+
+// newMember starts one, or skips the test if there is no etcd.
+func newMember(t *testing.T) member {
+	t.Helper()
+	etcds, err := filepath.Glob(filepath.Join(os.Getenv("QUORATE_ETCD_DIR"), "etcd-*", "etcd"))
+	if os.Getenv("QUORATE_ETCD_DIR") == "" || err != nil || len(etcds) == 0 {
+		t.Skip("QUORATE_ETCD_DIR names no directory with etcd-<version>/etcd; make test sets it")
+	}
+	files := newPairs(t, "a-0.a.ns.svc")
+	m := member{startTLS(t, etcds[len(etcds)-1], files), files}
+	deadline := time.Now().Add(time.Minute)
+	for err := m.post("/v3/kv/range", `{"key":"aw=="}`); err != nil; err = m.post("/v3/kv/range", `{"key":"aw=="}`) {
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond) // it is starting
+	}
+	return m
+}
+
+// post asks etcd's gateway.
+func (m member) post(path, body string) error {
+	ca, err := os.ReadFile(filepath.Join(m.files, "ca.crt"))
+	if err != nil {
+		return err
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(m.files, "client.crt"), filepath.Join(m.files, "client.key"))
+	if err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{
+		RootCAs: roots, Certificates: []tls.Certificate{pair}, ServerName: "a-0.a.ns.svc", MinVersion: tls.VersionTLS12,
+	}}}
+	defer client.CloseIdleConnections()
+	answer, err := client.Post(m.url+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if said, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("etcd answered %d: %s", answer.StatusCode, said)
+	}
+	return nil
+}
+
+// flags name the member at a URL.
+func (m member) flags(url string) []string {
+	return []string{"--member", "a-0=" + url, "--cacert", filepath.Join(m.files, "ca.crt"),
+		"--cert", filepath.Join(m.files, "client.crt"), "--key", filepath.Join(m.files, "client.key")}
+}
+
+// quorateAs has processes that this one starts be quorate: TestMain goes by the name.
+func quorateAs(t *testing.T) {
+	t.Helper()
+	args := os.Args[0]
+	os.Args[0] = "quorate"
+	t.Cleanup(func() { os.Args[0] = args })
+}
+
+// jobs takes backups as Jobs do.
+type jobs struct {
+	*testing.T
+	member
+	store, result string
+}
+
+func newJobs(t *testing.T) jobs {
+	t.Helper()
+	quorateAs(t)
+	return jobs{t, newMember(t), t.TempDir(), filepath.Join(t.TempDir(), "termination-log")}
+}
+
+// back up as the Job of that name.
+func (j jobs) backUp(job string, more ...string) ran {
+	var out, stderr bytes.Buffer
+	args := slices.Concat([]string{"backup", "ns/a", "--to", "file://" + j.store, "--job", job, "--result", j.result}, j.flags(j.url), more)
+	code := execute(j.Context(), args, streams{out: &out, err: &stderr})
+	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
+}
+
+// told is the result of the newest one.
+func (j jobs) told() result.Result {
+	j.Helper()
+	text, err := os.ReadFile(j.result)
+	if err != nil {
+		j.Fatal(err)
+	}
+	r, err := result.ParseResult(string(text))
+	if err != nil {
+		j.Fatalf("%v: %s", err, text)
+	}
+	return r
+}
+
+func (j jobs) backups() []store.Backup {
+	j.Helper()
+	b, err := store.Location{Directory: j.store}.Open(j.Context(), store.Options{})
+	if err != nil {
+		j.Fatal(err)
+	}
+	listing, err := store.List(j.Context(), b, store.Cluster{})
+	if err != nil {
+		j.Fatal(err)
+	}
+	return listing.Backups
+}
+
+// thisMinute is what a CronJob calls a Job of now, and its slot.
+func thisMinute() (name string, slot time.Time) {
+	minutes := time.Now().Unix() / 60
+	return fmt.Sprintf("a-backup-%d", minutes), time.Unix(minutes*60, 0).UTC()
+}
+
+const takenEarlier = " is there already, and was not taken again"
+
+// TestBackupJob: however often a pod of a Job is started, and wherever one was killed, its slot has
+// one backup that counts, and the result tells of it.
+func TestBackupJob(t *testing.T) {
+	j := newJobs(t)
+	job, slot := thisMinute()
+	if got := j.backUp(job); got.code != exitOK || strings.Contains(got.err, takenEarlier) {
+		t.Fatalf("%+v", got)
+	}
+	first := j.told()
+	if !first.Slot.Equal(slot) || first.Suspect || first.Revision < 1 || first.Bytes < 4096 {
+		t.Errorf("%+v", first)
+	}
+	// A pod that was killed once the manifest was there, and another one of the slot.
+	got := j.backUp(job)
+	if got.code != exitOK || !strings.Contains(got.err, store.SlotID(slot)+takenEarlier) || !strings.Contains(got.out, "backed up as "+store.SlotID(slot)) {
+		t.Errorf("%+v", got)
+	}
+	if again := j.told(); again != first || len(j.backups()) != 1 {
+		t.Errorf("%+v, then %+v: %v", first, again, j.backups())
+	}
+	// One that was killed before.
+	dir := filepath.Join(j.store, "ns", "a", first.ClusterID)
+	if err := os.Remove(filepath.Join(dir, store.SlotID(slot)+".json")); err != nil {
+		t.Fatal(err)
+	}
+	if got := j.backUp(job); got.code != exitOK || strings.Contains(got.err, takenEarlier) {
+		t.Errorf("%+v", got)
+	}
+	second := j.told()
+	if second.Data == first.Data || !second.Slot.Equal(slot) || len(j.backups()) != 1 {
+		t.Errorf("%+v, then %+v: %v", first, second, j.backups())
+	}
+	// Data that are gone are no backup.
+	if err := os.Remove(filepath.Join(dir, second.Data)); err != nil {
+		t.Fatal(err)
+	}
+	if got := j.backUp(job); got.code != exitOK || strings.Contains(got.err, takenEarlier) {
+		t.Errorf("%+v", got)
+	}
+	if third := j.told(); !third.Slot.Equal(slot.Add(time.Second)) {
+		t.Errorf("%+v, then %+v", second, third)
+	}
+	// What is another cluster's is not ours.
+	if err := os.Rename(dir, filepath.Join(filepath.Dir(dir), "00000000000000bb")); err != nil {
+		t.Fatal(err)
+	}
+	if got := j.backUp(job); got.code != exitOK || strings.Contains(got.err, takenEarlier) {
+		t.Errorf("%+v", got)
+	}
+	if ours := j.told(); ours.ClusterID != first.ClusterID || !ours.Slot.Equal(slot) {
+		t.Errorf("%+v", ours)
+	}
+	// A Job that somebody has made by hand takes one now.
+	before := time.Now().Truncate(time.Second)
+	if got := j.backUp("by-hand"); got.code != exitOK || j.told().Slot.Before(before) {
+		t.Errorf("%+v: %+v", got, j.told())
+	}
+}
+
+// TestBackupJobSuspect: a backup that may hold wrong data has a result, and is no reason to take none.
+func TestBackupJobSuspect(t *testing.T) {
+	j := newJobs(t)
+	if err := j.post("/v3/maintenance/alarm", `{"action":"ACTIVATE","memberID":"1","alarm":"CORRUPT"}`); err != nil {
+		t.Fatal(err)
+	}
+	job, _ := thisMinute()
+	for range 2 {
+		if got := j.backUp(job); got.code != exitBlocked || strings.Contains(got.err, takenEarlier) || !j.told().Suspect {
+			t.Errorf("%+v", got)
+		}
+	}
+	if found := j.backups(); len(found) != 1 || !found[0].Suspect {
+		t.Errorf("%+v", found)
+	}
+}
+
+// TestBackupJobResult: the result goes into what is there, as it is; that it cannot be written takes
+// nothing from the backup, and a backup that failed leaves none.
+func TestBackupJobResult(t *testing.T) {
+	j := newJobs(t)
+	if err := os.WriteFile(j.result, bytes.Repeat([]byte("x"), 5000), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(j.result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := j.backUp("by-hand"); got.code != exitOK || got.err != "" {
+		t.Fatalf("%+v", got)
+	}
+	if after, err := os.Stat(j.result); err != nil || !os.SameFile(before, after) || after.Mode() != before.Mode() || after.Size() > result.MaxBytes {
+		t.Errorf("%+v, then %+v, %v", before, after, err)
+	}
+	j.told()
+	if got := j.backUp("by-hand", "--s3-ca-file", "/dev/null/none"); got.code == exitOK {
+		t.Fatalf("%+v", got)
+	}
+	if text, err := os.ReadFile(j.result); err != nil || len(text) > 0 {
+		t.Errorf("a backup that failed says %q, %v", text, err)
+	}
+	taken := len(j.backups())
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("there is no /dev/full")
+	}
+	j.result = "/dev/full"
+	if got := j.backUp("by-hand"); got.code != exitOK || !strings.Contains(got.err, "the backup is stored, and --result is not written: ") || len(j.backups()) != taken+1 {
+		t.Errorf("%+v: %v", got, j.backups())
+	}
+}
+
+// TestBackupIsStopped: a backup whose pod is told to stop ends soon, wherever it is, and leaves
+// nothing of the snapshot.
+func TestBackupIsStopped(t *testing.T) {
+	m := newMember(t)
+	if err := m.post("/v3/kv/put", `{"key":"aw==","value":"`+base64.StdEncoding.EncodeToString(make([]byte, 1<<20))+`"}`); err != nil {
+		t.Fatal(err)
+	}
+	storing := make(chan struct{}, 1)
+	s3 := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut { // which is never answered
+			_, _ = io.Copy(io.Discard, r.Body)
+			storing <- struct{}{}
+			<-r.Context().Done()
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	defer s3.Close()
+	receiving, stalled := stallAfter(t, strings.TrimPrefix(m.url, "https://"), 128<<10)
+	for name, c := range map[string]struct {
+		url  string
+		when <-chan struct{}
+	}{"receiving": {"https://" + stalled, receiving}, "storing": {m.url, storing}} {
+		t.Run(name, func(t *testing.T) {
+			spool := t.TempDir()
+			quorate := exec.CommandContext(t.Context(), testProgram(t), slices.Concat([]string{"backup", "ns/a", "--to", "s3://bucket", "--s3-endpoint", s3.URL,
+				"--s3-path-style", "--s3-region", "x", "--spool", spool, "--job", "by-hand", "--result", filepath.Join(t.TempDir(), "result")}, m.flags(c.url))...)
+			quorate.Args[0] = "quorate" // what TestMain goes by
+			quorate.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b")
+			var said bytes.Buffer
+			quorate.Stdout, quorate.Stderr = &said, &said
+			if err := quorate.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- quorate.Wait() }()
+			select {
+			case <-c.when:
+			case err := <-ended:
+				t.Fatalf("%v: %s", err, said.String())
+			}
+			for spooled, _ := os.ReadDir(spool); len(spooled) == 0; spooled, _ = os.ReadDir(spool) {
+				time.Sleep(time.Millisecond)
+			}
+			if err := quorate.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			told := time.Now()
+			select {
+			case <-ended:
+			case <-time.After(20 * time.Second):
+				_ = quorate.Process.Kill()
+				t.Fatalf("it goes on: %v: %s", <-ended, said.String())
+			}
+			left, err := os.ReadDir(spool)
+			if code := quorate.ProcessState.ExitCode(); code != exitError || err != nil || len(left) > 0 {
+				t.Errorf("exit code %d, left %v, %v: %s", code, left, err, said.String())
+			}
+			t.Logf("it ended after %s: %s", time.Since(told), said.String())
+		})
+	}
+}
+
+// testProgram is this program.
+func testProgram(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return self
+}
+
+// stallAfter listens, passes everything on to an address and back, and goes silent once so many bytes
+// came back, which it tells.
+func stallAfter(t *testing.T, to string, most int64) (<-chan struct{}, string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stalled := make(chan struct{}, 1)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() {
+				defer in.Close()
+				out, err := net.Dial("tcp", to)
+				if err != nil {
+					return
+				}
+				defer out.Close()
+				go func() {
+					if n, _ := io.CopyN(in, out, most); n == most {
+						stalled <- struct{}{}
+					}
+				}()
+				_, _ = io.Copy(out, in)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		running.Wait()
+	})
+	return stalled, listener.Addr().String()
+}
