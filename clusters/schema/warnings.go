@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"strings"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
@@ -36,5 +37,13 @@ func Warnings(spec v1alpha1.EtcdClusterSpec) []string {
 		warnings = append(warnings,
 			"spec.pod.resources.limits.cpu is set: a throttled member misses heartbeats and loses leadership")
 	}
-	return warnings
+	return append(warnings, warningsOfBackup(spec.Backup)...)
+}
+
+func warningsOfBackup(b *v1alpha1.BackupSpec) []string {
+	if b == nil || !strings.HasPrefix(b.To.Endpoint(), "http://") {
+		return nil
+	}
+	return []string{fmt.Sprintf("spec.backup.to: %s is reached in clear text: whoever is on the way can read "+
+		"what is sent, and give other answers", b.To.Endpoint())}
 }

@@ -38,6 +38,7 @@ type BackupSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="identitySecretName must be the name of a Secret"
 	IdentitySecretName string `json:"identitySecretName,omitempty"`
 	// verify says which backups are read back from the store and checked: Every one, right after it was stored, or Never.
 	// Encrypted ones are verified only where identitySecretName is given.
@@ -81,11 +82,11 @@ type BackupOccasion string
 // BeforeUpgrade is before pods are rolled to another version of etcd.
 const BeforeUpgrade BackupOccasion = "Upgrade"
 
-// BackupRecipient is a public key of age or SSH.
+// BackupRecipient is a public key of age.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=2048
-// +kubebuilder:validation:XValidation:rule="self.matches('^(age1[0-9a-z]+|ssh-(ed25519|rsa) [-A-Za-z0-9+/=]+( .*)?)$')",message="a recipient is a public key of age (age1…), or of SSH (ssh-ed25519 … or ssh-rsa …)"
+// +kubebuilder:validation:XValidation:rule="self.matches('^age1[0-9a-z]+$')",message="a recipient is a public key of age (age1…)"
 type BackupRecipient string
 
 // BackupRetention is what is kept: whatever one of its parts keeps. The newest backup and the newest verified one are
@@ -144,12 +145,14 @@ type BackupDestination struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="secretName must be the name of a Secret"
 	SecretName string `json:"secretName,omitempty"`
 	// serviceAccountName is a ServiceAccount of the cluster's namespace that the store knows by workload identity. Its
 	// token is mounted into the pods that back up.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="serviceAccountName must be the name of a ServiceAccount"
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 
@@ -191,6 +194,7 @@ type S3Destination struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="caSecretName must be the name of a Secret"
 	CASecretName string `json:"caSecretName,omitempty"`
 }
 
@@ -236,7 +240,7 @@ type VolumeDestination struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="claimName must be the name of a PersistentVolumeClaim"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="claimName must be the name of a PersistentVolumeClaim"
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('data-')",message="claims whose names begin with data- are those of members"
 	ClaimName string `json:"claimName"`
 }
