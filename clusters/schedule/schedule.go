@@ -30,7 +30,7 @@ type Schedule struct {
 func Parse(expression, timeZone, key string) (Schedule, error) {
 	zone, err := parseZone(timeZone)
 	if err != nil {
-		return Schedule{}, err
+		return Schedule{}, fmt.Errorf("time zone: %w", err)
 	}
 	if err := checkForm(expression); err != nil {
 		return Schedule{}, err

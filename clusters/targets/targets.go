@@ -99,11 +99,17 @@ func selfDeclared(owned inventory.ByCluster, known bool) []Target {
 		t.Cluster.Labels, t.Cluster.Annotations = p.Custom.Labels, p.Custom.Annotations
 		if known {
 			t.Orphaned, t.Held, t.Warnings = "", "", nil
-			t.Problems = objects.CheckOptions(t.Cluster.Spec)
+			t.Problems = t.unbuildable()
 		}
 		targets = append(targets, t)
 	}
 	return targets
+}
+
+// unbuildable is what the objects of a cluster cannot be made of.
+func (t Target) unbuildable() []string {
+	c := t.Cluster
+	return append(objects.CheckOptions(c.Spec), objects.CheckBackup(c.Spec, c.Namespace, c.Name)...)
 }
 
 // contested is what is wrong with a cluster that several sources declare. It names none of them:
@@ -147,7 +153,7 @@ func lastApplied(custom *v1alpha1.EtcdCluster) Target {
 // against completes a target with what is there: the identity of the live custom resource, its
 // replicas where the source leaves them to others, and what the rules for changes say against it.
 func (t Target) against(custom *v1alpha1.EtcdCluster) Target {
-	t.Problems = append(t.Problems, objects.CheckOptions(t.Cluster.Spec)...)
+	t.Problems = append(t.Problems, t.unbuildable()...)
 	if custom == nil {
 		return t
 	}

@@ -74,13 +74,16 @@ func validate(ctx context.Context, std streams, source sourceFlags, output strin
 	return nil
 }
 
-// unbuildable are the options that the declared versions of etcd do not have.
+// unbuildable is what a pass could make no objects of, such as options that the declared versions of
+// etcd do not have.
 func unbuildable(declared []reconcile.Declaration) []report.Problem {
 	var problems []report.Problem
 	for _, d := range declared {
-		for _, message := range objects.CheckOptions(d.Cluster.Spec) {
+		c := d.Cluster
+		for _, message := range append(objects.CheckOptions(c.Spec),
+			objects.CheckBackup(c.Spec, c.Namespace, c.Name)...) {
 			problem := d.Where
-			problem.Cluster, problem.Message = d.Cluster.Namespace+"/"+d.Cluster.Name, message
+			problem.Cluster, problem.Message = c.Namespace+"/"+c.Name, message
 			problems = append(problems, problem)
 		}
 	}

@@ -1,0 +1,63 @@
+package objects
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"filippo.io/age"
+
+	"quorate.dev/quorate/clusters/schedule"
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// CheckBackup returns what is wrong with spec.backup that the definition of EtcdCluster cannot tell.
+// The schedule may depend on the name of the cluster.
+func CheckBackup(spec v1alpha1.EtcdClusterSpec, namespace, name string) []string {
+	if spec.Backup == nil {
+		return nil
+	}
+	var problems []string
+	// The schedule is judged by itself, so that both are told.
+	if _, err := schedule.Parse(spec.Backup.Schedule, "Etc/UTC", namespace+"/"+name); err != nil {
+		problems = append(problems, fmt.Sprintf("spec.backup.schedule: %v", err))
+	}
+	if err := schedule.CheckTimeZone(spec.Backup.TimeZone); err != nil {
+		problems = append(problems, fmt.Sprintf("spec.backup.timeZone: %v", err))
+	}
+	return append(problems, checkRecipients(spec.Backup.Recipients)...)
+}
+
+// checkRecipients wants keys that age can encrypt to, one with the other.
+func checkRecipients(declared []v1alpha1.BackupRecipient) []string {
+	var problems []string
+	var hybrid, classic int
+	for i, text := range declared {
+		recipient, err := parseRecipient(string(text))
+		switch recipient.(type) {
+		case nil:
+			problems = append(problems, fmt.Sprintf("spec.backup.recipients[%d]: %v", i, err))
+		case *age.HybridRecipient:
+			hybrid++
+		default:
+			classic++
+		}
+	}
+	if hybrid > 0 && classic > 0 {
+		problems = append(problems, "spec.backup.recipients: age does not encrypt to post-quantum keys (age1pq1…) "+
+			"and to others at once: the others would undo what these are for")
+	}
+	return problems
+}
+
+// parseRecipient reads a recipient as the flag --recipient does.
+func parseRecipient(text string) (age.Recipient, error) {
+	if strings.ContainsAny(text, "\r\n") {
+		return nil, errors.New("it has more than one line; want one public key of age, such as age1…")
+	}
+	recipients, err := age.ParseRecipients(strings.NewReader(text))
+	if err != nil || len(recipients) != 1 {
+		return nil, errors.New("it is no public key of age, as age-keygen -y prints it; is it complete?")
+	}
+	return recipients[0], nil
+}

@@ -1,0 +1,52 @@
+package objects
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"filippo.io/age"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+func TestCheckBackup(t *testing.T) {
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	quantum, err := age.GenerateHybridIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, pq := v1alpha1.BackupRecipient(identity.Recipient().String()), v1alpha1.BackupRecipient(quantum.Recipient().String())
+	const ssh = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHsKLqeplhpW+uObz5dvMgjz1OxfM/XXUB+VHtZ6isGN a@b"
+	for _, test := range []struct {
+		backup v1alpha1.BackupSpec
+		want   []string
+	}{
+		{v1alpha1.BackupSpec{Schedule: "H * * * *", TimeZone: "Europe/Berlin"}, nil},
+		{v1alpha1.BackupSpec{Schedule: "@daily", TimeZone: "Etc/UTC", Recipients: []v1alpha1.BackupRecipient{key}}, nil},
+		{v1alpha1.BackupSpec{Schedule: "@daily", TimeZone: "Etc/UTC", Recipients: []v1alpha1.BackupRecipient{pq}}, nil},
+		{v1alpha1.BackupSpec{Schedule: "0 0 31 2 *", TimeZone: "Europe/Atlantis"}, []string{
+			`spec.backup.schedule: "0 0 31 2 *" never happens`, `spec.backup.timeZone: "Europe/Atlantis": the IANA database has no`}},
+		{v1alpha1.BackupSpec{Schedule: "H/2 * * * *", TimeZone: "Local"}, []string{
+			`spec.backup.schedule: "H/2": H stands for the minute or for the hour`, `spec.backup.timeZone: "Local" is no name of the IANA database`}},
+		{v1alpha1.BackupSpec{Schedule: "@daily", TimeZone: "Etc/UTC", Recipients: []v1alpha1.BackupRecipient{key, key[:60], ssh, "", "# a", key + "\n" + key,
+			v1alpha1.BackupRecipient(identity.String())}}, []string{
+			`spec.backup.recipients[1]: it is no public key`, `spec.backup.recipients[2]: it is no public key`, `spec.backup.recipients[3]: it is no public key`,
+			`spec.backup.recipients[4]: it is no public key`, `spec.backup.recipients[5]: it has more than one line`, `spec.backup.recipients[6]: it is no public key`}},
+		{v1alpha1.BackupSpec{Schedule: "@daily", TimeZone: "Etc/UTC", Recipients: []v1alpha1.BackupRecipient{key, pq}}, []string{`spec.backup.recipients: age does not encrypt to post-quantum`}},
+	} {
+		got := CheckBackup(v1alpha1.EtcdClusterSpec{Backup: &test.backup}, "prod", "a")
+		if !slices.EqualFunc(got, test.want, strings.HasPrefix) {
+			t.Errorf("%+v: %q, want %q", test.backup, got, test.want)
+		}
+		if strings.Contains(strings.Join(got, ""), "SECRET") {
+			t.Errorf("a message shows an identity: %q", got)
+		}
+	}
+	if got := CheckBackup(v1alpha1.EtcdClusterSpec{}, "prod", "a"); got != nil {
+		t.Error(got)
+	}
+}
