@@ -148,7 +148,7 @@ func backupStep(
 		WithImage(in.BackupImage).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithArgs(args...).
-		WithEnv(backupEnv(to)...).
+		WithEnv(backupEnv(to, name)...).
 		WithVolumeMounts(append(mounts, storeMounts(to)...)...).
 		// What went wrong stands in the status of the pod.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
@@ -163,14 +163,16 @@ func backupStep(
 }
 
 // backupEnv is the environment of a step: the credentials, each key by its name, so that a Secret can
-// set nothing else, and the name of the Job.
-func backupEnv(to v1alpha1.BackupDestination) []*applycorev1.EnvVarApplyConfiguration {
-	list := []*applycorev1.EnvVarApplyConfiguration{
-		applycorev1.EnvVar().WithName("JOB_NAME").WithValueFrom(applycorev1.EnvVarSource().
+// set nothing else, and the name of the Job for the one that takes the backup.
+func backupEnv(to v1alpha1.BackupDestination, step string) []*applycorev1.EnvVarApplyConfiguration {
+	var list []*applycorev1.EnvVarApplyConfiguration
+	if step != PruneContainer { // the root file system cannot be written
+		list = append(list, applycorev1.EnvVar().WithName("TMPDIR").WithValue(spoolMount))
+	}
+	if step == BackupContainer {
+		list = append(list, applycorev1.EnvVar().WithName("JOB_NAME").WithValueFrom(applycorev1.EnvVarSource().
 			WithFieldRef(applycorev1.ObjectFieldSelector().WithAPIVersion("v1").
-				WithFieldPath("metadata.labels['job-name']"))),
-		// The root file system cannot be written.
-		applycorev1.EnvVar().WithName("TMPDIR").WithValue(spoolMount),
+				WithFieldPath("metadata.labels['job-name']"))))
 	}
 	var keys []string
 	switch {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"quorate.dev/quorate/clusters/schema"
@@ -17,10 +18,11 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // cluster decodes an EtcdCluster, applies the defaults of its definition and gives it a UID.
 func cluster(t *testing.T, text string) *v1alpha1.EtcdCluster {
 	t.Helper()
-	var object map[string]any
-	if err := yaml.UnmarshalStrict([]byte(text), &object); err != nil {
+	var declared unstructured.Unstructured // whole numbers are integers there
+	if err := yaml.UnmarshalStrict([]byte(text), &declared); err != nil {
 		t.Fatal(err)
 	}
+	object := declared.Object
 	if err := schema.Default(object); err != nil {
 		t.Fatal(err)
 	}
