@@ -26,6 +26,8 @@ const (
 const (
 	// componentBackup is the component of pods that back up, which no selector of members has.
 	componentBackup = "backup"
+	// ExitDoubtful is the exit code of a step that finds a backup suspect or damaged.
+	ExitDoubtful = 4
 	// AnnotationGeneration, on a Job that a pass has started, is the generation of the custom resource
 	// that it was started for.
 	AnnotationGeneration = "etcd.quorate.dev/generation"
@@ -127,10 +129,23 @@ func BackupJob(in Input, generation int64) (Object, error) {
 func backupJobSpec(in Input) *applybatchv1.JobSpecApplyConfiguration {
 	return applybatchv1.JobSpec().
 		WithBackoffLimit(backupAttempts).
+		WithPodFailurePolicy(backupFailures()).
 		WithActiveDeadlineSeconds(int64(BackupDeadline(in.Cluster.Spec.Backup).Seconds())).
 		WithTemplate(applycorev1.PodTemplateSpec().
 			WithLabels(backupPodLabels(in.Cluster)).
 			WithSpec(backupPod(in)))
+}
+
+// backupFailures says which failures of a pod are no reason to try again: a backup that may hold the
+// wrong data, or is damaged, does not become another by that. And a node that is drained is no failure.
+func backupFailures() *applybatchv1.PodFailurePolicyApplyConfiguration {
+	return applybatchv1.PodFailurePolicy().WithRules(
+		applybatchv1.PodFailurePolicyRule().WithAction(batchv1.PodFailurePolicyActionIgnore).
+			WithOnPodConditions(applybatchv1.PodFailurePolicyOnPodConditionsPattern().
+				WithType(corev1.DisruptionTarget).WithStatus(corev1.ConditionTrue)),
+		applybatchv1.PodFailurePolicyRule().WithAction(batchv1.PodFailurePolicyActionFailJob).
+			WithOnExitCodes(applybatchv1.PodFailurePolicyOnExitCodesRequirement().
+				WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).WithValues(ExitDoubtful)))
 }
 
 // backupPodLabels are those of the pods: Azure's workload identity asks for one of its own.

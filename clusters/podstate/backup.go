@@ -21,9 +21,6 @@ import (
 // clockSkew is how far the clock of a node may be behind that of the API server.
 const clockSkew = 5 * time.Minute
 
-// exitDamaged is the exit code of verify where the backup is not what was stored.
-const exitDamaged = 4
-
 // BackupJob says what has become of a Job that backs up, by what its pods left in their status.
 func BackupJob(job *batchv1.Job, pods []*corev1.Pod) decide.BackupJob {
 	j := decide.BackupJob{Name: job.Name, Phase: decide.BackupRuns, CreatedAt: job.CreationTimestamp.UTC()}
@@ -63,7 +60,7 @@ func ownedBy(pod *corev1.Pod, job *batchv1.Job) bool {
 // already.
 func backupOf(pod *corev1.Pod, job *batchv1.Job, j decide.BackupJob) *decide.Backup {
 	took, verified := exited(pod, objects.BackupContainer), exited(pod, objects.VerifyContainer)
-	if took == nil || took.ExitCode != 0 || verified != nil && verified.ExitCode == exitDamaged {
+	if took == nil || took.ExitCode != 0 || verified != nil && verified.ExitCode == objects.ExitDoubtful {
 		return nil
 	}
 	r, err := result.ParseResult(strings.TrimSpace(took.Message))
@@ -101,6 +98,9 @@ func exited(pod *corev1.Pod, container string) *corev1.ContainerStateTerminated 
 func backupTrouble(pod *corev1.Pod) string {
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			if _, err := result.ParseResult(strings.TrimSpace(t.Message)); err == nil {
+				return "etcd has found that members hold different data, so that what was stored is suspect and does not count"
+			}
 			return fmt.Sprintf("%s: %s", c.Name, cmp.Or(lastLine(t.Message), t.Reason, fmt.Sprintf("exit code %d", t.ExitCode)))
 		}
 		if w := c.State.Waiting; w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {

@@ -1,0 +1,105 @@
+package podstate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+var made = time.Date(2026, 11, 22, 18, 0, 3, 0, time.UTC)
+
+// word is the result that a backup leaves, begun so long after its Job was made.
+func word(begun time.Duration) string {
+	return fmt.Sprintf(`{"format":"quorate.dev/backup-result/v1","slot":"2026-11-22T18:00:00Z",`+
+		`"data":"20261122t180000z-18204-9c4bbfd4.db.zst","clusterID":"15082e1bb141d752","revision":18204,"bytes":77856,"sha256":"%s",`+
+		`"startedAt":"%s","finishedAt":"2026-11-22T18:00:09.5Z","suspect":false}`, strings.Repeat("a", 64), made.Add(begun).Format(time.RFC3339Nano))
+}
+
+// ran is the status of a container that has ended.
+func ran(name string, code int32, message string) corev1.ContainerStatus {
+	return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: message}}}
+}
+
+func waits(name, reason, message string) corev1.ContainerStatus {
+	return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+}
+
+func backupJob(conditions ...batchv1.JobCondition) *batchv1.Job {
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: "a-backup-gen2", UID: "j1", CreationTimestamp: metav1.NewTime(made),
+			Annotations: map[string]string{objects.AnnotationGeneration: "2", objects.AnnotationBackupTo: "s3://b/p"}},
+		Status: batchv1.JobStatus{Conditions: conditions},
+	}
+}
+
+func ended(as batchv1.JobConditionType, message string) batchv1.JobCondition {
+	return batchv1.JobCondition{Type: as, Status: corev1.ConditionTrue, Message: message, LastTransitionTime: metav1.NewTime(made.Add(time.Minute))}
+}
+
+// podOf is a pod of the Job: the first containers are init containers, the last is not.
+func podOf(uid string, containers ...corev1.ContainerStatus) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", OwnerReferences: []metav1.OwnerReference{{UID: "j1"}}, CreationTimestamp: metav1.NewTime(made)}}
+	if uid != "" {
+		p.OwnerReferences[0].UID = "other"
+	}
+	if last := len(containers) - 1; last >= 0 {
+		p.Status.InitContainerStatuses, p.Status.ContainerStatuses = containers[:last], containers[last:]
+	}
+	return p
+}
+
+// TestBackupJob: what counts as a backup, and what is said of one that fails.
+func TestBackupJob(t *testing.T) {
+	complete, failed := ended(batchv1.JobComplete, ""), ended(batchv1.JobFailed, "Job was active longer than specified deadline")
+	later := podOf("", ran("backup", 1, "{}\nquorate: back up b/a: the store refuses\n"))
+	later.CreationTimestamp = metav1.NewTime(made.Add(time.Minute))
+	tests := []struct {
+		name    string
+		job     *batchv1.Job
+		pods    []*corev1.Pod
+		phase   decide.BackupPhase
+		message string
+		backup  string // what it began at, after its Job, and whether it is verified; empty: none
+	}{
+		{"no pod yet", backupJob(), nil, decide.BackupRuns, "", ""},
+		{"stored and verified", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), ran("verify", 0, ""))}, decide.BackupSucceeded, "", "0s true"},
+		{"stored, and being verified", backupJob(), []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), corev1.ContainerStatus{Name: "verify"})}, decide.BackupRuns, "", "0s false"},
+		{"stored and damaged", backupJob(failed), []*corev1.Pod{podOf("", ran("backup", 0, word(0)), ran("verify", 4, "quorate: b/a: damaged"))}, decide.BackupFailed, "verify: b/a: damaged", ""},
+		{"stored, and not read back", backupJob(failed), []*corev1.Pod{podOf("", ran("backup", 0, word(0)), ran("verify", 1, "quorate: 403"))}, decide.BackupFailed, "verify: 403", "0s false"},
+		{"stored, verified and not pruned", backupJob(failed), []*corev1.Pod{podOf("", ran("backup", 0, word(0)), ran("verify", 0, ""), ran("prune", 1, ""))}, decide.BackupFailed, "prune: exit code 1", "0s true"},
+		{"there already", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, word(-time.Hour)), ran("verify", 0, ""))}, decide.BackupSucceeded, "", "-1h0m0s true"},
+		{"a clock that is late", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, word(-4*time.Minute)))}, decide.BackupSucceeded, "", "0s false"},
+		{"another's pod", backupJob(complete), []*corev1.Pod{podOf("other", ran("backup", 0, word(0)))}, decide.BackupSucceeded, "", ""},
+		{"no word", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, "done"))}, decide.BackupSucceeded, "", ""},
+		{"a suspect one", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, strings.Replace(word(0), `"suspect":false`, `"suspect":true`, 1)))}, decide.BackupSucceeded, "", ""},
+		{"stored as suspect", backupJob(failed), []*corev1.Pod{podOf("", ran("backup", 4, strings.Replace(word(0), `"suspect":false`, `"suspect":true`, 1)))}, decide.BackupFailed,
+			"etcd has found that members hold different data, so that what was stored is suspect and does not count", ""},
+		{"the second attempt", backupJob(failed), []*corev1.Pod{later, podOf("", ran("backup", 1, "quorate: no"))}, decide.BackupFailed, "backup: back up b/a: the store refuses", ""},
+		{"the deadline", backupJob(failed), nil, decide.BackupFailed, "Job was active longer than specified deadline", ""},
+		{"no image", backupJob(), []*corev1.Pod{podOf("", waits("backup", "ImagePullBackOff", "no \x1b[31mway"))}, decide.BackupRuns, `ImagePullBackOff: no \x1b[31mway`, ""},
+		{"about to start", backupJob(), []*corev1.Pod{podOf("", waits("backup", "PodInitializing", ""))}, decide.BackupRuns, "", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			j := BackupJob(test.job, test.pods)
+			backup := ""
+			if j.Backup != nil {
+				backup = fmt.Sprint(j.Backup.StartedAt.Sub(made), j.Backup.Verified)
+				if j.Backup.ClusterID != 0x15082e1bb141d752 || j.Backup.Revision != 18204 || j.Backup.To != "s3://b/p" || j.Backup.Job != j.Name {
+					t.Errorf("got %+v", j.Backup)
+				}
+			}
+			if j.Phase != test.phase || j.Message != test.message || backup != strings.Replace(test.backup, " ", " ", 1) || j.Generation != 2 {
+				t.Errorf("got %+v, backup %q", j, backup)
+			}
+		})
+	}
+}

@@ -1,0 +1,108 @@
+package status
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// backedUp is a cluster made two days ago that is to be backed up at three o'clock, in an hour at
+// most.
+func backedUp() *v1alpha1.EtcdCluster {
+	live := liveCluster()
+	live.CreationTimestamp = metav1.NewTime(noon.Add(-48 * time.Hour))
+	live.Spec.Backup = &v1alpha1.BackupSpec{Schedule: "0 3 * * *", TimeZone: "Etc/UTC", Deadline: "1h", Verify: v1alpha1.VerifyEvery}
+	return live
+}
+
+// of is a backup of cluster c1, verified, that was taken at its slot.
+func of(slot time.Time) *decide.Backup {
+	return &decide.Backup{Job: "j", Slot: slot, StartedAt: slot.Add(2 * time.Second), FinishedAt: slot.Add(9 * time.Second), ClusterID: 0xc1,
+		Revision: 7, Bytes: 9, Verified: true, To: "s3://b"}
+}
+
+func TestBackupConditions(t *testing.T) {
+	three := time.Date(noon.Year(), noon.Month(), noon.Day(), 3, 0, 0, 0, time.UTC)
+	unverified := of(three)
+	unverified.Verified = false
+	other := of(three)
+	other.ClusterID = 0xc9
+	failed := decide.BackupJob{Name: "f", Phase: decide.BackupFailed, CreatedAt: three.Add(time.Second), Message: "no"}
+	tests := []struct {
+		name       string
+		at         time.Time
+		change     func(*v1alpha1.EtcdCluster)
+		seen       decide.Backups
+		stale      string // status, reason
+		unverified string
+	}{
+		{"in time", noon, nil, decide.Backups{Last: of(three)}, "False Recent", "False Verified"},
+		{"late, and it may still come", three.Add(70 * time.Minute), nil, decide.Backups{Last: of(three.Add(-24 * time.Hour))}, "False Recent", "False Verified"},
+		{"late", three.Add(70*time.Minute + time.Second), nil, decide.Backups{Last: of(three.Add(-24 * time.Hour)), Jobs: []decide.BackupJob{failed}}, "True Overdue", "False Verified"},
+		{"made up for later", noon, nil, decide.Backups{Last: of(noon.Add(-time.Minute))}, "False Recent", "False Verified"},
+		{"of another cluster", noon, nil, decide.Backups{Last: other}, "True Overdue", "False Verified"},
+		{"none yet", noon, func(c *v1alpha1.EtcdCluster) { c.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour)) }, decide.Backups{}, "False Pending", ""},
+		{"never", noon, nil, decide.Backups{}, "True NoBackup", ""},
+		{"not read back", noon, nil, decide.Backups{Last: unverified}, "False Recent", "True NotVerified"},
+		{"about to be read back", noon, nil, decide.Backups{Last: unverified, Jobs: []decide.BackupJob{{Name: "j", Phase: decide.BackupRuns}}}, "False Recent", ""},
+		{"not to be read back", noon, func(c *v1alpha1.EtcdCluster) { c.Spec.Backup.Verify = v1alpha1.VerifyNever }, decide.Backups{Last: unverified}, "False Recent", ""},
+		{"suspended", noon, func(c *v1alpha1.EtcdCluster) { c.Spec.Backup.Suspend = true }, decide.Backups{}, "", ""},
+		{"not declared", noon, func(c *v1alpha1.EtcdCluster) { c.Spec.Backup = nil }, decide.Backups{Last: of(three)}, "", ""},
+		{"not seen", noon, nil, decide.Backups{Hidden: "forbidden"}, "", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			live, entry := backedUp(), healthyEntry()
+			if test.change != nil {
+				test.change(live)
+			}
+			entry.State.Now, entry.State.Backups = test.at, test.seen
+			entry.State.Declared.Lifecycle = decide.Running
+			status := newStatus(live, live, entry, fetchedMain)
+			said := func(kind string) string {
+				c := meta.FindStatusCondition(status.Conditions, kind)
+				if c == nil {
+					return ""
+				}
+				return string(c.Status) + " " + c.Reason
+			}
+			if stale, unverified := said(v1alpha1.ConditionBackupStale), said(v1alpha1.ConditionBackupUnverified); stale != test.stale || unverified != test.unverified {
+				t.Errorf("%s, %s", stale, unverified)
+			}
+		})
+	}
+}
+
+// TestBackupIsRemembered: what the status says of the newest backup is read back as it was, and stays
+// when its Job is gone; so does a failure, until a backup succeeds.
+func TestBackupIsRemembered(t *testing.T) {
+	live, entry := backedUp(), healthyEntry()
+	entry.State.Declared.Lifecycle = decide.Running
+	failed := decide.BackupJob{Name: "f", Phase: decide.BackupFailed, CreatedAt: noon.Add(-time.Hour), EndedAt: noon.Add(-time.Minute), Message: "no"}
+	entry.State.Backups = decide.Backups{Last: of(noon.Add(-9 * time.Hour)), Jobs: []decide.BackupJob{failed}}
+	first := newStatus(live, live, entry, fetchedMain)
+	events := backupEvents(live, first, kube.Event{})
+	if first.Backup.Failed == nil || first.Backup.Failed.Job != "f" || len(events) != 1 || !strings.Contains(events[0].Note, "Job f: no") || !events[0].Warning {
+		t.Errorf("got %+v, %+v", first.Backup, events)
+	}
+	live.Status = first
+	if last := LastBackup(live); last == nil || *last != *entry.State.Backups.Last {
+		t.Errorf("got %+v, want %+v", last, entry.State.Backups.Last)
+	}
+	entry.State.Backups = decide.Backups{Last: LastBackup(live)}
+	again := newStatus(live, live, entry, fetchedMain)
+	if WorthWriting(first, again) || len(backupEvents(live, again, kube.Event{})) > 0 {
+		t.Errorf("without its Jobs, it is another: %+v", again.Backup)
+	}
+	entry.State.Backups.Last = of(noon)
+	if cured := newStatus(live, live, entry, fetchedMain); cured.Backup.Failed != nil || !WorthWriting(again, cured) {
+		t.Errorf("got %+v", cured.Backup)
+	}
+}
