@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Kind is one of the things that pods may be asked to have.
+// Kind is one of the things that a declaration may ask for.
 type Kind string
 
 // The kinds, named as their settings are.
@@ -19,6 +19,8 @@ const (
 	Labels          Kind = "allow-label"
 	Tolerations     Kind = "allow-toleration"
 	NodeSelectors   Kind = "allow-node-selector"
+	// BackupDestinations are the only kind of which nothing is allowed without a setting.
+	BackupDestinations Kind = "allow-backup-destination"
 )
 
 // Flag is the setting as it is given on a command line.
@@ -39,6 +41,8 @@ func (k Kind) Check(pattern string) error {
 				"in which * stands for any characters, such as tenant-*")
 		}
 		return nil
+	case k == BackupDestinations:
+		return checkDestination(pattern)
 	case k == Tolerations:
 		return tolerationOf(pattern).check()
 	case k == Labels, k == NodeSelectors:

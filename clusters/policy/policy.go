@@ -1,5 +1,5 @@
-// Package policy says what a declaration may ask of the pods of a cluster. It is pure: a
-// declaration in, refusals out.
+// Package policy says what a declaration may ask of the pods of a cluster, and where its backups may
+// go. It is pure: a declaration in, refusals out.
 package policy
 
 import (
@@ -12,9 +12,13 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// Policy is what declarations may ask of pods. The zero value lets them ask for everything.
+// Policy is what declarations may ask for. The zero value lets them ask for everything of pods, and
+// to be backed up nowhere.
 type Policy struct {
 	Images, PriorityClasses, Annotations, Labels, Tolerations, NodeSelectors Allowed
+	// BackupDestinations that are not limited are none, so that no setting that is left out sends
+	// data to where git says.
+	BackupDestinations Allowed
 	// Namespaces are those that the affinity of pods may name; all if there are none.
 	Namespaces []string
 }
@@ -52,7 +56,7 @@ func (p Policy) Within(namespaces []string) Policy {
 func (p *Policy) Of(kind Kind) *Allowed {
 	return map[Kind]*Allowed{
 		Images: &p.Images, PriorityClasses: &p.PriorityClasses, Annotations: &p.Annotations, Labels: &p.Labels,
-		Tolerations: &p.Tolerations, NodeSelectors: &p.NodeSelectors,
+		Tolerations: &p.Tolerations, NodeSelectors: &p.NodeSelectors, BackupDestinations: &p.BackupDestinations,
 	}[kind]
 }
 
@@ -88,6 +92,7 @@ func (p Policy) Refusals(spec v1alpha1.EtcdClusterSpec) []Refusal {
 		r.podAffinity("spec.pod.affinity.podAffinity", p.Namespaces, a.PodAffinity)
 		r.podAffinity("spec.pod.affinity.podAntiAffinity", p.Namespaces, a.PodAntiAffinity)
 	}
+	r.destination(p.BackupDestinations, spec.Backup)
 	return r
 }
 

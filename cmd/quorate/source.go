@@ -39,7 +39,7 @@ type source struct {
 	namespace string
 	// allowNamespaces are the only ones that it may declare clusters in; all if there are none.
 	allowNamespaces namespaces
-	// policy is what its clusters may ask of pods.
+	// policy is what its clusters may ask for.
 	policy           policy.Policy
 	ignoreOtherKinds bool
 	cacheDir         string

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"quorate.dev/quorate/clusters/policy"
 	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/gitsource/credentials"
 	"quorate.dev/quorate/gitsource/remote"
@@ -46,6 +47,8 @@ type sourceFlags struct {
 	divide func()
 	// shows is the name of the command if it applies nothing.
 	shows string
+	// anyDestination lets backups go anywhere where no setting says where they may.
+	anyDestination bool
 }
 
 func (f *sourceFlags) add(c *cobra.Command, help string) {
@@ -101,6 +104,9 @@ func (f *sourceFlags) sources(check func(source) error) ([]source, error) {
 			settings.namespace = cmp.Or(settings.namespace, f.namespaces[0])
 		}
 		s, err := settings.with(value)
+		if to := &s.policy.BackupDestinations; f.anyDestination && !to.Limited {
+			*to = policy.Allowed{Limited: true, Patterns: []string{policy.Everything}}
+		}
 		if err == nil {
 			err = check(s)
 		}

@@ -29,6 +29,7 @@ and line.`,
 		RunE: func(c *cobra.Command, _ []string) error { return validate(c.Context(), std, source, output) },
 	}
 	source.addShowing(c, helpSource)
+	source.anyDestination = true // the run says which are allowed
 	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
 	c.Flags().VarP(source.namespaces.flag(), "namespace", "n",
 		"namespace of declarations without one, if it is one (default \"default\")")

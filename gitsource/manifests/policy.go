@@ -8,11 +8,14 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// checkPolicy refuses what the object may not ask of pods, beside all else that is wrong with it.
-// What is no image or no pod is told as such already.
+// checkPolicy refuses what the object may not ask for, beside all else that is wrong with it. What is
+// no image, no pod or no place for backups is told as such already.
 func (d *declaration) checkPolicy(p policy.Policy, defaulted map[string]any) {
 	declared, _ := defaulted["spec"].(map[string]any)
 	asked := map[string]any{"image": declared["image"]}
+	if backup, ok := declared["backup"].(map[string]any); ok && backup["to"] != nil {
+		asked["backup"] = map[string]any{"to": backup["to"]}
+	}
 	if pod, ok := declared["pod"].(map[string]any); ok {
 		pod = maps.Clone(pod)
 		delete(pod, "resources") // which no policy is about, and whose quantities are not checked yet
@@ -22,6 +25,9 @@ func (d *declaration) checkPolicy(p policy.Policy, defaulted map[string]any) {
 	text, err := json.Marshal(asked)
 	if err != nil || json.Unmarshal(text, &spec) != nil {
 		return
+	}
+	if spec.Backup != nil && spec.Backup.To.Location() == "" {
+		spec.Backup = nil
 	}
 	for _, refused := range p.Refusals(spec) {
 		d.problem(refused.Path, "%s", refused.Message)

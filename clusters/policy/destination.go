@@ -1,0 +1,173 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// destination is the pattern LOCATION[@ENDPOINT], or a destination written so. * stands for any
+// characters of a bucket, or of a prefix, slashes among them.
+type destination struct {
+	scheme, bucket string
+	// prefix in the bucket; the pattern is of all prefixes, and of none, if it has none of its own.
+	prefix    string
+	hasPrefix bool
+	// endpoint is compared as it is written. Empty, it is the public one of AWS or Google.
+	endpoint string
+}
+
+func destinationOf(location, endpoint string) destination {
+	scheme, rest, _ := strings.Cut(location, "://")
+	bucket, prefix, has := strings.Cut(rest, "/")
+	return destination{scheme, bucket, prefix, has, endpoint}
+}
+
+func destinationPattern(pattern string) destination {
+	location, endpoint, _ := strings.Cut(pattern, "@")
+	return destinationOf(location, endpoint)
+}
+
+// allows reports whether what is asked for is of the pattern.
+func (d destination) allows(asked destination) bool {
+	return d.scheme == asked.scheme && d.endpoint == asked.endpoint && matches(d.bucket, asked.bucket) &&
+		(!d.hasPrefix || asked.hasPrefix && matches(d.prefix, asked.prefix))
+}
+
+// String is the pattern.
+func (d destination) String() string {
+	text := d.scheme + "://" + d.bucket
+	if d.hasPrefix {
+		text += "/" + d.prefix
+	}
+	if d.endpoint != "" {
+		text += "@" + d.endpoint
+	}
+	return text
+}
+
+// store is what there can be of one kind of store.
+type store struct {
+	what string
+	// bucket is what a name may be, and longest how long; in a pattern of it every * may stand for
+	// what is missing.
+	bucket, bucketPattern *regexp.Regexp
+	longest               int
+	// prefixes and endpoints are whether there are any; every destination has an endpoint of its own
+	// if ownEndpoint.
+	prefixes, endpoints, ownEndpoint bool
+}
+
+var stores = map[string]store{
+	"s3": {
+		what: "a bucket", bucket: regexp.MustCompile(`^[a-z0-9][a-z0-9.-]+[a-z0-9]$`),
+		bucketPattern: regexp.MustCompile(`^[a-z0-9*]([a-z0-9.*-]*[a-z0-9*])?$`), longest: 63, prefixes: true,
+		endpoints: true,
+	},
+	"gs": {
+		what: "a bucket", bucket: regexp.MustCompile(`^[a-z0-9][a-z0-9._-]+[a-z0-9]$`),
+		bucketPattern: regexp.MustCompile(`^[a-z0-9*]([a-z0-9._*-]*[a-z0-9*])?$`), longest: 222, prefixes: true,
+		endpoints: true,
+	},
+	"azblob": {
+		what: "a container", bucket: regexp.MustCompile(`^[a-z0-9][a-z0-9-]+[a-z0-9]$`),
+		bucketPattern: regexp.MustCompile(`^[a-z0-9*]([a-z0-9*-]*[a-z0-9*])?$`), longest: 63, prefixes: true,
+		endpoints: true, ownEndpoint: true,
+	},
+	"volume": {
+		what: "a PersistentVolumeClaim", bucket: regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`),
+		bucketPattern: regexp.MustCompile(`^[a-z0-9*]([a-z0-9.*-]*[a-z0-9*])?$`), longest: 253,
+	},
+}
+
+const longestPrefix = 256
+
+var (
+	prefixElement = regexp.MustCompile(`^[A-Za-z0-9_*-][A-Za-z0-9._*-]*$`)
+	endpointURL   = regexp.MustCompile(
+		`^https?://[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[-A-Za-z0-9._/]*)?$`)
+)
+
+// checkDestination refuses patterns that no destination is of.
+func checkDestination(pattern string) error {
+	d := destinationPattern(pattern)
+	s, known := stores[d.scheme]
+	if !known {
+		return fmt.Errorf("want LOCATION or LOCATION@ENDPOINT, with a location of %s, such as s3://backups/etcd",
+			strings.Join(slices.Sorted(maps.Keys(stores)), "://, ")+"://")
+	}
+	if strings.Contains(pattern, Everything) {
+		return fmt.Errorf("%s allows everything by itself alone; * stands for any characters", Everything)
+	}
+	if err := s.checkBucket(d.bucket); err != nil {
+		return err
+	}
+	if err := s.checkPrefix(d); err != nil {
+		return err
+	}
+	return s.checkEndpoint(pattern, d)
+}
+
+func (s store) checkBucket(bucket string) error {
+	valid := s.bucket
+	if strings.Contains(bucket, "*") {
+		valid = s.bucketPattern
+	}
+	if !valid.MatchString(bucket) || len(strings.ReplaceAll(bucket, "*", "")) > s.longest {
+		return fmt.Errorf("%q cannot be the name of %s; * stands for any characters of one", bucket, s.what)
+	}
+	return nil
+}
+
+func (s store) checkPrefix(d destination) error {
+	invalid := func(element string) bool { return !prefixElement.MatchString(element) }
+	switch {
+	case !d.hasPrefix:
+		return nil
+	case !s.prefixes:
+		return fmt.Errorf("there is no prefix in %s: want %s://%s", s.what, d.scheme, d.bucket)
+	case slices.ContainsFunc(strings.Split(d.prefix, "/"), invalid),
+		len(strings.ReplaceAll(d.prefix, "*", "")) > longestPrefix:
+		return fmt.Errorf("%q cannot be a prefix: want names of letters, digits, '.', '_' and '-', with '/' between "+
+			"them; * stands for any of these; without a prefix, all are allowed", d.prefix)
+	}
+	return nil
+}
+
+func (s store) checkEndpoint(pattern string, d destination) error {
+	switch has := strings.Contains(pattern, "@"); {
+	case s.ownEndpoint && !has:
+		return fmt.Errorf("name the endpoint of the storage account: %s@https://ACCOUNT.blob.core.windows.net", pattern)
+	case has && !s.endpoints:
+		return fmt.Errorf("%s has no endpoint: leave out @%s", s.what, d.endpoint)
+	case has && !endpointURL.MatchString(d.endpoint):
+		return fmt.Errorf("%q is no endpoint: want a URL such as https://s3.example.com, in which * stands for nothing "+
+			"else; without @, the public endpoint is allowed alone", d.endpoint)
+	}
+	return nil
+}
+
+// destination refuses to send the data of a cluster where nobody has said that they may go. Unlike
+// all else, no place is allowed without a setting.
+func (r *refusals) destination(a Allowed, declared *v1alpha1.BackupSpec) {
+	if declared == nil {
+		return
+	}
+	asked := destinationOf(declared.To.Location(), declared.To.Endpoint())
+	allows := func(pattern string) bool { return destinationPattern(pattern).allows(asked) }
+	if a.Limited && a.allows(allows) {
+		return
+	}
+	what, hint := quoted(declared.To.Location()), ""
+	if asked.endpoint != "" {
+		what += " at " + quoted(asked.endpoint)
+		if pattern := asked.String(); checkDestination(pattern) == nil {
+			hint = "; it would be allowed by " + pattern
+		}
+	}
+	r.add("spec.backup.to", "%s is not allowed; %s%s", what, a.describe(BackupDestinations), hint)
+}

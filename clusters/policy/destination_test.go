@@ -1,0 +1,156 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// to is a destination by its location and endpoint. The account of Azure is acc.
+func to(written string) v1alpha1.BackupDestination {
+	location, endpoint, _ := strings.Cut(written, "@")
+	scheme, rest, _ := strings.Cut(location, "://")
+	bucket, prefix, _ := strings.Cut(rest, "/")
+	p, e := v1alpha1.BackupPrefix(prefix), v1alpha1.EndpointURL(endpoint)
+	switch scheme {
+	case "s3":
+		return v1alpha1.BackupDestination{S3: &v1alpha1.S3Destination{Bucket: bucket, Prefix: p, Endpoint: e}}
+	case "gs":
+		return v1alpha1.BackupDestination{GCS: &v1alpha1.GCSDestination{Bucket: bucket, Prefix: p, Endpoint: e}}
+	case "azblob":
+		return v1alpha1.BackupDestination{Azure: &v1alpha1.AzureDestination{Container: bucket, Prefix: p, Account: "acc", Endpoint: e}}
+	}
+	return v1alpha1.BackupDestination{Volume: &v1alpha1.VolumeDestination{ClaimName: bucket}}
+}
+
+func backedUp(written string) v1alpha1.EtcdClusterSpec {
+	return v1alpha1.EtcdClusterSpec{Backup: &v1alpha1.BackupSpec{To: to(written)}}
+}
+
+func TestDestinations(t *testing.T) {
+	const azure = "@https://acc.blob.core.windows.net"
+	for _, test := range []struct{ patterns, allowed, refused string }{
+		{"", "", "s3://backups volume://backups gs://backups azblob://backups"},
+		{"**", "s3://backups s3://b/c@http://evil.example volume://a gs://a/b azblob://a azblob://a@https://evil.example", ""},
+		{"s3://backups", "s3://backups s3://backups/a s3://backups/a/b", "s3://backups2 s3://backup gs://backups volume://backups s3://backups@https://evil.example s3://other/backups"},
+		{"s3://backups/etcd", "s3://backups/etcd", "s3://backups s3://backups/etcd2 s3://backups/etcd/a s3://backups/a/etcd s3://backups2/etcd"},
+		{"s3://backups/etcd*", "s3://backups/etcd s3://backups/etcd2 s3://backups/etcd/a", "s3://backups s3://backups/a"},
+		{"s3://backups/*", "s3://backups/etcd s3://backups/etcd/a", "s3://backups s3://backups2/etcd"},
+		{"s3://team-*", "s3://team-a s3://team-a/b", "s3://team s3://a/team-a s3://ateam-a"},
+		{"s3://team-*/etcd", "s3://team-a/etcd", "s3://team-a s3://team-a/x s3://team-a/x/etcd s3://team-a@https://evil.example/etcd"},
+		{"s3://*", "s3://aaa s3://aaa/b", "gs://aaa s3://aaa@https://evil.example"},
+		{"s3://backups@https://minio.example.com:9000", "s3://backups@https://minio.example.com:9000 s3://backups/a@https://minio.example.com:9000",
+			"s3://backups s3://backups@http://minio.example.com:9000 s3://backups@https://minio.example.com s3://backups@https://minio.example.com:9000/ s3://backups@https://minio.example.com:90001"},
+		{"gs://backups/a", "gs://backups/a", "gs://backups s3://backups/a gs://backups/a@https://evil.example"},
+		{"azblob://backups" + azure, "azblob://backups azblob://backups/a azblob://backups" + azure, "azblob://other azblob://backups@https://evil.example azblob://backups@https://acc.blob.core.usgovcloudapi.net"},
+		{"azblob://backups@https://other.blob.core.windows.net", "", "azblob://backups"},
+		{"volume://backups", "volume://backups", "volume://backup volume://backups2 s3://backups"},
+		{"volume://*-backups;s3://a-b", "volume://a-backups s3://a-b/c", "volume://backups"},
+	} {
+		p := limited(t, BackupDestinations, test.patterns)
+		for destination := range strings.FieldsSeq(test.allowed) {
+			if got := p.Problems(backedUp(destination)); len(got) > 0 {
+				t.Errorf("%q: %v", test.patterns, got)
+			}
+		}
+		for destination := range strings.FieldsSeq(test.refused) {
+			if got := p.Problems(backedUp(destination)); len(got) != 1 {
+				t.Errorf("%q allows %q", test.patterns, destination)
+			}
+		}
+		if got := p.Problems(v1alpha1.EtcdClusterSpec{}); len(got) != 0 {
+			t.Errorf("no backups are asked for: %v", got)
+		}
+	}
+}
+
+// Without a setting no destination is allowed, whether a source is bound to namespaces or not; nor is
+// one that no store is named in.
+func TestNoDestinationIsAllowedByDefault(t *testing.T) {
+	for _, namespaces := range [][]string{nil, {"dev"}} {
+		spec := backedUp("volume://backups")
+		spec.Image.Repository = DefaultImage
+		if got := (Policy{}).Within(namespaces).Problems(spec); len(got) != 1 {
+			t.Errorf("%v: %q", namespaces, got)
+		}
+	}
+	if got := limited(t, BackupDestinations, "s3://*").Problems(v1alpha1.EtcdClusterSpec{Backup: &v1alpha1.BackupSpec{}}); len(got) != 1 {
+		t.Errorf("no store: %q", got)
+	}
+	within := limited(t, BackupDestinations, "volume://*").Within([]string{"dev"}).BackupDestinations
+	if !within.Limited || len(within.Patterns) != 1 {
+		t.Errorf("what is allowed within namespaces: %+v", within)
+	}
+}
+
+func TestMessagesOfDestinations(t *testing.T) {
+	for _, test := range []struct{ patterns, destination, want string }{
+		{"", "s3://backups/etcd", `spec.backup.to: "s3://backups/etcd" is not allowed; --allow-backup-destination allows none`},
+		{"volume://a;s3://bbb", "s3://backups@https://minio.example.com", `spec.backup.to: "s3://backups" at "https://minio.example.com" is not allowed; ` +
+			`--allow-backup-destination allows volume://a, s3://bbb; it would be allowed by s3://backups@https://minio.example.com`},
+		{"", "azblob://backups/a", `spec.backup.to: "azblob://backups/a" at "https://acc.blob.core.windows.net" is not allowed; ` +
+			`--allow-backup-destination allows none; it would be allowed by azblob://backups/a@https://acc.blob.core.windows.net`},
+		{"", "s3://*/..@http://\x1b[31m", `spec.backup.to: "s3://*/.." at "http://\x1b[31m" is not allowed; --allow-backup-destination allows none`},
+	} {
+		got := limited(t, BackupDestinations, test.patterns).Refusals(backedUp(test.destination))
+		if len(got) != 1 || got[0].Message != test.want || got[0].Path != "spec.backup.to" {
+			t.Errorf("got  %q\nwant %q", got, test.want)
+		}
+	}
+	// What a message says would allow it, does.
+	const destination = "s3://backups/a/b@http://10.0.0.1:9000/x"
+	_, pattern, _ := strings.Cut(Policy{}.Problems(backedUp(destination))[0], "allowed by ")
+	if got := limited(t, BackupDestinations, pattern).Problems(backedUp(destination)); len(got) > 0 {
+		t.Error(got)
+	}
+}
+
+// Patterns that no destination is of are refused.
+func TestPatternsOfDestinations(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"backups":                            "want LOCATION",
+		"*":                                  "want LOCATION",
+		"file:///backups":                    "want LOCATION",
+		"S3://backups":                       "want LOCATION",
+		"*://backups":                        "want LOCATION",
+		"s3:/backups":                        "want LOCATION",
+		"s3://":                              "cannot be the name of a bucket",
+		"s3://ab":                            "cannot be the name of a bucket",
+		"s3://Backups":                       "cannot be the name of a bucket",
+		"s3://a_b":                           "cannot be the name of a bucket",
+		"s3://-*":                            "cannot be the name of a bucket",
+		"s3://*" + strings.Repeat("a", 64):   "cannot be the name of a bucket",
+		"s3://backups,s3://other":            "cannot be the name of a bucket",
+		"s3://backups?region=x":              "cannot be the name of a bucket",
+		"s3://b**":                           "** allows everything by itself alone",
+		"s3://backups/**":                    "** allows everything by itself alone",
+		"s3://backups/":                      "cannot be a prefix",
+		"s3://backups//a":                    "cannot be a prefix",
+		"s3://backups/a/":                    "cannot be a prefix",
+		"s3://backups/../a":                  "cannot be a prefix",
+		"s3://backups/*/.a":                  "cannot be a prefix",
+		"s3://backups/a b":                   "cannot be a prefix",
+		"s3://backups/\u0430":                "cannot be a prefix",
+		"gs://backups@":                      "is no endpoint",
+		"s3://backups@minio":                 "is no endpoint",
+		"s3://backups@https://*.example.com": "is no endpoint",
+		"s3://backups@https://a@b":           "is no endpoint",
+		"s3://backups@https://a?x=y":         "is no endpoint",
+		"azblob://backups":                   "name the endpoint of the storage account: azblob://backups@https://ACCOUNT.blob.core.windows.net",
+		"azblob://*":                         "name the endpoint of the storage account",
+		"azblob://a.b@https://a":             "cannot be the name of a container",
+		"volume://backups@https://a":         "has no endpoint",
+		"volume://backups/a":                 "there is no prefix",
+		"volume://A":                         "cannot be the name of a PersistentVolumeClaim",
+	} {
+		if _, err := (Allowed{}).Setting(BackupDestinations, pattern); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", pattern, err, want)
+		}
+	}
+	for _, setting := range []string{";", "volume://a;"} {
+		if _, err := (Allowed{}).Setting(BackupDestinations, setting); err == nil {
+			t.Errorf("%q is taken", setting)
+		}
+	}
+}
