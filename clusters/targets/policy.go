@@ -11,21 +11,44 @@ import (
 // mostRefusals is how many refusals are told of one cluster.
 const mostRefusals = 10
 
-// refuse adds to each target what it may not ask of pods. It does not matter where the target comes
+// refuse adds to each target what it may not ask for. It does not matter where the target comes
 // from: what was applied last may have been allowed then, or have been changed by hand since. Of an
 // orphan nothing is made.
 func refuse(targets []Target, owned inventory.ByCluster, desired reconcile.Desired) {
 	for i := range targets {
 		t := &targets[i]
-		broken := t.Applied == nil && len(t.Problems) > 0 && !desired.Live
-		if broken || t.Orphaned != "" {
-			continue // it is left alone as it is
+		if t.leftAlone(desired) {
+			continue
 		}
 		source := t.Source
 		if custom := owned.Of(t.Key()).Custom; t.Applied == nil && custom != nil {
 			source = custom.Status.DeclaredSource
 		}
 		t.Problems = append(t.Problems, refusalsOf(t.Cluster, source, desired)...)
+	}
+}
+
+// leftAlone reports whether a target stays as it is, whatever else is wrong with it: it is an orphan,
+// or its declaration is broken.
+func (t *Target) leftAlone(desired reconcile.Desired) bool {
+	return t.Orphaned != "" || t.Applied == nil && len(t.Problems) > 0 && !desired.Live
+}
+
+// FlagBackupImage names the image of the pods that back up.
+const FlagBackupImage = "--backup-image"
+
+// RefuseBackups adds to each target that declares backups that there is no image for them. A cluster
+// that is declared to be backed up, and is not, is not as declared.
+func RefuseBackups(targets []Target, image string, desired reconcile.Desired) {
+	if image != "" || desired.Live && desired.Unread != nil {
+		return
+	}
+	for i := range targets {
+		t := &targets[i]
+		if t.Cluster.Spec.Backup != nil && !t.leftAlone(desired) {
+			t.Problems = append(t.Problems, "spec.backup: this run has no "+FlagBackupImage+
+				", the image of Quorate that the pods run which back up")
+		}
 	}
 }
 
@@ -42,7 +65,7 @@ func refusalsOf(c v1alpha1.EtcdCluster, source string, desired reconcile.Desired
 	for _, place := range desired.Sources {
 		if place.Namespaces.Allow(c.Namespace) && len(place.Refuses.Refusals(c.Spec)) > 0 {
 			return []string{"it is not known which source has declared what was applied last, and not every source " +
-				"that may declare clusters in the namespace allows what it asks of pods; declare the cluster"}
+				"that may declare clusters in the namespace allows what it asks for; declare the cluster"}
 		}
 	}
 	return nil

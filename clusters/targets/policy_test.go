@@ -29,7 +29,7 @@ func TestPolicyOnEveryPath(t *testing.T) {
 	const shop, fleet = "https://host/shop.git", "https://host/fleet.git"
 	const refused = "3.5.30 is not allowed"
 	const unknown = "it is not known which source has declared what was applied last, and not every source that may declare clusters in the namespace allows " +
-		"what it asks of pods; declare the cluster"
+		"what it asks for; declare the cluster"
 	unread := errors.New("no answer")
 	tests := []struct {
 		name string
@@ -108,4 +108,60 @@ func policyProblems(problems []string) []string {
 		}
 	}
 	return list
+}
+
+// A cluster that is to be backed up needs an image for that, wherever its declaration comes from.
+func TestBackupsNeedAnImage(t *testing.T) {
+	backed := func(d reconcile.Declaration) reconcile.Declaration {
+		d.Cluster.Spec.Backup = &v1alpha1.BackupSpec{Schedule: "@daily", TimeZone: "Etc/UTC"}
+		return d
+	}
+	const none = "spec.backup: this run has no --backup-image"
+	for _, test := range []struct {
+		name, image, said string
+		desired           reconcile.Desired
+		live, want        bool
+	}{
+		{name: "declared", desired: reconcile.Desired{Clusters: []reconcile.Declaration{backed(declare("ns/a", "3.6.16"))}}, want: true},
+		{name: "declared, with an image", image: "quorate:v1", desired: reconcile.Desired{Clusters: []reconcile.Declaration{backed(declare("ns/a", "3.6.16"))}}},
+		{name: "declared without backups", desired: reconcile.Desired{Clusters: []reconcile.Declaration{declare("ns/a", "3.6.16")}}},
+		{name: "itself", live: true, desired: reconcile.Desired{Live: true}, want: true},
+		{name: "not asked", live: true, desired: reconcile.Desired{Live: true, Unread: reconcile.ErrNotAsked}},
+		{name: "an orphan", live: true, said: "the source no longer declares it"},
+		{name: "unread", live: true, desired: reconcile.Desired{Unread: errors.New("no answer")}, want: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			owned := inventory.ByCluster{}
+			if test.live {
+				there(owned, "ns/a", "3.6.16", "c1", test.said)
+				owned.At("ns", "a").Custom.Spec.Backup = backed(reconcile.Declaration{}).Cluster.Spec.Backup
+			}
+			list, _ := Of(test.desired, owned)
+			RefuseBackups(list, test.image, test.desired)
+			if len(list) != 1 {
+				t.Fatalf("%d targets", len(list))
+			}
+			if got := strings.Contains(strings.Join(list[0].Problems, "; "), none); got != test.want {
+				t.Errorf("%q", list[0].Problems)
+			}
+		})
+	}
+}
+
+// What the definition cannot tell of backups is told before anything is made of them, also of custom
+// resources that declare themselves.
+func TestBackupsAreChecked(t *testing.T) {
+	for _, desired := range []reconcile.Desired{{Live: true}, {Clusters: []reconcile.Declaration{declare("ns/a", "3.6.16")}}} {
+		owned := inventory.ByCluster{}
+		there(owned, "ns/a", "3.6.16", "c1", "")
+		never := &v1alpha1.BackupSpec{Schedule: "0 0 31 2 *", TimeZone: "Etc/UTC"}
+		owned.At("ns", "a").Custom.Spec.Backup = never
+		for i := range desired.Clusters {
+			desired.Clusters[i].Cluster.Spec.Backup = never
+		}
+		list, _ := Of(desired, owned)
+		if got := strings.Join(list[0].Problems, "; "); !strings.Contains(got, `spec.backup.schedule: "0 0 31 2 *" never happens`) {
+			t.Errorf("%q", got)
+		}
+	}
 }

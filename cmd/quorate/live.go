@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -99,6 +100,8 @@ type liveFlags struct {
 	reading bool
 	// maxDeletions is nil where nothing is deleted.
 	maxDeletions *int
+	// backupImage is for clusters that are backed up on a schedule.
+	backupImage image
 }
 
 func (f *liveFlags) add(c *cobra.Command) {
@@ -123,6 +126,36 @@ func (f *liveFlags) addDeletions(c *cobra.Command) {
 		"how many clusters of each source may newly be deleted with their data, those with lifecycle Deleted and "+
 			"retention Delete; the others wait")
 }
+
+func (f *liveFlags) addBackupImage(c *cobra.Command) {
+	c.Flags().Var(&f.backupImage, strings.TrimPrefix(targets.FlagBackupImage, "--"),
+		"image of Quorate, with a tag or digest, for the pods that back up clusters with spec.backup "+
+			"(default: none, and such clusters are refused)")
+}
+
+// image is that of a container.
+type image string
+
+// imageReference is REGISTRY/REPOSITORY:TAG@DIGEST, with a tag, a digest or both.
+var imageReference = regexp.MustCompile(`^([a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?(:[0-9]{1,5})?/)?` +
+	`[a-z0-9]+((\.|_{1,2}|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_{1,2}|-+)[a-z0-9]+)*)*` +
+	`(:[A-Za-z0-9_][-A-Za-z0-9_.]{0,127}|(:[A-Za-z0-9_][-A-Za-z0-9_.]{0,127})?@sha256:[a-f0-9]{64})$`)
+
+// Set implements pflag.Value.
+func (i *image) Set(s string) error {
+	const longest = 255 + 128 + 72
+	if len(s) > longest || !imageReference.MatchString(s) {
+		return errors.New("want an image with a tag or digest, such as registry.example.com/quorate:v1")
+	}
+	*i = image(s)
+	return nil
+}
+
+// String implements pflag.Value.
+func (i *image) String() string { return string(*i) }
+
+// Type implements pflag.Value.
+func (i *image) Type() string { return "string" }
 
 // number is a number that may be 0.
 type number int
@@ -164,5 +197,6 @@ func (f *liveFlags) live(s scope) (*clusters.Live, error) {
 		LeaseDuration: f.leaseDuration,
 		Timeout:       f.etcdTimeout,
 		MaxDeletions:  f.maxDeletions,
+		BackupImage:   string(f.backupImage),
 	}), nil
 }

@@ -39,6 +39,7 @@ func (f *runFlags) add(c *cobra.Command) {
 		"how long one cluster may take in a pass; it holds up no other")
 	f.source.confirmed.add(c.Flags())
 	f.live.addDeletions(c)
+	f.live.addBackupImage(c)
 	c.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit with 2 if changes are pending or were made")
 }
 
