@@ -145,8 +145,8 @@ func (s store) checkEndpoint(pattern string, d destination) error {
 	case has && !s.endpoints:
 		return fmt.Errorf("%s has no endpoint: leave out @%s", s.what, d.endpoint)
 	case has && !endpointURL.MatchString(d.endpoint):
-		return fmt.Errorf("%q is no endpoint: want a URL such as https://s3.example.com, in which * stands for nothing "+
-			"else; without @, the public endpoint is allowed alone", d.endpoint)
+		return fmt.Errorf("%q is no endpoint: want a URL such as https://s3.example.com, in which * stands for "+
+			"nothing else; without @, the public endpoint is allowed alone", d.endpoint)
 	}
 	return nil
 }
