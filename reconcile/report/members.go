@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -20,6 +21,7 @@ func Members(w io.Writer, r Report, style Style) error {
 		if id := c.State.Membership.ClusterID; id != 0 {
 			fmt.Fprintf(b, "    cluster ID %s\n", id)
 		}
+		writeBackup(b, c.State)
 		writeMembers(b, c.State)
 	}
 	if len(r.Clusters) == 0 {
@@ -27,6 +29,21 @@ func Members(w io.Writer, r Report, style Style) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeBackup says what the newest backup is, where any is declared or known.
+func writeBackup(b *strings.Builder, s decide.State) {
+	switch last := s.Backups.Last; {
+	case last != nil:
+		checked := "not read back"
+		if last.Verified {
+			checked = "verified"
+		}
+		fmt.Fprintf(b, "    last backup %s, revision %d, %s, in %s\n", last.Slot.UTC().Format(time.RFC3339), last.Revision, checked,
+			dash(visible.Line(last.To)))
+	case s.Declared.BacksUp:
+		fmt.Fprintln(b, "    no backup yet")
+	}
 }
 
 func writeMembers(b *strings.Builder, s decide.State) {

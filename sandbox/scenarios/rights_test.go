@@ -44,7 +44,7 @@ func TestRights(t *testing.T) {
 	backups := "backup: {schedule: '@weekly', to: {volume: {claimName: none}}}"
 	for _, spec := range [][]string{{one, otherOptions}, {"replicas: 2", otherOptions, "networkPolicy: {clients: [{pods: {app: web}}]}", backups}, {one, otherOptions}, {one, otherOptions, "lifecycle: Deleted"}} {
 		w.declare(modern, spec...)
-		w.convergeFrom(through(proxy))
+		w.convergeFrom(through(proxy), "--allow-backup-destination=**", "--backup-image=quorate.dev/quorate:none")
 	}
 	w.runFrom(through(proxy), "status").requireCode(t, exitDone)
 

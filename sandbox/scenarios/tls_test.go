@@ -105,7 +105,7 @@ func (w *world) speak(pod string, port int32, security *tls.Config) error {
 }
 
 // selfSigned makes a certificate that no cluster's CA has signed.
-func selfSigned(t testing.TB) tls.Certificate {
+func selfSigned(t testing.TB, addresses ...net.IP) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -115,7 +115,7 @@ func selfSigned(t testing.TB) tls.Certificate {
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "stranger"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-		DNSNames:    []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		DNSNames:    []string{"localhost"}, IPAddresses: append(addresses, net.IPv4(127, 0, 0, 1)),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {

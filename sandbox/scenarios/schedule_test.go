@@ -1,0 +1,279 @@
+package scenarios
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestScheduledBackups declares backups to an S3 store that only pods reach: the first is taken at
+// once, the schedule goes on without any pass, old ones are deleted, and an upgrade waits for one.
+func TestScheduledBackups(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if err := w.command("load", deployedImage+"="+binary("quorate")); err != nil {
+		t.Fatal(err)
+	}
+	s3 := w.serveS3Inside()
+	w.createSecrets(s3)
+	spec := func(to string) []string { return []string{one, "backup: " + s3.declared(to)} }
+	w.declare(modern, spec("")...)
+
+	// Nobody has said that backups may go there, or with which image they are made.
+	if refused := w.runFrom(outside, "run").requireCode(t, exitInvalid); !refused.says("--allow-backup-destination allows none") {
+		t.Errorf("%s", refused)
+	}
+	allowed := []string{"--allow-backup-destination", "s3://" + s3Bucket + "/*@" + s3.endpoint, "--backup-image", deployedImage}
+	if refused := w.runFrom(outside, append([]string{"run"}, allowed[:2]...)...).requireCode(t, exitInvalid); !refused.says("--backup-image") {
+		t.Errorf("%s", refused)
+	}
+	w.convergeFrom(outside, allowed...)
+
+	// The first one does not wait for the schedule.
+	first := w.awaitBackup(allowed, func(b backupStatus) bool { return strings.HasPrefix(b.Last.Job, "a-backup-gen") })
+	if first.Last.To != s3.url || first.Last.ClusterID != w.requireOneCluster("a", 1) {
+		t.Errorf("got %+v", first)
+	}
+	w.requireCondition("a", "BackupStale", "False", "Recent")
+	w.requireCondition("a", "BackupUnverified", "False", "Verified")
+
+	// Kubernetes takes the next ones, for the minute of the schedule, and the first is deleted.
+	byTime := regexp.MustCompile(`^a-backup-(\d{8})$`)
+	second := w.awaitBackup(allowed, func(b backupStatus) bool { return byTime.MatchString(b.Last.Job) })
+	if found := byTime.FindStringSubmatch(second.Last.Job); found == nil || fmt.Sprint(second.Last.Slot.Unix()/60) != found[1] || second.Last.Slot.Second() != 0 {
+		t.Errorf("got %+v", second)
+	}
+	eventually(t, "one backup is left", func() error {
+		if listed := w.listInside(s3); strings.Count(listed, w.namespace+"/a") != 1 || !strings.Contains(listed, "  verified\n") {
+			return fmt.Errorf("the store holds %s", listed)
+		}
+		return nil
+	})
+
+	// An upgrade waits for a backup, and is not begun without one.
+	s3.stop()
+	const newer = "3.7.3"
+	w.declare(newer, spec("Upgrade")...)
+	blocked := w.runFrom(outside, append([]string{"run", "--until-converged", "--timeout=3m"}, allowed...)...).requireCode(t, exitBlocked)
+	if d := blocked.cluster("a").Decision; d.Rule != "WaitForBackup" || !strings.Contains(d.Message, "has failed: ") {
+		t.Errorf("%s", blocked)
+	}
+	if runs := w.podVersion("a-0"); runs != modern {
+		t.Errorf("etcd %s runs", runs)
+	}
+	s3.start()
+	w.kubectl("--namespace", w.namespace, "create", "job", "--from=cronjob/a-backup", "by-hand")
+	w.awaitJob("by-hand")
+	w.convergeFrom(outside, allowed...)
+	if runs := w.podVersion("a-0"); runs != newer {
+		t.Errorf("etcd %s runs", runs)
+	}
+
+	// What is not declared any more is taken away, and what is stored stays.
+	w.declare(newer, one)
+	w.convergeFrom(outside, allowed...)
+	if _, err := w.object(cronJobs, "a-backup"); err == nil {
+		t.Error("the CronJob is still there")
+	}
+	if listed := w.listInside(s3); !strings.Contains(listed, w.namespace+"/a") {
+		t.Errorf("the store holds %s", listed)
+	}
+}
+
+// backupStatus is status.backup.
+type backupStatus struct {
+	Last struct {
+		Job, To, ClusterID string
+		Slot               time.Time
+		Verified           bool
+	}
+	Failed struct{ Job, Message string }
+}
+
+// awaitBackup runs passes until the status says that the newest backup is verified, and what is wanted
+// of it.
+func (w *world) awaitBackup(args []string, wanted func(backupStatus) bool) (found backupStatus) {
+	w.t.Helper()
+	// The next time of the schedule is up to a minute away.
+	err := poll(w.t.Context(), time.Minute+patience, func() error {
+		w.runFrom(outside, append([]string{"run"}, args...)...)
+		live, err := w.object(etcdclusters, "a")
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(live.Object["status"])
+		if err != nil {
+			return err
+		}
+		var status struct{ Backup backupStatus }
+		if err := json.Unmarshal(text, &status); err != nil {
+			return err
+		}
+		if found = status.Backup; !found.Last.Verified || !wanted(found) {
+			return fmt.Errorf("%+v; %s", found, w.kubectl("--namespace", w.namespace, "get", "cronjobs,jobs,pods", "--output=wide"))
+		}
+		return nil
+	})
+	if err != nil {
+		w.t.Fatalf("no backup succeeds: %v", err)
+	}
+	return found
+}
+
+// awaitJob waits until a Job has succeeded.
+func (w *world) awaitJob(name string) {
+	w.t.Helper()
+	eventually(w.t, "Job "+name+" succeeds", func() error {
+		job, err := w.kube.BatchV1().Jobs(w.namespace).Get(w.ctx(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, c := range job.Status.Conditions {
+			if c.Type == batchv1.JobComplete && c.Status == corev1.ConditionTrue {
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v", job.Status)
+	})
+}
+
+func (w *world) podVersion(name string) string {
+	w.t.Helper()
+	pod, err := w.kube.CoreV1().Pods(w.namespace).Get(w.ctx(), name, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return pod.Annotations["etcd.quorate.dev/version"]
+}
+
+// s3Inside is an S3 store in the network of the sandbox.
+type s3Inside struct {
+	s3Server
+	start, stop func()
+}
+
+// declared is what a declaration says of backups to it.
+func (s s3Inside) declared(before string) string {
+	return fmt.Sprintf(`{schedule: "* * * * *", deadline: 1m, retention: {last: 1, minAge: 0s}, before: [%s],
+    to: {s3: {bucket: %s, prefix: etcd, region: us-east-1, endpoint: %q, pathStyle: true, caSecretName: s3-ca}, secretName: s3}}`, before, s3Bucket, s.endpoint)
+}
+
+// serveS3Inside serves a directory by S3's protocol to pods.
+func (w *world) serveS3Inside() *s3Inside {
+	w.t.Helper()
+	dir, address := w.t.TempDir(), w.inside()
+	cert, key := writePair(w.t, dir, selfSigned(w.t, net.ParseIP(address)))
+	address = net.JoinHostPort(address, w.portInside())
+	program, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s := &s3Inside{s3Server: s3Server{endpoint: "https://" + address, url: "s3://" + s3Bucket + "/etcd", ca: cert}}
+	s.start = func() {
+		server := exec.Command(binary("sandbox"), "exec", "--name", w.name, "--", program, "-test.run=^TestServeS3$")
+		server.Env = append(os.Environ(), servedStore+"="+strings.Join([]string{dir, cert, key, address}, "\n"))
+		server.Stderr = os.Stderr
+		stdin, err := server.StdinPipe() // it ends when this closes, also if the test is killed
+		if err == nil {
+			err = server.Start()
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		s.stop = func() { _ = stdin.Close(); _ = server.Wait() }
+		eventually(w.t, "the S3 store answers", func() error {
+			conn, err := w.dialInside(w.ctx(), address)
+			if err != nil {
+				return err
+			}
+			return conn.Close()
+		})
+	}
+	s.start()
+	w.t.Cleanup(func() { s.stop() })
+	return s
+}
+
+// portInside is a port that nobody listens on in the network of the sandbox.
+func (w *world) portInside() string {
+	w.t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	asked := exec.Command(binary("sandbox"), "exec", "--name", w.name, "--", program, "-test.run=^TestFreePort$")
+	asked.Env = append(os.Environ(), servedPort+"=1")
+	out, err := asked.StdoutPipe()
+	if err == nil {
+		err = asked.Start()
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	port, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, out)
+	_ = asked.Wait()
+	return strings.TrimSpace(port)
+}
+
+// servedPort, if set, makes TestFreePort print a port.
+const servedPort = "QUORATE_TEST_PORT"
+
+// TestFreePort is the process of portInside.
+func TestFreePort(t *testing.T) {
+	if os.Getenv(servedPort) == "" {
+		t.Skip("it serves other tests")
+	}
+	listener, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println(listener.Addr().(*net.TCPAddr).Port)
+	_ = listener.Close()
+}
+
+// createSecrets makes what the pods need to reach the store.
+func (w *world) createSecrets(s *s3Inside) {
+	w.t.Helper()
+	ca, err := os.ReadFile(s.ca)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for name, data := range map[string]map[string][]byte{
+		"s3-ca": {"ca.crt": ca},
+		"s3":    {"AWS_ACCESS_KEY_ID": []byte(s3User), "AWS_SECRET_ACCESS_KEY": []byte(s3Secret)},
+	} {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
+		if _, err := w.kube.CoreV1().Secrets(w.namespace).Create(w.ctx(), secret, metav1.CreateOptions{}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// listInside lists the backups of cluster a in the store.
+func (w *world) listInside(s *s3Inside) string {
+	w.t.Helper()
+	list := exec.Command(binary("sandbox"), append([]string{"exec", "--name", w.name, "--", binary("quorate")},
+		s.flags("backups", "list", w.namespace+"/a", "--from", s.url, "--s3-region", "us-east-1")...)...)
+	list.Env = append(os.Environ(), s.environment()...)
+	out, err := list.CombinedOutput()
+	if err != nil {
+		w.t.Fatalf("list the backups: %v\n%s", err, out)
+	}
+	return string(out)
+}
