@@ -36,11 +36,12 @@ func TestNothingIsFoundedBesideTheUnlisted(t *testing.T) {
 	}
 }
 
-// Without the right to list NetworkPolicies, only clusters that declare one are not looked at.
-func TestPoliciesMayBeHidden(t *testing.T) {
+// Without the right to list NetworkPolicies or CronJobs, only clusters that declare one or backups are
+// not looked at; who only reads goes on without backups, and says so.
+func TestSomeMayBeHidden(t *testing.T) {
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		if strings.HasSuffix(r.URL.Path, "/networkpolicies") {
+		if strings.HasSuffix(r.URL.Path, "/networkpolicies") || strings.HasSuffix(r.URL.Path, "/cronjobs") {
 			w.WriteHeader(http.StatusForbidden)
 			_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "no right to"})
 			return
@@ -54,12 +55,24 @@ func TestPoliciesMayBeHidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var plain, guarded targets.Target
+	var plain, guarded, backedUp targets.Target
+	backedUp.Cluster.Spec.Backup = &v1alpha1.BackupSpec{}
 	guarded.Cluster.Spec.NetworkPolicy = &v1alpha1.NetworkPolicySpec{}
 	if err := listed.unseen(plain, reconcile.Desired{}, false); err != nil {
 		t.Errorf("a cluster without a policy: %v", err)
 	}
 	if err := listed.unseen(guarded, reconcile.Desired{}, false); err == nil || !strings.Contains(err.Error(), "look at its NetworkPolicy: list NetworkPolicies: ") {
 		t.Errorf("a cluster with a policy: %v", err)
+	}
+	if err := listed.unseen(backedUp, reconcile.Desired{}, false); err == nil || !strings.Contains(err.Error(), "look at its backups: list CronJobs: ") {
+		t.Errorf("a cluster with backups: %v", err)
+	}
+	if err := listed.unseen(backedUp, reconcile.Desired{}, true); err != nil {
+		t.Errorf("a cluster with backups, for who only reads: %v", err)
+	}
+	c := &cluster{live: New(client, Options{Reading: true, BackupImage: "quorate:v1"}), target: backedUp, own: &inventory.Cluster{}, hiddenBackups: listed.hiddenIn("").backups}
+	c.findBackups()
+	if c.state.Backups.Hidden == "" || len(c.state.Unseen) != 1 || c.backupImage() != "" {
+		t.Errorf("%+v, unseen %q", c.state.Backups, c.state.Unseen)
 	}
 }

@@ -1,0 +1,101 @@
+package clusters
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+const declaredBackups = `, backup: {schedule: "@daily", to: {volume: {claimName: backups}}, before: [Upgrade]}`
+
+// backedUp is a cluster that runs, and is to be backed up to a volume.
+func backedUp(t *testing.T) *stage {
+	s := running(t)
+	s.live.options.BackupImage = "quorate:v1"
+	s.spec += declaredBackups
+	return s
+}
+
+// simplePod is a template that Kubernetes takes.
+func simplePod() corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+}
+
+// TestBackupObjects turns the backups of a cluster on and off, on a real API server: the CronJob is
+// made, put right, left alone by a run that knows no image, deleted once git declares no backups, and
+// never taken from somebody else.
+func TestBackupObjects(t *testing.T) {
+	s := backedUp(t)
+	cronJobs := s.server.Client.BatchV1().CronJobs("default")
+	theirs := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "a-backup"}, Spec: batchv1.CronJobSpec{Schedule: "@daily"}}
+	theirs.Spec.JobTemplate.Spec.Template = simplePod()
+	if _, err := cronJobs.Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.do(s.observe(), decide.Declare{}, true)
+	s.decided("ForeignObjects", "CronJob a-backup")
+	if err := cronJobs.Delete(t.Context(), "a-backup", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	s.do(s.decided("ApplyObjects", "CronJob a-backup: missing"), decide.ApplyObjects{}, true)
+	s.settled(s.observe())
+	if _, err := cronJobs.Patch(t.Context(), "a-backup", types.MergePatchType, []byte(`{"spec":{"suspend":true}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.live.options.BackupImage = ""
+	s.settled(s.decided("InvalidSpec", "--backup-image"))
+	s.live.options.BackupImage = "quorate:v1"
+	s.do(s.decided("ApplyObjects", "CronJob a-backup: changed at spec.suspend"), decide.ApplyObjects{}, true)
+
+	s.spec = strings.TrimSuffix(s.spec, declaredBackups)
+	s.do(s.observe(), decide.Declare{}, true)
+	late := s.decided("ApplyObjects", "CronJob a-backup: not declared")
+	s.do(late, decide.ApplyObjects{}, true)
+	s.settled(s.observe())
+	if _, err := cronJobs.Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
+		t.Fatalf("it is not gone: %v", err)
+	}
+	s.do(late, decide.ApplyObjects{}, false)
+	if _, err := cronJobs.Get(t.Context(), "a-backup", metav1.GetOptions{}); err != nil {
+		t.Errorf("a late pass has deleted what is not ours: %v", err)
+	}
+}
+
+// TestStartBackup: a pass starts a Job once for each generation of the custom resource, and takes no
+// other Job for one that it or its CronJob has started, whatever labels it has.
+func TestStartBackup(t *testing.T) {
+	s := backedUp(t)
+	s.do(s.observe(), decide.ApplyObjects{}, true)
+	c := s.observe()
+	if c.state.Generation == 0 || len(c.state.Backups.Jobs) > 0 || !c.state.Declared.BacksUp || !c.state.Declared.BacksUpBeforeUpgrade {
+		t.Fatalf("generation %d, %+v, %+v", c.state.Generation, c.state.Backups, c.state.Declared)
+	}
+	start := decide.StartBackup{Generation: c.state.Generation}
+	s.do(c, start, true)
+	s.do(c, start, false)
+	s.do(s.observe(), start, false)
+
+	jobs := s.server.Client.BatchV1().Jobs("default")
+	forged, err := jobs.Get(t.Context(), objects.BackupJobName("a", start.Generation), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged = &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "forged", Labels: forged.Labels, Annotations: forged.Annotations}, Spec: batchv1.JobSpec{Template: simplePod()}}
+	if _, err := jobs.Create(t.Context(), forged, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	seen := s.observe().state.Backups.Jobs
+	if len(seen) != 1 || seen[0].Name != objects.BackupJobName("a", start.Generation) || seen[0].Generation != start.Generation || seen[0].Phase != decide.BackupRuns ||
+		time.Since(seen[0].CreatedAt) > time.Minute {
+		t.Errorf("seen are %+v", seen)
+	}
+}
