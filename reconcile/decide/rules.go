@@ -67,8 +67,6 @@ var rules = []rule{
 	{Rule{"AlarmRaised", "A member raises an alarm: etcd refuses writes."}, alarmRaised},
 	{Rule{"MemberFailing", "The cluster serves; the pod of a member has been failing for long."}, memberFailing},
 	{Rule{"WaitForMembers", "The cluster serves; a member is not healthy yet, or no longer."}, waitForMembers},
-	{Rule{"VersionRefused", "The version that git declares cannot be reached from the one that runs in one step: " +
-		"keep what runs."}, versionRefused},
 	{Rule{"PrepareUpgrade", "The version that git declares cannot read all that is in the members' logs: have etcd " +
 		"write it out first."}, prepareUpgrade},
 	{Rule{"Downgrade", "Git declares an older minor version: have etcd prepare its data for it, or take that back."},
@@ -77,6 +75,8 @@ var rules = []rule{
 	{Rule{"RollOneMember", "A pod was made from an earlier declaration: restart it, one at a time, the leader last."},
 		rollOneMember},
 	{Rule{"ScaleUp", "An ordinal below the declared number has no member: add one there, as a learner."}, scaleUp},
+	{Rule{"VersionRefused", "The version that git declares cannot be reached from the one that runs in one step: " +
+		"keep what runs."}, versionRefused},
 	{Rule{"WaitForBackup", "Another version of etcd is to be rolled out, and git wants a backup of before: wait for it."},
 		waitForBackup},
 	{Rule{"WaitForCleanUp", "The volume of a member that is gone is being deleted."}, waitForCleanUp},
