@@ -126,8 +126,10 @@ func whatRuns(s decide.State) (version, hash string) {
 // makeGood heals what can be healed, and has git ask for something that can be reached.
 func (r *path) makeGood() {
 	r.Heal()
+	r.ScheduleBackup() // as Kubernetes does sooner or later
 	good := decidetest.Declared(r.Declared.Replicas)
 	good.Version, good.ReplaceAfter = r.Declared.Version, 2*time.Minute
+	good.BacksUp, good.BacksUpBeforeUpgrade = r.Declared.BacksUp, r.Declared.BacksUpBeforeUpgrade
 	if patch, settled := map[string]string{"3.5": "3.5.35", "3.6": "3.6.16", "3.7": "3.7.3"}[r.CommonVersion()]; settled {
 		good.Version = patch
 	} else if good.Version == r.Unpullable {
