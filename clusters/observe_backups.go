@@ -23,7 +23,8 @@ func (c *cluster) findBackups() {
 	if c.hiddenBackups != nil && c.target.Cluster.Spec.Backup != nil {
 		c.state.Backups.Hidden = c.hiddenBackups.Error()
 		c.state.Unseen = append(c.state.Unseen,
-			fmt.Sprintf("its backups were not looked at (%v), so it is not known whether there are any", c.hiddenBackups))
+			fmt.Sprintf("its backups were not looked at (%v), so it is not known whether there are any",
+				c.hiddenBackups))
 		return
 	}
 	for _, job := range c.own.BackupJobs {

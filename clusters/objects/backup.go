@@ -28,11 +28,11 @@ const (
 	componentBackup = "backup"
 	// ExitDoubtful is the exit code of a step that finds a backup suspect or damaged.
 	ExitDoubtful = 4
-	// AnnotationGeneration, on a Job that a pass has started, is the generation of the custom resource
+	// AnnotationGeneration is on a Job that a pass has started: the generation of the custom resource
 	// that it was started for.
 	AnnotationGeneration = "etcd.quorate.dev/generation"
 
-	// AnnotationBackupTo, on Jobs that back up, is where to.
+	// AnnotationBackupTo is on Jobs that back up: where to.
 	AnnotationBackupTo = "etcd.quorate.dev/backup-to"
 
 	// backupAttempts is how often Kubernetes tries a pod again, after 10 s and then twice as long each

@@ -57,8 +57,8 @@ func backupArgs(in Input) []string {
 		args = append(args, fmt.Sprintf("--member=%s=%s", PodName(c.Name, m.Ordinal), ClientURL(c, m.Ordinal)))
 	}
 	if secure(c) {
-		args = append(args, "--cacert="+tlsMount+"/"+corev1.ServiceAccountRootCAKey, "--cert="+tlsMount+"/"+corev1.TLSCertKey,
-			"--key="+tlsMount+"/"+corev1.TLSPrivateKeyKey)
+		args = append(args, "--cacert="+tlsMount+"/"+corev1.ServiceAccountRootCAKey,
+			"--cert="+tlsMount+"/"+corev1.TLSCertKey, "--key="+tlsMount+"/"+corev1.TLSPrivateKeyKey)
 	}
 	for _, recipient := range c.Spec.Backup.Recipients {
 		args = append(args, "--recipient="+escaped(string(recipient)))
@@ -69,7 +69,8 @@ func backupArgs(in Input) []string {
 
 func verifyArgs(in Input) []string {
 	c := in.Cluster
-	args := []string{"backups", "verify", clusterKey(c), "--from=" + storeURL(c.Spec.Backup.To), "--spool=" + spoolMount}
+	args := []string{"backups", "verify", clusterKey(c), "--from=" + storeURL(c.Spec.Backup.To),
+		"--spool=" + spoolMount}
 	if c.Spec.Backup.IdentitySecretName != "" {
 		args = append(args, "--identity="+identityMount+"/"+ageIdentity)
 	}
@@ -238,16 +239,16 @@ func clientTLSMounts(c *v1alpha1.EtcdCluster) []*applycorev1.VolumeMountApplyCon
 }
 
 // storeMounts are for who reaches the store.
-func storeMounts(to v1alpha1.BackupDestination) []*applycorev1.VolumeMountApplyConfiguration {
+func storeMounts(to v1alpha1.BackupDestination) (list []*applycorev1.VolumeMountApplyConfiguration) {
 	switch {
 	case to.Volume != nil:
-		return []*applycorev1.VolumeMountApplyConfiguration{mountAt(volumeStore, storeMount)}
+		list = append(list, mountAt(volumeStore, storeMount))
 	case to.GCS != nil && to.SecretName != "":
-		return []*applycorev1.VolumeMountApplyConfiguration{mountAt(volumeCredentials, credentialsMount).WithReadOnly(true)}
+		list = append(list, mountAt(volumeCredentials, credentialsMount).WithReadOnly(true))
 	case to.S3 != nil && to.S3.CASecretName != "":
-		return []*applycorev1.VolumeMountApplyConfiguration{mountAt(volumeStoreCA, storeCAMount).WithReadOnly(true)}
+		list = append(list, mountAt(volumeStoreCA, storeCAMount).WithReadOnly(true))
 	}
-	return nil
+	return list
 }
 
 func mountAt(name, path string) *applycorev1.VolumeMountApplyConfiguration {

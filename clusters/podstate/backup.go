@@ -21,6 +21,9 @@ import (
 // clockSkew is how far the clock of a node may be behind that of the API server.
 const clockSkew = 5 * time.Minute
 
+// suspect is what is said of a backup that ended so.
+const suspect = "etcd has found that members hold different data, so what was stored is suspect and does not count"
+
 // BackupJob says what has become of a Job that backs up, by what its pods left in their status.
 func BackupJob(job *batchv1.Job, pods []*corev1.Pod) decide.BackupJob {
 	j := decide.BackupJob{Name: job.Name, Phase: decide.BackupRuns, CreatedAt: job.CreationTimestamp.UTC()}
@@ -99,9 +102,10 @@ func backupTrouble(pod *corev1.Pod) string {
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
 			if _, err := result.ParseResult(strings.TrimSpace(t.Message)); err == nil {
-				return "etcd has found that members hold different data, so that what was stored is suspect and does not count"
+				return suspect
 			}
-			return fmt.Sprintf("%s: %s", c.Name, cmp.Or(lastLine(t.Message), t.Reason, fmt.Sprintf("exit code %d", t.ExitCode)))
+			why := cmp.Or(lastLine(t.Message), t.Reason, fmt.Sprintf("exit code %d", t.ExitCode))
+			return fmt.Sprintf("%s: %s", visible.Line(c.Name), why)
 		}
 		if w := c.State.Waiting; w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {
 			return visible.Line(strings.TrimSuffix(w.Reason+": "+w.Message, ": "))

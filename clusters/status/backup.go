@@ -25,8 +25,8 @@ func LastBackup(custom *v1alpha1.EtcdCluster) *decide.Backup {
 	}
 	last := custom.Status.Backup.Last
 	b := &decide.Backup{
-		Job: last.Job, Slot: last.Slot.UTC(), StartedAt: last.StartedAt.UTC(), FinishedAt: last.FinishedAt.UTC(), To: last.To,
-		Revision: last.Revision, Bytes: last.Bytes, Verified: last.Verified,
+		Job: last.Job, Slot: last.Slot.UTC(), StartedAt: last.StartedAt.UTC(), FinishedAt: last.FinishedAt.UTC(),
+		To: last.To, Revision: last.Revision, Bytes: last.Bytes, Verified: last.Verified,
 	}
 	if b.ClusterID.UnmarshalText([]byte(last.ClusterID)) != nil {
 		return nil // it is of nobody knows which cluster
@@ -82,8 +82,9 @@ func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared, live *v1a
 		case stale && last == nil:
 			set(v1alpha1.ConditionBackupStale, "NoBackup", "there is no backup yet"+failureOf(status.Backup), true)
 		case stale:
-			set(v1alpha1.ConditionBackupStale, "Overdue", fmt.Sprintf("the newest backup is of %s, and one was due at %s%s",
-				stamp(last.Slot), stamp(due), failureOf(status.Backup)), true)
+			set(v1alpha1.ConditionBackupStale, "Overdue",
+				fmt.Sprintf("the newest backup is of %s, and one was due at %s%s", stamp(last.Slot), stamp(due),
+					failureOf(status.Backup)), true)
 		case last == nil:
 			set(v1alpha1.ConditionBackupStale, "Pending", "the first backup is due since "+stamp(due), false)
 		default:

@@ -179,11 +179,11 @@ func (s State) describeLackingBackup() (lack string, ends bool) {
 	case !started:
 		return before + ", and none can be started yet", true
 	case job.Phase == BackupFailed:
-		return fmt.Sprintf("%s, and Job %s has failed: %s; cure that, and %s; or take Upgrade out of spec.backup.before",
-			before, job.Name, cmp.Or(job.Message, "it does not say why"), again), false
+		return fmt.Sprintf("%s, and Job %s has failed: %s; cure that, and %s; or take Upgrade out of "+
+			"spec.backup.before", before, job.Name, cmp.Or(job.Message, "it does not say why"), again), false
 	case job.Phase == BackupSucceeded:
-		return fmt.Sprintf("%s, and Job %s has ended without saying that it took one of this cluster; look at its log, and %s",
-			before, job.Name, again), false
+		return fmt.Sprintf("%s, and Job %s has ended without saying that it took one of this cluster; "+
+			"look at its log, and %s", before, job.Name, again), false
 	case job.Message != "":
 		return fmt.Sprintf("%s: Job %s runs: %s", before, job.Name, job.Message), true
 	}

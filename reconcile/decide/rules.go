@@ -77,8 +77,8 @@ var rules = []rule{
 	{Rule{"ScaleUp", "An ordinal below the declared number has no member: add one there, as a learner."}, scaleUp},
 	{Rule{"VersionRefused", "The version that git declares cannot be reached from the one that runs in one step: " +
 		"keep what runs."}, versionRefused},
-	{Rule{"WaitForBackup", "Another version of etcd is to be rolled out, and git wants a backup of before: wait for it."},
-		waitForBackup},
+	{Rule{"WaitForBackup",
+		"Another version of etcd is to be rolled out, and git wants a backup of before: wait for it."}, waitForBackup},
 	{Rule{"WaitForCleanUp", "The volume of a member that is gone is being deleted."}, waitForCleanUp},
 	{Rule{"NotActedOn", "Git asks for a change that this version does not make: say so, keep what runs."}, notActedOn},
 }

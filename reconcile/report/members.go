@@ -39,8 +39,8 @@ func writeBackup(b *strings.Builder, s decide.State) {
 		if last.Verified {
 			checked = "verified"
 		}
-		fmt.Fprintf(b, "    last backup %s, revision %d, %s, in %s\n", last.Slot.UTC().Format(time.RFC3339), last.Revision, checked,
-			dash(visible.Line(last.To)))
+		fmt.Fprintf(b, "    last backup %s, revision %d, %s, in %s\n", last.Slot.UTC().Format(time.RFC3339),
+			last.Revision, checked, dash(visible.Line(last.To)))
 	case s.Declared.BacksUp:
 		fmt.Fprintln(b, "    no backup yet")
 	}

@@ -83,7 +83,8 @@ func (w *World) runBackups() {
 		switch {
 		case r != nil && !w.backups.refused:
 			j.Phase, j.EndedAt = decide.BackupSucceeded, w.now
-			j.Backup = &decide.Backup{Job: j.Name, Slot: j.CreatedAt, StartedAt: j.CreatedAt, FinishedAt: w.now, ClusterID: id}
+			j.Backup = &decide.Backup{Job: j.Name, Slot: j.CreatedAt, StartedAt: j.CreatedAt, FinishedAt: w.now,
+				ClusterID: id}
 		case w.now.Sub(j.CreatedAt) >= attemptsOfJob*TickLength:
 			j.Phase, j.EndedAt, j.Message = decide.BackupFailed, w.now, "the store refuses"
 		}

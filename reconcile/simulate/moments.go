@@ -36,7 +36,8 @@ func (w *World) remember() {
 		objects: maps.Clone(w.objects), applied: w.applied, status: w.status, record: w.record,
 		initial: w.initial, set: w.set,
 		pods: maps.Clone(w.pods), volumes: maps.Clone(w.volumes), letGo: w.letGo, says: w.membership(),
-		backups: backups{jobs: slices.Clone(w.backups.jobs), generation: w.backups.generation, declaredAt: w.backups.declaredAt},
+		backups: backups{jobs: slices.Clone(w.backups.jobs), generation: w.backups.generation,
+			declaredAt: w.backups.declaredAt},
 	})
 }
 

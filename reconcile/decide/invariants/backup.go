@@ -9,12 +9,13 @@ import (
 // backupInvariants are those about when a backup is started, and what waits for one.
 var backupInvariants = []invariant{
 	{Invariant{"backed up before an upgrade",
-		"Where git wants a backup before an upgrade and a quorum answers, nothing is done for a version that no pod was " +
-			"made for before there is a backup that was begun since a pass has started one for this declaration."},
+		"Where git wants a backup before an upgrade and a quorum answers, nothing is done for a version that no pod " +
+			"was made for before there is a backup that was begun since a pass has started one for this declaration."},
 		backedUpFirst},
 	{Invariant{"backed up as declared",
 		"A pass starts a backup only of a cluster that runs, whose ID is on record, whose members a quorum has named " +
-			"and whose backups git declares; for the generation that was seen, and once for each."}, backedUpAsDeclared},
+			"and whose backups git declares; for the generation that was seen, and once for each."},
+		backedUpAsDeclared},
 }
 
 // backedUpFirst: what gives a member another version, or has etcd prepare for one.
