@@ -1,0 +1,26 @@
+package report_test
+
+import (
+	"os"
+	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// The newest backup is shown with the members.
+func ExampleMembers_backup() {
+	s := decide.State{Name: "a", Membership: decide.Membership{Known: true, ClusterID: 0xc1}}
+	s.Declared.BacksUp = true
+	none := report.Cluster{Namespace: "shop", Name: "a", State: s}
+	s.Backups.Last = &decide.Backup{Slot: time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC), Revision: 18204, Verified: true, To: "s3://backups/etcd"}
+	one := report.Cluster{Namespace: "shop", Name: "b", State: s}
+	_ = report.Members(os.Stdout, report.Report{Clusters: []report.Cluster{none, one}}, report.Style{})
+	// Output:
+	// shop/a
+	//     cluster ID c1
+	//     no backup yet
+	// shop/b
+	//     cluster ID c1
+	//     last backup 2026-11-22T03:00:00Z, revision 18204, verified, in s3://backups/etcd
+}
