@@ -104,12 +104,15 @@ func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared, live *v1a
 	}
 }
 
-// overdue reports whether the newest backup that the schedule asks for, or the first one, should have
-// succeeded by now, and has not; and since when it is due.
+// overdue reports whether a backup should have succeeded by now, and has not: the newest one that the
+// schedule asks for and whose time is over, or the first one; and since when it is due. One that is due
+// since may still come, and does not hide that: where they are due more often than one may take, there
+// always is one.
 func overdue(declared, live *v1alpha1.EtcdCluster, s decide.State) (due time.Time, is bool) {
+	over := s.Now.Add(-objects.BackupDeadline(declared.Spec.Backup) - lateStart)
 	due = live.CreationTimestamp.UTC()
 	if when, err := objects.BackupSchedule(declared); err == nil {
-		if newest := when.Newest(s.Now); newest.After(due) {
+		if newest := when.Newest(over.Add(-time.Nanosecond)); newest.After(due) {
 			due = newest
 		}
 	}
@@ -117,7 +120,7 @@ func overdue(declared, live *v1alpha1.EtcdCluster, s decide.State) (due time.Tim
 	if last != nil && last.ClusterID == s.Record.ClusterID && (!last.Slot.Before(due) || !last.StartedAt.Before(due)) {
 		return due, false
 	}
-	return due, s.Now.Sub(due) > objects.BackupDeadline(declared.Spec.Backup)+lateStart
+	return due, due.Before(over)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

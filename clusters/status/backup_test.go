@@ -35,6 +35,7 @@ func TestBackupConditions(t *testing.T) {
 	other := of(three)
 	other.ClusterID = 0xc9
 	failed := decide.BackupJob{Name: "f", Phase: decide.BackupFailed, CreatedAt: three.Add(time.Second), Message: "no"}
+	hourly := func(c *v1alpha1.EtcdCluster) { c.Spec.Backup.Schedule = "0 * * * *" }
 	tests := []struct {
 		name       string
 		at         time.Time
@@ -47,6 +48,9 @@ func TestBackupConditions(t *testing.T) {
 		{"late, and it may still come", three.Add(70 * time.Minute), nil, decide.Backups{Last: of(three.Add(-24 * time.Hour))}, "False Recent", "False Verified"},
 		{"late", three.Add(70*time.Minute + time.Second), nil, decide.Backups{Last: of(three.Add(-24 * time.Hour)), Jobs: []decide.BackupJob{failed}}, "True Overdue", "False Verified"},
 		{"made up for later", noon, nil, decide.Backups{Last: of(noon.Add(-time.Minute))}, "False Recent", "False Verified"},
+		{"every hour, and none for long", noon.Add(time.Minute), hourly, decide.Backups{Last: of(three)}, "True Overdue", "False Verified"},
+		{"every hour, and none at all", noon.Add(time.Minute), hourly, decide.Backups{}, "True NoBackup", ""},
+		{"every hour, and the newest may still come", noon.Add(time.Minute), hourly, decide.Backups{Last: of(noon.Add(-time.Hour))}, "False Recent", "False Verified"},
 		{"of another cluster", noon, nil, decide.Backups{Last: other}, "True Overdue", "False Verified"},
 		{"none yet", noon, func(c *v1alpha1.EtcdCluster) { c.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour)) }, decide.Backups{}, "False Pending", ""},
 		{"never", noon, nil, decide.Backups{}, "True NoBackup", ""},
