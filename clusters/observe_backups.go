@@ -27,6 +27,9 @@ func (c *cluster) findBackups() {
 				c.hiddenBackups))
 		return
 	}
+	if cronJob := c.backupCronJob(); cronJob != nil {
+		c.state.Backups.Since = cronJob.CreationTimestamp.UTC()
+	}
 	for _, job := range c.own.BackupJobs {
 		if !c.backs(job) {
 			continue
@@ -47,6 +50,11 @@ func (c *cluster) backs(job *batchv1.Job) bool {
 	if owner.Kind == v1alpha1.Kind {
 		return c.own.Custom != nil && owner.UID == c.own.Custom.UID
 	}
-	cronJob := inventory.Get[*batchv1.CronJob](c.own, "CronJob", c.names.BackupCronJob)
+	cronJob := c.backupCronJob()
 	return owner.Kind == "CronJob" && cronJob != nil && owner.UID == cronJob.UID
+}
+
+// backupCronJob is the CronJob that backs up; nil if there is none.
+func (c *cluster) backupCronJob() *batchv1.CronJob {
+	return inventory.Get[*batchv1.CronJob](c.own, "CronJob", c.names.BackupCronJob)
 }

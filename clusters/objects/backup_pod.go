@@ -26,6 +26,8 @@ const (
 	credentialsMount = "/credentials"
 	storeCAMount     = "/store-ca"
 	identityMount    = "/identity"
+	// resultFile tells the step that verifies which backup was taken.
+	resultFile = spoolMount + "/result.json"
 
 	// Keys of Secrets that a declaration names.
 	googleCredentials = "credentials.json"
@@ -63,14 +65,15 @@ func backupArgs(in Input) []string {
 	for _, recipient := range c.Spec.Backup.Recipients {
 		args = append(args, "--recipient="+escaped(string(recipient)))
 	}
-	args = append(args, "--job=$(JOB_NAME)", "--result="+corev1.TerminationMessagePathDefault, "--spool="+spoolMount)
+	args = append(args, "--job=$(JOB_NAME)", "--result="+corev1.TerminationMessagePathDefault, "--result="+resultFile,
+		"--spool="+spoolMount)
 	return append(args, commonBackupArgs(c)...)
 }
 
 func verifyArgs(in Input) []string {
 	c := in.Cluster
 	args := []string{"backups", "verify", clusterKey(c), "--from=" + storeURL(c.Spec.Backup.To),
-		"--spool=" + spoolMount}
+		"--result=" + resultFile, "--spool=" + spoolMount}
 	if c.Spec.Backup.IdentitySecretName != "" {
 		args = append(args, "--identity="+identityMount+"/"+ageIdentity)
 	}

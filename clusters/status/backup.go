@@ -92,7 +92,7 @@ func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared, live *v1a
 		}
 	}
 	switch {
-	case last == nil || !objects.VerifiesBackups(b):
+	case last == nil || !objects.VerifiesBackups(b) || last.ClusterID != s.Record.ClusterID:
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBackupUnverified)
 	case last.Verified:
 		set(v1alpha1.ConditionBackupUnverified, "Verified", "the backup of "+stamp(last.Slot)+" was read back", false)
@@ -110,7 +110,9 @@ func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared, live *v1a
 // always is one.
 func overdue(declared, live *v1alpha1.EtcdCluster, s decide.State) (due time.Time, is bool) {
 	over := s.Now.Add(-objects.BackupDeadline(declared.Spec.Backup) - lateStart)
-	due = live.CreationTimestamp.UTC()
+	if due = s.Backups.Since; due.IsZero() { // the CronJob should be there since then
+		due = live.CreationTimestamp.UTC()
+	}
 	if when, err := objects.BackupSchedule(declared); err == nil {
 		if newest := when.Newest(over.Add(-time.Nanosecond)); newest.After(due) {
 			due = newest

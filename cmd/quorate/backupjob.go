@@ -20,16 +20,16 @@ import (
 
 // jobFlags are for a backup that a Kubernetes Job takes.
 type jobFlags struct {
-	name   jobName
-	result string
+	name    jobName
+	results []string
 }
 
 func (f *jobFlags) add(c *cobra.Command) {
 	c.Flags().Var(&f.name, "job",
 		"name of the Kubernetes Job that runs this: if a CronJob has named it, as CRONJOB-MINUTES, the backup is for "+
 			"that minute, and one of it that is there already is as good; with --member and a store")
-	c.Flags().StringVar(&f.result, "result", "",
-		"file that the outcome is written to, as a line of JSON, such as /dev/termination-log; with a store")
+	c.Flags().StringArrayVar(&f.results, "result", nil,
+		"file that the outcome is written to, as a line of JSON, such as /dev/termination-log; with a store; repeatable")
 }
 
 // jobName is never empty where it is given: a variable that is not set must not turn off what it was
@@ -54,15 +54,18 @@ func (f *jobFlags) check(to string, named bool) error {
 	switch {
 	case f.name != "" && !(inStore && named):
 		return usageError{errors.New("--job goes with --member, and with the URL of a store as --to")}
-	case f.result == "":
-		return nil
-	case !inStore:
+	case len(f.results) > 0 && !inStore:
 		return usageError{errors.New("--result goes with the URL of a store as --to")}
 	}
-	if info, err := os.Stat(f.result); err == nil && info.IsDir() {
-		return usageError{fmt.Errorf("--result %s: it is a directory", f.result)}
+	for _, name := range f.results {
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			return usageError{fmt.Errorf("--result %s: it is a directory", name)}
+		}
+		if err := existingDir("result", filepath.Dir(name)); err != nil {
+			return err
+		}
 	}
-	return existingDir("result", filepath.Dir(f.result))
+	return nil
 }
 
 // slot is the time that the backup is for, and whether it has to be taken now.
@@ -73,21 +76,23 @@ func (f *jobFlags) slot(now time.Time) (slot time.Time, fresh bool) {
 	return now, true
 }
 
-// begin empties the file for the result: what another backup has left there is not this one's.
+// begin empties the files for the result: what another backup has left there is not this one's.
 func (f *jobFlags) begin() {
-	if f.result != "" {
-		_ = os.Truncate(f.result, 0) // no file, or a device: then nothing is left there
+	for _, name := range f.results {
+		_ = os.Truncate(name, 0) // no file, or a device: then nothing is left there
 	}
 }
 
 // end writes the result. The backup is stored, and counts as well without one.
 func (f *jobFlags) end(stderr io.Writer, m store.Manifest) {
-	if f.result == "" {
+	if len(f.results) == 0 {
 		return
 	}
 	line, err := resultOf(m).Encode()
-	if err == nil {
-		err = overwrite(f.result, line)
+	for _, name := range f.results {
+		if err == nil {
+			err = overwrite(name, line)
+		}
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "quorate: %s: the backup is stored, and --result is not written: %s\n", m.Backup().Cluster,

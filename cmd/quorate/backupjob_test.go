@@ -366,3 +366,53 @@ func stallAfter(t *testing.T, to string, most int64) (<-chan struct{}, string) {
 	})
 	return stalled, listener.Addr().String()
 }
+
+// verify reads back what the result tells of.
+func (j jobs) verify(more ...string) ran {
+	var out, stderr bytes.Buffer
+	args := append([]string{"backups", "verify", "ns/a", "--from", "file://" + j.store, "--result", j.result}, more...)
+	code := execute(j.Context(), args, streams{out: &out, err: &stderr})
+	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
+}
+
+// TestVerifyWhatWasTaken: the backup that a Job has taken is verified, and no newer one in its place.
+func TestVerifyWhatWasTaken(t *testing.T) {
+	j := newJobs(t)
+	job, slot := thisMinute()
+	if got := j.backUp(job); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	told, err := os.ReadFile(j.result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := j.backUp("by-hand"); got.code != exitOK { // a newer one
+		t.Fatalf("%+v", got)
+	}
+	if err := os.WriteFile(j.result, told, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := j.verify(); got.code != exitOK || !strings.Contains(got.out, store.SlotID(slot)+" is sound") {
+		t.Errorf("%+v", got)
+	}
+	for _, b := range j.backups() {
+		if b.Verified != b.Slot.Equal(slot) {
+			t.Errorf("%s: verified %t", b.ID(), b.Verified)
+		}
+	}
+	if got := j.verify("20261122t180000z"); got.code != exitInvalid {
+		t.Errorf("another is named as well: %+v", got)
+	}
+	// It tells of data that are not there, or of nothing.
+	for text, want := range map[string]int{
+		"": exitInvalid,
+		strings.Replace(string(told), j.told().ClusterID, "00000000000000c9", 1): exitError,
+	} {
+		if err := os.WriteFile(j.result, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := j.verify(); got.code != want {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}

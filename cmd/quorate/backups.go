@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quorate.dev/quorate/clusters/backup"
+	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/backup/store"
 	"quorate.dev/quorate/reconcile/report"
 	"quorate.dev/quorate/visible"
@@ -151,6 +153,8 @@ A damaged backup is exit code 4.`,
 	f.timeout.add(c)
 	c.Flags().StringVar(&spool, "spool", "",
 		"directory for the snapshot while it is checked (default: that for temporary files)")
+	c.Flags().StringVar(&f.result, "result", "",
+		"file that \"quorate backup --result\" has written: the backup that it tells of is taken")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "record nothing")
 	return c
 }
@@ -201,7 +205,7 @@ func (f *readingFlags) find(ctx context.Context, std streams, args []string) (st
 	if err != nil {
 		return nil, store.Manifest{}, err
 	}
-	m, err := manifestOf(ctx, std, bucket, listing, args[1:])
+	m, err := f.choose(ctx, std, bucket, listing, args[1:])
 	if err != nil {
 		bucket.Close()
 		return nil, store.Manifest{}, fmt.Errorf("find the backup of %s: %w", of, err)
@@ -225,6 +229,34 @@ func (f *readingFlags) read(
 	}
 	defer done()
 	return m, do(bucket, m, reading)
+}
+
+// choose reads the manifest of the backup that the arguments name, or a result.
+func (f *readingFlags) choose(
+	ctx context.Context, std streams, bucket store.Bucket, listing store.Listing, which []string,
+) (store.Manifest, error) {
+	if f.result == "" {
+		return manifestOf(ctx, std, bucket, listing, which)
+	}
+	if len(which) > 0 {
+		return store.Manifest{}, usageError{errors.New("--result tells which backup is taken: do not name another")}
+	}
+	text, err := os.ReadFile(f.result)
+	if err != nil {
+		return store.Manifest{}, usageError{fmt.Errorf("--result: %w", err)}
+	}
+	told, err := result.ParseResult(strings.TrimSpace(string(text)))
+	if err != nil {
+		return store.Manifest{}, usageError{fmt.Errorf("--result %s: %w", f.result, err)}
+	}
+	for _, b := range listing.At(told.Slot) {
+		if m, err := store.ReadManifest(ctx, bucket, b); err != nil {
+			return store.Manifest{}, err
+		} else if m.Data == told.Data && m.ClusterID == told.ClusterID {
+			return m, nil
+		}
+	}
+	return store.Manifest{}, fmt.Errorf("the store has no backup %s with the data %s", store.SlotID(told.Slot), told.Data)
 }
 
 func manifestOf(

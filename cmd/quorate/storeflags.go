@@ -122,6 +122,8 @@ type readingFlags struct {
 	store      storeFlags
 	maxBytes   int64
 	timeout    timeoutFlag
+	// result is a file that tells which backup is read.
+	result string
 }
 
 // addMaxBytes adds the flag that says how large a snapshot may be.

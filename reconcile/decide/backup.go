@@ -14,6 +14,8 @@ type Backups struct {
 	Jobs []BackupJob `json:"jobs,omitempty"`
 	// Last is the newest backup that succeeded, by these Jobs or by the status; nil if none is known.
 	Last *Backup `json:"last,omitempty"`
+	// Since is when Kubernetes was given the schedule; zero if it has none.
+	Since time.Time `json:"since,omitzero"`
 	// Hidden says why it is not known which Jobs there are; empty if it is.
 	Hidden string `json:"hidden,omitempty"`
 }

@@ -26,11 +26,15 @@ func (s State) CertificateWarnings() []string {
 
 // BackupWarnings say which backup has failed, where none was taken since.
 func (s State) BackupWarnings() []string {
-	if failed := s.Backups.NewestFailure(); failed != nil {
-		return []string{fmt.Sprintf("no backup was taken since Job %s failed: %s", failed.Name,
-			cmp.Or(failed.Message, "it does not say why"))}
+	failed := s.Backups.NewestFailure()
+	if failed == nil {
+		return nil
 	}
-	return nil
+	why := cmp.Or(failed.Message, "it does not say why")
+	if failed.Backup != nil {
+		return []string{fmt.Sprintf("Job %s has stored a backup, and failed after that: %s", failed.Name, why)}
+	}
+	return []string{fmt.Sprintf("no backup was taken since Job %s failed: %s", failed.Name, why)}
 }
 
 // SpaceWarnings say which members have a database that the declared quota has no room for: etcd
