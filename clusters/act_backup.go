@@ -4,7 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/podstate"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 )
@@ -23,6 +27,8 @@ func (c *cluster) startBackup(ctx context.Context, a decide.StartBackup) (report
 	switch {
 	case err != nil:
 		return report.Outcome{}, err
+	case there != nil && !c.startedFor(there, a):
+		return report.Outcome{}, fmt.Errorf("%s: %s is there and was not made by Quorate for this cluster", a, job)
 	case there != nil:
 		return report.Outcome{Detail: job.String() + " is there already"}, nil
 	}
@@ -30,4 +36,10 @@ func (c *cluster) startBackup(ctx context.Context, a decide.StartBackup) (report
 		return report.Outcome{}, err
 	}
 	return report.Outcome{Changed: true, Detail: "started " + job.String()}, nil
+}
+
+// startedFor reports whether a pass has started that Job for this cluster.
+func (c *cluster) startedFor(there metav1.Object, a decide.StartBackup) bool {
+	job, is := there.(*batchv1.Job)
+	return is && c.backs(job) && podstate.BackupJob(c.target.Cluster.Name, job, nil).Generation == a.Generation
 }

@@ -29,6 +29,17 @@ func simplePod() corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 }
 
+// backups observes the cluster, whose CronJob has to differ that way, or not at all.
+func (s *stage) backups(differs string) *cluster {
+	s.Helper()
+	c := s.observe()
+	if got := strings.Join(c.state.Backups.Drift, ", "); got != differs {
+		s.Fatalf("drift %q, want %q", got, differs)
+	}
+	s.settled(c)
+	return c
+}
+
 // TestBackupObjects turns the backups of a cluster on and off, on a real API server: the CronJob is
 // made, put right, left alone by a run that knows no image, deleted once git declares no backups, and
 // never taken from somebody else.
@@ -41,26 +52,31 @@ func TestBackupObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.do(s.observe(), decide.Declare{}, true)
-	s.decided("ForeignObjects", "CronJob a-backup")
+	if c := s.backups(""); !strings.Contains(c.state.Backups.Foreign, "CronJob a-backup is there") || len(c.state.Objects.Foreign) > 0 {
+		t.Errorf("%+v, %q", c.state.Backups, c.state.Objects.Foreign)
+	}
 	if err := cronJobs.Delete(t.Context(), "a-backup", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 
-	s.do(s.decided("ApplyObjects", "CronJob a-backup: missing"), decide.ApplyObjects{}, true)
-	s.settled(s.observe())
+	s.do(s.backups("CronJob a-backup: missing"), decide.ApplyObjects{}, true)
+	if c := s.backups(""); c.state.Backups.To != "volume://backups" || c.state.Backups.Suspended || c.state.Backups.Since.IsZero() {
+		t.Errorf("%+v", c.state.Backups)
+	}
 	if _, err := cronJobs.Patch(t.Context(), "a-backup", types.MergePatchType, []byte(`{"spec":{"suspend":true}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s.live.options.BackupImage = ""
-	s.settled(s.decided("InvalidSpec", "--backup-image"))
+	s.backups("")
+	s.decided("InvalidSpec", "--backup-image")
 	s.live.options.BackupImage = "quorate:v1"
-	s.do(s.decided("ApplyObjects", "CronJob a-backup: changed at spec.suspend"), decide.ApplyObjects{}, true)
+	s.do(s.backups("CronJob a-backup: changed at spec.suspend"), decide.ApplyObjects{}, true)
 
 	s.spec = strings.TrimSuffix(s.spec, declaredBackups)
 	s.do(s.observe(), decide.Declare{}, true)
-	late := s.decided("ApplyObjects", "CronJob a-backup: not declared")
+	late := s.backups("CronJob a-backup: not declared")
 	s.do(late, decide.ApplyObjects{}, true)
-	s.settled(s.observe())
+	s.backups("")
 	if _, err := cronJobs.Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
 		t.Fatalf("it is not gone: %v", err)
 	}
@@ -83,6 +99,12 @@ func TestStartBackup(t *testing.T) {
 	s.do(c, start, true)
 	s.do(c, start, false)
 	s.do(s.observe(), start, false)
+	other := s.observe()
+	theirs := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: objects.BackupJobName("a", 99)}, Spec: batchv1.JobSpec{Template: simplePod()}}
+	if _, err := s.server.Client.BatchV1().Jobs("default").Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.refuse(other, decide.StartBackup{Generation: 99}, "was not made by Quorate")
 
 	jobs := s.server.Client.BatchV1().Jobs("default")
 	forged, err := jobs.Get(t.Context(), objects.BackupJobName("a", start.Generation), metav1.GetOptions{})

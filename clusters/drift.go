@@ -56,7 +56,11 @@ func (c *cluster) drift(id, what string) {
 		return
 	}
 	c.drifted[id] = true
-	c.state.Objects.Drift = append(c.state.Objects.Drift, fmt.Sprintf("%s: %s", strings.Replace(id, "/", " ", 1), what))
+	drift := &c.state.Objects.Drift
+	if strings.HasPrefix(id, "CronJob/") {
+		drift = &c.state.Backups.Drift
+	}
+	*drift = append(*drift, fmt.Sprintf("%s: %s", strings.Replace(id, "/", " ", 1), what))
 }
 
 func (c *cluster) compareCustom() {
@@ -158,7 +162,7 @@ func (c *cluster) peers(membership decide.Membership) map[string]string {
 
 // backupImage is the image of the pods that back up; empty where what backs up is to be left as it is.
 func (c *cluster) backupImage() string {
-	if c.hiddenBackups != nil {
+	if c.hiddenBackups != nil || c.state.Backups.Foreign != "" {
 		return ""
 	}
 	return c.live.options.BackupImage

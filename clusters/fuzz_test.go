@@ -35,7 +35,7 @@ func FuzzReadBack(f *testing.F) {
 			f.Add([]byte(custom), fmt.Appendf(nil, record, text))
 		}
 	}
-	kinds := strings.Fields("configmaps secrets services poddisruptionbudgets networkpolicies statefulsets pods persistentvolumeclaims leases etcdclusters nodes events")
+	kinds := strings.Fields("configmaps secrets services poddisruptionbudgets networkpolicies statefulsets pods persistentvolumeclaims cronjobs jobs leases etcdclusters nodes events")
 	var lists atomic.Pointer[map[string][]any]
 	client, err := kube.New(kubetest.Answering(f, func(w http.ResponseWriter, r *http.Request) {
 		kind := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]

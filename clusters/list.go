@@ -159,17 +159,13 @@ func (l listing) marked(desired reconcile.Desired) reconcile.Desired {
 
 // unseen says why it is not known what is there of a cluster; nil if it is. One of which nothing is
 // seen may be another of the same source under a new name, unless all of them are.
-// Who only reads goes on without backups, and says so.
-func (l listing) unseen(t targets.Target, desired reconcile.Desired, reading bool) error {
+func (l listing) unseen(t targets.Target, desired reconcile.Desired) error {
 	namespace := t.Cluster.Namespace
 	if err := l.unlisted[namespace]; err != nil {
 		return fmt.Errorf("look at the namespace %s: %w", namespace, brief(err))
 	}
 	if err := l.hiddenIn(namespace).policies; err != nil && t.Cluster.Spec.NetworkPolicy != nil {
 		return fmt.Errorf("look at its NetworkPolicy: %w", err)
-	}
-	if err := l.hiddenIn(namespace).backups; err != nil && t.Cluster.Spec.Backup != nil && !reading {
-		return fmt.Errorf("look at its backups: %w", err)
 	}
 	kin := func(p reconcile.Place) bool { return p.Unlisted && reconcile.SameLocation(p.Name, t.Source) }
 	if t.Empty && slices.ContainsFunc(desired.Sources, kin) {

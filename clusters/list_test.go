@@ -31,13 +31,13 @@ func TestNothingIsFoundedBesideTheUnlisted(t *testing.T) {
 		},
 	})
 	list, _ := targets.Of(desired, l.inventory)
-	if err := l.unseen(list[0], desired, false); err == nil || !strings.Contains(err.Error(), "nothing is founded") {
+	if err := l.unseen(list[0], desired); err == nil || !strings.Contains(err.Error(), "nothing is founded") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// Without the right to list NetworkPolicies or CronJobs, only clusters that declare one or backups are
-// not looked at; who only reads goes on without backups, and says so.
+// Without the right to list NetworkPolicies, only clusters that declare one are not looked at; without
+// that to list CronJobs, a cluster goes on without its backups, and says so.
 func TestSomeMayBeHidden(t *testing.T) {
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -58,19 +58,16 @@ func TestSomeMayBeHidden(t *testing.T) {
 	var plain, guarded, backedUp targets.Target
 	backedUp.Cluster.Spec.Backup = &v1alpha1.BackupSpec{}
 	guarded.Cluster.Spec.NetworkPolicy = &v1alpha1.NetworkPolicySpec{}
-	if err := listed.unseen(plain, reconcile.Desired{}, false); err != nil {
+	if err := listed.unseen(plain, reconcile.Desired{}); err != nil {
 		t.Errorf("a cluster without a policy: %v", err)
 	}
-	if err := listed.unseen(guarded, reconcile.Desired{}, false); err == nil || !strings.Contains(err.Error(), "look at its NetworkPolicy: list NetworkPolicies: ") {
+	if err := listed.unseen(guarded, reconcile.Desired{}); err == nil || !strings.Contains(err.Error(), "look at its NetworkPolicy: list NetworkPolicies: ") {
 		t.Errorf("a cluster with a policy: %v", err)
 	}
-	if err := listed.unseen(backedUp, reconcile.Desired{}, false); err == nil || !strings.Contains(err.Error(), "look at its backups: list CronJobs: ") {
+	if err := listed.unseen(backedUp, reconcile.Desired{}); err != nil {
 		t.Errorf("a cluster with backups: %v", err)
 	}
-	if err := listed.unseen(backedUp, reconcile.Desired{}, true); err != nil {
-		t.Errorf("a cluster with backups, for who only reads: %v", err)
-	}
-	c := &cluster{live: New(client, Options{Reading: true, BackupImage: "quorate:v1"}), target: backedUp, own: &inventory.Cluster{}, hiddenBackups: listed.hiddenIn("").backups}
+	c := &cluster{live: New(client, Options{BackupImage: "quorate:v1"}), target: backedUp, own: &inventory.Cluster{}, hiddenBackups: listed.hiddenIn("").backups}
 	c.findBackups()
 	if c.state.Backups.Hidden == "" || len(c.state.Unseen) != 1 || c.backupImage() != "" {
 		t.Errorf("%+v, unseen %q", c.state.Backups, c.state.Unseen)

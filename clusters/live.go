@@ -78,7 +78,7 @@ func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcil
 	observed := make([]reconcile.Cluster, len(chosen))
 	for i, t := range chosen {
 		c := l.newCluster(t, owned.Of(t.Key()), nodes(t.Cluster.Namespace))
-		c.unseen = listed.unseen(t, desired, l.options.Reading)
+		c.unseen = listed.unseen(t, desired)
 		hidden := listed.hiddenIn(t.Cluster.Namespace)
 		c.hidden, c.hiddenBackups = hidden.secrets, hidden.backups
 		observed[i] = c

@@ -4,13 +4,17 @@ import (
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/podstate"
 	"quorate.dev/quorate/clusters/status"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
 )
 
 // findBackups reads which Jobs have backed up, and what they have left behind; the newest backup is
@@ -28,13 +32,16 @@ func (c *cluster) findBackups() {
 		return
 	}
 	if cronJob := c.backupCronJob(); cronJob != nil {
-		c.state.Backups.Since = cronJob.CreationTimestamp.UTC()
+		b := &c.state.Backups
+		b.Since, b.Suspended = cronJob.CreationTimestamp.UTC(), cronJob.Spec.Suspend != nil && *cronJob.Spec.Suspend
+		b.To = visible.Line(cronJob.Spec.JobTemplate.Annotations[objects.AnnotationBackupTo])
 	}
+	pods := podsByOwner(c.own.BackupPods)
 	for _, job := range c.own.BackupJobs {
 		if !c.backs(job) {
 			continue
 		}
-		j := podstate.BackupJob(job, c.own.BackupPods)
+		j := podstate.BackupJob(c.target.Cluster.Name, job, pods[job.UID])
 		c.state.Backups.Jobs = append(c.state.Backups.Jobs, j)
 		c.state.Backups.Last = decide.NewerBackup(c.state.Backups.Last, j.Backup)
 	}
@@ -57,4 +64,15 @@ func (c *cluster) backs(job *batchv1.Job) bool {
 // backupCronJob is the CronJob that backs up; nil if there is none.
 func (c *cluster) backupCronJob() *batchv1.CronJob {
 	return inventory.Get[*batchv1.CronJob](c.own, "CronJob", c.names.BackupCronJob)
+}
+
+// podsByOwner are pods by the UID of what controls them.
+func podsByOwner(pods []*corev1.Pod) map[types.UID][]*corev1.Pod {
+	owned := map[types.UID][]*corev1.Pod{}
+	for _, pod := range pods {
+		if owner := metav1.GetControllerOf(pod); owner != nil {
+			owned[owner.UID] = append(owned[owner.UID], pod)
+		}
+	}
+	return owned
 }

@@ -146,9 +146,15 @@ func (c *cluster) findLease(ctx context.Context) error {
 	return nil
 }
 
+// foreign notes that an object is somebody else's. What backs up is not what members need: for that,
+// no backups are taken, and all else goes on.
 func (c *cluster) foreign(id objects.Identity) {
-	c.state.Objects.Foreign = append(c.state.Objects.Foreign,
-		fmt.Sprintf("%s is there and was not made by Quorate for this cluster", id))
+	message := fmt.Sprintf("%s is there and was not made by Quorate for this cluster", id)
+	if id == c.names.Backups() {
+		c.state.Backups.Foreign = message
+		return
+	}
+	c.state.Objects.Foreign = append(c.state.Objects.Foreign, message)
 }
 
 // look reads objects by name, nil for those that are not there.

@@ -94,10 +94,11 @@ func Build(in Input) ([]Object, error) {
 		Object{Identity{"Service", names.ClientService}, clientService(in)},
 		Object{Identity{"PodDisruptionBudget", names.PodDisruptionBudget}, disruptionBudget(in)},
 	)
-	if backups := backupCronJob(in); backups != nil {
+	list = append(list, Object{Identity{"StatefulSet", names.StatefulSet}, statefulSet})
+	if backups := backupCronJob(in); backups != nil { // last: if it is refused, the others are there
 		list = append(list, Object{names.Backups(), backups})
 	}
-	return append(list, Object{Identity{"StatefulSet", names.StatefulSet}, statefulSet}), nil
+	return list, nil
 }
 
 // owner makes the object go when the custom resource goes.

@@ -109,10 +109,11 @@ func Identities(c *v1alpha1.EtcdCluster) []Identity {
 		Identity{"Service", n.ClientService},
 		Identity{"PodDisruptionBudget", n.PodDisruptionBudget},
 	)
+	list = append(list, Identity{"StatefulSet", n.StatefulSet})
 	if c.Spec.Backup != nil {
 		list = append(list, n.Backups())
 	}
-	return append(list, Identity{"StatefulSet", n.StatefulSet})
+	return list
 }
 
 // Backups identifies the CronJob that backs up.

@@ -10,7 +10,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/objects"
@@ -24,10 +23,14 @@ const clockSkew = 5 * time.Minute
 // suspect is what is said of a backup that ended so.
 const suspect = "etcd has found that members hold different data, so what was stored is suspect and does not count"
 
-// BackupJob says what has become of a Job that backs up, by what its pods left in their status.
-func BackupJob(job *batchv1.Job, pods []*corev1.Pod) decide.BackupJob {
+// BackupJob says what has become of a Job that backs up a cluster, by what its own pods left in their
+// status.
+func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod) decide.BackupJob {
 	j := decide.BackupJob{Name: job.Name, Phase: decide.BackupRuns, CreatedAt: job.CreationTimestamp.UTC()}
-	j.Generation, _ = strconv.ParseInt(job.Annotations[objects.AnnotationGeneration], 10, 64)
+	generation, err := strconv.ParseInt(job.Annotations[objects.AnnotationGeneration], 10, 64)
+	if err == nil && job.Name == objects.BackupJobName(cluster, generation) {
+		j.Generation = generation
+	}
 	said := ""
 	for _, c := range job.Status.Conditions {
 		switch {
@@ -38,7 +41,7 @@ func BackupJob(job *batchv1.Job, pods []*corev1.Pod) decide.BackupJob {
 			j.Phase, j.EndedAt, said = decide.BackupFailed, c.LastTransitionTime.UTC(), cmp.Or(c.Message, c.Reason)
 		}
 	}
-	own := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return !ownedBy(p, job) })
+	own := slices.Clone(pods)
 	slices.SortFunc(own, func(a, b *corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
@@ -54,10 +57,6 @@ func BackupJob(job *batchv1.Job, pods []*corev1.Pod) decide.BackupJob {
 	return j
 }
 
-func ownedBy(pod *corev1.Pod, job *batchv1.Job) bool {
-	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == job.UID })
-}
-
 // backupOf is the backup that a pod has stored; nil if it has not, or if it was found to be damaged. It
 // began when its Job was made, by the clock of the API server; unless the pod found one that was there
 // already.
@@ -67,7 +66,7 @@ func backupOf(pod *corev1.Pod, job *batchv1.Job, j decide.BackupJob) *decide.Bac
 		return nil
 	}
 	r, err := result.ParseResult(strings.TrimSpace(took.Message))
-	if err != nil || r.Suspect {
+	if err != nil || r.Suspect || r.Slot.After(j.CreatedAt.Add(2*clockSkew)) {
 		return nil
 	}
 	var cluster decide.ID

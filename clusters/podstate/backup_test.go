@@ -77,7 +77,7 @@ func TestBackupJob(t *testing.T) {
 		{"stored, verified and not pruned", backupJob(failed), []*corev1.Pod{podOf("", ran("backup", 0, word(0)), ran("verify", 0, ""), ran("prune", 1, ""))}, decide.BackupFailed, "prune: exit code 1", "0s true"},
 		{"there already", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, word(-time.Hour)), ran("verify", 0, ""))}, decide.BackupSucceeded, "", "-1h0m0s true"},
 		{"a clock that is late", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, word(-4*time.Minute)))}, decide.BackupSucceeded, "", "0s false"},
-		{"another's pod", backupJob(complete), []*corev1.Pod{podOf("other", ran("backup", 0, word(0)))}, decide.BackupSucceeded, "", ""},
+		{"of the future", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, strings.ReplaceAll(strings.ReplaceAll(word(0), "2026-11-22T18:00:00Z", "2026-11-22T18:11:00Z"), "t180000z", "t181100z")))}, decide.BackupSucceeded, "", ""},
 		{"no word", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, "done"))}, decide.BackupSucceeded, "", ""},
 		{"a suspect one", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, strings.Replace(word(0), `"suspect":false`, `"suspect":true`, 1)))}, decide.BackupSucceeded, "", ""},
 		{"stored as suspect", backupJob(failed), []*corev1.Pod{podOf("", ran("backup", 4, strings.Replace(word(0), `"suspect":false`, `"suspect":true`, 1)))}, decide.BackupFailed,
@@ -89,7 +89,7 @@ func TestBackupJob(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			j := BackupJob(test.job, test.pods)
+			j := BackupJob("a", test.job, test.pods)
 			backup := ""
 			if j.Backup != nil {
 				backup = fmt.Sprint(j.Backup.StartedAt.Sub(made), j.Backup.Verified)

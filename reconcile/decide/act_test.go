@@ -51,7 +51,7 @@ func (w *world) apply() {
 	if w.Declared.Lifecycle != "Running" {
 		o.RunsReplicas = 0
 	}
-	w.Objects = o
+	w.Objects, w.Backups.Drift = o, nil
 	for _, r := range slices.Clone(w.Replicas) {
 		if r.Ordinal >= o.RunsReplicas {
 			_ = w.setSlot(r.Ordinal, "pod", string(decide.PodAbsent))

@@ -16,6 +16,14 @@ type Backups struct {
 	Last *Backup `json:"last,omitempty"`
 	// Since is when Kubernetes was given the schedule; zero if it has none.
 	Since time.Time `json:"since,omitzero"`
+	// Drift says how the CronJob is not as it should be, as Objects.Drift does of the others. It is kept
+	// apart, since nothing that heals may wait for it.
+	Drift []string `json:"drift,omitempty"`
+	// Foreign says that somebody else has a CronJob of its name; empty if nobody has.
+	Foreign string `json:"foreign,omitempty"`
+	// To is where the CronJob that is there backs up to, and Suspended whether it does.
+	To        string `json:"to,omitempty"`
+	Suspended bool   `json:"suspended,omitempty"`
 	// Hidden says why it is not known which Jobs there are; empty if it is.
 	Hidden string `json:"hidden,omitempty"`
 }
@@ -107,13 +115,22 @@ func (s State) hasBackupSince(since time.Time) bool {
 
 // canBackUp reports whether etcd can be backed up, and it would be known.
 func (s State) canBackUp() bool {
-	return s.Membership.Known && s.Record.ClusterID != 0 && s.Generation != 0 && s.Backups.Hidden == "" && s.toRun()
+	return s.Membership.Known && s.Record.ClusterID != 0 && s.Generation != 0 && s.toRun() &&
+		s.Backups.Hidden == "" && s.Backups.Foreign == ""
 }
 
-// backUp starts a backup that is not to wait for the schedule: the first one, since everything can be
-// lost until there is one, and the one before an upgrade. The schedule makes up for a first one that
-// fails. It comes before whatever may stop or wait, since it holds up nothing.
+// backUp has Kubernetes told of the schedule, and starts a backup that is not to wait for it: the first
+// one, since everything can be lost until there is one, and the one before an upgrade. The schedule
+// makes up for a first one that fails. It comes after all that heals, which no backup that is refused
+// may hold up.
 func backUp(s State) (Decision, bool) {
+	if len(s.Backups.Drift) > 0 && s.Formed() && s.recorded() {
+		return act(ApplyObjects{}, "%s", sentence(s.Backups.Drift))
+	}
+	return s.startDueBackup()
+}
+
+func (s State) startDueBackup() (Decision, bool) {
 	if _, started := s.startedBackup(); started || !s.canBackUp() {
 		return Decision{}, false
 	}
@@ -154,6 +171,19 @@ func (s State) lacksBackup() bool {
 	return s.needsBackup() && !(started && s.hasBackupSince(job.CreatedAt))
 }
 
+// upgradeAfterBackup has an upgrade that is to cure a member that fails wait for its backup, or starts
+// that: nothing else is done for the member meanwhile. It does not wait for one that has failed.
+func (s State) upgradeAfterBackup() (Decision, bool) {
+	lack, ends := s.describeLackingBackup()
+	if !ends {
+		return Decision{}, false
+	}
+	if d, starts := s.startDueBackup(); starts {
+		return d, true
+	}
+	return wait(recheck, "%s; %s", s.describeMembers(), lack)
+}
+
 // waitForBackup has an upgrade wait. What heals members does not wait for it.
 func waitForBackup(s State) (Decision, bool) {
 	lack, ends := s.describeLackingBackup()
@@ -176,6 +206,8 @@ func (s State) describeLackingBackup() (lack string, ends bool) {
 	before := fmt.Sprintf("before etcd %s is rolled out, a backup is to be taken", s.Declared.Version)
 	again := fmt.Sprintf("start another one: kubectl create job --from=cronjob/%s-backup NAME", s.Name)
 	switch {
+	case s.Backups.Foreign != "":
+		return before + ", and none can be: " + s.Backups.Foreign, false
 	case s.Backups.Hidden != "":
 		return before + ", and whether there is one is not known: " + s.Backups.Hidden, true
 	case !started:

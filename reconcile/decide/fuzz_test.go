@@ -139,7 +139,10 @@ func change(s *decide.State, kind, how int) {
 		func() {
 			s.Backups.Last = &decide.Backup{ClusterID: ids[how%3], StartedAt: dawn.Add(time.Duration(how/3-5) * 20 * time.Second)}
 		},
-		func() { s.Backups.Hidden = []string{"", "forbidden"}[how%2] },
+		func() {
+			s.Backups.Hidden, s.Backups.Foreign = []string{"", "forbidden"}[how%2], []string{"", "CronJob"}[how/2%2]
+			s.Backups.Drift = []string{"b", "a"}[:how/4%3]
+		},
 		func() { s.Declared.ReplaceAfter = time.Duration(how%2) * time.Minute },
 	}
 	changes[kind/4%len(changes)]()

@@ -53,5 +53,6 @@ var wrongsAboutBackups = []wrong{
 	{"backed up as declared", "while nobody says who the members are", func(w *world) { backsUp(w); unknown(w) }, acts(decide.StartBackup{Generation: 2})},
 	{"backed up as declared", "before the cluster is on record", func(w *world) { backsUp(w); w.Record.ClusterID = 0 }, acts(decide.StartBackup{Generation: 2})},
 	{"backed up as declared", "of what is to stop", func(w *world) { backsUp(w); w.Declared.Lifecycle = decide.Stopped }, acts(decide.StartBackup{Generation: 2})},
+	{"backed up as declared", "beside somebody else's", func(w *world) { backsUp(w); w.Backups.Foreign = "CronJob" }, acts(decide.StartBackup{Generation: 2})},
 	{"backed up as declared", "without having seen which there are", func(w *world) { backsUp(w); w.Backups.Hidden = "forbidden" }, acts(decide.StartBackup{Generation: 2})},
 }

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"slices"
 )
 
 func orphaned(s State) (Decision, bool) {
@@ -62,11 +63,14 @@ func stop(s State) (Decision, bool) {
 		return wait(recheck, "lifecycle %s: the pods are stopping: %s", s.Declared.Lifecycle, s.describeReplicas())
 	case s.toDelete():
 		return s.deleteRest()
-	case len(s.Objects.Drift) > 0 && len(StandingRecord(s, "").Members) > 0 && (s.hasStatefulSet() || s.mayRoll()):
-		return act(ApplyObjects{}, "%s", sentence(s.Objects.Drift))
+	case len(s.drift()) > 0 && len(StandingRecord(s, "").Members) > 0 && (s.hasStatefulSet() || s.mayRoll()):
+		return act(ApplyObjects{}, "%s", sentence(s.drift()))
 	}
 	return Decision{Verdict: Done, Message: "stopped; the data of " + s.describeRemains() + " is kept"}, true
 }
+
+// drift is that of all objects, what backs up among them.
+func (s State) drift() []string { return slices.Concat(s.Objects.Drift, s.Backups.Drift) }
 
 // keepsGoingVolume reports whether a pod keeps a volume that is being deleted, or whose claim is
 // gone already: it goes with the pod.

@@ -102,8 +102,8 @@ func alarmRaised(s State) (Decision, bool) {
 func memberFailing(s State) (Decision, bool) {
 	for _, ordinal := range s.silentOrdinals() {
 		if s.failsForLong(s.Replica(ordinal)) && !s.replacedInTime(ordinal) {
-			if lack, ends := s.describeLackingBackup(); ends {
-				return wait(recheck, "%s; %s", s.describeMembers(), lack)
+			if d, waits := s.upgradeAfterBackup(); waits {
+				return d, true
 			}
 			return block("%s%s%s%s%s%s", s.describeMembers(), s.describeClosed(), s.describeStoppedRollout(),
 				s.wayOutOfNode(ordinal), s.wayOutOfNewcomer(ordinal), s.wayOutOfData(ordinal))

@@ -22,6 +22,9 @@ func (w *world) setBackups(target, key, text string) error {
 			id, err := decidetest.ID(text)
 			w.Backups.Last.ClusterID = id
 			return err
+		case "foreign":
+			w.Backups.Foreign = decidetest.Text(text)
+			return nil
 		case "hidden":
 			w.Backups.Hidden = decidetest.Text(text)
 			return nil

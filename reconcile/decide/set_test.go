@@ -241,7 +241,8 @@ func (w *world) setMember(ordinal int, key, text string) (err error) {
 func (w *world) add(args []datadriven.CmdArg) error {
 	lists := map[string]*[]string{
 		"drift": &w.Objects.Drift, "remaining": &w.Objects.Remaining, "foreign": &w.Objects.Foreign, "relabelled": &w.Objects.Relabelled,
-		"terminating": &w.Objects.Terminating, "irreplaceable": &w.Objects.Irreplaceable,
+		"backup-drift": &w.Backups.Drift,
+		"terminating":  &w.Objects.Terminating, "irreplaceable": &w.Objects.Irreplaceable,
 	}
 	if list := lists[args[0].Key]; list != nil {
 		*list = append(*list, decidetest.Value(args[0]))

@@ -24,17 +24,27 @@ func (s State) CertificateWarnings() []string {
 	return warnings
 }
 
-// BackupWarnings say which backup has failed, where none was taken since.
+// BackupWarnings say what keeps backups from being taken, which one has failed where none was taken
+// since, and that backups go on by a declaration that does not hold any more.
 func (s State) BackupWarnings() []string {
-	failed := s.Backups.NewestFailure()
+	b := s.Backups
+	var warnings []string
+	if b.Foreign != "" {
+		warnings = append(warnings, "no backups are taken: "+b.Foreign)
+	}
+	if len(s.Declared.Problems) > 0 && !b.Since.IsZero() && !b.Suspended {
+		warnings = append(warnings, fmt.Sprintf("backups go on as they were last applied, to %s, until the declaration is "+
+			"acted on; if they are not to: kubectl delete cronjob %s-backup", b.To, s.Name))
+	}
+	failed := b.NewestFailure()
 	if failed == nil {
-		return nil
+		return warnings
 	}
 	why := cmp.Or(failed.Message, "it does not say why")
 	if failed.Backup != nil {
-		return []string{fmt.Sprintf("Job %s has stored a backup, and failed after that: %s", failed.Name, why)}
+		return append(warnings, fmt.Sprintf("Job %s has stored a backup, and failed after that: %s", failed.Name, why))
 	}
-	return []string{fmt.Sprintf("no backup was taken since Job %s failed: %s", failed.Name, why)}
+	return append(warnings, fmt.Sprintf("no backup was taken since Job %s failed: %s", failed.Name, why))
 }
 
 // SpaceWarnings say which members have a database that the declared quota has no room for: etcd

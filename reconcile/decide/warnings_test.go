@@ -51,3 +51,29 @@ func TestSpaceWarnings(t *testing.T) {
 		}
 	}
 }
+
+// TestBackupWarnings: what keeps backups from being taken, and what goes on although it is no longer
+// declared, is said.
+func TestBackupWarnings(t *testing.T) {
+	dawn := time.Date(2026, 11, 1, 6, 0, 0, 0, time.UTC)
+	failed := BackupJob{Name: "a-backup-gen2", Phase: BackupFailed, CreatedAt: dawn, Message: "verify: no"}
+	stored := failed
+	stored.Backup = &Backup{Job: failed.Name, StartedAt: dawn}
+	for _, test := range []struct {
+		state State
+		want  string
+	}{
+		{State{}, ""},
+		{State{Backups: Backups{Foreign: "CronJob a-backup is there"}}, "no backups are taken: CronJob a-backup is there"},
+		{State{Backups: Backups{Jobs: []BackupJob{failed}}}, "no backup was taken since Job a-backup-gen2 failed: verify: no"},
+		{State{Backups: Backups{Jobs: []BackupJob{stored}, Last: stored.Backup}}, "Job a-backup-gen2 has stored a backup, and failed after that: verify: no"},
+		{State{Backups: Backups{Jobs: []BackupJob{failed}, Last: &Backup{StartedAt: dawn.Add(time.Second)}}}, ""},
+		{State{Name: "a", Declared: Declared{Problems: []string{"p"}}, Backups: Backups{Since: dawn, To: "s3://b"}},
+			"backups go on as they were last applied, to s3://b, until the declaration is acted on; if they are not to: kubectl delete cronjob a-backup"},
+		{State{Name: "a", Declared: Declared{Problems: []string{"p"}}, Backups: Backups{Since: dawn, Suspended: true}}, ""},
+	} {
+		if got := strings.Join(test.state.BackupWarnings(), "; "); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
+}

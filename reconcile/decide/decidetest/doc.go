@@ -60,7 +60,7 @@
 //	set etcd forbidden=(pods/portforward is forbidden)
 //	set record cluster=c2 token=t2 log=3.5 ca=none|CA1 confirmed=a1
 //	set status cluster=c2 version=3.6.16 generation=2
-//	set backups last=10m|none cluster=c2 hidden=(jobs is forbidden)
+//	set backups last=10m|none cluster=c2 hidden=(jobs is forbidden) foreign=(CronJob a-backup)
 //	set job-gen2 phase=Running|Succeeded|Failed created=5m message=(exit code 1)
 //	set objects runs=none|3.6.16/h1 differs=true replicas=0 token=t2 storage=1Gi
 //	set ca secret=CA1 mounted=(CA1, CA2) proven=CA1 ends=3000
@@ -70,7 +70,7 @@
 // added; a replica with its member, or everything of a kind, is removed.
 //
 //	add alarm=(NOSPACE of d1)
-//	add drift|remaining|foreign|relabelled|terminating|irreplaceable=(Service a-client: missing)
+//	add drift|backup-drift|remaining|foreign|relabelled|terminating|irreplaceable=(Service a-client: missing)
 //	add member name=stranger id=d1 silent
 //	remove a-2
 //	remove record|status|pods|volumes|members|drift|remaining|terminating|foreign|relabelled|irreplaceable

@@ -85,5 +85,5 @@ func unknown(line string) []string {
 	return words
 }
 
-// isName matches what is no word: the name of a cluster or a replica, a number, a rule.
-var isName = regexp.MustCompile(`^([a-z]|[a-z]-\d+|\+?\d[\dhms]*|[A-Z]\w+)$`)
+// isName matches what is no word: the name of a cluster, a replica or a Job, a number, a rule.
+var isName = regexp.MustCompile(`^([a-z]|[a-z]-\d+|job-gen\d+|\+?\d[\dhms]*|[A-Z]\w+)$`)

@@ -87,7 +87,7 @@ func Clone(s decide.State) decide.State {
 	s.Objects.Remaining = slices.Clone(s.Objects.Remaining)
 	s.Record.Removed = slices.Clone(s.Record.Removed)
 	s.Waited = slices.Clone(s.Waited)
-	s.Backups.Jobs = slices.Clone(s.Backups.Jobs)
+	s.Backups.Jobs, s.Backups.Drift = slices.Clone(s.Backups.Jobs), slices.Clone(s.Backups.Drift)
 	s.Membership.StaleAlarms = slices.Clone(s.Membership.StaleAlarms)
 	s.Objects.Foreign = slices.Clone(s.Objects.Foreign)
 	s.Objects.Relabelled = slices.Clone(s.Objects.Relabelled)
@@ -136,7 +136,7 @@ func rotated(s decide.State) decide.State {
 func unordered(s *decide.State) []*[]string {
 	return []*[]string{&s.Declared.Problems, &s.Objects.Drift, &s.Objects.Remaining, &s.Objects.Foreign,
 		&s.Objects.Relabelled, &s.Objects.Terminating, &s.Objects.Irreplaceable,
-		&s.CA.Mounted}
+		&s.CA.Mounted, &s.Backups.Drift}
 }
 
 func rotate[T any](list []T) []T {

@@ -46,7 +46,7 @@ func backedUpFirst(s decide.State, d decide.Decision) string {
 	last := s.Backups.Last
 	for _, job := range s.Backups.Jobs {
 		if job.Generation == s.Generation && s.Generation > 0 && last != nil && last.ClusterID == s.Record.ClusterID &&
-			!job.CreatedAt.After(last.StartedAt) && (last.Verified || !s.Declared.VerifiesBackups) {
+			last.StartedAt.Sub(job.CreatedAt) >= 0 && (last.Verified || !s.Declared.VerifiesBackups) {
 			return ""
 		}
 	}
@@ -70,6 +70,8 @@ func backedUpAsDeclared(s decide.State, d decide.Decision) string {
 		return "starts a backup, and git declares none"
 	case s.Declared.Lifecycle != decide.Running || !s.Membership.Known || s.Record.ClusterID == 0:
 		return "starts a backup of what does not run, or is not known"
+	case s.Backups.Foreign != "":
+		return "starts a backup beside what somebody else has made"
 	case s.Backups.Hidden != "":
 		return "starts a backup without having seen which there are"
 	}
