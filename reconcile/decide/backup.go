@@ -124,7 +124,8 @@ func (s State) canBackUp() bool {
 // makes up for a first one that fails. It comes after all that heals, which no backup that is refused
 // may hold up.
 func backUp(s State) (Decision, bool) {
-	if len(s.Backups.Drift) > 0 && s.Formed() && s.recorded() {
+	nothingElse := s.hasStatefulSet() && len(s.Objects.Drift)+len(s.recordDifferences()) == 0
+	if len(s.Backups.Drift) > 0 && s.Formed() && s.recorded() && s.toRun() && nothingElse {
 		return act(ApplyObjects{}, "%s", sentence(s.Backups.Drift))
 	}
 	return s.startDueBackup()
