@@ -3,6 +3,7 @@ package remote
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
@@ -98,7 +99,7 @@ func checkSSH(u *url.URL) error {
 		return errQuery(u)
 	case u.User != nil && !sshName.MatchString(u.User.Username()):
 		return fmt.Errorf("the user in the URL of %s is no name of a user", u.Host)
-	case !sshName.MatchString(u.Hostname()) && !strings.Contains(u.Hostname(), ":"):
+	case !sshName.MatchString(u.Hostname()) && !isAddress(u.Hostname()):
 		return errors.New("the host in the URL is no name of a host")
 	case strings.Trim(u.Path, "/") == "":
 		return fmt.Errorf("the URL of %s names no repository there", u.Host)
@@ -106,6 +107,12 @@ func checkSSH(u *url.URL) error {
 		return fmt.Errorf("the path in the URL of %s is no path of a repository", u.Host)
 	}
 	return nil
+}
+
+// isAddress reports whether a host is an IP address.
+func isAddress(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil && visible.Is(host)
 }
 
 func errQuery(u *url.URL) error {

@@ -34,7 +34,7 @@ func TestParseAddress(t *testing.T) {
 // Whatever is understood is nothing that a program there could take for an option, or a terminal
 // for an order.
 func FuzzParseAddress(f *testing.F) {
-	for _, seed := range []string{"git@git.example.com:x.git", "ssh://git@[::1]:22/~x", "https://x/y", "git@[x:1]:y", "[a@b]:c", "-x:y", "x::y", "ssh://%2d/x"} {
+	for _, seed := range []string{"git@git.example.com:x.git", "ssh://git@[::1]:22/~x", "https://x/y", "git@[x:1]:y", "[a@b]:c", "-x:y", "x::y", "ssh://%2d/x", "ssh://0\x89::/0", "ssh://[fe80::1%25eth0]/x"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, location string) {
