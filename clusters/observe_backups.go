@@ -43,6 +43,9 @@ func (c *cluster) findBackups() {
 		}
 		j := podstate.BackupJob(c.target.Cluster.Name, job, pods[job.UID])
 		c.state.Backups.Jobs = append(c.state.Backups.Jobs, j)
+		if last := c.state.Backups.Last; last != nil && last.Job == j.Name && j.Damaged {
+			c.state.Backups.Last = nil // it was in the status before it was read back
+		}
 		c.state.Backups.Last = decide.NewerBackup(c.state.Backups.Last, j.Backup)
 	}
 }

@@ -83,6 +83,8 @@ func TestBackupJob(t *testing.T) {
 		{"stored as suspect", backupJob(failed), []*corev1.Pod{podOf("", ran("backup", 4, strings.Replace(word(0), `"suspect":false`, `"suspect":true`, 1)))}, decide.BackupFailed,
 			suspect, ""},
 		{"the second attempt", backupJob(failed), []*corev1.Pod{later, podOf("", ran("backup", 1, "quorate: no"))}, decide.BackupFailed, "backup: back up b/a: the store refuses", ""},
+		{"verified by the second attempt", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, word(0)), ran("verify", 0, "")), podOf("", ran("backup", 0, word(0)), ran("verify", 1, "quorate: 403"))},
+			decide.BackupSucceeded, "", "0s true"},
 		{"the deadline", backupJob(failed), nil, decide.BackupFailed, "Job was active longer than specified deadline", ""},
 		{"no image", backupJob(), []*corev1.Pod{podOf("", waits("backup", "ImagePullBackOff", "no \x1b[31mway"))}, decide.BackupRuns, `ImagePullBackOff: no \x1b[31mway`, ""},
 		{"about to start", backupJob(), []*corev1.Pod{podOf("", waits("backup", "PodInitializing", ""))}, decide.BackupRuns, "", ""},

@@ -49,6 +49,8 @@ type BackupJob struct {
 	EndedAt   time.Time `json:"endedAt,omitzero"`
 	// Message says why it failed, or what it waits for, if that is known.
 	Message string `json:"message,omitempty"`
+	// Damaged: what it has stored was read back, and is not what was stored.
+	Damaged bool `json:"damaged,omitempty"`
 	// Backup that it has stored, although it may have failed after that; nil if it has not, or if its
 	// word is gone.
 	Backup *Backup `json:"backup,omitempty"`
@@ -82,14 +84,22 @@ func (b Backups) NewestFailure() *BackupJob {
 	return newest
 }
 
+func (b Backups) anyRuns() bool {
+	return slices.ContainsFunc(b.Jobs, func(j BackupJob) bool { return j.Phase == BackupRuns })
+}
+
 // Runs reports whether a Job of that name runs.
 func (b Backups) Runs(job string) bool {
 	return slices.ContainsFunc(b.Jobs, func(j BackupJob) bool { return j.Name == job && j.Phase == BackupRuns })
 }
 
-// NewerBackup is the one of two that was begun later; nil stands for none.
+// NewerBackup is the one of two that was begun later; of two that were begun together, as by two pods
+// of a Job, the one that is verified, or else b, which was seen later. nil stands for none.
 func NewerBackup(a, b *Backup) *Backup {
-	if a == nil || b != nil && b.StartedAt.After(a.StartedAt) {
+	switch {
+	case a == nil || b == nil:
+		return cmp.Or(a, b)
+	case b.StartedAt.After(a.StartedAt), b.StartedAt.Equal(a.StartedAt) && (b.Verified || !a.Verified):
 		return b
 	}
 	return a
@@ -138,7 +148,7 @@ func (s State) startDueBackup() (Decision, bool) {
 	switch {
 	case s.lacksBackup():
 		return act(StartBackup{s.Generation}, "before etcd %s is rolled out: take a backup", s.Declared.Version)
-	case s.Declared.BacksUp && !s.hasBackupSince(time.Time{}) && len(s.Backups.Jobs) == 0:
+	case s.Declared.BacksUp && !s.hasBackupSince(time.Time{}) && !s.Backups.anyRuns():
 		return act(StartBackup{s.Generation}, "no backup of this cluster is known: take the first one")
 	}
 	return Decision{}, false
@@ -183,6 +193,20 @@ func (s State) upgradeAfterBackup() (Decision, bool) {
 		return d, true
 	}
 	return wait(recheck, "%s; %s", s.describeMembers(), lack)
+}
+
+// statefulSetAfterBackup: new pods would be of the version that waits for its backup.
+func (s State) statefulSetAfterBackup() (Decision, bool) {
+	if d, starts := s.startDueBackup(); starts {
+		return d, true
+	}
+	lack, ends := s.describeLackingBackup()
+	message := fmt.Sprintf("the StatefulSet is gone, and must not come back with etcd %s yet: %s; or declare the version "+
+		"that runs", s.Declared.Version, lack)
+	if ends {
+		return wait(recheck, "%s", message)
+	}
+	return block("%s", message)
 }
 
 // waitForBackup has an upgrade wait. What heals members does not wait for it.

@@ -19,6 +19,9 @@ func applyObjects(s State) (Decision, bool) {
 		return block("the StatefulSet is gone, and must not come back with etcd %s: %s", s.Declared.Version,
 			cmp.Or(refusal, "what runs is not prepared for it; declare the version that runs"))
 	}
+	if !s.hasStatefulSet() && s.lacksBackup() {
+		return s.statefulSetAfterBackup()
+	}
 	if !s.recorded() {
 		return act(ApplyObjects{}, "the record is lost; bring %s back on the data that is there: %s",
 			s.describeRemains(), sentence(s.Objects.Drift))
