@@ -156,10 +156,10 @@ func (s State) startDueBackup() (Decision, bool) {
 
 // needsBackup reports whether pods are about to be moved to a version of etcd that none of them was
 // made for, which is to wait for a backup. Where one of them was, that has begun, or is taken back;
-// and where no quorum answers, none can be taken, and what may bring it back does not wait for one.
+// and where there can be no quorum, none can be taken, and what may bring it back does not wait for one.
 func (s State) needsBackup() bool {
 	refusal, _ := s.judgeVersion()
-	if !s.Declared.BacksUpBeforeUpgrade || refusal != "" || !s.Membership.Known || s.founding() {
+	if !s.Declared.BacksUpBeforeUpgrade || refusal != "" || s.quorumIsGone() || s.founding() {
 		return false
 	}
 	moves := s.WantsOtherPods() && s.Objects.RunsVersion != s.Declared.Version
@@ -173,6 +173,18 @@ func (s State) needsBackup() bool {
 		moves = true
 	}
 	return moves
+}
+
+// quorumIsGone reports whether fewer pods are ready than quorum of the members on record needs. That
+// nobody was heard for a moment is not enough.
+func (s State) quorumIsGone() bool {
+	ready := 0
+	for _, m := range s.Record.Members {
+		if s.Replica(m.Ordinal).Pod == PodReady {
+			ready++
+		}
+	}
+	return !s.Membership.Known && ready < len(s.Record.Members)/2+1
 }
 
 // lacksBackup reports whether an upgrade has to wait for its backup. Any counts that was begun since

@@ -9,8 +9,8 @@ import (
 // backupInvariants are those about when a backup is started, and what waits for one.
 var backupInvariants = []invariant{
 	{Invariant{"backed up before an upgrade",
-		"Where git wants a backup before an upgrade and a quorum answers, nothing is done for a version that no pod " +
-			"was made for before there is a backup that was begun since a pass has started one for this declaration."},
+		"Where git wants a backup before an upgrade and there may be a quorum, nothing is done for a version that no " +
+			"pod was made for before there is a backup that was begun since a pass has started one for this declaration."},
 		backedUpFirst},
 	{Invariant{"backed up as declared",
 		"A pass starts a backup only of a cluster that runs, whose ID is on record, whose members a quorum has named " +
@@ -20,7 +20,14 @@ var backupInvariants = []invariant{
 
 // backedUpFirst: what gives a member another version, or has etcd prepare for one.
 func backedUpFirst(s decide.State, d decide.Decision) string {
-	if !s.Declared.BacksUpBeforeUpgrade || !s.Membership.Known {
+	ready := 0
+	for _, m := range s.Record.Members {
+		if replicaAt(s, m.Ordinal).Pod == decide.PodReady {
+			ready++
+		}
+	}
+	gone := !s.Membership.Known && 2*ready <= len(s.Record.Members)
+	if !s.Declared.BacksUpBeforeUpgrade || gone {
 		return ""
 	}
 	switch a := d.Action.(type) {
