@@ -3,11 +3,11 @@ package etcd_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
@@ -35,7 +35,7 @@ func TestHashes(t *testing.T) {
 		requireHashes(t, clients, s.cluster(3), "quiet", [3]int{0, 0, 0}, 0, 0)
 		requireHashes(t, clients, suspected, "all good", [3]int{1, 1, 1}, 4, -1)
 
-		s.changeValue(pod(1))
+		s.changeValue(1)
 		requireHashes(t, clients, s.cluster(3), "nobody knows", [3]int{0, 0, 0}, 0, 0)
 		requireHashes(t, clients, suspected, "one is bad", [3]int{1, 2, 1}, 4, -1)
 		s.raise(t, byName(t, answer.Membership, pod(0)).ID, etcdserverpb.AlarmType_CORRUPT)
@@ -85,40 +85,47 @@ func requireHashes(t *testing.T, clients *etcd.Clients, cluster etcd.Cluster, wh
 // changeValue changes the value in the database of a member that runs, wherever it stands. bbolt
 // has no checksums but those of its two roots, and reads through the page cache, so etcd finds the
 // other value there, and nothing wrong.
-func (s *servers) changeValue(pod string) {
-	path := filepath.Join(s.dirs[pod], "member", "snap", "db")
-	for end := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		if n := bytes.Count(content, []byte(goodValue)); n >= 3 { // etcd writes to its database every 100 ms
-			s.freeze(pod)
-			defer s.thaw(pod)
-			break
-		}
-		if time.Now().After(end) {
-			s.t.Fatalf("%s does not hold the value", path)
-		}
-	}
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
+func (s *servers) changeValue(i int) {
+	s.commit(i)
+	s.freeze(pod(i))
+	defer s.thaw(pod(i))
+	file, err := os.OpenFile(filepath.Join(s.dirs[pod(i)], "member", "snap", "db"), os.O_RDWR, 0)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer file.Close()
-	content, err := os.ReadFile(path)
+	content, err := io.ReadAll(file)
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	found := 0
 	for at := 0; ; at += len(goodValue) {
 		next := bytes.Index(content[at:], []byte(goodValue))
 		if next < 0 {
-			return
+			break
 		}
 		at += next
+		found++
 		if _, err := file.WriteAt([]byte(badValue), int64(at)); err != nil {
 			s.t.Fatal(err)
 		}
+	}
+	if found == 0 {
+		s.t.Fatalf("%s does not hold the value", file.Name())
+	}
+}
+
+// commit returns once a member has written all that was put into its database, and writes nothing
+// more: it applies what it is behind in, and hashes its whole database, for which etcd commits what
+// it otherwise collects for 100 ms. Else it could write pages that it has filled before they were
+// changed.
+func (s *servers) commit(i int) {
+	conn := s.raw(s.t, i)
+	if _, err := etcdserverpb.NewKVClient(conn).Range(s.t.Context(), &etcdserverpb.RangeRequest{Key: []byte("k")}); err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := etcdserverpb.NewMaintenanceClient(conn).Hash(s.t.Context(), &etcdserverpb.HashRequest{}); err != nil {
+		s.t.Fatal(err)
 	}
 }
 

@@ -240,7 +240,7 @@ func (s *servers) raise(t *testing.T, id decide.ID, alarm etcdserverpb.AlarmType
 }
 
 // raw is a connection to change the cluster with, past the code under test.
-func (s *servers) raw(t *testing.T, i int) *grpc.ClientConn {
+func (s *servers) raw(t testing.TB, i int) *grpc.ClientConn {
 	conn, err := grpc.NewClient("passthrough:///"+s.address(i, 2379), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)

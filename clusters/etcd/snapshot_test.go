@@ -149,7 +149,7 @@ func TestSnapshotOfOtherData(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.changeValue(pod(1))
+	s.changeValue(1)
 	// Whichever of them is asked, the snapshot that comes out is the quorum's.
 	taken, err := backup.Take(t.Context(), clients.Source(s.cluster(3)), order(t))
 	switch {
@@ -184,7 +184,7 @@ func oneDiffers(t *testing.T) (*servers, decide.Hash) {
 		}
 	}
 	hash := hashOf(t, s.cluster(3))
-	s.changeValue(pod(1))
+	s.changeValue(1)
 	return s, hash
 }
 
