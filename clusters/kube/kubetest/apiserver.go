@@ -13,21 +13,25 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-
-	"quorate.dev/quorate/clusters/child"
 )
 
 // Server is an API server, and who may do everything there.
 type Server struct {
 	Config *rest.Config
 	Client kubernetes.Interface
+	// Etcd that it keeps its data in.
+	Etcd *Etcd
+
+	program string
+	args    []string
+	log     string
+	process *process
 }
 
 // Start starts an API server and its etcd, and returns once it is ready. QUORATE_KUBE_APISERVER
@@ -40,7 +44,7 @@ func Start(t *testing.T) *Server {
 		t.Skip("QUORATE_KUBE_APISERVER or QUORATE_ETCD_DIR is not set")
 	}
 	dir := t.TempDir()
-	clientURL := startEtcd(t, etcds, dir)
+	etcd := startEtcd(t, etcds, dir)
 	key := serviceAccountKey(t, dir)
 	tokens := filepath.Join(dir, "tokens")
 	if err := os.WriteFile(tokens, []byte(`secret,admin,1,"system:masters"`+"\n"), 0o600); err != nil {
@@ -48,45 +52,45 @@ func Start(t *testing.T) *Server {
 	}
 	address := freeAddress(t)
 	_, port, _ := net.SplitHostPort(address)
-	process := exec.Command(program, "--etcd-servers="+clientURL, "--bind-address=127.0.0.1", "--secure-port="+port,
-		"--cert-dir="+dir,
-		"--token-auth-file="+tokens, "--service-account-issuer=https://test", "--service-account-key-file="+key,
-		"--service-account-signing-key-file="+key, "--service-cluster-ip-range=10.0.0.0/16",
-		"--authorization-mode=RBAC")
-	process.Args[0] = "kube-apiserver" // several programs in one file go by their names
-	log := filepath.Join(dir, "kube-apiserver.log")
-	exited := run(t, log, process)
 	s := connect(t, address)
-	s.awaitReady(t, exited, log)
+	s.Etcd, s.program, s.log = etcd, program, filepath.Join(dir, "kube-apiserver.log")
+	s.args = []string{
+		"--etcd-servers=" + etcd.URL, "--bind-address=127.0.0.1", "--secure-port=" + port,
+		"--cert-dir=" + dir,
+		"--token-auth-file=" + tokens, "--service-account-issuer=https://test", "--service-account-key-file=" + key,
+		"--service-account-signing-key-file=" + key, "--service-cluster-ip-range=10.0.0.0/16",
+		"--authorization-mode=RBAC",
+	}
+	s.Run(t)
 	return s
 }
 
-func startEtcd(t *testing.T, etcds, dir string) (clientURL string) {
+// Run starts the API server, again once it was killed, and returns once it is ready.
+func (s *Server) Run(t *testing.T) {
 	t.Helper()
-	programs, err := filepath.Glob(filepath.Join(etcds, "etcd-*/etcd"))
-	if err != nil || len(programs) == 0 {
-		t.Fatalf("no etcd-VERSION/etcd in %s: %v", etcds, err)
-	}
-	clientURL, peerURL := "http://"+freeAddress(t), "http://"+freeAddress(t)
-	run(t, filepath.Join(dir, "etcd.log"), exec.Command(slices.Max(programs), "--data-dir="+filepath.Join(dir, "etcd"),
-		"--unsafe-no-fsync",
-		"--listen-client-urls="+clientURL, "--advertise-client-urls="+clientURL,
-		"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL, "--initial-cluster=default="+peerURL))
-	return clientURL
+	command := exec.Command(s.program, s.args...)
+	command.Args[0] = "kube-apiserver" // several programs in one file go by their names
+	s.process = run(t, s.log, command)
+	s.awaitReady(t)
 }
+
+// Kill ends the API server at once: asked to end, it takes half a minute to let go of watches.
+func (s *Server) Kill() { s.process.kill() }
 
 func connect(t *testing.T, address string) *Server {
 	t.Helper()
 	config := &rest.Config{Host: "https://" + address, BearerToken: "secret",
 		TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
-	client, err := kubernetes.NewForConfig(config)
+	unlimited := rest.CopyConfig(config)
+	unlimited.QPS = -1
+	client, err := kubernetes.NewForConfig(unlimited)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &Server{Config: config, Client: client}
 }
 
-func (s *Server) awaitReady(t *testing.T, exited <-chan struct{}, log string) {
+func (s *Server) awaitReady(t *testing.T) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; {
 		if _, err := s.Client.CoreV1().Namespaces().
@@ -94,34 +98,15 @@ func (s *Server) awaitReady(t *testing.T, exited <-chan struct{}, log string) {
 			return
 		}
 		select {
-		case <-exited:
+		case <-s.process.exited:
 		case <-time.After(100 * time.Millisecond):
 			if time.Now().Before(deadline) {
 				continue
 			}
 		}
-		text, _ := os.ReadFile(log)
+		text, _ := os.ReadFile(s.log)
 		t.Fatalf("the API server does not get ready:\n%s", text)
 	}
-}
-
-// run starts a program, which ends with the test at the latest. The channel is closed when it ends.
-func run(t *testing.T, logFile string, process *exec.Cmd) <-chan struct{} {
-	t.Helper()
-	log, err := os.Create(logFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	process.Stdout, process.Stderr = log, log
-	process.SysProcAttr = child.WithParent()
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	exited := make(chan struct{})
-	go func() { _ = process.Wait(); close(exited) }()
-	t.Cleanup(func() { _ = process.Process.Kill(); <-exited })
-	return exited
 }
 
 func freeAddress(t *testing.T) string {

@@ -1,0 +1,47 @@
+package kubetest
+
+import (
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// Etcd is the etcd of an API server: one member, called default.
+type Etcd struct {
+	// URL for clients, and the one for members.
+	URL, PeerURL string
+
+	program, log string
+	process      *process
+}
+
+func startEtcd(t *testing.T, etcds, dir string) *Etcd {
+	t.Helper()
+	programs, err := filepath.Glob(filepath.Join(etcds, "etcd-*/etcd"))
+	if err != nil || len(programs) == 0 {
+		t.Fatalf("no etcd-VERSION/etcd in %s: %v", etcds, err)
+	}
+	e := &Etcd{
+		URL: "http://" + freeAddress(t), PeerURL: "http://" + freeAddress(t),
+		program: slices.Max(programs), log: filepath.Join(dir, "etcd.log"),
+	}
+	e.Run(t, "--data-dir="+filepath.Join(dir, "etcd"), "--initial-advertise-peer-urls="+e.PeerURL,
+		"--initial-cluster=default="+e.PeerURL)
+	return e
+}
+
+// Run starts etcd, again once it was stopped, at the same address. The flags say on which data.
+func (e *Etcd) Run(t *testing.T, flags ...string) {
+	t.Helper()
+	e.process = run(t, e.log, exec.Command(e.program, append([]string{
+		"--unsafe-no-fsync", "--listen-client-urls=" + e.URL, "--advertise-client-urls=" + e.URL,
+		"--listen-peer-urls=" + e.PeerURL,
+	}, flags...)...))
+}
+
+// Stop ends etcd, and returns once it has ended.
+func (e *Etcd) Stop(t *testing.T) {
+	t.Helper()
+	e.process.stop(t)
+}

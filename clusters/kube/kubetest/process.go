@@ -1,0 +1,54 @@
+package kubetest
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/clusters/child"
+)
+
+// process is a program that runs.
+type process struct {
+	command *exec.Cmd
+	exited  chan struct{}
+}
+
+// run starts a program, which ends with the test at the latest, and adds what it says to a file.
+func run(t *testing.T, logFile string, command *exec.Cmd) *process {
+	t.Helper()
+	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	command.Stdout, command.Stderr = log, log
+	command.SysProcAttr = child.WithParent()
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{command, make(chan struct{})}
+	go func() { _ = command.Wait(); close(p.exited) }()
+	t.Cleanup(p.kill)
+	return p
+}
+
+// stop asks the program to end, as whoever operates it does, and returns once it has ended.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	if err := p.command.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-p.exited:
+	case <-time.After(30 * time.Second):
+		t.Fatalf("%s does not end", p.command.Path)
+	}
+}
+
+// kill ends the program at once, and returns once it has ended.
+func (p *process) kill() {
+	_ = p.command.Process.Kill()
+	<-p.exited
+}
