@@ -107,22 +107,23 @@ func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared, live *v1a
 // overdue reports whether a backup should have succeeded by now, and has not: the newest one that the
 // schedule asks for and whose time is over, or the first one; and since when it is due. One that is due
 // since may still come, and does not hide that: where they are due more often than one may take, there
-// always is one.
+// always is one. Where the CronJob is new, it has the time of one backup before any is missed.
 func overdue(declared, live *v1alpha1.EtcdCluster, s decide.State) (due time.Time, is bool) {
 	over := s.Now.Add(-objects.BackupDeadline(declared.Spec.Backup) - lateStart)
-	if due = s.Backups.Since; due.IsZero() { // the CronJob should be there since then
-		due = live.CreationTimestamp.UTC()
-	}
-	if when, err := objects.BackupSchedule(declared); err == nil {
-		if newest := when.Newest(over.Add(-time.Nanosecond)); newest.After(due) {
-			due = newest
-		}
+	since := s.Backups.Since
+	if since.IsZero() { // the CronJob should be there since then
+		since = live.CreationTimestamp.UTC()
 	}
 	last := s.Backups.Last
-	if last != nil && last.ClusterID == s.Record.ClusterID && (!last.Slot.Before(due) || !last.StartedAt.Before(due)) {
-		return due, false
+	if last == nil || last.ClusterID != s.Record.ClusterID {
+		return since, since.Before(over)
 	}
-	return due, due.Before(over)
+	when, err := objects.BackupSchedule(declared)
+	if err != nil {
+		return since, false
+	}
+	due = when.Newest(over.Add(-time.Nanosecond))
+	return due, since.Before(over) && last.Slot.Before(due) && last.StartedAt.Before(due)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
