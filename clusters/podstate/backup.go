@@ -46,7 +46,8 @@ func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod) decide.Back
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	for _, pod := range own {
-		if verified := exited(pod, objects.VerifyContainer); verified != nil && verified.ExitCode == objects.ExitDoubtful {
+		verified := exited(pod, objects.VerifyContainer)
+		if verified != nil && verified.ExitCode == objects.ExitDoubtful {
 			j.Damaged = true
 		}
 		j.Backup = decide.NewerBackup(j.Backup, backupOf(pod, job, j))

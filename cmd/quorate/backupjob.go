@@ -29,7 +29,8 @@ func (f *jobFlags) add(c *cobra.Command) {
 		"name of the Kubernetes Job that runs this: if a CronJob has named it, as CRONJOB-MINUTES, the backup is for "+
 			"that minute, and one of it that is there already is as good; with --member and a store")
 	c.Flags().StringArrayVar(&f.results, "result", nil,
-		"file that the outcome is written to, as a line of JSON, such as /dev/termination-log; with a store; repeatable")
+		"file that the outcome is written to, as a line of JSON, such as /dev/termination-log; with a store; "+
+			"repeatable")
 }
 
 // jobName is never empty where it is given: a variable that is not set must not turn off what it was

@@ -256,7 +256,8 @@ func (f *readingFlags) choose(
 			return m, nil
 		}
 	}
-	return store.Manifest{}, fmt.Errorf("the store has no backup %s with the data %s", store.SlotID(told.Slot), told.Data)
+	return store.Manifest{}, fmt.Errorf("the store has no backup %s with the data %s", store.SlotID(told.Slot),
+		told.Data)
 }
 
 func manifestOf(

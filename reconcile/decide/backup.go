@@ -213,8 +213,8 @@ func (s State) statefulSetAfterBackup() (Decision, bool) {
 		return d, true
 	}
 	lack, ends := s.describeLackingBackup()
-	message := fmt.Sprintf("the StatefulSet is gone, and must not come back with etcd %s yet: %s; or declare the version "+
-		"that runs", s.Declared.Version, lack)
+	message := fmt.Sprintf("the StatefulSet is gone, and must not come back with etcd %s yet: %s; "+
+		"or declare the version that runs", s.Declared.Version, lack)
 	if ends {
 		return wait(recheck, "%s", message)
 	}

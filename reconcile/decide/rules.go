@@ -73,8 +73,8 @@ var rules = []rule{
 	{Rule{"RollOneMember", "A pod was made from an earlier declaration: restart it, one at a time, the leader last."},
 		rollOneMember},
 	{Rule{"ScaleUp", "An ordinal below the declared number has no member: add one there, as a learner."}, scaleUp},
-	{Rule{"BackUp", "Git declares backups, and there is none of this cluster yet, or none from before an upgrade: start one."},
-		backUp},
+	{Rule{"BackUp", "Git declares backups, and there is none of this cluster yet, or none from before an upgrade: " +
+		"start one."}, backUp},
 	{Rule{"VersionRefused", "The version that git declares cannot be reached from the one that runs in one step: " +
 		"keep what runs."}, versionRefused},
 	{Rule{"WaitForBackup",

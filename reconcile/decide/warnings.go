@@ -33,8 +33,8 @@ func (s State) BackupWarnings() []string {
 		warnings = append(warnings, "no backups are taken: "+b.Foreign)
 	}
 	if len(s.Declared.Problems) > 0 && !b.Since.IsZero() && !b.Suspended {
-		warnings = append(warnings, fmt.Sprintf("backups go on as they were last applied, to %s, until the declaration is "+
-			"acted on; if they are not to: kubectl delete cronjob %s-backup", b.To, s.Name))
+		warnings = append(warnings, fmt.Sprintf("backups go on as they were last applied, to %s, until the "+
+			"declaration is acted on; if they are not to: kubectl delete cronjob %s-backup", b.To, s.Name))
 	}
 	failed := b.NewestFailure()
 	if failed == nil {

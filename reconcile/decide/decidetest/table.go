@@ -44,8 +44,8 @@ func Table(s decide.State) string {
 			line("member", "%s %s", m.Name, describeMember(m))
 		}
 	}
-	troubles := slices.Concat(d.Problems, s.Backups.Drift, s.Objects.Foreign, s.Objects.Relabelled, s.Objects.Terminating,
-		s.Objects.Irreplaceable, s.Objects.Drift)
+	troubles := slices.Concat(d.Problems, s.Backups.Drift, s.Objects.Foreign, s.Objects.Relabelled,
+		s.Objects.Terminating, s.Objects.Irreplaceable, s.Objects.Drift)
 	for _, what := range slices.DeleteFunc(troubles, func(what string) bool { return what == "" }) {
 		line("", "%s", what)
 	}

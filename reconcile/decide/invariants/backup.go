@@ -10,7 +10,8 @@ import (
 var backupInvariants = []invariant{
 	{Invariant{"backed up before an upgrade",
 		"Where git wants a backup before an upgrade and there may be a quorum, nothing is done for a version that no " +
-			"pod was made for before there is a backup that was begun since a pass has started one for this declaration."},
+			"pod was made for before there is a backup that was begun since a pass has started one for this " +
+			"declaration."},
 		backedUpFirst},
 	{Invariant{"backed up as declared",
 		"A pass starts a backup only of a cluster that runs, whose ID is on record, whose members a quorum has named " +
@@ -18,7 +19,6 @@ var backupInvariants = []invariant{
 		backedUpAsDeclared},
 }
 
-// backedUpFirst: what gives a member another version, or has etcd prepare for one.
 func backedUpFirst(s decide.State, d decide.Decision) string {
 	ready := 0
 	for _, m := range s.Record.Members {
@@ -27,22 +27,7 @@ func backedUpFirst(s decide.State, d decide.Decision) string {
 		}
 	}
 	gone := !s.Membership.Known && 2*ready <= len(s.Record.Members)
-	if !s.Declared.BacksUpBeforeUpgrade || gone {
-		return ""
-	}
-	switch a := d.Action.(type) {
-	case decide.StartRollout:
-		if a.Version == s.Objects.RunsVersion {
-			return ""
-		}
-	case decide.EnableDowngrade:
-	case decide.RestartReplica:
-		r := replicaAt(s, a.Ordinal)
-		if r.PodUnbound || r.PodVersion == "" || r.PodVersion == s.Objects.RunsVersion ||
-			s.Objects.RunsVersion != s.Declared.Version {
-			return ""
-		}
-	default:
+	if !s.Declared.BacksUpBeforeUpgrade || gone || !changesVersion(s, d.Action) {
 		return ""
 	}
 	for _, r := range s.Replicas {
@@ -58,6 +43,22 @@ func backedUpFirst(s decide.State, d decide.Decision) string {
 		}
 	}
 	return fmt.Sprintf("%s, and no backup was taken since etcd %s was declared", d.Action, s.Declared.Version)
+}
+
+// changesVersion reports whether an action gives a member another version, or has etcd prepare for one.
+func changesVersion(s decide.State, action decide.Action) bool {
+	switch a := action.(type) {
+	case decide.StartRollout:
+		return a.Version != s.Objects.RunsVersion
+	case decide.EnableDowngrade:
+		return true
+	case decide.RestartReplica:
+		r := replicaAt(s, a.Ordinal)
+		return !r.PodUnbound && r.PodVersion != "" && r.PodVersion != s.Objects.RunsVersion &&
+			s.Objects.RunsVersion == s.Declared.Version
+	default:
+		return false
+	}
 }
 
 func backedUpAsDeclared(s decide.State, d decide.Decision) string {
