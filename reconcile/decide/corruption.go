@@ -198,21 +198,27 @@ func (s State) withoutDoubt() State {
 }
 
 // mayBeJudged reports whether a majority may still come about, or do what it has to, without a
-// person: somebody who is on its way up has not said what it holds, or is waited for.
+// person: somebody who is on its way up has not said what it holds, or is waited for. Where one is out
+// for good, as where a person has taken it out, the check that has stopped another may find nothing the
+// next time.
 func (s State) mayBeJudged() bool {
-	stands, coming := s.Membership.agreed().Known(), false
+	stands, coming, checksAgain, out := s.Membership.agreed().Known(), false, false, false
 	for _, m := range s.Membership.Members {
 		ordinal, ours := s.OrdinalOf(m)
 		r := s.Replica(ordinal)
 		switch {
 		case s.stoppedByCheck(m) && (r.PodSince.IsZero() || s.Now.Sub(r.PodSince) < longPatience):
+			checksAgain = true
 			others := s.Membership.without(m.ID)
 			coming = coming || stands && others.votes(s.Membership.agreed()) == len(others.Voters())
 		case !m.Answers && ours && s.unrecoverable(ordinal):
-			return false
+			out = true
 		case !m.Answers || stands && s.ailment(m) != "":
 			coming = true
 		}
+	}
+	if out {
+		return checksAgain
 	}
 	return coming
 }

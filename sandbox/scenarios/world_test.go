@@ -35,7 +35,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{sandbox: theSandbox(t), t: t, repository: newRepository(t)}
 	w.source = w.repository.bare
-	w.namespace = fmt.Sprintf("%.40s-%04x", slug(t.Name()), rand.IntN(1<<16))
+	w.namespace = fmt.Sprintf("%.40s-%08x", slug(t.Name()), rand.Uint32()) // one test may make a hundred
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name:   w.namespace,
 		Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
