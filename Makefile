@@ -38,7 +38,7 @@ test: build $(BIN)/tools ## test everything: the packages, then scenarios on a s
 # What is fuzzed, as package:target.
 FUZZ    := gitsource/manifests:FuzzDecode gitsource/manifests:FuzzRender gitsource/gittree:FuzzTree gitsource/pack:FuzzRead \
            gitsource/remote:FuzzFetch gitsource/remote:FuzzParseAddress gitsource/signature:FuzzVerify gitsource/signature:FuzzKeys \
-           clusters/etcd:FuzzObserve clusters:FuzzReadBack clusters/backup/result:FuzzParseResult
+           clusters/etcd:FuzzObserve clusters:FuzzReadBack clusters/backup/result:FuzzParseResult clusters/backup/result:FuzzParseRestored
 
 fuzz: ## fuzz what reads hostile input, each target for FUZZTIME (10s) in 2 GiB
 	ulimit -d 2097152; for target in $(FUZZ); do \

@@ -29,15 +29,28 @@ type member struct {
 	url, files string
 }
 
-// newMember starts one, or skips the test if there is no etcd.
-func newMember(t *testing.T) member {
+// etcdPrograms are the versions of etcd that there are, or the test is skipped.
+func etcdPrograms(t *testing.T) []string {
 	t.Helper()
 	etcds, err := filepath.Glob(filepath.Join(os.Getenv("QUORATE_ETCD_DIR"), "etcd-*", "etcd"))
 	if os.Getenv("QUORATE_ETCD_DIR") == "" || err != nil || len(etcds) == 0 {
 		t.Skip("QUORATE_ETCD_DIR names no directory with etcd-<version>/etcd; make test sets it")
 	}
+	return etcds
+}
+
+// newMember starts one, or skips the test if there is no etcd.
+func newMember(t *testing.T) member {
+	t.Helper()
+	etcds := etcdPrograms(t)
+	return newMemberOf(t, etcds[len(etcds)-1])
+}
+
+// newMemberOf starts one of a version.
+func newMemberOf(t *testing.T, etcd string) member {
+	t.Helper()
 	files := newPairs(t, "a-0.a.ns.svc")
-	m := member{startTLS(t, etcds[len(etcds)-1], files), files}
+	m := member{startTLS(t, etcd, files), files}
 	deadline := time.Now().Add(time.Minute)
 	for err := m.post("/v3/kv/range", `{"key":"aw=="}`); err != nil; err = m.post("/v3/kv/range", `{"key":"aw=="}`) {
 		if time.Now().After(deadline) {

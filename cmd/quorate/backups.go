@@ -282,6 +282,9 @@ func manifestOf(
 	}
 }
 
+// errNoneUsable is a store that has backups of which each is damaged or suspect, or of the future.
+var errNoneUsable = errors.New("none of them is usable")
+
 // newestOf is the newest backup that can be relied on. That there are newer ones, or ones of other
 // cluster IDs, is said: after an accident, the newest may be of an empty cluster.
 func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing store.Listing) (store.Manifest, error) {
@@ -290,8 +293,8 @@ func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing sto
 	}
 	newest, some := listing.Until(time.Now().Add(clockSkew)).Newest()
 	if !some {
-		return store.Manifest{}, fmt.Errorf("the store has %d, and none of them is usable: "+
-			"quorate backups list shows why", len(listing.Backups))
+		return store.Manifest{}, fmt.Errorf("the store has %d, and %w: quorate backups list shows why",
+			len(listing.Backups), errNoneUsable)
 	}
 	others := map[string]bool{}
 	for _, b := range listing.Backups {

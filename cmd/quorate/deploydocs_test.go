@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -8,6 +11,30 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 )
+
+var declared = regexp.MustCompile("(?s)```yaml\n(apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\n.*?)```")
+
+// Declarations that the docs show whole are valid.
+func TestDocumentedDeclarations(t *testing.T) {
+	all := 0
+	for _, page := range pages(t) {
+		for _, match := range declared.FindAllStringSubmatch(read(t, page), -1) {
+			all++
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(match[1]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			validate := exec.Command(os.Args[0], "validate", "--source", dir)
+			validate.Env = append(os.Environ(), runsMain+"=1")
+			if said, err := validate.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s\n%s", page, err, match[1], said)
+			}
+		}
+	}
+	if all < 6 {
+		t.Errorf("%d declarations", all)
+	}
+}
 
 var overlay = regexp.MustCompile("(?s)```yaml\n(# kustomization.yaml\n.*?)```")
 

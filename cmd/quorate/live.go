@@ -129,8 +129,8 @@ func (f *liveFlags) addDeletions(c *cobra.Command) {
 
 func (f *liveFlags) addBackupImage(c *cobra.Command) {
 	c.Flags().Var(&f.backupImage, strings.TrimPrefix(targets.FlagBackupImage, "--"),
-		"image of Quorate, with a tag or digest, for the pods that back up clusters with spec.backup "+
-			"(default: none, and such clusters are refused)")
+		"image of Quorate, with a tag or digest, for the pods that back up clusters with spec.backup, and that "+
+			"make new ones with spec.restore (default: none, and such clusters are refused)")
 }
 
 // image is that of a container.

@@ -113,19 +113,29 @@ func newPairs(t *testing.T, names ...string) string {
 // startTLS starts an etcd that wants clients with certificates, and returns its URL.
 func startTLS(t *testing.T, program, files string) string {
 	t.Helper()
-	free := func() string {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer listener.Close()
-		return listener.Addr().String()
-	}
-	url, peer := "https://"+free(), "http://"+free()
+	url, peer := "https://"+freeAddress(t), "http://"+freeAddress(t)
 	etcd := exec.Command(program, "--name=a-0", "--data-dir="+t.TempDir(), "--listen-client-urls="+url, "--advertise-client-urls="+url,
 		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=a-0="+peer, "--log-level=error",
 		"--client-cert-auth", "--trusted-ca-file="+filepath.Join(files, "ca.crt"),
 		"--cert-file="+filepath.Join(files, "server.crt"), "--key-file="+filepath.Join(files, "server.key"))
+	startEtcd(t, etcd)
+	return url
+}
+
+// freeAddress is one that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// startEtcd starts an etcd that ends with the test.
+func startEtcd(t *testing.T, etcd *exec.Cmd) {
+	t.Helper()
 	etcd.SysProcAttr = child.WithParent()
 	var said bytes.Buffer
 	etcd.Stderr = &said
@@ -138,5 +148,4 @@ func startTLS(t *testing.T, program, files string) string {
 			fmt.Fprintln(t.Output(), said.String())
 		}
 	})
-	return url
 }

@@ -8,20 +8,35 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"quorate.dev/quorate/clusters/backup"
+	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
-	"quorate.dev/quorate/reconcile/decide"
-	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/etcdversion"
 )
 
+// restoreFlags say what to restore, and into what.
+type restoreFlags struct {
+	readingFlags
+	r       snapshot.Restoration
+	results resultFiles
+	// once: what was restored by the same command line is not restored again.
+	once bool
+	// etcd is the version that is to be started with it, and quota how large its database may get.
+	etcd  string
+	quota int64
+
+	version etcdversion.Version
+}
+
 func newRestore(std streams) *cobra.Command {
-	var f readingFlags
-	r := snapshot.Restoration{}
+	f := &restoreFlags{}
 	c := &cobra.Command{
 		Use:   "restore [[NAMESPACE/]CLUSTER [BACKUP]] --from FILE|URL --data-dir DIR",
 		Short: "Make a data directory from a backup, without Kubernetes",
@@ -31,139 +46,215 @@ etcd starts a new cluster. It takes a file, or a store and a cluster.
 
 The revision is raised, and all before it marked as compacted, so that watches start again
 instead of silently missing events. Alarms are left out. The token, random unless it is given,
-keeps members of the old cluster from joining by mistake.`,
+keeps members of the old cluster from joining by mistake.
+
+With --once it may be killed at any point and repeated at will, and several at once do what one
+does: what the same command line has restored is left as it is. DIR.restored.json says what that
+was. If the backup is damaged or suspect, does not suit --etcd-version or --quota, or something
+else is in the directory, the exit code is 4.`,
 		Example: `  quorate restore --from a.db --data-dir /var/lib/etcd
   quorate restore prod/a --from s3://backups/etcd --identity key.txt --data-dir /var/lib/etcd \
     --name a-0 --peer-url https://a-0.example.com:2380`,
 		Args: cobra.MaximumNArgs(2),
-		RunE: func(c *cobra.Command, args []string) error { return restore(c.Context(), std, f, r, args) },
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c.Context(), std, args) },
 	}
-	f.add(c, "file with a backup (compressed, encrypted, or neither), or URL of a store: "+store.Locations)
-	f.addIdentity(c)
-	f.timeout.addFor(c, "reading and checking the backup")
-	c.Flags().StringVar(&r.DataDir, "data-dir", "", "directory that is made; it must be empty or not exist")
-	require(c, "data-dir")
-	c.Flags().StringVar(&r.Name, "name", "default", "name of the member, as etcd is started with it")
-	c.Flags().StringVar(&r.PeerURL, "peer-url", "http://localhost:2380",
-		"peer URL of the member, as etcd is started with it")
-	c.Flags().StringVar(&r.InitialCluster, "initial-cluster", "",
-		"NAME=URL of all members of the new cluster, with commas between them (default: this one alone)")
-	c.Flags().StringVar(&r.Token, "initial-cluster-token", "",
-		"token of the new cluster: the same for all its members (default: random)")
-	c.Flags().Uint64Var(&r.Bump, "revision-bump", snapshot.DefaultBump,
-		"by how much the revision is raised; 0 is for comparing data only")
+	f.add(c)
 	return c
 }
 
-func restore(ctx context.Context, std streams, f readingFlags, r snapshot.Restoration, args []string) error {
-	if store.IsLocation(f.from) && len(args) == 0 {
-		return usageError{errors.New(
-			"--from names a store: name the cluster as well, as in quorate restore NAMESPACE/CLUSTER; " +
-				"a file has no file://")}
-	}
-	if !store.IsLocation(f.from) && len(args) > 0 {
-		return usageError{fmt.Errorf("--from %s is a file, which holds one backup: leave out %s", f.from,
-			strings.Join(args, " "))}
-	}
-	var err error
-	if r.DataDir, err = filepath.Abs(r.DataDir); err != nil {
-		return usageError{fmt.Errorf("--data-dir: %w", err)}
-	}
-	r.InitialCluster = cmp.Or(r.InitialCluster, r.Name+"="+r.PeerURL)
-	r.Token = cmp.Or(r.Token, rand.Text())
-	reading, done, err := f.reading(std)
+func (f *restoreFlags) add(c *cobra.Command) {
+	f.readingFlags.add(c, "file with a backup (compressed, encrypted, or neither), or URL of a store: "+store.Locations)
+	f.addIdentity(c)
+	f.timeout.addFor(c, "waiting for another restore, and reading and checking the backup")
+	c.Flags().StringVar(&f.r.DataDir, "data-dir", "", "directory that is made; it must be empty or not exist")
+	require(c, "data-dir")
+	c.Flags().StringVar(&f.r.Name, "name", "default", "name of the member, as etcd is started with it")
+	c.Flags().StringVar(&f.r.PeerURL, "peer-url", "http://localhost:2380",
+		"peer URL of the member, as etcd is started with it")
+	c.Flags().StringVar(&f.r.InitialCluster, "initial-cluster", "",
+		"NAME=URL of all members of the new cluster, with commas between them (default: this one alone)")
+	c.Flags().StringVar(&f.r.Token, "initial-cluster-token", "",
+		"token of the new cluster: the same for all its members (default: random)")
+	c.Flags().Uint64Var(&f.r.Bump, "revision-bump", snapshot.DefaultBump,
+		"by how much the revision is raised; 0 is for comparing data only")
+	c.Flags().BoolVar(&f.once, "once", false,
+		"leave as it is what the same command line has restored before, and clear away what it left when it was "+
+			"killed; with a store and --initial-cluster-token")
+	f.results.add(c)
+	c.Flags().StringVar(&f.etcd, "etcd-version", "",
+		"version of etcd that is to be started with it: a backup is refused that is not of the same minor version, "+
+			"or of the one before (default: any)")
+	addBytes(c.Flags(), &f.quota, "quota",
+		"bytes that the database of etcd may have: a backup is refused that has as many (default: any)")
+}
+
+func (f *restoreFlags) run(ctx context.Context, std streams, args []string) error {
+	asked, err := f.check(args)
 	if err != nil {
 		return err
 	}
+	f.results.begin()
 	ctx, cancel := f.timeout.within(ctx)
 	defer cancel()
-	_, missing := os.Lstat(r.DataDir)
-	said, err := f.restore(ctx, std, r, reading, args)
-	done()
+	if f.once {
+		return f.restoreOnce(ctx, std, asked, args)
+	}
+	said, err := f.restore(ctx, std, args, func(restored) error { return nil })
 	if err != nil {
-		if missing != nil {
-			_ = os.Remove(r.DataDir) // which was made, and is empty: etcd would start with it as a new cluster
-		}
 		return fmt.Errorf("restore: %w", err)
 	}
-	return explainRestored(std, r, said)
+	f.tell(std, said)
+	return nil
 }
 
-// restored says what was restored: a file, or a backup of a store.
+// check completes what was asked for, or says what is wrong with it.
+func (f *restoreFlags) check(args []string) (result.Asked, error) {
+	if err := f.checkFrom(args); err != nil {
+		return result.Asked{}, err
+	}
+	var err error
+	if f.etcd != "" {
+		if f.version, err = etcdversion.Parse(f.etcd); err != nil {
+			return result.Asked{}, usageError{fmt.Errorf("--etcd-version: %w", err)}
+		}
+	}
+	if f.r.DataDir, err = filepath.Abs(f.r.DataDir); err != nil {
+		return result.Asked{}, usageError{fmt.Errorf("--data-dir: %w", err)}
+	}
+	if f.once && f.r.Token == "" {
+		return result.Asked{}, usageError{errors.New("--once goes with --initial-cluster-token: " +
+			"one that is random is another one each time")}
+	}
+	f.r.InitialCluster = cmp.Or(f.r.InitialCluster, f.r.Name+"="+f.r.PeerURL)
+	f.r.Token = cmp.Or(f.r.Token, rand.Text())
+	if err := f.results.check("from", f.from); err != nil || !f.once {
+		return result.Asked{}, err
+	}
+	return f.asked(args)
+}
+
+func (f *restoreFlags) checkFrom(args []string) error {
+	switch inStore := store.IsLocation(f.from); {
+	case inStore && len(args) == 0:
+		return usageError{errors.New(
+			"--from names a store: name the cluster as well, as in quorate restore NAMESPACE/CLUSTER; " +
+				"a file has no file://")}
+	case !inStore && len(args) > 0:
+		return usageError{fmt.Errorf("--from %s is a file, which holds one backup: leave out %s", f.from,
+			strings.Join(args, " "))}
+	case !inStore && f.once:
+		return usageError{errors.New("--once goes with the URL of a store as --from")}
+	}
+	return nil
+}
+
+// restored is what was restored.
 type restored struct {
+	// what it is, as a person calls it: a file, or a backup of a store.
 	what  string
 	facts snapshot.Facts
+	// manifest of a backup of a store.
+	manifest store.Manifest
+	// revision and identity that etcd will have.
+	revision          int64
+	identity          snapshot.Identity
+	started, finished time.Time
 }
 
-func (f *readingFlags) restore(
-	ctx context.Context, std streams, r snapshot.Restoration, reading backup.Reading, args []string,
-) (restored, error) {
-	spool, err := snapshot.Workspace(r.DataDir)
+// result is what is told of a backup of a store.
+func (r restored) result() result.Restored {
+	m := r.manifest
+	return result.Restored{
+		Slot: m.Slot, Data: m.Data, SourceClusterID: m.ClusterID, Revision: m.Snapshot.Revision,
+		ClusterVersion: m.Snapshot.ClusterVersion, StorageVersion: m.Snapshot.StorageVersion,
+		NewRevision: r.revision, Bytes: m.Snapshot.Bytes, SHA256: m.Snapshot.SHA256,
+		StartedAt: r.started, FinishedAt: r.finished,
+		Suspect: m.Snapshot.Corrupt(), ClusterID: hexID(r.identity.ClusterID), MemberID: hexID(r.identity.MemberID),
+	}
+}
+
+// hexID is an ID of etcd as backups have it.
+func hexID(id uint64) string { return fmt.Sprintf("%016x", id) }
+
+// restore makes the data directory. What is made is in place only once it was recorded.
+func (f *restoreFlags) restore(
+	ctx context.Context, std streams, args []string, record func(restored) error,
+) (said restored, err error) {
+	started := time.Now()
+	reading, done, err := f.reading(std)
+	if err != nil {
+		return restored{}, err
+	}
+	defer done()
+	_, missing := os.Lstat(f.r.DataDir)
+	defer func() {
+		if err != nil && missing != nil {
+			_ = os.Remove(f.r.DataDir) // which was made, and is empty: etcd would start with it as a new cluster
+		}
+	}()
+	spool, err := snapshot.Workspace(f.r.DataDir)
 	if err != nil {
 		return restored{}, err
 	}
 	defer func() { _ = os.RemoveAll(spool) }()
 	file := filepath.Join(spool, "snapshot.db")
-	said, err := f.bring(ctx, std, file, reading, args)
+	if said, err = f.bring(ctx, std, file, reading, args); err != nil {
+		return restored{}, err
+	}
+	made, err := snapshot.Make(file, f.r)
 	if err != nil {
 		return restored{}, err
 	}
-	return said, snapshot.Restore(file, r)
+	defer made.Remove()
+	said.started, said.finished, said.revision, said.identity = started, time.Now(), made.Revision, made.Identity
+	// Whoever is killed from here on leaves no copy of the data.
+	if err := errors.Join(os.RemoveAll(spool), record(said)); err != nil {
+		return restored{}, err
+	}
+	return said, made.Place()
 }
 
 // bring brings the backup into a file, checked.
-func (f *readingFlags) bring(
+func (f *restoreFlags) bring(
 	ctx context.Context, std streams, file string, reading backup.Reading, args []string,
 ) (restored, error) {
 	if !store.IsLocation(f.from) {
-		facts, err := backup.Decode(ctx, f.from, file, reading)
-		return restored{f.from, facts}, err
+		return f.bringFile(ctx, std, file, reading)
 	}
 	bucket, m, err := f.find(ctx, std, args)
 	if err != nil {
-		return restored{}, err
+		return restored{}, blockedBy(err, errNoneUsable, store.ErrManifest)
 	}
 	defer bucket.Close()
+	if err := f.suits(std, m.Snapshot.Facts, m.Snapshot.Bytes); err != nil {
+		return restored{}, fmt.Errorf("%s: %w", m.DataPath(), err)
+	}
 	facts, err := backup.Fetch(ctx, bucket, m, file, reading)
-	return restored{fmt.Sprintf("%s %s of cluster %s", m.Backup().Cluster, m.Backup().ID(), m.ClusterID), facts}, err
+	if err != nil {
+		return restored{}, blockedBy(err, backup.ErrDamaged, store.ErrManifest)
+	}
+	what := fmt.Sprintf("%s %s of cluster %s", m.Backup().Cluster, m.Backup().ID(), m.ClusterID)
+	return restored{what: what, facts: facts, manifest: m}, nil
 }
 
-// explainRestored says what was restored, and how etcd is started with it.
-func explainRestored(std streams, r snapshot.Restoration, said restored) error {
-	facts := said.facts
-	minor := visible.Line(strings.TrimSuffix(facts.ClusterVersion, ".0"))
-	fmt.Fprintf(std.out, "restored %s into %s\n", said.what, r.DataDir)
-	fmt.Fprintf(std.out, "it holds revision %d; new writes come after %d\n", facts.Revision,
-		facts.Revision+int64(r.Bump))
-	fmt.Fprintf(std.out, "start etcd %s, or the next minor version, as the user who owns the directory, with your "+
-		"listen, client and TLS flags and\n", cmp.Or(minor, "of the version that it was taken from"))
-	for _, flag := range []struct{ name, value string }{
-		{"name", r.Name}, {"data-dir", r.DataDir}, {"initial-advertise-peer-urls", r.PeerURL},
-		{"initial-cluster", r.InitialCluster}, {"initial-cluster-token", r.Token},
-	} {
-		fmt.Fprintf(std.out, "  --%s=%s\n", flag.name, quoted(flag.value))
+// blockedBy marks an error that is one of these.
+func blockedBy(err error, these ...error) error {
+	if slices.ContainsFunc(these, func(one error) bool { return errors.Is(err, one) }) {
+		return blockedError{err}
 	}
-	if facts.Auth {
-		fmt.Fprintln(std.out, "authentication is on, with the users and passwords of that time")
-	}
-	if len(facts.Alarms) > 0 {
-		fmt.Fprintf(std.out, "left out these alarms: %s\n", visible.Line(decide.Enumerate(facts.Alarms)))
-	}
-	if facts.Corrupt() {
-		fmt.Fprintln(std.err, "quorate: members held different data when the backup was taken: compare what was "+
-			"restored with what you know")
-	}
-	return nil
+	return err
 }
 
-// quoted is a word of a shell's command line.
-func quoted(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
-			strings.ContainsRune("-_./:=,@%+", r)
+func (f *restoreFlags) bringFile(
+	ctx context.Context, std streams, file string, reading backup.Reading,
+) (restored, error) {
+	facts, err := backup.Decode(ctx, f.from, file, reading)
+	if err != nil {
+		return restored{}, blockedBy(err, snapshot.ErrDamaged, snapshot.ErrTruncated, snapshot.ErrChecksum)
 	}
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
-		return word
+	info, err := os.Stat(file)
+	if err != nil {
+		return restored{}, err
 	}
-	return "'" + strings.ReplaceAll(visible.Line(word), "'", `'\''`) + "'"
+	return restored{what: f.from, facts: facts}, f.suits(std, facts, info.Size())
 }

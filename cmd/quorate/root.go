@@ -42,6 +42,12 @@ func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 // usageError marks what is wrong with the command line itself.
 type usageError struct{ error }
 
+// blockedError marks what a person has to look at: to try again is of no use.
+type blockedError struct{ error }
+
+// Unwrap is what it is about.
+func (e blockedError) Unwrap() error { return e.error }
+
 // execute runs one command line and returns the exit code.
 func execute(ctx context.Context, args []string, std streams) int {
 	root := newRoot(std)
@@ -67,6 +73,9 @@ func execute(ctx context.Context, args []string, std streams) int {
 		len("quorate: "), 4))
 	if !understood || errors.As(err, &usageError{}) || errors.Is(err, gitsource.ErrOptions) {
 		return exitInvalid
+	}
+	if errors.As(err, &blockedError{}) {
+		return exitBlocked
 	}
 	return exitError
 }

@@ -34,6 +34,12 @@ func (f *storeFlags) add(c *cobra.Command) {
 		"URL of the Azure storage account (default https://$AZURE_STORAGE_ACCOUNT.blob.core.windows.net)")
 }
 
+// endpoint is where the store at a URL is, empty if it is where its vendor has it.
+func (f *storeFlags) endpoint(url string) string {
+	scheme, _, _ := strings.Cut(url, "://")
+	return map[string]string{"s3": f.S3.Endpoint, "gs": f.GCSEndpoint, "azblob": f.AzureEndpoint}[scheme]
+}
+
 // open opens the store at a URL.
 func (f *storeFlags) open(ctx context.Context, flag, url string) (store.Bucket, error) {
 	location, err := store.ParseLocation(url)

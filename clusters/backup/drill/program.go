@@ -72,16 +72,13 @@ func firstLine(ctx context.Context, path string, args ...string) (string, error)
 // suits refuses what etcd supports in no upgrade: an older minor version, which may start all the
 // same and misread what it finds, and one that is more than one step newer.
 func (p Program) suits(facts snapshot.Facts) error {
-	if facts.ClusterVersion == "" {
-		return nil
-	}
-	was, err := etcdversion.Parse(facts.ClusterVersion)
+	suits, was, err := facts.Suits(p.Version)
 	if err != nil {
-		return fmt.Errorf("the version that the cluster ran as: %w", err)
+		return err
 	}
-	if steps := p.Version.MajorMinor().Steps(was.MajorMinor()); steps < 0 || steps > 1 {
-		return fmt.Errorf("%w: it is %s, and the cluster ran as %s; use %s or %s", ErrVersion, p.Version,
-			was.MajorMinor(), was.MajorMinor(), was.MajorMinor().Next(1))
+	if !suits {
+		return fmt.Errorf("%w: it is %s, and the cluster ran as %s; use %s or %s", ErrVersion, p.Version, was, was,
+			was.Next(1))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Package result is what a backup says of itself in the status of its pod: "quorate backup --result"
+// Package result is what a backup, or a restore, says of itself in the status of its pod: --result
 // writes it, and a pass reads it.
 package result
 
@@ -54,14 +54,23 @@ func (r Result) Encode() ([]byte, error) {
 	if problem := r.problem(); problem != "" {
 		return nil, fmt.Errorf("write the result of a backup: %s", problem)
 	}
+	line, err := encode(r, MaxBytes)
+	if err != nil {
+		return nil, fmt.Errorf("write the result of a backup: %w", err)
+	}
+	return line, nil
+}
+
+// encode writes one line of so many bytes at most.
+func encode(value any, most int) ([]byte, error) {
 	line := &bytes.Buffer{}
 	encoder := json.NewEncoder(line)
 	encoder.SetEscapeHTML(false) // it is no part of a page, and escapes are long
-	if err := encoder.Encode(r); err != nil {
-		return nil, fmt.Errorf("write the result of a backup: %w", err)
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
 	}
-	if line.Len() > MaxBytes {
-		return nil, fmt.Errorf("write the result of a backup: it has %d bytes, more than %d", line.Len(), MaxBytes)
+	if line.Len() > most {
+		return nil, fmt.Errorf("it has %d bytes, more than %d", line.Len(), most)
 	}
 	return line.Bytes(), nil
 }
@@ -79,23 +88,31 @@ func shorten(text string) string {
 // ParseResult reads what Encode wrote. The text is that of a pod's status, which whoever may change
 // pods can forge: nothing is taken that Encode could not have written.
 func ParseResult(text string) (Result, error) {
-	if len(text) > MaxBytes {
-		return Result{}, fmt.Errorf("%w: it is longer than %d bytes", ErrResult, MaxBytes)
-	}
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.DisallowUnknownFields()
 	var r Result
-	if err := decoder.Decode(&r); err != nil {
-		return Result{}, fmt.Errorf("%w: %s", ErrResult, visible.Line(err.Error()))
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return Result{}, fmt.Errorf("%w: there is more after it", ErrResult)
+	if problem := decode(text, MaxBytes, &r); problem != "" {
+		return Result{}, fmt.Errorf("%w: %s", ErrResult, problem)
 	}
 	r.Slot, r.StartedAt, r.FinishedAt = r.Slot.UTC(), r.StartedAt.UTC(), r.FinishedAt.UTC()
 	if problem := r.problem(); problem != "" {
 		return Result{}, fmt.Errorf("%w: %s", ErrResult, problem)
 	}
 	return r, nil
+}
+
+// decode reads what encode wrote, and nothing else, or says what is wrong with it.
+func decode(text string, most int, into any) (problem string) {
+	if len(text) > most {
+		return fmt.Sprintf("it is longer than %d bytes", most)
+	}
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return visible.Line(err.Error())
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return "there is more after it"
+	}
+	return ""
 }
 
 var (

@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/protobuf/proto"
 
+	"quorate.dev/quorate/etcdversion"
 	"quorate.dev/quorate/reconcile/panics"
 )
 
@@ -48,6 +49,36 @@ func (f Facts) Corrupt() bool {
 		}
 	}
 	return false
+}
+
+// MinorVersion is the newest minor version of etcd that has left something in it: that of the cluster,
+// or, while a downgrade is under way, of the format. The zero value stands for none that is known.
+func (f Facts) MinorVersion() (newest etcdversion.MajorMinor, err error) {
+	for _, text := range []string{f.ClusterVersion, f.StorageVersion} {
+		if text == "" {
+			continue
+		}
+		v, err := etcdversion.ParseRunning(text)
+		if err != nil {
+			return etcdversion.MajorMinor{}, fmt.Errorf("the version that the cluster ran as: %w", err)
+		}
+		if v.MajorMinor().Compare(newest) > 0 {
+			newest = v.MajorMinor()
+		}
+	}
+	return newest, nil
+}
+
+// Suits reports whether data of a minor version are those that a version of etcd is to be started
+// with: of its own, or of the one before. On others it may start all the same, and misread what it
+// finds. Those of an unknown version suit all.
+func (f Facts) Suits(v etcdversion.Version) (suits bool, of etcdversion.MajorMinor, err error) {
+	of, err = f.MinorVersion()
+	if err != nil {
+		return false, of, err
+	}
+	steps := v.MajorMinor().Steps(of)
+	return of == etcdversion.MajorMinor{} || steps == 0 || steps == 1, of, nil
 }
 
 // Equal reports whether both say the same. A hash that one could not compute is no difference.

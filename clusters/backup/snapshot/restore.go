@@ -58,26 +58,86 @@ func Workspace(dataDir string) (string, error) {
 	return os.MkdirTemp(dataDir, working)
 }
 
+// RemoveLeftovers removes what restorations that were killed have left in a data directory. It is for
+// whoever knows that no other one works there.
+func RemoveLeftovers(dataDir string) error {
+	entries, err := os.ReadDir(dataDir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), working) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dataDir, entry.Name())))
+		}
+	}
+	return err
+}
+
 // Restore makes a data directory from the snapshot in a file, which was inspected before. What makes
 // it one, the directory member, is there as a whole, or not at all. Alarms are left out: they name
 // members that are no more, and one of them would stop all writes.
 func Restore(file string, r Restoration) error {
+	made, err := Make(file, r)
+	if err != nil {
+		return err
+	}
+	defer made.Remove()
+	return made.Place()
+}
+
+// Made is a member that was made of a snapshot, and is not in place yet.
+type Made struct {
+	// Identity that etcd will have, and Revision that it will start at.
+	Identity Identity
+	Revision int64
+
+	workspace, made, dataDir string
+}
+
+// Make makes what Restore puts in place, and writes all of it to the disk.
+func Make(file string, r Restoration) (*Made, error) {
 	if r.Bump > maxRevision {
-		return fmt.Errorf("restore %s: the revision cannot be raised by %d; "+
+		return nil, fmt.Errorf("restore %s: the revision cannot be raised by %d; "+
 			"%d is enough for a week of 1,500 writes a second", file, r.Bump, int64(DefaultBump))
 	}
 	unfinished, err := Workspace(r.DataDir)
 	if err != nil {
-		return fmt.Errorf("restore %s: %w", file, err)
+		return nil, fmt.Errorf("restore %s: %w", file, err)
 	}
-	defer func() { _ = os.RemoveAll(unfinished) }()
 	// etcd's library wants one that is empty, and its name is in nothing that it writes.
-	made := filepath.Join(unfinished, "data")
-	if err := restoreTo(made, file, r); err != nil {
-		return fmt.Errorf("restore %s: %w", file, err)
+	m := &Made{workspace: unfinished, made: filepath.Join(unfinished, "data"), dataDir: r.DataDir}
+	if err := m.make(file, r); err != nil {
+		m.Remove()
+		return nil, fmt.Errorf("restore %s: %w", file, err)
 	}
-	if err := place(filepath.Join(made, member), r.DataDir); err != nil {
-		return fmt.Errorf("restore %s: %w", file, err)
+	return m, nil
+}
+
+func (m *Made) make(file string, r Restoration) (err error) {
+	if m.Revision, err = restoreTo(m.made, file, r); err != nil {
+		return err
+	}
+	if m.Identity, err = IdentityOf(m.made); err != nil {
+		return err
+	}
+	return syncTree(filepath.Join(m.made, member))
+}
+
+// Remove removes what was not put in place.
+func (m *Made) Remove() { _ = os.RemoveAll(m.workspace) }
+
+// Place puts the finished data into the data directory, for good: ErrExists if somebody else was first.
+func (m *Made) Place() error {
+	to := filepath.Join(m.dataDir, member)
+	err := disk.Move(filepath.Join(m.made, member), to)
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("restore %s: %w", to, ErrExists)
+	}
+	if err == nil {
+		err = disk.Sync(m.dataDir)
+	}
+	if err != nil {
+		return fmt.Errorf("restore %s: %w", to, err)
 	}
 	return nil
 }
@@ -99,8 +159,9 @@ func vacant(dir string) error {
 	return err
 }
 
-func restoreTo(dir, file string, r Restoration) error {
-	err := panics.Catch(func() error {
+// restoreTo makes a data directory, and says which revision it is at.
+func restoreTo(dir, file string, r Restoration) (revision int64, err error) {
+	err = panics.Catch(func() error {
 		return snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
 			SnapshotPath: file, OutputDataDir: dir,
 			Name: r.Name, PeerURLs: strings.Split(r.PeerURL, ","),
@@ -109,14 +170,23 @@ func restoreTo(dir, file string, r Restoration) error {
 		})
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return update(filepath.Join(dir, member, "snap", "db"), func(tx *bolt.Tx) error {
+	err = update(filepath.Join(dir, member, "snap", "db"), func(tx *bolt.Tx) error {
+		revision = newestRevision(tx)
 		if err := clearAlarms(tx); err != nil || !r.WithoutAuth {
 			return err
 		}
 		return disableAuth(tx)
 	})
+	return revision, err
+}
+
+// newestRevision is what lastRevision finds in a database that is known to be sound: its keys are in
+// the order of their revisions.
+func newestRevision(tx *bolt.Tx) int64 {
+	newest, _ := tx.Bucket(keyBucket).Cursor().Last()
+	return max(1, mainOf(newest), mainOf(value(tx, metaBucket, scheduled)), mainOf(value(tx, metaBucket, finished)))
 }
 
 // update changes a database.
@@ -146,21 +216,6 @@ func disableAuth(tx *bolt.Tx) error {
 		return b.Put(authEnabled, []byte{0})
 	}
 	return nil
-}
-
-// place puts the finished data into the data directory, for good.
-func place(finished, dataDir string) error {
-	if err := syncTree(finished); err != nil {
-		return err
-	}
-	to := filepath.Join(dataDir, member)
-	if _, err := os.Lstat(to); err == nil { // somebody else was first
-		return fmt.Errorf("%s: %w", to, ErrExists)
-	}
-	if err := os.Rename(finished, to); err != nil {
-		return err
-	}
-	return disk.Sync(dataDir)
 }
 
 // syncTree writes all of it to the disk.

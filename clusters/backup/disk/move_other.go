@@ -1,0 +1,8 @@
+//go:build !linux
+
+package disk
+
+import "os"
+
+// move renames a file or a directory.
+func move(from, to string) error { return os.Rename(from, to) }

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"quorate.dev/quorate/clusters/backup/disk"
+	"quorate.dev/quorate/clusters/backup/result"
+	"quorate.dev/quorate/clusters/backup/snapshot"
+	"quorate.dev/quorate/clusters/backup/store"
+	"quorate.dev/quorate/visible"
+)
+
+// once is a data directory that is restored once and for all. Beside it are a mark, which says what
+// was restored, and a lock. The mark is written before the member is put in place: a member that
+// somebody else has put there has none, and a mark without a member says nothing.
+type once struct {
+	dataDir string
+	asked   result.Asked
+}
+
+func (o once) markName() string { return o.dataDir + ".restored.json" }
+func (o once) lockName() string { return o.dataDir + ".restore.lock" }
+
+// asked is what the command line asks for.
+func (f *restoreFlags) asked(args []string) (result.Asked, error) {
+	if _, err := store.ParseLocation(f.from); err != nil {
+		return result.Asked{}, usageError{fmt.Errorf("--from: %w", err)}
+	}
+	of, err := clusterNamed(args[0], nil)
+	if err != nil {
+		return result.Asked{}, err
+	}
+	a := result.Asked{
+		From: f.from, Endpoint: f.store.endpoint(f.from), Cluster: of.String(), Name: f.r.Name, PeerURL: f.r.PeerURL,
+		InitialCluster: f.r.InitialCluster, Token: f.r.Token, RevisionBump: f.r.Bump,
+	}
+	if len(args) > 1 {
+		slot, err := store.ParseSlot(args[1])
+		if err != nil {
+			return result.Asked{}, usageError{err}
+		}
+		a.Backup = store.SlotID(slot)
+	}
+	// One that is not there may be a volume that is not mounted.
+	return a, existingDir("data-dir", filepath.Dir(f.r.DataDir))
+}
+
+// restoreOnce restores, unless the same command line has done so before.
+func (f *restoreFlags) restoreOnce(ctx context.Context, std streams, asked result.Asked, args []string) error {
+	o := once{f.r.DataDir, asked}
+	told, done, err := o.find()
+	if err == nil && !done {
+		told, done, err = f.restoreAlone(ctx, std, o, args)
+	}
+	if err == nil && done { // another version of etcd may be declared by now
+		facts := snapshot.Facts{ClusterVersion: told.ClusterVersion, StorageVersion: told.StorageVersion}
+		err = f.suits(std, facts, told.Bytes)
+	}
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	if done {
+		f.tellAgain(std, asked.Cluster, told)
+	}
+	return nil
+}
+
+// restoreAlone restores while no other process does. If another one has done so before, that is done.
+func (f *restoreFlags) restoreAlone(
+	ctx context.Context, std streams, o once, args []string,
+) (told result.Restored, done bool, err error) {
+	unlock, err := disk.Lock(ctx, o.lockName(), func() {
+		fmt.Fprintf(std.err, "quorate: another process restores into %s: waiting for it\n", o.dataDir)
+	})
+	if err != nil {
+		return result.Restored{}, false, err
+	}
+	defer unlock()
+	if told, done, err = o.find(); err != nil || done {
+		return told, done, err
+	}
+	if err := o.clear(); err != nil {
+		return result.Restored{}, false, fmt.Errorf("clear away what was left behind: %w", err)
+	}
+	said, err := f.restore(ctx, std, args, o.record)
+	if err != nil {
+		return result.Restored{}, false, o.failed(err)
+	}
+	f.tell(std, said)
+	return result.Restored{}, false, nil
+}
+
+// find reports whether what was asked for is there, and what is known of it. Something else that is
+// there is snapshot.ErrExists.
+func (o once) find() (told result.Restored, done bool, err error) {
+	found, err := snapshot.IdentityOf(o.dataDir)
+	if errors.Is(err, snapshot.ErrNoMember) {
+		return result.Restored{}, false, o.vacant()
+	}
+	mark, unmarked := o.read()
+	switch told = mark.Restored; {
+	case errors.Is(unmarked, fs.ErrNotExist):
+		return result.Restored{}, false, o.exists("nothing says that it was restored")
+	case errors.Is(unmarked, result.ErrMark):
+		return result.Restored{}, false, o.exists(unmarked.Error())
+	case unmarked != nil:
+		return result.Restored{}, false, unmarked
+	case mark.Asked != o.asked:
+		return result.Restored{}, false, o.exists(fmt.Sprintf("it was restored from %s at %s by another command line",
+			backupIn(visible.Line(mark.Asked.Cluster), told), told.FinishedAt.Format(time.RFC3339)))
+	case err != nil:
+		return result.Restored{}, false, err
+	case told.ClusterID != hexID(found.ClusterID) || told.MemberID != hexID(found.MemberID):
+		return result.Restored{}, false, o.exists(fmt.Sprintf("it is %s of cluster %s, and what was restored was "+
+			"%s of %s", hexID(found.MemberID), hexID(found.ClusterID), told.MemberID, told.ClusterID))
+	}
+	// Whoever has put it there may have been killed before it was on the disk for good.
+	return told, true, errors.Join(disk.Sync(o.dataDir), disk.Sync(filepath.Dir(o.dataDir)))
+}
+
+// vacant reports a data directory without the log of a member that has the rest of one.
+func (o once) vacant() error {
+	switch _, err := os.Lstat(filepath.Join(o.dataDir, "member")); {
+	case err == nil:
+		return o.exists("it has no log")
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	default:
+		return err
+	}
+}
+
+// exists is the error of a member that is not what was asked for.
+func (o once) exists(why string) error {
+	return blockedError{fmt.Errorf("%s: %w: it holds a member, and %s; nothing was changed. Name another directory, "+
+		"or, if nobody needs that member, remove the directory and %s", o.dataDir, snapshot.ErrExists, why,
+		filepath.Base(o.markName()))}
+}
+
+// backupIn is what a person calls the backup of a cluster.
+func backupIn(cluster string, told result.Restored) string {
+	return fmt.Sprintf("%s %s of cluster %s", cluster, store.SlotID(told.Slot), told.SourceClusterID)
+}
+
+// read reads the mark: result.ErrMark if it is none.
+func (o once) read() (result.Mark, error) {
+	text, err := os.ReadFile(o.markName())
+	if err != nil {
+		return result.Mark{}, err
+	}
+	mark, err := result.ParseMark(string(text))
+	if err != nil {
+		return result.Mark{}, fmt.Errorf("%s: %w", o.markName(), err)
+	}
+	return mark, nil
+}
+
+// clear removes what those have left that were killed before their member was in place.
+func (o once) clear() error {
+	err := os.Remove(o.markName())
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, snapshot.RemoveLeftovers(o.dataDir))
+}
+
+// record writes the mark, for good.
+func (o once) record(said restored) error {
+	line, err := result.Mark{Asked: o.asked, Restored: said.result()}.Encode()
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(o.markName(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(line)
+	return errors.Join(err, file.Sync(), file.Close(), disk.Sync(filepath.Dir(o.markName())))
+}
+
+// failed takes back the mark of a member that could not be put in place: one that somebody else has
+// put there meanwhile is not what the mark says. That whatever else is in the way is not ours is for
+// a person to see.
+func (o once) failed(err error) error {
+	_, missing := os.Lstat(filepath.Join(o.dataDir, "member"))
+	exists := errors.Is(err, snapshot.ErrExists)
+	if exists || errors.Is(missing, fs.ErrNotExist) {
+		_ = os.Remove(o.markName())
+	}
+	if exists {
+		return blockedError{err}
+	}
+	return err
+}

@@ -1,0 +1,457 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/clusters/backup"
+	"quorate.dev/quorate/clusters/backup/backuptest"
+	"quorate.dev/quorate/clusters/backup/disk"
+	"quorate.dev/quorate/clusters/backup/result"
+	"quorate.dev/quorate/clusters/backup/snapshot"
+	"quorate.dev/quorate/clusters/backup/store"
+	"quorate.dev/quorate/etcdversion"
+)
+
+// restores restores as Jobs do, into a volume.
+type restores struct {
+	*testing.T
+	store, volume, result string
+}
+
+func newRestores(t *testing.T) restores {
+	t.Helper()
+	quorateAs(t)
+	return restores{t, t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "termination-log")}
+}
+
+// dir is the data directory.
+func (r restores) dir() string { return filepath.Join(r.volume, "data") }
+
+// stored stores a backup of ns/a.
+func (r restores) stored(id string) {
+	r.Helper()
+	slot, err := store.ParseSlot(id)
+	if err != nil {
+		r.Fatal(err)
+	}
+	bucket, err := store.Location{Directory: r.store}.Open(r.Context(), store.Options{})
+	if err != nil {
+		r.Fatal(err)
+	}
+	o := backup.Order{
+		Cluster: store.Cluster{Namespace: "ns", Name: "a"}, Slot: slot, Spool: r.TempDir(), Encoding: backup.Encoding{Compress: true},
+		Inspect: func(_ context.Context, file string) (snapshot.Facts, error) { return snapshot.Inspect(file) },
+	}
+	taken, err := backup.Take(r.Context(), backuptest.Sound(backuptest.MustSnapshot(r.T)), o)
+	if err == nil {
+		_, err = taken.Store(r.Context(), bucket, o)
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// args are those of a Job; of flags given twice, the last counts.
+func (r restores) args(more ...string) []string {
+	return append([]string{"restore", "ns/a", "--from=file://" + r.store, "--data-dir=" + r.dir(), "--name=a-0", "--peer-url=http://127.0.0.1:2380",
+		"--initial-cluster-token=ns-a-t", "--once", "--result=" + r.result}, more...)
+}
+
+func (r restores) restore(more ...string) ran {
+	var out, stderr bytes.Buffer
+	code := execute(r.Context(), r.args(more...), streams{out: &out, err: &stderr})
+	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
+}
+
+// told is the result of the newest one.
+func (r restores) told() result.Restored {
+	r.Helper()
+	text, err := os.ReadFile(r.result)
+	if err != nil {
+		r.Fatal(err)
+	}
+	told, err := result.ParseRestored(string(text))
+	if err != nil {
+		r.Fatalf("%v: %s", err, text)
+	}
+	return told
+}
+
+// files are all that is in the volume, with when it was changed.
+func (r restores) files() map[string]string {
+	r.Helper()
+	found := map[string]string{}
+	err := filepath.WalkDir(r.volume, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		found[path] = fmt.Sprint(info.Size(), info.ModTime(), info.Mode())
+		return nil
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return found
+}
+
+// unchanged requires that a command changes nothing in the volume.
+func (r restores) unchanged(want int, said string, command func() ran) {
+	r.Helper()
+	before := r.files()
+	got := command()
+	if got.code != want || !strings.Contains(got.out+got.err, said) {
+		r.Errorf("want exit code %d and %q: %+v", want, said, got)
+	}
+	if after := r.files(); fmt.Sprint(after) != fmt.Sprint(before) {
+		r.Errorf("it has changed\n%v\nto\n%v", before, after)
+	}
+}
+
+// TestRestoreOnce: what the same command line has restored is as good, for which nothing is looked at
+// but the volume, and nothing else in it is replaced.
+func TestRestoreOnce(t *testing.T) {
+	r := newRestores(t)
+	r.stored("20261121t180000z")
+	r.stored("20261122t180000z")
+	if got := r.restore("--etcd-version=3.6.16", "--quota=2147483648"); got.code != exitOK || got.err != "" || !strings.Contains(got.out, "restored ns/a 20261122t180000z") {
+		t.Fatalf("%+v", got)
+	}
+	first := r.told()
+	found, err := snapshot.IdentityOf(r.dir())
+	if err != nil || first.ClusterID != hexID(found.ClusterID) || first.MemberID != hexID(found.MemberID) || first.SourceClusterID != "00000000000000aa" ||
+		first.Revision != backuptest.Revision || first.NewRevision != backuptest.Revision+snapshot.DefaultBump || first.Suspect {
+		t.Errorf("%+v, and it is %+v, %v", first, found, err)
+	}
+	entries, err := os.ReadDir(r.dir())
+	if err != nil || len(entries) != 1 || entries[0].Name() != "member" {
+		t.Errorf("%v %v", entries, err)
+	}
+	if err := os.RemoveAll(r.store); err != nil {
+		t.Fatal(err)
+	}
+	const again = "was restored into"
+	r.unchanged(exitOK, again, func() ran { return r.restore() })
+	if second := r.told(); second != first {
+		t.Errorf("%+v, then %+v", first, second)
+	}
+	r.unchanged(exitBlocked, "etcd 4.0.0 is not to be started with it", func() ran { return r.restore("--etcd-version=4.0.0") })
+	r.unchanged(exitBlocked, "the quota of etcd is 4096", func() ran { return r.restore("--quota=4096") })
+	for _, other := range []string{"--name=a-1", "--peer-url=http://127.0.0.1:2381", "--initial-cluster-token=ns-a-u", "--revision-bump=1", "--from=file:///srv"} {
+		r.unchanged(exitBlocked, "it was restored from ns/a 20261122t180000z of cluster 00000000000000aa at", func() ran { return r.restore(other) })
+		if text, err := os.ReadFile(r.result); err != nil || len(text) > 0 {
+			t.Errorf("%s: %s %v", other, text, err)
+		}
+	}
+	// Even what was restored is another one if it was named.
+	r.unchanged(exitBlocked, "by another command line", func() ran { return r.again("20261122t180000z") })
+	// Without the mark, it is anybody's; one that cannot be read says nothing.
+	mark := r.dir() + ".restored.json"
+	text, err := os.ReadFile(mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for content, want := range map[string]string{"": "it is no mark of a restore", string(text[:40]): "it is no mark of a restore",
+		strings.Replace(string(text), first.MemberID, "00000000000000bb", 1): "and what was restored was 00000000000000bb of"} {
+		if err := os.WriteFile(mark, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r.unchanged(exitBlocked, want, func() ran { return r.restore() })
+	}
+	if err := os.Remove(mark); err != nil {
+		t.Fatal(err)
+	}
+	r.unchanged(exitBlocked, "nothing says that it was restored", func() ran { return r.restore() })
+}
+
+// again restores a backup that is named.
+func (r restores) again(which string) ran {
+	var out, stderr bytes.Buffer
+	args := slices.Insert(r.args(), 2, which)
+	code := execute(r.Context(), args, streams{out: &out, err: &stderr})
+	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
+}
+
+// TestRestoreOnceLeavesStrangers: a member of somebody else stays as it is, whatever the mark says.
+func TestRestoreOnceLeavesStrangers(t *testing.T) {
+	r := newRestores(t)
+	r.stored("20261122t180000z")
+	if err := os.MkdirAll(filepath.Join(r.dir(), "member"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.unchanged(exitBlocked, "it holds a member, and it has no log", func() ran { return r.restore() })
+	if err := os.Remove(filepath.Join(r.dir(), "member")); err != nil {
+		t.Fatal(err)
+	}
+	// What killed attempts left, and a mark without a member, are nothing.
+	left := filepath.Join(r.dir(), ".restore-1", "data", "member")
+	if err := os.MkdirAll(left, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{filepath.Join(left, "db"), r.dir() + ".restored.json"} {
+		if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := r.restore(); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	r.told()
+	if entries, err := os.ReadDir(r.dir()); err != nil || len(entries) != 1 {
+		t.Errorf("%v %v", entries, err)
+	}
+	// A file is in the way: it is not ours to remove, and no mark stays.
+	other := newRestores(t)
+	other.store = r.store
+	if err := os.MkdirAll(other.dir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(other.dir(), "notes"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := other.restore(); got.code != exitBlocked || !strings.Contains(got.err, "it holds notes") {
+		t.Errorf("%+v", got)
+	}
+	if _, err := os.Stat(other.dir() + ".restored.json"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// process starts this program as quorate, and notes what it says.
+func (r restores) process(said *bytes.Buffer, args ...string) *exec.Cmd {
+	r.Helper()
+	quorate := exec.CommandContext(r.Context(), testProgram(r.T), args...)
+	quorate.Args[0] = "quorate" // what TestMain goes by
+	quorate.Stdout, quorate.Stderr = said, said
+	return quorate
+}
+
+// TestRestoreTwiceAtOnce: of several at once, one restores, and all tell of it; one that waits too
+// long has done nothing.
+func TestRestoreTwiceAtOnce(t *testing.T) {
+	r := newRestores(t)
+	r.stored("20261122t180000z")
+	unlock, err := disk.Lock(t.Context(), r.dir()+".restore.lock", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.restore("--timeout=200ms"); got.code != exitError || !strings.Contains(got.err, "another process restores into") || !strings.Contains(got.err, "it took longer than --timeout 200ms") {
+		t.Errorf("%+v", got)
+	}
+	if _, err := os.Stat(r.dir()); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	const number = 3
+	ended := make(chan error, number)
+	said, results := make([]bytes.Buffer, number), make([]string, number)
+	for i := range number {
+		results[i] = filepath.Join(t.TempDir(), "result")
+		quorate := r.process(&said[i], r.args("--result="+results[i])...)
+		if err := quorate.Start(); err != nil {
+			t.Fatal(err)
+		}
+		go func() { ended <- quorate.Wait() }()
+	}
+	unlock()
+	for range number {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	first := 0
+	for i := range number {
+		if strings.Contains(said[i].String(), "start etcd 3.6") {
+			first++
+		}
+		r.result = results[i]
+		if told := r.told(); told.StartedAt.IsZero() {
+			t.Errorf("%+v", told)
+		}
+		one, err := os.ReadFile(results[0])
+		if text, failed := os.ReadFile(results[i]); err != nil || failed != nil || !bytes.Equal(text, one) {
+			t.Errorf("%s, then %s; %v %v", one, text, err, failed)
+		}
+	}
+	if first != 1 {
+		t.Errorf("%d have restored: %v", first, said)
+	}
+}
+
+// TestRestoreIsKilled: wherever a restore is killed, there is no member, or the one that was asked for,
+// and the next attempt makes it one and leaves nothing else.
+func TestRestoreIsKilled(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("there is no strace, which kills at the nth write")
+	}
+	if err := exec.Command(strace, "-qq", "-o", os.DevNull, "true").Run(); err != nil {
+		t.Skipf("strace may not trace: %v", err)
+	}
+	quorateIn := filepath.Join(t.TempDir(), "quorate") // what TestMain goes by
+	if err := os.Symlink(testProgram(t), quorateIn); err != nil {
+		t.Fatal(err)
+	}
+	r := newRestores(t)
+	r.stored("20261122t180000z")
+	killed := 0
+	for _, write := range []string{"mkdirat", "renameat", "renameat2", "unlinkat", "linkat", "fsync", "fdatasync", "ftruncate", "fallocate", "flock", "pwrite64"} {
+		r.volume = t.TempDir()
+		for n := 1; ; n++ {
+			var said bytes.Buffer
+			quorate := exec.CommandContext(t.Context(), strace, slices.Concat([]string{"-f", "-qq", "-o", os.DevNull, "-e", "trace=" + write,
+				"-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", write, n), quorateIn}, r.args())...)
+			quorate.Env, quorate.Stderr = append(os.Environ(), "GOMAXPROCS=1"), &said
+			err := quorate.Run()
+			_, missing := os.Stat(filepath.Join(r.dir(), "member"))
+			if err == nil && missing != nil {
+				t.Fatalf("%s %d: %v: %s", write, n, missing, said.String())
+			}
+			if err != nil {
+				killed++
+			}
+			if missing == nil {
+				r.isWhole()
+				r.volume = t.TempDir()
+			} // or else the next one is killed in the same volume
+			if err == nil {
+				break
+			}
+		}
+	}
+	if t.Logf("killed %d times", killed); killed < 20 {
+		t.Errorf("it was killed %d times only", killed)
+	}
+}
+
+// isWhole requires that the member there is what was asked for, that the same command line says so, and
+// that killed attempts have left no copy of the data.
+func (r restores) isWhole() {
+	r.Helper()
+	if got := r.restore(); got.code != exitOK || !strings.Contains(got.out, "by the same command line") {
+		r.Fatalf("%+v", got)
+	}
+	told := r.told()
+	if found, err := snapshot.IdentityOf(r.dir()); err != nil || told.MemberID != hexID(found.MemberID) || told.ClusterID != hexID(found.ClusterID) {
+		r.Errorf("%+v, and it is %+v, %v", told, found, err)
+	}
+	for path := range r.files() {
+		if rest, left := strings.CutPrefix(path, filepath.Join(r.dir(), ".restore-")); left && strings.HasSuffix(rest, "db") {
+			r.Errorf("%s is left", path)
+		}
+	}
+}
+
+// TestRestoreSuits: an etcd that is not to be started with the data, or could not write, gets none.
+func TestRestoreSuits(t *testing.T) {
+	const quota = 20480
+	for name, c := range map[string]struct {
+		cluster, storage, etcd string
+		bytes                  int64
+		refused, note          string
+	}{
+		"the same":        {"3.6.0", "3.6.0", "3.6.16", 100, "", ""},
+		"the next":        {"3.6.0", "3.6.0", "3.7.3", 100, "", ""},
+		"without format":  {"3.5.0", "", "3.5.35", 100, "", ""},
+		"newer":           {"3.6.0", "3.6.0", "3.5.35", 100, "the data are of etcd 3.6", ""},
+		"much older":      {"3.5.0", "", "3.7.3", 100, "use etcd 3.5 or 3.6", ""},
+		"another major":   {"3.6.0", "3.6.0", "4.0.0", 100, "not to be started with it", ""},
+		"downgrading":     {"3.5.0", "3.6.0", "3.5.35", 100, "the data are of etcd 3.6", ""},
+		"unknown":         {"", "", "3.6.16", 100, "", "does not say of which version"},
+		"unreadable":      {"x\x1b", "", "3.6.16", 100, "the version that the cluster ran as", ""},
+		"no version":      {"9.9.0", "", "", 100, "", ""},
+		"below the quota": {"3.6.0", "", "3.6.16", quota + 31, "", ""},
+		"the quota":       {"3.6.0", "", "3.6.16", quota + 32, "its database has 20480 bytes, and the quota of etcd is 20480", ""},
+	} {
+		f := restoreFlags{etcd: c.etcd, quota: quota}
+		if c.etcd != "" {
+			f.version = etcdversion.Must(c.etcd)
+		}
+		var stderr bytes.Buffer
+		err := f.suits(streams{err: &stderr}, snapshot.Facts{ClusterVersion: c.cluster, StorageVersion: c.storage}, c.bytes)
+		if (err != nil) != (c.refused != "") || err != nil && (!strings.Contains(err.Error(), c.refused) || !errors.As(err, &blockedError{})) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if said := stderr.String(); (said != "") != (c.note != "") || !strings.Contains(said, c.note) {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}
+
+// TestRestoreSuspect: a suspect backup is restored only by its name, and says so.
+func TestRestoreSuspect(t *testing.T) {
+	j := newJobs(t)
+	if err := j.post("/v3/maintenance/alarm", `{"action":"ACTIVATE","memberID":"1","alarm":"CORRUPT"}`); err != nil {
+		t.Fatal(err)
+	}
+	if got := j.backUp("by-hand"); got.code != exitBlocked {
+		t.Fatalf("%+v", got)
+	}
+	r := newRestores(t)
+	r.store = j.store
+	if got := r.restore(); got.code != exitBlocked || !strings.Contains(got.err, "the store has 1, and none of them is usable") {
+		t.Errorf("%+v", got)
+	}
+	if _, err := os.Stat(r.dir()); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	for range 2 {
+		if got := r.again(store.SlotID(j.told().Slot)); got.code != exitOK || !strings.Contains(got.err, "members held different data") || !r.told().Suspect {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// TestRestoredStartsSealed: each version of etcd starts on what was restored from it under the
+// configuration of a sealed member, which lets it start on its data or not at all, and is who the
+// result says.
+func TestRestoredStartsSealed(t *testing.T) {
+	for _, program := range etcdPrograms(t) {
+		version := strings.TrimPrefix(filepath.Base(filepath.Dir(program)), "etcd-")
+		t.Run(version, func(t *testing.T) {
+			quorateAs(t)
+			j := jobs{t, newMemberOf(t, program), t.TempDir(), filepath.Join(t.TempDir(), "result")}
+			if err := j.post("/v3/kv/put", `{"key":"aw==","value":"dg=="}`); err != nil {
+				t.Fatal(err)
+			}
+			if got := j.backUp("by-hand"); got.code != exitOK {
+				t.Fatalf("%+v", got)
+			}
+			r := newRestores(t)
+			r.store = j.store
+			peer := "http://" + freeAddress(t)
+			flags := []string{"--peer-url=" + peer, "--etcd-version=" + version, "--quota=2Gi"}
+			if got := r.restore(flags...); got.code != exitOK {
+				t.Fatalf("%+v", got)
+			}
+			told := r.told()
+			if told.SourceClusterID != j.told().ClusterID || told.ClusterID == told.SourceClusterID || told.Data != j.told().Data {
+				t.Errorf("%+v of %+v", told, j.told())
+			}
+			url := "http://" + freeAddress(t)
+			startEtcd(t, exec.Command(program, "--name=a-0", "--data-dir="+r.dir(), "--listen-client-urls="+url, "--advertise-client-urls="+url, "--listen-peer-urls="+peer,
+				"--initial-advertise-peer-urls="+peer, "--initial-cluster-token=ns-a-t", "--initial-cluster-state=existing", "--initial-cluster=sealed=http://sealed.invalid:2380",
+				"--strict-reconfig-check=true", "--log-level=warn", "--log-outputs=stderr"))
+			identity, revision := askWho(t, url)
+			if told.ClusterID != hexID(identity.ClusterID) || told.MemberID != hexID(identity.MemberID) || revision != told.NewRevision {
+				t.Errorf("it is %+v at %d, and the result is %+v", identity, revision, told)
+			}
+			// While it runs, the same command line leaves it alone.
+			if got := r.restore(flags...); got.code != exitOK || r.told() != told {
+				t.Errorf("%+v: %+v", got, r.told())
+			}
+		})
+	}
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"time"
+
+	"quorate.dev/quorate/clusters/backup/result"
+	"quorate.dev/quorate/clusters/backup/snapshot"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
+)
+
+// suits refuses a snapshot, of that size, which the etcd that it is for is not to be started with.
+func (f *restoreFlags) suits(std streams, facts snapshot.Facts, bytes int64) error {
+	if f.etcd != "" {
+		suits, of, err := facts.Suits(f.version)
+		switch {
+		case err != nil:
+			return blockedError{err}
+		case !suits:
+			return blockedError{fmt.Errorf("etcd %s is not to be started with it: the data are of etcd %s, and "+
+				"another version could start on them all the same and misread them; use etcd %s or %s "+
+				"(--etcd-version)", f.version, of, of, of.Next(1))}
+		case facts.ClusterVersion == "" && facts.StorageVersion == "":
+			fmt.Fprintf(std.err, "quorate: the backup does not say of which version of etcd it is: see to it that "+
+				"it is %s, or the minor version before\n", f.version.MajorMinor())
+		}
+	}
+	if database := bytes - sha256.Size; f.quota > 0 && database >= f.quota {
+		return blockedError{fmt.Errorf("its database has %d bytes, and the quota of etcd is %d: etcd would take no "+
+			"writes (NOSPACE); raise the quota (--quota), or defragment the etcd that is backed up and take another "+
+			"backup", database, f.quota)}
+	}
+	return nil
+}
+
+// tell says what was restored, and how etcd is started with it.
+func (f *restoreFlags) tell(std streams, said restored) {
+	facts, r := said.facts, f.r
+	minor := visible.Line(strings.TrimSuffix(facts.ClusterVersion, ".0"))
+	fmt.Fprintf(std.out, "restored %s into %s\n", said.what, r.DataDir)
+	fmt.Fprintf(std.out, "it holds revision %d; new writes come after %d\n", facts.Revision, said.revision)
+	fmt.Fprintf(std.out, "start etcd %s, or the next minor version, as the user who owns the directory, with your "+
+		"listen, client and TLS flags and\n", cmp.Or(minor, "of the version that it was taken from"))
+	for _, flag := range []struct{ name, value string }{
+		{"name", r.Name}, {"data-dir", r.DataDir}, {"initial-advertise-peer-urls", r.PeerURL},
+		{"initial-cluster", r.InitialCluster}, {"initial-cluster-token", r.Token},
+	} {
+		fmt.Fprintf(std.out, "  --%s=%s\n", flag.name, quoted(flag.value))
+	}
+	if facts.Auth {
+		fmt.Fprintln(std.out, "authentication is on, with the users and passwords of that time")
+	}
+	if len(facts.Alarms) > 0 {
+		fmt.Fprintf(std.out, "left out these alarms: %s\n", visible.Line(decide.Enumerate(facts.Alarms)))
+	}
+	warnSuspect(std, facts.Corrupt())
+	f.writeResult(std, said.result())
+}
+
+// tellAgain says what the same command line has restored before.
+func (f *restoreFlags) tellAgain(std streams, of string, told result.Restored) {
+	fmt.Fprintf(std.out, "%s was restored into %s by the same command line at %s, and is left as it is\n",
+		backupIn(of, told), f.r.DataDir, told.FinishedAt.Format(time.RFC3339))
+	fmt.Fprintf(std.out, "it holds revision %d; new writes come after %d\n", told.Revision, told.NewRevision)
+	warnSuspect(std, told.Suspect)
+	f.writeResult(std, told)
+}
+
+func warnSuspect(std streams, suspect bool) {
+	if suspect {
+		fmt.Fprintln(std.err, "quorate: members held different data when the backup was taken: compare what was "+
+			"restored with what you know")
+	}
+}
+
+// writeResult writes the result. What is restored is so as well without one.
+func (f *restoreFlags) writeResult(std streams, told result.Restored) {
+	if err := f.results.write(told.Encode); err != nil {
+		fmt.Fprintf(std.err, "quorate: %s is restored, and --result is not written: %s\n", f.r.DataDir,
+			visible.Line(err.Error()))
+	}
+}
+
+// quoted is a word of a shell's command line.
+func quoted(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("-_./:=,@%+", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(visible.Line(word), "'", `'\''`) + "'"
+}
