@@ -23,7 +23,14 @@ func (w *world) act() error {
 		w.Record = decide.SealedRecord(w.State, a, theToken)
 	case decide.StartBackup:
 		w.Backups.Jobs = append(w.Backups.Jobs, decide.BackupJob{Name: fmt.Sprintf("%s-backup-gen%d", w.Name, a.Generation),
-			Generation: a.Generation, Phase: decide.BackupRuns, CreatedAt: w.Now})
+			Generation: a.Generation, Phase: decide.JobRuns, CreatedAt: w.Now})
+	case decide.StartRestore:
+		return w.startRestore()
+	case decide.StopRestore:
+		w.Restore.Job = nil
+	case decide.FinishRestore:
+		w.Record = decide.RestoredRecord(w.State, a)
+		w.Objects.Drift = []string{"StatefulSet " + w.Name + ": changed at spec.replicas"}
 	case decide.RenewCertificates:
 		w.Certificates = nil
 	case decide.Declare:
@@ -48,7 +55,7 @@ func (w *world) apply() {
 	if o.RunsVersion == "" {
 		o.RunsVersion, o.RunsHash = w.Declared.Version, w.Declared.SpecHash
 	}
-	if w.Declared.Lifecycle != "Running" {
+	if w.Declared.Lifecycle != "Running" || w.Record.Restoring() {
 		o.RunsReplicas = 0
 	}
 	w.Objects, w.Backups.Drift = o, nil

@@ -19,8 +19,18 @@ type Action interface {
 // Bootstrap makes every object of a cluster that has never formed, all its members at once. The
 // record is StandingRecord: the one that is there already, if there is one.
 type Bootstrap struct {
-	// Replicas is the number of founding members.
+	// Replicas is the number of members that it begins with.
 	Replicas int `json:"replicas"`
+	// Restores: it begins with the data of a backup, in one member.
+	Restores bool `json:"restores,omitempty"`
+}
+
+// Mode is that of the members that it begins with.
+func (a Bootstrap) Mode() Mode {
+	if a.Restores {
+		return Restoring
+	}
+	return Founding
 }
 
 // Seal replaces the configuration files of members that have started, so that they never start
@@ -114,12 +124,31 @@ type StartBackup struct {
 	Generation int64 `json:"generation"`
 }
 
+// StartRestore makes the volume of the first member, if there is none, and starts the Job that fills it
+// from the backup that git declares.
+type StartRestore struct {
+	Digest string `json:"digest"`
+}
+
+// StopRestore deletes that Job. The volume stays.
+type StopRestore struct {
+	JobUID string `json:"jobUID"`
+}
+
+// FinishRestore writes down that the volume has been filled: the first member starts on it, or not at
+// all.
+type FinishRestore struct {
+	VolumeUID string `json:"volumeUID"`
+	From      string `json:"from"`
+}
+
 // Actions has one of each kind of action. What has to be thought of for each is held by
 // TestEveryAction.
 func Actions() []Action {
 	return []Action{
 		Bootstrap{}, Seal{}, ApplyObjects{}, RenewCertificates{}, Declare{}, StopPods{}, StartRollout{},
 		EnableDowngrade{}, CancelDowngrade{}, DisarmAlarm{}, StartBackup{},
+		StartRestore{}, StopRestore{}, FinishRestore{},
 		DeleteObjects{}, AddLearner{}, PromoteLearner{}, RemoveMember{}, MoveLeader{}, RestartReplica{}, DeleteVolume{},
 	}
 }
@@ -143,8 +172,16 @@ func (CancelDowngrade) action()   {}
 func (DisarmAlarm) action()       {}
 func (DeleteObjects) action()     {}
 func (StartBackup) action()       {}
+func (StartRestore) action()      {}
+func (StopRestore) action()       {}
+func (FinishRestore) action()     {}
 
-func (a Bootstrap) String() string { return fmt.Sprintf("Bootstrap replicas=%d", a.Replicas) }
+func (a Bootstrap) String() string {
+	if a.Restores {
+		return fmt.Sprintf("Bootstrap replicas=%d restores", a.Replicas)
+	}
+	return fmt.Sprintf("Bootstrap replicas=%d", a.Replicas)
+}
 func (a Seal) String() string {
 	return fmt.Sprintf("Seal members=%s cluster=%s", a.Members, a.ClusterID)
 }
@@ -164,8 +201,11 @@ func (a PromoteLearner) String() string  { return fmt.Sprintf("PromoteLearner %s
 func (a RemoveMember) String() string {
 	return strings.TrimSuffix(fmt.Sprintf("RemoveMember %s (%s) %s", a.Name, a.ID, a.Because), " ")
 }
-func (a MoveLeader) String() string  { return fmt.Sprintf("MoveLeader %s to %s", a.From, a.To) }
-func (a StartBackup) String() string { return fmt.Sprintf("StartBackup generation=%d", a.Generation) }
+func (a MoveLeader) String() string    { return fmt.Sprintf("MoveLeader %s to %s", a.From, a.To) }
+func (a StartRestore) String() string  { return "StartRestore digest=" + a.Digest }
+func (a StopRestore) String() string   { return "StopRestore job=" + a.JobUID }
+func (a FinishRestore) String() string { return "FinishRestore volume=" + a.VolumeUID }
+func (a StartBackup) String() string   { return fmt.Sprintf("StartBackup generation=%d", a.Generation) }
 func (a RestartReplica) String() string {
 	return fmt.Sprintf("RestartReplica %d (pod %s)", a.Ordinal, a.PodUID)
 }

@@ -28,22 +28,22 @@ type Backups struct {
 	Hidden string `json:"hidden,omitempty"`
 }
 
-// BackupPhase is how far a Job that backs up has come.
-type BackupPhase string
+// JobPhase is how far a Job that backs up has come.
+type JobPhase string
 
 // The phases. A Job runs until Kubernetes has given it up.
 const (
-	BackupRuns      BackupPhase = "Running"
-	BackupSucceeded BackupPhase = "Succeeded"
-	BackupFailed    BackupPhase = "Failed"
+	JobRuns      JobPhase = "Running"
+	JobSucceeded JobPhase = "Succeeded"
+	JobFailed    JobPhase = "Failed"
 )
 
 // BackupJob is a Job that takes a backup.
 type BackupJob struct {
 	Name string `json:"name"`
 	// Generation of the custom resource that a pass has started it for; zero if none has.
-	Generation int64       `json:"generation,omitempty"`
-	Phase      BackupPhase `json:"phase"`
+	Generation int64    `json:"generation,omitempty"`
+	Phase      JobPhase `json:"phase"`
 	// CreatedAt is when it was started, and EndedAt when it succeeded or failed.
 	CreatedAt time.Time `json:"createdAt,omitzero"`
 	EndedAt   time.Time `json:"endedAt,omitzero"`
@@ -77,7 +77,7 @@ func (b Backups) NewestFailure() *BackupJob {
 	for i := range b.Jobs {
 		j := &b.Jobs[i]
 		since := b.Last == nil || !b.Last.StartedAt.After(j.CreatedAt)
-		if j.Phase == BackupFailed && since && (newest == nil || j.CreatedAt.After(newest.CreatedAt)) {
+		if j.Phase == JobFailed && since && (newest == nil || j.CreatedAt.After(newest.CreatedAt)) {
 			newest = j
 		}
 	}
@@ -85,12 +85,12 @@ func (b Backups) NewestFailure() *BackupJob {
 }
 
 func (b Backups) anyRuns() bool {
-	return slices.ContainsFunc(b.Jobs, func(j BackupJob) bool { return j.Phase == BackupRuns })
+	return slices.ContainsFunc(b.Jobs, func(j BackupJob) bool { return j.Phase == JobRuns })
 }
 
 // Runs reports whether a Job of that name runs.
 func (b Backups) Runs(job string) bool {
-	return slices.ContainsFunc(b.Jobs, func(j BackupJob) bool { return j.Name == job && j.Phase == BackupRuns })
+	return slices.ContainsFunc(b.Jobs, func(j BackupJob) bool { return j.Name == job && j.Phase == JobRuns })
 }
 
 // NewerBackup is the one of two that was begun later; of two that were begun together, as by two pods
@@ -249,10 +249,10 @@ func (s State) describeLackingBackup() (lack string, ends bool) {
 		return before + ", and whether there is one is not known: " + s.Backups.Hidden, true
 	case !started:
 		return before + ", and none can be started yet", true
-	case job.Phase == BackupFailed:
+	case job.Phase == JobFailed:
 		return fmt.Sprintf("%s, and Job %s has failed: %s; cure that, and %s; or take Upgrade out of "+
 			"spec.backup.before", before, job.Name, cmp.Or(job.Message, "it does not say why"), again), false
-	case job.Phase == BackupSucceeded:
+	case job.Phase == JobSucceeded:
 		return fmt.Sprintf("%s, and Job %s has ended without saying that it took one of this cluster; "+
 			"look at its log, and %s", before, job.Name, again), false
 	case job.Message != "":

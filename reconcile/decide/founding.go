@@ -9,8 +9,7 @@ import (
 // etcd is none, and neither takes it back (hard case H1): a formed cluster is never founded again.
 // Where the record is lost, whatever runs or has run counts: its data may be somebody's.
 func (s State) Formed() bool {
-	return s.Record.ClusterID != 0 || s.ReportedClusterID != 0 || s.Record.beyondFounding() ||
-		s.Membership.ClusterID != 0 || len(s.Membership.Members) > 0 || s.anyReplica(inCluster) ||
+	return s.hasID() || s.Record.beyondFounding() ||
 		!s.recorded() && (s.hasStatefulSet() || s.anyReplica(Replica.remains))
 }
 
@@ -71,6 +70,10 @@ func bootstrap(s State) (Decision, bool) {
 			sentence(s.Objects.Drift))
 	case !s.toRun() || s.Declared.Replicas < 1 || s.Declared.RenamedFrom != "":
 		return Decision{}, false
+	}
+	if s.Declared.Restore.declared() {
+		return act(Bootstrap{Replicas: 1, Restores: true}, "nothing is there yet: restore %s into the first member",
+			s.Declared.Restore.From)
 	}
 	n := s.Declared.Replicas
 	return act(Bootstrap{Replicas: n}, "nothing is there yet: bootstrap %s of etcd %s", plural(n, "member", "members"),

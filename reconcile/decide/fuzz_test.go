@@ -133,7 +133,7 @@ func change(s *decide.State, kind, how int) {
 		},
 		func() {
 			s.Backups.Jobs = []decide.BackupJob{{Name: "a-backup-gen2", Generation: int64(how % 3),
-				Phase:     []decide.BackupPhase{decide.BackupRuns, decide.BackupFailed, decide.BackupSucceeded}[how/3%3],
+				Phase:     []decide.JobPhase{decide.JobRuns, decide.JobFailed, decide.JobSucceeded}[how/3%3],
 				CreatedAt: dawn.Add(-time.Minute)}}
 		},
 		func() {
@@ -142,6 +142,19 @@ func change(s *decide.State, kind, how int) {
 		func() {
 			s.Backups.Hidden, s.Backups.Foreign = []string{"", "forbidden"}[how%2], []string{"", "CronJob"}[how/2%2]
 			s.Backups.Drift = []string{"b", "a"}[:how/4%3]
+		},
+		func() {
+			s.Declared.Restore = []decide.RestoreSource{{}, {From: text, Digest: "d1"}, {From: text, Digest: "d2"}}[how%3]
+			if how/3%2 == 0 {
+				s.Record = s.Record.With(decide.RecordedMember{Mode: decide.Restoring})
+			}
+		},
+		func() {
+			s.Restore = decide.Restore{Hidden: []string{"", "forbidden"}[how%2], Foreign: []string{"", "Job"}[how/2%2], Stopping: []string{"x"}[:how/4%2]}
+			if how/8%2 == 0 {
+				s.Restore.Job = &decide.RestoreJob{UID: "j1", Digest: "d1", VolumeUID: s.Replica(0).VolumeUID, Message: text, Restored: text,
+					Phase: []decide.JobPhase{decide.JobRuns, decide.JobFailed, decide.JobSucceeded}[how/16%3], Terminating: how/48%2 == 1}
+			}
 		},
 		func() { s.Declared.ReplaceAfter = time.Duration(how%2) * time.Minute },
 	}

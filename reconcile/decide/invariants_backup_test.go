@@ -18,7 +18,7 @@ func startedFor(generation int64, after time.Duration) func(*world) {
 	return func(w *world) {
 		backsUp(w)
 		created := w.Now.Add(-10 * time.Minute)
-		w.Backups.Jobs = []decide.BackupJob{{Name: "a-backup-gen2", Generation: generation, Phase: decide.BackupSucceeded,
+		w.Backups.Jobs = []decide.BackupJob{{Name: "a-backup-gen2", Generation: generation, Phase: decide.JobSucceeded,
 			CreatedAt: created}}
 		w.Backups.Last = &decide.Backup{ClusterID: w.Record.ClusterID, StartedAt: created.Add(after)}
 	}

@@ -399,7 +399,7 @@ var wrongs = []wrong{
 // TestInvariantsCatch hands each invariant decisions that it must not let through.
 func TestInvariantsCatch(t *testing.T) {
 	caught := map[string]bool{}
-	for _, c := range slices.Concat(wrongs, wrongsAboutData, wrongsAboutBackups) {
+	for _, c := range slices.Concat(wrongs, wrongsAboutData, wrongsAboutBackups, wrongsAboutRestores) {
 		t.Run(c.invariant+"/"+c.what, func(t *testing.T) {
 			w := healthy(t)
 			if c.change != nil {

@@ -78,6 +78,7 @@ func withoutMember(members []RecordedMember, ordinal int) []RecordedMember {
 func (r Record) Equal(other Record) bool {
 	return r.Token == other.Token && r.ClusterID == other.ClusterID && r.LogVersion == other.LogVersion &&
 		r.CA == other.CA &&
+		r.RestoredFrom == other.RestoredFrom &&
 		slices.Equal(r.Members, other.Members) && slices.Equal(r.Removed, other.Removed) &&
 		slices.Equal(r.Confirmed, other.Confirmed) &&
 		slices.EqualFunc(r.Replaced, other.Replaced, func(a, b Replacements) bool {
@@ -108,7 +109,7 @@ func (s State) standing(freshToken string) Record {
 	case s.recorded():
 		return s.follow(s.catchUp(s.Record))
 	case !s.Formed():
-		r := FoundingRecord(cmp.Or(s.Record.Token, freshToken), s.Declared.Replicas)
+		r := s.firstRecord(cmp.Or(s.Record.Token, freshToken))
 		r.CA = s.Record.CA
 		return r
 	}

@@ -8,8 +8,8 @@ import (
 // WantsOtherPods reports whether git asks of a formed cluster for pods of another version or shape
 // than new ones get.
 func (s State) WantsOtherPods() bool {
-	return s.hasStatefulSet() && !s.founding() && (s.Objects.RunsVersion != s.Declared.Version ||
-		s.Objects.RunsHash != s.Declared.SpecHash)
+	return s.hasStatefulSet() && !s.founding() && !s.Record.Restoring() &&
+		(s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash)
 }
 
 // newPodsAsDeclared reports whether a pod that is recreated comes back as declared.

@@ -3,6 +3,9 @@ package decide
 // Converged is the name of what Decide says when no rule speaks.
 const Converged = "Converged"
 
+// ruleRestore waits as long as its Job may take.
+const ruleRestore = "Restore"
+
 // lockedElsewhere overrules every action.
 const lockedElsewhere = "LockedElsewhere"
 
@@ -45,6 +48,8 @@ var rules = []rule{
 		bootstrap},
 	{Rule{"ApplyObjects", "Objects of the cluster are missing or changed, or etcd's list has: put them right."},
 		applyObjects},
+	{Rule{ruleRestore, "The cluster is made from a backup: fill the volume of its first member before it starts."},
+		restore},
 	{Rule{"RestartBroken", "A pod that does not come up was made from an earlier declaration, " +
 		"or can never get its volume: recreate it."}, restartBroken},
 	{Rule{"WaitForFormation", "The founding members are starting."}, waitForFormation},

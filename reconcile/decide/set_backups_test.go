@@ -36,13 +36,13 @@ func (w *world) setBackups(target, key, text string) error {
 	if i < 0 {
 		generation, _ := strconv.ParseInt(strings.TrimPrefix(name, "gen"), 10, 64)
 		w.Backups.Jobs = append(w.Backups.Jobs, decide.BackupJob{Name: w.Name + "-backup-" + name, Generation: generation,
-			Phase: decide.BackupRuns, CreatedAt: w.Now})
+			Phase: decide.JobRuns, CreatedAt: w.Now})
 		i = len(w.Backups.Jobs) - 1
 	}
 	job := &w.Backups.Jobs[i]
 	switch key {
 	case "phase":
-		job.Phase = decide.BackupPhase(text)
+		job.Phase = decide.JobPhase(text)
 	case "message":
 		job.Message = text
 	case "created":

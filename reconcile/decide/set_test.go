@@ -20,6 +20,9 @@ func (w *world) setOne(target, key, text string) (err error) {
 	if target == "backups" || strings.HasPrefix(target, "job-") {
 		return w.setBackups(target, key, text)
 	}
+	if target == "restore" {
+		return w.setRestore(key, text)
+	}
 	switch target + " " + key {
 	case "etcd known":
 		w.Membership.Known, err = strconv.ParseBool(text)

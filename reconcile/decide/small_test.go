@@ -90,6 +90,7 @@ var flags = []string{"", "drift", "no StatefulSet", "problems", "foreign", "rela
 	"another CA", "unrecorded CA", "unproven CA", "irreplaceable, scaled to 0", "another CA, scaled to 0",
 	"worn orphan", "worn problems", "worn suspended", "worn foreign", "worn unrecorded",
 	"no backup", "waits for a backup", "no backup to be had",
+	"to be restored", "restore to start", "restore runs", "restore failed", "restore done", "restore of another",
 	"refuted", "outvoted", "torn", "unheard", "stopped by check"}
 
 func arounds(flags ...string) []around {
@@ -271,6 +272,8 @@ func (w *world) flagOfLife(flag string) {
 		w.wear(strings.TrimPrefix(flag, "worn "))
 	case "no backup", "waits for a backup", "no backup to be had":
 		w.wantBackup(strings.TrimPrefix(flag, "no backup"))
+	case "to be restored", "restore to start", "restore runs", "restore failed", "restore done", "restore of another":
+		w.wantRestore(strings.TrimPrefix(flag, "restore "))
 	case "asleep":
 		w.Declared.Lifecycle, w.Objects.RunsReplicas = "Stopped", 0
 	case "stranger":
@@ -300,12 +303,31 @@ func (w *world) wantBackup(state string) {
 	if state == "" {
 		return
 	}
-	job := decide.BackupJob{Name: "a-backup-gen2", Generation: 2, Phase: decide.BackupRuns, CreatedAt: dawn.Add(-time.Minute)}
+	job := decide.BackupJob{Name: "a-backup-gen2", Generation: 2, Phase: decide.JobRuns, CreatedAt: dawn.Add(-time.Minute)}
 	if state == " to be had" {
-		job.Phase, job.Message = decide.BackupFailed, "the store refuses"
+		job.Phase, job.Message = decide.JobFailed, "the store refuses"
 	}
-	w.Backups = decide.Backups{Jobs: []decide.BackupJob{{Name: "a-backup-1", Phase: decide.BackupSucceeded}, job},
+	w.Backups = decide.Backups{Jobs: []decide.BackupJob{{Name: "a-backup-1", Phase: decide.JobSucceeded}, job},
 		Last: &decide.Backup{ClusterID: theCluster, StartedAt: dawn.Add(-time.Hour)}}
+}
+
+// wantRestore has git want the cluster to be made from a backup: nothing has been done for it, or its
+// first member is on record as one that is restored, and a Job has come so far.
+func (w *world) wantRestore(state string) {
+	w.Declared.Restore = decide.RestoreSource{From: "tuesday", Digest: "d1"}
+	if state == "to be restored" || w.Record.Token == "" {
+		return
+	}
+	w.Record = w.Record.With(decide.RecordedMember{Ordinal: 0, Mode: decide.Restoring})
+	w.Objects.RunsReplicas = 0
+	phase := map[string]decide.JobPhase{"runs": decide.JobRuns, "failed": decide.JobFailed, "done": decide.JobSucceeded, "of another": decide.JobSucceeded}[state]
+	if phase == "" {
+		return
+	}
+	w.Restore.Job = &decide.RestoreJob{UID: "j1", From: "tuesday", Digest: "d1", VolumeUID: w.Replica(0).VolumeUID, Phase: phase}
+	if state == "of another" {
+		w.Restore.Job.Digest = "d2"
+	}
 }
 
 // doubt makes one doubt the members' data, and gives all but the unheard their hashes: all the

@@ -61,6 +61,8 @@ type State struct {
 	Generation int64 `json:"generation,omitempty"`
 	// Backups is what is seen of backups.
 	Backups Backups `json:"backups,omitzero"`
+	// Restore is what is seen of the data being restored.
+	Restore Restore `json:"restore,omitzero"`
 	// LockHolder is who else holds the lease of this cluster, in words; empty if nobody does.
 	LockHolder string `json:"lockHolder,omitempty"`
 	// Waited is what passes have waited for since they last changed anything, by the status of the
@@ -94,6 +96,8 @@ type Declared struct {
 	BacksUpBeforeUpgrade bool `json:"backsUpBeforeUpgrade,omitempty"`
 	// VerifiesBackups: git wants backups to be verified before they count.
 	VerifiesBackups bool `json:"verifiesBackups,omitempty"`
+	// Restore is the backup that a new cluster is made from.
+	Restore RestoreSource `json:"restore,omitzero"`
 	// Orphaned says that git declares this cluster no longer, and since which revision; empty if it
 	// does declare it.
 	Orphaned string `json:"orphaned,omitempty"`
@@ -142,6 +146,8 @@ const (
 	Joining Mode = "Joining"
 	// Sealed: the file does not name its own member, so that etcd starts on its data or not at all.
 	Sealed Mode = "Sealed"
+	// Restoring: as Sealed, and no pod runs, since the volume is being filled from a backup.
+	Restoring Mode = "Restoring"
 )
 
 // Record is what Quorate keeps of a cluster between passes, in the ConfigMap beside the members'
@@ -162,6 +168,8 @@ type Record struct {
 	// Removed are the slots whose member is gone, by ascending ordinal: their volumes go before
 	// they are used again.
 	Removed []RemovedMember `json:"removed,omitempty"`
+	// RestoredFrom says which backup the cluster was made from; empty if it was founded without data.
+	RestoredFrom string `json:"restoredFrom,omitempty"`
 	// Confirmed are the members that a person had confirmed when a list was followed that had lost
 	// most of those on record, ascending.
 	Confirmed []ID `json:"confirmed,omitempty"`

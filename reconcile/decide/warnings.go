@@ -25,7 +25,7 @@ func (s State) CertificateWarnings() []string {
 }
 
 // BackupWarnings say what keeps backups from being taken, which one has failed where none was taken
-// since, and that backups go on by a declaration that does not hold any more.
+// since, that backups go on by a declaration that does not hold any more, and that none is restored.
 func (s State) BackupWarnings() []string {
 	b := s.Backups
 	var warnings []string
@@ -35,6 +35,9 @@ func (s State) BackupWarnings() []string {
 	if len(s.Declared.Problems) > 0 && !b.Since.IsZero() && !b.Suspended {
 		warnings = append(warnings, fmt.Sprintf("backups go on as they were last applied, to %s, until the "+
 			"declaration is acted on; if they are not to: kubectl delete cronjob %s-backup", b.To, s.Name))
+	}
+	if s.Declared.Restore.declared() && s.Record.ClusterID != 0 && s.Record.RestoredFrom == "" {
+		warnings = append(warnings, "spec.restore has no effect: the cluster was there before it was declared")
 	}
 	failed := b.NewestFailure()
 	if failed == nil {

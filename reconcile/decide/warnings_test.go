@@ -56,7 +56,7 @@ func TestSpaceWarnings(t *testing.T) {
 // declared, is said.
 func TestBackupWarnings(t *testing.T) {
 	dawn := time.Date(2026, 11, 1, 6, 0, 0, 0, time.UTC)
-	failed := BackupJob{Name: "a-backup-gen2", Phase: BackupFailed, CreatedAt: dawn, Message: "verify: no"}
+	failed := BackupJob{Name: "a-backup-gen2", Phase: JobFailed, CreatedAt: dawn, Message: "verify: no"}
 	stored := failed
 	stored.Backup = &Backup{Job: failed.Name, StartedAt: dawn}
 	for _, test := range []struct {

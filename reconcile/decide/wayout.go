@@ -13,6 +13,9 @@ func (s State) patienceFor(d Decision) time.Duration {
 			return patience
 		}
 	}
+	if d.Rule == ruleRestore {
+		return max(longPatience, s.Declared.Restore.Deadline+patience) // its Job fails by itself before that
+	}
 	return longPatience
 }
 
@@ -26,6 +29,9 @@ func (s State) wayOut(d Decision) string {
 			s.wayOutOfNodes()
 	case "CALost", "CAChanged":
 		return fmt.Sprintf("kubectl scale statefulset %s --replicas=0, once no claim of it is being deleted", s.Name)
+	case ruleRestore:
+		return fmt.Sprintf("kubectl describe job %s and its pods say what keeps it; deleted, it is started again",
+			s.restoreJobName())
 	case "ScaleUp":
 		ordinal, _ := s.freeOrdinal()
 		return fmt.Sprintf("if nobody needs the data on it, kubectl delete pvc data-%s", s.ReplicaName(ordinal))

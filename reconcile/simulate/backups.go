@@ -51,7 +51,7 @@ func (w *World) startBackup(a decide.StartBackup) []write {
 }
 
 func (w *World) startJob(j decide.BackupJob) {
-	j.Phase, j.CreatedAt = decide.BackupRuns, w.now
+	j.Phase, j.CreatedAt = decide.JobRuns, w.now
 	w.backups.jobs = append(w.backups.jobs, backupJob{j, w.objects[w.customResource()].uid, 1 + w.delay(2)})
 }
 
@@ -74,7 +74,7 @@ func (w *World) runBackups() {
 	r, id := w.reachable()
 	for i := range w.backups.jobs {
 		j := &w.backups.jobs[i]
-		if j.Phase != decide.BackupRuns {
+		if j.Phase != decide.JobRuns {
 			continue
 		}
 		if j.wait--; j.wait > 0 {
@@ -82,11 +82,11 @@ func (w *World) runBackups() {
 		}
 		switch {
 		case r != nil && !w.backups.refused:
-			j.Phase, j.EndedAt = decide.BackupSucceeded, w.now
+			j.Phase, j.EndedAt = decide.JobSucceeded, w.now
 			j.Backup = &decide.Backup{Job: j.Name, Slot: j.CreatedAt, StartedAt: j.CreatedAt, FinishedAt: w.now,
 				ClusterID: id}
 		case w.now.Sub(j.CreatedAt) >= attemptsOfJob*TickLength:
-			j.Phase, j.EndedAt, j.Message = decide.BackupFailed, w.now, "the store refuses"
+			j.Phase, j.EndedAt, j.Message = decide.JobFailed, w.now, "the store refuses"
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (w *World) judgeUpgrade(version string) {
 		}
 	}
 	for _, j := range w.backups.jobs {
-		if j.Phase == decide.BackupSucceeded && !j.CreatedAt.Before(w.backups.declaredAt) {
+		if j.Phase == decide.JobSucceeded && !j.CreatedAt.Before(w.backups.declaredAt) {
 			return
 		}
 	}

@@ -55,6 +55,12 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 		return w.startRollout(a)
 	case decide.StartBackup:
 		return w.startBackup(a)
+	case decide.StartRestore:
+		return w.startRestore(a)
+	case decide.StopRestore:
+		return w.stopRestore(a)
+	case decide.FinishRestore:
+		return w.finishRestore(s, a)
 	case decide.DeleteObjects:
 		return w.deleteObjects()
 	case decide.RestartReplica:
@@ -69,7 +75,7 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 // cluster any more.
 func (w *World) seal(record decide.Record) []write {
 	writes := []write{w.apply(w.configMap(), record)}
-	if w.exists(w.clientService()) && !w.objects[w.clientService()].leads && !record.MayFound() {
+	if w.exists(w.clientService()) && !w.objects[w.clientService()].leads && leadsClients(record) {
 		writes = append(writes, w.apply(w.clientService(), record))
 	}
 	return writes

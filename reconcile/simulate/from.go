@@ -27,6 +27,7 @@ func From(s decide.State, seed uint64) *World {
 		w.fromReplica(s, r)
 	}
 	w.fromCA(s)
+	w.fromRestore(s)
 	w.runEtcd()
 	for _, r := range w.rafts {
 		w.initial = r.ids()
@@ -78,7 +79,7 @@ func (w *World) fromMembership(s decide.State) {
 	for _, m := range s.Record.Members {
 		id := cmp.Or(m.ID, hash(s.Record.Token, 1000+m.Ordinal))
 		started := m.Mode == decide.Sealed
-		if unlisted && m.Mode != decide.Founding {
+		if unlisted && m.Mode != decide.Founding && m.Mode != decide.Restoring {
 			r.members = append(r.members, member{id: id, ordinal: m.Ordinal, named: started, ran: started,
 				started: started, learner: !started})
 		}

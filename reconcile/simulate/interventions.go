@@ -70,7 +70,7 @@ func (w *World) Heal() {
 	clear(w.apart)
 	clear(w.unready)
 	w.healLabels()
-	w.cut, w.LockHolder, w.backups.refused = false, "", false
+	w.cut, w.LockHolder, w.backups.refused, w.storeGivesNothing = false, "", false, false
 	for name, o := range w.objects {
 		if o.foreign {
 			w.Delete(name)

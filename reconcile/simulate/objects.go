@@ -76,7 +76,7 @@ func (w *World) differs(name string, standing decide.Record) string {
 		return w.issued(name)
 	case name == w.configMap() && (!w.record.Equal(standing) || w.joiningIsStale(standing)):
 		return "members are not as they should be"
-	case name == w.clientService() && !o.leads && !standing.MayFound():
+	case name == w.clientService() && !o.leads && leadsClients(standing):
 		return "leads nowhere"
 	case name == w.statefulSet() && w.set != w.template(standing):
 		return "spec is not as it should be"
@@ -100,18 +100,21 @@ func joins(record decide.Record) bool {
 func (w *World) template(standing decide.Record) statefulSet {
 	t := statefulSet{replicas: standing.Replicas(), version: w.Declared.Version, hash: w.Declared.SpecHash,
 		token: standing.Token}
-	if w.Declared.Lifecycle != decide.Running {
+	if w.Declared.Lifecycle != decide.Running || standing.Restoring() {
 		t.replicas = 0
 	}
 	if !w.exists(w.statefulSet()) {
 		return t
 	}
 	t.token = w.set.token
-	if !w.beingFounded(standing) {
+	if !w.beingFounded(standing) && !standing.Restoring() {
 		t.version, t.hash = w.set.version, w.set.hash
 	}
 	return t
 }
+
+// leadsClients reports whether clients may be led to the members.
+func leadsClients(record decide.Record) bool { return !record.MayFound() && !record.Restoring() }
 
 func (w *World) beingFounded(record decide.Record) bool {
 	reported := w.exists(w.customResource()) && w.status.clusterID != 0
@@ -140,7 +143,7 @@ func (w *World) write(name string, standing decide.Record) {
 			w.initial = list
 		}
 	case w.clientService():
-		o.leads = o.leads || !standing.MayFound()
+		o.leads = o.leads || leadsClients(standing)
 	case w.statefulSet():
 		w.setStatefulSet(w.template(standing))
 	}
@@ -180,10 +183,14 @@ func (w *World) collectGarbage() {
 		}
 	}
 	w.collectJobs(owner)
+	if w.restores != nil && w.restores.owner != owner {
+		w.DeleteRestore()
+	}
 }
 
 func sameDeclaration(a, b decide.Declared) bool {
 	return a.Replicas == b.Replicas && a.Version == b.Version && a.SpecHash == b.SpecHash &&
 		a.Lifecycle == b.Lifecycle && a.Suspended == b.Suspended && a.Retention == b.Retention &&
-		a.ReplaceAfter == b.ReplaceAfter && a.BacksUp == b.BacksUp && a.BacksUpBeforeUpgrade == b.BacksUpBeforeUpgrade
+		a.ReplaceAfter == b.ReplaceAfter && a.BacksUp == b.BacksUp &&
+		a.BacksUpBeforeUpgrade == b.BacksUpBeforeUpgrade && a.Restore == b.Restore
 }

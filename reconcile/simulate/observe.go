@@ -27,6 +27,9 @@ func (w *World) observe(says decide.Membership) decide.State {
 	}
 	s.Backups = w.seenBackups()
 	if w.exists(w.configMap()) {
+		s.Restore = w.seenRestore()
+	}
+	if w.exists(w.configMap()) {
 		s.Record = w.record
 		s.Record.Members, s.Record.Removed = slices.Clone(w.record.Members), slices.Clone(w.record.Removed)
 	}

@@ -143,6 +143,7 @@ func (r *path) fault(key, value string) error {
 		"delete-status": r.DeleteStatus, "put-back-record": r.PutBackRecord, "add-stranger": r.AddStranger, "heal": r.Heal,
 		"wear-certificates": r.WearCertificates,
 		"refuse-backups":    func() { r.RefuseBackups(true) }, "forget-backups": r.ForgetBackups, "schedule-backup": r.ScheduleBackup,
+		"refuse-restores": func() { r.RefuseRestores(true) }, "delete-restore": r.DeleteRestore,
 		"put-ca": r.PutCA, "put-back-ca": r.PutBackCA,
 		"refuse-pods": func() { r.RefusePods(true) }, "keep-claims": func() { r.KeepClaims(true) }, "refuse-handover": func() { r.RefuseTransfer(true) }, "forbid": func() { r.Forbid(true) },
 		"nameless-alarm": r.RaiseNameless, "check-data": func() { r.ChecksData = true },

@@ -100,7 +100,8 @@ func (w *World) DoSeen(seen decide.State, action decide.Action, crashAfter int) 
 func (w *World) lateWrites(seen decide.State, action decide.Action) []write {
 	now := w.Observe()
 	switch a := action.(type) {
-	case decide.ApplyObjects, decide.Bootstrap, decide.Seal, decide.StartRollout, decide.Declare:
+	case decide.ApplyObjects, decide.Bootstrap, decide.Seal, decide.StartRollout, decide.Declare,
+		decide.FinishRestore:
 		// The record is never written over another than the one that was seen, and so is what it
 		// leads to.
 		if !seen.Record.Equal(now.Record) || seen.Objects.RunsReplicas != now.Objects.RunsReplicas {

@@ -51,9 +51,12 @@ type World struct {
 	unready      map[int]bool // pods that their node finds unwell, whatever etcd in them says
 	stuck        stuck
 	backups      backups
-	foundedWith  int  // members
-	letGo        bool // the StatefulSet was deleted without its pods
-	putBack      bool // the record was put back by hand, and no pass could know better yet
+	restores     *restore // the Job that restores; nil if there is none
+	// storeGivesNothing: no backup can be had.
+	storeGivesNothing bool
+	foundedWith       int  // members
+	letGo             bool // the StatefulSet was deleted without its pods
+	putBack           bool // the record was put back by hand, and no pass could know better yet
 
 	memory int // of moments
 	past   []moment
@@ -98,6 +101,10 @@ func (w *World) Clone() *World {
 	c.apart, c.unready = maps.Clone(w.apart), maps.Clone(w.unready)
 	c.past = slices.Clone(w.past)
 	c.backups.jobs = slices.Clone(w.backups.jobs)
+	if w.restores != nil {
+		restores := *w.restores
+		c.restores = &restores
+	}
 	c.rafts = map[decide.ID]*raft{}
 	for id, r := range w.rafts {
 		c.rafts[id] = r.clone()
@@ -121,6 +128,7 @@ func (w *World) Tick() {
 	w.now = w.now.Add(TickLength)
 	w.collectGarbage()
 	w.runBackups()
+	w.runRestore()
 	w.runStatefulSet()
 	w.runPods()
 	w.runEtcd()

@@ -86,6 +86,11 @@ func SetSpec(d *decide.Declared, key, value string) (err error) {
 		d.ReplaceAfter, err = time.ParseDuration(value)
 	case "backups":
 		d.BacksUp, err = strconv.ParseBool(value)
+	case "restore":
+		d.Restore = decide.RestoreSource{From: Text(value), Digest: Text(value)}
+		if value == "none" {
+			d.Restore = decide.RestoreSource{}
+		}
 	case "before-upgrade":
 		d.BacksUpBeforeUpgrade, err = strconv.ParseBool(value)
 	case "orphaned":

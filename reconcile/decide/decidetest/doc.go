@@ -22,7 +22,7 @@
 //
 //	set spec replicas=5 version=3.7.3 hash=h2 storage=2Gi lifecycle=Running|Stopped|Deleted retention=Retain|Delete
 //	set spec suspended=true replaceAfter=10m orphaned=(main@sha1:1 declares it no longer) renamedFrom=(b/old)
-//	set spec backups=true before-upgrade=true
+//	set spec backups=true before-upgrade=true restore=(tuesday of b/a)|none
 //	set spec confirmed=(a0 a1) problem=(storage: shrinks)
 //	set lock holder=(process 7 on b)
 //
@@ -48,7 +48,7 @@
 // Something is different: a replica, its entry in the record, its member; what is known of etcd, the
 // record, the status, the objects, the CA, its certificates.
 //
-//	set a-1 pod=Failing since=3m message=(exit code 1) volume=v9|terminating|none token=t9 mode=Founding|Joining|Sealed|none
+//	set a-1 pod=Failing since=3m message=(exit code 1) volume=v9|terminating|none token=t9 mode=Founding|Joining|Restoring|Sealed|none
 //	set a-1 pod=Starting started=20s
 //	set a-1 pod=Terminating going=1m
 //	set a-1 pod=Absent refused=(exceeded quota)
@@ -62,6 +62,8 @@
 //	set status cluster=c2 version=3.6.16 generation=2
 //	set backups last=10m|none cluster=c2 hidden=(jobs is forbidden) foreign=(CronJob a-backup)
 //	set job-gen2 phase=Running|Succeeded|Failed created=5m message=(exit code 1)
+//	set restore phase=Running|Succeeded|Failed of=(tuesday of b/a) volume=v0 message=(no) restored=(rev 7) terminating=true
+//	set restore job=none hidden=(jobs is forbidden) foreign=(Job a-restore) stopping=(a-restore-x)
 //	set objects runs=none|3.6.16/h1 differs=true replicas=0 token=t2 storage=1Gi
 //	set ca secret=CA1 mounted=(CA1, CA2) proven=CA1 ends=3000
 //	set peer|server|client ends=99
@@ -103,7 +105,7 @@
 //	fault unready=a-1 ready-again=a-1 nospace=a-1 corrupt-alarm=a-1 nameless-alarm differ=a-1 check-data mislead=a-1
 //	fault add-member=a-3 add-learner=a-3 remove-member=a-2 add-stranger
 //	fault delete=(ConfigMap a-members) change=(Service a) occupy=(Service a) delete-status put-back-record
-//	fault refuse-backups forget-backups schedule-backup
+//	fault refuse-backups forget-backups schedule-backup refuse-restores delete-restore
 //	fault put-ca put-back-ca wear-certificates
 //	fault cut-network mend-network heal refuse-pods keep-claims refuse-handover forbid
 //

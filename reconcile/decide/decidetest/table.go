@@ -20,6 +20,9 @@ func Table(s decide.State) string {
 	if d.Suspended {
 		line("", "suspended")
 	}
+	if from := d.Restore.From; from != "" {
+		line("", "made from %s", from)
+	}
 	line("record", "token=%s cluster=%s%s", orNone(s.Record.Token), idOrNone(s.Record.ClusterID),
 		describeRemoved(s, s.Record))
 	templateLine(s, line)
@@ -32,6 +35,7 @@ func Table(s decide.State) string {
 	}
 	line("status", "cluster=%s", idOrNone(s.ReportedClusterID))
 	backupLines(s, line)
+	restoreLine(s, line)
 	line("etcd", "cluster=%s %s", idOrNone(s.Membership.ClusterID), describeKnown(s.Membership))
 	for _, alarm := range s.Membership.StaleAlarms {
 		line("", "%s of %s, which is gone", alarm.Kind, alarm.ID)
@@ -84,6 +88,19 @@ func backupLines(s decide.State, line func(name, format string, args ...any)) {
 	}
 	for _, j := range s.Backups.Jobs {
 		line("", "%s %s since %s %s", j.Name, j.Phase, s.Now.Sub(j.CreatedAt), j.Message)
+	}
+}
+
+// restoreLine prints what is seen of data being restored, where they are.
+func restoreLine(s decide.State, line func(name, format string, args ...any)) {
+	seen := s.Restore
+	switch j := seen.Job; {
+	case j != nil && j.Terminating:
+		line("restore", "%s: %s into %s, terminating", j.From, j.Phase, j.VolumeUID)
+	case j != nil:
+		line("restore", "%s: %s into %s %s%s", j.From, j.Phase, j.VolumeUID, j.Message, j.Restored)
+	case seen.Hidden+seen.Foreign != "" || len(seen.Stopping) > 0:
+		line("restore", "%s%s%s", seen.Hidden, seen.Foreign, strings.Join(seen.Stopping, ", "))
 	}
 }
 

@@ -86,7 +86,7 @@ var invariants = []invariant{
 // All lists the invariants that Broken holds a decision against.
 func All() []Invariant {
 	var list []Invariant
-	for _, l := range slices.Concat(invariants, rolloutInvariants, backupInvariants) {
+	for _, l := range slices.Concat(invariants, rolloutInvariants, backupInvariants, restoreInvariants) {
 		list = append(list, l.Invariant)
 	}
 	return list
@@ -96,7 +96,7 @@ func All() []Invariant {
 // if all hold.
 func Broken(s decide.State, d decide.Decision) []string {
 	var broken []string
-	for _, l := range slices.Concat(invariants, rolloutInvariants, backupInvariants) {
+	for _, l := range slices.Concat(invariants, rolloutInvariants, backupInvariants, restoreInvariants) {
 		if what := l.broken(s, d); what != "" {
 			broken = append(broken, l.Name+": "+what)
 		}
@@ -197,8 +197,14 @@ func neverFoundedTwice(s decide.State, d decide.Decision) string {
 		return "founds a cluster that is not to run"
 	case !begun && s.Declared.RenamedFrom != "":
 		return "founds an empty cluster in the place of a renamed one"
-	case !begun && a.Replicas != s.Declared.Replicas:
+	case !begun && a.Restores != (s.Declared.Restore.Digest != ""):
+		return "founds a cluster with other data than declared"
+	case !begun && a.Restores && a.Replicas != 1:
+		return "restores more than one member"
+	case !begun && !a.Restores && a.Replicas != s.Declared.Replicas:
 		return "founds another number of members than declared"
+	case begun && a.Restores:
+		return "restores into a cluster that is being founded"
 	case begun && a.Replicas != len(s.Record.Members):
 		return "founds another number of members than it began with"
 	}

@@ -16,6 +16,8 @@ func recordOnlyTightens(s decide.State, d decide.Decision) string {
 		return loosened(s, decide.StandingRecord(s, "fresh"), false)
 	case decide.Seal:
 		return loosened(s, decide.SealedRecord(s, a, "fresh"), false)
+	case decide.FinishRestore:
+		return loosened(s, decide.RestoredRecord(s, a), false)
 	}
 	return ""
 }
@@ -69,7 +71,7 @@ func outOfNothing(s decide.State, m decide.RecordedMember, founds bool) string {
 		return "out of nothing"
 	case len(s.Record.Members) > 0 && (m.Mode == decide.Sealed) != member.Started:
 		return "although started is " + fmt.Sprint(member.Started)
-	case len(s.Record.Members) == 0 && founds != (m.Mode == decide.Founding):
+	case len(s.Record.Members) == 0 && founds != (m.Mode == decide.Founding || m.Mode == decide.Restoring):
 		return "out of nothing"
 	case m.Mode == decide.Joining && (!s.Membership.Known || member.Started):
 		return "although it is not about to join"
@@ -91,6 +93,10 @@ func loosens(s decide.State, before decide.RecordedMember, after decide.Record) 
 		return "is dropped"
 	case before.Mode == decide.Sealed && m.Mode != decide.Sealed:
 		return "is unsealed"
+	case before.Mode == decide.Restoring && m.Mode != decide.Restoring && m.Mode != decide.Sealed:
+		return "may start without the data that are restored"
+	case before.Mode == decide.Restoring && m.VolumeUID != "" && m.VolumeUID == replicaAt(s, m.Ordinal).VolumeUID:
+		return "" // it is restored, which another invariant is about
 	case before.Mode != decide.Sealed && m.Mode == decide.Sealed && !(s.Membership.Known && member.Started) &&
 		!rolledBack:
 		return "is sealed before it started"

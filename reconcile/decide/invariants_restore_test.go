@@ -1,0 +1,58 @@
+package decide_test
+
+import "quorate.dev/quorate/reconcile/decide"
+
+// restores is a cluster whose data were restored by a Job that has just ended, and whose member is yet to
+// start.
+func restores(w *world) {
+	from := decide.RestoreSource{From: "tuesday", Digest: "d1"}
+	*w = world{State: decide.State{
+		Name: w.Name, Now: w.Now, Declared: w.Declared,
+		Record:   decide.RestoringRecord(theToken),
+		Objects:  decide.Objects{RunsVersion: w.Declared.Version, RunsHash: w.Declared.SpecHash},
+		Replicas: []decide.Replica{{Ordinal: 0, Pod: decide.PodAbsent, VolumeUID: "v0", VolumeToken: theToken}},
+		Restore: decide.Restore{Job: &decide.RestoreJob{UID: "j1", From: from.From, Digest: from.Digest, VolumeUID: "v0",
+			Phase: decide.JobSucceeded}},
+	}}
+	w.Declared.Restore = from
+}
+
+// restoring is the same, changed.
+func restoring(change func(*world)) func(*world) {
+	return func(w *world) { restores(w); change(w) }
+}
+
+func withoutJob(w *world) { restores(w); w.Restore.Job = nil }
+
+var (
+	starts   = acts(decide.StartRestore{Digest: "d1"})
+	finishes = acts(decide.FinishRestore{VolumeUID: "v0", From: "tuesday"})
+)
+
+var wrongsAboutRestores = []wrong{
+	{"restored before it runs", "into a cluster that runs", nil, starts},
+	{"restored before it runs", "into one that was to be founded", restoring(func(w *world) { w.Record = decide.FoundingRecord(theToken, 1) }), finishes},
+	{"restored before it runs", "although the status knows an ID", restoring(func(w *world) { w.ReportedClusterID = 0xc1 }), finishes},
+	{"restored before it runs", "although etcd answers", restoring(func(w *world) { w.Membership.Members = []decide.Member{{ID: 1}} }), acts(decide.StopRestore{JobUID: "j1"})},
+	{"restored before it runs", "of what is to stop", restoring(func(w *world) { w.Declared.Lifecycle = decide.Stopped }), starts},
+	{"restored before it runs", "beside a pod", restoring(func(w *world) { w.Replicas[0].Pod = decide.PodFailing }), finishes},
+
+	{"restored as declared", "a second one", restores, starts},
+	{"restored as declared", "beside a pod of the one before", restoring(func(w *world) { withoutJob(w); w.Restore.Stopping = []string{"x"} }), starts},
+	{"restored as declared", "unseen", restoring(func(w *world) { withoutJob(w); w.Restore.Hidden = "forbidden" }), starts},
+	{"restored as declared", "another backup", withoutJob, acts(decide.StartRestore{Digest: "d2"})},
+	{"restored as declared", "into a volume that goes", restoring(func(w *world) { withoutJob(w); w.Replicas[0].VolumeTerminating = true }), starts},
+	{"restored as declared", "stops another", restores, acts(decide.StopRestore{JobUID: "j2"})},
+	{"restored as declared", "starts without a Job", withoutJob, finishes},
+	{"restored as declared", "starts while it runs", restoring(func(w *world) { w.Restore.Job.Phase = decide.JobRuns }), finishes},
+	{"restored as declared", "starts although it has failed", restoring(func(w *world) { w.Restore.Job.Phase = decide.JobFailed }), finishes},
+	{"restored as declared", "starts on a volume that it has not filled", restoring(func(w *world) { w.Restore.Job.VolumeUID = "v9" }), finishes},
+	{"restored as declared", "starts on what another backup has filled", restoring(func(w *world) { w.Declared.Restore.Digest = "d2" }), finishes},
+
+	{"never founded twice", "without the data that git declares", restoring(func(w *world) {
+		w.Record, w.Replicas, w.Restore = decide.Record{}, nil, decide.Restore{}
+	}), acts(decide.Bootstrap{Replicas: 3})},
+	{"never founded twice", "restored three times", restoring(func(w *world) {
+		w.Record, w.Replicas, w.Restore = decide.Record{}, nil, decide.Restore{}
+	}), acts(decide.Bootstrap{Replicas: 3, Restores: true})},
+}

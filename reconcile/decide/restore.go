@@ -1,0 +1,153 @@
+package decide
+
+import (
+	"cmp"
+	"time"
+)
+
+// seedOrdinal is the slot of the member whose volume is filled from a backup. The others join it.
+const seedOrdinal = 0
+
+// RestoreSource is a backup that git wants a new cluster to be made from.
+type RestoreSource struct {
+	// From is the backup and its store, in words; empty: the cluster is founded without data.
+	From string `json:"from,omitempty"`
+	// Digest of all that is declared of the restore.
+	Digest string `json:"digest,omitempty"`
+	// Deadline is how long the Job that restores it may take.
+	Deadline time.Duration `json:"deadline,omitempty"`
+}
+
+// declared reports whether there is one.
+func (r RestoreSource) declared() bool { return r.Digest != "" }
+
+// Restore is what is seen of the Job that fills the first member's volume from a backup.
+type Restore struct {
+	// Job that is there; nil if there is none.
+	Job *RestoreJob `json:"job,omitempty"`
+	// Foreign says that somebody else has a Job of its name; empty if nobody has.
+	Foreign string `json:"foreign,omitempty"`
+	// Hidden says why it is not known whether there is one; empty if it is.
+	Hidden string `json:"hidden,omitempty"`
+	// Stopping are pods of Jobs before this one that may still write to the volume.
+	Stopping []string `json:"stopping,omitempty"`
+}
+
+// RestoreJob is the Job that fills a volume from a backup.
+type RestoreJob struct {
+	UID string `json:"uid"`
+	// From and Digest are those of the declaration that it was started for.
+	From   string `json:"from,omitempty"`
+	Digest string `json:"digest"`
+	// VolumeUID of the volume that it fills.
+	VolumeUID string   `json:"volumeUID"`
+	Phase     JobPhase `json:"phase"`
+	// Terminating: it is being deleted.
+	Terminating bool `json:"terminating,omitempty"`
+	// Message says why it failed, or what it waits for, if that is known.
+	Message string `json:"message,omitempty"`
+	// Restored says which backup it was, once it has said so.
+	Restored string `json:"restored,omitempty"`
+}
+
+// Restoring reports whether the cluster is being made from a backup: the volume of its first member is
+// being filled, and no member runs.
+func (r Record) Restoring() bool {
+	for _, m := range r.Members {
+		if m.Mode == Restoring {
+			return true
+		}
+	}
+	return false
+}
+
+// RestoringRecord is the record of a cluster that is about to be made from a backup, with one member.
+func RestoringRecord(token string) Record {
+	return Record{Token: token}.With(RecordedMember{Ordinal: seedOrdinal, Mode: Restoring})
+}
+
+// RestoredRecord is the record after action a: the first member starts on the data in its volume, or
+// not at all.
+func RestoredRecord(s State, a FinishRestore) Record {
+	r := StandingRecord(s, "")
+	r.RestoredFrom = a.From
+	return r.With(RecordedMember{Ordinal: seedOrdinal, Mode: Sealed, VolumeUID: a.VolumeUID})
+}
+
+// firstRecord is the record that a cluster begins with of which there is nothing yet.
+func (s State) firstRecord(token string) Record {
+	if s.Declared.Restore.declared() {
+		return RestoringRecord(token)
+	}
+	return FoundingRecord(token, s.Declared.Replicas)
+}
+
+// restore fills the volume of the first member from a backup. Etcd does not run meanwhile, and nothing
+// that is there is ever overwritten: the Job finds an empty volume, or what it has restored before.
+func restore(s State) (Decision, bool) {
+	if !s.Record.Restoring() || s.hasID() {
+		return Decision{}, false
+	}
+	seed, job := s.Replica(seedOrdinal), s.Restore.Job
+	switch {
+	case s.Restore.Hidden != "":
+		return wait(recheck, "whether the Job runs that restores the data is not known: %s", s.Restore.Hidden)
+	case s.Restore.Foreign != "":
+		return block("the data cannot be restored: %s", s.Restore.Foreign)
+	case s.anyReplica(hasPod):
+		return wait(recheck, "no member may run while the data is restored: %s", s.describeReplicas())
+	case seed.VolumeTerminating:
+		return wait(recheck, "the volume of %s is being deleted", s.ReplicaName(seedOrdinal))
+	case len(s.Restore.Stopping) > 0:
+		return wait(recheck, "of an earlier Job, a pod is still there: %s", Enumerate(s.Restore.Stopping))
+	case job == nil:
+		return s.startRestore()
+	case job.Terminating:
+		return wait(recheck, "Job %s is being deleted", s.restoreJobName())
+	case !hasVolume(seed) || job.VolumeUID != seed.VolumeUID:
+		return act(StopRestore{job.UID}, "the volume that Job %s fills is gone: start again", s.restoreJobName())
+	}
+	return s.followRestore(*job)
+}
+
+// hasID reports whether anybody says that the cluster has an ID: then it has formed, whatever its record
+// was put back to.
+func (s State) hasID() bool {
+	return s.Record.ClusterID != 0 || s.ReportedClusterID != 0 || s.Membership.ClusterID != 0 ||
+		len(s.Membership.Members) > 0 || s.anyReplica(inCluster)
+}
+
+func (s State) restoreJobName() string { return s.Name + "-restore" }
+
+func (s State) startRestore() (Decision, bool) {
+	from := s.Declared.Restore
+	if !from.declared() {
+		return block("the cluster was to be made from a backup, and git does not say from which any more: " +
+			"declare spec.restore, or delete the cluster to bootstrap one without data")
+	}
+	return act(StartRestore{from.Digest}, "restore %s into the volume of %s", from.From, s.ReplicaName(seedOrdinal))
+}
+
+// followRestore follows the Job on the volume that is there. One that was started for another declaration
+// is started again, although it may have ended: what is declared since, such as an older version of etcd,
+// may be refused for what it has restored.
+func (s State) followRestore(job RestoreJob) (Decision, bool) {
+	declared := s.Declared.Restore
+	switch {
+	case declared.declared() && declared.Digest != job.Digest:
+		return act(StopRestore{job.UID}, "the declaration has changed since Job %s was started: start again",
+			s.restoreJobName())
+	case job.Phase == JobSucceeded:
+		from := cmp.Or(job.Restored, job.From)
+		return act(FinishRestore{s.Replica(seedOrdinal).VolumeUID, from}, "%s is restored: let %s start with it", from,
+			s.ReplicaName(seedOrdinal))
+	case job.Phase == JobFailed:
+		return block("Job %s has failed: %s; cure that, and delete the Job to have it tried again: "+
+			"kubectl delete job %[1]s; or change spec.restore; an empty volume is made if that is deleted as well: "+
+			"kubectl delete pvc data-%s", s.restoreJobName(), cmp.Or(job.Message, "it does not say why"),
+			s.ReplicaName(seedOrdinal))
+	case job.Message != "":
+		return wait(recheck, "restoring %s: %s", job.From, job.Message)
+	}
+	return wait(recheck, "restoring %s", job.From)
+}

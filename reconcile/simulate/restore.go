@@ -1,0 +1,115 @@
+package simulate
+
+import (
+	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// restore is the Job that fills the volume of the first member, and what comes of it.
+type restore struct {
+	decide.RestoreJob
+	owner string // the UID of the custom resource
+	since time.Time
+	wait  int // ticks
+}
+
+// restoredIn tells the cluster that a restore makes from one that is founded for the same token.
+const restoredIn = 500
+
+// RefuseRestores has the store give nothing, or everything again.
+func (w *World) RefuseRestores(refused bool) { w.storeGivesNothing = refused }
+
+// DeleteRestore deletes the Job, as somebody does, or Kubernetes long after it has ended.
+func (w *World) DeleteRestore() { w.restores = nil }
+
+func (w *World) restoreName() string { return "Job " + w.name + "-restore" }
+
+// startRestore makes the volume, and then the Job, each unless it is there.
+func (w *World) startRestore(a decide.StartRestore) []write {
+	if w.restores != nil || a.Digest != w.Declared.Restore.Digest || !w.record.Restoring() {
+		return nil
+	}
+	var writes []write
+	if _, there := w.volumes[0]; !there {
+		writes = append(writes, write{"PersistentVolumeClaim data-" + w.replicaName(0), func() {
+			w.volumes[0] = volume{uid: w.next("v"), token: w.record.Token}
+		}})
+	}
+	return append(writes, write{w.restoreName(), func() {
+		from := w.Declared.Restore
+		w.restores = &restore{
+			RestoreJob: decide.RestoreJob{UID: w.next("j"), From: from.From, Digest: from.Digest,
+				VolumeUID: w.volumes[0].uid, Phase: decide.JobRuns},
+			owner: w.objects[w.customResource()].uid, since: w.now, wait: 1 + w.delay(2),
+		}
+	}})
+}
+
+func (w *World) stopRestore(a decide.StopRestore) []write {
+	if w.restores == nil || w.restores.UID != a.JobUID {
+		return nil
+	}
+	return []write{{w.restoreName(), w.DeleteRestore}}
+}
+
+func (w *World) finishRestore(s decide.State, a decide.FinishRestore) []write {
+	if v := w.volumes[0]; v.uid != a.VolumeUID || v.terminating {
+		return nil
+	}
+	return []write{w.apply(w.configMap(), decide.RestoredRecord(s, a))}
+}
+
+// runRestore lets the Job go on: it fills an empty volume, once the store gives what it is to be filled
+// with. On one that holds a member it has nothing to do if that is the one that was restored, and fails
+// otherwise.
+func (w *World) runRestore() {
+	j := w.restores
+	if j == nil || j.Phase != decide.JobRuns {
+		return
+	}
+	if j.wait--; j.wait > 0 {
+		return
+	}
+	v, there := w.volumes[0]
+	if !there || v.uid != j.VolumeUID {
+		return // its pod is pending
+	}
+	if _, runs := w.pods[0]; runs && v.data.member == 0 {
+		w.violate("%s is restored while its pod is there", w.replicaName(0))
+	}
+	d := data{cluster: hash(v.token, restoredIn), member: hash(v.token, restoredIn+1), variant: 1}
+	switch {
+	case v.data.member != 0 && v.data.cluster != d.cluster:
+		j.Phase, j.Message = decide.JobFailed, "the data directory is not empty"
+	case v.data.member != 0:
+		j.Phase = decide.JobSucceeded
+	case !w.storeGivesNothing:
+		v.data, j.Phase = d, decide.JobSucceeded
+		w.volumes[0] = v
+		w.rafts[d.cluster] = &raft{members: []member{{id: d.member, named: true}}}
+	case w.now.Sub(j.since) >= attemptsOfJob*TickLength:
+		j.Phase, j.Message = decide.JobFailed, "the store refuses"
+	}
+}
+
+// seenRestore is what a pass sees of it.
+func (w *World) seenRestore() (seen decide.Restore) {
+	if w.restores != nil && w.record.Restoring() {
+		job := w.restores.RestoreJob
+		seen.Job = &job
+	}
+	return seen
+}
+
+// fromRestore takes the Job to be as it was seen.
+func (w *World) fromRestore(s decide.State) {
+	if s.Restore.Job != nil {
+		owner := w.objects[w.customResource()].uid
+		w.restores = &restore{RestoreJob: *s.Restore.Job, owner: owner, since: s.Now, wait: 1}
+		if v := w.volumes[0]; s.Restore.Job.Phase == decide.JobSucceeded && v.uid == s.Restore.Job.VolumeUID {
+			w.restores.Phase = decide.JobRuns
+			w.runRestore()
+		}
+	}
+}
