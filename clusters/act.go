@@ -51,6 +51,12 @@ func (c *cluster) carryOut(ctx context.Context, action decide.Action) (report.Ou
 		return c.stopPods(ctx)
 	case decide.StartBackup:
 		return c.startBackup(ctx, a)
+	case decide.StartRestore:
+		return c.startRestore(ctx, a)
+	case decide.StopRestore:
+		return c.stopRestore(ctx, a)
+	case decide.FinishRestore:
+		return c.finishRestore(ctx, a)
 	case decide.StartRollout:
 		return c.startRollout(ctx, a)
 	case decide.RestartReplica:

@@ -71,7 +71,7 @@ func (c *cluster) foundingRecord(ctx context.Context, a decide.Bootstrap) (decid
 				c.names.ConfigMap, err)
 		}
 		if record.ClusterID != 0 || slices.ContainsFunc(record.Members,
-			func(m decide.RecordedMember) bool { return m.Mode != decide.Founding }) {
+			func(m decide.RecordedMember) bool { return m.Mode != a.Mode() }) {
 			return decide.Record{}, fmt.Errorf("the cluster has formed meanwhile (%s)", record.ClusterID)
 		}
 		return c.state.UnderCA(record), nil
@@ -82,6 +82,9 @@ func (c *cluster) foundingRecord(ctx context.Context, a decide.Bootstrap) (decid
 	}
 	if claims {
 		return decide.Record{}, fmt.Errorf("volumes of %s have appeared meanwhile", c.target.Key())
+	}
+	if a.Restores {
+		return c.state.UnderCA(decide.RestoringRecord(newToken())), nil
 	}
 	return c.state.UnderCA(decide.FoundingRecord(newToken(), a.Replicas)), nil
 }

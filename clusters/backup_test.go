@@ -116,7 +116,7 @@ func TestStartBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := s.observe().state.Backups.Jobs
-	if len(seen) != 1 || seen[0].Name != objects.BackupJobName("a", start.Generation) || seen[0].Generation != start.Generation || seen[0].Phase != decide.BackupRuns ||
+	if len(seen) != 1 || seen[0].Name != objects.BackupJobName("a", start.Generation) || seen[0].Generation != start.Generation || seen[0].Phase != decide.JobRuns ||
 		time.Since(seen[0].CreatedAt) > time.Minute {
 		t.Errorf("seen are %+v", seen)
 	}

@@ -175,6 +175,9 @@ func (c *cluster) identities() []objects.Identity {
 	for _, object := range c.surplus() {
 		list = append(list, object.Identity)
 	}
+	if c.restoreJob() != nil {
+		list = append(list, c.names.Restore())
+	}
 	return list
 }
 

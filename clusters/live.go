@@ -71,7 +71,7 @@ func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcil
 	desired = withoutRewound(ctx, listed.marked(desired), owned)
 	desired = desired.Settled(targets.Before(owned))
 	chosen, removals := targets.Of(desired, owned)
-	targets.RefuseBackups(chosen, l.options.BackupImage, desired)
+	targets.RefuseBackups(chosen, l.options.BackupImage, owned, desired)
 	desired.Warnings = append(slices.Clip(desired.Warnings), targets.ConfirmedInVain(desired.Confirmed, removals)...)
 	chosen = l.deletions.Limit(chosen, owned, desired.Live)
 	nodes := l.nodes(ctx)

@@ -133,6 +133,9 @@ func (c *cluster) gather(ctx context.Context) error {
 	c.readRecord()
 	c.readTemplate()
 	c.findBackups()
+	if err := c.findRestore(ctx); err != nil {
+		return err
+	}
 	if err := c.findSlots(ctx); err != nil {
 		return err
 	}

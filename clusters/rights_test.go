@@ -33,6 +33,8 @@ func TestAdviceOnRights(t *testing.T) {
 		{"as the run", cannot, Options{Tenants: tenants}, "bank", "bind the ClusterRole quorate of deploy/base/rbac.yaml to this user in the namespace bank"},
 		{"as the run, of all namespaces", cannot, Options{}, "", "in all namespaces, or name those that it may look at"},
 		{"to look", cannot, Options{Reading: true}, "bank", "bind the ClusterRole quorate-plan of deploy/plan-rbac.yaml to this user in the namespace bank"},
+		{"to fill a volume", fmt.Errorf("apply PersistentVolumeClaim data-a-0: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "data-a-0",
+			errors.New(`User "ann" cannot create resource "persistentvolumeclaims" in API group "" in the namespace "bank"`))), Options{}, "bank", "bind the ClusterRole quorate of deploy/base/rbac.yaml to this user in the namespace bank"},
 		{"not as --as says", notAs, Options{}, "bank", "leave --as out"},
 		{"one of several", errors.Join(errors.New("slow"), fmt.Errorf("apply: %w", cannot)), Options{}, "bank", "to this user in the namespace bank"},
 		{"of the pods", fmt.Errorf("%w: %w", kube.ErrForbidden, errors.New(`pods "a-0" is forbidden: User "ci" cannot create resource "pods/portforward"`)), Options{}, "bank", "to this user in the namespace bank"},

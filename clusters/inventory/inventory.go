@@ -47,6 +47,8 @@ type Cluster struct {
 	// BackupJobs and BackupPods are what backs up, or has.
 	BackupJobs []*batchv1.Job
 	BackupPods []*corev1.Pod
+	// RestorePods are those that restore data, or have.
+	RestorePods []*corev1.Pod
 }
 
 // Readable reports whether the custom resource, if there is one, could be read.
@@ -110,16 +112,23 @@ func Sort(listed *kube.Inventory) ByCluster {
 	for n := range listed.Pods {
 		o := &listed.Pods[n]
 		p := i.At(o.Namespace, objects.ClusterOf(o.Labels))
-		if objects.IsBackup(o.Labels) {
+		switch {
+		case objects.IsBackup(o.Labels):
 			p.BackupPods = append(p.BackupPods, o)
-		} else {
+		case objects.IsRestore(o.Labels):
+			p.RestorePods = append(p.RestorePods, o)
+		default:
 			p.Pods = append(p.Pods, o)
 		}
 	}
 	for n := range listed.Jobs {
 		o := &listed.Jobs[n]
 		p := i.At(o.Namespace, objects.ClusterOf(o.Labels))
-		p.BackupJobs = append(p.BackupJobs, o)
+		if objects.IsRestore(o.Labels) {
+			i.Put("Job", o)
+		} else {
+			p.BackupJobs = append(p.BackupJobs, o)
+		}
 	}
 	for n := range listed.Claims {
 		o := &listed.Claims[n]

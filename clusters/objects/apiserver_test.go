@@ -65,6 +65,7 @@ func TestNoDriftAfterApply(t *testing.T) {
 			s.noticeStrangers(in)
 			s.createPod(in)
 			s.createBackup(in)
+			s.createRestore(in)
 		})
 	}
 }
@@ -175,6 +176,22 @@ func (s *apiServer) createBackup(in Input) {
 		s.Fatal(err)
 	}
 	s.apply(pathOf(in, job.Identity), job.Apply)
+}
+
+// createRestore makes the claim, the Job and a pod of it as they are made while a cluster is being made
+// from a backup.
+func (s *apiServer) createRestore(in Input) {
+	s.Helper()
+	if !in.Record.Restoring() {
+		return
+	}
+	for _, object := range restoreObjects(s.T, in) {
+		s.apply(pathOf(in, object.Identity), object.Apply)
+	}
+	template := s.call(http.MethodGet, pathOf(in, NamesOf(in.Cluster.Name).Restore()), runtime.ContentTypeJSON, nil).(*batchv1.Job).Spec.Template
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod.APIVersion, pod.Kind, pod.Name, pod.Spec.ServiceAccountName = "v1", "Pod", "restore", "default"
+	s.call(http.MethodPost, "/api/v1/namespaces/"+in.Cluster.Namespace+"/pods", runtime.ContentTypeJSON, pod)
 }
 
 // extract returns what the manager of the test owns in a live object.

@@ -100,7 +100,7 @@ func backupCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 		WithSpec(applybatchv1.CronJobSpec().
 			WithSchedule(when.Cron()).
 			WithTimeZone(c.Spec.Backup.TimeZone).
-			WithSuspend(c.Spec.Backup.Suspend || c.Spec.Lifecycle != v1alpha1.LifecycleRunning).
+			WithSuspend(c.Spec.Backup.Suspend || pods(in) == 0).
 			WithConcurrencyPolicy(batchv1.ForbidConcurrent).
 			WithSuccessfulJobsHistoryLimit(backupsKept).
 			WithFailedJobsHistoryLimit(backupsKept).
@@ -129,16 +129,16 @@ func BackupJob(in Input, generation int64) (Object, error) {
 func backupJobSpec(in Input) *applybatchv1.JobSpecApplyConfiguration {
 	return applybatchv1.JobSpec().
 		WithBackoffLimit(backupAttempts).
-		WithPodFailurePolicy(backupFailures()).
+		WithPodFailurePolicy(storeFailures()).
 		WithActiveDeadlineSeconds(int64(BackupDeadline(in.Cluster.Spec.Backup).Seconds())).
 		WithTemplate(applycorev1.PodTemplateSpec().
-			WithLabels(backupPodLabels(in.Cluster)).
+			WithLabels(withStore(backupLabels(in.Cluster.Name), in.Cluster.Spec.Backup.To)).
 			WithSpec(backupPod(in)))
 }
 
-// backupFailures says which failures of a pod are no reason to try again: a backup that may hold the
+// storeFailures says which failures of a pod are no reason to try again: a backup that may hold the
 // wrong data, or is damaged, does not become another by that. And a node that is drained is no failure.
-func backupFailures() *applybatchv1.PodFailurePolicyApplyConfiguration {
+func storeFailures() *applybatchv1.PodFailurePolicyApplyConfiguration {
 	return applybatchv1.PodFailurePolicy().WithRules(
 		applybatchv1.PodFailurePolicyRule().WithAction(batchv1.PodFailurePolicyActionIgnore).
 			WithOnPodConditions(applybatchv1.PodFailurePolicyOnPodConditionsPattern().
@@ -148,10 +148,10 @@ func backupFailures() *applybatchv1.PodFailurePolicyApplyConfiguration {
 				WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).WithValues(ExitDoubtful)))
 }
 
-// backupPodLabels are those of the pods: Azure's workload identity asks for one of its own.
-func backupPodLabels(c *v1alpha1.EtcdCluster) map[string]string {
-	labels := backupLabels(c.Name)
-	if to := c.Spec.Backup.To; to.Azure != nil && to.ServiceAccountName != "" {
+// withStore adds to the labels of a pod what its store asks for: Azure's workload identity has one of its
+// own.
+func withStore(labels map[string]string, to v1alpha1.BackupDestination) map[string]string {
+	if to.Azure != nil && to.ServiceAccountName != "" {
 		labels["azure.workload.identity/use"] = "true"
 	}
 	return labels
@@ -161,20 +161,19 @@ func backupPodLabels(c *v1alpha1.EtcdCluster) map[string]string {
 // the restricted Pod Security Standard. The pods run where those of members may, and no ServiceAccount
 // is theirs unless the store knows it.
 func backupPod(in Input) *applycorev1.PodSpecApplyConfiguration {
-	c := in.Cluster
-	to := c.Spec.Backup.To
+	spec := storePod(in.Cluster, in.Cluster.Spec.Backup.To).WithVolumes(backupVolumes(in)...)
+	steps := backupSteps(in)
+	last := len(steps) - 1
+	return spec.WithInitContainers(steps[:last]...).WithContainers(steps[last])
+}
+
+// storePod is a pod that reaches a store, without what runs in it.
+func storePod(c *v1alpha1.EtcdCluster, to v1alpha1.BackupDestination) *applycorev1.PodSpecApplyConfiguration {
 	spec := applycorev1.PodSpec().
 		WithRestartPolicy(corev1.RestartPolicyNever).
 		WithAutomountServiceAccountToken(to.ServiceAccountName != "").
 		WithEnableServiceLinks(false).
-		WithSecurityContext(applycorev1.PodSecurityContext().
-			WithRunAsNonRoot(true).
-			WithRunAsUser(nobody).
-			WithRunAsGroup(nobody).
-			WithFSGroup(nobody).
-			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
-			WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
-		WithVolumes(backupVolumes(in)...)
+		WithSecurityContext(podSecurity())
 	if to.ServiceAccountName != "" {
 		spec.WithServiceAccountName(to.ServiceAccountName)
 	}
@@ -187,9 +186,7 @@ func backupPod(in Input) *applycorev1.PodSpecApplyConfiguration {
 	for _, t := range c.Spec.Pod.Tolerations {
 		spec.WithTolerations(toleration(t))
 	}
-	steps := backupSteps(in)
-	last := len(steps) - 1
-	return spec.WithInitContainers(steps[:last]...).WithContainers(steps[last])
+	return spec
 }
 
 func toleration(t v1alpha1.Toleration) *applycorev1.TolerationApplyConfiguration {

@@ -37,17 +37,17 @@ const (
 // backupSteps are the containers of the pod, in the order in which they run.
 func backupSteps(in Input) []*applycorev1.ContainerApplyConfiguration {
 	b := in.Cluster.Spec.Backup
-	steps := []*applycorev1.ContainerApplyConfiguration{backupStep(in, BackupContainer, backupArgs(in),
+	steps := []*applycorev1.ContainerApplyConfiguration{storeStep(in, b.To, BackupContainer, backupArgs(in),
 		append(clientTLSMounts(in.Cluster), mountAt(volumeSpool, spoolMount))...)}
 	if VerifiesBackups(b) {
 		mounts := []*applycorev1.VolumeMountApplyConfiguration{mountAt(volumeSpool, spoolMount)}
 		if b.IdentitySecretName != "" {
 			mounts = append(mounts, mountAt(volumeIdentity, identityMount).WithReadOnly(true))
 		}
-		steps = append(steps, backupStep(in, VerifyContainer, verifyArgs(in), mounts...))
+		steps = append(steps, storeStep(in, b.To, VerifyContainer, verifyArgs(in), mounts...))
 	}
 	if b.Retention != nil && VerifiesBackups(b) {
-		steps = append(steps, backupStep(in, PruneContainer, pruneArgs(in)))
+		steps = append(steps, storeStep(in, b.To, PruneContainer, pruneArgs(in)))
 	}
 	return steps
 }
@@ -67,7 +67,7 @@ func backupArgs(in Input) []string {
 	}
 	args = append(args, "--job=$(JOB_NAME)", "--result="+corev1.TerminationMessagePathDefault, "--result="+resultFile,
 		"--spool="+spoolMount)
-	return append(args, commonBackupArgs(c)...)
+	return append(args, storeArgs(c.Spec.Backup.To, c.Spec.Backup.Deadline)...)
 }
 
 func verifyArgs(in Input) []string {
@@ -77,7 +77,7 @@ func verifyArgs(in Input) []string {
 	if c.Spec.Backup.IdentitySecretName != "" {
 		args = append(args, "--identity="+identityMount+"/"+ageIdentity)
 	}
-	return append(args, commonBackupArgs(c)...)
+	return append(args, storeArgs(c.Spec.Backup.To, c.Spec.Backup.Deadline)...)
 }
 
 func pruneArgs(in Input) []string {
@@ -92,20 +92,20 @@ func pruneArgs(in Input) []string {
 			args = append(args, "--"+part.flag+"="+strconv.Itoa(int(part.count)))
 		}
 	}
-	return append(append(args, "--min-age="+string(r.MinAge)), commonBackupArgs(c)...)
+	return append(append(args, "--min-age="+string(r.MinAge)), storeArgs(c.Spec.Backup.To, c.Spec.Backup.Deadline)...)
 }
 
 func clusterKey(c *v1alpha1.EtcdCluster) string { return c.Namespace + "/" + c.Name }
 
-// commonBackupArgs say how to reach the store, and for how long to try.
-func commonBackupArgs(c *v1alpha1.EtcdCluster) []string {
+// storeArgs say how to reach a store, and for how long to try.
+func storeArgs(to v1alpha1.BackupDestination, deadline v1alpha1.Duration) []string {
 	var args []string
 	add := func(flag, value string) {
 		if value != "" {
 			args = append(args, "--"+flag+"="+escaped(value))
 		}
 	}
-	switch to := c.Spec.Backup.To; {
+	switch {
 	case to.S3 != nil:
 		add("s3-endpoint", string(to.S3.Endpoint))
 		add("s3-region", to.S3.Region)
@@ -120,7 +120,7 @@ func commonBackupArgs(c *v1alpha1.EtcdCluster) []string {
 	case to.Azure != nil:
 		add("azure-endpoint", to.Endpoint())
 	}
-	return append(args, "--timeout="+string(c.Spec.Backup.Deadline))
+	return append(args, "--timeout="+string(deadline))
 }
 
 // escaped keeps Kubernetes from expanding variables in an argument.
@@ -143,16 +143,17 @@ func storeURL(to v1alpha1.BackupDestination) string {
 	return to.Location()
 }
 
-func backupStep(
-	in Input, name string, args []string, mounts ...*applycorev1.VolumeMountApplyConfiguration,
+// storeStep is a container that runs a command of Quorate against a store.
+func storeStep(
+	in Input, to v1alpha1.BackupDestination, name string, args []string,
+	mounts ...*applycorev1.VolumeMountApplyConfiguration,
 ) *applycorev1.ContainerApplyConfiguration {
-	to := in.Cluster.Spec.Backup.To
 	return applycorev1.Container().
 		WithName(name).
 		WithImage(in.BackupImage).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithArgs(args...).
-		WithEnv(backupEnv(to, name)...).
+		WithEnv(storeEnv(to, name)...).
 		WithVolumeMounts(append(mounts, storeMounts(to)...)...).
 		// What went wrong stands in the status of the pod.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
@@ -166,12 +167,15 @@ func backupStep(
 			WithCapabilities(applycorev1.Capabilities().WithDrop("ALL")))
 }
 
-// backupEnv is the environment of a step: the credentials, each key by its name, so that a Secret can
+// storeEnv is the environment of a step: the credentials, each key by its name, so that a Secret can
 // set nothing else, and the name of the Job for the one that takes the backup.
-func backupEnv(to v1alpha1.BackupDestination, step string) []*applycorev1.EnvVarApplyConfiguration {
+func storeEnv(to v1alpha1.BackupDestination, step string) []*applycorev1.EnvVarApplyConfiguration {
 	var list []*applycorev1.EnvVarApplyConfiguration
-	if step != PruneContainer { // the root file system cannot be written
+	switch step { // the root file system cannot be written
+	case BackupContainer, VerifyContainer:
 		list = append(list, applycorev1.EnvVar().WithName("TMPDIR").WithValue(spoolMount))
+	case RestoreContainer:
+		list = append(list, applycorev1.EnvVar().WithName("TMPDIR").WithValue(dataMount))
 	}
 	if step == BackupContainer {
 		list = append(list, applycorev1.EnvVar().WithName("JOB_NAME").WithValueFrom(applycorev1.EnvVarSource().
@@ -189,11 +193,13 @@ func backupEnv(to v1alpha1.BackupDestination, step string) []*applycorev1.EnvVar
 		list = append(list, applycorev1.EnvVar().WithName("GOOGLE_APPLICATION_CREDENTIALS").
 			WithValue(credentialsMount+"/"+googleCredentials))
 	}
-	for _, key := range keys {
+	for i, key := range keys {
+		// Without what S3 cannot do without, a pod waits, and says so.
+		needed := to.S3 != nil && i < 2
 		if to.SecretName != "" {
 			list = append(list, applycorev1.EnvVar().WithName(key).WithValueFrom(applycorev1.EnvVarSource().
 				WithSecretKeyRef(applycorev1.SecretKeySelector().WithName(to.SecretName).WithKey(key).
-					WithOptional(true))))
+					WithOptional(!needed))))
 		}
 	}
 	return list
@@ -201,12 +207,21 @@ func backupEnv(to v1alpha1.BackupDestination, step string) []*applycorev1.EnvVar
 
 func backupVolumes(in Input) []*applycorev1.VolumeApplyConfiguration {
 	c := in.Cluster
-	b, to := c.Spec.Backup, c.Spec.Backup.To
+	b := c.Spec.Backup
 	list := []*applycorev1.VolumeApplyConfiguration{applycorev1.Volume().WithName(volumeSpool).
 		WithEmptyDir(applycorev1.EmptyDirVolumeSource().WithSizeLimit(spoolLimit(c.Spec)))}
 	if secure(c) {
 		list = append(list, secretFiles(volumeTLS, NamesOf(c.Name).OwnSecret))
 	}
+	list = append(list, storeVolumes(b.To)...)
+	if VerifiesBackups(b) && b.IdentitySecretName != "" {
+		list = append(list, secretFiles(volumeIdentity, b.IdentitySecretName, ageIdentity))
+	}
+	return list
+}
+
+// storeVolumes are what storeMounts mount.
+func storeVolumes(to v1alpha1.BackupDestination) (list []*applycorev1.VolumeApplyConfiguration) {
 	if to.Volume != nil {
 		list = append(list, applycorev1.Volume().WithName(volumeStore).
 			WithPersistentVolumeClaim(applycorev1.PersistentVolumeClaimVolumeSource().
@@ -217,9 +232,6 @@ func backupVolumes(in Input) []*applycorev1.VolumeApplyConfiguration {
 	}
 	if to.S3 != nil && to.S3.CASecretName != "" {
 		list = append(list, secretFiles(volumeStoreCA, to.S3.CASecretName, corev1.ServiceAccountRootCAKey))
-	}
-	if VerifiesBackups(b) && b.IdentitySecretName != "" {
-		list = append(list, secretFiles(volumeIdentity, b.IdentitySecretName, ageIdentity))
 	}
 	return list
 }

@@ -104,7 +104,7 @@ func commonKeys(in Input, options map[string]any) map[string]any {
 // initialCluster returns how the member starts, and a comment that says so.
 func initialCluster(in Input, m decide.RecordedMember, live string) (map[string]any, string, error) {
 	keys := map[string]any{
-		"initial-cluster-token": fmt.Sprintf("%s-%s-%s", in.Cluster.Namespace, in.Cluster.Name, in.Record.Token),
+		"initial-cluster-token": clusterToken(in),
 		"initial-cluster-state": "existing",
 		"initial-cluster":       sealedCluster,
 	}
@@ -119,11 +119,16 @@ func initialCluster(in Input, m decide.RecordedMember, live string) (map[string]
 			return keys, "# Joining: starts as a new member of the cluster of the members listed.\n", nil
 		}
 		return keys, sealedComment, nil
-	case decide.Sealed:
+	case decide.Sealed, decide.Restoring:
 		return keys, sealedComment, nil
 	}
 	return nil, "", fmt.Errorf("write the configuration of %s: unknown mode %q", PodName(in.Cluster.Name, m.Ordinal),
 		m.Mode)
+}
+
+// clusterToken is what tells the cluster from others of its name.
+func clusterToken(in Input) string {
+	return fmt.Sprintf("%s-%s-%s", in.Cluster.Namespace, in.Cluster.Name, in.Record.Token)
 }
 
 const sealedComment = "# Sealed: starts on its data, or not at all.\n"

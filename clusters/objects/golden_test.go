@@ -36,6 +36,19 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// restoreObjects are what a pass makes besides while a cluster is being made from a backup.
+func restoreObjects(t *testing.T, in Input) []Object {
+	t.Helper()
+	if !in.Record.Restoring() {
+		return nil
+	}
+	job, err := RestoreJob(in, "the UID of the claim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []Object{SeedClaim(in), job}
+}
+
 const goldenOutput = "objects.yaml"
 
 func checkGolden(t *testing.T, file string) {
@@ -52,7 +65,7 @@ func checkGolden(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := render(t, list)
+	got := render(t, append(list, restoreObjects(t, in)...))
 	if bytes.Contains(got, []byte("PRIVATE KEY")) || bytes.Contains(got, encoded(in.Certificates.Client.Key)) {
 		t.Fatal("a private key is in the output")
 	}

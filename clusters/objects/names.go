@@ -59,6 +59,8 @@ type Names struct {
 	NetworkPolicy string
 	// BackupCronJob exists only where backups are declared.
 	BackupCronJob string
+	// RestoreJob exists only while the cluster is made from a backup.
+	RestoreJob string
 	// The Secrets exist only where TLS is managed.
 	CASecret     string
 	PeerSecret   string
@@ -78,6 +80,7 @@ func NamesOf(cluster string) Names {
 		PodDisruptionBudget: cluster,
 		NetworkPolicy:       cluster,
 		BackupCronJob:       cluster + "-backup",
+		RestoreJob:          cluster + "-restore",
 		CASecret:            cluster + "-ca",
 		PeerSecret:          cluster + "-peer-tls",
 		ServerSecret:        cluster + "-server-tls",
@@ -118,6 +121,9 @@ func Identities(c *v1alpha1.EtcdCluster) []Identity {
 
 // Backups identifies the CronJob that backs up.
 func (n Names) Backups() Identity { return Identity{"CronJob", n.BackupCronJob} }
+
+// Restore identifies the Job that restores the data of the first member.
+func (n Names) Restore() Identity { return Identity{"Job", n.RestoreJob} }
 
 // Policy identifies the NetworkPolicy.
 func (n Names) Policy() Identity { return Identity{"NetworkPolicy", n.NetworkPolicy} }

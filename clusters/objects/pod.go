@@ -50,19 +50,24 @@ func podSpec(c *v1alpha1.EtcdCluster) (*applycorev1.PodSpecApplyConfiguration, e
 		// as its own options.
 		WithEnableServiceLinks(false).
 		WithTerminationGracePeriodSeconds(gracePeriod).
-		WithSecurityContext(applycorev1.PodSecurityContext().
-			WithRunAsNonRoot(true).
-			WithRunAsUser(nobody).
-			WithRunAsGroup(nobody).
-			WithFSGroup(nobody).
-			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
-			WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithSecurityContext(podSecurity()).
 		WithContainers(container).
 		WithVolumes(volumes(c)...)
 	for _, s := range c.Spec.Image.PullSecrets {
 		spec.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(s.Name))
 	}
 	return spec, placement(c, spec)
+}
+
+// podSecurity is the same for whoever writes to a volume of a member.
+func podSecurity() *applycorev1.PodSecurityContextApplyConfiguration {
+	return applycorev1.PodSecurityContext().
+		WithRunAsNonRoot(true).
+		WithRunAsUser(nobody).
+		WithRunAsGroup(nobody).
+		WithFSGroup(nobody).
+		WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
+		WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
 }
 
 func container(c *v1alpha1.EtcdCluster) (*applycorev1.ContainerApplyConfiguration, error) {
@@ -93,13 +98,19 @@ func container(c *v1alpha1.EtcdCluster) (*applycorev1.ContainerApplyConfiguratio
 			WithAllowPrivilegeEscalation(false).
 			WithReadOnlyRootFilesystem(true).
 			WithCapabilities(applycorev1.Capabilities().WithDrop("ALL")))
-	if r := c.Spec.Pod.Resources; len(r.Limits)+len(r.Requests) > 0 {
-		container.Resources = &applycorev1.ResourceRequirementsApplyConfiguration{
-			Limits:   resourceList(r.Limits),
-			Requests: resourceList(r.Requests),
-		}
-	}
+	container.Resources = memberResources(c)
 	return container, nil
+}
+
+// memberResources are those that are declared for a member; nil if none are.
+func memberResources(c *v1alpha1.EtcdCluster) *applycorev1.ResourceRequirementsApplyConfiguration {
+	r := c.Spec.Pod.Resources
+	if len(r.Limits)+len(r.Requests) == 0 {
+		return nil
+	}
+	return &applycorev1.ResourceRequirementsApplyConfiguration{
+		Limits: resourceList(r.Limits), Requests: resourceList(r.Requests),
+	}
 }
 
 // image names the image by its tag, and by the digest of the declared version. Where there is a

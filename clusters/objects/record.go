@@ -54,10 +54,14 @@ func checkRecord(r decide.Record) error {
 		switch {
 		case m.Ordinal <= last || m.Ordinal > maxOrdinal:
 			return fmt.Errorf("ordinal %d is out of order or out of bounds", m.Ordinal)
-		case m.Mode != decide.Founding && m.Mode != decide.Joining && m.Mode != decide.Sealed:
+		case m.Mode != decide.Founding && m.Mode != decide.Joining && m.Mode != decide.Sealed &&
+			m.Mode != decide.Restoring:
 			return fmt.Errorf("member %d has the unknown mode %q", m.Ordinal, m.Mode)
 		}
 		last = m.Ordinal
+	}
+	if r.Restoring() && (r.ClusterID != 0 || len(r.Members) != 1 || r.Members[0].Ordinal != seedOrdinal) {
+		return fmt.Errorf("it says that data are being restored into a cluster that has formed")
 	}
 	last = -1
 	for _, gone := range r.Removed {

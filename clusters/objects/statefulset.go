@@ -56,9 +56,9 @@ func keptStatefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, erro
 	return kept.WithOwnerReferences(owner(in.Cluster)), nil
 }
 
-// pods is how many pods Kubernetes keeps.
+// pods is how many pods Kubernetes keeps: none while a volume is being filled from a backup.
 func pods(in Input) int32 {
-	if in.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning {
+	if in.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning || in.Record.Restoring() {
 		return 0
 	}
 	return int32(in.Record.Replicas())

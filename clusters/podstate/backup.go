@@ -2,8 +2,6 @@ package podstate
 
 import (
 	"cmp"
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,25 +24,14 @@ const suspect = "etcd has found that members hold different data, so what was st
 // BackupJob says what has become of a Job that backs up a cluster, by what its own pods left in their
 // status.
 func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod) decide.BackupJob {
-	j := decide.BackupJob{Name: job.Name, Phase: decide.BackupRuns, CreatedAt: job.CreationTimestamp.UTC()}
+	j := decide.BackupJob{Name: job.Name, CreatedAt: job.CreationTimestamp.UTC()}
 	generation, err := strconv.ParseInt(job.Annotations[objects.AnnotationGeneration], 10, 64)
 	if err == nil && job.Name == objects.BackupJobName(cluster, generation) {
 		j.Generation = generation
 	}
-	said := ""
-	for _, c := range job.Status.Conditions {
-		switch {
-		case c.Status != corev1.ConditionTrue:
-		case c.Type == batchv1.JobComplete:
-			j.Phase, j.EndedAt = decide.BackupSucceeded, c.LastTransitionTime.UTC()
-		case c.Type == batchv1.JobFailed:
-			j.Phase, j.EndedAt, said = decide.BackupFailed, c.LastTransitionTime.UTC(), cmp.Or(c.Message, c.Reason)
-		}
-	}
-	own := slices.Clone(pods)
-	slices.SortFunc(own, func(a, b *corev1.Pod) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
+	var said string
+	j.Phase, j.EndedAt, said = jobPhase(job)
+	own := byAge(pods)
 	for _, pod := range own {
 		verified := exited(pod, objects.VerifyContainer)
 		if verified != nil && verified.ExitCode == objects.ExitDoubtful {
@@ -52,11 +39,10 @@ func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod) decide.Back
 		}
 		j.Backup = decide.NewerBackup(j.Backup, backupOf(pod, job, j))
 	}
-	if len(own) > 0 && j.Phase != decide.BackupSucceeded {
-		j.Message = backupTrouble(own[len(own)-1])
-	}
-	if j.Phase == decide.BackupFailed {
-		j.Message = cmp.Or(j.Message, visible.Line(said))
+	if len(own) > 0 && j.Phase != decide.JobSucceeded {
+		j.Message = cmp.Or(jobTrouble(own[len(own)-1]), visible.Line(said))
+	} else {
+		j.Message = visible.Line(said)
 	}
 	return j
 }
@@ -87,41 +73,4 @@ func backupOf(pod *corev1.Pod, job *batchv1.Job, j decide.BackupJob) *decide.Bac
 		b.StartedAt = r.StartedAt.Truncate(time.Second)
 	}
 	return b
-}
-
-// exited is how a container of a pod ended; nil if it has not.
-func exited(pod *corev1.Pod, container string) *corev1.ContainerStateTerminated {
-	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if c.Name == container {
-			return c.State.Terminated
-		}
-	}
-	return nil
-}
-
-// backupTrouble says what a pod that backs up waits for, or why it failed; empty if nothing is the
-// matter.
-func backupTrouble(pod *corev1.Pod) string {
-	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
-			if _, err := result.ParseResult(strings.TrimSpace(t.Message)); err == nil {
-				return suspect
-			}
-			why := cmp.Or(lastLine(t.Message), t.Reason, fmt.Sprintf("exit code %d", t.ExitCode))
-			return fmt.Sprintf("%s: %s", visible.Line(c.Name), why)
-		}
-		if w := c.State.Waiting; w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {
-			return visible.Line(strings.TrimSuffix(w.Reason+": "+w.Message, ": "))
-		}
-	}
-	if scheduled := condition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionFalse {
-		return visible.Line(cmp.Or(scheduled.Message, scheduled.Reason))
-	}
-	return visible.Line(cmp.Or(pod.Status.Message, pod.Status.Reason))
-}
-
-// lastLine is the last line of a log, which says why a command failed.
-func lastLine(log string) string {
-	lines := strings.Split(strings.TrimSpace(log), "\n")
-	return visible.Line(strings.TrimPrefix(lines[len(lines)-1], "quorate: "))
 }

@@ -65,29 +65,29 @@ func TestBackupJob(t *testing.T) {
 		name    string
 		job     *batchv1.Job
 		pods    []*corev1.Pod
-		phase   decide.BackupPhase
+		phase   decide.JobPhase
 		message string
 		backup  string // what it began at, after its Job, and whether it is verified; empty: none
 	}{
-		{"no pod yet", backupJob(), nil, decide.BackupRuns, "", ""},
-		{"stored and verified", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), ran("verify", 0, ""))}, decide.BackupSucceeded, "", "0s true"},
-		{"stored, and being verified", backupJob(), []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), corev1.ContainerStatus{Name: "verify"})}, decide.BackupRuns, "", "0s false"},
-		{"stored and damaged", backupJob(failed), []*corev1.Pod{podOf("", ran("backup", 0, word(0)), ran("verify", 4, "quorate: b/a: damaged"))}, decide.BackupFailed, "verify: b/a: damaged", ""},
-		{"stored, and not read back", backupJob(failed), []*corev1.Pod{podOf("", ran("backup", 0, word(0)), ran("verify", 1, "quorate: 403"))}, decide.BackupFailed, "verify: 403", "0s false"},
-		{"stored, verified and not pruned", backupJob(failed), []*corev1.Pod{podOf("", ran("backup", 0, word(0)), ran("verify", 0, ""), ran("prune", 1, ""))}, decide.BackupFailed, "prune: exit code 1", "0s true"},
-		{"there already", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, word(-time.Hour)), ran("verify", 0, ""))}, decide.BackupSucceeded, "", "-1h0m0s true"},
-		{"a clock that is late", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, word(-4*time.Minute)))}, decide.BackupSucceeded, "", "0s false"},
-		{"of the future", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, strings.ReplaceAll(strings.ReplaceAll(word(0), "2026-11-22T18:00:00Z", "2026-11-22T18:11:00Z"), "t180000z", "t181100z")))}, decide.BackupSucceeded, "", ""},
-		{"no word", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, "done"))}, decide.BackupSucceeded, "", ""},
-		{"a suspect one", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, strings.Replace(word(0), `"suspect":false`, `"suspect":true`, 1)))}, decide.BackupSucceeded, "", ""},
-		{"stored as suspect", backupJob(failed), []*corev1.Pod{podOf("", ran("backup", 4, strings.Replace(word(0), `"suspect":false`, `"suspect":true`, 1)))}, decide.BackupFailed,
+		{"no pod yet", backupJob(), nil, decide.JobRuns, "", ""},
+		{"stored and verified", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), ran("verify", 0, ""))}, decide.JobSucceeded, "", "0s true"},
+		{"stored, and being verified", backupJob(), []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), corev1.ContainerStatus{Name: "verify"})}, decide.JobRuns, "", "0s false"},
+		{"stored and damaged", backupJob(failed), []*corev1.Pod{podOf("", ran("backup", 0, word(0)), ran("verify", 4, "quorate: b/a: damaged"))}, decide.JobFailed, "verify: b/a: damaged", ""},
+		{"stored, and not read back", backupJob(failed), []*corev1.Pod{podOf("", ran("backup", 0, word(0)), ran("verify", 1, "quorate: 403"))}, decide.JobFailed, "verify: 403", "0s false"},
+		{"stored, verified and not pruned", backupJob(failed), []*corev1.Pod{podOf("", ran("backup", 0, word(0)), ran("verify", 0, ""), ran("prune", 1, ""))}, decide.JobFailed, "prune: exit code 1", "0s true"},
+		{"there already", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, word(-time.Hour)), ran("verify", 0, ""))}, decide.JobSucceeded, "", "-1h0m0s true"},
+		{"a clock that is late", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, word(-4*time.Minute)))}, decide.JobSucceeded, "", "0s false"},
+		{"of the future", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, strings.ReplaceAll(strings.ReplaceAll(word(0), "2026-11-22T18:00:00Z", "2026-11-22T18:11:00Z"), "t180000z", "t181100z")))}, decide.JobSucceeded, "", ""},
+		{"no word", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, "done"))}, decide.JobSucceeded, "", ""},
+		{"a suspect one", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, strings.Replace(word(0), `"suspect":false`, `"suspect":true`, 1)))}, decide.JobSucceeded, "", ""},
+		{"stored as suspect", backupJob(failed), []*corev1.Pod{podOf("", ran("backup", 4, strings.Replace(word(0), `"suspect":false`, `"suspect":true`, 1)))}, decide.JobFailed,
 			suspect, ""},
-		{"the second attempt", backupJob(failed), []*corev1.Pod{later, podOf("", ran("backup", 1, "quorate: no"))}, decide.BackupFailed, "backup: back up b/a: the store refuses", ""},
+		{"the second attempt", backupJob(failed), []*corev1.Pod{later, podOf("", ran("backup", 1, "quorate: no"))}, decide.JobFailed, "backup: back up b/a: the store refuses", ""},
 		{"verified by the second attempt", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, word(0)), ran("verify", 0, "")), podOf("", ran("backup", 0, word(0)), ran("verify", 1, "quorate: 403"))},
-			decide.BackupSucceeded, "", "0s true"},
-		{"the deadline", backupJob(failed), nil, decide.BackupFailed, "Job was active longer than specified deadline", ""},
-		{"no image", backupJob(), []*corev1.Pod{podOf("", waits("backup", "ImagePullBackOff", "no \x1b[31mway"))}, decide.BackupRuns, `ImagePullBackOff: no \x1b[31mway`, ""},
-		{"about to start", backupJob(), []*corev1.Pod{podOf("", waits("backup", "PodInitializing", ""))}, decide.BackupRuns, "", ""},
+			decide.JobSucceeded, "", "0s true"},
+		{"the deadline", backupJob(failed), nil, decide.JobFailed, "Job was active longer than specified deadline", ""},
+		{"no image", backupJob(), []*corev1.Pod{podOf("", waits("backup", "ImagePullBackOff", "no \x1b[31mway"))}, decide.JobRuns, `ImagePullBackOff: no \x1b[31mway`, ""},
+		{"about to start", backupJob(), []*corev1.Pod{podOf("", waits("backup", "PodInitializing", ""))}, decide.JobRuns, "", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

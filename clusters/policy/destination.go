@@ -151,23 +151,20 @@ func (s store) checkEndpoint(pattern string, d destination) error {
 	return nil
 }
 
-// destination refuses to send the data of a cluster where nobody has said that they may go. Unlike
-// all else, no place is allowed without a setting.
-func (r *refusals) destination(a Allowed, declared *v1alpha1.BackupSpec) {
-	if declared == nil {
-		return
-	}
-	asked := destinationOf(declared.To.Location(), declared.To.Endpoint())
+// destination refuses to send the data of a cluster where nobody has said that they may go, or to take
+// them from there. Unlike all else, no place is allowed without a setting.
+func (r *refusals) destination(a Allowed, path string, declared v1alpha1.BackupDestination) {
+	asked := destinationOf(declared.Location(), declared.Endpoint())
 	allows := func(pattern string) bool { return destinationPattern(pattern).allows(asked) }
 	if a.Limited && a.allows(allows) {
 		return
 	}
-	what, hint := quoted(declared.To.Location()), ""
+	what, hint := quoted(declared.Location()), ""
 	if asked.endpoint != "" {
 		what += " at " + quoted(asked.endpoint)
 		if pattern := asked.String(); checkDestination(pattern) == nil {
 			hint = "; it would be allowed by " + pattern
 		}
 	}
-	r.add("spec.backup.to", "%s is not allowed; %s%s", what, a.describe(BackupDestinations), hint)
+	r.add(path, "%s is not allowed; %s%s", what, a.describe(BackupDestinations), hint)
 }

@@ -92,7 +92,12 @@ func (p Policy) Refusals(spec v1alpha1.EtcdClusterSpec) []Refusal {
 		r.podAffinity("spec.pod.affinity.podAffinity", p.Namespaces, a.PodAffinity)
 		r.podAffinity("spec.pod.affinity.podAntiAffinity", p.Namespaces, a.PodAntiAffinity)
 	}
-	r.destination(p.BackupDestinations, spec.Backup)
+	if b := spec.Backup; b != nil {
+		r.destination(p.BackupDestinations, "spec.backup.to", b.To)
+	}
+	if restore := spec.Restore; restore != nil {
+		r.destination(p.BackupDestinations, "spec.restore.from", restore.From)
+	}
 	return r
 }
 

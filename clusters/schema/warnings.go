@@ -37,13 +37,19 @@ func Warnings(spec v1alpha1.EtcdClusterSpec) []string {
 		warnings = append(warnings,
 			"spec.pod.resources.limits.cpu is set: a throttled member misses heartbeats and loses leadership")
 	}
-	return append(warnings, warningsOfBackup(spec.Backup)...)
+	if b := spec.Backup; b != nil {
+		warnings = append(warnings, warningsOfStore("spec.backup.to", b.To)...)
+	}
+	if r := spec.Restore; r != nil {
+		warnings = append(warnings, warningsOfStore("spec.restore.from", r.From)...)
+	}
+	return warnings
 }
 
-func warningsOfBackup(b *v1alpha1.BackupSpec) []string {
-	if b == nil || !strings.HasPrefix(b.To.Endpoint(), "http://") {
+func warningsOfStore(path string, store v1alpha1.BackupDestination) []string {
+	if !strings.HasPrefix(store.Endpoint(), "http://") {
 		return nil
 	}
-	return []string{fmt.Sprintf("spec.backup.to: %s is reached in clear text: whoever is on the way can read "+
-		"what is sent, and give other answers", b.To.Endpoint())}
+	return []string{fmt.Sprintf("%s: %s is reached in clear text: whoever is on the way can read "+
+		"what is sent, and give other answers", path, store.Endpoint())}
 }

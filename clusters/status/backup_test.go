@@ -34,7 +34,7 @@ func TestBackupConditions(t *testing.T) {
 	unverified.Verified = false
 	other := of(three)
 	other.ClusterID = 0xc9
-	failed := decide.BackupJob{Name: "f", Phase: decide.BackupFailed, CreatedAt: three.Add(time.Second), Message: "no"}
+	failed := decide.BackupJob{Name: "f", Phase: decide.JobFailed, CreatedAt: three.Add(time.Second), Message: "no"}
 	hourly := func(c *v1alpha1.EtcdCluster) { c.Spec.Backup.Schedule = "0 * * * *" }
 	tests := []struct {
 		name       string
@@ -60,7 +60,7 @@ func TestBackupConditions(t *testing.T) {
 		{"the CronJob is new, and had no time yet", noon, nil, decide.Backups{Since: noon.Add(-time.Hour), Last: of(three.Add(-24 * time.Hour))}, "False Recent", "False Verified"},
 		{"never", noon, nil, decide.Backups{}, "True NoBackup", ""},
 		{"not read back", noon, nil, decide.Backups{Last: unverified}, "False Recent", "True NotVerified"},
-		{"about to be read back", noon, nil, decide.Backups{Last: unverified, Jobs: []decide.BackupJob{{Name: "j", Phase: decide.BackupRuns}}}, "False Recent", ""},
+		{"about to be read back", noon, nil, decide.Backups{Last: unverified, Jobs: []decide.BackupJob{{Name: "j", Phase: decide.JobRuns}}}, "False Recent", ""},
 		{"not to be read back", noon, func(c *v1alpha1.EtcdCluster) { c.Spec.Backup.Verify = v1alpha1.VerifyNever }, decide.Backups{Last: unverified}, "False Recent", ""},
 		{"suspended", noon, func(c *v1alpha1.EtcdCluster) { c.Spec.Backup.Suspend = true }, decide.Backups{}, "", ""},
 		{"not declared", noon, func(c *v1alpha1.EtcdCluster) { c.Spec.Backup = nil }, decide.Backups{Last: of(three)}, "", ""},
@@ -94,7 +94,7 @@ func TestBackupConditions(t *testing.T) {
 func TestBackupIsRemembered(t *testing.T) {
 	live, entry := backedUp(), healthyEntry()
 	entry.State.Declared.Lifecycle = decide.Running
-	failed := decide.BackupJob{Name: "f", Phase: decide.BackupFailed, CreatedAt: noon.Add(-time.Hour), EndedAt: noon.Add(-time.Minute), Message: "no"}
+	failed := decide.BackupJob{Name: "f", Phase: decide.JobFailed, CreatedAt: noon.Add(-time.Hour), EndedAt: noon.Add(-time.Minute), Message: "no"}
 	entry.State.Backups = decide.Backups{Last: of(noon.Add(-9 * time.Hour)), Jobs: []decide.BackupJob{failed}}
 	first := newStatus(live, live, entry, fetchedMain)
 	events := backupEvents(live, first, kube.Event{})
@@ -113,5 +113,23 @@ func TestBackupIsRemembered(t *testing.T) {
 	entry.State.Backups.Last = of(noon)
 	if cured := newStatus(live, live, entry, fetchedMain); cured.Backup.Failed != nil || !WorthWriting(again, cured) {
 		t.Errorf("got %+v", cured.Backup)
+	}
+}
+
+// TestRestoredFrom: what a cluster was made from is kept as long as it is that cluster.
+func TestRestoredFrom(t *testing.T) {
+	for _, test := range []struct{ record, old, oldID, want string }{
+		{"", "", "", ""},
+		{"tuesday", "", "", "tuesday"},
+		{"", "tuesday", "c1", "tuesday"}, // the record was lost
+		{"", "tuesday", "c9", ""},
+		{"", "tuesday", "", ""},
+	} {
+		live, entry := backedUp(), healthyEntry()
+		entry.State.Record.RestoredFrom = test.record
+		live.Status.RestoredFrom, live.Status.ClusterID = test.old, test.oldID
+		if got := newStatus(live, live, entry, fetchedMain).RestoredFrom; got != test.want {
+			t.Errorf("%+v: %q", test, got)
+		}
 	}
 }

@@ -53,7 +53,7 @@ func ready(status *v1alpha1.EtcdClusterStatus, entry report.Cluster) metav1.Cond
 	}
 	stops := s.Declared.Lifecycle == decide.Stopped || s.Declared.Lifecycle == decide.Deleted
 	complete := status.ReadyReplicas > 0 && int(status.ReadyReplicas) == s.Declared.Replicas
-	closed := s.Record.MayFound() && len(status.Endpoints) == 0 // to clients
+	closed := closedToClients(s) && len(status.Endpoints) == 0 // to clients
 	serving := complete && !closed
 	return truth(serving && !stops && d.Verdict != decide.Block)
 }

@@ -72,7 +72,7 @@ func newStatus(
 	if !isGone(s) {
 		addMembers(&status, old, s)
 		// What clients were told is not taken back.
-		if closed := s.Record.MayFound() && len(old.Endpoints) == 0; !closed {
+		if closed := closedToClients(s) && len(old.Endpoints) == 0; !closed {
 			status.Endpoints = objects.Endpoints(declared, s.Record)
 		}
 		if declared.Spec.TLS.Mode == v1alpha1.TLSManaged {
@@ -83,10 +83,17 @@ func newStatus(
 	status.Voters = fmt.Sprintf("%d/%d", status.ReadyReplicas, s.Declared.Replicas)
 	status.Waiting = waiting(live, entry)
 	status.Backup = backupStatus(old.Backup, s.Backups)
+	status.RestoredFrom = visible.Line(s.Record.RestoredFrom)
+	if old.ClusterID != "" && old.ClusterID == status.ClusterID {
+		status.RestoredFrom = cmp.Or(status.RestoredFrom, old.RestoredFrom)
+	}
 	setConditions(&status, entry, source, metav1.NewTime(s.Now))
 	setBackupConditions(&status, declared, live, s)
 	return status
 }
+
+// closedToClients reports whether no clients are to be led to the members yet.
+func closedToClients(s decide.State) bool { return s.Record.MayFound() || s.Record.Restoring() }
 
 // isGone reports whether a cluster has been deleted to the last volume. Its identity goes with it,
 // so that it is founded again should git want it again.

@@ -33,6 +33,7 @@ func (t Target) Declared() decide.Declared {
 		d.BacksUp, d.VerifiesBackups = !b.Suspend, objects.VerifiesBackups(b)
 		d.BacksUpBeforeUpgrade = slices.Contains(b.Before, v1alpha1.BeforeUpgrade)
 	}
+	d.Restore = objects.RestoreOf(&t.Cluster)
 	if spec.Replicas != nil {
 		d.Replicas = int(*spec.Replicas)
 	}

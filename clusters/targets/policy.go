@@ -20,12 +20,20 @@ func refuse(targets []Target, owned inventory.ByCluster, desired reconcile.Desir
 		if t.leftAlone(desired) {
 			continue
 		}
-		source := t.Source
-		if custom := owned.Of(t.Key()).Custom; t.Applied == nil && custom != nil {
+		source, custom := t.Source, owned.Of(t.Key()).Custom
+		if t.Applied == nil && custom != nil {
 			source = custom.Status.DeclaredSource
 		}
-		t.Problems = append(t.Problems, refusalsOf(t.Cluster, source, desired)...)
+		t.Problems = append(t.Problems, refusalsOf(effective(t.Cluster, custom), source, desired)...)
 	}
+}
+
+// effective is a declaration without what has no effect any more.
+func effective(c v1alpha1.EtcdCluster, custom *v1alpha1.EtcdCluster) v1alpha1.EtcdCluster {
+	if custom != nil && inventory.ReportedClusterID(custom) != 0 {
+		c.Spec.Restore = nil // it has formed
+	}
+	return c
 }
 
 // leftAlone reports whether a target stays as it is, whatever else is wrong with it: it is an orphan,
@@ -37,17 +45,25 @@ func (t *Target) leftAlone(desired reconcile.Desired) bool {
 // FlagBackupImage names the image of the pods that back up.
 const FlagBackupImage = "--backup-image"
 
-// RefuseBackups adds to each target that declares backups that there is no image for them. A cluster
-// that is declared to be backed up, and is not, is not as declared.
-func RefuseBackups(targets []Target, image string, desired reconcile.Desired) {
+// RefuseBackups adds to each target that declares backups, or is to be made from one, that there is no
+// image for that. A cluster that is declared to be backed up, and is not, is not as declared.
+func RefuseBackups(targets []Target, image string, owned inventory.ByCluster, desired reconcile.Desired) {
 	if image != "" || desired.Live && desired.Unread != nil {
 		return
 	}
 	for i := range targets {
 		t := &targets[i]
-		if t.Cluster.Spec.Backup != nil && !t.leftAlone(desired) {
+		if t.leftAlone(desired) {
+			continue
+		}
+		if t.Cluster.Spec.Backup != nil {
 			t.Problems = append(t.Problems, "spec.backup: this run has no "+FlagBackupImage+
 				", the image of Quorate that the pods run which back up")
+		}
+		if custom := owned.Of(t.Key()).Custom; t.Cluster.Spec.Restore != nil &&
+			(custom == nil || inventory.ReportedClusterID(custom) == 0) {
+			t.Problems = append(t.Problems, "spec.restore: this run has no "+FlagBackupImage+
+				", the image of Quorate that the pod runs which restores")
 		}
 	}
 }

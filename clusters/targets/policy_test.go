@@ -90,6 +90,32 @@ func TestPolicyOnEveryPath(t *testing.T) {
 	}
 }
 
+// What has no effect any more is no reason to leave a cluster alone.
+func TestInertRestoreIsNotRefused(t *testing.T) {
+	refuses := func(spec v1alpha1.EtcdClusterSpec) []string {
+		if spec.Restore == nil {
+			return nil
+		}
+		return []string{"refused"}
+	}
+	for id, want := range map[string]int{"": 1, "c1": 0} {
+		owned := inventory.ByCluster{}
+		there(owned, "ns/a", "3.6.16", "c1", "")
+		owned.At("ns", "a").Custom.Status.ClusterID = id
+		declared := declare("ns/a", "3.6.16")
+		declared.Source, declared.Cluster.Spec.Restore = shop, &v1alpha1.RestoreSpec{}
+		desired := reconcile.Desired{Revision: "r", Clusters: []reconcile.Declaration{declared},
+			Sources: []reconcile.Place{{Name: shop, Revision: "r", Refuses: reconcile.Policy(refuses)}}}
+		list, _ := Of(desired, owned)
+		if got := policyProblems(list[0].Problems); len(got) != want {
+			t.Errorf("cluster ID %q: %q", id, got)
+		}
+		if list[0].Cluster.Spec.Restore == nil {
+			t.Error("the declaration was changed")
+		}
+	}
+}
+
 // However much is refused, what is told of it stays short.
 func TestRefusalsAreFew(t *testing.T) {
 	many := reconcile.Policy(func(v1alpha1.EtcdClusterSpec) []string { return strings.Split(strings.Repeat("x", 500), "") })
@@ -108,6 +134,33 @@ func policyProblems(problems []string) []string {
 		}
 	}
 	return list
+}
+
+// A cluster that is to be made from a backup needs an image for that, until it has formed.
+func TestRestoresNeedAnImage(t *testing.T) {
+	declared := declare("ns/a", "3.6.16")
+	declared.Cluster.Spec.Restore = &v1alpha1.RestoreSpec{}
+	desired := reconcile.Desired{Clusters: []reconcile.Declaration{declared}}
+	for _, test := range []struct {
+		name, image, id string
+		live, want      bool
+	}{
+		{name: "new", want: true},
+		{name: "new, with an image", image: "quorate:v1"},
+		{name: "begun", live: true, want: true},
+		{name: "formed", live: true, id: "c1"},
+	} {
+		owned := inventory.ByCluster{}
+		if test.live {
+			there(owned, "ns/a", "3.6.16", "c1", "")
+			owned.At("ns", "a").Custom.Status.ClusterID = test.id
+		}
+		list, _ := Of(desired, owned)
+		RefuseBackups(list, test.image, owned, desired)
+		if got := strings.Contains(strings.Join(list[0].Problems, "; "), "spec.restore: this run has no --backup-image"); got != test.want {
+			t.Errorf("%s: %q", test.name, list[0].Problems)
+		}
+	}
 }
 
 // A cluster that is to be backed up needs an image for that, wherever its declaration comes from.
@@ -137,7 +190,7 @@ func TestBackupsNeedAnImage(t *testing.T) {
 				owned.At("ns", "a").Custom.Spec.Backup = backed(reconcile.Declaration{}).Cluster.Spec.Backup
 			}
 			list, _ := Of(test.desired, owned)
-			RefuseBackups(list, test.image, test.desired)
+			RefuseBackups(list, test.image, owned, test.desired)
 			if len(list) != 1 {
 				t.Fatalf("%d targets", len(list))
 			}

@@ -103,6 +103,11 @@ type EtcdClusterSpec struct {
 	// +optional
 	Backup *BackupSpec `json:"backup,omitempty"`
 
+	// restore says which backup a new cluster is made from. Unset, it begins without data. It has no effect on one that
+	// has formed.
+	// +optional
+	Restore *RestoreSpec `json:"restore,omitempty"`
+
 	// replaceAfter is how long a member may fail to answer before it is replaced, if
 	// the others hold quorum without it: a duration such as 15m. Unset, silence alone is no
 	// reason. Set or not, a member is replaced if its volume or its node is provably gone, if

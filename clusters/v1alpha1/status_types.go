@@ -88,6 +88,9 @@ type EtcdClusterStatus struct {
 	// backup is the newest backup that succeeded, and the newest that failed since.
 	// +optional
 	Backup *BackupStatus `json:"backup,omitempty"`
+	// restoredFrom is the backup that the cluster was made from.
+	// +optional
+	RestoredFrom string `json:"restoredFrom,omitempty"`
 	// waiting is what passes have waited for, or tried in vain, since they last changed anything. What has been waited for too long becomes
 	// a matter for a person: see the condition Stalled.
 	// +optional

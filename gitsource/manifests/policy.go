@@ -16,6 +16,9 @@ func (d *declaration) checkPolicy(p policy.Policy, defaulted map[string]any) {
 	if backup, ok := declared["backup"].(map[string]any); ok && backup["to"] != nil {
 		asked["backup"] = map[string]any{"to": backup["to"]}
 	}
+	if restore, ok := declared["restore"].(map[string]any); ok && restore["from"] != nil {
+		asked["restore"] = map[string]any{"from": restore["from"]}
+	}
 	if pod, ok := declared["pod"].(map[string]any); ok {
 		pod = maps.Clone(pod)
 		delete(pod, "resources") // which no policy is about, and whose quantities are not checked yet
@@ -28,6 +31,9 @@ func (d *declaration) checkPolicy(p policy.Policy, defaulted map[string]any) {
 	}
 	if spec.Backup != nil && spec.Backup.To.Location() == "" {
 		spec.Backup = nil
+	}
+	if spec.Restore != nil && spec.Restore.From.Location() == "" {
+		spec.Restore = nil
 	}
 	for _, refused := range p.Refusals(spec) {
 		d.problem(refused.Path, "%s", refused.Message)

@@ -1,0 +1,116 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// startRestore makes the claim of the first member's volume, if there is none, and the Job that fills it,
+// after looking once more whether that is still to be done.
+func (c *cluster) startRestore(ctx context.Context, a decide.StartRestore) (report.Outcome, error) {
+	if err := c.stillRestoring(ctx); err != nil {
+		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
+	}
+	in, err := c.input(c.state.Record)
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	if declared := objects.RestoreOf(c.buildable); declared.Digest != a.Digest {
+		return report.Outcome{}, fmt.Errorf("%s: %s is declared", a, declared.Digest)
+	}
+	in.BackupImage = c.live.options.BackupImage
+	claim, err := c.seedClaim(ctx, in)
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	job, err := objects.RestoreJob(in, string(claim.UID))
+	if err != nil {
+		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
+	}
+	if err := c.applyOne(ctx, job); err != nil {
+		return report.Outcome{}, err
+	}
+	return report.Outcome{Changed: true, Detail: "started " + job.String()}, nil
+}
+
+// stillRestoring is an error if the record is another one than the one that was seen: a pass that comes
+// late makes no volume that a member has lost since.
+func (c *cluster) stillRestoring(ctx context.Context) error {
+	now, err := c.kube().Look(ctx, "ConfigMap", c.target.Cluster.Namespace, c.names.ConfigMap)
+	if err != nil {
+		return err
+	}
+	seen := c.own.Objects["ConfigMap/"+c.names.ConfigMap]
+	if now == nil || seen == nil || now.GetResourceVersion() != seen.GetResourceVersion() {
+		return fmt.Errorf("ConfigMap %s: %w", c.names.ConfigMap, kube.ErrConflict)
+	}
+	if !c.state.Record.Restoring() {
+		return errors.New("the cluster is not being made from a backup")
+	}
+	return nil
+}
+
+// seedClaim is the claim of the first member's volume, made for this cluster.
+func (c *cluster) seedClaim(ctx context.Context, in objects.Input) (*corev1.PersistentVolumeClaim, error) {
+	wanted := objects.SeedClaim(in)
+	for made := false; ; made = true {
+		found, err := c.kube().Look(ctx, wanted.Kind, c.target.Cluster.Namespace, wanted.Name)
+		if err != nil {
+			return nil, err
+		}
+		if claim, there := found.(*corev1.PersistentVolumeClaim); there {
+			token := objects.ReadMetadata(claim.Annotations).Token
+			if token != in.Record.Token || claim.DeletionTimestamp != nil {
+				return nil, fmt.Errorf("%s is there, and is not to be filled: it was made for another cluster, or is "+
+					"being deleted", wanted)
+			}
+			return claim, nil
+		}
+		if made {
+			return nil, fmt.Errorf("%s was made, and is gone again", wanted)
+		}
+		if err := c.applyOne(ctx, wanted); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// stopRestore deletes the Job that was seen, and nothing else.
+func (c *cluster) stopRestore(ctx context.Context, a decide.StopRestore) (report.Outcome, error) {
+	job := c.restoreJob()
+	if job == nil || string(job.UID) != a.JobUID {
+		return report.Outcome{}, fmt.Errorf("%s: another one was seen", a)
+	}
+	if err := c.stillOurs(ctx); err != nil {
+		return report.Outcome{}, err
+	}
+	deleted, err := c.kube().Delete(ctx, "Job", job)
+	return report.Outcome{Changed: deleted, Detail: "deleted Job " + job.Name}, err
+}
+
+// finishRestore writes down that the volume is filled, after looking once more whether it is that one. It
+// is written only over the record that was observed.
+func (c *cluster) finishRestore(ctx context.Context, a decide.FinishRestore) (report.Outcome, error) {
+	name := objects.VolumeClaimName(c.state.Name, 0)
+	claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace, name)
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	if claim == nil || string(claim.GetUID()) != a.VolumeUID || claim.GetDeletionTimestamp() != nil {
+		return report.Outcome{Detail: "the volume is another one by now"}, nil
+	}
+	in, err := c.input(decide.RestoredRecord(c.state, a))
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	in.WithoutSecrets = true
+	return c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" })
+}

@@ -1,0 +1,79 @@
+package podstate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"quorate.dev/quorate/clusters/backup/result"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
+)
+
+// jobPhase is how far Kubernetes says that a Job has come, since when it has ended, and why it failed.
+func jobPhase(job *batchv1.Job) (phase decide.JobPhase, endedAt time.Time, why string) {
+	phase = decide.JobRuns
+	for _, c := range job.Status.Conditions {
+		switch {
+		case c.Status != corev1.ConditionTrue:
+		case c.Type == batchv1.JobComplete:
+			phase, endedAt = decide.JobSucceeded, c.LastTransitionTime.UTC()
+		case c.Type == batchv1.JobFailed:
+			phase, endedAt, why = decide.JobFailed, c.LastTransitionTime.UTC(), cmp.Or(c.Message, c.Reason)
+		}
+	}
+	return phase, endedAt, why
+}
+
+// byAge are pods, the oldest first.
+func byAge(pods []*corev1.Pod) []*corev1.Pod {
+	return slices.SortedFunc(slices.Values(pods), func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// exited is how a container of a pod ended; nil if it has not.
+func exited(pod *corev1.Pod, container string) *corev1.ContainerStateTerminated {
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if c.Name == container {
+			return c.State.Terminated
+		}
+	}
+	return nil
+}
+
+// jobTrouble says what a pod of a Job waits for, or why it failed; empty if nothing is the
+// matter.
+func jobTrouble(pod *corev1.Pod) string {
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			if _, err := result.ParseResult(strings.TrimSpace(t.Message)); err == nil {
+				return suspect
+			}
+			why := cmp.Or(lastLine(t.Message), t.Reason, fmt.Sprintf("exit code %d", t.ExitCode))
+			return fmt.Sprintf("%s: %s", visible.Line(c.Name), strings.TrimPrefix(why, c.Name+": "))
+		}
+		switch w := c.State.Waiting; {
+		case w == nil || w.Reason == "PodInitializing":
+		case w.Reason == "ContainerCreating": // nothing says what it waits for but an event
+			return fmt.Sprintf("pod %s is starting; if it stays so, kubectl describe pod %[1]s says why", pod.Name)
+		default:
+			return visible.Line(strings.TrimSuffix(w.Reason+": "+w.Message, ": "))
+		}
+	}
+	if scheduled := condition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionFalse {
+		return visible.Line(cmp.Or(scheduled.Message, scheduled.Reason))
+	}
+	return visible.Line(cmp.Or(pod.Status.Message, pod.Status.Reason))
+}
+
+// lastLine is the last line of a log, which says why a command failed.
+func lastLine(log string) string {
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	return visible.Line(strings.TrimPrefix(lines[len(lines)-1], "quorate: "))
+}

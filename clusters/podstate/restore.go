@@ -1,0 +1,56 @@
+package podstate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"quorate.dev/quorate/clusters/backup/result"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
+)
+
+// RestoreJob says what has become of a Job that restores, by what its own pods left in their status.
+func RestoreJob(job *batchv1.Job, pods []*corev1.Pod) decide.RestoreJob {
+	j := decide.RestoreJob{
+		UID: string(job.UID), VolumeUID: job.Annotations[objects.AnnotationVolume],
+		From:        visible.Line(job.Annotations[objects.AnnotationRestoreFrom]),
+		Digest:      job.Annotations[objects.AnnotationRestoreDigest],
+		Terminating: job.DeletionTimestamp != nil,
+	}
+	var said string
+	j.Phase, _, said = jobPhase(job)
+	own := byAge(pods)
+	if j.Phase == decide.JobSucceeded {
+		j.Restored = restoredBy(own)
+		return j
+	}
+	if len(own) > 0 {
+		j.Message = jobTrouble(own[len(own)-1])
+	}
+	j.Message = cmp.Or(j.Message, visible.Line(said))
+	return j
+}
+
+// restoredBy says which backup the newest pod that ended well has restored; empty if none says so.
+func restoredBy(pods []*corev1.Pod) string {
+	for _, pod := range slices.Backward(pods) {
+		ended := exited(pod, objects.RestoreContainer)
+		if ended == nil || ended.ExitCode != 0 {
+			continue
+		}
+		r, err := result.ParseRestored(strings.TrimSpace(ended.Message))
+		if err != nil {
+			continue
+		}
+		return fmt.Sprintf("the backup of %s of cluster %s at revision %d", r.Slot.Format(time.RFC3339),
+			r.SourceClusterID, r.Revision)
+	}
+	return ""
+}

@@ -1,0 +1,59 @@
+package podstate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// TestRestoreJob: what a Job that restores has come to, and what is said of it.
+func TestRestoreJob(t *testing.T) {
+	restored := fmt.Sprintf(`{"format":"quorate.dev/restore-result/v1","slot":"2026-11-22T18:00:00Z","data":"20261122t180000z-18204-9c4bbfd4.db.zst",`+
+		`"sourceClusterID":"15082e1bb141d752","revision":18204,"newRevision":1000018204,"bytes":77856,"sha256":"%s","startedAt":"2026-11-22T19:00:03Z",`+
+		`"finishedAt":"2026-11-22T19:00:09Z","suspect":false,"clusterID":"00000000000000c2","memberID":"00000000000000a1"}`, strings.Repeat("a", 64))
+	job := func(conditions ...batchv1.JobCondition) *batchv1.Job {
+		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "a-restore", UID: "j1", Annotations: map[string]string{
+			objects.AnnotationRestoreFrom: "tuesday\x1b[31m", objects.AnnotationRestoreDigest: "d1", objects.AnnotationVolume: "v0"}},
+			Status: batchv1.JobStatus{Conditions: conditions}}
+	}
+	const well = "the backup of 2026-11-22T18:00:00Z of cluster 15082e1bb141d752 at revision 18204"
+	for _, test := range []struct {
+		name     string
+		job      *batchv1.Job
+		pods     []*corev1.Pod
+		phase    decide.JobPhase
+		message  string
+		restored string
+	}{
+		{"no pod yet", job(), nil, decide.JobRuns, "", ""},
+		{"starting", job(), []*corev1.Pod{podOf("", waits("restore", "ContainerCreating", ""))}, decide.JobRuns,
+			"pod p is starting; if it stays so, kubectl describe pod p says why", ""},
+		{"without a Secret", job(), []*corev1.Pod{podOf("", waits("restore", "CreateContainerConfigError", `secret "s3" not found`))}, decide.JobRuns,
+			`CreateContainerConfigError: secret "s3" not found`, ""},
+		{"failing", job(), []*corev1.Pod{podOf("", ran("restore", 1, "quorate: restore: 503\n"))}, decide.JobRuns, "restore: 503", ""},
+		{"failed", job(ended(batchv1.JobFailed, "BackoffLimitExceeded")), []*corev1.Pod{podOf("", ran("restore", 4, "quorate: restore: it is damaged"))}, decide.JobFailed,
+			"restore: it is damaged", ""},
+		{"the deadline", job(ended(batchv1.JobFailed, "it was active for too long")), nil, decide.JobFailed, "it was active for too long", ""},
+		{"restored", job(ended(batchv1.JobComplete, "")), []*corev1.Pod{podOf("", ran("restore", 0, restored)), podOf("", ran("restore", 1, "no"))},
+			decide.JobSucceeded, "", well},
+		{"restored, and nobody says what", job(ended(batchv1.JobComplete, "")), nil, decide.JobSucceeded, "", ""},
+		{"restored, as somebody says", job(ended(batchv1.JobComplete, "")), []*corev1.Pod{podOf("", ran("restore", 0, "all is well"))}, decide.JobSucceeded, "", ""},
+	} {
+		got := RestoreJob(test.job, test.pods)
+		want := decide.RestoreJob{UID: "j1", From: `tuesday\x1b[31m`, Digest: "d1", VolumeUID: "v0", Phase: test.phase, Message: test.message, Restored: test.restored}
+		if got.From = strings.ReplaceAll(got.From, "\x1b", "!"); strings.Contains(got.From, "!") {
+			t.Errorf("%s: an escape is kept", test.name)
+		}
+		want.From = got.From
+		if got != want {
+			t.Errorf("%s: %+v, want %+v", test.name, got, want)
+		}
+	}
+}

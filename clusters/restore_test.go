@@ -1,0 +1,177 @@
+package clusters
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/backup/result"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+const declaredRestore = `, replicas: 1, restore: {from: {volume: {claimName: backups}}, cluster: b/a, backup: 20261121t180000z}`
+
+// TestRestore makes a cluster from a backup on a real API server, as far as Kubernetes' objects go: no
+// member can start before its volume is filled, and no client finds one.
+func TestRestore(t *testing.T) {
+	s := newStage(t)
+	s.spec += declaredRestore
+	s.decided("InvalidSpec", "--backup-image")
+	s.live.options.BackupImage = "quorate:v1"
+	s.do(s.decided("Bootstrap", "restore 20261121t180000z of b/a from volume://backups"), decide.Bootstrap{Replicas: 1, Restores: true}, true)
+	if set, service := s.set(), s.clients(); *set.Spec.Replicas != 0 || len(service.Spec.Selector) > 0 {
+		t.Errorf("%d replicas, clients are led by %v", *set.Spec.Replicas, service.Spec.Selector)
+	}
+
+	before := s.decided("Restore", "into the volume of a-0")
+	start := decide.StartRestore{Digest: before.state.Declared.Restore.Digest}
+	s.refuse(before, decide.StartRestore{Digest: "of another declaration"}, "is declared")
+	s.do(before, start, true)
+	s.do(before, start, false) // a late pass
+	c := s.decided("Restore", "restoring 20261121t180000z of b/a")
+	job := *c.state.Restore.Job
+	if claim := s.claim(); string(claim.UID) != job.VolumeUID || job.VolumeUID != c.state.Replica(0).VolumeUID || job.Digest != start.Digest ||
+		claim.Annotations[objects.AnnotationToken] != c.state.Record.Token {
+		t.Errorf("%+v for %+v", job, claim)
+	}
+
+	// It fails; git declares another backup.
+	s.endJob(batchv1.JobFailed, `quorate: restore: the store has no backup 20261121t180000z`, 1)
+	s.decided("Restore", "the store has no backup 20261121t180000z; cure that")
+	s.spec = strings.Replace(s.spec, "20261121t180000z", "20261120t180000z", 1)
+	s.do(s.observe(), decide.Declare{}, true)
+	changed := s.decided("Restore", "start again")
+	s.refuse(changed, decide.StopRestore{JobUID: "another"}, "another one was seen")
+	s.do(changed, decide.StopRestore{JobUID: job.UID}, true)
+	s.decided("Restore", "of an earlier Job, a pod is still there: a-restore-x") // nothing collects it here
+	s.deletePod("a-restore-x")
+	c = s.decided("Restore", "restore 20261120t180000z")
+	s.do(c, decide.StartRestore{Digest: c.state.Declared.Restore.Digest}, true)
+	if again := s.observe().state.Restore.Job; again == nil || again.VolumeUID != job.VolumeUID || again.UID == job.UID {
+		t.Errorf("%+v", again)
+	}
+
+	// It ends well: the member starts on the volume, or not at all.
+	done := time.Now().UTC().Truncate(time.Second)
+	word, err := result.Restored{
+		Slot: done.Add(-time.Hour), Data: done.Add(-time.Hour).Format("20060102t150405z") + "-18204-9c4bbfd4.db.zst", SourceClusterID: "00000000000000c1",
+		Revision: 18204, NewRevision: 1000018204, Bytes: 77856, SHA256: strings.Repeat("a", 64), StartedAt: done, FinishedAt: done,
+		ClusterID: "00000000000000c2", MemberID: "00000000000000a1",
+	}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.endJob(batchv1.JobComplete, string(word), 0)
+	c = s.decided("Restore", "of cluster 00000000000000c1 at revision 18204 is restored")
+	finish := decide.Decide(c.state).Action
+	s.do(c, decide.FinishRestore{VolumeUID: "another"}, false)
+	s.do(c, finish, true)
+	s.do(c, finish, false)
+	c = s.observe()
+	if m, _ := c.state.Record.Member(0); m.Mode != decide.Sealed || m.VolumeUID != job.VolumeUID || !strings.Contains(c.state.Record.RestoredFrom, "18204") {
+		t.Errorf("%+v", c.state.Record)
+	}
+	s.do(s.decided("ApplyObjects", "StatefulSet a"), decide.ApplyObjects{}, true)
+	if set, service := s.set(), s.clients(); *set.Spec.Replicas != 1 || len(service.Spec.Selector) == 0 {
+		t.Errorf("%d replicas, clients are led by %v", *set.Spec.Replicas, service.Spec.Selector)
+	}
+	s.refuse(c, start, "not being made from a backup")
+	s.do(changed, start, false) // a pass that comes late
+	if c = s.observe(); c.state.Restore.Job != nil || len(c.state.Objects.Drift) > 0 {
+		t.Errorf("%+v, %q", c.state.Restore, c.state.Objects.Drift)
+	}
+}
+
+// TestRestoreBesideOthers: what somebody else has made under the names of the Job and of the claim is
+// left alone, and nothing is restored.
+func TestRestoreBesideOthers(t *testing.T) {
+	s := newStage(t)
+	s.spec += declaredRestore
+	s.live.options.BackupImage = "quorate:v1"
+	s.do(s.observe(), decide.Bootstrap{Replicas: 1, Restores: true}, true)
+	early := s.observe()
+	start := decide.StartRestore{Digest: early.state.Declared.Restore.Digest}
+	theirs := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "a-restore"}, Spec: batchv1.JobSpec{Template: simplePod()}}
+	if _, err := s.server.Client.BatchV1().Jobs("default").Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.decided("Restore", "Job a-restore is there and was not made by Quorate")
+	s.do(early, start, false)
+	background := metav1.DeletePropagationBackground
+	if err := s.server.Client.BatchV1().Jobs("default").Delete(t.Context(), "a-restore", metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+		t.Fatal(err)
+	}
+	claim := s.claim()
+	if claim.Annotations[objects.AnnotationToken] == "" {
+		t.Fatalf("%+v", claim)
+	}
+	claim.Annotations[objects.AnnotationToken] = "of-another"
+	if _, err := s.server.Client.CoreV1().PersistentVolumeClaims("default").Update(t.Context(), claim, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.decided("ForeignObjects", "of-another")
+	s.refuse(early, start, "is not to be filled")
+}
+
+func (s *stage) clients() *corev1.Service {
+	s.Helper()
+	service, err := s.server.Client.CoreV1().Services("default").Get(s.Context(), "a-client", metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return service
+}
+
+func (s *stage) claim() *corev1.PersistentVolumeClaim {
+	s.Helper()
+	claim, err := s.server.Client.CoreV1().PersistentVolumeClaims("default").Get(s.Context(), "data-a-0", metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return claim
+}
+
+// endJob makes the pod of the Job that restores, as Kubernetes does, and has both end so.
+func (s *stage) endJob(how batchv1.JobConditionType, words string, code int32) {
+	s.Helper()
+	jobs := s.server.Client.BatchV1().Jobs("default")
+	job, err := jobs.Get(s.Context(), "a-restore", metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
+	pod.Name, pod.Namespace = "a-restore-x", "default"
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+	if _, err := s.server.Client.CoreV1().Pods("default").Create(s.Context(), pod, metav1.CreateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: words}}
+	s.say(pod.Name, corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: objects.RestoreContainer, State: ended}}})
+	now := metav1.Now()
+	early := metav1.NewTime(now.Add(-time.Minute))
+	job.Status.StartTime = &early
+	job.Status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{}
+	before := batchv1.JobFailureTarget
+	if how == batchv1.JobComplete {
+		before, job.Status.CompletionTime, job.Status.Succeeded = batchv1.JobSuccessCriteriaMet, &now, 1
+	}
+	for _, condition := range []batchv1.JobConditionType{before, how} {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: condition, Status: corev1.ConditionTrue, LastTransitionTime: now})
+	}
+	if _, err := jobs.UpdateStatus(s.Context(), job, metav1.UpdateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *stage) deletePod(name string) {
+	s.Helper()
+	now := int64(0)
+	if err := s.server.Client.CoreV1().Pods("default").Delete(s.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		s.Fatal(err)
+	}
+}
