@@ -11,6 +11,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
 // unseen are the rights that the ClusterRole gives and that cannot be seen in requests.
@@ -22,11 +24,11 @@ var unseen = map[string]string{
 	// it as well.
 	"create etcdclusters": "apply", "create services": "apply", "create configmaps": "apply", "create secrets": "apply",
 	"create statefulsets": "apply", "create poddisruptionbudgets": "apply", "create networkpolicies": "apply",
-	"create cronjobs": "apply", "create jobs": "apply",
+	"create cronjobs": "apply", "create jobs": "apply", "create persistentvolumeclaims": "apply",
 }
 
-// TestRights lets quorate found, watch, repair, change and delete a cluster from outside with the
-// rights of deploy/base alone, and holds what it asked of the API server against what the
+// TestRights lets quorate found, watch, repair, change and delete a cluster from outside, and begin to
+// restore one, with the rights of deploy/base alone, and holds what it asked of the API server against what the
 // ClusterRole allows: nothing is refused, and nothing is allowed without need.
 func TestRights(t *testing.T) {
 	t.Parallel()
@@ -47,6 +49,7 @@ func TestRights(t *testing.T) {
 		w.convergeFrom(through(proxy), "--allow-backup-destination=**", "--backup-image=quorate.dev/quorate:none")
 	}
 	w.runFrom(through(proxy), "status").requireCode(t, exitDone)
+	w.restoreInVain(proxy)
 
 	used := map[string]bool{}
 	for _, r := range proxy.Requests() {
@@ -60,6 +63,21 @@ func TestRights(t *testing.T) {
 	for _, right := range slices.Sorted(maps.Keys(rightsOf(role))) {
 		if !used[right] && unseen[right] == "" {
 			t.Errorf("the ClusterRole allows %q, which was never asked for", right)
+		}
+	}
+}
+
+// restoreInVain declares a cluster that is to be made from one backup, and then from another: the claim
+// of its first member is made, a Job begins to fill it, waits for a store that is not there, and makes
+// way for the next one.
+func (w *world) restoreInVain(p *faultproxy.Proxy) {
+	w.t.Helper()
+	for _, backup := range []string{"20261121t180000z", "20261122t180000z"} {
+		w.repository.push(map[string]string{"a.yaml": declaration("a", modern, one, otherOptions, "lifecycle: Deleted"), "b.yaml": declaration("b", modern, one, "restore: {from: {volume: {claimName: none}}, backup: "+backup+"}")})
+		waiting := w.runFrom(through(p), "run", "--until-converged", "--timeout=20s", "--allow-backup-destination=**",
+			"--backup-image=quorate.dev/quorate:none").requireCode(w.t, exitNotConverged)
+		if d := waiting.cluster("b").Decision; d.Rule != "Restore" || !strings.Contains(d.Message, backup) {
+			w.t.Errorf("%s", waiting)
 		}
 	}
 }

@@ -16,10 +16,12 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // TestScheduledBackups declares backups to an S3 store that only pods reach: the first is taken at
-// once, the schedule goes on without any pass, old ones are deleted, and an upgrade waits for one.
+// once, the schedule goes on without any pass, old ones are deleted, and an upgrade waits for one. In
+// the end all is lost but the store, and a commit brings it back.
 func TestScheduledBackups(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -41,8 +43,12 @@ func TestScheduledBackups(t *testing.T) {
 	}
 	w.convergeFrom(outside, allowed...)
 
-	// The first one does not wait for the schedule.
-	first := w.awaitBackup(allowed, func(b backupStatus) bool { return strings.HasPrefix(b.Last.Job, "a-backup-gen") })
+	// The first one does not wait for the schedule, unless a minute has just begun.
+	formed := time.Now()
+	first := w.awaitBackup(allowed, func(backupStatus) bool { return true })
+	if begun := formed.Truncate(time.Minute); !strings.HasPrefix(first.Last.Job, "a-backup-gen") && first.Last.Slot.After(begun.Add(time.Minute)) {
+		t.Errorf("got %+v", first)
+	}
 	if first.Last.To != s3.url || first.Last.ClusterID != w.requireOneCluster("a", 1) {
 		t.Errorf("got %+v", first)
 	}
@@ -74,6 +80,7 @@ func TestScheduledBackups(t *testing.T) {
 		t.Errorf("etcd %s runs", runs)
 	}
 	s3.start()
+	w.member("a", 0).put("greeting", "hello")
 	w.kubectl("--namespace", w.namespace, "create", "job", "--from=cronjob/a-backup", "by-hand")
 	w.awaitJob("by-hand")
 	w.convergeFrom(outside, allowed...)
@@ -90,6 +97,74 @@ func TestScheduledBackups(t *testing.T) {
 	if listed := w.listInside(s3); !strings.Contains(listed, w.namespace+"/a") {
 		t.Errorf("the store holds %s", listed)
 	}
+	w.restoreAll(s3, newer, allowed)
+}
+
+// restoreAll loses the namespace with all that is in it, and brings the cluster back from its backup,
+// with more members.
+func (w *world) restoreAll(s3 *s3Inside, version string, allowed []string) {
+	w.t.Helper()
+	lost := w.requireOneCluster("a", 1)
+	revision, err := w.member("a", 0).revision()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.recreateNamespace()
+
+	// Without the Secrets, which went with the namespace, the Job cannot start; and git declares an etcd that is too
+	// old for the data.
+	const older = "3.5.35"
+	w.declare(older, three, "restore: {from: "+s3.destination()+"}")
+	waiting := w.runFrom(outside, append([]string{"run", "--until-converged", "--timeout=20s"}, allowed...)...).requireCode(w.t, exitNotConverged)
+	if d := waiting.cluster("a").Decision; d.Rule != "Restore" || !strings.Contains(d.Message, "kubectl describe pod a-restore-") {
+		w.t.Errorf("%s", waiting)
+	}
+	w.createSecrets(s3)
+	blocked := w.runFrom(outside, append([]string{"run", "--until-converged", "--timeout", patience.String()}, allowed...)...).requireCode(w.t, exitBlocked)
+	if d := blocked.cluster("a").Decision; d.Rule != "Restore" || !strings.Contains(d.Message, older) {
+		w.t.Errorf("%s", blocked)
+	}
+	if _, err := w.kube.CoreV1().Pods(w.namespace).Get(w.ctx(), "a-0", metav1.GetOptions{}); err == nil {
+		w.t.Error("a-0 runs on data that were not restored")
+	}
+
+	w.declare(version, three, "restore: {from: "+s3.destination()+"}")
+	w.convergeFrom(outside, allowed...)
+	if id := w.requireOneCluster("a", 3); id == lost {
+		w.t.Error("members of the cluster that is lost could join")
+	}
+	m := w.member("a", 2)
+	if got := m.get("greeting"); got != "hello" {
+		w.t.Errorf("the greeting is %q", got)
+	}
+	if now, err := m.revision(); err != nil || now < revision+1_000_000_000 {
+		w.t.Errorf("the revision is %d, and was %d: %v", now, revision, err)
+	}
+	live, err := w.object(etcdclusters, "a")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if from, _, _ := unstructured.NestedString(live.Object, "status", "restoredFrom"); !strings.Contains(from, lost) {
+		w.t.Errorf("it says to be made from %q", from)
+	}
+}
+
+// recreateNamespace deletes the namespace with all that is in it, and makes it again.
+func (w *world) recreateNamespace() {
+	w.t.Helper()
+	namespaces := w.kube.CoreV1().Namespaces()
+	was, err := namespaces.Get(w.ctx(), w.namespace, metav1.GetOptions{})
+	if err == nil {
+		err = namespaces.Delete(w.ctx(), w.namespace, metav1.DeleteOptions{})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	again := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: was.Name, Labels: was.Labels}}
+	eventually(w.t, "the namespace is gone", func() error {
+		_, err := namespaces.Create(w.ctx(), again, metav1.CreateOptions{})
+		return err
+	})
 }
 
 // backupStatus is status.backup.
@@ -167,7 +242,12 @@ type s3Inside struct {
 // declared is what a declaration says of backups to it.
 func (s s3Inside) declared(before string) string {
 	return fmt.Sprintf(`{schedule: "* * * * *", deadline: 1m, retention: {last: 1, minAge: 0s}, before: [%s],
-    to: {s3: {bucket: %s, prefix: etcd, region: us-east-1, endpoint: %q, pathStyle: true, caSecretName: s3-ca}, secretName: s3}}`, before, s3Bucket, s.endpoint)
+    to: %s}`, before, s.destination())
+}
+
+// destination is the store, as a declaration names it.
+func (s s3Inside) destination() string {
+	return fmt.Sprintf(`{s3: {bucket: %s, prefix: etcd, region: us-east-1, endpoint: %q, pathStyle: true, caSecretName: s3-ca}, secretName: s3}`, s3Bucket, s.endpoint)
 }
 
 // serveS3Inside serves a directory by S3's protocol to pods.
