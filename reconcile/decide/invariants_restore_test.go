@@ -37,6 +37,13 @@ var wrongsAboutRestores = []wrong{
 	{"restored before it runs", "of what is to stop", restoring(func(w *world) { w.Declared.Lifecycle = decide.Stopped }), starts},
 	{"restored before it runs", "beside a pod", restoring(func(w *world) { w.Replicas[0].Pod = decide.PodFailing }), finishes},
 
+	{"restored before it runs", "beside the volume of another", restoring(func(w *world) {
+		w.Replicas = append(w.Replicas, decide.Replica{Ordinal: 1, Pod: decide.PodAbsent, VolumeUID: "v1", VolumeToken: theToken})
+	}), finishes},
+	{"nothing is stopped for a restore", "a pod", restoring(func(w *world) { w.Replicas[0].Pod = decide.PodReady }), acts(decide.ApplyObjects{})},
+	{"nothing is stopped for a restore", "a volume", restoring(func(w *world) { w.Replicas[0].Ordinal = 1 }), acts(decide.ApplyObjects{})},
+
+	{"restored as declared", "what git does not declare any more", restoring(func(w *world) { w.Declared.Restore = decide.RestoreSource{} }), finishes},
 	{"restored as declared", "a second one", restores, starts},
 	{"restored as declared", "beside a pod of the one before", restoring(func(w *world) { withoutJob(w); w.Restore.Stopping = []string{"x"} }), starts},
 	{"restored as declared", "unseen", restoring(func(w *world) { withoutJob(w); w.Restore.Hidden = "forbidden" }), starts},

@@ -131,10 +131,17 @@ func (s State) catchUp(r Record) Record {
 	if r.ClusterID != 0 || s.ReportedClusterID == 0 {
 		return r
 	}
+	var joined []int
+	if r.Restoring() { // it knows the first member alone
+		joined = s.remainingOrdinals()
+	}
 	r.ClusterID = s.ReportedClusterID
 	for _, m := range r.Members {
 		m.Mode = Sealed
 		r = r.With(m)
+	}
+	for _, ordinal := range joined {
+		r = r.With(RecordedMember{Ordinal: ordinal, Mode: Sealed})
 	}
 	return r
 }

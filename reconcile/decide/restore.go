@@ -85,23 +85,33 @@ func (s State) firstRecord(token string) Record {
 // restore fills the volume of the first member from a backup. Etcd does not run meanwhile, and nothing
 // that is there is ever overwritten: the Job finds an empty volume, or what it has restored before.
 func restore(s State) (Decision, bool) {
-	if !s.Record.Restoring() || s.hasID() {
+	if !s.Record.Restoring() || s.ReportedClusterID != 0 {
 		return Decision{}, false
 	}
 	seed, job := s.Replica(seedOrdinal), s.Restore.Job
 	switch {
+	case s.besideRestore() != "":
+		return block("the record says that %s is to be restored, and %s: nothing is restored beside what may be the "+
+			"cluster's own; delete that if nobody needs it; if the record was put back, take record.yaml out of "+
+			"ConfigMap %s-members, and it is made again from what is there", s.ReplicaName(seedOrdinal),
+			s.besideRestore(), s.Name)
+	case s.hasID():
+		return Decision{}, false
+	case !s.Declared.Restore.declared():
+		return block("the cluster was to be made from a backup, and git does not say from which any more: " +
+			"declare spec.restore, or delete the cluster to bootstrap one without data")
 	case s.Restore.Hidden != "":
 		return wait(recheck, "whether the Job runs that restores the data is not known: %s", s.Restore.Hidden)
 	case s.Restore.Foreign != "":
 		return block("the data cannot be restored: %s", s.Restore.Foreign)
-	case s.anyReplica(hasPod):
-		return wait(recheck, "no member may run while the data is restored: %s", s.describeReplicas())
 	case seed.VolumeTerminating:
 		return wait(recheck, "the volume of %s is being deleted", s.ReplicaName(seedOrdinal))
 	case len(s.Restore.Stopping) > 0:
 		return wait(recheck, "of an earlier Job, a pod is still there: %s", Enumerate(s.Restore.Stopping))
 	case job == nil:
-		return s.startRestore()
+		from := s.Declared.Restore
+		return act(StartRestore{from.Digest}, "restore %s into the volume of %s", from.From,
+			s.ReplicaName(seedOrdinal))
 	case job.Terminating:
 		return wait(recheck, "Job %s is being deleted", s.restoreJobName())
 	case !hasVolume(seed) || job.VolumeUID != seed.VolumeUID:
@@ -119,22 +129,28 @@ func (s State) hasID() bool {
 
 func (s State) restoreJobName() string { return s.Name + "-restore" }
 
-func (s State) startRestore() (Decision, bool) {
-	from := s.Declared.Restore
-	if !from.declared() {
-		return block("the cluster was to be made from a backup, and git does not say from which any more: " +
-			"declare spec.restore, or delete the cluster to bootstrap one without data")
+// besideRestore says what is there that a cluster which is being made from a backup cannot have: a pod, or
+// a volume but that of its only member; empty if there is nothing. The record may have been put back to
+// what it was before the cluster formed: then this is the cluster.
+func (s State) besideRestore() string {
+	var facts []string
+	for _, r := range s.replicasInOrder() {
+		switch name := s.ReplicaName(r.Ordinal); {
+		case hasPod(r):
+			facts = append(facts, "the pod of "+name+" is there")
+		case hasVolume(r) && r.Ordinal != seedOrdinal:
+			facts = append(facts, "a volume of "+name+" is there")
+		}
 	}
-	return act(StartRestore{from.Digest}, "restore %s into the volume of %s", from.From, s.ReplicaName(seedOrdinal))
+	return Enumerate(facts)
 }
 
 // followRestore follows the Job on the volume that is there. One that was started for another declaration
 // is started again, although it may have ended: what is declared since, such as an older version of etcd,
 // may be refused for what it has restored.
 func (s State) followRestore(job RestoreJob) (Decision, bool) {
-	declared := s.Declared.Restore
 	switch {
-	case declared.declared() && declared.Digest != job.Digest:
+	case s.Declared.Restore.Digest != job.Digest:
 		return act(StopRestore{job.UID}, "the declaration has changed since Job %s was started: start again",
 			s.restoreJobName())
 	case job.Phase == JobSucceeded:
@@ -144,7 +160,7 @@ func (s State) followRestore(job RestoreJob) (Decision, bool) {
 	case job.Phase == JobFailed:
 		return block("Job %s has failed: %s; cure that, and delete the Job to have it tried again: "+
 			"kubectl delete job %[1]s; or change spec.restore; an empty volume is made if that is deleted as well: "+
-			"kubectl delete pvc data-%s", s.restoreJobName(), cmp.Or(job.Message, "it does not say why"),
+			"kubectl delete pvc data-%[3]s", s.restoreJobName(), cmp.Or(job.Message, "it does not say why"),
 			s.ReplicaName(seedOrdinal))
 	case job.Message != "":
 		return wait(recheck, "restoring %s: %s", job.From, job.Message)

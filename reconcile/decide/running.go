@@ -12,6 +12,9 @@ func applyObjects(s State) (Decision, bool) {
 	if !s.toRun() && !s.deletesVolumes() && s.anyReplica(s.keepsGoingVolume) {
 		return Decision{}, false // pods would stop
 	}
+	if s.toRun() && s.Record.Restoring() && s.ReportedClusterID == 0 && s.besideRestore() != "" {
+		return Decision{}, false // it would be stopped for a record that may be wrong
+	}
 	if !s.Formed() || len(facts) == 0 || len(StandingRecord(s, "").Members) == 0 {
 		return Decision{}, false
 	}

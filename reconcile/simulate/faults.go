@@ -140,6 +140,9 @@ func (w *World) DeleteStatus() { w.status = status{silent: map[decide.ID]time.Ti
 func (w *World) PutBackRecord() {
 	if w.exists(w.configMap()) {
 		w.record = decide.FoundingRecord(w.record.Token, w.foundedWith)
+		if w.foundedWith == 0 { // it was made from a backup
+			w.record = decide.RestoringRecord(w.record.Token)
+		}
 		w.putBack = true
 	}
 }

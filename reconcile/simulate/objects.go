@@ -156,7 +156,8 @@ func (w *World) write(name string, standing decide.Record) {
 func (w *World) setStatefulSet(next statefulSet) {
 	for id, r := range w.rafts {
 		for _, m := range r.members {
-			if m.ordinal >= next.replicas && !w.wasSplit(id) && !w.isNobodys(r) &&
+			restored := !r.formed && w.record.Restoring() // it is filled, and has never run
+			if m.ordinal >= next.replicas && !restored && !w.wasSplit(id) && !w.isNobodys(r) &&
 				w.volumes[m.ordinal].data.member == m.id && w.Declared.Lifecycle == decide.Running {
 				w.violate("the StatefulSet shrinks to %d, and etcd lists %s", next.replicas, w.replicaName(m.ordinal))
 			}

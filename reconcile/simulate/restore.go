@@ -80,7 +80,7 @@ func (w *World) runRestore() {
 	}
 	d := data{cluster: hash(v.token, restoredIn), member: hash(v.token, restoredIn+1), variant: 1}
 	switch {
-	case v.data.member != 0 && v.data.cluster != d.cluster:
+	case v.data.member != 0 && (v.data.cluster != d.cluster || v.data.member != d.member):
 		j.Phase, j.Message = decide.JobFailed, "the data directory is not empty"
 	case v.data.member != 0:
 		j.Phase = decide.JobSucceeded

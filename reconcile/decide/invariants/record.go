@@ -64,8 +64,9 @@ func keepsVolume(r decide.Replica, uid string) bool {
 func outOfNothing(s decide.State, m decide.RecordedMember, founds bool) string {
 	_, before := recordedAt(s.Record, m.Ordinal)
 	member, listed := memberAt(s, m.Ordinal)
+	putBack := restoring(s.Record) && s.ReportedClusterID != 0
 	switch {
-	case before:
+	case before || putBack && m.Mode == decide.Sealed:
 		return ""
 	case len(s.Record.Members) > 0 && (m.Mode == decide.Founding || !listed || !s.Membership.Known):
 		return "out of nothing"

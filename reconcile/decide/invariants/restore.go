@@ -15,6 +15,9 @@ var restoreInvariants = []invariant{
 		"What fills a volume is started once, for the backup that git declares, and is stopped only as it was seen. " +
 			"A member starts on a volume only once what fills it has ended well, for what git declares."},
 		restoredAsDeclared},
+	{Invariant{"nothing is stopped for a restore",
+		"Objects are not applied for a restore, which leaves no pod, where there is a pod, or a volume of another " +
+			"member: the record may have been put back."}, notStoppedForRestore},
 }
 
 func restoredBeforeItRuns(s decide.State, d decide.Decision) string {
@@ -23,19 +26,47 @@ func restoredBeforeItRuns(s decide.State, d decide.Decision) string {
 	default:
 		return ""
 	}
-	members := s.Record.Members
 	switch {
-	case len(members) != 1 || members[0].Mode != decide.Restoring || members[0].Ordinal != 0:
+	case !restoring(s.Record) || s.Record.Members[0].Ordinal != 0:
 		return fmt.Sprintf("%s, and no member is on record as one that is restored", d.Action)
 	case cluster(s) != 0 || len(s.Membership.Members) > 0:
 		return fmt.Sprintf("%s, and the cluster has formed", d.Action)
 	case s.Declared.Lifecycle != decide.Running:
 		return fmt.Sprintf("%s of a cluster that is not to run", d.Action)
 	}
+	if what := besideSeed(s); what != "" {
+		return fmt.Sprintf("%s beside %s", d.Action, what)
+	}
+	return ""
+}
+
+// restoring reports whether the only member on record is one whose data are restored.
+func restoring(r decide.Record) bool {
+	return len(r.Members) == 1 && r.Members[0].Mode == decide.Restoring
+}
+
+// besideSeed is what is there beside the volume that is restored; empty if nothing is.
+func besideSeed(s decide.State) string {
 	for _, r := range s.Replicas {
 		if r.Pod != decide.PodAbsent {
-			return fmt.Sprintf("%s beside the pod of %s", d.Action, podName(s, r.Ordinal))
+			return "the pod of " + podName(s, r.Ordinal)
 		}
+		if r.VolumeUID != "" && r.Ordinal != 0 {
+			return "the volume of " + podName(s, r.Ordinal)
+		}
+	}
+	return ""
+}
+
+// notStoppedForRestore: no pod runs while data are restored, so that what is applied then would stop those
+// of a cluster that is there.
+func notStoppedForRestore(s decide.State, d decide.Decision) string {
+	_, applies := d.Action.(decide.ApplyObjects)
+	if !applies || s.Declared.Lifecycle != decide.Running || !restoring(decide.StandingRecord(s, "fresh")) {
+		return ""
+	}
+	if what := besideSeed(s); what != "" {
+		return "stops all pods for a restore beside " + what
 	}
 	return ""
 }
@@ -65,7 +96,7 @@ func restoredAsDeclared(s decide.State, d decide.Decision) string {
 			return "starts a member on data that nothing has restored"
 		case a.VolumeUID == "" || a.VolumeUID != seed.VolumeUID || a.VolumeUID != j.VolumeUID || seed.VolumeTerminating:
 			return "starts a member on another volume"
-		case declared != "" && j.Digest != declared:
+		case declared == "" || j.Digest != declared:
 			return "starts a member on data that git does not declare"
 		}
 	}
