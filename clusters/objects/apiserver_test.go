@@ -227,7 +227,8 @@ func pathOf(in Input, i Identity) string {
 	collection := map[string]string{
 		"ConfigMap": "/api/v1/%s/configmaps", "Secret": "/api/v1/%s/secrets", "Service": "/api/v1/%s/services",
 		"PodDisruptionBudget": "/apis/policy/v1/%s/poddisruptionbudgets", "StatefulSet": "/apis/apps/v1/%s/statefulsets",
-		"CronJob": "/apis/batch/v1/%s/cronjobs", "Job": "/apis/batch/v1/%s/jobs",
+		"PersistentVolumeClaim": "/api/v1/%s/persistentvolumeclaims",
+		"CronJob":               "/apis/batch/v1/%s/cronjobs", "Job": "/apis/batch/v1/%s/jobs",
 		"NetworkPolicy": "/apis/networking.k8s.io/v1/%s/networkpolicies",
 	}[i.Kind]
 	return fmt.Sprintf(collection, "namespaces/"+in.Cluster.Namespace) + "/" + i.Name
