@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"filippo.io/age"
 
@@ -11,13 +12,13 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// CheckBackup returns what is wrong with spec.backup that the definition of EtcdCluster cannot tell.
-// The schedule may depend on the name of the cluster.
+// CheckBackup returns what is wrong with spec.backup and spec.restore that the definition of EtcdCluster
+// cannot tell. The schedule may depend on the name of the cluster.
 func CheckBackup(spec v1alpha1.EtcdClusterSpec, namespace, name string) []string {
+	problems := checkRestore(spec.Restore)
 	if spec.Backup == nil {
-		return nil
+		return problems
 	}
-	var problems []string
 	// The schedule is judged by itself, so that both are told.
 	if _, err := schedule.Parse(spec.Backup.Schedule, "Etc/UTC", namespace+"/"+name); err != nil {
 		problems = append(problems, fmt.Sprintf("spec.backup.schedule: %v", err))
@@ -26,6 +27,20 @@ func CheckBackup(spec v1alpha1.EtcdClusterSpec, namespace, name string) []string
 		problems = append(problems, fmt.Sprintf("spec.backup.timeZone: %v", err))
 	}
 	return append(problems, checkRecipients(spec.Backup.Recipients)...)
+}
+
+// slotLayout is how a backup is named.
+const slotLayout = "20060102t150405z"
+
+func checkRestore(r *v1alpha1.RestoreSpec) []string {
+	if r == nil || r.Backup == "" {
+		return nil
+	}
+	if _, err := time.Parse(slotLayout, r.Backup); err != nil {
+		return []string{fmt.Sprintf("spec.restore.backup: %q is no time; quorate backups list shows which there are",
+			r.Backup)}
+	}
+	return nil
 }
 
 // checkRecipients wants keys that age can encrypt to, one with the other.
