@@ -37,16 +37,19 @@ func (c *cluster) findBackups() {
 		b.To = visible.Line(cronJob.Spec.JobTemplate.Annotations[objects.AnnotationBackupTo])
 	}
 	pods := podsByOwner(c.own.BackupPods)
+	b := &c.state.Backups
 	for _, job := range c.own.BackupJobs {
-		if !c.backs(job) {
-			continue
+		if c.backs(job) {
+			b.Jobs = append(b.Jobs, podstate.BackupJob(c.target.Cluster.Name, job, pods[job.UID]))
 		}
-		j := podstate.BackupJob(c.target.Cluster.Name, job, pods[job.UID])
-		c.state.Backups.Jobs = append(c.state.Backups.Jobs, j)
-		if last := c.state.Backups.Last; last != nil && last.Job == j.Name && j.Damaged {
-			c.state.Backups.Last = nil // it was in the status before it was read back
+	}
+	for _, j := range b.Jobs {
+		if b.Last != nil && b.Last.Job == j.Name && j.Damaged {
+			b.Last = nil // it was in the status before it was read back
 		}
-		c.state.Backups.Last = decide.NewerBackup(c.state.Backups.Last, j.Backup)
+	}
+	for _, j := range b.Jobs {
+		b.Last = decide.NewerBackup(b.Last, j.Backup)
 	}
 }
 

@@ -37,7 +37,11 @@ func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod) decide.Back
 		if verified != nil && verified.ExitCode == objects.ExitDoubtful {
 			j.Damaged = true
 		}
-		j.Backup = decide.NewerBackup(j.Backup, backupOf(pod, job, j))
+	}
+	for _, pod := range own {
+		if !j.Damaged { // pods of a Job may have taken the same one
+			j.Backup = decide.NewerBackup(j.Backup, backupOf(pod, job, j))
+		}
 	}
 	if len(own) > 0 && j.Phase != decide.JobSucceeded {
 		j.Message = cmp.Or(jobTrouble(own[len(own)-1]), visible.Line(said))

@@ -175,16 +175,20 @@ func (s State) needsBackup() bool {
 	return moves
 }
 
-// quorumIsGone reports whether fewer pods are ready than quorum of the members on record needs. That
-// nobody was heard for a moment is not enough.
+// quorumIsGone reports whether fewer pods are ready than quorum of the members on record needs, and one of
+// them fails, which another version may cure. It cures none that waits for a node, and that nobody was
+// heard for a moment is not enough.
 func (s State) quorumIsGone() bool {
-	ready := 0
+	ready, fails := 0, false
 	for _, m := range s.Record.Members {
-		if s.Replica(m.Ordinal).Pod == PodReady {
+		switch s.Replica(m.Ordinal).Pod {
+		case PodReady:
 			ready++
+		case PodFailing:
+			fails = true
 		}
 	}
-	return !s.Membership.Known && ready < len(s.Record.Members)/2+1
+	return !s.Membership.Known && fails && ready < len(s.Record.Members)/2+1
 }
 
 // lacksBackup reports whether an upgrade has to wait for its backup. Any counts that was begun since

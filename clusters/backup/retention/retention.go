@@ -3,6 +3,7 @@ package retention
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -43,8 +44,9 @@ type Plan struct {
 // there are. Nothing is deleted unless the newest backup has been read back and was found sound: it
 // is what the others are given up for, and whoever carries out the plan looks at it again. Never
 // deleted are:
-//   - the newest good backup and the newest verified one of each cluster ID: one that was made again,
-//     or another cluster of the same name, is no reason to lose those of the one that was;
+//   - what the policy keeps of each cluster ID, and the newest good backup and the newest verified one of
+//     each: one that was made again, or another cluster of the same name, is no reason to lose those of the
+//     one that was, and one that was restored may have to be restored from before that again;
 //   - what is younger than MinAge;
 //   - what nobody can rely on, of the time since the newest good backup: there is nothing better;
 //   - anything of another cluster ID while the present one has fewer than Last verified backups, or
@@ -62,7 +64,7 @@ func Prune(l store.Listing, p Policy, now time.Time) Plan {
 			newest.ID())}
 	}
 	present := of(l.Backups, newest.ClusterID)
-	kept := p.keep(present)
+	kept := p.keepEach(l.Backups)
 	keepNewest(kept, l.Backups)
 	plan := Plan{RestsOn: newest}
 	for _, b := range l.Backups {
@@ -105,6 +107,17 @@ func (p Policy) succeeds(present, other []store.Backup) bool {
 	first := slices.MinFunc(present, oldestFirst)
 	last := slices.MaxFunc(other, oldestFirst)
 	return len(verified(present)) >= max(1, p.Last) && last.Slot.Before(first.Slot)
+}
+
+// keepEach are the backups that the policy keeps of each cluster ID by itself.
+func (p Policy) keepEach(backups []store.Backup) map[store.Backup]bool {
+	kept := map[store.Backup]bool{}
+	for _, b := range backups {
+		if !kept[b] {
+			maps.Copy(kept, p.keep(of(backups, b.ClusterID)))
+		}
+	}
+	return kept
 }
 
 // keep are the backups that the policy keeps: good ones only, since another counts as none.

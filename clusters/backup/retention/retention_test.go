@@ -66,7 +66,7 @@ func TestPrune(t *testing.T) {
 		},
 		"before a restore, not yet replaced": {[]store.Backup{backup(hours, "v"), backup(40*days, "ev"), backup(41*days, "e")}, keepTwo, nil, ""},
 		"before a restore, replaced": {
-			[]store.Backup{backup(hours, "v"), backup(2*hours, "v"), backup(40*days, "ev"), backup(41*days, "ev")}, keepTwo, []time.Duration{41 * days}, "",
+			[]store.Backup{backup(hours, "v"), backup(2*hours, "v"), backup(40*days, "ev"), backup(41*days, "ev"), backup(42*days, "ev")}, keepTwo, []time.Duration{42 * days}, "",
 		},
 		"two that live side by side": {
 			[]store.Backup{backup(hours, "v"), backup(50*days, "v"), backup(40*days, "ev"), backup(41*days, "ev")}, keepTwo, nil, "",

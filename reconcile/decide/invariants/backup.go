@@ -20,13 +20,15 @@ var backupInvariants = []invariant{
 }
 
 func backedUpFirst(s decide.State, d decide.Decision) string {
-	ready := 0
+	ready, fails := 0, false
 	for _, m := range s.Record.Members {
-		if replicaAt(s, m.Ordinal).Pod == decide.PodReady {
+		pod := replicaAt(s, m.Ordinal).Pod
+		fails = fails || pod == decide.PodFailing
+		if pod == decide.PodReady {
 			ready++
 		}
 	}
-	gone := !s.Membership.Known && 2*ready <= len(s.Record.Members)
+	gone := !s.Membership.Known && fails && 2*ready <= len(s.Record.Members)
 	if !s.Declared.BacksUpBeforeUpgrade || gone || !changesVersion(s, d.Action) {
 		return ""
 	}

@@ -1,0 +1,28 @@
+package retention
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/clusters/backup/store"
+)
+
+// A logical accident three days ago, a restore from a backup that was taken after it. The first backup
+// of the restored cluster is verified, and a policy without last (daily: 14, as the CRD admits) gives up
+// all older ones but the newest, which has the accident.
+func TestRestoredFromTooNewABackup(t *testing.T) {
+	all := []store.Backup{backup(time.Minute, "v")}
+	for i := 2; i <= 15; i++ {
+		all = append(all, backup(time.Duration(i)*days, "ev"))
+	}
+	for name, p := range map[string]Policy{
+		"daily 14":         {Daily: 14, MinAge: days},
+		"last 1, weekly 8": {Last: 1, Weekly: 8, MinAge: days},
+	} {
+		plan := Prune(store.Listing{Backups: all}, p, now)
+		if slices.ContainsFunc(plan.Delete, func(b store.Backup) bool { return p.keep(of(all, earlier))[b] }) {
+			t.Errorf("%s: backups are deleted that the policy says to keep", name)
+		}
+	}
+}
