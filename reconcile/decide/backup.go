@@ -115,6 +115,17 @@ func (s State) startedBackup() (BackupJob, bool) {
 	return BackupJob{}, false
 }
 
+// earlierBackupRuns is the Job that a pass has started for an earlier generation and that still runs; empty
+// if there is none. However often git changes, one Job takes a backup at a time.
+func (s State) earlierBackupRuns() string {
+	for _, job := range s.Backups.Jobs {
+		if job.Generation != 0 && job.Generation != s.Generation && job.Phase == JobRuns {
+			return job.Name
+		}
+	}
+	return ""
+}
+
 // hasBackupSince reports whether a backup of this cluster is known that was begun since then, and that
 // was verified where git wants that.
 func (s State) hasBackupSince(since time.Time) bool {
@@ -141,8 +152,24 @@ func backUp(s State) (Decision, bool) {
 	return s.startDueBackup()
 }
 
+// besideBackup is a rule that does what is due of backups before it leaves everything to a person: that
+// may take days, and is no reason to be without one.
+func besideBackup(apply func(State) (Decision, bool)) func(State) (Decision, bool) {
+	return func(s State) (Decision, bool) {
+		d, spoke := apply(s)
+		if !spoke || d.Verdict != Block {
+			return d, spoke
+		}
+		if due, acts := backUp(s); acts {
+			due.Message += "; and for a person: " + d.Message
+			return due, true
+		}
+		return d, true
+	}
+}
+
 func (s State) startDueBackup() (Decision, bool) {
-	if _, started := s.startedBackup(); started || !s.canBackUp() {
+	if _, started := s.startedBackup(); started || !s.canBackUp() || s.earlierBackupRuns() != "" {
 		return Decision{}, false
 	}
 	switch {
@@ -251,6 +278,9 @@ func (s State) describeLackingBackup() (lack string, ends bool) {
 		return before + ", and none can be: " + s.Backups.Foreign, false
 	case s.Backups.Hidden != "":
 		return before + ", and whether there is one is not known: " + s.Backups.Hidden, true
+	case !started && s.earlierBackupRuns() != "":
+		return fmt.Sprintf("%s, once Job %s has ended, which was started before that was declared", before,
+			s.earlierBackupRuns()), true
 	case !started:
 		return before + ", and none can be started yet", true
 	case job.Phase == JobFailed:

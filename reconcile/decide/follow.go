@@ -156,8 +156,10 @@ func (s State) recordDifferences() []string {
 	standing := StandingRecord(s, "")
 	var facts []string
 	for _, m := range standing.Members {
-		if _, found := s.Record.Member(m.Ordinal); !found {
+		if _, found := s.Record.Member(m.Ordinal); !found && s.Membership.Known {
 			facts = append(facts, fmt.Sprintf("etcd lists %s", s.ReplicaName(m.Ordinal)))
+		} else if !found {
+			facts = append(facts, fmt.Sprintf("the record does not know %s, which is there", s.ReplicaName(m.Ordinal)))
 		}
 	}
 	for _, m := range s.Record.Members {

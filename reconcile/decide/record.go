@@ -131,16 +131,15 @@ func (s State) catchUp(r Record) Record {
 	if r.ClusterID != 0 || s.ReportedClusterID == 0 {
 		return r
 	}
-	var joined []int
-	if r.Restoring() { // it knows the first member alone
-		joined = s.remainingOrdinals()
-	}
 	r.ClusterID = s.ReportedClusterID
 	for _, m := range r.Members {
 		m.Mode = Sealed
 		r = r.With(m)
 	}
-	for _, ordinal := range joined {
+	if s.Membership.Known {
+		return r
+	}
+	for _, ordinal := range s.remainingOrdinals() { // such a record knows no member that came later
 		r = r.With(RecordedMember{Ordinal: ordinal, Mode: Sealed})
 	}
 	return r

@@ -66,9 +66,9 @@ var rules = []rule{
 	{Rule{"ScaleDown", "There are more members than declared: remove the one with the highest ordinal."}, scaleDown},
 	{Rule{"PromoteLearner", "A learner has caught up: make it a voter."}, promoteLearner},
 	{Rule{"DataInDoubt", "Members may hold different data, and no majority has said yet whose are right: " +
-		"give up no copy, make no other."}, dataInDoubt},
-	{Rule{"AlarmRaised", "A member raises an alarm: etcd refuses writes."}, alarmRaised},
-	{Rule{"MemberFailing", "The cluster serves; the pod of a member has been failing for long."}, memberFailing},
+		"give up no copy, make no other."}, besideBackup(dataInDoubt)},
+	{Rule{"AlarmRaised", "A member raises an alarm: etcd refuses writes."}, besideBackup(alarmRaised)},
+	{Rule{"MemberFailing", "The cluster serves; the pod of a member has been failing for long."}, besideBackup(memberFailing)},
 	{Rule{"WaitForMembers", "The cluster serves; a member is not healthy yet, or no longer."}, waitForMembers},
 	{Rule{"PrepareUpgrade", "The version that git declares cannot read all that is in the members' logs: have etcd " +
 		"write it out first."}, prepareUpgrade},
@@ -77,7 +77,7 @@ var rules = []rule{
 	{Rule{"StartRollout", "Git declares other pods than run: have new pods made so."}, startRollout},
 	{Rule{"RollOneMember", "A pod was made from an earlier declaration: restart it, one at a time, the leader last."},
 		rollOneMember},
-	{Rule{"ScaleUp", "An ordinal below the declared number has no member: add one there, as a learner."}, scaleUp},
+	{Rule{"ScaleUp", "An ordinal below the declared number has no member: add one there, as a learner."}, besideBackup(scaleUp)},
 	{Rule{"BackUp", "Git declares backups, and there is none of this cluster yet, or none from before an upgrade: " +
 		"start one."}, backUp},
 	{Rule{"VersionRefused", "The version that git declares cannot be reached from the one that runs in one step: " +

@@ -64,7 +64,9 @@ func keepsVolume(r decide.Replica, uid string) bool {
 func outOfNothing(s decide.State, m decide.RecordedMember, founds bool) string {
 	_, before := recordedAt(s.Record, m.Ordinal)
 	member, listed := memberAt(s, m.Ordinal)
-	putBack := restoring(s.Record) && s.ReportedClusterID != 0
+	// put back to what it was before the cluster formed: it knows none of the members that came later
+	putBack := s.Record.ClusterID == 0 && s.ReportedClusterID != 0 && !s.Membership.Known &&
+		(replicaAt(s, m.Ordinal).VolumeUID != "" || replicaAt(s, m.Ordinal).Pod != decide.PodAbsent)
 	switch {
 	case before || putBack && m.Mode == decide.Sealed:
 		return ""
