@@ -13,10 +13,10 @@ import (
 	"quorate.dev/quorate/clusters/podstate"
 )
 
-// findRestore reads, while the cluster is being made from a backup, what has become of the Job that does
-// it.
+// findRestore reads, while the cluster is being made from a backup, or has no record that says whether it
+// is, what has become of the Job that does it.
 func (c *cluster) findRestore(ctx context.Context) error {
-	if !c.state.Record.Restoring() {
+	if lost := len(c.state.Record.Members) == 0; !lost && !c.state.Record.Restoring() {
 		return nil
 	}
 	if c.state.Restore.Hidden = c.jobsHidden(); c.state.Restore.Hidden != "" {

@@ -85,6 +85,8 @@ func TestBackupJob(t *testing.T) {
 		{"the second attempt", backupJob(failed), []*corev1.Pod{later, podOf("", ran("backup", 1, "quorate: no"))}, decide.JobFailed, "backup: back up b/a: the store refuses", ""},
 		{"verified by the second attempt", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, word(0)), ran("verify", 0, "")), podOf("", ran("backup", 0, word(0)), ran("verify", 1, "quorate: 403"))},
 			decide.JobSucceeded, "", "0s true"},
+		{"found damaged by the second attempt", backupJob(failed), []*corev1.Pod{podOf("", ran("backup", 0, word(0)), ran("verify", 0, ""), ran("prune", 137, "")),
+			podOf("", ran("backup", 0, word(0)), ran("verify", 4, "quorate: b/a: damaged"))}, decide.JobFailed, "verify: b/a: damaged", ""},
 		{"the deadline", backupJob(failed), nil, decide.JobFailed, "Job was active longer than specified deadline", ""},
 		{"no image", backupJob(), []*corev1.Pod{podOf("", waits("backup", "ImagePullBackOff", "no \x1b[31mway"))}, decide.JobRuns, `ImagePullBackOff: no \x1b[31mway`, ""},
 		{"about to start", backupJob(), []*corev1.Pod{podOf("", waits("backup", "PodInitializing", ""))}, decide.JobRuns, "", ""},

@@ -113,9 +113,15 @@ func (s State) standing(freshToken string) Record {
 		r.CA = s.Record.CA
 		return r
 	}
+	token := cmp.Or(s.Record.Token, s.Objects.RunsToken, s.tokenOfVolumes(), freshToken)
+	if s.isBeingRestored() {
+		r := RestoringRecord(token)
+		r.CA = s.Record.CA
+		return r
+	}
 	r := Record{
 		CA:        s.Record.CA,
-		Token:     cmp.Or(s.Record.Token, s.Objects.RunsToken, s.tokenOfVolumes(), freshToken),
+		Token:     token,
 		ClusterID: cmp.Or(s.Record.ClusterID, s.ReportedClusterID),
 	}
 	for _, ordinal := range s.remainingOrdinals() {

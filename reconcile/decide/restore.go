@@ -129,6 +129,13 @@ func (s State) hasID() bool {
 
 func (s State) restoreJobName() string { return s.Name + "-restore" }
 
+// isBeingRestored reports whether a Job fills the first member's volume, of a cluster whose record was lost
+// meanwhile: it has not ended well, so that no member has started on what it leaves.
+func (s State) isBeingRestored() bool {
+	job := s.Restore.Job
+	return !s.recorded() && !s.hasID() && job != nil && job.Phase != JobSucceeded && s.besideRestore() == ""
+}
+
 // besideRestore says what is there that a cluster which is being made from a backup cannot have: a pod, or
 // a volume but that of its only member; empty if there is nothing. The record may have been put back to
 // what it was before the cluster formed: then this is the cluster.

@@ -25,6 +25,10 @@ func applyObjects(s State) (Decision, bool) {
 	if !s.hasStatefulSet() && s.lacksBackup() {
 		return s.statefulSetAfterBackup()
 	}
+	if s.isBeingRestored() {
+		return act(ApplyObjects{}, "the record is lost while %s is being restored: %s", s.ReplicaName(seedOrdinal),
+			sentence(s.Objects.Drift))
+	}
 	if !s.recorded() {
 		return act(ApplyObjects{}, "the record is lost; bring %s back on the data that is there: %s",
 			s.describeRemains(), sentence(s.Objects.Drift))

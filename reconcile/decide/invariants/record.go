@@ -60,6 +60,20 @@ func keepsVolume(r decide.Replica, uid string) bool {
 	return uid != "" && r.VolumeUID == uid && !goes
 }
 
+// restoringAgain says what is wrong with taking it, by a Job that is there, that a cluster without a record
+// is being made from a backup.
+func restoringAgain(s decide.State) string {
+	switch beside := besideSeed(s); {
+	case cluster(s) != 0 || len(s.Membership.Members) > 0:
+		return "although the cluster has formed"
+	case s.Restore.Job.Phase == decide.JobSucceeded:
+		return "although it was restored"
+	case beside != "":
+		return "beside " + beside
+	}
+	return ""
+}
+
 // outOfNothing says what is wrong with an entry that was not there before.
 func outOfNothing(s decide.State, m decide.RecordedMember, founds bool) string {
 	_, before := recordedAt(s.Record, m.Ordinal)
@@ -74,6 +88,8 @@ func outOfNothing(s decide.State, m decide.RecordedMember, founds bool) string {
 		return "out of nothing"
 	case len(s.Record.Members) > 0 && (m.Mode == decide.Sealed) != member.Started:
 		return "although started is " + fmt.Sprint(member.Started)
+	case len(s.Record.Members) == 0 && m.Mode == decide.Restoring && s.Restore.Job != nil:
+		return restoringAgain(s)
 	case len(s.Record.Members) == 0 && founds != (m.Mode == decide.Founding || m.Mode == decide.Restoring):
 		return "out of nothing"
 	case m.Mode == decide.Joining && (!s.Membership.Known || member.Started):

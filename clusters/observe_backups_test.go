@@ -1,0 +1,61 @@
+package clusters
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/targets"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// TestDamagedBackupHidesNoGoodOne: the newest backup by the status, which a pass saw before it was read
+// back, is damaged; the good one of an hour before is known from its pod, and is the newest that counts.
+func TestDamagedBackupHidesNoGoodOne(t *testing.T) {
+	hour := time.Date(2026, 11, 22, 17, 0, 0, 0, time.UTC)
+	job := func(n int) *batchv1.Job {
+		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("a-backup-%d", n), UID: types.UID(fmt.Sprint("j", n)),
+			CreationTimestamp: metav1.NewTime(hour.Add(time.Duration(n-1) * time.Hour)),
+			OwnerReferences:   []metav1.OwnerReference{{Kind: "CronJob", UID: "cron", Controller: ptr.To(true)}}}}
+	}
+	pod := func(n int, verify int32) *corev1.Pod {
+		at := hour.Add(time.Duration(n-1) * time.Hour)
+		word := fmt.Sprintf(`{"format":"quorate.dev/backup-result/v1","slot":"%s","data":"%s-18204-9c4bbfd4.db.zst",`+
+			`"clusterID":"15082e1bb141d752","revision":1,"bytes":7,"sha256":"%s","startedAt":"%[1]s","finishedAt":"%[1]s","suspect":false}`,
+			at.Format(time.RFC3339), at.Format("20060102t150405z"), strings.Repeat("a", 64))
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p", n),
+			OwnerReferences: []metav1.OwnerReference{{UID: types.UID(fmt.Sprint("j", n)), Controller: ptr.To(true)}}},
+			Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{
+				{Name: "backup", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: word}}},
+				{Name: "verify", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: verify}}}}}}
+	}
+	for _, order := range [][]int{{1, 2}, {2, 1}} {
+		c := &cluster{names: objects.NamesOf("a"), target: targets.Target{}}
+		c.target.Cluster.Name = "a"
+		two := metav1.NewTime(hour.Add(time.Hour))
+		custom := &v1alpha1.EtcdCluster{}
+		custom.Status.Backup = &v1alpha1.BackupStatus{Last: &v1alpha1.BackupResult{Job: "a-backup-2", Slot: two,
+			StartedAt: two, FinishedAt: two, ClusterID: "15082e1bb141d752"}}
+		c.own = &inventory.Cluster{Custom: custom, Objects: map[string]metav1.Object{
+			"CronJob/a-backup": &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "a-backup", UID: "cron"}}},
+			BackupPods: []*corev1.Pod{pod(1, 0), pod(2, 4)}}
+		for _, n := range order {
+			c.own.BackupJobs = append(c.own.BackupJobs, job(n))
+		}
+		c.state = decide.State{}
+		c.findBackups()
+		if last := c.state.Backups.Last; last == nil || last.Job != "a-backup-1" {
+			t.Errorf("order %v: the newest good backup is %+v, want that of a-backup-1", order, last)
+		}
+	}
+}
