@@ -40,7 +40,7 @@ func (c *cluster) findBackups() {
 	b := &c.state.Backups
 	for _, job := range c.own.BackupJobs {
 		if c.backs(job) {
-			b.Jobs = append(b.Jobs, podstate.BackupJob(c.target.Cluster.Name, job, pods[job.UID]))
+			b.Jobs = append(b.Jobs, podstate.BackupJob(c.target.Cluster.Name, job, pods[job.UID], c.state.Now))
 		}
 	}
 	for _, j := range b.Jobs {

@@ -43,7 +43,7 @@ func (c *cluster) findRestore(ctx context.Context) error {
 	}
 	if job != nil {
 		c.own.Objects[id.Kind+"/"+id.Name] = job
-		seen := podstate.RestoreJob(job, own)
+		seen := podstate.RestoreJob(job, own, c.state.Now)
 		c.state.Restore.Job = &seen
 	}
 	return nil

@@ -23,7 +23,7 @@ const suspect = "etcd has found that members hold different data, so what was st
 
 // BackupJob says what has become of a Job that backs up a cluster, by what its own pods left in their
 // status.
-func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod) decide.BackupJob {
+func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.BackupJob {
 	j := decide.BackupJob{Name: job.Name, CreatedAt: job.CreationTimestamp.UTC()}
 	generation, err := strconv.ParseInt(job.Annotations[objects.AnnotationGeneration], 10, 64)
 	if err == nil && job.Name == objects.BackupJobName(cluster, generation) {
@@ -43,9 +43,12 @@ func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod) decide.Back
 			j.Backup = decide.NewerBackup(j.Backup, backupOf(pod, job, j))
 		}
 	}
-	if len(own) > 0 && j.Phase != decide.JobSucceeded {
+	switch {
+	case len(own) > 0 && j.Phase != decide.JobSucceeded:
 		j.Message = cmp.Or(jobTrouble(own[len(own)-1]), visible.Line(said))
-	} else {
+	case j.Phase == decide.JobRuns:
+		j.Message = podless(job, own, now)
+	default:
 		j.Message = visible.Line(said)
 	}
 	return j

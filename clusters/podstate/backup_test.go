@@ -93,7 +93,7 @@ func TestBackupJob(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			j := BackupJob("a", test.job, test.pods)
+			j := BackupJob("a", test.job, test.pods, made.Add(20*time.Second))
 			backup := ""
 			if j.Backup != nil {
 				backup = fmt.Sprint(j.Backup.StartedAt.Sub(made), j.Backup.Verified)

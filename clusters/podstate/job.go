@@ -15,6 +15,9 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
+// podSoon is how soon Kubernetes makes a pod for a Job, unless something keeps it from that.
+const podSoon = 30 * time.Second
+
 // jobPhase is how far Kubernetes says that a Job has come, since when it has ended, and why it failed.
 func jobPhase(job *batchv1.Job) (phase decide.JobPhase, endedAt time.Time, why string) {
 	phase = decide.JobRuns
@@ -28,6 +31,15 @@ func jobPhase(job *batchv1.Job) (phase decide.JobPhase, endedAt time.Time, why s
 		}
 	}
 	return phase, endedAt, why
+}
+
+// podless says that a Job runs and has had no pod for longer than Kubernetes takes to make one, such as
+// where a quota refuses it; empty if it has one.
+func podless(job *batchv1.Job, pods []*corev1.Pod, now time.Time) string {
+	if len(pods) > 0 || now.Sub(job.CreationTimestamp.Time) < podSoon {
+		return ""
+	}
+	return fmt.Sprintf("it has no pod; kubectl describe job %s says why", job.Name)
 }
 
 // byAge are pods, the oldest first.

@@ -17,7 +17,7 @@ import (
 )
 
 // RestoreJob says what has become of a Job that restores, by what its own pods left in their status.
-func RestoreJob(job *batchv1.Job, pods []*corev1.Pod) decide.RestoreJob {
+func RestoreJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.RestoreJob {
 	j := decide.RestoreJob{
 		UID: string(job.UID), VolumeUID: job.Annotations[objects.AnnotationVolume],
 		From:        visible.Line(job.Annotations[objects.AnnotationRestoreFrom]),
@@ -34,6 +34,9 @@ func RestoreJob(job *batchv1.Job, pods []*corev1.Pod) decide.RestoreJob {
 	if len(own) > 0 {
 		j.Message = jobTrouble(own[len(own)-1])
 	}
+	if j.Phase == decide.JobRuns {
+		j.Message = cmp.Or(j.Message, podless(job, own, now))
+	}
 	j.Message = cmp.Or(j.Message, visible.Line(said))
 	return j
 }
@@ -49,7 +52,11 @@ func restoredBy(pods []*corev1.Pod) string {
 		if err != nil {
 			continue
 		}
-		return fmt.Sprintf("the backup of %s of cluster %s at revision %d", r.Slot.Format(time.RFC3339),
+		what := "the backup"
+		if r.Suspect {
+			what = "the suspect backup" // git has named it all the same
+		}
+		return fmt.Sprintf("%s of %s of cluster %s at revision %d", what, r.Slot.Format(time.RFC3339),
 			r.SourceClusterID, r.Revision)
 	}
 	return ""

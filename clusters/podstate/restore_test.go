@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +20,7 @@ func TestRestoreJob(t *testing.T) {
 		`"sourceClusterID":"15082e1bb141d752","revision":18204,"newRevision":1000018204,"bytes":77856,"sha256":"%s","startedAt":"2026-11-22T19:00:03Z",`+
 		`"finishedAt":"2026-11-22T19:00:09Z","suspect":false,"clusterID":"00000000000000c2","memberID":"00000000000000a1"}`, strings.Repeat("a", 64))
 	job := func(conditions ...batchv1.JobCondition) *batchv1.Job {
-		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "a-restore", UID: "j1", Annotations: map[string]string{
+		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "a-restore", UID: "j1", CreationTimestamp: metav1.NewTime(made), Annotations: map[string]string{
 			objects.AnnotationRestoreFrom: "tuesday\x1b[31m", objects.AnnotationRestoreDigest: "d1", objects.AnnotationVolume: "v0"}},
 			Status: batchv1.JobStatus{Conditions: conditions}}
 	}
@@ -31,22 +32,27 @@ func TestRestoreJob(t *testing.T) {
 		phase    decide.JobPhase
 		message  string
 		restored string
+		after    time.Duration
 	}{
-		{"no pod yet", job(), nil, decide.JobRuns, "", ""},
+		{name: "no pod yet", job: job(), phase: decide.JobRuns, after: 29 * time.Second},
+		{name: "no pod for long", job: job(), phase: decide.JobRuns, message: "it has no pod; kubectl describe job a-restore says why", after: 30 * time.Second},
+		{name: "restored, although suspect", job: job(ended(batchv1.JobComplete, "")),
+			pods: []*corev1.Pod{podOf("", ran("restore", 0, strings.Replace(restored, `"suspect":false`, `"suspect":true`, 1)))}, phase: decide.JobSucceeded,
+			restored: strings.Replace(well, "the backup", "the suspect backup", 1)},
 		{"starting", job(), []*corev1.Pod{podOf("", waits("restore", "ContainerCreating", ""))}, decide.JobRuns,
-			"pod p is starting; if it stays so, kubectl describe pod p says why", ""},
+			"pod p is starting; if it stays so, kubectl describe pod p says why", "", 0},
 		{"without a Secret", job(), []*corev1.Pod{podOf("", waits("restore", "CreateContainerConfigError", `secret "s3" not found`))}, decide.JobRuns,
-			`CreateContainerConfigError: secret "s3" not found`, ""},
-		{"failing", job(), []*corev1.Pod{podOf("", ran("restore", 1, "quorate: restore: 503\n"))}, decide.JobRuns, "restore: 503", ""},
+			`CreateContainerConfigError: secret "s3" not found`, "", 0},
+		{"failing", job(), []*corev1.Pod{podOf("", ran("restore", 1, "quorate: restore: 503\n"))}, decide.JobRuns, "restore: 503", "", 0},
 		{"failed", job(ended(batchv1.JobFailed, "BackoffLimitExceeded")), []*corev1.Pod{podOf("", ran("restore", 4, "quorate: restore: it is damaged"))}, decide.JobFailed,
-			"restore: it is damaged", ""},
-		{"the deadline", job(ended(batchv1.JobFailed, "it was active for too long")), nil, decide.JobFailed, "it was active for too long", ""},
+			"restore: it is damaged", "", 0},
+		{"the deadline", job(ended(batchv1.JobFailed, "it was active for too long")), nil, decide.JobFailed, "it was active for too long", "", 0},
 		{"restored", job(ended(batchv1.JobComplete, "")), []*corev1.Pod{podOf("", ran("restore", 0, restored)), podOf("", ran("restore", 1, "no"))},
-			decide.JobSucceeded, "", well},
-		{"restored, and nobody says what", job(ended(batchv1.JobComplete, "")), nil, decide.JobSucceeded, "", ""},
-		{"restored, as somebody says", job(ended(batchv1.JobComplete, "")), []*corev1.Pod{podOf("", ran("restore", 0, "all is well"))}, decide.JobSucceeded, "", ""},
+			decide.JobSucceeded, "", well, 0},
+		{"restored, and nobody says what", job(ended(batchv1.JobComplete, "")), nil, decide.JobSucceeded, "", "", 0},
+		{"restored, as somebody says", job(ended(batchv1.JobComplete, "")), []*corev1.Pod{podOf("", ran("restore", 0, "all is well"))}, decide.JobSucceeded, "", "", 0},
 	} {
-		got := RestoreJob(test.job, test.pods)
+		got := RestoreJob(test.job, test.pods, made.Add(test.after))
 		want := decide.RestoreJob{UID: "j1", From: `tuesday\x1b[31m`, Digest: "d1", VolumeUID: "v0", Phase: test.phase, Message: test.message, Restored: test.restored}
 		if got.From = strings.ReplaceAll(got.From, "\x1b", "!"); strings.Contains(got.From, "!") {
 			t.Errorf("%s: an escape is kept", test.name)

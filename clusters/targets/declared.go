@@ -31,6 +31,7 @@ func (t Target) Declared() decide.Declared {
 	}
 	if b := spec.Backup; b != nil {
 		d.BacksUp, d.VerifiesBackups = !b.Suspend, objects.VerifiesBackups(b)
+		d.BackupDeadline = objects.BackupDeadline(b)
 		d.BacksUpBeforeUpgrade = slices.Contains(b.Before, v1alpha1.BeforeUpgrade)
 	}
 	d.Restore = objects.RestoreOf(&t.Cluster)

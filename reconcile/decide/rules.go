@@ -3,8 +3,11 @@ package decide
 // Converged is the name of what Decide says when no rule speaks.
 const Converged = "Converged"
 
-// ruleRestore waits as long as its Job may take.
-const ruleRestore = "Restore"
+// ruleRestore and ruleWaitForBackup wait as long as their Jobs may take.
+const (
+	ruleRestore       = "Restore"
+	ruleWaitForBackup = "WaitForBackup"
+)
 
 // lockedElsewhere overrules every action.
 const lockedElsewhere = "LockedElsewhere"
@@ -82,7 +85,7 @@ var rules = []rule{
 		"start one."}, backUp},
 	{Rule{"VersionRefused", "The version that git declares cannot be reached from the one that runs in one step: " +
 		"keep what runs."}, versionRefused},
-	{Rule{"WaitForBackup",
+	{Rule{ruleWaitForBackup,
 		"Another version of etcd is to be rolled out, and git wants a backup of before: wait for it."}, waitForBackup},
 	{Rule{"WaitForCleanUp", "The volume of a member that is gone is being deleted."}, waitForCleanUp},
 	{Rule{"NotActedOn", "Git asks for a change that this version does not make: say so, keep what runs."}, notActedOn},

@@ -91,6 +91,7 @@ var flags = []string{"", "drift", "no StatefulSet", "problems", "foreign", "rela
 	"worn orphan", "worn problems", "worn suspended", "worn foreign", "worn unrecorded",
 	"no backup", "waits for a backup", "no backup to be had",
 	"to be restored", "restore to start", "restore runs", "restore failed", "restore done", "restore of another",
+	"restore without record",
 	"refuted", "outvoted", "torn", "unheard", "stopped by check"}
 
 func arounds(flags ...string) []around {
@@ -272,7 +273,7 @@ func (w *world) flagOfLife(flag string) {
 		w.wear(strings.TrimPrefix(flag, "worn "))
 	case "no backup", "waits for a backup", "no backup to be had":
 		w.wantBackup(strings.TrimPrefix(flag, "no backup"))
-	case "to be restored", "restore to start", "restore runs", "restore failed", "restore done", "restore of another":
+	case "to be restored", "restore to start", "restore runs", "restore failed", "restore done", "restore of another", "restore without record":
 		w.wantRestore(strings.TrimPrefix(flag, "restore "))
 	case "asleep":
 		w.Declared.Lifecycle, w.Objects.RunsReplicas = "Stopped", 0
@@ -315,6 +316,10 @@ func (w *world) wantBackup(state string) {
 // first member is on record as one that is restored, and a Job has come so far.
 func (w *world) wantRestore(state string) {
 	w.Declared.Restore = decide.RestoreSource{From: "tuesday", Digest: "d1"}
+	if state == "without record" {
+		w.Record, w.Objects.RunsReplicas = decide.Record{}, 0
+		w.Restore.Job = &decide.RestoreJob{UID: "j1", From: "tuesday", Digest: "d1", VolumeUID: w.Replica(0).VolumeUID, Phase: decide.JobRuns}
+	}
 	if state == "to be restored" || w.Record.Token == "" {
 		return
 	}
@@ -485,7 +490,7 @@ func (all *tally) compare(t *testing.T) {
 
 // outOfReach is what takes more than a small world holds: alarms, members that lag, objects that
 // contradict each other, long waits.
-var outOfReach = []string{"Block AlarmRaised", "Block Stop", "Wait RollOneMember", "Wait ScaleUp", "Wait ScaleDown", "Block ApplyObjects", "Wait PrepareUpgrade",
+var outOfReach = []string{"Block AlarmRaised", "Act AlarmRaised", "Block Stop", "Wait RollOneMember", "Wait ScaleUp", "Wait ScaleDown", "Block ApplyObjects", "Wait PrepareUpgrade",
 	"Block WaitForMembers", "Block ScaleUp", "Block LockedElsewhere", "Act DataInDoubt", "Block ReplaceMember",
 	"Act CALost", "Act CAChanged", "Wait ApplyObjects",
 }

@@ -94,6 +94,8 @@ type Declared struct {
 	BacksUp bool `json:"backsUp,omitempty"`
 	// BacksUpBeforeUpgrade: no pod is moved to another version of etcd before there is a backup.
 	BacksUpBeforeUpgrade bool `json:"backsUpBeforeUpgrade,omitempty"`
+	// BackupDeadline is how long a backup may take.
+	BackupDeadline time.Duration `json:"backupDeadline,omitempty"`
 	// VerifiesBackups: git wants backups to be verified before they count.
 	VerifiesBackups bool `json:"verifiesBackups,omitempty"`
 	// Restore is the backup that a new cluster is made from.

@@ -60,7 +60,8 @@ func Thresholds() []Threshold {
 				"Kubernetes gets over most failures within this time."},
 		{"A wait", longPatience, 0,
 			"A node may come back, a slow volume be attached, a large database be read. " +
-				"After this long, a Block tells a person."},
+				"After this long, a Block tells a person. For a Job it is the deadline that git declares, and " +
+				"two minutes, where that is longer."},
 		{"A missing node", strandedPatience, 0,
 			"A node that is registered again still has its volumes. spec.replaceAfter counts instead where it is set."},
 		{"Replacements: number", 0, replacementThreshold,

@@ -13,8 +13,11 @@ func (s State) patienceFor(d Decision) time.Duration {
 			return patience
 		}
 	}
-	if d.Rule == ruleRestore {
-		return max(longPatience, s.Declared.Restore.Deadline+patience) // its Job fails by itself before that
+	switch d.Rule { // a Job fails by itself before that
+	case ruleRestore:
+		return max(longPatience, s.Declared.Restore.Deadline+patience)
+	case ruleWaitForBackup:
+		return max(longPatience, s.Declared.BackupDeadline+patience)
 	}
 	return longPatience
 }
@@ -32,6 +35,8 @@ func (s State) wayOut(d Decision) string {
 	case ruleRestore:
 		return fmt.Sprintf("kubectl describe job %s and its pods say what keeps it; deleted, it is started again",
 			s.restoreJobName())
+	case ruleWaitForBackup:
+		return "kubectl describe shows what keeps that Job and its pods; or take Upgrade out of spec.backup.before"
 	case "ScaleUp":
 		ordinal, _ := s.freeOrdinal()
 		return fmt.Sprintf("if nobody needs the data on it, kubectl delete pvc data-%s", s.ReplicaName(ordinal))

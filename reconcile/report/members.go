@@ -21,6 +21,9 @@ func Members(w io.Writer, r Report, style Style) error {
 		if id := c.State.Membership.ClusterID; id != 0 {
 			fmt.Fprintf(b, "    cluster ID %s\n", id)
 		}
+		if from := c.State.Record.RestoredFrom; from != "" {
+			fmt.Fprintf(b, "    made from %s\n", visible.Line(from))
+		}
 		writeBackup(b, c.State)
 		writeMembers(b, c.State)
 	}

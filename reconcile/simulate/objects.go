@@ -193,5 +193,5 @@ func sameDeclaration(a, b decide.Declared) bool {
 	return a.Replicas == b.Replicas && a.Version == b.Version && a.SpecHash == b.SpecHash &&
 		a.Lifecycle == b.Lifecycle && a.Suspended == b.Suspended && a.Retention == b.Retention &&
 		a.ReplaceAfter == b.ReplaceAfter && a.BacksUp == b.BacksUp &&
-		a.BacksUpBeforeUpgrade == b.BacksUpBeforeUpgrade && a.Restore == b.Restore
+		a.BackupDeadline == b.BackupDeadline && a.BacksUpBeforeUpgrade == b.BacksUpBeforeUpgrade && a.Restore == b.Restore
 }
