@@ -25,10 +25,7 @@ func (w *World) observe(says decide.Membership) decide.State {
 		s.Waited = slices.Clone(w.status.waited)
 		s.Generation = w.backups.generation
 	}
-	s.Backups = w.seenBackups()
-	if w.exists(w.configMap()) {
-		s.Restore = w.seenRestore()
-	}
+	s.Backups, s.Restore = w.seenBackups(), w.seenRestore()
 	if w.exists(w.configMap()) {
 		s.Record = w.record
 		s.Record.Members, s.Record.Removed = slices.Clone(w.record.Members), slices.Clone(w.record.Removed)

@@ -95,7 +95,7 @@ func (w *World) runRestore() {
 
 // seenRestore is what a pass sees of it.
 func (w *World) seenRestore() (seen decide.Restore) {
-	if w.restores != nil && w.record.Restoring() {
+	if w.restores != nil && (w.record.Restoring() || !w.exists(w.configMap())) {
 		job := w.restores.RestoreJob
 		seen.Job = &job
 	}
