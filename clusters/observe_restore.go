@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 
 	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/podstate"
 )
 
@@ -37,7 +39,7 @@ func (c *cluster) findRestore(ctx context.Context) error {
 		switch {
 		case job != nil && metav1.IsControlledBy(pod, job):
 			own = append(own, pod)
-		case pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed:
+		case c.fillsSeed(pod) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed:
 			c.state.Restore.Stopping = append(c.state.Restore.Stopping, pod.Name)
 		}
 	}
@@ -47,6 +49,15 @@ func (c *cluster) findRestore(ctx context.Context) error {
 		c.state.Restore.Job = &seen
 	}
 	return nil
+}
+
+// fillsSeed reports whether a pod has the volume of the first member: one that only has the labels of those
+// that restore writes to nothing.
+func (c *cluster) fillsSeed(pod *corev1.Pod) bool {
+	claim := objects.VolumeClaimName(c.target.Cluster.Name, 0)
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
+	})
 }
 
 // jobsHidden says why Jobs could not be listed; empty if they were.

@@ -101,6 +101,15 @@ func TestRestoreBesideOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.decided("Restore", "Job a-restore is there and was not made by Quorate")
+	labels := objects.Labels("a")
+	labels["app.kubernetes.io/component"] = "restore"
+	innocent := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "innocent", Namespace: "default", Labels: labels}, Spec: simplePod().Spec}
+	if _, err := s.server.Client.CoreV1().Pods("default").Create(t.Context(), innocent, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if seen := s.observe(); len(seen.own.RestorePods) != 1 || len(seen.state.Restore.Stopping) > 0 {
+		t.Errorf("%d pods with the labels; it waits for %q, which has nothing of the cluster's", len(seen.own.RestorePods), seen.state.Restore.Stopping)
+	}
 	s.do(early, start, false)
 	background := metav1.DeletePropagationBackground
 	if err := s.server.Client.BatchV1().Jobs("default").Delete(t.Context(), "a-restore", metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {

@@ -154,7 +154,7 @@ func storeStep(
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithArgs(args...).
 		WithEnv(storeEnv(to, name)...).
-		WithVolumeMounts(append(mounts, storeMounts(to)...)...).
+		WithVolumeMounts(append(mounts, storeMounts(to, name)...)...).
 		// What went wrong stands in the status of the pod.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithResources(applycorev1.ResourceRequirements().
@@ -253,9 +253,12 @@ func clientTLSMounts(c *v1alpha1.EtcdCluster) []*applycorev1.VolumeMountApplyCon
 	return []*applycorev1.VolumeMountApplyConfiguration{mountAt(volumeTLS, tlsMount).WithReadOnly(true)}
 }
 
-// storeMounts are for who reaches the store.
-func storeMounts(to v1alpha1.BackupDestination) (list []*applycorev1.VolumeMountApplyConfiguration) {
+// storeMounts are for a step that reaches the store. The one that restores, which reads what others have
+// written, may not write to it.
+func storeMounts(to v1alpha1.BackupDestination, step string) (list []*applycorev1.VolumeMountApplyConfiguration) {
 	switch {
+	case to.Volume != nil && step == RestoreContainer:
+		list = append(list, mountAt(volumeStore, storeMount).WithReadOnly(true))
 	case to.Volume != nil:
 		list = append(list, mountAt(volumeStore, storeMount))
 	case to.GCS != nil && to.SecretName != "":

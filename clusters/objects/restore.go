@@ -168,7 +168,7 @@ func restoreArgs(in Input) []string {
 	}
 	args = append(args, "--from="+storeURL(r.From), "--data-dir="+dataDir,
 		"--name="+PodName(c.Name, seedOrdinal), "--peer-url="+PeerURL(c, seedOrdinal),
-		"--initial-cluster-token="+clusterToken(in), "--revision-bump="+strconv.FormatInt(r.RevisionBump, 10),
+		"--initial-cluster-token="+escaped(clusterToken(in)), "--revision-bump="+strconv.FormatInt(r.RevisionBump, 10),
 		"--etcd-version="+c.Spec.Version, "--quota="+strconv.FormatInt(quota.Value(), 10),
 		"--once", "--result="+corev1.TerminationMessagePathDefault)
 	if r.IdentitySecretName != "" {

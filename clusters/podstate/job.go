@@ -68,7 +68,7 @@ func jobTrouble(pod *corev1.Pod) string {
 				return suspect
 			}
 			why := cmp.Or(lastLine(t.Message), t.Reason, fmt.Sprintf("exit code %d", t.ExitCode))
-			return fmt.Sprintf("%s: %s", visible.Line(c.Name), strings.TrimPrefix(why, c.Name+": "))
+			return visible.Line(fmt.Sprintf("%s: %s", c.Name, strings.TrimPrefix(why, c.Name+": ")))
 		}
 		switch w := c.State.Waiting; {
 		case w == nil || w.Reason == "PodInitializing":

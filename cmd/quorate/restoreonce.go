@@ -150,7 +150,7 @@ func backupIn(cluster string, told result.Restored) string {
 
 // read reads the mark: result.ErrMark if it is none.
 func (o once) read() (result.Mark, error) {
-	text, err := os.ReadFile(o.markName())
+	text, err := disk.Read(o.markName(), result.MaxMark)
 	if err != nil {
 		return result.Mark{}, err
 	}

@@ -39,6 +39,10 @@ func (s State) BackupWarnings() []string {
 	if s.Declared.Restore.declared() && s.Record.ClusterID != 0 && s.Record.RestoredFrom == "" {
 		warnings = append(warnings, "spec.restore has no effect: the cluster was there before it was declared")
 	}
+	if beside := s.instead(); beside != "" {
+		warnings = append(warnings, fmt.Sprintf("spec.restore has no effect: %s, so the cluster is taken to be there; if "+
+			"nobody needs that, delete the cluster with its volumes, and declare it again", beside))
+	}
 	failed := b.NewestFailure()
 	if failed == nil {
 		return warnings
@@ -48,6 +52,22 @@ func (s State) BackupWarnings() []string {
 		return append(warnings, fmt.Sprintf("Job %s has stored a backup, and failed after that: %s", failed.Name, why))
 	}
 	return append(warnings, fmt.Sprintf("no backup was taken since Job %s failed: %s", failed.Name, why))
+}
+
+// instead says what is there of a cluster that git wants to be made from a backup, and that is taken to have
+// formed for it, although nobody has ever said so; empty if it is otherwise.
+func (s State) instead() string {
+	if !s.Declared.Restore.declared() || s.hasID() || s.Record.Restoring() || s.Record.RestoredFrom != "" ||
+		s.isBeingRestored() || !s.Formed() {
+		return ""
+	}
+	var there []string
+	for _, r := range s.replicasInOrder() {
+		if hasVolume(r) {
+			there = append(there, "a volume of "+s.ReplicaName(r.Ordinal)+" is there")
+		}
+	}
+	return Enumerate(there)
 }
 
 // SpaceWarnings say which members have a database that the declared quota has no room for: etcd

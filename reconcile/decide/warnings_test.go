@@ -71,6 +71,9 @@ func TestBackupWarnings(t *testing.T) {
 		{State{Name: "a", Declared: Declared{Problems: []string{"p"}}, Backups: Backups{Since: dawn, To: "s3://b"}},
 			"backups go on as they were last applied, to s3://b, until the declaration is acted on; if they are not to: kubectl delete cronjob a-backup"},
 		{State{Name: "a", Declared: Declared{Problems: []string{"p"}}, Backups: Backups{Since: dawn, Suspended: true}}, ""},
+		{State{Name: "a", Declared: Declared{Restore: RestoreSource{Digest: "d"}}, Replicas: []Replica{{Ordinal: 0, VolumeUID: "v", Pod: PodAbsent}}},
+			"spec.restore has no effect: a volume of a-0 is there, so the cluster is taken to be there; if nobody needs that, delete the cluster with its volumes, and declare it again"},
+		{State{Name: "a", Declared: Declared{Restore: RestoreSource{Digest: "d"}}, Record: RestoringRecord("t"), Replicas: []Replica{{Ordinal: 0, VolumeUID: "v", Pod: PodAbsent}}}, ""},
 	} {
 		if got := strings.Join(test.state.BackupWarnings(), "; "); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)

@@ -19,7 +19,7 @@ const lockPause = 100 * time.Millisecond
 // another process has locked it, or the same one by another call, it waits, which it tells by wait
 // once. The file stays: one that is removed could be locked by two.
 func Lock(ctx context.Context, path string, wait func()) (unlock func(), err error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := openRegular(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}

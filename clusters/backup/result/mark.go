@@ -8,8 +8,8 @@ import (
 // MarkFormat is the format of the marks that are written here. One of another format is not read.
 const MarkFormat = "quorate.dev/restored/v1"
 
-// maxMark is how long a mark may be. Names and URLs of members have no bound of their own.
-const maxMark = 64 << 10
+// MaxMark is how long a mark may be. Names and URLs of members have no bound of their own.
+const MaxMark = 64 << 10
 
 // Mark is what lies beside a data directory that was restored once and for all: what was asked for,
 // and what came of it.
@@ -45,7 +45,7 @@ func (m Mark) Encode() ([]byte, error) {
 	if problem := m.problem(); problem != "" {
 		return nil, fmt.Errorf("write the mark of a restore: %s", problem)
 	}
-	line, err := encode(m, maxMark)
+	line, err := encode(m, MaxMark)
 	if err != nil {
 		return nil, fmt.Errorf("write the mark of a restore: %w", err)
 	}
@@ -55,7 +55,7 @@ func (m Mark) Encode() ([]byte, error) {
 // ParseMark reads what Encode wrote, and takes nothing that it could not have written.
 func ParseMark(text string) (Mark, error) {
 	var m Mark
-	problem := decode(text, maxMark, &m)
+	problem := decode(text, MaxMark, &m)
 	if problem == "" {
 		m.Restored.utc()
 		problem = m.problem()

@@ -3,16 +3,17 @@ package snapshot
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"google.golang.org/protobuf/proto"
 
+	"quorate.dev/quorate/clusters/backup/disk"
 	"quorate.dev/quorate/reconcile/panics"
 )
 
@@ -25,9 +26,12 @@ var ErrNoMember = errors.New("the data directory holds no member")
 // IdentityOf reads who the member in a data directory is: it is at the beginning of each file of its
 // log. It may be running.
 func IdentityOf(dataDir string) (Identity, error) {
-	logs, err := filepath.Glob(filepath.Join(dataDir, member, "wal", "*.wal"))
-	if err != nil || len(logs) == 0 {
-		return Identity{}, errors.Join(fmt.Errorf("%s: %w", dataDir, ErrNoMember), err)
+	logs, err := logsIn(dataDir)
+	switch {
+	case err != nil:
+		return Identity{}, err
+	case len(logs) == 0:
+		return Identity{}, fmt.Errorf("%s: %w", dataDir, ErrNoMember)
 	}
 	newest := slices.Max(logs) // the oldest one may be about to be removed
 	var found Identity
@@ -41,16 +45,54 @@ func IdentityOf(dataDir string) (Identity, error) {
 	return found, nil
 }
 
+// logsIn are the files of the log in a data directory.
+func logsIn(dataDir string) ([]string, error) {
+	dir := filepath.Join(dataDir, member, "wal")
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var logs []string
+	for _, entry := range entries {
+		if filepath.Ext(entry.Name()) == ".wal" {
+			logs = append(logs, filepath.Join(dir, entry.Name()))
+		}
+	}
+	return logs, err
+}
+
 // beforeMetadata is how many records a log may have before its metadata: a checksum.
 const beforeMetadata = 1
 
+// beginning is a file of a log of which no more than its first records are read: whatever they say of their
+// length, they have none that is longer than that.
+type beginning struct{ file *os.File }
+
+// maxBeginning is more than the first records of any log take.
+const maxBeginning = 64 << 10
+
+// Read implements fileutil.FileReader.
+func (b beginning) Read(p []byte) (int, error) { return b.file.Read(p) }
+
+// FileInfo implements fileutil.FileReader.
+func (b beginning) FileInfo() (fs.FileInfo, error) {
+	info, err := b.file.Stat()
+	return bounded{info}, err
+}
+
+// bounded is of a file that is taken to be no longer than what is read of it.
+type bounded struct{ fs.FileInfo }
+
+// Size implements fs.FileInfo.
+func (b bounded) Size() int64 { return min(b.FileInfo.Size(), maxBeginning) }
+
 func identityIn(log string) (Identity, error) {
-	file, err := os.Open(log)
+	file, err := disk.Open(log)
 	if err != nil {
 		return Identity{}, err
 	}
 	defer file.Close()
-	decoder := wal.NewDecoder(fileutil.NewFileReader(file))
+	decoder := wal.NewDecoder(beginning{file})
 	for range beforeMetadata + 1 {
 		var record walpb.Record
 		if err := decoder.Decode(&record); err != nil {

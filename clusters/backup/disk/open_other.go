@@ -1,0 +1,6 @@
+//go:build !unix
+
+package disk
+
+// notThrough is nothing: there is no such flag here.
+const notThrough = 0

@@ -1,0 +1,40 @@
+package objects
+
+import (
+	"slices"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// TestRestoreStep: a token of somebody's names no variable that Kubernetes expands, and what others have
+// stored is read from a volume that cannot be written to.
+func TestRestoreStep(t *testing.T) {
+	archive, err := txtar.ParseFile("../../testdata/objects/restore_3.7.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string][]byte{}
+	for _, f := range archive.Files {
+		sections[f.Name] = f.Data
+	}
+	in := goldenInput(t, sections)
+	in.Record.Token = "$(AWS_SECRET_ACCESS_KEY)"
+	in.Cluster.Spec.Restore.From = v1alpha1.BackupDestination{Volume: &v1alpha1.VolumeDestination{ClaimName: "backups"}}
+	job, err := RestoreJob(in, "u")
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := job.Apply.(*applybatchv1.JobApplyConfiguration).Spec.Template.Spec.Containers[0]
+	if want := "--initial-cluster-token=" + in.Cluster.Namespace + "-" + in.Cluster.Name + "-$$(AWS_SECRET_ACCESS_KEY)"; !slices.Contains(step.Args, want) {
+		t.Errorf("%q, want %q", step.Args, want)
+	}
+	store := slices.IndexFunc(step.VolumeMounts, func(m applycorev1.VolumeMountApplyConfiguration) bool { return *m.Name == volumeStore })
+	if store < 0 || step.VolumeMounts[store].ReadOnly == nil || !*step.VolumeMounts[store].ReadOnly {
+		t.Errorf("%+v", step.VolumeMounts)
+	}
+}
