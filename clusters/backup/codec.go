@@ -52,7 +52,7 @@ func (e Encoding) encode(w io.Writer, plain io.Reader) error {
 	}
 	if e.Compress {
 		compressed, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
-			zstd.WithWindowSize(zstdWindow), zstd.WithLowerEncoderMem(true))
+			zstd.WithWindowSize(zstdWindow))
 		if err != nil {
 			return fmt.Errorf("compress: %w", err)
 		}
