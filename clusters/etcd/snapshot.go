@@ -12,6 +12,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"quorate.dev/quorate/reconcile/decide"
 )
@@ -125,7 +126,8 @@ func (c *Clients) snapshotFrom(ctx context.Context, r *reply) (*Snapshot, error)
 		return nil, err
 	}
 	streaming, cancel := context.WithCancelCause(clientv3.WithRequireLeader(ctx))
-	stream, err := etcdserverpb.NewMaintenanceClient(r.client.conn).Snapshot(streaming, &etcdserverpb.SnapshotRequest{})
+	stream, err := etcdserverpb.NewMaintenanceClient(r.client.conn).Snapshot(streaming, &etcdserverpb.SnapshotRequest{},
+		grpc.ForceCodecV2(newChunks()))
 	if err != nil {
 		cancel(nil)
 		return nil, cause(streaming, err)

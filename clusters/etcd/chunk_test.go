@@ -1,0 +1,39 @@
+package etcd
+
+import (
+	"bytes"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+)
+
+// TestChunks: what etcd sends is read as it is, whatever else is in the message; what is cut off is
+// an error, and never a shorter message.
+func TestChunks(t *testing.T) {
+	codec := newChunks()
+	for _, size := range []int{0, 1, 32 << 10, 100} { // a shorter one follows a longer one
+		sent := &etcdserverpb.SnapshotResponse{
+			Header: &etcdserverpb.ResponseHeader{ClusterId: 7}, RemainingBytes: 1 << 40, Version: "3.6.0",
+			Blob: bytes.Repeat([]byte{byte(size)}, size),
+		}
+		message, err := proto.Marshal(sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got etcdserverpb.SnapshotResponse
+		halves := mem.BufferSlice{mem.SliceBuffer(message[:9]), mem.SliceBuffer(message[9:])}
+		if err := codec.Unmarshal(halves, &got); err != nil || got.RemainingBytes != sent.RemainingBytes ||
+			!bytes.Equal(got.Blob, sent.Blob) {
+			t.Errorf("%d: %+v, %v", size, &got, err)
+		}
+		got.Blob = nil
+		if err := readChunk(message[:len(message)-1], &got); err == nil {
+			t.Errorf("%d: it took one that is cut off", size)
+		}
+	}
+	if err := codec.Unmarshal(nil, &etcdserverpb.StatusResponse{}); err == nil {
+		t.Error("it took a message of another kind")
+	}
+}
