@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -61,15 +62,20 @@ func Start(spec Spec, host *Machine, listener *net.TCPListener) (*Machine, error
 	}
 	go func() { _ = cmd.Wait() }() // reaps the init if it ends before we do
 	m := &Machine{PID: cmd.Process.Pid, fd: fd}
-	m.awaitName(spec.Dir)
+	m.awaitIsolated()
 	return m, nil
 }
 
-// awaitName waits until the machine can be found: the kernel says that a program was executed a
-// moment before it tells its command line.
-func (m *Machine) awaitName(dir string) {
-	for dirOf(m.PID) != dir && !m.ended(time.Millisecond) {
+// awaitIsolated waits until the machine can be found, and for good. While its init executes itself
+// again the kernel tells no command line; it tells the environment last.
+func (m *Machine) awaitIsolated() {
+	for !isIsolated(m.PID) && !m.ended(time.Millisecond) {
 	}
+}
+
+func isIsolated(pid int) bool {
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	return err == nil && slices.Contains(strings.Split(string(environ), "\x00"), isolated+"=1")
 }
 
 func prepare(spec Spec) error {
