@@ -7,7 +7,7 @@ import (
 )
 
 // Open opens a file in a directory that somebody else may write to. What is no regular file is an error:
-// a link would lead anywhere, and a pipe keeps its reader waiting for ever.
+// a link would lead anywhere, and a pipe keeps its reader waiting forever.
 func Open(path string) (*os.File, error) { return openRegular(path, os.O_RDONLY, 0) }
 
 // Read reads such a file, which may have that many bytes.
