@@ -109,16 +109,17 @@ func TestNodeLossForGood(t *testing.T) {
 }
 
 // TestDrain: nodes are drained as for an upgrade. The budget lets one member go and keeps the
-// others; nobody is replaced for it.
+// others; nobody is replaced for it. The pods have a label of their own: on the nodes there may be
+// clusters of other tests, whose budgets say nothing here.
 func TestDrain(t *testing.T) {
 	w := newWorld(t)
-	w.declare(modern, three)
+	w.declare(modern, three, "pod: {labels: {to: drain}}")
 	w.converge()
 	members := w.memberIDs("a")
 	first, second := w.nodeOf("a-0"), w.nodeOf("a-1")
 	t.Cleanup(func() { w.kubectl("uncordon", first, second) })
 	history := w.watchWrites(3)
-	drain := []string{"drain", "--ignore-daemonsets", "--delete-emptydir-data", "--pod-selector=etcd.quorate.dev/cluster=a", "--timeout=8s"}
+	drain := []string{"drain", "--ignore-daemonsets", "--delete-emptydir-data", "--pod-selector=to=drain", "--timeout=8s"}
 	w.kubectl(append(drain, first)...)
 	if out, err := w.tryKubectl(append(drain, second)...); err == nil || !strings.Contains(out, "disruption budget") {
 		t.Errorf("a second node is drained beside the first: %v\n%s", err, out)
