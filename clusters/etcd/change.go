@@ -27,9 +27,13 @@ func (e NotYet) Unwrap() error { return e.Err }
 
 // AddLearner adds a member without a vote and returns its ID. A member that has the peer URL
 // already is returned as it is, be it a voter (hard case H19).
-func (c *Clients) AddLearner(ctx context.Context, cluster Cluster, peerURL string) (decide.ID, error) {
-	var id decide.ID
-	err := c.change(ctx, cluster, "add a learner at "+peerURL, func(leader reply) error {
+//
+// A leader may take a follower for disconnected for as long as it leads, although all is well between them,
+// and then refuses to add anybody (etcd issue 14523). So the voters that follow it are asked next: each
+// answers for itself, and a learner does not change what a quorum is. Of a removal, which does, a follower
+// that has just started may know too little: it lets go of whoever it has not heard yet.
+func (c *Clients) AddLearner(ctx context.Context, cluster Cluster, peerURL string) (id decide.ID, err error) {
+	err = c.changeByAny(ctx, cluster, "add a learner at "+peerURL, func(leader reply, followers []reply) error {
 		list, err := c.currentList(ctx, leader)
 		if err != nil {
 			return err
@@ -39,13 +43,25 @@ func (c *Clients) AddLearner(ctx context.Context, cluster Cluster, peerURL strin
 			id = decide.ID(list.Members[i].ID)
 			return nil
 		}
-		return c.requestOnce(ctx, func(ctx context.Context) error {
-			added, err := leader.client.MemberAddAsLearner(ctx, []string{peerURL})
-			if err == nil {
-				id = decide.ID(added.Member.ID) // there is one, see check
+		id, err = c.addLearnerBy(ctx, leader, peerURL)
+		for _, voter := range followers {
+			if !errors.Is(err, rpctypes.ErrUnhealthy) {
+				break
 			}
-			return err
-		})
+			id, err = c.addLearnerBy(ctx, voter, peerURL)
+		}
+		return err
+	})
+	return id, err
+}
+
+func (c *Clients) addLearnerBy(ctx context.Context, voter reply, peerURL string) (id decide.ID, err error) {
+	err = c.requestOnce(ctx, func(ctx context.Context) error {
+		added, err := voter.client.MemberAddAsLearner(ctx, []string{peerURL})
+		if err == nil {
+			id = decide.ID(added.Member.ID) // there is one, see check
+		}
+		return err
 	})
 	return id, err
 }
@@ -119,9 +135,16 @@ func (c *Clients) DisarmAlarm(ctx context.Context, cluster Cluster, alarm decide
 // change has the leader do something. What says what, for the error. A member that does not lead
 // could pass some changes on, but not all.
 func (c *Clients) change(ctx context.Context, cluster Cluster, what string, do func(leader reply) error) error {
-	leader, err := c.leader(ctx, cluster)
+	return c.changeByAny(ctx, cluster, what, func(leader reply, _ []reply) error { return do(leader) })
+}
+
+// changeByAny is change by the leader, or one of the voters that follow it.
+func (c *Clients) changeByAny(
+	ctx context.Context, cluster Cluster, what string, do func(leader reply, followers []reply) error,
+) error {
+	leader, followers, err := c.voters(ctx, cluster)
 	if err == nil {
-		err = do(leader)
+		err = do(leader, followers)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -129,9 +152,9 @@ func (c *Clients) change(ctx context.Context, cluster Cluster, what string, do f
 	return nil
 }
 
-// leader returns who leads in the word of the best informed. No change is for pods of which some
-// belong to another cluster: nobody knows for which of the two it was meant.
-func (c *Clients) leader(ctx context.Context, cluster Cluster) (reply, error) {
+// voters returns who leads in the word of the best informed, and the voters that follow it. No change
+// is for pods of which some belong to another cluster: nobody knows for which of the two it was meant.
+func (c *Clients) voters(ctx context.Context, cluster Cluster) (leader reply, followers []reply, err error) {
 	first, last := cluster.firstAndLast()
 	replies := c.askAll(ctx, cluster, first)
 	if !slices.ContainsFunc(replies, reply.leads) && len(last) > 0 {
@@ -145,16 +168,22 @@ func (c *Clients) leader(ctx context.Context, cluster Cluster) (reply, error) {
 		}
 	}
 	if len(clusters) > 1 {
-		return reply{}, errors.New("the pods answer for more than one cluster")
+		return reply{}, nil, errors.New("the pods answer for more than one cluster")
 	}
 	i := slices.IndexFunc(replies, reply.knowsLeader)
 	if err := context.Cause(ctx); err != nil {
-		return reply{}, err
+		return reply{}, nil, err
 	}
 	if i < 0 || !replies[i].leads() {
-		return reply{}, NotYet{fmt.Errorf("no leader answers: %s", why(replies))}
+		return reply{}, nil, NotYet{fmt.Errorf("no leader answers: %s", why(replies))}
 	}
-	return replies[i], nil
+	leader = replies[i]
+	for _, r := range replies {
+		if r.follows(leader) {
+			followers = append(followers, r)
+		}
+	}
+	return leader, followers, nil
 }
 
 // currentList returns the linearizable list; it says what is so already.

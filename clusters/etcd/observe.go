@@ -247,6 +247,12 @@ func (r reply) knowsLeader() bool { return r.answered() && r.status.Leader != 0 
 
 func (r reply) leads() bool { return r.knowsLeader() && r.status.Leader == r.status.Header.MemberId }
 
+// follows reports whether it is a voter that follows that leader.
+func (r reply) follows(leader reply) bool {
+	return r.knowsLeader() && !r.leads() && !r.status.IsLearner &&
+		r.status.RaftTerm == leader.status.RaftTerm && r.status.Leader == leader.status.Leader
+}
+
 // bestFirst puts first who is to be asked for the list: the leader of the newest term, and then who
 // has the most of the log. Two leaders, of which one has not yet noticed that it was deposed, have
 // different terms.

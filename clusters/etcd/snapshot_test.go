@@ -21,6 +21,7 @@ import (
 
 	"quorate.dev/quorate/clusters/backup"
 	"quorate.dev/quorate/clusters/backup/drill"
+	"quorate.dev/quorate/clusters/backup/etcdprocess"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
 	"quorate.dev/quorate/clusters/etcd"
@@ -79,11 +80,11 @@ func requireDrill(t *testing.T, binary string, taken backup.Taken) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := drill.Find(t.Context(), binary)
+	program, err := etcdprocess.Find(t.Context(), binary)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := program.Try(t.Context(), bucket, m, t.TempDir(), backup.Reading{Inspect: inspect})
+	found, err := drill.Try(t.Context(), program, bucket, m, t.TempDir(), backup.Reading{Inspect: inspect})
 	if err != nil || found.Revision != m.Snapshot.Revision || (found.Uncompared == "") != (m.Snapshot.Hash != nil) {
 		t.Fatalf("%+v %+v, %v", m, found, err)
 	}
