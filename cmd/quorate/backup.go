@@ -255,7 +255,8 @@ func (f *backupFlags) print(w io.Writer, m store.Manifest) error {
 		proof = "not compared with a quorum: " + visible.Line(m.Snapshot.Unproven)
 	}
 	_, err := fmt.Fprintf(w, "%s  backed up as %s\n  revision %d, %d bytes from %s, etcd %s\n  %s\n",
-		m.Backup().Cluster, where, m.Snapshot.Revision, m.Snapshot.Bytes, m.Member, visible.Line(m.EtcdVersion), proof)
+		m.Backup().Cluster, where, m.Snapshot.Revision, m.Snapshot.Bytes, visible.Line(m.Member),
+		visible.Line(m.EtcdVersion), proof)
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"quorate.dev/quorate/clusters/backup"
 	"quorate.dev/quorate/clusters/backup/drill"
+	"quorate.dev/quorate/clusters/backup/etcdprocess"
 	"quorate.dev/quorate/clusters/backup/store"
 	"quorate.dev/quorate/reconcile/report"
 	"quorate.dev/quorate/visible"
@@ -62,13 +63,13 @@ func (f *drillFlags) run(ctx context.Context, std streams, args []string) error 
 	}
 	ctx, cancel := f.reading.timeout.within(ctx)
 	defer cancel()
-	program, err := drill.Find(ctx, f.etcd)
+	program, err := etcdprocess.Find(ctx, f.etcd)
 	if err != nil {
 		return usageError{fmt.Errorf("--etcd: %w", err)}
 	}
 	var found store.Drill
 	m, err := f.reading.read(ctx, std, args, func(from store.Bucket, m store.Manifest, r backup.Reading) error {
-		found, err = program.Try(ctx, from, m, f.dir, r)
+		found, err = drill.Try(ctx, program, from, m, f.dir, r)
 		if f.dryRun {
 			return err
 		}

@@ -176,12 +176,17 @@ func (o once) record(said restored) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(o.markName(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	return writeMark(o.markName(), line)
+}
+
+// writeMark writes a mark that is not there yet, for good.
+func writeMark(name string, line []byte) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = file.Write(line)
-	return errors.Join(err, file.Sync(), file.Close(), disk.Sync(filepath.Dir(o.markName())))
+	return errors.Join(err, file.Sync(), file.Close(), disk.Sync(filepath.Dir(name)))
 }
 
 // failed takes back the mark of a member that could not be put in place: one that somebody else has

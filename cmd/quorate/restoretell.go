@@ -39,10 +39,17 @@ func (f *restoreFlags) suits(std streams, facts snapshot.Facts, bytes int64) err
 
 // tell says what was restored, and how etcd is started with it.
 func (f *restoreFlags) tell(std streams, said restored) {
-	facts, r := said.facts, f.r
+	fmt.Fprintf(std.out, "restored %s into %s\n", said.what, f.r.DataDir)
+	tellStart(std, said.facts, f.r, said.revision)
+	warnSuspect(std, said.facts.Corrupt())
+	f.writeResult(std, said.result())
+}
+
+// tellStart says what is in a data directory that was made of a snapshot, and how etcd is started with it,
+// which will be at that revision.
+func tellStart(std streams, facts snapshot.Facts, r snapshot.Restoration, revision int64) {
 	minor := visible.Line(strings.TrimSuffix(facts.ClusterVersion, ".0"))
-	fmt.Fprintf(std.out, "restored %s into %s\n", said.what, r.DataDir)
-	fmt.Fprintf(std.out, "it holds revision %d; new writes come after %d\n", facts.Revision, said.revision)
+	fmt.Fprintf(std.out, "it holds revision %d; new writes come after %d\n", facts.Revision, revision)
 	fmt.Fprintf(std.out, "start etcd %s, or the next minor version, as the user who owns the directory, with your "+
 		"listen, client and TLS flags and\n", cmp.Or(minor, "of the version that it was taken from"))
 	for _, flag := range []struct{ name, value string }{
@@ -57,8 +64,6 @@ func (f *restoreFlags) tell(std streams, said restored) {
 	if len(facts.Alarms) > 0 {
 		fmt.Fprintf(std.out, "left out these alarms: %s\n", visible.Line(decide.Enumerate(facts.Alarms)))
 	}
-	warnSuspect(std, facts.Corrupt())
-	f.writeResult(std, said.result())
 }
 
 // tellAgain says what the same command line has restored before.

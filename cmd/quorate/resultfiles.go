@@ -27,6 +27,11 @@ func (f resultFiles) check(flag, location string) error {
 	if len(f) > 0 && !store.IsLocation(location) {
 		return usageError{fmt.Errorf("--result goes with the URL of a store as --%s", flag)}
 	}
+	return f.checkFiles()
+}
+
+// checkFiles refuses what cannot be written to.
+func (f resultFiles) checkFiles() error {
 	for _, name := range f {
 		if info, err := os.Stat(name); err == nil && info.IsDir() {
 			return usageError{fmt.Errorf("--result %s: it is a directory", name)}

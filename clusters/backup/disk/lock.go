@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// errLocked is a file that somebody else has locked.
-var errLocked = errors.New("it is locked")
+// ErrLocked is a file that somebody else has locked.
+var ErrLocked = errors.New("it is locked")
 
 // lockPause is how long to wait before asking for a lock again: a wait that the system ends by itself
 // cannot be given up.
@@ -23,7 +23,7 @@ func Lock(ctx context.Context, path string, wait func()) (unlock func(), err err
 	if err != nil {
 		return nil, err
 	}
-	for err = tryLock(file); errors.Is(err, errLocked) && ctx.Err() == nil; err = tryLock(file) {
+	for err = tryLock(file); errors.Is(err, ErrLocked) && ctx.Err() == nil; err = tryLock(file) {
 		if wait != nil {
 			wait()
 			wait = nil
@@ -33,7 +33,7 @@ func Lock(ctx context.Context, path string, wait func()) (unlock func(), err err
 		case <-time.After(lockPause):
 		}
 	}
-	if errors.Is(err, errLocked) {
+	if errors.Is(err, ErrLocked) {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
@@ -41,3 +41,22 @@ func Lock(ctx context.Context, path string, wait func()) (unlock func(), err err
 	}
 	return func() { _ = file.Close() }, nil // which unlocks it
 }
+
+// Share keeps others from locking a file until it is unlocked or the process ends; they may share it, too.
+// It does not wait: ErrLocked says that somebody else has locked it.
+func Share(path string) (*Shared, error) {
+	file, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := tryShare(file); err != nil {
+		return nil, errors.Join(fmt.Errorf("share %s: %w", path, err), file.Close())
+	}
+	return &Shared{file}, nil
+}
+
+// Shared is a file whose lock is shared until it is closed.
+type Shared struct{ file *os.File }
+
+// Close gives the lock up.
+func (s *Shared) Close() { _ = s.file.Close() }

@@ -9,14 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock locks a file, or says errLocked.
-func tryLock(file *os.File) error {
-	err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+// tryLock locks a file, or says ErrLocked.
+func tryLock(file *os.File) error { return flock(file, unix.LOCK_EX) }
+
+// tryShare locks a file for all who share it, or says ErrLocked.
+func tryShare(file *os.File) error { return flock(file, unix.LOCK_SH) }
+
+func flock(file *os.File, how int) error {
+	err := unix.Flock(int(file.Fd()), how|unix.LOCK_NB)
 	for errors.Is(err, unix.EINTR) {
-		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err = unix.Flock(int(file.Fd()), how|unix.LOCK_NB)
 	}
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return errLocked
+		return ErrLocked
 	}
 	return err
 }

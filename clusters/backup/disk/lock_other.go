@@ -9,3 +9,6 @@ import (
 
 // tryLock locks nothing, and says so.
 func tryLock(*os.File) error { return errors.ErrUnsupported }
+
+// tryShare locks nothing, and says so.
+func tryShare(*os.File) error { return errors.ErrUnsupported }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"quorate.dev/quorate/clusters/backup"
+	"quorate.dev/quorate/clusters/backup/etcdprocess"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
 	"quorate.dev/quorate/clusters/etcd"
@@ -22,18 +23,18 @@ import (
 var ErrDiffers = errors.New("etcd does not hold the data that were backed up")
 
 // Try restores a backup in a directory, which is empty again afterwards, with the revision as it was, so
-// that etcd's HashKV is comparable with that of the members it was taken from. Without an error, the
-// backup is good: backup.ErrDamaged, ErrVersion or ErrDiffers say what is not. Its Verification is
-// there in any case, once it was begun.
-func (p Program) Try(
-	ctx context.Context, from store.Bucket, m store.Manifest, dir string, r backup.Reading,
+// that the HashKV of the etcd that is started is comparable with that of the members it was taken from.
+// Without an error, the backup is good: backup.ErrDamaged, etcdprocess.ErrVersion or ErrDiffers say what
+// is not. Its Verification is there in any case, once it was begun.
+func Try(
+	ctx context.Context, p etcdprocess.Program, from store.Bucket, m store.Manifest, dir string, r backup.Reading,
 ) (store.Drill, error) {
 	work, err := workspace(dir)
 	if err != nil {
 		return store.Drill{}, fmt.Errorf("try to restore: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(work) }()
-	if err := p.suits(m.Snapshot.Facts); err != nil { // what can be known before anything is fetched
+	if err := p.Suits(m.Snapshot.Facts); err != nil { // what can be known before anything is fetched
 		return store.Drill{}, err
 	}
 	v, err := store.BeginVerification(ctx, from, m)
@@ -43,7 +44,7 @@ func (p Program) Try(
 	d := store.Drill{
 		Format: store.Format, At: v.At, SHA256: m.SHA256, EtcdVersion: p.Version.String(), Verification: v,
 	}
-	err = p.try(ctx, from, m, work, r, &d)
+	err = try(ctx, p, from, m, work, r, &d)
 	return d, err
 }
 
@@ -56,8 +57,9 @@ func workspace(dir string) (string, error) {
 	return os.MkdirTemp(dir, "drill-")
 }
 
-func (p Program) try(
-	ctx context.Context, from store.Bucket, m store.Manifest, work string, r backup.Reading, d *store.Drill,
+func try(
+	ctx context.Context, p etcdprocess.Program, from store.Bucket, m store.Manifest, work string, r backup.Reading,
+	d *store.Drill,
 ) error {
 	file, dataDir := filepath.Join(work, "snapshot.db"), filepath.Join(work, "data")
 	watch := &stopwatch{time.Now()}
@@ -65,37 +67,38 @@ func (p Program) try(
 	if err != nil {
 		return err
 	}
-	if err := p.suits(facts); err != nil {
+	if err := p.Suits(facts); err != nil {
 		return err
 	}
 	d.Revision, d.FetchSeconds = facts.Revision, watch.lap()
 	r.Progress.Step("restore")
 	if err := snapshot.Restore(file, snapshot.Restoration{
-		DataDir: dataDir, Name: member, PeerURL: peerURL, InitialCluster: member + "=" + peerURL, Token: member,
-		WithoutAuth: true,
+		DataDir: dataDir, Name: etcdprocess.Member, PeerURL: etcdprocess.PeerURL,
+		InitialCluster: etcdprocess.Member + "=" + etcdprocess.PeerURL, Token: etcdprocess.Member, WithoutAuth: true,
 	}); err != nil {
 		return err
 	}
 	d.RestoreSeconds = watch.lap()
-	if err := p.serve(ctx, dataDir, facts, d, watch, r.Progress); err != nil {
+	if err := serve(ctx, p, dataDir, facts, d, watch, r.Progress); err != nil {
 		return fmt.Errorf("try to restore %s with etcd %s: %w", m.DataPath(), p.Version, err)
 	}
 	return nil
 }
 
 // serve starts etcd on what was restored, and asks it what it holds.
-func (p Program) serve(
-	ctx context.Context, dataDir string, facts snapshot.Facts, d *store.Drill, watch *stopwatch, tell backup.Progress,
+func serve(
+	ctx context.Context, p etcdprocess.Program, dataDir string, facts snapshot.Facts, d *store.Drill,
+	watch *stopwatch, tell backup.Progress,
 ) error {
 	tell.Step("start etcd")
-	s, err := p.start(dataDir)
+	s, err := p.Start(dataDir)
 	if err != nil {
 		return fmt.Errorf("start etcd: %w", err)
 	}
-	defer s.stop()
+	defer s.Stop()
 	clients := &etcd.Clients{}
 	defer clients.Close()
-	revision, err := s.ready(ctx, clients)
+	revision, err := s.Ready(ctx, clients)
 	if err != nil {
 		return err
 	}
@@ -104,17 +107,19 @@ func (p Program) serve(
 		return fmt.Errorf("%w: it is at revision %d, and the backup at %d", ErrDiffers, revision, facts.Revision)
 	}
 	tell.Step("compare with the backup")
-	d.Uncompared, err = s.compare(ctx, clients, facts)
+	d.Uncompared, err = compare(ctx, s, clients, facts)
 	return err
 }
 
 // compare holds what it holds against the backup. That the hash of the backup is not known is the
 // only reason for not comparing.
-func (s *server) compare(ctx context.Context, clients *etcd.Clients, facts snapshot.Facts) (unknown string, err error) {
+func compare(
+	ctx context.Context, s *etcdprocess.Server, clients *etcd.Clients, facts snapshot.Facts,
+) (unknown string, err error) {
 	if facts.Hash == nil {
 		return cmp.Or(facts.HashWhy, "the hash of the backup is not known"), nil
 	}
-	proof := clients.Prove(ctx, s.cluster(),
+	proof := clients.Prove(ctx, s.Cluster(),
 		decide.Hash{Revision: facts.Revision, CompactRevision: facts.CompactRevision, Sum: *facts.Hash})
 	switch {
 	case ctx.Err() != nil:
@@ -122,7 +127,7 @@ func (s *server) compare(ctx context.Context, clients *etcd.Clients, facts snaps
 	case len(proof.Differs) > 0:
 		return "", fmt.Errorf("%w, at revision %d", ErrDiffers, facts.Revision)
 	case proof.Why != "":
-		return "", fmt.Errorf("compare with the backup: %s; etcd said last: %q", proof.Why, s.last())
+		return "", fmt.Errorf("compare with the backup: %s; etcd said last: %q", proof.Why, s.LastWord())
 	}
 	return "", nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"quorate.dev/quorate/clusters/backup"
 	"quorate.dev/quorate/clusters/backup/backuptest"
+	"quorate.dev/quorate/clusters/backup/etcdprocess"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
 )
@@ -48,7 +49,7 @@ func stored(t *testing.T, inspect backup.Inspector) (store.Bucket, store.Manifes
 }
 
 // programs are the versions of etcd that there are.
-func programs(t *testing.T) []Program {
+func programs(t *testing.T) []etcdprocess.Program {
 	t.Helper()
 	dir := os.Getenv("QUORATE_ETCD_DIR")
 	if dir == "" {
@@ -58,9 +59,9 @@ func programs(t *testing.T) []Program {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("%s holds no etcd-<version>/etcd (%v)", dir, err)
 	}
-	var found []Program
+	var found []etcdprocess.Program
 	for _, path := range paths {
-		p, err := Find(t.Context(), path)
+		p, err := etcdprocess.Find(t.Context(), path)
 		if err != nil || "etcd-"+p.Version.String() != filepath.Base(filepath.Dir(path)) {
 			t.Fatalf("%s: %+v, %v", path, p, err)
 		}
@@ -88,10 +89,10 @@ func TestTry(t *testing.T) {
 	tried := 0
 	for _, p := range programs(t) {
 		dir := t.TempDir()
-		d, err := p.Try(t.Context(), bucket, m, dir, backup.Reading{Inspect: inspect})
+		d, err := Try(t.Context(), p, bucket, m, dir, backup.Reading{Inspect: inspect})
 		empty(t, dir, sockets)
 		if p.Version.Minor < 6 {
-			if !errors.Is(err, ErrVersion) {
+			if !errors.Is(err, etcdprocess.ErrVersion) {
 				t.Errorf("%s: %+v, %v", p.Version, d, err)
 			}
 			continue
@@ -122,7 +123,7 @@ func TestOtherData(t *testing.T) {
 	found := programs(t)
 	bucket, m := stored(t, otherHash)
 	dir := t.TempDir()
-	d, err := found[len(found)-1].Try(t.Context(), bucket, m, dir, backup.Reading{Inspect: otherHash})
+	d, err := Try(t.Context(), found[len(found)-1], bucket, m, dir, backup.Reading{Inspect: otherHash})
 	if !errors.Is(err, ErrDiffers) {
 		t.Errorf("%+v, %v", d, err)
 	}
@@ -130,14 +131,14 @@ func TestOtherData(t *testing.T) {
 }
 
 // fake is a program that says it is etcd, and then does something else.
-func fake(t *testing.T, does string) Program {
+func fake(t *testing.T, does string) etcdprocess.Program {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "etcd")
 	script := "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'etcd Version: 3.6.16'; exit; fi\n" + does + "\n"
 	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	p, err := Find(t.Context(), path)
+	p, err := etcdprocess.Find(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +151,7 @@ func TestNoAnswer(t *testing.T) {
 	t.Setenv("TMPDIR", sockets)
 	bucket, m := stored(t, inspect)
 	dir := t.TempDir()
-	_, err := fake(t, "echo 'panic: \033[2J no such page' >&2; exit 2").Try(t.Context(), bucket, m, dir, backup.Reading{Inspect: inspect})
+	_, err := Try(t.Context(), fake(t, "echo 'panic: \033[2J no such page' >&2; exit 2"), bucket, m, dir, backup.Reading{Inspect: inspect})
 	if err == nil || !strings.Contains(err.Error(), "etcd ended before it answered: panic:") || strings.Contains(err.Error(), "\033") {
 		t.Errorf("%v", err)
 	}
@@ -161,7 +162,7 @@ func TestNoAnswer(t *testing.T) {
 			time.AfterFunc(200*time.Millisecond, func() { cancel(errors.New("enough")) })
 		}
 	}
-	_, err = fake(t, "exec sleep 600").Try(ctx, bucket, m, dir, backup.Reading{Inspect: inspect, Progress: tell})
+	_, err = Try(ctx, fake(t, "exec sleep 600"), bucket, m, dir, backup.Reading{Inspect: inspect, Progress: tell})
 	if err == nil || !strings.Contains(err.Error(), "wait for etcd to answer: enough") {
 		t.Errorf("%v", err)
 	}
@@ -180,7 +181,7 @@ func TestRelative(t *testing.T) {
 		}
 	}
 	for _, dir := range []string{"", "data"} {
-		if d, err := found[len(found)-1].Try(t.Context(), bucket, m, dir, backup.Reading{Inspect: inspect}); err != nil || d.Uncompared != "" {
+		if d, err := Try(t.Context(), found[len(found)-1], bucket, m, dir, backup.Reading{Inspect: inspect}); err != nil || d.Uncompared != "" {
 			t.Errorf("%q: %+v, %v", dir, d, err)
 		}
 	}
@@ -189,7 +190,7 @@ func TestRelative(t *testing.T) {
 	if err := os.Mkdir(os.TempDir(), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := found[0].start("data"); err == nil || !strings.Contains(err.Error(), "set TMPDIR to a shorter one") {
+	if _, err := found[0].Start("data"); err == nil || !strings.Contains(err.Error(), "set TMPDIR to a shorter one") {
 		t.Errorf("%v", err)
 	}
 }
@@ -203,13 +204,13 @@ func TestScripts(t *testing.T) {
 	sockets := t.TempDir()
 	t.Setenv("TMPDIR", sockets)
 	for does, want := range map[string]error{
-		real.path + ` "$@"; true`:                                               nil,
-		`exec ` + real.path + ` "$@" --data-dir=` + t.TempDir():                 ErrDiffers,
-		`(sleep 600 &) ; exec ` + real.path + ` "$@" --data-dir=` + t.TempDir(): ErrDiffers,
+		real.Path + ` "$@"; true`:                                               nil,
+		`exec ` + real.Path + ` "$@" --data-dir=` + t.TempDir():                 ErrDiffers,
+		`(sleep 600 &) ; exec ` + real.Path + ` "$@" --data-dir=` + t.TempDir(): ErrDiffers,
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		p := fake(t, does)
-		d, err := p.Try(ctx, bucket, m, t.TempDir(), backup.Reading{Inspect: inspect})
+		d, err := Try(ctx, p, bucket, m, t.TempDir(), backup.Reading{Inspect: inspect})
 		if !errors.Is(err, want) || err == nil && want != nil {
 			t.Errorf("%s: %+v, %v, want %v", does, d, err, want)
 		}
@@ -228,7 +229,7 @@ func TestFindIsBounded(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		start := time.Now()
-		if p, err := Find(ctx, path); err == nil {
+		if p, err := etcdprocess.Find(ctx, path); err == nil {
 			t.Errorf("%s: %+v", does, p)
 		}
 		if took := time.Since(start); took > 10*time.Second {
@@ -246,7 +247,7 @@ func TestFind(t *testing.T) {
 		filepath.Join(t.TempDir(), "missing"): "no such file",
 		"no-such-program":                     "not found",
 	} {
-		if p, err := Find(t.Context(), program); err == nil || !strings.Contains(err.Error(), want) {
+		if p, err := etcdprocess.Find(t.Context(), program); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v", program, p, err)
 		}
 	}

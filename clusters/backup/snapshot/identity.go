@@ -25,13 +25,16 @@ var ErrNoMember = errors.New("the data directory holds no member")
 
 // IdentityOf reads who the member in a data directory is: it is at the beginning of each file of its
 // log. It may be running.
-func IdentityOf(dataDir string) (Identity, error) {
-	logs, err := logsIn(dataDir)
+func IdentityOf(dataDir string) (Identity, error) { return IdentityIn(filepath.Join(dataDir, member)) }
+
+// IdentityIn is IdentityOf for what is in a data directory, or was, by another name than etcd has for it.
+func IdentityIn(dir string) (Identity, error) {
+	logs, err := logsIn(dir)
 	switch {
 	case err != nil:
 		return Identity{}, err
 	case len(logs) == 0:
-		return Identity{}, fmt.Errorf("%s: %w", dataDir, ErrNoMember)
+		return Identity{}, fmt.Errorf("%s: %w", filepath.Dir(dir), ErrNoMember)
 	}
 	newest := slices.Max(logs) // the oldest one may be about to be removed
 	var found Identity
@@ -45,9 +48,9 @@ func IdentityOf(dataDir string) (Identity, error) {
 	return found, nil
 }
 
-// logsIn are the files of the log in a data directory.
-func logsIn(dataDir string) ([]string, error) {
-	dir := filepath.Join(dataDir, member, "wal")
+// logsIn are the files of the log of a member.
+func logsIn(dir string) ([]string, error) {
+	dir = filepath.Join(dir, "wal")
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

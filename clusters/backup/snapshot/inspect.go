@@ -187,17 +187,9 @@ func checkPages(tx *bolt.Tx) error {
 	return nil
 }
 
-func inspect(tx *bolt.Tx) (f Facts, err error) {
-	if tx.Bucket(keyBucket) == nil || tx.Bucket(metaBucket) == nil {
-		return Facts{}, fmt.Errorf("%w: it has no bucket of keys; is it a snapshot of etcd?", ErrDamaged)
-	}
-	f.StorageVersion = string(value(tx, metaBucket, storageVersion))
-	f.ClusterVersion = string(value(tx, clusterBucket, clusterVersion))
-	f.Auth = string(value(tx, authBucket, authEnabled)) == "\x01"
-	if len(f.StorageVersion) > maxVersion || len(f.ClusterVersion) > maxVersion {
-		return Facts{}, fmt.Errorf("%w: it holds a version of more than %d bytes", ErrDamaged, maxVersion)
-	}
-	if f.Alarms, err = alarms(tx); err != nil {
+func inspect(tx *bolt.Tx) (Facts, error) {
+	f, err := outline(tx)
+	if err != nil {
 		return Facts{}, err
 	}
 	if f.Revision, f.Changes, err = lastRevision(tx); err != nil {
@@ -214,6 +206,21 @@ func inspect(tx *bolt.Tx) (f Facts, err error) {
 		f.Hash = &hash
 	}
 	return f, nil
+}
+
+// outline is what a database says without being read as a whole.
+func outline(tx *bolt.Tx) (f Facts, err error) {
+	if tx.Bucket(keyBucket) == nil || tx.Bucket(metaBucket) == nil {
+		return Facts{}, fmt.Errorf("%w: it has no bucket of keys; is it a snapshot of etcd?", ErrDamaged)
+	}
+	f.StorageVersion = string(value(tx, metaBucket, storageVersion))
+	f.ClusterVersion = string(value(tx, clusterBucket, clusterVersion))
+	f.Auth = string(value(tx, authBucket, authEnabled)) == "\x01"
+	if len(f.StorageVersion) > maxVersion || len(f.ClusterVersion) > maxVersion {
+		return Facts{}, fmt.Errorf("%w: it holds a version of more than %d bytes", ErrDamaged, maxVersion)
+	}
+	f.Alarms, err = alarms(tx)
+	return f, err
 }
 
 func value(tx *bolt.Tx, bucket, key []byte) []byte {

@@ -1,11 +1,14 @@
 package snapshot
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	bolt "go.etcd.io/bbolt"
@@ -33,6 +36,8 @@ type Restoration struct {
 	// WithoutAuth turns authentication off: for a trial, in which nobody knows the passwords, and which
 	// nobody else can reach.
 	WithoutAuth bool
+	// Beside the member that is in the data directory already: see Made.Exchange.
+	Beside bool
 }
 
 // ErrExists is a data directory that holds something.
@@ -55,8 +60,11 @@ func Workspace(dataDir string) (string, error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return "", err
 	}
-	return os.MkdirTemp(dataDir, working)
+	return WorkspaceBeside(dataDir)
 }
+
+// WorkspaceBeside is a Workspace in a data directory that is in use.
+func WorkspaceBeside(dataDir string) (string, error) { return os.MkdirTemp(dataDir, working) }
 
 // RemoveLeftovers removes what restorations that were killed have left in a data directory. It is for
 // whoever knows that no other one works there.
@@ -100,7 +108,11 @@ func Make(file string, r Restoration) (*Made, error) {
 		return nil, fmt.Errorf("restore %s: the revision cannot be raised by %d; "+
 			"%d is enough for a week of 1,500 writes a second", file, r.Bump, int64(DefaultBump))
 	}
-	unfinished, err := Workspace(r.DataDir)
+	workspace := Workspace
+	if r.Beside {
+		workspace = WorkspaceBeside
+	}
+	unfinished, err := workspace(r.DataDir)
 	if err != nil {
 		return nil, fmt.Errorf("restore %s: %w", file, err)
 	}
@@ -142,6 +154,51 @@ func (m *Made) Place() error {
 	return nil
 }
 
+// Exchange puts the finished data in the place of a member, for good and in one step, so that there is a
+// member at each moment: without one etcd would start an empty cluster. The member that was is kept as
+// aside, a name inside the data directory: ErrExists if something has it. Whoever is killed may leave the
+// finished data there. ErrRunning says that an etcd waits for the member that is held: it would start on a
+// mix of both.
+func (m *Made) Exchange(aside string, held *disk.Shared) error {
+	at := filepath.Join(m.dataDir, aside)
+	err := syncTree(m.made)
+	if err == nil {
+		err = disk.Move(filepath.Join(m.made, member), at)
+	}
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("keep the member that was as %s: %w", at, ErrExists)
+	}
+	if err != nil {
+		return fmt.Errorf("put the recovered member in place: %w", err)
+	}
+	err = held.Lease()
+	switch {
+	case errors.Is(err, disk.ErrLocked):
+		return ErrRunning
+	case err != nil:
+		return fmt.Errorf("see whether an etcd waits for %s: %w", m.dataDir, err)
+	}
+	if err := Exchange(m.dataDir, aside); err != nil || held.Leased() {
+		return err
+	}
+	return errors.Join(ErrRunning, Exchange(m.dataDir, aside)) // it came meanwhile: all is as it was
+}
+
+// Exchange exchanges the member in a data directory with what is kept there as aside, in one step.
+func Exchange(dataDir, aside string) error {
+	err := disk.Sync(dataDir)
+	if err == nil {
+		err = disk.Exchange(filepath.Join(dataDir, member), filepath.Join(dataDir, aside))
+	}
+	if err == nil {
+		err = disk.Sync(dataDir)
+	}
+	if err != nil {
+		return fmt.Errorf("put the recovered member in place: %w", err)
+	}
+	return nil
+}
+
 // member is what etcd keeps its data in, inside the data directory.
 const member = "member"
 
@@ -177,9 +234,14 @@ func restoreTo(dir, file string, r Restoration) (revision int64, err error) {
 		if err := clearAlarms(tx); err != nil || !r.WithoutAuth {
 			return err
 		}
-		return disableAuth(tx)
+		return setAuth(tx, 0)
 	})
 	return revision, err
+}
+
+// DisableAuth turns authentication off in a data directory: for a trial.
+func DisableAuth(dataDir string) error {
+	return update(Database(dataDir), func(tx *bolt.Tx) error { return setAuth(tx, 0) })
 }
 
 // newestRevision is what lastRevision finds in a database that is known to be sound: its keys are in
@@ -191,11 +253,18 @@ func newestRevision(tx *bolt.Tx) int64 {
 
 // update changes a database.
 func update(database string, change func(*bolt.Tx) error) error {
-	db, err := bolt.Open(database, 0o600, &bolt.Options{Timeout: lockPatience})
-	if err != nil {
-		return err
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	err := panics.Catch(func() error {
+		db, err := bolt.Open(database, 0o600, &bolt.Options{Timeout: lockPatience})
+		if err != nil {
+			return err
+		}
+		return errors.Join(db.Update(change), db.Close())
+	})
+	if caught := (*panics.Error)(nil); isDamage(err) || errors.As(err, &caught) {
+		err = fmt.Errorf("%w: it cannot be changed", ErrDamaged)
 	}
-	return errors.Join(db.Update(change), db.Close())
+	return err
 }
 
 // clearAlarms removes the alarms that came along.
@@ -210,10 +279,41 @@ func clearAlarms(tx *bolt.Tx) error {
 	return err
 }
 
-// disableAuth leaves users and roles as they are, and asks nobody who they are.
-func disableAuth(tx *bolt.Tx) error {
+// EnableAuth turns authentication on in a snapshot, which is one again with another checksum.
+func EnableAuth(file string) (*Trailer, error) {
+	info, err := os.Stat(file)
+	if err == nil {
+		err = os.Truncate(file, info.Size()-sha256.Size)
+	}
+	if err == nil {
+		err = update(file, func(tx *bolt.Tx) error { return setAuth(tx, 1) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	database, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer database.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, database); err != nil {
+		return nil, err
+	}
+	if _, err := database.Write(sum.Sum(nil)); err != nil {
+		return nil, err
+	}
+	all := NewTrailer()
+	if _, err := io.Copy(all, io.NewSectionReader(database, 0, math.MaxInt64)); err != nil {
+		return nil, err
+	}
+	return all, errors.Join(all.Check(), database.Sync())
+}
+
+// setAuth says whether authentication is on, and leaves users and roles as they are.
+func setAuth(tx *bolt.Tx, on byte) error {
 	if b := tx.Bucket(authBucket); b != nil {
-		return b.Put(authEnabled, []byte{0})
+		return b.Put(authEnabled, []byte{on})
 	}
 	return nil
 }

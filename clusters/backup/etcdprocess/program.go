@@ -1,4 +1,5 @@
-package drill
+// Package etcdprocess starts an etcd that nobody else can reach, to ask it what it makes of data.
+package etcdprocess
 
 import (
 	"cmp"
@@ -18,15 +19,15 @@ import (
 
 // Program is an etcd that can be started.
 type Program struct {
-	path    string
+	Path    string
 	Version etcdversion.Version
 }
 
 // versionPatience is how long a program has for saying which version it is.
 const versionPatience = 10 * time.Second
 
-// ErrVersion is a backup that the program at hand is not to be started with.
-var ErrVersion = errors.New("this etcd is not to be started with the backup")
+// ErrVersion is data that the program at hand is not to be started with.
+var ErrVersion = errors.New("this etcd is not to be started with the data")
 
 // Find looks for a program, by its path or by its name in PATH, and asks it for its version.
 func Find(ctx context.Context, program string) (Program, error) {
@@ -69,9 +70,9 @@ func firstLine(ctx context.Context, path string, args ...string) (string, error)
 	return line, nil
 }
 
-// suits refuses what etcd supports in no upgrade: an older minor version, which may start all the
+// Suits refuses what etcd supports in no upgrade: an older minor version, which may start all the
 // same and misread what it finds, and one that is more than one step newer.
-func (p Program) suits(facts snapshot.Facts) error {
+func (p Program) Suits(facts snapshot.Facts) error {
 	suits, was, err := facts.Suits(p.Version)
 	if err != nil {
 		return err

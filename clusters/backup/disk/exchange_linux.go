@@ -1,0 +1,18 @@
+package disk
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Exchange gives each of two directories the name of the other, in one step.
+func Exchange(a, b string) error {
+	if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil {
+		err = fmt.Errorf("%w (where the file system cannot exchange two names: "+
+			"copy the data directory to another one)", err)
+		return &os.LinkError{Op: "exchange", Old: a, New: b, Err: err}
+	}
+	return nil
+}

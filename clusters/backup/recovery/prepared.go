@@ -1,0 +1,110 @@
+package recovery
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"quorate.dev/quorate/clusters/backup"
+	"quorate.dev/quorate/clusters/backup/disk"
+	"quorate.dev/quorate/clusters/backup/etcdprocess"
+	"quorate.dev/quorate/clusters/backup/snapshot"
+)
+
+// What is in the directory to work in, where somebody else starts etcd.
+const (
+	// ConfigFile is what that etcd is started with, in that directory.
+	ConfigFile = "etcd.yaml"
+	// survivorFile says of whom the copy is.
+	survivorFile = "survivor.json"
+	maxSurvivor  = 1 << 20
+)
+
+// Prepare copies the member that is left to o.Dir, for an etcd that somebody else starts there by
+// ConfigFile. What was there of a copy before is gone. RecoverPrepared does the rest.
+func Prepare(ctx context.Context, o Order) error {
+	survivor, held, err := o.hold()
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	if err := Check(survivor, o.Etcd); err != nil {
+		return err
+	}
+	dataDir := o.copyDir()
+	if err := errors.Join(os.RemoveAll(dataDir), removed(filepath.Join(o.Dir, survivorFile))); err != nil {
+		return err
+	}
+	if err := o.copyMember(ctx, survivor, dataDir); err != nil {
+		return err
+	}
+	if err := o.writeConfig(); err != nil {
+		return err
+	}
+	told, err := json.Marshal(survivor)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(o.Dir, survivorFile), told, 0o600)
+}
+
+// PrepareNothing is Prepare where there is nothing to do any more: that etcd starts without data.
+func PrepareNothing(o Order) error {
+	return errors.Join(os.RemoveAll(o.copyDir()), removed(filepath.Join(o.Dir, survivorFile)), o.writeConfig())
+}
+
+func (o Order) copyDir() string { return filepath.Join(o.Dir, "data") }
+
+func (o Order) writeConfig() error {
+	config, err := etcdprocess.ConfigFile(o.copyDir())
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(o.Dir, ConfigFile), config, 0o600)
+}
+
+func removed(name string) error {
+	if err := os.Remove(name); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// RecoverPrepared is Recover where Prepare has made the copy, and etcd runs on it.
+func RecoverPrepared(ctx context.Context, o Order, place func(Recovered) error) error {
+	survivor, held, err := o.hold()
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	if err := o.isUnchanged(survivor); err != nil {
+		return err
+	}
+	ordered := backup.Order{Slot: time.Now(), Spool: o.Dir, Inspect: o.Inspect, Progress: o.Progress}
+	taken, err := takeFrom(ctx, etcdprocess.Attach(o.Dir), survivor, ordered)
+	if err != nil {
+		return err
+	}
+	return o.make(held, survivor, taken, place)
+}
+
+// isUnchanged refuses a survivor that is not as it was when it was copied.
+func (o Order) isUnchanged(survivor snapshot.Survivor) error {
+	before, err := disk.Read(filepath.Join(o.Dir, survivorFile), maxSurvivor)
+	if err != nil {
+		return fmt.Errorf("read of whom the copy in %s is: %w", o.Dir, err)
+	}
+	now, err := json.Marshal(survivor)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(before, now) {
+		return fmt.Errorf("%w: it has changed since it was copied: has etcd run on it?", ErrUnfit)
+	}
+	return nil
+}

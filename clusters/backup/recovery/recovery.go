@@ -1,0 +1,281 @@
+// Package recovery makes a new cluster of what is left of one that has lost its majority: the data
+// directory of one member.
+package recovery
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"quorate.dev/quorate/clusters/backup"
+	"quorate.dev/quorate/clusters/backup/disk"
+	"quorate.dev/quorate/clusters/backup/etcdprocess"
+	"quorate.dev/quorate/clusters/backup/snapshot"
+	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Order says what to recover, and into what.
+type Order struct {
+	// Into is the member that is made. Its data directory is that of the survivor; what else is empty is
+	// as the survivor has it.
+	Into snapshot.Restoration
+	// ClusterID of the cluster that is lost: nothing is done with a member of another one.
+	ClusterID uint64
+	// Dir is where to work, with room for the data twice: the data directory if it is empty.
+	Dir      string
+	Etcd     etcdprocess.Program
+	Inspect  backup.Inspector
+	Progress backup.Progress
+}
+
+// Recovered is a member that was made of what is left.
+type Recovered struct {
+	Survivor snapshot.Survivor
+	// Into is what it was made into.
+	Into snapshot.Restoration
+	// Facts of the data that were recovered, before their revision was raised.
+	Facts snapshot.Facts
+	// Made is not in place yet. What is not put in place is removed.
+	Made *snapshot.Made
+
+	held *disk.Shared
+}
+
+// Place puts the member in the place of the one that was, which is kept as aside in the data directory.
+func (r Recovered) Place(aside string) error { return r.Made.Exchange(aside, r.held) }
+
+// ErrUnfit is a member that no cluster is to be made of.
+var ErrUnfit = errors.New("no cluster is to be made of this member")
+
+// firstSound are the versions of etcd from which on --force-new-cluster does what it says: alone, and
+// with learners in the cluster (etcd issues 20009, 20055, 20071).
+var firstSound = []struct{ alone, withLearners etcdversion.Version }{
+	{etcdversion.Must("3.5.22"), etcdversion.Must("3.5.25")},
+	{etcdversion.Must("3.6.1"), etcdversion.Must("3.6.6")},
+	{etcdversion.Must("3.7.0"), etcdversion.Must("3.7.0")},
+}
+
+// leastSound is the first version from which on an etcd is to be trusted with a member: of its own minor
+// version, if there is one.
+func leastSound(v etcdversion.Version, s snapshot.Survivor) etcdversion.Version {
+	least := firstSound[0]
+	for _, sound := range firstSound[1:] {
+		if v.MajorMinor().Compare(sound.alone.MajorMinor()) >= 0 {
+			least = sound
+		}
+	}
+	if s.Learners > 0 {
+		return least.withLearners
+	}
+	return least.alone
+}
+
+// Check refuses a member that no cluster is to be made of, or not with this etcd: ErrUnfit, or
+// etcdprocess.ErrVersion.
+func Check(s snapshot.Survivor, with etcdprocess.Program) error {
+	if s.Learner {
+		return fmt.Errorf("%w: it is a learner, which may lack much of what was acknowledged; take a voter, "+
+			"or a backup", ErrUnfit)
+	}
+	if err := with.Suits(s.Facts); err != nil {
+		return err
+	}
+	if least := leastSound(with.Version, s); !with.Version.AtLeast(least) {
+		return fmt.Errorf("%w: etcd %s may lose data with --force-new-cluster; use %s or a later one",
+			etcdprocess.ErrVersion, with.Version, least)
+	}
+	return nil
+}
+
+// Recover makes the first member of a new cluster, beside the survivor, of which it changes nothing, and
+// has it put in place. Until all is done, etcd cannot start on the data directory.
+func Recover(ctx context.Context, o Order, place func(Recovered) error) error {
+	return o.rescue(ctx, backup.Order{Slot: time.Now()},
+		func(held *disk.Shared, s snapshot.Survivor, taken backup.Taken) error {
+			return o.make(held, s, taken, place)
+		})
+}
+
+// make makes the member of the snapshot, and has it put in place.
+func (o Order) make(
+	held *disk.Shared, s snapshot.Survivor, taken backup.Taken, place func(Recovered) error,
+) error {
+	if err := o.complete(s); err != nil {
+		return err
+	}
+	o.Progress.Step("make the member")
+	made, err := snapshot.Make(taken.File, o.Into)
+	if err != nil {
+		return err
+	}
+	defer made.Remove()
+	return place(Recovered{s, o.Into, taken.Manifest.Snapshot.Facts, made, held})
+}
+
+// Rescue takes the backup that is ordered of what the survivor has, and has it put where it is to be. It
+// changes nothing in the data directory, on which etcd cannot start until all is done.
+func Rescue(ctx context.Context, o Order, ordered backup.Order, put func(backup.Taken) error) error {
+	return o.rescue(ctx, ordered, func(_ *disk.Shared, s snapshot.Survivor, taken backup.Taken) error {
+		taken.Manifest.Member = s.Name
+		taken.Manifest.Snapshot.ProvenBy = nil
+		taken.Manifest.Snapshot.Unproven = "it is what is left of a cluster that has lost its majority"
+		return put(taken)
+	})
+}
+
+// rescue takes a snapshot of what the survivor has. A copy of it is started as a cluster of one with all
+// of its log, which nobody else can reach. All but the survivor is gone afterwards.
+func (o Order) rescue(
+	ctx context.Context, ordered backup.Order, use func(*disk.Shared, snapshot.Survivor, backup.Taken) error,
+) error {
+	survivor, held, err := o.hold()
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	if err := Check(survivor, o.Etcd); err != nil {
+		return err
+	}
+	work, err := o.workspace()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	ordered.Spool, ordered.Inspect, ordered.Progress = work, o.Inspect, o.Progress
+	taken, err := o.take(ctx, survivor, ordered)
+	if err != nil {
+		return err
+	}
+	return use(held, survivor, taken)
+}
+
+// hold keeps etcd from the member that is left, and reads it.
+func (o Order) hold() (s snapshot.Survivor, held *disk.Shared, err error) {
+	if held, err = snapshot.Hold(o.Into.DataDir); err != nil {
+		return s, nil, err
+	}
+	s, err = snapshot.SurvivorOf(o.Into.DataDir)
+	if err == nil && s.ClusterID != o.ClusterID {
+		err = fmt.Errorf("%w: it is of cluster %016x, and not of %016x", ErrUnfit, s.ClusterID, o.ClusterID)
+	}
+	if err != nil {
+		held.Close()
+		return s, nil, err
+	}
+	return s, held, nil
+}
+
+// complete takes from the survivor what the order does not say.
+func (o *Order) complete(s snapshot.Survivor) error {
+	into := &o.Into
+	into.Name = cmp.Or(into.Name, s.Name)
+	into.PeerURL = cmp.Or(into.PeerURL, strings.Join(s.PeerURLs, ","))
+	into.Token = cmp.Or(into.Token, rand.Text())
+	into.Beside = true
+	if into.Name == "" || into.PeerURL == "" {
+		return fmt.Errorf("%w: it does not know its name and peer URL; say them", ErrUnfit)
+	}
+	var urls []string
+	for url := range strings.SplitSeq(into.PeerURL, ",") {
+		urls = append(urls, into.Name+"="+url)
+	}
+	into.InitialCluster = cmp.Or(into.InitialCluster, strings.Join(urls, ","))
+	return nil
+}
+
+func (o Order) workspace() (string, error) {
+	if o.Dir == "" {
+		return snapshot.WorkspaceBeside(o.Into.DataDir)
+	}
+	return os.MkdirTemp(o.Dir, "recover-")
+}
+
+// take takes a snapshot of a copy of the survivor, which is gone afterwards.
+func (o Order) take(ctx context.Context, survivor snapshot.Survivor, ordered backup.Order) (backup.Taken, error) {
+	dataDir := filepath.Join(ordered.Spool, "data")
+	defer func() { _ = os.RemoveAll(dataDir) }()
+	if err := o.copyMember(ctx, survivor, dataDir); err != nil {
+		return backup.Taken{}, err
+	}
+	o.Progress.Step("start etcd")
+	server, err := o.Etcd.Start(dataDir, "--force-new-cluster")
+	if err != nil {
+		return backup.Taken{}, fmt.Errorf("start etcd: %w", err)
+	}
+	defer server.Stop()
+	return takeFrom(ctx, server, survivor, ordered)
+}
+
+// copyMember copies the survivor such that etcd started on it alone keeps all of its log.
+func (o Order) copyMember(ctx context.Context, survivor snapshot.Survivor, dataDir string) error {
+	o.Progress.Step("copy the member")
+	if err := snapshot.CopyMember(ctx, o.Into.DataDir, dataDir); err != nil {
+		return fmt.Errorf("copy the member: %w", err)
+	}
+	turnsAuthOn, err := snapshot.CommitLog(dataDir)
+	switch {
+	case err != nil:
+		return fmt.Errorf("keep all of the member's log: %w", err)
+	case !survivor.Facts.Auth && turnsAuthOn:
+		return fmt.Errorf("%w: the end of its log turns authentication on, and its database does not say so yet; "+
+			"take another member, or a backup", ErrUnfit)
+	case !survivor.Facts.Auth:
+		return nil
+	}
+	if err := snapshot.DisableAuth(dataDir); err != nil {
+		return fmt.Errorf("turn authentication off in the copy: %w", err)
+	}
+	return nil
+}
+
+// takeFrom takes the snapshot of the etcd that runs on the copy.
+func takeFrom(
+	ctx context.Context, server *etcdprocess.Server, survivor snapshot.Survivor, ordered backup.Order,
+) (backup.Taken, error) {
+	clients := &etcd.Clients{}
+	defer clients.Close()
+	if _, err := server.Ready(ctx, clients); err != nil {
+		return backup.Taken{}, err
+	}
+	if err := isOf(clients.Observe(ctx, server.Cluster()).Membership, survivor); err != nil {
+		return backup.Taken{}, err
+	}
+	taken, err := backup.Take(ctx, clients.Source(server.Cluster()), ordered)
+	if err != nil {
+		return backup.Taken{}, err
+	}
+	s := &taken.Manifest.Snapshot
+	if s.Hash != nil && s.Unproven != "" {
+		return backup.Taken{}, fmt.Errorf("compare the snapshot with etcd: %s", s.Unproven)
+	}
+	if !survivor.Facts.Auth {
+		return taken, nil
+	}
+	all, err := snapshot.EnableAuth(taken.File)
+	if err != nil {
+		return backup.Taken{}, fmt.Errorf("turn authentication on again: %w", err)
+	}
+	s.Auth, s.Bytes, s.SHA256 = true, all.Size(), all.Sum()
+	return taken, nil
+}
+
+// isOf refuses an etcd that is not the survivor, alone, with all of its log.
+func isOf(m decide.Membership, s snapshot.Survivor) error {
+	if !m.Known || len(m.Members) != 1 || uint64(m.ClusterID) != s.ClusterID || uint64(m.Members[0].ID) != s.MemberID {
+		return fmt.Errorf("the etcd that was started is not member %016x of cluster %016x alone", s.MemberID,
+			s.ClusterID)
+	}
+	if applied := m.Members[0].Applied; applied < s.End.Index {
+		return fmt.Errorf("etcd has applied the log up to %d, and it ends at %d: what is beyond would be lost", applied,
+			s.End.Index)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+
+	"quorate.dev/quorate/clusters/backup/disk"
+	"quorate.dev/quorate/reconcile/panics"
+)
+
+// CopyMember copies what etcd needs of a member to a data directory that it makes: its log, its
+// snapshots, and its database. The member does not run.
+func CopyMember(ctx context.Context, from, to string) error {
+	for _, part := range []struct{ dir, files string }{{"wal", "*.wal"}, {"snap", "*.snap"}, {"snap", "db"}} {
+		source, target := filepath.Join(from, member, part.dir), filepath.Join(to, member, part.dir)
+		if err := os.MkdirAll(target, 0o700); err != nil {
+			return err
+		}
+		entries, err := os.ReadDir(source)
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			if wanted, err := filepath.Match(part.files, entry.Name()); err != nil || !wanted {
+				continue
+			}
+			err := copyFile(ctx, filepath.Join(source, entry.Name()), filepath.Join(target, entry.Name()))
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func copyFile(ctx context.Context, from, to string) error {
+	in, err := disk.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, disk.Until(ctx, in))
+	return errors.Join(err, out.Close())
+}
+
+// CommitLog has a data directory say that all of its log is committed, so that etcd keeps it with
+// --force-new-cluster. etcd keeps otherwise what the member knows to be committed, and drops what may
+// have been acknowledged to clients all the same (etcd's server/etcdserver/bootstrap.go).
+//
+// Whether the last entry about authentication turns it on, is for whoever wants to ask that etcd: the database
+// may not say so yet.
+func CommitLog(dataDir string) (turnsAuthOn bool, err error) {
+	err = panics.Catch(func() (err error) {
+		turnsAuthOn, err = commitLog(filepath.Join(dataDir, member, "wal"))
+		return err
+	})
+	return turnsAuthOn, err
+}
+
+// endsWithAuth reports whether the last entry about authentication turns it on.
+func endsWithAuth(entries []*raftpb.Entry) bool {
+	for _, entry := range slices.Backward(entries) {
+		var request etcdserverpb.InternalRaftRequest
+		if entry.GetType() != raftpb.EntryNormal || proto.Unmarshal(entry.GetData(), &request) != nil {
+			continue
+		}
+		if request.AuthEnable != nil || request.AuthDisable != nil {
+			return request.AuthEnable != nil
+		}
+	}
+	return false
+}
+
+func commitLog(dir string) (turnsAuthOn bool, err error) {
+	snapshots, err := wal.ValidSnapshotEntries(zap.NewNop(), dir)
+	if err != nil {
+		return false, err
+	}
+	if len(snapshots) == 0 {
+		return false, fmt.Errorf("%w: its log has no beginning", ErrDamaged)
+	}
+	from := snapshots[len(snapshots)-1]
+	for repaired := false; ; repaired = true {
+		log, err := wal.Open(zap.NewNop(), dir, from)
+		if err != nil {
+			return false, err
+		}
+		_, state, entries, err := log.ReadAll()
+		if errors.Is(err, io.ErrUnexpectedEOF) && !repaired { // its end is torn, as etcd finds it after a crash
+			if err := log.Close(); err != nil {
+				return false, err
+			}
+			if !wal.Repair(zap.NewNop(), dir) {
+				return false, fmt.Errorf("%w: the end of its log cannot be repaired", ErrDamaged)
+			}
+			continue
+		}
+		if err == nil && len(entries) > 0 {
+			turnsAuthOn = endsWithAuth(entries)
+			if last := entries[len(entries)-1].GetIndex(); last > state.GetCommit() {
+				state.Commit = &last
+				err = log.Save(state, nil)
+			}
+		}
+		return turnsAuthOn, errors.Join(err, log.Close())
+	}
+}

@@ -1,0 +1,238 @@
+package snapshot
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"quorate.dev/quorate/clusters/backup/disk"
+	"quorate.dev/quorate/reconcile/panics"
+)
+
+// Survivor is a member whose data directory is left, and which does not run.
+type Survivor struct {
+	Identity
+	// Name and PeerURLs of the member.
+	Name     string
+	PeerURLs []string
+	// Learner: it is no voter.
+	Learner bool
+	// Voters and Learners of its cluster, with itself.
+	Voters, Learners int
+	// End of its log. Of two members, the one whose log ends later has at least what the other one has
+	// that was acknowledged (the election restriction of Raft, section 5.4.1).
+	End Position
+	// Committed is the index up to which it knows that its log was committed. What comes after may have
+	// been acknowledged all the same: a leader tells its followers with the next message.
+	Committed uint64
+	// Facts that can be had without reading all of the database: versions, alarms, authentication.
+	Facts Facts
+}
+
+// Position is one in the log of Raft.
+type Position struct{ Term, Index uint64 }
+
+// Compare is positive where p is later than o.
+func (p Position) Compare(o Position) int {
+	return cmp.Or(cmp.Compare(p.Term, o.Term), cmp.Compare(p.Index, o.Index))
+}
+
+// ErrRunning is a data directory that an etcd is running on.
+var ErrRunning = errors.New("an etcd is running on the data directory: stop it, and see to it that nothing " +
+	"starts it again")
+
+var (
+	membersBucket   = []byte("members")
+	consistentIndex = []byte("consistent_index")
+)
+
+// Database of the member in a data directory.
+func Database(dataDir string) string { return filepath.Join(dataDir, member, "snap", "db") }
+
+// Hold keeps etcd from starting on a data directory until it is closed: etcd waits for its database.
+// ErrRunning says that it was there first.
+func Hold(dataDir string) (*disk.Shared, error) {
+	if err := hasDirectories(dataDir); err != nil {
+		return nil, err
+	}
+	held, err := disk.Share(Database(dataDir))
+	if errors.Is(err, disk.ErrLocked) {
+		err = ErrRunning
+	}
+	if err != nil {
+		return nil, fmt.Errorf("hold %s: %w", dataDir, err)
+	}
+	return held, nil
+}
+
+// hasDirectories refuses a data directory in which links lead to what may be somebody else's.
+func hasDirectories(dataDir string) error {
+	for _, part := range []string{member, filepath.Join(member, "wal"), filepath.Join(member, "snap")} {
+		dir := filepath.Join(dataDir, part)
+		info, err := os.Lstat(dir)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return ErrNoMember
+		case err != nil:
+			return err
+		case !info.IsDir():
+			return fmt.Errorf("%w: %s is no directory", ErrDamaged, dir)
+		}
+	}
+	return nil
+}
+
+// SurvivorOf reads a data directory, and changes nothing in it.
+func SurvivorOf(dataDir string) (Survivor, error) {
+	if err := hasDirectories(dataDir); err != nil {
+		return Survivor{}, err
+	}
+	identity, err := IdentityOf(dataDir)
+	if err != nil {
+		return Survivor{}, err
+	}
+	found := Survivor{Identity: identity}
+	err = reading(Database(dataDir), found.readDatabase)
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		err = ErrRunning
+	}
+	if err == nil {
+		err = found.readLog(filepath.Join(dataDir, member))
+	}
+	if err != nil {
+		return Survivor{}, fmt.Errorf("read the member in %s: %w", dataDir, err)
+	}
+	return found, nil
+}
+
+func (s *Survivor) readDatabase(tx *bolt.Tx) (err error) {
+	if s.Facts, err = outline(tx); err != nil {
+		return err
+	}
+	if index := value(tx, metaBucket, consistentIndex); len(index) == 8 {
+		s.Committed = binary.BigEndian.Uint64(index)
+	}
+	b := tx.Bucket(membersBucket)
+	if b == nil {
+		return fmt.Errorf("%w: it has no list of members", ErrDamaged)
+	}
+	itself := false
+	err = b.ForEach(func(_, text []byte) error {
+		var m struct {
+			ID        uint64   `json:"id"`
+			Name      string   `json:"name"`
+			PeerURLs  []string `json:"peerURLs"`
+			IsLearner bool     `json:"isLearner"`
+		}
+		if err := json.Unmarshal(text, &m); err != nil {
+			return fmt.Errorf("%w: a member in it is none", ErrDamaged)
+		}
+		if m.IsLearner {
+			s.Learners++
+		} else {
+			s.Voters++
+		}
+		if m.ID == s.MemberID {
+			itself, s.Name, s.PeerURLs, s.Learner = true, m.Name, m.PeerURLs, m.IsLearner
+		}
+		return nil
+	})
+	if err == nil && !itself {
+		err = fmt.Errorf("member %x is not in the list of members in its database: it was removed, or has not "+
+			"caught up since it joined", s.MemberID)
+	}
+	return err
+}
+
+// Unstarted reports whether what is in a data directory by this name is a member that was made of a
+// snapshot, and that no etcd has ever been started on: one that was has elected a leader since.
+func Unstarted(dir string) (bool, error) {
+	var s Survivor
+	err := s.readLog(dir)
+	return s.End.Term == madeTerm, err
+}
+
+// madeTerm is the term of the log of a member that was made of a snapshot (etcdutl's snapshot restore).
+const madeTerm = 1
+
+// readLog reads where the log of a member ends, and what is known to be committed in it.
+func (s *Survivor) readLog(dir string) error {
+	return panics.Catch(func() error { return s.readRecords(dir) })
+}
+
+func (s *Survivor) readRecords(dir string) error {
+	names, err := logsIn(dir)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	var files []fileutil.FileReader
+	for _, name := range names {
+		file, err := disk.Open(name)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		files = append(files, fileutil.NewFileReader(file))
+	}
+	decoder := wal.NewDecoder(files...)
+	for {
+		var record walpb.Record
+		err := decoder.Decode(&record)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // its end may be torn
+			return nil
+		}
+		if err == nil {
+			err = s.take(decoder, &record)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: its log: %w", ErrDamaged, err)
+		}
+	}
+}
+
+// take takes one record into account. A later entry takes the place of all from its index on.
+func (s *Survivor) take(decoder wal.Decoder, record *walpb.Record) error {
+	switch record.GetType() {
+	case wal.CrcType:
+		if sum := decoder.LastCRC(); sum != 0 && record.Validate(sum) != nil {
+			return wal.ErrCRCMismatch
+		}
+		decoder.UpdateCRC(record.GetCrc())
+	case wal.StateType:
+		var state raftpb.HardState
+		if err := proto.Unmarshal(record.Data, &state); err != nil {
+			return err
+		}
+		s.Committed = max(s.Committed, state.GetCommit())
+	case wal.EntryType:
+		var entry raftpb.Entry
+		if err := proto.Unmarshal(record.Data, &entry); err != nil {
+			return err
+		}
+		s.End = Position{entry.GetTerm(), entry.GetIndex()}
+	case wal.SnapshotType:
+		var snap walpb.Snapshot
+		if err := proto.Unmarshal(record.Data, &snap); err != nil {
+			return err
+		}
+		if at := (Position{snap.GetTerm(), snap.GetIndex()}); at.Compare(s.End) > 0 {
+			s.End = at
+		}
+	}
+	return nil
+}

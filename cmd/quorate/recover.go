@@ -1,0 +1,352 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/clusters/backup"
+	"quorate.dev/quorate/clusters/backup/disk"
+	"quorate.dev/quorate/clusters/backup/etcdprocess"
+	"quorate.dev/quorate/clusters/backup/recovery"
+	"quorate.dev/quorate/clusters/backup/result"
+	"quorate.dev/quorate/clusters/backup/snapshot"
+	"quorate.dev/quorate/clusters/backup/store"
+	"quorate.dev/quorate/visible"
+)
+
+// recoverFlags say what to recover, and into what.
+type recoverFlags struct {
+	into      snapshot.Restoration
+	clusterID string
+	etcd      string
+	dir       string
+	dryRun    bool
+	timeout   timeoutFlag
+	apart     apartFlags
+	results   resultFiles
+	// backup says where a backup goes, if one is to be made and no member.
+	backup backupFlags
+
+	lost uint64 // clusterID
+}
+
+func newRecover(std streams) *cobra.Command {
+	f := &recoverFlags{}
+	c := &cobra.Command{
+		Use:   "recover [[NAMESPACE/]CLUSTER] --data-dir DIR",
+		Short: "Make a new cluster of the data directory of one member, when the majority is lost",
+		Long: `Recover makes the first member of a new cluster of what is left of a cluster that has lost its
+majority for good: the data directory of one member, on which no etcd runs. Nothing is lost if
+most of the members' data directories can be brought back, so do that first where it is possible.
+
+With --dry-run it says what is in the directory. Of several, recover the one whose log ends last:
+at the larger term, and of the same term at the larger index. It may lack what was acknowledged
+by members that are lost. All that is in its log is kept, even what it does not know to be
+committed, which etcd's --force-new-cluster drops.
+
+It works on a copy, which takes room for the data three times. With --to it takes a backup of what
+the member has, and changes nothing in the directory: a cluster is made from that as from any
+other backup. Without, it makes a member in the directory. The revision is raised, and all before
+it marked as compacted, so that watches start again instead of silently missing events. The new
+cluster has another ID: members of the old one that come back cannot join it. The member that was
+is kept in the directory as member.lost-ID. It may be killed at any point and repeated.`,
+		Example: `  quorate recover --data-dir /var/lib/etcd --dry-run
+  quorate recover --data-dir /var/lib/etcd --cluster-id 15082e1bb141d752 --etcd /opt/etcd-3.6.16/etcd
+  quorate recover prod/a --data-dir ./survivor --cluster-id 15082e1bb141d752 --to s3://backups/etcd`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c.Context(), std, args) },
+	}
+	f.add(c)
+	return c
+}
+
+func (f *recoverFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.into.DataDir, "data-dir", "", "data directory of the member that is left")
+	require(c, "data-dir")
+	c.Flags().StringVar(&f.clusterID, "cluster-id", "",
+		"ID of the cluster that is lost, in hexadecimal digits, as --dry-run says it: nothing else is touched")
+	c.Flags().StringVar(&f.etcd, "etcd", "etcd",
+		"etcd to start on the copy, as a path or a name in PATH: of the minor version that the cluster ran, "+
+			"or the next one")
+	c.Flags().StringVar(&f.into.Name, "name", "", "name of the member, as etcd is started with it (default: as it was)")
+	c.Flags().StringVar(&f.into.PeerURL, "peer-url", "",
+		"peer URL of the member, as etcd is started with it (default: as it was)")
+	c.Flags().StringVar(&f.into.Token, "initial-cluster-token", "", "token of the new cluster (default: random)")
+	c.Flags().Uint64Var(&f.into.Bump, "revision-bump", snapshot.DefaultBump, "by how much the revision is raised")
+	c.Flags().StringVar(&f.dir, "dir", "",
+		"directory to work in, with room for the data twice (default: in the data directory)")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what is in the directory, and change nothing")
+	c.Flags().StringVar(&f.backup.to, "to", "",
+		"file or URL of a store that a backup goes to, instead of making a member: "+store.Locations)
+	f.backup.encoding.add(c)
+	f.backup.store.add(c)
+	f.timeout.add(c)
+	f.apart.add(c)
+	f.results.add(c)
+}
+
+func (f *recoverFlags) run(ctx context.Context, std streams, args []string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	put, err := f.target(args)
+	if err != nil {
+		return err
+	}
+	f.results.begin()
+	ctx, cancel := f.timeout.within(ctx)
+	defer cancel()
+	var stored store.Manifest
+	switch {
+	case f.dryRun:
+		err = f.describe(std)
+	case f.apart.prepare:
+		err = f.prepare(ctx, std)
+	case f.backup.to != "":
+		stored, err = f.rescue(ctx, std, put)
+	default:
+		err = f.recover(ctx, std)
+	}
+	if err != nil {
+		err = blockedBy(err, snapshot.ErrNoMember, snapshot.ErrRunning, snapshot.ErrDamaged, snapshot.ErrExists,
+			recovery.ErrUnfit, etcdprocess.ErrVersion)
+		return fmt.Errorf("recover: %w", err)
+	}
+	if f.backup.to == "" || f.dryRun {
+		return nil
+	}
+	return f.backup.report(std, stored)
+}
+
+func (f *recoverFlags) check() (err error) {
+	if f.into.DataDir, err = filepath.Abs(f.into.DataDir); err != nil {
+		return usageError{fmt.Errorf("--data-dir: %w", err)}
+	}
+	if err := existingDir("data-dir", f.into.DataDir); err != nil {
+		return err
+	}
+	f.into.DataDir, err = ownedByUs("data-dir", f.into.DataDir, ".", "member", "member/wal", "member/snap")
+	if err != nil {
+		return err
+	}
+	if f.dir != "" {
+		if err := existingDir("dir", f.dir); err != nil {
+			return err
+		}
+		if f.dir, err = ownedByUs("dir", f.dir); err != nil {
+			return err
+		}
+	}
+	switch f.lost, err = strconv.ParseUint(f.clusterID, 16, 64); {
+	case f.clusterID == "" && !f.dryRun:
+		return usageError{errors.New("--cluster-id is missing: say which cluster is lost; " +
+			"--dry-run says which one it is")}
+	case f.clusterID != "" && (err != nil || f.lost == 0):
+		return usageError{fmt.Errorf("--cluster-id %q: want hexadecimal digits, as in 15082e1bb141d752", f.clusterID)}
+	}
+	if err := f.results.checkFiles(); err != nil {
+		return err
+	}
+	return f.apart.check(f)
+}
+
+// ownedByUs is the path of a directory, without links. As root, it refuses one of which somebody else may change
+// these parts, or what leads to it: they could have root read, change or delete what is not theirs.
+func ownedByUs(flag, dir string, parts ...string) (string, error) {
+	whole, err := filepath.Abs(dir)
+	if err == nil && os.Geteuid() == 0 {
+		whole, err = filepath.EvalSymlinks(whole)
+	}
+	if err != nil || os.Geteuid() != 0 {
+		return whole, err
+	}
+	changed, err := disk.LedByOthers(filepath.Join(whole, "member"))
+	for _, part := range parts {
+		if err != nil || changed != "" {
+			break
+		}
+		var others bool
+		part = filepath.Join(whole, part)
+		switch others, err = disk.ChangedByOthers(part); {
+		case errors.Is(err, fs.ErrNotExist):
+			return whole, nil // there is no member: somebody else says so
+		case others:
+			changed = part
+		}
+	}
+	switch {
+	case err != nil:
+		return whole, fmt.Errorf("--%s: %w", flag, err)
+	case changed != "":
+		return whole, usageError{fmt.Errorf("--%s: others than root may change %s: run this as the user that etcd "+
+			"runs as, as by setpriv --reuid=UID --regid=GID --clear-groups, or where all above it is root's alone",
+			flag, changed)}
+	}
+	return whole, nil
+}
+
+// target is how and as whose a backup is stored.
+func (f *recoverFlags) target(args []string) (o backup.Order, err error) {
+	to := f.backup.to
+	switch {
+	case to == "" && len(args) > 0:
+		return o, usageError{fmt.Errorf("%s is whose backup is taken: it goes with --to", args[0])}
+	case to == "":
+		return o, nil
+	case len(args) == 0:
+		return o, usageError{errors.New("--to takes a backup: name the cluster, " +
+			"as in quorate recover NAMESPACE/CLUSTER")}
+	}
+	if o.Cluster, err = clusterNamed(args[0], nil); err == nil && !store.IsLocation(to) {
+		err = newFile("to", to)
+	}
+	if err == nil {
+		o.Encoding, err = f.backup.encoding.encoding(to)
+	}
+	return o, err
+}
+
+// describe says what is left.
+func (f *recoverFlags) describe(std streams) error {
+	s, err := snapshot.SurvivorOf(f.into.DataDir)
+	if err != nil {
+		return err
+	}
+	role := fmt.Sprintf("a voter, one of %d", s.Voters)
+	if s.Learner {
+		role = "a learner, of which no cluster is to be made"
+	}
+	minor := visible.Line(strings.TrimSuffix(s.Facts.ClusterVersion, ".0"))
+	fmt.Fprintf(std.out, "member %s (%s) of cluster %s: %s\n", visible.Line(s.Name), hexID(s.MemberID),
+		hexID(s.ClusterID), role)
+	fmt.Fprintf(std.out, "its log ends at term %d, index %d; it knows that %d was committed\n", s.End.Term, s.End.Index,
+		min(s.Committed, s.End.Index))
+	fmt.Fprintf(std.out, "its data are of etcd %s\n", cmp.Or(minor, "of an unknown version"))
+	if s.Voters > 2 {
+		fmt.Fprintf(std.out, "if %d of %d members can be brought back on their data, do that: nothing is lost then\n",
+			s.Voters/2+1, s.Voters)
+	}
+	warnSuspect(std, s.Facts.Corrupt())
+	return nil
+}
+
+// order finds the etcd that is to be started.
+func (f *recoverFlags) order(ctx context.Context, progress backup.Progress) (recovery.Order, error) {
+	order := recovery.Order{Into: f.into, ClusterID: f.lost, Dir: f.dir, Inspect: inspectApart, Progress: progress}
+	if f.apart.is() {
+		order.Etcd.Version = f.apart.etcd
+		return order, nil
+	}
+	program, err := etcdprocess.Find(ctx, f.etcd)
+	if err != nil {
+		return recovery.Order{}, usageError{fmt.Errorf("--etcd: %w", err)}
+	}
+	order.Etcd = program
+	return order, nil
+}
+
+// rescue takes a backup of what is left, and puts it where it is to be.
+func (f *recoverFlags) rescue(
+	ctx context.Context, std streams, put backup.Order,
+) (stored store.Manifest, err error) {
+	var bucket store.Bucket
+	if store.IsLocation(f.backup.to) {
+		if bucket, err = f.backup.store.open(ctx, "to", f.backup.to); err != nil {
+			return stored, err
+		}
+		defer bucket.Close()
+	}
+	progress, done := bars(std.err)
+	defer done()
+	order, err := f.order(ctx, progress)
+	if err != nil {
+		return stored, err
+	}
+	put.Slot, put.Fresh, put.Progress = time.Now(), true, progress
+	err = recovery.Rescue(ctx, order, put, func(taken backup.Taken) (err error) {
+		if bucket == nil {
+			stored = taken.Manifest
+			return taken.Save(ctx, f.backup.to, put)
+		}
+		stored, err = taken.Store(ctx, bucket, put)
+		return err
+	})
+	return stored, err
+}
+
+// recover makes a member of what is left, unless that was done before.
+func (f *recoverFlags) recover(ctx context.Context, std streams) error {
+	progress, done := bars(std.err)
+	defer done()
+	order, err := f.order(ctx, progress)
+	if err != nil {
+		return err
+	}
+	d := recovering{f.into.DataDir, f.lost}
+	unlock, err := d.lock(ctx, std)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	told, before, err := d.find()
+	if err == nil && !before {
+		told, err = f.recoverNow(ctx, std, d, order)
+	} else if before {
+		fmt.Fprintf(std.out, "%s was recovered at %s, and is left as it is\n", d.dataDir,
+			told.FinishedAt.Format(time.RFC3339))
+	}
+	if err != nil {
+		return err
+	}
+	return f.results.write(told.Encode)
+}
+
+// recoverNow makes the member, and puts it in place.
+func (f *recoverFlags) recoverNow(
+	ctx context.Context, std streams, d recovering, order recovery.Order,
+) (told result.Recovered, err error) {
+	if err := d.clear(); err != nil {
+		return told, fmt.Errorf("clear away what was left behind: %w", err)
+	}
+	by := recovery.Recover
+	if f.apart.prepared {
+		by = recovery.RecoverPrepared
+	}
+	started := time.Now()
+	var made recovery.Recovered
+	err = by(ctx, order, func(r recovery.Recovered) (err error) {
+		made = r
+		told, err = d.place(r, started)
+		return err
+	})
+	if err != nil {
+		return told, err
+	}
+	tellRecovered(std, d, made)
+	return told, nil
+}
+
+// tellRecovered says what was recovered, and how etcd is started with it.
+func tellRecovered(std streams, d recovering, r recovery.Recovered) {
+	s := r.Survivor
+	fmt.Fprintf(std.out, "recovered cluster %s from member %s into %s\n", hexID(s.ClusterID), visible.Line(s.Name),
+		d.dataDir)
+	if unknown := s.End.Index - min(s.Committed, s.End.Index); unknown > 0 {
+		fmt.Fprintf(std.out, "it has all of the log, with %d entries at its end that may not have been "+
+			"acknowledged\n", unknown)
+	}
+	fmt.Fprintf(std.out, "what only members had that are lost is lost; %s keeps the member that was\n",
+		filepath.Join(d.dataDir, d.aside()))
+	tellStart(std, r.Facts, r.Into, r.Made.Revision)
+	warnSuspect(std, s.Facts.Corrupt())
+}

@@ -1,0 +1,457 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/clusters/backup/disk"
+	"quorate.dev/quorate/clusters/backup/snapshot"
+)
+
+// recoveries recovers copies of what is left of an etcd with one member, a-0, that held the key k.
+type recoveries struct {
+	restores // for what is in its volume
+	etcd     string
+	left     string
+	peer     string
+	id       snapshot.Identity
+}
+
+// newRecoveries starts an etcd, has it take the requests after a first write, and kills it.
+func newRecoveries(t *testing.T, requests ...string) recoveries {
+	t.Helper()
+	quorateAs(t)
+	programs := etcdPrograms(t)
+	r := recoveries{restores{T: t, volume: t.TempDir()}, programs[len(programs)-1], t.TempDir(), "http://" + freeAddress(t), snapshot.Identity{}}
+	url, etcd := r.start(r.left, "--initial-cluster=a-0="+r.peer)
+	for _, request := range append([]string{`/v3/kv/put {"key":"aw==","value":"dg=="}`}, requests...) {
+		path, body, _ := strings.Cut(request, " ")
+		if status, said := post(t, url+path, body); status != http.StatusOK {
+			t.Fatalf("%s: %d %s", request, status, said)
+		}
+	}
+	if got := r.recover(r.left, "--dry-run", "--cluster-id="); got.code != exitBlocked || !strings.Contains(got.err, "an etcd is running on the data directory") {
+		t.Errorf("%+v", got)
+	}
+	_ = etcd.Process.Kill()
+	_ = etcd.Wait()
+	var err error
+	if r.id, err = snapshot.IdentityOf(r.left); err != nil {
+		t.Fatal(err)
+	}
+	r.copied()
+	return r
+}
+
+// start starts etcd as a-0, and waits until it serves.
+func (r recoveries) start(dir string, flags ...string) (url string, etcd *exec.Cmd) {
+	r.Helper()
+	url = "http://" + freeAddress(r.T)
+	etcd = exec.Command(r.etcd, append([]string{"--name=a-0", "--data-dir=" + dir, "--listen-client-urls=" + url, "--advertise-client-urls=" + url,
+		"--listen-peer-urls=" + r.peer, "--initial-advertise-peer-urls=" + r.peer, "--log-level=warn", "--log-outputs=stderr"}, flags...)...)
+	startEtcd(r.T, etcd)
+	for end := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
+		answer, err := http.Get(url + "/health")
+		if err == nil {
+			answer.Body.Close()
+		}
+		if err == nil && answer.StatusCode == http.StatusOK {
+			return url, etcd
+		}
+		if time.Now().After(end) {
+			r.Fatalf("etcd does not serve: %v", err)
+		}
+	}
+}
+
+func post(t *testing.T, url, body string) (status int, said string) {
+	t.Helper()
+	answer, err := http.Post(url, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+// copied copies what is left into an empty volume.
+func (r *recoveries) copied() {
+	r.Helper()
+	r.volume = r.TempDir()
+	if err := snapshot.CopyMember(r.Context(), r.left, r.dir()); err != nil {
+		r.Fatal(err)
+	}
+	unlock, err := disk.Lock(r.Context(), recovering{dataDir: r.dir()}.lockName(), nil) // which stays
+	if err != nil {
+		r.Fatal(err)
+	}
+	unlock()
+}
+
+func (r recoveries) args(dir string, more ...string) []string {
+	return append([]string{"recover", "--data-dir=" + dir, "--cluster-id=" + hexID(r.id.ClusterID), "--etcd=" + r.etcd}, more...)
+}
+
+func (r recoveries) recover(dir string, more ...string) ran {
+	var out, stderr bytes.Buffer
+	code := execute(r.Context(), r.args(dir, more...), streams{out: &out, err: &stderr})
+	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
+}
+
+// isRecovered requires that a member of another cluster is in place, as the mark says, and the one that
+// was is kept.
+func (r recoveries) isRecovered() {
+	r.Helper()
+	d := recovering{r.dir(), r.id.ClusterID}
+	told, done, err := d.find()
+	if err != nil || !done || told.NewRevision != told.Revision+snapshot.DefaultBump {
+		r.Errorf("%+v, %v, %v", told, done, err)
+	}
+	kept := filepath.Join(r.dir(), d.aside())
+	if was, err := snapshot.IdentityIn(kept); err != nil || was != r.id {
+		r.Errorf("%+v, %v; it was %+v", was, err, r.id)
+	}
+	for _, part := range []string{"wal/0000000000000000-0000000000000000.wal", "snap/db"} {
+		was, err := os.ReadFile(filepath.Join(r.left, "member", part))
+		if is, missing := os.ReadFile(filepath.Join(kept, part)); err != nil || missing != nil || !bytes.Equal(was, is) {
+			r.Errorf("%s is not as it was: %v %v", part, err, missing)
+		}
+	}
+	entries, err := os.ReadDir(r.dir())
+	if err != nil || len(entries) != 4 { // with mark and lock
+		r.Errorf("%v, %v", entries, err)
+	}
+}
+
+// TestRecover: of the data directory of a member a new cluster is made, once, and only of the one that is
+// named.
+func TestRecover(t *testing.T) {
+	r := newRecoveries(t)
+	r.unchanged(exitOK, fmt.Sprintf("of cluster %s: a voter, one of 1\nits log ends at term 2, index ", hexID(r.id.ClusterID)), func() ran { return r.recover(r.dir(), "--dry-run") })
+	r.unchanged(exitInvalid, "--cluster-id is missing", func() ran { return r.recover(r.dir(), "--cluster-id=") })
+	r.unchanged(exitInvalid, "want hexadecimal digits", func() ran { return r.recover(r.dir(), "--cluster-id=a-0") })
+	r.unchanged(exitBlocked, "of cluster "+hexID(r.id.ClusterID)+", and not of 00000000000000ab", func() ran { return r.recover(r.dir(), "--cluster-id=ab") })
+	programs := etcdPrograms(t)
+	r.unchanged(exitBlocked, "this etcd is not to be started with the data", func() ran { return r.recover(r.dir(), "--etcd="+programs[0]) })
+	r.unchanged(exitBlocked, "the data directory holds no member", func() ran { return r.recover(r.volume) })
+
+	got := r.recover(r.dir())
+	if got.code != exitOK || got.err != "" || !strings.Contains(got.out, "recovered cluster "+hexID(r.id.ClusterID)+" from member a-0 into "+r.dir()) ||
+		!strings.Contains(got.out, "  --initial-cluster=a-0="+r.peer+"\n") {
+		t.Fatalf("%+v", got)
+	}
+	r.isRecovered()
+	r.unchanged(exitOK, "was recovered at", func() ran { return r.recover(r.dir()) })
+	made, err := snapshot.IdentityOf(r.dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, flags, _ := strings.Cut(got.out, "TLS flags and\n")
+	url, etcd := r.start(r.dir(), strings.Fields(flags)[3:]...)
+	if identity, revision := askWho(t, url); identity != made || revision <= snapshot.DefaultBump {
+		t.Errorf("%+v at %d; it was made as %+v", identity, revision, made)
+	}
+	if _, said := post(t, url+"/v3/kv/range", `{"key":"aw=="}`); !strings.Contains(said, `"value":"dg=="`) {
+		t.Error(said)
+	}
+	_ = etcd.Process.Kill()
+	_ = etcd.Wait()
+
+	// A member that is put back by hand is recovered again only once it is out of doubt what the other one is.
+	kept := filepath.Join(r.dir(), "member.lost-"+hexID(r.id.ClusterID))
+	if err := snapshot.Exchange(r.dir(), filepath.Base(kept)); err != nil {
+		t.Fatal(err)
+	}
+	r.unchanged(exitBlocked, kept+" is there, and nothing says that it is left over", func() ran { return r.recover(r.dir()) })
+	if err := os.Rename(kept, filepath.Join(r.volume, "recovered")); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.recover(r.dir()); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	r.isRecovered()
+}
+
+// TestRecoverTo: a backup is taken of what is left, which stays as it is, and a cluster is made of the
+// backup.
+func TestRecoverTo(t *testing.T) {
+	r := newRecoveries(t)
+	file := filepath.Join(t.TempDir(), "a.db")
+	r.unchanged(exitInvalid, "name the cluster", func() ran { return r.recover(r.dir(), "--to="+file) })
+	r.unchanged(exitInvalid, "it goes with --to", func() ran { return r.recover(r.dir(), "ns/a") })
+	r.store = t.TempDir()
+	for to, said := range map[string]string{file: "ns/a backed up as " + file, "file://" + r.store: "z in file://" + r.store} {
+		was := contents(t, r.dir())
+		got := r.recover(r.dir(), "ns/a", "--to="+to)
+		if got.code != exitOK || got.err != "" || !strings.Contains(strings.Join(strings.Fields(got.out), " "), said) ||
+			!strings.Contains(got.out, "from a-0") || !strings.Contains(got.out, "not compared with a quorum: it is what is left of a cluster") {
+			t.Errorf("%+v", got)
+		}
+		if is := contents(t, r.dir()); is != was {
+			t.Errorf("%s has become %s", was, is)
+		}
+	}
+	from := restores{t, r.store, t.TempDir(), filepath.Join(t.TempDir(), "result")}
+	if got := from.restore("--peer-url=" + r.peer); got.code != exitOK || got.err != "" {
+		t.Fatalf("%+v", got)
+	}
+	if told := from.told(); told.SourceClusterID != hexID(r.id.ClusterID) || told.Revision != 2 {
+		t.Errorf("%+v", told)
+	}
+	url, _ := r.start(from.dir(), "--initial-cluster=a-0="+r.peer, "--initial-cluster-token=ns-a-t")
+	if _, said := post(t, url+"/v3/kv/range", `{"key":"aw=="}`); !strings.Contains(said, `"value":"dg=="`) {
+		t.Error(said)
+	}
+}
+
+// contents says what is in a directory, with the checksums of files.
+func contents(t *testing.T, dir string) string {
+	t.Helper()
+	var said strings.Builder
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			fmt.Fprintln(&said, path)
+			return err
+		}
+		content, err := os.ReadFile(path)
+		fmt.Fprintf(&said, "%s %x\n", path, sha256.Sum256(content))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return said.String()
+}
+
+// TestRecoverDamaged: of what is damaged nothing is made, and nothing is changed. An end of the log that
+// is torn, as by a loss of power, is none.
+func TestRecoverDamaged(t *testing.T) {
+	r := newRecoveries(t)
+	log, database := "wal/0000000000000000-0000000000000000.wal", "snap/db"
+	change := func(part string, change func(content []byte) []byte) {
+		t.Helper()
+		path := filepath.Join(r.dir(), "member", part)
+		content, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(path, change(content), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		part, said string
+		change     func(content []byte) []byte
+	}{
+		{log, "the database is damaged: its log", func(c []byte) []byte { c[200] ^= 1; return c }},
+		{database, "the database is damaged", func(c []byte) []byte { return c[:3*4096] }},
+		{database, "the database is damaged", func([]byte) []byte { return nil }},
+		{database, "the database is damaged", func(c []byte) []byte { return bytes.Repeat([]byte("x"), len(c)) }},
+	} {
+		r.copied()
+		change(c.part, c.change)
+		r.unchanged(exitBlocked, c.said, func() ran { return r.recover(r.dir()) })
+	}
+	r.copied()
+	if err := os.Remove(filepath.Join(r.dir(), "member", database)); err != nil {
+		t.Fatal(err)
+	}
+	r.unchanged(exitError, "no such file", func() ran { return r.recover(r.dir()) })
+	r.copied()
+	change(log, func(c []byte) []byte {
+		end := len(bytes.TrimRight(c, "\x00"))
+		return c[:end-3]
+	})
+	if got := r.recover(r.dir()); got.code != exitOK {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestRecoverWithAuth: authentication that was on is on.
+func TestRecoverWithAuth(t *testing.T) {
+	r := newRecoveries(t, `/v3/auth/user/add {"name":"root","password":"secret"}`, `/v3/auth/role/add {"name":"root"}`,
+		`/v3/auth/user/grant {"user":"root","role":"root"}`, `/v3/auth/enable {}`)
+	if got := r.recover(r.dir()); got.code != exitOK || !strings.Contains(got.out, "authentication is on") {
+		t.Fatalf("%+v", got)
+	}
+	r.store = t.TempDir()
+	r.copied()
+	if got := r.recover(r.dir(), "ns/a", "--to=file://"+r.store); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	from := restores{t, r.store, t.TempDir(), filepath.Join(t.TempDir(), "result")}
+	if got := from.restore("--peer-url=" + r.peer); got.code != exitOK || !strings.Contains(got.out, "authentication is on") {
+		t.Fatalf("%+v", got)
+	}
+	if got := r.recover(r.dir()); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	url, _ := r.start(r.dir())
+	if status, said := post(t, url+"/v3/kv/range", `{"key":"aw=="}`); status == http.StatusOK {
+		t.Error(said)
+	}
+	status, said := post(t, url+"/v3/auth/authenticate", `{"name":"root","password":"secret"}`)
+	if status != http.StatusOK {
+		t.Errorf("%d %s", status, said)
+	}
+}
+
+// TestRecoverIsKilled: wherever it is killed, there is the member that was, or the recovered one and the
+// one that was beside it; and the next attempt ends with both.
+func TestRecoverIsKilled(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("there is no strace, which kills at the nth write")
+	}
+	if err := exec.Command(strace, "-qq", "-o", os.DevNull, "true").Run(); err != nil {
+		t.Skipf("strace may not trace: %v", err)
+	}
+	quorateIn := filepath.Join(t.TempDir(), "quorate") // what TestMain goes by
+	if err := os.Symlink(testProgram(t), quorateIn); err != nil {
+		t.Fatal(err)
+	}
+	r := newRecoveries(t)
+	killed := 0
+	for call, step := range map[string]int{"renameat2": 1, "fsync": 4} {
+		r.copied()
+		for n := 1; ; n += step {
+			quorate := exec.CommandContext(t.Context(), strace, slices.Concat([]string{"-f", "-qq", "-o", os.DevNull, "-e", "trace=" + call,
+				"-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n), quorateIn}, r.args(r.dir()))...)
+			quorate.Env = append(os.Environ(), "GOMAXPROCS=1", "TMPDIR="+t.TempDir())
+			err := quorate.Run()
+			found, unknown := snapshot.IdentityOf(r.dir())
+			if unknown != nil {
+				t.Fatalf("%s %d: %v", call, n, unknown)
+			}
+			if err != nil {
+				killed++
+			}
+			if found == r.id && err == nil {
+				t.Fatalf("%s %d: it says that it is recovered", call, n)
+			}
+			if err == nil || found != r.id {
+				if got := r.recover(r.dir()); got.code != exitOK || !strings.Contains(got.out, "was recovered at") && found != r.id {
+					t.Errorf("%s %d: %+v", call, n, got)
+				}
+				r.clearedUp()
+				r.isRecovered()
+				r.copied()
+			}
+			if err == nil {
+				break
+			}
+		}
+	}
+	if killed < 3 {
+		t.Errorf("it was killed %d times", killed)
+	}
+}
+
+// clearedUp removes what whoever was killed after the last step has left: nothing but empty directories
+// of a workspace.
+func (r recoveries) clearedUp() {
+	r.Helper()
+	entries, err := os.ReadDir(r.dir())
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, entry := range entries {
+		path := filepath.Join(r.dir(), entry.Name())
+		if !strings.HasPrefix(entry.Name(), ".restore-") {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(path, "data", "member")); !errors.Is(err, os.ErrNotExist) {
+			r.Errorf("%s is left: %v", path, err)
+		}
+		if err := os.RemoveAll(path); err != nil {
+			r.Fatal(err)
+		}
+	}
+}
+
+// TestRecoverBesideOthers: nothing is put in the place of a member for which an etcd waits, which would start
+// on a mix of both; nobody is led elsewhere by a link; and root does nothing in a directory of somebody else.
+func TestRecoverBesideOthers(t *testing.T) {
+	r := newRecoveries(t)
+	waiting, err := os.OpenFile(filepath.Join(r.dir(), "member", "snap", "db"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := r.recover(r.dir())
+	if found, err := snapshot.IdentityOf(r.dir()); got.code != exitBlocked || !strings.Contains(got.err, "an etcd is running on the data directory") || err != nil || found != r.id {
+		t.Errorf("%+v, %+v, %v", got, found, err)
+	}
+	if made, err := snapshot.IdentityIn(filepath.Join(r.dir(), "member.lost-"+hexID(r.id.ClusterID))); err != nil || made == r.id {
+		t.Errorf("%+v, %v: what was made is to be where the other one would have been kept", made, err)
+	}
+	if err := waiting.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.recover(r.dir()); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	r.isRecovered()
+
+	r.copied()
+	snap := filepath.Join(r.dir(), "member", "snap")
+	elsewhere := filepath.Join(t.TempDir(), "snap")
+	if err := errors.Join(os.Rename(snap, elsewhere), os.Symlink(elsewhere, snap)); err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range [][]string{{"--dry-run"}, {}} {
+		if got := r.recover(r.dir(), flags...); got.code != exitBlocked || !strings.Contains(got.err, snap+" is no directory") {
+			t.Errorf("%+v", got)
+		}
+	}
+
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a directory away")
+	}
+	for part, give := range map[string]func(string) error{
+		"":           func(dir string) error { return os.Lchown(dir, 65532, 65532) },
+		"member":     func(dir string) error { return os.Chmod(dir, 0o2775) },
+		"member/wal": func(dir string) error { return os.Lchown(dir, 65532, 0) },
+	} {
+		r.copied()
+		dir, link := filepath.Join(r.dir(), part), filepath.Join(t.TempDir(), "link")
+		if err := errors.Join(give(dir), os.Symlink(r.dir(), link)); err != nil {
+			t.Fatal(err)
+		}
+		for _, by := range []string{r.dir(), link} {
+			if got := r.recover(by, "--dry-run"); got.code != exitInvalid || !strings.Contains(got.err, "others than root may change "+dir) {
+				t.Errorf("%+v", got)
+			}
+		}
+	}
+	r.copied()
+	above, work := filepath.Dir(r.dir()), t.TempDir()
+	for _, give := range []string{above, work} {
+		if err := os.Lchown(give, 65532, 65532); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.recover(r.dir(), "--dry-run", "--dir="+work); got.code != exitInvalid || !strings.Contains(got.err, "others than root may change "+give+":") {
+			t.Errorf("%+v", got)
+		}
+		if err := os.Lchown(give, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := r.recover(r.dir(), "--dry-run", "--dir="+os.TempDir()); got.code != exitOK {
+		t.Errorf("a sticky directory: %+v", got)
+	}
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+)
+
+// TestRecoverAuthInLog: the log ends with an entry that turns authentication on, which the database does not
+// have yet: etcd would want a password, and nobody waits for that.
+func TestRecoverAuthInLog(t *testing.T) {
+	r := newRecoveries(t, `/v3/auth/user/add {"name":"root","password":"secret"}`, `/v3/auth/role/add {"name":"root"}`,
+		`/v3/auth/user/grant {"user":"root","role":"root"}`)
+	r.appends(&etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: 12345}, AuthEnable: &etcdserverpb.AuthEnableRequest{}})
+	for _, more := range [][]string{{}, {"ns/a", "--to=" + filepath.Join(t.TempDir(), "x.db")}} {
+		if got := r.recover(r.dir(), append(more, "--timeout=20s")...); got.code != exitBlocked || !strings.Contains(got.err, "the end of its log turns authentication on") {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// appends appends an entry to the log of the member.
+func (r recoveries) appends(request *etcdserverpb.InternalRaftRequest) {
+	r.Helper()
+	dir := filepath.Join(r.dir(), "member", "wal")
+	snapshots, err := wal.ValidSnapshotEntries(zap.NewNop(), dir)
+	if err != nil {
+		r.Fatal(err)
+	}
+	log, err := wal.Open(zap.NewNop(), dir, snapshots[len(snapshots)-1])
+	if err != nil {
+		r.Fatal(err)
+	}
+	_, state, entries, err := log.ReadAll()
+	if err != nil {
+		r.Fatal(err)
+	}
+	last := entries[len(entries)-1]
+	data, err := proto.Marshal(request)
+	if err != nil {
+		r.Fatal(err)
+	}
+	index, term, kind := last.GetIndex()+1, last.GetTerm(), raftpb.EntryNormal
+	if err := log.Save(state, []*raftpb.Entry{{Index: &index, Term: &term, Type: &kind, Data: data}}); err != nil {
+		r.Fatal(err)
+	}
+	if err := log.Close(); err != nil {
+		r.Fatal(err)
+	}
+}

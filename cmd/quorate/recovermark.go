@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"quorate.dev/quorate/clusters/backup/disk"
+	"quorate.dev/quorate/clusters/backup/recovery"
+	"quorate.dev/quorate/clusters/backup/result"
+	"quorate.dev/quorate/clusters/backup/snapshot"
+)
+
+// recovering is a data directory that is recovered once and for all, of the cluster that is lost. Beside
+// it are a mark, which says what was recovered, and a lock.
+type recovering struct {
+	dataDir string
+	lost    uint64
+}
+
+func (d recovering) markName() string { return filepath.Join(d.dataDir, "recovered.json") }
+func (d recovering) lockName() string { return filepath.Join(d.dataDir, "recover.lock") }
+
+// aside is what the member that was is called from then on, in the data directory.
+func (d recovering) aside() string { return "member.lost-" + hexID(d.lost) }
+
+// lock keeps others from recovering the same directory.
+func (d recovering) lock(ctx context.Context, std streams) (unlock func(), err error) {
+	if _, err := snapshot.IdentityOf(d.dataDir); err != nil {
+		return nil, err // nothing is left where there is no member
+	}
+	return disk.Lock(ctx, d.lockName(), func() {
+		fmt.Fprintf(std.err, "quorate: another process recovers %s: waiting for it\n", d.dataDir)
+	})
+}
+
+// find reports whether the cluster was recovered before, in this directory. Data of another one are
+// snapshot.ErrExists.
+func (d recovering) find() (told result.Recovered, done bool, err error) {
+	found, err := snapshot.IdentityOf(d.dataDir)
+	if err != nil || found.ClusterID == d.lost {
+		return result.Recovered{}, false, err
+	}
+	told, err = d.read()
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, result.ErrRecovered):
+		return result.Recovered{}, false, err
+	case err != nil || told.LostClusterID != hexID(d.lost) || !is(told, found):
+		return result.Recovered{}, false, fmt.Errorf("%s: %w: it holds a member of cluster %s, and not of %s; "+
+			"nothing was changed", d.dataDir, snapshot.ErrExists, hexID(found.ClusterID), hexID(d.lost))
+	}
+	// Whoever has put it there may have been killed before it was on the disk for good.
+	return told, true, disk.Sync(d.dataDir)
+}
+
+// is reports whether a member is the one that was made.
+func is(told result.Recovered, found snapshot.Identity) bool {
+	return told.ClusterID == hexID(found.ClusterID) && told.MemberID == hexID(found.MemberID)
+}
+
+func (d recovering) read() (result.Recovered, error) {
+	text, err := disk.Read(d.markName(), result.MaxMark)
+	if err != nil {
+		return result.Recovered{}, err
+	}
+	return result.ParseRecovered(string(text))
+}
+
+// clear removes what those have left that were killed before the recovered member was in place: it may
+// be where the member that was is to be kept. Whatever else is there stays.
+func (d recovering) clear() error {
+	kept := filepath.Join(d.dataDir, d.aside())
+	if _, err := os.Lstat(kept); err == nil {
+		if !d.leftBehind(kept) {
+			return fmt.Errorf("%w: %s is there, and nothing says that it is left over; move it away if nobody needs it",
+				snapshot.ErrExists, kept)
+		}
+		work, err := snapshot.WorkspaceBeside(d.dataDir)
+		if err == nil {
+			err = disk.Move(kept, filepath.Join(work, "kept")) // from where it is removed, all or nothing
+		}
+		if err != nil {
+			return err
+		}
+	}
+	err := os.Remove(d.markName())
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, snapshot.RemoveLeftovers(d.dataDir))
+}
+
+// leftBehind reports whether a directory is the member that the mark names, as it was made.
+func (d recovering) leftBehind(dir string) bool {
+	told, unmarked := d.read()
+	found, unknown := snapshot.IdentityIn(dir)
+	if unmarked != nil || unknown != nil || !is(told, found) {
+		return false
+	}
+	unstarted, err := snapshot.Unstarted(dir)
+	return err == nil && unstarted
+}
+
+// place puts the recovered member in place, once the mark says what it is.
+func (d recovering) place(r recovery.Recovered, started time.Time) (result.Recovered, error) {
+	s, made := r.Survivor, r.Made
+	told := result.Recovered{
+		LostClusterID: hexID(s.ClusterID), LostMemberID: hexID(s.MemberID), Term: s.End.Term, Index: s.End.Index,
+		Revision: r.Facts.Revision, NewRevision: made.Revision, StartedAt: started, FinishedAt: time.Now(),
+		Suspect:   s.Facts.Corrupt(),
+		ClusterID: hexID(made.Identity.ClusterID), MemberID: hexID(made.Identity.MemberID),
+	}
+	line, err := told.Encode()
+	if err == nil {
+		err = writeMark(d.markName(), line)
+	}
+	if err != nil {
+		return told, fmt.Errorf("say what is recovered: %w", err)
+	}
+	return told, r.Place(d.aside())
+}
