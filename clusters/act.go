@@ -49,14 +49,9 @@ func (c *cluster) carryOut(ctx context.Context, action decide.Action) (report.Ou
 		return c.renewCertificates(ctx)
 	case decide.StopPods:
 		return c.stopPods(ctx)
-	case decide.StartBackup:
-		return c.startBackup(ctx, a)
-	case decide.StartRestore:
-		return c.startRestore(ctx, a)
-	case decide.StopRestore:
-		return c.stopRestore(ctx, a)
-	case decide.FinishRestore:
-		return c.finishRestore(ctx, a)
+	case decide.StartBackup, decide.StartRestore, decide.StopRestore, decide.FinishRestore,
+		decide.StartRecovery, decide.StopRecovery, decide.FinishRecovery:
+		return c.carryOutByJob(ctx, action)
 	case decide.StartRollout:
 		return c.startRollout(ctx, a)
 	case decide.RestartReplica:
@@ -80,5 +75,30 @@ func (c *cluster) carryOut(ctx context.Context, action decide.Action) (report.Ou
 	case decide.CancelDowngrade:
 		return c.changeEtcd(ctx, a, noDowngrade(a))
 	}
-	return report.Outcome{}, fmt.Errorf("%s is not carried out by this version", action)
+	return report.Outcome{}, notCarriedOut(action)
+}
+
+func notCarriedOut(action decide.Action) error {
+	return fmt.Errorf("%s is not carried out by this version", action)
+}
+
+// carryOutByJob carries out what is about Jobs.
+func (c *cluster) carryOutByJob(ctx context.Context, action decide.Action) (report.Outcome, error) {
+	switch a := action.(type) { //nolint:gochecksumtype // carryOut names all that there are
+	case decide.StartBackup:
+		return c.startBackup(ctx, a)
+	case decide.StartRestore:
+		return c.startRestore(ctx, a)
+	case decide.StopRestore:
+		return c.stopRestore(ctx, a)
+	case decide.FinishRestore:
+		return c.finishRestore(ctx, a)
+	case decide.StartRecovery:
+		return c.startRecovery(ctx, a)
+	case decide.StopRecovery:
+		return c.stopRecovery(ctx, a)
+	case decide.FinishRecovery:
+		return c.finishRecovery(ctx, a)
+	}
+	return report.Outcome{}, notCarriedOut(action)
 }

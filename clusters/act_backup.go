@@ -41,5 +41,8 @@ func (c *cluster) startBackup(ctx context.Context, a decide.StartBackup) (report
 // startedFor reports whether a pass has started that Job for this cluster.
 func (c *cluster) startedFor(there metav1.Object, a decide.StartBackup) bool {
 	job, is := there.(*batchv1.Job)
-	return is && c.backs(job) && podstate.BackupJob(c.target.Cluster.Name, job, nil, c.state.Now).Generation == a.Generation
+	if !is || !c.backs(job) {
+		return false
+	}
+	return podstate.BackupJob(c.target.Cluster.Name, job, nil, c.state.Now).Generation == a.Generation
 }

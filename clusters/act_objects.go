@@ -13,6 +13,7 @@ import (
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 )
@@ -99,8 +100,10 @@ func newToken() string {
 
 // applyObjects puts right what has drifted.
 func (c *cluster) applyObjects(ctx context.Context) (report.Outcome, error) {
-	if going, err := c.stopsOnGoingVolume(ctx); going != "" || err != nil {
-		return report.Outcome{Detail: going}, err
+	if c.target.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning { // what runs on, keeps its volumes
+		if going, err := c.stopsOnGoingVolume(ctx); going != "" || err != nil {
+			return report.Outcome{Detail: going}, err
+		}
 	}
 	in, err := c.input(decide.StandingRecord(c.state, newToken()))
 	if err != nil {

@@ -85,8 +85,15 @@ func (c *cluster) seedClaim(ctx context.Context, in objects.Input) (*corev1.Pers
 
 // stopRestore deletes the Job that was seen, and nothing else.
 func (c *cluster) stopRestore(ctx context.Context, a decide.StopRestore) (report.Outcome, error) {
-	job := c.restoreJob()
-	if job == nil || string(job.UID) != a.JobUID {
+	return c.deleteJob(ctx, a, c.names.Restore(), a.JobUID)
+}
+
+// deleteJob deletes a Job that was seen, and nothing else.
+func (c *cluster) deleteJob(
+	ctx context.Context, a decide.Action, id objects.Identity, uid string,
+) (report.Outcome, error) {
+	job := c.volumeJob(id)
+	if job == nil || string(job.UID) != uid {
 		return report.Outcome{}, fmt.Errorf("%s: another one was seen", a)
 	}
 	if err := c.stillOurs(ctx); err != nil {

@@ -41,10 +41,13 @@ func (c *cluster) stopPods(ctx context.Context) (report.Outcome, error) {
 func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
 	spec := c.target.Cluster.Spec
 	deletes := spec.Lifecycle == v1alpha1.LifecycleDeleted && spec.Storage.Retention == v1alpha1.RetentionDelete
-	if spec.Lifecycle == v1alpha1.LifecycleRunning || deletes {
+	if deletes {
 		return "", nil
 	}
 	for _, r := range c.state.Replicas {
+		if spec.Lifecycle == v1alpha1.LifecycleRunning && c.state.Declared.Recovery.Lost.Has(r.Ordinal) {
+			continue // a person says that nobody needs it
+		}
 		name := objects.VolumeClaimName(c.target.Cluster.Name, r.Ordinal)
 		claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace, name)
 		if err != nil {

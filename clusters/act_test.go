@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"quorate.dev/quorate/clusters/inventory"
@@ -195,6 +196,7 @@ func TestActions(t *testing.T) {
 	s.rollOut()
 	s.restart()
 	s.remove()
+	s.loseClaim()
 	s.stop()
 	s.end()
 }
@@ -269,6 +271,42 @@ func (s *stage) remove() {
 	s.do(c, decide.AddLearner{Ordinal: 3, PeerURL: "https://x"}, false)
 	s.do(c, decide.RemoveMember{ID: 1, Name: "a-0"}, false)
 	s.refuse(c, decide.DeleteObjects{}, "StatefulSet a makes pods")
+}
+
+// loseClaim: somebody deletes a claim, whose volume stays for as long as a pod has it. Objects of a cluster that runs
+// are put right all the same, since members are replaced that way; but no pod is stopped for it.
+func (s *stage) loseClaim() {
+	claims, core := s.server.Client.CoreV1().PersistentVolumeClaims("default"), s.server.Client
+	claim, err := claims.Get(s.Context(), "data-a-0", metav1.GetOptions{})
+	if err == nil {
+		err = claims.Delete(s.Context(), claim.Name, metav1.DeleteOptions{})
+	}
+	if err == nil {
+		err = core.PolicyV1().PodDisruptionBudgets("default").Delete(s.Context(), "a", metav1.DeleteOptions{})
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	if r := s.observe().state.Replica(0); !r.VolumeTerminating {
+		s.Fatalf("the claim is not being deleted: %+v", r)
+	}
+	runs := s.spec
+	s.spec += ", lifecycle: Stopped"
+	s.do(s.observe(), decide.ApplyObjects{}, false)
+	s.spec = runs
+	s.do(s.observe(), decide.StopPods{}, false)
+	s.do(s.observe(), decide.ApplyObjects{}, true)
+	s.settled(s.observe())
+
+	going, err := claims.Patch(s.Context(), claim.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	if err == nil {
+		going.ObjectMeta = metav1.ObjectMeta{Name: claim.Name, Labels: claim.Labels, Annotations: claim.Annotations}
+		going.Status = corev1.PersistentVolumeClaimStatus{}
+		_, err = claims.Create(s.Context(), going, metav1.CreateOptions{})
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
 }
 
 // stop: the number of pods is 0, and that alone changes.

@@ -175,8 +175,10 @@ func (c *cluster) identities() []objects.Identity {
 	for _, object := range c.surplus() {
 		list = append(list, object.Identity)
 	}
-	if c.restoreJob() != nil {
-		list = append(list, c.names.Restore())
+	for _, id := range []objects.Identity{c.names.Restore(), c.names.Recovery()} {
+		if c.volumeJob(id) != nil {
+			list = append(list, id)
+		}
 	}
 	return list
 }

@@ -94,13 +94,23 @@ func (l *Live) newCluster(t targets.Target, own *inventory.Cluster, nodes func()
 		drifted: map[string]bool{}}
 }
 
+// declared is what git asks for, and what this run cannot do of it.
+func (c *cluster) declared() decide.Declared {
+	d := c.target.Declared()
+	if d.Recovery.ClusterID != 0 && c.live.options.BackupImage == "" {
+		d.Recovery.Refused = "this run has no " + targets.FlagBackupImage + ", the image of Quorate that the pod " +
+			"runs which recovers"
+	}
+	return d
+}
+
 // observe gathers the state of one cluster from what was listed and from what etcd says.
 func (c *cluster) observe(ctx context.Context) {
 	own, t := c.own, c.target
 	c.state = decide.State{
 		Name:       t.Cluster.Name,
 		Now:        time.Now().UTC().Truncate(time.Second),
-		Declared:   t.Declared(),
+		Declared:   c.declared(),
 		Replicas:   c.replicas(),
 		LockHolder: c.live.lockHolder(own.Lease, time.Now()),
 	}
@@ -132,7 +142,14 @@ func (c *cluster) gather(ctx context.Context) error {
 	c.state.Objects.Terminating, c.state.Objects.Remaining = c.terminating(), c.remaining()
 	c.readRecord()
 	c.readTemplate()
+	c.checkRecovery()
 	c.findBackups()
+	if c.state.Record.Supersedes(c.state.ReportedClusterID) {
+		c.state.ReportedClusterID = 0
+	}
+	if err := c.findRecovery(ctx); err != nil {
+		return err
+	}
 	if err := c.findRestore(ctx); err != nil {
 		return err
 	}
@@ -163,6 +180,17 @@ func (c *cluster) readRecord() {
 		return
 	}
 	c.state.Record = record
+}
+
+// checkRecovery says why the recovery that git orders cannot be carried out with the etcd that has run.
+func (c *cluster) checkRecovery() {
+	order := &c.state.Declared.Recovery
+	if order.ClusterID == 0 || order.Refused != "" {
+		return
+	}
+	if _, err := objects.RecoveryVersion(&c.target.Cluster, c.state.Objects.RunsVersion); err != nil {
+		order.Refused = err.Error()
+	}
 }
 
 // readTemplate reads what new pods and volumes are made from. The template of the volumes cannot be

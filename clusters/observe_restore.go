@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/podstate"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // findRestore reads, while the cluster is being made from a backup, or has no record that says whether it
@@ -24,39 +26,70 @@ func (c *cluster) findRestore(ctx context.Context) error {
 	if c.state.Restore.Hidden = c.jobsHidden(); c.state.Restore.Hidden != "" {
 		return nil
 	}
-	id := c.names.Restore()
-	object, err := c.kube().Look(ctx, id.Kind, c.target.Cluster.Namespace, id.Name)
-	if err != nil {
-		return err
+	job, pods, err := c.findVolumeJob(ctx, c.names.Restore(), &c.state.Restore.JobSight)
+	if err == nil && job != nil {
+		seen := podstate.RestoreJob(job, pods, c.state.Now)
+		c.state.Restore.Job = &seen
 	}
-	job, _ := object.(*batchv1.Job)
-	if job != nil && !c.restores(job) {
-		c.state.Restore.Foreign = fmt.Sprintf("%s is there and was not made by Quorate for this cluster", id)
+	return err
+}
+
+// findRecovery reads, while a new cluster is made of a lost one, or git orders it, or a record may be lost
+// that says so, what has become of the Job that does it.
+func (c *cluster) findRecovery(ctx context.Context) error {
+	looks := c.state.Record.Recovering() || c.state.Declared.Recovery.ClusterID != 0 ||
+		c.own.Objects["Job/"+c.names.RecoveryJob] != nil
+	if !looks && len(c.state.Record.Members) > 0 {
 		return nil
 	}
-	var own []*corev1.Pod
-	for _, pod := range c.own.RestorePods {
+	if c.state.Recovery.Hidden = c.jobsHidden(); c.state.Recovery.Hidden != "" {
+		return nil
+	}
+	job, pods, err := c.findVolumeJob(ctx, c.names.Recovery(), &c.state.Recovery.JobSight)
+	if err == nil && job != nil {
+		seen := podstate.RecoveryJob(job, pods, c.state.Now)
+		c.state.Recovery.Job = &seen
+	}
+	return err
+}
+
+// findVolumeJob looks for a Job that works on a volume, and for its pods.
+func (c *cluster) findVolumeJob(
+	ctx context.Context, id objects.Identity, seen *decide.JobSight,
+) (job *batchv1.Job, pods []*corev1.Pod, err error) {
+	object, err := c.kube().Look(ctx, id.Kind, c.target.Cluster.Namespace, id.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	job, _ = object.(*batchv1.Job)
+	if job != nil && !c.madeForThis(job) {
+		seen.Foreign = fmt.Sprintf("%s is there and was not made by Quorate for this cluster", id)
+		return nil, nil, nil
+	}
+	for _, pod := range c.own.VolumePods {
 		switch {
 		case job != nil && metav1.IsControlledBy(pod, job):
-			own = append(own, pod)
-		case c.fillsSeed(pod) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed:
-			c.state.Restore.Stopping = append(c.state.Restore.Stopping, pod.Name)
+			pods = append(pods, pod)
+		case c.hasVolume(pod) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed:
+			seen.Stopping = append(seen.Stopping, pod.Name)
 		}
 	}
 	if job != nil {
 		c.own.Objects[id.Kind+"/"+id.Name] = job
-		seen := podstate.RestoreJob(job, own, c.state.Now)
-		c.state.Restore.Job = &seen
 	}
-	return nil
+	return job, pods, nil
 }
 
-// fillsSeed reports whether a pod has the volume of the first member: one that only has the labels of those
-// that restore writes to nothing.
-func (c *cluster) fillsSeed(pod *corev1.Pod) bool {
-	claim := objects.VolumeClaimName(c.target.Cluster.Name, 0)
+// hasVolume reports whether a pod has the volume of a member: one that only has the labels of those that
+// work on one writes to nothing.
+func (c *cluster) hasVolume(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
+		if v.PersistentVolumeClaim == nil {
+			return false
+		}
+		name, claim := strings.CutPrefix(v.PersistentVolumeClaim.ClaimName, objects.VolumeClaimPrefix)
+		_, ours := c.state.Ordinal(name)
+		return claim && ours
 	})
 }
 
@@ -68,14 +101,14 @@ func (c *cluster) jobsHidden() string {
 	return c.hiddenBackups.Error()
 }
 
-// restores reports whether a Job was made by a pass for this custom resource.
-func (c *cluster) restores(job *batchv1.Job) bool {
+// madeForThis reports whether a Job was made by a pass for this custom resource.
+func (c *cluster) madeForThis(job *batchv1.Job) bool {
 	return c.own.Custom != nil && metav1.IsControlledBy(job, c.own.Custom) && kube.Applied(job)
 }
 
-// restoreJob is the Job of this cluster that was seen to restore; nil if there was none.
-func (c *cluster) restoreJob() *batchv1.Job {
-	if job := inventory.Get[*batchv1.Job](c.own, "Job", c.names.RestoreJob); job != nil && c.restores(job) {
+// volumeJob is the Job of this cluster by that name that was seen; nil if there was none.
+func (c *cluster) volumeJob(id objects.Identity) *batchv1.Job {
+	if job := inventory.Get[*batchv1.Job](c.own, id.Kind, id.Name); job != nil && c.madeForThis(job) {
 		return job
 	}
 	return nil

@@ -41,7 +41,7 @@ func TestRestore(t *testing.T) {
 	}
 
 	// It fails; git declares another backup.
-	s.endJob(batchv1.JobFailed, `quorate: restore: the store has no backup 20261121t180000z`, 1)
+	s.endJob("a-restore", objects.RestoreContainer, batchv1.JobFailed, `quorate: restore: the store has no backup 20261121t180000z`, 1)
 	s.decided("Restore", "the store has no backup 20261121t180000z; cure that")
 	s.spec = strings.Replace(s.spec, "20261121t180000z", "20261120t180000z", 1)
 	s.do(s.observe(), decide.Declare{}, true)
@@ -66,7 +66,7 @@ func TestRestore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.endJob(batchv1.JobComplete, string(word), 0)
+	s.endJob("a-restore", objects.RestoreContainer, batchv1.JobComplete, string(word), 0)
 	c = s.decided("Restore", "of cluster 00000000000000c1 at revision 18204 is restored")
 	finish := decide.Decide(c.state).Action
 	s.do(c, decide.FinishRestore{VolumeUID: "another"}, false)
@@ -107,8 +107,8 @@ func TestRestoreBesideOthers(t *testing.T) {
 	if _, err := s.server.Client.CoreV1().Pods("default").Create(t.Context(), innocent, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if seen := s.observe(); len(seen.own.RestorePods) != 1 || len(seen.state.Restore.Stopping) > 0 {
-		t.Errorf("%d pods with the labels; it waits for %q, which has nothing of the cluster's", len(seen.own.RestorePods), seen.state.Restore.Stopping)
+	if seen := s.observe(); len(seen.own.VolumePods) != 1 || len(seen.state.Restore.Stopping) > 0 {
+		t.Errorf("%d pods with the labels; it waits for %q, which has nothing of the cluster's", len(seen.own.VolumePods), seen.state.Restore.Stopping)
 	}
 	s.do(early, start, false)
 	background := metav1.DeletePropagationBackground
@@ -145,22 +145,22 @@ func (s *stage) claim() *corev1.PersistentVolumeClaim {
 	return claim
 }
 
-// endJob makes the pod of the Job that restores, as Kubernetes does, and has both end so.
-func (s *stage) endJob(how batchv1.JobConditionType, words string, code int32) {
+// endJob makes the pod of a Job, as Kubernetes does, and has both end so.
+func (s *stage) endJob(name, container string, how batchv1.JobConditionType, words string, code int32) {
 	s.Helper()
 	jobs := s.server.Client.BatchV1().Jobs("default")
-	job, err := jobs.Get(s.Context(), "a-restore", metav1.GetOptions{})
+	job, err := jobs.Get(s.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		s.Fatal(err)
 	}
 	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
-	pod.Name, pod.Namespace = "a-restore-x", "default"
+	pod.Name, pod.Namespace = name+"-x", "default"
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
 	if _, err := s.server.Client.CoreV1().Pods("default").Create(s.Context(), pod, metav1.CreateOptions{}); err != nil {
 		s.Fatal(err)
 	}
 	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: words}}
-	s.say(pod.Name, corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: objects.RestoreContainer, State: ended}}})
+	s.say(pod.Name, corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: container, State: ended}}})
 	now := metav1.Now()
 	early := metav1.NewTime(now.Add(-time.Minute))
 	job.Status.StartTime = &early

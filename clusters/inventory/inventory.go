@@ -47,8 +47,8 @@ type Cluster struct {
 	// BackupJobs and BackupPods are what backs up, or has.
 	BackupJobs []*batchv1.Job
 	BackupPods []*corev1.Pod
-	// RestorePods are those that restore data, or have.
-	RestorePods []*corev1.Pod
+	// VolumePods are those that work on the volume of a member, or have, to restore or to recover it.
+	VolumePods []*corev1.Pod
 }
 
 // Readable reports whether the custom resource, if there is one, could be read.
@@ -115,8 +115,8 @@ func Sort(listed *kube.Inventory) ByCluster {
 		switch {
 		case objects.IsBackup(o.Labels):
 			p.BackupPods = append(p.BackupPods, o)
-		case objects.IsRestore(o.Labels):
-			p.RestorePods = append(p.RestorePods, o)
+		case objects.WorksOnVolume(o.Labels):
+			p.VolumePods = append(p.VolumePods, o)
 		default:
 			p.Pods = append(p.Pods, o)
 		}
@@ -124,7 +124,7 @@ func Sort(listed *kube.Inventory) ByCluster {
 	for n := range listed.Jobs {
 		o := &listed.Jobs[n]
 		p := i.At(o.Namespace, objects.ClusterOf(o.Labels))
-		if objects.IsRestore(o.Labels) {
+		if objects.WorksOnVolume(o.Labels) {
 			i.Put("Job", o)
 		} else {
 			p.BackupJobs = append(p.BackupJobs, o)

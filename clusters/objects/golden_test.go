@@ -36,9 +36,16 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// restoreObjects are what a pass makes besides while a cluster is being made from a backup.
+// restoreObjects are what a pass makes besides while a cluster is being made from a backup, or of a lost one.
 func restoreObjects(t *testing.T, in Input) []Object {
 	t.Helper()
+	if in.Record.Recovering() {
+		job, err := RecoveryJob(in, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []Object{job}
+	}
 	if !in.Record.Restoring() {
 		return nil
 	}

@@ -61,6 +61,8 @@ type Names struct {
 	BackupCronJob string
 	// RestoreJob exists only while the cluster is made from a backup.
 	RestoreJob string
+	// RecoveryJob exists only while a new cluster is made of a lost one.
+	RecoveryJob string
 	// The Secrets exist only where TLS is managed.
 	CASecret     string
 	PeerSecret   string
@@ -81,6 +83,7 @@ func NamesOf(cluster string) Names {
 		NetworkPolicy:       cluster,
 		BackupCronJob:       cluster + "-backup",
 		RestoreJob:          cluster + "-restore",
+		RecoveryJob:         cluster + "-recovery",
 		CASecret:            cluster + "-ca",
 		PeerSecret:          cluster + "-peer-tls",
 		ServerSecret:        cluster + "-server-tls",
@@ -124,6 +127,9 @@ func (n Names) Backups() Identity { return Identity{"CronJob", n.BackupCronJob} 
 
 // Restore identifies the Job that restores the data of the first member.
 func (n Names) Restore() Identity { return Identity{"Job", n.RestoreJob} }
+
+// Recovery identifies the Job that makes a new cluster of a lost one.
+func (n Names) Recovery() Identity { return Identity{"Job", n.RecoveryJob} }
 
 // Policy identifies the NetworkPolicy.
 func (n Names) Policy() Identity { return Identity{"NetworkPolicy", n.NetworkPolicy} }

@@ -18,6 +18,7 @@ const (
 	// gracePeriod in seconds: a leader transfers leadership, which takes an election at worst.
 	gracePeriod = 30
 
+	etcdCommand     = "/usr/local/bin/etcd"
 	volumeMembers   = "members"
 	volumePeerTLS   = "peer-tls"
 	volumeServerTLS = "server-tls"
@@ -82,7 +83,7 @@ func container(c *v1alpha1.EtcdCluster) (*applycorev1.ContainerApplyConfiguratio
 		// say; a digest says it for good.
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		// Kubernetes expands the variable; the image has no shell (hard case H112).
-		WithCommand("/usr/local/bin/etcd", "--config-file="+membersMount+"/"+
+		WithCommand(etcdCommand, "--config-file="+membersMount+"/"+
 			ConfigKey("$(POD_NAME)", DeclaredTemplate(c.Spec))).
 		WithEnv(applycorev1.EnvVar().WithName("POD_NAME").WithValueFrom(applycorev1.EnvVarSource().
 			WithFieldRef(applycorev1.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.name")))).

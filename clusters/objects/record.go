@@ -52,7 +52,7 @@ func checkRecord(r decide.Record) error {
 	last := -1
 	for _, m := range r.Members {
 		switch {
-		case m.Ordinal <= last || m.Ordinal > maxOrdinal:
+		case m.Ordinal <= last || m.Ordinal > MaxOrdinal:
 			return fmt.Errorf("ordinal %d is out of order or out of bounds", m.Ordinal)
 		case m.Mode != decide.Founding && m.Mode != decide.Joining && m.Mode != decide.Sealed &&
 			m.Mode != decide.Restoring:
@@ -63,9 +63,13 @@ func checkRecord(r decide.Record) error {
 	if r.Restoring() && (r.ClusterID != 0 || len(r.Members) != 1 || r.Members[0].Ordinal != seedOrdinal) {
 		return fmt.Errorf("it says that data are being restored into a cluster that has formed")
 	}
+	if begun := r.Recovery; begun != (decide.RecordedRecovery{}) &&
+		(begun.ClusterID == 0 || begun.VolumeUID == "" || begun.Ordinal < 0 || begun.Ordinal > MaxOrdinal) {
+		return fmt.Errorf("it does not say whole which recovery was begun")
+	}
 	last = -1
 	for _, gone := range r.Removed {
-		if gone.Ordinal <= last || gone.Ordinal > maxOrdinal {
+		if gone.Ordinal <= last || gone.Ordinal > MaxOrdinal {
 			return fmt.Errorf("removed ordinal %d is out of order or out of bounds", gone.Ordinal)
 		}
 		last = gone.Ordinal
@@ -76,5 +80,5 @@ func checkRecord(r decide.Record) error {
 // fingerprint as pki.Fingerprint returns it.
 var fingerprint = regexp.MustCompile(`^([0-9A-F]{2}:){31}[0-9A-F]{2}$`)
 
-// maxOrdinal is the highest ordinal that decide.Ordinals holds.
-const maxOrdinal = 63
+// MaxOrdinal is the highest ordinal that decide.Ordinals holds.
+const MaxOrdinal = 63

@@ -30,8 +30,12 @@ func TestRecordRoundTrip(t *testing.T) {
 		}
 		for ordinal := range random.IntN(10) {
 			if random.IntN(4) == 0 {
-				r.Removed = append(r.Removed, decide.RemovedMember{Ordinal: ordinal, VolumeUID: fmt.Sprintf("%08d", random.IntN(1e8))})
+				r.Removed = append(r.Removed, decide.RemovedMember{Ordinal: ordinal, VolumeUID: fmt.Sprintf("%08d", random.IntN(1e8)),
+					Kept: random.IntN(2) == 0})
 			}
+		}
+		if random.IntN(3) == 0 {
+			r.Recovery = decide.RecordedRecovery{ClusterID: 1 + randomID(random)>>1, Ordinal: random.IntN(64), VolumeUID: "v"}
 		}
 		text, err := EncodeRecord(r)
 		if err != nil {
@@ -67,6 +71,8 @@ func TestUnreadableRecords(t *testing.T) {
 		"token: x\nremoved: [{ordinal: 1}, {ordinal: 1}]":                             "removed ordinal 1 is out of order",
 		"token: x\nremoved: [{ordinal: 64}]":                                          "removed ordinal 64 is out of order or out of bounds",
 		"token: x\nremoved: [{ordinal: -1}]":                                          "removed ordinal -1 is out of order or out of bounds",
+		"token: x\nrecovery: {clusterID: c1, ordinal: 1}":                             "it does not say whole which recovery was begun",
+		"token: x\nrecovery: {ordinal: 64, clusterID: c1, volumeUID: v}":              "it does not say whole which recovery was begun",
 		"token: x\nremoved: [{ordinal: 1, mode: Sealed}]":                             `it has "mode", which`,
 	} {
 		r, err := DecodeRecord(text)

@@ -37,8 +37,11 @@ const (
 	seedOrdinal = 0
 )
 
-// IsRestore reports whether an object with these labels restores data.
-func IsRestore(labels map[string]string) bool { return labels[labelComponent] == componentRestore }
+// WorksOnVolume reports whether an object with these labels works on the volume of a member, to restore or
+// to recover it.
+func WorksOnVolume(labels map[string]string) bool {
+	return labels[labelComponent] == componentRestore || labels[labelComponent] == componentRecovery
+}
 
 func restoreLabels(cluster string) map[string]string {
 	labels := Labels(cluster)

@@ -58,7 +58,7 @@ func keptStatefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, erro
 
 // pods is how many pods Kubernetes keeps: none while a volume is being filled from a backup.
 func pods(in Input) int32 {
-	if in.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning || in.Record.Restoring() {
+	if in.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning || in.Record.Restoring() || in.Record.Recovering() {
 		return 0
 	}
 	return int32(in.Record.Replicas())

@@ -57,7 +57,7 @@ func templateOptions(in Input, t Template) (map[string]any, error) {
 	if t == DeclaredTemplate(in.Cluster.Spec) {
 		return declaredOptions(in)
 	}
-	for ordinal := range maxOrdinal + 1 {
+	for ordinal := range MaxOrdinal + 1 {
 		file := readFile(in.Live[ConfigKey(PodName(in.Cluster.Name, ordinal), t)])
 		if file["data-dir"] == nil {
 			continue // none is there, or it is none of ours

@@ -1,7 +1,6 @@
 package podstate
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,25 +18,12 @@ import (
 // RestoreJob says what has become of a Job that restores, by what its own pods left in their status.
 func RestoreJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.RestoreJob {
 	j := decide.RestoreJob{
-		UID: string(job.UID), VolumeUID: job.Annotations[objects.AnnotationVolume],
-		From:        visible.Line(job.Annotations[objects.AnnotationRestoreFrom]),
-		Digest:      job.Annotations[objects.AnnotationRestoreDigest],
-		Terminating: job.DeletionTimestamp != nil,
+		VolumeJob: volumeJob(job, pods, now, job.Annotations[objects.AnnotationRestoreDigest]),
+		From:      visible.Line(job.Annotations[objects.AnnotationRestoreFrom]),
 	}
-	var said string
-	j.Phase, _, said = jobPhase(job)
-	own := byAge(pods)
 	if j.Phase == decide.JobSucceeded {
-		j.Restored = restoredBy(own)
-		return j
+		j.Restored = restoredBy(byAge(pods))
 	}
-	if len(own) > 0 {
-		j.Message = jobTrouble(own[len(own)-1])
-	}
-	if j.Phase == decide.JobRuns {
-		j.Message = cmp.Or(j.Message, podless(job, own, now))
-	}
-	j.Message = cmp.Or(j.Message, visible.Line(said))
 	return j
 }
 

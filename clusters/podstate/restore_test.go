@@ -53,7 +53,8 @@ func TestRestoreJob(t *testing.T) {
 		{"restored, as somebody says", job(ended(batchv1.JobComplete, "")), []*corev1.Pod{podOf("", ran("restore", 0, "all is well"))}, decide.JobSucceeded, "", "", 0},
 	} {
 		got := RestoreJob(test.job, test.pods, made.Add(test.after))
-		want := decide.RestoreJob{UID: "j1", From: `tuesday\x1b[31m`, Digest: "d1", VolumeUID: "v0", Phase: test.phase, Message: test.message, Restored: test.restored}
+		want := decide.RestoreJob{From: `tuesday\x1b[31m`, Restored: test.restored,
+			VolumeJob: decide.VolumeJob{UID: "j1", Digest: "d1", VolumeUID: "v0", Phase: test.phase, Message: test.message}}
 		if got.From = strings.ReplaceAll(got.From, "\x1b", "!"); strings.Contains(got.From, "!") {
 			t.Errorf("%s: an escape is kept", test.name)
 		}

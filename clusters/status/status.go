@@ -93,7 +93,9 @@ func newStatus(
 }
 
 // closedToClients reports whether no clients are to be led to the members yet.
-func closedToClients(s decide.State) bool { return s.Record.MayFound() || s.Record.Restoring() }
+func closedToClients(s decide.State) bool {
+	return s.Record.MayFound() || s.Record.Restoring() || s.Record.Recovering()
+}
 
 // isGone reports whether a cluster has been deleted to the last volume. Its identity goes with it,
 // so that it is founded again should git want it again.

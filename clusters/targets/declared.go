@@ -35,6 +35,7 @@ func (t Target) Declared() decide.Declared {
 		d.BacksUpBeforeUpgrade = slices.Contains(b.Before, v1alpha1.BeforeUpgrade)
 	}
 	d.Restore = objects.RestoreOf(&t.Cluster)
+	d.Recovery = objects.RecoveryOf(&t.Cluster)
 	if spec.Replicas != nil {
 		d.Replicas = int(*spec.Replicas)
 	}

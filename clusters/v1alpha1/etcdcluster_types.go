@@ -108,6 +108,11 @@ type EtcdClusterSpec struct {
 	// +optional
 	Restore *RestoreSpec `json:"restore,omitempty"`
 
+	// recovery says what is to be done about a cluster that has lost its majority for good. Unset, nothing is: Quorate
+	// waits for the members to come back.
+	// +optional
+	Recovery *RecoverySpec `json:"recovery,omitempty"`
+
 	// replaceAfter is how long a member may fail to answer before it is replaced, if
 	// the others hold quorum without it: a duration such as 15m. Unset, silence alone is no
 	// reason. Set or not, a member is replaced if its volume or its node is provably gone, if

@@ -14,6 +14,7 @@ func (w *world) act() error {
 		w.apply()
 	case decide.StopPods:
 		w.Objects.RunsReplicas = 0
+		w.Membership = decide.Membership{Why: "no member's pod runs"}
 		for _, r := range slices.Clone(w.Replicas) {
 			_ = w.setSlot(r.Ordinal, "pod", string(decide.PodAbsent))
 		}
@@ -30,6 +31,14 @@ func (w *world) act() error {
 		w.Restore.Job = nil
 	case decide.FinishRestore:
 		w.Record = decide.RestoredRecord(w.State, a)
+		w.Objects.Drift = []string{"StatefulSet " + w.Name + ": changed at spec.replicas"}
+	case decide.StartRecovery:
+		w.Record = decide.RecoveringRecord(w.State)
+		w.Recovery.Job = w.newRecoveryJob()
+	case decide.StopRecovery:
+		w.Recovery.Job = nil
+	case decide.FinishRecovery:
+		w.Record, w.ReportedClusterID = decide.RecoveredRecord(w.State, a), 0
 		w.Objects.Drift = []string{"StatefulSet " + w.Name + ": changed at spec.replicas"}
 	case decide.RenewCertificates:
 		w.Certificates = nil
@@ -55,7 +64,7 @@ func (w *world) apply() {
 	if o.RunsVersion == "" {
 		o.RunsVersion, o.RunsHash = w.Declared.Version, w.Declared.SpecHash
 	}
-	if w.Declared.Lifecycle != "Running" || w.Record.Restoring() {
+	if w.Declared.Lifecycle != "Running" || w.Record.Restoring() || w.Record.Recovering() {
 		o.RunsReplicas = 0
 	}
 	w.Objects, w.Backups.Drift = o, nil

@@ -142,13 +142,32 @@ type FinishRestore struct {
 	From      string `json:"from"`
 }
 
+// StartRecovery writes down that a new cluster is being made of the data of a member, and starts the Job
+// that makes it.
+type StartRecovery struct {
+	Ordinal int    `json:"ordinal"`
+	Digest  string `json:"digest"`
+}
+
+// StopRecovery deletes that Job. The volume stays.
+type StopRecovery struct {
+	JobUID string `json:"jobUID"`
+}
+
+// FinishRecovery writes down that the volume holds the data of the new cluster, whose ID is zero if the
+// Job does not say it: its first member starts on it, or not at all.
+type FinishRecovery struct {
+	ClusterID ID     `json:"clusterID,omitempty"`
+	VolumeUID string `json:"volumeUID"`
+}
+
 // Actions has one of each kind of action. What has to be thought of for each is held by
 // TestEveryAction.
 func Actions() []Action {
 	return []Action{
 		Bootstrap{}, Seal{}, ApplyObjects{}, RenewCertificates{}, Declare{}, StopPods{}, StartRollout{},
 		EnableDowngrade{}, CancelDowngrade{}, DisarmAlarm{}, StartBackup{},
-		StartRestore{}, StopRestore{}, FinishRestore{},
+		StartRestore{}, StopRestore{}, FinishRestore{}, StartRecovery{}, StopRecovery{}, FinishRecovery{},
 		DeleteObjects{}, AddLearner{}, PromoteLearner{}, RemoveMember{}, MoveLeader{}, RestartReplica{}, DeleteVolume{},
 	}
 }
@@ -175,6 +194,9 @@ func (StartBackup) action()       {}
 func (StartRestore) action()      {}
 func (StopRestore) action()       {}
 func (FinishRestore) action()     {}
+func (StartRecovery) action()     {}
+func (StopRecovery) action()      {}
+func (FinishRecovery) action()    {}
 
 func (a Bootstrap) String() string {
 	if a.Restores {
@@ -205,7 +227,14 @@ func (a MoveLeader) String() string    { return fmt.Sprintf("MoveLeader %s to %s
 func (a StartRestore) String() string  { return "StartRestore digest=" + a.Digest }
 func (a StopRestore) String() string   { return "StopRestore job=" + a.JobUID }
 func (a FinishRestore) String() string { return "FinishRestore volume=" + a.VolumeUID }
-func (a StartBackup) String() string   { return fmt.Sprintf("StartBackup generation=%d", a.Generation) }
+func (a StartRecovery) String() string {
+	return fmt.Sprintf("StartRecovery %d digest=%s", a.Ordinal, a.Digest)
+}
+func (a StopRecovery) String() string { return "StopRecovery job=" + a.JobUID }
+func (a FinishRecovery) String() string {
+	return fmt.Sprintf("FinishRecovery volume=%s cluster=%s", a.VolumeUID, a.ClusterID)
+}
+func (a StartBackup) String() string { return fmt.Sprintf("StartBackup generation=%d", a.Generation) }
 func (a RestartReplica) String() string {
 	return fmt.Sprintf("RestartReplica %d (pod %s)", a.Ordinal, a.PodUID)
 }

@@ -208,12 +208,11 @@ func (s State) needsBackup() bool {
 func (s State) quorumIsGone() bool {
 	ready, fails := 0, false
 	for _, m := range s.Record.Members {
-		switch s.Replica(m.Ordinal).Pod {
-		case PodReady:
+		pod := s.Replica(m.Ordinal).Pod
+		if pod == PodReady {
 			ready++
-		case PodFailing:
-			fails = true
 		}
+		fails = fails || pod == PodFailing
 	}
 	return !s.Membership.Known && fails && ready < len(s.Record.Members)/2+1
 }

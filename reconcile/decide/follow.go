@@ -36,7 +36,8 @@ func (s State) follow(r Record) Record {
 			if m.Mode == Sealed && m.Ordinal < s.Declared.Replicas {
 				r = r.countReplacement(m.Ordinal, s.Now)
 			}
-			r = r.WithRemoved(RemovedMember{m.Ordinal, cmp.Or(s.Replica(m.Ordinal).VolumeUID, m.VolumeUID)})
+			r = r.WithRemoved(RemovedMember{Ordinal: m.Ordinal,
+				VolumeUID: cmp.Or(s.Replica(m.Ordinal).VolumeUID, m.VolumeUID)})
 		}
 	}
 	for ordinal, member := range listed {
@@ -84,11 +85,11 @@ func (s State) followVolumes(r Record, listed map[int]Member) Record {
 		gone, known := r.removed(slot.Ordinal)
 		if !inUse && !known && slot.VolumeTerminating && slot.Pod != PodReady && slot.ClusterID == 0 {
 			// Somebody deletes it: what Kubernetes makes in its place is nobody's.
-			r = r.WithRemoved(RemovedMember{slot.Ordinal, slot.VolumeUID})
+			r = r.WithRemoved(RemovedMember{Ordinal: slot.Ordinal, VolumeUID: slot.VolumeUID})
 		}
 		isNew := gone.VolumeUID == "" || slot.Ordinal >= replicas && gone.VolumeUID != slot.VolumeUID
 		if !inUse && known && isNew && slot.VolumeUID != "" && slot.VolumeToken == r.Token {
-			r = r.WithRemoved(RemovedMember{slot.Ordinal, slot.VolumeUID})
+			r = r.WithRemoved(RemovedMember{Ordinal: slot.Ordinal, VolumeUID: slot.VolumeUID})
 		}
 	}
 	r.Removed = slices.DeleteFunc(slices.Clone(r.Removed), func(gone RemovedMember) bool {
@@ -154,6 +155,21 @@ func (r Record) removed(ordinal int) (RemovedMember, bool) {
 // recordDifferences says how the standing record differs from the one that is there.
 func (s State) recordDifferences() []string {
 	standing := StandingRecord(s, "")
+	facts := append(s.memberDifferences(standing), s.removedDifferences(standing)...)
+	if standing.LogVersion != s.Record.LogVersion {
+		facts = append(facts, fmt.Sprintf("nothing in the members' logs is older than etcd %s", standing.LogVersion))
+	}
+	if standing.CA != s.Record.CA {
+		facts = append(facts, fmt.Sprintf("the CA that members trust, %s, is not on record", short(standing.CA)))
+	}
+	if len(facts) == 0 && !standing.Equal(s.Record) {
+		facts = append(facts, "the record has fallen behind")
+	}
+	return facts
+}
+
+// memberDifferences says whom else the standing record has as members.
+func (s State) memberDifferences(standing Record) []string {
 	var facts []string
 	for _, m := range standing.Members {
 		if _, found := s.Record.Member(m.Ordinal); !found && s.Membership.Known {
@@ -167,6 +183,12 @@ func (s State) recordDifferences() []string {
 			facts = append(facts, fmt.Sprintf("etcd lists %s no longer", s.ReplicaName(m.Ordinal)))
 		}
 	}
+	return facts
+}
+
+// removedDifferences says what else the standing record has of members that are gone.
+func (s State) removedDifferences(standing Record) []string {
+	var facts []string
 	for _, gone := range standing.Removed {
 		if before, known := s.Record.removed(gone.Ordinal); !known && gone.VolumeUID != "" || known && before != gone {
 			facts = append(facts, fmt.Sprintf("a volume of %s is left", s.ReplicaName(gone.Ordinal)))
@@ -176,15 +198,6 @@ func (s State) recordDifferences() []string {
 		if _, still := standing.removed(gone.Ordinal); !still {
 			facts = append(facts, fmt.Sprintf("%s has left nothing any more", s.ReplicaName(gone.Ordinal)))
 		}
-	}
-	if standing.LogVersion != s.Record.LogVersion {
-		facts = append(facts, fmt.Sprintf("nothing in the members' logs is older than etcd %s", standing.LogVersion))
-	}
-	if standing.CA != s.Record.CA {
-		facts = append(facts, fmt.Sprintf("the CA that members trust, %s, is not on record", short(standing.CA)))
-	}
-	if len(facts) == 0 && !standing.Equal(s.Record) {
-		facts = append(facts, "the record has fallen behind")
 	}
 	return facts
 }

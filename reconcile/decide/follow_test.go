@@ -18,7 +18,9 @@ func without(ordinals ...int) func(*State) {
 }
 
 func removed(n int, volume string) func(*State) {
-	return func(s *State) { s.Record.Removed = append(s.Record.Removed, RemovedMember{n, volume}) }
+	return func(s *State) {
+		s.Record.Removed = append(s.Record.Removed, RemovedMember{Ordinal: n, VolumeUID: volume})
+	}
 }
 
 // words is a record in few words.

@@ -150,15 +150,41 @@ func change(s *decide.State, kind, how int) {
 			}
 		},
 		func() {
-			s.Restore = decide.Restore{Hidden: []string{"", "forbidden"}[how%2], Foreign: []string{"", "Job"}[how/2%2], Stopping: []string{"x"}[:how/4%2]}
+			s.Restore = decide.Restore{JobSight: sight(how)}
 			if how/8%2 == 0 {
-				s.Restore.Job = &decide.RestoreJob{UID: "j1", Digest: "d1", VolumeUID: s.Replica(0).VolumeUID, Message: text, Restored: text,
-					Phase: []decide.JobPhase{decide.JobRuns, decide.JobFailed, decide.JobSucceeded}[how/16%3], Terminating: how/48%2 == 1}
+				s.Restore.Job = &decide.RestoreJob{Restored: text, VolumeJob: volumeJob(how/16, s.Replica(0).VolumeUID, text)}
+			}
+		},
+		func() {
+			lost := []decide.Ordinals{0, 0b010, 0b110, 0b111, 0b101}[how%5]
+			s.Declared.Recovery = decide.RecoveryOrder{ClusterID: ids[how/5%3], Ordinal: how / 15 % 2, Lost: lost, Digest: "d1",
+				OldVolumes: []decide.Retention{decide.Retain, decide.Delete}[how/30%2]}
+		},
+		func() {
+			s.Record.Recovery = decide.RecordedRecovery{ClusterID: ids[how%3], Ordinal: how / 3 % 2, VolumeUID: s.Replica(how / 3 % 2).VolumeUID}
+			for i := range s.Record.Removed {
+				s.Record.Removed[i].Kept = how/6%2 == 0
+			}
+		},
+		func() {
+			s.Recovery = decide.Recovery{JobSight: sight(how)}
+			if ordinal := how / 24 % 2; how/8%3 > 0 {
+				s.Recovery.Job = &decide.RecoveryJob{ClusterID: ids[how/8%3], Ordinal: ordinal, Into: ids[how/48%3],
+					VolumeJob: volumeJob(how/16, s.Replica(ordinal).VolumeUID, text)}
 			}
 		},
 		func() { s.Declared.ReplaceAfter = time.Duration(how%2) * time.Minute },
 	}
 	changes[kind/4%len(changes)]()
+}
+
+func sight(how int) decide.JobSight {
+	return decide.JobSight{Hidden: []string{"", "forbidden"}[how%2], Foreign: []string{"", "Job"}[how/2%2], Stopping: []string{"x"}[:how/4%2]}
+}
+
+func volumeJob(how int, volume, message string) decide.VolumeJob {
+	return decide.VolumeJob{UID: "j1", Digest: "d1", VolumeUID: volume, Message: message,
+		Phase: []decide.JobPhase{decide.JobRuns, decide.JobFailed, decide.JobSucceeded}[how%3], Terminating: how/3%2 == 1}
 }
 
 func changeReplica(r *decide.Replica, kind, how int) {

@@ -154,10 +154,14 @@ func quorumLost(s State) (Decision, bool) {
 	}
 	message := fmt.Sprintf("%s answer, %d needed: %s", s.describeQuorum(), Quorum(len(voters)),
 		strings.Join(s.troubles(), "; "))
+	if s.awaitsUnready() {
+		return wait(recheck, "%s%s", message, s.describeHindered())
+	}
 	if s.mayRecover(voters) {
 		return wait(recheck, "%s", message)
 	}
-	return block("%s%s%s%s", message, s.wayOutOfChecks(), s.describeHeldBack(), s.wayOutOfNodes())
+	return block("%s%s%s%s%s", message, s.wayOutOfChecks(), s.describeHeldBack(), s.wayOutOfNodes(),
+		s.describeHindered())
 }
 
 // mayRecover reports whether the silent voters that may still come up by themselves are enough for
@@ -185,10 +189,11 @@ func membershipUnknown(s State) (Decision, bool) {
 	case len(StandingRecord(s, "").Members) == 0:
 		return block("the cluster has formed once (%s), and no member and no volume of it is left; "+
 			"restore it from a backup, or delete its custom resource to bootstrap it again", s.describeSigns())
-	case s.recorded() && !s.quorumMayRecover():
+	case s.recorded() && !s.quorumMayRecover() && !s.awaitsUnready():
 		return block("etcd gives no member list%s, and its members do not come up: "+
 			"%s; if their data is lost, delete the custom resource and the volumes to bootstrap "+
-			"the cluster again%s%s", s.why(), s.describeReplicas(), s.describeHeldBack(), s.wayOutOfNodes())
+			"the cluster again%s%s%s", s.why(), s.describeReplicas(), s.describeHeldBack(), s.wayOutOfNodes(),
+			s.describeHindered())
 	}
 	return wait(recheck, "etcd gives no member list%s; nothing is changed until it does: %s", s.why(),
 		s.describeReplicas())

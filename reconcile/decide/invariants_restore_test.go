@@ -11,8 +11,8 @@ func restores(w *world) {
 		Record:   decide.RestoringRecord(theToken),
 		Objects:  decide.Objects{RunsVersion: w.Declared.Version, RunsHash: w.Declared.SpecHash},
 		Replicas: []decide.Replica{{Ordinal: 0, Pod: decide.PodAbsent, VolumeUID: "v0", VolumeToken: theToken}},
-		Restore: decide.Restore{Job: &decide.RestoreJob{UID: "j1", From: from.From, Digest: from.Digest, VolumeUID: "v0",
-			Phase: decide.JobSucceeded}},
+		Restore: decide.Restore{Job: &decide.RestoreJob{From: from.From, VolumeJob: decide.VolumeJob{UID: "j1", Digest: from.Digest,
+			VolumeUID: "v0", Phase: decide.JobSucceeded}}},
 	}}
 	w.Declared.Restore = from
 }

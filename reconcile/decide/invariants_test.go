@@ -168,7 +168,7 @@ var wrongs = []wrong{
 	{"the record only tightens", "nothing left", func(w *world) { nothing(w); w.ReportedClusterID = 0xc1 }, acts(decide.ApplyObjects{})},
 	{"the record only tightens", "out of nothing", nothing, acts(decide.ApplyObjects{})},
 
-	{"copies are kept", "stops what is to run", nil, acts(decide.StopPods{})},
+	{"copies are kept", "stops what is to run, and volumes go", going(1), acts(decide.StopPods{})},
 	{"deleted as declared", "of what is to run", nil, acts(decide.DeleteObjects{})},
 	{"deleted as declared", "of what is to stop", func(w *world) { w.Declared.Lifecycle = "Stopped"; w.Replicas = nil }, acts(decide.DeleteObjects{})},
 	{"deleted as declared", "of what may run", func(w *world) { w.Declared.Lifecycle = "Deleted"; w.Replicas = nil }, acts(decide.DeleteObjects{})},
@@ -399,7 +399,7 @@ var wrongs = []wrong{
 // TestInvariantsCatch hands each invariant decisions that it must not let through.
 func TestInvariantsCatch(t *testing.T) {
 	caught := map[string]bool{}
-	for _, c := range slices.Concat(wrongs, wrongsAboutData, wrongsAboutBackups, wrongsAboutRestores) {
+	for _, c := range slices.Concat(wrongs, wrongsAboutData, wrongsAboutBackups, wrongsAboutRestores, wrongsAboutRecoveries) {
 		t.Run(c.invariant+"/"+c.what, func(t *testing.T) {
 			w := healthy(t)
 			if c.change != nil {

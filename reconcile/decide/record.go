@@ -78,7 +78,7 @@ func withoutMember(members []RecordedMember, ordinal int) []RecordedMember {
 func (r Record) Equal(other Record) bool {
 	return r.Token == other.Token && r.ClusterID == other.ClusterID && r.LogVersion == other.LogVersion &&
 		r.CA == other.CA &&
-		r.RestoredFrom == other.RestoredFrom &&
+		r.RestoredFrom == other.RestoredFrom && r.Recovery == other.Recovery &&
 		slices.Equal(r.Members, other.Members) && slices.Equal(r.Removed, other.Removed) &&
 		slices.Equal(r.Confirmed, other.Confirmed) &&
 		slices.EqualFunc(r.Replaced, other.Replaced, func(a, b Replacements) bool {
@@ -107,7 +107,7 @@ func StandingRecord(s State, freshToken string) Record {
 func (s State) standing(freshToken string) Record {
 	switch {
 	case s.recorded():
-		return s.follow(s.catchUp(s.Record))
+		return s.follow(s.takeUpRecovery(s.catchUp(s.Record)))
 	case !s.Formed():
 		r := s.firstRecord(cmp.Or(s.Record.Token, freshToken))
 		r.CA = s.Record.CA
@@ -124,10 +124,13 @@ func (s State) standing(freshToken string) Record {
 		Token:     token,
 		ClusterID: cmp.Or(s.Record.ClusterID, s.ReportedClusterID),
 	}
+	if job := s.Recovery.Job; job != nil && !s.Membership.Known {
+		r.ClusterID = cmp.Or(r.ClusterID, job.ClusterID)
+	}
 	for _, ordinal := range s.remainingOrdinals() {
 		r = r.With(RecordedMember{Ordinal: ordinal, Mode: Sealed})
 	}
-	return s.follow(r)
+	return s.follow(s.takeUpRecovery(r))
 }
 
 // catchUp makes good what a record has lost to the status: one that knows no cluster ID while the

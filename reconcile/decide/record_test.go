@@ -11,7 +11,7 @@ func TestEqual(t *testing.T) {
 	record := func() Record {
 		return Record{
 			Token: "t", ClusterID: 1, LogVersion: "3.6", CA: "CA", Members: []RecordedMember{{Ordinal: 0, Mode: Sealed}},
-			Removed: []RemovedMember{{1, "v1"}}, Confirmed: []ID{7}, Replaced: []Replacements{{2, 3, noon}},
+			Removed: []RemovedMember{{Ordinal: 1, VolumeUID: "v1"}}, Confirmed: []ID{7}, Replaced: []Replacements{{2, 3, noon}},
 		}
 	}
 	same := record()
@@ -36,8 +36,8 @@ func TestEqual(t *testing.T) {
 
 // TestRecordOfSlots: a slot is on record once, as that of a member or of one that is gone.
 func TestRecordOfSlots(t *testing.T) {
-	r := FoundingRecord("t", 3).WithRemoved(RemovedMember{2, "v2"}).WithRemoved(RemovedMember{1, ""}).WithRemoved(RemovedMember{1, "v1"})
-	want := Record{Token: "t", Members: []RecordedMember{{Ordinal: 0, Mode: Founding}}, Removed: []RemovedMember{{1, "v1"}, {2, "v2"}}}
+	r := FoundingRecord("t", 3).WithRemoved(RemovedMember{Ordinal: 2, VolumeUID: "v2"}).WithRemoved(RemovedMember{Ordinal: 1, VolumeUID: ""}).WithRemoved(RemovedMember{Ordinal: 1, VolumeUID: "v1"})
+	want := Record{Token: "t", Members: []RecordedMember{{Ordinal: 0, Mode: Founding}}, Removed: []RemovedMember{{Ordinal: 1, VolumeUID: "v1"}, {Ordinal: 2, VolumeUID: "v2"}}}
 	if !reflect.DeepEqual(r, want) {
 		t.Errorf("got %+v", r)
 	}

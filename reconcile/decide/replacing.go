@@ -131,7 +131,9 @@ func cleanUp(s State) (Decision, bool) {
 	for _, gone := range s.Record.Removed {
 		r := s.Replica(gone.Ordinal)
 		_, inUse := listed[gone.Ordinal]
-		if !inUse && s.Membership.allNamed(s) && hasVolume(r) && r.VolumeUID == gone.VolumeUID && !r.VolumeTerminating {
+		kept := gone.Kept && !s.givesUpOldVolumes()
+		if !inUse && !kept && s.Membership.allNamed(s) && hasVolume(r) && r.VolumeUID == gone.VolumeUID &&
+			!r.VolumeTerminating {
 			return act(DeleteVolume{r.Ordinal, r.VolumeUID},
 				"etcd lists %s no longer: delete the volume that it has left", s.ReplicaName(r.Ordinal))
 		}
@@ -166,7 +168,8 @@ func (m Membership) allNamed(s State) bool {
 func waitForCleanUp(s State) (Decision, bool) {
 	var going []string
 	for _, gone := range s.Record.Removed {
-		if r := s.Replica(gone.Ordinal); gone.Ordinal >= s.Record.Replicas() && hasVolume(r) {
+		r := s.Replica(gone.Ordinal)
+		if !gone.Kept && gone.Ordinal >= s.Record.Replicas() && hasVolume(r) {
 			going = append(going, fmt.Sprintf("the volume of %s", s.ReplicaName(gone.Ordinal)))
 		}
 	}

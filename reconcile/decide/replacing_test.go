@@ -126,10 +126,10 @@ func TestDisarmAlarm(t *testing.T) {
 func TestCleanUp(t *testing.T) {
 	left := both(func(s *State) {
 		s.Record.Members, s.Membership.Members = s.Record.Members[:2], s.Membership.Members[:2]
-		s.Record = s.Record.WithRemoved(RemovedMember{2, "v2"})
+		s.Record = s.Record.WithRemoved(RemovedMember{Ordinal: 2, VolumeUID: "v2"})
 	}, declared(2))
 	inGap := func(s *State) {
-		s.Record = s.Record.WithRemoved(RemovedMember{1, "v1"})
+		s.Record = s.Record.WithRemoved(RemovedMember{Ordinal: 1, VolumeUID: "v1"})
 		s.Membership.Members = append(s.Membership.Members[:1:1], s.Membership.Members[2])
 	}
 	nameless := func(s *State) {
@@ -140,7 +140,7 @@ func TestCleanUp(t *testing.T) {
 	askAlone(t, cleanUp, map[string]ruleCase{
 		"left":                        {3, left, DeleteVolume{2, "v2"}},
 		"left, unknown":               {3, both(left, unlisted), nil},
-		"left, and in use":            {3, func(s *State) { s.Record = s.Record.WithRemoved(RemovedMember{2, "v2"}) }, nil},
+		"left, and in use":            {3, func(s *State) { s.Record = s.Record.WithRemoved(RemovedMember{Ordinal: 2, VolumeUID: "v2"}) }, nil},
 		"another volume":              {3, both(left, func(s *State) { s.Replicas[2].VolumeUID = "w2" }), nil},
 		"no volume":                   {3, both(left, func(s *State) { s.Replicas[2].VolumeUID, s.Record.Removed[0].VolumeUID = "", "" }), nil},
 		"it goes":                     {3, both(left, going(2)), nil},
@@ -171,7 +171,7 @@ func TestCleanUp(t *testing.T) {
 
 // left has the record say that a member was removed from the slot, and which volume it has left.
 func left(volume string) func(*State) {
-	return func(s *State) { s.Record.Removed = []RemovedMember{{1, volume}} }
+	return func(s *State) { s.Record.Removed = []RemovedMember{{Ordinal: 1, VolumeUID: volume}} }
 }
 
 // TestSlotOfAnother: only one that has never started, and only where another is on record.

@@ -25,27 +25,14 @@ func (r RestoreSource) declared() bool { return r.Digest != "" }
 type Restore struct {
 	// Job that is there; nil if there is none.
 	Job *RestoreJob `json:"job,omitempty"`
-	// Foreign says that somebody else has a Job of its name; empty if nobody has.
-	Foreign string `json:"foreign,omitempty"`
-	// Hidden says why it is not known whether there is one; empty if it is.
-	Hidden string `json:"hidden,omitempty"`
-	// Stopping are pods of Jobs before this one that may still write to the volume.
-	Stopping []string `json:"stopping,omitempty"`
+	JobSight
 }
 
 // RestoreJob is the Job that fills a volume from a backup.
 type RestoreJob struct {
-	UID string `json:"uid"`
-	// From and Digest are those of the declaration that it was started for.
-	From   string `json:"from,omitempty"`
-	Digest string `json:"digest"`
-	// VolumeUID of the volume that it fills.
-	VolumeUID string   `json:"volumeUID"`
-	Phase     JobPhase `json:"phase"`
-	// Terminating: it is being deleted.
-	Terminating bool `json:"terminating,omitempty"`
-	// Message says why it failed, or what it waits for, if that is known.
-	Message string `json:"message,omitempty"`
+	VolumeJob
+	// From is that of the declaration that it was started for.
+	From string `json:"from,omitempty"`
 	// Restored says which backup it was, once it has said so.
 	Restored string `json:"restored,omitempty"`
 }
@@ -100,14 +87,13 @@ func restore(s State) (Decision, bool) {
 	case !s.Declared.Restore.declared():
 		return block("the cluster was to be made from a backup, and git does not say from which any more: " +
 			"declare spec.restore, or delete the cluster to bootstrap one without data")
-	case s.Restore.Hidden != "":
-		return wait(recheck, "whether the Job runs that restores the data is not known: %s", s.Restore.Hidden)
-	case s.Restore.Foreign != "":
-		return block("the data cannot be restored: %s", s.Restore.Foreign)
 	case seed.VolumeTerminating:
 		return wait(recheck, "the volume of %s is being deleted", s.ReplicaName(seedOrdinal))
-	case len(s.Restore.Stopping) > 0:
-		return wait(recheck, "of an earlier Job, a pod is still there: %s", Enumerate(s.Restore.Stopping))
+	}
+	if d, waits := s.Restore.hinders("the data cannot be restored"); waits {
+		return d, true
+	}
+	switch {
 	case job == nil:
 		from := s.Declared.Restore
 		return act(StartRestore{from.Digest}, "restore %s into the volume of %s", from.From,

@@ -3,9 +3,10 @@ package decide
 // Converged is the name of what Decide says when no rule speaks.
 const Converged = "Converged"
 
-// ruleRestore and ruleWaitForBackup wait as long as their Jobs may take.
+// These rules wait as long as their Jobs may take.
 const (
 	ruleRestore       = "Restore"
+	ruleRecover       = "Recover"
 	ruleWaitForBackup = "WaitForBackup"
 )
 
@@ -49,6 +50,8 @@ var rules = []rule{
 		renamedInGit},
 	{Rule{"Bootstrap", "No sign that the cluster ever formed: make all its objects, founding members and all."},
 		bootstrap},
+	{Rule{ruleRecover, "The cluster has lost its majority for good, and git orders to make a new one of what a " +
+		"member has left: stop all pods, and do it."}, recoverCluster},
 	{Rule{"ApplyObjects", "Objects of the cluster are missing or changed, or etcd's list has: put them right."},
 		applyObjects},
 	{Rule{ruleRestore, "The cluster is made from a backup: fill the volume of its first member before it starts."},
@@ -71,7 +74,8 @@ var rules = []rule{
 	{Rule{"DataInDoubt", "Members may hold different data, and no majority has said yet whose are right: " +
 		"give up no copy, make no other."}, besideBackup(dataInDoubt)},
 	{Rule{"AlarmRaised", "A member raises an alarm: etcd refuses writes."}, besideBackup(alarmRaised)},
-	{Rule{"MemberFailing", "The cluster serves; the pod of a member has been failing for long."}, besideBackup(memberFailing)},
+	{Rule{"MemberFailing", "The cluster serves; the pod of a member has been failing for long."},
+		besideBackup(memberFailing)},
 	{Rule{"WaitForMembers", "The cluster serves; a member is not healthy yet, or no longer."}, waitForMembers},
 	{Rule{"PrepareUpgrade", "The version that git declares cannot read all that is in the members' logs: have etcd " +
 		"write it out first."}, prepareUpgrade},
@@ -80,7 +84,8 @@ var rules = []rule{
 	{Rule{"StartRollout", "Git declares other pods than run: have new pods made so."}, startRollout},
 	{Rule{"RollOneMember", "A pod was made from an earlier declaration: restart it, one at a time, the leader last."},
 		rollOneMember},
-	{Rule{"ScaleUp", "An ordinal below the declared number has no member: add one there, as a learner."}, besideBackup(scaleUp)},
+	{Rule{"ScaleUp", "An ordinal below the declared number has no member: add one there, as a learner."},
+		besideBackup(scaleUp)},
 	{Rule{"BackUp", "Git declares backups, and there is none of this cluster yet, or none from before an upgrade: " +
 		"start one."}, backUp},
 	{Rule{"VersionRefused", "The version that git declares cannot be reached from the one that runs in one step: " +

@@ -79,7 +79,13 @@ func scaleUp(s State) (Decision, bool) {
 // the record says, is left to a person.
 func (s State) waitForSlot(ordinal int) (Decision, bool) {
 	name := s.ReplicaName(ordinal)
-	if _, known := s.Record.removed(ordinal); known || s.Replica(ordinal).VolumeTerminating {
+	gone, known := s.Record.removed(ordinal)
+	if gone.Kept && !s.Replica(ordinal).VolumeTerminating {
+		return block("the volume of %s is kept, with what it has of cluster %s, which is lost: once nobody needs "+
+			"that, declare oldVolumes: Delete in spec.recovery, or kubectl delete pvc data-%[1]s", name,
+			s.Record.Recovery.ClusterID)
+	}
+	if known || s.Replica(ordinal).VolumeTerminating {
 		return wait(recheckSettling, "a volume of %s is in the way, and is being deleted", name)
 	}
 	return block("%s", s.volumeInTheWay(ordinal))

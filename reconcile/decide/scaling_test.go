@@ -23,7 +23,7 @@ func TestEmpty(t *testing.T) {
 		"another that goes, a pod stays": {Replica{Pod: PodPending, VolumeUID: "w1", VolumeTerminating: true}, "v1", false},
 	} {
 		c.slot.Ordinal = 1
-		s := State{Replicas: []Replica{c.slot}, Record: Record{Token: "t"}.WithRemoved(RemovedMember{1, c.removed})}
+		s := State{Replicas: []Replica{c.slot}, Record: Record{Token: "t"}.WithRemoved(RemovedMember{Ordinal: 1, VolumeUID: c.removed})}
 		if got := s.empty(1); got != c.want {
 			t.Errorf("%s: %t", what, got)
 		}

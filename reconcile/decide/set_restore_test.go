@@ -13,48 +13,68 @@ import (
 // it, for what git declares, on the volume that is there.
 func (w *world) setRestore(key, text string) (err error) {
 	seen := &w.Restore
-	switch key {
-	case "hidden":
-		seen.Hidden = decidetest.Text(text)
+	if setSight(&seen.JobSight, key, text) {
 		return nil
-	case "foreign":
-		seen.Foreign = decidetest.Text(text)
-		return nil
-	case "stopping":
-		seen.Stopping = strings.Fields(decidetest.Text(text))
-		return nil
-	case "job":
-		if text != "none" {
-			return fmt.Errorf("restore job is none, or is not said")
-		}
+	}
+	if key == "job" {
 		seen.Job = nil
-		return nil
+		return isNone(text)
 	}
 	if seen.Job == nil {
 		seen.Job = w.newRestoreJob()
 	}
 	switch key {
-	case "phase":
-		seen.Job.Phase = decide.JobPhase(text)
 	case "of":
 		seen.Job.From, seen.Job.Digest = decidetest.Text(text), decidetest.Text(text)
-	case "volume":
-		seen.Job.VolumeUID = text
-	case "message":
-		seen.Job.Message = decidetest.Text(text)
 	case "restored":
 		seen.Job.Restored = decidetest.Text(text)
-	case "terminating":
-		seen.Job.Terminating, err = strconv.ParseBool(text)
 	default:
-		err = fmt.Errorf("a restore has no %s", key)
+		err = setVolumeJob(&seen.Job.VolumeJob, key, text)
+	}
+	return err
+}
+
+func isNone(text string) error {
+	if text != "none" {
+		return fmt.Errorf("a Job is none, or is not said")
+	}
+	return nil
+}
+
+// setSight reports whether it is about what is seen around a Job.
+func setSight(seen *decide.JobSight, key, text string) bool {
+	switch key {
+	case "hidden":
+		seen.Hidden = decidetest.Text(text)
+	case "foreign":
+		seen.Foreign = decidetest.Text(text)
+	case "stopping":
+		seen.Stopping = strings.Fields(decidetest.Text(text))
+	default:
+		return false
+	}
+	return true
+}
+
+func setVolumeJob(job *decide.VolumeJob, key, text string) (err error) {
+	switch key {
+	case "phase":
+		job.Phase = decide.JobPhase(text)
+	case "volume":
+		job.VolumeUID = text
+	case "message":
+		job.Message = decidetest.Text(text)
+	case "terminating":
+		job.Terminating, err = strconv.ParseBool(text)
+	default:
+		err = fmt.Errorf("a Job has no %s", key)
 	}
 	return err
 }
 
 func (w *world) newRestoreJob() *decide.RestoreJob {
-	return &decide.RestoreJob{UID: "j1", From: w.Declared.Restore.From, Digest: w.Declared.Restore.Digest,
-		VolumeUID: w.Replica(0).VolumeUID, Phase: decide.JobRuns}
+	return &decide.RestoreJob{From: w.Declared.Restore.From, VolumeJob: decide.VolumeJob{UID: "j1",
+		Digest: w.Declared.Restore.Digest, VolumeUID: w.Replica(0).VolumeUID, Phase: decide.JobRuns}}
 }
 
 // startRestore makes the volume and the Job.

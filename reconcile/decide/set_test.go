@@ -23,6 +23,9 @@ func (w *world) setOne(target, key, text string) (err error) {
 	if target == "restore" {
 		return w.setRestore(key, text)
 	}
+	if target == "recovery" {
+		return w.setRecovery(key, text)
+	}
 	switch target + " " + key {
 	case "etcd known":
 		w.Membership.Known, err = strconv.ParseBool(text)

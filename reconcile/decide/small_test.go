@@ -92,6 +92,8 @@ var flags = []string{"", "drift", "no StatefulSet", "problems", "foreign", "rela
 	"no backup", "waits for a backup", "no backup to be had",
 	"to be restored", "restore to start", "restore runs", "restore failed", "restore done", "restore of another",
 	"restore without record",
+	"recovery ordered", "recovery of one of many", "recovery to start", "recovery runs", "recovery failed",
+	"recovery done", "recovery of another", "recovery taken back", "recovery without record", "recovery recovered",
 	"refuted", "outvoted", "torn", "unheard", "stopped by check"}
 
 func arounds(flags ...string) []around {
@@ -275,6 +277,9 @@ func (w *world) flagOfLife(flag string) {
 		w.wantBackup(strings.TrimPrefix(flag, "no backup"))
 	case "to be restored", "restore to start", "restore runs", "restore failed", "restore done", "restore of another", "restore without record":
 		w.wantRestore(strings.TrimPrefix(flag, "restore "))
+	case "recovery ordered", "recovery of one of many", "recovery to start", "recovery runs", "recovery failed", "recovery done", "recovery of another",
+		"recovery taken back", "recovery without record", "recovery recovered":
+		w.wantRecovery(strings.TrimPrefix(flag, "recovery "))
 	case "asleep":
 		w.Declared.Lifecycle, w.Objects.RunsReplicas = "Stopped", 0
 	case "stranger":
@@ -318,7 +323,7 @@ func (w *world) wantRestore(state string) {
 	w.Declared.Restore = decide.RestoreSource{From: "tuesday", Digest: "d1"}
 	if state == "without record" {
 		w.Record, w.Objects.RunsReplicas = decide.Record{}, 0
-		w.Restore.Job = &decide.RestoreJob{UID: "j1", From: "tuesday", Digest: "d1", VolumeUID: w.Replica(0).VolumeUID, Phase: decide.JobRuns}
+		w.Restore.Job = &decide.RestoreJob{From: "tuesday", VolumeJob: w.volumeJob(0, decide.JobRuns)}
 	}
 	if state == "to be restored" || w.Record.Token == "" {
 		return
@@ -329,9 +334,62 @@ func (w *world) wantRestore(state string) {
 	if phase == "" {
 		return
 	}
-	w.Restore.Job = &decide.RestoreJob{UID: "j1", From: "tuesday", Digest: "d1", VolumeUID: w.Replica(0).VolumeUID, Phase: phase}
+	w.Restore.Job = &decide.RestoreJob{From: "tuesday", VolumeJob: w.volumeJob(0, phase)}
 	if state == "of another" {
 		w.Restore.Job.Digest = "d2"
+	}
+}
+
+// volumeJob is a Job for what git declares on the volume of a slot.
+func (w *world) volumeJob(ordinal int, phase decide.JobPhase) decide.VolumeJob {
+	return decide.VolumeJob{UID: "j1", Digest: "d1", VolumeUID: w.Replica(ordinal).VolumeUID, Phase: phase}
+}
+
+// wantRecovery has git order a new cluster of the data of the first member, and say that those of the others
+// are lost: it is not begun, or it is on record, and a Job has come so far.
+func (w *world) wantRecovery(state string) {
+	lost := decide.Ordinals(0)
+	for n := range w.Declared.Replicas {
+		if n > 0 && state != "of one of many" {
+			lost = lost.With(n)
+		}
+	}
+	w.Declared.Recovery = decide.RecoveryOrder{ClusterID: theCluster, Lost: lost, Digest: "d1", OldVolumes: decide.Retain}
+	if state == "ordered" || state == "of one of many" {
+		return
+	}
+	w.Objects.RunsReplicas = 0
+	if state == "to start" {
+		return
+	}
+	w.Recovery.Job = &decide.RecoveryJob{ClusterID: theCluster, VolumeJob: w.volumeJob(0, decide.JobRuns)}
+	if state == "without record" {
+		w.Record = decide.Record{}
+		return
+	}
+	w.Record.Recovery = decide.RecordedRecovery{ClusterID: theCluster, VolumeUID: w.Replica(0).VolumeUID}
+	switch state {
+	case "failed":
+		w.Recovery.Job.Phase = decide.JobFailed
+	case "done", "of another":
+		w.Recovery.Job.Phase = decide.JobSucceeded
+		if state == "of another" {
+			w.Recovery.Job.Digest = "d2"
+		}
+	case "taken back":
+		w.Declared.Recovery = decide.RecoveryOrder{}
+	case "recovered":
+		w.recovered()
+	}
+}
+
+// recovered lets the first member run in the new cluster, beside volumes of the lost one.
+func (w *world) recovered() {
+	w.Record.Recovery.ClusterID = 0xc0
+	w.Declared.Recovery.ClusterID, w.Declared.Recovery.OldVolumes = 0xc0, decide.Delete
+	w.Objects.RunsReplicas = 1
+	for i := range w.Record.Removed {
+		w.Record.Removed[i].Kept = true
 	}
 }
 

@@ -37,7 +37,8 @@ type State struct {
 	// Record is what earlier passes wrote down in the cluster.
 	Record Record `json:"record"`
 	// ReportedClusterID is the cluster ID in the status of the custom resource; zero if there is
-	// none. It gets there from a record, so that a record without one is older than the status.
+	// none, or if the record supersedes it. It gets there from a record, so that a record without one
+	// is older than the status.
 	ReportedClusterID ID `json:"reportedClusterID,omitempty"`
 	// Objects is how the Kubernetes objects compare with what they should be.
 	Objects Objects `json:"objects"`
@@ -63,6 +64,8 @@ type State struct {
 	Backups Backups `json:"backups,omitzero"`
 	// Restore is what is seen of the data being restored.
 	Restore Restore `json:"restore,omitzero"`
+	// Recovery is what is seen of a new cluster being made of what is left of a lost one.
+	Recovery Recovery `json:"recovery,omitzero"`
 	// LockHolder is who else holds the lease of this cluster, in words; empty if nobody does.
 	LockHolder string `json:"lockHolder,omitempty"`
 	// Waited is what passes have waited for since they last changed anything, by the status of the
@@ -100,6 +103,8 @@ type Declared struct {
 	VerifiesBackups bool `json:"verifiesBackups,omitempty"`
 	// Restore is the backup that a new cluster is made from.
 	Restore RestoreSource `json:"restore,omitzero"`
+	// Recovery is what is to be done about a cluster that has lost its majority for good.
+	Recovery RecoveryOrder `json:"recovery,omitzero"`
 	// Orphaned says that git declares this cluster no longer, and since which revision; empty if it
 	// does declare it.
 	Orphaned string `json:"orphaned,omitempty"`
@@ -172,6 +177,8 @@ type Record struct {
 	Removed []RemovedMember `json:"removed,omitempty"`
 	// RestoredFrom says which backup the cluster was made from; empty if it was founded without data.
 	RestoredFrom string `json:"restoredFrom,omitempty"`
+	// Recovery of a lost cluster that was last begun; zero if there was none.
+	Recovery RecordedRecovery `json:"recovery,omitzero"`
 	// Confirmed are the members that a person had confirmed when a list was followed that had lost
 	// most of those on record, ascending.
 	Confirmed []ID `json:"confirmed,omitempty"`
@@ -193,6 +200,9 @@ type RemovedMember struct {
 	// VolumeUID of the volume that was in the slot when the member was seen to be gone; empty if
 	// there was none.
 	VolumeUID string `json:"volumeUID,omitempty"`
+	// Kept: the volume is that of a lost cluster, of which this one was made, and stays until a person
+	// gives it up.
+	Kept bool `json:"kept,omitempty"`
 }
 
 // RecordedMember is one member in the record.

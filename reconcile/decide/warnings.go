@@ -40,9 +40,10 @@ func (s State) BackupWarnings() []string {
 		warnings = append(warnings, "spec.restore has no effect: the cluster was there before it was declared")
 	}
 	if beside := s.instead(); beside != "" {
-		warnings = append(warnings, fmt.Sprintf("spec.restore has no effect: %s, so the cluster is taken to be there; if "+
-			"nobody needs that, delete the cluster with its volumes, and declare it again", beside))
+		warnings = append(warnings, fmt.Sprintf("spec.restore has no effect: %s, so the cluster is taken "+
+			"to be there; if nobody needs that, delete the cluster with its volumes, and declare it again", beside))
 	}
+	warnings = append(warnings, s.recoveryWarnings()...)
 	failed := b.NewestFailure()
 	if failed == nil {
 		return warnings

@@ -16,6 +16,8 @@ func (s State) patienceFor(d Decision) time.Duration {
 	switch d.Rule { // a Job fails by itself before that
 	case ruleRestore:
 		return max(longPatience, s.Declared.Restore.Deadline+patience)
+	case ruleRecover:
+		return max(longPatience, s.Declared.Recovery.Deadline+patience)
 	case ruleWaitForBackup:
 		return max(longPatience, s.Declared.BackupDeadline+patience)
 	}
@@ -35,6 +37,12 @@ func (s State) wayOut(d Decision) string {
 	case ruleRestore:
 		return fmt.Sprintf("kubectl describe job %s and its pods say what keeps it; deleted, it is started again",
 			s.restoreJobName())
+	case ruleRecover:
+		if s.anyReplica(hasPod) {
+			return "kubectl describe says what keeps the pods" + s.wayOutOfNodes()
+		}
+		return fmt.Sprintf("kubectl describe job %s and its pods say what keeps it; deleted, it is started again",
+			s.recoveryJobName())
 	case ruleWaitForBackup:
 		return "kubectl describe shows what keeps that Job and its pods; or take Upgrade out of spec.backup.before"
 	case "ScaleUp":

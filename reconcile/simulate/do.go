@@ -61,6 +61,12 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 		return w.stopRestore(a)
 	case decide.FinishRestore:
 		return w.finishRestore(s, a)
+	case decide.StartRecovery:
+		return w.startRecovery(s, a)
+	case decide.StopRecovery:
+		return w.stopRecovery(a)
+	case decide.FinishRecovery:
+		return w.finishRecovery(s, a)
 	case decide.DeleteObjects:
 		return w.deleteObjects()
 	case decide.RestartReplica:
@@ -116,8 +122,9 @@ func (w *World) goesWithData() bool {
 func (w *World) stopPods() []write {
 	next := w.set
 	next.replicas = 0
+	needed := func(n int) bool { return w.volumes[n].terminating && !w.saidLost(n) }
 	if !w.exists(w.statefulSet()) || next == w.set ||
-		!w.goesWithData() && w.anyVolume(func(v volume) bool { return v.terminating }) {
+		!w.goesWithData() && slices.ContainsFunc(w.ordinals(), needed) {
 		return nil
 	}
 	return []write{{w.statefulSet(), func() { w.setStatefulSet(next) }}}

@@ -14,6 +14,15 @@ func (w *World) KillPod(n int) {
 	}
 }
 
+// ForceDelete takes a pod away whose node does not say that it has ended, as somebody does who knows that
+// the machine is off.
+func (w *World) ForceDelete(n int) {
+	if w.down[n] {
+		delete(w.pods, n)
+		w.runEtcd()
+	}
+}
+
 // Crash ends etcd in the pod of an ordinal once; it is started again with the next tick.
 func (w *World) Crash(n int) {
 	if p, there := w.pods[n]; there && p.up {

@@ -28,6 +28,7 @@ func From(s decide.State, seed uint64) *World {
 	}
 	w.fromCA(s)
 	w.fromRestore(s)
+	w.fromRecovery(s)
 	w.runEtcd()
 	for _, r := range w.rafts {
 		w.initial = r.ids()

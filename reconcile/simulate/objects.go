@@ -100,7 +100,7 @@ func joins(record decide.Record) bool {
 func (w *World) template(standing decide.Record) statefulSet {
 	t := statefulSet{replicas: standing.Replicas(), version: w.Declared.Version, hash: w.Declared.SpecHash,
 		token: standing.Token}
-	if w.Declared.Lifecycle != decide.Running || standing.Restoring() {
+	if w.Declared.Lifecycle != decide.Running || standing.Restoring() || standing.Recovering() {
 		t.replicas = 0
 	}
 	if !w.exists(w.statefulSet()) {
@@ -117,7 +117,7 @@ func (w *World) template(standing decide.Record) statefulSet {
 func leadsClients(record decide.Record) bool { return !record.MayFound() && !record.Restoring() }
 
 func (w *World) beingFounded(record decide.Record) bool {
-	reported := w.exists(w.customResource()) && w.status.clusterID != 0
+	reported := w.exists(w.customResource()) && w.reported() != 0
 	return record.ClusterID == 0 && !reported &&
 		!slices.ContainsFunc(record.Members, func(m decide.RecordedMember) bool { return m.Mode != decide.Founding })
 }
@@ -157,7 +157,8 @@ func (w *World) setStatefulSet(next statefulSet) {
 	for id, r := range w.rafts {
 		for _, m := range r.members {
 			restored := !r.formed && w.record.Restoring() // it is filled, and has never run
-			if m.ordinal >= next.replicas && !restored && !w.wasSplit(id) && !w.isNobodys(r) &&
+			if m.ordinal >= next.replicas && !restored && !w.wasSplit(id) && !w.isNobodys(r) && !w.isLost(id) &&
+				!(r.leader == 0 && w.Declared.Recovery.ClusterID == w.announced(id)) &&
 				w.volumes[m.ordinal].data.member == m.id && w.Declared.Lifecycle == decide.Running {
 				w.violate("the StatefulSet shrinks to %d, and etcd lists %s", next.replicas, w.replicaName(m.ordinal))
 			}
@@ -187,11 +188,14 @@ func (w *World) collectGarbage() {
 	if w.restores != nil && w.restores.owner != owner {
 		w.DeleteRestore()
 	}
+	if w.recovers != nil && w.recovers.owner != owner {
+		w.DeleteRecovery()
+	}
 }
 
 func sameDeclaration(a, b decide.Declared) bool {
 	return a.Replicas == b.Replicas && a.Version == b.Version && a.SpecHash == b.SpecHash &&
 		a.Lifecycle == b.Lifecycle && a.Suspended == b.Suspended && a.Retention == b.Retention &&
-		a.ReplaceAfter == b.ReplaceAfter && a.BacksUp == b.BacksUp &&
-		a.BackupDeadline == b.BackupDeadline && a.BacksUpBeforeUpgrade == b.BacksUpBeforeUpgrade && a.Restore == b.Restore
+		a.ReplaceAfter == b.ReplaceAfter && a.BacksUp == b.BacksUp && a.BackupDeadline == b.BackupDeadline &&
+		a.BacksUpBeforeUpgrade == b.BacksUpBeforeUpgrade && a.Restore == b.Restore && a.Recovery == b.Recovery
 }

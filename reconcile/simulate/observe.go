@@ -21,11 +21,11 @@ func (w *World) observe(says decide.Membership) decide.State {
 		Membership: says,
 	}
 	if w.exists(w.customResource()) {
-		s.ReportedClusterID, s.ReportedVersion = w.status.clusterID, w.status.version
+		s.ReportedClusterID, s.ReportedVersion = w.reported(), w.status.version
 		s.Waited = slices.Clone(w.status.waited)
 		s.Generation = w.backups.generation
 	}
-	s.Backups, s.Restore = w.seenBackups(), w.seenRestore()
+	s.Backups, s.Restore, s.Recovery = w.seenBackups(), w.seenRestore(), w.seenRecovery()
 	if w.exists(w.configMap()) {
 		s.Record = w.record
 		s.Record.Members, s.Record.Removed = slices.Clone(w.record.Members), slices.Clone(w.record.Removed)
@@ -41,6 +41,14 @@ func (w *World) observe(says decide.Membership) decide.State {
 	s.CA, s.Certificates = w.seenCA(s), w.seenCertificates()
 	s.Objects = w.compare(s)
 	return s
+}
+
+// reported is the cluster ID in the status, unless the record supersedes it.
+func (w *World) reported() decide.ID {
+	if w.exists(w.configMap()) && w.record.Supersedes(w.status.clusterID) {
+		return 0
+	}
+	return w.status.clusterID
 }
 
 func (w *World) replica(n int) decide.Replica {

@@ -128,7 +128,7 @@ func (r *path) ticks(args []datadriven.CmdArg) error {
 
 func (r *path) fault(key, value string) error {
 	byOrdinal := map[string]func(int){
-		"kill-pod": r.KillPod, "crash": r.Crash, "lose-volume": r.LoseVolume, "delete-claim": r.DeleteVolume, "replace-claim": r.ReplaceClaim, "strand": r.Strand, "corrupt": r.Corrupt, "differ": r.Differ,
+		"kill-pod": r.KillPod, "force-delete": r.ForceDelete, "crash": r.Crash, "lose-volume": r.LoseVolume, "delete-claim": r.DeleteVolume, "replace-claim": r.ReplaceClaim, "strand": r.Strand, "corrupt": r.Corrupt, "differ": r.Differ,
 		"node-down": func(n int) { r.NodeDown(n, true) }, "node-up": func(n int) { r.NodeDown(n, false) },
 		"hang": func(n int) { r.Hang(n, true) }, "unhang": func(n int) { r.Hang(n, false) },
 		"mute": func(n int) { r.Mute(n, true) }, "unmute": func(n int) { r.Mute(n, false) },
@@ -144,6 +144,7 @@ func (r *path) fault(key, value string) error {
 		"wear-certificates": r.WearCertificates,
 		"refuse-backups":    func() { r.RefuseBackups(true) }, "forget-backups": r.ForgetBackups, "schedule-backup": r.ScheduleBackup,
 		"refuse-restores": func() { r.RefuseRestores(true) }, "delete-restore": r.DeleteRestore,
+		"refuse-recoveries": func() { r.RefuseRecoveries(true) }, "delete-recovery": r.DeleteRecovery,
 		"put-ca": r.PutCA, "put-back-ca": r.PutBackCA,
 		"refuse-pods": func() { r.RefusePods(true) }, "keep-claims": func() { r.KeepClaims(true) }, "refuse-handover": func() { r.RefuseTransfer(true) }, "forbid": func() { r.Forbid(true) },
 		"nameless-alarm": r.RaiseNameless, "check-data": func() { r.ChecksData = true },

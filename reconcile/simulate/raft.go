@@ -29,6 +29,8 @@ type raft struct {
 	// splitFrom, when that log was so long, by forcing a new cluster on a member of it.
 	announced, splitFrom, forcedOn decide.ID
 	splitAt                        uint64
+	// recoveredFrom is the lost cluster that it was made of.
+	recoveredFrom decide.ID
 	// open: clients have been led to it.
 	open bool
 	// excused: since then somebody has put the record back, and a member that had lost its volume

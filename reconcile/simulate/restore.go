@@ -39,8 +39,8 @@ func (w *World) startRestore(a decide.StartRestore) []write {
 	return append(writes, write{w.restoreName(), func() {
 		from := w.Declared.Restore
 		w.restores = &restore{
-			RestoreJob: decide.RestoreJob{UID: w.next("j"), From: from.From, Digest: from.Digest,
-				VolumeUID: w.volumes[0].uid, Phase: decide.JobRuns},
+			RestoreJob: decide.RestoreJob{From: from.From, VolumeJob: decide.VolumeJob{UID: w.next("j"),
+				Digest: from.Digest, VolumeUID: w.volumes[0].uid, Phase: decide.JobRuns}},
 			owner: w.objects[w.customResource()].uid, since: w.now, wait: 1 + w.delay(2),
 		}
 	}})

@@ -28,7 +28,7 @@ type footing map[decide.ID]standing
 func (w *World) footing() footing {
 	f := footing{}
 	for id, r := range w.rafts {
-		if !r.formed || w.isNobodys(r) {
+		if !r.formed || w.isNobodys(r) || w.isLost(id) {
 			continue
 		}
 		s := standing{whole: w.couldBeHad(id, r)}
@@ -207,7 +207,8 @@ func (w *World) judgeDeletion(n int) {
 	if d.member == 0 || r == nil || !r.formed {
 		return
 	}
-	if letGo := slices.Contains(r.removed, d.member); letGo || w.isNobodys(r) || w.strandedForLong(w.volumes[n]) {
+	if letGo := slices.Contains(r.removed, d.member); letGo || w.isNobodys(r) || w.isLost(d.cluster) ||
+		w.strandedForLong(w.volumes[n]) {
 		return
 	}
 	w.violate("the volume of %s is deleted, and no quorum of those it voted with has removed it", w.replicaName(n))

@@ -51,9 +51,11 @@ type World struct {
 	unready      map[int]bool // pods that their node finds unwell, whatever etcd in them says
 	stuck        stuck
 	backups      backups
-	restores     *restore // the Job that restores; nil if there is none
+	restores     *restore  // the Job that restores; nil if there is none
+	recovers     *recovery // the Job that recovers; nil if there is none
 	// storeGivesNothing: no backup can be had.
 	storeGivesNothing bool
+	recoveriesFail    bool
 	foundedWith       int  // members
 	letGo             bool // the StatefulSet was deleted without its pods
 	putBack           bool // the record was put back by hand, and no pass could know better yet
@@ -105,6 +107,10 @@ func (w *World) Clone() *World {
 		restores := *w.restores
 		c.restores = &restores
 	}
+	if w.recovers != nil {
+		recovers := *w.recovers
+		c.recovers = &recovers
+	}
 	c.rafts = map[decide.ID]*raft{}
 	for id, r := range w.rafts {
 		c.rafts[id] = r.clone()
@@ -129,6 +135,7 @@ func (w *World) Tick() {
 	w.collectGarbage()
 	w.runBackups()
 	w.runRestore()
+	w.runRecovery()
 	w.runStatefulSet()
 	w.runPods()
 	w.runEtcd()

@@ -145,7 +145,7 @@ func testCALost(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	w.disturb(disturbance{"CA deleted", secrets, "a-ca", ""})
-	r := w.run("--until-converged", "--timeout", "10s")
+	r := w.run("--until-converged", "--timeout", "1m")
 	_, err = w.object(secrets, "a-ca")
 	w.recreate(secrets, ca)
 	if err == nil {

@@ -150,18 +150,26 @@ func (w *world) breakOneMember(t *testing.T, version, timeout string) {
 func testCrashInAHaltedRollout(t *testing.T, w *world) {
 	pods := w.podUIDs("a")
 	w.declare(crashingVersion, three)
-	w.run("--until-converged", "--timeout", "10s")
 	broken, good := "", ""
-	for name, uid := range w.podUIDs("a") {
-		if uid != pods[name] {
-			broken = name
-		} else {
-			good = max(good, name)
+	eventually(t, "the rollout comes to a halt at one member", func() error {
+		w.run("--until-converged", "--timeout", "10s")
+		broken, good = "", ""
+		now := w.podUIDs("a")
+		for name, uid := range now {
+			if uid != pods[name] {
+				broken = name
+			} else {
+				good = max(good, name)
+			}
 		}
-	}
-	if broken == "" || changed(pods, w.podUIDs("a")) != 1 {
-		t.Fatalf("the rollout has not come to a halt at one member: %v, before %v", w.podUIDs("a"), pods)
-	}
+		if broken == "" || changed(pods, now) != 1 {
+			return fmt.Errorf("%v, before %v", now, pods)
+		}
+		if seen := w.pod(broken).Status.ContainerStatuses; len(seen) == 0 || seen[0].RestartCount == 0 {
+			return fmt.Errorf("%s has not crashed yet", broken)
+		}
+		return nil
+	})
 	pods = w.podUIDs("a")
 	w.crashUntilBackOff(good)
 	if r := w.run(); r.cluster("a").Decision.Verdict == "Act" {

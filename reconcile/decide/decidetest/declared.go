@@ -65,6 +65,49 @@ func Declared(replicas int) decide.Declared {
 	return decide.Declared{Replicas: replicas, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h1"}
 }
 
+// setSource has git ask for other data that a cluster is made of.
+func setSource(d *decide.Declared, key, value string) (err error) {
+	switch key {
+	case "restore":
+		d.Restore = decide.RestoreSource{From: Text(value), Digest: Text(value)}
+		if value == "none" {
+			d.Restore = decide.RestoreSource{}
+		}
+	case "recovery":
+		d.Recovery, err = recovery(value)
+	case "lost":
+		d.Recovery.Lost, err = ordinalSet(value)
+	case "old-volumes":
+		d.Recovery.OldVolumes = decide.Retention(value)
+	}
+	return err
+}
+
+// recovery reads which cluster is to be recovered, and of which member: c1 1.
+func recovery(value string) (o decide.RecoveryOrder, err error) {
+	if value == "none" {
+		return o, nil
+	}
+	cluster, ordinal, _ := strings.Cut(value, " ")
+	if o.ClusterID, err = ID(cluster); err != nil {
+		return o, err
+	}
+	o.Ordinal, err = strconv.Atoi(ordinal)
+	o.Digest, o.OldVolumes = value, decide.Retain
+	return o, err
+}
+
+func ordinalSet(value string) (set decide.Ordinals, err error) {
+	for text := range strings.FieldsSeq(Text(value)) {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return 0, err
+		}
+		set = set.With(n)
+	}
+	return set, nil
+}
+
 // SetSpec has git ask for something else.
 func SetSpec(d *decide.Declared, key, value string) (err error) {
 	switch key {
@@ -86,11 +129,8 @@ func SetSpec(d *decide.Declared, key, value string) (err error) {
 		d.ReplaceAfter, err = time.ParseDuration(value)
 	case "backups":
 		d.BacksUp, err = strconv.ParseBool(value)
-	case "restore":
-		d.Restore = decide.RestoreSource{From: Text(value), Digest: Text(value)}
-		if value == "none" {
-			d.Restore = decide.RestoreSource{}
-		}
+	case "restore", "recovery", "lost", "old-volumes":
+		err = setSource(d, key, value)
 	case "before-upgrade":
 		d.BacksUpBeforeUpgrade, err = strconv.ParseBool(value)
 	case "orphaned":

@@ -23,6 +23,7 @@
 //	set spec replicas=5 version=3.7.3 hash=h2 storage=2Gi lifecycle=Running|Stopped|Deleted retention=Retain|Delete
 //	set spec suspended=true replaceAfter=10m orphaned=(main@sha1:1 declares it no longer) renamedFrom=(b/old)
 //	set spec backups=true before-upgrade=true restore=(tuesday of b/a)|none
+//	set spec recovery=(c1 1)|none lost=(0 2) old-volumes=Retain|Delete
 //	set spec confirmed=(a0 a1) problem=(storage: shrinks)
 //	set lock holder=(process 7 on b)
 //
@@ -64,6 +65,8 @@
 //	set job-gen2 phase=Running|Succeeded|Failed created=5m message=(exit code 1)
 //	set restore phase=Running|Succeeded|Failed of=(tuesday of b/a) volume=v0 message=(no) restored=(rev 7) terminating=true
 //	set restore job=none hidden=(jobs is forbidden) foreign=(Job a-restore) stopping=(a-restore-x)
+//	set recovery phase=Running|Succeeded|Failed of=(c1 1) volume=v1 into=c2 message=(no) terminating=true
+//	set recovery job=none hidden=(jobs is forbidden) foreign=(Job a-recovery) stopping=(a-recovery-x)
 //	set objects runs=none|3.6.16/h1 differs=true replicas=0 token=t2 storage=1Gi
 //	set ca secret=CA1 mounted=(CA1, CA2) proven=CA1 ends=3000
 //	set peer|server|client ends=99
@@ -100,12 +103,13 @@
 //
 // Something happens to the world.
 //
-//	fault kill-pod=a-1 crash=a-1 lose-volume=a-1 delete-claim=a-1 replace-claim=a-1 strand=a-1 corrupt=a-1
+//	fault kill-pod=a-1 force-delete=a-1 crash=a-1 lose-volume=a-1 delete-claim=a-1 replace-claim=a-1 strand=a-1 corrupt=a-1
 //	fault hang=a-1 unhang=a-1 node-down=a-1 node-up=a-1 mute=a-1 unmute=a-1 slow=a-1 fast=a-1 apart=a-1 together=a-1
 //	fault unready=a-1 ready-again=a-1 nospace=a-1 corrupt-alarm=a-1 nameless-alarm differ=a-1 check-data mislead=a-1
 //	fault add-member=a-3 add-learner=a-3 remove-member=a-2 add-stranger
 //	fault delete=(ConfigMap a-members) change=(Service a) occupy=(Service a) delete-status put-back-record
 //	fault refuse-backups forget-backups schedule-backup refuse-restores delete-restore
+//	fault refuse-recoveries delete-recovery
 //	fault put-ca put-back-ca wear-certificates
 //	fault cut-network mend-network heal refuse-pods keep-claims refuse-handover forbid
 //

@@ -49,6 +49,9 @@ func standing(s decide.State) string {
 	if r.CA != "" || s.CA.Secret != "" {
 		fmt.Fprintf(&out, " ca=%s", orNone(r.CA))
 	}
+	if r.Recovering() {
+		fmt.Fprintf(&out, " recovering on %s of %s", r.Recovery.VolumeUID, s.ReplicaName(r.Recovery.Ordinal))
+	}
 	out.WriteByte('\n')
 	for _, m := range r.Members {
 		fmt.Fprintf(&out, "%s %s\n", s.ReplicaName(m.Ordinal), describeRecorded(m))

@@ -36,6 +36,7 @@ func Table(s decide.State) string {
 	line("status", "cluster=%s", idOrNone(s.ReportedClusterID))
 	backupLines(s, line)
 	restoreLine(s, line)
+	recoveryLines(s, line)
 	line("etcd", "cluster=%s %s", idOrNone(s.Membership.ClusterID), describeKnown(s.Membership))
 	for _, alarm := range s.Membership.StaleAlarms {
 		line("", "%s of %s, which is gone", alarm.Kind, alarm.ID)
@@ -104,10 +105,33 @@ func restoreLine(s decide.State, line func(name, format string, args ...any)) {
 	}
 }
 
+// recoveryLines print what is ordered, begun and seen of a new cluster being made of a lost one.
+func recoveryLines(s decide.State, line func(name, format string, args ...any)) {
+	if o := s.Declared.Recovery; o.ClusterID != 0 {
+		line("recovery", "of cluster %s from %s, lost=%s, old volumes %s", o.ClusterID, s.ReplicaName(o.Ordinal),
+			orNone(o.Lost.String()), o.OldVolumes)
+	}
+	if b := s.Record.Recovery; b.ClusterID != 0 {
+		line("", "begun for cluster %s on %s of %s", b.ClusterID, b.VolumeUID, s.ReplicaName(b.Ordinal))
+	}
+	seen := s.Recovery
+	if j := seen.Job; j != nil {
+		line("", "Job for cluster %s: %s on %s of %s, into %s %s", j.ClusterID, j.Phase, j.VolumeUID,
+			s.ReplicaName(j.Ordinal), idOrNone(j.Into), j.Message)
+	}
+	if seen.Hidden+seen.Foreign != "" || len(seen.Stopping) > 0 {
+		line("", "%s%s%s", seen.Hidden, seen.Foreign, strings.Join(seen.Stopping, ", "))
+	}
+}
+
 func describeRemoved(s decide.State, r decide.Record) string {
 	var text strings.Builder
 	for _, gone := range r.Removed {
-		fmt.Fprintf(&text, " removed=%s(%s)", s.ReplicaName(gone.Ordinal), orNone(gone.VolumeUID))
+		kept := ""
+		if gone.Kept {
+			kept = " kept"
+		}
+		fmt.Fprintf(&text, " removed=%s(%s%s)", s.ReplicaName(gone.Ordinal), orNone(gone.VolumeUID), kept)
 	}
 	return text.String()
 }

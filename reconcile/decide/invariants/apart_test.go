@@ -15,7 +15,7 @@ var (
 	standard = []string{"fmt", "regexp", "slices", "strconv", "time"}
 	// judged is what is called of package decide: conversions, and what an action writes, which is
 	// what the invariants judge.
-	judged = []string{"Action", "Alarm", "ID", "StandingRecord", "SealedRecord", "RestoredRecord"}
+	judged = []string{"Action", "Alarm", "ID", "StandingRecord", "SealedRecord", "RestoredRecord", "RecoveredRecord"}
 	// methods are those that are called: of times and of regular expressions, and none of the
 	// rules' own.
 	methods = []string{"FindStringSubmatch", "IsZero", "Sub", "broken"}

@@ -18,10 +18,7 @@ func copiesKept(s decide.State, d decide.Decision) string {
 		}
 		return costsCopies(s, m)
 	case decide.StopPods:
-		if s.Declared.Lifecycle == decide.Running {
-			return "stops the pods of a cluster that is to run"
-		}
-		return stopsOnGoingVolume(s)
+		return stopsOnGoingVolume(s) // whether they may be stopped at all is for another invariant
 	case decide.ApplyObjects:
 		if s.Declared.Lifecycle != decide.Running {
 			return stopsOnGoingVolume(s)
@@ -45,7 +42,9 @@ func stopsOnGoingVolume(s decide.State) string {
 		running := r.Pod != decide.PodAbsent && r.Pod != decide.PodTerminating
 		goes := r.VolumeTerminating && r.VolumeUID != "" ||
 			r.VolumeUID == "" && otherVolume(s, r) && r.Pod != decide.PodPending
-		if running && goes && !(s.Declared.Lifecycle == decide.Deleted && s.Declared.Retention == decide.Delete) {
+		spared := s.Declared.Lifecycle == decide.Running && saidLost(s, r.Ordinal) ||
+			s.Declared.Lifecycle == decide.Deleted && s.Declared.Retention == decide.Delete
+		if running && goes && !spared {
 			return fmt.Sprintf("stops %s: its volume, which is being deleted, goes with the pod", podName(s, r.Ordinal))
 		}
 	}

@@ -83,10 +83,14 @@ var invariants = []invariant{
 			"whose every member is a sealed, healthy voter as declared."}, doneIsDone},
 }
 
+func everyInvariant() []invariant {
+	return slices.Concat(invariants, rolloutInvariants, backupInvariants, restoreInvariants, recoveryInvariants)
+}
+
 // All lists the invariants that Broken holds a decision against.
 func All() []Invariant {
 	var list []Invariant
-	for _, l := range slices.Concat(invariants, rolloutInvariants, backupInvariants, restoreInvariants) {
+	for _, l := range everyInvariant() {
 		list = append(list, l.Invariant)
 	}
 	return list
@@ -96,7 +100,7 @@ func All() []Invariant {
 // if all hold.
 func Broken(s decide.State, d decide.Decision) []string {
 	var broken []string
-	for _, l := range slices.Concat(invariants, rolloutInvariants, backupInvariants, restoreInvariants) {
+	for _, l := range everyInvariant() {
 		if what := l.broken(s, d); what != "" {
 			broken = append(broken, l.Name+": "+what)
 		}

@@ -13,7 +13,8 @@ func unknownChangesNothing(s decide.State, d decide.Decision) string {
 	}
 	switch a := d.Action.(type) {
 	case nil, decide.Bootstrap, decide.ApplyObjects, decide.RenewCertificates, decide.Declare, decide.StartRollout,
-		decide.StopPods, decide.DeleteObjects, decide.StartRestore, decide.StopRestore, decide.FinishRestore:
+		decide.StopPods, decide.DeleteObjects, decide.StartRestore, decide.StopRestore, decide.FinishRestore,
+		decide.StartRecovery, decide.StopRecovery, decide.FinishRecovery:
 		return ""
 	case decide.RestartReplica:
 		r := replicaAt(s, a.Ordinal)
@@ -49,6 +50,7 @@ func quorumSurvives(s decide.State, d decide.Decision) string {
 	switch a := d.Action.(type) {
 	case nil, decide.Bootstrap, decide.Seal, decide.ApplyObjects, decide.RenewCertificates, decide.Declare,
 		decide.StartRollout, decide.StartBackup, decide.StartRestore, decide.StopRestore, decide.FinishRestore,
+		decide.StartRecovery, decide.StopRecovery, decide.FinishRecovery,
 		decide.EnableDowngrade, decide.CancelDowngrade, decide.DisarmAlarm, decide.AddLearner, decide.MoveLeader:
 		return "" // no vote changes, and no pod is restarted
 	case decide.StopPods, decide.DeleteObjects, decide.DeleteVolume:

@@ -1,0 +1,76 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// startRecovery writes down that a new cluster is being made, over the record that was observed, and then
+// starts the Job that makes it, after looking once more that nothing runs.
+func (c *cluster) startRecovery(ctx context.Context, a decide.StartRecovery) (report.Outcome, error) {
+	order := objects.RecoveryOf(c.buildable)
+	if order.Digest != a.Digest || order.Ordinal != a.Ordinal {
+		return report.Outcome{}, fmt.Errorf("%s: %s is declared", a, order.Digest)
+	}
+	if err := c.nothingRuns(ctx); err != nil {
+		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
+	}
+	if err := c.holdsVolume(ctx, a.Ordinal, c.state.Replica(a.Ordinal).VolumeUID); err != nil {
+		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
+	}
+	in, err := c.input(decide.RecoveringRecord(c.state))
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	in.WithoutSecrets, in.BackupImage = true, c.live.options.BackupImage
+	job, err := objects.RecoveryJob(in, c.state.Objects.RunsVersion)
+	if err != nil {
+		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
+	}
+	if _, err := c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" }); err != nil {
+		return report.Outcome{}, err
+	}
+	if err := c.applyOne(ctx, job); err != nil {
+		return report.Outcome{}, err
+	}
+	return report.Outcome{Changed: true, Detail: "started " + job.String()}, nil
+}
+
+// holdsVolume is kube.ErrConflict if the volume in a slot is another one by now, or is being deleted.
+func (c *cluster) holdsVolume(ctx context.Context, ordinal int, uid string) error {
+	name := objects.VolumeClaimName(c.state.Name, ordinal)
+	claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace, name)
+	if err != nil {
+		return err
+	}
+	if claim == nil || string(claim.GetUID()) != uid || claim.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("PersistentVolumeClaim %s: %w", name, kube.ErrConflict)
+	}
+	return nil
+}
+
+func (c *cluster) stopRecovery(ctx context.Context, a decide.StopRecovery) (report.Outcome, error) {
+	return c.deleteJob(ctx, a, c.names.Recovery(), a.JobUID)
+}
+
+// finishRecovery writes down that the volume holds the new cluster, after looking once more whether it is
+// that one, and that nothing runs. It is written only over the record that was observed.
+func (c *cluster) finishRecovery(ctx context.Context, a decide.FinishRecovery) (report.Outcome, error) {
+	if err := c.nothingRuns(ctx); err != nil {
+		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
+	}
+	if err := c.holdsVolume(ctx, c.state.Record.Recovery.Ordinal, a.VolumeUID); err != nil {
+		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
+	}
+	in, err := c.input(decide.RecoveredRecord(c.state, a))
+	if err != nil {
+		return report.Outcome{}, err
+	}
+	in.WithoutSecrets = true
+	return c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" })
+}

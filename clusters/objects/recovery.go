@@ -1,0 +1,193 @@
+package objects
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Containers of a pod that recovers. The first copies the member, the second is an etcd that runs on the
+// copy while the last one makes the new cluster.
+const (
+	PrepareContainer  = "prepare"
+	recoveryEtcd      = "etcd"
+	RecoverContainer  = "recover"
+	componentRecovery = "recovery"
+
+	volumeWork = "work"
+	workMount  = "/work"
+)
+
+// Annotations of the Job that recovers, beside AnnotationVolume.
+const (
+	// AnnotationRecoveryDigest is the digest of the order that it was started for.
+	AnnotationRecoveryDigest = "etcd.quorate.dev/recovery-digest"
+	// AnnotationLostCluster is the ID of the cluster that is lost.
+	AnnotationLostCluster = "etcd.quorate.dev/lost-cluster"
+	// AnnotationOrdinal is that of the member that is left.
+	AnnotationOrdinal = "etcd.quorate.dev/ordinal"
+)
+
+// RecoveryOf is what a declaration orders for a cluster that has lost its majority; zero if it orders
+// nothing.
+func RecoveryOf(c *v1alpha1.EtcdCluster) decide.RecoveryOrder {
+	r := c.Spec.Recovery
+	if r == nil || r.Member == nil {
+		return decide.RecoveryOrder{}
+	}
+	var order decide.RecoveryOrder
+	if order.ClusterID.UnmarshalText([]byte(r.ClusterID)) != nil {
+		return decide.RecoveryOrder{} // it is checked wherever a declaration comes in
+	}
+	order.Ordinal, order.OldVolumes = int(*r.Member), decide.Retention(r.OldVolumes)
+	for _, ordinal := range r.Lost {
+		order.Lost = order.Lost.With(int(ordinal))
+	}
+	order.Deadline, _ = time.ParseDuration(string(r.Deadline))
+	order.Digest = recoveryDigest(r)
+	return order
+}
+
+// recoveryDigest is of what the Job is made from: one that was started for something else is started again.
+func recoveryDigest(r *v1alpha1.RecoverySpec) string {
+	text, err := json.Marshal([]any{r.ClusterID, r.Member, r.RevisionBump})
+	if err != nil {
+		panic(fmt.Sprintf("encode spec.recovery: %v", err)) // plain data: there is nothing that cannot be encoded
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+func recoveryLabels(cluster string) map[string]string {
+	labels := Labels(cluster)
+	maps.Copy(labels, map[string]string{labelComponent: componentRecovery})
+	return labels
+}
+
+// RecoveryVersion is the version of etcd that recovers a cluster: the one that has run there, or the declared one
+// if runs is empty. Its image has to be as certain as that of members.
+func RecoveryVersion(c *v1alpha1.EtcdCluster, runs string) (string, error) {
+	version := cmp.Or(runs, c.Spec.Version)
+	if _, err := etcdversion.Parse(version); err != nil {
+		return "", fmt.Errorf("the version of etcd that has run: %w", err)
+	}
+	if digests := c.Spec.Image.Digests; digests[c.Spec.Version] != "" && digests[version] == "" {
+		return "", fmt.Errorf("spec.image.digests has no digest of etcd %s, which has run and is to recover it",
+			version)
+	}
+	return version, nil
+}
+
+// RecoveryJob is the Job that makes a new cluster of the data in the volume that the record names, with the
+// version of etcd that has run on it: the declared one if runs is empty.
+func RecoveryJob(in Input, runs string) (Object, error) {
+	c, begun := in.Cluster, in.Record.Recovery
+	order := RecoveryOf(c)
+	if order.ClusterID == 0 || !in.Record.Recovering() || in.BackupImage == "" || c.UID == "" {
+		return Object{}, fmt.Errorf("build the recovery of %s/%s: none is ordered or begun, or no image for it is "+
+			"known", c.Namespace, c.Name)
+	}
+	version, err := RecoveryVersion(c, runs)
+	if err != nil {
+		return Object{}, fmt.Errorf("build the recovery of %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	pod, err := recoveryPod(in, version)
+	if err != nil {
+		return Object{}, fmt.Errorf("build the recovery of %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	id := NamesOf(c.Name).Recovery()
+	return Object{id, applybatchv1.Job(id.Name, c.Namespace).
+		WithLabels(recoveryLabels(c.Name)).
+		WithAnnotations(map[string]string{AnnotationRecoveryDigest: order.Digest, AnnotationVolume: begun.VolumeUID,
+			AnnotationLostCluster: begun.ClusterID.String(), AnnotationOrdinal: strconv.Itoa(begun.Ordinal)}).
+		WithOwnerReferences(owner(c)).
+		WithSpec(applybatchv1.JobSpec().
+			WithBackoffLimit(backupAttempts).
+			WithPodFailurePolicy(storeFailures()).
+			WithActiveDeadlineSeconds(int64(order.Deadline.Seconds())).
+			WithTTLSecondsAfterFinished(startedKept).
+			WithTemplate(applycorev1.PodTemplateSpec().
+				WithLabels(recoveryLabels(c.Name)).
+				WithSpec(pod)))}, nil
+}
+
+// recoveryPod runs where the volume is. Nobody but its containers reaches the etcd in it.
+func recoveryPod(in Input, version string) (*applycorev1.PodSpecApplyConfiguration, error) {
+	c := in.Cluster
+	var nowhere v1alpha1.BackupDestination
+	data, work := mountAt(volumeData, dataMount), mountAt(volumeWork, workMount)
+	prepare := storeStep(in, nowhere, PrepareContainer, recoverArgs(in, "--prepare", version), data, work)
+	finish := storeStep(in, nowhere, RecoverContainer,
+		append(recoverArgs(in, "--prepared", version), "--result="+corev1.TerminationMessagePathDefault), data, work)
+	for _, step := range []*applycorev1.ContainerApplyConfiguration{prepare, finish} {
+		step.WithEnv(applycorev1.EnvVar().WithName("TMPDIR").WithValue(workMount))
+		step.Resources = restoreResources(c)
+	}
+	spec := storePod(c, nowhere).
+		WithVolumes(
+			applycorev1.Volume().WithName(volumeData).
+				WithPersistentVolumeClaim(applycorev1.PersistentVolumeClaimVolumeSource().
+					WithClaimName(VolumeClaimName(c.Name, in.Record.Recovery.Ordinal))),
+			applycorev1.Volume().WithName(volumeWork).WithEmptyDir(applycorev1.EmptyDirVolumeSource().
+				WithSizeLimit(workLimit(c.Spec)))).
+		WithInitContainers(prepare, etcdOnCopy(c, version, work)).
+		WithContainers(finish)
+	return spec, placement(c, spec)
+}
+
+// workLimit bounds the volume on which a member is copied: its copy, the snapshot of that and the new member
+// are no larger than the volume it is on, unless its files have holes.
+func workLimit(spec v1alpha1.EtcdClusterSpec) resource.Quantity {
+	limit := spec.Storage.Size.DeepCopy()
+	limit.Mul(3)
+	return limit
+}
+
+// etcdOnCopy ends with the last container.
+func etcdOnCopy(
+	c *v1alpha1.EtcdCluster, version string, work *applycorev1.VolumeMountApplyConfiguration,
+) *applycorev1.ContainerApplyConfiguration {
+	spec := c.Spec
+	spec.Version = version
+	container := applycorev1.Container().
+		WithName(recoveryEtcd).
+		WithImage(image(spec)).
+		WithImagePullPolicy(corev1.PullIfNotPresent).
+		WithRestartPolicy(corev1.ContainerRestartPolicyAlways).
+		WithCommand(etcdCommand, "--config-file="+workMount+"/"+recoveryConfig).
+		WithWorkingDir(workMount).
+		WithVolumeMounts(work).
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
+		WithSecurityContext(applycorev1.SecurityContext().
+			WithAllowPrivilegeEscalation(false).
+			WithReadOnlyRootFilesystem(true).
+			WithCapabilities(applycorev1.Capabilities().WithDrop("ALL")))
+	container.Resources = memberResources(c)
+	return container
+}
+
+// recoveryConfig is the file that quorate recover --prepare writes for that etcd.
+const recoveryConfig = "etcd.yaml"
+
+func recoverArgs(in Input, step, version string) []string {
+	c, begun := in.Cluster, in.Record.Recovery
+	return []string{"recover", step, "--data-dir=" + dataDir, "--cluster-id=" + begun.ClusterID.String(),
+		"--name=" + PodName(c.Name, begun.Ordinal), "--peer-url=" + PeerURL(c, begun.Ordinal),
+		"--initial-cluster-token=" + escaped(clusterToken(in)+"-"+begun.ClusterID.String()),
+		"--revision-bump=" + strconv.FormatInt(c.Spec.Recovery.RevisionBump, 10),
+		"--etcd-version=" + version, "--dir=" + workMount, "--timeout=" + string(c.Spec.Recovery.Deadline)}
+}

@@ -1,0 +1,36 @@
+package objects
+
+import (
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// TestRecoveryVersion: the etcd that recovers is the one that has run, by the digest that git declares for it
+// where members run by digest; and what somebody has written into an annotation is no version.
+func TestRecoveryVersion(t *testing.T) {
+	c := &v1alpha1.EtcdCluster{}
+	c.Spec.Version = "3.7.3"
+	digests := map[string]v1alpha1.ImageDigest{"3.7.3": "sha256:aa", "3.6.16": "sha256:bb"}
+	for _, test := range []struct {
+		runs    string
+		digests map[string]v1alpha1.ImageDigest
+		want    string
+		refused string
+	}{
+		{"", nil, "3.7.3", ""},
+		{"3.6.16", nil, "3.6.16", ""},
+		{"3.6.16", digests, "3.6.16", ""},
+		{"3.6.15", digests, "", "no digest of etcd 3.6.15"},
+		{"3.6.15", map[string]v1alpha1.ImageDigest{"3.6.16": "sha256:bb"}, "3.6.15", ""},
+		{"3.6.16 whatever", nil, "", "the version of etcd that has run: "},
+		{"$(TMPDIR)", nil, "", "the version of etcd that has run: "},
+	} {
+		c.Spec.Image.Digests = test.digests
+		got, err := RecoveryVersion(c, test.runs)
+		if got != test.want || (err != nil) != (test.refused != "") || err != nil && !strings.Contains(err.Error(), test.refused) {
+			t.Errorf("%+v: %q, %v", test, got, err)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package podstate
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"quorate.dev/quorate/clusters/backup/result"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
+)
+
+// RecoveryJob says what has become of a Job that recovers, by what its own pods left in their status. One
+// whose annotations are not whole is for no cluster.
+func RecoveryJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.RecoveryJob {
+	j := decide.RecoveryJob{VolumeJob: volumeJob(job, pods, now, job.Annotations[objects.AnnotationRecoveryDigest])}
+	ordinal, err := strconv.Atoi(job.Annotations[objects.AnnotationOrdinal])
+	if err == nil {
+		err = j.ClusterID.UnmarshalText([]byte(job.Annotations[objects.AnnotationLostCluster]))
+	}
+	if err != nil || ordinal < 0 || ordinal > objects.MaxOrdinal {
+		j.ClusterID = 0
+		return j
+	}
+	j.Ordinal = ordinal
+	if j.Phase == decide.JobSucceeded {
+		j.Into = recoveredInto(byAge(pods), j.ClusterID)
+	}
+	return j
+}
+
+// recoveredInto is the cluster that the newest pod that ended well has made of the lost one; zero if none
+// says so.
+func recoveredInto(pods []*corev1.Pod, lost decide.ID) decide.ID {
+	for _, pod := range slices.Backward(pods) {
+		ended := exited(pod, objects.RecoverContainer)
+		if ended == nil || ended.ExitCode != 0 {
+			continue
+		}
+		r, err := result.ParseRecovered(strings.TrimSpace(ended.Message))
+		var of, into decide.ID
+		if err != nil || of.UnmarshalText([]byte(r.LostClusterID)) != nil || of != lost ||
+			into.UnmarshalText([]byte(r.ClusterID)) != nil {
+			continue
+		}
+		return into
+	}
+	return 0
+}
+
+// volumeJob says what has become of a Job that works on a volume.
+func volumeJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time, digest string) decide.VolumeJob {
+	j := decide.VolumeJob{
+		UID: string(job.UID), VolumeUID: job.Annotations[objects.AnnotationVolume], Digest: digest,
+		Terminating: job.DeletionTimestamp != nil,
+	}
+	var said string
+	if j.Phase, _, said = jobPhase(job); j.Phase == decide.JobSucceeded {
+		return j
+	}
+	own := byAge(pods)
+	if len(own) > 0 {
+		j.Message = jobTrouble(own[len(own)-1])
+	}
+	if j.Phase == decide.JobRuns {
+		j.Message = cmp.Or(j.Message, podless(job, own, now))
+	}
+	j.Message = cmp.Or(j.Message, visible.Line(said))
+	return j
+}

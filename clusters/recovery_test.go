@@ -1,0 +1,128 @@
+package clusters
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/backup/result"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// TestRecovery makes a new cluster of what a lost one has left on a real API server, as far as Kubernetes'
+// objects go.
+func TestRecovery(t *testing.T) {
+	s := newStage(t)
+	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
+	s.form()
+	s.makePods()
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	for _, pod := range []string{"a-0", "a-1", "a-2"} {
+		s.say(pod, corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: objects.Container, State: running}}})
+	}
+	s.proveVolumes()
+	s.spec += ", recovery: {clusterID: c1, member: 1}"
+	s.do(s.observe(), decide.Declare{}, true)
+	s.decided("MembershipUnknown", "")
+	if hindered := s.observe().state.Declared.Recovery.Refused; !strings.Contains(hindered, "--backup-image") {
+		t.Errorf("%q", hindered)
+	}
+	s.live.options.BackupImage = "quorate:v1"
+	s.decided("MembershipUnknown", "")
+	s.spec = strings.Replace(s.spec, "member: 1", "member: 1, lost: [0, 2]", 1)
+	c := s.decided("Recover", "stop all pods first")
+	start := decide.StartRecovery{Ordinal: 1, Digest: c.state.Declared.Recovery.Digest}
+	s.refuse(c, start, "StatefulSet a makes pods")
+	s.do(c, decide.StopPods{}, true)
+	c = s.decided("Recover", "once all pods are gone")
+	s.refuse(c, start, "there are pods of default/a")
+	s.endPods()
+
+	c = s.decided("Recover", "make a new cluster of the data of a-1")
+	s.refuse(c, decide.StartRecovery{Ordinal: 2, Digest: start.Digest}, "is declared")
+	s.do(c, start, true)
+	s.do(c, start, false) // a late pass
+	c = s.decided("Recover", "making a new cluster of the data of a-1")
+	job := c.state.Recovery.Job
+	if job.ClusterID != 0xc1 || job.Ordinal != 1 || job.VolumeUID != c.state.Replica(1).VolumeUID || !c.state.Record.Recovering() {
+		t.Errorf("%+v, %+v", job, c.state.Record)
+	}
+
+	// The record is lost: the Job says what is at work.
+	s.loseRecord()
+	s.do(s.decided("ApplyObjects", "the record is lost"), decide.ApplyObjects{}, true)
+	if set := s.set(); *set.Spec.Replicas != 0 {
+		t.Errorf("%d replicas", *set.Spec.Replicas)
+	}
+
+	// It fails, and is tried again.
+	s.endJob("a-recovery", objects.RecoverContainer, batchv1.JobFailed, "quorate: recover: it is a learner", 1)
+	c = s.decided("Recover", "Job a-recovery has failed: recover: it is a learner")
+	s.refuse(c, decide.StopRecovery{JobUID: "another"}, "another one was seen")
+	s.do(c, decide.StopRecovery{JobUID: c.state.Recovery.Job.UID}, true)
+	s.decided("Recover", "of an earlier Job, a pod is still there: a-recovery-x") // nothing collects it here
+	s.deletePod("a-recovery-x")
+	s.do(s.observe(), start, true)
+
+	// It ends well: the member starts on the new data, or not at all; what others have left is kept.
+	done := time.Now().UTC().Truncate(time.Second)
+	word, err := result.Recovered{
+		LostClusterID: "00000000000000c1", LostMemberID: "00000000000000a1", Term: 2, Index: 308, Revision: 301, NewRevision: 1000000301,
+		StartedAt: done, FinishedAt: done, ClusterID: "00000000000000c2", MemberID: "00000000000000b1",
+	}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.endJob("a-recovery", objects.RecoverContainer, batchv1.JobComplete, string(word), 0)
+	c = s.decided("Recover", "a new cluster is made of the data of a-1")
+	finish := decide.FinishRecovery{ClusterID: 0xc2, VolumeUID: c.state.Replica(1).VolumeUID}
+	s.do(c, decide.FinishRecovery{ClusterID: 0xc2, VolumeUID: "another"}, false)
+	s.do(c, finish, true)
+	s.do(c, finish, false)
+	c = s.decided("ApplyObjects", "StatefulSet a")
+	r := c.state.Record
+	if m, _ := r.Member(1); len(r.Members) != 1 || m.Mode != decide.Sealed || m.VolumeUID != finish.VolumeUID || r.ClusterID != 0xc2 ||
+		len(r.Removed) != 2 || !r.Removed[0].Kept || !r.Removed[1].Kept {
+		t.Errorf("%+v", r)
+	}
+	s.do(c, decide.ApplyObjects{}, true)
+	if set, files := s.set(), s.observe().own.Objects["ConfigMap/a-members"]; *set.Spec.Replicas != 2 || files == nil {
+		t.Errorf("%d replicas", *set.Spec.Replicas)
+	}
+	s.refuse(c, start, "StatefulSet a makes pods") // a pass that comes late
+}
+
+// proveVolumes writes down which volumes the members have.
+func (s *stage) proveVolumes() {
+	s.Helper()
+	c := s.observe()
+	record := c.state.Record
+	for _, m := range record.Members {
+		m.ID, m.VolumeUID = decide.ID(0xa0+m.Ordinal), c.state.Replica(m.Ordinal).VolumeUID
+		record = record.With(m)
+	}
+	in, err := c.input(record)
+	if err != nil {
+		s.Fatal(err)
+	}
+	ctx, release, err := c.hold(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer release()
+	if _, err := c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" }); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *stage) loseRecord() {
+	s.Helper()
+	if err := s.server.Client.CoreV1().ConfigMaps("default").Delete(s.Context(), "a-members", metav1.DeleteOptions{}); err != nil {
+		s.Fatal(err)
+	}
+}

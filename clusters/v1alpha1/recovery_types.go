@@ -1,0 +1,44 @@
+package v1alpha1
+
+// RecoverySpec says what is to be done about a cluster that has lost its majority for good: a new one is made of the
+// data of a member that is left. What only members had that are lost is lost. It has no effect on a cluster that has a
+// quorum, nor on any but the one that it names, so that it cannot come into effect twice.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.lost) || !(self.member in self.lost)",message="the member that is left is not lost: take it out of lost",fieldPath=".lost"
+type RecoverySpec struct {
+	// clusterID of the cluster that is lost, as status.clusterID says it.
+	// +required
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="self.matches('^0*[1-9a-f][0-9a-f]*$')",message="clusterID is the status.clusterID of the cluster that is lost, in hexadecimal digits"
+	ClusterID string `json:"clusterID"`
+	// member that is left, by its ordinal: 1 for a-1.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=63
+	Member *int32 `json:"member"`
+	// lost are the members, by their ordinals, whose data are lost for good although their volumes seem to be there. If a
+	// majority can be brought back instead, nothing is lost. What is named here is given up.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=9
+	// +kubebuilder:validation:items:Minimum=0
+	// +kubebuilder:validation:items:Maximum=63
+	Lost []int32 `json:"lost,omitempty"`
+	// oldVolumes says what becomes of the volumes of the other members, once the new cluster serves. No member can be
+	// added where one is retained.
+	// +optional
+	// +kubebuilder:default=Retain
+	OldVolumes Retention `json:"oldVolumes,omitempty"`
+	// revisionBump is by how much the revision of etcd is raised, so that whatever has watched the cluster before lists
+	// again instead of missing changes.
+	// +optional
+	// +kubebuilder:default=1000000000
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000000
+	RevisionBump int64 `json:"revisionBump,omitempty"`
+	// deadline is how long the recovery may take, with what had to be tried again.
+	// +optional
+	// +kubebuilder:default="1h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('24h')",message="deadline must be a duration between 1m and 24h, such as 1h"
+	Deadline Duration `json:"deadline,omitempty"`
+}

@@ -1,0 +1,208 @@
+package invariants
+
+import (
+	"fmt"
+	"slices"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// recoveryInvariants are those about a new cluster that is made of what is left of a lost one.
+var recoveryInvariants = []invariant{
+	{Invariant{"recovered on a person's word",
+		"Pods of a cluster that is to run are stopped, and data are made those of a new cluster, only where git " +
+			"orders it for the cluster that is there, nobody hears a quorum or finds a pod ready, and every other " +
+			"member has lost its volume or is said to have lost its data; or once that was begun, while git orders " +
+			"it."},
+		recoveredOnWord},
+	{Invariant{"recovered while nothing runs",
+		"The data of a member are made those of a new cluster only while no pod is there, on the volume on record, " +
+			"by one Job, and it starts on them only once that has ended well."}, recoveredWhileNothingRuns},
+	{Invariant{"the lost cluster is kept",
+		"When a new cluster is made of a lost one, its record names every volume of that as kept; one is deleted " +
+			"only once git says so for that very cluster, and the new one serves."}, lostClusterIsKept},
+}
+
+// recovering: a recovery of the cluster on record was begun.
+func recovering(r decide.Record) bool {
+	return r.Recovery.ClusterID != 0 && r.Recovery.ClusterID == r.ClusterID
+}
+
+func recoveredOnWord(s decide.State, d decide.Decision) string {
+	switch d.Action.(type) {
+	case decide.StopPods:
+		if s.Declared.Lifecycle != decide.Running {
+			return ""
+		}
+		begun := recovering(s.Record) && s.Declared.Recovery.ClusterID == s.Record.ClusterID
+		if begun && !s.Membership.Known && !anyReady(s) {
+			return ""
+		}
+	case decide.StartRecovery:
+		begun := s.Record.Recovery
+		again := recovering(s.Record) && s.Declared.Recovery.Ordinal == begun.Ordinal &&
+			replicaAt(s, begun.Ordinal).VolumeUID == begun.VolumeUID
+		if again && s.Declared.Recovery.ClusterID == begun.ClusterID {
+			return ""
+		}
+	case decide.FinishRecovery, decide.StopRecovery:
+		if s.Declared.Recovery.ClusterID != s.Record.ClusterID {
+			return fmt.Sprintf("%s, and git orders no recovery of this cluster", d.Action)
+		}
+		return ""
+	default:
+		return ""
+	}
+	if what := notOrdered(s); what != "" {
+		return fmt.Sprintf("%s, and %s", d.Action, what)
+	}
+	return ""
+}
+
+func anyReady(s decide.State) bool {
+	return slices.ContainsFunc(s.Replicas, func(r decide.Replica) bool { return r.Pod == decide.PodReady })
+}
+
+// saidLost: a person says that the data of the member in that slot are lost.
+func saidLost(s decide.State, ordinal int) bool {
+	return s.Declared.Recovery.Lost&(1<<uint(ordinal)) != 0
+}
+
+// notOrdered says what is missing for a recovery to be begun.
+func notOrdered(s decide.State) string {
+	order := s.Declared.Recovery
+	survivor, recorded := recordedAt(s.Record, order.Ordinal)
+	r := replicaAt(s, order.Ordinal)
+	switch {
+	case order.ClusterID == 0 || order.ClusterID != s.Record.ClusterID || order.ClusterID != cluster(s):
+		return "git does not order it for the cluster that is there"
+	case s.Membership.Known:
+		return "etcd has a quorum"
+	case !recorded || survivor.Mode != decide.Sealed || survivor.VolumeUID == "" || survivor.VolumeUID != r.VolumeUID:
+		return "the volume of the member that is left is not the one on record"
+	case r.VolumeTerminating:
+		return "the volume of the member that is left is being deleted"
+	case saidLost(s, order.Ordinal):
+		return "the member that is left is said to be lost"
+	}
+	for _, slot := range s.Replicas {
+		if slot.Pod == decide.PodReady {
+			return "the pod of " + podName(s, slot.Ordinal) + " is ready"
+		}
+	}
+	for _, m := range s.Record.Members {
+		slot := replicaAt(s, m.Ordinal)
+		lost := saidLost(s, m.Ordinal) || slot.VolumeUID == "" || m.VolumeUID != "" && m.VolumeUID != slot.VolumeUID
+		if m.Ordinal != order.Ordinal && m.Mode != decide.Joining && !lost {
+			return "nobody says that the data of " + podName(s, m.Ordinal) + " are lost"
+		}
+	}
+	return ""
+}
+
+func recoveredWhileNothingRuns(s decide.State, d decide.Decision) string {
+	if what := beside(s, d); what != "" {
+		return what
+	}
+	seen := s.Recovery
+	switch a := d.Action.(type) {
+	case decide.StartRecovery:
+		switch {
+		case seen.Job != nil || len(seen.Stopping) > 0:
+			return "starts a second one"
+		case seen.Foreign != "" || seen.Hidden != "":
+			return "starts one without knowing whether there is one"
+		case a.Ordinal != s.Declared.Recovery.Ordinal || a.Digest != s.Declared.Recovery.Digest:
+			return "makes a cluster of what git does not order"
+		}
+	case decide.StopRecovery:
+		if seen.Job == nil || seen.Job.UID != a.JobUID {
+			return "stops what was not seen"
+		}
+	case decide.FinishRecovery:
+		return unfinished(s, a)
+	}
+	return ""
+}
+
+// beside says what is there beside the Job, or may be at any moment.
+func beside(s decide.State, d decide.Decision) string {
+	switch d.Action.(type) {
+	case decide.StartRecovery, decide.FinishRecovery:
+	default:
+		return ""
+	}
+	if s.Objects.RunsReplicas > 0 {
+		return fmt.Sprintf("%s, and the StatefulSet makes pods", d.Action)
+	}
+	for _, r := range s.Replicas {
+		if r.Pod != decide.PodAbsent {
+			return fmt.Sprintf("%s beside the pod of %s", d.Action, podName(s, r.Ordinal))
+		}
+	}
+	return ""
+}
+
+// unfinished says why a member is not to start on what a Job has made.
+func unfinished(s decide.State, a decide.FinishRecovery) string {
+	j, begun := s.Recovery.Job, s.Record.Recovery
+	r := replicaAt(s, begun.Ordinal)
+	switch {
+	case j == nil || j.Phase != decide.JobSucceeded || j.Terminating || len(s.Recovery.Stopping) > 0:
+		return "starts a member on data that are not known to be whole"
+	case !recovering(s.Record) || j.ClusterID != begun.ClusterID || j.Ordinal != begun.Ordinal:
+		return "ends what was not begun"
+	case a.ClusterID == 0 || a.ClusterID != j.Into || a.ClusterID == begun.ClusterID:
+		return "starts a cluster that nobody has made"
+	case a.VolumeUID == "" || a.VolumeUID != begun.VolumeUID || a.VolumeUID != r.VolumeUID ||
+		a.VolumeUID != j.VolumeUID || r.VolumeTerminating:
+		return "starts a member on another volume"
+	}
+	return ""
+}
+
+func lostClusterIsKept(s decide.State, d decide.Decision) string {
+	switch a := d.Action.(type) {
+	case decide.FinishRecovery:
+		return leavesBehind(s, decide.RecoveredRecord(s, a))
+	case decide.DeleteVolume:
+		order := s.Declared.Recovery
+		wanted := order.ClusterID != 0 && order.ClusterID == s.Record.Recovery.ClusterID &&
+			order.ClusterID != s.Record.ClusterID && order.OldVolumes == decide.Delete && s.Membership.Known
+		for _, gone := range s.Record.Removed {
+			is := gone.Ordinal == a.Ordinal && gone.VolumeUID == a.VolumeUID
+			if is && gone.Kept && !wanted && !wholeClusterGoes(s) {
+				return "deletes a volume that is kept"
+			}
+		}
+	}
+	return ""
+}
+
+// leavesBehind says what the record of a new cluster does not say of the lost one.
+func leavesBehind(s decide.State, after decide.Record) string {
+	seed := s.Record.Recovery.Ordinal
+	switch {
+	case after.Token != s.Record.Token:
+		return "changes the token"
+	case after.Recovery != s.Record.Recovery || after.ClusterID == s.Record.ClusterID:
+		return "forgets the lost cluster"
+	case len(after.Members) != 1 || after.Members[0].Ordinal != seed || after.Members[0].Mode != decide.Sealed:
+		return "lets another member start"
+	}
+	for _, r := range s.Replicas {
+		if r.VolumeUID != "" && r.Ordinal != seed && !keepsSlot(after, r) {
+			return "forgets the volume of " + podName(s, r.Ordinal)
+		}
+	}
+	return ""
+}
+
+func keepsSlot(record decide.Record, r decide.Replica) bool {
+	for _, gone := range record.Removed {
+		if gone.Ordinal == r.Ordinal {
+			return gone.Kept && gone.VolumeUID == r.VolumeUID
+		}
+	}
+	return false
+}

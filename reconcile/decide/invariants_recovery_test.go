@@ -1,0 +1,79 @@
+package decide_test
+
+import "quorate.dev/quorate/reconcile/decide"
+
+// loses is a cluster that has lost two of three members for good, of whose third git orders a new one to be
+// made: its pods are gone.
+func loses(w *world) {
+	w.Declared.Recovery = decide.RecoveryOrder{ClusterID: theCluster, Ordinal: 1, Lost: 0b101, Digest: "d1"}
+	w.Membership = decide.Membership{Why: "no pod"}
+	w.Objects.RunsReplicas = 0
+	for i := range w.Replicas {
+		w.Replicas[i].Pod, w.Replicas[i].PodUID, w.Replicas[i].ClusterID = decide.PodAbsent, "", 0
+	}
+}
+
+// begun is the same, with a Job that has just ended.
+func begun(w *world) {
+	loses(w)
+	w.Record = decide.RecoveringRecord(w.State)
+	w.Recovery.Job = w.newRecoveryJob()
+	w.Recovery.Job.Phase, w.Recovery.Job.Into = decide.JobSucceeded, 0xc2
+}
+
+// losing and beginning are these, changed.
+func losing(change func(*world)) func(*world)    { return func(w *world) { loses(w); change(w) } }
+func beginning(change func(*world)) func(*world) { return func(w *world) { begun(w); change(w) } }
+
+// keeps is the new cluster, beside a volume of the lost one.
+func keeps(w *world) {
+	w.Declared.Recovery = decide.RecoveryOrder{ClusterID: 0xc9, Ordinal: 1, OldVolumes: decide.Delete}
+	w.Record.Recovery = decide.RecordedRecovery{ClusterID: 0xc9, Ordinal: 1, VolumeUID: "v1"}
+	w.Record = w.Record.WithRemoved(decide.RemovedMember{Ordinal: 3, VolumeUID: "v3", Kept: true})
+	w.Replicas = append(w.Replicas, decide.Replica{Ordinal: 3, Pod: decide.PodAbsent, VolumeUID: "v3", VolumeToken: theToken})
+}
+
+func keeping(change func(*world)) func(*world) { return func(w *world) { keeps(w); change(w) } }
+
+var (
+	recovers  = acts(decide.StartRecovery{Ordinal: 1, Digest: "d1"})
+	recovered = acts(decide.FinishRecovery{ClusterID: 0xc2, VolumeUID: "v1"})
+	stops     = acts(decide.StopPods{})
+	gives     = acts(decide.DeleteVolume{Ordinal: 3, VolumeUID: "v3"})
+)
+
+var wrongsAboutRecoveries = []wrong{
+	{"recovered on a person's word", "nobody orders it", losing(func(w *world) { w.Declared.Recovery.ClusterID = 0 }), stops},
+	{"recovered on a person's word", "of another cluster", losing(func(w *world) { w.Declared.Recovery.ClusterID = 0xc2 }), recovers},
+	{"recovered on a person's word", "although the status knows another cluster", losing(func(w *world) { w.ReportedClusterID = 0xc2 }), recovers},
+	{"recovered on a person's word", "although etcd answers", losing(func(w *world) { w.Membership.Known = true }), stops},
+	{"recovered on a person's word", "although a pod is ready", losing(func(w *world) { w.Replicas[0].Pod = decide.PodReady }), stops},
+	{"recovered on a person's word", "although another may have the data", losing(func(w *world) { w.Declared.Recovery.Lost = 0b100 }), recovers},
+	{"recovered on a person's word", "although it is lost itself", losing(func(w *world) { w.Declared.Recovery.Lost = 0b111 }), recovers},
+	{"recovered on a person's word", "of what was never a member", losing(func(w *world) { w.Declared.Recovery.Ordinal = 3 }), stops},
+	{"recovered on a person's word", "of another volume", losing(func(w *world) { w.Replicas[1].VolumeUID = "v9" }), recovers},
+	{"recovered on a person's word", "of a volume that goes", losing(func(w *world) { w.Replicas[1].VolumeTerminating = true }), recovers},
+	{"recovered on a person's word", "it was taken back", beginning(func(w *world) { w.Declared.Recovery.ClusterID = 0 }), recovered},
+	{"recovered on a person's word", "of another member than was begun, who is not lost", beginning(func(w *world) {
+		w.Recovery.Job, w.Declared.Recovery.Ordinal, w.Declared.Recovery.Lost = nil, 2, 0b001
+	}), acts(decide.StartRecovery{Ordinal: 2, Digest: "d1"})},
+
+	{"recovered while nothing runs", "beside a pod", losing(func(w *world) { w.Replicas[2].Pod = decide.PodTerminating }), recovers},
+	{"recovered while nothing runs", "pods may be made", losing(func(w *world) { w.Objects.RunsReplicas = 3 }), recovers},
+	{"recovered while nothing runs", "a second one", begun, recovers},
+	{"recovered while nothing runs", "beside a pod of the one before", losing(func(w *world) { w.Recovery.Stopping = []string{"x"} }), recovers},
+	{"recovered while nothing runs", "unseen", losing(func(w *world) { w.Recovery.Hidden = "forbidden" }), recovers},
+	{"recovered while nothing runs", "not as ordered", loses, acts(decide.StartRecovery{Ordinal: 1, Digest: "d2"})},
+	{"recovered while nothing runs", "stops another", begun, acts(decide.StopRecovery{JobUID: "j2"})},
+	{"recovered while nothing runs", "starts without a Job", beginning(func(w *world) { w.Recovery.Job = nil }), recovered},
+	{"recovered while nothing runs", "starts while it runs", beginning(func(w *world) { w.Recovery.Job.Phase = decide.JobRuns }), recovered},
+	{"recovered while nothing runs", "starts although it has failed", beginning(func(w *world) { w.Recovery.Job.Phase = decide.JobFailed }), recovered},
+	{"recovered while nothing runs", "starts on another volume", beginning(func(w *world) { w.Recovery.Job.VolumeUID = "v9" }), recovered},
+	{"recovered while nothing runs", "ends what was not begun", beginning(func(w *world) { w.Record.Recovery = decide.RecordedRecovery{} }), recovered},
+	{"recovered while nothing runs", "starts beside a pod", beginning(func(w *world) { w.Replicas[0].Pod = decide.PodPending }), recovered},
+
+	{"the lost cluster is kept", "under its own ID", begun, acts(decide.FinishRecovery{ClusterID: theCluster, VolumeUID: "v1"})},
+	{"the lost cluster is kept", "nobody has said so", keeping(func(w *world) { w.Declared.Recovery.OldVolumes = decide.Retain }), gives},
+	{"the lost cluster is kept", "it was said of another", keeping(func(w *world) { w.Declared.Recovery.ClusterID = 0xc8 }), gives},
+	{"the lost cluster is kept", "the new one does not serve", keeping(func(w *world) { w.Membership.Known = false }), gives},
+}

@@ -1,0 +1,37 @@
+package decide_test
+
+import (
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/decide/decidetest"
+)
+
+// setRecovery changes what is seen of a lost cluster being recovered. There is a Job as soon as anything is
+// said of it, for what git orders, on the volume that is there.
+func (w *world) setRecovery(key, text string) (err error) {
+	seen := &w.Recovery
+	if setSight(&seen.JobSight, key, text) {
+		return nil
+	}
+	if key == "job" {
+		seen.Job = nil
+		return isNone(text)
+	}
+	if seen.Job == nil {
+		seen.Job = w.newRecoveryJob()
+	}
+	switch key {
+	case "of":
+		seen.Job.Digest = decidetest.Text(text)
+	case "into":
+		seen.Job.Into, err = decidetest.ID(text)
+	default:
+		err = setVolumeJob(&seen.Job.VolumeJob, key, text)
+	}
+	return err
+}
+
+func (w *world) newRecoveryJob() *decide.RecoveryJob {
+	order := w.Declared.Recovery
+	return &decide.RecoveryJob{ClusterID: order.ClusterID, Ordinal: order.Ordinal, VolumeJob: decide.VolumeJob{
+		UID: "j1", Digest: order.Digest, VolumeUID: w.Replica(order.Ordinal).VolumeUID, Phase: decide.JobRuns}}
+}

@@ -1,0 +1,163 @@
+package simulate
+
+import (
+	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// recovery is the Job that makes a new cluster of what a member of a lost one has left.
+type recovery struct {
+	decide.RecoveryJob
+	owner string // the UID of the custom resource
+	since time.Time
+	wait  int // ticks
+}
+
+// recoveredIn tells the cluster that is made of a lost one from others of the same token.
+const recoveredIn = 600
+
+// RefuseRecoveries has the Jobs fail that recover, or go on again.
+func (w *World) RefuseRecoveries(refused bool) { w.recoveriesFail = refused }
+
+// DeleteRecovery deletes the Job, as somebody does, or Kubernetes long after it has ended.
+func (w *World) DeleteRecovery() { w.recovers = nil }
+
+func (w *World) recoveryName() string { return "Job " + w.name + "-recovery" }
+
+// saidLost reports whether git says that the data of the member in that slot are lost.
+func (w *World) saidLost(n int) bool { return w.Declared.Recovery.Lost.Has(n) }
+
+// startRecovery writes the record, and then the Job.
+func (w *World) startRecovery(s decide.State, a decide.StartRecovery) []write {
+	order := w.Declared.Recovery
+	ordered := a.Digest == order.Digest && a.Ordinal == order.Ordinal
+	if w.recovers != nil || !ordered || len(w.pods) > 0 || w.set.replicas > 0 {
+		return nil
+	}
+	record := decide.RecoveringRecord(s)
+	var writes []write
+	if !w.record.Equal(record) {
+		writes = append(writes, w.apply(w.configMap(), record))
+	}
+	return append(writes, write{w.recoveryName(), func() {
+		begun := w.record.Recovery
+		w.recovers = &recovery{
+			RecoveryJob: decide.RecoveryJob{ClusterID: begun.ClusterID, Ordinal: begun.Ordinal,
+				VolumeJob: decide.VolumeJob{UID: w.next("j"), Digest: a.Digest, VolumeUID: begun.VolumeUID,
+					Phase: decide.JobRuns}},
+			owner: w.objects[w.customResource()].uid, since: w.now, wait: 1 + w.delay(2),
+		}
+	}})
+}
+
+func (w *World) stopRecovery(a decide.StopRecovery) []write {
+	if w.recovers == nil || w.recovers.UID != a.JobUID {
+		return nil
+	}
+	return []write{{w.recoveryName(), w.DeleteRecovery}}
+}
+
+func (w *World) finishRecovery(s decide.State, a decide.FinishRecovery) []write {
+	if v := w.volumes[s.Record.Recovery.Ordinal]; v.uid != a.VolumeUID || v.terminating || len(w.pods) > 0 {
+		return nil
+	}
+	return []write{w.apply(w.configMap(), decide.RecoveredRecord(s, a))}
+}
+
+// runRecovery lets the Job go on: it makes a new cluster of what the member has, unless that was done.
+func (w *World) runRecovery() {
+	j := w.recovers
+	if j == nil || j.Phase != decide.JobRuns {
+		return
+	}
+	if j.wait--; j.wait > 0 {
+		return
+	}
+	v, there := w.volumes[j.Ordinal]
+	if !there || v.uid != j.VolumeUID || v.stranded != "" {
+		return // its pod is pending
+	}
+	if _, runs := w.pods[j.Ordinal]; runs {
+		w.violate("%s is recovered while its pod is there", w.replicaName(j.Ordinal))
+	}
+	into := hash(v.token, recoveredIn+int(j.ClusterID%1000))
+	lost := w.rafts[v.data.cluster]
+	switch m := (*member)(nil); {
+	case v.data.cluster == into:
+		j.Phase, j.Into = decide.JobSucceeded, into
+	case lost == nil || w.announced(v.data.cluster) != j.ClusterID:
+		j.Phase, j.Message = decide.JobFailed, "the data directory holds no member of that cluster"
+	case w.recoveriesFail:
+		if w.now.Sub(j.since) >= attemptsOfJob*TickLength {
+			j.Phase, j.Message = decide.JobFailed, "it cannot be read"
+		}
+	default:
+		if m = lost.byID(v.data.member); m == nil || m.learner || !lost.formed {
+			j.Phase, j.Message = decide.JobFailed, "it is no voter"
+			return
+		}
+		w.judgeRecovery(v.data.cluster, lost, j.Ordinal)
+		w.makeCluster(into, j.Ordinal)
+		j.Phase, j.Into = decide.JobSucceeded, into
+	}
+}
+
+// makeCluster makes a new cluster of the data in a slot.
+func (w *World) makeCluster(into decide.ID, n int) {
+	v := w.volumes[n]
+	lost := w.rafts[v.data.cluster]
+	m := member{id: hash(v.uid, int(into%1000)), ordinal: n, named: true, ran: true}
+	w.rafts[into] = &raft{
+		members: []member{m}, formed: true, open: lost.open, version: lost.version, acknowledged: v.data.index,
+		recoveredFrom: v.data.cluster, splitFrom: v.data.cluster, splitAt: v.data.index, forcedOn: v.data.member,
+	}
+	v.data.cluster, v.data.member = into, m.id
+	w.volumes[n] = v
+}
+
+// judgeRecovery notes that a new cluster is made of the data of one member beside those of others that
+// nobody has said to be lost.
+func (w *World) judgeRecovery(id decide.ID, lost *raft, survivor int) {
+	for _, m := range lost.voters() {
+		left := w.volumes[m.ordinal].data
+		has := left.cluster == id && left.member == m.id && w.stays(m.ordinal)
+		if m.ordinal != survivor && has && !w.saidLost(m.ordinal) {
+			w.violate("a new cluster is made of the data of %s beside those of %s", w.replicaName(survivor),
+				w.replicaName(m.ordinal))
+		}
+	}
+}
+
+// isLost reports whether a new cluster was made of that one.
+func (w *World) isLost(id decide.ID) bool {
+	for _, r := range w.rafts {
+		if r.recoveredFrom == id && id != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// seenRecovery is what a pass sees of it.
+func (w *World) seenRecovery() (seen decide.Recovery) {
+	looks := w.record.Recovering() || w.Declared.Recovery.ClusterID != 0 || !w.exists(w.configMap())
+	if w.recovers != nil && looks {
+		job := w.recovers.RecoveryJob
+		seen.Job = &job
+	}
+	return seen
+}
+
+// fromRecovery takes the Job to be as it was seen.
+func (w *World) fromRecovery(s decide.State) {
+	j := s.Recovery.Job
+	if j == nil {
+		return
+	}
+	w.recovers = &recovery{RecoveryJob: *j, owner: w.objects[w.customResource()].uid, since: s.Now, wait: 1}
+	v := w.volumes[j.Ordinal]
+	if lost := w.rafts[v.data.cluster]; j.Phase == decide.JobSucceeded && v.uid == j.VolumeUID && lost != nil {
+		w.makeCluster(hash(v.token, recoveredIn+int(j.ClusterID%1000)), j.Ordinal)
+	}
+}

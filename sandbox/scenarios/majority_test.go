@@ -1,0 +1,64 @@
+package scenarios
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestLostMajority: two of three volumes are lost for good. Git orders a new cluster of what the third member
+// has left: all that it acknowledged is there, whatever only the others had is gone, and nobody of the lost
+// cluster joins it.
+func TestLostMajority(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if err := w.command("load", deployedImage+"="+binary("quorate")); err != nil {
+		t.Fatal(err)
+	}
+	w.declare(modern, three)
+	w.converge()
+	w.member("a", 0).put("greeting", "hello")
+	lost := w.requireOneCluster("a", 3)
+	revision, err := w.member("a", 1).revision()
+	if err != nil {
+		t.Fatal(err)
+	}
+	volumes := w.volumeUIDs("a")
+	for _, pod := range []string{"a-0", "a-2"} {
+		w.loseVolume(pod)
+	}
+
+	order := func(id, more string) string { return "recovery: {clusterID: " + id + ", member: 1" + more + "}" }
+	blocked := func(words string, args ...string) {
+		t.Helper()
+		r := w.runFrom(outside, append([]string{"run", "--until-converged", "--timeout=3m"}, args...)...)
+		if r.requireCode(t, exitBlocked); !r.says(words) {
+			t.Fatalf("%s\nwant %s", r, words)
+		}
+	}
+	w.declare(modern, three, order("c1", ""))
+	blocked("voters answer, 2 needed")
+	w.declare(modern, three, order(lost, ""))
+	blocked("--backup-image")
+	image := []string{"--backup-image", deployedImage}
+	blocked("the volume of a-0 is kept, with what it has of cluster "+strings.TrimLeft(lost, "0"), image...)
+	w.requireCondition("a", "Stalled", "True", "ScaleUp")
+	if got := w.member("a", 1).get("greeting"); got != "hello" {
+		t.Errorf("the greeting is %q", got)
+	}
+	if now, err := w.member("a", 1).revision(); err != nil || now < revision+1_000_000_000 {
+		t.Errorf("the revision is %d, and was %d: %v", now, revision, err)
+	}
+
+	w.declare(modern, three, order(lost, ", oldVolumes: Delete"))
+	w.convergeFrom(outside, append(image, "--timeout=3m")...).requireRule(t, "a", "Converged")
+	if id := w.requireOneCluster("a", 3); id == lost {
+		t.Error("it is the lost cluster")
+	}
+	if now := w.volumeUIDs("a"); now["a-1"] != volumes["a-1"] || now["a-0"] == volumes["a-0"] {
+		t.Errorf("volumes %v, were %v", now, volumes)
+	}
+	if got := w.member("a", 2).get("greeting"); got != "hello" {
+		t.Errorf("the greeting is %q", got)
+	}
+	w.requireQuiet("a")
+}
