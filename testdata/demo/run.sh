@@ -3,15 +3,21 @@
 # what it says, and waits for facts, not for time, so that a busy machine makes it slower and nothing else. Everything it needs
 # for itself is below bin/demo.
 #
-#   run.sh up [CONTEXT]      on a sandbox of three nodes, or on the cluster of that context of your kubeconfig
-#   run.sh down [CONTEXT]    removes what "up" has made
+#   run.sh up [CONTEXT [IMAGE]]    on a sandbox of three nodes, or on the cluster of that context of your kubeconfig; there, an
+#                                  image of Quorate that its nodes can get is needed for what has to do with backups
+#   run.sh down [CONTEXT]          removes what "up" has made
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+image=${3:-}
 readonly context=${2:-} sandbox=demo namespace=quorate-demo dir=bin/demo
 readonly repository=$dir/clusters.git log=$dir/quorate.log
+[[ -n $context ]] || image=quorate.dev/quorate:demo
+readonly image
 # On a cluster of yours, nothing outside of the demo's namespace is looked at.
 scope=(${context:+--namespace $namespace})
+# What a run has to be told before it lets clusters back up: where to, and with which image.
+allowed=(${image:+--allow-backup-destination volume://backups --backup-image "$image"})
 export PATH=$PWD/bin:$PATH:$PWD/bin/tools
 
 say() { printf '\n\033[1m# %s\033[0m\n' "$*" | plain; }
@@ -69,6 +75,7 @@ use_cluster() {
     [[ $(uname) == Linux && $EUID == 0 ]] || fail "a sandbox takes Linux and root; to use a cluster of yours: make demo CONTEXT=name, with a context of your kubeconfig"
     say "A real Kubernetes cluster of three nodes, without Docker; the first time, it is built from source"
     run sandbox up --name $sandbox --nodes 3
+    sandbox load --name $sandbox "$image=bin/quorate"
     sandbox build --tools bin/tools
     cp "$(sandbox kubeconfig --name $sandbox)" "$dir/kubeconfig"
   fi
@@ -238,6 +245,31 @@ replace() {
   shows 'hello from git' kubectl exec app -- etcdctl --endpoints "https://a-1.a.$namespace.svc:2379" get greeting
 }
 
+backup() {
+  say "Backups, once an hour, onto a volume of their own: a git push. Whoever runs Quorate says where backups may go"
+  run kubectl apply --filename testdata/demo/backups.yaml
+  declare_change "Back up" '$a\  backup:\n    schedule: H * * * *\n    to: {volume: {claimName: backups}}'
+  run quorate run --source "$repository" "${scope[@]}" "${allowed[@]}" --until-converged
+  say "The first backup does not wait for the schedule. It counts once it has been read back"
+  run kubectl wait --for=condition=Complete job --selector etcd.quorate.dev/cluster=a --timeout 5m
+  run quorate run --source "$repository" "${scope[@]}" "${allowed[@]}"
+  shows ', verified, in volume://backups' quorate status "${scope[@]}"
+}
+
+disaster() {
+  say "All is lost: the cluster is deleted, and its volumes. A commit says what it is to be made from, and it is back"
+  run kubectl delete etcd a --cascade=foreground --timeout 5m
+  run kubectl delete pvc --selector etcd.quorate.dev/cluster=a --timeout 5m
+  declare_change "Restore" '$a\  restore:\n    from: {volume: {claimName: backups}}'
+  run quorate run --source "$repository" "${scope[@]}" "${allowed[@]}" --until-converged
+  shows 'the backup of' kubectl get etcd a --output 'jsonpath={.status.restoredFrom}{"\n"}'
+  say "The application reads its certificates again, since the new cluster has a CA of its own; its key is there"
+  run kubectl delete pod app
+  run kubectl apply --filename testdata/demo/app.yaml
+  kubectl wait --for=condition=Ready pod/app --timeout 5m > /dev/null
+  shows 'hello from git' kubectl exec app -- etcdctl --endpoints "https://a-client.$namespace.svc:2379" get greeting
+}
+
 farewell() {
   say "Look around"
   cat << TEXT
@@ -247,7 +279,7 @@ kubectl get etcd a -o yaml
 kubectl get events --field-selector involvedObject.name=a
 kubectl exec app -- etcdctl --endpoints https://a-client.$namespace.svc:2379 member list --write-out table
 \$EDITOR $PWD/$dir/checkout/clusters/a.yaml      # then commit, push and:
-quorate run --source $PWD/$repository${context:+ --namespace $namespace} --until-converged
+quorate run --source $PWD/$repository${context:+ --namespace $namespace} --until-converged ${allowed[*]:-}
 TEXT
   [[ ! -s $log ]] || echo "less $PWD/$log      # what the runs logged"
   [[ -n $context ]] || echo "sandbox exec --name $sandbox -- COMMAND      # in the place of a pod"
@@ -266,6 +298,10 @@ up() {
   grow
   roll
   replace
+  if [[ -n $image ]]; then
+    backup
+    disaster
+  fi
   farewell
 }
 
@@ -282,5 +318,5 @@ down() {
 
 case ${1:-} in
   up | down) "$1" ;;
-  *) fail "usage: $0 up|down [CONTEXT]" ;;
+  *) fail "usage: $0 up|down [CONTEXT [IMAGE]]" ;;
 esac
