@@ -23,6 +23,9 @@ func (c *cluster) startRecovery(ctx context.Context, a decide.StartRecovery) (re
 	if err := c.holdsVolume(ctx, a.Ordinal, c.state.Replica(a.Ordinal).VolumeUID); err != nil {
 		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
 	}
+	if back, err := c.volumesBack(ctx); back != "" || err != nil {
+		return report.Outcome{Detail: back}, err
+	}
 	in, err := c.input(decide.RecoveringRecord(c.state))
 	if err != nil {
 		return report.Outcome{}, err
@@ -32,6 +35,9 @@ func (c *cluster) startRecovery(ctx context.Context, a decide.StartRecovery) (re
 	if err != nil {
 		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
 	}
+	if err := c.markLost(ctx, a.Ordinal, c.state.Record.ClusterID); err != nil {
+		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
+	}
 	if _, err := c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" }); err != nil {
 		return report.Outcome{}, err
 	}
@@ -39,6 +45,73 @@ func (c *cluster) startRecovery(ctx context.Context, a decide.StartRecovery) (re
 		return report.Outcome{}, err
 	}
 	return report.Outcome{Changed: true, Detail: "started " + job.String()}, nil
+}
+
+// markLost marks all claims as left of a lost cluster, but for that of the survivor, before anything else
+// says so: a record can be lost, or put back, and then these say that no member is to start on them.
+func (c *cluster) markLost(ctx context.Context, survivor int, lost decide.ID) error {
+	for _, r := range c.state.Replicas {
+		of := r.LostCluster
+		switch {
+		case r.Ordinal == survivor:
+			of = 0
+		case of == 0:
+			of = lost
+		}
+		if err := c.mark(ctx, r, of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mark marks the claim that was seen in a slot as left of that cluster, or of none.
+func (c *cluster) mark(ctx context.Context, r decide.Replica, lost decide.ID) error {
+	if r.VolumeUID == "" || r.LostCluster == lost {
+		return nil
+	}
+	var value *string
+	if lost != 0 {
+		text := lost.String()
+		value = &text
+	}
+	if err := c.stillOurs(ctx); err != nil {
+		return err
+	}
+	return c.kube().AnnotateClaim(ctx, c.target.Cluster.Namespace, objects.VolumeClaimName(c.state.Name, r.Ordinal),
+		r.VolumeUID, objects.AnnotationLostCluster, value)
+}
+
+// unmark takes the marks off claims of the cluster that there is: its recovery was begun, and given up.
+func (c *cluster) unmark(ctx context.Context, standing decide.Record) error {
+	for _, r := range c.state.Replicas {
+		if r.LostCluster != 0 && r.LostCluster == standing.ClusterID && !standing.Recovering() {
+			if err := c.mark(ctx, r, 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// volumesBack names a claim that is there by now, and was not when it was decided that nobody else is left
+// who may have more: of a member that nobody has given up. It is empty if there is none.
+func (c *cluster) volumesBack(ctx context.Context) (string, error) {
+	order := c.state.Declared.Recovery
+	for _, m := range c.state.Record.Members {
+		if m.Ordinal == order.Ordinal || order.Lost.Has(m.Ordinal) || m.Mode == decide.Joining {
+			continue
+		}
+		name := objects.VolumeClaimName(c.state.Name, m.Ordinal)
+		claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace, name)
+		if err != nil {
+			return "", err
+		}
+		if claim != nil && string(claim.GetUID()) != c.state.Replica(m.Ordinal).VolumeUID {
+			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is there by now", name), nil
+		}
+	}
+	return "", nil
 }
 
 // holdsVolume is kube.ErrConflict if the volume in a slot is another one by now, or is being deleted.
@@ -65,6 +138,9 @@ func (c *cluster) finishRecovery(ctx context.Context, a decide.FinishRecovery) (
 		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
 	}
 	if err := c.holdsVolume(ctx, c.state.Record.Recovery.Ordinal, a.VolumeUID); err != nil {
+		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
+	}
+	if err := c.markLost(ctx, c.state.Record.Recovery.Ordinal, c.state.Record.Recovery.ClusterID); err != nil {
 		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
 	}
 	in, err := c.input(decide.RecoveredRecord(c.state, a))

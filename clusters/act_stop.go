@@ -6,6 +6,7 @@ import (
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/podstate"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
@@ -14,6 +15,9 @@ import (
 // stopPods scales the StatefulSet to 0. All else of it stays as it was last applied, so nothing
 // that it is made from is needed.
 func (c *cluster) stopPods(ctx context.Context) (report.Outcome, error) {
+	if serves, err := c.servesAfterAll(ctx); serves != "" || err != nil {
+		return report.Outcome{Detail: serves}, err
+	}
 	if going, err := c.stopsOnGoingVolume(ctx); going != "" || err != nil {
 		return report.Outcome{Detail: going}, err
 	}
@@ -33,6 +37,27 @@ func (c *cluster) stopPods(ctx context.Context) (report.Outcome, error) {
 		return report.Outcome{}, err
 	}
 	return report.Outcome{Changed: true, Detail: "scaled " + id.String() + " to 0"}, nil
+}
+
+// servesAfterAll says who serves by now of a cluster that is to run, and whose pods are stopped only since
+// nobody did; empty if nobody does.
+func (c *cluster) servesAfterAll(ctx context.Context) (string, error) {
+	if c.target.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning {
+		return "", nil
+	}
+	if now := c.askAgain(ctx).Membership; now.Known || now.HasQuorum() {
+		return "not yet: etcd has a quorum by now", nil
+	}
+	pods, err := c.kube().Pods(ctx, c.target.Cluster.Namespace, objects.SelectorString(c.target.Cluster.Name))
+	if err != nil {
+		return "", err
+	}
+	for i := range pods {
+		if phase, _ := podstate.Phase(&pods[i]); phase == decide.PodReady {
+			return fmt.Sprintf("not yet: Kubernetes finds pod %s ready by now", pods[i].Name), nil
+		}
+	}
+	return "", nil
 }
 
 // stopsOnGoingVolume names a claim that is being deleted by now, and that goes with its data as

@@ -34,6 +34,9 @@ type Options struct {
 	// BackupImage is the image of the pods that back up, a reference with a tag or a digest; empty if
 	// nobody has said which.
 	BackupImage string
+	// AllowRecovery: a new cluster may be made of what is left of one that has lost its majority, where git
+	// orders it.
+	AllowRecovery bool
 	// MaxDeletions is how many clusters of each source may newly be deleted with their data; nil
 	// stands for any number.
 	MaxDeletions *int

@@ -97,7 +97,13 @@ func (l *Live) newCluster(t targets.Target, own *inventory.Cluster, nodes func()
 // declared is what git asks for, and what this run cannot do of it.
 func (c *cluster) declared() decide.Declared {
 	d := c.target.Declared()
-	if d.Recovery.ClusterID != 0 && c.live.options.BackupImage == "" {
+	options := c.live.options
+	switch {
+	case d.Recovery.ClusterID == 0:
+	case !options.AllowRecovery:
+		d.Recovery.Refused = "this run is without " + targets.FlagAllowRecovery + "; give it to one once you are sure " +
+			"that what only others had is lost"
+	case options.BackupImage == "":
 		d.Recovery.Refused = "this run has no " + targets.FlagBackupImage + ", the image of Quorate that the pod " +
 			"runs which recovers"
 	}

@@ -29,8 +29,11 @@ func TestRecovery(t *testing.T) {
 	s.spec += ", recovery: {clusterID: c1, member: 1}"
 	s.do(s.observe(), decide.Declare{}, true)
 	s.decided("MembershipUnknown", "")
-	if hindered := s.observe().state.Declared.Recovery.Refused; !strings.Contains(hindered, "--backup-image") {
-		t.Errorf("%q", hindered)
+	for _, setting := range []string{"--allow-recovery", "--backup-image"} {
+		if hindered := s.observe().state.Declared.Recovery.Refused; !strings.Contains(hindered, setting) {
+			t.Errorf("%q, want %s", hindered, setting)
+		}
+		s.live.options.AllowRecovery = true
 	}
 	s.live.options.BackupImage = "quorate:v1"
 	s.decided("MembershipUnknown", "")
@@ -46,6 +49,7 @@ func TestRecovery(t *testing.T) {
 	c = s.decided("Recover", "make a new cluster of the data of a-1")
 	s.refuse(c, decide.StartRecovery{Ordinal: 2, Digest: start.Digest}, "is declared")
 	s.do(c, start, true)
+	s.requireMarks("c1", "", "c1")
 	s.do(c, start, false) // a late pass
 	c = s.decided("Recover", "making a new cluster of the data of a-1")
 	job := c.state.Recovery.Job
@@ -82,12 +86,14 @@ func TestRecovery(t *testing.T) {
 	c = s.decided("Recover", "a new cluster is made of the data of a-1")
 	finish := decide.FinishRecovery{ClusterID: 0xc2, VolumeUID: c.state.Replica(1).VolumeUID}
 	s.do(c, decide.FinishRecovery{ClusterID: 0xc2, VolumeUID: "another"}, false)
-	s.do(c, finish, true)
+	s.unmarkAll()
+	s.do(s.observe(), finish, true)
+	s.requireMarks("c1", "", "c1")
 	s.do(c, finish, false)
 	c = s.decided("ApplyObjects", "StatefulSet a")
 	r := c.state.Record
 	if m, _ := r.Member(1); len(r.Members) != 1 || m.Mode != decide.Sealed || m.VolumeUID != finish.VolumeUID || r.ClusterID != 0xc2 ||
-		len(r.Removed) != 2 || !r.Removed[0].Kept || !r.Removed[1].Kept {
+		len(r.Removed) != 2 || r.Removed[0].LostCluster != 0xc1 || r.Removed[1].LostCluster != 0xc1 {
 		t.Errorf("%+v", r)
 	}
 	s.do(c, decide.ApplyObjects{}, true)
@@ -95,6 +101,62 @@ func TestRecovery(t *testing.T) {
 		t.Errorf("%d replicas", *set.Spec.Replicas)
 	}
 	s.refuse(c, start, "StatefulSet a makes pods") // a pass that comes late
+
+	// The record is lost as well, and nobody is heard: no member starts on what is left of the lost cluster.
+	s.loseRecord()
+	r = decide.StandingRecord(s.observe().state, "")
+	if m, _ := r.Member(1); len(r.Members) != 1 || m.Mode != decide.Sealed || len(r.Removed) != 2 || r.Removed[0].LostCluster != 0xc1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestRecoveryGivenUp: marks are taken off claims of the cluster that there is.
+func TestRecoveryGivenUp(t *testing.T) {
+	s := newStage(t)
+	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
+	s.form()
+	s.makePods()
+	s.proveVolumes()
+	c := s.observe()
+	if err := c.markLost(t.Context(), 1, 0xc1); err == nil {
+		t.Fatal("marked without the lease")
+	}
+	ctx, release, err := c.hold(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.markLost(ctx, 1, 0xc1); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	s.requireMarks("c1", "", "c1")
+	if r := decide.StandingRecord(s.observe().state, ""); len(r.Members) != 3 {
+		t.Errorf("%+v", r)
+	}
+	s.do(s.observe(), decide.ApplyObjects{}, false)
+	s.requireMarks("", "", "")
+}
+
+// requireMarks wants the claims to be marked as left of these clusters, by ordinal.
+func (s *stage) requireMarks(want ...string) {
+	s.Helper()
+	for ordinal, id := range want {
+		if got := s.claim(ordinal).Annotations[objects.AnnotationLostCluster]; got != id {
+			s.Errorf("the claim of a-%d is marked %q, want %q", ordinal, got, id)
+		}
+	}
+}
+
+// unmarkAll takes the marks off, as somebody might.
+func (s *stage) unmarkAll() {
+	s.Helper()
+	for ordinal := range 3 {
+		claim := s.claim(ordinal)
+		delete(claim.Annotations, objects.AnnotationLostCluster)
+		if _, err := s.server.Client.CoreV1().PersistentVolumeClaims("default").Update(s.Context(), claim, metav1.UpdateOptions{}); err != nil {
+			s.Fatal(err)
+		}
+	}
 }
 
 // proveVolumes writes down which volumes the members have.

@@ -35,7 +35,7 @@ func TestRestore(t *testing.T) {
 	s.do(before, start, false) // a late pass
 	c := s.decided("Restore", "restoring 20261121t180000z of b/a")
 	job := *c.state.Restore.Job
-	if claim := s.claim(); string(claim.UID) != job.VolumeUID || job.VolumeUID != c.state.Replica(0).VolumeUID || job.Digest != start.Digest ||
+	if claim := s.claim(0); string(claim.UID) != job.VolumeUID || job.VolumeUID != c.state.Replica(0).VolumeUID || job.Digest != start.Digest ||
 		claim.Annotations[objects.AnnotationToken] != c.state.Record.Token {
 		t.Errorf("%+v for %+v", job, claim)
 	}
@@ -115,7 +115,7 @@ func TestRestoreBesideOthers(t *testing.T) {
 	if err := s.server.Client.BatchV1().Jobs("default").Delete(t.Context(), "a-restore", metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
 		t.Fatal(err)
 	}
-	claim := s.claim()
+	claim := s.claim(0)
 	if claim.Annotations[objects.AnnotationToken] == "" {
 		t.Fatalf("%+v", claim)
 	}
@@ -136,9 +136,9 @@ func (s *stage) clients() *corev1.Service {
 	return service
 }
 
-func (s *stage) claim() *corev1.PersistentVolumeClaim {
+func (s *stage) claim(ordinal int) *corev1.PersistentVolumeClaim {
 	s.Helper()
-	claim, err := s.server.Client.CoreV1().PersistentVolumeClaims("default").Get(s.Context(), "data-a-0", metav1.GetOptions{})
+	claim, err := s.server.Client.CoreV1().PersistentVolumeClaims("default").Get(s.Context(), objects.VolumeClaimName("a", ordinal), metav1.GetOptions{})
 	if err != nil {
 		s.Fatal(err)
 	}

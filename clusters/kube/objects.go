@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -40,6 +41,15 @@ func (c *Client) HasClaims(ctx context.Context, namespace, selector string) (boo
 		return false, fmt.Errorf("look for volume claims in %s: %w", namespace, err)
 	}
 	return len(claims.Items) > 0, nil
+}
+
+// Pods returns the pods that selector selects.
+func (c *Client) Pods(ctx context.Context, namespace, selector string) ([]corev1.Pod, error) {
+	pods, err := c.typed.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, fmt.Errorf("list pods in %s: %w", namespace, err)
+	}
+	return pods.Items, nil
 }
 
 // HasPods reports whether there is any pod that selector selects.

@@ -31,7 +31,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		for ordinal := range random.IntN(10) {
 			if random.IntN(4) == 0 {
 				r.Removed = append(r.Removed, decide.RemovedMember{Ordinal: ordinal, VolumeUID: fmt.Sprintf("%08d", random.IntN(1e8)),
-					Kept: random.IntN(2) == 0})
+					LostCluster: decide.ID(random.IntN(2))})
 			}
 		}
 		if random.IntN(3) == 0 {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"strconv"
 	"time"
 
@@ -36,11 +37,26 @@ const (
 const (
 	// AnnotationRecoveryDigest is the digest of the order that it was started for.
 	AnnotationRecoveryDigest = "etcd.quorate.dev/recovery-digest"
-	// AnnotationLostCluster is the ID of the cluster that is lost.
+	// AnnotationLostCluster is the ID of the cluster that is lost. The claims that are left of it have it, too,
+	// but for the one whose data become those of the new cluster.
 	AnnotationLostCluster = "etcd.quorate.dev/lost-cluster"
 	// AnnotationOrdinal is that of the member that is left.
 	AnnotationOrdinal = "etcd.quorate.dev/ordinal"
 )
+
+// LostCluster is the ID of the lost cluster that a claim with these annotations is left of; zero if it is of
+// none. One that cannot be read is that of no cluster that there is.
+func LostCluster(annotations map[string]string) decide.ID {
+	text, marked := annotations[AnnotationLostCluster]
+	if !marked {
+		return 0
+	}
+	var id decide.ID
+	if id.UnmarshalText([]byte(text)) != nil || id == 0 {
+		return math.MaxUint64
+	}
+	return id
+}
 
 // RecoveryOf is what a declaration orders for a cluster that has lost its majority; zero if it orders
 // nothing.
@@ -58,13 +74,14 @@ func RecoveryOf(c *v1alpha1.EtcdCluster) decide.RecoveryOrder {
 		order.Lost = order.Lost.With(int(ordinal))
 	}
 	order.Deadline, _ = time.ParseDuration(string(r.Deadline))
-	order.Digest = recoveryDigest(r)
+	// A Job that was started for something else is started again, whoever is given up by now.
+	order.Digest = digestOf(r.ClusterID, r.Member, r.RevisionBump)
+	order.Word = digestOf(r.ClusterID, r.Member, r.RevisionBump, order.Lost)
 	return order
 }
 
-// recoveryDigest is of what the Job is made from: one that was started for something else is started again.
-func recoveryDigest(r *v1alpha1.RecoverySpec) string {
-	text, err := json.Marshal([]any{r.ClusterID, r.Member, r.RevisionBump})
+func digestOf(words ...any) string {
+	text, err := json.Marshal(words)
 	if err != nil {
 		panic(fmt.Sprintf("encode spec.recovery: %v", err)) // plain data: there is nothing that cannot be encoded
 	}

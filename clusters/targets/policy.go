@@ -45,6 +45,9 @@ func (t *Target) leftAlone(desired reconcile.Desired) bool {
 // FlagBackupImage names the image of the pods that back up.
 const FlagBackupImage = "--backup-image"
 
+// FlagAllowRecovery lets a run make new clusters of what is left of lost ones.
+const FlagAllowRecovery = "--allow-recovery"
+
 // RefuseBackups adds to each target that declares backups, or is to be made from one, that there is no
 // image for that. A cluster that is declared to be backed up, and is not, is not as declared.
 func RefuseBackups(targets []Target, image string, owned inventory.ByCluster, desired reconcile.Desired) {

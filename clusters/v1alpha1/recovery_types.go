@@ -2,7 +2,8 @@ package v1alpha1
 
 // RecoverySpec says what is to be done about a cluster that has lost its majority for good: a new one is made of the
 // data of a member that is left. What only members had that are lost is lost. It has no effect on a cluster that has a
-// quorum, nor on any but the one that it names, so that it cannot come into effect twice.
+// quorum, nor on any but the one that it names, so that it cannot come into effect twice. It takes a run with
+// --allow-recovery.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.lost) || !(self.member in self.lost)",message="the member that is left is not lost: take it out of lost",fieldPath=".lost"
 type RecoverySpec struct {
@@ -16,7 +17,8 @@ type RecoverySpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=63
 	Member *int32 `json:"member"`
-	// lost are the members, by their ordinals, whose data are lost for good although their volumes seem to be there. If a
+	// lost are the members, by their ordinals, whose data are lost for good although there is a volume claim of theirs:
+	// one that Kubernetes has made anew counts, too, since what it is bound to may be the volume that there was. If a
 	// majority can be brought back instead, nothing is lost. What is named here is given up.
 	// +optional
 	// +listType=set
@@ -24,8 +26,9 @@ type RecoverySpec struct {
 	// +kubebuilder:validation:items:Minimum=0
 	// +kubebuilder:validation:items:Maximum=63
 	Lost []int32 `json:"lost,omitempty"`
-	// oldVolumes says what becomes of the volumes of the other members, once the new cluster serves. No member can be
-	// added where one is retained.
+	// oldVolumes says what becomes of the volumes of the other members of the cluster that clusterID names, once the new
+	// one serves: they are deleted one at a time, each when a member is to take its place. No member can be added where
+	// one is retained.
 	// +optional
 	// +kubebuilder:default=Retain
 	OldVolumes Retention `json:"oldVolumes,omitempty"`

@@ -102,6 +102,8 @@ type liveFlags struct {
 	maxDeletions *int
 	// backupImage is for clusters that are backed up on a schedule.
 	backupImage image
+	// recovers: new clusters may be made of what is left of lost ones.
+	recovers bool
 }
 
 func (f *liveFlags) add(c *cobra.Command) {
@@ -131,6 +133,12 @@ func (f *liveFlags) addBackupImage(c *cobra.Command) {
 	c.Flags().Var(&f.backupImage, strings.TrimPrefix(targets.FlagBackupImage, "--"),
 		"image of Quorate, with a tag or digest, for the pods that back up clusters with spec.backup, and that "+
 			"make new ones with spec.restore (default: none, and such clusters are refused)")
+}
+
+func (f *liveFlags) addRecovery(c *cobra.Command) {
+	c.Flags().BoolVar(&f.recovers, strings.TrimPrefix(targets.FlagAllowRecovery, "--"), false,
+		"make a new cluster of a member of one that has lost its majority for good, where spec.recovery orders it: "+
+			"a setting for the runs that are to do so, and not for those of every day")
 }
 
 // image is that of a container.
@@ -198,5 +206,6 @@ func (f *liveFlags) live(s scope) (*clusters.Live, error) {
 		Timeout:       f.etcdTimeout,
 		MaxDeletions:  f.maxDeletions,
 		BackupImage:   string(f.backupImage),
+		AllowRecovery: f.recovers,
 	}), nil
 }

@@ -40,6 +40,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	f.source.confirmed.add(c.Flags())
 	f.live.addDeletions(c)
 	f.live.addBackupImage(c)
+	f.live.addRecovery(c)
 	c.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit with 2 if changes are pending or were made")
 }
 

@@ -162,6 +162,13 @@ func (s State) recordDifferences() []string {
 	if standing.CA != s.Record.CA {
 		facts = append(facts, fmt.Sprintf("the CA that members trust, %s, is not on record", short(standing.CA)))
 	}
+	switch void := standing.VoidRecovery; {
+	case void == s.Record.VoidRecovery:
+	case void == "":
+		facts = append(facts, "git orders no recovery any more that came to nothing")
+	default:
+		facts = append(facts, "the recovery that git orders comes to nothing, since the cluster has a quorum")
+	}
 	if len(facts) == 0 && !standing.Equal(s.Record) {
 		facts = append(facts, "the record has fallen behind")
 	}

@@ -158,12 +158,13 @@ func change(s *decide.State, kind, how int) {
 		func() {
 			lost := []decide.Ordinals{0, 0b010, 0b110, 0b111, 0b101}[how%5]
 			s.Declared.Recovery = decide.RecoveryOrder{ClusterID: ids[how/5%3], Ordinal: how / 15 % 2, Lost: lost, Digest: "d1",
-				OldVolumes: []decide.Retention{decide.Retain, decide.Delete}[how/30%2]}
+				OldVolumes: []decide.Retention{decide.Retain, decide.Delete}[how/30%2], Word: []string{"", "w1", "w2"}[how/60%3]}
+			s.Record.VoidRecovery = []string{"", "w1", "w2"}[how/180%3]
 		},
 		func() {
 			s.Record.Recovery = decide.RecordedRecovery{ClusterID: ids[how%3], Ordinal: how / 3 % 2, VolumeUID: s.Replica(how / 3 % 2).VolumeUID}
 			for i := range s.Record.Removed {
-				s.Record.Removed[i].Kept = how/6%2 == 0
+				s.Record.Removed[i].LostCluster = ids[how/6%3]
 			}
 		},
 		func() {
@@ -189,7 +190,9 @@ func volumeJob(how int, volume, message string) decide.VolumeJob {
 
 func changeReplica(r *decide.Replica, kind, how int) {
 	phases := []decide.PodPhase{decide.PodAbsent, decide.PodPending, decide.PodStarting, decide.PodReady, decide.PodFailing, decide.PodTerminating}
-	switch kind % 14 {
+	switch kind % 15 {
+	case 14:
+		r.LostCluster = []decide.ID{0, theCluster, 0xc2, 0xc9}[how%4]
 	case 10:
 		r.PodStarted = since(how)
 	case 11:

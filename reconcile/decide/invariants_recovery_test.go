@@ -29,7 +29,7 @@ func beginning(change func(*world)) func(*world) { return func(w *world) { begun
 func keeps(w *world) {
 	w.Declared.Recovery = decide.RecoveryOrder{ClusterID: 0xc9, Ordinal: 1, OldVolumes: decide.Delete}
 	w.Record.Recovery = decide.RecordedRecovery{ClusterID: 0xc9, Ordinal: 1, VolumeUID: "v1"}
-	w.Record = w.Record.WithRemoved(decide.RemovedMember{Ordinal: 3, VolumeUID: "v3", Kept: true})
+	w.Record = w.Record.WithRemoved(decide.RemovedMember{Ordinal: 3, VolumeUID: "v3", LostCluster: 0xc9})
 	w.Replicas = append(w.Replicas, decide.Replica{Ordinal: 3, Pod: decide.PodAbsent, VolumeUID: "v3", VolumeToken: theToken})
 }
 
@@ -58,6 +58,12 @@ var wrongsAboutRecoveries = []wrong{
 		w.Recovery.Job, w.Declared.Recovery.Ordinal, w.Declared.Recovery.Lost = nil, 2, 0b001
 	}), acts(decide.StartRecovery{Ordinal: 2, Digest: "d1"})},
 
+	{"recovered on a person's word", "that has come to nothing", losing(func(w *world) { w.Declared.Recovery.Word, w.Record.VoidRecovery = "w", "w" }), stops},
+	{"recovered on a person's word", "by whoever may not", losing(func(w *world) { w.Declared.Recovery.Refused = "no" }), stops},
+	{"recovered on a person's word", "another claim may have the data", losing(func(w *world) { w.Declared.Recovery.Lost, w.Replicas[0].VolumeUID = 0b100, "v9" }), recovers},
+	{"recovered on a person's word", "somebody is given up no longer", beginning(func(w *world) { w.Declared.Recovery.Lost = 0b100 }), recovered},
+	{"recovered on a person's word", "again, and somebody is given up no longer", beginning(func(w *world) { w.Declared.Recovery.Lost, w.Recovery.Job = 0b100, nil }), recovers},
+
 	{"recovered while nothing runs", "beside a pod", losing(func(w *world) { w.Replicas[2].Pod = decide.PodTerminating }), recovers},
 	{"recovered while nothing runs", "pods may be made", losing(func(w *world) { w.Objects.RunsReplicas = 3 }), recovers},
 	{"recovered while nothing runs", "a second one", begun, recovers},
@@ -75,5 +81,6 @@ var wrongsAboutRecoveries = []wrong{
 	{"the lost cluster is kept", "under its own ID", begun, acts(decide.FinishRecovery{ClusterID: theCluster, VolumeUID: "v1"})},
 	{"the lost cluster is kept", "nobody has said so", keeping(func(w *world) { w.Declared.Recovery.OldVolumes = decide.Retain }), gives},
 	{"the lost cluster is kept", "it was said of another", keeping(func(w *world) { w.Declared.Recovery.ClusterID = 0xc8 }), gives},
+	{"the lost cluster is kept", "the data of the new one are in doubt", keeping(func(w *world) { w.Membership.Members[0].Alarms = []decide.AlarmKind{decide.AlarmCorrupt} }), gives},
 	{"the lost cluster is kept", "the new one does not serve", keeping(func(w *world) { w.Membership.Known = false }), gives},
 }

@@ -78,7 +78,7 @@ func withoutMember(members []RecordedMember, ordinal int) []RecordedMember {
 func (r Record) Equal(other Record) bool {
 	return r.Token == other.Token && r.ClusterID == other.ClusterID && r.LogVersion == other.LogVersion &&
 		r.CA == other.CA &&
-		r.RestoredFrom == other.RestoredFrom && r.Recovery == other.Recovery &&
+		r.RestoredFrom == other.RestoredFrom && r.Recovery == other.Recovery && r.VoidRecovery == other.VoidRecovery &&
 		slices.Equal(r.Members, other.Members) && slices.Equal(r.Removed, other.Removed) &&
 		slices.Equal(r.Confirmed, other.Confirmed) &&
 		slices.EqualFunc(r.Replaced, other.Replaced, func(a, b Replacements) bool {
@@ -107,7 +107,7 @@ func StandingRecord(s State, freshToken string) Record {
 func (s State) standing(freshToken string) Record {
 	switch {
 	case s.recorded():
-		return s.follow(s.takeUpRecovery(s.catchUp(s.Record)))
+		return s.follow(s.voidRecovery(s.keepLost(s.takeUpRecovery(s.catchUp(s.Record)))))
 	case !s.Formed():
 		r := s.firstRecord(cmp.Or(s.Record.Token, freshToken))
 		r.CA = s.Record.CA
@@ -130,7 +130,7 @@ func (s State) standing(freshToken string) Record {
 	for _, ordinal := range s.remainingOrdinals() {
 		r = r.With(RecordedMember{Ordinal: ordinal, Mode: Sealed})
 	}
-	return s.follow(s.takeUpRecovery(r))
+	return s.follow(s.keepLost(s.takeUpRecovery(r)))
 }
 
 // catchUp makes good what a record has lost to the status: one that knows no cluster ID while the
@@ -167,7 +167,7 @@ func (s State) remainingOrdinals() []int {
 		return ordinals
 	}
 	for _, r := range s.Replicas {
-		if r.remains() {
+		if r.remains() && !s.leftOfLost(r) {
 			ordinals = append(ordinals, r.Ordinal)
 		}
 	}

@@ -22,6 +22,8 @@ type RecoveryOrder struct {
 	Refused string `json:"refused,omitempty"`
 	// Digest of all that the Job depends on.
 	Digest string `json:"digest,omitempty"`
+	// Word is a digest of what a person says by it: which cluster is lost, who is left, and who is given up.
+	Word string `json:"word,omitempty"`
 	// Deadline is how long that Job may take.
 	Deadline time.Duration `json:"deadline,omitempty"`
 }
@@ -58,9 +60,13 @@ func (r Record) Recovering() bool {
 	return r.Recovery.ClusterID != 0 && r.Recovery.ClusterID == r.ClusterID
 }
 
-// Supersedes reports whether that is a cluster of which this one was made.
+// Supersedes reports whether that is a cluster of which this one was made, or one that it was made of.
 func (r Record) Supersedes(lost ID) bool {
-	return lost != 0 && r.Recovery.ClusterID == lost && r.ClusterID != lost
+	if lost == 0 || r.ClusterID == lost {
+		return false
+	}
+	return r.Recovery.ClusterID == lost ||
+		slices.ContainsFunc(r.Removed, func(gone RemovedMember) bool { return gone.LostCluster == lost })
 }
 
 // RecoveringRecord is the record of a cluster of whose member git has ordered to make a new one.
@@ -79,10 +85,54 @@ func RecoveredRecord(s State, a FinishRecovery) Record {
 	r.ClusterID, r.Members, r.Confirmed = a.ClusterID, nil, nil
 	for _, slot := range s.replicasInOrder() {
 		if slot.Ordinal != seed && hasVolume(slot) {
-			r = r.WithRemoved(RemovedMember{Ordinal: slot.Ordinal, VolumeUID: slot.VolumeUID, Kept: true})
+			r = r.keeping(slot, r.Recovery.ClusterID)
 		}
 	}
 	return r.With(RecordedMember{Ordinal: seed, Mode: Sealed, VolumeUID: a.VolumeUID})
+}
+
+// voidRecovery brings a record up to an order that came to nothing, since the cluster has a quorum: it is not
+// to come into effect when that is lost another time, perhaps months later. One that git takes out and
+// declares again is a new one.
+func (s State) voidRecovery(r Record) Record {
+	switch order := s.Declared.Recovery; {
+	case order.ClusterID == 0:
+		r.VoidRecovery = ""
+	case s.Membership.Known && order.ClusterID == r.ClusterID && order.ClusterID == s.Membership.ClusterID &&
+		!r.Recovering():
+		r.VoidRecovery = order.Word
+	}
+	return r
+}
+
+// keeping returns the record with the volume in a slot as one that is kept, as left of that cluster, or of
+// an earlier one, if it was kept before.
+func (r Record) keeping(slot Replica, lost ID) Record {
+	if gone, known := r.removed(slot.Ordinal); known && gone.VolumeUID == slot.VolumeUID && gone.Kept() {
+		lost = gone.LostCluster
+	}
+	return r.WithRemoved(RemovedMember{Ordinal: slot.Ordinal, VolumeUID: slot.VolumeUID, LostCluster: lost})
+}
+
+// leftOfLost reports whether the claim in a slot is marked to be left of a cluster that this one was made
+// of. While the marked cluster is the one that is there, as before it has become another, the mark says
+// nothing; of a cluster without a record, every mark does.
+func (s State) leftOfLost(r Replica) bool {
+	return r.LostCluster != 0 && !(s.recorded() && r.LostCluster == cmp.Or(s.ReportedClusterID, s.Record.ClusterID))
+}
+
+// keepLost brings a record up to the marks on claims: whoever has put it back, or lost it, no member starts
+// on what is left of a lost cluster, since enough of those would be that cluster again. Whom etcd lists is
+// one of its members, whatever a mark says.
+func (s State) keepLost(r Record) Record {
+	listed := s.listed()
+	for _, slot := range s.replicasInOrder() {
+		_, inUse := listed[slot.Ordinal]
+		if hasVolume(slot) && s.leftOfLost(slot) && !(s.Membership.Known && inUse) && !r.Recovering() {
+			r = r.keeping(slot, slot.LostCluster)
+		}
+	}
+	return r
 }
 
 // recoverCluster makes a new cluster of what is left of one that has lost its majority for good, where git
@@ -123,6 +173,9 @@ func (s State) hindersRecovery() string {
 	switch m, recorded := s.Record.Member(order.Ordinal); {
 	case order.Refused != "":
 		return order.Refused
+	case order.Word != "" && order.Word == s.Record.VoidRecovery:
+		return "the cluster has had a quorum since that was declared: if it is lost for good now, take " +
+			"spec.recovery out of git, have a pass run, and declare it again"
 	case !recorded || m.Mode != Sealed || m.VolumeUID == "":
 		return fmt.Sprintf("%s is not on record as a member with data", survivor)
 	case s.volumeLost(order.Ordinal):
@@ -165,13 +218,13 @@ func (s State) withoutReady() State {
 	return s
 }
 
-// hinderedByOthers says who beside the survivor may have data that the survivor lacks.
+// hinderedByOthers says who beside the survivor may have data that the survivor lacks. A claim that is not
+// the one on record counts: somebody may have bound it to the volume that there was.
 func (s State) hinderedByOthers() string {
 	order := s.Declared.Recovery
 	var left []string
 	for _, m := range s.Record.Members {
-		gone := m.Mode == Joining || order.Lost.Has(m.Ordinal) || !hasVolume(s.Replica(m.Ordinal)) ||
-			s.volumeLost(m.Ordinal)
+		gone := m.Mode == Joining || order.Lost.Has(m.Ordinal) || !hasVolume(s.Replica(m.Ordinal))
 		if m.Ordinal != order.Ordinal && !gone {
 			left = append(left, s.ReplicaName(m.Ordinal))
 		}
@@ -231,6 +284,8 @@ func (s State) startRecovery() (Decision, bool) {
 	}
 	order, job := s.Declared.Recovery, s.Recovery.Job
 	switch {
+	case order.Refused != "":
+		return block("a new cluster was being made of the data of %s, and %s", s.ReplicaName(order.Ordinal), order.Refused)
 	case job == nil:
 		return act(StartRecovery{order.Ordinal, order.Digest}, "make a new cluster of the data of %s; "+
 			"what only members had that are lost is lost", s.ReplicaName(order.Ordinal))
@@ -263,6 +318,9 @@ func (s State) goOnRecovering() (Decision, bool) {
 		return block("git orders another recovery than the one that was begun: %s", s.hindersRecovery())
 	case changed:
 		return s.startRecovery()
+	case s.hinderedByOthers() != "":
+		return block("a new cluster was being made of the data of %s, and git gives up the others no longer: %s",
+			survivor, s.hinderedByOthers())
 	case !hasVolume(r) || r.VolumeUID != begun.VolumeUID || r.VolumeTerminating:
 		return block("the volume of %s, of whose data a new cluster was being made, is gone or is being deleted: "+
 			"name another member in spec.recovery, or delete the cluster and restore it from a backup", survivor)
@@ -322,11 +380,19 @@ func (s State) takeUpRecovery(r Record) Record {
 	return r
 }
 
-// givesUpOldVolumes reports whether git wants the volumes deleted that were kept when the cluster was made
-// of a lost one.
-func (s State) givesUpOldVolumes() bool {
+// keeps reports whether a volume stays for now that is left of a lost cluster. Git gives up those of the
+// cluster that it names. They go one at a time, each when a member is to take its place, and while all is
+// well with those that there are: until then, they may hold the better copy.
+func (s State) keeps(gone RemovedMember) bool {
 	order := s.Declared.Recovery
-	return s.Record.Supersedes(order.ClusterID) && order.OldVolumes == Delete
+	switch {
+	case !gone.Kept():
+		return false
+	case order.ClusterID != gone.LostCluster || order.OldVolumes != Delete || s.Record.ClusterID == gone.LostCluster:
+		return true
+	}
+	next, free := s.freeOrdinal()
+	return !s.settled() || free && next != gone.Ordinal
 }
 
 // describeHindered says why the recovery that git orders of a cluster without quorum is not begun; empty if

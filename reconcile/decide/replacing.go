@@ -131,8 +131,7 @@ func cleanUp(s State) (Decision, bool) {
 	for _, gone := range s.Record.Removed {
 		r := s.Replica(gone.Ordinal)
 		_, inUse := listed[gone.Ordinal]
-		kept := gone.Kept && !s.givesUpOldVolumes()
-		if !inUse && !kept && s.Membership.allNamed(s) && hasVolume(r) && r.VolumeUID == gone.VolumeUID &&
+		if !inUse && !s.keeps(gone) && s.Membership.allNamed(s) && hasVolume(r) && r.VolumeUID == gone.VolumeUID &&
 			!r.VolumeTerminating {
 			return act(DeleteVolume{r.Ordinal, r.VolumeUID},
 				"etcd lists %s no longer: delete the volume that it has left", s.ReplicaName(r.Ordinal))
@@ -169,7 +168,7 @@ func waitForCleanUp(s State) (Decision, bool) {
 	var going []string
 	for _, gone := range s.Record.Removed {
 		r := s.Replica(gone.Ordinal)
-		if !gone.Kept && gone.Ordinal >= s.Record.Replicas() && hasVolume(r) {
+		if !gone.Kept() && gone.Ordinal >= s.Record.Replicas() && hasVolume(r) {
 			going = append(going, fmt.Sprintf("the volume of %s", s.ReplicaName(gone.Ordinal)))
 		}
 	}

@@ -80,10 +80,10 @@ func scaleUp(s State) (Decision, bool) {
 func (s State) waitForSlot(ordinal int) (Decision, bool) {
 	name := s.ReplicaName(ordinal)
 	gone, known := s.Record.removed(ordinal)
-	if gone.Kept && !s.Replica(ordinal).VolumeTerminating {
+	if gone.Kept() && !s.Replica(ordinal).VolumeTerminating {
 		return block("the volume of %s is kept, with what it has of cluster %s, which is lost: once nobody needs "+
-			"that, declare oldVolumes: Delete in spec.recovery, or kubectl delete pvc data-%[1]s", name,
-			s.Record.Recovery.ClusterID)
+			"that, declare oldVolumes: Delete in spec.recovery with this clusterID, or kubectl delete pvc data-%[1]s",
+			name, gone.LostCluster)
 	}
 	if known || s.Replica(ordinal).VolumeTerminating {
 		return wait(recheckSettling, "a volume of %s is in the way, and is being deleted", name)

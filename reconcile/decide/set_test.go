@@ -184,6 +184,8 @@ func (w *world) setReplica(r *decide.Replica, key, text string) (err error) {
 		}
 	case "token":
 		r.VolumeToken = text
+	case "lost":
+		r.LostCluster, err = decidetest.ID(text)
 	case "cluster":
 		r.ClusterID, err = decidetest.ID(text)
 	default:

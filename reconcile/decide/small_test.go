@@ -389,7 +389,13 @@ func (w *world) recovered() {
 	w.Declared.Recovery.ClusterID, w.Declared.Recovery.OldVolumes = 0xc0, decide.Delete
 	w.Objects.RunsReplicas = 1
 	for i := range w.Record.Removed {
-		w.Record.Removed[i].Kept = true
+		w.Record.Removed[i].LostCluster = 0xc0
+	}
+	for i := range w.Replicas {
+		w.Replicas[i].LostCluster = 0xc0
+		if w.Replicas[i].Ordinal == 0 {
+			w.Replicas[i].LostCluster = 0
+		}
 	}
 }
 

@@ -179,6 +179,9 @@ type Record struct {
 	RestoredFrom string `json:"restoredFrom,omitempty"`
 	// Recovery of a lost cluster that was last begun; zero if there was none.
 	Recovery RecordedRecovery `json:"recovery,omitzero"`
+	// VoidRecovery is the Word of an order to recover this cluster that came to nothing, since it had a quorum;
+	// empty if there is none.
+	VoidRecovery string `json:"voidRecovery,omitempty"`
 	// Confirmed are the members that a person had confirmed when a list was followed that had lost
 	// most of those on record, ascending.
 	Confirmed []ID `json:"confirmed,omitempty"`
@@ -200,10 +203,13 @@ type RemovedMember struct {
 	// VolumeUID of the volume that was in the slot when the member was seen to be gone; empty if
 	// there was none.
 	VolumeUID string `json:"volumeUID,omitempty"`
-	// Kept: the volume is that of a lost cluster, of which this one was made, and stays until a person
-	// gives it up.
-	Kept bool `json:"kept,omitempty"`
+	// LostCluster is the ID of the cluster whose data the volume holds, if that is a lost one of which this one
+	// was made: it is kept until a person gives it up. Zero if it is not.
+	LostCluster ID `json:"lostCluster,omitempty"`
 }
+
+// Kept reports whether the volume stays until a person gives it up.
+func (m RemovedMember) Kept() bool { return m.LostCluster != 0 }
 
 // RecordedMember is one member in the record.
 type RecordedMember struct {

@@ -55,7 +55,7 @@ func (w *World) replica(n int) decide.Replica {
 	v := w.volumes[n]
 	r := decide.Replica{
 		Ordinal: n, Pod: decide.PodAbsent, Stranded: v.stranded,
-		VolumeUID: v.uid, VolumeToken: v.token, VolumeTerminating: v.terminating,
+		VolumeUID: v.uid, VolumeToken: v.token, VolumeTerminating: v.terminating, LostCluster: v.lostCluster,
 	}
 	if r.Stranded != "" && w.exists(w.customResource()) {
 		r.StrandedSince = w.status.stranded[n]

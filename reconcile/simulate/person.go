@@ -113,8 +113,8 @@ func (w *World) announced(id decide.ID) decide.ID {
 func (w *World) meetsForced(id decide.ID) bool {
 	for _, other := range w.clusters() {
 		r := w.rafts[other]
-		if r.splitFrom != id || w.rafts[id].byID(r.forcedOn) == nil {
-			continue // or it was removed, and nobody goes to it
+		if r.splitFrom != id || r.recoveredFrom != 0 || w.rafts[id].byID(r.forcedOn) == nil {
+			continue // it has another ID, or it was removed: nobody goes to it
 		}
 		for n, v := range w.volumes {
 			if v.data.cluster == other && w.pods[n].up && !v.hung {

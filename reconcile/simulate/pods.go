@@ -32,10 +32,11 @@ type volume struct {
 	terminating bool
 	stranded    string // why no pod can use it
 	strandedAt  time.Time
-	hung        bool // whoever uses it hangs
-	givenUp     bool // a pass has deleted it
-	unlisted    bool // a label by which claims are listed was changed
-	disowned    bool // the label that says whose it is was taken off
+	hung        bool      // whoever uses it hangs
+	givenUp     bool      // a pass has deleted it
+	unlisted    bool      // a label by which claims are listed was changed
+	disowned    bool      // the label that says whose it is was taken off
+	lostCluster decide.ID // that it is marked to be left of
 	data        data
 }
 

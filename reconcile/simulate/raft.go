@@ -106,6 +106,9 @@ func (w *World) runEtcd() {
 		r := w.rafts[id]
 		w.gather(id, r)
 		w.elect(r)
+		if r.serves() && w.isLost(id) {
+			w.violate("cluster %s serves, of which another one was made", id)
+		}
 		for i := range r.members {
 			m := &r.members[i]
 			if !r.isUp(m.id) {

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"time"
 
 	"quorate.dev/quorate/reconcile/decide"
@@ -36,7 +37,7 @@ func (w *World) startRecovery(s decide.State, a decide.StartRecovery) []write {
 		return nil
 	}
 	record := decide.RecoveringRecord(s)
-	var writes []write
+	writes := w.markLost(s, a.Ordinal, s.Record.ClusterID)
 	if !w.record.Equal(record) {
 		writes = append(writes, w.apply(w.configMap(), record))
 	}
@@ -62,7 +63,43 @@ func (w *World) finishRecovery(s decide.State, a decide.FinishRecovery) []write 
 	if v := w.volumes[s.Record.Recovery.Ordinal]; v.uid != a.VolumeUID || v.terminating || len(w.pods) > 0 {
 		return nil
 	}
-	return []write{w.apply(w.configMap(), decide.RecoveredRecord(s, a))}
+	begun := s.Record.Recovery
+	return append(w.markLost(s, begun.Ordinal, begun.ClusterID), w.apply(w.configMap(), decide.RecoveredRecord(s, a)))
+}
+
+// markLost marks the claims that were seen as left of a lost cluster, but for that of the survivor.
+func (w *World) markLost(s decide.State, survivor int, lost decide.ID) (writes []write) {
+	for _, r := range s.Replicas {
+		of := cmp.Or(r.LostCluster, lost)
+		if r.Ordinal == survivor {
+			of = 0
+		}
+		writes = append(writes, w.mark(r, of)...)
+	}
+	return writes
+}
+
+func (w *World) mark(r decide.Replica, lost decide.ID) []write {
+	if r.VolumeUID == "" || r.LostCluster == lost {
+		return nil
+	}
+	return []write{{"PersistentVolumeClaim data-" + w.replicaName(r.Ordinal), func() {
+		if v := w.volumes[r.Ordinal]; v.uid == r.VolumeUID {
+			v.lostCluster = lost
+			w.volumes[r.Ordinal] = v
+		}
+	}}}
+}
+
+// unmark takes the marks off claims of the cluster that there is.
+func (w *World) unmark(s decide.State) (writes []write) {
+	standing := decide.StandingRecord(s, "fresh")
+	for _, r := range s.Replicas {
+		if r.LostCluster != 0 && r.LostCluster == standing.ClusterID && !standing.Recovering() {
+			writes = append(writes, w.mark(r, 0)...)
+		}
+	}
+	return writes
 }
 
 // runRecovery lets the Job go on: it makes a new cluster of what the member has, unless that was done.

@@ -42,7 +42,7 @@ func (t status) equal(other status) bool {
 
 // after is the status after a pass that has seen s.
 func (t status) after(s decide.State) status {
-	if s.Record.ClusterID != 0 {
+	if s.Record.ClusterID != 0 && s.ReportedClusterID == 0 {
 		t.clusterID = s.Record.ClusterID
 	}
 	if !s.Membership.Known {

@@ -38,8 +38,11 @@ func TestLostMajority(t *testing.T) {
 	w.declare(modern, three, order("c1", ""))
 	blocked("voters answer, 2 needed")
 	w.declare(modern, three, order(lost, ""))
-	blocked("--backup-image")
-	image := []string{"--backup-image", deployedImage}
+	blocked("--allow-recovery")
+	blocked("--backup-image", "--allow-recovery")
+	image := []string{"--allow-recovery", "--backup-image", deployedImage}
+	blocked("there are volumes of a-0 and a-2 as well", image...)
+	w.declare(modern, three, order(lost, ", lost: [0, 2]"))
 	blocked("the volume of a-0 is kept, with what it has of cluster "+strings.TrimLeft(lost, "0"), image...)
 	w.requireCondition("a", "Stalled", "True", "ScaleUp")
 	if got := w.member("a", 1).get("greeting"); got != "hello" {
@@ -49,8 +52,8 @@ func TestLostMajority(t *testing.T) {
 		t.Errorf("the revision is %d, and was %d: %v", now, revision, err)
 	}
 
-	w.declare(modern, three, order(lost, ", oldVolumes: Delete"))
-	w.convergeFrom(outside, append(image, "--timeout=3m")...).requireRule(t, "a", "Converged")
+	w.declare(modern, three, order(lost, ", lost: [0, 2], oldVolumes: Delete"))
+	w.convergeFrom(outside, append(image[1:], "--timeout=3m")...).requireRule(t, "a", "Converged")
 	if id := w.requireOneCluster("a", 3); id == lost {
 		t.Error("it is the lost cluster")
 	}

@@ -75,12 +75,24 @@ func setSource(d *decide.Declared, key, value string) (err error) {
 		}
 	case "recovery":
 		d.Recovery, err = recovery(value)
+		d.Recovery.Word = wordOf(d.Recovery)
 	case "lost":
 		d.Recovery.Lost, err = ordinalSet(value)
+		d.Recovery.Word = wordOf(d.Recovery)
 	case "old-volumes":
 		d.Recovery.OldVolumes = decide.Retention(value)
+	case "refused":
+		d.Recovery.Refused = Text(value)
 	}
 	return err
+}
+
+// wordOf is the digest of what a person says by that.
+func wordOf(o decide.RecoveryOrder) string {
+	if o.ClusterID == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s lost=%s", o.Digest, o.Lost)
 }
 
 // recovery reads which cluster is to be recovered, and of which member: c1 1.
@@ -129,7 +141,7 @@ func SetSpec(d *decide.Declared, key, value string) (err error) {
 		d.ReplaceAfter, err = time.ParseDuration(value)
 	case "backups":
 		d.BacksUp, err = strconv.ParseBool(value)
-	case "restore", "recovery", "lost", "old-volumes":
+	case "restore", "recovery", "lost", "old-volumes", "refused":
 		err = setSource(d, key, value)
 	case "before-upgrade":
 		d.BacksUpBeforeUpgrade, err = strconv.ParseBool(value)

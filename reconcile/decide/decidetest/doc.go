@@ -23,7 +23,7 @@
 //	set spec replicas=5 version=3.7.3 hash=h2 storage=2Gi lifecycle=Running|Stopped|Deleted retention=Retain|Delete
 //	set spec suspended=true replaceAfter=10m orphaned=(main@sha1:1 declares it no longer) renamedFrom=(b/old)
 //	set spec backups=true before-upgrade=true restore=(tuesday of b/a)|none
-//	set spec recovery=(c1 1)|none lost=(0 2) old-volumes=Retain|Delete
+//	set spec recovery=(c1 1)|none lost=(0 2) old-volumes=Retain|Delete refused=(no)
 //	set spec confirmed=(a0 a1) problem=(storage: shrinks)
 //	set lock holder=(process 7 on b)
 //
@@ -49,7 +49,7 @@
 // Something is different: a replica, its entry in the record, its member; what is known of etcd, the
 // record, the status, the objects, the CA, its certificates.
 //
-//	set a-1 pod=Failing since=3m message=(exit code 1) volume=v9|terminating|none token=t9 mode=Founding|Joining|Restoring|Sealed|none
+//	set a-1 pod=Failing since=3m message=(exit code 1) volume=v9|terminating|none token=t9 lost=c1 mode=Founding|Joining|Restoring|Sealed|none
 //	set a-1 pod=Starting started=20s
 //	set a-1 pod=Terminating going=1m
 //	set a-1 pod=Absent refused=(exceeded quota)

@@ -52,6 +52,9 @@ func standing(s decide.State) string {
 	if r.Recovering() {
 		fmt.Fprintf(&out, " recovering on %s of %s", r.Recovery.VolumeUID, s.ReplicaName(r.Recovery.Ordinal))
 	}
+	if r.VoidRecovery != "" {
+		fmt.Fprintf(&out, " void=(%s)", r.VoidRecovery)
+	}
 	out.WriteByte('\n')
 	for _, m := range r.Members {
 		fmt.Fprintf(&out, "%s %s\n", s.ReplicaName(m.Ordinal), describeRecorded(m))

@@ -114,6 +114,9 @@ func recoveryLines(s decide.State, line func(name, format string, args ...any)) 
 	if b := s.Record.Recovery; b.ClusterID != 0 {
 		line("", "begun for cluster %s on %s of %s", b.ClusterID, b.VolumeUID, s.ReplicaName(b.Ordinal))
 	}
+	if void := s.Record.VoidRecovery; void != "" {
+		line("", "void: %s", void)
+	}
 	seen := s.Recovery
 	if j := seen.Job; j != nil {
 		line("", "Job for cluster %s: %s on %s of %s, into %s %s", j.ClusterID, j.Phase, j.VolumeUID,
@@ -128,8 +131,8 @@ func describeRemoved(s decide.State, r decide.Record) string {
 	var text strings.Builder
 	for _, gone := range r.Removed {
 		kept := ""
-		if gone.Kept {
-			kept = " kept"
+		if gone.Kept() {
+			kept = " kept of " + gone.LostCluster.String()
 		}
 		fmt.Fprintf(&text, " removed=%s(%s%s)", s.ReplicaName(gone.Ordinal), orNone(gone.VolumeUID), kept)
 	}
@@ -177,6 +180,9 @@ func row(s decide.State, n int) string {
 // describeMore says of a replica what is not in the columns.
 func describeMore(s decide.State, r decide.Replica) string {
 	words := []string{r.PodMessage}
+	if r.LostCluster != 0 {
+		words = append(words, "left of "+r.LostCluster.String())
+	}
 	if r.Pod != decide.PodAbsent && r.PodSpecHash != "" &&
 		(r.PodVersion != s.Declared.Version || r.PodSpecHash != s.Declared.SpecHash) {
 		words = append(words, fmt.Sprintf("made=%s/%s", r.PodVersion, r.PodSpecHash))

@@ -98,6 +98,18 @@ func outOfNothing(s decide.State, m decide.RecordedMember, founds bool) string {
 	return ""
 }
 
+// keptOfLost: the claim of a member is marked to be left of another cluster than the status says that there is,
+// and the record keeps it as such; no etcd lists the member.
+func keptOfLost(s decide.State, ordinal int, after decide.Record) bool {
+	r := replicaAt(s, ordinal)
+	_, listed := memberAt(s, ordinal)
+	current := s.Record.ClusterID
+	if s.ReportedClusterID != 0 {
+		current = s.ReportedClusterID
+	}
+	return r.LostCluster != 0 && r.LostCluster != current && !(listed && s.Membership.Known) && keepsSlot(after, r)
+}
+
 // loosens says what a record takes back of what the one in s says of a member.
 func loosens(s decide.State, before decide.RecordedMember, after decide.Record) string {
 	m, found := recordedAt(after, before.Ordinal)
@@ -107,6 +119,8 @@ func loosens(s decide.State, before decide.RecordedMember, after decide.Record) 
 	case !found && s.Membership.Known && !listed && after.ClusterID == s.Membership.ClusterID && forgets(s, before):
 		return "is dropped, and no majority of those on record stands behind the list"
 	case !found && s.Membership.Known && !listed && after.ClusterID == s.Membership.ClusterID:
+		return ""
+	case !found && keptOfLost(s, before.Ordinal, after):
 		return ""
 	case !found:
 		return "is dropped"

@@ -22,6 +22,11 @@ func TestLoosened(t *testing.T) {
 	with := func(ordinal int, mode decide.Mode) decide.Record {
 		return sealed.With(decide.RecordedMember{Ordinal: ordinal, Mode: mode})
 	}
+	marked := unknown
+	marked.Replicas = []decide.Replica{{Ordinal: 1, VolumeUID: "v1", LostCluster: 9}}
+	current, heard := marked, marked
+	current.ReportedClusterID, heard.Membership.Known = 9, true
+	kept := decide.Record{Token: "t", ClusterID: 1, Members: sealed.Members[:1], Removed: []decide.RemovedMember{{Ordinal: 1, VolumeUID: "v1", LostCluster: 9}}}
 	under := func(r decide.Record, ca string) decide.Record { r.CA = ca; return r }
 	trusting := func(recorded string, seen decide.CA) decide.State {
 		s := state
@@ -47,6 +52,10 @@ func TestLoosened(t *testing.T) {
 		"another cluster":             {state, decide.Record{Token: "t", ClusterID: 2, Members: sealed.Members}, false, "changes the cluster ID"},
 		"no cluster":                  {state, decide.Record{Token: "t", Members: sealed.Members}, false, "changes the cluster ID"},
 		"a member dropped":            {state, decide.Record{Token: "t", ClusterID: 1, Members: sealed.Members[:1]}, false, "a-1: is dropped"},
+		"kept of a lost cluster":      {marked, kept, false, ""},
+		"kept of the one there is":    {current, kept, false, "a-1: is dropped"},
+		"kept although it is listed":  {heard, kept, false, "a-1: is dropped"},
+		"marked, and not kept":        {marked, decide.Record{Token: "t", ClusterID: 1, Members: sealed.Members[:1]}, false, "a-1: is dropped"},
 		"unsealed":                    {state, with(0, decide.Founding), false, "a-0: is unsealed"},
 		"unsealed to join":            {state, with(0, decide.Joining), false, "a-0: is unsealed"},
 		"sealed before it started":    {state, with(1, decide.Sealed), false, "a-1: is sealed before it started"},

@@ -42,12 +42,17 @@ func recoveredOnWord(s decide.State, d decide.Decision) string {
 		begun := s.Record.Recovery
 		again := recovering(s.Record) && s.Declared.Recovery.Ordinal == begun.Ordinal &&
 			replicaAt(s, begun.Ordinal).VolumeUID == begun.VolumeUID
-		if again && s.Declared.Recovery.ClusterID == begun.ClusterID {
+		if again && s.Declared.Recovery.ClusterID == begun.ClusterID && notGivenUp(s) == "" {
 			return ""
 		}
-	case decide.FinishRecovery, decide.StopRecovery:
+	case decide.StopRecovery:
 		if s.Declared.Recovery.ClusterID != s.Record.ClusterID {
 			return fmt.Sprintf("%s, and git orders no recovery of this cluster", d.Action)
+		}
+		return ""
+	case decide.FinishRecovery:
+		if what := notGivenUp(s); what != "" || s.Declared.Recovery.ClusterID != s.Record.ClusterID {
+			return fmt.Sprintf("%s, and git orders no recovery of this cluster, or %s", d.Action, what)
 		}
 		return ""
 	default:
@@ -78,6 +83,10 @@ func notOrdered(s decide.State) string {
 		return "git does not order it for the cluster that is there"
 	case s.Membership.Known:
 		return "etcd has a quorum"
+	case order.Word != "" && order.Word == s.Record.VoidRecovery:
+		return "etcd has had a quorum since git orders it"
+	case order.Refused != "":
+		return order.Refused
 	case !recorded || survivor.Mode != decide.Sealed || survivor.VolumeUID == "" || survivor.VolumeUID != r.VolumeUID:
 		return "the volume of the member that is left is not the one on record"
 	case r.VolumeTerminating:
@@ -90,10 +99,15 @@ func notOrdered(s decide.State) string {
 			return "the pod of " + podName(s, slot.Ordinal) + " is ready"
 		}
 	}
+	return notGivenUp(s)
+}
+
+// notGivenUp says who else has a volume, and is not said to be lost.
+func notGivenUp(s decide.State) string {
 	for _, m := range s.Record.Members {
 		slot := replicaAt(s, m.Ordinal)
-		lost := saidLost(s, m.Ordinal) || slot.VolumeUID == "" || m.VolumeUID != "" && m.VolumeUID != slot.VolumeUID
-		if m.Ordinal != order.Ordinal && m.Mode != decide.Joining && !lost {
+		lost := saidLost(s, m.Ordinal) || slot.VolumeUID == ""
+		if m.Ordinal != s.Declared.Recovery.Ordinal && m.Mode != decide.Joining && !lost {
 			return "nobody says that the data of " + podName(s, m.Ordinal) + " are lost"
 		}
 	}
@@ -167,16 +181,22 @@ func lostClusterIsKept(s decide.State, d decide.Decision) string {
 		return leavesBehind(s, decide.RecoveredRecord(s, a))
 	case decide.DeleteVolume:
 		order := s.Declared.Recovery
-		wanted := order.ClusterID != 0 && order.ClusterID == s.Record.Recovery.ClusterID &&
-			order.ClusterID != s.Record.ClusterID && order.OldVolumes == decide.Delete && s.Membership.Known
 		for _, gone := range s.Record.Removed {
-			is := gone.Ordinal == a.Ordinal && gone.VolumeUID == a.VolumeUID
-			if is && gone.Kept && !wanted && !wholeClusterGoes(s) {
+			is := gone.Ordinal == a.Ordinal && gone.VolumeUID == a.VolumeUID && gone.LostCluster != 0
+			wanted := order.ClusterID == gone.LostCluster && order.ClusterID != s.Record.ClusterID &&
+				order.OldVolumes == decide.Delete && s.Membership.Known && !anyCorrupt(s)
+			if is && !wanted && !wholeClusterGoes(s) {
 				return "deletes a volume that is kept"
 			}
 		}
 	}
 	return ""
+}
+
+// anyCorrupt: etcd says that somebody's data may be wrong.
+func anyCorrupt(s decide.State) bool {
+	return slices.ContainsFunc(s.Membership.StaleAlarms, func(a decide.Alarm) bool { return a.Kind == decide.AlarmCorrupt }) ||
+		slices.ContainsFunc(s.Membership.Members, func(m decide.Member) bool { return slices.Contains(m.Alarms, decide.AlarmCorrupt) })
 }
 
 // leavesBehind says what the record of a new cluster does not say of the lost one.
@@ -201,7 +221,7 @@ func leavesBehind(s decide.State, after decide.Record) string {
 func keepsSlot(record decide.Record, r decide.Replica) bool {
 	for _, gone := range record.Removed {
 		if gone.Ordinal == r.Ordinal {
-			return gone.Kept && gone.VolumeUID == r.VolumeUID
+			return gone.LostCluster != 0 && gone.VolumeUID == r.VolumeUID
 		}
 	}
 	return false

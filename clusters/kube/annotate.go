@@ -1,0 +1,30 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// AnnotateClaim gives an annotation to the volume claim with that UID, or takes it off if value is nil.
+// It is ErrConflict if there is no such claim any more.
+func (c *Client) AnnotateClaim(ctx context.Context, namespace, name, uid, key string, value *string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": uid, "annotations": map[string]*string{key: value}}})
+	if err != nil {
+		return fmt.Errorf("annotate PersistentVolumeClaim %s/%s: %w", namespace, name, err)
+	}
+	_, err = c.typed.CoreV1().PersistentVolumeClaims(namespace).
+		Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: Manager})
+	if apierrors.IsNotFound(err) {
+		err = ErrConflict
+	}
+	if err != nil {
+		return fmt.Errorf("annotate PersistentVolumeClaim %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
