@@ -101,8 +101,8 @@ func (c *cluster) declared() decide.Declared {
 	switch {
 	case d.Recovery.ClusterID == 0:
 	case !options.AllowRecovery:
-		d.Recovery.Refused = "this run is without " + targets.FlagAllowRecovery + "; give it to one once you are sure " +
-			"that what only others had is lost"
+		d.Recovery.Refused = "this run is without " + targets.FlagAllowRecovery + "; give it to one once you are " +
+			"sure that what only others had is lost"
 	case options.BackupImage == "":
 		d.Recovery.Refused = "this run has no " + targets.FlagBackupImage + ", the image of Quorate that the pod " +
 			"runs which recovers"

@@ -285,7 +285,8 @@ func (s State) startRecovery() (Decision, bool) {
 	order, job := s.Declared.Recovery, s.Recovery.Job
 	switch {
 	case order.Refused != "":
-		return block("a new cluster was being made of the data of %s, and %s", s.ReplicaName(order.Ordinal), order.Refused)
+		return block("a new cluster was being made of the data of %s, and %s", s.ReplicaName(order.Ordinal),
+			order.Refused)
 	case job == nil:
 		return act(StartRecovery{order.Ordinal, order.Digest}, "make a new cluster of the data of %s; "+
 			"what only members had that are lost is lost", s.ReplicaName(order.Ordinal))

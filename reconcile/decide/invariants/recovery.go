@@ -195,8 +195,13 @@ func lostClusterIsKept(s decide.State, d decide.Decision) string {
 
 // anyCorrupt: etcd says that somebody's data may be wrong.
 func anyCorrupt(s decide.State) bool {
-	return slices.ContainsFunc(s.Membership.StaleAlarms, func(a decide.Alarm) bool { return a.Kind == decide.AlarmCorrupt }) ||
-		slices.ContainsFunc(s.Membership.Members, func(m decide.Member) bool { return slices.Contains(m.Alarms, decide.AlarmCorrupt) })
+	for _, alarm := range s.Membership.StaleAlarms {
+		if alarm.Kind == decide.AlarmCorrupt {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.Membership.Members,
+		func(m decide.Member) bool { return slices.Contains(m.Alarms, decide.AlarmCorrupt) })
 }
 
 // leavesBehind says what the record of a new cluster does not say of the lost one.
