@@ -30,28 +30,28 @@ func RecoveryJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.Rec
 	}
 	j.Ordinal = ordinal
 	if j.Phase == decide.JobSucceeded {
-		j.Into = recoveredInto(byAge(pods), j.ClusterID)
+		j.Into, j.Suspect = recoveredInto(byAge(pods), j.ClusterID)
 	}
 	return j
 }
 
-// recoveredInto is the cluster that the newest pod that ended well has made of the lost one; zero if none
-// says so.
-func recoveredInto(pods []*corev1.Pod, lost decide.ID) decide.ID {
+// recoveredInto is the cluster that the newest pod that ended well has made of the lost one, and whether its data
+// are suspect; zero if none says so.
+func recoveredInto(pods []*corev1.Pod, lost decide.ID) (into decide.ID, suspect bool) {
 	for _, pod := range slices.Backward(pods) {
 		ended := exited(pod, objects.RecoverContainer)
 		if ended == nil || ended.ExitCode != 0 {
 			continue
 		}
 		r, err := result.ParseRecovered(strings.TrimSpace(ended.Message))
-		var of, into decide.ID
+		var of decide.ID
 		if err != nil || of.UnmarshalText([]byte(r.LostClusterID)) != nil || of != lost ||
 			into.UnmarshalText([]byte(r.ClusterID)) != nil {
 			continue
 		}
-		return into
+		return into, r.Suspect
 	}
-	return 0
+	return 0, false
 }
 
 // volumeJob says what has become of a Job that works on a volume.

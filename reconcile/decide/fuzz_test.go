@@ -162,7 +162,7 @@ func change(s *decide.State, kind, how int) {
 			s.Record.VoidRecovery = []string{"", "w1", "w2"}[how/180%3]
 		},
 		func() {
-			s.Record.Recovery = decide.RecordedRecovery{ClusterID: ids[how%3], Ordinal: how / 3 % 2, VolumeUID: s.Replica(how / 3 % 2).VolumeUID}
+			s.Record.Recovery = decide.RecordedRecovery{ClusterID: ids[how%3], Ordinal: how / 3 % 2, VolumeUID: s.Replica(how / 3 % 2).VolumeUID, Suspect: how/18%2 == 1}
 			for i := range s.Record.Removed {
 				s.Record.Removed[i].LostCluster = ids[how/6%3]
 			}

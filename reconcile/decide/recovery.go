@@ -35,6 +35,9 @@ type RecordedRecovery struct {
 	// Ordinal of the member that the new cluster is made of, and UID of the volume with its data.
 	Ordinal   int    `json:"ordinal"`
 	VolumeUID string `json:"volumeUID"`
+	// Suspect: etcd had found, before the cluster was lost, that members hold different data. Whose are right,
+	// nobody knows.
+	Suspect bool `json:"suspect,omitempty"`
 }
 
 // Recovery is what is seen of the Job that makes a new cluster of a member's data.
@@ -52,6 +55,8 @@ type RecoveryJob struct {
 	Ordinal   int `json:"ordinal"`
 	// Into is the ID of the new cluster, once the Job has said so.
 	Into ID `json:"into,omitempty"`
+	// Suspect: the Job says that etcd had found that members hold different data.
+	Suspect bool `json:"suspect,omitempty"`
 }
 
 // Recovering reports whether the data of a member are being made those of a new cluster. No member
@@ -73,7 +78,7 @@ func (r Record) Supersedes(lost ID) bool {
 func RecoveringRecord(s State) Record {
 	r := StandingRecord(s, "")
 	ordinal := s.Declared.Recovery.Ordinal
-	r.Recovery = RecordedRecovery{r.ClusterID, ordinal, s.Replica(ordinal).VolumeUID}
+	r.Recovery = RecordedRecovery{ClusterID: r.ClusterID, Ordinal: ordinal, VolumeUID: s.Replica(ordinal).VolumeUID}
 	return r
 }
 
@@ -83,6 +88,7 @@ func RecoveredRecord(s State, a FinishRecovery) Record {
 	r := StandingRecord(s, "")
 	seed := r.Recovery.Ordinal
 	r.ClusterID, r.Members, r.Confirmed = a.ClusterID, nil, nil
+	r.Recovery.Suspect = s.Recovery.Job != nil && s.Recovery.Job.Suspect
 	for _, slot := range s.replicasInOrder() {
 		if slot.Ordinal != seed && hasVolume(slot) {
 			r = r.keeping(slot, r.Recovery.ClusterID)
@@ -345,8 +351,12 @@ func (s State) followRecovery() (Decision, bool) {
 			return act(StopRecovery{job.UID}, "Job %s has ended, and what it said is gone: have it say it again",
 				s.recoveryJobName())
 		}
+		doubt := ""
+		if job.Suspect {
+			doubt = "; etcd had found that members hold different data: compare them before anything relies on these"
+		}
 		return act(FinishRecovery{ClusterID: job.Into, VolumeUID: begun.VolumeUID},
-			"a new cluster is made of the data of %s: let it start", survivor)
+			"a new cluster is made of the data of %s: let it start%s", survivor, doubt)
 	case JobFailed:
 		return block("Job %s has failed: %s; cure that, and delete the Job to have it tried again: "+
 			"kubectl delete job %[1]s; or name another member in spec.recovery", s.recoveryJobName(),
@@ -377,8 +387,14 @@ func (s State) takeUpRecovery(r Record) Record {
 		slot.VolumeUID != job.VolumeUID {
 		return r
 	}
-	r.Recovery = RecordedRecovery{job.ClusterID, job.Ordinal, job.VolumeUID}
+	r.Recovery = RecordedRecovery{ClusterID: job.ClusterID, Ordinal: job.Ordinal, VolumeUID: job.VolumeUID}
 	return r
+}
+
+// madeOfSuspect reports whether the cluster was made of data that may be wrong, and a volume that is left of the
+// lost one may hold the right ones.
+func (s State) madeOfSuspect(gone RemovedMember) bool {
+	return s.Record.Recovery.Suspect && gone.LostCluster == s.Record.Recovery.ClusterID
 }
 
 // keeps reports whether a volume stays for now that is left of a lost cluster. Git gives up those of the
@@ -389,7 +405,8 @@ func (s State) keeps(gone RemovedMember) bool {
 	switch {
 	case !gone.Kept():
 		return false
-	case order.ClusterID != gone.LostCluster || order.OldVolumes != Delete || s.Record.ClusterID == gone.LostCluster:
+	case order.ClusterID != gone.LostCluster || order.OldVolumes != Delete || s.Record.ClusterID == gone.LostCluster,
+		s.madeOfSuspect(gone):
 		return true
 	}
 	next, free := s.freeOrdinal()

@@ -1,6 +1,8 @@
 package decide_test
 
 import (
+	"strconv"
+
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/decide/decidetest"
 )
@@ -22,6 +24,8 @@ func (w *world) setRecovery(key, text string) (err error) {
 	switch key {
 	case "of":
 		seen.Job.Digest = decidetest.Text(text)
+	case "suspect":
+		seen.Job.Suspect, err = strconv.ParseBool(text)
 	case "into":
 		seen.Job.Into, err = decidetest.ID(text)
 	default:

@@ -65,7 +65,7 @@
 //	set job-gen2 phase=Running|Succeeded|Failed created=5m message=(exit code 1)
 //	set restore phase=Running|Succeeded|Failed of=(tuesday of b/a) volume=v0 message=(no) restored=(rev 7) terminating=true
 //	set restore job=none hidden=(jobs is forbidden) foreign=(Job a-restore) stopping=(a-restore-x)
-//	set recovery phase=Running|Succeeded|Failed of=(c1 1) volume=v1 into=c2 message=(no) terminating=true
+//	set recovery phase=Running|Succeeded|Failed of=(c1 1) volume=v1 into=c2 suspect=true message=(no) terminating=true
 //	set recovery job=none hidden=(jobs is forbidden) foreign=(Job a-recovery) stopping=(a-recovery-x)
 //	set objects runs=none|3.6.16/h1 differs=true replicas=0 token=t2 storage=1Gi
 //	set ca secret=CA1 mounted=(CA1, CA2) proven=CA1 ends=3000

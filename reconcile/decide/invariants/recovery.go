@@ -184,7 +184,8 @@ func lostClusterIsKept(s decide.State, d decide.Decision) string {
 		for _, gone := range s.Record.Removed {
 			is := gone.Ordinal == a.Ordinal && gone.VolumeUID == a.VolumeUID && gone.LostCluster != 0
 			wanted := order.ClusterID == gone.LostCluster && order.ClusterID != s.Record.ClusterID &&
-				order.OldVolumes == decide.Delete && s.Membership.Known && !anyCorrupt(s)
+				order.OldVolumes == decide.Delete && s.Membership.Known && !anyCorrupt(s) &&
+				!(s.Record.Recovery.Suspect && gone.LostCluster == s.Record.Recovery.ClusterID)
 			if is && !wanted && !wholeClusterGoes(s) {
 				return "deletes a volume that is kept"
 			}
@@ -206,11 +207,12 @@ func anyCorrupt(s decide.State) bool {
 
 // leavesBehind says what the record of a new cluster does not say of the lost one.
 func leavesBehind(s decide.State, after decide.Record) string {
-	seed := s.Record.Recovery.Ordinal
+	seed, begun := s.Record.Recovery.Ordinal, after.Recovery
+	begun.Suspect = s.Record.Recovery.Suspect
 	switch {
 	case after.Token != s.Record.Token:
 		return "changes the token"
-	case after.Recovery != s.Record.Recovery || after.ClusterID == s.Record.ClusterID:
+	case begun != s.Record.Recovery || after.ClusterID == s.Record.ClusterID:
 		return "forgets the lost cluster"
 	case len(after.Members) != 1 || after.Members[0].Ordinal != seed || after.Members[0].Mode != decide.Sealed:
 		return "lets another member start"
