@@ -80,15 +80,13 @@ func scaleUp(s State) (Decision, bool) {
 func (s State) waitForSlot(ordinal int) (Decision, bool) {
 	name := s.ReplicaName(ordinal)
 	gone, known := s.Record.removed(ordinal)
-	if s.madeOfSuspect(gone) && !s.Replica(ordinal).VolumeTerminating {
-		return block("the volume of %s is kept, with what it has of cluster %s, which is lost: etcd had found that its "+
-			"members hold different data, and this may be the right one; compare them, and kubectl delete pvc data-%[1]s",
-			name, gone.LostCluster)
-	}
 	if gone.Kept() && !s.Replica(ordinal).VolumeTerminating {
-		return block("the volume of %s is kept, with what it has of cluster %s, which is lost: once nobody needs "+
-			"that, declare oldVolumes: Delete in spec.recovery with this clusterID, or kubectl delete pvc data-%[1]s",
-			name, gone.LostCluster)
+		once := "once nobody needs that, declare oldVolumes: Delete in spec.recovery with this clusterID, or"
+		if s.madeOfSuspect(gone) {
+			once = "etcd had found that its members hold different data, and this may be the right one; compare them, and"
+		}
+		return block("the volume of %s is kept, with what it has of cluster %s, which is lost: %s "+
+			"kubectl delete pvc data-%[1]s", name, gone.LostCluster, once)
 	}
 	if known || s.Replica(ordinal).VolumeTerminating {
 		return wait(recheckSettling, "a volume of %s is in the way, and is being deleted", name)
