@@ -105,11 +105,7 @@ func (c *cluster) applyObjects(ctx context.Context) (report.Outcome, error) {
 			return report.Outcome{Detail: going}, err
 		}
 	}
-	standing := decide.StandingRecord(c.state, newToken())
-	if err := c.unmark(ctx, standing); err != nil {
-		return report.Outcome{}, err
-	}
-	in, err := c.input(standing)
+	in, err := c.input(decide.StandingRecord(c.state, newToken()))
 	if err != nil {
 		return report.Outcome{}, err
 	}

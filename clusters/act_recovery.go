@@ -35,9 +35,6 @@ func (c *cluster) startRecovery(ctx context.Context, a decide.StartRecovery) (re
 	if err != nil {
 		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
 	}
-	if err := c.markLost(ctx, a.Ordinal, c.state.Record.ClusterID); err != nil {
-		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
-	}
 	if _, err := c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" }); err != nil {
 		return report.Outcome{}, err
 	}
@@ -47,48 +44,20 @@ func (c *cluster) startRecovery(ctx context.Context, a decide.StartRecovery) (re
 	return report.Outcome{Changed: true, Detail: "started " + job.String()}, nil
 }
 
-// markLost marks all claims as left of a lost cluster, but for that of the survivor, before anything else
-// says so: a record can be lost, or put back, and then these say that no member is to start on them.
+// markLost marks all claims as left of a lost cluster, but for that of the survivor, before the record says so:
+// that can be lost, or put back, and then these say that no member is to start on them.
 func (c *cluster) markLost(ctx context.Context, survivor int, lost decide.ID) error {
 	for _, r := range c.state.Replicas {
-		of := r.LostCluster
-		switch {
-		case r.Ordinal == survivor:
-			of = 0
-		case of == 0:
-			of = lost
+		if r.Ordinal == survivor || r.VolumeUID == "" || r.LostCluster != 0 {
+			continue
 		}
-		if err := c.mark(ctx, r, of); err != nil {
+		if err := c.stillOurs(ctx); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// mark marks the claim that was seen in a slot as left of that cluster, or of none.
-func (c *cluster) mark(ctx context.Context, r decide.Replica, lost decide.ID) error {
-	if r.VolumeUID == "" || r.LostCluster == lost {
-		return nil
-	}
-	var value *string
-	if lost != 0 {
-		text := lost.String()
-		value = &text
-	}
-	if err := c.stillOurs(ctx); err != nil {
-		return err
-	}
-	return c.kube().AnnotateClaim(ctx, c.target.Cluster.Namespace, objects.VolumeClaimName(c.state.Name, r.Ordinal),
-		r.VolumeUID, objects.AnnotationLostCluster, value)
-}
-
-// unmark takes the marks off claims of the cluster that there is: its recovery was begun, and given up.
-func (c *cluster) unmark(ctx context.Context, standing decide.Record) error {
-	for _, r := range c.state.Replicas {
-		if r.LostCluster != 0 && r.LostCluster == standing.ClusterID && !standing.Recovering() {
-			if err := c.mark(ctx, r, 0); err != nil {
-				return err
-			}
+		name := objects.VolumeClaimName(c.state.Name, r.Ordinal)
+		if err := c.kube().AnnotateClaim(ctx, c.target.Cluster.Namespace, name, r.VolumeUID,
+			objects.AnnotationLostCluster, lost.String()); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -140,7 +109,8 @@ func (c *cluster) finishRecovery(ctx context.Context, a decide.FinishRecovery) (
 	if err := c.holdsVolume(ctx, c.state.Record.Recovery.Ordinal, a.VolumeUID); err != nil {
 		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
 	}
-	if err := c.markLost(ctx, c.state.Record.Recovery.Ordinal, c.state.Record.Recovery.ClusterID); err != nil {
+	begun := c.state.Record.Recovery
+	if err := c.markLost(ctx, begun.Ordinal, begun.ClusterID); err != nil {
 		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
 	}
 	in, err := c.input(decide.RecoveredRecord(c.state, a))

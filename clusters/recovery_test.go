@@ -49,7 +49,6 @@ func TestRecovery(t *testing.T) {
 	c = s.decided("Recover", "make a new cluster of the data of a-1")
 	s.refuse(c, decide.StartRecovery{Ordinal: 2, Digest: start.Digest}, "is declared")
 	s.do(c, start, true)
-	s.requireMarks("c1", "", "c1")
 	s.do(c, start, false) // a late pass
 	c = s.decided("Recover", "making a new cluster of the data of a-1")
 	job := c.state.Recovery.Job
@@ -86,8 +85,7 @@ func TestRecovery(t *testing.T) {
 	c = s.decided("Recover", "a new cluster is made of the data of a-1")
 	finish := decide.FinishRecovery{ClusterID: 0xc2, VolumeUID: c.state.Replica(1).VolumeUID}
 	s.do(c, decide.FinishRecovery{ClusterID: 0xc2, VolumeUID: "another"}, false)
-	s.unmarkAll()
-	s.do(s.observe(), finish, true)
+	s.do(c, finish, true)
 	s.requireMarks("c1", "", "c1")
 	s.do(c, finish, false)
 	c = s.decided("ApplyObjects", "StatefulSet a")
@@ -110,51 +108,12 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// TestRecoveryGivenUp: marks are taken off claims of the cluster that there is.
-func TestRecoveryGivenUp(t *testing.T) {
-	s := newStage(t)
-	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
-	s.form()
-	s.makePods()
-	s.proveVolumes()
-	c := s.observe()
-	if err := c.markLost(t.Context(), 1, 0xc1); err == nil {
-		t.Fatal("marked without the lease")
-	}
-	ctx, release, err := c.hold(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.markLost(ctx, 1, 0xc1); err != nil {
-		t.Fatal(err)
-	}
-	release()
-	s.requireMarks("c1", "", "c1")
-	if r := decide.StandingRecord(s.observe().state, ""); len(r.Members) != 3 {
-		t.Errorf("%+v", r)
-	}
-	s.do(s.observe(), decide.ApplyObjects{}, false)
-	s.requireMarks("", "", "")
-}
-
 // requireMarks wants the claims to be marked as left of these clusters, by ordinal.
 func (s *stage) requireMarks(want ...string) {
 	s.Helper()
 	for ordinal, id := range want {
 		if got := s.claim(ordinal).Annotations[objects.AnnotationLostCluster]; got != id {
 			s.Errorf("the claim of a-%d is marked %q, want %q", ordinal, got, id)
-		}
-	}
-}
-
-// unmarkAll takes the marks off, as somebody might.
-func (s *stage) unmarkAll() {
-	s.Helper()
-	for ordinal := range 3 {
-		claim := s.claim(ordinal)
-		delete(claim.Annotations, objects.AnnotationLostCluster)
-		if _, err := s.server.Client.CoreV1().PersistentVolumeClaims("default").Update(s.Context(), claim, metav1.UpdateOptions{}); err != nil {
-			s.Fatal(err)
 		}
 	}
 }

@@ -37,15 +37,15 @@ const (
 const (
 	// AnnotationRecoveryDigest is the digest of the order that it was started for.
 	AnnotationRecoveryDigest = "etcd.quorate.dev/recovery-digest"
-	// AnnotationLostCluster is the ID of the cluster that is lost. The claims that are left of it have it, too,
-	// but for the one whose data become those of the new cluster.
+	// AnnotationLostCluster is the ID of the cluster that is lost. Once a new one is made, the claims that are left
+	// of it have it, too, but for the one whose data are those of the new cluster.
 	AnnotationLostCluster = "etcd.quorate.dev/lost-cluster"
 	// AnnotationOrdinal is that of the member that is left.
 	AnnotationOrdinal = "etcd.quorate.dev/ordinal"
 )
 
 // LostCluster is the ID of the lost cluster that a claim with these annotations is left of; zero if it is of
-// none. One that cannot be read is that of no cluster that there is.
+// none. What cannot be read is the ID of no cluster that there is.
 func LostCluster(annotations map[string]string) decide.ID {
 	text, marked := annotations[AnnotationLostCluster]
 	if !marked {

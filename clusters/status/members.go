@@ -11,11 +11,12 @@ import (
 )
 
 // addMembers fills in what is known of the members. The cluster ID comes from the record alone:
-// what some etcd says may be another cluster's. One that the record does not know, and was not made of,
-// stays: the record may be that which was put back.
+// what some etcd says may be another cluster's. An ID that the record does not know, and was not made of,
+// stays until etcd itself agrees with the record: that may be the one which was put back.
 func addMembers(status *v1alpha1.EtcdClusterStatus, old v1alpha1.EtcdClusterStatus, s decide.State) {
 	status.ClusterID, status.Version, status.Replicas = old.ClusterID, old.Version, old.Replicas
-	if id := s.Record.ClusterID; id != 0 && s.ReportedClusterID == 0 {
+	agreed := s.Membership.Known && s.Membership.ClusterID == s.Record.ClusterID
+	if id := s.Record.ClusterID; id != 0 && (s.ReportedClusterID == 0 || agreed) {
 		status.ClusterID = id.String()
 	}
 	if !s.Membership.Known {

@@ -41,7 +41,9 @@ func (s State) follow(r Record) Record {
 		}
 	}
 	for ordinal, member := range listed {
-		if _, found := r.Member(ordinal); !found {
+		gone, _ := r.removed(ordinal)
+		startsOnKept := gone.Kept() && s.remains(gone) && !member.Started
+		if _, found := r.Member(ordinal); !found && !startsOnKept {
 			r = r.With(RecordedMember{Ordinal: ordinal, Mode: modeOfNew(member)})
 		}
 	}

@@ -59,6 +59,7 @@ var wrongsAboutRecoveries = []wrong{
 	}), acts(decide.StartRecovery{Ordinal: 2, Digest: "d1"})},
 
 	{"recovered on a person's word", "that has come to nothing", losing(func(w *world) { w.Declared.Recovery.Word, w.Record.VoidRecovery = "w", "w" }), stops},
+	{"recovered on a person's word", "although another cluster was made before", losing(func(w *world) { w.Replicas[0].LostCluster = theCluster }), recovers},
 	{"recovered on a person's word", "by whoever may not", losing(func(w *world) { w.Declared.Recovery.Refused = "no" }), stops},
 	{"recovered on a person's word", "another claim may have the data", losing(func(w *world) { w.Declared.Recovery.Lost, w.Replicas[0].VolumeUID = 0b100, "v9" }), recovers},
 	{"recovered on a person's word", "somebody is given up no longer", beginning(func(w *world) { w.Declared.Recovery.Lost = 0b100 }), recovered},

@@ -120,11 +120,15 @@ func (r Record) keeping(slot Replica, lost ID) Record {
 	return r.WithRemoved(RemovedMember{Ordinal: slot.Ordinal, VolumeUID: slot.VolumeUID, LostCluster: lost})
 }
 
-// leftOfLost reports whether the claim in a slot is marked to be left of a cluster that this one was made
-// of. While the marked cluster is the one that is there, as before it has become another, the mark says
-// nothing; of a cluster without a record, every mark does.
+// leftOfLost reports whether the claim in a slot is marked to be left of a cluster that this one was made of.
+// No mark says anything of a volume that is on record as that of a member, unless that record is of the lost
+// cluster, and so older than what was made of it; if the status says so, too, the mark is wrong.
 func (s State) leftOfLost(r Replica) bool {
-	return r.LostCluster != 0 && !(s.recorded() && r.LostCluster == cmp.Or(s.ReportedClusterID, s.Record.ClusterID))
+	m, _ := s.Record.Member(r.Ordinal)
+	if m.VolumeUID != "" && m.VolumeUID == r.VolumeUID {
+		return r.LostCluster != 0 && r.LostCluster == s.Record.ClusterID && r.LostCluster != s.ReportedClusterID
+	}
+	return r.LostCluster != 0
 }
 
 // keepLost brings a record up to the marks on claims: whoever has put it back, or lost it, no member starts
@@ -191,6 +195,9 @@ func (s State) hindersRecovery() string {
 	case order.Lost.Has(order.Ordinal):
 		return fmt.Sprintf("%s is said to be lost itself", survivor)
 	}
+	if recovered := s.recoveredBefore(); recovered != "" {
+		return recovered
+	}
 	if going := s.replicaNames(func(r Replica) bool {
 		return s.keepsGoingVolume(r) && !order.Lost.Has(r.Ordinal)
 	}); len(going) > 0 {
@@ -204,6 +211,19 @@ func (s State) hindersRecovery() string {
 		return fmt.Sprintf("Kubernetes finds %s ready, as long as etcd has a quorum", Enumerate(serving))
 	}
 	return ""
+}
+
+// recoveredBefore says that another cluster was made of the one that git orders to recover, by the marks on what
+// is left of it; empty if none was, as far as they say.
+func (s State) recoveredBefore() string {
+	marked := s.replicaNames(func(r Replica) bool {
+		return r.LostCluster != 0 && r.LostCluster == s.Declared.Recovery.ClusterID
+	})
+	if len(marked) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("a new cluster was made of it before, as the marks on the claims of %s say: its record was put "+
+		"back", Enumerate(marked))
 }
 
 // awaitsUnready reports whether the recovery that git orders waits for nothing but for Kubernetes to find

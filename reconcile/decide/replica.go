@@ -61,7 +61,7 @@ type Replica struct {
 	VolumeToken string `json:"volumeToken,omitempty"`
 	// VolumeTerminating: the claim is being deleted.
 	VolumeTerminating bool `json:"volumeTerminating,omitempty"`
-	// LostCluster is the ID of the cluster that the claim is marked to be left of, when a new one was made of
+	// LostCluster is the ID of the cluster that the claim is marked to be left of, since a new one was made of
 	// another member's data; zero if it is not marked.
 	LostCluster ID `json:"lostCluster,omitempty"`
 	// Stranded says why no pod can ever use the volume again, such as that its node is gone; empty

@@ -392,9 +392,8 @@ func (w *world) recovered() {
 		w.Record.Removed[i].LostCluster = 0xc0
 	}
 	for i := range w.Replicas {
-		w.Replicas[i].LostCluster = 0xc0
-		if w.Replicas[i].Ordinal == 0 {
-			w.Replicas[i].LostCluster = 0
+		if w.Replicas[i].Ordinal > 0 {
+			w.Replicas[i].LostCluster = 0xc0
 		}
 	}
 }

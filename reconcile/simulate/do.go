@@ -39,7 +39,7 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 		}
 		return w.applyAll(s)
 	case decide.ApplyObjects:
-		return append(w.unmark(s), w.applyAll(s)...)
+		return w.applyAll(s)
 	case decide.RenewCertificates:
 		return w.renewCertificates()
 	case decide.Declare:

@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"cmp"
 	"time"
 
 	"quorate.dev/quorate/reconcile/decide"
@@ -37,7 +36,7 @@ func (w *World) startRecovery(s decide.State, a decide.StartRecovery) []write {
 		return nil
 	}
 	record := decide.RecoveringRecord(s)
-	writes := w.markLost(s, a.Ordinal, s.Record.ClusterID)
+	var writes []write
 	if !w.record.Equal(record) {
 		writes = append(writes, w.apply(w.configMap(), record))
 	}
@@ -70,36 +69,21 @@ func (w *World) finishRecovery(s decide.State, a decide.FinishRecovery) []write 
 // markLost marks the claims that were seen as left of a lost cluster, but for that of the survivor.
 func (w *World) markLost(s decide.State, survivor int, lost decide.ID) (writes []write) {
 	for _, r := range s.Replicas {
-		of := cmp.Or(r.LostCluster, lost)
-		if r.Ordinal == survivor {
-			of = 0
+		if r.Ordinal == survivor || r.VolumeUID == "" || r.LostCluster != 0 {
+			continue
 		}
-		writes = append(writes, w.mark(r, of)...)
+		writes = append(writes, write{"PersistentVolumeClaim data-" + w.replicaName(r.Ordinal), func() {
+			if w.volumes[r.Ordinal].uid == r.VolumeUID {
+				w.MarkClaim(r.Ordinal, lost)
+			}
+		}})
 	}
 	return writes
 }
 
-func (w *World) mark(r decide.Replica, lost decide.ID) []write {
-	if r.VolumeUID == "" || r.LostCluster == lost {
-		return nil
-	}
-	return []write{{"PersistentVolumeClaim data-" + w.replicaName(r.Ordinal), func() {
-		if v := w.volumes[r.Ordinal]; v.uid == r.VolumeUID {
-			v.lostCluster = lost
-			w.volumes[r.Ordinal] = v
-		}
-	}}}
-}
-
-// unmark takes the marks off claims of the cluster that there is.
-func (w *World) unmark(s decide.State) (writes []write) {
-	standing := decide.StandingRecord(s, "fresh")
-	for _, r := range s.Replicas {
-		if r.LostCluster != 0 && r.LostCluster == standing.ClusterID && !standing.Recovering() {
-			writes = append(writes, w.mark(r, 0)...)
-		}
-	}
-	return writes
+// MarkClaim marks a claim as left of a lost cluster, as passes do, and as people can.
+func (w *World) MarkClaim(n int, lost decide.ID) {
+	w.changeVolume(n, func(v *volume) { v.lostCluster = lost })
 }
 
 // runRecovery lets the Job go on: it makes a new cluster of what the member has, unless that was done.

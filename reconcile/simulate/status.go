@@ -42,7 +42,8 @@ func (t status) equal(other status) bool {
 
 // after is the status after a pass that has seen s.
 func (t status) after(s decide.State) status {
-	if s.Record.ClusterID != 0 && s.ReportedClusterID == 0 {
+	agreed := s.Membership.Known && s.Membership.ClusterID == s.Record.ClusterID
+	if s.Record.ClusterID != 0 && (s.ReportedClusterID == 0 || agreed) {
 		t.clusterID = s.Record.ClusterID
 	}
 	if !s.Membership.Known {

@@ -98,16 +98,15 @@ func outOfNothing(s decide.State, m decide.RecordedMember, founds bool) string {
 	return ""
 }
 
-// keptOfLost: the claim of a member is marked to be left of another cluster than the status says that there is,
-// and the record keeps it as such; no etcd lists the member.
-func keptOfLost(s decide.State, ordinal int, after decide.Record) bool {
-	r := replicaAt(s, ordinal)
-	_, listed := memberAt(s, ordinal)
-	current := s.Record.ClusterID
-	if s.ReportedClusterID != 0 {
-		current = s.ReportedClusterID
-	}
-	return r.LostCluster != 0 && r.LostCluster != current && !(listed && s.Membership.Known) && keepsSlot(after, r)
+// keptOfLost: the claim of a member is marked to be left of a lost cluster, and the record keeps it as such; no
+// etcd lists the member. One with the volume on record goes only if that record is the lost cluster's own.
+func keptOfLost(s decide.State, before decide.RecordedMember, after decide.Record) bool {
+	r := replicaAt(s, before.Ordinal)
+	_, listed := memberAt(s, before.Ordinal)
+	onRecord := before.VolumeUID != "" && before.VolumeUID == r.VolumeUID
+	marked := r.LostCluster != 0 &&
+		(!onRecord || r.LostCluster == s.Record.ClusterID && r.LostCluster != s.ReportedClusterID)
+	return marked && !(listed && s.Membership.Known) && keepsSlot(after, r)
 }
 
 // loosens says what a record takes back of what the one in s says of a member.
@@ -120,7 +119,7 @@ func loosens(s decide.State, before decide.RecordedMember, after decide.Record) 
 		return "is dropped, and no majority of those on record stands behind the list"
 	case !found && s.Membership.Known && !listed && after.ClusterID == s.Membership.ClusterID:
 		return ""
-	case !found && keptOfLost(s, before.Ordinal, after):
+	case !found && keptOfLost(s, before, after):
 		return ""
 	case !found:
 		return "is dropped"

@@ -24,8 +24,12 @@ func TestLoosened(t *testing.T) {
 	}
 	marked := unknown
 	marked.Replicas = []decide.Replica{{Ordinal: 1, VolumeUID: "v1", LostCluster: 9}}
-	current, heard := marked, marked
-	current.ReportedClusterID, heard.Membership.Known = 9, true
+	heard := marked
+	heard.Membership.Known = true
+	proven, superseded := marked, marked
+	proven.Record = proven.Record.With(decide.RecordedMember{Ordinal: 1, Mode: decide.Sealed, VolumeUID: "v1"})
+	superseded.Record = proven.Record
+	superseded.Replicas = []decide.Replica{{Ordinal: 1, VolumeUID: "v1", LostCluster: 1}}
 	kept := decide.Record{Token: "t", ClusterID: 1, Members: sealed.Members[:1], Removed: []decide.RemovedMember{{Ordinal: 1, VolumeUID: "v1", LostCluster: 9}}}
 	under := func(r decide.Record, ca string) decide.Record { r.CA = ca; return r }
 	trusting := func(recorded string, seen decide.CA) decide.State {
@@ -53,8 +57,9 @@ func TestLoosened(t *testing.T) {
 		"no cluster":                  {state, decide.Record{Token: "t", Members: sealed.Members}, false, "changes the cluster ID"},
 		"a member dropped":            {state, decide.Record{Token: "t", ClusterID: 1, Members: sealed.Members[:1]}, false, "a-1: is dropped"},
 		"kept of a lost cluster":      {marked, kept, false, ""},
-		"kept of the one there is":    {current, kept, false, "a-1: is dropped"},
 		"kept although it is listed":  {heard, kept, false, "a-1: is dropped"},
+		"kept although it is proven":  {proven, kept, false, "a-1: is dropped"},
+		"kept of what was put back":   {superseded, kept, false, ""},
 		"marked, and not kept":        {marked, decide.Record{Token: "t", ClusterID: 1, Members: sealed.Members[:1]}, false, "a-1: is dropped"},
 		"unsealed":                    {state, with(0, decide.Founding), false, "a-0: is unsealed"},
 		"unsealed to join":            {state, with(0, decide.Joining), false, "a-0: is unsealed"},

@@ -98,6 +98,9 @@ func notOrdered(s decide.State) string {
 		if slot.Pod == decide.PodReady {
 			return "the pod of " + podName(s, slot.Ordinal) + " is ready"
 		}
+		if slot.LostCluster == order.ClusterID {
+			return "another cluster was made of it before"
+		}
 	}
 	return notGivenUp(s)
 }
