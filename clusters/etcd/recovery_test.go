@@ -114,7 +114,7 @@ func (s *servers) toRecover(t *testing.T, i int) recovery.Order {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return recovery.Order{Into: into, ClusterID: was.ClusterID, Etcd: program, Inspect: inspect}
+	return recovery.Order{Into: into, ClusterID: was.ClusterID, Etcd: program, Inspect: inspect, Files: recovery.TrustedFiles{}}
 }
 
 // recovered recovers a copy of a member, and returns the keys that it holds.

@@ -109,7 +109,7 @@ func (f *recoverFlags) run(ctx context.Context, std streams, args []string) erro
 	var stored store.Manifest
 	switch {
 	case f.dryRun:
-		err = f.describe(std)
+		err = f.describe(ctx, std)
 	case f.apart.prepare:
 		err = f.prepare(ctx, std)
 	case f.backup.to != "":
@@ -119,7 +119,7 @@ func (f *recoverFlags) run(ctx context.Context, std streams, args []string) erro
 	}
 	if err != nil {
 		err = blockedBy(err, snapshot.ErrNoMember, snapshot.ErrRunning, snapshot.ErrDamaged, snapshot.ErrExists,
-			recovery.ErrUnfit, etcdprocess.ErrVersion)
+			recovery.ErrUnfit, etcdprocess.ErrVersion, errTooLarge)
 		return fmt.Errorf("recover: %w", err)
 	}
 	if f.backup.to == "" || f.dryRun {
@@ -217,8 +217,8 @@ func (f *recoverFlags) target(args []string) (o backup.Order, err error) {
 }
 
 // describe says what is left.
-func (f *recoverFlags) describe(std streams) error {
-	s, err := snapshot.SurvivorOf(f.into.DataDir)
+func (f *recoverFlags) describe(ctx context.Context, std streams) error {
+	s, err := memberApart{}.Survivor(ctx, f.into.DataDir)
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,9 @@ func (f *recoverFlags) describe(std streams) error {
 
 // order finds the etcd that is to be started.
 func (f *recoverFlags) order(ctx context.Context, progress backup.Progress) (recovery.Order, error) {
-	order := recovery.Order{Into: f.into, ClusterID: f.lost, Dir: f.dir, Inspect: inspectApart, Progress: progress}
+	order := recovery.Order{
+		Into: f.into, ClusterID: f.lost, Dir: f.dir, Inspect: inspectApart, Files: memberApart{}, Progress: progress,
+	}
 	if f.apart.is() {
 		order.Etcd.Version = f.apart.etcd
 		return order, nil
@@ -315,7 +317,7 @@ func (f *recoverFlags) recover(ctx context.Context, std streams) error {
 func (f *recoverFlags) recoverNow(
 	ctx context.Context, std streams, d recovering, order recovery.Order,
 ) (told result.Recovered, err error) {
-	if err := d.clear(); err != nil {
+	if err := d.clear(ctx); err != nil {
 		return told, fmt.Errorf("clear away what was left behind: %w", err)
 	}
 	by := recovery.Recover

@@ -72,10 +72,10 @@ func (d recovering) read() (result.Recovered, error) {
 
 // clear removes what those have left that were killed before the recovered member was in place: it may
 // be where the member that was is to be kept. Whatever else is there stays.
-func (d recovering) clear() error {
+func (d recovering) clear(ctx context.Context) error {
 	kept := filepath.Join(d.dataDir, d.aside())
 	if _, err := os.Lstat(kept); err == nil {
-		if !d.leftBehind(kept) {
+		if !d.leftBehind(ctx, kept) {
 			return fmt.Errorf("%w: %s is there, and nothing says that it is left over; move it away if nobody needs it",
 				snapshot.ErrExists, kept)
 		}
@@ -95,13 +95,13 @@ func (d recovering) clear() error {
 }
 
 // leftBehind reports whether a directory is the member that the mark names, as it was made.
-func (d recovering) leftBehind(dir string) bool {
+func (d recovering) leftBehind(ctx context.Context, dir string) bool {
 	told, unmarked := d.read()
 	found, unknown := snapshot.IdentityIn(dir)
 	if unmarked != nil || unknown != nil || !is(told, found) {
 		return false
 	}
-	unstarted, err := snapshot.Unstarted(dir)
+	unstarted, err := memberApart{}.unstarted(ctx, dir)
 	return err == nil && unstarted
 }
 

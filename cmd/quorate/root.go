@@ -114,7 +114,8 @@ Results go to stdout, everything else to stderr. Exit codes:
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ",
 		fmt.Sprintf("Flags.FlagUsagesWrapped %d ", cmp.Or(style(std.out).Width, helpWidth))))
 	root.AddCommand(newRun(std), newPlan(std), newValidate(std), newStatus(std), newInstall(std), newBackup(std),
-		newBackups(std), newRestore(std), newRecover(std), newInspect(std), newVersion(std))
+		newBackups(std), newRestore(std), newRecover(std), newInspect(std),
+		newMemberFiles(std), newVersion(std))
 	return root
 }
 

@@ -28,7 +28,7 @@ const (
 // Prepare copies the member that is left to o.Dir, for an etcd that somebody else starts there by
 // ConfigFile. What was there of a copy before is gone. RecoverPrepared does the rest.
 func Prepare(ctx context.Context, o Order) error {
-	survivor, held, err := o.hold()
+	survivor, held, err := o.hold(ctx)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func removed(name string) error {
 
 // RecoverPrepared is Recover where Prepare has made the copy, and etcd runs on it.
 func RecoverPrepared(ctx context.Context, o Order, place func(Recovered) error) error {
-	survivor, held, err := o.hold()
+	survivor, held, err := o.hold(ctx)
 	if err != nil {
 		return err
 	}

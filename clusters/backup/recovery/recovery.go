@@ -33,6 +33,7 @@ type Order struct {
 	Dir      string
 	Etcd     etcdprocess.Program
 	Inspect  backup.Inspector
+	Files    Files
 	Progress backup.Progress
 }
 
@@ -136,7 +137,7 @@ func Rescue(ctx context.Context, o Order, ordered backup.Order, put func(backup.
 func (o Order) rescue(
 	ctx context.Context, ordered backup.Order, use func(*disk.Shared, snapshot.Survivor, backup.Taken) error,
 ) error {
-	survivor, held, err := o.hold()
+	survivor, held, err := o.hold(ctx)
 	if err != nil {
 		return err
 	}
@@ -158,11 +159,11 @@ func (o Order) rescue(
 }
 
 // hold keeps etcd from the member that is left, and reads it.
-func (o Order) hold() (s snapshot.Survivor, held *disk.Shared, err error) {
+func (o Order) hold(ctx context.Context) (s snapshot.Survivor, held *disk.Shared, err error) {
 	if held, err = snapshot.Hold(o.Into.DataDir); err != nil {
 		return s, nil, err
 	}
-	s, err = snapshot.SurvivorOf(o.Into.DataDir)
+	s, err = o.Files.Survivor(ctx, o.Into.DataDir)
 	if err == nil && s.ClusterID != o.ClusterID {
 		err = fmt.Errorf("%w: it is of cluster %016x, and not of %016x", ErrUnfit, s.ClusterID, o.ClusterID)
 	}
@@ -220,7 +221,7 @@ func (o Order) copyMember(ctx context.Context, survivor snapshot.Survivor, dataD
 	if err := snapshot.CopyMember(ctx, o.Into.DataDir, dataDir); err != nil {
 		return fmt.Errorf("copy the member: %w", err)
 	}
-	turnsAuthOn, err := snapshot.CommitLog(dataDir)
+	turnsAuthOn, err := o.Files.CommitLog(ctx, dataDir)
 	switch {
 	case err != nil:
 		return fmt.Errorf("keep all of the member's log: %w", err)
@@ -230,7 +231,7 @@ func (o Order) copyMember(ctx context.Context, survivor snapshot.Survivor, dataD
 	case !survivor.Facts.Auth:
 		return nil
 	}
-	if err := snapshot.DisableAuth(dataDir); err != nil {
+	if err := o.Files.DisableAuth(ctx, dataDir); err != nil {
 		return fmt.Errorf("turn authentication off in the copy: %w", err)
 	}
 	return nil

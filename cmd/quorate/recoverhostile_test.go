@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// TestRecoverHostile: whatever somebody has written to a data directory, the process that is to recover it says
+// what is wrong with it, and goes on.
+func TestRecoverHostile(t *testing.T) {
+	r := newRecoveries(t)
+	for name, c := range map[string]struct {
+		change func(t *testing.T, member string)
+		code   int
+		said   string
+	}{
+		"a record that takes all memory": {immenseRecord, exitBlocked, "takes more memory than there is for it"},
+		"a page that is its own child":   {ownChild, exitBlocked, "the database is damaged"},
+		"fewer pages than it says":       {truncatedDatabase, exitBlocked, "the database is damaged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := r
+			r.T = t
+			r.copied()
+			c.change(t, filepath.Join(r.dir(), "member"))
+			for _, flags := range [][]string{{"--dry-run"}, {}, {"--prepare", "--dir=" + t.TempDir(), "--etcd-version=" + versionOf(t, r.etcd), "--initial-cluster-token=t"}} {
+				r.unchanged(c.code, c.said, func() ran { return r.recover(r.dir(), flags...) })
+			}
+		})
+	}
+}
+
+const firstLog = "wal/0000000000000000-0000000000000000.wal"
+
+// immenseRecord has the log end with a record that takes 200 GiB, in a file of holes that is as long.
+func immenseRecord(t *testing.T, member string) {
+	t.Helper()
+	file, end := atEndOfLog(t, member)
+	defer file.Close()
+	const bytes = 200 << 30
+	if _, err := file.WriteAt(binary.LittleEndian.AppendUint64(nil, bytes), end); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Truncate(end + bytes + 1<<20); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// atEndOfLog opens the log of a member, and says where the next record would be.
+func atEndOfLog(t *testing.T, member string) (file *os.File, end int64) {
+	t.Helper()
+	path := filepath.Join(member, firstLog)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for frame := binary.LittleEndian.Uint64(content); frame != 0; frame = binary.LittleEndian.Uint64(content[end:]) {
+		end += 8 + int64(frame&(1<<56-1))
+		if frame>>63 == 1 {
+			end += int64(frame >> 56 & 7)
+		}
+	}
+	if file, err = os.OpenFile(path, os.O_RDWR, 0); err != nil {
+		t.Fatal(err)
+	}
+	return file, end
+}
+
+// ownChild has the first page that is read be a branch whose only child is itself.
+func ownChild(t *testing.T, member string) {
+	t.Helper()
+	path := filepath.Join(member, "snap", "db")
+	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root uint64
+	_ = db.View(func(tx *bolt.Tx) error {
+		root = uint64(tx.Cursor().Bucket().Root())
+		return nil
+	})
+	pageSize := int64(db.Info().PageSize)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	page := binary.LittleEndian.AppendUint64(nil, root)
+	page = binary.LittleEndian.AppendUint16(page, 1) // a branch
+	page = binary.LittleEndian.AppendUint16(page, 1) // with one child
+	page = binary.LittleEndian.AppendUint32(page, 0)
+	page = binary.LittleEndian.AppendUint32(page, 16) // whose key is behind this
+	page = binary.LittleEndian.AppendUint32(page, 0)
+	page = binary.LittleEndian.AppendUint64(page, root)
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.WriteAt(page, int64(root)*pageSize); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// truncatedDatabase has only the first pages of the database.
+func truncatedDatabase(t *testing.T, member string) {
+	t.Helper()
+	if err := os.Truncate(filepath.Join(member, "snap", "db"), 3*4096+100); err != nil {
+		t.Fatal(err)
+	}
+}
