@@ -57,9 +57,14 @@ func logsIn(dir string) ([]string, error) {
 	}
 	var logs []string
 	for _, entry := range entries {
-		if filepath.Ext(entry.Name()) == ".wal" {
-			logs = append(logs, filepath.Join(dir, entry.Name()))
+		if filepath.Ext(entry.Name()) != ".wal" {
+			continue
 		}
+		log := filepath.Join(dir, entry.Name())
+		if err := isPlain(log, entry.Type()); err != nil {
+			return nil, err
+		}
+		logs = append(logs, log)
 	}
 	return logs, err
 }

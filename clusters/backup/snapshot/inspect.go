@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/protobuf/proto"
 
+	"quorate.dev/quorate/clusters/backup/disk"
 	"quorate.dev/quorate/etcdversion"
 	"quorate.dev/quorate/reconcile/panics"
 )
@@ -120,7 +121,7 @@ const (
 // inspects it in a process of its own.
 func Inspect(path string) (Facts, error) {
 	var facts Facts
-	err := reading(path, func(tx *bolt.Tx) (err error) {
+	err := reading(path, os.OpenFile, func(tx *bolt.Tx) (err error) {
 		if err = checkPages(tx); err != nil {
 			return err
 		}
@@ -133,11 +134,21 @@ func Inspect(path string) (Facts, error) {
 	return facts, nil
 }
 
+// opener opens a file, as os.OpenFile does.
+type opener func(path string, flag int, mode os.FileMode) (*os.File, error)
+
+// openPlain opens a file to read it, in a directory that somebody else may write to.
+func openPlain(path string, _ int, _ os.FileMode) (*os.File, error) { return disk.Open(path) }
+
 // reading opens a database and reads in it. Pages that point outside the file make bbolt panic, or
 // fault: both are damage.
-func reading(path string, read func(*bolt.Tx) error) error {
-	info, err := os.Stat(path)
+func reading(path string, open opener, read func(*bolt.Tx) error) error {
+	file, err := open(path, os.O_RDONLY, 0)
 	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
 	if info.Size() == 0 { // of which the library would make a database
@@ -145,7 +156,7 @@ func reading(path string, read func(*bolt.Tx) error) error {
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	err = panics.Catch(func() error {
-		db, err := bolt.Open(path, 0o400, &bolt.Options{ReadOnly: true, Timeout: lockPatience})
+		db, err := bolt.Open(path, 0o400, &bolt.Options{ReadOnly: true, Timeout: lockPatience, OpenFile: open})
 		if isDamage(err) {
 			return fmt.Errorf("%w: %w", ErrDamaged, err)
 		}

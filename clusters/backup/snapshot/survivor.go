@@ -66,7 +66,7 @@ func Database(dataDir string) string { return filepath.Join(dataDir, member, "sn
 // Hold keeps etcd from starting on a data directory until it is closed: etcd waits for its database.
 // ErrRunning says that it was there first.
 func Hold(dataDir string) (*disk.Shared, error) {
-	if err := hasDirectories(dataDir); err != nil {
+	if err := hasFiles(dataDir); err != nil {
 		return nil, err
 	}
 	held, err := disk.Share(Database(dataDir))
@@ -96,9 +96,45 @@ func hasDirectories(dataDir string) error {
 	return nil
 }
 
+// hasFiles refuses a member in which links lead to what may be somebody else's, or that has what is neither a
+// file nor a directory: etcd makes neither.
+func hasFiles(dataDir string) error {
+	if err := hasDirectories(dataDir); err != nil {
+		return err
+	}
+	for _, part := range []string{member, filepath.Join(member, "wal"), filepath.Join(member, "snap")} {
+		dir := filepath.Join(dataDir, part)
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			if entry.IsDir() {
+				continue
+			}
+			if err := isPlain(filepath.Join(dir, entry.Name()), entry.Type()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isPlain refuses what is no regular file: a link would lead anywhere, and a pipe keeps its reader waiting.
+func isPlain(path string, kind os.FileMode) error {
+	switch {
+	case kind&os.ModeSymlink != 0:
+		return fmt.Errorf("%w: %s is a symbolic link, which is not followed: put there what it leads to",
+			ErrDamaged, path)
+	case !kind.IsRegular():
+		return fmt.Errorf("%w: %s is no regular file", ErrDamaged, path)
+	}
+	return nil
+}
+
 // SurvivorOf reads a data directory, and changes nothing in it.
 func SurvivorOf(dataDir string) (Survivor, error) {
-	if err := hasDirectories(dataDir); err != nil {
+	if err := hasFiles(dataDir); err != nil {
 		return Survivor{}, err
 	}
 	identity, err := IdentityOf(dataDir)
@@ -106,7 +142,7 @@ func SurvivorOf(dataDir string) (Survivor, error) {
 		return Survivor{}, err
 	}
 	found := Survivor{Identity: identity}
-	err = reading(Database(dataDir), found.readDatabase)
+	err = reading(Database(dataDir), openPlain, found.readDatabase)
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		err = ErrRunning
 	}

@@ -2,11 +2,12 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
-	bolt "go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
 )
 
 // TestRecoverHostile: whatever somebody has written to a data directory, the process that is to recover it says
@@ -21,6 +22,14 @@ func TestRecoverHostile(t *testing.T) {
 		"a record that takes all memory": {immenseRecord, exitBlocked, "takes more memory than there is for it"},
 		"a page that is its own child":   {ownChild, exitBlocked, "the database is damaged"},
 		"fewer pages than it says":       {truncatedDatabase, exitBlocked, "the database is damaged"},
+		"a database elsewhere":           {linked("snap/db"), exitBlocked, "snap/db is a symbolic link, which is not followed"},
+		"a log elsewhere":                {linked(firstLog), exitBlocked, firstLog + " is a symbolic link, which is not followed"},
+		"snapshots elsewhere":            {linked("snap/1.snap"), exitBlocked, "snap/1.snap is a symbolic link, which is not followed"},
+		"a device":                       {linkedTo("snap/db", "/dev/zero"), exitBlocked, "snap/db is a symbolic link, which is not followed"},
+		"a pipe for a database":          {made("snap/db", pipe), exitBlocked, "snap/db is no regular file"},
+		"a pipe for a log":               {made("wal/ffffffffffffffff-0000000000000000.wal", pipe), exitBlocked, "wal/ffffffffffffffff-0000000000000000.wal is no regular file"},
+		"a socket for a log":             {made("wal/ffffffffffffffff-0000000000000000.wal", socket), exitBlocked, "wal/ffffffffffffffff-0000000000000000.wal is no regular file"},
+		"a directory for a log":          {made("wal/ffffffffffffffff-0000000000000000.wal", emptyDir), exitBlocked, "wal/ffffffffffffffff-0000000000000000.wal is no regular file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := r
@@ -74,19 +83,16 @@ func atEndOfLog(t *testing.T, member string) (file *os.File, end int64) {
 func ownChild(t *testing.T, member string) {
 	t.Helper()
 	path := filepath.Join(member, "snap", "db")
-	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true})
+	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var root uint64
-	_ = db.View(func(tx *bolt.Tx) error {
-		root = uint64(tx.Cursor().Bucket().Root())
-		return nil
-	})
-	pageSize := int64(db.Info().PageSize)
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
+	pageSize := int64(binary.LittleEndian.Uint32(content[24:]))
+	meta := content
+	if next := content[pageSize:]; binary.LittleEndian.Uint64(next[64:]) > binary.LittleEndian.Uint64(meta[64:]) {
+		meta = next // of a later transaction
 	}
+	root := binary.LittleEndian.Uint64(meta[32:])
 	page := binary.LittleEndian.AppendUint64(nil, root)
 	page = binary.LittleEndian.AppendUint16(page, 1) // a branch
 	page = binary.LittleEndian.AppendUint16(page, 1) // with one child
@@ -111,3 +117,35 @@ func truncatedDatabase(t *testing.T, member string) {
 		t.Fatal(err)
 	}
 }
+
+// linked has a part of a member be a link to where it was moved.
+func linked(part string) func(*testing.T, string) {
+	return func(t *testing.T, member string) {
+		t.Helper()
+		at, elsewhere := filepath.Join(member, part), filepath.Join(t.TempDir(), "elsewhere")
+		if err := os.Rename(at, elsewhere); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		linkedTo(part, elsewhere)(t, member)
+	}
+}
+
+// linkedTo has a part of a member be a link.
+func linkedTo(part, elsewhere string) func(*testing.T, string) {
+	return made(part, func(at string) error { return os.Symlink(elsewhere, at) })
+}
+
+// made has a part of a member be something else.
+func made(part string, something func(at string) error) func(*testing.T, string) {
+	return func(t *testing.T, member string) {
+		t.Helper()
+		at := filepath.Join(member, part)
+		if err := errors.Join(os.RemoveAll(at), something(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func pipe(at string) error     { return unix.Mkfifo(at, 0o600) }
+func emptyDir(at string) error { return os.Mkdir(at, 0o700) }
+func socket(at string) error   { return unix.Mknod(at, unix.S_IFSOCK|0o600, 0) }
