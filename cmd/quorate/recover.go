@@ -344,11 +344,18 @@ func tellRecovered(std streams, d recovering, r recovery.Recovered) {
 	fmt.Fprintf(std.out, "recovered cluster %s from member %s into %s\n", hexID(s.ClusterID), visible.Line(s.Name),
 		d.dataDir)
 	if unknown := s.End.Index - min(s.Committed, s.End.Index); unknown > 0 {
-		fmt.Fprintf(std.out, "it has all of the log, with %d entries at its end that may not have been "+
-			"acknowledged\n", unknown)
+		fmt.Fprintf(std.out, "it has all of the log, with %s at its end that may not have been acknowledged\n",
+			entries(unknown))
 	}
 	fmt.Fprintf(std.out, "what only members had that are lost is lost; %s keeps the member that was\n",
 		filepath.Join(d.dataDir, d.aside()))
 	tellStart(std, r.Facts, r.Into, r.Made.Revision)
 	warnSuspect(std, s.Facts.Corrupt())
+}
+
+func entries(n uint64) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return fmt.Sprintf("%d entries", n)
 }
