@@ -54,7 +54,7 @@ func copyFile(ctx context.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, disk.Until(ctx, in))
+	err = disk.Copy(ctx, out, in)
 	return errors.Join(err, out.Close())
 }
 
