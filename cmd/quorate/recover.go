@@ -55,7 +55,7 @@ by members that are lost. All that is in its log is kept, even what it does not 
 committed, which etcd's --force-new-cluster drops.
 
 It works on a copy, which takes room for the data three times. With --to it takes a backup of what
-the member has, and changes nothing in the directory: a cluster is made from that as from any
+the member has, and changes nothing of the member: a cluster is made from that as from any
 other backup. Without, it makes a member in the directory. The revision is raised, and all before
 it marked as compacted, so that watches start again instead of silently missing events. The new
 cluster has another ID: members of the old one that come back cannot join it. The member that was
@@ -274,6 +274,11 @@ func (f *recoverFlags) rescue(
 	if err != nil {
 		return stored, err
 	}
+	unlock, err := f.alone(ctx, std)
+	if err != nil {
+		return stored, err
+	}
+	defer unlock()
 	put.Slot, put.Fresh, put.Progress = time.Now(), true, progress
 	err = recovery.Rescue(ctx, order, put, func(taken backup.Taken) (err error) {
 		if bucket == nil {
@@ -284,6 +289,23 @@ func (f *recoverFlags) rescue(
 		return err
 	})
 	return stored, err
+}
+
+// alone keeps others from working in the data directory, and removes what those have left there that were killed.
+// In another directory nobody knows whose anything is, and it stays.
+func (f *recoverFlags) alone(ctx context.Context, std streams) (done func(), err error) {
+	if f.dir != "" {
+		return func() {}, nil
+	}
+	unlock, err := recovering{f.into.DataDir, f.lost}.lock(ctx, std)
+	if err != nil {
+		return nil, err
+	}
+	if err := snapshot.RemoveLeftovers(f.into.DataDir); err != nil {
+		unlock()
+		return nil, fmt.Errorf("clear away what was left behind: %w", err)
+	}
+	return unlock, nil
 }
 
 // recover makes a member of what is left, unless that was done before.

@@ -219,6 +219,29 @@ func TestRecoverTo(t *testing.T) {
 	}
 }
 
+// TestRecoverToClearsUp: what one has left that was killed is gone after the next one, which touches nothing of one
+// that runs.
+func TestRecoverToClearsUp(t *testing.T) {
+	r := newRecoveries(t)
+	left := filepath.Join(r.dir(), ".restore-1", "data", "member")
+	if err := os.MkdirAll(left, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	to := "--to=" + filepath.Join(t.TempDir(), "a.db")
+	unlock, err := disk.Lock(t.Context(), recovering{dataDir: r.dir()}.lockName(), nil) // as one that runs
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.unchanged(exitError, "another process recovers", func() ran { return r.recover(r.dir(), "ns/a", to, "--timeout=1s") })
+	unlock()
+	if got := r.recover(r.dir(), "ns/a", to); got.code != exitOK {
+		t.Errorf("%+v", got)
+	}
+	if entries, err := os.ReadDir(r.dir()); err != nil || len(entries) != 2 { // the member and the lock
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
 // contents says what is in a directory, with the checksums of files.
 func contents(t *testing.T, dir string) string {
 	t.Helper()

@@ -122,7 +122,7 @@ func (o Order) make(
 }
 
 // Rescue takes the backup that is ordered of what the survivor has, and has it put where it is to be. It
-// changes nothing in the data directory, on which etcd cannot start until all is done.
+// changes nothing of the survivor, on which etcd cannot start until all is done.
 func Rescue(ctx context.Context, o Order, ordered backup.Order, put func(backup.Taken) error) error {
 	return o.rescue(ctx, ordered, func(_ *disk.Shared, s snapshot.Survivor, taken backup.Taken) error {
 		taken.Manifest.Member = s.Name
