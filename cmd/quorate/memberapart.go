@@ -19,6 +19,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/child"
 	"quorate.dev/quorate/excerpt"
+	"quorate.dev/quorate/gitsource/manifests/confined"
 	"quorate.dev/quorate/visible"
 )
 
@@ -78,7 +79,7 @@ func newMemberFiles(std streams) *cobra.Command {
 			debug.SetMaxStack(maxInspectionStack)
 			memory := memberMemory(args[0])
 			debug.SetMemoryLimit(memory / 4 * 3)
-			if err := boundProcess(uint64(memory), memberCPU); err != nil {
+			if err := confined.Bound(memory, memberCPU); err != nil {
 				return fmt.Errorf("bound the memory for reading a member: %w", err)
 			}
 			return json.NewEncoder(std.out).Encode(doWithMember(args[0], args[1]))

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // self is the program that runs, even if its file has been replaced.
@@ -67,6 +68,25 @@ func bound(l Limits, used, files uint64) error {
 		{syscall.RLIMIT_NOFILE, files, files},
 	} {
 		if err := lower(limit.resource, limit.soft, limit.max); err != nil {
+			return fmt.Errorf("set resource limit %d: %w", limit.resource, err)
+		}
+	}
+	return nil
+}
+
+// Bound has the kernel keep this process within so many bytes of memory beyond what it has, and so much processor
+// time, and write no core. It does nothing else of what confines a child: the process may use files.
+func Bound(memory int64, cpu time.Duration) error {
+	used, err := dataBytes()
+	if err != nil {
+		return err
+	}
+	seconds := uint64(max(1, math.Ceil(cpu.Seconds())))
+	for _, limit := range []struct {
+		resource int
+		most     uint64
+	}{{syscall.RLIMIT_DATA, used + uint64(memory)}, {syscall.RLIMIT_CPU, seconds}, {syscall.RLIMIT_CORE, 0}} {
+		if err := lower(limit.resource, limit.most, limit.most); err != nil {
 			return fmt.Errorf("set resource limit %d: %w", limit.resource, err)
 		}
 	}

@@ -5,6 +5,7 @@ package confined
 import (
 	"os"
 	"runtime/debug"
+	"time"
 )
 
 func self() (string, error) { return os.Executable() }
@@ -15,6 +16,12 @@ func confine(l Limits) error {
 	debug.SetMaxStack(16 << 20)
 	debug.SetMemoryLimit(l.Memory)
 	debug.SetTraceback("none")
+	return nil
+}
+
+// Bound bounds the memory there for the garbage collector alone.
+func Bound(memory int64, _ time.Duration) error {
+	debug.SetMemoryLimit(memory)
 	return nil
 }
 
