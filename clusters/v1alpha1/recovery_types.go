@@ -18,7 +18,7 @@ type RecoverySpec struct {
 	// +kubebuilder:validation:Maximum=63
 	Member *int32 `json:"member"`
 	// lost are the members, by their ordinals, whose data are lost for good although there is a volume claim of theirs:
-	// one that Kubernetes has made anew counts, too, since what it is bound to may be the volume that there was. If a
+	// one that Kubernetes has made again counts, too, since what it is bound to may be the volume that there was. If a
 	// majority can be brought back instead, nothing is lost. What is named here is given up.
 	// +optional
 	// +listType=set

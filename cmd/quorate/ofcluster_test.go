@@ -18,7 +18,7 @@ var obeyed = map[string]string{
 	"etcd-access": "direct", "etcd-timeout": "1s", "lease-duration": "20s", "cluster-timeout": "1s", "timeout": "1s", "until-converged": "false",
 	"max-deletions": "7", "detailed-exitcode": "true", "output": "json", "log-level": "error", "log-format": "json",
 	"allow-image-repository": "registry.example.com/etcd", "allow-priority-class": "tenant-*", "allow-annotation": "a=b", "allow-label": "a", "allow-toleration": "a=b:NoSchedule",
-	"allow-node-selector": "a", "allow-backup-destination": "s3://backups", "backup-image": "registry.example.com/quorate:v1",
+	"allow-node-selector": "a", "allow-backup-destination": "s3://backups", "backup-image": "registry.example.com/quorate:v1", "allow-recovery": "true",
 }
 
 // refusable are values that each setting of a source would take.
