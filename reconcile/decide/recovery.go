@@ -122,9 +122,13 @@ func (r Record) keeping(slot Replica, lost ID) Record {
 
 // leftOfLost reports whether the claim in a slot is marked to be left of a cluster that this one was made of.
 // No mark says anything of a volume that is on record as that of a member, unless that record is of the lost
-// cluster, and so older than what was made of it; if the status says so, too, the mark is wrong.
+// cluster, and so older than what was made of it; if the status says so, too, the mark is wrong. Nor does it
+// say anything of one that serves, which is somebody's member.
 func (s State) leftOfLost(r Replica) bool {
 	m, _ := s.Record.Member(r.Ordinal)
+	if isReady(r) {
+		return false
+	}
 	if m.VolumeUID != "" && m.VolumeUID == r.VolumeUID {
 		return r.LostCluster != 0 && r.LostCluster == s.Record.ClusterID && r.LostCluster != s.ReportedClusterID
 	}
