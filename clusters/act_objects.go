@@ -113,11 +113,16 @@ func (c *cluster) applyObjects(ctx context.Context) (report.Outcome, error) {
 	if err != nil {
 		return outcome, err
 	}
-	deleted, err := c.deleteSurplus(ctx)
-	if deleted != "" {
-		outcome.Changed, outcome.Detail = true, strings.TrimPrefix(outcome.Detail+"; "+deleted, "; ")
+	for _, step := range []func(context.Context) (string, error){c.unmark, c.deleteSurplus} {
+		done, err := step(ctx)
+		if done != "" {
+			outcome.Changed, outcome.Detail = true, strings.TrimPrefix(outcome.Detail+"; "+done, "; ")
+		}
+		if err != nil {
+			return outcome, err
+		}
 	}
-	return outcome, err
+	return outcome, nil
 }
 
 // apply applies the custom resource, which owns the rest, and then those objects that are wanted,

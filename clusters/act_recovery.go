@@ -54,13 +54,31 @@ func (c *cluster) markLost(ctx context.Context, survivor int, lost decide.ID) er
 		if err := c.stillOurs(ctx); err != nil {
 			return err
 		}
-		name := objects.VolumeClaimName(c.state.Name, r.Ordinal)
-		if err := c.kube().AnnotateClaim(ctx, c.target.Cluster.Namespace, name, r.VolumeUID,
-			objects.AnnotationLostCluster, lost.String()); err != nil {
+		if err := c.mark(ctx, r, lost.String()); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// unmark takes wrong marks off.
+func (c *cluster) unmark(ctx context.Context) (done string, err error) {
+	for _, r := range c.state.WrongMarks() {
+		if err := c.stillOurs(ctx); err != nil {
+			return done, err
+		}
+		if err := c.mark(ctx, r, ""); err != nil {
+			return done, err
+		}
+		done = "took marks off volume claims"
+	}
+	return done, nil
+}
+
+// mark marks the claim that was seen in a slot as left of that cluster; of none if it is empty.
+func (c *cluster) mark(ctx context.Context, r decide.Replica, lost string) error {
+	return c.kube().AnnotateClaim(ctx, c.target.Cluster.Namespace, objects.VolumeClaimName(c.state.Name, r.Ordinal),
+		r.VolumeUID, objects.AnnotationLostCluster, lost)
 }
 
 // volumesBack names a claim that is there by now, and was not when it was decided that nobody else is left

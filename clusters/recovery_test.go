@@ -108,6 +108,35 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
+// TestWrongMarks: marks are taken off claims whose members etcd lists.
+func TestWrongMarks(t *testing.T) {
+	s := running(t)
+	c := s.observe()
+	ctx, release, err := c.hold(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.markLost(ctx, 1, 0xc7); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	s.requireMarks("c7", "", "c7")
+	c = s.observe()
+	if len(c.state.WrongMarks()) > 0 {
+		t.Errorf("nobody has heard etcd: %+v", c.state.WrongMarks())
+	}
+	list := decide.Membership{Known: true, ClusterID: c.state.Record.ClusterID}
+	for n := range 3 {
+		m, _ := c.state.Record.Member(n)
+		m.Mode, m.VolumeUID = decide.Sealed, c.state.Replica(n).VolumeUID
+		c.state.Record = c.state.Record.With(m)
+		list.Members = append(list.Members, decide.Member{ID: decide.ID(n + 1), Name: c.state.ReplicaName(n), Started: true})
+	}
+	c.state.Membership = list
+	s.do(c, decide.ApplyObjects{}, true)
+	s.requireMarks("", "", "")
+}
+
 // requireMarks wants the claims to be marked as left of these clusters, by ordinal.
 func (s *stage) requireMarks(want ...string) {
 	s.Helper()

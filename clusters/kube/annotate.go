@@ -10,11 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// AnnotateClaim gives an annotation to the volume claim with that UID. It is ErrConflict if there is no such
-// claim any more.
+// AnnotateClaim gives an annotation to the volume claim with that UID, or takes it off if value is empty. It is
+// ErrConflict if there is no such claim any more.
 func (c *Client) AnnotateClaim(ctx context.Context, namespace, name, uid, key, value string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": uid, "annotations": map[string]string{key: value}}})
+	annotations := map[string]any{key: value}
+	if value == "" {
+		annotations[key] = nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid, "annotations": annotations}})
 	if err != nil {
 		return fmt.Errorf("annotate PersistentVolumeClaim %s/%s: %w", namespace, name, err)
 	}

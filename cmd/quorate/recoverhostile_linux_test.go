@@ -20,6 +20,7 @@ func TestRecoverHostile(t *testing.T) {
 		said   string
 	}{
 		"a record that takes all memory": {immenseRecord, exitBlocked, "takes more memory than there is for it"},
+		"a snapshot of holes":            {immenseSnap, exitBlocked, "ffffffffffffffff-ffffffffffffffff.snap has 268435457 bytes, and etcd makes none of more than a few MiB"},
 		"a page that is its own child":   {ownChild, exitBlocked, "the database is damaged"},
 		"fewer pages than it says":       {truncatedDatabase, exitBlocked, "the database is damaged"},
 		"a database elsewhere":           {linked("snap/db"), exitBlocked, "snap/db is a symbolic link, which is not followed"},
@@ -55,6 +56,18 @@ func immenseRecord(t *testing.T, member string) {
 		t.Fatal(err)
 	}
 	if err := file.Truncate(end + bytes + 1<<20); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// immenseSnap is a snapshot of Raft's state that etcd would read as a whole, and that takes nothing of the disk.
+func immenseSnap(t *testing.T, member string) {
+	t.Helper()
+	path := filepath.Join(member, "snap", "ffffffffffffffff-ffffffffffffffff.snap")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 256<<20+1); err != nil {
 		t.Fatal(err)
 	}
 }

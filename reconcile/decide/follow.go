@@ -164,6 +164,10 @@ func (s State) recordDifferences() []string {
 	if standing.CA != s.Record.CA {
 		facts = append(facts, fmt.Sprintf("the CA that members trust, %s, is not on record", short(standing.CA)))
 	}
+	for _, r := range s.WrongMarks() {
+		facts = append(facts, fmt.Sprintf("the claim of %s is marked to be left of a lost cluster, and etcd lists its "+
+			"member", s.ReplicaName(r.Ordinal)))
+	}
 	switch void := standing.VoidRecovery; {
 	case void == s.Record.VoidRecovery:
 	case void == "":

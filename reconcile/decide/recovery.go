@@ -226,8 +226,22 @@ func (s State) recoveredBefore() string {
 	if len(marked) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("a new cluster was made of it before, as the marks on the claims of %s say: its record was put "+
-		"back", Enumerate(marked))
+	return fmt.Sprintf("a new cluster was made of it before, as the marks on the claims of %s say, and its record "+
+		"was put back; if that is wrong, take them off: kubectl annotate pvc data-%s etcd.quorate.dev/lost-cluster-",
+		Enumerate(marked), marked[0])
+}
+
+// WrongMarks are the replicas whose claims are marked to be left of a lost cluster, although etcd lists their
+// members, which have started on them: somebody has copied the marks there, or has given a recovery up.
+func (s State) WrongMarks() []Replica {
+	if !s.Membership.Known || s.Membership.ClusterID != s.Record.ClusterID {
+		return nil
+	}
+	listed := s.listed()
+	return slices.DeleteFunc(s.replicasInOrder(), func(r Replica) bool {
+		m, _ := s.Record.Member(r.Ordinal)
+		return r.LostCluster == 0 || !hasVolume(r) || m.VolumeUID != r.VolumeUID || !listed[r.Ordinal].Started
+	})
 }
 
 // awaitsUnready reports whether the recovery that git orders waits for nothing but for Kubernetes to find

@@ -39,7 +39,7 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 		}
 		return w.applyAll(s)
 	case decide.ApplyObjects:
-		return w.applyAll(s)
+		return append(w.applyAll(s), w.unmark(s)...)
 	case decide.RenewCertificates:
 		return w.renewCertificates()
 	case decide.Declare:

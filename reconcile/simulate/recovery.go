@@ -81,6 +81,18 @@ func (w *World) markLost(s decide.State, survivor int, lost decide.ID) (writes [
 	return writes
 }
 
+// unmark takes wrong marks off.
+func (w *World) unmark(s decide.State) (writes []write) {
+	for _, r := range s.WrongMarks() {
+		writes = append(writes, write{"PersistentVolumeClaim data-" + w.replicaName(r.Ordinal), func() {
+			if w.volumes[r.Ordinal].uid == r.VolumeUID {
+				w.MarkClaim(r.Ordinal, 0)
+			}
+		}})
+	}
+	return writes
+}
+
 // MarkClaim marks a claim as left of a lost cluster, as passes do, and as people can.
 func (w *World) MarkClaim(n int, lost decide.ID) {
 	w.changeVolume(n, func(v *volume) { v.lostCluster = lost })

@@ -115,7 +115,30 @@ func hasFiles(dataDir string) error {
 			if err := isPlain(filepath.Join(dir, entry.Name()), entry.Type()); err != nil {
 				return err
 			}
+			if err := isSmall(filepath.Join(dir, entry.Name()), entry); err != nil {
+				return err
+			}
 		}
+	}
+	return nil
+}
+
+// maxSnap is how large a snapshot of Raft's state may be, in bytes: etcd reads the whole of it, and since
+// version 3 it holds the members and no data.
+const maxSnap = 256 << 20
+
+// isSmall refuses a snapshot of Raft's state that would take all memory, as one of holes alone.
+func isSmall(path string, entry os.DirEntry) error {
+	if filepath.Ext(path) != ".snap" {
+		return nil
+	}
+	info, err := entry.Info()
+	if err != nil {
+		return err
+	}
+	if info.Size() > maxSnap {
+		return fmt.Errorf("%w: %s has %d bytes, and etcd makes none of more than a few MiB", ErrDamaged, path,
+			info.Size())
 	}
 	return nil
 }
