@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"quorate.dev/quorate/clusters/backup"
 	"quorate.dev/quorate/clusters/backup/drill"
 	"quorate.dev/quorate/clusters/backup/etcdprocess"
+	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/backup/store"
 	"quorate.dev/quorate/reconcile/report"
 	"quorate.dev/quorate/visible"
@@ -22,6 +24,8 @@ type drillFlags struct {
 	dir     string
 	output  string
 	dryRun  bool
+	apart   apartFlags
+	results resultFiles
 }
 
 func newBackupsDrill(std streams) *cobra.Command {
@@ -34,6 +38,8 @@ an etcd on this machine that nobody else can reach, and compares the hash of wha
 with the backup. Then all of it is thrown away. How long that took, and what was found, is
 recorded beside the manifest: the backup is verified then, and drilled.
 ` + helpWhich + `
+Where etcd is another container's, as in a pod, --prepare restores the backup for it, and --prepared
+goes on once it runs.
 If the backup is damaged, or etcd does not hold what was backed up, the exit code is 4.`,
 		Example: `  quorate backups drill prod/a --from s3://backups/etcd --identity key.txt
   quorate backups drill prod/a --from file:///srv/backups --etcd /opt/etcd-3.6.16/etcd -o json`,
@@ -47,37 +53,25 @@ If the backup is damaged, or etcd does not hold what was backed up, the exit cod
 	c.Flags().StringVar(&f.dir, "dir", "",
 		"directory to restore in, with room for the data three times (default: that for temporary files)")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "record nothing")
+	f.apart.add(c, "restore the backup in", drill.ConfigFile)
+	f.results.add(c)
 	f.reading.timeout.add(c)
 	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
 	return c
 }
 
 func (f *drillFlags) run(ctx context.Context, std streams, args []string) error {
-	if err := oneOf("output", f.output, "text", "json"); err != nil {
+	if err := f.check(args); err != nil {
 		return err
 	}
-	if f.dir != "" {
-		if err := existingDir("dir", f.dir); err != nil {
-			return err
-		}
-	}
+	f.results.begin()
 	ctx, cancel := f.reading.timeout.within(ctx)
 	defer cancel()
-	program, err := etcdprocess.Find(ctx, f.etcd)
-	if err != nil {
-		return usageError{fmt.Errorf("--etcd: %w", err)}
+	try := f.try
+	if f.apart.prepared {
+		try = f.finish
 	}
-	var found store.Drill
-	m, err := f.reading.read(ctx, std, args, func(from store.Bucket, m store.Manifest, r backup.Reading) error {
-		found, err = drill.Try(ctx, program, from, m, f.dir, r)
-		if f.dryRun {
-			return err
-		}
-		if failed := record(ctx, from, found, err); failed != nil {
-			return fmt.Errorf("record what was found: %w", errors.Join(failed, err))
-		}
-		return err
-	})
+	m, found, err := try(ctx, std, args)
 	switch {
 	case errors.Is(err, backup.ErrDamaged) && f.output == "json":
 		found.Verification.Damage = err.Error()
@@ -89,8 +83,95 @@ func (f *drillFlags) run(ctx context.Context, std streams, args []string) error 
 		return exit(exitBlocked)
 	case err != nil:
 		return err
+	case f.apart.prepare:
+		fmt.Fprintf(std.out, "%s  %s is restored in %s\n", m.Backup().Cluster, m.Backup().ID(), f.dir)
+		return nil
+	}
+	if err := f.results.write(drilledResult(m, found).Encode); err != nil {
+		return err
 	}
 	return f.report(std, m, found)
+}
+
+func (f *drillFlags) check(args []string) error {
+	if err := oneOf("output", f.output, "text", "json"); err != nil {
+		return err
+	}
+	if f.dir != "" {
+		if err := existingDir("dir", f.dir); err != nil {
+			return err
+		}
+	}
+	switch {
+	case f.apart.prepared && len(args) > 1:
+		return usageError{errors.New("--prepared goes on with the backup that --prepare has restored: do not name one")}
+	case f.apart.prepare && len(f.results) > 0:
+		return usageError{errors.New("--result goes with --prepared: before that there is none")}
+	}
+	return errors.Join(f.apart.check(f.dir), f.results.check("from", f.reading.from))
+}
+
+// try restores a backup, and starts etcd with it unless somebody else does.
+func (f *drillFlags) try(ctx context.Context, std streams, args []string) (m store.Manifest, d store.Drill, err error) {
+	var program etcdprocess.Program
+	if !f.apart.is() {
+		if program, err = etcdprocess.Find(ctx, f.etcd); err != nil {
+			return m, d, usageError{fmt.Errorf("--etcd: %w", err)}
+		}
+	}
+	m, err = f.reading.read(ctx, std, args, func(from store.Bucket, m store.Manifest, r backup.Reading) (err error) {
+		if f.apart.prepare {
+			if d, err = drill.Prepare(ctx, f.apart.etcd, from, m, f.dir, r); err == nil {
+				return nil // nothing is known yet
+			}
+		} else {
+			d, err = drill.Try(ctx, program, from, m, f.dir, r)
+		}
+		return f.record(ctx, from, d, err)
+	})
+	return m, d, err
+}
+
+// finish goes on with what was prepared.
+func (f *drillFlags) finish(ctx context.Context, std streams, args []string) (m store.Manifest, d store.Drill, err error) {
+	of, err := clusterNamed(args[0], nil)
+	if err != nil {
+		return m, d, err
+	}
+	bucket, err := f.reading.store.open(ctx, "from", f.reading.from)
+	if err != nil {
+		return m, d, err
+	}
+	defer bucket.Close()
+	progress, done := bars(std.err)
+	defer done()
+	m, d, err = drill.Finish(ctx, f.dir, progress)
+	if err == nil && (m.Backup().Cluster != of || d.EtcdVersion != f.apart.etcd.String()) {
+		return m, d, fmt.Errorf("go on with the drill in %s: it is of %s with etcd %s", f.dir, m.Backup().Cluster,
+			d.EtcdVersion)
+	}
+	return m, d, f.record(ctx, bucket, d, err)
+}
+
+// record stores what was found, and returns the error with which it was.
+func (f *drillFlags) record(ctx context.Context, to store.Bucket, found store.Drill, err error) error {
+	if f.dryRun {
+		return err
+	}
+	if failed := record(ctx, to, found, err); failed != nil {
+		return fmt.Errorf("record what was found: %w", errors.Join(failed, err))
+	}
+	return err
+}
+
+// drilledResult is what a drill says of itself in the status of its pod.
+func drilledResult(m store.Manifest, d store.Drill) result.Drilled {
+	return result.Drilled{
+		Slot: m.Slot, Data: m.Data, ClusterID: m.ClusterID, Revision: d.Revision, Bytes: m.Snapshot.Bytes,
+		SHA256: m.Snapshot.SHA256, EtcdVersion: d.EtcdVersion, StartedAt: d.At, FinishedAt: time.Now(),
+		FetchSeconds: d.FetchSeconds, RestoreSeconds: d.RestoreSeconds, StartSeconds: d.StartSeconds,
+		Uncompared: d.Uncompared,
+	}
 }
 
 // record stores what a drill has shown: that the backup is good, or damaged; or, if etcd made other

@@ -91,7 +91,7 @@ func (f *recoverFlags) add(c *cobra.Command) {
 	f.backup.encoding.add(c)
 	f.backup.store.add(c)
 	f.timeout.add(c)
-	f.apart.add(c)
+	f.apart.add(c, "copy the member to", recovery.ConfigFile)
 	f.results.add(c)
 }
 
@@ -157,7 +157,7 @@ func (f *recoverFlags) check() (err error) {
 	if err := f.results.checkFiles(); err != nil {
 		return err
 	}
-	return f.apart.check(f)
+	return f.apart.checkRecovery(f)
 }
 
 // ownedByUs is the path of a directory, without links. As root, it refuses one of which somebody else may change

@@ -34,18 +34,20 @@ func Try(
 		return store.Drill{}, fmt.Errorf("try to restore: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(work) }()
-	if err := p.Suits(m.Snapshot.Facts); err != nil { // what can be known before anything is fetched
-		return store.Drill{}, err
-	}
-	v, err := store.BeginVerification(ctx, from, m)
+	t, err := begin(ctx, p, from, m)
 	if err != nil {
-		return store.Drill{}, err
+		return t.Drill, err
 	}
-	d := store.Drill{
-		Format: store.Format, At: v.At, SHA256: m.SHA256, EtcdVersion: p.Version.String(), Verification: v,
+	if err := t.fill(ctx, from, work, r); err != nil {
+		return t.Drill, err
 	}
-	err = try(ctx, p, from, m, work, r, &d)
-	return d, err
+	r.Progress.Step("start etcd")
+	s, err := p.Start(t.dataDir(work))
+	if err != nil {
+		return t.Drill, fmt.Errorf("start etcd: %w", err)
+	}
+	defer s.Stop()
+	return t.Drill, t.ask(ctx, s, r.Progress)
 }
 
 // workspace makes a directory to restore in. etcd runs elsewhere, so that its path is absolute.
@@ -57,57 +59,75 @@ func workspace(dir string) (string, error) {
 	return os.MkdirTemp(dir, "drill-")
 }
 
-func try(
-	ctx context.Context, p etcdprocess.Program, from store.Bucket, m store.Manifest, work string, r backup.Reading,
-	d *store.Drill,
-) error {
-	file, dataDir := filepath.Join(work, "snapshot.db"), filepath.Join(work, "data")
-	watch := &stopwatch{time.Now()}
-	facts, err := backup.Fetch(ctx, from, m, file, r)
+// trial is a drill that was begun.
+type trial struct {
+	store.Drill
+	program  etcdprocess.Program
+	manifest store.Manifest
+	facts    snapshot.Facts
+	watch    stopwatch
+}
+
+// begin refuses what can be known before anything is fetched.
+func begin(ctx context.Context, p etcdprocess.Program, from store.Bucket, m store.Manifest) (*trial, error) {
+	t := &trial{program: p, manifest: m, watch: stopwatch{time.Now()}}
+	if err := p.Suits(m.Snapshot.Facts); err != nil {
+		return t, err
+	}
+	v, err := store.BeginVerification(ctx, from, m)
 	if err != nil {
+		return t, err
+	}
+	t.Drill = store.Drill{
+		Format: store.Format, At: v.At, SHA256: m.SHA256, EtcdVersion: p.Version.String(), Verification: v,
+	}
+	return t, nil
+}
+
+func (t *trial) dataDir(work string) string { return filepath.Join(work, "data") }
+
+// fill fetches the backup, checks it, and makes a data directory of it.
+func (t *trial) fill(ctx context.Context, from store.Bucket, work string, r backup.Reading) (err error) {
+	file := filepath.Join(work, "snapshot.db")
+	if t.facts, err = backup.Fetch(ctx, from, t.manifest, file, r); err != nil {
 		return err
 	}
-	if err := p.Suits(facts); err != nil {
+	if err := t.program.Suits(t.facts); err != nil {
 		return err
 	}
-	d.Revision, d.FetchSeconds = facts.Revision, watch.lap()
+	t.Revision, t.FetchSeconds = t.facts.Revision, t.watch.lap()
 	r.Progress.Step("restore")
 	if err := snapshot.Restore(file, snapshot.Restoration{
-		DataDir: dataDir, Name: etcdprocess.Member, PeerURL: etcdprocess.PeerURL,
+		DataDir: t.dataDir(work), Name: etcdprocess.Member, PeerURL: etcdprocess.PeerURL,
 		InitialCluster: etcdprocess.Member + "=" + etcdprocess.PeerURL, Token: etcdprocess.Member, WithoutAuth: true,
 	}); err != nil {
 		return err
 	}
-	d.RestoreSeconds = watch.lap()
-	if err := serve(ctx, p, dataDir, facts, d, watch, r.Progress); err != nil {
-		return fmt.Errorf("try to restore %s with etcd %s: %w", m.DataPath(), p.Version, err)
+	t.RestoreSeconds = t.watch.lap()
+	return nil
+}
+
+// ask waits for an etcd that was started on what was restored, and asks it what it holds.
+func (t *trial) ask(ctx context.Context, s *etcdprocess.Server, tell backup.Progress) error {
+	if err := t.serves(ctx, s, tell); err != nil {
+		return fmt.Errorf("try to restore %s with etcd %s: %w", t.manifest.DataPath(), t.EtcdVersion, err)
 	}
 	return nil
 }
 
-// serve starts etcd on what was restored, and asks it what it holds.
-func serve(
-	ctx context.Context, p etcdprocess.Program, dataDir string, facts snapshot.Facts, d *store.Drill,
-	watch *stopwatch, tell backup.Progress,
-) error {
-	tell.Step("start etcd")
-	s, err := p.Start(dataDir)
-	if err != nil {
-		return fmt.Errorf("start etcd: %w", err)
-	}
-	defer s.Stop()
+func (t *trial) serves(ctx context.Context, s *etcdprocess.Server, tell backup.Progress) error {
 	clients := &etcd.Clients{}
 	defer clients.Close()
 	revision, err := s.Ready(ctx, clients)
 	if err != nil {
 		return err
 	}
-	d.StartSeconds = watch.lap()
-	if revision < facts.Revision { // leases that run out raise it
-		return fmt.Errorf("%w: it is at revision %d, and the backup at %d", ErrDiffers, revision, facts.Revision)
+	t.StartSeconds = t.watch.lap()
+	if revision < t.facts.Revision { // leases that run out raise it
+		return fmt.Errorf("%w: it is at revision %d, and the backup at %d", ErrDiffers, revision, t.facts.Revision)
 	}
 	tell.Step("compare with the backup")
-	d.Uncompared, err = compare(ctx, s, clients, facts)
+	t.Uncompared, err = compare(ctx, s, clients, t.facts)
 	return err
 }
 

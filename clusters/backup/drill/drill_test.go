@@ -2,8 +2,10 @@ package drill
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/etcdprocess"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
+	"quorate.dev/quorate/etcdversion"
 )
 
 func inspect(_ context.Context, file string) (snapshot.Facts, error) { return snapshot.Inspect(file) }
@@ -115,6 +118,92 @@ func TestTry(t *testing.T) {
 	}
 	if names, err := bucket.List(t.Context(), ""); err != nil || len(names) > 0 {
 		t.Errorf("%v %v", names, err)
+	}
+}
+
+// TestPrepared: where somebody else starts etcd, the drill is the same, and both of its halves may be repeated.
+func TestPrepared(t *testing.T) {
+	t.Setenv("TMPDIR", "/tmp") // sockets have short paths
+	bucket, m := stored(t, inspect)
+	found := programs(t)
+	p := found[len(found)-1]
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if _, _, err := Finish(t.Context(), dir, nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("nothing is prepared: %v", err)
+	}
+	older := p.Version
+	older.Minor = 5
+	if _, err := Prepare(t.Context(), older, bucket, m, dir, backup.Reading{Inspect: inspect}); !errors.Is(err, etcdprocess.ErrVersion) {
+		t.Errorf("%s: %v", older, err)
+	}
+	for range 2 {
+		if _, err := Prepare(t.Context(), p.Version, bucket, m, dir, backup.Reading{Inspect: inspect}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	etcd := exec.CommandContext(t.Context(), p.Path, "--config-file="+ConfigFile)
+	etcd.Dir, etcd.Env = dir, []string{}
+	if err := etcd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = etcd.Process.Kill(); _ = etcd.Wait() })
+	for range 2 {
+		of, d, err := Finish(t.Context(), dir, nil)
+		if err != nil || of.Data != m.Data || d.Uncompared != "" || d.Revision != 12 || d.EtcdVersion != p.Version.String() ||
+			min(d.FetchSeconds, d.RestoreSeconds, d.StartSeconds) <= 0 {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		if err := d.Record(t.Context(), bucket); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if listing, err := store.List(t.Context(), bucket, store.Cluster{}); err != nil || !listing.Backups[0].Drilled || !listing.Backups[0].Verified {
+		t.Fatalf("%+v %v", listing, err)
+	}
+}
+
+// TestPreparedOfDamaged: what is damaged is found before any etcd is started, and of what is found damaged between the
+// halves nothing good is said.
+func TestPreparedOfDamaged(t *testing.T) {
+	bucket, m := stored(t, inspect)
+	dir := t.TempDir()
+	v := etcdversion.Version{Major: 3, Minor: 6, Patch: 16}
+	d, err := Prepare(t.Context(), v, bucket, m, dir, backup.Reading{Inspect: inspect})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := os.ReadFile(filepath.Join(dir, drillFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before prepared
+	if err := json.Unmarshal(told, &before); err != nil {
+		t.Fatal(err)
+	}
+	other, err := store.BeginVerification(t.Context(), bucket, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Damage = "x"
+	if err := other.Record(t.Context(), bucket); err != nil {
+		t.Fatal(err)
+	}
+	d.Verification = before.Pending.Resume()
+	if err := d.Record(t.Context(), bucket); !errors.Is(err, store.ErrOvertaken) {
+		t.Errorf("%v", err)
+	}
+	if err := bucket.Replace(t.Context(), m.DataPath(), strings.NewReader("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Prepare(t.Context(), v, bucket, m, dir, backup.Reading{Inspect: inspect}); !errors.Is(err, backup.ErrDamaged) {
+		t.Errorf("%v", err)
+	}
+	if _, _, err := Finish(t.Context(), dir, nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
 	}
 }
 

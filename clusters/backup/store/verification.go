@@ -23,6 +23,24 @@ type Verification struct {
 	known []byte
 }
 
+// PendingVerification is one that was begun, and that another process goes on with.
+type PendingVerification struct {
+	Verification Verification `json:"verification"`
+	Manifest     Manifest     `json:"manifest"`
+	// Known is the damage that was on record when it was begun, as it is stored.
+	Known []byte `json:"known,omitempty"`
+}
+
+// Pending returns what another process needs to go on.
+func (v Verification) Pending() PendingVerification { return PendingVerification{v, v.of, v.known} }
+
+// Resume returns the verification that Pending was asked for.
+func (p PendingVerification) Resume() Verification {
+	v := p.Verification
+	v.of, v.known = p.Manifest, p.Known
+	return v
+}
+
 // ErrOvertaken is a backup that somebody else has found damaged while it was being read.
 var ErrOvertaken = errors.New("it was found damaged meanwhile, and stays so until it is verified again")
 

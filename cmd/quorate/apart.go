@@ -1,0 +1,47 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/etcdversion"
+)
+
+// apartFlags are for where somebody else starts etcd, as a pod does that has it in another container: one
+// command prepares what that runs on, and another one goes on once it runs.
+type apartFlags struct {
+	prepare, prepared bool
+	version           string
+	etcd              etcdversion.Version
+}
+
+// add adds the flags of a command that prepares by doing what verb says.
+func (f *apartFlags) add(c *cobra.Command, verb, config string) {
+	c.Flags().BoolVar(&f.prepare, "prepare", false,
+		"only "+verb+" --dir, for an etcd that somebody else starts there, in that directory, with "+
+			"--config-file="+config)
+	c.Flags().BoolVar(&f.prepared, "prepared", false, "go on with what --prepare has made, and that etcd")
+	c.Flags().StringVar(&f.version, "etcd-version", "", "version of that etcd")
+}
+
+// is reports whether somebody else starts etcd.
+func (f *apartFlags) is() bool { return f.prepare || f.prepared }
+
+func (f *apartFlags) check(dir string) (err error) {
+	switch {
+	case !f.is() && f.version != "":
+		return usageError{errors.New("--etcd-version goes with --prepare and --prepared")}
+	case !f.is():
+		return nil
+	case f.prepare && f.prepared:
+		return usageError{errors.New("--prepare comes first, and --prepared after it")}
+	case dir == "" || f.version == "":
+		return usageError{errors.New("--prepare and --prepared go with --dir and --etcd-version")}
+	}
+	if f.etcd, err = etcdversion.Parse(f.version); err != nil {
+		return usageError{fmt.Errorf("--etcd-version: %w", err)}
+	}
+	return nil
+}
