@@ -109,7 +109,8 @@ func summarize(paths []string) string {
 func (c *cluster) input(record decide.Record) (objects.Input, error) {
 	in := objects.Input{
 		WithoutSecrets: c.hidden != nil, BackupImage: c.backupImage(),
-		Cluster: c.buildable, Record: record, Voters: len(record.Members), Certificates: c.certificates,
+		WithoutDrill: c.state.Backups.DrillForeign != "",
+		Cluster:      c.buildable, Record: record, Voters: len(record.Members), Certificates: c.certificates,
 		Peers: c.peers(c.state.Membership), Runs: c.runs(),
 	}
 	if service := inventory.Get[*corev1.Service](c.own, "Service", c.names.ClientService); service != nil {
@@ -193,6 +194,7 @@ func (c *cluster) surplus() []surplusObject {
 	}{
 		{c.names.Policy(), c.target.Cluster.Spec.NetworkPolicy != nil},
 		{c.names.Backups(), c.target.Cluster.Spec.Backup != nil},
+		{c.names.Drills(), c.target.Cluster.Spec.Backup != nil && c.target.Cluster.Spec.Backup.Drill != nil},
 	} {
 		object := c.own.Objects[optional.id.Kind+"/"+optional.id.Name]
 		if object == nil || optional.declared || !kube.Applied(object) {

@@ -43,6 +43,7 @@ func (c *cluster) findBackups() {
 			b.Jobs = append(b.Jobs, podstate.BackupJob(c.target.Cluster.Name, job, pods[job.UID], c.state.Now))
 		}
 	}
+	c.findDrills(pods)
 	for _, j := range b.Jobs {
 		if b.Last != nil && b.Last.Job == j.Name && j.Damaged {
 			b.Last = nil // it was in the status before it was read back
@@ -50,6 +51,34 @@ func (c *cluster) findBackups() {
 	}
 	for _, j := range b.Jobs {
 		b.Last = decide.NewerBackup(b.Last, j.Backup)
+	}
+}
+
+// findDrills reads which backups were restored for practice; the newest one is remembered by the status as
+// well.
+func (c *cluster) findDrills(pods map[types.UID][]*corev1.Pod) {
+	b := &c.state.Backups
+	if c.own.Custom != nil {
+		b.Drill, b.DrillFailed = status.LastDrill(c.own.Custom)
+	}
+	cronJob := inventory.Get[*batchv1.CronJob](c.own, "CronJob", c.names.DrillCronJob)
+	if cronJob == nil {
+		return
+	}
+	for _, job := range c.own.BackupJobs {
+		if owner := metav1.GetControllerOf(job); owner == nil || owner.Kind != "CronJob" || owner.UID != cronJob.UID {
+			continue
+		}
+		done, failed := podstate.DrillJob(job, pods[job.UID])
+		if done != nil && (b.Drill == nil || done.FinishedAt.After(b.Drill.FinishedAt)) {
+			b.Drill = done
+		}
+		if failed != nil && (b.DrillFailed == nil || failed.At.After(b.DrillFailed.At)) {
+			b.DrillFailed = failed
+		}
+	}
+	if b.Drill != nil && b.DrillFailed != nil && b.Drill.FinishedAt.After(b.DrillFailed.At) {
+		b.DrillFailed = nil
 	}
 }
 

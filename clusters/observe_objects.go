@@ -150,8 +150,12 @@ func (c *cluster) findLease(ctx context.Context) error {
 // no backups are taken, and all else goes on.
 func (c *cluster) foreign(id objects.Identity) {
 	message := fmt.Sprintf("%s is there and was not made by Quorate for this cluster", id)
-	if id == c.names.Backups() {
+	switch id {
+	case c.names.Backups():
 		c.state.Backups.Foreign = message
+		return
+	case c.names.Drills():
+		c.state.Backups.DrillForeign = message
 		return
 	}
 	c.state.Objects.Foreign = append(c.state.Objects.Foreign, message)

@@ -56,8 +56,10 @@ func BackupSelector(cluster string) map[string]string {
 	return map[string]string{LabelCluster: cluster, labelComponent: componentBackup}
 }
 
-// IsBackup reports whether an object with these labels is of a backup, not of a member.
-func IsBackup(labels map[string]string) bool { return labels[labelComponent] == componentBackup }
+// IsBackup reports whether an object with these labels is of a backup, or of the drill of one, not of a member.
+func IsBackup(labels map[string]string) bool {
+	return labels[labelComponent] == componentBackup || labels[labelComponent] == componentDrill
+}
 
 // BackupJobName is the name of the Job that a pass starts for a generation of the custom resource.
 func BackupJobName(cluster string, generation int64) string {

@@ -26,6 +26,11 @@ func CheckBackup(spec v1alpha1.EtcdClusterSpec, namespace, name string) []string
 	if err := schedule.CheckTimeZone(spec.Backup.TimeZone); err != nil {
 		problems = append(problems, fmt.Sprintf("spec.backup.timeZone: %v", err))
 	}
+	if drill := spec.Backup.Drill; drill != nil {
+		if _, err := schedule.Parse(drill.Schedule, "Etc/UTC", namespace+"/"+name); err != nil {
+			problems = append(problems, fmt.Sprintf("spec.backup.drill.schedule: %v", err))
+		}
+	}
 	return append(problems, checkRecipients(spec.Backup.Recipients)...)
 }
 

@@ -45,6 +45,8 @@ type Input struct {
 	// BackupImage is the image of the pods that back up; empty if nobody has said which. What backs up is left as it
 	// is then.
 	BackupImage string
+	// WithoutDrill leaves what drills as it is.
+	WithoutDrill bool
 }
 
 // Object is one object to apply.
@@ -97,6 +99,9 @@ func Build(in Input) ([]Object, error) {
 	list = append(list, Object{Identity{"StatefulSet", names.StatefulSet}, statefulSet})
 	if backups := backupCronJob(in); backups != nil { // last: if it is refused, the others are there
 		list = append(list, Object{names.Backups(), backups})
+	}
+	if drill := drillCronJob(in); drill != nil {
+		list = append(list, Object{names.Drills(), drill})
 	}
 	return list, nil
 }

@@ -59,6 +59,8 @@ type Names struct {
 	NetworkPolicy string
 	// BackupCronJob exists only where backups are declared.
 	BackupCronJob string
+	// DrillCronJob exists only where drills are declared.
+	DrillCronJob string
 	// RestoreJob exists only while the cluster is made from a backup.
 	RestoreJob string
 	// RecoveryJob exists only while a new cluster is made of a lost one.
@@ -82,6 +84,7 @@ func NamesOf(cluster string) Names {
 		PodDisruptionBudget: cluster,
 		NetworkPolicy:       cluster,
 		BackupCronJob:       cluster + "-backup",
+		DrillCronJob:        cluster + "-drill",
 		RestoreJob:          cluster + "-restore",
 		RecoveryJob:         cluster + "-recovery",
 		CASecret:            cluster + "-ca",
@@ -119,11 +122,17 @@ func Identities(c *v1alpha1.EtcdCluster) []Identity {
 	if c.Spec.Backup != nil {
 		list = append(list, n.Backups())
 	}
+	if drills(c) {
+		list = append(list, n.Drills())
+	}
 	return list
 }
 
 // Backups identifies the CronJob that backs up.
 func (n Names) Backups() Identity { return Identity{"CronJob", n.BackupCronJob} }
+
+// Drills identifies the CronJob that restores backups for practice.
+func (n Names) Drills() Identity { return Identity{"CronJob", n.DrillCronJob} }
 
 // Restore identifies the Job that restores the data of the first member.
 func (n Names) Restore() Identity { return Identity{"Job", n.RestoreJob} }

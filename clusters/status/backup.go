@@ -50,7 +50,8 @@ func backupStatus(old *v1alpha1.BackupStatus, seen decide.Backups) *v1alpha1.Bac
 	} else if old != nil && old.Failed != nil && (seen.Last == nil || seen.Last.StartedAt.Before(old.Failed.At.Time)) {
 		status.Failed = old.Failed
 	}
-	if status.Last == nil && status.Failed == nil {
+	status.Drill, status.DrillFailed = drillStatus(seen)
+	if *status == (v1alpha1.BackupStatus{}) {
 		return nil
 	}
 	return status
@@ -149,6 +150,7 @@ func backupEvents(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatu
 			events = append(events, failed)
 		}
 	}
+	events = append(events, drillEvents(custom, status, event)...)
 	stale := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionBackupStale)
 	if stale != nil && stale.Status == metav1.ConditionTrue &&
 		!meta.IsStatusConditionTrue(custom.Status.Conditions, v1alpha1.ConditionBackupStale) {

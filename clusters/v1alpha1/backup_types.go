@@ -4,6 +4,7 @@ package v1alpha1
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.retention) || !has(self.verify) || self.verify != 'Never'",message="backup.retention needs backup.verify: Every: a backup that nobody has read back is no reason to delete another",fieldPath=".retention"
 // +kubebuilder:validation:XValidation:rule="!has(self.retention) || !has(self.recipients) || self.recipients.size() == 0 || has(self.identitySecretName)",message="backup.retention of encrypted backups needs backup.identitySecretName, with which they are read back; without one, leave deleting to the store or to quorate backups prune",fieldPath=".retention"
+// +kubebuilder:validation:XValidation:rule="!has(self.drill) || !has(self.recipients) || self.recipients.size() == 0 || has(self.identitySecretName)",message="backup.drill of encrypted backups needs backup.identitySecretName, with which they are read back",fieldPath=".drill"
 // +kubebuilder:validation:XValidation:rule="!has(self.identitySecretName) || has(self.recipients) && self.recipients.size() > 0",message="backup.identitySecretName is for encrypted backups: name backup.recipients as well",fieldPath=".identitySecretName"
 type BackupSpec struct {
 	// schedule in the five fields of cron, minute, hour, day of the month, month and day of the week, such as
@@ -49,6 +50,10 @@ type BackupSpec struct {
 	// deleted.
 	// +optional
 	Retention *BackupRetention `json:"retention,omitempty"`
+	// drill says when the newest backup is restored for practice: into an etcd of its own, of the declared version, that is
+	// asked what it holds, and thrown away. status.backup.drill says how long that took.
+	// +optional
+	Drill *BackupDrill `json:"drill,omitempty"`
 	// before lists what has to wait for a backup. Upgrade: pods are not rolled to another version of etcd before there is
 	// a backup that was taken since that version was declared.
 	// +optional
@@ -61,6 +66,15 @@ type BackupSpec struct {
 	// +kubebuilder:default="1h"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('24h')",message="deadline must be a duration between 1m and 24h, such as 1h"
 	Deadline Duration `json:"deadline,omitempty"`
+}
+
+// BackupDrill says when backups are restored for practice.
+type BackupDrill struct {
+	// schedule as that of the backups, in the same time zone. suspend lets no drill begin, either.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=100
+	Schedule string `json:"schedule"`
 }
 
 // BackupVerification says which backups are verified.

@@ -106,6 +106,41 @@ type BackupStatus struct {
 	// failed is the newest one that failed since.
 	// +optional
 	Failed *BackupFailure `json:"failed,omitempty"`
+	// drill is the newest one that was well.
+	// +optional
+	Drill *DrillResult `json:"drill,omitempty"`
+	// drillFailed is the newest drill that failed since.
+	// +optional
+	DrillFailed *BackupFailure `json:"drillFailed,omitempty"`
+}
+
+// DrillResult is a backup that was restored for practice: etcd started with it, and held what was backed up.
+type DrillResult struct {
+	// job that did it.
+	// +required
+	Job string `json:"job"`
+	// slot of the backup that was restored.
+	// +required
+	Slot metav1.Time `json:"slot"`
+	// clusterID of the cluster that was backed up, in hexadecimal.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+	// etcdVersion of the etcd that was started.
+	// +optional
+	EtcdVersion string `json:"etcdVersion,omitempty"`
+	// finishedAt is when all of it was done.
+	// +required
+	FinishedAt metav1.Time `json:"finishedAt"`
+	// seconds that it took to fetch and check the backup, to make a data directory of it, and until etcd answered, rounded
+	// up.
+	// +optional
+	Seconds int64 `json:"seconds,omitempty"`
+	// bytes of the snapshot, before it was compressed.
+	// +optional
+	Bytes int64 `json:"bytes,omitempty"`
+	// uncompared says why the data could not be compared; empty if they were, and are the same.
+	// +optional
+	Uncompared string `json:"uncompared,omitempty"`
 }
 
 // BackupResult is a backup that was stored.

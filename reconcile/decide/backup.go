@@ -26,6 +26,12 @@ type Backups struct {
 	Suspended bool   `json:"suspended,omitempty"`
 	// Hidden says why it is not known which Jobs there are; empty if it is.
 	Hidden string `json:"hidden,omitempty"`
+	// Drill is the newest backup that was restored for practice, and was well; nil if none is known.
+	// DrillFailed is the newest drill that failed since.
+	Drill       *Drill        `json:"drill,omitempty"`
+	DrillFailed *DrillFailure `json:"drillFailed,omitempty"`
+	// DrillForeign says that somebody else has a CronJob of the name of that which drills; empty if nobody has.
+	DrillForeign string `json:"drillForeign,omitempty"`
 }
 
 // JobPhase is how far a Job that backs up has come.

@@ -65,6 +65,8 @@ func TestBackupWarnings(t *testing.T) {
 	}{
 		{State{}, ""},
 		{State{Backups: Backups{Foreign: "CronJob a-backup is there"}}, "no backups are taken: CronJob a-backup is there"},
+		{State{Backups: Backups{DrillForeign: "CronJob a-drill is there"}}, "no backup is restored for practice: CronJob a-drill is there"},
+		{State{Backups: Backups{DrillFailed: &DrillFailure{Job: "a-drill-1"}}}, "no backup was restored for practice since Job a-drill-1 failed: it does not say why"},
 		{State{Backups: Backups{Jobs: []BackupJob{failed}}}, "no backup was taken since Job a-backup-gen2 failed: verify: no"},
 		{State{Backups: Backups{Jobs: []BackupJob{stored}, Last: stored.Backup}}, "Job a-backup-gen2 has stored a backup, and failed after that: verify: no"},
 		{State{Backups: Backups{Jobs: []BackupJob{failed}, Last: &Backup{StartedAt: dawn.Add(time.Second)}}}, ""},

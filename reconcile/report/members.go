@@ -47,6 +47,10 @@ func writeBackup(b *strings.Builder, s decide.State) {
 	case s.Declared.BacksUp:
 		fmt.Fprintln(b, "    no backup yet")
 	}
+	if d := s.Backups.Drill; d != nil {
+		fmt.Fprintf(b, "    last drill at %s: backup %s restored in %ds\n", d.FinishedAt.UTC().Format(time.RFC3339),
+			d.Slot.UTC().Format(time.RFC3339), d.Seconds)
+	}
 }
 
 func writeMembers(b *strings.Builder, s decide.State) {

@@ -14,6 +14,7 @@ func ExampleMembers_backup() {
 	s.Declared.BacksUp = true
 	none := report.Cluster{Namespace: "shop", Name: "a", State: s}
 	s.Backups.Last = &decide.Backup{Slot: time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC), Revision: 18204, Verified: true, To: "s3://backups/etcd"}
+	s.Backups.Drill = &decide.Drill{Slot: s.Backups.Last.Slot, FinishedAt: s.Backups.Last.Slot.Add(time.Hour), Seconds: 42}
 	one := report.Cluster{Namespace: "shop", Name: "b", State: s}
 	_ = report.Members(os.Stdout, report.Report{Clusters: []report.Cluster{none, one}}, report.Style{})
 	// Output:
@@ -23,4 +24,5 @@ func ExampleMembers_backup() {
 	// shop/b
 	//     cluster ID c1
 	//     last backup 2026-11-22T03:00:00Z, revision 18204, verified, in s3://backups/etcd
+	//     last drill at 2026-11-22T04:00:00Z: backup 2026-11-22T03:00:00Z restored in 42s
 }

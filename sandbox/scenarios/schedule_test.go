@@ -68,6 +68,14 @@ func TestScheduledBackups(t *testing.T) {
 		return nil
 	})
 
+	// One is restored for practice, and the pass says how long that took.
+	w.kubectl("--namespace", w.namespace, "create", "job", "--from=cronjob/a-drill", "practice")
+	w.awaitJob("practice")
+	drilled := w.awaitBackup(allowed, func(b backupStatus) bool { return b.Drill.Job != "" })
+	if d := drilled.Drill; d.Job != "practice" || d.EtcdVersion != modern || d.Uncompared != "" || d.Seconds < 1 || d.Slot.IsZero() {
+		t.Errorf("got %+v, %+v", d, drilled.DrillFailed)
+	}
+
 	// An upgrade waits for a backup, and is not begun without one.
 	s3.stop()
 	const newer = "3.7.3"
@@ -91,8 +99,10 @@ func TestScheduledBackups(t *testing.T) {
 	// What is not declared any more is taken away, and what is stored stays.
 	w.declare(newer, one)
 	w.convergeFrom(outside, allowed...)
-	if _, err := w.object(cronJobs, "a-backup"); err == nil {
-		t.Error("the CronJob is still there")
+	for _, name := range []string{"a-backup", "a-drill"} {
+		if _, err := w.object(cronJobs, name); err == nil {
+			t.Errorf("the CronJob %s is still there", name)
+		}
 	}
 	if listed := w.listInside(s3); !strings.Contains(listed, w.namespace+"/a") {
 		t.Errorf("the store holds %s", listed)
@@ -175,6 +185,12 @@ type backupStatus struct {
 		Verified           bool
 	}
 	Failed struct{ Job, Message string }
+	Drill  struct {
+		Job, EtcdVersion, Uncompared string
+		Slot                         time.Time
+		Seconds                      int64
+	}
+	DrillFailed struct{ Job, Message string }
 }
 
 // awaitBackup runs passes until the status says that the newest backup is verified, and what is wanted
@@ -241,7 +257,7 @@ type s3Inside struct {
 
 // declared is what a declaration says of backups to it.
 func (s s3Inside) declared(before string) string {
-	return fmt.Sprintf(`{schedule: "* * * * *", deadline: 1m, retention: {last: 1, minAge: 0s}, before: [%s],
+	return fmt.Sprintf(`{schedule: "* * * * *", deadline: 1m, retention: {last: 1, minAge: 0s}, drill: {schedule: "@yearly"}, before: [%s],
     to: %s}`, before, s.destination())
 }
 

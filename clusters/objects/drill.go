@@ -1,0 +1,108 @@
+package objects
+
+import (
+	"maps"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"quorate.dev/quorate/clusters/schedule"
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// DrillContainer is the last container of a pod that drills. The first one, PrepareContainer, restores the
+// backup, and an etcd runs on that meanwhile.
+const DrillContainer = "drill"
+
+const componentDrill = "drill"
+
+// drills reports whether git declares drills.
+func drills(c *v1alpha1.EtcdCluster) bool { return c.Spec.Backup != nil && c.Spec.Backup.Drill != nil }
+
+func drillLabels(cluster string) map[string]string {
+	labels := Labels(cluster)
+	maps.Copy(labels, map[string]string{labelComponent: componentDrill})
+	return labels
+}
+
+// DrillSchedule is the schedule of the drills, without which there is none.
+func DrillSchedule(c *v1alpha1.EtcdCluster) (schedule.Schedule, error) {
+	b := c.Spec.Backup
+	return schedule.Parse(b.Drill.Schedule, b.TimeZone, c.Namespace+"/"+c.Name)
+}
+
+// drillCronJob has Kubernetes restore the newest backup for practice, by a schedule. It is nil where none can
+// be made from the declaration, or nobody has said with which image.
+func drillCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
+	c := in.Cluster
+	if !drills(c) || in.BackupImage == "" || in.WithoutDrill {
+		return nil
+	}
+	when, err := DrillSchedule(c)
+	if err != nil {
+		return nil // it is a problem of the declaration, of which nothing is applied
+	}
+	b := c.Spec.Backup
+	return applybatchv1.CronJob(NamesOf(c.Name).DrillCronJob, c.Namespace).
+		WithLabels(Labels(c.Name)).
+		WithOwnerReferences(owner(c)).
+		WithSpec(applybatchv1.CronJobSpec().
+			WithSchedule(when.Cron()).
+			WithTimeZone(b.TimeZone).
+			WithSuspend(b.Suspend || pods(in) == 0).
+			WithConcurrencyPolicy(batchv1.ForbidConcurrent).
+			WithSuccessfulJobsHistoryLimit(backupsKept).
+			WithFailedJobsHistoryLimit(backupsKept).
+			WithJobTemplate(applybatchv1.JobTemplateSpec().
+				WithLabels(drillLabels(c.Name)).
+				WithSpec(applybatchv1.JobSpec().
+					WithBackoffLimit(backupAttempts).
+					WithPodFailurePolicy(storeFailures()).
+					WithActiveDeadlineSeconds(int64(BackupDeadline(b).Seconds())).
+					WithTemplate(applycorev1.PodTemplateSpec().
+						WithLabels(withStore(drillLabels(c.Name), b.To)).
+						WithSpec(drillPod(in))))))
+}
+
+// drillPod restores the newest backup, and asks an etcd of the declared version that nobody else reaches what
+// it makes of it.
+func drillPod(in Input) *applycorev1.PodSpecApplyConfiguration {
+	c := in.Cluster
+	b := c.Spec.Backup
+	work := mountAt(volumeWork, workMount)
+	mounts := []*applycorev1.VolumeMountApplyConfiguration{work}
+	if b.IdentitySecretName != "" {
+		mounts = append(mounts, mountAt(volumeIdentity, identityMount).WithReadOnly(true))
+	}
+	prepare := storeStep(in, b.To, PrepareContainer, drillArgs(in, "--prepare"), mounts...)
+	drill := storeStep(in, b.To, DrillContainer,
+		append(drillArgs(in, "--prepared"), "--result="+corev1.TerminationMessagePathDefault), work)
+	for _, step := range []*applycorev1.ContainerApplyConfiguration{prepare, drill} {
+		step.WithEnv(applycorev1.EnvVar().WithName("TMPDIR").WithValue(workMount))
+		step.Resources = restoreResources(c)
+	}
+	limit := spoolLimit(c.Spec)
+	limit.Mul(2)
+	volumes := append(storeVolumes(b.To), applycorev1.Volume().WithName(volumeWork).
+		WithEmptyDir(applycorev1.EmptyDirVolumeSource().WithSizeLimit(limit)))
+	if b.IdentitySecretName != "" {
+		volumes = append(volumes, secretFiles(volumeIdentity, b.IdentitySecretName, ageIdentity))
+	}
+	return storePod(c, b.To).
+		WithVolumes(volumes...).
+		WithInitContainers(prepare, etcdOnCopy(c, c.Spec.Version, work)).
+		WithContainers(drill)
+}
+
+func drillArgs(in Input, step string) []string {
+	c := in.Cluster
+	b := c.Spec.Backup
+	args := []string{"backups", "drill", clusterKey(c), step, "--from=" + storeURL(b.To), "--dir=" + workMount,
+		"--etcd-version=" + c.Spec.Version}
+	if step == "--prepare" && b.IdentitySecretName != "" {
+		args = append(args, "--identity="+identityMount+"/"+ageIdentity)
+	}
+	return append(args, storeArgs(b.To, b.Deadline)...)
+}

@@ -1,0 +1,66 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
+)
+
+// LastDrill is the newest backup that was restored for practice, and the drill that has failed since, by the
+// status; nil where it says none.
+func LastDrill(custom *v1alpha1.EtcdCluster) (done *decide.Drill, failed *decide.DrillFailure) {
+	b := custom.Status.Backup
+	if b == nil {
+		return nil, nil
+	}
+	if d := b.Drill; d != nil {
+		done = &decide.Drill{
+			Job: d.Job, Slot: d.Slot.UTC(), EtcdVersion: d.EtcdVersion, FinishedAt: d.FinishedAt.UTC(), Seconds: d.Seconds,
+			Bytes: d.Bytes, Uncompared: d.Uncompared,
+		}
+		if done.ClusterID.UnmarshalText([]byte(d.ClusterID)) != nil {
+			done = nil // it is of nobody knows which cluster
+		}
+	}
+	if f := b.DrillFailed; f != nil {
+		failed = &decide.DrillFailure{Job: f.Job, At: f.At.UTC(), Message: f.Message}
+	}
+	return done, failed
+}
+
+// drillStatus is what a status says of drills.
+func drillStatus(seen decide.Backups) (*v1alpha1.DrillResult, *v1alpha1.BackupFailure) {
+	var done *v1alpha1.DrillResult
+	if d := seen.Drill; d != nil {
+		done = &v1alpha1.DrillResult{
+			Job: d.Job, Slot: metav1.NewTime(d.Slot), ClusterID: d.ClusterID.String(), EtcdVersion: d.EtcdVersion,
+			FinishedAt: metav1.NewTime(d.FinishedAt), Seconds: d.Seconds, Bytes: d.Bytes,
+			Uncompared: visible.Line(d.Uncompared),
+		}
+	}
+	if f := seen.DrillFailed; f != nil {
+		return done, &v1alpha1.BackupFailure{Job: f.Job, At: metav1.NewTime(f.At), Message: visible.Line(f.Message)}
+	}
+	return done, nil
+}
+
+// drillEvents are warnings, each time that another drill fails.
+func drillEvents(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, event kube.Event) []kube.Event {
+	if status.Backup == nil || status.Backup.DrillFailed == nil {
+		return nil
+	}
+	failed := status.Backup.DrillFailed
+	before := custom.Status.Backup
+	if before != nil && before.DrillFailed != nil && before.DrillFailed.Job == failed.Job {
+		return nil
+	}
+	event.Reason = "DrillFailed"
+	event.Note = fmt.Sprintf("Job %s: %s", failed.Job, cmp.Or(failed.Message, "it does not say why"))
+	return []kube.Event{event}
+}
