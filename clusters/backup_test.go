@@ -86,6 +86,55 @@ func TestBackupObjects(t *testing.T) {
 	}
 }
 
+// TestDrillObjects turns drills on and off, on a real API server: somebody else's CronJob of that name keeps no backup
+// from being taken, and what a Job of ours says is seen.
+func TestDrillObjects(t *testing.T) {
+	s := backedUp(t)
+	const drill = `, drill: {schedule: "@weekly"}}`
+	s.spec = strings.Replace(s.spec, "before: [Upgrade]}", "before: [Upgrade]"+drill, 1)
+	cronJobs := s.server.Client.BatchV1().CronJobs("default")
+	theirs := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "a-drill"}, Spec: batchv1.CronJobSpec{Schedule: "@daily"}}
+	theirs.Spec.JobTemplate.Spec.Template = simplePod()
+	if _, err := cronJobs.Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.do(s.observe(), decide.Declare{}, true)
+	c := s.backups("CronJob a-backup: missing")
+	if !strings.Contains(c.state.Backups.DrillForeign, "CronJob a-drill is there") || c.state.Backups.Foreign != "" || len(c.state.Objects.Foreign) > 0 {
+		t.Errorf("%+v, %q", c.state.Backups, c.state.Objects.Foreign)
+	}
+	s.do(c, decide.ApplyObjects{}, true)
+	if err := cronJobs.Delete(t.Context(), "a-drill", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.do(s.backups("CronJob a-drill: missing"), decide.ApplyObjects{}, true)
+
+	made, err := cronJobs.Get(t.Context(), "a-drill", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	controlled := *metav1.NewControllerRef(made, batchv1.SchemeGroupVersion.WithKind("CronJob"))
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "practice", Labels: made.Spec.JobTemplate.Labels, OwnerReferences: []metav1.OwnerReference{controlled}}, Spec: made.Spec.JobTemplate.Spec}
+	if _, err := s.server.Client.BatchV1().Jobs("default").Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.endJob("practice", objects.DrillContainer, batchv1.JobFailed, "quorate: the backup is damaged", 4)
+	c = s.observe()
+	if f := c.state.Backups.DrillFailed; f == nil || f.Job != "practice" || f.Message != "drill: the backup is damaged" || len(c.state.Backups.Jobs) > 0 || c.state.Replicas[0].Pod == "" {
+		t.Errorf("%+v, %+v", f, c.state.Backups)
+	}
+	if d := decide.Decide(c.state); d.Rule == "QuorumLost" || strings.Contains(d.Message, "practice") {
+		t.Errorf("%+v", d)
+	}
+
+	s.spec = strings.Replace(s.spec, drill, "}", 1)
+	s.do(s.observe(), decide.Declare{}, true)
+	s.do(s.backups("CronJob a-drill: not declared"), decide.ApplyObjects{}, true)
+	if c := s.backups(""); c.own.Objects["CronJob/a-drill"] != nil || c.own.Objects["CronJob/a-backup"] == nil {
+		t.Errorf("%v", c.own.Objects)
+	}
+}
+
 // TestStartBackup: a pass starts a Job once for each generation of the custom resource, and takes no
 // other Job for one that it or its CronJob has started, whatever labels it has.
 func TestStartBackup(t *testing.T) {

@@ -23,6 +23,7 @@ func (c *cluster) findBackups() {
 	if c.own.Custom != nil {
 		c.state.Generation = c.own.Custom.Generation
 		c.state.Backups.Last = status.LastBackup(c.own.Custom)
+		c.state.Backups.Drill, c.state.Backups.DrillFailed = status.LastDrill(c.own.Custom)
 	}
 	if c.hiddenBackups != nil && c.target.Cluster.Spec.Backup != nil {
 		c.state.Backups.Hidden = c.hiddenBackups.Error()
@@ -58,9 +59,6 @@ func (c *cluster) findBackups() {
 // well.
 func (c *cluster) findDrills(pods map[types.UID][]*corev1.Pod) {
 	b := &c.state.Backups
-	if c.own.Custom != nil {
-		b.Drill, b.DrillFailed = status.LastDrill(c.own.Custom)
-	}
 	cronJob := inventory.Get[*batchv1.CronJob](c.own, "CronJob", c.names.DrillCronJob)
 	if cronJob == nil {
 		return

@@ -116,6 +116,38 @@ func TestBackupIsRemembered(t *testing.T) {
 	}
 }
 
+// TestDrillIsRemembered: the newest drill, and the one that failed since, stay in the status when their Jobs are gone;
+// each failure is an event once.
+func TestDrillIsRemembered(t *testing.T) {
+	live, entry := backedUp(), healthyEntry()
+	done := &decide.Drill{Job: "a-drill-1", Slot: noon.Add(-2 * time.Hour), ClusterID: 0xc1, EtcdVersion: "3.6.16", FinishedAt: noon.Add(-time.Hour), Seconds: 42, Bytes: 7}
+	failed := &decide.DrillFailure{Job: "a-drill-2", At: noon.Add(-time.Minute), Message: "prepare: no"}
+	entry.State.Backups = decide.Backups{Drill: done, DrillFailed: failed}
+	first := newStatus(live, live, entry, fetchedMain)
+	events := backupEvents(live, first, kube.Event{})
+	if len(events) == 0 || events[0].Reason != "DrillFailed" || events[0].Note != "Job a-drill-2: prepare: no" || !events[0].Warning {
+		t.Errorf("got %+v, %+v", first.Backup, events)
+	}
+	live.Status = first
+	was, faulty := LastDrill(live)
+	if was == nil || *was != *done || faulty == nil || *faulty != *failed {
+		t.Errorf("got %+v, %+v", was, faulty)
+	}
+	entry.State.Backups = decide.Backups{Drill: was, DrillFailed: faulty}
+	again := newStatus(live, live, entry, fetchedMain)
+	if WorthWriting(first, again) || len(backupEvents(live, again, kube.Event{})) > 0 {
+		t.Errorf("without its Jobs, it is another: %+v", again.Backup)
+	}
+	entry.State.Backups.DrillFailed = nil
+	if cured := newStatus(live, live, entry, fetchedMain); cured.Backup.DrillFailed != nil || cured.Backup.Drill == nil || !WorthWriting(again, cured) {
+		t.Errorf("got %+v", cured.Backup)
+	}
+	live.Status.Backup.Drill.ClusterID = "x"
+	if was, _ := LastDrill(live); was != nil {
+		t.Errorf("it is of nobody knows which cluster: %+v", was)
+	}
+}
+
 // TestRestoredFrom: what a cluster was made from is kept as long as it is that cluster.
 func TestRestoredFrom(t *testing.T) {
 	for _, test := range []struct{ record, old, oldID, want string }{
