@@ -21,8 +21,8 @@ func LastDrill(custom *v1alpha1.EtcdCluster) (done *decide.Drill, failed *decide
 	}
 	if d := b.Drill; d != nil {
 		done = &decide.Drill{
-			Job: d.Job, Slot: d.Slot.UTC(), EtcdVersion: d.EtcdVersion, FinishedAt: d.FinishedAt.UTC(), Seconds: d.Seconds,
-			Bytes: d.Bytes, Uncompared: d.Uncompared,
+			Job: d.Job, Slot: d.Slot.UTC(), EtcdVersion: d.EtcdVersion, FinishedAt: d.FinishedAt.UTC(),
+			Seconds: d.Seconds, Bytes: d.Bytes, Uncompared: d.Uncompared,
 		}
 		if done.ClusterID.UnmarshalText([]byte(d.ClusterID)) != nil {
 			done = nil // it is of nobody knows which cluster

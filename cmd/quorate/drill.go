@@ -133,7 +133,9 @@ func (f *drillFlags) try(ctx context.Context, std streams, args []string) (m sto
 }
 
 // finish goes on with what was prepared.
-func (f *drillFlags) finish(ctx context.Context, std streams, args []string) (m store.Manifest, d store.Drill, err error) {
+func (f *drillFlags) finish(
+	ctx context.Context, std streams, args []string,
+) (m store.Manifest, d store.Drill, err error) {
 	of, err := clusterNamed(args[0], nil)
 	if err != nil {
 		return m, d, err

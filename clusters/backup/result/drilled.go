@@ -3,9 +3,9 @@ package result
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
-	"quorate.dev/quorate/etcdversion"
 	"quorate.dev/quorate/visible"
 )
 
@@ -75,6 +75,9 @@ func (r *Drilled) utc() {
 	r.Slot, r.StartedAt, r.FinishedAt = r.Slot.UTC(), r.StartedAt.UTC(), r.FinishedAt.UTC()
 }
 
+// etcdVersion is MAJOR.MINOR.PATCH, and what may follow that in a pre-release.
+var etcdVersion = regexp.MustCompile(`^\d{1,3}(\.\d{1,3}){2}(-[0-9A-Za-z.-]{1,40})?$`)
+
 // longest is more seconds than a step of a drill may take.
 const longest = 7 * 24 * 60 * 60
 
@@ -90,7 +93,7 @@ func (r Drilled) problem() string {
 	if problem := of.problem(); problem != "" {
 		return problem
 	}
-	if v, err := etcdversion.Parse(r.EtcdVersion); err != nil || v.String() != r.EtcdVersion || len(r.EtcdVersion) > 64 {
+	if !etcdVersion.MatchString(r.EtcdVersion) {
 		return "its version of etcd is none"
 	}
 	for _, seconds := range []float64{r.FetchSeconds, r.RestoreSeconds, r.StartSeconds} {
