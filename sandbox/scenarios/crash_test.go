@@ -36,7 +36,7 @@ var (
 		{name: "RollBack", spec: []string{plain, three}, members: 3, volumes: 3},
 	}
 	replacing = []stage{
-		{name: "Replace", spec: []string{plain, three}, damage: func(w *world) { w.emptyVolume("a-1") }, members: 3, volumes: 3},
+		{name: "Replace", spec: []string{plain, three}, damage: func(w *world) { w.emptyVolumes("a-1") }, members: 3, volumes: 3},
 	}
 	stopping = []stage{
 		{name: "Stop", spec: []string{plain, three, "lifecycle: Stopped"}, volumes: 3},
@@ -192,24 +192,29 @@ func (w *world) loseVolume(pod string) {
 	w.deletePod(pod)
 }
 
-// emptyVolume loses the volume of a pod and waits until Kubernetes has put a new pod on a new one:
+// emptyVolumes loses the volumes of pods and waits until Kubernetes has put new pods on new ones:
 // from then on, what quorate does to put it right does not depend on when it looks.
-func (w *world) emptyVolume(pod string) {
+func (w *world) emptyVolumes(pods ...string) {
 	w.t.Helper()
-	volumes, pods := w.volumeUIDs("a"), w.podUIDs("a")
-	w.loseVolume(pod)
-	eventually(w.t, "a new pod on a new volume", func() error {
-		claim, err := w.kube.CoreV1().PersistentVolumeClaims(w.namespace).Get(w.ctx(), "data-"+pod, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		now, err := w.kube.CoreV1().Pods(w.namespace).Get(w.ctx(), pod, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if string(claim.UID) == volumes[pod] || claim.Status.Phase != corev1.ClaimBound || string(now.UID) == pods[pod] || now.Status.PodIP == "" {
-			return fmt.Errorf("claim %s is %s, pod %s is %s", claim.UID, claim.Status.Phase, now.UID, now.Status.Phase)
-		}
-		return nil
-	})
+	volumesBefore, podsBefore := w.volumeUIDs("a"), w.podUIDs("a")
+	for _, pod := range pods {
+		w.loseVolume(pod)
+	}
+	for _, pod := range pods {
+		eventually(w.t, "a new pod on a new volume", func() error {
+			claim, err := w.kube.CoreV1().PersistentVolumeClaims(w.namespace).Get(w.ctx(), "data-"+pod, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			now, err := w.kube.CoreV1().Pods(w.namespace).Get(w.ctx(), pod, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if string(claim.UID) == volumesBefore[pod] || claim.Status.Phase != corev1.ClaimBound ||
+				string(now.UID) == podsBefore[pod] || now.Status.PodIP == "" {
+				return fmt.Errorf("claim %s is %s, pod %s is %s", claim.UID, claim.Status.Phase, now.UID, now.Status.Phase)
+			}
+			return nil
+		})
+	}
 }

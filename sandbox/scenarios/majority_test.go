@@ -23,9 +23,7 @@ func TestLostMajority(t *testing.T) {
 		t.Fatal(err)
 	}
 	volumes := w.volumeUIDs("a")
-	for _, pod := range []string{"a-0", "a-2"} {
-		w.loseVolume(pod)
-	}
+	w.emptyVolumes("a-0", "a-2")
 
 	order := func(id, more string) string { return "recovery: {clusterID: " + id + ", member: 1" + more + "}" }
 	blocked := func(words string, args ...string) {

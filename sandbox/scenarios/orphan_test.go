@@ -28,7 +28,7 @@ func testRemovalHeld(t *testing.T, w *world) {
 	if n := w.toldOf("main@sha1:" + commit + " no longer declares it"); n != 2 {
 		t.Errorf("told %d times, want once for each cluster", n)
 	}
-	w.emptyVolume("a-1")
+	w.emptyVolumes("a-1")
 	r := w.runFrom(outside, "run", "--until-converged", "--timeout", patience.String(), "--lease-duration", "3s")
 	r.requireCode(t, exitBlocked).requireRule(t, "a", "Converged")
 	if got := w.requireOneCluster("a", 3); got != id {

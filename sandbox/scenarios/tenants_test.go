@@ -53,7 +53,7 @@ func (w *world) life(args ...string) time.Duration {
 	w.declare(modern, three)
 	took := w.settles(args, func(s status) bool { return s.ReadyReplicas == 3 })
 	lost := w.status("a").member("a-1").ID
-	w.emptyVolume("a-1")
+	w.emptyVolumes("a-1")
 	took += w.settles(args, func(s status) bool { return s.ReadyReplicas == 3 && s.member("a-1").ID != lost })
 	w.declare(modern, "replicas: 4")
 	return took + w.settles(args, func(s status) bool { return s.ReadyReplicas == 4 })
