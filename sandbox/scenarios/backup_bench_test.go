@@ -34,7 +34,8 @@ const (
 )
 
 // BenchmarkBackup measures a backup of 1 GiB to an S3 store, proven, compressed and uploaded, beside
-// etcdctl's snapshot to a file, which does none of that; a restore beside etcdutl's; and a drill.
+// etcdctl's snapshot to a file, which does none of that, and beside etcdctl's with etcdutl's check and a bare upload;
+// what it costs those who write meanwhile; a restore beside etcdutl's; and a drill.
 func BenchmarkBackup(b *testing.B) {
 	tools := filepath.Join(binary("tools"), "etcd-"+modern)
 	peer := freeAddress(b)
@@ -48,11 +49,15 @@ func BenchmarkBackup(b *testing.B) {
 	quiet := writes(c, func() { time.Sleep(5 * time.Second) })
 
 	bare := measured(b, nil, filepath.Join(tools, "etcdctl"), "--endpoints", endpoint, "snapshot", "save", file)
-	var stored usage
-	busy := writes(c, func() {
-		stored = measured(b, s3.environment(), binary("quorate"), s3.flags("backup", "ns/a", "--to", s3.url, "--member", "r="+endpoint)...)
-	})
+	checked := measured(b, nil, filepath.Join(tools, "etcdutl"), "snapshot", "status", file)
+	uploaded := s3.upload(b, file)
+	backup := func() usage {
+		return measured(b, s3.environment(), binary("quorate"), s3.flags("backup", "ns/a", "--to", s3.url, "--member", "r="+endpoint)...)
+	}
+	stored := backup()
+	busy := writes(c, func() { backup() })
 	figure("backup_throughput_ratio", bare.took.Seconds()/stored.took.Seconds(), "ratio")
+	figure("backup_over_by_hand", stored.took.Seconds()/(bare.took+checked.took+uploaded).Seconds(), "ratio")
 	figure("backup_seconds_per_gib", stored.took.Seconds(), "s")
 	figure("backup_job_memory", float64(stored.peak)/(1<<20), "MiB")
 	figure("backup_write_p99_ratio", busy.Seconds()/quiet.Seconds(), "ratio")
@@ -172,6 +177,21 @@ func anonymous(pid int) (bytes int64) {
 		}
 	}
 	return bytes
+}
+
+// upload stores a file as it is, as people do by hand, and returns how long that took.
+func (s s3Server) upload(b *testing.B, path string) time.Duration {
+	b.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer file.Close()
+	client, start := s.client(b), time.Now()
+	if _, err := client.PutObject(b.Context(), &awss3.PutObjectInput{Bucket: aws.String(s3Bucket), Key: aws.String("by-hand/snapshot.db"), Body: file}); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(start)
 }
 
 // multiply stores the one backup in the store many times over, a minute apart, as long ago.
