@@ -4,6 +4,7 @@
 package faultproxy
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -94,11 +95,26 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if request.Resource == "pods/portforward" && p.dial != nil {
 		serve = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.forwardPort(w, r, &request) })
 	}
+	if err := hold(r); err != nil {
+		panic(http.ErrAbortHandler)
+	}
 	if fault == nil {
 		serve.ServeHTTP(w, r)
 		return
 	}
 	fault(w, r, serve)
+}
+
+// hold reads the body of a request whole before it is passed on. An API server may answer before the
+// transport has seen the end of the body; the server here takes the body away when the answer
+// begins, and the transport would cut the answer off.
+func hold(r *http.Request) error {
+	if r.ContentLength <= 0 {
+		return nil
+	}
+	body, err := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return err
 }
 
 func (p *Proxy) record(request *Request) Fault {

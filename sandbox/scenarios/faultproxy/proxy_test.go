@@ -50,6 +50,49 @@ func send(t *testing.T, method, url string) (int, string, error) {
 	return response.StatusCode, string(body), err
 }
 
+// readsLate is a transport that reads the body of a request when the channel is closed, which is
+// after its answer has begun, and cuts the answer off if it cannot.
+type readsLate chan struct{}
+
+func (late readsLate) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, w := io.Pipe()
+	go func() {
+		_, _ = io.WriteString(w, "begin ")
+		<-late
+		body, err := io.ReadAll(r.Body)
+		_, _ = w.Write(body)
+		w.CloseWithError(err)
+	}()
+	return &http.Response{StatusCode: http.StatusOK, Request: r, ProtoMajor: 1, ProtoMinor: 1, Body: answer}, nil
+}
+
+func TestAnswerBeforeTheBodyIsRead(t *testing.T) {
+	late := make(readsLate)
+	proxy, err := Start(&url.URL{Scheme: "http", Host: "127.0.0.1:1"}, late)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, proxy.URL, strings.NewReader("body"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	begin := make([]byte, len("begin "))
+	_, err = io.ReadFull(response.Body, begin)
+	close(late)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(response.Body); err != nil || string(rest) != "body" {
+		t.Errorf("the answer ends in %q: %v", rest, err)
+	}
+}
+
 func TestParse(t *testing.T) {
 	for _, test := range []struct {
 		method, path string
