@@ -23,6 +23,7 @@ func Packages() []Package {
 		{Name: "containernetworking-plugins", File: "/usr/lib/cni/ptp"},
 		{Name: "nftables", File: "/usr/sbin/nft"}, // for kube-proxy
 		{Name: "mount", File: "/usr/bin/mount"},   // for the kubelet
+		{Name: "strace", File: "/usr/bin/strace"}, // for tests that kill at the nth write
 	}
 	if startsServices() && os.Getenv("CI") != "true" {
 		return packages

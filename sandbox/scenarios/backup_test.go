@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -16,9 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/versity/versitygw/backend/meta"
-	"github.com/versity/versitygw/backend/posix"
-	"github.com/versity/versitygw/embedgw"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 )
@@ -26,8 +22,9 @@ import (
 // bumped is by how much a restore raises the revision.
 const bumped = 1_000_000_000
 
-// TestBackup backs up a cluster by hand, to an S3 store and to a file, and starts etcd with what is
-// restored of it. What was acknowledged before is there.
+// TestBackup backs up a cluster by hand while applications write, to an S3 store and to a file, and starts
+// etcd with what is restored of it: all that was acknowledged until the backup's revision is there, and
+// nothing else.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -40,6 +37,7 @@ func TestBackup(t *testing.T) {
 	}
 	s3 := serveS3(t)
 
+	history, load := w.watchWrites(3), w.writeLedger(3, 3)
 	stored := s3.quorate(w, "backup", "a", "--to", s3.url).requireCode(t, exitDone)
 	if !stored.says("the same data as ") {
 		t.Errorf("it is not proven: %s", stored)
@@ -52,7 +50,9 @@ func TestBackup(t *testing.T) {
 			ProvenBy []string
 		}
 	}
-	if err := json.Unmarshal([]byte(again.stdout), &manifest); err != nil || manifest.ClusterID != id || len(manifest.Snapshot.ProvenBy) < 2 {
+	load.end()
+	history.end()
+	if err := json.Unmarshal([]byte(again.stdout), &manifest); err != nil || strings.TrimLeft(manifest.ClusterID, "0") != id || len(manifest.Snapshot.ProvenBy) < 2 {
 		t.Errorf("%v: %s", err, again)
 	}
 	cluster := w.namespace + "/a"
@@ -68,9 +68,11 @@ func TestBackup(t *testing.T) {
 	}
 
 	dir := filepath.Join(t.TempDir(), "restored")
-	peer := freeAddress(t)
+	peer := "http://" + freeAddress()
 	s3.quorate(w, "restore", cluster, "--from", s3.url, "--data-dir", dir, "--name", "r", "--peer-url", peer).requireCode(t, exitDone)
-	requireRestored(t, startEtcd(t, dir, "r", peer), manifest.Snapshot.Revision)
+	restored := startEtcd(t, dir, "r", peer)
+	requireRestored(t, restored, manifest.Snapshot.Revision)
+	load.requireUntil(restored, manifest.Snapshot.Revision)
 
 	// With authentication on, passes may still do it, and nobody else.
 	w.enableAuth()
@@ -121,7 +123,7 @@ func requireRestored(t *testing.T, c *clientv3.Client, revision int64) {
 // startEtcd starts etcd with a data directory, on this machine alone.
 func startEtcd(t testing.TB, dir, name, peer string, flags ...string) *clientv3.Client {
 	t.Helper()
-	client := freeAddress(t)
+	client := "http://" + freeAddress()
 	command := exec.Command(binary(filepath.Join("tools", "etcd-"+modern, "etcd")), append(flags, "--name="+name, "--data-dir="+dir,
 		"--listen-peer-urls="+peer, "--listen-client-urls="+client, "--advertise-client-urls="+client, "--log-level=error")...)
 	command.Stderr = os.Stderr
@@ -140,34 +142,18 @@ func startEtcd(t testing.TB, dir, name, peer string, flags ...string) *clientv3.
 // s3Server is an S3 store on this machine, with one bucket.
 type s3Server struct {
 	endpoint, url, ca string
+	// dial connects to it, where this machine's network does not.
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// servedStore is the environment variable that has TestServeS3 serve: a directory, a certificate, its
-// key and an address, with lines between them.
-const servedStore = "QUORATE_TEST_S3"
-
-// serveS3 serves a directory by S3's protocol, with TLS, from a process of its own: the server makes
-// the directory its working directory.
+// serveS3 serves a directory by S3's protocol, with TLS.
 func serveS3(t testing.TB) s3Server {
 	t.Helper()
 	dir := t.TempDir()
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, key := writePair(t, dir, selfSigned(t))
-	address := strings.TrimPrefix(freeAddress(t), "http://")
-	server := exec.Command(program, "-test.run=^TestServeS3$")
-	server.Env = append(os.Environ(), servedStore+"="+strings.Join([]string{dir, cert, key, address}, "\n"))
-	server.Stderr = os.Stderr
-	stop, err := server.StdinPipe() // it ends when this closes, also if the test is killed
-	if err == nil {
-		err = server.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = stop.Close(); _ = server.Wait() })
+	address := freeAddress()
+	host, _, _ := net.SplitHostPort(address)
+	cert, key := writePair(t, dir, selfSigned(t, net.ParseIP(host)))
+	t.Cleanup(startS3(t, exec.Command(binary("s3"), s3Args(t, dir, cert, key, address)...)))
 	eventually(t, "the S3 store answers", func() error {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
@@ -178,38 +164,28 @@ func serveS3(t testing.TB) s3Server {
 	return s3Server{endpoint: "https://" + address, url: "s3://" + s3Bucket + "/etcd", ca: cert}
 }
 
-// TestServeS3 is the process of serveS3.
-func TestServeS3(t *testing.T) {
-	served := strings.Split(os.Getenv(servedStore), "\n")
-	if len(served) != 4 {
-		t.Skip("it serves other tests")
+// s3Args are those of the program that serves a directory, in which there is a bucket from then on.
+func s3Args(t testing.TB, dir, cert, key, address string) []string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(dir, "data", s3Bucket), 0o700); err != nil {
+		t.Fatal(err)
 	}
-	dir := served[0]
-	for _, sub := range []string{"data/" + s3Bucket, "meta"} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
-			t.Fatal(err)
-		}
+	return []string{"-cert", cert, "-key", key, dir, address}
+}
+
+// startS3 starts that program, and returns what ends it.
+func startS3(t testing.TB, server *exec.Cmd) (stop func()) {
+	t.Helper()
+	server.Env = append(os.Environ(), s3Server{}.environment()...)
+	server.Stderr = os.Stderr
+	stdin, err := server.StdinPipe() // it ends when this closes, also if the test is killed
+	if err == nil {
+		err = server.Start()
 	}
-	sidecar, err := meta.NewSideCar(filepath.Join(dir, "meta"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	backend, err := posix.New(filepath.Join(dir, "data"), sidecar, posix.PosixOpts{SideCarDir: filepath.Join(dir, "meta")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		cancel()
-	}()
-	err = embedgw.RunVersityGW(ctx, backend, &embedgw.Config{
-		RootUserAccess: s3User, RootUserSecret: s3Secret, Region: "us-east-1", Ports: []string{served[3]}, Quiet: true,
-		CertFile: served[1], KeyFile: served[2], MaxConnections: 100, MaxRequests: 100, MultipartMaxParts: 10_000,
-	})
-	if err != nil && ctx.Err() == nil {
-		t.Error(err)
-	}
+	return func() { _ = stdin.Close(); _ = server.Wait() }
 }
 
 // writePair writes a certificate and its key to files.

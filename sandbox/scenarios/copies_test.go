@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net"
+	mathrand "math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -112,7 +112,7 @@ func (w *world) forceNewCluster(ordinal int) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	client, peer := freeAddress(w.t), freeAddress(w.t)
+	client, peer := "http://"+freeAddress(), "http://"+freeAddress()
 	etcd := exec.Command(binary("tools/etcd-"+modern+"/etcd"), "--name", fmt.Sprint("a-", ordinal), "--data-dir", filepath.Dir(dir), "--force-new-cluster",
 		"--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer)
 	if err := etcd.Start(); err != nil {
@@ -137,14 +137,10 @@ func chownLike(dir string, owner fs.FileInfo) error {
 	})
 }
 
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return "http://" + listener.Addr().String()
+// freeAddress is HOST:PORT for a server that is yet to start: an address of loopback that, by chance, is its own, with
+// a port that no connection goes out from.
+func freeAddress() string {
+	return fmt.Sprintf("127.%d.%d.%d:%d", 1+mathrand.IntN(254), mathrand.IntN(256), 1+mathrand.IntN(254), 12379)
 }
 
 func leadsAlone(ctx context.Context, endpoint string) error {

@@ -2,11 +2,7 @@ package scenarios
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,9 +16,6 @@ import (
 const (
 	systemNamespace = "quorate-system"
 	deployedImage   = "quorate.dev/quorate:scenario"
-	// servedRepositories, if set, makes this program serve the git repositories in that directory:
-	// see serveInside.
-	servedRepositories = "QUORATE_SCENARIO_SERVE"
 )
 
 // TestDeploy applies deploy/base as docs/how-to/cronjob.md says, with quorate's own image, and lets
@@ -48,6 +41,46 @@ func TestDeploy(t *testing.T) {
 		t.Errorf("a second Job changed %s", changed)
 	}
 	w.readInside()
+	w.changeMode(url)
+}
+
+// changeMode has two loops take the place of the CronJob, and then four shards take theirs: each does what is pushed,
+// with the rights of its account. Whatever runs Quorate comes and goes, the members stay.
+func (w *world) changeMode(url string) {
+	w.t.Helper()
+	id := w.requireOneCluster("a", 3)
+	w.installed("install", "--mode", "loop", "--image", deployedImage, "--source", url, "--branch", "main", "--path", "clusters",
+		"--", "--namespace="+w.namespace, "--git-interval=1s")
+	w.repository.push(map[string]string{"clusters/a.yaml": declaration("a", modern, one)})
+	w.untilConverged("a push is picked up by the loop", 1)
+
+	w.repository.push(map[string]string{"clusters/a.yaml": declaration("a", modern, three)})
+	if said := w.installed("install", "--mode", "indexed-job", "--image", deployedImage, "--source", url, "--branch", "main", "--path", "clusters",
+		"--", "--namespace="+w.namespace); !strings.Contains(said, "deleted Deployment quorate-system/quorate\n") {
+		w.t.Errorf("the loops are left: %s", said)
+	}
+	w.kubectl("--namespace", systemNamespace, "create", "job", "shards", "--from=cronjob/quorate")
+	w.kubectl("--namespace", systemNamespace, "wait", "--for=condition=Complete", "job/shards", "--timeout=5m")
+	w.untilConverged("a push is picked up by a shard", 3)
+
+	w.installed("uninstall")
+	if there := w.installed("uninstall", "--print"); there != "" {
+		w.t.Errorf("uninstall leaves\n%s", there)
+	}
+	if now := w.requireOneCluster("a", 3); now != id {
+		w.t.Errorf("the cluster was %s and is %s", id, now)
+	}
+}
+
+// installed installs something or uninstalls it, and returns what quorate prints.
+func (w *world) installed(args ...string) string {
+	w.t.Helper()
+	command := exec.Command(binary("quorate"), append([]string{args[0], "--kubeconfig", w.kubeconfig}, args[1:]...)...)
+	out, err := command.CombinedOutput()
+	if err != nil {
+		w.t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	return string(out)
 }
 
 // deploy applies an overlay of deploy/base: the CronJob is suspended, so that only Jobs made from
@@ -135,33 +168,28 @@ func (w *world) tryKubectl(args ...string) (string, error) {
 // pods reach.
 func (w *world) serveInside() string {
 	w.t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	server := exec.Command(binary("sandbox"), "exec", "--name", w.name, "--", program, "-test.run=^TestServeRepositories$")
-	server.Env = append(os.Environ(), servedRepositories+"="+filepath.Dir(w.repository.bare))
+	server := exec.Command(binary("sandbox"), "exec", "--name", w.name, "--", binary("sandbox"), "serve-git", filepath.Dir(w.repository.bare))
 	server.Stderr = os.Stderr
 	stop, err := server.StdinPipe() // it ends when this closes, also if the test is killed
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	out, err := server.StdoutPipe()
-	if err != nil {
-		w.t.Fatal(err)
+	if err == nil {
+		err = server.Start()
 	}
-	if err := server.Start(); err != nil {
+	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() {
 		_ = stop.Close()
 		_ = server.Wait()
 	})
-	port, err := bufio.NewReader(out).ReadString('\n')
+	url, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		w.t.Fatalf("start a git server in the sandbox: %v", err)
 	}
-	return fmt.Sprintf("http://%s/%s", net.JoinHostPort(w.inside(), strings.TrimSpace(port)), filepath.Base(w.repository.bare))
+	return strings.TrimSpace(url) + "/" + filepath.Base(w.repository.bare)
 }
 
 // inside is the address at which pods reach what runs in the sandbox's network: that of the API
@@ -171,29 +199,4 @@ func (w *world) inside() string {
 	address := w.kubectl("--namespace", "default", "get", "endpointslices", "--selector", "kubernetes.io/service-name=kubernetes",
 		"--output", "jsonpath={.items[0].endpoints[0].addresses[0]}")
 	return strings.TrimSpace(address)
-}
-
-// TestServeRepositories is no test: it is the git server of serveInside.
-func TestServeRepositories(t *testing.T) {
-	dir := os.Getenv(servedRepositories)
-	if dir == "" {
-		t.Skip("serves repositories to other tests")
-	}
-	execPath, err := exec.Command("git", "--exec-path").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{Handler: gitHandler(strings.TrimSpace(string(execPath)), dir)}
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		_ = server.Close()
-	}()
-	fmt.Println(listener.Addr().(*net.TCPAddr).Port)
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		t.Fatal(err)
-	}
 }

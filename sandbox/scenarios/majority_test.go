@@ -1,11 +1,15 @@
 package scenarios
 
 import (
+	"errors"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-// TestLostMajority: two of three volumes are lost for good. Git orders a new cluster of what the third member
+// TestLostMajority: two of three data directories are away, and come back, which loses nothing and takes nobody's
+// word. Then two volumes are lost for good. Git orders a new cluster of what the third member
 // has left: all that it acknowledged is there, whatever only the others had is gone, and nobody of the lost
 // cluster joins it.
 func TestLostMajority(t *testing.T) {
@@ -21,6 +25,10 @@ func TestLostMajority(t *testing.T) {
 	revision, err := w.member("a", 1).revision()
 	if err != nil {
 		t.Fatal(err)
+	}
+	w.bringBack("a-0", "a-2")
+	if id := w.requireOneCluster("a", 3); id != lost {
+		t.Fatalf("it is cluster %s, and was %s", id, lost)
 	}
 	volumes := w.volumeUIDs("a")
 	w.emptyVolumes("a-0", "a-2")
@@ -62,4 +70,46 @@ func TestLostMajority(t *testing.T) {
 		t.Errorf("the greeting is %q", got)
 	}
 	w.requireQuiet("a")
+}
+
+// bringBack takes the data of these members away, so that the cluster has no quorum and passes leave it alone,
+// and brings them back.
+func (w *world) bringBack(pods ...string) {
+	w.t.Helper()
+	revision, err := w.member("a", 1).revision()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	restart := func() {
+		for _, pod := range pods {
+			w.kubectl("--namespace", w.namespace, "delete", "pod", pod, "--grace-period=1")
+		}
+	}
+	away := map[string]string{}
+	for _, pod := range pods {
+		ordinal, _ := strconv.Atoi(strings.TrimPrefix(pod, "a-"))
+		dir, err := w.dataDir(ordinal)
+		if err == nil {
+			away[dir] = dir + "-away"
+			err = os.Rename(dir, away[dir])
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	restart()
+	lost := w.runFrom(outside, "run", "--until-converged", "--timeout=3m", patientWithEtcd).requireCode(w.t, exitBlocked)
+	if rule := lost.requireRule(w.t, "a", "QuorumLost"); !rule.says("2 needed") {
+		w.t.Errorf("%s", lost)
+	}
+	for dir, kept := range away {
+		if err := errors.Join(os.RemoveAll(dir), os.Rename(kept, dir)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	restart()
+	w.converge()
+	if now, err := w.member("a", 1).revision(); err != nil || now < revision || now > revision+1_000_000 {
+		w.t.Errorf("the revision is %d, and was %d: %v", now, revision, err)
+	}
 }

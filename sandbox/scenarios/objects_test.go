@@ -130,7 +130,7 @@ func essence(o unstructured.Unstructured) map[string]any {
 		content["keys"] = len(data)
 		return content
 	}
-	content["data"] = withoutReplacements(o.Object["data"])
+	content["data"] = withoutHistory(o.Object["data"])
 	if spec, ok := o.Object["spec"].(map[string]any); ok {
 		for _, given := range []string{"clusterIP", "clusterIPs", "volumeName"} {
 			delete(spec, given)
@@ -139,16 +139,16 @@ func essence(o unstructured.Unstructured) map[string]any {
 	return content
 }
 
-// replacements is what a record counts of replaced members: it outlasts them.
-var replacements = regexp.MustCompile(`(?m)^replaced:\n(?:[- ].*\n)*`)
+// past is what a record says of how its members came to be: it outlasts them.
+var past = regexp.MustCompile(`(?m)^replaced:\n(?:[- ].*\n)*|^joinedTogether: true\n`)
 
-func withoutReplacements(data any) any {
+func withoutHistory(data any) any {
 	files, ok := data.(map[string]any)
 	if !ok {
 		return data
 	}
 	for name, text := range files {
-		files[name] = replacements.ReplaceAllString(fmt.Sprint(text), "")
+		files[name] = past.ReplaceAllString(fmt.Sprint(text), "")
 	}
 	return files
 }

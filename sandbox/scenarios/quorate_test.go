@@ -145,7 +145,10 @@ func (w *world) start(v vantage, args ...string) *process {
 	full := append([]string{binary("quorate")}, args...)
 	full = append(full, "--namespace", w.namespace)
 	if slices.Contains([]string{"run", "plan"}, args[0]) {
-		full = append(full, "--source", w.source, "--output", "json")
+		full = append(full, "--source", w.source)
+		if !slices.Contains(args, "--loop") { // which reports to nobody
+			full = append(full, "--output", "json")
+		}
 	}
 	switch {
 	case v.inside:

@@ -2,14 +2,14 @@ package scenarios
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"quorate.dev/quorate/sandbox/gitserver"
 )
 
 // repository is a bare git repository, and a clone to push into it from.
@@ -65,20 +65,13 @@ func (r *repository) git(dir string, args ...string) string {
 // serve offers the repository by git's own smart HTTP server, and returns its URL.
 func (r *repository) serve() (url string, server *httptest.Server) {
 	r.t.Helper()
-	execPath := strings.TrimSpace(r.git(r.work, "--exec-path"))
-	server = httptest.NewServer(gitHandler(execPath, filepath.Dir(r.bare)))
+	handler, err := gitserver.Handler(filepath.Dir(r.bare))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	server = httptest.NewServer(handler)
 	r.t.Cleanup(server.Close)
 	return fmt.Sprintf("%s/%s", server.URL, filepath.Base(r.bare)), server
-}
-
-func gitHandler(execPath, dir string) http.Handler {
-	return &cgi.Handler{
-		Path: filepath.Join(execPath, "git-http-backend"),
-		Env: []string{
-			"GIT_PROJECT_ROOT=" + dir, "GIT_HTTP_EXPORT_ALL=1",
-			"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
-		},
-	}
 }
 
 // declaration writes an EtcdCluster; each line of spec is indented under spec.

@@ -56,20 +56,20 @@ func theSandbox(t testing.TB) *sandbox {
 	if testing.Short() {
 		t.Skip("needs the sandbox")
 	}
-	node.once.Do(func() { node.err = node.start() })
+	node.once.Do(func() { node.err = node.start("--nodes=3") })
 	if node.err != nil {
 		t.Fatal(node.err)
 	}
 	return &node
 }
 
-func (s *sandbox) start() error {
+func (s *sandbox) start(nodes string) error {
 	for _, name := range []string{"quorate", "sandbox"} {
 		if _, err := os.Stat(binary(name)); err != nil {
 			return fmt.Errorf("build the binaries first (make build): %w", err)
 		}
 	}
-	up := exec.Command(binary("sandbox"), "up", "--name", s.name, "--nodes", "3")
+	up := exec.Command(binary("sandbox"), "up", "--name", s.name, nodes)
 	up.Stdout, up.Stderr = os.Stderr, os.Stderr
 	if err := up.Run(); err != nil {
 		return fmt.Errorf("start sandbox %s: %w", s.name, err)

@@ -1,14 +1,15 @@
 package scenarios
 
 import (
-	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
-	"io"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,8 +21,8 @@ import (
 )
 
 // TestScheduledBackups declares backups to an S3 store that only pods reach: the first is taken at
-// once, the schedule goes on without any pass, old ones are deleted, and an upgrade waits for one. In
-// the end all is lost but the store, and a commit brings it back.
+// once, the schedule goes on without any pass, old ones are deleted, and an upgrade waits for one. Then
+// all is lost but the store, and a commit brings it back. In the end it is deleted, after a last backup.
 func TestScheduledBackups(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -49,7 +50,7 @@ func TestScheduledBackups(t *testing.T) {
 	if begun := formed.Truncate(time.Minute); !strings.HasPrefix(first.Last.Job, "a-backup-gen") && first.Last.Slot.After(begun.Add(time.Minute)) {
 		t.Errorf("got %+v", first)
 	}
-	if first.Last.To != s3.url || first.Last.ClusterID != w.requireOneCluster("a", 1) {
+	if first.Last.To != s3.url || strings.TrimLeft(first.Last.ClusterID, "0") != w.requireOneCluster("a", 1) {
 		t.Errorf("got %+v", first)
 	}
 	w.requireCondition("a", "BackupStale", "False", "Recent")
@@ -110,8 +111,8 @@ func TestScheduledBackups(t *testing.T) {
 	w.restoreAll(s3, newer, allowed)
 }
 
-// restoreAll loses the namespace with all that is in it, and brings the cluster back from its backup,
-// with more members.
+// restoreAll loses the namespace with all that is in it, and brings the cluster back from its backup, with more
+// members, by following the runbook.
 func (w *world) restoreAll(s3 *s3Inside, version string, allowed []string) {
 	w.t.Helper()
 	lost := w.requireOneCluster("a", 1)
@@ -119,6 +120,10 @@ func (w *world) restoreAll(s3 *s3Inside, version string, allowed []string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	book := w.openRunbook(s3)
+	book.follow("1. Stop what could make an empty cluster")
+	book.chooseBackup(lost)
+	book.follow("3. Let what is left of it go")
 	w.recreateNamespace()
 
 	// Without the Secrets, which went with the namespace, the Job cannot start; and git declares an etcd that is too
@@ -138,8 +143,16 @@ func (w *world) restoreAll(s3 *s3Inside, version string, allowed []string) {
 		w.t.Error("a-0 runs on data that were not restored")
 	}
 
-	w.declare(version, three, "restore: {from: "+s3.destination()+"}")
-	w.convergeFrom(outside, allowed...)
+	w.kubectl("--namespace", w.namespace, "delete", "secret", s3SecretName)
+	w.declare(version, three)
+	book.declare(version, three)
+	book.follow("5. Make the namespace and the Secrets")
+	book.follow("6. Let passes run")
+	book.follow("7. Watch")
+	// The store writes the ID with zeros before it.
+	if checked := book.follow("8. Check"); !strings.Contains(checked, lost+" at revision ") || !strings.Contains(checked, "greeting\n") {
+		w.t.Errorf("the runbook ends with\n%s", checked)
+	}
 	if id := w.requireOneCluster("a", 3); id == lost {
 		w.t.Error("members of the cluster that is lost could join")
 	}
@@ -156,6 +169,29 @@ func (w *world) restoreAll(s3 *s3Inside, version string, allowed []string) {
 	}
 	if from, _, _ := unstructured.NestedString(live.Object, "status", "restoredFrom"); !strings.Contains(from, lost) {
 		w.t.Errorf("it says to be made from %q", from)
+	}
+	w.deleteBackedUp(s3, version, allowed)
+}
+
+// deleteBackedUp deletes the cluster with its data, which leaves a backup of its last change.
+func (w *world) deleteBackedUp(s3 *s3Inside, version string, allowed []string) {
+	w.t.Helper()
+	m := w.member("a", 0)
+	m.put("greeting", "farewell")
+	last, err := m.revision()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.declare(version, three, "backup: "+s3.declared("Deletion"), "lifecycle: Deleted", "storage: {retention: Delete}")
+	w.convergeFrom(outside, allowed...)
+	eventually(w.t, "the volumes go", func() error {
+		if left := w.volumeUIDs("a"); len(left) > 0 {
+			return fmt.Errorf("still there: %v", left)
+		}
+		return nil
+	})
+	if listed := w.listInside(s3); !strings.Contains(listed, fmt.Sprint(last)) {
+		w.t.Errorf("the store holds no revision %d: %s", last, listed)
 	}
 }
 
@@ -226,18 +262,21 @@ func (w *world) awaitBackup(args []string, wanted func(backupStatus) bool) (foun
 // awaitJob waits until a Job has succeeded.
 func (w *world) awaitJob(name string) {
 	w.t.Helper()
-	eventually(w.t, "Job "+name+" succeeds", func() error {
-		job, err := w.kube.BatchV1().Jobs(w.namespace).Get(w.ctx(), name, metav1.GetOptions{})
-		if err != nil {
-			return err
+	eventually(w.t, "Job "+name+" succeeds", func() error { return w.succeeded(name) })
+}
+
+// succeeded is nil if a Job has.
+func (w *world) succeeded(name string) error {
+	job, err := w.kube.BatchV1().Jobs(w.namespace).Get(w.ctx(), name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	for _, c := range job.Status.Conditions {
+		if c.Type == batchv1.JobComplete && c.Status == corev1.ConditionTrue {
+			return nil
 		}
-		for _, c := range job.Status.Conditions {
-			if c.Type == batchv1.JobComplete && c.Status == corev1.ConditionTrue {
-				return nil
-			}
-		}
-		return fmt.Errorf("%+v", job.Status)
-	})
+	}
+	return fmt.Errorf("%+v", job.Status)
 }
 
 func (w *world) podVersion(name string) string {
@@ -248,6 +287,9 @@ func (w *world) podVersion(name string) string {
 	}
 	return pod.Annotations["etcd.quorate.dev/version"]
 }
+
+// s3SecretName is the Secret with the credentials of the store.
+const s3SecretName = "backup-store"
 
 // s3Inside is an S3 store in the network of the sandbox.
 type s3Inside struct {
@@ -263,32 +305,23 @@ func (s s3Inside) declared(before string) string {
 
 // destination is the store, as a declaration names it.
 func (s s3Inside) destination() string {
-	return fmt.Sprintf(`{s3: {bucket: %s, prefix: etcd, region: us-east-1, endpoint: %q, pathStyle: true, caSecretName: s3-ca}, secretName: s3}`, s3Bucket, s.endpoint)
+	return fmt.Sprintf(`{s3: {bucket: %s, prefix: etcd, region: us-east-1, endpoint: %q, pathStyle: true, caSecretName: s3-ca}, secretName: %s}`, s3Bucket, s.endpoint, s3SecretName)
 }
+
+// s3Ports is the first of those that stores listen on: no connection goes out from them, and no Service has one.
+const s3Ports = 20_000
 
 // serveS3Inside serves a directory by S3's protocol to pods.
 func (w *world) serveS3Inside() *s3Inside {
 	w.t.Helper()
 	dir, address := w.t.TempDir(), w.inside()
 	cert, key := writePair(w.t, dir, selfSigned(w.t, net.ParseIP(address)))
-	address = net.JoinHostPort(address, w.portInside())
-	program, err := os.Executable()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	address = net.JoinHostPort(address, strconv.Itoa(s3Ports+mathrand.IntN(1000)))
 	s := &s3Inside{s3Server: s3Server{endpoint: "https://" + address, url: "s3://" + s3Bucket + "/etcd", ca: cert}}
+	s.dial = func(ctx context.Context, _, address string) (net.Conn, error) { return w.dialInside(ctx, address) }
 	s.start = func() {
-		server := exec.Command(binary("sandbox"), "exec", "--name", w.name, "--", program, "-test.run=^TestServeS3$")
-		server.Env = append(os.Environ(), servedStore+"="+strings.Join([]string{dir, cert, key, address}, "\n"))
-		server.Stderr = os.Stderr
-		stdin, err := server.StdinPipe() // it ends when this closes, also if the test is killed
-		if err == nil {
-			err = server.Start()
-		}
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		s.stop = func() { _ = stdin.Close(); _ = server.Wait() }
+		s.stop = startS3(w.t, exec.Command(binary("sandbox"), append([]string{"exec", "--name", w.name, "--", binary("s3")},
+			s3Args(w.t, dir, cert, key, address)...)...))
 		eventually(w.t, "the S3 store answers", func() error {
 			conn, err := w.dialInside(w.ctx(), address)
 			if err != nil {
@@ -302,47 +335,6 @@ func (w *world) serveS3Inside() *s3Inside {
 	return s
 }
 
-// portInside is a port that nobody listens on in the network of the sandbox.
-func (w *world) portInside() string {
-	w.t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	asked := exec.Command(binary("sandbox"), "exec", "--name", w.name, "--", program, "-test.run=^TestFreePort$")
-	asked.Env = append(os.Environ(), servedPort+"=1")
-	out, err := asked.StdoutPipe()
-	if err == nil {
-		err = asked.Start()
-	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	port, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	_, _ = io.Copy(io.Discard, out)
-	_ = asked.Wait()
-	return strings.TrimSpace(port)
-}
-
-// servedPort, if set, makes TestFreePort print a port.
-const servedPort = "QUORATE_TEST_PORT"
-
-// TestFreePort is the process of portInside.
-func TestFreePort(t *testing.T) {
-	if os.Getenv(servedPort) == "" {
-		t.Skip("it serves other tests")
-	}
-	listener, err := net.Listen("tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fmt.Println(listener.Addr().(*net.TCPAddr).Port)
-	_ = listener.Close()
-}
-
 // createSecrets makes what the pods need to reach the store.
 func (w *world) createSecrets(s *s3Inside) {
 	w.t.Helper()
@@ -351,8 +343,8 @@ func (w *world) createSecrets(s *s3Inside) {
 		w.t.Fatal(err)
 	}
 	for name, data := range map[string]map[string][]byte{
-		"s3-ca": {"ca.crt": ca},
-		"s3":    {"AWS_ACCESS_KEY_ID": []byte(s3User), "AWS_SECRET_ACCESS_KEY": []byte(s3Secret)},
+		"s3-ca":      {"ca.crt": ca},
+		s3SecretName: {"AWS_ACCESS_KEY_ID": []byte(s3User), "AWS_SECRET_ACCESS_KEY": []byte(s3Secret)},
 	} {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
 		if _, err := w.kube.CoreV1().Secrets(w.namespace).Create(w.ctx(), secret, metav1.CreateOptions{}); err != nil {

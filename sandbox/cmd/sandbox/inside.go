@@ -3,12 +3,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"quorate.dev/quorate/sandbox/cluster"
+	"quorate.dev/quorate/sandbox/gitserver"
 	images "quorate.dev/quorate/sandbox/image"
 	"quorate.dev/quorate/sandbox/layout"
 	"quorate.dev/quorate/sandbox/machine"
@@ -17,7 +20,7 @@ import (
 
 // inside are the commands that the sandbox's own machines run.
 func inside() []*cobra.Command {
-	all := []*cobra.Command{runMachine(), applyObjects(), importImages(), provision()}
+	all := []*cobra.Command{runMachine(), applyObjects(), importImages(), provision(), runFleet(), serveGit()}
 	for _, cmd := range all {
 		cmd.Hidden = true
 	}
@@ -62,6 +65,26 @@ func importImages() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&importer.Ctr, "ctr", "", "containerd's command line client")
 	return cmd
+}
+
+// serveGit prints the URL under which pods reach the repositories in a directory, and serves them until whoever has started
+// it ends.
+func serveGit() *cobra.Command {
+	return &cobra.Command{
+		Use:  "serve-git DIR",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := context.WithCancel(cmd.Context())
+			defer stop()
+			go func() {
+				_, _ = io.Copy(io.Discard, cmd.InOrStdin())
+				stop()
+			}()
+			return gitserver.Serve(ctx, args[0], func(port int) {
+				fmt.Fprintf(cmd.OutOrStdout(), "http://%s:%d\n", layout.ControlPlane, port)
+			})
+		},
+	}
 }
 
 func provision() *cobra.Command {

@@ -45,7 +45,7 @@ func command() *cobra.Command {
 		return s, err
 	}
 	root.AddCommand(up(open), down(open), status(open), execute(open), kubeconfig(open), load(open), image(),
-		node(open), build())
+		node(open), standIn(open), build())
 	root.AddCommand(inside()...)
 	return root
 }

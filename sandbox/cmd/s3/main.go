@@ -1,0 +1,61 @@
+// Command s3 serves a directory by S3's protocol, for tests. Each directory in its data is a bucket. It
+// ends when its standard input closes, also if the test that has started it is killed.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/versity/versitygw/backend/meta"
+	"github.com/versity/versitygw/backend/posix"
+	"github.com/versity/versitygw/embedgw"
+)
+
+func main() {
+	var c embedgw.Config
+	flag.StringVar(&c.CertFile, "cert", "", "file with the certificate; plain HTTP without one")
+	flag.StringVar(&c.KeyFile, "key", "", "file with its key")
+	flag.Parse()
+	if flag.NArg() != 2 {
+		fmt.Fprintln(os.Stderr, "usage: s3 [-cert FILE -key FILE] DIRECTORY HOST:PORT")
+		os.Exit(2)
+	}
+	c.Ports = flag.Args()[1:]
+	if err := serve(flag.Arg(0), c); err != nil {
+		fmt.Fprintln(os.Stderr, "s3:", err)
+		os.Exit(1)
+	}
+}
+
+// serve serves the directory, which becomes the working directory, with the key of the environment.
+func serve(dir string, c embedgw.Config) error {
+	data := filepath.Join(dir, "data")
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return err
+	}
+	// What is said of a file is part of it, and so is there as soon as the file is.
+	about := meta.XattrMeta{}
+	if err := about.Test(data); err != nil {
+		return fmt.Errorf("keep attributes of files in %s: %w", dir, err)
+	}
+	backend, err := posix.New(data, about, posix.PosixOpts{})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	c.RootUserAccess, c.RootUserSecret = os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY")
+	c.Region, c.Quiet = "us-east-1", true
+	c.MaxConnections, c.MaxRequests, c.MultipartMaxParts = 100, 100, 10_000
+	if err := embedgw.RunVersityGW(ctx, backend, &c); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}

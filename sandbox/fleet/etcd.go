@@ -1,0 +1,170 @@
+package fleet
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"sync"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// member is what the etcd of a pod is started with.
+type member struct {
+	uid, volume types.UID
+	version     string
+	config      configuration
+	tls         *tls.Config
+}
+
+// configuration is what of etcd's configuration file says who its members are.
+type configuration struct {
+	Name           string `json:"name"`
+	InitialCluster string `json:"initial-cluster"`
+	State          string `json:"initial-cluster-state"`
+	Token          string `json:"initial-cluster-token"`
+	Peer           string `json:"initial-advertise-peer-urls"`
+	Client         string `json:"advertise-client-urls"`
+}
+
+// etcd is all members of all clusters.
+type etcd struct {
+	mu sync.Mutex
+	// clusters by namespace and token, and what of them runs, by the pod.
+	clusters map[string]*cluster
+	running  map[types.NamespacedName]*process
+	// hosts are the same by the name that clients ask for.
+	hosts map[string]*process
+}
+
+// cluster is one cluster of etcd: the members agree at once on everything.
+type cluster struct {
+	id       uint64
+	revision int64
+	members  []*pb.Member
+	// volumes are those that hold data, and of which member.
+	volumes map[types.UID]uint64
+	// ready are the members that run.
+	ready map[uint64]bool
+}
+
+// process is a member that runs.
+type process struct {
+	member
+	id      uint64
+	cluster *cluster
+}
+
+func newEtcd() *etcd {
+	return &etcd{clusters: map[string]*cluster{}, running: map[types.NamespacedName]*process{},
+		hosts: map[string]*process{}}
+}
+
+// start starts a member as etcd would: on its data, as one of those that found a cluster, or as one that
+// has been added.
+func (e *etcd) start(pod types.NamespacedName, m member) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key := pod.Namespace + "/" + m.config.Token
+	c := e.clusters[key]
+	if c == nil && m.config.State == "new" {
+		c = found(m.config)
+		e.clusters[key] = c
+	}
+	if c == nil {
+		return errors.New("it has no data, and there is no cluster to join")
+	}
+	id, sealed := c.volumes[m.volume]
+	if !sealed {
+		i := slices.IndexFunc(c.members, func(l *pb.Member) bool { return l.PeerURLs[0] == m.config.Peer })
+		if i < 0 || m.config.State == "existing" && c.members[i].Name != "" {
+			return errors.New("it has no data, and was not added")
+		}
+		id = c.members[i].ID
+		c.volumes[m.volume] = id
+		c.members[i].Name, c.members[i].ClientURLs = m.config.Name, []string{m.config.Client}
+	}
+	p := &process{member: m, id: id, cluster: c}
+	c.ready[id] = true
+	e.running[pod], e.hosts[host(m.config.Client)] = p, p
+	return nil
+}
+
+// stop stops what runs in a pod, with that UID if there is one.
+func (e *etcd) stop(pod types.NamespacedName, uid types.UID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.running[pod]
+	if p == nil || uid != "" && p.uid != uid {
+		return
+	}
+	delete(p.cluster.ready, p.id)
+	delete(e.running, pod)
+	delete(e.hosts, host(p.config.Client))
+}
+
+// found makes a cluster of those that a configuration names.
+func found(c configuration) *cluster {
+	made := &cluster{revision: 1, volumes: map[types.UID]uint64{}, ready: map[uint64]bool{},
+		id: hash(c.Token, c.InitialCluster)}
+	for _, entry := range strings.Split(c.InitialCluster, ",") {
+		_, peer, _ := strings.Cut(entry, "=")
+		made.members = append(made.members, &pb.Member{ID: hash(c.Token, peer), PeerURLs: []string{peer}})
+	}
+	return made
+}
+
+// leader is the member that leads; 0 if too few voters run.
+func (c *cluster) leader() uint64 {
+	voters, ready, first := 0, 0, uint64(0)
+	for _, m := range c.members {
+		if m.IsLearner {
+			continue
+		}
+		voters++
+		if c.ready[m.ID] {
+			ready++
+			if first == 0 {
+				first = m.ID
+			}
+		}
+	}
+	if ready <= voters/2 {
+		return 0
+	}
+	return first
+}
+
+func hash(words ...string) uint64 {
+	h := fnv.New64a()
+	for _, word := range words {
+		fmt.Fprintf(h, "%s\n", word)
+	}
+	return h.Sum64()
+}
+
+// host is that of a URL.
+func host(url string) string {
+	_, rest, _ := strings.Cut(url, "://")
+	name, _, _ := strings.Cut(rest, ":")
+	return name
+}
+
+// serves makes of a Secret what a member serves with, to those who prove themselves.
+func serves(secret map[string][]byte) (*tls.Config, error) {
+	pair, err := tls.X509KeyPair(secret["tls.crt"], secret["tls.key"])
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(secret["ca.crt"]) {
+		return nil, errors.New("ca.crt holds no certificate")
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: roots, MinVersion: tls.VersionTLS12,
+		ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"h2"}}, nil
+}
