@@ -1,6 +1,6 @@
 # "make help" lists the targets. What CI runs is .ci/run, which is "make test".
 .DEFAULT_GOAL := help
-.PHONY: help build test fuzz race soak mutate lint vuln bench generate golden demo clean-demo image clean
+.PHONY: help build s3 test test-alerts fuzz race soak mutate lint vuln bench generate golden demo clean-demo image clean
 
 GO      ?= go
 BIN     ?= $(CURDIR)/bin
@@ -15,7 +15,7 @@ TEST    := $(GO) test -trimpath $(TAGS) -timeout 30m
 SANDBOX ?= test
 export QUORATE_BIN := $(BIN)
 export QUORATE_SANDBOX := $(SANDBOX)
-REAL    := QUORATE_ETCD_DIR=$(BIN)/tools QUORATE_KUBE_APISERVER=$(BIN)/tools/kube-apiserver
+REAL    := QUORATE_ETCD_DIR=$(BIN)/tools QUORATE_KUBE_APISERVER=$(BIN)/tools/kube-apiserver QUORATE_S3=$(BIN)/s3
 SANDBOX_TEST := $(GO) -C sandbox test -trimpath -p 1 -count 1 -timeout 60m
 
 help: ## list the targets
@@ -25,16 +25,23 @@ build: ## build bin/quorate and bin/sandbox
 	$(GO) build -trimpath $(TAGS) -ldflags "-s -w -X main.release=$(VERSION)" -o $(BIN)/quorate ./cmd/quorate
 	$(GO) -C sandbox build -trimpath -o $(BIN)/sandbox ./cmd/sandbox
 
+s3: ## build bin/s3, the store that tests back up to
+	$(GO) -C sandbox build -trimpath -o $(BIN)/s3 ./cmd/s3
+
 $(BIN)/tools: build
 	$(BIN)/sandbox build --tools $@
 
-test: build $(BIN)/tools ## test everything: the packages, then scenarios on a sandbox; it takes Linux and root
+test: build s3 $(BIN)/tools ## test everything: the packages, then scenarios on a sandbox; it takes Linux and root
 	$(BIN)/sandbox down --name $(SANDBOX) # what a test that was interrupted has left would take part in this one
 	$(BIN)/sandbox up --name $(SANDBOX) --nodes 3
 	trap '$(BIN)/sandbox down --name $(SANDBOX)' EXIT; \
 	$(REAL) QUORATE_SANDBOX_KUBECONFIG=$$($(BIN)/sandbox kubeconfig --name $(SANDBOX)) $(TEST) ./... && \
 	$(MAKE) fuzz && \
+	$(MAKE) test-alerts && \
 	$(SANDBOX_TEST) ./...
+
+test-alerts: ## test the rules of deploy/monitoring with the engine of Prometheus
+	$(GO) -C .ci/alerts test -trimpath -count 1 $(TAGS) ./... # the cache knows nothing of files of another module
 
 # What is fuzzed, as package:target:times. A number of times, since Go takes the end of a length of time for a failure now
 # and then (golang/go issue 75804).
@@ -73,7 +80,7 @@ vuln: $(BIN)/govulncheck ## look for known vulnerabilities in what is linked in;
 $(BIN)/govulncheck: .ci/vuln/go.mod
 	$(GO) -C .ci/vuln build -trimpath -o $@ golang.org/x/vuln/cmd/govulncheck
 
-bench: build ## print measured figures, a line each: figure NAME VALUE UNIT
+bench: build s3 ## print measured figures, a line each: figure NAME VALUE UNIT
 	$(TEST) -run '^$$' -bench . ./gitsource ./gitsource/manifests
 	$(SANDBOX_TEST) -run '^$$' -bench . ./scenarios
 

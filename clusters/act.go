@@ -49,7 +49,7 @@ func (c *cluster) carryOut(ctx context.Context, action decide.Action) (report.Ou
 		return c.renewCertificates(ctx)
 	case decide.StopPods:
 		return c.stopPods(ctx)
-	case decide.StartBackup, decide.StartRestore, decide.StopRestore, decide.FinishRestore,
+	case decide.StartBackup, decide.DiscardBackup, decide.StartRestore, decide.StopRestore, decide.FinishRestore,
 		decide.StartRecovery, decide.StopRecovery, decide.FinishRecovery:
 		return c.carryOutByJob(ctx, action)
 	case decide.StartRollout:
@@ -87,6 +87,8 @@ func (c *cluster) carryOutByJob(ctx context.Context, action decide.Action) (repo
 	switch a := action.(type) { //nolint:gochecksumtype // carryOut names all that there are
 	case decide.StartBackup:
 		return c.startBackup(ctx, a)
+	case decide.DiscardBackup:
+		return c.discardBackup(ctx, a)
 	case decide.StartRestore:
 		return c.startRestore(ctx, a)
 	case decide.StopRestore:

@@ -38,6 +38,16 @@ func (c *cluster) startBackup(ctx context.Context, a decide.StartBackup) (report
 	return report.Outcome{Changed: true, Detail: "started " + job.String()}, nil
 }
 
+// discardBackup deletes the Job that was seen, and nothing else.
+func (c *cluster) discardBackup(ctx context.Context, a decide.DiscardBackup) (report.Outcome, error) {
+	for _, job := range c.own.BackupJobs {
+		if string(job.UID) == a.JobUID && c.backs(job) {
+			return c.deleteJob(ctx, job)
+		}
+	}
+	return report.Outcome{}, fmt.Errorf("%s: it was not seen", a)
+}
+
 // startedFor reports whether a pass has started that Job for this cluster.
 func (c *cluster) startedFor(there metav1.Object, a decide.StartBackup) bool {
 	job, is := there.(*batchv1.Job)

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,28 @@ func (c *cluster) addLearner(ctx context.Context, a decide.AddLearner) (report.O
 	if volumeGoes && podStays {
 		return report.Outcome{Detail: "not yet: a pod keeps the volume in its slot that is being deleted"}, nil
 	}
-	return c.changeEtcd(ctx, a, addition(a))
+	added := addition(a)
+	added.unless = c.besideStarted
+	return c.changeEtcd(ctx, a, added)
+}
+
+// besideStarted says which learner may have started, or has been given a file: it starts with a list
+// of members that is no longer etcd's if another is added now (hard case H18). Empty if none has.
+func (c *cluster) besideStarted(ctx context.Context, now decide.Membership) (string, error) {
+	for _, m := range now.Members {
+		if !m.Learner {
+			continue
+		}
+		record, _, err := c.recordNow(ctx)
+		if err != nil {
+			return "", err
+		}
+		ordinal, ours := c.state.OrdinalOf(m)
+		if _, recorded := record.Member(ordinal); !ours || recorded || m.Started {
+			return fmt.Sprintf("%s is a learner, and may have started", cmp.Or(m.Name, m.PeerURL)), nil
+		}
+	}
+	return "", nil
 }
 
 // madeAfterRemoval reports whether a claim in the slot of a removed member is another than that

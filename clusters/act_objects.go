@@ -61,16 +61,11 @@ func (c *cluster) found(ctx context.Context, a decide.Bootstrap) (report.Outcome
 
 func (c *cluster) foundingRecord(ctx context.Context, a decide.Bootstrap) (decide.Record, error) {
 	namespace := c.target.Cluster.Namespace
-	found, err := c.kube().Look(ctx, "ConfigMap", namespace, c.names.ConfigMap)
+	record, found, err := c.recordNow(ctx)
 	if err != nil {
 		return decide.Record{}, err
 	}
-	if present, ok := found.(*corev1.ConfigMap); ok && present.Data[objects.RecordKey] != "" {
-		record, err := objects.DecodeRecord(present.Data[objects.RecordKey])
-		if err != nil {
-			return decide.Record{}, fmt.Errorf("%s of ConfigMap %s cannot be read: %w", objects.RecordKey,
-				c.names.ConfigMap, err)
-		}
+	if found {
 		if record.ClusterID != 0 || slices.ContainsFunc(record.Members,
 			func(m decide.RecordedMember) bool { return m.Mode != a.Mode() }) {
 			return decide.Record{}, fmt.Errorf("the cluster has formed meanwhile (%s)", record.ClusterID)
@@ -85,9 +80,29 @@ func (c *cluster) foundingRecord(ctx context.Context, a decide.Bootstrap) (decid
 		return decide.Record{}, fmt.Errorf("volumes of %s have appeared meanwhile", c.target.Key())
 	}
 	if a.Restores {
-		return c.state.UnderCA(decide.RestoringRecord(newToken())), nil
+		return c.state.UnderCA(decide.RestoringRecord(c.foundingToken())), nil
 	}
-	return c.state.UnderCA(decide.FoundingRecord(newToken(), a.Replicas)), nil
+	return c.state.UnderCA(decide.FoundingRecord(c.foundingToken(), a.Replicas)), nil
+}
+
+// recordNow is the record of this moment, and whether there is one.
+func (c *cluster) recordNow(ctx context.Context) (record decide.Record, found bool, err error) {
+	object, err := c.kube().Look(ctx, "ConfigMap", c.target.Cluster.Namespace, c.names.ConfigMap)
+	present, ok := object.(*corev1.ConfigMap)
+	if err != nil || !ok || present.Data[objects.RecordKey] == "" {
+		return decide.Record{}, false, err
+	}
+	record, err = objects.DecodeRecord(present.Data[objects.RecordKey])
+	if err != nil {
+		return decide.Record{}, false, fmt.Errorf("%s of ConfigMap %s cannot be read: %w", objects.RecordKey,
+			c.names.ConfigMap, err)
+	}
+	return record, true, nil
+}
+
+// foundingToken is the token of the cluster if it is founded now.
+func (c *cluster) foundingToken() string {
+	return decide.FoundingToken(newToken(), c.target.Cluster.Spec.Version)
 }
 
 // newToken is the nonce in a cluster's token, so that members of an earlier cluster of the same

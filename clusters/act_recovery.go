@@ -115,7 +115,7 @@ func (c *cluster) holdsVolume(ctx context.Context, ordinal int, uid string) erro
 }
 
 func (c *cluster) stopRecovery(ctx context.Context, a decide.StopRecovery) (report.Outcome, error) {
-	return c.deleteJob(ctx, a, c.names.Recovery(), a.JobUID)
+	return c.deleteVolumeJob(ctx, a, c.names.Recovery(), a.JobUID)
 }
 
 // finishRecovery writes down that the volume holds the new cluster, after looking once more whether it is

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"quorate.dev/quorate/clusters/kube"
@@ -85,17 +86,21 @@ func (c *cluster) seedClaim(ctx context.Context, in objects.Input) (*corev1.Pers
 
 // stopRestore deletes the Job that was seen, and nothing else.
 func (c *cluster) stopRestore(ctx context.Context, a decide.StopRestore) (report.Outcome, error) {
-	return c.deleteJob(ctx, a, c.names.Restore(), a.JobUID)
+	return c.deleteVolumeJob(ctx, a, c.names.Restore(), a.JobUID)
 }
 
-// deleteJob deletes a Job that was seen, and nothing else.
-func (c *cluster) deleteJob(
+// deleteVolumeJob deletes a Job that was seen, and nothing else.
+func (c *cluster) deleteVolumeJob(
 	ctx context.Context, a decide.Action, id objects.Identity, uid string,
 ) (report.Outcome, error) {
 	job := c.volumeJob(id)
 	if job == nil || string(job.UID) != uid {
 		return report.Outcome{}, fmt.Errorf("%s: another one was seen", a)
 	}
+	return c.deleteJob(ctx, job)
+}
+
+func (c *cluster) deleteJob(ctx context.Context, job *batchv1.Job) (report.Outcome, error) {
 	if err := c.stillOurs(ctx); err != nil {
 		return report.Outcome{}, err
 	}

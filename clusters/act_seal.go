@@ -35,7 +35,7 @@ func (c *cluster) seal(ctx context.Context, a decide.Seal) (report.Outcome, erro
 
 func (c *cluster) applySealed(ctx context.Context, in objects.Input) (report.Outcome, error) {
 	clients := objects.Identity{Kind: "Service", Name: c.names.ClientService}
-	opens := !in.Leads && !in.Record.MayFound()
+	opens := !in.Leads && !in.Record.Closed()
 	return c.apply(ctx, in, func(o objects.Object) bool {
 		return o.Kind == "ConfigMap" ||
 			opens && o.Identity == clients

@@ -70,7 +70,7 @@ func (s *stage) observe() *cluster {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(defaulted, &declaration.Cluster); err != nil {
 		s.Fatal(err)
 	}
-	seen, err := s.live.Observe(s.Context(), reconcile.Desired{Clusters: []reconcile.Declaration{declaration}})
+	seen, err := s.live.Observe(s.Context(), reconcile.Desired{Clusters: []reconcile.Declaration{declaration}}, nil)
 	if err != nil || len(seen.Clusters) != 1 {
 		s.Fatalf("%d clusters: %v", len(seen.Clusters), err)
 	}
@@ -269,6 +269,18 @@ func (s *stage) remove() {
 	s.refuse(c, decide.DeleteVolume{Ordinal: 2, VolumeUID: c.state.Replica(2).VolumeUID}, "etcd does not say who its members are")
 	s.refuse(c, decide.AddLearner{Ordinal: 2, PeerURL: "https://x"}, "data-a-2 stands in its slot")
 	s.do(c, decide.AddLearner{Ordinal: 3, PeerURL: "https://x"}, false)
+	for learner, may := range map[*decide.Member]bool{
+		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 2)}:                             false, // it is on record
+		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 3)}:                             true,
+		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 3), Name: "a-3", Started: true}: false,
+		{Learner: true, PeerURL: "https://elsewhere:2380"}:                                          false,
+		{PeerURL: objects.PeerURL(&c.target.Cluster, 2), Started: true}:                             true, // no learner
+	} {
+		why, err := c.besideStarted(s.Context(), decide.Membership{Known: true, Members: []decide.Member{*learner}})
+		if err != nil || (why == "") != may {
+			s.Errorf("beside %+v: %q, %v", learner, why, err)
+		}
+	}
 	s.do(c, decide.RemoveMember{ID: 1, Name: "a-0"}, false)
 	s.refuse(c, decide.DeleteObjects{}, "StatefulSet a makes pods")
 }

@@ -170,3 +170,33 @@ func TestStartBackup(t *testing.T) {
 		t.Errorf("seen are %+v", seen)
 	}
 }
+
+// TestLastBackup: the pass that is to delete a cluster starts a backup, for the declaration that says so, and
+// the StatefulSet stays as it is. The Job that was seen, and no other, can be discarded, and another one started.
+func TestLastBackup(t *testing.T) {
+	s := backedUp(t)
+	s.do(s.observe(), decide.ApplyObjects{}, true)
+	s.spec = strings.Replace(s.spec, "before: [Upgrade]", "before: [Upgrade, Deletion]", 1) + ", lifecycle: Deleted"
+	c := s.observe()
+	if !c.state.Declared.BacksUpBeforeDeletion || !c.state.Objects.DeclarationDiffers {
+		t.Fatalf("%+v %+v", c.state.Declared, c.state.Objects)
+	}
+	was := c.state.Generation
+	s.do(c, decide.Declare{}, true)
+	c = s.observe()
+	if c.state.Generation != was+1 || c.state.Objects.DeclarationDiffers {
+		t.Fatalf("generation %d after %d, %+v", c.state.Generation, was, c.state.Objects)
+	}
+	s.do(c, decide.StartBackup{Generation: c.state.Generation}, true)
+	c = s.observe()
+	if jobs := c.state.Backups.Jobs; len(jobs) != 1 || jobs[0].Generation != was+1 || c.state.Objects.RunsReplicas == 0 {
+		t.Fatalf("seen are %+v, %+v", jobs, c.state.Objects)
+	}
+	first := c.state.Backups.Jobs[0].UID
+	s.refuse(c, decide.DiscardBackup{JobUID: "another"}, "it was not seen")
+	s.do(c, decide.DiscardBackup{JobUID: first}, true)
+	s.do(s.observe(), decide.StartBackup{Generation: was + 1}, true)
+	if jobs := s.observe().state.Backups.Jobs; len(jobs) != 1 || jobs[0].UID == first || jobs[0].UID == "" {
+		t.Errorf("seen are %+v", jobs)
+	}
+}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
+	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/podstate"
@@ -27,16 +29,20 @@ func (c *cluster) rightMissing() string {
 	return podstate.OneLine(words)
 }
 
-// dial connects to the client port of a member's pod, directly or through the API server.
-func (c *cluster) dial(ctx context.Context, name string) (net.Conn, error) {
-	pod := c.own.Pod(name)
-	if pod == nil {
-		return nil, fmt.Errorf("pod %s is gone", name)
+// dialer connects to the client port of a member's pod, directly or through the API server. It knows the pods that
+// there are now: a connection that is kept may dial again once the cluster was left.
+func (c *cluster) dialer() func(ctx context.Context, name string) (net.Conn, error) {
+	pods := inventory.Cluster{Pods: slices.Clip(c.own.Pods)}
+	return func(ctx context.Context, name string) (net.Conn, error) {
+		pod := pods.Pod(name)
+		if pod == nil {
+			return nil, fmt.Errorf("pod %s is gone", name)
+		}
+		if c.live.options.PortForward {
+			conn, err := c.kube().PortForward(ctx, pod.Namespace, pod.Name, objects.ClientPort)
+			c.noteRefusal(err)
+			return conn, err
+		}
+		return kube.Direct(ctx, pod.Status.PodIP, objects.ClientPort)
 	}
-	if c.live.options.PortForward {
-		conn, err := c.kube().PortForward(ctx, pod.Namespace, pod.Name, objects.ClientPort)
-		c.noteRefusal(err)
-		return conn, err
-	}
-	return kube.Direct(ctx, pod.Status.PodIP, objects.ClientPort)
 }

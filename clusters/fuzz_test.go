@@ -90,7 +90,7 @@ func lookAtBoth(t *testing.T, l *Live) (good string) {
 		d.Source = d.Cluster.Namespace
 		desired.Clusters = append(desired.Clusters, d)
 	}
-	seen, err := l.Observe(t.Context(), desired)
+	seen, err := l.Observe(t.Context(), desired, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strconv"
 	"strings"
@@ -27,9 +28,8 @@ func (l *Live) lockHolder(lease *coordinationv1.Lease, now time.Time) string {
 	if identity == "" || identity == l.holder.String() || lease.Spec.LeaseDurationSeconds == nil {
 		return ""
 	}
-	expires := lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second)
 	other := parseHolder(identity)
-	if now.After(expires) || other.gone() {
+	if now.After(runsOut(lease)) || other.gone() {
 		return ""
 	}
 	since := lease.Spec.RenewTime
@@ -37,6 +37,11 @@ func (l *Live) lockHolder(lease *coordinationv1.Lease, now time.Time) string {
 		since = lease.Spec.AcquireTime
 	}
 	return fmt.Sprintf("%s holds the lease since %s", other.Words(), since.UTC().Format(time.RFC3339))
+}
+
+// runsOut is when a lease is free unless it is renewed.
+func runsOut(lease *coordinationv1.Lease) time.Time {
+	return lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second)
 }
 
 // identityIn is who holds a lease, or held it last; empty if nobody does, or it does not say since
@@ -124,6 +129,9 @@ func (t *tenure) renew(ctx context.Context) error {
 	}
 	t.lease = taken
 	l.mu.Lock()
+	maps.DeleteFunc(l.held, func(_ inventory.Key, lease *coordinationv1.Lease) bool {
+		return now.After(runsOut(lease))
+	})
 	l.held[inventory.Key{Namespace: taken.Namespace, Name: taken.Name}] = taken
 	l.mu.Unlock()
 	return nil

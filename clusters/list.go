@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/kube"
@@ -46,6 +47,8 @@ func (l *Live) namespaces() []string {
 type listing struct {
 	inventory inventory.ByCluster
 	unlisted  map[string]error
+	// unknown says of clusters that were to be listed by themselves why they could not be.
+	unknown map[inventory.Key]error
 	// hidden is what could not be listed of namespaces, or of all under an empty name, where all
 	// else could.
 	hidden map[string]hidden
@@ -54,6 +57,16 @@ type listing struct {
 // hidden says why the Secrets, the NetworkPolicies, and the CronJobs and Jobs of a namespace could not
 // be listed; nil where they could.
 type hidden struct{ secrets, policies, backups error }
+
+func hiddenOf(listed *kube.Inventory) hidden {
+	return hidden{listed.Hidden, listed.HiddenPolicies, listed.HiddenBackups}
+}
+
+// like reports whether the same is hidden.
+func (h hidden) like(other hidden) bool {
+	return (h.secrets != nil) == (other.secrets != nil) && (h.policies != nil) == (other.policies != nil) &&
+		(h.backups != nil) == (other.backups != nil)
+}
 
 func (l listing) hiddenIn(namespace string) hidden {
 	if h, listed := l.hidden[namespace]; listed {
@@ -73,7 +86,7 @@ func (l *Live) list(ctx context.Context, sources []reconcile.Place) (listing, er
 	for i, namespace := range namespaces {
 		group.Go(func() error {
 			errs[i] = l.advised(namespace, panics.Catch(func() error {
-				listed, err := l.at(namespace).List(ctx, namespace, objects.Managed)
+				listed, err := l.at(namespace).List(ctx, namespace, objects.Managed, l.owns)
 				switch {
 				case err != nil:
 					return err
@@ -94,12 +107,18 @@ func (l *Live) list(ctx context.Context, sources []reconcile.Place) (listing, er
 			continue
 		}
 		maps.Copy(all.inventory, inventory.Sort(found[i]))
-		all.hidden[namespace] = hidden{found[i].Hidden, found[i].HiddenPolicies, found[i].HiddenBackups}
+		all.hidden[namespace] = hiddenOf(found[i])
 	}
 	if len(all.unlisted) < len(namespaces) {
 		return all, nil
 	}
 	return listing{}, l.cannotObserve(namespaces, sources, errs)
+}
+
+// owns reports whether an object is of a cluster that this process looks at.
+func (l *Live) owns(object metav1.Object) bool {
+	key, _ := clusterOf(object)
+	return l.options.Shard.Owns(key.String())
 }
 
 // cannotObserve says that none of the namespaces could be listed. It is a matter of setup if that
@@ -161,6 +180,9 @@ func (l listing) marked(desired reconcile.Desired) reconcile.Desired {
 // seen may be another of the same source under a new name, unless all of them are.
 func (l listing) unseen(t targets.Target, desired reconcile.Desired) error {
 	namespace := t.Cluster.Namespace
+	if err := l.unknown[t.Key()]; err != nil {
+		return fmt.Errorf("look at its objects: %w", brief(err))
+	}
 	if err := l.unlisted[namespace]; err != nil {
 		return fmt.Errorf("look at the namespace %s: %w", namespace, brief(err))
 	}
@@ -185,13 +207,4 @@ func (l *Live) nodes(ctx context.Context) func(namespace string) func() ([]corev
 		}
 		return lists[client]
 	}
-}
-
-// Changes implements reconcile.Live.
-func (l *Live) Changes(ctx context.Context) <-chan struct{} {
-	changes := make(chan struct{}, 1)
-	for _, namespace := range l.namespaces() {
-		l.at(namespace).Watch(ctx, namespace, objects.Managed, changes)
-	}
-	return changes
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -12,6 +13,7 @@ import (
 	"quorate.dev/quorate/clusters/etcd"
 	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/shard"
 	"quorate.dev/quorate/clusters/targets"
 	"quorate.dev/quorate/reconcile"
 )
@@ -37,9 +39,15 @@ type Options struct {
 	// AllowRecovery: a new cluster may be made of what is left of one that has lost its majority, where git
 	// orders it.
 	AllowRecovery bool
+	// Shard is the part of the clusters that is looked at and acted on. What counts over all clusters, as what may be
+	// deleted, is judged over all of them.
+	Shard shard.Shard
 	// MaxDeletions is how many clusters of each source may newly be deleted with their data; nil
 	// stands for any number.
 	MaxDeletions *int
+	// Round is for a process that goes on forever: MaxDeletions counts again after that time, and that is how
+	// long a status may name an older revision if nothing else in it is news. Zero stands for no such process.
+	Round time.Duration
 }
 
 // Live is the live side of one API server.
@@ -51,26 +59,34 @@ type Live struct {
 	deletions targets.Deletions
 	holder    holder
 
+	// last is what was listed last of every cluster; nil before that.
+	last atomic.Pointer[listing]
+
 	mu   sync.Mutex
 	held map[inventory.Key]*coordinationv1.Lease
+	// met are the clusters of which a watch has told since, and a list has not.
+	met map[inventory.Key]bool
 }
 
 // New returns the live side behind a client.
 func New(client *kube.Client, options Options) *Live {
-	l := &Live{kube: client, options: options, holder: thisHolder(), held: map[inventory.Key]*coordinationv1.Lease{}}
-	l.etcd.Timeout, l.deletions.Most = options.Timeout, options.MaxDeletions
+	l := &Live{kube: client, options: options, holder: thisHolder(), held: map[inventory.Key]*coordinationv1.Lease{},
+		met: map[inventory.Key]bool{}}
+	l.etcd.Timeout, l.deletions.Most, l.deletions.Shard = options.Timeout, options.MaxDeletions, options.Shard
+	l.deletions.Round = options.Round
 	return l
 }
 
 // Observe implements reconcile.Live. It lists what there is; each cluster is looked at, and etcd
 // asked, when its state is asked for.
-func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcile.Observed, error) {
-	listed, err := l.list(ctx, desired.Sources)
+func (l *Live) Observe(
+	ctx context.Context, desired reconcile.Desired, wanted func(cluster string) bool,
+) (reconcile.Observed, error) {
+	listed, err := l.listWanted(ctx, desired, wanted)
 	if err != nil {
 		return reconcile.Observed{}, err
 	}
-	owned := listed.inventory
-	targets.Disbelieve(owned, desired)
+	owned := targets.Believed(listed.inventory, desired)
 	desired = withoutRewound(ctx, listed.marked(desired), owned)
 	desired = desired.Settled(targets.Before(owned))
 	chosen, removals := targets.Of(desired, owned)
@@ -78,13 +94,16 @@ func (l *Live) Observe(ctx context.Context, desired reconcile.Desired) (reconcil
 	desired.Warnings = append(slices.Clip(desired.Warnings), targets.ConfirmedInVain(desired.Confirmed, removals)...)
 	chosen = l.deletions.Limit(chosen, owned, desired.Live)
 	nodes := l.nodes(ctx)
-	observed := make([]reconcile.Cluster, len(chosen))
-	for i, t := range chosen {
-		c := l.newCluster(t, owned.Of(t.Key()), nodes(t.Cluster.Namespace))
+	var observed []reconcile.Cluster
+	for _, t := range chosen {
+		if !l.options.Shard.Owns(t.Key().String()) {
+			continue
+		}
+		c := l.newCluster(t, owned.Of(t.Key()).Clone(), nodes(t.Cluster.Namespace))
 		c.unseen = listed.unseen(t, desired)
 		hidden := listed.hiddenIn(t.Cluster.Namespace)
 		c.hidden, c.hiddenBackups = hidden.secrets, hidden.backups
-		observed[i] = c
+		observed = append(observed, c)
 	}
 	return reconcile.Observed{Desired: desired, Clusters: observed, Removals: removals,
 		Unlisted: listed.failure(desired.Sources)}, nil

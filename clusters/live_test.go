@@ -36,7 +36,7 @@ func TestQuotaOfObserved(t *testing.T) {
 	d.Cluster.Spec.Storage.Size = resource.MustParse("1Gi")
 	observed, err := New(client, Options{}).Observe(t.Context(), reconcile.Desired{
 		Clusters: []reconcile.Declaration{d}, Sources: []reconcile.Place{{Name: d.Source, Revision: "main@sha1:9"}},
-	})
+	}, nil)
 	if err != nil || len(observed.Clusters) != 1 {
 		t.Fatalf("%+v, %v", observed, err)
 	}

@@ -88,6 +88,15 @@ func (c *cluster) DeclaredBy() string {
 // Warnings implements reconcile.Cluster.
 func (c *cluster) Warnings() []string { return c.target.Warnings }
 
+// Leave implements reconcile.Cluster.
+func (c *cluster) Leave(soon bool) {
+	c.state, c.err, c.own = decide.State{}, errors.New("it was looked at before"), nil
+	c.buildable, c.certificates, c.drifted = nil, objects.Certificates{}, nil
+	if !soon {
+		c.live.etcd.CloseCluster(c.target.Cluster.Namespace, c.target.Cluster.Name)
+	}
+}
+
 // newCluster is a cluster that has been listed and not yet looked at.
 func (l *Live) newCluster(t targets.Target, own *inventory.Cluster, nodes func() ([]corev1.Node, error)) *cluster {
 	return &cluster{live: l, target: t.WithQuota(own), names: objects.NamesOf(t.Cluster.Name), own: own, nodes: nodes,
@@ -124,6 +133,7 @@ func (c *cluster) observe(ctx context.Context) {
 		c.state.ReportedClusterID, c.state.ReportedVersion = inventory.ReportedClusterID(own.Custom),
 			own.Custom.Status.Version
 		c.state.Waited = status.Waited(own.Custom)
+		c.state.LastSeen = status.LastSeen(own.Custom, c.state.Declared.Recovery.ClusterID)
 	}
 	err := errors.Join(own.Unreadable, c.unseen)
 	if err == nil {

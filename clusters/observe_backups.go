@@ -22,8 +22,8 @@ import (
 func (c *cluster) findBackups() {
 	if c.own.Custom != nil {
 		c.state.Generation = c.own.Custom.Generation
-		c.state.Backups.Last = status.LastBackup(c.own.Custom)
-		c.state.Backups.Drill, c.state.Backups.DrillFailed = status.LastDrill(c.own.Custom)
+		c.state.Backups.Last, c.state.Backups.BeforeDeletion = status.LastBackup(c.own.Custom)
+		c.state.Backups.Drill, c.state.Backups.DrillFailed = status.LastDrill(c.own.Custom, c.state.Now)
 	}
 	if c.hiddenBackups != nil && c.target.Cluster.Spec.Backup != nil {
 		c.state.Backups.Hidden = c.hiddenBackups.Error()
@@ -46,13 +46,22 @@ func (c *cluster) findBackups() {
 	}
 	c.findDrills(pods)
 	for _, j := range b.Jobs {
-		if b.Last != nil && b.Last.Job == j.Name && j.Damaged {
-			b.Last = nil // it was in the status before it was read back
+		if j.Damaged { // it was in the status before it was read back
+			b.Last, b.BeforeDeletion = unlessOf(j.Name, b.Last), unlessOf(j.Name, b.BeforeDeletion)
 		}
 	}
 	for _, j := range b.Jobs {
 		b.Last = decide.NewerBackup(b.Last, j.Backup)
 	}
+	b.Due, b.Overdue = status.Overdue(&c.target.Cluster, c.own.Custom, c.state)
+}
+
+// unlessOf is a backup, unless it is that of a Job.
+func unlessOf(job string, b *decide.Backup) *decide.Backup {
+	if b != nil && b.Job == job {
+		return nil
+	}
+	return b
 }
 
 // findDrills reads which backups were restored for practice; the newest one is remembered by the status as
@@ -63,11 +72,15 @@ func (c *cluster) findDrills(pods map[types.UID][]*corev1.Pod) {
 	if cronJob == nil {
 		return
 	}
+	if suspended := cronJob.Spec.Suspend; suspended == nil || !*suspended {
+		b.Drills = true
+		b.DrillDue = status.DrillDue(&c.target.Cluster, cronJob.CreationTimestamp.UTC(), c.state.Now)
+	}
 	for _, job := range c.own.BackupJobs {
 		if owner := metav1.GetControllerOf(job); owner == nil || owner.Kind != "CronJob" || owner.UID != cronJob.UID {
 			continue
 		}
-		done, failed := podstate.DrillJob(job, pods[job.UID])
+		done, failed := podstate.DrillJob(job, pods[job.UID], c.state.Now)
 		if done != nil && (b.Drill == nil || done.FinishedAt.After(b.Drill.FinishedAt)) {
 			b.Drill = done
 		}

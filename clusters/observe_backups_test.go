@@ -59,3 +59,23 @@ func TestDamagedBackupHidesNoGoodOne(t *testing.T) {
 		}
 	}
 }
+
+// TestOverdueBackupIsSeen: whether a backup is overdue is part of what is observed, and follows from the schedule that
+// git declares.
+func TestOverdueBackupIsSeen(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	c := &cluster{names: objects.NamesOf("a"), target: targets.Target{}}
+	c.target.Cluster.Name = "a"
+	c.own = &inventory.Cluster{Custom: &v1alpha1.EtcdCluster{}}
+	c.own.Custom.CreationTimestamp = metav1.NewTime(now.Add(-48 * time.Hour))
+	c.state = decide.State{Now: now, Record: decide.Record{ClusterID: 0xc1}}
+	c.findBackups()
+	if c.state.Backups.Overdue {
+		t.Error("none is declared, and one is overdue")
+	}
+	c.target.Cluster.Spec.Backup = &v1alpha1.BackupSpec{Schedule: "0 3 * * *", TimeZone: "Etc/UTC", Deadline: "1h"}
+	c.findBackups()
+	if b := c.state.Backups; !b.Overdue || !b.Due.Equal(now.Add(-48*time.Hour)) {
+		t.Errorf("got %+v", b)
+	}
+}

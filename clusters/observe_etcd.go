@@ -60,9 +60,14 @@ func (c *cluster) askAgain(ctx context.Context) etcd.Answer {
 
 // etcd says how to reach etcd in those pods.
 func (c *cluster) etcd(pods []etcd.Pod, tls *etcd.TLS) etcd.Cluster {
+	from := 0
+	if c.state.Record.Uncompared {
+		from = c.state.Declared.Replicas
+	}
 	return etcd.Cluster{
-		Namespace: c.target.Cluster.Namespace, Name: c.target.Cluster.Name,
-		Pods: pods, TLS: tls, Dial: c.dial,
+		CompareFrom: from,
+		Namespace:   c.target.Cluster.Namespace, Name: c.target.Cluster.Name,
+		Pods: pods, TLS: tls, Dial: c.dialer(),
 		CompareData: slices.ContainsFunc(c.state.Replicas, func(r decide.Replica) bool { return r.PodStoppedByCheck }),
 	}
 }

@@ -28,7 +28,9 @@ func (c *cluster) Report(ctx context.Context, entry report.Cluster, source recon
 	next := status.New(custom, c.target, entry, source)
 	events := status.Events(custom, next, c.target, entry, c.live.holder.Host, time.Now())
 	var failures []error
-	if status.WorthWriting(custom.Status, next) {
+	round := c.live.options.Round
+	if status.WorthWriting(custom.Status, next) &&
+		!(status.MovesRevision(custom.Status, next) && time.Since(kube.Told(custom)) < round) {
 		// What another pass has told since this one looked is newer.
 		if err := c.kube().ApplyStatus(ctx, custom, next); !kube.IsConflict(err) {
 			failures = append(failures, err)

@@ -77,13 +77,27 @@ func TestRestore(t *testing.T) {
 		t.Errorf("%+v", c.state.Record)
 	}
 	s.do(s.decided("ApplyObjects", "StatefulSet a"), decide.ApplyObjects{}, true)
-	if set, service := s.set(), s.clients(); *set.Spec.Replicas != 1 || len(service.Spec.Selector) == 0 {
+	if set, service := s.set(), s.clients(); *set.Spec.Replicas != 1 || len(service.Spec.Selector) != 0 {
 		t.Errorf("%d replicas, clients are led by %v", *set.Spec.Replicas, service.Spec.Selector)
 	}
 	s.refuse(c, start, "not being made from a backup")
 	s.do(changed, start, false) // a pass that comes late
 	if c = s.observe(); c.state.Restore.Job != nil || len(c.state.Objects.Drift) > 0 {
 		t.Errorf("%+v, %q", c.state.Restore, c.state.Objects.Drift)
+	}
+	if want := (decide.RestoredData{ClusterID: 0xc2, MemberID: 0xa1, Revision: 1000018204}); c.state.Record.Restored != want {
+		t.Errorf("the member is to show %+v", c.state.Record.Restored)
+	}
+
+	// Once its first member has shown what it runs on, clients are led to it, and not away again.
+	s.form()
+	if service := s.clients(); len(service.Spec.Selector) == 0 {
+		t.Error("clients are led nowhere")
+	}
+	c = s.observe()
+	c.state.Record.ClusterID = 0
+	if in, err := c.input(c.state.Record); err != nil || !in.Leads || !in.Record.Unproven() {
+		t.Errorf("%+v, %v", in, err)
 	}
 }
 

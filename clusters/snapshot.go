@@ -17,7 +17,7 @@ var ErrNoCluster = errors.New("there is no such EtcdCluster")
 
 // Source finds a cluster, and how to reach its members. Nothing is written.
 func (l *Live) Source(ctx context.Context, namespace, name string) (etcd.Source, error) {
-	observed, err := l.Observe(ctx, reconcile.Desired{Live: true, Unread: reconcile.ErrNotAsked})
+	observed, err := l.Observe(ctx, reconcile.Desired{Live: true, Unread: reconcile.ErrNotAsked}, nil)
 	if err != nil {
 		return etcd.Source{}, err
 	}

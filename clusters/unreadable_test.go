@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/targets"
 	"quorate.dev/quorate/clusters/v1alpha1"
@@ -27,7 +28,7 @@ func TestUnreadable(t *testing.T) {
 		}
 	}
 	for _, desired := range []reconcile.Desired{{Live: true}, {Clusters: []reconcile.Declaration{{Cluster: v1alpha1.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "bad"}}}}}} {
-		seen, err := s.live.Observe(t.Context(), desired)
+		seen, err := s.live.Observe(t.Context(), desired, nil)
 		if err != nil || len(seen.Clusters) == 0 {
 			t.Fatalf("%d clusters: %v", len(seen.Clusters), err)
 		}
@@ -39,7 +40,7 @@ func TestUnreadable(t *testing.T) {
 			}
 		}
 	}
-	listed, err := s.live.kube.List(t.Context(), "default", objects.Managed)
+	listed, err := s.live.kube.List(t.Context(), "default", objects.Managed, kube.Whole)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,47 +16,74 @@ const (
 	// again is when to try once more what changed nothing: etcd refuses some things until it is
 	// ready for them.
 	again = 200 * time.Millisecond
+	// unobserved is when to try once more to observe anything.
+	unobserved = time.Second
 )
 
 // UntilConverged repeats passes over one revision until every cluster is done or blocked, or ctx is
 // done. It waits for changes, not for time, and no cluster waits for another, or for a place that
-// has no say in it. The report is that of the last pass over each cluster; converged says whether
-// something was left to do. What failed in passing is tried again, so only the failures of the last
+// has no say in it. Passes in between look only at the clusters that have changed or have something left to
+// do; the last one looks at all. The report is that of the last pass over each cluster; converged says
+// whether something was left to do. What failed in passing is tried again, so only the failures of the last
 // passes count.
 func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, converged bool) {
 	changes := r.Live.Changes(ctx)
-	in := r.begin(ctx, func(c report.Cluster) time.Duration {
-		return recheck(report.Report{Clusters: []report.Cluster{c}})
-	})
+	return r.repeat(ctx, changes, r.begin(ctx, soonest, r.once), newAgenda(nil))
+}
+
+// repeat repeats passes as the agenda says: until every cluster is done or blocked, unless it is that of a loop,
+// or until ctx is done.
+func (r *Reconciler) repeat(
+	ctx context.Context, changes Changes, in *intake, todo *agenda,
+) (rep report.Report, converged bool) {
 	acted := map[string]*report.Outcome{}
 	for {
-		earliest := time.Now().Add(pace)
+		began := time.Now()
+		r.pulse.beat()
 		in.look()
-		next := r.pass(ctx, in, nil)
-		remember(acted, next)
-		if ctx.Err() != nil {
-			return r.ended(rep, next, acted), false
+		todo.late(r.takeLate(&rep, acted))
+		if wanted, all := todo.next(changes, in, r.stragglers.areBusy()); all || len(wanted) > 0 {
+			next := r.pass(ctx, in, only(wanted))
+			remember(acted, next)
+			if ctx.Err() != nil {
+				return r.ended(rep, next, acted), false
+			}
+			rep = r.stragglers.carried(next, rep, all)
+			todo.end(in, next, wanted, all, time.Since(began))
+			switch {
+			case todo.rhythm != nil:
+				r.passed(todo, rep, acted, all)
+			case !in.reading() && r.hasConverged(&rep, acted, todo):
+				if all {
+					recall(acted, &rep)
+					return rep, true
+				}
+				todo.lookAtAll()
+			}
 		}
-		rep = r.stragglers.carried(next, rep)
-		next.Clusters = append(next.Clusters, r.takeLate(&rep, acted)...)
-		if !in.reading() && r.hasConverged(&rep, acted) {
-			recall(acted, &rep)
-			return rep, true
-		}
-		if longest := recheck(next); longest > 0 && !r.wait(ctx, in, changes, earliest, longest) {
+		if longest := todo.pause(r.stragglers.areBusy()); longest > 0 &&
+			!r.wait(ctx, in, changes, began.Add(pace), longest) {
 			return r.ended(rep, report.Report{}, acted), false
 		}
 	}
 }
 
+// only returns whether a cluster is one of these; nil for all.
+func only(clusters map[string]bool) func(cluster string) bool {
+	if clusters == nil {
+		return nil
+	}
+	return func(cluster string) bool { return clusters[cluster] }
+}
+
 // hasConverged reports whether no cluster has anything left to do. One that is being looked at, as
 // it may be all the time, had nothing when it was last looked at, and has nothing now.
-func (r *Reconciler) hasConverged(rep *report.Report, acted map[string]*report.Outcome) bool {
+func (r *Reconciler) hasConverged(rep *report.Report, acted map[string]*report.Outcome, todo *agenda) bool {
 	if !settled(*rep) || !r.stragglers.tells(*rep) {
 		return false
 	}
 	r.stragglers.rest()
-	r.takeLate(rep, acted)
+	todo.late(r.takeLate(rep, acted))
 	return settled(*rep)
 }
 
@@ -66,7 +93,7 @@ func (r *Reconciler) takeLate(rep *report.Report, acted map[string]*report.Outco
 	if late.Clusters = r.stragglers.take(); len(late.Clusters) == 0 {
 		return nil
 	}
-	r.seen(late)
+	r.seen(late, 0)
 	remember(acted, late)
 	replace(rep, late)
 	return late.Clusters
@@ -102,35 +129,41 @@ func settled(rep report.Report) bool {
 
 // recheck is the time until the next pass, if nothing changes before.
 func recheck(rep report.Report) time.Duration {
-	soonest := resync
+	after := resync
 	if rep.Unobserved {
-		soonest = time.Second
+		after = unobserved
 	}
 	for _, c := range rep.Clusters {
-		switch {
-		case c.Error != "":
-			soonest = min(soonest, time.Second)
-		case c.Outcome != nil && c.Outcome.Changed && c.Decision.Verdict == decide.Act:
-			return 0
-		case c.Decision.Verdict == decide.Act:
-			soonest = min(soonest, again)
-		case c.Decision.Recheck > 0:
-			soonest = min(soonest, c.Decision.Recheck)
-		}
+		after = min(after, soonest(c))
 	}
-	return soonest
+	return after
+}
+
+// soonest is the time after which a cluster is looked at again, if nothing changes before.
+func soonest(c report.Cluster) time.Duration {
+	switch {
+	case c.Error != "":
+		return time.Second
+	case c.Outcome != nil && c.Outcome.Changed && c.Decision.Verdict == decide.Act:
+		return 0
+	case c.Decision.Verdict == decide.Act:
+		return again
+	case c.Decision.Recheck > 0:
+		return min(resync, c.Decision.Recheck)
+	}
+	return resync
 }
 
 // wait waits for a change, for more to be known of what is declared, for a straggler, or for that
 // long, but after a change not shorter than until earliest; false if ctx is done first.
 func (r *Reconciler) wait(
-	ctx context.Context, in *intake, changes <-chan struct{}, earliest time.Time, longest time.Duration,
+	ctx context.Context, in *intake, changes Changes, earliest time.Time, longest time.Duration,
 ) bool {
-	timer := time.NewTimer(min(longest, in.patience()))
+	timer := time.NewTimer(min(longest, in.patience(), heartbeat))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-changes:
+	case <-woken(changes):
 	case d := <-in.known:
 		in.take(d)
 	case <-r.stragglers.done:
@@ -142,6 +175,14 @@ func (r *Reconciler) wait(
 	case <-timer.C:
 	}
 	return ctx.Err() == nil
+}
+
+// woken is the channel of changes, if there can be any.
+func woken(changes Changes) <-chan struct{} {
+	if changes == nil {
+		return nil
+	}
+	return changes.Woken()
 }
 
 // remember keeps the last change made to each cluster in this run.

@@ -17,8 +17,8 @@ type aging struct {
 	left []time.Duration // of 100 hours; the first one is the CA's
 }
 
-func (l *aging) Observe(ctx context.Context, desired reconcile.Desired) (reconcile.Observed, error) {
-	observed, err := l.live.Observe(ctx, desired)
+func (l *aging) Observe(ctx context.Context, desired reconcile.Desired, wanted func(string) bool) (reconcile.Observed, error) {
+	observed, err := l.live.Observe(ctx, desired, wanted)
 	for i, c := range observed.Clusters {
 		observed.Clusters[i] = agingCluster{c, l.left}
 	}

@@ -16,11 +16,11 @@ import (
 // member that loses its volume; so with such clusters, passes go on until they are sealed or ctx is
 // done.
 func (r *Reconciler) Pass(ctx context.Context) report.Report {
-	in := r.begin(ctx, func(report.Cluster) time.Duration { return 0 })
+	in := r.begin(ctx, func(report.Cluster) time.Duration { return 0 }, r.once)
 	rep := r.pass(ctx, in, nil)
 	acted := map[string]*report.Outcome{}
 	remember(acted, rep)
-	var changes <-chan struct{}
+	var changes Changes
 	for latest := rep; in.reading() || anyFounding(rep) || r.stragglers.underway(); {
 		if changes == nil && !r.Plan {
 			changes = r.Live.Changes(ctx)
@@ -29,6 +29,9 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 		if longest := recheck(r.idle(foundingOf(latest), latest)); longest > 0 &&
 			!r.wait(ctx, in, changes, earliest, longest) {
 			return r.ended(rep, report.Report{}, acted)
+		}
+		if changes != nil {
+			changes.Take() // those that are being founded are looked at whatever has changed
 		}
 		in.look()
 		latest.Clusters = r.takeLate(&rep, acted)

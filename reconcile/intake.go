@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"reflect"
 	"slices"
 	"time"
 
@@ -13,40 +14,58 @@ import (
 // ErrReading is why a Place is Unread that is still being read.
 var ErrReading = errors.New("it is still being read")
 
-// intake is what a run knows so far of what is declared. Its places are read once in a run.
+// intake is what a run knows so far of what is declared. Its places are read once in a run, and again and again
+// in a loop.
 type intake struct {
 	desired Desired
-	// known brings what is known each time that it is more.
+	// known brings what is known each time that it is more, or something else.
 	known <-chan Desired
-	// fresh: no pass has been made yet with what is known.
+	// fresh: no pass over all has been made yet with what is known.
 	fresh bool
 	// asking: of some places, the last pass did not know yet whether their revision follows what
 	// was applied before. It is looked for again after a pause, which grows.
 	asking bool
 	pause  time.Duration
+	// ready reports which clusters the last pass might look at.
+	ready func(cluster string) bool
+	// declared is what each place declared when it could last be read, by source and cluster, and news are the
+	// clusters, as namespace/name, of which that has changed since. They are nil in a run that reads once.
+	declared map[string]Declaration
+	news     map[string]bool
 }
 
 // begin begins a run. It reads all places, and returns as soon as something is known that need not
 // wait for the others. The pause is that of stragglers.
-func (r *Reconciler) begin(ctx context.Context, pause func(report.Cluster) time.Duration) *intake {
+func (r *Reconciler) begin(
+	ctx context.Context, pause func(report.Cluster) time.Duration, read func(context.Context, func(Desired)),
+) *intake {
 	if r.stragglers = newStragglers(pause); r.failed == nil {
 		r.failed = map[string]bool{}
 	}
 	known := make(chan Desired, 1)
-	tell := func(d Desired) {
+	go read(ctx, func(d Desired) {
 		select {
 		case <-known: // what nobody has taken is of no use any more
 		default:
 		}
 		known <- d
-	}
-	go func() {
-		d := r.Source.Fetch(ctx, tell)
-		r.Log.Debug("fetched", "revision", d.Revision, "signer", d.Signer, "clusters", len(d.Clusters), "problems",
-			len(d.Problems))
-		tell(d)
-	}()
-	return &intake{desired: <-known, known: known, fresh: true, pause: time.Second / 2}
+	})
+	return &intake{desired: <-known, known: known, fresh: true, pause: askAgain}
+}
+
+// askAgain is the first pause before a place is asked again.
+const askAgain = time.Second / 2
+
+// once reads all places once.
+func (r *Reconciler) once(ctx context.Context, tell func(Desired)) {
+	d := r.Source.Fetch(ctx, tell)
+	r.fetched(d)
+	tell(d)
+}
+
+func (r *Reconciler) fetched(d Desired) {
+	r.Log.Debug("fetched", "revision", d.Revision, "signer", d.Signer, "clusters", len(d.Clusters), "problems",
+		len(d.Problems))
 }
 
 // reading reports whether there is more to be known of some places.
@@ -56,11 +75,12 @@ func (in *intake) reading() bool { return in.asking || in.desired.reading() }
 // look at: those of which it is known what is declared, whatever may come.
 func (in *intake) passed(d Desired) (ready func(cluster string) bool) {
 	in.fresh, in.asking = false, d.reading() && !in.desired.reading()
-	if !d.reading() {
-		return func(string) bool { return true }
+	in.ready = func(string) bool { return true }
+	if d.reading() {
+		clusters := d.Ready()
+		in.ready = func(cluster string) bool { return slices.Contains(clusters, cluster) }
 	}
-	clusters := d.Ready()
-	return func(cluster string) bool { return slices.Contains(clusters, cluster) }
+	return in.ready
 }
 
 // look takes in what has come, without waiting.
@@ -72,8 +92,40 @@ func (in *intake) look() {
 	}
 }
 
-// take takes in what is known now.
-func (in *intake) take(d Desired) { in.desired, in.fresh = d, true }
+// take takes in what is known now. In a loop it calls for no pass over all, unless something was being read
+// before, of which nothing was known.
+func (in *intake) take(d Desired) {
+	in.fresh = in.fresh || in.declared == nil || in.desired.reading()
+	in.desired, in.pause = d, askAgain
+	in.note(d)
+}
+
+// note notes of which clusters something else is declared than before. What a place declares that cannot be read
+// is not known: it counts as unchanged until it can.
+func (in *intake) note(d Desired) {
+	if in.declared == nil {
+		return
+	}
+	next := map[string]Declaration{}
+	for key, c := range in.declared {
+		if place, given := d.Place(c.Source); !given || place.Unread != nil {
+			next[key] = c
+		}
+	}
+	for _, c := range d.Clusters {
+		key := c.Source + " " + c.key()
+		if before, was := in.declared[key]; !was || !reflect.DeepEqual(before.Applied, c.Applied) {
+			in.news[c.key()] = true
+		}
+		next[key] = c
+	}
+	for key, c := range in.declared {
+		if _, still := next[key]; !still {
+			in.news[c.key()] = true
+		}
+	}
+	in.declared = next
+}
 
 // patience is how long to wait before some places are asked again; without end if there are none.
 // It doubles each time,

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
@@ -26,6 +27,10 @@ func (s slow) Fetch(ctx context.Context, early func(reconcile.Desired)) reconcil
 	case <-ctx.Done():
 	}
 	return tenants(nil, nil)
+}
+
+func (s slow) Follow(ctx context.Context, _ time.Duration, known func(reconcile.Desired)) {
+	known(s.Fetch(ctx, known))
 }
 
 // tenants declare ns/a and other/b, unless their source is unread for that reason.

@@ -15,7 +15,7 @@ var ErrNotAsked = errors.New("no source was asked")
 // Look observes every custom resource as it is, without a source, and says what each cluster is at.
 // An error says what could not be observed; the report has the rest.
 func Look(ctx context.Context, live Live) (report.Report, error) {
-	observed, err := live.Observe(ctx, Desired{Live: true, Unread: ErrNotAsked})
+	observed, err := live.Observe(ctx, Desired{Live: true, Unread: ErrNotAsked}, nil)
 	if err != nil {
 		return report.Report{}, err
 	}
@@ -30,6 +30,7 @@ func Look(ctx context.Context, live Live) (report.Report, error) {
 }
 
 func look(ctx context.Context, c Cluster) report.Cluster {
+	defer c.Leave(false)
 	ctx, cancel := clusterTime(ctx, ClusterTimeout)
 	defer cancel()
 	entry := report.Cluster{Warnings: c.Warnings()}

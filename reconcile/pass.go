@@ -26,9 +26,9 @@ type Reconciler struct {
 	// ClusterTimeout is how long each cluster has in a pass; zero stands for the constant of that
 	// name.
 	ClusterTimeout time.Duration
-	// Progress, if set, is called with the report of each pass as it ends, and of clusters that
-	// took longer once they are done.
-	Progress func(report.Report)
+	// Progress, if set, is called with the report of each pass as it ends and how long it took; and
+	// of clusters that took longer once they are done, with zero.
+	Progress func(rep report.Report, took time.Duration)
 
 	// said is what was last logged of each cluster, so that a run of many passes says each thing
 	// once.
@@ -36,26 +36,26 @@ type Reconciler struct {
 	// failed are the clusters that failed when they were last looked at.
 	failed     map[string]bool
 	stragglers *stragglers
+	// loops: other processes may look after the same clusters all the time.
+	loops bool
+	pulse pulse
 }
 
 // pass runs one pass over the clusters that are wanted; nil wants all of which it is known what is
 // declared. Each is observed, acted on and reported in one go, so that none waits for another, and
 // the pass waits for none longer than its turn.
 func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key string) bool) report.Report {
-	desired, busy := in.desired, r.stragglers.areBusy()
-	observed, err := r.Live.Observe(ctx, desired)
+	began, desired, busy := time.Now(), in.desired, r.stragglers.areBusy()
+	observed, err := r.Live.Observe(ctx, desired, wanted)
 	if err == nil {
 		desired = observed.Desired
 	}
 	ready := in.passed(desired)
-	if unread := desired.Failure(); unread != nil && !desired.reading() &&
-		r.isNewMessage("source of", oneLine(unread)) {
-		r.Log.Error("source cannot be read; going on with what was last applied", "error", oneLine(unread))
-	}
+	r.logUnread(desired)
 	rep := report.Report{
 		Revision: desired.Revision, Signer: desired.Signer, Sources: desired.SourcesRead(), Problems: desired.Problems,
 		Warnings: desired.Warnings,
-		Removals: observed.Removals, Planned: r.Plan,
+		Removals: observed.Removals, Fetches: desired.fetches(), Planned: r.Plan,
 	}
 	for _, removal := range rep.Removals {
 		if r.isNewMessage("removal of "+removal.Source, removal.String()) {
@@ -64,7 +64,7 @@ func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key strin
 	}
 	err = errors.Join(err, observed.Unlisted)
 	rep.Unobserved = err != nil && !errors.As(err, &SetupError{})
-	if err != nil && r.isNewMessage("", err.Error()) {
+	if r.isNewError("", err) {
 		r.Log.Error("observe", "error", err)
 	}
 	if err = errors.Join(desired.Failure(), err); err != nil {
@@ -75,24 +75,39 @@ func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key strin
 			(wanted == nil || wanted(key))
 	})
 	rep.Clusters = r.stragglers.each(ctx, clusters, busy, func(c Cluster) report.Cluster {
+		defer r.pulse.beat()
 		entry, err := guarded(c, func() report.Cluster { return r.reconcile(ctx, c, desired.sourceOf(c)) })
+		c.Leave(entry.Pending() || entry.Error != "")
 		if err != nil && r.isNewMessage(entry.Key(), entry.Error) {
 			r.Log.Error("reconcile", "cluster", entry.Key(), "error", err, stack(err))
 		}
 		return entry
 	})
 	slices.SortFunc(rep.Clusters, byKey)
-	r.seen(rep)
+	rep.Others = others(observed.Clusters, rep)
+	r.seen(rep, time.Since(began))
 	return rep
 }
 
+// others are the clusters that a report says nothing of.
+func others(clusters []Cluster, rep report.Report) []string {
+	var list []string
+	told := keysOf(rep)
+	for _, c := range clusters {
+		if key := keyOf(c); !told[key] {
+			list = append(list, key)
+		}
+	}
+	return list
+}
+
 // seen notes what has become of the clusters of a report, and shows it to whoever follows the run.
-func (r *Reconciler) seen(rep report.Report) {
+func (r *Reconciler) seen(rep report.Report, took time.Duration) {
 	for _, c := range rep.Clusters {
 		r.failed[c.Key()] = c.Error != ""
 	}
 	if r.Progress != nil {
-		r.Progress(rep)
+		r.Progress(rep, took)
 	}
 }
 
@@ -141,7 +156,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	state, err := cluster.State(within)
 	if err != nil {
 		entry.Error = oneLine(err)
-		if r.isNewMessage(entry.Key(), entry.Error) {
+		if ctx.Err() == nil && r.isNewMessage(entry.Key(), entry.Error) {
 			log.Error("observe", "error", err, stack(err))
 		}
 		return entry
@@ -161,8 +176,14 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	if failures != nil && ctx.Err() != nil {
 		return entry // told to stop in the middle of the action: the next pass sees what has become of it
 	}
-	if err := tell(ctx, cluster, entry, source); err != nil {
+	if r.loops && lockedElsewhere(entry) {
+		return entry // whoever holds the lease tells of the cluster: two that told of it would contradict each other
+	}
+	err = tell(ctx, cluster, entry, source)
+	if r.isNewError(entry.Key()+" report", err) {
 		log.Error("report", "error", err, stack(err))
+	}
+	if err != nil {
 		failures = errors.Join(failures, err)
 		entry.Error = oneLine(failures)
 	}
@@ -182,17 +203,22 @@ func warnOfCertificates(entry *report.Cluster) {
 func (r *Reconciler) do(ctx context.Context, log *slog.Logger, cluster Cluster, entry *report.Cluster) error {
 	d := entry.Decision
 	outcome, err := act(ctx, cluster, d.Action)
+	isNew := r.isNewError(entry.Key()+" act", err)
 	switch {
 	case errors.Is(err, ErrLocked):
 		state := entry.State
 		state.LockHolder = err.Error()
 		entry.Decision = decide.Decide(state)
-		log.Info("locked", "by", err.Error())
+		if isNew {
+			log.Info("locked", "by", err.Error())
+		}
 		return nil
 	case err != nil:
 		err = fmt.Errorf("%s: %w", d.Rule, err)
 		entry.Error = oneLine(err)
-		log.Error("act", "rule", d.Rule, "action", d.Action.String(), "error", err, stack(err))
+		if isNew {
+			log.Error("act", "rule", d.Rule, "action", d.Action.String(), "error", err, stack(err))
+		}
 		return err
 	}
 	entry.Outcome = &outcome
@@ -218,6 +244,26 @@ func (r *Reconciler) logDecision(log *slog.Logger, entry report.Cluster) {
 		attrs = append(attrs, "action", d.Action.String())
 	}
 	log.Log(context.Background(), level, "decided", attrs...)
+}
+
+// logUnread logs which sources cannot be read.
+func (r *Reconciler) logUnread(desired Desired) {
+	unread := desired.Failure()
+	if unread == nil || !desired.reading() {
+		if r.isNewError("sources", unread) {
+			r.Log.Error("source cannot be read; going on with what was last applied", "error", oneLine(unread))
+		}
+	}
+}
+
+// isNewError reports whether that is an error, and another one than was last said of that subject. None is said
+// with nothing, so that the same error is new again afterwards.
+func (r *Reconciler) isNewError(subject string, err error) bool {
+	if err == nil {
+		r.said.Delete(subject)
+		return false
+	}
+	return r.isNewMessage(subject, oneLine(err))
 }
 
 // isNewMessage reports whether something else was last said of that cluster, or of none, in this

@@ -30,6 +30,10 @@ func (s *source) Fetch(context.Context, func(reconcile.Desired)) reconcile.Desir
 	return s.desired
 }
 
+func (s *source) Follow(ctx context.Context, _ time.Duration, known func(reconcile.Desired)) {
+	known(s.Fetch(ctx, known))
+}
+
 // live is a live side of simulated worlds. Looking at a world takes a tick of its time.
 type live struct {
 	worlds  map[string]*simulate.World
@@ -48,7 +52,7 @@ type live struct {
 	sources  []reconcile.SourceState
 }
 
-func (l *live) Observe(_ context.Context, desired reconcile.Desired) (reconcile.Observed, error) {
+func (l *live) Observe(_ context.Context, desired reconcile.Desired, _ func(string) bool) (reconcile.Observed, error) {
 	l.fetched = append(l.fetched, desired.Unread == nil)
 	if len(l.failing) > 0 {
 		err := l.failing[0]
@@ -65,11 +69,18 @@ func (l *live) Observe(_ context.Context, desired reconcile.Desired) (reconcile.
 	return reconcile.Observed{Desired: desired, Clusters: clusters}, nil
 }
 
-func (l *live) Changes(context.Context) <-chan struct{} {
-	always := make(chan struct{})
-	close(always)
-	return always
+func (l *live) Changes(context.Context) reconcile.Changes { return always{} }
+
+// always are changes that may be of any cluster, all the time.
+type always struct{}
+
+func (always) Woken() <-chan struct{} {
+	woken := make(chan struct{})
+	close(woken)
+	return woken
 }
+
+func (always) Take() (map[string]bool, bool) { return nil, true }
 
 func (l *live) Close(context.Context) error { return nil }
 
@@ -99,6 +110,8 @@ func (c *simulated) burst(method string) {
 		panic("burst in " + method)
 	}
 }
+
+func (c *simulated) Leave(bool) {}
 
 func (c *simulated) Unwell() bool { return false }
 

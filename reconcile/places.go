@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/report"
@@ -22,6 +23,8 @@ type Place struct {
 	// Unread says why it could not be read, or was refused: nothing is known about what it
 	// declares. It is nil if it was read.
 	Unread error
+	// At returns when it was last read, or when that last failed. It is nil before that.
+	At func() time.Time
 	// Follows reports whether the revision is another one, or descends from it. An error means that
 	// this cannot be told, or, if it is ErrReading, not yet. It is nil where it does not matter.
 	Follows func(ctx context.Context, revision string) (bool, error)
@@ -91,6 +94,22 @@ func (d Desired) SourcesRead() []report.Source {
 			s.Revision, s.Signer = p.Revision, p.Signer
 		}
 		list = append(list, s)
+	}
+	return list
+}
+
+// fetches say of each source whether it was read. One that is still being read is left out.
+func (d Desired) fetches() []report.Fetch {
+	var list []report.Fetch
+	for _, p := range d.Sources {
+		if errors.Is(p.Unread, ErrReading) {
+			continue
+		}
+		f := report.Fetch{Source: cmp.Or(p.Label, p.Name), Revision: p.Revision, Failed: p.Unread != nil}
+		if p.At != nil {
+			f.At = p.At()
+		}
+		list = append(list, f)
 	}
 	return list
 }

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"time"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
@@ -15,6 +16,10 @@ type Source interface {
 	// early with what is known without them, as often as it is worth it; they are Unread for
 	// ErrReading then.
 	Fetch(ctx context.Context, early func(Desired)) Desired
+	// Follow reads each place again and again, with a pause in between, until ctx is done, and calls known
+	// each time that something else is known, at least once. No place waits for another: those that have not
+	// been read yet are Unread for ErrReading. What a place declares that is being read again is as before.
+	Follow(ctx context.Context, pause time.Duration, known func(Desired))
 }
 
 // Desired is everything that is declared.
@@ -72,11 +77,23 @@ type Live interface {
 	// could not be read, what was last applied counts as declared. A revision that does not follow
 	// what was applied before is refused, as if it could not be read. Each cluster is looked at
 	// only when its State is asked for. An error means that nothing could be observed.
-	Observe(ctx context.Context, desired Desired) (Observed, error)
-	// Changes has something in it once anything has changed, until ctx is done.
-	Changes(ctx context.Context) <-chan struct{}
+	//
+	// If wanted is given, only these clusters, by namespace/name, need be listed: the others are told of
+	// as they were when they were last listed, and their State is not to be asked for.
+	Observe(ctx context.Context, desired Desired, wanted func(cluster string) bool) (Observed, error)
+	// Changes tells what changes from now on, until ctx is done; nil if nothing does.
+	Changes(ctx context.Context) Changes
 	// Close gives up what the passes hold.
 	Close(ctx context.Context) error
+}
+
+// Changes are those of the objects of clusters.
+type Changes interface {
+	// Woken has something in it once there is something to take.
+	Woken() <-chan struct{}
+	// Take returns the clusters, as namespace/name, that have changed since it was last asked, and of each
+	// whether its declaration may have; all says that any may have, since some changes were not seen.
+	Take() (clusters map[string]bool, all bool)
 }
 
 // Observed is what a pass is about.
@@ -110,6 +127,9 @@ type Cluster interface {
 	// Report tells of the pass in the cluster itself: status and events. It writes only what is
 	// news.
 	Report(ctx context.Context, entry report.Cluster, source SourceState) error
+	// Leave gives up what was kept for the pass, which has done with the cluster, and is not to ask it anything
+	// any more; soon says that a later pass looks at it again, as something is left to do.
+	Leave(soon bool)
 }
 
 // SourceState is what status says of the source of one cluster.

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +23,9 @@ type slowLive struct {
 	lists func() time.Duration
 	// refuses, if set, is the place that a list refuses, by its number from 1.
 	refuses func(n int) string
+	// asks does the same, and names the place of which it is not known yet whether it follows.
+	asks    func(n int) string
+	changes reconcile.Changes
 	listed  int
 	wrong   []string
 	ended   bool
@@ -37,6 +41,7 @@ type slowCluster struct {
 	failsAt     int
 
 	look     int
+	looked   []time.Time
 	acting   bool
 	acted    time.Time
 	actions  []string
@@ -61,12 +66,15 @@ type slowSight struct {
 	state decide.State
 }
 
-func (l *slowLive) Observe(_ context.Context, desired reconcile.Desired) (reconcile.Observed, error) {
+func (l *slowLive) Observe(_ context.Context, desired reconcile.Desired, _ func(string) bool) (reconcile.Observed, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listed++
 	if l.refuses != nil && l.refuses(l.listed) != "" {
 		desired = desired.Refused(l.refuses(l.listed), errors.New("it does not follow"))
+	}
+	if l.asks != nil && l.asks(l.listed) != "" {
+		desired = desired.Refused(l.asks(l.listed), fmt.Errorf("look in the history: %w", reconcile.ErrReading))
 	}
 	var clusters []reconcile.Cluster
 	for _, c := range l.clusters {
@@ -82,8 +90,8 @@ func (l *slowLive) Observe(_ context.Context, desired reconcile.Desired) (reconc
 	return reconcile.Observed{Desired: desired, Clusters: clusters}, nil
 }
 
-func (l *slowLive) Changes(context.Context) <-chan struct{} { return nil }
-func (l *slowLive) Close(context.Context) error             { return nil }
+func (l *slowLive) Changes(context.Context) reconcile.Changes { return l.changes }
+func (l *slowLive) Close(context.Context) error               { return nil }
 
 // note notes that something happens to a cluster, and what of it must not be.
 func (c *slowSight) note(wrong map[string]bool) {
@@ -100,6 +108,8 @@ func (c *slowSight) Identity() (string, string) {
 	return namespace, name
 }
 func (c *slowSight) Warnings() []string { return nil }
+func (c *slowSight) Leave(bool)         {}
+
 func (c *slowSight) Unwell() bool       { return false }
 func (c *slowSight) DeclaredBy() string { return "" }
 
@@ -107,6 +117,7 @@ func (c *slowSight) State(ctx context.Context) (decide.State, error) {
 	c.live.mu.Lock()
 	c.note(map[string]bool{"looked at as it was before the last action ended": c.acted.After(c.at), "looked at while it is acted on": c.acting})
 	c.look++
+	c.looked = append(c.looked, time.Now())
 	takes, fails := c.looks, c.failsAt > 0 && c.look >= c.failsAt
 	c.live.mu.Unlock()
 	if fails {
@@ -163,6 +174,10 @@ func (s later) Fetch(ctx context.Context, early func(reconcile.Desired)) reconci
 	case <-ctx.Done():
 	}
 	return s.last
+}
+
+func (s later) Follow(ctx context.Context, _ time.Duration, known func(reconcile.Desired)) {
+	known(s.Fetch(ctx, known))
 }
 
 // end notes that the run has ended, and what was wrong in it.

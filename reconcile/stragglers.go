@@ -114,6 +114,15 @@ func (s *stragglers) take() []report.Cluster {
 	return late
 }
 
+// forget keeps nothing of clusters that are not known any more.
+func (s *stragglers) forget(known map[string]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gone := func(cluster string, _ bool) bool { return !known[cluster] && !s.busy[cluster] }
+	maps.DeleteFunc(s.begun, gone)
+	maps.DeleteFunc(s.slow, gone)
+}
+
 // rest waits for all that are not done yet.
 func (s *stragglers) rest() { s.all.Wait() }
 
@@ -153,11 +162,12 @@ func (s *stragglers) tells(rep report.Report) bool {
 }
 
 // carried is the report of a pass, with what an earlier one says of the clusters that are not done
-// yet.
-func (s *stragglers) carried(rep, before report.Report) report.Report {
+// yet, and of those that the pass was not about, unless it was about all.
+func (s *stragglers) carried(rep, before report.Report, all bool) report.Report {
 	told, busy := keysOf(rep), s.areBusy()
+	rep.Clusters = slices.Clip(rep.Clusters) // the report of the pass stays as it is
 	for _, c := range before.Clusters {
-		if key := c.Key(); busy[key] && !told[key] {
+		if key := c.Key(); (busy[key] || !all) && !told[key] {
 			rep.Clusters = append(rep.Clusters, c)
 		}
 	}

@@ -34,10 +34,11 @@ type fleetCluster struct {
 	namespace     string // ns if it is empty
 	name          string
 	hangs, unwell bool
+	looks         time.Duration // how long it takes to look at it
 	acted         time.Time
 }
 
-func (f *fleet) Observe(_ context.Context, desired reconcile.Desired) (reconcile.Observed, error) {
+func (f *fleet) Observe(_ context.Context, desired reconcile.Desired, _ func(string) bool) (reconcile.Observed, error) {
 	observed := reconcile.Observed{Desired: desired}
 	for _, c := range f.clusters {
 		observed.Clusters = append(observed.Clusters, c)
@@ -45,11 +46,12 @@ func (f *fleet) Observe(_ context.Context, desired reconcile.Desired) (reconcile
 	return observed, nil
 }
 
-func (f *fleet) Changes(context.Context) <-chan struct{} { return nil }
-func (f *fleet) Close(context.Context) error             { return nil }
+func (f *fleet) Changes(context.Context) reconcile.Changes { return nil }
+func (f *fleet) Close(context.Context) error               { return nil }
 
 func (c *fleetCluster) Identity() (string, string) { return cmp.Or(c.namespace, "ns"), c.name }
 func (c *fleetCluster) Warnings() []string         { return nil }
+func (c *fleetCluster) Leave(bool)                 {}
 func (c *fleetCluster) Unwell() bool               { return c.unwell }
 func (c *fleetCluster) DeclaredBy() string         { return "" }
 
@@ -63,6 +65,7 @@ func (c *fleetCluster) State(ctx context.Context) (decide.State, error) {
 	if c.fleet.full != nil {
 		<-c.fleet.full
 	}
+	time.Sleep(c.looks)
 	if c.hangs {
 		<-ctx.Done()
 		return decide.State{}, context.Cause(ctx)
@@ -113,6 +116,33 @@ func TestSlowClustersHoldUpNoOther(t *testing.T) {
 	}
 	if want := "it took longer than 10s, which is all that one cluster has"; rep.Clusters[0].Error != want {
 		t.Errorf("got %q, want %q", rep.Clusters[0].Error, want)
+	}
+}
+
+// TestHangingClustersCostOneDeadline: a fleet of which one cluster in twenty answers nobody takes less than the time of
+// one cluster longer than without them, and the others are done long before that.
+func TestHangingClustersCostOneDeadline(t *testing.T) {
+	pass := func(hang int) (whole, others time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(1000, hang)
+			for _, c := range f.clusters {
+				c.looks = 150 * time.Millisecond // so that all of them take about 9 s, as measured
+			}
+			start := time.Now()
+			reconciler(&source{}, f).Pass(t.Context())
+			whole = time.Since(start)
+			for _, c := range f.clusters {
+				if !c.hangs {
+					others = max(others, c.acted.Sub(start))
+				}
+			}
+		})
+		return whole, others
+	}
+	well, _ := pass(0)
+	whole, others := pass(50)
+	if added := whole - well; added >= reconcile.ClusterTimeout || others > well+10*time.Second {
+		t.Errorf("a pass takes %s more than %s; those that answer are done after %s", added, well, others)
 	}
 }
 

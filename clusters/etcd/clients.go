@@ -34,6 +34,10 @@ import (
 // elect a leader with its default options (1 to 2 s), and short enough for a pass to wait for.
 const DefaultTimeout = 2 * time.Second
 
+// buffer is the size of what gRPC reads and writes at once, in bytes: answers are small, and there are very many
+// connections. Its default is eight times that.
+const buffer = 4 << 10
+
 // maxIdle is how long a connection is kept that nobody uses: its pod or its cluster is gone.
 const maxIdle = time.Minute
 
@@ -51,10 +55,17 @@ type Pod struct {
 	Gone bool
 }
 
-// TLS is what a client needs to check the members and to prove itself to them, in PEM.
+// TLS is what a client needs to check the members and to prove itself to them, in PEM. It does not change once it was
+// used: what is used next is another one.
 type TLS struct {
 	CA, Cert []byte
 	Key      pki.PrivateKey
+
+	// read is the same, as it was read for the first member.
+	read     sync.Once
+	config   *tls.Config
+	identity [sha256.Size]byte
+	err      error
 }
 
 // Cluster says how to reach a cluster.
@@ -67,6 +78,8 @@ type Cluster struct {
 	Dial Dialer
 	// CompareData: there is reason to compare what the members hold, besides an alarm.
 	CompareData bool
+	// CompareFrom: the same, once there are so many voters, and no learner; zero: there is not.
+	CompareFrom int
 }
 
 // Clients are the connections to the members of any number of clusters, kept from one pass to the
@@ -147,6 +160,18 @@ func (c *Clients) client(cluster Cluster, pod Pod) (found *client, kept bool, er
 	return found, kept, nil
 }
 
+// CloseCluster closes the connections to the members of a cluster, which are opened again when they are needed.
+func (c *Clients) CloseCluster(namespace, cluster string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, client := range c.open {
+		if id.namespace == namespace && id.cluster == cluster {
+			client.conn.Close()
+			delete(c.open, id)
+		}
+	}
+}
+
 // drop closes a connection over which nothing came, so that the next pass tries a new one at once,
 // without gRPC's pause between attempts.
 func (c *Clients) drop(broken *client) {
@@ -188,7 +213,8 @@ func newClient(cluster Cluster, pod string) (*client, error) {
 	// The passthrough scheme looks nothing up.
 	c.conn, err = grpc.NewClient("passthrough:///"+net.JoinHostPort(host, "2379"),
 		grpc.WithContextDialer(dial), grpc.WithTransportCredentials(transport), grpc.WithUnaryInterceptor(checked),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), grpc.WithMaxHeaderListSize(maxHeaders))
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), grpc.WithMaxHeaderListSize(maxHeaders),
+		grpc.WithReadBufferSize(buffer), grpc.WithWriteBufferSize(buffer))
 	if err != nil {
 		return nil, fmt.Errorf("prepare the connection to %s: %w", host, err)
 	}
@@ -198,12 +224,13 @@ func newClient(cluster Cluster, pod string) (*client, error) {
 	return c, nil
 }
 
+// digest tells it from others.
 func (t *TLS) digest() [sha256.Size]byte {
 	if t == nil {
 		return [sha256.Size]byte{}
 	}
-	ca, cert, key := sha256.Sum256(t.CA), sha256.Sum256(t.Cert), sha256.Sum256(t.Key)
-	return sha256.Sum256(append(append(ca[:], cert[:]...), key[:]...))
+	t.read.Do(t.parse)
+	return t.identity
 }
 
 // transport returns the credentials for a member that must prove to be the host.
@@ -211,23 +238,33 @@ func (t *TLS) transport(host string) (credentials.TransportCredentials, error) {
 	if t == nil {
 		return insecure.NewCredentials(), nil
 	}
-	if err := t.check(); err != nil {
-		return nil, err
+	t.read.Do(t.parse)
+	if t.err != nil {
+		return nil, t.err
+	}
+	config := t.config.Clone()
+	config.ServerName = host
+	return credentials.NewTLS(config), nil
+}
+
+// parse reads what is the same for all members.
+func (t *TLS) parse() {
+	ca, cert, key := sha256.Sum256(t.CA), sha256.Sum256(t.Cert), sha256.Sum256(t.Key)
+	t.identity = sha256.Sum256(append(append(ca[:], cert[:]...), key[:]...))
+	if t.err = t.check(); t.err != nil {
+		return
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(t.CA) {
-		return nil, errors.New("the CA holds no certificate in PEM")
+		t.err = errors.New("the CA holds no certificate in PEM")
+		return
 	}
-	cert, err := tls.X509KeyPair(t.Cert, t.Key)
+	pair, err := tls.X509KeyPair(t.Cert, t.Key)
 	if err != nil {
-		return nil, fmt.Errorf("client certificate: %w", err)
+		t.err = fmt.Errorf("client certificate: %w", err)
+		return
 	}
-	return credentials.NewTLS(&tls.Config{
-		ServerName:   host,
-		RootCAs:      roots,
-		Certificates: []tls.Certificate{cert},
-		MinVersion:   tls.VersionTLS12,
-	}), nil
+	t.config = &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 }
 
 // check says what is too long to be read; whoever can write the Secret decides how long that is.

@@ -34,6 +34,10 @@ func TestHashes(t *testing.T) {
 		suspected.CompareData = true
 		requireHashes(t, clients, s.cluster(3), "quiet", [3]int{0, 0, 0}, 0, 0)
 		requireHashes(t, clients, suspected, "all good", [3]int{1, 1, 1}, 4, -1)
+		grown, smaller := s.cluster(3), s.cluster(3)
+		grown.CompareFrom, smaller.CompareFrom = 3, 4
+		requireHashes(t, clients, grown, "as many as are to be compared", [3]int{1, 1, 1}, 4, -1)
+		requireHashes(t, clients, smaller, "too few", [3]int{0, 0, 0}, 0, 0)
 
 		s.changeValue(1)
 		requireHashes(t, clients, s.cluster(3), "nobody knows", [3]int{0, 0, 0}, 0, 0)

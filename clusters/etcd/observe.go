@@ -55,7 +55,7 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 		}
 		answer.Membership.Known = true
 		c.compare(ctx, list, answer.Membership.Members, replies)
-		if cluster.CompareData || distrusted(answer.Membership) {
+		if cluster.compares(answer.Membership) || distrusted(answer.Membership) {
 			c.hash(ctx, &answer.Membership, replies)
 		}
 		return answer
@@ -67,6 +67,12 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	}
 	answer.Membership.Why = why(replies)
 	return answer
+}
+
+// compares reports whether members are asked for their hashes although nobody raises an alarm.
+func (c Cluster) compares(m decide.Membership) bool {
+	voters := len(m.Voters())
+	return c.CompareData || c.CompareFrom > 0 && voters >= c.CompareFrom && voters == len(m.Members)
 }
 
 // askForList asks the pods how they are, and for the member list, which is nil if there is none. A

@@ -116,7 +116,8 @@ func sources(replies []reply, m decide.Membership) []*reply {
 }
 
 // snapshotFrom asks one member, once it has read with a quorum behind it: from then on, what it
-// holds is not older than that. It ends the stream itself if it loses its leader.
+// holds is not older than that, even if it loses its leader while it sends it. One that has none
+// when it is asked refuses.
 func (c *Clients) snapshotFrom(ctx context.Context, r *reply) (*Snapshot, error) {
 	if _, err := c.listFrom(clientv3.WithRequireLeader(ctx), r); err != nil {
 		return nil, err

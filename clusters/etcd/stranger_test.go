@@ -19,6 +19,8 @@ import (
 type strangers struct {
 	addresses map[string]string
 	answer    atomic.Pointer[func(question) ([]byte, error)]
+	// snapshot sends what is asked for by the method of that name.
+	snapshot func(q question, send func(*etcdserverpb.SnapshotResponse) error) error
 }
 
 // question is one question to one pod: its ordinal, and etcd's name of the method.
@@ -48,6 +50,15 @@ func newStrangers(t testing.TB, n int) *strangers {
 				return err
 			}
 			method, _ := grpc.MethodFromServerStream(stream)
+			if s.snapshot != nil && path.Base(method) == "Snapshot" {
+				return s.snapshot(question{stream.Context(), i, "Snapshot"}, func(part *etcdserverpb.SnapshotResponse) error {
+					message, err := proto.Marshal(part)
+					if err != nil {
+						return err
+					}
+					return stream.SendMsg(&message)
+				})
+			}
 			answer, err := (*s.answer.Load())(question{stream.Context(), i, path.Base(method)})
 			if err != nil {
 				return err

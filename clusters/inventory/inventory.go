@@ -2,6 +2,8 @@
 package inventory
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,6 +51,15 @@ type Cluster struct {
 	BackupPods []*corev1.Pod
 	// VolumePods are those that work on the volume of a member, or have, to restore or to recover it.
 	VolumePods []*corev1.Pod
+}
+
+// Clone is a copy to which more can be put: whoever looks at one cluster finds more of it, while others go by what
+// was listed. The objects are the same, and nobody changes them.
+func (c *Cluster) Clone() *Cluster {
+	clone := *c
+	clone.Objects = maps.Clone(c.Objects)
+	clone.Pods, clone.Claims = slices.Clip(c.Pods), slices.Clip(c.Claims)
+	return &clone
 }
 
 // Readable reports whether the custom resource, if there is one, could be read.

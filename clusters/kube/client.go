@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
 
@@ -25,18 +27,22 @@ type Client struct {
 	config  *rest.Config
 	typed   kubernetes.Interface
 	dynamic dynamic.Interface
-	// watches without the timeout of requests.
-	watches dynamic.Interface
+	// watches without the timeout of requests, and tells of objects nothing but their metadata.
+	watches metadata.Interface
 }
 
 // New returns a client for that configuration. It leaves the pace of requests to the API server's
-// own priority and fairness.
+// own priority and fairness. Kubernetes' own kinds come in protobuf, which takes a fraction of the time
+// to decode that JSON does.
 func New(config *rest.Config) (*Client, error) {
 	watching := rest.CopyConfig(config)
 	watching.QPS = -1
 	bounded := rest.CopyConfig(watching)
 	bounded.Timeout = requestTimeout
-	typed, err := kubernetes.NewForConfig(bounded)
+	compact := rest.CopyConfig(bounded)
+	compact.ContentType = runtime.ContentTypeProtobuf
+	compact.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	typed, err := kubernetes.NewForConfig(compact)
 	if err != nil {
 		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
 	}
@@ -44,7 +50,7 @@ func New(config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
 	}
-	watches, err := dynamic.NewForConfig(watching)
+	watches, err := metadata.NewForConfig(watching)
 	if err != nil {
 		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
 	}

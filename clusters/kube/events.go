@@ -67,7 +67,7 @@ func (c *Client) CreateEvent(ctx context.Context, cluster *v1alpha1.EtcdCluster,
 // made.
 func (c *Client) FailedCreates(ctx context.Context, set *appsv1.StatefulSet) ([]eventsv1.Event, error) {
 	var events []eventsv1.Event
-	list := listing("Events", c.typed.EventsV1().Events(set.Namespace).List,
+	list := listing(forgetOthers, "Events", c.typed.EventsV1().Events(set.Namespace).List,
 		func(l *eventsv1.EventList) { events = append(events, l.Items...) })
 	about := fields.Set{"regarding.kind": "StatefulSet", "regarding.name": set.Name, "reason": "FailedCreate"}
 	if err := list(ctx, metav1.ListOptions{FieldSelector: about.String()}); err != nil {

@@ -6,49 +6,84 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 )
 
 var definitions = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
-// InstallCRD applies a CustomResourceDefinition and returns once the API server serves it, or ctx
-// is done.
+// InstallCRD installs a CustomResourceDefinition that is written as YAML.
 func (c *Client) InstallCRD(ctx context.Context, definition []byte) error {
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(definition, &object.Object); err != nil {
 		return fmt.Errorf("read the CustomResourceDefinition: %w", err)
 	}
+	return c.Install(ctx, object)
+}
+
+// Install applies an object of any kind, and returns once the API server serves what a CustomResourceDefinition
+// defines, or ctx is done.
+func (c *Client) Install(ctx context.Context, object *unstructured.Unstructured) error {
 	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
 	name := object.GetName()
-	if _, err := c.dynamic.Resource(definitions).
-		Apply(ctx, name, object, metav1.ApplyOptions{FieldManager: Manager, Force: true}); err != nil {
-		return fmt.Errorf("apply CustomResourceDefinition %s: %w", name, err)
+	if _, err := c.objects(object).Apply(ctx, name, object,
+		metav1.ApplyOptions{FieldManager: Manager, Force: true}); err != nil {
+		return fmt.Errorf("apply %s %s: %w", object.GetKind(), name, err)
+	}
+	if object.GetKind() != "CustomResourceDefinition" {
+		return nil
 	}
 	return c.awaitEstablished(ctx, name)
+}
+
+// Uninstall deletes an object of any kind, and what it owns after it, and tells whether it was there.
+func (c *Client) Uninstall(ctx context.Context, object *unstructured.Unstructured) (bool, error) {
+	background := metav1.DeletePropagationBackground
+	err := c.objects(object).Delete(ctx, object.GetName(), metav1.DeleteOptions{PropagationPolicy: &background})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("delete %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return true, nil
+}
+
+// Installed lists the objects of a kind in a namespace, or of a kind that is in none.
+func (c *Client) Installed(ctx context.Context, like *unstructured.Unstructured) ([]unstructured.Unstructured, error) {
+	list, err := c.objects(like).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list objects like %s %s: %w", like.GetKind(), like.GetName(), err)
+	}
+	return list.Items, nil
+}
+
+// objects are the requests to the kind of an object, in its namespace.
+func (c *Client) objects(of *unstructured.Unstructured) dynamic.ResourceInterface {
+	plural, _ := meta.UnsafeGuessKindToResource(of.GroupVersionKind()) // right for all that is in deploy
+	requests := c.dynamic.Resource(plural)
+	if of.GetNamespace() == "" {
+		return requests
+	}
+	return requests.Namespace(of.GetNamespace())
 }
 
 func (c *Client) awaitEstablished(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	w, err := c.watches.Resource(definitions).Watch(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String(),
+	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		object, err := c.dynamic.Resource(definitions).Get(ctx, name, metav1.GetOptions{})
+		return err == nil && established(object), err
 	})
 	if err != nil {
-		return fmt.Errorf("watch CustomResourceDefinition %s: %w", name, err)
+		return fmt.Errorf("wait for CustomResourceDefinition %s to be served: %w", name, err)
 	}
-	defer w.Stop()
-	for event := range w.ResultChan() {
-		if object, ok := event.Object.(*unstructured.Unstructured); ok && event.Type != watch.Deleted &&
-			established(object) {
-			return nil
-		}
-	}
-	return fmt.Errorf("wait for CustomResourceDefinition %s: the API server does not serve it yet: %w", name,
-		context.Cause(ctx))
+	return nil
 }
 
 func established(definition *unstructured.Unstructured) bool {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
@@ -48,6 +49,9 @@ type Inventory struct {
 	HiddenPolicies error
 	// HiddenBackups says the same of CronJobs and Jobs, which are there only where backups are declared.
 	HiddenBackups error
+
+	// whole reports whether an object is kept as it is.
+	whole func(metav1.Object) bool
 }
 
 // pageSize of a LIST.
@@ -57,16 +61,32 @@ const pageSize = 500
 // is empty, of all: one paged LIST per kind. Leases come first: whoever acts between that and the
 // rest has changed a lease by then, and taking the lease at the listed version fails. Any read that
 // fails fails the whole, but for those that may be forbidden: see Hidden, HiddenPolicies and HiddenBackups.
-func (c *Client) List(ctx context.Context, namespace, selector string) (*Inventory, error) {
-	inv := &Inventory{}
+//
+// Of objects that whole does not say yes to, little more is kept than that they are there: see bare.
+func (c *Client) List(
+	ctx context.Context, namespace, selector string, whole func(metav1.Object) bool,
+) (*Inventory, error) {
+	return c.list(ctx, namespace, selector, "", whole)
+}
+
+// ListCluster reads the same of one cluster: the objects that selector selects, and its EtcdCluster.
+func (c *Client) ListCluster(ctx context.Context, namespace, name, selector string) (*Inventory, error) {
+	return c.list(ctx, namespace, selector, fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(), Whole)
+}
+
+// list reads the objects that selector selects, and the EtcdClusters that a field selector does.
+func (c *Client) list(
+	ctx context.Context, namespace, selector, custom string, whole func(metav1.Object) bool,
+) (*Inventory, error) {
+	inv := &Inventory{whole: whole}
 	opts := metav1.ListOptions{LabelSelector: selector}
-	leases := listing("Leases", c.typed.CoordinationV1().Leases(namespace).List,
+	leases := listing(inv.reduce, "Leases", c.typed.CoordinationV1().Leases(namespace).List,
 		func(l *coordinationv1.LeaseList) { inv.Leases = append(inv.Leases, l.Items...) })
 	if err := leases(ctx, opts); err != nil {
 		return nil, err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return panics.Catch(func() error { return c.listClusters(ctx, namespace, inv) }) })
+	group.Go(func() error { return panics.Catch(func() error { return c.listClusters(ctx, namespace, custom, inv) }) })
 	for _, list := range c.listings(namespace, inv) {
 		group.Go(func() error { return panics.Catch(func() error { return list(ctx, opts) }) })
 	}
@@ -80,26 +100,27 @@ func (c *Client) List(ctx context.Context, namespace, selector string) (*Invento
 func (c *Client) listings(namespace string, inv *Inventory) []lister {
 	core := c.typed.CoreV1()
 	return []lister{
-		listing("Services", core.Services(namespace).List,
+		listing(inv.reduce, "Services", core.Services(namespace).List,
 			func(l *corev1.ServiceList) { inv.Services = append(inv.Services, l.Items...) }),
-		listing("ConfigMaps", core.ConfigMaps(namespace).List,
+		listing(inv.reduce, "ConfigMaps", core.ConfigMaps(namespace).List,
 			func(l *corev1.ConfigMapList) { inv.ConfigMaps = append(inv.ConfigMaps, l.Items...) }),
-		hidden(listing("Secrets", core.Secrets(namespace).List,
+		hidden(listing(inv.reduce, "Secrets", core.Secrets(namespace).List,
 			func(l *corev1.SecretList) { inv.Secrets = append(inv.Secrets, l.Items...) }), &inv.Hidden),
-		listing("Pods", core.Pods(namespace).List, func(l *corev1.PodList) { inv.Pods = append(inv.Pods, l.Items...) }),
-		listing("PersistentVolumeClaims", core.PersistentVolumeClaims(namespace).List,
+		listing(inv.reduce, "Pods", core.Pods(namespace).List,
+			func(l *corev1.PodList) { inv.Pods = append(inv.Pods, l.Items...) }),
+		listing(inv.reduce, "PersistentVolumeClaims", core.PersistentVolumeClaims(namespace).List,
 			func(l *corev1.PersistentVolumeClaimList) { inv.Claims = append(inv.Claims, l.Items...) }),
-		listing("StatefulSets", c.typed.AppsV1().StatefulSets(namespace).List,
+		listing(inv.reduce, "StatefulSets", c.typed.AppsV1().StatefulSets(namespace).List,
 			func(l *appsv1.StatefulSetList) { inv.StatefulSets = append(inv.StatefulSets, l.Items...) }),
-		listing("PodDisruptionBudgets", c.typed.PolicyV1().PodDisruptionBudgets(namespace).List,
+		listing(inv.reduce, "PodDisruptionBudgets", c.typed.PolicyV1().PodDisruptionBudgets(namespace).List,
 			func(l *policyv1.PodDisruptionBudgetList) { inv.Budgets = append(inv.Budgets, l.Items...) }),
-		hidden(listing("NetworkPolicies", c.typed.NetworkingV1().NetworkPolicies(namespace).List,
+		hidden(listing(inv.reduce, "NetworkPolicies", c.typed.NetworkingV1().NetworkPolicies(namespace).List,
 			func(l *networkingv1.NetworkPolicyList) { inv.Policies = append(inv.Policies, l.Items...) }),
 			&inv.HiddenPolicies),
 		hidden(inOrder(
-			listing("CronJobs", c.typed.BatchV1().CronJobs(namespace).List,
+			listing(inv.reduce, "CronJobs", c.typed.BatchV1().CronJobs(namespace).List,
 				func(l *batchv1.CronJobList) { inv.CronJobs = append(inv.CronJobs, l.Items...) }),
-			listing("Jobs", c.typed.BatchV1().Jobs(namespace).List,
+			listing(inv.reduce, "Jobs", c.typed.BatchV1().Jobs(namespace).List,
 				func(l *batchv1.JobList) { inv.Jobs = append(inv.Jobs, l.Items...) })),
 			&inv.HiddenBackups),
 	}
@@ -108,15 +129,26 @@ func (c *Client) listings(namespace string, inv *Inventory) []lister {
 // lister reads all pages of one kind.
 type lister func(context.Context, metav1.ListOptions) error
 
-// listing makes a lister of a function that reads one page and one that keeps what is on it.
-func listing[L metav1.ListInterface](
-	name string, page func(context.Context, metav1.ListOptions) (L, error), keep func(L),
+// list is a page of one kind.
+type list interface {
+	runtime.Object
+	metav1.ListInterface
+}
+
+// listing makes a lister of a function that reads one page, one that leaves out what is not needed of each object,
+// and one that keeps what is on it.
+func listing[L list](
+	reduce func(runtime.Object) error, name string, page func(context.Context, metav1.ListOptions) (L, error),
+	keep func(L),
 ) lister {
 	return func(ctx context.Context, opts metav1.ListOptions) error {
 		opts.Limit = pageSize
 		for {
 			l, err := page(ctx, opts)
 			if err != nil {
+				return fmt.Errorf("list %s: %w", name, err)
+			}
+			if err := meta.EachListItem(l, reduce); err != nil {
 				return fmt.Errorf("list %s: %w", name, err)
 			}
 			keep(l)
@@ -160,11 +192,11 @@ func NeedsSetup(err error) bool {
 	return errors.Is(err, ErrNoCRD) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
-func (c *Client) listClusters(ctx context.Context, namespace string, inv *Inventory) error {
+func (c *Client) listClusters(ctx context.Context, namespace, selector string, inv *Inventory) error {
 	var items []unstructured.Unstructured
-	all := listing("EtcdClusters", c.dynamic.Resource(v1alpha1.Resource).Namespace(namespace).List,
+	all := listing(inv.reduce, "EtcdClusters", c.dynamic.Resource(v1alpha1.Resource).Namespace(namespace).List,
 		func(l *unstructured.UnstructuredList) { items = append(items, l.Items...) })
-	err := all(ctx, metav1.ListOptions{})
+	err := all(ctx, metav1.ListOptions{FieldSelector: selector})
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return ErrNoCRD
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +32,16 @@ func Applied(object metav1.Object) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
 		return m.Manager == Manager && m.Operation == metav1.ManagedFieldsOperationApply
 	})
+}
+
+// Told is when Quorate last wrote the status of an object; the zero time if it never has.
+func Told(object metav1.Object) (last time.Time) {
+	for _, m := range object.GetManagedFields() {
+		if m.Manager == Manager && m.Subresource == "status" && m.Time != nil {
+			last = m.Time.Time
+		}
+	}
+	return last
 }
 
 // HasClaims reports whether there is any volume claim that selector selects.

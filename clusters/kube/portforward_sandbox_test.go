@@ -35,7 +35,7 @@ func TestPortForwardToEtcd(t *testing.T) {
 	}
 
 	stranger := p.cluster()
-	stranger.TLS.CA = p.issue(pki.Leaf{CommonName: "stranger"}).CA
+	stranger.TLS = &etcd.TLS{CA: p.issue(pki.Leaf{CommonName: "stranger"}).CA, Cert: p.tls.Cert, Key: p.tls.Key}
 	if m := p.clients.Observe(t.Context(), stranger).Membership; m.Known || !strings.Contains(m.Why, "unknown authority") {
 		t.Errorf("a CA that the member is not from: %+v", m)
 	}
@@ -86,7 +86,7 @@ type etcdPod struct {
 	clients   etcd.Clients
 	namespace string
 	uid       string
-	tls       etcd.TLS
+	tls       *etcd.TLS
 }
 
 func newEtcdPod(t testing.TB) *etcdPod {
@@ -117,14 +117,14 @@ func newEtcdPod(t testing.TB) *etcdPod {
 }
 
 // issue makes a certificate that a new CA vouches for.
-func (p *etcdPod) issue(leaf pki.Leaf) etcd.TLS {
+func (p *etcdPod) issue(leaf pki.Leaf) *etcd.TLS {
 	now := time.Now()
 	leaf.Usages = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	ca, err := pki.NewCA("a", p.namespace, now)
 	must(p, err)
 	pair, err := ca.Issue(leaf, now)
 	must(p, err)
-	return etcd.TLS{CA: ca.Pair().Certificate, Cert: pair.Certificate, Key: pair.Key}
+	return &etcd.TLS{CA: ca.Pair().Certificate, Cert: pair.Certificate, Key: pair.Key}
 }
 
 func (p *etcdPod) create() {
@@ -166,9 +166,8 @@ func (p *etcdPod) delete() {
 }
 
 func (p *etcdPod) cluster() etcd.Cluster {
-	tls := p.tls
 	return etcd.Cluster{
-		Namespace: p.namespace, Name: "a", Pods: []etcd.Pod{{Name: "a-0", UID: p.uid}}, TLS: &tls,
+		Namespace: p.namespace, Name: "a", Pods: []etcd.Pod{{Name: "a-0", UID: p.uid}}, TLS: p.tls,
 		Dial: func(ctx context.Context, pod string) (net.Conn, error) {
 			return p.client.PortForward(ctx, p.namespace, pod, 2379)
 		},

@@ -24,7 +24,7 @@ func (c *Client) Volume(ctx context.Context, name string) (*corev1.PersistentVol
 // Nodes lists all nodes, ready or not.
 func (c *Client) Nodes(ctx context.Context) ([]corev1.Node, error) {
 	var nodes []corev1.Node
-	all := listing("Nodes", c.typed.CoreV1().Nodes().List,
+	all := listing(forgetOthers, "Nodes", c.typed.CoreV1().Nodes().List,
 		func(l *corev1.NodeList) { nodes = append(nodes, l.Items...) })
 	if err := all(ctx, metav1.ListOptions{}); err != nil {
 		return nil, err

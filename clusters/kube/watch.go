@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// watched are the kinds whose changes wake a waiting pass.
+// watched are the kinds whose changes wake a waiting pass, and whether they carry labels.
 func watched() map[schema.GroupVersionResource]bool {
 	return map[schema.GroupVersionResource]bool{
 		corev1.SchemeGroupVersion.WithResource("pods"):                   true,
@@ -23,31 +23,65 @@ func watched() map[schema.GroupVersionResource]bool {
 	}
 }
 
-// Watch puts something into a channel, if there is room, once anything of Quorate's has changed in
-// a namespace, or in any if it has no name. It wakes and says no more: what changed is read again.
-// It ends with ctx.
-func (c *Client) Watch(ctx context.Context, namespace, selector string, changes chan<- struct{}) {
+// Watch calls changed with each object of Quorate's that changes in a namespace, or in any if it has no
+// name; without its labels if it is an EtcdCluster, which is its own cluster. It calls with nil where
+// changes may have been missed, as between two watches. What it tells is no more than that: what changed is
+// read again. It ends with ctx.
+//
+// It returns once it knows where each watch is to begin, or that this cannot be known: from then on, nothing
+// that changes is missed, however long the API server or what is between takes to answer a watch.
+func (c *Client) Watch(ctx context.Context, namespace, selector string, changed func(object metav1.Object)) {
+	var placed []chan struct{}
 	for resource, selected := range watched() {
 		opts := metav1.ListOptions{}
 		if selected {
 			opts.LabelSelector = selector
 		}
-		go c.watch(ctx, resource, namespace, opts, changes)
+		tell := changed
+		if !selected {
+			tell = func(object metav1.Object) {
+				if object != nil {
+					object.SetLabels(nil)
+				}
+				changed(object)
+			}
+		}
+		known := make(chan struct{})
+		placed = append(placed, known)
+		go c.watch(ctx, resource, namespace, opts, tell, known)
+	}
+	for _, known := range placed {
+		<-known
 	}
 }
 
-// watch reports changes of one resource until ctx is done, and takes a watch up again that broke
-// off.
+// watchPause is the pause before a watch is taken up again. It doubles, up to longestWatchPause, as long as watches
+// end sooner than that, as where no right to watch is given.
+const watchPause, longestWatchPause = time.Second, time.Minute
+
+// watch tells of changes of one resource until ctx is done, and takes a watch up again that broke off. It
+// closes placed once it knows where to begin, or that this cannot be known.
 func (c *Client) watch(
 	ctx context.Context, resource schema.GroupVersionResource, namespace string, opts metav1.ListOptions,
-	changes chan<- struct{},
+	changed func(metav1.Object), placed chan struct{},
 ) {
-	const pause = time.Second
-	for ctx.Err() == nil {
-		w, err := c.watches.Resource(resource).Namespace(namespace).Watch(ctx, opts)
+	next := watchPause
+	for first := true; first || ctx.Err() == nil; first = false {
+		now, err := c.now(ctx, resource, namespace, opts)
+		if first {
+			close(placed)
+		}
+		pause, began := watchPause, time.Now()
 		if err == nil {
-			forward(ctx, w, changes)
-			w.Stop()
+			if !first {
+				changed(nil)
+			}
+			opts.ResourceVersion = now
+			err = c.forward(ctx, resource, namespace, opts, changed)
+			pause, next = pausesAfter(time.Since(began), next)
+		}
+		if first && err != nil {
+			changed(nil)
 		}
 		select {
 		case <-ctx.Done():
@@ -56,18 +90,48 @@ func (c *Client) watch(
 	}
 }
 
-func forward(ctx context.Context, w watch.Interface, changes chan<- struct{}) {
+// pausesAfter are the pause after a watch that lasted so long, where that was to be the next one, and the next one.
+func pausesAfter(lasted, pause time.Duration) (now, next time.Duration) {
+	if lasted >= pause {
+		pause = watchPause
+	}
+	return pause, min(2*pause, longestWatchPause)
+}
+
+// now is the version of the resource from which a watch sees all that changes, and nothing that is there.
+func (c *Client) now(
+	ctx context.Context, resource schema.GroupVersionResource, namespace string, opts metav1.ListOptions,
+) (string, error) {
+	within, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	list, err := c.watches.Resource(resource).Namespace(namespace).
+		List(within, metav1.ListOptions{Limit: 1, LabelSelector: opts.LabelSelector})
+	if err != nil {
+		return "", err
+	}
+	return list.ResourceVersion, nil
+}
+
+// forward watches, and tells of what changes until ctx is done or the watch breaks off.
+func (c *Client) forward(
+	ctx context.Context, resource schema.GroupVersionResource, namespace string, opts metav1.ListOptions,
+	changed func(metav1.Object),
+) error {
+	w, err := c.watches.Resource(resource).Namespace(namespace).Watch(ctx, opts)
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
-		case _, open := <-w.ResultChan():
-			if !open {
-				return
+			return nil
+		case event, open := <-w.ResultChan():
+			if !open || event.Type == watch.Error {
+				return nil
 			}
-			select {
-			case changes <- struct{}{}:
-			default:
+			if object, is := event.Object.(metav1.Object); is {
+				changed(object)
 			}
 		}
 	}

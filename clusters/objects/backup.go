@@ -159,6 +159,18 @@ func withStore(labels map[string]string, to v1alpha1.BackupDestination) map[stri
 	return labels
 }
 
+// withoutIdentity keeps the webhooks of EKS and of Azure from giving a container of a pod the identity by which its
+// ServiceAccount reaches the store.
+func withoutIdentity(to v1alpha1.BackupDestination, container string) map[string]string {
+	if to.ServiceAccountName == "" {
+		return nil
+	}
+	return map[string]string{
+		"eks.amazonaws.com/skip-containers":       container,
+		"azure.workload.identity/skip-containers": container,
+	}
+}
+
 // backupPod runs one command after the other, each once the one before has succeeded. It satisfies
 // the restricted Pod Security Standard. The pods run where those of members may, and no ServiceAccount
 // is theirs unless the store knows it.

@@ -19,6 +19,7 @@ const (
 	volumeCredentials = "credentials"
 	volumeStoreCA     = "store-ca"
 	volumeIdentity    = "identity"
+	volumeToken       = "token"
 
 	spoolMount       = "/spool"
 	tlsMount         = "/tls"
@@ -26,6 +27,7 @@ const (
 	credentialsMount = "/credentials"
 	storeCAMount     = "/store-ca"
 	identityMount    = "/identity"
+	tokenMount       = "/var/run/secrets/kubernetes.io/serviceaccount"
 	// resultFile tells the step that verifies which backup was taken.
 	resultFile = spoolMount + "/result.json"
 
@@ -243,6 +245,29 @@ func secretFiles(volume, secret string, keys ...string) *applycorev1.VolumeApply
 		source.WithItems(applycorev1.KeyToPath().WithKey(key).WithPath(key))
 	}
 	return applycorev1.Volume().WithName(volume).WithSecret(source)
+}
+
+// tokenFiles is the volume with the token of the pod's ServiceAccount, as Kubernetes itself gives it to all containers
+// of a pod, for those that mount it.
+func tokenFiles() *applycorev1.VolumeApplyConfiguration {
+	const expirationSeconds, mode = 3607, 0o644
+	return applycorev1.Volume().WithName(volumeToken).WithProjected(applycorev1.ProjectedVolumeSource().
+		WithDefaultMode(mode).
+		WithSources(
+			applycorev1.VolumeProjection().WithServiceAccountToken(applycorev1.ServiceAccountTokenProjection().
+				WithExpirationSeconds(expirationSeconds).
+				WithPath(corev1.ServiceAccountTokenKey)),
+			applycorev1.VolumeProjection().WithConfigMap(applycorev1.ConfigMapProjection().
+				WithName("kube-root-ca.crt").
+				WithItems(applycorev1.KeyToPath().
+					WithKey(corev1.ServiceAccountRootCAKey).
+					WithPath(corev1.ServiceAccountRootCAKey))),
+			applycorev1.VolumeProjection().WithDownwardAPI(applycorev1.DownwardAPIProjection().
+				WithItems(applycorev1.DownwardAPIVolumeFile().
+					WithPath(corev1.ServiceAccountNamespaceKey).
+					WithFieldRef(applycorev1.ObjectFieldSelector().
+						WithAPIVersion("v1").
+						WithFieldPath("metadata.namespace"))))))
 }
 
 // clientTLSMounts are for who asks etcd.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v2"
 
 	"quorate.dev/quorate/etcdversion"
 	"quorate.dev/quorate/reconcile/decide"
@@ -40,10 +40,13 @@ func memberFiles(in Input) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		if options == nil {
+			continue
+		}
+		if n := maxLearners(in, t); n > 0 {
+			options["max-learners"] = n
+		}
 		for _, m := range in.Record.Members {
-			if options == nil {
-				continue
-			}
 			key := ConfigKey(PodName(in.Cluster.Name, m.Ordinal), t)
 			if files[key], err = memberFile(in, m, options, in.Live[key]); err != nil {
 				return nil, err
@@ -51,6 +54,17 @@ func memberFiles(in Input) (map[string]string, error) {
 		}
 	}
 	return files, nil
+}
+
+// maxLearners is how many learners a member of that template allows; zero if its file is not to say.
+// All files of a cluster say the same for as long as it lives, or members would believe in different
+// lists.
+func maxLearners(in Input, t Template) int {
+	v, err := declaredVersion(t.Version)
+	if err != nil {
+		return 0
+	}
+	return in.Record.MaxLearners(v)
 }
 
 // memberFile is the configuration file of one recorded member, given what it has in common with
@@ -66,7 +80,7 @@ func memberFile(in Input, m decide.RecordedMember, options map[string]any, live 
 	keys["name"] = name
 	keys["initial-advertise-peer-urls"] = PeerURL(in.Cluster, m.Ordinal)
 	keys["advertise-client-urls"] = ClientURL(in.Cluster, m.Ordinal)
-	text, err := yaml.Marshal(keys)
+	text, err := yaml.Marshal(keys) // what sigs.k8s.io/yaml would write, without its detour by JSON
 	if err != nil {
 		return "", fmt.Errorf("encode the configuration of %s: %w", name, err)
 	}

@@ -5,6 +5,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -16,7 +17,14 @@ import (
 // backup, and an etcd runs on that meanwhile.
 const DrillContainer = "drill"
 
-const componentDrill = "drill"
+const (
+	componentDrill = "drill"
+
+	// volumeState is what the first container tells the last one. etcd does not have it.
+	volumeState = "state"
+	stateMount  = "/state"
+	stateLimit  = "16Mi"
+)
 
 // drills reports whether git declares drills.
 func drills(c *v1alpha1.EtcdCluster) bool { return c.Spec.Backup != nil && c.Spec.Backup.Drill != nil }
@@ -63,44 +71,59 @@ func drillCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 					WithActiveDeadlineSeconds(int64(BackupDeadline(b).Seconds())).
 					WithTemplate(applycorev1.PodTemplateSpec().
 						WithLabels(withStore(drillLabels(c.Name), b.To)).
+						WithAnnotations(withoutIdentity(b.To, recoveryEtcd)).
 						WithSpec(drillPod(in))))))
 }
 
 // drillPod restores the newest backup, and asks an etcd of the declared version that nobody else reaches what
-// it makes of it.
+// it makes of it. The image of that etcd is git's word: it has what was restored, and nothing of the store's.
 func drillPod(in Input) *applycorev1.PodSpecApplyConfiguration {
 	c := in.Cluster
 	b := c.Spec.Backup
-	work := mountAt(volumeWork, workMount)
-	mounts := []*applycorev1.VolumeMountApplyConfiguration{work}
+	work, state := mountAt(volumeWork, workMount), mountAt(volumeState, stateMount)
+	mounts := []*applycorev1.VolumeMountApplyConfiguration{work, state}
 	if b.IdentitySecretName != "" {
 		mounts = append(mounts, mountAt(volumeIdentity, identityMount).WithReadOnly(true))
 	}
 	prepare := storeStep(in, b.To, PrepareContainer, drillArgs(in, "--prepare"), mounts...)
 	drill := storeStep(in, b.To, DrillContainer,
-		append(drillArgs(in, "--prepared"), "--result="+corev1.TerminationMessagePathDefault), work)
+		append(drillArgs(in, "--prepared"), "--result="+corev1.TerminationMessagePathDefault), work, state)
 	for _, step := range []*applycorev1.ContainerApplyConfiguration{prepare, drill} {
 		step.WithEnv(applycorev1.EnvVar().WithName("TMPDIR").WithValue(workMount))
 		step.Resources = restoreResources(c)
+		if b.To.ServiceAccountName != "" {
+			step.WithVolumeMounts(mountAt(volumeToken, tokenMount).WithReadOnly(true))
+		}
 	}
-	limit := spoolLimit(c.Spec)
+	return storePod(c, b.To).
+		WithAutomountServiceAccountToken(false). // each container would have it
+		WithVolumes(drillVolumes(c)...).
+		WithInitContainers(prepare, etcdOnCopy(c, c.Spec.Version, work)).
+		WithContainers(drill)
+}
+
+func drillVolumes(c *v1alpha1.EtcdCluster) []*applycorev1.VolumeApplyConfiguration {
+	b, limit := c.Spec.Backup, spoolLimit(c.Spec)
 	limit.Mul(2)
-	volumes := append(storeVolumes(b.To), applycorev1.Volume().WithName(volumeWork).
-		WithEmptyDir(applycorev1.EmptyDirVolumeSource().WithSizeLimit(limit)))
+	volumes := append(storeVolumes(b.To),
+		applycorev1.Volume().WithName(volumeWork).
+			WithEmptyDir(applycorev1.EmptyDirVolumeSource().WithSizeLimit(limit)),
+		applycorev1.Volume().WithName(volumeState).
+			WithEmptyDir(applycorev1.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse(stateLimit))))
 	if b.IdentitySecretName != "" {
 		volumes = append(volumes, secretFiles(volumeIdentity, b.IdentitySecretName, ageIdentity))
 	}
-	return storePod(c, b.To).
-		WithVolumes(volumes...).
-		WithInitContainers(prepare, etcdOnCopy(c, c.Spec.Version, work)).
-		WithContainers(drill)
+	if b.To.ServiceAccountName != "" {
+		volumes = append(volumes, tokenFiles())
+	}
+	return volumes
 }
 
 func drillArgs(in Input, step string) []string {
 	c := in.Cluster
 	b := c.Spec.Backup
 	args := []string{"backups", "drill", clusterKey(c), step, "--from=" + storeURL(b.To), "--dir=" + workMount,
-		"--etcd-version=" + c.Spec.Version}
+		"--state-dir=" + stateMount, "--etcd-version=" + c.Spec.Version}
 	if step == "--prepare" && b.IdentitySecretName != "" {
 		args = append(args, "--identity="+identityMount+"/"+ageIdentity)
 	}

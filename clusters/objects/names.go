@@ -181,6 +181,9 @@ func MemberLabels(cluster string) map[string]string {
 // it is not one of ours.
 func ClusterOf(labels map[string]string) string { return labels[LabelCluster] }
 
+// SelectorOf selects what Quorate makes for the cluster of that name.
+func SelectorOf(cluster string) string { return Managed + "," + LabelCluster + "=" + cluster }
+
 // Metadata is what the annotations of a live object say. What is not annotated is empty.
 type Metadata struct{ Token, SpecHash, Version string }
 

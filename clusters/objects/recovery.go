@@ -30,7 +30,7 @@ const (
 	componentRecovery = "recovery"
 
 	volumeWork = "work"
-	workMount  = "/work"
+	workMount  = "/scratch"
 )
 
 // Annotations of the Job that recovers, beside AnnotationVolume.

@@ -21,13 +21,14 @@ func memberService(c *v1alpha1.EtcdCluster) *applycorev1.ServiceApplyConfigurati
 }
 
 // clientService leads clients to members that are ready. It leads nowhere while a member may still
-// found the cluster, or its data is being restored; one that leads to members does not cease to.
+// found the cluster, or has yet to show that it runs on what was restored; one that leads to members does not
+// cease to.
 func clientService(in Input) *applycorev1.ServiceApplyConfiguration {
 	c := in.Cluster
 	spec := applycorev1.ServiceSpec().
 		WithType(corev1.ServiceTypeClusterIP).
 		WithPorts(servicePort("client", ClientPort))
-	if in.Leads || !in.Record.MayFound() && !in.Record.Restoring() {
+	if in.Leads || !in.Record.Closed() {
 		spec.WithSelector(Selector(c.Name))
 	}
 	return service(c, NamesOf(c.Name).ClientService, spec)

@@ -67,7 +67,7 @@ func newWorld(t *testing.T, c *v1alpha1.EtcdCluster, binary string) *world {
 	w.in = Input{Cluster: c, Record: record(3, decide.Founding), Certificates: certificates(t, c)}
 	w.network = freeNetwork(t)
 	hosts := "127.0.0.1 localhost\n"
-	for n := range 3 {
+	for n := range 5 {
 		hosts += w.address(n) + " " + Host(c, n) + "\n"
 	}
 	w.write("hosts", []byte(hosts))

@@ -8,9 +8,11 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/visible"
 )
@@ -24,9 +26,11 @@ const suspect = "etcd has found that members hold different data, so what was st
 // BackupJob says what has become of a Job that backs up a cluster, by what its own pods left in their
 // status.
 func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.BackupJob {
-	j := decide.BackupJob{Name: job.Name, CreatedAt: job.CreationTimestamp.UTC()}
+	j := decide.BackupJob{Name: job.Name, UID: string(job.UID), CreatedAt: job.CreationTimestamp.UTC()}
 	generation, err := strconv.ParseInt(job.Annotations[objects.AnnotationGeneration], 10, 64)
-	if err == nil && job.Name == objects.BackupJobName(cluster, generation) {
+	owner := metav1.GetControllerOf(job) // a pass makes it the custom resource's own
+	byPass := owner != nil && owner.Kind == v1alpha1.Kind
+	if err == nil && byPass && job.Name == objects.BackupJobName(cluster, generation) {
 		j.Generation = generation
 	}
 	var said string
@@ -71,7 +75,8 @@ func backupOf(pod *corev1.Pod, job *batchv1.Job, j decide.BackupJob) *decide.Bac
 		return nil
 	}
 	b := &decide.Backup{
-		Job: job.Name, Slot: r.Slot, StartedAt: j.CreatedAt, FinishedAt: r.FinishedAt.Truncate(time.Second),
+		Job: job.Name, Generation: j.Generation, Slot: r.Slot,
+		StartedAt: j.CreatedAt, FinishedAt: r.FinishedAt.Truncate(time.Second),
 		To:        visible.Line(job.Annotations[objects.AnnotationBackupTo]),
 		ClusterID: cluster, Revision: r.Revision, Bytes: r.Bytes,
 		Verified: verified != nil && verified.ExitCode == 0,

@@ -35,7 +35,8 @@ func waits(name, reason, message string) corev1.ContainerStatus {
 func backupJob(conditions ...batchv1.JobCondition) *batchv1.Job {
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: "a-backup-gen2", UID: "j1", CreationTimestamp: metav1.NewTime(made),
-			Annotations: map[string]string{objects.AnnotationGeneration: "2", objects.AnnotationBackupTo: "s3://b/p"}},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "EtcdCluster", UID: "c1", Controller: new(true)}},
+			Annotations:     map[string]string{objects.AnnotationGeneration: "2", objects.AnnotationBackupTo: "s3://b/p"}},
 		Status: batchv1.JobStatus{Conditions: conditions},
 	}
 }
@@ -105,5 +106,18 @@ func TestBackupJob(t *testing.T) {
 				t.Errorf("got %+v, backup %q", j, backup)
 			}
 		})
+	}
+}
+
+// TestGenerationOfBackup: a Job is that of a generation only if a pass has made it the custom resource's own.
+func TestGenerationOfBackup(t *testing.T) {
+	done := []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), ran("verify", 0, ""))}
+	if j := BackupJob("a", backupJob(), done, made); j.Generation != 2 || j.Backup.Generation != 2 {
+		t.Errorf("got %+v, %+v", j, j.Backup)
+	}
+	byHand := backupJob()
+	byHand.OwnerReferences[0].Kind = "CronJob"
+	if j := BackupJob("a", byHand, done, made); j.Generation != 0 || j.Backup == nil || j.Backup.Generation != 0 {
+		t.Errorf("a person has made it, and it is %+v, %+v", j, j.Backup)
 	}
 }

@@ -17,14 +17,14 @@ import (
 )
 
 // DrillJob says what has become of a Job that restores a backup for practice, by what its own pods left in
-// their status: both are nil while it runs, or if its word is gone.
-func DrillJob(job *batchv1.Job, pods []*corev1.Pod) (*decide.Drill, *decide.DrillFailure) {
+// their status: both are nil while it runs, or if its word is gone or cannot be true by now.
+func DrillJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) (*decide.Drill, *decide.DrillFailure) {
 	own := byAge(pods)
 	phase, endedAt, said := jobPhase(job)
 	switch phase {
 	case decide.JobSucceeded:
 		for _, pod := range slices.Backward(own) {
-			if d := drillOf(pod, job); d != nil {
+			if d := drillOf(pod, job); d != nil && d.CanHaveBeen(now) {
 				return d, nil
 			}
 		}

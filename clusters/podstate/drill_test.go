@@ -28,6 +28,8 @@ func TestDrillJob(t *testing.T) {
 		}
 		return []*corev1.Pod{p}
 	}
+	forged := pod(0, word(slot, finished.AddDate(1000, 0, 0)))
+	forged[0].Status.ContainerStatuses[0].State.Terminated.FinishedAt = metav1.NewTime(finished.AddDate(1000, 0, 0))
 	well, failed := ended(batchv1.JobComplete, ""), ended(batchv1.JobFailed, "it took too long")
 	for _, test := range []struct {
 		name       string
@@ -41,11 +43,12 @@ func TestDrillJob(t *testing.T) {
 		{"as somebody says", []batchv1.JobCondition{well}, pod(0, "all is well"), "<nil> <nil>"},
 		{"of a backup to come", []batchv1.JobCondition{well}, pod(0, word(made.Add(time.Hour).UTC(), finished)), "<nil> <nil>"},
 		{"done in the future", []batchv1.JobCondition{well}, pod(0, word(slot, finished.Add(time.Hour))), "<nil> <nil>"},
+		{"ended in the future", []batchv1.JobCondition{well}, forged, "<nil> <nil>"},
 		{"failed", []batchv1.JobCondition{failed}, pod(4, "quorate: the backup is damaged"), "<nil> a-drill-1 drill: the backup is damaged"},
 		{"failed without a pod", []batchv1.JobCondition{failed}, nil, "<nil> a-drill-1 it took too long"},
 	} {
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "a-drill-1", CreationTimestamp: metav1.NewTime(made)}, Status: batchv1.JobStatus{Conditions: test.conditions}}
-		done, fault := DrillJob(job, test.pods)
+		done, fault := DrillJob(job, test.pods, finished.Add(time.Minute))
 		if got := inWords(done) + " " + faultInWords(fault); got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
 		}

@@ -22,28 +22,31 @@ func RestoreJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.Rest
 		From:      visible.Line(job.Annotations[objects.AnnotationRestoreFrom]),
 	}
 	if j.Phase == decide.JobSucceeded {
-		j.Restored = restoredBy(byAge(pods))
+		j.Restored, j.Data = restoredBy(byAge(pods))
 	}
 	return j
 }
 
-// restoredBy says which backup the newest pod that ended well has restored; empty if none says so.
-func restoredBy(pods []*corev1.Pod) string {
+// restoredBy says which backup the newest pod that ended well has restored, and what it has made of it; empty
+// if none says so.
+func restoredBy(pods []*corev1.Pod) (backup string, data decide.RestoredData) {
 	for _, pod := range slices.Backward(pods) {
 		ended := exited(pod, objects.RestoreContainer)
 		if ended == nil || ended.ExitCode != 0 {
 			continue
 		}
 		r, err := result.ParseRestored(strings.TrimSpace(ended.Message))
-		if err != nil {
+		if err != nil || data.ClusterID.UnmarshalText([]byte(r.ClusterID)) != nil ||
+			data.MemberID.UnmarshalText([]byte(r.MemberID)) != nil {
 			continue
 		}
+		data.Revision = r.NewRevision
 		what := "the backup"
 		if r.Suspect {
 			what = "the suspect backup" // git has named it all the same
 		}
 		return fmt.Sprintf("%s of %s of cluster %s at revision %d", what, r.Slot.Format(time.RFC3339),
-			r.SourceClusterID, r.Revision)
+			r.SourceClusterID, r.Revision), data
 	}
-	return ""
+	return "", decide.RestoredData{}
 }

@@ -55,6 +55,9 @@ func TestRestoreJob(t *testing.T) {
 		got := RestoreJob(test.job, test.pods, made.Add(test.after))
 		want := decide.RestoreJob{From: `tuesday\x1b[31m`, Restored: test.restored,
 			VolumeJob: decide.VolumeJob{UID: "j1", Digest: "d1", VolumeUID: "v0", Phase: test.phase, Message: test.message}}
+		if test.restored != "" {
+			want.Data = decide.RestoredData{ClusterID: 0xc2, MemberID: 0xa1, Revision: 1000018204}
+		}
 		if got.From = strings.ReplaceAll(got.From, "\x1b", "!"); strings.Contains(got.From, "!") {
 			t.Errorf("%s: an escape is kept", test.name)
 		}

@@ -15,35 +15,44 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// lateStart is how long after its time a backup may begin, and be reported.
-const lateStart = 10 * time.Minute
+// LastBackup is the newest backup that succeeded, by the status, and the one that a deletion goes by; each nil if it
+// says none.
+func LastBackup(custom *v1alpha1.EtcdCluster) (last, beforeDeletion *decide.Backup) {
+	if custom.Status.Backup == nil {
+		return nil, nil
+	}
+	return backupOf(custom.Status.Backup.Last), backupOf(custom.Status.Backup.BeforeDeletion)
+}
 
-// LastBackup is the newest backup that succeeded, by the status; nil if it says none.
-func LastBackup(custom *v1alpha1.EtcdCluster) *decide.Backup {
-	if custom.Status.Backup == nil || custom.Status.Backup.Last == nil {
+func backupOf(r *v1alpha1.BackupResult) *decide.Backup {
+	if r == nil {
 		return nil
 	}
-	last := custom.Status.Backup.Last
 	b := &decide.Backup{
-		Job: last.Job, Slot: last.Slot.UTC(), StartedAt: last.StartedAt.UTC(), FinishedAt: last.FinishedAt.UTC(),
-		To: last.To, Revision: last.Revision, Bytes: last.Bytes, Verified: last.Verified,
+		Job: r.Job, Generation: r.Generation, Slot: r.Slot.UTC(), StartedAt: r.StartedAt.UTC(),
+		FinishedAt: r.FinishedAt.UTC(), To: r.To, Revision: r.Revision, Bytes: r.Bytes, Verified: r.Verified,
 	}
-	if b.ClusterID.UnmarshalText([]byte(last.ClusterID)) != nil {
+	if b.ClusterID.UnmarshalText([]byte(r.ClusterID)) != nil {
 		return nil // it is of nobody knows which cluster
 	}
 	return b
 }
 
-// backupStatus is what a status says of backups; nil if there is nothing to say.
-func backupStatus(old *v1alpha1.BackupStatus, seen decide.Backups) *v1alpha1.BackupStatus {
-	status := &v1alpha1.BackupStatus{}
-	if b := seen.Last; b != nil {
-		status.Last = &v1alpha1.BackupResult{
-			Job: b.Job, Slot: metav1.NewTime(b.Slot), To: b.To,
-			StartedAt: metav1.NewTime(b.StartedAt), FinishedAt: metav1.NewTime(b.FinishedAt),
-			ClusterID: b.ClusterID.String(), Revision: b.Revision, Bytes: b.Bytes, Verified: b.Verified,
-		}
+func backupResult(b *decide.Backup) *v1alpha1.BackupResult {
+	if b == nil {
+		return nil
 	}
+	return &v1alpha1.BackupResult{
+		Job: b.Job, Generation: b.Generation, Slot: metav1.NewTime(b.Slot), To: b.To,
+		StartedAt: metav1.NewTime(b.StartedAt), FinishedAt: metav1.NewTime(b.FinishedAt),
+		ClusterID: b.ClusterID.String(), Revision: b.Revision, Bytes: b.Bytes, Verified: b.Verified,
+	}
+}
+
+// backupStatus is what a status says of backups; nil if there is nothing to say.
+func backupStatus(old *v1alpha1.BackupStatus, s decide.State) *v1alpha1.BackupStatus {
+	seen := s.Backups
+	status := &v1alpha1.BackupStatus{Last: backupResult(seen.Last), BeforeDeletion: backupResult(s.BackupBeforeDeletion())}
 	if failed := seen.NewestFailure(); failed != nil {
 		status.Failed = &v1alpha1.BackupFailure{Job: failed.Name, At: metav1.NewTime(failed.EndedAt),
 			Message: visible.Line(failed.Message)}
@@ -58,7 +67,7 @@ func backupStatus(old *v1alpha1.BackupStatus, seen decide.Backups) *v1alpha1.Bac
 }
 
 // setBackupConditions says whether backups are taken in time, and read back.
-func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared, live *v1alpha1.EtcdCluster, s decide.State) {
+func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared *v1alpha1.EtcdCluster, s decide.State) {
 	b := declared.Spec.Backup
 	if b == nil || s.Declared.Lifecycle != decide.Running || s.Record.ClusterID == 0 {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBackupStale)
@@ -78,8 +87,7 @@ func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared, live *v1a
 	if b.Suspend {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBackupStale)
 	} else {
-		due, stale := overdue(declared, live, s)
-		switch {
+		switch due, stale := s.Backups.Due, s.Backups.Overdue; {
 		case stale && last == nil:
 			set(v1alpha1.ConditionBackupStale, "NoBackup", "there is no backup yet"+failureOf(status.Backup), true)
 		case stale:
@@ -92,25 +100,27 @@ func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared, live *v1a
 			set(v1alpha1.ConditionBackupStale, "Recent", "the newest backup is of "+stamp(last.Slot), false)
 		}
 	}
+	unverified, known := s.BackupUnverified()
 	switch {
-	case last == nil || !objects.VerifiesBackups(b) || last.ClusterID != s.Record.ClusterID:
+	case last == nil || !s.Declared.VerifiesBackups || last.ClusterID != s.Record.ClusterID:
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBackupUnverified)
-	case last.Verified:
-		set(v1alpha1.ConditionBackupUnverified, "Verified", "the backup of "+stamp(last.Slot)+" was read back", false)
-	case s.Backups.Runs(last.Job):
-		// It is about to be verified.
-	default:
+	case unverified:
 		set(v1alpha1.ConditionBackupUnverified, "NotVerified", "the backup of "+stamp(last.Slot)+" was not read back"+
 			failureOf(status.Backup), true)
-	}
+	case known:
+		set(v1alpha1.ConditionBackupUnverified, "Verified", "the backup of "+stamp(last.Slot)+" was read back", false)
+	} // else it is about to be verified
 }
 
-// overdue reports whether a backup should have succeeded by now, and has not: the newest one that the
+// Overdue reports whether a backup should have succeeded by now, and has not: the newest one that the
 // schedule asks for and whose time is over, or the first one; and since when it is due. One that is due
 // since may still come, and does not hide that: where they are due more often than one may take, there
 // always is one. Where the CronJob is new, it has the time of one backup before any is missed.
-func overdue(declared, live *v1alpha1.EtcdCluster, s decide.State) (due time.Time, is bool) {
-	over := s.Now.Add(-objects.BackupDeadline(declared.Spec.Backup) - lateStart)
+func Overdue(declared, live *v1alpha1.EtcdCluster, s decide.State) (due time.Time, is bool) {
+	if declared.Spec.Backup == nil || live == nil {
+		return time.Time{}, false
+	}
+	over := s.Now.Add(-objects.BackupDeadline(declared.Spec.Backup) - decide.LateBackup)
 	since := s.Backups.Since
 	if since.IsZero() { // the CronJob should be there since then
 		since = live.CreationTimestamp.UTC()

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/targets"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
 )
@@ -73,7 +74,10 @@ func TestBackupConditions(t *testing.T) {
 				test.change(live)
 			}
 			entry.State.Now, entry.State.Backups = test.at, test.seen
+			entry.State.Declared = targets.Target{Cluster: *live}.Declared()
 			entry.State.Declared.Lifecycle = decide.Running
+			b := &entry.State.Backups
+			b.Due, b.Overdue = Overdue(live, live, entry.State)
 			status := newStatus(live, live, entry, fetchedMain)
 			said := func(kind string) string {
 				c := meta.FindStatusCondition(status.Conditions, kind)
@@ -102,10 +106,11 @@ func TestBackupIsRemembered(t *testing.T) {
 		t.Errorf("got %+v, %+v", first.Backup, events)
 	}
 	live.Status = first
-	if last := LastBackup(live); last == nil || *last != *entry.State.Backups.Last {
+	if last, _ := LastBackup(live); last == nil || *last != *entry.State.Backups.Last {
 		t.Errorf("got %+v, want %+v", last, entry.State.Backups.Last)
 	}
-	entry.State.Backups = decide.Backups{Last: LastBackup(live)}
+	last, _ := LastBackup(live)
+	entry.State.Backups = decide.Backups{Last: last}
 	again := newStatus(live, live, entry, fetchedMain)
 	if WorthWriting(first, again) || len(backupEvents(live, again, kube.Event{})) > 0 {
 		t.Errorf("without its Jobs, it is another: %+v", again.Backup)
@@ -113,6 +118,30 @@ func TestBackupIsRemembered(t *testing.T) {
 	entry.State.Backups.Last = of(noon)
 	if cured := newStatus(live, live, entry, fetchedMain); cured.Backup.Failed != nil || !WorthWriting(again, cured) {
 		t.Errorf("got %+v", cured.Backup)
+	}
+}
+
+// TestBackupBeforeDeletionIsRemembered: what a deletion goes by stays in the status when the Jobs are gone, until
+// another generation is declared.
+func TestBackupBeforeDeletionIsRemembered(t *testing.T) {
+	live, entry := backedUp(), healthyEntry()
+	s := &entry.State
+	s.Generation, s.Declared.Lifecycle, s.Declared.BacksUpBeforeDeletion, s.Declared.BackupTo = 2, decide.Deleted, true, "s3://b"
+	stored := of(noon.Add(-time.Minute))
+	stored.Job, stored.ClusterID, stored.Generation, stored.FinishedAt = "a-backup-gen2", s.Record.ClusterID, 2, noon.Add(-time.Minute)
+	s.Now, s.Backups = noon, decide.Backups{Jobs: []decide.BackupJob{{Name: stored.Job, Generation: 2, Phase: decide.JobSucceeded, CreatedAt: stored.StartedAt, Backup: stored}}}
+	live.Status = newStatus(live, live, entry, fetchedMain)
+	_, noted := LastBackup(live)
+	if noted == nil || *noted != *stored {
+		t.Fatalf("got %+v, want %+v", noted, stored)
+	}
+	s.Backups = decide.Backups{BeforeDeletion: noted}
+	if again := newStatus(live, live, entry, fetchedMain); again.Backup == nil || again.Backup.BeforeDeletion == nil {
+		t.Errorf("without its Job, it is forgotten: %+v", again.Backup)
+	}
+	s.Generation = 3
+	if later := newStatus(live, live, entry, fetchedMain); later.Backup != nil && later.Backup.BeforeDeletion != nil {
+		t.Errorf("it is noted for another generation: %+v", later.Backup)
 	}
 }
 
@@ -129,7 +158,7 @@ func TestDrillIsRemembered(t *testing.T) {
 		t.Errorf("got %+v, %+v", first.Backup, events)
 	}
 	live.Status = first
-	was, faulty := LastDrill(live)
+	was, faulty := LastDrill(live, noon)
 	if was == nil || *was != *done || faulty == nil || *faulty != *failed {
 		t.Errorf("got %+v, %+v", was, faulty)
 	}
@@ -142,8 +171,11 @@ func TestDrillIsRemembered(t *testing.T) {
 	if cured := newStatus(live, live, entry, fetchedMain); cured.Backup.DrillFailed != nil || cured.Backup.Drill == nil || !WorthWriting(again, cured) {
 		t.Errorf("got %+v", cured.Backup)
 	}
+	if was, faulty := LastDrill(live, noon.Add(-2*time.Hour)); was != nil || faulty == nil {
+		t.Errorf("a drill of the future counts: %+v, %+v", was, faulty)
+	}
 	live.Status.Backup.Drill.ClusterID = "x"
-	if was, _ := LastDrill(live); was != nil {
+	if was, _ := LastDrill(live, noon); was != nil {
 		t.Errorf("it is of nobody knows which cluster: %+v", was)
 	}
 }

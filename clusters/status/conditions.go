@@ -44,18 +44,13 @@ func setConditions(
 	}
 }
 
-// ready says whether every declared member is a healthy voter, and is meant to be. An orphan is
-// judged by etcd alone.
+// ready says whether every declared member is a healthy voter, and is meant to be.
 func ready(status *v1alpha1.EtcdClusterStatus, entry report.Cluster) metav1.ConditionStatus {
-	s, d := entry.State, entry.Decision
-	if d.Rule == "MembershipUnknown" || s.Declared.Orphaned != "" && !s.Membership.Known {
+	is, known := entry.Ready(int(status.ReadyReplicas), len(status.Endpoints) > 0)
+	if !known {
 		return metav1.ConditionUnknown
 	}
-	stops := s.Declared.Lifecycle == decide.Stopped || s.Declared.Lifecycle == decide.Deleted
-	complete := status.ReadyReplicas > 0 && int(status.ReadyReplicas) == s.Declared.Replicas
-	closed := closedToClients(s) && len(status.Endpoints) == 0 // to clients
-	serving := complete && !closed
-	return truth(serving && !stops && d.Verdict != decide.Block)
+	return truth(is)
 }
 
 func truth(is bool) metav1.ConditionStatus {

@@ -3,18 +3,20 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/visible"
 )
 
 // LastDrill is the newest backup that was restored for practice, and the drill that has failed since, by the
-// status; nil where it says none.
-func LastDrill(custom *v1alpha1.EtcdCluster) (done *decide.Drill, failed *decide.DrillFailure) {
+// status; nil where it says none, or one that cannot be true by now.
+func LastDrill(custom *v1alpha1.EtcdCluster, now time.Time) (done *decide.Drill, failed *decide.DrillFailure) {
 	b := custom.Status.Backup
 	if b == nil {
 		return nil, nil
@@ -24,14 +26,33 @@ func LastDrill(custom *v1alpha1.EtcdCluster) (done *decide.Drill, failed *decide
 			Job: d.Job, Slot: d.Slot.UTC(), EtcdVersion: d.EtcdVersion, FinishedAt: d.FinishedAt.UTC(),
 			Seconds: d.Seconds, Bytes: d.Bytes, Uncompared: d.Uncompared,
 		}
-		if done.ClusterID.UnmarshalText([]byte(d.ClusterID)) != nil {
-			done = nil // it is of nobody knows which cluster
+		if done.ClusterID.UnmarshalText([]byte(d.ClusterID)) != nil || !done.CanHaveBeen(now) {
+			done = nil // it is of nobody knows which cluster, or of a time that has not come
 		}
 	}
 	if f := b.DrillFailed; f != nil {
 		failed = &decide.DrillFailure{Job: f.Job, At: f.At.UTC(), Message: f.Message}
 	}
 	return done, failed
+}
+
+// DrillDue is when the last but one drill was due whose time is over, where drills are declared and their
+// CronJob is older than that; zero otherwise.
+func DrillDue(declared *v1alpha1.EtcdCluster, since, now time.Time) time.Time {
+	b := declared.Spec.Backup
+	if b == nil || b.Drill == nil {
+		return time.Time{}
+	}
+	when, err := objects.DrillSchedule(declared)
+	if err != nil {
+		return time.Time{}
+	}
+	last := when.Newest(now.Add(-objects.BackupDeadline(b) - decide.LateBackup))
+	due := when.Newest(last.Add(-time.Nanosecond))
+	if last.IsZero() || due.Before(since) {
+		return time.Time{}
+	}
+	return due
 }
 
 // drillStatus is what a status says of drills.

@@ -50,3 +50,15 @@ func RecallSilence(custom *v1alpha1.EtcdCluster, members []decide.Member) {
 		}
 	}
 }
+
+// LastSeen are the members of that cluster as the status says; none of another one.
+func LastSeen(custom *v1alpha1.EtcdCluster, of decide.ID) []decide.SeenMember {
+	if of == 0 || custom.Status.ClusterID != of.String() {
+		return nil
+	}
+	var seen []decide.SeenMember
+	for _, m := range custom.Status.Members {
+		seen = append(seen, decide.SeenMember{Name: m.Name, Revision: m.Revision})
+	}
+	return seen
+}

@@ -92,3 +92,17 @@ func TestWaitingInTheStatus(t *testing.T) {
 		t.Errorf("something has changed, and it still waits: %+v", live.Status.Waiting)
 	}
 }
+
+// TestLastSeen: how far members were is known of the cluster that the status is about, and of no other.
+func TestLastSeen(t *testing.T) {
+	custom := &v1alpha1.EtcdCluster{Status: v1alpha1.EtcdClusterStatus{ClusterID: "c1",
+		Members: []v1alpha1.MemberStatus{{Name: "a-0", Revision: 18}, {Name: "a-1", Revision: 20}}}}
+	if seen := LastSeen(custom, 0xc1); len(seen) != 2 || seen[1] != (decide.SeenMember{Name: "a-1", Revision: 20}) {
+		t.Errorf("%+v", seen)
+	}
+	for _, other := range []decide.ID{0, 0xc2} {
+		if seen := LastSeen(custom, other); seen != nil {
+			t.Errorf("%s: %+v", other, seen)
+		}
+	}
+}

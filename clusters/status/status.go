@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/objects"
@@ -72,7 +73,7 @@ func newStatus(
 	if !isGone(s) {
 		addMembers(&status, old, s)
 		// What clients were told is not taken back.
-		if closed := closedToClients(s) && len(old.Endpoints) == 0; !closed {
+		if closed := s.ClosedToClients() && len(old.Endpoints) == 0; !closed {
 			status.Endpoints = objects.Endpoints(declared, s.Record)
 		}
 		if declared.Spec.TLS.Mode == v1alpha1.TLSManaged {
@@ -82,19 +83,14 @@ func newStatus(
 	status.ReadyReplicas = healthyVoters(status.Members)
 	status.Voters = fmt.Sprintf("%d/%d", status.ReadyReplicas, s.Declared.Replicas)
 	status.Waiting = waiting(live, entry)
-	status.Backup = backupStatus(old.Backup, s.Backups)
+	status.Backup = backupStatus(old.Backup, s)
 	status.RestoredFrom = visible.Line(s.Record.RestoredFrom)
 	if old.ClusterID != "" && old.ClusterID == status.ClusterID {
 		status.RestoredFrom = cmp.Or(status.RestoredFrom, old.RestoredFrom)
 	}
 	setConditions(&status, entry, source, metav1.NewTime(s.Now))
-	setBackupConditions(&status, declared, live, s)
+	setBackupConditions(&status, declared, s)
 	return status
-}
-
-// closedToClients reports whether no clients are to be led to the members yet.
-func closedToClients(s decide.State) bool {
-	return s.Record.MayFound() || s.Record.Restoring() || s.Record.Recovering()
 }
 
 // isGone reports whether a cluster has been deleted to the last volume. Its identity goes with it,
@@ -108,6 +104,21 @@ func isGone(s decide.State) bool {
 // themselves.
 func WorthWriting(old, status v1alpha1.EtcdClusterStatus) bool {
 	return !equality.Semantic.DeepEqual(withoutFigures(old, old), withoutFigures(status, old))
+}
+
+// MovesRevision reports whether all that a status says that is new is at which revision the same declaration stands.
+func MovesRevision(old, status v1alpha1.EtcdClusterStatus) bool {
+	if old.DeclaredRevision == "" {
+		return false
+	}
+	status.DeclaredRevision, status.SourceRevision = old.DeclaredRevision, old.SourceRevision
+	status.Conditions = slices.Clone(status.Conditions)
+	was := meta.FindStatusCondition(old.Conditions, v1alpha1.ConditionSourceReady)
+	is := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSourceReady)
+	if was != nil && is != nil && was.Status == is.Status && was.Status == metav1.ConditionTrue {
+		*is = *was
+	}
+	return !WorthWriting(old, status)
 }
 
 // withoutFigures puts the moving figures of each member to what base says, unless a size has moved

@@ -159,3 +159,32 @@ func TestLongMessage(t *testing.T) {
 		}
 	}
 }
+
+// A revision that moves under the same declaration is no news by itself; anything beside it is.
+func TestMovesRevision(t *testing.T) {
+	live := liveCluster()
+	at := func(revision string) v1alpha1.EtcdClusterStatus {
+		return newStatus(live, live, healthyEntry(), reconcile.SourceState{Source: "s", Revision: revision})
+	}
+	if MovesRevision(live.Status, at("main@sha1:1")) {
+		t.Error("the first revision is no news")
+	}
+	live.Status = at("main@sha1:1")
+	next := at("main@sha1:2")
+	if !MovesRevision(live.Status, next) || !WorthWriting(live.Status, next) {
+		t.Error("a revision is more than it is")
+	}
+	for what, change := range map[string]func(*v1alpha1.EtcdClusterStatus){
+		"rule":       func(s *v1alpha1.EtcdClusterStatus) { s.Rule = "Seal" },
+		"source":     func(s *v1alpha1.EtcdClusterStatus) { s.DeclaredSource = "other" },
+		"generation": func(s *v1alpha1.EtcdClusterStatus) { s.ObservedGeneration++ },
+		"fetching": func(s *v1alpha1.EtcdClusterStatus) {
+			meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSourceReady).Status = metav1.ConditionFalse
+		},
+	} {
+		next := at("main@sha1:2")
+		if change(&next); MovesRevision(live.Status, next) {
+			t.Errorf("another %s is no news", what)
+		}
+	}
+}

@@ -1,6 +1,8 @@
 package targets
 
 import (
+	"maps"
+
 	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/reconcile"
 )
@@ -17,16 +19,20 @@ func Before(owned inventory.ByCluster) func(cluster string) reconcile.Before {
 	}
 }
 
-// Disbelieve forgets who is said to have declared a cluster if that is a source of this run that
-// may declare none there: whoever may write to a namespace writes what its custom resources say,
-// and is not to speak for the sources of others.
-func Disbelieve(owned inventory.ByCluster, desired reconcile.Desired) {
-	for k, own := range owned {
+// Believed is what is there without who is said to have declared a cluster, where that is a source of this run that
+// may declare none there: whoever may write to a namespace writes what its custom resources say, and is not to
+// speak for the sources of others. What was listed stays as it is.
+func Believed(listed inventory.ByCluster, desired reconcile.Desired) inventory.ByCluster {
+	believed := maps.Clone(listed)
+	for k, own := range listed {
 		if own.Custom != nil && !believable(own.Custom.Status.DeclaredSource, k.Namespace, desired) {
-			status := &own.Custom.Status
+			other, custom := *own, *own.Custom
+			status := &custom.Status
 			status.DeclaredSource, status.DeclaredRevision, status.SourceRevision = "", "", ""
+			other.Custom, believed[k] = &custom, &other
 		}
 	}
+	return believed
 }
 
 // believable reports whether a source may have declared what is in a namespace, as far as this run

@@ -33,9 +33,13 @@ func TestSourcesAreBelievedWhereTheyMayDeclare(t *testing.T) {
 		own := i.At("shop-2", "a")
 		own.Custom = &v1alpha1.EtcdCluster{}
 		own.Custom.Status.DeclaredSource, own.Custom.Status.SourceRevision = test.source, "main@sha1:dead"
-		Disbelieve(i, desired)
-		if got := own.Custom.Status.SourceRevision != ""; got != test.believed {
-			t.Errorf("%q: believed %t, want %t", test.source, got, test.believed)
+		for _, believed := range Believed(i, desired) {
+			if got := believed.Custom.Status.SourceRevision != ""; got != test.believed {
+				t.Errorf("%q: believed %t, want %t", test.source, got, test.believed)
+			}
+		}
+		if own.Custom.Status.SourceRevision == "" {
+			t.Errorf("%q: what was listed has changed", test.source)
 		}
 	}
 }

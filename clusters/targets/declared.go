@@ -8,6 +8,7 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
 )
 
 // Declared is what the rules know of the declaration.
@@ -31,8 +32,10 @@ func (t Target) Declared() decide.Declared {
 	}
 	if b := spec.Backup; b != nil {
 		d.BacksUp, d.VerifiesBackups = !b.Suspend, objects.VerifiesBackups(b)
+		d.BackupTo = visible.Line(b.To.Location())
 		d.BackupDeadline = objects.BackupDeadline(b)
 		d.BacksUpBeforeUpgrade = slices.Contains(b.Before, v1alpha1.BeforeUpgrade)
+		d.BacksUpBeforeDeletion = slices.Contains(b.Before, v1alpha1.BeforeDeletion)
 	}
 	d.Restore = objects.RestoreOf(&t.Cluster)
 	d.Recovery = objects.RecoveryOf(&t.Cluster)

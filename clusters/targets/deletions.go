@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/shard"
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
@@ -26,13 +28,32 @@ type granted struct {
 }
 
 // Deletions counts the clusters that newly begin to be deleted with their data, in all passes of a
-// process.
+// process, or since it counts again.
 type Deletions struct {
 	// Most is how many of each source may; nil stands for any number.
 	Most *int
+	// Shard is the part of the clusters that this process acts on. Those of others take places as its own do, and
+	// those whose deletion they have begun as well: so all shards give the same places, and together no more than
+	// one process would.
+	Shard shard.Shard
+	// Round is for a process that goes on forever: it counts again at each multiple of that time, as all others do.
+	// Since they may act on the same clusters, whatever is being deleted takes a place. Zero: it counts once.
+	Round time.Duration
 
 	mu     sync.Mutex
 	places map[inventory.Key]*granted
+	began  time.Time // of the present round
+}
+
+// recount counts from none where a round begins.
+func (d *Deletions) recount(now time.Time) {
+	if d.Round <= 0 {
+		return
+	}
+	if began := now.Truncate(d.Round); began.After(d.began) {
+		clear(d.places)
+		d.began = began
+	}
 }
 
 // Limit lets no more clusters of each source begin to be deleted with their data than Most says, in
@@ -52,9 +73,11 @@ func (d *Deletions) Limit(targets []Target, owned inventory.ByCluster, live bool
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.recount(time.Now())
 	if d.places == nil {
 		d.places = map[inventory.Key]*granted{}
 	}
+	d.takeOthers(targets, owned, live)
 	most := *d.Most
 	for source, list := range begins {
 		waiting := d.grant(source, targets, list, owned, live, most)
@@ -64,6 +87,18 @@ func (d *Deletions) Limit(targets []Target, owned inventory.ByCluster, live bool
 		}
 	}
 	return targets
+}
+
+// takeOthers gives places to the clusters whose deletion others have begun, until it is found blocked.
+func (d *Deletions) takeOthers(targets []Target, owned inventory.ByCluster, live bool) {
+	for _, t := range targets {
+		k := t.Key()
+		own := owned.Of(k)
+		others := d.Round > 0 || !d.Shard.Owns(k.String())
+		if t.goes(own) && !t.beginsDeletion(own, live) && others && d.places[k] == nil && blockedNow(own.Custom) == "" {
+			d.places[k] = &granted{source: t.Source}
+		}
+	}
 }
 
 // grant gives places, so many at most, to those of a source whose deletion begins, and returns
@@ -167,10 +202,8 @@ func stalled(custom *v1alpha1.EtcdCluster) *metav1.Condition {
 // its data.
 func (t Target) beginsDeletion(own *inventory.Cluster, live bool) bool {
 	custom := own.Custom
-	leftAlone := t.Orphaned != "" || len(t.Problems) > 0
-	nothingThere := len(own.Objects)+len(own.Pods)+len(own.Claims) == 0
 	switch {
-	case leftAlone || nothingThere || !goesWithData(t.Cluster.Spec):
+	case !t.goes(own):
 		return false
 	case custom == nil || !goesWithData(custom.Spec):
 		return true
@@ -179,6 +212,13 @@ func (t Target) beginsDeletion(own *inventory.Cluster, live bool) bool {
 		return !stopped || custom.Status.ObservedGeneration != custom.Generation
 	}
 	return false
+}
+
+// goes reports whether a cluster of which there is something is to be deleted with its data.
+func (t Target) goes(own *inventory.Cluster) bool {
+	leftAlone := t.Orphaned != "" || len(t.Problems) > 0
+	nothingThere := len(own.Objects)+len(own.Pods)+len(own.Claims) == 0
+	return !leftAlone && !nothingThere && goesWithData(t.Cluster.Spec)
 }
 
 // goesWithData reports whether a spec says that the cluster is deleted with its volumes. One that

@@ -1,6 +1,7 @@
 package targets
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/shard"
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
@@ -69,7 +71,7 @@ func TestBeginsDeletion(t *testing.T) {
 func TestDeletionsAreLimited(t *testing.T) {
 	one := 1
 	l := &Deletions{Most: &one}
-	owned := inventory.ByCluster{}
+	owned, all := inventory.ByCluster{}, 3
 	pass := func(live bool) (waiting []string) {
 		var targets []Target
 		for _, name := range []string{"a", "b", "c"} {
@@ -82,7 +84,7 @@ func TestDeletionsAreLimited(t *testing.T) {
 				continue
 			}
 			waiting = append(waiting, d.Cluster.Name)
-			if d.Problems[0] == "" || !strings.Contains(d.Problems[0], "3 clusters of its source are newly") || !strings.Contains(d.Problems[0], "raise --max-deletions to 3") {
+			if d.Problems[0] == "" || !strings.Contains(d.Problems[0], fmt.Sprintf("%d clusters of its source are newly", all)) || !strings.Contains(d.Problems[0], fmt.Sprintf("raise --max-deletions to %d", all)) {
 				t.Errorf("%s: %q", d.Key(), d.Problems)
 			}
 			if !live && (d.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning || d.Applied != nil || len(d.Warnings) != 1) {
@@ -112,6 +114,17 @@ func TestDeletionsAreLimited(t *testing.T) {
 	meta.SetStatusCondition(&owned.At("ns", "a").Custom.Status.Conditions, stalled)
 	if got := pass(true); !slices.Equal(got, []string{"b", "c"}) {
 		t.Errorf("%q wait while the first is blocked halfway", got)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		owned.At("ns", name).Custom.Spec, owned.At("ns", name).Custom.Status = v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}, v1alpha1.EtcdClusterStatus{}
+	}
+	owned.At("ns", "a").Pods = nil // it is gone: of the others, none may begin before it counts again
+	for _, want := range [][]string{{"b", "c"}, {"c"}} {
+		if got := pass(false); !slices.Equal(got, want) {
+			t.Errorf("%q wait once the first is gone, want %q", got, want)
+		}
+		l.places = nil
+		all = 2
 	}
 	l.Most = nil
 	if got := pass(false); got != nil {
@@ -275,5 +288,59 @@ func TestPlaceOfStraggler(t *testing.T) {
 	}
 	if !slices.Equal(waits, []string{"d", "d", "d"}) {
 		t.Errorf("%q wait", waits)
+	}
+}
+
+// TestDeletionsOfShards: all shards give the same places, and one whose cluster waits goes on waiting while another
+// shard deletes its own, but not for one that is blocked.
+func TestDeletionsOfShards(t *testing.T) {
+	one, owned, of := 1, inventory.ByCluster{}, 2
+	names := []string{"a", "b", "c", "d", "e", "f"}
+	for _, name := range names {
+		custom := &v1alpha1.EtcdCluster{Spec: v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}}
+		custom.Name, custom.Namespace = name, "ns"
+		owned.At("ns", name).Custom, owned.At("ns", name).Pods = custom, []*corev1.Pod{{}}
+	}
+	begins := func(l *Deletions) (own, others []string) {
+		var targets []Target
+		for _, name := range names {
+			d := Target{Cluster: v1alpha1.EtcdCluster{Spec: doomed()}}
+			d.Cluster.Name, d.Cluster.Namespace = name, "ns"
+			targets = append(targets, d)
+		}
+		for _, d := range l.Limit(targets, owned, false) {
+			switch {
+			case len(d.Problems) > 0 || goesWithData(owned.Of(d.Key()).Custom.Spec):
+			case l.Shard.Owns(d.Key().String()):
+				own = append(own, d.Cluster.Name)
+			default:
+				others = append(others, d.Cluster.Name)
+			}
+		}
+		return own, others
+	}
+	first := ""
+	for i := range of {
+		own, others := begins(&Deletions{Most: &one, Shard: shard.Shard{Index: i, Of: of}})
+		if all := slices.Concat(own, others); len(all) != 1 || first != "" && all[0] != first {
+			t.Fatalf("shard %d lets %q begin; one before it %q", i, all, first)
+		} else {
+			first = all[0]
+		}
+	}
+	begun := owned.At("ns", first).Custom
+	begun.Spec = doomed()
+	for i := range of {
+		part := shard.Shard{Index: i, Of: of}
+		own, others := begins(&Deletions{Most: &one, Shard: part}) // a run that starts only now
+		if mine := part.Owns("ns/" + first); mine != (len(own)+len(others) == 1) {
+			t.Errorf("shard %s lets %q and %q begin while %s is being deleted", part, own, others, first)
+		}
+	}
+	meta.SetStatusCondition(&begun.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: "ForeignObjects"})
+	for i := range of {
+		if own, others := begins(&Deletions{Most: &one, Shard: shard.Shard{Index: i, Of: of}}); len(own)+len(others) != 1 {
+			t.Errorf("shard %d lets %q and %q begin while %s is blocked", i, own, others, first)
+		}
 	}
 }

@@ -23,7 +23,7 @@ func TestASizeIsNotTakenBack(t *testing.T) {
 		{"8Gi", "16Gi", ""},
 		{"8Gi", "8192Mi", ""},
 	} {
-		got := strings.Join(forbiddenChanges(with(test.declared), with(test.applied)), "\n")
+		got := strings.Join(Target{Cluster: *with(test.declared)}.forbiddenChanges(with(test.applied)), "\n")
 		if (test.want == "") != (got == "") || !strings.HasSuffix(got, test.want) {
 			t.Errorf("%s after %s: %q, want %q", test.declared, test.applied, got, test.want)
 		}

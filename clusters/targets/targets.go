@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -161,7 +162,7 @@ func (t Target) against(custom *v1alpha1.EtcdCluster) Target {
 	if !states(t.Applied, "spec", "replicas") {
 		t.Cluster.Spec.Replicas = custom.Spec.Replicas
 	}
-	t.Problems = append(t.Problems, forbiddenChanges(&t.Cluster, custom)...)
+	t.Problems = append(t.Problems, t.forbiddenChanges(custom)...)
 	return t
 }
 
@@ -182,11 +183,15 @@ func states(object map[string]any, path ...string) bool {
 
 // forbiddenChanges evaluates the rules about changes of the spec, such as that a volume never
 // shrinks.
-func forbiddenChanges(next, live *v1alpha1.EtcdCluster) []string {
+func (t Target) forbiddenChanges(live *v1alpha1.EtcdCluster) []string {
+	next := &t.Cluster
 	for _, c := range []*v1alpha1.EtcdCluster{next, live} {
 		if immense := schema.Immense(c.Spec); len(immense) > 0 {
 			return immense
 		}
+	}
+	if t.Applied != nil && equality.Semantic.DeepEqual(next.Spec, live.Spec) {
+		return nil // nothing changes, and all else was evaluated as the source was read
 	}
 	changed := live.DeepCopy()
 	changed.Spec = next.Spec

@@ -55,10 +55,11 @@ type BackupSpec struct {
 	// +optional
 	Drill *BackupDrill `json:"drill,omitempty"`
 	// before lists what has to wait for a backup. Upgrade: pods are not rolled to another version of etcd before there is
-	// a backup that was taken since that version was declared.
+	// a backup that was taken since that version was declared. Deletion: a cluster that is declared Deleted is not stopped
+	// before there is one that was taken since then.
 	// +optional
 	// +listType=set
-	// +kubebuilder:validation:MaxItems=1
+	// +kubebuilder:validation:MaxItems=2
 	Before []BackupOccasion `json:"before,omitempty"`
 	// deadline is how long a backup may take with all that belongs to it, such as being verified, and with what had to be
 	// tried again.
@@ -90,11 +91,14 @@ const (
 
 // BackupOccasion is something that waits for a backup.
 //
-// +kubebuilder:validation:Enum=Upgrade
+// +kubebuilder:validation:Enum=Upgrade;Deletion
 type BackupOccasion string
 
-// BeforeUpgrade is before pods are rolled to another version of etcd.
-const BeforeUpgrade BackupOccasion = "Upgrade"
+// The occasions: pods are rolled to another version of etcd, or the cluster is deleted.
+const (
+	BeforeUpgrade  BackupOccasion = "Upgrade"
+	BeforeDeletion BackupOccasion = "Deletion"
+)
 
 // BackupRecipient is a public key of age.
 //

@@ -103,6 +103,10 @@ type BackupStatus struct {
 	// last is the newest backup that succeeded.
 	// +optional
 	Last *BackupResult `json:"last,omitempty"`
+	// beforeDeletion is the one that the deletion of the cluster goes by, where backup.before has Deletion, and the
+	// generation that declares the deletion.
+	// +optional
+	BeforeDeletion *BackupResult `json:"beforeDeletion,omitempty"`
 	// failed is the newest one that failed since.
 	// +optional
 	Failed *BackupFailure `json:"failed,omitempty"`
@@ -148,6 +152,9 @@ type BackupResult struct {
 	// job that took it.
 	// +required
 	Job string `json:"job"`
+	// generation of this resource that a pass has started it for; 0 if none has.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
 	// slot is the moment that it is for, and its name in the store.
 	// +required
 	Slot metav1.Time `json:"slot"`

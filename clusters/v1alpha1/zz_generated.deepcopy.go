@@ -213,6 +213,11 @@ func (in *BackupStatus) DeepCopyInto(out *BackupStatus) {
 		*out = new(BackupResult)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.BeforeDeletion != nil {
+		in, out := &in.BeforeDeletion, &out.BeforeDeletion
+		*out = new(BackupResult)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.Failed != nil {
 		in, out := &in.Failed, &out.Failed
 		*out = new(BackupFailure)

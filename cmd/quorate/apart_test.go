@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
@@ -75,7 +76,7 @@ func (w *tenants) keys() string {
 // events and lines of the log.
 func (w *tenants) told(namespace string, got ran) string {
 	w.Helper()
-	listed, err := w.client.List(w.Context(), namespace, "app.kubernetes.io/managed-by=quorate")
+	listed, err := w.client.List(w.Context(), namespace, "app.kubernetes.io/managed-by=quorate", kube.Whole)
 	if err != nil {
 		w.Fatal(err)
 	}

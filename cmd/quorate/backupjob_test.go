@@ -283,6 +283,10 @@ func TestBackupIsStopped(t *testing.T) {
 			<-r.Context().Done()
 			return
 		}
+		if r.URL.Query().Has("list-type") { // the bucket is there, and empty
+			_, _ = io.WriteString(w, "<ListBucketResult/>")
+			return
+		}
 		w.WriteHeader(http.StatusNotFound)
 	}))
 	defer s3.Close()

@@ -291,7 +291,8 @@ func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing sto
 	if len(listing.Backups) == 0 {
 		return store.Manifest{}, errors.New("the store has none")
 	}
-	newest, some := listing.Until(time.Now().Add(clockSkew)).Newest()
+	until := time.Now().Add(clockSkew)
+	newest, some := listing.Until(until).Newest()
 	if !some {
 		return store.Manifest{}, fmt.Errorf("the store has %d, and %w: quorate backups list shows why",
 			len(listing.Backups), errNoneUsable)
@@ -299,7 +300,11 @@ func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing sto
 	others := map[string]bool{}
 	for _, b := range listing.Backups {
 		if b.Slot.After(newest.Slot) {
-			fmt.Fprintf(std.err, "quorate: %s is newer than %s and passed over (%s)\n", b.ID(), newest.ID(), stateOf(b))
+			why := stateOf(b)
+			if b.Slot.After(until) {
+				why = "of the future"
+			}
+			fmt.Fprintf(std.err, "quorate: %s is newer than %s and passed over (%s)\n", b.ID(), newest.ID(), why)
 		}
 		if b.ClusterID != newest.ClusterID && !others[b.ClusterID] {
 			others[b.ClusterID] = true

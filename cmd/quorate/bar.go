@@ -17,6 +17,10 @@ func bars(w io.Writer) (backup.Progress, func()) {
 	if !isTerminal(w) {
 		return nil, func() {}
 	}
+	return barsTo(w)
+}
+
+func barsTo(w io.Writer) (backup.Progress, func()) {
 	var mu sync.Mutex
 	var bar *progressbar.ProgressBar
 	var step string
@@ -32,6 +36,7 @@ func bars(w io.Writer) (backup.Progress, func()) {
 		if name != step {
 			end()
 			bar, step = newBar(w, name, total), name
+			bar.RenderBlank()
 		}
 		if done > total && total > 0 {
 			bar.ChangeMax64(done) // it was an estimate
@@ -47,12 +52,15 @@ func bars(w io.Writer) (backup.Progress, func()) {
 
 // newBar begins a line; one without an end if the total is not known.
 func newBar(w io.Writer, name string, total int64) *progressbar.ProgressBar {
-	if total == 0 {
-		total = -1
+	options := []progressbar.Option{
+		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(fmt.Sprintf("%-24s", name)),
+		progressbar.OptionShowTotalBytes(true), progressbar.OptionSetWidth(20),
+		progressbar.OptionUseANSICodes(os.Getenv("TERM") != "dumb"), progressbar.OptionSetElapsedTime(true),
+		progressbar.OptionShowElapsedTimeOnFinish(), progressbar.OptionSetPredictTime(total > 0),
 	}
-	return progressbar.NewOptions64(total, progressbar.OptionSetWriter(w),
-		progressbar.OptionSetDescription(fmt.Sprintf("%-24s", name)),
-		progressbar.OptionShowBytes(total > 0), progressbar.OptionShowTotalBytes(true), progressbar.OptionSetWidth(20),
-		progressbar.OptionUseANSICodes(os.Getenv("TERM") != "dumb"), progressbar.OptionSetPredictTime(total > 0),
-		progressbar.OptionSetElapsedTime(true))
+	if total == 0 {
+		return progressbar.NewOptions64(-1, options...)
+	}
+	return progressbar.NewOptions64(total, append(options, progressbar.OptionShowBytes(true),
+		progressbar.OptionShowCount())...)
 }

@@ -2,17 +2,23 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -20,6 +26,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/shard"
+	"quorate.dev/quorate/reconcile"
 )
 
 // kustomize renders an overlay as "kubectl apply -k" does, and decodes each object strictly, by
@@ -64,6 +72,8 @@ func newObject(t *testing.T, kind string) any {
 		return &networkingv1.NetworkPolicy{}
 	case "CronJob":
 		return &batchv1.CronJob{}
+	case "Deployment":
+		return &appsv1.Deployment{}
 	}
 	t.Fatalf("deploy/ has a %s, which no test knows", kind)
 	return nil
@@ -82,11 +92,73 @@ func TestDeploy(t *testing.T) {
 	}
 }
 
+// The loop has what the CronJob has but for how often it runs: the same rights, source, bounds and image; and it
+// answers the probes.
+func TestDeployLoop(t *testing.T) {
+	base, all := kustomize(t, "../../deploy/base"), kustomize(t, "../../deploy/loop")
+	deployment, _ := all["Deployment quorate"].(*appsv1.Deployment)
+	if deployment == nil || len(all) != len(base) || all["CronJob quorate"] != nil {
+		t.Fatalf("deploy/loop has %v", slices.Sorted(maps.Keys(all)))
+	}
+	for id, object := range base {
+		if _, job := object.(*batchv1.CronJob); !job && !equality.Semantic.DeepEqual(object, all[id]) {
+			t.Errorf("%s is not as in deploy/base", id)
+		}
+	}
+	job, pod := base["CronJob quorate"].(*batchv1.CronJob).Spec.JobTemplate.Spec.Template, deployment.Spec.Template
+	want, got := job.Spec.Containers[0], pod.Spec.Containers[0]
+	requireLoopUnderstood(t, got)
+	want.Args, want.Ports, want.ReadinessProbe, want.LivenessProbe = got.Args, got.Ports, got.ReadinessProbe, got.LivenessProbe
+	job.Spec.Containers[0] = want
+	job.Spec.RestartPolicy, job.Spec.TopologySpreadConstraints = "", pod.Spec.TopologySpreadConstraints
+	job.Spec.TerminationGracePeriodSeconds = pod.Spec.TerminationGracePeriodSeconds
+	if !equality.Semantic.DeepEqual(job, pod) || deployment.Namespace != "quorate-system" || *deployment.Spec.Replicas != 2 {
+		t.Errorf("its pods are not like those of deploy/base:\n%+v\n%+v", pod, job)
+	}
+}
+
+// requireLoopUnderstood fails unless this binary understands the command line of a loop, and answers the probes.
+func requireLoopUnderstood(t *testing.T, c corev1.Container) {
+	t.Helper()
+	command, flags, err := newRoot(streams{}).Find(c.Args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.ParseFlags(flags); err != nil {
+		t.Fatal(err)
+	}
+	f := &loopFlags{on: true, often: reconcile.Rhythm{Git: time.Second, Resync: time.Second, Etcd: time.Second}}
+	if err := f.check(command.Flags()); err != nil || !command.Flags().Changed("loop") {
+		t.Errorf("%q is no loop: %v", c.Args, err)
+	}
+	if port := c.Ports[0]; command.Flags().Lookup("listen").Value.String() != fmt.Sprintf(":%d", port.ContainerPort) {
+		t.Errorf("it listens elsewhere than at %+v", port)
+	}
+	routes := handler(&reconcile.Reconciler{}, nil)
+	for _, probe := range []*corev1.Probe{c.ReadinessProbe, c.LivenessProbe} {
+		answer := httptest.NewRecorder()
+		routes.ServeHTTP(answer, httptest.NewRequest("GET", probe.HTTPGet.Path, nil))
+		if answer.Code == http.StatusNotFound || probe.HTTPGet.Port.StrVal != c.Ports[0].Name {
+			t.Errorf("nobody answers %+v", probe.HTTPGet)
+		}
+	}
+}
+
+// The credentials of a private repository are there for a CronJob and for a loop.
 func TestDeployPrivate(t *testing.T) {
-	c := container(t, withComponent(t, "private"))
-	requireUnderstood(t, c.Args)
-	if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return slices.Contains(c.Args, "--git-credentials="+m.MountPath) }) {
-		t.Errorf("mounts %v, and is told %v", c.VolumeMounts, c.Args)
+	job := withComponent(t, "base", "private")["CronJob quorate"].(*batchv1.CronJob)
+	loop := withComponent(t, "loop", "private")["Deployment quorate"].(*appsv1.Deployment)
+	for what, pod := range map[string]corev1.PodSpec{
+		"the CronJob": job.Spec.JobTemplate.Spec.Template.Spec, "the loop": loop.Spec.Template.Spec,
+	} {
+		c := pod.Containers[0]
+		requireUnderstood(t, c.Args)
+		at := slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return slices.Contains(c.Args, "--git-credentials="+m.MountPath) })
+		if at < 0 || !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
+			return v.Name == c.VolumeMounts[at].Name && v.Secret != nil && v.Secret.SecretName == "quorate-git"
+		}) || *pod.SecurityContext.FSGroup != *pod.SecurityContext.RunAsGroup {
+			t.Errorf("%s mounts %v, and is told %v", what, c.VolumeMounts, c.Args)
+		}
 	}
 }
 
@@ -94,7 +166,7 @@ func TestDeployPrivate(t *testing.T) {
 // is in their namespace; and what a cluster's own NetworkPolicy knows Quorate by are the labels of
 // these pods and of their namespace.
 func TestDeployNetworkPolicy(t *testing.T) {
-	all := withComponent(t, "network-policy")
+	all := withComponent(t, "base", "network-policy")
 	policy, _ := all["NetworkPolicy quorate"].(*networkingv1.NetworkPolicy)
 	if policy == nil {
 		t.Fatal("there is no NetworkPolicy quorate")
@@ -119,8 +191,30 @@ func TestDeployNetworkPolicy(t *testing.T) {
 	}
 }
 
-// withComponent renders deploy/base with one of the components beside it.
-func withComponent(t *testing.T, component string) map[string]any {
+// With the component, each pod of the Job knows which shard it is, and one that fails does not end the others. All
+// else is as in deploy/base.
+func TestDeployIndexedJob(t *testing.T) {
+	all := withComponent(t, "base", "indexed-job")
+	job := all["CronJob quorate"].(*batchv1.CronJob).Spec.JobTemplate.Spec
+	if job.CompletionMode == nil || *job.CompletionMode != batchv1.IndexedCompletion || job.Completions == nil || job.Parallelism == nil || *job.Completions != *job.Parallelism {
+		t.Fatalf("it is no Job of shards that run at once: %+v", job)
+	}
+	if job.BackoffLimit != nil || job.BackoffLimitPerIndex == nil || *job.BackoffLimitPerIndex != 0 {
+		t.Errorf("a shard that fails ends others, or is tried again: %v, %v", job.BackoffLimit, job.BackoffLimitPerIndex)
+	}
+	c, alone := container(t, all), container(t, kustomize(t, "../../deploy/base"))
+	if !slices.Equal(c.Env, []corev1.EnvVar{{Name: completionsVariable, Value: fmt.Sprint(*job.Completions)}}) || !slices.Equal(c.Args, alone.Args) {
+		t.Errorf("it is told %v and %q", c.Env, c.Args)
+	}
+	t.Setenv(indexVariable, "3")
+	t.Setenv(completionsVariable, c.Env[0].Value)
+	if got, err := (&liveFlags{part: &part{}}).shard(); err != nil || got != (shard.Shard{Index: 3, Of: 4}) {
+		t.Errorf("its last pod takes itself for %s, %v", got, err)
+	}
+}
+
+// withComponent renders deploy/base, or another one, with one of the components beside it.
+func withComponent(t *testing.T, resource, component string) map[string]any {
 	t.Helper()
 	dir := t.TempDir()
 	base, err := filepath.Abs("../../deploy")
@@ -130,7 +224,7 @@ func withComponent(t *testing.T, component string) map[string]any {
 	if base, err = filepath.Rel(dir, base); err != nil {
 		t.Fatal(err)
 	}
-	overlay := fmt.Sprintf("resources: [%[1]s/base]\ncomponents: [%[1]s/%[2]s]\n", base, component)
+	overlay := fmt.Sprintf("resources: [%[1]s/%[2]s]\ncomponents: [%[1]s/%[3]s]\n", base, resource, component)
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -157,5 +251,74 @@ func requireUnderstood(t *testing.T, args []string) {
 	}
 	if err := command.ValidateArgs(command.Flags().Args()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Prometheus finds the members that Quorate makes, by the name of their port, and knows each by its cluster; and
+// Quorate itself where it is a loop, whose metrics say which cluster they are about.
+func TestDeployMonitoring(t *testing.T) {
+	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../../deploy/monitoring")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]bool{}
+	for _, r := range rendered.Resources() {
+		kinds[r.GetKind()+" "+r.GetName()] = true
+		if r.GetKind() != "PodMonitor" {
+			continue
+		}
+		var monitor struct {
+			Spec struct {
+				NamespaceSelector   struct{ Any bool }
+				Selector            metav1.LabelSelector
+				PodMetricsEndpoints []struct {
+					Port              string
+					HonorLabels       bool
+					Relabelings       []struct{ SourceLabels []string }
+					MetricRelabelings []struct {
+						SourceLabels  []string
+						Regex, Action string
+					}
+				}
+			}
+		}
+		if err := yaml.Unmarshal([]byte(r.MustYaml()), &monitor); err != nil {
+			t.Fatal(err)
+		}
+		selector, err := metav1.LabelSelectorAsSelector(&monitor.Spec.Selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		endpoint := monitor.Spec.PodMetricsEndpoints[0]
+		if r.GetName() == "quorate" {
+			pod := kustomize(t, "../../deploy/loop")["Deployment quorate"].(*appsv1.Deployment).Spec.Template
+			if !selector.Matches(labels.Set(pod.Labels)) || selector.Matches(labels.Set(objects.MemberLabels("a"))) ||
+				!endpoint.HonorLabels || endpoint.Port != pod.Spec.Containers[0].Ports[0].Name {
+				t.Errorf("it selects %s, and scrapes %+v", selector, endpoint)
+			}
+			if monitor.Spec.NamespaceSelector.Any {
+				t.Error("whoever makes pods in some namespace says there how any cluster is")
+			}
+			continue
+		}
+		if !selector.Matches(labels.Set(objects.MemberLabels("a"))) || selector.Matches(labels.Set(objects.Labels("a"))) {
+			t.Errorf("it selects %s", selector)
+		}
+		if drop := endpoint.MetricRelabelings; len(drop) != 1 || drop[0].Action != "drop" || drop[0].Regex != "quorate_.*" || !slices.Equal(drop[0].SourceLabels, []string{"__name__"}) {
+			t.Errorf("a member may say how runs of Quorate have ended: %+v", drop)
+		}
+		pod := read(t, "testdata/objects/founding_3_of_3.6.txtar")
+		if !strings.Contains(pod, fmt.Sprintf("- containerPort: %d\n          name: %s\n", objects.MetricsPort, endpoint.Port)) {
+			t.Errorf("members have no port %s", endpoint.Port)
+		}
+		label := "__meta_kubernetes_pod_label_" + strings.NewReplacer(".", "_", "/", "_", "-", "_").Replace(objects.LabelCluster)
+		if !slices.Equal(endpoint.Relabelings[0].SourceLabels, []string{label}) {
+			t.Errorf("the cluster is taken from %q, want %s", endpoint.Relabelings[0].SourceLabels, label)
+		}
+	}
+	for _, kind := range []string{"PodMonitor etcd", "PodMonitor quorate", "PrometheusRule quorate", "ConfigMap quorate-dashboards"} {
+		if !kinds[kind] {
+			t.Errorf("deploy/monitoring has %v, and no %s", kinds, kind)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 )
 
@@ -52,7 +53,7 @@ func overlays(t *testing.T) []map[string]any {
 
 // Overlays that the docs show can be rendered, and this binary understands their command lines.
 func TestDocumentedOverlays(t *testing.T) {
-	all, runs := overlays(t), 0
+	all, runs, loops := overlays(t), 0, 0
 	for _, objects := range all {
 		if objects["CronJob quorate"] != nil {
 			requireUnderstood(t, container(t, objects).Args)
@@ -61,9 +62,31 @@ func TestDocumentedOverlays(t *testing.T) {
 			}
 			runs++
 		}
+		if loop, is := objects["Deployment quorate"].(*appsv1.Deployment); is {
+			c := loop.Spec.Template.Spec.Containers[0]
+			if requireLoopUnderstood(t, c); !strings.HasPrefix(c.Image, "registry.example.com/quorate:") {
+				t.Errorf("the image of the loop is %s", c.Image)
+			}
+			loops++
+		}
 	}
-	if len(all) < 4 || runs < 3 {
-		t.Errorf("%d overlays, %d of them with a CronJob", len(all), runs)
+	if len(all) < 5 || runs < 3 || loops < 1 {
+		t.Errorf("%d overlays, %d of them with a CronJob, %d with a loop", len(all), runs, loops)
+	}
+}
+
+// Pages that have the CronJob suspended, so that no pass runs meanwhile, speak of the loop, which goes on otherwise.
+func TestLoopsAreStoppedToo(t *testing.T) {
+	all := 0
+	for _, page := range pages(t) {
+		if text := read(t, page); strings.Contains(text, `"suspend":true`) {
+			if all++; !strings.Contains(text, "[loop](loop.md)") && !strings.Contains(text, "scale deployment quorate --replicas=0") {
+				t.Errorf("%s does not say how a loop is stopped", page)
+			}
+		}
+	}
+	if all < 2 {
+		t.Errorf("%d pages suspend the CronJob", all)
 	}
 }
 

@@ -222,9 +222,12 @@ func TestPagesUseFlagsThatExist(t *testing.T) {
 			if err != nil || !command.HasParent() {
 				continue // prose
 			}
-			for _, name := range flagged.FindAllString(strings.SplitN(after, "`", 2)[0], -1) {
-				if !hasFlag(command, name) {
-					t.Errorf("%s: quorate %s has no flag %s: %s", page, command.Name(), name, line)
+			own, ofRun, _ := strings.Cut(strings.SplitN(after, "`", 2)[0], " -- ")
+			for c, text := range map[*cobra.Command]string{command: own, newRun(streams{}): ofRun} {
+				for _, name := range flagged.FindAllString(text, -1) {
+					if !hasFlag(c, name) {
+						t.Errorf("%s: quorate %s has no flag %s: %s", page, c.Name(), name, line)
+					}
 				}
 			}
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ type drillFlags struct {
 	output  string
 	dryRun  bool
 	apart   apartFlags
+	state   string
 	results resultFiles
 }
 
@@ -54,6 +56,8 @@ If the backup is damaged, or etcd does not hold what was backed up, the exit cod
 		"directory to restore in, with room for the data three times (default: that for temporary files)")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "record nothing")
 	f.apart.add(c, "restore the backup in", drill.ConfigFile)
+	c.Flags().StringVar(&f.state, "state-dir", "",
+		"directory for what --prepare tells --prepared, which that etcd need not be able to write to (default: --dir)")
 	f.results.add(c)
 	f.reading.timeout.add(c)
 	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
@@ -97,18 +101,27 @@ func (f *drillFlags) check(args []string) error {
 	if err := oneOf("output", f.output, "text", "json"); err != nil {
 		return err
 	}
-	if f.dir != "" {
-		if err := existingDir("dir", f.dir); err != nil {
-			return err
+	for flag, dir := range map[string]string{"dir": f.dir, "state-dir": f.state} {
+		if dir != "" {
+			if err := existingDir(flag, dir); err != nil {
+				return err
+			}
 		}
 	}
 	switch {
+	case f.state != "" && !f.apart.is():
+		return usageError{errors.New("--state-dir goes with --prepare and --prepared")}
 	case f.apart.prepared && len(args) > 1:
 		return usageError{errors.New("--prepared goes on with the backup that --prepare has restored: do not name one")}
 	case f.apart.prepare && len(f.results) > 0:
 		return usageError{errors.New("--result goes with --prepared: before that there is none")}
 	}
 	return errors.Join(f.apart.check(f.dir), f.results.check("from", f.reading.from))
+}
+
+// where is where a drill goes on whose etcd somebody else starts.
+func (f *drillFlags) where() drill.Apart {
+	return drill.Apart{Dir: f.dir, State: cmp.Or(f.state, f.dir)}
 }
 
 // try restores a backup, and starts etcd with it unless somebody else does.
@@ -121,7 +134,7 @@ func (f *drillFlags) try(ctx context.Context, std streams, args []string) (m sto
 	}
 	m, err = f.reading.read(ctx, std, args, func(from store.Bucket, m store.Manifest, r backup.Reading) (err error) {
 		if f.apart.prepare {
-			if d, err = drill.Prepare(ctx, f.apart.etcd, from, m, f.dir, r); err == nil {
+			if d, err = drill.Prepare(ctx, f.apart.etcd, from, m, f.where(), r); err == nil {
 				return nil // nothing is known yet
 			}
 		} else {
@@ -147,11 +160,7 @@ func (f *drillFlags) finish(
 	defer bucket.Close()
 	progress, done := bars(std.err)
 	defer done()
-	m, d, err = drill.Finish(ctx, f.dir, progress)
-	if err == nil && (m.Backup().Cluster != of || d.EtcdVersion != f.apart.etcd.String()) {
-		return m, d, fmt.Errorf("go on with the drill in %s: it is of %s with etcd %s", f.dir, m.Backup().Cluster,
-			d.EtcdVersion)
-	}
+	m, d, err = drill.Finish(ctx, f.apart.etcd, of, f.where(), progress)
 	return m, d, f.record(ctx, bucket, d, err)
 }
 

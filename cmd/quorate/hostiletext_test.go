@@ -26,7 +26,7 @@ func TestHostileTextInLines(t *testing.T) {
 			"progress": func(b *bytes.Buffer) {
 				progressTo(b, report.Style{})(report.Report{Clusters: []report.Cluster{
 					{Namespace: "ns", Name: "x", Decision: decide.Decision{Rule: "R", Verdict: decide.Block, Message: text}},
-				}})
+				}}, 0)
 			},
 			"the last line": func(b *bytes.Buffer) {
 				execute(t.Context(), []string{"validate", "--source", ".", "--verify-keys", text}, streams{out: b, err: b})

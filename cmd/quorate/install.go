@@ -1,39 +1,223 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
+	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
+	"quorate.dev/quorate/deploy"
+	"quorate.dev/quorate/gitsource/remote"
 )
 
+// installFlags say what runs in the Kubernetes cluster.
+type installFlags struct {
+	kubeFlags
+	mode      string
+	options   deploy.Options
+	printOnly bool
+}
+
 func newInstall(std streams) *cobra.Command {
-	var f kubeFlags
-	var printOnly bool
+	f := &installFlags{}
 	c := &cobra.Command{
-		Use:   "install",
-		Short: "Install the CustomResourceDefinition of EtcdCluster",
-		Example: `  quorate install
-  quorate install --print > crd.yaml`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if printOnly {
-				_, err := std.out.Write(crd.YAML)
-				return err
-			}
-			client, err := f.client()
+		Use:   "install [flags] [-- FLAGS OF run]",
+		Short: "Install the CustomResourceDefinition of EtcdCluster and, with --mode, what runs Quorate",
+		Long: `Install applies the CustomResourceDefinition of EtcdCluster. With --mode, it applies what the
+directory deploy/ has beside it: the namespace ` + deploy.Namespace + `, a service account with the rights that runs
+use, and a CronJob, a CronJob of Indexed Jobs, or a Deployment. What another mode has installed is
+deleted; no etcd cluster is touched. Flags of run for the runs that it starts follow after --.`,
+		Example: `  # The CustomResourceDefinition alone: runs are made by a pipeline, or by hand.
+  quorate install
+
+  # Two loops, of clusters that are declared in a private repository; kubectl has made the Secret quorate-git.
+  quorate install --mode loop --image registry.example.com/quorate:1.0 --private \
+    --source https://git.example.com/fleet.git --path clusters -- --max-deletions 3
+
+  # The same objects, to be read, or committed for Flux and Argo CD.
+  quorate install --mode loop --image registry.example.com/quorate:1.0 \
+    --source https://git.example.com/fleet.git --print > quorate.yaml`,
+		RunE: func(c *cobra.Command, args []string) error {
+			objects, err := f.render(c, args)
 			if err != nil {
 				return err
 			}
-			if err := client.InstallCRD(c.Context(), crd.YAML); err != nil {
+			if f.printOnly {
+				_, err := fmt.Fprint(std.out, strings.Join(objects, "---\n"))
 				return err
 			}
-			_, err = fmt.Fprintf(std.out, "EtcdCluster is installed on %s\n", client.Host())
-			return err
+			return f.install(c, std, objects)
 		},
 	}
 	f.add(c)
-	c.Flags().BoolVar(&printOnly, "print", false, "print it instead")
+	flags := c.Flags()
+	flags.StringVar(&f.mode, "mode", "", "what runs Quorate: cronjob, indexed-job or loop (default: nothing does)")
+	flags.StringVar(&f.options.Image, "image", "", "image of Quorate that the nodes can pull, or have")
+	flags.StringVar(&f.options.Source, "source", "", "URL of the git repository, or \"cluster\", as run has it")
+	flags.StringVar(&f.options.Branch, "branch", "", "branch to read (default: the one that HEAD names)")
+	flags.StringVar(&f.options.Path, "path", "", "directory in the repository (default: its root)")
+	flags.BoolVar(&f.options.Private, "private", false,
+		"have the credentials of the source mounted, the Secret quorate-git")
+	flags.BoolVar(&f.options.NetworkPolicy, "network-policy", false,
+		"bound what Quorate's pods reach by a NetworkPolicy")
+	flags.IntVar(&f.options.Shards, "shards", 4, "how many pods an Indexed Job has")
+	flags.BoolVar(&f.printOnly, "print", false, "print the objects, and apply nothing")
 	return c
+}
+
+// render returns the objects that are installed, as YAML.
+func (f *installFlags) render(c *cobra.Command, args []string) ([]string, error) {
+	if f.mode == "" {
+		if err := f.checkNothingRuns(c.Flags(), args); err != nil {
+			return nil, err
+		}
+		return []string{string(crd.YAML)}, nil
+	}
+	f.options.Mode, f.options.Args = deploy.Mode(f.mode), args
+	if err := f.check(c); err != nil {
+		return nil, err
+	}
+	return deploy.Render(f.options)
+}
+
+// checkNothingRuns refuses what is about runs, where there are none.
+func (f *installFlags) checkNothingRuns(flags *pflag.FlagSet, args []string) error {
+	var problems error
+	for _, name := range []string{"image", "source", "branch", "path", "private", "network-policy", "shards"} {
+		if flags.Changed(name) {
+			problems = errors.Join(problems,
+				usageError{fmt.Errorf("--%s needs --mode: without one, nothing runs", name)})
+		}
+	}
+	if len(args) > 0 {
+		problems = errors.Join(problems, usageError{fmt.Errorf("%q needs --mode: without one, nothing runs", args)})
+	}
+	return problems
+}
+
+// check says all that is wrong with what is to run.
+func (f *installFlags) check(c *cobra.Command) error {
+	var modes []string
+	for _, mode := range deploy.Modes() {
+		modes = append(modes, string(mode))
+	}
+	problems := oneOf("mode", f.mode, modes...)
+	wrong := func(format string, args ...any) {
+		problems = errors.Join(problems, usageError{fmt.Errorf(format, args...)})
+	}
+	if f.options.Image == "" || strings.ContainsAny(f.options.Image, " \t\n") {
+		wrong("--image %q: want the image of Quorate that the nodes can pull, such as registry.example.com/quorate:1.0",
+			f.options.Image)
+	}
+	if f.options.Shards < 1 || c.Flags().Changed("shards") && f.options.Mode != deploy.IndexedJob {
+		wrong("--shards %d: want 1 or more, with --mode %s", f.options.Shards, deploy.IndexedJob)
+	}
+	if c.ArgsLenAtDash() != 0 && len(f.options.Args) > 0 {
+		wrong("%q: flags of run follow after --", f.options.Args[0])
+	}
+	return errors.Join(problems, f.checkSource(), checkRun(f.options.Args))
+}
+
+// checkSource refuses a source that pods cannot read.
+func (f *installFlags) checkSource() error {
+	o := f.options
+	if o.Source == ofCluster {
+		if o.Branch+o.Path != "" || o.Private {
+			return usageError{fmt.Errorf("--source %s: no git repository is read; "+
+				"leave --branch, --path and --private out", o.Source)}
+		}
+		return nil
+	}
+	s, err := newSource(budgetWithin(0).limits).with(o.Source)
+	if err != nil {
+		return s.hide(err)
+	}
+	if !remote.IsAddress(s.location) {
+		return usageError{fmt.Errorf("--source %q: want the URL of a git repository, or %q: "+
+			"pods do not see this machine's directories", s.location, ofCluster)}
+	}
+	if _, err := remote.ParseAddress(s.location); err != nil {
+		return usageError{fmt.Errorf("--source: %w", err)}
+	}
+	return nil
+}
+
+// checkRun refuses arguments that run does not understand.
+func checkRun(args []string) error {
+	run := newRun(streams{})
+	err := run.ParseFlags(args)
+	if err == nil && run.Flags().NArg() > 0 {
+		err = fmt.Errorf("%q is no flag", run.Flags().Arg(0))
+	}
+	if err != nil {
+		return usageError{fmt.Errorf("flags of run, after --: %w; \"quorate run --help\" lists them", err)}
+	}
+	return nil
+}
+
+// install applies the objects, deletes what another mode has installed, and says so.
+func (f *installFlags) install(c *cobra.Command, std streams, texts []string) error {
+	client, err := f.client()
+	if err != nil {
+		return err
+	}
+	applied := map[string]bool{}
+	for _, text := range texts {
+		object, err := parseObject(text)
+		if err != nil {
+			return err
+		}
+		if err := client.Install(c.Context(), object); err != nil {
+			return err
+		}
+		applied[objectName(object)] = true
+		if f.mode != "" {
+			fmt.Fprintf(std.out, "applied %s\n", objectName(object))
+		}
+	}
+	if f.mode == "" {
+		_, err = fmt.Fprintf(std.out, "EtcdCluster is installed on %s\n", client.Host())
+		return err
+	}
+	return deleteOthers(c.Context(), std, client, applied)
+}
+
+// deleteOthers deletes what runs Quorate in another mode than the one that was applied.
+func deleteOthers(ctx context.Context, std streams, client *kube.Client, applied map[string]bool) error {
+	all, err := installable()
+	if err != nil {
+		return err
+	}
+	for _, object := range all {
+		if applied[objectName(object)] {
+			continue
+		}
+		if err := uninstall(ctx, std, client, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func parseObject(text string) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+		return nil, fmt.Errorf("read what is to be installed: %w", err)
+	}
+	return object, nil
+}
+
+// objectName is how people call an object.
+func objectName(o *unstructured.Unstructured) string {
+	if o.GetNamespace() == "" {
+		return o.GetKind() + " " + o.GetName()
+	}
+	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
 }

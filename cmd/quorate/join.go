@@ -41,6 +41,9 @@ func join(all []fetched) reconcile.Desired {
 func (s fetched) place() reconcile.Place {
 	p := reconcile.Place{Name: s.name, Label: s.label, Unread: s.err,
 		Namespaces: reconcile.Namespaces(s.source.allowNamespaces)}
+	if s.at != nil {
+		p.At = s.at.time
+	}
 	p.Refuses = s.source.policy.Within(s.source.allowNamespaces).Problems
 	if s.err == nil {
 		p.Revision, p.Signer = s.revision(), s.desired.Revision.Signer

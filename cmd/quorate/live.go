@@ -102,6 +102,10 @@ type liveFlags struct {
 	maxDeletions *int
 	// backupImage is for clusters that are backed up on a schedule.
 	backupImage image
+	// part is the shard that a flag says; nil where there is no such flag.
+	part *part
+	// round is that of a process that goes on forever.
+	round time.Duration
 	// recovers: new clusters may be made of what is left of lost ones.
 	recovers bool
 }
@@ -189,6 +193,10 @@ func (f *liveFlags) live(s scope) (*clusters.Live, error) {
 	if err := oneOf("etcd-access", f.access, "auto", "direct", "port-forward"); err != nil {
 		return nil, err
 	}
+	part, err := f.shard()
+	if err != nil {
+		return nil, err
+	}
 	client, err := f.client()
 	if err != nil {
 		return nil, err
@@ -204,8 +212,10 @@ func (f *liveFlags) live(s scope) (*clusters.Live, error) {
 		PortForward:   f.access == "port-forward" || f.access == "auto" && !kube.InCluster(),
 		LeaseDuration: f.leaseDuration,
 		Timeout:       f.etcdTimeout,
+		Shard:         part,
 		MaxDeletions:  f.maxDeletions,
 		BackupImage:   string(f.backupImage),
 		AllowRecovery: f.recovers,
+		Round:         f.round,
 	}), nil
 }

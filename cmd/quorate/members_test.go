@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/x509"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"quorate.dev/quorate/clusters/child"
+	"quorate.dev/quorate/clusters/child/childtest"
 	"quorate.dev/quorate/clusters/pki"
 )
 
@@ -113,24 +113,13 @@ func newPairs(t *testing.T, names ...string) string {
 // startTLS starts an etcd that wants clients with certificates, and returns its URL.
 func startTLS(t *testing.T, program, files string) string {
 	t.Helper()
-	url, peer := "https://"+freeAddress(t), "http://"+freeAddress(t)
+	url, peer := "https://"+childtest.Address(), "http://"+childtest.Address()
 	etcd := exec.Command(program, "--name=a-0", "--data-dir="+t.TempDir(), "--listen-client-urls="+url, "--advertise-client-urls="+url,
 		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=a-0="+peer, "--log-level=error",
 		"--client-cert-auth", "--trusted-ca-file="+filepath.Join(files, "ca.crt"),
 		"--cert-file="+filepath.Join(files, "server.crt"), "--key-file="+filepath.Join(files, "server.key"))
 	startEtcd(t, etcd)
 	return url
-}
-
-// freeAddress is one that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // startEtcd starts an etcd that ends with the test.

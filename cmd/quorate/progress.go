@@ -11,17 +11,17 @@ import (
 
 // progress tells a person at a terminal what each cluster is at, a line for each change; nil where
 // no person looks on.
-func progress(w io.Writer, plan bool) func(report.Report) {
+func progress(w io.Writer, plan bool) func(report.Report, time.Duration) {
 	if plan || !isTerminal(w) {
 		return nil
 	}
 	return progressTo(w, style(w))
 }
 
-func progressTo(w io.Writer, paint report.Style) func(report.Report) {
+func progressTo(w io.Writer, paint report.Style) func(report.Report, time.Duration) {
 	var mu sync.Mutex
 	said := map[string]string{}
-	return func(rep report.Report) {
+	return func(rep report.Report, _ time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, c := range rep.Clusters {

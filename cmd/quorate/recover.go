@@ -323,11 +323,12 @@ func (f *recoverFlags) recover(ctx context.Context, std streams) error {
 	}
 	defer unlock()
 	told, before, err := d.find()
-	if err == nil && !before {
+	switch {
+	case err != nil:
+	case before:
+		err = d.again(std, told)
+	default:
 		told, err = f.recoverNow(ctx, std, d, order)
-	} else if before {
-		fmt.Fprintf(std.out, "%s was recovered at %s, and is left as it is\n", d.dataDir,
-			told.FinishedAt.Format(time.RFC3339))
 	}
 	if err != nil {
 		return err

@@ -10,13 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"quorate.dev/quorate/clusters/backup/disk"
 	"quorate.dev/quorate/clusters/backup/snapshot"
+	"quorate.dev/quorate/clusters/child/childtest"
 )
 
 // recoveries recovers copies of what is left of an etcd with one member, a-0, that held the key k.
@@ -33,7 +33,7 @@ func newRecoveries(t *testing.T, requests ...string) recoveries {
 	t.Helper()
 	quorateAs(t)
 	programs := etcdPrograms(t)
-	r := recoveries{restores{T: t, volume: t.TempDir()}, programs[len(programs)-1], t.TempDir(), "http://" + freeAddress(t), snapshot.Identity{}}
+	r := recoveries{restores{T: t, volume: t.TempDir()}, programs[len(programs)-1], t.TempDir(), "http://" + childtest.Address(), snapshot.Identity{}}
 	url, etcd := r.start(r.left, "--initial-cluster=a-0="+r.peer)
 	for _, request := range append([]string{`/v3/kv/put {"key":"aw==","value":"dg=="}`}, requests...) {
 		path, body, _ := strings.Cut(request, " ")
@@ -57,7 +57,7 @@ func newRecoveries(t *testing.T, requests ...string) recoveries {
 // start starts etcd as a-0, and waits until it serves.
 func (r recoveries) start(dir string, flags ...string) (url string, etcd *exec.Cmd) {
 	r.Helper()
-	url = "http://" + freeAddress(r.T)
+	url = "http://" + childtest.Address()
 	etcd = exec.Command(r.etcd, append([]string{"--name=a-0", "--data-dir=" + dir, "--listen-client-urls=" + url, "--advertise-client-urls=" + url,
 		"--listen-peer-urls=" + r.peer, "--initial-advertise-peer-urls=" + r.peer, "--log-level=warn", "--log-outputs=stderr"}, flags...)...)
 	startEtcd(r.T, etcd)
@@ -157,6 +157,13 @@ func TestRecover(t *testing.T) {
 	}
 	r.isRecovered()
 	r.unchanged(exitOK, "was recovered at", func() ran { return r.recover(r.dir()) })
+	if _, err := snapshot.WorkspaceBeside(r.dir()); err != nil { // of somebody who was killed right after
+		t.Fatal(err)
+	}
+	if got := r.recover(r.dir()); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	r.isRecovered()
 	made, err := snapshot.IdentityOf(r.dir())
 	if err != nil {
 		t.Fatal(err)
@@ -337,26 +344,13 @@ func TestRecoverWithAuth(t *testing.T) {
 // TestRecoverIsKilled: wherever it is killed, there is the member that was, or the recovered one and the
 // one that was beside it; and the next attempt ends with both.
 func TestRecoverIsKilled(t *testing.T) {
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		t.Skip("there is no strace, which kills at the nth write")
-	}
-	if err := exec.Command(strace, "-qq", "-o", os.DevNull, "true").Run(); err != nil {
-		t.Skipf("strace may not trace: %v", err)
-	}
-	quorateIn := filepath.Join(t.TempDir(), "quorate") // what TestMain goes by
-	if err := os.Symlink(testProgram(t), quorateIn); err != nil {
-		t.Fatal(err)
-	}
+	kill := newKilling(t)
 	r := newRecoveries(t)
 	killed := 0
 	for call, step := range map[string]int{"renameat2": 1, "fsync": 4} {
 		r.copied()
 		for n := 1; ; n += step {
-			quorate := exec.CommandContext(t.Context(), strace, slices.Concat([]string{"-f", "-qq", "-o", os.DevNull, "-e", "trace=" + call,
-				"-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n), quorateIn}, r.args(r.dir()))...)
-			quorate.Env = append(os.Environ(), "GOMAXPROCS=1", "TMPDIR="+t.TempDir())
-			err := quorate.Run()
+			_, err := kill.at(call, n, r.args(r.dir())...)
 			found, unknown := snapshot.IdentityOf(r.dir())
 			if unknown != nil {
 				t.Fatalf("%s %d: %v", call, n, unknown)

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"quorate.dev/quorate/clusters/backup/recovery"
 )
@@ -42,9 +40,7 @@ func (f *recoverFlags) prepare(ctx context.Context, std streams) error {
 	case err != nil:
 		return err
 	case before:
-		fmt.Fprintf(std.out, "%s was recovered at %s, and is left as it is\n", d.dataDir,
-			told.FinishedAt.Format(time.RFC3339))
-		return recovery.PrepareNothing(order)
+		return errors.Join(d.again(std, told), recovery.PrepareNothing(order))
 	}
 	return recovery.Prepare(ctx, order)
 }

@@ -57,6 +57,16 @@ func (d recovering) find() (told result.Recovered, done bool, err error) {
 	return told, true, disk.Sync(d.dataDir)
 }
 
+// again says that the cluster was recovered before, and clears away what whoever was killed right after that has left.
+func (d recovering) again(std streams, told result.Recovered) error {
+	fmt.Fprintf(std.out, "%s was recovered at %s, and is left as it is\n", d.dataDir,
+		told.FinishedAt.Format(time.RFC3339))
+	if err := snapshot.RemoveLeftovers(d.dataDir); err != nil {
+		return fmt.Errorf("clear away what was left behind: %w", err)
+	}
+	return nil
+}
+
 // is reports whether a member is the one that was made.
 func is(told result.Recovered, found snapshot.Identity) bool {
 	return told.ClusterID == hexID(found.ClusterID) && told.MemberID == hexID(found.MemberID)

@@ -75,7 +75,7 @@ func (f *fleet) declare(names ...string) {
 // held.
 func (f *fleet) pass(command string, code int, held []string, args ...string) string {
 	f.Helper()
-	got, said := f.quorate(append([]string{command, "--source", f.dir, "--path", "clusters", "--etcd-access", "direct", "--log-level", "error", "--timeout", "8s", "-o", "json"}, args...)...)
+	got, said := f.quorate(append([]string{command, "--source", f.dir, "--path", "clusters", "--etcd-access", "direct", "--log-level", "error", "--timeout", "5s", "-o", "json"}, args...)...)
 	var rep struct {
 		Removals []struct {
 			Revision string

@@ -19,6 +19,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
+	"quorate.dev/quorate/clusters/child/childtest"
 	"quorate.dev/quorate/etcdversion"
 )
 
@@ -293,31 +294,17 @@ func TestRestoreTwiceAtOnce(t *testing.T) {
 // TestRestoreIsKilled: wherever a restore is killed, there is no member, or the one that was asked for,
 // and the next attempt makes it one and leaves nothing else.
 func TestRestoreIsKilled(t *testing.T) {
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		t.Skip("there is no strace, which kills at the nth write")
-	}
-	if err := exec.Command(strace, "-qq", "-o", os.DevNull, "true").Run(); err != nil {
-		t.Skipf("strace may not trace: %v", err)
-	}
-	quorateIn := filepath.Join(t.TempDir(), "quorate") // what TestMain goes by
-	if err := os.Symlink(testProgram(t), quorateIn); err != nil {
-		t.Fatal(err)
-	}
+	kill := newKilling(t)
 	r := newRestores(t)
 	r.stored("20261122t180000z")
 	killed := 0
 	for _, write := range []string{"mkdirat", "renameat", "renameat2", "unlinkat", "linkat", "fsync", "fdatasync", "ftruncate", "fallocate", "flock", "pwrite64"} {
 		r.volume = t.TempDir()
 		for n := 1; ; n++ {
-			var said bytes.Buffer
-			quorate := exec.CommandContext(t.Context(), strace, slices.Concat([]string{"-f", "-qq", "-o", os.DevNull, "-e", "trace=" + write,
-				"-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", write, n), quorateIn}, r.args())...)
-			quorate.Env, quorate.Stderr = append(os.Environ(), "GOMAXPROCS=1"), &said
-			err := quorate.Run()
+			said, err := kill.at(write, n, r.args()...)
 			_, missing := os.Stat(filepath.Join(r.dir(), "member"))
 			if err == nil && missing != nil {
-				t.Fatalf("%s %d: %v: %s", write, n, missing, said.String())
+				t.Fatalf("%s %d: %v: %s", write, n, missing, said)
 			}
 			if err != nil {
 				killed++
@@ -431,7 +418,7 @@ func TestRestoredStartsSealed(t *testing.T) {
 			}
 			r := newRestores(t)
 			r.store = j.store
-			peer := "http://" + freeAddress(t)
+			peer := "http://" + childtest.Address()
 			flags := []string{"--peer-url=" + peer, "--etcd-version=" + version, "--quota=2Gi"}
 			if got := r.restore(flags...); got.code != exitOK {
 				t.Fatalf("%+v", got)
@@ -440,7 +427,7 @@ func TestRestoredStartsSealed(t *testing.T) {
 			if told.SourceClusterID != j.told().ClusterID || told.ClusterID == told.SourceClusterID || told.Data != j.told().Data {
 				t.Errorf("%+v of %+v", told, j.told())
 			}
-			url := "http://" + freeAddress(t)
+			url := "http://" + childtest.Address()
 			startEtcd(t, exec.Command(program, "--name=a-0", "--data-dir="+r.dir(), "--listen-client-urls="+url, "--advertise-client-urls="+url, "--listen-peer-urls="+peer,
 				"--initial-advertise-peer-urls="+peer, "--initial-cluster-token=ns-a-t", "--initial-cluster-state=existing", "--initial-cluster=sealed=http://sealed.invalid:2380",
 				"--strict-reconfig-check=true", "--log-level=warn", "--log-outputs=stderr"))

@@ -18,21 +18,28 @@ import (
 const descentPatience = time.Second
 
 // descent tells which revisions the one that was read descends from. It asks once for each, one
-// after the other, and for as long in all as reading the source may take.
+// after the other, and for as long in all as reading the source may take; in a loop, for as long each time.
 type descent struct {
 	source source
 	read   refs.Revision
+	// loops: the source is read again and again, and another process that does so may have been faster.
+	loops bool
 
 	mu    sync.Mutex
 	asked map[string]*question
-	// since is when the first question was asked.
-	since time.Time
+	// unanswered is when questions were first asked of an earlier descent, some of which it could not answer.
+	unanswered map[string]time.Time
+	// since is when the first question was asked, and confirmed when the revision was last found to be that of
+	// the source still.
+	since, confirmed time.Time
 	// asking is held while one of them is being answered.
 	asking sync.Mutex
 }
 
 // question is whether what was read descends from a commit. It is answered once done is closed.
 type question struct {
+	// asked is when it was first asked.
+	asked   time.Time
 	done    chan struct{}
 	follows bool
 	err     error
@@ -44,6 +51,25 @@ func (s source) descentOf(read refs.Revision) *descent {
 		return nil
 	}
 	return &descent{source: s, read: read, asked: map[string]*question{}}
+}
+
+// failed reports whether some answer could not be had, so that it is worth it to ask again.
+func (d *descent) failed() bool {
+	if d == nil {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, q := range d.asked {
+		select {
+		case <-q.done:
+			if q.err != nil {
+				return true
+			}
+		default:
+		}
+	}
+	return false
 }
 
 // follows implements reconcile.Place.Follows. The error matches reconcile.ErrReading as long as the
@@ -64,7 +90,40 @@ func (d *descent) follows(ctx context.Context, revision string) (bool, error) {
 				revision, reconcile.ErrReading)
 		}
 	}
+	if d.loops && !q.follows && !d.isConfirmedSince(q.asked) {
+		return false, fmt.Errorf("read %s again, which another process may have found at %s since: %w",
+			d.source.location, revision, reconcile.ErrReading)
+	}
 	return q.follows, q.err
+}
+
+// confirm notes that the source was at the revision still when it was read from then on.
+func (d *descent) confirm(began time.Time) {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.confirmed = began
+}
+
+// takeOver goes on with the questions of an earlier descent, as asked when they first were.
+func (d *descent) takeOver(from *descent) {
+	if d == nil {
+		return
+	}
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	d.confirmed, d.unanswered = from.confirmed, map[string]time.Time{}
+	for before, q := range from.asked {
+		d.unanswered[before] = q.asked
+	}
+}
+
+func (d *descent) isConfirmedSince(asked time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.confirmed.After(asked)
 }
 
 // ask asks whether what was read descends from a commit, if nobody has. It returns how long to wait
@@ -78,7 +137,10 @@ func (d *descent) ask(ctx context.Context, before string) (q *question, patience
 	patience, cancel := context.WithDeadline(ctx, d.since.Add(descentPatience))
 	context.AfterFunc(patience, cancel)
 	if q = d.asked[before]; q == nil {
-		q = &question{done: make(chan struct{})}
+		q = &question{asked: time.Now(), done: make(chan struct{})}
+		if first, again := d.unanswered[before]; again {
+			q.asked = first
+		}
 		d.asked[before] = q
 		go d.answer(ctx, before, q)
 	}
@@ -87,7 +149,11 @@ func (d *descent) ask(ctx context.Context, before string) (q *question, patience
 
 func (d *descent) answer(ctx context.Context, before string, q *question) {
 	defer close(q.done)
-	ctx, cancel := context.WithDeadlineCause(ctx, d.since.Add(d.source.timeout),
+	since := d.since
+	if d.loops {
+		since = time.Now() // the revision may have been the newest one for hours
+	}
+	ctx, cancel := context.WithDeadlineCause(ctx, since.Add(d.source.timeout),
 		fmt.Errorf("looking through the history took longer than %s; --fetch-timeout allows more", d.source.timeout))
 	defer cancel()
 	d.asking.Lock()

@@ -84,7 +84,7 @@ func newRoot(std streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "quorate",
 		Short: "Make etcd clusters on Kubernetes what a git repository declares",
-		Long: `Quorate runs etcd clusters on Kubernetes from a git repository. There is no resident
+		Long: `Quorate runs etcd clusters on Kubernetes from a git repository. It needs no resident
 controller: each pass reads the declared EtcdClusters, looks at Kubernetes and at
 etcd's own membership, does the one next action for each cluster, reports into the
 custom resources, and ends. Passes may be killed at any time and repeated at will.
@@ -113,8 +113,8 @@ Results go to stdout, everything else to stderr. Exit codes:
 	root.SetErr(std.err)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ",
 		fmt.Sprintf("Flags.FlagUsagesWrapped %d ", cmp.Or(style(std.out).Width, helpWidth))))
-	root.AddCommand(newRun(std), newPlan(std), newValidate(std), newStatus(std), newInstall(std), newBackup(std),
-		newBackups(std), newRestore(std), newRecover(std), newInspect(std),
+	root.AddCommand(newRun(std), newPlan(std), newValidate(std), newStatus(std), newInstall(std), newUninstall(std),
+		newBackup(std), newBackups(std), newRestore(std), newRecover(std), newInspect(std),
 		newMemberFiles(std), newVersion(std))
 	return root
 }

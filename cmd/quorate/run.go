@@ -3,14 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 
+	"quorate.dev/quorate/clusters"
 	"quorate.dev/quorate/gitsource/manifests/confined"
 	"quorate.dev/quorate/reconcile"
-	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 )
 
@@ -19,9 +20,11 @@ type runFlags struct {
 	source         sourceFlags
 	live           liveFlags
 	log            logFlags
+	metrics        metricsFlags
 	output         string
 	detailed       bool
 	untilConverged bool
+	loop           loopFlags
 	timeout        time.Duration
 	clusterTimeout time.Duration
 	plan           bool
@@ -38,6 +41,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	c.Flags().DurationVar(&f.clusterTimeout, "cluster-timeout", reconcile.ClusterTimeout,
 		"how long one cluster may take in a pass; it holds up no other")
 	f.source.confirmed.add(c.Flags())
+	f.live.addShard(c)
 	f.live.addDeletions(c)
 	f.live.addBackupImage(c)
 	f.live.addRecovery(c)
@@ -48,21 +52,31 @@ func newRun(std streams) *cobra.Command {
 	f := &runFlags{}
 	c := &cobra.Command{
 		Use:   "run",
-		Short: "Run one pass, or passes until everything is as declared",
+		Short: "Run one pass, passes until everything is as declared, or passes forever",
 		Long: `Run reads the declared clusters, looks at what lives, does the one next action for each
 cluster, reports, and ends. A cluster that it founds is not left before its members are sealed.
 With --until-converged it goes on, woken by changes, until every cluster is as declared or
-blocked, or the timeout is over.`,
+blocked, or the timeout is over. With --loop it goes on until it is told to stop.`,
 		Example: `  # One pass, as a CronJob does it:
   quorate run --source https://git.example.com/fleet.git --branch main --path clusters
 
   # In a pipeline, after a push: wait until it is done, for ten minutes at most.
-  quorate run --source . --until-converged --timeout 10m`,
+  quorate run --source . --until-converged --timeout 10m
+
+  # Until told to stop, as a Deployment does it: a push is picked up within seconds, a lost volume at once.
+  quorate run --source https://git.example.com/fleet.git --loop --listen :8080`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), std) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := f.loop.check(c.Flags()); err != nil {
+				return err
+			}
+			return f.run(c.Context(), std)
+		},
 	}
 	f.add(c)
+	f.loop.add(c.Flags())
 	f.live.addLease(c)
+	f.metrics.add(c)
 	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
 	c.Flags().BoolVar(&f.untilConverged, "until-converged", false,
 		"repeat passes until every cluster is as declared or blocked")
@@ -97,6 +111,9 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	if err := oneOf("output", f.output, outputs...); err != nil {
 		return err
 	}
+	if err := f.metrics.check(); err != nil {
+		return err
+	}
 	f.source.namespaces = f.live.namespaces
 	if err := f.source.check(); err != nil {
 		return err
@@ -113,24 +130,38 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	}
 	ctx = logr.NewContextWithSlogLogger(ctx, log) // for what client-go logs
 	log.Debug("sources are read in processes of their own", "landlock", confined.Landlock())
+	if f.loop.on {
+		f.live.round = loopRound
+	}
 	live, err := f.live.live(scope)
 	if err != nil {
 		return err
 	}
-	rep, converged := f.passes(ctx, &reconcile.Reconciler{
+	r := &reconcile.Reconciler{
 		Source: &f.source, Live: live, Log: log, Plan: f.plan, Progress: progress(std.err, f.plan),
 		ClusterTimeout: f.clusterTimeout,
-	})
-	// What is held is given up even if the run was interrupted.
+	}
+	if f.loop.on {
+		defer giveUp(ctx, live, log)
+		return f.loop.run(ctx, r, f.live.leaseDuration)
+	}
+	began := time.Now()
+	rep, converged := f.passes(ctx, r)
+	giveUp(ctx, live, log)
+	if err = render(std, f.output, rep); err == nil {
+		err = f.code(rep, converged)
+	}
+	f.metrics.tell(ctx, log, rep, time.Since(began), err)
+	return err
+}
+
+// giveUp gives up what is held, even if the run was interrupted.
+func giveUp(ctx context.Context, live *clusters.Live, log *slog.Logger) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := live.Close(closing); err != nil {
 		log.Warn("give up leases", "error", err)
 	}
-	if err := render(std, f.output, rep); err != nil {
-		return err
-	}
-	return f.code(rep, converged)
 }
 
 func (f *runFlags) passes(ctx context.Context, r *reconcile.Reconciler) (report.Report, bool) {
@@ -145,28 +176,23 @@ func (f *runFlags) passes(ctx context.Context, r *reconcile.Reconciler) (report.
 
 // code is the exit code of a report: what went wrong first, in the order of how much it matters.
 func (f *runFlags) code(rep report.Report, converged bool) error {
-	blocked, locked, changes, failed := len(rep.Removals) > 0, false, false, rep.Error != ""
-	unsealed := false
-	invalid := len(rep.Problems) > 0
+	switch rep.Result() {
+	case report.Failed:
+		return exit(exitError)
+	case report.Invalid:
+		return exit(exitInvalid)
+	case report.Blocked:
+		return exit(exitBlocked)
+	case report.Locked:
+		return exit(exitLocked)
+	case report.OK:
+	}
+	changes, unsealed := false, false
 	for _, c := range rep.Clusters {
-		failed = failed || c.Error != ""
-		invalid = invalid || c.Decision.Rule == "InvalidSpec" ||
-			len(c.State.Declared.Problems) > 0 && c.State.Declared.Orphaned == ""
-		blocked = blocked || c.Decision.Verdict == decide.Block ||
-			c.Decision.Verdict == decide.Done && c.State.CertificatesUrgent()
-		locked = locked || c.Decision.Rule == "LockedElsewhere"
 		unsealed = unsealed || !rep.Planned && c.BeingFounded()
 		changes = changes || c.Pending() || c.Outcome != nil && c.Outcome.Changed
 	}
 	switch {
-	case failed:
-		return exit(exitError)
-	case invalid:
-		return exit(exitInvalid)
-	case blocked:
-		return exit(exitBlocked)
-	case locked:
-		return exit(exitLocked)
 	case !converged || unsealed:
 		return exit(exitNotConverged)
 	case f.detailed && changes:

@@ -180,6 +180,17 @@ func (s source) with(value string) (source, error) {
 	return s, nil
 }
 
+// hide keeps an error from repeating a location that may hold a password: what is wrong with that is the error then.
+func (s source) hide(err error) error {
+	if err == nil || !remote.IsAddress(s.location) || !strings.Contains(err.Error(), s.location) {
+		return err
+	}
+	if _, wrong := remote.ParseAddress(s.location); wrong != nil {
+		return usageError{fmt.Errorf("--source: %w", wrong)}
+	}
+	return err
+}
+
 // asOneOfMany is a hint where a part of a value of --source is no setting by itself and the one
 // before it can have several values; empty anywhere else.
 func asOneOfMany(flags *pflag.FlagSet, before, part string) string {

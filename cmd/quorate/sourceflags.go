@@ -5,27 +5,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"quorate.dev/quorate/clusters/policy"
+	"quorate.dev/quorate/deploy"
 	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/gitsource/credentials"
 	"quorate.dev/quorate/gitsource/remote"
 	"quorate.dev/quorate/reconcile"
-	"quorate.dev/quorate/reconcile/panics"
 	"quorate.dev/quorate/reconcile/report"
 )
 
 // ofCluster as the only source means that the custom resources themselves are the declaration.
-const ofCluster = "cluster"
+const ofCluster = deploy.Cluster
 
 // sourceFlags say where declarations come from. They implement reconcile.Source.
 type sourceFlags struct {
@@ -110,7 +108,7 @@ func (f *sourceFlags) sources(check func(source) error) ([]source, error) {
 		if err == nil {
 			err = check(s)
 		}
-		sources, problems = append(sources, s), errors.Join(problems, err)
+		sources, problems = append(sources, s), errors.Join(problems, s.hide(err))
 	}
 	return sources, problems
 }
@@ -198,87 +196,21 @@ func (f *sourceFlags) check() error {
 	return errors.Join(problems, checkEnvironment(sources))
 }
 
-// fetched is what became of one source.
-type fetched struct {
-	source source
-	// name of the source in status, and label in reports.
-	name, label string
-	desired     gitsource.Desired
-	// descent is nil where it does not matter what the revision descends from.
-	descent *descent
-	err     error
-}
-
-// headStart is how long clusters wait for sources that have no say in them; and those of sources
-// that are read later wait for others, as long again and then twice that, so that a slow source
-// costs a few passes and not one for each that is not.
-const headStart = 500 * time.Millisecond
-
-// fetch reads all sources, so many at once as there are turns. What has been checked before is not
-// checked again: each reads its own credentials, and fails alone. While some are being read, early
-// is told what the others declare; they have the error ErrReading there.
-func (f *sourceFlags) fetch(ctx context.Context, early func([]fetched)) ([]fetched, error) {
-	sources, err := f.sources(func(source) error { return nil })
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := toRead(ctx, len(sources))
-	defer cancel()
-	if f.readers == nil {
-		f.readers, f.turns = make([]gitsource.Reader, len(sources)), newTurns(f.atOnce)
-	}
-	all, names, labels := make([]fetched, len(sources)), namesOf(sources), labelsOf(sources)
-	took := make(chan func(), len(sources))
-	for _, i := range rand.Perm(len(sources)) { // so that it is not always the same ones that wait for their turn
-		s := sources[i]
-		s.turns = f.turns
-		all[i] = fetched{source: s, name: names[i], label: labels[i],
-			err: fmt.Errorf("read %s: %w", s.location, reconcile.ErrReading)}
-		go func() {
-			var desired gitsource.Desired
-			err := panics.Catch(func() (err error) {
-				desired, err = s.fetch(ctx, &f.readers[i])
-				return err
-			})
-			took <- func() { all[i].desired, all[i].descent, all[i].err = desired, s.descentOf(desired.Revision), err }
-		}()
-	}
-	gather(took, len(all), func() { early(slices.Clone(all)) })
-	return all, nil
-}
-
-// gather takes in so many results. In between, ever more rarely, it says that there are some of
-// which nothing was said before.
-func gather(results <-chan func(), n int, early func()) {
-	pause := headStart
-	next, news := time.NewTimer(pause), false
-	defer next.Stop()
-	for n > 0 {
-		select {
-		case take := <-results:
-			take()
-			n, news = n-1, true
-		case <-next.C:
-			if news {
-				early()
-				news = false
-			}
-			next.Reset(pause)
-			pause *= 2
-		}
-	}
-}
-
 // Fetch implements reconcile.Source.
 func (f *sourceFlags) Fetch(ctx context.Context, early func(reconcile.Desired)) reconcile.Desired {
 	if f.live() {
-		return reconcile.Desired{Live: true, Revision: "cluster", Refuses: f.settings.policy.Problems}
+		return f.declaredLive()
 	}
 	return f.within(f.declared(ctx, func(d reconcile.Desired) {
 		if d = f.within(d); len(d.Ready()) > 0 {
 			early(d)
 		}
 	}))
+}
+
+// declaredLive is what is declared where the custom resources themselves are the source.
+func (f *sourceFlags) declaredLive() reconcile.Desired {
+	return reconcile.Desired{Live: true, Revision: "cluster", Refuses: f.settings.policy.Problems}
 }
 
 // within is what is declared in the namespaces of the run.

@@ -169,7 +169,7 @@ func (w *tenants) sources(tenants ...string) []string {
 // cluster is the custom resource of that name, nil if there is none.
 func (w *tenants) cluster(name string) *v1alpha1.EtcdCluster {
 	w.Helper()
-	listed, err := w.client.List(w.Context(), "", "app.kubernetes.io/managed-by=quorate")
+	listed, err := w.client.List(w.Context(), "", "app.kubernetes.io/managed-by=quorate", kube.Whole)
 	if err != nil {
 		w.Fatal(err)
 	}

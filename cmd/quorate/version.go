@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	"quorate.dev/quorate/gitsource/manifests/confined"
+	"quorate.dev/quorate/reconcile/report"
 )
 
 // release is set by the linker; see the Makefile.
@@ -24,18 +26,49 @@ func version() string {
 }
 
 func newVersion(std streams) *cobra.Command {
-	return &cobra.Command{
+	var output string
+	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, and what this machine has to confine the reading of sources with",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if err := oneOf("output", output, "text", "json"); err != nil {
+				return err
+			}
+			if output == "json" {
+				return report.Encode(std.out, versionFacts())
+			}
 			_, err := fmt.Fprint(std.out, versionText())
 			return err
 		},
 	}
+	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	return c
 }
 
 // versionText is what the command says, and the flag --version.
 func versionText() string {
 	return fmt.Sprintf("quorate %s\nLandlock: %s\n", version(), confined.Landlock())
+}
+
+// facts are the same for scripts, with what the program was built from.
+type facts struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Landlock string `json:"landlock"`
+}
+
+func versionFacts() facts {
+	f := facts{Version: version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Landlock: confined.Landlock()}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				f.Commit = setting.Value
+			}
+		}
+	}
+	return f
 }

@@ -57,9 +57,10 @@ func (d *declaration) place() string {
 	return d.file
 }
 
-// derivedName takes a name apart that may be one of an object of a cluster: its Services,
-// its ConfigMap and its Secrets, its CronJobs, the Jobs that restore and recover it, its pods and its volume claims. The
-// kind is not looked at: names that differ by their kind alone mislead people, and DNS.
+// derivedName takes a name apart that may be one of an object of a cluster: its Services, its
+// ConfigMap and its Secrets, its CronJobs, the Jobs that restore and recover it, its pods and its
+// volume claims. The kind is not looked at: names that differ by their kind alone mislead people,
+// and DNS.
 var derivedName = regexp.MustCompile(
 	`^(.+)-(?:client|members|ca|peer-tls|server-tls|client-tls|quorate-tls|backup|drill|restore|recovery|[0-9]+)$`)
 

@@ -21,10 +21,12 @@ func (w *world) act() error {
 	case decide.StartRollout:
 		w.Objects.RunsVersion, w.Objects.RunsHash = a.Version, a.SpecHash
 	case decide.Seal:
-		w.Record = decide.SealedRecord(w.State, a, theToken)
+		w.Record = decide.SealedRecord(w.State, a, w.token())
 	case decide.StartBackup:
 		w.Backups.Jobs = append(w.Backups.Jobs, decide.BackupJob{Name: fmt.Sprintf("%s-backup-gen%d", w.Name, a.Generation),
-			Generation: a.Generation, Phase: decide.JobRuns, CreatedAt: w.Now})
+			UID: fmt.Sprintf("j-gen%d", a.Generation), Generation: a.Generation, Phase: decide.JobRuns, CreatedAt: w.Now})
+	case decide.DiscardBackup:
+		w.Backups.Jobs = slices.DeleteFunc(w.Backups.Jobs, func(j decide.BackupJob) bool { return j.UID == a.JobUID })
 	case decide.StartRestore:
 		return w.startRestore()
 	case decide.StopRestore:
@@ -59,7 +61,7 @@ func (w *world) act() error {
 }
 
 func (w *world) apply() {
-	w.Record = decide.StandingRecord(w.State, theToken)
+	w.Record = decide.StandingRecord(w.State, w.token())
 	o := decide.Objects{RunsVersion: w.Objects.RunsVersion, RunsHash: w.Objects.RunsHash, RunsReplicas: w.Record.Replicas()}
 	if o.RunsVersion == "" {
 		o.RunsVersion, o.RunsHash = w.Declared.Version, w.Declared.SpecHash

@@ -124,6 +124,11 @@ type StartBackup struct {
 	Generation int64 `json:"generation"`
 }
 
+// DiscardBackup deletes a Job that took a backup and has ended, so that another one can be started.
+type DiscardBackup struct {
+	JobUID string `json:"jobUID"`
+}
+
 // StartRestore makes the volume of the first member, if there is none, and starts the Job that fills it
 // from the backup that git declares.
 type StartRestore struct {
@@ -140,6 +145,8 @@ type StopRestore struct {
 type FinishRestore struct {
 	VolumeUID string `json:"volumeUID"`
 	From      string `json:"from"`
+	// Data is what that member has to show before clients are led to it.
+	Data RestoredData `json:"data,omitzero"`
 }
 
 // StartRecovery writes down that a new cluster is being made of the data of a member, and starts the Job
@@ -166,7 +173,7 @@ type FinishRecovery struct {
 func Actions() []Action {
 	return []Action{
 		Bootstrap{}, Seal{}, ApplyObjects{}, RenewCertificates{}, Declare{}, StopPods{}, StartRollout{},
-		EnableDowngrade{}, CancelDowngrade{}, DisarmAlarm{}, StartBackup{},
+		EnableDowngrade{}, CancelDowngrade{}, DisarmAlarm{}, StartBackup{}, DiscardBackup{},
 		StartRestore{}, StopRestore{}, FinishRestore{}, StartRecovery{}, StopRecovery{}, FinishRecovery{},
 		DeleteObjects{}, AddLearner{}, PromoteLearner{}, RemoveMember{}, MoveLeader{}, RestartReplica{}, DeleteVolume{},
 	}
@@ -191,6 +198,7 @@ func (CancelDowngrade) action()   {}
 func (DisarmAlarm) action()       {}
 func (DeleteObjects) action()     {}
 func (StartBackup) action()       {}
+func (DiscardBackup) action()     {}
 func (StartRestore) action()      {}
 func (StopRestore) action()       {}
 func (FinishRestore) action()     {}
@@ -234,7 +242,8 @@ func (a StopRecovery) String() string { return "StopRecovery job=" + a.JobUID }
 func (a FinishRecovery) String() string {
 	return fmt.Sprintf("FinishRecovery volume=%s cluster=%s", a.VolumeUID, a.ClusterID)
 }
-func (a StartBackup) String() string { return fmt.Sprintf("StartBackup generation=%d", a.Generation) }
+func (a StartBackup) String() string   { return fmt.Sprintf("StartBackup generation=%d", a.Generation) }
+func (a DiscardBackup) String() string { return "DiscardBackup job=" + a.JobUID }
 func (a RestartReplica) String() string {
 	return fmt.Sprintf("RestartReplica %d (pod %s)", a.Ordinal, a.PodUID)
 }

@@ -14,8 +14,15 @@ type Backups struct {
 	Jobs []BackupJob `json:"jobs,omitempty"`
 	// Last is the newest backup that succeeded, by these Jobs or by the status; nil if none is known.
 	Last *Backup `json:"last,omitempty"`
+	// BeforeDeletion is the backup that the deletion of the generation that it names goes by, by the status; nil if
+	// it says none.
+	BeforeDeletion *Backup `json:"beforeDeletion,omitempty"`
 	// Since is when Kubernetes was given the schedule; zero if it has none.
 	Since time.Time `json:"since,omitzero"`
+	// Due is when the newest backup was due that should have succeeded by now, or the first one; zero if that is
+	// not known. Overdue: none has succeeded since.
+	Due     time.Time `json:"due,omitzero"`
+	Overdue bool      `json:"overdue,omitempty"`
 	// Drift says how the CronJob is not as it should be, as Objects.Drift does of the others. It is kept
 	// apart, since nothing that heals may wait for it.
 	Drift []string `json:"drift,omitempty"`
@@ -30,6 +37,10 @@ type Backups struct {
 	// DrillFailed is the newest drill that failed since.
 	Drill       *Drill        `json:"drill,omitempty"`
 	DrillFailed *DrillFailure `json:"drillFailed,omitempty"`
+	// DrillDue is when the last but one drill was due whose time is over; zero if none was, or none is known.
+	DrillDue time.Time `json:"drillDue,omitzero"`
+	// Drills: there is a CronJob that drills, and it is not suspended.
+	Drills bool `json:"drills,omitempty"`
 	// DrillForeign says that somebody else has a CronJob of the name of that which drills; empty if nobody has.
 	DrillForeign string `json:"drillForeign,omitempty"`
 }
@@ -47,6 +58,7 @@ const (
 // BackupJob is a Job that takes a backup.
 type BackupJob struct {
 	Name string `json:"name"`
+	UID  string `json:"uid,omitempty"`
 	// Generation of the custom resource that a pass has started it for; zero if none has.
 	Generation int64    `json:"generation,omitempty"`
 	Phase      JobPhase `json:"phase"`
@@ -65,6 +77,8 @@ type BackupJob struct {
 // Backup is one that was stored.
 type Backup struct {
 	Job string `json:"job"`
+	// Generation of the custom resource that a pass has started that Job for; zero if none has.
+	Generation int64 `json:"generation,omitempty"`
 	// Slot is the moment that it is for.
 	Slot       time.Time `json:"slot"`
 	StartedAt  time.Time `json:"startedAt"`
@@ -75,40 +89,6 @@ type Backup struct {
 	Bytes      int64     `json:"bytes,omitempty"`
 	// Verified: it was read back after that, and is what was stored.
 	Verified bool `json:"verified,omitempty"`
-}
-
-// NewestFailure is the Job that failed last, if no backup was begun after it; nil if there is none.
-func (b Backups) NewestFailure() *BackupJob {
-	var newest *BackupJob
-	for i := range b.Jobs {
-		j := &b.Jobs[i]
-		since := b.Last == nil || !b.Last.StartedAt.After(j.CreatedAt)
-		if j.Phase == JobFailed && since && (newest == nil || j.CreatedAt.After(newest.CreatedAt)) {
-			newest = j
-		}
-	}
-	return newest
-}
-
-func (b Backups) anyRuns() bool {
-	return slices.ContainsFunc(b.Jobs, func(j BackupJob) bool { return j.Phase == JobRuns })
-}
-
-// Runs reports whether a Job of that name runs.
-func (b Backups) Runs(job string) bool {
-	return slices.ContainsFunc(b.Jobs, func(j BackupJob) bool { return j.Name == job && j.Phase == JobRuns })
-}
-
-// NewerBackup is the one of two that was begun later; of two that were begun together, as by two pods
-// of a Job, the one that is verified, or else b, which was seen later. nil stands for none.
-func NewerBackup(a, b *Backup) *Backup {
-	switch {
-	case a == nil || b == nil:
-		return cmp.Or(a, b)
-	case b.StartedAt.After(a.StartedAt), b.StartedAt.Equal(a.StartedAt) && (b.Verified || !a.Verified):
-		return b
-	}
-	return a
 }
 
 // startedBackup is the Job that a pass has started for this generation of the custom resource.
@@ -135,15 +115,27 @@ func (s State) earlierBackupRuns() string {
 // hasBackupSince reports whether a backup of this cluster is known that was begun since then, and that
 // was verified where git wants that.
 func (s State) hasBackupSince(since time.Time) bool {
-	last := s.Backups.Last
-	return last != nil && last.ClusterID == s.Record.ClusterID && !last.StartedAt.Before(since) &&
-		(last.Verified || !s.Declared.VerifiesBackups)
+	return slices.ContainsFunc(s.Backups.all(), func(b Backup) bool {
+		return s.isOurs(b) && !b.StartedAt.Before(since)
+	})
 }
 
-// canBackUp reports whether etcd can be backed up, and it would be known.
+// isOurs reports whether a backup is of this cluster, and was verified where git wants that.
+func (s State) isOurs(b Backup) bool {
+	return b.ClusterID == s.Record.ClusterID && (b.Verified || !s.Declared.VerifiesBackups)
+}
+
+// mayStartBackup reports whether etcd can be backed up, and no pass has started that for this generation.
+func (s State) mayStartBackup() bool {
+	_, started := s.startedBackup()
+	return s.canBackUp() && !started
+}
+
+// canBackUp reports whether etcd can be backed up, it would be known, and the custom resource says what git does:
+// its generation stands for that.
 func (s State) canBackUp() bool {
-	return s.Membership.Known && s.Record.ClusterID != 0 && s.Generation != 0 && s.toRun() &&
-		s.Backups.Hidden == "" && s.Backups.Foreign == ""
+	return s.Membership.Known && s.Record.ClusterID != 0 && s.Generation != 0 && !s.Objects.DeclarationDiffers &&
+		s.Backups.Hidden == "" && s.Backups.Foreign == "" && s.earlierBackupRuns() == ""
 }
 
 // backUp has Kubernetes told of the schedule, and starts a backup that is not to wait for it: the first
@@ -175,10 +167,9 @@ func besideBackup(apply func(State) (Decision, bool)) func(State) (Decision, boo
 }
 
 func (s State) startDueBackup() (Decision, bool) {
-	if _, started := s.startedBackup(); started || !s.canBackUp() || s.earlierBackupRuns() != "" {
-		return Decision{}, false
-	}
 	switch {
+	case !s.toRun() || !s.mayStartBackup():
+		return Decision{}, false
 	case s.lacksBackup():
 		return act(StartBackup{s.Generation}, "before etcd %s is rolled out: take a backup", s.Declared.Version)
 	case s.Declared.BacksUp && !s.hasBackupSince(time.Time{}) && !s.Backups.anyRuns():
@@ -224,10 +215,11 @@ func (s State) quorumIsGone() bool {
 }
 
 // lacksBackup reports whether an upgrade has to wait for its backup. Any counts that was begun since
-// a pass has started one: who cures what made that one fail need not wait for another pass.
+// a pass has started one for what git declares: who cures what made that one fail need not wait for another pass.
 func (s State) lacksBackup() bool {
 	job, started := s.startedBackup()
-	return s.needsBackup() && !(started && s.hasBackupSince(job.CreatedAt))
+	has := started && !s.Objects.DeclarationDiffers && s.hasBackupSince(job.CreatedAt)
+	return s.needsBackup() && !has
 }
 
 // upgradeAfterBackup has an upgrade that is to cure a member that fails wait for its backup, or starts
@@ -245,6 +237,9 @@ func (s State) upgradeAfterBackup() (Decision, bool) {
 
 // statefulSetAfterBackup: new pods would be of the version that waits for its backup.
 func (s State) statefulSetAfterBackup() (Decision, bool) {
+	if s.Objects.DeclarationDiffers { // the backup is that of this declaration
+		return act(Declare{}, "write down that etcd %s is declared", s.Declared.Version)
+	}
 	if d, starts := s.startDueBackup(); starts {
 		return d, true
 	}
@@ -275,9 +270,18 @@ func (s State) describeLackingBackup() (lack string, ends bool) {
 	if !s.lacksBackup() {
 		return "", false
 	}
+	return s.describeAwaitedBackup(fmt.Sprintf("before etcd %s is rolled out", s.Declared.Version), "Upgrade")
+}
+
+// describeAwaitedBackup says how far the backup is that something waits for, which is an occasion of
+// spec.backup.before, and whether that ends by itself.
+func (s State) describeAwaitedBackup(before, occasion string) (lack string, ends bool) {
 	job, started := s.startedBackup()
-	before := fmt.Sprintf("before etcd %s is rolled out, a backup is to be taken", s.Declared.Version)
+	before += ", a backup is to be taken"
 	again := fmt.Sprintf("start another one: kubectl create job --from=cronjob/%s-backup NAME", s.Name)
+	if occasion == "Deletion" && s.Backups.To != s.Declared.BackupTo {
+		again = "have another one started: kubectl delete job " + job.Name // the CronJob would store it elsewhere
+	}
 	switch {
 	case s.Backups.Foreign != "":
 		return before + ", and none can be: " + s.Backups.Foreign, false
@@ -289,8 +293,8 @@ func (s State) describeLackingBackup() (lack string, ends bool) {
 	case !started:
 		return before + ", and none can be started yet", true
 	case job.Phase == JobFailed:
-		return fmt.Sprintf("%s, and Job %s has failed: %s; cure that, and %s; or take Upgrade out of "+
-			"spec.backup.before", before, job.Name, cmp.Or(job.Message, "it does not say why"), again), false
+		return fmt.Sprintf("%s, and Job %s has failed: %s; cure that, and %s; or take %s out of "+
+			"spec.backup.before", before, job.Name, cmp.Or(job.Message, "it does not say why"), again, occasion), false
 	case job.Phase == JobSucceeded:
 		return fmt.Sprintf("%s, and Job %s has ended without saying that it took one of this cluster; "+
 			"look at its log, and %s", before, job.Name, again), false

@@ -109,7 +109,8 @@ func caChanged(s State) (Decision, bool) {
 // stopForCA stops the pods if git declares that the cluster does not run: that is the way to
 // another CA.
 func (s State) stopForCA() (Decision, bool) {
-	if s.toRun() || s.Objects.RunsReplicas == 0 || s.anyReplica(s.keepsGoingVolume) && !s.deletesVolumes() {
+	dataWouldGo := s.anyReplica(s.keepsGoingVolume) && !s.deletesVolumes()
+	if s.toRun() || s.Objects.RunsReplicas == 0 || dataWouldGo || s.lacksLastBackup() {
 		return Decision{}, false
 	}
 	return act(StopPods{}, "lifecycle %s: stop the pods of %s, which trust another CA than there is",

@@ -150,12 +150,14 @@ func (s State) DescribeCertificates() string {
 }
 
 // renewCertificates: what an orphan or a broken declaration asks for is not known, but none asks
-// for certificates that expire. Beside objects or clusters that are not its own nothing is touched,
+// for certificates that expire; nor does a cluster that waits for its last backup, which none could be taken of
+// without. Beside objects or clusters that are not its own nothing is touched,
 // and neither is what a person has suspended.
 func renewCertificates(s State) (Decision, bool) {
 	_, broken := invalidSpec(s)
 	worn := slices.DeleteFunc(s.WornCertificates(), func(c Certificate) bool { return c.CA })
-	if len(worn) == 0 || !broken && s.Declared.Orphaned == "" || !s.mayRenew() {
+	untouched := broken || s.Declared.Orphaned != "" || s.lacksLastBackup()
+	if len(worn) == 0 || !untouched || !s.mayRenew() {
 		return Decision{}, false
 	}
 	return act(RenewCertificates{}, "%s %s; reissue it from the CA on record, and touch nothing else", worn[0],

@@ -54,7 +54,7 @@ func Decide(s State) Decision {
 	d := firstToSpeak(s)
 	if d.Verdict == Act && s.LockHolder != "" {
 		d = Decision{
-			Rule:     lockedElsewhere,
+			Rule:     LockedElsewhere,
 			Verdict:  Wait,
 			Message:  fmt.Sprintf("%s would be next, but another pass is acting: %s", d.Rule, s.LockHolder),
 			Recheck:  recheck,
@@ -95,7 +95,7 @@ type Rule struct {
 
 // Rules lists the rules in the order in which they are asked.
 func Rules() []Rule {
-	list := []Rule{{lockedElsewhere,
+	list := []Rule{{LockedElsewhere,
 		"Another pass holds the lease of the cluster: whatever the rules say, do not act."}}
 	for _, r := range rules {
 		list = append(list, r.Rule)

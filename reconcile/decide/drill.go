@@ -23,6 +23,13 @@ type Drill struct {
 	Uncompared string `json:"uncompared,omitempty"`
 }
 
+// clockSkew is how far the clocks of machines may be apart.
+const clockSkew = 5 * time.Minute
+
+// CanHaveBeen reports whether the drill can be done by now. One of the future would count as the newest for as long
+// as it takes, and hide those that fail until then.
+func (d Drill) CanHaveBeen(now time.Time) bool { return !d.FinishedAt.After(now.Add(clockSkew)) }
+
 // DrillFailure is a drill that failed.
 type DrillFailure struct {
 	Job string    `json:"job"`
@@ -31,8 +38,8 @@ type DrillFailure struct {
 	Message string `json:"message,omitempty"`
 }
 
-// drillWarnings say what keeps backups from being restored for practice, and which drill has failed since one
-// was well.
+// drillWarnings say what keeps backups from being restored for practice, which drill has failed since one was
+// well, and that two drills in a row have not been.
 func (b Backups) drillWarnings() []string {
 	var warnings []string
 	if b.DrillForeign != "" {
@@ -41,6 +48,15 @@ func (b Backups) drillWarnings() []string {
 	if f := b.DrillFailed; f != nil {
 		warnings = append(warnings, fmt.Sprintf("no backup was restored for practice since Job %s failed: %s", f.Job,
 			cmp.Or(f.Message, "it does not say why")))
+	}
+	switch {
+	case b.DrillDue.IsZero() || b.Drill != nil && !b.Drill.FinishedAt.Before(b.DrillDue):
+	case b.Drill == nil:
+		warnings = append(warnings, fmt.Sprintf("no backup was ever restored for practice, and two drills were due "+
+			"since, the first at %s", b.DrillDue.UTC().Format(time.RFC3339)))
+	default:
+		warnings = append(warnings, fmt.Sprintf("no backup was restored for practice since %s, and two drills were due "+
+			"since, the first at %s", b.Drill.FinishedAt.UTC().Format(time.RFC3339), b.DrillDue.UTC().Format(time.RFC3339)))
 	}
 	return warnings
 }

@@ -15,6 +15,7 @@ func (s State) follow(r Record) Record {
 		return r
 	}
 	listed := s.listed()
+	r.JoinedTogether = r.JoinedTogether || s.Membership.learners() > 1 || s.toJoinTogether(r)
 	if len(s.missing()) > 0 {
 		return s.withoutRemoved(r, listed)
 	}
@@ -48,6 +49,7 @@ func (s State) follow(r Record) Record {
 		}
 	}
 	r.LogVersion = s.logVersion(r.LogVersion)
+	r.Uncompared = r.Uncompared && !s.compared()
 	return s.followVolumes(r, listed)
 }
 
@@ -158,11 +160,17 @@ func (r Record) removed(ordinal int) (RemovedMember, bool) {
 func (s State) recordDifferences() []string {
 	standing := StandingRecord(s, "")
 	facts := append(s.memberDifferences(standing), s.removedDifferences(standing)...)
+	if standing.JoinedTogether && !s.Record.JoinedTogether {
+		facts = append(facts, "two members join at once")
+	}
 	if standing.LogVersion != s.Record.LogVersion {
 		facts = append(facts, fmt.Sprintf("nothing in the members' logs is older than etcd %s", standing.LogVersion))
 	}
 	if standing.CA != s.Record.CA {
 		facts = append(facts, fmt.Sprintf("the CA that members trust, %s, is not on record", short(standing.CA)))
+	}
+	if s.recorded() && standing.Uncompared != s.Record.Uncompared {
+		facts = append(facts, s.describeComparison())
 	}
 	for _, r := range s.WrongMarks() {
 		facts = append(facts, fmt.Sprintf("the claim of %s is marked to be left of a lost cluster, and etcd lists its "+

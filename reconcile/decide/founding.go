@@ -41,6 +41,13 @@ func (r Record) MayFound() bool {
 	return slices.ContainsFunc(r.Members, func(m RecordedMember) bool { return m.Mode == Founding })
 }
 
+// Closed reports whether no clients are to be led to the members yet.
+func (r Record) Closed() bool { return r.MayFound() || r.Restoring() || r.Unproven() }
+
+// ClosedToClients reports whether clients are not to be told of the members: they are not led to them yet, or the
+// cluster is being made again of what a member has left.
+func (s State) ClosedToClients() bool { return s.Record.Closed() || s.Record.Recovering() }
+
 // remains reports whether the slot holds anything.
 func (r Replica) remains() bool { return r.VolumeUID != "" || r.Pod != PodAbsent }
 
@@ -106,7 +113,7 @@ func (s State) untilFormation() time.Duration {
 
 func seal(s State) (Decision, bool) {
 	id := s.Membership.ClusterID
-	if !s.Membership.Known || id == 0 || s.Record.ClusterID != 0 && s.Record.ClusterID != id {
+	if !s.Membership.Known || id == 0 || s.Record.ClusterID != 0 && s.Record.ClusterID != id || !s.runsRestored() {
 		return Decision{}, false
 	}
 	set := s.sealable()

@@ -129,15 +129,20 @@ func change(s *decide.State, kind, how int) {
 		func() { s.Membership.Forbidden = []string{"", "pods/portforward"}[how%2] },
 		func() {
 			s.Declared.BacksUp, s.Declared.BacksUpBeforeUpgrade = how%2 == 0, how/2%2 == 0
+			s.Declared.BacksUpBeforeDeletion = how/12%2 == 0
 			s.Generation = int64(how / 4 % 3)
 		},
 		func() {
-			s.Backups.Jobs = []decide.BackupJob{{Name: "a-backup-gen2", Generation: int64(how % 3),
+			s.Backups.Jobs = []decide.BackupJob{{Name: "a-backup-gen2", UID: "j1", Generation: int64(how % 3), EndedAt: dawn.Add(-time.Duration(how/9) * time.Minute),
 				Phase:     []decide.JobPhase{decide.JobRuns, decide.JobFailed, decide.JobSucceeded}[how/3%3],
 				CreatedAt: dawn.Add(-time.Minute)}}
 		},
 		func() {
 			s.Backups.Last = &decide.Backup{ClusterID: ids[how%3], StartedAt: dawn.Add(time.Duration(how/3-5) * 20 * time.Second)}
+		},
+		func() {
+			s.Backups.BeforeDeletion = &decide.Backup{ClusterID: ids[how%3], Generation: int64(how / 3 % 3), FinishedAt: dawn.Add(-time.Duration(how/9) * time.Minute)}
+			s.Declared.VerifiesBackups, s.Backups.BeforeDeletion.Verified = how/9%2 == 0, how/18%2 == 0
 		},
 		func() {
 			s.Backups.Hidden, s.Backups.Foreign = []string{"", "forbidden"}[how%2], []string{"", "CronJob"}[how/2%2]
@@ -268,7 +273,7 @@ func observable(s decide.State) bool {
 		if ordinal, ours := s.OrdinalOf(m); ours {
 			name = s.ReplicaName(ordinal)
 		}
-		if ids[m.ID] || name != "" && names[name] {
+		if ids[m.ID] || name != "" && names[name] || m.Started && m.Name == "" {
 			return false
 		}
 		ids[m.ID], names[name] = true, true
@@ -322,4 +327,4 @@ func statesOfStories(f *testing.F) []decide.State {
 	return states
 }
 
-var isDirective = map[string]bool{"cluster": true, "set": true, "add": true, "remove": true, "clock": true, "act": true, "decide": true}
+var isDirective = map[string]bool{"cluster": true, "set": true, "add": true, "remove": true, "clock": true, "act": true, "report": true, "decide": true}

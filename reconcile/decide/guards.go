@@ -195,6 +195,6 @@ func membershipUnknown(s State) (Decision, bool) {
 			"the cluster again%s%s%s", s.why(), s.describeReplicas(), s.describeHeldBack(), s.wayOutOfNodes(),
 			s.describeHindered())
 	}
-	return wait(recheck, "etcd gives no member list%s; nothing is changed until it does: %s", s.why(),
-		s.describeReplicas())
+	return wait(recheck, "etcd gives no member list%s; nothing is changed until it does: %s%s", s.why(),
+		s.describeReplicas(), s.describeUnproven())
 }

@@ -32,13 +32,56 @@ func withTemplate(change func(*world)) func(*world) {
 	}
 }
 
+// noted has the status say which backup the second declaration goes by, after a change of that.
+func noted(change func(w *world, b *decide.Backup)) func(*world) {
+	return deleted(func(w *world) {
+		w.Backups.BeforeDeletion = &decide.Backup{Generation: 2, ClusterID: w.Record.ClusterID, FinishedAt: w.Now}
+		change(w, w.Backups.BeforeDeletion)
+	})
+}
+
+// deleted has git want the cluster deleted after a backup, in the second declaration.
+func deleted(change func(*world)) func(*world) {
+	return func(w *world) {
+		change(w)
+		w.Generation = 2
+		w.Declared.BacksUpBeforeUpgrade, w.Declared.Version = false, "3.6.16"
+		w.Declared.Lifecycle, w.Declared.Retention, w.Declared.BacksUpBeforeDeletion = decide.Deleted, decide.Delete, true
+	}
+}
+
 var wrongsAboutBackups = []wrong{
+	{"backed up before a deletion", "stops without", deleted(func(*world) {}), acts(decide.ApplyObjects{})},
+	{"backed up before a deletion", "stops by a Job alone", deleted(startedFor(2, time.Second)), acts(decide.ApplyObjects{})},
+	{"backed up before a deletion", "deletes by that of another declaration", noted(func(_ *world, b *decide.Backup) { b.Generation = 1 }), acts(decide.DeleteVolume{Ordinal: 0, VolumeUID: "v0"})},
+	{"backed up before a deletion", "stops before that is declared", noted(func(w *world, _ *decide.Backup) { w.Objects.DeclarationDiffers = true }), acts(decide.ApplyObjects{})},
+	{"backed up before a deletion", "deletes by that of another cluster", noted(func(_ *world, b *decide.Backup) { b.ClusterID = 0xc9 }), acts(decide.DeleteVolume{Ordinal: 0, VolumeUID: "v0"})},
+	{"backed up before a deletion", "stops by one that is not verified", noted(func(w *world, _ *decide.Backup) { w.Declared.VerifiesBackups = true }), acts(decide.StopPods{})},
+	{"backed up before a deletion", "stops by one in another place", noted(func(_ *world, b *decide.Backup) { b.To = "s3://old" }), acts(decide.ApplyObjects{})},
+	{"backed up before a deletion", "stops by one of long ago", noted(func(w *world, b *decide.Backup) { b.FinishedAt = w.Now.Add(-11 * time.Minute) }), acts(decide.ApplyObjects{})},
+	{"backed up before a deletion", "deletes the record before volumes", noted(func(w *world, _ *decide.Backup) { w.Objects.RunsReplicas = 0 }), acts(decide.DeleteObjects{})},
+	{"backed up before a deletion", "deletes volumes without a record", noted(func(w *world, _ *decide.Backup) { w.Record = decide.Record{} }), acts(decide.DeleteVolume{Ordinal: 0, VolumeUID: "v0"})},
+	{"taken again", "while it runs", deleted(startedFor(2, time.Second)), acts(decide.DiscardBackup{JobUID: "j2"})},
+	{"taken again", "while it is of use", deleted(func(w *world) { startedFor(2, time.Second)(w); w.Backups.Jobs[0].EndedAt = w.Now }), acts(decide.DiscardBackup{})},
+	{renewedWhileItWaits, "with certificates that have expired", deleted(func(w *world) {
+		w.Record.CA, w.CA = "CA1", decide.CA{Secret: "CA1", Proven: "CA1"}
+		w.Certificates = []decide.Certificate{{NotBefore: w.Now.Add(-time.Hour), NotAfter: w.Now.Add(-time.Minute)}}
+	}), decision{decide.Block, nil, "because"}},
+	{"backed up as declared", "of what is deleted as it is", func(w *world) { backsUp(w); w.Declared.Lifecycle = decide.Deleted }, acts(decide.StartBackup{Generation: 2})},
 	{"backed up before an upgrade", "rolls without", backsUp, acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
 	{"backed up before an upgrade", "rolls with one of before", startedFor(2, -time.Second), acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
 	{"backed up before an upgrade", "rolls with one for another declaration", startedFor(1, time.Second), acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
 	{"backed up before an upgrade", "rolls with one of another cluster", func(w *world) {
 		startedFor(2, time.Second)(w)
 		w.Backups.Last.ClusterID = 0xc9
+	}, acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
+	{"backed up before an upgrade", "brings the StatefulSet back without", func(w *world) {
+		backsUp(w)
+		w.Objects.RunsVersion, w.Objects.RunsHash, w.Objects.RunsReplicas = "", "", 0
+	}, acts(decide.ApplyObjects{})},
+	{"backed up before an upgrade", "rolls before that is declared", func(w *world) {
+		startedFor(2, time.Second)(w)
+		w.Objects.DeclarationDiffers = true
 	}, acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
 	{"backed up before an upgrade", "restarts without", withTemplate(backsUp), acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
 	{"backed up before an upgrade", "prepares without", func(w *world) {

@@ -22,10 +22,26 @@ func restoring(change func(*world)) func(*world) {
 	return func(w *world) { restores(w); change(w) }
 }
 
+// proving is a cluster of which the first member runs on what was restored, changed before a pass has seen so.
+func proving(change func(*world)) func(*world) {
+	return func(w *world) {
+		data := decide.RestoredData{ClusterID: 0xc1, MemberID: 0xa0, Revision: 1018}
+		w.Record = decide.Record{Token: theToken, RestoredFrom: "tuesday", Restored: data}.
+			With(decide.RecordedMember{Ordinal: 0, Mode: decide.Sealed, VolumeUID: "v0"})
+		w.ReportedClusterID, w.Replicas = 0, w.Replicas[:1]
+		w.Membership.Members = []decide.Member{w.Membership.Members[0]}
+		m := &w.Membership.Members[0]
+		m.ID, m.Revision = data.MemberID, data.Revision
+		w.Membership.ClusterID = data.ClusterID
+		change(w)
+	}
+}
+
 func withoutJob(w *world) { restores(w); w.Restore.Job = nil }
 
 var (
 	starts   = acts(decide.StartRestore{Digest: "d1"})
+	seals    = acts(decide.Seal{ClusterID: 0xc1, Members: 1})
 	finishes = acts(decide.FinishRestore{VolumeUID: "v0", From: "tuesday"})
 )
 
@@ -55,6 +71,17 @@ var wrongsAboutRestores = []wrong{
 	{"restored as declared", "starts although it has failed", restoring(func(w *world) { w.Restore.Job.Phase = decide.JobFailed }), finishes},
 	{"restored as declared", "starts on a volume that it has not filled", restoring(func(w *world) { w.Restore.Job.VolumeUID = "v9" }), finishes},
 	{"restored as declared", "starts on what another backup has filled", restoring(func(w *world) { w.Declared.Restore.Digest = "d2" }), finishes},
+
+	{"restored as declared", "has it show something else", restores, acts(decide.FinishRestore{VolumeUID: "v0", From: "tuesday",
+		Data: decide.RestoredData{Revision: 7}})},
+
+	{"clients find what was restored", "another cluster", proving(func(w *world) { w.Membership.ClusterID = 0xc2 }),
+		acts(decide.Seal{ClusterID: 0xc2, Members: 1})},
+	{"clients find what was restored", "another member", proving(func(w *world) { w.Membership.Members[0].ID = 0xb0 }), seals},
+	{"clients find what was restored", "older data", proving(func(w *world) { w.Membership.Members[0].Revision-- }), seals},
+	{"clients find what was restored", "an alarm of old", proving(func(w *world) {
+		w.Membership.StaleAlarms = []decide.Alarm{{ID: 0xd1, Kind: decide.AlarmNoSpace}}
+	}), seals},
 
 	{"never founded twice", "without the data that git declares", restoring(func(w *world) {
 		w.Record, w.Replicas, w.Restore = decide.Record{}, nil, decide.Restore{}

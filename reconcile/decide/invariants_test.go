@@ -32,13 +32,19 @@ type decision struct {
 // by is the rule that decides so in the tests of the invariants, where the invariant is about one
 // rule alone.
 func (w wrong) by() string {
-	if w.invariant == missesTheMissing {
+	switch w.invariant {
+	case missesTheMissing:
 		return "MembersMissing"
+	case renewedWhileItWaits:
+		return "BackUpBeforeDeletion"
 	}
 	return "Wrong"
 }
 
-const missesTheMissing = "only the missing are missed"
+const (
+	missesTheMissing    = "only the missing are missed"
+	renewedWhileItWaits = "renewed while it waits"
+)
 
 func acts(a decide.Action) decision { return decision{decide.Act, a, "because"} }
 
@@ -107,6 +113,16 @@ func replaceAfter(limit, silence time.Duration) func(*world) {
 
 func removes(n int) decision {
 	return acts(decide.RemoveMember{ID: memberID(n), Name: fmt.Sprintf("a-%d", n)})
+}
+
+// besideNew has a member been added to a cluster of which two may join together.
+func besideNew(change func(*world)) func(*world) {
+	return func(w *world) {
+		w.Declared.Replicas = 6
+		w.Record.Token, w.Record.JoinedTogether = decide.FoundingToken(theToken, w.Declared.Version), true
+		w.Membership.Members = append(w.Membership.Members, decide.Member{ID: 0xb3, PeerURL: w.peerURL(3), Learner: true})
+		change(w)
+	}
 }
 
 func unknown(w *world) { w.Membership.Known = false }
@@ -256,7 +272,30 @@ var wrongs = []wrong{
 	{"leadership is transferred first", "to a learner", func(w *world) { w.Membership.Members[1].Learner = true }, acts(decide.MoveLeader{From: 0xa0, To: 0xa1})},
 	{"leadership is transferred first", "to a silent one", silent(1), acts(decide.MoveLeader{From: 0xa0, To: 0xa1})},
 
-	{"one learner", "adds a second", func(w *world) { w.Membership.Members[2].Learner = true }, acts(decide.AddLearner{Ordinal: 3})},
+	{"one learner, or two together", "adds a second", func(w *world) { w.Membership.Members[2].Learner = true }, acts(decide.AddLearner{Ordinal: 3})},
+	{"one learner, or two together", "adds a second, and nobody knows how the members were started", besideNew(func(w *world) { w.Record.Token = theToken }), acts(decide.AddLearner{Ordinal: 4})},
+	{"one learner, or two together", "adds a second, and the record does not tell", besideNew(func(w *world) { w.Record.JoinedTogether = false }), acts(decide.AddLearner{Ordinal: 4})},
+	{"one learner, or two together", "adds a second beside one on record", besideNew(func(w *world) {
+		w.Record = w.Record.With(decide.RecordedMember{Ordinal: 3, Mode: decide.Joining})
+	}), acts(decide.AddLearner{Ordinal: 4})},
+	{"one learner, or two together", "adds a second beside one with a pod", besideNew(func(w *world) {
+		w.Replicas = append(w.Replicas, decide.Replica{Ordinal: 3, Pod: decide.PodPending})
+	}), acts(decide.AddLearner{Ordinal: 4})},
+	{"one learner, or two together", "adds a second beside one that has started", besideNew(func(w *world) {
+		w.Membership.Members[3].Started, w.Membership.Members[3].Name = true, "a-3"
+	}), acts(decide.AddLearner{Ordinal: 4})},
+	{"one learner, or two together", "adds a third", besideNew(func(w *world) {
+		w.Membership.Members = append(w.Membership.Members, decide.Member{ID: 0xb4, PeerURL: w.peerURL(4), Learner: true})
+	}), acts(decide.AddLearner{Ordinal: 5})},
+	{"one learner, or two together", "adds a second to members of 3.5", besideNew(func(w *world) { w.Membership.Members[1].Version = "3.5.35" }), acts(decide.AddLearner{Ordinal: 4})},
+	{"one learner, or two together", "adds a second to a large database", besideNew(func(w *world) { w.Membership.Members[1].DBSize = 257 << 20 }), acts(decide.AddLearner{Ordinal: 4})},
+	{"one learner, or two together", "adds a second, and one does not say how much it has", besideNew(func(w *world) { w.Membership.Members[1].DBSize = 0 }), acts(decide.AddLearner{Ordinal: 4})},
+	{"one learner, or two together", "adds a second beside another list", besideNew(func(w *world) { w.Membership.Members[1].Disagrees = "does not list a-3" }), acts(decide.AddLearner{Ordinal: 4})},
+	{"one learner, or two together", "adds a second during a downgrade", besideNew(func(w *world) { w.Membership.Downgrade = "3.5" }), acts(decide.AddLearner{Ordinal: 4})},
+	{"one learner, or two together", "promotes one that a voter does not list", func(w *world) {
+		w.Record.JoinedTogether, w.Membership.Members[2].Learner = true, true
+		w.Membership.Members[1].Disagrees = "does not list a-2"
+	}, acts(decide.PromoteLearner{ID: 0xa2, Name: "a-2"})},
 
 	{"a volume outlives its member", "listed", nil, acts(decide.DeleteVolume{Ordinal: 2, VolumeUID: "v2"})},
 	{"a volume outlives its member", "listed without a name", func(w *world) { w.Membership.Members[2].Name = "" }, acts(decide.DeleteVolume{Ordinal: 2, VolumeUID: "v2"})},
@@ -424,6 +463,7 @@ func TestInvariantsCatch(t *testing.T) {
 // everything.
 var right = []wrong{
 	{"", "restarts a follower", rolling, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
+	{"", "adds a second beside one that has not begun", besideNew(func(*world) {}), acts(decide.AddLearner{Ordinal: 4})},
 	{"", "restarts a silent learner", func(w *world) { w.Membership.Members[2].Learner, w.Membership.Members[2].Answers = true, false }, acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
 	{"", "restarts the pod of nobody", func(w *world) { w.Membership.Members = w.Membership.Members[:2] }, acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
 	{"", "hands over", nil, acts(decide.MoveLeader{From: 0xa0, To: 0xa1})},

@@ -44,7 +44,7 @@ func hasVolume(r Replica) bool { return r.VolumeUID != "" }
 // stop takes the pods away, and waits until they are gone, before anything else goes.
 func stop(s State) (Decision, bool) {
 	switch {
-	case s.toRun() || !s.anythingLeft():
+	case s.toRun() || !s.anythingLeft() || s.lacksLastBackup():
 		return Decision{}, false
 	case s.anyReplica(s.keepsGoingVolume) && !s.deletesVolumes():
 		return block("lifecycle %s, "+
@@ -95,12 +95,15 @@ func (s State) describeGoingVolumes() string {
 }
 
 // deleteRest deletes the objects of a cluster without pods, and then, if its retention says so, its
-// volumes. It is the only way in which Quorate deletes the data of a cluster.
+// volumes; these first where git wants a last backup, since the record is what says that there was one. A volume
+// that is being deleted may be waiting for the pod of a Job that is over, which goes with the objects. It is the
+// only way in which Quorate deletes the data of a cluster.
 func (s State) deleteRest() (Decision, bool) {
 	if s.Objects.DeclarationDiffers {
 		return act(Declare{}, "write down that the cluster is to be deleted")
 	}
-	if s.recorded() || s.hasStatefulSet() || len(s.Objects.Remaining) > 0 {
+	goFirst := s.Declared.BacksUpBeforeDeletion && s.deletesVolumes() && s.anyReplica(staysToDelete)
+	if !goFirst && (s.recorded() || s.hasStatefulSet() || len(s.Objects.Remaining) > 0) {
 		return act(DeleteObjects{}, "lifecycle Deleted: delete the objects of the cluster: %s",
 			sentence(s.Objects.Remaining))
 	}

@@ -3,6 +3,7 @@ package decide
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"quorate.dev/quorate/etcdversion"
@@ -77,8 +78,9 @@ func withoutMember(members []RecordedMember, ordinal int) []RecordedMember {
 // Equal reports whether two records say the same.
 func (r Record) Equal(other Record) bool {
 	return r.Token == other.Token && r.ClusterID == other.ClusterID && r.LogVersion == other.LogVersion &&
-		r.CA == other.CA &&
-		r.RestoredFrom == other.RestoredFrom && r.Recovery == other.Recovery && r.VoidRecovery == other.VoidRecovery &&
+		r.CA == other.CA && r.JoinedTogether == other.JoinedTogether &&
+		r.RestoredFrom == other.RestoredFrom && r.Restored == other.Restored && r.Uncompared == other.Uncompared &&
+		r.Recovery == other.Recovery && r.VoidRecovery == other.VoidRecovery &&
 		slices.Equal(r.Members, other.Members) && slices.Equal(r.Removed, other.Removed) &&
 		slices.Equal(r.Confirmed, other.Confirmed) &&
 		slices.EqualFunc(r.Replaced, other.Replaced, func(a, b Replacements) bool {
@@ -110,19 +112,20 @@ func (s State) standing(freshToken string) Record {
 		return s.follow(s.voidRecovery(s.keepLost(s.takeUpRecovery(s.catchUp(s.Record)))))
 	case !s.Formed():
 		r := s.firstRecord(cmp.Or(s.Record.Token, freshToken))
-		r.CA = s.Record.CA
+		r.CA, r.JoinedTogether = s.Record.CA, s.Record.JoinedTogether
 		return r
 	}
 	token := cmp.Or(s.Record.Token, s.Objects.RunsToken, s.tokenOfVolumes(), freshToken)
 	if s.isBeingRestored() {
 		r := RestoringRecord(token)
-		r.CA = s.Record.CA
+		r.CA, r.JoinedTogether = s.Record.CA, s.Record.JoinedTogether
 		return r
 	}
 	r := Record{
-		CA:        s.Record.CA,
-		Token:     token,
-		ClusterID: cmp.Or(s.Record.ClusterID, s.ReportedClusterID),
+		CA:             s.Record.CA,
+		Token:          token,
+		ClusterID:      cmp.Or(s.Record.ClusterID, s.ReportedClusterID),
+		JoinedTogether: s.Record.JoinedTogether || strings.HasSuffix(token, together), // nothing says that they have not
 	}
 	if job := s.Recovery.Job; job != nil && !s.Membership.Known {
 		r.ClusterID = cmp.Or(r.ClusterID, job.ClusterID)
@@ -140,7 +143,7 @@ func (s State) catchUp(r Record) Record {
 	if r.ClusterID != 0 || s.ReportedClusterID == 0 {
 		return r
 	}
-	r.ClusterID = s.ReportedClusterID
+	r.ClusterID, r.JoinedTogether = s.ReportedClusterID, r.JoinedTogether || strings.HasSuffix(r.Token, together)
 	for _, m := range r.Members {
 		m.Mode = Sealed
 		r = r.With(m)
@@ -178,7 +181,7 @@ func (s State) remainingOrdinals() []int {
 // shows.
 func SealedRecord(s State, a Seal, freshToken string) Record {
 	r := StandingRecord(s, freshToken)
-	r.ClusterID = a.ClusterID
+	r.ClusterID, r.Restored = a.ClusterID, RestoredData{}
 	if v, err := etcdversion.Parse(s.Objects.RunsVersion); err == nil && s.founding() {
 		r.LogVersion = v.MajorMinor().String()
 	}

@@ -77,7 +77,7 @@ func (s State) transferLeadership(from Member, willDo func(Member) bool, format 
 // promoteLearner makes a learner a voter once it is sealed and has nine tenths of what the leader
 // has, which is etcd's own measure (hard case H13). The new voter counts for quorum at once.
 func promoteLearner(s State) (Decision, bool) {
-	if !s.Membership.Known {
+	if !s.Membership.Known || s.listsDiffer() {
 		return Decision{}, false
 	}
 	for _, m := range s.MembersInOrder() {

@@ -35,6 +35,16 @@ type RestoreJob struct {
 	From string `json:"from,omitempty"`
 	// Restored says which backup it was, once it has said so.
 	Restored string `json:"restored,omitempty"`
+	// Data is what it says of what it has made of it.
+	Data RestoredData `json:"data,omitzero"`
+}
+
+// RestoredData is what a member that starts on restored data has to show. What is not known is zero.
+type RestoredData struct {
+	ClusterID ID `json:"clusterID,omitempty"`
+	MemberID  ID `json:"memberID,omitempty"`
+	// Revision that etcd starts at: that of the backup, raised.
+	Revision int64 `json:"revision,omitempty"`
 }
 
 // Restoring reports whether the cluster is being made from a backup: the volume of its first member is
@@ -48,6 +58,10 @@ func (r Record) Restoring() bool {
 	return false
 }
 
+// Unproven reports whether the cluster was made from a backup, and no pass has seen its first member run on
+// what was restored.
+func (r Record) Unproven() bool { return r.RestoredFrom != "" && r.ClusterID == 0 }
+
 // RestoringRecord is the record of a cluster that is about to be made from a backup, with one member.
 func RestoringRecord(token string) Record {
 	return Record{Token: token}.With(RecordedMember{Ordinal: seedOrdinal, Mode: Restoring})
@@ -57,7 +71,7 @@ func RestoringRecord(token string) Record {
 // not at all.
 func RestoredRecord(s State, a FinishRestore) Record {
 	r := StandingRecord(s, "")
-	r.RestoredFrom = a.From
+	r.RestoredFrom, r.Restored, r.Uncompared = a.From, a.Data, true
 	return r.With(RecordedMember{Ordinal: seedOrdinal, Mode: Sealed, VolumeUID: a.VolumeUID})
 }
 
@@ -147,9 +161,9 @@ func (s State) followRestore(job RestoreJob) (Decision, bool) {
 		return act(StopRestore{job.UID}, "the declaration has changed since Job %s was started: start again",
 			s.restoreJobName())
 	case job.Phase == JobSucceeded:
-		from := cmp.Or(job.Restored, job.From)
-		return act(FinishRestore{s.Replica(seedOrdinal).VolumeUID, from}, "%s is restored: let %s start with it", from,
-			s.ReplicaName(seedOrdinal))
+		from := cmp.Or(job.Restored, job.From, "a backup")
+		return act(FinishRestore{s.Replica(seedOrdinal).VolumeUID, from, job.Data},
+			"%s is restored: let %s start with it", from, s.ReplicaName(seedOrdinal))
 	case job.Phase == JobFailed:
 		return block("Job %s has failed: %s; cure that, and delete the Job to have it tried again: "+
 			"kubectl delete job %[1]s; or change spec.restore; an empty volume is made if that is deleted as well: "+

@@ -8,10 +8,11 @@ const (
 	ruleRestore       = "Restore"
 	ruleRecover       = "Recover"
 	ruleWaitForBackup = "WaitForBackup"
+	ruleLastBackup    = "BackUpBeforeDeletion"
 )
 
-// lockedElsewhere overrules every action.
-const lockedElsewhere = "LockedElsewhere"
+// LockedElsewhere is the rule that overrules every action.
+const LockedElsewhere = "LockedElsewhere"
 
 // rule is a named rule. apply returns its decision and whether it speaks; it must be safe by
 // itself, whatever the rules before it have let through.
@@ -26,7 +27,7 @@ type rule struct {
 var rules = []rule{
 	{Rule{"RenewCertificates",
 		"Certificates are about to expire, and git declares the cluster no longer, or something that cannot be " +
-			"built: reissue them, touch nothing else."}, renewCertificates},
+			"built, or it waits for its last backup: reissue them, touch nothing else."}, renewCertificates},
 	{Rule{"Orphaned", "Git declares the cluster no longer: report it, touch nothing."}, orphaned},
 	{Rule{"InvalidSpec", "Git asks for something that cannot be built: touch nothing, keep what runs."}, invalidSpec},
 	{Rule{"ForeignObjects", "An object or a volume has one of the cluster's names and is not its own: touch nothing."},
@@ -44,6 +45,9 @@ var rules = []rule{
 	{Rule{"CAChanged", "Another CA is in the Secret than the one that members trust: issue nothing from it."},
 		caChanged},
 	{Rule{"NothingRuns", "Git declares that the cluster does not run, and nothing runs: found nothing."}, nothingRuns},
+	{Rule{ruleLastBackup,
+		"The cluster is to be deleted, and git wants a backup of before: take it, stop nothing until it is there."},
+		backUpBeforeDeletion},
 	{Rule{"Stop", "Git declares that the cluster does not run: stop its pods, keep its data; if it is to be deleted, " +
 		"delete the rest."}, stop},
 	{Rule{"RenamedInGit", "A cluster seems to have got another name or namespace in git: found no second, empty one."},
@@ -52,10 +56,13 @@ var rules = []rule{
 		bootstrap},
 	{Rule{ruleRecover, "The cluster has lost its majority for good, and git orders to make a new one of what a " +
 		"member has left: stop all pods, and do it."}, recoverCluster},
+	{Rule{"JoinTogether", "A member has been added, nothing has been made for it yet, and the next can join with it: " +
+		"add that one, too."}, joinTogether},
 	{Rule{"ApplyObjects", "Objects of the cluster are missing or changed, or etcd's list has: put them right."},
 		applyObjects},
 	{Rule{ruleRestore, "The cluster is made from a backup: fill the volume of its first member before it starts."},
 		restore},
+	{Rule{"RestoreMismatch", "What runs is not what was restored: lead no client to it."}, restoreMismatch},
 	{Rule{"RestartBroken", "A pod that does not come up was made from an earlier declaration, " +
 		"or can never get its volume: recreate it."}, restartBroken},
 	{Rule{"WaitForFormation", "The founding members are starting."}, waitForFormation},

@@ -58,6 +58,9 @@ func page(t *testing.T) string {
 		if threshold.Length > 0 {
 			value = shortly(threshold.Length)
 		}
+		if threshold.Bytes > 0 {
+			value = fmt.Sprintf("%d MiB", threshold.Bytes>>20)
+		}
 		fmt.Fprintf(&out, "| %s | %s | %s |\n", threshold.Name, value, threshold.About)
 	}
 	out.WriteString("\n# Invariants\n\nNo decision breaks one of these, in any state. Tests hold every decision in every story, on every path and in every\n" +

@@ -9,7 +9,7 @@ import (
 
 func applyObjects(s State) (Decision, bool) {
 	facts := append(s.recordDifferences(), s.Objects.Drift...)
-	if !s.toRun() && !s.deletesVolumes() && s.anyReplica(s.keepsGoingVolume) {
+	if s.lacksLastBackup() || !s.toRun() && !s.deletesVolumes() && s.anyReplica(s.keepsGoingVolume) {
 		return Decision{}, false // pods would stop
 	}
 	if s.toRun() && s.Record.Restoring() && s.ReportedClusterID == 0 && s.besideRestore() != "" {

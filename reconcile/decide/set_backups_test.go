@@ -18,6 +18,27 @@ func (w *world) setBackups(target, key, text string) error {
 		switch key {
 		case "last":
 			return w.setLastBackup(text)
+		case "generation":
+			generation, err := strconv.ParseInt(text, 10, 64)
+			w.Backups.Last.Generation = generation
+			return err
+		case "in":
+			w.Backups.Last.To = text
+			return nil
+		case "verified":
+			verified, err := strconv.ParseBool(text)
+			w.Backups.Last.Verified = verified
+			return err
+		case "to":
+			w.Backups.To = text
+			return nil
+		case "job":
+			w.Backups.Last.Job = text
+			return nil
+		case "revision":
+			var err error
+			w.Backups.Last.Revision, err = strconv.ParseInt(text, 10, 64)
+			return err
 		case "cluster":
 			id, err := decidetest.ID(text)
 			w.Backups.Last.ClusterID = id
@@ -36,13 +57,23 @@ func (w *world) setBackups(target, key, text string) error {
 	if i < 0 {
 		generation, _ := strconv.ParseInt(strings.TrimPrefix(name, "gen"), 10, 64)
 		w.Backups.Jobs = append(w.Backups.Jobs, decide.BackupJob{Name: w.Name + "-backup-" + name, Generation: generation,
-			Phase: decide.JobRuns, CreatedAt: w.Now})
+			UID: "j-" + name, Phase: decide.JobRuns, CreatedAt: w.Now})
 		i = len(w.Backups.Jobs) - 1
 	}
 	job := &w.Backups.Jobs[i]
 	switch key {
 	case "phase":
-		job.Phase = decide.JobPhase(text)
+		job.Phase, job.EndedAt = decide.JobPhase(text), w.Now
+	case "stored":
+		ago, err := time.ParseDuration(text)
+		at := w.Now.Add(-ago)
+		job.Backup = &decide.Backup{Job: job.Name, Generation: job.Generation, Slot: at, StartedAt: at, FinishedAt: at,
+			ClusterID: w.Record.ClusterID, To: w.Declared.BackupTo}
+		return err
+	case "verified":
+		verified, err := strconv.ParseBool(text)
+		job.Backup.Verified = verified
+		return err
 	case "message":
 		job.Message = text
 	case "created":
@@ -64,6 +95,6 @@ func (w *world) setLastBackup(text string) error {
 	ago, err := time.ParseDuration(text)
 	at := w.Now.Add(-ago)
 	w.Backups.Last = &decide.Backup{Job: w.Name + "-backup", Slot: at, StartedAt: at, FinishedAt: at,
-		ClusterID: w.Record.ClusterID}
+		ClusterID: w.Record.ClusterID, To: w.Declared.BackupTo}
 	return err
 }

@@ -28,6 +28,9 @@ func (w *world) setRestore(key, text string) (err error) {
 		seen.Job.From, seen.Job.Digest = decidetest.Text(text), decidetest.Text(text)
 	case "restored":
 		seen.Job.Restored = decidetest.Text(text)
+	case "data":
+		_, err = fmt.Sscanf(decidetest.Text(text), "%x %x %d", &seen.Job.Data.ClusterID, &seen.Job.Data.MemberID,
+			&seen.Job.Data.Revision)
 	default:
 		err = setVolumeJob(&seen.Job.VolumeJob, key, text)
 	}

@@ -39,6 +39,14 @@ func (w *world) setOne(target, key, text string) (err error) {
 		w.Membership.Downgrade = decidetest.Text(text)
 	case "status generation":
 		w.Generation, err = strconv.ParseInt(text, 10, 64)
+	case "status seen":
+		w.LastSeen = nil
+		fields := strings.Fields(decidetest.Text(text))
+		for i := 0; i+1 < len(fields) && err == nil; i += 2 {
+			m := decide.SeenMember{Name: fields[i]}
+			m.Revision, err = strconv.ParseInt(fields[i+1], 10, 64)
+			w.LastSeen = append(w.LastSeen, m)
+		}
 	case "status version":
 		w.ReportedVersion = text
 	case "objects replicas":
@@ -49,6 +57,8 @@ func (w *world) setOne(target, key, text string) (err error) {
 		}
 	case "record cluster":
 		w.Record.ClusterID, err = decidetest.ID(text)
+	case "record uncompared":
+		w.Record.Uncompared, err = strconv.ParseBool(text)
 	case "record log":
 		w.Record.LogVersion = decidetest.Text(text)
 	case "record ca":
@@ -109,7 +119,7 @@ func (w *world) setExpiry(c decide.Certificate, lifetime time.Duration, days str
 // there yet is made.
 func (w *world) setSlot(ordinal int, key, text string) error {
 	switch key {
-	case "etcd", "learner", "alarms", "id", "applied", "storage", "runs", "silent-for", "disagrees", "hash":
+	case "etcd", "learner", "alarms", "id", "applied", "revision", "storage", "runs", "silent-for", "disagrees", "hash", "hash-why", "db":
 		return w.setMember(ordinal, key, text)
 	case "replaced":
 		times, err := strconv.Atoi(text)
@@ -134,7 +144,7 @@ func (w *world) setSlot(ordinal int, key, text string) error {
 	}
 	i := slices.IndexFunc(w.Replicas, func(r decide.Replica) bool { return r.Ordinal == ordinal })
 	if i < 0 {
-		w.Replicas = append(w.Replicas, decide.Replica{Ordinal: ordinal, Pod: decide.PodAbsent, VolumeUID: volumeUID(ordinal), VolumeToken: theToken})
+		w.Replicas = append(w.Replicas, decide.Replica{Ordinal: ordinal, Pod: decide.PodAbsent, VolumeUID: volumeUID(ordinal), VolumeToken: w.token()})
 		i = len(w.Replicas) - 1
 	}
 	return w.setReplica(&w.Replicas[i], key, text)
@@ -218,12 +228,19 @@ func (w *world) setMember(ordinal int, key, text string) (err error) {
 		case "applied":
 			n, err = strconv.Atoi(text)
 			m.Applied = uint64(n)
+		case "db":
+			n, err = strconv.Atoi(text)
+			m.DBSize = int64(n) << 20
+		case "revision":
+			m.Revision, err = strconv.ParseInt(text, 10, 64)
 		case "storage":
 			m.StorageVersion = text
 		case "runs":
 			m.Version = text
 		case "disagrees":
 			m.Disagrees = text
+		case "hash-why":
+			m.HashWhy = text
 		case "hash":
 			_, err = fmt.Sscanf(text, "%x@%d/%d", &m.Hash.Sum, &m.Hash.Revision, &m.Hash.CompactRevision)
 		case "silent-for":
@@ -302,6 +319,8 @@ func (w *world) remove(args []datadriven.CmdArg) error {
 		for i := range w.Replicas {
 			w.Replicas[i].VolumeUID, w.Replicas[i].VolumeToken = "", ""
 		}
+	case "jobs":
+		w.Backups.Jobs, w.Backups.Last = nil, nil
 	case "drift":
 		w.Objects.Drift = nil
 	case "remaining":

@@ -60,6 +60,8 @@ type State struct {
 	// Generation of the custom resource, which Kubernetes raises with every change of its spec; zero
 	// if there is none.
 	Generation int64 `json:"generation,omitempty"`
+	// LastSeen are the members as the status last said, while a recovery is ordered.
+	LastSeen []SeenMember `json:"lastSeen,omitempty"`
 	// Backups is what is seen of backups.
 	Backups Backups `json:"backups,omitzero"`
 	// Restore is what is seen of the data being restored.
@@ -97,8 +99,12 @@ type Declared struct {
 	BacksUp bool `json:"backsUp,omitempty"`
 	// BacksUpBeforeUpgrade: no pod is moved to another version of etcd before there is a backup.
 	BacksUpBeforeUpgrade bool `json:"backsUpBeforeUpgrade,omitempty"`
+	// BacksUpBeforeDeletion: nothing of the cluster is stopped or deleted before there is a backup.
+	BacksUpBeforeDeletion bool `json:"backsUpBeforeDeletion,omitempty"`
 	// BackupDeadline is how long a backup may take.
 	BackupDeadline time.Duration `json:"backupDeadline,omitempty"`
+	// BackupTo is where backups are stored.
+	BackupTo string `json:"backupTo,omitempty"`
 	// VerifiesBackups: git wants backups to be verified before they count.
 	VerifiesBackups bool `json:"verifiesBackups,omitempty"`
 	// Restore is the backup that a new cluster is made from.
@@ -177,11 +183,20 @@ type Record struct {
 	Removed []RemovedMember `json:"removed,omitempty"`
 	// RestoredFrom says which backup the cluster was made from; empty if it was founded without data.
 	RestoredFrom string `json:"restoredFrom,omitempty"`
+	// Restored is what the first member has to show before the cluster ID goes on record; zero if it has, or
+	// if nothing is known.
+	Restored RestoredData `json:"restored,omitzero"`
+	// Uncompared: the members' data are to be compared once, when there are as many as git declares, since all
+	// were made from one backup.
+	Uncompared bool `json:"uncompared,omitempty"`
 	// Recovery of a lost cluster that was last begun; zero if there was none.
 	Recovery RecordedRecovery `json:"recovery,omitzero"`
 	// VoidRecovery is the Word of an order to recover this cluster that came to nothing, since it had a quorum;
 	// empty if there is none.
 	VoidRecovery string `json:"voidRecovery,omitempty"`
+	// JoinedTogether: two learners are about to be listed at once, have been, or may have been. etcd before 3.6 cannot
+	// follow a log that says so.
+	JoinedTogether bool `json:"joinedTogether,omitempty"`
 	// Confirmed are the members that a person had confirmed when a list was followed that had lost
 	// most of those on record, ascending.
 	Confirmed []ID `json:"confirmed,omitempty"`

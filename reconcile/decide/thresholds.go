@@ -2,7 +2,7 @@ package decide
 
 import "time"
 
-// How long, and how often, before something is done or said. Each is documented by Thresholds, with
+// How long, how often and how much, before something is done or said. Each is documented by Thresholds, with
 // why it is what it is.
 const (
 	pendingPatience      = 30 * time.Second
@@ -17,6 +17,7 @@ const (
 	replacementThreshold = 3
 	replacementMemory    = 24 * time.Hour
 	snapshotPatience     = time.Minute
+	smallDatabase        = 256 << 20
 	noteAgain            = 10 * time.Minute
 	unrelated            = 30 * time.Minute
 	recheckStarting      = 200 * time.Millisecond
@@ -25,12 +26,13 @@ const (
 	recheckStopped       = 10 * time.Second
 )
 
-// Threshold is a length of time, or a number of times, that decisions depend on.
+// Threshold is a length of time, a number of times, or a size, that decisions depend on.
 type Threshold struct {
 	Name string
-	// Length, or else Times, is what it is.
+	// Length, or else Times, or else Bytes, is what it is.
 	Length time.Duration
 	Times  int
+	Bytes  int64
 	// About says what it bounds, and why so.
 	About string
 }
@@ -38,46 +40,49 @@ type Threshold struct {
 // Thresholds lists all of them. What git declares (spec.replaceAfter) is not among them.
 func Thresholds() []Threshold {
 	return []Threshold{
-		{"A container that starts", startPatience, 0,
+		{"A container that starts", startPatience, 0, 0,
 			"A container that has run this long counts as starting, not as crashing: " +
 				"the kubelet waits 10 s before the first restart."},
-		{"A pending pod", pendingPatience, 0,
+		{"A pending pod", pendingPatience, 0, 0,
 			"Every pod is pending until it has a node, its volumes and its image. " +
 				"After this long, something may be wrong."},
-		{"Crash loop: crashes", 0, crashLoopThreshold,
+		{"Crash loop: crashes", 0, crashLoopThreshold, 0,
 			"A member's data is given up only after this many crashes: anything that a restart cures is over by then."},
-		{"Crash loop: time", crashPatience, 0,
+		{"Crash loop: time", crashPatience, 0, 0,
 			"And only after the pod has failed for this long. With the kubelet's pauses of 10, 20 and 40 s, four " +
 				"crashes take longer anyway."},
-		{"No data: crashes", 0, crashesWithoutData,
+		{"No data: crashes", 0, crashesWithoutData, 0,
 			"etcd itself must have said this often that its data is not there: " +
 				"the first time, the volume may have been mounted late."},
-		{"Stopped by its own check: crashes", 0, checkStopThreshold,
+		{"Stopped by its own check: crashes", 0, checkStopThreshold, 0,
 			"A member must have stopped this often because a peer's data differs: " +
 				"the first time, that peer may be on its way out."},
-		{"A failing pod", patience, 0,
+		{"A failing pod", patience, 0, 0,
 			"Containers that exit are restarted, and images that cannot be pulled now may be pulled later: " +
 				"Kubernetes gets over most failures within this time."},
-		{"A wait", longPatience, 0,
+		{"A wait", longPatience, 0, 0,
 			"A node may come back, a slow volume be attached, a large database be read. " +
 				"After this long, a Block tells a person. For a Job it is the deadline that git declares, and " +
 				"two minutes, where that is longer."},
-		{"A missing node", strandedPatience, 0,
+		{"A missing node", strandedPatience, 0, 0,
 			"A node that is registered again still has its volumes. spec.replaceAfter counts instead where it is set."},
-		{"Replacements: number", 0, replacementThreshold,
+		{"Replacements: number", 0, replacementThreshold, 0,
 			"After this many replacements of one member for silence or crashes, its data is not what is wrong."},
-		{"Replacements: time", replacementMemory, 0, "Replacements further apart than this are not counted together."},
-		{"A learner: time", snapshotPatience, 0,
+		{"Replacements: time", replacementMemory, 0, 0, "Replacements further apart than this are not counted together."},
+		{"A learner: time", snapshotPatience, 0, 0,
 			"A learner has at least this long before its silence counts: " +
 				"it takes in what the leader has before it answers."},
-		{"A wait noted in the status", noteAgain, 0, "The note is renewed once it is this old, not on every pass."},
-		{"Two separate waits", unrelated, 0,
+		{"Joining together: database", 0, 0, smallDatabase,
+			"The leader sends its database to each learner. Up to this size, as the largest member says, two learners " +
+				"may be sent it at once."},
+		{"A wait noted in the status", noteAgain, 0, 0, "The note is renewed once it is this old, not on every pass."},
+		{"Two separate waits", unrelated, 0, 0,
 			"Between two sightings further apart than this, the member may have been healthy all the time."},
-		{"Recheck while members start, or a learner catches up", recheckStarting, 0, "etcd sends no notice of either."},
-		{"Recheck while members are unhealthy", recheckSettling, 0,
+		{"Recheck while members start, or a learner catches up", recheckStarting, 0, 0, "etcd sends no notice of either."},
+		{"Recheck while members are unhealthy", recheckSettling, 0, 0,
 			"An election takes about a second with etcd's defaults."},
-		{"Recheck of what Kubernetes does", recheck, 0, "Changes of objects are watched as well."},
-		{"Recheck while a member stops itself", recheckStopped, 0,
+		{"Recheck of what Kubernetes does", recheck, 0, 0, "Changes of objects are watched as well."},
+		{"Recheck while a member stops itself", recheckStopped, 0, 0,
 			"A hash scans the whole database, and the kubelet restarts the pod more and more slowly."},
 	}
 }

@@ -34,6 +34,7 @@ func (w *world) hasWaited(args []datadriven.CmdArg) (err error) {
 
 func (w *world) report(changed bool) string {
 	w.Waited = decide.Waits(w.State, decide.Decide(w.State), changed)
+	w.Backups.BeforeDeletion = w.BackupBeforeDeletion()
 	var out strings.Builder
 	for _, entry := range w.Waited {
 		fmt.Fprintf(&out, "waited %s for=(%s) since=%s seen=%s\n", entry.Rule, entry.For, w.Now.Sub(entry.Since), w.Now.Sub(entry.Seen))

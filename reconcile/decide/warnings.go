@@ -36,7 +36,11 @@ func (s State) BackupWarnings() []string {
 		warnings = append(warnings, fmt.Sprintf("backups go on as they were last applied, to %s, until the "+
 			"declaration is acted on; if they are not to: kubectl delete cronjob %s-backup", b.To, s.Name))
 	}
-	if s.Declared.Restore.declared() && s.Record.ClusterID != 0 && s.Record.RestoredFrom == "" {
+	if len(s.Declared.Problems) > 0 && b.Drills {
+		warnings = append(warnings, fmt.Sprintf("drills go on as they were last applied, with that image of etcd and from "+
+			"that store, until the declaration is acted on; if they are not to: kubectl delete cronjob %s-drill", s.Name))
+	}
+	if s.restoreIsInert() && s.Record.RestoredFrom == "" {
 		warnings = append(warnings, "spec.restore has no effect: the cluster was there before it was declared")
 	}
 	if beside := s.instead(); beside != "" {
@@ -54,6 +58,18 @@ func (s State) BackupWarnings() []string {
 		return append(warnings, fmt.Sprintf("Job %s has stored a backup, and failed after that: %s", failed.Name, why))
 	}
 	return append(warnings, fmt.Sprintf("no backup was taken since Job %s failed: %s", failed.Name, why))
+}
+
+// restoreIsInert reports whether git declares that the cluster is made from a backup, and it has formed.
+func (s State) restoreIsInert() bool { return s.Declared.Restore.declared() && s.Record.ClusterID != 0 }
+
+// MadeFrom says which backup the cluster was made from, and whether git goes on declaring it; empty if it was
+// founded without data.
+func (s State) MadeFrom() string {
+	if s.Record.RestoredFrom != "" && s.restoreIsInert() {
+		return s.Record.RestoredFrom + "; spec.restore has no effect any more"
+	}
+	return s.Record.RestoredFrom
 }
 
 // instead says what is there of a cluster that git wants to be made from a backup, and that is taken to have

@@ -75,10 +75,33 @@ func TestBackupWarnings(t *testing.T) {
 		{State{Name: "a", Declared: Declared{Problems: []string{"p"}}, Backups: Backups{Since: dawn, Suspended: true}}, ""},
 		{State{Name: "a", Declared: Declared{Restore: RestoreSource{Digest: "d"}}, Replicas: []Replica{{Ordinal: 0, VolumeUID: "v", Pod: PodAbsent}}},
 			"spec.restore has no effect: a volume of a-0 is there, so the cluster is taken to be there; if nobody needs that, delete the cluster with its volumes, and declare it again"},
+		{State{Declared: Declared{Restore: RestoreSource{Digest: "d"}}, Record: Record{ClusterID: 0xc1}},
+			"spec.restore has no effect: the cluster was there before it was declared"},
+		{State{Declared: Declared{Restore: RestoreSource{Digest: "d"}}, Record: Record{ClusterID: 0xc1, RestoredFrom: "tuesday"}}, ""},
+		{State{Backups: Backups{DrillDue: dawn}}, "no backup was ever restored for practice, and two drills were due since, the first at 2026-11-01T06:00:00Z"},
+		{State{Backups: Backups{DrillDue: dawn, Drill: &Drill{FinishedAt: dawn.Add(-time.Hour)}}},
+			"no backup was restored for practice since 2026-11-01T05:00:00Z, and two drills were due since, the first at 2026-11-01T06:00:00Z"},
+		{State{Backups: Backups{DrillDue: dawn, Drill: &Drill{FinishedAt: dawn}}}, ""},
 		{State{Name: "a", Declared: Declared{Restore: RestoreSource{Digest: "d"}}, Record: RestoringRecord("t"), Replicas: []Replica{{Ordinal: 0, VolumeUID: "v", Pod: PodAbsent}}}, ""},
 	} {
 		if got := strings.Join(test.state.BackupWarnings(), "; "); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
+	}
+}
+
+// TestDrillsGoOn: a declaration that is refused ends no drills, and that is said.
+func TestDrillsGoOn(t *testing.T) {
+	s := State{Name: "a", Backups: Backups{Drills: true}}
+	if got := s.BackupWarnings(); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+	s.Declared.Problems = []string{"spec.image.repository: that is not allowed"}
+	if got := s.BackupWarnings(); len(got) != 1 || !strings.Contains(got[0], "kubectl delete cronjob a-drill") {
+		t.Errorf("%q", got)
+	}
+	s.Backups.Drills = false
+	if got := s.BackupWarnings(); len(got) > 0 {
+		t.Errorf("%q", got)
 	}
 }

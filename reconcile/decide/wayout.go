@@ -9,7 +9,7 @@ import (
 // make is refused until a person changes something.
 func (s State) patienceFor(d Decision) time.Duration {
 	for _, m := range s.Record.Members {
-		if r := s.Replica(m.Ordinal); d.Rule != lockedElsewhere && r.Pod == PodAbsent && r.PodRefused != "" {
+		if r := s.Replica(m.Ordinal); d.Rule != LockedElsewhere && r.Pod == PodAbsent && r.PodRefused != "" {
 			return patience
 		}
 	}
@@ -18,7 +18,7 @@ func (s State) patienceFor(d Decision) time.Duration {
 		return max(longPatience, s.Declared.Restore.Deadline+patience)
 	case ruleRecover:
 		return max(longPatience, s.Declared.Recovery.Deadline+patience)
-	case ruleWaitForBackup:
+	case ruleWaitForBackup, ruleLastBackup:
 		return max(longPatience, s.Declared.BackupDeadline+patience)
 	}
 	return longPatience
@@ -27,7 +27,7 @@ func (s State) patienceFor(d Decision) time.Duration {
 // wayOut says what a person does about what has not come by itself.
 func (s State) wayOut(d Decision) string {
 	switch d.Rule {
-	case lockedElsewhere:
+	case LockedElsewhere:
 		return fmt.Sprintf("see what that pass is at; if it is gone, kubectl delete lease %s", s.Name)
 	case "Terminating", "Stop", "WaitForCleanUp":
 		return "kubectl get -o yaml shows the finalizers of what does not go; whoever has set them takes them off" +
@@ -45,6 +45,9 @@ func (s State) wayOut(d Decision) string {
 			s.recoveryJobName())
 	case ruleWaitForBackup:
 		return "kubectl describe shows what keeps that Job and its pods; or take Upgrade out of spec.backup.before"
+	case ruleLastBackup:
+		return "declare Running, and see what keeps a backup from being taken; " +
+			"or take Deletion out of spec.backup.before"
 	case "ScaleUp":
 		ordinal, _ := s.freeOrdinal()
 		return fmt.Sprintf("if nobody needs the data on it, kubectl delete pvc data-%s", s.ReplicaName(ordinal))

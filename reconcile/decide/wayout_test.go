@@ -13,7 +13,7 @@ func TestWayOut(t *testing.T) {
 	for rule, want := range map[string]string{
 		"Terminating": finalizers, "Stop": finalizers, "WaitForCleanUp": finalizers, "PromoteLearner": learner, "ScaleUp": "kubectl delete pvc data-a-0",
 		"ReplaceMember": move, "ScaleDown": move, "RollOneMember": move, "PrepareUpgrade": leader, "Downgrade": leader, "DisarmAlarm": leader, "Seal": leader,
-		"WaitForMembers": "the objects of the cluster", "QuorumLost": "the objects of the cluster", lockedElsewhere: "kubectl delete lease a",
+		"WaitForMembers": "the objects of the cluster", "QuorumLost": "the objects of the cluster", LockedElsewhere: "kubectl delete lease a",
 	} {
 		if got := healthy(3).wayOut(Decision{Rule: rule}); !strings.Contains(got, want) {
 			t.Errorf("%s: %q", rule, got)
@@ -67,7 +67,7 @@ func TestPatience(t *testing.T) {
 		"refused":          {slot1(PodAbsent, 0, refused), "WaitForMembers", patience},
 		"made since":       {slot1(PodPending, 0, refused), "WaitForMembers", longPatience},
 		"not made yet":     {slot1(PodAbsent, 0), "WaitForMembers", longPatience},
-		"locked elsewhere": {slot1(PodAbsent, 0, refused), lockedElsewhere, longPatience},
+		"locked elsewhere": {slot1(PodAbsent, 0, refused), LockedElsewhere, longPatience},
 	} {
 		if got := after(3, c.change).patienceFor(Decision{Rule: c.rule}); got != c.want {
 			t.Errorf("%s: %s", what, got)

@@ -15,6 +15,8 @@ import (
 type world struct {
 	decide.State
 	isNew bool // nothing has been decided yet
+	// together: it was founded so that two members may join at once.
+	together bool
 }
 
 const (
@@ -31,6 +33,7 @@ func (w *world) cluster(args []datadriven.CmdArg) error {
 		return err
 	}
 	w.State, w.isNew = decide.State{Name: b.Name, Now: dawn, Declared: b.Declared}, true
+	w.together = b.Together
 	switch b.Phase {
 	case decidetest.Nothing:
 		w.Objects.DeclarationDiffers = true
@@ -46,7 +49,7 @@ func (w *world) cluster(args []datadriven.CmdArg) error {
 
 // found writes every object; no pod has been made yet.
 func (w *world) found() {
-	w.Record = decide.FoundingRecord(theToken, w.Declared.Replicas)
+	w.Record = decide.FoundingRecord(w.token(), w.Declared.Replicas)
 	w.Objects.RunsVersion, w.Objects.RunsHash, w.Objects.RunsReplicas = w.Declared.Version, w.Declared.SpecHash, w.Declared.Replicas
 }
 
@@ -67,13 +70,21 @@ func (w *world) newReplica(n int) decide.Replica {
 	return decide.Replica{
 		Ordinal: n, Pod: decide.PodReady, PodUID: fmt.Sprintf("p%d", n),
 		PodVersion: w.Objects.RunsVersion, PodSpecHash: w.Objects.RunsHash,
-		VolumeUID: volumeUID(n), VolumeToken: theToken, ClusterID: theCluster,
+		VolumeUID: volumeUID(n), VolumeToken: w.token(), ClusterID: theCluster,
 	}
+}
+
+func (w *world) token() string {
+	if w.together {
+		return decide.FoundingToken(theToken, w.Declared.Version)
+	}
+	return theToken
 }
 
 func (w *world) newMember(n int) decide.Member {
 	return decide.Member{
 		ID: memberID(n), Name: w.ReplicaName(n), PeerURL: w.peerURL(n), Started: true, Answers: true, Version: w.Declared.Version,
+		DBSize: 20 << 20,
 	}
 }
 

@@ -21,7 +21,7 @@ func Members(w io.Writer, r Report, style Style) error {
 		if id := c.State.Membership.ClusterID; id != 0 {
 			fmt.Fprintf(b, "    cluster ID %s\n", id)
 		}
-		if from := c.State.Record.RestoredFrom; from != "" {
+		if from := c.State.MadeFrom(); from != "" {
 			fmt.Fprintf(b, "    made from %s\n", visible.Line(from))
 		}
 		writeBackup(b, c.State)
@@ -64,14 +64,15 @@ func writeMembers(b *strings.Builder, s decide.State) {
 		if ordinal, ours := s.Ordinal(m.Name); ours {
 			pod = string(s.Replica(ordinal).Pod)
 		}
-		fmt.Fprintf(t, "    %s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", dash(visible.Line(m.Name)), m.ID, role(m),
-			health(m), dash(visible.Line(m.Version)),
+		fmt.Fprintf(t, "    %s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", dash(visible.Line(m.Name)), m.ID, Role(m),
+			Health(m), dash(visible.Line(m.Version)),
 			m.Revision, size(m.DBSize), size(m.DBSizeInUse), dash(visible.Line(strings.Join(m.AlarmNames(), ","))), pod)
 	}
 	t.Flush() // into a strings.Builder: it cannot fail
 }
 
-func role(m decide.Member) string {
+// Role of a member: Learner, Leader or Voter.
+func Role(m decide.Member) string {
 	switch {
 	case m.Learner:
 		return "Learner"
@@ -81,7 +82,8 @@ func role(m decide.Member) string {
 	return "Voter"
 }
 
-func health(m decide.Member) string {
+// Health of a member: Unreachable, Unhealthy or Healthy.
+func Health(m decide.Member) string {
 	switch {
 	case !m.Answers:
 		return "Unreachable"

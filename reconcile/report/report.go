@@ -32,6 +32,11 @@ type Report struct {
 	Error string `json:"error,omitempty"`
 	// Unobserved: the live side could not be read, and another pass may be luckier.
 	Unobserved bool `json:"-"`
+	// Fetches are what became of reading each source, but for those that are still being read.
+	Fetches []Fetch `json:"-"`
+	// Others are the clusters, as namespace/name, that there are and that this report says nothing of: they take
+	// longer, or the pass was not about them.
+	Others []string `json:"-"`
 	// Planned: nothing was carried out.
 	Planned bool `json:"planned,omitempty"`
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"quorate.dev/quorate/visible"
 )
@@ -15,6 +16,16 @@ type Source struct {
 	Revision string `json:"revision,omitempty"`
 	// Signer of the revision, where signatures are verified.
 	Signer string `json:"signer,omitempty"`
+}
+
+// Fetch is what became of reading one source.
+type Fetch struct {
+	// Source as it was given, and Revision that was read; empty if none was.
+	Source, Revision string
+	// At is when it was read, or when that failed.
+	At time.Time
+	// Failed: it could not be read, or what was read is refused.
+	Failed bool
 }
 
 // writeRevisions says what was read: of several sources, which revision is whose.

@@ -16,6 +16,10 @@ type backups struct {
 	// generation of the custom resource, and since when it has declared its version of etcd.
 	generation int64
 	declaredAt time.Time
+	// newest is that which a Job took last.
+	newest *decide.Backup
+	// deletedAt is since when it has declared that the cluster is to be deleted.
+	deletedAt time.Time
 }
 
 // backupJob is a Job and the UID of the custom resource that owns it.
@@ -51,19 +55,45 @@ func (w *World) startBackup(a decide.StartBackup) []write {
 }
 
 func (w *World) startJob(j decide.BackupJob) {
-	j.Phase, j.CreatedAt = decide.JobRuns, w.now
+	j.UID, j.Phase, j.CreatedAt = fmt.Sprintf("%s of %d", j.Name, w.now.Unix()), decide.JobRuns, w.now
 	w.backups.jobs = append(w.backups.jobs, backupJob{j, w.objects[w.customResource()].uid, 1 + w.delay(2)})
 }
 
-// declare notes that the custom resource is written: Kubernetes counts what it has declared.
-func (w *World) declare(isNew bool) {
+func (w *World) discardBackup(a decide.DiscardBackup) []write {
+	seen := func(j backupJob) bool { return j.UID == a.JobUID }
+	i := slices.IndexFunc(w.backups.jobs, seen)
+	if i < 0 {
+		return nil
+	}
+	return []write{{"delete Job " + w.backups.jobs[i].Name, func() {
+		w.backups.jobs = slices.DeleteFunc(slices.Clone(w.backups.jobs), seen)
+	}}}
+}
+
+// fromBackups takes the Jobs to go on that a state shows, and the newest backup to be on record.
+func (w *World) fromBackups(s decide.State) {
+	w.backups.generation, w.status.backup, w.status.lastBackup = s.Generation, s.Backups.Last, s.Backups.BeforeDeletion
+	w.backups.newest = decide.NewerBackup(s.Backups.BeforeDeletion, s.Backups.Last)
+	for _, j := range s.Backups.Jobs {
+		w.backups.newest = decide.NewerBackup(w.backups.newest, j.Backup)
+		owner := w.objects[w.customResource()].uid
+		w.backups.jobs = append(w.backups.jobs, backupJob{BackupJob: j, owner: owner, wait: 1})
+	}
+}
+
+// declare notes that the custom resource is written, which somebody else may have changed: Kubernetes counts
+// what it has declared.
+func (w *World) declare(isNew, changed bool) {
 	if isNew {
 		w.backups.generation = 0
 	}
 	if isNew || w.applied.Version != w.Declared.Version {
 		w.backups.declaredAt = w.now
 	}
-	if isNew || !sameDeclaration(w.applied, w.Declared) {
+	if isNew || w.applied.Lifecycle != w.Declared.Lifecycle {
+		w.backups.deletedAt = w.now
+	}
+	if isNew || changed || !sameDeclaration(w.applied, w.Declared) {
 		w.backups.generation++
 	}
 	w.applied = w.Declared
@@ -83,8 +113,9 @@ func (w *World) runBackups() {
 		switch {
 		case r != nil && !w.backups.refused:
 			j.Phase, j.EndedAt = decide.JobSucceeded, w.now
-			j.Backup = &decide.Backup{Job: j.Name, Slot: j.CreatedAt, StartedAt: j.CreatedAt, FinishedAt: w.now,
-				ClusterID: id}
+			j.Backup = &decide.Backup{Job: j.Name, Generation: j.Generation, Slot: j.CreatedAt, StartedAt: j.CreatedAt,
+				FinishedAt: w.now, To: w.applied.BackupTo, ClusterID: id}
+			w.backups.newest = j.Backup
 		case w.now.Sub(j.CreatedAt) >= attemptsOfJob*TickLength:
 			j.Phase, j.EndedAt, j.Message = decide.JobFailed, w.now, "the store refuses"
 		}
@@ -95,7 +126,7 @@ func (w *World) runBackups() {
 func (w *World) seenBackups() decide.Backups {
 	var seen decide.Backups
 	if w.exists(w.customResource()) {
-		seen.Last = w.status.backup
+		seen.Last, seen.BeforeDeletion = w.status.backup, w.status.lastBackup
 	}
 	for _, j := range w.backups.jobs {
 		seen.Jobs = append(seen.Jobs, j.BackupJob)
@@ -121,12 +152,36 @@ func (w *World) judgeUpgrade(version string) {
 			return // it is taken back
 		}
 	}
-	for _, j := range w.backups.jobs {
-		if j.Phase == decide.JobSucceeded && !j.CreatedAt.Before(w.backups.declaredAt) {
-			return
-		}
-	}
-	if last := w.status.backup; last == nil || last.StartedAt.Before(w.backups.declaredAt) {
+	if !w.backedUpSince(w.backups.declaredAt) {
 		w.violate("etcd %s is rolled out without a backup", version)
 	}
+}
+
+// judgeLastBackup: nothing of a cluster that has formed is stopped or deleted for good without a backup that
+// was begun since that was declared, where git wants one; and stopped not long after it.
+func (w *World) judgeLastBackup(formed, stops bool) {
+	if w.Declared.Lifecycle != decide.Deleted || !w.Declared.BacksUpBeforeDeletion || !formed {
+		return
+	}
+	newest := w.backups.newest
+	old := newest != nil && w.now.Sub(newest.FinishedAt) > w.Declared.BackupDeadline+decide.LateBackup
+	switch {
+	case newest == nil || newest.StartedAt.Before(w.backups.deletedAt):
+		w.violate("the cluster is deleted without a backup")
+	case newest.To != w.Declared.BackupTo:
+		w.violate("the cluster is deleted, and its last backup is in %s", newest.To)
+	case stops && old:
+		w.violate("the cluster is stopped, and its last backup is of %s ago", w.now.Sub(newest.FinishedAt))
+	}
+}
+
+// backedUpSince reports whether a backup was begun since then, and stored.
+func (w *World) backedUpSince(then time.Time) bool {
+	for _, j := range w.backups.jobs {
+		if j.Phase == decide.JobSucceeded && !j.CreatedAt.Before(then) {
+			return true
+		}
+	}
+	last := w.status.backup
+	return last != nil && !last.StartedAt.Before(then)
 }

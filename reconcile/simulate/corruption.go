@@ -85,6 +85,12 @@ func (w *World) doubted(r *raft) bool {
 	return false
 }
 
+// compares reports whether a pass has the members compared that were made from one backup.
+func (w *World) compares(r *raft) bool {
+	voters := len(r.voters())
+	return w.exists(w.configMap()) && w.record.Uncompared && voters >= w.Declared.Replicas && voters == len(r.members)
+}
+
 // hashOf is the hash that a member gives, at the revision that all of them have.
 func (w *World) hashOf(r *raft, m member) decide.Hash {
 	oldest := uint64(0)

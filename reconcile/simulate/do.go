@@ -37,9 +37,9 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 		if s.Formed() {
 			return nil
 		}
-		return w.applyAll(s)
+		return w.applyAll(s, w.foundingToken())
 	case decide.ApplyObjects:
-		return append(w.applyAll(s), w.unmark(s)...)
+		return append(w.applyAll(s, w.next("t")), w.unmark(s)...)
 	case decide.RenewCertificates:
 		return w.renewCertificates()
 	case decide.Declare:
@@ -55,6 +55,8 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 		return w.startRollout(a)
 	case decide.StartBackup:
 		return w.startBackup(a)
+	case decide.DiscardBackup:
+		return w.discardBackup(a)
 	case decide.StartRestore:
 		return w.startRestore(a)
 	case decide.StopRestore:
@@ -81,7 +83,7 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 // cluster any more.
 func (w *World) seal(record decide.Record) []write {
 	writes := []write{w.apply(w.configMap(), record)}
-	if w.exists(w.clientService()) && !w.objects[w.clientService()].leads && leadsClients(record) {
+	if w.exists(w.clientService()) && !w.objects[w.clientService()].leads && !record.Closed() {
 		writes = append(writes, w.apply(w.clientService(), record))
 	}
 	return writes
@@ -89,9 +91,9 @@ func (w *World) seal(record decide.Record) []write {
 
 // applyAll writes every object that is not as it should be. Once the custom resource has been
 // recreated, all that it owns has to be its own.
-func (w *World) applyAll(s decide.State) []write {
+func (w *World) applyAll(s decide.State, freshToken string) []write {
 	var writes []write
-	standing := decide.StandingRecord(s, w.next("t"))
+	standing := decide.StandingRecord(s, freshToken)
 	again := !w.exists(w.customResource())
 	for _, name := range w.Objects() {
 		if again || w.differs(name, standing) != "" {
@@ -148,6 +150,7 @@ func (w *World) deleteObjects() []write {
 	if w.Declared.Lifecycle != decide.Deleted || len(w.pods) > 0 {
 		w.violate("the objects of a cluster are deleted that runs, or shall run")
 	}
+	w.judgeLastBackup(w.record.ClusterID != 0, false)
 	var writes []write
 	for _, name := range slices.Backward(w.remaining()) {
 		writes = append(writes, write{"delete " + name, func() { w.Delete(name) }})
@@ -188,6 +191,7 @@ func (w *World) deleteVolume(a decide.DeleteVolume) []write {
 		if !wholeCluster {
 			w.judgeDeletion(a.Ordinal)
 		}
+		w.judgeLastBackup(wholeCluster && w.volumes[a.Ordinal].data.member != 0, false)
 		v := w.volumes[a.Ordinal]
 		v.givenUp = true
 		w.volumes[a.Ordinal] = v

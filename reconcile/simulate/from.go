@@ -27,6 +27,7 @@ func From(s decide.State, seed uint64) *World {
 		w.fromReplica(s, r)
 	}
 	w.fromCA(s)
+	w.fromBackups(s)
 	w.fromRestore(s)
 	w.fromRecovery(s)
 	w.runEtcd()

@@ -71,6 +71,7 @@ func (w *World) Heal() {
 	clear(w.unready)
 	w.healLabels()
 	w.cut, w.LockHolder, w.backups.refused, w.storeGivesNothing = false, "", false, false
+	w.startsElsewhere = false
 	w.recoveriesFail = false
 	for name, o := range w.objects {
 		if o.foreign {

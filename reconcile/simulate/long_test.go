@@ -65,7 +65,8 @@ func fromEnvironment(t *testing.T, name string, otherwise int) int {
 func wander(seed, world uint64) (script []string, fault string) {
 	dice := rand.New(rand.NewPCG(seed, world))
 	j := &journey{}
-	begin := fmt.Sprintf("cluster a replicas=%d version=%s seed=%d phase=nothing", 1+dice.IntN(5), pick(dice, "3.5.35", "3.6.16", "3.7.3"), world)
+	begin := fmt.Sprintf("cluster a replicas=%d version=%s seed=%d phase=nothing together=%t", 1+dice.IntN(5),
+		pick(dice, "3.5.35", "3.6.16", "3.7.3"), world, world%2 == 0)
 	if fault = j.take(begin); fault != "" {
 		return []string{begin}, fault
 	}
@@ -175,7 +176,7 @@ func (j *journey) change(dice *rand.Rand) string {
 		return fmt.Sprintf("spec replicas=%d", 1+dice.IntN(5))
 	}
 	return pick(dice, "spec suspended=true", "spec suspended=false", "spec replaceAfter=2m", "spec replaceAfter=0s",
-		"spec backups=true before-upgrade=true", "spec backups=true before-upgrade=true", "spec before-upgrade=false",
+		"spec backups=true before-upgrade=true before-deletion=true", "spec backups=true before-upgrade=true", "spec before-upgrade=false",
 		"lock holder=(a pass)", "lock holder=none")
 }
 

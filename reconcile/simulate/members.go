@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"quorate.dev/quorate/reconcile/decide"
 )
@@ -70,7 +71,8 @@ func (w *World) announce(s decide.State, a decide.RemoveMember) []write {
 }
 
 // addLearner tells etcd of a new member. With strict reconfiguration etcd takes none while a voter
-// is away, and one learner at a time.
+// is away; and one learner at a time, unless all have always allowed two. Beside one that may have
+// started, nobody asks for another.
 func (w *World) addLearner(r *raft, a decide.AddLearner) []write {
 	p, running := w.pods[a.Ordinal]
 	if keepsVolume := running && !p.terminating && w.volumes[a.Ordinal].terminating; r.byOrdinal(a.Ordinal) != nil ||
@@ -80,11 +82,20 @@ func (w *World) addLearner(r *raft, a decide.AddLearner) []write {
 	if a.PeerURL != w.peerURL(a.Ordinal) {
 		w.violate("%s is added as %s", w.replicaName(a.Ordinal), a.PeerURL)
 	}
+	learners := 0
 	for _, m := range r.members {
-		if m.learner {
-			w.violate("%s is added beside another learner", w.replicaName(a.Ordinal))
+		_, recorded := w.record.Member(m.ordinal)
+		if !m.learner && !r.isUp(m.id) {
+			return nil
 		}
-		if m.learner || !r.isUp(m.id) {
+		if !m.learner {
+			continue
+		}
+		if learners++; learners >= w.allowedLearners(r) {
+			w.violate("%s is added beside another learner", w.replicaName(a.Ordinal))
+			return nil
+		}
+		if m.ran || recorded {
 			return nil
 		}
 	}
@@ -92,9 +103,36 @@ func (w *World) addLearner(r *raft, a decide.AddLearner) []write {
 		func() { w.enlist(r, member{ordinal: a.Ordinal, learner: true}) }}}
 }
 
+// togetherToken ends the token of a cluster whose members have always allowed two learners.
+const togetherToken = "-l2"
+
+// foundingToken is the token that a cluster is founded with now.
+func (w *World) foundingToken() string {
+	token := w.next("t")
+	if w.Together {
+		return decide.FoundingToken(token, w.Declared.Version)
+	}
+	return token
+}
+
+// allowedLearners is how many learners every member is sure to take.
+func (w *World) allowedLearners(r *raft) int {
+	for _, m := range r.voters() {
+		if minorOf(w.pods[m.ordinal].version) < takesTwoLearners || r.downgrade != 0 {
+			return 1
+		}
+	}
+	if strings.HasSuffix(w.record.Token, togetherToken) {
+		return 2
+	}
+	return 1
+}
+
 // enlist adds a member to the list. It has no name before it starts.
 func (w *World) enlist(r *raft, m member) {
 	m.id = hash(w.next("m"), m.ordinal)
+	beside := slices.ContainsFunc(r.members, func(m member) bool { return m.learner })
+	r.joinedTogether = r.joinedTogether || m.learner && beside
 	r.members = append(r.members, m)
 }
 

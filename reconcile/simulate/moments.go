@@ -37,7 +37,7 @@ func (w *World) remember() {
 		initial: w.initial, set: w.set,
 		pods: maps.Clone(w.pods), volumes: maps.Clone(w.volumes), letGo: w.letGo, says: w.membership(),
 		backups: backups{jobs: slices.Clone(w.backups.jobs), generation: w.backups.generation,
-			declaredAt: w.backups.declaredAt},
+			declaredAt: w.backups.declaredAt, deletedAt: w.backups.deletedAt},
 	})
 }
 
@@ -62,7 +62,8 @@ func (w *World) Restore(ticks int) {
 	w.status.silent = maps.Clone(then.status.silent)
 	w.record, w.initial, w.letGo = then.record, slices.Clone(then.initial), then.letGo
 	w.backups.jobs = slices.Clone(then.backups.jobs)
-	w.backups.generation, w.backups.declaredAt = then.backups.generation, then.backups.declaredAt
+	w.backups.generation = then.backups.generation
+	w.backups.declaredAt, w.backups.deletedAt = then.backups.declaredAt, then.backups.deletedAt
 	w.putBack = w.putBack || w.record.MayFound()
 	w.volumes = map[int]volume{}
 	for n, v := range then.volumes {

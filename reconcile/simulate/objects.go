@@ -76,7 +76,7 @@ func (w *World) differs(name string, standing decide.Record) string {
 		return w.issued(name)
 	case name == w.configMap() && (!w.record.Equal(standing) || w.joiningIsStale(standing)):
 		return "members are not as they should be"
-	case name == w.clientService() && !o.leads && leadsClients(standing):
+	case name == w.clientService() && !o.leads && !standing.Closed():
 		return "leads nowhere"
 	case name == w.statefulSet() && w.set != w.template(standing):
 		return "spec is not as it should be"
@@ -113,9 +113,6 @@ func (w *World) template(standing decide.Record) statefulSet {
 	return t
 }
 
-// leadsClients reports whether clients may be led to the members.
-func leadsClients(record decide.Record) bool { return !record.MayFound() && !record.Restoring() }
-
 func (w *World) beingFounded(record decide.Record) bool {
 	reported := w.exists(w.customResource()) && w.reported() != 0
 	return record.ClusterID == 0 && !reported &&
@@ -128,11 +125,12 @@ func (w *World) write(name string, standing decide.Record) {
 	if !there {
 		o.uid = w.next("u")
 	}
+	changed := o.changed
 	o.changed = false
 	w.issue(name, there)
 	switch name {
 	case w.customResource():
-		w.declare(!there)
+		w.declare(!there, changed)
 	case w.configMap():
 		w.record = standing
 		w.putBack = w.putBack && standing.MayFound()
@@ -143,7 +141,10 @@ func (w *World) write(name string, standing decide.Record) {
 			w.initial = list
 		}
 	case w.clientService():
-		o.leads = o.leads || leadsClients(standing)
+		if !o.leads && !standing.Closed() && w.startsElsewhere {
+			w.violate("clients are led to data that nothing has restored")
+		}
+		o.leads = o.leads || !standing.Closed()
 	case w.statefulSet():
 		w.setStatefulSet(w.template(standing))
 	}
@@ -163,6 +164,9 @@ func (w *World) setStatefulSet(next statefulSet) {
 				w.violate("the StatefulSet shrinks to %d, and etcd lists %s", next.replicas, w.replicaName(m.ordinal))
 			}
 		}
+	}
+	if next.replicas == 0 && w.set.replicas > 0 {
+		w.judgeLastBackup(w.record.ClusterID != 0, true)
 	}
 	w.set = next
 }
@@ -197,5 +201,6 @@ func sameDeclaration(a, b decide.Declared) bool {
 	return a.Replicas == b.Replicas && a.Version == b.Version && a.SpecHash == b.SpecHash &&
 		a.Lifecycle == b.Lifecycle && a.Suspended == b.Suspended && a.Retention == b.Retention &&
 		a.ReplaceAfter == b.ReplaceAfter && a.BacksUp == b.BacksUp && a.BackupDeadline == b.BackupDeadline &&
-		a.BacksUpBeforeUpgrade == b.BacksUpBeforeUpgrade && a.Restore == b.Restore && a.Recovery == b.Recovery
+		a.BacksUpBeforeUpgrade == b.BacksUpBeforeUpgrade && a.BacksUpBeforeDeletion == b.BacksUpBeforeDeletion &&
+		a.BackupTo == b.BackupTo && a.Restore == b.Restore && a.Recovery == b.Recovery
 }

@@ -195,7 +195,7 @@ func (w *World) list(r *raft) []decide.Member {
 			if w.stuck.zombie[m.ordinal] {
 				entry.Disagrees = "believes in another member list"
 			}
-			if !m.learner && w.doubted(r) {
+			if !m.learner && (w.doubted(r) || w.compares(r)) {
 				entry.Hash = w.hashOf(r, m)
 			}
 		} else if w.exists(w.customResource()) {
@@ -206,11 +206,18 @@ func (w *World) list(r *raft) []decide.Member {
 	return list
 }
 
+// dbSize is how much every member has, in bytes.
+const dbSize = 20 << 20
+
 // sayOfItself is what a member that answers says of itself.
 func (w *World) sayOfItself(entry *decide.Member, n int) {
 	d := w.volumes[n].data
 	entry.Version = w.pods[n].version
 	entry.RaftIndex, entry.Applied = d.index, d.index
+	entry.DBSize = dbSize
+	if entry.Revision = restoredRevision; w.startsElsewhere {
+		entry.Revision--
+	}
 	if minorOf(entry.Version) >= saysStorage {
 		entry.StorageVersion = minorText(d.storage)
 	}

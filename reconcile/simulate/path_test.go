@@ -92,6 +92,7 @@ func (r *path) cluster(args []datadriven.CmdArg) error {
 		return err
 	}
 	r.World = simulate.New(b.Name, b.Declared, uint64(b.Seed))
+	r.Together = b.Together
 	r.Remember(12)
 	r.Unpullable, r.Crashing = "3.6.99", "crashing"
 	switch b.Phase {
@@ -143,7 +144,7 @@ func (r *path) fault(key, value string) error {
 		"delete-status": r.DeleteStatus, "put-back-record": r.PutBackRecord, "add-stranger": r.AddStranger, "heal": r.Heal,
 		"wear-certificates": r.WearCertificates,
 		"refuse-backups":    func() { r.RefuseBackups(true) }, "forget-backups": r.ForgetBackups, "schedule-backup": r.ScheduleBackup,
-		"refuse-restores": func() { r.RefuseRestores(true) }, "delete-restore": r.DeleteRestore,
+		"refuse-restores": func() { r.RefuseRestores(true) }, "start-elsewhere": r.StartElsewhere, "delete-restore": r.DeleteRestore,
 		"refuse-recoveries": func() { r.RefuseRecoveries(true) }, "delete-recovery": r.DeleteRecovery,
 		"put-ca": r.PutCA, "put-back-ca": r.PutBackCA,
 		"refuse-pods": func() { r.RefusePods(true) }, "keep-claims": func() { r.KeepClaims(true) }, "refuse-handover": func() { r.RefuseTransfer(true) }, "forbid": func() { r.Forbid(true) },

@@ -138,7 +138,7 @@ var changesOf = []string{
 
 // momentsOf are the places on the way of a change, one for each pass.
 func momentsOf(change string, seed uint64) []place {
-	here := begin(fmt.Sprintf("cluster a seed=%d", seed)).after("pass 2", change)
+	here := begin(fmt.Sprintf("cluster a together=true seed=%d", seed)).after("pass 2", change)
 	var places []place
 	for range here.path.Clone().Converge(patienceOfTests) {
 		places = append(places, here)

@@ -31,6 +31,8 @@ type raft struct {
 	splitAt                        uint64
 	// recoveredFrom is the lost cluster that it was made of.
 	recoveredFrom decide.ID
+	// joinedTogether: two learners have been listed at once.
+	joinedTogether bool
 	// open: clients have been led to it.
 	open bool
 	// excused: since then somebody has put the record back, and a member that had lost its volume

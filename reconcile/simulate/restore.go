@@ -17,6 +17,13 @@ type restore struct {
 // restoredIn tells the cluster that a restore makes from one that is founded for the same token.
 const restoredIn = 500
 
+// restoredRevision is where etcd starts on what was restored.
+const restoredRevision = 1000
+
+// StartElsewhere has etcd run on older data than a restore has made, as it does where a storage driver hands
+// out a stale copy of the volume.
+func (w *World) StartElsewhere() { w.startsElsewhere = true }
+
 // RefuseRestores has the store give nothing, or everything again.
 func (w *World) RefuseRestores(refused bool) { w.storeGivesNothing = refused }
 
@@ -79,6 +86,7 @@ func (w *World) runRestore() {
 		w.violate("%s is restored while its pod is there", w.replicaName(0))
 	}
 	d := data{cluster: hash(v.token, restoredIn), member: hash(v.token, restoredIn+1), variant: 1}
+	j.Data = decide.RestoredData{ClusterID: d.cluster, MemberID: d.member, Revision: restoredRevision}
 	switch {
 	case v.data.member != 0 && (v.data.cluster != d.cluster || v.data.member != d.member):
 		j.Phase, j.Message = decide.JobFailed, "the data directory is not empty"

@@ -130,6 +130,7 @@ func (r *path) makeGood() {
 	good := decidetest.Declared(r.Declared.Replicas)
 	good.Version, good.ReplaceAfter = r.Declared.Version, 2*time.Minute
 	good.BacksUp, good.BacksUpBeforeUpgrade = r.Declared.BacksUp, r.Declared.BacksUpBeforeUpgrade
+	good.BacksUpBeforeDeletion = r.Declared.BacksUpBeforeDeletion
 	if patch, settled := map[string]string{"3.5": "3.5.35", "3.6": "3.6.16", "3.7": "3.7.3"}[r.CommonVersion()]; settled {
 		good.Version = patch
 	} else if good.Version == r.Unpullable {

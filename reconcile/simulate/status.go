@@ -16,6 +16,8 @@ type status struct {
 	stranded  map[int]time.Time       // ordinals whose volume was found out of reach, and since when
 	waited    []decide.Waited         // never changed, only replaced
 	backup    *decide.Backup          // the newest
+	// lastBackup is the one that the deletion goes by.
+	lastBackup *decide.Backup
 }
 
 // report writes what a pass has seen into the status of the custom resource, and says whether that
@@ -27,7 +29,7 @@ func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 	next := w.status.after(s)
 	next.stranded = strandedSince(s)
 	next.waited = decide.Waits(s, d, changed)
-	next.backup = s.Backups.Last
+	next.backup, next.lastBackup = s.Backups.Last, s.BackupBeforeDeletion()
 	if next.equal(w.status) {
 		return false
 	}
@@ -37,8 +39,11 @@ func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 
 func (t status) equal(other status) bool {
 	return t.clusterID == other.clusterID && t.version == other.version && maps.Equal(t.silent, other.silent) &&
-		maps.Equal(t.stranded, other.stranded) && slices.Equal(t.waited, other.waited) && t.backup == other.backup
+		maps.Equal(t.stranded, other.stranded) && slices.Equal(t.waited, other.waited) && t.backup == other.backup &&
+		sameBackup(t.lastBackup, other.lastBackup)
 }
+
+func sameBackup(a, b *decide.Backup) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // after is the status after a pass that has seen s.
 func (t status) after(s decide.State) status {

@@ -63,6 +63,9 @@ func (w *World) settleVersion(r *raft) {
 // into the log.
 const readsNoOldLog = 7
 
+// takesTwoLearners is the first minor version that can allow more than one learner.
+const takesTwoLearners = 6
+
 // settleLogs says what each member that runs has on its disk: its data written for the version of
 // the cluster, and in its log what the oldest member has written since the last snapshot. One is
 // taken when a downgrade is prepared.
@@ -99,6 +102,9 @@ func (w *World) settleLogs(r *raft) {
 // a minor version is what etcd does not refuse and nobody may do.
 func (w *World) refusesVersion(n int, d data, p pod) string {
 	runs := minorOf(p.version)
+	if r := w.rafts[d.cluster]; r != nil && r.joinedTogether && runs < takesTwoLearners {
+		w.violate("%s runs etcd %s, which cannot follow a log in which two members join at once", w.replicaName(n), p.version)
+	}
 	switch {
 	case d.version == 0:
 		return ""

@@ -55,10 +55,15 @@ type World struct {
 	recovers     *recovery // the Job that recovers; nil if there is none
 	// storeGivesNothing: no backup can be had.
 	storeGivesNothing bool
-	recoveriesFail    bool
-	foundedWith       int  // members
-	letGo             bool // the StatefulSet was deleted without its pods
-	putBack           bool // the record was put back by hand, and no pass could know better yet
+	// startsElsewhere: etcd runs on older data than a restore has made.
+	startsElsewhere bool
+	recoveriesFail  bool
+	foundedWith     int  // members
+	letGo           bool // the StatefulSet was deleted without its pods
+	putBack         bool // the record was put back by hand, and no pass could know better yet
+
+	// Together: a cluster is founded so that two members may join at once.
+	Together bool
 
 	memory int // of moments
 	past   []moment

@@ -14,7 +14,19 @@ import (
 // formed is a world in which that many members have formed a cluster and are sealed.
 func formed(t *testing.T, replicas int) *simulate.World {
 	t.Helper()
+	return form(t, simulate.New("a", decidetest.Declared(replicas), 0))
+}
+
+// formedTogether is one of which two members may join at once.
+func formedTogether(t *testing.T, replicas int) *simulate.World {
+	t.Helper()
 	w := simulate.New("a", decidetest.Declared(replicas), 0)
+	w.Together = true
+	return form(t, w)
+}
+
+func form(t *testing.T, w *simulate.World) *simulate.World {
+	t.Helper()
 	if steps := w.Converge(patienceOfTests); steps[len(steps)-1].Decision.Verdict != decide.Done {
 		t.Fatalf("it has not formed: %v", steps[len(steps)-1].Decision)
 	}

@@ -270,6 +270,28 @@ disaster() {
   shows 'hello from git' kubectl exec app -- etcdctl --endpoints "https://a-client.$namespace.svc:2379" get greeting
 }
 
+# resident installs Quorate in the sandbox, where a git server of its own can be reached.
+resident() {
+  say "It need not be run by hand: two loops, from the image, with the rights of their own account. A push is all it takes"
+  rm -rf "$dir/served" "$dir/team"
+  run git init --quiet --bare --initial-branch main "$dir/served/team.git"
+  git clone --quiet "$dir/served/team.git" "$dir/team" 2> /dev/null
+  local url
+  coproc git_server { exec sandbox exec --name $sandbox -- "$PWD/bin/sandbox" serve-git "$PWD/$dir/served"; }
+  read -r url <&"${git_server[0]}"
+  run quorate install --mode loop --image "$image" --source "$url/team.git" --branch main
+  run kubectl --namespace quorate-system rollout status deployment/quorate --timeout 5m
+  sed 's/name: a$/name: b/; s/replicas: 3/replicas: 1/' testdata/demo/clusters/a.yaml > "$dir/team/b.yaml"
+  run cat "$dir/team/b.yaml"
+  git -C "$dir/team" add .
+  git -C "$dir/team" -c user.name=demo -c user.email=demo@localhost commit --quiet --message "Declare a cluster of the team's"
+  run git -C "$dir/team" push --quiet origin HEAD:main
+  shows 'Converged' kubectl get etcd b
+  say "Taken away again: what it has made stays"
+  run quorate uninstall
+  shows '1/1' kubectl get etcd b
+}
+
 farewell() {
   say "Look around"
   cat << TEXT
@@ -302,6 +324,7 @@ up() {
     backup
     disaster
   fi
+  [[ -n $context ]] || resident
   farewell
 }
 

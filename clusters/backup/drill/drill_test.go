@@ -29,6 +29,9 @@ func otherHash(ctx context.Context, file string) (snapshot.Facts, error) {
 	return facts, err
 }
 
+// of is the cluster whose backups are drilled.
+var of = store.Cluster{Namespace: "ns", Name: "a"}
+
 // stored is a backup in a store.
 func stored(t *testing.T, inspect backup.Inspector) (store.Bucket, store.Manifest) {
 	t.Helper()
@@ -37,7 +40,7 @@ func stored(t *testing.T, inspect backup.Inspector) (store.Bucket, store.Manifes
 		t.Fatal(err)
 	}
 	o := backup.Order{
-		Cluster: store.Cluster{Namespace: "ns", Name: "a"}, Slot: time.Date(2026, 11, 22, 18, 0, 0, 0, time.UTC),
+		Cluster: of, Slot: time.Date(2026, 11, 22, 18, 0, 0, 0, time.UTC),
 		Spool: t.TempDir(), Inspect: inspect,
 	}
 	taken, err := backup.Take(t.Context(), backuptest.Sound(backuptest.MustSnapshot(t)), o)
@@ -132,16 +135,17 @@ func TestPrepared(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if _, _, err := Finish(t.Context(), dir, nil); !errors.Is(err, os.ErrNotExist) {
+	state := t.TempDir()
+	if _, _, err := Finish(t.Context(), p.Version, of, Apart{dir, state}, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("nothing is prepared: %v", err)
 	}
 	older := p.Version
 	older.Minor = 5
-	if _, err := Prepare(t.Context(), older, bucket, m, dir, backup.Reading{Inspect: inspect}); !errors.Is(err, etcdprocess.ErrVersion) {
+	if _, err := Prepare(t.Context(), older, bucket, m, Apart{dir, state}, backup.Reading{Inspect: inspect}); !errors.Is(err, etcdprocess.ErrVersion) {
 		t.Errorf("%s: %v", older, err)
 	}
 	for range 2 {
-		if _, err := Prepare(t.Context(), p.Version, bucket, m, dir, backup.Reading{Inspect: inspect}); err != nil {
+		if _, err := Prepare(t.Context(), p.Version, bucket, m, Apart{dir, state}, backup.Reading{Inspect: inspect}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -152,8 +156,8 @@ func TestPrepared(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = etcd.Process.Kill(); _ = etcd.Wait() })
 	for range 2 {
-		of, d, err := Finish(t.Context(), dir, nil)
-		if err != nil || of.Data != m.Data || d.Uncompared != "" || d.Revision != 12 || d.EtcdVersion != p.Version.String() ||
+		drilled, d, err := Finish(t.Context(), p.Version, of, Apart{dir, state}, nil)
+		if err != nil || drilled.Data != m.Data || d.Uncompared != "" || d.Revision != 12 || d.EtcdVersion != p.Version.String() ||
 			min(d.FetchSeconds, d.RestoreSeconds, d.StartSeconds) <= 0 {
 			t.Fatalf("%+v, %v", d, err)
 		}
@@ -166,17 +170,42 @@ func TestPrepared(t *testing.T) {
 	}
 }
 
+// TestPreparedOfAnother: who goes on with a drill does so for one cluster and version. Of another one nothing is asked,
+// and nothing is said that could change what is on record of it.
+func TestPreparedOfAnother(t *testing.T) {
+	bucket, m := stored(t, inspect)
+	dir, state := t.TempDir(), t.TempDir()
+	v := etcdversion.Version{Major: 3, Minor: 6, Patch: 16}
+	if _, err := Prepare(t.Context(), v, bucket, m, Apart{dir, state}, backup.Reading{Inspect: inspect}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, drillFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("etcd could write to what Finish goes by: %v", err)
+	}
+	newer := v
+	newer.Patch++
+	for _, test := range []struct {
+		v  etcdversion.Version
+		of store.Cluster
+	}{{v, store.Cluster{Namespace: "ns", Name: "b"}}, {v, store.Cluster{}}, {newer, of}} {
+		told, d, err := Finish(t.Context(), test.v, test.of, Apart{dir, state}, nil) // no etcd answers
+		if err == nil || !strings.Contains(err.Error(), "it is of ns/a with etcd 3.6.16") || told.Cluster != "" || d.SHA256 != "" {
+			t.Errorf("%+v: %+v, %+v, %v", test, told, d, err)
+		}
+	}
+}
+
 // TestPreparedOfDamaged: what is damaged is found before any etcd is started, and of what is found damaged between the
 // halves nothing good is said.
 func TestPreparedOfDamaged(t *testing.T) {
 	bucket, m := stored(t, inspect)
-	dir := t.TempDir()
+	dir, state := t.TempDir(), t.TempDir()
 	v := etcdversion.Version{Major: 3, Minor: 6, Patch: 16}
-	d, err := Prepare(t.Context(), v, bucket, m, dir, backup.Reading{Inspect: inspect})
+	d, err := Prepare(t.Context(), v, bucket, m, Apart{dir, state}, backup.Reading{Inspect: inspect})
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := os.ReadFile(filepath.Join(dir, drillFile))
+	told, err := os.ReadFile(filepath.Join(state, drillFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,10 +228,10 @@ func TestPreparedOfDamaged(t *testing.T) {
 	if err := bucket.Replace(t.Context(), m.DataPath(), strings.NewReader("x")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Prepare(t.Context(), v, bucket, m, dir, backup.Reading{Inspect: inspect}); !errors.Is(err, backup.ErrDamaged) {
+	if _, err := Prepare(t.Context(), v, bucket, m, Apart{dir, state}, backup.Reading{Inspect: inspect}); !errors.Is(err, backup.ErrDamaged) {
 		t.Errorf("%v", err)
 	}
-	if _, _, err := Finish(t.Context(), dir, nil); !errors.Is(err, os.ErrNotExist) {
+	if _, _, err := Finish(t.Context(), v, of, Apart{dir, state}, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
 }

@@ -17,9 +17,8 @@ import (
 	"quorate.dev/quorate/etcdversion"
 )
 
-// What is in the directory to restore in, where somebody else starts etcd.
 const (
-	// ConfigFile is what that etcd is started with, in that directory.
+	// ConfigFile is what an etcd that somebody else starts is started with, in the directory to restore in.
 	ConfigFile = "etcd.yaml"
 	// drillFile says how far the drill has come.
 	drillFile    = "drill.json"
@@ -35,29 +34,48 @@ type prepared struct {
 	Since time.Time `json:"since"`
 }
 
-// Prepare restores a backup in a directory, for an etcd of that version that somebody else starts there by
+// Apart is where a drill goes on whose etcd somebody else starts.
+type Apart struct {
+	// Dir is the directory to restore in, in which that etcd runs.
+	Dir string
+	// State is the directory for what Prepare tells Finish: one that etcd cannot write to, if it is not to be
+	// trusted with that.
+	State string
+}
+
+// absolute is the same from anywhere.
+func (a Apart) absolute() (Apart, error) {
+	dir, err := filepath.Abs(a.Dir)
+	state, failed := filepath.Abs(a.State)
+	return Apart{dir, state}, errors.Join(err, failed)
+}
+
+func (a Apart) drillFile() string { return filepath.Join(a.State, drillFile) }
+
+// Prepare restores a backup, for an etcd of that version that somebody else starts in its directory by
 // ConfigFile. What was there of a drill before is gone. Finish does the rest. Errors are those of Try.
 func Prepare(
-	ctx context.Context, v etcdversion.Version, from store.Bucket, m store.Manifest, dir string, r backup.Reading,
+	ctx context.Context, v etcdversion.Version, from store.Bucket, m store.Manifest, a Apart, r backup.Reading,
 ) (store.Drill, error) {
-	dir, err := filepath.Abs(dir)
+	a, err := a.absolute()
 	if err != nil {
 		return store.Drill{}, err
 	}
-	t, err := begin(ctx, etcdprocess.Program{Version: v}, from, m)
+	program := etcdprocess.Program{Version: v}
+	t, err := begin(ctx, program, from, m)
 	if err != nil {
 		return t.Drill, err
 	}
-	file := filepath.Join(dir, "snapshot.db")
-	for _, before := range []string{filepath.Join(dir, drillFile), t.dataDir(dir), file} {
+	file := filepath.Join(a.Dir, "snapshot.db")
+	for _, before := range []string{a.drillFile(), t.dataDir(a.Dir), file} {
 		if err := os.RemoveAll(before); err != nil {
 			return t.Drill, fmt.Errorf("clear away an earlier drill: %w", err)
 		}
 	}
-	if err := t.fill(ctx, from, dir, r); err != nil {
+	if err := t.fill(ctx, from, a.Dir, r); err != nil {
 		return t.Drill, err
 	}
-	config, err := etcdprocess.ConfigFile(t.dataDir(dir))
+	config, err := program.ConfigFile(t.dataDir(a.Dir))
 	if err != nil {
 		return t.Drill, err
 	}
@@ -65,28 +83,35 @@ func Prepare(
 	if err != nil {
 		return t.Drill, err
 	}
-	return t.Drill, errors.Join(os.Remove(file), os.WriteFile(filepath.Join(dir, ConfigFile), config, 0o600),
-		os.WriteFile(filepath.Join(dir, drillFile), told, 0o600))
+	return t.Drill, errors.Join(os.Remove(file), os.WriteFile(filepath.Join(a.Dir, ConfigFile), config, 0o600),
+		os.WriteFile(a.drillFile(), told, 0o600))
 }
 
-// Finish is what Try does with an etcd, where Prepare has restored the backup, and etcd runs on it.
-func Finish(ctx context.Context, dir string, tell backup.Progress) (store.Manifest, store.Drill, error) {
-	dir, err := filepath.Abs(dir)
+// Finish is what Try does with an etcd, where Prepare has restored a backup of that cluster for that version, and
+// etcd runs on it. Of another one, nothing is returned but an error.
+func Finish(
+	ctx context.Context, v etcdversion.Version, of store.Cluster, a Apart, tell backup.Progress,
+) (store.Manifest, store.Drill, error) {
+	a, err := a.absolute()
 	if err != nil {
 		return store.Manifest{}, store.Drill{}, err
 	}
-	told, err := disk.Read(filepath.Join(dir, drillFile), maxDrillFile)
+	told, err := disk.Read(a.drillFile(), maxDrillFile)
 	if err != nil {
-		return store.Manifest{}, store.Drill{}, fmt.Errorf("read which backup was restored in %s: %w", dir, err)
+		return store.Manifest{}, store.Drill{}, fmt.Errorf("read which backup was restored in %s: %w", a.Dir, err)
 	}
 	var before prepared
 	if err := json.Unmarshal(told, &before); err != nil {
-		return store.Manifest{}, store.Drill{}, fmt.Errorf("read which backup was restored in %s: %w", dir, err)
+		return store.Manifest{}, store.Drill{}, fmt.Errorf("read which backup was restored in %s: %w", a.Dir, err)
+	}
+	if was := before.Pending.Manifest.Backup().Cluster; was != of || before.Drill.EtcdVersion != v.String() {
+		return store.Manifest{}, store.Drill{}, fmt.Errorf("go on with the drill in %s: it is of %s with etcd %s", a.Dir,
+			was, before.Drill.EtcdVersion)
 	}
 	t := trial{
 		Drill: before.Drill, manifest: before.Pending.Manifest, facts: before.Facts, watch: stopwatch{before.Since},
 	}
 	t.Verification = before.Pending.Resume()
-	err = t.ask(ctx, etcdprocess.Attach(dir), tell)
+	err = t.ask(ctx, etcdprocess.Attach(a.Dir), tell)
 	return t.manifest, t.Drill, err
 }

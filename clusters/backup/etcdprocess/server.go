@@ -15,6 +15,7 @@ import (
 
 	"quorate.dev/quorate/clusters/child"
 	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/etcdversion"
 	"quorate.dev/quorate/excerpt"
 	"quorate.dev/quorate/visible"
 )
@@ -34,7 +35,13 @@ const (
 	ending = 2 * time.Second
 	// maxSocket is how long the path of a socket may be, on every system.
 	maxSocket = 103
+	// allLearners is more learners than any cluster has. What a log says of them was taken where it was written:
+	// an etcd that refuses one panics when --force-new-cluster has it remove that.
+	allLearners = 100
 )
+
+// withMaxLearners is the first version that can take more than one learner, and knows an option for it.
+var withMaxLearners = etcdversion.Must("3.6.0")
 
 // Server is an etcd that runs.
 type Server struct {
@@ -45,22 +52,25 @@ type Server struct {
 }
 
 // options are those that it is started with.
-func options(dataDir string) map[string]string {
+func (p Program) options(dataDir string) map[string]any {
 	const clients = "unix://" + clientSocket
-	return map[string]string{
+	options := map[string]any{
 		"name": Member, "data-dir": dataDir,
 		"listen-client-urls": clients, "advertise-client-urls": clients,
 		"listen-peer-urls": PeerURL, "initial-advertise-peer-urls": PeerURL,
 		"initial-cluster": Member + "=" + PeerURL, "log-level": "warn",
 	}
+	if p.Version.AtLeast(withMaxLearners) {
+		options["max-learners"] = allLearners
+	}
+	return options
 }
 
-// ConfigFile is for an etcd that somebody else starts as a cluster of one, in the directory of its sockets.
-func ConfigFile(dataDir string) ([]byte, error) {
-	file := map[string]any{"force-new-cluster": true, "log-outputs": []string{"stderr"}}
-	for option, value := range options(dataDir) {
-		file[option] = value
-	}
+// ConfigFile is for an etcd of that version that somebody else starts as a cluster of one, in the directory of its
+// sockets.
+func (p Program) ConfigFile(dataDir string) ([]byte, error) {
+	file := p.options(dataDir)
+	file["force-new-cluster"], file["log-outputs"] = true, []string{"stderr"}
 	return yaml.Marshal(file)
 }
 
@@ -76,8 +86,8 @@ func (p Program) Start(dataDir string, flags ...string) (*Server, error) {
 	}
 	s := &Server{dir: dir, ended: make(chan struct{})}
 	args := []string{"--log-outputs=stderr"}
-	for option, value := range options(dataDir) {
-		args = append(args, "--"+option+"="+value)
+	for option, value := range p.options(dataDir) {
+		args = append(args, fmt.Sprintf("--%s=%v", option, value))
 	}
 	slices.Sort(args)
 	s.process = exec.CommandContext(context.Background(), p.Path, slices.Concat(args, flags)...)

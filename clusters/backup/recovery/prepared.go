@@ -61,7 +61,7 @@ func PrepareNothing(o Order) error {
 func (o Order) copyDir() string { return filepath.Join(o.Dir, "data") }
 
 func (o Order) writeConfig() error {
-	config, err := etcdprocess.ConfigFile(o.copyDir())
+	config, err := o.Etcd.ConfigFile(o.copyDir())
 	if err != nil {
 		return err
 	}

@@ -63,15 +63,22 @@ func Prune(l store.Listing, p Policy, now time.Time) Plan {
 		return Plan{Why: fmt.Sprintf("the newest backup, %s, is of the future: one of the clocks is wrong",
 			newest.ID())}
 	}
-	present := of(l.Backups, newest.ClusterID)
-	kept := p.keepEach(l.Backups)
+	byID := map[string][]store.Backup{}
+	for _, b := range l.Backups {
+		byID[b.ClusterID] = append(byID[b.ClusterID], b)
+	}
+	kept := map[store.Backup]bool{}
+	for _, backups := range byID {
+		maps.Copy(kept, p.keep(backups))
+	}
 	keepNewest(kept, l.Backups)
+	succeeded := p.succeeded(byID, newest.ClusterID)
 	plan := Plan{RestsOn: newest}
 	for _, b := range l.Backups {
 		old := now.Sub(b.Slot) >= p.MinAge
 		replaced := b.Good() || b.Slot.Before(newest.Slot)
 		if b.ClusterID != newest.ClusterID {
-			replaced = replaced && p.succeeds(present, of(l.Backups, b.ClusterID))
+			replaced = replaced && succeeded[b.ClusterID]
 		}
 		if old && replaced && !kept[b] {
 			plan.Delete = append(plan.Delete, b)
@@ -101,26 +108,21 @@ func keepNewest(kept map[store.Backup]bool, backups []store.Backup) {
 	}
 }
 
-// succeeds reports whether the backups of the present cluster ID stand for those of another: there
-// are enough that were read back, and the other one was gone when they began.
-func (p Policy) succeeds(present, other []store.Backup) bool {
-	first := slices.MinFunc(present, oldestFirst)
-	last := slices.MaxFunc(other, oldestFirst)
-	return len(verified(present)) >= max(1, p.Last) && last.Slot.Before(first.Slot)
-}
-
-// keepEach are the backups that the policy keeps of each cluster ID by itself.
-func (p Policy) keepEach(backups []store.Backup) map[store.Backup]bool {
-	kept := map[store.Backup]bool{}
-	for _, b := range backups {
-		if !kept[b] {
-			maps.Copy(kept, p.keep(of(backups, b.ClusterID)))
-		}
+// succeeded are the cluster IDs for whose backups those of the present one stand: there are enough that were
+// read back, and the other one was gone when they began.
+func (p Policy) succeeded(byID map[string][]store.Backup, present string) map[string]bool {
+	if len(verified(byID[present])) < max(1, p.Last) {
+		return nil
 	}
-	return kept
+	first := slices.MinFunc(byID[present], oldestFirst)
+	found := map[string]bool{}
+	for id, backups := range byID {
+		found[id] = slices.MaxFunc(backups, oldestFirst).Slot.Before(first.Slot)
+	}
+	return found
 }
 
-// keep are the backups that the policy keeps: good ones only, since another counts as none.
+// keep are the backups of one cluster ID that the policy keeps: good ones only, since another counts as none.
 func (p Policy) keep(backups []store.Backup) map[store.Backup]bool {
 	kept := map[store.Backup]bool{}
 	good := slices.DeleteFunc(slices.Clone(backups), func(b store.Backup) bool { return !b.Good() })
@@ -151,16 +153,6 @@ func week(t time.Time) string {
 	return fmt.Sprintf("%d-%d", year, week)
 }
 
-// of are the backups of a cluster ID.
-func of(backups []store.Backup, clusterID string) (found []store.Backup) {
-	for _, b := range backups {
-		if b.ClusterID == clusterID {
-			found = append(found, b)
-		}
-	}
-	return found
-}
-
 // verified are the good backups that were read back, the newest first.
 func verified(backups []store.Backup) (found []store.Backup) {
 	for _, b := range backups {
@@ -177,9 +169,12 @@ func oldestFirst(a, b store.Backup) int { return a.Slot.Compare(b.Slot) }
 // orphans are data of slots without a manifest. Where a slot has one, which data are its is known
 // to who reads the manifest only.
 func orphans(l store.Listing, p Policy, now time.Time) (found []string) {
+	named := map[int64]bool{}
+	for _, b := range l.Backups {
+		named[b.Slot.Unix()] = true
+	}
 	for name, slot := range l.Data {
-		old := now.Sub(slot) >= p.MinAge+Orphaned
-		if old && !slices.ContainsFunc(l.Backups, func(b store.Backup) bool { return b.Slot.Equal(slot) }) {
+		if old := now.Sub(slot) >= p.MinAge+Orphaned; old && !named[slot.Unix()] {
 			found = append(found, name)
 		}
 	}

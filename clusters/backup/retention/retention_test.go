@@ -184,3 +184,30 @@ func TestOrphans(t *testing.T) {
 		t.Errorf("%+v", plan)
 	}
 }
+
+// TestYearOfHours: the time that a decision takes grows with the backups, and not with their square.
+func TestYearOfHours(t *testing.T) {
+	policy := Policy{Last: 7, Daily: 30, MinAge: days}
+	takes := func(count int) time.Duration {
+		l := store.Listing{Data: map[string]time.Time{}}
+		for i := range count {
+			b := backup(time.Duration(i+1)*hours, "v")
+			l.Backups = append(l.Backups, b)
+			l.Data[b.ID()] = b.Slot
+		}
+		best := time.Hour
+		for range 3 { // the machine does other things as well
+			start := time.Now()
+			plan := Prune(l, policy, now)
+			best = min(best, time.Since(start))
+			if len(plan.Delete) != MaxDeleted || len(plan.Orphans) > 0 {
+				t.Fatalf("%d backups: %+v", count, plan)
+			}
+		}
+		return best
+	}
+	const year, times = 24 * 365, 8
+	if part, all := takes(year/times), takes(year); all > 4*times*part {
+		t.Errorf("%d times the backups take %v instead of %v", times, all, part)
+	}
+}

@@ -30,6 +30,10 @@ func openAzure(ctx context.Context, container string, o Options) (*blob.Bucket, 
 func (o Options) azureEndpoint() (azureblob.ServiceURL, error) {
 	account := azureblob.NewDefaultServiceURLOptions()
 	account.SASToken = strings.TrimPrefix(strings.TrimSpace(account.SASToken), "?")
+	if strings.ContainsFunc(account.SASToken, notInQuery) {
+		return "", errors.New("AZURE_STORAGE_SAS_TOKEN is not a SAS token: it has characters that no URL has, such as " +
+			"spaces, quotes or line breaks")
+	}
 	if o.AzureEndpoint == "" {
 		if account.AccountName == "" {
 			return "", errors.New("the storage account is not known: set AZURE_STORAGE_ACCOUNT, or name its " +
@@ -50,6 +54,11 @@ func (o Options) azureEndpoint() (azureblob.ServiceURL, error) {
 		endpoint += "?" + account.SASToken
 	}
 	return azureblob.ServiceURL(endpoint), nil
+}
+
+// notInQuery reports whether a character cannot be in the query of a URL.
+func notInQuery(r rune) bool {
+	return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"'<>\\^`{|}", r)
 }
 
 // azureCode says what an error of Azure Blob Storage means. gocloud.dev takes a name server that does

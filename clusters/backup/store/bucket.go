@@ -33,4 +33,6 @@ var (
 	ErrExists   = errors.New("there is one of that name already")
 	ErrNotFound = errors.New("there is none of that name")
 	ErrHeld     = errors.New("the store does not allow it")
+	// errGone is no ErrNotFound: it says nothing of what was in it.
+	errGone = errors.New("the bucket itself is not there")
 )

@@ -93,7 +93,7 @@ func (d directory) Open(_ context.Context, name string) (io.ReadCloser, error) {
 		file, err = os.Open(path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", name, plain(err))
+		return nil, fmt.Errorf("open %s: %w", name, d.plain(err))
 	}
 	return file, nil
 }
@@ -106,7 +106,7 @@ func (d directory) Size(_ context.Context, name string) (int64, error) {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return 0, fmt.Errorf("look at %s: %w", name, plain(err))
+		return 0, fmt.Errorf("look at %s: %w", name, d.plain(err))
 	}
 	return info.Size(), nil
 }
@@ -160,7 +160,7 @@ func (d directory) Delete(_ context.Context, name string) error {
 		return err
 	}
 	if err := os.Remove(path); err != nil {
-		return fmt.Errorf("delete %s: %w", name, plain(err))
+		return fmt.Errorf("delete %s: %w", name, d.plain(err))
 	}
 	return nil
 }
@@ -177,9 +177,12 @@ func (d directory) path(name string) (string, error) {
 }
 
 // plain says in a bucket's words what a file system said.
-func plain(err error) error {
+func (d directory) plain(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if _, gone := os.Stat(d.root); gone != nil {
+			return fmt.Errorf("%w: %w", errGone, gone)
+		}
 		return ErrNotFound
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w: %w", ErrHeld, err)

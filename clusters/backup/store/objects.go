@@ -34,16 +34,9 @@ const (
 	partsAtOnce = 2
 )
 
-// Create implements Bucket. Who may not replace what is stored is refused if there is something, be
-// it their own, stored by a request whose answer was lost.
+// Create implements Bucket.
 func (o objects) Create(ctx context.Context, name string, content io.Reader) error {
-	err := o.write(ctx, name, content, true)
-	if errors.Is(err, ErrHeld) {
-		if _, missing := o.Size(ctx, name); missing == nil {
-			return fmt.Errorf("%w: %w", ErrExists, err)
-		}
-	}
-	return err
+	return o.write(ctx, name, content, true)
 }
 
 // Replace implements Bucket.
@@ -61,13 +54,21 @@ func (o objects) write(ctx context.Context, name string, content io.Reader, only
 		IfNotExist: onlyNew, BufferSize: partSize, MaxConcurrency: partsAtOnce,
 		ContentType: "application/octet-stream", DisableContentTypeDetection: true,
 	})
-	if from.err != nil {
-		err = from.err
+	switch {
+	case from.err != nil:
+		return fmt.Errorf("store %s: %w", name, from.err)
+	case err == nil:
+		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("store %s: %w", name, o.plain(err))
+	err = fmt.Errorf("store %s: %w", name, o.plain(ctx, err))
+	if onlyNew && !errors.Is(err, ErrExists) {
+		// It may be there all the same, stored by a request whose answer was lost: who asks again is
+		// refused, or told that nothing is known of such an upload any more.
+		if _, missing := o.Size(ctx, name); missing == nil {
+			return fmt.Errorf("%w: %w", ErrExists, err)
+		}
 	}
-	return nil
+	return err
 }
 
 // canceler cancels what reads it when it cannot be read to its end.
@@ -90,7 +91,7 @@ func (c *canceler) Read(p []byte) (int, error) {
 func (o objects) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	r, err := o.bucket.NewReader(ctx, o.prefix+name, nil)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", name, o.plain(err))
+		return nil, fmt.Errorf("open %s: %w", name, o.plain(ctx, err))
 	}
 	return r, nil
 }
@@ -99,7 +100,7 @@ func (o objects) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 func (o objects) Size(ctx context.Context, name string) (int64, error) {
 	attributes, err := o.bucket.Attributes(ctx, o.prefix+name)
 	if err != nil {
-		return 0, fmt.Errorf("look at %s: %w", name, o.plain(err))
+		return 0, fmt.Errorf("look at %s: %w", name, o.plain(ctx, err))
 	}
 	return attributes.Size, nil
 }
@@ -115,7 +116,7 @@ func (o objects) List(ctx context.Context, prefix string) ([]string, error) {
 			return slices.Compact(names), nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("list what begins with %q: %w", o.prefix+prefix, o.plain(err))
+			return nil, fmt.Errorf("list what begins with %q: %w", o.prefix+prefix, o.plain(ctx, err))
 		}
 		if name, under := strings.CutPrefix(object.Key, o.prefix); under && !object.IsDir {
 			names = append(names, name)
@@ -126,7 +127,7 @@ func (o objects) List(ctx context.Context, prefix string) ([]string, error) {
 // Delete implements Bucket.
 func (o objects) Delete(ctx context.Context, name string) error {
 	if err := o.bucket.Delete(ctx, o.prefix+name); err != nil {
-		return fmt.Errorf("delete %s: %w", name, o.plain(err))
+		return fmt.Errorf("delete %s: %w", name, o.plain(ctx, err))
 	}
 	return nil
 }
@@ -135,9 +136,12 @@ func (o objects) Delete(ctx context.Context, name string) error {
 func (o objects) Close() error { return o.bucket.Close() }
 
 // plain says in a bucket's words what an object store said.
-func (o objects) plain(err error) error {
+func (o objects) plain(ctx context.Context, err error) error {
 	switch o.code(err) {
 	case gcerrors.NotFound:
+		if o.gone(ctx) {
+			return fmt.Errorf("%w: %w", errGone, discreet{err})
+		}
 		return fmt.Errorf("%w (%w)", ErrNotFound, discreet{err})
 	case gcerrors.FailedPrecondition, gcerrors.AlreadyExists:
 		return fmt.Errorf("%w (%w)", ErrExists, discreet{err})
@@ -146,6 +150,13 @@ func (o objects) plain(err error) error {
 	default:
 		return discreet{err}
 	}
+}
+
+// gone reports whether the bucket itself is not there. Most stores answer the same to whoever asks for
+// something in it, and say so only to one who lists it.
+func (o objects) gone(ctx context.Context) bool {
+	_, _, err := o.bucket.ListPage(ctx, blob.FirstPageToken, 1, &blob.ListOptions{Prefix: o.prefix})
+	return err != nil && o.code(err) == gcerrors.NotFound
 }
 
 // meaning is what the status of an answer means, where nothing else says so.

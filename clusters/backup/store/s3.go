@@ -8,9 +8,11 @@ import (
 	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/s3blob"
 )
@@ -30,7 +32,9 @@ func openS3(ctx context.Context, bucket string, o Options) (*blob.Bucket, error)
 	if err != nil {
 		return nil, err
 	}
-	return s3blob.OpenBucket(ctx, client, bucket, nil)
+	return s3blob.OpenBucket(ctx, client, bucket, &s3blob.Options{
+		RequestChecksumCalculation: client.Options().RequestChecksumCalculation, // for parts too
+	})
 }
 
 func (o S3) client(ctx context.Context) (*s3.Client, error) {
@@ -63,11 +67,15 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 	}
 	return s3.NewFromConfig(settings, func(s *s3.Options) {
 		s.UsePathStyle = o.PathStyle
+		// A store may have one of several ask again that want one name at a time; the others exist by then.
+		s.Retryer = retry.AddWithErrorCodes(s.Retryer, "ConditionalRequestConflict")
 		if o.Endpoint != "" {
 			s.BaseEndpoint = aws.String(o.Endpoint)
-			// Checksums in trailers are AWS's alone; what is stored has one of ours.
+			// Checksums in trailers are AWS's alone; all stores know one in the head, without which nothing
+			// may be stored where objects are locked by default.
 			s.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 			s.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
+			s.APIOptions = append(s.APIOptions, smithyhttp.AddContentChecksumMiddleware)
 		}
 	}), nil
 }

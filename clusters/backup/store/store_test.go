@@ -24,7 +24,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// eachBucket runs a test with every kind of bucket that can be served here. S3 is served in the scenarios.
+// eachBucket runs a test with every kind of bucket that can be served here.
 func eachBucket(t *testing.T, test func(t *testing.T, b Bucket)) {
 	t.Run("directory", func(t *testing.T) { test(t, directory{t.TempDir()}) })
 	t.Run("objects", func(t *testing.T) {
@@ -36,6 +36,7 @@ func eachBucket(t *testing.T, test func(t *testing.T, b Bucket)) {
 		}
 		test(t, objects{all, "ours/", gcerrors.Code})
 	})
+	t.Run("s3", func(t *testing.T) { b, _ := versitygw(t); test(t, b) })
 	t.Run("gs", func(t *testing.T) { b, _ := gcs(t); test(t, b) })
 	t.Run("azblob", func(t *testing.T) { b, _ := azure(t); test(t, b) })
 	t.Run("azurite", func(t *testing.T) { test(t, azurite(t)) })
@@ -410,6 +411,40 @@ func TestDamageFoundMeanwhile(t *testing.T) {
 			t.Errorf("%+v %v", state(), err)
 		}
 	})
+}
+
+// TestConfirm: nothing is given up for a backup of which something else was found, or whose data are not there.
+func TestConfirm(t *testing.T) {
+	b, m := directory{t.TempDir()}, manifest()
+	if err := b.Create(t.Context(), m.DataPath(), strings.NewReader("abc")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Commit(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	for found, sound := range map[string]bool{
+		`{"sha256": "` + m.SHA256 + `"}`: true, `{"sha256": "` + m.SHA256 + `", "damage": "it is"}`: false, `{"sha256": "` + m.Snapshot.SHA256 + `"}`: false, "{}": false, "{": false,
+	} {
+		if err := b.Replace(t.Context(), m.Backup().verifiedName(), strings.NewReader(found)); err != nil {
+			t.Fatal(err)
+		}
+		if err := Confirm(t.Context(), b, m.Backup()); (err == nil) != sound {
+			t.Errorf("%s: %v", found, err)
+		}
+	}
+	v, err := BeginVerification(t.Context(), b, m)
+	if err == nil {
+		err = errors.Join(v.Record(t.Context(), b), b.Replace(t.Context(), m.DataPath(), strings.NewReader("ab")))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Confirm(t.Context(), b, m.Backup()); !errors.Is(err, ErrData) {
+		t.Errorf("its data are shorter: %v", err)
+	}
+	if err := errors.Join(b.Delete(t.Context(), m.DataPath()), Confirm(t.Context(), b, m.Backup())); !errors.Is(err, ErrData) {
+		t.Errorf("its data are gone: %v", err)
+	}
 }
 
 // TestPipe: whoever may write in a directory does not have others wait without end.

@@ -83,9 +83,10 @@ func (v Verification) Record(ctx context.Context, b Bucket) error {
 	return remove(ctx, b, of.damagedName())
 }
 
-// Withdraw takes back whatever was found that was good, so that nothing is given up for the backup.
+// Withdraw takes back whatever was found that was good, so that nothing is given up for the backup. What
+// a drill has shown goes first: it would count again as soon as the backup is verified.
 func (v Verification) Withdraw(ctx context.Context, b Bucket) error {
-	return remove(ctx, b, v.of.Backup().verifiedName(), v.of.Backup().drilledName())
+	return remove(ctx, b, v.of.Backup().drilledName(), v.of.Backup().verifiedName())
 }
 
 // record stores what was found beside the manifest, if that is still the one it was.

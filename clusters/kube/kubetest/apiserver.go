@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"quorate.dev/quorate/clusters/child/childtest"
 )
 
 // Server is an API server, and who may do everything there.
@@ -50,12 +52,12 @@ func Start(t *testing.T) *Server {
 	if err := os.WriteFile(tokens, []byte(`secret,admin,1,"system:masters"`+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
-	_, port, _ := net.SplitHostPort(address)
+	address := childtest.Address()
+	host, port, _ := net.SplitHostPort(address)
 	s := connect(t, address)
 	s.Etcd, s.program, s.log = etcd, program, filepath.Join(dir, "kube-apiserver.log")
 	s.args = []string{
-		"--etcd-servers=" + etcd.URL, "--bind-address=127.0.0.1", "--secure-port=" + port,
+		"--etcd-servers=" + etcd.URL, "--bind-address=" + host, "--secure-port=" + port,
 		"--cert-dir=" + dir,
 		"--token-auth-file=" + tokens, "--service-account-issuer=https://test", "--service-account-key-file=" + key,
 		"--service-account-signing-key-file=" + key, "--service-cluster-ip-range=10.0.0.0/16",
@@ -107,16 +109,6 @@ func (s *Server) awaitReady(t *testing.T) {
 		text, _ := os.ReadFile(s.log)
 		t.Fatalf("the API server does not get ready:\n%s", text)
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 func serviceAccountKey(t *testing.T, dir string) string {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"quorate.dev/quorate/clusters/child/childtest"
 )
 
 // Etcd is the etcd of an API server: one member, called default.
@@ -23,7 +25,7 @@ func startEtcd(t *testing.T, etcds, dir string) *Etcd {
 		t.Fatalf("no etcd-VERSION/etcd in %s: %v", etcds, err)
 	}
 	e := &Etcd{
-		URL: "http://" + freeAddress(t), PeerURL: "http://" + freeAddress(t),
+		URL: "http://" + childtest.Address(), PeerURL: "http://" + childtest.Address(),
 		program: slices.Max(programs), log: filepath.Join(dir, "etcd.log"),
 	}
 	e.Run(t, "--data-dir="+filepath.Join(dir, "etcd"), "--initial-advertise-peer-urls="+e.PeerURL,

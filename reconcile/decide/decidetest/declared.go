@@ -27,6 +27,8 @@ type Beginning struct {
 	Declared decide.Declared
 	Phase    Phase
 	Seed     int // of the chance in a simulated world
+	// Together: the cluster was founded so that two members may join at once.
+	Together bool
 }
 
 // Begin reads the arguments of the directive cluster.
@@ -40,6 +42,8 @@ func Begin(args []datadriven.CmdArg) (Beginning, error) {
 		switch value := Value(arg); arg.Key {
 		case "phase":
 			b.Phase, err = phase(value)
+		case "together":
+			b.Together, err = strconv.ParseBool(value)
 		case "seed":
 			b.Seed, err = strconv.Atoi(value)
 		default:
@@ -145,6 +149,14 @@ func SetSpec(d *decide.Declared, key, value string) (err error) {
 		err = setSource(d, key, value)
 	case "before-upgrade":
 		d.BacksUpBeforeUpgrade, err = strconv.ParseBool(value)
+	case "verifies-backups":
+		d.VerifiesBackups, err = strconv.ParseBool(value)
+	case "backup-deadline":
+		d.BackupDeadline, err = time.ParseDuration(value)
+	case "before-deletion":
+		d.BacksUpBeforeDeletion, err = strconv.ParseBool(value)
+	case "backup-to":
+		d.BackupTo = value
 	case "orphaned":
 		d.Orphaned = Text(value)
 	case "renamedFrom":

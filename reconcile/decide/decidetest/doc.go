@@ -12,9 +12,11 @@
 // # Words of both
 //
 // A cluster begins. It has formed and is healthy, unless another phase is given: nothing is there
-// yet, or it is founded and no pod has been made. All words of spec are possible here.
+// yet, or it is founded and no pod has been made. All words of spec are possible here. Its members may
+// join one at a time, unless it was founded so that two may join together.
 //
 //	cluster a replicas=3 version=3.6.16 phase=nothing|founded|formed
+//	cluster a together=true
 //
 // Git declares something else, or somebody else holds the lease. Words of spec that are not fields
 // of the custom resource are those of the state that "quorate plan -o state" prints; hash is short
@@ -22,7 +24,8 @@
 //
 //	set spec replicas=5 version=3.7.3 hash=h2 storage=2Gi lifecycle=Running|Stopped|Deleted retention=Retain|Delete
 //	set spec suspended=true replaceAfter=10m orphaned=(main@sha1:1 declares it no longer) renamedFrom=(b/old)
-//	set spec backups=true before-upgrade=true restore=(tuesday of b/a)|none
+//	set spec backups=true verifies-backups=true backup-to=(s3://new) before-upgrade=true before-deletion=true
+//	set spec restore=(tuesday of b/a)|none
 //	set spec recovery=(c1 1)|none lost=(0 2) old-volumes=Retain|Delete refused=(no)
 //	set spec confirmed=(a0 a1) problem=(storage: shrinks)
 //	set lock holder=(process 7 on b)
@@ -46,8 +49,8 @@
 //
 // # Words of stories
 //
-// Something is different: a replica, its entry in the record, its member; what is known of etcd, the
-// record, the status, the objects, the CA, its certificates.
+// Something is different: a replica, its entry in the record, its member, the MiB of its database;
+// what is known of etcd, the record, the status, the objects, the CA, its certificates.
 //
 //	set a-1 pod=Failing since=3m message=(exit code 1) volume=v9|terminating|none token=t9 lost=c1 mode=Founding|Joining|Restoring|Sealed|none
 //	set a-1 pod=Starting started=20s
@@ -56,14 +59,17 @@
 //	set a-1 made=3.6.16/h1 crashes=4 stranded=(its node is gone) stranded-for=10m removed=v1 leaving=true replaced=2
 //	set a-1 unbound=true no-peers=true no-data=true stopped-by-check=true
 //	set a-1 etcd=answers|silent|unstarted|added|none learner=true alarms=(NOSPACE) id=b1 cluster=c2
-//	set a-1 runs=3.6.16 storage=3.6 applied=100 silent-for=10m disagrees=(lists a-3 as a learner) hash=5c0ffee0@120/100
+//	set a-1 runs=3.6.16 storage=3.6 applied=100 revision=1018 silent-for=10m disagrees=(lists a-3 as a learner) hash=5c0ffee0@120/100 hash-why=(permission denied)
+//	set a-1 db=20
 //	set etcd known=false why=(no answer within 2s) cluster=c2 leader=a-1 downgrade=3.6
 //	set etcd forbidden=(pods/portforward is forbidden)
-//	set record cluster=c2 token=t2 log=3.5 ca=none|CA1 confirmed=a1
-//	set status cluster=c2 version=3.6.16 generation=2
-//	set backups last=10m|none cluster=c2 hidden=(jobs is forbidden) foreign=(CronJob a-backup)
-//	set job-gen2 phase=Running|Succeeded|Failed created=5m message=(exit code 1)
-//	set restore phase=Running|Succeeded|Failed of=(tuesday of b/a) volume=v0 message=(no) restored=(rev 7) terminating=true
+//	set record cluster=c2 token=t2 log=3.5 ca=none|CA1 confirmed=a1 uncompared=true
+//	set status cluster=c2 version=3.6.16 generation=2 seen=(a-0 18 a-1 20)
+//	set backups last=10m|none revision=900 job=a-backup-gen2 generation=2 cluster=c2 in=(s3://old) verified=true to=(s3://old)
+//	set backups hidden=(jobs is forbidden) foreign=(CronJob a-backup)
+//	set job-29400000 created=1m stored=30s
+//	set job-gen2 phase=Running|Succeeded|Failed created=5m stored=4m verified=true message=(exit code 1)
+//	set restore phase=Running|Succeeded|Failed of=(tuesday of b/a) volume=v0 message=(no) restored=(rev 7) data=(c1 a0 1018) terminating=true
 //	set restore job=none hidden=(jobs is forbidden) foreign=(Job a-restore) stopping=(a-restore-x)
 //	set recovery phase=Running|Succeeded|Failed of=(c1 1) volume=v1 into=c2 suspect=true message=(no) terminating=true
 //	set recovery job=none hidden=(jobs is forbidden) foreign=(Job a-recovery) stopping=(a-recovery-x)
@@ -78,7 +84,7 @@
 //	add drift|backup-drift|remaining|foreign|relabelled|terminating|irreplaceable=(Service a-client: missing)
 //	add member name=stranger id=d1 silent
 //	remove a-2
-//	remove record|status|pods|volumes|members|drift|remaining|terminating|foreign|relabelled|irreplaceable
+//	remove record|status|pods|volumes|members|jobs|drift|remaining|terminating|foreign|relabelled|irreplaceable
 //
 // Time passes.
 //
@@ -108,7 +114,7 @@
 //	fault unready=a-1 ready-again=a-1 nospace=a-1 corrupt-alarm=a-1 nameless-alarm differ=a-1 check-data mislead=a-1
 //	fault add-member=a-3 add-learner=a-3 remove-member=a-2 add-stranger
 //	fault delete=(ConfigMap a-members) change=(Service a) occupy=(Service a) delete-status put-back-record
-//	fault refuse-backups forget-backups schedule-backup refuse-restores delete-restore
+//	fault refuse-backups forget-backups schedule-backup refuse-restores start-elsewhere delete-restore
 //	fault refuse-recoveries delete-recovery
 //	fault put-ca put-back-ca wear-certificates
 //	fault cut-network mend-network heal refuse-pods keep-claims refuse-handover forbid

@@ -80,12 +80,16 @@ func templateLine(s decide.State, line func(name, format string, args ...any)) {
 
 // backupLines print what is seen of backups, where any are declared or there.
 func backupLines(s decide.State, line func(name, format string, args ...any)) {
-	if b := s.Declared; b.BacksUp || b.BacksUpBeforeUpgrade || s.Backups.Last != nil {
+	if b := s.Declared; b.BacksUp || b.BacksUpBeforeUpgrade || b.BacksUpBeforeDeletion || s.Backups.Last != nil {
 		last := "none"
 		if l := s.Backups.Last; l != nil {
 			last = fmt.Sprintf("%s of cluster %s", s.Now.Sub(l.StartedAt), idOrNone(l.ClusterID))
 		}
 		line("backups", "generation=%d last=%s %s", s.Generation, last, s.Backups.Hidden)
+	}
+	if b := s.Backups.BeforeDeletion; b != nil {
+		line("", "generation %d is deleted by that of %s of cluster %s", b.Generation, s.Now.Sub(b.StartedAt),
+			idOrNone(b.ClusterID))
 	}
 	for _, j := range s.Backups.Jobs {
 		line("", "%s %s since %s %s", j.Name, j.Phase, s.Now.Sub(j.CreatedAt), j.Message)
@@ -100,6 +104,9 @@ func restoreLine(s decide.State, line func(name, format string, args ...any)) {
 		line("restore", "%s: %s into %s, terminating", j.From, j.Phase, j.VolumeUID)
 	case j != nil:
 		line("restore", "%s: %s into %s %s%s", j.From, j.Phase, j.VolumeUID, j.Message, j.Restored)
+	case s.Record.Restored != decide.RestoredData{}:
+		line("restore", "not proven yet: cluster %s, member %s, revision %d", s.Record.Restored.ClusterID,
+			s.Record.Restored.MemberID, s.Record.Restored.Revision)
 	case seen.Hidden+seen.Foreign != "" || len(seen.Stopping) > 0:
 		line("restore", "%s%s%s", seen.Hidden, seen.Foreign, strings.Join(seen.Stopping, ", "))
 	}

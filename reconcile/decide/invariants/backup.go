@@ -2,6 +2,8 @@ package invariants
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"quorate.dev/quorate/reconcile/decide"
 )
@@ -10,13 +12,25 @@ import (
 var backupInvariants = []invariant{
 	{Invariant{"backed up before an upgrade",
 		"Where git wants a backup before an upgrade and there may be a quorum, nothing is done for a version that no " +
-			"pod was made for before there is a backup that was begun since a pass has started one for this " +
-			"declaration."},
+			"pod was made for, and none brought back with it, before there is a backup that was begun since a pass has " +
+			"started one for this declaration."},
 		backedUpFirst},
+	{Invariant{"backed up before a deletion",
+		"Where git wants a backup before the cluster is deleted, nothing of one that has formed is stopped or " +
+			"deleted for that, its volumes included, before the status says which backup there is: one of this " +
+			"declaration, where git wants it, and recent when the pods stop. Volumes go before the record does."},
+		backedUpBeforeDeletion},
 	{Invariant{"backed up as declared",
 		"A pass starts a backup only of a cluster that runs, whose ID is on record, whose members a quorum has named " +
 			"and whose backups git declares; for the generation that was seen, and once for each."},
 		backedUpAsDeclared},
+	{Invariant{"taken again",
+		"The Job of a backup is deleted only if a pass has started it for this declaration, it has ended, and too " +
+			"long ago for a cluster that serves and is to be deleted."},
+		takenAgain},
+	{Invariant{"renewed while it waits",
+		"A cluster that waits for its last backup does so with certificates that are good for long."},
+		renewedWhileItWaits},
 }
 
 func backedUpFirst(s decide.State, d decide.Decision) string {
@@ -37,14 +51,114 @@ func backedUpFirst(s decide.State, d decide.Decision) string {
 			return "" // it has begun, or it is taken back
 		}
 	}
-	last := s.Backups.Last
 	for _, job := range s.Backups.Jobs {
-		if job.Generation == s.Generation && s.Generation > 0 && last != nil && last.ClusterID == s.Record.ClusterID &&
-			last.StartedAt.Sub(job.CreatedAt) >= 0 && (last.Verified || !s.Declared.VerifiesBackups) {
+		if job.Generation == s.Generation && s.Generation > 0 && !s.Objects.DeclarationDiffers &&
+			knownSince(s, job.CreatedAt) {
 			return ""
 		}
 	}
 	return fmt.Sprintf("%s, and no backup was taken since etcd %s was declared", d.Action, s.Declared.Version)
+}
+
+// knownSince reports whether a backup of this cluster is known that was begun since then, and verified where git
+// wants that.
+func knownSince(s decide.State, since time.Time) bool {
+	known := []*decide.Backup{s.Backups.Last}
+	for _, job := range s.Backups.Jobs {
+		known = append(known, job.Backup)
+	}
+	return slices.ContainsFunc(known, func(b *decide.Backup) bool {
+		return b != nil && b.ClusterID == s.Record.ClusterID && (b.Verified || !s.Declared.VerifiesBackups) &&
+			b.StartedAt.Sub(since) >= 0
+	})
+}
+
+func backedUpBeforeDeletion(s decide.State, d decide.Decision) string {
+	recorded := len(s.Record.Members) > 0
+	neverFormed := recorded && s.Record.ClusterID == 0
+	if s.Declared.Lifecycle != decide.Deleted || !s.Declared.BacksUpBeforeDeletion || neverFormed {
+		return ""
+	}
+	switch a := d.Action.(type) {
+	case decide.ApplyObjects, decide.StopPods: // which stop what is there
+		if !recorded && s.Objects.RunsReplicas == 0 {
+			return ""
+		}
+	case decide.DeleteObjects:
+		if s.Declared.Retention == decide.Delete && slices.ContainsFunc(s.Replicas, volumeStays) {
+			return "deletes the record, and there are volumes"
+		}
+		if !recorded && s.Objects.RunsReplicas == 0 {
+			return ""
+		}
+	case decide.DeleteVolume:
+		mine := func(m decide.RecordedMember) bool { return m.Ordinal == a.Ordinal && m.VolumeUID == a.VolumeUID }
+		if recorded && !slices.ContainsFunc(s.Record.Members, mine) {
+			return "" // a member has left it
+		}
+	default:
+		return ""
+	}
+	if lack := lacksProof(s); lack != "" {
+		return fmt.Sprintf("%s, and %s", d.Action, lack)
+	}
+	return ""
+}
+
+func volumeStays(r decide.Replica) bool { return r.VolumeUID != "" && !r.VolumeTerminating }
+
+// lacksProof says what is the matter with the backup that a deletion goes by; empty if it may.
+func lacksProof(s decide.State) string {
+	b := s.Backups.BeforeDeletion
+	stands := s.Objects.RunsVersion != "" || s.Objects.RunsHash != "" || s.Objects.RunsReplicas > 0
+	stays := func(r decide.Replica) bool { return r.Pod != decide.PodAbsent && r.Pod != decide.PodTerminating }
+	serves := s.Objects.RunsReplicas > 0 || !stands && slices.ContainsFunc(s.Replicas, stays)
+	switch {
+	case b == nil || s.Record.ClusterID == 0 || b.ClusterID != s.Record.ClusterID:
+		return "the status knows no backup of it"
+	case !b.Verified && s.Declared.VerifiesBackups:
+		return "the last backup is not verified"
+	case s.Objects.DeclarationDiffers || s.Generation == 0 || b.Generation != s.Generation:
+		return "the last backup is of before that was declared"
+	case b.To != s.Declared.BackupTo:
+		return "the last backup is not where git declares it"
+	case serves && tooLongAgo(s, b.FinishedAt):
+		return "the last backup was taken long ago"
+	}
+	return ""
+}
+
+// tooLongAgo: ten minutes longer than a backup may take.
+func tooLongAgo(s decide.State, end time.Time) bool {
+	return s.Now.Sub(end) > s.Declared.BackupDeadline+10*time.Minute
+}
+
+func takenAgain(s decide.State, d decide.Decision) string {
+	a, discards := d.Action.(decide.DiscardBackup)
+	if !discards {
+		return ""
+	}
+	for _, job := range s.Backups.Jobs {
+		old := tooLongAgo(s, job.EndedAt) || job.Backup != nil && tooLongAgo(s, job.Backup.FinishedAt)
+		if job.UID == a.JobUID && job.Phase == decide.JobSucceeded && old && job.Generation == s.Generation &&
+			s.Declared.Lifecycle == decide.Deleted && s.Declared.BacksUpBeforeDeletion {
+			return ""
+		}
+	}
+	return fmt.Sprintf("%s, which may be of use", a)
+}
+
+func renewedWhileItWaits(s decide.State, d decide.Decision) string {
+	if d.Rule != "BackUpBeforeDeletion" || !wearsOut(s) || s.Record.CA == "" || s.Record.CA != s.CA.Secret ||
+		s.CA.Proven != s.CA.Secret {
+		return ""
+	}
+	for _, c := range s.Certificates {
+		if c.CA || s.Now.Sub(c.NotAfter) < 0 {
+			return "" // it may end with its CA, which another one would as well
+		}
+	}
+	return "waits, and its certificates have expired"
 }
 
 // changesVersion reports whether an action gives a member another version, or has etcd prepare for one.
@@ -54,6 +168,9 @@ func changesVersion(s decide.State, action decide.Action) bool {
 		return a.Version != s.Objects.RunsVersion
 	case decide.EnableDowngrade:
 		return true
+	case decide.ApplyObjects: // which may bring the StatefulSet back
+		return s.Objects.RunsVersion == "" && s.Objects.RunsReplicas == 0 && s.Declared.Lifecycle == decide.Running &&
+			len(s.Record.Members) > 0 && s.Record.ClusterID != 0 && podOfAnother(s)
 	case decide.RestartReplica:
 		r := replicaAt(s, a.Ordinal)
 		return !r.PodUnbound && r.PodVersion != "" && r.PodVersion != s.Objects.RunsVersion &&
@@ -61,6 +178,13 @@ func changesVersion(s decide.State, action decide.Action) bool {
 	default:
 		return false
 	}
+}
+
+// podOfAnother reports whether a pod was made for another version than git declares.
+func podOfAnother(s decide.State) bool {
+	return slices.ContainsFunc(s.Replicas, func(r decide.Replica) bool {
+		return r.Pod != decide.PodAbsent && r.PodVersion != "" && r.PodVersion != s.Declared.Version
+	})
 }
 
 func backedUpAsDeclared(s decide.State, d decide.Decision) string {
@@ -76,9 +200,12 @@ func backedUpAsDeclared(s decide.State, d decide.Decision) string {
 	switch {
 	case a.Generation == 0 || a.Generation != s.Generation:
 		return fmt.Sprintf("%s, and %d was seen", a, s.Generation)
-	case !s.Declared.BacksUp && !s.Declared.BacksUpBeforeUpgrade:
+	case !s.Declared.BacksUp && !s.Declared.BacksUpBeforeUpgrade && !s.Declared.BacksUpBeforeDeletion:
 		return "starts a backup, and git declares none"
-	case s.Declared.Lifecycle != decide.Running || !s.Membership.Known || s.Record.ClusterID == 0:
+	case s.Declared.Lifecycle == decide.Stopped,
+		s.Declared.Lifecycle == decide.Deleted && !s.Declared.BacksUpBeforeDeletion:
+		return "starts a backup of what is to be stopped"
+	case !s.Membership.Known || s.Record.ClusterID == 0:
 		return "starts a backup of what does not run, or is not known"
 	case s.Backups.Foreign != "":
 		return "starts a backup beside what somebody else has made"

@@ -49,8 +49,8 @@ func quorumSurvives(s decide.State, d decide.Decision) string {
 	}
 	switch a := d.Action.(type) {
 	case nil, decide.Bootstrap, decide.Seal, decide.ApplyObjects, decide.RenewCertificates, decide.Declare,
-		decide.StartRollout, decide.StartBackup, decide.StartRestore, decide.StopRestore, decide.FinishRestore,
-		decide.StartRecovery, decide.StopRecovery, decide.FinishRecovery,
+		decide.StartRollout, decide.StartBackup, decide.DiscardBackup, decide.StartRestore, decide.StopRestore,
+		decide.FinishRestore, decide.StartRecovery, decide.StopRecovery, decide.FinishRecovery,
 		decide.EnableDowngrade, decide.CancelDowngrade, decide.DisarmAlarm, decide.AddLearner, decide.MoveLeader:
 		return "" // no vote changes, and no pod is restarted
 	case decide.StopPods, decide.DeleteObjects, decide.DeleteVolume:
@@ -108,13 +108,6 @@ func leadershipIsTransferredFirst(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-func oneLearner(s decide.State, d decide.Decision) string {
-	if _, adds := d.Action.(decide.AddLearner); adds && len(voters(s)) != len(s.Membership.Members) {
-		return "adds a learner beside another"
-	}
-	return ""
-}
-
 func volumeOutlivesMember(s decide.State, d decide.Decision) string {
 	a, deletes := d.Action.(decide.DeleteVolume)
 	if !deletes || wholeClusterGoes(s) {
@@ -151,8 +144,10 @@ func deadGoFirst(s decide.State, d decide.Decision) string {
 	if _, adds := d.Action.(decide.AddLearner); !adds {
 		return ""
 	}
-	if !allAnswer(s.Membership.Members) {
-		return "adds a member while another does not answer"
+	for _, m := range s.Membership.Members {
+		if !m.Answers && !untouched(s, m) {
+			return "adds a member while another does not answer"
+		}
 	}
 	return ""
 }

@@ -32,6 +32,12 @@ func loosened(s decide.State, after decide.Record, founds bool) string {
 	case before.ClusterID != 0 && after.ClusterID != before.ClusterID:
 		return "changes the cluster ID"
 	}
+	if s.Record.JoinedTogether && !after.JoinedTogether {
+		return "forgets that two members have joined at once"
+	}
+	if len(s.Record.Members) > 0 && s.Record.Uncompared && !after.Uncompared && !asked(s) {
+		return "counts data as compared that were not"
+	}
 	if what := mistakenCA(s, after.CA); what != "" {
 		return what
 	}
@@ -52,6 +58,16 @@ func loosened(s decide.State, after decide.Record, founds bool) string {
 		}
 	}
 	return ""
+}
+
+// asked: all members have a vote, are as many as declared, and have given the hash of their data, or said why not.
+func asked(s decide.State) bool {
+	for _, m := range s.Membership.Members {
+		if m.Learner || !m.Answers || m.Hash.Revision == 0 && m.HashWhy == "" {
+			return false
+		}
+	}
+	return s.Membership.Known && len(s.Membership.Members) >= s.Declared.Replicas
 }
 
 // keepsVolume: that volume is in the slot, and stays there.

@@ -31,6 +31,8 @@ func TestLoosened(t *testing.T) {
 	superseded.Record = proven.Record
 	superseded.Replicas = []decide.Replica{{Ordinal: 1, VolumeUID: "v1", LostCluster: 1}}
 	kept := decide.Record{Token: "t", ClusterID: 1, Members: sealed.Members[:1], Removed: []decide.RemovedMember{{Ordinal: 1, VolumeUID: "v1", LostCluster: 9}}}
+	together := state
+	together.Record.JoinedTogether = true
 	under := func(r decide.Record, ca string) decide.Record { r.CA = ca; return r }
 	trusting := func(recorded string, seen decide.CA) decide.State {
 		s := state
@@ -44,6 +46,7 @@ func TestLoosened(t *testing.T) {
 		want   string
 	}{
 		"as it was":                   {state, sealed, false, ""},
+		"joined together, forgotten":  {together, sealed, false, "forgets that two members have joined at once"},
 		"a CA out of nothing":         {state, under(sealed, "CA1"), false, "names a CA that is not at hand"},
 		"a CA forgotten":              {trusting("CA1", decide.CA{}), sealed, false, "names a CA that is not at hand"},
 		"another CA":                  {trusting("CA1", decide.CA{Secret: "CA2"}), under(sealed, "CA2"), false, "changes the CA that pods trust"},

@@ -15,6 +15,9 @@ var restoreInvariants = []invariant{
 		"What fills a volume is started once, for the backup that git declares, and is stopped only as it was seen. " +
 			"A member starts on a volume only once what fills it has ended well, for what git declares."},
 		restoredAsDeclared},
+	{Invariant{"clients find what was restored",
+		"The ID of a cluster that was made from a backup goes on record, which leads clients to it, only once its " +
+			"first member has shown that it runs on what the Job says that it restored."}, findsWhatWasRestored},
 	{Invariant{"nothing is stopped for a restore",
 		"Objects are not applied for a restore, which leaves no pod, where there is a pod, or a volume of another " +
 			"member: the record may have been put back."}, notStoppedForRestore},
@@ -98,7 +101,33 @@ func restoredAsDeclared(s decide.State, d decide.Decision) string {
 			return "starts a member on another volume"
 		case declared == "" || j.Digest != declared:
 			return "starts a member on data that git does not declare"
+		case a.Data != j.Data:
+			return "has the member show something else than was restored"
 		}
+	}
+	return ""
+}
+
+// findsWhatWasRestored: where etcd lists others than the first member, the record was put back.
+func findsWhatWasRestored(s decide.State, d decide.Decision) string {
+	a, seals := d.Action.(decide.Seal)
+	want := s.Record.Restored
+	if !seals || s.Record.RestoredFrom == "" || s.Record.ClusterID != 0 {
+		return ""
+	}
+	if want.ClusterID != 0 && a.ClusterID != want.ClusterID {
+		return "another cluster than was restored"
+	}
+	if len(s.Membership.Members) != 1 {
+		return ""
+	}
+	switch m := s.Membership.Members[0]; {
+	case want.MemberID != 0 && m.ID != want.MemberID:
+		return "another member than was restored"
+	case m.Revision < want.Revision:
+		return "older data than were restored"
+	case len(s.Membership.StaleAlarms) > 0:
+		return "under an alarm of the cluster that was backed up"
 	}
 	return ""
 }

@@ -1,0 +1,31 @@
+package backuptest
+
+import (
+	"os"
+	"syscall"
+	"testing"
+)
+
+// Volume is a file system of its own of that size, such as "8k". The test is skipped where nothing may be
+// mounted, which takes root.
+func Volume(t testing.TB, size string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
+		t.Skipf("nothing may be mounted: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(os.NewSyscallError("umount", err))
+		}
+	})
+	return dir
+}
+
+// Grow makes a Volume larger.
+func Grow(t testing.TB, dir, size string) {
+	t.Helper()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size="+size); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,346 @@
+package store
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+)
+
+// versitygw serves S3 as AWS does, behind TLS: the program s3 of the sandbox, which QUORATE_S3
+// names.
+func versitygw(t *testing.T) (objects, *front) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "data", "backups"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	key(t, "old")
+	f := &front{store: serveS3(t, dir), dir: dir}
+	served := httptest.NewTLSServer(f)
+	t.Cleanup(served.Close)
+	f.options.S3 = S3{
+		Endpoint: served.URL, PathStyle: true,
+		CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: served.Certificate().Raw}),
+	}
+	return open(t, "s3://backups/ours", f.options), f
+}
+
+// key is the one that programs and clients take from now on.
+func key(t *testing.T, name string) {
+	t.Setenv("AWS_ACCESS_KEY_ID", name)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "not a secret")
+}
+
+// serveS3 serves a directory, with the key of the environment.
+func serveS3(t *testing.T, dir string) http.Handler {
+	t.Helper()
+	program := os.Getenv("QUORATE_S3")
+	if program == "" {
+		t.Skip("QUORATE_S3 names no program that serves S3; make test sets it")
+	}
+	sockets, err := os.MkdirTemp("", "s3-") // the paths of sockets are short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(sockets) })
+	socket := filepath.Join(sockets, "s3")
+	server := exec.Command(program, dir, socket)
+	server.Stderr = os.Stderr
+	stdin, err := server.StdinPipe() // it ends when this closes
+	if err == nil {
+		err = server.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stdin.Close(); _ = server.Wait() })
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}
+	for end := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) {
+		conn, err := dial(t.Context(), "", "")
+		if err == nil {
+			_ = conn.Close()
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	return &httputil.ReverseProxy{
+		Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true},
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", "s3", r.In.Host // what is signed
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}
+}
+
+// client is the client of an S3 store.
+func client(t *testing.T, b objects) *s3.Client {
+	t.Helper()
+	var c *s3.Client
+	if !b.bucket.As(&c) {
+		t.Fatal("it is no S3 store")
+	}
+	return c
+}
+
+// s3Answer answers as S3 does.
+func s3Answer(w http.ResponseWriter, status int, code string) {
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>a message</Message></Error>", code)
+}
+
+// TestLocked: what the store keeps by an object lock stays, whoever deletes it is told so. As AWS does, the
+// store takes nothing into such a bucket that comes without a checksum of its content.
+func TestLocked(t *testing.T) {
+	b, f := versitygw(t)
+	c := client(t, b)
+	_, err := c.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("locked"), ObjectLockEnabledForBucket: aws.Bool(true)})
+	if err == nil {
+		_, err = c.PutObjectLockConfiguration(t.Context(), &s3.PutObjectLockConfigurationInput{
+			Bucket: aws.String("locked"), ObjectLockConfiguration: &types.ObjectLockConfiguration{
+				ObjectLockEnabled: types.ObjectLockEnabledEnabled,
+				Rule:              &types.ObjectLockRule{DefaultRetention: &types.DefaultRetention{Days: aws.Int32(1), Mode: types.ObjectLockRetentionModeCompliance}},
+			},
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.instead.Store(func(w http.ResponseWriter, r *http.Request) bool {
+		bare := r.Method == http.MethodPut && r.Header.Get("Content-Md5") == ""
+		if bare {
+			s3Answer(w, http.StatusBadRequest, "InvalidRequest")
+		}
+		return bare
+	})
+	locked := open(t, "s3://locked/ours", f.options)
+	m := manifest()
+	m.Bytes = 2*partSize + 1
+	if err := locked.Create(t.Context(), m.DataPath(), large("a")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Commit(t.Context(), locked); err != nil {
+		t.Fatal(err)
+	}
+	if err := Remove(t.Context(), locked, m); !errors.Is(err, ErrHeld) {
+		t.Errorf("it was deleted: %v", err)
+	}
+	if err := locked.Delete(t.Context(), m.DataPath()); !errors.Is(err, ErrHeld) {
+		t.Errorf("its data were deleted: %v", err)
+	}
+	if _, err := ReadUseful(t.Context(), locked, m.Backup()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEchoOfParts: that an upload in parts was completed by a request whose answer was lost is found out.
+func TestEchoOfParts(t *testing.T) {
+	b, f := versitygw(t)
+	var completed atomic.Int32
+	f.instead.Store(func(w http.ResponseWriter, r *http.Request) bool {
+		complete := r.Method == http.MethodPost && r.URL.Query().Has("uploadId")
+		if complete && completed.Add(1) == 1 {
+			f.store.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		}
+		if complete {
+			s3Answer(w, http.StatusNotFound, "NoSuchUpload")
+		}
+		return complete
+	})
+	if err := b.Create(t.Context(), "ns/a/1", large("a")); !errors.Is(err, ErrExists) {
+		t.Errorf("%v", err)
+	}
+	if size, err := b.Size(t.Context(), "ns/a/1"); size != 2*partSize+1 || err != nil || completed.Load() < 2 {
+		t.Errorf("%d bytes, %v, completed %d times", size, err, completed.Load())
+	}
+}
+
+// TestConflict: a store that is asked for one name by several at a time may have one of them ask again.
+func TestConflict(t *testing.T) {
+	b, f := versitygw(t)
+	var asked atomic.Int32
+	conflicts := int32(1)
+	f.instead.Store(func(w http.ResponseWriter, r *http.Request) bool {
+		conflict := r.Method == http.MethodPut && asked.Add(1) <= conflicts
+		if conflict {
+			s3Answer(w, http.StatusConflict, "ConditionalRequestConflict")
+		}
+		return conflict
+	})
+	if err := b.Create(t.Context(), "ns/a/1", strings.NewReader("ours")); err != nil || asked.Load() != 2 {
+		t.Errorf("%v after %d requests", err, asked.Load())
+	}
+	conflicts = 1000
+	if err := b.Create(t.Context(), "ns/a/2", strings.NewReader("ours")); err == nil || errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "ConditionalRequestConflict") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestRotated: a key that the store takes no longer ends what is under way, and the error says so. Nothing
+// of it is there, and with the new key it is done.
+func TestRotated(t *testing.T) {
+	b, f := versitygw(t)
+	if err := b.Create(t.Context(), "ns/a/1", strings.NewReader("old")); err != nil {
+		t.Fatal(err)
+	}
+	key(t, "new")
+	renewed := serveS3(t, f.dir)
+	var parts atomic.Int32
+	f.instead.Store(func(w http.ResponseWriter, r *http.Request) bool {
+		first := r.URL.Query().Has("partNumber") && parts.Add(1) == 1
+		switch {
+		case first || parts.Load() == 0:
+			return false
+		case strings.Contains(r.Header.Get("Authorization"), "Credential=new/"):
+			renewed.ServeHTTP(w, r)
+		default: // versitygw itself has another word for it
+			s3Answer(w, http.StatusForbidden, "InvalidAccessKeyId")
+		}
+		return true
+	})
+	err := b.Create(t.Context(), "ns/a/2", large("a"))
+	if err == nil || !strings.Contains(err.Error(), "InvalidAccessKeyId") {
+		t.Errorf("%v", err)
+	}
+	_, opened := b.Open(t.Context(), "ns/a/1")
+	_, listed := b.List(t.Context(), "ns/")
+	for what, err := range map[string]error{"open": opened, "list": listed} {
+		if err == nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrHeld) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	again := open(t, "s3://backups/ours", f.options)
+	if names, err := again.List(t.Context(), "ns/"); len(names) != 1 || err != nil {
+		t.Errorf("%q is there, %v", names, err)
+	}
+	if err := again.Create(t.Context(), "ns/a/2", large("b")); err != nil || strings.Trim(content(t, again, "ns/a/2"), "b") != "" {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestBucketIsGone: that says nothing of what was in it. A backup whose data were said to be gone would be
+// called damaged.
+func TestBucketIsGone(t *testing.T) {
+	for name, gone := range map[string]func(*testing.T) Bucket{
+		"s3": func(t *testing.T) Bucket { _, f := versitygw(t); return open(t, "s3://gone/ours", f.options) },
+		"gs": func(t *testing.T) Bucket { _, _ = gcs(t); return open(t, "gs://gone/ours", Options{}) },
+		"azblob": func(t *testing.T) Bucket {
+			b, f := azure(t)
+			f.instead.Store(func(w http.ResponseWriter, r *http.Request) bool { return refuse(w, r, 404, "ContainerNotFound") })
+			return b
+		},
+		"directory": func(t *testing.T) Bucket { return directory{filepath.Join(t.TempDir(), "gone")} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := gone(t)
+			_, opened := b.Open(t.Context(), "ns/a/1")
+			_, sized := b.Size(t.Context(), "ns/a/1")
+			_, listed := b.List(t.Context(), "ns/")
+			for what, err := range map[string]error{"open": opened, "size": sized, "list": listed, "delete": b.Delete(t.Context(), "ns/a/1")} {
+				if err == nil || errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), errGone.Error()) && what != "list" {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			if err := manifest().ConfirmData(t.Context(), b); err == nil || errors.Is(err, ErrData) {
+				t.Errorf("confirm data: %v", err)
+			}
+		})
+	}
+}
+
+// TestOneCreatesParts: of many that upload one name in parts, one does.
+func TestOneCreatesParts(t *testing.T) {
+	eachBucket(t, func(t *testing.T, b Bucket) {
+		const writers = 8
+		var won atomic.Int32
+		var all sync.WaitGroup
+		for i := range writers {
+			all.Go(func() {
+				err := b.Create(t.Context(), "ns/a/1", io.LimitReader(strings.NewReader(strings.Repeat(fmt.Sprint(i), partSize+1)), partSize+1))
+				if err == nil {
+					won.Add(1)
+				} else if !errors.Is(err, ErrExists) {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		text := content(t, b, "ns/a/1")
+		if won.Load() != 1 || len(text) != partSize+1 || strings.Trim(text, text[:1]) != "" {
+			t.Errorf("%d created it, of %d bytes", won.Load(), len(text))
+		}
+	})
+}
+
+// TestOneManifest: of many that commit one slot, one does, and all are told which.
+func TestOneManifest(t *testing.T) {
+	eachBucket(t, func(t *testing.T, b Bucket) {
+		data := make([]string, 8)
+		var all sync.WaitGroup
+		for i := range data {
+			all.Go(func() {
+				m, err := manifest().Commit(t.Context(), b)
+				if err != nil {
+					t.Error(err)
+				}
+				data[i] = m.Data
+			})
+		}
+		all.Wait()
+		m, err := ReadManifest(t.Context(), b, manifest().Backup())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range data {
+			if name != m.Data {
+				t.Errorf("%s, and there is %s", name, m.Data)
+			}
+		}
+	})
+}
+
+// TestOddOrder: a store that lists in any order, and names one thing on two pages, changes nothing.
+func TestOddOrder(t *testing.T) {
+	b, f := azure(t)
+	f.store.(*azureStub).odd = true
+	m := manifest()
+	var want []string
+	for range 5 {
+		m.Slot = m.Slot.Add(time.Hour)
+		m.Data = m.NewDataName()
+		if _, err := m.Commit(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, m.Backup().manifestName())
+	}
+	if names, err := b.List(t.Context(), "ns/"); err != nil || !slices.Equal(names, want) {
+		t.Errorf("%q, %v", names, err)
+	}
+	listing, err := List(t.Context(), b, Cluster{"ns", "a"})
+	if newest, _ := listing.Newest(); err != nil || len(listing.Backups) != 5 || !newest.Slot.Equal(m.Slot) {
+		t.Errorf("%+v, %v", listing, err)
+	}
+}

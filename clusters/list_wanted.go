@@ -1,0 +1,132 @@
+package clusters
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/panics"
+)
+
+const (
+	// clustersAtOnce bounds how many clusters are listed by themselves at once, each with a request per kind.
+	clustersAtOnce = 4
+	// listedAlone is how many clusters are listed by themselves where one in so many is wanted, or more of them
+	// are: beyond that, one list of all takes fewer requests and less time.
+	listedAlone = 8
+)
+
+// listWanted lists what there is of the clusters that are wanted, and takes the others as they were last
+// listed. Nothing is ever taken from a watch, which may be late.
+func (l *Live) listWanted(
+	ctx context.Context, desired reconcile.Desired, wanted func(cluster string) bool,
+) (listing, error) {
+	if wanted == nil || l.last.Load() == nil {
+		return l.listAll(ctx, desired)
+	}
+	keys, all := l.wantedOf(desired, wanted)
+	if len(keys)*listedAlone > max(all, listedAlone*listedAlone) || slices.ContainsFunc(keys, isNoLabel) {
+		return l.listAll(ctx, desired)
+	}
+	next, current := l.last.Load().clone(), true
+	var mu sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(clustersAtOnce)
+	for _, key := range keys {
+		group.Go(func() error {
+			own, h, err := l.listCluster(ctx, key)
+			mu.Lock()
+			defer mu.Unlock()
+			next.put(key, own, err)
+			current = current && (err != nil || h.like(next.hiddenIn(key.Namespace)))
+			return nil
+		})
+	}
+	_ = group.Wait() // each has an error of its own
+	if !current {    // somebody has given or taken a right meanwhile
+		return l.listAll(ctx, desired)
+	}
+	l.last.Store(&next)
+	return next, nil
+}
+
+func (l *Live) listAll(ctx context.Context, desired reconcile.Desired) (listing, error) {
+	l.mu.Lock()
+	clear(l.met) // what watches tell from here on
+	l.mu.Unlock()
+	listed, err := l.list(ctx, desired.Sources)
+	if err != nil {
+		return listing{}, err
+	}
+	l.last.Store(&listed)
+	return listed, nil
+}
+
+// wantedOf are those of the clusters that are declared or there that are wanted, and how many there are.
+func (l *Live) wantedOf(desired reconcile.Desired, wanted func(cluster string) bool) (keys []inventory.Key, all int) {
+	last := l.last.Load()
+	l.mu.Lock()
+	known := maps.Clone(l.met)
+	l.mu.Unlock()
+	for key := range last.inventory {
+		known[key] = true
+	}
+	for i := range desired.Clusters {
+		known[inventory.KeyOf(&desired.Clusters[i].Cluster)] = true
+	}
+	for key := range known {
+		if wanted(key.String()) && last.unlisted[key.Namespace] == nil {
+			keys = append(keys, key)
+		}
+	}
+	return keys, len(known)
+}
+
+// listCluster lists what there is of one cluster, which is nil if nothing is, and what of that is hidden.
+func (l *Live) listCluster(ctx context.Context, key inventory.Key) (own *inventory.Cluster, h hidden, err error) {
+	err = l.advised(key.Namespace, panics.Catch(func() error {
+		listed, err := l.at(key.Namespace).ListCluster(ctx, key.Namespace, key.Name, objects.SelectorOf(key.Name))
+		switch {
+		case err != nil:
+			return err
+		case listed.Hidden != nil && !l.options.Reading:
+			return listed.Hidden
+		}
+		own, h = inventory.Sort(listed)[key], hiddenOf(listed)
+		return nil
+	}))
+	return own, h, err
+}
+
+// isNoLabel reports whether a cluster has a name by which no object can be labelled: somebody else has given
+// it to a custom resource.
+func isNoLabel(key inventory.Key) bool { return len(validation.IsValidLabelValue(key.Name)) > 0 }
+
+// clone is a listing that can be changed.
+func (l listing) clone() listing {
+	l.inventory, l.unknown = maps.Clone(l.inventory), maps.Clone(l.unknown)
+	if l.unknown == nil {
+		l.unknown = map[inventory.Key]error{}
+	}
+	return l
+}
+
+// put takes in what is there of one cluster, which may be nothing, or why that is not known.
+func (l listing) put(key inventory.Key, own *inventory.Cluster, err error) {
+	delete(l.unknown, key)
+	switch {
+	case err != nil:
+		l.unknown[key] = err
+	case own == nil:
+		delete(l.inventory, key)
+	default:
+		l.inventory[key] = own
+	}
+}

@@ -1,0 +1,194 @@
+package clusters
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/kube/kubetest"
+	"quorate.dev/quorate/reconcile"
+)
+
+// listServer is an API server that has the custom resources of some clusters, and nothing else.
+type listServer struct {
+	t *testing.T
+
+	mu       sync.Mutex
+	clusters []string
+	// forbids is the resource that may not be listed, and fails that of which it is not known what there is.
+	forbids, fails string
+	asked          []string // resource?selectors
+}
+
+func (l *listServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	label, field := r.URL.Query().Get("labelSelector"), r.URL.Query().Get("fieldSelector")
+	l.asked = append(l.asked, resource+"?"+label+field)
+	w.Header().Set("Content-Type", "application/json")
+	status := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure}
+	switch resource {
+	case l.forbids:
+		status.Reason, status.Code = metav1.StatusReasonForbidden, http.StatusForbidden
+	case l.fails:
+		status.Reason, status.Code = metav1.StatusReasonInternalError, http.StatusInternalServerError
+	}
+	if status.Code != 0 {
+		w.WriteHeader(int(status.Code))
+		_ = json.NewEncoder(w).Encode(status)
+		return
+	}
+	items := []any{}
+	for _, name := range l.clusters {
+		if resource == "etcdclusters" && (field == "" || field == "metadata.name="+name) {
+			items = append(items, map[string]any{"apiVersion": "etcd.quorate.dev/v1alpha1", "kind": "EtcdCluster",
+				"metadata": map[string]any{"name": name, "namespace": "ns", "uid": "u-" + name}, "spec": map[string]any{"lifecycle": "Stopped"}})
+		}
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "List", "apiVersion": "v1", "metadata": map[string]any{}, "items": items})
+}
+
+// observed are the clusters of a pass over those that are wanted, and what was asked for that.
+func (l *listServer) observed(live *Live, wanted ...string) (names, asked []string) {
+	l.t.Helper()
+	l.asked = nil
+	only := func(cluster string) bool { return slices.Contains(wanted, cluster) }
+	if wanted == nil {
+		only = nil
+	}
+	seen, err := live.Observe(l.t.Context(), reconcile.Desired{Live: true, Unread: reconcile.ErrNotAsked}, only)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, c := range seen.Clusters {
+		_, name := c.Identity()
+		if why := c.(*cluster).unseen; why != nil {
+			name += ": " + why.Error()
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, l.asked
+}
+
+func servedLists(t *testing.T, clusters ...string) (*listServer, *Live) {
+	l := &listServer{t: t, clusters: clusters}
+	client, err := kube.New(kubetest.Answering(t, l.ServeHTTP))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, New(client, Options{})
+}
+
+// A pass over some clusters asks for what is theirs alone, and knows of the others what it knew.
+func TestListWanted(t *testing.T) {
+	l, live := servedLists(t, "a", "b")
+	if names, asked := l.observed(live); !slices.Equal(names, []string{"a", "b"}) || !slices.Contains(asked, "etcdclusters?") {
+		t.Errorf("%q by %q", names, asked)
+	}
+	l.clusters = []string{"a", "c"}
+	names, asked := l.observed(live, "ns/a")
+	if !slices.Equal(names, []string{"a", "b"}) {
+		t.Errorf("%q", names)
+	}
+	for _, one := range asked {
+		if one != "etcdclusters?metadata.name=a" && !strings.HasSuffix(one, "managed-by=quorate,etcd.quorate.dev/cluster=a") && one != "nodes?" {
+			t.Errorf("asked for %s", one)
+		}
+	}
+	if names, _ := l.observed(live, "ns/b"); !slices.Equal(names, []string{"a"}) {
+		t.Errorf("b is gone: %q", names)
+	}
+	if names, asked := l.observed(live, "ns/none"); !slices.Equal(names, []string{"a"}) || len(asked) > 1 {
+		t.Errorf("%q by %q", names, asked)
+	}
+	if names, _ := l.observed(live); !slices.Equal(names, []string{"a", "c"}) {
+		t.Errorf("%q", names)
+	}
+}
+
+// What could not be listed of one cluster is not known: it is not gone, and the others go on.
+func TestListWantedFails(t *testing.T) {
+	l, live := servedLists(t, "a", "b")
+	l.observed(live)
+	l.fails = "pods"
+	names, _ := l.observed(live, "ns/a")
+	if len(names) != 2 || !strings.HasPrefix(names[0], "a: look at its objects: list Pods: ") || names[1] != "b" {
+		t.Errorf("%q", names)
+	}
+	if names, _ := l.observed(live, "ns/b"); len(names) != 2 || names[0] == "a" || !strings.HasPrefix(names[1], "b: ") {
+		t.Errorf("%q", names)
+	}
+	l.fails = ""
+	if names, _ := l.observed(live, "ns/a"); len(names) != 2 || names[0] != "a" || names[1] == "b" {
+		t.Errorf("%q", names)
+	}
+	if names, _ := l.observed(live, "ns/b"); !slices.Equal(names, []string{"a", "b"}) {
+		t.Errorf("%q", names)
+	}
+}
+
+// A right that was taken meanwhile is no lack of objects: all is listed again, and says what is hidden.
+func TestListWantedRights(t *testing.T) {
+	l, live := servedLists(t, "a", "b")
+	l.observed(live)
+	l.forbids = "cronjobs"
+	if _, asked := l.observed(live, "ns/a"); !slices.Contains(asked, "etcdclusters?") || live.last.Load().hiddenIn("ns").backups == nil {
+		t.Errorf("asked for %q, hidden %+v", asked, live.last.Load().hidden)
+	}
+}
+
+// Where many are wanted, one list of all is less than a list of each.
+func TestListWantedMany(t *testing.T) {
+	var clusters, wanted []string
+	for _, letter := range "abcdefghijklmnopqrst" {
+		clusters, wanted = append(clusters, string(letter)), append(wanted, "ns/"+string(letter))
+	}
+	l, live := servedLists(t, clusters...)
+	l.observed(live)
+	if _, asked := l.observed(live, wanted...); !slices.Contains(asked, "etcdclusters?") {
+		t.Errorf("asked for %q", asked)
+	}
+}
+
+// A cluster that is still being looked at has what was listed of it to itself: later passes read what was listed
+// while it adds what it finds.
+func TestStragglerHasItsListing(t *testing.T) {
+	_, live := servedLists(t, "a", "b")
+	seen, err := live.Observe(t.Context(), reconcile.Desired{Live: true}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range seen.Clusters {
+		own, listed := c.(*cluster).own, live.last.Load().inventory[c.(*cluster).target.Key()]
+		own.Objects["Secret/found-later"], own.Lease = nil, &coordinationv1.Lease{}
+		own.Pods = append(own.Pods, &corev1.Pod{})
+		if own == listed || len(listed.Objects) > 0 || listed.Lease != nil || len(listed.Pods) > 0 {
+			t.Errorf("%+v", listed)
+		}
+	}
+}
+
+// A connection that is kept for the next pass may dial again once its cluster was left.
+func TestDialAfterLeave(t *testing.T) {
+	_, live := servedLists(t, "a")
+	seen, err := live.Observe(t.Context(), reconcile.Desired{Live: true}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := seen.Clusters[0].(*cluster)
+	dial := c.dialer()
+	c.Leave(true)
+	if _, err := dial(t.Context(), "a-0"); err == nil || err.Error() != "pod a-0 is gone" {
+		t.Error(err)
+	}
+}

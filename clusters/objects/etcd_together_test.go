@@ -1,0 +1,144 @@
+package objects
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/etcdversion"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// TestRealEtcdJoinTogether grows from three to five members with two learners at once, by the files
+// that this package writes for a cluster founded so; and with one after the other where etcd takes
+// no more.
+func TestRealEtcdJoinTogether(t *testing.T) {
+	for text, binary := range etcdBinaries(t) {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			w := foundedWorld(t, text, binary, decide.FoundingToken("f00d", text))
+			w.addLearner(3) // after a founding etcd refuses for five seconds
+			begun := time.Now()
+			if !w.version().AtLeast(etcdversion.Must("3.6.0")) {
+				_, err := w.ask(0, "/v3/cluster/member/add", w.learner(4))
+				if err == nil || !strings.Contains(err.Error(), "too many learner members") {
+					t.Fatalf("etcd %s takes a second learner, and no file tells it to: %v", text, err)
+				}
+				return
+			}
+			w.addLearner(4)
+			w.joins(3, 4)
+			for _, n := range []int{3, 4} { // in the same moment, each would wait for the other to time out
+				w.start(n)
+				w.eventually("start", func() bool { return strings.Contains(w.log(n), "ready to serve client requests") })
+			}
+			for _, n := range []int{3, 4} {
+				w.promote(n)
+			}
+			for _, n := range []int{3, 4} {
+				w.waitReady(n)
+			}
+			t.Logf("etcd %s: 3 to 5 in %s", text, time.Since(begun).Round(10*time.Millisecond))
+			w.agree(5)
+			w.in.Record = sealedRecord(w.in.Record)
+			for n := range 5 { // each applies again what its log holds
+				w.stop(n)
+				w.start(n)
+				w.waitReady(n)
+			}
+			w.agree(5)
+		})
+	}
+}
+
+// TestRealEtcdLowerLimit shows why the limit must be the same everywhere and always: a member that
+// allows one learner refuses for itself what the others have taken.
+func TestRealEtcdLowerLimit(t *testing.T) {
+	for text, binary := range etcdBinaries(t) {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			if !mustParse(t, text).AtLeast(etcdversion.Must("3.6.0")) {
+				t.Skip("it takes one learner")
+			}
+			w := foundedWorld(t, text, binary, decide.FoundingToken("f00d", text))
+			w.stop(2)
+			w.in.Record.Token = "f00d"
+			w.start(2)
+			w.waitReady(2)
+			w.addLearner(3)
+			w.addLearner(4)
+			w.eventually("the members differ", func() bool { return len(w.believes(2)) == 4 && len(w.believes(1)) == 5 })
+		})
+	}
+}
+
+// foundedWorld is a cluster of three without TLS, with that token.
+func foundedWorld(t *testing.T, version, binary, token string) *world {
+	c := threeMembers(t, version)
+	c.Spec.TLS.Mode = v1alpha1.TLSDisabled
+	w := newWorld(t, c, binary)
+	w.in.Record.Token = token
+	w.found()
+	return w
+}
+
+func sealedRecord(r decide.Record) decide.Record {
+	for _, m := range r.Members {
+		m.Mode = decide.Sealed
+		r = r.With(m)
+	}
+	return r
+}
+
+func (w *world) learner(n int) map[string]any {
+	return map[string]any{"peerURLs": []string{PeerURL(w.in.Cluster, n)}, "isLearner": true}
+}
+
+func (w *world) addLearner(n int) {
+	w.eventually("add "+PodName("a", n), func() bool {
+		_, err := w.ask(0, "/v3/cluster/member/add", w.learner(n))
+		return err == nil
+	})
+}
+
+// joins gives all that are listed files, and those named the ones to join with.
+func (w *world) joins(ordinals ...int) {
+	w.in.Peers = map[string]string{}
+	for n := range len(w.in.Record.Members) + len(ordinals) {
+		w.in.Peers[PodName("a", n)] = PeerURL(w.in.Cluster, n)
+	}
+	for _, n := range ordinals {
+		w.in.Record = w.in.Record.With(decide.RecordedMember{Ordinal: n, Mode: decide.Joining})
+	}
+}
+
+func (w *world) promote(n int) {
+	w.eventually("promote "+PodName("a", n), func() bool {
+		_, err := w.ask(0, "/v3/cluster/member/promote", map[string]any{"ID": w.list()[PeerURL(w.in.Cluster, n)]})
+		return err == nil
+	})
+}
+
+// believes is the list of members that one believes in; none if it does not say.
+func (w *world) believes(n int) []any {
+	answer, err := w.ask(n, "/v3/cluster/member/list", map[string]any{"linearizable": false})
+	if err != nil {
+		return nil
+	}
+	members, _ := answer["members"].([]any)
+	return members
+}
+
+// agree waits until each of n members believes in n voters.
+func (w *world) agree(n int) {
+	w.Helper()
+	isLearner := func(m any) bool { fields, _ := m.(map[string]any); return fields["isLearner"] != nil }
+	for i := range n {
+		w.eventually(PodName("a", i)+" lists all as voters", func() bool {
+			members := w.believes(i)
+			return len(members) == n && !slices.ContainsFunc(members, isLearner)
+		})
+	}
+}

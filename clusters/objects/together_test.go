@@ -1,0 +1,40 @@
+package objects
+
+import (
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// TestMaxLearners: all files of a cluster that was founded so say how many learners their members
+// allow, those of every template in use, whatever a file of it says by now; nobody else's do.
+func TestMaxLearners(t *testing.T) {
+	for name, c := range map[string]struct {
+		token, version string
+		want           bool
+	}{
+		"founded so":           {decide.FoundingToken("f00d", "3.6.16"), "3.6.16", true},
+		"founded so, upgraded": {decide.FoundingToken("f00d", "3.6.16"), "3.7.3", true},
+		"gone back to 3.5":     {decide.FoundingToken("f00d", "3.6.16"), "3.5.35", false}, // it has no such setting
+		"founded with 3.5":     {decide.FoundingToken("f00d", "3.5.35"), "3.6.16", false},
+		"founded before":       {"f00d", "3.6.16", false},
+	} {
+		in := Input{Cluster: threeMembers(t, c.version), Record: record(3, decide.Sealed)}
+		in.Record.Token = c.token
+		in.Pods = []Template{{Version: c.version, SpecHash: "0123456789abcdef"}}
+		in.Live = map[string]string{ConfigKey("a-0", in.Pods[0]): "data-dir: " + dataDir + "\n"}
+		files := filesOf(t, in)
+		for key, file := range files {
+			if key == RecordKey {
+				continue
+			}
+			if got := strings.Contains(file, "\nmax-learners: 2\n"); got != c.want {
+				t.Errorf("%s: %s allows two learners: %t", name, key, got)
+			}
+		}
+		if len(files) != 7 {
+			t.Errorf("%s: %d files", name, len(files))
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package targets
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// TestDeletionsOfReplicas: of loops that look after the same clusters, none lets another cluster begin while one is
+// being deleted, whoever has begun that, and all count again at the same time.
+func TestDeletionsOfReplicas(t *testing.T) { synctest.Test(t, testDeletionsOfReplicas) }
+
+func testDeletionsOfReplicas(t *testing.T) {
+	const round = 10 * time.Minute
+	one, owned := 1, inventory.ByCluster{}
+	var targets []Target
+	for _, name := range []string{"a", "b"} {
+		d := Target{Cluster: v1alpha1.EtcdCluster{Spec: doomed()}}
+		d.Cluster.Name, d.Cluster.Namespace = name, "ns"
+		targets = append(targets, d)
+		custom := d.Cluster.DeepCopy()
+		custom.Spec.Lifecycle = v1alpha1.LifecycleRunning
+		owned.At("ns", name).Custom, owned.At("ns", name).Pods = custom, []*corev1.Pod{{}}
+	}
+	waits := func(d *Deletions) bool { return len(d.Limit(slices.Clone(targets), owned, false)[1].Problems) > 0 }
+	first, second := &Deletions{Most: &one, Round: round}, &Deletions{Most: &one, Round: round}
+	time.Sleep(round / 2)
+	if !waits(first) {
+		t.Fatal("both may begin")
+	}
+	owned.At("ns", "a").Custom.Spec = doomed() // the first has begun
+	time.Sleep(round / 4)
+	if !waits(second) { // it was started only now
+		t.Error("the second lets b begin while the first deletes a")
+	}
+	owned.At("ns", "a").Pods = nil // it is gone
+	if !waits(first) || !waits(second) {
+		t.Error("b may begin in the same round")
+	}
+	time.Sleep(round / 4)
+	if waits(first) || waits(second) {
+		t.Error("b may not begin in the next round")
+	}
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestBars: a terminal shows how far each step is in bytes and in percent, and what time it takes; one whose
+// length is not known, what it is at. What is not steady is replaced: the speed, and the length of times.
+func TestBars(t *testing.T) {
+	var shown bytes.Buffer
+	t.Setenv("TERM", "dumb")
+	tell, done := barsTo(&shown)
+	tell("receive", 0, 4<<20)
+	tell("receive", 1<<20, 4<<20)
+	tell("receive", 4<<20, 4<<20)
+	tell("receive", 5<<20, 4<<20) // it was an estimate
+	tell.Step("check every page")
+	tell("store", 2<<20, 2<<20)
+	done()
+	got := shown.String()
+	for unsteady, steady := range map[string]string{`[^ (]+ [kMGTPE]?B/s`: "SPEED", `\[[0-9dhms]+:[0-9dhms]+\]`: "[TIME:LEFT]", `\[[0-9dhms]+\]`: "[TIME]", `\r *\r`: "\r"} {
+		got = regexp.MustCompile(unsteady).ReplaceAllString(got, steady)
+	}
+	var lines []string
+	for line := range strings.SplitSeq(strings.NewReplacer("\r", "\n", "\n", "\n").Replace(got), "\n") {
+		if line = strings.TrimRight(line, " "); line != "" && (len(lines) == 0 || lines[len(lines)-1] != line) {
+			lines = append(lines, line)
+		}
+	}
+	got = strings.Join(lines, "\n") + "\n"
+	golden := filepath.Join("testdata", "bars.txt")
+	if *rewrite {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(golden); err != nil || got != string(want) {
+		t.Errorf("%v, got:\n%s\nwant:\n%s", err, got, want)
+	}
+}
+
+// TestNoBars: nothing is shown where no person looks on.
+func TestNoBars(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	tell, done := bars(w)
+	if tell != nil {
+		tell("receive", 1, 2)
+		t.Error("a pipe is told of it")
+	}
+	tell.Step("check every page")
+	done()
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var shown bytes.Buffer
+	if n, err := shown.ReadFrom(r); n != 0 || err != nil {
+		t.Errorf("%q, %v", shown.String(), err)
+	}
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/reconcile"
+)
+
+// Follow implements reconcile.Source.
+func (f *sourceFlags) Follow(ctx context.Context, pause time.Duration, known func(reconcile.Desired)) {
+	if f.live() {
+		known(f.declaredLive())
+		return
+	}
+	all, err := f.unread()
+	if err != nil {
+		known(reconcile.Desired{Unread: err})
+		return
+	}
+	took := make(chan func() (news bool))
+	for i := range all {
+		go all[i].follow(ctx, &f.readers[i], pause, func(read fetched) {
+			select {
+			case took <- func() bool { return all[i].take(read) }:
+			case <-ctx.Done():
+			}
+		})
+	}
+	tellNews(ctx, took, func() bool { return slices.ContainsFunc(all, fetched.reading) },
+		func() { known(f.within(f.together(slices.Clone(all)))) })
+}
+
+// tellNews takes in results until ctx is done, and tells at once when they are news; but as long as something has
+// never been read, ever more rarely, so that a slow source costs a few passes and not one for each that is not.
+// The first time it tells in any case.
+func tellNews(ctx context.Context, results <-chan func() (news bool), reading func() bool, tell func()) {
+	pause, news, due := headStart, true, false
+	next := time.NewTimer(pause)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			if news {
+				tell()
+			}
+			return
+		case take := <-results:
+			news = take() || news
+		case <-next.C:
+			pause *= 2
+			next.Reset(pause)
+			due = true
+		}
+		if news && (due || !reading()) {
+			tell()
+			news = false
+		}
+		due = false
+	}
+}
+
+// follow reads the source again and again, with a pause in between, until ctx is done.
+func (s fetched) follow(ctx context.Context, reader *gitsource.Reader, pause time.Duration, took func(fetched)) {
+	for ctx.Err() == nil {
+		read := s.read(ctx, reader)
+		if read.descent != nil {
+			read.descent.loops = true
+		}
+		took(read)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause + rand.N(pause/10+1)): // so that many sources are not read at once forever
+		}
+	}
+}
+
+func (s fetched) reading() bool { return errors.Is(s.err, reconcile.ErrReading) }
+
+// take takes in what has been read now, and reports whether it is something else than before. What is known of the
+// history of a revision stays known.
+func (s *fetched) take(read fetched) (news bool) {
+	switch {
+	case s.err == nil && read.err == nil && read.desired.Revision.Commit != "" &&
+		s.desired.Revision == read.desired.Revision:
+		s.at.moveTo(read.at.time())
+		s.descent.confirm(read.began)
+		if s.descent.failed() {
+			read.descent.takeOver(s.descent)
+			s.descent = read.descent
+			return true
+		}
+		return false
+	case s.err != nil && read.err != nil && s.err.Error() == read.err.Error():
+		s.at.moveTo(read.at.time())
+		return false
+	}
+	*s = read
+	return true
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/gitsource/gittest"
+	"quorate.dev/quorate/reconcile"
+)
+
+// Each source is read by itself, again and again: what one declares is known while another one hangs, and an error
+// is known once, as is that it is over. What has not changed is no news.
+func TestFollow(t *testing.T) {
+	quorateAs(t)
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	repository := gittest.NewRepository(t)
+	first := repository.Declare("a")
+	hangs, err := net.Listen("tcp", "127.0.0.1:0") // it takes connections and does not answer
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hangs.Close()
+	f := &sourceFlags{
+		values:   []string{repository.Dir, "http://" + hangs.Addr().String() + "/x.git,fetch-timeout=1h"},
+		settings: newSource(defaultLimits), atOnce: 2,
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	known, ended := make(chan reconcile.Desired, 100), make(chan struct{})
+	go func() {
+		defer close(ended)
+		f.Follow(ctx, 100*time.Millisecond, func(d reconcile.Desired) { known <- d })
+	}()
+	next := func(what string, is func(reconcile.Desired) bool) {
+		t.Helper()
+		for {
+			select {
+			case d := <-known:
+				if d.Sources[1].Unread == nil {
+					t.Errorf("%s: a source that hangs counts as read", what)
+				}
+				if is(d) {
+					return
+				}
+			case <-time.After(time.Minute):
+				t.Fatalf("%s is not known", what)
+			}
+		}
+	}
+	declares := func(name, commit string) func(reconcile.Desired) bool {
+		return func(d reconcile.Desired) bool {
+			return len(d.Clusters) == 1 && d.Clusters[0].Cluster.Name == name && strings.Contains(d.Clusters[0].Revision, commit)
+		}
+	}
+	next("the first revision", declares("a", first))
+	next("the next one", declares("b", repository.Declare("b")))
+	if err := os.Rename(repository.Dir, repository.Dir+"-away"); err != nil {
+		t.Fatal(err)
+	}
+	next("that it is gone", func(d reconcile.Desired) bool { return len(d.Clusters) == 0 && d.Sources[0].Unread != nil })
+	if err := os.Rename(repository.Dir+"-away", repository.Dir); err != nil {
+		t.Fatal(err)
+	}
+	next("that it is back", declares("b", ""))
+	stop()
+	<-ended
+}
+
+// A source that has not changed is no news, but where its history could not be had before.
+func TestUnchangedIsNoNews(t *testing.T) {
+	read := fetched{at: momentOf(time.Now())}
+	read.desired.Revision.Commit = "1"
+	s := read
+	if s.take(read) {
+		t.Error("the same revision is news")
+	}
+	other := read
+	other.desired.Revision.Commit = "2"
+	if !s.take(other) || s.take(other) {
+		t.Error("another revision is no news, or is twice")
+	}
+	failed := fetched{err: fmt.Errorf("no route"), at: momentOf(time.Now())}
+	if !s.take(failed) || s.take(failed) || !s.take(other) {
+		t.Error("an error is no news, or is twice, or its end is not")
+	}
+	s.descent = &descent{loops: true, asked: map[string]*question{"0": {asked: time.Now(), done: make(chan struct{})}}}
+	close(s.descent.asked["0"].done)
+	if _, err := s.descent.follows(t.Context(), "main@sha1:0"); !errors.Is(err, reconcile.ErrReading) {
+		t.Errorf("another process may have read what it does not follow: %v", err)
+	}
+	other.began = time.Now().Add(time.Second)
+	s.take(other)
+	if follows, err := s.descent.follows(t.Context(), "main@sha1:0"); follows || err != nil {
+		t.Errorf("read again, it follows: %t, %v", follows, err)
+	}
+	q := &question{done: make(chan struct{}), err: fmt.Errorf("no route")}
+	s.descent = &descent{asked: map[string]*question{"0": q}}
+	if s.take(other) {
+		t.Error("a question that is not answered is news")
+	}
+	if close(q.done); !s.take(other) || s.descent != nil {
+		t.Error("a question whose answer could not be had is not asked again")
+	}
+}
+
+// What is known of a source says when it was last read, or failed, even if that was no news.
+func TestUnchangedIsReadAgain(t *testing.T) {
+	first, again := time.Unix(1793534400, 0), time.Unix(1793534410, 0)
+	for what, err := range map[string]error{"a revision": nil, "an error": errors.New("no route")} {
+		s, later := fetched{err: err, at: momentOf(first)}, fetched{err: err, at: momentOf(again)}
+		s.desired.Revision.Commit, later.desired.Revision.Commit = "1", "1"
+		told := s.place()
+		if s.take(later) || !told.At().Equal(again) {
+			t.Errorf("%s is as of %s, want %s", what, told.At(), again)
+		}
+	}
+}
+
+// In a loop, a revision may be the newest one for hours before its history is asked for again: there is as much time
+// for that as at first.
+func TestHistoryIsAskedForLater(t *testing.T) {
+	quorateAs(t)
+	repository := gittest.NewRepository(t)
+	before := repository.Declare("a")
+	repository.Declare("b")
+	f := &sourceFlags{values: []string{repository.Dir}, settings: newSource(defaultLimits), atOnce: 1}
+	all, err := f.unread()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := all[0].read(t.Context(), &f.readers[0]).descent
+	d.loops, d.since = true, time.Now().Add(-time.Hour)
+	q, _ := d.ask(t.Context(), before)
+	if <-q.done; q.err != nil || !q.follows {
+		t.Errorf("it follows %s: %t, %v", before, q.follows, q.err)
+	}
+}
+
+// Where the answer cannot be had, a revision that was read before another process may have read a newer one does not
+// count until it was read again: from then on it is a doubt, however often the question is asked again.
+func TestUnansweredWaitsForTheNextRead(t *testing.T) {
+	q := &question{asked: time.Now(), done: make(chan struct{}), err: fmt.Errorf("no route")}
+	close(q.done)
+	s := fetched{at: momentOf(time.Now()), descent: &descent{loops: true, asked: map[string]*question{"0": q}}}
+	s.desired.Revision.Commit = "1"
+	if _, err := s.descent.follows(t.Context(), "main@sha1:0"); !errors.Is(err, reconcile.ErrReading) {
+		t.Errorf("before it is read again: %v", err)
+	}
+	again := s
+	again.began = q.asked.Add(time.Second)
+	again.descent = &descent{loops: true, asked: map[string]*question{}}
+	if !s.take(again) || s.descent != again.descent {
+		t.Error("the question is not asked again")
+	}
+	second, _ := s.descent.ask(t.Context(), "0")
+	<-second.done
+	if _, err := s.descent.follows(t.Context(), "main@sha1:0"); err == nil || errors.Is(err, reconcile.ErrReading) {
+		t.Errorf("once it was read again: %v", err)
+	}
+}

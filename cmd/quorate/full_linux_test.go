@@ -1,0 +1,31 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/clusters/backup/backuptest"
+)
+
+// TestRestoreOnFullVolume: where there is no room for it, there is no member, and the error says why. Once there
+// is, the same command line makes it.
+func TestRestoreOnFullVolume(t *testing.T) {
+	r := newRestores(t)
+	r.stored("20261122t180000z")
+	r.volume = backuptest.Volume(t, "32k") // of which the snapshot takes 20
+	if got := r.restore(); got.code != exitError || !strings.Contains(got.err, "no space left on device") {
+		t.Errorf("%+v", got)
+	}
+	if _, err := os.Stat(filepath.Join(r.dir(), "member")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("there is a member: %v", err)
+	}
+	backuptest.Grow(t, r.volume, "256m")
+	if got := r.restore(); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	r.isWhole()
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/metrics"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// loopRound is after how long a loop counts deletions again, as a run does that is started then, and how long the
+// status of a cluster that is declared as before may name an older revision.
+const loopRound = 10 * time.Minute
+
+// loopFlags are those of a run that goes on until it is told to stop.
+type loopFlags struct {
+	on     bool
+	often  reconcile.Rhythm
+	listen string
+}
+
+func (f *loopFlags) add(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.on, "loop", false,
+		"go on until told to stop: look at each cluster when something about it changes")
+	flags.DurationVar(&f.often.Git, "git-interval", 10*time.Second,
+		"with --loop, how long to wait before each source is asked again; a git repository that has not changed is "+
+			"asked for its references, and nothing else")
+	flags.DurationVar(&f.often.Resync, "resync", 5*time.Minute,
+		"with --loop, how often to look at all clusters even if nothing has changed")
+	flags.DurationVar(&f.often.Etcd, "etcd-interval", 30*time.Second,
+		"with --loop, the least time before the members of a cluster that is as declared and has not changed are "+
+			"asked again")
+	flags.StringVar(&f.listen, "listen", "",
+		"with --loop, address to serve /healthz, /readyz and /metrics at, such as :8080 (default: none)")
+}
+
+// check refuses what means nothing together.
+func (f *loopFlags) check(flags *pflag.FlagSet) error {
+	if !f.on {
+		for _, name := range []string{"git-interval", "resync", "etcd-interval", "listen"} {
+			if flags.Changed(name) {
+				return usageError{fmt.Errorf("--%s: it means nothing without --loop", name)}
+			}
+		}
+		return nil
+	}
+	for name, why := range map[string]string{
+		"until-converged":   "a loop goes on once everything is as declared",
+		"timeout":           "a loop ends when it is told to stop; --cluster-timeout bounds what one cluster takes",
+		"output":            "a loop makes no report in the end; the status of each cluster has what it finds",
+		"detailed-exitcode": "a loop that is told to stop ends with 0",
+		"metrics-file":      "a loop serves its metrics at --listen",
+		"pushgateway":       "a loop serves its metrics at --listen",
+		"heartbeat":         "a loop answers at --listen whether it goes on",
+	} {
+		if flags.Changed(name) {
+			return usageError{fmt.Errorf("--%s and --loop: %s; leave one of them out", name, why)}
+		}
+	}
+	for name, interval := range map[string]time.Duration{
+		"git-interval": f.often.Git, "resync": f.often.Resync, "etcd-interval": f.often.Etcd,
+	} {
+		if interval < time.Second {
+			return usageError{fmt.Errorf("--%s %s: want a second or more", name, interval)}
+		}
+	}
+	return nil
+}
+
+// run loops until ctx is done, which is no error.
+func (f *loopFlags) run(ctx context.Context, r *reconcile.Reconciler, lease time.Duration) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	f.often.Lease = lease
+	if f.listen != "" {
+		served := metrics.New()
+		r.Progress = both(r.Progress, served.Observe)
+		server, err := listen(f.listen, r, served.Handler())
+		if err != nil {
+			return err
+		}
+		defer server.stop()
+		go func() { stop(server.serve()) }()
+	}
+	r.Loop(ctx, f.often)
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// both tells two of each pass; the first may be nil.
+func both(first, second func(report.Report, time.Duration)) func(report.Report, time.Duration) {
+	if first == nil {
+		return second
+	}
+	return func(rep report.Report, took time.Duration) {
+		first(rep, took)
+		second(rep, took)
+	}
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/push"
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/reconcile/metrics"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// timeToPush is how long each of those may take that a run tells of its end.
+const timeToPush = 10 * time.Second
+
+// metricsFlags say whom a run tells how it has ended.
+type metricsFlags struct {
+	file string
+	// pushgateway and heartbeat are URLs, and to and beats what check has made of them. They are no values of their
+	// own type, since what is said of a value that is refused has the value in it.
+	pushgateway, heartbeat string
+	to, beats              endpoint
+	job                    string
+}
+
+func (f *metricsFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.file, "metrics-file", "",
+		"file to write metrics to when the run ends, in a directory that node_exporter reads, such as quorate.prom")
+	c.Flags().StringVar(&f.pushgateway, "pushgateway", "",
+		"URL of a Prometheus Pushgateway to push metrics to when the run ends")
+	c.Flags().StringVar(&f.job, "pushgateway-job", "quorate",
+		"job to push metrics as: what was pushed as the same job before is replaced")
+	c.Flags().StringVar(&f.heartbeat, "heartbeat", "",
+		"URL to GET when the run has ended well, with exit code 0 or 2: a dead-man switch raises the alarm "+
+			"if that does not happen")
+}
+
+// check refuses what could not be done once the run has ended.
+func (f *metricsFlags) check() error {
+	var err error
+	if f.to, err = parseEndpoint(f.pushgateway); err != nil {
+		return usageError{fmt.Errorf("--pushgateway: %w", err)}
+	}
+	if f.beats, err = parseEndpoint(f.heartbeat); err != nil {
+		return usageError{fmt.Errorf("--heartbeat: %w", err)}
+	}
+	if f.to.given() && f.job == "" {
+		return usageError{errors.New("--pushgateway-job: want the name of a job")}
+	}
+	return nil
+}
+
+// tell tells of a run that has ended with this report and error, its exit code. What fails of that is a warning:
+// it changes nothing about the run.
+func (f *metricsFlags) tell(ctx context.Context, log *slog.Logger, rep report.Report, took time.Duration, err error) {
+	ctx = context.WithoutCancel(ctx) // a run that was told to stop has ended as well
+	m := metrics.New()
+	m.Observe(rep, took)
+	if f.file != "" {
+		if err := prometheus.WriteToTextfile(f.file, m.Gatherer()); err != nil {
+			log.Warn("write metrics", "error", err)
+		}
+	}
+	if f.to.given() {
+		if err := f.push(ctx, m.Gatherer()); err != nil {
+			log.Warn("push metrics", "error", err)
+		}
+	}
+	var code exit
+	well := err == nil || errors.As(err, &code) && code == exitChanges
+	if f.beats.given() && well {
+		if err := f.beat(ctx); err != nil {
+			log.Warn("send the heartbeat", "error", err)
+		}
+	}
+}
+
+// push replaces what was pushed as the same job before: clusters that are gone are gone there, too.
+func (f *metricsFlags) push(ctx context.Context, from prometheus.Gatherer) error {
+	ctx, cancel := context.WithTimeout(ctx, timeToPush)
+	defer cancel()
+	base, user := f.to.withoutUser()
+	pusher := push.New(base, f.job).Gatherer(from).Client(client())
+	if user != nil {
+		password, _ := user.Password()
+		pusher.BasicAuth(user.Username(), password)
+	}
+	if err := pusher.PushContext(ctx); err != nil {
+		return f.to.failure(err)
+	}
+	return nil
+}
+
+// beat asks for the URL of the dead-man switch.
+func (f *metricsFlags) beat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, timeToPush)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.beats.url.String(), nil)
+	if err != nil {
+		return f.beats.failure(err)
+	}
+	request.Header.Set("User-Agent", "quorate/"+version())
+	response, err := client().Do(request)
+	if err != nil {
+		return f.beats.failure(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode/100 != 2 {
+		return f.beats.failure(errors.New(response.Status))
+	}
+	return nil
+}
+
+// client follows no redirect: credentials are for whom they were given for.
+func client() *http.Client {
+	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// endpoint is the URL of a service. It may hold a password, or be a secret in itself, so no error shows more of it
+// than the host.
+type endpoint struct{ url *url.URL }
+
+// parseEndpoint reads a URL; an empty one is that of no service.
+func parseEndpoint(text string) (endpoint, error) {
+	if text == "" {
+		return endpoint{}, nil
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return endpoint{}, errors.New("want a URL, https://HOST/PATH or http://HOST/PATH")
+	case u.User != nil && u.Scheme == "http" && !isLoopback(u.Hostname()):
+		return endpoint{}, fmt.Errorf(
+			"the credentials in the URL would cross the network to %s in the clear; use https", u.Host)
+	}
+	return endpoint{u}, nil
+}
+
+func (e endpoint) given() bool { return e.url != nil }
+
+// withoutUser is the URL without credentials, and these; nil if there are none.
+func (e endpoint) withoutUser() (string, *url.Userinfo) {
+	bare := *e.url
+	bare.User = nil
+	return bare.String(), e.url.User
+}
+
+// failure says why an endpoint could not be told. It knows the ways in which libraries put the URL into errors.
+func (e endpoint) failure(err error) error {
+	if of, is := errors.AsType[*url.Error](err); is {
+		err = of.Err
+	}
+	bare, _ := e.withoutUser()
+	return fmt.Errorf("%s: %s", e.url.Host, strings.ReplaceAll(err.Error(), strings.TrimSuffix(bare, "/"), e.url.Host))
+}
+
+// isLoopback says whether what is sent to that host leaves the machine.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}

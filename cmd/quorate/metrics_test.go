@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// service is a stand-in for what a run tells of its end.
+type service struct {
+	*httptest.Server
+	asked []string // METHOD PATH USER:PASSWORD
+	body  string
+}
+
+func newService(t *testing.T, status int) *service {
+	t.Helper()
+	s := &service{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		s.asked = append(s.asked, r.Method+" "+r.URL.Path+" "+user+":"+password)
+		body, _ := io.ReadAll(r.Body)
+		s.body = string(body)
+		w.Header().Set("Location", "http://127.0.0.1:1/")
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// told are the flags after a run, and what the log says.
+func told(t *testing.T, f metricsFlags, err error) string {
+	t.Helper()
+	if err := f.check(); err != nil {
+		t.Fatal(err)
+	}
+	rep := report.Report{Clusters: []report.Cluster{{Namespace: "shop", Name: "a", State: decide.State{Now: time.Unix(1793534400, 0)},
+		Decision: decide.Decision{Rule: decide.Converged, Verdict: decide.Done}}}}
+	var log bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // a run that is told to stop tells of its end all the same
+	f.tell(ctx, slog.New(slog.NewTextHandler(&log, nil)), rep, time.Second, err)
+	return log.String()
+}
+
+func TestMetricsFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "quorate.prom")
+	if err := os.WriteFile(file, []byte("old\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if log := told(t, metricsFlags{file: file}, exit(exitBlocked)); log != "" {
+		t.Error(log)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(text), "\n"+`quorate_cluster_observed{name="a",namespace="shop"} 1`+"\n") || strings.Contains(string(text), "go_") {
+		t.Errorf("%v: %s", err, text)
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("%v is left, %v", entries, err)
+	}
+	if log := told(t, metricsFlags{file: filepath.Join(dir, "none", "quorate.prom")}, nil); !strings.Contains(log, "level=WARN") || !strings.Contains(log, "no such file") {
+		t.Error(log)
+	}
+}
+
+func TestPushgateway(t *testing.T) {
+	gateway := newService(t, 200)
+	withUser := strings.Replace(gateway.URL, "http://", "http://me:s3cret@", 1)
+	if log := told(t, metricsFlags{pushgateway: withUser + "/prefix/", job: "etcd"}, exit(exitError)); log != "" {
+		t.Error(log)
+	}
+	if len(gateway.asked) != 1 || gateway.asked[0] != "PUT /prefix/metrics/job/etcd me:s3cret" || !strings.Contains(gateway.body, "quorate_cluster_observed") {
+		t.Errorf("%q: %s", gateway.asked, gateway.body)
+	}
+	for _, status := range []int{400, 307} {
+		refuses := newService(t, status)
+		log := told(t, metricsFlags{pushgateway: strings.Replace(refuses.URL, "http://", "http://me:s3cret@", 1), job: "etcd"}, nil)
+		if !strings.Contains(log, "level=WARN") || !strings.Contains(log, "unexpected status code") || strings.Contains(log, "s3cret") {
+			t.Error(log)
+		}
+	}
+}
+
+// A dead-man switch is told of a run that ended well, and of no other.
+func TestHeartbeat(t *testing.T) {
+	for err, want := range map[error]int{nil: 1, exit(exitChanges): 1, exit(exitError): 0, exit(exitInvalid): 0,
+		exit(exitBlocked): 0, exit(exitLocked): 0, exit(exitNotConverged): 0, io.ErrShortWrite: 0} {
+		alarm := newService(t, 200)
+		if log := told(t, metricsFlags{heartbeat: alarm.URL + "/s3cret"}, err); log != "" || len(alarm.asked) != want {
+			t.Errorf("%v: %q, %s", err, alarm.asked, log)
+		}
+	}
+	away := newService(t, 404)
+	gone := newService(t, 200)
+	gone.Close()
+	for _, s := range []*service{away, gone} {
+		log := told(t, metricsFlags{heartbeat: s.URL + "/s3cret?token=s3cret"}, nil)
+		if !strings.Contains(log, "level=WARN") || strings.Contains(log, "s3cret") || !strings.Contains(log, s.Listener.Addr().String()) {
+			t.Error(log)
+		}
+	}
+}
+
+func TestEndpoints(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"": true, "https://hc.example.com/uuid": true, "http://pushgateway.monitoring:9091": true, "https://me:s3cret@push.example.com": true,
+		"http://me:s3cret@localhost:9091": true, "http://me:s3cret@push.example.com": false, "push.example.com:9091": false,
+		"ftp://me:s3cret@push.example.com": false, "http://": false, "https://me:s3cret@%zz": false,
+	} {
+		for _, f := range []metricsFlags{{pushgateway: text, job: "quorate"}, {heartbeat: text}} {
+			if err := f.check(); (err == nil) != ok || err != nil && strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+	}
+	if err := (&metricsFlags{pushgateway: "https://push.example.com"}).check(); err == nil {
+		t.Error("a job without a name is taken")
+	}
+}

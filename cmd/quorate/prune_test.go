@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/clusters/backup/retention"
+	"quorate.dev/quorate/clusters/backup/store"
+)
+
+// changing is a bucket of which deletions are held up.
+type changing struct {
+	store.Bucket
+	remove func(name string, remove func() error) error
+}
+
+func (c changing) Delete(ctx context.Context, name string) error {
+	return c.remove(name, func() error { return c.Bucket.Delete(ctx, name) })
+}
+
+// pruned stores backups of the last days, of which the newest is verified, and prunes them by way of a bucket.
+func pruned(t *testing.T, in func(store.Bucket) store.Bucket) (store.Bucket, ran, error) {
+	t.Helper()
+	r := newRestores(t)
+	for days := range 4 {
+		r.stored(store.SlotID(time.Now().AddDate(0, 0, -days-1)))
+	}
+	bucket, err := store.Location{Directory: r.store}.Open(t.Context(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listing := listed(t, bucket)
+	newest, _ := listing.Newest()
+	m, err := store.ReadManifest(t.Context(), bucket, newest)
+	if err == nil {
+		var v store.Verification
+		if v, err = store.BeginVerification(t.Context(), bucket, m); err == nil {
+			err = v.Record(t.Context(), bucket)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := prune(t, in(bucket), time.Now())
+	return bucket, got, err
+}
+
+func listed(t *testing.T, b store.Bucket) store.Listing {
+	t.Helper()
+	listing, err := store.List(t.Context(), b, store.Cluster{Namespace: "ns", Name: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listing
+}
+
+// prune keeps the newest one.
+func prune(t *testing.T, b store.Bucket, now time.Time) (ran, error) {
+	t.Helper()
+	var out, stderr bytes.Buffer
+	listing := listed(t, b)
+	plan := retention.Prune(listing, retention.Policy{Last: 1}, now)
+	if plan.Why != "" {
+		t.Fatal(plan.Why)
+	}
+	err := pruner{streams{out: &out, err: &stderr}, b, store.Cluster{Namespace: "ns", Name: "a"}, false}.run(t.Context(), plan, len(listing.Backups))
+	return ran{out: out.String(), err: stderr.String()}, err
+}
+
+// TestPruneGoesOn: what the store holds on to stays, is reported, and is in nobody's way.
+func TestPruneGoesOn(t *testing.T) {
+	held := ""
+	bucket, got, err := pruned(t, func(b store.Bucket) store.Bucket {
+		return changing{b, func(name string, remove func() error) error {
+			if held == "" || held == name {
+				held = name
+				return fmt.Errorf("delete %s: %w: it is locked", name, store.ErrHeld)
+			}
+			return remove()
+		}}
+	})
+	if err != nil || !strings.Contains(got.err, " stays: delete "+held) || !strings.Contains(got.err, "it is locked") || !strings.Contains(got.out, "2 of 4 backups deleted") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	left := listed(t, bucket).Backups
+	if len(left) != 2 {
+		t.Errorf("%+v", left)
+	}
+	for _, b := range left {
+		if _, err := store.ReadUseful(t.Context(), bucket, b); err != nil {
+			t.Errorf("%+v: %v", b, err)
+		}
+	}
+}
+
+// TestPruneIsKilled: wherever a prune is killed, before or after a deletion, the newest backup is there, all
+// that are listed have their data, and the next prune goes on. Data that are left without a manifest are
+// deleted later.
+func TestPruneIsKilled(t *testing.T) {
+	errKilled := errors.New("killed")
+	kills := 0
+	for _, after := range []bool{false, true} {
+		for n, killed := 1, true; killed; n++ {
+			killed = false
+			deletions := 0
+			bucket, _, err := pruned(t, func(b store.Bucket) store.Bucket {
+				return changing{b, func(_ string, remove func() error) error {
+					deletions++
+					if deletions < n {
+						return remove()
+					}
+					killed = true
+					if deletions == n && after {
+						_ = remove()
+					}
+					return errKilled
+				}}
+			})
+			if killed != errors.Is(err, errKilled) {
+				t.Fatalf("%d: %v", n, err)
+			}
+			if killed {
+				kills++
+			}
+			requireWhole(t, bucket)
+			if _, err := prune(t, bucket, time.Now()); err != nil {
+				t.Errorf("%d: %v", n, err)
+			}
+			requireWhole(t, bucket)
+			if _, err := prune(t, bucket, time.Now().AddDate(0, 0, 9)); err != nil {
+				t.Errorf("%d: %v", n, err)
+			}
+			if listing := listed(t, bucket); len(listing.Backups) != 1 || len(listing.Data) != 1 {
+				t.Errorf("%d: %+v", n, listing)
+			}
+		}
+	}
+	if kills < 20 {
+		t.Errorf("it was killed %d times", kills)
+	}
+}
+
+// requireWhole wants the newest backup to be a verified one, and each to have its data.
+func requireWhole(t *testing.T, bucket store.Bucket) {
+	t.Helper()
+	listing := listed(t, bucket)
+	if newest, some := listing.Newest(); !some || !newest.Verified || time.Since(newest.Slot) > 25*time.Hour {
+		t.Errorf("the newest is %+v", newest)
+	}
+	for _, b := range listing.Backups {
+		if _, err := store.ReadUseful(t.Context(), bucket, b); err != nil {
+			t.Errorf("%+v: %v", b, err)
+		}
+	}
+}
+
+// TestFutureIsPassedOver: a backup that was taken by a clock a day ahead is not the newest.
+func TestFutureIsPassedOver(t *testing.T) {
+	r := newRestores(t)
+	now, future := store.SlotID(time.Now().Add(-time.Hour)), store.SlotID(time.Now().Add(24*time.Hour))
+	r.stored(now)
+	r.stored(future)
+	for _, command := range []string{"verify", "fetch"} {
+		var out, stderr bytes.Buffer
+		args := []string{"backups", command, "ns/a", "--from=file://" + r.store}
+		if command == "fetch" {
+			args = append(args, "--to="+t.TempDir()+"/a.db")
+		}
+		code := execute(t.Context(), args, streams{out: &out, err: &stderr})
+		if code != exitOK || !strings.Contains(out.String(), "  "+now+" is ") || !strings.Contains(stderr.String(), future+" is newer than "+now+" and passed over (of the future)") {
+			t.Errorf("%s: %d\n%s%s", command, code, out.String(), stderr.String())
+		}
+	}
+	if got := r.restore(); got.code != exitOK || store.SlotID(r.told().Slot) != now {
+		t.Errorf("%+v: %+v", got, r.told())
+	}
+}

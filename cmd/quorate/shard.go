@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/clusters/shard"
+)
+
+// What an Indexed Job tells its pods: Kubernetes the index, and its manifest how many there are.
+const (
+	indexVariable       = "JOB_COMPLETION_INDEX"
+	completionsVariable = "JOB_COMPLETIONS"
+)
+
+// part is a flag that says which shard this is.
+type part shard.Shard
+
+// Set implements pflag.Value.
+func (p *part) Set(text string) error {
+	s, err := shard.Parse(text)
+	*p = part(s)
+	return err
+}
+
+// String implements pflag.Value.
+func (p *part) String() string { return shard.Shard(*p).String() }
+
+// Type implements pflag.Value.
+func (p *part) Type() string { return "i/n" }
+
+func (f *liveFlags) addShard(c *cobra.Command) {
+	f.part = &part{}
+	c.Flags().Var(f.part, "shard", "look at one part of the clusters, and leave the others to the runs with the other "+
+		"parts: i/n, the part, from 0 up, and how many there are (default: $"+indexVariable+"/$"+completionsVariable+
+		", if both are set)")
+}
+
+// shard is the part of the clusters that a run is about, by its flag or by its environment.
+func (f *liveFlags) shard() (shard.Shard, error) {
+	if f.part == nil {
+		return shard.Shard{}, nil
+	}
+	index, of := os.Getenv(indexVariable), os.Getenv(completionsVariable)
+	if f.part.String() != "" || index == "" || of == "" {
+		return shard.Shard(*f.part), nil
+	}
+	s, err := shard.Parse(index + "/" + of)
+	if err != nil {
+		return s, usageError{fmt.Errorf("%s=%s and %s=%s: %w", indexVariable, index, completionsVariable, of, err)}
+	}
+	return s, nil
+}

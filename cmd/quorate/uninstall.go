@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/deploy"
+)
+
+func newUninstall(std streams) *cobra.Command {
+	var f kubeFlags
+	var printOnly bool
+	c := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Delete what runs Quorate, and leave every etcd cluster as it is",
+		Long: `Uninstall deletes what "quorate install --mode" has applied, in whatever mode: what runs Quorate, its
+configuration and its rights. Clusters run on, and nobody looks after them. The CustomResourceDefinition
+stays, since deleting it would delete every EtcdCluster; so does the namespace ` + deploy.Namespace + `, with what else
+is in it.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			client, err := f.client()
+			if err != nil {
+				return err
+			}
+			there, err := installed(c.Context(), client)
+			if err != nil {
+				return err
+			}
+			for _, object := range there {
+				if printOnly {
+					fmt.Fprintln(std.out, objectName(object))
+				} else if err := uninstall(c.Context(), std, client, object); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	f.add(c)
+	c.Flags().BoolVar(&printOnly, "print", false, "print what would be deleted, and delete nothing")
+	return c
+}
+
+// uninstall deletes an object, and says so if it was there.
+func uninstall(ctx context.Context, std streams, client *kube.Client, object *unstructured.Unstructured) error {
+	was, err := client.Uninstall(ctx, object)
+	if was {
+		fmt.Fprintf(std.out, "deleted %s\n", objectName(object))
+	}
+	return err
+}
+
+// sourceConfigMap matches those that say where clusters are declared: their names end in a hash of what they hold, and
+// each other one has left its own.
+var sourceConfigMap = regexp.MustCompile(`^quorate-source-[a-z0-9]{10}$`)
+
+// installable are the objects that some mode has, each once and what runs first, but those that stay: the
+// CustomResourceDefinition and the namespace; and the ConfigMaps, whose names only the cluster knows.
+func installable() ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	var names []string
+	for _, mode := range deploy.Modes() {
+		texts, err := deploy.Render(deploy.Options{Mode: mode, NetworkPolicy: true})
+		if err != nil {
+			return nil, err
+		}
+		for _, text := range texts {
+			object, err := parseObject(text)
+			if err != nil {
+				return nil, err
+			}
+			stays := slices.Contains([]string{"CustomResourceDefinition", "Namespace", "ConfigMap"}, object.GetKind())
+			if name := objectName(object); !stays && !slices.Contains(names, name) {
+				all, names = append(all, object), append(names, name)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
+	return all, nil
+}
+
+// rank is lower for what runs: it goes before its rights do.
+func rank(o *unstructured.Unstructured) int {
+	if o.GetKind() == "CronJob" || o.GetKind() == "Deployment" {
+		return 0
+	}
+	return 1
+}
+
+// installed are those that are there.
+func installed(ctx context.Context, client *kube.Client) ([]*unstructured.Unstructured, error) {
+	all, err := installable()
+	if err != nil {
+		return nil, err
+	}
+	configMap := &unstructured.Unstructured{}
+	configMap.SetAPIVersion("v1")
+	configMap.SetKind("ConfigMap")
+	configMap.SetNamespace(deploy.Namespace)
+	var there []*unstructured.Unstructured
+	for _, like := range append(all, configMap) {
+		listed, err := client.Installed(ctx, like)
+		if err != nil {
+			return nil, err
+		}
+		for i, object := range listed {
+			source := like == configMap && sourceConfigMap.MatchString(object.GetName())
+			if source || object.GetName() == like.GetName() {
+				object.SetGroupVersionKind(like.GroupVersionKind())
+				there = append(there, &listed[i])
+			}
+		}
+	}
+	return there, nil
+}

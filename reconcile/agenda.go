@@ -1,0 +1,155 @@
+package reconcile
+
+import (
+	"time"
+
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// share bounds what a run spends on passes over all clusters that nothing has called for: one part in so
+// many of its time.
+const share = 20
+
+// agenda says when a run looks at which cluster.
+type agenda struct {
+	// rhythm is that of a loop; nil in a run that ends, which looks at what is done only with all the others.
+	rhythm *rhythm
+	// known are the clusters of the last pass over all, and those that have been declared since.
+	known map[string]bool
+	// changed are those that have changed since they were looked at.
+	changed map[string]bool
+	// due is when each cluster that is looked at by itself is, if it does not change before.
+	due map[string]time.Time
+	// all is when all of them are, in case a change went unseen.
+	all time.Time
+	// partial: the last pass over all could not be about some, of which it was not known yet what is declared.
+	partial bool
+}
+
+func newAgenda(r *rhythm) *agenda {
+	return &agenda{rhythm: r, known: map[string]bool{}, changed: map[string]bool{}, due: map[string]time.Time{}}
+}
+
+// next returns the clusters that a pass is worth it for now, which may be none; all says that the pass is to
+// be about every one.
+func (a *agenda) next(changes Changes, in *intake, busy map[string]bool) (wanted map[string]bool, all bool) {
+	all = in.fresh || a.partial || !time.Now().Before(a.all)
+	for cluster := range in.news {
+		a.known[cluster] = true
+		a.change(cluster, true)
+	}
+	clear(in.news)
+	if changes != nil {
+		changed, unseen := changes.Take()
+		for cluster, declaration := range changed {
+			a.change(cluster, declaration)
+		}
+		all = all || unseen
+	}
+	if all {
+		return nil, true
+	}
+	return a.wanted(busy), false
+}
+
+// change notes that a cluster has changed, and whether its declaration may have.
+func (a *agenda) change(cluster string, declaration bool) {
+	if a.rhythm == nil && !a.known[cluster] {
+		return // a pass over all sees what is new; and what is not there may have any number of names
+	}
+	a.changed[cluster] = true
+	if declaration && a.rhythm != nil {
+		delete(a.due, cluster) // whatever it has failed with before
+		delete(a.rhythm.failures, cluster)
+	}
+}
+
+// wanted are the clusters that have changed, or are due, and are not being looked at.
+func (a *agenda) wanted(busy map[string]bool) map[string]bool {
+	now, wanted := time.Now(), map[string]bool{}
+	for cluster := range a.changed {
+		due, waits := a.due[cluster]
+		if waits = waits && a.rhythm.failing(cluster) && now.Before(due); !waits && !busy[cluster] {
+			wanted[cluster] = a.known[cluster] || a.rhythm != nil
+		}
+	}
+	for cluster, due := range a.due {
+		wanted[cluster] = wanted[cluster] || !busy[cluster] && !now.Before(due)
+	}
+	for cluster, is := range wanted {
+		if !is {
+			delete(wanted, cluster)
+		}
+	}
+	return wanted
+}
+
+// end notes what a pass about these clusters, or all, that took so long has found, and when to look again. One
+// that is not in its report is gone, or still being looked at.
+func (a *agenda) end(in *intake, rep report.Report, wanted map[string]bool, all bool, took time.Duration) {
+	now := time.Now()
+	if rep.Error != "" && len(rep.Clusters)+len(rep.Others) == 0 && !rep.Unobserved {
+		a.all = now.Add(resync) // nothing could be seen: what was to be done is to be done still
+		return
+	}
+	if all {
+		a.all = now.Add(a.rhythm.resync(took))
+		a.known = keysOf(rep)
+		clear(a.due)
+	}
+	for cluster := range wanted {
+		delete(a.changed, cluster)
+		delete(a.due, cluster)
+		if !in.ready(cluster) {
+			a.due[cluster] = now.Add(in.pause)
+		}
+	}
+	if partly := a.rhythm != nil && len(rep.Clusters)+len(rep.Others) > 0; rep.Unobserved && !partly {
+		a.all = now.Add(unobserved)
+	} else if partly && all {
+		a.all = now.Add(min(time.Until(a.all), a.rhythm.partly(rep.Unobserved)))
+	}
+	if all || a.rhythm == nil {
+		a.partial = in.reading()
+	}
+	for _, c := range rep.Clusters {
+		delete(a.changed, c.Key())
+	}
+	a.looked(rep.Clusters)
+}
+
+// looked notes what was found of clusters, and when each is due again.
+func (a *agenda) looked(entries []report.Cluster) {
+	now := time.Now()
+	for _, c := range entries {
+		if after, due := a.rhythm.after(c); due {
+			a.due[c.Key()] = now.Add(after)
+		}
+	}
+}
+
+// late notes what was found of clusters that took longer. In a run that ends, their pause is over.
+func (a *agenda) late(entries []report.Cluster) {
+	for _, c := range entries {
+		if a.known[c.Key()] = true; a.rhythm == nil {
+			a.due[c.Key()] = time.Now()
+		}
+	}
+	if a.rhythm != nil {
+		a.looked(entries)
+	}
+}
+
+// lookAtAll has the next pass look at all clusters, at once.
+func (a *agenda) lookAtAll() { a.all = time.Now() }
+
+// pause is the time until something is due that is not being looked at.
+func (a *agenda) pause(busy map[string]bool) time.Duration {
+	next := a.all
+	for cluster, due := range a.due {
+		if !busy[cluster] && due.Before(next) {
+			next = due
+		}
+	}
+	return time.Until(next)
+}

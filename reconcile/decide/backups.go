@@ -1,0 +1,79 @@
+package decide
+
+import (
+	"cmp"
+	"slices"
+)
+
+// all are the backups that are known.
+func (b Backups) all() []Backup {
+	var all []Backup
+	for _, j := range b.Jobs {
+		if j.Backup != nil {
+			all = append(all, *j.Backup)
+		}
+	}
+	if b.Last != nil {
+		all = append(all, *b.Last)
+	}
+	return all
+}
+
+// NewestFailure is the Job that failed last, if no backup was begun after it; nil if there is none.
+func (b Backups) NewestFailure() *BackupJob {
+	var newest *BackupJob
+	for i := range b.Jobs {
+		j := &b.Jobs[i]
+		since := b.Last == nil || !b.Last.StartedAt.After(j.CreatedAt)
+		if j.Phase == JobFailed && since && (newest == nil || j.CreatedAt.After(newest.CreatedAt)) {
+			newest = j
+		}
+	}
+	return newest
+}
+
+func (b Backups) anyRuns() bool {
+	return slices.ContainsFunc(b.Jobs, func(j BackupJob) bool { return j.Phase == JobRuns })
+}
+
+// Runs reports whether a Job of that name runs.
+func (b Backups) Runs(job string) bool {
+	return slices.ContainsFunc(b.Jobs, func(j BackupJob) bool { return j.Name == job && j.Phase == JobRuns })
+}
+
+// NewerBackup is the one of two that was begun later; of two that were begun together, as by two pods
+// of a Job, the one that is verified, or else b, which was seen later. nil stands for none.
+func NewerBackup(a, b *Backup) *Backup {
+	switch {
+	case a == nil || b == nil:
+		return cmp.Or(a, b)
+	case b.StartedAt.After(a.StartedAt), b.StartedAt.Equal(a.StartedAt) && (b.Verified || !a.Verified):
+		return b
+	}
+	return a
+}
+
+// BackupStale reports whether a backup is overdue. It is not known where git wants none by now, or it cannot be
+// told.
+func (s State) BackupStale() (is, known bool) {
+	return s.Backups.Overdue, s.Declared.BacksUp && s.backupsJudged()
+}
+
+// BackupUnverified reports whether the newest backup was not read back, although git wants that. It is not known
+// where git does not, and while it is about to be read back.
+func (s State) BackupUnverified() (is, known bool) {
+	last := s.Backups.Last
+	if !s.Declared.VerifiesBackups || !s.backupsJudged() || last == nil || last.ClusterID != s.Record.ClusterID {
+		return false, false
+	}
+	if !last.Verified && s.Backups.Runs(last.Job) {
+		return false, false
+	}
+	return !last.Verified, true
+}
+
+// backupsJudged reports whether the cluster serves, so that backups can be taken of it, and it is known which
+// ones were.
+func (s State) backupsJudged() bool {
+	return s.toRun() && s.Record.ClusterID != 0 && s.Backups.Hidden == ""
+}

@@ -1,0 +1,71 @@
+package invariants
+
+import (
+	"fmt"
+	"regexp"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// together is the token of a cluster whose members have all been started so that they allow two
+// learners.
+var together = regexp.MustCompile(`-l2$`)
+
+// muchData is more than a leader is to send to two learners at once.
+const muchData = 256 << 20
+
+func fewLearners(s decide.State, d decide.Decision) string {
+	learners := len(s.Membership.Members) - len(voters(s))
+	switch a := d.Action.(type) {
+	case decide.AddLearner:
+		if learners > 0 {
+			return notBesideAnother(s, learners)
+		}
+	case decide.PromoteLearner:
+		for _, m := range voters(s) {
+			if m.Disagrees != "" && (learners > 1 || s.Record.JoinedTogether) {
+				return fmt.Sprintf("%s, and %s %s", a, m.Name, m.Disagrees)
+			}
+		}
+	}
+	return ""
+}
+
+// notBesideAnother says why no learner may be added beside those that there are.
+func notBesideAnother(s decide.State, learners int) string {
+	if learners > 1 {
+		return fmt.Sprintf("adds a learner beside %d others", learners)
+	}
+	if !s.Record.JoinedTogether {
+		return "adds a learner beside another, which the record does not tell"
+	}
+	if together.FindStringSubmatch(s.Record.Token) == nil {
+		return "adds a learner beside another, and members may allow one"
+	}
+	if s.Membership.Downgrade != "" || len(s.Membership.StaleAlarms) > 0 {
+		return "adds a learner beside another during a downgrade, or under an alarm"
+	}
+	for _, m := range s.Membership.Members {
+		major, minor, known := minorOf(m.Version)
+		switch {
+		case m.Learner && !untouched(s, m):
+			return "adds a learner beside one that may have started"
+		case m.Learner:
+		case !known || major != 3 || minor < 6:
+			return fmt.Sprintf("adds a learner beside another, and %s may allow one", m.Name)
+		case m.DBSize <= 0 || m.DBSize > muchData:
+			return fmt.Sprintf("adds a learner beside another, and %s may have much data", m.Name)
+		case !m.Answers || m.Disagrees != "" || len(m.Alarms) > 0:
+			return fmt.Sprintf("adds a learner beside another, and %s is not well", m.Name)
+		}
+	}
+	return ""
+}
+
+// untouched: nothing has been made for a learner since it was added, so that it cannot have started.
+func untouched(s decide.State, m decide.Member) bool {
+	ordinal, ours := slotOf(s, m)
+	_, recorded := recordedAt(s.Record, ordinal)
+	return ours && m.Learner && !m.Started && m.Name == "" && !recorded &&
+		replicaAt(s, ordinal).Pod == decide.PodAbsent
+}

@@ -1,0 +1,65 @@
+package decide
+
+import (
+	"fmt"
+	"time"
+)
+
+// SeenMember is what the status of the custom resource last said of a member.
+type SeenMember struct {
+	Name string `json:"name"`
+	// Revision that it had reached, or beyond: it is not written down each time.
+	Revision int64 `json:"revision,omitempty"`
+}
+
+// describeLoss says how far members had come by what was last seen of them, the one that a new cluster is made
+// of first, and what else there is; empty if nothing is known.
+func (s State) describeLoss() string {
+	survivor := s.ReplicaName(s.Declared.Recovery.Ordinal)
+	has, others := s.lastRevision(survivor), []string(nil)
+	var newest int64
+	for _, m := range s.LastSeen {
+		if revision := s.lastRevision(m.Name); m.Name != survivor && revision > 0 {
+			others = append(others, fmt.Sprintf("%s at %d", m.Name, revision))
+			newest = max(newest, revision)
+		}
+	}
+	text := ""
+	switch {
+	case has == 0 || len(others) == 0:
+	case newest > has:
+		text = fmt.Sprintf("; %s was last seen at revision %d, and %s: what its log lacks of %s is lost", survivor, has,
+			Enumerate(others), plural(int(newest-has), "revision", "revisions"))
+	default:
+		text = fmt.Sprintf("; %s was last seen at revision %d, and nobody beyond that: %s", survivor, has,
+			Enumerate(others))
+	}
+	return text + s.describeNewestBackup()
+}
+
+// lastRevision is the highest revision of a member that is known; zero if none is.
+func (s State) lastRevision(name string) int64 {
+	var revision int64
+	for _, m := range s.LastSeen {
+		if m.Name == name {
+			revision = max(revision, m.Revision)
+		}
+	}
+	for _, m := range s.Membership.Members {
+		if m.Name == name {
+			revision = max(revision, m.Revision)
+		}
+	}
+	return revision
+}
+
+// describeNewestBackup says what the newest backup of the cluster holds, which may be more than a member; empty
+// if there is none.
+func (s State) describeNewestBackup() string {
+	last := s.Backups.Last
+	if last == nil || last.ClusterID != s.Record.ClusterID {
+		return ""
+	}
+	return fmt.Sprintf("; the newest backup is of %s, at revision %d", last.StartedAt.UTC().Format(time.RFC3339),
+		last.Revision)
+}

@@ -1,0 +1,118 @@
+package decide
+
+import (
+	"slices"
+	"strings"
+
+	"quorate.dev/quorate/etcdversion"
+)
+
+// Two members may join at once where every member of the cluster has always run with max-learners.
+// etcd checks that limit not when it is asked for a learner but when a member applies the change,
+// each by its own setting (etcd: ValidateConfigurationChange): a member with a lower one would refuse
+// what the others have taken, and from then on believe in another list than they. A new member that
+// is sent an old log applies it by its own setting, too. So the setting is never inferred from a
+// file, which may be newer than what runs. It goes with the token, which stands in the record, in the
+// StatefulSet and on every volume from the founding on, and which nobody can change.
+const (
+	// together ends the token of a cluster whose members have all been started with maxLearners.
+	together = "-l2"
+	// maxLearners is what growing from one to three, and from three to five, takes.
+	maxLearners = 2
+)
+
+// withMaxLearners is the first etcdversion.Version that can take more than one learner. In etcd 3.5
+// one is the limit, whatever its file says.
+var withMaxLearners = etcdversion.Must("3.6.0")
+
+// FoundingToken is the token of a cluster that is about to be founded with that version of etcd, made
+// of a nonce. A cluster of etcd 3.5 keeps all ways back, and grows by one member at a time for good.
+func FoundingToken(nonce, version string) string {
+	if v, err := etcdversion.Parse(version); err == nil && v.AtLeast(withMaxLearners) {
+		return nonce + together
+	}
+	return nonce
+}
+
+// MaxLearners is the max-learners of every member of that version of etcd that the cluster has, or
+// ever had; zero if it was never set.
+func (r Record) MaxLearners(version etcdversion.Version) int {
+	if !strings.HasSuffix(r.Token, together) || !version.AtLeast(withMaxLearners) {
+		return 0
+	}
+	return maxLearners
+}
+
+// joinTogether adds a second learner right after the first: before either has a file, so that the
+// files of both list both, and neither starts with a list that is no longer etcd's (hard case H18).
+// If anything speaks against it, the first one joins alone, and the next after it. Two that start in
+// the same moment may each wait for the other's word for etcd's request timeout, seven seconds.
+func joinTogether(s State) (Decision, bool) {
+	var first []Member
+	for _, m := range s.MembersInOrder() {
+		if m.Learner && s.hasNoFile(m) {
+			first = append(first, m)
+		}
+	}
+	ordinal, free := s.freeOrdinal()
+	if !s.Record.JoinedTogether || !free || len(first) == 0 || !s.empty(ordinal) || hasPod(s.Replica(ordinal)) {
+		return Decision{}, false
+	}
+	others := s
+	for _, m := range first {
+		others.Membership = others.Membership.without(m.ID)
+	}
+	if !others.settled() || others.alarmed() || !others.takeLearners(s.Record, len(first)+1) || !s.toRun() || s.rolls() {
+		return Decision{}, false
+	}
+	return act(AddLearner{ordinal, s.peerURL(ordinal)},
+		"%s, %d declared, and %s has not begun to join: add %s as a learner beside it; %s answer",
+		plural(len(s.Membership.Members), "member", "members"), s.Declared.Replicas, s.nameOf(first[0]),
+		s.ReplicaName(ordinal), s.describeQuorum())
+}
+
+// toJoinTogether reports whether two members may be about to join at once. The record says so before the first is
+// added: should the second be gone again by the time that a pass looks, no list of etcd's would tell that their logs
+// hold both.
+func (s State) toJoinTogether(r Record) bool {
+	return s.Membership.learners() == 0 && s.Declared.Replicas >= len(s.Membership.Members)+maxLearners &&
+		s.takeLearners(r, maxLearners)
+}
+
+// hasNoFile reports whether a member is as AddLearner has left it: nothing has been made for it, so
+// that it cannot have started.
+func (s State) hasNoFile(m Member) bool {
+	ordinal, ours := s.OrdinalOf(m)
+	_, recorded := s.Record.Member(ordinal)
+	return ours && ordinal < s.Declared.Replicas && m.PeerURL == s.peerURL(ordinal) && m.Name == "" && !m.Started &&
+		!m.Answers && !recorded && s.empty(ordinal) && !hasPod(s.Replica(ordinal))
+}
+
+// takeLearners reports whether every member of the recorded cluster is known to allow that many learners, and has
+// little enough data for a leader to send that often at once.
+func (s State) takeLearners(r Record, n int) bool {
+	declared, err := etcdversion.Parse(s.Declared.Version)
+	if err != nil || r.MaxLearners(declared) < n || s.Membership.Downgrade != "" {
+		return false
+	}
+	return !slices.ContainsFunc(s.Membership.Members, func(m Member) bool {
+		runs, err := etcdversion.ParseRunning(m.Version)
+		return err != nil || r.MaxLearners(runs) < n || m.DBSize <= 0 || m.DBSize > smallDatabase
+	})
+}
+
+// alarmed reports whether an alarm holds, so that etcd refuses writes.
+func (s State) alarmed() bool {
+	return len(s.Membership.StaleAlarms) > 0 ||
+		slices.ContainsFunc(s.Membership.Members, func(m Member) bool { return len(m.Alarms) > 0 })
+}
+
+// learners counts the members without a vote.
+func (m Membership) learners() int { return len(m.Members) - len(m.Voters()) }
+
+// listsDiffer reports whether two members have joined at once, and a voter believes in another list
+// than etcd's: it may have refused one of them, and would not take it for a voter.
+func (s State) listsDiffer() bool {
+	joined := s.Record.JoinedTogether || s.Membership.learners() > 1
+	return joined && slices.ContainsFunc(s.Membership.Voters(), func(m Member) bool { return m.Disagrees != "" })
+}

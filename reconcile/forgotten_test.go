@@ -1,0 +1,69 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quorate.dev/quorate/reconcile"
+)
+
+// lookedAt is a live side that remembers when it was observed, and cannot be in one pass.
+type lookedAt struct {
+	*slowLive
+	start time.Time
+	when  []time.Duration
+	// forbidden is the pass for which a right is lost; none if it is 0.
+	forbidden int
+}
+
+func (l *lookedAt) Observe(ctx context.Context, d reconcile.Desired, wanted func(string) bool) (reconcile.Observed, error) {
+	l.when = append(l.when, time.Since(l.start))
+	if len(l.when) == l.forbidden {
+		return reconcile.Observed{}, reconcile.SetupError{Err: errors.New("pods is forbidden")}
+	}
+	return l.slowLive.Observe(ctx, d, wanted)
+}
+
+// requireOften runs until all is done, and fails the test if nothing was looked at for long before that.
+func (l *lookedAt) requireOften(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	reconciler(&source{}, l).UntilConverged(ctx)
+	for i := 1; i < len(l.when); i++ {
+		if gap := l.when[i] - l.when[i-1]; gap > 10*time.Second {
+			t.Errorf("nothing was looked at for %s after pass %d", gap, i)
+		}
+	}
+}
+
+// A right that is lost for one pass, which is about some clusters, makes the run forget nothing that is pending.
+func TestPendingIsRememberedWithoutRights(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := slowClusters("ns/a", "ns/b")
+		reconciler(&source{}, l).UntilConverged(t.Context())
+		l.clusters["ns/a"].world.Declared.SpecHash = "h2"
+		l.lists = func() time.Duration { return 3 * time.Second } // a large fleet
+		(&lookedAt{slowLive: l, start: time.Now(), forbidden: 3}).requireOften(t)
+	})
+}
+
+// A slow cluster that was done, and turns out to have something left to do as the run is about to end, is looked
+// at again soon.
+func TestLateIsRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := slowClusters("ns/a", "ns/b")
+		reconciler(&source{}, l).UntilConverged(t.Context())
+		a := l.clusters["ns/a"]
+		a.looks = 3 * time.Second
+		time.AfterFunc(5*time.Second, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			a.world.Declared.SpecHash = "h2"
+		})
+		(&lookedAt{slowLive: l, start: time.Now()}).requireOften(t)
+	})
+}

@@ -1,0 +1,152 @@
+package reconcile
+
+import (
+	"context"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+const (
+	// backOff is the pause before a cluster that has failed is looked at again. It doubles each time, up to
+	// longestBackOff.
+	backOff, longestBackOff = time.Second, time.Minute
+	// slots is in how many parts a loop looks at clusters that are well: each part that is large costs a list of
+	// all.
+	slots = 4
+	// longestUnseen bounds how long a run that ends goes on without a pass over all.
+	longestUnseen = time.Minute
+)
+
+// Rhythm says how often a loop looks at what nothing has called for.
+type Rhythm struct {
+	// Git is the pause before each source is asked again.
+	Git time.Duration
+	// Resync is the longest time between two passes over all clusters.
+	Resync time.Duration
+	// Etcd is the shortest time after which a cluster is looked at again that has nothing left to do and has
+	// not changed, but for passes over all.
+	Etcd time.Duration
+	// Lease is how long a cluster is left alone that another process acts on.
+	Lease time.Duration
+}
+
+// Loop repeats passes until ctx is done, and returns what was last found of each cluster. A cluster is looked at
+// when it or its declaration has changed, when something is left to do for it, and else as its rhythm says; one
+// that fails, after a pause that grows. Other loops may look after the same clusters at the same time.
+func (r *Reconciler) Loop(ctx context.Context, often Rhythm) report.Report {
+	r.loops = true
+	changes := r.Live.Changes(ctx)
+	in := r.begin(ctx, func(report.Cluster) time.Duration { return 0 }, func(ctx context.Context, tell func(Desired)) {
+		r.Source.Follow(ctx, often.Git, func(d Desired) {
+			r.fetched(d)
+			tell(d)
+		})
+	})
+	in.declared, in.news = map[string]Declaration{}, map[string]bool{}
+	in.note(in.desired)
+	rep, _ := r.repeat(ctx, changes, in, newAgenda(&rhythm{Rhythm: often, failures: map[string]int{}}))
+	return rep
+}
+
+// rhythm is that of a loop, and which clusters are out of it.
+type rhythm struct {
+	Rhythm
+	// took is how long the last pass over all took.
+	took time.Duration
+	// failures are the times in a row that looking at each cluster has come to nothing.
+	failures map[string]int
+	// partial are the passes over all in a row that could not see some of what there is.
+	partial int
+}
+
+// resync is the time from a pass over all that took that long to the next one.
+func (r *rhythm) resync(took time.Duration) time.Duration {
+	if r == nil {
+		return max(resync, min(share*took, longestUnseen))
+	}
+	r.took = took
+	return max(r.Resync, share*took)
+}
+
+// partly is the longest time to the next pass over all, by whether the last one could not see some of what there is:
+// it grows, as every such pass lists all the rest.
+func (r *rhythm) partly(unobserved bool) time.Duration {
+	if !unobserved {
+		r.partial = 0
+		return math.MaxInt64
+	}
+	r.partial++
+	return min(backOff<<min(r.partial-1, 10), longestBackOff)
+}
+
+func (r *rhythm) failing(cluster string) bool { return r != nil && r.failures[cluster] > 0 }
+
+// after is the time until a cluster of which this was found is looked at again, if nothing changes before, and
+// whether it is by itself.
+func (r *rhythm) after(c report.Cluster) (pause time.Duration, alone bool) {
+	if r == nil {
+		return soonest(c), c.Pending() || c.Error != ""
+	}
+	inVain := c.Outcome != nil && !c.Outcome.Changed
+	if c.Error == "" && !inVain {
+		delete(r.failures, c.Key())
+	} else {
+		r.failures[c.Key()]++
+	}
+	times := r.failures[c.Key()]
+	switch {
+	case c.Error == "" && inVain && times == 1:
+		return again, true
+	case times > 0:
+		return jitter(2 * min(backOff<<min(times-1, 10), longestBackOff) / 3), true
+	case lockedElsewhere(c):
+		return jitter(r.Lease), true
+	case c.Pending():
+		return soonest(c), true
+	}
+	return r.idle(), true
+}
+
+// idle is the time until a cluster is looked at again that has nothing left to do. Such clusters are looked at
+// together in parts, and the longer it takes to look at all of them, the more rarely.
+func (r *rhythm) idle() time.Duration {
+	least := max(r.Etcd, share*r.took)
+	slot := max(least/slots, 1)
+	now := time.Now()
+	due := now.Add(jitter(least) + slot)
+	return max(due.Truncate(slot).Sub(now), least)
+}
+
+// jitter is that time and up to half of it more.
+func jitter(d time.Duration) time.Duration { return d + rand.N(max(d/2, 1)) }
+
+// lockedElsewhere reports whether a cluster is left alone because another process acts on it.
+func lockedElsewhere(c report.Cluster) bool {
+	return c.Decision.Rule == decide.LockedElsewhere && c.Decision.Verdict == decide.Wait
+}
+
+// passed notes what a pass of a loop was about. After one over all, nothing is kept of clusters that are gone.
+func (r *Reconciler) passed(todo *agenda, rep report.Report, acted map[string]*report.Outcome, all bool) {
+	if r.pulse.note(all && !todo.partial, rep.Unobserved); !all || rep.Unobserved {
+		return
+	}
+	known := keysOf(rep)
+	gone := func(cluster string) bool { return !known[cluster] }
+	r.stragglers.forget(known)
+	maps.DeleteFunc(acted, func(cluster string, _ *report.Outcome) bool { return gone(cluster) })
+	maps.DeleteFunc(r.failed, func(cluster string, _ bool) bool { return gone(cluster) })
+	maps.DeleteFunc(todo.changed, func(cluster string, _ bool) bool { return gone(cluster) })
+	maps.DeleteFunc(todo.rhythm.failures, func(cluster string, _ int) bool { return gone(cluster) })
+	r.said.Range(func(about, _ any) bool {
+		if subject, _, _ := strings.Cut(about.(string), " "); strings.Contains(subject, "/") && gone(subject) {
+			r.said.Delete(about)
+		}
+		return true
+	})
+}

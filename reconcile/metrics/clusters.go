@@ -1,0 +1,254 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// family is a gauge that each cluster may have, once or by labels of its own.
+type family struct {
+	desc *prometheus.Desc
+	// of adds what there is of it in a cluster that was observed; nil where samplesOf does.
+	of func(c report.Cluster, add func(value float64, labels ...string))
+}
+
+// samples are the series of one cluster.
+type samples struct {
+	namespace, name string
+	list            []sample
+}
+
+// sample is one series: the values of the labels after namespace and name.
+type sample struct {
+	desc   *prometheus.Desc
+	value  float64
+	labels []string
+}
+
+func gauge(
+	name, help string, labels []string, of func(c report.Cluster, add func(value float64, labels ...string)),
+) family {
+	return family{prometheus.NewDesc("quorate_cluster_"+name, help, append([]string{"namespace", "name"}, labels...),
+		nil), of}
+}
+
+// single is a gauge of one value, where there is one.
+func single(name, help string, of func(report.Cluster) (value float64, is bool)) family {
+	return gauge(name, help, nil, func(c report.Cluster, add func(float64, ...string)) {
+		if value, is := of(c); is {
+			add(value)
+		}
+	})
+}
+
+// when is a gauge of a moment, where it is known.
+func when(name, help string, of func(decide.State) time.Time) family {
+	return single(name+"_timestamp_seconds", help, func(c report.Cluster) (float64, bool) {
+		at := of(c.State)
+		return seconds(at), !at.IsZero()
+	})
+}
+
+// whether is a gauge of 0 or 1, where that is known.
+func whether(name, help string, of func(report.Cluster) (is, known bool)) family {
+	return single(name, help, func(c report.Cluster) (float64, bool) {
+		is, known := of(c)
+		return truth(is), known
+	})
+}
+
+var (
+	observed = gauge("observed", "Whether the last pass that looked at the cluster could observe it. "+
+		"If not, only this and quorate_cluster_failed are known of it.", nil, nil)
+	failed = gauge("failed", "Whether observing the cluster, acting on it or reporting failed the last time.", nil, nil)
+)
+
+// families are all gauges of clusters.
+var families = append([]family{observed, failed}, append(append(health, sizes...), backups...)...)
+
+var health = []family{
+	when("last_observed", "When the cluster was last observed.", func(s decide.State) time.Time { return s.Now }),
+	gauge("info", "1, with the oldest version of etcd that a member runs, and what is declared.",
+		[]string{"version", "declared_version", "lifecycle"}, addInfo),
+	gauge("decision", "1, with the rule that decided the last time, and its verdict: Act, Wait, Block or Done.",
+		[]string{"rule", "verdict"}, func(c report.Cluster, add func(float64, ...string)) {
+			add(1, c.Decision.Rule, string(c.Decision.Verdict))
+		}),
+	whether("ready", "Whether every declared member is a healthy voter, as the condition Ready. "+
+		"Absent while etcd does not say who its members are.",
+		func(c report.Cluster) (bool, bool) { return c.Ready(healthyVoters(c.State), false) }),
+	single("members_declared", "Members that are declared.",
+		func(c report.Cluster) (float64, bool) { return float64(c.State.Declared.Replicas), true }),
+	gauge("members", "Members that etcd lists, by role (Leader, Voter, Learner) and health (Healthy, Unhealthy, "+
+		"Unreachable). What there is none of is absent, and so are all while etcd does not say.",
+		[]string{"role", "health"}, addMembers),
+	gauge("alarms", "Alarms that members have raised: NOSPACE, CORRUPT or other. Absent while etcd does not say.",
+		[]string{"alarm"}, addAlarms),
+	when("certificate_expiry", "When the first certificate of the cluster expires. Passes renew all but that of "+
+		"the CA.", func(s decide.State) time.Time {
+		for _, c := range s.CertificatesInOrder() {
+			return c.NotAfter
+		}
+		return time.Time{}
+	}),
+	whether("certificates_urgent", "Whether a person has to see to the certificates now, as the condition "+
+		"CertificatesValid.", func(c report.Cluster) (bool, bool) {
+		return c.State.CertificatesUrgent() && !c.Renews(), len(c.State.Certificates) > 0
+	}),
+}
+
+var sizes = []family{
+	single("db_size_bytes", "Size of the largest database of a member.",
+		largest(func(m decide.Member) int64 { return m.DBSize })),
+	single("db_in_use_bytes", "Bytes in use in the database of which most are.",
+		largest(func(m decide.Member) int64 { return m.DBSizeInUse })),
+	single("db_quota_bytes", "Size at which etcd refuses writes, as declared.",
+		func(c report.Cluster) (float64, bool) {
+			return float64(c.State.Declared.Quota), c.State.Declared.Quota > 0
+		}),
+}
+
+var backups = []family{
+	when("backup_last_success", "When the newest backup was stored.", func(s decide.State) time.Time {
+		if s.Backups.Last == nil {
+			return time.Time{}
+		}
+		return s.Backups.Last.FinishedAt
+	}),
+	when("backup_last_verified", "When the newest backup was stored, if it was read back. Absent if it was not.",
+		func(s decide.State) time.Time {
+			if s.Backups.Last == nil || !s.Backups.Last.Verified {
+				return time.Time{}
+			}
+			return s.Backups.Last.FinishedAt
+		}),
+	single("backup_size_bytes", "Size of the newest backup's snapshot.", func(c report.Cluster) (float64, bool) {
+		if c.State.Backups.Last == nil {
+			return 0, false
+		}
+		return float64(c.State.Backups.Last.Bytes), true
+	}),
+	whether("backup_failed", "Whether a backup has failed and none was begun since.",
+		func(c report.Cluster) (bool, bool) {
+			b := c.State.Backups
+			return b.NewestFailure() != nil, b.Hidden == "" && (c.State.Declared.BacksUp || len(b.Jobs) > 0)
+		}),
+	whether("backup_stale", "Whether a backup is overdue, as the condition BackupStale. Absent where none is declared.",
+		func(c report.Cluster) (bool, bool) { return c.State.BackupStale() }),
+	whether("backup_unverified", "Whether the newest backup was not read back, as the condition BackupUnverified. "+
+		"Absent where that is not declared.",
+		func(c report.Cluster) (bool, bool) { return c.State.BackupUnverified() }),
+	when("drill_last_success", "When a backup was last restored for practice.", func(s decide.State) time.Time {
+		if s.Backups.Drill == nil {
+			return time.Time{}
+		}
+		return s.Backups.Drill.FinishedAt
+	}),
+	single("drill_duration_seconds", "How long that took.", func(c report.Cluster) (float64, bool) {
+		if c.State.Backups.Drill == nil {
+			return 0, false
+		}
+		return float64(c.State.Backups.Drill.Seconds), true
+	}),
+	whether("drill_failed", "Whether the newest drill has failed. Absent where there was none.",
+		func(c report.Cluster) (bool, bool) {
+			b := c.State.Backups
+			return b.DrillFailed != nil, b.Drill != nil || b.DrillFailed != nil
+		}),
+}
+
+// seen reports whether a cluster was observed.
+func seen(c report.Cluster) bool { return c.Decision.Rule != "" }
+
+// samplesOf are the series of a cluster. One that could not be observed has nothing from before.
+func samplesOf(c report.Cluster) samples {
+	s := samples{namespace: valid(c.Namespace), name: valid(c.Name)}
+	s.list = []sample{{observed.desc, truth(seen(c)), nil}, {failed.desc, truth(c.Error != ""), nil}}
+	if !seen(c) {
+		return s
+	}
+	for _, f := range families {
+		if f.of == nil {
+			continue
+		}
+		f.of(c, func(value float64, labels ...string) {
+			for i := range labels {
+				labels[i] = valid(labels[i])
+			}
+			s.list = append(s.list, sample{f.desc, value, labels})
+		})
+	}
+	return s
+}
+
+// unseen are the series of a cluster that may be there, and could not be observed.
+func (s samples) unseen() samples {
+	s.list = []sample{{observed.desc, 0, nil}, {failed.desc, 1, nil}}
+	return s
+}
+
+func addInfo(c report.Cluster, add func(float64, ...string)) {
+	version := ""
+	if running := c.State.Running(); len(running) > 0 {
+		version = running[0].String()
+	}
+	add(1, version, c.State.Declared.Version, string(c.State.Declared.Lifecycle))
+}
+
+func addMembers(c report.Cluster, add func(float64, ...string)) {
+	if !c.State.Membership.Known {
+		return
+	}
+	count := map[[2]string]int{}
+	for _, m := range c.State.Membership.Members {
+		count[[2]string{report.Role(m), report.Health(m)}]++
+	}
+	for key, n := range count {
+		add(float64(n), key[0], key[1])
+	}
+}
+
+func addAlarms(c report.Cluster, add func(float64, ...string)) {
+	if !c.State.Membership.Known {
+		return
+	}
+	count := map[decide.AlarmKind]int{decide.AlarmNoSpace: 0, decide.AlarmCorrupt: 0}
+	for _, m := range c.State.Membership.Members {
+		for _, kind := range m.Alarms {
+			if _, known := count[kind]; !known {
+				kind = "other"
+			}
+			count[kind]++
+		}
+	}
+	for kind, n := range count {
+		add(float64(n), string(kind))
+	}
+}
+
+func healthyVoters(s decide.State) int {
+	n := 0
+	for _, m := range s.Membership.Members {
+		if !m.Learner && report.Health(m) == "Healthy" {
+			n++
+		}
+	}
+	return n
+}
+
+// largest is the largest of what the members that answer say; nothing if none does.
+func largest(of func(decide.Member) int64) func(report.Cluster) (float64, bool) {
+	return func(c report.Cluster) (float64, bool) {
+		most, is := int64(0), false
+		for _, m := range c.State.Membership.Members {
+			if m.Answers {
+				most, is = max(most, of(m)), true
+			}
+		}
+		return float64(most), is
+	}
+}
