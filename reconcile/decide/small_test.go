@@ -531,7 +531,7 @@ func (all *tally) holdAll(t *testing.T, slots []slot, ordinals int, list []aroun
 			mine.states++
 			mine.said[[2]string{string(d.Verdict), d.Rule}] = true
 			check := decidetest.Faults
-			if mine.states%4 != 0 && !thorough { // what single rules say of neighbours is much the same
+			if mine.states%11 != 0 && !thorough { // what single rules say of neighbours is much the same
 				check = func(s decide.State) []string { return invariants.Broken(s, d) }
 			}
 			if faults := slices.Concat(check(s), endless(s, d)); len(faults) > 0 {

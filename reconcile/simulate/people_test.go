@@ -308,7 +308,7 @@ func TestEveryTwoDeeds(t *testing.T) {
 					t.Parallel()
 					for j, second := range deeds(replicas) {
 						for apart := range 3 {
-							if !thorough() && (i+j)%9 != apart {
+							if !thorough() && (i+j)%15 != apart {
 								continue
 							}
 							between := ""
