@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 
 	"quorate.dev/quorate/clusters/backup"
@@ -93,7 +92,7 @@ func takeBackup(ctx context.Context, std streams, f backupFlags, argument string
 	if err != nil {
 		return err
 	}
-	ctx, cancel := f.timeout.within(logr.NewContextWithSlogLogger(ctx, log))
+	ctx, cancel := f.timeout.within(withLog(ctx, log))
 	defer cancel()
 	boundBackup()
 	progress, done := bars(std.err)

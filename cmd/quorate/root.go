@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"strings"
 
@@ -16,7 +15,6 @@ import (
 
 	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/reconcile/report"
-	"quorate.dev/quorate/visible"
 )
 
 // streams are where results and everything else go.
@@ -136,48 +134,6 @@ func explain(root *cobra.Command, err error) error {
 
 // helpWidth is how wide the help is where it goes to no terminal.
 const helpWidth = 100
-
-// logFlags say how to log.
-type logFlags struct{ level, format string }
-
-func (f *logFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.level, "log-level", "",
-		"debug, info, warn or error (default info; nothing on a terminal, which shows progress instead)")
-	c.Flags().StringVar(&f.format, "log-format", "text", "text or json")
-}
-
-// logger makes the logger that the flags ask for.
-func (f *logFlags) logger(std streams) (*slog.Logger, error) {
-	options := &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: readable}
-	if isTerminal(std.err) {
-		options.Level = slog.LevelError + 1 // progress and the report say it
-	}
-	if f.level != "" {
-		var level slog.Level
-		if err := level.UnmarshalText([]byte(f.level)); err != nil {
-			return nil, usageError{fmt.Errorf("--log-level %q: want debug, info, warn or error", f.level)}
-		}
-		options.Level = level
-	}
-	switch f.format {
-	case "text":
-		return slog.New(slog.NewTextHandler(std.err, options)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(std.err, options)), nil
-	}
-	return nil, usageError{fmt.Errorf("--log-format %q: want text or json", f.format)}
-}
-
-// readable makes what a line of the log says fit for terminals and CI systems.
-func readable(_ []string, a slog.Attr) slog.Attr {
-	switch value := a.Value.Any().(type) {
-	case string:
-		a.Value = slog.StringValue(visible.Line(value))
-	case error:
-		a.Value = slog.StringValue(visible.Line(value.Error()))
-	}
-	return a
-}
 
 func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)

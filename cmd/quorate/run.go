@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 
 	"quorate.dev/quorate/clusters"
@@ -128,7 +127,7 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	ctx = logr.NewContextWithSlogLogger(ctx, log) // for what client-go logs
+	ctx = withLog(ctx, log)
 	log.Debug("sources are read in processes of their own", "landlock", confined.Landlock())
 	if f.loop.on {
 		f.live.round = loopRound

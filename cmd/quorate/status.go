@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 
 	"quorate.dev/quorate/reconcile"
@@ -39,7 +38,7 @@ func status(ctx context.Context, std streams, f liveFlags, logging logFlags, out
 	if err != nil {
 		return err
 	}
-	ctx = logr.NewContextWithSlogLogger(ctx, log) // for what client-go logs
+	ctx = withLog(ctx, log)
 	live, err := f.live(scope{namespaces: f.namespaces})
 	if err != nil {
 		return err

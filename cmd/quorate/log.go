@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/visible"
+)
+
+// logFlags say how to log.
+type logFlags struct{ level, format string }
+
+func (f *logFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.level, "log-level", "",
+		"debug, info, warn or error (default info; nothing on a terminal, which shows progress instead)")
+	c.Flags().StringVar(&f.format, "log-format", "text", "text or json")
+}
+
+// logger makes the logger that the flags ask for.
+func (f *logFlags) logger(std streams) (*slog.Logger, error) {
+	options := &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: readable}
+	if isTerminal(std.err) {
+		options.Level = slog.LevelError + 1 // progress and the report say it
+	}
+	if f.level != "" {
+		var level slog.Level
+		if err := level.UnmarshalText([]byte(f.level)); err != nil {
+			return nil, usageError{fmt.Errorf("--log-level %q: want debug, info, warn or error", f.level)}
+		}
+		options.Level = level
+	}
+	switch f.format {
+	case "text":
+		return slog.New(slog.NewTextHandler(std.err, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(std.err, options)), nil
+	}
+	return nil, usageError{fmt.Errorf("--log-format %q: want text or json", f.format)}
+}
+
+// readable makes what a line of the log says fit for terminals and CI systems.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	switch value := a.Value.Any().(type) {
+	case string:
+		a.Value = slog.StringValue(visible.Line(value))
+	case error:
+		a.Value = slog.StringValue(visible.Line(value.Error()))
+	}
+	return a
+}
+
+// withLog returns the context with the log, for what client-go says.
+func withLog(ctx context.Context, log *slog.Logger) context.Context {
+	return logr.NewContextWithSlogLogger(ctx, slog.New(withoutCancelled{log.Handler()}))
+}
+
+// withoutCancelled leaves out what failed because it was given up: client-go calls it an error when a run is told to
+// end in the middle of an answer.
+type withoutCancelled struct{ slog.Handler }
+
+func (h withoutCancelled) Handle(ctx context.Context, record slog.Record) error {
+	cancelled := false
+	record.Attrs(func(a slog.Attr) bool {
+		err, is := a.Value.Any().(error)
+		cancelled = is && errors.Is(err, context.Canceled)
+		return !cancelled
+	})
+	if cancelled {
+		return nil
+	}
+	return h.Handler.Handle(ctx, record)
+}
+
+func (h withoutCancelled) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return withoutCancelled{h.Handler.WithAttrs(attrs)}
+}
+
+func (h withoutCancelled) WithGroup(name string) slog.Handler {
+	return withoutCancelled{h.Handler.WithGroup(name)}
+}
