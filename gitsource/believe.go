@@ -25,7 +25,7 @@ func (c *conversation) believe(r refs.Revision) error {
 		}
 	}
 	signer := r.Signer
-	r.Signer = ""
+	r.Signer, r.Committed = "", 0 // it may say any time: nothing depends on it
 	switch {
 	case !c.believable(r), !c.meant(r):
 		return fmt.Errorf("believe the process that fetches: what it has opened is not the %s", c.options.Selector)

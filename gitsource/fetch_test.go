@@ -3,6 +3,7 @@ package gitsource
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,6 +58,9 @@ func TestRevisions(t *testing.T) {
 				}
 				if got := desired.Revision.String(); got != c.revision {
 					t.Errorf("revision %s, want %s", got, c.revision)
+				}
+				if got, want := fmt.Sprint(desired.Revision.Committed), r.Git("log", "-1", "--format=%ct", desired.Revision.Commit); got != want {
+					t.Errorf("committed at %s, want %s", got, want)
 				}
 				wantClusters(t, desired, c.cluster)
 			})
@@ -199,7 +203,7 @@ func TestDirectoryIsNotARepository(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantClusters(t, desired, "a")
-	if got := desired.Revision.String(); got != "directory" {
+	if got := desired.Revision.String(); got != "directory" || desired.Revision.Committed != 0 {
 		t.Errorf("revision %s", got)
 	}
 	wantError(t, Options{Location: dir, Selector: refs.Selector{Branch: "main"}}, ErrOptions, "is no repository")

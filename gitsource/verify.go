@@ -50,7 +50,7 @@ func (v Verification) open(store storer.EncodedObjectStorer, r refs.Revision) (g
 		}
 	}
 	tree, commit, err := gittree.Open(store, plumbing.NewHash(r.Commit))
-	r.Commit = commit.String()
+	r.Commit, r.Committed = commit.Hash.String(), commit.Committed
 	return tree, r, err
 }
 

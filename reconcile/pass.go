@@ -14,6 +14,7 @@ import (
 
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/reconcile/steps"
 )
 
 // Reconciler runs passes.
@@ -29,6 +30,8 @@ type Reconciler struct {
 	// Progress, if set, is called with the report of each pass as it ends and how long it took; and
 	// of clusters that took longer once they are done, with zero.
 	Progress func(rep report.Report, took time.Duration)
+	// Steps, if set, is told of each step as it begins and ends.
+	Steps steps.Hook
 
 	// said is what was last logged of each cluster, so that a run of many passes says each thing
 	// once.
@@ -41,12 +44,12 @@ type Reconciler struct {
 	pulse pulse
 }
 
-// pass runs one pass over the clusters that are wanted; nil wants all of which it is known what is
+// passOver runs one pass over the clusters that are wanted; nil wants all of which it is known what is
 // declared. Each is observed, acted on and reported in one go, so that none waits for another, and
 // the pass waits for none longer than its turn.
-func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key string) bool) report.Report {
+func (r *Reconciler) passOver(ctx context.Context, in *intake, wanted func(key string) bool) report.Report {
 	began, desired, busy := time.Now(), in.desired, r.stragglers.areBusy()
-	observed, err := r.Live.Observe(ctx, desired, wanted)
+	observed, err := r.list(ctx, desired, wanted)
 	if err == nil {
 		desired = observed.Desired
 	}
@@ -76,7 +79,7 @@ func (r *Reconciler) pass(ctx context.Context, in *intake, wanted func(key strin
 	})
 	rep.Clusters = r.stragglers.each(ctx, clusters, busy, func(c Cluster) report.Cluster {
 		defer r.pulse.beat()
-		entry, err := guarded(c, func() report.Cluster { return r.reconcile(ctx, c, desired.sourceOf(c)) })
+		entry, err := guarded(c, func() report.Cluster { return r.cluster(ctx, c, desired.sourceOf(c)) })
 		c.Leave(entry.Pending() || entry.Error != "")
 		if err != nil && r.isNewMessage(entry.Key(), entry.Error) {
 			r.Log.Error("reconcile", "cluster", entry.Key(), "error", err, stack(err))
@@ -153,7 +156,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 
 	within, cancel := clusterTime(ctx, cmp.Or(r.ClusterTimeout, ClusterTimeout))
 	defer cancel()
-	state, err := cluster.State(within)
+	state, err := r.observe(within, cluster)
 	if err != nil {
 		entry.Error = oneLine(err)
 		if ctx.Err() == nil && r.isNewMessage(entry.Key(), entry.Error) {
@@ -161,7 +164,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 		}
 		return entry
 	}
-	entry.State, entry.Decision = state, decide.Decide(state)
+	entry.State, entry.Decision = state, r.decide(ctx, state)
 	entry.Warnings = slices.Concat(entry.Warnings, state.Unseen, state.SpaceWarnings(), state.BackupWarnings())
 	r.logDecision(log, entry)
 	if r.Plan {
@@ -179,7 +182,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	if r.loops && lockedElsewhere(entry) {
 		return entry // whoever holds the lease tells of the cluster: two that told of it would contradict each other
 	}
-	err = tell(ctx, cluster, entry, source)
+	err = r.tell(ctx, cluster, entry, source)
 	if r.isNewError(entry.Key()+" report", err) {
 		log.Error("report", "error", err, stack(err))
 	}
@@ -202,7 +205,7 @@ func warnOfCertificates(entry *report.Cluster) {
 // do carries out the action of an entry and writes down what became of it.
 func (r *Reconciler) do(ctx context.Context, log *slog.Logger, cluster Cluster, entry *report.Cluster) error {
 	d := entry.Decision
-	outcome, err := act(ctx, cluster, d.Action)
+	outcome, err := r.act(ctx, cluster, d.Action)
 	isNew := r.isNewError(entry.Key()+" act", err)
 	switch {
 	case errors.Is(err, ErrLocked):

@@ -20,6 +20,8 @@ type Place struct {
 	Label string
 	// Revision that was read, empty if none was; and its signer, where signatures are verified.
 	Revision, Signer string
+	// Committed is when that was committed, as it says itself; zero if that is not known.
+	Committed time.Time
 	// Unread says why it could not be read, or was refused: nothing is known about what it
 	// declares. It is nil if it was read.
 	Unread error
@@ -105,7 +107,8 @@ func (d Desired) fetches() []report.Fetch {
 		if errors.Is(p.Unread, ErrReading) {
 			continue
 		}
-		f := report.Fetch{Source: cmp.Or(p.Label, p.Name), Revision: p.Revision, Failed: p.Unread != nil}
+		f := report.Fetch{Source: cmp.Or(p.Label, p.Name), Revision: p.Revision, Committed: p.Committed,
+			Failed: p.Unread != nil}
 		if p.At != nil {
 			f.At = p.At()
 		}

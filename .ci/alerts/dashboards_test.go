@@ -42,6 +42,10 @@ func TestDashboards(t *testing.T) {
   quorate_cluster_drill_duration_seconds{namespace="shop",name="a"} 1x180
   quorate_cluster_last_observed_timestamp_seconds{namespace="shop",name="a"} 1x180
   quorate_source_last_success_timestamp_seconds{source="fleet.git"} 1x180
+  quorate_source_commit_timestamp_seconds{source="fleet.git"} 1x180
+  quorate_phase_duration_seconds_bucket{phase="observe",le="+Inf"} 0+1x180
+  quorate_api_requests_total{verb="list",code="2xx"} 0+1x180
+  quorate_lease_conflicts_total{} 0x180
   etcd_disk_backend_commit_duration_seconds_bucket{namespace="shop",name="a",pod="a-0",le="+Inf"} 0+1x180
   etcd_server_proposals_committed_total{namespace="shop",name="a",pod="a-0"} 0+1x180
   etcd_server_proposals_failed_total{namespace="shop",name="a",pod="a-0"} 0x180

@@ -11,11 +11,14 @@ import (
 	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/panics"
+	"quorate.dev/quorate/reconcile/steps"
 )
 
 // fetched is what became of one source.
 type fetched struct {
 	source source
+	// steps, if set, is told when it is fetched.
+	steps steps.Hook
 	// name of the source in status, and label in reports.
 	name, label string
 	desired     gitsource.Desired
@@ -67,7 +70,7 @@ func (f *sourceFlags) unread() ([]fetched, error) {
 	all, names, labels := make([]fetched, len(sources)), namesOf(sources), labelsOf(sources)
 	for i, s := range sources {
 		s.turns = f.turns
-		all[i] = fetched{source: s, name: names[i], label: labels[i],
+		all[i] = fetched{source: s, steps: f.steps, name: names[i], label: labels[i],
 			err: fmt.Errorf("read %s: %w", s.location, reconcile.ErrReading)}
 	}
 	return all, nil
@@ -76,9 +79,16 @@ func (f *sourceFlags) unread() ([]fetched, error) {
 // read reads the source, by the reader that it has.
 func (s fetched) read(ctx context.Context, reader *gitsource.Reader) fetched {
 	s.began = time.Now()
-	s.err = panics.Catch(func() (err error) {
-		s.desired, err = s.source.fetch(ctx, reader)
-		return err
+	step := steps.Step{Kind: steps.Phase, Name: steps.Fetch, Source: s.label}
+	steps.Do(ctx, s.steps, step, func(ctx context.Context) steps.End {
+		s.err = panics.Catch(func() (err error) {
+			s.desired, err = s.source.fetch(ctx, reader)
+			return err
+		})
+		if s.err != nil {
+			return steps.End{Outcome: steps.Error, Error: s.err.Error()}
+		}
+		return steps.End{Outcome: steps.OK, Revision: s.revision()}
 	})
 	s.descent, s.at = s.source.descentOf(s.desired.Revision), momentOf(time.Now())
 	return s

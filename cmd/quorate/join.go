@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/reconcile"
@@ -47,6 +48,9 @@ func (s fetched) place() reconcile.Place {
 	p.Refuses = s.source.policy.Within(s.source.allowNamespaces).Problems
 	if s.err == nil {
 		p.Revision, p.Signer = s.revision(), s.desired.Revision.Signer
+		if at := s.desired.Revision.Committed; at != 0 {
+			p.Committed = time.Unix(at, 0)
+		}
 		if p.Signed = s.source.verifyKeys != ""; s.descent != nil {
 			p.Follows = s.descent.follows
 		}

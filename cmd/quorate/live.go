@@ -26,6 +26,8 @@ type kubeFlags struct {
 	impersonates func() bool
 	// errors is where warnings of the API server go.
 	errors func() io.Writer
+	// requested, if set, is told of each request to the API server.
+	requested func(verb string, status int)
 }
 
 func (f *kubeFlags) add(c *cobra.Command) {
@@ -87,6 +89,9 @@ func (f *kubeFlags) clientAs(somebody kube.Impersonation) (*kube.Client, error) 
 	}
 	config.WarningHandler = &warnings{w: f.errors()}
 	config.UserAgent = "quorate/" + version()
+	if f.requested != nil {
+		config = kube.Counted(config, f.requested)
+	}
 	return kube.New(config)
 }
 

@@ -73,12 +73,13 @@ func (f *loopFlags) check(flags *pflag.FlagSet) error {
 }
 
 // run loops until ctx is done, which is no error.
-func (f *loopFlags) run(ctx context.Context, r *reconcile.Reconciler, lease time.Duration) error {
+func (f *loopFlags) run(
+	ctx context.Context, r *reconcile.Reconciler, served *metrics.Metrics, lease time.Duration,
+) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	f.often.Lease = lease
 	if f.listen != "" {
-		served := metrics.New()
 		r.Progress = both(r.Progress, served.Observe)
 		server, err := listen(f.listen, r, served.Handler())
 		if err != nil {

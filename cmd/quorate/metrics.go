@@ -59,11 +59,12 @@ func (f *metricsFlags) check() error {
 	return nil
 }
 
-// tell tells of a run that has ended with this report and error, its exit code. What fails of that is a warning:
-// it changes nothing about the run.
-func (f *metricsFlags) tell(ctx context.Context, log *slog.Logger, rep report.Report, took time.Duration, err error) {
+// tell tells of a run that has ended with this report and error, its exit code, with what was counted meanwhile. What
+// fails of that is a warning: it changes nothing about the run.
+func (f *metricsFlags) tell(
+	ctx context.Context, log *slog.Logger, m *metrics.Metrics, rep report.Report, took time.Duration, err error,
+) {
 	ctx = context.WithoutCancel(ctx) // a run that was told to stop has ended as well
-	m := metrics.New()
 	m.Observe(rep, took)
 	if f.file != "" {
 		if err := prometheus.WriteToTextfile(f.file, m.Gatherer()); err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/metrics"
 	"quorate.dev/quorate/reconcile/report"
 )
 
@@ -50,7 +51,7 @@ func told(t *testing.T, f metricsFlags, err error) string {
 	var log bytes.Buffer
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // a run that is told to stop tells of its end all the same
-	f.tell(ctx, slog.New(slog.NewTextHandler(&log, nil)), rep, time.Second, err)
+	f.tell(ctx, slog.New(slog.NewTextHandler(&log, nil)), metrics.New(), rep, time.Second, err)
 	return log.String()
 }
 

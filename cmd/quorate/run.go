@@ -11,6 +11,7 @@ import (
 	"quorate.dev/quorate/clusters"
 	"quorate.dev/quorate/gitsource/manifests/confined"
 	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/metrics"
 	"quorate.dev/quorate/reconcile/report"
 )
 
@@ -27,6 +28,8 @@ type runFlags struct {
 	timeout        time.Duration
 	clusterTimeout time.Duration
 	plan           bool
+	// watched is what is counted while it runs.
+	watched *metrics.Metrics
 }
 
 func (f *runFlags) add(c *cobra.Command) {
@@ -132,25 +135,33 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	if f.loop.on {
 		f.live.round = loopRound
 	}
+	f.watched = metrics.New()
+	f.live.requested, f.source.steps = f.watched.Request, f.watched
 	live, err := f.live.live(scope)
 	if err != nil {
 		return err
 	}
 	r := &reconcile.Reconciler{
 		Source: &f.source, Live: live, Log: log, Plan: f.plan, Progress: progress(std.err, f.plan),
-		ClusterTimeout: f.clusterTimeout,
+		ClusterTimeout: f.clusterTimeout, Steps: f.watched,
 	}
 	if f.loop.on {
 		defer giveUp(ctx, live, log)
-		return f.loop.run(ctx, r, f.live.leaseDuration)
+		return f.loop.run(ctx, r, f.watched, f.live.leaseDuration)
 	}
+	return f.once(ctx, std, r, live)
+}
+
+// once runs until there is a report, and renders that.
+func (f *runFlags) once(ctx context.Context, std streams, r *reconcile.Reconciler, live *clusters.Live) error {
 	began := time.Now()
 	rep, converged := f.passes(ctx, r)
-	giveUp(ctx, live, log)
-	if err = render(std, f.output, rep); err == nil {
+	giveUp(ctx, live, r.Log)
+	err := render(std, f.output, rep)
+	if err == nil {
 		err = f.code(rep, converged)
 	}
-	f.metrics.tell(ctx, log, rep, time.Since(began), err)
+	f.metrics.tell(ctx, r.Log, f.watched, rep, time.Since(began), err)
 	return err
 }
 

@@ -20,6 +20,7 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/reconcile/steps"
 )
 
 // ofCluster as the only source means that the custom resources themselves are the declaration.
@@ -35,6 +36,8 @@ type sourceFlags struct {
 	// atOnce is how many of them are read at once, in turns.
 	atOnce int
 	turns  *turns
+	// steps, if set, is told when a source is fetched.
+	steps steps.Hook
 	// namespaces limit to these, if there are any; they are another flag's.
 	namespaces namespaces
 	// confirmed are revisions; see removals.go.

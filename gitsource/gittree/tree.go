@@ -24,14 +24,31 @@ import (
 	"quorate.dev/quorate/visible"
 )
 
-// Open gives the files of the commit that hash names, itself or as a tag of it, and the hash of
-// that commit. The error matches plumbing.ErrObjectNotFound if the store has no such object.
-func Open(store storer.EncodedObjectStorer, hash plumbing.Hash) (Tree, plumbing.Hash, error) {
+// Commit is what is said of a commit.
+type Commit struct {
+	Hash plumbing.Hash
+	// Committed is when it was committed, as it says itself, in seconds since 1970; 0 if it names no such time before
+	// the year 10000.
+	Committed int64
+}
+
+// Open gives the files of the commit that hash names, itself or as a tag of it, and that commit. The error matches
+// plumbing.ErrObjectNotFound if the store has no such object.
+func Open(store storer.EncodedObjectStorer, hash plumbing.Hash) (Tree, Commit, error) {
 	commit, err := peel(store, hash)
 	if err != nil {
-		return Tree{}, plumbing.ZeroHash, err
+		return Tree{}, Commit{}, err
 	}
-	return newTree(store, commit.TreeHash), commit.Hash, nil
+	return newTree(store, commit.TreeHash), Commit{commit.Hash, whenCommitted(commit)}, nil
+}
+
+// whenCommitted is when a commit says that it was committed. Whoever makes a commit can have it say anything.
+func whenCommitted(commit *gitobject.Commit) int64 {
+	const year10000 = 253402300800
+	if at := commit.Committer.When.Unix(); at > 0 && at < year10000 {
+		return at
+	}
+	return 0
 }
 
 // peel follows tags of tags to their commit.

@@ -140,6 +140,22 @@ func TestSizeOfWhatIsLeftOut(t *testing.T) {
 	}
 }
 
+// What a commit says of its time is taken if it can be one.
+func TestCommitted(t *testing.T) {
+	store := memory.NewStorage()
+	tree := put(t, store, plumbing.TreeObject, "").String()
+	for committer, want := range map[string]int64{
+		"committer a <a@example.com> 1793534400 +0100": 1793534400, "committer a <a@example.com> 253402300799 +0000": 253402300799,
+		"committer a <a@example.com> 253402300800 +0000": 0, "committer a <a@example.com> -1 +0000": 0, "committer a <a@example.com> 9223372036854775807 +0000": 0,
+		"committer a <a@example.com> x +0000": 0, "committer a": 0, "author a <a@example.com> 1793534400 +0000": 0,
+	} {
+		_, got, err := Open(store, put(t, store, plumbing.CommitObject, "tree "+tree+"\n"+committer+"\n\nx\n"))
+		if err != nil || got.Committed != want {
+			t.Errorf("%q: %d, %v; want %d", committer, got.Committed, err, want)
+		}
+	}
+}
+
 func TestTags(t *testing.T) {
 	store := memory.NewStorage()
 	commit := put(t, store, plumbing.CommitObject, "tree "+put(t, store, plumbing.TreeObject, "").String()+"\n\nx\n")
@@ -150,8 +166,8 @@ func TestTags(t *testing.T) {
 	for range 11 {
 		tags = append(tags, tag("tag", tags[len(tags)-1]))
 	}
-	if _, got, err := Open(store, tags[9]); err != nil || got != commit {
-		t.Errorf("%s, %v; want %s", got, err, commit)
+	if _, got, err := Open(store, tags[9]); err != nil || got.Hash != commit {
+		t.Errorf("%s, %v; want %s", got.Hash, err, commit)
 	}
 	for want, hash := range map[string]plumbing.Hash{
 		"the tag is of a tag of a tag, more than 10 deep":    tags[11],

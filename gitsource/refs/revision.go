@@ -10,6 +10,8 @@ type Revision struct {
 	Commit string
 	// Signer names who signed it, where signatures are verified.
 	Signer string
+	// Committed is when it was committed, as it says itself, in seconds since 1970; 0 if that is not known.
+	Committed int64
 }
 
 // String returns the form that Flux uses: main@sha1:HASH or sha1:HASH; "directory" where

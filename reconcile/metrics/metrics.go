@@ -17,10 +17,11 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Metrics takes in reports. It may be used by several goroutines at once.
+// Metrics takes in reports, and what is done until there is one. It may be used by several goroutines at once.
 type Metrics struct {
 	registry *prometheus.Registry
 	run      runMetrics
+	steps    stepMetrics
 
 	mu sync.Mutex
 	// clusters are the samples of each, by namespace/name.
@@ -31,9 +32,10 @@ type Metrics struct {
 
 // New has taken in nothing yet.
 func New() *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry(), run: newRunMetrics(), clusters: map[string]samples{},
-		fetched: map[string]time.Time{}}
+	m := &Metrics{registry: prometheus.NewRegistry(), run: newRunMetrics(), steps: newStepMetrics(),
+		clusters: map[string]samples{}, fetched: map[string]time.Time{}}
 	m.registry.MustRegister(m.run.all()...)
+	m.registry.MustRegister(m.steps.all()...)
 	m.registry.MustRegister(m)
 	return m
 }

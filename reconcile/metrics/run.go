@@ -23,6 +23,7 @@ type runMetrics struct {
 	sourceFetches *prometheus.CounterVec
 	sourceFetched *prometheus.GaugeVec
 	sourceInfo    *prometheus.GaugeVec
+	sourceCommit  *prometheus.GaugeVec
 }
 
 func newRunMetrics() runMetrics {
@@ -52,6 +53,9 @@ func newRunMetrics() runMetrics {
 			"When the source was last read."), []string{"source"}),
 		sourceInfo: prometheus.NewGaugeVec(gauge("quorate_source_info",
 			"1, with the revision that was last read of the source."), []string{"source", "revision"}),
+		sourceCommit: prometheus.NewGaugeVec(gauge("quorate_source_commit_timestamp_seconds",
+			"When the commit that was last read of the source was made, as it says itself. Absent where there is "+
+				"none, as in a directory."), []string{"source"}),
 	}
 	for _, result := range report.Results() {
 		m.passes.WithLabelValues(string(result))
@@ -61,7 +65,7 @@ func newRunMetrics() runMetrics {
 
 func (m runMetrics) all() []prometheus.Collector {
 	return []prometheus.Collector{m.passes, m.duration, m.lastPass, m.lastResult, m.decisions, m.problems, m.held,
-		m.sourceReady, m.sourceFetches, m.sourceFetched, m.sourceInfo}
+		m.sourceReady, m.sourceFetches, m.sourceFetched, m.sourceInfo, m.sourceCommit}
 }
 
 func (m runMetrics) observe(rep report.Report, took time.Duration, now time.Time) {
@@ -95,6 +99,11 @@ func (m runMetrics) fetched(source string, f report.Fetch, again bool) {
 	m.sourceFetched.WithLabelValues(source).Set(seconds(f.At))
 	m.sourceInfo.DeletePartialMatch(prometheus.Labels{"source": source})
 	m.sourceInfo.WithLabelValues(source, valid(f.Revision)).Set(1)
+	if f.Committed.IsZero() {
+		m.sourceCommit.DeleteLabelValues(source)
+	} else {
+		m.sourceCommit.WithLabelValues(source).Set(float64(f.Committed.Unix()))
+	}
 }
 
 // valid is a text as the value of a label.

@@ -22,6 +22,8 @@ type Source struct {
 type Fetch struct {
 	// Source as it was given, and Revision that was read; empty if none was.
 	Source, Revision string
+	// Committed is when that was committed, as it says itself; zero if that is not known.
+	Committed time.Time
 	// At is when it was read, or when that failed.
 	At time.Time
 	// Failed: it could not be read, or what was read is refused.

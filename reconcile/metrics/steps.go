@@ -1,0 +1,72 @@
+package metrics
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quorate.dev/quorate/reconcile/steps"
+)
+
+// stepMetrics are those of what is counted while a run does it.
+type stepMetrics struct {
+	phases    map[string]prometheus.Observer
+	duration  *prometheus.HistogramVec
+	requests  *prometheus.CounterVec
+	conflicts prometheus.Counter
+}
+
+func newStepMetrics() stepMetrics {
+	m := stepMetrics{
+		phases: map[string]prometheus.Observer{},
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "quorate_phase_duration_seconds",
+			Help: "How long phases took: fetch (reading one source), list (finding out which clusters there are), " +
+				"and, for each cluster, observe, decide, act and report.",
+			Buckets: []float64{.001, .0025, .01, .025, .1, .25, 1, 2.5, 10, 25, 100}}, []string{"phase"}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "quorate_api_requests_total",
+			Help: "Requests to the API server, by verb and by class of the answer: 1xx to 5xx, or none. Each try " +
+				"is one. A connection to a pod has the verb connect, and none for an answer if it was refused."},
+			[]string{"verb", "code"}),
+		conflicts: prometheus.NewCounter(prometheus.CounterOpts{Name: "quorate_lease_conflicts_total",
+			Help: "Actions that were given up because another process had taken the lease of the cluster meanwhile. " +
+				"Clusters whose lease was another's to begin with are decided by the rule LockedElsewhere."}),
+	}
+	for _, phase := range steps.Phases() {
+		m.phases[phase] = m.duration.WithLabelValues(phase)
+	}
+	return m
+}
+
+func (m stepMetrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.duration, m.requests, m.conflicts}
+}
+
+// Begin implements steps.Hook.
+func (m *Metrics) Begin(ctx context.Context, s steps.Step) (context.Context, func(steps.End)) {
+	began := time.Now()
+	return ctx, func(e steps.End) {
+		switch s.Kind {
+		case steps.Phase:
+			if phase, known := m.steps.phases[s.Name]; known {
+				phase.Observe(time.Since(began).Seconds())
+			}
+		case steps.Action:
+			if e.Outcome == steps.Locked {
+				m.steps.conflicts.Inc()
+			}
+		case steps.Run, steps.Pass, steps.Cluster: // their reports say more
+		}
+	}
+}
+
+// Request counts a request to the API server, by its verb, of which there are few, and the status of the answer, 0 if
+// there was none.
+func (m *Metrics) Request(verb string, status int) {
+	class := "none"
+	if status >= 100 && status < 600 {
+		class = strconv.Itoa(status/100) + "xx"
+	}
+	m.steps.requests.WithLabelValues(verb, class).Inc()
+}

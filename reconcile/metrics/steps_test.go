@@ -1,0 +1,88 @@
+package metrics_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/reconcile/metrics"
+	"quorate.dev/quorate/reconcile/steps"
+)
+
+// do tells a hook of a step.
+func do(t *testing.T, h steps.Hook, s steps.Step, e steps.End) {
+	t.Helper()
+	_, end := h.Begin(t.Context(), s)
+	end(e)
+}
+
+// counts are how many times each phase was observed.
+func counts(t *testing.T, m *metrics.Metrics) string {
+	t.Helper()
+	families, err := m.Gatherer().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, f := range families {
+		if f.GetName() == "quorate_phase_duration_seconds" {
+			for _, s := range f.GetMetric() {
+				lines = append(lines, fmt.Sprintf("%s %d", s.GetLabel()[0].GetValue(), s.GetHistogram().GetSampleCount()))
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Phases are counted once each, whatever they come to, and a lease that was taken is a conflict once: when the action is given up.
+func TestSteps(t *testing.T) {
+	m := metrics.New()
+	for _, phase := range append(steps.Phases(), "observe", "of somebody else") {
+		do(t, m, steps.Step{Kind: steps.Phase, Name: phase, Source: "fleet.git"}, steps.End{Outcome: steps.OK})
+	}
+	action := steps.Step{Kind: steps.Action, Name: "AddLearner", Detail: "AddLearner 3", Cluster: "a"}
+	for outcome, of := range map[string][]steps.Kind{steps.OK: {steps.Action}, steps.Error: {steps.Action}, steps.Unchanged: {steps.Action},
+		steps.Locked: {steps.Action, steps.Cluster, steps.Pass, steps.Run}} {
+		for _, kind := range of {
+			action.Kind = kind
+			do(t, m, action, steps.End{Outcome: outcome, Error: "why"})
+		}
+	}
+	do(t, m, steps.Step{Kind: steps.Phase, Name: steps.Act}, steps.End{Outcome: steps.Locked})
+	requireSame(t, counts(t, m), "act 2\ndecide 1\nfetch 1\nlist 1\nobserve 2\nreport 1")
+	requireSame(t, gathered(t, m, "lease"), "lease_conflicts_total 1")
+}
+
+func TestRequests(t *testing.T) {
+	m := metrics.New()
+	var all sync.WaitGroup
+	for _, status := range []int{200, 201, 404, 409, 500, 101, 302, 0, -1, 99, 600, 1 << 40} {
+		all.Go(func() { m.Request("list", status) })
+	}
+	all.Wait()
+	requireSame(t, gathered(t, m, "api"), `
+	api_requests_total 1xx list 1
+	api_requests_total 2xx list 2
+	api_requests_total 3xx list 1
+	api_requests_total 4xx list 2
+	api_requests_total 5xx list 1
+	api_requests_total none list 5`)
+}
+
+// The age of what was read can be told, where it says one.
+func TestCommitted(t *testing.T) {
+	m := metrics.New()
+	rep := pass(full("a"))
+	rep.Fetches[0].Committed = noon.Add(-time.Hour)
+	m.Observe(rep, time.Second)
+	const want = "source_commit_timestamp_seconds https://git.example.com/fleet.git 1793530800"
+	requireSame(t, gathered(t, m, "source_commit"), want)
+	rep.Fetches[0].Failed, rep.Fetches[0].Committed = true, time.Time{}
+	m.Observe(rep, time.Second) // what was read last is as old as before
+	requireSame(t, gathered(t, m, "source_commit"), want)
+	rep.Fetches[0].Failed = false
+	m.Observe(rep, time.Second)
+	requireSame(t, gathered(t, m, "source_commit"), "")
+}
