@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/metrics"
 	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/reconcile/steps"
 )
 
 // runFlags are those of run and plan.
@@ -28,8 +30,9 @@ type runFlags struct {
 	timeout        time.Duration
 	clusterTimeout time.Duration
 	plan           bool
-	// watched is what is counted while it runs.
+	// watched is what is counted while it runs, and traces what is told meanwhile.
 	watched *metrics.Metrics
+	traces  *traces
 }
 
 func (f *runFlags) add(c *cobra.Command) {
@@ -135,33 +138,44 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	if f.loop.on {
 		f.live.round = loopRound
 	}
-	f.watched = metrics.New()
-	f.live.requested, f.source.steps = f.watched.Request, f.watched
+	f.watch(ctx, log)
 	live, err := f.live.live(scope)
 	if err != nil {
 		return err
 	}
 	r := &reconcile.Reconciler{
 		Source: &f.source, Live: live, Log: log, Plan: f.plan, Progress: progress(std.err, f.plan),
-		ClusterTimeout: f.clusterTimeout, Steps: f.watched,
+		ClusterTimeout: f.clusterTimeout, Steps: f.source.steps,
 	}
 	if f.loop.on {
+		defer f.traces.end(ctx, timeToFlush)
 		defer giveUp(ctx, live, log)
 		return f.loop.run(ctx, r, f.watched, f.live.leaseDuration)
 	}
 	return f.once(ctx, std, r, live)
 }
 
+// watch has counted and traced what a run does.
+func (f *runFlags) watch(ctx context.Context, log *slog.Logger) {
+	f.watched, f.traces = metrics.New(), newTraces(ctx, os.Getenv, log)
+	f.live.requested, f.source.steps = f.watched.Request, steps.All(f.watched, f.traces.hook())
+}
+
 // once runs until there is a report, and renders that.
 func (f *runFlags) once(ctx context.Context, std streams, r *reconcile.Reconciler, live *clusters.Live) error {
-	began := time.Now()
-	rep, converged := f.passes(ctx, r)
+	began, longest := time.Now(), timeToFlush
+	rep, converged := f.passes(f.traces.within(ctx), r)
+	took := time.Since(began)
+	if took >= f.timeout {
+		longest = hurriedFlush
+	}
+	defer f.traces.end(ctx, longest)
 	giveUp(ctx, live, r.Log)
 	err := render(std, f.output, rep)
 	if err == nil {
 		err = f.code(rep, converged)
 	}
-	f.metrics.tell(ctx, r.Log, f.watched, rep, time.Since(began), err)
+	f.metrics.tell(ctx, r.Log, f.watched, rep, took, err)
 	return err
 }
 
@@ -174,14 +188,23 @@ func giveUp(ctx context.Context, live *clusters.Live, log *slog.Logger) {
 	}
 }
 
-func (f *runFlags) passes(ctx context.Context, r *reconcile.Reconciler) (report.Report, bool) {
+func (f *runFlags) passes(ctx context.Context, r *reconcile.Reconciler) (rep report.Report, converged bool) {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout,
 		fmt.Errorf("the run took longer than --timeout %s", f.timeout))
 	defer cancel()
-	if f.untilConverged {
-		return r.UntilConverged(ctx)
+	step := steps.Step{Kind: steps.Run, Name: "run"}
+	if f.plan {
+		step.Name = "plan"
 	}
-	return r.Pass(ctx), true
+	steps.Do(ctx, r.Steps, step, func(ctx context.Context) steps.End {
+		if f.untilConverged {
+			rep, converged = r.UntilConverged(ctx)
+		} else {
+			rep, converged = r.Pass(ctx), true
+		}
+		return reconcile.EndOf(rep)
+	})
+	return rep, converged
 }
 
 // code is the exit code of a report: what went wrong first, in the order of how much it matters.

@@ -26,8 +26,13 @@ func refusing(t *testing.T) string {
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
 	}))
 	t.Cleanup(server.Close)
+	return kubeconfigTo(t, server.URL)
+}
+
+// kubeconfigTo leads to an API server.
+func kubeconfigTo(t *testing.T, url string) string {
 	return filesIn(t, "kubeconfig", "{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}], "+
-		"clusters: [{name: c, cluster: {server: \""+server.URL+"\"}}], users: [{name: u, user: {token: s3cret}}]}") + "/kubeconfig"
+		"clusters: [{name: c, cluster: {server: \""+url+"\"}}], users: [{name: u, user: {token: s3cret}}]}") + "/kubeconfig"
 }
 
 // counted are the series that any run has: of what it reads, and of what it asks for.
