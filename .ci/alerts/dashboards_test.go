@@ -36,6 +36,7 @@ func TestDashboards(t *testing.T) {
 	// What dashboards show besides what alerts are about.
 	const more = `
   quorate_cluster_members{namespace="shop",name="a",role="Leader",health="Healthy"} 1x180
+  quorate_cluster_member_versions{namespace="shop",name="a",version="3.6.16"} 3x180
   quorate_cluster_members_declared{namespace="shop",name="a"} 3x180
   quorate_cluster_db_in_use_bytes{namespace="shop",name="a"} 1x180
   quorate_cluster_backup_last_success_timestamp_seconds{namespace="shop",name="a"} 1x180

@@ -86,6 +86,8 @@ var health = []family{
 	gauge("members", "Members that etcd lists, by role (Leader, Voter, Learner) and health (Healthy, Unhealthy, "+
 		"Unreachable). What there is none of is absent, and so are all while etcd does not say.",
 		[]string{"role", "health"}, addMembers),
+	gauge("member_versions", "Members that answer, by the version of etcd that they run. Absent while none does.",
+		[]string{"version"}, addVersions),
 	gauge("alarms", "Alarms that members have raised: NOSPACE, CORRUPT or other. Absent while etcd does not say.",
 		[]string{"alarm"}, addAlarms),
 	when("certificate_expiry", "When the first certificate of the cluster expires. Passes renew all but that of "+
@@ -209,6 +211,16 @@ func addMembers(c report.Cluster, add func(float64, ...string)) {
 	}
 	for key, n := range count {
 		add(float64(n), key[0], key[1])
+	}
+}
+
+func addVersions(c report.Cluster, add func(float64, ...string)) {
+	count := map[string]int{}
+	for _, version := range c.State.Running() {
+		count[version.String()]++
+	}
+	for version, n := range count {
+		add(float64(n), version)
 	}
 }
 

@@ -102,6 +102,7 @@ func TestCluster(t *testing.T) {
 	cluster_failed a shop 0
 	cluster_info 3.6.16 Running a shop 3.6.16 1
 	cluster_last_observed_timestamp_seconds a shop 1793534400
+	cluster_member_versions a shop 3.6.16 3
 	cluster_members Healthy a shop Leader 1
 	cluster_members Healthy a shop Voter 2
 	cluster_members_declared a shop 3
@@ -115,10 +116,12 @@ func TestTrouble(t *testing.T) {
 		change func(*report.Cluster)
 		want   string // a line
 	}{
-		"blocked":     {func(c *report.Cluster) { c.Decision = decide.Decision{Rule: "QuorumLost", Verdict: decide.Block} }, "cluster_decision a shop QuorumLost Block 1"},
-		"not ready":   {func(c *report.Cluster) { c.State.Membership.Members[1].Answers = false }, "cluster_ready a shop 0"},
-		"unreachable": {func(c *report.Cluster) { c.State.Membership.Members[1].Answers = false }, "cluster_members Unreachable a shop Voter 1"},
-		"stopped":     {func(c *report.Cluster) { c.State.Declared.Lifecycle = decide.Stopped }, "cluster_ready a shop 0"},
+		"blocked":       {func(c *report.Cluster) { c.Decision = decide.Decision{Rule: "QuorumLost", Verdict: decide.Block} }, "cluster_decision a shop QuorumLost Block 1"},
+		"half upgraded": {func(c *report.Cluster) { c.State.Membership.Members[1].Version = "3.7.3" }, "cluster_member_versions a shop 3.7.3 1"},
+		"no versions":   {func(c *report.Cluster) { c.State.Membership.Members[1].Version = "v\xff" }, "cluster_member_versions a shop 3.6.16 2"},
+		"not ready":     {func(c *report.Cluster) { c.State.Membership.Members[1].Answers = false }, "cluster_ready a shop 0"},
+		"unreachable":   {func(c *report.Cluster) { c.State.Membership.Members[1].Answers = false }, "cluster_members Unreachable a shop Voter 1"},
+		"stopped":       {func(c *report.Cluster) { c.State.Declared.Lifecycle = decide.Stopped }, "cluster_ready a shop 0"},
 		"not founded": {func(c *report.Cluster) {
 			c.State.Record.ClusterID = 0
 			for i := range c.State.Record.Members {

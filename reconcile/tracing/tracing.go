@@ -78,8 +78,8 @@ const longest = 1 << 10
 // harmless is a text without what may be a secret in a URL. No source with such a URL is read, and no error of ours
 // shows one: that is held here too, as traces go to others.
 func harmless(text string) string {
+	text = afterPath.ReplaceAllString(beforeHost.ReplaceAllString(text, "://"), "$1") // before anything cuts it
 	text = visible.Line(text)
-	text = afterPath.ReplaceAllString(beforeHost.ReplaceAllString(text, "://"), "$1")
 	if len(text) > longest {
 		text = strings.ToValidUTF8(text[:longest], "") + "…"
 	}

@@ -72,6 +72,7 @@ func TestSecrets(t *testing.T) {
 		"https://me:a/s3cret@git.example.com/x.git", "https://me:a?b#s3cret@git.example.com/x.git", "https://me:%zzs3cret@git.example.com/x.git",
 		"https://git.example.com/x.git?token=s3cret", "https://git.example.com/x.git#s3cret", "https://git.example.com?s3cret",
 		"ssh://git:s3cret@git.example.com/x.git", "git+ssh://git:s3cret@h", "HTTPS://me:s3cret@h", "://me:s3cret@h", `"https://me:s3cret@h/": no`,
+		"https://me:" + strings.Repeat("a", 8<<10) + "s3cret@git.example.com/" + strings.Repeat("b", 500),
 		"https://one:s3cret@h https://two:s3cret@h/?s3cret",
 	} {
 		exporter := tracetest.NewInMemoryExporter()
