@@ -192,7 +192,10 @@ func TestCollectorInTrouble(t *testing.T) {
 			if code != exitError || strings.Count(said, `msg="send traces"`) != 1 || strings.Contains(said, "s3cret") || !strings.Contains(said, "to="+strings.TrimPrefix(url, "http://")) {
 				t.Errorf("code %d: %s", code, said)
 			}
-			if took > without+timeToFlush+5*time.Second {
+			if given := name == "hanging"; given != strings.Contains(said, "not all were taken within 3s") {
+				t.Errorf("given up: want %t: %s", given, said)
+			}
+			if took > without+timeToFlush+20*time.Second { // the machine may be busy
 				t.Errorf("it took %s, and %s without traces", took, without)
 			}
 		})
@@ -210,7 +213,7 @@ func TestFlushIsHurried(t *testing.T) {
 		_, span := traces.provider.Tracer("x").Start(t.Context(), "x")
 		span.End()
 		began := time.Now()
-		if traces.end(t.Context(), longest); time.Since(began) < longest || time.Since(began) > longest+2*time.Second {
+		if traces.end(t.Context(), longest); time.Since(began) < longest || time.Since(began) > longest+6*time.Second {
 			t.Errorf("it took %s, want %s", time.Since(began), longest)
 		}
 	}
