@@ -1,6 +1,6 @@
 # "make help" lists the targets. What CI runs is .ci/run, which is "make test".
 .DEFAULT_GOAL := help
-.PHONY: help build s3 test test-alerts fuzz race soak mutate lint vuln bench generate golden demo clean-demo image clean
+.PHONY: help build s3 test test-alerts test-release fuzz race soak mutate lint vuln bench generate golden demo clean-demo image clean
 
 GO      ?= go
 BIN     ?= $(CURDIR)/bin
@@ -38,6 +38,7 @@ test: build s3 $(BIN)/tools ## test everything: the packages, then scenarios on 
 	$(REAL) QUORATE_SANDBOX_KUBECONFIG=$$($(BIN)/sandbox kubeconfig --name $(SANDBOX)) $(TEST) ./... && \
 	$(MAKE) fuzz && \
 	$(MAKE) test-alerts && \
+	$(MAKE) test-release && \
 	$(SANDBOX_TEST) ./...
 
 test-alerts: ## test the rules of deploy/monitoring with the engine of Prometheus
@@ -49,6 +50,9 @@ FUZZ    := gitsource/manifests:FuzzDecode:400 gitsource/manifests:FuzzRender:120
            gitsource/pack:FuzzRead:40000 gitsource/remote:FuzzFetch:60000 gitsource/remote:FuzzParseAddress:60000 \
            gitsource/signature:FuzzVerify:100000 gitsource/signature:FuzzKeys:40000 clusters/etcd:FuzzObserve:500 \
            clusters:FuzzReadBack:700 clusters/backup/result:FuzzParseResult:10000 clusters/backup/result:FuzzParseRestored:10000
+
+test-release: ## test the chart with the engine of Helm
+	$(GO) -C .ci/release test -trimpath -count 1 $(TAGS) ./...
 
 fuzz: ## fuzz what reads hostile input, each target as often as listed, or for FUZZTIME, in 2 GiB
 	ulimit -d 2097152; for entry in $(FUZZ); do \

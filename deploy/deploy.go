@@ -121,6 +121,9 @@ func load(all filesys.FileSystem) error {
 	return nil
 }
 
+// literal is a value as it is: kustomize takes one pair of quotes away.
+func literal(key, value string) string { return key + "='" + value + "'" }
+
 // kustomization is the overlay that a person would write.
 func (o Options) kustomization() (kustomize.Kustomization, error) {
 	k := kustomize.Kustomization{
@@ -128,7 +131,9 @@ func (o Options) kustomization() (kustomize.Kustomization, error) {
 		ConfigMapGenerator: []kustomize.ConfigMapArgs{{GeneratorArgs: kustomize.GeneratorArgs{
 			Name: "quorate-source", Namespace: Namespace, Behavior: "merge",
 			KvPairSources: kustomize.KvPairSources{
-				LiteralSources: []string{"SOURCE=" + o.Source, "BRANCH=" + o.Branch, "DIRECTORY=" + o.Path},
+				LiteralSources: []string{
+					literal("SOURCE", o.Source), literal("BRANCH", o.Branch), literal("DIRECTORY", o.Path),
+				},
 			},
 		}}},
 	}

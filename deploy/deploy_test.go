@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
 )
 
 // What is rendered is what kustomize makes of the overlay that the documentation has people write.
@@ -88,5 +89,26 @@ func TestRenderOptions(t *testing.T) {
 	}
 	if _, err := Render(Options{Mode: Loop, Source: Cluster}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A branch may have quotes around its name.
+func TestRenderQuotes(t *testing.T) {
+	for _, branch := range []string{`'main'`, `"main"`, `'`, `main`} {
+		rendered, err := Render(Options{Mode: CronJob, Image: "quorate", Branch: branch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var source struct{ Data map[string]string }
+		for _, text := range rendered {
+			if strings.Contains(text, "kind: ConfigMap\n") {
+				if err := yaml.Unmarshal([]byte(text), &source); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if got := source.Data["BRANCH"]; got != branch {
+			t.Errorf("the branch is %q, want %q", got, branch)
+		}
 	}
 }

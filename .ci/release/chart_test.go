@@ -1,0 +1,352 @@
+// Package release tests the chart of deploy/chart with Helm's own engine. It is a module of its own: Quorate is not to
+// depend on Helm.
+package release
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"quorate.dev/quorate/clusters/v1alpha1/crd"
+	"quorate.dev/quorate/deploy"
+)
+
+const chartDir = "../../deploy/chart"
+
+// object is one of Kubernetes.
+type object = map[string]any
+
+// name is how people call an object.
+func name(o object) string {
+	metadata, _ := o["metadata"].(object)
+	return fmt.Sprintf("%v %v/%v", o["kind"], metadata["namespace"], metadata["name"])
+}
+
+// objects are those of a stream of documents, by their names.
+func objects(t *testing.T, texts ...string) map[string]object {
+	t.Helper()
+	all := map[string]object{}
+	for _, text := range texts {
+		documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+		for {
+			document, err := documents.Read()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			var o object
+			if err == nil {
+				o, err = parse(string(document))
+			}
+			if err != nil {
+				t.Fatalf("%v in\n%s", err, text)
+			}
+			if len(o) == 0 {
+				continue
+			}
+			if all[name(o)] != nil {
+				t.Fatalf("%s is there twice", name(o))
+			}
+			all[name(o)] = o
+		}
+	}
+	return all
+}
+
+// parsed are documents that were read before, as JSON: the definition is long.
+var parsed = map[string][]byte{}
+
+func parse(document string) (object, error) {
+	text, is := parsed[document]
+	if !is {
+		var err error
+		if text, err = yaml.YAMLToJSON([]byte(document)); err != nil {
+			return nil, err
+		}
+		parsed[document] = text
+	}
+	var o object
+	return o, json.Unmarshal(text, &o)
+}
+
+func load(t *testing.T) *chart.Chart {
+	t.Helper()
+	c, err := loader.LoadDir(chartDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// values are those of the chart that say the same as the options.
+func values(o deploy.Options) object {
+	v := object{
+		"mode": string(o.Mode), "image": o.Image, "source": o.Source, "branch": o.Branch, "path": o.Path,
+		"private": o.Private, "networkPolicy": o.NetworkPolicy,
+	}
+	if o.Shards != 0 {
+		v["shards"] = o.Shards
+	}
+	if o.Args != nil {
+		args := []any{}
+		for _, a := range o.Args {
+			args = append(args, a)
+		}
+		v["args"] = args
+	}
+	return v
+}
+
+// template is what Helm makes of the chart, as "helm install" would apply it to that namespace; or why it refuses to.
+func template(t *testing.T, c *chart.Chart, namespace string, values object) (map[string]object, error) {
+	t.Helper()
+	release := common.ReleaseOptions{Name: "any", Namespace: namespace, Revision: 1, IsInstall: true}
+	all, err := util.ToRenderValues(c, values, release, common.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	files, err := engine.Render(c, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for name, text := range files {
+		if strings.HasSuffix(name, ".yaml") {
+			texts = append(texts, text)
+		}
+	}
+	return objects(t, texts...), nil
+}
+
+// kustomized is what deploy has of the same, without the namespace: that is made before a release is.
+func kustomized(t *testing.T, o deploy.Options) map[string]object {
+	t.Helper()
+	texts, err := deploy.Render(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := objects(t, texts...)
+	const namespace = "Namespace <nil>/" + deploy.Namespace
+	if all[namespace] == nil {
+		t.Fatalf("there is no %s", namespace)
+	}
+	delete(all, namespace)
+	return all
+}
+
+// keeps takes the annotation from the definition that has Helm leave it alone, and says whether it was there.
+func keeps(all map[string]object) bool {
+	for _, o := range all {
+		if o["kind"] == "CustomResourceDefinition" {
+			annotations, _ := o["metadata"].(object)["annotations"].(object)
+			kept := annotations["helm.sh/resource-policy"] == "keep"
+			delete(annotations, "helm.sh/resource-policy")
+			return kept
+		}
+	}
+	return false
+}
+
+func requireSame(t *testing.T, got, want map[string]object) {
+	t.Helper()
+	if !keeps(got) {
+		t.Error("the CustomResourceDefinition would go with the release, and all clusters with it")
+	}
+	for name := range want {
+		if !reflect.DeepEqual(got[name], want[name]) {
+			t.Errorf("%s is\n%v\nwant\n%v", name, got[name], want[name])
+		}
+	}
+	for name := range got {
+		if want[name] == nil {
+			t.Errorf("%s is one too many", name)
+		}
+	}
+}
+
+// combinations are all modes with all options.
+func combinations() []deploy.Options {
+	var all []deploy.Options
+	for _, mode := range deploy.Modes() {
+		for _, source := range []string{"https://git.example.com/fleet.git", deploy.Cluster} {
+			for i := range 1 << 4 {
+				is := func(bit int) bool { return i&(1<<bit) != 0 }
+				o := deploy.Options{
+					Mode: mode, Image: "registry.example.com:5000/quorate@sha256:1234", Source: source,
+					Private: is(0), NetworkPolicy: is(1),
+				}
+				if is(2) {
+					o.Branch, o.Path, o.Shards = "main", "clusters/prod", 7
+				}
+				if is(3) {
+					o.Args = []string{"--max-deletions=3", "--namespace", "shop"}
+				}
+				if source == deploy.Cluster { // without a repository, there is nothing of it to say
+					if o.Branch, o.Path = "", ""; o.Private {
+						continue
+					}
+				}
+				all = append(all, o)
+			}
+		}
+	}
+	return all
+}
+
+// The chart has the objects of the kustomizations, in every mode and with all options.
+func TestChartIsWhatIsInstalled(t *testing.T) {
+	c := load(t)
+	for _, o := range combinations() {
+		got, err := template(t, c, deploy.Namespace, values(o))
+		if err != nil {
+			t.Fatalf("%+v: %v", o, err)
+		}
+		if requireSame(t, got, kustomized(t, o)); t.Failed() {
+			t.Fatalf("with %+v", o)
+		}
+	}
+}
+
+// In another namespace, they are the same there, and nothing speaks of the usual one.
+func TestChartInAnotherNamespace(t *testing.T) {
+	o := deploy.Options{Mode: deploy.Loop, Image: "quorate", Source: "https://git.example.com/fleet.git", NetworkPolicy: true}
+	texts, err := deploy.Render(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range texts {
+		texts[i] = strings.ReplaceAll(texts[i], deploy.Namespace, "other")
+	}
+	want := objects(t, texts...)
+	delete(want, "Namespace <nil>/other")
+	got, err := template(t, load(t), "other", values(o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	requireSame(t, got, want)
+}
+
+// hostile is what somebody may give for a value that is not what it seems.
+var hostile = []string{
+	`'quoted'`, `"quoted"`, `'`, `"`, `''`, "`", `\`, `\n`, `\"`, ` `, ` space `, `a: b`, `a #b`, `#`, `- a`, `{`, `{}`, `[]`, `*a`, `&a`, `!a`,
+	`|`, `>`, `%`, `@`, `~`, `null`, `true`, `yes`, `1`, `1.10`, `1e3`, `0x1f`, `2020-01-01`, `---`, `...`, `=`, `<<`, `,`,
+	`{{ .Release.Name }}`, `{{ fail "no" }}`, `{{`, `}}`, `{{/*`, `$(SOURCE)`, `$(HOME)`, `$$(SOURCE)`, `${HOME}`, `<&>`, `ä€😀`,
+	"\u00a0", "\u200b", "\ue000", "\ufffd", "a\u0301", "\U0010ffff", strings.Repeat("long ", 100),
+	// These are refused:
+	"a\nb", "a\n---\nkind: Secret", "\ta", "a\rb", "\x00", "\x1b[1m", "\x7f", "\u0085", "\u2028", "\u2029", "\ufeff", "\ufffe",
+}
+
+// refused are characters that no value may have: they end a line in YAML, or are none of it.
+const refused = "\n\t\r\x00\x1b\x7f\u0085\u2028\u2029\ufeff\ufffe"
+
+// Whatever a value holds, it is the same value in the objects, or the schema refuses it.
+func TestHostileValues(t *testing.T) {
+	c := load(t)
+	for _, h := range hostile {
+		o := deploy.Options{
+			Mode: deploy.IndexedJob, Image: "quorate" + strings.ReplaceAll(h, " ", "_"), Source: "https://git.example.com/" + h,
+			Branch: h, Path: h, Args: []string{h, "--x=" + h},
+		}
+		if strings.ContainsAny(h, refused) {
+			requireRefused(t, c, o)
+			continue
+		}
+		got, err := template(t, c, deploy.Namespace, values(o))
+		if err != nil {
+			t.Fatalf("%q is refused: %v", h, err)
+		}
+		if requireSame(t, got, kustomized(t, o)); t.Failed() {
+			t.Fatalf("with %q", h)
+		}
+	}
+}
+
+// requireRefused wants each of the values to be refused, whatever the others are.
+func requireRefused(t *testing.T, c *chart.Chart, o deploy.Options) {
+	t.Helper()
+	for _, name := range []string{"image", "source", "branch", "path", "args"} {
+		v := object{"image": "quorate", "source": "https://git.example.com/fleet.git"}
+		v[name] = values(o)[name]
+		if _, err := template(t, c, deploy.Namespace, v); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %q is refused with %v", name, v[name], err)
+		}
+	}
+}
+
+// What cannot be run is refused, and said of what value.
+func TestSchema(t *testing.T) {
+	c := load(t)
+	good := func() object { return object{"image": "quorate", "source": "https://git.example.com/fleet.git"} }
+	if _, err := template(t, c, deploy.Namespace, good()); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []struct {
+		name  string
+		value any
+	}{
+		{"image", ""}, {"image", "a b"}, {"image", nil}, {"source", ""}, {"source", "/srv/fleet"}, {"source", "fleet"}, {"source", `C:\fleet`[2:]},
+		{"source", nil}, {"mode", "daemon"}, {"mode", ""}, {"mode", nil}, {"branch", 1.10}, {"path", true}, {"private", "yes"},
+		{"networkPolicy", 1}, {"shards", 0}, {"shards", 1.5}, {"shards", "4"}, {"shards", 100001}, {"args", "--x"}, {"args", []any{1}}, {"args", []any{""}},
+		{"shard", 4},
+	} {
+		v := good()
+		v[bad.name] = bad.value
+		if _, err := template(t, c, deploy.Namespace, v); err == nil || !strings.Contains(err.Error(), bad.name) {
+			t.Errorf("%s: %#v is refused with %v", bad.name, bad.value, err)
+		}
+	}
+	for name, value := range map[string]any{"branch": "main", "path": "a", "private": true} {
+		v := good()
+		v["source"], v[name] = deploy.Cluster, value
+		if _, err := template(t, c, deploy.Namespace, v); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("with the source %s, %s is refused with %v", deploy.Cluster, name, err)
+		}
+	}
+}
+
+// Every value is in the schema and in values.yaml, and the modes are those that there are.
+func TestValuesAreAll(t *testing.T) {
+	c := load(t)
+	var schema struct {
+		Properties map[string]struct{ Enum []deploy.Mode }
+	}
+	if err := yaml.Unmarshal(c.Schema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	for name := range values(deploy.Options{Shards: 1, Args: []string{}}) {
+		_, described := schema.Properties[name]
+		_, is := c.Values[name]
+		if !described || !is {
+			t.Errorf("%s is in the schema: %v; in values.yaml: %v", name, described, is)
+		}
+	}
+	if modes := schema.Properties["mode"].Enum; !slices.Equal(modes, deploy.Modes()) {
+		t.Errorf("the modes are %q, want %q", modes, deploy.Modes())
+	}
+}
+
+// The chart has the definition that was generated; "make generate" copies it.
+func TestDefinition(t *testing.T) {
+	copied, err := os.ReadFile(chartDir + "/files/etcdclusters.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(copied, crd.YAML) {
+		t.Error("deploy/chart has another definition than clusters/v1alpha1/crd: make generate")
+	}
+}
