@@ -1,6 +1,6 @@
 # "make help" lists the targets. What CI runs is .ci/run, which is "make test".
 .DEFAULT_GOAL := help
-.PHONY: help build s3 test test-alerts test-release fuzz race soak mutate lint vuln bench generate golden demo clean-demo image clean
+.PHONY: help build s3 test test-alerts test-release fuzz race soak mutate lint vuln bench generate golden demo clean-demo image release clean
 
 GO      ?= go
 BIN     ?= $(CURDIR)/bin
@@ -51,7 +51,7 @@ FUZZ    := gitsource/manifests:FuzzDecode:400 gitsource/manifests:FuzzRender:120
            gitsource/signature:FuzzVerify:100000 gitsource/signature:FuzzKeys:40000 clusters/etcd:FuzzObserve:500 \
            clusters:FuzzReadBack:700 clusters/backup/result:FuzzParseResult:10000 clusters/backup/result:FuzzParseRestored:10000
 
-test-release: ## test the chart with the engine of Helm
+test-release: ## test the chart with the engine of Helm, and how releases are made
 	$(GO) -C .ci/release test -trimpath -count 1 $(TAGS) ./...
 
 fuzz: ## fuzz what reads hostile input, each target as often as listed, or for FUZZTIME, in 2 GiB
@@ -102,6 +102,9 @@ clean-demo: build ## remove what the demo has made
 
 image: build ## write an image of quorate, bin/quorate.tar, that docker, podman, ctr and skopeo can read
 	$(BIN)/sandbox image $(IMAGE)=$(BIN)/quorate $(BIN)/quorate.tar
+
+release: ## make a release of the tag VERSION in bin/release: programs, an image, a chart, checksums; see docs/how-to/release.md
+	$(GO) -C .ci/release run -trimpath $(TAGS) . -root $(CURDIR) -version '$(VERSION)' -out $(BIN)/release/$(VERSION) $(if $(REPOSITORY),-repository '$(REPOSITORY)')
 
 clean: ## remove what was built here; the cache of the sandbox stays
 	rm -rf $(BIN)

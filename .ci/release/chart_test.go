@@ -1,6 +1,4 @@
-// Package release tests the chart of deploy/chart with Helm's own engine. It is a module of its own: Quorate is not to
-// depend on Helm.
-package release
+package main
 
 import (
 	"bufio"

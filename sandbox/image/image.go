@@ -52,16 +52,9 @@ func (i Image) Write(file string) error {
 		return fmt.Errorf("parse the name of image %s: %w", i.Reference, err)
 	}
 	// It does not travel far.
-	layer, err := tarball.LayerFromOpener(i.layer, tarball.WithCompressionLevel(gzip.NoCompression))
+	image, err := i.Make(runtime.GOARCH, tarball.WithCompressionLevel(gzip.NoCompression))
 	if err != nil {
-		return fmt.Errorf("make the layer of image %s: %w", i.Reference, err)
-	}
-	image, err := mutate.AppendLayers(empty.Image, layer)
-	if err == nil {
-		image, err = mutate.ConfigFile(image, i.config(image))
-	}
-	if err != nil {
-		return fmt.Errorf("make image %s: %w", i.Reference, err)
+		return err
 	}
 	unfinished := file + ".unfinished"
 	defer func() { _ = os.Remove(unfinished) }() // by then it is in its place, or of no use
@@ -74,8 +67,25 @@ func (i Image) Write(file string) error {
 	return nil
 }
 
-func (i Image) config(of v1.Image) *v1.ConfigFile {
-	config := &v1.ConfigFile{OS: "linux", Architecture: runtime.GOARCH}
+// Make makes the image for an architecture, which its programs are for. The
+// same programs and options give the same image.
+func (i Image) Make(architecture string, layer ...tarball.LayerOption) (v1.Image, error) {
+	programs, err := tarball.LayerFromOpener(i.layer, layer...)
+	if err != nil {
+		return nil, fmt.Errorf("make the layer of image %s: %w", i.Reference, err)
+	}
+	image, err := mutate.AppendLayers(empty.Image, programs)
+	if err == nil {
+		image, err = mutate.ConfigFile(image, i.config(image, architecture))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make image %s: %w", i.Reference, err)
+	}
+	return image, nil
+}
+
+func (i Image) config(of v1.Image, architecture string) *v1.ConfigFile {
+	config := &v1.ConfigFile{OS: "linux", Architecture: architecture}
 	if existing, err := of.ConfigFile(); err == nil {
 		config.RootFS = existing.RootFS
 	}

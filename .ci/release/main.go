@@ -1,0 +1,101 @@
+// Command release makes what a release of Quorate consists of, from a tagged commit: programs, an image, a chart,
+// objects to apply, what all of it is made of, and checksums. It is a module of its own: Quorate is not to depend on
+// Helm.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+func main() {
+	var r release
+	flag.StringVar(&r.version, "version", "", "version, such as v0.1.0: a tag of the commit that is checked out")
+	flag.StringVar(&r.repository, "repository", "quorate.dev/quorate", "where the image will be pulled from")
+	flag.StringVar(&r.root, "root", ".", "root of the source tree")
+	flag.StringVar(&r.out, "out", "", "directory to make it in; what is there is deleted")
+	flag.Parse()
+	if err := r.make(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintf(os.Stderr, "release: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// release is one of Quorate.
+type release struct {
+	version, repository, root, out string
+	// commit that it is made from, and when that was made, which stands for the time of everything.
+	commit string
+	time   time.Time
+	// notes are what the changelog says of it.
+	notes string
+}
+
+// name is that of a file of the release.
+func (r *release) name(of string) string { return "quorate-" + r.version + "-" + of }
+
+// make makes everything, says what it has made, and reads it back.
+func (r *release) make(ctx context.Context, said io.Writer) error {
+	if err := r.check(ctx); err != nil {
+		return err
+	}
+	if err := r.clear(); err != nil {
+		return err
+	}
+	for _, p := range platforms() {
+		started := time.Now()
+		if err := r.program(ctx, p); err != nil {
+			return err
+		}
+		fmt.Fprintf(said, "%s in %s\n", r.name(p.suffix()), time.Since(started).Round(time.Second))
+	}
+	digest, err := r.image()
+	if err != nil {
+		return err
+	}
+	image := r.repository + ":" + r.version + "@" + digest
+	for _, step := range []func() error{
+		func() error { return r.write(r.name("image.digest"), []byte(digest+"\n")) },
+		func() error { return r.write(r.name("notes.md"), []byte(r.notes)) },
+		func() error { return r.install(image) },
+		func() error { return r.chart(image) },
+		func() error { return writeSums(r.out) },
+		func() error { return checkSums(r.out) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(said, "image %s\neverything is in %s; %s has the checksums, to be signed\n", image, r.out, sumsFile)
+	return nil
+}
+
+// clear makes an empty directory. It deletes nothing that is not of a release.
+func (r *release) clear() error {
+	there, err := os.ReadDir(r.out)
+	if err == nil && len(there) > 0 {
+		if err := checkSums(r.out); err != nil {
+			return fmt.Errorf("%s is neither empty nor a whole release; delete it: %w", r.out, err)
+		}
+		err = os.RemoveAll(r.out)
+	}
+	if err == nil || os.IsNotExist(err) {
+		err = os.MkdirAll(r.out, 0o755)
+	}
+	if err != nil {
+		return fmt.Errorf("make the directory of the release: %w", err)
+	}
+	return nil
+}
+
+func (r *release) write(name string, text []byte) error {
+	if err := os.WriteFile(filepath.Join(r.out, name), text, 0o644); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/chart/v2/util"
+
+	"quorate.dev/quorate/deploy"
+)
+
+// install writes what kubectl can apply as it is: a loop over the custom resources that are in the cluster. For any
+// other mode or source, there are "quorate install", the chart, and overlays of deploy.
+func (r *release) install(image string) error {
+	objects, err := deploy.Render(deploy.Options{Mode: deploy.Loop, Image: image, Source: deploy.Cluster})
+	if err != nil {
+		return fmt.Errorf("render install.yaml: %w", err)
+	}
+	return r.write("install.yaml", []byte(strings.Join(objects, "---\n")))
+}
+
+// chart writes the archive of the chart, in which the image of the release is the default.
+func (r *release) chart(image string) error {
+	c, err := loader.LoadDir(filepath.Join(r.root, "deploy", "chart"))
+	if err != nil {
+		return fmt.Errorf("read the chart: %w", err)
+	}
+	c.Metadata.Version, c.Metadata.AppVersion = strings.TrimPrefix(r.version, "v"), r.version
+	c.ModTime, c.SchemaModTime = r.time, r.time
+	for _, f := range append(append(c.Raw, c.Templates...), c.Files...) {
+		f.ModTime = r.time
+		if f.Name == "values.yaml" {
+			none := []byte("There is no default.\nimage: \"\"\n")
+			if !bytes.Contains(f.Data, none) {
+				return fmt.Errorf("deploy/chart/values.yaml has no %q, where the image of the release belongs", none)
+			}
+			f.Data = bytes.Replace(f.Data, none, fmt.Appendf(nil, "By default, that of the release.\nimage: %q\n", image), 1)
+		}
+	}
+	if _, err := util.Save(c, r.out); err != nil {
+		return fmt.Errorf("write the chart: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"debug/buildinfo"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// platform is an operating system and an architecture.
+type platform struct{ os, arch string }
+
+// platforms are those that there are programs for.
+func platforms() []platform {
+	var all []platform
+	for _, os := range []string{"linux", "darwin", "windows"} {
+		for _, arch := range []string{"amd64", "arm64"} {
+			all = append(all, platform{os, arch})
+		}
+	}
+	return all
+}
+
+// suffix is what the name of its program ends in.
+func (p platform) suffix() string {
+	if p.os == "windows" {
+		return p.os + "-" + p.arch + ".exe"
+	}
+	return p.os + "-" + p.arch
+}
+
+// program builds the one for a platform, and writes what it is made of beside it.
+func (r *release) program(ctx context.Context, p platform) error {
+	file := filepath.Join(r.out, r.name(p.suffix()))
+	if err := build(ctx, r.root, file, r.version, p); err != nil {
+		return err
+	}
+	info, err := buildinfo.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read what %s is made of: %w", file, err)
+	}
+	sum, err := sumOf(file)
+	if err != nil {
+		return err
+	}
+	return r.writeSBOM(r.name(p.suffix()), "APPLICATION", sum, info)
+}
+
+// build builds the program, as "make build" does, whatever the environment says of how to: the same commit, tag and
+// version of Go give the same file, in any directory.
+func build(ctx context.Context, root, file, version string, p platform) error {
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", file, err)
+	}
+	compile := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "disable_grpc_modules", "-buildvcs=true",
+		"-ldflags", "-s -w -X main.release="+version, "-o", file, "./cmd/quorate")
+	compile.Dir = root
+	compile.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch, "GOAMD64=v1", "GOARM64=v8.0",
+		"GOFLAGS=", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off")
+	if said, err := compile.CombinedOutput(); err != nil {
+		return fmt.Errorf("build quorate for %s/%s: %w\n%s", p.os, p.arch, err, said)
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/semver"
+)
+
+// check says all that is in the way of a release, and learns what it is made from.
+func (r *release) check(ctx context.Context) error {
+	if semver.Canonical(r.version) != r.version || r.version == "" {
+		return fmt.Errorf("%q is no version such as v0.1.0: tag the commit, or check the tag out, "+
+			"and say make release VERSION=v0.1.0", r.version)
+	}
+	if err := r.learn(ctx); err != nil {
+		return err
+	}
+	var err error
+	r.notes, err = r.section()
+	return errors.Join(err, r.checkTree(ctx), r.checkTag(ctx))
+}
+
+// learn asks git for the commit.
+func (r *release) learn(ctx context.Context) error {
+	said, err := r.git(ctx, "show", "--no-patch", "--format=%H %ct", "HEAD")
+	if err != nil {
+		return err
+	}
+	commit, seconds, _ := strings.Cut(said, " ")
+	at, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return fmt.Errorf("read the time of the commit: %w", err)
+	}
+	r.commit, r.time = commit, time.Unix(at, 0).UTC()
+	return nil
+}
+
+func (r *release) checkTree(ctx context.Context) error {
+	changed, err := r.git(ctx, "status", "--porcelain")
+	if err == nil && changed != "" {
+		err = fmt.Errorf("the tree is dirty: commit, stash or delete\n%s", changed)
+	}
+	return err
+}
+
+// checkTag wants the tag, since Go puts it into the programs: without it, they would be others.
+func (r *release) checkTag(ctx context.Context) error {
+	tagged, err := r.git(ctx, "tag", "--points-at", "HEAD", "--list", r.version)
+	if err == nil && tagged == "" {
+		err = fmt.Errorf("HEAD is not tagged %s: git tag --sign %s --message %s, and push the tag once all is published",
+			r.version, r.version, r.version)
+	}
+	return err
+}
+
+// section is that of the changelog about this version.
+func (r *release) section() (string, error) {
+	const file = "CHANGELOG.md"
+	text, err := os.ReadFile(filepath.Join(r.root, file))
+	if err != nil {
+		return "", fmt.Errorf("read the changelog: %w", err)
+	}
+	number := strings.TrimPrefix(r.version, "v")
+	start := "## [" + number + "] - "
+	var lines []string
+	in := false
+	for _, line := range strings.Split(string(text), "\n") {
+		if strings.HasPrefix(line, "## ") {
+			in = strings.HasPrefix(line, start)
+			if _, err := time.Parse(time.DateOnly, strings.TrimPrefix(line, start)); in && err != nil {
+				return "", fmt.Errorf("%s: %q: want a date: %w", file, line, err)
+			}
+		} else if in {
+			lines = append(lines, line)
+		}
+	}
+	section := strings.TrimSpace(strings.Join(lines, "\n"))
+	if section == "" {
+		return "", fmt.Errorf("%s says nothing of %s: want a section \"%s%s\" with what users notice",
+			file, r.version, start, r.time.Format(time.DateOnly))
+	}
+	return section + "\n", nil
+}
+
+func (r *release) git(ctx context.Context, args ...string) (string, error) {
+	git := exec.CommandContext(ctx, "git", args...)
+	git.Dir = r.root
+	said, err := git.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+		}
+		return "", fmt.Errorf("git %s: %w", args[0], err)
+	}
+	return strings.TrimSpace(string(said)), nil
+}
