@@ -1,0 +1,114 @@
+package main
+
+import (
+	"debug/buildinfo"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spdx/tools-golang/json"
+	"github.com/spdx/tools-golang/spdxlib"
+)
+
+// Two clones of a commit, in two directories, give the same program, whatever the environment asks Go for; and it knows its version. What
+// it is made of is what Go says of it.
+func TestProgramsAreTheSame(t *testing.T) {
+	t.Setenv("GOFLAGS", "-race")
+	t.Setenv("GOAMD64", "v3")
+	var programs, lists []string
+	var out string
+	for _, dir := range []string{"a", "another/place"} {
+		clone := filepath.Join(t.TempDir(), dir)
+		command(t, root, "git", "clone", "--quiet", ".", clone)
+		command(t, clone, "git", "tag", "v1.2.3")
+		r := newRelease(t)
+		r.root = clone
+		if err := r.learn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.program(t.Context(), platform{"linux", "amd64"}); err != nil {
+			t.Fatal(err)
+		}
+		out = filepath.Join(r.out, "quorate-v1.2.3-linux-amd64")
+		sum, err := sumOf(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs, lists = append(programs, sum), append(lists, readFile(t, out+".spdx.json"))
+	}
+	if programs[0] != programs[1] {
+		t.Errorf("the programs differ: %q", programs)
+	}
+	if lists[0] != lists[1] {
+		t.Errorf("the lists of what they are made of differ:\n%s\n%s", lists[0], lists[1])
+	}
+	requireListed(t, out, lists[1])
+	info, err := buildinfo.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Main.Version != "v1.2.3" {
+		t.Errorf("Go says that it is %s", info.Main.Version)
+	}
+}
+
+// requireListed wants a list to have the modules of a program, as Go's own command prints them, and no other.
+func requireListed(t *testing.T, program, list string) {
+	t.Helper()
+	want := map[string]bool{}
+	for _, line := range strings.Split(command(t, ".", "go", "version", "-m", program), "\n") {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) >= 3 && (fields[0] == "dep" || fields[0] == "=>"):
+			want[fields[1]+" "+fields[2]] = true
+		case len(fields) == 2 && strings.HasPrefix(fields[1], "go1."):
+			want["stdlib "+strings.TrimPrefix(fields[1], "go")] = true
+		}
+	}
+	document, err := json.Read(strings.NewReader(list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := spdxlib.ValidateDocument(document); err != nil {
+		t.Error(err)
+	}
+	described, err := spdxlib.GetDescribedPackageIDs(document)
+	if err != nil || len(described) != 1 {
+		t.Fatalf("it describes %q: %v", described, err)
+	}
+	ids := map[string]bool{}
+	for _, p := range document.Packages {
+		if ids[string(p.PackageSPDXIdentifier)] {
+			t.Errorf("%s is there twice", p.PackageSPDXIdentifier)
+		}
+		ids[string(p.PackageSPDXIdentifier)] = true
+		if p.PackageSPDXIdentifier == described[0] {
+			if sum, err := sumOf(program); err != nil || p.PackageChecksums[0].Value != sum {
+				t.Errorf("it is about %v, not %s: %v", p.PackageChecksums, sum, err)
+			}
+			continue
+		}
+		name := p.PackageName + " " + p.PackageVersion
+		if !want[name] {
+			t.Errorf("%s is listed, and not in the program", name)
+		}
+		delete(want, name)
+	}
+	for name := range want {
+		t.Errorf("%s is in the program, and not listed", name)
+	}
+	if len(document.Packages) < 50 || len(document.Relationships) != len(document.Packages) {
+		t.Errorf("%d packages and %d relationships", len(document.Packages), len(document.Relationships))
+	}
+}
+
+// "make build" builds with the same flags.
+func TestMakefileBuildsTheSame(t *testing.T) {
+	for _, want := range []string{
+		"TAGS    := -tags disable_grpc_modules\n", `$(GO) build -trimpath $(TAGS) -ldflags "-s -w -X main.release=$(VERSION)"`,
+	} {
+		if !strings.Contains(readFile(t, root+"/Makefile"), want) {
+			t.Errorf("the Makefile has no %q: has programs.go the same?", want)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The checksums are those that sha256sum reads; what was changed, is missing or was added is told of.
+func TestSums(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("b", "two")
+	write("a", "one")
+	if err := writeSums(dir); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := readFile(t, filepath.Join(dir, sumsFile)), fmt.Sprintf("%x  a\n%x  b\n", sha256.Sum256([]byte("one")), sha256.Sum256([]byte("two"))); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	write(sumsFile+".minisig", "signed")
+	if err := checkSums(dir); err != nil {
+		t.Error(err)
+	}
+	write("a", "1")
+	write("c", "three")
+	if err := os.Remove(filepath.Join(dir, "b")); err != nil {
+		t.Fatal(err)
+	}
+	err := checkSums(dir)
+	for _, want := range []string{"no file is as listed: " + fmt.Sprintf("%x  a", sha256.Sum256([]byte("one"))), "  b", "does not list: ", "  c"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

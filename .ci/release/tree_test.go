@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What is in the way of a release is said, all at once, and nothing is made.
+func TestRefuses(t *testing.T) {
+	const changelog = "# Changelog\n\n## [Unreleased]\n\n## [1.2.3] - 2026-01-02\n\n### Added\n\n- All.\n\n## [1.2.2] - 2026-01-01\n\n- Less.\n\n## [1.2.1]\n\n- No date.\n\n## [1.2.0] - 2026-01-01\n"
+	for _, c := range []struct {
+		version, tag, dirty string
+		want                []string
+	}{
+		{"v1.2.3", "v1.2.3", "", nil},
+		{"v1.2.3", "v1.2.3", "new.go", []string{"the tree is dirty", "?? new.go"}},
+		{"v1.2.3", "v1.2.2", "", []string{"HEAD is not tagged v1.2.3: git tag"}},
+		{"v1.2.4", "v1.2.4", "", []string{`CHANGELOG.md says nothing of v1.2.4: want a section "## [1.2.4] - 2023-11-14"`}},
+		{"v1.2.1", "v1.2.1", "", []string{"CHANGELOG.md says nothing of v1.2.1"}},
+		{"v1.2.0", "v1.2.0", "", []string{"CHANGELOG.md says nothing of v1.2.0"}},
+		{"v1.2.4", "v1.2.3", "new.go", []string{"the tree is dirty", "HEAD is not tagged v1.2.4", "CHANGELOG.md says nothing of v1.2.4"}},
+		{"v1.2", "v1.2", "", []string{`"v1.2" is no version`}},
+		{"1.2.3", "1.2.3", "", []string{`"1.2.3" is no version`}},
+		{"853659b-dirty", "v1.2.3", "", []string{"is no version such as v0.1.0"}},
+		{"", "v1.2.3", "", []string{"is no version such as v0.1.0"}},
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "CHANGELOG.md"), []byte(changelog), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("GIT_COMMITTER_DATE", "1700000000 +0000")
+		command(t, dir, "git", "init", "--quiet")
+		command(t, dir, "git", "add", ".")
+		command(t, dir, "git", "commit", "--quiet", "--message", "all")
+		command(t, dir, "git", "tag", c.tag)
+		if c.dirty != "" {
+			if err := os.WriteFile(filepath.Join(dir, c.dirty), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := &release{version: c.version, root: dir, out: filepath.Join(dir, "out")}
+		if c.want == nil {
+			if err := r.check(t.Context()); err != nil || r.notes != "### Added\n\n- All.\n" || r.time.Unix() != 1700000000 || len(r.commit) != 40 {
+				t.Errorf("%+v: %v; it is %+v", c, err, r)
+			}
+			continue
+		}
+		err := r.make(t.Context(), io.Discard)
+		for _, want := range c.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: %v, want %q", c, err, want)
+			}
+		}
+		if _, err := os.Stat(r.out); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%+v: something was made: %v", c, err)
+		}
+	}
+}
