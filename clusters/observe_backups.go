@@ -22,7 +22,7 @@ import (
 func (c *cluster) findBackups() {
 	if c.own.Custom != nil {
 		c.state.Generation = c.own.Custom.Generation
-		c.state.Backups.Last, c.state.Backups.BeforeDeletion = status.LastBackup(c.own.Custom)
+		c.state.Backups.Last, c.state.Backups.BeforeDeletion = status.LastBackup(c.own.Custom, c.state.Now)
 		c.state.Backups.Drill, c.state.Backups.DrillFailed = status.LastDrill(c.own.Custom, c.state.Now)
 	}
 	if c.hiddenBackups != nil && c.target.Cluster.Spec.Backup != nil {

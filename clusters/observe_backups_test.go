@@ -52,7 +52,7 @@ func TestDamagedBackupHidesNoGoodOne(t *testing.T) {
 		for _, n := range order {
 			c.own.BackupJobs = append(c.own.BackupJobs, job(n))
 		}
-		c.state = decide.State{}
+		c.state = decide.State{Now: hour.Add(2 * time.Hour)}
 		c.findBackups()
 		if last := c.state.Backups.Last; last == nil || last.Job != "a-backup-1" {
 			t.Errorf("order %v: the newest good backup is %+v, want that of a-backup-1", order, last)

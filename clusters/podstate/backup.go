@@ -43,8 +43,9 @@ func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod, now time.Ti
 		}
 	}
 	for _, pod := range own {
-		if !j.Damaged { // pods of a Job may have taken the same one
-			j.Backup = decide.NewerBackup(j.Backup, backupOf(pod, job, j))
+		b := backupOf(pod, job, j)
+		if !j.Damaged && b != nil && b.CanHaveBeen(now) { // pods of a Job may have taken the same one
+			j.Backup = decide.NewerBackup(j.Backup, b)
 		}
 	}
 	switch {

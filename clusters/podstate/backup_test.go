@@ -109,6 +109,20 @@ func TestBackupJob(t *testing.T) {
 	}
 }
 
+// TestBackupOfTomorrow: what a Job has stored that is of tomorrow, by the clock of now, is no backup; what is of a node
+// whose clock is a day ahead began when its Job was made.
+func TestBackupOfTomorrow(t *testing.T) {
+	done := []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), ran("verify", 0, ""))}
+	if j := BackupJob("a", backupJob(ended(batchv1.JobComplete, "")), done, made.Add(-24*time.Hour)); j.Backup != nil || j.Phase != decide.JobSucceeded {
+		t.Errorf("got %+v, %+v", j, j.Backup)
+	}
+	ahead := strings.ReplaceAll(word(24*time.Hour), `"finishedAt":"2026-11-22`, `"finishedAt":"2026-11-23`)
+	done = []*corev1.Pod{podOf("", ran("backup", 0, ahead), ran("verify", 0, ""))}
+	if j := BackupJob("a", backupJob(ended(batchv1.JobComplete, "")), done, made.Add(time.Minute)); j.Backup == nil || !j.Backup.StartedAt.Equal(made) {
+		t.Errorf("got %+v, %+v", j, j.Backup)
+	}
+}
+
 // TestGenerationOfBackup: a Job is that of a generation only if a pass has made it the custom resource's own.
 func TestGenerationOfBackup(t *testing.T) {
 	done := []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), ran("verify", 0, ""))}

@@ -16,15 +16,15 @@ import (
 )
 
 // LastBackup is the newest backup that succeeded, by the status, and the one that a deletion goes by; each nil if it
-// says none.
-func LastBackup(custom *v1alpha1.EtcdCluster) (last, beforeDeletion *decide.Backup) {
+// says none, or one that cannot have been by now.
+func LastBackup(custom *v1alpha1.EtcdCluster, now time.Time) (last, beforeDeletion *decide.Backup) {
 	if custom.Status.Backup == nil {
 		return nil, nil
 	}
-	return backupOf(custom.Status.Backup.Last), backupOf(custom.Status.Backup.BeforeDeletion)
+	return backupOf(custom.Status.Backup.Last, now), backupOf(custom.Status.Backup.BeforeDeletion, now)
 }
 
-func backupOf(r *v1alpha1.BackupResult) *decide.Backup {
+func backupOf(r *v1alpha1.BackupResult, now time.Time) *decide.Backup {
 	if r == nil {
 		return nil
 	}
@@ -32,8 +32,8 @@ func backupOf(r *v1alpha1.BackupResult) *decide.Backup {
 		Job: r.Job, Generation: r.Generation, Slot: r.Slot.UTC(), StartedAt: r.StartedAt.UTC(),
 		FinishedAt: r.FinishedAt.UTC(), To: r.To, Revision: r.Revision, Bytes: r.Bytes, Verified: r.Verified,
 	}
-	if b.ClusterID.UnmarshalText([]byte(r.ClusterID)) != nil {
-		return nil // it is of nobody knows which cluster
+	if b.ClusterID.UnmarshalText([]byte(r.ClusterID)) != nil || !b.CanHaveBeen(now) {
+		return nil // it is of nobody knows which cluster, or of a time that has not come
 	}
 	return b
 }
@@ -122,11 +122,11 @@ func Overdue(declared, live *v1alpha1.EtcdCluster, s decide.State) (due time.Tim
 	}
 	over := s.Now.Add(-objects.BackupDeadline(declared.Spec.Backup) - decide.LateBackup)
 	since := s.Backups.Since
-	if since.IsZero() { // the CronJob should be there since then
+	if since.IsZero() || since.After(s.Now) { // the CronJob should be there since then
 		since = live.CreationTimestamp.UTC()
 	}
 	last := s.Backups.Last
-	if last == nil || last.ClusterID != s.Record.ClusterID {
+	if last == nil || last.ClusterID != s.Record.ClusterID || !last.CanHaveBeen(s.Now) {
 		return since, since.Before(over)
 	}
 	when, err := objects.BackupSchedule(declared)

@@ -34,6 +34,8 @@ func TestBackupConditions(t *testing.T) {
 	unverified := of(three)
 	unverified.Verified = false
 	other := of(three)
+	longAgo := of(three.Add(-time.Minute))
+	longAgo.FinishedAt = three.Add(time.Hour)
 	other.ClusterID = 0xc9
 	failed := decide.BackupJob{Name: "f", Phase: decide.JobFailed, CreatedAt: three.Add(time.Second), Message: "no"}
 	hourly := func(c *v1alpha1.EtcdCluster) { c.Spec.Backup.Schedule = "0 * * * *" }
@@ -59,6 +61,9 @@ func TestBackupConditions(t *testing.T) {
 		{"the CronJob is new, and the newest backup in time", noon, nil, decide.Backups{Since: noon.Add(-2 * time.Hour), Last: of(three)}, "False Recent", "False Verified"},
 		{"the CronJob is new, and the newest backup is not in time", noon, nil, decide.Backups{Since: noon.Add(-2 * time.Hour), Last: of(three.Add(-24 * time.Hour))}, "True Overdue", "False Verified"},
 		{"the CronJob is new, and had no time yet", noon, nil, decide.Backups{Since: noon.Add(-time.Hour), Last: of(three.Add(-24 * time.Hour))}, "False Recent", "False Verified"},
+		{"of tomorrow", noon, nil, decide.Backups{Last: of(noon.Add(24 * time.Hour))}, "True Overdue", "False Verified"},
+		{"the CronJob is of tomorrow", noon, nil, decide.Backups{Since: noon.Add(24 * time.Hour), Last: of(three.Add(-24 * time.Hour))}, "True Overdue", "False Verified"},
+		{"stored in time, and begun before", three.Add(70*time.Minute + time.Second), nil, decide.Backups{Last: longAgo}, "True Overdue", "False Verified"},
 		{"never", noon, nil, decide.Backups{}, "True NoBackup", ""},
 		{"not read back", noon, nil, decide.Backups{Last: unverified}, "False Recent", "True NotVerified"},
 		{"about to be read back", noon, nil, decide.Backups{Last: unverified, Jobs: []decide.BackupJob{{Name: "j", Phase: decide.JobRuns}}}, "False Recent", ""},
@@ -106,14 +111,17 @@ func TestBackupIsRemembered(t *testing.T) {
 		t.Errorf("got %+v, %+v", first.Backup, events)
 	}
 	live.Status = first
-	if last, _ := LastBackup(live); last == nil || *last != *entry.State.Backups.Last {
+	if last, _ := LastBackup(live, noon); last == nil || *last != *entry.State.Backups.Last {
 		t.Errorf("got %+v, want %+v", last, entry.State.Backups.Last)
 	}
-	last, _ := LastBackup(live)
+	last, _ := LastBackup(live, noon)
 	entry.State.Backups = decide.Backups{Last: last}
 	again := newStatus(live, live, entry, fetchedMain)
 	if WorthWriting(first, again) || len(backupEvents(live, again, kube.Event{})) > 0 {
 		t.Errorf("without its Jobs, it is another: %+v", again.Backup)
+	}
+	if last, _ := LastBackup(live, noon.Add(-10*time.Hour)); last != nil {
+		t.Errorf("one of the future counts: %+v", last)
 	}
 	entry.State.Backups.Last = of(noon)
 	if cured := newStatus(live, live, entry, fetchedMain); cured.Backup.Failed != nil || !WorthWriting(again, cured) {
@@ -131,9 +139,12 @@ func TestBackupBeforeDeletionIsRemembered(t *testing.T) {
 	stored.Job, stored.ClusterID, stored.Generation, stored.FinishedAt = "a-backup-gen2", s.Record.ClusterID, 2, noon.Add(-time.Minute)
 	s.Now, s.Backups = noon, decide.Backups{Jobs: []decide.BackupJob{{Name: stored.Job, Generation: 2, Phase: decide.JobSucceeded, CreatedAt: stored.StartedAt, Backup: stored}}}
 	live.Status = newStatus(live, live, entry, fetchedMain)
-	_, noted := LastBackup(live)
+	_, noted := LastBackup(live, noon)
 	if noted == nil || *noted != *stored {
 		t.Fatalf("got %+v, want %+v", noted, stored)
+	}
+	if _, early := LastBackup(live, noon.Add(-time.Hour)); early != nil {
+		t.Errorf("one of the future counts: %+v", early)
 	}
 	s.Backups = decide.Backups{BeforeDeletion: noted}
 	if again := newStatus(live, live, entry, fetchedMain); again.Backup == nil || again.Backup.BeforeDeletion == nil {

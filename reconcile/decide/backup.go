@@ -91,6 +91,15 @@ type Backup struct {
 	Verified bool `json:"verified,omitempty"`
 }
 
+// slotAhead is how far the minute may be ahead that a CronJob has named its Job after.
+const slotAhead = 10 * time.Minute
+
+// CanHaveBeen reports whether the backup can have been begun by now. Of one of the future nobody knows when its data
+// are of: until then it would be the newest one, and count as taken since anything else.
+func (b Backup) CanHaveBeen(now time.Time) bool {
+	return !b.StartedAt.After(now.Add(clockSkew)) && !b.Slot.After(now.Add(clockSkew+slotAhead))
+}
+
 // startedBackup is the Job that a pass has started for this generation of the custom resource.
 func (s State) startedBackup() (BackupJob, bool) {
 	for _, job := range s.Backups.Jobs {
@@ -120,9 +129,10 @@ func (s State) hasBackupSince(since time.Time) bool {
 	})
 }
 
-// isOurs reports whether a backup is of this cluster, and was verified where git wants that.
+// isOurs reports whether a backup is of this cluster and of a time that has come, and was verified where git wants
+// that.
 func (s State) isOurs(b Backup) bool {
-	return b.ClusterID == s.Record.ClusterID && (b.Verified || !s.Declared.VerifiesBackups)
+	return b.ClusterID == s.Record.ClusterID && b.CanHaveBeen(s.Now) && (b.Verified || !s.Declared.VerifiesBackups)
 }
 
 // mayStartBackup reports whether etcd can be backed up, and no pass has started that for this generation.
@@ -292,6 +302,9 @@ func (s State) describeAwaitedBackup(before, occasion string) (lack string, ends
 			s.earlierBackupRuns()), true
 	case !started:
 		return before + ", and none can be started yet", true
+	case job.CreatedAt.After(s.Now.Add(clockSkew)):
+		return fmt.Sprintf("%s, and Job %s was made at %s, which is yet to come: see to the clocks, and have another one "+
+			"started: kubectl delete job %s", before, job.Name, job.CreatedAt.UTC().Format(time.RFC3339), job.Name), false
 	case job.Phase == JobFailed:
 		return fmt.Sprintf("%s, and Job %s has failed: %s; cure that, and %s; or take %s out of "+
 			"spec.backup.before", before, job.Name, cmp.Or(job.Message, "it does not say why"), again, occasion), false

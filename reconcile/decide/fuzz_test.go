@@ -138,10 +138,10 @@ func change(s *decide.State, kind, how int) {
 				CreatedAt: dawn.Add(-time.Minute)}}
 		},
 		func() {
-			s.Backups.Last = &decide.Backup{ClusterID: ids[how%3], StartedAt: dawn.Add(time.Duration(how/3-5) * 20 * time.Second)}
+			s.Backups.Last = &decide.Backup{ClusterID: ids[how%3], StartedAt: dawn.Add(time.Duration(how/3-5) * []time.Duration{20 * time.Second, 3 * time.Hour}[how%2])}
 		},
 		func() {
-			s.Backups.BeforeDeletion = &decide.Backup{ClusterID: ids[how%3], Generation: int64(how / 3 % 3), FinishedAt: dawn.Add(-time.Duration(how/9) * time.Minute)}
+			s.Backups.BeforeDeletion = &decide.Backup{ClusterID: ids[how%3], Generation: int64(how / 3 % 3), StartedAt: dawn.Add(-time.Duration(how/9-3) * 3 * time.Minute)}
 			s.Declared.VerifiesBackups, s.Backups.BeforeDeletion.Verified = how/9%2 == 0, how/18%2 == 0
 		},
 		func() {

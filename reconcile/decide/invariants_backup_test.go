@@ -35,7 +35,7 @@ func withTemplate(change func(*world)) func(*world) {
 // noted has the status say which backup the second declaration goes by, after a change of that.
 func noted(change func(w *world, b *decide.Backup)) func(*world) {
 	return deleted(func(w *world) {
-		w.Backups.BeforeDeletion = &decide.Backup{Generation: 2, ClusterID: w.Record.ClusterID, FinishedAt: w.Now}
+		w.Backups.BeforeDeletion = &decide.Backup{Generation: 2, ClusterID: w.Record.ClusterID, StartedAt: w.Now}
 		change(w, w.Backups.BeforeDeletion)
 	})
 }
@@ -58,7 +58,10 @@ var wrongsAboutBackups = []wrong{
 	{"backed up before a deletion", "deletes by that of another cluster", noted(func(_ *world, b *decide.Backup) { b.ClusterID = 0xc9 }), acts(decide.DeleteVolume{Ordinal: 0, VolumeUID: "v0"})},
 	{"backed up before a deletion", "stops by one that is not verified", noted(func(w *world, _ *decide.Backup) { w.Declared.VerifiesBackups = true }), acts(decide.StopPods{})},
 	{"backed up before a deletion", "stops by one in another place", noted(func(_ *world, b *decide.Backup) { b.To = "s3://old" }), acts(decide.ApplyObjects{})},
-	{"backed up before a deletion", "stops by one of long ago", noted(func(w *world, b *decide.Backup) { b.FinishedAt = w.Now.Add(-11 * time.Minute) }), acts(decide.ApplyObjects{})},
+	{"backed up before a deletion", "stops by one of long ago", noted(func(w *world, b *decide.Backup) { b.StartedAt = w.Now.Add(-11 * time.Minute) }), acts(decide.ApplyObjects{})},
+	{"backed up before a deletion", "stops by one that took long", noted(func(w *world, b *decide.Backup) { b.StartedAt, b.FinishedAt = w.Now.Add(-11*time.Minute), w.Now }), acts(decide.ApplyObjects{})},
+	{"backed up before a deletion", "stops by one of tomorrow", noted(func(w *world, b *decide.Backup) { b.StartedAt = w.Now.Add(24 * time.Hour) }), acts(decide.ApplyObjects{})},
+	{"backed up before a deletion", "deletes by one for tomorrow", noted(func(w *world, b *decide.Backup) { b.Slot = w.Now.Add(24 * time.Hour) }), acts(decide.DeleteVolume{Ordinal: 0, VolumeUID: "v0"})},
 	{"backed up before a deletion", "deletes the record before volumes", noted(func(w *world, _ *decide.Backup) { w.Objects.RunsReplicas = 0 }), acts(decide.DeleteObjects{})},
 	{"backed up before a deletion", "deletes volumes without a record", noted(func(w *world, _ *decide.Backup) { w.Record = decide.Record{} }), acts(decide.DeleteVolume{Ordinal: 0, VolumeUID: "v0"})},
 	{"taken again", "while it runs", deleted(startedFor(2, time.Second)), acts(decide.DiscardBackup{JobUID: "j2"})},
@@ -71,6 +74,7 @@ var wrongsAboutBackups = []wrong{
 	{"backed up before an upgrade", "rolls without", backsUp, acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
 	{"backed up before an upgrade", "rolls with one of before", startedFor(2, -time.Second), acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
 	{"backed up before an upgrade", "rolls with one for another declaration", startedFor(1, time.Second), acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
+	{"backed up before an upgrade", "rolls with one of tomorrow", startedFor(2, 24*time.Hour), acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
 	{"backed up before an upgrade", "rolls with one of another cluster", func(w *world) {
 		startedFor(2, time.Second)(w)
 		w.Backups.Last.ClusterID = 0xc9

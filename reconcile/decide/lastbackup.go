@@ -74,7 +74,7 @@ func staysToDelete(r Replica) bool { return hasVolume(r) && !r.VolumeTerminating
 // serves, what is written since is lost with it, so that it must be recent.
 func (s State) isLastBackup(b *Backup) bool {
 	return b != nil && !s.Objects.DeclarationDiffers && s.Generation != 0 && b.Generation == s.Generation &&
-		s.isOurs(*b) && b.To == s.Declared.BackupTo && !(s.serves() && s.tooLongAgo(b.FinishedAt))
+		s.isOurs(*b) && b.To == s.Declared.BackupTo && !(s.serves() && s.tooLongAgo(b.StartedAt))
 }
 
 // BackupBeforeDeletion is what the status is to say of the backup that the deletion of this generation goes by,
@@ -94,7 +94,7 @@ func (s State) BackupBeforeDeletion() *Backup {
 // is none.
 func (s State) takenBackup() *Backup {
 	for _, b := range s.Backups.all() {
-		if !s.isOfGeneration(b) || s.tooLongAgo(b.FinishedAt) {
+		if !s.isOfGeneration(b) || s.tooLongAgo(b.StartedAt) {
 			continue
 		}
 		if b.Generation = s.Generation; s.isLastBackup(&b) {
@@ -119,10 +119,11 @@ func (s State) serves() bool {
 // outlasted reports whether a Job has ended well, and too long ago for what it has stored.
 func (s State) outlasted(job BackupJob) bool {
 	return job.Phase == JobSucceeded &&
-		(s.tooLongAgo(job.EndedAt) || job.Backup != nil && s.tooLongAgo(job.Backup.FinishedAt))
+		(s.tooLongAgo(job.EndedAt) || job.Backup != nil && s.tooLongAgo(job.Backup.StartedAt))
 }
 
-// tooLongAgo reports whether a backup that ended then is no longer one of what there is.
-func (s State) tooLongAgo(end time.Time) bool {
-	return s.Now.Sub(end) > s.Declared.BackupDeadline+LateBackup
+// tooLongAgo reports whether a backup that was begun then is no longer one of what there is: what was written since is
+// not in it, however late it was stored.
+func (s State) tooLongAgo(begin time.Time) bool {
+	return s.Now.Sub(begin) > s.Declared.BackupDeadline+LateBackup
 }

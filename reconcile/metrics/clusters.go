@@ -115,18 +115,18 @@ var sizes = []family{
 }
 
 var backups = []family{
-	when("backup_last_success", "When the newest backup was stored.", func(s decide.State) time.Time {
+	when("backup_last_success", "When the newest backup that was stored was begun.", func(s decide.State) time.Time {
 		if s.Backups.Last == nil {
 			return time.Time{}
 		}
-		return s.Backups.Last.FinishedAt
+		return s.Backups.Last.StartedAt
 	}),
-	when("backup_last_verified", "When the newest backup was stored, if it was read back. Absent if it was not.",
+	when("backup_last_verified", "When the newest backup was begun, if it was read back. Absent if it was not.",
 		func(s decide.State) time.Time {
 			if s.Backups.Last == nil || !s.Backups.Last.Verified {
 				return time.Time{}
 			}
-			return s.Backups.Last.FinishedAt
+			return s.Backups.Last.StartedAt
 		}),
 	single("backup_size_bytes", "Size of the newest backup's snapshot.", func(c report.Cluster) (float64, bool) {
 		if c.State.Backups.Last == nil {

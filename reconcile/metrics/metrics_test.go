@@ -37,7 +37,7 @@ func full(name string) report.Cluster {
 			Version: "3.6.16", DBSize: int64(i+1) << 20, DBSizeInUse: int64(i+1) << 19})
 	}
 	s.Certificates = []decide.Certificate{{Secret: "s", Key: "k", NotBefore: noon.Add(-time.Hour), NotAfter: noon.Add(99 * time.Hour)}}
-	s.Backups.Last = &decide.Backup{Job: "j", Slot: noon.Add(-time.Hour), FinishedAt: noon.Add(-59 * time.Minute), ClusterID: 0xc1, Bytes: 7, Verified: true}
+	s.Backups.Last = &decide.Backup{Job: "j", Slot: noon.Add(-time.Hour), StartedAt: noon.Add(-59 * time.Minute), FinishedAt: noon, ClusterID: 0xc1, Bytes: 7, Verified: true}
 	s.Backups.Drill = &decide.Drill{FinishedAt: noon.Add(-time.Minute), Seconds: 42}
 	return report.Cluster{Namespace: "shop", Name: name, State: s,
 		Decision: decide.Decision{Rule: decide.Converged, Verdict: decide.Done, Message: "as declared"}}

@@ -164,14 +164,14 @@ func (w *World) judgeLastBackup(formed, stops bool) {
 		return
 	}
 	newest := w.backups.newest
-	old := newest != nil && w.now.Sub(newest.FinishedAt) > w.Declared.BackupDeadline+decide.LateBackup
+	old := newest != nil && w.now.Sub(newest.StartedAt) > w.Declared.BackupDeadline+decide.LateBackup
 	switch {
 	case newest == nil || newest.StartedAt.Before(w.backups.deletedAt):
 		w.violate("the cluster is deleted without a backup")
 	case newest.To != w.Declared.BackupTo:
 		w.violate("the cluster is deleted, and its last backup is in %s", newest.To)
 	case stops && old:
-		w.violate("the cluster is stopped, and its last backup is of %s ago", w.now.Sub(newest.FinishedAt))
+		w.violate("the cluster is stopped, and its last backup is of %s ago", w.now.Sub(newest.StartedAt))
 	}
 }
 

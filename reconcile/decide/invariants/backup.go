@@ -13,12 +13,13 @@ var backupInvariants = []invariant{
 	{Invariant{"backed up before an upgrade",
 		"Where git wants a backup before an upgrade and there may be a quorum, nothing is done for a version that no " +
 			"pod was made for, and none brought back with it, before there is a backup that was begun since a pass has " +
-			"started one for this declaration."},
+			"started one for this declaration, and not in the future."},
 		backedUpFirst},
 	{Invariant{"backed up before a deletion",
 		"Where git wants a backup before the cluster is deleted, nothing of one that has formed is stopped or " +
 			"deleted for that, its volumes included, before the status says which backup there is: one of this " +
-			"declaration, where git wants it, and recent when the pods stop. Volumes go before the record does."},
+			"declaration, where git wants it, and begun recently when the pods stop, and not in the future. Volumes go " +
+			"before the record does."},
 		backedUpBeforeDeletion},
 	{Invariant{"backed up as declared",
 		"A pass starts a backup only of a cluster that runs, whose ID is on record, whose members a quorum has named " +
@@ -69,8 +70,13 @@ func knownSince(s decide.State, since time.Time) bool {
 	}
 	return slices.ContainsFunc(known, func(b *decide.Backup) bool {
 		return b != nil && b.ClusterID == s.Record.ClusterID && (b.Verified || !s.Declared.VerifiesBackups) &&
-			b.StartedAt.Sub(since) >= 0
+			b.StartedAt.Sub(since) >= 0 && !ofTheFuture(s, *b)
 	})
+}
+
+// ofTheFuture: five minutes are what clocks may differ by, and a slot may be ten more ahead.
+func ofTheFuture(s decide.State, b decide.Backup) bool {
+	return b.StartedAt.Sub(s.Now) > 5*time.Minute || b.Slot.Sub(s.Now) > 15*time.Minute
 }
 
 func backedUpBeforeDeletion(s decide.State, d decide.Decision) string {
@@ -122,15 +128,17 @@ func lacksProof(s decide.State) string {
 		return "the last backup is of before that was declared"
 	case b.To != s.Declared.BackupTo:
 		return "the last backup is not where git declares it"
-	case serves && tooLongAgo(s, b.FinishedAt):
+	case ofTheFuture(s, *b):
+		return "the last backup is of a time that has not come"
+	case serves && tooLongAgo(s, b.StartedAt):
 		return "the last backup was taken long ago"
 	}
 	return ""
 }
 
 // tooLongAgo: ten minutes longer than a backup may take.
-func tooLongAgo(s decide.State, end time.Time) bool {
-	return s.Now.Sub(end) > s.Declared.BackupDeadline+10*time.Minute
+func tooLongAgo(s decide.State, then time.Time) bool {
+	return s.Now.Sub(then) > s.Declared.BackupDeadline+10*time.Minute
 }
 
 func takenAgain(s decide.State, d decide.Decision) string {
@@ -139,7 +147,7 @@ func takenAgain(s decide.State, d decide.Decision) string {
 		return ""
 	}
 	for _, job := range s.Backups.Jobs {
-		old := tooLongAgo(s, job.EndedAt) || job.Backup != nil && tooLongAgo(s, job.Backup.FinishedAt)
+		old := tooLongAgo(s, job.EndedAt) || job.Backup != nil && tooLongAgo(s, job.Backup.StartedAt)
 		if job.UID == a.JobUID && job.Phase == decide.JobSucceeded && old && job.Generation == s.Generation &&
 			s.Declared.Lifecycle == decide.Deleted && s.Declared.BacksUpBeforeDeletion {
 			return ""
