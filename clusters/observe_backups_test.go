@@ -79,3 +79,38 @@ func TestOverdueBackupIsSeen(t *testing.T) {
 		t.Errorf("got %+v", b)
 	}
 }
+
+// TestRereadBackupCountsNoMore: a backup that was read again and found damaged is neither the newest one nor the one that
+// a deletion goes by, whether its Job or the status tells of it, and though the Job that read it is gone.
+func TestRereadBackupCountsNoMore(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	at := metav1.NewTime(now.Add(-time.Hour))
+	for _, test := range []struct {
+		damaged string
+		found   metav1.Time
+		counts  bool
+	}{
+		{"20261122t110000z", at, false},
+		{"20261121t110000z", at, true},
+		{"20261122t110000z", metav1.NewTime(now.Add(time.Hour)), true}, // nobody can have found that by now
+	} {
+		c := &cluster{names: objects.NamesOf("a"), target: targets.Target{}}
+		c.target.Cluster.Name = "a"
+		c.target.Cluster.Spec.Backup = &v1alpha1.BackupSpec{Schedule: "0 3 * * *", TimeZone: "Etc/UTC", Deadline: "1h", Reread: &v1alpha1.BackupReread{}}
+		stored := &v1alpha1.BackupResult{Job: "a-backup-2", Slot: at, StartedAt: at, FinishedAt: at, ClusterID: "15082e1bb141d752"}
+		custom := &v1alpha1.EtcdCluster{}
+		custom.Status.Backup = &v1alpha1.BackupStatus{Last: stored, BeforeDeletion: stored,
+			Reread: &v1alpha1.RereadResult{Job: "a-backup-3", At: test.found, Damaged: []string{test.damaged}}}
+		c.own = &inventory.Cluster{Custom: custom}
+		c.state = decide.State{Now: now}
+		c.findBackups()
+		if b := c.state.Backups; (b.Last != nil) != test.counts || (b.BeforeDeletion != nil) != test.counts {
+			t.Errorf("%+v: %+v", test, b)
+		}
+		c.target.Cluster.Spec.Backup.Reread = nil
+		c.findBackups()
+		if b := c.state.Backups; b.Reread != nil || (b.Last != nil) != test.counts {
+			t.Errorf("no longer declared, %+v: %+v", test, b)
+		}
+	}
+}

@@ -21,6 +21,7 @@ const (
 	BackupContainer = "backup"
 	VerifyContainer = "verify"
 	PruneContainer  = "prune"
+	RereadContainer = "reread"
 )
 
 const (

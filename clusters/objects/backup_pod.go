@@ -51,6 +51,9 @@ func backupSteps(in Input) []*applycorev1.ContainerApplyConfiguration {
 	if b.Retention != nil && VerifiesBackups(b) {
 		steps = append(steps, storeStep(in, b.To, PruneContainer, pruneArgs(in)))
 	}
+	if b.Reread != nil {
+		steps = append(steps, storeStep(in, b.To, RereadContainer, rereadArgs(in)))
+	}
 	return steps
 }
 
@@ -95,6 +98,19 @@ func pruneArgs(in Input) []string {
 		}
 	}
 	return append(append(args, "--min-age="+string(r.MinAge)), storeArgs(c.Spec.Backup.To, c.Spec.Backup.Deadline)...)
+}
+
+// rereadPart is which part of the deadline may be taken for reading stored backups again.
+const rereadPart = 4
+
+// rereadArgs have stored backups read again, none of which can be larger than what a backup is checked in.
+func rereadArgs(in Input) []string {
+	b := in.Cluster.Spec.Backup
+	most := spoolLimit(in.Cluster.Spec)
+	args := []string{"backups", "reread", clusterKey(in.Cluster), "--from=" + storeURL(b.To),
+		"--after=" + string(b.Reread.After), "--count=" + strconv.Itoa(int(b.Reread.Count)),
+		"--max-bytes=" + strconv.FormatInt(most.Value(), 10), "--result=" + corev1.TerminationMessagePathDefault}
+	return append(args, storeArgs(b.To, v1alpha1.Duration((BackupDeadline(b)/rereadPart).String()))...)
 }
 
 func clusterKey(c *v1alpha1.EtcdCluster) string { return c.Namespace + "/" + c.Name }

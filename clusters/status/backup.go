@@ -60,6 +60,7 @@ func backupStatus(old *v1alpha1.BackupStatus, s decide.State) *v1alpha1.BackupSt
 		status.Failed = old.Failed
 	}
 	status.Drill, status.DrillFailed = drillStatus(seen)
+	status.Reread = rereadStatus(seen.Reread)
 	if *status == (v1alpha1.BackupStatus{}) {
 		return nil
 	}
@@ -72,6 +73,7 @@ func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared *v1alpha1.
 	if b == nil || s.Declared.Lifecycle != decide.Running || s.Record.ClusterID == 0 {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBackupStale)
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBackupUnverified)
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBackupDamaged)
 		return
 	}
 	if s.Backups.Hidden != "" {
@@ -82,6 +84,15 @@ func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared *v1alpha1.
 			Type: kind, Status: truth(is), Reason: reason, Message: visible.Line(message),
 			ObservedGeneration: status.ObservedGeneration, LastTransitionTime: metav1.NewTime(s.Now),
 		})
+	}
+	switch damage, reread := s.Backups.Reread.DescribeDamage(), s.Backups.Reread; {
+	case reread == nil:
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBackupDamaged)
+	case damage != "":
+		set(v1alpha1.ConditionBackupDamaged, "Damaged", damage, true)
+	default:
+		set(v1alpha1.ConditionBackupDamaged, "Sound", fmt.Sprintf("of %d stored backups, none is known to be damaged",
+			reread.Backups), false)
 	}
 	last := s.Backups.Last
 	if b.Suspend {
@@ -161,11 +172,12 @@ func backupEvents(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatu
 		}
 	}
 	events = append(events, drillEvents(custom, status, event)...)
-	stale := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionBackupStale)
-	if stale != nil && stale.Status == metav1.ConditionTrue &&
-		!meta.IsStatusConditionTrue(custom.Status.Conditions, v1alpha1.ConditionBackupStale) {
-		event.Reason, event.Note = v1alpha1.ConditionBackupStale, stale.Message
-		events = append(events, event)
+	for _, kind := range []string{v1alpha1.ConditionBackupStale, v1alpha1.ConditionBackupDamaged} {
+		now := meta.FindStatusCondition(status.Conditions, kind)
+		if now != nil && now.Status == metav1.ConditionTrue && !meta.IsStatusConditionTrue(custom.Status.Conditions, kind) {
+			event.Reason, event.Note = kind, now.Message
+			events = append(events, event)
+		}
 	}
 	return events
 }

@@ -54,6 +54,10 @@ type BackupSpec struct {
 	// asked what it holds, and thrown away. status.backup.drill says how long that took.
 	// +optional
 	Drill *BackupDrill `json:"drill,omitempty"`
+	// reread has stored backups downloaded again after each backup, and held against the checksum that was taken when they
+	// were stored. Unset, none is. It needs no identity, and takes its time of deadline, a quarter at most.
+	// +optional
+	Reread *BackupReread `json:"reread,omitempty"`
 	// before lists what has to wait for a backup. Upgrade: pods are not rolled to another version of etcd before there is
 	// a backup that was taken since that version was declared. Deletion: a cluster that is declared Deleted is not stopped
 	// before there is one that was taken since then.
@@ -76,6 +80,21 @@ type BackupDrill struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
 	Schedule string `json:"schedule"`
+}
+
+// BackupReread says which stored backups are read again: those first that were not read for the longest time.
+type BackupReread struct {
+	// after is for how long a backup was not read that is read again.
+	// +optional
+	// +kubebuilder:default="720h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('1h') && duration(self) <= duration('87600h')",message="after must be a duration between 1h and 87600h, such as 720h"
+	After Duration `json:"after,omitempty"`
+	// count is how many are read at most after each backup.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	Count int32 `json:"count,omitempty"`
 }
 
 // BackupVerification says which backups are verified.

@@ -28,6 +28,8 @@ const (
 	ConditionBackupStale = "BackupStale"
 	// ConditionBackupUnverified is true when the newest backup that succeeded was not read back, though spec.backup.verify asks for it.
 	ConditionBackupUnverified = "BackupUnverified"
+	// ConditionBackupDamaged is true when a stored backup was found to be no longer what was stored, where spec.backup.reread asks for that.
+	ConditionBackupDamaged = "BackupDamaged"
 )
 
 // EtcdClusterStatus is what the last pass saw.
@@ -116,6 +118,37 @@ type BackupStatus struct {
 	// drillFailed is the newest drill that failed since.
 	// +optional
 	DrillFailed *BackupFailure `json:"drillFailed,omitempty"`
+	// reread is what came of reading stored backups again, the last time.
+	// +optional
+	Reread *RereadResult `json:"reread,omitempty"`
+}
+
+// RereadResult is what is known of stored backups since some of them were read again.
+type RereadResult struct {
+	// job that read them.
+	// +required
+	Job string `json:"job"`
+	// at is when it did.
+	// +required
+	At metav1.Time `json:"at"`
+	// backups is how many good ones there were, and read how many of them were read again.
+	// +optional
+	Backups int64 `json:"backups,omitempty"`
+	// +optional
+	Read int64 `json:"read,omitempty"`
+	// oldest is since when the one of them was not read that was not read for the longest time.
+	// +optional
+	Oldest *metav1.Time `json:"oldest,omitempty"`
+	// damaged are the newest that were found damaged, then or earlier, by their names in the store; more is how many there
+	// are besides.
+	// +optional
+	// +listType=atomic
+	Damaged []string `json:"damaged,omitempty"`
+	// +optional
+	More int64 `json:"more,omitempty"`
+	// unread says why one could not be read that was due; empty if there is none.
+	// +optional
+	Unread string `json:"unread,omitempty"`
 }
 
 // DrillResult is a backup that was restored for practice: etcd started with it, and held what was backed up.

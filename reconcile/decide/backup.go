@@ -39,6 +39,9 @@ type Backups struct {
 	DrillFailed *DrillFailure `json:"drillFailed,omitempty"`
 	// DrillDue is when the last but one drill was due whose time is over; zero if none was, or none is known.
 	DrillDue time.Time `json:"drillDue,omitzero"`
+	// Reread is what came of reading stored backups again, the last time; nil if git wants none to be, or that is not
+	// known.
+	Reread *Reread `json:"reread,omitempty"`
 	// Drills: there is a CronJob that drills, and it is not suspended.
 	Drills bool `json:"drills,omitempty"`
 	// DrillForeign says that somebody else has a CronJob of the name of that which drills; empty if nobody has.

@@ -29,7 +29,7 @@ func soundMark() result.Mark {
 }
 
 // with is a text with one field changed, or left out if it is nil.
-func with(t *testing.T, line []byte, field string, value any) string {
+func with(t testing.TB, line []byte, field string, value any) string {
 	t.Helper()
 	fields := map[string]any{}
 	if err := json.Unmarshal(line, &fields); err != nil {

@@ -18,6 +18,7 @@ import (
 //	                            /SLOT.suspect.json                 manifest of one that may hold wrong data
 //	                            /SLOT.verified.json                it was read back, and is sound
 //	                            /SLOT.damaged.json                 it was read back, and is not
+//	                            /SLOT.read-TIME.json               what is stored was read again then, and is what was
 //
 // A cluster ID is a line of history of its own: after a restore, revisions begin elsewhere. Names
 // that do not look so belong to somebody else: they are left alone.
@@ -46,6 +47,20 @@ type Backup struct {
 	Verified, Damaged bool
 	// Drilled: an etcd was started with it.
 	Drilled bool
+	// ReadAt is when what is stored of it was last read again, and was what it had been; zero if it never was.
+	ReadAt time.Time
+}
+
+// clockSkew is how far the clocks of machines may be apart.
+const clockSkew = 5 * time.Minute
+
+// UnreadSince is since when nobody has read what is stored of the backup again: since it was taken, if nobody ever
+// has. A time that has not come by now says nothing.
+func (b Backup) UnreadSince(now time.Time) time.Time {
+	if b.ReadAt.After(b.Slot) && !b.ReadAt.After(now.Add(clockSkew)) {
+		return b.ReadAt
+	}
+	return b.Slot
 }
 
 // Good reports whether the backup counts as one: nothing speaks against it.
@@ -81,6 +96,10 @@ func (b Backup) verifiedName() string { return b.stem() + ".verified.json" }
 func (b Backup) damagedName() string  { return b.stem() + ".damaged.json" }
 func (b Backup) drilledName() string  { return b.stem() + ".drilled.json" }
 
+// readPrefix is what the names begin with that say when the backup was read again.
+func (b Backup) readPrefix() string           { return b.stem() + ".read-" }
+func (b Backup) readName(at time.Time) string { return b.readPrefix() + SlotID(at) + ".json" }
+
 // Listing is all that a store has of the clusters that were asked for.
 type Listing struct {
 	// Backups in the order of clusters, their IDs, and time.
@@ -93,6 +112,7 @@ type Listing struct {
 var (
 	namePart = `[a-z0-9](?:[-a-z0-9]*[a-z0-9])?`
 	inStore  = regexp.MustCompile(`^(` + namePart + `)/(` + namePart + `)/([0-9a-f]{16})/(\d{8}t\d{6}z)(.+)$`)
+	readRest = regexp.MustCompile(`^\.read-(\d{8}t\d{6}z)\.json$`)
 	dataRest = regexp.MustCompile(`^-\d{1,19}-[0-9a-f]{8}\.db(?:\.zst)?(?:\.age)?$`)
 )
 
@@ -135,11 +155,37 @@ func read(names []string) Listing {
 			backup.Verified, backup.Damaged = slices.Contains(said, ".verified.json"),
 				slices.Contains(said, ".damaged.json")
 			backup.Drilled = slices.Contains(said, ".drilled.json")
+			backup.ReadAt = lastRead(said)
 			listing.Backups = append(listing.Backups, backup)
 		}
 	}
 	slices.SortFunc(listing.Backups, func(a, b Backup) int { return strings.Compare(a.stem(), b.stem()) })
 	return listing
+}
+
+// lastRead is the newest time at which a backup was read again, by what is said of it.
+func lastRead(said []string) (at time.Time) {
+	for _, rest := range said {
+		if found := readRest.FindStringSubmatch(rest); found != nil {
+			if then, err := time.Parse(slotLayout, found[1]); err == nil && then.After(at) {
+				at = then
+			}
+		}
+	}
+	return at
+}
+
+// LeastRecentlyRead are the good backups of slots that have come by now, the one that was not read for the longest
+// time first.
+func (l Listing) LeastRecentlyRead(now time.Time) []Backup {
+	var good []Backup
+	for _, b := range l.Until(now.Add(clockSkew)).Backups {
+		if b.Good() {
+			good = append(good, b)
+		}
+	}
+	slices.SortStableFunc(good, func(a, b Backup) int { return a.UnreadSince(now).Compare(b.UnreadSince(now)) })
+	return good
 }
 
 // Until is the listing without what is of a later slot: whoever reads by a right clock is not

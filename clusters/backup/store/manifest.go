@@ -81,8 +81,12 @@ func (m Manifest) NewDataName() string {
 // DataPath is where the data are.
 func (m Manifest) DataPath() string { return m.Backup().dir() + m.Data }
 
-// ErrManifest is a manifest that cannot be believed.
-var ErrManifest = errors.New("the manifest is not to be trusted")
+// ErrManifest is a manifest that cannot be believed. ErrFormat is one of a version that may be newer, of which
+// nothing more is known.
+var (
+	ErrManifest = errors.New("the manifest is not to be trusted")
+	ErrFormat   = errors.New("it is of another format")
+)
 
 // Commit stores the manifest, which makes the backup exist. If there is one already, it is returned:
 // another attempt at the same slot, or this one, whose answer was lost.
@@ -110,8 +114,8 @@ func ReadManifest(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 		return Manifest{}, fmt.Errorf("%s: %w: %w", of.manifestName(), ErrManifest, err)
 	}
 	if m.Format != Format {
-		return Manifest{}, fmt.Errorf("%s: %w: it is of format %.40q; this version reads %s",
-			of.manifestName(), ErrManifest, m.Format, Format)
+		return Manifest{}, fmt.Errorf("%s: %w: %w: %.40q; this version reads %s",
+			of.manifestName(), ErrManifest, ErrFormat, m.Format, Format)
 	}
 	if problem := m.problem(of); problem != "" {
 		return Manifest{}, fmt.Errorf("%s: %w: %s", of.manifestName(), ErrManifest, problem)
@@ -209,8 +213,14 @@ func ReadUseful(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 // store holds on to is ErrHeld.
 func Remove(ctx context.Context, b Bucket, m Manifest) error {
 	backup := m.Backup()
-	return remove(ctx, b,
-		backup.manifestName(), backup.drilledName(), backup.verifiedName(), backup.damagedName(), m.DataPath())
+	if err := remove(ctx, b, backup.manifestName()); err != nil {
+		return err
+	}
+	read, err := b.List(ctx, backup.readPrefix())
+	if err != nil {
+		return err
+	}
+	return remove(ctx, b, append(read, backup.drilledName(), backup.verifiedName(), backup.damagedName(), m.DataPath())...)
 }
 
 // remove deletes what is there of these, in this order.

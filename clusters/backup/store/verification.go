@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -81,6 +82,41 @@ func (v Verification) Record(ctx context.Context, b Bucket) error {
 		return err
 	}
 	return remove(ctx, b, of.damagedName())
+}
+
+// RecordRead stores that what is stored was read again, and takes the place of what said so before: that it is what it
+// was says no more of it than was known. Damage is recorded as Record does.
+func (v Verification) RecordRead(ctx context.Context, b Bucket) error {
+	if v.Damage != "" {
+		return v.Record(ctx, b)
+	}
+	of := v.of.Backup()
+	if err := v.of.record(ctx, b, of.readName(v.At), v); err != nil {
+		return err
+	}
+	before, err := b.List(ctx, of.readPrefix())
+	if err != nil {
+		return err
+	}
+	return remove(ctx, b, slices.DeleteFunc(before, func(name string) bool { return name == of.readName(v.At) })...)
+}
+
+// Condemn records that a backup is damaged whose manifest is not to be trusted, so that it counts no more: ErrNotFound
+// if there is none any more. Of a manifest that is right, or may be that of a newer version, nothing is recorded.
+func Condemn(ctx context.Context, b Bucket, of Backup) error {
+	_, err := ReadManifest(ctx, b, of)
+	if !errors.Is(err, ErrManifest) || errors.Is(err, ErrFormat) {
+		return err
+	}
+	found := Verification{Format: Format, At: time.Now().UTC().Truncate(time.Second), Damage: err.Error()}
+	text, err := json.MarshalIndent(found, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write what was found: %w", err)
+	}
+	if err := b.Replace(ctx, of.damagedName(), bytes.NewReader(append(text, '\n'))); err != nil {
+		return err
+	}
+	return remove(ctx, b, of.drilledName(), of.verifiedName())
 }
 
 // Withdraw takes back whatever was found that was good, so that nothing is given up for the backup. What

@@ -1,0 +1,141 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"quorate.dev/quorate/clusters/backup/disk"
+	"quorate.dev/quorate/clusters/backup/store"
+)
+
+// Again says which stored backups are read again, to see whether they are still what was stored.
+type Again struct {
+	// After is for how long a backup was not read that is due, and Count how many are read at most.
+	After time.Duration
+	Count int
+	// MaxBytes is how large what is stored of one may be; 0 stands for any size.
+	MaxBytes int64
+	Now      time.Time
+	Progress Progress
+}
+
+// ReadAgain is what came of it.
+type ReadAgain struct {
+	// Read are those that were read, and Bytes how many bytes that were. Damaged are those of them that are not what
+	// was stored, and those whose manifests are not to be trusted.
+	Read, Damaged []store.Backup
+	Bytes         int64
+	// Good is how many good backups there are, and Oldest since when the one of them was not read that was not read
+	// for the longest time; zero if there is none.
+	Good   int
+	Oldest time.Time
+	// Unread says why one that was due could not be read; nil if there is none.
+	Unread error
+}
+
+// maxUnread is how many backups that cannot be read are passed over, to get at those behind them.
+const maxUnread = 3
+
+// Do reads what is stored of the backups that were not read for the longest time, and records what it finds. It needs
+// no key: the bytes are held against the checksum that was taken when they were stored. A backup that is deleted
+// meanwhile is none, and what cannot be read says nothing about a backup.
+func (a Again) Do(ctx context.Context, from store.Bucket, l store.Listing) ReadAgain {
+	var found ReadAgain
+	good := l.LeastRecentlyRead(a.Now)
+	gone := map[store.Backup]bool{}
+	unread := 0
+	for _, b := range good {
+		due := a.Now.Sub(b.UnreadSince(a.Now)) >= a.After
+		if !due || len(found.Read) == a.Count || unread == maxUnread || ctx.Err() != nil {
+			break
+		}
+		size, damaged, err := a.read(ctx, from, b)
+		switch {
+		case errors.Is(err, store.ErrNotFound), errors.Is(err, errReplaced):
+			gone[b] = true
+			continue
+		case err != nil:
+			unread++
+			if found.Unread == nil {
+				found.Unread = fmt.Errorf("read backup %s again: %w", b.ID(), err)
+			}
+			continue
+		}
+		found.Read, found.Bytes = append(found.Read, b), found.Bytes+size
+		if damaged {
+			found.Damaged = append(found.Damaged, b)
+		}
+	}
+	for _, b := range good {
+		if gone[b] || slices.Contains(found.Damaged, b) {
+			continue
+		}
+		found.Good++
+		since := b.UnreadSince(a.Now)
+		if slices.Contains(found.Read, b) {
+			since = a.Now
+		}
+		if found.Oldest.IsZero() || since.Before(found.Oldest) {
+			found.Oldest = since
+		}
+	}
+	return found
+}
+
+// errReplaced is a backup of whose slot there is another one meanwhile.
+var errReplaced = errors.New("it was replaced meanwhile")
+
+// read reads what is stored of a backup, and records what it finds.
+func (a Again) read(ctx context.Context, from store.Bucket, b store.Backup) (size int64, damaged bool, err error) {
+	m, err := store.ReadManifest(ctx, from, b)
+	switch {
+	case errors.Is(err, store.ErrFormat):
+		return 0, false, err
+	case errors.Is(err, store.ErrManifest):
+		return 0, true, store.Condemn(ctx, from, b)
+	case err != nil:
+		return 0, false, err
+	case a.MaxBytes > 0 && m.Bytes > a.MaxBytes:
+		return 0, false, fmt.Errorf("%w: %d bytes; --max-bytes raises that", ErrTooLarge, m.Bytes)
+	}
+	found, err := store.BeginVerification(ctx, from, m)
+	if err != nil {
+		return 0, false, err
+	}
+	size, found.Damage, err = a.compare(ctx, from, m)
+	if err != nil {
+		return 0, false, err
+	}
+	err = found.RecordRead(ctx, from)
+	if errors.Is(err, store.ErrManifest) {
+		err = fmt.Errorf("%w: %w", errReplaced, err)
+	}
+	return size, found.Damage != "", err
+}
+
+// compare reads what is stored, one byte more than there should be at most, and says what is wrong with it; empty if
+// nothing is.
+func (a Again) compare(ctx context.Context, from store.Bucket, m store.Manifest) (size int64, damage string, err error) {
+	object, err := from.Open(ctx, m.DataPath())
+	if errors.Is(err, store.ErrNotFound) {
+		return 0, fmt.Sprintf("%v: its data are gone", ErrDamaged), nil
+	}
+	if err != nil {
+		return 0, "", err
+	}
+	defer object.Close()
+	stored := newDigest()
+	_, err = io.Copy(io.MultiWriter(stored, a.Progress.counter("read", m.Bytes)),
+		io.LimitReader(disk.Until(ctx, object), m.Bytes+1))
+	if err != nil {
+		return 0, "", fmt.Errorf("read %s: %w", m.DataPath(), err)
+	}
+	if stored.size != m.Bytes || stored.String() != m.SHA256 {
+		return stored.size, fmt.Sprintf("%v: what is stored is not what the manifest says", ErrDamaged), nil
+	}
+	return stored.size, "", nil
+}

@@ -1,0 +1,48 @@
+package status
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
+)
+
+// LastReread is what came of reading stored backups again, by the status; nil where it says nothing, or what cannot
+// be true by now.
+func LastReread(custom *v1alpha1.EtcdCluster, now time.Time) *decide.Reread {
+	if custom.Status.Backup == nil || custom.Status.Backup.Reread == nil {
+		return nil
+	}
+	r := custom.Status.Backup.Reread
+	seen := &decide.Reread{
+		Job: r.Job, At: r.At.UTC(), Backups: r.Backups, Read: r.Read, Damaged: slices.Clone(r.Damaged), More: r.More,
+		Unread: r.Unread,
+	}
+	if r.Oldest != nil {
+		seen.Oldest = r.Oldest.UTC()
+	}
+	if !seen.CanHaveBeen(now) {
+		return nil
+	}
+	return seen
+}
+
+// rereadStatus is what a status says of it.
+func rereadStatus(seen *decide.Reread) *v1alpha1.RereadResult {
+	if seen == nil {
+		return nil
+	}
+	r := &v1alpha1.RereadResult{
+		Job: seen.Job, At: metav1.NewTime(seen.At), Backups: seen.Backups, Read: seen.Read,
+		Damaged: slices.Clone(seen.Damaged), More: seen.More, Unread: visible.Line(seen.Unread),
+	}
+	if !seen.Oldest.IsZero() {
+		oldest := metav1.NewTime(seen.Oldest)
+		r.Oldest = &oldest
+	}
+	return r
+}
