@@ -154,3 +154,47 @@ func TestPatternsOfDestinations(t *testing.T) {
 		}
 	}
 }
+
+// TestPartitions: a bucket's name is one in its partition of AWS, so that who is allowed one of the public partition is
+// not allowed the one of that name which somebody else may have in another.
+func TestPartitions(t *testing.T) {
+	in := func(region, endpoint string) v1alpha1.EtcdClusterSpec {
+		spec := backedUp("s3://backups@" + endpoint)
+		spec.Backup.To.S3.Region = region
+		return spec
+	}
+	const china = "https://s3.cn-north-1.amazonaws.com.cn"
+	for _, test := range []struct {
+		patterns, region, endpoint string
+		allowed                    bool
+	}{
+		{"s3://backups", "", "", true},
+		{"s3://backups", "eu-central-1", "", true},
+		{"s3://backups", "us-iso", "", true}, // no region that there is
+		{"s3://backups", "cn-north-1", "", false},
+		{"s3://backups", "fips-cn-north-1", "", false},
+		{"s3://backups", "us-gov-west-1", "", false},
+		{"s3://backups", "us-iso-east-1", "", false},
+		{"s3://backups", "us-isob-east-1", "", false},
+		{"s3://backups", "us-isof-south-1", "", false},
+		{"s3://backups", "eu-isoe-west-1", "", false},
+		{"s3://backups", "eusc-de-east-1", "", false},
+		{"s3://backups@" + china, "cn-north-1", "", true},
+		{"s3://backups@" + china, "cn-northwest-1", "", false},
+		{"s3://backups@" + china, "eu-central-1", "", false},
+		{"s3://backups@" + china, "cn-north-1", china, true},
+		{"s3://backups@https://s3.us-gov-west-1.amazonaws.com", "us-gov-west-1", "", true},
+		{"s3://backups@https://minio.example.com", "cn-north-1", "https://minio.example.com", true},
+		{"s3://backups", "eu-central-1", "https://minio.example.com", false},
+		{"**", "cn-north-1", "", true},
+	} {
+		got := limited(t, BackupDestinations, test.patterns).Problems(in(test.region, test.endpoint))
+		if (len(got) == 0) != test.allowed {
+			t.Errorf("%+v: %q", test, got)
+		}
+	}
+	_, pattern, _ := strings.Cut(Policy{}.Problems(in("cn-north-1", ""))[0], "allowed by ")
+	if pattern != "s3://backups@"+china {
+		t.Errorf("it would be allowed by %q", pattern)
+	}
+}
