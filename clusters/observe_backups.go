@@ -43,9 +43,7 @@ func (c *cluster) findBackups() {
 	for _, job := range c.own.BackupJobs {
 		if c.backs(job) {
 			b.Jobs = append(b.Jobs, podstate.BackupJob(c.target.Cluster.Name, job, pods[job.UID], c.state.Now))
-			if r := podstate.Reread(job, pods[job.UID], c.state.Now); r != nil && (b.Reread == nil || r.At.After(b.Reread.At)) {
-				b.Reread = r
-			}
+			b.Reread = decide.LaterReread(b.Reread, podstate.Reread(job, pods[job.UID], c.state.Now))
 		}
 	}
 	c.findDrills(pods)

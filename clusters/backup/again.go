@@ -70,20 +70,25 @@ func (a Again) Do(ctx context.Context, from store.Bucket, l store.Listing) ReadA
 			found.Damaged = append(found.Damaged, b)
 		}
 	}
-	for _, b := range good {
-		if gone[b] || slices.Contains(found.Damaged, b) {
+	found.count(slices.DeleteFunc(good, func(b store.Backup) bool { return gone[b] }), a.Now)
+	return found
+}
+
+// count counts the good backups, of those that were good before.
+func (r *ReadAgain) count(before []store.Backup, now time.Time) {
+	for _, b := range before {
+		if slices.Contains(r.Damaged, b) {
 			continue
 		}
-		found.Good++
-		since := b.UnreadSince(a.Now)
-		if slices.Contains(found.Read, b) {
-			since = a.Now
+		r.Good++
+		since := b.UnreadSince(now)
+		if slices.Contains(r.Read, b) {
+			since = now
 		}
-		if found.Oldest.IsZero() || since.Before(found.Oldest) {
-			found.Oldest = since
+		if r.Oldest.IsZero() || since.Before(r.Oldest) {
+			r.Oldest = since
 		}
 	}
-	return found
 }
 
 // errReplaced is a backup of whose slot there is another one meanwhile.
@@ -119,7 +124,9 @@ func (a Again) read(ctx context.Context, from store.Bucket, b store.Backup) (siz
 
 // compare reads what is stored, one byte more than there should be at most, and says what is wrong with it; empty if
 // nothing is.
-func (a Again) compare(ctx context.Context, from store.Bucket, m store.Manifest) (size int64, damage string, err error) {
+func (a Again) compare(
+	ctx context.Context, from store.Bucket, m store.Manifest,
+) (size int64, damage string, err error) {
 	object, err := from.Open(ctx, m.DataPath())
 	if errors.Is(err, store.ErrNotFound) {
 		return 0, fmt.Sprintf("%v: its data are gone", ErrDamaged), nil

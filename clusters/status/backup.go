@@ -71,9 +71,10 @@ func backupStatus(old *v1alpha1.BackupStatus, s decide.State) *v1alpha1.BackupSt
 func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared *v1alpha1.EtcdCluster, s decide.State) {
 	b := declared.Spec.Backup
 	if b == nil || s.Declared.Lifecycle != decide.Running || s.Record.ClusterID == 0 {
-		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBackupStale)
-		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBackupUnverified)
-		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBackupDamaged)
+		for _, kind := range []string{v1alpha1.ConditionBackupStale, v1alpha1.ConditionBackupUnverified,
+			v1alpha1.ConditionBackupDamaged} {
+			meta.RemoveStatusCondition(&status.Conditions, kind)
+		}
 		return
 	}
 	if s.Backups.Hidden != "" {
@@ -85,31 +86,17 @@ func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared *v1alpha1.
 			ObservedGeneration: status.ObservedGeneration, LastTransitionTime: metav1.NewTime(s.Now),
 		})
 	}
-	switch damage, reread := s.Backups.Reread.DescribeDamage(), s.Backups.Reread; {
-	case reread == nil:
+	if reason, message, damaged := rereadCondition(s.Backups.Reread); reason == "" {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBackupDamaged)
-	case damage != "":
-		set(v1alpha1.ConditionBackupDamaged, "Damaged", damage, true)
-	default:
-		set(v1alpha1.ConditionBackupDamaged, "Sound", fmt.Sprintf("of %d stored backups, none is known to be damaged",
-			reread.Backups), false)
+	} else {
+		set(v1alpha1.ConditionBackupDamaged, reason, message, damaged)
 	}
 	last := s.Backups.Last
 	if b.Suspend {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBackupStale)
 	} else {
-		switch due, stale := s.Backups.Due, s.Backups.Overdue; {
-		case stale && last == nil:
-			set(v1alpha1.ConditionBackupStale, "NoBackup", "there is no backup yet"+failureOf(status.Backup), true)
-		case stale:
-			set(v1alpha1.ConditionBackupStale, "Overdue",
-				fmt.Sprintf("the newest backup is of %s, and one was due at %s%s", stamp(last.Slot), stamp(due),
-					failureOf(status.Backup)), true)
-		case last == nil:
-			set(v1alpha1.ConditionBackupStale, "Pending", "the first backup is due since "+stamp(due), false)
-		default:
-			set(v1alpha1.ConditionBackupStale, "Recent", "the newest backup is of "+stamp(last.Slot), false)
-		}
+		reason, message, stale := staleCondition(status.Backup, s.Backups)
+		set(v1alpha1.ConditionBackupStale, reason, message, stale)
 	}
 	unverified, known := s.BackupUnverified()
 	switch {
@@ -121,6 +108,21 @@ func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared *v1alpha1.
 	case known:
 		set(v1alpha1.ConditionBackupUnverified, "Verified", "the backup of "+stamp(last.Slot)+" was read back", false)
 	} // else it is about to be verified
+}
+
+// staleCondition says whether a backup is overdue.
+func staleCondition(status *v1alpha1.BackupStatus, seen decide.Backups) (reason, message string, stale bool) {
+	due, last := stamp(seen.Due), seen.Last
+	switch {
+	case seen.Overdue && last == nil:
+		return "NoBackup", "there is no backup yet" + failureOf(status), true
+	case seen.Overdue:
+		return "Overdue", fmt.Sprintf("the newest backup is of %s, and one was due at %s%s", stamp(last.Slot), due,
+			failureOf(status)), true
+	case last == nil:
+		return "Pending", "the first backup is due since " + due, false
+	}
+	return "Recent", "the newest backup is of " + stamp(last.Slot), false
 }
 
 // Overdue reports whether a backup should have succeeded by now, and has not: the newest one that the

@@ -1,11 +1,13 @@
 package status
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/visible"
@@ -19,8 +21,12 @@ func LastReread(custom *v1alpha1.EtcdCluster, now time.Time) *decide.Reread {
 	}
 	r := custom.Status.Backup.Reread
 	seen := &decide.Reread{
-		Job: r.Job, At: r.At.UTC(), Backups: r.Backups, Read: r.Read, Damaged: slices.Clone(r.Damaged), More: r.More,
-		Unread: r.Unread,
+		Job: r.Job, At: r.At.UTC(), Backups: r.Backups, Read: r.Read, More: r.More, Unread: r.Unread,
+	}
+	for _, id := range r.Damaged {
+		if result.IsBackupID(id) {
+			seen.Damaged = append(seen.Damaged, id)
+		}
 	}
 	if r.Oldest != nil {
 		seen.Oldest = r.Oldest.UTC()
@@ -45,4 +51,15 @@ func rereadStatus(seen *decide.Reread) *v1alpha1.RereadResult {
 		r.Oldest = &oldest
 	}
 	return r
+}
+
+// rereadCondition says whether stored backups are damaged; the reason is empty if that is not known.
+func rereadCondition(seen *decide.Reread) (reason, message string, damaged bool) {
+	if seen == nil {
+		return "", "", false
+	}
+	if damage := seen.DescribeDamage(); damage != "" {
+		return "Damaged", damage, true
+	}
+	return "Sound", fmt.Sprintf("of %d stored backups, none is known to be damaged", seen.Backups), false
 }

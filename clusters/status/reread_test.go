@@ -37,6 +37,10 @@ func TestRereadIsRemembered(t *testing.T) {
 	if got := LastReread(live, noon.Add(-24*time.Hour)); got != nil {
 		t.Errorf("it is of the future: %+v", got)
 	}
+	live.Status.Backup.Reread.Damaged = []string{"20261120t180000z", "all of them\x1b[2J"}
+	if got := LastReread(live, noon); !reflect.DeepEqual(got, found) {
+		t.Errorf("what is no name is believed: %+v", got)
+	}
 	sound := *found
 	sound.Damaged, sound.More = nil, 0
 	entry.State.Backups.Reread = &sound

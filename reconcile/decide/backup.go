@@ -306,8 +306,9 @@ func (s State) describeAwaitedBackup(before, occasion string) (lack string, ends
 	case !started:
 		return before + ", and none can be started yet", true
 	case job.CreatedAt.After(s.Now.Add(clockSkew)):
-		return fmt.Sprintf("%s, and Job %s was made at %s, which is yet to come: see to the clocks, and have another one "+
-			"started: kubectl delete job %s", before, job.Name, job.CreatedAt.UTC().Format(time.RFC3339), job.Name), false
+		return fmt.Sprintf("%s, and Job %s was made at %s, which is yet to come: see to the clocks, and have another "+
+			"one started: kubectl delete job %s", before, job.Name, job.CreatedAt.UTC().Format(time.RFC3339),
+			job.Name), false
 	case job.Phase == JobFailed:
 		return fmt.Sprintf("%s, and Job %s has failed: %s; cure that, and %s; or take %s out of "+
 			"spec.backup.before", before, job.Name, cmp.Or(job.Message, "it does not say why"), again, occasion), false

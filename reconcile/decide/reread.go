@@ -27,6 +27,14 @@ type Reread struct {
 // whatever is found meanwhile.
 func (r Reread) CanHaveBeen(now time.Time) bool { return !r.At.After(now.Add(clockSkew)) }
 
+// LaterReread is the one of two that is of a later time; nil stands for none.
+func LaterReread(a, b *Reread) *Reread {
+	if a == nil || b != nil && b.At.After(a.At) {
+		return b
+	}
+	return a
+}
+
 // slotID is how the store names a backup: by its slot.
 const slotID = "20060102t150405z"
 

@@ -220,7 +220,8 @@ func Remove(ctx context.Context, b Bucket, m Manifest) error {
 	if err != nil {
 		return err
 	}
-	return remove(ctx, b, append(read, backup.drilledName(), backup.verifiedName(), backup.damagedName(), m.DataPath())...)
+	return remove(ctx, b, append(read, backup.drilledName(), backup.verifiedName(), backup.damagedName(),
+		m.DataPath())...)
 }
 
 // remove deletes what is there of these, in this order.

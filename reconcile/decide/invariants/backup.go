@@ -18,8 +18,8 @@ var backupInvariants = []invariant{
 	{Invariant{"backed up before a deletion",
 		"Where git wants a backup before the cluster is deleted, nothing of one that has formed is stopped or " +
 			"deleted for that, its volumes included, before the status says which backup there is: one of this " +
-			"declaration, where git wants it, and begun recently when the pods stop, and not in the future. Volumes go " +
-			"before the record does."},
+			"declaration, where git wants it, and begun recently when the pods stop, and not in the future. " +
+			"Volumes go before the record does."},
 		backedUpBeforeDeletion},
 	{Invariant{"backed up as declared",
 		"A pass starts a backup only of a cluster that runs, whose ID is on record, whose members a quorum has named " +
