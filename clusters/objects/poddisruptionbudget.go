@@ -9,22 +9,16 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// disruptionBudget keeps Kubernetes from evicting members that quorum needs. While members come or
-// go, and while etcd's list is not known, it counts the larger membership: pods show no sign of
-// having a vote (hard case H32, H105). A learner's pod has none: before etcd 3.5.18 it may be
-// ready, and stand in for a voter that quorum needs. What is not known lowers nothing.
+// disruptionBudget keeps Kubernetes from evicting members that quorum needs. What is not known lowers
+// nothing.
 func disruptionBudget(in Input) *applypolicyv1.PodDisruptionBudgetApplyConfiguration {
 	c := in.Cluster
-	quorum := decide.Quorum(max(in.Voters, len(in.Record.Members), replicas(c)))
-	if in.Learners > 0 {
-		quorum = max(quorum, decide.Quorum(in.Voters)+in.Learners)
-	}
-	quorum = max(quorum, in.MinAvailable)
+	needed := decide.MinAvailable(in.Voters, in.Learners, len(in.Record.Members), replicas(c))
 	return applypolicyv1.PodDisruptionBudget(NamesOf(c.Name).PodDisruptionBudget, c.Namespace).
 		WithLabels(Labels(c.Name)).
 		WithOwnerReferences(owner(c)).
 		WithSpec(applypolicyv1.PodDisruptionBudgetSpec().
-			WithMinAvailable(intstr.FromInt(quorum)).
+			WithMinAvailable(intstr.FromInt(max(needed, in.MinAvailable))).
 			WithSelector(applymetav1.LabelSelector().WithMatchLabels(Selector(c.Name))))
 }
 

@@ -8,6 +8,17 @@ import (
 // Quorum is the number of voters that must agree among n.
 func Quorum(n int) int { return n/2 + 1 }
 
+// MinAvailable is how many pods Kubernetes has to leave alone, so that quorum is never evicted. While members come or
+// go, and while etcd's list is not known, the larger membership counts: pods show no sign of having a vote (hard case
+// H32, H105). A learner's pod has none: before etcd 3.5.18 it may be ready, and stand in for a voter that quorum needs.
+func MinAvailable(voters, learners, recorded, declared int) int {
+	needed := Quorum(max(voters, recorded, declared))
+	if learners > 0 {
+		needed = max(needed, Quorum(voters)+learners)
+	}
+	return needed
+}
+
 // Voters returns the voting members. Learners never count, neither as reachable nor as needed.
 func (m Membership) Voters() []Member {
 	var voters []Member

@@ -13,6 +13,7 @@ import (
 func From(s decide.State, seed uint64) *World {
 	w := New(s.Name, s.Declared, seed)
 	w.now = s.Now
+	w.serial = 1 << 20 // nothing that is yet to come has the UID of something that was seen
 	w.LockHolder = s.LockHolder
 	w.status.clusterID, w.status.version, w.status.waited = s.ReportedClusterID, s.ReportedVersion, s.Waited
 	w.record = s.Record
@@ -36,7 +37,21 @@ func From(s decide.State, seed uint64) *World {
 		w.settleVersion(r)
 	}
 	w.judgePods()
+	w.fromServing(s)
 	return w
+}
+
+// fromServing takes what depends on members to suit them, unless it is said to differ: whether clients are led to
+// them, and how many pods may be evicted.
+func (w *World) fromServing(s decide.State) {
+	service, budget := w.objects[w.clientService()], w.objects[w.budget()]
+	service.leads = !s.Record.Closed() && !w.objects[w.clientService()].changed
+	budget.minAvailable = w.minAvailable(decide.StandingRecord(s, ""))
+	for name, o := range map[string]object{w.clientService(): service, w.budget(): budget} {
+		if w.exists(name) {
+			w.objects[name] = o
+		}
+	}
 }
 
 func anyReady(s decide.State) bool {
@@ -163,7 +178,11 @@ func (w *World) fromData(s decide.State, r decide.Replica) data {
 	if m == nil || !m.ran {
 		return data{}
 	}
-	d := data{cluster: id, member: m.id, index: nothingKnown, version: minorOf(s.ReportedVersion)}
+	d := data{cluster: id, member: m.id, index: nothingKnown, version: minorOf(s.ReportedVersion),
+		wrote: minorOf(s.Record.LogVersion)}
+	if cluster.downgrade != 0 {
+		d.version = min(d.version, cluster.downgrade) // or it would not start, and nobody could tell
+	}
 	for _, seen := range s.Membership.Members {
 		if seen.ID == m.id && seen.Answers {
 			d.index, d.storage, d.variant = seen.Applied, minorOf(seen.StorageVersion), int(seen.Hash.Sum)

@@ -17,6 +17,8 @@ type object struct {
 	foreign bool
 	// leads: the Service of the clients leads to members.
 	leads bool
+	// minAvailable of the PodDisruptionBudget.
+	minAvailable int
 }
 
 // statefulSet is what the StatefulSet says.
@@ -31,6 +33,7 @@ func (w *World) ca() string             { return "Secret " + w.name + "-ca" }
 func (w *World) peerService() string    { return "Service " + w.name }
 func (w *World) clientService() string  { return "Service " + w.name + "-client" }
 func (w *World) statefulSet() string    { return "StatefulSet " + w.name }
+func (w *World) budget() string         { return "PodDisruptionBudget " + w.name }
 
 // Objects lists the objects of the cluster in the order in which they are written.
 func (w *World) Objects() []string {
@@ -38,7 +41,7 @@ func (w *World) Objects() []string {
 		w.customResource(), w.configMap(), w.ca(),
 		"Secret " + w.name + "-peer-tls", "Secret " + w.name + "-server-tls",
 		"Secret " + w.name + "-quorate-tls", "Secret " + w.name + "-client-tls",
-		w.peerService(), w.clientService(), "PodDisruptionBudget " + w.name, w.statefulSet(),
+		w.peerService(), w.clientService(), w.budget(), w.statefulSet(),
 	}
 }
 
@@ -78,10 +81,22 @@ func (w *World) differs(name string, standing decide.Record) string {
 		return "members are not as they should be"
 	case name == w.clientService() && !o.leads && !standing.Closed():
 		return "leads nowhere"
+	case name == w.budget() && o.minAvailable != w.minAvailable(standing):
+		return "changed at spec.minAvailable"
 	case name == w.statefulSet() && w.set != w.template(standing):
 		return "spec is not as it should be"
 	}
 	return ""
+}
+
+// minAvailable is what the PodDisruptionBudget must say. What is not known lowers nothing.
+func (w *World) minAvailable(standing decide.Record) int {
+	voters, learners, atLeast := len(standing.Members), 0, w.objects[w.budget()].minAvailable
+	if m := w.membership(); m.Known {
+		voters, atLeast = max(len(m.Voters()), 1), 0
+		learners = len(m.Members) - len(m.Voters())
+	}
+	return max(decide.MinAvailable(voters, learners, len(standing.Members), w.Declared.Replicas), atLeast)
 }
 
 // joiningIsStale reports whether a joining file lists other members than there are. While nobody
@@ -145,6 +160,8 @@ func (w *World) write(name string, standing decide.Record) {
 			w.violate("clients are led to data that nothing has restored")
 		}
 		o.leads = o.leads || !standing.Closed()
+	case w.budget():
+		o.minAvailable = w.minAvailable(standing)
 	case w.statefulSet():
 		w.setStatefulSet(w.template(standing))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/decide/decidetest"
+	"quorate.dev/quorate/reconcile/road"
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
@@ -62,6 +63,8 @@ func (r *path) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 		return r.passes(args)
 	case "converge":
 		return r.converge(args)
+	case "road":
+		return road.Ahead(r.Observe()).Text(), nil
 	case "settle":
 		r.makeGood()
 		return r.converge([]datadriven.CmdArg{{Key: "max", Vals: []string{strconv.Itoa(passesToSettle)}}})

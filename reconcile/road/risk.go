@@ -1,0 +1,83 @@
+package road
+
+import (
+	"slices"
+	"strings"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Risk is what a road asks of a cluster at worst.
+type Risk string
+
+// The risks, from the least to the worst.
+const (
+	// Safe: no member that serves is restarts.
+	Safe Risk = "safe"
+	// RestartsMembers: pods of members are recreated.
+	RestartsMembers Risk = "restarts-members"
+	// LosesTolerance: for a while, no further voter may fail, although one may now.
+	LosesTolerance Risk = "loses-tolerance"
+	// LosesQuorum: for a while or for good, etcd serves nobody, although it does now.
+	LosesQuorum Risk = "loses-quorum"
+	// DeletesData: volumes are deleted.
+	DeletesData Risk = "deletes-data"
+	// IsBlocked: a person is needed, now or later on the road.
+	IsBlocked Risk = "blocked"
+)
+
+// Risks are all of them, from the least to the worst.
+func Risks() []Risk {
+	return []Risk{Safe, RestartsMembers, LosesTolerance, LosesQuorum, DeletesData, IsBlocked}
+}
+
+// Risks are those of the road, from the least to the worst, without Safe; none if it is safe.
+func (r Road) Risks() []Risk {
+	var lowest, restarts, deletes = r.Start.Spare(), false, false
+	for _, step := range r.Steps {
+		lowest = min(lowest, step.Lowest.Spare())
+		restarts = restarts || len(step.Restarts) > 0
+		deletes = deletes || len(step.Deletes) > 0
+	}
+	formed := r.Start.Voters > 0
+	var list []Risk
+	for _, risk := range []struct {
+		Risk
+		applies bool
+	}{
+		{RestartsMembers, restarts},
+		{LosesTolerance, formed && r.Start.Spare() > 0 && lowest <= 0},
+		{LosesQuorum, formed && r.Start.Spare() >= 0 && lowest < 0},
+		{DeletesData, deletes},
+		{IsBlocked, r.End.Verdict == decide.Block},
+	} {
+		if risk.applies {
+			list = append(list, risk.Risk)
+		}
+	}
+	return list
+}
+
+// Risk is the worst of them.
+func (r Road) Risk() Risk {
+	risks := r.Risks()
+	if len(risks) == 0 {
+		return Safe
+	}
+	return risks[len(risks)-1]
+}
+
+// Worst is the worst of several.
+func Worst(risks ...Risk) Risk {
+	order := Risks()
+	worst := Safe
+	for _, risk := range risks {
+		if slices.Index(order, risk) > slices.Index(order, worst) {
+			worst = risk
+		}
+	}
+	return worst
+}
+
+// String returns the name with spaces.
+func (r Risk) String() string { return strings.ReplaceAll(string(r), "-", " ") }

@@ -1,0 +1,117 @@
+// Package road foretells what passes will do to a cluster: the actions that follow one another, and what etcd goes
+// through meanwhile. It decides by the rules that passes go by, in a world made from what was observed; there is no
+// second list of steps.
+package road
+
+import (
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/simulate"
+)
+
+// Assumed is what a road takes for granted.
+const Assumed = "pods come up, images can be pulled, backups and restores succeed, and nobody else acts meanwhile"
+
+const (
+	// most is how many passes a road is followed for.
+	most = 2000
+	// patience is how many passes one wait may take: more than half an hour of the simulated world, after which a wait
+	// that nothing has ended is for a person.
+	patience = 200
+)
+
+// Road is what lies before a cluster.
+type Road struct {
+	// Steps are the actions, one after the other; the first is that of the next pass.
+	Steps []Step `json:"steps,omitempty"`
+	// End is what is decided when no action follows any more: Done; Block; or Wait, for what only the world can end.
+	// Its message is about a world that is made up, unless there are no steps.
+	End decide.Decision `json:"-"`
+	// Open: the road goes on beyond its last step, nobody knows where to.
+	Open bool `json:"open,omitempty"`
+	// Start is where etcd stands now.
+	Start Standing `json:"start,omitzero"`
+}
+
+// Step is one action, and what the cluster goes through until the next one.
+type Step struct {
+	Rule   string
+	Action decide.Action
+	// What the action does, by names alone: what is yet to come has no IDs.
+	What string
+	// Before is where etcd stands when the action is decided on, Lowest where fewest voters could fail, and After
+	// when the next action is decided on.
+	Before, Lowest, After Standing
+	// Restarts, Starts and Stops are the pods, by name, that are recreated, new, and gone.
+	Restarts, Starts, Stops []string
+	// Creates and Deletes are the replicas whose volume is new, or deleted.
+	Creates, Deletes []string
+}
+
+// Ahead returns the road from a state. It is empty where nothing is to be done.
+func Ahead(s decide.State) Road {
+	d := decide.Decide(s)
+	road := Road{End: d, Start: standing(s, Standing{})}
+	if d.Verdict != decide.Act && d.Verdict != decide.Wait {
+		return road
+	}
+	w := simulate.From(s, 0)
+	if !alike(s, d, decide.Decide(w.Observe())) { // what was observed cannot be made up: only the first step is certain
+		road.Open = true
+		if d.Action != nil {
+			road.Steps = []Step{newStep(s, d, road.Start)}
+		}
+		return road
+	}
+	road.follow(w)
+	return road
+}
+
+// alike reports whether two decisions of a cluster are the same but for IDs.
+func alike(s decide.State, a, b decide.Decision) bool {
+	if a.Rule != b.Rule || a.Verdict != b.Verdict {
+		return false
+	}
+	return a.Action == nil || what(s, a.Action) == what(s, b.Action)
+}
+
+// follow passes until nothing is left to do, or nothing moves any more.
+func (r *Road) follow(w *simulate.World) {
+	seen, at := w.Observe(), r.Start
+	waited := 0
+	for range most {
+		d, _ := w.Pass(simulate.NoCrash)
+		at = standing(seen, at)
+		if inVain := d.Verdict == decide.Block && r.End.Verdict == decide.Wait && r.End.Rule == d.Rule; !inVain {
+			r.End = d
+		}
+		switch d.Verdict {
+		case decide.Done, decide.Block:
+			r.arrive(seen, at)
+			return
+		case decide.Wait:
+			if waited++; waited > patience {
+				r.arrive(seen, at)
+				return
+			}
+		case decide.Act:
+			waited = 0
+			r.arrive(seen, at)
+			r.Steps = append(r.Steps, newStep(seen, d, at))
+		}
+		w.Tick()
+		now := w.Observe()
+		at = standing(now, at)
+		if n := len(r.Steps); n > 0 {
+			r.Steps[n-1].watch(seen, now, at)
+		}
+		seen = now
+	}
+	r.Open = true
+}
+
+// arrive ends the last step.
+func (r *Road) arrive(s decide.State, at Standing) {
+	if n := len(r.Steps); n > 0 {
+		r.Steps[n-1].After = at
+	}
+}

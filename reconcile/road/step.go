@@ -1,0 +1,104 @@
+package road
+
+import (
+	"slices"
+	"strings"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+func newStep(s decide.State, d decide.Decision, at Standing) Step {
+	return Step{Rule: d.Rule, Action: d.Action, What: what(s, d.Action), Before: at, Lowest: at, After: at}
+}
+
+// watch notes what has become of pods and volumes between two moments, and where etcd stands now.
+func (step *Step) watch(before, now decide.State, at Standing) {
+	if at.Spare() < step.Lowest.Spare() {
+		step.Lowest = at
+	}
+	for _, r := range before.Replicas {
+		name, later := before.ReplicaName(r.Ordinal), now.Replica(r.Ordinal)
+		if r.VolumeUID != "" && r.VolumeUID != later.VolumeUID {
+			add(&step.Deletes, name)
+		}
+		gone := later.Pod == decide.PodAbsent
+		switch {
+		case r.Pod == decide.PodAbsent || r.PodUID == later.PodUID && !gone:
+		case gone:
+			add(&step.Stops, name)
+		default:
+			add(&step.Restarts, name)
+		}
+	}
+	for _, r := range now.Replicas {
+		name, earlier := now.ReplicaName(r.Ordinal), before.Replica(r.Ordinal)
+		if r.VolumeUID != "" && r.VolumeUID != earlier.VolumeUID {
+			add(&step.Creates, name)
+		}
+		if r.Pod == decide.PodAbsent || earlier.Pod != decide.PodAbsent {
+			continue
+		}
+		if i := slices.Index(step.Stops, name); i >= 0 {
+			step.Stops = slices.Delete(step.Stops, i, i+1)
+			add(&step.Restarts, name)
+		} else {
+			add(&step.Starts, name)
+		}
+	}
+}
+
+func add(names *[]string, name string) {
+	if !slices.Contains(*names, name) {
+		*names = append(*names, name)
+	}
+}
+
+// what says what an action does, by the names of members, and by no ID.
+func what(s decide.State, action decide.Action) string {
+	kind, _, _ := strings.Cut(action.String(), " ")
+	switch a := action.(type) {
+	case decide.Bootstrap, decide.StartRollout, decide.EnableDowngrade, decide.CancelDowngrade:
+		return withoutHash(action.String())
+	case decide.Seal:
+		var names []string
+		for _, ordinal := range a.Members.List() {
+			names = append(names, s.ReplicaName(ordinal))
+		}
+		return kind + " " + decide.Enumerate(names)
+	case decide.AddLearner:
+		return kind + " " + s.ReplicaName(a.Ordinal)
+	case decide.PromoteLearner:
+		return kind + " " + a.Name
+	case decide.RemoveMember:
+		return kind + " " + a.Name
+	case decide.MoveLeader:
+		return kind + " " + nameOf(s, a.From) + " to " + nameOf(s, a.To)
+	case decide.DisarmAlarm:
+		return kind + " " + string(a.Kind)
+	case decide.RestartReplica:
+		return kind + " " + s.ReplicaName(a.Ordinal)
+	case decide.DeleteVolume:
+		return kind + " " + s.ReplicaName(a.Ordinal)
+	case decide.StartRecovery:
+		return kind + " " + s.ReplicaName(a.Ordinal)
+	case decide.ApplyObjects, decide.RenewCertificates, decide.Declare, decide.StopPods, decide.DeleteObjects,
+		decide.StartBackup, decide.DiscardBackup, decide.StartRestore, decide.StopRestore, decide.FinishRestore,
+		decide.StopRecovery, decide.FinishRecovery:
+	}
+	return kind
+}
+
+// withoutHash leaves out the digest of what pods are made from.
+func withoutHash(text string) string {
+	before, _, _ := strings.Cut(text, " hash=")
+	return before
+}
+
+func nameOf(s decide.State, id decide.ID) string {
+	for _, m := range s.Membership.Members {
+		if m.ID == id {
+			return m.Name
+		}
+	}
+	return id.String()
+}

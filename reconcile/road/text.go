@@ -1,0 +1,64 @@
+package road
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Text renders a road for people: a line that says how long it is, where it ends and what it risks, and a line per
+// action with where etcd stands at the worst until the next one. It is empty if no action follows.
+func (r Road) Text() string {
+	if len(r.Steps) == 0 {
+		return ""
+	}
+	b := &strings.Builder{}
+	fmt.Fprintf(b, "road: %s, then %s; %s\n", count(len(r.Steps), "action"), r.end(), r.risks())
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	for i, step := range r.Steps {
+		fmt.Fprintf(t, "%3d\t%s\t%s\n", i+1, step.What, strings.Join(step.effects(), "; "))
+	}
+	t.Flush() // into a strings.Builder: it cannot fail
+	return b.String()
+}
+
+// end says what comes after the last action.
+func (r Road) end() string {
+	switch {
+	case r.Open:
+		return "what cannot be foretold"
+	case r.End.Verdict == decide.Done:
+		return "done"
+	}
+	return fmt.Sprintf("%s %s", r.End.Verdict, r.End.Rule)
+}
+
+func (r Road) risks() string {
+	var words []string
+	for _, risk := range r.Risks() {
+		words = append(words, risk.String())
+	}
+	if len(words) == 0 {
+		return Safe.String()
+	}
+	return strings.Join(words, ", ")
+}
+
+// effects says where etcd stands at the worst, and what becomes of pods and volumes.
+func (step Step) effects() []string {
+	effects := []string{step.Lowest.String()}
+	for _, e := range []struct {
+		verb  string
+		names []string
+	}{
+		{"starts", step.Starts}, {"restarts", step.Restarts}, {"stops", step.Stops},
+		{"new volume", step.Creates}, {"deletes the volume of", step.Deletes},
+	} {
+		if len(e.names) > 0 {
+			effects = append(effects, e.verb+" "+decide.Enumerate(e.names))
+		}
+	}
+	return effects
+}

@@ -1,0 +1,88 @@
+package simulate_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/road"
+	"quorate.dev/quorate/reconcile/simulate"
+)
+
+// TestRoad: the road that is foretold from what can be observed is the one that passes take: from every beginning,
+// at every moment of every change, and after whatever happens that a state shows.
+func TestRoad(t *testing.T) {
+	for name, w := range beginnings(3, 0) {
+		t.Run(name, func(t *testing.T) { isTaken(t, w) })
+	}
+	for _, change := range changesOf {
+		if strings.HasPrefix(change, "fault corrupt") {
+			continue
+		}
+		t.Run(change, func(t *testing.T) {
+			for _, p := range momentsOf(change, 0) {
+				isTaken(t, p.path.World)
+			}
+		})
+	}
+	for _, b := range incidents(3) {
+		if b.end != nil || b.name == "unpullable version" || strings.HasPrefix(b.name, "differ") || strings.HasPrefix(b.name, "corrupt ") {
+			continue // as in TestFrom
+		}
+		t.Run(b.name, func(t *testing.T) {
+			w := formed(t, 3)
+			b.do(w)
+			isTaken(t, w)
+			w.Tick()
+			isTaken(t, w)
+		})
+	}
+}
+
+func isTaken(t *testing.T, w *simulate.World) {
+	t.Helper()
+	ahead := road.Ahead(w.Observe())
+	if ahead.Open {
+		t.Errorf("the road is open: %s\nbut in a world that is made up: %s", decide.Decide(w.Observe()), decide.Decide(simulate.From(w.Observe(), 0).Observe()))
+		return
+	}
+	var foretold, taken []string
+	for _, step := range ahead.Steps {
+		foretold = append(foretold, step.Rule+" "+nameOfKind(step.Action))
+	}
+	steps := w.Clone().Converge(patienceOfTests)
+	for _, step := range steps {
+		if step.Decision.Verdict == decide.Act {
+			taken = append(taken, step.Decision.Rule+" "+nameOfKind(step.Decision.Action))
+		}
+	}
+	if end := steps[len(steps)-1].Decision; !slices.Equal(foretold, taken) || ahead.End.Rule != end.Rule || ahead.End.Verdict != end.Verdict {
+		t.Errorf("foretold\n%s\n%s\ntaken\n%s\n%s", strings.Join(foretold, "\n"), ahead.End, strings.Join(taken, "\n"), end)
+	}
+}
+
+func nameOfKind(action decide.Action) string { return reflect.TypeOf(action).Name() }
+
+// TestRoadHasAnEnd: whatever is observed, the road ends, names no ID that is made up, and breaks no law.
+func TestRoadHasAnEnd(t *testing.T) {
+	for _, replicas := range []int{1, 3} {
+		for i, p := range beginningsOf(replicas, 0) {
+			for j, deed := range deeds(replicas) {
+				t.Run(fmt.Sprintf("%d replicas, %d %s", replicas, i, deed.do), func(t *testing.T) {
+					if !taken(i + j) {
+						return
+					}
+					w := p.after(deed.do).path.World
+					s := w.Observe()
+					ahead := road.Ahead(s)
+					if len(ahead.Steps) > 100 {
+						t.Errorf("%d steps:\n%s", len(ahead.Steps), ahead.Text())
+					}
+				})
+			}
+		}
+	}
+}
