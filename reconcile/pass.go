@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/panics"
 	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/reconcile/road"
 	"quorate.dev/quorate/reconcile/steps"
 )
 
@@ -169,6 +171,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	r.logDecision(log, entry)
 	if r.Plan {
 		warnOfCertificates(&entry)
+		foretell(&entry)
 		return entry
 	}
 	var failures error
@@ -191,6 +194,19 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 		entry.Error = oneLine(failures)
 	}
 	return entry
+}
+
+// foretell adds the road that lies before the cluster. That there is none to be had hides nothing else.
+func foretell(entry *report.Cluster) {
+	err := panics.Catch(func() error {
+		if ahead := road.Ahead(entry.State); len(ahead.Steps) > 0 {
+			entry.Road = &ahead
+		}
+		return nil
+	})
+	if err != nil {
+		entry.Warnings = append(entry.Warnings, fmt.Sprintf("what comes after this step cannot be foretold: %v", err))
+	}
 }
 
 // warnOfCertificates adds which ones only a person can mend, and which are not good for long,

@@ -33,6 +33,7 @@ type runFlags struct {
 	// watched is what is counted while it runs, and traces what is told meanwhile.
 	watched *metrics.Metrics
 	traces  *traces
+	failOn  riskFlag
 }
 
 func (f *runFlags) add(c *cobra.Command) {
@@ -93,9 +94,15 @@ func newPlan(std streams) *cobra.Command {
 	f := &runFlags{plan: true, live: liveFlags{reading: true}}
 	c := &cobra.Command{
 		Use:   "plan",
-		Short: "Show what the next pass would do, and do nothing",
+		Short: "Show what the next pass would do, and the road after it, and do nothing",
+		Long: `Plan shows the one next action for each cluster, and the road: the actions that will follow one
+another, decided by the rules that run goes by, with how many voters answer at the worst until the
+next one, and which pods and volumes come and go. It does nothing.`,
 		Example: `  # What would the commit that is checked out here change? What is not committed does not count.
   quorate plan --source .
+
+  # In a pipeline: a person has to approve what deletes data or interrupts service.
+  quorate plan --source . --fail-on deletes-data,loses-quorum
 
   # The whole state that the decision rests on, for a bug report. It holds no secrets.
   quorate plan --source . -o state`,
@@ -104,6 +111,7 @@ func newPlan(std streams) *cobra.Command {
 	}
 	f.add(c)
 	c.Flags().StringVarP(&f.output, "output", "o", "text", "text, json or state")
+	c.Flags().Var(&f.failOn, "fail-on", "exit with 4 if a road has this risk; repeated or separated by commas: "+namesOfRisks())
 	c.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long the plan may take")
 	return c
 }
@@ -219,6 +227,9 @@ func (f *runFlags) code(rep report.Report, converged bool) error {
 	case report.Locked:
 		return exit(exitLocked)
 	case report.OK:
+	}
+	if f.failOn.isAmong(rep.Risks()) {
+		return exit(exitBlocked)
 	}
 	changes, unsealed := false, false
 	for _, c := range rep.Clusters {

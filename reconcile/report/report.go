@@ -9,6 +9,7 @@ import (
 	"reflect"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/road"
 	"quorate.dev/quorate/visible"
 )
 
@@ -55,6 +56,8 @@ type Cluster struct {
 	Error string
 	// State that was decided on, for "-o state" and for status.
 	State decide.State
+	// Road is what lies before the cluster; nil but in a plan, and where no action follows.
+	Road *road.Road
 }
 
 // Outcome is what an action did.
@@ -129,15 +132,16 @@ func (c Cluster) BeingFounded() bool {
 // MarshalJSON writes the report's contract with machines: see docs/reference/report.md.
 func (c Cluster) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
-		Namespace string    `json:"namespace"`
-		Name      string    `json:"name"`
-		Decision  *decision `json:"decision,omitempty"`
-		Outcome   *Outcome  `json:"outcome,omitempty"`
-		Warnings  []string  `json:"warnings,omitempty"`
-		Error     string    `json:"error,omitempty"`
+		Namespace string     `json:"namespace"`
+		Name      string     `json:"name"`
+		Decision  *decision  `json:"decision,omitempty"`
+		Outcome   *Outcome   `json:"outcome,omitempty"`
+		Road      *road.Road `json:"road,omitempty"`
+		Warnings  []string   `json:"warnings,omitempty"`
+		Error     string     `json:"error,omitempty"`
 		// Certificates by when they expire.
 		Certificates []decide.Certificate `json:"certificates,omitempty"`
-	}{c.Namespace, c.Name, newDecision(c.Decision), c.Outcome, c.Warnings, c.Error, c.State.CertificatesInOrder()})
+	}{c.Namespace, c.Name, newDecision(c.Decision), c.Outcome, c.Road, c.Warnings, c.Error, c.State.CertificatesInOrder()})
 }
 
 type decision struct {

@@ -1,6 +1,11 @@
 package report
 
-import "quorate.dev/quorate/reconcile/decide"
+import (
+	"slices"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/road"
+)
 
 // Result is what a pass has come to: of what applies, that which matters most.
 type Result string
@@ -44,6 +49,20 @@ func (r Report) Result() Result {
 		return Locked
 	}
 	return OK
+}
+
+// Risks are those of all roads, each once, from the least to the worst; none where all are safe.
+func (r Report) Risks() []road.Risk {
+	found := map[road.Risk]bool{}
+	for _, c := range r.Clusters {
+		if c.Road == nil {
+			continue
+		}
+		for _, risk := range c.Road.Risks() {
+			found[risk] = true
+		}
+	}
+	return slices.DeleteFunc(road.Risks(), func(risk road.Risk) bool { return !found[risk] })
 }
 
 // Ready reports whether so many healthy voters are all that are declared, and are meant to serve; published says

@@ -3,9 +3,11 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/road"
 	"quorate.dev/quorate/visible"
 )
 
@@ -22,6 +24,7 @@ func Text(w io.Writer, r Report, style Style) error {
 	for _, warning := range r.Warnings {
 		style.line(b, 0, "warning", warning, style.Busy)
 	}
+	writeAssumed(b, r, style)
 	writeRemovals(b, r.Removals, style)
 	for _, p := range r.Problems {
 		style.line(b, 0, "problem", p.String(), style.Bad)
@@ -86,11 +89,23 @@ func writeCluster(b *strings.Builder, c Cluster, style Style) {
 	if c.Outcome != nil && c.Outcome.Detail != "" {
 		style.line(b, 4, "", c.Outcome.Detail, nil)
 	}
+	if c.Road != nil {
+		for line := range strings.Lines(c.Road.Text("    ")) {
+			b.WriteString(style.Wrap(strings.TrimSuffix(line, "\n"), 0, continued) + "\n")
+		}
+	}
 	for _, warning := range c.Warnings {
 		style.line(b, 4, "warning", warning, style.Busy)
 	}
 	if c.Error != "" {
 		style.line(b, 4, "error", c.Error, style.Bad)
+	}
+}
+
+// writeAssumed says what roads take for granted, if there are any.
+func writeAssumed(b *strings.Builder, r Report, style Style) {
+	if slices.ContainsFunc(r.Clusters, func(c Cluster) bool { return c.Road != nil }) {
+		style.line(b, 0, "", "roads take for granted that "+road.Assumed, nil)
 	}
 }
 
@@ -128,6 +143,9 @@ func Summary(r Report) string {
 	}
 	if n := len(r.Problems); n > 0 {
 		parts = append(parts, count(n, "problem")+" in the source")
+	}
+	if risks := r.Risks(); len(risks) > 0 {
+		parts = append(parts, "at worst "+risks[len(risks)-1].String())
 	}
 	return strings.Join(parts, ", ")
 }

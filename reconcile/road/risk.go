@@ -1,7 +1,6 @@
 package road
 
 import (
-	"slices"
 	"strings"
 
 	"quorate.dev/quorate/reconcile/decide"
@@ -56,27 +55,6 @@ func (r Road) Risks() []Risk {
 		}
 	}
 	return list
-}
-
-// Risk is the worst of them.
-func (r Road) Risk() Risk {
-	risks := r.Risks()
-	if len(risks) == 0 {
-		return Safe
-	}
-	return risks[len(risks)-1]
-}
-
-// Worst is the worst of several.
-func Worst(risks ...Risk) Risk {
-	order := Risks()
-	worst := Safe
-	for _, risk := range risks {
-		if slices.Index(order, risk) > slices.Index(order, worst) {
-			worst = risk
-		}
-	}
-	return worst
 }
 
 // String returns the name with spaces.

@@ -22,14 +22,14 @@ const (
 // Road is what lies before a cluster.
 type Road struct {
 	// Steps are the actions, one after the other; the first is that of the next pass.
-	Steps []Step `json:"steps,omitempty"`
+	Steps []Step
 	// End is what is decided when no action follows any more: Done; Block; or Wait, for what only the world can end.
 	// Its message is about a world that is made up, unless there are no steps.
-	End decide.Decision `json:"-"`
+	End decide.Decision
 	// Open: the road goes on beyond its last step, nobody knows where to.
-	Open bool `json:"open,omitempty"`
+	Open bool
 	// Start is where etcd stands now.
-	Start Standing `json:"start,omitzero"`
+	Start Standing
 }
 
 // Step is one action, and what the cluster goes through until the next one.

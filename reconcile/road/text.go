@@ -6,19 +6,22 @@ import (
 	"text/tabwriter"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
 )
 
 // Text renders a road for people: a line that says how long it is, where it ends and what it risks, and a line per
-// action with where etcd stands at the worst until the next one. It is empty if no action follows.
-func (r Road) Text() string {
+// action with where etcd stands at the worst until the next one. It is empty if no action follows. Each line begins
+// with indent.
+func (r Road) Text(indent string) string {
 	if len(r.Steps) == 0 {
 		return ""
 	}
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "road: %s, then %s; %s\n", count(len(r.Steps), "action"), r.end(), r.risks())
+	fmt.Fprintf(b, "%sroad: %s, then %s; %s\n", indent, count(len(r.Steps), "action"), r.end(), r.risks())
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for i, step := range r.Steps {
-		fmt.Fprintf(t, "%3d\t%s\t%s\n", i+1, step.What, strings.Join(step.effects(), "; "))
+		fmt.Fprintf(t, "%s%3d\t%s\t%s\n", indent, i+1, visible.Line(step.What),
+			visible.Line(strings.Join(step.effects(), "; ")))
 	}
 	t.Flush() // into a strings.Builder: it cannot fail
 	return b.String()
@@ -54,11 +57,18 @@ func (step Step) effects() []string {
 		names []string
 	}{
 		{"starts", step.Starts}, {"restarts", step.Restarts}, {"stops", step.Stops},
-		{"new volume", step.Creates}, {"deletes the volume of", step.Deletes},
+		{"makes " + volumes(step.Creates), step.Creates}, {"deletes " + volumes(step.Deletes), step.Deletes},
 	} {
 		if len(e.names) > 0 {
 			effects = append(effects, e.verb+" "+decide.Enumerate(e.names))
 		}
 	}
 	return effects
+}
+
+func volumes(names []string) string {
+	if len(names) == 1 {
+		return "the volume of"
+	}
+	return "the volumes of"
 }

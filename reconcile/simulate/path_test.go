@@ -64,7 +64,7 @@ func (r *path) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 	case "converge":
 		return r.converge(args)
 	case "road":
-		return road.Ahead(r.Observe()).Text(), nil
+		return road.Ahead(r.Observe()).Text(""), nil
 	case "settle":
 		r.makeGood()
 		return r.converge([]datadriven.CmdArg{{Key: "max", Vals: []string{strconv.Itoa(passesToSettle)}}})

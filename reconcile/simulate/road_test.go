@@ -79,7 +79,7 @@ func TestRoadHasAnEnd(t *testing.T) {
 					s := w.Observe()
 					ahead := road.Ahead(s)
 					if len(ahead.Steps) > 100 {
-						t.Errorf("%d steps:\n%s", len(ahead.Steps), ahead.Text())
+						t.Errorf("%d steps:\n%s", len(ahead.Steps), ahead.Text(""))
 					}
 				})
 			}

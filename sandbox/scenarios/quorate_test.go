@@ -63,6 +63,7 @@ type clusterReport struct {
 		Message string         `json:"message"`
 	} `json:"decision"`
 	Outcome  *struct{ Changed bool } `json:"outcome"`
+	Road     *road                   `json:"road"`
 	Warnings []string                `json:"warnings"`
 	Error    string                  `json:"error"`
 }

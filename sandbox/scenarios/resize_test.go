@@ -58,6 +58,9 @@ func TestEvenSize(t *testing.T) {
 	w.converge()
 	w.requireSize(2)
 	w.resize(4)
+	w.declare(modern, "replicas: 2")
+	w.runFrom(outside, "plan", patientWithEtcd, "--fail-on", "loses-quorum").requireCode(t, exitDone)
+	w.runFrom(outside, "plan", patientWithEtcd, "--fail-on", "loses-quorum,deletes-data").requireCode(t, exitBlocked)
 	w.resize(2)
 }
 
@@ -65,7 +68,7 @@ func TestEvenSize(t *testing.T) {
 // stays, and so does the identity of the cluster.
 func (w *world) resize(size int) {
 	w.t.Helper()
-	w.resizeBy(size, func() { w.converge().requireRule(w.t, "a", "Converged") })
+	w.resizeBy(size, func() { w.convergeAsPlanned().requireRule(w.t, "a", "Converged") })
 }
 
 // resizeKilled is resize by a run that is killed after it has changed the StatefulSet for the first

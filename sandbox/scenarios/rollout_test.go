@@ -40,7 +40,7 @@ func testRollOptions(t *testing.T, w *world) {
 	pods, volumes := w.podUIDs("a"), w.volumeUIDs("a")
 	history := w.watchWrites(3)
 	w.declare(modern, three, otherOptions)
-	w.converge().requireRule(t, "a", "Converged")
+	w.convergeAsPlanned().requireRule(t, "a", "Converged")
 	history.end()
 	w.requireOneCluster("a", 3)
 	for ordinal := range 3 {

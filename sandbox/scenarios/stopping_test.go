@@ -54,7 +54,7 @@ func testStopped(t *testing.T, w *world) {
 	want := w.snapshot()
 	w.member("a", 0).put("stopped", "not lost")
 	w.declare(modern, three, "lifecycle: Stopped")
-	w.converge().requireRule(t, "a", "Stop")
+	w.convergeAsPlanned().requireRule(t, "a", "Stop")
 	if pods, _, _ := w.remains(); len(pods) > 0 {
 		t.Errorf("pods %v run on", pods)
 	}
@@ -118,7 +118,7 @@ func testDeletedDelete(t *testing.T, w *world) {
 func (w *world) requireDeleted(t *testing.T, spec ...string) {
 	t.Helper()
 	w.declare(modern, append([]string{three}, spec...)...)
-	w.converge().requireRule(t, "a", "NothingRuns")
+	w.convergeAsPlanned().requireRule(t, "a", "NothingRuns")
 	pods, _, others := w.remains()
 	if len(pods) > 0 || strings.Join(others, ", ") != "EtcdCluster a" {
 		t.Errorf("pods %v and %v are left", pods, others)
@@ -130,7 +130,7 @@ func (w *world) requireDeleted(t *testing.T, spec ...string) {
 func (w *world) requireBack(t *testing.T, id, key, value string) {
 	t.Helper()
 	w.declare(modern, three)
-	w.converge().requireRule(t, "a", "Converged")
+	w.convergeAsPlanned().requireRule(t, "a", "Converged")
 	if got := w.requireOneCluster("a", 3); got != id {
 		t.Errorf("cluster %s came back as cluster %s", id, got)
 	}

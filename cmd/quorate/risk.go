@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"quorate.dev/quorate/reconcile/road"
+)
+
+// riskFlag are the risks that a pipeline wants to be stopped by.
+type riskFlag []road.Risk
+
+// avoidable are the risks that there are to choose from.
+func avoidable() []road.Risk {
+	return slices.DeleteFunc(road.Risks(), func(risk road.Risk) bool { return risk == road.Safe })
+}
+
+func namesOfRisks() string {
+	var names []string
+	for _, risk := range avoidable() {
+		names = append(names, string(risk))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Set adds risks, separated by commas.
+func (f *riskFlag) Set(text string) error {
+	for name := range strings.SplitSeq(text, ",") {
+		risk := road.Risk(strings.TrimSpace(name))
+		if !slices.Contains(avoidable(), risk) {
+			return fmt.Errorf("%q is none of %s", name, namesOfRisks())
+		}
+		*f = append(*f, risk)
+	}
+	return nil
+}
+
+// String returns the risks, separated by commas.
+func (f *riskFlag) String() string {
+	var names []string
+	for _, risk := range *f {
+		names = append(names, string(risk))
+	}
+	return strings.Join(names, ",")
+}
+
+// Type is what the help calls a value.
+func (f *riskFlag) Type() string { return "risk" }
+
+// isAmong reports whether a report has one of the risks.
+func (f *riskFlag) isAmong(risks []road.Risk) bool {
+	return slices.ContainsFunc(*f, func(risk road.Risk) bool { return slices.Contains(risks, risk) })
+}

@@ -1,0 +1,47 @@
+package road
+
+import (
+	"encoding/json"
+	"reflect"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// MarshalJSON writes the road as docs/reference/report.md has it.
+func (r Road) MarshalJSON() ([]byte, error) {
+	type end struct {
+		Rule    string         `json:"rule"`
+		Verdict decide.Verdict `json:"verdict"`
+	}
+	out := struct {
+		Risks []Risk   `json:"risks"`
+		Start Standing `json:"start"`
+		Steps []Step   `json:"steps"`
+		End   *end     `json:"end,omitempty"`
+	}{r.Risks(), r.Start, r.Steps, nil}
+	if out.Risks == nil {
+		out.Risks = []Risk{}
+	}
+	if !r.Open {
+		out.End = &end{r.End.Rule, r.End.Verdict}
+	}
+	return json.Marshal(out)
+}
+
+// MarshalJSON writes the step as docs/reference/report.md has it.
+func (step Step) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Rule     string   `json:"rule"`
+		Kind     string   `json:"kind"`
+		What     string   `json:"what"`
+		Before   Standing `json:"before"`
+		Lowest   Standing `json:"lowest"`
+		After    Standing `json:"after"`
+		Starts   []string `json:"starts,omitempty"`
+		Restarts []string `json:"restarts,omitempty"`
+		Stops    []string `json:"stops,omitempty"`
+		Creates  []string `json:"createsVolumes,omitempty"`
+		Deletes  []string `json:"deletesVolumes,omitempty"`
+	}{step.Rule, reflect.TypeOf(step.Action).Name(), step.What, step.Before, step.Lowest, step.After,
+		step.Starts, step.Restarts, step.Stops, step.Creates, step.Deletes})
+}

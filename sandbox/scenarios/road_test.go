@@ -1,0 +1,101 @@
+package scenarios
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// road is what a plan says will be done to a cluster.
+type road struct {
+	Risks []string `json:"risks"`
+	Steps []struct {
+		What string `json:"what"`
+	} `json:"steps"`
+	End *struct{ Rule, Verdict string } `json:"end"`
+}
+
+// convergeAsPlanned runs passes until nothing is left to do, and fails unless they take the road that a plan foretells
+// right before.
+func (w *world) convergeAsPlanned() result {
+	w.t.Helper()
+	plan := w.runFrom(outside, "plan", patientWithEtcd)
+	r := w.converge("--log-level", "info")
+	ahead := plan.cluster("a").Road
+	if ahead == nil {
+		w.t.Errorf("the plan shows no road:\n%s", plan)
+		return r
+	}
+	var foretold []string
+	for _, step := range ahead.Steps {
+		foretold = append(foretold, step.What)
+	}
+	if want, got := plainly(foretold), plainly(r.acted("a")); !slices.Equal(want, got) {
+		w.t.Errorf("planned\n\t%s\ndone\n\t%s", strings.Join(want, "\n\t"), strings.Join(got, "\n\t"))
+	}
+	if end := r.cluster("a").Decision; ahead.End == nil || ahead.End.Rule != end.Rule || ahead.End.Verdict != end.Verdict {
+		w.t.Errorf("planned to end with %+v, and it did with %s %s", ahead.End, end.Verdict, end.Rule)
+	}
+	return r
+}
+
+var (
+	actedLine   = regexp.MustCompile(`msg=acted cluster=\S+/(\S+) rule=\S+ action="?([^"]*?)"? changed=true`)
+	byOrdinal   = regexp.MustCompile(`^(AddLearner|RestartReplica|DeleteVolume) (\d+).*`)
+	sealed      = regexp.MustCompile(`^Seal members=(\S+) .*`)
+	withHash    = regexp.MustCompile(` (hash=|\(|VolumeLost|VolumeGoing).*`)
+	notAsMember = regexp.MustCompile(`(^|[ ,])(\d)`)
+)
+
+// acted are the actions that changed something, in words like those of a plan.
+func (r result) acted(cluster string) []string {
+	var list []string
+	for _, line := range strings.Split(r.stderr, "\n") {
+		match := actedLine.FindStringSubmatch(line)
+		if match == nil || match[1] != cluster {
+			continue
+		}
+		action := byOrdinal.ReplaceAllString(match[2], "$1 "+cluster+"-$2")
+		if m := sealed.FindStringSubmatch(action); m != nil {
+			action = "Seal " + notAsMember.ReplaceAllString(m[1], "${1}"+cluster+"-$2")
+		}
+		list = append(list, withHash.ReplaceAllString(action, ""))
+	}
+	return list
+}
+
+// plainly leaves out what no plan can know: who leads by then, and that what is known of one and the same member is
+// written down at once.
+func plainly(actions []string) []string {
+	var list []string
+	for _, action := range actions {
+		action = strings.NewReplacer(" and ", ",", ", ", ",").Replace(action)
+		switch {
+		case strings.HasPrefix(action, "MoveLeader"):
+		case len(list) > 0 && strings.HasPrefix(action, "Seal") && action == list[len(list)-1]:
+		default:
+			list = append(list, action)
+		}
+	}
+	return list
+}
+
+func TestPlainly(t *testing.T) {
+	r := result{stderr: `time=x level=INFO msg=acted cluster=n/a rule=ScaleUp action="AddLearner 3 https://a-3.a.n.svc:2380" changed=true detail=d
+time=x level=INFO msg=acted cluster=n/a rule=ApplyObjects action=ApplyObjects changed=false detail=d
+time=x level=INFO msg=acted cluster=n/b rule=ApplyObjects action=ApplyObjects changed=true detail=d
+time=x level=INFO msg=acted cluster=n/a rule=Seal action="Seal members=3,4 cluster=abc" changed=true detail=d
+time=x level=INFO msg=acted cluster=n/a rule=Seal action="Seal members=3,4 cluster=abc" changed=true detail=d
+time=x level=INFO msg=acted cluster=n/a rule=RollOneMember action="MoveLeader 1 to 2" changed=true detail=d
+time=x level=INFO msg=acted cluster=n/a rule=RollOneMember action="RestartReplica 2 (pod 1-2)" changed=true detail=d
+time=x level=INFO msg=acted cluster=n/a rule=StartRollout action="StartRollout version=3.7.3 hash=ab" changed=true detail=d
+`}
+	want := []string{"AddLearner a-3", "Seal a-3,a-4", "RestartReplica a-2", "StartRollout version=3.7.3"}
+	if got := plainly(r.acted("a")); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := plainly([]string{"Seal a-0, a-1 and a-2"}); got[0] != "Seal a-0,a-1,a-2" {
+		t.Errorf("%q", got)
+	}
+}
