@@ -65,14 +65,14 @@ func (r result) acted(cluster string) []string {
 	return list
 }
 
-// plainly leaves out what no plan can know: who leads by then, and that what is known of one and the same member is
-// written down at once.
+// plainly leaves out what no plan can know: who leads by then, and how soon pods and volumes are gone, on which it
+// depends how often that is written down.
 func plainly(actions []string) []string {
 	var list []string
 	for _, action := range actions {
 		action = strings.NewReplacer(" and ", ",", ", ", ",").Replace(action)
 		switch {
-		case strings.HasPrefix(action, "MoveLeader"):
+		case strings.HasPrefix(action, "MoveLeader"), action == "ApplyObjects":
 		case len(list) > 0 && strings.HasPrefix(action, "Seal") && action == list[len(list)-1]:
 		default:
 			list = append(list, action)
