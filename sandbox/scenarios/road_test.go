@@ -65,17 +65,19 @@ func (r result) acted(cluster string) []string {
 	return list
 }
 
-// plainly leaves out what no plan can know: who leads by then, and how soon pods and volumes are gone, on which it
-// depends how often that is written down.
+// plainly leaves out what no plan can know: who leads by then; how soon members have started, and pods and volumes are
+// gone, on which it depends how often that is written down; and which of two that have joined at once catches up first.
 func plainly(actions []string) []string {
-	var list []string
-	for _, action := range actions {
-		action = strings.NewReplacer(" and ", ",", ", ", ",").Replace(action)
-		switch {
-		case strings.HasPrefix(action, "MoveLeader"), action == "ApplyObjects":
-		case len(list) > 0 && strings.HasPrefix(action, "Seal") && action == list[len(list)-1]:
+	var list, promoted []string
+	for _, action := range append(actions, "end") {
+		kind, _, _ := strings.Cut(action, " ")
+		switch kind {
+		case "MoveLeader", "ApplyObjects", "Seal":
+		case "PromoteLearner":
+			promoted = append(promoted, action)
 		default:
-			list = append(list, action)
+			slices.Sort(promoted)
+			list, promoted = append(append(list, promoted...), action), nil
 		}
 	}
 	return list
@@ -91,11 +93,12 @@ time=x level=INFO msg=acted cluster=n/a rule=RollOneMember action="MoveLeader 1 
 time=x level=INFO msg=acted cluster=n/a rule=RollOneMember action="RestartReplica 2 (pod 1-2)" changed=true detail=d
 time=x level=INFO msg=acted cluster=n/a rule=StartRollout action="StartRollout version=3.7.3 hash=ab" changed=true detail=d
 `}
-	want := []string{"AddLearner a-3", "Seal a-3,a-4", "RestartReplica a-2", "StartRollout version=3.7.3"}
-	if got := plainly(r.acted("a")); !slices.Equal(got, want) {
+	want := []string{"AddLearner a-3", "Seal a-3,a-4", "Seal a-3,a-4", "MoveLeader 1 to 2", "RestartReplica a-2", "StartRollout version=3.7.3"}
+	if got := r.acted("a"); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := plainly([]string{"Seal a-0, a-1 and a-2"}); got[0] != "Seal a-0,a-1,a-2" {
-		t.Errorf("%q", got)
+	want = []string{"AddLearner a-3", "PromoteLearner a-3", "PromoteLearner a-4", "RestartReplica a-2", "end"}
+	if got := plainly([]string{"AddLearner a-3", "Seal a-3 and a-4", "PromoteLearner a-4", "ApplyObjects", "PromoteLearner a-3", "RestartReplica a-2"}); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
