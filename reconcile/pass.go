@@ -196,12 +196,15 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	return entry
 }
 
-// foretell adds the road that lies before the cluster. That there is none to be had hides nothing else.
+// foretell adds the road that lies before the cluster, unless all is done or blocked. That it cannot be had hides
+// nothing else.
 func foretell(entry *report.Cluster) {
+	if entry.Decision.Verdict != decide.Act && entry.Decision.Verdict != decide.Wait {
+		return
+	}
+	entry.Road = &road.Road{Open: true}
 	err := panics.Catch(func() error {
-		if ahead := road.Ahead(entry.State); len(ahead.Steps) > 0 {
-			entry.Road = &ahead
-		}
+		*entry.Road = road.Ahead(entry.State)
 		return nil
 	})
 	if err != nil {

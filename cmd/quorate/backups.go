@@ -32,8 +32,8 @@ func newBackups(std streams) *cobra.Command {
 			return c.Help()
 		},
 	}
-	c.AddCommand(newBackupsList(std), newBackupsVerify(std), newBackupsReread(std), newBackupsDrill(std), newBackupsFetch(std),
-		newBackupsPrune(std))
+	c.AddCommand(newBackupsList(std), newBackupsVerify(std), newBackupsReread(std), newBackupsDrill(std),
+		newBackupsFetch(std), newBackupsPrune(std))
 	return c
 }
 

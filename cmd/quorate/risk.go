@@ -11,9 +11,9 @@ import (
 // riskFlag are the risks that a pipeline wants to be stopped by.
 type riskFlag []road.Risk
 
-// avoidable are the risks that there are to choose from.
+// avoidable are the risks that there are to choose from. What is unknown may be any of them.
 func avoidable() []road.Risk {
-	return slices.DeleteFunc(road.Risks(), func(risk road.Risk) bool { return risk == road.Safe })
+	return slices.DeleteFunc(road.Risks(), func(risk road.Risk) bool { return risk == road.Safe || risk == road.Unknown })
 }
 
 func namesOfRisks() string {
@@ -48,7 +48,10 @@ func (f *riskFlag) String() string {
 // Type is what the help calls a value.
 func (f *riskFlag) Type() string { return "risk" }
 
-// isAmong reports whether a report has one of the risks.
+// isAmong reports whether one of the risks is among those of a report, or may be.
 func (f *riskFlag) isAmong(risks []road.Risk) bool {
+	if len(*f) > 0 && slices.Contains(risks, road.Unknown) {
+		return true
+	}
 	return slices.ContainsFunc(*f, func(risk road.Risk) bool { return slices.Contains(risks, risk) })
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 	"quorate.dev/quorate/reconcile/road"
 )
@@ -13,18 +14,26 @@ func TestFailOn(t *testing.T) {
 	if err := f.failOn.Set("loses-quorum, deletes-data"); err != nil {
 		t.Fatal(err)
 	}
-	for _, test := range []struct {
-		deletes []string
-		want    int
-	}{{nil, exitOK}, {[]string{"a-2"}, exitBlocked}} {
-		ahead := &road.Road{Steps: []road.Step{{Deletes: test.deletes}}}
+	for name, test := range map[string]struct {
+		ahead road.Road
+		want  int
+	}{
+		"nothing":            {road.Road{Steps: []road.Step{{}}}, exitOK},
+		"restarts":           {road.Road{Steps: []road.Step{{Restarts: []string{"a-2"}}}}, exitOK},
+		"deletes":            {road.Road{Steps: []road.Step{{}, {Deletes: []string{"a-2"}}}}, exitBlocked},
+		"unknown":            {road.Road{Open: true}, exitBlocked},
+		"unknown after that": {road.Road{End: decide.Decision{Verdict: decide.Wait}}, exitBlocked},
+	} {
 		var code exit
-		err := f.code(report.Report{Planned: true, Clusters: []report.Cluster{{Road: ahead}}}, true)
+		err := f.code(report.Report{Planned: true, Clusters: []report.Cluster{{Road: &test.ahead}}}, true)
 		if errors.As(err, &code); int(code) != test.want {
-			t.Errorf("a road that deletes the volumes of %q ends with %d, want %d", test.deletes, code, test.want)
+			t.Errorf("%s: it ends with %d, want %d", name, code, test.want)
+		}
+		if err := new(runFlags).code(report.Report{Planned: true, Clusters: []report.Cluster{{Road: &test.ahead}}}, true); err != nil {
+			t.Errorf("%s: it ends with %v, and nobody has asked", name, err)
 		}
 	}
-	for _, text := range []string{"", "safe", "deletes-data,", "deletes data"} {
+	for _, text := range []string{"", "safe", "unknown", "deletes-data,", "deletes data"} {
 		if err := f.failOn.Set(text); err == nil {
 			t.Errorf("%q is a risk", text)
 		}

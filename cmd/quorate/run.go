@@ -111,7 +111,8 @@ next one, and which pods and volumes come and go. It does nothing.`,
 	}
 	f.add(c)
 	c.Flags().StringVarP(&f.output, "output", "o", "text", "text, json or state")
-	c.Flags().Var(&f.failOn, "fail-on", "exit with 4 if a road has this risk; repeated or separated by commas: "+namesOfRisks())
+	c.Flags().Var(&f.failOn, "fail-on",
+		"exit with 4 if a road has this risk, or may; repeated or separated by commas: "+namesOfRisks())
 	c.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long the plan may take")
 	return c
 }

@@ -104,7 +104,7 @@ func writeCluster(b *strings.Builder, c Cluster, style Style) {
 
 // writeAssumed says what roads take for granted, if there are any.
 func writeAssumed(b *strings.Builder, r Report, style Style) {
-	if slices.ContainsFunc(r.Clusters, func(c Cluster) bool { return c.Road != nil }) {
+	if slices.ContainsFunc(r.Clusters, func(c Cluster) bool { return c.Road != nil && len(c.Road.Steps) > 0 }) {
 		style.line(b, 0, "", "roads take for granted that "+road.Assumed, nil)
 	}
 }
@@ -144,7 +144,8 @@ func Summary(r Report) string {
 	if n := len(r.Problems); n > 0 {
 		parts = append(parts, count(n, "problem")+" in the source")
 	}
-	if risks := r.Risks(); len(risks) > 0 {
+	unknown := func(risk road.Risk) bool { return risk == road.Unknown }
+	if risks := slices.DeleteFunc(r.Risks(), unknown); len(risks) > 0 {
 		parts = append(parts, "at worst "+risks[len(risks)-1].String())
 	}
 	return strings.Join(parts, ", ")

@@ -21,13 +21,15 @@ const (
 	LosesQuorum Risk = "loses-quorum"
 	// DeletesData: volumes are deleted.
 	DeletesData Risk = "deletes-data"
+	// Unknown: where the road leads cannot be foretold, or it ends at a wait for what only the world can end.
+	Unknown Risk = "unknown"
 	// IsBlocked: a person is needed, now or later on the road.
 	IsBlocked Risk = "blocked"
 )
 
 // Risks are all of them, from the least to the worst.
 func Risks() []Risk {
-	return []Risk{Safe, RestartsMembers, LosesTolerance, LosesQuorum, DeletesData, IsBlocked}
+	return []Risk{Safe, RestartsMembers, LosesTolerance, LosesQuorum, DeletesData, Unknown, IsBlocked}
 }
 
 // Risks are those of the road, from the least to the worst, without Safe; none if it is safe.
@@ -48,6 +50,7 @@ func (r Road) Risks() []Risk {
 		{LosesTolerance, formed && r.Start.Spare() > 0 && lowest <= 0},
 		{LosesQuorum, formed && r.Start.Spare() >= 0 && lowest < 0},
 		{DeletesData, deletes},
+		{Unknown, r.Open || r.End.Verdict == decide.Wait},
 		{IsBlocked, r.End.Verdict == decide.Block},
 	} {
 		if risk.applies {
