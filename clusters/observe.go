@@ -129,6 +129,12 @@ func (c *cluster) observe(ctx context.Context) {
 		Replicas:   c.replicas(),
 		LockHolder: c.live.lockHolder(own.Lease, time.Now()),
 	}
+	if d := c.state.Declared; d.Lifecycle == decide.Deleted && d.BacksUpBeforeDeletion {
+		// How old the last backup is says the clock that has stamped its Job.
+		if now, err := c.live.Clock(ctx, t.Cluster.Namespace); err == nil {
+			c.state.Now = now.UTC()
+		}
+	}
 	if own.Custom != nil {
 		c.state.ReportedClusterID, c.state.ReportedVersion = inventory.ReportedClusterID(own.Custom),
 			own.Custom.Status.Version

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -37,7 +38,8 @@ type ReadAgain struct {
 	Unread error
 }
 
-// maxUnread is how many backups that cannot be read are passed over, to get at those behind them.
+// maxUnread is how many backups that cannot be read are passed over, to get at those behind them, of which as many may
+// be as well.
 const maxUnread = 3
 
 // Do reads what is stored of the backups that were not read for the longest time, and records what it finds. It needs
@@ -48,9 +50,8 @@ func (a Again) Do(ctx context.Context, from store.Bucket, l store.Listing) ReadA
 	good := l.LeastRecentlyRead(a.Now)
 	gone := map[store.Backup]bool{}
 	unread := 0
-	for _, b := range good {
-		due := a.Now.Sub(b.UnreadSince(a.Now)) >= a.After
-		if !due || len(found.Read) == a.Count || unread == maxUnread || ctx.Err() != nil {
+	for _, b := range a.turns(good) {
+		if len(found.Read) == a.Count || unread == 2*maxUnread || ctx.Err() != nil {
 			break
 		}
 		size, damaged, err := a.read(ctx, from, b)
@@ -72,6 +73,20 @@ func (a Again) Do(ctx context.Context, from store.Bucket, l store.Listing) ReadA
 	}
 	found.count(slices.DeleteFunc(good, func(b store.Backup) bool { return gone[b] }), a.Now)
 	return found
+}
+
+// turns are those that are due, the least recently read first. The first ones may never be readable, as where the
+// store has archived them: those behind them take turns.
+func (a Again) turns(good []store.Backup) []store.Backup {
+	due := slices.DeleteFunc(slices.Clone(good), func(b store.Backup) bool {
+		return a.Now.Sub(b.UnreadSince(a.Now)) < a.After
+	})
+	if len(due) <= maxUnread {
+		return due
+	}
+	behind := due[maxUnread:]
+	at := rand.IntN(len(behind))
+	return slices.Concat(due[:maxUnread], behind[at:], behind[:at])
 }
 
 // count counts the good backups, of those that were good before.
@@ -112,6 +127,12 @@ func (a Again) read(ctx context.Context, from store.Bucket, b store.Backup) (siz
 		return 0, false, err
 	}
 	size, found.Damage, err = a.compare(ctx, from, m)
+	if err == nil && found.Damage != "" { // retention deletes it for that: one look may have been wrong
+		var sound string
+		if _, sound, err = a.compare(ctx, from, m); err == nil && sound == "" {
+			err = errors.New("it was read twice, and was not the same twice")
+		}
+	}
 	if err != nil {
 		return 0, false, err
 	}

@@ -104,7 +104,7 @@ func rereadResult(at time.Time, found backup.ReadAgain, listing store.Listing) r
 	for _, b := range found.Damaged {
 		r.Damaged = append(r.Damaged, b.ID())
 	}
-	for _, b := range listing.Backups {
+	for _, b := range listing.Until(at.Add(clockSkew)).Backups {
 		if b.Damaged && !b.Suspect {
 			r.Damaged = append(r.Damaged, b.ID())
 		}

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,10 +30,18 @@ func (r Reread) CanHaveBeen(now time.Time) bool { return !r.At.After(now.Add(clo
 
 // LaterReread is the one of two that is of a later time; nil stands for none.
 func LaterReread(a, b *Reread) *Reread {
-	if a == nil || b != nil && b.At.After(a.At) {
-		return b
+	switch {
+	case a == nil || b == nil:
+		return cmp.Or(a, b)
+	case b.At.After(a.At):
+		a, b = b, a
 	}
-	return a
+	if a.Unread == "" || a.Backups > 0 || len(a.Damaged) > 0 {
+		return a
+	}
+	known := *a // the store could not be listed: what is known of it still holds
+	known.Backups, known.Oldest, known.Damaged, known.More = b.Backups, b.Oldest, b.Damaged, b.More
+	return &known
 }
 
 // slotID is how the store names a backup: by its slot.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"quorate.dev/quorate/visible"
@@ -40,6 +41,11 @@ var ErrReread = errors.New("it is no result of reading backups again")
 // Encode writes the result as one line. What is too long of Unread is cut.
 func (r Reread) Encode() ([]byte, error) {
 	r.Format, r.Unread = RereadFormat, shorten(r.Unread)
+	// Whoever may write to the store can name one as of any time: that is no reason to say nothing.
+	r.Damaged = slices.DeleteFunc(slices.Clone(r.Damaged), func(id string) bool { return !IsBackupID(id) })
+	if !isMoment(r.Oldest) {
+		r.Oldest = time.Time{}
+	}
 	if more := len(r.Damaged) - MaxDamaged; more > 0 {
 		r.Damaged, r.More = r.Damaged[:MaxDamaged], r.More+int64(more)
 	}

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"quorate.dev/quorate/clusters/backup/snapshot"
@@ -220,6 +222,9 @@ func Remove(ctx context.Context, b Bucket, m Manifest) error {
 	if err != nil {
 		return err
 	}
+	read = slices.DeleteFunc(read, func(name string) bool {
+		return !readRest.MatchString(strings.TrimPrefix(name, backup.stem()))
+	})
 	return remove(ctx, b, append(read, backup.drilledName(), backup.verifiedName(), backup.damagedName(),
 		m.DataPath())...)
 }

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 )
 
@@ -98,7 +98,17 @@ func (v Verification) RecordRead(ctx context.Context, b Bucket) error {
 	if err != nil {
 		return err
 	}
-	return remove(ctx, b, slices.DeleteFunc(before, func(name string) bool { return name == of.readName(v.At) })...)
+	// What somebody else has noted meanwhile stays, and so do names that are none of these.
+	for _, name := range before {
+		rest, _ := strings.CutPrefix(name, of.stem())
+		if !readRest.MatchString(rest) || name >= of.readName(v.At) {
+			continue
+		}
+		if err := remove(ctx, b, name); err != nil && !errors.Is(err, ErrHeld) {
+			return err // the newest one counts, where the store holds on to others
+		}
+	}
+	return nil
 }
 
 // Condemn records that a backup is damaged whose manifest is not to be trusted, so that it counts no more: ErrNotFound
