@@ -112,3 +112,18 @@ func FuzzReread(f *testing.F) {
 		}
 	})
 }
+
+// TestRereadOfOddNames: whoever may write to the store can name a backup as of any time, and nobody's result is lost
+// for it.
+func TestRereadOfOddNames(t *testing.T) {
+	r := soundReread()
+	r.Oldest = time.Unix(0, 0)
+	r.Damaged = []string{"19700101t000000z", "20261122t180000z", "no name"}
+	line, err := r.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := string(line); strings.Contains(said, "1970") || strings.Contains(said, "no name") || !strings.Contains(said, "20261122t180000z") {
+		t.Errorf("it says %s", said)
+	}
+}
