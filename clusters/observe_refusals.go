@@ -46,7 +46,7 @@ func (c *cluster) findRefused(ctx context.Context) {
 // to go first.
 func (c *cluster) missing() []int {
 	var ordinals []int
-	for ordinal := range c.state.Objects.RunsReplicas {
+	for ordinal := range min(c.state.Objects.RunsReplicas, objects.MaxOrdinal+1) { // anybody may have scaled it
 		if r := c.state.Replica(ordinal); r.Pod == decide.PodAbsent && !r.VolumeTerminating {
 			ordinals = append(ordinals, ordinal)
 		}

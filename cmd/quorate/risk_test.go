@@ -33,6 +33,11 @@ func TestFailOn(t *testing.T) {
 			t.Errorf("%s: it ends with %v, and nobody has asked", name, err)
 		}
 	}
+	locked := report.Cluster{Decision: decide.Decision{Rule: decide.LockedElsewhere, Verdict: decide.Wait}}
+	deletes := report.Cluster{Road: &road.Road{Steps: []road.Step{{Deletes: []string{"a-2"}}}}}
+	if err := f.code(report.Report{Planned: true, Clusters: []report.Cluster{locked, deletes}}, true); err != exit(exitBlocked) {
+		t.Errorf("beside a cluster that is locked, a risk ends with %v", err)
+	}
 	for _, text := range []string{"", "safe", "unknown", "deletes-data,", "deletes data"} {
 		if err := f.failOn.Set(text); err == nil {
 			t.Errorf("%q is a risk", text)

@@ -226,7 +226,9 @@ func (f *runFlags) code(rep report.Report, converged bool) error {
 	case report.Blocked:
 		return exit(exitBlocked)
 	case report.Locked:
-		return exit(exitLocked)
+		if !f.failOn.isAmong(rep.Risks()) { // what is foretold matters more
+			return exit(exitLocked)
+		}
 	case report.OK:
 	}
 	if f.failOn.isAmong(rep.Risks()) {

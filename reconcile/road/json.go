@@ -22,6 +22,9 @@ func (r Road) MarshalJSON() ([]byte, error) {
 	if out.Risks == nil {
 		out.Risks = []Risk{}
 	}
+	if out.Steps == nil {
+		out.Steps = []Step{}
+	}
 	if !r.Open {
 		out.End = &end{r.End.Rule, r.End.Verdict}
 	}

@@ -35,10 +35,15 @@ func Risks() []Risk {
 // Risks are those of the road, from the least to the worst, without Safe; none if it is safe.
 func (r Road) Risks() []Risk {
 	var lowest, restarts, deletes = r.Start.Spare(), false, false
+	served, stops := r.Start.serves(), false
 	for _, step := range r.Steps {
 		lowest = min(lowest, step.Lowest.Spare())
 		restarts = restarts || len(step.Restarts) > 0
-		deletes = deletes || len(step.Deletes) > 0
+		_, is := step.Action.(decide.DeleteVolume)
+		deletes = deletes || is || len(step.Deletes) > 0
+		served = served || step.Before.serves()
+		stops = stops || served && step.Lowest.Voters > 0 && !step.Lowest.serves()
+		served = served || step.After.serves()
 	}
 	formed := r.Start.Voters > 0
 	var list []Risk
@@ -48,9 +53,9 @@ func (r Road) Risks() []Risk {
 	}{
 		{RestartsMembers, restarts},
 		{LosesTolerance, formed && r.Start.Spare() > 0 && lowest <= 0},
-		{LosesQuorum, formed && r.Start.Spare() >= 0 && lowest < 0},
+		{LosesQuorum, stops},
 		{DeletesData, deletes},
-		{Unknown, r.Open || r.End.Verdict == decide.Wait},
+		{Unknown, r.Open || r.unasked || r.End.Verdict == decide.Wait},
 		{IsBlocked, r.End.Verdict == decide.Block},
 	} {
 		if risk.applies {

@@ -4,6 +4,8 @@
 package road
 
 import (
+	"slices"
+
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/simulate"
 )
@@ -17,6 +19,8 @@ const (
 	// patience is how many passes one wait may take: more than half an hour of the simulated world, after which a wait
 	// that nothing has ended is for a person.
 	patience = 200
+	// mostReplicas is more than any cluster has.
+	mostReplicas = 64
 )
 
 // Road is what lies before a cluster.
@@ -30,6 +34,9 @@ type Road struct {
 	Open bool
 	// Start is where etcd stands now.
 	Start Standing
+
+	// unasked: pods are ready, and etcd gave no list, so nobody knows where it stands.
+	unasked bool
 }
 
 // Step is one action, and what the cluster goes through until the next one.
@@ -49,21 +56,33 @@ type Step struct {
 
 // Ahead returns the road from a state. It is empty where nothing is to be done.
 func Ahead(s decide.State) Road {
+	s.LockHolder = "" // nobody else acts meanwhile
 	d := decide.Decide(s)
 	road := Road{End: d, Start: standing(s, Standing{})}
 	if d.Verdict != decide.Act && d.Verdict != decide.Wait {
 		return road
 	}
+	ready := func(r decide.Replica) bool { return r.Pod == decide.PodReady }
+	road.unasked = !s.Membership.Known && slices.ContainsFunc(s.Replicas, ready)
+	if s.Objects.RunsReplicas > mostReplicas { // somebody has scaled it: it is not followed pod by pod
+		road.open(s, d)
+		return road
+	}
 	w := simulate.From(s, 0)
 	if !alike(s, d, decide.Decide(w.Observe())) { // what was observed cannot be made up: only the first step is certain
-		road.Open = true
-		if d.Action != nil {
-			road.Steps = []Step{newStep(s, d, road.Start)}
-		}
+		road.open(s, d)
 		return road
 	}
 	road.follow(w)
 	return road
+}
+
+// open makes it a road of which at most the first step is known.
+func (r *Road) open(s decide.State, d decide.Decision) {
+	r.Open = true
+	if d.Action != nil {
+		r.Steps = []Step{newStep(s, d, r.Start)}
+	}
 }
 
 // alike reports whether two decisions of a cluster are the same but for IDs.

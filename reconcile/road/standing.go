@@ -44,6 +44,9 @@ func (s Standing) Needed() int {
 // Spare is how many of the voters that answer could fail; negative if as many are missing.
 func (s Standing) Spare() int { return s.Answering - s.Needed() }
 
+// serves reports whether there is a quorum.
+func (s Standing) serves() bool { return s.Voters > 0 && s.Spare() >= 0 }
+
 // String says it in a few words, such as "2 of 3 voters, none may fail".
 func (s Standing) String() string {
 	if s.Voters == 0 {

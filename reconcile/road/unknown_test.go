@@ -1,0 +1,115 @@
+package road_test
+
+import (
+	"slices"
+	"testing"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/road"
+	"quorate.dev/quorate/reconcile/simulate"
+)
+
+// TestUnknown: nothing passes for safe of which nobody knows.
+func TestUnknown(t *testing.T) {
+	unasked := func(s *decide.State) {
+		s.Membership = decide.Membership{Why: "its Secrets were not looked at"}
+		for i := range s.Replicas {
+			s.Replicas[i].ClusterID = 0
+		}
+	}
+	for name, test := range map[string]struct {
+		replicas int
+		change   func(*simulate.World)
+		see      func(*decide.State)
+		want     road.Risk
+	}{
+		"shrinks, and etcd was not asked": {3, func(w *simulate.World) { w.Declared.Replicas = 1 }, unasked, road.Unknown},
+		"stops, and etcd was not asked": {3, func(w *simulate.World) { w.Declared.Lifecycle = decide.Stopped }, unasked,
+			road.Unknown},
+		"shrinks, and is locked": {3, func(w *simulate.World) { w.LockHolder = "x"; w.Declared.Replicas = 1 }, nil, road.DeletesData},
+		"is scaled by hand": {3, nil, func(s *decide.State) {
+			s.Objects.RunsReplicas = 1 << 30
+			s.LockHolder = "x"
+			s.Objects.Drift = []string{"StatefulSet a: x"}
+		}, road.Unknown},
+		"one, while it is starting": {1, func(w *simulate.World) { w.KillPod(0); w.Tick(); w.Declared.SpecHash = "x" }, nil,
+			road.LosesQuorum},
+	} {
+		w := formed(test.replicas)
+		if test.change != nil {
+			test.change(w)
+		}
+		s := w.Observe()
+		if test.see != nil {
+			test.see(&s)
+		}
+		if risks := road.Ahead(s).Risks(); !slices.Contains(risks, test.want) {
+			t.Errorf("%s: it risks %v, and not %s", name, risks, test.want)
+		}
+	}
+	for name, r := range map[string]road.Road{
+		"open": {Open: true, Steps: []road.Step{{Action: decide.RemoveMember{}}}},
+		"wait": {End: decide.Decision{Verdict: decide.Wait}},
+	} {
+		if !slices.Contains(r.Risks(), road.Unknown) {
+			t.Errorf("%s: it risks %v", name, r.Risks())
+		}
+	}
+	if r := (road.Road{Steps: []road.Step{{Action: decide.DeleteVolume{}}}}); !slices.Contains(r.Risks(), road.DeletesData) {
+		t.Errorf("DeleteVolume risks %v", r.Risks())
+	}
+}
+
+func formed(n int) *simulate.World {
+	w := simulate.New("a", decide.Declared{Replicas: n, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h"}, 0)
+	w.Converge(40)
+	return w
+}
+
+// TestNotUnknown: along ordinary changes nothing is unknown.
+func TestNotUnknown(t *testing.T) {
+	for name, change := range map[string]func(*simulate.World){
+		"roll":    func(w *simulate.World) { w.Declared.SpecHash = "x" },
+		"upgrade": func(w *simulate.World) { w.Declared.Version = "3.7.0" },
+		"shrink":  func(w *simulate.World) { w.Declared.Replicas = 1 },
+		"grow":    func(w *simulate.World) { w.Declared.Replicas = 5 },
+		"stop":    func(w *simulate.World) { w.Declared.Lifecycle = decide.Stopped },
+		"delete":  func(w *simulate.World) { w.Declared.Lifecycle, w.Declared.Retention = decide.Deleted, decide.Delete },
+		"lose":    func(w *simulate.World) { w.LoseVolume(1) },
+		"strand":  func(w *simulate.World) { w.Strand(1) },
+		"down":    func(w *simulate.World) { w.NodeDown(1, true) },
+	} {
+		for _, n := range []int{1, 3} {
+			for seed := range uint64(3) {
+				w := simulate.New("a", decide.Declared{Replicas: n, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h"}, seed)
+				unknown, total := 0, 0
+				look := func(what string) {
+					total++
+					if r := road.Ahead(w.Observe()); slices.Contains(r.Risks(), road.Unknown) {
+						unknown++
+						if unknown < 3 {
+							t.Logf("%s %s %d seed %d: open %v end %s %s; %.200s", what, name, n, seed, r.Open, r.End.Verdict, r.End.Rule, decide.Decide(w.Observe()))
+						}
+					}
+				}
+				for range 30 {
+					look("founding")
+					w.Pass(simulate.NoCrash)
+					w.Tick()
+				}
+				if n == 1 && (name == "lose" || name == "strand" || name == "down") {
+					continue
+				}
+				change(w)
+				for range 40 {
+					look("change")
+					w.Pass(simulate.NoCrash)
+					w.Tick()
+				}
+				if unknown > 0 {
+					t.Logf("%s %d: %d of %d unknown", name, n, unknown, total)
+				}
+			}
+		}
+	}
+}
