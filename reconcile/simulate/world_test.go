@@ -81,7 +81,7 @@ func TestGrowAndShrink(t *testing.T) {
 	if writes := w.Do(add, simulate.NoCrash); len(writes) != 0 {
 		t.Errorf("adding again wrote %q", writes)
 	}
-	if writes := w.Do(decide.ApplyObjects{}, simulate.NoCrash); len(writes) != 2 {
+	if writes := w.Do(decide.ApplyObjects{}, simulate.NoCrash); len(writes) != 3 {
 		t.Errorf("applying wrote %q", writes)
 	}
 	w.Tick()
