@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quorate.dev/quorate/etcdversion"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 )
@@ -86,7 +87,8 @@ var health = []family{
 	gauge("members", "Members that etcd lists, by role (Leader, Voter, Learner) and health (Healthy, Unhealthy, "+
 		"Unreachable). What there is none of is absent, and so are all while etcd does not say.",
 		[]string{"role", "health"}, addMembers),
-	gauge("member_versions", "Members that answer, by the version of etcd that they run. Absent while none does.",
+	gauge("member_versions", "Members that answer, by the version of etcd that they run; other if neither git nor a pod "+
+		"names it. Absent while none does.",
 		[]string{"version"}, addVersions),
 	gauge("alarms", "Alarms that members have raised: NOSPACE, CORRUPT or other. Absent while etcd does not say.",
 		[]string{"alarm"}, addAlarms),
@@ -196,7 +198,7 @@ func (s samples) unseen() samples {
 func addInfo(c report.Cluster, add func(float64, ...string)) {
 	version := ""
 	if running := c.State.Running(); len(running) > 0 {
-		version = running[0].String()
+		version = known(c.State)(running[0])
 	}
 	add(1, version, c.State.Declared.Version, string(c.State.Declared.Lifecycle))
 }
@@ -215,12 +217,33 @@ func addMembers(c report.Cluster, add func(float64, ...string)) {
 }
 
 func addVersions(c report.Cluster, add func(float64, ...string)) {
-	count := map[string]int{}
+	count, name := map[string]int{}, known(c.State)
 	for _, version := range c.State.Running() {
-		count[version.String()]++
+		count[name(version)]++
 	}
 	for version, n := range count {
 		add(float64(n), version)
+	}
+}
+
+// known returns the name of a version, which is other for one that neither git nor a pod names: a member that says
+// something else all the time makes no series of each.
+func known(s decide.State) func(etcdversion.Version) string {
+	names := map[string]bool{}
+	add := func(text string) {
+		if version, err := etcdversion.ParseRunning(text); err == nil {
+			names[version.String()] = true
+		}
+	}
+	add(s.Declared.Version)
+	for _, r := range s.Replicas {
+		add(r.PodVersion)
+	}
+	return func(version etcdversion.Version) string {
+		if !names[version.String()] {
+			return "other"
+		}
+		return version.String()
 	}
 }
 

@@ -116,12 +116,18 @@ func TestTrouble(t *testing.T) {
 		change func(*report.Cluster)
 		want   string // a line
 	}{
-		"blocked":       {func(c *report.Cluster) { c.Decision = decide.Decision{Rule: "QuorumLost", Verdict: decide.Block} }, "cluster_decision a shop QuorumLost Block 1"},
-		"half upgraded": {func(c *report.Cluster) { c.State.Membership.Members[1].Version = "3.7.3" }, "cluster_member_versions a shop 3.7.3 1"},
-		"no versions":   {func(c *report.Cluster) { c.State.Membership.Members[1].Version = "v\xff" }, "cluster_member_versions a shop 3.6.16 2"},
-		"not ready":     {func(c *report.Cluster) { c.State.Membership.Members[1].Answers = false }, "cluster_ready a shop 0"},
-		"unreachable":   {func(c *report.Cluster) { c.State.Membership.Members[1].Answers = false }, "cluster_members Unreachable a shop Voter 1"},
-		"stopped":       {func(c *report.Cluster) { c.State.Declared.Lifecycle = decide.Stopped }, "cluster_ready a shop 0"},
+		"blocked": {func(c *report.Cluster) { c.Decision = decide.Decision{Rule: "QuorumLost", Verdict: decide.Block} }, "cluster_decision a shop QuorumLost Block 1"},
+		"half upgraded": {func(c *report.Cluster) {
+			c.State.Membership.Members[1].Version, c.State.Declared.Version = "3.7.3", "3.7.3"
+		}, "cluster_member_versions a shop 3.7.3 1"},
+		"what pods are made from": {func(c *report.Cluster) {
+			c.State.Membership.Members[1].Version, c.State.Replicas = "3.7.3", []decide.Replica{{Ordinal: 1, PodVersion: "3.7.3"}}
+		}, "cluster_member_versions a shop 3.7.3 1"},
+		"of nobody":   {func(c *report.Cluster) { c.State.Membership.Members[1].Version = "3.6.0-rc.xyz" }, "cluster_member_versions a shop other 1"},
+		"no versions": {func(c *report.Cluster) { c.State.Membership.Members[1].Version = "v\xff" }, "cluster_member_versions a shop 3.6.16 2"},
+		"not ready":   {func(c *report.Cluster) { c.State.Membership.Members[1].Answers = false }, "cluster_ready a shop 0"},
+		"unreachable": {func(c *report.Cluster) { c.State.Membership.Members[1].Answers = false }, "cluster_members Unreachable a shop Voter 1"},
+		"stopped":     {func(c *report.Cluster) { c.State.Declared.Lifecycle = decide.Stopped }, "cluster_ready a shop 0"},
 		"not founded": {func(c *report.Cluster) {
 			c.State.Record.ClusterID = 0
 			for i := range c.State.Record.Members {
@@ -140,7 +146,7 @@ func TestTrouble(t *testing.T) {
 		}, "cluster_backup_failed a shop 1"},
 		"drill failed":     {func(c *report.Cluster) { c.State.Backups.DrillFailed = &decide.DrillFailure{Job: "d"} }, "cluster_drill_failed a shop 1"},
 		"acting failed":    {func(c *report.Cluster) { c.Error = "act: no" }, "cluster_failed a shop 1"},
-		"text of somebody": {func(c *report.Cluster) { c.State.Declared.Version = "3\xff" }, "cluster_info 3\uFFFD Running a shop 3.6.16 1"},
+		"text of somebody": {func(c *report.Cluster) { c.State.Declared.Version = "3\xff" }, "cluster_info 3\uFFFD Running a shop other 1"},
 	} {
 		c := full("a")
 		test.change(&c)
