@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"reflect"
 
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
@@ -100,7 +99,7 @@ func came(err error) steps.End {
 
 // act carries out an action, in the phase of that.
 func (r *Reconciler) act(ctx context.Context, c Cluster, action decide.Action) (outcome report.Outcome, err error) {
-	s := steps.Step{Kind: steps.Action, Name: reflect.TypeOf(action).Name(), Detail: action.String()}
+	s := steps.Step{Kind: steps.Action, Name: decide.KindOf(action), Detail: action.String()}
 	s.Namespace, s.Cluster = c.Identity()
 	err = r.phase(ctx, steps.Act, func(ctx context.Context) error {
 		steps.Do(ctx, r.Steps, s, func(ctx context.Context) steps.End {

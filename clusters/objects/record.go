@@ -81,4 +81,4 @@ func checkRecord(r decide.Record) error {
 var fingerprint = regexp.MustCompile(`^([0-9A-F]{2}:){31}[0-9A-F]{2}$`)
 
 // MaxOrdinal is the highest ordinal that decide.Ordinals holds.
-const MaxOrdinal = 63
+const MaxOrdinal = decide.MaxOrdinals - 1

@@ -2,7 +2,6 @@ package status
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
 
@@ -48,7 +47,7 @@ func eventsOfDecision(
 	case entry.Error != "" && changed(custom, status, v1alpha1.ConditionReady):
 		event.Warning, event.Note = true, entry.Error
 	case entry.Outcome != nil && entry.Outcome.Changed:
-		event.Action = reflect.TypeOf(entry.Decision.Action).Name()
+		event.Action = decide.KindOf(entry.Decision.Action)
 		event.Note = fmt.Sprintf("%s; %s", entry.Decision.Message, entry.Outcome.Detail)
 	case entry.Decision.Verdict == decide.Block && changed(custom, status, v1alpha1.ConditionStalled):
 		event.Warning, event.Note = true, entry.Decision.Message

@@ -16,12 +16,14 @@ func avoidable() []road.Risk {
 	return slices.DeleteFunc(road.Risks(), func(risk road.Risk) bool { return risk == road.Safe || risk == road.Unknown })
 }
 
-func namesOfRisks() string {
+func namesOfRisks() string { return joined(avoidable(), ", ") }
+
+func joined(risks []road.Risk, separator string) string {
 	var names []string
-	for _, risk := range avoidable() {
+	for _, risk := range risks {
 		names = append(names, string(risk))
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(names, separator)
 }
 
 // Set adds risks, separated by commas.
@@ -37,13 +39,7 @@ func (f *riskFlag) Set(text string) error {
 }
 
 // String returns the risks, separated by commas.
-func (f *riskFlag) String() string {
-	var names []string
-	for _, risk := range *f {
-		names = append(names, string(risk))
-	}
-	return strings.Join(names, ",")
-}
+func (f *riskFlag) String() string { return joined(*f, ",") }
 
 // Type is what the help calls a value.
 func (f *riskFlag) Type() string { return "risk" }

@@ -168,6 +168,12 @@ type FinishRecovery struct {
 	VolumeUID string `json:"volumeUID"`
 }
 
+// KindOf is the name of a kind of action, such as AddLearner.
+func KindOf(a Action) string {
+	_, kind, _ := strings.Cut(fmt.Sprintf("%T", a), ".")
+	return kind
+}
+
 // Actions has one of each kind of action. What has to be thought of for each is held by
 // TestEveryAction.
 func Actions() []Action {
@@ -251,8 +257,8 @@ func (a DeleteVolume) String() string {
 	return fmt.Sprintf("DeleteVolume %d (%s)", a.Ordinal, a.VolumeUID)
 }
 
-// maxOrdinals is how many ordinals a set can hold.
-const maxOrdinals = 64
+// MaxOrdinals is how many ordinals a set can hold.
+const MaxOrdinals = 64
 
 // Ordinals is a set of ordinals under 64, comparable and ordered.
 type Ordinals uint64
@@ -271,7 +277,7 @@ func (o Ordinals) Len() int { return bits.OnesCount64(uint64(o)) }
 // List returns the ordinals in ascending order.
 func (o Ordinals) List() []int {
 	var list []int
-	for n := range maxOrdinals {
+	for n := range MaxOrdinals {
 		if o.Has(n) {
 			list = append(list, n)
 		}

@@ -34,6 +34,9 @@ func sentence(facts []string) string {
 	return strings.Join(slices.Sorted(slices.Values(facts)), "; ")
 }
 
+// Count says how many there are of something.
+func Count(n int, what string) string { return plural(n, what, what+"s") }
+
 func plural(n int, one, many string) string {
 	if n == 1 {
 		return fmt.Sprintf("%d %s", n, one)

@@ -97,7 +97,7 @@ func (s State) addSpare() (Decision, bool) {
 		return Decision{}, false
 	}
 	ordinal := s.lowestFreeOrdinal()
-	if ordinal >= maxOrdinals || !s.empty(ordinal) || s.peerURL(ordinal) == "" {
+	if ordinal >= MaxOrdinals || !s.empty(ordinal) || s.peerURL(ordinal) == "" {
 		return Decision{}, false
 	}
 	return act(AddLearner{ordinal, s.peerURL(ordinal)},

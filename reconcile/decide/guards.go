@@ -9,8 +9,8 @@ func invalidSpec(s State) (Decision, bool) {
 	switch n := s.Declared.Replicas; {
 	case len(s.Declared.Problems) > 0:
 		return block("%s", sentence(s.Declared.Problems))
-	case n < 1 || n > maxOrdinals:
-		return block("%d replicas are declared; 1 to %d can be run", n, maxOrdinals)
+	case n < 1 || n > MaxOrdinals:
+		return block("%d replicas are declared; 1 to %d can be run", n, MaxOrdinals)
 	}
 	return Decision{}, false
 }

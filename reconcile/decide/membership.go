@@ -107,7 +107,7 @@ func (s State) ReplicaName(ordinal int) string { return s.Name + "-" + strconv.I
 func (s State) Ordinal(name string) (int, bool) {
 	digits, ours := strings.CutPrefix(name, s.Name+"-")
 	n, _ := strconv.Atoi(digits) // what is no number does not come back as it was
-	if !ours || n < 0 || n >= maxOrdinals || strconv.Itoa(n) != digits {
+	if !ours || n < 0 || n >= MaxOrdinals || strconv.Itoa(n) != digits {
 		return 0, false
 	}
 	return n, true

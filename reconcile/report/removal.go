@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // FlagConfirm is the flag that confirms a removal.
@@ -24,7 +26,7 @@ type Removal struct {
 
 // String says what is held, on one line.
 func (r Removal) String() string {
-	text := fmt.Sprintf("%s no longer declares %d of %s", r.Revision, len(r.Clusters), count(r.Of, "cluster"))
+	text := fmt.Sprintf("%s no longer declares %d of %s", r.Revision, len(r.Clusters), decide.Count(r.Of, "cluster"))
 	if r.Source != "" {
 		text += " of " + r.Source
 	}

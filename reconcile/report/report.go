@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"reflect"
 
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/road"
@@ -162,7 +161,7 @@ func newDecision(d decide.Decision) *decision {
 	}
 	out := &decision{Rule: d.Rule, Verdict: d.Verdict, Message: d.Message}
 	if d.Action != nil {
-		out.Action = &action{Kind: reflect.TypeOf(d.Action).Name(), Fields: d.Action}
+		out.Action = &action{Kind: decide.KindOf(d.Action), Fields: d.Action}
 	}
 	return out
 }

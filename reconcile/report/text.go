@@ -119,7 +119,7 @@ func Summary(r Report) string {
 			failed++
 		}
 	}
-	parts := []string{count(len(r.Clusters), "cluster")}
+	parts := []string{decide.Count(len(r.Clusters), "cluster")}
 	acting := "acted on"
 	if r.Planned {
 		acting = "to act on"
@@ -139,22 +139,14 @@ func Summary(r Report) string {
 		held += len(removal.Clusters)
 	}
 	if held > 0 {
-		parts = append(parts, count(held, "removal")+" held")
+		parts = append(parts, decide.Count(held, "removal")+" held")
 	}
 	if n := len(r.Problems); n > 0 {
-		parts = append(parts, count(n, "problem")+" in the source")
+		parts = append(parts, decide.Count(n, "problem")+" in the source")
 	}
 	unknown := func(risk road.Risk) bool { return risk == road.Unknown }
 	if risks := slices.DeleteFunc(r.Risks(), unknown); len(risks) > 0 {
 		parts = append(parts, "at worst "+risks[len(risks)-1].String())
 	}
 	return strings.Join(parts, ", ")
-}
-
-// count says how many there are of something.
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -2,7 +2,6 @@ package road
 
 import (
 	"encoding/json"
-	"reflect"
 
 	"quorate.dev/quorate/reconcile/decide"
 )
@@ -45,6 +44,6 @@ func (step Step) MarshalJSON() ([]byte, error) {
 		Stops    []string `json:"stops,omitempty"`
 		Creates  []string `json:"createsVolumes,omitempty"`
 		Deletes  []string `json:"deletesVolumes,omitempty"`
-	}{step.Rule, reflect.TypeOf(step.Action).Name(), step.What, step.Before, step.Lowest, step.After,
+	}{step.Rule, decide.KindOf(step.Action), step.What, step.Before, step.Lowest, step.After,
 		step.Starts, step.Restarts, step.Stops, step.Creates, step.Deletes})
 }

@@ -19,8 +19,6 @@ const (
 	// patience is how many passes one wait may take: more than half an hour of the simulated world, after which a wait
 	// that nothing has ended is for a person.
 	patience = 200
-	// mostReplicas is more than any cluster has.
-	mostReplicas = 64
 )
 
 // Road is what lies before a cluster.
@@ -64,16 +62,17 @@ func Ahead(s decide.State) Road {
 	}
 	ready := func(r decide.Replica) bool { return r.Pod == decide.PodReady }
 	road.unasked = !s.Membership.Known && slices.ContainsFunc(s.Replicas, ready)
-	if s.Objects.RunsReplicas > mostReplicas { // somebody has scaled it: it is not followed pod by pod
+	if s.Objects.RunsReplicas > decide.MaxOrdinals { // somebody has scaled it: it is not followed pod by pod
 		road.open(s, d)
 		return road
 	}
 	w := simulate.From(s, 0)
-	if !alike(s, d, decide.Decide(w.Observe())) { // what was observed cannot be made up: only the first step is certain
+	seen := w.Observe()
+	if !alike(s, d, decide.Decide(seen)) { // what was observed cannot be made up: only the first step is certain
 		road.open(s, d)
 		return road
 	}
-	road.follow(w)
+	road.follow(w, seen)
 	return road
 }
 
@@ -94,27 +93,22 @@ func alike(s decide.State, a, b decide.Decision) bool {
 }
 
 // follow passes until nothing is left to do, or nothing moves any more.
-func (r *Road) follow(w *simulate.World) {
-	seen, at := w.Observe(), r.Start
-	waited := 0
+func (r *Road) follow(w *simulate.World, seen decide.State) {
+	at, waited := standing(seen, r.Start), 0
 	for range most {
 		d, _ := w.Pass(simulate.NoCrash)
-		at = standing(seen, at)
 		if inVain := d.Verdict == decide.Block && r.End.Verdict == decide.Wait && r.End.Rule == d.Rule; !inVain {
 			r.End = d
 		}
 		switch d.Verdict {
 		case decide.Done, decide.Block:
-			r.arrive(seen, at)
 			return
 		case decide.Wait:
 			if waited++; waited > patience {
-				r.arrive(seen, at)
 				return
 			}
 		case decide.Act:
 			waited = 0
-			r.arrive(seen, at)
 			r.Steps = append(r.Steps, newStep(seen, d, at))
 		}
 		w.Tick()
@@ -126,11 +120,4 @@ func (r *Road) follow(w *simulate.World) {
 		seen = now
 	}
 	r.Open = true
-}
-
-// arrive ends the last step.
-func (r *Road) arrive(s decide.State, at Standing) {
-	if n := len(r.Steps); n > 0 {
-		r.Steps[n-1].After = at
-	}
 }

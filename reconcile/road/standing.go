@@ -52,9 +52,9 @@ func (s Standing) String() string {
 	if s.Voters == 0 {
 		return "not formed"
 	}
-	text := fmt.Sprintf("%d of %s", s.Answering, count(s.Voters, "voter"))
+	text := fmt.Sprintf("%d of %s", s.Answering, decide.Count(s.Voters, "voter"))
 	if s.Learners > 0 {
-		text += fmt.Sprintf(" and %s", count(s.Learners, "learner"))
+		text += fmt.Sprintf(" and %s", decide.Count(s.Learners, "learner"))
 	}
 	switch spare := s.Spare(); {
 	case spare < 0:
@@ -64,11 +64,4 @@ func (s Standing) String() string {
 	default:
 		return fmt.Sprintf("%s, %d may fail", text, spare)
 	}
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

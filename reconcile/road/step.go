@@ -13,6 +13,7 @@ func newStep(s decide.State, d decide.Decision, at Standing) Step {
 
 // watch notes what has become of pods and volumes between two moments, and where etcd stands now.
 func (step *Step) watch(before, now decide.State, at Standing) {
+	step.After = at
 	if at.Spare() < step.Lowest.Spare() {
 		step.Lowest = at
 	}
@@ -55,7 +56,7 @@ func add(names *[]string, name string) {
 
 // what says what an action does, by the names of members, and by no ID.
 func what(s decide.State, action decide.Action) string {
-	kind, _, _ := strings.Cut(action.String(), " ")
+	kind := decide.KindOf(action)
 	switch a := action.(type) {
 	case decide.Bootstrap, decide.StartRollout, decide.EnableDowngrade, decide.CancelDowngrade:
 		return withoutHash(action.String())

@@ -107,7 +107,7 @@ func TestNotUnknown(t *testing.T) {
 					w.Tick()
 				}
 				if unknown > 0 {
-					t.Logf("%s %d: %d of %d unknown", name, n, unknown, total)
+					t.Errorf("%s %d: %d of %d unknown", name, n, unknown, total)
 				}
 			}
 		}

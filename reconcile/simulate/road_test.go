@@ -2,7 +2,6 @@ package simulate_test
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -51,20 +50,18 @@ func isTaken(t *testing.T, w *simulate.World) {
 	}
 	var foretold, taken []string
 	for _, step := range ahead.Steps {
-		foretold = append(foretold, step.Rule+" "+nameOfKind(step.Action))
+		foretold = append(foretold, step.Rule+" "+decide.KindOf(step.Action))
 	}
 	steps := w.Clone().Converge(patienceOfTests)
 	for _, step := range steps {
 		if step.Decision.Verdict == decide.Act {
-			taken = append(taken, step.Decision.Rule+" "+nameOfKind(step.Decision.Action))
+			taken = append(taken, step.Decision.Rule+" "+decide.KindOf(step.Decision.Action))
 		}
 	}
 	if end := steps[len(steps)-1].Decision; !slices.Equal(foretold, taken) || ahead.End.Rule != end.Rule || ahead.End.Verdict != end.Verdict {
 		t.Errorf("foretold\n%s\n%s\ntaken\n%s\n%s", strings.Join(foretold, "\n"), ahead.End, strings.Join(taken, "\n"), end)
 	}
 }
-
-func nameOfKind(action decide.Action) string { return reflect.TypeOf(action).Name() }
 
 // TestRoadHasAnEnd: whatever is observed, the road ends, names no ID that is made up, and breaks no law.
 func TestRoadHasAnEnd(t *testing.T) {

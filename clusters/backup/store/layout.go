@@ -100,6 +100,14 @@ func (b Backup) drilledName() string  { return b.stem() + ".drilled.json" }
 func (b Backup) readPrefix() string           { return b.stem() + ".read-" }
 func (b Backup) readName(at time.Time) string { return b.readPrefix() + SlotID(at) + ".json" }
 
+// readNames are the names there are that say so. Others only begin as these do, and are somebody else's.
+func (b Backup) readNames(ctx context.Context, in Bucket) ([]string, error) {
+	names, err := in.List(ctx, b.readPrefix())
+	return slices.DeleteFunc(names, func(name string) bool {
+		return !readRest.MatchString(strings.TrimPrefix(name, b.stem()))
+	}), err
+}
+
 // Listing is all that a store has of the clusters that were asked for.
 type Listing struct {
 	// Backups in the order of clusters, their IDs, and time.

@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"time"
 
 	"quorate.dev/quorate/clusters/backup/snapshot"
@@ -218,13 +216,10 @@ func Remove(ctx context.Context, b Bucket, m Manifest) error {
 	if err := remove(ctx, b, backup.manifestName()); err != nil {
 		return err
 	}
-	read, err := b.List(ctx, backup.readPrefix())
+	read, err := backup.readNames(ctx, b)
 	if err != nil {
 		return err
 	}
-	read = slices.DeleteFunc(read, func(name string) bool {
-		return !readRest.MatchString(strings.TrimPrefix(name, backup.stem()))
-	})
 	return remove(ctx, b, append(read, backup.drilledName(), backup.verifiedName(), backup.damagedName(),
 		m.DataPath())...)
 }

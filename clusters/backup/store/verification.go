@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -94,15 +93,13 @@ func (v Verification) RecordRead(ctx context.Context, b Bucket) error {
 	if err := v.of.record(ctx, b, of.readName(v.At), v); err != nil {
 		return err
 	}
-	before, err := b.List(ctx, of.readPrefix())
+	before, err := of.readNames(ctx, b)
 	if err != nil {
 		return err
 	}
-	// What somebody else has noted meanwhile stays, and so do names that are none of these.
 	for _, name := range before {
-		rest, _ := strings.CutPrefix(name, of.stem())
-		if !readRest.MatchString(rest) || name >= of.readName(v.At) {
-			continue
+		if name >= of.readName(v.At) {
+			continue // what somebody else has noted meanwhile stays
 		}
 		if err := remove(ctx, b, name); err != nil && !errors.Is(err, ErrHeld) {
 			return err // the newest one counts, where the store holds on to others
