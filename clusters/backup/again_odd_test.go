@@ -60,7 +60,7 @@ func TestReadAgainWhatIsHeld(t *testing.T) {
 	}
 }
 
-// TestReadAgainBehindArchived: backups that can never be read do not keep others from being read for ever.
+// TestReadAgainBehindArchived: backups that can never be read do not keep others out forever.
 func TestReadAgainBehindArchived(t *testing.T) {
 	b := bucketIn(t, t.TempDir())
 	o, all := three(t, b)
