@@ -49,7 +49,8 @@ test-alerts: ## test the rules of deploy/monitoring with the engine of Prometheu
 FUZZ    := gitsource/manifests:FuzzDecode:400 gitsource/manifests:FuzzRender:120 gitsource/gittree:FuzzTree:40000 \
            gitsource/pack:FuzzRead:40000 gitsource/remote:FuzzFetch:60000 gitsource/remote:FuzzParseAddress:60000 \
            gitsource/signature:FuzzVerify:100000 gitsource/signature:FuzzKeys:40000 clusters/etcd:FuzzObserve:500 \
-           clusters:FuzzReadBack:700 clusters/backup/result:FuzzParseResult:10000 clusters/backup/result:FuzzParseRestored:10000 clusters/backup/result:FuzzReread:10000
+           clusters:FuzzReadBack:700 clusters/backup/result:FuzzParseResult:10000 clusters/backup/result:FuzzParseRestored:10000 \
+           clusters/backup/result:FuzzReread:10000
 
 test-release: ## test the chart with the engine of Helm, and how releases are made
 	$(GO) -C .ci/release test -trimpath -count 1 $(TAGS) ./...
