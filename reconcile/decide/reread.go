@@ -28,6 +28,12 @@ type Reread struct {
 // whatever is found meanwhile.
 func (r Reread) CanHaveBeen(now time.Time) bool { return !r.At.After(now.Add(clockSkew)) }
 
+// KnowsDamage reports whether it says how many backups are damaged, none included. Where the store could not be listed,
+// it says only that.
+func (r *Reread) KnowsDamage() bool {
+	return r != nil && (r.Unread == "" || r.Backups > 0 || len(r.Damaged) > 0)
+}
+
 // LaterReread is the one of two that is of a later time; nil stands for none.
 func LaterReread(a, b *Reread) *Reread {
 	switch {
@@ -36,7 +42,7 @@ func LaterReread(a, b *Reread) *Reread {
 	case b.At.After(a.At):
 		a, b = b, a
 	}
-	if a.Unread == "" || a.Backups > 0 || len(a.Damaged) > 0 {
+	if a.KnowsDamage() {
 		return a
 	}
 	known := *a // the store could not be listed: what is known of it still holds

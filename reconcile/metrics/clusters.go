@@ -146,6 +146,15 @@ var backups = []family{
 	whether("backup_unverified", "Whether the newest backup was not read back, as the condition BackupUnverified. "+
 		"Absent where that is not declared.",
 		func(c report.Cluster) (bool, bool) { return c.State.BackupUnverified() }),
+	single("backup_damaged", "Stored backups that were read again and found damaged, as the condition BackupDamaged. "+
+		"Absent where backups are not declared, and while none is known to have been read again.",
+		func(c report.Cluster) (float64, bool) {
+			r := c.State.Backups.Reread
+			if c.State.Declared.BackupTo == "" || !r.KnowsDamage() {
+				return 0, false
+			}
+			return float64(int64(len(r.Damaged)) + r.More), true
+		}),
 	when("drill_last_success", "When a backup was last restored for practice.", func(s decide.State) time.Time {
 		if s.Backups.Drill == nil {
 			return time.Time{}
