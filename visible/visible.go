@@ -72,6 +72,16 @@ func Line(s string) string {
 	return strings.ToValidUTF8(start, "") + gap + strings.ToValidUTF8(end, "")
 }
 
+// Short is the beginning of a Line, of so many bytes at most. Doing it twice changes nothing.
+func Short(s string, most int) string {
+	s = Line(s)
+	if len(s) <= most {
+		return s
+	}
+	const gap = "…"
+	return strings.ToValidUTF8(s[:most-len(gap)], "") + gap
+}
+
 // JSON writes what is not visible in a document of JSON, or is a command to a CI system, as
 // escapes, which mean the same.
 func JSON(document []byte) []byte {

@@ -36,6 +36,22 @@ func TestLine(t *testing.T) {
 	}
 }
 
+// What is short is the beginning of a line, and a line itself.
+func TestShort(t *testing.T) {
+	for name, text := range visibletest.Hostile {
+		for _, most := range []int{3, 4, 10, 100, 1000} {
+			short := visible.Short(text, most)
+			if unfit := visibletest.Unfit(short + " harmless"); unfit != "" || len(short) > most || short != visible.Short(short, most) ||
+				!strings.HasPrefix(visible.Line(text), strings.TrimSuffix(short, "…")) {
+				t.Errorf("%s: %s: %.200q", name, unfit, short)
+			}
+		}
+	}
+	if got := visible.Short("äää", 5); got != "ä…" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // As JSON, any text means what it is.
 func TestJSON(t *testing.T) {
 	for name, text := range visibletest.Hostile {

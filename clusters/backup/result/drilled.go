@@ -45,7 +45,7 @@ func (r Drilled) Seconds() float64 { return r.FetchSeconds + r.RestoreSeconds + 
 
 // Encode writes the result as one line. What is too long of Uncompared is cut.
 func (r Drilled) Encode() ([]byte, error) {
-	r.Format, r.Uncompared = DrilledFormat, shorten(r.Uncompared)
+	r.Format, r.Uncompared = DrilledFormat, visible.Short(r.Uncompared, maxUnproven)
 	r.utc()
 	if problem := r.problem(); problem != "" {
 		return nil, fmt.Errorf("write the result of a drill: %s", problem)

@@ -40,7 +40,7 @@ var ErrReread = errors.New("it is no result of reading backups again")
 
 // Encode writes the result as one line. What is too long of Unread is cut.
 func (r Reread) Encode() ([]byte, error) {
-	r.Format, r.Unread = RereadFormat, shorten(r.Unread)
+	r.Format, r.Unread = RereadFormat, visible.Short(r.Unread, maxUnproven)
 	// Whoever may write to the store can name one as of any time: that is no reason to say nothing.
 	r.Damaged = slices.DeleteFunc(slices.Clone(r.Damaged), func(id string) bool { return !IsBackupID(id) })
 	if !isMoment(r.Oldest) {

@@ -49,7 +49,7 @@ var ErrResult = errors.New("it is no result of a backup")
 
 // Encode writes the result as one line. What is too long of Unproven is cut.
 func (r Result) Encode() ([]byte, error) {
-	r.Format, r.Unproven = Format, shorten(r.Unproven)
+	r.Format, r.Unproven = Format, visible.Short(r.Unproven, maxUnproven)
 	r.Slot, r.StartedAt, r.FinishedAt = r.Slot.UTC(), r.StartedAt.UTC(), r.FinishedAt.UTC()
 	if problem := r.problem(); problem != "" {
 		return nil, fmt.Errorf("write the result of a backup: %s", problem)
@@ -73,16 +73,6 @@ func encode(value any, most int) ([]byte, error) {
 		return nil, fmt.Errorf("it has %d bytes, more than %d", line.Len(), most)
 	}
 	return line.Bytes(), nil
-}
-
-// shorten makes a line of a text, and keeps its beginning.
-func shorten(text string) string {
-	text = visible.Line(text)
-	if len(text) <= maxUnproven {
-		return text
-	}
-	const gap = "…"
-	return strings.ToValidUTF8(text[:maxUnproven-len(gap)], "") + gap
 }
 
 // ParseResult reads what Encode wrote. The text is that of a pod's status, which whoever may change

@@ -22,6 +22,7 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"quorate.dev/quorate/clusters/backup/snapshot"
+	"quorate.dev/quorate/visible"
 )
 
 // eachBucket runs a test with every kind of bucket that can be served here.
@@ -409,6 +410,62 @@ func TestDamageFoundMeanwhile(t *testing.T) {
 		}
 		if err := later.Withdraw(t.Context(), b); err != nil || state().Verified || state().Damaged {
 			t.Errorf("%+v %v", state(), err)
+		}
+	})
+}
+
+// TestDamageIsAShortLine: what strangers have written into a manifest is repeated by errors, and not in what is stored of
+// the damage; whatever is on record of it, the backup can be read back again.
+func TestDamageIsAShortLine(t *testing.T) {
+	eachBucket(t, func(t *testing.T, b Bucket) {
+		m := manifest()
+		hostile := strings.Repeat("\x1b]0;ä\u202e\n::error::##vso[x]", 1200)
+		text, err := json.Marshal(map[string]string{"slot": hostile})
+		if err != nil || len(text) > maxManifest {
+			t.Fatalf("%d bytes, %v", len(text), err)
+		}
+		name := m.Backup().manifestName()
+		if err := b.Replace(t.Context(), name, bytes.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadManifest(t.Context(), b, m.Backup()); err == nil || len(err.Error()) < 10*maxDamage {
+			t.Fatalf("the error repeats nothing: %.100v", err)
+		}
+		onRecord := func() string {
+			text, err := readAll(t.Context(), b, m.Backup().damagedName())
+			var found Verification
+			if err != nil || len(text) > 4*maxDamage || json.Unmarshal(text, &found) != nil || len(found.Damage) > maxDamage ||
+				found.Damage == "" || found.Damage != visible.Line(found.Damage) {
+				t.Errorf("%d bytes, %.200q, %v", len(text), text, err)
+			}
+			return found.Damage
+		}
+		if err := Condemn(t.Context(), b, m.Backup()); err != nil {
+			t.Fatal(err)
+		}
+		if got := onRecord(); !strings.Contains(got, name) || !strings.Contains(got, ErrManifest.Error()) {
+			t.Errorf("got %q", got)
+		}
+		if err := b.Replace(t.Context(), name, bytes.NewReader(encoded(t, m))); err != nil {
+			t.Fatal(err)
+		}
+		v, err := BeginVerification(t.Context(), b, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.Damage = hostile
+		if err := v.Record(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		onRecord()
+		if err := b.Replace(t.Context(), m.Backup().damagedName(), strings.NewReader(strings.Repeat(hostile, 4))); err != nil {
+			t.Fatal(err)
+		}
+		if v, err = BeginVerification(t.Context(), b, m); err == nil {
+			err = v.Record(t.Context(), b)
+		}
+		if err != nil {
+			t.Errorf("what is on record of it keeps it from being read: %v", err)
 		}
 	})
 }

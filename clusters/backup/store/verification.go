@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
+
+	"quorate.dev/quorate/visible"
 )
 
 // Verification is what is found when a backup is read back.
@@ -15,13 +18,17 @@ type Verification struct {
 	// At is when it was begun: what happened to the backup since, it has not seen.
 	At     time.Time `json:"at"`
 	SHA256 string    `json:"sha256"`
-	// Damage that was found, empty if there is none.
+	// Damage that was found, empty if there is none. It is stored as a short line: an error may repeat what strangers
+	// have written.
 	Damage string `json:"damage,omitempty"`
 
 	of Manifest
 	// known is the damage that was on record when it was begun, as it is stored.
 	known []byte
 }
+
+// maxDamage is how many bytes of the damage are stored.
+const maxDamage = 1 << 10
 
 // PendingVerification is one that was begun, and that another process goes on with.
 type PendingVerification struct {
@@ -53,11 +60,19 @@ func BeginVerification(ctx context.Context, b Bucket, m Manifest) (Verification,
 }
 
 func (v Verification) damageOnRecord(ctx context.Context, b Bucket) ([]byte, error) {
-	text, err := readAll(ctx, b, v.of.Backup().damagedName())
+	mark, err := b.Open(ctx, v.of.Backup().damagedName())
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}
-	return text, err
+	if err != nil {
+		return nil, err
+	}
+	defer mark.Close()
+	text, err := io.ReadAll(io.LimitReader(mark, maxManifest)) // strangers may have made it longer
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", v.of.Backup().damagedName(), err)
+	}
+	return text, nil
 }
 
 // Record stores what was found, beside the manifest, if that is still the one it was. That a backup
@@ -65,6 +80,7 @@ func (v Verification) damageOnRecord(ctx context.Context, b Bucket) ([]byte, err
 func (v Verification) Record(ctx context.Context, b Bucket) error {
 	of := v.of.Backup()
 	if v.Damage != "" {
+		v.Damage = visible.Short(v.Damage, maxDamage)
 		if err := v.of.record(ctx, b, of.damagedName(), v); err != nil {
 			return err
 		}
@@ -115,7 +131,8 @@ func Condemn(ctx context.Context, b Bucket, of Backup) error {
 	if !errors.Is(err, ErrManifest) || errors.Is(err, ErrFormat) {
 		return err
 	}
-	found := Verification{Format: Format, At: time.Now().UTC().Truncate(time.Second), Damage: err.Error()}
+	found := Verification{Format: Format, At: time.Now().UTC().Truncate(time.Second),
+		Damage: visible.Short(err.Error(), maxDamage)}
 	text, err := json.MarshalIndent(found, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write what was found: %w", err)
