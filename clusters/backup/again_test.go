@@ -3,6 +3,7 @@ package backup
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"slices"
@@ -110,6 +111,14 @@ func TestReadAgainFindsDamage(t *testing.T) {
 		"a manifest of a newer version": {func(b store.Bucket, m store.Manifest) error {
 			return b.Replace(t.Context(), manifestOf(m), strings.NewReader(`{"format":"quorate.dev/backup/v9"}`))
 		}, false, "another format"},
+		"a compression of a newer version": {func(b store.Bucket, m store.Manifest) error {
+			m.Compression, m.Data = "brotli", strings.TrimSuffix(m.Data, ".zst")+".br"
+			return b.Replace(t.Context(), manifestOf(m), bytes.NewReader(encoded(t, m)))
+		}, false, "newer"},
+		"an encryption of a newer version": {func(b store.Bucket, m store.Manifest) error {
+			m.Encryption = "age-v2"
+			return b.Replace(t.Context(), manifestOf(m), bytes.NewReader(encoded(t, m)))
+		}, false, "newer"},
 		"too large": {func(store.Bucket, store.Manifest) error { return nil }, false, "--max-bytes"},
 		"deleted":   {func(b store.Bucket, m store.Manifest) error { return store.Remove(t.Context(), b, m) }, false, ""},
 	} {
@@ -146,6 +155,15 @@ func TestReadAgainFindsDamage(t *testing.T) {
 			}
 		}
 	}
+}
+
+func encoded(t *testing.T, m store.Manifest) []byte {
+	t.Helper()
+	text, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 func manifestOf(m store.Manifest) string {

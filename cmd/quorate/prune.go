@@ -131,7 +131,7 @@ func (p pruner) run(ctx context.Context, plan retention.Plan, all int) error {
 		}
 	}
 	for _, name := range plan.Orphans {
-		gone, err := p.delete(ctx, name, func() error { return p.bucket.Delete(ctx, name) })
+		gone, err := p.delete(ctx, name, func() error { return p.discard(ctx, name) })
 		if err != nil {
 			return err
 		}
@@ -149,9 +149,6 @@ func (p pruner) run(ctx context.Context, plan retention.Plan, all int) error {
 
 // delete deletes one thing. What the store holds on to, and what cannot be read, stays, and is said.
 func (p pruner) delete(ctx context.Context, what string, delete func() error) (gone bool, err error) {
-	if p.dryRun {
-		return true, nil
-	}
 	switch err := delete(); {
 	case err == nil, errors.Is(err, store.ErrNotFound): // another one may be pruning too
 		return true, nil
@@ -165,8 +162,15 @@ func (p pruner) delete(ctx context.Context, what string, delete func() error) (g
 
 func (p pruner) remove(ctx context.Context, b store.Backup) error {
 	m, err := store.ReadManifest(ctx, p.bucket, b)
-	if err != nil {
+	if err != nil || p.dryRun {
 		return err
 	}
 	return store.Remove(ctx, p.bucket, m)
+}
+
+func (p pruner) discard(ctx context.Context, name string) error {
+	if p.dryRun {
+		return nil
+	}
+	return p.bucket.Delete(ctx, name)
 }

@@ -5,6 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -142,6 +146,46 @@ func TestPruneIsKilled(t *testing.T) {
 	}
 	if kills < 20 {
 		t.Errorf("it was killed %d times", kills)
+	}
+}
+
+// TestPruneLeavesNewer: a backup whose data are encoded as only a newer version may know is not deleted, and a dry run
+// says so too. It is none that is damaged.
+func TestPruneLeavesNewer(t *testing.T) {
+	r := newRestores(t)
+	var all []string
+	for days := range 3 {
+		all = append(all, store.SlotID(time.Now().AddDate(0, 0, -days-1)))
+		r.stored(all[days])
+	}
+	if code := execute(t.Context(), []string{"backups", "verify", "ns/a", "--from=file://" + r.store}, streams{out: io.Discard, err: io.Discard}); code != exitOK {
+		t.Fatal(code)
+	}
+	manifests, err := filepath.Glob(r.store + "/ns/a/*/" + all[2] + ".json")
+	if err != nil || len(manifests) != 1 {
+		t.Fatal(manifests, err)
+	}
+	text, err := os.ReadFile(manifests[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := regexp.MustCompile(`("format".*)`).ReplaceAll(text, []byte(`$1 "encryption": "age-v2",`))
+	if err := os.WriteFile(manifests[0], newer, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, how := range [][]string{{"--dry-run"}, nil, {"--dry-run"}, nil} {
+		var out, stderr bytes.Buffer
+		code := execute(t.Context(), append([]string{"backups", "prune", "ns/a", "--from=file://" + r.store, "--last=1", "--min-age=1h"}, how...),
+			streams{out: &out, err: &stderr})
+		if code != exitOK || strings.Contains(out.String(), all[2]) || !strings.Contains(stderr.String(), all[2]+" stays: ") || !strings.Contains(stderr.String(), "a newer one may") {
+			t.Errorf("%d %s%s", code, out.String(), stderr.String())
+		}
+	}
+	if left, err := os.ReadFile(manifests[0]); err != nil || !bytes.Equal(left, newer) {
+		t.Errorf("%v %s", err, left)
+	}
+	if damaged, err := filepath.Glob(r.store + "/ns/a/*/*.damaged.json"); err != nil || len(damaged) > 0 {
+		t.Errorf("%v %v", damaged, err)
 	}
 }
 

@@ -117,26 +117,28 @@ func ReadManifest(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 		return Manifest{}, fmt.Errorf("%s: %w: %w: %.40q; this version reads %s",
 			of.manifestName(), ErrManifest, ErrFormat, m.Format, Format)
 	}
-	if problem := m.problem(of); problem != "" {
-		return Manifest{}, fmt.Errorf("%s: %w: %s", of.manifestName(), ErrManifest, problem)
+	if problem := m.problem(of); problem != nil {
+		return Manifest{}, fmt.Errorf("%s: %w: %w", of.manifestName(), ErrManifest, problem)
 	}
 	return m, nil
 }
 
-func (m Manifest) problem(of Backup) string {
+// problem is what is wrong with it: ErrFormat if its data are encoded as only a newer version may know.
+func (m Manifest) problem(of Backup) error {
 	about := m.Backup()
 	about.Verified, about.Damaged, about.Drilled = of.Verified, of.Damaged, of.Drilled
 	switch {
 	case about.manifestName() != of.manifestName() || !m.Slot.Equal(of.Slot):
-		return "it is about another backup"
+		return errors.New("it is about another backup")
+	case m.Compression != "" && m.Compression != Zstd, m.Encryption != "" && m.Encryption != Age: // so is what follows
+		return fmt.Errorf("%w: %.20q and %.20q are no encodings that this version reads; a newer one may",
+			ErrFormat, m.Compression, m.Encryption)
 	case !isDataName(m.Data, SlotID(m.Slot)):
-		return fmt.Sprintf("%.100q is no name of data", m.Data)
+		return fmt.Errorf("%.100q is no name of data", m.Data)
 	case m.Bytes <= 0 || m.Snapshot.Bytes <= 0 || !isSHA256(m.SHA256) || !isSHA256(m.Snapshot.SHA256):
-		return "sizes or checksums are missing"
-	case m.Compression != "" && m.Compression != Zstd, m.Encryption != "" && m.Encryption != Age:
-		return fmt.Sprintf("%.20q and %.20q are no encodings that are known here", m.Compression, m.Encryption)
+		return errors.New("sizes or checksums are missing")
 	}
-	return ""
+	return nil
 }
 
 // How data may be encoded.

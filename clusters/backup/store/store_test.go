@@ -322,8 +322,9 @@ func TestManifest(t *testing.T) {
 			if err := b.Replace(t.Context(), m.Backup().manifestName(), bytes.NewReader(text)); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := ReadManifest(t.Context(), b, m.Backup()); err == nil {
-				t.Errorf("%s: %+v", what, got)
+			got, err := ReadManifest(t.Context(), b, m.Backup())
+			if newer := what == "an odd encoding" || what == "another format"; !errors.Is(err, ErrManifest) || errors.Is(err, ErrFormat) != newer {
+				t.Errorf("%s: %+v, %v", what, got, err)
 			}
 		}
 		for what, text := range map[string]string{"no JSON": "{", "too long": "{" + strings.Repeat(" ", maxManifest) + "}"} {
