@@ -80,16 +80,17 @@ func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared *v1alpha1.
 	if s.Backups.Hidden != "" {
 		return // nothing is known of them
 	}
-	set := func(kind, reason, message string, is bool) {
+	setTo := func(kind string, is metav1.ConditionStatus, reason, message string) {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type: kind, Status: truth(is), Reason: reason, Message: visible.Line(message),
+			Type: kind, Status: is, Reason: reason, Message: visible.Line(message),
 			ObservedGeneration: status.ObservedGeneration, LastTransitionTime: metav1.NewTime(s.Now),
 		})
 	}
-	if reason, message, damaged := rereadCondition(s.Backups.Reread); reason == "" {
+	set := func(kind, reason, message string, is bool) { setTo(kind, truth(is), reason, message) }
+	if damaged, reason, message := rereadCondition(s.Backups.Reread); reason == "" {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBackupDamaged)
 	} else {
-		set(v1alpha1.ConditionBackupDamaged, reason, message, damaged)
+		setTo(v1alpha1.ConditionBackupDamaged, damaged, reason, message)
 	}
 	last := s.Backups.Last
 	if b.Suspend {

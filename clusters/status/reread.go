@@ -53,13 +53,18 @@ func rereadStatus(seen *decide.Reread) *v1alpha1.RereadResult {
 	return r
 }
 
-// rereadCondition says whether stored backups are damaged; the reason is empty if that is not known.
-func rereadCondition(seen *decide.Reread) (reason, message string, damaged bool) {
-	if seen == nil {
-		return "", "", false
+// rereadCondition says whether stored backups are damaged: Unknown as long as the store could never be listed; the reason
+// is empty if nobody has looked.
+func rereadCondition(seen *decide.Reread) (is metav1.ConditionStatus, reason, message string) {
+	damage := seen.DescribeDamage()
+	switch {
+	case seen == nil:
+		return "", "", ""
+	case damage != "":
+		return metav1.ConditionTrue, "Damaged", damage
+	case !seen.KnowsDamage():
+		return metav1.ConditionUnknown, "Unknown", "what is stored could not be looked at: " + seen.Unread
 	}
-	if damage := seen.DescribeDamage(); damage != "" {
-		return "Damaged", damage, true
-	}
-	return "Sound", fmt.Sprintf("of %d stored backups, none is known to be damaged", seen.Backups), false
+	return metav1.ConditionFalse, "Sound",
+		fmt.Sprintf("of %d stored backups, none is known to be damaged", seen.Backups)
 }

@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
 )
 
 // TestRereadIsRemembered: which stored backups are damaged stays in the status when the Jobs are gone, as a condition
@@ -50,5 +52,37 @@ func TestRereadIsRemembered(t *testing.T) {
 	entry.State.Backups.Reread = nil
 	if c := meta.FindStatusCondition(newStatus(live, live, entry, fetchedMain).Conditions, v1alpha1.ConditionBackupDamaged); c != nil {
 		t.Errorf("got %+v", c)
+	}
+}
+
+// TestUnlistedStoreIsUnknown: that a store could not be listed does not say that what it holds is sound; what was known
+// of it before still holds.
+func TestUnlistedStoreIsUnknown(t *testing.T) {
+	unlisted := &decide.Reread{Job: "a-backup-2", At: noon, Unread: "list what begins with \"ns/a/\": no such host\x1b[2J"}
+	before := &decide.Reread{Job: "a-backup-1", At: noon.Add(-time.Hour), Backups: 7}
+	damaged := *before
+	damaged.Damaged = []string{"20261120t180000z"}
+	for name, test := range map[string]struct {
+		seen         *decide.Reread
+		status       metav1.ConditionStatus
+		reason, says string
+	}{
+		"never listed":         {unlisted, metav1.ConditionUnknown, "Unknown", "no such host"},
+		"listed before":        {decide.LaterReread(unlisted, before), metav1.ConditionFalse, "Sound", "of 7"},
+		"damaged before":       {decide.LaterReread(unlisted, &damaged), metav1.ConditionTrue, "Damaged", "20261120t180000z"},
+		"one cannot be read":   {&decide.Reread{At: noon, Backups: 7, Unread: "read: 403"}, metav1.ConditionFalse, "Sound", "of 7"},
+		"there are none":       {&decide.Reread{At: noon}, metav1.ConditionFalse, "Sound", "of 0"},
+		"all that are, damage": {&decide.Reread{At: noon, Unread: "read: 403", Damaged: damaged.Damaged}, metav1.ConditionTrue, "Damaged", "20261120t180000z"},
+	} {
+		live, entry := backedUp(), healthyEntry()
+		entry.State.Declared.Lifecycle, entry.State.Backups = decide.Running, decide.Backups{Reread: test.seen}
+		next := newStatus(live, live, entry, fetchedMain)
+		c := meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionBackupDamaged)
+		if c == nil || c.Status != test.status || c.Reason != test.reason || !strings.Contains(c.Message, test.says) || c.Message != visible.Line(c.Message) {
+			t.Errorf("%s: %+v", name, c)
+		}
+		if events := backupEvents(backedUp(), next, kube.Event{}); len(events) > 0 != (test.reason == "Damaged") {
+			t.Errorf("%s: %+v", name, events)
+		}
 	}
 }
