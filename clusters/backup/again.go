@@ -50,11 +50,12 @@ func (a Again) Do(ctx context.Context, from store.Bucket, l store.Listing) ReadA
 	good := l.LeastRecentlyRead(a.Now)
 	gone := map[store.Backup]bool{}
 	unread := 0
-	for _, b := range a.turns(good) {
+	turns := a.turns(good)
+	for i, b := range turns {
 		if len(found.Read) == a.Count || unread == 2*maxUnread || ctx.Err() != nil {
 			break
 		}
-		size, damaged, err := a.read(ctx, from, b)
+		size, damaged, err := a.readInTime(ctx, from, b, i+1 < len(turns))
 		switch {
 		case errors.Is(err, store.ErrNotFound), errors.Is(err, errReplaced):
 			gone[b] = true
@@ -73,6 +74,27 @@ func (a Again) Do(ctx context.Context, from store.Bucket, l store.Listing) ReadA
 	}
 	found.count(slices.DeleteFunc(good, func(b store.Backup) bool { return gone[b] }), a.Now)
 	return found
+}
+
+// readInTime reads a backup in half of the time that is left, at most, if others are due: one for which that is too short
+// is the first again the next time, and would keep the others out forever.
+func (a Again) readInTime(
+	ctx context.Context, from store.Bucket, b store.Backup, others bool,
+) (size int64, damaged bool, err error) {
+	end, ends := ctx.Deadline()
+	if !ends || !others {
+		return a.read(ctx, from, b)
+	}
+	share := time.Until(end) / 2
+	late := fmt.Errorf("it was not read within %s, half of the time that was left, and others are due; "+
+		"a longer --timeout allows more: of a Job, spec.backup.deadline", share.Round(time.Second))
+	ctx, cancel := context.WithTimeoutCause(ctx, share, late)
+	defer cancel()
+	size, damaged, err = a.read(ctx, from, b)
+	if err != nil && errors.Is(context.Cause(ctx), late) && !errors.Is(err, late) { // libraries do not know causes
+		err = fmt.Errorf("%w: %w", late, err)
+	}
+	return size, damaged, err
 }
 
 // turns are those that are due, the least recently read first. The first ones may never be readable, as where the

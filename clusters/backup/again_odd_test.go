@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"quorate.dev/quorate/clusters/backup/store"
@@ -78,6 +79,76 @@ func TestReadAgainBehindArchived(t *testing.T) {
 		}
 	}
 	t.Errorf("%s is never read", last)
+}
+
+// slow is a store that takes its time for data: for those of a backup as long as it says, and for others a second.
+type slow struct {
+	store.Bucket
+	takes map[string]time.Duration
+}
+
+func (s slow) Open(ctx context.Context, name string) (io.ReadCloser, error) {
+	if !strings.Contains(name, ".db") {
+		return s.Bucket.Open(ctx, name)
+	}
+	takes := time.NewTimer(max(time.Second, s.takes[name]))
+	defer takes.Stop()
+	select {
+	case <-takes.C:
+		return s.Bucket.Open(ctx, name)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("open %s: %w", name, ctx.Err())
+	}
+}
+
+// TestReadAgainBehindLarge: backups for which the time is too short take half of it, and those behind them are read;
+// when nobody waits, one may take all of it. The least recently read is the first all the same.
+func TestReadAgainBehindLarge(t *testing.T) {
+	dir := t.TempDir()
+	_, all := three(t, bucketIn(t, dir))
+	synctest.Test(t, func(t *testing.T) {
+		b := slow{bucketIn(t, dir), map[string]time.Duration{}}
+		time.Sleep(time.Until(all[2].Slot.Add(720 * time.Hour)))
+		job := func() (ReadAgain, time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+			defer cancel()
+			begun := time.Now()
+			found := Again{After: 24 * time.Hour, Count: 1, Now: begun.UTC().Truncate(time.Second)}.Do(ctx, b, listed(t, b))
+			took := time.Since(begun)
+			time.Sleep(time.Hour)
+			return found, took
+		}
+		b.takes[all[0].DataPath()] = 5 * time.Minute
+		for i, want := range []struct {
+			read   string
+			took   time.Duration
+			unread string
+		}{
+			{"20261122t190000z", 4*time.Minute + time.Second, "20261122t180000z again: it was not read within 4m0s"},
+			{"20261122t200000z", 4*time.Minute + time.Second, "20261122t180000z again: it was not read within 4m0s"},
+			{"20261122t180000z", 5 * time.Minute, ""}, // nobody waits
+			{"", 0, ""},
+		} {
+			found, took := job()
+			if ids(found.Read) != want.read || took != want.took || found.Good != 3 || len(found.Damaged) > 0 ||
+				(found.Unread != nil) != (want.unread != "") || found.Unread != nil && !strings.Contains(found.Unread.Error(), want.unread) {
+				t.Errorf("Job %d: read %q in %s, %d good, damaged %q, unread: %v", i, ids(found.Read), took, found.Good, ids(found.Damaged), found.Unread)
+			}
+		}
+		time.Sleep(48 * time.Hour) // two that take half each leave a quarter for the third
+		b.takes[all[1].DataPath()], b.takes[all[2].DataPath()] = time.Hour, time.Minute
+		b.takes[all[0].DataPath()] = time.Hour
+		for range 2 {
+			if found, took := job(); ids(found.Read) != "20261122t200000z" && len(found.Read) > 0 || took > 8*time.Minute || !found.Oldest.Before(time.Now().Add(-24*time.Hour)) {
+				t.Errorf("read %q in %s, the oldest since %s, unread: %v", ids(found.Read), took, found.Oldest, found.Unread)
+			}
+		}
+		for _, backup := range listed(t, b).Backups {
+			if since := time.Since(backup.ReadAt); (since < 24*time.Hour) != (backup.ID() == "20261122t200000z") {
+				t.Errorf("%s was read %s ago", backup.ID(), since)
+			}
+		}
+	})
 }
 
 // TestReadAgainLooksTwice: retention deletes what is damaged, so one look that was cut short condemns nothing.

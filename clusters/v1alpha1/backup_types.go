@@ -55,7 +55,7 @@ type BackupSpec struct {
 	// +optional
 	Drill *BackupDrill `json:"drill,omitempty"`
 	// reread has stored backups downloaded again after each backup, and held against the checksum that was taken when they
-	// were stored. Unset, none is. It needs no identity, and takes its time of deadline, a quarter at most.
+	// were stored. Unset, none is. It needs no identity, and takes a quarter of deadline at most, besides.
 	// +optional
 	Reread *BackupReread `json:"reread,omitempty"`
 	// before lists what has to wait for a backup. Upgrade: pods are not rolled to another version of etcd before there is
@@ -66,7 +66,7 @@ type BackupSpec struct {
 	// +kubebuilder:validation:MaxItems=2
 	Before []BackupOccasion `json:"before,omitempty"`
 	// deadline is how long a backup may take with all that belongs to it, such as being verified, and with what had to be
-	// tried again.
+	// tried again. Where stored ones are read again, a quarter of it is added for that.
 	// +optional
 	// +kubebuilder:default="1h"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('24h')",message="deadline must be a duration between 1m and 24h, such as 1h"

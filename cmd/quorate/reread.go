@@ -31,7 +31,8 @@ func newBackupsReread(std streams) *cobra.Command {
 		Long: `Reread downloads what is stored of the backups that were not read for the longest time, and
 holds it against the checksum that was taken when it was stored. It needs no key, and room for
 nothing. What is not what was stored is recorded as damaged, and counts no more; so is a backup
-whose manifest is not to be trusted. One that is deleted meanwhile is none.
+whose manifest is not to be trusted. One that is deleted meanwhile is none. One may take half of
+the time that is left while others are due.
 
 If a backup is damaged, the exit code is 4, and 1 if one could not be read. With --result it is 0:
 whoever reads that is told, and who has just stored a backup has not failed.`,
