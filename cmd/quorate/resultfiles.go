@@ -33,14 +33,19 @@ func (f resultFiles) check(flag, location string) error {
 // checkFiles refuses what cannot be written to.
 func (f resultFiles) checkFiles() error {
 	for _, name := range f {
-		if info, err := os.Stat(name); err == nil && info.IsDir() {
-			return usageError{fmt.Errorf("--result %s: it is a directory", name)}
-		}
-		if err := existingDir("result", filepath.Dir(name)); err != nil {
+		if err := writable("result", name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// writable refuses the name of a file, given as the value of a flag, that cannot be one.
+func writable(flag, name string) error {
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return usageError{fmt.Errorf("--%s %s: it is a directory", flag, name)}
+	}
+	return existingDir(flag, filepath.Dir(name))
 }
 
 // begin empties them: what another command has left there is not this one's.

@@ -23,7 +23,7 @@ type runFlags struct {
 	live           liveFlags
 	log            logFlags
 	metrics        metricsFlags
-	output         string
+	output         outputs
 	detailed       bool
 	untilConverged bool
 	loop           loopFlags
@@ -83,7 +83,7 @@ blocked, or the timeout is over. With --loop it goes on until it is told to stop
 	f.loop.add(c.Flags())
 	f.live.addLease(c)
 	f.metrics.add(c)
-	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	f.output.add(c, "text", "json")
 	c.Flags().BoolVar(&f.untilConverged, "until-converged", false,
 		"repeat passes until every cluster is as declared or blocked")
 	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long the run may take")
@@ -110,7 +110,7 @@ next one, and which pods and volumes come and go. It does nothing.`,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), std) },
 	}
 	f.add(c)
-	c.Flags().StringVarP(&f.output, "output", "o", "text", "text, json or state")
+	f.output.add(c, "text", "json", "state")
 	c.Flags().Var(&f.failOn, "fail-on",
 		"exit with 4 if a road has this risk, or may; repeated or separated by commas: "+namesOfRisks())
 	c.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long the plan may take")
@@ -118,11 +118,7 @@ next one, and which pods and volumes come and go. It does nothing.`,
 }
 
 func (f *runFlags) run(ctx context.Context, std streams) error {
-	outputs := []string{"text", "json"}
-	if f.plan {
-		outputs = append(outputs, "state")
-	}
-	if err := oneOf("output", f.output, outputs...); err != nil {
+	if err := f.output.check(); err != nil {
 		return err
 	}
 	if err := f.metrics.check(); err != nil {
@@ -180,7 +176,7 @@ func (f *runFlags) once(ctx context.Context, std streams, r *reconcile.Reconcile
 	}
 	defer f.traces.end(ctx, longest)
 	giveUp(ctx, live, r.Log)
-	err := render(std, f.output, rep)
+	err := f.output.report(std, rep)
 	if err == nil {
 		err = f.code(rep, converged)
 	}
@@ -246,14 +242,4 @@ func (f *runFlags) code(rep report.Report, converged bool) error {
 		return exit(exitChanges)
 	}
 	return nil
-}
-
-func render(std streams, output string, rep report.Report) error {
-	switch output {
-	case "json":
-		return report.JSON(std.out, rep)
-	case "state":
-		return report.States(std.out, rep)
-	}
-	return report.Text(std.out, rep, style(std.out))
 }

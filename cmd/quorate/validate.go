@@ -16,7 +16,7 @@ import (
 
 func newValidate(std streams) *cobra.Command {
 	var source sourceFlags
-	var output string
+	var output outputs
 	c := &cobra.Command{
 		Use:   "validate",
 		Short: "Check declarations without a Kubernetes cluster",
@@ -26,18 +26,18 @@ and line.`,
 		Example: `  quorate validate --source .
   quorate validate --source https://git.example.com/fleet.git --branch main --path clusters`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return validate(c.Context(), std, source, output) },
+		RunE: func(c *cobra.Command, _ []string) error { return validate(c.Context(), std, source, &output) },
 	}
 	source.addShowing(c, helpSource)
 	source.anyDestination = true // the run says which are allowed
-	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	output.add(c, "text", "json")
 	c.Flags().VarP(source.namespaces.flag(), "namespace", "n",
 		"namespace of declarations without one, if it is one (default \"default\")")
 	return c
 }
 
-func validate(ctx context.Context, std streams, source sourceFlags, output string) error {
-	if err := oneOf("output", output, "text", "json"); err != nil {
+func validate(ctx context.Context, std streams, source sourceFlags, output *outputs) error {
+	if err := output.check(); err != nil {
 		return err
 	}
 	if err := source.check(); err != nil {
@@ -63,7 +63,7 @@ func validate(ctx context.Context, std streams, source sourceFlags, output strin
 	if failure != nil {
 		rep.Error = strings.ReplaceAll(failure.Error(), "\n", "; ")
 	}
-	if err := render(std, output, rep); err != nil {
+	if err := output.report(std, rep); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	switch {

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// outputs are what a report is written as, and where to: it may be several at once.
+type outputs struct {
+	// formats that there are.
+	formats []string
+	chosen  []output
+}
+
+// output is one of them. Its file is empty where it goes to stdout.
+type output struct{ format, file string }
+
+func (o *outputs) add(c *cobra.Command, formats ...string) {
+	o.formats = formats
+	last := len(formats) - 1
+	c.Flags().VarP(o, "output", "o", strings.Join(formats[:last], ", ")+" or "+formats[last]+
+		"; json=FILE writes that to a file; repeatable, once for stdout")
+}
+
+// Set adds one: FORMAT for stdout, or FORMAT=FILE.
+func (o *outputs) Set(text string) error {
+	format, file, named := strings.Cut(text, "=")
+	if named && file == "" {
+		return errors.New("want FORMAT or FORMAT=FILE, and the file has no name")
+	}
+	if file == "-" || file == "/dev/stdout" {
+		file = ""
+	}
+	o.chosen = append(o.chosen, output{format, file})
+	return nil
+}
+
+// String returns those that were chosen.
+func (o *outputs) String() string {
+	var texts []string
+	for _, chosen := range o.all() {
+		text := chosen.format
+		if chosen.file != "" {
+			text += "=" + chosen.file
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, " ")
+}
+
+// Type is what the help calls a value.
+func (o *outputs) Type() string { return "format[=file]" }
+
+// all is text on stdout, unless something else was chosen.
+func (o *outputs) all() []output {
+	if len(o.chosen) == 0 {
+		return []output{{format: "text"}}
+	}
+	return o.chosen
+}
+
+// check refuses formats that there are not, two for one place, and files that cannot be written. It is meant to be
+// called before anything is done.
+func (o *outputs) check() error {
+	for i, chosen := range o.all() {
+		if err := oneOf("output", chosen.format, o.formats...); err != nil {
+			return err
+		}
+		for _, earlier := range o.all()[:i] {
+			switch {
+			case !samePlace(earlier.file, chosen.file):
+			case chosen.file == "":
+				return usageError{fmt.Errorf("--output %s and --output %s: only one of them can go to stdout; "+
+					"name a file for the other, such as %s=FILE", earlier.format, chosen.format, chosen.format)}
+			default:
+				return usageError{fmt.Errorf("--output %s=%s and --output %s=%s: it is one file; name another one",
+					earlier.format, earlier.file, chosen.format, chosen.file)}
+			}
+		}
+		if chosen.file == "" || chosen.file == stderrFile {
+			continue
+		}
+		if err := writable("output", chosen.file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// samePlace reports whether two files are one, by their names or by what there is already.
+func samePlace(a, b string) bool {
+	if a == "" || b == "" {
+		return a == b
+	}
+	first, err := filepath.Abs(a)
+	second, otherErr := filepath.Abs(b)
+	if err == nil && otherErr == nil && first == second {
+		return true
+	}
+	is, err := os.Stat(a)
+	other, otherErr := os.Stat(b)
+	return err == nil && otherErr == nil && os.SameFile(is, other)
+}
+
+// stderrFile is the name that stderr has, as a file.
+const stderrFile = "/dev/stderr"
+
+// write writes a report to all of them, even if one cannot be written.
+func (o *outputs) write(std streams, render func(w io.Writer, format string) error) error {
+	var failures []error
+	for _, chosen := range o.all() {
+		if chosen.file == "" {
+			failures = append(failures, render(std.out, chosen.format))
+			continue
+		}
+		var b bytes.Buffer
+		err := render(&b, chosen.format)
+		switch {
+		case err != nil:
+		case chosen.file == stderrFile:
+			_, err = std.err.Write(b.Bytes())
+		default:
+			err = replaceFile(chosen.file, b.Bytes())
+		}
+		if err != nil {
+			failures = append(failures, fmt.Errorf("write --output %s=%s: %w", chosen.format, chosen.file, err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// replaceFile has a file hold something else, at once: whoever reads it reads all of the old or all of the new. What
+// is no ordinary file, such as a pipe, is written to.
+func replaceFile(name string, content []byte) (err error) {
+	mode := os.FileMode(0)
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target // the link stays one
+	}
+	switch info, err := os.Stat(name); {
+	case err == nil && !info.Mode().IsRegular():
+		return overwrite(name, content)
+	case err == nil:
+		mode = info.Mode().Perm()
+	}
+	file, err := unfinishedBeside(name)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(file.Name()) // nothing was put in its place
+		}
+	}()
+	if mode != 0 {
+		err = file.Chmod(mode)
+	}
+	if err == nil {
+		_, err = file.Write(content)
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), name)
+}
+
+// unfinishedBeside makes a new file beside another one, with the rights that a file has that is made by its name.
+func unfinishedBeside(name string) (*os.File, error) {
+	for i := 0; ; i++ {
+		file, err := os.OpenFile(fmt.Sprintf("%s.%d.%d.new", name, os.Getpid(), i),
+			os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if !errors.Is(err, os.ErrExist) || i == 100 {
+			return file, err
+		}
+	}
+}
+
+// render writes a report in one format.
+func render(w io.Writer, format string, rep report.Report) error {
+	switch format {
+	case "json":
+		return report.JSON(w, rep)
+	case "state":
+		return report.States(w, rep)
+	}
+	return report.Text(w, rep, style(w))
+}
+
+// report writes a report to each of them.
+func (o *outputs) report(std streams, rep report.Report) error {
+	return o.write(std, func(w io.Writer, format string) error { return render(w, format, rep) })
+}

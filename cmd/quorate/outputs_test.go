@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestReplaceFile: a file is replaced at once, with the rights that it has, through links, and nothing is left of an
+// attempt that failed.
+func TestReplaceFile(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := os.WriteFile(file, []byte("before, which is longer"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("file", link); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	if err := replaceFile(link, []byte("after")); err != nil {
+		t.Fatal(err)
+	}
+	if content, err := io.ReadAll(reader); err != nil || string(content) != "before, which is longer" {
+		t.Errorf("who reads meanwhile reads %q, %v", content, err)
+	}
+	if content, err := os.ReadFile(file); err != nil || string(content) != "after" {
+		t.Errorf("it holds %q, %v", content, err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("its rights are %v, %v", info.Mode(), err)
+	}
+	if target, err := os.Readlink(link); err != nil || target != "file" {
+		t.Errorf("the link leads to %q, %v", target, err)
+	}
+	if err := replaceFile(os.DevNull, []byte("x")); err != nil {
+		t.Errorf("a device: %v", err)
+	}
+	if info, err := os.Stat(os.DevNull); err != nil || info.Mode().IsRegular() {
+		t.Errorf("the device is %v, %v", info.Mode(), err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("there are %v, %v", entries, err)
+	}
+}
+
+// TestOutputsAreAllWritten: one that cannot be written keeps no other from it.
+func TestOutputsAreAllWritten(t *testing.T) {
+	dir := t.TempDir()
+	var out, stderr strings.Builder
+	o := outputs{formats: []string{"text", "json", "state"}}
+	for _, text := range []string{"json=" + filepath.Join(dir, "gone", "x"), "json=" + filepath.Join(dir, "there"), "state=" + stderrFile, "text=-"} {
+		if err := o.Set(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := o.write(streams{&out, &stderr}, func(w io.Writer, format string) error {
+		_, err := io.WriteString(w, format)
+		return err
+	})
+	if err == nil || !strings.Contains(err.Error(), "gone") || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it says %v", err)
+	}
+	content, err := os.ReadFile(filepath.Join(dir, "there"))
+	if err != nil || string(content) != "json" || out.String() != "text" || stderr.String() != "state" {
+		t.Errorf("the file has %q, %v; stdout %q; stderr %q", content, err, out.String(), stderr.String())
+	}
+}
