@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/reconcile/report/markdown"
 )
 
 // outputs are what a report is written as, and where to: it may be several at once.
@@ -183,18 +184,21 @@ func unfinishedBeside(name string) (*os.File, error) {
 	}
 }
 
-// render writes a report in one format.
-func render(w io.Writer, format string, rep report.Report) error {
+// render writes a report of a command in one format.
+func render(w io.Writer, format, command string, rep report.Report) error {
 	switch format {
 	case "json":
 		return report.JSON(w, rep)
 	case "state":
 		return report.States(w, rep)
+	case "markdown":
+		_, err := io.WriteString(w, markdown.Comment(rep, markdown.Options{Command: command}))
+		return err
 	}
 	return report.Text(w, rep, style(w))
 }
 
-// report writes a report to each of them.
-func (o *outputs) report(std streams, rep report.Report) error {
-	return o.write(std, func(w io.Writer, format string) error { return render(w, format, rep) })
+// report writes the report of a command to each of them.
+func (o *outputs) report(std streams, command string, rep report.Report) error {
+	return o.write(std, func(w io.Writer, format string) error { return render(w, format, command, rep) })
 }

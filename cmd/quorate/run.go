@@ -83,7 +83,7 @@ blocked, or the timeout is over. With --loop it goes on until it is told to stop
 	f.loop.add(c.Flags())
 	f.live.addLease(c)
 	f.metrics.add(c)
-	f.output.add(c, "text", "json")
+	f.output.add(c, "text", "json", "markdown")
 	c.Flags().BoolVar(&f.untilConverged, "until-converged", false,
 		"repeat passes until every cluster is as declared or blocked")
 	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long the run may take")
@@ -104,17 +104,28 @@ next one, and which pods and volumes come and go. It does nothing.`,
   # In a pipeline: a person has to approve what deletes data or interrupts service.
   quorate plan --source . --fail-on deletes-data,loses-quorum
 
+  # In a pull request: text for the log, and a comment for people.
+  quorate plan --source . -o text -o markdown=plan.md
+
   # The whole state that the decision rests on, for a bug report. It holds no secrets.
   quorate plan --source . -o state`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), std) },
 	}
 	f.add(c)
-	f.output.add(c, "text", "json", "state")
+	f.output.add(c, "text", "json", "markdown", "state")
 	c.Flags().Var(&f.failOn, "fail-on",
 		"exit with 4 if a road has this risk, or may; repeated or separated by commas: "+namesOfRisks())
 	c.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long the plan may take")
 	return c
+}
+
+// name of the command.
+func (f *runFlags) name() string {
+	if f.plan {
+		return "plan"
+	}
+	return "run"
 }
 
 func (f *runFlags) run(ctx context.Context, std streams) error {
@@ -176,7 +187,7 @@ func (f *runFlags) once(ctx context.Context, std streams, r *reconcile.Reconcile
 	}
 	defer f.traces.end(ctx, longest)
 	giveUp(ctx, live, r.Log)
-	err := f.output.report(std, rep)
+	err := f.output.report(std, f.name(), rep)
 	if err == nil {
 		err = f.code(rep, converged)
 	}
@@ -197,10 +208,7 @@ func (f *runFlags) passes(ctx context.Context, r *reconcile.Reconciler) (rep rep
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout,
 		fmt.Errorf("the run took longer than --timeout %s", f.timeout))
 	defer cancel()
-	step := steps.Step{Kind: steps.Run, Name: "run"}
-	if f.plan {
-		step.Name = "plan"
-	}
+	step := steps.Step{Kind: steps.Run, Name: f.name()}
 	steps.Do(ctx, r.Steps, step, func(ctx context.Context) steps.End {
 		if f.untilConverged {
 			rep, converged = r.UntilConverged(ctx)

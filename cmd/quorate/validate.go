@@ -30,7 +30,7 @@ and line.`,
 	}
 	source.addShowing(c, helpSource)
 	source.anyDestination = true // the run says which are allowed
-	output.add(c, "text", "json")
+	output.add(c, "text", "json", "markdown")
 	c.Flags().VarP(source.namespaces.flag(), "namespace", "n",
 		"namespace of declarations without one, if it is one (default \"default\")")
 	return c
@@ -63,7 +63,7 @@ func validate(ctx context.Context, std streams, source sourceFlags, output *outp
 	if failure != nil {
 		rep.Error = strings.ReplaceAll(failure.Error(), "\n", "; ")
 	}
-	if err := output.report(std, rep); err != nil {
+	if err := output.report(std, "validate", rep); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	switch {

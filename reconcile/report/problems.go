@@ -14,6 +14,17 @@ func (r Report) problemsListed() map[string]bool {
 	return listed
 }
 
+// Messages are what a report for people says of each cluster, in their order. What keeps a declaration from being
+// acted on is left out where the report has it among its problems.
+func (r Report) Messages() []string {
+	listed := r.problemsListed()
+	var list []string
+	for _, c := range r.Clusters {
+		list = append(list, messageOf(c, listed))
+	}
+	return list
+}
+
 // messageOf is what a report for people says of a cluster. What keeps its declaration from being
 // acted on is left out where the report has it among the problems of the sources: each stands there
 // once, on a line of its own.

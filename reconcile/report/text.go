@@ -16,9 +16,9 @@ import (
 func Text(w io.Writer, r Report, style Style) error {
 	b := &strings.Builder{}
 	writeRevisions(b, r)
-	listed := r.problemsListed()
-	for _, c := range r.Clusters {
-		c.Decision.Message = messageOf(c, listed)
+	messages := r.Messages()
+	for i, c := range r.Clusters {
+		c.Decision.Message = messages[i]
 		writeCluster(b, c, style)
 	}
 	for _, warning := range r.Warnings {

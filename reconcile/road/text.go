@@ -17,7 +17,7 @@ func (r Road) Text(indent string) string {
 		return ""
 	}
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "%sroad: %s, then %s; %s\n", indent, decide.Count(len(r.Steps), "action"), r.end(), r.risks())
+	fmt.Fprintf(b, "%sroad: %s, then %s; %s\n", indent, decide.Count(len(r.Steps), "action"), r.Ending(), r.risks())
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for i, step := range r.Steps {
 		fmt.Fprintf(t, "%s%3d\t%s\t%s\n", indent, i+1, visible.Line(step.What),
@@ -27,8 +27,8 @@ func (r Road) Text(indent string) string {
 	return b.String()
 }
 
-// end says what comes after the last action.
-func (r Road) end() string {
+// Ending says what comes after the last action.
+func (r Road) Ending() string {
 	switch {
 	case r.Open:
 		return "what cannot be foretold"

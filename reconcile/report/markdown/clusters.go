@@ -1,0 +1,257 @@
+package markdown
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/reconcile/road"
+)
+
+// entry is a cluster that is in the table.
+type entry struct {
+	report.Cluster
+	message string
+}
+
+// entriesOf are the clusters that there is something to say of, the worst first. Of one that is as declared there is
+// not, nor of one that was only validated, unless there is a warning.
+func entriesOf(r report.Report) []entry {
+	var list []entry
+	messages := r.Messages()
+	for i, c := range r.Clusters {
+		quiet := c.Decision.Rule == "" || c.Decision.Verdict == decide.Done
+		changed := c.Outcome != nil && c.Outcome.Changed
+		if quiet && !changed && c.Error == "" && len(c.Warnings) == 0 {
+			continue
+		}
+		list = append(list, entry{c, messages[i]})
+	}
+	slices.SortStableFunc(list, func(a, b entry) int { return cmp.Compare(b.weight(), a.weight()) })
+	return list
+}
+
+// weight is how much an entry matters.
+func (e entry) weight() int {
+	worst := 0
+	if e.Road != nil {
+		for _, risk := range e.Road.Risks() {
+			worst = slices.Index(road.Risks(), risk)
+		}
+	}
+	switch {
+	case e.Error != "":
+		return 300
+	case e.Decision.Verdict == decide.Block:
+		return 200
+	case e.Pending():
+		return 100 + worst
+	}
+	return worst
+}
+
+// verdict is what is said of an entry in one or two words, and the worst risk of its road.
+func (e entry) verdict() string {
+	switch {
+	case e.Error != "":
+		return "**error**"
+	case e.Decision.Rule == "":
+		return "valid"
+	case e.Decision.Verdict == decide.Block:
+		return "**Block**"
+	}
+	verdict := string(e.Decision.Verdict)
+	if e.Road == nil || len(e.Road.Steps) == 0 && len(e.Road.Risks()) == 0 {
+		return verdict
+	}
+	risks := e.Road.Risks()
+	if len(risks) == 0 {
+		return verdict + ", " + road.Safe.String()
+	}
+	return verdict + ", **" + risks[len(risks)-1].String() + "**"
+}
+
+// next is what is done next, or the rule that says why nothing is.
+func (e entry) next() string {
+	switch {
+	case e.Road != nil && len(e.Road.Steps) > 0 && e.Decision.Verdict == decide.Act:
+		return cell(e.Road.Steps[0].What, 200)
+	case e.Decision.Action != nil:
+		return cell(e.Decision.Action.String(), 200)
+	case e.Decision.Rule != "":
+		return cell(e.Decision.Rule, 200)
+	}
+	return "-"
+}
+
+func (e entry) steps() string {
+	if e.Road == nil || len(e.Road.Steps) == 0 {
+		return "-"
+	}
+	if e.Road.Open {
+		return fmt.Sprintf("%d or more", len(e.Road.Steps))
+	}
+	return fmt.Sprint(len(e.Road.Steps))
+}
+
+// rows adds the table, and returns the entries that are in it.
+func (p *page) rows(entries []entry) []entry {
+	if len(entries) == 0 {
+		return nil
+	}
+	table := "| cluster | verdict | next | steps |\n|---|---|---|---|\n"
+	room, shown := p.left, 0
+	for _, e := range entries {
+		row := fmt.Sprintf("| %s | %s | %s | %s |\n", cell(e.Key(), 330), e.verdict(), e.next(), e.steps())
+		if len(table)+len(row)+1 > room {
+			break
+		}
+		table += row
+		shown++
+	}
+	p.add(table)
+	if shown < len(entries) {
+		p.note("There is no room here for %s, which matter less than these.",
+			decide.Count(len(entries)-shown, "other cluster"))
+	}
+	return entries[:shown]
+}
+
+// longest is how long a reason is at most, and shortest where there is little room.
+const (
+	longest  = 4000
+	shortest = 300
+	// firstSteps are how many steps of a road are shown where there is no room for all.
+	firstSteps = 5
+)
+
+// details adds a fold for each entry: whole if there is room, or else with the beginning of its road, or none.
+func (p *page) details(entries []entry) {
+	shortened, without := 0, 0
+	for _, e := range entries {
+		switch {
+		case p.add(e.fold(longest, len(e.allSteps()))):
+		case p.add(e.fold(shortest, firstSteps)):
+			shortened++
+		default:
+			without++
+		}
+	}
+	if shortened > 0 {
+		p.note("There is no room here for all reasons and steps of %s.", decide.Count(shortened, "cluster"))
+	}
+	if without > 0 {
+		p.note("There is no room here for reasons and steps of %s.", decide.Count(without, "cluster"))
+	}
+}
+
+func (e entry) allSteps() []road.Step {
+	if e.Road == nil {
+		return nil
+	}
+	return e.Road.Steps
+}
+
+// fold is all that is said of an entry, with so many steps of its road, in a part that is folded.
+func (e entry) fold(words, steps int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "<details><summary>%s</summary>\n\n", inHTML(e.Key(), 330))
+	line := func(label, said string) {
+		if said != "" {
+			fmt.Fprintf(&b, "* %s%s\n", label, text(said, words))
+		}
+	}
+	line("error: ", e.Error)
+	if e.Decision.Rule != "" {
+		line(text(e.Decision.Rule, 100)+": ", e.message)
+	}
+	if e.Outcome != nil {
+		line("", e.Outcome.Detail)
+	}
+	if r := e.Road; r != nil && len(r.Steps) > 0 {
+		line("", fmt.Sprintf("road: %s, then %s; %s", decide.Count(len(r.Steps), "action"), r.Ending(), risksOf(r)))
+	}
+	for i, warning := range e.Warnings {
+		if i == 10 && len(e.Warnings) > 11 {
+			fmt.Fprintf(&b, "* %s\n", more(len(e.Warnings)-i, "other warning"))
+			break
+		}
+		line("warning: ", warning)
+	}
+	if all := e.allSteps(); len(all) > 0 {
+		writeSteps(&b, all, steps)
+	}
+	b.WriteString("\n</details>\n")
+	return b.String()
+}
+
+func risksOf(r *road.Road) string {
+	var names []string
+	for _, risk := range r.Risks() {
+		names = append(names, risk.String())
+	}
+	if len(names) == 0 {
+		return road.Safe.String()
+	}
+	return strings.Join(names, ", ")
+}
+
+// writeSteps writes a table of so many steps: where etcd stands at the worst until the next one, and what comes and
+// goes.
+func writeSteps(b *strings.Builder, steps []road.Step, most int) {
+	b.WriteString("\n| | action | voters | answer | needed | may fail | pods | volumes |\n")
+	b.WriteString("|---:|---|---|---:|---:|---|---|---|\n")
+	for i, step := range steps {
+		if i == most {
+			fmt.Fprintf(b, "| … | %s | | | | | | |\n", more(len(steps)-most, "other step"))
+			break
+		}
+		at := step.Lowest
+		fmt.Fprintf(b, "| %d | %s | %s | %d | %d | %s | %s | %s |\n", i+1, cell(step.What, 300), voters(at),
+			at.Answering, at.Needed(), mayFail(at),
+			effects(effect{"starts", step.Starts}, effect{"restarts", step.Restarts}, effect{"stops", step.Stops}),
+			effects(effect{"makes", step.Creates}, effect{"**deletes**", step.Deletes}))
+	}
+}
+
+func voters(at road.Standing) string {
+	switch {
+	case at.Voters == 0:
+		return "not formed"
+	case at.Learners > 0:
+		return fmt.Sprintf("%d, and %s", at.Voters, decide.Count(at.Learners, "learner"))
+	}
+	return fmt.Sprint(at.Voters)
+}
+
+// mayFail says how many of the voters may fail.
+func mayFail(at road.Standing) string {
+	switch {
+	case at.Voters == 0:
+		return "-"
+	case at.Spare() < 0:
+		return "**no quorum**"
+	case at.Spare() == 0:
+		return "**none**"
+	}
+	return fmt.Sprint(at.Spare())
+}
+
+// effect is what becomes of the pods or volumes of these names.
+type effect struct {
+	verb  string
+	names []string
+}
+
+func effects(all ...effect) string {
+	var list []string
+	for _, e := range all {
+		if len(e.names) > 0 {
+			list = append(list, e.verb+" "+cell(decide.Enumerate(e.names), 300))
+		}
+	}
+	return strings.Join(list, "; ")
+}
