@@ -305,7 +305,7 @@ func (s State) describeAwaitedBackup(before, occasion string) (lack string, ends
 			s.earlierBackupRuns()), true
 	case !started:
 		return before + ", and none can be started yet", true
-	case job.CreatedAt.After(s.Now.Add(clockSkew)):
+	case s.yetToCome(job):
 		return fmt.Sprintf("%s, and Job %s was made at %s, which is yet to come: see to the clocks, and have another "+
 			"one started: kubectl delete job %s", before, job.Name, job.CreatedAt.UTC().Format(time.RFC3339),
 			job.Name), false

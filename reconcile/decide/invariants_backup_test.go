@@ -66,6 +66,10 @@ var wrongsAboutBackups = []wrong{
 	{"backed up before a deletion", "deletes volumes without a record", noted(func(w *world, _ *decide.Backup) { w.Record = decide.Record{} }), acts(decide.DeleteVolume{Ordinal: 0, VolumeUID: "v0"})},
 	{"taken again", "while it runs", deleted(startedFor(2, time.Second)), acts(decide.DiscardBackup{JobUID: "j2"})},
 	{"taken again", "while it is of use", deleted(func(w *world) { startedFor(2, time.Second)(w); w.Backups.Jobs[0].EndedAt = w.Now }), acts(decide.DiscardBackup{})},
+	{"taken again", "while it may be of now", deleted(func(w *world) {
+		startedFor(2, 4*time.Minute)(w)
+		w.Backups.Jobs[0].EndedAt, w.Backups.Jobs[0].CreatedAt = w.Now, w.Now.Add(4*time.Minute)
+	}), acts(decide.DiscardBackup{})},
 	{renewedWhileItWaits, "with certificates that have expired", deleted(func(w *world) {
 		w.Record.CA, w.CA = "CA1", decide.CA{Secret: "CA1", Proven: "CA1"}
 		w.Certificates = []decide.Certificate{{NotBefore: w.Now.Add(-time.Hour), NotAfter: w.Now.Add(-time.Minute)}}

@@ -33,6 +33,9 @@ func backUpBeforeDeletion(s State) (Decision, bool) {
 			"or take %s out of spec.backup.before", before, occasion)
 	case s.canBackUp() && s.outlasted(job):
 		return act(DiscardBackup{job.UID}, "%s: Job %s ended too long ago: have another backup taken", before, job.Name)
+	case s.canBackUp() && job.Phase == JobSucceeded && s.yetToCome(job):
+		return act(DiscardBackup{job.UID}, "%s: Job %s was made at %s, which is yet to come: have another backup taken",
+			before, job.Name, job.CreatedAt.UTC().Format(time.RFC3339))
 	case job.Name == "" && !s.Membership.Known:
 		return s.describeUnreachable(before, occasion)
 	}
@@ -121,6 +124,10 @@ func (s State) outlasted(job BackupJob) bool {
 	return job.Phase == JobSucceeded &&
 		(s.tooLongAgo(job.EndedAt) || job.Backup != nil && s.tooLongAgo(job.Backup.StartedAt))
 }
+
+// yetToCome reports whether a Job was made at a time that has not come: clocks have been set back since. Once that time
+// has come, what it has stored would look new.
+func (s State) yetToCome(job BackupJob) bool { return job.CreatedAt.After(s.Now.Add(clockSkew)) }
 
 // tooLongAgo reports whether a backup that was begun then is no longer one of what there is: what was written since is
 // not in it, however late it was stored.

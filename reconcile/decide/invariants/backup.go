@@ -27,7 +27,7 @@ var backupInvariants = []invariant{
 		backedUpAsDeclared},
 	{Invariant{"taken again",
 		"The Job of a backup is deleted only if a pass has started it for this declaration, it has ended, and too " +
-			"long ago for a cluster that serves and is to be deleted."},
+			"long ago for a cluster that serves and is to be deleted, or it was made at a time that has not come."},
 		takenAgain},
 	{Invariant{"renewed while it waits",
 		"A cluster that waits for its last backup does so with certificates that are good for long."},
@@ -147,7 +147,7 @@ func takenAgain(s decide.State, d decide.Decision) string {
 		return ""
 	}
 	for _, job := range s.Backups.Jobs {
-		old := tooLongAgo(s, job.EndedAt) || job.Backup != nil && tooLongAgo(s, job.Backup.StartedAt)
+		old := tooLongAgo(s, job.EndedAt) || job.CreatedAt.Sub(s.Now) > 5*time.Minute || job.Backup != nil && tooLongAgo(s, job.Backup.StartedAt)
 		if job.UID == a.JobUID && job.Phase == decide.JobSucceeded && old && job.Generation == s.Generation &&
 			s.Declared.Lifecycle == decide.Deleted && s.Declared.BacksUpBeforeDeletion {
 			return ""
