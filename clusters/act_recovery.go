@@ -20,13 +20,14 @@ func (c *cluster) startRecovery(ctx context.Context, a decide.StartRecovery) (re
 	if err := c.nothingRuns(ctx); err != nil {
 		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
 	}
-	if err := c.holdsVolume(ctx, a.Ordinal, c.state.Replica(a.Ordinal).VolumeUID); err != nil {
-		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
-	}
 	if back, err := c.volumesBack(ctx); back != "" || err != nil {
 		return report.Outcome{Detail: back}, err
 	}
-	in, err := c.input(decide.RecoveringRecord(c.state))
+	volumeUID, err := c.volumeToRecover(ctx, order)
+	if err != nil {
+		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
+	}
+	in, err := c.input(decide.RecoveringRecord(c.state, volumeUID))
 	if err != nil {
 		return report.Outcome{}, err
 	}
@@ -42,6 +43,24 @@ func (c *cluster) startRecovery(ctx context.Context, a decide.StartRecovery) (re
 		return report.Outcome{}, err
 	}
 	return report.Outcome{Changed: true, Detail: "started " + job.String()}, nil
+}
+
+// volumeToRecover is the volume that the new cluster begins in, the one that was seen. Where there was none, and it
+// is made of a backup, the claim of one is made.
+func (c *cluster) volumeToRecover(ctx context.Context, order decide.RecoveryOrder) (uid string, err error) {
+	uid = c.state.Replica(order.Ordinal).VolumeUID
+	if uid != "" || order.Backup == "" {
+		return uid, c.holdsVolume(ctx, order.Ordinal, uid)
+	}
+	in, err := c.input(c.state.Record)
+	if err != nil {
+		return "", err
+	}
+	claim, err := c.seedClaim(ctx, in, order.Ordinal)
+	if err != nil {
+		return "", err
+	}
+	return string(claim.UID), nil
 }
 
 // markLost marks all claims as left of a lost cluster, but for that of the survivor, before the record says so:
@@ -86,7 +105,8 @@ func (c *cluster) mark(ctx context.Context, r decide.Replica, lost string) error
 func (c *cluster) volumesBack(ctx context.Context) (string, error) {
 	order := c.state.Declared.Recovery
 	for _, m := range c.state.Record.Members {
-		if m.Ordinal == order.Ordinal || order.Lost.Has(m.Ordinal) || m.Mode == decide.Joining {
+		survives := m.Ordinal == order.Ordinal && order.Backup == ""
+		if survives || order.Lost.Has(m.Ordinal) || m.Mode == decide.Joining {
 			continue
 		}
 		name := objects.VolumeClaimName(c.state.Name, m.Ordinal)

@@ -28,7 +28,7 @@ func (c *cluster) startRestore(ctx context.Context, a decide.StartRestore) (repo
 		return report.Outcome{}, fmt.Errorf("%s: %s is declared", a, declared.Digest)
 	}
 	in.BackupImage = c.live.options.BackupImage
-	claim, err := c.seedClaim(ctx, in)
+	claim, err := c.seedClaim(ctx, in, seedOrdinal)
 	if err != nil {
 		return report.Outcome{}, err
 	}
@@ -59,9 +59,14 @@ func (c *cluster) stillRestoring(ctx context.Context) error {
 	return nil
 }
 
-// seedClaim is the claim of the first member's volume, made for this cluster.
-func (c *cluster) seedClaim(ctx context.Context, in objects.Input) (*corev1.PersistentVolumeClaim, error) {
-	wanted := objects.SeedClaim(in)
+// seedOrdinal is the slot of the member that is restored.
+const seedOrdinal = 0
+
+// seedClaim is the claim of the volume of a member from which the cluster begins, made for this cluster.
+func (c *cluster) seedClaim(
+	ctx context.Context, in objects.Input, ordinal int,
+) (*corev1.PersistentVolumeClaim, error) {
+	wanted := objects.SeedClaim(in, ordinal)
 	for made := false; ; made = true {
 		found, err := c.kube().Look(ctx, wanted.Kind, c.target.Cluster.Namespace, wanted.Name)
 		if err != nil {

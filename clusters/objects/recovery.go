@@ -40,7 +40,7 @@ const (
 	// AnnotationLostCluster is the ID of the cluster that is lost. Once a new one is made, the claims that are left
 	// of it have it, too, but for the one whose data are those of the new cluster.
 	AnnotationLostCluster = "etcd.quorate.dev/lost-cluster"
-	// AnnotationOrdinal is that of the member that is left.
+	// AnnotationOrdinal is that of the member that is left, or in whose place one is made of a backup.
 	AnnotationOrdinal = "etcd.quorate.dev/ordinal"
 )
 
@@ -59,7 +59,7 @@ func LostCluster(annotations map[string]string) decide.ID {
 }
 
 // RecoveryOf is what a declaration orders for a cluster that has lost its majority; zero if it orders
-// nothing.
+// nothing. A Job that was started for something else is started again, whoever is given up by now.
 func RecoveryOf(c *v1alpha1.EtcdCluster) decide.RecoveryOrder {
 	r := c.Spec.Recovery
 	if r == nil || r.Member == nil {
@@ -74,9 +74,13 @@ func RecoveryOf(c *v1alpha1.EtcdCluster) decide.RecoveryOrder {
 		order.Lost = order.Lost.With(int(ordinal))
 	}
 	order.Deadline, _ = time.ParseDuration(string(r.Deadline))
-	// A Job that was started for something else is started again, whoever is given up by now.
 	order.Digest = digestOf(r.ClusterID, r.Member, r.RevisionBump)
 	order.Word = digestOf(r.ClusterID, r.Member, r.RevisionBump, order.Lost)
+	if b := r.Backup; b != nil {
+		order.Backup = describeBackup(b.Name, clusterKey(c), b.From)
+		order.Digest = digestOf(r.ClusterID, r.Member, r.RevisionBump, b, c.Spec.Etcd.Quota, c.Spec.TLS.Mode)
+		order.Word = digestOf(r.ClusterID, r.Member, r.RevisionBump, order.Lost, b)
+	}
 	return order
 }
 
@@ -109,8 +113,8 @@ func RecoveryVersion(c *v1alpha1.EtcdCluster, runs string) (string, error) {
 	return version, nil
 }
 
-// RecoveryJob is the Job that makes a new cluster of the data in the volume that the record names, with the
-// version of etcd that has run on it: the declared one if runs is empty.
+// RecoveryJob is the Job that makes a new cluster in the volume that the record names, of the data in it or of a
+// backup, for the version of etcd that has run there: the declared one if runs is empty.
 func RecoveryJob(in Input, runs string) (Object, error) {
 	c, begun := in.Cluster, in.Record.Recovery
 	order := RecoveryOf(c)
@@ -122,15 +126,21 @@ func RecoveryJob(in Input, runs string) (Object, error) {
 	if err != nil {
 		return Object{}, fmt.Errorf("build the recovery of %s/%s: %w", c.Namespace, c.Name, err)
 	}
-	pod, err := recoveryPod(in, version)
+	labels, annotations := recoveryLabels(c.Name), map[string]string{AnnotationRecoveryDigest: order.Digest,
+		AnnotationVolume: begun.VolumeUID, AnnotationLostCluster: begun.ClusterID.String(),
+		AnnotationOrdinal: strconv.Itoa(begun.Ordinal)}
+	build := recoveryPod
+	if b := c.Spec.Recovery.Backup; b != nil {
+		build, annotations[AnnotationRestoreFrom], labels = recoveryFromBackup, order.Backup, withStore(labels, b.From)
+	}
+	pod, err := build(in, version)
 	if err != nil {
 		return Object{}, fmt.Errorf("build the recovery of %s/%s: %w", c.Namespace, c.Name, err)
 	}
 	id := NamesOf(c.Name).Recovery()
 	return Object{id, applybatchv1.Job(id.Name, c.Namespace).
 		WithLabels(recoveryLabels(c.Name)).
-		WithAnnotations(map[string]string{AnnotationRecoveryDigest: order.Digest, AnnotationVolume: begun.VolumeUID,
-			AnnotationLostCluster: begun.ClusterID.String(), AnnotationOrdinal: strconv.Itoa(begun.Ordinal)}).
+		WithAnnotations(annotations).
 		WithOwnerReferences(owner(c)).
 		WithSpec(applybatchv1.JobSpec().
 			WithBackoffLimit(backupAttempts).
@@ -138,8 +148,19 @@ func RecoveryJob(in Input, runs string) (Object, error) {
 			WithActiveDeadlineSeconds(int64(order.Deadline.Seconds())).
 			WithTTLSecondsAfterFinished(startedKept).
 			WithTemplate(applycorev1.PodTemplateSpec().
-				WithLabels(recoveryLabels(c.Name)).
+				WithLabels(labels).
 				WithSpec(pod)))}, nil
+}
+
+// recoveryFromBackup fills the volume from a backup, and keeps what is there of the lost cluster.
+func recoveryFromBackup(in Input, version string) (*applycorev1.PodSpecApplyConfiguration, error) {
+	c, begun, r := in.Cluster, in.Record.Recovery, in.Cluster.Spec.Recovery
+	return restorePod(in, filling{
+		cluster: clusterKey(c), backup: r.Backup.Name, from: r.Backup.From, identity: r.Backup.IdentitySecretName,
+		ordinal: begun.Ordinal, version: version, bump: r.RevisionBump, deadline: r.Deadline,
+		token: clusterToken(in) + "-" + begun.ClusterID.String() + "-" + r.Backup.Name,
+		more:  []string{"--lost-cluster-id=" + begun.ClusterID.String()},
+	})
 }
 
 // recoveryPod runs where the volume is. Nobody but its containers reaches the etcd in it.

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -55,19 +56,21 @@ func RestoreOf(c *v1alpha1.EtcdCluster) decide.RestoreSource {
 	if r == nil {
 		return decide.RestoreSource{}
 	}
-	backup, store := r.Backup, r.From.Location()
-	if backup == "" {
-		backup = "the newest backup"
-	}
-	if endpoint := r.From.Endpoint(); endpoint != "" {
-		store += " at " + endpoint
-	}
 	deadline, _ := time.ParseDuration(string(r.Deadline)) // it is checked wherever a declaration comes in
 	return decide.RestoreSource{
 		Deadline: deadline,
-		From:     fmt.Sprintf("%s of %s from %s", backup, restoredCluster(c), store),
+		From:     describeBackup(r.Backup, restoredCluster(c), r.From),
 		Digest:   restoreDigest(c.Spec),
 	}
+}
+
+// describeBackup says which backup of a cluster it is: the newest one if it has no name.
+func describeBackup(name, cluster string, from v1alpha1.BackupDestination) string {
+	store := from.Location()
+	if endpoint := from.Endpoint(); endpoint != "" {
+		store += " at " + endpoint
+	}
+	return fmt.Sprintf("%s of %s from %s", cmp.Or(name, "the newest backup"), cluster, store)
 }
 
 // restoreDigest is of what the Job is made from: one that was started for something else is started
@@ -89,10 +92,10 @@ func restoredCluster(c *v1alpha1.EtcdCluster) string {
 	return clusterKey(c)
 }
 
-// SeedClaim is the volume claim of the first member, as the StatefulSet would make it.
-func SeedClaim(in Input) Object {
+// SeedClaim is the volume claim of a member from which a cluster begins, as the StatefulSet would make it.
+func SeedClaim(in Input, ordinal int) Object {
 	c := in.Cluster
-	name := VolumeClaimName(c.Name, seedOrdinal)
+	name := VolumeClaimName(c.Name, ordinal)
 	template := volumeClaim(in)
 	return Object{Identity{"PersistentVolumeClaim", name}, applycorev1.PersistentVolumeClaim(name, c.Namespace).
 		WithLabels(template.Labels).
@@ -107,7 +110,12 @@ func RestoreJob(in Input, volumeUID string) (Object, error) {
 		return Object{}, fmt.Errorf("build the restore of %s/%s: none is declared, or no image for it is known",
 			c.Namespace, c.Name)
 	}
-	pod, err := restorePod(in)
+	r := c.Spec.Restore
+	pod, err := restorePod(in, filling{
+		cluster: restoredCluster(c), backup: r.Backup, from: r.From, identity: r.IdentitySecretName,
+		ordinal: seedOrdinal, version: c.Spec.Version, bump: r.RevisionBump, deadline: r.Deadline,
+		token: clusterToken(in),
+	})
 	if err != nil {
 		return Object{}, fmt.Errorf("build the restore of %s/%s: %w", c.Namespace, c.Name, err)
 	}
@@ -128,21 +136,37 @@ func RestoreJob(in Input, volumeUID string) (Object, error) {
 				WithSpec(pod)))}, nil
 }
 
-// restorePod runs where the first member may: where its volume is made is where that will be.
-func restorePod(in Input) (*applycorev1.PodSpecApplyConfiguration, error) {
+// filling says which backup fills a volume, and of what member it becomes that.
+type filling struct {
+	// cluster whose backup it is, as NAMESPACE/NAME, and its name: the newest one if that is empty.
+	cluster, backup string
+	from            v1alpha1.BackupDestination
+	// identity is the Secret with what the backup is decrypted by.
+	identity string
+	ordinal  int
+	// version of etcd that is to start on it.
+	version string
+	// token of the new cluster.
+	token    string
+	bump     int64
+	deadline v1alpha1.Duration
+	more     []string
+}
+
+// restorePod runs where the member may that is made: where its volume is made is where that will be.
+func restorePod(in Input, f filling) (*applycorev1.PodSpecApplyConfiguration, error) {
 	c := in.Cluster
-	r := c.Spec.Restore
-	spec := storePod(c, r.From).
+	spec := storePod(c, f.from).
 		WithVolumes(applycorev1.Volume().WithName(volumeData).
 			WithPersistentVolumeClaim(applycorev1.PersistentVolumeClaimVolumeSource().
-				WithClaimName(VolumeClaimName(c.Name, seedOrdinal)))).
-		WithVolumes(storeVolumes(r.From)...)
+				WithClaimName(VolumeClaimName(c.Name, f.ordinal)))).
+		WithVolumes(storeVolumes(f.from)...)
 	mounts := []*applycorev1.VolumeMountApplyConfiguration{mountAt(volumeData, dataMount)}
-	if r.IdentitySecretName != "" {
-		spec.WithVolumes(secretFiles(volumeIdentity, r.IdentitySecretName, ageIdentity))
+	if f.identity != "" {
+		spec.WithVolumes(secretFiles(volumeIdentity, f.identity, ageIdentity))
 		mounts = append(mounts, mountAt(volumeIdentity, identityMount).WithReadOnly(true))
 	}
-	step := storeStep(in, r.From, RestoreContainer, restoreArgs(in), mounts...)
+	step := storeStep(in, f.from, RestoreContainer, f.args(c), mounts...)
 	step.Resources = restoreResources(c)
 	spec.WithContainers(step)
 	return spec, placement(c, spec)
@@ -161,21 +185,20 @@ func restoreResources(c *v1alpha1.EtcdCluster) *applycorev1.ResourceRequirements
 		WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")})
 }
 
-func restoreArgs(in Input) []string {
-	c := in.Cluster
-	r := c.Spec.Restore
+func (f filling) args(c *v1alpha1.EtcdCluster) []string {
 	quota := quotaOf(c.Spec)
-	args := []string{"restore", restoredCluster(c)}
-	if r.Backup != "" {
-		args = append(args, r.Backup)
+	args := []string{"restore", f.cluster}
+	if f.backup != "" {
+		args = append(args, f.backup)
 	}
-	args = append(args, "--from="+storeURL(r.From), "--data-dir="+dataDir,
-		"--name="+PodName(c.Name, seedOrdinal), "--peer-url="+PeerURL(c, seedOrdinal),
-		"--initial-cluster-token="+escaped(clusterToken(in)), "--revision-bump="+strconv.FormatInt(r.RevisionBump, 10),
-		"--etcd-version="+c.Spec.Version, "--quota="+strconv.FormatInt(quota.Value(), 10),
+	args = append(args, "--from="+storeURL(f.from), "--data-dir="+dataDir,
+		"--name="+PodName(c.Name, f.ordinal), "--peer-url="+PeerURL(c, f.ordinal),
+		"--initial-cluster-token="+escaped(f.token), "--revision-bump="+strconv.FormatInt(f.bump, 10),
+		"--etcd-version="+f.version, "--quota="+strconv.FormatInt(quota.Value(), 10),
 		"--once", "--result="+corev1.TerminationMessagePathDefault)
-	if r.IdentitySecretName != "" {
+	args = append(args, f.more...)
+	if f.identity != "" {
 		args = append(args, "--identity="+identityMount+"/"+ageIdentity)
 	}
-	return append(args, storeArgs(r.From, r.Deadline)...)
+	return append(args, storeArgs(f.from, f.deadline)...)
 }

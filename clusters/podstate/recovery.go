@@ -19,7 +19,10 @@ import (
 // RecoveryJob says what has become of a Job that recovers, by what its own pods left in their status. One
 // whose annotations are not whole is for no cluster.
 func RecoveryJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.RecoveryJob {
-	j := decide.RecoveryJob{VolumeJob: volumeJob(job, pods, now, job.Annotations[objects.AnnotationRecoveryDigest])}
+	j := decide.RecoveryJob{
+		VolumeJob: volumeJob(job, pods, now, job.Annotations[objects.AnnotationRecoveryDigest]),
+		From:      visible.Line(job.Annotations[objects.AnnotationRestoreFrom]),
+	}
 	ordinal, err := strconv.Atoi(job.Annotations[objects.AnnotationOrdinal])
 	if err == nil {
 		err = j.ClusterID.UnmarshalText([]byte(job.Annotations[objects.AnnotationLostCluster]))
@@ -29,8 +32,13 @@ func RecoveryJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.Rec
 		return j
 	}
 	j.Ordinal = ordinal
-	if j.Phase == decide.JobSucceeded {
+	switch {
+	case j.Phase != decide.JobSucceeded:
+	case j.From == "":
 		j.Into, j.Suspect = recoveredInto(byAge(pods), j.ClusterID)
+	default:
+		restored := restoredBy(byAge(pods))
+		j.Restored, j.Into, j.Suspect = restored.backup, restored.data.ClusterID, restored.suspect
 	}
 	return j
 }

@@ -22,20 +22,30 @@ func RestoreJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.Rest
 		From:      visible.Line(job.Annotations[objects.AnnotationRestoreFrom]),
 	}
 	if j.Phase == decide.JobSucceeded {
-		j.Restored, j.Data = restoredBy(byAge(pods))
+		restored := restoredBy(byAge(pods))
+		j.Restored, j.Data = restored.backup, restored.data
 	}
 	return j
 }
 
-// restoredBy says which backup the newest pod that ended well has restored, and what it has made of it; empty
+// restored is what a pod says that it has restored.
+type restored struct {
+	// backup in words, and whether etcd had found that its data may be wrong.
+	backup  string
+	suspect bool
+	data    decide.RestoredData
+}
+
+// restoredBy says which backup the newest pod that ended well has restored, and what it has made of it; zero
 // if none says so.
-func restoredBy(pods []*corev1.Pod) (backup string, data decide.RestoredData) {
+func restoredBy(pods []*corev1.Pod) restored {
 	for _, pod := range slices.Backward(pods) {
 		ended := exited(pod, objects.RestoreContainer)
 		if ended == nil || ended.ExitCode != 0 {
 			continue
 		}
 		r, err := result.ParseRestored(strings.TrimSpace(ended.Message))
+		var data decide.RestoredData
 		if err != nil || data.ClusterID.UnmarshalText([]byte(r.ClusterID)) != nil ||
 			data.MemberID.UnmarshalText([]byte(r.MemberID)) != nil {
 			continue
@@ -45,8 +55,9 @@ func restoredBy(pods []*corev1.Pod) (backup string, data decide.RestoredData) {
 		if r.Suspect {
 			what = "the suspect backup" // git has named it all the same
 		}
-		return fmt.Sprintf("%s of %s of cluster %s at revision %d", what, r.Slot.Format(time.RFC3339),
-			r.SourceClusterID, r.Revision), data
+		backup := fmt.Sprintf("%s of %s of cluster %s at revision %d", what, r.Slot.Format(time.RFC3339),
+			r.SourceClusterID, r.Revision)
+		return restored{backup, r.Suspect, data}
 	}
-	return "", decide.RestoredData{}
+	return restored{}
 }

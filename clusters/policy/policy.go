@@ -98,6 +98,9 @@ func (p Policy) Refusals(spec v1alpha1.EtcdClusterSpec) []Refusal {
 	if restore := spec.Restore; restore != nil {
 		r.destination(p.BackupDestinations, "spec.restore.from", restore.From)
 	}
+	if recovery := spec.Recovery; recovery != nil && recovery.Backup != nil {
+		r.destination(p.BackupDestinations, "spec.recovery.backup.from", recovery.Backup.From)
+	}
 	return r
 }
 

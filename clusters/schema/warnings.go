@@ -43,6 +43,9 @@ func Warnings(spec v1alpha1.EtcdClusterSpec) []string {
 	if r := spec.Restore; r != nil {
 		warnings = append(warnings, warningsOfStore("spec.restore.from", r.From)...)
 	}
+	if r := spec.Recovery; r != nil && r.Backup != nil {
+		warnings = append(warnings, warningsOfStore("spec.recovery.backup.from", r.Backup.From)...)
+	}
 	return warnings
 }
 

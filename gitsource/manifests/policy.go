@@ -19,6 +19,11 @@ func (d *declaration) checkPolicy(p policy.Policy, defaulted map[string]any) {
 	if restore, ok := declared["restore"].(map[string]any); ok && restore["from"] != nil {
 		asked["restore"] = map[string]any{"from": restore["from"]}
 	}
+	if recovery, ok := declared["recovery"].(map[string]any); ok {
+		if backup, ok := recovery["backup"].(map[string]any); ok && backup["from"] != nil {
+			asked["recovery"] = map[string]any{"backup": map[string]any{"from": backup["from"]}}
+		}
+	}
 	if pod, ok := declared["pod"].(map[string]any); ok {
 		pod = maps.Clone(pod)
 		delete(pod, "resources") // which no policy is about, and whose quantities are not checked yet
@@ -34,6 +39,9 @@ func (d *declaration) checkPolicy(p policy.Policy, defaulted map[string]any) {
 	}
 	if spec.Restore != nil && spec.Restore.From.Location() == "" {
 		spec.Restore = nil
+	}
+	if spec.Recovery != nil && spec.Recovery.Backup.From.Location() == "" {
+		spec.Recovery = nil
 	}
 	for _, refused := range p.Refusals(spec) {
 		d.problem(refused.Path, "%s", refused.Message)

@@ -35,7 +35,12 @@ func (w *world) act() error {
 		w.Record = decide.RestoredRecord(w.State, a)
 		w.Objects.Drift = []string{"StatefulSet " + w.Name + ": changed at spec.replicas"}
 	case decide.StartRecovery:
-		w.Record = decide.RecoveringRecord(w.State)
+		if w.Declared.Recovery.Backup != "" && w.Replica(a.Ordinal).VolumeUID == "" {
+			if err := w.setSlot(a.Ordinal, "volume", fmt.Sprintf("v%d-new", a.Ordinal)); err != nil {
+				return err
+			}
+		}
+		w.Record = decide.RecoveringRecord(w.State, w.Replica(a.Ordinal).VolumeUID)
 		w.Recovery.Job = w.newRecoveryJob()
 	case decide.StopRecovery:
 		w.Recovery.Job = nil

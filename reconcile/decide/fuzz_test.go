@@ -163,11 +163,13 @@ func change(s *decide.State, kind, how int) {
 		func() {
 			lost := []decide.Ordinals{0, 0b010, 0b110, 0b111, 0b101}[how%5]
 			s.Declared.Recovery = decide.RecoveryOrder{ClusterID: ids[how/5%3], Ordinal: how / 15 % 2, Lost: lost, Digest: "d1",
-				OldVolumes: []decide.Retention{decide.Retain, decide.Delete}[how/30%2], Word: []string{"", "w1", "w2"}[how/60%3]}
+				OldVolumes: []decide.Retention{decide.Retain, decide.Delete}[how/30%2], Word: []string{"", "w1", "w2"}[how/60%3],
+				Backup: []string{"", "tuesday"}[how/540%2]}
 			s.Record.VoidRecovery = []string{"", "w1", "w2"}[how/180%3]
 		},
 		func() {
-			s.Record.Recovery = decide.RecordedRecovery{ClusterID: ids[how%3], Ordinal: how / 3 % 2, VolumeUID: s.Replica(how / 3 % 2).VolumeUID, Suspect: how/18%2 == 1}
+			s.Record.Recovery = decide.RecordedRecovery{ClusterID: ids[how%3], Ordinal: how / 3 % 2, VolumeUID: s.Replica(how / 3 % 2).VolumeUID, Suspect: how/18%2 == 1,
+				FromBackup: how/36%2 == 1}
 			for i := range s.Record.Removed {
 				s.Record.Removed[i].LostCluster = ids[how/6%3]
 			}
@@ -175,7 +177,7 @@ func change(s *decide.State, kind, how int) {
 		func() {
 			s.Recovery = decide.Recovery{JobSight: sight(how)}
 			if ordinal := how / 24 % 2; how/8%3 > 0 {
-				s.Recovery.Job = &decide.RecoveryJob{ClusterID: ids[how/8%3], Ordinal: ordinal, Into: ids[how/48%3],
+				s.Recovery.Job = &decide.RecoveryJob{ClusterID: ids[how/8%3], Ordinal: ordinal, Into: ids[how/48%3], From: []string{"", "tuesday"}[how/144%2],
 					VolumeJob: volumeJob(how/16, s.Replica(ordinal).VolumeUID, text)}
 			}
 		},

@@ -16,9 +16,26 @@ func loses(w *world) {
 // begun is the same, with a Job that has just ended.
 func begun(w *world) {
 	loses(w)
-	w.Record = decide.RecoveringRecord(w.State)
+	w.Record = decide.RecoveringRecord(w.State, w.Replica(w.Declared.Recovery.Ordinal).VolumeUID)
 	w.Recovery.Job = w.newRecoveryJob()
 	w.Recovery.Job.Phase, w.Recovery.Job.Into = decide.JobSucceeded, 0xc2
+}
+
+// inPlace is a cluster that has lost all members for good, in whose place git orders one to be made of a backup.
+func inPlace(w *world) {
+	loses(w)
+	w.Declared.Recovery.Backup, w.Declared.Recovery.Lost = "tuesday", 0b111
+}
+
+// restoringInPlace is the same, with a Job that has just ended, changed.
+func restoringInPlace(change func(*world)) func(*world) {
+	return func(w *world) {
+		inPlace(w)
+		w.Record = decide.RecoveringRecord(w.State, "v1")
+		w.Recovery.Job = w.newRecoveryJob()
+		w.Recovery.Job.Phase, w.Recovery.Job.Into = decide.JobSucceeded, 0xc2
+		change(w)
+	}
 }
 
 // losing and beginning are these, changed.
@@ -64,6 +81,14 @@ var wrongsAboutRecoveries = []wrong{
 	{"recovered on a person's word", "another claim may have the data", losing(func(w *world) { w.Declared.Recovery.Lost, w.Replicas[0].VolumeUID = 0b100, "v9" }), recovers},
 	{"recovered on a person's word", "somebody is given up no longer", beginning(func(w *world) { w.Declared.Recovery.Lost = 0b100 }), recovered},
 	{"recovered on a person's word", "again, and somebody is given up no longer", beginning(func(w *world) { w.Declared.Recovery.Lost, w.Recovery.Job = 0b100, nil }), recovers},
+	{"recovered on a person's word", "of a backup, although another may have data", func(w *world) { inPlace(w); w.Declared.Recovery.Lost = 0b011 }, recovers},
+	{"recovered on a person's word", "of a backup, although the member in whose place may have data", func(w *world) { inPlace(w); w.Declared.Recovery.Lost = 0b101 }, stops},
+	{"recovered on a person's word", "of a backup, in the place of nobody", func(w *world) { inPlace(w); w.Declared.Recovery.Ordinal = 5 }, stops},
+	{"recovered on a person's word", "of a backup, in a volume that goes", func(w *world) { inPlace(w); w.Replicas[1].VolumeTerminating = true }, recovers},
+	{"recovered on a person's word", "of a backup, and somebody is given up no longer", restoringInPlace(func(w *world) { w.Declared.Recovery.Lost = 0b110 }), recovered},
+	{"recovered while nothing runs", "ends what was made of a volume, where a backup was ordered", restoringInPlace(func(w *world) { w.Recovery.Job.From = "" }), recovered},
+	{"recovered while nothing runs", "ends what was made of a backup, where a volume is ordered", restoringInPlace(func(w *world) { w.Declared.Recovery.Backup, w.Declared.Recovery.Lost = "", 0b101 }), recovered},
+	{"recovered while nothing runs", "ends what was made of a backup on another volume", restoringInPlace(func(w *world) { w.Replicas[1].VolumeUID = "v9" }), recovered},
 
 	{"recovered while nothing runs", "beside a pod", losing(func(w *world) { w.Replicas[2].Pod = decide.PodTerminating }), recovers},
 	{"recovered while nothing runs", "pods may be made", losing(func(w *world) { w.Objects.RunsReplicas = 3 }), recovers},

@@ -15,6 +15,9 @@ type SeenMember struct {
 // describeLoss says how far members had come by what was last seen of them, the one that a new cluster is made
 // of first, and what else there is; empty if nothing is known.
 func (s State) describeLoss() string {
+	if s.Declared.Recovery.Backup != "" {
+		return s.describeLastSeen() + s.describeNewestBackup()
+	}
 	survivor := s.ReplicaName(s.Declared.Recovery.Ordinal)
 	has, others := s.lastRevision(survivor), []string(nil)
 	var newest int64
@@ -35,6 +38,20 @@ func (s State) describeLoss() string {
 			Enumerate(others))
 	}
 	return text + s.describeNewestBackup()
+}
+
+// describeLastSeen says how far members had come; empty if nothing is known.
+func (s State) describeLastSeen() string {
+	var seen []string
+	for _, m := range s.LastSeen {
+		if revision := s.lastRevision(m.Name); revision > 0 {
+			seen = append(seen, fmt.Sprintf("%s at revision %d", m.Name, revision))
+		}
+	}
+	if len(seen) == 0 {
+		return ""
+	}
+	return "; last seen were " + Enumerate(seen)
 }
 
 // lastRevision is the highest revision of a member that is known; zero if none is.

@@ -8,12 +8,14 @@ import (
 )
 
 // RecoveryOrder is what git orders for a cluster that has lost its majority for good: a new one is made
-// of the data of a member that is left.
+// of the data of a member that is left, or of a backup.
 type RecoveryOrder struct {
 	// ClusterID of the cluster that is lost; nothing is done to another one. Zero: nothing is ordered.
 	ClusterID ID `json:"clusterID,omitempty"`
-	// Ordinal of the member that is left.
+	// Ordinal of the member that is left, or in whose volume the data of the backup go.
 	Ordinal int `json:"ordinal"`
+	// Backup that the new cluster is made of, in words; empty: it is made of the data of the member.
+	Backup string `json:"backup,omitempty"`
 	// Lost are the members of which a person says that their data are lost for good.
 	Lost Ordinals `json:"lost,omitempty"`
 	// OldVolumes says what becomes of the other volumes of the lost cluster.
@@ -28,19 +30,23 @@ type RecoveryOrder struct {
 	Deadline time.Duration `json:"deadline,omitempty"`
 }
 
-// Recovery is what is seen of the Job that makes a new cluster of a member's data.
+// Recovery is what is seen of the Job that makes a new cluster of a lost one.
 type Recovery struct {
 	// Job that is there; nil if there is none.
 	Job *RecoveryJob `json:"job,omitempty"`
 	JobSight
 }
 
-// RecoveryJob is the Job that makes a new cluster of the data in a volume.
+// RecoveryJob is the Job that makes a new cluster in a volume, of the data in it or of a backup.
 type RecoveryJob struct {
 	VolumeJob
 	// ClusterID of the cluster that is lost, and Ordinal of the member.
 	ClusterID ID  `json:"clusterID"`
 	Ordinal   int `json:"ordinal"`
+	// From is the backup that it was started for, in words; empty if it was started for the data in the volume.
+	From string `json:"from,omitempty"`
+	// Restored says which backup it was, once the Job has said so.
+	Restored string `json:"restored,omitempty"`
 	// Into is the ID of the new cluster, once the Job has said so.
 	Into ID `json:"into,omitempty"`
 	// Suspect: the Job says that etcd had found that members hold different data.
@@ -88,12 +94,15 @@ func (s State) hindersRecovery() string {
 	case order.Word != "" && order.Word == s.Record.VoidRecovery:
 		return "the cluster has had a quorum since that was declared: if it is lost for good now, take " +
 			"spec.recovery out of git, have a pass run, and declare it again"
+	case s.Replica(order.Ordinal).VolumeTerminating:
+		return fmt.Sprintf("the volume of %s is being deleted", survivor)
+	case order.Backup != "" && !recorded:
+		return fmt.Sprintf("%s is not on record as a member", survivor)
+	case order.Backup != "":
 	case !recorded || m.Mode != Sealed || m.VolumeUID == "":
 		return fmt.Sprintf("%s is not on record as a member with data", survivor)
 	case s.volumeLost(order.Ordinal):
 		return fmt.Sprintf("the volume of %s is not the one that it had", survivor)
-	case s.Replica(order.Ordinal).VolumeTerminating:
-		return fmt.Sprintf("the volume of %s is being deleted", survivor)
 	case order.Lost.Has(order.Ordinal):
 		return fmt.Sprintf("%s is said to be lost itself", survivor)
 	}
@@ -160,20 +169,23 @@ func (s State) withoutReady() State {
 	return s
 }
 
-// hinderedByOthers says who beside the survivor may have data that the survivor lacks. A claim that is not
+// hinderedByOthers says who may have data that the survivor, or the backup, lacks. A claim that is not
 // the one on record counts: somebody may have bound it to the volume that there was.
 func (s State) hinderedByOthers() string {
 	order := s.Declared.Recovery
 	var left []string
 	for _, m := range s.Record.Members {
 		gone := m.Mode == Joining || order.Lost.Has(m.Ordinal) || !hasVolume(s.Replica(m.Ordinal))
-		if m.Ordinal != order.Ordinal && !gone {
+		if !gone && (m.Ordinal != order.Ordinal || order.Backup != "") {
 			left = append(left, s.ReplicaName(m.Ordinal))
 		}
 	}
 	switch {
 	case len(left) == 0:
 		return ""
+	case order.Backup != "":
+		return fmt.Sprintf("there are volumes of %s, which may hold what was written after the backup: recover one of "+
+			"them if it can be read; if their data are lost, name them in spec.recovery.lost", Enumerate(left))
 	case len(left)+1 >= Quorum(len(s.Record.Members)):
 		return fmt.Sprintf("there are volumes of %s as well: nothing is lost if they can be brought back; "+
 			"if their data are lost, name them in spec.recovery.lost", Enumerate(left))
@@ -202,21 +214,35 @@ func (s State) beginRecovery() (Decision, bool) {
 	if !s.hasStatefulSet() && s.anyReplica(hasPodThatStays) {
 		return Decision{}, false // it has to be there to stop them
 	}
-	survivor := s.ReplicaName(s.Declared.Recovery.Ordinal)
-	if d, stops := s.stopForRecovery(survivor); stops {
+	if d, stops := s.stopForRecovery(s.describeSource()); stops {
 		return d, true
 	}
 	return s.startRecovery()
 }
 
-func (s State) stopForRecovery(survivor string) (Decision, bool) {
+// describeSource says what git orders to make the new cluster of.
+func (s State) describeSource() string {
+	order := s.Declared.Recovery
+	return cmp.Or(order.Backup, "the data of "+s.ReplicaName(order.Ordinal))
+}
+
+// describeBegun says what a new cluster is being made of.
+func (s State) describeBegun() string {
+	switch begun, order := s.Record.Recovery, s.Declared.Recovery; {
+	case !begun.FromBackup:
+		return "the data of " + s.ReplicaName(begun.Ordinal)
+	case order.Backup != "":
+		return order.Backup
+	}
+	return "a backup"
+}
+
+func (s State) stopForRecovery(source string) (Decision, bool) {
 	switch {
 	case s.Objects.RunsReplicas > 0:
-		return act(StopPods{}, "git orders a new cluster of the data of %s: stop all pods first%s", survivor,
-			s.describeLoss())
+		return act(StopPods{}, "git orders a new cluster of %s: stop all pods first%s", source, s.describeLoss())
 	case s.anyReplica(hasPod):
-		return wait(recheck, "a new cluster is made of the data of %s once all pods are gone: %s", survivor,
-			s.describeReplicas())
+		return wait(recheck, "a new cluster is made of %s once all pods are gone: %s", source, s.describeReplicas())
 	}
 	return Decision{}, false
 }
@@ -228,8 +254,10 @@ func (s State) startRecovery() (Decision, bool) {
 	order, job := s.Declared.Recovery, s.Recovery.Job
 	switch {
 	case order.Refused != "":
-		return block("a new cluster was being made of the data of %s, and %s", s.ReplicaName(order.Ordinal),
-			order.Refused)
+		return block("a new cluster was being made of %s, and %s", s.describeSource(), order.Refused)
+	case job == nil && order.Backup != "":
+		return act(StartRecovery{order.Ordinal, order.Digest}, "make a new cluster of %s, in the place of %s; "+
+			"what was written after it is lost%s", order.Backup, s.ReplicaName(order.Ordinal), s.describeLoss())
 	case job == nil:
 		return act(StartRecovery{order.Ordinal, order.Digest}, "make a new cluster of the data of %s; "+
 			"what only members had that are lost is lost%s", s.ReplicaName(order.Ordinal), s.describeLoss())
@@ -243,31 +271,36 @@ func (s State) startRecovery() (Decision, bool) {
 // cluster by now, so that nothing else is done until that is known.
 func (s State) goOnRecovering() (Decision, bool) {
 	begun, order := s.Record.Recovery, s.Declared.Recovery
-	survivor, r := s.ReplicaName(begun.Ordinal), s.Replica(begun.Ordinal)
+	source, r := s.describeBegun(), s.Replica(begun.Ordinal)
 	switch serving := s.replicaNames(isReady); {
 	case s.Membership.Known || len(serving) > 0:
-		return block("a new cluster was being made of the data of %s, and etcd serves (%s): if nothing is lost after "+
+		return block("a new cluster was being made of %s, and etcd serves (%s): if nothing is lost after "+
 			"all, take recovery out of record.yaml in ConfigMap %s-members; otherwise stop it: "+
-			"kubectl scale statefulset %[3]s --replicas=0", survivor,
+			"kubectl scale statefulset %[3]s --replicas=0", source,
 			cmp.Or(Enumerate(serving), "it lists its members"), s.Name)
 	case order.ClusterID != begun.ClusterID:
-		return block("a new cluster was being made of the data of %s, and git does not order it any more: "+
-			"declare spec.recovery with clusterID %s again", survivor, begun.ClusterID)
+		return block("a new cluster was being made of %s, and git does not order it any more: "+
+			"declare spec.recovery with clusterID %s again", source, begun.ClusterID)
 	}
-	if d, stops := s.stopForRecovery(survivor); stops {
+	if d, stops := s.stopForRecovery(source); stops {
 		return d, true
 	}
-	switch changed := order.Ordinal != begun.Ordinal; {
+	gone := !hasVolume(r) || r.VolumeUID != begun.VolumeUID
+	switch changed := order.Ordinal != begun.Ordinal || begun.FromBackup != (order.Backup != ""); {
 	case changed && s.hindersRecovery() != "":
 		return block("git orders another recovery than the one that was begun: %s", s.hindersRecovery())
 	case changed:
 		return s.startRecovery()
 	case s.hinderedByOthers() != "":
-		return block("a new cluster was being made of the data of %s, and git gives up the others no longer: %s",
-			survivor, s.hinderedByOthers())
-	case !hasVolume(r) || r.VolumeUID != begun.VolumeUID || r.VolumeTerminating:
+		return block("a new cluster was being made of %s, and git gives up the others no longer: %s", source,
+			s.hinderedByOthers())
+	case begun.FromBackup && (gone || r.VolumeTerminating && s.Recovery.Job != nil):
+		return s.startRecovery() // in another volume
+	case begun.FromBackup && r.VolumeTerminating:
+		return wait(recheck, "the volume of %s is being deleted", s.ReplicaName(begun.Ordinal))
+	case gone || r.VolumeTerminating:
 		return block("the volume of %s, of whose data a new cluster was being made, is gone or is being deleted: "+
-			"name another member in spec.recovery, or delete the cluster and restore it from a backup", survivor)
+			"name another member in spec.recovery, or a backup", s.ReplicaName(begun.Ordinal))
 	}
 	return s.followRecovery()
 }
@@ -278,7 +311,7 @@ func (s State) followRecovery() (Decision, bool) {
 	if job == nil || job.Terminating || !job.isFor(begun) || job.Digest != s.Declared.Recovery.Digest {
 		return s.startRecovery()
 	}
-	survivor := s.ReplicaName(begun.Ordinal)
+	source := s.describeBegun()
 	if d, waits := s.Recovery.hinders("a new cluster cannot be made of the data"); waits {
 		return d, true
 	}
@@ -293,7 +326,7 @@ func (s State) followRecovery() (Decision, bool) {
 			doubt = "; etcd had found that members hold different data: compare them before anything relies on these"
 		}
 		return act(FinishRecovery{ClusterID: job.Into, VolumeUID: begun.VolumeUID},
-			"a new cluster is made of the data of %s: let it start%s", survivor, doubt)
+			"a new cluster is made of %s: let %s start%s", cmp.Or(job.Restored, source), s.ReplicaName(begun.Ordinal), doubt)
 	case JobFailed:
 		return block("Job %s has failed: %s; cure that, and delete the Job to have it tried again: "+
 			"kubectl delete job %[1]s; or name another member in spec.recovery", s.recoveryJobName(),
@@ -301,13 +334,14 @@ func (s State) followRecovery() (Decision, bool) {
 	case JobRuns:
 	}
 	if job.Message != "" {
-		return wait(recheck, "making a new cluster of the data of %s: %s", survivor, job.Message)
+		return wait(recheck, "making a new cluster of %s: %s", source, job.Message)
 	}
-	return wait(recheck, "making a new cluster of the data of %s", survivor)
+	return wait(recheck, "making a new cluster of %s", source)
 }
 
 func (j RecoveryJob) isFor(r RecordedRecovery) bool {
-	return j.ClusterID == r.ClusterID && j.Ordinal == r.Ordinal && j.VolumeUID == r.VolumeUID
+	return j.ClusterID == r.ClusterID && j.Ordinal == r.Ordinal && j.VolumeUID == r.VolumeUID &&
+		(j.From != "") == r.FromBackup
 }
 
 // describeHindered says why the recovery that git orders of a cluster without quorum is not begun; empty if

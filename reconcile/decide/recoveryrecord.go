@@ -6,16 +6,17 @@ import "slices"
 type RecordedRecovery struct {
 	// ClusterID of the cluster that is lost.
 	ClusterID ID `json:"clusterID"`
-	// Ordinal of the member that the new cluster is made of, and UID of the volume with its data.
+	// Ordinal of the member that the new cluster begins with, and UID of the volume with its data.
 	Ordinal   int    `json:"ordinal"`
 	VolumeUID string `json:"volumeUID"`
+	// FromBackup: it is made of a backup, and not of what is in the volume.
+	FromBackup bool `json:"fromBackup,omitempty"`
 	// Suspect: etcd had found, before the cluster was lost, that members hold different data. Whose are right,
 	// nobody knows.
 	Suspect bool `json:"suspect,omitempty"`
 }
 
-// Recovering reports whether the data of a member are being made those of a new cluster. No member
-// runs meanwhile.
+// Recovering reports whether a new cluster is being made in the place of this one. No member runs meanwhile.
 func (r Record) Recovering() bool {
 	return r.Recovery.ClusterID != 0 && r.Recovery.ClusterID == r.ClusterID
 }
@@ -29,11 +30,12 @@ func (r Record) Supersedes(lost ID) bool {
 		slices.ContainsFunc(r.Removed, func(gone RemovedMember) bool { return gone.LostCluster == lost })
 }
 
-// RecoveringRecord is the record of a cluster of whose member git has ordered to make a new one.
-func RecoveringRecord(s State) Record {
+// RecoveringRecord is the record of a cluster in whose place git has ordered to make a new one, in that volume.
+func RecoveringRecord(s State, volumeUID string) Record {
 	r := StandingRecord(s, "")
-	ordinal := s.Declared.Recovery.Ordinal
-	r.Recovery = RecordedRecovery{ClusterID: r.ClusterID, Ordinal: ordinal, VolumeUID: s.Replica(ordinal).VolumeUID}
+	order := s.Declared.Recovery
+	r.Recovery = RecordedRecovery{ClusterID: r.ClusterID, Ordinal: order.Ordinal, VolumeUID: volumeUID,
+		FromBackup: order.Backup != ""}
 	return r
 }
 
@@ -43,7 +45,12 @@ func RecoveredRecord(s State, a FinishRecovery) Record {
 	r := StandingRecord(s, "")
 	seed := r.Recovery.Ordinal
 	r.ClusterID, r.Members, r.Confirmed = a.ClusterID, nil, nil
-	r.Recovery.Suspect = s.Recovery.Job != nil && s.Recovery.Job.Suspect
+	if job := s.Recovery.Job; job != nil {
+		r.Recovery.Suspect = job.Suspect
+		if r.Recovery.FromBackup {
+			r.RestoredFrom, r.Uncompared = job.Restored, true
+		}
+	}
 	for _, slot := range s.replicasInOrder() {
 		if slot.Ordinal != seed && hasVolume(slot) {
 			r = r.keeping(slot, r.Recovery.ClusterID)
@@ -118,7 +125,8 @@ func (s State) takeUpRecovery(r Record) Record {
 		slot.VolumeUID != job.VolumeUID {
 		return r
 	}
-	r.Recovery = RecordedRecovery{ClusterID: job.ClusterID, Ordinal: job.Ordinal, VolumeUID: job.VolumeUID}
+	r.Recovery = RecordedRecovery{ClusterID: job.ClusterID, Ordinal: job.Ordinal, VolumeUID: job.VolumeUID,
+		FromBackup: job.From != ""}
 	return r
 }
 

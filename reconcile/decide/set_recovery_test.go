@@ -26,6 +26,8 @@ func (w *world) setRecovery(key, text string) (err error) {
 		seen.Job.Digest = decidetest.Text(text)
 	case "suspect":
 		seen.Job.Suspect, err = strconv.ParseBool(text)
+	case "from":
+		seen.Job.From = decidetest.Text(text)
 	case "into":
 		seen.Job.Into, err = decidetest.ID(text)
 	default:
@@ -36,6 +38,6 @@ func (w *world) setRecovery(key, text string) (err error) {
 
 func (w *world) newRecoveryJob() *decide.RecoveryJob {
 	order := w.Declared.Recovery
-	return &decide.RecoveryJob{ClusterID: order.ClusterID, Ordinal: order.Ordinal, VolumeJob: decide.VolumeJob{
+	return &decide.RecoveryJob{ClusterID: order.ClusterID, Ordinal: order.Ordinal, From: order.Backup, VolumeJob: decide.VolumeJob{
 		UID: "j1", Digest: order.Digest, VolumeUID: w.Replica(order.Ordinal).VolumeUID, Phase: decide.JobRuns}}
 }

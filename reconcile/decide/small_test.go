@@ -1,6 +1,7 @@
 package decide_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -94,6 +95,8 @@ var flags = []string{"", "drift", "no StatefulSet", "problems", "foreign", "rela
 	"restore without record", "restored", "restored something else",
 	"recovery ordered", "recovery of one of many", "recovery to start", "recovery runs", "recovery failed",
 	"recovery done", "recovery of another", "recovery taken back", "recovery without record", "recovery recovered",
+	"restored in place ordered", "restored in place to start", "restored in place runs", "restored in place failed",
+	"restored in place done", "restored in place of a member", "restored in place taken back",
 	"refuted", "outvoted", "torn", "unheard", "stopped by check", "joining together", "joined together"}
 
 func arounds(flags ...string) []around {
@@ -289,6 +292,9 @@ func (w *world) flagOfLife(flag string) {
 	case "recovery ordered", "recovery of one of many", "recovery to start", "recovery runs", "recovery failed", "recovery done", "recovery of another",
 		"recovery taken back", "recovery without record", "recovery recovered":
 		w.wantRecovery(strings.TrimPrefix(flag, "recovery "))
+	case "restored in place ordered", "restored in place to start", "restored in place runs", "restored in place failed",
+		"restored in place done", "restored in place of a member", "restored in place taken back":
+		w.wantRestoredInPlace(strings.TrimPrefix(flag, "restored in place "))
 	case "joining together", "joined together":
 		w.joinTogether(flag == "joining together")
 	case "asleep":
@@ -391,6 +397,27 @@ func (w *world) wantRecovery(state string) {
 		w.Declared.Recovery = decide.RecoveryOrder{}
 	case "recovered":
 		w.recovered()
+	}
+}
+
+// wantRestoredInPlace has git order a new cluster of a backup in the place of the first member, of which nobody needs
+// the data, or of any other.
+func (w *world) wantRestoredInPlace(state string) {
+	as := map[string]string{"of a member": "done"}[state]
+	w.wantRecovery(cmp.Or(as, state))
+	taken := w.Declared.Recovery.ClusterID == 0
+	if !taken {
+		w.Declared.Recovery.Backup = "tuesday"
+		w.Declared.Recovery.Lost = w.Declared.Recovery.Lost.With(0)
+	}
+	if w.Record.Recovery.ClusterID != 0 {
+		w.Record.Recovery.FromBackup = true
+	}
+	if w.Recovery.Job != nil && state != "of a member" {
+		w.Recovery.Job.From = "tuesday"
+	}
+	if w.Recovery.Job != nil && w.Recovery.Job.Phase == decide.JobSucceeded {
+		w.Recovery.Job.Into = 0xc0
 	}
 }
 

@@ -14,8 +14,21 @@ type recovery struct {
 	wait  int // ticks
 }
 
-// recoveredIn tells the cluster that is made of a lost one from others of the same token.
-const recoveredIn = 600
+// recoveredIn and restoredInto tell the clusters that are made of a lost one, and of a backup of it, from others of the
+// same token.
+const (
+	recoveredIn  = 600
+	restoredInto = 1700
+)
+
+// into is the cluster that the Job makes in a volume.
+func (j *recovery) into(v volume) decide.ID {
+	kind := recoveredIn
+	if j.From != "" {
+		kind = restoredInto
+	}
+	return hash(v.token, kind+int(j.ClusterID%1000))
+}
 
 // RefuseRecoveries has the Jobs fail that recover, or go on again.
 func (w *World) RefuseRecoveries(refused bool) { w.recoveriesFail = refused }
@@ -35,15 +48,21 @@ func (w *World) startRecovery(s decide.State, a decide.StartRecovery) []write {
 	if w.recovers != nil || !ordered || len(w.pods) > 0 || w.set.replicas > 0 {
 		return nil
 	}
-	record := decide.RecoveringRecord(s)
+	uid := s.Replica(a.Ordinal).VolumeUID
 	var writes []write
-	if !w.record.Equal(record) {
+	if _, there := w.volumes[a.Ordinal]; !there && uid == "" && order.Backup != "" {
+		uid = w.next("v")
+		writes = append(writes, write{"PersistentVolumeClaim data-" + w.replicaName(a.Ordinal), func() {
+			w.volumes[a.Ordinal] = volume{uid: uid, token: w.record.Token}
+		}})
+	}
+	if record := decide.RecoveringRecord(s, uid); !w.record.Equal(record) {
 		writes = append(writes, w.apply(w.configMap(), record))
 	}
 	return append(writes, write{w.recoveryName(), func() {
 		begun := w.record.Recovery
 		w.recovers = &recovery{
-			RecoveryJob: decide.RecoveryJob{ClusterID: begun.ClusterID, Ordinal: begun.Ordinal,
+			RecoveryJob: decide.RecoveryJob{ClusterID: begun.ClusterID, Ordinal: begun.Ordinal, From: order.Backup,
 				VolumeJob: decide.VolumeJob{UID: w.next("j"), Digest: a.Digest, VolumeUID: begun.VolumeUID,
 					Phase: decide.JobRuns}},
 			owner: w.objects[w.customResource()].uid, since: w.now, wait: 1 + w.delay(2),
@@ -98,7 +117,7 @@ func (w *World) MarkClaim(n int, lost decide.ID) {
 	w.changeVolume(n, func(v *volume) { v.lostCluster = lost })
 }
 
-// runRecovery lets the Job go on: it makes a new cluster of what the member has, unless that was done.
+// runRecovery lets the Job go on: it makes a new cluster of what the member has, or of a backup, unless that was done.
 func (w *World) runRecovery() {
 	j := w.recovers
 	if j == nil || j.Phase != decide.JobRuns {
@@ -114,11 +133,13 @@ func (w *World) runRecovery() {
 	if _, runs := w.pods[j.Ordinal]; runs {
 		w.violate("%s is recovered while its pod is there", w.replicaName(j.Ordinal))
 	}
-	into := hash(v.token, recoveredIn+int(j.ClusterID%1000))
+	into := j.into(v)
 	lost := w.rafts[v.data.cluster]
 	switch m := (*member)(nil); {
 	case v.data.cluster == into:
-		j.Phase, j.Into = decide.JobSucceeded, into
+		w.endRecovery(into)
+	case j.From != "":
+		w.restoreInPlace(into)
 	case lost == nil || w.announced(v.data.cluster) != j.ClusterID:
 		j.Phase, j.Message = decide.JobFailed, "the data directory holds no member of that cluster"
 	case w.recoveriesFail:
@@ -132,8 +153,61 @@ func (w *World) runRecovery() {
 		}
 		w.judgeRecovery(v.data.cluster, lost, j.Ordinal)
 		w.makeCluster(into, j.Ordinal)
-		j.Phase, j.Into = decide.JobSucceeded, into
+		w.endRecovery(into)
 	}
+}
+
+// endRecovery has the Job say which cluster it has made.
+func (w *World) endRecovery(into decide.ID) {
+	j := w.recovers
+	j.Phase, j.Into = decide.JobSucceeded, into
+	if j.From != "" {
+		j.Restored = "the backup " + j.From
+	}
+}
+
+// restoreInPlace makes a new cluster of a backup, once the store gives it. What is in the volume is kept there; it
+// is to be of the lost cluster, or nothing.
+func (w *World) restoreInPlace(into decide.ID) {
+	j := w.recovers
+	v := w.volumes[j.Ordinal]
+	switch key := w.lostKey(j.ClusterID); {
+	case v.data.member != 0 && w.announced(v.data.cluster) != j.ClusterID:
+		j.Phase, j.Message = decide.JobFailed, "the data directory holds a member of another cluster"
+	case w.storeGivesNothing:
+		if w.now.Sub(j.since) >= attemptsOfJob*TickLength {
+			j.Phase, j.Message = decide.JobFailed, "the store refuses"
+		}
+	default:
+		if lost := w.rafts[key]; lost != nil {
+			w.judgeRecovery(key, lost, -1)
+		}
+		w.restoreCluster(into, key, j.Ordinal)
+		w.endRecovery(into)
+	}
+}
+
+// lostKey is the key of a cluster with that ID of which no other one was made; zero if there is none.
+func (w *World) lostKey(id decide.ID) decide.ID {
+	for _, key := range w.clusters() {
+		if r := w.rafts[key]; w.announced(key) == id && r.formed && !w.isLost(key) {
+			return key
+		}
+	}
+	return 0
+}
+
+// restoreCluster makes a new cluster of a backup of a lost one in a slot.
+func (w *World) restoreCluster(into, lost decide.ID, n int) {
+	v := w.volumes[n]
+	m := member{id: hash(v.uid, int(into%1000)), ordinal: n, named: true, ran: true}
+	made := &raft{members: []member{m}, formed: true, recoveredFrom: lost}
+	if r := w.rafts[lost]; r != nil {
+		made.open, made.version = r.open, r.version
+	}
+	w.rafts[into] = made
+	v.data = data{cluster: into, member: m.id, variant: 1}
+	w.volumes[n] = v
 }
 
 // makeCluster makes a new cluster of the data in a slot.
@@ -149,15 +223,14 @@ func (w *World) makeCluster(into decide.ID, n int) {
 	w.volumes[n] = v
 }
 
-// judgeRecovery notes that a new cluster is made of the data of one member beside those of others that
-// nobody has said to be lost.
+// judgeRecovery notes that a new cluster is made of the data of one member, or of a backup if survivor is negative,
+// beside those of others that nobody has said to be lost.
 func (w *World) judgeRecovery(id decide.ID, lost *raft, survivor int) {
 	for _, m := range lost.voters() {
 		left := w.volumes[m.ordinal].data
 		has := left.cluster == id && left.member == m.id && w.stays(m.ordinal)
 		if m.ordinal != survivor && has && !w.saidLost(m.ordinal) {
-			w.violate("a new cluster is made of the data of %s beside those of %s", w.replicaName(survivor),
-				w.replicaName(m.ordinal))
+			w.violate("a new cluster is made beside the data of %s", w.replicaName(m.ordinal))
 		}
 	}
 }
@@ -190,7 +263,13 @@ func (w *World) fromRecovery(s decide.State) {
 	}
 	w.recovers = &recovery{RecoveryJob: *j, owner: w.objects[w.customResource()].uid, since: s.Now, wait: 1}
 	v := w.volumes[j.Ordinal]
-	if lost := w.rafts[v.data.cluster]; j.Phase == decide.JobSucceeded && v.uid == j.VolumeUID && lost != nil {
-		w.makeCluster(hash(v.token, recoveredIn+int(j.ClusterID%1000)), j.Ordinal)
+	if j.Phase != decide.JobSucceeded || v.uid != j.VolumeUID {
+		return
+	}
+	switch into := w.recovers.into(v); {
+	case j.From != "":
+		w.restoreCluster(into, w.lostKey(j.ClusterID), j.Ordinal)
+	case w.rafts[v.data.cluster] != nil:
+		w.makeCluster(into, j.Ordinal)
 	}
 }

@@ -80,6 +80,10 @@ func setSource(d *decide.Declared, key, value string) (err error) {
 	case "recovery":
 		d.Recovery, err = recovery(value)
 		d.Recovery.Word = wordOf(d.Recovery)
+	case "backup":
+		d.Recovery.Backup = Text(value)
+		d.Recovery.Digest += " " + d.Recovery.Backup
+		d.Recovery.Word = wordOf(d.Recovery)
 	case "lost":
 		d.Recovery.Lost, err = ordinalSet(value)
 		d.Recovery.Word = wordOf(d.Recovery)
@@ -145,7 +149,7 @@ func SetSpec(d *decide.Declared, key, value string) (err error) {
 		d.ReplaceAfter, err = time.ParseDuration(value)
 	case "backups":
 		d.BacksUp, err = strconv.ParseBool(value)
-	case "restore", "recovery", "lost", "old-volumes", "refused":
+	case "restore", "recovery", "backup", "lost", "old-volumes", "refused":
 		err = setSource(d, key, value)
 	case "before-upgrade":
 		d.BacksUpBeforeUpgrade, err = strconv.ParseBool(value)

@@ -26,7 +26,7 @@
 //	set spec suspended=true replaceAfter=10m orphaned=(main@sha1:1 declares it no longer) renamedFrom=(b/old)
 //	set spec backups=true verifies-backups=true backup-to=(s3://new) before-upgrade=true before-deletion=true
 //	set spec restore=(tuesday of b/a)|none
-//	set spec recovery=(c1 1)|none lost=(0 2) old-volumes=Retain|Delete refused=(no)
+//	set spec recovery=(c1 1)|none backup=(tuesday) lost=(0 2) old-volumes=Retain|Delete refused=(no)
 //	set spec confirmed=(a0 a1) problem=(storage: shrinks)
 //	set lock holder=(process 7 on b)
 //
@@ -71,7 +71,7 @@
 //	set job-gen2 phase=Running|Succeeded|Failed created=5m stored=4m verified=true message=(exit code 1)
 //	set restore phase=Running|Succeeded|Failed of=(tuesday of b/a) volume=v0 message=(no) restored=(rev 7) data=(c1 a0 1018) terminating=true
 //	set restore job=none hidden=(jobs is forbidden) foreign=(Job a-restore) stopping=(a-restore-x)
-//	set recovery phase=Running|Succeeded|Failed of=(c1 1) volume=v1 into=c2 suspect=true message=(no) terminating=true
+//	set recovery phase=Running|Succeeded|Failed of=(c1 1) volume=v1 from=(tuesday) into=c2 suspect=true message=(no) terminating=true
 //	set recovery job=none hidden=(jobs is forbidden) foreign=(Job a-recovery) stopping=(a-recovery-x)
 //	set objects runs=none|3.6.16/h1 differs=true replicas=0 token=t2 storage=1Gi
 //	set ca secret=CA1 mounted=(CA1, CA2) proven=CA1 ends=3000

@@ -115,7 +115,11 @@ func restoreLine(s decide.State, line func(name, format string, args ...any)) {
 // recoveryLines print what is ordered, begun and seen of a new cluster being made of a lost one.
 func recoveryLines(s decide.State, line func(name, format string, args ...any)) {
 	if o := s.Declared.Recovery; o.ClusterID != 0 {
-		line("recovery", "of cluster %s from %s, lost=%s, old volumes %s", o.ClusterID, s.ReplicaName(o.Ordinal),
+		from := s.ReplicaName(o.Ordinal)
+		if o.Backup != "" {
+			from = o.Backup + " into " + from
+		}
+		line("recovery", "of cluster %s from %s, lost=%s, old volumes %s", o.ClusterID, from,
 			orNone(o.Lost.String()), o.OldVolumes)
 	}
 	if b := s.Record.Recovery; b.ClusterID != 0 {

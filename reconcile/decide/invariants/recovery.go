@@ -12,8 +12,8 @@ var recoveryInvariants = []invariant{
 	{Invariant{"recovered on a person's word",
 		"Pods of a cluster that is to run are stopped, and data are made those of a new cluster, only where git " +
 			"orders it for the cluster that is there, nobody hears a quorum or finds a pod ready, and every other " +
-			"member has lost its volume or is said to have lost its data; or once that was begun, while git orders " +
-			"it."},
+			"member, or every member if it is made of a backup, has lost its volume or is said to have lost its " +
+			"data; or once that was begun, while git orders it."},
 		recoveredOnWord},
 	{Invariant{"recovered while nothing runs",
 		"The data of a member are made those of a new cluster only while no pod is there, on the volume on record, " +
@@ -40,8 +40,9 @@ func recoveredOnWord(s decide.State, d decide.Decision) string {
 		}
 	case decide.StartRecovery:
 		begun := s.Record.Recovery
-		again := recovering(s.Record) && s.Declared.Recovery.Ordinal == begun.Ordinal &&
-			replicaAt(s, begun.Ordinal).VolumeUID == begun.VolumeUID
+		same := begun.FromBackup == ordersBackup(s) &&
+			(begun.FromBackup || replicaAt(s, begun.Ordinal).VolumeUID == begun.VolumeUID)
+		again := recovering(s.Record) && s.Declared.Recovery.Ordinal == begun.Ordinal && same
 		if again && s.Declared.Recovery.ClusterID == begun.ClusterID && notGivenUp(s) == "" {
 			return ""
 		}
@@ -73,6 +74,9 @@ func saidLost(s decide.State, ordinal int) bool {
 	return s.Declared.Recovery.Lost&(1<<uint(ordinal)) != 0
 }
 
+// ordersBackup: git orders to make the new cluster of a backup.
+func ordersBackup(s decide.State) bool { return s.Declared.Recovery.Backup != "" }
+
 // notOrdered says what is missing for a recovery to be begun.
 func notOrdered(s decide.State) string {
 	order := s.Declared.Recovery
@@ -87,10 +91,13 @@ func notOrdered(s decide.State) string {
 		return "etcd has had a quorum since git orders it"
 	case order.Refused != "":
 		return order.Refused
-	case !recorded || survivor.Mode != decide.Sealed || survivor.VolumeUID == "" || survivor.VolumeUID != r.VolumeUID:
-		return "the volume of the member that is left is not the one on record"
 	case r.VolumeTerminating:
 		return "the volume of the member that is left is being deleted"
+	case !recorded:
+		return "it is no member that is on record"
+	case ordersBackup(s):
+	case survivor.Mode != decide.Sealed || survivor.VolumeUID == "" || survivor.VolumeUID != r.VolumeUID:
+		return "the volume of the member that is left is not the one on record"
 	case saidLost(s, order.Ordinal):
 		return "the member that is left is said to be lost"
 	}
@@ -110,7 +117,8 @@ func notGivenUp(s decide.State) string {
 	for _, m := range s.Record.Members {
 		slot := replicaAt(s, m.Ordinal)
 		lost := saidLost(s, m.Ordinal) || slot.VolumeUID == ""
-		if m.Ordinal != s.Declared.Recovery.Ordinal && m.Mode != decide.Joining && !lost {
+		survives := m.Ordinal == s.Declared.Recovery.Ordinal && !ordersBackup(s)
+		if !survives && m.Mode != decide.Joining && !lost {
 			return "nobody says that the data of " + podName(s, m.Ordinal) + " are lost"
 		}
 	}
@@ -169,6 +177,8 @@ func unfinished(s decide.State, a decide.FinishRecovery) string {
 		return "starts a member on data that are not known to be whole"
 	case !recovering(s.Record) || j.ClusterID != begun.ClusterID || j.Ordinal != begun.Ordinal:
 		return "ends what was not begun"
+	case begun.FromBackup != (j.From != "") || begun.FromBackup != ordersBackup(s):
+		return "ends what was made of something else"
 	case a.ClusterID == 0 || a.ClusterID != j.Into || a.ClusterID == begun.ClusterID:
 		return "starts a cluster that nobody has made"
 	case a.VolumeUID == "" || a.VolumeUID != begun.VolumeUID || a.VolumeUID != r.VolumeUID ||
