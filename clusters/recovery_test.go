@@ -108,6 +108,51 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
+// TestRecoveryFromBackup makes a new cluster of a backup on a real API server, as far as Kubernetes' objects go, in the
+// place of a member whose claim is gone.
+func TestRecoveryFromBackup(t *testing.T) {
+	s := newStage(t)
+	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
+	s.form()
+	s.makePods()
+	s.proveVolumes()
+	s.spec += ", recovery: {clusterID: c1, member: 1, lost: [0, 1, 2], backup: {from: {volume: {claimName: backups}}, name: 20261121t180000z}}"
+	s.live.options.AllowRecovery, s.live.options.BackupImage = true, "quorate:v1"
+	s.do(s.observe(), decide.Declare{}, true)
+	s.do(s.decided("Recover", "git orders a new cluster of 20261121t180000z of default/a from volume://backups: stop all pods first"), decide.StopPods{}, true)
+	s.endPods()
+	s.deleteClaim(1)
+	before := s.decided("Recover", "in the place of a-1; what was written after it is lost")
+	start := decide.StartRecovery{Ordinal: 1, Digest: before.state.Declared.Recovery.Digest}
+	s.do(before, start, true)
+	s.do(before, start, false) // a late pass
+	c := s.decided("Recover", "making a new cluster of 20261121t180000z of default/a")
+	job := c.state.Recovery.Job
+	if claim := s.claim(1); job.From == "" || job.VolumeUID != string(claim.UID) || c.state.Record.Recovery.VolumeUID != string(claim.UID) ||
+		claim.Annotations[objects.AnnotationToken] != c.state.Record.Token || !c.state.Record.Recovery.FromBackup {
+		t.Errorf("%+v for %+v, %+v", job, claim, c.state.Record.Recovery)
+	}
+
+	done := time.Now().UTC().Truncate(time.Second)
+	word, err := result.Restored{
+		Slot: done.Add(-time.Hour), Data: done.Add(-time.Hour).Format("20060102t150405z") + "-18204-9c4bbfd4.db.zst", SourceClusterID: "00000000000000c1",
+		Revision: 18204, NewRevision: 1000018204, Bytes: 77856, SHA256: strings.Repeat("a", 64), StartedAt: done, FinishedAt: done,
+		ClusterID: "00000000000000c2", MemberID: "00000000000000a1",
+	}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.endJob("a-recovery", objects.RestoreContainer, batchv1.JobComplete, string(word), 0)
+	c = s.decided("Recover", "of cluster 00000000000000c1 at revision 18204: let a-1 start")
+	s.do(c, decide.FinishRecovery{ClusterID: 0xc2, VolumeUID: c.state.Replica(1).VolumeUID}, true)
+	s.requireMarks("c1", "", "c1")
+	r := s.observe().state.Record
+	if m, _ := r.Member(1); len(r.Members) != 1 || m.Mode != decide.Sealed || r.ClusterID != 0xc2 || len(r.Removed) != 2 ||
+		!strings.Contains(r.RestoredFrom, "18204") || !r.Uncompared {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestWrongMarks: marks are taken off claims whose members etcd lists.
 func TestWrongMarks(t *testing.T) {
 	s := running(t)

@@ -159,6 +159,20 @@ func (s *stage) claim(ordinal int) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
+// deleteClaim deletes a claim that no pod uses, as Kubernetes does.
+func (s *stage) deleteClaim(ordinal int) {
+	s.Helper()
+	claims, claim := s.server.Client.CoreV1().PersistentVolumeClaims("default"), s.claim(ordinal)
+	claim.Finalizers = nil
+	_, err := claims.Update(s.Context(), claim, metav1.UpdateOptions{})
+	if err == nil {
+		err = claims.Delete(s.Context(), claim.Name, metav1.DeleteOptions{})
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
 // endJob makes the pod of a Job, as Kubernetes does, and has both end so.
 func (s *stage) endJob(name, container string, how batchv1.JobConditionType, words string, code int32) {
 	s.Helper()

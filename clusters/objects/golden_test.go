@@ -53,7 +53,7 @@ func restoreObjects(t *testing.T, in Input) []Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []Object{SeedClaim(in), job}
+	return []Object{SeedClaim(in, 0), job}
 }
 
 const goldenOutput = "objects.yaml"

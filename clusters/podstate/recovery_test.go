@@ -1,6 +1,7 @@
 package podstate
 
 import (
+	"strings"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -22,6 +23,9 @@ func TestRecoveryJob(t *testing.T) {
 			objects.AnnotationRecoveryDigest: "d1", objects.AnnotationVolume: "v1", objects.AnnotationLostCluster: lost, objects.AnnotationOrdinal: ordinal}},
 			Status: batchv1.JobStatus{Conditions: conditions}}
 	}
+	const restored = `{"format":"quorate.dev/restore-result/v1","slot":"2026-11-22T18:00:00Z","data":"20261122t180000z-18204-9c4bbfd4.db.zst",` +
+		`"sourceClusterID":"00000000000000c1","revision":18204,"newRevision":1000018204,"bytes":77856,"sha256":"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",` +
+		`"startedAt":"2026-11-23T18:00:00Z","finishedAt":"2026-11-23T18:00:09Z","suspect":true,"clusterID":"00000000000000c4","memberID":"00000000000000b1"}`
 	well := ended(batchv1.JobComplete, "")
 	for _, test := range []struct {
 		name    string
@@ -48,5 +52,21 @@ func TestRecoveryJob(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %+v, want %+v", test.name, got, want)
 		}
+	}
+
+	from := job("c1", "1", well)
+	from.Annotations[objects.AnnotationRestoreFrom] = "tuesday\x1b"
+	got := RecoveryJob(from, []*corev1.Pod{podOf("", ran("restore", 0, restored))}, made)
+	if got.Into != 0xc4 || !got.Suspect || !strings.HasPrefix(got.Restored, "the suspect backup of 2026-11-22T18:00:00Z") || !strings.HasPrefix(got.From, "tuesday") ||
+		strings.Contains(got.From, "\x1b") {
+		t.Errorf("from a backup: %+v", got)
+	}
+	for name, said := range map[string]corev1.ContainerStatus{"of another container": ran("recover", 0, word), "no word": ran("restore", 0, word)} {
+		if got := RecoveryJob(from, []*corev1.Pod{podOf("", said)}, made); got.Into != 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := RecoveryJob(job("c1", "1", well), []*corev1.Pod{podOf("", ran("restore", 0, restored))}, made); got.Into != 0 {
+		t.Errorf("a restore that was not ordered: %+v", got)
 	}
 }

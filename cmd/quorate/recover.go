@@ -147,17 +147,29 @@ func (f *recoverFlags) check() (err error) {
 			return err
 		}
 	}
-	switch f.lost, err = strconv.ParseUint(f.clusterID, 16, 64); {
-	case f.clusterID == "" && !f.dryRun:
-		return usageError{errors.New("--cluster-id is missing: say which cluster is lost; " +
+	switch {
+	case f.clusterID != "":
+		f.lost, err = clusterID("cluster-id", f.clusterID)
+	case !f.dryRun:
+		err = usageError{errors.New("--cluster-id is missing: say which cluster is lost; " +
 			"--dry-run says which one it is")}
-	case f.clusterID != "" && (err != nil || f.lost == 0):
-		return usageError{fmt.Errorf("--cluster-id %q: want hexadecimal digits, as in 15082e1bb141d752", f.clusterID)}
+	}
+	if err != nil {
+		return err
 	}
 	if err := f.results.checkFiles(); err != nil {
 		return err
 	}
 	return f.apart.checkRecovery(f)
+}
+
+// clusterID reads a flag that is the ID of a cluster.
+func clusterID(flag, text string) (uint64, error) {
+	id, err := strconv.ParseUint(text, 16, 64)
+	if err != nil || id == 0 {
+		return 0, usageError{fmt.Errorf("--%s %q: want hexadecimal digits, as in 15082e1bb141d752", flag, text)}
+	}
+	return id, nil
 }
 
 // ownedByUs is the path of a directory, without links. As root, it refuses one of which somebody else may change

@@ -26,7 +26,10 @@ func (d recovering) markName() string { return filepath.Join(d.dataDir, "recover
 func (d recovering) lockName() string { return filepath.Join(d.dataDir, "recover.lock") }
 
 // aside is what the member that was is called from then on, in the data directory.
-func (d recovering) aside() string { return "member.lost-" + hexID(d.lost) }
+func (d recovering) aside() string { return lostMember(d.lost) }
+
+// lostMember is what a member of a lost cluster is called, in the data directory in which it is kept.
+func lostMember(lost uint64) string { return "member.lost-" + hexID(lost) }
 
 // lock keeps others from recovering the same directory.
 func (d recovering) lock(ctx context.Context, std streams) (unlock func(), err error) {
@@ -85,15 +88,9 @@ func (d recovering) read() (result.Recovered, error) {
 func (d recovering) clear(ctx context.Context) error {
 	kept := filepath.Join(d.dataDir, d.aside())
 	if _, err := os.Lstat(kept); err == nil {
-		if !d.leftBehind(ctx, kept) {
-			return fmt.Errorf("%w: %s is there, and nothing says that it is left over; move it away if nobody needs it",
-				snapshot.ErrExists, kept)
-		}
-		work, err := snapshot.WorkspaceBeside(d.dataDir)
-		if err == nil {
-			err = disk.Move(kept, filepath.Join(work, "kept")) // from where it is removed, all or nothing
-		}
-		if err != nil {
+		told, unmarked := d.read()
+		made := func(found snapshot.Identity) bool { return unmarked == nil && is(told, found) }
+		if err := clearAside(ctx, d.dataDir, kept, made); err != nil {
 			return err
 		}
 	}
@@ -104,11 +101,24 @@ func (d recovering) clear(ctx context.Context) error {
 	return errors.Join(err, snapshot.RemoveLeftovers(d.dataDir))
 }
 
-// leftBehind reports whether a directory is the member that the mark names, as it was made.
-func (d recovering) leftBehind(ctx context.Context, dir string) bool {
-	told, unmarked := d.read()
+// clearAside clears away what is where the member that was is to be kept, if it is one that was made, and on which no
+// etcd has started: snapshot.ErrExists if not.
+func clearAside(ctx context.Context, dataDir, kept string, made func(snapshot.Identity) bool) error {
+	if !leftBehind(ctx, kept, made) {
+		return fmt.Errorf("%w: %s is there, and nothing says that it is left over; move it away if nobody needs it",
+			snapshot.ErrExists, kept)
+	}
+	work, err := snapshot.WorkspaceBeside(dataDir)
+	if err == nil {
+		err = disk.Move(kept, filepath.Join(work, "kept")) // from where it is removed, all or nothing
+	}
+	return err
+}
+
+// leftBehind reports whether a directory is a member that was made, as it was made.
+func leftBehind(ctx context.Context, dir string, made func(snapshot.Identity) bool) bool {
 	found, unknown := snapshot.IdentityIn(dir)
-	if unmarked != nil || unknown != nil || !is(told, found) {
+	if unknown != nil || !made(found) {
 		return false
 	}
 	unstarted, err := memberApart{}.unstarted(ctx, dir)

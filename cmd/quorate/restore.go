@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,8 +32,11 @@ type restoreFlags struct {
 	// etcd is the version that is to be started with it, and quota how large its database may get.
 	etcd  string
 	quota int64
+	// lostID is the ID of a cluster of which a member may be in the directory; that is kept there.
+	lostID string
 
 	version etcdversion.Version
+	lost    uint64 // lostID
 }
 
 func newRestore(std streams) *cobra.Command {
@@ -51,7 +55,11 @@ keeps members of the old cluster from joining by mistake.
 With --once it may be killed at any point and repeated at will, and several at once do what one
 does: what the same command line has restored is left as it is. DIR.restored.json says what that
 was. If the backup is damaged or suspect, does not suit --etcd-version or --quota, or something
-else is in the directory, the exit code is 4.`,
+else is in the directory, the exit code is 4.
+
+With --lost-cluster-id, a member of that cluster, or what is left of one, may be in DIR, and is
+kept there as member.lost-ID: the cluster has lost its majority for good, and begins anew from the
+backup in its place.`,
 		Example: `  quorate restore --from a.db --data-dir /var/lib/etcd
   quorate restore prod/a --from s3://backups/etcd --identity key.txt --data-dir /var/lib/etcd \
     --name a-0 --peer-url https://a-0.example.com:2380`,
@@ -80,6 +88,9 @@ func (f *restoreFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.once, "once", false,
 		"leave as it is what the same command line has restored before, and clear away what it left when it was "+
 			"killed; with a store and --initial-cluster-token")
+	c.Flags().StringVar(&f.lostID, "lost-cluster-id", "",
+		"ID of a cluster, in hexadecimal digits, whose member may be in --data-dir, and is kept there under another "+
+			"name; with --once")
 	f.results.add(c)
 	c.Flags().StringVar(&f.etcd, "etcd-version", "",
 		"version of etcd that is to be started with it: a backup is refused that is not of the same minor version, "+
@@ -125,12 +136,34 @@ func (f *restoreFlags) check(args []string) (result.Asked, error) {
 		return result.Asked{}, usageError{errors.New("--once goes with --initial-cluster-token: " +
 			"one that is random is another one each time")}
 	}
+	if err := f.checkLost(); err != nil {
+		return result.Asked{}, err
+	}
 	f.r.InitialCluster = cmp.Or(f.r.InitialCluster, f.r.Name+"="+f.r.PeerURL)
 	f.r.Token = cmp.Or(f.r.Token, rand.Text())
 	if err := f.results.check("from", f.from); err != nil || !f.once {
 		return result.Asked{}, err
 	}
 	return f.asked(args)
+}
+
+// checkLost reads which cluster may have left a member in the directory.
+func (f *restoreFlags) checkLost() (err error) {
+	if f.lostID == "" {
+		return nil
+	}
+	if !f.once {
+		return usageError{errors.New("--lost-cluster-id goes with --once")}
+	}
+	if f.lost, err = clusterID("lost-cluster-id", f.lostID); err != nil {
+		return err
+	}
+	f.r.Beside = true
+	if _, missing := os.Lstat(f.r.DataDir); missing != nil {
+		return nil // it is made
+	}
+	f.r.DataDir, err = ownedByUs("data-dir", f.r.DataDir, ".", "member")
+	return err
 }
 
 func (f *restoreFlags) checkFrom(args []string) error {
@@ -192,7 +225,7 @@ func (f *restoreFlags) restore(
 			_ = os.Remove(f.r.DataDir) // which was made, and is empty: etcd would start with it as a new cluster
 		}
 	}()
-	spool, err := snapshot.Workspace(f.r.DataDir)
+	spool, err := f.workspace()
 	if err != nil {
 		return restored{}, err
 	}
@@ -211,7 +244,40 @@ func (f *restoreFlags) restore(
 	if err := errors.Join(os.RemoveAll(spool), record(said)); err != nil {
 		return restored{}, err
 	}
-	return said, made.Place()
+	return said, f.place(made)
+}
+
+// workspace is a directory to work in, on the disk of what is made.
+func (f *restoreFlags) workspace() (string, error) {
+	if f.lost == 0 {
+		return snapshot.Workspace(f.r.DataDir)
+	}
+	if err := os.MkdirAll(f.r.DataDir, 0o700); err != nil {
+		return "", err
+	}
+	return snapshot.WorkspaceBeside(f.r.DataDir)
+}
+
+// place puts the member in place. One of the lost cluster that is there is kept beside it; it may be damaged, or lack
+// its database.
+func (f *restoreFlags) place(made *snapshot.Made) error {
+	if f.lost == 0 {
+		return made.Place()
+	}
+	if _, missing := os.Lstat(filepath.Join(f.r.DataDir, "member")); errors.Is(missing, fs.ErrNotExist) {
+		return made.Place()
+	}
+	held, err := snapshot.Hold(f.r.DataDir)
+	switch {
+	case err == nil:
+		defer held.Close()
+	case !errors.Is(err, snapshot.ErrRunning):
+		held, err = nil, nil // there is no database of etcd
+	}
+	if err == nil {
+		err = made.Exchange(lostMember(f.lost), held)
+	}
+	return blockedBy(err, snapshot.ErrRunning)
 }
 
 // bring brings the backup into a file, checked.

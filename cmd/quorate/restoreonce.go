@@ -22,6 +22,8 @@ import (
 type once struct {
 	dataDir string
 	asked   result.Asked
+	// lost is the ID of a cluster of which a member may be there, or what is left of one; zero: there may be none.
+	lost uint64
 }
 
 func (o once) markName() string { return o.dataDir + ".restored.json" }
@@ -53,7 +55,7 @@ func (f *restoreFlags) asked(args []string) (result.Asked, error) {
 
 // restoreOnce restores, unless the same command line has done so before.
 func (f *restoreFlags) restoreOnce(ctx context.Context, std streams, asked result.Asked, args []string) error {
-	o := once{f.r.DataDir, asked}
+	o := once{f.r.DataDir, asked, f.lost}
 	told, done, err := o.find()
 	if err == nil && !done {
 		told, done, err = f.restoreAlone(ctx, std, o, args)
@@ -85,8 +87,9 @@ func (f *restoreFlags) restoreAlone(
 	if told, done, err = o.find(); err != nil || done {
 		return told, done, err
 	}
-	if err := o.clear(); err != nil {
-		return result.Restored{}, false, fmt.Errorf("clear away what was left behind: %w", err)
+	if err := o.clear(ctx); err != nil {
+		return result.Restored{}, false, blockedBy(fmt.Errorf("clear away what was left behind: %w", err),
+			snapshot.ErrExists)
 	}
 	said, err := f.restore(ctx, std, args, o.record)
 	if err != nil {
@@ -100,7 +103,10 @@ func (f *restoreFlags) restoreAlone(
 // there is snapshot.ErrExists.
 func (o once) find() (told result.Restored, done bool, err error) {
 	found, err := snapshot.IdentityOf(o.dataDir)
-	if errors.Is(err, snapshot.ErrNoMember) {
+	switch {
+	case o.lost != 0 && (err != nil || found.ClusterID == o.lost):
+		return result.Restored{}, false, nil
+	case errors.Is(err, snapshot.ErrNoMember):
 		return result.Restored{}, false, o.vacant()
 	}
 	mark, unmarked := o.read()
@@ -116,12 +122,17 @@ func (o once) find() (told result.Restored, done bool, err error) {
 			backupIn(visible.Line(mark.Asked.Cluster), told), told.FinishedAt.Format(time.RFC3339)))
 	case err != nil:
 		return result.Restored{}, false, err
-	case told.ClusterID != hexID(found.ClusterID) || told.MemberID != hexID(found.MemberID):
+	case !isRestored(told, found):
 		return result.Restored{}, false, o.exists(fmt.Sprintf("it is %s of cluster %s, and what was restored was "+
 			"%s of %s", hexID(found.MemberID), hexID(found.ClusterID), told.MemberID, told.ClusterID))
 	}
 	// Whoever has put it there may have been killed before it was on the disk for good.
 	return told, true, errors.Join(disk.Sync(o.dataDir), disk.Sync(filepath.Dir(o.dataDir)))
+}
+
+// isRestored reports whether a member is the one that was restored.
+func isRestored(told result.Restored, found snapshot.Identity) bool {
+	return told.ClusterID == hexID(found.ClusterID) && told.MemberID == hexID(found.MemberID)
 }
 
 // vacant reports a data directory without the log of a member that has the rest of one.
@@ -161,8 +172,21 @@ func (o once) read() (result.Mark, error) {
 	return mark, nil
 }
 
-// clear removes what those have left that were killed before their member was in place.
-func (o once) clear() error {
+// clear removes what those have left that were killed before their member was in place. It may be where the member of
+// a lost cluster is to be kept.
+func (o once) clear(ctx context.Context) error {
+	kept := filepath.Join(o.dataDir, lostMember(o.lost))
+	_, nothing := os.Lstat(kept)
+	_, vacant := os.Lstat(filepath.Join(o.dataDir, "member"))
+	if o.lost != 0 && nothing == nil && vacant == nil {
+		mark, unmarked := o.read()
+		made := func(found snapshot.Identity) bool {
+			return unmarked == nil && isRestored(mark.Restored, found)
+		}
+		if err := clearAside(ctx, o.dataDir, kept, made); err != nil {
+			return err
+		}
+	}
 	err := os.Remove(o.markName())
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil

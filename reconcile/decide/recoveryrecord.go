@@ -56,6 +56,12 @@ func RecoveredRecord(s State, a FinishRecovery) Record {
 			r = r.keeping(slot, r.Recovery.ClusterID)
 		}
 	}
+	for ordinal := range seed {
+		if !hasVolume(s.Replica(ordinal)) && s.Declared.Recovery.Lost.Has(ordinal) {
+			// Kubernetes will make a volume here, since a higher ordinal is in use, and nobody needs it.
+			r = r.WithRemoved(RemovedMember{Ordinal: ordinal})
+		}
+	}
 	return r.With(RecordedMember{Ordinal: seed, Mode: Sealed, VolumeUID: a.VolumeUID})
 }
 

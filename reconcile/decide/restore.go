@@ -86,7 +86,7 @@ func (s State) firstRecord(token string) Record {
 // restore fills the volume of the first member from a backup. Etcd does not run meanwhile, and nothing
 // that is there is ever overwritten: the Job finds an empty volume, or what it has restored before.
 func restore(s State) (Decision, bool) {
-	if !s.Record.Restoring() || s.ReportedClusterID != 0 {
+	if !s.toRun() || !s.Record.Restoring() || s.ReportedClusterID != 0 {
 		return Decision{}, false
 	}
 	seed, job := s.Replica(seedOrdinal), s.Restore.Job

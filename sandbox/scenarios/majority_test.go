@@ -2,16 +2,19 @@ package scenarios
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // TestLostMajority: two of three data directories are away, and come back, which loses nothing and takes nobody's
 // word. Then two volumes are lost for good. Git orders a new cluster of what the third member
 // has left: all that it acknowledged is there, whatever only the others had is gone, and nobody of the lost
-// cluster joins it.
+// cluster joins it. In the end all volumes are lost, and it orders one of a backup.
 func TestLostMajority(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -70,6 +73,61 @@ func TestLostMajority(t *testing.T) {
 		t.Errorf("the greeting is %q", got)
 	}
 	w.requireQuiet("a")
+	w.loseAll()
+}
+
+// loseAll loses what all members have. Git orders a new cluster of the backup that there is, in the place of a member:
+// what was written before it is there, and what was written after it is not.
+func (w *world) loseAll() {
+	w.t.Helper()
+	s3 := w.serveS3Inside()
+	w.createSecrets(s3)
+	args := []string{"--allow-backup-destination", "s3://" + s3Bucket + "/*@" + s3.endpoint, "--backup-image", deployedImage, "--timeout=3m"}
+	declared := "backup: {schedule: '@yearly', to: " + s3.destination() + "}"
+	w.declare(modern, three, declared)
+	w.convergeFrom(outside, args...)
+	backup := w.awaitBackup(args, func(backupStatus) bool { return true }).Last
+	w.member("a", 0).put("later", "gone")
+	lost := w.requireOneCluster("a", 3)
+	revision, err := w.member("a", 1).revision()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.emptyVolumes("a-0", "a-1", "a-2")
+	volumes := w.volumeUIDs("a")
+
+	order := func(members string) string {
+		return fmt.Sprintf("recovery: {clusterID: %s, member: 1, lost: [%s], oldVolumes: Delete, backup: {name: %s, from: %s}}", lost, members,
+			backup.Slot.Format("20060102t150405z"), s3.destination())
+	}
+	args = append(args, "--allow-recovery")
+	w.declare(modern, three, declared, order("1, 2"))
+	blocked := w.runFrom(outside, append([]string{"run", "--until-converged"}, args...)...).requireCode(w.t, exitBlocked)
+	if !blocked.says("there are volumes of a-0, which may hold what was written after the backup") {
+		w.t.Errorf("%s", blocked)
+	}
+	w.declare(modern, three, declared, order("0, 1, 2"))
+	w.convergeFrom(outside, args...).requireRule(w.t, "a", "Converged")
+	if id := w.requireOneCluster("a", 3); id == lost {
+		w.t.Error("it is the lost cluster")
+	}
+	if now := w.volumeUIDs("a"); now["a-1"] != volumes["a-1"] || now["a-0"] == volumes["a-0"] {
+		w.t.Errorf("volumes %v, were %v", now, volumes)
+	}
+	m := w.member("a", 2)
+	if greeting, later := m.get("greeting"), m.get("later"); greeting != "hello" || later != "" {
+		w.t.Errorf("the greeting is %q, and what was written later %q", greeting, later)
+	}
+	if now, err := m.revision(); err != nil || now < revision+900_000_000 {
+		w.t.Errorf("the revision is %d, and was %d: %v", now, revision, err)
+	}
+	live, err := w.object(etcdclusters, "a")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if from, _, _ := unstructured.NestedString(live.Object, "status", "restoredFrom"); !strings.Contains(from, lost) {
+		w.t.Errorf("it says to be made from %q", from)
+	}
 }
 
 // bringBack takes the data of these members away, so that the cluster has no quorum and passes leave it alone,

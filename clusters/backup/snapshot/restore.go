@@ -158,7 +158,7 @@ func (m *Made) Place() error {
 // member at each moment: without one etcd would start an empty cluster. The member that was is kept as
 // aside, a name inside the data directory: ErrExists if something has it. Whoever is killed may leave the
 // finished data there. ErrRunning says that an etcd waits for the member that is held: it would start on a
-// mix of both.
+// mix of both. Nothing is held where there is no database for which one could wait.
 func (m *Made) Exchange(aside string, held *disk.Shared) error {
 	at := filepath.Join(m.dataDir, aside)
 	err := syncTree(m.made)
@@ -170,6 +170,9 @@ func (m *Made) Exchange(aside string, held *disk.Shared) error {
 	}
 	if err != nil {
 		return fmt.Errorf("put the recovered member in place: %w", err)
+	}
+	if held == nil {
+		return Exchange(m.dataDir, aside)
 	}
 	err = held.Lease()
 	switch {

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/clusters/backup/disk"
+	"quorate.dev/quorate/clusters/backup/snapshot"
+)
+
+// inPlace restores a backup in the place of what is left of an etcd.
+type inPlace struct{ recoveries }
+
+func newInPlace(t *testing.T) inPlace {
+	t.Helper()
+	r := inPlace{newRecoveries(t)}
+	r.store, r.result = t.TempDir(), filepath.Join(t.TempDir(), "termination-log")
+	r.stored("20261122t180000z")
+	return r
+}
+
+func (r inPlace) lost() string { return "--lost-cluster-id=" + hexID(r.id.ClusterID) }
+
+// kept is where the member that was is to be.
+func (r inPlace) kept() string { return filepath.Join(r.dir(), lostMember(r.id.ClusterID)) }
+
+// isRestored requires that the backup is in place, and that the member that was is kept as it was.
+func (r inPlace) isRestored() {
+	r.Helper()
+	r.unchanged(exitOK, "by the same command line", func() ran { return r.restore(r.lost()) })
+	if found, err := snapshot.IdentityOf(r.dir()); err != nil || !isRestored(r.told(), found) || found.ClusterID == r.id.ClusterID {
+		r.Errorf("%+v, and it is %+v, %v", r.told(), found, err)
+	}
+	if was, err := snapshot.IdentityIn(r.kept()); err != nil || was != r.id {
+		r.Errorf("%+v, %v; it was %+v", was, err, r.id)
+	}
+	for _, part := range []string{"wal/0000000000000000-0000000000000000.wal", "snap/db"} {
+		was, err := os.ReadFile(filepath.Join(r.left, "member", part))
+		if is, missing := os.ReadFile(filepath.Join(r.kept(), part)); err != nil || missing != nil || !bytes.Equal(was, is) {
+			r.Errorf("%s is not as it was: %v %v", part, err, missing)
+		}
+	}
+}
+
+// TestRestoreInPlace: a backup takes the place of a member of a lost cluster, which is kept; of no other one, and of
+// none that somebody runs.
+func TestRestoreInPlace(t *testing.T) {
+	r := newInPlace(t)
+	r.unchanged(exitBlocked, "the data directory is not empty", func() ran { return r.restore() })
+	r.unchanged(exitBlocked, "the data directory is not empty", func() ran { return r.restore("--lost-cluster-id=ab") })
+	r.unchanged(exitInvalid, "want hexadecimal digits", func() ran { return r.restore("--lost-cluster-id=a-0") })
+	r.unchanged(exitInvalid, "goes with --once", func() ran { return r.restore(r.lost(), "--once=false") })
+	if got := r.restore(r.lost(), "--from=file://"+t.TempDir()); got.code != exitError || !strings.Contains(got.err, "the store has none") {
+		t.Errorf("%+v", got)
+	}
+	waiting, err := os.OpenFile(filepath.Join(r.dir(), "member", "snap", "db"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.restore(r.lost()); got.code != exitBlocked || !strings.Contains(got.err, "an etcd is running on the data directory") {
+		t.Errorf("%+v", got)
+	}
+	if found, err := snapshot.IdentityOf(r.dir()); err != nil || found != r.id {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if err := waiting.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	if got := r.restore(r.lost()); got.code != exitOK || got.err != "" {
+		t.Fatalf("%+v", got)
+	}
+	r.isRestored()
+	told := r.told()
+	r.unchanged(exitBlocked, "by another command line", func() ran { return r.restore(r.lost(), "--initial-cluster-token=another") })
+	url, _ := r.start(r.dir(), "--initial-cluster=a-0=http://127.0.0.1:2380", "--initial-cluster-token=ns-a-t")
+	_, said := post(t, url+"/v3/kv/range", `{"key":"aw=="}`)
+	if !strings.Contains(said, fmt.Sprintf(`"revision":"%d"`, told.NewRevision)) || strings.Contains(said, `"value":"dg=="`) {
+		t.Errorf("it is to begin at revision %d, without what the lost cluster held: %s", told.NewRevision, said)
+	}
+}
+
+// TestRestoreInPlaceOfDamaged: whatever is left of the member is kept, and none may be left at all.
+func TestRestoreInPlaceOfDamaged(t *testing.T) {
+	r := newInPlace(t)
+	for name, damage := range map[string]func(member string) error{
+		"no member":      os.RemoveAll,
+		"nothing at all": func(member string) error { return os.RemoveAll(filepath.Dir(member)) },
+		"no log":         func(member string) error { return os.RemoveAll(filepath.Join(member, "wal")) },
+		"an empty log": func(member string) error {
+			return os.Truncate(filepath.Join(member, "wal", "0000000000000000-0000000000000000.wal"), 0)
+		},
+		"no database": func(member string) error { return os.Remove(filepath.Join(member, "snap", "db")) },
+		"a file in place of a database": func(member string) error {
+			return os.WriteFile(filepath.Join(member, "snap", "db"), []byte("x"), 0o600)
+		},
+	} {
+		r.copied()
+		member := filepath.Join(r.dir(), "member")
+		if err := damage(member); err != nil {
+			t.Fatal(err)
+		}
+		before := ""
+		if _, err := os.Stat(member); err == nil {
+			before = contents(t, member)
+		}
+		if got := r.restore(r.lost()); got.code != exitOK {
+			t.Errorf("%s: %+v", name, got)
+			continue
+		}
+		if found, err := snapshot.IdentityOf(r.dir()); err != nil || !isRestored(r.told(), found) {
+			t.Errorf("%s: %+v, %v", name, found, err)
+		}
+		_, err := os.Stat(r.kept())
+		switch {
+		case before == "" && !errors.Is(err, os.ErrNotExist):
+			t.Errorf("%s: %s is there: %v", name, r.kept(), err)
+		case before != "" && strings.ReplaceAll(contents(t, r.kept()), r.kept(), member) != before:
+			t.Errorf("%s: what is kept is %s; it was %s", name, contents(t, r.kept()), before)
+		}
+		r.unchanged(exitOK, "by the same command line", func() ran { return r.restore(r.lost()) })
+	}
+}
+
+// TestRestoreInPlaceIsKilled: wherever it is killed, there is the member that was, or the restored one and the one that
+// was beside it; and the next attempt ends with both.
+func TestRestoreInPlaceIsKilled(t *testing.T) {
+	kill := newKilling(t)
+	r := newInPlace(t)
+	killed := 0
+	for call, step := range map[string]int{"renameat2": 1, "fsync": 3} {
+		fresh := func() {
+			r.copied()
+			if err := os.RemoveAll(r.dir() + ".restored.json"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fresh()
+		for n := 1; ; n += step {
+			said, err := kill.at(call, n, r.restores.args(r.lost())...)
+			if err != nil {
+				killed++
+			}
+			found, unknown := snapshot.IdentityOf(r.dir())
+			if unknown != nil {
+				t.Fatalf("%s %d: %v", call, n, unknown)
+			}
+			if found == r.id && err == nil {
+				t.Fatalf("%s %d: it says that it is restored: %s", call, n, said)
+			}
+			if got := r.restore(r.lost()); got.code != exitOK {
+				t.Errorf("%s %d: %+v", call, n, got)
+			}
+			r.isRestored()
+			fresh()
+			if err == nil {
+				break
+			}
+		}
+	}
+	if killed < 3 {
+		t.Errorf("it was killed %d times", killed)
+	}
+}
+
+// TestRestoreInPlaceBesideOthers: what somebody has put where the member is to be kept stays.
+func TestRestoreInPlaceBesideOthers(t *testing.T) {
+	r := newInPlace(t)
+	if err := os.MkdirAll(filepath.Join(r.kept(), "wal"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := disk.Lock(t.Context(), once{dataDir: r.dir()}.lockName(), nil) // which is made beside the directory
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	r.unchanged(exitBlocked, "nothing says that it is left over", func() ran { return r.restore(r.lost()) })
+}
