@@ -58,7 +58,7 @@ was. If the backup is damaged or suspect, does not suit --etcd-version or --quot
 else is in the directory, the exit code is 4.
 
 With --lost-cluster-id, a member of that cluster, or what is left of one, may be in DIR, and is
-kept there as member.lost-ID: the cluster has lost its majority for good, and begins anew from the
+kept there as member.lost-ID: the cluster has lost its majority for good, and begins again from the
 backup in its place.`,
 		Example: `  quorate restore --from a.db --data-dir /var/lib/etcd
   quorate restore prod/a --from s3://backups/etcd --identity key.txt --data-dir /var/lib/etcd \
