@@ -89,9 +89,21 @@ func (r *Reconciler) passOver(ctx context.Context, in *intake, wanted func(key s
 		return entry
 	})
 	slices.SortFunc(rep.Clusters, byKey)
+	place(rep.Clusters, desired.Clusters)
 	rep.Others = others(observed.Clusters, rep)
 	r.seen(rep, time.Since(began))
 	return rep
+}
+
+// place says of clusters where they are declared.
+func place(clusters []report.Cluster, declared []Declaration) {
+	where := map[string]report.Problem{}
+	for _, d := range declared {
+		where[report.Cluster{Namespace: d.Cluster.Namespace, Name: d.Cluster.Name}.Key()] = d.Where
+	}
+	for i := range clusters {
+		clusters[i].Where = where[clusters[i].Key()]
+	}
 }
 
 // others are the clusters that a report says nothing of.

@@ -7,12 +7,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/reconcile/report/findings"
 	"quorate.dev/quorate/reconcile/report/markdown"
+	"quorate.dev/quorate/reconcile/road"
 )
 
 // outputs are what a report is written as, and where to: it may be several at once.
@@ -184,21 +187,70 @@ func unfinishedBeside(name string) (*os.File, error) {
 	}
 }
 
-// render writes a report of a command in one format.
-func render(w io.Writer, format, command string, rep report.Report) error {
-	switch format {
-	case "json":
-		return report.JSON(w, rep)
-	case "state":
-		return report.States(w, rep)
-	case "markdown":
-		_, err := io.WriteString(w, markdown.Comment(rep, markdown.Options{Command: command}))
-		return err
-	}
-	return report.Text(w, rep, style(w))
+// outcome is what a command has to say.
+type outcome struct {
+	// command is its name.
+	command string
+	report  report.Report
+	// failOn are the risks that --fail-on names.
+	failOn []road.Risk
+	// source is where the declarations come from.
+	source *sourceFlags
 }
 
-// report writes the report of a command to each of them.
-func (o *outputs) report(std streams, command string, rep report.Report) error {
-	return o.write(std, func(w io.Writer, format string) error { return render(w, format, command, rep) })
+// report writes what a command has to say to each of them.
+func (o *outputs) report(std streams, t outcome) error {
+	err := o.write(std, t.render)
+	if slices.ContainsFunc(o.all(), func(chosen output) bool { return chosen.format == "github" }) {
+		err = errors.Join(err, t.summarize(os.Getenv("GITHUB_STEP_SUMMARY")))
+	}
+	return err
+}
+
+// render writes it in one format.
+func (t outcome) render(w io.Writer, format string) error {
+	switch format {
+	case "json":
+		return report.JSON(w, t.report)
+	case "state":
+		return report.States(w, t.report)
+	case "markdown":
+		_, err := io.WriteString(w, markdown.Comment(t.report, markdown.Options{Command: t.command}))
+		return err
+	case "github":
+		return findings.GitHub(w, t.findings())
+	}
+	return report.Text(w, t.report, style(w))
+}
+
+func (t outcome) findings() []findings.Finding {
+	return findings.Of(t.report, findings.Options{FailOn: t.failOn, Root: t.source.rootsIn(checkout())})
+}
+
+// mostOfSummary is how many bytes GitHub takes as the summary of a step; it refuses all of one that is larger.
+const mostOfSummary = 1 << 20
+
+// summarize adds the report to the summary of a step of GitHub Actions, if there is one.
+func (t outcome) summarize(file string) error {
+	if file == "" {
+		return nil
+	}
+	var before int64
+	if info, err := os.Stat(file); err == nil {
+		before = info.Size()
+	}
+	left := int(mostOfSummary - before)
+	comment := "\n" + markdown.Comment(t.report, markdown.Options{Command: t.command, Most: max(left-1, 1)})
+	if len(comment) > left {
+		return nil // other commands of the step have filled it
+	}
+	summary, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	if err == nil {
+		_, err = summary.WriteString(comment)
+		err = errors.Join(err, summary.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("write the summary of the step, GITHUB_STEP_SUMMARY: %w", err)
+	}
+	return nil
 }

@@ -83,7 +83,7 @@ blocked, or the timeout is over. With --loop it goes on until it is told to stop
 	f.loop.add(c.Flags())
 	f.live.addLease(c)
 	f.metrics.add(c)
-	f.output.add(c, "text", "json", "markdown")
+	f.output.add(c, "text", "json", "markdown", "github")
 	c.Flags().BoolVar(&f.untilConverged, "until-converged", false,
 		"repeat passes until every cluster is as declared or blocked")
 	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long the run may take")
@@ -113,7 +113,7 @@ next one, and which pods and volumes come and go. It does nothing.`,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), std) },
 	}
 	f.add(c)
-	f.output.add(c, "text", "json", "markdown", "state")
+	f.output.add(c, "text", "json", "markdown", "github", "state")
 	c.Flags().Var(&f.failOn, "fail-on",
 		"exit with 4 if a road has this risk, or may; repeated or separated by commas: "+namesOfRisks())
 	c.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long the plan may take")
@@ -187,7 +187,7 @@ func (f *runFlags) once(ctx context.Context, std streams, r *reconcile.Reconcile
 	}
 	defer f.traces.end(ctx, longest)
 	giveUp(ctx, live, r.Log)
-	err := f.output.report(std, f.name(), rep)
+	err := f.output.report(std, outcome{f.name(), rep, f.failOn, &f.source})
 	if err == nil {
 		err = f.code(rep, converged)
 	}

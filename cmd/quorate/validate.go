@@ -30,7 +30,7 @@ and line.`,
 	}
 	source.addShowing(c, helpSource)
 	source.anyDestination = true // the run says which are allowed
-	output.add(c, "text", "json", "markdown")
+	output.add(c, "text", "json", "markdown", "github")
 	c.Flags().VarP(source.namespaces.flag(), "namespace", "n",
 		"namespace of declarations without one, if it is one (default \"default\")")
 	return c
@@ -58,12 +58,12 @@ func validate(ctx context.Context, std streams, source sourceFlags, output *outp
 		Problems: append(desired.Problems, unbuildable(desired.Clusters)...), Warnings: desired.Warnings}
 	for _, d := range desired.Clusters {
 		rep.Clusters = append(rep.Clusters, report.Cluster{Namespace: d.Cluster.Namespace, Name: d.Cluster.Name,
-			Warnings: d.Warnings})
+			Warnings: d.Warnings, Where: d.Where})
 	}
 	if failure != nil {
 		rep.Error = strings.ReplaceAll(failure.Error(), "\n", "; ")
 	}
-	if err := output.report(std, "validate", rep); err != nil {
+	if err := output.report(std, outcome{"validate", rep, nil, &source}); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	switch {

@@ -57,6 +57,8 @@ type Cluster struct {
 	State decide.State
 	// Road is what lies before the cluster; nil but in a plan, and where no action follows.
 	Road *road.Road
+	// Where it is declared: a problem without a message. Its file is empty if that is not known.
+	Where Problem
 }
 
 // Outcome is what an action did.

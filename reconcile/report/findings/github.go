@@ -1,0 +1,75 @@
+package findings
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
+)
+
+// mostAnnotations are how many of a level GitHub shows of one step.
+const mostAnnotations = 10
+
+// GitHub writes findings as workflow commands, which GitHub Actions shows at the lines of files: of each level as many
+// as it shows, and the last one counts the rest.
+func GitHub(w io.Writer, findings []Finding) error {
+	var b strings.Builder
+	for _, level := range []Level{Error, Warning} {
+		of := ofLevel(findings, level)
+		for i, f := range of {
+			if rest := len(of) - i; i == mostAnnotations-1 && rest > 1 {
+				f = Finding{Level: level, Message: fmt.Sprintf("and %s: see the report",
+					decide.Count(rest, "other "+string(level)))}
+				writeCommand(&b, f)
+				break
+			}
+			writeCommand(&b, f)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func ofLevel(findings []Finding, level Level) []Finding {
+	var list []Finding
+	for _, f := range findings {
+		if f.Level == level {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+func writeCommand(b *strings.Builder, f Finding) {
+	var properties []string
+	if f.File != "" {
+		properties = append(properties, "file="+property(f.File))
+		if f.Line > 0 {
+			properties = append(properties, fmt.Sprintf("line=%d", f.Line))
+		}
+	}
+	if title := f.title(); title != "" {
+		properties = append(properties, "title="+property(title))
+	}
+	fmt.Fprintf(b, "::%s", f.Level)
+	if len(properties) > 0 {
+		fmt.Fprintf(b, " %s", strings.Join(properties, ","))
+	}
+	fmt.Fprintf(b, "::%s\n", data(f.Message))
+}
+
+// title says what a finding is about: the cluster, if any, and the rule.
+func (f Finding) title() string { return strings.TrimSpace(f.Cluster + " " + f.Rule) }
+
+var (
+	dataEscapes     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	propertyEscapes = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+)
+
+// data is a text as what follows a command, and property as the value of one of its properties: GitHub reads it back
+// as what it is.
+func data(text string) string { return dataEscapes.Replace(visible.Line(text)) }
+
+func property(text string) string { return propertyEscapes.Replace(visible.Line(text)) }
