@@ -219,6 +219,10 @@ func (t outcome) render(w io.Writer, format string) error {
 		return err
 	case "github":
 		return findings.GitHub(w, t.findings())
+	case "junit":
+		return findings.JUnit(w, t.command, t.report, t.findings())
+	case "sarif":
+		return findings.SARIF(w, version(), t.findings())
 	}
 	return report.Text(w, t.report, style(w))
 }

@@ -113,7 +113,7 @@ next one, and which pods and volumes come and go. It does nothing.`,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), std) },
 	}
 	f.add(c)
-	f.output.add(c, "text", "json", "markdown", "github", "state")
+	f.output.add(c, "text", "json", "markdown", "github", "junit", "sarif", "state")
 	c.Flags().Var(&f.failOn, "fail-on",
 		"exit with 4 if a road has this risk, or may; repeated or separated by commas: "+namesOfRisks())
 	c.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long the plan may take")

@@ -30,7 +30,7 @@ and line.`,
 	}
 	source.addShowing(c, helpSource)
 	source.anyDestination = true // the run says which are allowed
-	output.add(c, "text", "json", "markdown", "github")
+	output.add(c, "text", "json", "markdown", "github", "junit", "sarif")
 	c.Flags().VarP(source.namespaces.flag(), "namespace", "n",
 		"namespace of declarations without one, if it is one (default \"default\")")
 	return c

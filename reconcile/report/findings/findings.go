@@ -1,5 +1,5 @@
-// Package findings has what is wrong in a report one by one, with file and line where these are known, and renders it in
-// the formats that CI systems read.
+// Package findings has what is wrong in a report one by one, with file and line where these are known, and renders it
+// in the formats that CI systems read.
 package findings
 
 import (
@@ -66,7 +66,7 @@ func Of(r report.Report, o Options) []Finding {
 	var list []Finding
 	add := func(f Finding, at report.Problem) {
 		f.File, f.Line = o.place(at)
-		f.Message = visible.Line(f.Message)
+		f.Cluster, f.Message = visible.Line(f.Cluster), visible.Line(f.Message)
 		list = append(list, f)
 	}
 	if r.Error != "" {

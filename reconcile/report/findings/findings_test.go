@@ -26,7 +26,7 @@ func wrong(said string) report.Report {
 		Clusters: []report.Cluster{
 			{Namespace: "shop", Name: "a", Where: where, Road: &ahead, Warnings: []string{said}, Decision: decide.Decision{Rule: "R", Verdict: decide.Act, Message: "acts"}},
 			{Namespace: "shop", Name: "c", Error: said},
-			{Namespace: "shop", Name: "d", Where: where, Decision: decide.Decision{Rule: "VersionStep", Verdict: decide.Block, Message: said}},
+			{Namespace: "shop", Name: "d", Where: where, Decision: decide.Decision{Rule: "InvalidSpec", Verdict: decide.Block, Message: said}},
 			{Namespace: "shop", Name: "e", Decision: decide.Decision{Rule: "Converged", Verdict: decide.Done, Message: "done"}},
 		},
 	}
@@ -41,7 +41,7 @@ func ExampleGitHub() {
 	// ::error title=Removal::main@sha1:1 no longer declares 1 of 1 cluster of what is wrong, in 100%25 of cases: this: shop/x
 	// ::error file=infra/clusters/a.yaml,line=3,title=shop/a Risk::what is declared deletes data: 1 action, then done
 	// ::error title=shop/c Error::what is wrong, in 100%25 of cases: this
-	// ::error file=infra/clusters/a.yaml,line=3,title=shop/d VersionStep::what is wrong, in 100%25 of cases: this
+	// ::error file=infra/clusters/a.yaml,line=3,title=shop/d InvalidSpec::what is wrong, in 100%25 of cases: this
 	// ::warning file=infra/clusters/a.yaml,line=3,title=shop/a Warning::what is wrong, in 100%25 of cases: this
 	// ::warning title=Warning::what is wrong, in 100%25 of cases: this
 }

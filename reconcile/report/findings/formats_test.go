@@ -1,0 +1,211 @@
+package findings_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/reconcile/report/findings"
+	"quorate.dev/quorate/reconcile/road"
+	"quorate.dev/quorate/visible"
+	"quorate.dev/quorate/visible/visibletest"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite the files in testdata")
+
+func junit(w io.Writer, r report.Report, list []findings.Finding) error {
+	return findings.JUnit(w, "plan", r, list)
+}
+
+func asSARIF(w io.Writer, _ report.Report, list []findings.Finding) error {
+	return findings.SARIF(w, "v1.2.3", list)
+}
+
+var formats = map[string]func(io.Writer, report.Report, []findings.Finding) error{"junit.xml": junit, "sarif.json": asSARIF}
+
+// TestFormats: what CI systems are given.
+func TestFormats(t *testing.T) {
+	r := wrong("what is wrong: this")
+	for name, write := range formats {
+		var got bytes.Buffer
+		if err := write(&got, r, findings.Of(r, findings.Options{FailOn: []road.Risk{road.DeletesData}})); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join("testdata", name)
+		if *rewrite {
+			if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want, err := os.ReadFile(file); err != nil || got.String() != string(want) {
+			t.Errorf("%s: %v; got\n%s", name, err, got.String())
+		}
+	}
+}
+
+// TestHostileTextInFormats: whatever others have written, it is text, and the documents are sound.
+func TestHostileTextInFormats(t *testing.T) {
+	texts := map[string]string{"markup": `]]></failure><!--&lt;"'` + visibletest.Mark, "slashes": "a/b/c" + visibletest.Mark}
+	for name, text := range visibletest.Hostile {
+		texts[name] = text
+	}
+	for name, text := range texts {
+		r := wrong(text)
+		r.Clusters[2].Namespace, r.Clusters[2].Name = text, text
+		r.Problems = append(r.Problems, report.Problem{File: text, Line: 2, Cluster: text, Message: text}, report.Problem{File: "a b:c#d?.yaml", Message: text})
+		list := findings.Of(r, findings.Options{FailOn: []road.Risk{road.DeletesData}})
+		for format, write := range formats {
+			var b bytes.Buffer
+			if err := write(&b, r, list); err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(b.String()) {
+				if line = strings.TrimSuffix(line, "\n"); !visible.Is(line) || strings.Contains(line, "##") || strings.HasPrefix(strings.TrimSpace(line), "::") {
+					t.Errorf("%s in %s: %.300q", name, format, line)
+				}
+			}
+			switch format {
+			case "junit.xml":
+				checkJUnit(t, name, b.Bytes(), text)
+			default:
+				checkSARIF(t, name, b.Bytes(), text)
+			}
+		}
+	}
+}
+
+func checkJUnit(t *testing.T, name string, document []byte, said string) {
+	t.Helper()
+	type result struct {
+		Message string `xml:"message,attr"`
+		Text    string `xml:",chardata"`
+	}
+	var got struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Errors   int `xml:"errors,attr"`
+		Suite    struct {
+			Cases []struct {
+				Name    string  `xml:"name,attr"`
+				Failure *result `xml:"failure"`
+				Error   *result `xml:"error"`
+				Out     string  `xml:"system-out"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	if err := xml.Unmarshal(document, &got); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	failures, errors, told := 0, 0, 0
+	for _, c := range got.Suite.Cases {
+		for _, r := range []*result{c.Failure, c.Error} {
+			if r != nil && strings.Contains(r.Text, visible.Line(said)) {
+				told++
+			}
+		}
+		if c.Failure != nil {
+			failures++
+		}
+		if c.Error != nil {
+			errors++
+		}
+	}
+	if len(got.Suite.Cases) != got.Tests || failures != got.Failures || errors != got.Errors || told < 3 {
+		t.Errorf("%s: it counts %d, %d and %d; there are %d, %d and %d, of which %d say it", name, got.Tests, got.Failures, got.Errors, len(got.Suite.Cases), failures, errors, told)
+	}
+}
+
+// valid says what the schema of SARIF 2.1.0, as OASIS has published it, has against a document.
+func valid(t *testing.T, document []byte) error {
+	t.Helper()
+	compiled := schema()
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiled.Validate(value)
+}
+
+var schema = sync.OnceValue(func() *jsonschema.Schema {
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	return c.MustCompile("testdata/sarif-schema-2.1.0.json")
+})
+
+func checkSARIF(t *testing.T, name string, document []byte, said string) {
+	t.Helper()
+	if err := valid(t, document); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	var got struct {
+		Runs []struct {
+			Results []struct {
+				RuleID    string
+				RuleIndex int
+				Message   struct{ Text string }
+				Locations []struct {
+					PhysicalLocation struct{ ArtifactLocation struct{ URI string } }
+				}
+			}
+			Tool struct {
+				Driver struct{ Rules []struct{ ID string } }
+			}
+		}
+	}
+	if err := json.Unmarshal(document, &got); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	told := 0
+	for _, r := range got.Runs[0].Results {
+		if got.Runs[0].Tool.Driver.Rules[r.RuleIndex].ID != r.RuleID || len(r.Locations) != 1 || r.Locations[0].PhysicalLocation.ArtifactLocation.URI == "" {
+			t.Errorf("%s: the result is %+v", name, r)
+		}
+		if strings.Contains(r.Message.Text, visible.Line(said)) {
+			told++
+		}
+	}
+	if told < 2 {
+		t.Errorf("%s: %d results say it", name, told)
+	}
+}
+
+// TestSchemaRefuses: the check of the schema can fail.
+func TestSchemaRefuses(t *testing.T) {
+	var b bytes.Buffer
+	if err := findings.SARIF(&b, "v1", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := valid(t, b.Bytes()); err != nil {
+		t.Error(err)
+	}
+	for old, new := range map[string]string{`"2.1.0"`: `"2.0.0"`, `"unicodeCodePoints"`: `"bytes"`, `"results"`: `"resulting"`, `"tool"`: `"tools"`} {
+		if valid(t, []byte(strings.Replace(b.String(), old, new, 1))) == nil {
+			t.Errorf("it takes %s for %s", new, old)
+		}
+	}
+}
+
+// TestManyResults: what is beyond what GitHub shows is counted.
+func TestManyResults(t *testing.T) {
+	var r report.Report
+	for range 5002 {
+		r.Problems = append(r.Problems, report.Problem{File: "a.yaml", Line: 1, Message: "wrong"})
+	}
+	var b bytes.Buffer
+	if err := findings.SARIF(&b, "v1", findings.Of(r, findings.Options{})); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(b.String(), `"ruleId"`); n != 5000 || !strings.Contains(b.String(), "2 other results left out") {
+		t.Errorf("there are %d", n)
+	}
+}

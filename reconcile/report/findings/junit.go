@@ -1,0 +1,120 @@
+package findings
+
+import (
+	"cmp"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/visible"
+)
+
+type suites struct {
+	XMLName xml.Name `xml:"testsuites"`
+	counts
+	Suite suite `xml:"testsuite"`
+}
+
+type suite struct {
+	counts
+	Cases []*testCase `xml:"testcase"`
+}
+
+type counts struct {
+	Name     string `xml:"name,attr"`
+	Tests    int    `xml:"tests,attr"`
+	Failures int    `xml:"failures,attr"`
+	Errors   int    `xml:"errors,attr"`
+}
+
+type testCase struct {
+	Class   string `xml:"classname,attr"`
+	Name    string `xml:"name,attr"`
+	File    string `xml:"file,attr,omitempty"`
+	Line    int    `xml:"line,attr,omitempty"`
+	Failure *fault `xml:"failure"`
+	Error   *fault `xml:"error"`
+	Out     string `xml:"system-out,omitempty"`
+}
+
+type fault struct {
+	Type    string `xml:"type,attr"`
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// JUnit writes the findings in a report of a command as results of tests: a case for each cluster, and one for each
+// file, or for the source, where something is wrong that is about no cluster. A case has one failure, or one error if
+// it is not known, with all that is wrong in its text; warnings are what it has printed.
+func JUnit(w io.Writer, command string, r report.Report, findings []Finding) error {
+	cases := map[string]*testCase{}
+	of := func(cluster, file string) *testCase {
+		class, name, is := strings.Cut(visible.Line(cluster), "/")
+		if !is {
+			class, name = "source", cmp.Or(file, "source")
+		}
+		key := class + "\x00" + name
+		if cases[key] == nil {
+			cases[key] = &testCase{Class: class, Name: name}
+		}
+		return cases[key]
+	}
+	for _, c := range r.Clusters {
+		of(c.Key(), "")
+	}
+	for _, f := range findings {
+		of(f.Cluster, f.File).add(f)
+	}
+	all := suite{counts: counts{Name: "quorate " + command, Tests: len(cases)}}
+	for _, c := range cases {
+		all.Cases = append(all.Cases, c)
+		if c.Failure != nil {
+			all.Failures++
+		}
+		if c.Error != nil {
+			all.Errors++
+		}
+	}
+	slices.SortFunc(all.Cases, func(a, b *testCase) int {
+		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Name, b.Name))
+	})
+	document, err := xml.MarshalIndent(suites{counts: all.counts, Suite: all}, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, document)
+	return err
+}
+
+// add adds a finding to a case. What was found before is more severe.
+func (c *testCase) add(f Finding) {
+	if c.File == "" {
+		c.File, c.Line = f.File, f.Line
+	}
+	if f.Level == Warning {
+		c.Out += f.where() + f.Message + "\n"
+		return
+	}
+	at := &c.Failure
+	if c.Error != nil || c.Failure == nil && f.Rule == Unread {
+		at = &c.Error
+	}
+	if *at == nil {
+		*at = &fault{Type: f.Rule, Message: f.Message}
+	}
+	(*at).Text += f.where() + f.Message + "\n"
+}
+
+// where is file and line, if they are known, before what is said of them.
+func (f Finding) where() string {
+	switch {
+	case f.File == "":
+		return ""
+	case f.Line == 0:
+		return f.File + ": "
+	}
+	return fmt.Sprintf("%s:%d: ", f.File, f.Line)
+}

@@ -1,0 +1,144 @@
+package findings
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// The parts of SARIF 2.1.0 that are written.
+type (
+	sarifLog struct {
+		Schema  string     `json:"$schema"`
+		Version string     `json:"version"`
+		Runs    []sarifRun `json:"runs"`
+	}
+	sarifRun struct {
+		Tool struct {
+			Driver sarifDriver `json:"driver"`
+		} `json:"tool"`
+		Invocations []sarifInvocation `json:"invocations"`
+		Results     []sarifResult     `json:"results"`
+		ColumnKind  string            `json:"columnKind"`
+	}
+	sarifDriver struct {
+		Name    string      `json:"name"`
+		Version string      `json:"version"`
+		Rules   []sarifRule `json:"rules"`
+	}
+	sarifRule struct {
+		ID               string       `json:"id"`
+		ShortDescription sarifMessage `json:"shortDescription"`
+	}
+	sarifMessage struct {
+		Text string `json:"text"`
+	}
+	sarifInvocation struct {
+		ExecutionSuccessful bool                `json:"executionSuccessful"`
+		Notifications       []sarifNotification `json:"toolExecutionNotifications,omitempty"`
+	}
+	sarifNotification struct {
+		Level   Level        `json:"level"`
+		Message sarifMessage `json:"message"`
+	}
+	sarifResult struct {
+		RuleID    string          `json:"ruleId"`
+		RuleIndex int             `json:"ruleIndex"`
+		Level     Level           `json:"level"`
+		Message   sarifMessage    `json:"message"`
+		Locations []sarifLocation `json:"locations"`
+	}
+	sarifLocation struct {
+		Physical struct {
+			Artifact struct {
+				URI string `json:"uri"`
+			} `json:"artifactLocation"`
+			Region *sarifRegion `json:"region,omitempty"`
+		} `json:"physicalLocation"`
+		Logical []sarifLogical `json:"logicalLocations,omitempty"`
+	}
+	sarifRegion struct {
+		StartLine int `json:"startLine"`
+	}
+	sarifLogical struct {
+		Name string `json:"fullyQualifiedName"`
+		Kind string `json:"kind"`
+	}
+)
+
+const sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+// mostResults are how many results GitHub shows.
+const mostResults = 5000
+
+// SARIF writes findings as SARIF 2.1.0, by a version of Quorate. What is in a file is a result; what is in none is a
+// notification, since whoever reads results wants a file to show them in.
+func SARIF(w io.Writer, version string, findings []Finding) error {
+	run := sarifRun{Results: []sarifResult{}, ColumnKind: "unicodeCodePoints"}
+	run.Tool.Driver = sarifDriver{Name: "Quorate", Version: version, Rules: []sarifRule{}}
+	done, left := sarifInvocation{ExecutionSuccessful: true}, 0
+	notify := func(level Level, text string) {
+		done.Notifications = append(done.Notifications, sarifNotification{level, sarifMessage{text}})
+	}
+	for _, f := range findings {
+		done.ExecutionSuccessful = done.ExecutionSuccessful && f.Rule != Unread
+		switch {
+		case f.File == "" && f.Cluster != "":
+			notify(f.Level, f.Cluster+": "+f.Message)
+		case f.File == "":
+			notify(f.Level, f.Message)
+		case len(run.Results) == mostResults:
+			left++
+		default:
+			run.Results = append(run.Results, run.Tool.Driver.result(f))
+		}
+	}
+	if left > 0 {
+		notify(Error, fmt.Sprintf("%s left out", decide.Count(left, "other result")))
+	}
+	run.Invocations = []sarifInvocation{done}
+	return report.Encode(w, sarifLog{Schema: sarifSchema, Version: "2.1.0", Runs: []sarifRun{run}})
+}
+
+// result is a finding in a file; its rule is added where it is missing.
+func (d *sarifDriver) result(f Finding) sarifResult {
+	index := slices.IndexFunc(d.Rules, func(rule sarifRule) bool { return rule.ID == f.Rule })
+	if index < 0 {
+		index = len(d.Rules)
+		d.Rules = append(d.Rules, sarifRule{f.Rule, sarifMessage{describe(f.Rule)}})
+	}
+	var at sarifLocation
+	at.Physical.Artifact.URI = (&url.URL{Path: f.File}).String()
+	if f.Line > 0 {
+		at.Physical.Region = &sarifRegion{f.Line}
+	}
+	text := f.Message
+	if f.Cluster != "" {
+		at.Logical = []sarifLogical{{f.Cluster, "resource"}}
+	}
+	return sarifResult{f.Rule, index, f.Level, sarifMessage{text}, []sarifLocation{at}}
+}
+
+// describe says what a rule finds.
+func describe(rule string) string {
+	switch rule {
+	case Unread:
+		return "something could not be read, observed, done or reported"
+	case Problem:
+		return "a declaration is not valid"
+	case Risk:
+		return "what is declared has a risk that --fail-on names"
+	case Advice:
+		return "no error, but worth a word"
+	}
+	for _, r := range decide.Rules() {
+		if r.Name == rule {
+			return r.About
+		}
+	}
+	return rule
+}
