@@ -318,3 +318,17 @@ func TestUntilConvergedEndsWhereSetupIsMissing(t *testing.T) {
 		t.Errorf("got %+v after %d passes", rep, len(l.fetched))
 	}
 }
+
+// TestWhereClustersAreDeclared: a report says of each cluster where it is declared, if it is.
+func TestWhereClustersAreDeclared(t *testing.T) {
+	var d reconcile.Declaration
+	d.Cluster.Namespace, d.Cluster.Name, d.Where = "ns", "a", report.Problem{File: "clusters/a.yaml", Line: 3}
+	declared := decide.Declared{Replicas: 1, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h"}
+	worlds := map[string]*simulate.World{"a": simulate.New("a", declared, 0), "b": simulate.New("b", declared, 0)}
+	r := reconciler(&source{desired: reconcile.Desired{Clusters: []reconcile.Declaration{d}}}, &live{worlds: worlds})
+	r.Plan = true
+	rep := r.Pass(t.Context())
+	if len(rep.Clusters) != 2 || rep.Clusters[0].Where != d.Where || rep.Clusters[1].Where.File != "" {
+		t.Errorf("they are declared at %+v", rep.Clusters)
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"quorate.dev/quorate/reconcile/report"
 )
 
 // TestReplaceFile: a file is replaced at once, with the rights that it has, through links, and nothing is left of an
@@ -71,5 +73,32 @@ func TestOutputsAreAllWritten(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(dir, "there"))
 	if err != nil || string(content) != "json" || out.String() != "text" || stderr.String() != "state" {
 		t.Errorf("the file has %q, %v; stdout %q; stderr %q", content, err, out.String(), stderr.String())
+	}
+}
+
+// TestSummaryOfAStep: it is added to what is there, and never more than GitHub takes.
+func TestSummaryOfAStep(t *testing.T) {
+	var many report.Report
+	for i := range 20_000 {
+		many.Clusters = append(many.Clusters, report.Cluster{Namespace: "ns", Name: strings.Repeat("a", i%50+1), Error: strings.Repeat("it fails ", 20)})
+	}
+	for _, before := range []int{0, 10, 1 << 19, mostOfSummary - 5000, mostOfSummary - 100, mostOfSummary, mostOfSummary + 7} {
+		file := filepath.Join(t.TempDir(), "summary.md")
+		if err := os.WriteFile(file, []byte(strings.Repeat("x", before)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := (outcome{command: "plan", report: many}).summarize(file); err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(file)
+		if err != nil || !strings.HasPrefix(string(content), strings.Repeat("x", before)) || len(content) > max(before, mostOfSummary) {
+			t.Errorf("after %d bytes there are %d, %v", before, len(content), err)
+		}
+		if told := len(content) > before; told != (before < mostOfSummary-4097) {
+			t.Errorf("after %d bytes it tells of the report: %t", before, told)
+		}
+	}
+	if err := (outcome{}).summarize(""); err != nil {
+		t.Error(err)
 	}
 }

@@ -292,7 +292,7 @@ func many(n int, words string) report.Report {
 // worst of which stay; and it says what is missing.
 func TestBound(t *testing.T) {
 	for _, most := range []int{1, 10_000, 65536, 1_000_000} {
-		for _, n := range []int{0, 1, 2, 5, 20, 70, 1500} {
+		for _, n := range []int{0, 1, 20, 70, 1000} {
 			for _, words := range []string{"", strings.Repeat(" | @x", 100), strings.Repeat("`x", 4000)} {
 				r := many(n, words)
 				for i := range n {
