@@ -152,6 +152,7 @@ func (t Taken) Store(ctx context.Context, to store.Bucket, o Order) (store.Manif
 	}
 	m.Slot = place
 	m.Data = m.NewDataName()
+	m.LockedUntil = store.LockedUntil(to, time.Now())
 	stored := newDigest()
 	if err := t.upload(ctx, to, m.DataPath(), o, stored); err != nil {
 		return store.Manifest{}, err

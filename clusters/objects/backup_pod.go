@@ -70,6 +70,9 @@ func backupArgs(in Input) []string {
 	for _, recipient := range c.Spec.Backup.Recipients {
 		args = append(args, "--recipient="+escaped(string(recipient)))
 	}
+	if to := c.Spec.Backup.To.S3; to != nil && to.LockFor != "" {
+		args = append(args, "--s3-lock-for="+string(to.LockFor))
+	}
 	args = append(args, "--job=$(JOB_NAME)", "--result="+corev1.TerminationMessagePathDefault, "--result="+resultFile,
 		"--spool="+spoolMount)
 	return append(args, storeArgs(c.Spec.Backup.To, c.Spec.Backup.Deadline)...)
@@ -127,6 +130,7 @@ func storeArgs(to v1alpha1.BackupDestination, deadline v1alpha1.Duration) []stri
 	case to.S3 != nil:
 		add("s3-endpoint", string(to.S3.Endpoint))
 		add("s3-region", to.S3.Region)
+		add("s3-kms-key", to.S3.KMSKey)
 		if to.S3.PathStyle {
 			args = append(args, "--s3-path-style")
 		}

@@ -233,6 +233,18 @@ type S3Destination struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="caSecretName must be the name of a Secret"
 	CASecretName string `json:"caSecretName,omitempty"`
+	// kmsKey is the key of AWS KMS that all that is stored is encrypted with: its ID, ARN or alias. Unset, the bucket
+	// decides. To be restored, a backup needs the key as well.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9:/_-]+$')",message="kmsKey is the ID, the ARN or the alias of a key, such as alias/backups"
+	KMSKey string `json:"kmsKey,omitempty"`
+	// lockFor is for how long nobody can delete a backup, whatever rights they have: object lock in mode COMPLIANCE, which
+	// the bucket must have. Retention leaves a backup as long as it is locked. It is of no effect on what is only read.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('1h') && duration(self) <= duration('8760h')",message="lockFor must be a duration between 1h and 8760h, such as 720h"
+	LockFor Duration `json:"lockFor,omitempty"`
 }
 
 // GCSDestination is a bucket of Google Cloud Storage.

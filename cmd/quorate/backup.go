@@ -63,6 +63,7 @@ was stored, it finds that backup, and takes no other.`,
 	require(c, "to")
 	f.encoding.add(c)
 	f.store.add(c)
+	f.store.addLock(c)
 	c.Flags().StringVar(&f.spool, "spool", "",
 		"directory for the snapshot while it is checked (default: that for temporary files)")
 	addMaxBytes(c, &f.maxBytes)
@@ -153,6 +154,9 @@ func newFile(flag, name string) error {
 // run takes a backup and puts it where it is to be, or finds that it is there from earlier. The store
 // is opened first: what is wrong with it is said before etcd is asked for anything.
 func (f *backupFlags) run(ctx context.Context, o backup.Order) (m store.Manifest, earlier bool, err error) {
+	if err := f.store.check(f.to); err != nil {
+		return store.Manifest{}, false, err
+	}
 	var bucket store.Bucket
 	if store.IsLocation(f.to) {
 		if bucket, err = f.store.open(ctx, "to", f.to); err != nil {

@@ -162,6 +162,9 @@ func (p pruner) delete(ctx context.Context, what string, delete func() error) (g
 
 func (p pruner) remove(ctx context.Context, b store.Backup) error {
 	m, err := store.ReadManifest(ctx, p.bucket, b)
+	if err == nil {
+		err = m.Held(time.Now())
+	}
 	if err != nil || p.dryRun {
 		return err
 	}

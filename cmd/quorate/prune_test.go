@@ -149,9 +149,19 @@ func TestPruneIsKilled(t *testing.T) {
 	}
 }
 
-// TestPruneLeavesNewer: a backup whose data are encoded as only a newer version may know is not deleted, and a dry run
-// says so too. It is none that is damaged.
-func TestPruneLeavesNewer(t *testing.T) {
+// TestPruneLeaves: a backup whose data are encoded as only a newer version may know is not deleted, nor is one that is
+// locked, and a dry run says so too. That is no failure, and neither of them is damaged.
+func TestPruneLeaves(t *testing.T) {
+	later := time.Now().UTC().Add(time.Hour).Format(time.RFC3339)
+	for line, why := range map[string]string{
+		`"encryption": "age-v2",`:         "a newer one may",
+		`"lockedUntil": "` + later + `",`: "it is locked until " + later,
+	} {
+		t.Run(line, func(t *testing.T) { pruneLeaves(t, line, why) })
+	}
+}
+
+func pruneLeaves(t *testing.T, line, why string) {
 	r := newRestores(t)
 	var all []string
 	for days := range 3 {
@@ -169,7 +179,7 @@ func TestPruneLeavesNewer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newer := regexp.MustCompile(`("format".*)`).ReplaceAll(text, []byte(`$1 "encryption": "age-v2",`))
+	newer := regexp.MustCompile(`("format".*)`).ReplaceAll(text, []byte(`$1 `+line))
 	if err := os.WriteFile(manifests[0], newer, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +187,7 @@ func TestPruneLeavesNewer(t *testing.T) {
 		var out, stderr bytes.Buffer
 		code := execute(t.Context(), append([]string{"backups", "prune", "ns/a", "--from=file://" + r.store, "--last=1", "--min-age=1h"}, how...),
 			streams{out: &out, err: &stderr})
-		if code != exitOK || strings.Contains(out.String(), all[2]) || !strings.Contains(stderr.String(), all[2]+" stays: ") || !strings.Contains(stderr.String(), "a newer one may") {
+		if code != exitOK || strings.Contains(out.String(), all[2]) || !strings.Contains(stderr.String(), all[2]+" stays: ") || !strings.Contains(stderr.String(), why) {
 			t.Errorf("%d %s%s", code, out.String(), stderr.String())
 		}
 	}

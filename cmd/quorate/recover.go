@@ -90,6 +90,7 @@ func (f *recoverFlags) add(c *cobra.Command) {
 		"file or URL of a store that a backup goes to, instead of making a member: "+store.Locations)
 	f.backup.encoding.add(c)
 	f.backup.store.add(c)
+	f.backup.store.addLock(c)
 	f.timeout.add(c)
 	f.apart.add(c, "copy the member to", recovery.ConfigFile)
 	f.results.add(c)
@@ -273,6 +274,9 @@ func (f *recoverFlags) order(ctx context.Context, progress backup.Progress) (rec
 func (f *recoverFlags) rescue(
 	ctx context.Context, std streams, put backup.Order,
 ) (stored store.Manifest, err error) {
+	if err := f.backup.store.check(f.backup.to); err != nil {
+		return stored, err
+	}
 	var bucket store.Bucket
 	if store.IsLocation(f.backup.to) {
 		if bucket, err = f.backup.store.open(ctx, "to", f.backup.to); err != nil {

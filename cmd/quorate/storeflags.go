@@ -28,10 +28,32 @@ func (f *storeFlags) add(c *cobra.Command) {
 		"put the bucket into the path of URLs, as many stores that are not AWS's need it")
 	c.Flags().StringVar(&f.caFile, "s3-ca-file", "",
 		"file with the CA that signs the certificate of --s3-endpoint, in PEM")
+	c.Flags().StringVar(&f.S3.KMSKey, "s3-kms-key", "",
+		"key of AWS KMS that what is stored is encrypted with: its ID, ARN or alias (default: as the bucket says)")
 	c.Flags().StringVar(&f.GCSEndpoint, "gcs-endpoint", "",
 		"URL of Google Cloud Storage where it is not the public one, such as that of a region")
 	c.Flags().StringVar(&f.AzureEndpoint, "azure-endpoint", "",
 		"URL of the Azure storage account (default https://$AZURE_STORAGE_ACCOUNT.blob.core.windows.net)")
+}
+
+// addLock adds the flag of those who store backups.
+func (f *storeFlags) addLock(c *cobra.Command) {
+	c.Flags().DurationVar(&f.S3.LockFor, "s3-lock-for", 0,
+		"how long nobody can delete the backup, by the object lock of the bucket, in mode COMPLIANCE (at most 8760h)")
+}
+
+// maxLock bounds what nobody can take back.
+const maxLock = 365 * 24 * time.Hour
+
+// check refuses what the place that backups go to cannot promise.
+func (f *storeFlags) check(to string) error {
+	switch {
+	case f.S3.LockFor < 0 || f.S3.LockFor > maxLock:
+		return usageError{errors.New("--s3-lock-for: want 8760h at most; a bucket can have a longer lock as its default")}
+	case (f.S3.LockFor > 0 || f.S3.KMSKey != "") && !strings.HasPrefix(to, "s3://"):
+		return usageError{errors.New("--s3-kms-key, --s3-lock-for: only a store at s3://BUCKET has that")}
+	}
+	return nil
 }
 
 // endpoint is where the store at a URL is, empty if it is where its vendor has it.
@@ -45,6 +67,9 @@ func (f *storeFlags) open(ctx context.Context, flag, url string) (store.Bucket, 
 	location, err := store.ParseLocation(url)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--%s: %w", flag, err)}
+	}
+	if err := f.check(url); err != nil {
+		return nil, err
 	}
 	if f.caFile != "" {
 		if f.S3.CA, err = os.ReadFile(f.caFile); err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 )
 
 // Bucket is where backups are kept: a directory, or a bucket of an object store. Names have slashes
@@ -26,6 +27,14 @@ type Bucket interface {
 	Delete(ctx context.Context, name string) error
 	// Close ends its use.
 	Close() error
+}
+
+// LockedUntil is until when what a bucket creates from a time on is locked at least: zero if nothing is.
+func LockedUntil(b Bucket, from time.Time) time.Time {
+	if locks, is := b.(interface{ lockedUntil(time.Time) time.Time }); is {
+		return locks.lockedUntil(from)
+	}
+	return time.Time{}
 }
 
 // What a bucket answers.

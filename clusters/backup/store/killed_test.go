@@ -83,7 +83,7 @@ func TestFindingsAreKilled(t *testing.T) {
 			for _, after := range []bool{false, true} {
 				for n, ended := 1, false; !ended && before != "removed"; n++ {
 					name := fmt.Sprintf("%s, then %s, killed at %d (after: %t)", before, what, n, after)
-					b, m := objects{memblob.OpenBucket(nil), "", gcerrors.Code}, manifest()
+					b, m := objects{bucket: memblob.OpenBucket(nil), prefix: "", code: gcerrors.Code}, manifest()
 					was := stateAfter(t, name, b, m, first)
 					err := deed(&killed{Bucket: b, left: n, after: after}, m)
 					ended = err == nil

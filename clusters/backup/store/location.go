@@ -111,5 +111,9 @@ func (l Location) Open(ctx context.Context, o Options) (Bucket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the store in bucket %s: %w", l.Bucket, discreet{err})
 	}
-	return objects{bucket, l.Prefix, kind.code}, nil
+	b := objects{bucket: bucket, prefix: l.Prefix, code: kind.code}
+	if l.Scheme == "s3" {
+		b.s3 = o.S3
+	}
+	return b, nil
 }

@@ -41,6 +41,8 @@ type Manifest struct {
 	EtcdVersion string    `json:"etcdVersion"`
 	StartedAt   time.Time `json:"startedAt"`
 	FinishedAt  time.Time `json:"finishedAt"`
+	// LockedUntil is until when the store was told to keep the backup; zero if it was told nothing.
+	LockedUntil time.Time `json:"lockedUntil,omitzero"`
 	// Read says how to get at the data with nothing but common tools.
 	Read []string `json:"read"`
 }
@@ -209,6 +211,14 @@ func ReadUseful(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 		return Manifest{}, err
 	}
 	return m, nil
+}
+
+// Held is ErrHeld as long as the backup is locked. A store may take a deletion all the same, and hide what it keeps.
+func (m Manifest) Held(now time.Time) error {
+	if m.LockedUntil.After(now) {
+		return fmt.Errorf("%w: it is locked until %s", ErrHeld, m.LockedUntil.UTC().Format(time.RFC3339))
+	}
+	return nil
 }
 
 // Remove deletes a backup, the manifest first: a manifest never names data that are gone. What the

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"gocloud.dev/blob"
@@ -25,6 +26,8 @@ type objects struct {
 	prefix string
 	// code says what an error means.
 	code func(error) gcerrors.ErrorCode
+	// s3 is what is asked of an S3 store; nothing is of another.
+	s3 S3
 }
 
 // An object is uploaded in parts of this size, two at a time at most, which bounds the memory that it
@@ -50,13 +53,23 @@ func (o objects) write(ctx context.Context, name string, content io.Reader, only
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	from := &canceler{Reader: disk.Until(ctx, content), cancel: cancel}
-	err := o.bucket.Upload(ctx, o.prefix+name, from, &blob.WriterOptions{
+	options := &blob.WriterOptions{
 		IfNotExist: onlyNew, BufferSize: partSize, MaxConcurrency: partsAtOnce,
 		ContentType: "application/octet-stream", DisableContentTypeDetection: true,
-	})
+	}
+	var until time.Time
+	if onlyNew { // marks come and go
+		until = o.s3.lockedUntil(time.Now())
+	}
+	if !until.IsZero() {
+		options.BeforeWrite = lock(until)
+	}
+	err := o.bucket.Upload(ctx, o.prefix+name, from, options)
 	switch {
 	case from.err != nil:
 		return fmt.Errorf("store %s: %w", name, from.err)
+	case err == nil && onlyNew:
+		return o.confirm(ctx, name, until)
 	case err == nil:
 		return nil
 	}
@@ -70,6 +83,23 @@ func (o objects) write(ctx context.Context, name string, content io.Reader, only
 	}
 	return err
 }
+
+// confirm reports what was asked for of what was created and is not so.
+func (o objects) confirm(ctx context.Context, name string, until time.Time) error {
+	if until.IsZero() && o.s3.KMSKey == "" {
+		return nil
+	}
+	attributes, err := o.bucket.Attributes(ctx, o.prefix+name)
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", name, o.plain(ctx, err))
+	}
+	if err := o.s3.confirm(attributes, until); err != nil {
+		return fmt.Errorf("%s is stored, and not as it was to be: %w", name, err)
+	}
+	return nil
+}
+
+func (o objects) lockedUntil(at time.Time) time.Time { return o.s3.lockedUntil(at) }
 
 // canceler cancels what reads it when it cannot be read to its end.
 type canceler struct {

@@ -5,13 +5,19 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
+	transfertypes "github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/s3blob"
@@ -25,6 +31,11 @@ type S3 struct {
 	PathStyle bool
 	// CA that signs the store's certificate, in PEM, besides those that the system trusts.
 	CA []byte
+	// KMSKey is the key of AWS KMS that all that is stored is encrypted with, by its ID, ARN or alias; the bucket decides
+	// where it is empty.
+	KMSKey string
+	// LockFor is for how long nobody can delete or replace what was created; zero, unless the bucket says more.
+	LockFor time.Duration
 }
 
 func openS3(ctx context.Context, bucket string, o Options) (*blob.Bucket, error) {
@@ -32,9 +43,13 @@ func openS3(ctx context.Context, bucket string, o Options) (*blob.Bucket, error)
 	if err != nil {
 		return nil, err
 	}
-	return s3blob.OpenBucket(ctx, client, bucket, &s3blob.Options{
+	options := &s3blob.Options{
 		RequestChecksumCalculation: client.Options().RequestChecksumCalculation, // for parts too
-	})
+	}
+	if o.S3.KMSKey != "" {
+		options.EncryptionType, options.KMSEncryptionID = types.ServerSideEncryptionAwsKms, o.S3.KMSKey
+	}
+	return s3blob.OpenBucket(ctx, client, bucket, options)
 }
 
 func (o S3) client(ctx context.Context) (*s3.Client, error) {
@@ -78,4 +93,59 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 			s.APIOptions = append(s.APIOptions, smithyhttp.AddContentChecksumMiddleware)
 		}
 	}), nil
+}
+
+// lockedUntil is until when what is created at a time is locked; zero if it is not.
+func (o S3) lockedUntil(at time.Time) time.Time {
+	if o.LockFor <= 0 {
+		return time.Time{}
+	}
+	return at.UTC().Add(o.LockFor).Truncate(time.Second)
+}
+
+// lock has an upload locked, such that whoever has all rights cannot take it back.
+func lock(until time.Time) func(as func(any) bool) error {
+	return func(as func(any) bool) error {
+		var upload *transfermanager.UploadObjectInput
+		if !as(&upload) {
+			return errors.New("it cannot be locked: the library uploads in another way")
+		}
+		upload.ObjectLockMode, upload.ObjectLockRetainUntilDate = transfertypes.ObjectLockModeCompliance, &until
+		return nil
+	}
+}
+
+// confirm reports what the store does not promise of an object that was asked for: some pass over what they do not know.
+func (o S3) confirm(a *blob.Attributes, until time.Time) error {
+	var head s3.HeadObjectOutput
+	if !a.As(&head) {
+		return errors.New("nothing is known of its lock and its key")
+	}
+	if !until.IsZero() {
+		locked := head.ObjectLockRetainUntilDate
+		if head.ObjectLockMode != types.ObjectLockModeCompliance || locked == nil || locked.Before(until) {
+			return fmt.Errorf("the store does not say that it is locked until %s: the bucket has to have object lock, "+
+				"and the credentials s3:GetObjectRetention", until.Format(time.RFC3339))
+		}
+	}
+	if o.KMSKey == "" {
+		return nil
+	}
+	if head.ServerSideEncryption != types.ServerSideEncryptionAwsKms {
+		return errors.New("the store does not say that it is encrypted with a key of KMS")
+	}
+	if key := aws.ToString(head.SSEKMSKeyId); !o.isKey(key) {
+		return fmt.Errorf("it is encrypted with another key of KMS, %.100q", key)
+	}
+	return nil
+}
+
+// isKey reports whether the key that the store names may be the one that was asked for. Which one an alias stands for is
+// not known here.
+func (o S3) isKey(key string) bool {
+	if strings.HasPrefix(o.KMSKey, "alias/") || strings.Contains(o.KMSKey, ":alias/") {
+		return true
+	}
+	id := func(name string) string { return name[strings.LastIndex(name, "/")+1:] }
+	return id(key) == id(o.KMSKey)
 }

@@ -31,11 +31,11 @@ func eachBucket(t *testing.T, test func(t *testing.T, b Bucket)) {
 	t.Run("objects", func(t *testing.T) {
 		all := memblob.OpenBucket(nil)
 		t.Cleanup(func() { all.Close() })
-		other := objects{all, "other/", gcerrors.Code}
+		other := objects{bucket: all, prefix: "other/", code: gcerrors.Code}
 		if err := other.Create(t.Context(), "ns/a/x", strings.NewReader("somebody else's")); err != nil {
 			t.Fatal(err)
 		}
-		test(t, objects{all, "ours/", gcerrors.Code})
+		test(t, objects{bucket: all, prefix: "ours/", code: gcerrors.Code})
 	})
 	t.Run("s3", func(t *testing.T) { b, _ := versitygw(t); test(t, b) })
 	t.Run("gs", func(t *testing.T) { b, _ := gcs(t); test(t, b) })
