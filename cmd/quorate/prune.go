@@ -99,8 +99,8 @@ func pruneBackups(
 		return fmt.Errorf("prune the backups of %s: nothing is deleted, since the newest is not what was verified: %w",
 			of, err)
 	}
-	pruner := pruner{std, bucket, of, dryRun}
-	if err := pruner.run(ctx, plan, len(listing.Backups)); err != nil {
+	pruner := pruner{std, bucket, of, listing, dryRun}
+	if err := pruner.run(ctx, plan); err != nil {
 		return fmt.Errorf("prune the backups of %s: %w", of, err)
 	}
 	return nil
@@ -111,10 +111,12 @@ type pruner struct {
 	std    streams
 	bucket store.Bucket
 	of     store.Cluster
+	// listed is what the plan is about.
+	listed store.Listing
 	dryRun bool
 }
 
-func (p pruner) run(ctx context.Context, plan retention.Plan, all int) error {
+func (p pruner) run(ctx context.Context, plan retention.Plan) error {
 	done := "deleted"
 	if p.dryRun {
 		done = "would be deleted"
@@ -143,7 +145,8 @@ func (p pruner) run(ctx context.Context, plan retention.Plan, all int) error {
 	if len(plan.Delete) == retention.MaxDeleted {
 		more = "; there may be more: run it again"
 	}
-	_, err := fmt.Fprintf(p.std.out, "%s  %d of %d backups %s%s\n", p.of, deleted, all, done, more)
+	_, err := fmt.Fprintf(p.std.out, "%s  %d of %d backups %s%s\n", p.of, deleted, len(p.listed.Backups),
+		done, more)
 	return err
 }
 
@@ -168,7 +171,7 @@ func (p pruner) remove(ctx context.Context, b store.Backup) error {
 	if err != nil || p.dryRun {
 		return err
 	}
-	return store.Remove(ctx, p.bucket, m)
+	return p.listed.Remove(ctx, p.bucket, m)
 }
 
 func (p pruner) discard(ctx context.Context, name string) error {

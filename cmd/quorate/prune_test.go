@@ -27,7 +27,7 @@ func (c changing) Delete(ctx context.Context, name string) error {
 	return c.remove(name, func() error { return c.Bucket.Delete(ctx, name) })
 }
 
-// pruned stores backups of the last days, of which the newest is verified, and prunes them by way of a bucket.
+// pruned stores backups of the last days, verified and read again, and prunes them by way of a bucket.
 func pruned(t *testing.T, in func(store.Bucket) store.Bucket) (store.Bucket, ran, error) {
 	t.Helper()
 	r := newRestores(t)
@@ -38,17 +38,17 @@ func pruned(t *testing.T, in func(store.Bucket) store.Bucket) (store.Bucket, ran
 	if err != nil {
 		t.Fatal(err)
 	}
-	listing := listed(t, bucket)
-	newest, _ := listing.Newest()
-	m, err := store.ReadManifest(t.Context(), bucket, newest)
-	if err == nil {
-		var v store.Verification
-		if v, err = store.BeginVerification(t.Context(), bucket, m); err == nil {
-			err = v.Record(t.Context(), bucket)
+	for _, b := range listed(t, bucket).Backups {
+		m, err := store.ReadManifest(t.Context(), bucket, b)
+		if err == nil {
+			var v store.Verification
+			if v, err = store.BeginVerification(t.Context(), bucket, m); err == nil {
+				err = errors.Join(v.Record(t.Context(), bucket), v.RecordRead(t.Context(), bucket))
+			}
 		}
-	}
-	if err != nil {
-		t.Fatal(err)
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	got, err := prune(t, in(bucket), time.Now())
 	return bucket, got, err
@@ -72,7 +72,7 @@ func prune(t *testing.T, b store.Bucket, now time.Time) (ran, error) {
 	if plan.Why != "" {
 		t.Fatal(plan.Why)
 	}
-	err := pruner{streams{out: &out, err: &stderr}, b, store.Cluster{Namespace: "ns", Name: "a"}, false}.run(t.Context(), plan, len(listing.Backups))
+	err := pruner{streams{out: &out, err: &stderr}, b, store.Cluster{Namespace: "ns", Name: "a"}, listing, false}.run(t.Context(), plan)
 	return ran{out: out.String(), err: stderr.String()}, err
 }
 

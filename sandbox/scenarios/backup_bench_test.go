@@ -77,7 +77,11 @@ func BenchmarkBackup(b *testing.B) {
 	figure("drill_seconds_per_gib", drill.took.Seconds(), "s")
 }
 
-// BenchmarkBackups measures listing and pruning of many stored backups.
+// benchPatience is how long people wait for a list of many backups, or for a few of them to be pruned.
+const benchPatience = 10 * time.Second
+
+// BenchmarkBackups measures listing and pruning of many stored backups, of which a dry run and a real one delete the
+// same ones.
 func BenchmarkBackups(b *testing.B) {
 	peer := "http://" + freeAddress()
 	c := startEtcd(b, filepath.Join(b.TempDir(), "data"), "r", peer, "--initial-cluster=r="+peer, "--initial-advertise-peer-urls="+peer)
@@ -87,8 +91,17 @@ func BenchmarkBackups(b *testing.B) {
 	listed := measured(b, s3.environment(), binary("quorate"), s3.flags("backups", "list", "ns/a", "--from", s3.url)...)
 	figure("backups_list_10000", listed.took.Seconds(), "s")
 	measured(b, s3.environment(), binary("quorate"), s3.flags("backups", "verify", "ns/a", "--from", s3.url)...)
-	pruned := measured(b, s3.environment(), binary("quorate"), s3.flags("backups", "prune", "ns/a", "--from", s3.url, "--last", "7")...)
+	prune := s3.flags("backups", "prune", "ns/a", "--from", s3.url, "--last", "7")
+	planned := measured(b, s3.environment(), binary("quorate"), append(slices.Clone(prune), "--dry-run")...)
+	figure("backups_prune_dry_run_10000", planned.took.Seconds(), "s")
+	pruned := measured(b, s3.environment(), binary("quorate"), prune...)
 	figure("backups_prune_10000", pruned.took.Seconds(), "s")
+	figure("backups_prune_10000_memory", float64(pruned.peak)/(1<<20), "MiB")
+	for what, took := range map[string]time.Duration{"listing": listed.took, "a dry run": planned.took, "pruning": pruned.took} {
+		if took > benchPatience {
+			b.Errorf("%s took %s with %d backups", what, took, benchBackups)
+		}
+	}
 }
 
 // fillEtcd writes what compresses about as well as what Kubernetes writes.

@@ -96,6 +96,11 @@ func (b Backup) verifiedName() string { return b.stem() + ".verified.json" }
 func (b Backup) damagedName() string  { return b.stem() + ".damaged.json" }
 func (b Backup) drilledName() string  { return b.stem() + ".drilled.json" }
 
+// markNames are those of what is said of the backup, but for when it was read again; what speaks against it goes last.
+func (b Backup) markNames() []string {
+	return []string{b.drilledName(), b.verifiedName(), b.damagedName()}
+}
+
 // readPrefix is what the names begin with that say when the backup was read again.
 func (b Backup) readPrefix() string           { return b.stem() + ".read-" }
 func (b Backup) readName(at time.Time) string { return b.readPrefix() + SlotID(at) + ".json" }
@@ -115,6 +120,8 @@ type Listing struct {
 	// Data that are in the store, by their names, with the slots they are for. Those that no manifest
 	// names were left behind, or are on their way.
 	Data map[string]time.Time
+	// marks are the names of what is said of a backup besides its manifest, by the stem of its names.
+	marks map[string][]string
 }
 
 var (
@@ -138,7 +145,7 @@ func List(ctx context.Context, b Bucket, of Cluster) (Listing, error) {
 }
 
 func read(names []string) Listing {
-	listing := Listing{Data: map[string]time.Time{}}
+	listing := Listing{Data: map[string]time.Time{}, marks: map[string][]string{}}
 	marks := map[Backup][]string{} // what is said of each
 	for _, name := range names {
 		parts := inStore.FindStringSubmatch(name)
@@ -157,6 +164,7 @@ func read(names []string) Listing {
 		rest, suspect := strings.CutPrefix(parts[5], ".suspect")
 		backup.Suspect = suspect
 		marks[backup] = append(marks[backup], rest)
+		listing.marks[backup.stem()] = append(listing.marks[backup.stem()], name)
 	}
 	for backup, said := range marks {
 		if slices.Contains(said, ".json") {

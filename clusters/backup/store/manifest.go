@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"quorate.dev/quorate/clusters/backup/snapshot"
@@ -232,8 +234,25 @@ func Remove(ctx context.Context, b Bucket, m Manifest) error {
 	if err != nil {
 		return err
 	}
-	return remove(ctx, b, append(read, backup.drilledName(), backup.verifiedName(), backup.damagedName(),
-		m.DataPath())...)
+	return remove(ctx, b, append(append(read, backup.markNames()...), m.DataPath())...)
+}
+
+// Remove deletes a backup that was listed as the function of that name does, without asking again what there is of it,
+// which takes long where there are many: a mark that was made meanwhile stays, and is about no backup.
+func (l Listing) Remove(ctx context.Context, b Bucket, m Manifest) error {
+	backup := m.Backup()
+	names := []string{backup.manifestName()}
+	for _, mark := range l.marks[backup.stem()] {
+		if readRest.MatchString(strings.TrimPrefix(mark, backup.stem())) {
+			names = append(names, mark)
+		}
+	}
+	for _, mark := range backup.markNames() {
+		if slices.Contains(l.marks[backup.stem()], mark) {
+			names = append(names, mark)
+		}
+	}
+	return remove(ctx, b, append(names, m.DataPath())...)
 }
 
 // remove deletes what is there of these, in this order.

@@ -372,6 +372,56 @@ func TestRemove(t *testing.T) {
 	})
 }
 
+// TestRemoveAsListed: nothing of a backup is left that was listed, its marks of rereads included, and the store is not
+// listed again for that; what is of another backup stays.
+func TestRemoveAsListed(t *testing.T) {
+	eachBucket(t, func(t *testing.T, b Bucket) {
+		m, suspect := manifest(), manifest()
+		suspect.Snapshot.Alarms = []string{"CORRUPT 1"}
+		for _, m := range []Manifest{m, suspect} {
+			if err := b.Create(t.Context(), m.DataPath(), strings.NewReader("abc")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := m.Commit(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			for _, mark := range m.Backup().markNames() {
+				if err := b.Create(t.Context(), mark, strings.NewReader("{}")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range 2 { // where the store holds on to old marks
+				if err := b.Create(t.Context(), m.Backup().readName(m.Slot.Add(time.Duration(i+1)*time.Hour)), strings.NewReader("{}")); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		listing, err := List(t.Context(), b, Cluster{"ns", "a"})
+		if err != nil || len(listing.Backups) != 2 {
+			t.Fatalf("%+v %v", listing, err)
+		}
+		recorded := &recording{Bucket: unlisted{b}}
+		if err := listing.Remove(t.Context(), recorded, m); err != nil {
+			t.Error(err)
+		}
+		left, err := b.List(t.Context(), "")
+		if err != nil || len(left) != 7 || slices.ContainsFunc(left, func(name string) bool { return name != suspect.DataPath() && !strings.Contains(name, ".suspect.") }) {
+			t.Errorf("%q is left, %v", left, err)
+		}
+		if n := len(recorded.deleted); n != 7 || recorded.deleted[0] != m.Backup().manifestName() || recorded.deleted[n-2] != m.Backup().damagedName() ||
+			recorded.deleted[n-1] != m.DataPath() {
+			t.Errorf("deleted were %q", recorded.deleted)
+		}
+	})
+}
+
+// unlisted is a bucket that is not to be listed.
+type unlisted struct{ Bucket }
+
+func (unlisted) List(context.Context, string) ([]string, error) {
+	return nil, errors.New("it was listed again")
+}
+
 // TestDamageFoundMeanwhile: whoever has read a backup before its data broke does not say that it is
 // sound after somebody else has found that; and what was found good before does not outlive damage.
 func TestDamageFoundMeanwhile(t *testing.T) {
