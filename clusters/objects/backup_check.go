@@ -10,6 +10,7 @@ import (
 
 	"quorate.dev/quorate/clusters/schedule"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // CheckBackup returns what is wrong with spec.backup and spec.restore that the definition of EtcdCluster
@@ -34,14 +35,11 @@ func CheckBackup(spec v1alpha1.EtcdClusterSpec, namespace, name string) []string
 	return append(problems, checkRecipients(spec.Backup.Recipients)...)
 }
 
-// slotLayout is how a backup is named.
-const slotLayout = "20060102t150405z"
-
 func checkRestore(r *v1alpha1.RestoreSpec) []string {
 	if r == nil || r.Backup == "" {
 		return nil
 	}
-	if _, err := time.Parse(slotLayout, r.Backup); err != nil {
+	if _, err := time.Parse(decide.SlotLayout, r.Backup); err != nil {
 		return []string{fmt.Sprintf("spec.restore.backup: %q is no time; quorate backups list shows which there are",
 			r.Backup)}
 	}

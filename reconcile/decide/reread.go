@@ -50,12 +50,13 @@ func LaterReread(a, b *Reread) *Reread {
 	return &known
 }
 
-// slotID is how the store names a backup: by its slot.
-const slotID = "20060102t150405z"
+// SlotLayout is how a store names a backup, by its slot: as names in Kubernetes can hold a moment, in an order that is
+// that of time.
+const SlotLayout = "20060102t150405z"
 
 // Damages reports whether a backup was found to be no longer what was stored.
 func (r *Reread) Damages(b *Backup) bool {
-	return r != nil && b != nil && slices.Contains(r.Damaged, b.Slot.UTC().Format(slotID))
+	return r != nil && b != nil && slices.Contains(r.Damaged, b.Slot.UTC().Format(SlotLayout))
 }
 
 // DescribeDamage names the backups that are damaged; empty if none is.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/visible"
 )
 
@@ -83,7 +84,7 @@ var backupID = regexp.MustCompile(`^\d{8}t\d{6}z$`)
 
 // IsBackupID reports whether a text names a backup as the store does: by its slot.
 func IsBackupID(text string) bool {
-	slot, err := time.Parse(slotLayout, text)
+	slot, err := time.Parse(decide.SlotLayout, text)
 	return err == nil && backupID.MatchString(text) && isMoment(slot)
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/visible"
 )
 
@@ -113,9 +114,6 @@ var (
 	sha256    = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// slotLayout is how names of data begin.
-const slotLayout = "20060102t150405z"
-
 // maxSnapshot is larger than any snapshot may be.
 const maxSnapshot = 1 << 50
 
@@ -129,7 +127,7 @@ func (r Result) problem() string {
 		return "a time is missing, or of another age"
 	case r.Slot.Nanosecond() != 0:
 		return "its slot is no whole second"
-	case name == nil || name[1] != r.Slot.Format(slotLayout):
+	case name == nil || name[1] != r.Slot.Format(decide.SlotLayout):
 		return "its data have no name of data of that slot"
 	case !clusterID.MatchString(r.ClusterID):
 		return "its cluster ID is none"

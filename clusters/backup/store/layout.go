@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // A store looks like this:
@@ -22,9 +24,6 @@ import (
 //
 // A cluster ID is a line of history of its own: after a restore, revisions begin elsewhere. Names
 // that do not look so belong to somebody else: they are left alone.
-
-// slotLayout writes a moment as names in Kubernetes can hold it, in an order that is that of time.
-const slotLayout = "20060102t150405z"
 
 // Cluster names the cluster that backups are of.
 type Cluster struct{ Namespace, Name string }
@@ -70,11 +69,11 @@ func (b Backup) Good() bool { return !b.Suspect && !b.Damaged }
 func (b Backup) ID() string { return SlotID(b.Slot) }
 
 // SlotID is how a slot is written.
-func SlotID(slot time.Time) string { return slot.UTC().Format(slotLayout) }
+func SlotID(slot time.Time) string { return slot.UTC().Format(decide.SlotLayout) }
 
 // ParseSlot reads what SlotID wrote.
 func ParseSlot(id string) (time.Time, error) {
-	slot, err := time.Parse(slotLayout, id)
+	slot, err := time.Parse(decide.SlotLayout, id)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%q is no backup: want the time of one, such as %s", id, "20261122t180000z")
 	}
@@ -152,7 +151,7 @@ func read(names []string) Listing {
 		if parts == nil {
 			continue
 		}
-		slot, err := time.Parse(slotLayout, parts[4])
+		slot, err := time.Parse(decide.SlotLayout, parts[4])
 		if err != nil {
 			continue
 		}
@@ -183,7 +182,7 @@ func read(names []string) Listing {
 func lastRead(said []string) (at time.Time) {
 	for _, rest := range said {
 		if found := readRest.FindStringSubmatch(rest); found != nil {
-			if then, err := time.Parse(slotLayout, found[1]); err == nil && then.After(at) {
+			if then, err := time.Parse(decide.SlotLayout, found[1]); err == nil && then.After(at) {
 				at = then
 			}
 		}
