@@ -3,6 +3,7 @@ package podstate
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -47,6 +48,22 @@ func byAge(pods []*corev1.Pod) []*corev1.Pod {
 	return slices.SortedFunc(slices.Values(pods), func(a, b *corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
+}
+
+// results are what a container has left in the status of each pod in which it ended well, as far as it is a result: that
+// of the last pod first.
+func results[R any](pods []*corev1.Pod, container string, parse func(string) (R, error)) iter.Seq[R] {
+	return func(yield func(R) bool) {
+		for _, pod := range slices.Backward(pods) {
+			ended := exited(pod, container)
+			if ended == nil || ended.ExitCode != 0 {
+				continue
+			}
+			if r, err := parse(strings.TrimSpace(ended.Message)); err == nil && !yield(r) {
+				return
+			}
+		}
+	}
 }
 
 // exited is how a container of a pod ended; nil if it has not.

@@ -2,9 +2,7 @@ package podstate
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -46,14 +44,9 @@ func RecoveryJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.Rec
 // recoveredInto is the cluster that the newest pod that ended well has made of the lost one, and whether its data
 // are suspect; zero if none says so.
 func recoveredInto(pods []*corev1.Pod, lost decide.ID) (into decide.ID, suspect bool) {
-	for _, pod := range slices.Backward(pods) {
-		ended := exited(pod, objects.RecoverContainer)
-		if ended == nil || ended.ExitCode != 0 {
-			continue
-		}
-		r, err := result.ParseRecovered(strings.TrimSpace(ended.Message))
+	for r := range results(pods, objects.RecoverContainer, result.ParseRecovered) {
 		var of decide.ID
-		if err != nil || of.UnmarshalText([]byte(r.LostClusterID)) != nil || of != lost ||
+		if of.UnmarshalText([]byte(r.LostClusterID)) != nil || of != lost ||
 			into.UnmarshalText([]byte(r.ClusterID)) != nil {
 			continue
 		}

@@ -1,8 +1,6 @@
 package podstate
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -16,13 +14,8 @@ import (
 // Reread is what a Job that backs up has found when it read stored backups again, by what its newest pod that did has
 // left in its status; nil if none has, or if that cannot be true by now.
 func Reread(job *batchv1.Job, pods []*corev1.Pod, now time.Time) *decide.Reread {
-	for _, pod := range slices.Backward(byAge(pods)) {
-		ended := exited(pod, objects.RereadContainer)
-		if ended == nil || ended.ExitCode != 0 {
-			continue
-		}
-		r, err := result.ParseReread(strings.TrimSpace(ended.Message))
-		if err != nil || r.At.Before(job.CreationTimestamp.Add(-clockSkew)) {
+	for r := range results(byAge(pods), objects.RereadContainer, result.ParseReread) {
+		if r.At.Before(job.CreationTimestamp.Add(-clockSkew)) {
 			continue
 		}
 		seen := &decide.Reread{

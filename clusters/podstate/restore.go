@@ -2,8 +2,6 @@ package podstate
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -39,14 +37,9 @@ type restored struct {
 // restoredBy says which backup the newest pod that ended well has restored, and what it has made of it; zero
 // if none says so.
 func restoredBy(pods []*corev1.Pod) restored {
-	for _, pod := range slices.Backward(pods) {
-		ended := exited(pod, objects.RestoreContainer)
-		if ended == nil || ended.ExitCode != 0 {
-			continue
-		}
-		r, err := result.ParseRestored(strings.TrimSpace(ended.Message))
+	for r := range results(pods, objects.RestoreContainer, result.ParseRestored) {
 		var data decide.RestoredData
-		if err != nil || data.ClusterID.UnmarshalText([]byte(r.ClusterID)) != nil ||
+		if data.ClusterID.UnmarshalText([]byte(r.ClusterID)) != nil ||
 			data.MemberID.UnmarshalText([]byte(r.MemberID)) != nil {
 			continue
 		}
