@@ -76,8 +76,8 @@ func (a Again) Do(ctx context.Context, from store.Bucket, l store.Listing) ReadA
 	return found
 }
 
-// readInTime reads a backup in half of the time that is left, at most, if others are due: one for which that is too short
-// is the first again the next time, and would keep the others out forever.
+// readInTime reads a backup in half of the time that is left, at most, if others are due: one for which that is too
+// short is the first again the next time, and would keep the others out forever.
 func (a Again) readInTime(
 	ctx context.Context, from store.Bucket, b store.Backup, others bool,
 ) (size int64, damaged bool, err error) {

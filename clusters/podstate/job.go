@@ -50,8 +50,8 @@ func byAge(pods []*corev1.Pod) []*corev1.Pod {
 	})
 }
 
-// results are what a container has left in the status of each pod in which it ended well, as far as it is a result: that
-// of the last pod first.
+// results are what a container has left in the status of each pod in which it ended well, as far as it is a result:
+// that of the last pod first.
 func results[R any](pods []*corev1.Pod, container string, parse func(string) (R, error)) iter.Seq[R] {
 	return func(yield func(R) bool) {
 		for _, pod := range slices.Backward(pods) {

@@ -53,8 +53,8 @@ func rereadStatus(seen *decide.Reread) *v1alpha1.RereadResult {
 	return r
 }
 
-// rereadCondition says whether stored backups are damaged: Unknown as long as the store could never be listed; the reason
-// is empty if nobody has looked.
+// rereadCondition says whether stored backups are damaged: Unknown as long as the store could never be listed; the
+// reason is empty if nobody has looked.
 func rereadCondition(seen *decide.Reread) (is metav1.ConditionStatus, reason, message string) {
 	damage := seen.DescribeDamage()
 	switch {

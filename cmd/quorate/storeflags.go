@@ -49,7 +49,7 @@ const maxLock = 365 * 24 * time.Hour
 func (f *storeFlags) check(to string) error {
 	switch {
 	case f.S3.LockFor < 0 || f.S3.LockFor > maxLock:
-		return usageError{errors.New("--s3-lock-for: want 8760h at most; a bucket can have a longer lock as its default")}
+		return usageError{errors.New("--s3-lock-for: want 8760h at most; a bucket can have a longer default")}
 	case (f.S3.LockFor > 0 || f.S3.KMSKey != "") && !strings.HasPrefix(to, "s3://"):
 		return usageError{errors.New("--s3-kms-key, --s3-lock-for: only a store at s3://BUCKET has that")}
 	}

@@ -31,8 +31,8 @@ type S3 struct {
 	PathStyle bool
 	// CA that signs the store's certificate, in PEM, besides those that the system trusts.
 	CA []byte
-	// KMSKey is the key of AWS KMS that all that is stored is encrypted with, by its ID, ARN or alias; the bucket decides
-	// where it is empty.
+	// KMSKey is the key of AWS KMS that all that is stored is encrypted with, by its ID, ARN or alias; the bucket
+	// decides where it is empty.
 	KMSKey string
 	// LockFor is for how long nobody can delete or replace what was created; zero, unless the bucket says more.
 	LockFor time.Duration
@@ -115,7 +115,7 @@ func lock(until time.Time) func(as func(any) bool) error {
 	}
 }
 
-// confirm reports what the store does not promise of an object that was asked for: some pass over what they do not know.
+// confirm reports what was asked for and is not so of an object: some stores pass over what they do not know.
 func (o S3) confirm(a *blob.Attributes, until time.Time) error {
 	var head s3.HeadObjectOutput
 	if !a.As(&head) {
@@ -124,8 +124,8 @@ func (o S3) confirm(a *blob.Attributes, until time.Time) error {
 	if !until.IsZero() {
 		locked := head.ObjectLockRetainUntilDate
 		if head.ObjectLockMode != types.ObjectLockModeCompliance || locked == nil || locked.Before(until) {
-			return fmt.Errorf("the store does not say that it is locked until %s: the bucket has to have object lock, "+
-				"and the credentials s3:GetObjectRetention", until.Format(time.RFC3339))
+			return fmt.Errorf("the store does not say that it is locked until %s: the bucket has to have object "+
+				"lock, and the credentials s3:GetObjectRetention", until.Format(time.RFC3339))
 		}
 	}
 	if o.KMSKey == "" {
@@ -140,8 +140,8 @@ func (o S3) confirm(a *blob.Attributes, until time.Time) error {
 	return nil
 }
 
-// isKey reports whether the key that the store names may be the one that was asked for. Which one an alias stands for is
-// not known here.
+// isKey reports whether the key that the store names may be the one that was asked for. Which one an alias stands for
+// is not known here.
 func (o S3) isKey(key string) bool {
 	if strings.HasPrefix(o.KMSKey, "alias/") || strings.Contains(o.KMSKey, ":alias/") {
 		return true
