@@ -122,18 +122,15 @@ func (c *cluster) declared() decide.Declared {
 // observe gathers the state of one cluster from what was listed and from what etcd says.
 func (c *cluster) observe(ctx context.Context) {
 	own, t := c.own, c.target
+	// Ages are told by the clock that has stamped what they are of: the API server's, which nodes keep to, too. This
+	// machine's may be wrong.
+	now, clockless := c.kube().Now()
 	c.state = decide.State{
 		Name:       t.Cluster.Name,
-		Now:        time.Now().UTC().Truncate(time.Second),
+		Now:        now.UTC().Truncate(time.Second),
 		Declared:   c.declared(),
 		Replicas:   c.replicas(),
 		LockHolder: c.live.lockHolder(own.Lease, time.Now()),
-	}
-	if d := c.state.Declared; d.Lifecycle == decide.Deleted && d.BacksUpBeforeDeletion {
-		// How old the last backup is says the clock that has stamped its Job.
-		if now, err := c.live.Clock(ctx, t.Cluster.Namespace); err == nil {
-			c.state.Now = now.UTC()
-		}
 	}
 	if own.Custom != nil {
 		c.state.ReportedClusterID, c.state.ReportedVersion = inventory.ReportedClusterID(own.Custom),
@@ -141,7 +138,7 @@ func (c *cluster) observe(ctx context.Context) {
 		c.state.Waited = status.Waited(own.Custom)
 		c.state.LastSeen = status.LastSeen(own.Custom, c.state.Declared.Recovery.ClusterID)
 	}
-	err := errors.Join(own.Unreadable, c.unseen)
+	err := errors.Join(own.Unreadable, c.unseen, clockless)
 	if err == nil {
 		err = c.gather(ctx)
 	}

@@ -104,5 +104,15 @@ func (c *cluster) clientTLS() *etcd.TLS {
 		CA:   secret.Data[corev1.ServiceAccountRootCAKey],
 		Cert: secret.Data[corev1.TLSCertKey],
 		Key:  secret.Data[corev1.TLSPrivateKeyKey],
+		Now:  c.clock,
 	}
+}
+
+// clock tells the time by which certificates are valid or not: the API server's, or this machine's while that
+// is not known.
+func (c *cluster) clock() time.Time {
+	if now, err := c.kube().Now(); err == nil {
+		return now
+	}
+	return time.Now()
 }

@@ -167,6 +167,8 @@ type quietFleet struct {
 	lists   map[string][]k8sruntime.Object
 	asked   atomic.Int64
 	address string
+	// ahead is how far the clocks of the API server and of all members are ahead of this machine's.
+	ahead time.Duration
 
 	mu sync.Mutex
 	// pages are those that were asked for, as they were sent.
@@ -185,8 +187,10 @@ func (f *quietFleet) Follow(ctx context.Context, _ time.Duration, known func(rec
 	<-ctx.Done()
 }
 
-func newQuietFleet(b testing.TB, clusters int) *quietFleet {
-	f := &quietFleet{TB: b, lists: map[string][]k8sruntime.Object{}, pages: map[string][]byte{},
+func newQuietFleet(b testing.TB, clusters int) *quietFleet { return newFleetAhead(b, clusters, 0) }
+
+func newFleetAhead(b testing.TB, clusters int, ahead time.Duration) *quietFleet {
+	f := &quietFleet{TB: b, ahead: ahead, lists: map[string][]k8sruntime.Object{}, pages: map[string][]byte{},
 		hosts: map[string]*tls.Config{}, address: fmt.Sprintf("127.%d.%d.1", 1+rand.IntN(254), rand.IntN(256))}
 	f.desired.Sources = []reconcile.Place{{Name: "git", Revision: "main@sha1:1"}}
 	for n := range clusters {
@@ -216,7 +220,7 @@ func (f *quietFleet) add(namespace, name string) {
 		m.Mode, m.ID, m.VolumeUID = decide.Sealed, decide.ID(i+1), fmt.Sprint("volume-", i)
 		peers[objects.PodName(name, i)] = f.peer(namespace, name, i)
 	}
-	certificates, err := objects.NewCertificates(c, time.Now().Add(-time.Hour))
+	certificates, err := objects.NewCertificates(c, f.now().Add(-time.Hour))
 	f.check(err)
 	record.CA = pki.Fingerprint(certificates.CA.Certificate)
 	built, err := objects.Build(objects.Input{Cluster: c, Record: record, Voters: 3, Peers: peers, Certificates: certificates, Leads: true})
@@ -266,6 +270,9 @@ func (f *quietFleet) peer(namespace, name string, ordinal int) string {
 func (f *quietFleet) host(namespace, name string, ordinal int) string {
 	return fmt.Sprintf("%s.%s.%s.svc", objects.PodName(name, ordinal), name, namespace)
 }
+
+// now is the time by the clocks of the API server and of all members.
+func (f *quietFleet) now() time.Time { return time.Now().Add(f.ahead) }
 
 // put files a live object under its resource.
 func (f *quietFleet) put(object k8sruntime.Object) {
@@ -318,7 +325,7 @@ func (f *quietFleet) addPods(c *v1alpha1.EtcdCluster, record decide.Record, cert
 		pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
 		pod.Name, pod.Namespace, pod.UID = objects.PodName(c.Name, m.Ordinal), c.Namespace, types.UID(fmt.Sprint(c.Name, "-pod-", m.Ordinal))
 		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
-		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: f.address, StartTime: &metav1.Time{Time: time.Now()},
+		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: f.address, StartTime: &metav1.Time{Time: f.now()},
 			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.PodScheduled, Status: corev1.ConditionTrue}},
 			ContainerStatuses: []corev1.ContainerStatus{{Name: objects.Container, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
 		f.put(pod)
@@ -331,6 +338,7 @@ func (f *quietFleet) addPods(c *v1alpha1.EtcdCluster, record decide.Record, cert
 		f.put(claim)
 		config, err := serving(certificates)
 		f.check(err)
+		config.Time = f.now
 		f.hosts[f.host(c.Namespace, c.Name, m.Ordinal)] = config
 	}
 }
@@ -346,6 +354,7 @@ func serving(k objects.Certificates) (*tls.Config, error) {
 // list answers a LIST as the API server does, page by page.
 func (f *quietFleet) list(w http.ResponseWriter, r *http.Request) {
 	f.asked.Add(1)
+	w.Header().Set("Date", f.now().UTC().Format(http.TimeFormat))
 	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 	size, _ := strconv.Atoi(r.URL.Query().Get("limit"))

@@ -3,7 +3,6 @@ package clusters
 import (
 	"context"
 	"errors"
-	"time"
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/status"
@@ -25,12 +24,16 @@ func (c *cluster) Report(ctx context.Context, entry report.Cluster, source recon
 	if !c.own.Readable() {
 		return nil // what is not known may not be written over
 	}
+	now, err := c.kube().Now()
+	if err != nil {
+		return err // what was observed has no time either
+	}
 	next := status.New(custom, c.target, entry, source)
-	events := status.Events(custom, next, c.target, entry, c.live.holder.Host, time.Now())
+	events := status.Events(custom, next, c.target, entry, c.live.holder.Host, now)
 	var failures []error
 	round := c.live.options.Round
 	if status.WorthWriting(custom.Status, next) &&
-		!(status.MovesRevision(custom.Status, next) && time.Since(kube.Told(custom)) < round) {
+		!(status.MovesRevision(custom.Status, next) && now.Sub(kube.Told(custom)) < round) {
 		// What another pass has told since this one looked is newer.
 		if err := c.kube().ApplyStatus(ctx, custom, next); !kube.IsConflict(err) {
 			failures = append(failures, err)

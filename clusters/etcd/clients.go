@@ -60,6 +60,8 @@ type Pod struct {
 type TLS struct {
 	CA, Cert []byte
 	Key      pki.PrivateKey
+	// Now is the clock that certificates are held against; nil stands for this machine's.
+	Now func() time.Time
 
 	// read is the same, as it was read for the first member.
 	read     sync.Once
@@ -264,7 +266,8 @@ func (t *TLS) parse() {
 		t.err = fmt.Errorf("client certificate: %w", err)
 		return
 	}
-	t.config = &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	t.config = &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
+		Time: t.Now}
 }
 
 // check says what is too long to be read; whoever can write the Secret decides how long that is.

@@ -29,6 +29,8 @@ type Client struct {
 	dynamic dynamic.Interface
 	// watches without the timeout of requests, and tells of objects nothing but their metadata.
 	watches metadata.Interface
+	// told is the API server's clock, as its answers tell it.
+	told *clock
 }
 
 // New returns a client for that configuration. It leaves the pace of requests to the API server's
@@ -37,6 +39,8 @@ type Client struct {
 func New(config *rest.Config) (*Client, error) {
 	watching := rest.CopyConfig(config)
 	watching.QPS = -1
+	told := &clock{}
+	watching.Wrap(told.reads)
 	bounded := rest.CopyConfig(watching)
 	bounded.Timeout = requestTimeout
 	compact := rest.CopyConfig(bounded)
@@ -54,7 +58,7 @@ func New(config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
 	}
-	return &Client{config: watching, typed: typed, dynamic: dyn, watches: watches}, nil
+	return &Client{config: watching, typed: typed, dynamic: dyn, watches: watches, told: told}, nil
 }
 
 // Host is the address of the API server, for messages.

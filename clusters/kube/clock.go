@@ -2,12 +2,91 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
 )
+
+// stepped is how far this machine's clock may move otherwise than time passes before what was derived of both counts
+// no more: somebody has set it, or the machine was suspended.
+const stepped = 5 * time.Second
+
+var errNoClock = errors.New("its answers do not say what time it is; see to it that whatever is between passes on " +
+	"their header Date")
+
+// clock is the API server's, as its newest answer told it. It costs no request.
+type clock struct {
+	mu sync.Mutex
+	// got is when that answer came, by this machine's clock, and earliest and latest what the API server's can have
+	// been then; zero if none has come.
+	got, earliest, latest time.Time
+}
+
+// now is what time it is by the API server's clock: by this machine's, but no more apart from the API server's than
+// cannot be told, since an answer has its time to the second and takes a while to come.
+func (c *clock) now() (time.Time, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	here := time.Now()
+	passed := here.Sub(c.got)
+	if c.got.IsZero() {
+		return time.Time{}, errNoClock
+	}
+	if moved := here.Round(0).Sub(c.got.Round(0)); (moved - passed).Abs() > stepped {
+		return time.Time{}, fmt.Errorf("this machine's clock moved by %s in %s, so what time it is there is not known "+
+			"before the next answer", moved.Round(time.Second), passed.Round(time.Second))
+	}
+	here = here.Round(0)
+	switch earliest, latest := c.earliest.Add(passed), c.latest.Add(passed); {
+	case here.Before(earliest):
+		return earliest, nil
+	case here.After(latest):
+		return latest, nil
+	}
+	return here, nil
+}
+
+// reads makes the clock be read from each answer that says what time it is.
+func (c *clock) reads(next http.RoundTripper) http.RoundTripper { return &clocked{next, c} }
+
+// clocked reads a clock from answers.
+type clocked struct {
+	next  http.RoundTripper
+	clock *clock
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *clocked) RoundTrip(r *http.Request) (*http.Response, error) {
+	sent := time.Now()
+	answer, err := c.next.RoundTrip(r)
+	if err != nil || answer == nil {
+		return answer, err
+	}
+	if date, unreadable := http.ParseTime(answer.Header.Get("Date")); unreadable == nil {
+		got := time.Now()
+		c.clock.mu.Lock()
+		c.clock.got, c.clock.earliest, c.clock.latest = got, date.UTC(), date.UTC().Add(time.Second+got.Sub(sent))
+		c.clock.mu.Unlock()
+	}
+	return answer, nil
+}
+
+// WrappedRoundTripper is for client-go, which looks for what is below.
+func (c *clocked) WrappedRoundTripper() http.RoundTripper { return c.next }
+
+// Now is what time it is by the API server's clock, which is what everything is to be compared with that it or a node
+// has stamped. It asks nothing: the newest answer to whatever was asked tells it.
+func (c *Client) Now() (time.Time, error) {
+	now, err := c.told.now()
+	if err != nil {
+		return time.Time{}, fmt.Errorf("tell the API server's clock: %w", err)
+	}
+	return now, nil
+}
 
 // Clock asks the API server what time it is, to the second. It needs no right: every answer says so,
 // a refusal included.

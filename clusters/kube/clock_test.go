@@ -28,3 +28,37 @@ func TestClock(t *testing.T) {
 		t.Errorf("%s", now)
 	}
 }
+
+// TestNow: every answer tells the time, within what it takes and is told to; it goes on between answers, and an answer
+// that does not say it changes nothing.
+func TestNow(t *testing.T) {
+	for _, ahead := range []time.Duration{0, -24 * time.Hour, 24 * time.Hour} {
+		said := ""
+		client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Date"] = []string{said}
+			w.WriteHeader(http.StatusForbidden)
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now, err := client.Now(); err == nil {
+			t.Errorf("it is %s before any answer", now)
+		}
+		for _, date := range []string{"soon", time.Now().Add(ahead).UTC().Format(http.TimeFormat), "later"} {
+			said = date
+			_, _ = client.Nodes(t.Context())
+			now, err := client.Now()
+			switch {
+			case date == "soon" && err == nil:
+				t.Errorf("it is %s by an answer that does not say so", now)
+			case date == "soon":
+			case err != nil || now.Sub(time.Now().Add(ahead)).Abs() > 30*time.Second:
+				t.Errorf("ahead %s, %s: %s, %v", ahead, date, now, err)
+			}
+		}
+		first, _ := client.Now()
+		if second, err := client.Now(); err != nil || second.Before(first) {
+			t.Errorf("after %s it is %s, %v", first, second, err)
+		}
+	}
+}
