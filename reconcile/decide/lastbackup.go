@@ -32,7 +32,9 @@ func backUpBeforeDeletion(s State) (Decision, bool) {
 		return block("%s, a backup is to be taken, and none can be of what does not run; declare Running first, "+
 			"or take %s out of spec.backup.before", before, occasion)
 	case s.canBackUp() && s.outlasted(job):
-		return act(DiscardBackup{job.UID}, "%s: Job %s ended too long ago: have another backup taken", before, job.Name)
+		return act(DiscardBackup{job.UID}, "%s: Job %s ended too long ago: have another backup taken; no pass has gone by "+
+			"it within %s of when it was begun, so let a run stay for the next one, with --until-converged", before,
+			job.Name, s.lastsFor())
 	case s.canBackUp() && job.Phase == JobSucceeded && s.yetToCome(job):
 		return act(DiscardBackup{job.UID}, "%s: Job %s was made at %s, which is yet to come: have another backup taken",
 			before, job.Name, job.CreatedAt.UTC().Format(time.RFC3339))
@@ -132,5 +134,8 @@ func (s State) yetToCome(job BackupJob) bool { return job.CreatedAt.After(s.Now.
 // tooLongAgo reports whether a backup that was begun then is no longer one of what there is: what was written since is
 // not in it, however late it was stored.
 func (s State) tooLongAgo(begin time.Time) bool {
-	return s.Now.Sub(begin) > s.Declared.BackupDeadline+LateBackup
+	return s.Now.Sub(begin) > s.lastsFor()
 }
+
+// lastsFor is how long a deletion may go by a backup since that was begun.
+func (s State) lastsFor() time.Duration { return s.Declared.BackupDeadline + LateBackup }
