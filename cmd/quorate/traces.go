@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -57,6 +59,9 @@ func newTraces(ctx context.Context, env func(string) string, log *slog.Logger) *
 		log.Warn("make no traces", "error", to.why(err))
 		return nil
 	}
+	if wrong := wrongSampler(env); wrong != "" {
+		log.Warn("make all traces", "error", wrong)
+	}
 	about, _ := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(), resource.WithAttributes(
 		attribute.String("service.name", "quorate"), attribute.String("service.version", version())),
 		resource.WithFromEnv()) // what cannot be told is left out
@@ -88,6 +93,28 @@ func tracesTo(env func(string) string) (host string, err error) {
 			u.Host)
 	}
 	return u.Host, nil
+}
+
+// samplers are those that the SDK knows.
+var samplers = []string{"always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off",
+	"parentbased_traceidratio"}
+
+// wrongSampler says what is wrong with the settings that say which traces are made; empty if nothing is. The SDK keeps
+// silent, and makes all of them. It does not show them.
+func wrongSampler(env func(string) string) string {
+	sampler := strings.ToLower(strings.TrimSpace(env("OTEL_TRACES_SAMPLER")))
+	arg := strings.TrimSpace(env("OTEL_TRACES_SAMPLER_ARG"))
+	switch {
+	case sampler == "":
+		return ""
+	case !slices.Contains(samplers, sampler):
+		return "OTEL_TRACES_SAMPLER: want one of " + strings.Join(samplers, ", ")
+	case strings.HasSuffix(sampler, "traceidratio") && arg != "":
+		if ratio, err := strconv.ParseFloat(arg, 64); err != nil || !(ratio >= 0 && ratio <= 1) {
+			return "OTEL_TRACES_SAMPLER_ARG: want a ratio from 0 to 1, such as 0.1"
+		}
+	}
+	return ""
 }
 
 // setting is the first of the settings that is set, and its name.

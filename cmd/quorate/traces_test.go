@@ -296,3 +296,30 @@ func TestTracesKeepSecrets(t *testing.T) {
 		t.Errorf("sent %d bytes: %q", c.raw.Len(), c.raw.String())
 	}
 }
+
+// A sampler that is misspelt is said, and not shown: the SDK would make all traces without a word.
+func TestMisspeltSampler(t *testing.T) {
+	c := newCollector(t)
+	for _, test := range []struct{ sampler, arg, says string }{
+		{"", "", ""},
+		{"", "s3cret", ""},
+		{"always_off", "s3cret", ""},
+		{" ParentBased_TraceIDRatio ", "0.25", ""},
+		{"traceidratio", "", ""},
+		{"traceidration", "0.25", "OTEL_TRACES_SAMPLER: want one of always_on, always_off, traceidratio"},
+		{"s3cret", "", "OTEL_TRACES_SAMPLER: want one of"},
+		{"traceidratio", "s3cret", "OTEL_TRACES_SAMPLER_ARG: want a ratio from 0 to 1"},
+		{"parentbased_traceidratio", "25", "OTEL_TRACES_SAMPLER_ARG: want a ratio"},
+		{"traceidratio", "-0.1", "OTEL_TRACES_SAMPLER_ARG: want a ratio"},
+		{"traceidratio", "NaN", "OTEL_TRACES_SAMPLER_ARG: want a ratio"},
+	} {
+		var log bytes.Buffer
+		env := environment("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL, "OTEL_TRACES_SAMPLER", test.sampler, "OTEL_TRACES_SAMPLER_ARG", test.arg)
+		traces := newTraces(t.Context(), env, slog.New(slog.NewTextHandler(&log, nil)))
+		traces.end(t.Context(), time.Second)
+		if said := log.String(); traces == nil || strings.Contains(said, "s3cret") || strings.Contains(said, "make all traces") != (test.says != "") ||
+			!strings.Contains(said, test.says) {
+			t.Errorf("%+v: %s", test, said)
+		}
+	}
+}
