@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +17,10 @@ import (
 // descentPatience is how long passes wait in all for the history of one source. What takes longer
 // goes on beside them, and holds up nobody else's clusters.
 const descentPatience = time.Second
+
+// mostAsked bounds how many revisions are remembered whose place in the history of one source was asked for: a status
+// names them, and whoever may write one may name a new one each time.
+const mostAsked = 4096
 
 // descent tells which revisions the one that was read descends from. It asks once for each, one
 // after the other, and for as long in all as reading the source may take; in a loop, for as long each time.
@@ -138,6 +143,12 @@ func (d *descent) ask(ctx context.Context, before string) (q *question, patience
 	context.AfterFunc(patience, cancel)
 	if q = d.asked[before]; q == nil {
 		q = &question{asked: time.Now(), done: make(chan struct{})}
+		if d.forgetAnswered(); len(d.asked) >= mostAsked {
+			q.err = fmt.Errorf("the history of %s is being looked through for %d other revisions: %w",
+				d.source.location, len(d.asked), reconcile.ErrReading)
+			close(q.done)
+			return q, patience
+		}
 		if first, again := d.unanswered[before]; again {
 			q.asked = first
 		}
@@ -145,6 +156,21 @@ func (d *descent) ask(ctx context.Context, before string) (q *question, patience
 		go d.answer(ctx, before, q)
 	}
 	return q, patience
+}
+
+// forgetAnswered makes room for other questions, where there are as many as may be. What is forgotten is asked again.
+func (d *descent) forgetAnswered() {
+	if len(d.asked) < mostAsked {
+		return
+	}
+	maps.DeleteFunc(d.asked, func(_ string, q *question) bool {
+		select {
+		case <-q.done:
+			return true
+		default:
+			return false
+		}
+	})
 }
 
 func (d *descent) answer(ctx context.Context, before string, q *question) {

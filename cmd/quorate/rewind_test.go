@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +10,7 @@ import (
 	"testing"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile"
 )
 
 // A source is not taken back to where it was before, whatever it declares there: here none of the
@@ -99,5 +102,30 @@ func TestDoubtsOfWhatIsSigned(t *testing.T) {
 	got = w.run(w.sources("a")...)
 	if got.code != exitOK || !strings.Contains(got.out, "warning whether main@sha1:"+next+" of "+w.repository("a")+" descends from main@sha1:"+before) {
 		t.Errorf("without keys: %d\n%s", got.code, got.out)
+	}
+}
+
+// TestRevisionsRemembered: however many revisions statuses name one after the other, no more than a bound of them is
+// remembered, and none is asked for beyond it.
+func TestRevisionsRemembered(t *testing.T) {
+	d := &descent{asked: map[string]*question{}, loops: true}
+	for n := range mostAsked {
+		d.asked[fmt.Sprint(n)] = &question{done: make(chan struct{})}
+	}
+	if _, err := d.follows(t.Context(), "main@sha1:new"); !errors.Is(err, reconcile.ErrReading) || len(d.asked) != mostAsked {
+		t.Errorf("beyond the bound: %v, %d are remembered", err, len(d.asked))
+	}
+	for _, q := range d.asked {
+		close(q.done)
+	}
+	d.ask(t.Context(), "new")
+	d.mu.Lock()
+	q := d.asked["new"]
+	if q == nil || len(d.asked) != 1 {
+		t.Errorf("%d are remembered, and that which was asked: %t", len(d.asked), q != nil)
+	}
+	d.mu.Unlock()
+	if q != nil {
+		<-q.done
 	}
 }
