@@ -91,6 +91,9 @@ func TestRereadBackupCountsNoMore(t *testing.T) {
 		counts  bool
 	}{
 		{"20261122t110000z", at, false},
+		{"20261122t110000z of 15082e1bb141d752", at, false},
+		{"20261122t110000z of 15082e1bb141d753", at, true}, // that of another cluster that shares the store
+		{"20261121t110000z of 15082e1bb141d752", at, true},
 		{"20261121t110000z", at, true},
 		{"20261122t110000z", metav1.NewTime(now.Add(time.Hour)), true}, // nobody can have found that by now
 	} {

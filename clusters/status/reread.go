@@ -24,7 +24,7 @@ func LastReread(custom *v1alpha1.EtcdCluster, now time.Time) *decide.Reread {
 		Job: r.Job, At: r.At.UTC(), Backups: r.Backups, Read: r.Read, More: r.More, Unread: r.Unread,
 	}
 	for _, id := range r.Damaged {
-		if result.IsBackupID(id) {
+		if result.IsBackupName(id) {
 			seen.Damaged = append(seen.Damaged, id)
 		}
 	}

@@ -103,11 +103,11 @@ func rereadResult(at time.Time, found backup.ReadAgain, listing store.Listing) r
 		r.Unread = found.Unread.Error()
 	}
 	for _, b := range found.Damaged {
-		r.Damaged = append(r.Damaged, b.ID())
+		r.Damaged = append(r.Damaged, result.BackupName(b.ID(), b.ClusterID))
 	}
 	for _, b := range listing.Until(at.Add(clockSkew)).Backups {
 		if b.Damaged && !b.Suspect {
-			r.Damaged = append(r.Damaged, b.ID())
+			r.Damaged = append(r.Damaged, result.BackupName(b.ID(), b.ClusterID))
 		}
 	}
 	slices.Sort(r.Damaged)

@@ -17,7 +17,7 @@ type Reread struct {
 	Read    int64 `json:"read,omitempty"`
 	// Oldest is since when the one of them was not read that was not read for the longest time; zero if there is none.
 	Oldest time.Time `json:"oldest,omitzero"`
-	// Damaged are the newest that were found damaged, by their names in the store. More is how many there are besides.
+	// Damaged are the newest that were found damaged, each by its slot and the ID of its cluster. More is how many there are besides.
 	Damaged []string `json:"damaged,omitempty"`
 	More    int64    `json:"more,omitempty"`
 	// Unread says why one could not be read that was due; empty if there is none.
@@ -54,9 +54,15 @@ func LaterReread(a, b *Reread) *Reread {
 // that of time.
 const SlotLayout = "20060102t150405z"
 
-// Damages reports whether a backup was found to be no longer what was stored.
+// Damages reports whether a backup was found to be no longer what was stored. One of another cluster may be of the same
+// slot, where several share a store; a name that does not say which it is of stands for any.
 func (r *Reread) Damages(b *Backup) bool {
-	return r != nil && b != nil && slices.Contains(r.Damaged, b.Slot.UTC().Format(SlotLayout))
+	return r != nil && b != nil && slices.ContainsFunc(r.Damaged, func(name string) bool {
+		slot, cluster, says := strings.Cut(name, " of ")
+		var of ID
+		another := says && of.UnmarshalText([]byte(cluster)) == nil && of != b.ClusterID
+		return slot == b.Slot.UTC().Format(SlotLayout) && !another
+	})
 }
 
 // DescribeDamage names the backups that are damaged; empty if none is.

@@ -28,8 +28,8 @@ type Reread struct {
 	Bytes   int64 `json:"bytes"`
 	// Oldest is since when the one of them was not read that was not read for the longest time; zero if there is none.
 	Oldest time.Time `json:"oldest,omitzero"`
-	// Damaged are the newest that there are which were found damaged, now or earlier, by the times that name them, and
-	// the newest first. More is how many there are besides.
+	// Damaged are the newest that there are which were found damaged, now or earlier, each by BackupName, and the newest
+	// first. More is how many there are besides.
 	Damaged []string `json:"damaged,omitempty"`
 	More    int64    `json:"more,omitempty"`
 	// Unread says why one could not be read that was due; empty if there is none.
@@ -43,7 +43,7 @@ var ErrReread = errors.New("it is no result of reading backups again")
 func (r Reread) Encode() ([]byte, error) {
 	r.Format, r.Unread = RereadFormat, visible.Short(r.Unread, maxUnproven)
 	// Whoever may write to the store can name one as of any time: that is no reason to say nothing.
-	r.Damaged = slices.DeleteFunc(slices.Clone(r.Damaged), func(id string) bool { return !IsBackupID(id) })
+	r.Damaged = slices.DeleteFunc(slices.Clone(r.Damaged), func(id string) bool { return !IsBackupName(id) })
 	if !isMoment(r.Oldest) {
 		r.Oldest = time.Time{}
 	}
@@ -80,12 +80,21 @@ func (r *Reread) utc() { r.At, r.Oldest = r.At.UTC(), r.Oldest.UTC() }
 // maxBackups is more backups than a store can have of a cluster.
 const maxBackups = 1 << 30
 
-var backupID = regexp.MustCompile(`^\d{8}t\d{6}z$`)
+var backupName = regexp.MustCompile(`^(\d{8}t\d{6}z)( of [0-9a-f]{16})?$`)
 
-// IsBackupID reports whether a text names a backup as the store does: by its slot.
-func IsBackupID(text string) bool {
-	slot, err := time.Parse(decide.SlotLayout, text)
-	return err == nil && backupID.MatchString(text) && isMoment(slot)
+// BackupName names a backup among all that a store has of clusters of one namespace and name: several Kubernetes
+// clusters may share it.
+func BackupName(slotID, clusterID string) string { return slotID + " of " + clusterID }
+
+// IsBackupName reports whether a text names a backup: by its slot, and by the ID of the cluster it is of, which earlier
+// versions have left out.
+func IsBackupName(text string) bool {
+	parts := backupName.FindStringSubmatch(text)
+	if parts == nil {
+		return false
+	}
+	slot, err := time.Parse(decide.SlotLayout, parts[1])
+	return err == nil && isMoment(slot)
 }
 
 // problem is what is wrong with it, for which nothing of the text is repeated.
@@ -103,7 +112,7 @@ func (r Reread) problem() string {
 		return "why one was not read is too long, or no visible line"
 	}
 	for i, id := range r.Damaged {
-		if !IsBackupID(id) || i > 0 && id >= r.Damaged[i-1] {
+		if !IsBackupName(id) || i > 0 && id >= r.Damaged[i-1] {
 			return "the names of damaged backups are none, or in no order"
 		}
 	}

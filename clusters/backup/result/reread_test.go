@@ -16,14 +16,14 @@ import (
 func soundReread() result.Reread {
 	return result.Reread{
 		Format: result.RereadFormat, At: slot, Backups: 7, Read: 2, Bytes: 77856, Oldest: slot.Add(-time.Hour),
-		Damaged: []string{"20261122t180000z", "20261120t180000z"},
+		Damaged: []string{"20261122t180000z of 15082e1bb141d752", "20261122t180000z of 00082e1bb141d752", "20261120t180000z"},
 	}
 }
 
 // manyDamaged are names of so many backups, the newest first.
 func manyDamaged(n int) (names []string) {
 	for i := range n {
-		names = append(names, slot.Add(-time.Duration(i)*time.Hour).Format("20060102t150405z"))
+		names = append(names, slot.Add(-time.Duration(i)*time.Hour).Format("20060102t150405z")+" of 15082e1bb141d752")
 	}
 	return names
 }
@@ -69,7 +69,7 @@ func refusedRereads(t testing.TB) map[string]string {
 	for field, values := range map[string][]any{
 		"format": {nil, "x", result.DrilledFormat}, "at": {nil, "x", "1999-01-01T00:00:00Z"}, "backups": {-1, 1 << 40, 0, 1.5}, "read": {-1, "1"}, "bytes": {-1, 1 << 60},
 		"oldest": {"x", "1999-01-01T00:00:00Z"}, "more": {-1, 1}, "unread": {strings.Repeat("x", 501), "a\nb"}, "other": {1},
-		"damaged": {"x", []string{"x"}, []string{"../20261122t180000z"}, []string{"20261322t180000z"}, []string{"20261122t180000z", "20261122t180000z"},
+		"damaged": {"x", []string{"x"}, []string{"../20261122t180000z"}, []string{"20261122t180000z of "}, []string{"20261122t180000z of all"}, []string{"20261122t180000z of 15082e1bb141d752 "}, []string{"20261322t180000z"}, []string{"20261122t180000z", "20261122t180000z"},
 			[]string{"20261120t180000z", "20261122t180000z"}, manyDamaged(17)},
 	} {
 		for _, value := range values {
