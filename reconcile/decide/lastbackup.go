@@ -32,9 +32,9 @@ func backUpBeforeDeletion(s State) (Decision, bool) {
 		return block("%s, a backup is to be taken, and none can be of what does not run; declare Running first, "+
 			"or take %s out of spec.backup.before", before, occasion)
 	case s.canBackUp() && s.outlasted(job):
-		return act(DiscardBackup{job.UID}, "%s: Job %s ended too long ago: have another backup taken; no pass has gone by "+
-			"it within %s of when it was begun, so let a run stay for the next one, with --until-converged", before,
-			job.Name, s.lastsFor())
+		return act(DiscardBackup{job.UID}, "%s: Job %s ended too long ago: have another backup taken; no pass has "+
+			"gone by it within %s of when it was begun, so let a run stay for the next one, with --until-converged",
+			before, job.Name, s.lastsFor())
 	case s.canBackUp() && job.Phase == JobSucceeded && s.yetToCome(job):
 		return act(DiscardBackup{job.UID}, "%s: Job %s was made at %s, which is yet to come: have another backup taken",
 			before, job.Name, job.CreatedAt.UTC().Format(time.RFC3339))

@@ -17,7 +17,8 @@ type Reread struct {
 	Read    int64 `json:"read,omitempty"`
 	// Oldest is since when the one of them was not read that was not read for the longest time; zero if there is none.
 	Oldest time.Time `json:"oldest,omitzero"`
-	// Damaged are the newest that were found damaged, each by its slot and the ID of its cluster. More is how many there are besides.
+	// Damaged are the newest that were found damaged, each by its slot and the ID of its cluster. More is how many
+	// there are besides.
 	Damaged []string `json:"damaged,omitempty"`
 	More    int64    `json:"more,omitempty"`
 	// Unread says why one could not be read that was due; empty if there is none.

@@ -28,8 +28,8 @@ type Reread struct {
 	Bytes   int64 `json:"bytes"`
 	// Oldest is since when the one of them was not read that was not read for the longest time; zero if there is none.
 	Oldest time.Time `json:"oldest,omitzero"`
-	// Damaged are the newest that there are which were found damaged, now or earlier, each by BackupName, and the newest
-	// first. More is how many there are besides.
+	// Damaged are the newest that there are which were found damaged, now or earlier, each by BackupName, and the
+	// newest first. More is how many there are besides.
 	Damaged []string `json:"damaged,omitempty"`
 	More    int64    `json:"more,omitempty"`
 	// Unread says why one could not be read that was due; empty if there is none.
