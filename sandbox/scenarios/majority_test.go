@@ -116,12 +116,13 @@ func (w *world) recoverFromBackup() {
 	if now := w.volumeUIDs("a"); now["a-1"] != volumes["a-1"] || now["a-0"] == volumes["a-0"] {
 		w.t.Errorf("volumes %v, were %v", now, volumes)
 	}
-	dir, err := w.dataDir(1)
-	if err == nil {
-		_, err = os.Stat(filepath.Join(dir, "member.lost-"+fmt.Sprintf("%016s", lost), "snap", "db"))
-	}
+	member, err := w.dataDir(1)
 	if err != nil {
-		w.t.Error(err)
+		w.t.Fatal(err)
+	}
+	kept, err := filepath.Glob(filepath.Join(filepath.Dir(member), "member.lost-*"+lost, "snap", "db"))
+	if err != nil || len(kept) != 1 {
+		w.t.Errorf("what a-1 had is kept as %v: %v", kept, err)
 	}
 	m := w.member("a", 2)
 	if greeting, later := m.get("greeting"), m.get("later"); greeting != "hello" || later != "" {
