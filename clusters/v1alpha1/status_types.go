@@ -139,7 +139,7 @@ type RereadResult struct {
 	// oldest is since when the one of them was not read that was not read for the longest time.
 	// +optional
 	Oldest *metav1.Time `json:"oldest,omitempty"`
-	// damaged are the newest that were found damaged, then or earlier, by their names in the store; more is how many there
+	// damaged are the newest that were found damaged, then or earlier, as SLOT of CLUSTERID; more is how many there
 	// are besides.
 	// +optional
 	// +listType=atomic
