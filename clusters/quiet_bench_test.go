@@ -298,7 +298,7 @@ func (f *quietFleet) live(o objects.Object, version string) k8sruntime.Object {
 	accessor, err := meta.Accessor(object)
 	f.check(err)
 	entry := metav1.ManagedFieldsEntry{Manager: kube.Manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: version,
-		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: text}}
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(text))}
 	other := entry
 	other.Manager, other.Operation = "kube-controller-manager", metav1.ManagedFieldsOperationUpdate
 	accessor.SetManagedFields([]metav1.ManagedFieldsEntry{entry, other})

@@ -34,6 +34,7 @@ func (w *watcher) Begin(ctx context.Context, s steps.Step) (context.Context, fun
 		name = s.Name
 	case steps.Cluster:
 		name = s.Cluster
+	case steps.Run, steps.Pass:
 	}
 	if in, is := ctx.Value(path{}).(string); is {
 		name = in + "/" + name

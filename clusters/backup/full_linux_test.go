@@ -78,8 +78,8 @@ func TestFullDisk(t *testing.T) {
 
 // remove removes what was made, so that the next one may make it.
 func remove(failed error, path string) error {
-	if failed != nil {
-		return nil
+	if failed == nil {
+		return os.Remove(path)
 	}
-	return os.Remove(path)
+	return nil
 }

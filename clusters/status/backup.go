@@ -52,7 +52,9 @@ func backupResult(b *decide.Backup) *v1alpha1.BackupResult {
 // backupStatus is what a status says of backups; nil if there is nothing to say.
 func backupStatus(old *v1alpha1.BackupStatus, s decide.State) *v1alpha1.BackupStatus {
 	seen := s.Backups
-	status := &v1alpha1.BackupStatus{Last: backupResult(seen.Last), BeforeDeletion: backupResult(s.BackupBeforeDeletion())}
+	status := &v1alpha1.BackupStatus{
+		Last: backupResult(seen.Last), BeforeDeletion: backupResult(s.BackupBeforeDeletion()),
+	}
 	if failed := seen.NewestFailure(); failed != nil {
 		status.Failed = &v1alpha1.BackupFailure{Job: failed.Name, At: metav1.NewTime(failed.EndedAt),
 			Message: visible.Line(failed.Message)}
@@ -177,7 +179,8 @@ func backupEvents(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatu
 	events = append(events, drillEvents(custom, status, event)...)
 	for _, kind := range []string{v1alpha1.ConditionBackupStale, v1alpha1.ConditionBackupDamaged} {
 		now := meta.FindStatusCondition(status.Conditions, kind)
-		if now != nil && now.Status == metav1.ConditionTrue && !meta.IsStatusConditionTrue(custom.Status.Conditions, kind) {
+		before := meta.IsStatusConditionTrue(custom.Status.Conditions, kind)
+		if now != nil && now.Status == metav1.ConditionTrue && !before {
 			event.Reason, event.Note = kind, now.Message
 			events = append(events, event)
 		}

@@ -26,8 +26,8 @@ func newBackups(std streams) *cobra.Command {
 		Short: "List, verify, reread, try out, fetch and prune the backups in a store",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("backups has no command %q; it has list, verify, reread, drill, fetch and prune",
-					args[0])}
+				return usageError{fmt.Errorf("backups has no command %q; it has list, verify, reread, drill, fetch "+
+					"and prune", args[0])}
 			}
 			return c.Help()
 		},

@@ -159,8 +159,8 @@ func (f *restoreFlags) checkLost() (err error) {
 		return err
 	}
 	f.r.Beside = true
-	if _, missing := os.Lstat(f.r.DataDir); missing != nil {
-		return nil // it is made
+	if _, missing := os.Lstat(f.r.DataDir); errors.Is(missing, fs.ErrNotExist) { // it is made
+		return err
 	}
 	f.r.DataDir, err = ownedByUs("data-dir", f.r.DataDir, ".", "member")
 	return err

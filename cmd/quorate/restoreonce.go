@@ -103,8 +103,9 @@ func (f *restoreFlags) restoreAlone(
 // there is snapshot.ErrExists.
 func (o once) find() (told result.Restored, done bool, err error) {
 	found, err := snapshot.IdentityOf(o.dataDir)
+	left := found.ClusterID == o.lost || err != nil // or what cannot be read any more
 	switch {
-	case o.lost != 0 && (err != nil || found.ClusterID == o.lost):
+	case o.lost != 0 && left:
 		return result.Restored{}, false, nil
 	case errors.Is(err, snapshot.ErrNoMember):
 		return result.Restored{}, false, o.vacant()

@@ -13,7 +13,8 @@ type riskFlag []road.Risk
 
 // avoidable are the risks that there are to choose from. What is unknown may be any of them.
 func avoidable() []road.Risk {
-	return slices.DeleteFunc(road.Risks(), func(risk road.Risk) bool { return risk == road.Safe || risk == road.Unknown })
+	return slices.DeleteFunc(road.Risks(),
+		func(risk road.Risk) bool { return risk == road.Safe || risk == road.Unknown })
 }
 
 func namesOfRisks() string { return joined(avoidable(), ", ") }

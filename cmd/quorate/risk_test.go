@@ -35,7 +35,7 @@ func TestFailOn(t *testing.T) {
 	}
 	locked := report.Cluster{Decision: decide.Decision{Rule: decide.LockedElsewhere, Verdict: decide.Wait}}
 	deletes := report.Cluster{Road: &road.Road{Steps: []road.Step{{Deletes: []string{"a-2"}}}}}
-	if err := f.code(report.Report{Planned: true, Clusters: []report.Cluster{locked, deletes}}, true); err != exit(exitBlocked) {
+	if err := f.code(report.Report{Planned: true, Clusters: []report.Cluster{locked, deletes}}, true); !errors.Is(err, exit(exitBlocked)) {
 		t.Errorf("beside a cluster that is locked, a risk ends with %v", err)
 	}
 	for _, text := range []string{"", "safe", "unknown", "deletes-data,", "deletes data"} {

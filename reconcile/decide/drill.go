@@ -55,8 +55,9 @@ func (b Backups) drillWarnings() []string {
 		warnings = append(warnings, fmt.Sprintf("no backup was ever restored for practice, and two drills were due "+
 			"since, the first at %s", b.DrillDue.UTC().Format(time.RFC3339)))
 	default:
-		warnings = append(warnings, fmt.Sprintf("no backup was restored for practice since %s, and two drills were due "+
-			"since, the first at %s", b.Drill.FinishedAt.UTC().Format(time.RFC3339), b.DrillDue.UTC().Format(time.RFC3339)))
+		warnings = append(warnings, fmt.Sprintf("no backup was restored for practice since %s, and two drills were "+
+			"due since, the first at %s", b.Drill.FinishedAt.UTC().Format(time.RFC3339),
+			b.DrillDue.UTC().Format(time.RFC3339)))
 	}
 	return warnings
 }

@@ -55,8 +55,8 @@ func (s State) runsRestored() bool {
 // grown reports whether etcd lists as many voters as git declares, all of which answer, and no learner.
 func (s State) grown() bool {
 	voters := s.Membership.Voters()
-	return s.Membership.Known && len(voters) >= max(s.Declared.Replicas, 1) && len(voters) == len(s.Membership.Members) &&
-		Answering(voters) == len(voters)
+	return s.Membership.Known && len(voters) >= max(s.Declared.Replicas, 1) &&
+		len(voters) == len(s.Membership.Members) && Answering(voters) == len(voters)
 }
 
 // compared reports whether the data of all voters were compared, or etcd has said why not. It takes a scan of all

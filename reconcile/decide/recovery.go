@@ -326,7 +326,8 @@ func (s State) followRecovery() (Decision, bool) {
 			doubt = "; etcd had found that members hold different data: compare them before anything relies on these"
 		}
 		return act(FinishRecovery{ClusterID: job.Into, VolumeUID: begun.VolumeUID},
-			"a new cluster is made of %s: let %s start%s", cmp.Or(job.Restored, source), s.ReplicaName(begun.Ordinal), doubt)
+			"a new cluster is made of %s: let %s start%s", cmp.Or(job.Restored, source), s.ReplicaName(begun.Ordinal),
+			doubt)
 	case JobFailed:
 		return block("Job %s has failed: %s; cure that, and delete the Job to have it tried again: "+
 			"kubectl delete job %[1]s; or name another member in spec.recovery", s.recoveryJobName(),

@@ -1,6 +1,9 @@
 package decide
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // How long, how often and how much, before something is done or said. Each is documented by Thresholds, with
 // why it is what it is.
@@ -38,7 +41,10 @@ type Threshold struct {
 }
 
 // Thresholds lists all of them. What git declares (spec.replaceAfter) is not among them.
-func Thresholds() []Threshold {
+func Thresholds() []Threshold { return slices.Concat(patiences(), rechecks()) }
+
+// patiences are what has to happen, or how long it has to last, before something is done about it.
+func patiences() []Threshold {
 	return []Threshold{
 		{"A container that starts", startPatience, 0, 0,
 			"A container that has run this long counts as starting, not as crashing: " +
@@ -78,7 +84,14 @@ func Thresholds() []Threshold {
 		{"A wait noted in the status", noteAgain, 0, 0, "The note is renewed once it is this old, not on every pass."},
 		{"Two separate waits", unrelated, 0, 0,
 			"Between two sightings further apart than this, the member may have been healthy all the time."},
-		{"Recheck while members start, or a learner catches up", recheckStarting, 0, 0, "etcd sends no notice of either."},
+	}
+}
+
+// rechecks are how often is looked again at what nothing tells of.
+func rechecks() []Threshold {
+	return []Threshold{
+		{"Recheck while members start, or a learner catches up", recheckStarting, 0, 0,
+			"etcd sends no notice of either."},
 		{"Recheck while members are unhealthy", recheckSettling, 0, 0,
 			"An election takes about a second with etcd's defaults."},
 		{"Recheck of what Kubernetes does", recheck, 0, 0, "Changes of objects are watched as well."},

@@ -37,8 +37,9 @@ func (s State) BackupWarnings() []string {
 			"declaration is acted on; if they are not to: kubectl delete cronjob %s-backup", b.To, s.Name))
 	}
 	if len(s.Declared.Problems) > 0 && b.Drills {
-		warnings = append(warnings, fmt.Sprintf("drills go on as they were last applied, with that image of etcd and from "+
-			"that store, until the declaration is acted on; if they are not to: kubectl delete cronjob %s-drill", s.Name))
+		warnings = append(warnings, fmt.Sprintf("drills go on as they were last applied, with that image of etcd and "+
+			"from that store, until the declaration is acted on; if they are not to: kubectl delete cronjob %s-drill",
+			s.Name))
 	}
 	if s.restoreIsInert() && s.Record.RestoredFrom == "" {
 		warnings = append(warnings, "spec.restore has no effect: the cluster was there before it was declared")

@@ -87,8 +87,8 @@ var health = []family{
 	gauge("members", "Members that etcd lists, by role (Leader, Voter, Learner) and health (Healthy, Unhealthy, "+
 		"Unreachable). What there is none of is absent, and so are all while etcd does not say.",
 		[]string{"role", "health"}, addMembers),
-	gauge("member_versions", "Members that answer, by the version of etcd that they run; other if neither git nor a pod "+
-		"names it. Absent while none does.",
+	gauge("member_versions", "Members that answer, by the version of etcd that they run; other if neither git nor a "+
+		"pod names it. Absent while none does.",
 		[]string{"version"}, addVersions),
 	gauge("alarms", "Alarms that members have raised: NOSPACE, CORRUPT or other. Absent while etcd does not say.",
 		[]string{"alarm"}, addAlarms),

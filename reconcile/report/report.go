@@ -142,7 +142,8 @@ func (c Cluster) MarshalJSON() ([]byte, error) {
 		Error     string     `json:"error,omitempty"`
 		// Certificates by when they expire.
 		Certificates []decide.Certificate `json:"certificates,omitempty"`
-	}{c.Namespace, c.Name, newDecision(c.Decision), c.Outcome, c.Road, c.Warnings, c.Error, c.State.CertificatesInOrder()})
+	}{c.Namespace, c.Name, newDecision(c.Decision), c.Outcome, c.Road, c.Warnings, c.Error,
+		c.State.CertificatesInOrder()})
 }
 
 type decision struct {

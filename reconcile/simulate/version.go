@@ -103,7 +103,8 @@ func (w *World) settleLogs(r *raft) {
 func (w *World) refusesVersion(n int, d data, p pod) string {
 	runs := minorOf(p.version)
 	if r := w.rafts[d.cluster]; r != nil && r.joinedTogether && runs < takesTwoLearners {
-		w.violate("%s runs etcd %s, which cannot follow a log in which two members join at once", w.replicaName(n), p.version)
+		w.violate("%s runs etcd %s, which cannot follow a log in which two members join at once", w.replicaName(n),
+			p.version)
 	}
 	switch {
 	case d.version == 0:

@@ -105,8 +105,8 @@ func Finish(
 		return store.Manifest{}, store.Drill{}, fmt.Errorf("read which backup was restored in %s: %w", a.Dir, err)
 	}
 	if was := before.Pending.Manifest.Backup().Cluster; was != of || before.Drill.EtcdVersion != v.String() {
-		return store.Manifest{}, store.Drill{}, fmt.Errorf("go on with the drill in %s: it is of %s with etcd %s", a.Dir,
-			was, before.Drill.EtcdVersion)
+		return store.Manifest{}, store.Drill{}, fmt.Errorf("go on with the drill in %s: it is of %s with etcd %s",
+			a.Dir, was, before.Drill.EtcdVersion)
 	}
 	t := trial{
 		Drill: before.Drill, manifest: before.Pending.Manifest, facts: before.Facts, watch: stopwatch{before.Since},

@@ -128,6 +128,25 @@ func ordinalSet(value string) (set decide.Ordinals, err error) {
 	return set, nil
 }
 
+// setBackups has git ask for other backups.
+func setBackups(d *decide.Declared, key, value string) (err error) {
+	switch key {
+	case "backups":
+		d.BacksUp, err = strconv.ParseBool(value)
+	case "before-upgrade":
+		d.BacksUpBeforeUpgrade, err = strconv.ParseBool(value)
+	case "before-deletion":
+		d.BacksUpBeforeDeletion, err = strconv.ParseBool(value)
+	case "verifies-backups":
+		d.VerifiesBackups, err = strconv.ParseBool(value)
+	case "backup-deadline":
+		d.BackupDeadline, err = time.ParseDuration(value)
+	case "backup-to":
+		d.BackupTo = value
+	}
+	return err
+}
+
 // SetSpec has git ask for something else.
 func SetSpec(d *decide.Declared, key, value string) (err error) {
 	switch key {
@@ -147,20 +166,10 @@ func SetSpec(d *decide.Declared, key, value string) (err error) {
 		d.Retention = decide.Retention(value)
 	case "replaceAfter":
 		d.ReplaceAfter, err = time.ParseDuration(value)
-	case "backups":
-		d.BacksUp, err = strconv.ParseBool(value)
 	case "restore", "recovery", "backup", "lost", "old-volumes", "refused":
 		err = setSource(d, key, value)
-	case "before-upgrade":
-		d.BacksUpBeforeUpgrade, err = strconv.ParseBool(value)
-	case "verifies-backups":
-		d.VerifiesBackups, err = strconv.ParseBool(value)
-	case "backup-deadline":
-		d.BackupDeadline, err = time.ParseDuration(value)
-	case "before-deletion":
-		d.BacksUpBeforeDeletion, err = strconv.ParseBool(value)
-	case "backup-to":
-		d.BackupTo = value
+	case "backups", "before-upgrade", "before-deletion", "verifies-backups", "backup-deadline", "backup-to":
+		err = setBackups(d, key, value)
 	case "orphaned":
 		d.Orphaned = Text(value)
 	case "renamedFrom":

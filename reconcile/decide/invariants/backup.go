@@ -147,7 +147,8 @@ func takenAgain(s decide.State, d decide.Decision) string {
 		return ""
 	}
 	for _, job := range s.Backups.Jobs {
-		old := tooLongAgo(s, job.EndedAt) || job.CreatedAt.Sub(s.Now) > 5*time.Minute || job.Backup != nil && tooLongAgo(s, job.Backup.StartedAt)
+		old := tooLongAgo(s, job.EndedAt) || job.CreatedAt.Sub(s.Now) > 5*time.Minute ||
+			job.Backup != nil && tooLongAgo(s, job.Backup.StartedAt)
 		if job.UID == a.JobUID && job.Phase == decide.JobSucceeded && old && job.Generation == s.Generation &&
 			s.Declared.Lifecycle == decide.Deleted && s.Declared.BacksUpBeforeDeletion {
 			return ""

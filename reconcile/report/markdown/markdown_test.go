@@ -118,6 +118,7 @@ func (r *rendered) visit(n *dom.Node, inCode bool) {
 		if !inCode {
 			r.bare.WriteString(n.Data)
 		}
+	default: // neither words nor an element
 	case dom.ElementNode:
 		r.elements[n.Data]++
 		inCode = inCode || n.Data == "code"
