@@ -14,8 +14,8 @@ func restoreMismatch(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	return block("what runs is not what was restored (%s): %s; Service %s-client is not opened for it: delete the "+
-		"cluster with its volumes, and declare it again; or, if these data are right, take restored out of record.yaml "+
-		"in ConfigMap %[3]s-members", s.Record.RestoredFrom, strings.Join(differences, "; "), s.Name)
+		"cluster with its volumes, and declare it again; or, if these data are right, take restored out of "+
+		"record.yaml in ConfigMap %[3]s-members", s.Record.RestoredFrom, strings.Join(differences, "; "), s.Name)
 }
 
 // restoreDifferences says how what runs differs from what was restored, while that is not proven; none as

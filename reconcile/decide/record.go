@@ -122,10 +122,11 @@ func (s State) standing(freshToken string) Record {
 		return r
 	}
 	r := Record{
-		CA:             s.Record.CA,
-		Token:          token,
-		ClusterID:      cmp.Or(s.Record.ClusterID, s.ReportedClusterID),
-		JoinedTogether: s.Record.JoinedTogether || strings.HasSuffix(token, together), // nothing says that they have not
+		CA:        s.Record.CA,
+		Token:     token,
+		ClusterID: cmp.Or(s.Record.ClusterID, s.ReportedClusterID),
+		// Where the token allows it, nothing says that two have not.
+		JoinedTogether: s.Record.JoinedTogether || strings.HasSuffix(token, together),
 	}
 	if job := s.Recovery.Job; job != nil && !s.Membership.Known {
 		r.ClusterID = cmp.Or(r.ClusterID, job.ClusterID)

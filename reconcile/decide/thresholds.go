@@ -74,13 +74,14 @@ func patiences() []Threshold {
 			"A node that is registered again still has its volumes. spec.replaceAfter counts instead where it is set."},
 		{"Replacements: number", 0, replacementThreshold, 0,
 			"After this many replacements of one member for silence or crashes, its data is not what is wrong."},
-		{"Replacements: time", replacementMemory, 0, 0, "Replacements further apart than this are not counted together."},
+		{"Replacements: time", replacementMemory, 0, 0,
+			"Replacements further apart than this are not counted together."},
 		{"A learner: time", snapshotPatience, 0, 0,
 			"A learner has at least this long before its silence counts: " +
 				"it takes in what the leader has before it answers."},
 		{"Joining together: database", 0, 0, smallDatabase,
-			"The leader sends its database to each learner. Up to this size, as the largest member says, two learners " +
-				"may be sent it at once."},
+			"The leader sends its database to each learner. Up to this size, as the largest member says, two " +
+				"learners may be sent it at once."},
 		{"A wait noted in the status", noteAgain, 0, 0, "The note is renewed once it is this old, not on every pass."},
 		{"Two separate waits", unrelated, 0, 0,
 			"Between two sightings further apart than this, the member may have been healthy all the time."},

@@ -103,8 +103,8 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 	case steps(oldest, target) == 1:
 		return departure(oldest, target), readsLog(target.MajorMinor(), s.Record.LogVersion) && s.restored()
 	case steps(oldest, target) < 0 && s.Record.JoinedTogether && !target.AtLeast(withMaxLearners):
-		return fmt.Sprintf("two members have joined this cluster at once, and etcd %s cannot follow a log that says so: "+
-			"declare a %s or newer", target, withMaxLearners.MajorMinor()), false
+		return fmt.Sprintf("two members have joined this cluster at once, and etcd %s cannot follow a log that says "+
+			"so: declare a %s or newer", target, withMaxLearners.MajorMinor()), false
 	case steps(oldest, target) < 0:
 		return "", s.preparedFor(target.MajorMinor())
 	}

@@ -12,8 +12,8 @@ import (
 var backupInvariants = []invariant{
 	{Invariant{"backed up before an upgrade",
 		"Where git wants a backup before an upgrade and there may be a quorum, nothing is done for a version that no " +
-			"pod was made for, and none brought back with it, before there is a backup that was begun since a pass has " +
-			"started one for this declaration, and not in the future."},
+			"pod was made for, and none brought back with it, before there is a backup that was begun since a pass " +
+			"has started one for this declaration, and not in the future."},
 		backedUpFirst},
 	{Invariant{"backed up before a deletion",
 		"Where git wants a backup before the cluster is deleted, nothing of one that has formed is stopped or " +

@@ -63,7 +63,8 @@ var invariants = []invariant{
 		"MembersMissing needs a list that is known, and a voter on record that it does not hold: " +
 			"its slot is not listed, or another member is in it."}, missesTheMissing},
 	{Invariant{"an empty slot", "A member is added only where no volume is left of the one before."}, emptySlot},
-	{Invariant{"the dead go first", "No member is added while one does not answer that could have started."}, deadGoFirst},
+	{Invariant{"the dead go first", "No member is added while one does not answer that could have started."},
+		deadGoFirst},
 	{Invariant{"lowest in, highest out",
 		"The lowest free ordinal is added; a healthy voter is removed only if its ordinal is the highest."},
 		lowestInHighestOut},

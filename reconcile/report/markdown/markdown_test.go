@@ -118,7 +118,6 @@ func (r *rendered) visit(n *dom.Node, inCode bool) {
 		if !inCode {
 			r.bare.WriteString(n.Data)
 		}
-	default: // neither words nor an element
 	case dom.ElementNode:
 		r.elements[n.Data]++
 		inCode = inCode || n.Data == "code"
@@ -132,6 +131,7 @@ func (r *rendered) visit(n *dom.Node, inCode bool) {
 			last := len(r.columns) - 1
 			r.columns[last][len(r.columns[last])-1]++
 		}
+	default: // neither words nor an element
 	}
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		r.visit(c, inCode)
