@@ -267,12 +267,9 @@ func (f *restoreFlags) place(made *snapshot.Made) error {
 	if _, missing := os.Lstat(filepath.Join(f.r.DataDir, "member")); errors.Is(missing, fs.ErrNotExist) {
 		return made.Place()
 	}
-	held, err := snapshot.Hold(f.r.DataDir)
-	switch {
-	case err == nil:
+	held, err := snapshot.HoldRemains(f.r.DataDir)
+	if held != nil {
 		defer held.Close()
-	case !errors.Is(err, snapshot.ErrRunning):
-		held, err = nil, nil // there is no database of etcd
 	}
 	if err == nil {
 		err = made.Exchange(lostMember(f.lost), held)

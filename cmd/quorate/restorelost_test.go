@@ -85,6 +85,51 @@ func TestRestoreInPlace(t *testing.T) {
 	}
 }
 
+// TestRestoreInPlaceBeneathEtcd: an etcd that runs, or waits, on what is left is noticed, whatever else is there that is
+// none of its files.
+func TestRestoreInPlaceBeneathEtcd(t *testing.T) {
+	r := newInPlace(t)
+	for name, odd := range map[string]func(member string) error{
+		"a link":           func(member string) error { return os.Symlink("db", filepath.Join(member, "snap", "old")) },
+		"a large snapshot": func(member string) error { return emptyFile(filepath.Join(member, "snap", "0.snap"), 1<<40) },
+		"no log":           func(member string) error { return os.RemoveAll(filepath.Join(member, "wal")) },
+	} {
+		r.copied()
+		member := filepath.Join(r.dir(), "member")
+		if err := odd(member); err != nil {
+			t.Fatal(err)
+		}
+		database, err := os.OpenFile(filepath.Join(member, "snap", "db"), os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, err := os.Stat(member)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.restore(r.lost()); got.code != exitBlocked || !strings.Contains(got.err, "an etcd is running on the data directory") {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if after, err := os.Stat(member); err != nil || !os.SameFile(before, after) {
+			t.Errorf("%s: another member is in place: %v", name, err)
+		}
+		if err := database.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.restore(r.lost()); got.code != exitOK {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// emptyFile makes a file of holes.
+func emptyFile(name string, size int64) error {
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		return err
+	}
+	return os.Truncate(name, size)
+}
+
 // TestRestoreInPlaceOfDamaged: whatever is left of the member is kept, and none may be left at all.
 func TestRestoreInPlaceOfDamaged(t *testing.T) {
 	r := newInPlace(t)

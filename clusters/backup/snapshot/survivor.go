@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -69,6 +70,23 @@ func Hold(dataDir string) (*disk.Shared, error) {
 	if err := hasFiles(dataDir); err != nil {
 		return nil, err
 	}
+	return holdDatabase(dataDir)
+}
+
+// HoldRemains is Hold for what is left of a member, damaged or not: whatever else there is, etcd would wait for its
+// database. Nothing is held where that is missing, or no file.
+func HoldRemains(dataDir string) (*disk.Shared, error) {
+	info, err := os.Lstat(Database(dataDir))
+	switch {
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENOTDIR), err == nil && !info.Mode().IsRegular():
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("hold %s: %w", dataDir, err)
+	}
+	return holdDatabase(dataDir)
+}
+
+func holdDatabase(dataDir string) (*disk.Shared, error) {
 	held, err := disk.Share(Database(dataDir))
 	if errors.Is(err, disk.ErrLocked) {
 		err = ErrRunning
