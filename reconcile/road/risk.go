@@ -19,7 +19,7 @@ const (
 	LosesTolerance Risk = "loses-tolerance"
 	// LosesQuorum: for a while or for good, etcd serves nobody, although it does now.
 	LosesQuorum Risk = "loses-quorum"
-	// DeletesData: volumes are deleted.
+	// DeletesData: volumes are deleted, or data are given up: a new cluster takes the place of one that is lost.
 	DeletesData Risk = "deletes-data"
 	// Unknown: where the road leads cannot be foretold, or it ends at a wait for what only the world can end.
 	Unknown Risk = "unknown"
@@ -39,8 +39,7 @@ func (r Road) Risks() []Risk {
 	for _, step := range r.Steps {
 		lowest = min(lowest, step.Lowest.Spare())
 		restarts = restarts || len(step.Restarts) > 0
-		_, is := step.Action.(decide.DeleteVolume)
-		deletes = deletes || is || len(step.Deletes) > 0
+		deletes = deletes || givesUp(step.Action) || len(step.Deletes) > 0
 		served = served || step.Before.serves()
 		stops = stops || served && step.Lowest.Voters > 0 && !step.Lowest.serves()
 		served = served || step.After.serves()
@@ -63,6 +62,16 @@ func (r Road) Risks() []Risk {
 		}
 	}
 	return list
+}
+
+// givesUp reports whether an action gives up data: a volume, or what a cluster held that is lost.
+func givesUp(a decide.Action) bool {
+	switch a.(type) {
+	case decide.DeleteVolume, decide.StartRecovery, decide.FinishRecovery:
+		return true
+	default:
+		return false
+	}
 }
 
 // String returns the name with spaces.

@@ -55,8 +55,10 @@ func TestUnknown(t *testing.T) {
 			t.Errorf("%s: it risks %v", name, r.Risks())
 		}
 	}
-	if r := (road.Road{Steps: []road.Step{{Action: decide.DeleteVolume{}}}}); !slices.Contains(r.Risks(), road.DeletesData) {
-		t.Errorf("DeleteVolume risks %v", r.Risks())
+	for _, a := range []decide.Action{decide.DeleteVolume{}, decide.StartRecovery{}, decide.FinishRecovery{}} {
+		if r := (road.Road{Steps: []road.Step{{Action: a}}}); !slices.Contains(r.Risks(), road.DeletesData) {
+			t.Errorf("%s risks %v", decide.KindOf(a), r.Risks())
+		}
 	}
 }
 
