@@ -52,6 +52,9 @@ func (c *cluster) volumeToRecover(ctx context.Context, order decide.RecoveryOrde
 	if uid != "" || order.Backup == "" {
 		return uid, c.holdsVolume(ctx, order.Ordinal, uid)
 	}
+	if err := c.recordAsSeen(ctx); err != nil {
+		return "", err
+	}
 	in, err := c.input(c.state.Record)
 	if err != nil {
 		return "", err

@@ -42,9 +42,20 @@ func (c *cluster) startRestore(ctx context.Context, a decide.StartRestore) (repo
 	return report.Outcome{Changed: true, Detail: "started " + job.String()}, nil
 }
 
-// stillRestoring is an error if the record is another one than the one that was seen: a pass that comes
-// late makes no volume that a member has lost since.
+// stillRestoring is an error if the cluster is not being made from a backup, by the record that is there.
 func (c *cluster) stillRestoring(ctx context.Context) error {
+	if err := c.recordAsSeen(ctx); err != nil {
+		return err
+	}
+	if !c.state.Record.Restoring() {
+		return errors.New("the cluster is not being made from a backup")
+	}
+	return nil
+}
+
+// recordAsSeen is an error if the record is another one than the one that was seen: a pass that comes
+// late makes no volume that a member has lost since.
+func (c *cluster) recordAsSeen(ctx context.Context) error {
 	now, err := c.kube().Look(ctx, "ConfigMap", c.target.Cluster.Namespace, c.names.ConfigMap)
 	if err != nil {
 		return err
@@ -52,9 +63,6 @@ func (c *cluster) stillRestoring(ctx context.Context) error {
 	seen := c.own.Objects["ConfigMap/"+c.names.ConfigMap]
 	if now == nil || seen == nil || now.GetResourceVersion() != seen.GetResourceVersion() {
 		return fmt.Errorf("ConfigMap %s: %w", c.names.ConfigMap, kube.ErrConflict)
-	}
-	if !c.state.Record.Restoring() {
-		return errors.New("the cluster is not being made from a backup")
 	}
 	return nil
 }

@@ -151,6 +151,14 @@ func TestRecoveryFromBackup(t *testing.T) {
 		!strings.Contains(r.RestoredFrom, "18204") || !r.Uncompared {
 		t.Errorf("%+v", r)
 	}
+
+	// A pass that comes late makes no volume that the member has lost since.
+	s.deleteClaim(1)
+	s.do(before, start, false)
+	claims, err := s.server.Client.CoreV1().PersistentVolumeClaims("default").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(claims.Items) != 2 {
+		t.Errorf("%v, %v", claims, err)
+	}
 }
 
 // TestWrongMarks: marks are taken off claims whose members etcd lists.
