@@ -55,7 +55,7 @@ var rules = []rule{
 	{Rule{"Bootstrap", "No sign that the cluster ever formed: make all its objects, founding members and all."},
 		bootstrap},
 	{Rule{ruleRecover, "The cluster has lost its majority for good, and git orders to make a new one of what a " +
-		"member has left: stop all pods, and do it."}, recoverCluster},
+		"member has left, or of a backup: stop all pods, and do it."}, recoverCluster},
 	{Rule{"JoinTogether", "A member has been added, nothing has been made for it yet, and the next can join with it: " +
 		"add that one, too."}, joinTogether},
 	{Rule{"ApplyObjects", "Objects of the cluster are missing or changed, or etcd's list has: put them right."},
