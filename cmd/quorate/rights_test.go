@@ -176,6 +176,7 @@ func TestOnlyAllowedNamespacesAreListed(t *testing.T) {
 		"both":    {"run", "--allow-namespace", "own;also", "--namespace", "own;other"},
 		"planned": {"plan", "-n", "own;also"},
 		"status":  {"status", "-n", "own;also"},
+		"explain": {"explain", "own/one"},
 		"cluster": {"run", "-n", "own;also", "--source", "cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,7 +184,7 @@ func TestOnlyAllowedNamespacesAreListed(t *testing.T) {
 			v.T = t
 			seen := v.through(name)
 			v.allow(name, role, "own", "also")
-			if args[0] != "status" && name != "cluster" {
+			if args[0] != "status" && args[0] != "explain" && name != "cluster" {
 				args = append(args, v.sources("own")...)
 			}
 			if got := v.command(args...); got.code != exitOK || strings.Contains(got.out, "other/") {

@@ -62,18 +62,22 @@ func (s Style) Busy(text string) string { return s.paint("33", text) }
 func (s Style) Bad(text string) string { return s.paint("31", text) }
 
 // Verdict paints a verdict, padded to five characters.
-func (s Style) Verdict(v decide.Verdict) string {
-	padded := fmt.Sprintf("%-5s", v)
+func (s Style) Verdict(v decide.Verdict) string { return s.ofVerdict(v)(fmt.Sprintf("%-5s", v)) }
+
+// ofVerdict paints what a verdict is about.
+func (s Style) ofVerdict(v decide.Verdict) func(string) string {
 	switch v {
 	case decide.Done:
-		return s.Good(padded)
+		return s.Good
 	case decide.Block:
-		return s.Bad(padded)
+		return s.Bad
 	case decide.Act, decide.Wait:
-		return s.Busy(padded)
+		return s.Busy
 	}
-	return padded
+	return plain
 }
+
+func plain(text string) string { return text }
 
 func writeCluster(b *strings.Builder, c Cluster, style Style) {
 	if c.Decision.Rule != "" {

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+func newExplain(std streams) *cobra.Command {
+	f := liveFlags{reading: true}
+	var log logFlags
+	var output string
+	c := &cobra.Command{
+		Use:   "explain [NAMESPACE/]CLUSTER",
+		Short: "Say why a cluster is where it is: what every rule says of it, and which one decides",
+		Long: `Explain looks at one cluster that Quorate has applied, asks etcd itself, and asks every rule, in
+their order. The first that speaks decides; what the others would say is shown as well, and what
+those are about that do not speak. It reads no git repository and writes nothing.`,
+		Example: `  quorate explain prod/a
+  quorate explain a --namespace prod -o json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return explainCluster(c.Context(), std, f, log, args[0], output)
+		},
+	}
+	f.add(c)
+	log.add(c)
+	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	return c
+}
+
+func explainCluster(
+	ctx context.Context, std streams, f liveFlags, logging logFlags, argument, output string,
+) error {
+	if err := oneOf("output", output, "text", "json"); err != nil {
+		return err
+	}
+	of, err := clusterNamed(argument, f.namespaces)
+	if err != nil {
+		return err
+	}
+	log, err := logging.logger(std)
+	if err != nil {
+		return err
+	}
+	ctx = withLog(ctx, log)
+	live, err := f.live(scope{namespaces: []string{of.Namespace}})
+	if err != nil {
+		return err
+	}
+	defer live.Close(ctx) // it holds no lease
+	rep, unseen := reconcile.Look(ctx, live)
+	for _, c := range rep.Clusters {
+		switch {
+		case c.Key() != of.String():
+			continue
+		case output == "json":
+			err = report.Opinions(std.out, c)
+		default:
+			err = report.Explain(std.out, c, style(std.out))
+		}
+		if err == nil && c.Error != "" {
+			err = exit(exitError)
+		}
+		return errors.Join(err, unseen)
+	}
+	if unseen != nil {
+		return unseen
+	}
+	return fmt.Errorf("explain %s: Quorate has applied no cluster of that name; quorate status lists all", of)
+}

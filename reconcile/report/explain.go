@@ -1,0 +1,96 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
+)
+
+// opinion is what a rule says of a cluster.
+type opinion struct {
+	Rule string `json:"rule"`
+	// About is when it speaks.
+	About string `json:"about"`
+	// Decides: it is the first that speaks.
+	Decides bool `json:"decides"`
+	// Says is what it says; null if it does not speak.
+	Says *decision `json:"says"`
+}
+
+// opinions are those of all rules, in the order in which they are asked. Who holds a lease says nothing of the cluster.
+func opinions(s decide.State) []opinion {
+	about := map[string]string{}
+	for _, rule := range decide.Rules() {
+		about[rule.Name] = rule.About
+	}
+	var list []opinion
+	decided := false
+	for _, o := range decide.Opinions(s) {
+		said := opinion{Rule: o.Rule, About: about[o.Rule], Decides: o.Speaks && !decided}
+		if o.Speaks {
+			said.Says, decided = newDecision(o.Decision), true
+		}
+		list = append(list, said)
+	}
+	if decided {
+		return list
+	}
+	return append(list, opinion{Rule: decide.Converged, About: about[decide.Converged], Decides: true,
+		Says: newDecision(decide.Decide(s))})
+}
+
+// Explain renders what every rule says of a cluster, for people: why what is decided, and why nothing else.
+func Explain(w io.Writer, c Cluster, style Style) error {
+	b := &strings.Builder{}
+	writeCluster(b, c, style)
+	if c.Error != "" {
+		_, err := io.WriteString(w, b.String())
+		return err
+	}
+	b.WriteString("\n")
+	style.line(b, 0, "", "The rules, in the order in which they are asked: > decides, + would decide next, "+
+		"- does not speak, and is about this:", nil)
+	for _, o := range opinions(c.State) {
+		mark, text, paint := "-", o.About, plain
+		if o.Says != nil {
+			mark, text = "+", o.Says.text()
+		}
+		if o.Decides {
+			mark, paint = ">", style.ofVerdict(o.Says.Verdict)
+		}
+		style.line(b, 2, mark+" "+o.Rule, text, paint)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// text is what is decided, as one line.
+func (d decision) text() string {
+	what := string(d.Verdict)
+	if d.Action != nil {
+		what += " " + d.Action.Fields.String()
+	}
+	return visible.Line(what + ": " + d.Message)
+}
+
+// Opinions renders the same for machines: {namespace, name, decision, error, rules: [{rule, about, decides, says}]}, of
+// which rules is null where the cluster could not be looked at.
+func Opinions(w io.Writer, c Cluster) error {
+	explained := struct {
+		Namespace string    `json:"namespace"`
+		Name      string    `json:"name"`
+		Decision  *decision `json:"decision,omitempty"`
+		Error     string    `json:"error,omitempty"`
+		Rules     []opinion `json:"rules"`
+	}{Namespace: c.Namespace, Name: c.Name, Decision: newDecision(c.Decision), Error: c.Error}
+	if c.Error == "" {
+		explained.Rules = opinions(c.State)
+	}
+	if err := Encode(w, explained); err != nil {
+		return fmt.Errorf("write what the rules say of %s: %w", c.Key(), err)
+	}
+	return nil
+}
