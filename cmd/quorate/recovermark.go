@@ -88,9 +88,7 @@ func (d recovering) read() (result.Recovered, error) {
 func (d recovering) clear(ctx context.Context) error {
 	kept := filepath.Join(d.dataDir, d.aside())
 	if _, err := os.Lstat(kept); err == nil {
-		told, unmarked := d.read()
-		made := func(found snapshot.Identity) bool { return unmarked == nil && is(told, found) }
-		if err := clearAside(ctx, d.dataDir, kept, made); err != nil {
+		if err := clearAside(ctx, d.dataDir, d.lost); err != nil {
 			return err
 		}
 	}
@@ -103,8 +101,9 @@ func (d recovering) clear(ctx context.Context) error {
 
 // clearAside clears away what is where the member that was is to be kept, if it is one that was made, and on which no
 // etcd has started: snapshot.ErrExists if not.
-func clearAside(ctx context.Context, dataDir, kept string, made func(snapshot.Identity) bool) error {
-	if !leftBehind(ctx, kept, made) {
+func clearAside(ctx context.Context, dataDir string, lost uint64) error {
+	kept := filepath.Join(dataDir, lostMember(lost))
+	if !leftBehind(ctx, dataDir, kept, lost) {
 		return fmt.Errorf("%w: %s is there, and nothing says that it is left over; move it away if nobody needs it",
 			snapshot.ErrExists, kept)
 	}
@@ -115,14 +114,25 @@ func clearAside(ctx context.Context, dataDir, kept string, made func(snapshot.Id
 	return err
 }
 
-// leftBehind reports whether a directory is a member that was made, as it was made.
-func leftBehind(ctx context.Context, dir string, made func(snapshot.Identity) bool) bool {
-	found, unknown := snapshot.IdentityIn(dir)
-	if unknown != nil || !made(found) {
+// leftBehind reports whether what is kept is a member that was made for the data directory, as it was made, and none
+// of the lost cluster.
+func leftBehind(ctx context.Context, dataDir, kept string, lost uint64) bool {
+	found, unknown := snapshot.IdentityIn(kept)
+	if unknown != nil || found.ClusterID == lost || !isMade(dataDir, found) {
 		return false
 	}
-	unstarted, err := memberApart{}.unstarted(ctx, dir)
+	unstarted, err := memberApart{}.unstarted(ctx, kept)
 	return err == nil && unstarted
+}
+
+// isMade reports whether a mark says that a member was made for the data directory, by a recovery or by a restore: git
+// may have ordered the one and then the other.
+func isMade(dataDir string, found snapshot.Identity) bool {
+	if told, err := (recovering{dataDir: dataDir}).read(); err == nil && is(told, found) {
+		return true
+	}
+	mark, err := once{dataDir: dataDir}.read()
+	return err == nil && isRestored(mark.Restored, found)
 }
 
 // place puts the recovered member in place, once the mark says what it is.

@@ -122,6 +122,44 @@ func TestRestoreInPlaceBeneathEtcd(t *testing.T) {
 	}
 }
 
+// TestRestoreOrRecover: what a restore has made that could not be put in place is not in the way of a recovery, nor the
+// other way round.
+func TestRestoreOrRecover(t *testing.T) {
+	r := newInPlace(t)
+	restore, recover := func() ran { return r.restore(r.lost()) }, func() ran { return r.recover(r.dir()) }
+	for name, order := range map[string][]func() ran{"a recovery after a restore": {restore, recover}, "a restore after a recovery": {recover, restore}} {
+		r.copied()
+		waiting, err := os.OpenFile(filepath.Join(r.dir(), "member", "snap", "db"), os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := order[0](); got.code != exitBlocked || !strings.Contains(got.err, "an etcd is running on the data directory") {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if _, err := os.Stat(r.kept()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := waiting.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := order[1](); got.code != exitOK {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if was, err := snapshot.IdentityIn(r.kept()); err != nil || was != r.id {
+			t.Errorf("%s: %+v, %v; it was %+v", name, was, err, r.id)
+		}
+		if is, err := snapshot.IdentityOf(r.dir()); err != nil || is.ClusterID == r.id.ClusterID {
+			t.Errorf("%s: %+v, %v", name, is, err)
+		}
+		if got := order[1](); got.code != exitOK {
+			t.Errorf("%s: once more: %+v", name, got)
+		}
+		if got := order[0](); got.code == exitOK {
+			t.Errorf("%s: and the other one: %+v", name, got)
+		}
+	}
+}
+
 // emptyFile makes a file of holes.
 func emptyFile(name string, size int64) error {
 	if err := os.WriteFile(name, nil, 0o600); err != nil {

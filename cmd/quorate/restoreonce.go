@@ -180,11 +180,7 @@ func (o once) clear(ctx context.Context) error {
 	_, nothing := os.Lstat(kept)
 	_, vacant := os.Lstat(filepath.Join(o.dataDir, "member"))
 	if o.lost != 0 && nothing == nil && vacant == nil {
-		mark, unmarked := o.read()
-		made := func(found snapshot.Identity) bool {
-			return unmarked == nil && isRestored(mark.Restored, found)
-		}
-		if err := clearAside(ctx, o.dataDir, kept, made); err != nil {
+		if err := clearAside(ctx, o.dataDir, o.lost); err != nil {
 			return err
 		}
 	}
