@@ -94,7 +94,7 @@ func (s State) hindersRecovery() string {
 	case order.Word != "" && order.Word == s.Record.VoidRecovery:
 		return "the cluster has had a quorum since that was declared: if it is lost for good now, take " +
 			"spec.recovery out of git, have a pass run, and declare it again"
-	case s.Replica(order.Ordinal).VolumeTerminating:
+	case order.Backup == "" && s.Replica(order.Ordinal).VolumeTerminating:
 		return fmt.Sprintf("the volume of %s is being deleted", survivor)
 	case order.Backup != "" && !recorded:
 		return fmt.Sprintf("%s is not on record as a member", survivor)
@@ -255,6 +255,8 @@ func (s State) startRecovery() (Decision, bool) {
 	switch {
 	case order.Refused != "":
 		return block("a new cluster was being made of %s, and %s", s.describeSource(), order.Refused)
+	case job == nil && s.Replica(order.Ordinal).VolumeTerminating:
+		return wait(recheck, "the volume of %s is being deleted", s.ReplicaName(order.Ordinal)) // another one is made
 	case job == nil && order.Backup != "":
 		return act(StartRecovery{order.Ordinal, order.Digest}, "make a new cluster of %s, in the place of %s; "+
 			"what was written after it is lost%s", order.Backup, s.ReplicaName(order.Ordinal), s.describeLoss())
@@ -294,10 +296,8 @@ func (s State) goOnRecovering() (Decision, bool) {
 	case s.hinderedByOthers() != "":
 		return block("a new cluster was being made of %s, and git gives up the others no longer: %s", source,
 			s.hinderedByOthers())
-	case begun.FromBackup && (gone || r.VolumeTerminating && s.Recovery.Job != nil):
+	case begun.FromBackup && (gone || r.VolumeTerminating):
 		return s.startRecovery() // in another volume
-	case begun.FromBackup && r.VolumeTerminating:
-		return wait(recheck, "the volume of %s is being deleted", s.ReplicaName(begun.Ordinal))
 	case gone || r.VolumeTerminating:
 		return block("the volume of %s, of whose data a new cluster was being made, is gone or is being deleted: "+
 			"name another member in spec.recovery, or a backup", s.ReplicaName(begun.Ordinal))

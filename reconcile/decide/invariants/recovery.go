@@ -91,7 +91,7 @@ func notOrdered(s decide.State) string {
 		return "etcd has had a quorum since git orders it"
 	case order.Refused != "":
 		return order.Refused
-	case r.VolumeTerminating:
+	case r.VolumeTerminating && !ordersBackup(s):
 		return "the volume of the member that is left is being deleted"
 	case !recorded:
 		return "it is no member that is on record"
@@ -137,6 +137,8 @@ func recoveredWhileNothingRuns(s decide.State, d decide.Decision) string {
 			return "starts a second one"
 		case seen.Foreign != "" || seen.Hidden != "":
 			return "starts one without knowing whether there is one"
+		case replicaAt(s, a.Ordinal).VolumeTerminating:
+			return "makes one in a volume that is being deleted"
 		case a.Ordinal != s.Declared.Recovery.Ordinal || a.Digest != s.Declared.Recovery.Digest:
 			return "makes a cluster of what git does not order"
 		}
