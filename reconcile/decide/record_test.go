@@ -149,3 +149,23 @@ func TestSealSaysWhatFounded(t *testing.T) {
 		}
 	}
 }
+
+// TestVoidRecoveryIsNotTakenUp: the Job of an order that has come to nothing since is nothing to go on with, once the
+// cluster is stopped and is to run again.
+func TestVoidRecoveryIsNotTakenUp(t *testing.T) {
+	for void, takenUp := range map[string]bool{"": true, "w0": true, "w1": false} {
+		s := State{
+			Name: "a",
+			Declared: Declared{Replicas: 1, Lifecycle: Running,
+				Recovery: RecoveryOrder{ClusterID: 0xc1, Backup: "tuesday", Lost: 1, Word: "w1"}},
+			Record: Record{Token: "t1", ClusterID: 0xc1, VoidRecovery: void,
+				Members: []RecordedMember{{Mode: Sealed, ID: 0xa0, VolumeUID: "v0"}}},
+			Replicas: []Replica{{Pod: PodAbsent, VolumeUID: "v0"}},
+			Recovery: Recovery{Job: &RecoveryJob{ClusterID: 0xc1, From: "tuesday",
+				VolumeJob: VolumeJob{VolumeUID: "v0", Phase: JobFailed}}},
+		}
+		if r := StandingRecord(s, ""); r.Recovering() != takenUp {
+			t.Errorf("void is %q: %+v", void, r.Recovery)
+		}
+	}
+}

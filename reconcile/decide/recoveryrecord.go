@@ -119,14 +119,17 @@ func (s State) keepLost(r Record) Record {
 
 // takeUpRecovery makes good what a record has lost: passes start no Job for a cluster whose recovery is not
 // on record. Others may, who may not stop members by that: nothing runs while one of a pass is at work, on
-// the volume that stands in the slot; and unless all of the record is lost, git orders it.
+// the volume that stands in the slot; and unless all of the record is lost, git orders it, and the cluster has not had
+// a quorum since.
 func (s State) takeUpRecovery(r Record) Record {
 	job := s.Recovery.Job
 	if job == nil || job.ClusterID == 0 || job.ClusterID != r.ClusterID || r.Recovering() || s.Membership.Known {
 		return r
 	}
 	slot := s.Replica(job.Ordinal)
-	ordered := s.Declared.Recovery.ClusterID == job.ClusterID || len(s.Record.Members) == 0
+	order := s.Declared.Recovery
+	void := order.Word != "" && order.Word == s.Record.VoidRecovery
+	ordered := order.ClusterID == job.ClusterID && !void || len(s.Record.Members) == 0
 	if !ordered || s.Objects.RunsReplicas > 0 || s.anyReplica(hasPod) || !hasVolume(slot) ||
 		slot.VolumeUID != job.VolumeUID {
 		return r
