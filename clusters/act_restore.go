@@ -28,7 +28,7 @@ func (c *cluster) startRestore(ctx context.Context, a decide.StartRestore) (repo
 		return report.Outcome{}, fmt.Errorf("%s: %s is declared", a, declared.Digest)
 	}
 	in.BackupImage = c.live.options.BackupImage
-	claim, err := c.seedClaim(ctx, in, seedOrdinal)
+	claim, err := c.seedClaim(ctx, in, decide.SeedOrdinal)
 	if err != nil {
 		return report.Outcome{}, err
 	}
@@ -66,9 +66,6 @@ func (c *cluster) recordAsSeen(ctx context.Context) error {
 	}
 	return nil
 }
-
-// seedOrdinal is the slot of the member that is restored.
-const seedOrdinal = 0
 
 // seedClaim is the claim of the volume of a member from which the cluster begins, made for this cluster.
 func (c *cluster) seedClaim(

@@ -133,16 +133,7 @@ func TestRecoveryFromBackup(t *testing.T) {
 		t.Errorf("%+v for %+v, %+v", job, claim, c.state.Record.Recovery)
 	}
 
-	done := time.Now().UTC().Truncate(time.Second)
-	word, err := result.Restored{
-		Slot: done.Add(-time.Hour), Data: done.Add(-time.Hour).Format("20060102t150405z") + "-18204-9c4bbfd4.db.zst", SourceClusterID: "00000000000000c1",
-		Revision: 18204, NewRevision: 1000018204, Bytes: 77856, SHA256: strings.Repeat("a", 64), StartedAt: done, FinishedAt: done,
-		ClusterID: "00000000000000c2", MemberID: "00000000000000a1",
-	}.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.endJob("a-recovery", objects.RestoreContainer, batchv1.JobComplete, string(word), 0)
+	s.endJob("a-recovery", objects.RestoreContainer, batchv1.JobComplete, s.restoredWord(), 0)
 	c = s.decided("Recover", "of cluster 00000000000000c1 at revision 18204: let a-1 start")
 	s.do(c, decide.FinishRecovery{ClusterID: 0xc2, VolumeUID: c.state.Replica(1).VolumeUID}, true)
 	s.requireMarks("c1", "", "c1")

@@ -57,16 +57,7 @@ func TestRestore(t *testing.T) {
 	}
 
 	// It ends well: the member starts on the volume, or not at all.
-	done := time.Now().UTC().Truncate(time.Second)
-	word, err := result.Restored{
-		Slot: done.Add(-time.Hour), Data: done.Add(-time.Hour).Format("20060102t150405z") + "-18204-9c4bbfd4.db.zst", SourceClusterID: "00000000000000c1",
-		Revision: 18204, NewRevision: 1000018204, Bytes: 77856, SHA256: strings.Repeat("a", 64), StartedAt: done, FinishedAt: done,
-		ClusterID: "00000000000000c2", MemberID: "00000000000000a1",
-	}.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.endJob("a-restore", objects.RestoreContainer, batchv1.JobComplete, string(word), 0)
+	s.endJob("a-restore", objects.RestoreContainer, batchv1.JobComplete, s.restoredWord(), 0)
 	c = s.decided("Restore", "of cluster 00000000000000c1 at revision 18204 is restored")
 	finish := decide.Decide(c.state).Action
 	s.do(c, decide.FinishRestore{VolumeUID: "another"}, false)
@@ -157,6 +148,21 @@ func (s *stage) claim(ordinal int) *corev1.PersistentVolumeClaim {
 		s.Fatal(err)
 	}
 	return claim
+}
+
+// restoredWord is what a pod leaves in its status that has restored a backup of cluster c1 into cluster c2.
+func (s *stage) restoredWord() string {
+	s.Helper()
+	done := time.Now().UTC().Truncate(time.Second)
+	word, err := result.Restored{
+		Slot: done.Add(-time.Hour), Data: done.Add(-time.Hour).Format("20060102t150405z") + "-18204-9c4bbfd4.db.zst", SourceClusterID: "00000000000000c1",
+		Revision: 18204, NewRevision: 1000018204, Bytes: 77856, SHA256: strings.Repeat("a", 64), StartedAt: done, FinishedAt: done,
+		ClusterID: "00000000000000c2", MemberID: "00000000000000a1",
+	}.Encode()
+	if err != nil {
+		s.Fatal(err)
+	}
+	return string(word)
 }
 
 // deleteClaim deletes a claim that no pod uses, as Kubernetes does.

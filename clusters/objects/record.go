@@ -60,7 +60,7 @@ func checkRecord(r decide.Record) error {
 		}
 		last = m.Ordinal
 	}
-	if r.Restoring() && (r.ClusterID != 0 || len(r.Members) != 1 || r.Members[0].Ordinal != seedOrdinal) {
+	if r.Restoring() && (r.ClusterID != 0 || len(r.Members) != 1 || r.Members[0].Ordinal != decide.SeedOrdinal) {
 		return fmt.Errorf("it says that data are being restored into a cluster that has formed")
 	}
 	if begun := r.Recovery; begun != (decide.RecordedRecovery{}) &&

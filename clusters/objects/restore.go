@@ -32,11 +32,7 @@ const (
 	AnnotationVolume = "etcd.quorate.dev/volume"
 )
 
-const (
-	componentRestore = "restore"
-	// seedOrdinal is the slot of the member that is restored. The others join it.
-	seedOrdinal = 0
-)
+const componentRestore = "restore"
 
 // WorksOnVolume reports whether an object with these labels works on the volume of a member, to restore or
 // to recover it.
@@ -113,7 +109,7 @@ func RestoreJob(in Input, volumeUID string) (Object, error) {
 	r := c.Spec.Restore
 	pod, err := restorePod(in, filling{
 		cluster: restoredCluster(c), backup: r.Backup, from: r.From, identity: r.IdentitySecretName,
-		ordinal: seedOrdinal, version: c.Spec.Version, bump: r.RevisionBump, deadline: r.Deadline,
+		ordinal: decide.SeedOrdinal, version: c.Spec.Version, bump: r.RevisionBump, deadline: r.Deadline,
 		token: clusterToken(in),
 	})
 	if err != nil {

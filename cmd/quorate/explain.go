@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
 )
 
@@ -44,17 +43,7 @@ func explainCluster(
 	if err != nil {
 		return err
 	}
-	log, err := logging.logger(std)
-	if err != nil {
-		return err
-	}
-	ctx = withLog(ctx, log)
-	live, err := f.live(scope{namespaces: []string{of.Namespace}})
-	if err != nil {
-		return err
-	}
-	defer live.Close(ctx) // it holds no lease
-	rep, unseen := reconcile.Look(ctx, live)
+	rep, unseen := f.look(ctx, std, logging, namespaces{of.Namespace})
 	for _, c := range rep.Clusters {
 		switch {
 		case c.Key() != of.String():

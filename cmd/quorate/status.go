@@ -34,17 +34,8 @@ func status(ctx context.Context, std streams, f liveFlags, logging logFlags, out
 	if err := oneOf("output", output, "text", "json"); err != nil {
 		return err
 	}
-	log, err := logging.logger(std)
-	if err != nil {
-		return err
-	}
-	ctx = withLog(ctx, log)
-	live, err := f.live(scope{namespaces: f.namespaces})
-	if err != nil {
-		return err
-	}
-	defer live.Close(ctx) // it holds no lease
-	rep, unseen := reconcile.Look(ctx, live)
+	rep, unseen := f.look(ctx, std, logging, f.namespaces)
+	var err error
 	switch {
 	case unseen != nil && len(rep.Clusters) == 0:
 		return unseen
@@ -54,4 +45,22 @@ func status(ctx context.Context, std streams, f liveFlags, logging logFlags, out
 		err = report.Members(std.out, rep, style(std.out))
 	}
 	return errors.Join(err, unseen)
+}
+
+// look looks at the clusters in these namespaces, or in all if there are none, and writes nothing. An error says what
+// could not be listed, beside those that could.
+func (f *liveFlags) look(
+	ctx context.Context, std streams, logging logFlags, in namespaces,
+) (report.Report, error) {
+	log, err := logging.logger(std)
+	if err != nil {
+		return report.Report{}, err
+	}
+	ctx = withLog(ctx, log)
+	live, err := f.live(scope{namespaces: in})
+	if err != nil {
+		return report.Report{}, err
+	}
+	defer live.Close(ctx) // it holds no lease
+	return reconcile.Look(ctx, live)
 }

@@ -24,7 +24,7 @@ func (s State) restoreDifferences() []string {
 	if !s.Record.Unproven() || !s.Membership.Known {
 		return nil
 	}
-	want, name := s.Record.Restored, s.ReplicaName(seedOrdinal)
+	want, name := s.Record.Restored, s.ReplicaName(SeedOrdinal)
 	var facts []string
 	if id := s.Membership.ClusterID; want.ClusterID != 0 && id != want.ClusterID {
 		facts = append(facts, fmt.Sprintf("it is cluster %s, and not %s", id, want.ClusterID))
@@ -32,7 +32,7 @@ func (s State) restoreDifferences() []string {
 	if len(s.Membership.Members) > 1 {
 		return facts
 	}
-	switch m := s.listed()[seedOrdinal]; {
+	switch m := s.listed()[SeedOrdinal]; {
 	case want.MemberID != 0 && m.ID != want.MemberID:
 		facts = append(facts, fmt.Sprintf("%s is member %s, and not %s", name, m.ID, want.MemberID))
 	case m.Revision < want.Revision:
@@ -81,5 +81,5 @@ func (s State) describeUnproven() string {
 		return ""
 	}
 	return fmt.Sprintf("; Service %s-client leads to %s once that has shown that it runs on what was restored", s.Name,
-		s.ReplicaName(seedOrdinal))
+		s.ReplicaName(SeedOrdinal))
 }

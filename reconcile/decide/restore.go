@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// seedOrdinal is the slot of the member whose volume is filled from a backup. The others join it.
-const seedOrdinal = 0
+// SeedOrdinal is the slot of the member whose volume is filled from a backup. The others join it.
+const SeedOrdinal = 0
 
 // RestoreSource is a backup that git wants a new cluster to be made from.
 type RestoreSource struct {
@@ -64,7 +64,7 @@ func (r Record) Unproven() bool { return r.RestoredFrom != "" && r.ClusterID == 
 
 // RestoringRecord is the record of a cluster that is about to be made from a backup, with one member.
 func RestoringRecord(token string) Record {
-	return Record{Token: token}.With(RecordedMember{Ordinal: seedOrdinal, Mode: Restoring})
+	return Record{Token: token}.With(RecordedMember{Ordinal: SeedOrdinal, Mode: Restoring})
 }
 
 // RestoredRecord is the record after action a: the first member starts on the data in its volume, or
@@ -72,7 +72,7 @@ func RestoringRecord(token string) Record {
 func RestoredRecord(s State, a FinishRestore) Record {
 	r := StandingRecord(s, "")
 	r.RestoredFrom, r.Restored, r.Uncompared = a.From, a.Data, true
-	return r.With(RecordedMember{Ordinal: seedOrdinal, Mode: Sealed, VolumeUID: a.VolumeUID})
+	return r.With(RecordedMember{Ordinal: SeedOrdinal, Mode: Sealed, VolumeUID: a.VolumeUID})
 }
 
 // firstRecord is the record that a cluster begins with of which there is nothing yet.
@@ -89,12 +89,12 @@ func restore(s State) (Decision, bool) {
 	if !s.toRun() || !s.Record.Restoring() || s.ReportedClusterID != 0 {
 		return Decision{}, false
 	}
-	seed, job := s.Replica(seedOrdinal), s.Restore.Job
+	seed, job := s.Replica(SeedOrdinal), s.Restore.Job
 	switch {
 	case s.besideRestore() != "":
 		return block("the record says that %s is to be restored, and %s: nothing is restored beside what may be the "+
 			"cluster's own; delete that if nobody needs it; if the record was put back, take record.yaml out of "+
-			"ConfigMap %s-members, and it is made again from what is there", s.ReplicaName(seedOrdinal),
+			"ConfigMap %s-members, and it is made again from what is there", s.ReplicaName(SeedOrdinal),
 			s.besideRestore(), s.Name)
 	case s.hasID():
 		return Decision{}, false
@@ -102,7 +102,7 @@ func restore(s State) (Decision, bool) {
 		return block("the cluster was to be made from a backup, and git does not say from which any more: " +
 			"declare spec.restore, or delete the cluster to bootstrap one without data")
 	case seed.VolumeTerminating:
-		return wait(recheck, "the volume of %s is being deleted", s.ReplicaName(seedOrdinal))
+		return wait(recheck, "the volume of %s is being deleted", s.ReplicaName(SeedOrdinal))
 	}
 	if d, waits := s.Restore.hinders("the data cannot be restored"); waits {
 		return d, true
@@ -111,7 +111,7 @@ func restore(s State) (Decision, bool) {
 	case job == nil:
 		from := s.Declared.Restore
 		return act(StartRestore{from.Digest}, "restore %s into the volume of %s", from.From,
-			s.ReplicaName(seedOrdinal))
+			s.ReplicaName(SeedOrdinal))
 	case job.Terminating:
 		return wait(recheck, "Job %s is being deleted", s.restoreJobName())
 	case !hasVolume(seed) || job.VolumeUID != seed.VolumeUID:
@@ -145,7 +145,7 @@ func (s State) besideRestore() string {
 		switch name := s.ReplicaName(r.Ordinal); {
 		case hasPod(r):
 			facts = append(facts, "the pod of "+name+" is there")
-		case hasVolume(r) && r.Ordinal != seedOrdinal:
+		case hasVolume(r) && r.Ordinal != SeedOrdinal:
 			facts = append(facts, "a volume of "+name+" is there")
 		}
 	}
@@ -162,13 +162,13 @@ func (s State) followRestore(job RestoreJob) (Decision, bool) {
 			s.restoreJobName())
 	case job.Phase == JobSucceeded:
 		from := cmp.Or(job.Restored, job.From, "a backup")
-		return act(FinishRestore{s.Replica(seedOrdinal).VolumeUID, from, job.Data},
-			"%s is restored: let %s start with it", from, s.ReplicaName(seedOrdinal))
+		return act(FinishRestore{s.Replica(SeedOrdinal).VolumeUID, from, job.Data},
+			"%s is restored: let %s start with it", from, s.ReplicaName(SeedOrdinal))
 	case job.Phase == JobFailed:
 		return block("Job %s has failed: %s; cure that, and delete the Job to have it tried again: "+
 			"kubectl delete job %[1]s; or change spec.restore; an empty volume is made if that is deleted as well: "+
 			"kubectl delete pvc data-%[3]s", s.restoreJobName(), cmp.Or(job.Message, "it does not say why"),
-			s.ReplicaName(seedOrdinal))
+			s.ReplicaName(SeedOrdinal))
 	case job.Message != "":
 		return wait(recheck, "restoring %s: %s", job.From, job.Message)
 	}

@@ -26,7 +26,7 @@ func applyObjects(s State) (Decision, bool) {
 		return s.statefulSetAfterBackup()
 	}
 	if s.isBeingRestored() {
-		return act(ApplyObjects{}, "the record is lost while %s is being restored: %s", s.ReplicaName(seedOrdinal),
+		return act(ApplyObjects{}, "the record is lost while %s is being restored: %s", s.ReplicaName(SeedOrdinal),
 			sentence(s.Objects.Drift))
 	}
 	if !s.recorded() {

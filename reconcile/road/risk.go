@@ -69,9 +69,13 @@ func givesUp(a decide.Action) bool {
 	switch a.(type) {
 	case decide.DeleteVolume, decide.StartRecovery, decide.FinishRecovery:
 		return true
-	default:
-		return false
+	case decide.AddLearner, decide.ApplyObjects, decide.Bootstrap, decide.CancelDowngrade, decide.Declare,
+		decide.DeleteObjects, decide.DisarmAlarm, decide.DiscardBackup, decide.EnableDowngrade, decide.FinishRestore,
+		decide.MoveLeader, decide.PromoteLearner, decide.RemoveMember, decide.RenewCertificates,
+		decide.RestartReplica, decide.Seal, decide.StartBackup, decide.StartRestore, decide.StartRollout,
+		decide.StopPods, decide.StopRecovery, decide.StopRestore:
 	}
+	return false
 }
 
 // String returns the name with spaces.

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // TestLostMajority: two of three data directories are away, and come back, which loses nothing and takes nobody's
@@ -131,13 +129,7 @@ func (w *world) recoverFromBackup() {
 	if now, err := m.revision(); err != nil || now < revision+900_000_000 {
 		w.t.Errorf("the revision is %d, and was %d: %v", now, revision, err)
 	}
-	live, err := w.object(etcdclusters, "a")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if from, _, _ := unstructured.NestedString(live.Object, "status", "restoredFrom"); !strings.Contains(from, lost) {
-		w.t.Errorf("it says to be made from %q", from)
-	}
+	w.requireRestoredFrom(lost)
 }
 
 // bringBack takes the data of these members away, so that the cluster has no quorum and passes leave it alone,

@@ -163,6 +163,13 @@ func (w *world) restoreAll(s3 *s3Inside, version string, allowed []string) {
 	if now, err := m.revision(); err != nil || now < revision+1_000_000_000 {
 		w.t.Errorf("the revision is %d, and was %d: %v", now, revision, err)
 	}
+	w.requireRestoredFrom(lost)
+	w.deleteBackedUp(s3, version, allowed)
+}
+
+// requireRestoredFrom requires that the status of a says that it was made from a backup of that cluster.
+func (w *world) requireRestoredFrom(lost string) {
+	w.t.Helper()
 	live, err := w.object(etcdclusters, "a")
 	if err != nil {
 		w.t.Fatal(err)
@@ -170,7 +177,6 @@ func (w *world) restoreAll(s3 *s3Inside, version string, allowed []string) {
 	if from, _, _ := unstructured.NestedString(live.Object, "status", "restoredFrom"); !strings.Contains(from, lost) {
 		w.t.Errorf("it says to be made from %q", from)
 	}
-	w.deleteBackedUp(s3, version, allowed)
 }
 
 // deleteBackedUp deletes the cluster with its data, which leaves a backup of its last change.
