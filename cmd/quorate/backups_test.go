@@ -8,6 +8,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -92,6 +93,25 @@ func TestSuspectBackup(t *testing.T) {
 			if !strings.Contains(stderr.String(), "a-2 holds other data") || !strings.Contains(out.String(), "ns") {
 				t.Errorf("%s, %v: %s\n%s", output, alarms, out.String(), stderr.String())
 			}
+		}
+	}
+}
+
+// TestCrashes: what of the ends of the process that inspects is about the file.
+func TestCrashes(t *testing.T) {
+	for said, about := range map[string]bool{
+		"panic: page 7 already freed\n\ngoroutine 1 [running]:\n":                             true,
+		"inspect s.db: the database is damaged: page 2\npanic: assertion failed: page 3\n":    true,
+		"runtime: goroutine stack exceeds 67108864-byte limit\nfatal error: stack overflow\n": true,
+		"unexpected fault address 0x7f\nfatal error: fault\n":                                 true,
+		"fatal error: runtime: out of memory\n":                                               false,
+		"runtime: failed to create new OS thread\npanic({0x1, 0x2})\n":                        false,
+		"quorate: unknown command\n":                                                          false,
+	} {
+		command := exec.Command("/bin/sh", "-c", "exit 2")
+		ended, is := errors.AsType[*exec.ExitError](command.Run())
+		if !is || isCrash(ended, said) != about {
+			t.Errorf("%q: want %t", said, about)
 		}
 	}
 }

@@ -74,12 +74,20 @@ func inspectApart(ctx context.Context, file string) (snapshot.Facts, error) {
 }
 
 // isCrash reports whether Go ended the process over what it read: it panicked, read beyond the file,
-// or walked without end. Whoever is killed, or lacks memory or threads, has learnt nothing about it.
+// or walked without end. That need not come first: a goroutine of the library may panic while the
+// damage that another has found is being said. Whoever is killed, or lacks memory or threads, has
+// learnt nothing about the file.
 func isCrash(ended *exec.ExitError, said string) bool {
-	line, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
-	aboutFile := strings.HasPrefix(line, "panic: ") || strings.Contains(line, "stack exceeds") ||
-		strings.Contains(line, "unexpected fault address")
-	return ended.ExitCode() == 2 && aboutFile
+	if ended.ExitCode() != 2 {
+		return false
+	}
+	for line := range strings.Lines(said) {
+		if strings.HasPrefix(line, "panic: ") || strings.Contains(line, "stack exceeds") ||
+			strings.Contains(line, "unexpected fault address") {
+			return true
+		}
+	}
+	return false
 }
 
 // cause is the first line, without what is said again.
