@@ -10,8 +10,9 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// startRecovery writes down that a new cluster is being made, over the record that was observed, and then
-// starts the Job that makes it, after looking once more that nothing runs.
+// startRecovery writes down that a new cluster is being made, over the record that was observed, marks what the
+// lost one leaves, and then starts the Job that makes it, after looking once more that nothing runs. The record
+// goes with the custom resource, whoever deletes that; the marks stay.
 func (c *cluster) startRecovery(ctx context.Context, a decide.StartRecovery) (report.Outcome, error) {
 	order := objects.RecoveryOf(c.buildable)
 	if order.Digest != a.Digest || order.Ordinal != a.Ordinal {
@@ -38,6 +39,9 @@ func (c *cluster) startRecovery(ctx context.Context, a decide.StartRecovery) (re
 	}
 	if _, err := c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" }); err != nil {
 		return report.Outcome{}, err
+	}
+	if err := c.markLost(ctx, in.Record.Recovery); err != nil {
+		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
 	}
 	if err := c.applyOne(ctx, job); err != nil {
 		return report.Outcome{}, err
@@ -66,17 +70,14 @@ func (c *cluster) volumeToRecover(ctx context.Context, order decide.RecoveryOrde
 	return string(claim.UID), nil
 }
 
-// markLost marks all claims as left of a lost cluster, but for that of the survivor, before the record says so:
-// that can be lost, or put back, and then these say that no member is to start on them.
-func (c *cluster) markLost(ctx context.Context, survivor int, lost decide.ID) error {
-	for _, r := range c.state.Replicas {
-		if r.Ordinal == survivor || r.VolumeUID == "" || r.LostCluster != 0 {
-			continue
-		}
+// markLost marks the claims that are left of a lost cluster: whoever loses the record, or puts it back, no member is
+// to start on them.
+func (c *cluster) markLost(ctx context.Context, begun decide.RecordedRecovery) error {
+	for _, m := range c.state.RecoveryMarks(begun) {
 		if err := c.stillOurs(ctx); err != nil {
 			return err
 		}
-		if err := c.mark(ctx, r, lost.String()); err != nil {
+		if err := c.mark(ctx, m.Replica, m.Lost); err != nil {
 			return err
 		}
 	}
@@ -89,7 +90,7 @@ func (c *cluster) unmark(ctx context.Context) (done string, err error) {
 		if err := c.stillOurs(ctx); err != nil {
 			return done, err
 		}
-		if err := c.mark(ctx, r, ""); err != nil {
+		if err := c.mark(ctx, r, 0); err != nil {
 			return done, err
 		}
 		done = "took marks off volume claims"
@@ -97,10 +98,14 @@ func (c *cluster) unmark(ctx context.Context) (done string, err error) {
 	return done, nil
 }
 
-// mark marks the claim that was seen in a slot as left of that cluster; of none if it is empty.
-func (c *cluster) mark(ctx context.Context, r decide.Replica, lost string) error {
+// mark marks the claim that was seen in a slot as left of that cluster; of none if it is zero.
+func (c *cluster) mark(ctx context.Context, r decide.Replica, lost decide.ID) error {
+	text := ""
+	if lost != 0 {
+		text = lost.String()
+	}
 	return c.kube().AnnotateClaim(ctx, c.target.Cluster.Namespace, objects.VolumeClaimName(c.state.Name, r.Ordinal),
-		r.VolumeUID, objects.AnnotationLostCluster, lost)
+		r.VolumeUID, objects.AnnotationLostCluster, text)
 }
 
 // volumesBack names a claim that is there by now, and was not when it was decided that nobody else is left
@@ -150,8 +155,7 @@ func (c *cluster) finishRecovery(ctx context.Context, a decide.FinishRecovery) (
 	if err := c.holdsVolume(ctx, c.state.Record.Recovery.Ordinal, a.VolumeUID); err != nil {
 		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
 	}
-	begun := c.state.Record.Recovery
-	if err := c.markLost(ctx, begun.Ordinal, begun.ClusterID); err != nil {
+	if err := c.markLost(ctx, c.state.Record.Recovery); err != nil {
 		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
 	}
 	in, err := c.input(decide.RecoveredRecord(c.state, a))

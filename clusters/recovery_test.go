@@ -127,6 +127,7 @@ func TestRecoveryFromBackup(t *testing.T) {
 	s.do(before, start, true)
 	s.do(before, start, false) // a late pass
 	c := s.decided("Recover", "making a new cluster of 20261121t180000z of default/a")
+	s.requireMarks("c1", "", "c1") // before there is anything that the record alone would tell apart
 	job := c.state.Recovery.Job
 	if claim := s.claim(1); job.From == "" || job.VolumeUID != string(claim.UID) || c.state.Record.Recovery.VolumeUID != string(claim.UID) ||
 		claim.Annotations[objects.AnnotationToken] != c.state.Record.Token || !c.state.Record.Recovery.FromBackup {
@@ -160,11 +161,20 @@ func TestWrongMarks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.markLost(ctx, 1, 0xc7); err != nil {
+	if err := c.markLost(ctx, decide.RecordedRecovery{ClusterID: 0xc7, Ordinal: 1}); err != nil {
 		t.Fatal(err)
 	}
 	release()
 	s.requireMarks("c7", "", "c7")
+	c = s.observe() // another member is to be recovered after all
+	if ctx, release, err = c.hold(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.markLost(ctx, decide.RecordedRecovery{ClusterID: 0xc7, Ordinal: 0}); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	s.requireMarks("", "c7", "c7")
 	c = s.observe()
 	if len(c.state.WrongMarks()) > 0 {
 		t.Errorf("nobody has heard etcd: %+v", c.state.WrongMarks())

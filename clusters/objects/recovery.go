@@ -37,8 +37,8 @@ const (
 const (
 	// AnnotationRecoveryDigest is the digest of the order that it was started for.
 	AnnotationRecoveryDigest = "etcd.quorate.dev/recovery-digest"
-	// AnnotationLostCluster is the ID of the cluster that is lost. Once a new one is made, the claims that are left
-	// of it have it, too, but for the one whose data are those of the new cluster.
+	// AnnotationLostCluster is the ID of the cluster that is lost. The claims that are left of it have it, too, but
+	// for the one whose data become those of the new cluster.
 	AnnotationLostCluster = "etcd.quorate.dev/lost-cluster"
 	// AnnotationOrdinal is that of the member that is left, or in whose place one is made of a backup.
 	AnnotationOrdinal = "etcd.quorate.dev/ordinal"

@@ -300,7 +300,7 @@ func observable(s decide.State) bool {
 }
 
 // statesOfStories are the states that the stories decide on.
-func statesOfStories(f *testing.F) []decide.State {
+func statesOfStories(f testing.TB) []decide.State {
 	f.Helper()
 	files, err := filepath.Glob(stories + "/*.txt")
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -65,6 +66,8 @@ func recoverCluster(s State) (Decision, bool) {
 		return Decision{}, false // it has to be on record first
 	case s.ordersRecovery() && s.hindersRecovery() == "":
 		return s.beginRecovery()
+	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPod) && s.recoveredBefore() != "":
+		return block("nothing runs, and %s", s.recoveredBefore()) // what starts would be the lost cluster, beside the new one
 	}
 	return Decision{}, false
 }
@@ -124,18 +127,44 @@ func (s State) hindersRecovery() string {
 	return ""
 }
 
-// recoveredBefore says that another cluster was made of the one that git orders to recover, by the marks on what
-// is left of it; empty if none was, as far as they say.
+// recoveredBefore says that another cluster was made of the one on record, by the marks on what is left of it; empty
+// if none was, as far as they say. While one is being made, they are of that.
 func (s State) recoveredBefore() string {
+	if s.Record.Recovering() || s.Record.ClusterID == 0 {
+		return ""
+	}
 	marked := s.replicaNames(func(r Replica) bool {
-		return r.LostCluster != 0 && r.LostCluster == s.Declared.Recovery.ClusterID
+		return r.LostCluster == s.Record.ClusterID
 	})
 	if len(marked) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("a new cluster was made of it before, as the marks on the claims of %s say, and its record "+
-		"was put back; if that is wrong, take them off: kubectl annotate pvc data-%s etcd.quorate.dev/lost-cluster-",
-		Enumerate(marked), marked[0])
+	return fmt.Sprintf("a new cluster was made of this one before, or was being made, as the marks on the claims of %s "+
+		"say, and the record of it is gone: put back the one in ConfigMap %s-members that had it; if none was made, take "+
+		"the marks off: kubectl annotate pvc data-%s etcd.quorate.dev/lost-cluster-", Enumerate(marked), s.Name,
+		strings.Join(marked, " data-"))
+}
+
+// RecoveryMark is what the claim in a slot is to be marked with: the cluster that it is left of; zero: of none.
+type RecoveryMark struct {
+	Replica
+	Lost ID
+}
+
+// RecoveryMarks are those that claims lack, of a recovery that was begun. The claim that the new cluster begins in has
+// none, unless it is of a cluster that was lost before.
+func (s State) RecoveryMarks(begun RecordedRecovery) (marks []RecoveryMark) {
+	for _, r := range s.replicasInOrder() {
+		begins := r.Ordinal == begun.Ordinal
+		switch {
+		case !hasVolume(r):
+		case begins && r.LostCluster == begun.ClusterID:
+			marks = append(marks, RecoveryMark{r, 0})
+		case !begins && r.LostCluster == 0:
+			marks = append(marks, RecoveryMark{r, begun.ClusterID})
+		}
+	}
+	return marks
 }
 
 // WrongMarks are the replicas whose claims are marked to be left of a lost cluster, although etcd lists their
@@ -170,16 +199,16 @@ func (s State) withoutReady() State {
 }
 
 // hinderedByOthers says who may have data that the survivor, or the backup, lacks. A claim that is not
-// the one on record counts: somebody may have bound it to the volume that there was.
+// the one on record counts: somebody may have bound it to the volume that there was. So does one whose mark
+// alone says whose it is.
 func (s State) hinderedByOthers() string {
 	order := s.Declared.Recovery
-	var left []string
-	for _, m := range s.Record.Members {
-		gone := m.Mode == Joining || order.Lost.Has(m.Ordinal) || !hasVolume(s.Replica(m.Ordinal))
-		if !gone && (m.Ordinal != order.Ordinal || order.Backup != "") {
-			left = append(left, s.ReplicaName(m.Ordinal))
-		}
-	}
+	left := s.replicaNames(func(r Replica) bool {
+		m, recorded := s.Record.Member(r.Ordinal)
+		lostMember := recorded && m.Mode != Joining || r.LostCluster == order.ClusterID
+		return lostMember && hasVolume(r) && !order.Lost.Has(r.Ordinal) &&
+			(r.Ordinal != order.Ordinal || order.Backup != "")
+	})
 	switch {
 	case len(left) == 0:
 		return ""

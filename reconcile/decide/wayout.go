@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -206,6 +207,27 @@ func (s State) wayOutOfChecks() string {
 	return fmt.Sprintf("; %s would start without %s, whose data differ from theirs: "+
 		"kubectl cordon its node, kubectl delete pod %s, and kubectl uncordon the node once the others serve; "+
 		"where they agree, its data are given up then%s", Enumerate(stopped), run[0], run[0], going)
+}
+
+// wayOutOfMarks says how to have members start that are kept as left of a lost cluster, although no other one that
+// was made of it is known: that was begun, and the record of it is lost. Empty if there are none.
+func (s State) wayOutOfMarks() string {
+	var names, claims []string
+	var lost ID
+	for _, gone := range s.Record.Removed {
+		made := s.Record.ClusterID != 0 && s.Record.ClusterID != gone.LostCluster
+		r := s.Replica(gone.Ordinal)
+		if gone.Kept() && !made && hasVolume(r) && r.VolumeUID == gone.VolumeUID {
+			names, lost = append(names, s.ReplicaName(gone.Ordinal)), gone.LostCluster
+			claims = append(claims, "data-"+s.ReplicaName(gone.Ordinal))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; what %s have is kept as left of cluster %s, of which a new one was being made: if none was, "+
+		"have them start again: kubectl annotate pvc %s etcd.quorate.dev/lost-cluster-, "+
+		"and then kubectl delete configmap %s-members", Enumerate(names), lost, strings.Join(claims, " "), s.Name)
 }
 
 // notAllowedToAsk: no pass overcomes it.

@@ -32,6 +32,7 @@ func (r *path) sight(key, value string) (see simulate.Sight, err error) {
 func (r *path) person(key, value string) error {
 	byOrdinal := map[string]func(int){
 		"mark-claim":        func(n int) { r.MarkClaim(n, 0xc7) },
+		"unmark-claim":      func(n int) { r.MarkClaim(n, 0) },
 		"force-new-cluster": r.ForceNewCluster, "promote": r.PromoteMember, "register-node": r.RegisterNode,
 		"unlist-claim": func(n int) { r.UnlistClaim(n, true) }, "relist-claim": func(n int) { r.UnlistClaim(n, false) },
 		"disown-claim": func(n int) { r.DisownClaim(n, true) }, "own-claim": func(n int) { r.DisownClaim(n, false) },

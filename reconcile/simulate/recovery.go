@@ -59,6 +59,7 @@ func (w *World) startRecovery(s decide.State, a decide.StartRecovery) []write {
 	if record := decide.RecoveringRecord(s, uid); !w.record.Equal(record) {
 		writes = append(writes, w.apply(w.configMap(), record))
 	}
+	writes = append(writes, w.markLost(s, decide.RecoveringRecord(s, uid).Recovery)...)
 	return append(writes, write{w.recoveryName(), func() {
 		begun := w.record.Recovery
 		w.recovers = &recovery{
@@ -81,21 +82,13 @@ func (w *World) finishRecovery(s decide.State, a decide.FinishRecovery) []write 
 	if v := w.volumes[s.Record.Recovery.Ordinal]; v.uid != a.VolumeUID || v.terminating || len(w.pods) > 0 {
 		return nil
 	}
-	begun := s.Record.Recovery
-	return append(w.markLost(s, begun.Ordinal, begun.ClusterID), w.apply(w.configMap(), decide.RecoveredRecord(s, a)))
+	return append(w.markLost(s, s.Record.Recovery), w.apply(w.configMap(), decide.RecoveredRecord(s, a)))
 }
 
-// markLost marks the claims that were seen as left of a lost cluster, but for that of the survivor.
-func (w *World) markLost(s decide.State, survivor int, lost decide.ID) (writes []write) {
-	for _, r := range s.Replicas {
-		if r.Ordinal == survivor || r.VolumeUID == "" || r.LostCluster != 0 {
-			continue
-		}
-		writes = append(writes, write{"PersistentVolumeClaim data-" + w.replicaName(r.Ordinal), func() {
-			if w.volumes[r.Ordinal].uid == r.VolumeUID {
-				w.MarkClaim(r.Ordinal, lost)
-			}
-		}})
+// markLost marks the claims that were seen as left of a lost cluster.
+func (w *World) markLost(s decide.State, begun decide.RecordedRecovery) (writes []write) {
+	for _, m := range s.RecoveryMarks(begun) {
+		writes = append(writes, w.mark(m.Replica, m.Lost))
 	}
 	return writes
 }
@@ -103,13 +96,17 @@ func (w *World) markLost(s decide.State, survivor int, lost decide.ID) (writes [
 // unmark takes wrong marks off.
 func (w *World) unmark(s decide.State) (writes []write) {
 	for _, r := range s.WrongMarks() {
-		writes = append(writes, write{"PersistentVolumeClaim data-" + w.replicaName(r.Ordinal), func() {
-			if w.volumes[r.Ordinal].uid == r.VolumeUID {
-				w.MarkClaim(r.Ordinal, 0)
-			}
-		}})
+		writes = append(writes, w.mark(r, 0))
 	}
 	return writes
+}
+
+func (w *World) mark(r decide.Replica, lost decide.ID) write {
+	return write{"PersistentVolumeClaim data-" + w.replicaName(r.Ordinal), func() {
+		if w.volumes[r.Ordinal].uid == r.VolumeUID {
+			w.MarkClaim(r.Ordinal, lost)
+		}
+	}}
 }
 
 // MarkClaim marks a claim as left of a lost cluster, as passes do, and as people can.

@@ -123,7 +123,7 @@
 //
 //	person force-new-cluster=a-0 promote=a-3 scale=1 disarm=CORRUPT
 //	person delete-claims delete-orphaning=(StatefulSet a) restore=3 restore-object=(3 ConfigMap a-members)
-//	person unlist-claim=a-1 relist-claim=a-1 disown-claim=a-1 mark-claim=a-1 own-claim=a-1 unlist-pod=a-1 relist-pod=a-1 register-node=a-1
+//	person unlist-claim=a-1 relist-claim=a-1 disown-claim=a-1 mark-claim=a-1 unmark-claim=a-1 own-claim=a-1 unlist-pod=a-1 relist-pod=a-1 register-node=a-1
 //
 // This changes nothing. It prints the road: what passes will do, one action after the other, and what etcd goes
 // through meanwhile.

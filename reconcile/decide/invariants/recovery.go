@@ -105,7 +105,7 @@ func notOrdered(s decide.State) string {
 		if slot.Pod == decide.PodReady {
 			return "the pod of " + podName(s, slot.Ordinal) + " is ready"
 		}
-		if slot.LostCluster == order.ClusterID {
+		if slot.LostCluster == order.ClusterID && !recovering(s.Record) {
 			return "another cluster was made of it before"
 		}
 	}
@@ -120,6 +120,12 @@ func notGivenUp(s decide.State) string {
 		survives := m.Ordinal == s.Declared.Recovery.Ordinal && !ordersBackup(s)
 		if !survives && m.Mode != decide.Joining && !lost {
 			return "nobody says that the data of " + podName(s, m.Ordinal) + " are lost"
+		}
+	}
+	for _, r := range s.Replicas {
+		marked := r.VolumeUID != "" && r.LostCluster != 0 && r.LostCluster == s.Declared.Recovery.ClusterID
+		if marked && r.Ordinal != s.Declared.Recovery.Ordinal && !saidLost(s, r.Ordinal) {
+			return "nobody says that what " + podName(s, r.Ordinal) + " has of that cluster is lost"
 		}
 	}
 	return ""
