@@ -22,7 +22,8 @@ import (
 
 // TestScheduledBackups declares backups to an S3 store that only pods reach: the first is taken at
 // once, the schedule goes on without any pass, old ones are deleted, and an upgrade waits for one. Then
-// all is lost but the store, and a commit brings it back. In the end it is deleted, after a last backup.
+// all is lost but the store, and a commit brings it back. In the end it is deleted, after a last backup. Other clusters
+// are made of its backups meanwhile, unlike it.
 func TestScheduledBackups(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -77,9 +78,11 @@ func TestScheduledBackups(t *testing.T) {
 		t.Errorf("got %+v, %+v", d, drilled.DrillFailed)
 	}
 
+	const newer = "3.7.3"
+	w.restoreUnlike(s3, newer, allowed, spec("")...)
+
 	// An upgrade waits for a backup, and is not begun without one.
 	s3.stop()
-	const newer = "3.7.3"
 	w.declare(newer, spec("Upgrade")...)
 	blocked := w.runFrom(outside, append([]string{"run", "--until-converged", "--timeout=3m"}, allowed...)...).requireCode(t, exitBlocked)
 	if d := blocked.cluster("a").Decision; d.Rule != "WaitForBackup" || !strings.Contains(d.Message, "has failed: ") {
@@ -109,6 +112,37 @@ func TestScheduledBackups(t *testing.T) {
 		t.Errorf("the store holds %s", listed)
 	}
 	w.restoreAll(s3, newer, allowed)
+}
+
+// restoreUnlike makes another cluster of the newest backup of a, beside it: of another name, more members, the next minor
+// version, and without TLS.
+func (w *world) restoreUnlike(s3 *s3Inside, version string, allowed []string, spec ...string) {
+	w.t.Helper()
+	w.member("a", 0).put("early", "bird")
+	w.kubectl("--namespace", w.namespace, "create", "job", "--from=cronjob/a-backup", "early")
+	w.awaitJob("early")
+	push := func(more string) {
+		w.repository.push(map[string]string{
+			"a.yaml": declaration("a", modern, spec...),
+			"b.yaml": declaration("b", version, three, plain, more, "restore: {from: "+s3.destination()+", cluster: "+w.namespace+"/a}"),
+		})
+	}
+	push("lifecycle: Running")
+	w.convergeFrom(outside, allowed...)
+	if w.requireOneCluster("b", 3) == w.requireOneCluster("a", 1) {
+		w.t.Error("b is in the cluster of a")
+	}
+	m := w.member("b", 2)
+	if got := m.get("early"); got != "bird" {
+		w.t.Errorf("b has %q", got)
+	}
+	if now, err := m.revision(); err != nil || now < bumped {
+		w.t.Errorf("b is at revision %d: %v", now, err)
+	}
+	push("lifecycle: Deleted\nstorage: {retention: Delete}")
+	w.convergeFrom(outside, allowed...)
+	w.declare(modern, spec...)
+	w.convergeFrom(outside, allowed...)
 }
 
 // restoreAll loses the namespace with all that is in it, and brings the cluster back from its backup, with more
@@ -179,16 +213,19 @@ func (w *world) requireRestoredFrom(lost string) {
 	}
 }
 
-// deleteBackedUp deletes the cluster with its data, which leaves a backup of its last change.
+// deleteBackedUp deletes the cluster with its data, which leaves a backup of its last change, with authentication on; and
+// makes another one of that.
 func (w *world) deleteBackedUp(s3 *s3Inside, version string, allowed []string) {
 	w.t.Helper()
-	m := w.member("a", 0)
+	w.enableAuth()
+	m := w.memberAs("a-quorate-tls", "a", 0)
 	m.put("greeting", "farewell")
 	last, err := m.revision()
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.declare(version, three, "backup: "+s3.declared("Deletion"), "lifecycle: Deleted", "storage: {retention: Delete}")
+	tombstone := declaration("a", version, three, "backup: "+s3.declared("Deletion"), "lifecycle: Deleted", "storage: {retention: Delete}")
+	w.repository.push(map[string]string{"a.yaml": tombstone})
 	w.convergeFrom(outside, allowed...)
 	eventually(w.t, "the volumes go", func() error {
 		if left := w.volumeUIDs("a"); len(left) > 0 {
@@ -198,6 +235,22 @@ func (w *world) deleteBackedUp(s3 *s3Inside, version string, allowed []string) {
 	})
 	if listed := w.listInside(s3); !strings.Contains(listed, fmt.Sprint(last)) {
 		w.t.Errorf("the store holds no revision %d: %s", last, listed)
+	}
+
+	w.repository.push(map[string]string{
+		"a.yaml": tombstone, // without it, c would seem to be a under another name
+		"c.yaml": declaration("c", version, one, "restore: {from: "+s3.destination()+", cluster: "+w.namespace+"/a}"),
+	})
+	w.convergeFrom(outside, allowed...)
+	w.requireOneCluster("c", 1)
+	if got := w.memberAs("c-quorate-tls", "c", 0).get("greeting"); got != "farewell" {
+		w.t.Errorf("the greeting is %q", got)
+	}
+	stranger := w.member("c", 0)
+	ctx, cancel := stranger.ctx()
+	defer cancel()
+	if got, err := stranger.Client.Get(ctx, "greeting"); err == nil {
+		w.t.Errorf("the user c-client, who was never made, reads %v", got.Kvs)
 	}
 }
 
