@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"quorate.dev/quorate/reconcile/approval"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/panics"
 	"quorate.dev/quorate/reconcile/report"
@@ -29,6 +30,8 @@ type Reconciler struct {
 	// ClusterTimeout is how long each cluster has in a pass; zero stands for the constant of that
 	// name.
 	ClusterTimeout time.Duration
+	// Approval keeps to what a person has approved; nil approves everything.
+	Approval approval.Approval
 	// Progress, if set, is called with the report of each pass as it ends and how long it took; and
 	// of clusters that took longer once they are done, with zero.
 	Progress func(rep report.Report, took time.Duration)
@@ -179,6 +182,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 		return entry
 	}
 	entry.State, entry.Decision = state, r.decide(ctx, state)
+	r.approve(&entry)
 	entry.Warnings = slices.Concat(entry.Warnings, state.Unseen, state.SpaceWarnings(), state.BackupWarnings())
 	r.logDecision(log, entry)
 	if r.Plan {
@@ -206,6 +210,17 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 		entry.Error = oneLine(failures)
 	}
 	return entry
+}
+
+// approve has an action that nobody has approved become a Block.
+func (r *Reconciler) approve(entry *report.Cluster) {
+	d := entry.Decision
+	if r.Approval == nil || d.Verdict != decide.Act {
+		return
+	}
+	if why := r.Approval.Refuses(entry.Key(), entry.State, d.Action); why != "" {
+		entry.Decision = approval.Refused(d, why)
+	}
 }
 
 // foretell adds the road that lies before the cluster, unless all is done or blocked. That it cannot be had hides
@@ -256,6 +271,9 @@ func (r *Reconciler) do(ctx context.Context, log *slog.Logger, cluster Cluster, 
 		return err
 	}
 	entry.Outcome = &outcome
+	if r.Approval != nil && outcome.Changed {
+		r.Approval.Taken(entry.Key(), entry.State, d.Action)
+	}
 	if !outcome.Changed {
 		entry.Decision = decide.InVain(entry.State, d, outcome.Detail)
 	}

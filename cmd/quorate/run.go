@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -34,6 +35,7 @@ type runFlags struct {
 	watched *metrics.Metrics
 	traces  *traces
 	failOn  riskFlag
+	approve approveFlag
 }
 
 func (f *runFlags) add(c *cobra.Command) {
@@ -76,6 +78,9 @@ blocked, or the timeout is over. With --loop it goes on until it is told to stop
 			if err := f.loop.check(c.Flags()); err != nil {
 				return err
 			}
+			if err := f.approve.check(f.untilConverged, f.loop.on); err != nil {
+				return err
+			}
 			return f.run(c.Context(), std)
 		},
 	}
@@ -83,6 +88,7 @@ blocked, or the timeout is over. With --loop it goes on until it is told to stop
 	f.loop.add(c.Flags())
 	f.live.addLease(c)
 	f.metrics.add(c)
+	f.approve.add(c.Flags())
 	f.output.add(c, "text", "json", "markdown", "github")
 	c.Flags().BoolVar(&f.untilConverged, "until-converged", false,
 		"repeat passes until every cluster is as declared or blocked")
@@ -139,6 +145,9 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	if err := f.source.check(); err != nil {
 		return err
 	}
+	if f.approve.plan != "" && f.source.live() {
+		return usageError{errors.New("--approve plan=DIGEST needs a source that has revisions, such as a git repository")}
+	}
 	scope, err := f.source.scope()
 	if err != nil {
 		return err
@@ -163,12 +172,24 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 		Source: &f.source, Live: live, Log: log, Plan: f.plan, Progress: progress(std.err, f.plan),
 		ClusterTimeout: f.clusterTimeout, Steps: f.source.steps,
 	}
+	if err := f.keepToApproved(ctx, r); err != nil {
+		giveUp(ctx, live, log)
+		return err
+	}
 	if f.loop.on {
 		defer f.traces.end(ctx, timeToFlush)
 		defer giveUp(ctx, live, log)
 		return f.loop.run(ctx, r, f.watched, f.live.leaseDuration)
 	}
 	return f.once(ctx, std, r, live)
+}
+
+// keepToApproved has a run do what is approved.
+func (f *runFlags) keepToApproved(ctx context.Context, r *reconcile.Reconciler) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the plan took longer than --timeout %s", f.timeout))
+	defer cancel()
+	r.Approval, err = f.approve.approval(ctx, r)
+	return err
 }
 
 // watch has counted and traced what a run does.

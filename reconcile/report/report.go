@@ -174,7 +174,10 @@ func JSON(w io.Writer, r Report) error {
 	if r.Clusters == nil {
 		r.Clusters = []Cluster{}
 	}
-	return Encode(w, r)
+	return Encode(w, struct {
+		Report
+		Digest string `json:"digest,omitempty"`
+	}{r, r.Digest()})
 }
 
 // Encode writes a value as JSON that can be shown on a terminal and in the log of a CI system.

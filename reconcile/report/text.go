@@ -25,6 +25,9 @@ func Text(w io.Writer, r Report, style Style) error {
 		style.line(b, 0, "warning", warning, style.Busy)
 	}
 	writeAssumed(b, r, style)
+	if digest := r.Digest(); digest != "" {
+		fmt.Fprintf(b, "plan %s\n", digest)
+	}
 	writeRemovals(b, r.Removals, style)
 	for _, p := range r.Problems {
 		style.line(b, 0, "problem", p.String(), style.Bad)

@@ -89,7 +89,7 @@ func alike(s decide.State, a, b decide.Decision) bool {
 	if a.Rule != b.Rule || a.Verdict != b.Verdict {
 		return false
 	}
-	return a.Action == nil || what(s, a.Action) == what(s, b.Action)
+	return a.Action == nil || What(s, a.Action) == What(s, b.Action)
 }
 
 // follow passes until nothing is left to do, or nothing moves any more.

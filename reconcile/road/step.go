@@ -8,7 +8,7 @@ import (
 )
 
 func newStep(s decide.State, d decide.Decision, at Standing) Step {
-	return Step{Rule: d.Rule, Action: d.Action, What: what(s, d.Action), Before: at, Lowest: at, After: at}
+	return Step{Rule: d.Rule, Action: d.Action, What: What(s, d.Action), Before: at, Lowest: at, After: at}
 }
 
 // watch notes what has become of pods and volumes between two moments, and where etcd stands now.
@@ -54,8 +54,8 @@ func add(names *[]string, name string) {
 	}
 }
 
-// what says what an action does, by the names of members, and by no ID.
-func what(s decide.State, action decide.Action) string {
+// What says what an action does, by the names of members, and by no ID.
+func What(s decide.State, action decide.Action) string {
 	kind := decide.KindOf(action)
 	switch a := action.(type) {
 	case decide.Bootstrap, decide.StartRollout, decide.EnableDowngrade, decide.CancelDowngrade:

@@ -44,6 +44,7 @@ type result struct {
 // report is the JSON report of run and plan.
 type report struct {
 	Revision string          `json:"revision"`
+	Digest   string          `json:"digest"`
 	Clusters []clusterReport `json:"clusters"`
 	Problems []struct {
 		File    string `json:"file"`

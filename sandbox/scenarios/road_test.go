@@ -20,8 +20,19 @@ type road struct {
 // right before.
 func (w *world) convergeAsPlanned() result {
 	w.t.Helper()
+	return w.convergeAs(w.runFrom(outside, "plan", patientWithEtcd))
+}
+
+// convergeAsApproved does so, and has the runs keep to that plan.
+func (w *world) convergeAsApproved() result {
+	w.t.Helper()
 	plan := w.runFrom(outside, "plan", patientWithEtcd)
-	r := w.converge("--log-level", "info")
+	return w.convergeAs(plan, patientWithEtcd, "--approve", "plan="+plan.report.Digest)
+}
+
+func (w *world) convergeAs(plan result, args ...string) result {
+	w.t.Helper()
+	r := w.converge(append(args, "--log-level", "info")...)
 	ahead := plan.cluster("a").Road
 	if ahead == nil {
 		w.t.Errorf("the plan shows no road:\n%s", plan)

@@ -40,7 +40,13 @@ func testRollOptions(t *testing.T, w *world) {
 	pods, volumes := w.podUIDs("a"), w.volumeUIDs("a")
 	history := w.watchWrites(3)
 	w.declare(modern, three, otherOptions)
-	w.convergeAsPlanned().requireRule(t, "a", "Converged")
+	other := "sha256:" + strings.Repeat("0", 64)
+	refused := w.runFrom(outside, "run", "--until-converged", patientWithEtcd, "--approve", "plan="+other).requireCode(t, exitBlocked)
+	if !refused.says(other+" was approved") || len(refused.acted("a")) > 0 {
+		t.Errorf("%s", refused)
+	}
+	w.runFrom(outside, "run", "--until-converged", patientWithEtcd, "--approve", "never-restart").requireCode(t, exitBlocked).requireRule(t, "a", "NotApproved")
+	w.convergeAsApproved().requireRule(t, "a", "Converged")
 	history.end()
 	w.requireOneCluster("a", 3)
 	for ordinal := range 3 {

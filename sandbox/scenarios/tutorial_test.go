@@ -111,7 +111,7 @@ var changing = []struct {
 	pattern *regexp.Regexp
 	instead string
 }{
-	{regexp.MustCompile(`\b[0-9a-f]{12,40}\b`), "ID"},
+	{regexp.MustCompile(`\b[0-9a-f]{12,64}\b`), "ID"},
 	{regexp.MustCompile(`https://[0-9.]+:\d+`), "URL"},
 	{regexp.MustCompile(`\b\d+Ki\b`), "SIZE"},
 	{regexp.MustCompile(`\b(Leader|Voter)\b`), "ROLE"},

@@ -214,5 +214,8 @@ func (p *page) end(r report.Report, entries []entry) {
 	if slices.ContainsFunc(entries, func(e entry) bool { return e.Road != nil && len(e.Road.Steps) > 0 }) {
 		p.note("Roads take for granted that %s.", road.Assumed)
 	}
+	if digest := r.Digest(); digest != "" {
+		p.note("Plan `%s`", digest)
+	}
 	p.note("%s", report.Summary(r))
 }

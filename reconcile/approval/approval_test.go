@@ -1,0 +1,220 @@
+package approval_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/reconcile/approval"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/reconcile/road"
+	"quorate.dev/quorate/reconcile/simulate"
+)
+
+const key = "n/a"
+
+// world is a cluster of three that is as declared, in which time passes as the seed says.
+func world(seed uint64) *simulate.World {
+	w := simulate.New("a", decide.Declared{Replicas: 3, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h"}, seed)
+	w.Converge(60)
+	return w
+}
+
+// changes are what git may want of it.
+var changes = map[string]func(*decide.Declared){
+	"grow":      func(d *decide.Declared) { d.Replicas = 5 },
+	"shrink":    func(d *decide.Declared) { d.Replicas = 1 },
+	"roll":      func(d *decide.Declared) { d.SpecHash = "h2" },
+	"upgrade":   func(d *decide.Declared) { d.Version = "3.7.3" },
+	"downgrade": func(d *decide.Declared) { d.Version = "3.5.35" },
+	"stop":      func(d *decide.Declared) { d.Lifecycle = decide.Stopped },
+	"several":   func(d *decide.Declared) { d.Replicas, d.SpecHash, d.Version = 5, "h2", "3.7.3" },
+}
+
+func planOf(w *simulate.World) report.Report {
+	entry := report.Cluster{Namespace: "n", Name: "a", State: w.Observe()}
+	entry.Decision = decide.Decide(entry.State)
+	if ahead := road.Ahead(entry.State); len(ahead.Steps) > 0 {
+		entry.Road = &ahead
+	}
+	return report.Report{Planned: true, Revision: "main@sha1:abc", Clusters: []report.Cluster{entry}}
+}
+
+// run runs passes as far as they are approved, and returns what was refused, if anything was.
+func run(w *simulate.World, a approval.Approval, meanwhile func(pass int)) (refused string, end decide.Decision) {
+	for pass := range 300 {
+		meanwhile(pass)
+		s := w.Observe()
+		d := decide.Decide(s)
+		if d.Verdict == decide.Act {
+			if why := a.Refuses(key, s, d.Action); why != "" {
+				return why, approval.Refused(d, why)
+			}
+			w.Pass(simulate.NoCrash)
+			a.Taken(key, s, d.Action)
+		} else {
+			w.Pass(simulate.NoCrash)
+		}
+		if d.Verdict == decide.Done || d.Verdict == decide.Block {
+			return "", d
+		}
+		w.Tick()
+	}
+	return "no end", decide.Decision{}
+}
+
+func never(int) {}
+
+// TestPlanIsDone: a run goes the whole road that was approved, however long pods take to start and whoever leads.
+func TestPlanIsDone(t *testing.T) {
+	for name, change := range changes {
+		for seed := range uint64(12) {
+			w := world(seed)
+			change(&w.Declared)
+			plan := planOf(w)
+			if len(plan.Clusters[0].Road.Steps) == 0 {
+				t.Fatalf("%s: nothing is planned", name)
+			}
+			if refused, end := run(w, approval.Of(plan), never); refused != "" || end.Verdict != decide.Done {
+				t.Errorf("%s, seed %d: %s; it ends with %s", name, seed, refused, end)
+			}
+		}
+	}
+}
+
+// TestWhatWasNotPlanned: a member whose volume is lost on the way is replaced by nobody before a person has seen that.
+func TestWhatWasNotPlanned(t *testing.T) {
+	w := world(0)
+	w.Declared.SpecHash = "h2"
+	refused, end := run(w, approval.Of(planOf(w)), func(pass int) {
+		if pass == 3 {
+			w.LoseVolume(0)
+		}
+	})
+	if end.Rule != approval.Rule || end.Verdict != decide.Block || !strings.Contains(refused, "make a new one") {
+		t.Errorf("%s: %s", end, refused)
+	}
+	if !strings.Contains(end.Message, "RemoveMember") {
+		t.Errorf("it does not say what would be next: %s", end.Message)
+	}
+	if again, end := run(w, approval.Of(planOf(w)), never); again != "" || end.Verdict != decide.Done {
+		t.Errorf("with a new plan: %s, %s", again, end)
+	}
+}
+
+// TestOtherClusters: a plan approves nothing for a cluster that it does nothing with, nor more than its road.
+func TestOtherClusters(t *testing.T) {
+	w := world(0)
+	nothing := approval.Of(planOf(w))
+	w.Declared.Replicas = 5
+	if refused, _ := run(w, nothing, never); !strings.Contains(refused, "does nothing with this cluster") {
+		t.Errorf("got %q", refused)
+	}
+	plan := approval.Of(planOf(w))
+	w.Declared.Replicas, w.Declared.SpecHash = 3, "h2"
+	if refused, _ := run(w, plan, never); !strings.Contains(refused, "goes on with AddLearner a-3") {
+		t.Errorf("got %q", refused)
+	}
+	w.Declared.Replicas, w.Declared.SpecHash = 5, "h"
+	if refused, _ := run(w, plan, never); refused != "" {
+		t.Errorf("got %q", refused)
+	}
+	w.Declared.SpecHash = "h2"
+	if refused, _ := run(w, plan, never); !strings.Contains(refused, "nothing more was in the plan") {
+		t.Errorf("got %q", refused)
+	}
+}
+
+// TestNeverRestart: what restarts, stops or removes something is left to a person, and what only adds is done.
+func TestNeverRestart(t *testing.T) {
+	for name, change := range changes {
+		w := world(1)
+		before := w.Observe()
+		change(&w.Declared)
+		refused, end := run(w, approval.NeverRestart{}, never)
+		if (refused == "") != (name == "grow") {
+			t.Errorf("%s: %q, %s", name, refused, end)
+		}
+		for _, r := range before.Replicas {
+			if later := w.Observe().Replica(r.Ordinal); later.PodUID != r.PodUID || later.VolumeUID != r.VolumeUID {
+				t.Errorf("%s: a-%d was %+v and is %+v", name, r.Ordinal, r, later)
+			}
+		}
+	}
+	var refused []string
+	for _, a := range decide.Actions() {
+		if (approval.NeverRestart{}).Refuses(key, world(0).Observe(), a) != "" {
+			refused = append(refused, decide.KindOf(a))
+		}
+	}
+	want := []string{"CancelDowngrade", "DeleteObjects", "DeleteVolume", "DiscardBackup", "EnableDowngrade", "FinishRecovery",
+		"MoveLeader", "RemoveMember", "RestartReplica", "StartRecovery", "StartRollout", "StopPods", "StopRecovery", "StopRestore"}
+	slices.Sort(refused)
+	if !slices.Equal(refused, want) {
+		t.Errorf("refused are %q, want %q", refused, want)
+	}
+}
+
+// TestDigest: it tells plans apart by all that is approved with them, and nothing else.
+func TestDigest(t *testing.T) {
+	plan := func(change func(*simulate.World, *report.Report)) string {
+		w := world(0)
+		w.Declared.Replicas = 5
+		r := planOf(w)
+		if change != nil {
+			change(w, &r)
+		}
+		return r.Digest()
+	}
+	digest := plan(nil)
+	if !strings.HasPrefix(digest, "sha256:") || len(digest) != len("sha256:")+64 || plan(nil) != digest {
+		t.Fatalf("%q, and again %q", digest, plan(nil))
+	}
+	same := plan(func(_ *simulate.World, r *report.Report) {
+		r.Clusters = append(r.Clusters, report.Cluster{Namespace: "n", Name: "b"}) // nothing is done with it
+		r.Clusters[0].Warnings = []string{"w"}
+	})
+	if same != digest {
+		t.Errorf("%q, want %q", same, digest)
+	}
+	for what, change := range map[string]func(*simulate.World, *report.Report){
+		"revision": func(_ *simulate.World, r *report.Report) { r.Revision = "main@sha1:abd" },
+		"cluster":  func(_ *simulate.World, r *report.Report) { r.Clusters[0].Name = "b" },
+		"ID":       func(_ *simulate.World, r *report.Report) { r.Clusters[0].State.Record.ClusterID++ },
+		"founding": func(_ *simulate.World, r *report.Report) { r.Clusters[0].State.Record.Token = "other" },
+		"end":      func(_ *simulate.World, r *report.Report) { r.Clusters[0].Road.End.Verdict = decide.Block },
+		"open":     func(_ *simulate.World, r *report.Report) { r.Clusters[0].Road.Open = true },
+		"steps":    func(w *simulate.World, r *report.Report) { w.Declared.Replicas = 4; *r = planOf(w) },
+	} {
+		if other := plan(change); other == digest || other == "" {
+			t.Errorf("another %s has the digest %q", what, other)
+		}
+	}
+	if got := planOf(world(0)).Digest(); got != "" {
+		t.Errorf("where nothing is to be done, it is %q", got)
+	}
+}
+
+// TestAnyOrder: of several actions of one kind in a row, any may come first, and each once.
+func TestAnyOrder(t *testing.T) {
+	s := world(0).Observe()
+	ready := func(name string) decide.Action { return decide.PromoteLearner{Name: name} }
+	ahead := &road.Road{}
+	for _, a := range []decide.Action{ready("a-3"), decide.Seal{}, ready("a-4"), decide.RestartReplica{Ordinal: 0}} {
+		ahead.Steps = append(ahead.Steps, road.Step{Action: a, What: road.What(s, a)})
+	}
+	plan := approval.Of(report.Report{Clusters: []report.Cluster{{Namespace: "n", Name: "a", Road: ahead}}})
+	for _, a := range []decide.Action{ready("a-4"), ready("a-3")} {
+		if why := plan.Refuses(key, s, a); why != "" {
+			t.Errorf("%s: %s", a, why)
+		}
+		plan.Taken(key, s, a)
+		if why := plan.Refuses(key, s, a); !strings.Contains(why, "goes on with") {
+			t.Errorf("%s again: %q", a, why)
+		}
+	}
+	if why := plan.Refuses(key, s, decide.RestartReplica{Ordinal: 0}); why != "" {
+		t.Error(why)
+	}
+}

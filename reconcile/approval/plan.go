@@ -1,0 +1,102 @@
+package approval
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/reconcile/road"
+)
+
+// Plan approves the roads of a plan that a person has seen: of each cluster its actions, one after the other, but that
+// those of one kind in a row may change places; and none of a cluster that had none. An action that has become needless
+// is left out. Whatever else differs is refused, and so is all that comes after an open end.
+type Plan struct {
+	mu    sync.Mutex
+	roads map[string]*way
+}
+
+// way is what is left of a road.
+type way struct {
+	steps []decide.Action
+	what  []string // of each
+}
+
+// Of approves the roads of a plan.
+func Of(plan report.Report) *Plan {
+	p := &Plan{roads: map[string]*way{}}
+	for _, c := range plan.Clusters {
+		if c.Road == nil || len(c.Road.Steps) == 0 {
+			continue
+		}
+		w := &way{}
+		for _, step := range c.Road.Steps {
+			if !notes(step.Action) {
+				w.steps, w.what = append(w.steps, step.Action), append(w.what, step.What)
+			}
+		}
+		p.roads[c.Key()] = w
+	}
+	return p
+}
+
+// notes reports whether an action writes down what is so already, or readies what comes next. How often that is needed
+// depends on how soon pods start and volumes go, and who leads by then, which no plan can know.
+func notes(a decide.Action) bool {
+	switch a.(type) {
+	case decide.ApplyObjects, decide.Seal, decide.MoveLeader:
+		return true
+	}
+	return false
+}
+
+// Refuses says what is not on the road.
+func (p *Plan) Refuses(cluster string, s decide.State, a decide.Action) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch w := p.roads[cluster]; {
+	case w == nil:
+		return "the plan that was approved does nothing with this cluster: make a new one, and have that approved"
+	case notes(a), w.find(road.What(s, a)) >= 0:
+		return ""
+	case len(w.what) == 0:
+		return "nothing more was in the plan that was approved: make a new one, and have that approved"
+	default:
+		return fmt.Sprintf("the plan that was approved goes on with %s: make a new one, and have that approved", w.what[0])
+	}
+}
+
+// Taken goes on behind an action.
+func (p *Plan) Taken(cluster string, s decide.State, a decide.Action) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.roads[cluster]
+	if w == nil || notes(a) {
+		return
+	}
+	at := w.find(road.What(s, a))
+	if at < 0 {
+		return
+	}
+	if at < w.alike() { // which of several pods restarts or joins first, no plan can know
+		w.what = slices.Delete(slices.Clone(w.what), at, at+1)
+		w.steps = slices.Delete(slices.Clone(w.steps), at, at+1)
+		return
+	}
+	w.what, w.steps = w.what[at+1:], w.steps[at+1:]
+}
+
+// find is the index of an action on the way; negative if it is not there.
+func (w *way) find(what string) int { return slices.Index(w.what, what) }
+
+// alike is how many actions of one kind come next, one after the other.
+func (w *way) alike() int {
+	for i, a := range w.steps {
+		if decide.KindOf(a) != decide.KindOf(w.steps[0]) {
+			return i
+		}
+	}
+	return len(w.steps)
+}
