@@ -124,7 +124,10 @@ func (w *World) goesWithData() bool {
 func (w *World) stopPods() []write {
 	next := w.set
 	next.replicas = 0
-	needed := func(n int) bool { return w.volumes[n].terminating && !w.saidLost(n) }
+	needed := func(n int) bool {
+		_, runs := w.pods[n]
+		return runs && w.volumes[n].terminating && !w.saidLost(n)
+	}
 	if !w.exists(w.statefulSet()) || next == w.set ||
 		!w.goesWithData() && slices.ContainsFunc(w.ordinals(), needed) {
 		return nil

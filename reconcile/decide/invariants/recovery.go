@@ -123,8 +123,12 @@ func notGivenUp(s decide.State) string {
 		}
 	}
 	for _, r := range s.Replicas {
+		_, recorded := recordedAt(s.Record, r.Ordinal) // those are above
+		goneBefore := slices.ContainsFunc(s.Record.Removed, func(gone decide.RemovedMember) bool {
+			return gone.Ordinal == r.Ordinal && gone.VolumeUID == r.VolumeUID && gone.LostCluster == 0
+		})
 		marked := r.VolumeUID != "" && r.LostCluster != 0 && r.LostCluster == s.Declared.Recovery.ClusterID
-		if marked && r.Ordinal != s.Declared.Recovery.Ordinal && !saidLost(s, r.Ordinal) {
+		if marked && !recorded && !goneBefore && r.Ordinal != s.Declared.Recovery.Ordinal && !saidLost(s, r.Ordinal) {
 			return "nobody says that what " + podName(s, r.Ordinal) + " has of that cluster is lost"
 		}
 	}
