@@ -152,15 +152,18 @@ type RecoveryMark struct {
 }
 
 // RecoveryMarks are those that claims lack, of a recovery that was begun. The claim that the new cluster begins in has
-// none, unless it is of a cluster that was lost before.
+// none, unless it is of a cluster that was lost before. A volume on record as that of a member is of the cluster that is
+// lost now, whatever somebody has marked it with.
 func (s State) RecoveryMarks(begun RecordedRecovery) (marks []RecoveryMark) {
 	for _, r := range s.replicasInOrder() {
 		begins := r.Ordinal == begun.Ordinal
+		m, _ := s.Record.Member(r.Ordinal)
+		ofMember := m.VolumeUID != "" && m.VolumeUID == r.VolumeUID
 		switch {
 		case !hasVolume(r):
-		case begins && r.LostCluster == begun.ClusterID:
+		case begins && r.LostCluster != 0 && (r.LostCluster == begun.ClusterID || ofMember):
 			marks = append(marks, RecoveryMark{r, 0})
-		case !begins && r.LostCluster == 0:
+		case !begins && (r.LostCluster == 0 || ofMember && r.LostCluster != begun.ClusterID):
 			marks = append(marks, RecoveryMark{r, begun.ClusterID})
 		}
 	}
