@@ -135,7 +135,7 @@ func (c *cluster) observe(ctx context.Context) {
 	if own.Custom != nil {
 		c.state.ReportedClusterID, c.state.ReportedVersion = inventory.ReportedClusterID(own.Custom),
 			own.Custom.Status.Version
-		c.state.Waited = status.Waited(own.Custom)
+		c.state.Waited = status.Waited(own.Custom, c.state.Now)
 		c.state.LastSeen = status.LastSeen(own.Custom, c.state.Declared.Recovery.ClusterID)
 	}
 	err := errors.Join(own.Unreadable, c.unseen, clockless)
@@ -184,7 +184,7 @@ func (c *cluster) gather(ctx context.Context) error {
 	c.findStranded(ctx)
 	c.findRefused(ctx)
 	c.askEtcd(ctx)
-	status.RecallSilence(c.own.Custom, c.state.Membership.Members)
+	status.RecallSilence(c.own.Custom, c.state.Membership.Members, c.state.Now)
 	return c.compare(ctx)
 }
 

@@ -90,13 +90,13 @@ func answers(membership decide.Membership, id string) bool {
 		func(m decide.Member) bool { return m.ID.String() == id && m.Answers })
 }
 
-// since when a member's role and health are as they are: as before if nothing has changed.
+// since when a member's role and health are as they are: as before if nothing has changed, unless that is yet to come.
 func since(status v1alpha1.MemberStatus, old []v1alpha1.MemberStatus, now metav1.Time) metav1.Time {
 	for _, before := range old {
 		// Which tells nothing of its role.
 		sameRole := before.Role == status.Role || status.Health == v1alpha1.MemberUnreachable
 		same := before.Health == status.Health && sameRole
-		if before.ID == status.ID && same && !before.Since.IsZero() {
+		if before.ID == status.ID && same && !before.Since.IsZero() && !decide.YetToCome(before.Since.Time, now.Time) {
 			return before.Since
 		}
 	}

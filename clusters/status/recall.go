@@ -7,17 +7,21 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Waited reads what earlier passes have waited for.
-func Waited(custom *v1alpha1.EtcdCluster) []decide.Waited {
+// Waited reads what earlier passes have waited for. What is of a time that is yet to come would be waited for until
+// then, and longer: it goes for nothing.
+func Waited(custom *v1alpha1.EtcdCluster, now time.Time) []decide.Waited {
 	var list []decide.Waited
 	for _, w := range custom.Status.Waiting {
+		if decide.YetToCome(w.Since.Time, now) || decide.YetToCome(w.Seen.Time, now) {
+			continue
+		}
 		list = append(list, decide.Waited{Rule: w.Rule, For: w.For, Since: w.Since.UTC(), Seen: w.Seen.UTC()})
 	}
 	return list
 }
 
 // StrandedBefore is since when passes have found the volume of the member in a slot stranded; zero
-// if the last one did not, or it is another's.
+// if the last one did not, or it is another's, or that is yet to come.
 func StrandedBefore(custom *v1alpha1.EtcdCluster, s decide.State, ordinal int) time.Time {
 	if custom == nil {
 		return time.Time{}
@@ -27,7 +31,8 @@ func StrandedBefore(custom *v1alpha1.EtcdCluster, s decide.State, ordinal int) t
 			continue
 		}
 		for _, before := range custom.Status.Members {
-			if before.ID == m.ID.String() && !before.StrandedSince.IsZero() {
+			if before.ID == m.ID.String() && !before.StrandedSince.IsZero() &&
+				!decide.YetToCome(before.StrandedSince.Time, s.Now) {
 				return before.StrandedSince.UTC()
 			}
 		}
@@ -36,15 +41,16 @@ func StrandedBefore(custom *v1alpha1.EtcdCluster, s decide.State, ordinal int) t
 }
 
 // RecallSilence fills in since when silent members have been found silent. Silence while etcd gave
-// no list, or named no leader, does not count: it may have been ours.
-func RecallSilence(custom *v1alpha1.EtcdCluster, members []decide.Member) {
+// no list, or named no leader, does not count: it may have been ours. Nor does one that is yet to come.
+func RecallSilence(custom *v1alpha1.EtcdCluster, members []decide.Member, now time.Time) {
 	if custom == nil || custom.Status.Leader == "" {
 		return
 	}
 	for i := range members {
 		m := &members[i]
 		for _, before := range custom.Status.Members {
-			if !m.Answers && before.ID == m.ID.String() && before.Health == v1alpha1.MemberUnreachable {
+			silent := before.Health == v1alpha1.MemberUnreachable && !decide.YetToCome(before.Since.Time, now)
+			if !m.Answers && before.ID == m.ID.String() && silent {
 				m.SilentSince = before.Since.UTC()
 			}
 		}

@@ -28,7 +28,7 @@ func TestRecallSilence(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			members := []decide.Member{{ID: 1, Answers: true}, {ID: 2}}
-			RecallSilence(&v1alpha1.EtcdCluster{Status: test.status}, members)
+			RecallSilence(&v1alpha1.EtcdCluster{Status: test.status}, members, noon.Add(time.Minute))
 			if !members[0].SilentSince.IsZero() || !members[1].SilentSince.Equal(test.want) {
 				t.Errorf("got %+v", members)
 			}
@@ -72,7 +72,7 @@ func TestWaitingInTheStatus(t *testing.T) {
 	entry.State.Membership.Members[0].Answers = false
 	pass := func(at time.Duration, outcome *report.Outcome) bool {
 		entry.State.Now, entry.Outcome = noon.Add(at), outcome
-		entry.State.Waited = Waited(live)
+		entry.State.Waited = Waited(live, entry.State.Now)
 		entry.Decision = decide.Decide(entry.State)
 		status := newStatus(live, live, entry, fetchedMain)
 		worth := WorthWriting(live.Status, status)
@@ -103,6 +103,42 @@ func TestLastSeen(t *testing.T) {
 	for _, other := range []decide.ID{0, 0xc2} {
 		if seen := LastSeen(custom, other); seen != nil {
 			t.Errorf("%s: %+v", other, seen)
+		}
+	}
+}
+
+// TestSinceYetToCome: a pass was told a time that is a day ahead, by an API server whose clock was set right since. What it
+// has written of silence, of a wait and of a stranded volume neither holds until that day, nor for as long again.
+func TestSinceYetToCome(t *testing.T) {
+	live := liveCluster()
+	entry := healthyEntry()
+	m := &entry.State.Membership.Members[2]
+	m.Answers = false
+	entry.State.Replicas[1] = decide.Replica{Ordinal: 1, Pod: decide.PodPending, Stranded: "its node is gone"}
+	for _, step := range []struct{ at, since time.Duration }{
+		{24 * time.Hour, 24 * time.Hour}, {0, 0}, {time.Minute, 0},
+	} {
+		s := &entry.State
+		s.Now = noon.Add(step.at)
+		s.Waited = Waited(live, s.Now)
+		m.SilentSince = time.Time{}
+		RecallSilence(live, s.Membership.Members, s.Now)
+		s.Replicas[1].StrandedSince = StrandedBefore(live, *s, 1)
+		entry.Decision = decide.Decide(*s)
+		status := newStatus(live, live, entry, fetchedMain)
+		if step.at < time.Minute && !WorthWriting(live.Status, status) {
+			t.Errorf("%s: it is not written", step.at)
+		}
+		live.Status = status
+		since := metav1.NewTime(noon.Add(step.since))
+		if got := status.Members[1]; !got.Since.Equal(&since) || !got.StrandedSince.Equal(&since) {
+			t.Errorf("%s: silent since %s, stranded since %s", step.at, got.Since, got.StrandedSince)
+		}
+		if len(status.Waiting) != 1 || !status.Waiting[0].Since.Equal(&since) {
+			t.Errorf("%s: %+v", step.at, status.Waiting)
+		}
+		if step.at > 0 && step.since == 0 && !m.SilentSince.Equal(noon) {
+			t.Errorf("%s: silent since %s", step.at, m.SilentSince)
 		}
 	}
 }

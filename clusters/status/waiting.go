@@ -11,7 +11,7 @@ import (
 // waiting is what a pass waits for, beside what earlier ones have by the status that is there.
 func waiting(live *v1alpha1.EtcdCluster, entry report.Cluster) []v1alpha1.WaitStatus {
 	s := entry.State
-	s.Waited = Waited(live)
+	s.Waited = Waited(live, s.Now)
 	changed := entry.Outcome != nil && entry.Outcome.Changed
 	var list []v1alpha1.WaitStatus
 	for _, w := range decide.Waits(s, entry.Decision, changed) {

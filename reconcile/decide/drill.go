@@ -26,6 +26,10 @@ type Drill struct {
 // clockSkew is how far the clocks of machines may be apart.
 const clockSkew = 5 * time.Minute
 
+// YetToCome reports whether a time is of the future, however far the clocks of machines may be apart: a clock was wrong
+// then, or is now.
+func YetToCome(at, now time.Time) bool { return at.After(now.Add(clockSkew)) }
+
 // CanHaveBeen reports whether the drill can be done by now. One of the future would count as the newest for as long
 // as it takes, and hide those that fail until then.
 func (d Drill) CanHaveBeen(now time.Time) bool { return !d.FinishedAt.After(now.Add(clockSkew)) }
