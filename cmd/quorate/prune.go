@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -122,15 +124,24 @@ func (p pruner) run(ctx context.Context, plan retention.Plan) error {
 		done = "would be deleted"
 	}
 	deleted := 0
-	for _, b := range plan.Delete {
-		gone, err := p.delete(ctx, b.ID(), func() error { return p.remove(ctx, b) })
-		if err != nil {
-			return err
+	remove := func(backups []store.Backup) error {
+		for _, b := range backups {
+			gone, err := p.delete(ctx, b.ID(), func() error { return p.remove(ctx, b) })
+			if err != nil {
+				return err
+			}
+			if gone {
+				fmt.Fprintf(p.std.out, "%s  %s %s (%s)\n", p.of, b.ID(), done, stateOf(b))
+				deleted++
+			}
 		}
-		if gone {
-			fmt.Fprintf(p.std.out, "%s  %s %s (%s)\n", p.of, b.ID(), done, stateOf(b))
-			deleted++
-		}
+		return nil
+	}
+	if err := remove(plan.Delete); err != nil {
+		return err
+	}
+	if err := remove(takeTurns(plan.Behind, len(plan.Delete)-deleted)); err != nil {
+		return err
 	}
 	for _, name := range plan.Orphans {
 		gone, err := p.delete(ctx, name, func() error { return p.discard(ctx, name) })
@@ -148,6 +159,16 @@ func (p pruner) run(ctx context.Context, plan retention.Plan) error {
 	_, err := fmt.Fprintf(p.std.out, "%s  %d of %d backups %s%s\n", p.of, deleted, len(p.listed.Backups),
 		done, more)
 	return err
+}
+
+// takeTurns returns so many of those behind, at most, from anywhere among them: the first ones may be held on to for as long
+// as those before them.
+func takeTurns(behind []store.Backup, most int) []store.Backup {
+	if len(behind) <= most {
+		return behind
+	}
+	at := rand.IntN(len(behind))
+	return slices.Concat(behind[at:], behind[:at])[:most]
 }
 
 // delete deletes one thing. What the store holds on to, and what cannot be read, stays, and is said.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,42 @@ func TestPruneGoesOn(t *testing.T) {
 		if _, err := store.ReadUseful(t.Context(), bucket, b); err != nil {
 			t.Errorf("%+v: %v", b, err)
 		}
+	}
+}
+
+// TestPruneBehindHeld: what the store holds on to takes no turn of those behind it, however many it is.
+func TestPruneBehindHeld(t *testing.T) {
+	r := newRestores(t)
+	var first []store.Backup
+	for days := range 4 {
+		r.stored(store.SlotID(time.Now().AddDate(0, 0, -days-1)))
+	}
+	bucket, err := store.Location{Directory: r.store}.Open(t.Context(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listing := listed(t, bucket)
+	for _, b := range listing.Backups {
+		if b.Slot.Before(time.Now().AddDate(0, 0, -2)) {
+			first = append(first, b)
+		}
+	}
+	held := first[0].ID()
+	locked := changing{bucket, func(name string, remove func() error) error {
+		if strings.Contains(name, held) {
+			return store.ErrHeld
+		}
+		return remove()
+	}}
+	for range 2 { // of which only one may go, each time
+		plan := retention.Plan{Delete: first[:1], Behind: first[1:]}
+		var out, stderr bytes.Buffer
+		p := pruner{streams{out: &out, err: &stderr}, locked, store.Cluster{Namespace: "ns", Name: "a"}, listing, false}
+		if err := p.run(t.Context(), plan); err != nil || !strings.Contains(out.String(), "  1 of ") {
+			t.Errorf("%v: %s%s", err, &out, &stderr)
+		}
+		first = slices.DeleteFunc(first, func(b store.Backup) bool { return strings.Contains(out.String(), b.ID()+" deleted") })
+		listing = listed(t, bucket)
 	}
 }
 

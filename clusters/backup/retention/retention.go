@@ -33,6 +33,8 @@ const Orphaned = 7 * 24 * time.Hour
 // to know.
 type Plan struct {
 	Delete []store.Backup
+	// Behind are those that are next: one of them is deleted for each of the others that the store holds on to.
+	Behind []store.Backup
 	// RestsOn is the backup for which the others are given up.
 	RestsOn store.Backup
 	// Orphans are data that no manifest names, by their names in the store.
@@ -85,7 +87,8 @@ func Prune(l store.Listing, p Policy, now time.Time) Plan {
 		}
 	}
 	slices.SortFunc(plan.Delete, oldestFirst)
-	plan.Delete = plan.Delete[:min(MaxDeleted, len(plan.Delete))]
+	first := min(MaxDeleted, len(plan.Delete))
+	plan.Delete, plan.Behind = plan.Delete[:first], plan.Delete[first:]
 	plan.Orphans = orphans(l, p, now)
 	return plan
 }

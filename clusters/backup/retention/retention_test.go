@@ -117,7 +117,7 @@ func TestLaws(t *testing.T) {
 
 // lawBroken says which law a plan breaks. It judges by itself, from what is left.
 func lawBroken(all []store.Backup, plan Plan, p Policy) string {
-	left := without(all, plan.Delete)
+	left := without(all, slices.Concat(plan.Delete, plan.Behind)) // which may go as well
 	newest := func(of []store.Backup, is func(store.Backup) bool) (found store.Backup) {
 		for _, b := range of {
 			if is(b) && b.Slot.After(found.Slot) {
