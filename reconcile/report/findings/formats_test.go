@@ -55,7 +55,7 @@ func TestFormats(t *testing.T) {
 
 // TestHostileTextInFormats: whatever others have written, it is text, and the documents are sound.
 func TestHostileTextInFormats(t *testing.T) {
-	texts := map[string]string{"markup": `]]></failure><!--&lt;"'` + visibletest.Mark, "slashes": "a/b/c" + visibletest.Mark}
+	texts := map[string]string{"a link of SARIF": "[sign in](https://evil.example.com)" + visibletest.Mark, "markup": `]]></failure><!--&lt;"'` + visibletest.Mark, "slashes": "a/b/c" + visibletest.Mark}
 	for name, text := range visibletest.Hostile {
 		texts[name] = text
 	}
@@ -170,7 +170,10 @@ func checkSARIF(t *testing.T, name string, document []byte, said string) {
 		if got.Runs[0].Tool.Driver.Rules[r.RuleIndex].ID != r.RuleID || len(r.Locations) != 1 || r.Locations[0].PhysicalLocation.ArtifactLocation.URI == "" {
 			t.Errorf("%s: the result is %+v", name, r)
 		}
-		if strings.Contains(r.Message.Text, visible.Line(said)) {
+		if strings.Contains(r.Message.Text, "](") {
+			t.Errorf("%s: there is a link: %.300q", name, r.Message.Text)
+		}
+		if strings.Contains(r.Message.Text, strings.ReplaceAll(visible.Line(said), "](", "] (")) {
 			told++
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/url"
 	"slices"
+	"strings"
 
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
@@ -82,7 +83,7 @@ func SARIF(w io.Writer, version string, findings []Finding) error {
 	run.Tool.Driver = sarifDriver{Name: "Quorate", Version: version, Rules: []sarifRule{}}
 	done, left := sarifInvocation{ExecutionSuccessful: true}, 0
 	notify := func(level Level, text string) {
-		done.Notifications = append(done.Notifications, sarifNotification{level, sarifMessage{text}})
+		done.Notifications = append(done.Notifications, sarifNotification{level, sarifMessage{unlinked(text)}})
 	}
 	for _, f := range findings {
 		done.ExecutionSuccessful = done.ExecutionSuccessful && f.Rule != Unread
@@ -116,12 +117,14 @@ func (d *sarifDriver) result(f Finding) sarifResult {
 	if f.Line > 0 {
 		at.Physical.Region = &sarifRegion{f.Line}
 	}
-	text := f.Message
 	if f.Cluster != "" {
 		at.Logical = []sarifLogical{{f.Cluster, "resource"}}
 	}
-	return sarifResult{f.Rule, index, f.Level, sarifMessage{text}, []sarifLocation{at}}
+	return sarifResult{f.Rule, index, f.Level, sarifMessage{unlinked(f.Message)}, []sarifLocation{at}}
 }
+
+// unlinked is a text without links: in messages of SARIF, [words](address) is one.
+func unlinked(text string) string { return strings.ReplaceAll(text, "](", "] (") }
 
 // describe says what a rule finds.
 func describe(rule string) string {
