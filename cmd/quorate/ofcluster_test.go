@@ -26,7 +26,7 @@ var obeyed = map[string]string{
 var refusable = map[string]string{
 	"branch": "main", "tag": "v1", "semver": ">=1", "ref": "refs/heads/x", "commit": strings.Repeat("a", 40), "git-credentials": "/nowhere", "git-proxy": "http://proxy:1",
 	"default-namespace": "a", "verify-keys": "/nowhere", "verify": "commit", "path": "apps", "allow-namespace": "a", "ignore-other-kinds": "true", "cache-dir": "/nowhere",
-	"allow-non-fast-forward": "true", "ca-only": "true", "fetch-timeout": "1s", "max-render-cpu": "1s", "confirm-removals": "directory", "sources-at-once": "3",
+	"against": "main", "allow-non-fast-forward": "true", "ca-only": "true", "fetch-timeout": "1s", "max-render-cpu": "1s", "confirm-removals": "directory", "sources-at-once": "3",
 }
 
 // What says how to read git says nothing where git is not read: who gives it expects more of it, so

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"quorate.dev/quorate/clusters"
 	"quorate.dev/quorate/gitsource/manifests/confined"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/metrics"
@@ -36,6 +35,8 @@ type runFlags struct {
 	traces  *traces
 	failOn  riskFlag
 	approve approveFlag
+	// against is the revision that a plan compares with, instead of what lives.
+	against string
 }
 
 func (f *runFlags) add(c *cobra.Command) {
@@ -113,13 +114,23 @@ next one, and which pods and volumes come and go. It does nothing.`,
   # In a pull request: text for the log, and a comment for people.
   quorate plan --source . -o text -o markdown=plan.md
 
+  # In a pipeline that has no credentials, as one for a fork: what do the commits after origin/main change?
+  quorate plan --source . --against origin/main
+
   # The whole state that the decision rests on, for a bug report. It holds no secrets.
   quorate plan --source . -o state`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), std) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := f.checkAgainst(c.Flags()); err != nil {
+				return err
+			}
+			return f.run(c.Context(), std)
+		},
 	}
 	f.add(c)
 	f.output.add(c, "text", "json", "markdown", "github", "junit", "sarif", "state")
+	c.Flags().StringVar(&f.against, "against", "", "compare with this revision of the source, such as origin/main, a "+
+		"tag or a commit, and ask no Kubernetes: clusters are taken to be as declared there, and well")
 	c.Flags().Var(&f.failOn, "fail-on",
 		"exit with 4 if a road has this risk, or may; repeated or separated by commas: "+namesOfRisks())
 	c.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long the plan may take")
@@ -164,7 +175,7 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 		f.live.round = loopRound
 	}
 	f.watch(ctx, log)
-	live, err := f.live.live(scope)
+	live, err := f.side(scope)
 	if err != nil {
 		return err
 	}
@@ -192,6 +203,14 @@ func (f *runFlags) keepToApproved(ctx context.Context, r *reconcile.Reconciler) 
 	return err
 }
 
+// side is where clusters run, or are taken to.
+func (f *runFlags) side(s scope) (reconcile.Live, error) {
+	if f.against != "" {
+		return f.offline(), nil
+	}
+	return f.live.live(s)
+}
+
 // watch has counted and traced what a run does.
 func (f *runFlags) watch(ctx context.Context, log *slog.Logger) {
 	f.watched, f.traces = metrics.New(), newTraces(ctx, os.Getenv, log)
@@ -199,9 +218,12 @@ func (f *runFlags) watch(ctx context.Context, log *slog.Logger) {
 }
 
 // once runs until there is a report, and renders that.
-func (f *runFlags) once(ctx context.Context, std streams, r *reconcile.Reconciler, live *clusters.Live) error {
+func (f *runFlags) once(ctx context.Context, std streams, r *reconcile.Reconciler, live reconcile.Live) error {
 	began, longest := time.Now(), timeToFlush
 	rep, converged := f.passes(f.traces.within(ctx), r)
+	if offline, is := live.(*against); is {
+		offline.complete(&rep)
+	}
 	took := time.Since(began)
 	if took >= f.timeout {
 		longest = hurriedFlush
@@ -217,7 +239,7 @@ func (f *runFlags) once(ctx context.Context, std streams, r *reconcile.Reconcile
 }
 
 // giveUp gives up what is held, even if the run was interrupted.
-func giveUp(ctx context.Context, live *clusters.Live, log *slog.Logger) {
+func giveUp(ctx context.Context, live reconcile.Live, log *slog.Logger) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := live.Close(closing); err != nil {
@@ -267,7 +289,7 @@ func (f *runFlags) code(rep report.Report, converged bool) error {
 	switch {
 	case !converged || unsealed:
 		return exit(exitNotConverged)
-	case f.detailed && changes:
+	case f.detailed && (changes || rep.Compared != nil && len(rep.Clusters)+len(rep.Compared.Unknown) > 0):
 		return exit(exitChanges)
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"quorate.dev/quorate/deploy"
 	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/gitsource/credentials"
+	"quorate.dev/quorate/gitsource/refs"
 	"quorate.dev/quorate/gitsource/remote"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
@@ -50,6 +51,8 @@ type sourceFlags struct {
 	shows string
 	// anyDestination lets backups go anywhere where no setting says where they may.
 	anyDestination bool
+	// instead, if set, is the revision that is read, whatever the settings say.
+	instead *refs.Selector
 }
 
 func (f *sourceFlags) add(c *cobra.Command, help string) {
@@ -105,6 +108,9 @@ func (f *sourceFlags) sources(check func(source) error) ([]source, error) {
 			settings.namespace = cmp.Or(settings.namespace, f.namespaces[0])
 		}
 		s, err := settings.with(value)
+		if f.instead != nil {
+			s.selector = *f.instead
+		}
 		if to := &s.policy.BackupDestinations; f.anyDestination && !to.Limited {
 			*to = policy.Allowed{Limited: true, Patterns: []string{policy.Everything}}
 		}

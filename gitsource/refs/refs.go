@@ -25,6 +25,9 @@ type Selector struct {
 	Name string
 	// Commit with all of its 40 hexadecimal digits.
 	Commit string
+	// Short is the name of a tag, a branch, or a branch of a remote such as origin/main, whichever there is. If it
+	// may be several commits, it is none.
+	Short string
 }
 
 var sha1Hex = regexp.MustCompile(`^[0-9a-f]{40}$`)
@@ -33,7 +36,7 @@ var sha1Hex = regexp.MustCompile(`^[0-9a-f]{40}$`)
 func (s Selector) Normalized() (Selector, error) {
 	s.Commit = strings.ToLower(s.Commit)
 	named := 0
-	for _, name := range []string{s.Branch, s.Tag, s.SemVer, s.Name, s.Commit} {
+	for _, name := range []string{s.Branch, s.Tag, s.SemVer, s.Name, s.Commit, s.Short} {
 		if name != "" {
 			named++
 		}
@@ -53,6 +56,9 @@ func (s Selector) Normalized() (Selector, error) {
 		return s, fmt.Errorf("%q is no range of versions; write one such as \">=1.2.0 <2\"", s.SemVer)
 	case s.Name != "" && (!strings.HasPrefix(s.Name, "refs/") || plumbing.ReferenceName(s.Name).Validate() != nil):
 		return s, fmt.Errorf("%q is no full name of a reference; write one such as refs/heads/main", s.Name)
+	case s.Short != "" && plumbing.NewBranchReferenceName(s.Short).Validate() != nil:
+		return s, fmt.Errorf("%q is no name of a branch or tag; write one such as origin/main, or all 40 hexadecimal "+
+			"digits of a commit", s.Short)
 	}
 	return s, nil
 }
@@ -70,6 +76,8 @@ func (s Selector) String() string {
 		return fmt.Sprintf("reference %q", s.Name)
 	case s.Commit != "":
 		return "commit " + s.Commit
+	case s.Short != "":
+		return fmt.Sprintf("branch or tag %q", s.Short)
 	}
 	return "commit at HEAD"
 }
@@ -107,6 +115,8 @@ func (l List) Find(s Selector) (Revision, error) {
 		return l.highest(s)
 	case s.Name != "":
 		return l.named(plumbing.ReferenceName(s.Name), s)
+	case s.Short != "":
+		return l.short(s)
 	case l.Head.IsZero():
 		return Revision{}, MissingError{s}
 	}
@@ -139,6 +149,25 @@ func (l List) named(name plumbing.ReferenceName, s Selector) (Revision, error) {
 		return Revision{}, MissingError{s}
 	}
 	return revisionOf(name, hash), nil
+}
+
+// short finds the one that a short name may be.
+func (l List) short(s Selector) (Revision, error) {
+	var found []plumbing.ReferenceName
+	for _, kind := range []string{"refs/tags/", "refs/heads/", "refs/remotes/"} {
+		name := plumbing.ReferenceName(kind + s.Short)
+		hash, there := l.ByName[name.String()]
+		if there && (len(found) == 0 || l.ByName[found[0].String()] != hash) {
+			found = append(found, name)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Revision{}, MissingError{s}
+	case 1:
+		return l.named(found[0], s)
+	}
+	return Revision{}, fmt.Errorf("%q may be %s or %s; write one of them in full", s.Short, found[0], found[1])
 }
 
 // highest finds the tag of the highest version in the range. Of tags of one version, such as 1.2.0

@@ -37,6 +37,8 @@ type Report struct {
 	// Others are the clusters, as namespace/name, that there are and that this report says nothing of: they take
 	// longer, or the pass was not about them.
 	Others []string `json:"-"`
+	// Compared is set where nothing was observed: everything is taken to be as another revision declares it.
+	Compared *Comparison `json:"compared,omitempty"`
 	// Planned: nothing was carried out.
 	Planned bool `json:"planned,omitempty"`
 }
@@ -59,6 +61,8 @@ type Cluster struct {
 	Road *road.Road
 	// Where it is declared: a problem without a message. Its file is empty if that is not known.
 	Where Problem
+	// Changes of its declaration, where two revisions are compared.
+	Changes []Change
 }
 
 // Outcome is what an action did.
@@ -137,12 +141,13 @@ func (c Cluster) MarshalJSON() ([]byte, error) {
 		Name      string     `json:"name"`
 		Decision  *decision  `json:"decision,omitempty"`
 		Outcome   *Outcome   `json:"outcome,omitempty"`
+		Changes   []Change   `json:"changes,omitempty"`
 		Road      *road.Road `json:"road,omitempty"`
 		Warnings  []string   `json:"warnings,omitempty"`
 		Error     string     `json:"error,omitempty"`
 		// Certificates by when they expire.
 		Certificates []decide.Certificate `json:"certificates,omitempty"`
-	}{c.Namespace, c.Name, newDecision(c.Decision), c.Outcome, c.Road, c.Warnings, c.Error,
+	}{c.Namespace, c.Name, newDecision(c.Decision), c.Outcome, c.Changes, c.Road, c.Warnings, c.Error,
 		c.State.CertificatesInOrder()})
 }
 

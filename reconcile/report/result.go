@@ -53,7 +53,7 @@ func (r Report) Result() Result {
 
 // Risks are those of all roads, each once, from the least to the worst; none where all are safe.
 func (r Report) Risks() []road.Risk {
-	found := map[road.Risk]bool{}
+	found := map[road.Risk]bool{road.Unknown: r.Compared != nil && len(r.Compared.Unknown) > 0}
 	for _, c := range r.Clusters {
 		if c.Road == nil {
 			continue

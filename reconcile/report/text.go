@@ -16,6 +16,9 @@ import (
 func Text(w io.Writer, r Report, style Style) error {
 	b := &strings.Builder{}
 	writeRevisions(b, r)
+	if r.Compared != nil {
+		style.line(b, 0, "", "against "+r.Compared.Against, nil)
+	}
 	messages := r.Messages()
 	for i, c := range r.Clusters {
 		c.Decision.Message = messages[i]
@@ -23,6 +26,9 @@ func Text(w io.Writer, r Report, style Style) error {
 	}
 	for _, warning := range r.Warnings {
 		style.line(b, 0, "warning", warning, style.Busy)
+	}
+	if r.Compared != nil {
+		style.line(b, 0, "", r.Compared.Sentence(), nil)
 	}
 	writeAssumed(b, r, style)
 	if digest := r.Digest(); digest != "" {
@@ -96,6 +102,9 @@ func writeCluster(b *strings.Builder, c Cluster, style Style) {
 	if c.Outcome != nil && c.Outcome.Detail != "" {
 		style.line(b, 4, "", c.Outcome.Detail, nil)
 	}
+	for _, change := range c.Lines() {
+		style.line(b, 4, "", change, nil)
+	}
 	if c.Road != nil {
 		for line := range strings.Lines(c.Road.Text("    ")) {
 			b.WriteString(style.Wrap(strings.TrimSuffix(line, "\n"), 0, continued) + "\n")
@@ -147,6 +156,9 @@ func Summary(r Report) string {
 	}
 	if held > 0 {
 		parts = append(parts, decide.Count(held, "removal")+" held")
+	}
+	if r.Compared != nil {
+		parts = append(parts, r.Compared.Counts())
 	}
 	if n := len(r.Problems); n > 0 {
 		parts = append(parts, decide.Count(n, "problem")+" in the source")

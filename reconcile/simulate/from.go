@@ -180,6 +180,9 @@ func (w *World) fromData(s decide.State, r decide.Replica) data {
 	}
 	d := data{cluster: id, member: m.id, index: nothingKnown, version: minorOf(s.ReportedVersion),
 		wrote: minorOf(s.Record.LogVersion)}
+	if s.Record.Token == "" {
+		d.wrote = d.version // nobody knows, so it is well
+	}
 	if cluster.downgrade != 0 {
 		d.version = min(d.version, cluster.downgrade) // or it would not start, and nobody could tell
 	}

@@ -1,0 +1,348 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+
+	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/targets"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/gitsource/refs"
+	"quorate.dev/quorate/gitsource/remote"
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/reconcile/simulate"
+	"quorate.dev/quorate/visible"
+)
+
+const flagAgainst = "--against"
+
+// against is the live side of a plan without one: every cluster is taken to be what an older revision of the source
+// declares, and to be well. It implements reconcile.Live.
+type against struct {
+	// revision as it was given.
+	revision string
+	// older reads what that revision declares.
+	older sourceFlags
+	// deletions are bounded as those of a run.
+	deletions targets.Deletions
+
+	// of is what has been compared, and changes what differs, by namespace/name.
+	mu      sync.Mutex
+	of      report.Comparison
+	changes map[string][]report.Change
+}
+
+// lifeless are the flags that say how to look at what lives.
+var lifeless = []string{"kubeconfig", "context", "as", "as-group", "etcd-access", "etcd-timeout", "shard"}
+
+// checkAgainst refuses what makes no sense beside --against.
+func (f *runFlags) checkAgainst(flags *pflag.FlagSet) error {
+	if f.against == "" {
+		if flags.Changed("against") {
+			return usageError{fmt.Errorf("%s: want a branch such as origin/main, a tag or a commit", flagAgainst)}
+		}
+		return nil
+	}
+	switch {
+	case f.source.live():
+		return usageError{fmt.Errorf("--source %s: the custom resources have no revisions that %s could compare; "+
+			"name a repository", ofCluster, flagAgainst)}
+	case len(f.source.values) > 1:
+		return usageError{fmt.Errorf("%s compares two revisions of one repository; plan one --source at a time",
+			flagAgainst)}
+	}
+	for _, name := range lifeless {
+		if flags.Changed(name) {
+			return usageError{fmt.Errorf("%s asks no Kubernetes, so --%s would mean nothing; leave one of them out",
+				flagAgainst, name)}
+		}
+	}
+	for _, o := range f.output.all() {
+		if o.format == "state" {
+			return usageError{fmt.Errorf("%s observes nothing, so there is no state for --output state; "+
+				"json has all that is known", flagAgainst)}
+		}
+	}
+	// What backs up is not known here, nor where to: the runs have flags for it.
+	f.source.anyDestination = true
+	return nil
+}
+
+// offline is the live side for --against.
+func (f *runFlags) offline() *against {
+	a := &against{revision: f.against, older: f.source,
+		changes: map[string][]report.Change{}}
+	a.older.readers, a.older.turns, a.older.confirmed = nil, nil, nil
+	selector := selectorOf(f.against)
+	a.older.instead = &selector
+	a.deletions.Most = f.live.maxDeletions
+	return a
+}
+
+// Observe implements reconcile.Live.
+func (a *against) Observe(
+	ctx context.Context, desired reconcile.Desired, _ func(cluster string) bool,
+) (reconcile.Observed, error) {
+	older, err := a.read(ctx)
+	if err != nil {
+		return reconcile.Observed{}, reconcile.SetupError{Err: err}
+	}
+	if desired.Failure() != nil {
+		return reconcile.Observed{Desired: desired}, nil
+	}
+	owned, before := assumed(older)
+	desired = desired.Settled(targets.Before(owned))
+	desired.Warnings = slices.Clip(desired.Warnings)
+	unknown := map[string]bool{}
+	for _, p := range older.Problems {
+		// What that is about counts as new, or as unchanged: it is not known what runs.
+		unknown[p.Cluster] = true
+		desired.Warnings = append(desired.Warnings, fmt.Sprintf("not compared, since %s is not valid: %s",
+			older.Revision, p))
+	}
+	chosen, removals := targets.Of(confirming(desired), owned)
+	desired.Warnings = append(desired.Warnings, targets.ConfirmedInVain(desired.Confirmed, removals)...)
+	chosen = a.deletions.Limit(chosen, owned, false)
+	observed := reconcile.Observed{Desired: desired, Removals: removals}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.of = report.Comparison{Against: older.Revision, Assumed: report.AssumedWell}
+	for _, t := range chosen {
+		key := t.Key().String()
+		c := compare(t, before[key])
+		switch {
+		case len(t.Problems) == 0 && (unknown[key] || unknown[""] && before[key] == nil):
+			a.of.Unknown = append(a.of.Unknown, key)
+		case !c.differs():
+			a.of.Same++
+		default:
+			a.changes[key] = c.changes
+			observed.Clusters = append(observed.Clusters, c)
+		}
+	}
+	return observed, nil
+}
+
+// read reads what the older revision declares.
+func (a *against) read(ctx context.Context) (reconcile.Desired, error) {
+	older := a.older.within(a.older.declared(ctx, func(reconcile.Desired) {}))
+	if err := older.Failure(); err != nil {
+		return older, fmt.Errorf("%s %s: %w%s", flagAgainst, a.revision, err, a.advice())
+	}
+	if older.Revision == "directory" {
+		return older, fmt.Errorf("%s %s: %s is no repository, so there is nothing to compare it with", flagAgainst,
+			a.revision, a.older.values[0])
+	}
+	return older.Settled(func(string) reconcile.Before { return reconcile.Before{} }), nil
+}
+
+// advice says how a clone gets a revision that it does not have.
+func (a *against) advice() string {
+	sources, err := a.older.sources(func(source) error { return nil })
+	if err != nil || remote.IsAddress(sources[0].location) {
+		return ""
+	}
+	server, branch, ok := strings.Cut(a.revision, "/")
+	if !ok || server == "refs" {
+		server, branch = "origin", a.revision
+	}
+	return fmt.Sprintf("; if this clone does not have it, as a shallow one may not: git fetch %s %s, or fetch-depth: 0 "+
+		"for actions/checkout", visible.Line(server), visible.Line(branch))
+}
+
+// assumed is what there would be if everything were as declared, and the declarations by namespace/name.
+func assumed(older reconcile.Desired) (inventory.ByCluster, map[string]*reconcile.Declaration) {
+	owned, before := inventory.ByCluster{}, map[string]*reconcile.Declaration{}
+	for i, d := range older.Clusters {
+		own := owned.At(d.Cluster.Namespace, d.Cluster.Name)
+		own.Custom = d.Cluster.DeepCopy()
+		own.Custom.UID = "assumed"
+		own.Custom.Labels = map[string]string{objects.LabelManagedBy: objects.ManagedBy}
+		own.Custom.Status = v1alpha1.EtcdClusterStatus{
+			ClusterID: assumedID, DeclaredSource: d.Source, DeclaredRevision: d.Revision,
+		}
+		own.Claims = claimsOf(d)
+		before[inventory.KeyOf(own.Custom).String()] = &older.Clusters[i]
+	}
+	return owned, before
+}
+
+// assumedID is that of every cluster: nobody knows theirs, but they have formed.
+const assumedID = "1"
+
+// claimsOf are the volumes of a cluster as declared; none of one that is deleted.
+func claimsOf(d reconcile.Declaration) []*corev1.PersistentVolumeClaim {
+	if d.Cluster.Spec.Lifecycle == v1alpha1.LifecycleDeleted {
+		return nil
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: d.Cluster.Spec.Storage.Size}
+	return []*corev1.PersistentVolumeClaim{claim}
+}
+
+// confirming is what is declared, where a person who says which clusters a new one is none of is taken to have
+// named the right ones: their IDs are not known here.
+func confirming(desired reconcile.Desired) reconcile.Desired {
+	desired.Clusters = slices.Clone(desired.Clusters)
+	for i := range desired.Clusters {
+		c := &desired.Clusters[i].Cluster
+		if c.Annotations[v1alpha1.AnnotationConfirmNewCluster] != "" {
+			c.Annotations = maps.Clone(c.Annotations)
+			c.Annotations[v1alpha1.AnnotationConfirmNewCluster] += "," + assumedID
+		}
+	}
+	return desired
+}
+
+// compared is one cluster, as the older revision declares it and as it is to be. It implements reconcile.Cluster.
+type compared struct {
+	target targets.Target
+	// declared is what the rules know of the target.
+	declared decide.Declared
+	// before is nil if it is new.
+	before   *reconcile.Declaration
+	changes  []report.Change
+	warnings []string
+}
+
+func compare(t targets.Target, before *reconcile.Declaration) compared {
+	c := compared{before: before, warnings: slices.Clip(t.Warnings)}
+	t.RenamedFrom, _, _ = strings.Cut(t.RenamedFrom, " (cluster ") // its ID is made up
+	own := &inventory.Cluster{}
+	if before != nil {
+		own.Custom, own.Claims = &before.Cluster, claimsOf(*before)
+		if t.Applied != nil {
+			c.changes = report.Changes(stated(before.Cluster, before.Applied), stated(t.Cluster, t.Applied))
+		}
+	}
+	c.target = t.WithQuota(own)
+	c.declared = c.target.Declared()
+	if c.declared.Recovery.ClusterID != 0 {
+		c.declared.Recovery = decide.RecoveryOrder{}
+		c.warnings = append(c.warnings, "spec.recovery is left aside: nothing is taken to be lost here; "+
+			"a plan without "+flagAgainst+" knows")
+	}
+	return c
+}
+
+// stated is what may be told of a declaration: its spec, with defaults, and its own labels and annotations.
+func stated(c v1alpha1.EtcdCluster, applied map[string]any) map[string]any {
+	metadata, _ := applied["metadata"].(map[string]any)
+	all := map[string]any{"labels": metadata["labels"], "annotations": metadata["annotations"]}
+	return map[string]any{"metadata": all, "spec": c.Spec}
+}
+
+// differs reports whether there is something to tell of the cluster.
+func (c compared) differs() bool {
+	t := c.target
+	rewritten := c.before != nil && t.Applied != nil && !reflect.DeepEqual(t.Applied, c.before.Applied)
+	return c.before == nil || rewritten || t.Orphaned != "" || t.Held != "" || len(t.Problems) > 0
+}
+
+// Identity implements reconcile.Cluster.
+func (c compared) Identity() (namespace, name string) {
+	return c.target.Cluster.Namespace, c.target.Cluster.Name
+}
+
+// DeclaredBy implements reconcile.Cluster.
+func (c compared) DeclaredBy() string { return c.target.Source }
+
+// Unwell implements reconcile.Cluster.
+func (c compared) Unwell() bool { return false }
+
+// Warnings implements reconcile.Cluster.
+func (c compared) Warnings() []string { return c.warnings }
+
+// Leave implements reconcile.Cluster.
+func (c compared) Leave(bool) {}
+
+// State implements reconcile.Cluster: that of a world which has come to what the older revision declares.
+func (c compared) State(context.Context) (decide.State, error) {
+	_, name := c.Identity()
+	if c.before == nil {
+		return simulate.New(name, c.declared, 0).Observe(), nil
+	}
+	old := targets.Target{Cluster: c.before.Cluster, Applied: c.before.Applied}.WithQuota(&inventory.Cluster{}).Declared()
+	old.Recovery = decide.RecoveryOrder{}
+	world, d := simulate.Settled(name, old)
+	if d.Verdict != decide.Done {
+		return decide.State{}, fmt.Errorf("it is not known what runs: what %s declares comes to %s %s: %s",
+			c.before.Revision, d.Verdict, d.Rule, d.Message)
+	}
+	world.Declared = c.declared
+	s := world.Observe()
+	s.Certificates = nil // they are made up
+	if s.Objects.RunsVersion != "" {
+		s.Objects.RunsStorage = targets.DescribeStorage(c.before.Cluster.Spec.Storage)
+	}
+	if c.target.Applied != nil && len(s.Replicas)+len(s.Objects.Remaining) > 0 {
+		c.applyLater(&s)
+	}
+	return s, nil
+}
+
+// applyLater has the custom resource differ from git as it does there, where more is compared than rules know.
+func (c compared) applyLater(s *decide.State) {
+	custom := "EtcdCluster " + s.Name
+	s.Objects.Drift = slices.DeleteFunc(s.Objects.Drift,
+		func(entry string) bool { return strings.HasPrefix(entry, custom+": ") })
+	s.Objects.Drift = append([]string{custom + ": changed in git"}, s.Objects.Drift...)
+	s.Objects.DeclarationDiffers = true
+}
+
+// Do implements reconcile.Cluster.
+func (c compared) Do(context.Context, decide.Action) (report.Outcome, error) {
+	return report.Outcome{}, errors.New("nothing is there to act on")
+}
+
+// Report implements reconcile.Cluster.
+func (c compared) Report(context.Context, report.Cluster, reconcile.SourceState) error { return nil }
+
+// Changes implements reconcile.Live.
+func (a *against) Changes(context.Context) reconcile.Changes { return nil }
+
+// Close implements reconcile.Live.
+func (a *against) Close(context.Context) error { return nil }
+
+// complete adds to a report what was compared.
+func (a *against) complete(rep *report.Report) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.of.Against == "" {
+		return
+	}
+	rep.Compared = &a.of
+	for i := range rep.Clusters {
+		c := &rep.Clusters[i]
+		c.Changes = a.changes[c.Key()]
+		if r := c.Road; r != nil && len(r.Steps) > 0 && r.End.Verdict == decide.Block {
+			c.Warnings = append(slices.Clip(c.Warnings), fmt.Sprintf("it ends at %s: %s", r.End.Rule, r.End.Message))
+		}
+	}
+}
+
+// selectorOf is the revision that a person means as git does, but for what git computes, such as HEAD~1.
+func selectorOf(revision string) refs.Selector {
+	hexadecimal := len(revision) == 40 && strings.Trim(strings.ToLower(revision), "0123456789abcdef") == ""
+	switch {
+	case revision == "HEAD":
+		return refs.Selector{}
+	case strings.HasPrefix(revision, "refs/"):
+		return refs.Selector{Name: revision}
+	case hexadecimal:
+		return refs.Selector{Commit: revision}
+	}
+	return refs.Selector{Short: revision}
+}

@@ -1,0 +1,133 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
+)
+
+// Comparison is what a report rests on where nothing was observed.
+type Comparison struct {
+	// Against is the revision that everything is taken to be as declared in.
+	Against string `json:"against"`
+	// Same is how many clusters both revisions declare alike. The report has none of them.
+	Same int `json:"same"`
+	// Unknown are the clusters, as namespace/name, of which it is not known what that revision declares.
+	Unknown []string `json:"unknown,omitempty"`
+	// Assumed is what is taken for granted, in words.
+	Assumed string `json:"assumed"`
+}
+
+// AssumedWell is what a comparison takes for granted of each cluster, besides that it is as declared.
+const AssumedWell = "all members are healthy, volumes are as large as declared, and runs have the flags for backups " +
+	"that are declared; how much data there is, is not known"
+
+// Change is a field of a declaration that differs.
+type Change struct {
+	// Field by its path, such as spec.replicas.
+	Field string `json:"field"`
+	// From and To are its values; null where it has none.
+	From any `json:"from"`
+	To   any `json:"to"`
+}
+
+// String says it on one line.
+func (c Change) String() string {
+	return fmt.Sprintf("%s: %s -> %s", c.Field, shown(c.From), shown(c.To))
+}
+
+const (
+	// longestValue is how many characters of a value are shown.
+	longestValue = 200
+	// mostChanges are told of one cluster.
+	mostChanges = 50
+)
+
+// shown is a value on one line.
+func shown(value any) string {
+	if value == nil {
+		return "none"
+	}
+	if text, is := value.(string); is && text != "" {
+		return visible.Short(visible.Line(text), longestValue)
+	}
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(value) != nil {
+		return "?"
+	}
+	return visible.Short(visible.Line(strings.TrimSpace(b.String())), longestValue)
+}
+
+// Changes are the fields in which two objects differ, as JSON has them, by their paths. A list is one value.
+func Changes(from, to any) []Change {
+	var list []Change
+	addChanges(&list, "", asJSON(from), asJSON(to))
+	return list
+}
+
+func asJSON(object any) (value any) {
+	text, err := json.Marshal(object)
+	if err != nil || json.Unmarshal(text, &value) != nil {
+		return nil
+	}
+	return value
+}
+
+func addChanges(list *[]Change, path string, from, to any) {
+	if reflect.DeepEqual(from, to) {
+		return
+	}
+	before, wasMap := from.(map[string]any)
+	after, isMap := to.(map[string]any)
+	if !(wasMap || from == nil) || !(isMap || to == nil) || !wasMap && !isMap {
+		*list = append(*list, Change{path, from, to})
+		return
+	}
+	fields := maps.Clone(before)
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	maps.Copy(fields, after)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		step := name
+		if path != "" {
+			step = path + "." + name
+		}
+		addChanges(list, step, before[name], after[name])
+	}
+}
+
+// Lines are the changes of a cluster for people, so many at most.
+func (c Cluster) Lines() []string {
+	var lines []string
+	for i, change := range c.Changes {
+		if i == mostChanges {
+			return append(lines, "and "+decide.Count(len(c.Changes)-i, "other field"))
+		}
+		lines = append(lines, change.String())
+	}
+	return lines
+}
+
+// Sentence says what a comparison takes for granted.
+func (c Comparison) Sentence() string {
+	return "nothing was observed: clusters are taken to be as declared at " + c.Against + "; " + AssumedWell
+}
+
+// Counts says what is not told of cluster by cluster.
+func (c Comparison) Counts() string {
+	text := decide.Count(c.Same, "cluster") + " the same"
+	if len(c.Unknown) > 0 {
+		text += ", " + decide.Count(len(c.Unknown), "cluster") + " not compared"
+	}
+	return text
+}
