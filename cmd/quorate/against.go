@@ -17,6 +17,7 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/targets"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/gitsource/refs"
 	"quorate.dev/quorate/gitsource/remote"
 	"quorate.dev/quorate/reconcile"
@@ -55,7 +56,10 @@ func (f *runFlags) checkAgainst(flags *pflag.FlagSet) error {
 		}
 		return nil
 	}
+	_, wrong := selectorOf(f.against).Normalized()
 	switch {
+	case wrong != nil:
+		return usageError{fmt.Errorf("%s: %w", flagAgainst, wrong)}
 	case f.source.live():
 		return usageError{fmt.Errorf("--source %s: the custom resources have no revisions that %s could compare; "+
 			"name a repository", ofCluster, flagAgainst)}
@@ -139,7 +143,7 @@ func (a *against) Observe(
 func (a *against) read(ctx context.Context) (reconcile.Desired, error) {
 	older := a.older.within(a.older.declared(ctx, func(reconcile.Desired) {}))
 	if err := older.Failure(); err != nil {
-		return older, fmt.Errorf("%s %s: %w%s", flagAgainst, a.revision, err, a.advice())
+		return older, fmt.Errorf("%s %s: %w%s", flagAgainst, a.revision, err, a.advice(err))
 	}
 	if older.Revision == "directory" {
 		return older, fmt.Errorf("%s %s: %s is no repository, so there is nothing to compare it with", flagAgainst,
@@ -149,9 +153,9 @@ func (a *against) read(ctx context.Context) (reconcile.Desired, error) {
 }
 
 // advice says how a clone gets a revision that it does not have.
-func (a *against) advice() string {
+func (a *against) advice(why error) string {
 	sources, err := a.older.sources(func(source) error { return nil })
-	if err != nil || remote.IsAddress(sources[0].location) {
+	if err != nil || !errors.Is(why, gitsource.ErrSource) || remote.IsAddress(sources[0].location) {
 		return ""
 	}
 	server, branch, ok := strings.Cut(a.revision, "/")

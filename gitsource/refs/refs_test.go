@@ -23,7 +23,7 @@ func TestFind(t *testing.T) {
 	names := []string{
 		"refs/heads/main", "refs/heads/feature/x", "refs/heads/v1.2.3", "refs/pull/420/head", "refs/tags/light", "refs/tags/main",
 		"refs/tags/1.2.0", "refs/tags/v1.2.0", "refs/tags/v1.2.3", "refs/tags/v1.3.0-rc.1", "refs/tags/v1.10.0", "refs/tags/v2.0.0",
-		"refs/tags/v2.0.0+build.7", "refs/tags/release-9", "refs/tags/v1.2.3.4", "refs/tags/v3.0.0-alpha",
+		"refs/remotes/origin/main", "refs/tags/v2.0.0+build.7", "refs/tags/release-9", "refs/tags/v1.2.3.4", "refs/tags/v3.0.0-alpha",
 	}
 	l := list(names...)
 	l.Head, l.HeadName = hash(1), "refs/heads/main"
@@ -37,6 +37,9 @@ func TestFind(t *testing.T) {
 		{Selector{Branch: "v1.2.3"}, "v1.2.3", "refs/heads/v1.2.3"},
 		{Selector{Tag: "main"}, "main", "refs/tags/main"},
 		{Selector{Tag: "light"}, "light", "refs/tags/light"},
+		{Selector{Short: "feature/x"}, "feature/x", "refs/heads/feature/x"},
+		{Selector{Short: "light"}, "light", "refs/tags/light"},
+		{Selector{Short: "origin/main"}, "refs/remotes/origin/main", "refs/remotes/origin/main"},
 		{Selector{Name: "refs/pull/420/head"}, "refs/pull/420/head", "refs/pull/420/head"},
 		{Selector{Name: "refs/heads/main"}, "main", "refs/heads/main"},
 		{Selector{Name: "refs/tags/light"}, "light", "refs/tags/light"},
@@ -72,6 +75,7 @@ func TestFindNothing(t *testing.T) {
 		`there is no branch "v1.0.0-rc.1"`:                               {Branch: "v1.0.0-rc.1"},
 		`there is no tag "main"`:                                         {Tag: "main"},
 		`there is no reference "refs/pull/1/head"`:                       {Name: "refs/pull/1/head"},
+		`there is no branch or tag "x/main"`:                             {Short: "x/main"},
 		`there is no tag in the range ">=1"`:                             {SemVer: ">=1"},
 		`there is no tag in the range "2.x"`:                             {SemVer: "2.x"},
 	} {
@@ -82,6 +86,27 @@ func TestFindNothing(t *testing.T) {
 	}
 	if got, err := l.Find(Selector{Commit: strings.Repeat("a", 40)}); err != nil || got.String() != "sha1:"+strings.Repeat("a", 40) {
 		t.Errorf("%v, %v: a commit need not be in the list", got, err)
+	}
+}
+
+// TestShort: a short name that may be several commits is none, and what is asked for by it is believed under one name.
+func TestShort(t *testing.T) {
+	l := list("refs/heads/a", "refs/tags/a", "refs/remotes/o/b", "refs/heads/o/b")
+	for short, want := range map[string]string{
+		"a":   `"a" may be refs/tags/a or refs/heads/a; write one of them in full`,
+		"o/b": `"o/b" may be refs/heads/o/b or refs/remotes/o/b; write one of them in full`,
+	} {
+		if _, err := l.Find(Selector{Short: short}); err == nil || err.Error() != want {
+			t.Errorf("%s: %v", short, err)
+		}
+	}
+	l.ByName["refs/tags/a"] = l.ByName["refs/heads/a"]
+	found, err := l.Find(Selector{Short: "a"})
+	if err != nil || !(Selector{Short: "a"}).Admits(found) {
+		t.Errorf("two names of one commit: %v, %v", found, err)
+	}
+	if s := (Selector{Short: "o/b"}); !s.Admits(Revision{Name: "refs/remotes/o/b", Commit: hash(1).String()}) || s.Admits(found) {
+		t.Error("another name is believed, or that of a remote's branch is not")
 	}
 }
 
@@ -121,6 +146,8 @@ func TestNormalized(t *testing.T) {
 		{Selector{Branch: "a..b"}, `"a..b" is no name of a branch`},
 		{Selector{Branch: "a\nb"}, `"a\nb" is no name of a branch`},
 		{Selector{Branch: "../../x"}, `"../../x" is no name of a branch`},
+		{Selector{Short: "a", Tag: "b"}, onlyOne},
+		{Selector{Short: "HEAD~1"}, `"HEAD~1" is no name of a branch or tag; write one such as origin/main, or all 40 hexadecimal digits of a commit`},
 		{Selector{Tag: "a b"}, `"a b" is no name of a tag`},
 		{Selector{Tag: "x.lock"}, `"x.lock" is no name of a tag`},
 		{Selector{SemVer: "latest"}, `"latest" is no range of versions; write one such as ">=1.2.0 <2"`},

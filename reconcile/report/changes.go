@@ -21,7 +21,7 @@ type Comparison struct {
 	Same int `json:"same"`
 	// Unknown are the clusters, as namespace/name, of which it is not known what that revision declares.
 	Unknown []string `json:"unknown,omitempty"`
-	// Assumed is what is taken for granted, in words.
+	// Assumed is what is taken for granted besides, in words.
 	Assumed string `json:"assumed"`
 }
 
@@ -110,7 +110,7 @@ func addChanges(list *[]Change, path string, from, to any) {
 func (c Cluster) Lines() []string {
 	var lines []string
 	for i, change := range c.Changes {
-		if i == mostChanges {
+		if i == mostChanges && i < len(c.Changes)-1 {
 			return append(lines, "and "+decide.Count(len(c.Changes)-i, "other field"))
 		}
 		lines = append(lines, change.String())

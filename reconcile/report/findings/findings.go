@@ -85,6 +85,12 @@ func Of(r report.Report, o Options) []Finding {
 			add(f, c.Where)
 		}
 	}
+	if r.Compared != nil && len(o.FailOn) > 0 {
+		for _, cluster := range r.Compared.Unknown {
+			add(Finding{Level: Error, Rule: Risk, Cluster: cluster, Message: "it is not known what " +
+				r.Compared.Against + " declares, so what is declared now leads where it cannot be foretold"}, report.Problem{})
+		}
+	}
 	for _, warning := range r.Warnings {
 		add(Finding{Level: Warning, Rule: Advice, Message: warning}, report.Problem{})
 	}

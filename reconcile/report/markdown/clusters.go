@@ -18,14 +18,15 @@ type entry struct {
 }
 
 // entriesOf are the clusters that there is something to say of, the worst first. Of one that is as declared there is
-// not, nor of one that was only validated, unless there is a warning.
+// not, nor of one that was only validated, unless there is a warning, or two revisions are compared: all that a report
+// has of that differ.
 func entriesOf(r report.Report) []entry {
 	var list []entry
 	messages := r.Messages()
 	for i, c := range r.Clusters {
 		quiet := c.Decision.Rule == "" || c.Decision.Verdict == decide.Done
 		changed := c.Outcome != nil && c.Outcome.Changed
-		if quiet && !changed && c.Error == "" && len(c.Warnings) == 0 {
+		if quiet && !changed && c.Error == "" && len(c.Warnings) == 0 && r.Compared == nil {
 			continue
 		}
 		list = append(list, entry{c, messages[i]})
@@ -124,6 +125,8 @@ func (p *page) rows(entries []entry) []entry {
 const (
 	longest  = 4000
 	shortest = 300
+	// mostFields that have changed are shown.
+	mostFields = 20
 	// firstSteps are how many steps of a road are shown where there is no room for all.
 	firstSteps = 5
 )
@@ -170,6 +173,13 @@ func (e entry) fold(words, steps int) string {
 	}
 	if e.Outcome != nil {
 		line("", e.Outcome.Detail)
+	}
+	for i, change := range e.Lines() {
+		if i == mostFields && i < len(e.Changes)-1 {
+			line("", more(len(e.Changes)-i, "other field"))
+			break
+		}
+		line("", change)
 	}
 	if r := e.Road; r != nil && len(r.Steps) > 0 {
 		line("", fmt.Sprintf("road: %s, then %s; %s", decide.Count(len(r.Steps), "action"), r.Ending(), risksOf(r)))

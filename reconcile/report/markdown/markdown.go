@@ -81,6 +81,9 @@ func (p *page) begin(r report.Report, o Options) {
 	if of := revisionsOf(r); of != "" {
 		p.add(of + "\n")
 	}
+	if r.Compared != nil {
+		p.add("Against " + code(short(r.Compared.Against, 300)) + "\n")
+	}
 	if r.Error != "" {
 		p.add("**Error:** " + text(r.Error, 2000) + "\n")
 	}
@@ -109,6 +112,9 @@ func headline(r report.Report) string {
 
 // atBest is what a report has come to in which nothing is wrong, and that has no risk.
 func atBest(r report.Report) string {
+	if r.Compared != nil && len(r.Clusters)+len(r.Compared.Unknown) == 0 {
+		return "nothing changes"
+	}
 	decided, pending := false, false
 	for _, c := range r.Clusters {
 		if c.Road != nil && len(c.Road.Steps) > 0 {
@@ -211,6 +217,9 @@ func removalsOf(r report.Report) []string {
 
 // end says what is not in the table, what roads take for granted, and counts.
 func (p *page) end(r report.Report, entries []entry) {
+	if r.Compared != nil {
+		p.note("Nothing was observed: clusters are taken to be as declared there; %s.", report.AssumedWell)
+	}
 	if slices.ContainsFunc(entries, func(e entry) bool { return e.Road != nil && len(e.Road.Steps) > 0 }) {
 		p.note("Roads take for granted that %s.", road.Assumed)
 	}
