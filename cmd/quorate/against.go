@@ -110,8 +110,7 @@ func (a *against) Observe(
 	desired = desired.Settled(targets.Before(owned))
 	desired.Warnings = slices.Clip(desired.Warnings)
 	unknown := map[string]bool{}
-	for _, p := range older.Problems {
-		// What that is about counts as new, or as unchanged: it is not known what runs.
+	for _, p := range older.Problems { // it is not known what runs
 		unknown[p.Cluster] = true
 		desired.Warnings = append(desired.Warnings, fmt.Sprintf("not compared, since %s is not valid: %s",
 			older.Revision, p))
@@ -278,7 +277,8 @@ func (c compared) State(context.Context) (decide.State, error) {
 	if c.before == nil {
 		return simulate.New(name, c.declared, 0).Observe(), nil
 	}
-	old := targets.Target{Cluster: c.before.Cluster, Applied: c.before.Applied}.WithQuota(&inventory.Cluster{}).Declared()
+	before := targets.Target{Cluster: c.before.Cluster, Applied: c.before.Applied}
+	old := before.WithQuota(&inventory.Cluster{}).Declared()
 	old.Recovery = decide.RecoveryOrder{}
 	world, d := simulate.Settled(name, old)
 	if d.Verdict != decide.Done {
