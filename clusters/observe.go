@@ -88,6 +88,9 @@ func (c *cluster) DeclaredBy() string {
 // Warnings implements reconcile.Cluster.
 func (c *cluster) Warnings() []string { return c.target.Warnings }
 
+// Custom implements reconcile.Cluster.
+func (c *cluster) Custom() *v1alpha1.EtcdCluster { return c.own.Custom }
+
 // Leave implements reconcile.Cluster.
 func (c *cluster) Leave(soon bool) {
 	c.state, c.err, c.own = decide.State{}, errors.New("it was looked at before"), nil

@@ -33,7 +33,7 @@ func look(ctx context.Context, c Cluster) report.Cluster {
 	defer c.Leave(false)
 	ctx, cancel := clusterTime(ctx, ClusterTimeout)
 	defer cancel()
-	entry := report.Cluster{Warnings: c.Warnings()}
+	entry := report.Cluster{Warnings: c.Warnings(), Custom: c.Custom()}
 	entry.Namespace, entry.Name = c.Identity()
 	var err error
 	if entry.State, err = c.State(ctx); err != nil {

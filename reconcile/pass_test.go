@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
@@ -110,6 +111,8 @@ func (c *simulated) burst(method string) {
 		panic("burst in " + method)
 	}
 }
+
+func (c *simulated) Custom() *v1alpha1.EtcdCluster { return nil }
 
 func (c *simulated) Leave(bool) {}
 

@@ -122,6 +122,8 @@ type Cluster interface {
 	State(ctx context.Context) (decide.State, error)
 	// Warnings about the declaration.
 	Warnings() []string
+	// Custom is the custom resource as it was listed; nil if there is none. Nobody changes it.
+	Custom() *v1alpha1.EtcdCluster
 	// Do carries out one action. Nothing to change is no error. ErrLocked: another pass is acting.
 	Do(ctx context.Context, action decide.Action) (report.Outcome, error)
 	// Report tells of the pass in the cluster itself: status and events. It writes only what is

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
@@ -107,8 +108,9 @@ func (c *slowSight) Identity() (string, string) {
 	namespace, name, _ := strings.Cut(c.name, "/")
 	return namespace, name
 }
-func (c *slowSight) Warnings() []string { return nil }
-func (c *slowSight) Leave(bool)         {}
+func (c *slowSight) Warnings() []string            { return nil }
+func (c *slowSight) Custom() *v1alpha1.EtcdCluster { return nil }
+func (c *slowSight) Leave(bool)                    {}
 
 func (c *slowSight) Unwell() bool       { return false }
 func (c *slowSight) DeclaredBy() string { return "" }

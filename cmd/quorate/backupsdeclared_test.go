@@ -55,8 +55,10 @@ func TestDeclaredBackups(t *testing.T) {
 	stalled("declares itself", refused, "--source", "cluster", image)
 	stalled("declares itself, without an image", noImage, "--source", "cluster", allowed)
 	stalled("declares itself, and is allowed", "", "--source", "cluster", allowed, image)
-	if got := w.says("status"); strings.Contains(got.out, "--") {
-		t.Errorf("status misses a setting that it does not have: %s", got.out)
+	for _, output := range []string{"text", "wide", "json"} {
+		if got := w.says("status", "-o", output); !strings.Contains(got.out, "Done") || strings.Contains(got.out, "--") {
+			t.Errorf("status misses a setting that it does not have: %s", got.out)
+		}
 	}
 }
 

@@ -80,7 +80,7 @@ func TestReadingTakesNoSecrets(t *testing.T) {
 	admin := w.kubeconfig
 	seen := w.asReader()
 	plan := []string{"plan", "--source", w.repository("own"), "--etcd-access", "direct"}
-	status := []string{"status", "--etcd-access", "direct"}
+	status := []string{"status", "-o", "wide", "--etcd-access", "direct"}
 	const unseen = `warning its Secrets were not looked at (look for Secret own/one-quorate-tls: secrets "one-quorate-tls" is forbidden: User "system:serviceaccount:quorate-system:quorate-plan" cannot get`
 	for _, command := range [][]string{plan, status} {
 		got := w.command(command...)

@@ -145,7 +145,10 @@ const widest = 120
 
 // style fits w if it is a terminal: it breaks lines, and colours if nobody objects (NO_COLOR,
 // TERM=dumb).
-func style(w io.Writer) report.Style {
+func style(w io.Writer) report.Style { return styleUpTo(w, widest) }
+
+// styleUpTo is style, for what may be that wide.
+func styleUpTo(w io.Writer, widest int) report.Style {
 	if !isTerminal(w) {
 		return report.Style{}
 	}

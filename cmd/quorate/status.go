@@ -3,46 +3,174 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
 
+	"quorate.dev/quorate/clusters/backup/store"
 	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 )
 
+// statusFlags say what is shown, and how.
+type statusFlags struct {
+	live     liveFlags
+	log      logFlags
+	output   string
+	order    string
+	selector string
+	verdicts []string
+}
+
+// statusOutputs are the formats of status.
+var statusOutputs = []string{"text", "wide", "json"}
+
 func newStatus(std streams) *cobra.Command {
-	f := liveFlags{reading: true}
-	var log logFlags
-	var output string
+	f := statusFlags{live: liveFlags{reading: true}}
 	c := &cobra.Command{
-		Use:   "status",
-		Short: "Show what runs: clusters, members, and what the next pass would say",
+		Use:   "status [[NAMESPACE/]CLUSTER]",
+		Short: "Show what runs: a line per cluster, or all of one cluster",
 		Long: `Status looks at the clusters that Quorate has applied, and asks etcd itself. It reads no git
-repository and writes nothing.`,
+repository and writes nothing.
+
+It prints a line per cluster: the verdict and the rule of the next pass, and for how long it has
+been so; the voters that answer of those there are, and after a + the learners; the versions that
+run; the largest database and its quota; the age of the newest backup; the commit that declared
+it; and why it is not as declared. What is not known is - or unknown. A narrow terminal goes
+without the columns that matter least.
+
+With the name of a cluster, it shows its members with their pods and volumes, its conditions,
+backups and certificates. -o wide lists the members of every cluster.`,
 		Example: `  quorate status
-  quorate status --namespace prod -o json`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return status(c.Context(), std, f, log, output) },
+  quorate status prod/a
+  quorate status --namespace prod --verdict Block,Wait --sort-by age
+  quorate status -o wide`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return status(c.Context(), std, f, strings.Join(args, ""))
+		},
 	}
-	f.add(c)
-	log.add(c)
-	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	f.live.add(c)
+	f.log.add(c)
+	c.Flags().StringVarP(&f.output, "output", "o", "text", inWords(statusOutputs))
+	c.Flags().StringVar(&f.order, "sort-by", "name", inWords(report.Orders)+
+		": state has those first that need somebody, size the largest database, age what changed last")
+	c.Flags().StringVarP(&f.selector, "selector", "l", "",
+		"only clusters whose EtcdCluster has these labels, such as team=shop,tier!=test")
+	c.Flags().StringSliceVar(&f.verdicts, "verdict", nil,
+		"only clusters of which that is the verdict: "+inWords(verdictNames)+"; repeated, or several with , between them")
 	return c
 }
 
-func status(ctx context.Context, std streams, f liveFlags, logging logFlags, output string) error {
-	if err := oneOf("output", output, "text", "json"); err != nil {
+// verdictNames are the values of --verdict.
+var verdictNames = []string{string(decide.Act), string(decide.Wait), string(decide.Block), string(decide.Done),
+	report.VerdictUnknown}
+
+// inWords lists choices as prose does.
+func inWords(choices []string) string {
+	last := len(choices) - 1
+	return strings.Join(choices[:last], ", ") + " or " + choices[last]
+}
+
+func status(ctx context.Context, std streams, f statusFlags, argument string) error {
+	chooses, err := f.choice()
+	if err != nil {
 		return err
 	}
-	rep, unseen := f.look(ctx, std, logging, f.namespaces)
-	var err error
-	switch {
-	case unseen != nil && len(rep.Clusters) == 0:
+	in := f.live.namespaces
+	var of store.Cluster
+	if argument != "" {
+		if of, err = f.named(argument); err != nil {
+			return err
+		}
+		in = namespaces{of.Namespace}
+	}
+	rep, unseen := f.live.look(ctx, std, f.log, in)
+	if unseen != nil && len(rep.Clusters) == 0 {
 		return unseen
-	case output == "json":
-		err = report.States(std.out, rep)
-	default:
-		err = report.Members(std.out, rep, style(std.out))
+	}
+	if argument != "" {
+		return f.one(std.out, rep, of, unseen)
+	}
+	rep.Clusters = slices.DeleteFunc(rep.Clusters, func(c report.Cluster) bool { return !chooses(c) })
+	report.Sort(rep.Clusters, f.order)
+	return errors.Join(f.all(std.out, rep), unseen)
+}
+
+// named is the cluster of that name, of which everything is shown.
+func (f *statusFlags) named(argument string) (store.Cluster, error) {
+	if f.selector != "" || len(f.verdicts) > 0 {
+		return store.Cluster{}, usageError{fmt.Errorf(
+			"%s is one cluster; --selector and --verdict choose among all: leave out the name, or these", argument)}
+	}
+	return clusterNamed(argument, f.live.namespaces)
+}
+
+// choice checks the flags, and says which clusters they choose.
+func (f *statusFlags) choice() (func(report.Cluster) bool, error) {
+	if err := errors.Join(oneOf("output", f.output, statusOutputs...),
+		oneOf("sort-by", f.order, report.Orders...)); err != nil {
+		return nil, err
+	}
+	selector, err := labels.Parse(f.selector)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--selector %q: %w", f.selector, err)}
+	}
+	var verdicts []string
+	for _, name := range f.verdicts {
+		i := slices.IndexFunc(verdictNames, func(known string) bool { return strings.EqualFold(known, name) })
+		if i < 0 {
+			return nil, oneOf("verdict", name, verdictNames...)
+		}
+		verdicts = append(verdicts, verdictNames[i])
+	}
+	return func(c report.Cluster) bool {
+		var has labels.Set
+		if c.Custom != nil {
+			has = c.Custom.Labels
+		}
+		return selector.Matches(has) && (len(verdicts) == 0 || slices.Contains(verdicts, c.VerdictName()))
+	}, nil
+}
+
+// all writes what is known of many clusters.
+func (f *statusFlags) all(w io.Writer, rep report.Report) error {
+	switch f.output {
+	case "json":
+		return report.States(w, rep)
+	case "wide":
+		return report.Members(w, rep, style(w))
+	}
+	return report.Table(w, rep, styleUpTo(w, widestTable))
+}
+
+// widestTable is how wide a table is at most. It is not read from the left to the right as text is.
+const widestTable = 400
+
+// one writes what is known of one cluster. It is an error if that could not be looked at.
+func (f *statusFlags) one(w io.Writer, rep report.Report, of store.Cluster, unseen error) error {
+	i := slices.IndexFunc(rep.Clusters, func(c report.Cluster) bool { return c.Key() == of.String() })
+	switch {
+	case i < 0 && unseen != nil:
+		return unseen
+	case i < 0:
+		return fmt.Errorf("status of %s: Quorate has applied no cluster of that name; quorate status lists all", of)
+	}
+	c := rep.Clusters[i]
+	rep.Clusters = rep.Clusters[i : i+1]
+	var err error
+	if f.output == "text" {
+		err = report.Detail(w, c, style(w))
+	} else {
+		err = f.all(w, rep)
+	}
+	if err == nil && c.Error != "" {
+		err = exit(exitError)
 	}
 	return errors.Join(err, unseen)
 }

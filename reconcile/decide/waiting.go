@@ -66,6 +66,16 @@ func (s State) waited(d Decision) (Waited, bool) {
 	return s.Waited[i], true
 }
 
+// WaitsSince is since when passes have waited for what a decision about this state waits for; zero if it waits for
+// nothing, or that is not known.
+func (s State) WaitsSince(d Decision) time.Time {
+	if d.Verdict != Wait && !d.overdue {
+		return time.Time{}
+	}
+	w, _ := s.waited(d)
+	return w.Since
+}
+
 // outdated reports whether nobody has looked for so long that what was waited for then says nothing
 // about now.
 func (s State) outdated(w Waited) bool { return s.Now.Sub(w.Seen) > unrelated }

@@ -5,6 +5,9 @@ import (
 	"io"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 	"quorate.dev/quorate/visible/visibletest"
@@ -21,7 +24,23 @@ func saying(text string) map[string]report.Report {
 	member := decide.State{Name: "x", Membership: decide.Membership{Known: true, Members: []decide.Member{{Name: text, Version: "3.6.16"}}}}
 	version := decide.State{Name: "x", Membership: decide.Membership{Known: true, Members: []decide.Member{{Name: "x-0", Version: text}}}}
 	alarm := decide.State{Name: "x", Membership: decide.Membership{Known: true, Members: []decide.Member{{Name: "x-0", Alarms: []decide.AlarmKind{decide.AlarmKind(text)}}}}}
+	told := func(status v1alpha1.EtcdClusterStatus) report.Report {
+		return of(report.Cluster{Decision: done, Custom: &v1alpha1.EtcdCluster{Status: status}})
+	}
+	condition := func(c metav1.Condition) report.Report {
+		return told(v1alpha1.EtcdClusterStatus{Conditions: []metav1.Condition{c}})
+	}
 	return map[string]report.Report{
+		"what declared it":     told(v1alpha1.EtcdClusterStatus{DeclaredRevision: text}),
+		"its source":           told(v1alpha1.EtcdClusterStatus{DeclaredRevision: "main@sha1:1", DeclaredSource: text}),
+		"a condition":          condition(metav1.Condition{Type: text}),
+		"its reason":           condition(metav1.Condition{Type: "Ready", Reason: text}),
+		"its message":          condition(metav1.Condition{Type: "Ready", Message: text}),
+		"a pod":                of(report.Cluster{Decision: done, State: decide.State{Name: "x", Replicas: []decide.Replica{{PodMessage: text}}}}),
+		"a volume":             of(report.Cluster{Decision: done, State: decide.State{Name: "x", Replicas: []decide.Replica{{VolumeUID: text, Stranded: text}}}}),
+		"a certificate":        of(report.Cluster{Decision: done, State: decide.State{Certificates: []decide.Certificate{{Secret: text, Key: text}}}}),
+		"why etcd is unknown":  of(report.Cluster{Decision: done, State: decide.State{Name: "x", Replicas: []decide.Replica{{}}, Membership: decide.Membership{Why: text}}}),
+		"a backup":             of(report.Cluster{Decision: done, State: decide.State{Backups: decide.Backups{Jobs: []decide.BackupJob{{Name: text, Phase: decide.JobFailed}}}}}),
 		"the revision":         {Revision: text},
 		"the signer":           {Signer: text},
 		"one of two sources":   {Sources: []report.Source{{Source: text, Revision: "main@sha1:1"}, {Source: "two", Revision: "main@sha1:2"}}},
@@ -51,8 +70,17 @@ func TestHostileText(t *testing.T) {
 	outputs := map[string]func(io.Writer, report.Report) error{
 		"text":    func(w io.Writer, r report.Report) error { return report.Text(w, r, report.Style{}) },
 		"members": func(w io.Writer, r report.Report) error { return report.Members(w, r, report.Style{}) },
-		"json":    report.JSON,
-		"state":   report.States,
+		"table":   func(w io.Writer, r report.Report) error { return report.Table(w, r, report.Style{}) },
+		"detail": func(w io.Writer, r report.Report) error {
+			for _, c := range r.Clusters {
+				if err := report.Detail(w, c, report.Style{}); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"json":  report.JSON,
+		"state": report.States,
 	}
 	printed := map[string]bool{}
 	for name, text := range visibletest.Hostile {
@@ -69,7 +97,7 @@ func TestHostileText(t *testing.T) {
 				if unfit := visibletest.Unfit(b.String()); unfit != "" {
 					t.Errorf("%s as %s in %s: %s: %.300q", name, where, output, unfit, b.String())
 				}
-				if people := output == "text" || output == "members"; people && visibletest.Long(b.String()) {
+				if people := output != "json" && output != "state"; people && visibletest.Long(b.String()) {
 					t.Errorf("%s as %s in %s: a line of it is very long", name, where, output)
 				}
 			}

@@ -18,12 +18,7 @@ func Members(w io.Writer, r Report, style Style) error {
 	b := &strings.Builder{}
 	for _, c := range r.Clusters {
 		writeCluster(b, c, style)
-		if id := c.State.Membership.ClusterID; id != 0 {
-			fmt.Fprintf(b, "    cluster ID %s\n", id)
-		}
-		if from := c.State.MadeFrom(); from != "" {
-			fmt.Fprintf(b, "    made from %s\n", visible.Line(from))
-		}
+		writeOrigin(b, c.State)
 		writeBackup(b, c.State)
 		writeMembers(b, c.State)
 	}
@@ -32,6 +27,16 @@ func Members(w io.Writer, r Report, style Style) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeOrigin says which cluster it is, and what it was made from.
+func writeOrigin(b *strings.Builder, s decide.State) {
+	if id := s.Membership.ClusterID; id != 0 {
+		fmt.Fprintf(b, "    cluster ID %s\n", id)
+	}
+	if from := s.MadeFrom(); from != "" {
+		fmt.Fprintf(b, "    made from %s\n", visible.Line(from))
+	}
 }
 
 // writeBackup says what the newest backup is, where any is declared or known.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/road"
 	"quorate.dev/quorate/visible"
@@ -57,6 +58,9 @@ type Cluster struct {
 	Error string
 	// State that was decided on, for "-o state" and for status.
 	State decide.State
+	// Custom is the custom resource as it was listed, of which the status says what passes have seen before; nil but
+	// in a look, or if there is none.
+	Custom *v1alpha1.EtcdCluster
 	// Road is what lies before the cluster; nil but in a plan, and where no action follows.
 	Road *road.Road
 	// Where it is declared: a problem without a message. Its file is empty if that is not known.

@@ -148,7 +148,7 @@ func testPrinterColumns(t *testing.T, w *world) {
 }
 
 func testStatusCommand(t *testing.T, w *world) {
-	r := w.runFrom(outside, "status").requireCode(t, exitDone)
+	r := w.runFrom(outside, "status", "-o", "wide").requireCode(t, exitDone)
 	for _, want := range []string{w.namespace + "/a", "Converged", "3 of 3 voters", modern, w.status("a").ClusterID, "a-2"} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("quorate status does not say %s:\n%s", want, r.stdout)

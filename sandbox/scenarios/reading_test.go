@@ -53,6 +53,9 @@ func (w *world) runJobAs(name, command string) string {
 	pod := &job.Spec.Template.Spec
 	pod.ServiceAccountName = reader
 	args := []string{command}
+	if command == "status" {
+		args = append(args, "--output=wide")
+	}
 	for _, arg := range pod.Containers[0].Args[1:] {
 		ofRun := slices.ContainsFunc([]string{"--until-converged", "--timeout"}, func(flag string) bool { return strings.HasPrefix(arg, flag) })
 		if ofSource := !strings.HasPrefix(arg, "--namespace") && !strings.HasPrefix(arg, "--log"); !ofRun && (command == "plan" || !ofSource) {

@@ -128,7 +128,7 @@ found() {
 
   say "Do it: passes until everything is as declared"
   run quorate run --source "$repository" "${scope[@]}" --until-converged
-  shows 'a-2' quorate status "${scope[@]}"
+  shows 'a-2' quorate status "$namespace/a"
   shows '3/3' kubectl get etcd
 }
 
@@ -240,7 +240,7 @@ replace() {
   run kubectl delete pvc data-a-1 --wait=false
   run kubectl delete pod a-1
   run quorate run --source "$repository" "${scope[@]}" --until-converged
-  shows 'a-1' quorate status "${scope[@]}"
+  shows 'a-1' quorate status "$namespace/a"
   [[ $(kubectl get etcd a --output 'jsonpath={.status.members[?(@.name=="a-1")].id}') != "$before" ]] || fail "a-1 is the same member as before"
   shows 'hello from git' kubectl exec app -- etcdctl --endpoints "https://a-1.a.$namespace.svc:2379" get greeting
 }
@@ -253,7 +253,7 @@ backup() {
   say "The first backup does not wait for the schedule. It counts once it has been read back"
   run kubectl wait --for=condition=Complete job --selector etcd.quorate.dev/cluster=a --timeout 5m
   run quorate run --source "$repository" "${scope[@]}" "${allowed[@]}"
-  shows ', verified, in volume://backups' quorate status "${scope[@]}"
+  shows ', verified, in volume://backups' quorate status "$namespace/a"
 }
 
 disaster() {

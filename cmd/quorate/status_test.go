@@ -1,0 +1,79 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestStatus: a line per cluster, all of one, and those that were asked for.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	w := newTenants(t, "own", "also")
+	if got := w.command("status"); got.code != exitOK || got.out != "no clusters\n" {
+		t.Errorf("of nothing: %+v", got)
+	}
+	w.made("own/one", "own/two", "also/one")
+	if got := w.run("--source", "cluster"); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	lines := func(args ...string) []string {
+		t.Helper()
+		got := w.command(append([]string{"status"}, args...)...)
+		if got.code != exitOK {
+			t.Errorf("status %q: %+v", args, got)
+		}
+		var names []string
+		for line := range strings.Lines(got.out) {
+			names = append(names, strings.Fields(line)[0])
+		}
+		return names
+	}
+	const title = "NAMESPACE/NAME"
+	for args, want := range map[string][]string{
+		"":                    {title, "also/one", "own/one", "own/two"},
+		"--sort-by state":     {title, "also/one", "own/one", "own/two"},
+		"--namespace own":     {title, "own/one", "own/two"},
+		"--verdict done,wait": {title, "also/one", "own/one", "own/two"},
+		"--verdict Block":     {"no"},
+		"-l app.kubernetes.io/managed-by=quorate":   {title, "also/one", "own/one", "own/two"},
+		"-l app.kubernetes.io/managed-by!=quorate":  {"no"},
+		"-l app.kubernetes.io/managed-by,more=else": {"no"},
+	} {
+		if got := lines(strings.Fields(args)...); strings.Join(got, " ") != strings.Join(want, " ") {
+			t.Errorf("status %s: %q, want %q", args, got, want)
+		}
+	}
+	if got := w.command("status", "own/one"); got.code != exitOK || !strings.HasPrefix(got.out, "own/one  Done   NothingRuns\n") || !strings.Contains(got.out, "Stalled=False") || strings.Contains(got.out, "two") {
+		t.Errorf("of one: %+v", got)
+	}
+	if got := w.command("status", "one", "-n", "also", "-o", "json"); got.code != exitOK || strings.Count(got.out, `"namespace": "also"`) != 1 || strings.Contains(got.out, `"own"`) {
+		t.Errorf("of one as JSON: %+v", got)
+	}
+	for _, wrong := range [][]string{{"none/one"}, {"one"}} {
+		if got := w.command(append([]string{"status"}, wrong...)...); got.code != exitError || !strings.Contains(got.err, "Quorate has applied no cluster of that name") {
+			t.Errorf("status %q: %+v", wrong, got)
+		}
+	}
+}
+
+// What is wrong with a command line is said before anything is asked.
+func TestStatusFlags(t *testing.T) {
+	w := &tenants{T: t, kubeconfig: "/nowhere"}
+	for args, want := range map[string]string{
+		"-o xml":                  `--output "xml": want one of`,
+		"--sort-by luck":          `--sort-by "luck": want one of`,
+		"--verdict Maybe":         `--verdict "Maybe": want one of`,
+		"-l =":                    `--selector "="`,
+		"a/b --verdict Done":      "a/b is one cluster",
+		"a/b -l x=y":              "a/b is one cluster",
+		"a/b --namespace a":       "a/b names its namespace",
+		"a/b/c":                   "is no name of a cluster",
+		"a/b a/c":                 "accepts at most 1 arg",
+		"a -n b --namespace c":    "since --namespace names several",
+		"--verdict= --sort-by=no": "want one of",
+	} {
+		if got := w.command(append([]string{"status"}, strings.Fields(args)...)...); got.code != exitInvalid || !strings.Contains(got.err, want) {
+			t.Errorf("status %s: %+v", args, got)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
+)
+
+// Detail renders all that is known of one cluster, for people.
+func Detail(w io.Writer, c Cluster, style Style) error {
+	b := &strings.Builder{}
+	writeCluster(b, c, style)
+	writeOrigin(b, c.State)
+	if revision := c.told().DeclaredRevision; revision != "" {
+		text := "declared by " + revision
+		if source := c.told().DeclaredSource; source != "" {
+			text += " of " + source
+		}
+		style.line(b, 4, "", text, nil)
+	}
+	if since := c.since(); !since.IsZero() {
+		fmt.Fprintf(b, "    in this state for %s\n", age(c.State.Now, since))
+	}
+	writeBackup(b, c.State)
+	if failed := c.State.Backups.NewestFailure(); failed != nil {
+		style.line(b, 4, "", "a backup failed since: Job "+failed.Name, nil)
+	}
+	writeTree(b, c.State, style)
+	writeConditions(b, c, style)
+	writeCertificates(b, c.State)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// branch is something in a tree, and what belongs to it.
+type branch struct {
+	text   string
+	leaves []string
+}
+
+// writeTree shows each member with its pod and its volume, and then the pods and volumes that are no member's.
+func writeTree(b *strings.Builder, s decide.State, style Style) {
+	var branches []branch
+	seen := map[int]bool{}
+	for _, m := range s.MembersInOrder() {
+		one := branch{text: describeMember(m, s.Declared.Quota)}
+		if ordinal, ours := s.OrdinalOf(m); ours && !seen[ordinal] {
+			seen[ordinal] = true
+			one.leaves = leavesOf(s.Replica(ordinal))
+		}
+		branches = append(branches, one)
+	}
+	var others []int
+	for _, r := range s.Replicas {
+		if !seen[r.Ordinal] {
+			others = append(others, r.Ordinal)
+		}
+	}
+	slices.Sort(others)
+	without := "no member"
+	if !s.Membership.Known {
+		without = "member unknown"
+	}
+	for _, ordinal := range others {
+		branches = append(branches, branch{s.ReplicaName(ordinal) + "  " + without, leavesOf(s.Replica(ordinal))})
+	}
+	if len(branches) == 0 {
+		return
+	}
+	title := "members"
+	if !s.Membership.Known {
+		title += ", as far as known"
+		if s.Membership.Why != "" {
+			title += ": " + s.Membership.Why
+		}
+	}
+	style.line(b, 4, "", title, nil)
+	for i, one := range branches {
+		fork, trunk := "├─ ", "│  "
+		if i == len(branches)-1 {
+			fork, trunk = "└─ ", "   "
+		}
+		fmt.Fprintf(b, "    %s%s\n", fork, style.Wrap(one.text, 4+len("├─ "), continued))
+		for l, leaf := range one.leaves {
+			twig := "├─ "
+			if l == len(one.leaves)-1 {
+				twig = "└─ "
+			}
+			fmt.Fprintf(b, "    %s%s%s\n", trunk, twig, style.Wrap(leaf, 10, 10))
+		}
+	}
+}
+
+func describeMember(m decide.Member, quota int64) string {
+	now, most := nothing, nothing
+	if m.DBSize > 0 {
+		now = human(m.DBSize)
+	}
+	if quota > 0 {
+		most = human(quota)
+	}
+	text := fmt.Sprintf("%s  %s  %s  %s  %s/%s", dash(m.Name), Role(m), Health(m), dash(m.Version), now, most)
+	if m.DBSizeInUse > 0 {
+		text += fmt.Sprintf(" (%s in use)", human(m.DBSizeInUse))
+	}
+	text += "  ID " + m.ID.String()
+	for _, why := range []string{strings.Join(m.AlarmNames(), ","), m.Why, m.Disagrees} {
+		if why != "" {
+			text += "  " + why
+		}
+	}
+	return text
+}
+
+// leavesOf are the pod and the volume of a replica.
+func leavesOf(r decide.Replica) []string {
+	pod := "pod " + string(r.Pod)
+	for _, more := range []string{r.PodMessage, r.PodRefused} {
+		if more != "" {
+			pod += ": " + more
+		}
+	}
+	volume := "volume missing"
+	if r.VolumeUID != "" {
+		volume = "volume " + r.VolumeUID
+	}
+	if r.VolumeTerminating {
+		volume += ", being deleted"
+	}
+	if r.LostCluster != 0 {
+		volume += ", kept, of the lost cluster " + r.LostCluster.String()
+	}
+	if r.Stranded != "" {
+		volume += ", stranded: " + r.Stranded
+	}
+	return []string{pod, volume}
+}
+
+// writeConditions shows the conditions of the custom resource, as the last pass left them.
+func writeConditions(b *strings.Builder, c Cluster, style Style) {
+	conditions := c.told().Conditions
+	if len(conditions) == 0 {
+		return
+	}
+	b.WriteString("    conditions, as of the last pass\n")
+	for _, condition := range conditions {
+		head := fmt.Sprintf("%s=%s for %s, %s", condition.Type, condition.Status,
+			age(c.State.Now, condition.LastTransitionTime.Time), condition.Reason)
+		if condition.Message != "" {
+			head += ": " + condition.Message
+		}
+		style.line(b, 6, "", head, nil)
+	}
+}
+
+// writeCertificates shows how long certificates are good for, the first to expire first.
+func writeCertificates(b *strings.Builder, s decide.State) {
+	if len(s.Certificates) == 0 {
+		return
+	}
+	b.WriteString("    certificates\n")
+	for _, certificate := range s.CertificatesInOrder() {
+		fmt.Fprintf(b, "      %s: %s, until %s\n", visible.Line(certificate.String()), certificate.Validity(s.Now),
+			certificate.NotAfter.UTC().Format(time.RFC3339))
+	}
+}

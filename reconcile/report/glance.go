@@ -1,0 +1,231 @@
+package report
+
+import (
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
+)
+
+const (
+	// unknown is what cannot be told although there should be something.
+	unknown = "unknown"
+	// nothing is what there is not, or what nobody has said.
+	nothing = "-"
+)
+
+// VerdictUnknown stands for the verdict on a cluster that could not be looked at.
+const VerdictUnknown = "Unknown"
+
+// VerdictName is the verdict on a cluster, or VerdictUnknown.
+func (c Cluster) VerdictName() string {
+	if c.Error != "" || c.Decision.Rule == "" {
+		return VerdictUnknown
+	}
+	return string(c.Decision.Verdict)
+}
+
+// standing is the verdict on a cluster, and by which rule.
+func (c Cluster) standing() string {
+	if name := c.VerdictName(); name != VerdictUnknown {
+		return name + "/" + visible.Line(c.Decision.Rule)
+	}
+	return VerdictUnknown
+}
+
+// urgency says who comes first where clusters are sorted by what is the matter with them.
+func (c Cluster) urgency() int {
+	return slices.Index([]string{string(decide.Block), VerdictUnknown, string(decide.Wait), string(decide.Act),
+		string(decide.Done)}, c.VerdictName())
+}
+
+// since is when the cluster came to stand as it does: when passes began to wait for what they wait for, or else when the
+// condition that the verdict is about became true; zero if that is not known.
+func (c Cluster) since() time.Time {
+	kind := ""
+	switch c.VerdictName() {
+	case string(decide.Done):
+		kind = v1alpha1.ConditionReady
+	case string(decide.Block):
+		kind = v1alpha1.ConditionStalled
+	case string(decide.Act), string(decide.Wait):
+		kind = v1alpha1.ConditionReconciling
+	}
+	if waits := c.State.WaitsSince(c.Decision); kind != "" && !waits.IsZero() {
+		return waits
+	}
+	condition := meta.FindStatusCondition(c.told().Conditions, kind)
+	if condition == nil || condition.Status != metav1.ConditionTrue || condition.Reason != c.Decision.Rule {
+		return time.Time{} // passes have seen it stand otherwise
+	}
+	return condition.LastTransitionTime.Time
+}
+
+// told is the status of the custom resource; empty if there is none.
+func (c Cluster) told() v1alpha1.EtcdClusterStatus {
+	if c.Custom == nil {
+		return v1alpha1.EtcdClusterStatus{}
+	}
+	return c.Custom.Status
+}
+
+// age is how long ago something was, as kubectl says it.
+func age(now, then time.Time) string {
+	if then.IsZero() || now.IsZero() {
+		return nothing
+	}
+	return duration.HumanDuration(max(now.Sub(then), 0))
+}
+
+// members are the voters that answer of those that there are, and the learners beside them.
+func (c Cluster) members() string {
+	list := c.State.Membership
+	switch {
+	case c.Error != "":
+		return unknown
+	case !list.Known && c.State.Declared.Lifecycle != decide.Running, !list.Known && !c.formed():
+		return nothing
+	case !list.Known:
+		return unknown
+	}
+	voters := list.Voters()
+	text := fmt.Sprintf("%d/%d", decide.Answering(voters), len(voters))
+	if learners := len(list.Members) - len(voters); learners > 0 {
+		text += "+" + strconv.Itoa(learners)
+	}
+	return text
+}
+
+// formed reports whether the cluster is known to have formed.
+func (c Cluster) formed() bool {
+	return c.State.Record.ClusterID != 0 || c.State.ReportedClusterID != 0
+}
+
+// versions are those that members run, the same ones once.
+func (c Cluster) versions() string {
+	var list []string
+	for _, m := range c.State.Membership.Members {
+		if m.Version != "" {
+			list = append(list, visible.Short(m.Version, longestCell))
+		}
+	}
+	slices.Sort(list)
+	if list = slices.Compact(list); len(list) > 0 {
+		return strings.Join(list, ",")
+	}
+	return nothing
+}
+
+// size is that of the largest database of a member, in bytes; zero if none is known.
+func (c Cluster) size() int64 {
+	largest := int64(0)
+	for _, m := range c.State.Membership.Members {
+		largest = max(largest, m.DBSize)
+	}
+	return largest
+}
+
+// sizes are the size of the largest database of a member, and what it may grow to.
+func (c Cluster) sizes() string {
+	now, most := nothing, nothing
+	if n := c.size(); n > 0 {
+		now = human(n)
+	}
+	if n := c.State.Declared.Quota; n > 0 {
+		most = human(n)
+	}
+	if now == nothing && most == nothing {
+		return nothing
+	}
+	return now + "/" + most
+}
+
+// human prints bytes with a digit after the point where that says something.
+func human(bytes int64) string {
+	n, units := float64(bytes), []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	for n >= 1023.95 && len(units) > 1 {
+		n, units = n/1024, units[1:]
+	}
+	if units[0] == "B" {
+		return fmt.Sprintf("%dB", bytes)
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0") + units[0]
+}
+
+// backup is how old the newest backup is, by the moment that it is for.
+func (c Cluster) backup() string {
+	s := c.State
+	text := nothing
+	switch {
+	case c.Error != "":
+		return text
+	case s.Backups.Last != nil:
+		text = age(s.Now, s.Backups.Last.Slot)
+	case s.Declared.BacksUp && s.Backups.Hidden != "":
+		return unknown
+	case s.Declared.BacksUp:
+		text = "none"
+	}
+	if overdue, known := s.BackupStale(); overdue && known {
+		text += ",overdue"
+	}
+	return text
+}
+
+// revision is the commit that declared the cluster, shortened as git does.
+func (c Cluster) revision() string {
+	text := c.told().DeclaredRevision
+	commit := text[strings.LastIndex(text, ":")+1:]
+	if _, err := hex.DecodeString(commit); err == nil && len(commit) >= 2*20 {
+		return commit[:7]
+	}
+	return dash(visible.Short(text, longestCell))
+}
+
+// remark is why the cluster is not as declared, or what is to be known of one that is.
+func (c Cluster) remark() string {
+	text := ""
+	switch {
+	case c.Error != "":
+		text = c.Error
+	case c.Decision.Rule != decide.Converged:
+		text = c.Decision.Message
+	case len(c.Warnings) > 0:
+		text = c.Warnings[0]
+		if more := len(c.Warnings) - 1; more > 0 {
+			text += fmt.Sprintf(" (and %d more)", more)
+		}
+	}
+	return visible.Line(text)
+}
+
+// Orders are those that clusters can be sorted in.
+var Orders = []string{"name", "state", "size", "age"}
+
+// Sort sorts clusters: by namespace and name; or those first that need somebody, whose database is the largest, or that
+// have come to stand as they do last.
+func Sort(clusters []Cluster, order string) {
+	slices.SortStableFunc(clusters, func(a, b Cluster) int {
+		first := 0
+		switch order {
+		case "state":
+			first = cmp.Or(cmp.Compare(a.urgency(), b.urgency()), cmp.Compare(a.Decision.Rule, b.Decision.Rule))
+		case "size":
+			first = cmp.Compare(b.size(), a.size())
+		case "age":
+			first = b.since().Compare(a.since())
+		}
+		return cmp.Or(first, cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+}
