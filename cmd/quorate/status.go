@@ -28,7 +28,7 @@ type statusFlags struct {
 }
 
 // statusOutputs are the formats of status.
-var statusOutputs = []string{"text", "wide", "json"}
+var statusOutputs = []string{"text", "wide", "json", "yaml", "name"}
 
 func newStatus(std streams) *cobra.Command {
 	f := statusFlags{live: liveFlags{reading: true}}
@@ -45,11 +45,13 @@ it; and why it is not as declared. What is not known is - or unknown. A narrow t
 without the columns that matter least.
 
 With the name of a cluster, it shows its members with their pods and volumes, its conditions,
-backups and certificates. -o wide lists the members of every cluster.`,
+backups and certificates. -o wide lists the members of every cluster; json and yaml have all that
+decisions rest on, a list, or one cluster where one is named; name prints what kubectl takes.`,
 		Example: `  quorate status
   quorate status prod/a
   quorate status --namespace prod --verdict Block,Wait --sort-by age
-  quorate status -o wide`,
+  quorate status -o wide
+  quorate status --verdict Block -o name | xargs -L 1 kubectl describe`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return status(c.Context(), std, f, strings.Join(args, ""))
@@ -143,6 +145,10 @@ func (f *statusFlags) all(w io.Writer, rep report.Report) error {
 	switch f.output {
 	case "json":
 		return report.States(w, rep)
+	case "yaml":
+		return report.StatesYAML(w, rep)
+	case "name":
+		return report.Names(w, rep)
 	case "wide":
 		return report.Members(w, rep, style(w))
 	}
@@ -164,9 +170,14 @@ func (f *statusFlags) one(w io.Writer, rep report.Report, of store.Cluster, unse
 	c := rep.Clusters[i]
 	rep.Clusters = rep.Clusters[i : i+1]
 	var err error
-	if f.output == "text" {
+	switch f.output {
+	case "text":
 		err = report.Detail(w, c, style(w))
-	} else {
+	case "json":
+		err = report.State(w, c)
+	case "yaml":
+		err = report.StateYAML(w, c)
+	default:
 		err = f.all(w, rep)
 	}
 	if err == nil && c.Error != "" {

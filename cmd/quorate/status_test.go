@@ -49,6 +49,12 @@ func TestStatus(t *testing.T) {
 	if got := w.command("status", "one", "-n", "also", "-o", "json"); got.code != exitOK || strings.Count(got.out, `"namespace": "also"`) != 1 || strings.Contains(got.out, `"own"`) {
 		t.Errorf("of one as JSON: %+v", got)
 	}
+	if got := w.command("status", "-o", "name"); got.code != exitOK || got.out != "etcdcluster.etcd.quorate.dev/one --namespace also\netcdcluster.etcd.quorate.dev/one --namespace own\netcdcluster.etcd.quorate.dev/two --namespace own\n" {
+		t.Errorf("names: %+v", got)
+	}
+	if got := w.command("status", "own/one", "-o", "yaml"); got.code != exitOK || !strings.Contains(got.out, "\nname: one\nnamespace: own\n") || !strings.Contains(got.out, "\n  type: Stalled\n") {
+		t.Errorf("of one as YAML: %+v", got)
+	}
 	for _, wrong := range [][]string{{"none/one"}, {"one"}} {
 		if got := w.command(append([]string{"status"}, wrong...)...); got.code != exitError || !strings.Contains(got.err, "Quorate has applied no cluster of that name") {
 			t.Errorf("status %q: %+v", wrong, got)

@@ -2,10 +2,15 @@ package report_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"io"
+	"reflect"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
@@ -31,6 +36,8 @@ func saying(text string) map[string]report.Report {
 		return told(v1alpha1.EtcdClusterStatus{Conditions: []metav1.Condition{c}})
 	}
 	return map[string]report.Report{
+		"its name":             {Clusters: []report.Cluster{{Namespace: "ns", Name: text, Decision: done}}},
+		"its namespace":        {Clusters: []report.Cluster{{Namespace: text, Name: "x", Decision: done}}},
 		"what declared it":     told(v1alpha1.EtcdClusterStatus{DeclaredRevision: text}),
 		"its source":           told(v1alpha1.EtcdClusterStatus{DeclaredRevision: "main@sha1:1", DeclaredSource: text}),
 		"a condition":          condition(metav1.Condition{Type: text}),
@@ -81,6 +88,7 @@ func TestHostileText(t *testing.T) {
 		},
 		"json":  report.JSON,
 		"state": report.States,
+		"yaml":  report.StatesYAML,
 	}
 	printed := map[string]bool{}
 	for name, text := range visibletest.Hostile {
@@ -97,7 +105,7 @@ func TestHostileText(t *testing.T) {
 				if unfit := visibletest.Unfit(b.String()); unfit != "" {
 					t.Errorf("%s as %s in %s: %s: %.300q", name, where, output, unfit, b.String())
 				}
-				if people := output != "json" && output != "state"; people && visibletest.Long(b.String()) {
+				if people := output != "json" && output != "state" && output != "yaml"; people && visibletest.Long(b.String()) {
 					t.Errorf("%s as %s in %s: a line of it is very long", name, where, output)
 				}
 			}
@@ -112,5 +120,46 @@ func TestHostileText(t *testing.T) {
 		if !printed[output] {
 			t.Errorf("%s prints nothing", output)
 		}
+	}
+}
+
+// Scripts take names for arguments, so those that Kubernetes does not allow are left out.
+func TestNames(t *testing.T) {
+	var b bytes.Buffer
+	clusters := []report.Cluster{{Namespace: "prod", Name: "a"}, {Namespace: "prod", Name: "--all"}, {Namespace: "shop", Name: "b"}}
+	for name, text := range visibletest.Hostile {
+		clusters = append(clusters, report.Cluster{Namespace: "prod", Name: text}, report.Cluster{Namespace: text, Name: name})
+	}
+	err := report.Names(&b, report.Report{Clusters: clusters})
+	const want = "etcdcluster.etcd.quorate.dev/a --namespace prod\netcdcluster.etcd.quorate.dev/b --namespace shop\n"
+	if b.String() != want || err == nil || !strings.Contains(err.Error(), "prod/--all is no name that Kubernetes allows") {
+		t.Errorf("%.300q; %.300v", b.String(), err)
+	}
+	b.Reset()
+	if err := report.Names(&b, report.Report{}); err != nil || b.Len() != 0 {
+		t.Errorf("of nothing: %v %q", err, b.String())
+	}
+}
+
+// YAML says what JSON says, and numbers are as they were.
+func TestStatesYAML(t *testing.T) {
+	s := decide.State{Name: "a", Membership: decide.Membership{Members: []decide.Member{{ID: 0xffffffffffffffff, Revision: 1<<62 + 1}}}}
+	rep := report.Report{Clusters: []report.Cluster{{Namespace: "ns", Name: "a", State: s}}}
+	var asJSON, asYAML, one bytes.Buffer
+	if err := errors.Join(report.States(&asJSON, rep), report.StatesYAML(&asYAML, rep), report.StateYAML(&one, rep.Clusters[0])); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"  name: a\n", "id: ffffffffffffffff\n", "revision: 4611686018427387905\n"} {
+		if !strings.Contains(asYAML.String(), want) {
+			t.Errorf("no %q in %s", want, asYAML.String())
+		}
+	}
+	back, err := yaml.YAMLToJSON(asYAML.Bytes())
+	var got, want any
+	if err := errors.Join(err, json.Unmarshal(back, &got), json.Unmarshal(asJSON.Bytes(), &want)); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v\n%s\n%s", err, back, asJSON.String())
+	}
+	if strings.HasPrefix(one.String(), "-") || !strings.Contains(one.String(), "name: a\n") {
+		t.Errorf("one: %s", one.String())
 	}
 }

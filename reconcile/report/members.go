@@ -107,19 +107,3 @@ func dash(s string) string {
 	}
 	return s
 }
-
-// States renders, for machines and for bug reports, everything that each decision rests on.
-func States(w io.Writer, r Report) error {
-	type entry struct {
-		Namespace string       `json:"namespace"`
-		Name      string       `json:"name"`
-		Decision  *decision    `json:"decision,omitempty"`
-		State     decide.State `json:"state"`
-		Error     string       `json:"error,omitempty"`
-	}
-	list := []entry{}
-	for _, c := range r.Clusters {
-		list = append(list, entry{c.Namespace, c.Name, newDecision(c.Decision), c.State, c.Error})
-	}
-	return Encode(w, list)
-}
