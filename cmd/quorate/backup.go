@@ -71,6 +71,7 @@ was stored, it finds that backup, and takes no other.`,
 	f.job.add(c)
 	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
 	f.log.add(c)
+	f.live.completes(c)
 	return c
 }
 

@@ -34,6 +34,9 @@ func newBackups(std streams) *cobra.Command {
 	}
 	c.AddCommand(newBackupsList(std), newBackupsVerify(std), newBackupsReread(std), newBackupsDrill(std),
 		newBackupsFetch(std), newBackupsPrune(std))
+	for _, of := range c.Commands() {
+		(&kubeFlags{}).completes(of) // of the clusters that there are, the store knows most
+	}
 	return c
 }
 

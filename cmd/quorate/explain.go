@@ -30,6 +30,7 @@ those are about that do not speak. It reads no git repository and writes nothing
 	f.add(c)
 	log.add(c)
 	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	f.completes(c)
 	return c
 }
 

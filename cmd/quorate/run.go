@@ -46,6 +46,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	}
 	add(c, helpSource+"; or \"cluster\": the custom resources themselves are the declaration")
 	f.live.add(c)
+	f.live.completesNamespaces(c)
 	f.log.add(c)
 	c.Flags().DurationVar(&f.clusterTimeout, "cluster-timeout", reconcile.ClusterTimeout,
 		"how long one cluster may take in a pass; it holds up no other")

@@ -25,6 +25,7 @@ type statusFlags struct {
 	order    string
 	selector string
 	verdicts []string
+	watch    watchFlags
 }
 
 // statusOutputs are the formats of status.
@@ -51,6 +52,7 @@ decisions rest on, a list, or one cluster where one is named; name prints what k
   quorate status prod/a
   quorate status --namespace prod --verdict Block,Wait --sort-by age
   quorate status -o wide
+  quorate status --watch
   quorate status --verdict Block -o name | xargs -L 1 kubectl describe`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -66,6 +68,13 @@ decisions rest on, a list, or one cluster where one is named; name prints what k
 		"only clusters whose EtcdCluster has these labels, such as team=shop,tier!=test")
 	c.Flags().StringSliceVar(&f.verdicts, "verdict", nil,
 		"only clusters of which that is the verdict: "+inWords(verdictNames)+"; repeated, or several with , between them")
+	f.watch.add(c)
+	f.live.completes(c)
+	for flag, choices := range map[string][]string{
+		"output": statusOutputs, "sort-by": report.Orders, "verdict": verdictNames,
+	} {
+		completesChoice(c, flag, choices)
+	}
 	return c
 }
 
@@ -92,15 +101,24 @@ func status(ctx context.Context, std streams, f statusFlags, argument string) er
 		}
 		in = namespaces{of.Namespace}
 	}
-	rep, unseen := f.live.look(ctx, std, f.log, in)
+	look := func(ctx context.Context) (report.Report, error) {
+		rep, unseen := f.live.look(ctx, std, f.log, in)
+		rep.Clusters = slices.DeleteFunc(rep.Clusters, func(c report.Cluster) bool {
+			return !chooses(c) || argument != "" && c.Key() != of.String()
+		})
+		report.Sort(rep.Clusters, f.order)
+		return rep, unseen
+	}
+	if f.watch.on {
+		return f.watch.watch(ctx, std, look, pauseFor)
+	}
+	rep, unseen := look(ctx)
 	if unseen != nil && len(rep.Clusters) == 0 {
 		return unseen
 	}
 	if argument != "" {
 		return f.one(std.out, rep, of, unseen)
 	}
-	rep.Clusters = slices.DeleteFunc(rep.Clusters, func(c report.Cluster) bool { return !chooses(c) })
-	report.Sort(rep.Clusters, f.order)
 	return errors.Join(f.all(std.out, rep), unseen)
 }
 
@@ -116,7 +134,7 @@ func (f *statusFlags) named(argument string) (store.Cluster, error) {
 // choice checks the flags, and says which clusters they choose.
 func (f *statusFlags) choice() (func(report.Cluster) bool, error) {
 	if err := errors.Join(oneOf("output", f.output, statusOutputs...),
-		oneOf("sort-by", f.order, report.Orders...)); err != nil {
+		oneOf("sort-by", f.order, report.Orders...), f.watch.check(f.output)); err != nil {
 		return nil, err
 	}
 	selector, err := labels.Parse(f.selector)
@@ -160,15 +178,10 @@ const widestTable = 400
 
 // one writes what is known of one cluster. It is an error if that could not be looked at.
 func (f *statusFlags) one(w io.Writer, rep report.Report, of store.Cluster, unseen error) error {
-	i := slices.IndexFunc(rep.Clusters, func(c report.Cluster) bool { return c.Key() == of.String() })
-	switch {
-	case i < 0 && unseen != nil:
-		return unseen
-	case i < 0:
+	if len(rep.Clusters) == 0 {
 		return fmt.Errorf("status of %s: Quorate has applied no cluster of that name; quorate status lists all", of)
 	}
-	c := rep.Clusters[i]
-	rep.Clusters = rep.Clusters[i : i+1]
+	c := rep.Clusters[0]
 	var err error
 	switch f.output {
 	case "text":

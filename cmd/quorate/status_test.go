@@ -76,6 +76,8 @@ func TestStatusFlags(t *testing.T) {
 		"a/b/c":                   "is no name of a cluster",
 		"a/b a/c":                 "accepts at most 1 arg",
 		"a -n b --namespace c":    "since --namespace names several",
+		"-w -o wide":              "--watch shows the table; leave out --output wide",
+		"-w --interval 1s":        "--interval 1s: want 2s or more",
 		"--verdict= --sort-by=no": "want one of",
 	} {
 		if got := w.command(append([]string{"status"}, strings.Fields(args)...)...); got.code != exitInvalid || !strings.Contains(got.err, want) {

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+
+	"quorate.dev/quorate/clusters/backup/store"
+)
+
+// timeToSuggest is how long a shell waits for suggestions at most.
+const timeToSuggest = 2 * time.Second
+
+// completes has shells complete names of clusters as the first argument of a command, and those of namespaces. What
+// cannot be asked for is not suggested, and nothing is said.
+func (f *kubeFlags) completes(c *cobra.Command) {
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return f.suggested(c.Context(), begun), cobra.ShellCompDirectiveNoFileComp
+	}
+	f.completesNamespaces(c)
+}
+
+// completesNamespaces does so for --namespace, if there is such a flag.
+func (f *kubeFlags) completesNamespaces(c *cobra.Command) {
+	const flag = "namespace"
+	if c.Flags().Lookup(flag) == nil {
+		return
+	}
+	suggest := func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		var found []string
+		for _, name := range f.clusterNames(c.Context(), "") {
+			if strings.HasPrefix(name.Namespace, begun) {
+				found = append(found, name.Namespace)
+			}
+		}
+		slices.Sort(found)
+		return slices.Compact(found), cobra.ShellCompDirectiveNoFileComp
+	}
+	if err := c.RegisterFlagCompletionFunc(flag, suggest); err != nil {
+		panic(err) // there is no such flag, or it has one
+	}
+}
+
+// suggested are the clusters that begin so: by name where there is one --namespace, or else by namespace and name.
+func (f *kubeFlags) suggested(ctx context.Context, begun string) []string {
+	given := slices.Compact(slices.Sorted(slices.Values(f.namespaces))) // cobra sets flags more than once here
+	namespace, short := "", len(given) == 1
+	if short {
+		namespace = given[0]
+	}
+	var found []string
+	for _, name := range f.clusterNames(ctx, namespace) {
+		text := name.Namespace + "/" + name.Name
+		if short {
+			text = name.Name
+		}
+		among := len(given) == 0 || slices.Contains(given, name.Namespace)
+		if among && strings.HasPrefix(text, begun) {
+			found = append(found, text)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// clusterNames are those that can be asked for in time, and that a shell may be given.
+func (f *kubeFlags) clusterNames(ctx context.Context, namespace string) []types.NamespacedName {
+	ctx, cancel := context.WithTimeout(ctx, timeToSuggest)
+	defer cancel()
+	f.errors = func() io.Writer { return io.Discard }
+	if f.impersonates == nil {
+		f.impersonates = func() bool { return false }
+	}
+	client, err := f.client()
+	if err != nil {
+		return nil
+	}
+	names, err := client.ClusterNames(ctx, namespace)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(names, func(name types.NamespacedName) bool {
+		return !store.IsName(name.Namespace) || !store.IsName(name.Name)
+	})
+}
+
+// completesChoice has shells complete the value of a flag that has a fixed choice.
+func completesChoice(c *cobra.Command, flag string, choices []string) {
+	if err := c.RegisterFlagCompletionFunc(flag,
+		cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // there is no such flag, or it has one
+	}
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// leastInterval is how often status looks at most.
+const leastInterval = 2 * time.Second
+
+// watchFlags say whether status goes on, and how often it looks.
+type watchFlags struct {
+	on       bool
+	interval time.Duration
+}
+
+func (f *watchFlags) add(c *cobra.Command) {
+	c.Flags().BoolVarP(&f.on, "watch", "w", false,
+		"go on until interrupted: show the table again when something has changed; in a pipe, the lines that have")
+	c.Flags().DurationVar(&f.interval, "interval", 5*time.Second,
+		"with --watch, how long to wait before looking again, 2s or more")
+}
+
+// check refuses what means nothing together.
+func (f *watchFlags) check(output string) error {
+	switch {
+	case f.on && output != "text":
+		return usageError{fmt.Errorf("--watch shows the table; leave out --output %s", output)}
+	case f.on && f.interval < leastInterval:
+		return usageError{fmt.Errorf("--interval %s: want %s or more", f.interval, leastInterval)}
+	}
+	return nil
+}
+
+// watch shows what look sees again and again, until ctx is done, which is no error. Seeing nothing at all the first time
+// is one; later, what cannot be seen is said, each time that it is something else.
+func (f *watchFlags) watch(
+	ctx context.Context, std streams, look func(context.Context) (report.Report, error),
+	pause func(context.Context, time.Duration),
+) error {
+	show := shower(std.out)
+	said := ""
+	for first := true; ctx.Err() == nil; first = false {
+		rep, unseen := look(ctx)
+		now := ""
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case unseen != nil && first && len(rep.Clusters) == 0:
+			return unseen
+		case unseen != nil:
+			now = strings.ReplaceAll(unseen.Error(), "\n", "; ")
+		}
+		if unseen == nil || len(rep.Clusters) > 0 {
+			if err := show(rep); err != nil {
+				return err
+			}
+		}
+		if now != said && now != "" {
+			fmt.Fprintln(std.err, "quorate:", style(std.err).Wrap(now, len("quorate: "), 4))
+		}
+		said = now
+		pause(ctx, f.interval)
+	}
+	return nil
+}
+
+// shower shows reports one after the other: on a terminal each in place of the one before, elsewhere what has changed.
+func shower(w io.Writer) func(report.Report) error {
+	if !isTerminal(w) {
+		var following report.Following
+		return func(rep report.Report) error { return following.Changes(w, rep) }
+	}
+	var before []byte
+	return func(rep report.Report) error {
+		var b bytes.Buffer
+		if err := report.Table(&b, rep, styleUpTo(w, widestTable)); err != nil || bytes.Equal(b.Bytes(), before) {
+			return err
+		}
+		before = b.Bytes()
+		_, err := w.Write(append([]byte(clearScreen), before...))
+		return err
+	}
+}
+
+// clearScreen has a terminal begin again in the upper left corner.
+const clearScreen = "\x1b[H\x1b[2J"
+
+// pauseFor waits for so long, or until ctx is done.
+func pauseFor(ctx context.Context, pause time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, pause)
+	defer cancel()
+	<-ctx.Done()
+}
