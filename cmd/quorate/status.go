@@ -67,7 +67,8 @@ decisions rest on, a list, or one cluster where one is named; name prints what k
 	c.Flags().StringVarP(&f.selector, "selector", "l", "",
 		"only clusters whose EtcdCluster has these labels, such as team=shop,tier!=test")
 	c.Flags().StringSliceVar(&f.verdicts, "verdict", nil,
-		"only clusters of which that is the verdict: "+inWords(verdictNames)+"; repeated, or several with , between them")
+		"only clusters of which that is the verdict: "+inWords(verdictNames)+
+			"; repeated, or several with , between them")
 	f.watch.add(c)
 	f.live.completes(c)
 	for flag, choices := range map[string][]string{

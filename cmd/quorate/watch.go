@@ -40,8 +40,8 @@ func (f *watchFlags) check(output string) error {
 	return nil
 }
 
-// watch shows what look sees again and again, until ctx is done, which is no error. Seeing nothing at all the first time
-// is one; later, what cannot be seen is said, each time that it is something else.
+// watch shows what look sees again and again, until ctx is done, which is no error. Seeing nothing at all the first
+// time is one; later, what cannot be seen is said, each time that it is something else.
 func (f *watchFlags) watch(
 	ctx context.Context, std streams, look func(context.Context) (report.Report, error),
 	pause func(context.Context, time.Duration),

@@ -43,8 +43,8 @@ type branch struct {
 	leaves []string
 }
 
-// writeTree shows each member with its pod and its volume, and then the pods and volumes that are no member's.
-func writeTree(b *strings.Builder, s decide.State, style Style) {
+// branchesOf are the members, each with its pod and its volume, and then the pods and volumes that are no member's.
+func branchesOf(s decide.State) []branch {
 	var branches []branch
 	seen := map[int]bool{}
 	for _, m := range s.MembersInOrder() {
@@ -69,6 +69,12 @@ func writeTree(b *strings.Builder, s decide.State, style Style) {
 	for _, ordinal := range others {
 		branches = append(branches, branch{s.ReplicaName(ordinal) + "  " + without, leavesOf(s.Replica(ordinal))})
 	}
+	return branches
+}
+
+// writeTree shows the members and what belongs to each.
+func writeTree(b *strings.Builder, s decide.State, style Style) {
+	branches := branchesOf(s)
 	if len(branches) == 0 {
 		return
 	}

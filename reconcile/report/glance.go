@@ -50,8 +50,8 @@ func (c Cluster) urgency() int {
 		string(decide.Done)}, c.VerdictName())
 }
 
-// since is when the cluster came to stand as it does: when passes began to wait for what they wait for, or else when the
-// condition that the verdict is about became true; zero if that is not known.
+// since is when the cluster came to stand as it does: when passes began to wait for what they wait for, or else when
+// the condition that the verdict is about became true; zero if that is not known.
 func (c Cluster) since() time.Time {
 	kind := ""
 	switch c.VerdictName() {
