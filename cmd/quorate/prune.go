@@ -161,8 +161,8 @@ func (p pruner) run(ctx context.Context, plan retention.Plan) error {
 	return err
 }
 
-// takeTurns returns so many of those behind, at most, from anywhere among them: the first ones may be held on to for as long
-// as those before them.
+// takeTurns returns so many of those behind, at most, from anywhere among them: the first ones may be held on to for
+// as long as those before them.
 func takeTurns(behind []store.Backup, most int) []store.Backup {
 	if len(behind) <= most {
 		return behind

@@ -152,8 +152,8 @@ type RecoveryMark struct {
 }
 
 // RecoveryMarks are those that claims lack, of a recovery that was begun. The claim that the new cluster begins in has
-// none, unless it is of a cluster that was lost before. A volume on record as that of a member is of the cluster that is
-// lost now, whatever somebody has marked it with.
+// none, unless it is of a cluster that was lost before. A volume on record as that of a member is of the cluster that
+// is lost now, whatever somebody has marked it with.
 func (s State) RecoveryMarks(begun RecordedRecovery) (marks []RecoveryMark) {
 	for _, r := range s.replicasInOrder() {
 		begins := r.Ordinal == begun.Ordinal

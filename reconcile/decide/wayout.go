@@ -222,8 +222,8 @@ func (s State) wayOutOfMarks() string {
 		"and then kubectl delete configmap %s-members", Enumerate(names), lost, strings.Join(claims, " "), s.Name)
 }
 
-// keptOfUnfinished are the replicas and the claims that are kept as left of a lost cluster, of which nobody knows another
-// one to be made.
+// keptOfUnfinished are the replicas and the claims that are kept as left of a lost cluster, of which nobody knows
+// another one to be made.
 func (s State) keptOfUnfinished() (names, claims []string, lost ID) {
 	standing, known := StandingRecord(s, ""), s.clusterIDs()
 	for _, gone := range standing.Removed {
