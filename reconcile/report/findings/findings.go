@@ -88,7 +88,8 @@ func Of(r report.Report, o Options) []Finding {
 	if r.Compared != nil && len(o.FailOn) > 0 {
 		for _, cluster := range r.Compared.Unknown {
 			add(Finding{Level: Error, Rule: Risk, Cluster: cluster, Message: "it is not known what " +
-				r.Compared.Against + " declares, so what is declared now leads where it cannot be foretold"}, report.Problem{})
+				r.Compared.Against + " declares, so what is declared now leads where it cannot be foretold"},
+				report.Problem{})
 		}
 	}
 	for _, warning := range r.Warnings {
