@@ -161,8 +161,8 @@ func (a *against) advice(why error) string {
 	if !ok || server == "refs" {
 		server, branch = "origin", a.revision
 	}
-	return fmt.Sprintf("; if this clone does not have it, as a shallow one may not: git fetch %s %s, or fetch-depth: 0 "+
-		"for actions/checkout", visible.Line(server), visible.Line(branch))
+	return fmt.Sprintf("; if this clone does not have it, as a shallow one may not: git fetch %s %s, or "+
+		"fetch-depth: 0 for actions/checkout", visible.Line(server), visible.Line(branch))
 }
 
 // assumed is what there would be if everything were as declared, and the declarations by namespace/name.
