@@ -262,6 +262,9 @@ func (c compared) Identity() (namespace, name string) {
 // DeclaredBy implements reconcile.Cluster.
 func (c compared) DeclaredBy() string { return c.target.Source }
 
+// Custom is none: nobody has looked.
+func (c compared) Custom() *v1alpha1.EtcdCluster { return nil }
+
 // Unwell implements reconcile.Cluster.
 func (c compared) Unwell() bool { return false }
 

@@ -191,6 +191,9 @@ func TestDigest(t *testing.T) {
 			t.Errorf("another %s has the digest %q", what, other)
 		}
 	}
+	if got := plan(func(_ *simulate.World, r *report.Report) { r.Compared = &report.Comparison{} }); got != "" {
+		t.Errorf("where nothing was observed, it is %q", got)
+	}
 	if got := planOf(world(0)).Digest(); got != "" {
 		t.Errorf("where nothing is to be done, it is %q", got)
 	}

@@ -21,7 +21,8 @@ type planned struct {
 }
 
 // Digest of a plan, as sha256:HEX: of its revision, and of the actions that lie before each cluster. Two plans of the
-// same digest do the same, to the same clusters. It is empty where nothing is to be done.
+// same digest do the same, to the same clusters. It is empty where nothing is to be done, and where nothing was
+// observed: the clusters that it would be about are made up.
 func (r Report) Digest() string {
 	var all []planned
 	for _, c := range r.Clusters {
@@ -35,7 +36,7 @@ func (r Report) Digest() string {
 		}
 		all = append(all, p)
 	}
-	if len(all) == 0 || !r.Planned {
+	if len(all) == 0 || !r.Planned || r.Compared != nil {
 		return ""
 	}
 	text, err := json.Marshal(struct {

@@ -11,7 +11,7 @@ import (
 )
 
 // That time goes by is no change; that a cluster waits for something, or has a newer backup, is one.
-func TestChanges(t *testing.T) {
+func TestChangesFollowed(t *testing.T) {
 	var following report.Following
 	look := func(change func([]report.Cluster)) string {
 		t.Helper()
