@@ -29,12 +29,31 @@ func scaleDown(s State) (Decision, bool) {
 		return Decision{}, false
 	case !needless && len(s.unsettled()) > 0:
 		return Decision{}, false
+	case s.copiesWithout(victim) != "":
+		return wait(recheck, "%s, %d declared, and %s stays: %s", plural(listed, "member", "members"), declared,
+			s.nameOf(victim), s.copiesWithout(victim))
 	case victim.Leader:
 		return s.transferLeadership(victim, func(Member) bool { return true }, "%s, %d declared, and %s leads",
 			plural(listed, "member", "members"), declared, victim.Name)
 	}
 	return act(RemoveMember{ID: victim.ID, Name: s.nameOf(victim)}, "%s, %d declared: remove %s; %s answer",
 		plural(listed, "member", "members"), declared, s.nameOf(victim), s.describeQuorum())
+}
+
+// copiesWithout says why a voter is needed although it is one too many: without it, fewer copies of the data would be on
+// volumes that stay than there are and are declared. Empty if it is not.
+func (s State) copiesWithout(victim Member) string {
+	left := s.safeWithout(victim)
+	if !s.safe(victim) || left >= s.Declared.Replicas {
+		return ""
+	}
+	var names []string
+	for _, m := range s.MembersInOrder() {
+		if !m.Learner && m.ID != victim.ID && !s.safe(m) {
+			names = append(names, s.nameOf(m))
+		}
+	}
+	return fmt.Sprintf("the volumes of %s are out of reach, or not known, although etcd answers there", Enumerate(names))
 }
 
 // surplus is the member with the highest ordinal, if there is one too many: its ordinal is beyond
