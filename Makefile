@@ -86,7 +86,7 @@ $(BIN)/govulncheck: .ci/vuln/go.mod
 	$(GO) -C .ci/vuln build -trimpath -o $@ golang.org/x/vuln/cmd/govulncheck
 
 bench: build s3 ## print measured figures, a line each: figure NAME VALUE UNIT
-	$(TEST) -run '^$$' -bench . ./gitsource ./gitsource/manifests
+	$(TEST) -run '^$$' -bench . ./gitsource ./gitsource/manifests ./reconcile/road
 	$(SANDBOX_TEST) -run '^$$' -bench . ./scenarios
 
 generate: ## generate what is generated: deep copies, the CustomResourceDefinition, reference pages
