@@ -6,7 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/panics"
 	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/reconcile/road"
 )
 
 // progress tells a person at a terminal what each cluster is at, a line for each change; nil where
@@ -20,22 +23,60 @@ func progress(w io.Writer, plan bool) func(report.Report, time.Duration) {
 
 func progressTo(w io.Writer, paint report.Style) func(report.Report, time.Duration) {
 	var mu sync.Mutex
-	said := map[string]string{}
+	told := map[string]*walk{}
 	return func(rep report.Report, _ time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, c := range rep.Clusters {
+			if told[c.Key()] == nil {
+				told[c.Key()] = &walk{}
+			}
 			what := c.Error
 			if what == "" {
 				what = c.Decision.Message
 			}
-			if line := c.Decision.Rule + what; said[c.Key()] != line {
-				said[c.Key()] = line
+			on := told[c.Key()]
+			if line := c.Decision.Rule + what; on.said != line {
+				on.said = line
 				head, rule := fmt.Sprintf("%s  %s  ", time.Now().Format(time.TimeOnly), c.Key()),
 					fmt.Sprintf("  %s  ", c.Decision.Rule)
-				text := paint.Wrap(what, len(head)+len("Block")+len(rule), 4)
+				text := paint.Wrap(on.step(c)+what, len(head)+len("Block")+len(rule), 4)
 				fmt.Fprintf(w, "%s%s%s%s\n", head, paint.Verdict(c.Decision.Verdict), rule, text)
+			}
+			if c.Outcome != nil && c.Outcome.Changed {
+				on.done++
 			}
 		}
 	}
+}
+
+// walk is how far a cluster has come in a run.
+type walk struct {
+	// said is what was last told of it.
+	said string
+	// done are the actions that have changed something.
+	done int
+}
+
+// step says at which action of its road a cluster is, such as (3 of 9): those that were taken in this run and those
+// that are foretold now. Empty where there is only one, or nobody knows how many.
+func (on *walk) step(c report.Cluster) string {
+	at := on.done
+	switch c.Decision.Verdict {
+	case decide.Act:
+		at++
+	case decide.Wait:
+	case decide.Done, decide.Block:
+		return ""
+	default: // it could not be looked at
+		return ""
+	}
+	var ahead road.Road
+	if panics.Catch(func() error { ahead = road.Ahead(c.State); return nil }) != nil || ahead.Open || at == 0 {
+		return ""
+	}
+	if all := on.done + len(ahead.Steps); all > 1 {
+		return fmt.Sprintf("(%d of %d) ", at, max(all, at))
+	}
+	return ""
 }
