@@ -33,7 +33,7 @@ func testNoRoom(t *testing.T, w *world) {
 	})
 	w.declare(modern, "replicas: 4")
 	eventually(t, "it is told why there is no fourth pod", func() error {
-		r := w.run("--until-converged", "--timeout", "2s")
+		r := w.run("--until-converged", "--timeout", "6s")
 		if said := r.cluster("a").Decision.Message; !strings.Contains(said, "exceeded quota") {
 			return fmt.Errorf("%s", r)
 		}
