@@ -20,6 +20,9 @@ type approveFlag struct {
 	plan string
 }
 
+// needsRevisions is why a plan of files that may be others by now, or of none, cannot be approved.
+const needsRevisions = "--approve plan=DIGEST needs a source that has revisions, such as a git repository"
+
 const (
 	approveAuto         = "auto"
 	approveNeverRestart = "never-restart"
@@ -91,6 +94,9 @@ func (f *approveFlag) approval(ctx context.Context, r *reconcile.Reconciler) (ap
 	r.Source = held
 	planner := &reconcile.Reconciler{Source: held, Live: r.Live, Log: r.Log, Plan: true, ClusterTimeout: r.ClusterTimeout}
 	plan := planner.Pass(ctx)
+	if plan.Unversioned() {
+		return nil, usageError{errors.New(needsRevisions)}
+	}
 	switch digest := plan.Digest(); {
 	case digest == "" || digest == f.plan: // where nothing is to be done, nothing is
 		return approval.Of(plan), nil

@@ -158,7 +158,7 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 		return err
 	}
 	if f.approve.plan != "" && f.source.live() {
-		return usageError{errors.New("--approve plan=DIGEST needs a source that has revisions, such as a git repository")}
+		return usageError{errors.New(needsRevisions)}
 	}
 	scope, err := f.source.scope()
 	if err != nil {

@@ -185,11 +185,22 @@ func TestDigest(t *testing.T) {
 		"founding": func(_ *simulate.World, r *report.Report) { r.Clusters[0].State.Record.Token = "other" },
 		"end":      func(_ *simulate.World, r *report.Report) { r.Clusters[0].Road.End.Verdict = decide.Block },
 		"open":     func(_ *simulate.World, r *report.Report) { r.Clusters[0].Road.Open = true },
+		"options":  func(w *simulate.World, r *report.Report) { w.Declared.SpecHash = "h2"; *r = planOf(w) },
+		"image":    func(_ *simulate.World, r *report.Report) { r.Clusters[0].State.Declared.SpecHash = "h3" },
+		"restore":  func(_ *simulate.World, r *report.Report) { r.Clusters[0].State.Declared.Restore.Digest = "d" },
 		"steps":    func(w *simulate.World, r *report.Report) { w.Declared.Replicas = 4; *r = planOf(w) },
 	} {
 		if other := plan(change); other == digest || other == "" {
 			t.Errorf("another %s has the digest %q", what, other)
 		}
+	}
+	for _, revision := range []string{"directory", "main@sha1:abc directory"} {
+		if got := plan(func(_ *simulate.World, r *report.Report) { r.Revision = revision }); got != "" {
+			t.Errorf("of %s, whose files may be others by now, it is %q", revision, got)
+		}
+	}
+	if got := plan(func(_ *simulate.World, r *report.Report) { r.Revision = "directory@sha1:abc" }); got == "" {
+		t.Error("there is none of a branch of that name")
 	}
 	if got := plan(func(_ *simulate.World, r *report.Report) { r.Compared = &report.Comparison{} }); got != "" {
 		t.Errorf("where nothing was observed, it is %q", got)

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/reconcile"
+)
+
+// readAt is a source that was read at one revision, and declares nothing; and where nothing lives.
+type readAt string
+
+func (revision readAt) Fetch(context.Context, func(reconcile.Desired)) reconcile.Desired {
+	d := reconcile.Desired{Sources: []reconcile.Place{{Name: "source", Revision: string(revision)}}}
+	d.Summarize()
+	return d
+}
+
+func (readAt) Follow(context.Context, time.Duration, func(reconcile.Desired)) {}
+
+func (readAt) Observe(_ context.Context, d reconcile.Desired, _ func(string) bool) (reconcile.Observed, error) {
+	return reconcile.Observed{Desired: d}, nil
+}
+
+func (readAt) Changes(context.Context) reconcile.Changes { return nil }
+
+func (readAt) Close(context.Context) error { return nil }
+
+// TestPlanOfDirectory: files without a revision may be others than those that a person has seen, whatever the digest.
+func TestPlanOfDirectory(t *testing.T) {
+	f := approveFlag{plan: "sha256:" + strings.Repeat("0", 64)}
+	for revision, refused := range map[readAt]bool{"directory": true, "directory@sha1:abc": false} {
+		r := &reconcile.Reconciler{Source: revision, Live: revision, Log: slog.New(slog.DiscardHandler)}
+		approved, err := f.approval(t.Context(), r)
+		var usage usageError
+		if is := errors.As(err, &usage); is != refused || refused == (approved != nil) {
+			t.Errorf("%s: %v", revision, err)
+		}
+	}
+}
