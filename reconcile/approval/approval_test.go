@@ -126,6 +126,23 @@ func TestOtherClusters(t *testing.T) {
 	}
 }
 
+// TestMadeAgain: a plan approves nothing for another cluster that has been made under the name since.
+func TestMadeAgain(t *testing.T) {
+	w := world(0)
+	w.Declared.Replicas = 5
+	plan, s := approval.Of(planOf(w)), w.Observe()
+	d := decide.Decide(s)
+	if why := plan.Refuses(key, s, d.Action); why != "" {
+		t.Fatal(why)
+	}
+	s.Record.Token = "another"
+	for _, a := range []decide.Action{d.Action, decide.ApplyObjects{}} {
+		if why := plan.Refuses(key, s, a); !strings.Contains(why, "another cluster of this name") {
+			t.Errorf("%s: %q", a, why)
+		}
+	}
+}
+
 // TestNeverRestart: what restarts, stops or removes something is left to a person, and what only adds is done.
 func TestNeverRestart(t *testing.T) {
 	for name, change := range changes {

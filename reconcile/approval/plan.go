@@ -22,6 +22,8 @@ type Plan struct {
 type way struct {
 	steps []decide.Action
 	what  []string // of each
+	// token tells the cluster from another one of its name; empty if it is yet to be founded.
+	token string
 }
 
 // Of approves the roads of a plan.
@@ -31,7 +33,7 @@ func Of(plan report.Report) *Plan {
 		if c.Road == nil || len(c.Road.Steps) == 0 {
 			continue
 		}
-		w := &way{}
+		w := &way{token: c.State.Record.Token}
 		for _, step := range c.Road.Steps {
 			if !notes(step.Action) {
 				w.steps, w.what = append(w.steps, step.Action), append(w.what, step.What)
@@ -59,6 +61,9 @@ func (p *Plan) Refuses(cluster string, s decide.State, a decide.Action) string {
 	switch w := p.roads[cluster]; {
 	case w == nil:
 		return "the plan that was approved does nothing with this cluster: make a new one, and have that approved"
+	case w.token != "" && s.Record.Token != "" && s.Record.Token != w.token:
+		return "the plan that was approved is about another cluster of this name, which is gone: make a new one, and have " +
+			"that approved"
 	case notes(a), w.find(road.What(s, a)) >= 0:
 		return ""
 	case len(w.what) == 0:
