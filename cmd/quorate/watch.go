@@ -59,9 +59,13 @@ func (f *watchFlags) watch(
 		case unseen != nil:
 			now = strings.ReplaceAll(unseen.Error(), "\n", "; ")
 		}
-		if unseen == nil || len(rep.Clusters) > 0 {
-			if err := show(rep); err != nil {
+		if rep.Unobserved = unseen != nil; unseen == nil || len(rep.Clusters) > 0 {
+			cleared, err := show(rep)
+			if err != nil {
 				return err
+			}
+			if cleared { // with what was said below the table before
+				said = ""
 			}
 		}
 		if now != said && now != "" {
@@ -73,21 +77,22 @@ func (f *watchFlags) watch(
 	return nil
 }
 
-// shower shows reports one after the other: on a terminal each in place of the one before, elsewhere what has changed.
-func shower(w io.Writer) func(report.Report) error {
+// shower shows reports one after the other: on a terminal each in place of the one before, and of all else that is
+// there; elsewhere what has changed.
+func shower(w io.Writer) func(report.Report) (cleared bool, err error) {
 	if !isTerminal(w) {
 		var following report.Following
-		return func(rep report.Report) error { return following.Changes(w, rep) }
+		return func(rep report.Report) (bool, error) { return false, following.Changes(w, rep) }
 	}
 	var before []byte
-	return func(rep report.Report) error {
+	return func(rep report.Report) (bool, error) {
 		var b bytes.Buffer
 		if err := report.Table(&b, rep, styleUpTo(w, widestTable)); err != nil || bytes.Equal(b.Bytes(), before) {
-			return err
+			return false, err
 		}
 		before = b.Bytes()
 		_, err := w.Write(append([]byte(clearScreen), before...))
-		return err
+		return true, err
 	}
 }
 

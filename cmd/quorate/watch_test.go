@@ -23,7 +23,9 @@ func TestWatch(t *testing.T) {
 		rep report.Report
 		err error
 	}
-	looks := []seen{{at("A"), nil}, {at("A"), nil}, {report.Report{}, unseen}, {report.Report{}, unseen}, {at("B"), nil}, {report.Report{}, nil}}
+	partly := at("A")
+	partly.Clusters[0].Name = "y"
+	looks := []seen{{at("A"), nil}, {at("A"), nil}, {partly, unseen}, {report.Report{}, unseen}, {report.Report{}, unseen}, {at("B"), nil}, {report.Report{}, nil}}
 	pauses := 0
 	var out, stderr bytes.Buffer
 	f := watchFlags{on: true, interval: 7 * time.Second}
@@ -41,8 +43,9 @@ func TestWatch(t *testing.T) {
 	})
 	const want = "NAMESPACE/NAME  STATE   SINCE  MEMBERS  VERSION  SIZE  BACKUP  REVISION  MESSAGE\n" +
 		"ns/x            Done/A  -      -        -        -     -       -         m\n" +
-		"ns/x            Done/B  -      -        -        -     -       -         m\nns/x  gone\n"
-	if err != nil || out.String() != want || stderr.String() != "quorate: nobody; answers\n" || pauses != 6 {
+		"ns/y            Done/A  -      -        -        -     -       -         m\n" + // and x may be there still
+		"ns/x            Done/B  -      -        -        -     -       -         m\nns/y  gone\nns/x  gone\n"
+	if err != nil || out.String() != want || stderr.String() != "quorate: nobody; answers\n" || pauses != 7 {
 		t.Errorf("%v, %d pauses\n%s\n%s", err, pauses, out.String(), stderr.String())
 	}
 	err = f.watch(t.Context(), streams{out: &out, err: &stderr}, func(context.Context) (report.Report, error) { return report.Report{}, unseen }, nil)

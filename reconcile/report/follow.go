@@ -16,7 +16,8 @@ type Following struct {
 }
 
 // Changes writes the lines of the table that say something else than the last time, and of clusters that are gone that
-// they are. That time goes by is no change.
+// they are, unless some could not be observed: those that are not there may be among them. That time goes by is no
+// change.
 func (f *Following) Changes(w io.Writer, r Report) error {
 	first := f.before == nil
 	now := map[string]string{}
@@ -36,7 +37,11 @@ func (f *Following) Changes(w io.Writer, r Report) error {
 	}
 	var gone []string
 	for key := range f.before {
-		if _, known := now[key]; !known {
+		switch _, known := now[key]; {
+		case known:
+		case r.Unobserved:
+			now[key] = f.before[key]
+		default:
 			gone = append(gone, key)
 		}
 	}

@@ -44,6 +44,11 @@ func TestChangesFollowed(t *testing.T) {
 		t.Errorf("two change:\n%s", got)
 	}
 	var b bytes.Buffer
+	some := report.Report{Unobserved: true, Clusters: seenFleet()[:1]}
+	some.Clusters[0].State.Backups.Last = &decide.Backup{Slot: noon}
+	if err := following.Changes(&b, some); err != nil || b.String() != "" {
+		t.Errorf("some are not seen: %v\n%s", err, b.String())
+	}
 	if err := following.Changes(&b, report.Report{}); err != nil || strings.Count(b.String(), "  gone\n") != 6 {
 		t.Errorf("all are gone: %v\n%s", err, b.String())
 	}
