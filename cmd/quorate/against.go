@@ -39,10 +39,12 @@ type against struct {
 	// deletions are bounded as those of a run.
 	deletions targets.Deletions
 
-	// of is what has been compared, and changes what differs, by namespace/name.
+	// of is what has been compared, and changes what differs, by namespace/name; resumed are the clusters that the
+	// older revision suspends.
 	mu      sync.Mutex
 	of      report.Comparison
 	changes map[string][]report.Change
+	resumed map[string]bool
 }
 
 // lifeless are the flags that say how to look at what lives.
@@ -87,7 +89,7 @@ func (f *runFlags) checkAgainst(flags *pflag.FlagSet) error {
 // offline is the live side for --against.
 func (f *runFlags) offline() *against {
 	a := &against{revision: f.against, older: f.source,
-		changes: map[string][]report.Change{}}
+		changes: map[string][]report.Change{}, resumed: map[string]bool{}}
 	a.older.readers, a.older.turns, a.older.confirmed = nil, nil, nil
 	selector := selectorOf(f.against)
 	a.older.instead = &selector
@@ -131,7 +133,7 @@ func (a *against) Observe(
 		case !c.differs():
 			a.of.Same++
 		default:
-			a.changes[key] = c.changes
+			a.changes[key], a.resumed[key] = c.changes, c.resumed
 			observed.Clusters = append(observed.Clusters, c)
 		}
 	}
@@ -218,6 +220,8 @@ type compared struct {
 	before   *reconcile.Declaration
 	changes  []report.Change
 	warnings []string
+	// resumed: it is suspended before, so that nobody may have done what is declared there, and not after.
+	resumed bool
 }
 
 func compare(t targets.Target, before *reconcile.Declaration) compared {
@@ -229,6 +233,10 @@ func compare(t targets.Target, before *reconcile.Declaration) compared {
 		if t.Applied != nil {
 			c.changes = report.Changes(stated(before.Cluster, before.Applied), stated(t.Cluster, t.Applied))
 		}
+	}
+	if c.resumed = before != nil && before.Cluster.Spec.Suspend && !t.Cluster.Spec.Suspend; c.resumed {
+		c.warnings = append(c.warnings, "it is suspended at "+before.Revision+", so what runs may not be what is "+
+			"declared there; a plan without "+flagAgainst+" knows")
 	}
 	c.target = t.WithQuota(own)
 	c.declared = c.target.Declared()
@@ -334,7 +342,10 @@ func (a *against) complete(rep *report.Report) {
 	for i := range rep.Clusters {
 		c := &rep.Clusters[i]
 		c.Changes = a.changes[c.Key()]
-		if r := c.Road; r != nil && len(r.Steps) > 0 && r.End.Verdict == decide.Block {
+		if c.Road != nil && a.resumed[c.Key()] {
+			c.Road.Open = true
+		}
+		if r := c.Road; r != nil && !r.Open && len(r.Steps) > 0 && r.End.Verdict == decide.Block {
 			c.Warnings = append(slices.Clip(c.Warnings), fmt.Sprintf("it ends at %s: %s", r.End.Rule, r.End.Message))
 		}
 	}
