@@ -67,10 +67,18 @@ func shown(value any) string {
 	return visible.Short(visible.Line(strings.TrimSpace(b.String())), longestValue)
 }
 
-// Changes are the fields in which two objects differ, as JSON has them, by their paths. A list is one value.
+// Changes are the fields in which two objects differ, as JSON has them, by their paths, those of the spec first: there
+// may be any number of annotations, and people are told of the first ones. A list is one value.
 func Changes(from, to any) []Change {
 	var list []Change
 	addChanges(&list, "", asJSON(from), asJSON(to))
+	besideSpec := func(c Change) int {
+		if strings.HasPrefix(c.Field, "spec.") {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(list, func(a, b Change) int { return besideSpec(a) - besideSpec(b) })
 	return list
 }
 

@@ -41,6 +41,10 @@ func TestManyChanges(t *testing.T) {
 	if text := strings.Join(lines, "\n"); len(lines) != 51 || len(text) > 20_000 || lines[50] != "and 30 other fields" {
 		t.Errorf("%d lines, %d bytes: %s", len(lines), len(text), lines[len(lines)-1])
 	}
+	both := object{"metadata": object{"annotations": many}, "spec": object{"replicas": 1}}
+	if lines := (report.Cluster{Changes: report.Changes(object{}, both)}).Lines(); lines[0] != "spec.replicas: none -> 1" {
+		t.Errorf("annotations hide what is asked for: it begins with %.100s", lines[0])
+	}
 }
 
 // TestUnknownIsARisk: what was not compared may be anything.
