@@ -30,7 +30,7 @@ const (
 
 func (f *approveFlag) add(flags *pflag.FlagSet) {
 	flags.Var(f, "approve", "what may be done: auto, all that is declared; never-restart, only what restarts and removes "+
-		"nothing; plan=DIGEST, with --until-converged, only what the plan of that digest shows")
+		"no member; plan=DIGEST, with --until-converged, only what the plan of that digest shows")
 }
 
 var planDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)

@@ -24,7 +24,7 @@ func Refused(d decide.Decision, why string) decide.Decision {
 		Message: fmt.Sprintf("%s: %s would be next, and %s", d.Rule, d.Action, why)}
 }
 
-// NeverRestart approves what neither restarts, stops or removes anything, nor leads there.
+// NeverRestart approves what neither restarts, stops or removes a member or its data, nor leads there.
 type NeverRestart struct{}
 
 // Refuses lists what is allowed: an action that is new is refused before somebody has thought about it.
@@ -43,7 +43,7 @@ func (NeverRestart) Refuses(_ string, s decide.State, a decide.Action) string {
 			return ""
 		}
 	}
-	return "--approve never-restart takes nothing that restarts or removes something, or leads there: " +
+	return "--approve never-restart does nothing that restarts or removes a member, or leads there: " +
 		"have a person run it without that"
 }
 
