@@ -616,6 +616,6 @@ func (all *tally) compare(t *testing.T) {
 // outOfReach is what takes more than a small world holds: alarms, members that lag, objects that
 // contradict each other, long waits.
 var outOfReach = []string{"Block AlarmRaised", "Act AlarmRaised", "Block Stop", "Wait RollOneMember", "Wait ScaleUp", "Wait ScaleDown", "Block ApplyObjects", "Wait PrepareUpgrade",
-	"Block WaitForMembers", "Block ScaleUp", "Block LockedElsewhere", "Act DataInDoubt", "Block ReplaceMember",
+	"Block WaitForMembers", "Block ScaleUp", "Block ScaleDown", "Block LockedElsewhere", "Act DataInDoubt", "Block ReplaceMember",
 	"Act CALost", "Act CAChanged", "Wait ApplyObjects",
 }
