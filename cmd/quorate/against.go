@@ -146,7 +146,7 @@ func (a *against) read(ctx context.Context) (reconcile.Desired, error) {
 	if err := older.Failure(); err != nil {
 		return older, fmt.Errorf("%s %s: %w%s", flagAgainst, a.revision, err, a.advice(err))
 	}
-	if older.Revision == "directory" {
+	if older.Revision == directory {
 		return older, fmt.Errorf("%s %s: %s is no repository, so there is nothing to compare it with", flagAgainst,
 			a.revision, a.older.values[0])
 	}

@@ -30,9 +30,7 @@ type output struct{ format, file string }
 
 func (o *outputs) add(c *cobra.Command, formats ...string) {
 	o.formats = formats
-	last := len(formats) - 1
-	c.Flags().VarP(o, "output", "o", strings.Join(formats[:last], ", ")+" or "+formats[last]+
-		"; json=FILE writes that to a file; repeatable, once for stdout")
+	c.Flags().VarP(o, "output", "o", inWords(formats)+"; json=FILE writes that to a file; repeatable, once for stdout")
 }
 
 // Set adds one: FORMAT for stdout, or FORMAT=FILE.

@@ -62,17 +62,14 @@ type walk struct {
 // that are foretold now. Empty where there is only one, or nobody knows how many.
 func (on *walk) step(c report.Cluster) string {
 	at := on.done
-	switch c.Decision.Verdict {
-	case decide.Act:
+	if c.Decision.Verdict == decide.Act {
 		at++
-	case decide.Wait:
-	case decide.Done, decide.Block:
-		return ""
-	default: // it could not be looked at
+	}
+	if at == 0 || !c.Pending() {
 		return ""
 	}
 	var ahead road.Road
-	if panics.Catch(func() error { ahead = road.Ahead(c.State); return nil }) != nil || ahead.Open || at == 0 {
+	if panics.Catch(func() error { ahead = road.Ahead(c.State); return nil }) != nil || ahead.Open {
 		return ""
 	}
 	if all := on.done + len(ahead.Steps); all > 1 {

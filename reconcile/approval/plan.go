@@ -20,8 +20,7 @@ type Plan struct {
 
 // way is what is left of a road.
 type way struct {
-	steps []decide.Action
-	what  []string // of each
+	steps []road.Step
 	// token tells the cluster from another one of its name; empty if it is yet to be founded.
 	token string
 }
@@ -36,7 +35,7 @@ func Of(plan report.Report) *Plan {
 		w := &way{token: c.State.Record.Token}
 		for _, step := range c.Road.Steps {
 			if !notes(step.Action) {
-				w.steps, w.what = append(w.steps, step.Action), append(w.what, step.What)
+				w.steps = append(w.steps, step)
 			}
 		}
 		p.roads[c.Key()] = w
@@ -66,10 +65,11 @@ func (p *Plan) Refuses(cluster string, s decide.State, a decide.Action) string {
 			"that approved"
 	case notes(a), w.find(road.What(s, a)) >= 0:
 		return ""
-	case len(w.what) == 0:
+	case len(w.steps) == 0:
 		return "nothing more was in the plan that was approved: make a new one, and have that approved"
 	default:
-		return fmt.Sprintf("the plan that was approved goes on with %s: make a new one, and have that approved", w.what[0])
+		return fmt.Sprintf("the plan that was approved goes on with %s: make a new one, and have that approved",
+			w.steps[0].What)
 	}
 }
 
@@ -86,20 +86,21 @@ func (p *Plan) Taken(cluster string, s decide.State, a decide.Action) {
 		return
 	}
 	if at < w.alike() { // which of several pods restarts or joins first, no plan can know
-		w.what = slices.Delete(slices.Clone(w.what), at, at+1)
-		w.steps = slices.Delete(slices.Clone(w.steps), at, at+1)
+		w.steps = slices.Delete(w.steps, at, at+1)
 		return
 	}
-	w.what, w.steps = w.what[at+1:], w.steps[at+1:]
+	w.steps = w.steps[at+1:]
 }
 
 // find is the index of an action on the way; negative if it is not there.
-func (w *way) find(what string) int { return slices.Index(w.what, what) }
+func (w *way) find(what string) int {
+	return slices.IndexFunc(w.steps, func(step road.Step) bool { return step.What == what })
+}
 
 // alike is how many actions of one kind come next, one after the other.
 func (w *way) alike() int {
-	for i, a := range w.steps {
-		if decide.KindOf(a) != decide.KindOf(w.steps[0]) {
+	for i, step := range w.steps {
+		if decide.KindOf(step.Action) != decide.KindOf(w.steps[0].Action) {
 			return i
 		}
 	}

@@ -100,7 +100,7 @@ const slotAhead = 10 * time.Minute
 // CanHaveBeen reports whether the backup can have been begun by now. Of one of the future nobody knows when its data
 // are of: until then it would be the newest one, and count as taken since anything else.
 func (b Backup) CanHaveBeen(now time.Time) bool {
-	return !b.StartedAt.After(now.Add(clockSkew)) && !b.Slot.After(now.Add(clockSkew+slotAhead))
+	return !YetToCome(b.StartedAt, now) && !b.Slot.After(now.Add(clockSkew+slotAhead))
 }
 
 // startedBackup is the Job that a pass has started for this generation of the custom resource.

@@ -32,7 +32,7 @@ func YetToCome(at, now time.Time) bool { return at.After(now.Add(clockSkew)) }
 
 // CanHaveBeen reports whether the drill can be done by now. One of the future would count as the newest for as long
 // as it takes, and hide those that fail until then.
-func (d Drill) CanHaveBeen(now time.Time) bool { return !d.FinishedAt.After(now.Add(clockSkew)) }
+func (d Drill) CanHaveBeen(now time.Time) bool { return !YetToCome(d.FinishedAt, now) }
 
 // DrillFailure is a drill that failed.
 type DrillFailure struct {

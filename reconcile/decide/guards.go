@@ -187,10 +187,11 @@ func membershipUnknown(s State) (Decision, bool) {
 		return Decision{}, false
 	case s.Membership.Forbidden != "":
 		return s.notAllowedToAsk()
-	case len(StandingRecord(s, "").Members) == 0 && s.wayOutOfMarks() != "":
-		return block("the cluster has formed once (%s), and no member of it is left that may start%s",
-			s.describeSigns(), s.wayOutOfMarks())
 	case len(StandingRecord(s, "").Members) == 0:
+		if kept := s.wayOutOfMarks(); kept != "" {
+			return block("the cluster has formed once (%s), and no member of it is left that may start%s",
+				s.describeSigns(), kept)
+		}
 		return block("the cluster has formed once (%s), and no member and no volume of it is left; "+
 			"restore it from a backup, or delete its custom resource to bootstrap it again", s.describeSigns())
 	case s.recorded() && !s.quorumMayRecover() && !s.awaitsUnready():

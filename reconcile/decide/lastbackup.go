@@ -129,7 +129,7 @@ func (s State) outlasted(job BackupJob) bool {
 
 // yetToCome reports whether a Job was made at a time that has not come: clocks have been set back since. Once that time
 // has come, what it has stored would look new.
-func (s State) yetToCome(job BackupJob) bool { return job.CreatedAt.After(s.Now.Add(clockSkew)) }
+func (s State) yetToCome(job BackupJob) bool { return YetToCome(job.CreatedAt, s.Now) }
 
 // tooLongAgo reports whether a backup that was begun then is no longer one of what there is: what was written since is
 // not in it, however late it was stored.

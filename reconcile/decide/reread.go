@@ -27,7 +27,7 @@ type Reread struct {
 
 // CanHaveBeen reports whether they can have been read by now. What is of the future would be believed until then,
 // whatever is found meanwhile.
-func (r Reread) CanHaveBeen(now time.Time) bool { return !r.At.After(now.Add(clockSkew)) }
+func (r Reread) CanHaveBeen(now time.Time) bool { return !YetToCome(r.At, now) }
 
 // KnowsDamage reports whether it says how many backups are damaged, none included. Where the store could not be listed,
 // it says only that.

@@ -2,8 +2,6 @@ package decide
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -211,34 +209,6 @@ func (s State) wayOutOfChecks() string {
 	return fmt.Sprintf("; %s would start without %s, whose data differ from theirs: "+
 		"kubectl cordon its node, kubectl delete pod %s, and kubectl uncordon the node once the others serve; "+
 		"where they agree, its data are given up then%s", Enumerate(stopped), run[0], run[0], going)
-}
-
-// wayOutOfMarks says how to have members start that are kept as left of a lost cluster, although no other one that
-// was made of it is known: that was begun, and the record of it is lost. Empty if there are none.
-func (s State) wayOutOfMarks() string {
-	names, claims, lost := s.keptOfUnfinished()
-	if len(names) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; what %s have is kept as left of cluster %s, of which a new one was being made: if none was, "+
-		"have them start again: kubectl annotate pvc %s etcd.quorate.dev/lost-cluster-, "+
-		"and then kubectl delete configmap %s-members", Enumerate(names), lost, strings.Join(claims, " "), s.Name)
-}
-
-// keptOfUnfinished are the replicas and the claims that are kept as left of a lost cluster, of which nobody knows
-// another one to be made.
-func (s State) keptOfUnfinished() (names, claims []string, lost ID) {
-	standing, known := StandingRecord(s, ""), s.clusterIDs()
-	for _, gone := range standing.Removed {
-		made := slices.ContainsFunc(append(known, claim{id: standing.ClusterID}),
-			func(c claim) bool { return c.id != 0 && c.id != gone.LostCluster })
-		r := s.Replica(gone.Ordinal)
-		if gone.Kept() && !made && hasVolume(r) && r.VolumeUID == gone.VolumeUID {
-			names, lost = append(names, s.ReplicaName(gone.Ordinal)), gone.LostCluster
-			claims = append(claims, "data-"+s.ReplicaName(gone.Ordinal))
-		}
-	}
-	return names, claims, lost
 }
 
 // notAllowedToAsk: no pass overcomes it.

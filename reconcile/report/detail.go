@@ -103,14 +103,8 @@ func writeTree(b *strings.Builder, s decide.State, style Style) {
 }
 
 func describeMember(m decide.Member, quota int64) string {
-	now, most := nothing, nothing
-	if m.DBSize > 0 {
-		now = human(m.DBSize)
-	}
-	if quota > 0 {
-		most = human(quota)
-	}
-	text := fmt.Sprintf("%s  %s  %s  %s  %s/%s", dash(m.Name), Role(m), Health(m), dash(m.Version), now, most)
+	text := fmt.Sprintf("%s  %s  %s  %s  %s", dash(m.Name), Role(m), Health(m), dash(m.Version),
+		ofQuota(m.DBSize, quota))
 	if m.DBSizeInUse > 0 {
 		text += fmt.Sprintf(" (%s in use)", human(m.DBSizeInUse))
 	}

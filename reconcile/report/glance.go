@@ -138,15 +138,20 @@ func (c Cluster) size() int64 {
 
 // sizes are the size of the largest database of a member, and what it may grow to.
 func (c Cluster) sizes() string {
-	now, most := nothing, nothing
-	if n := c.size(); n > 0 {
-		now = human(n)
-	}
-	if n := c.State.Declared.Quota; n > 0 {
-		most = human(n)
-	}
-	if now == nothing && most == nothing {
+	if c.size() == 0 && c.State.Declared.Quota == 0 {
 		return nothing
+	}
+	return ofQuota(c.size(), c.State.Declared.Quota)
+}
+
+// ofQuota is the size of a database and what it may grow to, in bytes; zero: not known.
+func ofQuota(size, quota int64) string {
+	now, most := nothing, nothing
+	if size > 0 {
+		now = human(size)
+	}
+	if quota > 0 {
+		most = human(quota)
 	}
 	return now + "/" + most
 }

@@ -56,10 +56,11 @@ func (w *World) startRecovery(s decide.State, a decide.StartRecovery) []write {
 			w.volumes[a.Ordinal] = volume{uid: uid, token: w.record.Token}
 		}})
 	}
-	if record := decide.RecoveringRecord(s, uid); !w.record.Equal(record) {
+	record := decide.RecoveringRecord(s, uid)
+	if !w.record.Equal(record) {
 		writes = append(writes, w.apply(w.configMap(), record))
 	}
-	writes = append(writes, w.markLost(s, decide.RecoveringRecord(s, uid).Recovery)...)
+	writes = append(writes, w.markLost(s, record.Recovery)...)
 	return append(writes, write{w.recoveryName(), func() {
 		begun := w.record.Recovery
 		w.recovers = &recovery{
