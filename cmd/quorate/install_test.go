@@ -2,11 +2,20 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
 // output returns what a command says that ends well.
@@ -51,5 +60,112 @@ func TestInstallOnAnAPIServer(t *testing.T) {
 	}
 	if _, err := w.server.Client.CoreV1().Namespaces().Get(context.Background(), "quorate-system", metav1.GetOptions{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// eventually waits for what an API server takes a moment for.
+func (w *tenants) eventually(what string, check func() error) {
+	w.Helper()
+	end := time.Now().Add(time.Minute)
+	for err := check(); err != nil; err = check() {
+		if time.Now().After(end) {
+			w.Fatalf("not within a minute: %s: %v", what, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// stored is a cluster that the earlier definition knows all of.
+const stored = `
+apiVersion: etcd.quorate.dev/v1alpha1
+kind: EtcdCluster
+metadata: {name: a, namespace: own, labels: {app.kubernetes.io/managed-by: quorate}}
+spec:
+  version: 3.6.16
+  replicas: 5
+  suspend: true
+  storage: {size: 8Gi, storageClassName: fast, retention: Delete}
+  etcd: {quota: 4Gi, maxRequestBytes: 2Mi, snapshotCount: 5000, autoCompaction: {mode: Periodic, retention: 2h}, options: {max-wals: "7"}}
+  image: {repository: registry.example.com/etcd, pullSecrets: [{name: pull}]}
+  networkPolicy: {clients: [{namespaces: {team: shop}, pods: {app: web}}], metrics: [{cidr: 10.0.0.0/8}]}
+  pod:
+    labels: {team: shop}
+    priorityClassName: high
+    resources: {requests: {cpu: 500m, memory: 1Gi}, limits: {memory: 1Gi}}
+    tolerations: [{key: etcd, operator: Exists, effect: NoSchedule}]
+    topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]
+status:
+  clusterID: 6f776e2f61
+  observedGeneration: 1
+  rule: Converged
+  voters: 5/5
+  members:
+  - {name: a-0, id: "1f", role: Leader, health: Healthy, version: 3.6.16, dbSize: 8000, strandedSince: "2026-11-20T10:00:00Z"}
+  waiting:
+  - {rule: ReplaceMember, for: a-1, seen: "2026-11-20T10:00:00Z", since: "2026-11-20T09:00:00Z"}
+  conditions:
+  - {type: Ready, status: "True", reason: Converged, message: well, lastTransitionTime: "2026-11-20T10:00:00Z"}
+`
+
+// A definition is upgraded in place, and what an earlier one has stored stays as it was, is read, and can be written.
+func TestUpgradeOfTheDefinition(t *testing.T) {
+	w := newTenants(t, "own")
+	earlier, err := os.ReadFile("../../clusters/v1alpha1/crd/testdata/earlier.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.client.InstallCRD(t.Context(), earlier); err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(w.server.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clusters := client.Resource(v1alpha1.GroupVersion.WithResource("etcdclusters")).Namespace("own")
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(stored), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	written := object.DeepCopy()
+	w.eventually("the API server goes by the earlier definition", func() error {
+		refused := written.DeepCopy()
+		refused.Object["spec"].(map[string]any)["backup"] = map[string]any{}
+		_, err := clusters.Create(t.Context(), refused, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: "Strict"})
+		if err == nil || !strings.Contains(err.Error(), `unknown field "spec.backup"`) {
+			return fmt.Errorf("spec.backup is not refused: %v", err)
+		}
+		return nil
+	})
+	if written, err = clusters.Create(t.Context(), written, metav1.CreateOptions{FieldValidation: "Strict"}); err != nil {
+		t.Fatal(err)
+	}
+	written.Object["status"] = object.Object["status"]
+	if written, err = clusters.UpdateStatus(t.Context(), written, metav1.UpdateOptions{FieldValidation: "Strict"}); err != nil {
+		t.Fatal(err)
+	}
+
+	w.output("install")
+	w.eventually("the API server goes by the definition of today", func() error {
+		backup := written.DeepCopy()
+		backup.Object["spec"].(map[string]any)["backup"] = map[string]any{
+			"schedule": "0 * * * *", "to": map[string]any{"volume": map[string]any{"claimName": "backups"}},
+			"retention": map[string]any{"last": int64(3)},
+		}
+		_, err := clusters.Update(t.Context(), backup, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: "Strict"})
+		return err
+	})
+	read, err := clusters.Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(read.Object, written.Object) {
+		t.Errorf("stored was\n%v\nand is\n%v", written.Object, read.Object)
+	}
+	again, err := clusters.Update(t.Context(), read, metav1.UpdateOptions{FieldValidation: "Strict"})
+	if err != nil || again.GetResourceVersion() != read.GetResourceVersion() {
+		t.Errorf("written as it is: %v, %v", again, err)
+	}
+	if said := w.output("status", "a", "--namespace", "own"); !strings.Contains(said, "Ready=True") || !strings.Contains(said, "Suspended") {
+		t.Errorf("its status is\n%s", said)
 	}
 }

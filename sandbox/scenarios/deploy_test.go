@@ -41,35 +41,7 @@ func TestDeploy(t *testing.T) {
 		t.Errorf("a second Job changed %s", changed)
 	}
 	w.readInside()
-	w.changeMode(url)
-}
-
-// changeMode has two loops take the place of the CronJob, and then four shards take theirs: each does what is pushed,
-// with the rights of its account. Whatever runs Quorate comes and goes, the members stay.
-func (w *world) changeMode(url string) {
-	w.t.Helper()
-	id := w.requireOneCluster("a", 3)
-	w.installed("install", "--mode", "loop", "--image", deployedImage, "--source", url, "--branch", "main", "--path", "clusters",
-		"--", "--namespace="+w.namespace, "--git-interval=1s")
-	w.repository.push(map[string]string{"clusters/a.yaml": declaration("a", modern, one)})
-	w.untilConverged("a push is picked up by the loop", 1)
-
-	w.repository.push(map[string]string{"clusters/a.yaml": declaration("a", modern, three)})
-	if said := w.installed("install", "--mode", "indexed-job", "--image", deployedImage, "--source", url, "--branch", "main", "--path", "clusters",
-		"--", "--namespace="+w.namespace); !strings.Contains(said, "deleted Deployment quorate-system/quorate\n") {
-		w.t.Errorf("the loops are left: %s", said)
-	}
-	w.kubectl("--namespace", systemNamespace, "create", "job", "shards", "--from=cronjob/quorate")
-	w.kubectl("--namespace", systemNamespace, "wait", "--for=condition=Complete", "job/shards", "--timeout=5m")
-	w.untilConverged("a push is picked up by a shard", 3)
-
-	w.installed("uninstall")
-	if there := w.installed("uninstall", "--print"); there != "" {
-		w.t.Errorf("uninstall leaves\n%s", there)
-	}
-	if now := w.requireOneCluster("a", 3); now != id {
-		w.t.Errorf("the cluster was %s and is %s", id, now)
-	}
+	w.changeModes(url)
 }
 
 // installed installs something or uninstalls it, and returns what quorate prints.
