@@ -3,15 +3,24 @@ package scenarios
 import (
 	"fmt"
 	"maps"
+	"os"
+	"slices"
 	"strings"
 )
 
-// modes are the ways in which quorate install has Quorate run in a Kubernetes cluster, each with the version that etcd is changed to
-// there: up, down, and up once more.
-var modes = []struct{ name, version string }{{"cronjob", "3.7.3"}, {"loop", modern}, {"indexed-job", "3.7.3"}}
+// modes are the ways in which quorate install has Quorate run in a Kubernetes cluster, and the kinds of changes that each makes here:
+// all of them if QUORATE_EVERY_CHANGE is set, which takes five minutes more. Etcd goes up, down, and up once more.
+var modes = []struct {
+	name, version string
+	kinds         []string
+}{
+	{"cronjob", "3.7.3", []string{"found", "upgrade"}},
+	{"loop", modern, []string{"found", "resize", "replace", "stop"}},
+	{"indexed-job", "3.7.3", []string{"found", "resize"}},
+}
 
-// changeModes has each mode take the place of the one before it and make every kind of change, from the image and with the rights of
-// its account. Whatever runs Quorate comes and goes, the cluster stays.
+// changeModes has each mode take the place of the one before it and make changes, from the image and with the rights of its account.
+// Whatever runs Quorate comes and goes, the cluster stays.
 func (w *world) changeModes(url string) {
 	w.t.Helper()
 	id := w.requireOneCluster("a", 3)
@@ -26,8 +35,17 @@ func (w *world) changeModes(url string) {
 		if mode.name == "indexed-job" && !strings.Contains(said, "deleted Deployment quorate-system/quorate\n") {
 			w.t.Errorf("the loops are left: %s", said)
 		}
-		m := &walked{world: w, mode: mode.name, files: files}
-		m.changes(mode.version)
+		m := &walked{world: w, mode: mode.name, files: files, version: w.status("a").Version}
+		for _, change := range []struct {
+			kind string
+			make func()
+		}{
+			{"found", m.foundOne}, {"resize", m.shrinkAndGrow}, {"upgrade", func() { m.upgrade(mode.version) }}, {"replace", m.replace}, {"stop", m.stopAndStart},
+		} {
+			if slices.Contains(mode.kinds, change.kind) || os.Getenv("QUORATE_EVERY_CHANGE") != "" {
+				change.make()
+			}
+		}
 		if now := w.requireOneCluster("a", 3); now != id {
 			w.t.Errorf("in mode %s, cluster %s became %s", mode.name, id, now)
 		}
@@ -41,26 +59,42 @@ func (w *world) changeModes(url string) {
 	}
 }
 
-// walked is a mode that is taken through every kind of change.
+// walked is a mode that makes changes: cluster a has three members before and after each kind of them.
 type walked struct {
 	*world
-	mode  string
-	files map[string]string // all that is declared
-	jobs  int
+	mode    string
+	files   map[string]string // all that is declared
+	version string            // of cluster a
+	jobs    int
 }
 
-// changes founds a cluster, and takes cluster a of three members through what git and the world may do to it.
-func (m *walked) changes(version string) {
+// foundOne has a cluster of one be there that was not.
+func (m *walked) foundOne() {
 	m.t.Helper()
-	before := m.status("a").Version
 	m.files["clusters/"+m.mode+".yaml"] = declaration(m.mode, modern, one)
-	m.push("a cluster is founded, and another one shrinks", "Converged", before, one)
-	m.requireOneCluster("a", 1)
+	m.push("a cluster is founded", "Converged", three)
 	m.requireOneCluster(m.mode, 1)
-	m.push("a cluster grows", "Converged", before, three)
-	m.push("etcd is changed to "+version, "Converged", version, three)
-	m.requireVersion(version)
+}
 
+// shrinkAndGrow takes two members away, and adds two.
+func (m *walked) shrinkAndGrow() {
+	m.t.Helper()
+	m.push("a cluster shrinks", "Converged", one)
+	m.requireOneCluster("a", 1)
+	m.push("a cluster grows", "Converged", three)
+}
+
+// upgrade changes the version, which may be a lower one, and so each pod.
+func (m *walked) upgrade(version string) {
+	m.t.Helper()
+	m.version = version
+	m.push("etcd is changed to "+version, "Converged", three)
+	m.requireVersion(version)
+}
+
+// replace loses the volume of a member.
+func (m *walked) replace() {
+	m.t.Helper()
 	members := m.memberIDs("a")
 	m.loseVolume("a-1")
 	m.until("a member that has lost its volume is replaced", func() error {
@@ -73,19 +107,20 @@ func (m *walked) changes(version string) {
 	if members["a-1"] = now["a-1"]; !maps.Equal(now, members) {
 		m.t.Errorf("in mode %s, others than a-1 were replaced: %v", m.mode, now)
 	}
+}
 
-	m.push("a cluster is stopped", "Stop", version, three, "lifecycle: Stopped")
-	if pods := m.podUIDs("a"); len(pods) > 0 {
-		m.t.Errorf("in mode %s, pods %v run on", m.mode, pods)
-	}
-	m.push("a cluster is started", "Converged", version, three)
-	m.requireOneCluster("a", 3)
+// stopAndStart stops the cluster, and starts it.
+func (m *walked) stopAndStart() {
+	m.t.Helper()
+	m.push("a cluster is stopped", "Stop", three, "lifecycle: Stopped")
+	m.waitForPods("a", 0)
+	m.push("a cluster is started", "Converged", three)
 }
 
 // push declares cluster a so, and waits until a rule has nothing left to do for that.
-func (m *walked) push(what, rule, version string, spec ...string) {
+func (m *walked) push(what, rule string, spec ...string) {
 	m.t.Helper()
-	m.files["clusters/a.yaml"] = declaration("a", version, spec...)
+	m.files["clusters/a.yaml"] = declaration("a", m.version, spec...)
 	revision := "main@sha1:" + m.repository.push(m.files)
 	m.until(what, func() error {
 		for path := range m.files {
@@ -101,7 +136,7 @@ func (m *walked) push(what, rule, version string, spec ...string) {
 	})
 }
 
-// until waits for something that Quorate does, as often as it is made to run in this mode.
+// until waits for something that Quorate does, once it is made to run.
 func (m *walked) until(what string, holds func() error) {
 	m.t.Helper()
 	if m.mode != "loop" { // which needs nobody to tell it
