@@ -41,8 +41,11 @@ func (c *cluster) startRollout(ctx context.Context, a decide.StartRollout) (repo
 		return report.Outcome{}, err
 	}
 	in.Kept = nil
-	return c.apply(ctx, in, func(o objects.Object) bool { return o.Kind == "ConfigMap" || o.Kind == "StatefulSet" })
+	return c.apply(ctx, in, rolledOut)
 }
+
+// rolledOut reports whether an object is applied where a rollout starts.
+func rolledOut(o objects.Object) bool { return o.Kind == "ConfigMap" || o.Kind == "StatefulSet" }
 
 // restartReplica deletes a pod and gives etcd the time to transfer leadership and to end in order.
 // One that serves stays while another member has fallen silent meanwhile; one that was broken stays

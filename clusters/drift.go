@@ -23,21 +23,7 @@ func (c *cluster) compare(ctx context.Context) error {
 	if err := c.readCertificates(ctx); err != nil {
 		return err
 	}
-	if c.state.Record.Token == "" && !c.state.Formed() {
-		return nil // nothing is founded yet, so nothing can be other than it should be
-	}
-	if len(c.state.Objects.Irreplaceable) > 0 || c.state.Distrusted() != "" {
-		return nil // what should be there cannot be told without it
-	}
-	standing := decide.StandingRecord(c.state, "unknown")
-	if len(standing.Members) == 0 {
-		return nil // nothing is left that objects could be for
-	}
-	in, err := c.input(standing)
-	if err != nil {
-		return err
-	}
-	wanted, err := objects.Build(in)
+	wanted, err := c.standing(nil)
 	if err != nil {
 		return err
 	}
@@ -46,8 +32,33 @@ func (c *cluster) compare(ctx context.Context) error {
 			return err
 		}
 	}
-	c.compareSurplus()
+	if len(wanted) > 0 {
+		c.compareSurplus()
+	}
 	return nil
+}
+
+// standing are the objects that there should be before an action, or as that makes them if it rolls out what git
+// declares. There are none where that cannot be told.
+func (c *cluster) standing(next decide.Action) ([]objects.Object, error) {
+	if c.state.Record.Token == "" && !c.state.Formed() {
+		return nil, nil // nothing is founded yet, so nothing can be other than it should be
+	}
+	if len(c.state.Objects.Irreplaceable) > 0 || c.state.Distrusted() != "" {
+		return nil, nil // what should be there cannot be told without it
+	}
+	standing := decide.StandingRecord(c.state, "unknown")
+	if len(standing.Members) == 0 {
+		return nil, nil // nothing is left that objects could be for
+	}
+	in, err := c.input(standing)
+	if err != nil {
+		return nil, err
+	}
+	if _, rolls := next.(decide.StartRollout); rolls {
+		in.Kept = nil
+	}
+	return objects.Build(in)
 }
 
 // drift notes that an object is not as it should be.

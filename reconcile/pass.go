@@ -187,6 +187,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	r.logDecision(log, entry)
 	if r.Plan {
 		warnOfCertificates(&entry)
+		compare(cluster, &entry)
 		foretell(&entry)
 		return entry
 	}
@@ -220,6 +221,21 @@ func (r *Reconciler) approve(entry *report.Cluster) {
 	}
 	if why := r.Approval.Refuses(entry.Key(), entry.State, d.Action); why != "" {
 		entry.Decision = approval.Refused(d, why)
+	}
+}
+
+// compare adds what differs between what lives and what is declared, unless all is done. That it cannot be had hides
+// nothing else.
+func compare(cluster Cluster, entry *report.Cluster) {
+	if entry.Decision.Verdict == decide.Done {
+		return
+	}
+	err := panics.Catch(func() (err error) {
+		entry.Changes, err = cluster.Changes(entry.Decision.Action)
+		return err
+	})
+	if err != nil {
+		entry.Warnings = append(entry.Warnings, fmt.Sprintf("what differs from git cannot be shown: %v", err))
 	}
 }
 

@@ -114,7 +114,8 @@ func (c *simulated) burst(method string) {
 
 func (c *simulated) Custom() *v1alpha1.EtcdCluster { return nil }
 
-func (c *simulated) Leave(bool) {}
+func (c *simulated) Changes(decide.Action) ([]report.Change, error) { return nil, nil }
+func (c *simulated) Leave(bool)                                     {}
 
 func (c *simulated) Unwell() bool { return false }
 

@@ -124,6 +124,9 @@ type Cluster interface {
 	Warnings() []string
 	// Custom is the custom resource as it was listed; nil if there is none. Nobody changes it.
 	Custom() *v1alpha1.EtcdCluster
+	// Changes are what differs between what lives and what is declared, as State has found it, with what an action
+	// changes that is next; nil for none. What could be told is returned beside an error.
+	Changes(next decide.Action) ([]report.Change, error)
 	// Do carries out one action. Nothing to change is no error. ErrLocked: another pass is acting.
 	Do(ctx context.Context, action decide.Action) (report.Outcome, error)
 	// Report tells of the pass in the cluster itself: status and events. It writes only what is

@@ -108,9 +108,10 @@ func (c *slowSight) Identity() (string, string) {
 	namespace, name, _ := strings.Cut(c.name, "/")
 	return namespace, name
 }
-func (c *slowSight) Warnings() []string            { return nil }
-func (c *slowSight) Custom() *v1alpha1.EtcdCluster { return nil }
-func (c *slowSight) Leave(bool)                    {}
+func (c *slowSight) Warnings() []string                             { return nil }
+func (c *slowSight) Custom() *v1alpha1.EtcdCluster                  { return nil }
+func (c *slowSight) Changes(decide.Action) ([]report.Change, error) { return nil, nil }
+func (c *slowSight) Leave(bool)                                     {}
 
 func (c *slowSight) Unwell() bool       { return false }
 func (c *slowSight) DeclaredBy() string { return "" }

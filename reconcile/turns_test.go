@@ -50,12 +50,13 @@ func (f *fleet) Observe(_ context.Context, desired reconcile.Desired, _ func(str
 func (f *fleet) Changes(context.Context) reconcile.Changes { return nil }
 func (f *fleet) Close(context.Context) error               { return nil }
 
-func (c *fleetCluster) Identity() (string, string)    { return cmp.Or(c.namespace, "ns"), c.name }
-func (c *fleetCluster) Warnings() []string            { return nil }
-func (c *fleetCluster) Custom() *v1alpha1.EtcdCluster { return nil }
-func (c *fleetCluster) Leave(bool)                    {}
-func (c *fleetCluster) Unwell() bool                  { return c.unwell }
-func (c *fleetCluster) DeclaredBy() string            { return "" }
+func (c *fleetCluster) Identity() (string, string)                     { return cmp.Or(c.namespace, "ns"), c.name }
+func (c *fleetCluster) Warnings() []string                             { return nil }
+func (c *fleetCluster) Custom() *v1alpha1.EtcdCluster                  { return nil }
+func (c *fleetCluster) Changes(decide.Action) ([]report.Change, error) { return nil, nil }
+func (c *fleetCluster) Leave(bool)                                     {}
+func (c *fleetCluster) Unwell() bool                                   { return c.unwell }
+func (c *fleetCluster) DeclaredBy() string                             { return "" }
 
 func (c *fleetCluster) State(ctx context.Context) (decide.State, error) {
 	c.fleet.mu.Lock()

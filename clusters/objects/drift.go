@@ -14,32 +14,76 @@ import (
 // differ, such as spec.template.spec.containers[etcd].image; none if there is no drift. It never
 // returns values, which may be secret.
 func Differences(want, live any) ([]string, error) {
+	differences, err := differences(want, live, nil)
+	var paths []string
+	for _, d := range differences {
+		paths = append(paths, d.Path)
+	}
+	return paths, err
+}
+
+// Difference is a field of an object that is to get another value.
+type Difference struct {
+	Path string
+	// From is the value that it has, whoever set it, and To that which it is to have; nil for none.
+	From, To any
+}
+
+// Values compares as Differences does, and returns the values as well, for people. Beside what
+// is ours of the live object, it takes all of it: a field that is to be ours may be somebody else's now.
+// One that has the right value already is left out.
+func Values(want, ours, live any) ([]Difference, error) {
+	return differences(want, ours, live)
+}
+
+// differences leaves out what is right already only if all of the live object is given.
+func differences(want, ours, live any) ([]Difference, error) {
+	var c comparison
 	wanted, err := convert[any](want)
 	if err != nil {
 		return nil, err
 	}
-	found, err := convert[any](live)
+	found, err := convert[any](ours)
 	if err != nil {
 		return nil, err
 	}
-	var paths []string
-	compare("", wanted, found, &paths)
-	return paths, nil
+	if c.all = live != nil; c.all {
+		if live, err = convert[any](live); err != nil {
+			return nil, err
+		}
+	}
+	c.compare("", wanted, found, live)
+	return c.found, nil
 }
 
-func compare(path string, want, live any, paths *[]string) {
+// comparison finds differences.
+type comparison struct {
+	// all: what is live is compared where it is not ours.
+	all   bool
+	found []Difference
+}
+
+func (c *comparison) compare(path string, want, ours, live any) {
 	wanted, isMap := want.(map[string]any)
-	found, isMapToo := live.(map[string]any)
+	all, isMapAsWell := live.(map[string]any)
+	if isMap && isMapAsWell && ours == nil {
+		ours = map[string]any{} // somebody else has set it: what differs is within it
+	}
+	found, isMapToo := ours.(map[string]any)
 	if !isMap || !isMapToo {
-		if !reflect.DeepEqual(want, live) {
-			*paths = append(*paths, path)
+		if reflect.DeepEqual(want, ours) || c.all && want != nil && reflect.DeepEqual(want, live) {
+			return
 		}
+		if ours == nil {
+			ours = live
+		}
+		c.found = append(c.found, Difference{path, ours, want})
 		return
 	}
 	names := maps.Clone(wanted)
 	maps.Copy(names, found)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		compareField(path, name, wanted[name], found[name], paths)
+		c.compareField(path, name, wanted[name], found[name], all[name])
 	}
 }
 
@@ -58,26 +102,27 @@ var listKeys = map[string][]string{
 	"volumes":                   {"name"},
 }
 
-func compareField(path, name string, want, live any, paths *[]string) {
+func (c *comparison) compareField(path, name string, want, ours, live any) {
 	inner := name
 	if path != "" {
 		inner = path + "." + name
 	}
 	if name == "volumeClaimTemplates" {
-		want, live = declaredClaims(want), declaredClaims(live)
+		want, ours, live = declaredClaims(want), declaredClaims(ours), declaredClaims(live)
 	}
 	keys, isMap := listKeys[name]
 	wanted, isList := want.([]any)
-	found, isListToo := live.([]any)
-	if !isMap || !isList || !isListToo {
-		compare(inner, want, live, paths)
+	found, isListToo := ours.([]any)
+	others, isListAsWell := live.([]any)
+	if !isMap || !isList || !isListToo && (!isListAsWell || ours != nil) {
+		c.compare(inner, want, ours, live)
 		return
 	}
-	byKey, foundByKey := elements(wanted, keys), elements(found, keys)
+	byKey, foundByKey, liveByKey := elements(wanted, keys), elements(found, keys), elements(others, keys)
 	all := maps.Clone(byKey)
 	maps.Copy(all, foundByKey)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		compare(fmt.Sprintf("%s[%s]", inner, key), byKey[key], foundByKey[key], paths)
+		c.compare(fmt.Sprintf("%s[%s]", inner, key), byKey[key], foundByKey[key], liveByKey[key])
 	}
 }
 

@@ -324,3 +324,28 @@ func TestInputShowsNoKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestValues: a field that is to be ours is shown with the value that it has, whoever set it; and not at all if that is
+// right already.
+func TestValues(t *testing.T) {
+	type object = map[string]any
+	list := func(elements ...any) []any { return elements }
+	for name, test := range map[string]struct {
+		want, ours, live object
+		is               string
+	}{
+		"ours":           {object{"a": 2}, object{"a": 1}, object{"a": 1, "b": 1}, "[{a 1 2}]"},
+		"theirs":         {object{"a": 2}, object{}, object{"a": 1}, "[{a 1 2}]"},
+		"theirs, right":  {object{"a": 2}, object{}, object{"a": 2}, "[]"},
+		"nobody's":       {object{"a": 2}, object{}, object{}, "[{a <nil> 2}]"},
+		"no longer":      {object{}, object{"a": 1}, object{"a": 1}, "[{a 1 <nil>}]"},
+		"within theirs":  {object{"a": object{"b": 2, "c": 3}}, object{}, object{"a": object{"b": 1, "c": 3, "d": 4}}, "[{a.b 1 2}]"},
+		"in their list":  {object{"env": list(object{"name": "x", "value": "2"})}, object{}, object{"env": list(object{"name": "y"}, object{"name": "x", "value": "1"})}, "[{env[x].value 1 2}]"},
+		"in ours, twice": {object{"env": list(object{"name": "x", "value": "2"})}, object{"env": list(object{"name": "y"})}, object{"env": list(object{"name": "y"})}, "[{env[x] <nil> map[name:x value:2]} {env[y] map[name:y] <nil>}]"},
+	} {
+		values, err := Values(test.want, test.ours, test.live)
+		if got := fmt.Sprint(values); err != nil || got != test.is {
+			t.Errorf("%s: %s, %v; want %s", name, got, err, test.is)
+		}
+	}
+}

@@ -15,9 +15,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// annotationDeclaration, on a custom resource, is a digest of the declaration that was applied
+// AnnotationDeclaration, on a custom resource, is a digest of the declaration that was applied
 // last. It tells that the source has taken a field back, which the live object alone does not.
-const annotationDeclaration = "etcd.quorate.dev/declaration"
+const AnnotationDeclaration = "etcd.quorate.dev/declaration"
 
 // Declaration is the custom resource as it is applied: what the source states, with Quorate's
 // labels.
@@ -29,7 +29,7 @@ func (t Target) Declaration() map[string]any {
 		object["metadata"] = metadata
 	}
 	merge(metadata, "labels", objects.Labels(t.Cluster.Name))
-	merge(metadata, "annotations", map[string]string{annotationDeclaration: digest(t.Applied)})
+	merge(metadata, "annotations", map[string]string{AnnotationDeclaration: digest(t.Applied)})
 	return object
 }
 
@@ -63,7 +63,7 @@ func (t Target) Drift(live *v1alpha1.EtcdCluster) string {
 	switch {
 	case live == nil:
 		return "missing"
-	case live.Annotations[annotationDeclaration] != digest(t.Applied):
+	case live.Annotations[AnnotationDeclaration] != digest(t.Applied):
 		return "changed in git"
 	}
 	stated, err := typed(t.Declaration())

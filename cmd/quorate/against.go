@@ -39,12 +39,10 @@ type against struct {
 	// deletions are bounded as those of a run.
 	deletions targets.Deletions
 
-	// of is what has been compared, and changes what differs, by namespace/name; resumed are the clusters that the
-	// older revision suspends.
-	mu      sync.Mutex
-	of      report.Comparison
-	changes map[string][]report.Change
-	resumed map[string]bool
+	// of is what has been compared, and clusters are those that differ, by namespace/name.
+	mu       sync.Mutex
+	of       report.Comparison
+	clusters map[string]compared
 }
 
 // lifeless are the flags that say how to look at what lives.
@@ -88,8 +86,7 @@ func (f *runFlags) checkAgainst(flags *pflag.FlagSet) error {
 
 // offline is the live side for --against.
 func (f *runFlags) offline() *against {
-	a := &against{revision: f.against, older: f.source,
-		changes: map[string][]report.Change{}, resumed: map[string]bool{}}
+	a := &against{revision: f.against, older: f.source, clusters: map[string]compared{}}
 	a.older.readers, a.older.turns, a.older.confirmed = nil, nil, nil
 	selector := selectorOf(f.against)
 	a.older.instead = &selector
@@ -133,7 +130,7 @@ func (a *against) Observe(
 		case !c.differs():
 			a.of.Same++
 		default:
-			a.changes[key], a.resumed[key] = c.changes, c.resumed
+			a.clusters[key] = c
 			observed.Clusters = append(observed.Clusters, c)
 		}
 	}
@@ -317,6 +314,9 @@ func (c compared) applyLater(s *decide.State) {
 	s.Objects.DeclarationDiffers = true
 }
 
+// Changes implements reconcile.Cluster.
+func (c compared) Changes(decide.Action) ([]report.Change, error) { return c.changes, nil }
+
 // Do implements reconcile.Cluster.
 func (c compared) Do(context.Context, decide.Action) (report.Outcome, error) {
 	return report.Outcome{}, errors.New("nothing is there to act on")
@@ -341,14 +341,29 @@ func (a *against) complete(rep *report.Report) {
 	rep.Compared = &a.of
 	for i := range rep.Clusters {
 		c := &rep.Clusters[i]
-		c.Changes = a.changes[c.Key()]
-		if c.Road != nil && a.resumed[c.Key()] {
+		of := a.clusters[c.Key()]
+		c.Changes = of.changes // whatever is decided
+		c.Decision.Message = withoutIDs(c.State, c.Decision.Message)
+		if c.Road != nil {
+			c.Road.End.Message = withoutIDs(c.State, c.Road.End.Message)
+		}
+		if c.Road != nil && of.resumed {
 			c.Road.Open = true
 		}
 		if r := c.Road; r != nil && !r.Open && len(r.Steps) > 0 && r.End.Verdict == decide.Block {
 			c.Warnings = append(slices.Clip(c.Warnings), fmt.Sprintf("it ends at %s: %s", r.End.Rule, r.End.Message))
 		}
 	}
+}
+
+// withoutIDs is what is said of a cluster, without its ID, which is made up.
+func withoutIDs(s decide.State, text string) string {
+	for _, id := range []decide.ID{s.ReportedClusterID, s.Record.ClusterID, s.Membership.ClusterID} {
+		if id != 0 {
+			text = strings.ReplaceAll(text, id.String(), "its ID")
+		}
+	}
+	return text
 }
 
 // selectorOf is the revision that a person means as git does, but for what git computes, such as HEAD~1.

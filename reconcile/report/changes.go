@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -29,18 +30,89 @@ type Comparison struct {
 const AssumedWell = "all members are healthy, volumes are as large as declared, and runs have the flags for backups " +
 	"that are declared; how much data there is, is not known"
 
-// Change is a field of a declaration that differs.
+// Change is a field that differs, or an object that does as a whole.
 type Change struct {
-	// Field by its path, such as spec.replicas.
+	// Object that differs, by kind and name; empty for the declaration of the cluster.
+	Object string `json:"object,omitempty"`
+	// Field by its path, such as spec.replicas; empty where the object is told of as a whole.
 	Field string `json:"field"`
 	// From and To are its values; null where it has none.
 	From any `json:"from"`
 	To   any `json:"to"`
+	// What becomes of the object as a whole; empty for a field.
+	What What `json:"what,omitempty"`
 }
+
+// What becomes of an object.
+type What string
+
+// What may become of one.
+const (
+	// Made: it is not there.
+	Made What = "made"
+	// Deleted: it is not declared any more.
+	Deleted What = "deleted"
+	// Changed: what it holds is secret.
+	Changed What = "changed"
+)
 
 // String says it on one line.
 func (c Change) String() string {
-	return fmt.Sprintf("%s: %s -> %s", c.Field, shown(c.From), shown(c.To))
+	if c.What != "" {
+		words := map[What]string{Changed: "changed, and values are not shown"}
+		return fmt.Sprintf("%s: %s", c.Object, cmp.Or(words[c.What], string(c.What)))
+	}
+	from, to := c.From, c.To
+	before, isText := from.(string)
+	after, isTextToo := to.(string)
+	if isText && isTextToo {
+		from, to = apart(before, after)
+	}
+	return fmt.Sprintf("%s: %s -> %s", strings.TrimSpace(c.Object+" "+c.Field), shown(from), shown(to))
+}
+
+// apart leaves of two texts what tells them apart, where all of them would be too long: the lines that differ, and of
+// long ones what follows their common beginning.
+func apart(from, to string) (any, any) {
+	before, after := strings.SplitAfter(from, "\n"), strings.SplitAfter(to, "\n")
+	if len(before) > 1 || len(after) > 1 {
+		for len(before) > 0 && len(after) > 0 && before[0] == after[0] {
+			before, after = before[1:], after[1:]
+		}
+		for len(before) > 0 && len(after) > 0 && before[len(before)-1] == after[len(after)-1] {
+			before, after = before[:len(before)-1], after[:len(after)-1]
+		}
+		from, to = strings.Join(before, ""), strings.Join(after, "")
+		if a, b := strings.TrimRight(from, "\n"), strings.TrimRight(to, "\n"); a != b {
+			from, to = a, b
+		}
+	}
+	if len(from) > longestValue || len(to) > longestValue {
+		from, to = withoutBeginning(from, to)
+	}
+	return someText(from, len(before)), someText(to, len(after))
+}
+
+// someText is a text, or none if there are no lines.
+func someText(text string, lines int) any {
+	if lines == 0 {
+		return nil
+	}
+	return text
+}
+
+// withoutBeginning leaves out most of what two texts begin with.
+func withoutBeginning(from, to string) (string, string) {
+	const kept = 20
+	same := 0
+	for same < len(from) && same < len(to) && from[same] == to[same] {
+		same++
+	}
+	if same <= longestValue/2 {
+		return from, to
+	}
+	cut := func(text string) string { return "…" + strings.ToValidUTF8(text[same-kept:], "") }
+	return cut(from), cut(to)
 }
 
 const (
@@ -97,7 +169,7 @@ func addChanges(list *[]Change, path string, from, to any) {
 	before, wasMap := from.(map[string]any)
 	after, isMap := to.(map[string]any)
 	if !(wasMap || from == nil) || !(isMap || to == nil) || !wasMap && !isMap {
-		*list = append(*list, Change{path, from, to})
+		*list = append(*list, Change{Field: path, From: from, To: to})
 		return
 	}
 	fields := maps.Clone(before)

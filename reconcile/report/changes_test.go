@@ -57,3 +57,27 @@ func TestUnknownIsARisk(t *testing.T) {
 		t.Errorf("risks %v", r.Risks())
 	}
 }
+
+// TestOneLine: of long texts, people are shown what tells them apart; and of a Secret nothing but that it changes.
+func TestOneLine(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	for name, test := range map[string]struct {
+		change report.Change
+		want   string
+	}{
+		"of an object": {report.Change{Object: "PodDisruptionBudget a", Field: "spec.minAvailable", From: 2, To: 3}, "PodDisruptionBudget a spec.minAvailable: 2 -> 3"},
+		"missing":      {report.Change{Object: "Service a", What: report.Made}, "Service a: made"},
+		"surplus":      {report.Change{Object: "CronJob a-backup", What: report.Deleted}, "CronJob a-backup: deleted"},
+		"secret":       {report.Change{Object: "Secret a-ca", What: report.Changed}, "Secret a-ca: changed, and values are not shown"},
+		"a line":       {report.Change{Field: "f", From: "a\nb\nc\n", To: "a\nB\nc\n"}, "f: b -> B"},
+		"a new line":   {report.Change{Field: "f", From: "a\nc\n", To: "a\nb\nc\n"}, "f: none -> b"},
+		"no text":      {report.Change{Field: "f", From: "", To: "a\nb"}, `f: "" -> a b`},
+		"a long line":  {report.Change{Field: "f", From: long + "1", To: long + "2"}, "f: …" + long[:20] + "1 -> …" + long[:20] + "2"},
+		"a beginning":  {report.Change{Field: "f", From: long, To: "y"}, "f: " + long[:197] + "… -> y"},
+		"one in two":   {report.Change{Field: "f", From: strings.Repeat("é", 150) + "1", To: strings.Repeat("é", 150)}, "f: …" + strings.Repeat("é", 10) + "1 -> …" + strings.Repeat("é", 10)},
+	} {
+		if got := test.change.String(); got != test.want {
+			t.Errorf("%s: %s\nwant %s", name, got, test.want)
+		}
+	}
+}

@@ -65,7 +65,8 @@ type Cluster struct {
 	Road *road.Road
 	// Where it is declared: a problem without a message. Its file is empty if that is not known.
 	Where Problem
-	// Changes of its declaration, where two revisions are compared.
+	// Changes are what differs between what is declared and what lives, in a plan; or between two revisions of its
+	// declaration, where these are compared.
 	Changes []Change
 }
 

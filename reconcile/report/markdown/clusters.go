@@ -125,8 +125,6 @@ func (p *page) rows(entries []entry) []entry {
 const (
 	longest  = 4000
 	shortest = 300
-	// mostFields that have changed are shown.
-	mostFields = 20
 	// firstSteps are how many steps of a road are shown where there is no room for all.
 	firstSteps = 5
 )
@@ -174,11 +172,7 @@ func (e entry) fold(words, steps int) string {
 	if e.Outcome != nil {
 		line("", e.Outcome.Detail)
 	}
-	for i, change := range e.Lines() {
-		if i == mostFields && i < len(e.Changes)-1 {
-			line("", more(len(e.Changes)-i, "other field"))
-			break
-		}
+	for _, change := range e.Lines() {
 		line("", change)
 	}
 	if r := e.Road; r != nil && len(r.Steps) > 0 {

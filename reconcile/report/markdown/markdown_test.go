@@ -41,9 +41,10 @@ func planned(name string, replicas int, change func(*simulate.World)) report.Clu
 	return entry
 }
 
-func grows(w *simulate.World)   { w.Declared.Replicas = 5 }
-func shrinks(w *simulate.World) { w.Declared.Replicas = 1 }
-func stays(*simulate.World)     {}
+func grows(w *simulate.World)    { w.Declared.Replicas = 5 }
+func upgrades(w *simulate.World) { w.Declared.Version = "3.7.3" }
+func shrinks(w *simulate.World)  { w.Declared.Replicas = 1 }
+func stays(*simulate.World)      {}
 
 const revision = "main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90"
 
@@ -58,8 +59,13 @@ func told() map[string]report.Report {
 	several.Problems = []report.Problem{{File: "clusters/b.yaml", Line: 7, Message: `spec.version: Invalid value: "3.6": a version of etcd is MAJOR.MINOR.PATCH`}}
 	several.Removals = []report.Removal{{Revision: revision, Clusters: []string{"shop/a", "shop/b"}, Of: 3}}
 	several.Warnings = []string{"https://git.example.com/shop.git declares no cluster"}
+	grow, upgrade := planned("cart", 3, grows), planned("cart", 3, upgrades)
+	grow.Changes = []report.Change{{Field: "spec.replicas", From: 3, To: 5},
+		{Object: "PodDisruptionBudget cart", Field: "spec.minAvailable", From: 2, To: 3}}
+	upgrade.Changes = []report.Change{{Field: "spec.version", From: "3.6.16", To: "3.7.3"}}
 	return map[string]report.Report{
-		"grow":    {Revision: revision, Planned: true, Clusters: []report.Cluster{planned("cart", 3, grows)}},
+		"grow":    {Revision: revision, Planned: true, Clusters: []report.Cluster{grow}},
+		"upgrade": {Revision: revision, Planned: true, Clusters: []report.Cluster{upgrade}},
 		"several": several,
 		"done":    {Revision: revision, Planned: true, Clusters: []report.Cluster{planned("cart", 3, stays), planned("orders", 3, stays)}},
 	}
@@ -270,6 +276,21 @@ func TestPipelinePage(t *testing.T) {
 	want := markdown.Comment(told()["grow"], markdown.Options{Command: "plan"})
 	if !strings.Contains(string(page), "\n```markdown\n"+want+"```\n") {
 		t.Errorf("docs/how-to/pipeline.md does not show\n%s", want)
+	}
+}
+
+// TestREADME: what it quotes is what is written for an upgrade, but that it is shown unfolded.
+func TestREADME(t *testing.T) {
+	page, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	comment := markdown.Comment(told()["upgrade"], markdown.Options{Command: "plan"})
+	comment = strings.TrimSpace(strings.TrimPrefix(comment, markdown.Marker("plan")))
+	comment = strings.Replace(comment, "<details>", "<details open>", 1)
+	quoted := "\n> " + strings.ReplaceAll(strings.ReplaceAll(comment, "\n", "\n> "), "\n> \n", "\n>\n") + "\n\n"
+	if !strings.Contains(string(page), quoted) {
+		t.Errorf("README.md does not show\n%s", quoted)
 	}
 }
 

@@ -1,0 +1,140 @@
+package clusters
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// differ fails unless that is all that differs from what is declared, in words; each in an order of its own.
+func (s *stage) differ(next decide.Action, want ...string) {
+	s.Helper()
+	c := s.observe()
+	changes, err := c.Changes(next)
+	if err != nil {
+		s.Fatal(err)
+	}
+	got := report.Cluster{Changes: changes}.Lines()
+	if !slices.Equal(got, want) {
+		s.Errorf("it differs by\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+	if len(changes) > 0 {
+		s.tellsNoSecret(changes)
+	}
+}
+
+// tellsNoSecret fails if anything that a Secret holds is told of.
+func (s *stage) tellsNoSecret(changes []report.Change) {
+	s.Helper()
+	told, err := json.Marshal(changes)
+	if err != nil {
+		s.Fatal(err)
+	}
+	secrets, err := s.server.Client.CoreV1().Secrets("default").List(s.Context(), metav1.ListOptions{})
+	if err != nil || len(secrets.Items) == 0 {
+		s.Fatalf("%d Secrets: %v", len(secrets.Items), err)
+	}
+	for _, secret := range secrets.Items {
+		for key, value := range secret.Data {
+			line := strings.SplitN(string(value), "\n", 3)
+			if len(line) > 1 && strings.Contains(string(told), line[1]) || strings.Contains(string(told), base64.StdEncoding.EncodeToString(value)) {
+				s.Errorf("%s of %s is told of in %s", key, secret.Name, told)
+			}
+		}
+	}
+	if strings.Contains(string(told), "tampered") {
+		s.Errorf("what somebody wrote into a Secret is told of in %s", told)
+	}
+}
+
+// edit changes an object as somebody else does.
+func (s *stage) edit(kind, name, patch string) {
+	s.Helper()
+	var err error
+	core, o := s.server.Client.CoreV1(), metav1.PatchOptions{FieldManager: "kubectl-edit"}
+	switch kind {
+	case "Service":
+		_, err = core.Services("default").Patch(s.Context(), name, types.MergePatchType, []byte(patch), o)
+	case "PodDisruptionBudget":
+		_, err = s.server.Client.PolicyV1().PodDisruptionBudgets("default").Patch(s.Context(), name, types.MergePatchType, []byte(patch), o)
+	case "StatefulSet":
+		_, err = s.server.Client.AppsV1().StatefulSets("default").Patch(s.Context(), name, types.StrategicMergePatchType, []byte(patch), o)
+	default:
+		s.Fatal(kind)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// TestChanges: a plan shows what the API server would be asked to change, and nothing else: of what is declared, of
+// objects that somebody has changed, that are gone, and that are declared no more; and of Secrets only that they change.
+func TestChanges(t *testing.T) {
+	s := newStage(t)
+	s.differ(nil) // it is yet to be founded
+	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
+	s.form()
+	s.makePods()
+	s.differ(nil)
+
+	plain := s.spec
+	s.spec = "version: 3.7.3, replicas: 5, etcd: {quota: 1Gi}"
+	s.differ(nil, "spec.etcd.quota: none -> 1Gi", "spec.replicas: 3 -> 5", "spec.version: 3.6.16 -> 3.7.3",
+		"PodDisruptionBudget a spec.minAvailable: 2 -> 3")
+	s.spec = plain + ", networkPolicy: {clients: [{pods: {app: web}}]}"
+	s.differ(nil, `spec.networkPolicy.clients: none -> [{"pods":{"app":"web"}}]`, "NetworkPolicy a: made")
+	s.do(s.observe(), decide.ApplyObjects{}, true)
+	s.spec = plain
+	s.differ(nil, `spec.networkPolicy.clients: [{"pods":{"app":"web"}}] -> none`, "NetworkPolicy a: deleted")
+	s.do(s.observe(), decide.ApplyObjects{}, true)
+	s.differ(nil)
+	s.tamper()
+	s.do(s.observe(), decide.ApplyObjects{}, true)
+	s.differ(nil)
+	s.showRollout()
+}
+
+// tamper changes what is Quorate's and what is not.
+func (s *stage) tamper() {
+	s.edit("PodDisruptionBudget", "a", `{"spec":{"minAvailable":1}}`)
+	s.edit("Service", "a", `{"metadata":{"annotations":{"theirs":"stays"}},"spec":{"publishNotReadyAddresses":null}}`)
+	s.edit("StatefulSet", "a", `{"spec":{"template":{"spec":{"containers":[{"name":"etcd","image":"elsewhere\u001b[31m"}]}}}}`)
+	s.put("a-client-tls", map[string][]byte{"tls.crt": []byte("tampered\ntampered\n"), "tls.key": []byte("tampered\ntampered\n")})
+	err := s.server.Client.CoreV1().Services("default").Delete(s.Context(), "a-client", metav1.DeleteOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.differ(nil,
+		"Secret a-client-tls: changed, and values are not shown",
+		"Service a spec.publishNotReadyAddresses: none -> true",
+		"Service a-client: made",
+		"PodDisruptionBudget a spec.minAvailable: 1 -> 2",
+		"StatefulSet a spec.template.spec.containers[etcd].image: elsewhere\\x1b[31m -> gcr.io/etcd-development/etcd:v3.6.16",
+	)
+}
+
+// showRollout: where a rollout is next, it is shown what new pods are made of.
+func (s *stage) showRollout() {
+	s.spec = "version: 3.7.3"
+	s.do(s.observe(), decide.Declare{}, true)
+	s.differ(nil)
+	c := s.observe()
+	declared := objects.DeclaredTemplate(c.target.Cluster.Spec)
+	changes, err := c.Changes(decide.StartRollout{Version: declared.Version, SpecHash: declared.SpecHash})
+	if err != nil {
+		s.Fatal(err)
+	}
+	lines := strings.Join(report.Cluster{Changes: changes}.Lines(), "\n")
+	if !strings.Contains(lines, "containers[etcd].image: gcr.io/etcd-development/etcd:v3.6.16 -> gcr.io/etcd-development/etcd:v3.7.3") || !strings.Contains(lines, "ConfigMap a-members data.") {
+		s.Errorf("it differs by\n%s", lines)
+	}
+}

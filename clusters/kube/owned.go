@@ -1,0 +1,86 @@
+package kube
+
+import (
+	"encoding/json"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Fields are some of an object's, by their names: each with those within it, or with none if all of it is meant.
+type Fields map[string]Fields
+
+// OwnedFields are the fields that Quorate has applied of an object and still owns, as its managed fields tell. A list
+// counts as a whole.
+func OwnedFields(object metav1.Object) Fields {
+	owned := Fields{}
+	for _, m := range object.GetManagedFields() {
+		if m.Manager != Manager || m.Operation != metav1.ManagedFieldsOperationApply || m.FieldsV1 == nil {
+			continue
+		}
+		var set map[string]any
+		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &set) == nil {
+			owned.add(set)
+		}
+	}
+	return owned
+}
+
+func (f Fields) add(set map[string]any) {
+	for key, within := range set {
+		name, is := strings.CutPrefix(key, "f:")
+		if !is {
+			continue
+		}
+		if f[name] == nil {
+			f[name] = Fields{}
+		}
+		if deeper, is := within.(map[string]any); is {
+			f[name].add(deeper)
+		}
+	}
+}
+
+// With are the fields of both.
+func (f Fields) With(other Fields) Fields {
+	all := Fields{}
+	for name, within := range f {
+		all[name] = within
+	}
+	for name, within := range other {
+		switch before, there := all[name]; {
+		case !there:
+			all[name] = within
+		case len(before) == 0 || len(within) == 0:
+			all[name] = nil
+		default:
+			all[name] = before.With(within)
+		}
+	}
+	return all
+}
+
+// FieldsOf are those that an object states, as JSON has it.
+func FieldsOf(object map[string]any) Fields {
+	stated := Fields{}
+	for name, value := range object {
+		within, _ := value.(map[string]any)
+		stated[name] = FieldsOf(within)
+	}
+	return stated
+}
+
+// Of leaves of an object, as JSON has it, these fields.
+func (f Fields) Of(object any) any {
+	fields, is := object.(map[string]any)
+	if !is || len(f) == 0 {
+		return object
+	}
+	kept := map[string]any{}
+	for name, within := range f {
+		if value, there := fields[name]; there {
+			kept[name] = within.Of(value)
+		}
+	}
+	return kept
+}
