@@ -216,11 +216,11 @@ func (t outcome) render(w io.Writer, format string) error {
 		_, err := io.WriteString(w, markdown.Comment(t.report, markdown.Options{Command: t.command}))
 		return err
 	case "github":
-		return findings.GitHub(w, t.findings())
+		return findings.GitHub(w, t.report, t.findings())
 	case "junit":
 		return findings.JUnit(w, t.command, t.report, t.findings())
 	case "sarif":
-		return findings.SARIF(w, version(), t.findings())
+		return findings.SARIF(w, version(), t.report, t.findings())
 	}
 	return report.Text(w, t.report, style(w))
 }

@@ -27,10 +27,9 @@ func Text(w io.Writer, r Report, style Style) error {
 	for _, warning := range r.Warnings {
 		style.line(b, 0, "warning", warning, style.Busy)
 	}
-	if r.Compared != nil {
-		style.line(b, 0, "", r.Compared.Sentence(), nil)
+	for _, assumed := range r.Assumed() {
+		style.line(b, 0, "", assumed, nil)
 	}
-	writeAssumed(b, r, style)
 	if digest := r.Digest(); digest != "" {
 		fmt.Fprintf(b, "plan %s\n", digest)
 	}
@@ -118,11 +117,16 @@ func writeCluster(b *strings.Builder, c Cluster, style Style) {
 	}
 }
 
-// writeAssumed says what roads take for granted, if there are any.
-func writeAssumed(b *strings.Builder, r Report, style Style) {
-	if slices.ContainsFunc(r.Clusters, func(c Cluster) bool { return c.Road != nil && len(c.Road.Steps) > 0 }) {
-		style.line(b, 0, "", "roads take for granted that "+road.Assumed, nil)
+// Assumed is what the report takes for granted, a sentence each: where nothing was observed, and of roads.
+func (r Report) Assumed() []string {
+	var list []string
+	if r.Compared != nil {
+		list = append(list, r.Compared.Sentence())
 	}
+	if slices.ContainsFunc(r.Clusters, func(c Cluster) bool { return c.Road != nil && len(c.Road.Steps) > 0 }) {
+		list = append(list, "roads take for granted that "+road.Assumed)
+	}
+	return list
 }
 
 // Summary counts on one line.

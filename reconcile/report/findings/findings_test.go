@@ -34,8 +34,10 @@ func wrong(said string) report.Report {
 
 func ExampleGitHub() {
 	options := findings.Options{FailOn: []road.Risk{road.DeletesData}, Root: func(string) (string, bool) { return "infra", true }}
-	_ = findings.GitHub(os.Stdout, findings.Of(wrong("what is wrong, in 100% of cases: this"), options))
+	r := wrong("what is wrong, in 100% of cases: this")
+	_ = findings.GitHub(os.Stdout, r, findings.Of(r, options))
 	// Output:
+	// ::notice title=Plan::sha256:d710b6919a03f45654cd60025be8b64442253576e3e30503e93b03fbb91e6951
 	// ::error title=Error::what is wrong, in 100%25 of cases: this
 	// ::error file=infra/clusters/b.yaml,line=7,title=shop/b Problem::what is wrong, in 100%25 of cases: this
 	// ::error title=Removal::main@sha1:1 no longer declares 1 of 1 cluster of what is wrong, in 100%25 of cases: this: shop/x
@@ -128,7 +130,7 @@ func TestCommandsSayWhatIsMeant(t *testing.T) {
 		r := report.Report{Problems: []report.Problem{{File: "a,b:c%d.yaml", Line: 3, Cluster: text, Message: text}, {File: text, Message: text}}, Error: text}
 		list := findings.Of(r, findings.Options{})
 		var b strings.Builder
-		if err := findings.GitHub(&b, list); err != nil {
+		if err := findings.GitHub(&b, r, list); err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
@@ -166,7 +168,7 @@ func TestNoMoreThanIsShown(t *testing.T) {
 			r.Error = ""
 		}
 		var b strings.Builder
-		if err := findings.GitHub(&b, findings.Of(r, findings.Options{})); err != nil {
+		if err := findings.GitHub(&b, r, findings.Of(r, findings.Options{})); err != nil {
 			t.Fatal(err)
 		}
 		said := b.String()

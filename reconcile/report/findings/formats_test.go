@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"flag"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,8 +28,8 @@ func junit(w io.Writer, r report.Report, list []findings.Finding) error {
 	return findings.JUnit(w, "plan", r, list)
 }
 
-func asSARIF(w io.Writer, _ report.Report, list []findings.Finding) error {
-	return findings.SARIF(w, "v1.2.3", list)
+func asSARIF(w io.Writer, r report.Report, list []findings.Finding) error {
+	return findings.SARIF(w, "v1.2.3", r, list)
 }
 
 var formats = map[string]func(io.Writer, report.Report, []findings.Finding) error{"junit.xml": junit, "sarif.json": asSARIF}
@@ -185,7 +186,7 @@ func checkSARIF(t *testing.T, name string, document []byte, said string) {
 // TestSchemaRefuses: the check of the schema can fail.
 func TestSchemaRefuses(t *testing.T) {
 	var b bytes.Buffer
-	if err := findings.SARIF(&b, "v1", nil); err != nil {
+	if err := findings.SARIF(&b, "v1", report.Report{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := valid(t, b.Bytes()); err != nil {
@@ -205,10 +206,57 @@ func TestManyResults(t *testing.T) {
 		r.Problems = append(r.Problems, report.Problem{File: "a.yaml", Line: 1, Message: "wrong"})
 	}
 	var b bytes.Buffer
-	if err := findings.SARIF(&b, "v1", findings.Of(r, findings.Options{})); err != nil {
+	if err := findings.SARIF(&b, "v1", r, findings.Of(r, findings.Options{})); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(b.String(), `"ruleId"`); n != 5000 || !strings.Contains(b.String(), "2 other results left out") {
 		t.Errorf("there are %d", n)
+	}
+}
+
+// TestAssumed: what an offline plan takes for granted is said in each format, as text does, and so is the digest of a plan
+// of what lives; and whatever a revision is called, it commands nobody.
+func TestAssumed(t *testing.T) {
+	offline := wrong("x")
+	offline.Compared = &report.Comparison{Against: "main\n::error::<x>](y)" + visibletest.Mark}
+	live := wrong("x")
+	live.Compared = nil
+	all := maps.Clone(formats)
+	all["github"] = findings.GitHub
+	for name, write := range all {
+		for what, test := range map[string]struct {
+			r    report.Report
+			said []string
+			not  []string
+		}{
+			"offline":   {offline, []string{"nothing was observed: clusters are taken to be as declared at main", "roads take for granted that pods come up"}, []string{"sha256:"}},
+			"live":      {live, []string{live.Digest()}, []string{"nothing was observed"}},
+			"validated": {report.Report{}, nil, []string{"sha256:", "observed", "granted", "notice", "properties"}},
+		} {
+			var b bytes.Buffer
+			if err := write(&b, test.r, findings.Of(test.r, findings.Options{})); err != nil {
+				t.Fatal(err)
+			}
+			for _, said := range test.said {
+				if !strings.Contains(b.String(), said) {
+					t.Errorf("%s, %s: it does not say %q:\n%s", what, name, said, &b)
+				}
+			}
+			for _, not := range test.not {
+				if strings.Contains(b.String(), not) {
+					t.Errorf("%s, %s: it says %q:\n%s", what, name, not, &b)
+				}
+			}
+			for line := range strings.Lines(b.String()) {
+				if !visible.Is(strings.TrimSuffix(line, "\n")) || strings.HasPrefix(line, "::error::<x>") {
+					t.Errorf("%s, %s: %q", what, name, line)
+				}
+			}
+			if name == "sarif.json" {
+				if err := valid(t, b.Bytes()); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+		}
 	}
 }

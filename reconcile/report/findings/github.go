@@ -6,16 +6,29 @@ import (
 	"strings"
 
 	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
 	"quorate.dev/quorate/visible"
 )
+
+// notice is the level of what is only said.
+const notice Level = "notice"
 
 // mostAnnotations are how many of a level GitHub shows of one step.
 const mostAnnotations = 10
 
-// GitHub writes findings as workflow commands, which GitHub Actions shows at the lines of files: of each level as many
-// as it shows, and the last one counts the rest.
-func GitHub(w io.Writer, findings []Finding) error {
+// GitHub writes the findings in a report as workflow commands, which GitHub Actions shows at the lines of files: of
+// each level as many as it shows, and the last one counts the rest. Notices are the digest of a plan, and what is taken
+// for granted where nothing was observed.
+func GitHub(w io.Writer, r report.Report, findings []Finding) error {
 	var b strings.Builder
+	if digest := r.Digest(); digest != "" {
+		writeCommand(&b, Finding{Level: notice, Rule: "Plan", Message: digest})
+	}
+	if r.Compared != nil {
+		for _, assumed := range r.Assumed() {
+			writeCommand(&b, Finding{Level: notice, Rule: "Assumed", Message: assumed})
+		}
+	}
 	for _, level := range []Level{Error, Warning} {
 		of := ofLevel(findings, level)
 		for i, f := range of {
@@ -45,13 +58,13 @@ func ofLevel(findings []Finding, level Level) []Finding {
 func writeCommand(b *strings.Builder, f Finding) {
 	var properties []string
 	if f.File != "" {
-		properties = append(properties, "file="+property(f.File))
+		properties = append(properties, "file="+escaped(f.File))
 		if f.Line > 0 {
 			properties = append(properties, fmt.Sprintf("line=%d", f.Line))
 		}
 	}
 	if title := f.title(); title != "" {
-		properties = append(properties, "title="+property(title))
+		properties = append(properties, "title="+escaped(title))
 	}
 	fmt.Fprintf(b, "::%s", f.Level)
 	if len(properties) > 0 {
@@ -68,8 +81,8 @@ var (
 	propertyEscapes = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
 
-// data is a text as what follows a command, and property as the value of one of its properties: GitHub reads it back
+// data is a text as what follows a command, and escaped as the value of one of its properties: GitHub reads it back
 // as what it is.
 func data(text string) string { return dataEscapes.Replace(visible.Line(text)) }
 
-func property(text string) string { return propertyEscapes.Replace(visible.Line(text)) }
+func escaped(text string) string { return propertyEscapes.Replace(visible.Line(text)) }

@@ -20,7 +20,17 @@ type suites struct {
 
 type suite struct {
 	counts
-	Cases []*testCase `xml:"testcase"`
+	Properties *properties `xml:"properties"`
+	Cases      []*testCase `xml:"testcase"`
+}
+
+type properties struct {
+	List []property `xml:"property"`
+}
+
+type property struct {
+	Name  string `xml:"name,attr"`
+	Value string `xml:"value,attr"`
 }
 
 type counts struct {
@@ -48,7 +58,8 @@ type fault struct {
 
 // JUnit writes the findings in a report of a command as results of tests: a case for each cluster, and one for each
 // file, or for the source, where something is wrong that is about no cluster. A case has one failure, or one error if
-// it is not known, with all that is wrong in its text; warnings are what it has printed.
+// it is not known, with all that is wrong in its text; warnings are what it has printed. Properties are the digest of a
+// plan, and what it takes for granted.
 func JUnit(w io.Writer, command string, r report.Report, findings []Finding) error {
 	cases := map[string]*testCase{}
 	of := func(cluster, file string) *testCase {
@@ -68,7 +79,7 @@ func JUnit(w io.Writer, command string, r report.Report, findings []Finding) err
 	for _, f := range findings {
 		of(f.Cluster, f.File).add(f)
 	}
-	all := suite{counts: counts{Name: "quorate " + command, Tests: len(cases)}}
+	all := suite{counts: counts{Name: "quorate " + command, Tests: len(cases)}, Properties: propertiesOf(r)}
 	for _, c := range cases {
 		all.Cases = append(all.Cases, c)
 		if c.Failure != nil {
@@ -87,6 +98,20 @@ func JUnit(w io.Writer, command string, r report.Report, findings []Finding) err
 	}
 	_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, document)
 	return err
+}
+
+// propertiesOf are those of a plan; nil if there are none.
+func propertiesOf(r report.Report) *properties {
+	var list []property
+	for _, p := range []property{{"digest", r.Digest()}, {"assumed", visible.Line(strings.Join(r.Assumed(), "; "))}} {
+		if p.Value != "" {
+			list = append(list, p)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return &properties{list}
 }
 
 // add adds a finding to a case. What was found before is more severe.

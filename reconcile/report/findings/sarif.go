@@ -25,6 +25,11 @@ type (
 		Invocations []sarifInvocation `json:"invocations"`
 		Results     []sarifResult     `json:"results"`
 		ColumnKind  string            `json:"columnKind"`
+		Properties  *sarifProperties  `json:"properties,omitempty"`
+	}
+	sarifProperties struct {
+		Digest  string   `json:"digest,omitempty"`
+		Assumed []string `json:"assumed,omitempty"`
 	}
 	sarifDriver struct {
 		Name    string      `json:"name"`
@@ -76,9 +81,10 @@ const sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/
 // mostResults are how many results GitHub shows.
 const mostResults = 5000
 
-// SARIF writes findings as SARIF 2.1.0, by a version of Quorate. What is in a file is a result; what is in none is a
-// notification, since whoever reads results wants a file to show them in.
-func SARIF(w io.Writer, version string, findings []Finding) error {
+// SARIF writes the findings in a report as SARIF 2.1.0, by a version of Quorate. What is in a file is a result; what is
+// in none is a notification, since whoever reads results wants a file to show them in, and so is what is taken for
+// granted where nothing was observed. Properties are the digest of a plan, and what it takes for granted.
+func SARIF(w io.Writer, version string, r report.Report, findings []Finding) error {
 	run := sarifRun{Results: []sarifResult{}, ColumnKind: "unicodeCodePoints"}
 	run.Tool.Driver = sarifDriver{Name: "Quorate", Version: version, Rules: []sarifRule{}}
 	done, left := sarifInvocation{ExecutionSuccessful: true}, 0
@@ -97,6 +103,15 @@ func SARIF(w io.Writer, version string, findings []Finding) error {
 		default:
 			run.Results = append(run.Results, run.Tool.Driver.result(f))
 		}
+	}
+	assumed := r.Assumed()
+	if r.Compared != nil {
+		for _, sentence := range assumed {
+			notify("note", sentence)
+		}
+	}
+	if digest := r.Digest(); digest != "" || len(assumed) > 0 {
+		run.Properties = &sarifProperties{digest, assumed}
 	}
 	if left > 0 {
 		notify(Error, fmt.Sprintf("%s left out", decide.Count(left, "other result")))
