@@ -18,6 +18,8 @@ readonly image
 scope=(${context:+--namespace $namespace})
 # What a run has to be told before it lets clusters back up: where to, and with which image.
 allowed=(${image:+--allow-backup-destination volume://backups --backup-image "$image"})
+# A plan is another one where a member is too busy to answer: plans that are approved, and runs that keep to them, wait longer.
+patient=(--etcd-timeout 20s)
 export PATH=$PWD/bin:$PATH:$PWD/bin/tools
 
 say() { printf '\n\033[1m# %s\033[0m\n' "$*" | plain; }
@@ -99,6 +101,7 @@ push() {
   rm -rf "$repository" "$dir/checkout"
   run git init --quiet --bare --initial-branch main "$repository"
   git clone --quiet "$repository" "$dir/checkout" 2> /dev/null
+  git -C "$dir/checkout" symbolic-ref HEAD refs/heads/main # an older git does not take over the name of a branch without commits
   cp -r testdata/demo/clusters "$dir/checkout/"
   run cat "$dir/checkout/clusters/a.yaml"
   git -C "$dir/checkout" add .
@@ -184,13 +187,32 @@ quiet() {
 
 # declare_change TEXT SED… changes the declaration by a commit with that text, and pushes it.
 declare_change() {
+  commit_change "$@"
+  run git -C "$dir/checkout" push --quiet origin HEAD:main
+}
+
+# commit_change TEXT SED… does so without pushing it.
+commit_change() {
   local text=$1
   shift
   sed -i "$@" "$dir/checkout/clusters/a.yaml"
   git -C "$dir/checkout" -c user.name=demo -c user.email=demo@localhost commit --quiet --all --message "$text"
   run git -C "$dir/checkout" show --format=%s --unified=0 --no-prefix
+}
+
+# plan_change shows the plan of what was committed as a comment for its pull request, and then pushes it. The digest of the
+# plan stands for the revision and for every action.
+plan_change() {
+  say "Before it is pushed: the plan, as a comment for the pull request"
+  shows 'Plan `sha256:' quorate plan --source "$dir/checkout" "${scope[@]}" "${patient[@]}" --output markdown --output "json=$dir/plan.json"
+  digest=$(sed -n 's/^  "digest": "\(sha256:[0-9a-f]*\)".*/\1/p' "$dir/plan.json")
+  [[ -n $digest ]] || fail "$dir/plan.json has no digest"
+  say "It is approved, and merged. The run does what the plan has shown, step by step, or stops"
   run git -C "$dir/checkout" push --quiet origin HEAD:main
 }
+
+# run_planned runs passes that keep to that plan: whatever else would be done ends them with exit code 4.
+run_planned() { run quorate run --source "$repository" "${scope[@]}" "${patient[@]}" --until-converged --approve "plan=$digest"; }
 
 # write_on writes one key after the other until the file $dir/writing is gone, and notes those that etcd has acknowledged.
 write_on() {
@@ -207,21 +229,22 @@ write_on() {
 
 grow() {
   say "Five members instead of three: a git push"
-  declare_change "Five members" 's/replicas: 3/replicas: 5/'
-  shows 'Act ' quorate plan --source "$repository" "${scope[@]}"
-  run quorate run --source "$repository" "${scope[@]}" --until-converged
+  commit_change "Five members" 's/replicas: 3/replicas: 5/'
+  plan_change
+  run_planned
   shows '5/5' kubectl get etcd
 }
 
 roll() {
   say "Three again, and another minor version of etcd, in one push, while an application goes on writing"
-  declare_change "Three members of etcd 3.7.3" 's/replicas: 5/replicas: 3/; s/version: .*/version: 3.7.3/'
+  commit_change "Three members of etcd 3.7.3" 's/replicas: 5/replicas: 3/; s/version: .*/version: 3.7.3/'
+  plan_change
   : > "$dir/acknowledged"
   : > "$dir/failed"
   trap 'rm -f "$dir/writing"' EXIT
   touch "$dir/writing"
   write_on &
-  run quorate run --source "$repository" "${scope[@]}" --until-converged
+  run_planned
   rm "$dir/writing"
   wait
   shows '3.7.3' kubectl get etcd
