@@ -97,6 +97,7 @@ func TestChanges(t *testing.T) {
 	s.differ(nil, `spec.networkPolicy.clients: [{"pods":{"app":"web"}}] -> none`, "NetworkPolicy a: deleted")
 	s.do(s.observe(), decide.ApplyObjects{}, true)
 	s.differ(nil)
+	s.asInTutorial()
 	s.tamper()
 	s.do(s.observe(), decide.ApplyObjects{}, true)
 	s.differ(nil)
@@ -137,4 +138,30 @@ func (s *stage) showRollout() {
 	if !strings.Contains(lines, "containers[etcd].image: gcr.io/etcd-development/etcd:v3.6.16 -> gcr.io/etcd-development/etcd:v3.7.3") || !strings.Contains(lines, "ConfigMap a-members data.") {
 		s.Errorf("it differs by\n%s", lines)
 	}
+}
+
+// asInTutorial has what docs/tutorial.md shows of a cluster that is to grow, and to be deleted.
+func (s *stage) asInTutorial() {
+	plain := s.spec
+	s.spec = plain + ", replicas: 5"
+	c := s.observe()
+	c.state.Membership = decide.Membership{Known: true, ClusterID: 0xc1}
+	for n := range 3 {
+		c.state.Membership.Members = append(c.state.Membership.Members, decide.Member{
+			ID: decide.ID(n + 1), Name: objects.PodName("a", n), PeerURL: objects.PeerURL(&c.target.Cluster, n), Started: true,
+			Answers: true, Leader: n == 0, Version: "3.6.16", DBSize: 20 << 10,
+		})
+	}
+	if err := c.compare(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+	changes, err := c.Changes(nil)
+	want := []string{"spec.replicas: 3 -> 5", "ConfigMap a-members data.record.yaml: none -> joinedTogether: true",
+		"PodDisruptionBudget a spec.minAvailable: 2 -> 3"}
+	if got := (report.Cluster{Changes: changes}).Lines(); err != nil || !slices.Equal(got, want) {
+		s.Errorf("%v, it differs by\n\t%s", err, strings.Join(got, "\n\t"))
+	}
+	s.spec = plain + ", lifecycle: Deleted, storage: {retention: Delete}"
+	s.differ(nil, "spec.lifecycle: Running -> Deleted", "spec.storage.retention: Retain -> Delete", "StatefulSet a spec.replicas: 3 -> 0")
+	s.spec = plain
 }
