@@ -201,7 +201,8 @@ func hostile(said string) report.Report {
 			{Namespace: said, Name: said, Warnings: []string{said}, Error: said, Outcome: &report.Outcome{Changed: true, Detail: said},
 				Decision: decide.Decision{Rule: "R", Verdict: decide.Act, Message: said, Action: decide.RemoveMember{Name: said}}},
 			{Namespace: "shop", Name: "b", Decision: decide.Decision{Rule: "R", Verdict: decide.Act, Message: said, Action: decide.RemoveMember{Name: said}},
-				Road: &road.Road{Steps: []road.Step{step, step}, End: decide.Decision{Rule: "R", Verdict: decide.Block, Message: said}}},
+				Changes: []report.Change{{Object: said, Field: said, From: said, To: []any{said}}, {Object: said, What: report.Deleted}},
+				Road:    &road.Road{Steps: []road.Step{step, step}, End: decide.Decision{Rule: "R", Verdict: decide.Block, Message: said}}},
 			{Namespace: "shop", Name: "c", Decision: decide.Decision{Rule: "R", Verdict: decide.Block, Message: said}, Warnings: []string{said}},
 		},
 	}
