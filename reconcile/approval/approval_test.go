@@ -23,13 +23,14 @@ func world(seed uint64) *simulate.World {
 
 // changes are what git may want of it.
 var changes = map[string]func(*decide.Declared){
-	"grow":      func(d *decide.Declared) { d.Replicas = 5 },
-	"shrink":    func(d *decide.Declared) { d.Replicas = 1 },
-	"roll":      func(d *decide.Declared) { d.SpecHash = "h2" },
-	"upgrade":   func(d *decide.Declared) { d.Version = "3.7.3" },
-	"downgrade": func(d *decide.Declared) { d.Version = "3.5.35" },
-	"stop":      func(d *decide.Declared) { d.Lifecycle = decide.Stopped },
-	"several":   func(d *decide.Declared) { d.Replicas, d.SpecHash, d.Version = 5, "h2", "3.7.3" },
+	"grow":         func(d *decide.Declared) { d.Replicas = 5 },
+	"shrink":       func(d *decide.Declared) { d.Replicas = 1 },
+	"roll":         func(d *decide.Declared) { d.SpecHash = "h2" },
+	"upgrade":      func(d *decide.Declared) { d.Version = "3.7.3" },
+	"downgrade":    func(d *decide.Declared) { d.Version = "3.5.35" },
+	"stop":         func(d *decide.Declared) { d.Lifecycle = decide.Stopped },
+	"fewer, newer": func(d *decide.Declared) { d.Replicas, d.Version = 1, "3.7.3" },
+	"several":      func(d *decide.Declared) { d.Replicas, d.SpecHash, d.Version = 5, "h2", "3.7.3" },
 }
 
 func planOf(w *simulate.World) report.Report {
