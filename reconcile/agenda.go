@@ -3,12 +3,17 @@ package reconcile
 import (
 	"time"
 
+	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 )
 
 // share bounds what a run spends on passes over all clusters that nothing has called for: one part in so
 // many of its time.
 const share = 20
+
+// mostRechecks bounds how many clusters in a second a run looks at again for nothing but that they wait: of a thousand
+// that are being founded, each is then looked at when it changes, and otherwise every twenty seconds.
+const mostRechecks = 50
 
 // agenda says when a run looks at which cluster.
 type agenda struct {
@@ -20,6 +25,8 @@ type agenda struct {
 	changed map[string]bool
 	// due is when each cluster that is looked at by itself is, if it does not change before.
 	due map[string]time.Time
+	// waiting are those that had to wait when they were last looked at.
+	waiting map[string]bool
 	// all is when all of them are, in case a change went unseen.
 	all time.Time
 	// partial: the last pass over all could not be about some, of which it was not known yet what is declared.
@@ -27,7 +34,8 @@ type agenda struct {
 }
 
 func newAgenda(r *rhythm) *agenda {
-	return &agenda{rhythm: r, known: map[string]bool{}, changed: map[string]bool{}, due: map[string]time.Time{}}
+	return &agenda{rhythm: r, known: map[string]bool{}, changed: map[string]bool{}, due: map[string]time.Time{},
+		waiting: map[string]bool{}}
 }
 
 // next returns the clusters that a pass is worth it for now, which may be none; all says that the pass is to
@@ -96,6 +104,7 @@ func (a *agenda) end(in *intake, rep report.Report, wanted map[string]bool, all 
 		a.all = now.Add(a.rhythm.resync(took))
 		a.known = keysOf(rep)
 		clear(a.due)
+		clear(a.waiting)
 	}
 	for cluster := range wanted {
 		delete(a.changed, cluster)
@@ -122,7 +131,16 @@ func (a *agenda) end(in *intake, rep report.Report, wanted map[string]bool, all 
 func (a *agenda) looked(entries []report.Cluster) {
 	now := time.Now()
 	for _, c := range entries {
-		if after, due := a.rhythm.after(c); due {
+		if delete(a.waiting, c.Key()); c.Error == "" && c.Decision.Verdict == decide.Wait {
+			a.waiting[c.Key()] = true
+		}
+	}
+	for _, c := range entries {
+		after, due := a.rhythm.after(c)
+		if a.waiting[c.Key()] {
+			after = max(after, time.Duration(len(a.waiting))*time.Second/mostRechecks)
+		}
+		if due {
 			a.due[c.Key()] = now.Add(after)
 		}
 	}

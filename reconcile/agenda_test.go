@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,4 +97,35 @@ func TestLooksNotAtWhatIsGone(t *testing.T) {
 			t.Errorf("converged %t after %d lists: %+v", converged, l.listed, rep.Clusters)
 		}
 	})
+}
+
+// Clusters that only wait are looked at again no more often than a run has time for, however many they are; few are
+// looked at as often as they ask for.
+func TestWaitsOfManyCostLittle(t *testing.T) {
+	for _, many := range []int{1, 600} {
+		synctest.Test(t, func(t *testing.T) {
+			var names []string
+			for n := range many {
+				names = append(names, fmt.Sprintf("ns/c%d", n))
+			}
+			l := slowClusters(names...)
+			for _, c := range l.clusters {
+				c.world.LockHolder = "process 7 on elsewhere"
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			reconciler(&source{}, l).UntilConverged(ctx)
+			looks, least := 0, 1000
+			for _, c := range l.clusters {
+				looks += c.look
+				least = min(least, c.look)
+			}
+			t.Logf("%d clusters: %d looks in a minute", many, looks)
+			// Once every five seconds it looks at all, which takes no time here.
+			if many == 1 && looks < 50 || many > 1 && looks > 14*many+60*60 || least < 3 {
+				t.Errorf("%d clusters: it looked %d times in a minute, and at one %d times", many, looks, least)
+			}
+			l.end(t)
+		})
+	}
 }
