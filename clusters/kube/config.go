@@ -12,19 +12,97 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Config finds the API server as kubectl does: the given kubeconfig, $KUBECONFIG, ~/.kube/config;
-// and, where none of these says anything, the service account of the pod it runs in. context picks
-// one of the kubeconfig's contexts.
-func Config(kubeconfig, context string) (*rest.Config, error) {
+// Kubeconfig says where to find an API server, and how to sign in there. The zero value stands for what kubectl takes:
+// $KUBECONFIG, ~/.kube/config; and, where none of these says anything, the service account of the pod it runs in.
+type Kubeconfig struct {
+	// File is the path of a kubeconfig. Nothing else is taken if it is given.
+	File string
+	// Context picks one of the kubeconfig's contexts; empty: its current one.
+	Context string
+	// AllowExec: a program that the kubeconfig names is started to sign in.
+	AllowExec bool
+}
+
+// Config finds the API server.
+func Config(k Kubeconfig) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: context}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	rules.ExplicitPath = k.File
+	found, err := k.find(rules)
+	var config *rest.Config
+	if err == nil {
+		config, err = found.ClientConfig()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w", explainConfig(rules, err))
 	}
+	if err := k.checkSignIn(found, config); err != nil {
+		return nil, err
+	}
 	return config, nil
 }
+
+// find is the kubeconfig. Only one that nobody has named gives way to the service account.
+func (k Kubeconfig) find(rules *clientcmd.ClientConfigLoadingRules) (clientcmd.ClientConfig, error) {
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: k.Context}
+	if k.File == "" {
+		return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides), nil
+	}
+	loaded, err := rules.Load()
+	if err != nil {
+		return nil, err
+	}
+	return clientcmd.NewNonInteractiveClientConfig(*loaded, k.Context, overrides, rules), nil
+}
+
+// checkSignIn refuses to start a program that nobody has said may be started.
+func (k Kubeconfig) checkSignIn(found clientcmd.ClientConfig, config *rest.Config) error {
+	name := k.Context
+	if raw, err := found.RawConfig(); err == nil && name == "" {
+		name = raw.CurrentContext
+	}
+	switch exec, legacy := config.ExecProvider, config.AuthProvider; {
+	case exec != nil && !k.AllowExec:
+		return fmt.Errorf("context %q of the kubeconfig signs in by a program, %q, which would be started with all "+
+			"that this process may do and know: if you trust that kubeconfig, say --allow-exec; or else give one with "+
+			"a token or a client certificate", name, exec.Command)
+	case legacy != nil:
+		return fmt.Errorf("context %q of the kubeconfig signs in by the auth provider %q, which Kubernetes has given "+
+			"up and Quorate does not have: give one with a token, a client certificate or, with --allow-exec, a "+
+			"program (exec)", name, legacy.Name)
+	}
+	return nil
+}
+
+// ConfigIn is the API server of a kubeconfig that others have written, such as one in a Secret. It names neither
+// files, which would be sent to wherever it says, nor programs. No error quotes it.
+func ConfigIn(kubeconfig []byte) (*rest.Config, error) {
+	loaded, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, errors.New("it is no kubeconfig")
+	}
+	for _, user := range loaded.AuthInfos {
+		switch {
+		case user.Exec != nil || user.AuthProvider != nil:
+			return nil, errors.New("it signs in by a program, and one that is in a Secret may start none: give a token " +
+				"or a client certificate")
+		case user.TokenFile+user.ClientCertificate+user.ClientKey != "":
+			return nil, errFiles
+		}
+	}
+	for _, cluster := range loaded.Clusters {
+		if cluster.CertificateAuthority != "" {
+			return nil, errFiles
+		}
+	}
+	config, err := clientcmd.NewNonInteractiveClientConfig(*loaded, "", nil, nil).ClientConfig()
+	if err != nil {
+		return nil, errors.New("its current context is not usable: it wants the address of a server, and one way to sign in")
+	}
+	return config, nil
+}
+
+var errFiles = errors.New("it names files, and one that is in a Secret may name none: give what is in them " +
+	"(kubectl config view --flatten)")
 
 // explainConfig says of an error which file it is about, and what to do where there is none.
 func explainConfig(rules *clientcmd.ClientConfigLoadingRules, err error) error {

@@ -46,7 +46,7 @@ type against struct {
 }
 
 // lifeless are the flags that say how to look at what lives.
-var lifeless = []string{"kubeconfig", "context", "as", "as-group", "etcd-access", "etcd-timeout", "shard"}
+var lifeless = []string{"kubeconfig", "context", "allow-exec", "as", "as-group", "etcd-access", "etcd-timeout", "shard"}
 
 // checkAgainst refuses what makes no sense beside --against.
 func (f *runFlags) checkAgainst(flags *pflag.FlagSet) error {

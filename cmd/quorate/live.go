@@ -19,6 +19,8 @@ import (
 // kubeFlags say which API server.
 type kubeFlags struct {
 	kubeconfig, context string
+	// allowExec: a program that the kubeconfig names may be started.
+	allowExec bool
 	// namespaces are the only ones to look at; all if there are none.
 	namespaces namespaces
 	// as is whom to act as; impersonates is whether that is asked for, with whatever name.
@@ -39,6 +41,8 @@ func (f *kubeFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
 		"path of a kubeconfig (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
 	c.Flags().StringVar(&f.context, "context", "", "context of the kubeconfig")
+	c.Flags().BoolVar(&f.allowExec, "allow-exec", false,
+		"start the program by which the kubeconfig signs in (exec), as those of EKS, GKE and AKS have one")
 }
 
 func (f *kubeFlags) addNamespace(c *cobra.Command) {
@@ -78,7 +82,7 @@ func (f *kubeFlags) client() (*kube.Client, error) {
 
 // clientAs acts as somebody else, or as the process itself if that is nobody.
 func (f *kubeFlags) clientAs(somebody kube.Impersonation) (*kube.Client, error) {
-	config, err := kube.Config(f.kubeconfig, f.context)
+	config, err := kube.Config(kube.Kubeconfig{File: f.kubeconfig, Context: f.context, AllowExec: f.allowExec})
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 // obeyed are the flags that mean something where the custom resources themselves are the
 // declaration. Every other one has to be refused.
 var obeyed = map[string]string{
-	"as": "system:serviceaccount:a:b", "as-group": "system:authenticated", "context": "x", "namespace": "a",
+	"as": "system:serviceaccount:a:b", "as-group": "system:authenticated", "context": "x", "namespace": "a", "allow-exec": "true",
 	"etcd-access": "direct", "etcd-timeout": "1s", "lease-duration": "20s", "cluster-timeout": "1s", "timeout": "1s", "until-converged": "false",
 	"max-deletions": "7", "shard": "0/2", "detailed-exitcode": "true", "fail-on": "deletes-data", "loop": "false", "output": "json", "log-level": "error", "log-format": "json",
 	"allow-image-repository": "registry.example.com/etcd", "allow-priority-class": "tenant-*", "allow-annotation": "a=b", "allow-label": "a", "allow-toleration": "a=b:NoSchedule",

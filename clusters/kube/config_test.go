@@ -1,0 +1,106 @@
+package kube_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/clusters/kube"
+)
+
+// kubeconfig is one whose current context is prod, with a user and a server as JSON.
+func kubeconfig(user, server string) string {
+	return fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: prod, contexts: [{name: prod, context: {cluster: c, user: u}}, `+
+		`{name: plain, context: {cluster: c, user: token}}], clusters: [{name: c, cluster: %s}], users: [{name: u, user: %s}, {name: token, user: {token: s3cret}}]}`, server, user)
+}
+
+const (
+	server  = `{server: "https://127.0.0.1:1"}`
+	program = `{exec: {apiVersion: client.authentication.k8s.io/v1, command: "aws\e[2J", args: [hunter2], interactiveMode: Never}}`
+	legacy  = `{auth-provider: {name: gcp, config: {cmd-path: /bin/sh}}}`
+)
+
+// TestNoProgramIsStarted: a kubeconfig starts a program only where a person has said that it may.
+func TestNoProgramIsStarted(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	for _, test := range []struct {
+		user, context string
+		allow         bool
+		want          []string
+	}{
+		{program, "", false, []string{`context "prod"`, `"aws\x1b[2J"`, "--allow-exec", "a token or a client certificate"}},
+		{program, "prod", false, []string{`context "prod"`, "--allow-exec"}},
+		{program, "", true, nil},
+		{program, "plain", false, nil},
+		{legacy, "", false, []string{`context "prod"`, `"gcp"`, "--allow-exec"}},
+		{legacy, "", true, []string{`context "prod"`, `"gcp"`}},
+		{"{token: s3cret}", "", false, nil},
+	} {
+		if err := os.WriteFile(file, []byte(kubeconfig(test.user, server)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		given := kube.Kubeconfig{File: file, Context: test.context, AllowExec: test.allow}
+		config, err := kube.Config(given)
+		t.Setenv("KUBECONFIG", file)
+		given.File = ""
+		if _, other := kube.Config(given); fmt.Sprint(other) != fmt.Sprint(err) {
+			t.Errorf("by KUBECONFIG: %v, and by a flag: %v", other, err)
+		}
+		if (err != nil) != (test.want != nil) || (config == nil) != (err != nil) {
+			t.Errorf("%+v: %v", test, err)
+			continue
+		}
+		for _, want := range test.want {
+			if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%v; want %q", err, want)
+			}
+		}
+	}
+}
+
+// TestNamedKubeconfigIsTaken: one that is given and says nothing is an error, and so is a context that nobody has.
+func TestNamedKubeconfigIsTaken(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	for _, text := range []string{"", "{apiVersion: v1, kind: Config}"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		config, err := kube.Config(kube.Kubeconfig{File: file})
+		if config != nil || err == nil || !strings.HasSuffix(err.Error(), "kubeconfig names no cluster") {
+			t.Errorf("%q: %v, %v", text, config, err)
+		}
+	}
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	if config, err := kube.Config(kube.Kubeconfig{Context: "prod"}); config != nil || err == nil || !strings.Contains(err.Error(), `"prod"`) {
+		t.Errorf("a context that nobody has: %v, %v", config, err)
+	}
+}
+
+// TestConfigIn: a kubeconfig of somebody else's names no program and no file, such as the token of this process.
+func TestConfigIn(t *testing.T) {
+	for _, test := range []struct{ user, server, want string }{
+		{"{token: s3cret}", server, ""},
+		{program, server, "by a program"}, {legacy, server, "by a program"},
+		{"{tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token}", server, "names files"},
+		{"{client-certificate: /etc/tls.crt, client-key: /etc/tls.key}", server, "names files"},
+		{"{client-certificate-data: eA==, client-key: /etc/tls.key}", server, "names files"},
+		{"{token: s3cret}", `{server: "https://127.0.0.1:1", certificate-authority: /etc/passwd}`, "names files"},
+		{"{token: s3cret}", "{}", "not usable"},
+		{"hunter2", server, "no kubeconfig"},
+	} {
+		config, err := kube.ConfigIn([]byte(kubeconfig(test.user, test.server)))
+		switch {
+		case test.want == "" && (err != nil || config.Host != "https://127.0.0.1:1" || config.BearerToken != "s3cret"):
+			t.Errorf("%+v: %v, %v", test, config, err)
+		case test.want != "" && (config != nil || err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2")):
+			t.Errorf("%+v: %v, %v", test, config, err)
+		}
+	}
+	for _, text := range []string{"", "{}", "apiVersion: v1\nkind: Config"} {
+		if config, err := kube.ConfigIn([]byte(text)); config != nil || err == nil {
+			t.Errorf("%q: %v, %v", text, config, err)
+		}
+	}
+}
