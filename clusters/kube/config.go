@@ -21,10 +21,16 @@ type Kubeconfig struct {
 	Context string
 	// AllowExec: a program that the kubeconfig names is started to sign in.
 	AllowExec bool
+	// Content is that of a kubeconfig which others have written, such as one in a Secret, in the place of all above. It
+	// names neither programs nor files: what is in these would be sent wherever it says.
+	Content []byte
 }
 
 // Config finds the API server.
 func Config(k Kubeconfig) (*rest.Config, error) {
+	if k.Content != nil {
+		return configIn(k.Content)
+	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = k.File
 	found, err := k.find(rules)
@@ -73,9 +79,8 @@ func (k Kubeconfig) checkSignIn(found clientcmd.ClientConfig, config *rest.Confi
 	return nil
 }
 
-// ConfigIn is the API server of a kubeconfig that others have written, such as one in a Secret. It names neither
-// files, which would be sent to wherever it says, nor programs. No error quotes it.
-func ConfigIn(kubeconfig []byte) (*rest.Config, error) {
+// configIn is the API server of a kubeconfig that others have written. No error quotes it.
+func configIn(kubeconfig []byte) (*rest.Config, error) {
 	loaded, err := clientcmd.Load(kubeconfig)
 	if err != nil {
 		return nil, errors.New("it is no kubeconfig")
@@ -96,7 +101,8 @@ func ConfigIn(kubeconfig []byte) (*rest.Config, error) {
 	}
 	config, err := clientcmd.NewNonInteractiveClientConfig(*loaded, "", nil, nil).ClientConfig()
 	if err != nil {
-		return nil, errors.New("its current context is not usable: it wants the address of a server, and one way to sign in")
+		return nil, errors.New("its current context is not usable: it wants the address of a server, and one way to " +
+			"sign in")
 	}
 	return config, nil
 }

@@ -78,8 +78,8 @@ func TestNamedKubeconfigIsTaken(t *testing.T) {
 	}
 }
 
-// TestConfigIn: a kubeconfig of somebody else's names no program and no file, such as the token of this process.
-func TestConfigIn(t *testing.T) {
+// TestKubeconfigOfOthers: a kubeconfig of somebody else's names no program and no file, such as the token of this process.
+func TestKubeconfigOfOthers(t *testing.T) {
 	for _, test := range []struct{ user, server, want string }{
 		{"{token: s3cret}", server, ""},
 		{program, server, "by a program"}, {legacy, server, "by a program"},
@@ -90,7 +90,7 @@ func TestConfigIn(t *testing.T) {
 		{"{token: s3cret}", "{}", "not usable"},
 		{"hunter2", server, "no kubeconfig"},
 	} {
-		config, err := kube.ConfigIn([]byte(kubeconfig(test.user, test.server)))
+		config, err := kube.Config(kube.Kubeconfig{Content: []byte(kubeconfig(test.user, test.server)), AllowExec: true})
 		switch {
 		case test.want == "" && (err != nil || config.Host != "https://127.0.0.1:1" || config.BearerToken != "s3cret"):
 			t.Errorf("%+v: %v, %v", test, config, err)
@@ -99,7 +99,7 @@ func TestConfigIn(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "{}", "apiVersion: v1\nkind: Config"} {
-		if config, err := kube.ConfigIn([]byte(text)); config != nil || err == nil {
+		if config, err := kube.Config(kube.Kubeconfig{Content: []byte(text)}); config != nil || err == nil {
 			t.Errorf("%q: %v, %v", text, config, err)
 		}
 	}

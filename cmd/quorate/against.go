@@ -46,7 +46,8 @@ type against struct {
 }
 
 // lifeless are the flags that say how to look at what lives.
-var lifeless = []string{"kubeconfig", "context", "allow-exec", "as", "as-group", "etcd-access", "etcd-timeout", "shard"}
+var lifeless = []string{"kubeconfig", "context", "fleet", "allow-exec", "as", "as-group", "etcd-access",
+	"etcd-timeout", "shard"}
 
 // checkAgainst refuses what makes no sense beside --against.
 func (f *runFlags) checkAgainst(flags *pflag.FlagSet) error {
@@ -85,8 +86,8 @@ func (f *runFlags) checkAgainst(flags *pflag.FlagSet) error {
 }
 
 // offline is the live side for --against.
-func (f *runFlags) offline() *against {
-	a := &against{revision: f.against, older: f.source, clusters: map[string]compared{}}
+func (f *runFlags) offline(source *sourceFlags) *against {
+	a := &against{revision: f.against, older: *source, clusters: map[string]compared{}}
 	a.older.readers, a.older.turns, a.older.confirmed = nil, nil, nil
 	selector := selectorOf(f.against)
 	a.older.instead = &selector

@@ -11,6 +11,7 @@ import (
 
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/approval"
+	"quorate.dev/quorate/reconcile/report"
 )
 
 // approveFlag says what a run may do without asking anybody.
@@ -81,27 +82,35 @@ func (f *approveFlag) check(untilConverged, loop bool) error {
 	return nil
 }
 
-// approval is what r is to keep to. With a plan, the one that there is now is made first; a run that finds another one
-// says so, and does nothing.
-func (f *approveFlag) approval(ctx context.Context, r *reconcile.Reconciler) (approval.Approval, error) {
-	switch {
-	case f.neverRestart:
-		return approval.NeverRestart{}, nil
-	case f.plan == "":
-		return nil, nil
+// keepTo has a run do what a plan shows, if one was approved. The one that there is now is made first; a run that finds
+// another one says so, and does nothing anywhere.
+func (f *approveFlag) keepTo(ctx context.Context, sites []*site) error {
+	if f.plan == "" {
+		return nil
 	}
-	held := &reconcile.Held{Source: r.Source}
-	r.Source = held
-	planner := &reconcile.Reconciler{Source: held, Live: r.Live, Log: r.Log, Plan: true, ClusterTimeout: r.ClusterTimeout}
-	plan := planner.Pass(ctx)
+	parts := everywhere(sites, func(s *site) report.Report {
+		held := &reconcile.Held{Source: s.r.Source}
+		s.r.Source = held
+		planner := &reconcile.Reconciler{Source: held, Live: s.r.Live, Log: s.r.Log, Plan: true,
+			ClusterTimeout: s.r.ClusterTimeout}
+		return planner.Pass(ctx)
+	})
+	for i := range parts {
+		parts[i].Report.Planned = true
+	}
+	plan := report.Join(parts)
 	if plan.Unversioned() {
-		return nil, usageError{errors.New(needsRevisions)}
+		return usageError{errors.New(needsRevisions)}
 	}
-	switch digest := plan.Digest(); {
-	case digest == "" || digest == f.plan: // where nothing is to be done, nothing is
-		return approval.Of(plan), nil
-	default:
-		return nil, blockedError{fmt.Errorf("the plan of %s is %s now, and %s was approved: make a plan again, see what "+
+	// Where nothing is to be done, nothing is.
+	if digest := plan.Digest(); digest != "" && digest != f.plan {
+		return blockedError{fmt.Errorf("the plan of %s is %s now, and %s was approved: make a plan again, see what "+
 			"has changed, and have that approved", plan.Revision, digest, f.plan)}
 	}
+	for i, s := range sites {
+		if s.r != nil {
+			s.r.Approval = approval.Of(parts[i].Report)
+		}
+	}
+	return nil
 }

@@ -35,9 +35,9 @@ func TestPlanOfDirectory(t *testing.T) {
 	f := approveFlag{plan: "sha256:" + strings.Repeat("0", 64)}
 	for revision, refused := range map[readAt]bool{"directory": true, "directory@sha1:abc": false} {
 		r := &reconcile.Reconciler{Source: revision, Live: revision, Log: slog.New(slog.DiscardHandler)}
-		approved, err := f.approval(t.Context(), r)
+		err := f.keepTo(t.Context(), []*site{{r: r, open: func() error { return nil }}})
 		var usage usageError
-		if is := errors.As(err, &usage); is != refused || refused == (approved != nil) {
+		if is := errors.As(err, &usage); is != refused || refused == (r.Approval != nil) {
 			t.Errorf("%s: %v", revision, err)
 		}
 	}

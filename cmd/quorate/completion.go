@@ -76,6 +76,12 @@ func (f *kubeFlags) clusterNames(ctx context.Context, namespace string) []types.
 	ctx, cancel := context.WithTimeout(ctx, timeToSuggest)
 	defer cancel()
 	f.errors = func() io.Writer { return io.Discard }
+	if f.places != nil { // of several, the first one
+		if f.places.fleet != "" {
+			return nil
+		}
+		f.context = strings.Join(f.places.contexts[:min(1, len(f.places.contexts))], "")
+	}
 	if f.impersonates == nil {
 		f.impersonates = func() bool { return false }
 	}

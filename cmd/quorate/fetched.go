@@ -17,6 +17,8 @@ import (
 // fetched is what became of one source.
 type fetched struct {
 	source source
+	// reads, if set, are shared by several Kubernetes clusters.
+	reads *reads
 	// steps, if set, is told when it is fetched.
 	steps steps.Hook
 	// name of the source in status, and label in reports.
@@ -65,12 +67,15 @@ func (f *sourceFlags) unread() ([]fetched, error) {
 		return nil, err
 	}
 	if f.readers == nil {
-		f.readers, f.turns = make([]gitsource.Reader, len(sources)), newTurns(f.atOnce)
+		f.readers = make([]gitsource.Reader, len(sources))
+	}
+	if f.turns == nil {
+		f.turns = newTurns(f.atOnce)
 	}
 	all, names, labels := make([]fetched, len(sources)), namesOf(sources), labelsOf(sources)
 	for i, s := range sources {
 		s.turns = f.turns
-		all[i] = fetched{source: s, steps: f.steps, name: names[i], label: labels[i],
+		all[i] = fetched{source: s, reads: f.reads, steps: f.steps, name: names[i], label: labels[i],
 			err: fmt.Errorf("read %s: %w", s.location, reconcile.ErrReading)}
 	}
 	return all, nil
@@ -82,7 +87,9 @@ func (s fetched) read(ctx context.Context, reader *gitsource.Reader) fetched {
 	step := steps.Step{Kind: steps.Phase, Name: steps.Fetch, Source: s.label}
 	steps.Do(ctx, s.steps, step, func(ctx context.Context) steps.End {
 		s.err = panics.Catch(func() (err error) {
-			s.desired, err = s.source.fetch(ctx, reader)
+			s.desired, err = s.reads.once(s.name+"\n"+s.source.namespace, func() (gitsource.Desired, error) {
+				return s.source.fetch(ctx, reader)
+			})
 			return err
 		})
 		if s.err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"quorate.dev/quorate/clusters"
 	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/shard"
 	"quorate.dev/quorate/clusters/targets"
 )
 
@@ -21,6 +22,10 @@ type kubeFlags struct {
 	kubeconfig, context string
 	// allowExec: a program that the kubeconfig names may be started.
 	allowExec bool
+	// content is that of the kubeconfig, where it is no file.
+	content []byte
+	// places, where it is not nil, says which ones there are, if they may be several.
+	places *placesFlags
 	// namespaces are the only ones to look at; all if there are none.
 	namespaces namespaces
 	// as is whom to act as; impersonates is whether that is asked for, with whatever name.
@@ -40,7 +45,11 @@ func (f *kubeFlags) add(c *cobra.Command) {
 	f.impersonates = func() bool { return c.Flags().Changed("as") || c.Flags().Changed("as-group") }
 	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
 		"path of a kubeconfig (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
-	c.Flags().StringVar(&f.context, "context", "", "context of the kubeconfig")
+	if f.places != nil {
+		f.places.add(c)
+	} else {
+		c.Flags().StringVar(&f.context, "context", "", "context of the kubeconfig")
+	}
 	c.Flags().BoolVar(&f.allowExec, "allow-exec", false,
 		"start the program by which the kubeconfig signs in (exec), as those of EKS, GKE and AKS have one")
 }
@@ -82,7 +91,8 @@ func (f *kubeFlags) client() (*kube.Client, error) {
 
 // clientAs acts as somebody else, or as the process itself if that is nobody.
 func (f *kubeFlags) clientAs(somebody kube.Impersonation) (*kube.Client, error) {
-	config, err := kube.Config(kube.Kubeconfig{File: f.kubeconfig, Context: f.context, AllowExec: f.allowExec})
+	config, err := kube.Config(kube.Kubeconfig{File: f.kubeconfig, Context: f.context, AllowExec: f.allowExec,
+		Content: f.content})
 	if err != nil {
 		return nil, err
 	}
@@ -115,6 +125,8 @@ type liveFlags struct {
 	part *part
 	// round is that of a process that goes on forever.
 	round time.Duration
+	// elsewhere: it is one of several Kubernetes clusters, whose pods this process need not reach.
+	elsewhere bool
 	// recovers: new clusters may be made of what is left of lost ones.
 	recovers bool
 }
@@ -197,12 +209,20 @@ func (n *number) String() string { return strconv.Itoa(int(*n)) }
 // Type implements pflag.Value.
 func (n *number) Type() string { return "int" }
 
+// check refuses what is wrong wherever it is looked at, and says which part of the clusters is.
+func (f *liveFlags) check() (shard.Shard, error) {
+	if err := oneOf("etcd-access", f.access, "auto", "direct", "port-forward"); err != nil {
+		return shard.Shard{}, err
+	}
+	if err := f.checkAs(); err != nil {
+		return shard.Shard{}, err
+	}
+	return f.shard()
+}
+
 // live is the live side, of a run that goes as far as scope says.
 func (f *liveFlags) live(s scope) (*clusters.Live, error) {
-	if err := oneOf("etcd-access", f.access, "auto", "direct", "port-forward"); err != nil {
-		return nil, err
-	}
-	part, err := f.shard()
+	part, err := f.check()
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +238,7 @@ func (f *liveFlags) live(s scope) (*clusters.Live, error) {
 		Namespaces:    s.namespaces,
 		Tenants:       tenants,
 		Reading:       f.reading,
-		PortForward:   f.access == "port-forward" || f.access == "auto" && !kube.InCluster(),
+		PortForward:   f.access == "port-forward" || f.access == "auto" && (f.elsewhere || !kube.InCluster()),
 		LeaseDuration: f.leaseDuration,
 		Timeout:       f.etcdTimeout,
 		Shard:         part,

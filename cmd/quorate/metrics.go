@@ -14,9 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/push"
 	"github.com/spf13/cobra"
-
-	"quorate.dev/quorate/reconcile/metrics"
-	"quorate.dev/quorate/reconcile/report"
 )
 
 // timeToPush is how long each of those may take that a run tells of its end.
@@ -59,20 +56,17 @@ func (f *metricsFlags) check() error {
 	return nil
 }
 
-// tell tells of a run that has ended with this report and error, its exit code, with what was counted meanwhile. What
-// fails of that is a warning: it changes nothing about the run.
-func (f *metricsFlags) tell(
-	ctx context.Context, log *slog.Logger, m *metrics.Metrics, rep report.Report, took time.Duration, err error,
-) {
+// tell tells of a run that has ended with this error, its exit code, and of what was counted meanwhile. What fails of
+// that is a warning: it changes nothing about the run.
+func (f *metricsFlags) tell(ctx context.Context, log *slog.Logger, counted prometheus.Gatherer, err error) {
 	ctx = context.WithoutCancel(ctx) // a run that was told to stop has ended as well
-	m.Observe(rep, took)
 	if f.file != "" {
-		if err := prometheus.WriteToTextfile(f.file, m.Gatherer()); err != nil {
+		if err := prometheus.WriteToTextfile(f.file, counted); err != nil {
 			log.Warn("write metrics", "error", err)
 		}
 	}
 	if f.to.given() {
-		if err := f.push(ctx, m.Gatherer()); err != nil {
+		if err := f.push(ctx, counted); err != nil {
 			log.Warn("push metrics", "error", err)
 		}
 	}

@@ -51,7 +51,9 @@ func told(t *testing.T, f metricsFlags, err error) string {
 	var log bytes.Buffer
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // a run that is told to stop tells of its end all the same
-	f.tell(ctx, slog.New(slog.NewTextHandler(&log, nil)), metrics.New(), rep, time.Second, err)
+	m := metrics.New()
+	m.Observe(rep, time.Second)
+	f.tell(ctx, slog.New(slog.NewTextHandler(&log, nil)), m.Gatherer(), err)
 	return log.String()
 }
 

@@ -43,7 +43,7 @@ func TestClusterAsSourceIgnoresNoFlag(t *testing.T) {
 			if f.Name == "source" || f.Name == "kubeconfig" { // which are given each time
 				return
 			}
-			if f.Name == "listen" || f.Name == "resync" || strings.HasSuffix(f.Name, "-interval") { // of --loop, which goes on
+			if f.Name == "fleet" || f.Name == "listen" || f.Name == "resync" || strings.HasSuffix(f.Name, "-interval") { // a file, and those of --loop, which goes on
 				return
 			}
 			if !takes {

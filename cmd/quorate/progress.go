@@ -28,17 +28,17 @@ func progressTo(w io.Writer, paint report.Style) func(report.Report, time.Durati
 		mu.Lock()
 		defer mu.Unlock()
 		for _, c := range rep.Clusters {
-			if told[c.Key()] == nil {
-				told[c.Key()] = &walk{}
+			if told[c.Title()] == nil {
+				told[c.Title()] = &walk{}
 			}
 			what := c.Error
 			if what == "" {
 				what = c.Decision.Message
 			}
-			on := told[c.Key()]
+			on := told[c.Title()]
 			if line := c.Decision.Rule + what; on.said != line {
 				on.said = line
-				head, rule := fmt.Sprintf("%s  %s  ", time.Now().Format(time.TimeOnly), c.Key()),
+				head, rule := fmt.Sprintf("%s  %s  ", time.Now().Format(time.TimeOnly), c.Title()),
 					fmt.Sprintf("  %s  ", c.Decision.Rule)
 				text := paint.Wrap(on.step(c)+what, len(head)+len("Block")+len(rule), 4)
 				fmt.Fprintf(w, "%s%s%s%s\n", head, paint.Verdict(c.Decision.Verdict), rule, text)

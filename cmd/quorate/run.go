@@ -12,7 +12,6 @@ import (
 
 	"quorate.dev/quorate/gitsource/manifests/confined"
 	"quorate.dev/quorate/reconcile"
-	"quorate.dev/quorate/reconcile/metrics"
 	"quorate.dev/quorate/reconcile/report"
 	"quorate.dev/quorate/reconcile/steps"
 )
@@ -30,8 +29,7 @@ type runFlags struct {
 	timeout        time.Duration
 	clusterTimeout time.Duration
 	plan           bool
-	// watched is what is counted while it runs, and traces what is told meanwhile.
-	watched *metrics.Metrics
+	// traces are what is told while it runs.
 	traces  *traces
 	failOn  riskFlag
 	approve approveFlag
@@ -44,6 +42,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	if f.plan {
 		add = f.source.addShowing
 	}
+	f.live.places = &placesFlags{}
 	add(c, helpSource+"; or \"cluster\": the custom resources themselves are the declaration")
 	f.live.add(c)
 	f.live.completesNamespaces(c)
@@ -160,10 +159,6 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	if f.approve.plan != "" && f.source.live() {
 		return usageError{errors.New(needsRevisions)}
 	}
-	scope, err := f.source.scope()
-	if err != nil {
-		return err
-	}
 	// It shows whatever was asked for.
 	f.source.settings.allowNonFastForward = f.source.settings.allowNonFastForward || f.plan
 	log, err := f.log.logger(std)
@@ -175,67 +170,44 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	if f.loop.on {
 		f.live.round = loopRound
 	}
-	f.watch(ctx, log)
-	live, err := f.side(scope)
+	f.traces = newTraces(ctx, os.Getenv, log)
+	sites, err := f.sites(ctx, log, progress(std.err, f.plan))
 	if err != nil {
 		return err
 	}
-	r := &reconcile.Reconciler{
-		Source: &f.source, Live: live, Log: log, Plan: f.plan, Progress: progress(std.err, f.plan),
-		ClusterTimeout: f.clusterTimeout, Steps: f.source.steps,
-	}
-	if err := f.keepToApproved(ctx, r); err != nil {
-		giveUp(ctx, live, log)
+	if err := f.keepToApproved(ctx, sites); err != nil {
+		closeAll(ctx, sites)
 		return err
 	}
 	if f.loop.on {
 		defer f.traces.end(ctx, timeToFlush)
-		defer giveUp(ctx, live, log)
-		return f.loop.run(ctx, r, f.watched, f.live.leaseDuration)
+		defer closeAll(ctx, sites)
+		return f.loop.run(ctx, sites[0].r, sites[0].watched, f.live.leaseDuration)
 	}
-	return f.once(ctx, std, r, live)
+	return f.once(ctx, std, log, sites)
 }
 
 // keepToApproved has a run do what is approved.
-func (f *runFlags) keepToApproved(ctx context.Context, r *reconcile.Reconciler) (err error) {
+func (f *runFlags) keepToApproved(ctx context.Context, sites []*site) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the plan took longer than --timeout %s", f.timeout))
 	defer cancel()
-	r.Approval, err = f.approve.approval(ctx, r)
-	return err
-}
-
-// side is where clusters run, or are taken to.
-func (f *runFlags) side(s scope) (reconcile.Live, error) {
-	if f.against != "" {
-		return f.offline(), nil
-	}
-	return f.live.live(s)
-}
-
-// watch has counted and traced what a run does.
-func (f *runFlags) watch(ctx context.Context, log *slog.Logger) {
-	f.watched, f.traces = metrics.New(), newTraces(ctx, os.Getenv, log)
-	f.live.requested, f.source.steps = f.watched.Request, steps.All(f.watched, f.traces.hook())
+	return f.approve.keepTo(ctx, sites)
 }
 
 // once runs until there is a report, and renders that.
-func (f *runFlags) once(ctx context.Context, std streams, r *reconcile.Reconciler, live reconcile.Live) error {
+func (f *runFlags) once(ctx context.Context, std streams, log *slog.Logger, sites []*site) error {
 	began, longest := time.Now(), timeToFlush
-	rep, converged := f.passes(f.traces.within(ctx), r)
-	if offline, is := live.(*against); is {
-		offline.complete(&rep)
-	}
-	took := time.Since(began)
-	if took >= f.timeout {
+	rep, converged := f.pass(f.traces.within(ctx), sites)
+	if time.Since(began) >= f.timeout {
 		longest = hurriedFlush
 	}
 	defer f.traces.end(ctx, longest)
-	giveUp(ctx, live, r.Log)
+	closeAll(ctx, sites)
 	err := f.output.report(std, outcome{f.name(), rep, f.failOn, &f.source})
 	if err == nil {
 		err = f.code(rep, converged)
 	}
-	f.metrics.tell(ctx, r.Log, f.watched, rep, took, err)
+	f.metrics.tell(ctx, log, counted(sites), err)
 	return err
 }
 
@@ -248,19 +220,23 @@ func giveUp(ctx context.Context, live reconcile.Live, log *slog.Logger) {
 	}
 }
 
-func (f *runFlags) passes(ctx context.Context, r *reconcile.Reconciler) (rep report.Report, converged bool) {
+// passes are those over one Kubernetes cluster.
+func (f *runFlags) passes(ctx context.Context, s *site) (rep report.Report, converged bool) {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout,
 		fmt.Errorf("the run took longer than --timeout %s", f.timeout))
 	defer cancel()
-	step := steps.Step{Kind: steps.Run, Name: f.name()}
-	steps.Do(ctx, r.Steps, step, func(ctx context.Context) steps.End {
+	step := steps.Step{Kind: steps.Run, Name: f.name(), Kubernetes: s.name}
+	steps.Do(ctx, s.r.Steps, step, func(ctx context.Context) steps.End {
 		if f.untilConverged {
-			rep, converged = r.UntilConverged(ctx)
+			rep, converged = s.r.UntilConverged(ctx)
 		} else {
-			rep, converged = r.Pass(ctx), true
+			rep, converged = s.r.Pass(ctx), true
 		}
 		return reconcile.EndOf(rep)
 	})
+	if offline, is := s.live.(*against); is {
+		offline.complete(&rep)
+	}
 	return rep, converged
 }
 

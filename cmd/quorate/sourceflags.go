@@ -37,6 +37,8 @@ type sourceFlags struct {
 	// atOnce is how many of them are read at once, in turns.
 	atOnce int
 	turns  *turns
+	// reads, if set, are those of a run over several Kubernetes clusters: each source is read once for all.
+	reads *reads
 	// steps, if set, is told when a source is fetched.
 	steps steps.Hook
 	// namespaces limit to these, if there are any; they are another flag's.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
@@ -32,7 +33,7 @@ type statusFlags struct {
 var statusOutputs = []string{"text", "wide", "json", "yaml", "name"}
 
 func newStatus(std streams) *cobra.Command {
-	f := statusFlags{live: liveFlags{reading: true}}
+	f := statusFlags{live: liveFlags{reading: true, kubeFlags: kubeFlags{places: &placesFlags{}}}}
 	c := &cobra.Command{
 		Use:   "status [[NAMESPACE/]CLUSTER]",
 		Short: "Show what runs: a line per cluster, or all of one cluster",
@@ -103,7 +104,7 @@ func status(ctx context.Context, std streams, f statusFlags, argument string) er
 		in = namespaces{of.Namespace}
 	}
 	look := func(ctx context.Context) (report.Report, error) {
-		rep, unseen := f.live.look(ctx, std, f.log, in)
+		rep, unseen := f.live.lookEverywhere(ctx, std, f.log, in)
 		rep.Clusters = slices.DeleteFunc(rep.Clusters, func(c report.Cluster) bool {
 			return !chooses(c) || argument != "" && c.Key() != of.String()
 		})
@@ -137,6 +138,10 @@ func (f *statusFlags) choice() (func(report.Cluster) bool, error) {
 	if err := errors.Join(oneOf("output", f.output, statusOutputs...),
 		oneOf("sort-by", f.order, report.Orders...), f.watch.check(f.output)); err != nil {
 		return nil, err
+	}
+	if f.output == "name" && f.live.places.several() {
+		return nil, usageError{errors.New(
+			"--output name: kubectl asks one Kubernetes cluster at a time; give one --context")}
 	}
 	selector, err := labels.Parse(f.selector)
 	if err != nil {
@@ -182,22 +187,56 @@ func (f *statusFlags) one(w io.Writer, rep report.Report, of store.Cluster, unse
 	if len(rep.Clusters) == 0 {
 		return fmt.Errorf("status of %s: Quorate has applied no cluster of that name; quorate status lists all", of)
 	}
-	c := rep.Clusters[0]
 	var err error
-	switch f.output {
-	case "text":
-		err = report.Detail(w, c, style(w))
-	case "json":
+	switch c := rep.Clusters[0]; {
+	case f.output == "text":
+		for _, c := range rep.Clusters {
+			err = errors.Join(err, report.Detail(w, c, style(w)))
+		}
+	case f.output == "json" && !f.live.places.several():
 		err = report.State(w, c)
-	case "yaml":
+	case f.output == "yaml" && !f.live.places.several():
 		err = report.StateYAML(w, c)
 	default:
 		err = f.all(w, rep)
 	}
-	if err == nil && c.Error != "" {
+	failed := func(c report.Cluster) bool { return c.Error != "" }
+	if err == nil && slices.ContainsFunc(rep.Clusters, failed) {
 		err = exit(exitError)
 	}
 	return errors.Join(err, unseen)
+}
+
+// lookEverywhere is look in each of the Kubernetes clusters that are given, all at once.
+func (f *liveFlags) lookEverywhere(
+	ctx context.Context, std streams, logging logFlags, in namespaces,
+) (report.Report, error) {
+	places, err := f.places.places()
+	if err != nil {
+		return report.Report{}, err
+	}
+	if _, err := f.check(); err != nil {
+		return report.Report{}, err
+	}
+	meeting, err := f.meet(ctx, places)
+	if err != nil {
+		return report.Report{}, err
+	}
+	parts, unseen := make([]report.Part, len(places)), make([]error, len(places))
+	var all sync.WaitGroup
+	for i, p := range places {
+		all.Go(func() {
+			parts[i].Kubernetes = p.Name
+			if unseen[i] = meeting.ready(meeting.all[i]); unseen[i] == nil {
+				parts[i].Report, unseen[i] = meeting.all[i].flags.look(ctx, std, logging, in)
+			}
+			if unseen[i] != nil && f.places.several() {
+				unseen[i] = fmt.Errorf("%s: %w", p.Name, unseen[i])
+			}
+		})
+	}
+	all.Wait()
+	return report.Join(parts), errors.Join(unseen...)
 }
 
 // look looks at the clusters in these namespaces, or in all if there are none, and writes nothing. An error says what

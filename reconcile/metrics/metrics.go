@@ -31,12 +31,20 @@ type Metrics struct {
 }
 
 // New has taken in nothing yet.
-func New() *Metrics {
+func New() *Metrics { return Of("") }
+
+// Of is New for one of several Kubernetes clusters: its name is a label of everything, unless it is empty. What they
+// have to say can be gathered together.
+func Of(kubernetes string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), run: newRunMetrics(), steps: newStepMetrics(),
 		clusters: map[string]samples{}, fetched: map[string]time.Time{}}
-	m.registry.MustRegister(m.run.all()...)
-	m.registry.MustRegister(m.steps.all()...)
-	m.registry.MustRegister(m)
+	to := prometheus.Registerer(m.registry)
+	if kubernetes != "" {
+		to = prometheus.WrapRegistererWith(prometheus.Labels{"kubernetes": valid(kubernetes)}, to)
+	}
+	to.MustRegister(m.run.all()...)
+	to.MustRegister(m.steps.all()...)
+	to.MustRegister(m)
 	return m
 }
 

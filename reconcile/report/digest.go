@@ -13,7 +13,8 @@ import (
 
 // planned is what is approved with a plan of one cluster.
 type planned struct {
-	Cluster string
+	Kubernetes string `json:",omitempty"`
+	Cluster    string
 	// Token and ID tell the cluster from another one of its name; those of one that is yet to be founded are empty.
 	Token string
 	ID    decide.ID
@@ -40,8 +41,9 @@ func (r Report) Digest() string {
 		if c.Road == nil || len(c.Road.Steps) == 0 {
 			continue
 		}
-		p := planned{Cluster: c.Key(), Token: c.State.Record.Token, ID: c.State.Record.ClusterID,
-			Declared: c.State.Declared, Open: c.Road.Open, End: fmt.Sprintf("%s %s", c.Road.End.Verdict, c.Road.End.Rule)}
+		p := planned{Kubernetes: c.Kubernetes, Cluster: c.Key(), Token: c.State.Record.Token,
+			ID: c.State.Record.ClusterID, Declared: c.State.Declared, Open: c.Road.Open,
+			End: fmt.Sprintf("%s %s", c.Road.End.Verdict, c.Road.End.Rule)}
 		for _, step := range c.Road.Steps {
 			p.Steps = append(p.Steps, step.What)
 		}

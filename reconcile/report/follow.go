@@ -29,7 +29,7 @@ func (f *Following) Changes(w io.Writer, r Report) error {
 		t.write(&b, 0)
 	}
 	for i, c := range r.Clusters {
-		key := c.Key()
+		key := c.Title()
 		now[key] = c.steady()
 		if before, known := f.before[key]; !known || before != now[key] {
 			t.write(&b, i+1)

@@ -218,8 +218,8 @@ func (c Cluster) remark() string {
 // Orders are those that clusters can be sorted in.
 var Orders = []string{"name", "state", "size", "age"}
 
-// Sort sorts clusters: by namespace and name; or those first that need somebody, whose database is the largest, or that
-// have come to stand as they do last.
+// Sort sorts clusters: by Kubernetes cluster, namespace and name; or those first that need somebody, whose database is
+// the largest, or that have come to stand as they do last.
 func Sort(clusters []Cluster, order string) {
 	slices.SortStableFunc(clusters, func(a, b Cluster) int {
 		first := 0
@@ -231,6 +231,7 @@ func Sort(clusters []Cluster, order string) {
 		case "age":
 			first = b.since().Compare(a.since())
 		}
-		return cmp.Or(first, cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(first, cmp.Compare(a.Kubernetes, b.Kubernetes), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Name, b.Name))
 	})
 }

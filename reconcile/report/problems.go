@@ -9,6 +9,7 @@ import (
 func (r Report) problemsListed() map[string]bool {
 	listed := map[string]bool{}
 	for _, p := range r.Problems {
+		p.Kubernetes = "" // a cluster knows of one alone
 		listed[p.String()] = true
 	}
 	return listed

@@ -14,6 +14,8 @@ const FlagConfirm = "--confirm-removals"
 // Removal is that a source no longer declares so many of its clusters that it may be an accident.
 // They stay as last applied until they are declared again or a person confirms it.
 type Removal struct {
+	// Kubernetes is the name of the Kubernetes cluster that they are in, where there are several.
+	Kubernetes string `json:"kubernetes,omitempty"`
 	// Source that declared them; empty if that is not known.
 	Source string `json:"source,omitempty"`
 	// Revision that no longer declares them: what to confirm.
@@ -29,6 +31,9 @@ func (r Removal) String() string {
 	text := fmt.Sprintf("%s no longer declares %d of %s", r.Revision, len(r.Clusters), decide.Count(r.Of, "cluster"))
 	if r.Source != "" {
 		text += " of " + r.Source
+	}
+	if r.Kubernetes != "" {
+		text = r.Kubernetes + ": " + text
 	}
 	return text + ": " + strings.Join(r.Clusters, ", ")
 }

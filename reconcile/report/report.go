@@ -21,7 +21,7 @@ type Report struct {
 	Signer string `json:"signer,omitempty"`
 	// Sources are what Revision and Signer stand for, if there are several.
 	Sources []Source `json:"sources,omitempty"`
-	// Clusters by namespace and name.
+	// Clusters by namespace and name, and before that by Kubernetes cluster where there are several.
 	Clusters []Cluster `json:"clusters"`
 	// Problems of the declarations, by file and line.
 	Problems []Problem `json:"problems,omitempty"`
@@ -46,8 +46,10 @@ type Report struct {
 
 // Cluster is what a pass has to say of one cluster.
 type Cluster struct {
-	Namespace string
-	Name      string
+	// Kubernetes is the name of the Kubernetes cluster that it is in, where there are several.
+	Kubernetes string
+	Namespace  string
+	Name       string
 	// Decision is the zero value if the cluster could not be observed.
 	Decision decide.Decision
 	// Outcome of the action; nil if none was carried out.
@@ -78,6 +80,8 @@ type Outcome struct {
 
 // Problem is something wrong in a declaration.
 type Problem struct {
+	// Kubernetes is the name of the Kubernetes cluster that it is a problem in, where it is not one in all.
+	Kubernetes string `json:"kubernetes,omitempty"`
 	// Source that the file is in, where there are several.
 	Source  string `json:"source,omitempty"`
 	File    string `json:"file,omitempty"`
@@ -93,7 +97,8 @@ type Problem struct {
 	Foreign bool `json:"-"`
 }
 
-// String returns file:line: message, after the source where there are several.
+// String returns file:line: message, after the source where there are several, and the Kubernetes cluster where it is
+// of one of several.
 func (p Problem) String() string {
 	text := p.Message
 	if p.Beside != "" {
@@ -106,7 +111,10 @@ func (p Problem) String() string {
 		text = fmt.Sprintf("%s:%d: %s", p.File, p.Line, text)
 	}
 	if p.Source != "" {
-		return p.Source + " " + text
+		text = p.Source + " " + text
+	}
+	if p.Kubernetes != "" {
+		text = p.Kubernetes + ": " + text
 	}
 	return text
 }
@@ -142,17 +150,18 @@ func (c Cluster) BeingFounded() bool {
 // MarshalJSON writes the report's contract with machines: see docs/reference/report.md.
 func (c Cluster) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
-		Namespace string     `json:"namespace"`
-		Name      string     `json:"name"`
-		Decision  *decision  `json:"decision,omitempty"`
-		Outcome   *Outcome   `json:"outcome,omitempty"`
-		Changes   []Change   `json:"changes,omitempty"`
-		Road      *road.Road `json:"road,omitempty"`
-		Warnings  []string   `json:"warnings,omitempty"`
-		Error     string     `json:"error,omitempty"`
+		Kubernetes string     `json:"kubernetes,omitempty"`
+		Namespace  string     `json:"namespace"`
+		Name       string     `json:"name"`
+		Decision   *decision  `json:"decision,omitempty"`
+		Outcome    *Outcome   `json:"outcome,omitempty"`
+		Changes    []Change   `json:"changes,omitempty"`
+		Road       *road.Road `json:"road,omitempty"`
+		Warnings   []string   `json:"warnings,omitempty"`
+		Error      string     `json:"error,omitempty"`
 		// Certificates by when they expire.
 		Certificates []decide.Certificate `json:"certificates,omitempty"`
-	}{c.Namespace, c.Name, newDecision(c.Decision), c.Outcome, c.Changes, c.Road, c.Warnings, c.Error,
+	}{c.Kubernetes, c.Namespace, c.Name, newDecision(c.Decision), c.Outcome, c.Changes, c.Road, c.Warnings, c.Error,
 		c.State.CertificatesInOrder()})
 }
 

@@ -21,10 +21,11 @@ import (
 
 // stateOf is everything that the decision about a cluster rests on.
 type stateOf struct {
-	Namespace string       `json:"namespace"`
-	Name      string       `json:"name"`
-	Decision  *decision    `json:"decision,omitempty"`
-	State     decide.State `json:"state"`
+	Kubernetes string       `json:"kubernetes,omitempty"`
+	Namespace  string       `json:"namespace"`
+	Name       string       `json:"name"`
+	Decision   *decision    `json:"decision,omitempty"`
+	State      decide.State `json:"state"`
 	// Revision that declared it, and the conditions, by the status of the custom resource; none but in a look.
 	Revision   string             `json:"revision,omitempty"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
@@ -32,7 +33,7 @@ type stateOf struct {
 }
 
 func newState(c Cluster) stateOf {
-	return stateOf{c.Namespace, c.Name, newDecision(c.Decision), c.State, c.told().DeclaredRevision,
+	return stateOf{c.Kubernetes, c.Namespace, c.Name, newDecision(c.Decision), c.State, c.told().DeclaredRevision,
 		c.told().Conditions, c.Error}
 }
 

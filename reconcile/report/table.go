@@ -22,7 +22,7 @@ type column struct {
 // columns of the table, in their order.
 var fleetColumns = []column{
 	{"NAMESPACE/NAME", func(c Cluster) string { return visible.Short(c.Key(), 4*longestCell) }, false},
-	{"STATE", Cluster.standing, false},
+	{stateColumn, Cluster.standing, false},
 	{"SINCE", func(c Cluster) string { return age(c.State.Now, c.since()) }, true},
 	{"MEMBERS", Cluster.members, false},
 	{"VERSION", Cluster.versions, false},
@@ -30,6 +30,18 @@ var fleetColumns = []column{
 	{"BACKUP", Cluster.backup, true},
 	{"REVISION", Cluster.revision, false},
 	{"MESSAGE", Cluster.remark, false},
+}
+
+// kubernetesColumn is the first one where there are several Kubernetes clusters.
+var kubernetesColumn = column{"KUBERNETES",
+	func(c Cluster) string { return visible.Short(visible.Line(c.Kubernetes), 4*longestCell) }, false}
+
+// columnsFor are those of the table of these clusters.
+func columnsFor(clusters []Cluster) []column {
+	if slices.ContainsFunc(clusters, func(c Cluster) bool { return c.Kubernetes != "" }) {
+		return append([]column{kubernetesColumn}, fleetColumns...)
+	}
+	return fleetColumns
 }
 
 // expendable are the columns that a narrow terminal goes without, the first of them first. Names are to be copied, so
@@ -41,8 +53,8 @@ const (
 	gap = 2
 	// leastMessage is how wide the message is at least, if it is as long, before other columns go.
 	leastMessage = 24
-	// stateColumn is the one that is painted.
-	stateColumn = 1
+	// stateColumn is the title of the one that is painted.
+	stateColumn = "STATE"
 )
 
 // Table renders a fleet for people: a line per cluster. What does not fit the terminal is left out: whole columns,
@@ -73,7 +85,7 @@ type table struct {
 
 func newTable(clusters []Cluster, style Style) table {
 	t := table{clusters: clusters, style: style, lines: make([][]string, len(clusters)+1)}
-	for _, column := range fleetColumns {
+	for _, column := range columnsFor(clusters) {
 		t.titles = append(t.titles, column.title)
 		t.lines[0] = append(t.lines[0], column.title)
 		widest := 0
@@ -146,7 +158,7 @@ func (t *table) write(b *strings.Builder, line int) {
 			padding = 0
 		}
 		padding += max(t.widths[i]-columns(cell), 0) + gap
-		if line > 0 && i == stateColumn {
+		if line > 0 && t.titles[i] == stateColumn {
 			cell = t.clusters[line-1].paint(t.style)(cell)
 		}
 		b.WriteString(cell)

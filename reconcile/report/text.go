@@ -89,14 +89,14 @@ func plain(text string) string { return text }
 
 func writeCluster(b *strings.Builder, c Cluster, style Style) {
 	if c.Decision.Rule != "" {
-		fmt.Fprintf(b, "%s  %s  %s", visible.Line(c.Key()), style.Verdict(c.Decision.Verdict), c.Decision.Rule)
+		fmt.Fprintf(b, "%s  %s  %s", visible.Line(c.Title()), style.Verdict(c.Decision.Verdict), c.Decision.Rule)
 		if c.Decision.Action != nil {
 			fmt.Fprintf(b, "  %s", visible.Line(c.Decision.Action.String()))
 		}
 		b.WriteString("\n")
 		style.line(b, 4, "", c.Decision.Message, nil)
 	} else {
-		fmt.Fprintf(b, "%s\n", visible.Line(c.Key()))
+		fmt.Fprintf(b, "%s\n", visible.Line(c.Title()))
 	}
 	if c.Outcome != nil && c.Outcome.Detail != "" {
 		style.line(b, 4, "", c.Outcome.Detail, nil)

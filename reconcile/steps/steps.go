@@ -45,6 +45,8 @@ type Step struct {
 	Kind Kind
 	// Name of a run, by its command; of a phase; or of an action, by its kind. There are few.
 	Name string
+	// Kubernetes is the name of the Kubernetes cluster that a run is about, where there are several.
+	Kubernetes string
 	// Namespace and Cluster say which cluster it is, of what is done for one.
 	Namespace, Cluster string
 	// Source that is fetched, as reports call it.

@@ -27,8 +27,8 @@ func New(provider trace.TracerProvider) Tracer { return Tracer{provider.Tracer(N
 // Begin implements steps.Hook.
 func (t Tracer) Begin(ctx context.Context, s steps.Step) (context.Context, func(steps.End)) {
 	ctx, span := t.tracer.Start(ctx, nameOf(s), trace.WithAttributes(texts(
-		"k8s.namespace.name", s.Namespace, "quorate.cluster", s.Cluster, "quorate.source", s.Source,
-		"quorate.action", s.Detail)...))
+		"k8s.cluster.name", s.Kubernetes, "k8s.namespace.name", s.Namespace, "quorate.cluster", s.Cluster,
+		"quorate.source", s.Source, "quorate.action", s.Detail)...))
 	return ctx, func(e steps.End) {
 		span.SetAttributes(texts("quorate.outcome", e.Outcome, "quorate.rule", e.Rule, "quorate.verdict", e.Verdict,
 			"quorate.revision", e.Revision)...)

@@ -43,7 +43,7 @@ type Finding struct {
 	Level Level
 	// Rule that found it: that of a decision, or one of this package.
 	Rule string
-	// Cluster as namespace/name, where it is about one.
+	// Cluster as namespace/name, where it is about one; before that the Kubernetes cluster, where there are several.
 	Cluster string
 	// File in the checkout, with slashes, and Line; empty and 0 if they are not known.
 	File string
@@ -73,7 +73,7 @@ func Of(r report.Report, o Options) []Finding {
 		add(Finding{Level: Error, Rule: Unread, Message: r.Error}, report.Problem{})
 	}
 	for _, p := range r.Problems {
-		add(Finding{Level: Error, Rule: Problem, Cluster: p.Cluster, Message: o.words(p)}, p)
+		add(Finding{Level: Error, Rule: Problem, Cluster: p.Title(), Message: o.words(p)}, p)
 	}
 	for _, removal := range r.Removals {
 		add(Finding{Level: Error, Rule: Removal, Message: removal.String()}, report.Problem{})
@@ -81,7 +81,7 @@ func Of(r report.Report, o Options) []Finding {
 	messages := r.Messages()
 	for i, c := range r.Clusters {
 		for _, f := range ofCluster(c, messages[i], o.FailOn) {
-			f.Cluster = c.Key()
+			f.Cluster = c.Title()
 			add(f, c.Where)
 		}
 	}

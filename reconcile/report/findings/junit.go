@@ -63,9 +63,10 @@ type fault struct {
 func JUnit(w io.Writer, command string, r report.Report, findings []Finding) error {
 	cases := map[string]*testCase{}
 	of := func(cluster, file string) *testCase {
-		class, name, is := strings.Cut(visible.Line(cluster), "/")
-		if !is {
-			class, name = "source", cmp.Or(file, "source")
+		class, name := "source", cmp.Or(file, "source")
+		if title := visible.Line(cluster); strings.Contains(title, "/") {
+			end := strings.LastIndex(title, "/") // that of a Kubernetes cluster may have some
+			class, name = title[:end], title[end+1:]
 		}
 		key := class + "\x00" + name
 		if cases[key] == nil {
@@ -74,7 +75,7 @@ func JUnit(w io.Writer, command string, r report.Report, findings []Finding) err
 		return cases[key]
 	}
 	for _, c := range r.Clusters {
-		of(c.Key(), "")
+		of(c.Title(), "")
 	}
 	for _, f := range findings {
 		of(f.Cluster, f.File).add(f)

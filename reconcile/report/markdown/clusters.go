@@ -106,7 +106,7 @@ func (p *page) rows(entries []entry) []entry {
 	table := "| cluster | verdict | next | steps |\n|---|---|---|---|\n"
 	room, shown := p.left, 0
 	for _, e := range entries {
-		row := fmt.Sprintf("| %s | %s | %s | %s |\n", cell(e.Key(), 330), e.verdict(), e.next(), e.steps())
+		row := fmt.Sprintf("| %s | %s | %s | %s |\n", cell(e.Title(), 330), e.verdict(), e.next(), e.steps())
 		if len(table)+len(row)+1 > room {
 			break
 		}
@@ -159,7 +159,7 @@ func (e entry) allSteps() []road.Step {
 // fold is all that is said of an entry, with so many steps of its road, in a part that is folded.
 func (e entry) fold(words, steps int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "<details><summary>%s</summary>\n\n", inHTML(e.Key(), 330))
+	fmt.Fprintf(&b, "<details><summary>%s</summary>\n\n", inHTML(e.Title(), 330))
 	line := func(label, said string) {
 		if said != "" {
 			fmt.Fprintf(&b, "* %s%s\n", label, text(said, words))

@@ -1,0 +1,185 @@
+// Package fleetfile reads the file that lists the Kubernetes clusters of a run. It is an input of whoever starts the
+// run, as its flags are, and never of a repository.
+package fleetfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"quorate.dev/quorate/clusters/shard"
+)
+
+// Cluster is one Kubernetes cluster, and what of the declarations is for it.
+type Cluster struct {
+	// Name in reports.
+	Name string
+	// Kubeconfig is the path of one, and Context one of its contexts. Each may be empty, as it may as a flag.
+	Kubeconfig, Context string
+	// Secret that holds a kubeconfig, as NAMESPACE/NAME, in the place of both.
+	Secret string
+	// Path of the declarations in the repository; empty where that is the same for all.
+	Path string
+	// Shard of its clusters, as i/n; empty where that is the same for all.
+	Shard string
+}
+
+// Problem is something wrong in the file.
+type Problem struct {
+	Line    int
+	Message string
+}
+
+// MostBytes is how large a file may be.
+const MostBytes = 1 << 20
+
+const (
+	longestName = 63
+	wanted      = "want a list of clusters: - name: NAME, with kubeconfig:, context: or secret: NAMESPACE/NAME"
+)
+
+var (
+	name   = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`)
+	secret = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`)
+)
+
+// Parse reads a file, and says all that is wrong with it. There are no clusters if anything is.
+func Parse(text []byte) ([]Cluster, []Problem) {
+	var p parser
+	list := p.file(text)
+	if len(p.problems) > 0 {
+		slices.SortStableFunc(p.problems, func(a, b Problem) int { return a.Line - b.Line })
+		return nil, p.problems
+	}
+	return list, nil
+}
+
+// parser gathers problems.
+type parser struct{ problems []Problem }
+
+func (p *parser) problem(at *yaml.Node, format string, args ...any) {
+	p.problems = append(p.problems, Problem{at.Line, fmt.Sprintf(format, args...)})
+}
+
+func (p *parser) file(text []byte) []Cluster {
+	if len(text) > MostBytes {
+		p.problem(&yaml.Node{Line: 1}, "it is larger than %d bytes", MostBytes)
+		return nil
+	}
+	var document, more yaml.Node
+	decoder := yaml.NewDecoder(strings.NewReader(string(text)))
+	switch err := decoder.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		p.problem(&yaml.Node{Line: 1}, "it is empty: %s", wanted)
+		return nil
+	case err != nil:
+		p.problem(&yaml.Node{Line: lineOf(err)}, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil
+	}
+	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+		p.problem(&document, "want one document")
+		return nil
+	}
+	top := p.mapping(document.Content[0], "the file", "clusters")
+	clusters := top["clusters"]
+	if clusters == nil || clusters.Kind != yaml.SequenceNode || len(clusters.Content) == 0 {
+		if len(p.problems) == 0 {
+			p.problem(document.Content[0], "clusters: %s", wanted)
+		}
+		return nil
+	}
+	var list []Cluster
+	lines := map[string]int{}
+	for i, node := range clusters.Content {
+		c := p.cluster(node, fmt.Sprintf("clusters[%d]", i))
+		if line, taken := lines[c.Name]; taken && c.Name != "" {
+			p.problem(node, "clusters[%d].name: %q is the name of the one in line %d", i, c.Name, line)
+		}
+		lines[c.Name] = node.Line
+		list = append(list, c)
+	}
+	return list
+}
+
+// cluster is one entry of the list.
+func (p *parser) cluster(node *yaml.Node, at string) Cluster {
+	fields := p.mapping(node, at, "name", "kubeconfig", "context", "secret", "path", "shard")
+	if fields == nil {
+		return Cluster{}
+	}
+	text := func(field string) string { return p.text(fields[field], at+"."+field) }
+	c := Cluster{Name: text("name"), Kubeconfig: text("kubeconfig"), Context: text("context"), Secret: text("secret"),
+		Path: text("path"), Shard: text("shard")}
+	given := func(field string) bool { return fields[field] != nil }
+	switch {
+	case !given("name"):
+		p.problem(node, "%s.name is required", at)
+	case c.Name != "" && (!name.MatchString(c.Name) || len(c.Name) > longestName):
+		p.problem(fields["name"], "%s.name: %q: want up to %d lower-case letters, digits, - and .", at, c.Name,
+			longestName)
+	}
+	switch {
+	case given("secret") && (given("kubeconfig") || given("context")):
+		p.problem(node, "%s: secret has a kubeconfig; leave kubeconfig and context out, or secret", at)
+	case !given("secret") && !given("kubeconfig") && !given("context"):
+		p.problem(node, "%s: want kubeconfig, context, both, or secret", at)
+	case c.Secret != "" && !secret.MatchString(c.Secret):
+		p.problem(fields["secret"], "%s.secret: %q: want NAMESPACE/NAME", at, c.Secret)
+	}
+	if _, err := shard.Parse(c.Shard); c.Shard != "" && err != nil {
+		p.problem(fields["shard"], "%s.shard: %q: %v", at, c.Shard, err)
+	}
+	return c
+}
+
+// mapping are the values of the fields that there may be; nil if it is no mapping.
+func (p *parser) mapping(node *yaml.Node, at string, fields ...string) map[string]*yaml.Node {
+	if node.Kind != yaml.MappingNode {
+		p.problem(node, "%s: want fields: %s", at, strings.Join(fields, ", "))
+		return nil
+	}
+	found := map[string]*yaml.Node{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		switch {
+		case key.Kind != yaml.ScalarNode || !slices.Contains(fields, key.Value):
+			p.problem(key, "%s: there is no field %q; there are %s", at, key.Value, strings.Join(fields, ", "))
+		case found[key.Value] != nil:
+			p.problem(key, "%s.%s is given twice", at, key.Value)
+		default:
+			found[key.Value] = value
+		}
+	}
+	return found
+}
+
+// text is a value that is given, and says something.
+func (p *parser) text(node *yaml.Node, at string) string {
+	switch {
+	case node == nil:
+		return ""
+	case node.Kind != yaml.ScalarNode || node.Tag != "!!str":
+		p.problem(node, "%s: want a text, in quotes if it looks like something else", at)
+	case strings.TrimSpace(node.Value) == "":
+		p.problem(node, "%s: it is empty; leave it out", at)
+	default:
+		return node.Value
+	}
+	return ""
+}
+
+var line = regexp.MustCompile(`^yaml: line ([0-9]+):`)
+
+// lineOf is the line that an error of YAML names.
+func lineOf(err error) int {
+	n := 1
+	if found := line.FindStringSubmatch(err.Error()); found != nil {
+		_, _ = fmt.Sscan(found[1], &n) // digits
+	}
+	return n
+}

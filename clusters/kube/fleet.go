@@ -1,0 +1,34 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Address tells API servers apart that are reached in different ways, before any of them has answered.
+func (c *Client) Address() string { return c.config.Host + " " + c.config.ServerName }
+
+// ClusterID tells Kubernetes clusters apart, however they are reached: it is the UID of the namespace kube-system.
+func (c *Client) ClusterID(ctx context.Context) (string, error) {
+	namespace, err := c.typed.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("ask %s which Kubernetes cluster it is of: %w", c.Host(), err)
+	}
+	return string(namespace.UID), nil
+}
+
+// KubeconfigIn is the kubeconfig that a Secret holds, under the key kubeconfig, or value as Cluster API has it.
+func (c *Client) KubeconfigIn(ctx context.Context, namespace, name string) ([]byte, error) {
+	secret, err := c.typed.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig in Secret %s/%s: %w", namespace, name, err)
+	}
+	for _, key := range []string{"kubeconfig", "value"} {
+		if content := secret.Data[key]; len(content) > 0 {
+			return content, nil
+		}
+	}
+	return nil, fmt.Errorf("Secret %s/%s has no kubeconfig: it has none of the keys kubeconfig and value", namespace, name)
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// timeToMeet is how long Kubernetes clusters wait for each other to say which they are, and timeToAnswer how long
+	// one may take. One that takes longer holds up no other, and waits by itself.
+	timeToMeet, timeToAnswer = 2 * time.Second, 5 * time.Second
+)
+
+// met is one of the Kubernetes clusters of a command, and how it is reached.
+type met struct {
+	place
+	flags *liveFlags
+	// known is closed once it is known which it is, or that it cannot be.
+	known chan struct{}
+	// err is why it cannot be reached; address and id tell it from others, as far as they are known. They are the
+	// meeting's.
+	err         error
+	address, id string
+}
+
+// meeting finds out whether two of several Kubernetes clusters are the same, before anything is done there: what they
+// are given by may lead to one API server, and two parts of a run would act on the same objects.
+type meeting struct {
+	mu  sync.Mutex
+	all []*met
+}
+
+// meet has each of them say which it is. It waits for timeToMeet at most: who takes longer is looked at by ready. The
+// only one there is need not say.
+func (f *liveFlags) meet(ctx context.Context, places []place) (*meeting, error) {
+	m := &meeting{}
+	for _, p := range places {
+		m.all = append(m.all, &met{place: p, flags: f.at(p), known: make(chan struct{})})
+	}
+	if !f.places.several() {
+		close(m.all[0].known)
+		return m, nil
+	}
+	in, cancel := context.WithTimeout(ctx, timeToMeet)
+	defer cancel()
+	for _, one := range m.all {
+		go m.ask(ctx, f, one)
+	}
+	for _, one := range m.all {
+		select {
+		case <-one.known:
+		case <-in.Done():
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, one := range m.all {
+		if other := one.sameAs(m.all[:i]); other != nil {
+			return nil, usageError{fmt.Errorf("%s and %s are the same Kubernetes cluster, and both would act on the same "+
+				"objects: leave one of them out", other.Name, one.Name)}
+		}
+	}
+	return m, nil
+}
+
+// ask finds out which one it is.
+func (m *meeting) ask(ctx context.Context, f *liveFlags, one *met) {
+	defer close(one.known)
+	ctx, cancel := context.WithTimeout(ctx, timeToAnswer)
+	defer cancel()
+	content, err := f.kubeconfigOf(ctx, one.place)
+	if err != nil {
+		m.note(func() { one.err = err })
+		return
+	}
+	one.flags.content = content
+	client, err := one.flags.client()
+	if err != nil {
+		m.note(func() { one.err = err })
+		return
+	}
+	m.note(func() { one.address = client.Address() })
+	id, err := client.ClusterID(ctx)
+	if err != nil {
+		return // by its address, then: who may not read it, or does not answer, finds out soon
+	}
+	m.note(func() {
+		one.id = id
+		if other := one.sameAs(m.all); other != nil {
+			one.err = fmt.Errorf("it is the same Kubernetes cluster as %s; leave one of them out", other.Name)
+		}
+	})
+}
+
+func (m *meeting) note(what func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	what()
+}
+
+// ready waits until it is known which one it is. An error says why nothing can be done there.
+func (m *meeting) ready(one *met) error {
+	<-one.known
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return one.err
+}
+
+// sameAs is one of the others that is the same Kubernetes cluster; nil if none is, as far as is known.
+func (m *met) sameAs(others []*met) *met {
+	for _, other := range others {
+		switch {
+		case other == m:
+		case m.id != "" && other.id != "":
+			if m.id == other.id {
+				return other
+			}
+		case m.address != "" && m.address == other.address:
+			return other
+		}
+	}
+	return nil
+}
+
+// kubeconfigOf is the content of the kubeconfig in the Secret of a place, if it has one: in the Kubernetes cluster that
+// the flags, or the pod, say.
+func (f *liveFlags) kubeconfigOf(ctx context.Context, p place) ([]byte, error) {
+	if p.Secret == "" {
+		return nil, nil
+	}
+	client, err := f.client()
+	if err != nil {
+		return nil, err
+	}
+	namespace, name, _ := strings.Cut(p.Secret, "/")
+	return client.KubeconfigIn(ctx, namespace, name)
+}

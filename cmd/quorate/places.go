@@ -1,0 +1,106 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/clusters/fleetfile"
+	"quorate.dev/quorate/clusters/shard"
+)
+
+// placesFlags say which Kubernetes clusters, for a command that may be about several.
+type placesFlags struct {
+	contexts []string
+	fleet    string
+	// named: a file was given, with whatever name.
+	named func() bool
+}
+
+func (f *placesFlags) add(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.contexts, "context", nil,
+		"context of the kubeconfig; repeatable: each is a Kubernetes cluster of its own")
+	c.Flags().StringVar(&f.fleet, "fleet", "",
+		"file that lists several Kubernetes clusters, each with a name and a kubeconfig, a context or a Secret")
+	f.named = func() bool { return c.Flags().Changed("fleet") }
+}
+
+// several reports whether a command is about several Kubernetes clusters, and so has to say which.
+func (f *placesFlags) several() bool { return f.fleet != "" || len(f.contexts) > 1 }
+
+// place is a Kubernetes cluster that a command is about. Its name is empty unless there may be several.
+type place = fleetfile.Cluster
+
+// places are those that are given: one if nothing says more. What the file of a fleet says is checked.
+func (f *placesFlags) places() ([]place, error) {
+	switch {
+	case f.fleet != "" && len(f.contexts) > 0:
+		return nil, usageError{errors.New("--fleet and --context: the file says which context; leave one of them out")}
+	case f.fleet != "":
+		return f.read()
+	case f.named != nil && f.named():
+		return nil, usageError{errors.New(
+			`--fleet "": want the name of a file; without one, it would be one Kubernetes cluster`)}
+	case len(f.contexts) == 1:
+		return []place{{Context: f.contexts[0]}}, nil
+	case len(f.contexts) == 0:
+		return []place{{}}, nil
+	}
+	var list []place
+	given := map[string]bool{}
+	for _, name := range f.contexts {
+		switch {
+		case name == "":
+			return nil, usageError{errors.New(`--context "": want the name of a context, since there are several`)}
+		case given[name]:
+			return nil, usageError{fmt.Errorf("--context %s: it is given twice", name)}
+		}
+		given[name] = true
+		list = append(list, place{Name: name, Context: name})
+	}
+	return list, nil
+}
+
+// read reads the file of a fleet. Paths in it are relative to it.
+func (f *placesFlags) read() ([]place, error) {
+	file, err := os.Open(f.fleet)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--fleet: %w", err)}
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, fleetfile.MostBytes+1))
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--fleet: %w", err)}
+	}
+	list, problems := fleetfile.Parse(text)
+	var errs []error
+	for _, p := range problems {
+		errs = append(errs, fmt.Errorf("%s:%d: %s", f.fleet, p.Line, p.Message))
+	}
+	if len(errs) > 0 {
+		return nil, usageError{fmt.Errorf("--fleet: %w", errors.Join(errs...))}
+	}
+	for i := range list {
+		if p := &list[i].Kubeconfig; *p != "" && !filepath.IsAbs(*p) {
+			*p = filepath.Join(filepath.Dir(f.fleet), *p)
+		}
+	}
+	return list, nil
+}
+
+// at are the flags as they hold for one of the Kubernetes clusters.
+func (f *liveFlags) at(p place) *liveFlags {
+	own := *f
+	own.context, own.elsewhere = p.Context, p.Name != ""
+	if p.Kubeconfig != "" {
+		own.kubeconfig = p.Kubeconfig
+	}
+	if s, err := shard.Parse(p.Shard); err == nil && f.part != nil { // it was checked if it is given
+		own.part = (*part)(&s)
+	}
+	return &own
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"errors"
+	"sync"
+
+	"quorate.dev/quorate/gitsource"
+)
+
+// reads are sources, each of which is read once, however many ask for it. Nil reads each time.
+type reads struct {
+	mu  sync.Mutex
+	all map[string]*reading
+}
+
+// reading is a source that is being read, or was.
+type reading struct {
+	once    sync.Once
+	desired gitsource.Desired
+	err     error
+}
+
+// once reads a source, unless that was done before; who asks meanwhile waits for it.
+func (r *reads) once(name string, read func() (gitsource.Desired, error)) (gitsource.Desired, error) {
+	if r == nil {
+		return read()
+	}
+	r.mu.Lock()
+	if r.all == nil {
+		r.all = map[string]*reading{}
+	}
+	one := r.all[name]
+	if one == nil {
+		one = &reading{err: errors.New("reading it has ended in the middle")} // unless read returns
+		r.all[name] = one
+	}
+	r.mu.Unlock()
+	one.once.Do(func() { one.desired, one.err = read() })
+	return one.desired, one.err
+}

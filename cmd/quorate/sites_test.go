@@ -1,0 +1,296 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/reconcile/road"
+)
+
+// codes are all exit codes of a report, those that matter most first.
+var codes = []int{exitError, exitInvalid, exitBlocked, exitLocked, exitNotConverged, exitChanges, exitOK}
+
+// TestCodeOfSeveral: the exit code of a run is that of the Kubernetes cluster in which it is the worst.
+func TestCodeOfSeveral(t *testing.T) {
+	random, met := rand.New(rand.NewPCG(1, 2)), map[int]bool{}
+	one := func(err error) int {
+		code := exit(exitOK)
+		_ = errors.As(err, &code) // none is well
+		return int(code)
+	}
+	for range 5000 {
+		f := &runFlags{detailed: random.IntN(2) == 0}
+		if random.IntN(2) == 0 {
+			f.failOn = riskFlag{road.DeletesData}
+		}
+		worst, converged := len(codes)-1, true
+		var parts []report.Part
+		for i := range 1 + random.IntN(3) {
+			var r report.Report
+			verdicts := []decide.Verdict{decide.Done, decide.Done, decide.Act, decide.Wait, decide.Block}
+			for n := range random.IntN(3) {
+				c := report.Cluster{Namespace: "shop", Name: fmt.Sprint(n), Decision: decide.Decision{Rule: "R", Verdict: verdicts[random.IntN(len(verdicts))]}}
+				switch random.IntN(12) {
+				case 0:
+					c.Error = "down"
+				case 1:
+					c.Decision = decide.Decision{Rule: decide.LockedElsewhere, Verdict: decide.Wait}
+				case 2:
+					c.Road = &road.Road{Steps: []road.Step{{Action: decide.DeleteVolume{}}}}
+				}
+				r.Clusters = append(r.Clusters, c)
+			}
+			if random.IntN(8) == 0 {
+				r.Problems = []report.Problem{{Message: "wrong"}}
+			}
+			done := random.IntN(6) > 0
+			worst, converged = min(worst, slices.Index(codes, one(f.code(r, done)))), converged && done
+			parts = append(parts, report.Part{Kubernetes: fmt.Sprint(i), Report: r})
+		}
+		got := one(f.code(report.Join(parts), converged))
+		if met[got] = true; got != codes[worst] {
+			t.Errorf("it is %d, and the worst of the parts is %d: %+v", got, codes[worst], parts)
+		}
+	}
+	if len(met) != len(codes) {
+		t.Errorf("these were met: %v", met)
+	}
+}
+
+// founds declares a cluster in the namespace shop, whose pods nobody makes.
+func founds(name string) string {
+	return fmt.Sprintf("apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: %s, namespace: shop}\n"+
+		"spec: {version: 3.6.16, replicas: 1, tls: {mode: Disabled}}\n", name)
+}
+
+// twice are two Kubernetes clusters, as contexts of one kubeconfig: eu, us, and silent, which takes connections and
+// answers nothing.
+func twice(t *testing.T) (eu, us *tenants, kubeconfig string) {
+	t.Helper()
+	eu, us = newTenants(t, "shop"), newTenants(t, "shop", "fleet")
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() }) // the test is over
+	contexts, clusters := "", ""
+	for name, host := range map[string]string{"eu": eu.server.Config.Host, "us": us.server.Config.Host, "silent": "https://" + silent.Addr().String(),
+		"eu-again": strings.Replace(eu.server.Config.Host, "127.0.0.1", "localhost", 1)} {
+		contexts += fmt.Sprintf("{name: %[1]s, context: {cluster: %[1]s, user: u}}, ", name)
+		clusters += fmt.Sprintf("{name: %s, cluster: {server: %q, insecure-skip-tls-verify: true}}, ", name, host)
+	}
+	eu.write("both", fmt.Sprintf("{apiVersion: v1, kind: Config, contexts: [%s], clusters: [%s], users: [{name: u, user: {token: %s}}]}",
+		contexts, clusters, eu.server.Config.BearerToken))
+	return eu, us, filepath.Join(eu.dir, "both")
+}
+
+// TestSeveralKubernetesClusters: one run is over two of them, with one report and one exit code, and one that answers
+// nothing holds up no other.
+func TestSeveralKubernetesClusters(t *testing.T) {
+	eu, us, kubeconfig := twice(t)
+	eu.push("own", founds("a"))
+	on := func(command string, contexts ...string) ran {
+		args := []string{command, "--kubeconfig", kubeconfig}
+		if command != "status" {
+			args = append(args, "--source", eu.repository("own"), "--timeout", "4s")
+		}
+		for _, name := range contexts {
+			args = append(args, "--context", name)
+		}
+		return eu.bare(args...)
+	}
+	plan := on("plan", "eu", "us")
+	for _, want := range []string{"\neu shop/a  Act ", "\nus shop/a  Act ", "\n2 clusters, 2 to act on"} {
+		if plan.code != exitOK || !strings.Contains(plan.out, want) || strings.Count(plan.out, "revision ") != 1 {
+			t.Fatalf("no %q: %+v", want, plan)
+		}
+	}
+	if eu.cluster("shop/a") != nil || us.cluster("shop/a") != nil {
+		t.Error("a plan has made something")
+	}
+	for command, same := range map[string][]string{"run": {"us", "eu-again", "silent", "eu"}, "plan": {"eu", "eu-again"}, "status": {"eu-again", "eu"}} {
+		if got := on(command, same...); got.code != exitInvalid || !strings.Contains(got.err, "are the same Kubernetes cluster") {
+			t.Errorf("%s %q: %+v", command, same, got)
+		}
+	}
+	if eu.cluster("shop/a") != nil || us.cluster("shop/a") != nil {
+		t.Error("a run that was refused has made something")
+	}
+	got := on("run", "silent", "eu", "us")
+	if got.code != exitError || !strings.Contains(got.out, "\nerror silent: ") || !strings.Contains(got.out, "\neu shop/a ") {
+		t.Errorf("%+v", got)
+	}
+	acted, failed := strings.Index(got.err, "msg=acted kubernetes=us"), strings.Index(got.err, "kubernetes=silent")
+	if eu.cluster("shop/a") == nil || us.cluster("shop/a") == nil || acted < 0 || failed < acted {
+		t.Errorf("one that does not answer has held up others: %+v", got)
+	}
+	got = on("status", "eu", "silent", "us")
+	if got.code != exitError || !strings.Contains(got.out, "KUBERNETES  NAMESPACE/NAME") || !strings.Contains(got.out, "\nus          shop/a ") ||
+		!strings.Contains(got.err, "quorate: silent: ") {
+		t.Errorf("%+v", got)
+	}
+	if got := on("status", "us"); got.code != exitOK || strings.Contains(got.out, "KUBERNETES") || !strings.Contains(got.out, "\nshop/a ") {
+		t.Errorf("of one: %+v", got)
+	}
+	metrics := filepath.Join(eu.dir, "quorate.prom")
+	if got := eu.bare("run", "--kubeconfig", kubeconfig, "--context", "eu", "--context", "us", "--source", eu.repository("own"), "--timeout", "2s", "--metrics-file", metrics); got.code != exitNotConverged {
+		t.Errorf("%+v", got)
+	}
+	text, err := os.ReadFile(metrics)
+	for _, name := range []string{"eu", "us"} {
+		if want := fmt.Sprintf(`quorate_cluster_observed{kubernetes=%q,name="a",namespace="shop"} 1`, name); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%v: no %s in\n%s", err, want, text)
+		}
+	}
+}
+
+// TestFleet: a file says which Kubernetes clusters there are, and which part of the repository is for each.
+func TestFleet(t *testing.T) {
+	eu, us, _ := twice(t)
+	eu.push("own", founds("other"))
+	for _, name := range []string{"eu", "us"} {
+		eu.write("private-to-own/clusters/"+name+"/a.yaml", founds("only-"+name))
+	}
+	eu.git("own", "add", "--all", ".")
+	eu.git("own", "commit", "--quiet", "-m", "x")
+	content, err := os.ReadFile(eu.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "eu-kubeconfig"}, Data: map[string][]byte{"value": content}}
+	if _, err := us.server.Client.CoreV1().Secrets("fleet").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	us.write("fleet.yaml", "clusters:\n- {name: eu, secret: fleet/eu-kubeconfig, path: clusters/eu}\n- {name: us, kubeconfig: kubeconfig, path: clusters/us}\n"+
+		"- {name: gone, secret: fleet/none, path: clusters/eu}\n")
+	fleet := []string{"--fleet", filepath.Join(us.dir, "fleet.yaml"), "--source", eu.repository("own"), "--timeout", "3s"}
+	got := us.run(fleet...)
+	if got.code != exitError || !strings.Contains(got.out, "\nerror gone: read the kubeconfig in Secret fleet/none: ") {
+		t.Errorf("%+v", got)
+	}
+	for w, name := range map[*tenants]string{eu: "eu", us: "us"} {
+		for _, other := range []string{"eu", "us"} {
+			if there := w.cluster("shop/only-"+other) != nil; there != (other == name) {
+				t.Errorf("only-%s in %s: %t; %+v", other, name, there, got)
+			}
+		}
+	}
+	for want, args := range map[string][]string{
+		"--source cluster reads no git": {"--source", "cluster"},
+		"has its own":                   {"--source", eu.repository("own") + ",path=declared"},
+	} {
+		if got := us.run(append(args, "--fleet", filepath.Join(us.dir, "fleet.yaml"))...); got.code != exitInvalid || !strings.Contains(got.err, want) {
+			t.Errorf("%q: %+v", args, got)
+		}
+	}
+}
+
+// TestApproveSeveral: a plan is approved for all Kubernetes clusters together, or nothing is done in any.
+func TestApproveSeveral(t *testing.T) {
+	eu, us, kubeconfig := twice(t)
+	eu.push("own", founds("a"))
+	on := func(args ...string) ran {
+		return eu.bare(append(args, "--kubeconfig", kubeconfig, "--source", eu.repository("own"), "--timeout", "4s")...)
+	}
+	digest := func(got ran) string {
+		_, after, _ := strings.Cut(got.out, "\nplan ")
+		digest, _, _ := strings.Cut(after, "\n")
+		return digest
+	}
+	both, one := digest(on("plan", "--context", "eu", "--context", "us")), digest(on("plan", "--context", "eu"))
+	if both == "" || one == "" || both == one {
+		t.Fatalf("%q, %q", both, one)
+	}
+	run := func(digest string) ran {
+		return on("run", "--until-converged", "--context", "eu", "--context", "us", "--approve", "plan="+digest)
+	}
+	if got := run(one); got.code != exitBlocked || eu.cluster("shop/a") != nil || us.cluster("shop/a") != nil {
+		t.Errorf("a plan of one: %+v", got)
+	}
+	if got := run(both); got.code != exitNotConverged || eu.cluster("shop/a") == nil || us.cluster("shop/a") == nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestReadOnce: however many ask for a source, it is read once, and one that panics is one that was not read.
+func TestReadOnce(t *testing.T) {
+	var times atomic.Int32
+	shared := &reads{}
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			got, err := shared.once("a", func() (gitsource.Desired, error) {
+				times.Add(1)
+				return gitsource.Desired{}, errors.New("no")
+			})
+			if err == nil || len(got.Clusters) > 0 {
+				t.Error(got, err)
+			}
+		})
+	}
+	if all.Wait(); times.Load() != 1 {
+		t.Errorf("it is read %d times", times.Load())
+	}
+	func() {
+		defer func() { _ = recover() }() // as whoever reads does
+		_, _ = shared.once("b", func() (gitsource.Desired, error) { panic("x") })
+	}()
+	if _, err := shared.once("b", nil); err == nil {
+		t.Error("what has panicked declares nothing")
+	}
+}
+
+// TestLateToMeet: one that takes longer than others wait for says later which one it is, and does nothing if that is
+// another one's.
+func TestLateToMeet(t *testing.T) {
+	answering := func(wait time.Duration) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-time.After(wait):
+			case <-r.Context().Done():
+			}
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system","uid":"same"}}`)
+		}))
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "{apiVersion: v1, kind: Config, contexts: [{name: a, context: {cluster: a}}, {name: b, context: {cluster: b}}], "+
+		"clusters: [{name: a, cluster: {server: %q}}, {name: b, cluster: {server: %q}}]}", answering(0), answering(timeToMeet+time.Second)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := &liveFlags{kubeFlags: kubeFlags{kubeconfig: file, places: &placesFlags{contexts: []string{"a", "b"}}, impersonates: func() bool { return false },
+		errors: func() io.Writer { return io.Discard }}}
+	places, err := f.places.places()
+	if err != nil {
+		t.Fatal(err)
+	}
+	meeting, err := f.meet(t.Context(), places)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, late := meeting.ready(meeting.all[0]), meeting.ready(meeting.all[1])
+	if first != nil || late == nil || !strings.Contains(late.Error(), "the same Kubernetes cluster as a") {
+		t.Errorf("%v, %v", first, late)
+	}
+}

@@ -1,0 +1,192 @@
+package report_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/reconcile/road"
+	"quorate.dev/quorate/visible/visibletest"
+)
+
+// parts are reports of several Kubernetes clusters, by chance.
+func parts(random *rand.Rand) []report.Part {
+	some := func(texts ...string) (list []string) {
+		for _, text := range texts {
+			if random.IntN(3) == 0 {
+				list = append(list, text)
+			}
+		}
+		return list
+	}
+	verdicts := []decide.Verdict{decide.Done, decide.Act, decide.Wait, decide.Block}
+	var list []report.Part
+	for i := range 1 + random.IntN(4) {
+		r := report.Report{Revision: strings.Join(some("main@sha1:1", "main@sha1:2"), " "), Warnings: some("w", "v"),
+			Error: strings.Join(some("no answer"), ""), Planned: true, Unobserved: random.IntN(4) == 0}
+		for _, name := range some("a", "b", "c") {
+			rule := []string{"R", decide.LockedElsewhere, "InvalidSpec"}[random.IntN(3)]
+			c := report.Cluster{Namespace: "shop", Name: name, Error: strings.Join(some("down"), ""), Decision: decide.Decision{Rule: rule, Verdict: verdicts[random.IntN(4)]}}
+			if random.IntN(3) == 0 {
+				c.Road = &road.Road{Steps: []road.Step{{Action: decide.Seal{}, What: "Seal a-0"}}}
+			}
+			r.Clusters = append(r.Clusters, c)
+		}
+		for _, message := range some("wrong", "worse") {
+			r.Problems = append(r.Problems, report.Problem{File: "a.yaml", Line: 1, Message: message})
+		}
+		for _, cluster := range some("shop/x") {
+			r.Removals = append(r.Removals, report.Removal{Revision: "main@sha1:1", Clusters: []string{cluster}, Of: 1})
+		}
+		list = append(list, report.Part{Kubernetes: fmt.Sprintf("eu-%d", i), Report: r})
+	}
+	return list
+}
+
+// TestJoin: the joined report is as bad as the worst of its parts, and all that they say is in it.
+func TestJoin(t *testing.T) {
+	for seed := range uint64(2000) {
+		list := parts(rand.New(rand.NewPCG(seed, 0)))
+		joined := report.Join(list)
+		worst, unobserved := len(report.Results()), false
+		clusters := map[string]report.Cluster{}
+		for _, c := range joined.Clusters {
+			clusters[c.Title()] = c
+		}
+		total, removals := 0, 0
+		for _, part := range list {
+			r := part.Report
+			worst, unobserved = min(worst, slices.Index(report.Results(), r.Result())), unobserved || r.Unobserved
+			total, removals = total+len(r.Clusters), removals+len(r.Removals)
+			for _, c := range r.Clusters {
+				got, there := clusters[part.Kubernetes+" "+c.Key()]
+				if got.Kubernetes = ""; !there || !reflect.DeepEqual(got, c) {
+					t.Errorf("seed %d: %s of %s is %+v", seed, c.Key(), part.Kubernetes, got)
+				}
+			}
+			says(t, r, part.Kubernetes, joined, len(list))
+		}
+		if got := joined.Result(); got != report.Results()[worst] || joined.Unobserved != unobserved {
+			t.Errorf("seed %d: it comes to %s, and the worst of its parts to %s", seed, got, report.Results()[worst])
+		}
+		if len(joined.Clusters) != total || len(clusters) != total || len(joined.Removals) != removals {
+			t.Errorf("seed %d: %d clusters and %d removals, want %d and %d", seed, len(joined.Clusters), len(joined.Removals), total, removals)
+		}
+	}
+}
+
+// says fails unless all that is wrong in a part is in the joined report, with its name unless all parts may say it.
+func says(t *testing.T, r report.Report, name string, joined report.Report, parts int) {
+	t.Helper()
+	in := func(list []string, text string) bool {
+		return slices.Contains(list, name+": "+text) || slices.Contains(list, text)
+	}
+	var problems []string
+	for _, p := range joined.Problems {
+		problems = append(problems, p.String())
+	}
+	for _, p := range r.Problems {
+		if !in(problems, p.String()) {
+			t.Errorf("of %d, %s: %q is not among %q", parts, name, p, problems)
+		}
+	}
+	for _, w := range r.Warnings {
+		if !in(joined.Warnings, w) {
+			t.Errorf("of %d, %s: %q is not among %q", parts, name, w, joined.Warnings)
+		}
+	}
+	if r.Error != "" && !in(strings.Split(joined.Error, "; "), r.Error) {
+		t.Errorf("of %d, %s: %q is not in %q", parts, name, r.Error, joined.Error)
+	}
+	for _, revision := range strings.Fields(r.Revision) {
+		if !slices.Contains(strings.Fields(joined.Revision), revision) {
+			t.Errorf("of %d, %s: %q is not in %q", parts, name, revision, joined.Revision)
+		}
+	}
+}
+
+// TestJoinOne: the only report stays as it is.
+func TestJoinOne(t *testing.T) {
+	for seed := range uint64(100) {
+		r := parts(rand.New(rand.NewPCG(seed, 1)))[0].Report
+		if got := report.Join([]report.Part{{Report: r}}); !reflect.DeepEqual(got, r) {
+			t.Errorf("seed %d: %+v, want %+v", seed, got, r)
+		}
+	}
+}
+
+// TestDigestOfSeveral: what is approved for one Kubernetes cluster is not for another.
+func TestDigestOfSeveral(t *testing.T) {
+	plan := func(first, second string) string {
+		of := func(name string) report.Report {
+			return report.Report{Planned: true, Revision: "main@sha1:1", Clusters: []report.Cluster{{Namespace: "shop", Name: name,
+				Road: &road.Road{Steps: []road.Step{{Action: decide.Seal{}, What: "Seal a-0"}}}}}}
+		}
+		return report.Join([]report.Part{{Kubernetes: first, Report: of("a")}, {Kubernetes: second, Report: of("b")}}).Digest()
+	}
+	digest := plan("eu", "us")
+	for _, other := range []string{plan("us", "eu"), plan("eu", "ap"), plan("eu", "eu")} {
+		if digest == "" || other == digest {
+			t.Errorf("%q and %q", digest, other)
+		}
+	}
+}
+
+// ExampleJoin shows what a person sees of two Kubernetes clusters, one of which does not answer.
+func ExampleJoin() {
+	problem := report.Problem{File: "b.yaml", Line: 7, Message: "wrong"}
+	of := func(c report.Cluster) report.Report {
+		return report.Report{Revision: "main@sha1:1", Problems: []report.Problem{problem}, Clusters: []report.Cluster{c}}
+	}
+	done := report.Cluster{Namespace: "shop", Name: "a", Decision: decide.Decision{Rule: decide.Converged, Verdict: decide.Done, Message: "as declared"}}
+	eu, us := of(done), report.Report{Revision: "main@sha1:1", Problems: []report.Problem{problem}, Error: "observe https://us: no answer"}
+	eu.Removals = []report.Removal{{Revision: "main@sha1:1", Clusters: []string{"shop/x"}, Of: 1}}
+	eu.Warnings = []string{"only here"}
+	var b strings.Builder
+	joined := report.Join([]report.Part{{Kubernetes: "eu", Report: eu}, {Kubernetes: "us", Report: us}})
+	_ = report.Text(&b, joined, report.Style{})
+	_ = report.Table(&b, joined, report.Style{})
+	fmt.Print(b.String())
+	// Output:
+	// revision main@sha1:1
+	// eu shop/a  Done   Converged
+	//     as declared
+	// warning eu: only here
+	// held eu: main@sha1:1 no longer declares 1 of 1 cluster: shop/x
+	//     they stay as last applied, and are healed, until they are declared again; if they are meant to go: --confirm-removals=main@sha1:1
+	// problem b.yaml:7: wrong
+	// error us: observe https://us: no answer
+	// 1 cluster, 1 done, 1 removal held, 1 problem in the source
+	// KUBERNETES  NAMESPACE/NAME  STATE           SINCE  MEMBERS  VERSION  SIZE  BACKUP  REVISION
+	// eu          shop/a          Done/Converged  -      -        -        -     -       -
+}
+
+// TestHostileNames: the name of a context is a text of somebody else's, too.
+func TestHostileNames(t *testing.T) {
+	outputs := map[string]func(io.Writer, report.Report) error{
+		"text":  func(w io.Writer, r report.Report) error { return report.Text(w, r, report.Style{}) },
+		"table": func(w io.Writer, r report.Report) error { return report.Table(w, r, report.Style{}) },
+		"json":  report.JSON, "state": report.States, "yaml": report.StatesYAML,
+	}
+	for name, text := range visibletest.Hostile {
+		r := report.Report{Error: "e", Warnings: []string{"w"}, Clusters: []report.Cluster{{Namespace: "ns", Name: "x"}},
+			Problems: []report.Problem{{Message: "p"}}, Removals: []report.Removal{{Revision: "r", Clusters: []string{"ns/y"}, Of: 1}}}
+		joined := report.Join([]report.Part{{Kubernetes: text, Report: r}, {Kubernetes: "other"}})
+		for output, print := range outputs {
+			var b bytes.Buffer
+			if err := print(&b, joined); err != nil {
+				t.Fatal(err)
+			}
+			if unfit := visibletest.Unfit(b.String()); unfit != "" || !strings.Contains(b.String(), visibletest.Mark) {
+				t.Errorf("%s in %s: %s: %.300q", name, output, unfit, b.String())
+			}
+		}
+	}
+}
