@@ -51,7 +51,12 @@ func pass(clusters ...report.Cluster) report.Report {
 // gathered are the series of clusters and sources as text, sorted.
 func gathered(t *testing.T, m *metrics.Metrics, prefixes ...string) string {
 	t.Helper()
-	families, err := m.Gatherer().Gather()
+	return gatheredFrom(t, m.Gatherer(), prefixes...)
+}
+
+func gatheredFrom(t *testing.T, from prometheus.Gatherer, prefixes ...string) string {
+	t.Helper()
+	families, err := from.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,6 +115,32 @@ func TestCluster(t *testing.T) {
 	cluster_members_declared a shop 3
 	cluster_observed a shop 1
 	cluster_ready a shop 1`)
+}
+
+// Those of several Kubernetes clusters are told apart by a label, and what is of one alone has none.
+func TestSeveral(t *testing.T) {
+	var all prometheus.Gatherers
+	for _, name := range []string{"eu", "us"} {
+		m := metrics.Of(name)
+		m.Observe(pass(full("a")), time.Second)
+		m.Request("list", http.StatusOK)
+		all = append(all, m.Gatherer())
+	}
+	requireSame(t, gatheredFrom(t, all, "cluster_ready", "passes_total", "api_requests"), `
+	api_requests_total 2xx eu list 1
+	api_requests_total 2xx us list 1
+	cluster_ready eu a shop 1
+	cluster_ready us a shop 1
+	passes_total eu blocked 0
+	passes_total eu error 0
+	passes_total eu invalid 0
+	passes_total eu locked 0
+	passes_total eu ok 1
+	passes_total us blocked 0
+	passes_total us error 0
+	passes_total us invalid 0
+	passes_total us locked 0
+	passes_total us ok 1`)
 }
 
 // What is wrong with a cluster is seen in its metrics.

@@ -43,7 +43,7 @@ func TestSpans(t *testing.T) {
 		steps.Do(ctx, tracer, s, func(ctx context.Context) steps.End { do(ctx); return e })
 	}
 	nothing := func(context.Context) {}
-	in(t.Context(), steps.Step{Kind: steps.Run, Name: "run"}, steps.End{Outcome: "blocked", Revision: "main@sha1:1", Clusters: 1}, func(ctx context.Context) {
+	in(t.Context(), steps.Step{Kind: steps.Run, Name: "run", Kubernetes: "eu"}, steps.End{Outcome: "blocked", Revision: "main@sha1:1", Clusters: 1}, func(ctx context.Context) {
 		in(ctx, steps.Step{Kind: steps.Phase, Name: steps.Fetch, Source: "https://git.example.com/fleet.git"}, steps.End{Outcome: steps.OK, Revision: "main@sha1:1"}, nothing)
 		in(ctx, steps.Step{Kind: steps.Pass}, steps.End{Outcome: steps.OK, Clusters: 1}, func(ctx context.Context) {
 			in(ctx, steps.Step{Kind: steps.Cluster, Namespace: "shop", Cluster: "a"}, steps.End{Outcome: steps.Error, Error: "AddLearner: no", Rule: "AddLearner", Verdict: "Act"}, func(ctx context.Context) {
@@ -59,7 +59,7 @@ func TestSpans(t *testing.T) {
 		`act in "cluster" quorate.outcome=error Error no`,
 		`cluster in "pass" k8s.namespace.name=shop quorate.cluster=a quorate.outcome=error quorate.rule=AddLearner quorate.verdict=Act Error AddLearner: no`,
 		`pass in "quorate run" quorate.outcome=ok quorate.clusters=1`,
-		`quorate run in "" quorate.outcome=blocked quorate.revision=main@sha1:1 quorate.clusters=1`,
+		`quorate run in "" k8s.cluster.name=eu quorate.outcome=blocked quorate.revision=main@sha1:1 quorate.clusters=1`,
 	}
 	if got := shown(exporter.GetSpans()); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
