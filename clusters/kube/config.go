@@ -88,8 +88,8 @@ func configIn(kubeconfig []byte) (*rest.Config, error) {
 	for _, user := range loaded.AuthInfos {
 		switch {
 		case user.Exec != nil || user.AuthProvider != nil:
-			return nil, errors.New("it signs in by a program, and one that is in a Secret may start none: give a token " +
-				"or a client certificate")
+			return nil, errors.New("it signs in by a program, and one that is in a Secret may start none: give a " +
+				"token or a client certificate")
 		case user.TokenFile+user.ClientCertificate+user.ClientKey != "":
 			return nil, errFiles
 		}

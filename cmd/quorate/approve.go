@@ -30,8 +30,8 @@ const (
 )
 
 func (f *approveFlag) add(flags *pflag.FlagSet) {
-	flags.Var(f, "approve", "what may be done: auto, all that is declared; never-restart, only what restarts and removes "+
-		"no member; plan=DIGEST, with --until-converged, only what the plan of that digest shows")
+	flags.Var(f, "approve", "what may be done: auto, all that is declared; never-restart, only what restarts and "+
+		"removes no member; plan=DIGEST, with --until-converged, only what the plan of that digest shows")
 }
 
 var planDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
@@ -74,10 +74,11 @@ func (f *approveFlag) check(untilConverged, loop bool) error {
 	case f.plan == "":
 		return nil
 	case loop:
-		return usageError{errors.New("--approve plan=DIGEST is for one run: give it without --loop, with --until-converged")}
+		return usageError{errors.New("--approve plan=DIGEST is for one run: give it without --loop, with " +
+			"--until-converged")}
 	case !untilConverged:
-		return usageError{errors.New("--approve plan=DIGEST needs --until-converged: what comes after the first step is " +
-			"another plan")}
+		return usageError{errors.New("--approve plan=DIGEST needs --until-converged: what comes after the first step " +
+			"is another plan")}
 	}
 	return nil
 }

@@ -59,8 +59,8 @@ func (f *liveFlags) meet(ctx context.Context, places []place) (*meeting, error) 
 	defer m.mu.Unlock()
 	for i, one := range m.all {
 		if other := one.sameAs(m.all[:i]); other != nil {
-			return nil, usageError{fmt.Errorf("%s and %s are the same Kubernetes cluster, and both would act on the same "+
-				"objects: leave one of them out", other.Name, one.Name)}
+			return nil, usageError{fmt.Errorf("%s and %s are the same Kubernetes cluster, and both would act on the "+
+				"same objects: leave one of them out", other.Name, one.Name)}
 		}
 	}
 	return m, nil

@@ -189,7 +189,8 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 
 // keepToApproved has a run do what is approved.
 func (f *runFlags) keepToApproved(ctx context.Context, sites []*site) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the plan took longer than --timeout %s", f.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout,
+		fmt.Errorf("the plan took longer than --timeout %s", f.timeout))
 	defer cancel()
 	return f.approve.keepTo(ctx, sites)
 }
