@@ -58,7 +58,7 @@ func TestSeveralKubernetesClusters(t *testing.T) {
 			}
 		}
 		var b strings.Builder
-		if err := findings.GitHub(&b, list); err != nil || !visible.Is(strings.ReplaceAll(b.String(), "\n", "")) {
+		if err := findings.GitHub(&b, joined, list); err != nil || !visible.Is(strings.ReplaceAll(b.String(), "\n", "")) {
 			t.Errorf("%s: %v %q", name, err, b.String())
 		}
 	}
