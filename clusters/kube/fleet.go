@@ -30,5 +30,6 @@ func (c *Client) KubeconfigIn(ctx context.Context, namespace, name string) ([]by
 			return content, nil
 		}
 	}
-	return nil, fmt.Errorf("Secret %s/%s has no kubeconfig: it has none of the keys kubeconfig and value", namespace, name)
+	return nil, fmt.Errorf("read the kubeconfig in Secret %s/%s: it has none of the keys kubeconfig and value",
+		namespace, name)
 }
