@@ -120,7 +120,7 @@ func clientOf(t *testing.T, handler http.Handler) *kube.Client {
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config, err := kube.Config(kubeconfig, "")
+	config, err := kube.Config(kube.Kubeconfig{File: kubeconfig})
 	if err != nil {
 		t.Fatal(err)
 	}

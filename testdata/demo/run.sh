@@ -16,6 +16,8 @@ readonly repository=$dir/clusters.git log=$dir/quorate.log
 readonly image
 # On a cluster of yours, nothing outside of the demo's namespace is looked at.
 scope=(${context:+--namespace $namespace})
+# Your kubeconfig is yours: a program by which it signs in may be started.
+trusted=(${context:+--allow-exec})
 # What a run has to be told before it lets clusters back up: where to, and with which image.
 allowed=(${image:+--allow-backup-destination volume://backups --backup-image "$image"})
 # A plan is another one where a member is too busy to answer: plans that are approved, and runs that keep to them, wait longer.
@@ -30,7 +32,7 @@ fail() {
   exit 1
 }
 # quorate shows its progress on a terminal. Elsewhere it logs, for machines: that goes into a file.
-quorate() { if [[ -t 2 ]]; then command quorate "$@"; else command quorate "$@" 2>> "$log"; fi; }
+quorate() { if [[ -t 2 ]]; then command quorate "$@" "${trusted[@]}"; else command quorate "$@" "${trusted[@]}" 2>> "$log"; fi; }
 prompt() {
   local word words=()
   for word; do
@@ -324,7 +326,7 @@ kubectl get etcd a -o yaml
 kubectl get events --field-selector involvedObject.name=a
 kubectl exec app -- etcdctl --endpoints https://a-client.$namespace.svc:2379 member list --write-out table
 \$EDITOR $PWD/$dir/checkout/clusters/a.yaml      # then commit, push and:
-quorate run --source $PWD/$repository${context:+ --namespace $namespace} --until-converged ${allowed[*]:-}
+quorate run --source $PWD/$repository${context:+ --namespace $namespace --allow-exec} --until-converged ${allowed[*]:-}
 TEXT
   [[ ! -s $log ]] || echo "less $PWD/$log      # what the runs logged"
   [[ -n $context ]] || echo "sandbox exec --name $sandbox -- COMMAND      # in the place of a pod"
