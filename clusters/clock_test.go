@@ -86,7 +86,7 @@ func TestPassThatIsToldNoTime(t *testing.T) {
 	if _, err := c.State(t.Context()); err == nil || !strings.Contains(err.Error(), "do not say what time it is") {
 		t.Errorf("%v", err)
 	}
-	if err := c.Report(t.Context(), report.Cluster{}, reconcile.SourceState{}); err == nil {
+	if _, err := c.Report(t.Context(), report.Cluster{}, reconcile.SourceState{}); err == nil {
 		t.Error("something is told of it")
 	}
 }

@@ -101,7 +101,7 @@ func lookAtBoth(t *testing.T, l *Live) (good string) {
 		if err == nil {
 			entry.Decision = decide.Decide(state)
 		}
-		_ = c.Report(t.Context(), entry, reconcile.SourceState{Source: namespace, Revision: "main@sha1:2"}) // nobody takes it
+		_, _ = c.Report(t.Context(), entry, reconcile.SourceState{Source: namespace, Revision: "main@sha1:2"}) // nobody takes it
 		if namespace == "good" {
 			good += fmt.Sprintf("%s: %s %q %v %v\n", name, entry.Decision, entry.Warnings, err, seen.Removals)
 		}

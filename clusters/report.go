@@ -13,20 +13,22 @@ import (
 
 // Report implements reconcile.Cluster: status if it is news, an event for what was done, and one
 // when the cluster gets stuck.
-func (c *cluster) Report(ctx context.Context, entry report.Cluster, source reconcile.SourceState) error {
+func (c *cluster) Report(
+	ctx context.Context, entry report.Cluster, source reconcile.SourceState,
+) ([]report.News, error) {
 	if entry.Decision.Verdict == decide.Block {
 		c.live.deletions.FoundBlocked(c.target.Key())
 	}
 	custom := c.own.Custom
 	if custom == nil {
-		return nil // nothing to write into: no custom resource has been applied yet
+		return nil, nil // nothing to write into: no custom resource has been applied yet
 	}
 	if !c.own.Readable() {
-		return nil // what is not known may not be written over
+		return nil, nil // what is not known may not be written over
 	}
 	now, err := c.kube().Now()
 	if err != nil {
-		return err // what was observed has no time either
+		return nil, err // what was observed has no time either
 	}
 	next := status.New(custom, c.target, entry, source)
 	events := status.Events(custom, next, c.target, entry, c.live.holder.Host, now)
@@ -42,5 +44,5 @@ func (c *cluster) Report(ctx context.Context, entry report.Cluster, source recon
 	for _, event := range events {
 		failures = append(failures, c.kube().CreateEvent(ctx, custom, event))
 	}
-	return c.live.advised(custom.Namespace, errors.Join(failures...))
+	return status.News(custom, next, events), c.live.advised(custom.Namespace, errors.Join(failures...))
 }

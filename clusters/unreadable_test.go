@@ -52,7 +52,7 @@ func TestUnreadable(t *testing.T) {
 			t.Errorf("%s: %v", k, err)
 		}
 		if k.Name == "bad" {
-			if err := c.Report(t.Context(), report.Cluster{Error: "x"}, reconcile.SourceState{}); err != nil {
+			if _, err := c.Report(t.Context(), report.Cluster{Error: "x"}, reconcile.SourceState{}); err != nil {
 				t.Errorf("its status is written: %v", err)
 			}
 		}

@@ -42,10 +42,16 @@ func act(ctx context.Context, cluster Cluster, action decide.Action) (outcome re
 // tell has the cluster report. A panic is an error like others. A pass that is told to stop once it
 // has decided still tells what it found: cut short there, it would have done something that nobody
 // is told about.
-func tell(ctx context.Context, cluster Cluster, entry report.Cluster, source SourceState) error {
+func tell(
+	ctx context.Context, cluster Cluster, entry report.Cluster, source SourceState,
+) (news []report.News, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeToTell)
 	defer cancel()
-	return panics.Catch(func() error { return cluster.Report(ctx, entry, source) })
+	err = panics.Catch(func() (err error) {
+		news, err = cluster.Report(ctx, entry, source)
+		return err
+	})
+	return news, err
 }
 
 // stack is for the log: where it was that something panicked. It is empty for other errors.

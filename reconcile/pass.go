@@ -202,7 +202,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	if r.loops && lockedElsewhere(entry) {
 		return entry // whoever holds the lease tells of the cluster: two that told of it would contradict each other
 	}
-	err = r.tell(ctx, cluster, entry, source)
+	entry.News, err = r.tell(ctx, cluster, entry, source)
 	if r.isNewError(entry.Key()+" report", err) {
 		log.Error("report", "error", err, stack(err))
 	}

@@ -145,19 +145,19 @@ func (c *simulated) Do(_ context.Context, action decide.Action) (report.Outcome,
 	return report.Outcome{Changed: len(writes) > 0, Detail: strings.Join(writes, ", ")}, nil
 }
 
-func (c *simulated) Report(ctx context.Context, entry report.Cluster, source reconcile.SourceState) error {
+func (c *simulated) Report(ctx context.Context, entry report.Cluster, source reconcile.SourceState) ([]report.News, error) {
 	c.burst("Report")
 	if c.live.telling != nil {
 		c.live.telling(entry)
 	}
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 	if len(c.live.worlds) == 1 {
 		c.live.reported = append(c.live.reported, entry)
 		c.live.sources = append(c.live.sources, source)
 	}
-	return nil
+	return nil, nil
 }
 
 func worldOf(name string) *simulate.World {

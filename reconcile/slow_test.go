@@ -154,14 +154,14 @@ func (c *slowSight) Do(_ context.Context, action decide.Action) (report.Outcome,
 	return report.Outcome{Changed: len(writes) > 0, Detail: strings.Join(writes, ", ")}, nil
 }
 
-func (c *slowSight) Report(_ context.Context, entry report.Cluster, source reconcile.SourceState) error {
+func (c *slowSight) Report(_ context.Context, entry report.Cluster, source reconcile.SourceState) ([]report.News, error) {
 	c.live.mu.Lock()
 	defer c.live.mu.Unlock()
 	c.sources = append(c.sources, source.Source)
 	if entry.Decision.Rule == decide.Converged && c.formedAt.IsZero() {
 		c.formedAt = time.Now()
 	}
-	return nil
+	return nil, nil
 }
 
 // later is a source of which a part is known at once and the rest later.

@@ -83,8 +83,8 @@ func (c *fleetCluster) Do(context.Context, decide.Action) (report.Outcome, error
 	return report.Outcome{Changed: true}, nil
 }
 
-func (c *fleetCluster) Report(context.Context, report.Cluster, reconcile.SourceState) error {
-	return nil
+func (c *fleetCluster) Report(context.Context, report.Cluster, reconcile.SourceState) ([]report.News, error) {
+	return nil, nil
 }
 
 // newFleet is a fleet of that many clusters, of which the first ones hang.

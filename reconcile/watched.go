@@ -82,8 +82,14 @@ func (r *Reconciler) decide(ctx context.Context, state decide.State) (d decide.D
 }
 
 // tell has it report.
-func (r *Reconciler) tell(ctx context.Context, c Cluster, entry report.Cluster, source SourceState) error {
-	return r.phase(ctx, steps.Report, func(ctx context.Context) error { return tell(ctx, c, entry, source) })
+func (r *Reconciler) tell(
+	ctx context.Context, c Cluster, entry report.Cluster, source SourceState,
+) (news []report.News, err error) {
+	err = r.phase(ctx, steps.Report, func(ctx context.Context) (err error) {
+		news, err = tell(ctx, c, entry, source)
+		return err
+	})
+	return news, err
 }
 
 // came is what something has come to that may have failed.

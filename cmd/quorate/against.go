@@ -324,7 +324,9 @@ func (c compared) Do(context.Context, decide.Action) (report.Outcome, error) {
 }
 
 // Report implements reconcile.Cluster.
-func (c compared) Report(context.Context, report.Cluster, reconcile.SourceState) error { return nil }
+func (c compared) Report(context.Context, report.Cluster, reconcile.SourceState) ([]report.News, error) {
+	return nil, nil
+}
 
 // Changes implements reconcile.Live.
 func (a *against) Changes(context.Context) reconcile.Changes { return nil }

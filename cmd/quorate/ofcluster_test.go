@@ -20,6 +20,7 @@ var obeyed = map[string]string{
 	"allow-image-repository": "registry.example.com/etcd", "allow-priority-class": "tenant-*", "allow-annotation": "a=b", "allow-label": "a", "allow-toleration": "a=b:NoSchedule",
 	"allow-node-selector": "a", "allow-backup-destination": "s3://backups", "backup-image": "registry.example.com/quorate:v1", "allow-recovery": "true", "approve": "never-restart",
 	"metrics-file": "/nowhere/quorate.prom", "pushgateway": "http://127.0.0.1:1", "pushgateway-job": "fleet", "heartbeat": "http://127.0.0.1:1/x",
+	"notify": "http://127.0.0.1:1/x", "report-status-context": "quorate",
 }
 
 // refusable are values that each setting of a source would take.
@@ -27,6 +28,7 @@ var refusable = map[string]string{
 	"branch": "main", "tag": "v1", "semver": ">=1", "ref": "refs/heads/x", "commit": strings.Repeat("a", 40), "git-credentials": "/nowhere", "git-proxy": "http://proxy:1",
 	"default-namespace": "a", "verify-keys": "/nowhere", "verify": "commit", "path": "apps", "allow-namespace": "a", "ignore-other-kinds": "true", "cache-dir": "/nowhere",
 	"against": "main", "allow-non-fast-forward": "true", "ca-only": "true", "fetch-timeout": "1s", "max-render-cpu": "1s", "confirm-removals": "directory", "sources-at-once": "3",
+	"report-status": "github",
 }
 
 // What says how to read git says nothing where git is not read: who gives it expects more of it, so
@@ -44,6 +46,10 @@ func TestClusterAsSourceIgnoresNoFlag(t *testing.T) {
 				return
 			}
 			if f.Name == "fleet" || f.Name == "listen" || f.Name == "resync" || strings.HasSuffix(f.Name, "-interval") { // a file, and those of --loop, which goes on
+				return
+			}
+			switch f.Name { // which mean nothing without --notify or --report-status
+			case "notify-format", "notify-secret-file", "report-status-repository", "report-status-token-file":
 				return
 			}
 			if !takes {

@@ -22,6 +22,7 @@ type runFlags struct {
 	live           liveFlags
 	log            logFlags
 	metrics        metricsFlags
+	notify         notifyFlags
 	output         outputs
 	detailed       bool
 	untilConverged bool
@@ -89,6 +90,7 @@ blocked, or the timeout is over. With --loop it goes on until it is told to stop
 	f.loop.add(c.Flags())
 	f.live.addLease(c)
 	f.metrics.add(c)
+	f.notify.add(c.Flags())
 	f.approve.add(c.Flags())
 	f.output.add(c, "text", "json", "markdown", "github")
 	c.Flags().BoolVar(&f.untilConverged, "until-converged", false,
@@ -156,6 +158,9 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	if err := f.source.check(); err != nil {
 		return err
 	}
+	if err := f.notify.check(&f.source); err != nil {
+		return err
+	}
 	if f.approve.plan != "" && f.source.live() {
 		return usageError{errors.New(needsRevisions)}
 	}
@@ -180,6 +185,7 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 		return err
 	}
 	if f.loop.on {
+		defer endTelling(ctx, sites, timeToFlush)
 		defer f.traces.end(ctx, timeToFlush)
 		defer closeAll(ctx, sites)
 		return f.loop.run(ctx, sites[0].r, sites[0].watched, f.live.leaseDuration)
@@ -199,11 +205,13 @@ func (f *runFlags) keepToApproved(ctx context.Context, sites []*site) error {
 func (f *runFlags) once(ctx context.Context, std streams, log *slog.Logger, sites []*site) error {
 	began, longest := time.Now(), timeToFlush
 	rep, converged := f.pass(f.traces.within(ctx), sites)
-	if time.Since(began) >= f.timeout {
+	took := time.Since(began)
+	if took >= f.timeout {
 		longest = hurriedFlush
 	}
 	defer f.traces.end(ctx, longest)
 	closeAll(ctx, sites)
+	defer endTelling(ctx, sites, min(max(f.timeout-took, hurriedNotify), timeToNotify))
 	err := f.output.report(std, outcome{f.name(), rep, f.failOn, &f.source})
 	if err == nil {
 		err = f.code(rep, converged)

@@ -32,6 +32,8 @@ type site struct {
 	// watched is what is counted, and took how long the passes have taken; zero if there were none.
 	watched *metrics.Metrics
 	took    time.Duration
+	// told, if anybody is to be told of the passes, does that.
+	told *notifier
 }
 
 // sites are those of a run. Of several, none is open yet, since that may take one of them long.
@@ -72,7 +74,7 @@ func (f *runFlags) sites(
 			if err := meeting.ready(meeting.all[i]); err != nil {
 				return err
 			}
-			return f.open(s, meeting.all[i].flags, sources[i], log, tell)
+			return f.open(ctx, s, meeting.all[i].flags, sources[i], log, tell)
 		})
 		sites = append(sites, s)
 	}
@@ -110,7 +112,8 @@ func (f *sourceFlags) at(p place) (*sourceFlags, error) {
 
 // open readies the part of a run that is about one Kubernetes cluster.
 func (f *runFlags) open(
-	s *site, live *liveFlags, source *sourceFlags, log *slog.Logger, tell func(report.Report, time.Duration),
+	ctx context.Context, s *site, live *liveFlags, source *sourceFlags, log *slog.Logger,
+	tell func(report.Report, time.Duration),
 ) error {
 	scope, err := source.scope()
 	if err != nil {
@@ -126,6 +129,9 @@ func (f *runFlags) open(
 	s.r = &reconcile.Reconciler{
 		Source: source, Live: s.live, Log: log, Plan: f.plan, Progress: s.named(tell), ClusterTimeout: f.clusterTimeout,
 		Steps: source.steps,
+	}
+	if s.told = f.notify.begin(ctx, log, s.name, !f.loop.on); s.told != nil {
+		s.r.Progress = both(s.r.Progress, s.told.observe)
 	}
 	if f.approve.neverRestart {
 		s.r.Approval = approval.NeverRestart{}
@@ -203,6 +209,15 @@ func closeAll(ctx context.Context, sites []*site) {
 		if s.r != nil {
 			all.Go(func() { giveUp(ctx, s.live, s.r.Log) })
 		}
+	}
+	all.Wait()
+}
+
+// endTelling tells what is left to tell of any, all at once.
+func endTelling(ctx context.Context, sites []*site, longest time.Duration) {
+	var all sync.WaitGroup
+	for _, s := range sites {
+		all.Go(func() { s.told.end(ctx, longest) })
 	}
 	all.Wait()
 }

@@ -70,6 +70,8 @@ type Cluster struct {
 	// Changes are what differs between what is declared and what lives, in a plan; or between two revisions of its
 	// declaration, where these are compared.
 	Changes []Change
+	// News are what this pass has told of it and the one before has not.
+	News []News
 }
 
 // Outcome is what an action did.

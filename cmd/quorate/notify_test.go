@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+const tokenOfHost, keyOfWebhook = "s3cret-of-the-host", "s3cret-key-of-24-bytes-or-more"
+
+// toldServer is a server that a run tells of itself.
+type toldServer struct {
+	*httptest.Server
+	mu    sync.Mutex
+	posts []string
+}
+
+func newToldServer(t *testing.T, answer func(w http.ResponseWriter, r *http.Request)) *toldServer {
+	t.Helper()
+	s := &toldServer{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.Method == http.MethodPost {
+			s.mu.Lock()
+			s.posts = append(s.posts, r.URL.Path+" "+string(body))
+			s.mu.Unlock()
+		}
+		answer(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// fileWith is a file that holds a secret.
+func fileWith(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(name, []byte(text+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func notifying(t *testing.T, f *notifyFlags, log io.Writer, atEnd bool) *notifier {
+	t.Helper()
+	f.given = func(string) bool { return true }
+	if f.context == "" {
+		f.context = "quorate"
+	}
+	if f.format == "" {
+		f.format = "json"
+	}
+	s := &sourceFlags{values: []string{"https://git.example.com/acme/fleet.git"}}
+	if err := f.check(s); err != nil {
+		t.Fatal(err)
+	}
+	return f.begin(t.Context(), slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), atEnd)
+}
+
+func blockedReport() report.Report {
+	return report.Report{Revision: "main@sha1:" + strings.Repeat("a", 40), Clusters: []report.Cluster{{Namespace: "shop", Name: "a",
+		Decision: decide.Decision{Rule: "QuorumLost", Verdict: decide.Block, Message: "lost"},
+		News:     []report.News{{Warning: true, Reason: "QuorumLost", Message: "lost"}}}}}
+}
+
+func TestRunIsToldOf(t *testing.T) {
+	s := newToldServer(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, `{"statuses":[]}`) })
+	var log bytes.Buffer
+	n := notifying(t, &notifyFlags{status: "gitea=" + s.URL + "/api/v1", tokenFile: fileWith(t, tokenOfHost),
+		to: []string{"@" + fileWith(t, s.URL+"/hook/s3cret")}, secretFile: fileWith(t, keyOfWebhook)}, &log, true)
+	n.observe(blockedReport(), time.Second)
+	quiet := blockedReport()
+	quiet.Clusters[0].News = nil
+	n.observe(quiet, time.Second)
+	n.end(t.Context(), time.Minute)
+	if log.String() != "" || len(s.posts) != 2 {
+		t.Fatalf("%s%q", log.String(), s.posts)
+	}
+	for _, p := range s.posts {
+		path, body, _ := strings.Cut(p, " ")
+		switch path {
+		case "/hook/s3cret":
+			if strings.Count(body, `"reason":"QuorumLost"`) != 1 || !json.Valid([]byte(body)) {
+				t.Error(body)
+			}
+		case "/api/v1/repos/acme/fleet/statuses/" + strings.Repeat("a", 40):
+			if !strings.Contains(body, `"state":"failure"`) || !strings.Contains(body, "shop/a: QuorumLost: lost") {
+				t.Error(body)
+			}
+		default:
+			t.Error(p)
+		}
+	}
+}
+
+// A loop tells as it goes, and of the same thing once.
+func TestLoopIsToldOf(t *testing.T) {
+	told := make(chan string, 9)
+	s := newToldServer(t, func(w http.ResponseWriter, r *http.Request) { told <- r.URL.Path })
+	var log bytes.Buffer
+	n := notifying(t, &notifyFlags{to: []string{s.URL + "/hook"}}, &log, false)
+	n.observe(blockedReport(), time.Second)
+	if path := <-told; path != "/hook" {
+		t.Error(path)
+	}
+	n.observe(report.Report{}, time.Second)
+	n.end(t.Context(), time.Minute)
+	if log.String() != "" || len(s.posts) != 1 {
+		t.Errorf("%s%q", log.String(), s.posts)
+	}
+}
+
+// What fails is a warning without secrets, and costs no more time than there is.
+func TestNobodyListens(t *testing.T) {
+	refuses := newToldServer(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		io.WriteString(w, r.RequestURI+r.Header.Get("Authorization"))
+	})
+	hangs := newToldServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	for _, s := range []*toldServer{refuses, hangs} {
+		var log bytes.Buffer
+		n := notifying(t, &notifyFlags{status: "github=" + s.URL, tokenFile: fileWith(t, tokenOfHost),
+			to: []string{"@" + fileWith(t, s.URL+"/s3cret"), s.URL + "/s3cret"}, secretFile: fileWith(t, keyOfWebhook)}, &log, true)
+		n.observe(blockedReport(), time.Second)
+		began := time.Now()
+		n.end(t.Context(), time.Second)
+		if text := log.String(); strings.Count(text, "level=WARN") != 3 || strings.Contains(text, "s3cret") || time.Since(began) > 8*time.Second {
+			t.Errorf("after %s: %s", time.Since(began), text)
+		}
+	}
+}
+
+// What could not be done later is refused at once, and no refusal has a secret in it.
+func TestNotifyFlags(t *testing.T) {
+	token, short := fileWith(t, tokenOfHost), fileWith(t, "s3cret")
+	dir := t.TempDir()
+	git := "https://git.example.com/acme/fleet.git"
+	for _, test := range []struct {
+		args string
+		want string
+	}{
+		{"--source cluster --report-status github --report-status-token-file " + token, "there is no commit"},
+		{"--source " + dir + " --report-status github --report-status-token-file " + token, "--report-status-repository"},
+		{"--source " + git + " --report-status github", "want --report-status-token-file"},
+		{"--source " + git + " --report-status svn --report-status-token-file " + token, "want github, gitlab, gitea, bitbucket"},
+		{"--source " + git + " --report-status gitea=http://git.example.com/api/v1 --report-status-token-file " + token, "in the clear"},
+		{"--source " + git + " --source https://other.example.com/a/b.git --report-status gitea --report-status-token-file " + token, "several hosts"},
+		{"--source " + git + " --report-status-token-file " + token, "means nothing without --report-status"},
+		{"--source " + git + " --notify-secret-file " + token, "means nothing without --notify"},
+		{"--source " + git + " --notify s3cret", "--notify: want a URL"},
+		{"--source " + git + " --notify @" + short, "--notify: want a URL"},
+		{"--source " + git + " --notify http://me:s3cret@example.com", "in the clear"},
+		{"--source " + git + " --notify https://example.com/s3cret --notify-format teams", "--notify-format"},
+		{"--source " + git + " --notify https://example.com/s3cret --notify-secret-file " + short, "24 bytes"},
+		{"--source " + git + " --notify https://example.com/s3cret --report-status-context s3cret\x1b", "--report-status-context"},
+	} {
+		var out, stderr bytes.Buffer
+		code := execute(t.Context(), append([]string{"run"}, strings.Split(test.args, " ")...), streams{out: &out, err: &stderr})
+		if code != exitInvalid || !strings.Contains(stderr.String(), test.want) || strings.Contains(stderr.String(), "s3cret") {
+			t.Errorf("%s: %d %s", test.args, code, stderr.String())
+		}
+	}
+}

@@ -1,0 +1,144 @@
+// Package deliver sends what the package notify says: messages to webhooks, and statuses of commits to hosts of git.
+package deliver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"quorate.dev/quorate/visible"
+)
+
+// request is one that may be repeated.
+type request struct {
+	method, url string
+	header      http.Header
+	body        []byte
+	// secrets are not to be shown, should the answer repeat them.
+	secrets []string
+}
+
+const (
+	// longestTry is how long one try may take.
+	longestTry = 10 * time.Second
+	// firstPause is the pause before it is tried again. It doubles each time.
+	firstPause = 500 * time.Millisecond
+	// mostTries bounds how often.
+	mostTries = 5
+	// mostOfAnswer is how much of an answer is read, and mostShown how much of one is shown, in bytes.
+	mostOfAnswer, mostShown = 1 << 20, 200
+)
+
+// client follows no redirect: credentials are for whom they were given for.
+var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
+// failure is an answer that is not what was asked for.
+type failure struct {
+	code  int
+	after time.Duration
+	err   error
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// do sends it until it is answered, as long as ctx has time. Errors name the host and no more of the URL, which may
+// be a secret.
+func (r request) do(ctx context.Context, agent string) ([]byte, error) {
+	pause := firstPause
+	for try := 1; ; try++ {
+		body, err := r.once(ctx, agent)
+		if err == nil {
+			return body, nil
+		}
+		wait := pause
+		if f, is := errors.AsType[*failure](err); is {
+			if f.code != http.StatusTooManyRequests && f.code/100 != 5 {
+				return nil, err
+			}
+			wait = max(wait, f.after)
+		}
+		deadline, bounded := ctx.Deadline()
+		if try == mostTries || bounded && time.Until(deadline) <= wait {
+			return nil, err
+		}
+		pause *= 2
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, err
+		case <-timer.C:
+		}
+	}
+}
+
+func (r request) once(ctx context.Context, agent string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, longestTry)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, r.method, r.url, bytes.NewReader(r.body))
+	if err != nil {
+		return nil, &failure{err: errors.New("the URL cannot be asked for")}
+	}
+	host := visible.Line(req.URL.Host)
+	req.Header = r.header.Clone()
+	req.Header.Set("User-Agent", agent)
+	resp, err := client.Do(req)
+	if err != nil {
+		if of, is := errors.AsType[*url.Error](err); is {
+			err = of.Err
+		}
+		return nil, fmt.Errorf("%s: %w", host, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, mostOfAnswer))
+	switch {
+	case resp.StatusCode/100 == 2 && err == nil:
+		return body, nil
+	case resp.StatusCode/100 == 2:
+		return nil, fmt.Errorf("%s: read the answer: %w", host, err)
+	case resp.StatusCode/100 == 3:
+		err = fmt.Errorf("%s: %d, which redirects; no redirect is followed", host, resp.StatusCode)
+	default:
+		err = fmt.Errorf("%s: %d %s%s", host, resp.StatusCode, http.StatusText(resp.StatusCode), r.excerpt(body))
+	}
+	return nil, &failure{resp.StatusCode, retryAfter(resp.Header.Get("Retry-After")), err}
+}
+
+// excerpt is the beginning of an answer, without what was to be kept from others.
+func (r request) excerpt(body []byte) string {
+	text := strings.TrimSpace(string(body))
+	secrets := append([]string{r.url}, r.secrets...)
+	if u, err := url.Parse(r.url); err == nil {
+		secrets = append(secrets, u.RequestURI(), u.Path)
+	}
+	for _, secret := range secrets {
+		if len(secret) > 1 {
+			text = strings.ReplaceAll(text, secret, "…")
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	return ": " + visible.Short(text, mostShown)
+}
+
+// retryAfter is how long an answer asks to wait; zero if it does not say so, or in a way that is not understood.
+func retryAfter(value string) time.Duration {
+	seconds, err := strconv.Atoi(value)
+	if err != nil || seconds < 0 || seconds > int((24*time.Hour).Seconds()) {
+		at, err := http.ParseTime(value)
+		if err != nil {
+			return 0
+		}
+		return max(time.Until(at), 0)
+	}
+	return time.Duration(seconds) * time.Second
+}

@@ -1,0 +1,243 @@
+package deliver
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"quorate.dev/quorate/reconcile/notify"
+	"quorate.dev/quorate/visible"
+)
+
+// Host is one of git that takes statuses of the commits of a repository.
+type Host struct {
+	// Kind is one of Kinds.
+	Kind string
+	// api is its address, without a slash in the end, and project the path of the repository there, in parts.
+	api     string
+	project []string
+	// web is the address of the repository for people; empty if none is needed.
+	web string
+	// Agent is what sends statuses.
+	Agent string
+}
+
+// Kinds are the kinds of hosts.
+func Kinds() []string { return []string{"github", "gitlab", "gitea", "bitbucket"} }
+
+// cloud is the host of Bitbucket as a service; others are Bitbucket Data Center.
+const cloud = "bitbucket.org"
+
+// Name of the host that a repository is on: some have another one for ssh through firewalls.
+func Name(repository *url.URL) string {
+	name := strings.ToLower(repository.Hostname())
+	return cmp.Or(map[string]string{"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com",
+		"altssh.bitbucket.org": cloud, "www.github.com": "github.com"}[name], name)
+}
+
+// NewHost is the host of a repository. Where its API is follows from the repository, unless api says so.
+func NewHost(kind, api string, repository *url.URL) (Host, error) {
+	h := Host{Kind: kind}
+	if !slices.Contains(Kinds(), kind) {
+		return h, fmt.Errorf("want %s", strings.Join(Kinds(), ", "))
+	}
+	name, scheme, path := Name(repository), "https", strings.Trim(repository.Path, "/")
+	root := name
+	if repository.Scheme != "ssh" {
+		scheme, root = repository.Scheme, cmp.Or(repository.Host, name)
+	}
+	h.api = strings.TrimSuffix(api, "/")
+	if api == "" {
+		h.api = map[string]string{"github.com": "https://api.github.com", cloud: "https://api.bitbucket.org/2.0"}[name]
+	}
+	suffix := map[string]string{"github": "/api/v3", "gitlab": "/api/v4", "gitea": "/api/v1"}[kind]
+	if h.api == "" {
+		h.api = scheme + "://" + root + suffix
+	}
+	// Where the host is not at the root of its name, neither are its repositories.
+	if at, err := url.Parse(h.api); err == nil && api != "" {
+		if prefix := strings.Trim(strings.TrimSuffix(at.Path, suffix), "/"); prefix != "" && name != cloud {
+			path = strings.TrimPrefix(path, prefix+"/")
+		}
+	}
+	if kind == "bitbucket" && name != cloud {
+		path = strings.TrimPrefix(path, "scm/")
+	}
+	h.project = strings.Split(strings.TrimSuffix(path, ".git"), "/")
+	if len(h.project) < 2 || kind != "gitlab" && len(h.project) != 2 ||
+		slices.ContainsFunc(h.project, func(s string) bool { return s == "" || s == "." || s == ".." || !visible.Is(s) }) {
+		return h, fmt.Errorf("the path of the repository at %s is none that %s has", visible.Line(name), kind)
+	}
+	h.web = "https://" + cloud + "/" + h.path()
+	if name != cloud {
+		h.web = h.api + "/projects/" + h.escaped()[0] + "/repos/" + h.escaped()[1]
+	}
+	return h, nil
+}
+
+// API is where statuses are sent to.
+func (h Host) API() string { return h.api }
+
+func (h Host) escaped() []string {
+	var list []string
+	for _, part := range h.project {
+		list = append(list, url.PathEscape(part))
+	}
+	return list
+}
+
+func (h Host) path() string { return strings.Join(h.escaped(), "/") }
+
+// told is a status as a host has it.
+type told struct {
+	ID          int64  `json:"id"`
+	State       string `json:"state"`
+	Status      string `json:"status"`
+	Context     string `json:"context"`
+	Name        string `json:"name"`
+	Key         string `json:"key"`
+	Description string `json:"description"`
+}
+
+// states are what each kind of host calls a state.
+var states = map[string]map[notify.State]string{
+	"github":    {notify.Pending: "pending", notify.Success: "success", notify.Failure: "failure"},
+	"gitlab":    {notify.Pending: "pending", notify.Success: "success", notify.Failure: "failed"},
+	"gitea":     {notify.Pending: "pending", notify.Success: "success", notify.Failure: "failure"},
+	"bitbucket": {notify.Pending: "INPROGRESS", notify.Success: "SUCCESSFUL", notify.Failure: "FAILED"},
+}
+
+// Report sees to it that a commit has a status, by a name that tells it from others, and writes it only if it has
+// another one.
+func (h Host) Report(ctx context.Context, token, commit, name string, s notify.Status) error {
+	has, found, err := h.read(ctx, token, commit, name)
+	if err != nil {
+		return fmt.Errorf("read the status of commit %s: %w", commit, err)
+	}
+	state := states[h.Kind][s.State]
+	same := has.Description == s.Description
+	if h.Kind == "gitlab" && s.State == notify.Pending {
+		same = true // it refuses what is pending to become pending
+	}
+	if found && cmp.Or(has.State, has.Status) == state && same {
+		return nil
+	}
+	if err := h.write(ctx, token, commit, name, state, s.Description); err != nil {
+		return fmt.Errorf("write the status of commit %s: %w", commit, err)
+	}
+	return nil
+}
+
+// read returns the status that a commit has by a name.
+func (h Host) read(ctx context.Context, token, commit, name string) (has told, found bool, err error) {
+	var where string
+	switch {
+	case h.Kind == "github":
+		where = "/repos/" + h.path() + "/commits/" + commit + "/status?per_page=100"
+	case h.Kind == "gitea":
+		where = "/repos/" + h.path() + "/commits/" + commit + "/status?limit=50"
+	case h.Kind == "gitlab":
+		where = "/projects/" + url.PathEscape(strings.Join(h.project, "/")) + "/repository/commits/" + commit +
+			"/statuses?per_page=100&name=" + url.QueryEscape(name)
+	case h.isCloud():
+		where = "/repositories/" + h.path() + "/commit/" + commit + "/statuses/build/" + url.PathEscape(name)
+	default:
+		where = "/rest/build-status/1.0/commits/" + commit + "?limit=100"
+	}
+	r := h.request(http.MethodGet, where, token, nil)
+	body, err := r.do(ctx, h.Agent)
+	if f, is := errors.AsType[*failure](err); is && f.code == http.StatusNotFound && h.isCloud() {
+		return told{}, false, nil
+	}
+	if err != nil {
+		return told{}, false, err
+	}
+	list, err := statusesIn(body)
+	for _, one := range list {
+		if cmp.Or(one.Context, one.Key, one.Name) != name || found && one.ID < has.ID {
+			continue
+		}
+		has, found = one, true
+	}
+	return has, found, err
+}
+
+// statusesIn reads a list, one status, or an object that has a list.
+func statusesIn(body []byte) ([]told, error) {
+	var list []told
+	if json.Unmarshal(body, &list) == nil {
+		return list, nil
+	}
+	var object struct {
+		told
+		Statuses []told `json:"statuses"`
+		Values   []told `json:"values"`
+	}
+	if err := json.Unmarshal(body, &object); err != nil {
+		return nil, errors.New("the answer is not JSON as expected; is it the address of the API?")
+	}
+	return append(append(object.Statuses, object.Values...), object.told), nil
+}
+
+func (h Host) write(ctx context.Context, token, commit, name, state, description string) error {
+	var where string
+	fields := map[string]string{"state": state, "description": description}
+	switch {
+	case h.Kind == "gitlab":
+		where = "/projects/" + url.PathEscape(strings.Join(h.project, "/")) + "/statuses/" + commit
+		fields["name"] = name
+	case h.Kind != "bitbucket":
+		where = "/repos/" + h.path() + "/statuses/" + commit
+		fields["context"] = name
+	default:
+		where = "/rest/build-status/1.0/commits/" + commit
+		if h.isCloud() {
+			where = "/repositories/" + h.path() + "/commit/" + commit + "/statuses/build"
+		}
+		fields["key"], fields["name"], fields["url"] = name, name, h.web+"/commits/"+commit
+	}
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	_, err = h.request(http.MethodPost, where, token, body).do(ctx, h.Agent)
+	return err
+}
+
+// isCloud reports whether it is Bitbucket as a service.
+func (h Host) isCloud() bool {
+	return h.Kind == "bitbucket" && strings.HasPrefix(h.web, "https://"+cloud+"/")
+}
+
+func (h Host) request(method, where, token string, body []byte) request {
+	r := request{method: method, url: h.api + where, body: body, header: http.Header{}, secrets: []string{token}}
+	r.header.Set("Accept", "application/json")
+	if body != nil {
+		r.header.Set("Content-Type", "application/json")
+	}
+	authorization := "Bearer " + token
+	switch {
+	case h.Kind == "github":
+		r.header.Set("Accept", "application/vnd.github+json")
+		r.header.Set("X-GitHub-Api-Version", "2022-11-28")
+	case h.Kind == "gitea":
+		authorization = "token " + token
+	case h.isCloud() && strings.Contains(token, ":"): // USER:TOKEN
+		encoded := base64.StdEncoding.EncodeToString([]byte(token))
+		r.secrets = append(r.secrets, encoded)
+		authorization = "Basic " + encoded
+	}
+	if h.Kind == "gitlab" {
+		r.header.Set("Private-Token", token)
+		return r
+	}
+	r.header.Set("Authorization", authorization)
+	return r
+}

@@ -1,0 +1,177 @@
+package notify
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/visible"
+)
+
+// Message is what is posted at once.
+type Message struct {
+	// ID is the same however often the message is sent.
+	ID string `json:"id"`
+	// Time of it.
+	Time time.Time `json:"time"`
+	// Context is the name of the run, which tells it from others.
+	Context string `json:"context"`
+	// Revision of the source; empty if it could not be read.
+	Revision string `json:"revision,omitempty"`
+	// Summary says it on one line.
+	Summary string `json:"summary"`
+	// Events, so many at most, and how many there are besides.
+	Events []Event `json:"events"`
+	More   int     `json:"more,omitempty"`
+}
+
+const (
+	// mostEvents are sent in one message, and mostLines in one for a chat.
+	mostEvents, mostLines = 50, 20
+)
+
+// NewMessage makes a message of some events.
+func NewMessage(id string, at time.Time, context, revision string, events []Event) Message {
+	warnings := 0
+	for _, e := range events {
+		if e.Warning {
+			warnings++
+		}
+	}
+	m := Message{ID: id, Time: at.UTC().Truncate(time.Second), Context: visible.Line(context),
+		Revision: visible.Short(revision, longestMessage), Events: events}
+	m.Summary = decide.Count(len(events), "event")
+	if warnings > 0 {
+		m.Summary += ", " + decide.Count(warnings, "warning")
+	}
+	if len(events) == 1 {
+		m.Summary = events[0].String()
+	}
+	if len(events) > mostEvents {
+		m.Events, m.More = warningsFirst(events)[:mostEvents], len(events)-mostEvents
+	}
+	return m
+}
+
+// warningsFirst are the same events, those first that somebody should look at.
+func warningsFirst(events []Event) []Event {
+	var first, rest []Event
+	for _, e := range events {
+		if e.Warning {
+			first = append(first, e)
+		} else {
+			rest = append(rest, e)
+		}
+	}
+	return append(first, rest...)
+}
+
+// Format is one that a message is posted in.
+type Format string
+
+// The formats.
+const (
+	JSON        Format = "json"
+	Slack       Format = "slack"
+	CloudEvents Format = "cloudevents"
+)
+
+// EventType is the type of a CloudEvent.
+const EventType = "dev.quorate.run.news.v1"
+
+// Encode is a message as it is posted, and its media type.
+func (m Message) Encode(f Format) (body []byte, mediaType string, err error) {
+	mediaType = "application/json"
+	switch f {
+	case JSON:
+		body, err = json.Marshal(m)
+	case Slack:
+		body, err = json.Marshal(struct {
+			Text string `json:"text"`
+		}{m.slack()})
+	case CloudEvents:
+		mediaType = "application/cloudevents+json"
+		body, err = json.Marshal(struct {
+			SpecVersion string    `json:"specversion"`
+			ID          string    `json:"id"`
+			Source      string    `json:"source"`
+			Type        string    `json:"type"`
+			Time        time.Time `json:"time"`
+			MediaType   string    `json:"datacontenttype"`
+			Data        Message   `json:"data"`
+		}{"1.0", m.ID, "/quorate/" + escapePath(m.Context), EventType, m.Time, "application/json", m})
+	}
+	return visible.JSON(body), mediaType, err
+}
+
+// escapePath makes any text a part of the path of a URI.
+func escapePath(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-._~/", c) >= 0:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// slack is the message for a chat. What others have a say in stands in code, where nothing is a mention, a link or
+// markup.
+func (m Message) slack() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Quorate %s", inCode(m.Context))
+	if m.Revision != "" {
+		fmt.Fprintf(&b, " at %s", inCode(m.Revision))
+	}
+	events, more := m.Events, m.More
+	if len(events) > mostLines {
+		events, more = warningsFirst(events)[:mostLines], more+len(events)-mostLines
+	}
+	for _, e := range events {
+		sign := ":information_source:"
+		if e.Warning {
+			sign = ":warning:"
+		}
+		fmt.Fprintf(&b, "\n%s %s", sign, inCode(e.String()))
+	}
+	if more > 0 {
+		fmt.Fprintf(&b, "\nand %d more", more)
+	}
+	return b.String()
+}
+
+var forSlack = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "`", "'")
+
+func inCode(s string) string { return "`" + forSlack.Replace(visible.Short(s, longestMessage)) + "`" }
+
+// Sign is the signature of a message that is sent at some time, as Standard Webhooks has it. The key is what is after
+// whsec_, in base64, or else the secret itself.
+func Sign(secret, id string, at time.Time, body []byte) (string, error) {
+	key := []byte(secret)
+	if encoded, is := strings.CutPrefix(secret, "whsec_"); is {
+		var err error
+		if key, err = base64.StdEncoding.DecodeString(encoded); err != nil {
+			return "", errors.New("what follows whsec_ is not base64")
+		}
+	}
+	if len(key) < shortestKey {
+		return "", fmt.Errorf("want a secret of %d bytes or more", shortestKey)
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(id + "." + strconv.FormatInt(at.Unix(), 10) + "."))
+	mac.Write(body)
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)), nil
+}
+
+// shortestKey is what Standard Webhooks asks for, in bytes.
+const shortestKey = 24

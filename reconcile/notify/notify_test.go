@@ -1,0 +1,172 @@
+package notify
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"quorate.dev/quorate/reconcile/decide"
+	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/visible"
+)
+
+const commit = "0123456789abcdef0123456789abcdef01234567"
+
+func cluster(name, source string, d decide.Decision) report.Cluster {
+	return report.Cluster{Namespace: "shop", Name: name, Decision: d, Where: report.Problem{Source: source}}
+}
+
+var (
+	done    = decide.Decision{Rule: decide.Converged, Verdict: decide.Done, Message: "as declared"}
+	waits   = decide.Decision{Rule: "Waiting", Verdict: decide.Wait, Message: "soon"}
+	blocked = decide.Decision{Rule: "QuorumLost", Verdict: decide.Block, Message: "lost"}
+)
+
+func TestNews(t *testing.T) {
+	a, b := cluster("a", "", blocked), cluster("b", "", done)
+	away := report.News{Warning: true, Reason: "FetchFailed", Message: "away", About: report.AboutSource}
+	a.News = []report.News{{Warning: true, Reason: "QuorumLost", Message: "lost\n\x1b[2J"}, away}
+	b.News = []report.News{away}
+	rep := report.Report{Clusters: []report.Cluster{a, b}, Problems: []report.Problem{{File: "a.yaml", Line: 3, Message: "no"}}}
+	got, _ := json.Marshal(News(rep))
+	want := `[{"cluster":"shop/a","warning":true,"reason":"QuorumLost","message":"lost \\x1b[2J"},{"warning":true,"reason":"FetchFailed","message":"away"}]`
+	if string(got) != want {
+		t.Errorf("got %s", got)
+	}
+	// Problems are told of with the revision that has them, and with no later pass.
+	rep.Clusters = []report.Cluster{b}
+	rep.Clusters[0].News = []report.News{{Reason: "Revision", About: report.AboutRevision}}
+	if got := News(rep); len(got) != 1 || got[0].Reason != "InvalidDeclaration" || got[0].Message != "a.yaml:3: no" {
+		t.Errorf("got %+v", got)
+	}
+	rep.Clusters[0].News = nil
+	if got := News(rep); len(got) != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestBoard(t *testing.T) {
+	at := "main@sha1:" + commit
+	failing := cluster("c", "", done)
+	failing.Error = "no answer"
+	for name, test := range map[string]struct {
+		rep  report.Report
+		want Status
+	}{
+		"done":    {report.Report{Clusters: []report.Cluster{cluster("a", "", done)}}, Status{Success, "1 cluster is as declared"}},
+		"waits":   {report.Report{Clusters: []report.Cluster{cluster("a", "", done), cluster("b", "", waits)}}, Status{Pending, "something is left to do for 1 of 2 clusters"}},
+		"blocked": {report.Report{Clusters: []report.Cluster{cluster("a", "", blocked), cluster("b", "", waits)}}, Status{Failure, "shop/a: QuorumLost: lost"}},
+		"failed":  {report.Report{Clusters: []report.Cluster{cluster("a", "", blocked), failing}}, Status{Failure, "shop/a: QuorumLost: lost (and 1 more)"}},
+		"invalid": {report.Report{Clusters: []report.Cluster{cluster("a", "", done)}, Problems: []report.Problem{{File: "x.yaml", Line: 1, Message: "no"}}}, Status{Failure, "x.yaml:1: no"}},
+		"error":   {report.Report{Error: "away\x1b"}, Status{Failure, `away\x1b`}},
+		"unseen":  {report.Report{Others: []string{"shop/z"}}, Status{Pending, "not all clusters have been looked at yet"}},
+	} {
+		var b Board
+		test.rep.Revision = at
+		b.Observe(test.rep, true)
+		if got, status := b.Commit(""); got != commit || status != test.want {
+			t.Errorf("%s: got %s %+v", name, got, status)
+		}
+	}
+}
+
+// What one source is told says nothing of another.
+func TestBoardOfSeveralSources(t *testing.T) {
+	var b Board
+	b.Observe(report.Report{
+		Sources:  []report.Source{{Source: "x", Revision: "main@sha1:" + commit}, {Source: "y", Revision: "directory"}, {Source: "z", Revision: "sha1:" + commit}},
+		Clusters: []report.Cluster{cluster("a", "x", done), cluster("b", "z", blocked)},
+	}, true)
+	if got, s := b.Commit("x"); got != commit || s != (Status{Success, "1 cluster is as declared"}) {
+		t.Error(got, s)
+	}
+	if got, s := b.Commit("z"); got != commit || s.State != Failure {
+		t.Error(got, s)
+	}
+	for _, source := range []string{"y", "none", ""} {
+		if got, _ := b.Commit(source); got != "" {
+			t.Error(source, got)
+		}
+	}
+}
+
+// A loop looks at some clusters at a time.
+func TestBoardRemembers(t *testing.T) {
+	var b Board
+	at := "main@sha1:" + commit
+	b.Observe(report.Report{Revision: at, Clusters: []report.Cluster{cluster("a", "", blocked), cluster("b", "", waits)}}, true)
+	b.Observe(report.Report{Clusters: []report.Cluster{cluster("b", "", done)}}, false)
+	b.Observe(report.Report{Revision: at, Others: []string{"shop/a", "shop/b"}}, true)
+	if _, s := b.Commit(""); s.State != Failure {
+		t.Error(s)
+	}
+	b.Observe(report.Report{Revision: at, Others: []string{"shop/b"}}, true)
+	if _, s := b.Commit(""); s != (Status{Success, "1 cluster is as declared"}) {
+		t.Error(s)
+	}
+}
+
+func TestLongDescription(t *testing.T) {
+	var b Board
+	long := cluster("a", "", decide.Decision{Rule: "X", Verdict: decide.Block, Message: strings.Repeat("ä", 500)})
+	b.Observe(report.Report{Revision: "sha1:" + commit, Clusters: []report.Cluster{long, cluster("b", "", blocked)}}, true)
+	if _, s := b.Commit(""); len(s.Description) > LongestDescription || !utf8.ValidString(s.Description) || !strings.HasSuffix(s.Description, " (and 1 more)") {
+		t.Errorf("%d: %s", len(s.Description), s.Description)
+	}
+}
+
+var noon = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+
+func hostile() Message {
+	return NewMessage("m1", noon, "quorate", "main@sha1:"+commit, []Event{
+		{Cluster: "shop/a", Warning: true, Reason: "InvalidSpec", Message: "<!channel> <@U012> @here & `x` *b* [l](http://x)\x1b[2J\u202e"},
+		{Cluster: "shop/b", Reason: "Converged", Message: "as declared"},
+	})
+}
+
+func TestFormats(t *testing.T) {
+	event := `"events":[{"cluster":"shop/a","warning":true,"reason":"InvalidSpec","message":"\u003c!channel\u003e \u003c@U012\u003e @here \u0026 ` + "`x`" + ` *b* [l](http://x)\u001b[2J\u202e"},{"cluster":"shop/b","warning":false,"reason":"Converged","message":"as declared"}]`
+	data := `{"id":"m1","time":"2026-11-01T12:00:00Z","context":"quorate","revision":"main@sha1:` + commit + `","summary":"2 events, 1 warning",` + event + `}`
+	for format, want := range map[Format][2]string{
+		JSON:        {"application/json", data},
+		CloudEvents: {"application/cloudevents+json", `{"specversion":"1.0","id":"m1","source":"/quorate/quorate","type":"dev.quorate.run.news.v1","time":"2026-11-01T12:00:00Z","datacontenttype":"application/json","data":` + data + `}`},
+		Slack: {"application/json", `{"text":"Quorate ` + "`quorate`" + ` at ` + "`main@sha1:" + commit + "`" +
+			`\n:warning: ` + "`shop/a: InvalidSpec: \\u0026lt;!channel\\u0026gt; \\u0026lt;@U012\\u0026gt; @here \\u0026amp; 'x' *b* [l](http://x)\\\\x1b[2J\\\\u202e`" +
+			`\n:information_source: ` + "`shop/b: Converged: as declared`" + `"}`},
+	} {
+		body, mediaType, err := hostile().Encode(format)
+		if err != nil || mediaType != want[0] || string(body) != want[1] {
+			t.Errorf("%s: %v %s\n%s\nwant\n%s", format, err, mediaType, body, want[1])
+		}
+		if !visible.Is(string(body)) || !json.Valid(body) {
+			t.Errorf("%s: %q", format, body)
+		}
+	}
+}
+
+func TestManyEvents(t *testing.T) {
+	events := make([]Event, 60)
+	events[59].Warning = true
+	m := NewMessage("m", noon, "quorate", "", events)
+	if len(m.Events) != 50 || m.More != 10 || !m.Events[0].Warning || m.Summary != "60 events, 1 warning" {
+		t.Errorf("%d %d %+v", len(m.Events), m.More, m.Summary)
+	}
+	if text := m.slack(); !strings.HasSuffix(text, "\nand 40 more") || strings.Count(text, "\n") != 21 {
+		t.Error(text)
+	}
+}
+
+// The example of the specification of Standard Webhooks.
+func TestSign(t *testing.T) {
+	got, err := Sign("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`))
+	if err != nil || got != "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=" {
+		t.Error(got, err)
+	}
+	for _, secret := range []string{"", "short", "whsec_!", "whsec_AAAA"} {
+		if _, err := Sign(secret, "", noon, nil); err == nil {
+			t.Errorf("%q is taken", secret)
+		}
+	}
+}
