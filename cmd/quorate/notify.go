@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quorate.dev/quorate/gitsource/remote"
+	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/notify"
 	"quorate.dev/quorate/reconcile/notify/deliver"
 	"quorate.dev/quorate/reconcile/report"
@@ -200,8 +201,8 @@ func hostsOf(kind, api string, sources []source) ([]commitHost, error) {
 		}
 		at, err := url.Parse(host.API())
 		if err != nil || at.Scheme != "https" && !isLoopback(at.Hostname()) {
-			return nil, fmt.Errorf("the token would cross the network to %s in the clear; use https, or name the API, %s=URL",
-				deliver.Name(repository), kind)
+			return nil, fmt.Errorf("the token would cross the network to %s in the clear; use https, or name the API, "+
+				"%s=URL", deliver.Name(repository), kind)
 		}
 		host.Agent = "quorate/" + version()
 		names[at.Host], hosts = true, append(hosts, commitHost{labels[i], host})
@@ -252,7 +253,7 @@ type written struct {
 
 // begin has a run told of, if anybody is to be; nil if nobody is. Of several Kubernetes clusters each is told of by a
 // name of its own.
-func (f *notifyFlags) begin(ctx context.Context, log *slog.Logger, kubernetes string, atEnd bool) *notifier {
+func (f *notifyFlags) begin(ctx context.Context, r *reconcile.Reconciler, kubernetes string, atEnd bool) *notifier {
 	if len(f.to) == 0 && len(f.hosts) == 0 {
 		return nil
 	}
@@ -260,9 +261,11 @@ func (f *notifyFlags) begin(ctx context.Context, log *slog.Logger, kubernetes st
 	if kubernetes != "" {
 		name += "/" + kubernetes
 	}
-	n := &notifier{flags: f, log: log, context: name, atEnd: atEnd, written: map[string]written{}, failures: map[string]string{},
-		woken: make(chan struct{}, 1), ending: make(chan struct{}), done: make(chan struct{})}
+	n := &notifier{flags: f, log: r.Log, context: name, atEnd: atEnd, written: map[string]written{},
+		failures: map[string]string{}, woken: make(chan struct{}, 1),
+		ending: make(chan struct{}), done: make(chan struct{})}
 	ctx, n.stop = context.WithCancel(context.WithoutCancel(ctx))
+	r.Progress = both(r.Progress, n.observe)
 	go n.follow(ctx)
 	return n
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 )
@@ -66,7 +67,8 @@ func notifying(t *testing.T, f *notifyFlags, log io.Writer, atEnd bool) *notifie
 	if err := f.check(s); err != nil {
 		t.Fatal(err)
 	}
-	return f.begin(t.Context(), slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), atEnd)
+	r := &reconcile.Reconciler{Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	return f.begin(t.Context(), r, atEnd)
 }
 
 func blockedReport() report.Report {

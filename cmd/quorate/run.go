@@ -154,15 +154,8 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	if err := f.metrics.check(); err != nil {
 		return err
 	}
-	f.source.namespaces = f.live.namespaces
-	if err := f.source.check(); err != nil {
+	if err := f.checkSources(); err != nil {
 		return err
-	}
-	if err := f.notify.check(&f.source); err != nil {
-		return err
-	}
-	if f.approve.plan != "" && f.source.live() {
-		return usageError{errors.New(needsRevisions)}
 	}
 	// It shows whatever was asked for.
 	f.source.settings.allowNonFastForward = f.source.settings.allowNonFastForward || f.plan
@@ -191,6 +184,21 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 		return f.loop.run(ctx, sites[0].r, sites[0].watched, f.live.leaseDuration)
 	}
 	return f.once(ctx, std, log, sites)
+}
+
+// checkSources checks the sources, and what goes with them alone.
+func (f *runFlags) checkSources() error {
+	f.source.namespaces = f.live.namespaces
+	if err := f.source.check(); err != nil {
+		return err
+	}
+	if err := f.notify.check(&f.source); err != nil {
+		return err
+	}
+	if f.approve.plan != "" && f.source.live() {
+		return usageError{errors.New(needsRevisions)}
+	}
+	return nil
 }
 
 // keepToApproved has a run do what is approved.

@@ -130,9 +130,7 @@ func (f *runFlags) open(
 		Source: source, Live: s.live, Log: log, Plan: f.plan, Progress: s.named(tell), ClusterTimeout: f.clusterTimeout,
 		Steps: source.steps,
 	}
-	if s.told = f.notify.begin(ctx, log, s.name, !f.loop.on); s.told != nil {
-		s.r.Progress = both(s.r.Progress, s.told.observe)
-	}
+	s.told = f.notify.begin(ctx, s.r, s.name, !f.loop.on)
 	if f.approve.neverRestart {
 		s.r.Approval = approval.NeverRestart{}
 	}

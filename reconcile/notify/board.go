@@ -160,7 +160,8 @@ func (b *Board) status(source string) Status {
 	case len(reasons) == 1:
 		return Status{Failure, reasons[0]}
 	case pending > 0:
-		return Status{Pending, fmt.Sprintf("something is left to do for %d of %s", pending, decide.Count(all, "cluster"))}
+		return Status{Pending, fmt.Sprintf("something is left to do for %d of %s", pending,
+			decide.Count(all, "cluster"))}
 	case b.unseen:
 		return Status{Pending, "not all clusters have been looked at yet"}
 	case all == 0:

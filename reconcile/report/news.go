@@ -16,10 +16,10 @@ type News struct {
 type About int
 
 const (
-	// AboutCluster: the cluster itself.
+	// AboutCluster is about the cluster itself.
 	AboutCluster About = iota
-	// AboutSource: the source that declares it. Each of its clusters has the same news.
+	// AboutSource is about the source that declares it. Each of its clusters has the same news.
 	AboutSource
-	// AboutRevision: the source was read at another revision than the last pass has told of.
+	// AboutRevision says that the source was read at another revision than the last pass has told of.
 	AboutRevision
 )

@@ -35,6 +35,9 @@ func Kinds() []string { return []string{"github", "gitlab", "gitea", "bitbucket"
 // cloud is the host of Bitbucket as a service; others are Bitbucket Data Center.
 const cloud = "bitbucket.org"
 
+// services are where the API is of hosts that have it elsewhere.
+var services = map[string]string{"github.com": "https://api.github.com", cloud: "https://api.bitbucket.org/2.0"}
+
 // Name of the host that a repository is on: some have another one for ssh through firewalls.
 func Name(repository *url.URL) string {
 	name := strings.ToLower(repository.Hostname())
@@ -53,14 +56,8 @@ func NewHost(kind, api string, repository *url.URL) (Host, error) {
 	if repository.Scheme != "ssh" {
 		scheme, root = repository.Scheme, cmp.Or(repository.Host, name)
 	}
-	h.api = strings.TrimSuffix(api, "/")
-	if api == "" {
-		h.api = map[string]string{"github.com": "https://api.github.com", cloud: "https://api.bitbucket.org/2.0"}[name]
-	}
 	suffix := map[string]string{"github": "/api/v3", "gitlab": "/api/v4", "gitea": "/api/v1"}[kind]
-	if h.api == "" {
-		h.api = scheme + "://" + root + suffix
-	}
+	h.api = cmp.Or(strings.TrimSuffix(api, "/"), services[name], scheme+"://"+root+suffix)
 	// Where the host is not at the root of its name, neither are its repositories.
 	if at, err := url.Parse(h.api); err == nil && api != "" {
 		if prefix := strings.Trim(strings.TrimSuffix(at.Path, suffix), "/"); prefix != "" && name != cloud {
@@ -71,8 +68,7 @@ func NewHost(kind, api string, repository *url.URL) (Host, error) {
 		path = strings.TrimPrefix(path, "scm/")
 	}
 	h.project = strings.Split(strings.TrimSuffix(path, ".git"), "/")
-	if len(h.project) < 2 || kind != "gitlab" && len(h.project) != 2 ||
-		slices.ContainsFunc(h.project, func(s string) bool { return s == "" || s == "." || s == ".." || !visible.Is(s) }) {
+	if len(h.project) < 2 || kind != "gitlab" && len(h.project) != 2 || slices.ContainsFunc(h.project, isNoName) {
 		return h, fmt.Errorf("the path of the repository at %s is none that %s has", visible.Line(name), kind)
 	}
 	h.web = "https://" + cloud + "/" + h.path()
@@ -80,6 +76,11 @@ func NewHost(kind, api string, repository *url.URL) (Host, error) {
 		h.web = h.api + "/projects/" + h.escaped()[0] + "/repos/" + h.escaped()[1]
 	}
 	return h, nil
+}
+
+// isNoName reports whether a part of a path is the name of no project.
+func isNoName(part string) bool {
+	return part == "" || part == "." || part == ".." || !visible.Is(part)
 }
 
 // API is where statuses are sent to.
