@@ -19,7 +19,8 @@ func News(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, event
 	}
 	old := custom.Status
 	if old.SourceRevision != status.SourceRevision {
-		news = append(news, report.News{Reason: "Revision", Message: status.SourceRevision, About: report.AboutRevision})
+		news = append(news, report.News{Reason: "Revision", Message: status.SourceRevision,
+			About: report.AboutRevision})
 	}
 	// The message of an error may say something else each time, so only that there is one counts.
 	was := meta.FindStatusCondition(old.Conditions, v1alpha1.ConditionSourceReady)

@@ -58,7 +58,8 @@ func (f *notifyFlags) add(flags *pflag.FlagSet) {
 			"; gitlab=URL names where the API is (default: where the repository is)")
 	flags.StringVar(&f.repository, "report-status-repository", "",
 		"URL of the repository that is told, where the only source is a checkout of it (default: the source)")
-	flags.StringVar(&f.tokenFile, "report-status-token-file", "", "file with the token to write statuses of commits with")
+	flags.StringVar(&f.tokenFile, "report-status-token-file", "",
+		"file with the token to write statuses of commits with")
 	flags.StringVar(&f.context, "report-status-context", "quorate",
 		"name of the status of a commit, and of the run in what --notify posts: each run needs one of its own")
 	flags.StringArrayVar(&f.to, "notify", nil,
@@ -165,7 +166,7 @@ func (f *notifyFlags) checkStatus(s *sourceFlags) error {
 	}
 	if f.repository != "" {
 		if len(sources) > 1 {
-			return usageError{errors.New("--report-status-repository: it says where one source is, and there are several")}
+			return usageError{errors.New("--report-status-repository: it says where one source is; there are several")}
 		}
 		sources[0].location = f.repository
 	}

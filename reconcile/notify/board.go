@@ -154,6 +154,11 @@ func (b *Board) status(source string) Status {
 	case b.last.Error != "":
 		reasons = append(reasons, b.last.Error)
 	}
+	return b.verdict(reasons, pending, all)
+}
+
+// verdict is the status that follows from reasons for failure and from how many of all clusters are pending.
+func (b *Board) verdict(reasons []string, pending, all int) Status {
 	switch {
 	case len(reasons) > 1:
 		return Status{Failure, andMore(reasons[0], len(reasons)-1)}
