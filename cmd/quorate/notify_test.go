@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"quorate.dev/quorate/gitsource/gittest"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
@@ -173,5 +174,33 @@ func TestNotifyFlags(t *testing.T) {
 		if code != exitInvalid || !strings.Contains(stderr.String(), test.want) || strings.Contains(stderr.String(), "s3cret") {
 			t.Errorf("%s: %d %s", test.args, code, stderr.String())
 		}
+	}
+}
+
+// The command itself tells of the commit that it has read, also if it fails, and ends as it does without.
+func TestCommandTellsOfItsCommit(t *testing.T) {
+	s := newToldServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "token "+tokenOfHost {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		io.WriteString(w, `{"statuses":[]}`)
+	})
+	repository := gittest.NewRepository(t)
+	repository.Declare("a")
+	commit := repository.Commit()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte("{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}], "+
+		"clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: u, user: {token: t}}]}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, stderr bytes.Buffer
+	code := execute(t.Context(), []string{"run", "--kubeconfig", kubeconfig, "--source", repository.Dir, "--log-level", "debug",
+		"--report-status", "gitea=" + s.URL + "/api/v1", "--report-status-repository", "https://git.example.com/acme/fleet.git",
+		"--report-status-token-file", fileWith(t, tokenOfHost), "--notify", "@" + fileWith(t, s.URL+"/s3cret")}, streams{out: &out, err: &stderr})
+	if code != exitError || len(s.posts) != 1 || !strings.HasPrefix(s.posts[0], "/api/v1/repos/acme/fleet/statuses/"+commit+" ") || !strings.Contains(s.posts[0], `"state":"failure"`) {
+		t.Errorf("%d %q\n%s", code, s.posts, stderr.String())
+	}
+	if text := out.String() + stderr.String(); strings.Contains(text, "s3cret") {
+		t.Error(text)
 	}
 }
