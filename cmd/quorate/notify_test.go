@@ -69,7 +69,7 @@ func notifying(t *testing.T, f *notifyFlags, log io.Writer, atEnd bool) *notifie
 		t.Fatal(err)
 	}
 	r := &reconcile.Reconciler{Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
-	return f.begin(t.Context(), r, atEnd)
+	return f.begin(t.Context(), r, "", atEnd)
 }
 
 func blockedReport() report.Report {
@@ -202,5 +202,17 @@ func TestCommandTellsOfItsCommit(t *testing.T) {
 	}
 	if text := out.String() + stderr.String(); strings.Contains(text, "s3cret") {
 		t.Error(text)
+	}
+}
+
+// Each of several Kubernetes clusters is told of by a name of its own.
+func TestToldOfByName(t *testing.T) {
+	f := &notifyFlags{context: "team", to: []string{"https://hooks.example.com/a"}}
+	for kubernetes, want := range map[string]string{"": "team", "eu-1": "team/eu-1"} {
+		n := f.begin(t.Context(), &reconcile.Reconciler{Log: slog.New(slog.DiscardHandler)}, kubernetes, true)
+		if n.context != want {
+			t.Errorf("%q is told of as %q, not %q", kubernetes, n.context, want)
+		}
+		n.end(t.Context(), time.Second)
 	}
 }
