@@ -171,7 +171,7 @@ func TestGitLabComment(t *testing.T) {
 	const notes = "https://git.example.com/api/v4/projects/5/merge_requests/7/notes"
 	for answer, want := range map[string]string{
 		`[{"id": 1, "system": true, "body": "<!-- quorate plan -->"}, {"id": 2, "system": false, "body": "x"}]`: "POST\n",
-		`[{"id": 41, "system": false, "body": "<!-- quorate plan -->\nold"}]`:                                  "PUT\n",
+		`[{"id": 41, "system": false, "body": "<!-- quorate plan -->\nold"}]`:                                   "PUT\n",
 	} {
 		s.program("curl", `config=$(cat); [ "$config" = 'header = "PRIVATE-TOKEN: not-a-secret"' ] || exit 9
 case "$*" in *--request*) cat c.md.json >sent;; *) echo '`+answer+`';; esac`)

@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// AnnotationDeclaration, on a custom resource, is a digest of the declaration that was applied
+// AnnotationDeclaration is, on a custom resource, a digest of the declaration that was applied
 // last. It tells that the source has taken a field back, which the live object alone does not.
 const AnnotationDeclaration = "etcd.quorate.dev/declaration"
 

@@ -30,7 +30,7 @@ type NeverRestart struct{}
 // Refuses lists what is allowed: an action that is new is refused before somebody has thought about it.
 func (NeverRestart) Refuses(_ string, s decide.State, a decide.Action) string {
 	runs := s.Declared.Lifecycle == decide.Running && s.Declared.Orphaned == ""
-	switch a.(type) {
+	switch a.(type) { //nolint:gochecksumtype // what is not named is refused
 	case decide.AddLearner, decide.PromoteLearner, decide.Seal, decide.DisarmAlarm, decide.StartBackup,
 		decide.RenewCertificates, decide.StartRestore, decide.FinishRestore:
 		return ""

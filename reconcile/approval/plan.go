@@ -46,7 +46,7 @@ func Of(plan report.Report) *Plan {
 // notes reports whether an action writes down what is so already, or readies what comes next. How often that is needed
 // depends on how soon pods start and volumes go, and who leads by then, which no plan can know.
 func notes(a decide.Action) bool {
-	switch a.(type) {
+	switch a.(type) { //nolint:gochecksumtype // no other one does
 	case decide.ApplyObjects, decide.Seal, decide.MoveLeader:
 		return true
 	}
@@ -61,8 +61,8 @@ func (p *Plan) Refuses(cluster string, s decide.State, a decide.Action) string {
 	case w == nil:
 		return "the plan that was approved does nothing with this cluster: make a new one, and have that approved"
 	case w.token != "" && s.Record.Token != "" && s.Record.Token != w.token:
-		return "the plan that was approved is about another cluster of this name, which is gone: make a new one, and have " +
-			"that approved"
+		return "the plan that was approved is about another cluster of this name, which is gone: make a new one, " +
+			"and have that approved"
 	case notes(a), w.find(road.What(s, a)) >= 0:
 		return ""
 	case len(w.steps) == 0:

@@ -18,9 +18,9 @@ func (s State) recoveredBefore() string {
 	if len(marked) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("a new cluster was made of this one before, or was being made, as the marks on the claims of %s "+
-		"say, and the record of it is gone: put back the one in ConfigMap %s-members that had it; if none was made, take "+
-		"the marks off: kubectl annotate pvc data-%s etcd.quorate.dev/lost-cluster-", Enumerate(marked), s.Name,
+	return fmt.Sprintf("a new cluster was made of this one before, or was being made, as the marks on the claims of "+
+		"%s say, and the record of it is gone: put back the one in ConfigMap %s-members that had it; if none was "+
+		"made, take the marks off: kubectl annotate pvc data-%s etcd.quorate.dev/lost-cluster-", Enumerate(marked), s.Name,
 		strings.Join(marked, " data-"))
 }
 

@@ -66,7 +66,8 @@ func recoverCluster(s State) (Decision, bool) {
 	case s.ordersRecovery() && s.hindersRecovery() == "":
 		return s.beginRecovery()
 	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPod) && s.recoveredBefore() != "":
-		return block("nothing runs, and %s", s.recoveredBefore()) // what starts would be the lost cluster, beside the new one
+		// What starts would be the lost cluster, beside the new one.
+		return block("nothing runs, and %s", s.recoveredBefore())
 	}
 	return Decision{}, false
 }

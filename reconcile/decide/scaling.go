@@ -40,8 +40,8 @@ func scaleDown(s State) (Decision, bool) {
 		plural(listed, "member", "members"), declared, s.nameOf(victim), s.describeQuorum())
 }
 
-// copiesWithout says why a voter is needed although it is one too many: without it, fewer copies of the data would be on
-// volumes that stay than there are and are declared. Empty if it is not.
+// copiesWithout says why a voter is needed although it is one too many: without it, fewer copies of the data would be
+// on volumes that stay than there are and are declared. Empty if it is not.
 func (s State) copiesWithout(victim Member) string {
 	left := s.safeWithout(victim)
 	if !s.safe(victim) || left >= s.Declared.Replicas {
@@ -53,7 +53,8 @@ func (s State) copiesWithout(victim Member) string {
 			names = append(names, s.nameOf(m))
 		}
 	}
-	return fmt.Sprintf("the volumes of %s are out of reach, or not known, although etcd answers there", Enumerate(names))
+	return fmt.Sprintf("the volumes of %s are out of reach, or not known, although etcd answers there",
+		Enumerate(names))
 }
 
 // surplus is the member with the highest ordinal, if there is one too many: its ordinal is beyond

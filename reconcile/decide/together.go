@@ -62,7 +62,8 @@ func joinTogether(s State) (Decision, bool) {
 	for _, m := range first {
 		others.Membership = others.Membership.without(m.ID)
 	}
-	if !others.settled() || others.alarmed() || !others.takeLearners(s.Record, len(first)+1) || !s.toRun() || s.rolls() {
+	if !others.settled() || others.alarmed() || !others.takeLearners(s.Record, len(first)+1) ||
+		!s.toRun() || s.rolls() {
 		return Decision{}, false
 	}
 	return act(AddLearner{ordinal, s.peerURL(ordinal)},

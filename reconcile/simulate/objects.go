@@ -178,8 +178,8 @@ func (w *World) setStatefulSet(next statefulSet) {
 			lost := w.announced(id)
 			givenUp := r.leader == 0 &&
 				(w.Declared.Recovery.ClusterID == lost || w.volumes[m.ordinal].lostCluster == lost)
-			if m.ordinal >= next.replicas && !restored && !w.wasSplit(id) && !w.isNobodys(r) && !w.isLost(id) && !givenUp &&
-				w.volumes[m.ordinal].data.member == m.id && w.Declared.Lifecycle == decide.Running {
+			if m.ordinal >= next.replicas && !restored && !w.wasSplit(id) && !w.isNobodys(r) && !w.isLost(id) &&
+				!givenUp && w.volumes[m.ordinal].data.member == m.id && w.Declared.Lifecycle == decide.Running {
 				w.violate("the StatefulSet shrinks to %d, and etcd lists %s", next.replicas, w.replicaName(m.ordinal))
 			}
 		}

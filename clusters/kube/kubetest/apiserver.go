@@ -17,6 +17,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -27,6 +28,8 @@ import (
 type Server struct {
 	Config *rest.Config
 	Client kubernetes.Interface
+	// Objects are those of any kind.
+	Objects dynamic.Interface
 	// Etcd that it keeps its data in.
 	Etcd *Etcd
 
@@ -89,7 +92,11 @@ func connect(t *testing.T, address string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Server{Config: config, Client: client}
+	objects, err := dynamic.NewForConfig(unlimited)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Server{Config: config, Client: client, Objects: objects}
 }
 
 func (s *Server) awaitReady(t *testing.T) {

@@ -48,8 +48,8 @@ var invariants = []invariant{
 			"about it is taken back, but by a strict majority of equal hashes."}, majorityJudges},
 	{Invariant{"one learner, or two together",
 		"No member is added beside a learner; but a second one is beside a first for which nothing has been made, " +
-			"where every other member has always allowed two, and none has much data. Once two have joined so, none is " +
-			"promoted while a voter believes in another list, and that they have stays on record."}, fewLearners},
+			"where every other member has always allowed two, and none has much data. Once two have joined so, none " +
+			"is promoted while a voter believes in another list, and that they have stays on record."}, fewLearners},
 	{Invariant{"a volume outlives its member",
 		"A volume is deleted only if etcd does not list its member, or if git declares the whole cluster deleted, " +
 			"with its volumes, and nothing runs."}, volumeOutlivesMember},
