@@ -20,8 +20,8 @@ func (s State) recoveredBefore() string {
 	}
 	return fmt.Sprintf("a new cluster was made of this one before, or was being made, as the marks on the claims of "+
 		"%s say, and the record of it is gone: put back the one in ConfigMap %s-members that had it; if none was "+
-		"made, take the marks off: kubectl annotate pvc data-%s etcd.quorate.dev/lost-cluster-", Enumerate(marked), s.Name,
-		strings.Join(marked, " data-"))
+		"made, take the marks off: kubectl annotate pvc data-%s etcd.quorate.dev/lost-cluster-",
+		Enumerate(marked), s.Name, strings.Join(marked, " data-"))
 }
 
 // RecoveryMark is what the claim in a slot is to be marked with: the cluster that it is left of; zero: of none.

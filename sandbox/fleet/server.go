@@ -79,7 +79,8 @@ func (s service) Status(
 		isLearner := func(m *pb.Member) bool { return m.ID == p.id && m.IsLearner }
 		answer = &pb.StatusResponse{
 			Header: h, Version: p.version, StorageVersion: minor + ".0",
-			DbSize: databaseSize, DbSizeInUse: databaseSize, Leader: p.cluster.leader(), RaftIndex: 9, RaftAppliedIndex: 9, RaftTerm: h.RaftTerm,
+			DbSize: databaseSize, DbSizeInUse: databaseSize, Leader: p.cluster.leader(),
+			RaftIndex: 9, RaftAppliedIndex: 9, RaftTerm: h.RaftTerm,
 			IsLearner: slices.ContainsFunc(p.cluster.members, isLearner),
 		}
 		return nil

@@ -67,8 +67,8 @@ func importImages() *cobra.Command {
 	return cmd
 }
 
-// serveGit prints the URL under which pods reach the repositories in a directory, and serves them until whoever has started
-// it ends.
+// serveGit prints the URL under which pods reach the repositories in a directory, and serves them until whoever has
+// started it ends.
 func serveGit() *cobra.Command {
 	return &cobra.Command{
 		Use:  "serve-git DIR",
