@@ -66,14 +66,23 @@ func (c *Client) CreateEvent(ctx context.Context, cluster *v1alpha1.EtcdCluster,
 // FailedCreates lists the events that say why the pods and claims of a StatefulSet could not be
 // made.
 func (c *Client) FailedCreates(ctx context.Context, set *appsv1.StatefulSet) ([]eventsv1.Event, error) {
-	var events []eventsv1.Event
-	list := listing(forgetOthers, "Events", c.typed.EventsV1().Events(set.Namespace).List,
+	events, err := c.events(ctx, set.Namespace,
+		fields.Set{"regarding.kind": "StatefulSet", "regarding.name": set.Name, "reason": "FailedCreate"})
+	return slices.DeleteFunc(events, func(e eventsv1.Event) bool { return e.Regarding.UID != set.UID }), err
+}
+
+// EventsOf lists the events about an object, in no order; they may be about one of its name that is gone.
+func (c *Client) EventsOf(ctx context.Context, kind, namespace, name string) ([]eventsv1.Event, error) {
+	return c.events(ctx, namespace, fields.Set{"regarding.kind": kind, "regarding.name": name})
+}
+
+func (c *Client) events(ctx context.Context, namespace string, about fields.Set) (events []eventsv1.Event, err error) {
+	list := listing(forgetOthers, "Events", c.typed.EventsV1().Events(namespace).List,
 		func(l *eventsv1.EventList) { events = append(events, l.Items...) })
-	about := fields.Set{"regarding.kind": "StatefulSet", "regarding.name": set.Name, "reason": "FailedCreate"}
 	if err := list(ctx, metav1.ListOptions{FieldSelector: about.String()}); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(events, func(e eventsv1.Event) bool { return e.Regarding.UID != set.UID }), nil
+	return events, nil
 }
 
 // cut shortens s to limit bytes, never in the middle of a character.

@@ -127,6 +127,8 @@ type liveFlags struct {
 	round time.Duration
 	// elsewhere: it is one of several Kubernetes clusters, whose pods this process need not reach.
 	elsewhere bool
+	// eventsOf is the cluster whose events are read as well; empty for none.
+	eventsOf string
 	// recovers: new clusters may be made of what is left of lost ones.
 	recovers bool
 }

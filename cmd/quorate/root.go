@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -78,6 +79,9 @@ func execute(ctx context.Context, args []string, std streams) int {
 	return exitError
 }
 
+// plugin is what kubectl starts for "kubectl quorate", if a link of that name leads to the program.
+const plugin = "kubectl-quorate"
+
 func newRoot(std streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "quorate",
@@ -98,6 +102,9 @@ Results go to stdout, everything else to stderr. Exit codes:
 
 		DisableSuggestions:         true, // they come in lines of their own; see explain
 		SuggestionsMinimumDistance: 2,
+	}
+	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == plugin {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl quorate"}
 	}
 	root.SetVersionTemplate(versionText())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {

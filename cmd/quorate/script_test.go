@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(runsMain) != "" {
 		main()
 	}
-	testscript.Main(m, map[string]func(){"quorate": main})
+	testscript.Main(m, map[string]func(){"quorate": main, plugin: main})
 }
 
 // TestScripts runs command lines as people type them. None of them needs a Kubernetes cluster.

@@ -8,14 +8,17 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"quorate.dev/quorate/clusters"
 	"quorate.dev/quorate/clusters/backup/store"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
+	"quorate.dev/quorate/visible"
 )
 
 // statusFlags say what is shown, and how.
@@ -47,8 +50,9 @@ it; and why it is not as declared. What is not known is - or unknown. A narrow t
 without the columns that matter least.
 
 With the name of a cluster, it shows its members with their pods and volumes, its conditions,
-backups and certificates. -o wide lists the members of every cluster; json and yaml have all that
-decisions rest on, a list, or one cluster where one is named; name prints what kubectl takes.`,
+backups, certificates and latest events. -o wide lists the members of every cluster; json and
+yaml have all that decisions rest on, a list, or one cluster where one is named; name prints what
+kubectl takes.`,
 		Example: `  quorate status
   quorate status prod/a
   quorate status --namespace prod --verdict Block,Wait --sort-by age
@@ -102,6 +106,9 @@ func status(ctx context.Context, std streams, f statusFlags, argument string) er
 			return err
 		}
 		in = namespaces{of.Namespace}
+		if f.output == "text" {
+			f.live.eventsOf = of.String()
+		}
 	}
 	look := func(ctx context.Context) (report.Report, error) {
 		rep, unseen := f.live.lookEverywhere(ctx, std, f.log, in)
@@ -254,5 +261,24 @@ func (f *liveFlags) look(
 		return report.Report{}, err
 	}
 	defer live.Close(ctx) // it holds no lease
-	return reconcile.Look(ctx, live)
+	rep, err := reconcile.Look(ctx, live)
+	for i := range rep.Clusters {
+		if c := &rep.Clusters[i]; c.Key() == f.eventsOf {
+			f.readEvents(ctx, live, c)
+		}
+	}
+	return rep, err
+}
+
+// timeForEvents is how long they may take: they are beside what else is shown.
+const timeForEvents = 5 * time.Second
+
+// readEvents adds the events of a cluster, or why they cannot be had.
+func (f *liveFlags) readEvents(ctx context.Context, live *clusters.Live, c *report.Cluster) {
+	ctx, cancel := context.WithTimeout(ctx, timeForEvents)
+	defer cancel()
+	var err error
+	if c.Events, err = live.Events(ctx, *c); err != nil {
+		c.NoEvents = visible.Line(err.Error())
+	}
 }

@@ -33,6 +33,7 @@ func Detail(w io.Writer, c Cluster, style Style) error {
 	writeTree(b, c.State, style)
 	writeConditions(b, c, style)
 	writeCertificates(b, c.State)
+	writeEvents(b, c, style)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -167,5 +168,31 @@ func writeCertificates(b *strings.Builder, s decide.State) {
 	for _, certificate := range s.CertificatesInOrder() {
 		fmt.Fprintf(b, "      %s: %s, until %s\n", visible.Line(certificate.String()), certificate.Validity(s.Now),
 			certificate.NotAfter.UTC().Format(time.RFC3339))
+	}
+}
+
+// longestNote is how many bytes of an event are shown.
+const longestNote = 300
+
+// writeEvents shows what was told of the cluster lately.
+func writeEvents(b *strings.Builder, c Cluster, style Style) {
+	if c.NoEvents != "" {
+		style.line(b, 4, "", "no events can be shown: "+c.NoEvents, nil)
+	}
+	if len(c.Events) == 0 {
+		return
+	}
+	b.WriteString("    events\n")
+	for _, e := range c.Events {
+		kind := ""
+		if e.Warning {
+			kind = "Warning  "
+		}
+		line := fmt.Sprintf("%s ago  %s%s  %s: %s", age(c.State.Now, e.At), kind, visible.Line(e.Object),
+			visible.Short(e.Reason, longestNote), visible.Short(e.Note, longestNote))
+		if e.Count > 1 {
+			line += fmt.Sprintf("  (%d times)", e.Count)
+		}
+		style.line(b, 6, "", line, nil)
 	}
 }

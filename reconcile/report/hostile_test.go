@@ -69,6 +69,8 @@ func saying(text string) map[string]report.Report {
 		"an action":            of(report.Cluster{Decision: decide.Decision{Rule: "R", Verdict: decide.Act, Action: decide.RemoveMember{Name: text}, Message: "m"}}),
 		"an outcome":           of(report.Cluster{Decision: done, Outcome: &report.Outcome{Detail: text}}),
 		"a warning of one":     of(report.Cluster{Decision: done, Warnings: []string{text}}),
+		"an event":             of(report.Cluster{Decision: done, Events: []report.Event{{Object: text, Reason: text, Note: text}}}),
+		"why there is none":    of(report.Cluster{Decision: done, NoEvents: text}),
 		"an error of one":      of(report.Cluster{Error: text}),
 		"the name of a member": of(report.Cluster{Decision: done, State: member}),
 		"what a member runs":   of(report.Cluster{Decision: done, State: version}),

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
@@ -72,6 +73,22 @@ type Cluster struct {
 	Changes []Change
 	// News are what this pass has told of it and the one before has not.
 	News []News
+	// Events that Kubernetes has of it, the newest last, and why they are not known; nil and empty unless they were
+	// asked for.
+	Events   []Event
+	NoEvents string
+}
+
+// Event is something that Quorate or Kubernetes has told of an object of a cluster.
+type Event struct {
+	// Object by its kind and name.
+	Object  string
+	Warning bool
+	// Reason in one word, and Note, which says it to people.
+	Reason, Note string
+	// At is when it was last seen, of Count times.
+	At    time.Time
+	Count int
 }
 
 // Outcome is what an action did.

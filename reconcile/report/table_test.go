@@ -42,6 +42,11 @@ func seenFleet() []report.Cluster {
 	a.State.Declared.BacksUp, a.State.Backups.Last = true, &decide.Backup{Slot: noon.Add(-90 * time.Minute), Revision: 18204, Verified: true, To: "s3://backups/etcd"}
 	a.State.Certificates = []decide.Certificate{{Secret: "a-ca", Key: "ca.crt", CA: true, NotBefore: noon.AddDate(-1, 0, 0), NotAfter: noon.AddDate(9, 0, 0)}}
 
+	a.Events = []report.Event{
+		{Object: "Pod a-1", Warning: true, Reason: "Unhealthy", Note: "Readiness probe failed: HTTP probe failed with statuscode: 503", At: noon.Add(-49 * time.Hour), Count: 4},
+		{Object: "EtcdCluster a", Reason: "Converged", Note: "as declared", At: noon.Add(-48 * time.Hour), Count: 1},
+	}
+
 	b := report.Cluster{Namespace: "prod", Name: "b", State: well("b"), Decision: decide.Decision{Rule: "WaitForMembers", Verdict: decide.Wait, Message: "2 of 3 voters answer; b-2 does not answer (pod pending)"}}
 	b.State.Waited = []decide.Waited{{Rule: "WaitForMembers", Since: noon.Add(-12 * time.Minute), Seen: noon}}
 	b.State.Membership.Members[0].Version = "3.7.3"
@@ -54,6 +59,8 @@ func seenFleet() []report.Cluster {
 	c := report.Cluster{Namespace: "prod", Name: "c", State: well("c"), Decision: decide.Decision{Rule: "QuorumLost", Verdict: decide.Block, Message: "1 of 3 voters answers, which is no majority"}}
 	c.State.Membership = decide.Membership{Why: "no leader"}
 	c.Custom = custom(v1alpha1.EtcdClusterStatus{Conditions: condition(v1alpha1.ConditionStalled, "QuorumLost", time.Hour)})
+
+	c.NoEvents = "list events of EtcdCluster c: forbidden"
 
 	d := report.Cluster{Namespace: "shop", Name: "new", State: decide.State{Name: "new", Now: noon, Declared: decide.Declared{Lifecycle: decide.Running}},
 		Decision: decide.Decision{Rule: "Bootstrap", Verdict: decide.Act, Action: decide.Bootstrap{}, Message: "nothing is there yet"}}

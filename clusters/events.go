@@ -1,0 +1,59 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// mostEvents are how many of the newest events of a cluster are told.
+const mostEvents = 12
+
+// Events are the newest events of a cluster that was looked at, the newest last: of its custom resource, its
+// StatefulSet, and the pods and claims of its members. Those of objects of the same names that are gone are among them.
+func (l *Live) Events(ctx context.Context, c report.Cluster) ([]report.Event, error) {
+	names := objects.NamesOf(c.Name)
+	about := []objects.Identity{{Kind: v1alpha1.Kind, Name: c.Name}, {Kind: "StatefulSet", Name: names.StatefulSet}}
+	for _, r := range c.State.Replicas {
+		pod := c.State.ReplicaName(r.Ordinal)
+		about = append(about, objects.Identity{Kind: "Pod", Name: pod},
+			objects.Identity{Kind: "PersistentVolumeClaim", Name: "data-" + pod})
+	}
+	var events []report.Event
+	for _, object := range about {
+		of, err := l.at(c.Namespace).EventsOf(ctx, object.Kind, c.Namespace, object.Name)
+		if err != nil {
+			return nil, fmt.Errorf("list events of %s: %w", object, err)
+		}
+		for _, e := range of {
+			events = append(events, eventOf(object, e))
+		}
+	}
+	slices.SortStableFunc(events, func(a, b report.Event) int { return a.At.Compare(b.At) })
+	return events[max(0, len(events)-mostEvents):], nil
+}
+
+// eventOf is an event as people see it. Those that were written by the older API of events have times and counts elsewhere.
+func eventOf(object objects.Identity, e eventsv1.Event) report.Event {
+	event := report.Event{
+		Object: object.String(), Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason, Note: e.Note,
+		At: e.EventTime.Time, Count: int(max(e.DeprecatedCount, 1)),
+	}
+	if e.Series != nil {
+		event.At, event.Count = e.Series.LastObservedTime.Time, int(e.Series.Count)
+	}
+	for _, other := range []metav1.Time{e.DeprecatedLastTimestamp, e.CreationTimestamp} {
+		if event.At.IsZero() {
+			event.At = other.Time
+		}
+	}
+	return event
+}
