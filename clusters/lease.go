@@ -2,6 +2,8 @@ package clusters
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -169,18 +171,32 @@ type holder struct {
 	// Process is the boot, the PID namespace and the start time of the process; empty where the
 	// system does not tell.
 	Process string
+	// Part tells the parts of one process apart that are each about a Kubernetes cluster; empty where there are none.
+	Part string
 }
 
-func thisHolder() holder {
+// thisHolder is this process, or the part of it that has this name.
+func thisHolder(part string) holder {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
-	return holder{Host: host, PID: os.Getpid(), Process: processOf(os.Getpid())}
+	h := holder{Host: host, PID: os.Getpid(), Process: processOf(os.Getpid())}
+	if part != "" { // whoever names a context may have any characters in it
+		sum := sha256.Sum256([]byte(part))
+		h.Part = hex.EncodeToString(sum[:4])
+	}
+	return h
 }
 
 // String is the holder identity in the lease.
-func (h holder) String() string { return fmt.Sprintf("%s/%d/%s", h.Host, h.PID, h.Process) }
+func (h holder) String() string {
+	identity := fmt.Sprintf("%s/%d/%s", h.Host, h.PID, h.Process)
+	if h.Part != "" {
+		identity += "/" + h.Part
+	}
+	return identity
+}
 
 // Words names the holder for people.
 func (h holder) Words() string { return fmt.Sprintf("process %d on %s", h.PID, h.Host) }
@@ -188,14 +204,14 @@ func (h holder) Words() string { return fmt.Sprintf("process %d on %s", h.PID, h
 // parseHolder reads a holder identity; one that others wrote becomes the name of a host.
 func parseHolder(identity string) holder {
 	parts := strings.Split(identity, "/")
-	if len(parts) != 3 {
+	if len(parts) != 3 && len(parts) != 4 {
 		return holder{Host: identity}
 	}
 	pid, err := strconv.Atoi(parts[1])
 	if err != nil {
 		return holder{Host: identity}
 	}
-	return holder{Host: parts[0], PID: pid, Process: parts[2]}
+	return holder{Host: parts[0], PID: pid, Process: parts[2], Part: strings.Join(parts[3:], "")}
 }
 
 // gone reports whether that holder is known to have ended: it ran in this boot and PID namespace,

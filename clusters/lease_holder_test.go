@@ -11,15 +11,31 @@ import (
 )
 
 func TestHolderIdentityRoundTrip(t *testing.T) {
-	me := thisHolder()
-	if me.Process == "" {
-		t.Skip("this system does not tell processes of one number apart")
+	for _, part := range []string{"", "eu-1", "arn:aws:eks:eu-1:1:cluster/a"} {
+		me := thisHolder(part)
+		if me.Process == "" {
+			t.Skip("this system does not tell processes of one number apart")
+		}
+		if got := parseHolder(me.String()); got != me {
+			t.Errorf("got %+v, want %+v", got, me)
+		}
+		if me.gone() {
+			t.Error("this very process is taken for gone")
+		}
 	}
-	if got := parseHolder(me.String()); got != me {
-		t.Errorf("got %+v, want %+v", got, me)
+}
+
+// Two parts of one process that are about one Kubernetes cluster, which nobody could tell, do not act on one cluster at
+// once.
+func TestPartsHaveLeasesOfTheirOwn(t *testing.T) {
+	eu, again := New(nil, Options{Part: "eu"}), New(nil, Options{Part: "eu-again"})
+	identity, seconds, now := eu.holder.String(), int32(15), metav1.NowMicro()
+	lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &identity, LeaseDurationSeconds: &seconds, RenewTime: &now}}
+	if again.lockHolder(lease, now.Time) == "" {
+		t.Error("one takes the lease of the other for its own")
 	}
-	if me.gone() {
-		t.Error("this very process is taken for gone")
+	if who := eu.lockHolder(lease, now.Time); who != "" {
+		t.Errorf("its own lease is held by %s", who)
 	}
 }
 
@@ -49,7 +65,7 @@ func TestHolderGone(t *testing.T) {
 }
 
 func TestLockHolder(t *testing.T) {
-	live := &Live{holder: thisHolder()}
+	live := &Live{holder: thisHolder("")}
 	now := time.Unix(1_000_000, 0)
 	lease := func(holder string, renewed time.Time) *coordinationv1.Lease {
 		seconds := int32(15)
@@ -59,7 +75,7 @@ func TestLockHolder(t *testing.T) {
 		}}
 	}
 	other := holder{Host: "runner-7", PID: 42, Process: "00000000.1.1"}.String()
-	dead := holder{Host: "here", PID: os.Getpid(), Process: pidNamespaceOf(thisHolder().Process) + "1"}.String()
+	dead := holder{Host: "here", PID: os.Getpid(), Process: pidNamespaceOf(thisHolder("").Process) + "1"}.String()
 	tests := []struct {
 		name  string
 		lease *coordinationv1.Lease

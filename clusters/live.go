@@ -36,6 +36,9 @@ type Options struct {
 	// BackupImage is the image of the pods that back up, a reference with a tag or a digest; empty if
 	// nobody has said which.
 	BackupImage string
+	// Part is the name of the part of this process that this is, where it has several. Each has leases of its own:
+	// should two of them be about one Kubernetes cluster all the same, each leaves alone what the other one acts on.
+	Part string
 	// AllowRecovery: a new cluster may be made of what is left of one that has lost its majority, where git
 	// orders it.
 	AllowRecovery bool
@@ -70,8 +73,8 @@ type Live struct {
 
 // New returns the live side behind a client.
 func New(client *kube.Client, options Options) *Live {
-	l := &Live{kube: client, options: options, holder: thisHolder(), held: map[inventory.Key]*coordinationv1.Lease{},
-		met: map[inventory.Key]bool{}}
+	l := &Live{kube: client, options: options, holder: thisHolder(options.Part),
+		held: map[inventory.Key]*coordinationv1.Lease{}, met: map[inventory.Key]bool{}}
 	l.etcd.Timeout, l.deletions.Most, l.deletions.Shard = options.Timeout, options.MaxDeletions, options.Shard
 	l.deletions.Round = options.Round
 	return l

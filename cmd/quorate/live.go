@@ -125,8 +125,9 @@ type liveFlags struct {
 	part *part
 	// round is that of a process that goes on forever.
 	round time.Duration
-	// elsewhere: it is one of several Kubernetes clusters, whose pods this process need not reach.
-	elsewhere bool
+	// kubernetes is the name of the Kubernetes cluster where there are several, whose pods this process need not reach;
+	// empty if there is one.
+	kubernetes string
 	// eventsOf is the cluster whose events are read as well; empty for none.
 	eventsOf string
 	// recovers: new clusters may be made of what is left of lost ones.
@@ -240,10 +241,11 @@ func (f *liveFlags) live(s scope) (*clusters.Live, error) {
 		Namespaces:    s.namespaces,
 		Tenants:       tenants,
 		Reading:       f.reading,
-		PortForward:   f.access == "port-forward" || f.access == "auto" && (f.elsewhere || !kube.InCluster()),
+		PortForward:   f.access == "port-forward" || f.access == "auto" && (f.kubernetes != "" || !kube.InCluster()),
 		LeaseDuration: f.leaseDuration,
 		Timeout:       f.etcdTimeout,
 		Shard:         part,
+		Part:          f.kubernetes,
 		MaxDeletions:  f.maxDeletions,
 		BackupImage:   string(f.backupImage),
 		AllowRecovery: f.recovers,

@@ -95,7 +95,7 @@ func (f *placesFlags) read() ([]place, error) {
 // at are the flags as they hold for one of the Kubernetes clusters.
 func (f *liveFlags) at(p place) *liveFlags {
 	own := *f
-	own.context, own.elsewhere = p.Context, p.Name != ""
+	own.context, own.kubernetes = p.Context, p.Name
 	if p.Kubeconfig != "" {
 		own.kubeconfig = p.Kubeconfig
 	}
