@@ -87,7 +87,7 @@ func (s fetched) read(ctx context.Context, reader *gitsource.Reader) fetched {
 	step := steps.Step{Kind: steps.Phase, Name: steps.Fetch, Source: s.label}
 	steps.Do(ctx, s.steps, step, func(ctx context.Context) steps.End {
 		s.err = panics.Catch(func() (err error) {
-			s.desired, err = s.reads.once(s.name+"\n"+s.source.namespace, func() (gitsource.Desired, error) {
+			s.desired, err = s.reads.once(s.whatIsRead(), func() (gitsource.Desired, error) {
 				return s.source.fetch(ctx, reader)
 			})
 			return err
@@ -99,6 +99,11 @@ func (s fetched) read(ctx context.Context, reader *gitsource.Reader) fetched {
 	})
 	s.descent, s.at = s.source.descentOf(s.desired.Revision), momentOf(time.Now())
 	return s
+}
+
+// whatIsRead tells what is read from what else the Kubernetes clusters of a run may read. All else is the same for all.
+func (s fetched) whatIsRead() string {
+	return fmt.Sprintf("%q", []string{s.source.location, s.source.path, s.source.selected(), s.source.namespace})
 }
 
 // moment is a time that moves on while others ask for it.

@@ -84,11 +84,10 @@ func (m *meeting) ask(ctx context.Context, f *liveFlags, one *met) {
 	}
 	m.note(func() { one.address = client.Address() })
 	id, err := client.ClusterID(ctx)
-	if err != nil {
-		return // by its address, then: who may not read it, or does not answer, finds out soon
-	}
 	m.note(func() {
-		one.id = id
+		if err == nil { // by its address, if not: who may not read it, or does not answer, finds out soon
+			one.id = id
+		}
 		if other := one.sameAs(m.all); other != nil {
 			one.err = fmt.Errorf("it is the same Kubernetes cluster as %s; leave one of them out", other.Name)
 		}

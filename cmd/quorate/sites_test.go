@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,8 +19,10 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/reconcile/decide"
@@ -92,9 +96,14 @@ func twice(t *testing.T) (eu, us *tenants, kubeconfig string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = silent.Close() }) // the test is over
+	at, err := url.Parse(eu.server.Config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := fmt.Sprintf("https://[::ffff:%s]:%s", at.Hostname(), at.Port()) // the same address, written in another way
 	contexts, clusters := "", ""
 	for name, host := range map[string]string{"eu": eu.server.Config.Host, "us": us.server.Config.Host, "silent": "https://" + silent.Addr().String(),
-		"eu-again": strings.Replace(eu.server.Config.Host, "127.0.0.1", "localhost", 1)} {
+		"eu-again": again} {
 		contexts += fmt.Sprintf("{name: %[1]s, context: {cluster: %[1]s, user: u}}, ", name)
 		clusters += fmt.Sprintf("{name: %s, cluster: {server: %q, insecure-skip-tls-verify: true}}, ", name, host)
 	}
@@ -292,5 +301,104 @@ func TestLateToMeet(t *testing.T) {
 	first, late := meeting.ready(meeting.all[0]), meeting.ready(meeting.all[1])
 	if first != nil || late == nil || !strings.Contains(late.Error(), "the same Kubernetes cluster as a") {
 		t.Errorf("%v, %v", first, late)
+	}
+}
+
+// TestLeasesOfTheirOwn: each part of a run holds leases by a name of its own, in case that two are about one Kubernetes
+// cluster, and nobody can tell.
+func TestLeasesOfTheirOwn(t *testing.T) {
+	eu, us, kubeconfig := twice(t)
+	eu.push("own", founds("a"))
+	holders := map[string]bool{}
+	var seen []watch.Interface
+	for _, w := range []*tenants{eu, us} {
+		leases, err := w.server.Client.CoordinationV1().Leases("shop").Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer leases.Stop()
+		seen = append(seen, leases)
+	}
+	got := eu.bare("run", "--kubeconfig", kubeconfig, "--context", "eu", "--context", "us", "--source", eu.repository("own"), "--timeout", "2s")
+	if eu.cluster("shop/a") == nil || us.cluster("shop/a") == nil {
+		t.Fatalf("%+v", got)
+	}
+	for _, leases := range seen {
+		for event := range leases.ResultChan() { // until it is given up
+			lease, is := event.Object.(*coordinationv1.Lease)
+			if !is || *lease.Spec.HolderIdentity == "" {
+				break
+			}
+			if event.Type == watch.Added {
+				holders[*lease.Spec.HolderIdentity] = true
+			}
+		}
+	}
+	if len(holders) != 2 {
+		t.Errorf("two leases are held by %v", holders)
+	}
+}
+
+// TestLateByAddress: one whose kubeconfig takes longer than others wait for, and that does not say which it is, does
+// nothing either if its address is another one's.
+func TestLateByAddress(t *testing.T) {
+	var hub *httptest.Server
+	var given atomic.Bool
+	hub = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/secrets/late"):
+			select {
+			case <-time.After(timeToMeet + time.Second):
+			case <-r.Context().Done():
+			}
+			kubeconfig := fmt.Sprintf("{current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}], "+
+				"clusters: [{name: c, cluster: {server: %q}}], users: [{name: u, user: {token: t}}]}", hub.URL)
+			text, err := json.Marshal(corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, Data: map[string][]byte{"value": []byte(kubeconfig)}})
+			if err != nil {
+				t.Error(err)
+			}
+			given.Store(true)
+			_, _ = w.Write(text)
+		case given.Load():
+			w.WriteHeader(http.StatusForbidden)
+		default:
+			fmt.Fprint(w, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system","uid":"hub"}}`)
+		}
+	}))
+	t.Cleanup(hub.Close)
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a}}], "+
+		"clusters: [{name: a, cluster: {server: %q}}]}", hub.URL), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := &liveFlags{kubeFlags: kubeFlags{kubeconfig: file, places: &placesFlags{fleet: "x"}, impersonates: func() bool { return false },
+		errors: func() io.Writer { return io.Discard }}}
+	meeting, err := f.meet(t.Context(), []place{{Name: "hub", Kubeconfig: file}, {Name: "late", Secret: "fleet/late"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, late := meeting.ready(meeting.all[0]), meeting.ready(meeting.all[1])
+	if first != nil || late == nil || !strings.Contains(late.Error(), "the same Kubernetes cluster as hub") {
+		t.Errorf("%v, %v", first, late)
+	}
+}
+
+// TestWhatIsRead: sources of two Kubernetes clusters are one only if the same is read of both.
+func TestWhatIsRead(t *testing.T) {
+	read := map[string]string{}
+	for _, path := range []string{"a", "a,branch=dev"} {
+		f := &sourceFlags{values: []string{"repository", "repository,branch=dev"}, settings: source{path: path}}
+		all, err := f.unread()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range all {
+			what, key := fmt.Sprintf("%s of %s", s.source.path, s.source.selector.Branch), s.whatIsRead()
+			if before, same := read[key]; same {
+				t.Errorf("%q is taken for %q", what, before)
+			}
+			read[key] = what
+		}
 	}
 }
