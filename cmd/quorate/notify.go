@@ -24,7 +24,8 @@ import (
 )
 
 const (
-	// timeToNotify is how long telling others may take at most, and hurriedNotify how long if the run is out of time.
+	// timeToNotify is how long telling others may take at most, and hurriedNotify how long if the run is out of time,
+	// or told to stop.
 	timeToNotify, hurriedNotify = 30 * time.Second, 3 * time.Second
 	// mostOfFile is how much of a file with a secret is read, in bytes.
 	mostOfFile = 64 << 10

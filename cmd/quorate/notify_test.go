@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -11,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -202,6 +205,33 @@ func TestCommandTellsOfItsCommit(t *testing.T) {
 	}
 	if text := out.String() + stderr.String(); strings.Contains(text, "s3cret") {
 		t.Error(text)
+	}
+}
+
+// A run that is told to stop does not wait for those who do not listen: it would be killed.
+func TestStoppedRunTellsSoon(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	hangs := newToldServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	repository := gittest.NewRepository(t)
+	repository.Declare("a")
+	repository.Commit()
+	var listed atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/leases") && listed.Add(1) == 2 {
+			stop()
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(server.Close)
+	kubeconfig := fileWith(t, fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c}}], "+
+		"clusters: [{name: c, cluster: {server: %q}}]}", server.URL))
+	var out, stderr bytes.Buffer
+	began := time.Now()
+	execute(ctx, []string{"run", "--until-converged", "--kubeconfig", kubeconfig, "--source", repository.Dir,
+		"--report-status", "gitea=" + hangs.URL + "/api/v1", "--report-status-repository", "https://git.example.com/acme/fleet.git",
+		"--report-status-token-file", fileWith(t, tokenOfHost)}, streams{out: &out, err: &stderr})
+	if took := time.Since(began); took > timeToNotify-10*time.Second || !strings.Contains(stderr.String(), "tell of the run") {
+		t.Errorf("it has ended after %s: %s", took, stderr.String())
 	}
 }
 

@@ -214,12 +214,16 @@ func (f *runFlags) once(ctx context.Context, std streams, log *slog.Logger, site
 	began, longest := time.Now(), timeToFlush
 	rep, converged := f.pass(f.traces.within(ctx), sites)
 	took := time.Since(began)
-	if took >= f.timeout {
+	left := f.timeout - took
+	if ctx.Err() != nil { // whoever has told it to stop kills it if that takes long
+		left = 0
+	}
+	if left <= 0 {
 		longest = hurriedFlush
 	}
 	defer f.traces.end(ctx, longest)
 	closeAll(ctx, sites)
-	defer endTelling(ctx, sites, min(max(f.timeout-took, hurriedNotify), timeToNotify))
+	defer endTelling(ctx, sites, min(max(left, hurriedNotify), timeToNotify))
 	err := f.output.report(std, outcome{f.name(), rep, f.failOn, &f.source})
 	if err == nil {
 		err = f.code(rep, converged)
