@@ -100,9 +100,14 @@ func (m *meeting) note(what func()) {
 	what()
 }
 
-// ready waits until it is known which one it is. An error says why nothing can be done there.
-func (m *meeting) ready(one *met) error {
-	<-one.known
+// ready waits until it is known which one it is, as long as ctx has time: a program that signs in may never end. An
+// error says why nothing can be done there.
+func (m *meeting) ready(ctx context.Context, one *met) error {
+	select {
+	case <-one.known:
+	case <-ctx.Done():
+		return fmt.Errorf("ask which Kubernetes cluster it is: %w", context.Cause(ctx))
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return one.err

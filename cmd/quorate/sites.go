@@ -71,7 +71,10 @@ func (f *runFlags) sites(
 	for i, p := range places {
 		s := &site{name: p.Name, watched: metrics.Of(p.Name)}
 		s.open = sync.OnceValue(func() error {
-			if err := meeting.ready(meeting.all[i]); err != nil {
+			within, cancel := context.WithTimeoutCause(ctx, f.timeout,
+				fmt.Errorf("it took longer than --timeout %s", f.timeout))
+			defer cancel()
+			if err := meeting.ready(within, meeting.all[i]); err != nil {
 				return err
 			}
 			return f.open(ctx, s, meeting.all[i].flags, sources[i], log, tell)

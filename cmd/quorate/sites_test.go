@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -298,7 +300,7 @@ func TestLateToMeet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, late := meeting.ready(meeting.all[0]), meeting.ready(meeting.all[1])
+	first, late := meeting.ready(t.Context(), meeting.all[0]), meeting.ready(t.Context(), meeting.all[1])
 	if first != nil || late == nil || !strings.Contains(late.Error(), "the same Kubernetes cluster as a") {
 		t.Errorf("%v, %v", first, late)
 	}
@@ -378,9 +380,33 @@ func TestLateByAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, late := meeting.ready(meeting.all[0]), meeting.ready(meeting.all[1])
+	first, late := meeting.ready(t.Context(), meeting.all[0]), meeting.ready(t.Context(), meeting.all[1])
 	if first != nil || late == nil || !strings.Contains(late.Error(), "the same Kubernetes cluster as hub") {
 		t.Errorf("%v, %v", first, late)
+	}
+}
+
+// TestSilentSignIn: a program that signs in, and does not end, is a matter of the Kubernetes cluster that it is for.
+func TestSilentSignIn(t *testing.T) {
+	if _, err := exec.LookPath("sleep"); err != nil {
+		t.Skip("sleep is not installed")
+	}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, []byte("{apiVersion: v1, kind: Config, contexts: [{name: a, context: {cluster: c, user: u}}, {name: b, context: {cluster: c, user: u}}], "+
+		"clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, "+
+		"command: sleep, args: ['8'], interactiveMode: Never}}}]}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := &liveFlags{kubeFlags: kubeFlags{kubeconfig: file, allowExec: true, places: &placesFlags{contexts: []string{"a"}, fleet: "x"},
+		impersonates: func() bool { return false }, errors: func() io.Writer { return io.Discard }}}
+	meeting, err := f.meet(t.Context(), []place{{Name: "a", Context: "a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := meeting.ready(ctx, meeting.all[0]); err == nil {
+		t.Error("it has waited until the program has ended")
 	}
 }
 

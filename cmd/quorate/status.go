@@ -234,7 +234,7 @@ func (f *liveFlags) lookEverywhere(
 	for i, p := range places {
 		all.Go(func() {
 			parts[i].Kubernetes = p.Name
-			if unseen[i] = meeting.ready(meeting.all[i]); unseen[i] == nil {
+			if unseen[i] = meeting.ready(ctx, meeting.all[i]); unseen[i] == nil {
 				parts[i].Report, unseen[i] = meeting.all[i].flags.look(ctx, std, logging, in)
 			}
 			if unseen[i] != nil && f.places.several() {
