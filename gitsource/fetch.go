@@ -100,18 +100,18 @@ func (r *Reader) known(o Options) (Desired, refs.Revision) {
 	if r.found.Commit == "" || !reflect.DeepEqual(r.options, o) {
 		return Desired{}, refs.Revision{}
 	}
-	return r.last.clone(), r.found
+	return r.last.Clone(), r.found
 }
 
 func (r *Reader) remember(o Options, found refs.Revision, d Desired) Desired {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.options, r.found, r.last = o, found, d
-	return d.clone()
+	return d.Clone()
 }
 
-// clone shares nothing that a caller may change.
-func (d Desired) clone() Desired {
+// Clone shares nothing with it that a caller may change.
+func (d Desired) Clone() Desired {
 	d.Problems = slices.Clone(d.Problems)
 	d.Clusters = slices.Clone(d.Clusters)
 	for i, c := range d.Clusters {

@@ -74,7 +74,7 @@ func TestUnchangedIsNotFetched(t *testing.T) {
 			first := fetched(t, reader, o)
 			seen.want(t, lists+1, packs+1)
 			wantClusters(t, first, "a")
-			kept := first.clone()
+			kept := first.Clone()
 
 			first.Clusters[0].Cluster.Name = "changed"
 			first.Clusters[0].Applied["metadata"].(map[string]any)["name"] = "changed"

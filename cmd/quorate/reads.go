@@ -20,7 +20,7 @@ type reading struct {
 	err     error
 }
 
-// once reads a source, unless that was done before; who asks meanwhile waits for it.
+// once reads a source, unless that was done before; who asks meanwhile waits for it. What it returns is the caller's.
 func (r *reads) once(name string, read func() (gitsource.Desired, error)) (gitsource.Desired, error) {
 	if r == nil {
 		return read()
@@ -36,5 +36,5 @@ func (r *reads) once(name string, read func() (gitsource.Desired, error)) (gitso
 	}
 	r.mu.Unlock()
 	one.once.Do(func() { one.desired, one.err = read() })
-	return one.desired, one.err
+	return one.desired.Clone(), one.err
 }

@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 	"quorate.dev/quorate/reconcile/road"
@@ -260,6 +261,18 @@ func TestReadOnce(t *testing.T) {
 	}
 	if all.Wait(); times.Load() != 1 {
 		t.Errorf("it is read %d times", times.Load())
+	}
+	declared := manifests.Declared{Applied: map[string]any{"spec": map[string]any{"replicas": int64(3)}}, Warnings: []string{"w"}}
+	declared.Cluster.Labels = map[string]string{"a": "b"}
+	for range 2 { // one of them may change what it got
+		got, err := shared.once("c", func() (gitsource.Desired, error) {
+			return gitsource.Desired{Declarations: manifests.Declarations{Clusters: []manifests.Declared{declared}}}, nil
+		})
+		if err != nil || len(got.Clusters) != 1 || fmt.Sprint(got.Clusters[0].Cluster.Labels, got.Clusters[0].Applied, got.Clusters[0].Warnings) != "map[a:b] map[spec:map[replicas:3]] [w]" {
+			t.Fatal(got, err)
+		}
+		c := &got.Clusters[0]
+		c.Cluster.Labels["a"], c.Applied["spec"], c.Warnings[0] = "c", nil, "x"
 	}
 	func() {
 		defer func() { _ = recover() }() // as whoever reads does
