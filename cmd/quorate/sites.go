@@ -71,10 +71,7 @@ func (f *runFlags) sites(
 	for i, p := range places {
 		s := &site{name: p.Name, watched: metrics.Of(p.Name)}
 		s.open = sync.OnceValue(func() error {
-			within, cancel := context.WithTimeoutCause(ctx, f.timeout,
-				fmt.Errorf("it took longer than --timeout %s", f.timeout))
-			defer cancel()
-			if err := meeting.ready(within, meeting.all[i]); err != nil {
+			if err := f.ready(ctx, meeting, meeting.all[i]); err != nil {
 				return err
 			}
 			return f.open(ctx, s, meeting.all[i].flags, sources[i], log, tell)
@@ -85,6 +82,13 @@ func (f *runFlags) sites(
 		return sites, sites[0].open()
 	}
 	return sites, nil
+}
+
+// ready waits until it is known which Kubernetes cluster it is, for as long as the run may take.
+func (f *runFlags) ready(ctx context.Context, m *meeting, one *met) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("it took longer than --timeout %s", f.timeout))
+	defer cancel()
+	return m.ready(ctx, one)
 }
 
 // at are the sources as they are for one of the Kubernetes clusters.
