@@ -20,6 +20,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/notify"
 	"quorate.dev/quorate/reconcile/notify/deliver"
+	"quorate.dev/quorate/reconcile/panics"
 	"quorate.dev/quorate/reconcile/report"
 )
 
@@ -272,12 +273,15 @@ func (f *notifyFlags) begin(ctx context.Context, r *reconcile.Reconciler, kubern
 	return n
 }
 
-// observe takes in the report of a pass.
+// observe takes in the report of a pass. Whatever goes wrong with that is no matter of the pass.
 func (n *notifier) observe(rep report.Report, took time.Duration) {
-	n.mu.Lock()
-	n.board.Observe(rep, took > 0)
-	n.events = append(n.events, notify.News(rep)...)
-	n.mu.Unlock()
+	n.failed("a pass", panics.Catch(func() error {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.board.Observe(rep, took > 0)
+		n.events = append(n.events, notify.News(rep)...)
+		return nil
+	}))
 	select {
 	case n.woken <- struct{}{}:
 	default: // it looks anyway
@@ -339,7 +343,9 @@ func (n *notifier) tell(ctx context.Context, final bool) {
 	if len(events) > 0 {
 		m := notify.NewMessage(rand.Text(), time.Now(), n.context, revision, events)
 		for i, to := range n.flags.to {
-			all.Go(func() { n.failed(fmt.Sprintf("--notify %d", i+1), n.post(ctx, to, m)) })
+			all.Go(func() {
+				n.failed(fmt.Sprintf("--notify %d", i+1), panics.Catch(func() error { return n.post(ctx, to, m) }))
+			})
 		}
 	}
 	all.Wait()
@@ -349,7 +355,7 @@ func (n *notifier) tell(ctx context.Context, final bool) {
 func (n *notifier) report(ctx context.Context, to commitHost, s written) {
 	token, err := secretIn(n.flags.tokenFile) // it may have been renewed
 	if err == nil {
-		err = to.host.Report(ctx, token, s.commit, n.context, s.status)
+		err = panics.Catch(func() error { return to.host.Report(ctx, token, s.commit, n.context, s.status) })
 	}
 	n.failed("--report-status "+to.source, err)
 	if err == nil {

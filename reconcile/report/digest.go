@@ -52,6 +52,8 @@ func (r Report) Digest() string {
 	if len(all) == 0 || !r.Planned || r.Compared != nil || r.Unversioned() {
 		return ""
 	}
+	// The order in which Kubernetes clusters are given matters to nobody.
+	slices.SortStableFunc(all, func(a, b planned) int { return strings.Compare(a.Kubernetes, b.Kubernetes) })
 	text, err := json.Marshal(struct {
 		Revision string
 		Clusters []planned

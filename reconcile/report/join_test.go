@@ -124,14 +124,19 @@ func TestJoinOne(t *testing.T) {
 
 // TestDigestOfSeveral: what is approved for one Kubernetes cluster is not for another.
 func TestDigestOfSeveral(t *testing.T) {
-	plan := func(first, second string) string {
+	planOf := func(parts ...report.Part) string { return report.Join(parts).Digest() }
+	part := func(kubernetes, name string) report.Part {
 		of := func(name string) report.Report {
 			return report.Report{Planned: true, Revision: "main@sha1:1", Clusters: []report.Cluster{{Namespace: "shop", Name: name,
 				Road: &road.Road{Steps: []road.Step{{Action: decide.Seal{}, What: "Seal a-0"}}}}}}
 		}
-		return report.Join([]report.Part{{Kubernetes: first, Report: of("a")}, {Kubernetes: second, Report: of("b")}}).Digest()
+		return report.Part{Kubernetes: kubernetes, Report: of(name)}
 	}
+	plan := func(first, second string) string { return planOf(part(first, "a"), part(second, "b")) }
 	digest := plan("eu", "us")
+	if turned := planOf(part("us", "b"), part("eu", "a")); turned != digest {
+		t.Errorf("in another order it is %q, not %q", turned, digest)
+	}
 	for _, other := range []string{plan("us", "eu"), plan("eu", "ap"), plan("eu", "eu")} {
 		if digest == "" || other == digest {
 			t.Errorf("%q and %q", digest, other)
