@@ -203,9 +203,12 @@ func hostsOf(kind, api string, sources []source) ([]commitHost, error) {
 			return nil, err
 		}
 		at, err := url.Parse(host.API())
-		if err != nil || at.Scheme != "https" && !isLoopback(at.Hostname()) {
-			return nil, fmt.Errorf("the token would cross the network to %s in the clear; use https, or name the API, "+
-				"%s=URL", deliver.Name(repository), kind)
+		if err != nil {
+			return nil, errors.New("the URL of the API is not valid")
+		}
+		if at.Scheme != "https" && !isLoopback(at.Hostname()) {
+			return nil, fmt.Errorf("the token would cross the network to %s in the clear; name an API at https, "+
+				"%s=https://…", at.Host, kind)
 		}
 		host.Agent = "quorate/" + version()
 		names[at.Host], hosts = true, append(hosts, commitHost{labels[i], host})

@@ -161,7 +161,7 @@ func TestNotifyFlags(t *testing.T) {
 		{"--source " + dir + " --report-status github --report-status-token-file " + token, "--report-status-repository"},
 		{"--source " + git + " --report-status github", "want --report-status-token-file"},
 		{"--source " + git + " --report-status svn --report-status-token-file " + token, "want github, gitlab, gitea, bitbucket"},
-		{"--source " + git + " --report-status gitea=http://git.example.com/api/v1 --report-status-token-file " + token, "in the clear"},
+		{"--source " + git + " --report-status gitea=http://api.example.com/api/v1 --report-status-token-file " + token, "to api.example.com in the clear"},
 		{"--source " + git + " --source https://other.example.com/a/b.git --report-status gitea --report-status-token-file " + token, "several hosts"},
 		{"--source " + git + " --report-status-token-file " + token, "means nothing without --report-status"},
 		{"--source " + git + " --notify-secret-file " + token, "means nothing without --notify"},
