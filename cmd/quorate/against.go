@@ -157,6 +157,9 @@ func (a *against) advice(why error) string {
 	if err != nil || !errors.Is(why, gitsource.ErrSource) || remote.IsAddress(sources[0].location) {
 		return ""
 	}
+	if text := why.Error(); strings.Contains(text, "read the path ") && strings.Contains(text, ": there is no ") {
+		return "" // the revision is there, and the path is not in it
+	}
 	server, branch, ok := strings.Cut(a.revision, "/")
 	if !ok || server == "refs" {
 		server, branch = "origin", a.revision
