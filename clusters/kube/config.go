@@ -1,15 +1,19 @@
 package kube
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"quorate.dev/quorate/visible"
 )
 
 // Kubeconfig says where to find an API server, and how to sign in there. The zero value stands for what kubectl takes:
@@ -39,12 +43,27 @@ func Config(k Kubeconfig) (*rest.Config, error) {
 		config, err = found.ClientConfig()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find the API server: %w", explainConfig(rules, err))
+		return nil, fmt.Errorf("find the API server: %w", cmp.Or(k.unknownContext(rules), explainConfig(rules, err)))
 	}
 	if err := k.checkSignIn(found, config); err != nil {
 		return nil, err
 	}
 	return config, nil
+}
+
+// unknownContext says which contexts there are, if the one that was picked is none of them.
+func (k Kubeconfig) unknownContext(rules *clientcmd.ClientConfigLoadingRules) error {
+	loaded, err := rules.Load()
+	if err != nil || k.Context == "" || loaded.Contexts[k.Context] != nil || len(loaded.Contexts) == 0 {
+		return nil
+	}
+	const most = 10
+	names := slices.Sorted(maps.Keys(loaded.Contexts))
+	listed := visible.Line(strings.Join(names[:min(most, len(names))], ", "))
+	if more := len(names) - most; more > 0 {
+		listed += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Errorf("the kubeconfig has no context %q; it has %s", k.Context, listed)
 }
 
 // find is the kubeconfig. Only one that nobody has named gives way to the service account.

@@ -153,6 +153,9 @@ func (f *notifyFlags) checkStatus(s *sourceFlags) error {
 		return usageError{fmt.Errorf("--report-status-token-file: %w", err)}
 	}
 	kind, api, named := strings.Cut(f.status, "=")
+	if err := oneOf("report-status", kind, deliver.Kinds()...); err != nil {
+		return err
+	}
 	var err error
 	if at, wrong := parseEndpoint(api); wrong != nil {
 		err = wrong

@@ -175,5 +175,5 @@ func oneOf(flag, value string, choices ...string) error {
 			return nil
 		}
 	}
-	return usageError{fmt.Errorf("--%s %q: want one of %q", flag, value, choices)}
+	return usageError{fmt.Errorf("--%s %q: want one of %s", flag, value, strings.Join(choices, ", "))}
 }
