@@ -118,6 +118,11 @@ func (r request) excerpt(body []byte) string {
 	secrets := append([]string{r.url}, r.secrets...)
 	if u, err := url.Parse(r.url); err == nil {
 		secrets = append(secrets, u.RequestURI(), u.Path)
+		for _, part := range strings.FieldsFunc(u.Path+"?"+u.RequestURI(), isBetween) {
+			if len(part) >= leastSecret {
+				secrets = append(secrets, part)
+			}
+		}
 	}
 	for _, secret := range secrets {
 		if len(secret) > 1 {
@@ -129,6 +134,12 @@ func (r request) excerpt(body []byte) string {
 	}
 	return ": " + visible.Short(text, mostShown)
 }
+
+// leastSecret is how long a part of a URL is that may be a secret by itself, in bytes.
+const leastSecret = 8
+
+// isBetween reports whether a character is between parts of a URL.
+func isBetween(r rune) bool { return strings.ContainsRune("/?&=", r) }
 
 // retryAfter is how long an answer asks to wait; zero if it does not say so, or in a way that is not understood.
 func retryAfter(value string) time.Duration {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path"
 	"strings"
 	"sync"
 	"testing"
@@ -202,7 +203,7 @@ func TestRefusals(t *testing.T) {
 	})
 	repeats := serve(t, func(w http.ResponseWriter, r *http.Request, _ int) {
 		w.WriteHeader(http.StatusForbidden)
-		io.WriteString(w, "\x1b[2J no "+r.RequestURI+" "+r.URL.Path+" s3cret-key-of-24-bytes-or-more "+strings.Repeat("x", 4<<20))
+		io.WriteString(w, "\x1b[2J no "+path.Base(r.URL.Path)+" "+r.RequestURI+" "+r.URL.Path+" s3cret-key-of-24-bytes-or-more "+strings.Repeat("x", 4<<20))
 	})
 	gone := serve(t, nil)
 	gone.Close()
