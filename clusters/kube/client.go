@@ -41,6 +41,7 @@ func New(config *rest.Config) (*Client, error) {
 	watching.QPS = -1
 	told := &clock{}
 	watching.Wrap(told.reads)
+	watching.Wrap(withoutRedirects)
 	bounded := rest.CopyConfig(watching)
 	bounded.Timeout = requestTimeout
 	compact := rest.CopyConfig(bounded)
