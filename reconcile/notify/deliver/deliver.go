@@ -33,7 +33,8 @@ const (
 	// mostTries bounds how often.
 	mostTries = 5
 	// mostOfAnswer is how much of an answer is read, and mostShown how much of one is shown, in bytes.
-	mostOfAnswer, mostShown = 1 << 20, 200
+	// mostOfError is how much is of an error that may quote one.
+	mostOfAnswer, mostShown, mostOfError = 1 << 20, 200, 300
 )
 
 // client follows no redirect: credentials are for whom they were given for.
@@ -95,7 +96,7 @@ func (r request) once(ctx context.Context, agent string) ([]byte, error) {
 		if of, is := errors.AsType[*url.Error](err); is {
 			err = of.Err
 		}
-		return nil, fmt.Errorf("%s: %w", host, err)
+		return nil, fmt.Errorf("%s: %s", host, r.hidden(err.Error(), mostOfError))
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, mostOfAnswer))
@@ -103,7 +104,7 @@ func (r request) once(ctx context.Context, agent string) ([]byte, error) {
 	case resp.StatusCode/100 == 2 && err == nil:
 		return body, nil
 	case resp.StatusCode/100 == 2:
-		return nil, fmt.Errorf("%s: read the answer: %w", host, err)
+		return nil, fmt.Errorf("%s: read the answer: %s", host, r.hidden(err.Error(), mostOfError))
 	case resp.StatusCode/100 == 3:
 		err = fmt.Errorf("%s: %d, which redirects; no redirect is followed", host, resp.StatusCode)
 	default:
@@ -114,7 +115,16 @@ func (r request) once(ctx context.Context, agent string) ([]byte, error) {
 
 // excerpt is the beginning of an answer, without what was to be kept from others.
 func (r request) excerpt(body []byte) string {
-	text := strings.TrimSpace(string(body))
+	text := r.hidden(strings.TrimSpace(string(body)), mostShown)
+	if text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+// hidden is the beginning of a text that an answer has a say in, as an error does that quotes one which breaks the
+// protocol, without what was to be kept from others.
+func (r request) hidden(text string, most int) string {
 	secrets := append([]string{r.url}, r.secrets...)
 	if u, err := url.Parse(r.url); err == nil {
 		secrets = append(secrets, u.RequestURI(), u.Path)
@@ -129,10 +139,7 @@ func (r request) excerpt(body []byte) string {
 			text = strings.ReplaceAll(text, secret, "…")
 		}
 	}
-	if text == "" {
-		return ""
-	}
-	return ": " + visible.Short(text, mostShown)
+	return visible.Short(text, most)
 }
 
 // leastSecret is how long a part of a URL is that may be a secret by itself, in bytes.

@@ -218,6 +218,30 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// What breaks the protocol is quoted by errors, and shows no secret either.
+func TestBrokenAnswers(t *testing.T) {
+	for _, answer := range []string{
+		"HTTP/1.1 4xx URI KEY\r\n\r\n",
+		"URI KEY\r\n\r\n",
+		"HTTP/1.1 302 Found\r\nLocation: https://%zz/URI?KEY\r\nContent-Length: 0\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: URI\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: URI KEY\r\n\r\n",
+	} {
+		s := serve(t, func(w http.ResponseWriter, r *http.Request, _ int) {
+			connection, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer connection.Close()
+			io.WriteString(connection, strings.NewReplacer("URI", r.RequestURI, "KEY", "s3cret-key-of-24-bytes-or-more").Replace(answer))
+		})
+		if err := post(t, s.URL, time.Second); err == nil || strings.Contains(err.Error(), "s3cret") || len(err.Error()) > 400 {
+			t.Errorf("%q: %v", answer, err)
+		}
+	}
+}
+
 func TestHangingServer(t *testing.T) {
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request, _ int) { <-r.Context().Done() })
 	began := time.Now()
