@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -58,7 +59,7 @@ func (f *liveFlags) meet(ctx context.Context, places []place) (*meeting, error) 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, one := range m.all {
-		if other := one.sameAs(m.all[:i]); other != nil {
+		if other := one.sameAs(ours(m.all[:i])); other != nil && !one.theirs() {
 			return nil, usageError{fmt.Errorf("%s and %s are the same Kubernetes cluster, and both would act on the "+
 				"same objects: leave one of them out", other.Name, one.Name)}
 		}
@@ -88,8 +89,8 @@ func (m *meeting) ask(ctx context.Context, f *liveFlags, one *met) {
 		if err == nil { // by its address, if not: who may not read it, or does not answer, finds out soon
 			one.id = id
 		}
-		if other := one.sameAs(m.all); other != nil {
-			one.err = fmt.Errorf("it is the same Kubernetes cluster as %s; leave one of them out", other.Name)
+		if other := one.sameAs(ours(m.all)); other != nil && !one.theirs() {
+			one.err = other.again()
 		}
 	})
 }
@@ -108,9 +109,50 @@ func (m *meeting) ready(ctx context.Context, one *met) error {
 	case <-ctx.Done():
 		return fmt.Errorf("ask which Kubernetes cluster it is: %w", context.Cause(ctx))
 	}
+	first := m.before(one)
+	waiting, cancel := context.WithTimeout(ctx, timeToAnswer)
+	defer cancel()
+	for _, other := range first {
+		select {
+		case <-other.known:
+		case <-waiting.Done():
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if other := one.sameAs(first); other != nil && one.err == nil {
+		return other.again()
+	}
 	return one.err
+}
+
+// before are those that one gives way to if it is the same. What a kubeconfig of others leads to may say that it is
+// any Kubernetes cluster, and is to keep nobody from that one: it gives way to all whose kubeconfig is ours, and to
+// those of others that are listed before it.
+func (m *meeting) before(one *met) []*met {
+	if !one.theirs() {
+		return nil
+	}
+	list := ours(m.all)
+	for _, other := range m.all[:slices.Index(m.all, one)] {
+		if other.theirs() {
+			list = append(list, other)
+		}
+	}
+	return list
+}
+
+// theirs reports whether others have a say in how it is reached: who may write a Secret.
+func (m *met) theirs() bool { return m.Secret != "" }
+
+// ours are those of which nobody else says how they are reached.
+func ours(all []*met) []*met {
+	return slices.DeleteFunc(slices.Clone(all), (*met).theirs)
+}
+
+// again is why nothing is done in another one that is the same.
+func (m *met) again() error {
+	return fmt.Errorf("it is the same Kubernetes cluster as %s; leave one of them out", m.Name)
 }
 
 // sameAs is one of the others that is the same Kubernetes cluster; nil if none is, as far as is known.

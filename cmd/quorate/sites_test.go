@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -438,6 +439,58 @@ func TestWhatIsRead(t *testing.T) {
 				t.Errorf("%q is taken for %q", what, before)
 			}
 			read[key] = what
+		}
+	}
+}
+
+// TestPretender: who writes a kubeconfig in a Secret keeps the run from no other Kubernetes cluster by saying that it is
+// that one, wherever it is in the list; the pretender alone is left out.
+func TestPretender(t *testing.T) {
+	answering := func(id string) *httptest.Server {
+		var server *httptest.Server
+		server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if !strings.Contains(r.URL.Path, "/secrets/") {
+				fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system","uid":%q}}`, id)
+				return
+			}
+			host := server.URL // by its address
+			if path.Base(r.URL.Path) == "by-id" {
+				host = "http://" + r.Host + "/by-id"
+			}
+			kubeconfig := fmt.Sprintf("{current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}], "+
+				"clusters: [{name: c, cluster: {server: %q}}], users: [{name: u, user: {token: t}}]}", host)
+			text, err := json.Marshal(corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, Data: map[string][]byte{"value": []byte(kubeconfig)}})
+			if err != nil {
+				t.Error(err)
+			}
+			_, _ = w.Write(text)
+		}))
+		t.Cleanup(server.Close)
+		return server
+	}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a}}], "+
+		"clusters: [{name: a, cluster: {server: %q}}]}", answering("hub").URL), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hub := place{Name: "hub", Kubeconfig: file}
+	for _, secret := range []string{"fleet/by-address", "fleet/by-id"} {
+		pretender := place{Name: "pretender", Secret: secret}
+		for _, list := range [][]place{{hub, pretender}, {pretender, hub}} {
+			f := &liveFlags{kubeFlags: kubeFlags{kubeconfig: file, places: &placesFlags{fleet: "x"}, impersonates: func() bool { return false },
+				errors: func() io.Writer { return io.Discard }}}
+			meeting, err := f.meet(t.Context(), list)
+			if err != nil {
+				t.Errorf("%v: %v", list, err)
+				continue
+			}
+			for _, one := range meeting.all {
+				err := meeting.ready(t.Context(), one)
+				if pretends := one.Name == "pretender"; pretends != (err != nil) || pretends && !strings.Contains(err.Error(), "the same Kubernetes cluster as hub") {
+					t.Errorf("%v: %s: %v", list, one.Name, err)
+				}
+			}
 		}
 	}
 }
