@@ -41,7 +41,8 @@ func (l *Live) Events(ctx context.Context, c report.Cluster) ([]report.Event, er
 	return events[max(0, len(events)-mostEvents):], nil
 }
 
-// eventOf is an event as people see it. Those that were written by the older API of events have times and counts elsewhere.
+// eventOf is an event as people see it. Those that were written by the older API of events have times and counts
+// elsewhere.
 func eventOf(object objects.Identity, e eventsv1.Event) report.Event {
 	event := report.Event{
 		Object: object.String(), Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason, Note: e.Note,

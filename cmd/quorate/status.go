@@ -35,7 +35,7 @@ type statusFlags struct {
 // statusOutputs are the formats of status.
 var statusOutputs = []string{"text", "wide", "json", "yaml", "name"}
 
-func newStatus(std streams) *cobra.Command {
+func newStatus(std streams) *cobra.Command { //nolint:funlen // most of it is help
 	f := statusFlags{live: liveFlags{reading: true, kubeFlags: kubeFlags{places: &placesFlags{}}}}
 	c := &cobra.Command{
 		Use:   "status [[NAMESPACE/]CLUSTER]",
