@@ -23,9 +23,8 @@ func (l *Live) Events(ctx context.Context, c report.Cluster) ([]report.Event, er
 	names := objects.NamesOf(c.Name)
 	about := []objects.Identity{{Kind: v1alpha1.Kind, Name: c.Name}, {Kind: "StatefulSet", Name: names.StatefulSet}}
 	for _, r := range c.State.Replicas {
-		pod := c.State.ReplicaName(r.Ordinal)
-		about = append(about, objects.Identity{Kind: "Pod", Name: pod},
-			objects.Identity{Kind: "PersistentVolumeClaim", Name: "data-" + pod})
+		about = append(about, objects.Identity{Kind: "Pod", Name: c.State.ReplicaName(r.Ordinal)},
+			objects.Identity{Kind: "PersistentVolumeClaim", Name: objects.VolumeClaimName(c.Name, r.Ordinal)})
 	}
 	var events []report.Event
 	for _, object := range about {

@@ -94,17 +94,15 @@ func union[T comparable](parts []Part, of func(Report) []T, say func(thing T, ku
 }
 
 // Title tells a cluster from others: namespace/name, after the Kubernetes cluster where there are several.
-func (c Cluster) Title() string {
-	if c.Kubernetes == "" {
-		return c.Key()
-	}
-	return c.Kubernetes + " " + c.Key()
-}
+func (c Cluster) Title() string { return titleIn(c.Kubernetes, c.Key()) }
 
 // Title is which cluster the problem is about, if any, as the title of that.
-func (p Problem) Title() string {
-	if p.Cluster == "" || p.Kubernetes == "" {
-		return p.Cluster
+func (p Problem) Title() string { return titleIn(p.Kubernetes, p.Cluster) }
+
+// titleIn is the title of a cluster; empty if there is none.
+func titleIn(kubernetes, cluster string) string {
+	if kubernetes == "" || cluster == "" {
+		return cluster
 	}
-	return p.Kubernetes + " " + p.Cluster
+	return kubernetes + " " + cluster
 }
