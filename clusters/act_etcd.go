@@ -34,13 +34,13 @@ func (c *cluster) addLearner(ctx context.Context, a decide.AddLearner) (report.O
 		return report.Outcome{Detail: "not yet: a pod keeps the volume in its slot that is being deleted"}, nil
 	}
 	added := addition(a)
-	added.unless = c.besideStarted
+	added.unless = c.besideJoining
 	return c.changeEtcd(ctx, a, added)
 }
 
-// besideStarted says which learner may have started, or has been given a file: it starts with a list
-// of members that is no longer etcd's if another is added now (hard case H18). Empty if none has.
-func (c *cluster) besideStarted(ctx context.Context, now decide.Membership) (string, error) {
+// besideJoining says which learner may be about to start: it would with a list of members that is no longer etcd's if
+// another were added now (hard case H18). Empty if none is, as once it has started and is sealed.
+func (c *cluster) besideJoining(ctx context.Context, now decide.Membership) (string, error) {
 	for _, m := range now.Members {
 		if !m.Learner {
 			continue
@@ -50,8 +50,8 @@ func (c *cluster) besideStarted(ctx context.Context, now decide.Membership) (str
 			return "", err
 		}
 		ordinal, ours := c.state.OrdinalOf(m)
-		if _, recorded := record.Member(ordinal); !ours || recorded || m.Started {
-			return fmt.Sprintf("%s is a learner, and may have started", cmp.Or(m.Name, m.PeerURL)), nil
+		if recorded, _ := record.Member(ordinal); !ours || !m.Started || recorded.Mode != decide.Sealed {
+			return fmt.Sprintf("%s is a learner, and may be about to start", cmp.Or(m.Name, m.PeerURL)), nil
 		}
 	}
 	return "", nil

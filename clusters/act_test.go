@@ -270,13 +270,14 @@ func (s *stage) remove() {
 	s.refuse(c, decide.AddLearner{Ordinal: 2, PeerURL: "https://x"}, "data-a-2 stands in its slot")
 	s.do(c, decide.AddLearner{Ordinal: 3, PeerURL: "https://x"}, false)
 	for learner, may := range map[*decide.Member]bool{
-		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 2)}:                             false, // it is on record
-		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 3)}:                             true,
-		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 3), Name: "a-3", Started: true}: false,
-		{Learner: true, PeerURL: "https://elsewhere:2380"}:                                          false,
+		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 2), Name: "a-2", Started: true}: true, // it is sealed
+		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 2)}:                             false,
+		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 3)}:                             false,
+		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 3), Name: "a-3", Started: true}: false, // it is on no record
+		{Learner: true, PeerURL: "https://elsewhere:2380", Started: true}:                           false,
 		{PeerURL: objects.PeerURL(&c.target.Cluster, 2), Started: true}:                             true, // no learner
 	} {
-		why, err := c.besideStarted(s.Context(), decide.Membership{Known: true, Members: []decide.Member{*learner}})
+		why, err := c.besideJoining(s.Context(), decide.Membership{Known: true, Members: []decide.Member{*learner}})
 		if err != nil || (why == "") != may {
 			s.Errorf("beside %+v: %q, %v", learner, why, err)
 		}

@@ -228,25 +228,33 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestAnyOrder: of several actions of one kind in a row, any may come first, and each once.
+// TestAnyOrder: of several actions of one kind in a row, any may come first, and each once; so may those by which
+// members join.
 func TestAnyOrder(t *testing.T) {
 	s := world(0).Observe()
+	add := func(ordinal int) decide.Action { return decide.AddLearner{Ordinal: ordinal} }
 	ready := func(name string) decide.Action { return decide.PromoteLearner{Name: name} }
-	ahead := &road.Road{}
-	for _, a := range []decide.Action{ready("a-3"), decide.Seal{}, ready("a-4"), decide.RestartReplica{Ordinal: 0}} {
-		ahead.Steps = append(ahead.Steps, road.Step{Action: a, What: road.What(s, a)})
-	}
-	plan := approval.Of(report.Report{Clusters: []report.Cluster{{Namespace: "n", Name: "a", Road: ahead}}})
-	for _, a := range []decide.Action{ready("a-4"), ready("a-3")} {
-		if why := plan.Refuses(key, s, a); why != "" {
-			t.Errorf("%s: %s", a, why)
+	last := decide.RestartReplica{Ordinal: 0}
+	for _, order := range [][]decide.Action{
+		{add(3), add(4), ready("a-4"), ready("a-3")},
+		{add(3), ready("a-3"), add(4), ready("a-4")},
+	} {
+		ahead := &road.Road{}
+		for _, a := range []decide.Action{add(3), decide.Seal{}, add(4), ready("a-3"), decide.Seal{}, ready("a-4"), last} {
+			ahead.Steps = append(ahead.Steps, road.Step{Action: a, What: road.What(s, a)})
 		}
-		plan.Taken(key, s, a)
-		if why := plan.Refuses(key, s, a); !strings.Contains(why, "goes on with") {
-			t.Errorf("%s again: %q", a, why)
+		plan := approval.Of(report.Report{Clusters: []report.Cluster{{Namespace: "n", Name: "a", Road: ahead}}})
+		for _, a := range order {
+			if why := plan.Refuses(key, s, a); why != "" {
+				t.Errorf("%s: %s", a, why)
+			}
+			plan.Taken(key, s, a)
+			if why := plan.Refuses(key, s, a); !strings.Contains(why, "goes on with") {
+				t.Errorf("%s again: %q", a, why)
+			}
 		}
-	}
-	if why := plan.Refuses(key, s, decide.RestartReplica{Ordinal: 0}); why != "" {
-		t.Error(why)
+		if why := plan.Refuses(key, s, last); why != "" {
+			t.Error(why)
+		}
 	}
 }

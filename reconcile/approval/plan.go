@@ -11,8 +11,9 @@ import (
 )
 
 // Plan approves the roads of a plan that a person has seen: of each cluster its actions, one after the other, but that
-// those of one kind in a row may change places; and none of a cluster that had none. An action that has become needless
-// is left out. Whatever else differs is refused, and so is all that comes after an open end.
+// those of one kind in a row may change places, as may those by which members join; and none of a cluster that had
+// none. An action that has become needless is left out. Whatever else differs is refused, and so is all that comes after an
+// open end.
 type Plan struct {
 	mu    sync.Mutex
 	roads map[string]*way
@@ -85,7 +86,7 @@ func (p *Plan) Taken(cluster string, s decide.State, a decide.Action) {
 	if at < 0 {
 		return
 	}
-	if at < w.alike() { // which of several pods restarts or joins first, no plan can know
+	if at < w.alike() { // which of several pods restarts first, or how soon members join, no plan can know
 		w.steps = slices.Delete(w.steps, at, at+1)
 		return
 	}
@@ -100,9 +101,19 @@ func (w *way) find(what string) int {
 // alike is how many actions of one kind come next, one after the other.
 func (w *way) alike() int {
 	for i, step := range w.steps {
-		if decide.KindOf(step.Action) != decide.KindOf(w.steps[0].Action) {
+		if kindOf(step.Action) != kindOf(w.steps[0].Action) {
 			return i
 		}
 	}
 	return len(w.steps)
+}
+
+// kindOf is that of an action; one and the same for those by which members join: a second learner is added once the
+// first has started, or once that is a voter, whichever comes first.
+func kindOf(a decide.Action) string {
+	switch a.(type) { //nolint:gochecksumtype // no other one does
+	case decide.AddLearner, decide.PromoteLearner:
+		return "Join"
+	}
+	return decide.KindOf(a)
 }

@@ -120,7 +120,10 @@ func besideNew(change func(*world)) func(*world) {
 	return func(w *world) {
 		w.Declared.Replicas = 6
 		w.Record.Token, w.Record.JoinedTogether = decide.FoundingToken(theToken, w.Declared.Version), true
-		w.Membership.Members = append(w.Membership.Members, decide.Member{ID: 0xb3, PeerURL: w.peerURL(3), Learner: true})
+		w.Membership.Members = append(w.Membership.Members,
+			decide.Member{ID: 0xb3, Name: "a-3", PeerURL: w.peerURL(3), Learner: true, Started: true})
+		w.Record = w.Record.With(decide.RecordedMember{Ordinal: 3, Mode: decide.Sealed, VolumeUID: "v3"})
+		w.Replicas = append(w.Replicas, decide.Replica{Ordinal: 3, Pod: decide.PodStarting, VolumeUID: "v3"})
 		change(w)
 	}
 }
@@ -275,14 +278,23 @@ var wrongs = []wrong{
 	{"one learner, or two together", "adds a second", func(w *world) { w.Membership.Members[2].Learner = true }, acts(decide.AddLearner{Ordinal: 3})},
 	{"one learner, or two together", "adds a second, and nobody knows how the members were started", besideNew(func(w *world) { w.Record.Token = theToken }), acts(decide.AddLearner{Ordinal: 4})},
 	{"one learner, or two together", "adds a second, and the record does not tell", besideNew(func(w *world) { w.Record.JoinedTogether = false }), acts(decide.AddLearner{Ordinal: 4})},
-	{"one learner, or two together", "adds a second beside one on record", besideNew(func(w *world) {
+	{"one learner, or two together", "adds a second beside one that may start with its file", besideNew(func(w *world) {
 		w.Record = w.Record.With(decide.RecordedMember{Ordinal: 3, Mode: decide.Joining})
 	}), acts(decide.AddLearner{Ordinal: 4})},
-	{"one learner, or two together", "adds a second beside one with a pod", besideNew(func(w *world) {
-		w.Replicas = append(w.Replicas, decide.Replica{Ordinal: 3, Pod: decide.PodPending})
+	{"one learner, or two together", "adds a second beside one on no record", besideNew(func(w *world) {
+		w.Record.Members = w.Record.Members[:3]
 	}), acts(decide.AddLearner{Ordinal: 4})},
-	{"one learner, or two together", "adds a second beside one that has started", besideNew(func(w *world) {
-		w.Membership.Members[3].Started, w.Membership.Members[3].Name = true, "a-3"
+	{"one learner, or two together", "adds a second beside one whose pod does not run", besideNew(func(w *world) {
+		w.Replicas[3].Pod = decide.PodFailing
+	}), acts(decide.AddLearner{Ordinal: 4})},
+	{"one learner, or two together", "adds a second beside one whose volume goes", besideNew(func(w *world) {
+		w.Replicas[3].VolumeTerminating = true
+	}), acts(decide.AddLearner{Ordinal: 4})},
+	{"one learner, or two together", "adds a second beside one on another volume", besideNew(func(w *world) {
+		w.Replicas[3].VolumeUID = "v9"
+	}), acts(decide.AddLearner{Ordinal: 4})},
+	{"one learner, or two together", "adds a second beside one that has not started", besideNew(func(w *world) {
+		w.Membership.Members[3].Started = false
 	}), acts(decide.AddLearner{Ordinal: 4})},
 	{"one learner, or two together", "adds a third", besideNew(func(w *world) {
 		w.Membership.Members = append(w.Membership.Members, decide.Member{ID: 0xb4, PeerURL: w.peerURL(4), Learner: true})
@@ -463,7 +475,7 @@ func TestInvariantsCatch(t *testing.T) {
 // everything.
 var right = []wrong{
 	{"", "restarts a follower", rolling, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p1"})},
-	{"", "adds a second beside one that has not begun", besideNew(func(*world) {}), acts(decide.AddLearner{Ordinal: 4})},
+	{"", "adds a second beside one that has just joined", besideNew(func(*world) {}), acts(decide.AddLearner{Ordinal: 4})},
 	{"", "restarts a silent learner", func(w *world) { w.Membership.Members[2].Learner, w.Membership.Members[2].Answers = true, false }, acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
 	{"", "restarts the pod of nobody", func(w *world) { w.Membership.Members = w.Membership.Members[:2] }, acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
 	{"", "hands over", nil, acts(decide.MoveLeader{From: 0xa0, To: 0xa1})},

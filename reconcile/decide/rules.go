@@ -56,8 +56,7 @@ var rules = []rule{
 		bootstrap},
 	{Rule{ruleRecover, "The cluster has lost its majority for good, and git orders to make a new one of what a " +
 		"member has left, or of a backup: stop all pods, and do it."}, recoverCluster},
-	{Rule{"JoinTogether", "A member has been added, nothing has been made for it yet, and the next can join with it: " +
-		"add that one, too."}, joinTogether},
+	{Rule{"JoinTogether", "A learner has started, and the next can join beside it: add that one, too."}, joinTogether},
 	{Rule{"ApplyObjects", "Objects of the cluster are missing or changed, or etcd's list has: put them right."},
 		applyObjects},
 	{Rule{ruleRestore, "The cluster is made from a backup: fill the volume of its first member before it starts."},

@@ -151,7 +151,10 @@ func (s State) settled() bool { return s.Membership.Known && len(s.unsettled()) 
 
 // unsettled says what is the matter with the members: with each that is no sealed, healthy voter,
 // alarms left aside.
-func (s State) unsettled() []string {
+func (s State) unsettled() []string { return s.unsettledBut(0) }
+
+// unsettledBut says what is the matter with all members but one.
+func (s State) unsettledBut(one ID) []string {
 	var facts []string
 	if len(s.Membership.Members) == 0 {
 		facts = append(facts, "etcd lists no member")
@@ -160,7 +163,7 @@ func (s State) unsettled() []string {
 		facts = append(facts, "the cluster ID is not on record")
 	}
 	for _, m := range s.MembersInOrder() {
-		if what := s.ailment(m); what != "" {
+		if what := s.ailment(m); what != "" && (one == 0 || m.ID != one) {
 			facts = append(facts, s.nameOf(m)+" "+what)
 		}
 	}

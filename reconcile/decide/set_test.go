@@ -1,6 +1,7 @@
 package decide_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -219,7 +220,7 @@ func (w *world) setMember(ordinal int, key, text string) (err error) {
 	case "etcd added":
 		*m = decide.Member{ID: m.ID, PeerURL: m.PeerURL, Learner: true}
 	case "etcd silent":
-		m.Started, m.Answers, m.Leader = true, false, false
+		m.Started, m.Answers, m.Leader, m.Name = true, false, false, cmp.Or(m.Name, w.ReplicaName(ordinal))
 	case "etcd unstarted":
 		m.Started, m.Answers, m.Leader = false, false, false
 	default:

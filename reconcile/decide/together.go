@@ -43,32 +43,25 @@ func (r Record) MaxLearners(version etcdversion.Version) int {
 	return maxLearners
 }
 
-// joinTogether adds a second learner right after the first: before either has a file, so that the
-// files of both list both, and neither starts with a list that is no longer etcd's (hard case H18).
-// If anything speaks against it, the first one joins alone, and the next after it. Two that start in
-// the same moment may each wait for the other's word for etcd's request timeout, seven seconds.
+// joinTogether adds a second learner beside the first once that has started on its data. Until then, the first compares
+// the list in its file with etcd's, which must not change under it (hard case H18); and two that start in the same
+// moment each wait for the other's word, for etcd's request timeout of seven seconds (etcd: isCompatibleWithCluster).
+// Once the first is a voter, etcd would want it to be connected for five seconds before the next. If anything speaks
+// against it, the first one joins alone, and the next after it.
 func joinTogether(s State) (Decision, bool) {
-	var first []Member
-	for _, m := range s.MembersInOrder() {
-		if m.Learner && s.hasNoFile(m) {
-			first = append(first, m)
-		}
-	}
+	first, only := s.onlyLearner()
 	ordinal, free := s.freeOrdinal()
-	if !s.Record.JoinedTogether || !free || len(first) == 0 || !s.empty(ordinal) || hasPod(s.Replica(ordinal)) {
+	if !s.Record.JoinedTogether || !only || !s.startedOnData(first) || !free || !s.empty(ordinal) ||
+		hasPod(s.Replica(ordinal)) {
 		return Decision{}, false
 	}
-	others := s
-	for _, m := range first {
-		others.Membership = others.Membership.without(m.ID)
-	}
-	if !others.settled() || others.alarmed() || !others.takeLearners(s.Record, len(first)+1) ||
-		!s.toRun() || s.rolls() {
+	if len(s.unsettledBut(first.ID)) > 0 || s.alarmed() || !s.takeLearners(s.Record, maxLearners) || !s.toRun() ||
+		s.rolls() {
 		return Decision{}, false
 	}
 	return act(AddLearner{ordinal, s.peerURL(ordinal)},
-		"%s, %d declared, and %s has not begun to join: add %s as a learner beside it; %s answer",
-		plural(len(s.Membership.Members), "member", "members"), s.Declared.Replicas, s.nameOf(first[0]),
+		"%s, %d declared, and %s has started: add %s as a learner beside it; %s answer",
+		plural(len(s.Membership.Members), "member", "members"), s.Declared.Replicas, s.nameOf(first),
 		s.ReplicaName(ordinal), s.describeQuorum())
 }
 
@@ -80,23 +73,34 @@ func (s State) toJoinTogether(r Record) bool {
 		s.takeLearners(r, maxLearners)
 }
 
-// hasNoFile reports whether a member is as AddLearner has left it: nothing has been made for it, so
-// that it cannot have started.
-func (s State) hasNoFile(m Member) bool {
-	ordinal, ours := s.OrdinalOf(m)
-	_, recorded := s.Record.Member(ordinal)
-	return ours && ordinal < s.Declared.Replicas && m.PeerURL == s.peerURL(ordinal) && m.Name == "" && !m.Started &&
-		!m.Answers && !recorded && s.empty(ordinal) && !hasPod(s.Replica(ordinal))
+// onlyLearner is the learner, if there is just one on etcd's list.
+func (s State) onlyLearner() (Member, bool) {
+	i := slices.IndexFunc(s.Membership.Members, func(m Member) bool { return m.Learner })
+	if !s.Membership.Known || i < 0 || s.Membership.learners() > 1 {
+		return Member{}, false
+	}
+	return s.Membership.Members[i], true
 }
 
-// takeLearners reports whether every member of the recorded cluster is known to allow that many learners, and has
+// startedOnData reports whether a member has joined, so that its file's list matters no more, and starts on its data or
+// not at all; and whether its pod runs. It need not answer yet: etcd opens its port for clients only once the member
+// has seen its own name in the log, or, where it was sent that in a snapshot, seven seconds later (etcd: publishV3).
+func (s State) startedOnData(m Member) bool {
+	ordinal, ours := s.OrdinalOf(m)
+	recorded, _ := s.Record.Member(ordinal)
+	r := s.Replica(ordinal)
+	runs := r.Pod == PodStarting || r.Pod == PodReady
+	return ours && m.Started && recorded.Mode == Sealed && runs && !r.VolumeTerminating && !s.volumeLost(ordinal)
+}
+
+// takeLearners reports whether every voter of the recorded cluster is known to allow that many learners, and has
 // little enough data for a leader to send that often at once.
 func (s State) takeLearners(r Record, n int) bool {
 	declared, err := etcdversion.Parse(s.Declared.Version)
 	if err != nil || r.MaxLearners(declared) < n || s.Membership.Downgrade != "" {
 		return false
 	}
-	return !slices.ContainsFunc(s.Membership.Members, func(m Member) bool {
+	return !slices.ContainsFunc(s.Membership.Voters(), func(m Member) bool {
 		runs, err := etcdversion.ParseRunning(m.Version)
 		return err != nil || r.MaxLearners(runs) < n || m.DBSize <= 0 || m.DBSize > smallDatabase
 	})

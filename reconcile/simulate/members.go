@@ -71,8 +71,8 @@ func (w *World) announce(s decide.State, a decide.RemoveMember) []write {
 }
 
 // addLearner tells etcd of a new member. With strict reconfiguration etcd takes none while a voter
-// is away; and one learner at a time, unless all have always allowed two. Beside one that may have
-// started, nobody asks for another.
+// is away; and one learner at a time, unless all have always allowed two. Beside one that may be about
+// to start, nobody asks for another.
 func (w *World) addLearner(r *raft, a decide.AddLearner) []write {
 	p, running := w.pods[a.Ordinal]
 	if keepsVolume := running && !p.terminating && w.volumes[a.Ordinal].terminating; r.byOrdinal(a.Ordinal) != nil ||
@@ -84,7 +84,7 @@ func (w *World) addLearner(r *raft, a decide.AddLearner) []write {
 	}
 	learners := 0
 	for _, m := range r.members {
-		_, recorded := w.record.Member(m.ordinal)
+		recorded, _ := w.record.Member(m.ordinal)
 		if !m.learner && !r.isUp(m.id) {
 			return nil
 		}
@@ -95,7 +95,7 @@ func (w *World) addLearner(r *raft, a decide.AddLearner) []write {
 			w.violate("%s is added beside another learner", w.replicaName(a.Ordinal))
 			return nil
 		}
-		if m.ran || recorded {
+		if !m.started || recorded.Mode != decide.Sealed {
 			return nil
 		}
 	}

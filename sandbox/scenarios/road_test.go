@@ -77,18 +77,18 @@ func (r result) acted(cluster string) []string {
 }
 
 // plainly leaves out what no plan can know: who leads by then; how soon members have started, and pods and volumes are
-// gone, on which it depends how often that is written down; and which of two that have joined at once catches up first.
+// gone, on which it depends how often that is written down, and whether a second member is added before the first votes.
 func plainly(actions []string) []string {
-	var list, promoted []string
+	var list, joining []string
 	for _, action := range append(actions, "end") {
 		kind, _, _ := strings.Cut(action, " ")
 		switch kind {
 		case "MoveLeader", "ApplyObjects", "Seal":
-		case "PromoteLearner":
-			promoted = append(promoted, action)
+		case "AddLearner", "PromoteLearner":
+			joining = append(joining, action)
 		default:
-			slices.Sort(promoted)
-			list, promoted = append(append(list, promoted...), action), nil
+			slices.Sort(joining)
+			list, joining = append(append(list, joining...), action), nil
 		}
 	}
 	return list

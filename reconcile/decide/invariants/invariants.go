@@ -47,9 +47,11 @@ var invariants = []invariant{
 		"While members may hold different data, none loses its place, its pod or its copy to another, and no alarm " +
 			"about it is taken back, but by a strict majority of equal hashes."}, majorityJudges},
 	{Invariant{"one learner, or two together",
-		"No member is added beside a learner; but a second one is beside a first for which nothing has been made, " +
-			"where every other member has always allowed two, and none has much data. Once two have joined so, none " +
-			"is promoted while a voter believes in another list, and that they have stays on record."}, fewLearners},
+		"No member is added beside a learner; but a second one is beside a first that has joined, and runs on its " +
+			"data or not at all, where every member has always allowed two, and no voter has much data. Once two " +
+			"have joined so, none is promoted while a voter believes in another list, and that they have stays on " +
+			"record."},
+		fewLearners},
 	{Invariant{"a volume outlives its member",
 		"A volume is deleted only if etcd does not list its member, or if git declares the whole cluster deleted, " +
 			"with its volumes, and nothing runs."}, volumeOutlivesMember},
@@ -63,7 +65,8 @@ var invariants = []invariant{
 		"MembersMissing needs a list that is known, and a voter on record that it does not hold: " +
 			"its slot is not listed, or another member is in it."}, missesTheMissing},
 	{Invariant{"an empty slot", "A member is added only where no volume is left of the one before."}, emptySlot},
-	{Invariant{"the dead go first", "No member is added while one does not answer that could have started."},
+	{Invariant{"the dead go first",
+		"No member is added while one does not answer, unless that is a learner that has just joined, and runs."},
 		deadGoFirst},
 	{Invariant{"lowest in, highest out",
 		"The lowest free ordinal is added; a healthy voter is removed only if its ordinal is the highest."},

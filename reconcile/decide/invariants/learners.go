@@ -48,8 +48,8 @@ func notBesideAnother(s decide.State, learners int) string {
 	for _, m := range s.Membership.Members {
 		major, minor, known := minorOf(m.Version)
 		switch {
-		case m.Learner && !untouched(s, m):
-			return "adds a learner beside one that may have started"
+		case m.Learner && !running(s, m):
+			return "adds a learner beside one that may be about to start"
 		case m.Learner:
 		case !known || major != 3 || minor < 6:
 			return fmt.Sprintf("adds a learner beside another, and %s may allow one", m.Name)
@@ -62,10 +62,12 @@ func notBesideAnother(s decide.State, learners int) string {
 	return ""
 }
 
-// untouched: nothing has been made for a learner since it was added, so that it cannot have started.
-func untouched(s decide.State, m decide.Member) bool {
+// running: a learner has joined, starts on its data or not at all, and its pod runs on a volume that stays.
+func running(s decide.State, m decide.Member) bool {
 	ordinal, ours := slotOf(s, m)
-	_, recorded := recordedAt(s.Record, ordinal)
-	return ours && m.Learner && !m.Started && m.Name == "" && !recorded &&
-		replicaAt(s, ordinal).Pod == decide.PodAbsent
+	recorded, known := recordedAt(s.Record, ordinal)
+	r := replicaAt(s, ordinal)
+	return ours && m.Learner && m.Started && known && recorded.Mode == decide.Sealed && !r.VolumeTerminating &&
+		(recorded.VolumeUID == "" || recorded.VolumeUID == r.VolumeUID) &&
+		(r.Pod == decide.PodStarting || r.Pod == decide.PodReady)
 }

@@ -145,7 +145,7 @@ func deadGoFirst(s decide.State, d decide.Decision) string {
 		return ""
 	}
 	for _, m := range s.Membership.Members {
-		if !m.Answers && !untouched(s, m) {
+		if !m.Answers && !running(s, m) {
 			return "adds a member while another does not answer"
 		}
 	}
