@@ -93,7 +93,7 @@ generate: ## generate what is generated: deep copies, the CustomResourceDefiniti
 	$(GO) generate ./clusters/v1alpha1 && $(GO) generate ./... # pages show what the first makes
 
 golden: ## rewrite the golden files; read the difference before you commit it
-	$(TEST) ./cmd/quorate ./clusters/objects ./clusters/schema ./gitsource ./gitsource/manifests ./gitsource/signature ./reconcile/decide ./reconcile/simulate -rewrite
+	$(TEST) ./cmd/quorate ./clusters/objects ./clusters/schema ./gitsource ./gitsource/manifests ./gitsource/signature ./reconcile/decide ./reconcile/simulate ./reconcile/report ./reconcile/report/findings ./reconcile/report/markdown -rewrite
 
 demo: build ## show it: a cluster of three from a git push, on a sandbox, or on CONTEXT=name of your kubeconfig
 	testdata/demo/run.sh up '$(CONTEXT)' '$(if $(filter-out file,$(origin IMAGE)),$(IMAGE))'

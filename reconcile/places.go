@@ -183,7 +183,7 @@ func (d Desired) sourceOf(cluster Cluster) SourceState {
 	namespace, name := cluster.Identity()
 	for _, declared := range d.Clusters {
 		if declared.Cluster.Namespace == namespace && declared.Cluster.Name == name {
-			return SourceState{Source: declared.Source, Revision: declared.Revision}
+			return SourceState{Source: declared.Source, Revision: declared.Revision, Committed: d.committed(declared)}
 		}
 	}
 	if d.Unread != nil {
@@ -196,7 +196,15 @@ func (d Desired) sourceOf(cluster Cluster) SourceState {
 	case known && place.Unread != nil:
 		return SourceState{Error: oneLine(place.Unread)}
 	case known:
-		return SourceState{Revision: place.Revision, Kin: place.Name != cluster.DeclaredBy()}
+		return SourceState{Revision: place.Revision, Committed: place.Committed, Kin: place.Name != cluster.DeclaredBy()}
 	}
 	return SourceState{}
+}
+
+// committed is when the revision was committed that declares a cluster; zero if that is not known.
+func (d Desired) committed(declared Declaration) time.Time {
+	if place, known := d.Place(declared.Source); known && place.Revision == declared.Revision {
+		return place.Committed
+	}
+	return time.Time{}
 }

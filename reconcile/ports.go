@@ -142,6 +142,8 @@ type SourceState struct {
 	// Source that declares the cluster; empty if none does. Revision of the source that does, or
 	// did; empty if it is not known.
 	Source, Revision string
+	// Committed is when that revision was committed, as it says itself; zero if that is not known.
+	Committed time.Time
 	// Kin: it is not that source, but the only one in the same location, so its revision says
 	// nothing about what that source was read at.
 	Kin bool

@@ -74,7 +74,7 @@ func setRemovalHeld(
 		})
 	}
 	if t.Held != "" || t.Elsewhere {
-		status.DeclaredRevision = old.DeclaredRevision
+		stayDeclared(status, old)
 	}
 	if !t.Elsewhere {
 		return

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -58,17 +59,20 @@ func newStatus(
 	status := v1alpha1.EtcdClusterStatus{
 		ObservedGeneration: live.Generation,
 		Conditions:         slices.Clone(old.Conditions),
-		DeclaredRevision:   cmp.Or(source.Revision, old.DeclaredRevision),
+		DeclaredRevision:   source.Revision,
 		DeclaredSource:     cmp.Or(source.Source, old.DeclaredSource),
 		SourceRevision:     cmp.Or(source.Revision, old.SourceRevision),
 		Rule:               entry.Decision.Rule,
 		Selector:           objects.SelectorString(live.Name),
 	}
+	if !source.Committed.IsZero() {
+		status.DeclaredRevisionTime = &metav1.Time{Time: source.Committed.UTC().Truncate(time.Second)}
+	}
 	if source.Kin {
 		status.SourceRevision = old.SourceRevision
 	}
-	if s.Declared.Orphaned != "" {
-		status.DeclaredRevision = old.DeclaredRevision
+	if source.Revision == "" || s.Declared.Orphaned != "" {
+		stayDeclared(&status, old)
 	}
 	if !isGone(s) {
 		addMembers(&status, old, s)
@@ -93,6 +97,11 @@ func newStatus(
 	return status
 }
 
+// stayDeclared has a cluster stay declared by the revision that declared it before.
+func stayDeclared(status *v1alpha1.EtcdClusterStatus, old v1alpha1.EtcdClusterStatus) {
+	status.DeclaredRevision, status.DeclaredRevisionTime = old.DeclaredRevision, old.DeclaredRevisionTime
+}
+
 // isGone reports whether a cluster has been deleted to the last volume. Its identity goes with it,
 // so that it is founded again should git want it again.
 func isGone(s decide.State) bool {
@@ -101,7 +110,7 @@ func isGone(s decide.State) bool {
 }
 
 // WorthWriting reports whether a status is worth writing: the figures that always move are not, by
-// themselves.
+// themselves, nor is when the same revision was committed.
 func WorthWriting(old, status v1alpha1.EtcdClusterStatus) bool {
 	return !equality.Semantic.DeepEqual(withoutFigures(old, old), withoutFigures(status, old))
 }
@@ -111,7 +120,8 @@ func MovesRevision(old, status v1alpha1.EtcdClusterStatus) bool {
 	if old.DeclaredRevision == "" {
 		return false
 	}
-	status.DeclaredRevision, status.SourceRevision = old.DeclaredRevision, old.SourceRevision
+	stayDeclared(&status, old)
+	status.SourceRevision = old.SourceRevision
 	status.Conditions = slices.Clone(status.Conditions)
 	was := meta.FindStatusCondition(old.Conditions, v1alpha1.ConditionSourceReady)
 	is := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSourceReady)
@@ -122,8 +132,11 @@ func MovesRevision(old, status v1alpha1.EtcdClusterStatus) bool {
 }
 
 // withoutFigures puts the moving figures of each member to what base says, unless a size has moved
-// by a tenth.
+// by a tenth, and when the revision was committed, if it is the same one.
 func withoutFigures(status, base v1alpha1.EtcdClusterStatus) v1alpha1.EtcdClusterStatus {
+	if status.DeclaredRevision == base.DeclaredRevision {
+		status.DeclaredRevisionTime = base.DeclaredRevisionTime
+	}
 	status.Members = slices.Clone(status.Members)
 	for i := range status.Members {
 		m := &status.Members[i]

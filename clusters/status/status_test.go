@@ -160,6 +160,38 @@ func TestLongMessage(t *testing.T) {
 	}
 }
 
+// When a revision was committed goes with the revision: no status is written for that alone, and none of another
+// revision stays.
+func TestDeclaredRevisionTime(t *testing.T) {
+	live := liveCluster()
+	at := func(revision string, committed time.Time) v1alpha1.EtcdClusterStatus {
+		return newStatus(live, live, healthyEntry(), reconcile.SourceState{Source: "s", Revision: revision, Committed: committed})
+	}
+	early := noon.Add(-time.Hour).In(time.FixedZone("east", 7200))
+	live.Status = at("main@sha1:1", early.Add(time.Millisecond))
+	if got := live.Status.DeclaredRevisionTime; got == nil || got.Time != early.UTC() {
+		t.Errorf("committed at %v, want %v", got, early.UTC())
+	}
+	for what, same := range map[string]time.Time{"another time": noon, "no time": {}} {
+		if WorthWriting(live.Status, at("main@sha1:1", same)) {
+			t.Errorf("%s of the same revision is news", what)
+		}
+	}
+	if next := at("main@sha1:2", time.Time{}); next.DeclaredRevisionTime != nil || !WorthWriting(live.Status, next) {
+		t.Errorf("the next revision was committed at %v", next.DeclaredRevisionTime)
+	}
+	if next := at("main@sha1:2", noon); next.DeclaredRevisionTime.Time != noon {
+		t.Errorf("the next revision was committed at %v", next.DeclaredRevisionTime)
+	}
+	if unread := at("", time.Time{}); unread.DeclaredRevisionTime == nil || WorthWriting(live.Status, unread) {
+		t.Errorf("of what declares it and was not read, %v is left", unread.DeclaredRevisionTime)
+	}
+	held := New(live, targets.Target{Held: "no longer declared"}, healthyEntry(), reconcile.SourceState{Source: "s", Revision: "main@sha1:2", Committed: noon})
+	if held.DeclaredRevision != "main@sha1:1" || held.DeclaredRevisionTime.Time != early.UTC() {
+		t.Errorf("it is held as declared by %s of %v", held.DeclaredRevision, held.DeclaredRevisionTime)
+	}
+}
+
 // A revision that moves under the same declaration is no news by itself; anything beside it is.
 func TestMovesRevision(t *testing.T) {
 	live := liveCluster()
@@ -173,6 +205,10 @@ func TestMovesRevision(t *testing.T) {
 	next := at("main@sha1:2")
 	if !MovesRevision(live.Status, next) || !WorthWriting(live.Status, next) {
 		t.Error("a revision is more than it is")
+	}
+	next.DeclaredRevisionTime = &metav1.Time{Time: noon}
+	if !MovesRevision(live.Status, next) {
+		t.Error("a revision is more than it is where it is known when it was committed")
 	}
 	for what, change := range map[string]func(*v1alpha1.EtcdClusterStatus){
 		"rule":       func(s *v1alpha1.EtcdClusterStatus) { s.Rule = "Seal" },

@@ -29,6 +29,7 @@ func Believed(listed inventory.ByCluster, desired reconcile.Desired) inventory.B
 			other, custom := *own, *own.Custom
 			status := &custom.Status
 			status.DeclaredSource, status.DeclaredRevision, status.SourceRevision = "", "", ""
+			status.DeclaredRevisionTime = nil
 			other.Custom, believed[k] = &custom, &other
 		}
 	}

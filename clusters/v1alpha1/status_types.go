@@ -45,6 +45,10 @@ type EtcdClusterStatus struct {
 	// declaredRevision is the revision of git that declared this cluster, as branch@sha1:commit.
 	// +optional
 	DeclaredRevision string `json:"declaredRevision,omitempty"`
+	// declaredRevisionTime is when declaredRevision was committed, as the commit says itself; absent where that is not known, as of a directory
+	// that is no repository. Written along with other news, not by itself.
+	// +optional
+	DeclaredRevisionTime *metav1.Time `json:"declaredRevisionTime,omitempty"`
 	// declaredSource is the source that declared this cluster, such as https://git.example.com/fleet.git,path=clusters.
 	// +optional
 	DeclaredSource string `json:"declaredSource,omitempty"`

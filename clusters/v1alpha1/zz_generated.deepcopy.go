@@ -406,6 +406,10 @@ func (in *EtcdClusterStatus) DeepCopyInto(out *EtcdClusterStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.DeclaredRevisionTime != nil {
+		in, out := &in.DeclaredRevisionTime, &out.DeclaredRevisionTime
+		*out = (*in).DeepCopy()
+	}
 	if in.Endpoints != nil {
 		in, out := &in.Endpoints, &out.Endpoints
 		*out = make([]string, len(*in))

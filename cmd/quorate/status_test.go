@@ -1,8 +1,10 @@
 package main
 
 import (
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestStatus: a line per cluster, all of one, and those that were asked for.
@@ -59,6 +61,34 @@ func TestStatus(t *testing.T) {
 		if got := w.command(append([]string{"status"}, wrong...)...); got.code != exitError || !strings.Contains(got.err, "Quorate has applied no cluster of that name") {
 			t.Errorf("status %q: %+v", wrong, got)
 		}
+	}
+}
+
+// TestStatusHasTheAgeOfTheRevision: it is the committer's time, as git has it.
+func TestStatusHasTheAgeOfTheRevision(t *testing.T) {
+	t.Parallel()
+	w := newTenants(t, "own")
+	w.made("own/one")
+	commit := w.push("own", "own/one")
+	if got := w.run(w.sources("own")...); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	seconds, err := strconv.ParseInt(w.git("own", "log", "-1", "--format=%ct"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := time.Unix(seconds, 0).UTC()
+	if s := w.cluster("own/one").Status; s.DeclaredRevision != "main@sha1:"+commit || !s.DeclaredRevisionTime.Time.Equal(want) {
+		t.Errorf("%s of %s, want %s", s.DeclaredRevision, s.DeclaredRevisionTime, want)
+	}
+	if got := w.command("status", "own/one"); !strings.Contains(got.out, "declared by main@sha1:"+commit+" (") {
+		t.Errorf("%+v", got)
+	}
+	if got := w.command("status", "own/one", "-o", "json"); !strings.Contains(got.out, `"revisionTime": "`+want.Format(time.RFC3339)+`"`) {
+		t.Errorf("%+v", got)
+	}
+	if got := w.command("status"); !strings.Contains(got.out, "  "+commit[:7]+" (") {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -16,13 +16,7 @@ func Detail(w io.Writer, c Cluster, style Style) error {
 	b := &strings.Builder{}
 	writeCluster(b, c, style)
 	writeOrigin(b, c.State)
-	if revision := c.told().DeclaredRevision; revision != "" {
-		text := "declared by " + revision
-		if source := c.told().DeclaredSource; source != "" {
-			text += " of " + source
-		}
-		style.line(b, 4, "", text, nil)
-	}
+	writeDeclared(b, c, style)
 	if since := c.since(); !since.IsZero() {
 		fmt.Fprintf(b, "    in this state for %s\n", age(c.State.Now, since))
 	}
@@ -36,6 +30,19 @@ func Detail(w io.Writer, c Cluster, style Style) error {
 	writeEvents(b, c, style)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeDeclared says which revision of which source declared the cluster, and how old that revision is.
+func writeDeclared(b *strings.Builder, c Cluster, style Style) {
+	revision, source := c.told().DeclaredRevision, c.told().DeclaredSource
+	if revision == "" {
+		return
+	}
+	text := "declared by " + revision + c.revisionAge()
+	if source != "" {
+		text += " of " + source
+	}
+	style.line(b, 4, "", text, nil)
 }
 
 // branch is something in a tree, and what belongs to it.

@@ -62,7 +62,7 @@ func (c Cluster) steady() string {
 			cells = append(cells, column.cell(c))
 		}
 	}
-	cells = append(cells, c.since().UTC().String())
+	cells = append(cells, c.since().UTC().String(), c.revision())
 	if last := c.State.Backups.Last; last != nil {
 		cells = append(cells, last.Slot.UTC().String())
 	}

@@ -37,6 +37,9 @@ func TestChangesFollowed(t *testing.T) {
 	}); got != "" {
 		t.Errorf("time goes by:\n%s", got)
 	}
+	if got := look(func(list []report.Cluster) { list[0].Custom.Status.DeclaredRevision = "moved" }); !strings.HasPrefix(got, "prod/a ") {
+		t.Errorf("a revision moves:\n%s", got)
+	}
 	if got := look(func(list []report.Cluster) {
 		list[0].State.Backups.Last = &decide.Backup{Slot: noon}
 		list[4].Decision.Rule = "Stopping"

@@ -198,6 +198,16 @@ func (c Cluster) revision() string {
 	return dash(visible.Short(text, longestCell))
 }
 
+// revisionAge is how long ago that commit was made, as it says itself, in brackets after a space; empty if that is not
+// known.
+func (c Cluster) revisionAge() string {
+	committed := c.told().DeclaredRevisionTime
+	if committed.IsZero() || c.State.Now.IsZero() {
+		return ""
+	}
+	return " (" + age(c.State.Now, committed.Time) + ")"
+}
+
 // remark is why the cluster is not as declared, or what is to be known of one that is.
 func (c Cluster) remark() string {
 	text := ""

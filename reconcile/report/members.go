@@ -19,6 +19,9 @@ func Members(w io.Writer, r Report, style Style) error {
 	for _, c := range r.Clusters {
 		writeCluster(b, c, style)
 		writeOrigin(b, c.State)
+		if revision := c.revision(); revision != nothing {
+			fmt.Fprintf(b, "    declared by %s%s\n", revision, c.revisionAge())
+		}
 		writeBackup(b, c.State)
 		writeMembers(b, c.State)
 	}

@@ -4,6 +4,9 @@ import (
 	"os"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 )
@@ -15,7 +18,10 @@ func ExampleMembers_backup() {
 	none := report.Cluster{Namespace: "shop", Name: "a", State: s}
 	s.Backups.Last = &decide.Backup{Slot: time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC), Revision: 18204, Verified: true, To: "s3://backups/etcd"}
 	s.Backups.Drill = &decide.Drill{Slot: s.Backups.Last.Slot, FinishedAt: s.Backups.Last.Slot.Add(time.Hour), Seconds: 42}
-	one := report.Cluster{Namespace: "shop", Name: "b", State: s}
+	one := report.Cluster{Namespace: "shop", Name: "b", State: s, Custom: &v1alpha1.EtcdCluster{}}
+	one.State.Now = s.Backups.Last.Slot.Add(2 * time.Hour)
+	one.Custom.Status.DeclaredRevision = "main@sha1:c4281fbf5d8a69aec1d024a4bb4c802c20d00300"
+	one.Custom.Status.DeclaredRevisionTime = &metav1.Time{Time: s.Backups.Last.Slot.AddDate(0, 0, -2)}
 	_ = report.Members(os.Stdout, report.Report{Clusters: []report.Cluster{none, one}}, report.Style{})
 	// Output:
 	// shop/a
@@ -23,6 +29,7 @@ func ExampleMembers_backup() {
 	//     no backup yet
 	// shop/b
 	//     cluster ID c1
+	//     declared by c4281fb (2d2h)
 	//     last backup 2026-11-22T03:00:00Z, revision 18204, verified, in s3://backups/etcd
 	//     last drill at 2026-11-22T04:00:00Z: backup 2026-11-22T03:00:00Z restored in 42s
 }

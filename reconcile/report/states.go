@@ -26,15 +26,17 @@ type stateOf struct {
 	Name       string       `json:"name"`
 	Decision   *decision    `json:"decision,omitempty"`
 	State      decide.State `json:"state"`
-	// Revision that declared it, and the conditions, by the status of the custom resource; none but in a look.
-	Revision   string             `json:"revision,omitempty"`
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	Error      string             `json:"error,omitempty"`
+	// Revision that declared it, when that was committed, and the conditions, by the status of the custom resource; none
+	// but in a look.
+	Revision     string             `json:"revision,omitempty"`
+	RevisionTime *metav1.Time       `json:"revisionTime,omitempty"`
+	Conditions   []metav1.Condition `json:"conditions,omitempty"`
+	Error        string             `json:"error,omitempty"`
 }
 
 func newState(c Cluster) stateOf {
 	return stateOf{c.Kubernetes, c.Namespace, c.Name, newDecision(c.Decision), c.State, c.told().DeclaredRevision,
-		c.told().Conditions, c.Error}
+		c.told().DeclaredRevisionTime, c.told().Conditions, c.Error}
 }
 
 func newStates(clusters []Cluster) []stateOf {

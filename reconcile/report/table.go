@@ -28,7 +28,7 @@ var fleetColumns = []column{
 	{"VERSION", Cluster.versions, false},
 	{"SIZE", Cluster.sizes, false},
 	{"BACKUP", Cluster.backup, true},
-	{"REVISION", Cluster.revision, false},
+	{"REVISION", func(c Cluster) string { return c.revision() + c.revisionAge() }, true},
 	{"MESSAGE", Cluster.remark, false},
 }
 

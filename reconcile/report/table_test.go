@@ -38,7 +38,8 @@ func seenFleet() []report.Cluster {
 	}
 	a := report.Cluster{Namespace: "prod", Name: "a", State: well("a"), Decision: decide.Decision{Rule: decide.Converged, Verdict: decide.Done, Message: "as declared"}}
 	a.Custom = custom(v1alpha1.EtcdClusterStatus{DeclaredRevision: "main@sha1:c4281fbf5d8a69aec1d024a4bb4c802c20d00300", DeclaredSource: "https://git.example.com/fleet.git",
-		Conditions: condition(v1alpha1.ConditionReady, decide.Converged, 50*time.Hour)})
+		DeclaredRevisionTime: &metav1.Time{Time: noon.Add(30*time.Second - 75*time.Hour)},
+		Conditions:           condition(v1alpha1.ConditionReady, decide.Converged, 50*time.Hour)})
 	a.State.Declared.BacksUp, a.State.Backups.Last = true, &decide.Backup{Slot: noon.Add(-90 * time.Minute), Revision: 18204, Verified: true, To: "s3://backups/etcd"}
 	a.State.Certificates = []decide.Certificate{{Secret: "a-ca", Key: "ca.crt", CA: true, NotBefore: noon.AddDate(-1, 0, 0), NotAfter: noon.AddDate(9, 0, 0)}}
 

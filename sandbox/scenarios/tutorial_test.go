@@ -113,6 +113,7 @@ var changing = []struct {
 }{
 	{regexp.MustCompile(`\b[0-9a-f]{12,64}\b`), "ID"},
 	{regexp.MustCompile(`https://[0-9.]+:\d+`), "URL"},
+	{regexp.MustCompile(`\bdeclared by [0-9a-f]{7} \(\S+\)`), "declared by REVISION"},
 	{regexp.MustCompile(`\b\d+Ki\b`), "SIZE"},
 	{regexp.MustCompile(`\b(Leader|Voter)\b`), "ROLE"},
 	{regexp.MustCompile(`\bcart-\d +Converged +\S+`), "LEADER Converged AGE"},
