@@ -28,6 +28,21 @@ var (
 	ErrOptions = errors.New("the options for the source are not valid")
 )
 
+// MissingPathError says that a revision has no such path. It goes by what the source has answered, whatever the process
+// says that takes its files apart.
+type MissingPathError struct {
+	Revision refs.Revision
+	// Path that is not there: the one to read, or one above it.
+	Path string
+}
+
+func (e MissingPathError) Error() string {
+	if e.Revision.Commit == "" { // a directory
+		return "there is no " + e.Path
+	}
+	return fmt.Sprintf("there is no %s in %s", e.Path, e.Revision)
+}
+
 // FetchTimeout bounds a Fetch, besides its context, where the options give no other time.
 const FetchTimeout = 2 * time.Minute
 
@@ -223,6 +238,10 @@ func readFrom(
 	ctx context.Context, o Options, tell func(manifests.Question) manifests.Answer, r refs.Revision,
 ) (Desired, error) {
 	declared, err := manifests.ReadFrom(ctx, tell, o.Options)
+	var missing manifests.MissingError
+	if errors.As(err, &missing) {
+		err = MissingPathError{r, missing.Name}
+	}
 	if err != nil {
 		return Desired{}, sourceError(err, "read the path %q of %s", o.Path, o.Location)
 	}

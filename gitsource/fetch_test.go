@@ -103,6 +103,31 @@ func TestMissingRevisions(t *testing.T) {
 	}
 }
 
+// A path that is missing is told from whatever else is wrong, with the revision that lacks it, and which part of it.
+func TestMissingPath(t *testing.T) {
+	r, _ := revisions(t)
+	head := r.Git("rev-parse", "HEAD")
+	for where, location := range map[string]string{"local": r.Dir, "remote": r.Serve()} {
+		_, err := Fetch(t.Context(), Options{Location: location, Options: manifests.Options{Path: "apps/etcd"}})
+		var missing MissingPathError
+		if !errors.As(err, &missing) || missing.Path != "apps" || missing.Revision.Commit != head {
+			t.Errorf("%s: %v", where, err)
+		}
+		if _, err := Fetch(t.Context(), Options{Location: location, Selector: refs.Selector{Branch: "nope"}}); errors.As(err, &missing) {
+			t.Errorf("%s: %v", where, err)
+		}
+	}
+	dir := t.TempDir()
+	var missing MissingPathError
+	if _, err := Fetch(t.Context(), Options{Location: dir, Options: manifests.Options{Path: "apps"}}); !errors.As(err, &missing) || missing.Revision != (refs.Revision{}) || !strings.HasSuffix(err.Error(), ": there is no apps") {
+		t.Errorf("of a directory: %v", err)
+	}
+	gone := filepath.Join(dir, "gone")
+	if _, err := Fetch(t.Context(), Options{Location: gone}); errors.As(err, &missing) || strings.Count(err.Error(), "gone") != 1 {
+		t.Errorf("of nothing: %v", err)
+	}
+}
+
 func wantError(t *testing.T, o Options, is error, want string) {
 	t.Helper()
 	desired, err := Fetch(t.Context(), o)

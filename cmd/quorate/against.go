@@ -99,7 +99,7 @@ func (f *runFlags) offline(source *sourceFlags) *against {
 func (a *against) Observe(
 	ctx context.Context, desired reconcile.Desired, _ func(cluster string) bool,
 ) (reconcile.Observed, error) {
-	older, err := a.read(ctx)
+	older, note, err := a.read(ctx)
 	if err != nil {
 		return reconcile.Observed{}, reconcile.SetupError{Err: err}
 	}
@@ -108,7 +108,7 @@ func (a *against) Observe(
 	}
 	owned, before := assumed(older)
 	desired = desired.Settled(targets.Before(owned))
-	desired.Warnings = slices.Clip(desired.Warnings)
+	desired.Warnings = append(slices.Clip(desired.Warnings), note...)
 	unknown := map[string]bool{}
 	for _, p := range older.Problems { // it is not known what runs
 		unknown[p.Cluster] = true
@@ -138,27 +138,35 @@ func (a *against) Observe(
 	return observed, nil
 }
 
-// read reads what the older revision declares.
-func (a *against) read(ctx context.Context) (reconcile.Desired, error) {
-	older := a.older.within(a.older.declared(ctx, func(reconcile.Desired) {}))
-	if err := older.Failure(); err != nil {
-		return older, fmt.Errorf("%s %s: %w%s", flagAgainst, a.revision, err, a.advice(err))
+// read reads what the older revision declares: nothing, if it does not have the path yet, with a note that says so.
+// Whether the newer one has it is for others to say.
+func (a *against) read(ctx context.Context) (older reconcile.Desired, note []string, err error) {
+	older = a.older.within(a.older.declared(ctx, func(reconcile.Desired) {}))
+	err = older.Failure()
+	var missing gitsource.MissingPathError
+	if errors.As(err, &missing) && missing.Revision.Commit != "" {
+		note = []string{visible.Line(missing.Error()) +
+			": every cluster is compared as new, also one that another path declares there"}
+		return reconcile.Desired{Revision: visible.Line(missing.Revision.String())}, note, nil
+	}
+	if err != nil {
+		return older, nil, fmt.Errorf("%s %s: %w%s", flagAgainst, a.revision, err, a.advice(err))
 	}
 	if older.Revision == directory {
-		return older, fmt.Errorf("%s %s: %s is no repository, so there is nothing to compare it with", flagAgainst,
+		return older, nil, fmt.Errorf("%s %s: %s is no repository, so there is nothing to compare it with", flagAgainst,
 			a.revision, a.older.values[0])
 	}
-	return older.Settled(func(string) reconcile.Before { return reconcile.Before{} }), nil
+	return older.Settled(func(string) reconcile.Before { return reconcile.Before{} }), nil, nil
 }
 
 // advice says how a clone gets a revision that it does not have.
 func (a *against) advice(why error) string {
+	if errors.As(why, new(gitsource.MissingPathError)) {
+		return "" // the files are there
+	}
 	sources, err := a.older.sources(func(source) error { return nil })
 	if err != nil || !errors.Is(why, gitsource.ErrSource) || remote.IsAddress(sources[0].location) {
 		return ""
-	}
-	if text := why.Error(); strings.Contains(text, "read the path ") && strings.Contains(text, ": there is no ") {
-		return "" // the revision is there, and the path is not in it
 	}
 	server, branch, ok := strings.Cut(a.revision, "/")
 	if !ok || server == "refs" {

@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 )
@@ -32,6 +33,45 @@ func TestWhatIsBelieved(t *testing.T) {
 			t.Errorf("%s: %v, and %d clusters", test.name, err, len(r.read.Clusters))
 		}
 	}
+}
+
+// That there is no such path is what the source has answered, and no word of the process that reads it.
+func TestMissingIsNotTakenOnTrust(t *testing.T) {
+	there := map[string]bool{"clusters": true, "clusters/base": true}
+	for _, test := range []struct {
+		path    string
+		asked   []string
+		missing string
+	}{
+		{"clusters/base", []string{"clusters", "clusters/base"}, ""},
+		{"clusters/base", []string{"clusters/base", "components"}, ""}, // which a kustomization names
+		{"clusters/prod", []string{"clusters", "clusters/prod"}, "clusters/prod"},
+		{"apps/etcd", []string{"apps"}, "apps"},
+		{"clusters/prod", nil, ""},
+	} {
+		for _, last := range []message{{Error: "there is no " + test.path}, {}} {
+			r := reading{ctx: t.Context(), options: Options{Path: test.path}, tell: func(q Question) Answer { return Answer{Missing: !there[q.Kind]} }}
+			for _, name := range test.asked {
+				if _, _, err := r.hear(encoded(t, message{Question: Question{Kind: name}})); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, done, err := r.hear(encoded(t, last))
+			var missing MissingError
+			if errors.As(err, &missing); missing.Name != test.missing || !done {
+				t.Errorf("%+v, and at last %+v: %v", test, last, err)
+			}
+		}
+	}
+}
+
+func encoded(t *testing.T, m message) []byte {
+	t.Helper()
+	line, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return line
 }
 
 // What it says is wrong holds up clusters where the source may declare some, and no others.

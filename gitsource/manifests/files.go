@@ -93,7 +93,7 @@ func (f *files) checkDirectory(dir string) error {
 		kind, err := f.kind(here)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return fmt.Errorf("there is no %s", here)
+			return MissingError{here}
 		case err != nil:
 			return err
 		case !kind.IsDir():

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	apijson "k8s.io/apimachinery/pkg/util/json"
 
@@ -110,7 +111,9 @@ type reading struct {
 	// at is the file that the child has asked for last, or the kustomization that it renders, and
 	// doing what it does there.
 	at, doing string
-	read      Declarations
+	// missing is which part of the path to read is known to be missing.
+	missing string
+	read    Declarations
 }
 
 // hear answers the child. It is done at the last message.
@@ -136,6 +139,8 @@ func (r *reading) hear(line []byte) (any, bool, error) {
 		return nil, false, err
 	case m.Problem != nil:
 		return nil, false, r.believeProblem(*m.Problem)
+	case r.missing != "":
+		return nil, true, MissingError{r.missing} // whatever the child says of it
 	case m.Error != "":
 		return nil, true, errors.New(m.Error)
 	default:
@@ -147,5 +152,9 @@ func (r *reading) answer(q Question) Answer {
 	if q.Read != "" && r.doing == "reading" {
 		r.at = q.Read
 	}
-	return r.tell(q)
+	a := r.tell(q)
+	if onTheWay := q.Kind == r.options.Path || strings.HasPrefix(r.options.Path, q.Kind+"/"); onTheWay && a.Missing {
+		r.missing = q.Kind
+	}
+	return a
 }

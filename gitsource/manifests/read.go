@@ -64,9 +64,15 @@ type Declared struct {
 	Warnings []string
 }
 
+// MissingError says that there is nothing of that name, which is that of the directory to read or of one above it.
+type MissingError struct{ Name string }
+
+func (e MissingError) Error() string { return "there is no " + e.Name }
+
 // Read reads what the directory o.Path declares. With a kustomization at its root it is rendered;
 // otherwise each YAML and JSON file below it is read as it is. An error means that the directory
-// cannot be read, or that it is too much: then nothing is known of what is declared. It returns
+// cannot be read, or that it is too much: then nothing is known of what is declared; MissingError, that
+// it is not there. It returns
 // when ctx ends. What is read is taken apart in a process of its own.
 func Read(ctx context.Context, fsys fs.FS, o Options) (Declarations, error) {
 	return ReadFrom(ctx, Answers(fsys, o.Limits), o)
