@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -24,7 +25,7 @@ type localRepository struct {
 func openLocal(o Options) (source, error) {
 	info, err := os.Stat(o.Location)
 	if err != nil {
-		return nil, sourceError(err, "open %s", o.Location)
+		return nil, openError(o, err)
 	}
 	if !info.IsDir() {
 		return nil, sourceErrorf("%s is a file; a source is a directory or a repository", o.Location)
@@ -106,9 +107,18 @@ func openDirectory(o Options) (source, error) {
 	}
 	root, err := os.OpenRoot(o.Location)
 	if err != nil {
-		return nil, sourceError(err, "open %s", o.Location)
+		return nil, openError(o, err)
 	}
 	return directory{root}, nil
+}
+
+// openError says why the location cannot be opened, and names it once.
+func openError(o Options, err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		err = of.Err
+	}
+	return sourceError(err, "open %s", o.Location)
 }
 
 func (d directory) close() { d.Close() }

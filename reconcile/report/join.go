@@ -13,8 +13,8 @@ type Part struct {
 }
 
 // Join makes one report of those of several Kubernetes clusters, in their order. What all of them say, as about a
-// source that they share, it says once; of what only some do, it says of which. The one of the only Kubernetes cluster
-// it leaves as it is.
+// source that they share, it says once; of what only some do, it says of which, and of the error of one that has a
+// name and is the only one, too. The one of the only Kubernetes cluster without a name it leaves as it is.
 func Join(parts []Part) Report {
 	if len(parts) == 1 && parts[0].Kubernetes == "" {
 		return parts[0].Report
@@ -33,6 +33,9 @@ func Join(parts []Part) Report {
 	joined.Revision = strings.Join(union(parts, revisions, nil), " ")
 	joined.Signer = strings.Join(union(parts, func(r Report) []string { return given(r.Signer) }, nil), ", ")
 	joined.Error = strings.Join(union(parts, func(r Report) []string { return given(r.Error) }, named), "; ")
+	if len(parts) == 1 && joined.Error != "" { // nobody else has it, or has not
+		joined.Error = named(joined.Error, parts[0].Kubernetes)
+	}
 	for _, part := range parts {
 		for _, c := range part.Report.Clusters {
 			c.Kubernetes = part.Kubernetes
