@@ -147,8 +147,11 @@ func explainConfig(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	case there:
 		return fmt.Errorf("no kubeconfig names a cluster: %s", strings.Join(rules.Precedence, ", "))
 	}
-	return errors.New("there is no kubeconfig, and this is no pod: say --kubeconfig or set KUBECONFIG")
+	return ErrNoKubeconfig
 }
+
+// ErrNoKubeconfig says that nothing says where the API server is.
+var ErrNoKubeconfig = errors.New("there is no kubeconfig, and this is no pod: say --kubeconfig or set KUBECONFIG")
 
 // Impersonation is whom to act as, by the rights of whoever the process is to impersonate them. All
 // that reaches the API server goes as them, what watches and what forwards ports included.

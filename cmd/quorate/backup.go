@@ -15,6 +15,7 @@ import (
 	"quorate.dev/quorate/clusters/backup"
 	"quorate.dev/quorate/clusters/backup/store"
 	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 	"quorate.dev/quorate/visible"
@@ -220,7 +221,7 @@ func (f *backupFlags) source(ctx context.Context, of store.Cluster) (clusterSour
 	}
 	live, err := f.live.live(scope{namespaces: []string{of.Namespace}})
 	if err != nil {
-		return clusterSource{}, err
+		return clusterSource{}, without(err, "say where the members are by --member, which asks no Kubernetes")
 	}
 	end := func() { live.Close(ctx) } // it holds no lease
 	found, err := live.Source(ctx, of.Namespace, of.Name)
@@ -234,6 +235,14 @@ func (f *backupFlags) source(ctx context.Context, of store.Cluster) (clusterSour
 		return clusterSource{}, err
 	}
 	return clusterSource{found, now, end}, nil
+}
+
+// without adds to an error that nothing says where Kubernetes is what can be done without it.
+func without(err error, instead string) error {
+	if errors.Is(err, kube.ErrNoKubeconfig) {
+		return fmt.Errorf("%w; or %s", err, instead)
+	}
+	return err
 }
 
 // report says what was backed up, and what speaks against it.

@@ -209,10 +209,13 @@ func (f *drillFlags) report(std streams, m store.Manifest, d store.Drill) error 
 	if d.Uncompared != "" {
 		same = "answers, and its data could not be compared: " + visible.Line(d.Uncompared)
 	}
-	const mib = 1 << 20
+	size := fmt.Sprintf("%.1f MiB", float64(m.Snapshot.Bytes)/(1<<20))
+	if m.Snapshot.Bytes < 1<<20 {
+		size = fmt.Sprintf("%.1f KiB", float64(m.Snapshot.Bytes)/(1<<10))
+	}
 	_, err := fmt.Fprintf(std.out, "%s  %s restored: etcd %s %s, at revision %d\n"+
-		"  %.1f MiB in %.1fs: %.1fs to fetch and check, %.1fs to restore, %.1fs until etcd answered\n",
+		"  %s in %.1fs: %.1fs to fetch and check, %.1fs to restore, %.1fs until etcd answered\n",
 		m.Backup().Cluster, m.Backup().ID(), d.EtcdVersion, same, d.Revision,
-		float64(m.Snapshot.Bytes)/mib, d.Seconds(), d.FetchSeconds, d.RestoreSeconds, d.StartSeconds)
+		size, d.Seconds(), d.FetchSeconds, d.RestoreSeconds, d.StartSeconds)
 	return err
 }

@@ -127,7 +127,9 @@ func (f *runFlags) open(
 		return err
 	}
 	live.requested, source.steps = s.watched.Request, steps.All(s.watched, f.traces.hook())
-	if s.live, err = f.side(live, source, scope); err != nil {
+	if s.live, err = f.side(live, source, scope); err != nil && f.plan {
+		return without(err, "compare with another revision by "+flagAgainst+", which asks no Kubernetes")
+	} else if err != nil {
 		return err
 	}
 	if s.name != "" {
