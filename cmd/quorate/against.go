@@ -145,8 +145,8 @@ func (a *against) read(ctx context.Context) (older reconcile.Desired, note []str
 	err = older.Failure()
 	var missing gitsource.MissingPathError
 	if errors.As(err, &missing) && missing.Revision.Commit != "" {
-		note = []string{visible.Line(missing.Error()) +
-			": every cluster is compared as new, also one that another path declares there"}
+		note = []string{visible.Line(fmt.Sprintf("%s has no path %q: every cluster is compared as new, also one that "+
+			"another path declares there", missing.Revision, missing.Path))}
 		return reconcile.Desired{Revision: visible.Line(missing.Revision.String())}, note, nil
 	}
 	if err != nil {
