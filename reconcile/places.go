@@ -196,7 +196,8 @@ func (d Desired) sourceOf(cluster Cluster) SourceState {
 	case known && place.Unread != nil:
 		return SourceState{Error: oneLine(place.Unread)}
 	case known:
-		return SourceState{Revision: place.Revision, Committed: place.Committed, Kin: place.Name != cluster.DeclaredBy()}
+		return SourceState{Revision: place.Revision, Committed: place.Committed,
+			Kin: place.Name != cluster.DeclaredBy()}
 	}
 	return SourceState{}
 }

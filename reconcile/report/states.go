@@ -26,8 +26,8 @@ type stateOf struct {
 	Name       string       `json:"name"`
 	Decision   *decision    `json:"decision,omitempty"`
 	State      decide.State `json:"state"`
-	// Revision that declared it, when that was committed, and the conditions, by the status of the custom resource; none
-	// but in a look.
+	// Revision that declared it, when that was committed, and the conditions, by the status of the custom resource;
+	// none but in a look.
 	Revision     string             `json:"revision,omitempty"`
 	RevisionTime *metav1.Time       `json:"revisionTime,omitempty"`
 	Conditions   []metav1.Condition `json:"conditions,omitempty"`
