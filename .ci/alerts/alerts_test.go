@@ -108,6 +108,29 @@ var cases = []struct {
 	{"a disk is slow", map[string]string{
 		`etcd_disk_wal_fsync_duration_seconds_bucket{namespace="shop",name="a",pod="a-0",le="0.016"}`: `0+100x60 6000x120`,
 	}, []string{"EtcdSlowDisk 71 shop/a pod=a-0"}},
+	{"in one of two Kubernetes clusters a member is away, and in the other a cluster of that name is well", map[string]string{
+		`quorate_cluster_ready{kubernetes="eu",namespace="shop",name="a"}`:                    `1x60 0x120`,
+		`quorate_cluster_info{kubernetes="eu",namespace="shop",name="a",lifecycle="Running"}`: `1x180`,
+		`quorate_cluster_ready{kubernetes="us",namespace="shop",name="a"}`:                    `1x180`,
+		`quorate_cluster_info{kubernetes="us",namespace="shop",name="a",lifecycle="Running"}`: `1x180`,
+	}, []string{"EtcdClusterNotReady 71 shop/a kubernetes=eu"}},
+	{"a database grows in one of two Kubernetes clusters, and has another quota in the other", map[string]string{
+		`quorate_cluster_db_size_bytes{kubernetes="eu",namespace="shop",name="a"}`:  `79x60 81x120`,
+		`quorate_cluster_db_quota_bytes{kubernetes="eu",namespace="shop",name="a"}`: `100x180`,
+		`quorate_cluster_db_size_bytes{kubernetes="us",namespace="shop",name="a"}`:  `79x180`,
+		`quorate_cluster_db_quota_bytes{kubernetes="us",namespace="shop",name="a"}`: `200x180`,
+	}, []string{"DatabaseNearQuota 71 shop/a kubernetes=eu"}},
+	{"one of two Kubernetes clusters is passed over no more", map[string]string{
+		`quorate_last_pass_timestamp_seconds{kubernetes="eu"}`: `0+60x60 3600x120`,
+		`quorate_last_pass_timestamp_seconds{kubernetes="us"}`: `0+60x180`,
+		`quorate_last_pass_timestamp_seconds{}`:                ``,
+	}, []string{"QuorateNotRunning 81 kubernetes=eu"}},
+	{"a cluster was looked at long ago in a Kubernetes cluster that is passed over no more", map[string]string{
+		`quorate_cluster_last_observed_timestamp_seconds{kubernetes="eu",namespace="shop",name="a"}`: `0+60x60 3600x120`,
+		`quorate_cluster_last_observed_timestamp_seconds{kubernetes="us",namespace="shop",name="a"}`: `0+60x60 3600x120`,
+		`quorate_last_pass_timestamp_seconds{kubernetes="eu"}`:                                       `0+60x60 3600x120`,
+		`quorate_last_pass_timestamp_seconds{kubernetes="us"}`:                                       `0+60x180`,
+	}, []string{"EtcdClusterNotObserved 136 shop/a kubernetes=us", "QuorateNotRunning 81 kubernetes=eu"}},
 	{"a member is not scraped", map[string]string{`up{namespace="shop",name="a",pod="a-0",container="etcd",endpoint="metrics"}`: `1x60 0x120`}, []string{"EtcdMemberNotScraped 71 shop/a pod=a-0"}},
 }
 

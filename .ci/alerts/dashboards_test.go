@@ -27,14 +27,21 @@ type dashboard struct {
 
 var labelValues = regexp.MustCompile(`^label_values\((.*), \w+\)$`)
 
-// TestDashboards: each query can be read, names metrics that there are, and finds something where all is well.
+// TestDashboards: each query can be read, names metrics that there are, and finds something where all is well: in the only Kubernetes
+// cluster, which has no name, and in one of several.
 func TestDashboards(t *testing.T) {
 	files, err := filepath.Glob(monitoring + "dashboards/*.json")
 	if err != nil || len(files) != 2 {
 		t.Fatalf("%q, %v", files, err)
 	}
-	// What dashboards show besides what alerts are about.
-	const more = `
+	series := loading(well) + strings.TrimPrefix(more, "\n")
+	t.Run("one Kubernetes cluster", func(t *testing.T) { queryAll(t, files, series, ".*") })
+	named := regexp.MustCompile(`(?m)^  (quorate_\w+)\{`).ReplaceAllString(series, `  $1{kubernetes="eu",`)
+	t.Run("several", func(t *testing.T) { queryAll(t, files, named, "eu") })
+}
+
+// more is what dashboards show besides what alerts are about.
+const more = `
   quorate_cluster_members{namespace="shop",name="a",role="Leader",health="Healthy"} 1x180
   quorate_cluster_member_versions{namespace="shop",name="a",version="3.6.16"} 3x180
   quorate_cluster_members_declared{namespace="shop",name="a"} 3x180
@@ -52,7 +59,11 @@ func TestDashboards(t *testing.T) {
   etcd_server_proposals_failed_total{namespace="shop",name="a",pod="a-0"} 0x180
   etcd_mvcc_db_total_size_in_bytes{namespace="shop",name="a",pod="a-0"} 1x180
 `
-	storage := promqltest.LoadedStorage(t, loading(well)+strings.TrimPrefix(more, "\n"))
+
+// queryAll requires that each query of each dashboard finds something among these series, with that choice of a Kubernetes cluster.
+func queryAll(t *testing.T, files []string, series, kubernetes string) {
+	t.Helper()
+	storage := promqltest.LoadedStorage(t, series)
 	defer storage.Close()
 	engine := promqltest.NewTestEngine(t, false, 5*time.Minute, 1e6)
 	there := known(t)
@@ -79,7 +90,7 @@ func TestDashboards(t *testing.T) {
 			}
 		}
 		for what, expr := range queries {
-			expr = strings.NewReplacer("$namespace", "shop", "$name", "a").Replace(expr)
+			expr = strings.NewReplacer("$kubernetes", kubernetes, "$namespace", "shop", "$name", "a").Replace(expr)
 			if names := unknown(t, there, expr); len(names) > 0 {
 				t.Errorf("%s: %s: there is no metric %q", file, what, names)
 			}
