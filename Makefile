@@ -1,6 +1,6 @@
 # "make help" lists the targets. What CI runs is .ci/run, which is "make test".
 .DEFAULT_GOAL := help
-.PHONY: help build s3 test test-alerts test-release fuzz race soak mutate lint vuln bench generate golden demo clean-demo image release clean
+.PHONY: help build s3 prometheus test test-alerts test-release fuzz race soak mutate lint vuln bench generate golden demo clean-demo image release clean
 
 GO      ?= go
 BIN     ?= $(CURDIR)/bin
@@ -28,10 +28,13 @@ build: ## build bin/quorate and bin/sandbox
 s3: ## build bin/s3, the store that tests back up to
 	$(GO) -C sandbox build -trimpath -o $(BIN)/s3 ./cmd/s3
 
+prometheus: ## build bin/prometheus, which scenarios have scrape what they run: of its service discoveries, that of Kubernetes alone
+	$(GO) -C .ci/alerts build -trimpath -tags remove_all_sd,enable_kubernetes_sd -o $(BIN)/prometheus github.com/prometheus/prometheus/cmd/prometheus
+
 $(BIN)/tools: build
 	$(BIN)/sandbox build --tools $@
 
-test: build s3 $(BIN)/tools ## test everything: the packages, then scenarios on a sandbox; it takes Linux and root
+test: build s3 prometheus $(BIN)/tools ## test everything: the packages, then scenarios on a sandbox; it takes Linux and root
 	$(BIN)/sandbox down --name $(SANDBOX) # what a test that was interrupted has left would take part in this one
 	$(BIN)/sandbox up --name $(SANDBOX) --nodes 3
 	trap '$(BIN)/sandbox down --name $(SANDBOX)' EXIT; \

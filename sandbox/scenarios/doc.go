@@ -7,8 +7,8 @@
 //	go test ./scenarios -run '^$' -bench .    figures
 //	go test ./scenarios -short                only what needs no sandbox
 //
-// The binaries bin/quorate, bin/sandbox and bin/s3 of the checkout, or of the directory QUORATE_BIN, are
-// used as they are. QUORATE_SANDBOX names another sandbox than "test"; QUORATE_KEEP_SANDBOX=1
+// The binaries bin/quorate, bin/sandbox, bin/s3 and bin/prometheus of the checkout, or of the directory
+// QUORATE_BIN, are used as they are. QUORATE_SANDBOX names another sandbox than "test"; QUORATE_KEEP_SANDBOX=1
 // leaves it up at the end, and the namespaces of tests that failed in it. Linux and root are
 // needed.
 package scenarios

@@ -15,7 +15,7 @@ var modes = []struct {
 	kinds         []string
 }{
 	{"cronjob", "3.7.3", []string{"found", "upgrade"}},
-	{"loop", modern, []string{"found", "resize", "replace", "stop"}},
+	{"loop", modern, []string{"found", "resize", "replace", "stop", "watch"}},
 	{"indexed-job", "3.7.3", []string{"found", "resize"}},
 }
 
@@ -27,9 +27,9 @@ func (w *world) changeModes(url string) {
 	files := map[string]string{}
 	for _, mode := range modes {
 		args := []string{"install", "--mode", mode.name, "--image", deployedImage, "--source", url, "--branch", "main", "--path", "clusters",
-			"--", "--namespace=" + w.namespace}
+			"--", "--namespace=" + w.namespace, "--allow-backup-destination=volume://backups", "--backup-image=" + deployedImage}
 		if mode.name == "loop" {
-			args = append(args, "--git-interval=1s")
+			args = append(args, "--git-interval=1s", "--etcd-interval=3s")
 		}
 		said := w.installed(args...)
 		if mode.name == "indexed-job" && !strings.Contains(said, "deleted Deployment quorate-system/quorate\n") {
@@ -41,8 +41,9 @@ func (w *world) changeModes(url string) {
 			make func()
 		}{
 			{"found", m.foundOne}, {"resize", m.shrinkAndGrow}, {"upgrade", func() { m.upgrade(mode.version) }}, {"replace", m.replace}, {"stop", m.stopAndStart},
+			{"watch", m.watch},
 		} {
-			if slices.Contains(mode.kinds, change.kind) || os.Getenv("QUORATE_EVERY_CHANGE") != "" {
+			if slices.Contains(mode.kinds, change.kind) || change.kind != "watch" && os.Getenv("QUORATE_EVERY_CHANGE") != "" {
 				change.make()
 			}
 		}
