@@ -55,9 +55,10 @@ type report struct {
 }
 
 type clusterReport struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Decision  struct {
+	Kubernetes string `json:"kubernetes"`
+	Namespace  string `json:"namespace"`
+	Name       string `json:"name"`
+	Decision   struct {
 		Rule    string         `json:"rule"`
 		Verdict string         `json:"verdict"`
 		Action  map[string]any `json:"action"`

@@ -36,15 +36,21 @@ func newWorld(t testing.TB) *world {
 	w := &world{sandbox: theSandbox(t), t: t, repository: newRepository(t)}
 	w.source = w.repository.bare
 	w.namespace = fmt.Sprintf("%.40s-%08x", slug(t.Name()), rand.Uint32()) // one test may make a hundred
+	w.enter()
+	return w
+}
+
+// enter makes the namespace, and has it deleted with the end of the test.
+func (w *world) enter() {
+	w.t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name:   w.namespace,
 		Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}}
 	if _, err := w.kube.CoreV1().Namespaces().Create(w.ctx(), namespace, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	t.Cleanup(w.leave)
-	return w
+	w.t.Cleanup(w.leave)
 }
 
 // ctx ends with the test; unlike that of the test itself it is still good while cleaning up.
