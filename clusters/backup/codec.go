@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -40,8 +41,30 @@ func (e Encoding) encryption() string {
 	return ""
 }
 
+// ErrRecipients are recipients of whom age writes more than it reads: nobody could read the backup.
+var ErrRecipients = errors.New("nobody could read what is encrypted to so many recipients")
+
+// Check refuses recipients to whom age encrypts what it does not decrypt: it bounds the headers that it reads, and not
+// those that it writes.
+func (e Encoding) Check() error {
+	if len(e.Recipients) == 0 {
+		return nil
+	}
+	header := &bytes.Buffer{}
+	if _, err := age.Encrypt(header, e.Recipients...); err != nil {
+		return fmt.Errorf("encrypt: %w", err)
+	}
+	if _, err := age.ExtractHeader(header); err != nil {
+		return fmt.Errorf("%w: %w", ErrRecipients, err)
+	}
+	return nil
+}
+
 // encode writes plain data to w as they are stored.
 func (e Encoding) encode(w io.Writer, plain io.Reader) error {
+	if err := e.Check(); err != nil {
+		return err
+	}
 	var closers []io.Closer // the innermost first
 	if len(e.Recipients) > 0 {
 		encrypted, err := age.Encrypt(w, e.Recipients...)

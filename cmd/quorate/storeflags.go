@@ -128,6 +128,9 @@ func (f *encodingFlags) encoding(to string) (backup.Encoding, error) {
 	if e.Recipients, err = age.ParseRecipients(strings.NewReader(text)); err != nil {
 		return backup.Encoding{}, usageError{fmt.Errorf("--recipient, --recipients-file: %w", err)}
 	}
+	if err := e.Check(); err != nil { // before etcd is asked for anything
+		return backup.Encoding{}, usageError{fmt.Errorf("--recipient, --recipients-file: %w", err)}
+	}
 	return e, nil
 }
 
