@@ -109,5 +109,6 @@ var wrongsAboutRecoveries = []wrong{
 	{"the lost cluster is kept", "it was said of another", keeping(func(w *world) { w.Declared.Recovery.ClusterID = 0xc8 }), gives},
 	{"the lost cluster is kept", "the data of the new one are in doubt", keeping(func(w *world) { w.Membership.Members[0].Alarms = []decide.AlarmKind{decide.AlarmCorrupt} }), gives},
 	{"the lost cluster is kept", "the new one was made of data in doubt", keeping(func(w *world) { w.Record.Recovery.Suspect = true }), gives},
+	{"the lost cluster is kept", "nobody knows whether the new one was", keeping(func(w *world) { w.Record.Recovery = decide.RecordedRecovery{} }), gives},
 	{"the lost cluster is kept", "the new one does not serve", keeping(func(w *world) { w.Membership.Known = false }), gives},
 }

@@ -139,10 +139,18 @@ func (s State) takeUpRecovery(r Record) Record {
 	return r
 }
 
-// madeOfSuspect reports whether the cluster was made of data that may be wrong, and a volume that is left of the
-// lost one may hold the right ones.
-func (s State) madeOfSuspect(gone RemovedMember) bool {
-	return s.Record.Recovery.Suspect && gone.LostCluster == s.Record.Recovery.ClusterID
+// mayBeRight says why a volume that is left of a lost cluster may hold the right data, and the cluster that was made of
+// that the wrong ones; empty if nothing speaks for it. That no record says how it was made, as after that was lost, is
+// a reason, too.
+func (s State) mayBeRight(gone RemovedMember) string {
+	switch made := s.Record.Recovery; {
+	case made.ClusterID != gone.LostCluster:
+		return "the record does not say any more whether etcd had found that its members hold different data, " +
+			"and this may be the right one"
+	case made.Suspect:
+		return "etcd had found that its members hold different data, and this may be the right one"
+	}
+	return ""
 }
 
 // keeps reports whether a volume stays for now that is left of a lost cluster. Git gives up those of the
@@ -154,7 +162,7 @@ func (s State) keeps(gone RemovedMember) bool {
 	case !gone.Kept():
 		return false
 	case order.ClusterID != gone.LostCluster || order.OldVolumes != Delete || s.Record.ClusterID == gone.LostCluster,
-		s.madeOfSuspect(gone):
+		s.mayBeRight(gone) != "":
 		return true
 	}
 	next, free := s.freeOrdinal()

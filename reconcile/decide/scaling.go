@@ -102,9 +102,8 @@ func (s State) waitForSlot(ordinal int) (Decision, bool) {
 	gone, known := s.Record.removed(ordinal)
 	if gone.Kept() && !s.Replica(ordinal).VolumeTerminating {
 		once := "once nobody needs that, declare oldVolumes: Delete in spec.recovery with this clusterID, or"
-		if s.madeOfSuspect(gone) {
-			once = "etcd had found that its members hold different data, and this may be the right one; " +
-				"compare them, and"
+		if why := s.mayBeRight(gone); why != "" {
+			once = why + "; compare them, and"
 		}
 		return block("the volume of %s is kept, with what it has of cluster %s, which is lost: %s "+
 			"kubectl delete pvc data-%[1]s", name, gone.LostCluster, once)

@@ -210,7 +210,7 @@ func lostClusterIsKept(s decide.State, d decide.Decision) string {
 			is := gone.Ordinal == a.Ordinal && gone.VolumeUID == a.VolumeUID && gone.LostCluster != 0
 			wanted := order.ClusterID == gone.LostCluster && order.ClusterID != s.Record.ClusterID &&
 				order.OldVolumes == decide.Delete && s.Membership.Known && !anyCorrupt(s) &&
-				!(s.Record.Recovery.Suspect && gone.LostCluster == s.Record.Recovery.ClusterID)
+				s.Record.Recovery.ClusterID == gone.LostCluster && !s.Record.Recovery.Suspect
 			if is && !wanted && !wholeClusterGoes(s) {
 				return "deletes a volume that is kept"
 			}
