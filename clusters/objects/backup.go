@@ -33,7 +33,7 @@ const (
 	// that it was started for.
 	AnnotationGeneration = "etcd.quorate.dev/generation"
 
-	// AnnotationBackupTo is on Jobs that back up: where to.
+	// AnnotationBackupTo is on Jobs that back up: the place where to.
 	AnnotationBackupTo = "etcd.quorate.dev/backup-to"
 
 	// backupAttempts is how often Kubernetes tries a pod again, after 10 s and then twice as long each
@@ -109,7 +109,7 @@ func backupCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 			WithFailedJobsHistoryLimit(backupsKept).
 			WithJobTemplate(applybatchv1.JobTemplateSpec().
 				WithLabels(backupLabels(c.Name)).
-				WithAnnotations(map[string]string{AnnotationBackupTo: c.Spec.Backup.To.Location()}).
+				WithAnnotations(map[string]string{AnnotationBackupTo: c.Spec.Backup.To.Place()}).
 				WithSpec(spec)))
 }
 
@@ -124,7 +124,7 @@ func BackupJob(in Input, generation int64) (Object, error) {
 	return Object{Identity{"Job", name}, applybatchv1.Job(name, c.Namespace).
 		WithLabels(backupLabels(c.Name)).
 		WithAnnotations(map[string]string{AnnotationGeneration: strconv.FormatInt(generation, 10),
-			AnnotationBackupTo: c.Spec.Backup.To.Location()}).
+			AnnotationBackupTo: c.Spec.Backup.To.Place()}).
 		WithOwnerReferences(owner(c)).
 		WithSpec(backupJobSpec(in).WithTTLSecondsAfterFinished(startedKept))}, nil
 }

@@ -32,7 +32,7 @@ func (t Target) Declared() decide.Declared {
 	}
 	if b := spec.Backup; b != nil {
 		d.BacksUp, d.VerifiesBackups = !b.Suspend, objects.VerifiesBackups(b)
-		d.BackupTo = visible.Line(b.To.Location())
+		d.BackupTo = visible.Line(b.To.Place())
 		d.BackupDeadline = objects.BackupDeadline(b)
 		d.BacksUpBeforeUpgrade = slices.Contains(b.Before, v1alpha1.BeforeUpgrade)
 		d.BacksUpBeforeDeletion = slices.Contains(b.Before, v1alpha1.BeforeDeletion)

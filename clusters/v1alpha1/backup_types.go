@@ -315,6 +315,15 @@ func (d BackupDestination) Location() string {
 	return ""
 }
 
+// Place is the store by its URL and, after an @, its endpoint, where that is not the public one of AWS or Google. Two
+// of one URL need not be one store: each account of Azure, and each store that speaks S3, may have a bucket of that name.
+func (d BackupDestination) Place() string {
+	if endpoint := d.Endpoint(); endpoint != "" {
+		return d.Location() + "@" + endpoint
+	}
+	return d.Location()
+}
+
 // Endpoint is the URL that the store is reached at; empty where that is the public one of AWS or Google, and for a volume.
 func (d BackupDestination) Endpoint() string {
 	switch {
