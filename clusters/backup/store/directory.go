@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"quorate.dev/quorate/clusters/backup/disk"
 )
@@ -21,15 +22,37 @@ type directory struct{ root string }
 // unfinished is what the names of files begin with that are being written.
 const unfinished = ".unfinished-"
 
+// abandoned is for how long nobody has written to such a file whose writer was killed: no upload stops for as long.
+const abandoned = 7 * 24 * time.Hour
+
 // Create implements Bucket. Of several that create one file at a time, on one machine or by way of
 // one file server, one does: a link is made or is not.
 func (d directory) Create(ctx context.Context, name string, content io.Reader) error {
+	d.clear(name)
 	return d.write(ctx, name, content, func(written, final string) error {
 		if err := os.Link(written, final); !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 		return ErrExists
 	})
+}
+
+// clear removes what those have left beside a file that were killed while they wrote it: a backup each, until the disk is
+// full. What cannot be removed is in the way of nobody.
+func (d directory) clear(name string) {
+	final, err := d.path(name)
+	if err != nil {
+		return
+	}
+	entries, _ := os.ReadDir(filepath.Dir(final))
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() || !strings.HasPrefix(entry.Name(), unfinished) {
+			continue
+		}
+		if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) > abandoned {
+			_ = os.Remove(filepath.Join(filepath.Dir(final), entry.Name()))
+		}
+	}
 }
 
 // Replace implements Bucket.

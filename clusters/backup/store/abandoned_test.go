@@ -1,0 +1,43 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What uploads leave that were killed goes once it is old; what may be under way, and what is no upload, stays.
+func TestAbandonedUploadsGo(t *testing.T) {
+	root := t.TempDir()
+	b := directory{root}
+	if err := b.Create(t.Context(), "ns/a/first", strings.NewReader("1")); err != nil {
+		t.Fatal(err)
+	}
+	for name, age := range map[string]time.Duration{
+		unfinished + "old": abandoned + time.Hour, unfinished + "new": abandoned - time.Hour, "old": abandoned + time.Hour,
+	} {
+		file := filepath.Join(root, "ns/a", name)
+		if err := os.WriteFile(file, []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(file, time.Time{}, time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Create(t.Context(), "ns/a/second", strings.NewReader("2")); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(filepath.Join(root, "ns/a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	if got, want := strings.Join(names, " "), unfinished+"new first old second"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
