@@ -1,9 +1,8 @@
 package targets
 
 import (
+	"encoding/json"
 	"testing"
-
-	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
 
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
@@ -30,7 +29,17 @@ func TestBackupTo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := job.Apply.(*applybatchv1.JobApplyConfiguration).Annotations[objects.AnnotationBackupTo]
+		text, err := json.Marshal(job.Apply)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var made struct {
+			Metadata struct{ Annotations map[string]string }
+		}
+		if err := json.Unmarshal(text, &made); err != nil {
+			t.Fatal(err)
+		}
+		said := made.Metadata.Annotations[objects.AnnotationBackupTo]
 		if declared != said || seen[declared] {
 			t.Errorf("%+v: declared %q, and its Job says %q; others: %v", to, declared, said, seen)
 		}

@@ -37,8 +37,8 @@ func (d directory) Create(ctx context.Context, name string, content io.Reader) e
 	})
 }
 
-// clear removes what those have left beside a file that were killed while they wrote it: a backup each, until the disk is
-// full. What cannot be removed is in the way of nobody.
+// clear removes what those have left beside a file that were killed while they wrote it: a backup each, until the disk
+// is full. What cannot be removed is in the way of nobody.
 func (d directory) clear(name string) {
 	final, err := d.path(name)
 	if err != nil {
