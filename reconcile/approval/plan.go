@@ -12,8 +12,8 @@ import (
 
 // Plan approves the roads of a plan that a person has seen: of each cluster its actions, one after the other, but that
 // those of one kind in a row may change places, as may those by which members join; and none of a cluster that had
-// none. An action that has become needless is left out. Whatever else differs is refused, and so is all that comes after an
-// open end.
+// none. An action that has become needless is left out. Whatever else differs is refused, and so is all that comes
+// after an open end.
 type Plan struct {
 	mu    sync.Mutex
 	roads map[string]*way
