@@ -317,6 +317,9 @@ var wrongs = []wrong{
 	{"lowest in, highest out", "skips a gap", func(w *world) { w.Membership.Members = w.Membership.Members[:2] }, acts(decide.AddLearner{Ordinal: 3})},
 	{"lowest in, highest out", "adds more than declared", nil, acts(decide.AddLearner{Ordinal: 3})},
 	{"lowest in, highest out", "removes from the middle", nil, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
+	{"lowest in, highest out", "removes a voter below a voter", func(w *world) { w.Declared.Replicas = 1 }, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
+	{"lowest in, highest out", "removes a learner that is declared", func(w *world) { w.Membership.Members[1].Learner = true },
+		acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
 
 	{"hits what was seen", "another pod", nil, acts(decide.RestartReplica{Ordinal: 1, PodUID: "p9"})},
 	{"hits what was seen", "any pod", func(w *world) { w.Replicas[1].PodUID = "" }, acts(decide.RestartReplica{Ordinal: 1})},
@@ -480,6 +483,8 @@ var right = []wrong{
 	{"", "restarts the pod of nobody", func(w *world) { w.Membership.Members = w.Membership.Members[:2] }, acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
 	{"", "hands over", nil, acts(decide.MoveLeader{From: 0xa0, To: 0xa1})},
 	{"", "removes the highest", func(w *world) { w.Declared.Replicas = 2 }, acts(decide.RemoveMember{ID: 0xa2, Name: "a-2"})},
+	{"", "removes a learner that is too many below a voter", func(w *world) { w.Declared.Replicas, w.Membership.Members[1].Learner = 1, true },
+		acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
 	{"", "removes a dead one", losesVolume(1), acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
 	{"", "removes the only other one, dead", func(w *world) { losesVolume(1)(w); w.Membership.Members = w.Membership.Members[:2] }, acts(decide.RemoveMember{ID: 0xa1, Name: "a-1"})},
 	{"", "removes one without its volume", losesVolume(1), acts(lost(decide.VolumeLost, "v1"))},

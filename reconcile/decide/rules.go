@@ -11,6 +11,9 @@ const (
 	ruleLastBackup    = "BackUpBeforeDeletion"
 )
 
+// ruleJoinTogether gives way once it has been tried in vain.
+const ruleJoinTogether = "JoinTogether"
+
 // LockedElsewhere is the rule that overrules every action.
 const LockedElsewhere = "LockedElsewhere"
 
@@ -56,7 +59,6 @@ var rules = []rule{
 		bootstrap},
 	{Rule{ruleRecover, "The cluster has lost its majority for good, and git orders to make a new one of what a " +
 		"member has left, or of a backup: stop all pods, and do it."}, recoverCluster},
-	{Rule{"JoinTogether", "A learner has started, and the next can join beside it: add that one, too."}, joinTogether},
 	{Rule{"ApplyObjects", "Objects of the cluster are missing or changed, or etcd's list has: put them right."},
 		applyObjects},
 	{Rule{ruleRestore, "The cluster is made from a backup: fill the volume of its first member before it starts."},
@@ -76,6 +78,7 @@ var rules = []rule{
 	{Rule{"ReplaceMember", "A member is lost for good, and the others hold quorum without it: " +
 		"remove it, so that another can take its place."}, replaceMember},
 	{Rule{"ScaleDown", "There are more members than declared: remove the one with the highest ordinal."}, scaleDown},
+	{Rule{ruleJoinTogether, "A learner has started, and the next can join beside it: add that one, too."}, joinTogether},
 	{Rule{"PromoteLearner", "A learner has caught up: make it a voter."}, promoteLearner},
 	{Rule{"DataInDoubt", "Members may hold different data, and no majority has said yet whose are right: " +
 		"give up no copy, make no other."}, besideBackup(dataInDoubt)},

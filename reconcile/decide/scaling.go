@@ -7,12 +7,12 @@ import (
 )
 
 // scaleDown removes the member with the highest ordinal, compared as a number (hard case H24). One
-// that is silent, or only a learner, may go at any time (hard case H25, H107); a healthy voter goes
-// only while all is well, and hands over first if it leads. While a volume is being deleted,
-// whoever is one too many is there to take a place.
+// that is silent, or only a learner, may go at any time (hard case H25, H107), and goes before a healthy
+// one; that goes only while all is well, and hands over first if it leads. While a volume is being
+// deleted, whoever is one too many is there to take a place.
 func scaleDown(s State) (Decision, bool) {
-	victim, surplus := s.surplus()
-	needless := victim.Learner || !victim.Answers
+	victim, surplus := s.goesDown()
+	needless := victim.needless()
 	_, going := s.goingFirst()
 	takesPlace := going && (victim.Learner || !needless)
 	if !surplus || takesPlace || !s.Membership.Known {
@@ -67,6 +67,26 @@ func (s State) surplus() (Member, bool) {
 		}
 	}
 	return highest, s.Declared.Replicas > 0 && len(s.listed()) > s.Declared.Replicas
+}
+
+// needless reports whether a member does nothing for the others: it is silent, or has no vote.
+func (m Member) needless() bool { return m.Learner || !m.Answers }
+
+// goesDown is the member that goes, if there is one too many: the one with the highest ordinal; but before it whoever is
+// needless beyond the declared number, since a voter above would wait until it is well. While a volume is being
+// deleted, nobody goes out of turn.
+func (s State) goesDown() (Member, bool) {
+	victim, surplus := s.surplus()
+	if _, going := s.goingFirst(); going || !surplus {
+		return victim, surplus
+	}
+	last := -1
+	for ordinal, m := range s.listed() {
+		if ordinal >= s.Declared.Replicas && ordinal > last && m.needless() {
+			victim, last = m, ordinal
+		}
+	}
+	return victim, surplus
 }
 
 // freeOrdinal is the lowest ordinal below the declared number without a member.

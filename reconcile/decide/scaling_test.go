@@ -62,6 +62,30 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
+// TestGoesDown: who is needless beyond the declared number goes before a voter above it, unless a volume goes.
+func TestGoesDown(t *testing.T) {
+	silent := func(n int) func(*State) { return func(s *State) { s.Membership.Members[n].Answers = false } }
+	learner := func(n int) func(*State) { return func(s *State) { s.Membership.Members[n].Learner = true } }
+	goes := func(n int) func(*State) { return func(s *State) { s.Replicas[n].VolumeTerminating = true } }
+	for what, c := range map[string]struct {
+		change func(*State)
+		name   string
+	}{
+		"all are well":                  {nil, "a-4"},
+		"one below is silent":           {silent(3), "a-3"},
+		"one below is a learner":        {learner(3), "a-3"},
+		"both are silent":               {both(silent(3), silent(4)), "a-4"},
+		"one that stays is silent":      {silent(1), "a-4"},
+		"silent, and the volume of one": {both(silent(3), goes(0)), "a-4"},
+	} {
+		s := after(5, c.change)
+		s.Declared.Replicas = 3
+		if m, is := s.goesDown(); !is || m.Name != c.name {
+			t.Errorf("%s: %s, %t", what, m.Name, is)
+		}
+	}
+}
+
 // TestPeerURL: the peer URL of a new member is made after that of one that has the name of its pod
 // in it.
 func TestPeerURL(t *testing.T) {

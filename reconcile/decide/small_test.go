@@ -97,7 +97,7 @@ var flags = []string{"", "drift", "no StatefulSet", "problems", "foreign", "rela
 	"recovery done", "recovery of another", "recovery taken back", "recovery without record", "recovery recovered",
 	"restored in place ordered", "restored in place to start", "restored in place runs", "restored in place failed",
 	"restored in place done", "restored in place of a member", "restored in place taken back",
-	"refuted", "outvoted", "torn", "unheard", "stopped by check", "joining together", "joined together"}
+	"refuted", "outvoted", "torn", "unheard", "stopped by check", "joining together", "about to join together", "joined together"}
 
 func arounds(flags ...string) []around {
 	var list []around
@@ -295,8 +295,8 @@ func (w *world) flagOfLife(flag string) {
 	case "restored in place ordered", "restored in place to start", "restored in place runs", "restored in place failed",
 		"restored in place done", "restored in place of a member", "restored in place taken back":
 		w.wantRestoredInPlace(strings.TrimPrefix(flag, "restored in place "))
-	case "joining together", "joined together":
-		w.joinTogether(flag == "joining together")
+	case "joining together", "about to join together", "joined together":
+		w.joinTogether(flag)
 	case "asleep":
 		w.Declared.Lifecycle, w.Objects.RunsReplicas = "Stopped", 0
 	case "stranger":
@@ -436,9 +436,9 @@ func (w *world) recovered() {
 	}
 }
 
-// joinTogether has a member be added and another be missing, where two are to join at once, or tells of
-// one whose list differs after two have joined.
-func (w *world) joinTogether(joining bool) {
+// joinTogether has a member be added, which has started or is about to, and another be missing, where two are to join
+// at once; or tells of one whose list differs after two have joined.
+func (w *world) joinTogether(flag string) {
 	if w.Record.Token != "" {
 		w.Record.Token = decide.FoundingToken(theToken, w.Declared.Version)
 	}
@@ -449,14 +449,24 @@ func (w *world) joinTogether(joining bool) {
 		w.Membership.Members[i].DBSize = 20 << 20
 	}
 	w.Record.JoinedTogether = true
-	if !joining {
+	if flag == "joined together" {
 		if n := len(w.Membership.Members); n > 0 && w.Membership.Members[0].Answers {
 			w.Membership.Members[0].Disagrees = "does not list a-1"
 		}
 		return
 	}
 	n := w.Declared.Replicas
-	w.Membership.Members = append(w.Membership.Members, decide.Member{ID: memberID(n), PeerURL: w.peerURL(n), Learner: true})
+	first := decide.Member{ID: memberID(n), PeerURL: w.peerURL(n), Learner: true}
+	mode := decide.Joining
+	if flag == "joining together" {
+		first.Name, first.Started, mode = w.ReplicaName(n), true, decide.Sealed
+	}
+	if w.Record.Token != "" {
+		w.Record = w.Record.With(decide.RecordedMember{Ordinal: n, Mode: mode})
+	}
+	w.Membership.Members = append(w.Membership.Members, first)
+	w.Replicas = append(w.Replicas, decide.Replica{Ordinal: n, Pod: decide.PodStarting, PodUID: "p", VolumeUID: "v", VolumeToken: w.Record.Token,
+		PodVersion: w.Declared.Version, PodSpecHash: w.Declared.SpecHash})
 	w.Declared.Replicas = n + 2
 }
 
@@ -518,7 +528,7 @@ func TestEverySmallWorld(t *testing.T) {
 		flags    []string
 	}{
 		{1, anything, flags},
-		{2, telling, []string{"", "drift", "fewer", "restarting", "torn", "joining together", "joined together"}},
+		{2, telling, []string{"", "drift", "fewer", "restarting", "torn", "joining together", "about to join together", "joined together"}},
 		{3, coarse, []string{"", "restarting", "outvoted", "stopped", "joining together"}},
 		{4, common, []string{"", "drift", "torn"}},
 		{5, common, []string{"", "outvoted"}},

@@ -20,6 +20,7 @@ const (
 	replacementThreshold = 3
 	replacementMemory    = 24 * time.Hour
 	snapshotPatience     = time.Minute
+	joinPatience         = 20 * time.Second
 	smallDatabase        = 256 << 20
 	noteAgain            = 10 * time.Minute
 	unrelated            = 30 * time.Minute
@@ -82,6 +83,9 @@ func patiences() []Threshold {
 		{"Joining together: database", 0, 0, smallDatabase,
 			"The leader sends its database to each learner. Up to this size, as the largest member says, two " +
 				"learners may be sent it at once."},
+		{"Joining together: time", joinPatience, 0, 0,
+			"etcd refuses a new member for five seconds after voters have lost sight of each other. " +
+				"Once it has refused the second for this long, the first joins alone."},
 		{"A wait noted in the status", noteAgain, 0, 0, "The note is renewed once it is this old, not on every pass."},
 		{"Two separate waits", unrelated, 0, 0,
 			"Between two sightings further apart than this, the member may have been healthy all the time."},

@@ -47,7 +47,7 @@ func (r Record) MaxLearners(version etcdversion.Version) int {
 // the list in its file with etcd's, which must not change under it (hard case H18); and two that start in the same
 // moment each wait for the other's word, for etcd's request timeout of seven seconds (etcd: isCompatibleWithCluster).
 // Once the first is a voter, etcd would want it to be connected for five seconds before the next. If anything speaks
-// against it, the first one joins alone, and the next after it.
+// against it, etcd itself included, the first one joins alone, and the next after it.
 func joinTogether(s State) (Decision, bool) {
 	first, only := s.onlyLearner()
 	ordinal, free := s.freeOrdinal()
@@ -56,7 +56,7 @@ func joinTogether(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	if len(s.unsettledBut(first.ID)) > 0 || s.alarmed() || !s.takeLearners(s.Record, maxLearners) || !s.toRun() ||
-		s.rolls() {
+		s.rolls() || s.triedInVain(ruleJoinTogether, joinPatience) {
 		return Decision{}, false
 	}
 	return act(AddLearner{ordinal, s.peerURL(ordinal)},

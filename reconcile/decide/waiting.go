@@ -66,6 +66,12 @@ func (s State) waited(d Decision) (Waited, bool) {
 	return s.Waited[i], true
 }
 
+// triedInVain reports whether passes have tried what a rule says for that long, and nothing has come of it.
+func (s State) triedInVain(rule string, least time.Duration) bool {
+	w, tried := s.waited(Decision{Rule: rule})
+	return tried && s.Now.Sub(w.Since) >= least
+}
+
 // WaitsSince is since when passes have waited for what a decision about this state waits for; zero if it waits for
 // nothing, or that is not known.
 func (s State) WaitsSince(d Decision) time.Time {

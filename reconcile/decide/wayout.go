@@ -55,7 +55,7 @@ func (s State) wayOut(d Decision) string {
 		return "the log of the leader says why it refuses; " +
 			"to begin again with a new learner, etcdctl member remove its ID"
 	case "ReplaceMember", "ScaleDown", "RollOneMember":
-		if victim, surplus := s.surplus(); d.Rule == "ScaleDown" && surplus && s.copiesWithout(victim) != "" {
+		if victim, surplus := s.goesDown(); d.Rule == "ScaleDown" && surplus && s.copiesWithout(victim) != "" {
 			return "bring the node back under its name; or switch it off, and a new member takes that place"
 		}
 		return "the log of the leader says why it does not go on; " +

@@ -118,10 +118,14 @@ func (w *World) fromMember(s decide.State, r *raft, m decide.Member) {
 	if !ours {
 		ordinal = -1 - len(r.members)
 	}
-	r.members = append(r.members, member{
+	joined := member{
 		id: m.ID, ordinal: ordinal, named: m.Name != "", ran: m.Started, started: m.Started, learner: m.Learner,
 		inSync: m.Answers,
-	})
+	}
+	if joins := m.Learner && m.Started && !m.Answers; joins && s.Replica(ordinal).Pod == decide.PodStarting {
+		joined.opens = s.Now.Add(TickLength)
+	}
+	r.members = append(r.members, joined)
 	if m.Leader {
 		r.leader = m.ID
 	}
@@ -146,13 +150,14 @@ func (w *World) fromReplica(s decide.State, r decide.Replica) {
 		}
 		w.set.token = cmp.Or(w.set.token, r.VolumeToken)
 	}
-	if hasData := w.volumes[r.Ordinal].data.member != 0; r.Pod != decide.PodAbsent {
+	d := w.volumes[r.Ordinal].data
+	runs := r.Pod == decide.PodReady || r.ClusterID != 0 || !w.isOpen(w.rafts[d.cluster], d.member)
+	if hasData := d.member != 0; r.Pod != decide.PodAbsent {
 		w.pods[r.Ordinal] = pod{
 			uid: r.PodUID, version: r.PodVersion, hash: r.PodSpecHash, message: r.PodMessage, since: r.PodSince,
 			crashes: r.PodCrashes, unbound: r.PodUnbound,
 			started: r.PodStarted, going: r.PodGoing,
-			up: hasData && (r.Pod == decide.PodReady || r.ClusterID != 0), terminating: r.Pod == decide.PodTerminating,
-			failing: r.Pod == decide.PodFailing,
+			up: hasData && runs, terminating: r.Pod == decide.PodTerminating, failing: r.Pod == decide.PodFailing,
 		}
 	}
 }

@@ -82,7 +82,7 @@ func (w *World) replica(n int) decide.Replica {
 	if r.Pod == decide.PodTerminating {
 		r.PodGoing = p.going
 	}
-	if p.up && !w.cut && !w.mute[n] && !v.hung {
+	if p.up && !w.cut && !w.mute[n] && !v.hung && w.isOpen(w.rafts[v.data.cluster], v.data.member) {
 		r.ClusterID = w.announced(v.data.cluster)
 	}
 	return r
@@ -134,7 +134,7 @@ func (w *World) reachable() (*raft, decide.ID) {
 }
 
 func (w *World) answers(r *raft, m member) bool {
-	return r.serves() && r.isUp(m.id) && !w.cut && !w.mute[m.ordinal]
+	return r.serves() && r.isUp(m.id) && w.isOpen(r, m.id) && !w.cut && !w.mute[m.ordinal]
 }
 
 // membership is what etcd says: the list of a cluster that has a leader, or what a member believes.

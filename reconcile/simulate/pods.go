@@ -158,7 +158,8 @@ func (w *World) judgePods() {
 	for n, p := range w.pods {
 		wasReady, v := p.ready, w.volumes[n]
 		r := w.rafts[v.data.cluster]
-		p.ready = p.up && !p.terminating && !v.hung && r.serves() && r.isUp(v.data.member) && !w.unready[n]
+		p.ready = p.up && !p.terminating && !v.hung && r.serves() && r.isUp(v.data.member) &&
+			w.isOpen(r, v.data.member) && !w.unready[n]
 		if wasReady && !p.ready {
 			p.since = w.now
 		}

@@ -41,6 +41,26 @@ func TestRoad(t *testing.T) {
 	}
 }
 
+// TestRoadOfSilentLearner: one that has joined and lets no clients in yet is no reason not to know where passes lead.
+func TestRoadOfSilentLearner(t *testing.T) {
+	w := formedTogether(t, 3)
+	w.Declared.Replicas = 5
+	w.Mute(3, true)
+	w.Unready(3, true)
+	for n := 0; n < patienceOfTests && decide.Decide(w.Observe()).Rule != "JoinTogether"; n++ {
+		w.Pass(simulate.NoCrash)
+		w.Tick()
+	}
+	s := w.Observe()
+	if m := memberNamed(t, w, "a-3"); m.Answers || !m.Started || s.Replica(3).Pod != decide.PodStarting {
+		t.Fatalf("the learner is %+v, its pod %s", m, s.Replica(3).Pod)
+	}
+	ahead := road.Ahead(s)
+	if ahead.Open || ahead.End.Verdict != decide.Done || ahead.Steps[0].What != "AddLearner a-4" {
+		t.Errorf("open: %t, end: %s\n%s", ahead.Open, ahead.End, ahead.Text(""))
+	}
+}
+
 func isTaken(t *testing.T, w *simulate.World) {
 	t.Helper()
 	ahead := road.Ahead(w.Observe())

@@ -115,6 +115,32 @@ func TestGrowAndShrink(t *testing.T) {
 	}
 }
 
+// TestJoinsBeforeItAnswers: a new member says its name before it lets clients in; the next is added meanwhile.
+func TestJoinsBeforeItAnswers(t *testing.T) {
+	silent := 0
+	for seed := range uint64(8) {
+		w := simulate.New("a", decidetest.Declared(3), seed)
+		w.Together = true
+		form(t, w)
+		w.Declared.Replicas = 5
+		for range patienceOfTests {
+			s := w.Observe()
+			d, _ := w.Pass(simulate.NoCrash)
+			m := s.Membership.Members[len(s.Membership.Members)-1]
+			if d.Rule == "JoinTogether" && !m.Answers && m.Started && s.Replica(3).Pod == decide.PodStarting {
+				silent++
+			}
+			w.Tick()
+		}
+		if d := decide.Decide(w.Observe()); d.Verdict != decide.Done || len(w.Violations()) > 0 {
+			t.Errorf("seed %d: %s, %q", seed, d, w.Violations())
+		}
+	}
+	if silent == 0 {
+		t.Error("each lets clients in at once")
+	}
+}
+
 // TestStrictReconfiguration: etcd takes no member while a voter is away, and lets none go that the
 // others need.
 func TestStrictReconfiguration(t *testing.T) {

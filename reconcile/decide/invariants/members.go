@@ -166,9 +166,10 @@ func lowestInHighestOut(s decide.State, d decide.Decision) string {
 	case decide.RemoveMember:
 		member, _ := memberByID(s, a.ID)
 		ordinal, ours := slotOf(s, member)
+		needless := member.Learner && ordinal >= s.Declared.Replicas
 		for _, m := range s.Membership.Members {
 			doomed := outvoted(s, member) || member.Learner && doubted(s) || doomedVolume(s, member)
-			if n, _ := slotOf(s, m); ours && member.Answers && !doomed && n > ordinal {
+			if n, _ := slotOf(s, m); ours && member.Answers && !needless && !doomed && n > ordinal {
 				return fmt.Sprintf("removes %s while there is %s", member.Name, m.Name)
 			}
 		}
