@@ -263,12 +263,16 @@ func changeMember(m *decide.Member, kind, how int) {
 // has more replicas than can be told apart.
 func observable(s decide.State) bool {
 	replicas, ids, names := map[int]bool{}, map[decide.ID]bool{}, map[string]bool{}
-	leads := false
+	leads, runs := false, false
 	for _, r := range s.Replicas {
+		runs = runs || r.Pod != decide.PodAbsent
 		if replicas[r.Ordinal] || r.Ordinal < 0 || r.Ordinal > 63 {
 			return false
 		}
 		replicas[r.Ordinal] = true
+	}
+	if !runs && len(s.Membership.Members) > 0 {
+		return false // etcd is asked in the pods that there are
 	}
 	for _, m := range s.Membership.Members {
 		name := m.Name
