@@ -14,7 +14,6 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 	"quorate.dev/quorate/deploy"
-	"quorate.dev/quorate/gitsource/remote"
 )
 
 // installFlags say what runs in the Kubernetes cluster.
@@ -122,7 +121,10 @@ func (f *installFlags) check(c *cobra.Command) error {
 	if c.ArgsLenAtDash() != 0 && len(f.options.Args) > 0 {
 		wrong("%q: flags of run follow after --", f.options.Args[0])
 	}
-	return errors.Join(problems, f.checkSource(), checkRun(f.options.Args))
+	if problems = errors.Join(problems, f.checkSource(), checkRun(f.options.Args)); problems != nil {
+		return problems
+	}
+	return checkCommand(f.options)
 }
 
 // checkSource refuses a source that pods cannot read.
@@ -139,14 +141,7 @@ func (f *installFlags) checkSource() error {
 	if err != nil {
 		return s.hide(err)
 	}
-	if !remote.IsAddress(s.location) {
-		return usageError{fmt.Errorf("--source %q: want the URL of a git repository, or %q: "+
-			"pods do not see this machine's directories", s.location, ofCluster)}
-	}
-	if _, err := remote.ParseAddress(s.location); err != nil {
-		return usageError{fmt.Errorf("--source: %w", err)}
-	}
-	return nil
+	return s.checkAddress()
 }
 
 // checkRun refuses arguments that run does not understand.

@@ -73,11 +73,8 @@ func (f *notifyFlags) add(flags *pflag.FlagSet) {
 
 var contextName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,39}$`)
 
-// check refuses what could not be done later.
-func (f *notifyFlags) check(s *sourceFlags) error {
-	if f.given == nil {
-		return nil
-	}
+// checkAlone refuses what is wrong whatever the files hold that are named.
+func (f *notifyFlags) checkAlone() error {
 	for flag, needs := range map[string]string{
 		"report-status-repository": "report-status", "report-status-token-file": "report-status",
 		"notify-format": "notify", "notify-secret-file": "notify",
@@ -91,6 +88,25 @@ func (f *notifyFlags) check(s *sourceFlags) error {
 	}
 	if err := oneOf("notify-format", f.format, string(notify.JSON), string(notify.Slack),
 		string(notify.CloudEvents)); err != nil {
+		return err
+	}
+	for _, to := range f.to {
+		if strings.HasPrefix(to, "@") {
+			continue
+		}
+		if _, err := webhookURL(to); err != nil {
+			return usageError{fmt.Errorf("--notify: %w", err)}
+		}
+	}
+	return nil
+}
+
+// check refuses what could not be done later.
+func (f *notifyFlags) check(s *sourceFlags) error {
+	if f.given == nil {
+		return nil
+	}
+	if err := f.checkAlone(); err != nil {
 		return err
 	}
 	for _, to := range f.to {

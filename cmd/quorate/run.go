@@ -58,8 +58,10 @@ func (f *runFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit with 2 if changes are pending or were made")
 }
 
-func newRun(std streams) *cobra.Command {
-	f := &runFlags{}
+func newRun(std streams) *cobra.Command { return newRunOf(&runFlags{}, std) }
+
+// newRunOf is the command whose flags are f.
+func newRunOf(f *runFlags, std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Run one pass, passes until everything is as declared, or passes forever",

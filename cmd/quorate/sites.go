@@ -36,6 +36,9 @@ type site struct {
 	told *notifier
 }
 
+var errLoopOfSeveral = usageError{errors.New("--loop looks after one Kubernetes cluster: run one loop for each, " +
+	"such as a Deployment in each of them, with one --context or none")}
+
 // sites are those of a run. Of several, none is open yet, since that may take one of them long.
 func (f *runFlags) sites(
 	ctx context.Context, log *slog.Logger, tell func(report.Report, time.Duration),
@@ -47,8 +50,7 @@ func (f *runFlags) sites(
 	several := f.live.places.several()
 	switch {
 	case several && f.loop.on:
-		return nil, usageError{errors.New("--loop looks after one Kubernetes cluster: run one loop for each, such as " +
-			"a Deployment in each of them, with one --context or none")}
+		return nil, errLoopOfSeveral
 	case several:
 		f.source.reads, f.source.turns = &reads{}, newTurns(f.source.atOnce)
 	}

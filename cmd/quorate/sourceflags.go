@@ -172,6 +172,25 @@ func (f *sourceFlags) whyNoRewind() string {
 }
 
 func (f *sourceFlags) check() error {
+	if err := f.checkTogether(); err != nil || f.live() {
+		return err
+	}
+	f.divide()
+	sources, err := f.checkEach(f.checkOne)
+	return errors.Join(err, checkEnvironment(sources))
+}
+
+// checkEach says what is wrong with each source, by check, or else with one beside another.
+func (f *sourceFlags) checkEach(check func(source) error) ([]source, error) {
+	sources, problems := f.sources(check)
+	if problems == nil {
+		problems = errors.Join(checkTwice(sources), checkTenants(sources))
+	}
+	return sources, problems
+}
+
+// checkTogether refuses flags that mean nothing beside the sources.
+func (f *sourceFlags) checkTogether() error {
 	switch {
 	case len(f.values) == 0:
 		return usageError{errors.New("--source is required: a git repository or a directory")}
@@ -199,12 +218,7 @@ func (f *sourceFlags) check() error {
 					"want %s alone, or ./%s for the directory of that name", ofCluster, ofCluster, value)}
 		}
 	}
-	f.divide()
-	sources, problems := f.sources(f.checkOne)
-	if problems == nil {
-		problems = errors.Join(checkTwice(sources), checkTenants(sources))
-	}
-	return errors.Join(problems, checkEnvironment(sources))
+	return nil
 }
 
 // Fetch implements reconcile.Source.
