@@ -92,6 +92,21 @@ func TestDeploy(t *testing.T) {
 	}
 }
 
+// Where Flux or Argo CD applies deploy, what is dropped from git is deleted, but for what clusters would go with.
+func TestDeployIsNotPruned(t *testing.T) {
+	all := kustomize(t, "../../deploy/base")
+	for _, name := range []string{"CustomResourceDefinition etcdclusters.etcd.quorate.dev", "Namespace quorate-system"} {
+		object, is := all[name].(metav1.Object)
+		if !is {
+			t.Fatalf("deploy/base has no %s", name)
+		}
+		got := object.GetAnnotations()
+		if got["kustomize.toolkit.fluxcd.io/prune"] != "disabled" || got["argocd.argoproj.io/sync-options"] != "Prune=false,Delete=false" {
+			t.Errorf("%s has %v", name, got)
+		}
+	}
+}
+
 // The loop has what the CronJob has but for how often it runs: the same rights, source, bounds and image; and it
 // answers the probes.
 func TestDeployLoop(t *testing.T) {
