@@ -54,6 +54,18 @@ func (c *Client) Uninstall(ctx context.Context, object *unstructured.Unstructure
 	return true, nil
 }
 
+// Find reads the object of that kind and name; nil if there is none.
+func (c *Client) Find(ctx context.Context, like *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	there, err := c.objects(like).Get(ctx, like.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none, which is no error
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for %s %s: %w", like.GetKind(), like.GetName(), err)
+	}
+	return there, nil
+}
+
 // Installed lists the objects of a kind in a namespace, or of a kind that is in none.
 func (c *Client) Installed(ctx context.Context, like *unstructured.Unstructured) ([]unstructured.Unstructured, error) {
 	list, err := c.objects(like).List(ctx, metav1.ListOptions{})

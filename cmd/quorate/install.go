@@ -163,25 +163,48 @@ func (f *installFlags) install(c *cobra.Command, std streams, texts []string) er
 	if err != nil {
 		return err
 	}
-	applied := map[string]bool{}
+	var objects []*unstructured.Unstructured
 	for _, text := range texts {
 		object, err := parseObject(text)
 		if err != nil {
 			return err
 		}
-		if err := client.Install(c.Context(), object); err != nil {
-			return err
-		}
-		applied[objectName(object)] = true
-		if f.mode != "" {
-			fmt.Fprintf(std.out, "applied %s\n", objectName(object))
-		}
+		objects = append(objects, object)
 	}
 	if f.mode == "" {
+		if err := client.Install(c.Context(), objects[0]); err != nil {
+			return err
+		}
 		_, err = fmt.Fprintf(std.out, "EtcdCluster is installed on %s\n", client.Host())
 		return err
 	}
-	return deleteOthers(c.Context(), std, client, applied)
+	return installMode(c.Context(), std, client, objects)
+}
+
+// installMode installs what runs Quorate.
+func installMode(ctx context.Context, std streams, client *kube.Client, objects []*unstructured.Unstructured) error {
+	before, err := there(ctx, client)
+	if err == nil {
+		err = checkOurs(before)
+	}
+	if err != nil {
+		return err
+	}
+	applied := map[string]bool{}
+	for _, object := range objects {
+		if err := client.Install(ctx, object); err != nil {
+			return err
+		}
+		applied[objectName(object)] = true
+		fmt.Fprintf(std.out, "applied %s\n", objectName(object))
+	}
+	if err := deleteOthers(ctx, std, client, applied); err != nil {
+		return err
+	}
+	if lost := lostFlags(before, objects); len(lost) > 0 {
+		fmt.Fprintf(std.out, "runs do not have these flags any more: %s\n", strings.Join(lost, ", "))
+	}
+	return nil
 }
 
 // deleteOthers deletes what runs Quorate in another mode than the one that was applied.

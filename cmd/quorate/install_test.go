@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -62,6 +64,75 @@ func TestInstallOnAnAPIServer(t *testing.T) {
 	if _, err := w.server.Client.CoreV1().Namespaces().Get(context.Background(), "quorate-system", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
+}
+
+// loop are the arguments that install one, with these for its runs.
+func loop(run ...string) []string {
+	return append([]string{"install", "--mode", "loop", "--image", "registry.example.com/quorate:1", "--source",
+		"https://git.example.com/fleet.git", "--"}, run...)
+}
+
+// install runs such a command line.
+func (w *tenants) install(args []string) ran {
+	w.Helper()
+	return w.bare(append([]string{args[0], "--kubeconfig", w.kubeconfig}, args[1:]...)...)
+}
+
+// Whoever installs again with fewer flags is told which ones runs do not have any more; their values are nobody's business.
+func TestInstallSaysWhatIsLost(t *testing.T) {
+	w := newTenants(t, "own")
+	if got := w.install(loop("--max-deletions", "3", "--verify-keys=/k3ys")); got.code != exitOK || strings.Contains(got.out, "any more") {
+		t.Fatalf("%+v", got)
+	}
+	if got := w.install(loop("--max-deletions=4")); got.code != exitOK || !strings.HasSuffix(got.out, "\nruns do not have these flags any more: --verify-keys\n") || strings.Contains(got.out, "k3ys") {
+		t.Errorf("%+v", got)
+	}
+	cronjob := loop()
+	cronjob[2] = "cronjob"
+	if got := w.install(cronjob); got.code != exitOK || !strings.HasSuffix(got.out, "\nruns do not have these flags any more: --max-deletions\n") {
+		t.Errorf("in another mode: %+v", got)
+	}
+}
+
+// What belongs to a release of Helm, or to a Quorate in another namespace, is neither taken over nor deleted.
+func TestInstallBesideOthers(t *testing.T) {
+	w := newTenants(t, "own", "etcd-ops", "quorate-system")
+	roles, bindings := w.server.Client.RbacV1().ClusterRoles(), w.server.Client.RbacV1().ClusterRoleBindings()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "quorate"}}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: role.ObjectMeta,
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "quorate"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "quorate", Namespace: "etcd-ops"}}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "quorate", Annotations: map[string]string{
+		"meta.helm.sh/release-name": "etcd", "meta.helm.sh/release-namespace": "quorate-system"}}}
+	_, err := roles.Create(t.Context(), role, metav1.CreateOptions{})
+	if err == nil {
+		binding, err = bindings.Create(t.Context(), binding, metav1.CreateOptions{})
+	}
+	if err == nil {
+		account, err = w.server.Client.CoreV1().ServiceAccounts("quorate-system").Create(t.Context(), account, metav1.CreateOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := w.install(loop())
+	for _, want := range []string{"nothing was applied: ", `ServiceAccount quorate-system/quorate is Helm's, of the release "etcd" in the namespace "quorate-system"`,
+		`ClusterRoleBinding quorate is of a Quorate that runs in the namespace "etcd-ops"`} {
+		if got.code != exitBlocked || got.out != "" || !strings.Contains(got.err, want) {
+			t.Errorf("want %q of %+v", want, got)
+		}
+	}
+	if got := w.command("uninstall"); got.code != exitOK || got.out != "" || strings.Count(got.err, " stays: it is ") != 3 || !strings.Contains(got.err, `ClusterRole quorate stays: it is of a Quorate that runs in the namespace "etcd-ops"`) {
+		t.Errorf("uninstall: %+v", got)
+	}
+	_, err = roles.Get(t.Context(), "quorate", metav1.GetOptions{})
+	still, otherErr := bindings.Get(t.Context(), "quorate", metav1.GetOptions{})
+	if err != nil || otherErr != nil || still.ResourceVersion != binding.ResourceVersion {
+		t.Errorf("%v, %v: the binding is %+v", err, otherErr, still)
+	}
+	if still, err := w.server.Client.CoreV1().ServiceAccounts("quorate-system").Get(t.Context(), "quorate", metav1.GetOptions{}); err != nil || still.ResourceVersion != account.ResourceVersion {
+		t.Errorf("%v: the account is %+v", err, still)
+	}
+	w.output("install") // the definition is everybody's
 }
 
 // eventually waits for what an API server takes a moment for.

@@ -20,25 +20,25 @@ func newUninstall(std streams) *cobra.Command {
 		Use:   "uninstall",
 		Short: "Delete what runs Quorate, and leave every etcd cluster as it is",
 		Long: `Uninstall deletes what "quorate install --mode" has applied, in whatever mode: what runs Quorate, its
-configuration and its rights. Clusters run on, and nobody looks after them. The CustomResourceDefinition
-stays, since deleting it would delete every EtcdCluster; so does the namespace ` + deploy.Namespace + `, with what else
-is in it.`,
+configuration and its rights. Clusters run on, and nobody looks after them. The CustomResourceDefinition stays, since deleting it would delete every EtcdCluster; so does
+the namespace ` + deploy.Namespace + `, with what else is in it, and what belongs to a release of Helm, or to a Quorate in
+another namespace.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := f.client()
 			if err != nil {
 				return err
 			}
-			there, err := installed(c.Context(), client)
+			all, err := installed(c.Context(), client)
 			if err != nil {
 				return err
 			}
-			for _, object := range there {
-				if printOnly {
-					fmt.Fprintln(std.out, objectName(object))
-				} else if err := uninstall(c.Context(), std, client, object); err != nil {
-					return err
-				}
+			ours := keepTheirs(std, all)
+			if !printOnly {
+				return uninstallAll(c.Context(), std, client, ours)
+			}
+			for _, object := range ours {
+				fmt.Fprintln(std.out, objectName(object))
 			}
 			return nil
 		},
@@ -46,6 +46,16 @@ is in it.`,
 	f.add(c)
 	c.Flags().BoolVar(&printOnly, "print", false, "print what would be deleted, and delete nothing")
 	return c
+}
+
+// uninstallAll deletes what runs Quorate, and then its rights.
+func uninstallAll(ctx context.Context, std streams, client *kube.Client, all []*unstructured.Unstructured) error {
+	for _, object := range all {
+		if err := uninstall(ctx, std, client, object); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // uninstall deletes an object, and says so if it was there.
@@ -96,7 +106,7 @@ func rank(o *unstructured.Unstructured) int {
 
 // installed are those that are there.
 func installed(ctx context.Context, client *kube.Client) ([]*unstructured.Unstructured, error) {
-	all, err := installable()
+	all, err := there(ctx, client)
 	if err != nil {
 		return nil, err
 	}
@@ -104,19 +114,15 @@ func installed(ctx context.Context, client *kube.Client) ([]*unstructured.Unstru
 	configMap.SetAPIVersion("v1")
 	configMap.SetKind("ConfigMap")
 	configMap.SetNamespace(deploy.Namespace)
-	var there []*unstructured.Unstructured
-	for _, like := range append(all, configMap) {
-		listed, err := client.Installed(ctx, like)
-		if err != nil {
-			return nil, err
-		}
-		for i, object := range listed {
-			source := like == configMap && sourceConfigMap.MatchString(object.GetName())
-			if source || object.GetName() == like.GetName() {
-				object.SetGroupVersionKind(like.GroupVersionKind())
-				there = append(there, &listed[i])
-			}
+	listed, err := client.Installed(ctx, configMap)
+	if err != nil {
+		return nil, err
+	}
+	for i := range listed {
+		if sourceConfigMap.MatchString(listed[i].GetName()) {
+			listed[i].SetGroupVersionKind(configMap.GroupVersionKind())
+			all = append(all, &listed[i])
 		}
 	}
-	return there, nil
+	return all, nil
 }

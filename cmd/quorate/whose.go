@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/deploy"
+)
+
+// The annotations by which Helm knows what is a release's.
+const (
+	helmRelease   = "meta.helm.sh/release-name"
+	helmNamespace = "meta.helm.sh/release-namespace"
+)
+
+// theirs says whose an object is that has a name of Quorate's, where "quorate install" is not to touch it; empty if it
+// may.
+func theirs(object *unstructured.Unstructured) string {
+	if name := object.GetAnnotations()[helmRelease]; name != "" {
+		namespace := object.GetAnnotations()[helmNamespace]
+		return fmt.Sprintf("Helm's, of the release %q in the namespace %q", name, namespace)
+	}
+	if object.GetKind() == "ClusterRoleBinding" {
+		if others := boundIn(object); len(others) > 0 && !slices.Contains(others, deploy.Namespace) {
+			return fmt.Sprintf("of a Quorate that runs in the namespace %q", strings.Join(others, ", "))
+		}
+	}
+	return ""
+}
+
+// boundIn are the namespaces of the service accounts that a binding gives its rights to.
+func boundIn(binding *unstructured.Unstructured) []string {
+	var namespaces []string
+	subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
+	for _, s := range subjects {
+		subject, _ := s.(map[string]any)
+		if namespace, _, _ := unstructured.NestedString(subject, "namespace"); namespace != "" {
+			namespaces = append(namespaces, namespace)
+		}
+	}
+	return namespaces
+}
+
+// there are the objects of all modes that exist.
+func there(ctx context.Context, client *kube.Client) ([]*unstructured.Unstructured, error) {
+	all, err := installable()
+	if err != nil {
+		return nil, err
+	}
+	var found []*unstructured.Unstructured
+	for _, like := range all {
+		object, err := client.Find(ctx, like)
+		if err != nil {
+			return nil, err
+		}
+		if object != nil {
+			found = append(found, object)
+		}
+	}
+	return found, nil
+}
+
+// checkOurs refuses to take over what is somebody else's: whose pods would be left without their rights, or be
+// given back other arguments by the next upgrade.
+func checkOurs(found []*unstructured.Unstructured) error {
+	var problems error
+	for _, object := range found {
+		if whose := theirs(object); whose != "" {
+			problems = errors.Join(problems, fmt.Errorf("%s is %s", objectName(object), whose))
+		}
+	}
+	if problems == nil {
+		return nil
+	}
+	return blockedError{fmt.Errorf("nothing was applied: %w; upgrade Quorate there, or uninstall it there first",
+		problems)}
+}
+
+// keepTheirs are the objects that may be deleted, and says which may not be. A role stays with its binding.
+func keepTheirs(std streams, found []*unstructured.Unstructured) []*unstructured.Unstructured {
+	var ours []*unstructured.Unstructured
+	whose := map[string]string{}
+	for _, object := range found {
+		if is := theirs(object); is != "" {
+			whose[object.GetKind()] = is
+		}
+	}
+	for _, object := range found {
+		is := theirs(object)
+		if is == "" && object.GetKind() == "ClusterRole" {
+			is = whose["ClusterRoleBinding"]
+		}
+		if is == "" {
+			ours = append(ours, object)
+			continue
+		}
+		fmt.Fprintf(std.err, "%s stays: it is %s\n", objectName(object), is)
+	}
+	return ours
+}
+
+// flagName matches an argument that is one.
+var flagName = regexp.MustCompile(`^--?[a-z][a-z-]*$`)
+
+// ofMode are flags that come and go with the mode, and with the source.
+var ofMode = []string{"--loop", "--listen", "--until-converged", "--timeout", "--branch", "--path"}
+
+// lostFlags are the flags that runs have had, and do not have any more, by name alone: values may be secrets.
+func lostFlags(before, after []*unstructured.Unstructured) []string {
+	var lost []string
+	have := slices.Clone(ofMode)
+	for _, object := range after {
+		have = append(have, flagsIn(object)...)
+	}
+	for _, object := range before {
+		for _, flag := range flagsIn(object) {
+			if !slices.Contains(have, flag) && !slices.Contains(lost, flag) {
+				lost = append(lost, flag)
+			}
+		}
+	}
+	return lost
+}
+
+func flagsIn(object *unstructured.Unstructured) []string {
+	var flags []string
+	for _, arg := range argsOf(object) {
+		if name, _, _ := strings.Cut(arg, "="); flagName.MatchString(name) {
+			flags = append(flags, name)
+		}
+	}
+	return flags
+}
