@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"reflect"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -91,6 +93,55 @@ func TestInstallSaysWhatIsLost(t *testing.T) {
 	cronjob[2] = "cronjob"
 	if got := w.install(cronjob); got.code != exitOK || !strings.HasSuffix(got.out, "\nruns do not have these flags any more: --max-deletions\n") {
 		t.Errorf("in another mode: %+v", got)
+	}
+}
+
+// writer is told what is written.
+type writer func(string)
+
+func (w writer) Write(p []byte) (int, error) {
+	w(string(p))
+	return len(p), nil
+}
+
+// Pods that are ended keep their rights for as long as they take: what they have begun is not left in the middle.
+func TestUninstallWaitsForPods(t *testing.T) {
+	w := newTenants(t, "own")
+	if got := w.install(loop()); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	kubernetes := w.server.Client
+	deployment, err := kubernetes.AppsV1().Deployments("quorate-system").Get(t.Context(), "quorate", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := deployment.Spec.Template // the namespace takes such a pod: it is as restricted as it has to be
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "under-way", Labels: template.Labels}, Spec: template.Spec}
+	if _, err := kubernetes.CoreV1().Pods("quorate-system").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	waited := false
+	code := execute(t.Context(), []string{"uninstall", "--kubeconfig", w.kubeconfig}, streams{out: io.Discard, err: writer(func(said string) {
+		if !strings.HasPrefix(said, "waiting until pods have ended what they have begun: 1\n") {
+			t.Errorf("it says %q", said)
+			return
+		}
+		waited = true
+		if _, err := kubernetes.RbacV1().ClusterRoleBindings().Get(t.Context(), "quorate", metav1.GetOptions{}); err != nil {
+			t.Errorf("a pod is under way: %v", err)
+		}
+		if _, err := kubernetes.AppsV1().Deployments("quorate-system").Get(t.Context(), "quorate", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("it waits for pods that are made again: %v", err)
+		}
+		if err := kubernetes.CoreV1().Pods("quorate-system").Delete(t.Context(), "under-way", metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})})
+	if code != exitOK || !waited {
+		t.Errorf("exit code %d; it has waited: %v", code, waited)
+	}
+	if left := w.output("uninstall", "--print"); left != "" {
+		t.Errorf("it leaves\n%s", left)
 	}
 }
 

@@ -5,11 +5,16 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/deploy"
 )
 
@@ -20,7 +25,8 @@ func newUninstall(std streams) *cobra.Command {
 		Use:   "uninstall",
 		Short: "Delete what runs Quorate, and leave every etcd cluster as it is",
 		Long: `Uninstall deletes what "quorate install --mode" has applied, in whatever mode: what runs Quorate, its
-configuration and its rights. Clusters run on, and nobody looks after them. The CustomResourceDefinition stays, since deleting it would delete every EtcdCluster; so does
+configuration and, once that has ended what it has begun, its rights. Clusters run on, and nobody looks
+after them. The CustomResourceDefinition stays, since deleting it would delete every EtcdCluster; so does
 the namespace ` + deploy.Namespace + `, with what else is in it, and what belongs to a release of Helm, or to a Quorate in
 another namespace.`,
 		Args: cobra.NoArgs,
@@ -48,13 +54,54 @@ another namespace.`,
 	return c
 }
 
-// uninstallAll deletes what runs Quorate, and then its rights.
+// uninstallAll deletes what runs Quorate, and once that has ended, its rights: what is under way is finished, or left
+// at a step that somebody can go on from, and the leases are given up.
 func uninstallAll(ctx context.Context, std streams, client *kube.Client, all []*unstructured.Unstructured) error {
+	ended := false
 	for _, object := range all {
+		if rank(object) > 0 && !ended {
+			if err := awaitEnd(ctx, std, client); err != nil {
+				return err
+			}
+			ended = true
+		}
 		if err := uninstall(ctx, std, client, object); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// longestEnd is how long what runs Quorate may take to end: more than deploy/loop gives its pods.
+const longestEnd = 2 * time.Minute
+
+// awaitEnd waits until no pod runs Quorate any more.
+func awaitEnd(ctx context.Context, std streams, client *kube.Client) error {
+	bound, cancel := context.WithTimeout(ctx, longestEnd)
+	defer cancel()
+	said, left := false, 0
+	err := wait.PollUntilContextCancel(bound, time.Second, true, func(ctx context.Context) (bool, error) {
+		pods, err := client.Pods(ctx, deploy.Namespace, labels.FormatLabels(objects.OwnLabels()))
+		if err != nil {
+			return false, err
+		}
+		left = len(slices.DeleteFunc(pods, func(p corev1.Pod) bool {
+			return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+		}))
+		if left > 0 && !said {
+			said = true
+			fmt.Fprintf(std.err, "waiting until pods have ended what they have begun: %d\n", left)
+		}
+		return left == 0, nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil || bound.Err() == nil:
+		return fmt.Errorf("wait until pods have ended; their rights are still there, and another quorate uninstall "+
+			"deletes them: %w", err)
+	}
+	fmt.Fprintf(std.err, "after %s there are still pods, %d, which lose their rights now\n", longestEnd, left)
 	return nil
 }
 
