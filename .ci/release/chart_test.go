@@ -225,6 +225,26 @@ func TestSchema(t *testing.T) {
 	}
 }
 
+// A URL with a password is refused, since whoever may see a ConfigMap or a Deployment reads it there; and not repeated.
+func TestCredentials(t *testing.T) {
+	c := load(t)
+	for _, url := range []string{"https://u:s3cret@git.example.com/a", "HTTPS://s3cret@git.example.com/a", "http://u:s3,cret@git.example.com/a", "ssh://u:s3cret@git.example.com/a"} {
+		for name, value := range map[string]any{"source": url, "args": []any{"--max-deletions=3", "--source=" + url}} {
+			v := object{"image": "quorate", "source": "https://git.example.com/fleet.git"}
+			v[name] = value
+			if _, err := template(t, c, deploy.Namespace, v); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "cret") {
+				t.Errorf("%s: %q is refused with %v", name, value, err)
+			}
+		}
+	}
+	for _, url := range []string{"ssh://git@git.example.com/a", "git@git.example.com:a", "https://git.example.com/a@b", "https://git.example.com/a,as=system:serviceaccount:b:c"} {
+		v := object{"image": "quorate", "source": url, "args": []any{"--source=" + url, "--default-namespace=a"}}
+		if _, err := template(t, c, deploy.Namespace, v); err != nil {
+			t.Errorf("%q: %v", url, err)
+		}
+	}
+}
+
 // Every value is in the schema and in values.yaml, and the modes are those that there are.
 func TestValuesAreAll(t *testing.T) {
 	c := load(t)
