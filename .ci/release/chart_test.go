@@ -245,6 +245,29 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// The namespace is made by hand, with the labels that it has in deploy/base: clusters with a NetworkPolicy know Quorate
+// by one of them.
+func TestNamespaceIsLabelled(t *testing.T) {
+	texts, err := deploy.Render(deploy.Options{Mode: deploy.Loop, Image: "quorate", Source: deploy.Cluster})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metadata := objects(t, texts...)["Namespace <nil>/"+deploy.Namespace]["metadata"].(object)
+	page := readFile(t, root+"/docs/how-to/install.md")
+	_, command, _ := strings.Cut(page, "\nkubectl label namespace "+deploy.Namespace+" ")
+	command, _, _ = strings.Cut(command, "\n")
+	given := strings.Fields(command)
+	for key, value := range metadata["labels"].(object) {
+		if label := key + "=" + value.(string); !slices.Contains(given, label) {
+			t.Errorf("who follows docs/how-to/install.md labels the namespace with %q, and not with %s", given, label)
+		}
+	}
+	notes := readFile(t, chartDir+"/templates/NOTES.txt")
+	if label := "kubectl label namespace {{ .Release.Namespace }} app.kubernetes.io/name=quorate\n"; !strings.Contains(notes, label) {
+		t.Errorf("the notes do not say %q", label)
+	}
+}
+
 // Every value is in the schema and in values.yaml, and the modes are those that there are.
 func TestValuesAreAll(t *testing.T) {
 	c := load(t)
