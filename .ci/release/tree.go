@@ -48,7 +48,26 @@ func (r *release) checkTree(ctx context.Context) error {
 	if err == nil && changed != "" {
 		err = fmt.Errorf("the tree is dirty: commit, stash or delete\n%s", changed)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return r.checkIgnored(ctx)
+}
+
+// checkIgnored refuses files that git has been told to ignore, as by a setting of the person's own: Go compiles and
+// embeds them, and Helm packs them, all the same. Of names that begin with a dot, none does.
+func (r *release) checkIgnored(ctx context.Context) error {
+	ignored, err := r.git(ctx, "ls-files", "--others", "-z", "--", ".", ":(top,exclude)bin", ":(top,exclude)quorate")
+	if err != nil {
+		return err
+	}
+	var problems error
+	for _, name := range strings.Split(strings.TrimSuffix(ignored, "\x00"), "\x00") {
+		if name != "" && !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.") {
+			problems = errors.Join(problems, fmt.Errorf("git ignores %q, which may end up in the release: delete it", name))
+		}
+	}
+	return problems
 }
 
 // checkTag wants the tag, since Go puts it into the programs: without it, they would be others.

@@ -60,3 +60,26 @@ func TestRefuses(t *testing.T) {
 		}
 	}
 }
+
+// What git ignores is packed and compiled like anything else, so it is refused, but for what the build makes.
+func TestRefusesIgnored(t *testing.T) {
+	dir := t.TempDir()
+	command(t, dir, "git", "init", "--quiet")
+	for name, text := range map[string]string{
+		".git/info/exclude": "*~\nbin\n.idea\n", "deploy/chart/templates/rbac.yaml~": "", "bin/quorate": "", "deploy/.idea/a": "", ".idea/b": "",
+	} {
+		file := filepath.Join(dir, name)
+		err := os.MkdirAll(filepath.Dir(file), 0o700)
+		if err == nil {
+			err = os.WriteFile(file, []byte(text), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &release{root: dir}
+	const want = `git ignores "deploy/chart/templates/rbac.yaml~", which may end up in the release: delete it`
+	if err := r.checkTree(t.Context()); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
