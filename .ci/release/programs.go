@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // platform is an operating system and an architecture.
@@ -48,6 +49,27 @@ func (r *release) program(ctx context.Context, p platform) error {
 	return r.writeSBOM(r.name(p.suffix()), "APPLICATION", sum, info)
 }
 
+// fetching are the settings that say where Go gets modules from, and which Go it is.
+func fetching() []string {
+	return []string{"GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOINSECURE", "GOAUTH", "GOPATH",
+		"GOMODCACHE", "GOCACHE", "GOTOOLCHAIN"}
+}
+
+// environment is that of a build. What "go env -w" has set counts like variables, and where a variable is empty; so it
+// is turned off, but for where modules come from.
+func environment(ctx context.Context, p platform) ([]string, error) {
+	said, err := exec.CommandContext(ctx, "go", append([]string{"env"}, fetching()...)...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("ask Go for its settings: %w", err)
+	}
+	all := append(os.Environ(), "GOENV=off", "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch, "GOAMD64=v1",
+		"GOARM64=v8.0", "GOFLAGS=", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off")
+	for i, value := range strings.Split(strings.TrimSuffix(string(said), "\n"), "\n") {
+		all = append(all, fetching()[i]+"="+value)
+	}
+	return all, nil
+}
+
 // build builds the program, as "make build" does, whatever the environment says of how to: the same commit, tag and
 // version of Go give the same file, in any directory.
 func build(ctx context.Context, root, file, version string, p platform) error {
@@ -58,8 +80,9 @@ func build(ctx context.Context, root, file, version string, p platform) error {
 	compile := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "disable_grpc_modules", "-buildvcs=true",
 		"-ldflags", "-s -w -X main.release="+version, "-o", file, "./cmd/quorate")
 	compile.Dir = root
-	compile.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch, "GOAMD64=v1", "GOARM64=v8.0",
-		"GOFLAGS=", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off")
+	if compile.Env, err = environment(ctx, p); err != nil {
+		return err
+	}
 	if said, err := compile.CombinedOutput(); err != nil {
 		return fmt.Errorf("build quorate for %s/%s: %w\n%s", p.os, p.arch, err, said)
 	}

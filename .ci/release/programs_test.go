@@ -2,6 +2,8 @@ package main
 
 import (
 	"debug/buildinfo"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -49,6 +51,26 @@ func TestProgramsAreTheSame(t *testing.T) {
 	}
 	if info.Main.Version != "v1.2.3" {
 		t.Errorf("Go says that it is %s", info.Main.Version)
+	}
+}
+
+// What "go env -w" has set changes nothing about the programs, and still says where modules come from.
+func TestSettingsOfGo(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "env")
+	if err := os.WriteFile(file, []byte("GOFLAGS=-tags=mine\nGOEXPERIMENT=arenas\nGOPROXY=https://proxy.example.com\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOENV", file)
+	for _, name := range []string{"GOFLAGS", "GOEXPERIMENT", "GOPROXY"} {
+		t.Setenv(name, "")
+	}
+	asked := exec.CommandContext(t.Context(), "go", "env", "GOFLAGS", "GOEXPERIMENT", "GOPROXY", "GOOS")
+	var err error
+	if asked.Env, err = environment(t.Context(), platform{"windows", "arm64"}); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := asked.Output(); err != nil || string(said) != "\n\nhttps://proxy.example.com\nwindows\n" {
+		t.Errorf("a build goes by %q: %v", said, err)
 	}
 }
 
