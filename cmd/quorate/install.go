@@ -201,6 +201,10 @@ func installMode(ctx context.Context, std streams, client *kube.Client, objects 
 	if err := deleteOthers(ctx, std, client, applied); err != nil {
 		return err
 	}
+	if widens(before) {
+		fmt.Fprintln(std.out, "runs had no ClusterRoleBinding, and have their rights in all namespaces now: "+
+			"\"kubectl delete clusterrolebinding quorate\" takes that back")
+	}
 	if lost := lostFlags(before, objects); len(lost) > 0 {
 		fmt.Fprintf(std.out, "runs do not have these flags any more: %s\n", strings.Join(lost, ", "))
 	}

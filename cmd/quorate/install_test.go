@@ -94,6 +94,17 @@ func TestInstallSaysWhatIsLost(t *testing.T) {
 	if got := w.install(cronjob); got.code != exitOK || !strings.HasSuffix(got.out, "\nruns do not have these flags any more: --max-deletions\n") {
 		t.Errorf("in another mode: %+v", got)
 	}
+	// An overlay restricts runs to some namespaces by leaving out what binds their rights in all.
+	const widened = "runs had no ClusterRoleBinding, and have their rights in all namespaces now"
+	if got := w.install(cronjob); got.code != exitOK || strings.Contains(got.out, widened) {
+		t.Errorf("%+v", got)
+	}
+	if err := w.server.Client.RbacV1().ClusterRoleBindings().Delete(t.Context(), "quorate", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.install(cronjob); got.code != exitOK || !strings.Contains(got.out, widened) {
+		t.Errorf("%+v", got)
+	}
 }
 
 // writer is told what is written.

@@ -106,6 +106,16 @@ func keepTheirs(std streams, found []*unstructured.Unstructured) []*unstructured
 	return ours
 }
 
+// widens reports whether runs have had rights in some namespaces only, as overlays restrict them.
+func widens(before []*unstructured.Unstructured) bool {
+	is := func(kinds ...string) bool {
+		return slices.ContainsFunc(before, func(o *unstructured.Unstructured) bool {
+			return slices.Contains(kinds, o.GetKind())
+		})
+	}
+	return is("CronJob", "Deployment") && !is("ClusterRoleBinding")
+}
+
 // flagName matches an argument that is one.
 var flagName = regexp.MustCompile(`^--?[a-z][a-z-]*$`)
 
