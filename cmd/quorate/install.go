@@ -101,6 +101,9 @@ func (f *installFlags) checkNothingRuns(flags *pflag.FlagSet, args []string) err
 	return problems
 }
 
+// mostShards are as many as Kubernetes runs at once of an Indexed Job.
+const mostShards = 100_000
+
 // check says all that is wrong with what is to run.
 func (f *installFlags) check(c *cobra.Command) error {
 	var modes []string
@@ -117,6 +120,9 @@ func (f *installFlags) check(c *cobra.Command) error {
 	}
 	if f.options.Shards < 1 || c.Flags().Changed("shards") && f.options.Mode != deploy.IndexedJob {
 		wrong("--shards %d: want 1 or more, with --mode %s", f.options.Shards, deploy.IndexedJob)
+	}
+	if f.options.Shards > mostShards {
+		wrong("--shards %d: Kubernetes takes up to %d pods in an Indexed Job", f.options.Shards, mostShards)
 	}
 	if c.ArgsLenAtDash() != 0 && len(f.options.Args) > 0 {
 		wrong("%q: flags of run follow after --", f.options.Args[0])
