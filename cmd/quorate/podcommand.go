@@ -102,7 +102,8 @@ func (s source) checkUnmounted() error {
 	}
 	// A location that takes no credentials: they are in files that are not here.
 	return gitsource.Options{Location: ".", Selector: s.selector, Proxy: s.proxy,
-		Verify: gitsource.Verification{Mode: signature.Mode(s.verify)}, Options: manifests.Options{Path: s.path}}.Check()
+		Verify:  gitsource.Verification{Mode: signature.Mode(s.verify)},
+		Options: manifests.Options{Path: s.path}}.Check()
 }
 
 // checkAddress refuses a location that pods cannot read.

@@ -27,8 +27,8 @@ func newUninstall(std streams) *cobra.Command {
 		Long: `Uninstall deletes what "quorate install --mode" has applied, in whatever mode: what runs Quorate, its
 configuration and, once that has ended what it has begun, its rights. Clusters run on, and nobody looks
 after them. The CustomResourceDefinition stays, since deleting it would delete every EtcdCluster; so does
-the namespace ` + deploy.Namespace + `, with what else is in it, and what belongs to a release of Helm, or to a Quorate in
-another namespace.`,
+the namespace ` + deploy.Namespace + `, with what else is in it, and what belongs to a release of Helm, or
+to a Quorate in another namespace.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := f.client()
