@@ -78,7 +78,8 @@ var rules = []rule{
 	{Rule{"ReplaceMember", "A member is lost for good, and the others hold quorum without it: " +
 		"remove it, so that another can take its place."}, replaceMember},
 	{Rule{"ScaleDown", "There are more members than declared: remove the one with the highest ordinal."}, scaleDown},
-	{Rule{ruleJoinTogether, "A learner has started, and the next can join beside it: add that one, too."}, joinTogether},
+	{Rule{ruleJoinTogether, "A learner has started, and the next can join beside it: add that one, too."},
+		joinTogether},
 	{Rule{"PromoteLearner", "A learner has caught up: make it a voter."}, promoteLearner},
 	{Rule{"DataInDoubt", "Members may hold different data, and no majority has said yet whose are right: " +
 		"give up no copy, make no other."}, besideBackup(dataInDoubt)},

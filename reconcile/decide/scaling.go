@@ -72,9 +72,9 @@ func (s State) surplus() (Member, bool) {
 // needless reports whether a member does nothing for the others: it is silent, or has no vote.
 func (m Member) needless() bool { return m.Learner || !m.Answers }
 
-// goesDown is the member that goes, if there is one too many: the one with the highest ordinal; but before it whoever is
-// needless beyond the declared number, since a voter above would wait until it is well. While a volume is being
-// deleted, nobody goes out of turn.
+// goesDown is the member that goes, if there is one too many: the one with the highest ordinal; but before it
+// whoever is needless beyond the declared number, since a voter above would wait until it is well. While a volume
+// is being deleted, nobody goes out of turn.
 func (s State) goesDown() (Member, bool) {
 	victim, surplus := s.surplus()
 	if _, going := s.goingFirst(); going || !surplus {
