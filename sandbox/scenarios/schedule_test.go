@@ -287,6 +287,20 @@ type backupStatus struct {
 	DrillFailed struct{ Job, Message string }
 }
 
+// backupsOf reads what the status of a cluster says of its backups.
+func (w *world) backupsOf(name string) (backupStatus, error) {
+	var status struct{ Backup backupStatus }
+	live, err := w.object(etcdclusters, name)
+	if err != nil {
+		return status.Backup, err
+	}
+	text, err := json.Marshal(live.Object["status"])
+	if err == nil {
+		err = json.Unmarshal(text, &status)
+	}
+	return status.Backup, err
+}
+
 // awaitBackup runs passes until the status says that the newest backup is verified, and what is wanted
 // of it.
 func (w *world) awaitBackup(args []string, wanted func(backupStatus) bool) (found backupStatus) {
@@ -294,19 +308,11 @@ func (w *world) awaitBackup(args []string, wanted func(backupStatus) bool) (foun
 	// The next time of the schedule is up to a minute away.
 	err := poll(w.t.Context(), time.Minute+patience, func() error {
 		w.runFrom(outside, append([]string{"run"}, args...)...)
-		live, err := w.object(etcdclusters, "a")
+		backups, err := w.backupsOf("a")
 		if err != nil {
 			return err
 		}
-		text, err := json.Marshal(live.Object["status"])
-		if err != nil {
-			return err
-		}
-		var status struct{ Backup backupStatus }
-		if err := json.Unmarshal(text, &status); err != nil {
-			return err
-		}
-		if found = status.Backup; !found.Last.Verified || !wanted(found) {
+		if found = backups; !found.Last.Verified || !wanted(found) {
 			return fmt.Errorf("%+v; %s", found, w.kubectl("--namespace", w.namespace, "get", "cronjobs,jobs,pods", "--output=wide"))
 		}
 		return nil

@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"encoding/json"
 	"fmt"
 	"syscall"
 
@@ -63,20 +62,12 @@ func (m *walked) backUp(name string) {
 func (m *walked) untilBackedUp(name, what string, wanted func(backupStatus) bool) {
 	m.t.Helper()
 	m.until(what, func() error {
-		live, err := m.object(etcdclusters, name)
+		found, err := m.backupsOf(name)
 		if err != nil {
 			return err
 		}
-		text, err := json.Marshal(live.Object["status"])
-		if err != nil {
-			return err
-		}
-		var status struct{ Backup backupStatus }
-		if err := json.Unmarshal(text, &status); err != nil {
-			return err
-		}
-		if !wanted(status.Backup) {
-			return fmt.Errorf("%+v", status.Backup)
+		if !wanted(found) {
+			return fmt.Errorf("%+v", found)
 		}
 		return nil
 	})
