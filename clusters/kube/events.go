@@ -26,7 +26,8 @@ type Event struct {
 	Note   string
 	// Instance that reports, such as the host it runs on.
 	Instance string
-	At       time.Time
+	// At is the time of the event, and its name within its cluster: no two have the same.
+	At time.Time
 }
 
 // noteLimit is what events.k8s.io/v1 takes, in bytes.

@@ -90,7 +90,8 @@ func verifyArgs(in Input) []string {
 
 func pruneArgs(in Input) []string {
 	c := in.Cluster
-	args := []string{"backups", "prune", clusterKey(c), "--from=" + storeURL(c.Spec.Backup.To)}
+	// Another Job may have stored a newer one meanwhile, and prunes itself.
+	args := []string{"backups", "prune", clusterKey(c), "--from=" + storeURL(c.Spec.Backup.To), "--if-verified"}
 	r := c.Spec.Backup.Retention
 	for _, part := range []struct {
 		flag  string

@@ -34,6 +34,7 @@ func Events(
 	events = append(events, backupEvents(custom, status, by)...)
 	for i := range events {
 		events[i].Note = visible.Line(events[i].Note)
+		events[i].At = at.Add(time.Duration(i)) // they are named by their time
 	}
 	return events
 }

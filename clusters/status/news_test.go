@@ -77,3 +77,20 @@ func TestTheSecondPassIsSilent(t *testing.T) {
 		}
 	}
 }
+
+// TestEventsOfOnePassHaveTimesOfTheirOwn: Kubernetes has one event of a name, and a time names it.
+func TestEventsOfOnePassHaveTimesOfTheirOwn(t *testing.T) {
+	held := targets.Target{Held: "an approval is missing", Warnings: []string{"held"}}
+	blocked := healthyEntry()
+	blocked.Decision = decide.Decision{Rule: "QuorumLost", Verdict: decide.Block, Message: "lost"}
+	live := liveCluster()
+	held.Cluster = *live
+	events := Events(live, New(live, held, blocked, reconcile.SourceState{}), held, blocked, "host", noon)
+	times := map[int64]bool{}
+	for _, e := range events {
+		times[e.At.UnixNano()] = true
+	}
+	if len(events) < 2 || len(times) != len(events) {
+		t.Errorf("%d events of %d times: %+v", len(events), len(times), events)
+	}
+}

@@ -51,7 +51,7 @@ func TestScheduledBackups(t *testing.T) {
 	if begun := formed.Truncate(time.Minute); !strings.HasPrefix(first.Last.Job, "a-backup-gen") && first.Last.Slot.After(begun.Add(time.Minute)) {
 		t.Errorf("got %+v", first)
 	}
-	if first.Last.To != s3.url || strings.TrimLeft(first.Last.ClusterID, "0") != w.requireOneCluster("a", 1) {
+	if first.Last.To != s3.url+"@"+s3.endpoint || strings.TrimLeft(first.Last.ClusterID, "0") != w.requireOneCluster("a", 1) {
 		t.Errorf("got %+v", first)
 	}
 	w.requireCondition("a", "BackupStale", "False", "Recent")

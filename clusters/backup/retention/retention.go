@@ -40,6 +40,8 @@ type Plan struct {
 	// Orphans are data that no manifest names, by their names in the store.
 	Orphans []string
 	Why     string
+	// Unverified says that nothing is deleted since the newest backup has not been read back, or not yet.
+	Unverified bool
 }
 
 // Prune decides about the backups of one cluster, of all its cluster IDs, which must be all that
@@ -59,7 +61,7 @@ func Prune(l store.Listing, p Policy, now time.Time) Plan {
 	case !some:
 		return Plan{Why: "there is no good backup"}
 	case !newest.Verified:
-		return Plan{Why: fmt.Sprintf(
+		return Plan{Unverified: true, Why: fmt.Sprintf(
 			"the newest backup, %s, has not been read back since it was stored: verify it first", newest.ID())}
 	case newest.Slot.After(now):
 		return Plan{Why: fmt.Sprintf("the newest backup, %s, is of the future: one of the clocks is wrong",
