@@ -101,8 +101,8 @@ func (f *drillFlags) check(args []string) error {
 	if err := oneOf("output", f.output, "text", "json"); err != nil {
 		return err
 	}
-	for flag, dir := range map[string]string{"dir": f.dir, "state-dir": f.state} {
-		if dir != "" {
+	for _, named := range [][2]string{{"dir", f.dir}, {"state-dir", f.state}} {
+		if flag, dir := named[0], named[1]; dir != "" {
 			if err := existingDir(flag, dir); err != nil {
 				return err
 			}

@@ -39,37 +39,43 @@ func (f *loopFlags) add(flags *pflag.FlagSet) {
 		"with --loop, address to serve /healthz, /readyz and /metrics at, such as :8080 (default: none)")
 }
 
-// check refuses what means nothing together.
+// alien are the flags that mean nothing to a loop, and why.
+var alien = [][2]string{
+	{"until-converged", "a loop goes on once everything is as declared"},
+	{"timeout", "a loop ends when it is told to stop; --cluster-timeout bounds what one cluster takes"},
+	{"output", "a loop makes no report in the end; the status of each cluster has what it finds"},
+	{"detailed-exitcode", "a loop that is told to stop ends with 0"},
+	{"metrics-file", "a loop serves its metrics at --listen"},
+	{"pushgateway", "a loop serves its metrics at --listen"},
+	{"heartbeat", "a loop answers at --listen whether it goes on"},
+}
+
+// check refuses what means nothing together, all of it at once.
 func (f *loopFlags) check(flags *pflag.FlagSet) error {
+	var problems []error
+	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if !f.on {
 		for _, name := range []string{"git-interval", "resync", "etcd-interval", "listen"} {
 			if flags.Changed(name) {
-				return usageError{fmt.Errorf("--%s: it means nothing without --loop", name)}
+				problem("--%s: it means nothing without --loop", name)
 			}
 		}
-		return nil
+		return usage(problems)
 	}
-	for name, why := range map[string]string{
-		"until-converged":   "a loop goes on once everything is as declared",
-		"timeout":           "a loop ends when it is told to stop; --cluster-timeout bounds what one cluster takes",
-		"output":            "a loop makes no report in the end; the status of each cluster has what it finds",
-		"detailed-exitcode": "a loop that is told to stop ends with 0",
-		"metrics-file":      "a loop serves its metrics at --listen",
-		"pushgateway":       "a loop serves its metrics at --listen",
-		"heartbeat":         "a loop answers at --listen whether it goes on",
-	} {
-		if flags.Changed(name) {
-			return usageError{fmt.Errorf("--%s and --loop: %s; leave one of them out", name, why)}
+	for _, flag := range alien {
+		if flags.Changed(flag[0]) {
+			problem("--%s and --loop: %s; leave one of them out", flag[0], flag[1])
 		}
 	}
-	for name, interval := range map[string]time.Duration{
-		"git-interval": f.often.Git, "resync": f.often.Resync, "etcd-interval": f.often.Etcd,
-	} {
-		if interval < time.Second {
-			return usageError{fmt.Errorf("--%s %s: want a second or more", name, interval)}
+	for _, flag := range []struct {
+		name     string
+		interval time.Duration
+	}{{"git-interval", f.often.Git}, {"resync", f.often.Resync}, {"etcd-interval", f.often.Etcd}} {
+		if flag.interval < time.Second {
+			problem("--%s %s: want a second or more", flag.name, flag.interval)
 		}
 	}
-	return nil
+	return usage(problems)
 }
 
 // run loops until ctx is done, which is no error.

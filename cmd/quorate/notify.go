@@ -75,13 +75,17 @@ var contextName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,39}$`)
 
 // checkAlone refuses what is wrong whatever the files hold that are named.
 func (f *notifyFlags) checkAlone() error {
-	for flag, needs := range map[string]string{
-		"report-status-repository": "report-status", "report-status-token-file": "report-status",
-		"notify-format": "notify", "notify-secret-file": "notify",
+	var alone []error
+	for _, pair := range [][2]string{
+		{"report-status-repository", "report-status"}, {"report-status-token-file", "report-status"},
+		{"notify-format", "notify"}, {"notify-secret-file", "notify"},
 	} {
-		if f.given(flag) && !f.given(needs) {
-			return usageError{fmt.Errorf("--%s: it means nothing without --%s", flag, needs)}
+		if flag, needs := pair[0], pair[1]; f.given(flag) && !f.given(needs) {
+			alone = append(alone, fmt.Errorf("--%s: it means nothing without --%s", flag, needs))
 		}
+	}
+	if err := usage(alone); err != nil {
+		return err
 	}
 	if !contextName.MatchString(f.context) {
 		return usageError{errors.New("--report-status-context: want up to 40 letters, digits and any of . _ / -")}

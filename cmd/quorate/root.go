@@ -41,6 +41,14 @@ func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 // usageError marks what is wrong with the command line itself.
 type usageError struct{ error }
 
+// usage is all that is wrong with what a user wrote, nil if nothing is.
+func usage(problems []error) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	return usageError{errors.Join(problems...)}
+}
+
 // blockedError marks what a person has to look at: to try again is of no use.
 type blockedError struct{ error }
 
