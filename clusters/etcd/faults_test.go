@@ -83,6 +83,7 @@ func TestSilence(t *testing.T) {
 		s.freeze(follower)
 		s.checkSilent(t, clients, follower) // over the connection that is there
 		s.checkSilent(t, clients, follower) // over a new one
+		s.checkUnready(t, clients, follower)
 		s.thaw(follower)
 		eventually(t, clients, s.cluster(3), "three answering members again", allAnswer(3))
 
@@ -108,6 +109,30 @@ func (s *servers) checkSilent(t *testing.T, clients *etcd.Clients, follower stri
 	}
 	if !answer.Membership.Known || took < clients.Timeout/4 || took > clients.Timeout {
 		t.Errorf("known: %v, took %s", answer.Membership.Known, took)
+	}
+}
+
+// checkUnready: the others do not wait for one whose pod is not ready, and that is slow to answer.
+func (s *servers) checkUnready(t *testing.T, clients *etcd.Clients, follower string) {
+	t.Helper()
+	cluster := s.cluster(3)
+	for i := range cluster.Pods {
+		cluster.Pods[i].Unready = cluster.Pods[i].Name == follower
+	}
+	const tries = 5 // on a busy machine, the others may take long themselves
+	for try := 1; ; try++ {
+		start := time.Now()
+		answer := clients.Observe(t.Context(), cluster)
+		took := time.Since(start)
+		if m := byName(t, answer.Membership, follower); !answer.Membership.Known || m.Answers || m.Why != "no answer soon after the others" && m.Why != late {
+			t.Errorf("known: %v, %+v", answer.Membership.Known, m)
+		}
+		if took < clients.Timeout/8 {
+			return
+		}
+		if try == tries {
+			t.Fatalf("took %s", took)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package etcd
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -23,6 +24,11 @@ type Answer struct {
 	// is not in it.
 	ClusterIDs map[string]decide.ID
 }
+
+// soon is the least time that a member whose pod is not ready has after most others have answered.
+const soon = 100 * time.Millisecond
+
+var errNotSoon = errors.New("no answer soon after the others")
 
 // reply is what one pod said when it was asked how it is.
 type reply struct {
@@ -114,20 +120,30 @@ func lists(list *clientv3.MemberListResponse, pod string) bool {
 		func(m *etcdserverpb.Member) bool { return podOf(member(m, 0, nil)) == pod })
 }
 
-// askAll asks those pods. Once most have answered, the others are waited for with little patience:
-// one of them is usually on its way down or up.
+// askAll asks those pods. Once most have answered, the others are waited for with little patience: one of them is
+// usually on its way down or up. Those whose pods are not ready have a few times as long as the others took: a member
+// that joins takes connections for seconds before it answers.
 func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []reply {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	replies, impatience := make([]reply, len(pods)), c.impatience()
+	unready, cancelUnready := context.WithCancelCause(ctx)
+	defer cancelUnready(nil)
+	replies, impatience, start := make([]reply, len(pods)), c.impatience(), time.Now()
+	mostHaveAnswered := func() {
+		time.AfterFunc(impatience, func() { cancel(fmt.Errorf("no answer within %s of the others", impatience)) })
+		time.AfterFunc(min(impatience, max(soon, 4*time.Since(start))), func() { cancelUnready(errNotSoon) })
+	}
 	var answers atomic.Int32
 	var asking panics.Group
 	for i, pod := range pods {
 		asking.Go(func() {
-			replies[i] = c.ask(ctx, cluster, pod)
+			within := ctx
+			if pod.Unready {
+				within = unready
+			}
+			replies[i] = c.ask(within, cluster, pod)
 			if replies[i].knowsLeader() && int(answers.Add(1)) == len(replies)/2+1 {
-				time.AfterFunc(impatience,
-					func() { cancel(fmt.Errorf("no answer within %s of the others", impatience)) })
+				mostHaveAnswered()
 			}
 		})
 	}
