@@ -39,7 +39,7 @@ func BenchmarkFounding(b *testing.B) {
 
 		w = newWorld(b)
 		start = time.Now()
-		w.applyBare()
+		w.apply(bareThree)
 		bare = append(bare, w.untilVoting(start).Seconds())
 		w.deleteAll("a")
 	}
@@ -121,9 +121,9 @@ func (w *world) votes(cluster string, ordinal int) error {
 	return nil
 }
 
-// bare is what one writes by hand: a headless service and a StatefulSet of three, with volumes and
+// bareThree is what one writes by hand: a headless service and a StatefulSet of three, with volumes and
 // without TLS.
-const bare = `
+const bareThree = `
 apiVersion: v1
 kind: Service
 metadata: {name: a}
@@ -160,9 +160,10 @@ spec:
     spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 8Gi}}}
 `
 
-func (w *world) applyBare() {
+// apply makes a Service and a StatefulSet.
+func (w *world) apply(text string) {
 	w.t.Helper()
-	for i, document := range strings.Split(bare, "\n---\n") {
+	for i, document := range strings.Split(text, "\n---\n") {
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
 			w.t.Fatal(err)

@@ -81,7 +81,7 @@ func saveSnapshot(t testing.TB, client *clientv3.Client, path string) {
 // restoreByHand returns the time that it takes whoever has the volumes of three members at hand.
 func (w *world) restoreByHand(s3 *s3Inside) time.Duration {
 	w.t.Helper()
-	w.applyBare()
+	w.apply(bareThree)
 	w.untilVoting(time.Now())
 	s := &script{world: w, t: w.t}
 	s.scale(0)

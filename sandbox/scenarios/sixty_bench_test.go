@@ -1,0 +1,92 @@
+package scenarios
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// sixty is how many clusters of one member a push declares at once.
+const sixty = 60
+
+// BenchmarkSixty founds sixty clusters of one member in one push, on real nodes, and beside it applies sixty bare
+// StatefulSets of one etcd, with volumes and without TLS. Both are done once each pod is ready, and Quorate once it has
+// nothing left to do as well.
+func BenchmarkSixty(b *testing.B) {
+	w := newWorld(b)
+	start := time.Now()
+	w.applySixtyBare()
+	bare := w.untilAllReady(start)
+	w.deleteAll("the bare ones")
+
+	w = newWorld(b)
+	files := map[string]string{}
+	for n := range sixty {
+		name := fmt.Sprintf("c%02d", n)
+		files[name+".yaml"] = declaration(name, modern, one)
+	}
+	start = time.Now()
+	w.repository.push(files)
+	p := w.start(inside, "run", "--until-converged", "--timeout", passLimit.String())
+	ready := w.untilAllReady(start)
+	r := p.wait().requireCode(b, exitDone)
+	took := max(ready, time.Since(start))
+	w.deleteAll("sixty")
+
+	name := func(what string) string { return fmt.Sprintf("fleet_%d_%s", sixty, what) }
+	figure(name("founded_seconds"), took.Seconds(), "s")
+	figure(name("bare_seconds"), bare.Seconds(), "s")
+	figure(name("founded_ratio"), took.Seconds()/bare.Seconds(), "ratio")
+	figure(name("founded_memory"), float64(r.peak)/(1<<20), "MiB")
+	if usage, ok := p.command.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		cpu := time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+		figure(name("founded_cpu_seconds"), cpu.Seconds(), "s")
+	}
+}
+
+// untilAllReady waits until the pods of all sixty are ready, and returns the time since start.
+func (w *world) untilAllReady(start time.Time) time.Duration {
+	w.t.Helper()
+	watched := func() error {
+		pods, err := w.kube.CoreV1().Pods(w.namespace).List(w.ctx(), metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return err
+		}
+		ready := 0
+		for _, pod := range pods.Items {
+			for _, c := range pod.Status.Conditions {
+				if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+					ready++
+				}
+			}
+		}
+		if ready < sixty {
+			return fmt.Errorf("%d of %d pods are ready", ready, sixty)
+		}
+		return nil
+	}
+	if err := poll(w.ctx(), passLimit, watched); err != nil {
+		w.t.Fatal(err)
+	}
+	return time.Since(start)
+}
+
+// applySixtyBare makes sixty of what one writes by hand, each of one member.
+func (w *world) applySixtyBare() {
+	w.t.Helper()
+	single := strings.NewReplacer(
+		"replicas: 3", "replicas: 1",
+		"volumeMounts:", "readinessProbe: {httpGet: {path: /readyz, port: 2379}, periodSeconds: 1}\n        volumeMounts:",
+		"a-0=http://a-0.a:2380,a-1=http://a-1.a:2380,a-2=http://a-2.a:2380", "a-0=http://a-0.a:2380",
+	).Replace(bareThree)
+	for n := range sixty {
+		name := fmt.Sprintf("c%02d", n)
+		w.apply(strings.NewReplacer("name: a}", "name: "+name+"}", "etcd: a}", "etcd: "+name+"}",
+			"serviceName: a\n", "serviceName: "+name+"\n", "a-0", name+"-0", ".a:", "."+name+":").Replace(single))
+	}
+}
