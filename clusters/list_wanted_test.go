@@ -116,6 +116,27 @@ func TestListWanted(t *testing.T) {
 	}
 }
 
+// However many pods of others a namespace has: none of them is listed, and neither is anything else that is not
+// Quorate's, but for its custom resources and the nodes.
+func TestWhatIsForeignIsNotListed(t *testing.T) {
+	l, live := servedLists(t, "a")
+	_, asked := l.observed(live)
+	_, again := l.observed(live, "ns/a")
+	ours := 0
+	for _, one := range append(asked, again...) {
+		resource, selector, _ := strings.Cut(one, "?")
+		switch {
+		case strings.HasPrefix(selector, "app.kubernetes.io/managed-by=quorate"):
+			ours++
+		case resource != "etcdclusters" && resource != "nodes":
+			t.Errorf("listed %s", one)
+		}
+	}
+	if ours < 2*10 {
+		t.Errorf("%d lists have the selector: %q, %q", ours, asked, again)
+	}
+}
+
 // What could not be listed of one cluster is not known: it is not gone, and the others go on.
 func TestListWantedFails(t *testing.T) {
 	l, live := servedLists(t, "a", "b")
