@@ -96,8 +96,9 @@ type Clients struct {
 	// minute.
 	Patience time.Duration
 
-	mu   sync.Mutex
-	open map[identity]*client
+	mu      sync.Mutex
+	open    map[identity]*client
+	silence silence
 }
 
 // identity is what makes a connection the same one: another pod or other certificates are another.

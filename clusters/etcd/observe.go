@@ -3,7 +3,6 @@ package etcd
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -24,11 +23,6 @@ type Answer struct {
 	// is not in it.
 	ClusterIDs map[string]decide.ID
 }
-
-// soon is the least time that a member whose pod is not ready has after most others have answered.
-const soon = 100 * time.Millisecond
-
-var errNotSoon = errors.New("no answer soon after the others")
 
 // reply is what one pod said when it was asked how it is.
 type reply struct {
@@ -121,27 +115,30 @@ func lists(list *clientv3.MemberListResponse, pod string) bool {
 }
 
 // askAll asks those pods. Once most have answered, the others are waited for with little patience: one of them is
-// usually on its way down or up. Those whose pods are not ready have a few times as long as the others took: a member
-// that joins takes connections for seconds before it answers.
+// usually on its way down or up. Those that were silent just now, and whose pods are not ready, have no more than a few
+// times as long as the others took: a member that joins takes connections for seconds before it answers.
 func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []reply {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	unready, cancelUnready := context.WithCancelCause(ctx)
-	defer cancelUnready(nil)
+	brief, cancelBrief := context.WithCancelCause(ctx)
+	defer cancelBrief(nil)
 	replies, impatience, start := make([]reply, len(pods)), c.impatience(), time.Now()
 	mostHaveAnswered := func() {
 		time.AfterFunc(impatience, func() { cancel(fmt.Errorf("no answer within %s of the others", impatience)) })
-		time.AfterFunc(min(impatience, max(soon, 4*time.Since(start))), func() { cancelUnready(errNotSoon) })
+		time.AfterFunc(min(impatience, max(soon, 4*time.Since(start))), func() { cancelBrief(errNotSoon) })
 	}
 	var answers atomic.Int32
 	var asking panics.Group
 	for i, pod := range pods {
 		asking.Go(func() {
-			within := ctx
-			if pod.Unready {
-				within = unready
+			within, hurried := ctx, pod.Unready && c.silence.justNow(pod.UID)
+			if hurried {
+				within = brief
 			}
 			replies[i] = c.ask(within, cluster, pod)
+			if answered := replies[i].answered(); answered || !hurried {
+				c.silence.note(pod.UID, !answered)
+			}
 			if replies[i].knowsLeader() && int(answers.Add(1)) == len(replies)/2+1 {
 				mostHaveAnswered()
 			}
