@@ -151,28 +151,13 @@ func (s store) checkEndpoint(pattern string, d destination) error {
 	return nil
 }
 
-// partitions are those of AWS but the public one, by how the names of their regions begin, with the domains of their
-// endpoints. The name of a bucket is one in its partition: somebody else may have it in another.
-var partitions = []struct{ region, domain string }{
-	{"cn-", "amazonaws.com.cn"},
-	{"us-gov-", "amazonaws.com"},
-	{"us-iso-", "c2s.ic.gov"},
-	{"us-isob-", "sc2s.sgov.gov"},
-	{"us-isof-", "csp.hci.ic.gov"},
-	{"eu-isoe-", "cloud.adc-e.uk"},
-	{"eusc-", "amazonaws.eu"},
-}
-
 // endpointOf is where a destination is: of S3, the region may lead elsewhere than to AWS's public partition.
 func endpointOf(declared v1alpha1.BackupDestination) string {
 	if declared.S3 == nil || declared.S3.Endpoint != "" {
 		return declared.Endpoint()
 	}
-	region := declared.S3.Region
-	for _, p := range partitions {
-		if strings.HasPrefix(region, p.region) || strings.Contains(region, "-"+p.region) { // such as fips-us-gov-west-1
-			return "https://s3." + region + "." + p.domain
-		}
+	if _, domain := declared.S3.Partition(); domain != "" {
+		return "https://s3." + declared.S3.Region + "." + domain
 	}
 	return ""
 }

@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "strings"
+
 // BackupSpec says when a cluster is backed up, where to, and for how long backups are kept.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.retention) || !has(self.verify) || self.verify != 'Never'",message="backup.retention needs backup.verify: Every: a backup that nobody has read back is no reason to delete another",fieldPath=".retention"
@@ -315,13 +317,55 @@ func (d BackupDestination) Location() string {
 	return ""
 }
 
-// Place is the store by its URL and, after an @, its endpoint, where that is not the public one of AWS or Google. Two
-// of one URL need not be one store: each account of Azure, and each store that speaks S3, may have a bucket of that name.
+// Place is the store by its URL and, after an @, its endpoint, where that is not the public one of AWS or Google, or the
+// partition of AWS, where that is not the public one. Two of one URL need not be one store: each account of Azure, each
+// partition of AWS, and each store that speaks S3, may have a bucket of that name. Where a bucket of AWS has no region, the
+// environment of the pods says it, and counts as one of the public partition.
 func (d BackupDestination) Place() string {
-	if endpoint := d.Endpoint(); endpoint != "" {
-		return d.Location() + "@" + endpoint
+	switch {
+	case d.S3 != nil && d.S3.Endpoint == "":
+		if partition, _ := d.S3.Partition(); partition != "" {
+			return d.Location() + "@" + partition
+		}
+		return d.Location()
+	case d.Azure != nil && !d.Azure.endpointNamesAccount():
+		return d.Location() + "@" + d.Endpoint() + " of account " + d.Azure.Account
+	case d.Endpoint() != "":
+		return d.Location() + "@" + d.Endpoint()
 	}
 	return d.Location()
+}
+
+// partitions are those of AWS but the public one, by how the names of their regions begin, with the domains of their
+// endpoints.
+var partitions = []struct{ region, name, domain string }{
+	{"cn-", "aws-cn", "amazonaws.com.cn"},
+	{"us-gov-", "aws-us-gov", "amazonaws.com"},
+	{"us-iso-", "aws-iso", "c2s.ic.gov"},
+	{"us-isob-", "aws-iso-b", "sc2s.sgov.gov"},
+	{"us-isof-", "aws-iso-f", "csp.hci.ic.gov"},
+	{"eu-isoe-", "aws-iso-e", "cloud.adc-e.uk"},
+	{"eusc-", "aws-eusc", "amazonaws.eu"},
+}
+
+// Partition is the partition of AWS that the region is in, by its name and the domain of its endpoints; both are empty
+// for the public one. The name of a bucket is one in its partition: somebody else may have it in another.
+func (d S3Destination) Partition() (name, domain string) {
+	for _, p := range partitions { // a region may have something before its name, such as fips-us-gov-west-1
+		if strings.HasPrefix(d.Region, p.region) || strings.Contains(d.Region, "-"+p.region) {
+			return p.name, p.domain
+		}
+	}
+	return "", ""
+}
+
+// endpointNamesAccount reports whether no other account is reached at the endpoint: its host begins with the name, or its
+// path does, as that of an emulator.
+func (d AzureDestination) endpointNamesAccount() bool {
+	_, at, _ := strings.Cut(string(d.Endpoint), "://")
+	host, path, _ := strings.Cut(at, "/")
+	first, _, _ := strings.Cut(path, "/")
+	return d.Endpoint == "" || first == d.Account || strings.HasPrefix(host, d.Account+".")
 }
 
 // Endpoint is the URL that the store is reached at; empty where that is the public one of AWS or Google, and for a volume.

@@ -13,6 +13,7 @@ import (
 
 	"quorate.dev/quorate/clusters/backup"
 	"quorate.dev/quorate/clusters/backup/store"
+	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
 // storeFlags say how to reach a store of backups.
@@ -56,9 +57,14 @@ func (f *storeFlags) check(to string) error {
 	return nil
 }
 
-// endpoint is where the store at a URL is, empty if it is where its vendor has it.
+// endpoint is where the store at a URL is, empty if it is where its vendor has it; or the partition of AWS that it is in,
+// empty if that is the public one.
 func (f *storeFlags) endpoint(url string) string {
 	scheme, _, _ := strings.Cut(url, "://")
+	if scheme == "s3" && f.S3.Endpoint == "" {
+		partition, _ := v1alpha1.S3Destination{Region: f.S3.Region}.Partition()
+		return partition
+	}
 	return map[string]string{"s3": f.S3.Endpoint, "gs": f.GCSEndpoint, "azblob": f.AzureEndpoint}[scheme]
 }
 

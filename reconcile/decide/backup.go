@@ -286,6 +286,9 @@ func (s State) describeLackingBackup() (lack string, ends bool) {
 	return s.describeAwaitedBackup(fmt.Sprintf("before etcd %s is rolled out", s.Declared.Version), "Upgrade")
 }
 
+// isElsewhere reports whether a backup is not where git declares it.
+func (s State) isElsewhere(b *Backup) bool { return b != nil && b.To != s.Declared.BackupTo }
+
 // describeAwaitedBackup says how far the backup is that something waits for, which is an occasion of
 // spec.backup.before, and whether that ends by itself.
 func (s State) describeAwaitedBackup(before, occasion string) (lack string, ends bool) {
@@ -312,6 +315,9 @@ func (s State) describeAwaitedBackup(before, occasion string) (lack string, ends
 	case job.Phase == JobFailed:
 		return fmt.Sprintf("%s, and Job %s has failed: %s; cure that, and %s; or take %s out of "+
 			"spec.backup.before", before, job.Name, cmp.Or(job.Message, "it does not say why"), again, occasion), false
+	case job.Phase == JobSucceeded && occasion == "Deletion" && s.isElsewhere(job.Backup):
+		return fmt.Sprintf("%s in %s, and Job %s has stored one in %s; %s", before, s.Declared.BackupTo, job.Name,
+			cmp.Or(job.Backup.To, "a place that it does not name"), again), false
 	case job.Phase == JobSucceeded:
 		return fmt.Sprintf("%s, and Job %s has ended without saying that it took one of this cluster; "+
 			"look at its log, and %s", before, job.Name, again), false

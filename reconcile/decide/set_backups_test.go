@@ -70,6 +70,8 @@ func (w *world) setBackups(target, key, text string) error {
 		job.Backup = &decide.Backup{Job: job.Name, Generation: job.Generation, Slot: at, StartedAt: at, FinishedAt: at,
 			ClusterID: w.Record.ClusterID, To: w.Declared.BackupTo}
 		return err
+	case "in":
+		job.Backup.To = text
 	case "verified":
 		verified, err := strconv.ParseBool(text)
 		job.Backup.Verified = verified

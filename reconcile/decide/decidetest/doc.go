@@ -68,7 +68,7 @@
 //	set backups last=10m|none revision=900 job=a-backup-gen2 generation=2 cluster=c2 in=(s3://old) verified=true to=(s3://old)
 //	set backups hidden=(jobs is forbidden) foreign=(CronJob a-backup)
 //	set job-29400000 created=1m stored=30s
-//	set job-gen2 phase=Running|Succeeded|Failed created=5m stored=4m verified=true message=(exit code 1)
+//	set job-gen2 phase=Running|Succeeded|Failed created=5m stored=4m in=(s3://old) verified=true message=(exit code 1)
 //	set restore phase=Running|Succeeded|Failed of=(tuesday of b/a) volume=v0 message=(no) restored=(rev 7) data=(c1 a0 1018) terminating=true
 //	set restore job=none hidden=(jobs is forbidden) foreign=(Job a-restore) stopping=(a-restore-x)
 //	set recovery phase=Running|Succeeded|Failed of=(c1 1) volume=v1 from=(tuesday) into=c2 suspect=true message=(no) terminating=true

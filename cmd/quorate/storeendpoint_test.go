@@ -1,0 +1,21 @@
+package main
+
+import "testing"
+
+// TestEndpointOfRestore: what was restored from a store is told from what is in another one of the same URL.
+func TestEndpointOfRestore(t *testing.T) {
+	for _, c := range []struct{ url, endpoint, region, want string }{
+		{"s3://backups", "", "", ""},
+		{"s3://backups", "", "eu-central-1", ""},
+		{"s3://backups", "", "cn-north-1", "aws-cn"},
+		{"s3://backups", "", "us-gov-west-1", "aws-us-gov"},
+		{"s3://backups", "https://minio.example.com", "cn-north-1", "https://minio.example.com"},
+		{"file:///backups", "", "cn-north-1", ""},
+	} {
+		var f storeFlags
+		f.S3.Endpoint, f.S3.Region = c.endpoint, c.region
+		if got := f.endpoint(c.url); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
