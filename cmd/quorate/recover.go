@@ -120,7 +120,7 @@ func (f *recoverFlags) run(ctx context.Context, std streams, args []string) erro
 	}
 	if err != nil {
 		err = blockedBy(err, snapshot.ErrNoMember, snapshot.ErrRunning, snapshot.ErrDamaged, snapshot.ErrExists,
-			recovery.ErrUnfit, etcdprocess.ErrVersion, errTooLarge)
+			snapshot.ErrRevision, recovery.ErrUnfit, etcdprocess.ErrVersion, errTooLarge)
 		return fmt.Errorf("recover: %w", err)
 	}
 	if f.backup.to == "" || f.dryRun {

@@ -236,7 +236,7 @@ func (f *restoreFlags) restore(
 	}
 	made, err := snapshot.Make(file, f.r)
 	if err != nil {
-		return restored{}, err
+		return restored{}, blockedBy(err, snapshot.ErrRevision)
 	}
 	defer made.Remove()
 	said.started, said.finished, said.revision, said.identity = started, time.Now(), made.Revision, made.Identity

@@ -207,6 +207,9 @@ func inspect(tx *bolt.Tx) (Facts, error) {
 		return Facts{}, err
 	}
 	f.CompactRevision = mainOf(value(tx, metaBucket, scheduled))
+	if finished := mainOf(value(tx, metaBucket, finished)); f.CompactRevision < 0 || finished < 0 {
+		return Facts{}, fmt.Errorf("%w: it was compacted at a negative revision", ErrDamaged)
+	}
 	hash, err := hashKV(tx, f.Revision, f.CompactRevision)
 	switch {
 	case errors.Is(err, errUnderWay):
@@ -277,12 +280,12 @@ func lastRevision(tx *bolt.Tx) (revision, changes int64, err error) {
 }
 
 // A revision is 8 bytes, "_", 8 bytes, and "t" where a key was deleted (etcd's
-// storage/mvcc/revision.go).
+// storage/mvcc/revision.go). It is signed, and etcd does not see negative ones.
 const revisionBytes = 17
 
 func isRevision(k []byte) bool {
 	tombstone := len(k) == revisionBytes+1 && k[revisionBytes] == 't'
-	return (len(k) == revisionBytes || tombstone) && k[8] == '_'
+	return (len(k) == revisionBytes || tombstone) && k[8] == '_' && mainOf(k) >= 0
 }
 
 func isTombstone(k []byte) bool { return len(k) == revisionBytes+1 }

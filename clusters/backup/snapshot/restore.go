@@ -43,7 +43,10 @@ type Restoration struct {
 // ErrExists is a data directory that holds something.
 var ErrExists = errors.New("the data directory is not empty")
 
-// maxRevision is how far a revision may be raised: etcd's are signed, and clients count on.
+// ErrRevision is a snapshot whose revision cannot be raised by what was asked for.
+var ErrRevision = errors.New("its revision cannot be raised")
+
+// maxRevision is how far a revision may be raised, and up to which: etcd's are signed, and clients count on.
 const maxRevision = math.MaxInt64 / 2
 
 // working is what the directories begin with in which a restoration works, inside the data directory:
@@ -108,6 +111,10 @@ func Make(file string, r Restoration) (*Made, error) {
 		return nil, fmt.Errorf("restore %s: the revision cannot be raised by %d; "+
 			"%d is enough for a week of 1,500 writes a second", file, r.Bump, int64(DefaultBump))
 	}
+	var err error
+	if r.Bump, err = bumpOf(file, r.Bump); err != nil {
+		return nil, fmt.Errorf("restore %s: %w", file, err)
+	}
 	workspace := Workspace
 	if r.Beside {
 		workspace = WorkspaceBeside
@@ -123,6 +130,29 @@ func Make(file string, r Restoration) (*Made, error) {
 		return nil, fmt.Errorf("restore %s: %w", file, err)
 	}
 	return m, nil
+}
+
+// bumpOf is by how much etcd's library is to raise the newest key of a snapshot so that the revision is raised by so
+// much: what is newer than that key may have been compacted. ErrRevision: the revision would overflow, and be a
+// negative one to etcd.
+func bumpOf(file string, bump uint64) (uint64, error) {
+	if bump == 0 {
+		return 0, nil
+	}
+	var newest, key int64
+	if err := reading(file, os.OpenFile, func(tx *bolt.Tx) error {
+		last, _ := tx.Bucket(keyBucket).Cursor().Last()
+		newest, key = newestRevision(tx), mainOf(last)
+		return nil
+	}); err != nil {
+		return 0, err
+	}
+	if newest > maxRevision-int64(bump) {
+		return 0, fmt.Errorf("%w by %d: it is %d, and no etcd comes to more than %d by itself: see where the snapshot "+
+			"is from; with --revision-bump 0 it would be restored as it is", ErrRevision, bump, newest,
+			int64(maxRevision))
+	}
+	return bump + uint64(newest-key), nil
 }
 
 func (m *Made) make(file string, r Restoration) (err error) {
