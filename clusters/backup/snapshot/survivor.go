@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
@@ -257,24 +258,29 @@ func (s *Survivor) readRecords(dir string) error {
 		return err
 	}
 	slices.Sort(names)
+	at := 0
 	var files []fileutil.FileReader
-	for _, name := range names {
+	for i, name := range names {
 		file, err := disk.Open(name)
 		if err != nil {
 			return err
 		}
 		defer file.Close()
-		files = append(files, fileutil.NewFileReader(file))
+		files = append(files, part{fileutil.NewFileReader(file), i, &at})
 	}
-	decoder := wal.NewDecoder(files...)
+	decoder, found := wal.NewDecoder(files...), records{}
 	for {
 		var record walpb.Record
 		err := decoder.Decode(&record)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // its end may be torn
-			return nil
+		switch torn := errors.Is(err, io.ErrUnexpectedEOF); {
+		case torn && at < len(names)-1:
+			return fmt.Errorf("%w: its log is cut off in the middle, in %s: what comes after that cannot be read",
+				ErrDamaged, names[at])
+		case torn || errors.Is(err, io.EOF): // its end may be torn
+			return s.takeAll(found)
 		}
 		if err == nil {
-			err = s.take(decoder, &record)
+			err = found.take(decoder, &record)
 		}
 		if err != nil {
 			return fmt.Errorf("%w: its log: %w", ErrDamaged, err)
@@ -282,8 +288,29 @@ func (s *Survivor) readRecords(dir string) error {
 	}
 }
 
-// take takes one record into account. A later entry takes the place of all from its index on.
-func (s *Survivor) take(decoder wal.Decoder, record *walpb.Record) error {
+// part is a file of a log, which notes that it is the one that is being read.
+type part struct {
+	fileutil.FileReader
+	number int
+	at     *int
+}
+
+// Read implements fileutil.FileReader.
+func (p part) Read(b []byte) (int, error) {
+	*p.at = p.number
+	return p.FileReader.Read(b)
+}
+
+// records are those of a log that say where it ends, in their order.
+type records struct {
+	entries, snapshots []Position
+	// commit is what the last state says, and committed the most that one has said.
+	commit, committed uint64
+	metadata          []byte
+}
+
+// take takes one record into account.
+func (r *records) take(decoder wal.Decoder, record *walpb.Record) error {
 	switch record.GetType() {
 	case wal.CrcType:
 		if sum := decoder.LastCRC(); sum != 0 && record.Validate(sum) != nil {
@@ -295,21 +322,60 @@ func (s *Survivor) take(decoder wal.Decoder, record *walpb.Record) error {
 		if err := proto.Unmarshal(record.Data, &state); err != nil {
 			return err
 		}
-		s.Committed = max(s.Committed, state.GetCommit())
+		r.commit, r.committed = state.GetCommit(), max(r.committed, state.GetCommit())
 	case wal.EntryType:
 		var entry raftpb.Entry
 		if err := proto.Unmarshal(record.Data, &entry); err != nil {
 			return err
 		}
-		s.End = Position{entry.GetTerm(), entry.GetIndex()}
+		r.entries = append(r.entries, Position{entry.GetTerm(), entry.GetIndex()})
 	case wal.SnapshotType:
 		var snap walpb.Snapshot
 		if err := proto.Unmarshal(record.Data, &snap); err != nil {
 			return err
 		}
-		if at := (Position{snap.GetTerm(), snap.GetIndex()}); at.Compare(s.End) > 0 {
-			s.End = at
+		r.snapshots = append(r.snapshots, Position{snap.GetTerm(), snap.GetIndex()})
+	case wal.MetadataType:
+		if r.metadata != nil && !bytes.Equal(r.metadata, record.Data) {
+			return wal.ErrMetadataConflict
 		}
+		r.metadata = bytes.Clone(record.Data)
+	default: // no checksum is over the type
+		return fmt.Errorf("there is no record of type %d", record.GetType())
+	}
+	return nil
+}
+
+// takeAll says where the log ends as etcd reads it: from its last snapshot that was committed, each entry being the
+// next one of those before, or taking the place of all from its index on.
+func (s *Survivor) takeAll(found records) error {
+	s.Committed = max(s.Committed, found.committed)
+	begun := false
+	for _, snap := range found.snapshots {
+		if snap.Index <= found.commit { // whoever was killed may have left one that was not
+			s.End, begun = snap, true
+		}
+	}
+	if !begun {
+		return fmt.Errorf("%w: its log has no beginning", ErrDamaged)
+	}
+	first, after := s.End, s.End
+	for _, entry := range found.entries {
+		if entry.Index <= first.Index {
+			continue
+		}
+		if entry.Index == first.Index+1 {
+			after = entry
+		}
+		if entry.Index-1 > s.End.Index {
+			return fmt.Errorf("%w: its log has entry %d after %d, and none between them", ErrDamaged, entry.Index,
+				s.End.Index)
+		}
+		s.End = entry
+	}
+	if after.Term < first.Term { // written before a leader sent the snapshot, which took the place of all of the log
+		return fmt.Errorf("%w: after its last snapshot, at %d, its log goes on in an earlier term", ErrDamaged,
+			first.Index)
 	}
 	return nil
 }
