@@ -20,9 +20,11 @@ import (
 )
 
 // CopyMember copies what etcd needs of a member to a data directory that it makes: its log, its
-// snapshots, and its database. The member does not run.
+// snapshots, its database, and one that a leader has sent and that is not in its place yet. The member does not run.
 func CopyMember(ctx context.Context, from, to string) error {
-	for _, part := range []struct{ dir, files string }{{"wal", "*.wal"}, {"snap", "*.snap"}, {"snap", "db"}} {
+	for _, part := range []struct{ dir, files string }{
+		{"wal", "*.wal"}, {"snap", "*.snap"}, {"snap", "*.snap.db"}, {"snap", "db"},
+	} {
 		source, target := filepath.Join(from, member, part.dir), filepath.Join(to, member, part.dir)
 		if err := os.MkdirAll(target, 0o700); err != nil {
 			return err
