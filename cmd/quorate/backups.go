@@ -292,7 +292,7 @@ var errNoneUsable = errors.New("none of them is usable")
 // cluster IDs, is said: after an accident, the newest may be of an empty cluster.
 func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing store.Listing) (store.Manifest, error) {
 	if len(listing.Backups) == 0 {
-		return store.Manifest{}, errors.New("the store has none")
+		return store.Manifest{}, errors.New("the store has none of it; quorate backups list shows what it has")
 	}
 	until := time.Now().Add(clockSkew)
 	newest, some := listing.Until(until).Newest()

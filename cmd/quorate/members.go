@@ -81,13 +81,29 @@ func parseMember(text string) (name, address, scheme string, err error) {
 	u, err := url.Parse(rest)
 	if err != nil || !store.IsName(name) || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" ||
 		u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
-		return "", "", "", fmt.Errorf("--member: want NAME=https://HOST:2379, the name being that of its pod")
+		return "", "", "", fmt.Errorf("--member %s: want NAME=https://HOST:2379, the name being that of its pod",
+			withoutSecrets(text))
 	}
 	port := u.Port()
 	if port == "" {
 		port = "2379"
 	}
 	return name, net.JoinHostPort(u.Hostname(), port), u.Scheme, nil
+}
+
+// withoutSecrets is what was given as a member, quoted, without what may be a password or a token.
+func withoutSecrets(text string) string {
+	if at := strings.LastIndex(text, "@"); at >= 0 {
+		name, _, _ := strings.Cut(text, "=")
+		if !store.IsName(name) {
+			name = ""
+		}
+		text = name + "=…" + text[at:]
+	}
+	if end := strings.IndexAny(text, "?#"); end >= 0 {
+		text = text[:end+1] + "…"
+	}
+	return fmt.Sprintf("%.100q", text)
 }
 
 func (f *memberFlags) readTLS() (*etcd.TLS, error) {

@@ -57,11 +57,14 @@ func TestBackupOfNamedMembers(t *testing.T) {
 // TestMemberFlags: what names no member is refused before anybody is asked.
 func TestMemberFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"--member a-0":                                      "want NAME=https://HOST:2379",
-		"--member a-0=10.0.0.1:2379":                        "want NAME=https://HOST:2379",
-		"--member a-0=https://me:secret@h":                  "want NAME=https://HOST:2379",
-		"--member a-0=https://h/x":                          "want NAME=https://HOST:2379",
-		"--member A=https://h":                              "want NAME=https://HOST:2379",
+		"--member a-0":                                      `--member "a-0": want NAME=https://HOST:2379`,
+		"--member a-0=10.0.0.1:2379":                        `--member "a-0=10.0.0.1:2379": want NAME=https://HOST:2379`,
+		"--member a-0=https://me:secret@h":                  `--member "a-0=…@h": want NAME=https://HOST:2379`,
+		"--member https://me:secret@h":                      `--member "=…@h": want NAME=https://HOST:2379`,
+		"--member a-0=https://me:se@cret@h?x=secret":        `--member "a-0=…@h?…": want NAME=https://HOST:2379`,
+		"--member a-0=https://h#secret":                     `--member "a-0=https://h#…": want NAME=https://HOST:2379`,
+		"--member a-0=https://h/x":                          `--member "a-0=https://h/x": want NAME=https://HOST:2379`,
+		"--member A=https://h":                              `--member "A=https://h": want NAME=https://HOST:2379`,
 		"--member a-0=http://h --member a-0=http://i":       "names a-0 twice",
 		"--member a-0=http://h --member a-1=https://i":      "some URLs are of https, and some of http",
 		"--member a-0=https://h --cacert x":                 "with https takes --cacert, --cert and --key",

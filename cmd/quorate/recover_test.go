@@ -145,7 +145,8 @@ func TestRecover(t *testing.T) {
 	r.unchanged(exitOK, fmt.Sprintf("of cluster %s: a voter, one of 1\nits log ends at term 2, index ", hexID(r.id.ClusterID)), func() ran { return r.recover(r.dir(), "--dry-run") })
 	r.unchanged(exitInvalid, "--cluster-id is missing", func() ran { return r.recover(r.dir(), "--cluster-id=") })
 	r.unchanged(exitInvalid, "want hexadecimal digits", func() ran { return r.recover(r.dir(), "--cluster-id=a-0") })
-	r.unchanged(exitBlocked, "of cluster "+hexID(r.id.ClusterID)+", and not of 00000000000000ab", func() ran { return r.recover(r.dir(), "--cluster-id=ab") })
+	r.unchanged(exitBlocked, "no cluster is to be made of this member: it holds a member of cluster "+hexID(r.id.ClusterID)+
+		", and not of 00000000000000ab (--cluster-id)", func() ran { return r.recover(r.dir(), "--cluster-id=ab") })
 	programs := etcdPrograms(t)
 	r.unchanged(exitBlocked, "this etcd is not to be started with the data", func() ran { return r.recover(r.dir(), "--etcd="+programs[0]) })
 	r.unchanged(exitBlocked, "the data directory holds no member", func() ran { return r.recover(r.volume) })

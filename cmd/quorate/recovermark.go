@@ -42,7 +42,7 @@ func (d recovering) lock(ctx context.Context, std streams) (unlock func(), err e
 }
 
 // find reports whether the cluster was recovered before, in this directory. Data of another one are
-// snapshot.ErrExists.
+// recovery.ErrUnfit.
 func (d recovering) find() (told result.Recovered, done bool, err error) {
 	found, err := snapshot.IdentityOf(d.dataDir)
 	if err != nil || found.ClusterID == d.lost {
@@ -53,8 +53,8 @@ func (d recovering) find() (told result.Recovered, done bool, err error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, result.ErrRecovered):
 		return result.Recovered{}, false, err
 	case err != nil || told.LostClusterID != hexID(d.lost) || !is(told, found):
-		return result.Recovered{}, false, fmt.Errorf("%s: %w: it holds a member of cluster %s, and not of %s; "+
-			"nothing was changed", d.dataDir, snapshot.ErrExists, hexID(found.ClusterID), hexID(d.lost))
+		return result.Recovered{}, false, fmt.Errorf("%s: %w: it holds a member of cluster %s, and not of %s "+
+			"(--cluster-id); nothing was changed", d.dataDir, recovery.ErrUnfit, hexID(found.ClusterID), hexID(d.lost))
 	}
 	// Whoever has put it there may have been killed before it was on the disk for good.
 	return told, true, disk.Sync(d.dataDir)
