@@ -90,8 +90,8 @@ func verifyArgs(in Input) []string {
 
 func pruneArgs(in Input) []string {
 	c := in.Cluster
-	// Another Job may have stored a newer one meanwhile, and prunes itself.
-	args := []string{"backups", "prune", clusterKey(c), "--from=" + storeURL(c.Spec.Backup.To), "--if-verified"}
+	// Another Job may have stored a newer one meanwhile, and not have verified it yet.
+	args := []string{"backups", "prune", clusterKey(c), "--from=" + storeURL(c.Spec.Backup.To), "--by-verified"}
 	r := c.Spec.Backup.Retention
 	for _, part := range []struct {
 		flag  string

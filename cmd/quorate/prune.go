@@ -18,7 +18,7 @@ import (
 func newBackupsPrune(std streams) *cobra.Command {
 	var f readingFlags
 	var p retention.Policy
-	var how pruning
+	var dryRun bool
 	c := &cobra.Command{
 		Use:   "prune [NAMESPACE/]CLUSTER --from URL",
 		Short: "Delete the backups of a cluster that nothing keeps",
@@ -35,19 +35,16 @@ deleted, the exit code is 4.`, retention.MaxDeleted),
 	f.timeout.add(c)
 	parts := addParts(c, &p)
 	c.Flags().DurationVar(&p.MinAge, "min-age", 24*time.Hour, "keep what is younger")
-	c.Flags().BoolVar(&how.ifVerified, "if-verified", false,
-		"exit with code 0 where nothing is deleted since the newest has not been verified: whoever stored it may be "+
-			"about to, and to prune")
-	c.Flags().BoolVar(&how.dryRun, "dry-run", false, "say what would be deleted, and delete nothing")
+	c.Flags().BoolVar(&p.ByVerified, "by-verified", false,
+		"go by the newest that was verified, where newer ones were not: whoever stored them may be about to; they "+
+			"stay, and take the place of no other")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be deleted, and delete nothing")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		onlyGiven(parts)
-		return pruneBackups(c.Context(), std, f, p, how, args[0])
+		return pruneBackups(c.Context(), std, f, p, dryRun, args[0])
 	}
 	return c
 }
-
-// pruning says how to go about it.
-type pruning struct{ dryRun, ifVerified bool }
 
 // addParts adds the flags that say what is kept.
 func addParts(c *cobra.Command, p *retention.Policy) (parts []*pflag.Flag) {
@@ -82,7 +79,7 @@ func onlyGiven(parts []*pflag.Flag) {
 }
 
 func pruneBackups(
-	ctx context.Context, std streams, f readingFlags, p retention.Policy, how pruning, argument string,
+	ctx context.Context, std streams, f readingFlags, p retention.Policy, dryRun bool, argument string,
 ) error {
 	of, err := clusterNamed(argument, nil)
 	if err != nil {
@@ -101,16 +98,17 @@ func pruneBackups(
 	plan := retention.Prune(listing, p, time.Now())
 	if plan.Why != "" {
 		fmt.Fprintf(std.out, "%s  nothing is deleted: %s\n", of, plan.Why)
-		if plan.Unverified && how.ifVerified {
-			return nil
-		}
 		return exit(exitBlocked)
 	}
 	if err := store.Confirm(ctx, bucket, plan.RestsOn); err != nil {
 		return fmt.Errorf("prune the backups of %s: nothing is deleted, since the newest is not what was verified: %w",
 			of, err)
 	}
-	pruner := pruner{std, bucket, of, listing, how.dryRun}
+	for _, b := range plan.Waiting {
+		fmt.Fprintf(std.out, "%s  %s stays, and takes the place of no other: it has not been verified yet\n", of,
+			b.ID())
+	}
+	pruner := pruner{std, bucket, of, listing, dryRun}
 	if err := pruner.run(ctx, plan); err != nil {
 		return fmt.Errorf("prune the backups of %s: %w", of, err)
 	}

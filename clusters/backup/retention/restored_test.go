@@ -21,7 +21,7 @@ func TestRestoredFromTooNewABackup(t *testing.T) {
 		"last 1, weekly 8": {Last: 1, Weekly: 8, MinAge: days},
 	} {
 		plan := Prune(store.Listing{Backups: all}, p, now)
-		if slices.ContainsFunc(plan.Delete, func(b store.Backup) bool { return p.keep(all[1:])[b] }) {
+		if slices.ContainsFunc(plan.Delete, func(b store.Backup) bool { return p.keep(all[1:], nil)[b] }) {
 			t.Errorf("%s: backups are deleted that the policy says to keep", name)
 		}
 	}

@@ -19,6 +19,9 @@ type Policy struct {
 	Hourly, Daily, Weekly int
 	// MinAge is how old a backup is at least before it is deleted.
 	MinAge time.Duration
+	// ByVerified has the others given up for the newest backup that was read back, where newer ones were not, or not
+	// yet, as those of other Jobs. Newer ones stay, and take the place of no other.
+	ByVerified bool
 }
 
 // MaxDeleted is how many backups one call gives up at most: a mistake is noticed before it has cost
@@ -40,8 +43,8 @@ type Plan struct {
 	// Orphans are data that no manifest names, by their names in the store.
 	Orphans []string
 	Why     string
-	// Unverified says that nothing is deleted since the newest backup has not been read back, or not yet.
-	Unverified bool
+	// Waiting are newer than the one that the plan rests on, and have not been read back: only with Policy.ByVerified.
+	Waiting []store.Backup
 }
 
 // Prune decides about the backups of one cluster, of all its cluster IDs, which must be all that
@@ -57,11 +60,15 @@ type Plan struct {
 //     as long as both have lived at the same time.
 func Prune(l store.Listing, p Policy, now time.Time) Plan {
 	newest, some := l.Newest()
+	waiting := map[store.Backup]bool{}
+	if p.ByVerified {
+		newest, waiting = newestVerified(l, newest)
+	}
 	switch {
 	case !some:
 		return Plan{Why: "there is no good backup"}
 	case !newest.Verified:
-		return Plan{Unverified: true, Why: fmt.Sprintf(
+		return Plan{Why: fmt.Sprintf(
 			"the newest backup, %s, has not been read back since it was stored: verify it first", newest.ID())}
 	case newest.Slot.After(now):
 		return Plan{Why: fmt.Sprintf("the newest backup, %s, is of the future: one of the clocks is wrong",
@@ -73,11 +80,12 @@ func Prune(l store.Listing, p Policy, now time.Time) Plan {
 	}
 	kept := map[store.Backup]bool{}
 	for _, backups := range byID {
-		maps.Copy(kept, p.keep(backups))
+		maps.Copy(kept, p.keep(backups, waiting))
 	}
+	maps.Copy(kept, waiting)
 	keepNewest(kept, l.Backups)
 	succeeded := p.succeeded(byID, newest.ClusterID)
-	plan := Plan{RestsOn: newest}
+	plan := Plan{RestsOn: newest, Waiting: slices.SortedFunc(maps.Keys(waiting), oldestFirst)}
 	for _, b := range l.Backups {
 		old := now.Sub(b.Slot) >= p.MinAge
 		replaced := b.Good() || b.Slot.Before(newest.Slot)
@@ -93,6 +101,21 @@ func Prune(l store.Listing, p Policy, now time.Time) Plan {
 	plan.Delete, plan.Behind = plan.Delete[:first], plan.Delete[first:]
 	plan.Orphans = orphans(l, p, now)
 	return plan
+}
+
+// newestVerified is the newest good backup that was read back, or the newest one if none was, and those that are newer.
+func newestVerified(l store.Listing, newest store.Backup) (store.Backup, map[store.Backup]bool) {
+	found := verified(l.Backups)
+	if len(found) == 0 {
+		return newest, nil
+	}
+	waiting := map[store.Backup]bool{}
+	for _, b := range l.Backups {
+		if b.Good() && !b.Verified && !b.Slot.Before(found[0].Slot) {
+			waiting[b] = true
+		}
+	}
+	return found[0], waiting
 }
 
 // keepNewest keeps the newest good backup and the newest verified one of each cluster ID.
@@ -127,10 +150,11 @@ func (p Policy) succeeded(byID map[string][]store.Backup, present string) map[st
 	return found
 }
 
-// keep are the backups of one cluster ID that the policy keeps: good ones only, since another counts as none.
-func (p Policy) keep(backups []store.Backup) map[store.Backup]bool {
+// keep are the backups of one cluster ID that the policy keeps: good ones only, since another counts as none, and none
+// of those that wait for their verification.
+func (p Policy) keep(backups []store.Backup, waiting map[store.Backup]bool) map[store.Backup]bool {
 	kept := map[store.Backup]bool{}
-	good := slices.DeleteFunc(slices.Clone(backups), func(b store.Backup) bool { return !b.Good() })
+	good := slices.DeleteFunc(slices.Clone(backups), func(b store.Backup) bool { return !b.Good() || waiting[b] })
 	slices.SortFunc(good, func(a, b store.Backup) int { return oldestFirst(b, a) })
 	for _, b := range good[:min(p.Last, len(good))] {
 		kept[b] = true

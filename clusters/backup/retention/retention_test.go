@@ -106,6 +106,9 @@ func TestLaws(t *testing.T) {
 		if again := Prune(store.Listing{Backups: backups}, policy, now); !slices.Equal(again.Delete, plan.Delete) {
 			t.Fatalf("seed %d: it depends on the order", seed)
 		}
+		if broken := byVerifiedBroken(backups, policy); broken != "" {
+			t.Fatalf("seed %d: by the newest verified: %s:\n%+v\n%+v", seed, broken, policy, backups)
+		}
 		oneID := !slices.ContainsFunc(backups, func(b store.Backup) bool { return b.ClusterID == earlier })
 		if kept := without(backups, plan.Delete); oneID && len(plan.Delete) < MaxDeleted {
 			if again := Prune(store.Listing{Backups: kept}, policy, now); len(again.Delete) > 0 {
@@ -162,6 +165,63 @@ func lawBroken(all []store.Backup, plan Plan, p Policy) string {
 		}
 	}
 	return ""
+}
+
+// byVerifiedBroken says which law a plan breaks that goes by the newest backup that was read back: it gives up nothing
+// that would not be given up if there were none of the newer ones that were not.
+func byVerifiedBroken(all []store.Backup, p Policy) string {
+	p.ByVerified = true
+	plan := Prune(store.Listing{Backups: all}, p, now)
+	left := without(all, plan.Waiting)
+	p.ByVerified = false
+	for _, b := range plan.Waiting {
+		if b.Verified || !b.Good() || b.Slot.Before(plan.RestsOn.Slot) {
+			return "one waits that does not"
+		}
+	}
+	alone := Prune(store.Listing{Backups: left}, p, now)
+	if plan.Why != "" {
+		if len(plan.Delete)+len(plan.Behind)+len(plan.Orphans) > 0 {
+			return "it deletes though " + plan.Why
+		}
+		return ""
+	}
+	if plan.Why != alone.Why || plan.RestsOn != alone.RestsOn {
+		return "it goes by another: " + plan.Why + ", " + alone.Why
+	}
+	for _, b := range slices.Concat(plan.Delete, plan.Behind) {
+		if !slices.Contains(alone.Delete, b) && !slices.Contains(alone.Behind, b) {
+			return "it gives up " + b.ID()
+		}
+	}
+	return ""
+}
+
+// TestByVerified: what nobody has read back yet neither is given up nor keeps others from it.
+func TestByVerified(t *testing.T) {
+	for name, c := range map[string]struct {
+		backups         []store.Backup
+		deleted, waited []time.Duration
+		why             string
+	}{
+		"another Job's":      {[]store.Backup{backup(hours, ""), backup(2*hours, "v"), backup(9*days, "v"), backup(10*days, "")}, []time.Duration{10 * days}, []time.Duration{hours}, ""},
+		"nobody's":           {[]store.Backup{backup(hours, ""), backup(2*hours, ""), backup(10*days, "")}, nil, nil, "the newest backup, 20261122t170000z, has not been read back since it was stored: verify it first"},
+		"of the future":      {[]store.Backup{backup(-365*days, ""), backup(2*hours, "v"), backup(9*days, ""), backup(10*days, "")}, []time.Duration{10 * days}, []time.Duration{-365 * days}, ""},
+		"verified of it":     {[]store.Backup{backup(-hours, "v"), backup(2*hours, "v"), backup(9*days, ""), backup(10*days, "")}, nil, nil, "the newest backup, 20261122t190000z, is of the future: one of the clocks is wrong"},
+		"of another cluster": {[]store.Backup{backup(hours, "e"), backup(2*hours, "v"), backup(3*hours, "v"), backup(40*days, ""), backup(50*days, "e")}, []time.Duration{40 * days}, []time.Duration{hours}, ""},
+		"at the same time":   {[]store.Backup{backup(2*hours, "e"), backup(2*hours, "v"), backup(9*days, "v"), backup(10*days, "")}, []time.Duration{10 * days}, []time.Duration{2 * hours}, ""},
+	} {
+		plan := Prune(store.Listing{Backups: c.backups}, Policy{Last: 2, MinAge: days, ByVerified: true}, now)
+		ages := func(of []store.Backup) (ages []time.Duration) {
+			for _, b := range of {
+				ages = append(ages, now.Sub(b.Slot))
+			}
+			return ages
+		}
+		if deleted, waited := ages(plan.Delete), ages(plan.Waiting); !slices.Equal(deleted, c.deleted) || !slices.Equal(waited, c.waited) || plan.Why != c.why {
+			t.Errorf("%s: deleted %v, waited for %v (%s)", name, deleted, waited, plan.Why)
+		}
+	}
 }
 
 func without(all, deleted []store.Backup) []store.Backup {
