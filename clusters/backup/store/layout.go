@@ -260,6 +260,12 @@ func (l Listing) At(slot time.Time) []Backup {
 	return found
 }
 
+// isData reports whether a name in a store is one of data.
+func isData(name string) bool {
+	parts := inStore.FindStringSubmatch(name)
+	return parts != nil && dataRest.MatchString(parts[5])
+}
+
 // isDataName reports whether a file beside a manifest of that slot may be its data.
 func isDataName(name, slot string) bool {
 	return path.Base(name) == name && strings.HasPrefix(name, slot) && dataRest.MatchString(name[len(slot):])

@@ -113,7 +113,7 @@ func (l Location) Open(ctx context.Context, o Options) (Bucket, error) {
 	}
 	b := objects{bucket: bucket, prefix: l.Prefix, code: kind.code}
 	if l.Scheme == "s3" {
-		b.s3 = o.S3
+		b.s3, b.named = o.S3, l.Bucket
 	}
 	return b, nil
 }

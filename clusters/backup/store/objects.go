@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,8 +27,9 @@ type objects struct {
 	prefix string
 	// code says what an error means.
 	code func(error) gcerrors.ErrorCode
-	// s3 is what is asked of an S3 store; nothing is of another.
-	s3 S3
+	// s3 is what is asked of an S3 store, and named its bucket; nothing is of another.
+	s3    S3
+	named string
 }
 
 // An object is uploaded in parts of this size, two at a time at most, which bounds the memory that it
@@ -39,6 +41,9 @@ const (
 
 // Create implements Bucket.
 func (o objects) Create(ctx context.Context, name string, content io.Reader) error {
+	if o.named != "" && path.Ext(name) != ".json" {
+		o.clear(ctx, path.Dir(name)+"/", time.Now().Add(-abandoned))
+	}
 	return o.write(ctx, name, content, true)
 }
 

@@ -95,6 +95,37 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 	}), nil
 }
 
+// clearTimeout bounds what is not needed for a backup.
+const clearTimeout = time.Minute
+
+// clear aborts uploads of data in a directory that were begun before a time, as by those who were killed since: their
+// parts take as much room as a backup each, and no list has them. Whoever may not, or a store that cannot, leaves that
+// to the bucket.
+func (o objects) clear(ctx context.Context, dir string, before time.Time) {
+	var client *s3.Client
+	if !o.bucket.As(&client) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, clearTimeout)
+	defer cancel()
+	found, err := client.ListMultipartUploads(ctx, &s3.ListMultipartUploadsInput{
+		Bucket: &o.named, Prefix: aws.String(o.prefix + dir),
+	})
+	if err != nil {
+		return
+	}
+	for _, upload := range found.Uploads {
+		name, under := strings.CutPrefix(aws.ToString(upload.Key), o.prefix)
+		begun := upload.Initiated
+		if !under || !isData(name) || begun == nil || !begun.Before(before) {
+			continue
+		}
+		_, _ = client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{
+			Bucket: &o.named, Key: upload.Key, UploadId: upload.UploadId,
+		})
+	}
+}
+
 // lockedUntil is until when what is created at a time is locked; zero if it is not.
 func (o S3) lockedUntil(at time.Time) time.Time {
 	if o.LockFor <= 0 {
