@@ -108,7 +108,7 @@ func pruneBackups(
 		fmt.Fprintf(std.out, "%s  %s stays, and takes the place of no other: it has not been verified yet\n", of,
 			b.ID())
 	}
-	pruner := pruner{std, bucket, of, listing, dryRun}
+	pruner := pruner{std, bucket, of, listing, plan.RestsOn, dryRun}
 	if err := pruner.run(ctx, plan); err != nil {
 		return fmt.Errorf("prune the backups of %s: %w", of, err)
 	}
@@ -122,7 +122,9 @@ type pruner struct {
 	of     store.Cluster
 	// listed is what the plan is about.
 	listed store.Listing
-	dryRun bool
+	// restsOn is the backup that others are given up for.
+	restsOn store.Backup
+	dryRun  bool
 }
 
 func (p pruner) run(ctx context.Context, plan retention.Plan) error {
@@ -133,6 +135,9 @@ func (p pruner) run(ctx context.Context, plan retention.Plan) error {
 	deleted := 0
 	remove := func(backups []store.Backup) error {
 		for _, b := range backups {
+			if err := p.stands(ctx); err != nil {
+				return err
+			}
 			gone, err := p.delete(ctx, b.ID(), func() error { return p.remove(ctx, b) })
 			if err != nil {
 				return err
@@ -191,6 +196,19 @@ func (p pruner) delete(ctx context.Context, what string, delete func() error) (g
 	}
 }
 
+// stands looks again whether the backup is there that others are given up for: somebody may have deleted it meanwhile,
+// or found it damaged.
+func (p pruner) stands(ctx context.Context) error {
+	if p.dryRun {
+		return nil
+	}
+	if err := store.Confirm(ctx, p.bucket, p.restsOn); err != nil {
+		return fmt.Errorf("nothing more is deleted, since %s is not what was verified any more: %w", p.restsOn.ID(),
+			err)
+	}
+	return nil
+}
+
 func (p pruner) remove(ctx context.Context, b store.Backup) error {
 	m, err := store.ReadManifest(ctx, p.bucket, b)
 	if err == nil {
@@ -203,8 +221,12 @@ func (p pruner) remove(ctx context.Context, b store.Backup) error {
 }
 
 func (p pruner) discard(ctx context.Context, name string) error {
-	if p.dryRun {
-		return nil
+	named, err := store.IsNamed(ctx, p.bucket, name) // whoever has stored them may have taken until now
+	switch {
+	case err != nil || p.dryRun:
+		return err
+	case named:
+		return fmt.Errorf("%w: a manifest names them meanwhile", store.ErrHeld)
 	}
 	return p.bucket.Delete(ctx, name)
 }

@@ -73,7 +73,7 @@ func prune(t *testing.T, b store.Bucket, now time.Time) (ran, error) {
 	if plan.Why != "" {
 		t.Fatal(plan.Why)
 	}
-	err := pruner{streams{out: &out, err: &stderr}, b, store.Cluster{Namespace: "ns", Name: "a"}, listing, false}.run(t.Context(), plan)
+	err := pruner{streams{out: &out, err: &stderr}, b, store.Cluster{Namespace: "ns", Name: "a"}, listing, plan.RestsOn, false}.run(t.Context(), plan)
 	return ran{out: out.String(), err: stderr.String()}, err
 }
 
@@ -103,6 +103,70 @@ func TestPruneGoesOn(t *testing.T) {
 	}
 }
 
+// noteFound records what was found of a backup: damage, or none.
+func noteFound(t *testing.T, in store.Bucket, of store.Backup, damage string) {
+	t.Helper()
+	m, err := store.ReadManifest(t.Context(), in, of)
+	if err == nil {
+		var v store.Verification
+		if v, err = store.BeginVerification(t.Context(), in, m); err == nil {
+			v.Damage = damage
+			err = v.Record(t.Context(), in)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPruneStops: once somebody has found the backup damaged that others are given up for, none is given up any more.
+func TestPruneStops(t *testing.T) {
+	found := false
+	bucket, got, err := pruned(t, func(b store.Bucket) store.Bucket {
+		return changing{b, func(_ string, remove func() error) error {
+			if newest, _ := listed(t, b).Newest(); !found {
+				found = true
+				noteFound(t, b, newest, "it is")
+			}
+			return remove()
+		}}
+	})
+	if left := listed(t, bucket).Backups; err == nil || !strings.Contains(err.Error(), "nothing more is deleted") || len(left) != 3 {
+		t.Errorf("%+v, %v: %+v", got, err, left)
+	}
+}
+
+// TestPruneLeavesDataThatAreNamed: data that had no manifest when the store was listed, and have one now, are a backup.
+func TestPruneLeavesDataThatAreNamed(t *testing.T) {
+	r := newRestores(t)
+	for _, days := range []int{-1, -30} {
+		r.stored(store.SlotID(time.Now().AddDate(0, 0, days)))
+	}
+	bucket, err := store.Location{Directory: r.store}.Open(t.Context(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := listed(t, bucket)
+	newest, _ := was.Newest()
+	noteFound(t, bucket, newest, "")
+	was = listed(t, bucket)
+	was.Backups = slices.DeleteFunc(was.Backups, func(b store.Backup) bool { return b != newest && !b.Verified })
+	plan := retention.Prune(was, retention.Policy{Last: 1}, time.Now())
+	if len(plan.Orphans) != 1 || len(plan.Delete) > 0 {
+		t.Fatalf("%+v", plan)
+	}
+	var out, stderr bytes.Buffer
+	p := pruner{streams{out: &out, err: &stderr}, bucket, store.Cluster{Namespace: "ns", Name: "a"}, was, plan.RestsOn, false}
+	if err := p.run(t.Context(), plan); err != nil || !strings.Contains(stderr.String(), "a manifest names them meanwhile") {
+		t.Errorf("%v: %s%s", err, &out, &stderr)
+	}
+	for _, b := range listed(t, bucket).Backups {
+		if _, err := store.ReadUseful(t.Context(), bucket, b); err != nil {
+			t.Errorf("%s: %v", b.ID(), err)
+		}
+	}
+}
+
 // TestPruneBehindHeld: what the store holds on to takes no turn of those behind it, however many it is.
 func TestPruneBehindHeld(t *testing.T) {
 	r := newRestores(t)
@@ -115,6 +179,9 @@ func TestPruneBehindHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	listing := listed(t, bucket)
+	if newest, _ := listing.Newest(); true {
+		noteFound(t, bucket, newest, "")
+	}
 	for _, b := range listing.Backups {
 		if b.Slot.Before(time.Now().AddDate(0, 0, -2)) {
 			first = append(first, b)
@@ -128,9 +195,10 @@ func TestPruneBehindHeld(t *testing.T) {
 		return remove()
 	}}
 	for range 2 { // of which only one may go, each time
-		plan := retention.Plan{Delete: first[:1], Behind: first[1:]}
+		newest, _ := listing.Newest()
+		plan := retention.Plan{Delete: first[:1], Behind: first[1:], RestsOn: newest}
 		var out, stderr bytes.Buffer
-		p := pruner{streams{out: &out, err: &stderr}, locked, store.Cluster{Namespace: "ns", Name: "a"}, listing, false}
+		p := pruner{streams{out: &out, err: &stderr}, locked, store.Cluster{Namespace: "ns", Name: "a"}, listing, newest, false}
 		if err := p.run(t.Context(), plan); err != nil || !strings.Contains(out.String(), "  1 of ") {
 			t.Errorf("%v: %s%s", err, &out, &stderr)
 		}

@@ -57,8 +57,8 @@ func (f *storeFlags) check(to string) error {
 	return nil
 }
 
-// endpoint is where the store at a URL is, empty if it is where its vendor has it; or the partition of AWS that it is in,
-// empty if that is the public one.
+// endpoint is where the store at a URL is, empty if it is where its vendor has it; or the partition of AWS that it is
+// in, empty if that is the public one.
 func (f *storeFlags) endpoint(url string) string {
 	scheme, _, _ := strings.Cut(url, "://")
 	if scheme == "s3" && f.S3.Endpoint == "" {

@@ -187,6 +187,25 @@ func (m Manifest) ConfirmData(ctx context.Context, b Bucket) error {
 	return err
 }
 
+// IsNamed reports whether there is a manifest of the slot of data, which may name them.
+func IsNamed(ctx context.Context, b Bucket, data string) (bool, error) {
+	parts := inStore.FindStringSubmatch(data)
+	if parts == nil {
+		return false, fmt.Errorf("%q is no name of data", data)
+	}
+	slot, err := ParseSlot(parts[4])
+	if err != nil {
+		return false, err
+	}
+	for _, suspect := range []bool{false, true} {
+		of := Backup{Cluster: Cluster{parts[1], parts[2]}, ClusterID: parts[3], Slot: slot, Suspect: suspect}
+		if _, err := b.Size(ctx, of.manifestName()); !errors.Is(err, ErrNotFound) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
 // ErrUseless is a backup that has a manifest and does not count all the same.
 var ErrUseless = errors.New("the backup counts for nothing")
 
