@@ -149,7 +149,7 @@ func bumpOf(file string, bump uint64) (uint64, error) {
 	}
 	if newest > maxRevision-int64(bump) {
 		return 0, fmt.Errorf("%w by %d: it is %d, and no etcd comes to more than %d by itself: see where the snapshot "+
-			"is from; with --revision-bump 0 it would be restored as it is", ErrRevision, bump, newest,
+			"is from; --revision-bump 0 restores it as it is, to be read and not written to", ErrRevision, bump, newest,
 			int64(maxRevision))
 	}
 	return bump + uint64(newest-key), nil
