@@ -37,8 +37,7 @@ func (c *changes) note(live *Live, object metav1.Object) {
 	c.mu.Lock()
 	if object == nil {
 		c.all = true
-	} else if live.owns(object) {
-		key, custom := clusterOf(object)
+	} else if key, custom := clusterOf(object); live.owns(key) {
 		declaration := custom && live.isNews(key, object)
 		c.clusters[key.String()] = c.clusters[key.String()] || declaration
 	}

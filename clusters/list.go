@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/kube"
@@ -51,24 +50,16 @@ type listing struct {
 	unknown map[inventory.Key]error
 	// hidden is what could not be listed of namespaces, or of all under an empty name, where all
 	// else could.
-	hidden map[string]hidden
+	hidden map[string]kube.Hidden
 }
 
-// hidden says why the Secrets, the NetworkPolicies, and the CronJobs and Jobs of a namespace could not
-// be listed; nil where they could.
-type hidden struct{ secrets, policies, backups error }
-
-func hiddenOf(listed *kube.Inventory) hidden {
-	return hidden{listed.Hidden, listed.HiddenPolicies, listed.HiddenBackups}
+// alike reports whether the same is hidden.
+func alike(a, b kube.Hidden) bool {
+	return (a.Secrets != nil) == (b.Secrets != nil) && (a.Policies != nil) == (b.Policies != nil) &&
+		(a.Backups != nil) == (b.Backups != nil)
 }
 
-// like reports whether the same is hidden.
-func (h hidden) like(other hidden) bool {
-	return (h.secrets != nil) == (other.secrets != nil) && (h.policies != nil) == (other.policies != nil) &&
-		(h.backups != nil) == (other.backups != nil)
-}
-
-func (l listing) hiddenIn(namespace string) hidden {
+func (l listing) hiddenIn(namespace string) kube.Hidden {
 	if h, listed := l.hidden[namespace]; listed {
 		return h
 	}
@@ -80,34 +71,31 @@ func (l listing) hiddenIn(namespace string) hidden {
 // the error.
 func (l *Live) list(ctx context.Context, sources []reconcile.Place) (listing, error) {
 	namespaces := l.namespaces()
-	found, errs := make([]*kube.Inventory, len(namespaces)), make([]error, len(namespaces))
+	found, errs := make([]inventory.ByCluster, len(namespaces)), make([]error, len(namespaces))
+	hides := make([]kube.Hidden, len(namespaces))
 	var group errgroup.Group
 	group.SetLimit(namespacesAtOnce)
 	for i, namespace := range namespaces {
 		group.Go(func() error {
 			errs[i] = l.advised(namespace, panics.Catch(func() error {
-				listed, err := l.at(namespace).List(ctx, namespace, objects.Managed, l.owns)
-				switch {
-				case err != nil:
-					return err
-				case listed.Hidden != nil && !l.options.Reading:
-					return listed.Hidden
-				}
-				found[i] = listed
-				return nil
+				sorter := inventory.NewSorter(l.owns)
+				h, err := l.at(namespace).List(ctx, namespace, objects.Managed, sorter)
+				found[i], hides[i] = sorter.Listed(), h
+				return l.sees(h, err)
 			}))
 			return nil
 		})
 	}
 	_ = group.Wait() // each has an error of its own
-	all := listing{inventory: inventory.ByCluster{}, unlisted: map[string]error{}, hidden: map[string]hidden{}}
+	all := listing{inventory: inventory.ByCluster{}, unlisted: map[string]error{},
+		hidden: map[string]kube.Hidden{}}
 	for i, namespace := range namespaces {
 		if errs[i] != nil {
 			all.unlisted[namespace] = errs[i]
 			continue
 		}
-		maps.Copy(all.inventory, inventory.Sort(found[i]))
-		all.hidden[namespace] = hiddenOf(found[i])
+		maps.Copy(all.inventory, found[i])
+		all.hidden[namespace] = hides[i]
 	}
 	if len(all.unlisted) < len(namespaces) {
 		return all, nil
@@ -115,11 +103,16 @@ func (l *Live) list(ctx context.Context, sources []reconcile.Place) (listing, er
 	return listing{}, l.cannotObserve(namespaces, sources, errs)
 }
 
-// owns reports whether an object is of a cluster that this process looks at.
-func (l *Live) owns(object metav1.Object) bool {
-	key, _ := clusterOf(object)
-	return l.options.Shard.Owns(key.String())
+// sees is why it is not known what was listed; nil if it is. Only who reads goes on without the Secrets.
+func (l *Live) sees(h kube.Hidden, err error) error {
+	if err == nil && !l.options.Reading {
+		err = h.Secrets
+	}
+	return err
 }
+
+// owns reports whether a cluster is one that this process looks at.
+func (l *Live) owns(key inventory.Key) bool { return l.options.Shard.Owns(key.String()) }
 
 // cannotObserve says that none of the namespaces could be listed. It is a matter of setup if that
 // of each is.
@@ -186,7 +179,7 @@ func (l listing) unseen(t targets.Target, desired reconcile.Desired) error {
 	if err := l.unlisted[namespace]; err != nil {
 		return fmt.Errorf("look at the namespace %s: %w", namespace, brief(err))
 	}
-	if err := l.hiddenIn(namespace).policies; err != nil && t.Cluster.Spec.NetworkPolicy != nil {
+	if err := l.hiddenIn(namespace).Policies; err != nil && t.Cluster.Spec.NetworkPolicy != nil {
 		return fmt.Errorf("look at its NetworkPolicy: %w", err)
 	}
 	kin := func(p reconcile.Place) bool { return p.Unlisted && reconcile.SameLocation(p.Name, t.Source) }

@@ -67,7 +67,7 @@ func TestSomeMayBeHidden(t *testing.T) {
 	if err := listed.unseen(backedUp, reconcile.Desired{}); err != nil {
 		t.Errorf("a cluster with backups: %v", err)
 	}
-	c := &cluster{live: New(client, Options{BackupImage: "quorate:v1"}), target: backedUp, own: &inventory.Cluster{}, hiddenBackups: listed.hiddenIn("").backups}
+	c := &cluster{live: New(client, Options{BackupImage: "quorate:v1"}), target: backedUp, own: &inventory.Cluster{}, hiddenBackups: listed.hiddenIn("").Backups}
 	c.findBackups()
 	if c.state.Backups.Hidden == "" || len(c.state.Unseen) != 1 || c.backupImage() != "" {
 		t.Errorf("%+v, unseen %q", c.state.Backups, c.state.Unseen)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/panics"
@@ -45,7 +46,7 @@ func (l *Live) listWanted(
 			mu.Lock()
 			defer mu.Unlock()
 			next.put(key, own, err)
-			current = current && (err != nil || h.like(next.hiddenIn(key.Namespace)))
+			current = current && (err != nil || alike(h, next.hiddenIn(key.Namespace)))
 			return nil
 		})
 	}
@@ -90,17 +91,12 @@ func (l *Live) wantedOf(desired reconcile.Desired, wanted func(cluster string) b
 }
 
 // listCluster lists what there is of one cluster, which is nil if nothing is, and what of that is hidden.
-func (l *Live) listCluster(ctx context.Context, key inventory.Key) (own *inventory.Cluster, h hidden, err error) {
-	err = l.advised(key.Namespace, panics.Catch(func() error {
-		listed, err := l.at(key.Namespace).ListCluster(ctx, key.Namespace, key.Name, objects.SelectorOf(key.Name))
-		switch {
-		case err != nil:
-			return err
-		case listed.Hidden != nil && !l.options.Reading:
-			return listed.Hidden
-		}
-		own, h = inventory.Sort(listed)[key], hiddenOf(listed)
-		return nil
+func (l *Live) listCluster(ctx context.Context, key inventory.Key) (own *inventory.Listed, h kube.Hidden, err error) {
+	err = l.advised(key.Namespace, panics.Catch(func() (err error) {
+		sorter := inventory.NewSorter(l.owns)
+		h, err = l.at(key.Namespace).ListCluster(ctx, key.Namespace, key.Name, objects.SelectorOf(key.Name), sorter)
+		own = sorter.Listed()[key]
+		return l.sees(h, err)
 	}))
 	return own, h, err
 }
@@ -119,7 +115,7 @@ func (l listing) clone() listing {
 }
 
 // put takes in what is there of one cluster, which may be nothing, or why that is not known.
-func (l listing) put(key inventory.Key, own *inventory.Cluster, err error) {
+func (l listing) put(key inventory.Key, own *inventory.Listed, err error) {
 	delete(l.unknown, key)
 	switch {
 	case err != nil:

@@ -1,20 +1,29 @@
 package clusters
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/kube/kubetest"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/targets"
+	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // listServer is an API server that has the custom resources of some clusters, and nothing else.
@@ -163,7 +172,7 @@ func TestListWantedRights(t *testing.T) {
 	l, live := servedLists(t, "a", "b")
 	l.observed(live)
 	l.forbids = "cronjobs"
-	if _, asked := l.observed(live, "ns/a"); !slices.Contains(asked, "etcdclusters?") || live.last.Load().hiddenIn("ns").backups == nil {
+	if _, asked := l.observed(live, "ns/a"); !slices.Contains(asked, "etcdclusters?") || live.last.Load().hiddenIn("ns").Backups == nil {
 		t.Errorf("asked for %q, hidden %+v", asked, live.last.Load().hidden)
 	}
 }
@@ -184,18 +193,74 @@ func TestListWantedMany(t *testing.T) {
 // A cluster that is still being looked at has what was listed of it to itself: later passes read what was listed
 // while it adds what it finds.
 func TestStragglerHasItsListing(t *testing.T) {
-	_, live := servedLists(t, "a", "b")
-	seen, err := live.Observe(t.Context(), reconcile.Desired{Live: true}, nil)
-	if err != nil {
+	f := newQuietFleet(t, 2)
+	live := New(f.client, Options{Timeout: time.Minute})
+	defer func() { f.check(live.Close(context.Background())) }()
+	seen, err := live.Observe(t.Context(), f.desired, nil)
+	f.check(err)
+	listed := live.last.Load().inventory
+	before := map[inventory.Key]inventory.Listed{}
+	for k, l := range listed {
+		before[k] = *l
+	}
+	for _, one := range seen.Clusters {
+		c := one.(*cluster)
+		if _, err := c.State(t.Context()); err != nil || len(c.own.Pods) != 3 {
+			t.Fatalf("%d pods: %v", len(c.own.Pods), err)
+		}
+		c.own.Objects["Secret/found-later"], c.own.Lease, c.own.Custom = nil, &coordinationv1.Lease{}, nil
+		if k := c.target.Key(); !reflect.DeepEqual(*listed[k], before[k]) {
+			t.Errorf("%+v, before it was %+v", *listed[k], before[k])
+		}
+	}
+}
+
+// What was listed of a cluster goes to whoever looks at it. A pass that it is not wanted in is told of it as before, and
+// cannot look at it: it is not taken for gone.
+func TestLookedAtOnce(t *testing.T) {
+	f := newQuietFleet(t, 1)
+	live := New(f.client, Options{Timeout: time.Minute})
+	defer func() { f.check(live.Close(context.Background())) }()
+	none := func(string) bool { return false }
+	for _, test := range []struct {
+		wanted func(string) bool
+		want   string
+	}{{nil, ""}, {none, "observe ns-0/c00000: what was listed of it is not kept any more; it has to be listed again"}, {nil, ""}} {
+		seen, err := live.Observe(t.Context(), f.desired, test.wanted)
+		f.check(err)
+		c := seen.Clusters[0].(*cluster)
+		state, err := c.State(t.Context())
+		said := ""
+		if err != nil {
+			said = err.Error()
+		}
+		if said != test.want || c.target.Empty || c.Custom() == nil || (err == nil) != (decide.Decide(state).Rule == decide.Converged) {
+			t.Errorf("got %q, want %q; %+v", said, test.want, decide.Decide(state))
+		}
+		c.Leave(false)
+	}
+}
+
+// unpackable is a ConfigMap that cannot be read again.
+type unpackable struct{ corev1.ConfigMap }
+
+func (u *unpackable) Unmarshal([]byte) error { return errors.New("no") }
+
+// A cluster of which something cannot be unpacked is one of which nothing is known.
+func TestUnpackable(t *testing.T) {
+	_, live := servedLists(t, "a")
+	if _, err := live.list(t.Context(), nil); err != nil { // tells the time
 		t.Fatal(err)
 	}
-	for _, c := range seen.Clusters {
-		own, listed := c.(*cluster).own, live.last.Load().inventory[c.(*cluster).target.Key()]
-		own.Objects["Secret/found-later"], own.Lease = nil, &coordinationv1.Lease{}
-		own.Pods = append(own.Pods, &corev1.Pod{})
-		if own == listed || len(listed.Objects) > 0 || listed.Lease != nil || len(listed.Pods) > 0 {
-			t.Errorf("%+v", listed)
-		}
+	sorter := inventory.NewSorter(inventory.AnyCluster)
+	object := &unpackable{corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-members", Labels: objects.Labels("a")}}}
+	if err := sorter.Take(object); err != nil {
+		t.Fatal(err)
+	}
+	target := targets.Target{Cluster: v1alpha1.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}}
+	c := live.newCluster(target, sorter.Listed().At("ns", "a"), nil)
+	if _, err := c.State(t.Context()); err == nil || err.Error() != "observe ns/a: unpack a unpackable that was listed: no" {
+		t.Error(err)
 	}
 }
 

@@ -102,10 +102,10 @@ func (l *Live) Observe(
 		if !l.options.Shard.Owns(t.Key().String()) {
 			continue
 		}
-		c := l.newCluster(t, owned.Of(t.Key()).Clone(), nodes(t.Cluster.Namespace))
+		c := l.newCluster(t, owned.Of(t.Key()), nodes(t.Cluster.Namespace))
 		c.unseen = listed.unseen(t, desired)
 		hidden := listed.hiddenIn(t.Cluster.Namespace)
-		c.hidden, c.hiddenBackups = hidden.secrets, hidden.backups
+		c.hidden, c.hiddenBackups = hidden.Secrets, hidden.Backups
 		observed = append(observed, c)
 	}
 	return reconcile.Observed{Desired: desired, Clusters: observed, Removals: removals,

@@ -28,6 +28,8 @@ type cluster struct {
 	live   *Live
 	target targets.Target
 	names  objects.Names
+	// listed is what was listed of it, and own what there is once it is looked at; only the custom resource before.
+	listed *inventory.Listed
 	own    *inventory.Cluster
 	// once: it is looked at once.
 	once  sync.Once
@@ -94,6 +96,7 @@ func (c *cluster) Custom() *v1alpha1.EtcdCluster { return c.own.Custom }
 // Leave implements reconcile.Cluster.
 func (c *cluster) Leave(soon bool) {
 	c.state, c.err, c.own = decide.State{}, errors.New("it was looked at before"), nil
+	c.listed = nil
 	c.buildable, c.certificates, c.drifted = nil, objects.Certificates{}, nil
 	if !soon {
 		c.live.etcd.CloseCluster(c.target.Cluster.Namespace, c.target.Cluster.Name)
@@ -101,9 +104,22 @@ func (c *cluster) Leave(soon bool) {
 }
 
 // newCluster is a cluster that has been listed and not yet looked at.
-func (l *Live) newCluster(t targets.Target, own *inventory.Cluster, nodes func() ([]corev1.Node, error)) *cluster {
-	return &cluster{live: l, target: t.WithQuota(own), names: objects.NamesOf(t.Cluster.Name), own: own, nodes: nodes,
-		drifted: map[string]bool{}}
+func (l *Live) newCluster(t targets.Target, listed *inventory.Listed, nodes func() ([]corev1.Node, error)) *cluster {
+	return &cluster{live: l, target: t, names: objects.NamesOf(t.Cluster.Name), listed: listed,
+		own: &inventory.Cluster{Custom: listed.Custom}, nodes: nodes, drifted: map[string]bool{}}
+}
+
+// open unpacks what was listed, unless that is not what there is.
+func (c *cluster) open() error {
+	if c.unseen != nil {
+		return c.unseen
+	}
+	own, err := c.listed.Open()
+	if err != nil {
+		return err
+	}
+	c.own, c.target = own, c.target.WithQuota(own)
+	return nil
 }
 
 // declared is what git asks for, and what this run cannot do of it.
@@ -124,6 +140,7 @@ func (c *cluster) declared() decide.Declared {
 
 // observe gathers the state of one cluster from what was listed and from what etcd says.
 func (c *cluster) observe(ctx context.Context) {
+	opened := c.open()
 	own, t := c.own, c.target
 	// Ages are told by the clock that has stamped what they are of: the API server's, which nodes keep to, too. This
 	// machine's may be wrong.
@@ -141,7 +158,7 @@ func (c *cluster) observe(ctx context.Context) {
 		c.state.Waited = status.Waited(own.Custom, c.state.Now)
 		c.state.LastSeen = status.LastSeen(own.Custom, c.state.Declared.Recovery.ClusterID)
 	}
-	err := errors.Join(own.Unreadable, c.unseen, clockless)
+	err := errors.Join(c.listed.Unreadable, opened, clockless)
 	if err == nil {
 		err = c.gather(ctx)
 	}

@@ -14,7 +14,7 @@ import (
 // lame is a cluster without a client for Kubernetes, so that whoever asks for one panics.
 func lame() *cluster {
 	live := New(nil, Options{LeaseDuration: 300 * time.Millisecond})
-	c := &cluster{live: live, names: objects.NamesOf("a"), own: &inventory.Cluster{Lease: leaseOf(live.holder.String(), time.Now())}}
+	c := &cluster{live: live, names: objects.NamesOf("a"), listed: &inventory.Listed{}, own: &inventory.Cluster{Lease: leaseOf(live.holder.String(), time.Now())}}
 	c.target.Cluster.Name, c.target.Cluster.Namespace = "a", "default"
 	return c
 }

@@ -1,21 +1,27 @@
 package clusters
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
+	"regexp"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -37,60 +43,205 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
 
+	"quorate.dev/quorate/clusters/child"
 	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/kube/kubetest"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/pki"
 	"quorate.dev/quorate/clusters/schema"
+	"quorate.dev/quorate/clusters/shard"
 	"quorate.dev/quorate/clusters/targets"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// BenchmarkQuietPass looks at very many clusters of three that are as declared: an API server and members of
-// etcd in this process answer, so that profiles tell where the time and the memory of a pass go without a
-// sandbox. QUORATE_FLEET says how many clusters instead of 100.
+// BenchmarkQuietPass looks at very many clusters of three that are as declared. An API server and members of etcd in
+// another process answer, so that what is measured and profiled is the pass alone. QUORATE_FLEET says how many clusters
+// instead of 100.
 func BenchmarkQuietPass(b *testing.B) {
-	f := newQuietFleet(b, fleetSize(b))
-	b.ReportAllocs()
-	for b.Loop() {
-		f.asked.Store(0)
-		live := New(f.client, Options{Timeout: time.Minute})
-		r := &reconcile.Reconciler{Source: f, Live: live, Log: slog.New(slog.DiscardHandler), Plan: true}
-		rep := r.Pass(b.Context())
-		for _, c := range rep.Clusters {
-			if c.Error != "" || c.Decision.Rule != decide.Converged {
-				b.Fatalf("%s: %s %s", c.Key(), c.Error, c.Decision)
-			}
-		}
-		b.ReportMetric(float64(f.asked.Load()), "requests/op")
-		if err := live.Close(context.Background()); err != nil {
-			b.Fatal(err)
-		}
-	}
+	f := fleetApart(b, fleetSize(b, 100))
+	measured(b, func() { f.pass(shard.Shard{}) })
 }
 
 // BenchmarkQuietFloor does what no pass can do without, and nothing else: the LISTs, and a connection to each member for
 // its status and one list of members.
 func BenchmarkQuietFloor(b *testing.B) {
-	f := newQuietFleet(b, fleetSize(b))
-	b.ReportAllocs()
+	f := fleetApart(b, fleetSize(b, 100))
+	measured(b, f.floor)
+}
+
+// BenchmarkQuietFigures prints the figures of both, and of a pass of one of four shards. QUORATE_FLEET says how many
+// clusters instead of 1,000.
+func BenchmarkQuietFigures(b *testing.B) {
+	n := fleetSize(b, 1000)
+	f := fleetApart(b, n)
 	for b.Loop() {
-		listed, err := f.client.List(b.Context(), "", objects.Managed, kube.Whole)
-		f.check(err)
-		owned := inventory.Sort(listed)
-		var group errgroup.Group
-		group.SetLimit(16)
-		for key, own := range owned {
-			group.Go(func() error { return f.floorOf(b.Context(), key, own) })
+		pass := costOf(b, func() { f.pass(shard.Shard{}) })
+		floor := costOf(b, f.floor)
+		part := costOf(b, func() { f.pass(shard.Shard{Index: 0, Of: 4}) })
+		for _, of := range []struct {
+			what string
+			cost
+		}{{"pass", pass}, {"floor", floor}, {"shard_of_4", part}} {
+			figure := fmt.Sprintf("figure fleet_%d_quiet_%s", n, of.what)
+			fmt.Fprintf(os.Stdout, "%s_seconds %.3g s\n", figure, of.took.Seconds())
+			fmt.Fprintf(os.Stdout, "%s_cpu_seconds %.3g s\n", figure, of.cpu.Seconds())
+			fmt.Fprintf(os.Stdout, "%s_memory %.3g MiB\n", figure, of.mebibytes())
 		}
-		f.check(group.Wait())
+		fmt.Fprintf(os.Stdout, "figure fleet_%d_quiet_floor_ratio %.3g x\n", n, pass.cpu.Seconds()/floor.cpu.Seconds())
 	}
+}
+
+// measured runs what is measured as often as the benchmark wants, and reports what it costs beside the time.
+func measured(b *testing.B, run func()) {
+	b.ReportAllocs()
+	var all cost
+	for b.Loop() {
+		one := costOf(b, run)
+		all.cpu, all.peak = all.cpu+one.cpu, max(all.peak, one.peak)
+	}
+	b.ReportMetric(all.cpu.Seconds()/float64(b.N), "cpu-s/op")
+	b.ReportMetric(all.mebibytes(), "peak-MiB")
+}
+
+// cost is what something took of this process.
+type cost struct {
+	took, cpu time.Duration
+	// peak is of the resident set, in bytes; 0 where the system does not tell.
+	peak int64
+}
+
+func (c cost) mebibytes() float64 { return float64(c.peak) / (1 << 20) }
+
+func costOf(b *testing.B, run func()) (c cost) {
+	b.Helper()
+	debug.FreeOSMemory()
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // the peak is from here on; where there is none, it is 0
+	used, began := processorTime(b), time.Now()
+	run()
+	c.took, c.cpu = time.Since(began), processorTime(b)-used
+	if status, err := os.ReadFile("/proc/self/status"); err == nil {
+		if found := peak.FindSubmatch(status); found != nil {
+			kibibytes, err := strconv.ParseInt(string(found[1]), 10, 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			c.peak = kibibytes << 10
+		}
+	}
+	return c
+}
+
+var peak = regexp.MustCompile(`VmHWM:\s*(\d+) kB`)
+
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// pass looks at all clusters, or those of a shard, and expects nothing to do, and no request but LISTs, one for each kind
+// and page.
+func (f *quietFleet) pass(part shard.Shard) {
+	f.Helper()
+	f.asked.Store(0)
+	live := New(f.client, Options{Timeout: time.Minute, Shard: part})
+	rep := (&reconcile.Reconciler{Source: f, Live: live, Log: slog.New(slog.DiscardHandler), Plan: true}).Pass(f.Context())
+	for _, c := range rep.Clusters {
+		if c.Error != "" || c.Decision.Rule != decide.Converged {
+			f.Fatalf("%s: %s %s", c.Key(), c.Error, c.Decision)
+		}
+	}
+	f.check(live.Close(context.Background()))
+	const kinds, each = 12, 18 // and so many objects of each cluster
+	asked, most := int(f.asked.Load()), kinds+each*len(f.desired.Clusters)/500
+	if len(rep.Clusters) == 0 || asked > most || f.otherwise.Load() > 0 {
+		f.Fatalf("%d clusters took %d requests, want %d at most; %d of them are no LIST", len(rep.Clusters), asked, most, f.otherwise.Load())
+	}
+}
+
+// floor lists all objects, and asks all members.
+func (f *quietFleet) floor() {
+	f.Helper()
+	sorter := inventory.NewSorter(inventory.AnyCluster)
+	_, err := f.client.List(f.Context(), "", objects.Managed, sorter)
+	f.check(err)
+	var group errgroup.Group
+	group.SetLimit(16)
+	for key, listed := range sorter.Listed() {
+		group.Go(func() error {
+			own, err := listed.Open()
+			if err != nil {
+				return err
+			}
+			return f.floorOf(f.Context(), key, own)
+		})
+	}
+	f.check(group.Wait())
+}
+
+// asksFor is the variable that has the test binary answer for a fleet of so many clusters.
+const asksFor = "QUORATE_TEST_FLEET"
+
+// fleetApart is a fleet for which another process answers. This one knows what is declared.
+func fleetApart(b *testing.B, clusters int) *quietFleet {
+	b.Helper()
+	f := declaredFleet(b, clusters)
+	command := exec.CommandContext(b.Context(), os.Args[0], "-test.run=^TestAnswers$", "-test.timeout=0")
+	command.Env = append(os.Environ(), fmt.Sprintf("%s=%d", asksFor, clusters))
+	command.SysProcAttr, command.Stderr = child.WithParent(), os.Stderr
+	said, err := command.StdoutPipe()
+	f.check(err)
+	ends, err := command.StdinPipe()
+	f.check(err)
+	f.check(command.Start())
+	b.Cleanup(func() {
+		_ = ends.Close()
+		_ = command.Wait()
+	})
+	for lines := bufio.NewScanner(said); lines.Scan(); {
+		if host, is := strings.CutPrefix(lines.Text(), "answers at "); is {
+			f.reach(&rest.Config{Host: host})
+			go func() { _, _ = io.Copy(io.Discard, said) }()
+			return f
+		}
+	}
+	b.Fatal("nobody answers for the fleet")
+	return nil
+}
+
+// TestAnswers answers for a fleet, as long as a benchmark in another process asks.
+func TestAnswers(t *testing.T) {
+	clusters, err := strconv.Atoi(os.Getenv(asksFor))
+	if err != nil {
+		t.Skip("no benchmark has started this process")
+	}
+	f := newQuietFleet(t, clusters)
+	f.encode()
+	fmt.Fprintln(os.Stdout, "answers at "+f.host)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// encode encodes all pages, which takes longer than to send them, and keeps nothing else.
+func (f *quietFleet) encode() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for resource, all := range f.lists {
+		for from := 0; from < len(all); from += 500 {
+			f.pages[fmt.Sprint(resource, from)] = f.page(resource, from, 500)
+		}
+	}
+	clear(f.lists)
+	debug.FreeOSMemory()
 }
 
 // floorOf asks the members of one cluster.
@@ -103,11 +254,11 @@ func (f *quietFleet) floorOf(ctx context.Context, key inventory.Key, own *invent
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(secret["ca.crt"])
 	var members errgroup.Group
-	for i := range own.Pods {
+	for i, pod := range own.Pods {
 		members.Go(func() error {
-			config := &tls.Config{ServerName: f.host(key.Namespace, key.Name, i), Certificates: []tls.Certificate{pair},
+			config := &tls.Config{ServerName: f.member(key.Namespace, key.Name, i), Certificates: []tls.Certificate{pair},
 				RootCAs: roots, MinVersion: tls.VersionTLS12}
-			conn, err := grpc.NewClient("passthrough:///"+net.JoinHostPort(f.address, strconv.Itoa(objects.ClientPort)),
+			conn, err := grpc.NewClient("passthrough:///"+net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(objects.ClientPort)),
 				grpc.WithTransportCredentials(credentials.NewTLS(config)))
 			if err != nil {
 				return err
@@ -125,7 +276,7 @@ func (f *quietFleet) floorOf(ctx context.Context, key inventory.Key, own *invent
 
 // BenchmarkListed tells how much memory a listing keeps.
 func BenchmarkListed(b *testing.B) {
-	f := newQuietFleet(b, fleetSize(b))
+	f := fleetApart(b, fleetSize(b, 100))
 	b.ReportAllocs()
 	for b.Loop() {
 		live, before := New(f.client, Options{}), heap()
@@ -138,10 +289,10 @@ func BenchmarkListed(b *testing.B) {
 	}
 }
 
-func fleetSize(b *testing.B) int {
+func fleetSize(b *testing.B, otherwise int) int {
 	said := os.Getenv("QUORATE_FLEET")
 	if said == "" {
-		return 100
+		return otherwise
 	}
 	n, err := strconv.Atoi(said)
 	if err != nil {
@@ -161,11 +312,14 @@ func heap() uint64 {
 // quietFleet is an API server that has the objects of very many clusters, and the etcd of them.
 type quietFleet struct {
 	testing.TB
-	client  *kube.Client
-	desired reconcile.Desired
+	// host is where the API server answers, and client asks it.
+	host   string
+	client *kube.Client
+	// asked is how many requests that took, and otherwise how many of them were no LIST.
+	asked, otherwise atomic.Int64
+	desired          reconcile.Desired
 	// lists are the objects of each resource.
 	lists   map[string][]k8sruntime.Object
-	asked   atomic.Int64
 	address string
 	// ahead is how far the clocks of the API server and of all members are ahead of this machine's.
 	ahead time.Duration
@@ -190,25 +344,43 @@ func (f *quietFleet) Follow(ctx context.Context, _ time.Duration, known func(rec
 func newQuietFleet(b testing.TB, clusters int) *quietFleet { return newFleetAhead(b, clusters, 0) }
 
 func newFleetAhead(b testing.TB, clusters int, ahead time.Duration) *quietFleet {
-	f := &quietFleet{TB: b, ahead: ahead, lists: map[string][]k8sruntime.Object{}, pages: map[string][]byte{},
-		hosts: map[string]*tls.Config{}, address: fmt.Sprintf("127.%d.%d.1", 1+rand.IntN(254), rand.IntN(256))}
-	f.desired.Sources = []reconcile.Place{{Name: "git", Revision: "main@sha1:1"}}
-	for n := range clusters {
-		f.add(fmt.Sprint("ns-", n%20), fmt.Sprintf("c%05d", n))
+	f := declaredFleet(b, clusters)
+	f.ahead, f.lists, f.pages, f.hosts = ahead, map[string][]k8sruntime.Object{}, map[string][]byte{}, map[string]*tls.Config{}
+	f.address = fmt.Sprintf("127.%d.%d.1", 1+rand.IntN(254), rand.IntN(256))
+	for i := range f.desired.Clusters {
+		f.add(&f.desired.Clusters[i])
 	}
 	f.serveEtcd()
-	client, err := kube.New(kubetest.Answering(b, f.list))
-	if err != nil {
-		b.Fatal(err)
-	}
-	f.client = client
+	f.reach(kubetest.Answering(b, f.list))
 	return f
 }
 
+// declaredFleet is a fleet of which nothing is there, and that nobody answers for.
+func declaredFleet(b testing.TB, clusters int) *quietFleet {
+	f := &quietFleet{TB: b}
+	f.desired.Sources = []reconcile.Place{{Name: "git", Revision: "main@sha1:1"}}
+	for n := range clusters {
+		f.declare(fmt.Sprint("ns-", n%20), fmt.Sprintf("c%05d", n))
+	}
+	return f
+}
+
+// reach asks who answers there.
+func (f *quietFleet) reach(config *rest.Config) {
+	client, err := kube.New(kube.Counted(config, func(verb string, _ int) {
+		f.asked.Add(1)
+		if verb != "list" {
+			f.otherwise.Add(1)
+		}
+	}))
+	f.check(err)
+	f.host, f.client = config.Host, client
+}
+
 // add adds a cluster that is as declared.
-func (f *quietFleet) add(namespace, name string) {
-	declared := f.declare(namespace, name)
+func (f *quietFleet) add(declared *reconcile.Declaration) {
 	c := declared.Cluster.DeepCopy()
+	namespace, name := c.Namespace, c.Name
 	c.UID = types.UID("uid-of-" + name)
 	c.Labels = objects.Labels(name)
 	c.Status.ClusterID = "c1"
@@ -242,7 +414,7 @@ func (f *quietFleet) add(namespace, name string) {
 }
 
 // declare declares a cluster that says no more than it must.
-func (f *quietFleet) declare(namespace, name string) *reconcile.Declaration {
+func (f *quietFleet) declare(namespace, name string) {
 	text := fmt.Sprintf("apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: %s, namespace: %s}\n"+
 		"spec: {version: 3.6.16, replicas: 3}\n", name, namespace)
 	var applied, defaulted map[string]any
@@ -253,7 +425,6 @@ func (f *quietFleet) declare(namespace, name string) *reconcile.Declaration {
 	f.desired.Clusters = append(f.desired.Clusters, reconcile.Declaration{Applied: applied, Source: "git", Revision: "main@sha1:1"})
 	d := &f.desired.Clusters[len(f.desired.Clusters)-1]
 	f.check(k8sruntime.DefaultUnstructuredConverter.FromUnstructured(defaulted, &d.Cluster))
-	return d
 }
 
 func (f *quietFleet) check(err error) {
@@ -267,7 +438,7 @@ func (f *quietFleet) peer(namespace, name string, ordinal int) string {
 	return fmt.Sprintf("https://%s.%s.%s.svc:2380", objects.PodName(name, ordinal), name, namespace)
 }
 
-func (f *quietFleet) host(namespace, name string, ordinal int) string {
+func (f *quietFleet) member(namespace, name string, ordinal int) string {
 	return fmt.Sprintf("%s.%s.%s.svc", objects.PodName(name, ordinal), name, namespace)
 }
 
@@ -339,7 +510,7 @@ func (f *quietFleet) addPods(c *v1alpha1.EtcdCluster, record decide.Record, cert
 		config, err := serving(certificates)
 		f.check(err)
 		config.Time = f.now
-		f.hosts[f.host(c.Namespace, c.Name, m.Ordinal)] = config
+		f.hosts[f.member(c.Namespace, c.Name, m.Ordinal)] = config
 	}
 }
 
@@ -353,7 +524,6 @@ func serving(k objects.Certificates) (*tls.Config, error) {
 
 // list answers a LIST as the API server does, page by page.
 func (f *quietFleet) list(w http.ResponseWriter, r *http.Request) {
-	f.asked.Add(1)
 	w.Header().Set("Date", f.now().UTC().Format(http.TimeFormat))
 	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
@@ -363,12 +533,13 @@ func (f *quietFleet) list(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	key := fmt.Sprint(resource, from)
 	if f.pages[key] == nil {
 		f.pages[key] = f.page(resource, from, size)
 	}
-	_, _ = w.Write(f.pages[key])
+	page := f.pages[key]
+	f.mu.Unlock()
+	_, _ = w.Write(page)
 }
 
 func (f *quietFleet) page(resource string, from, size int) []byte {

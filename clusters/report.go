@@ -23,7 +23,7 @@ func (c *cluster) Report(
 	if custom == nil {
 		return nil, nil // nothing to write into: no custom resource has been applied yet
 	}
-	if !c.own.Readable() {
+	if !c.listed.Readable() {
 		return nil, nil // what is not known may not be written over
 	}
 	now, err := c.kube().Now()

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/inventory"
-	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/targets"
 	"quorate.dev/quorate/clusters/v1alpha1"
@@ -40,11 +39,11 @@ func TestUnreadable(t *testing.T) {
 			}
 		}
 	}
-	listed, err := s.live.kube.List(t.Context(), "default", objects.Managed, kube.Whole)
-	if err != nil {
+	sorter := inventory.NewSorter(inventory.AnyCluster)
+	if _, err := s.live.kube.List(t.Context(), "default", objects.Managed, sorter); err != nil {
 		t.Fatal(err)
 	}
-	for k, own := range inventory.Sort(listed) {
+	for k, own := range sorter.Listed() {
 		c := s.live.newCluster(targets.Target{Cluster: *own.Custom}, own, nil)
 		_, err := c.State(t.Context())
 		unreadable := err != nil && strings.Contains(err.Error(), "read EtcdCluster default/bad, which has to be corrected: ")

@@ -82,9 +82,10 @@ func (r *Reconciler) passOver(ctx context.Context, in *intake, wanted func(key s
 		return ready(key) &&
 			(wanted == nil || wanted(key))
 	})
+	sourceOf := desired.sourceOf()
 	rep.Clusters = r.stragglers.each(ctx, clusters, busy, func(c Cluster) report.Cluster {
 		defer r.pulse.beat()
-		entry, err := guarded(c, func() report.Cluster { return r.cluster(ctx, c, desired.sourceOf(c)) })
+		entry, err := guarded(c, func() report.Cluster { return r.cluster(ctx, c, sourceOf(c)) })
 		c.Leave(entry.Pending() || entry.Error != "")
 		if err != nil && r.isNewMessage(entry.Key(), entry.Error) {
 			r.Log.Error("reconcile", "cluster", entry.Key(), "error", err, stack(err))

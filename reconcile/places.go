@@ -177,15 +177,23 @@ func (d Desired) PlaceOf(source string) (Place, bool) {
 	return Place{}, false
 }
 
-// sourceOf says where a cluster's declaration comes from. Of other sources than its own nothing is
-// said in it.
-func (d Desired) sourceOf(cluster Cluster) SourceState {
-	namespace, name := cluster.Identity()
-	for _, declared := range d.Clusters {
-		if declared.Cluster.Namespace == namespace && declared.Cluster.Name == name {
-			return SourceState{Source: declared.Source, Revision: declared.Revision, Committed: d.committed(declared)}
-		}
+// sourceOf returns a function that says where a cluster's declaration comes from. Of other sources than its own
+// nothing is said in it.
+func (d Desired) sourceOf() func(Cluster) SourceState {
+	declared := make(map[string]*Declaration, len(d.Clusters))
+	for i := range d.Clusters {
+		declared[d.Clusters[i].key()] = &d.Clusters[i]
 	}
+	return func(c Cluster) SourceState {
+		if of := declared[keyOf(c)]; of != nil {
+			return SourceState{Source: of.Source, Revision: of.Revision, Committed: d.committed(of)}
+		}
+		return d.sourceBefore(c)
+	}
+}
+
+// sourceBefore says where the declaration of a cluster came from that none declares now.
+func (d Desired) sourceBefore(cluster Cluster) SourceState {
 	if d.Unread != nil {
 		return SourceState{Error: oneLine(d.Unread)}
 	}
@@ -203,7 +211,7 @@ func (d Desired) sourceOf(cluster Cluster) SourceState {
 }
 
 // committed is when the revision was committed that declares a cluster; zero if that is not known.
-func (d Desired) committed(declared Declaration) time.Time {
+func (d Desired) committed(declared *Declaration) time.Time {
 	if place, known := d.Place(declared.Source); known && place.Revision == declared.Revision {
 		return place.Committed
 	}

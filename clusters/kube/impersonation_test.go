@@ -50,7 +50,7 @@ func TestEveryRequestIsMadeAsSomebody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.List(t.Context(), "ns", "a=b", kube.Whole); err == nil {
+	if _, err := client.List(t.Context(), "ns", "a=b", nil); err == nil {
 		t.Error("what is forbidden is listed")
 	}
 	_, _ = client.Nodes(t.Context())

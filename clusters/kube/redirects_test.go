@@ -32,7 +32,7 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, list := client.List(t.Context(), "ns", "a=b", kube.Whole)
+		_, list := client.List(t.Context(), "ns", "a=b", nil)
 		_, look := client.Look(t.Context(), "Pod", "ns", "a-0")
 		_, names := client.ClusterID(t.Context())
 		_, clock := client.Clock(t.Context())

@@ -200,7 +200,7 @@ func stalled(custom *v1alpha1.EtcdCluster) *metav1.Condition {
 
 // beginsDeletion reports whether a cluster of which there is something is newly to be deleted with
 // its data.
-func (t Target) beginsDeletion(own *inventory.Cluster, live bool) bool {
+func (t Target) beginsDeletion(own *inventory.Listed, live bool) bool {
 	custom := own.Custom
 	switch {
 	case !t.goes(own):
@@ -215,9 +215,9 @@ func (t Target) beginsDeletion(own *inventory.Cluster, live bool) bool {
 }
 
 // goes reports whether a cluster of which there is something is to be deleted with its data.
-func (t Target) goes(own *inventory.Cluster) bool {
+func (t Target) goes(own *inventory.Listed) bool {
 	leftAlone := t.Orphaned != "" || len(t.Problems) > 0
-	nothingThere := len(own.Objects)+len(own.Pods)+len(own.Claims) == 0
+	nothingThere := own.Applied+own.Pods+own.Claims == 0
 	return !leftAlone && !nothingThere && goesWithData(t.Cluster.Spec)
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -56,9 +55,9 @@ func TestBeginsDeletion(t *testing.T) {
 		if test.change != nil {
 			test.change(&d)
 		}
-		own := &inventory.Cluster{Custom: test.custom}
+		own := &inventory.Listed{Custom: test.custom}
 		if !test.nothing {
-			own.Claims = []*corev1.PersistentVolumeClaim{{}}
+			own.Claims = 1
 		}
 		if got := d.beginsDeletion(own, test.live); got != test.want {
 			t.Errorf("%s: %v", test.name, got)
@@ -95,7 +94,7 @@ func TestDeletionsAreLimited(t *testing.T) {
 	}
 	for _, name := range []string{"a", "b", "c"} {
 		owned.At("ns", name).Custom = &v1alpha1.EtcdCluster{Spec: v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}}
-		owned.At("ns", name).Pods = []*corev1.Pod{{}}
+		owned.At("ns", name).Pods = 1
 		owned.At("ns", name).Custom.Name, owned.At("ns", name).Custom.Namespace = name, "ns"
 	}
 	for range 2 {
@@ -118,7 +117,7 @@ func TestDeletionsAreLimited(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		owned.At("ns", name).Custom.Spec, owned.At("ns", name).Custom.Status = v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}, v1alpha1.EtcdClusterStatus{}
 	}
-	owned.At("ns", "a").Pods = nil // it is gone: of the others, none may begin before it counts again
+	owned.At("ns", "a").Pods = 0 // it is gone: of the others, none may begin before it counts again
 	for _, want := range [][]string{{"b", "c"}, {"c"}} {
 		if got := pass(false); !slices.Equal(got, want) {
 			t.Errorf("%q wait once the first is gone, want %q", got, want)
@@ -141,7 +140,7 @@ func TestBlockedDeletionsGiveWay(t *testing.T) {
 	at := func(name string) *v1alpha1.EtcdCluster { return owned.At("ns", name).Custom }
 	for _, name := range []string{"a", "b", "c"} {
 		owned.At("ns", name).Custom = &v1alpha1.EtcdCluster{Spec: v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}}
-		owned.At("ns", name).Pods = []*corev1.Pod{{}}
+		owned.At("ns", name).Pods = 1
 		at(name).Name, at(name).Namespace = name, "ns"
 	}
 	stalls := func(name, rule string) {
@@ -197,7 +196,7 @@ func TestBlockedDeletionsTakeTurns(t *testing.T) {
 		owned := inventory.ByCluster{}
 		for _, name := range names {
 			owned.At("ns", name).Custom = &v1alpha1.EtcdCluster{Spec: v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}}
-			owned.At("ns", name).Pods = []*corev1.Pod{{}}
+			owned.At("ns", name).Pods = 1
 		}
 		l := &Deletions{Most: &one}
 		var turns []string
@@ -252,7 +251,7 @@ func TestDeletionsOfEachSource(t *testing.T) {
 		d := Target{Cluster: v1alpha1.EtcdCluster{Spec: doomed()}}
 		d.Cluster.Namespace, d.Cluster.Name, _ = strings.Cut(name, "/")
 		d.Source = d.Cluster.Namespace
-		owned.At(d.Cluster.Namespace, d.Cluster.Name).Pods = []*corev1.Pod{{}}
+		owned.At(d.Cluster.Namespace, d.Cluster.Name).Pods = 1
 		targets = append(targets, d)
 	}
 	for i, t2 := range (&Deletions{Most: &one}).Limit(targets, owned, false) {
@@ -269,7 +268,7 @@ func TestPlaceOfStraggler(t *testing.T) {
 	for _, name := range []string{"b", "d"} {
 		custom := &v1alpha1.EtcdCluster{Spec: v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}}
 		meta.SetStatusCondition(&custom.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: "ForeignObjects"})
-		owned.At("ns", name).Custom, owned.At("ns", name).Pods = custom, []*corev1.Pod{{}}
+		owned.At("ns", name).Custom, owned.At("ns", name).Pods = custom, 1
 		custom.Name, custom.Namespace = name, "ns"
 	}
 	l, waits := &Deletions{Most: &one}, []string(nil)
@@ -299,7 +298,7 @@ func TestDeletionsOfShards(t *testing.T) {
 	for _, name := range names {
 		custom := &v1alpha1.EtcdCluster{Spec: v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}}
 		custom.Name, custom.Namespace = name, "ns"
-		owned.At("ns", name).Custom, owned.At("ns", name).Pods = custom, []*corev1.Pod{{}}
+		owned.At("ns", name).Custom, owned.At("ns", name).Pods = custom, 1
 	}
 	begins := func(l *Deletions) (own, others []string) {
 		var targets []Target

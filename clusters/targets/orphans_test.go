@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -239,19 +238,17 @@ func TestOthersAreNoOrphans(t *testing.T) {
 	}
 }
 
-// recordIn is the ConfigMap of a cluster with that record.
-func recordIn(namespace, cluster, record string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: objects.NamesOf(cluster).ConfigMap, Labels: objects.Labels(cluster)},
-		Data:       map[string]string{objects.RecordKey: record},
-	}
+// recorded files the record of a cluster.
+func recorded(i inventory.ByCluster, cluster, record string) {
+	own := i.At("ns", cluster)
+	own.Applied, own.HasConfigMap, own.Record = 1, true, record
 }
 
 // The record knows the cluster ID before the status does.
 func TestRenamedBeforeItsStatusWasWritten(t *testing.T) {
 	owned := inventory.ByCluster{}
 	there(owned, "ns/a", "3.6.16", "", "")
-	owned.Put("ConfigMap", recordIn("ns", "a", "token: t\nclusterID: c1\n"))
+	recorded(owned, "a", "token: t\nclusterID: c1\n")
 	got := describeTargets(first(Of(reconcile.Desired{Revision: "r", Confirmed: []string{"r"}, Clusters: []reconcile.Declaration{declare("ns/b", "3.6.16")}}, owned)))
 	if !strings.Contains(got, "renamed from: ns/a (cluster c1)") {
 		t.Errorf("got\n%s", got)
@@ -270,7 +267,7 @@ func TestClustersThatDeclareThemselves(t *testing.T) {
 		p.Custom.Spec.Etcd = v1alpha1.EtcdOptions{HeartbeatInterval: "100ms", ElectionTimeout: "1s"}
 	}
 	owned.At("other", "b").Custom.Spec.Etcd.Options = map[string]v1alpha1.OptionValue{"data-dir": "/elsewhere"}
-	owned.Put("ConfigMap", recordIn("ns", "gone", "token: t\nclusterID: c1\n"))
+	recorded(owned, "gone", "token: t\nclusterID: c1\n")
 	got := describeTargets(first(Of(reconcile.Desired{Live: true}, owned)))
 	if want := "ns/a applied=false\nother/b applied=false problems: etcd option data-dir is not taken"; !strings.HasPrefix(got, want) {
 		t.Errorf("got\n%swant\n%s…", got, want)

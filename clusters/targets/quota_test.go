@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/objects"
@@ -45,7 +46,7 @@ func TestQuota(t *testing.T) {
 			target := Target{}
 			target.Cluster.Name = "a"
 			target.Cluster.Spec.Storage.Size = resource.MustParse(test.size)
-			own := inventory.ByCluster{}.At("ns", "a")
+			own := &inventory.Cluster{Objects: map[string]metav1.Object{}}
 			if test.stated != "" {
 				target.Cluster.Spec.Etcd.Quota = resource.MustParse(test.stated)
 			}

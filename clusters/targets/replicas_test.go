@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 
 	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/v1alpha1"
@@ -26,7 +25,7 @@ func testDeletionsOfReplicas(t *testing.T) {
 		targets = append(targets, d)
 		custom := d.Cluster.DeepCopy()
 		custom.Spec.Lifecycle = v1alpha1.LifecycleRunning
-		owned.At("ns", name).Custom, owned.At("ns", name).Pods = custom, []*corev1.Pod{{}}
+		owned.At("ns", name).Custom, owned.At("ns", name).Pods = custom, 1
 	}
 	waits := func(d *Deletions) bool { return len(d.Limit(slices.Clone(targets), owned, false)[1].Problems) > 0 }
 	first, second := &Deletions{Most: &one, Round: round}, &Deletions{Most: &one, Round: round}
@@ -39,7 +38,7 @@ func testDeletionsOfReplicas(t *testing.T) {
 	if !waits(second) { // it was started only now
 		t.Error("the second lets b begin while the first deletes a")
 	}
-	owned.At("ns", "a").Pods = nil // it is gone
+	owned.At("ns", "a").Pods = 0 // it is gone
 	if !waits(first) || !waits(second) {
 		t.Error("b may begin in the same round")
 	}

@@ -65,14 +65,14 @@ func unchecked(desired reconcile.Desired, owned inventory.ByCluster) ([]Target, 
 	var targets []Target
 	all := owned.Managed()
 	maps.DeleteFunc(all, func(k inventory.Key,
-		_ *inventory.Cluster) bool {
+		_ *inventory.Listed) bool {
 		return !desired.Namespaces.Allow(k.Namespace)
 	})
 	rest := maps.Clone(all)
 	broken, unplaced := problemsOf(desired)
 	for _, d := range desired.Clusters {
 		t := Target{Cluster: d.Cluster, Applied: d.Applied, Warnings: d.Warnings, Source: d.Source}
-		t.Empty = owned.Of(t.Key()).Empty(t.Cluster.Name)
+		t.Empty = owned.Of(t.Key()).Empty()
 		targets = append(targets, t.against(owned.Of(t.Key()).Custom))
 		delete(rest, t.Key())
 	}

@@ -187,7 +187,7 @@ func assumed(older reconcile.Desired) (inventory.ByCluster, map[string]*reconcil
 		own.Custom.Status = v1alpha1.EtcdClusterStatus{
 			ClusterID: assumedID, DeclaredSource: d.Source, DeclaredRevision: d.Revision,
 		}
-		own.Claims = claimsOf(d)
+		own.Claims = len(claimsOf(d))
 		before[inventory.KeyOf(own.Custom).String()] = &older.Clusters[i]
 	}
 	return owned, before

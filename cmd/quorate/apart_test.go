@@ -11,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
@@ -76,18 +75,18 @@ func (w *tenants) keys() string {
 // events and lines of the log.
 func (w *tenants) told(namespace string, got ran) string {
 	w.Helper()
-	listed, err := w.client.List(w.Context(), namespace, "app.kubernetes.io/managed-by=quorate", kube.Whole)
-	if err != nil {
-		w.Fatal(err)
+	var customs []*v1alpha1.EtcdCluster
+	for _, listed := range w.listed(namespace) {
+		customs = append(customs, listed.Custom)
 	}
 	events, err := w.server.Client.EventsV1().Events(namespace).List(w.Context(), metav1.ListOptions{})
 	if err != nil {
 		w.Fatal(err)
 	}
-	if len(listed.Clusters) == 0 {
+	if len(customs) == 0 {
 		w.Fatalf("there are no clusters in %s", namespace)
 	}
-	told, err := json.Marshal([]any{listed.Clusters, events.Items})
+	told, err := json.Marshal([]any{customs, events.Items})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/kube/kubetest"
 	"quorate.dev/quorate/clusters/v1alpha1"
@@ -169,16 +170,17 @@ func (w *tenants) sources(tenants ...string) []string {
 // cluster is the custom resource of that name, nil if there is none.
 func (w *tenants) cluster(name string) *v1alpha1.EtcdCluster {
 	w.Helper()
-	listed, err := w.client.List(w.Context(), "", "app.kubernetes.io/managed-by=quorate", kube.Whole)
-	if err != nil {
+	return w.listed("").Of(inventory.ParseKey(name)).Custom
+}
+
+// listed are the clusters in a namespace, or in all.
+func (w *tenants) listed(namespace string) inventory.ByCluster {
+	w.Helper()
+	sorter := inventory.NewSorter(inventory.AnyCluster)
+	if _, err := w.client.List(w.Context(), namespace, "app.kubernetes.io/managed-by=quorate", sorter); err != nil {
 		w.Fatal(err)
 	}
-	for i := range listed.Clusters {
-		if c := &listed.Clusters[i]; c.Namespace+"/"+c.Name == name {
-			return c
-		}
-	}
-	return nil
+	return sorter.Listed()
 }
 
 // condition is one of a cluster, as Type=Status message; empty if it has none of that type.

@@ -1,0 +1,86 @@
+package inventory
+
+import (
+	"sync"
+
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// Sorter sorts what is listed by the cluster it belongs to. It implements kube.Taker.
+type Sorter struct {
+	// opens reports whether a cluster may be looked at.
+	opens func(Key) bool
+
+	mu     sync.Mutex
+	listed ByCluster
+}
+
+// NewSorter sorts what is listed. Of clusters that opens says no to, which may not be looked at, no more is kept than
+// is asked of all.
+func NewSorter(opens func(Key) bool) *Sorter { return &Sorter{opens: opens, listed: ByCluster{}} }
+
+// AnyCluster has any cluster be looked at.
+func AnyCluster(Key) bool { return true }
+
+// Listed is what was listed. It is for when all of it was.
+func (s *Sorter) Listed() ByCluster { return s.listed }
+
+// TakeCustom implements kube.Taker.
+func (s *Sorter) TakeCustom(custom *v1alpha1.EtcdCluster, unreadable error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.listed.At(custom.Namespace, custom.Name)
+	l.Custom, l.Unreadable = custom, unreadable
+}
+
+// Take implements kube.Taker: it files an object under the cluster that its label names.
+func (s *Sorter) Take(object kube.Object) error {
+	k := Key{object.GetNamespace(), objects.ClusterOf(object.GetLabels())}
+	p, err := pack(object)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.listed.At(k.Namespace, k.Name)
+	l.note(k.Name, object)
+	if l.contents.gone = !s.opens(k); !l.contents.gone {
+		l.contents.objects = append(l.contents.objects, p)
+	}
+	return nil
+}
+
+// note takes down what is asked of all clusters at once.
+func (l *Listed) note(cluster string, object metav1.Object) {
+	switch o := object.(type) {
+	case *coordinationv1.Lease:
+	case *corev1.Pod:
+		if isMember(o) {
+			l.Pods++
+		}
+	case *corev1.PersistentVolumeClaim:
+		l.Claims++
+	case *batchv1.Job:
+		if objects.WorksOnVolume(o.Labels) {
+			l.Applied++
+		}
+	case *corev1.ConfigMap:
+		l.Applied++
+		if o.Name == objects.NamesOf(cluster).ConfigMap {
+			l.HasConfigMap, l.Record = true, o.Data[objects.RecordKey]
+		}
+	default:
+		l.Applied++
+	}
+}
+
+func isMember(pod *corev1.Pod) bool {
+	return !objects.IsBackup(pod.Labels) && !objects.WorksOnVolume(pod.Labels)
+}
