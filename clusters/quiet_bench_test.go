@@ -121,6 +121,9 @@ func (c cost) mebibytes() float64 { return float64(c.peak) / (1 << 20) }
 
 func costOf(b *testing.B, run func()) (c cost) {
 	b.Helper()
+	if os.Getenv("GOGC") == "" {
+		defer debug.SetGCPercent(debug.SetGCPercent(GCPercent))
+	}
 	debug.FreeOSMemory()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // the peak is from here on; where there is none, it is 0
 	used, began := processorTime(b), time.Now()

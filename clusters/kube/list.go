@@ -46,6 +46,9 @@ type Hidden struct {
 // pageSize of a LIST.
 const pageSize = 500
 
+// kindsAtOnce bounds how many kinds are listed at once: a page takes many times the memory of what is kept of it.
+const kindsAtOnce = 3
+
 // List reads every object that selector selects, and all EtcdClusters, of one namespace or, if it
 // is empty, of all: one paged LIST per kind. Leases come first: whoever acts between that and the
 // rest has changed a lease by then, and taking the lease at the listed version fails. Any read that
@@ -67,6 +70,9 @@ func (c *Client) list(ctx context.Context, namespace, selector, custom string, t
 		return Hidden{}, err
 	}
 	group, ctx := errgroup.WithContext(ctx)
+	if custom == "" {
+		group.SetLimit(kindsAtOnce)
+	}
 	group.Go(func() error {
 		return panics.Catch(func() error { return c.listClusters(ctx, namespace, custom, taker) })
 	})

@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-
 	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/v1alpha1"
 )

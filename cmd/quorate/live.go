@@ -237,6 +237,7 @@ func (f *liveFlags) live(s scope) (*clusters.Live, error) {
 	if err != nil {
 		return nil, err
 	}
+	boundGarbage()
 	return clusters.New(client, clusters.Options{
 		Namespaces:    s.namespaces,
 		Tenants:       tenants,

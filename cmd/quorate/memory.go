@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"quorate.dev/quorate/clusters"
 	"quorate.dev/quorate/gitsource/cgroup"
 )
 
@@ -93,6 +94,14 @@ func (b budget) bound() {
 	}
 	if b.own > 0 {
 		debug.SetMemoryLimit(b.own)
+	}
+}
+
+// boundGarbage has the garbage collector run as often as suits a process that makes passes, unless the environment says
+// otherwise.
+func boundGarbage() {
+	if _, given := os.LookupEnv("GOGC"); !given {
+		debug.SetGCPercent(clusters.GCPercent)
 	}
 }
 
