@@ -40,7 +40,8 @@ func TestQuotaOfObserved(t *testing.T) {
 	if err != nil || len(observed.Clusters) != 1 {
 		t.Fatalf("%+v, %v", observed, err)
 	}
-	if quota := observed.Clusters[0].(*cluster).target.Cluster.Spec.Etcd.Quota; quota.String() != "512Mi" {
-		t.Errorf("%s", quota.String())
+	state, err := observed.Clusters[0].State(t.Context())
+	if quota := state.Declared.Quota; quota != 512<<20 {
+		t.Errorf("%d, %v", quota, err)
 	}
 }

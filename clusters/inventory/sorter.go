@@ -43,16 +43,21 @@ func (s *Sorter) TakeCustom(custom *v1alpha1.EtcdCluster, unreadable error) {
 // Take implements kube.Taker: it files an object under the cluster that its label names.
 func (s *Sorter) Take(object kube.Object) error {
 	k := Key{object.GetNamespace(), objects.ClusterOf(object.GetLabels())}
-	p, err := pack(object)
-	if err != nil {
-		return err
+	p, opens := packed{}, s.opens(k)
+	if opens {
+		var err error
+		if p, err = pack(object); err != nil {
+			return err
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.listed.At(k.Namespace, k.Name)
 	l.note(k.Name, object)
-	if l.contents.gone = !s.opens(k); !l.contents.gone {
+	if opens {
 		l.contents.objects = append(l.contents.objects, p)
+	} else {
+		l.contents.gone = true
 	}
 	return nil
 }
