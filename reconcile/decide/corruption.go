@@ -22,7 +22,7 @@ func (s State) doubts() []string {
 			facts = append(facts, fmt.Sprintf("etcd raises CORRUPT of %s, which is gone", alarm.ID))
 		}
 	}
-	differ := false
+	differ, voters := false, s.Membership.Voters()
 	for _, m := range s.MembersInOrder() {
 		if slices.Contains(m.Alarms, AlarmCorrupt) {
 			facts = append(facts, fmt.Sprintf("etcd raises CORRUPT of %s", s.nameOf(m)))
@@ -30,7 +30,7 @@ func (s State) doubts() []string {
 		if s.stoppedByCheck(m) {
 			facts = append(facts, fmt.Sprintf("%s does not start, because its data and a peer's differ", s.nameOf(m)))
 		}
-		differ = differ || slices.ContainsFunc(s.Membership.Voters(),
+		differ = differ || slices.ContainsFunc(voters,
 			func(other Member) bool { return !m.Learner && m.Hash.differs(other.Hash) })
 	}
 	if differ {
@@ -61,8 +61,8 @@ func (m Membership) agreed() Hash {
 // votes counts the voters that answer with that hash.
 func (m Membership) votes(hash Hash) int {
 	n := 0
-	for _, member := range m.Voters() {
-		if member.Answers && hash.Known() && member.Hash == hash {
+	for i := range m.Members {
+		if member := &m.Members[i]; !member.Learner && member.Answers && hash.Known() && member.Hash == hash {
 			n++
 		}
 	}

@@ -45,24 +45,52 @@ func plural(n int, one, many string) string {
 }
 
 func (s State) replicasInOrder() []Replica {
+	inOrder := func(a, b Replica) int { return cmp.Compare(a.Ordinal, b.Ordinal) }
+	if slices.IsSortedFunc(s.Replicas, inOrder) {
+		return slices.Clip(s.Replicas)
+	}
 	list := slices.Clone(s.Replicas)
-	slices.SortFunc(list, func(a, b Replica) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
+	slices.SortFunc(list, inOrder)
 	return list
 }
 
-// MembersInOrder returns the members by ordinal; those of other names come last, by name and ID.
+// MembersInOrder returns the members by ordinal; those of other names come last, by name and ID. It may be the
+// list of the state itself: it is not to be changed.
 func (s State) MembersInOrder() []Member {
-	rank := func(m Member) int {
-		if ordinal, ours := s.OrdinalOf(m); ours {
-			return ordinal
-		}
-		return 1 << 30
+	if s.membersAreInOrder() {
+		return slices.Clip(s.Membership.Members)
 	}
 	list := slices.Clone(s.Membership.Members)
 	slices.SortFunc(list, func(a, b Member) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+		return compareMembers(&a, &b, s.rank(&a), s.rank(&b))
 	})
 	return list
+}
+
+// membersAreInOrder reports whether etcd's list is in the order of MembersInOrder, as it mostly is.
+func (s State) membersAreInOrder() bool {
+	members, last := s.Membership.Members, 0
+	for i := range members {
+		rank := s.rank(&members[i])
+		if i > 0 && compareMembers(&members[i-1], &members[i], last, rank) > 0 {
+			return false
+		}
+		last = rank
+	}
+	return true
+}
+
+// rank is the ordinal of a member; one of another name comes after all that have one.
+func (s State) rank(m *Member) int {
+	if ordinal, ours := s.OrdinalOf(*m); ours {
+		return ordinal
+	}
+	return 1 << 30
+}
+
+// compareMembers compares members by their ranks, then by name and ID.
+func compareMembers(a, b *Member, rankA, rankB int) int {
+	return cmp.Or(cmp.Compare(rankA, rankB), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 }
 
 // describe says what runs.

@@ -137,9 +137,12 @@ func (s State) removes(id ID) bool {
 // listed are the members of this cluster's own names, by ordinal.
 func (s State) listed() map[int]Member {
 	members := map[int]Member{}
-	for _, m := range s.MembersInOrder() {
+	for _, m := range s.Membership.Members {
 		ordinal, ours := s.OrdinalOf(m)
-		if _, twin := members[ordinal]; ours && !twin {
+		if !ours {
+			continue
+		}
+		if twin, found := members[ordinal]; !found || compareMembers(&m, &twin, ordinal, ordinal) < 0 {
 			members[ordinal] = m
 		}
 	}

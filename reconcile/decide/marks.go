@@ -56,7 +56,7 @@ func (s State) WrongMarks() []Replica {
 		return nil
 	}
 	listed := s.listed()
-	return slices.DeleteFunc(s.replicasInOrder(), func(r Replica) bool {
+	return slices.DeleteFunc(slices.Clone(s.replicasInOrder()), func(r Replica) bool {
 		m, _ := s.Record.Member(r.Ordinal)
 		return r.LostCluster == 0 || !hasVolume(r) || m.VolumeUID != r.VolumeUID || !listed[r.Ordinal].Started
 	})

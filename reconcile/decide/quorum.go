@@ -19,8 +19,12 @@ func MinAvailable(voters, learners, recorded, declared int) int {
 	return needed
 }
 
-// Voters returns the voting members. Learners never count, neither as reachable nor as needed.
+// Voters returns the voting members. Learners never count, neither as reachable nor as needed. It may be the list of
+// the members itself: it is not to be changed.
 func (m Membership) Voters() []Member {
+	if m.learners() == 0 {
+		return slices.Clip(m.Members)
+	}
 	var voters []Member
 	for _, member := range m.Members {
 		if !member.Learner {
@@ -33,8 +37,8 @@ func (m Membership) Voters() []Member {
 // Answering counts the members among those given that answer.
 func Answering(members []Member) int {
 	n := 0
-	for _, m := range members {
-		if m.Answers {
+	for i := range members {
+		if members[i].Answers {
 			n++
 		}
 	}

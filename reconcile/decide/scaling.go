@@ -60,13 +60,13 @@ func (s State) copiesWithout(victim Member) string {
 // surplus is the member with the highest ordinal, if there is one too many: its ordinal is beyond
 // what is declared then.
 func (s State) surplus() (Member, bool) {
-	highest, last := Member{}, -1
-	for ordinal, m := range s.listed() {
+	highest, last, listed := Member{}, -1, s.listed()
+	for ordinal, m := range listed {
 		if ordinal > last {
 			highest, last = m, ordinal
 		}
 	}
-	return highest, s.Declared.Replicas > 0 && len(s.listed()) > s.Declared.Replicas
+	return highest, s.Declared.Replicas > 0 && len(listed) > s.Declared.Replicas
 }
 
 // needless reports whether a member does nothing for the others: it is silent, or has no vote.

@@ -113,7 +113,15 @@ func (s State) alarmed() bool {
 }
 
 // learners counts the members without a vote.
-func (m Membership) learners() int { return len(m.Members) - len(m.Voters()) }
+func (m Membership) learners() int {
+	n := 0
+	for i := range m.Members {
+		if m.Members[i].Learner {
+			n++
+		}
+	}
+	return n
+}
 
 // listsDiffer reports whether two members have joined at once, and a voter believes in another list
 // than etcd's: it may have refused one of them, and would not take it for a voter.

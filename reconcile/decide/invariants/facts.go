@@ -1,20 +1,21 @@
 package invariants
 
 import (
-	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"quorate.dev/quorate/reconcile/decide"
 )
 
 // podName is the name of the pod and of the member of an ordinal.
-func podName(s decide.State, ordinal int) string { return fmt.Sprintf("%s-%d", s.Name, ordinal) }
+func podName(s decide.State, ordinal int) string { return s.Name + "-" + strconv.Itoa(ordinal) }
 
 // ordinalOf is the ordinal in the name of a pod, and whether the pod is one of this cluster's.
 func ordinalOf(s decide.State, name string) (int, bool) {
+	digits, ours := strings.CutPrefix(name, s.Name+"-")
 	for ordinal := range 64 {
-		if name == podName(s, ordinal) {
+		if ours && digits == strconv.Itoa(ordinal) {
 			return ordinal, true
 		}
 	}
@@ -27,8 +28,10 @@ var host = regexp.MustCompile(`^[^:]*://([^.]*)`)
 // slotOf is the ordinal of a member, by its name or, as long as it has none, by its peer URL.
 func slotOf(s decide.State, m decide.Member) (int, bool) {
 	name := m.Name
-	if found := host.FindStringSubmatch(m.PeerURL); name == "" && found != nil {
-		name = found[1]
+	if name == "" {
+		if found := host.FindStringSubmatch(m.PeerURL); found != nil {
+			name = found[1]
+		}
 	}
 	return ordinalOf(s, name)
 }

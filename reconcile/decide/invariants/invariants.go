@@ -3,6 +3,7 @@ package invariants
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"quorate.dev/quorate/reconcile/decide"
@@ -90,9 +91,9 @@ var invariants = []invariant{
 			"whose every member is a sealed, healthy voter as declared."}, doneIsDone},
 }
 
-func everyInvariant() []invariant {
+var everyInvariant = sync.OnceValue(func() []invariant {
 	return slices.Concat(invariants, rolloutInvariants, backupInvariants, restoreInvariants, recoveryInvariants)
-}
+})
 
 // All lists the invariants that Broken holds a decision against.
 func All() []Invariant {
