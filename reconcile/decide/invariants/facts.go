@@ -3,7 +3,6 @@ package invariants
 import (
 	"regexp"
 	"strconv"
-	"strings"
 
 	"quorate.dev/quorate/reconcile/decide"
 )
@@ -13,9 +12,12 @@ func podName(s decide.State, ordinal int) string { return s.Name + "-" + strconv
 
 // ordinalOf is the ordinal in the name of a pod, and whether the pod is one of this cluster's.
 func ordinalOf(s decide.State, name string) (int, bool) {
-	digits, ours := strings.CutPrefix(name, s.Name+"-")
+	prefix := s.Name + "-"
+	if len(name) < len(prefix) || name[:len(prefix)] != prefix {
+		return 0, false
+	}
 	for ordinal := range 64 {
-		if ours && digits == strconv.Itoa(ordinal) {
+		if name[len(prefix):] == strconv.Itoa(ordinal) {
 			return ordinal, true
 		}
 	}

@@ -3,7 +3,6 @@ package invariants
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"quorate.dev/quorate/reconcile/decide"
@@ -91,14 +90,13 @@ var invariants = []invariant{
 			"whose every member is a sealed, healthy voter as declared."}, doneIsDone},
 }
 
-var everyInvariant = sync.OnceValue(func() []invariant {
-	return slices.Concat(invariants, rolloutInvariants, backupInvariants, restoreInvariants, recoveryInvariants)
-})
+var everyInvariant = slices.Concat(invariants, rolloutInvariants, backupInvariants, restoreInvariants,
+	recoveryInvariants)
 
 // All lists the invariants that Broken holds a decision against.
 func All() []Invariant {
 	var list []Invariant
-	for _, l := range everyInvariant() {
+	for _, l := range everyInvariant {
 		list = append(list, l.Invariant)
 	}
 	return list
@@ -108,7 +106,7 @@ func All() []Invariant {
 // if all hold.
 func Broken(s decide.State, d decide.Decision) []string {
 	var broken []string
-	for _, l := range everyInvariant() {
+	for _, l := range everyInvariant {
 		if what := l.broken(s, d); what != "" {
 			broken = append(broken, l.Name+": "+what)
 		}
