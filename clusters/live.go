@@ -18,8 +18,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// GCPercent is what GOGC should be for passes over very many clusters. Most of what they hold is packed, so that looking
-// through it costs the garbage collector little.
+// GCPercent is what GOGC should be for passes over very many clusters. Most of what they hold is packed, so that
+// looking through it costs the garbage collector little.
 const GCPercent = 50
 
 // Options of the live side.
