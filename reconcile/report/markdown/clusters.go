@@ -103,17 +103,18 @@ func (p *page) rows(entries []entry) []entry {
 	if len(entries) == 0 {
 		return nil
 	}
-	table := "| cluster | verdict | next | steps |\n|---|---|---|---|\n"
+	var table strings.Builder
+	table.WriteString("| cluster | verdict | next | steps |\n|---|---|---|---|\n")
 	room, shown := p.left, 0
 	for _, e := range entries {
 		row := fmt.Sprintf("| %s | %s | %s | %s |\n", cell(e.Title(), 330), e.verdict(), e.next(), e.steps())
-		if len(table)+len(row)+1 > room {
+		if table.Len()+len(row)+1 > room {
 			break
 		}
-		table += row
+		table.WriteString(row)
 		shown++
 	}
-	p.add(table)
+	p.add(table.String())
 	if shown < len(entries) {
 		p.note("There is no room here for %s, which matter less than these.",
 			decide.Count(len(entries)-shown, "other cluster"))
@@ -129,14 +130,23 @@ const (
 	firstSteps = 5
 )
 
+// givenUp is after how many entries in a row that no fold has had room for none is tried any more.
+const givenUp = 100
+
 // details adds a fold for each entry: whole if there is room, or else with the beginning of its road, or none.
 func (p *page) details(entries []entry) {
-	shortened, without := 0, 0
+	shortened, without, inARow := 0, 0, 0
 	for _, e := range entries {
+		if inARow == givenUp {
+			without++
+			continue
+		}
+		inARow++
 		switch {
 		case p.add(e.fold(longest, len(e.allSteps()))):
+			inARow = 0
 		case p.add(e.fold(shortest, firstSteps)):
-			shortened++
+			shortened, inARow = shortened+1, 0
 		default:
 			without++
 		}

@@ -180,19 +180,21 @@ func (p *page) list(title string, items []string, room int) {
 	if len(items) == 0 {
 		return
 	}
-	part, shown := "**"+title+"**\n\n", 0
+	var part strings.Builder
+	fmt.Fprintf(&part, "**%s**\n\n", title)
+	shown := 0
 	for _, item := range items {
 		line := "* " + text(item, 1500) + "\n"
-		if len(part)+len(line)+100 > room { // and room for what is missing
+		if part.Len()+len(line)+100 > room { // and room for what is missing
 			break
 		}
-		part += line
+		part.WriteString(line)
 		shown++
 	}
 	if shown < len(items) {
-		part += fmt.Sprintf("* %s for which there is no room here\n", more(len(items)-shown, "other line"))
+		fmt.Fprintf(&part, "* %s for which there is no room here\n", more(len(items)-shown, "other line"))
 	}
-	if !p.add(part) {
+	if !p.add(part.String()) {
 		p.note("**%s:** %s for which there is no room here", title, decide.Count(len(items), "line"))
 	}
 }
