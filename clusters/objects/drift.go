@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -39,11 +40,19 @@ func Values(want, ours, live any) ([]Difference, error) {
 // differences leaves out what is right already only if all of the live object is given.
 func differences(want, ours, live any) ([]Difference, error) {
 	var c comparison
-	wanted, err := convert[any](want)
+	wantedText, err := toJSON(want)
 	if err != nil {
 		return nil, err
 	}
-	found, err := convert[any](ours)
+	foundText, err := toJSON(ours)
+	if err != nil || bytes.Equal(wantedText, foundText) { // as nearly all are
+		return nil, err
+	}
+	wanted, err := fromJSON[any](wantedText, want)
+	if err != nil {
+		return nil, err
+	}
+	found, err := fromJSON[any](foundText, ours)
 	if err != nil {
 		return nil, err
 	}
@@ -163,12 +172,24 @@ func elements(list []any, keys []string) map[string]any {
 
 // convert turns a value into one of another type with the same JSON, such as v1alpha1.Affinity into
 // the apply configuration of core/v1 Affinity.
-func convert[To any](from any) (To, error) {
-	var to To
+func convert[To any](from any) (to To, err error) {
+	text, err := toJSON(from)
+	if err != nil {
+		return to, err
+	}
+	return fromJSON[To](text, from)
+}
+
+func toJSON(from any) ([]byte, error) {
 	text, err := json.Marshal(from)
 	if err != nil {
-		return to, fmt.Errorf("encode %T: %w", from, err)
+		return nil, fmt.Errorf("encode %T: %w", from, err)
 	}
+	return text, nil
+}
+
+// fromJSON reads what a value was encoded as.
+func fromJSON[To any](text []byte, from any) (to To, err error) {
 	if err := json.Unmarshal(text, &to); err != nil {
 		return to, fmt.Errorf("decode %T as %T: %w", from, to, err)
 	}
