@@ -82,7 +82,9 @@ type change struct {
 	// alreadySo reports whether etcd is as the action would have it.
 	alreadySo func(now decide.Membership) bool
 	// unless, if set, says what speaks against the change by now; empty if nothing does.
-	unless  func(ctx context.Context, now decide.Membership) (string, error)
+	unless func(ctx context.Context, now decide.Membership) (string, error)
+	// patient: it may rest on the silence of a member.
+	patient bool
 	request func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error
 }
 
@@ -90,7 +92,11 @@ type change struct {
 // already. What etcd refuses for the moment is no failure: another pass finds out whether it is
 // still to be done.
 func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted change) (report.Outcome, error) {
-	now := c.askAgain(ctx).Membership
+	ask := c.askAgain
+	if wanted.patient {
+		ask = c.askPatiently
+	}
+	now := ask(ctx).Membership
 	switch {
 	case !now.Known:
 		return report.Outcome{Detail: "etcd: not yet: " + now.Why}, nil

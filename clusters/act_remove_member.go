@@ -19,6 +19,7 @@ import (
 // this moment.
 func (c *cluster) removeMember(ctx context.Context, a decide.RemoveMember) (report.Outcome, error) {
 	wanted := removal(a)
+	wanted.patient = true
 	wanted.unless = func(ctx context.Context, now decide.Membership) (string, error) { return c.disproof(ctx, a, now) }
 	told := wanted.request
 	wanted.request = func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {

@@ -90,7 +90,7 @@ func (c *cluster) stillBroken(ctx context.Context, name, uid string) (string, er
 	if phase, _ := podstate.Phase(pod); phase != seen.Pod && (phase == decide.PodReady || phase == decide.PodStarting) {
 		return fmt.Sprintf("not any more: pod %s has come up by itself", name), nil
 	}
-	answer := c.askAgain(ctx)
+	answer := c.askPatiently(ctx)
 	answers := lists(answer.Membership, func(m decide.Member) bool { return m.Name == name && m.Answers })
 	if answers || seen.ClusterID == 0 && answer.ClusterIDs[name] != 0 {
 		return fmt.Sprintf("not any more: etcd in pod %s answers by now", name), nil

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
@@ -121,12 +122,21 @@ type fakeMember struct {
 	stop func()
 	// hangs: it takes connections and answers nobody.
 	hangs atomic.Bool
+	// takes is how many nanoseconds it takes to say how it is.
+	takes atomic.Int64
 }
 
 func (m *fakeMember) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) (*etcdserverpb.StatusResponse, error) {
 	if m.hangs.Load() {
 		<-ctx.Done()
 		return nil, ctx.Err()
+	}
+	if takes := m.takes.Load(); takes > 0 {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Duration(takes)):
+		}
 	}
 	f := m.etcd
 	f.mu.Lock()

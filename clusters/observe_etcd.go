@@ -58,6 +58,14 @@ func (c *cluster) askAgain(ctx context.Context) etcd.Answer {
 	return c.ask(ctx, c.reachable(), c.clientTLS())
 }
 
+// askPatiently is the same for an action that goes by the silence of a member: that a moment ago it did not answer in
+// all its time is no reason to give it less now.
+func (c *cluster) askPatiently(ctx context.Context) etcd.Answer {
+	in := c.etcd(c.reachable(), c.clientTLS())
+	in.Patient = true
+	return c.live.etcd.Observe(ctx, in)
+}
+
 // etcd says how to reach etcd in those pods.
 func (c *cluster) etcd(pods []etcd.Pod, tls *etcd.TLS) etcd.Cluster {
 	from := 0

@@ -82,6 +82,8 @@ type Cluster struct {
 	CompareData bool
 	// CompareFrom: the same, once there are so many voters, and no learner; zero: there is not.
 	CompareFrom int
+	// Patient: who was silent a moment ago has all its time again, since it is about to be taken for lost.
+	Patient bool
 }
 
 // Clients are the connections to the members of any number of clusters, kept from one pass to the

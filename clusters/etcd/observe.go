@@ -131,7 +131,7 @@ func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []rep
 	var asking panics.Group
 	for i, pod := range pods {
 		asking.Go(func() {
-			within, hurried := ctx, pod.Unready && c.silence.justNow(pod.UID)
+			within, hurried := ctx, !cluster.Patient && pod.Unready && c.silence.justNow(pod.UID)
 			if hurried {
 				within = brief
 			}
