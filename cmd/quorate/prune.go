@@ -155,14 +155,8 @@ func (p pruner) run(ctx context.Context, plan retention.Plan) error {
 	if err := remove(takeTurns(plan.Behind, len(plan.Delete)-deleted)); err != nil {
 		return err
 	}
-	for _, name := range plan.Orphans {
-		gone, err := p.delete(ctx, name, func() error { return p.discard(ctx, name) })
-		if err != nil {
-			return err
-		}
-		if gone {
-			fmt.Fprintf(p.std.out, "%s  data without a manifest %s: %s\n", p.of, done, name)
-		}
+	if err := p.discardAll(ctx, plan.Orphans, done); err != nil {
+		return err
 	}
 	more := ""
 	if len(plan.Delete) == retention.MaxDeleted {
@@ -171,6 +165,23 @@ func (p pruner) run(ctx context.Context, plan retention.Plan) error {
 	_, err := fmt.Fprintf(p.std.out, "%s  %d of %d backups %s%s\n", p.of, deleted, len(p.listed.Backups),
 		done, more)
 	return err
+}
+
+// discardAll deletes data that no manifest names.
+func (p pruner) discardAll(ctx context.Context, names []string, done string) error {
+	for _, name := range names {
+		if err := p.stands(ctx); err != nil {
+			return err
+		}
+		gone, err := p.delete(ctx, name, func() error { return p.discard(ctx, name) })
+		if err != nil {
+			return err
+		}
+		if gone {
+			fmt.Fprintf(p.std.out, "%s  data without a manifest %s: %s\n", p.of, done, name)
+		}
+	}
+	return nil
 }
 
 // takeTurns returns so many of those behind, at most, from anywhere among them: the first ones may be held on to for

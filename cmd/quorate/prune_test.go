@@ -167,6 +167,43 @@ func TestPruneLeavesDataThatAreNamed(t *testing.T) {
 	}
 }
 
+// TestPruneKeepsDataOnceNothingStands: data without a manifest may be what is left, once somebody has found the backup
+// damaged that others are given up for.
+func TestPruneKeepsDataOnceNothingStands(t *testing.T) {
+	bucket, _, err := pruned(t, func(b store.Bucket) store.Bucket { return b })
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := listed(t, bucket)
+	newest, _ := was.Newest()
+	m, err := store.ReadManifest(t.Context(), bucket, newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for days := range 3 {
+		m.Slot = newest.Slot.AddDate(0, 0, -days-30)
+		m.Data = m.NewDataName()
+		if err := bucket.Create(t.Context(), m.DataPath(), strings.NewReader("data")); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, m.DataPath())
+	}
+	_, err = prune(t, changing{bucket, func(_ string, remove func() error) error {
+		noteFound(t, bucket, newest, "it is")
+		return remove()
+	}}, time.Now())
+	left := 0
+	for _, name := range names {
+		if _, err := bucket.Size(t.Context(), name); err == nil {
+			left++
+		}
+	}
+	if err == nil || !strings.Contains(err.Error(), "nothing more is deleted") || left != 2 {
+		t.Errorf("%v: %d are left", err, left)
+	}
+}
+
 // TestPruneBehindHeld: what the store holds on to takes no turn of those behind it, however many it is.
 func TestPruneBehindHeld(t *testing.T) {
 	r := newRestores(t)
