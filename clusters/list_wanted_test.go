@@ -241,6 +241,30 @@ func TestLookedAtOnce(t *testing.T) {
 	}
 }
 
+// A pass that goes on without a cluster asks it who it is while it is looked at: what that is, is not written then. The
+// race detector would tell.
+func TestIdentityOfStraggler(t *testing.T) {
+	f := newQuietFleet(t, 1)
+	live := New(f.client, Options{Timeout: time.Minute})
+	defer func() { f.check(live.Close(context.Background())) }()
+	seen, err := live.Observe(t.Context(), f.desired, nil)
+	f.check(err)
+	c := seen.Clusters[0]
+	var looks sync.WaitGroup
+	looks.Go(func() {
+		if _, err := c.State(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	if namespace, name := c.Identity(); namespace != "ns-0" || name != "c00000" {
+		t.Errorf("%s/%s", namespace, name)
+	}
+	looks.Wait()
+	if c.(*cluster).target.Cluster.Spec.Etcd.Quota.IsZero() {
+		t.Error("it has no quota")
+	}
+}
+
 // unpackable is a ConfigMap that cannot be read again.
 type unpackable struct{ corev1.ConfigMap }
 

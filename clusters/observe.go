@@ -118,7 +118,9 @@ func (c *cluster) open() error {
 	if err != nil {
 		return err
 	}
-	c.own, c.target = own, c.target.WithQuota(own)
+	c.own = own
+	// All else of the target stays: a pass asks the clusters that it does not wait for who they are.
+	c.target.Cluster.Spec.Etcd.Quota = c.target.WithQuota(own).Cluster.Spec.Etcd.Quota
 	return nil
 }
 
