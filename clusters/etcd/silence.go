@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"errors"
+	"maps"
 	"sync"
 	"time"
 )
@@ -31,15 +32,12 @@ func (s *silence) justNow(pod string) bool {
 func (s *silence) note(pod string, silent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for pod, since := range s.since {
-		if time.Since(since) >= lull {
-			delete(s.since, pod)
-		}
+	if delete(s.since, pod); !silent {
+		return
 	}
-	if delete(s.since, pod); silent {
-		if s.since == nil {
-			s.since = map[string]time.Time{}
-		}
-		s.since[pod] = time.Now()
+	if s.since == nil {
+		s.since = map[string]time.Time{}
 	}
+	maps.DeleteFunc(s.since, func(_ string, since time.Time) bool { return time.Since(since) >= lull })
+	s.since[pod] = time.Now()
 }

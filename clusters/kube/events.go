@@ -11,7 +11,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
@@ -79,14 +78,7 @@ func (c *Client) EventsOf(ctx context.Context, kind, namespace, name string) ([]
 }
 
 func (c *Client) events(ctx context.Context, namespace string, about fields.Set) (events []eventsv1.Event, err error) {
-	list := listing("Events", c.typed.EventsV1().Events(namespace).List,
-		func(item runtime.Object) error {
-			if object, is := item.(*eventsv1.Event); is {
-				forgetOthers(object)
-				events = append(events, *object)
-			}
-			return nil
-		})
+	list := listing("Events", c.typed.EventsV1().Events(namespace).List, gathers[*eventsv1.Event](&events))
 	if err := list(ctx, metav1.ListOptions{FieldSelector: about.String()}); err != nil {
 		return nil, err
 	}

@@ -115,6 +115,22 @@ func takes(taker Taker) func(runtime.Object) error {
 	}
 }
 
+// gathers adds each listed object to a list, less what it says of other field managers.
+func gathers[P interface {
+	*T
+	metav1.Object
+}, T any](list *[]T) func(runtime.Object) error {
+	return func(item runtime.Object) error {
+		object, is := item.(P)
+		if !is {
+			return fmt.Errorf("a %T is not what was asked for", item)
+		}
+		forgetOthers(object)
+		*list = append(*list, *object)
+		return nil
+	}
+}
+
 // lister reads all pages of one kind.
 type lister func(context.Context, metav1.ListOptions) error
 

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Volume reads a PersistentVolume; nil if there is none.
@@ -25,14 +24,7 @@ func (c *Client) Volume(ctx context.Context, name string) (*corev1.PersistentVol
 // Nodes lists all nodes, ready or not.
 func (c *Client) Nodes(ctx context.Context) ([]corev1.Node, error) {
 	var nodes []corev1.Node
-	all := listing("Nodes", c.typed.CoreV1().Nodes().List,
-		func(item runtime.Object) error {
-			if object, is := item.(*corev1.Node); is {
-				forgetOthers(object)
-				nodes = append(nodes, *object)
-			}
-			return nil
-		})
+	all := listing("Nodes", c.typed.CoreV1().Nodes().List, gathers[*corev1.Node](&nodes))
 	if err := all(ctx, metav1.ListOptions{}); err != nil {
 		return nil, err
 	}
