@@ -66,10 +66,13 @@ func (l listing) hiddenIn(namespace string) kube.Hidden {
 	return l.hidden[""]
 }
 
-// list lists what there is. A namespace that cannot be listed, as where somebody has taken the
+// list lists what there is, and keeps the objects of those clusters that are wanted; nil wants all. A namespace that cannot be listed, as where somebody has taken the
 // right to it, is a matter of the clusters in it. If none can, nothing is known at all, which is
 // the error.
-func (l *Live) list(ctx context.Context, sources []reconcile.Place) (listing, error) {
+func (l *Live) list(
+	ctx context.Context, sources []reconcile.Place, wanted func(cluster string) bool,
+) (listing, error) {
+	opens := func(key inventory.Key) bool { return l.owns(key) && (wanted == nil || wanted(key.String())) }
 	namespaces := l.namespaces()
 	found, errs := make([]inventory.ByCluster, len(namespaces)), make([]error, len(namespaces))
 	hides := make([]kube.Hidden, len(namespaces))
@@ -78,7 +81,7 @@ func (l *Live) list(ctx context.Context, sources []reconcile.Place) (listing, er
 	for i, namespace := range namespaces {
 		group.Go(func() error {
 			errs[i] = l.advised(namespace, panics.Catch(func() error {
-				sorter := inventory.NewSorter(l.owns)
+				sorter := inventory.NewSorter(opens)
 				h, err := l.at(namespace).List(ctx, namespace, objects.Managed, sorter)
 				found[i], hides[i] = sorter.Listed(), h
 				return l.sees(h, err)

@@ -51,7 +51,7 @@ func TestSomeMayBeHidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed, err := New(client, Options{}).list(t.Context(), nil)
+	listed, err := New(client, Options{}).list(t.Context(), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

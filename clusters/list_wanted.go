@@ -30,11 +30,11 @@ func (l *Live) listWanted(
 	ctx context.Context, desired reconcile.Desired, wanted func(cluster string) bool,
 ) (listing, error) {
 	if wanted == nil || l.last.Load() == nil {
-		return l.listAll(ctx, desired)
+		return l.listAll(ctx, desired, wanted)
 	}
 	keys, all := l.wantedOf(desired, wanted)
 	if len(keys)*listedAlone > max(all, listedAlone*listedAlone) || slices.ContainsFunc(keys, isNoLabel) {
-		return l.listAll(ctx, desired)
+		return l.listAll(ctx, desired, wanted)
 	}
 	next, current := l.last.Load().clone(), true
 	var mu sync.Mutex
@@ -52,17 +52,19 @@ func (l *Live) listWanted(
 	}
 	_ = group.Wait() // each has an error of its own
 	if !current {    // somebody has given or taken a right meanwhile
-		return l.listAll(ctx, desired)
+		return l.listAll(ctx, desired, wanted)
 	}
 	l.last.Store(&next)
 	return next, nil
 }
 
-func (l *Live) listAll(ctx context.Context, desired reconcile.Desired) (listing, error) {
+func (l *Live) listAll(
+	ctx context.Context, desired reconcile.Desired, wanted func(cluster string) bool,
+) (listing, error) {
 	l.mu.Lock()
 	clear(l.met) // what watches tell from here on
 	l.mu.Unlock()
-	listed, err := l.list(ctx, desired.Sources)
+	listed, err := l.list(ctx, desired.Sources, wanted)
 	if err != nil {
 		return listing{}, err
 	}

@@ -190,6 +190,24 @@ func TestListWantedMany(t *testing.T) {
 	}
 }
 
+// Where one list of all is less than a list of each, what is not wanted of it is not kept; it is told of as before.
+func TestListWantedManyKeepsNoOthers(t *testing.T) {
+	f := newQuietFleet(t, 2)
+	live := New(f.client, Options{Timeout: time.Minute})
+	defer func() { f.check(live.Close(context.Background())) }()
+	first := func(cluster string) bool { return cluster == "ns-0/c00000" }
+	listed, err := live.listAll(t.Context(), f.desired, first)
+	f.check(err)
+	for key, one := range listed.inventory {
+		if one.Pods != 3 || one.Claims != 3 || one.Record == "" || one.Custom == nil {
+			t.Errorf("%s: %+v", key, one)
+		}
+		if _, err := one.Open(); (err == nil) != first(key.String()) {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
+
 // A cluster that is still being looked at has what was listed of it to itself: later passes read what was listed
 // while it adds what it finds.
 func TestStragglerHasItsListing(t *testing.T) {
@@ -273,7 +291,7 @@ func (u *unpackable) Unmarshal([]byte) error { return errors.New("no") }
 // A cluster of which something cannot be unpacked is one of which nothing is known.
 func TestUnpackable(t *testing.T) {
 	_, live := servedLists(t, "a")
-	if _, err := live.list(t.Context(), nil); err != nil { // tells the time
+	if _, err := live.list(t.Context(), nil, nil); err != nil { // tells the time
 		t.Fatal(err)
 	}
 	sorter := inventory.NewSorter(inventory.AnyCluster)

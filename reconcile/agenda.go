@@ -11,8 +11,9 @@ import (
 // many of its time.
 const share = 20
 
-// mostRechecks bounds how many clusters in a second a run looks at again for nothing but that they wait: of a thousand
-// that are being founded, each is then looked at when it changes, and otherwise every twenty seconds.
+// mostRechecks bounds how many clusters in a second a run looks at again of those that wait, whether they have changed or
+// not: something of one whose pods are starting changes several times a second. Of a thousand that are being founded,
+// each is then looked at every twenty seconds; one alone, whenever it changes.
 const mostRechecks = 50
 
 // agenda says when a run looks at which cluster.
@@ -25,8 +26,9 @@ type agenda struct {
 	changed map[string]bool
 	// due is when each cluster that is looked at by itself is, if it does not change before.
 	due map[string]time.Time
-	// waiting are those that had to wait when they were last looked at.
-	waiting map[string]bool
+	// waiting are those that had to wait when they were last looked at, and until when they are left alone even if they
+	// change.
+	waiting map[string]time.Time
 	// all is when all of them are, in case a change went unseen.
 	all time.Time
 	// partial: the last pass over all could not be about some, of which it was not known yet what is declared.
@@ -35,7 +37,7 @@ type agenda struct {
 
 func newAgenda(r *rhythm) *agenda {
 	return &agenda{rhythm: r, known: map[string]bool{}, changed: map[string]bool{}, due: map[string]time.Time{},
-		waiting: map[string]bool{}}
+		waiting: map[string]time.Time{}}
 }
 
 // next returns the clusters that a pass is worth it for now, which may be none; all says that the pass is to
@@ -62,11 +64,15 @@ func (a *agenda) next(changes Changes, in *intake, busy map[string]bool) (wanted
 
 // change notes that a cluster has changed, and whether its declaration may have.
 func (a *agenda) change(cluster string, declaration bool) {
-	if a.rhythm == nil && !a.known[cluster] {
+	if !a.counts(cluster) {
 		return // a pass over all sees what is new; and what is not there may have any number of names
 	}
 	a.changed[cluster] = true
-	if declaration && a.rhythm != nil {
+	if !declaration {
+		return
+	}
+	delete(a.waiting, cluster)
+	if a.rhythm != nil {
 		delete(a.due, cluster) // whatever it has failed with before
 		delete(a.rhythm.failures, cluster)
 	}
@@ -76,9 +82,8 @@ func (a *agenda) change(cluster string, declaration bool) {
 func (a *agenda) wanted(busy map[string]bool) map[string]bool {
 	now, wanted := time.Now(), map[string]bool{}
 	for cluster := range a.changed {
-		due, waits := a.due[cluster]
-		if waits = waits && a.rhythm.failing(cluster) && now.Before(due); !waits && !busy[cluster] {
-			wanted[cluster] = a.known[cluster] || a.rhythm != nil
+		if !busy[cluster] && !now.Before(a.earliest(cluster)) {
+			wanted[cluster] = a.counts(cluster)
 		}
 	}
 	for cluster, due := range a.due {
@@ -90,6 +95,18 @@ func (a *agenda) wanted(busy map[string]bool) map[string]bool {
 		}
 	}
 	return wanted
+}
+
+// counts reports whether a cluster is looked at by itself if it changes: a run that ends looks for none that its last
+// pass over all has not found.
+func (a *agenda) counts(cluster string) bool { return a.known[cluster] || a.rhythm != nil }
+
+// earliest is when a cluster that has changed may be looked at again.
+func (a *agenda) earliest(cluster string) time.Time {
+	if a.rhythm.failing(cluster) {
+		return a.due[cluster]
+	}
+	return a.waiting[cluster]
 }
 
 // end notes what a pass about these clusters, or all, that took so long has found, and when to look again. One
@@ -132,13 +149,15 @@ func (a *agenda) looked(entries []report.Cluster) {
 	now := time.Now()
 	for _, c := range entries {
 		if delete(a.waiting, c.Key()); c.Error == "" && c.Decision.Verdict == decide.Wait {
-			a.waiting[c.Key()] = true
+			a.waiting[c.Key()] = now
 		}
 	}
+	each := time.Duration(len(a.waiting)) * time.Second / mostRechecks
 	for _, c := range entries {
 		after, due := a.rhythm.after(c)
-		if a.waiting[c.Key()] {
-			after = max(after, time.Duration(len(a.waiting))*time.Second/mostRechecks)
+		if _, waits := a.waiting[c.Key()]; waits {
+			a.waiting[c.Key()] = now.Add(each)
+			after = max(after, each)
 		}
 		if due {
 			a.due[c.Key()] = now.Add(after)
@@ -167,6 +186,12 @@ func (a *agenda) pause(busy map[string]bool) time.Duration {
 	for cluster, due := range a.due {
 		if !busy[cluster] && due.Before(next) {
 			next = due
+		}
+	}
+	for cluster := range a.changed {
+		earliest := a.earliest(cluster)
+		if a.counts(cluster) && !busy[cluster] && earliest.Before(next) {
+			next = earliest
 		}
 	}
 	return time.Until(next)

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,33 +100,92 @@ func TestLooksNotAtWhatIsGone(t *testing.T) {
 	})
 }
 
-// Clusters that only wait are looked at again no more often than a run has time for, however many they are; few are
-// looked at as often as they ask for.
+// restless are clusters of which each changes ten times a second.
+type restless struct {
+	woken    chan struct{}
+	clusters map[string]bool
+}
+
+func (c restless) Woken() <-chan struct{} { return c.woken }
+
+func (c restless) Take() (clusters map[string]bool, all bool) { return maps.Clone(c.clusters), false }
+
+func (c restless) wake(ctx context.Context) {
+	for ctx.Err() == nil {
+		select {
+		case c.woken <- struct{}{}:
+			time.Sleep(100 * time.Millisecond)
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Clusters that only wait are looked at again no more often than a run has time for, however many they are, and however
+// often they change; few are looked at as often as they ask for.
 func TestWaitsOfManyCostLittle(t *testing.T) {
-	for _, many := range []int{1, 600} {
+	for _, test := range []struct {
+		many  int
+		moves bool
+	}{{1, false}, {600, false}, {1, true}, {600, true}} {
+		many := test.many
 		synctest.Test(t, func(t *testing.T) {
 			var names []string
 			for n := range many {
 				names = append(names, fmt.Sprintf("ns/c%d", n))
 			}
 			l := slowClusters(names...)
-			for _, c := range l.clusters {
+			moving := restless{make(chan struct{}), map[string]bool{}}
+			for name, c := range l.clusters {
 				c.world.LockHolder = "process 7 on elsewhere"
+				moving.clusters[name] = false
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
+			if test.moves {
+				l.changes = moving
+				go moving.wake(ctx)
+			}
 			reconciler(&source{}, l).UntilConverged(ctx)
 			looks, least := 0, 1000
 			for _, c := range l.clusters {
 				looks += c.look
 				least = min(least, c.look)
 			}
-			t.Logf("%d clusters: %d looks in a minute", many, looks)
+			t.Logf("%+v: %d looks in a minute", test, looks)
 			// Once every five seconds it looks at all, which takes no time here.
-			if many == 1 && looks < 50 || many > 1 && looks > 14*many+60*60 || least < 3 {
-				t.Errorf("%d clusters: it looked %d times in a minute, and at one %d times", many, looks, least)
+			if many == 1 && looks < 50 || many == 1 && test.moves && looks < 500 || many > 1 && looks > 14*many+60*60 || least < 3 {
+				t.Errorf("%+v: it looked %d times in a minute, and at one %d times", test, looks, least)
 			}
 			l.end(t)
 		})
 	}
+}
+
+// What is declared of a cluster that waits among many, and changes all the time, is looked at as soon as it is known.
+func TestDeclarationEndsAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var names []string
+		for n := range 600 {
+			names = append(names, fmt.Sprintf("ns/c%d", n))
+		}
+		l := slowClusters(names...)
+		for _, c := range l.clusters {
+			c.world.LockHolder = "process 7 on elsewhere"
+		}
+		changes := &told{woken: make(chan struct{}, 1)}
+		l.changes = changes
+		ctx, cancel := context.WithTimeout(t.Context(), 1900*time.Millisecond)
+		defer cancel()
+		first, second := 0, 0
+		time.AfterFunc(1000*time.Millisecond, func() {
+			first, second = l.clusters["ns/c1"].look, l.clusters["ns/c2"].look
+			changes.clusters = map[string]bool{"ns/c1": true, "ns/c2": false}
+			changes.woken <- struct{}{}
+		})
+		reconciler(&source{}, l).UntilConverged(ctx)
+		if l.clusters["ns/c1"].look != first+1 || l.clusters["ns/c2"].look != second {
+			t.Errorf("looked %d and %d times, before %d and %d", l.clusters["ns/c1"].look, l.clusters["ns/c2"].look, first, second)
+		}
+		l.end(t)
+	})
 }

@@ -2,12 +2,15 @@ package kube
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
@@ -26,7 +29,8 @@ func watched() map[schema.GroupVersionResource]bool {
 // Watch calls changed with each object of Quorate's that changes in a namespace, or in any if it has no
 // name; without its labels if it is an EtcdCluster, which is its own cluster. It calls with nil where
 // changes may have been missed, as between two watches. What it tells is no more than that: what changed is
-// read again. It ends with ctx.
+// read again. Of an EtcdCluster of which nothing but the status has changed it may tell nothing: it is mostly
+// Quorate that writes that. It ends with ctx.
 //
 // It returns once it knows where each watch is to begin, or that this cannot be known: from then on, nothing
 // that changes is missed, however long the API server or what is between takes to answer a watch.
@@ -112,6 +116,29 @@ func (c *Client) now(
 	return list.ResourceVersion, nil
 }
 
+// seen are the objects that a watch has told of: of each a digest of its metadata, less what a new status changes.
+type seen map[types.UID][sha256.Size]byte
+
+// isNews reports whether an event tells of more than a new status, or may do so.
+func (s seen) isNews(event watch.EventType, object metav1.Object) bool {
+	if event == watch.Deleted {
+		delete(s, object.GetUID())
+		return true
+	}
+	text, err := json.Marshal(metav1.ObjectMeta{
+		Generation: object.GetGeneration(), DeletionTimestamp: object.GetDeletionTimestamp(),
+		Labels: object.GetLabels(), Annotations: object.GetAnnotations(),
+		Finalizers: object.GetFinalizers(), OwnerReferences: object.GetOwnerReferences(),
+	})
+	if err != nil {
+		return true
+	}
+	before, there := s[object.GetUID()]
+	now := sha256.Sum256(text)
+	s[object.GetUID()] = now
+	return !there || before != now
+}
+
 // forward watches, and tells of what changes until ctx is done or the watch breaks off.
 func (c *Client) forward(
 	ctx context.Context, resource schema.GroupVersionResource, namespace string, opts metav1.ListOptions,
@@ -122,6 +149,7 @@ func (c *Client) forward(
 		return err
 	}
 	defer w.Stop()
+	told := seen{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -130,7 +158,8 @@ func (c *Client) forward(
 			if !open || event.Type == watch.Error {
 				return nil
 			}
-			if object, is := event.Object.(metav1.Object); is {
+			object, is := event.Object.(metav1.Object)
+			if is && (resource != v1alpha1.Resource || told.isNews(event.Type, object)) {
 				changed(object)
 			}
 		}

@@ -49,6 +49,64 @@ func TestWatchWithoutAnswer(t *testing.T) {
 	}
 }
 
+// Of an EtcdCluster a watch tells what is new, but for the status, which Quorate writes itself; of all else it tells
+// everything.
+func TestWatchTellsNoStatus(t *testing.T) {
+	const one = `{"type": %q, "object": {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+		"metadata": {"namespace": "ns", "name": %q, "uid": "u", "resourceVersion": "%d", "generation": %d, "annotations": {"a": %q},
+			"managedFields": [{"manager": "m%[3]d", "operation": "Apply", "subresource": "status"}]}}}`
+	events := []struct {
+		kind, name string
+		generation int
+		annotation string
+	}{
+		{"ADDED", "first", 1, ""}, {"MODIFIED", "status", 1, ""}, {"MODIFIED", "spec", 2, ""}, {"MODIFIED", "status", 2, ""},
+		{"MODIFIED", "annotated", 2, "x"}, {"MODIFIED", "status", 2, "x"}, {"DELETED", "deleted", 2, "x"}, {"MODIFIED", "again", 2, "x"},
+	}
+	for resource, want := range map[string]string{
+		"etcdclusters": "first spec annotated deleted again",
+		"pods":         "first status spec status annotated status deleted again",
+	} {
+		client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if r.URL.Query().Get("watch") == "" {
+				fmt.Fprint(w, `{"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": []}`)
+				return
+			}
+			if strings.HasSuffix(r.URL.Path, "/"+resource) {
+				for n, e := range events {
+					fmt.Fprintf(w, one, e.kind, e.name, n+8, e.generation, e.annotation)
+				}
+				fmt.Fprintf(w, one, "DELETED", "last", 20, 9, "")
+			}
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		told := make(chan string, 100)
+		client.Watch(ctx, "", "", func(object metav1.Object) {
+			if object != nil {
+				told <- object.GetName()
+			}
+		})
+		var names []string
+		for name := ""; name != "last" && ctx.Err() == nil; {
+			select {
+			case name = <-told:
+				names = append(names, name)
+			case <-ctx.Done():
+			}
+		}
+		cancel()
+		if got := strings.Join(names, " "); got != want+" last" {
+			t.Errorf("%s: told of %q, want %q", resource, got, want)
+		}
+	}
+}
+
 // A run that is told to stop just before it begins to watch stops: it waits for no watch.
 func TestWatchOnceStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
