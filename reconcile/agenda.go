@@ -165,16 +165,12 @@ func (a *agenda) looked(entries []report.Cluster) {
 	}
 }
 
-// late notes what was found of clusters that took longer. In a run that ends, their pause is over.
+// late notes what was found of clusters that took longer.
 func (a *agenda) late(entries []report.Cluster) {
 	for _, c := range entries {
-		if a.known[c.Key()] = true; a.rhythm == nil {
-			a.due[c.Key()] = time.Now()
-		}
+		a.known[c.Key()] = true
 	}
-	if a.rhythm != nil {
-		a.looked(entries)
-	}
+	a.looked(entries)
 }
 
 // lookAtAll has the next pass look at all clusters, at once.

@@ -28,7 +28,7 @@ const (
 // passes count.
 func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, converged bool) {
 	changes := r.Live.Changes(ctx)
-	return r.repeat(ctx, changes, r.begin(ctx, soonest, r.once), newAgenda(nil))
+	return r.repeat(ctx, changes, r.begin(ctx, r.once), newAgenda(nil))
 }
 
 // repeat repeats passes as the agenda says: until every cluster is done or blocked, unless it is that of a loop,
@@ -41,8 +41,11 @@ func (r *Reconciler) repeat(
 		began := time.Now()
 		r.pulse.beat()
 		in.look()
-		todo.late(r.takeLate(&rep, acted))
-		if wanted, all := todo.next(changes, in, r.stragglers.areBusy()); all || len(wanted) > 0 {
+		late := r.takeLate(&rep, acted)
+		todo.late(late)
+		wanted, all := todo.next(changes, in, r.stragglers.areBusy())
+		passes := all || len(wanted) > 0
+		if passes {
 			next := r.pass(ctx, in, only(wanted))
 			remember(acted, next)
 			if ctx.Err() != nil {
@@ -50,16 +53,17 @@ func (r *Reconciler) repeat(
 			}
 			rep = r.stragglers.carried(next, rep, all)
 			todo.end(in, next, wanted, all, time.Since(began))
-			switch {
-			case todo.rhythm != nil:
-				r.passed(todo, rep, acted, all)
-			case !in.reading() && r.hasConverged(&rep, acted, todo):
-				if all {
-					recall(acted, &rep)
-					return rep, true
-				}
-				todo.lookAtAll()
-			}
+		}
+		switch {
+		case passes && todo.rhythm != nil:
+			r.passed(todo, rep, acted, all)
+		case todo.rhythm != nil || !passes && len(late) == 0: // there is no news
+		case in.reading() || !r.hasConverged(&rep, acted, todo):
+		case all:
+			recall(acted, &rep)
+			return rep, true
+		default:
+			todo.lookAtAll()
 		}
 		if longest := todo.pause(r.stragglers.areBusy()); longest > 0 &&
 			!r.wait(ctx, in, changes, began.Add(pace), longest) {

@@ -16,7 +16,7 @@ import (
 // member that loses its volume; so with such clusters, passes go on until they are sealed or ctx is
 // done.
 func (r *Reconciler) Pass(ctx context.Context) report.Report {
-	in := r.begin(ctx, func(report.Cluster) time.Duration { return 0 }, r.once)
+	in := r.begin(ctx, r.once)
 	rep := r.pass(ctx, in, nil)
 	acted := map[string]*report.Outcome{}
 	remember(acted, rep)

@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"time"
-
-	"quorate.dev/quorate/reconcile/report"
 )
 
 // ErrReading is why a Place is Unread that is still being read.
@@ -35,11 +33,9 @@ type intake struct {
 }
 
 // begin begins a run. It reads all places, and returns as soon as something is known that need not
-// wait for the others. The pause is that of stragglers.
-func (r *Reconciler) begin(
-	ctx context.Context, pause func(report.Cluster) time.Duration, read func(context.Context, func(Desired)),
-) *intake {
-	if r.stragglers = newStragglers(pause); r.failed == nil {
+// wait for the others.
+func (r *Reconciler) begin(ctx context.Context, read func(context.Context, func(Desired))) *intake {
+	if r.stragglers = newStragglers(); r.failed == nil {
 		r.failed = map[string]bool{}
 	}
 	known := make(chan Desired, 1)

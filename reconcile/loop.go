@@ -42,7 +42,7 @@ type Rhythm struct {
 func (r *Reconciler) Loop(ctx context.Context, often Rhythm) report.Report {
 	r.loops = true
 	changes := r.Live.Changes(ctx)
-	in := r.begin(ctx, func(report.Cluster) time.Duration { return 0 }, func(ctx context.Context, tell func(Desired)) {
+	in := r.begin(ctx, func(ctx context.Context, tell func(Desired)) {
 		r.Source.Follow(ctx, often.Git, func(d Desired) {
 			r.fetched(d)
 			tell(d)

@@ -14,9 +14,7 @@ import (
 // does not answer. Passes do not wait for them, and leave each out until it is done: whatever is
 // done for one cluster is done one thing at a time, on a list that is newer than the last thing.
 type stragglers struct {
-	// pause is how long after a straggler is done another pass is worth it.
-	pause func(report.Cluster) time.Duration
-	// done has something in it when that time has come.
+	// done has something in it when one of them is done.
 	done chan struct{}
 
 	mu sync.Mutex
@@ -31,8 +29,8 @@ type stragglers struct {
 	all       sync.WaitGroup
 }
 
-func newStragglers(pause func(report.Cluster) time.Duration) *stragglers {
-	return &stragglers{pause: pause, done: make(chan struct{}, 1), begun: map[string]bool{}, busy: map[string]bool{},
+func newStragglers() *stragglers {
+	return &stragglers{done: make(chan struct{}, 1), begun: map[string]bool{}, busy: map[string]bool{},
 		slow: map[string]bool{}}
 }
 
@@ -97,12 +95,10 @@ func (s *stragglers) keep(ctx context.Context, entry report.Cluster) {
 	} else {
 		s.late = append(s.late, entry)
 	}
-	time.AfterFunc(s.pause(entry), func() {
-		select {
-		case s.done <- struct{}{}:
-		default:
-		}
-	})
+	select {
+	case s.done <- struct{}{}:
+	default:
+	}
 }
 
 // take returns what has become of stragglers since it was last asked.

@@ -36,6 +36,25 @@ func TestSlowAndConverged(t *testing.T) {
 	})
 }
 
+// A cluster that takes long to look at and has nothing left to do is looked at with all the others, not again and again,
+// while a run waits for another one.
+func TestSlowIsLookedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := slowClusters("ns/slow", "ns/waits")
+		reconciler(&source{}, l).UntilConverged(t.Context())
+		slow, waits := l.clusters["ns/slow"], l.clusters["ns/waits"]
+		slow.look, slow.looks = 0, 2100*time.Millisecond
+		waits.world.LockHolder, waits.world.Declared.SpecHash = "process 7 on elsewhere", "h2"
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		reconciler(&source{}, l).UntilConverged(ctx)
+		if slow.look > 1+60/5 { // once in five seconds it looks at all
+			t.Errorf("it looked at it %d times in a minute", slow.look)
+		}
+		l.end(t)
+	})
+}
+
 // What is being founded is sealed soon, however slowly, whatever else the run waits for.
 func TestSlowFounding(t *testing.T) {
 	for name, s := range map[string]reconcile.Source{
