@@ -66,9 +66,9 @@ func (l listing) hiddenIn(namespace string) kube.Hidden {
 	return l.hidden[""]
 }
 
-// list lists what there is, and keeps the objects of those clusters that are wanted; nil wants all. A namespace that cannot be listed, as where somebody has taken the
-// right to it, is a matter of the clusters in it. If none can, nothing is known at all, which is
-// the error.
+// list lists what there is, and keeps the objects of those clusters that are wanted; nil wants all. A namespace that
+// cannot be listed, as where somebody has taken the right to it, is a matter of the clusters in it. If none can,
+// nothing is known at all, which is the error.
 func (l *Live) list(
 	ctx context.Context, sources []reconcile.Place, wanted func(cluster string) bool,
 ) (listing, error) {

@@ -11,8 +11,8 @@ import (
 // many of its time.
 const share = 20
 
-// mostRechecks bounds how many clusters in a second a run looks at again of those that wait, whether they have changed or
-// not: something of one whose pods are starting changes several times a second. Of a thousand that are being founded,
+// mostRechecks bounds how many clusters in a second a run looks at again of those that wait, whether they have changed
+// or not: something of one whose pods start changes several times a second. Of a thousand that are being founded,
 // each is then looked at every twenty seconds; one alone, whenever it changes.
 const mostRechecks = 50
 
