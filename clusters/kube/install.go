@@ -2,16 +2,23 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/csaupgrade"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
 )
 
@@ -27,10 +34,19 @@ func (c *Client) InstallCRD(ctx context.Context, definition []byte) error {
 }
 
 // Install applies an object of any kind, and returns once the API server serves what a CustomResourceDefinition
-// defines, or ctx is done.
+// defines, or ctx is done. Of what runs Quorate, nothing stays that "kubectl apply" has set and this does not.
 func (c *Client) Install(ctx context.Context, object *unstructured.Unstructured) error {
 	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
 	name := object.GetName()
+	if slices.Contains([]string{"CronJob", "Deployment"}, object.GetKind()) {
+		err := c.takeFromKubectl(ctx, object)
+		if err == nil {
+			object, err = leftToKubectl(object)
+		}
+		if err != nil {
+			return fmt.Errorf("apply %s %s: %w", object.GetKind(), name, err)
+		}
+	}
 	if _, err := c.objects(object).Apply(ctx, name, object,
 		metav1.ApplyOptions{FieldManager: Manager, Force: true}); err != nil {
 		return fmt.Errorf("apply %s %s: %w", object.GetKind(), name, err)
@@ -39,6 +55,40 @@ func (c *Client) Install(ctx context.Context, object *unstructured.Unstructured)
 		return nil
 	}
 	return c.awaitEstablished(ctx, name)
+}
+
+// takeFromKubectl makes ours what "kubectl apply" has set of an object, such as the volumes of an overlay: what two
+// have set stays when one of them does not set it any more.
+func (c *Client) takeFromKubectl(ctx context.Context, like *unstructured.Unstructured) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		object, err := c.Find(ctx, like)
+		if err != nil || object == nil {
+			return err
+		}
+		patch, err := csaupgrade.UpgradeManagedFieldsPatch(object, sets.New("kubectl-client-side-apply"), Manager)
+		if err != nil || patch == nil {
+			return err
+		}
+		_, err = c.objects(like).Patch(ctx, like.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{})
+		return err
+	})
+}
+
+// leftToKubectl is the object with the annotation by which "kubectl apply" knows what to take away that an overlay does
+// not have, such as the shards of an Indexed Job.
+func leftToKubectl(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return object, err
+	}
+	annotated := object.DeepCopy()
+	annotations := annotated.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[corev1.LastAppliedConfigAnnotation] = string(text)
+	annotated.SetAnnotations(annotations)
+	return annotated, nil
 }
 
 // Uninstall deletes an object of any kind, and what it owns after it, and tells whether it was there.

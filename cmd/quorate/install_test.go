@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -104,6 +106,57 @@ func TestInstallSaysWhatIsLost(t *testing.T) {
 	}
 	if got := w.install(cronjob); got.code != exitOK || !strings.Contains(got.out, widened) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// An overlay and an installation follow one another, in either direction: nothing of the shards or the credentials of the
+// one stays in the other. What "kubectl apply" takes away follows from the annotation that it leaves, and finds.
+func TestInstallAndKubectlFollowOneAnother(t *testing.T) {
+	w := newTenants(t, "own")
+	jobs := w.server.Client.BatchV1().CronJobs("quorate-system")
+	install := func(mode string) batchv1.JobSpec {
+		t.Helper()
+		args := loop()
+		args[2] = mode
+		if got := w.install(args); got.code != exitOK {
+			t.Fatalf("%+v", got)
+		}
+		job, err := jobs.Get(t.Context(), "quorate", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, want := &batchv1.CronJob{}, w.output("install", "--mode", mode, "--image", args[4], "--source", args[6], "--print")
+		if err := json.Unmarshal([]byte(job.Annotations[corev1.LastAppliedConfigAnnotation]), last); err != nil {
+			t.Fatalf("what kubectl finds: %v", err)
+		}
+		for _, text := range strings.Split(want, "---\n") {
+			printed := &batchv1.CronJob{}
+			if err := yaml.Unmarshal([]byte(text), printed); err == nil && printed.Kind == "CronJob" && !reflect.DeepEqual(last, printed) {
+				t.Errorf("kubectl takes this for what was applied\n%+v\nand it was\n%+v", last, printed)
+			}
+		}
+		return job.Spec.JobTemplate.Spec
+	}
+	const with = "cronjob"
+	plain := install(with)
+	if err := jobs.Delete(t.Context(), "quorate", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	overlay := withComponent(t, "base", "indexed-job")["CronJob quorate"].(*batchv1.CronJob)
+	pod := &overlay.Spec.JobTemplate.Spec.Template.Spec
+	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "keys", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	pod.Containers[0].VolumeMounts = append(pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "keys", MountPath: "/keys"})
+	if _, err := jobs.Create(t.Context(), overlay, metav1.CreateOptions{FieldManager: "kubectl-client-side-apply"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := install(with); !reflect.DeepEqual(got, plain) {
+		t.Errorf("over an overlay, there is\n%+v\nand otherwise\n%+v", got, plain)
+	}
+	if sharded := install("indexed-job"); sharded.Completions == nil {
+		t.Errorf("there are no shards: %+v", sharded)
+	}
+	if got := install(with); !reflect.DeepEqual(got, plain) {
+		t.Errorf("over another mode, there is\n%+v\nand otherwise\n%+v", got, plain)
 	}
 }
 
