@@ -19,6 +19,7 @@ func TestAdviceOnRights(t *testing.T) {
 	}
 	cannot := forbidden(`User "ann" cannot list resource "secrets" in API group "" in the namespace "shop"`)
 	notAs := forbidden(`User "ann" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "shop"`)
+	nowhere := forbidden(`User "ann" cannot impersonate-on:serviceaccount:list resource "secrets" in API group "" in the namespace "shop"`)
 	tenants := map[string]*kube.Client{"shop": {}}
 	for _, test := range []struct {
 		name      string
@@ -30,6 +31,7 @@ func TestAdviceOnRights(t *testing.T) {
 		{"as a tenant", cannot, Options{Tenants: tenants}, "shop", "apply deploy/tenants/tenant in the namespace shop, whose RoleBinding"},
 		{"as a tenant, to look", cannot, Options{Tenants: tenants, Reading: true}, "shop", "apply deploy/tenants/tenant in the namespace shop, whose RoleBinding"},
 		{"not as a tenant", notAs, Options{Tenants: tenants}, "shop", "say as=system:serviceaccount:shop:quorate-tenant"},
+		{"not as a tenant, by newer words", nowhere, Options{Tenants: tenants}, "shop", "say as=system:serviceaccount:shop:quorate-tenant"},
 		{"as the run", cannot, Options{Tenants: tenants}, "bank", "bind the ClusterRole quorate of deploy/base/rbac.yaml to this user in the namespace bank"},
 		{"as the run, of all namespaces", cannot, Options{}, "", "in all namespaces, or name those that it may look at"},
 		{"to look", cannot, Options{Reading: true}, "bank", "bind the ClusterRole quorate-plan of deploy/plan-rbac.yaml to this user in the namespace bank"},

@@ -29,7 +29,7 @@ func RightMissing(err error) Lack {
 	switch {
 	case !refused:
 		return NoRightMissing
-	case strings.Contains(words, `" cannot impersonate resource `):
+	case strings.Contains(words, `" cannot impersonate`): // Kubernetes 1.36 has impersonate-on:serviceaccount:list
 		return RightToImpersonate
 	}
 	return AnyOtherRight
