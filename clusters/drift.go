@@ -92,6 +92,9 @@ func (c *cluster) compareObject(wanted objects.Object) error {
 		}
 		return nil
 	}
+	if kube.Stands(wanted.Apply, live, objects.FilledIn) { // as nearly all do
+		return nil
+	}
 	owned, err := kube.Owned(live)
 	if err != nil {
 		return err

@@ -72,13 +72,18 @@ func (s *apiServer) send(method, path, contentType string, body any) ([]byte, in
 // startAPIServer starts an API server, and returns once it is ready.
 func startAPIServer(t *testing.T) *apiServer {
 	config := kubetest.Start(t).Config
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme, policyv1.AddToScheme, networkingv1.AddToScheme} {
-		utilruntime.Must(add(scheme))
-	}
 	return &apiServer{
 		T: t, url: config.Host, accept: runtime.ContentTypeJSON,
 		client:  &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}},
-		decoder: serializer.NewCodecFactory(scheme).UniversalDeserializer(),
+		decoder: serializer.NewCodecFactory(schemeOfKinds()).UniversalDeserializer(),
 	}
+}
+
+// schemeOfKinds knows the kinds of a cluster's objects.
+func schemeOfKinds() *runtime.Scheme {
+	kinds := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme, policyv1.AddToScheme, networkingv1.AddToScheme} {
+		utilruntime.Must(add(kinds))
+	}
+	return kinds
 }

@@ -2,6 +2,7 @@ package objects
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"path/filepath"
 	"reflect"
@@ -23,11 +24,12 @@ import (
 	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
 	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
 
+	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-const manager = "quorate-test"
+const manager = kube.Manager
 
 // TestNoDriftAfterApply applies the objects of every golden file to a real API server: what it
 // gives back must not read as drift, and applying it again must change nothing.
@@ -73,11 +75,16 @@ func TestNoDriftAfterApply(t *testing.T) {
 // applyTwice applies all objects, and each a second time.
 func (s *apiServer) applyTwice(in Input) {
 	s.Helper()
-	for _, o := range build(s.T, in) {
+	for i, o := range build(s.T, in) {
 		first := s.apply(pathOf(in, o.Identity), o.Apply)
 		if paths, err := Differences(o.Apply, extract(s.T, first)); err != nil || len(paths) > 0 {
 			s.Errorf("%s drifts at once: %v %v", o, paths, err)
 		}
+		is := standing{o.Apply, first.(metav1.Object)}
+		if !is.stands() {
+			s.Errorf("%s does not stand", o)
+		}
+		is.changeAtRandom(s.T, rand.New(rand.NewPCG(uint64(i), 0)), 5)
 		second := s.apply(pathOf(in, o.Identity), o.Apply)
 		if first.(metav1.Object).GetResourceVersion() != second.(metav1.Object).GetResourceVersion() {
 			s.Errorf("%s is changed by applying it again", o)

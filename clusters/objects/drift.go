@@ -116,8 +116,8 @@ func (c *comparison) compareField(path, name string, want, ours, live any) {
 	if path != "" {
 		inner = path + "." + name
 	}
-	if name == "volumeClaimTemplates" {
-		want, ours, live = declaredClaims(want), declaredClaims(ours), declaredClaims(live)
+	if fields := FilledIn[name]; fields != nil {
+		want, ours, live = without(fields, want), without(fields, ours), without(fields, live)
 	}
 	keys, isMap := listKeys[name]
 	wanted, isList := want.([]any)
@@ -135,22 +135,26 @@ func (c *comparison) compareField(path, name string, want, ours, live any) {
 	}
 }
 
-// declaredClaims leaves out what nobody declares in a template of volume claims. The API server
-// fills in kind and status, and client-go reads the kind back from JSON but not from protobuf.
-func declaredClaims(list any) any {
-	templates, isList := list.([]any)
+// FilledIn are names of lists, with the fields of their elements that nobody declares and that are not compared. The
+// API server fills in kind and status of a template of volume claims, and client-go reads the kind back from JSON but
+// not from protobuf.
+var FilledIn = map[string][]string{"volumeClaimTemplates": {"apiVersion", "kind", "status"}}
+
+// without leaves fields of its elements out of a list.
+func without(names []string, list any) any {
+	elements, isList := list.([]any)
 	if !isList {
 		return list
 	}
 	var declared []any
-	for _, template := range templates {
-		fields, isMap := template.(map[string]any)
+	for _, element := range elements {
+		fields, isMap := element.(map[string]any)
 		if !isMap {
 			return list
 		}
 		fields = maps.Clone(fields)
-		for _, filledIn := range []string{"apiVersion", "kind", "status"} {
-			delete(fields, filledIn)
+		for _, name := range names {
+			delete(fields, name)
 		}
 		declared = append(declared, fields)
 	}
