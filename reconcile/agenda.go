@@ -114,7 +114,12 @@ func (a *agenda) earliest(cluster string) time.Time {
 func (a *agenda) end(in *intake, rep report.Report, wanted map[string]bool, all bool, took time.Duration) {
 	now := time.Now()
 	if rep.Error != "" && len(rep.Clusters)+len(rep.Others) == 0 && !rep.Unobserved {
-		a.all = now.Add(resync) // nothing could be seen: what was to be done is to be done still
+		// Nothing could be seen: what was to be done is to be done still, by the next pass over all.
+		a.all = now.Add(resync)
+		for cluster := range wanted {
+			delete(a.changed, cluster)
+			delete(a.due, cluster)
+		}
 		return
 	}
 	if all {
