@@ -20,7 +20,8 @@ const mostRechecks = 50
 type agenda struct {
 	// rhythm is that of a loop; nil in a run that ends, which looks at what is done only with all the others.
 	rhythm *rhythm
-	// known are the clusters of the last pass over all, and those that have been declared since.
+	// known are the clusters that the last pass over all has found, looked at or not, and those that have been declared
+	// since.
 	known map[string]bool
 	// changed are those that have changed since they were looked at.
 	changed map[string]bool
@@ -124,7 +125,7 @@ func (a *agenda) end(in *intake, rep report.Report, wanted map[string]bool, all 
 	}
 	if all {
 		a.all = now.Add(a.rhythm.resync(took))
-		a.known = keysOf(rep)
+		a.known = knownOf(rep)
 		clear(a.due)
 		clear(a.waiting)
 	}

@@ -117,4 +117,13 @@ func keysOf(rep report.Report) map[string]bool {
 	return keys
 }
 
+// knownOf are the clusters that a pass over all has found, also those that take longer.
+func knownOf(rep report.Report) map[string]bool {
+	known := keysOf(rep)
+	for _, cluster := range rep.Others {
+		known[cluster] = true
+	}
+	return known
+}
+
 func byKey(a, b report.Cluster) int { return strings.Compare(a.Key(), b.Key()) }

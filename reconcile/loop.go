@@ -136,7 +136,7 @@ func (r *Reconciler) passed(todo *agenda, rep report.Report, acted map[string]*r
 	if r.pulse.note(all && !todo.partial, rep.Unobserved); !all || rep.Unobserved {
 		return
 	}
-	known := keysOf(rep)
+	known := knownOf(rep)
 	gone := func(cluster string) bool { return !known[cluster] }
 	r.stragglers.forget(known)
 	maps.DeleteFunc(acted, func(cluster string, _ *report.Outcome) bool { return gone(cluster) })

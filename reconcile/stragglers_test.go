@@ -55,6 +55,42 @@ func TestSlowIsLookedAtOnce(t *testing.T) {
 	})
 }
 
+// What changes of a cluster while that is looked at leads to another look, also where no pass waits for it.
+func TestChangeWhileSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := slowClusters("ns/slow", "ns/waits")
+		reconciler(&source{}, l).UntilConverged(t.Context())
+		slow, waits := l.clusters["ns/slow"], l.clusters["ns/waits"]
+		slow.look, slow.looks, l.changes = 0, 2100*time.Millisecond, newEvents()
+		waits.world.LockHolder, waits.world.Declared.SpecHash = "process 7 on elsewhere", "h2"
+		time.AfterFunc(time.Second, func() { l.changes.(*events).tell("ns/slow", false) })
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		reconciler(&source{}, l).UntilConverged(ctx)
+		if slow.look != 2 {
+			t.Errorf("it looked at it %d times", slow.look)
+		}
+		l.end(t)
+	})
+}
+
+// So it does in a loop that has never heard of the cluster before, and has looked at all others meanwhile.
+func TestChangeWhileFirstLookIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := loop(t, seldom, func(l *slowLive) { l.clusters["ns/a"].looks = 20 * time.Second }, "ns/a", "ns/b")
+		time.Sleep(3 * time.Second)
+		l.events.tell("ns/a", false)
+		time.Sleep(time.Second)
+		l.events.mu.Lock()
+		l.events.all = true
+		l.events.mu.Unlock()
+		l.events.tell("ns/b", false)
+		time.Sleep(time.Minute)
+		l.wantLooks("after a change", 1, 1)
+		l.stop()
+	})
+}
+
 // What is being founded is sealed soon, however slowly, whatever else the run waits for.
 func TestSlowFounding(t *testing.T) {
 	for name, s := range map[string]reconcile.Source{
