@@ -57,7 +57,8 @@ func clusterOf(object metav1.Object) (key inventory.Key, custom bool) {
 	return inventory.Key{Namespace: object.GetNamespace(), Name: name}, custom
 }
 
-// isNews reports whether a custom resource declares something else than when it was last listed. One that was not
+// isNews reports whether a custom resource declares something else than when it was last listed, as may one that was
+// deleted and made again under its name, whose generations begin at 1 as those of the one before did. One that was not
 // there then counts among those that are, until all are listed again.
 func (l *Live) isNews(key inventory.Key, custom metav1.Object) bool {
 	listed := l.last.Load()
@@ -65,7 +66,7 @@ func (l *Live) isNews(key inventory.Key, custom metav1.Object) bool {
 		return true
 	}
 	if own := listed.inventory[key]; own != nil && own.Custom != nil {
-		return own.Custom.Generation != custom.GetGeneration()
+		return own.Custom.UID != custom.GetUID() || own.Custom.Generation != custom.GetGeneration()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,11 +17,13 @@ import (
 // A change says whether the declaration may be another one; one of a cluster that no list has shown has it listed.
 func TestChangesTellOfDeclarations(t *testing.T) {
 	l := New(nil, Options{})
-	known := &v1alpha1.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Generation: 2}}
+	known := &v1alpha1.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u1", Generation: 2}}
 	l.last.Store(&listing{inventory: inventory.ByCluster{inventory.KeyOf(known): {Custom: known}}})
 	c := &changes{woken: make(chan struct{}, 1), clusters: map[string]bool{}}
 	changed := known.DeepCopy()
 	changed.Generation = 3
+	again := known.DeepCopy()
+	again.UID = "u2"
 	stranger := &v1alpha1.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "new", Generation: 1}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-0", Labels: objects.Labels("a")}}
 	for _, test := range []struct {
@@ -31,6 +33,7 @@ func TestChangesTellOfDeclarations(t *testing.T) {
 	}{
 		{told: []metav1.Object{pod, known}, want: map[string]bool{"ns/a": false}},
 		{told: []metav1.Object{changed, pod}, want: map[string]bool{"ns/a": true}},
+		{told: []metav1.Object{again}, want: map[string]bool{"ns/a": true}},
 		{told: []metav1.Object{stranger, nil}, want: map[string]bool{"ns/new": true}, all: true},
 	} {
 		for _, object := range test.told {
