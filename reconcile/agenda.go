@@ -138,7 +138,7 @@ func (a *agenda) end(in *intake, rep report.Report, wanted map[string]bool, all 
 	}
 	if partly := a.rhythm != nil && len(rep.Clusters)+len(rep.Others) > 0; rep.Unobserved && !partly {
 		a.all = now.Add(unobserved)
-	} else if partly && all {
+	} else if partly && (all || rep.Unobserved && a.rhythm.partial == 0) {
 		a.all = now.Add(min(time.Until(a.all), a.rhythm.partly(rep.Unobserved)))
 	}
 	if all || a.rhythm == nil {

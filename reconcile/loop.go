@@ -61,7 +61,8 @@ type rhythm struct {
 	took time.Duration
 	// failures are the times in a row that looking at each cluster has come to nothing.
 	failures map[string]int
-	// partial are the passes over all in a row that could not see some of what there is.
+	// partial are the passes over all in a row that could not see some of what there is, with the one before them that
+	// was about some clusters and met it first.
 	partial int
 }
 

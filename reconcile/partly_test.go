@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,5 +38,46 @@ func TestLoopBacksOffFromWhatItCannotList(t *testing.T) {
 		if p.lists < 10 || p.lists > 30 {
 			t.Errorf("listed %d times within ten minutes", p.lists)
 		}
+	})
+}
+
+// once is a live side of which a list for a pass over some clusters does not show one namespace, once.
+type once struct {
+	*slowLive
+	failed bool
+	lists  int
+}
+
+func (o *once) Observe(ctx context.Context, d reconcile.Desired, wanted func(string) bool) (reconcile.Observed, error) {
+	seen, err := o.slowLive.Observe(ctx, d, wanted)
+	if wanted == nil {
+		o.lists++
+	} else if !o.failed {
+		o.failed, seen.Unlisted = true, errors.New("too many requests")
+		seen.Clusters = slices.DeleteFunc(seen.Clusters, func(c reconcile.Cluster) bool {
+			namespace, _ := c.Identity()
+			return namespace == "other"
+		})
+	}
+	return seen, err
+}
+
+// What has changed in a namespace that could not be listed for a moment is looked at soon, not with the next pass over
+// all that would be due anyway.
+func TestLoopLooksAgainAtWhatItCouldNotList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := slowClusters("ns/a", "other/b")
+		reconciler(&source{}, inner).UntilConverged(t.Context())
+		events, b := newEvents(), inner.clusters["other/b"]
+		inner.changes, b.look = events, 0
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		time.AfterFunc(10*time.Second, func() { events.tell("other/b", false) })
+		l := &once{slowLive: inner}
+		reconciler(&source{}, l).Loop(ctx, seldom)
+		if !l.failed || b.look != 2 || l.lists != 2 {
+			t.Errorf("failed %t: it looked %d times, and listed all %d times", l.failed, b.look, l.lists)
+		}
+		inner.end(t)
 	})
 }
