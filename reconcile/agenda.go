@@ -23,7 +23,7 @@ type agenda struct {
 	// known are the clusters that the last pass over all has found, looked at or not, and those that have been declared
 	// since.
 	known map[string]bool
-	// changed are those that have changed since they were looked at.
+	// changed are those that have changed since they were looked at, and whether their declaration may have.
 	changed map[string]bool
 	// due is when each cluster that is looked at by itself is, if it does not change before.
 	due map[string]time.Time
@@ -68,12 +68,8 @@ func (a *agenda) change(cluster string, declaration bool) {
 	if !a.counts(cluster) {
 		return // a pass over all sees what is new; and what is not there may have any number of names
 	}
-	a.changed[cluster] = true
-	if !declaration {
-		return
-	}
-	delete(a.waiting, cluster)
-	if a.rhythm != nil {
+	a.changed[cluster] = a.changed[cluster] || declaration
+	if declaration && a.rhythm != nil {
 		delete(a.due, cluster) // whatever it has failed with before
 		delete(a.rhythm.failures, cluster)
 	}
@@ -102,8 +98,12 @@ func (a *agenda) wanted(busy map[string]bool) map[string]bool {
 // pass over all has not found.
 func (a *agenda) counts(cluster string) bool { return a.known[cluster] || a.rhythm != nil }
 
-// earliest is when a cluster that has changed may be looked at again.
+// earliest is when a cluster that has changed may be looked at again. What is declared waits for nothing, also if it
+// was while the cluster was looked at as it had been declared before.
 func (a *agenda) earliest(cluster string) time.Time {
+	if a.changed[cluster] {
+		return time.Time{}
+	}
 	if a.rhythm.failing(cluster) {
 		return a.due[cluster]
 	}

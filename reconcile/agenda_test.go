@@ -189,3 +189,29 @@ func TestDeclarationEndsAPause(t *testing.T) {
 		l.end(t)
 	})
 }
+
+// So is what is declared of it while it is looked at for long.
+func TestDeclarationWhileSlowEndsAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var names []string
+		for n := range 600 {
+			names = append(names, fmt.Sprintf("ns/c%d", n))
+		}
+		l := slowClusters(names...)
+		for _, c := range l.clusters {
+			c.world.LockHolder = "process 7 on elsewhere"
+		}
+		l.clusters["ns/c1"].looks, l.clusters["ns/c2"].looks = 4*time.Second, 4*time.Second
+		events := newEvents()
+		l.changes = events
+		ctx, cancel := context.WithTimeout(t.Context(), 4900*time.Millisecond)
+		defer cancel()
+		time.AfterFunc(3*time.Second, func() { events.tell("ns/c1", true) })
+		time.AfterFunc(3200*time.Millisecond, func() { events.tell("ns/c2", false) })
+		reconciler(&source{}, l).UntilConverged(ctx)
+		if one, two := l.clusters["ns/c1"].look, l.clusters["ns/c2"].look; one != 2 || two != 1 {
+			t.Errorf("looked %d and %d times", one, two)
+		}
+		l.end(t)
+	})
+}
