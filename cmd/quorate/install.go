@@ -147,6 +147,10 @@ func (f *installFlags) checkSource() error {
 	if err != nil {
 		return s.hide(err)
 	}
+	if scheme, _, _ := strings.Cut(o.Source, "://"); o.Private && strings.EqualFold(scheme, "http") {
+		return usageError{errors.New("--private: the credentials would cross the network in the clear, " +
+			"which the pods refuse; use https")}
+	}
 	return s.checkAddress()
 }
 
