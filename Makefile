@@ -91,6 +91,7 @@ $(BIN)/govulncheck: .ci/vuln/go.mod
 bench: build s3 ## print measured figures, a line each: figure NAME VALUE UNIT
 	$(TEST) -run '^$$' -bench . ./gitsource ./gitsource/manifests ./reconcile/road
 	$(TEST) -run '^$$' -bench QuietFigures -benchtime 1x ./clusters
+	QUORATE_FLEET=10000 $(TEST) -run '^$$' -bench QuietFigures -benchtime 1x ./clusters
 	$(SANDBOX_TEST) -run '^$$' -bench . ./scenarios
 
 generate: ## generate what is generated: deep copies, the CustomResourceDefinition, reference pages

@@ -43,11 +43,11 @@ func BenchmarkFounding(b *testing.B) {
 		bare = append(bare, w.untilVoting(start).Seconds())
 		w.deleteAll("a")
 	}
-	figure("push-to-three-voters", median(quorate), "s")
-	figure("push-to-converged", median(converged), "s")
-	figure("bare-statefulset-to-three-voters", median(bare), "s")
-	figure("push-to-three-voters-over-bare", median(quorate)/median(bare), "ratio")
-	figure("founding-peak-memory", slices.Max(peak), "MiB")
+	figure("push_to_three_voters_seconds", median(quorate), "s")
+	figure("push_to_converged_seconds", median(converged), "s")
+	figure("bare_to_three_voters_seconds", median(bare), "s")
+	figure("push_to_three_voters_ratio", median(quorate)/median(bare), "ratio")
+	figure("founding_memory", slices.Max(peak), "MiB")
 }
 
 // BenchmarkQuietPass measures what a pass costs that finds nothing to do.
@@ -67,11 +67,11 @@ func BenchmarkQuietPass(b *testing.B) {
 			took, peak = append(took, float64(r.took.Milliseconds())), append(peak, float64(r.peak)/(1<<20))
 		}
 		if v.proxy != nil {
-			figure("quiet-pass-requests", float64(len(proxy.Requests())), "requests")
-			figure("quiet-pass-writes", float64(len(proxy.Writes())), "requests")
+			figure("quiet_pass_requests", float64(len(proxy.Requests())), "requests")
+			figure("quiet_pass_writes", float64(len(proxy.Writes())), "requests")
 		}
-		figure("quiet-pass-time-"+v.name, median(took), "ms")
-		figure("quiet-pass-peak-memory-"+v.name, slices.Max(peak), "MiB")
+		figure("quiet_pass_time_"+v.name, median(took), "ms")
+		figure("quiet_pass_memory_"+v.name, slices.Max(peak), "MiB")
 	}
 }
 

@@ -32,11 +32,11 @@ type change struct {
 }
 
 var changes = []change{
-	{"scale-3-to-5", []string{"replicas: 5"}, nil, func(s *script) { s.join(3); s.join(4) }, 5, func(_, _ facts) bool { return true }},
-	{"scale-5-to-3", []string{three}, nil, (*script).shrink, 3, func(_, now facts) bool { return len(now.volumes) == 3 && len(now.pods) == 3 }},
-	{"roll-3", []string{three, otherOptions}, nil, (*script).roll, 3, func(before, now facts) bool { return changed(before.pods, now.pods) == 3 }},
+	{"grow_3_to_5", []string{"replicas: 5"}, nil, func(s *script) { s.join(3); s.join(4) }, 5, func(_, _ facts) bool { return true }},
+	{"shrink_5_to_3", []string{three}, nil, (*script).shrink, 3, func(_, now facts) bool { return len(now.volumes) == 3 && len(now.pods) == 3 }},
+	{"roll_3", []string{three, otherOptions}, nil, (*script).roll, 3, func(before, now facts) bool { return changed(before.pods, now.pods) == 3 }},
 	{
-		"replace-1", []string{three, otherOptions}, func(w *world) { w.loseVolume(w.follower()) }, (*script).replace, 3,
+		"replace_1", []string{three, otherOptions}, func(w *world) { w.loseVolume(w.follower()) }, (*script).replace, 3,
 		func(before, now facts) bool {
 			return len(now.volumes) == 3 && changed(before.volumes, now.volumes) == 1
 		},
@@ -71,11 +71,11 @@ func BenchmarkChanges(b *testing.B) {
 		scripted.deleteAll("a")
 	}
 	for _, c := range changes {
-		figure(c.name, median(took[c.name]), "s")
-		figure(c.name+"-floor", median(floor[c.name]), "s")
-		figure(c.name+"-over-floor", median(took[c.name])/median(floor[c.name]), "ratio")
-		figure(c.name+"-longest-without-write", slices.Max(pauses[c.name]), "ms")
-		figure(c.name+"-failed-writes", failed[c.name]/changeRuns, "writes")
+		figure(c.name+"_seconds", median(took[c.name]), "s")
+		figure(c.name+"_floor_seconds", median(floor[c.name]), "s")
+		figure(c.name+"_floor_ratio", median(took[c.name])/median(floor[c.name]), "ratio")
+		figure(c.name+"_longest_without_write", slices.Max(pauses[c.name]), "ms")
+		figure(c.name+"_failed_writes", failed[c.name]/changeRuns, "writes")
 	}
 }
 
