@@ -32,11 +32,9 @@ func Stands(want any, live metav1.Object, filledIn map[string][]string) bool {
 		return false
 	}
 	p := proof{model: m, filledIn: filledIn, allocator: value.NewFreelistAllocator()}
-	return p.same(m.root, set, wanted, found, &stated{
-		values: map[string]string{"apiVersion": m.apiVersion, "kind": m.kind},
-		within: map[string]*stated{
-			"metadata": {values: map[string]string{"name": live.GetName(), "namespace": live.GetNamespace()}},
-		},
+	return p.same(m.root, set, wanted, found, stated{
+		"apiVersion": m.apiVersion, "kind": m.kind,
+		"metadata": stated{"name": live.GetName(), "namespace": live.GetNamespace()},
 	})
 }
 
@@ -59,26 +57,8 @@ func soleApplied(managed []metav1.ManagedFieldsEntry, apiVersion string) (set *f
 	return set, set != nil
 }
 
-// stated is what Owned states of every object, whoever owns it: strings, and what is within, by field.
-type stated struct {
-	values map[string]string
-	within map[string]*stated
-}
-
-func (s *stated) of(name string) (text string, is bool, within *stated) {
-	if s == nil {
-		return "", false, nil
-	}
-	text, is = s.values[name]
-	return text, is, s.within[name]
-}
-
-func (s *stated) size() int {
-	if s == nil {
-		return 0
-	}
-	return len(s.values)
-}
+// stated is what Owned states of every object, whoever owns it: strings, and what is stated within, by field.
+type stated map[string]any
 
 // proof walks along what is stated, what is owned and what is live. It follows the schema as client-go does when it
 // extracts what is owned, and gives up where that is anything but plain.
@@ -89,7 +69,7 @@ type proof struct {
 }
 
 // same proves that want is what is owned of live, if set tells what is owned within it.
-func (p *proof) same(ref schema.TypeRef, set *fieldpath.Set, want, live value.Value, always *stated) bool {
+func (p *proof) same(ref schema.TypeRef, set *fieldpath.Set, want, live value.Value, always stated) bool {
 	switch atom, _ := p.schema.Resolve(ref); {
 	case isMap(atom) && atom.Map.ElementRelationship != schema.Atomic:
 		return p.sameFields(atom.Map, set, want, live, always)
@@ -100,7 +80,7 @@ func (p *proof) same(ref schema.TypeRef, set *fieldpath.Set, want, live value.Va
 }
 
 // sameFields proves that all fields of want are owned and no others, and that each is the same.
-func (p *proof) sameFields(m *schema.Map, set *fieldpath.Set, want, live value.Value, always *stated) bool {
+func (p *proof) sameFields(m *schema.Map, set *fieldpath.Set, want, live value.Value, always stated) bool {
 	if !want.IsMap() || !live.IsMap() {
 		return false
 	}
@@ -109,19 +89,22 @@ func (p *proof) sameFields(m *schema.Map, set *fieldpath.Set, want, live value.V
 	defer p.allocator.Free(found)
 	owned, told := 0, 0
 	same := wanted.IterateUsing(p.allocator, func(name string, want value.Value) bool {
-		text, isText, within := always.of(name)
-		if isText {
+		stating, is := always[name]
+		if is {
 			told++
+		}
+		if text, isText := stating.(string); isText {
 			return want.IsString() && want.AsString() == text
 		}
 		owned++
+		within, _ := stating.(stated)
 		return p.sameField(m, name, set, want, found, within)
 	})
-	return same && told == always.size() && owned == size(set) && p.othersDistinct(m, wanted, found)
+	return same && told == len(always) && owned == size(set) && p.othersDistinct(m, wanted, found)
 }
 
 func (p *proof) sameField(m *schema.Map, name string, set *fieldpath.Set, want value.Value, found value.Map,
-	within *stated) bool {
+	within stated) bool {
 	live, there := found.GetUsing(p.allocator, name)
 	if !there {
 		return false

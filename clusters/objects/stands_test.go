@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/applyconfigurations"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"quorate.dev/quorate/clusters/kube"
@@ -105,6 +106,19 @@ func TestStandsNot(t *testing.T) {
 				t.Errorf("%s: %s is as wanted: %v", name, o, same)
 			}
 		}
+	}
+}
+
+// TestStandsNotWithoutName is about what is wanted without what is owned of every object.
+func TestStandsNotWithoutName(t *testing.T) {
+	data := map[string]string{"a": "b"}
+	want := applycorev1.ConfigMap("", "").WithData(data)
+	want.ObjectMetaApplyConfiguration = nil
+	live := &corev1.ConfigMap{Data: data, ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b",
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: kube.Manager, Operation: metav1.ManagedFieldsOperationApply,
+			APIVersion: "v1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:a":{}}}`)}}}}
+	if stands, same := (standing{want, live}).check(t, "a ConfigMap"); stands || same {
+		t.Errorf("stands %v, as wanted %v", stands, same)
 	}
 }
 
