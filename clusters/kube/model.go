@@ -1,8 +1,6 @@
 package kube
 
 import (
-	"encoding/json"
-	"fmt"
 	"reflect"
 	"slices"
 	"sync"
@@ -31,49 +29,41 @@ var converter = sync.OnceValue(func() managedfields.TypeConverter {
 	return applyconfigurations.NewTypeConverter(scheme.Scheme)
 })
 
-func modelOf(live metav1.Object) (*model, bool) {
+func modelOf(live metav1.Object) *model {
 	of := reflect.TypeOf(live)
 	if m, met := models.Load(of); met {
-		return m.(*model), m.(*model) != nil
+		return m.(*model)
 	}
-	m, err := newModel(of)
-	if err != nil {
-		m = nil
-	}
+	m := newModel(of)
 	models.Store(of, m)
-	return m, m != nil
+	return m
 }
 
-// newModel asks for what is owned of an object of which nothing is: that is what is stated of every one.
-func newModel(of reflect.Type) (*model, error) {
+// newModel is nil if that is no type of a cluster's objects.
+func newModel(of reflect.Type) *model {
 	if of.Kind() != reflect.Pointer {
-		return nil, fmt.Errorf("%s is no pointer", of)
+		return nil
 	}
 	object, is := reflect.New(of.Elem()).Interface().(runtime.Object)
 	if !is {
-		return nil, fmt.Errorf("%s is not a type of objects", of)
+		return nil
 	}
-	owned, err := Owned(object)
+	if _, err := Owned(object); err != nil {
+		return nil
+	}
+	gvks, _, err := scheme.Scheme.ObjectKinds(object)
 	if err != nil {
-		return nil, err
+		return nil
 	}
-	text, err := json.Marshal(owned)
-	if err != nil {
-		return nil, fmt.Errorf("encode %T: %w", owned, err)
-	}
-	var m metav1.TypeMeta
-	if err := json.Unmarshal(text, &m); err != nil {
-		return nil, fmt.Errorf("decode %T: %w", owned, err)
-	}
-	object.GetObjectKind().SetGroupVersionKind(m.GroupVersionKind())
+	object.GetObjectKind().SetGroupVersionKind(gvks[0])
 	typed, err := converter().ObjectToTyped(object)
 	if err != nil {
-		return nil, fmt.Errorf("find the schema of %s: %w", m.Kind, err)
+		return nil
 	}
-	found := &model{apiVersion: m.APIVersion, kind: m.Kind, schema: typed.Schema(), root: typed.TypeRef(),
-		lists: map[string]bool{}}
-	found.findLists(found.root)
-	return found, nil
+	m := &model{schema: typed.Schema(), root: typed.TypeRef(), lists: map[string]bool{}}
+	m.apiVersion, m.kind = gvks[0].ToAPIVersionAndKind()
+	m.findLists(m.root)
+	return m
 }
 
 // tellsApart reports whether a value of a type may have a list within whose elements are told apart.

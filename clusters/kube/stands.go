@@ -15,8 +15,8 @@ import (
 //
 // filledIn are names of lists, with the fields of their elements that nobody states: those are passed over.
 func Stands(want any, live metav1.Object, filledIn map[string][]string) bool {
-	m, met := modelOf(live)
-	if !met {
+	m := modelOf(live)
+	if m == nil {
 		return false
 	}
 	set, sole := soleApplied(live.GetManagedFields(), m.apiVersion)
@@ -71,9 +71,9 @@ type proof struct {
 // same proves that want is what is owned of live, if set tells what is owned within it.
 func (p *proof) same(ref schema.TypeRef, set *fieldpath.Set, want, live value.Value, always stated) bool {
 	switch atom, _ := p.schema.Resolve(ref); {
-	case isMap(atom) && atom.Map.ElementRelationship != schema.Atomic:
+	case atom.Map != nil && atom.Map.ElementRelationship != schema.Atomic:
 		return p.sameFields(atom.Map, set, want, live, always)
-	case isList(atom) && isKeyed(atom.List) && always == nil:
+	case atom.List != nil && len(atom.List.Keys) > 0:
 		return p.sameElements(atom.List, set, want, live)
 	}
 	return false
@@ -110,24 +110,34 @@ func (p *proof) sameField(m *schema.Map, name string, set *fieldpath.Set, want v
 		return false
 	}
 	defer p.allocator.Free(live)
-	ref, element := fieldType(m, name), fieldpath.PathElement{FieldName: &name}
-	if inner, deeper := set.Children.Get(element); deeper {
+	return p.sameOwned(fieldType(m, name), fieldpath.PathElement{FieldName: &name}, set, want, live, within)
+}
+
+// sameOwned proves that a field or an element is owned and the same.
+func (p *proof) sameOwned(ref schema.TypeRef, at fieldpath.PathElement, set *fieldpath.Set, want, live value.Value,
+	within stated) bool {
+	if inner, deeper := set.Children.Get(at); deeper {
 		return p.same(ref, inner, want, live, within)
 	}
-	return within == nil && set.Members.Has(element) && p.sameWhole(name, ref, want, live)
+	return set.Members.Has(at) && p.sameWhole(ref, at, want, live)
 }
 
 // sameWhole proves that want is all of live, which is owned as a whole.
-func (p *proof) sameWhole(name string, ref schema.TypeRef, want, live value.Value) bool {
-	atom, _ := p.schema.Resolve(ref)
-	whole := atom.Scalar != nil && atom.Map == nil && atom.List == nil ||
-		isMap(atom) && (atom.Map.ElementRelationship == schema.Atomic || p.empty(want)) ||
-		isList(atom) && atom.List.ElementRelationship == schema.Atomic
+func (p *proof) sameWhole(ref schema.TypeRef, at fieldpath.PathElement, want, live value.Value) bool {
+	var whole bool
+	switch atom, _ := p.schema.Resolve(ref); {
+	case atom.Map != nil:
+		whole = atom.Map.ElementRelationship == schema.Atomic || p.empty(want)
+	case atom.List != nil:
+		whole = atom.List.ElementRelationship == schema.Atomic
+	default:
+		whole = atom.Scalar != nil
+	}
 	if !whole || !p.distinct(ref, live) {
 		return false
 	}
-	if filledIn := p.filledIn[name]; filledIn != nil {
-		return want.IsList() && live.IsList() && p.equalElements(want, live, filledIn)
+	if at.FieldName != nil && want.IsList() && live.IsList() {
+		return p.equalElements(want, live, p.filledIn[*at.FieldName])
 	}
 	return p.equal(want, live)
 }
@@ -205,22 +215,12 @@ func (p *proof) sameElements(l *schema.List, set *fieldpath.Set, want, live valu
 			}
 			continue
 		}
-		if !p.sameElement(l.ElementType, key, set, wanted.At(next), live) {
+		if !p.sameOwned(l.ElementType, key, set, wanted.At(next), live, nil) {
 			return false
 		}
 		next++
 	}
 	return next == len(wantedKeys)
-}
-
-// sameElement proves that an element is the same. One that set says nothing deeper of is owned as a whole, whatever its
-// type is.
-func (p *proof) sameElement(ref schema.TypeRef, key fieldpath.PathElement, set *fieldpath.Set,
-	want, live value.Value) bool {
-	if inner, deeper := set.Children.Get(key); deeper {
-		return p.same(ref, inner, want, live, nil)
-	}
-	return set.Members.Has(key) && p.distinct(ref, live) && p.equal(want, live)
 }
 
 // keys are what tells the elements of a list apart, if something does.
@@ -245,7 +245,7 @@ func (p *proof) key(l *schema.List, of value.Value) (key fieldpath.PathElement, 
 	if len(l.Keys) == 0 {
 		return fieldpath.PathElement{Value: &of}, atom.Scalar != nil && !of.IsNull()
 	}
-	if !isMap(atom) || !of.IsMap() {
+	if atom.Map == nil || !of.IsMap() {
 		return key, false
 	}
 	fields := of.AsMapUsing(p.allocator)
@@ -292,13 +292,13 @@ func (p *proof) distinct(ref schema.TypeRef, live value.Value) bool {
 		return true
 	}
 	switch atom, _ := p.schema.Resolve(ref); {
-	case isMap(atom) && live.IsMap():
+	case atom.Map != nil && live.IsMap():
 		fields := live.AsMapUsing(p.allocator)
 		defer p.allocator.Free(fields)
 		return fields.IterateUsing(p.allocator, func(name string, live value.Value) bool {
 			return p.distinct(fieldType(atom.Map, name), live)
 		})
-	case isList(atom) && live.IsList():
+	case atom.List != nil && live.IsList():
 		list := live.AsListUsing(p.allocator)
 		defer p.allocator.Free(list)
 		if atom.List.ElementRelationship == schema.Associative {
@@ -325,14 +325,6 @@ func size(set *fieldpath.Set) int {
 		}
 	})
 	return n
-}
-
-func isMap(a schema.Atom) bool { return a.Map != nil && a.List == nil && a.Scalar == nil }
-
-func isList(a schema.Atom) bool { return a.List != nil && a.Map == nil && a.Scalar == nil }
-
-func isKeyed(l *schema.List) bool {
-	return l.ElementRelationship == schema.Associative && len(l.Keys) > 0
 }
 
 func fieldType(m *schema.Map, name string) schema.TypeRef {
