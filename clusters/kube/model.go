@@ -71,7 +71,9 @@ func (m *model) tellsApart(ref schema.TypeRef) bool {
 	if ref.NamedType != nil {
 		return m.lists[*ref.NamedType]
 	}
-	return m.anyList(ref, map[string]bool{})
+	atom, _ := m.schema.Resolve(ref)
+	return atom.List != nil && atom.List.ElementRelationship == schema.Associative ||
+		slices.ContainsFunc(m.within(ref), m.tellsApart)
 }
 
 // findLists finds out of all named types within a type whether there may be such a list in them.

@@ -35,7 +35,7 @@ func Stands(want any, live metav1.Object, filledIn map[string][]string) bool {
 	return p.same(m.root, set, wanted, found, stated{
 		"apiVersion": m.apiVersion, "kind": m.kind,
 		"metadata": stated{"name": live.GetName(), "namespace": live.GetNamespace()},
-	})
+	}) && p.distinct(m.root, found)
 }
 
 // soleApplied are the fields that Quorate has applied and still owns, if there is one entry of them, of the version of
@@ -100,7 +100,7 @@ func (p *proof) sameFields(m *schema.Map, set *fieldpath.Set, want, live value.V
 		within, _ := stating.(stated)
 		return p.sameField(m, name, set, want, found, within)
 	})
-	return same && told == len(always) && owned == size(set) && p.othersDistinct(m, wanted, found)
+	return same && told == len(always) && owned == size(set)
 }
 
 func (p *proof) sameField(m *schema.Map, name string, set *fieldpath.Set, want value.Value, found value.Map,
@@ -133,7 +133,7 @@ func (p *proof) sameWhole(ref schema.TypeRef, at fieldpath.PathElement, want, li
 	default:
 		whole = atom.Scalar != nil
 	}
-	if !whole || !p.distinct(ref, live) {
+	if !whole {
 		return false
 	}
 	if at.FieldName != nil && want.IsList() && live.IsList() {
@@ -208,14 +208,10 @@ func (p *proof) sameElements(l *schema.List, set *fieldpath.Set, want, live valu
 	}
 	next := 0 // of want
 	for i, key := range foundKeys {
-		live := found.At(i)
 		if next == len(wantedKeys) || !key.Equals(wantedKeys[next]) {
-			if !p.distinct(l.ElementType, live) {
-				return false
-			}
 			continue
 		}
-		if !p.sameOwned(l.ElementType, key, set, wanted.At(next), live, nil) {
+		if !p.sameOwned(l.ElementType, key, set, wanted.At(next), found.At(i), nil) {
 			return false
 		}
 		next++
@@ -265,28 +261,8 @@ func (p *proof) key(l *schema.List, of value.Value) (key fieldpath.PathElement, 
 	return fieldpath.PathElement{Key: &list}, true
 }
 
-// othersDistinct proves that client-go does not refuse to read the fields of live that nobody wants, as it does if two
-// elements of a list have one key.
-func (p *proof) othersDistinct(m *schema.Map, wanted, found value.Map) bool {
-	if p.tellsApart(m.ElementType) {
-		return false
-	}
-	for _, field := range m.Fields {
-		if !p.tellsApart(field.Type) || wanted.Has(field.Name) {
-			continue
-		}
-		if live, there := found.GetUsing(p.allocator, field.Name); there {
-			distinct := p.distinct(field.Type, live)
-			p.allocator.Free(live)
-			if !distinct {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// distinct proves that no list within has two elements of one key.
+// distinct proves that no list within has two elements of one key, whoever owns it: client-go refuses to read such an
+// object.
 func (p *proof) distinct(ref schema.TypeRef, live value.Value) bool {
 	if !p.tellsApart(ref) || live.IsNull() {
 		return true
