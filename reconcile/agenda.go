@@ -114,13 +114,13 @@ func (a *agenda) earliest(cluster string) time.Time {
 // that is not in its report is gone, or still being looked at.
 func (a *agenda) end(in *intake, rep report.Report, wanted map[string]bool, all bool, took time.Duration) {
 	now := time.Now()
+	for cluster := range wanted {
+		delete(a.changed, cluster)
+		delete(a.due, cluster)
+	}
 	if rep.Error != "" && len(rep.Clusters)+len(rep.Others) == 0 && !rep.Unobserved {
 		// Nothing could be seen: what was to be done is to be done still, by the next pass over all.
 		a.all = now.Add(resync)
-		for cluster := range wanted {
-			delete(a.changed, cluster)
-			delete(a.due, cluster)
-		}
 		return
 	}
 	if all {
@@ -130,8 +130,6 @@ func (a *agenda) end(in *intake, rep report.Report, wanted map[string]bool, all 
 		clear(a.waiting)
 	}
 	for cluster := range wanted {
-		delete(a.changed, cluster)
-		delete(a.due, cluster)
 		if !in.ready(cluster) {
 			a.due[cluster] = now.Add(in.pause)
 		}

@@ -120,6 +120,19 @@ func (c restless) wake(ctx context.Context) {
 	}
 }
 
+// waitingClusters are so many clusters, ns/c0 and on, that wait for another process.
+func waitingClusters(many int) *slowLive {
+	var names []string
+	for n := range many {
+		names = append(names, fmt.Sprintf("ns/c%d", n))
+	}
+	l := slowClusters(names...)
+	for _, c := range l.clusters {
+		c.world.LockHolder = "process 7 on elsewhere"
+	}
+	return l
+}
+
 // Clusters that only wait are looked at again no more often than a run has time for, however many they are, and however
 // often they change; few are looked at as often as they ask for.
 func TestWaitsOfManyCostLittle(t *testing.T) {
@@ -129,14 +142,9 @@ func TestWaitsOfManyCostLittle(t *testing.T) {
 	}{{1, false}, {600, false}, {1, true}, {600, true}} {
 		many := test.many
 		synctest.Test(t, func(t *testing.T) {
-			var names []string
-			for n := range many {
-				names = append(names, fmt.Sprintf("ns/c%d", n))
-			}
-			l := slowClusters(names...)
+			l := waitingClusters(many)
 			moving := restless{make(chan struct{}), map[string]bool{}}
-			for name, c := range l.clusters {
-				c.world.LockHolder = "process 7 on elsewhere"
+			for name := range l.clusters {
 				moving.clusters[name] = false
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -164,14 +172,7 @@ func TestWaitsOfManyCostLittle(t *testing.T) {
 // What is declared of a cluster that waits among many, and changes all the time, is looked at as soon as it is known.
 func TestDeclarationEndsAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var names []string
-		for n := range 600 {
-			names = append(names, fmt.Sprintf("ns/c%d", n))
-		}
-		l := slowClusters(names...)
-		for _, c := range l.clusters {
-			c.world.LockHolder = "process 7 on elsewhere"
-		}
+		l := waitingClusters(600)
 		changes := &told{woken: make(chan struct{}, 1)}
 		l.changes = changes
 		ctx, cancel := context.WithTimeout(t.Context(), 1900*time.Millisecond)
@@ -193,14 +194,7 @@ func TestDeclarationEndsAPause(t *testing.T) {
 // So is what is declared of it while it is looked at for long.
 func TestDeclarationWhileSlowEndsAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var names []string
-		for n := range 600 {
-			names = append(names, fmt.Sprintf("ns/c%d", n))
-		}
-		l := slowClusters(names...)
-		for _, c := range l.clusters {
-			c.world.LockHolder = "process 7 on elsewhere"
-		}
+		l := waitingClusters(600)
 		l.clusters["ns/c1"].looks, l.clusters["ns/c2"].looks = 4*time.Second, 4*time.Second
 		events := newEvents()
 		l.changes = events

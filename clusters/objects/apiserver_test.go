@@ -9,7 +9,6 @@ import (
 	"slices"
 	"testing"
 
-	"golang.org/x/tools/txtar"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -42,14 +41,7 @@ func TestNoDriftAfterApply(t *testing.T) {
 	}
 	for i, file := range append(files, files...) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sections := map[string][]byte{}
-			for _, f := range archive.Files {
-				sections[f.Name] = f.Data
-			}
+			_, sections := openGolden(t, file)
 			in := goldenInput(t, sections)
 			in.Cluster.Namespace = fmt.Sprintf("test-%d", i)
 			if kept, isKept := in.Kept.(*applyappsv1.StatefulSetApplyConfiguration); isKept {

@@ -59,14 +59,7 @@ func restoreObjects(t *testing.T, in Input) []Object {
 const goldenOutput = "objects.yaml"
 
 func checkGolden(t *testing.T, file string) {
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sections := map[string][]byte{}
-	for _, f := range archive.Files {
-		sections[f.Name] = f.Data
-	}
+	archive, sections := openGolden(t, file)
 	in := goldenInput(t, sections)
 	list, err := Build(in)
 	if err != nil {
@@ -87,6 +80,20 @@ func checkGolden(t *testing.T, file string) {
 	if want := sections[goldenOutput]; !bytes.Equal(got, want) {
 		t.Errorf("other objects than in %s (run with -rewrite and read the difference):\n%s", file, firstDifference(string(want), string(got)))
 	}
+}
+
+// openGolden reads a golden file, and returns its sections by name as well.
+func openGolden(t *testing.T, file string) (*txtar.Archive, map[string][]byte) {
+	t.Helper()
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string][]byte{}
+	for _, f := range archive.Files {
+		sections[f.Name] = f.Data
+	}
+	return archive, sections
 }
 
 func goldenInput(t *testing.T, sections map[string][]byte) Input {

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"golang.org/x/tools/txtar"
 	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -14,14 +13,7 @@ import (
 // TestRestoreStep: a token of somebody's names no variable that Kubernetes expands, and what others have
 // stored is read from a volume that cannot be written to.
 func TestRestoreStep(t *testing.T) {
-	archive, err := txtar.ParseFile("../../testdata/objects/restore_3.7.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sections := map[string][]byte{}
-	for _, f := range archive.Files {
-		sections[f.Name] = f.Data
-	}
+	_, sections := openGolden(t, "../../testdata/objects/restore_3.7.txtar")
 	in := goldenInput(t, sections)
 	in.Record.Token = "$(AWS_SECRET_ACCESS_KEY)"
 	in.Cluster.Spec.Restore.From = v1alpha1.BackupDestination{Volume: &v1alpha1.VolumeDestination{ClaimName: "backups"}}

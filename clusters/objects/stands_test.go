@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,14 +32,7 @@ func TestStands(t *testing.T) {
 	}
 	for i, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sections := map[string][]byte{}
-			for _, f := range archive.Files {
-				sections[f.Name] = f.Data
-			}
+			_, sections := openGolden(t, file)
 			in := goldenInput(t, sections)
 			for j, o := range append(build(t, in), restoreObjects(t, in)...) {
 				s := standing{want: o.Apply, live: appliedObject(t, o)}
