@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"maps"
 	"time"
 
 	"quorate.dev/quorate/reconcile/decide"
@@ -32,8 +33,6 @@ type agenda struct {
 	waiting map[string]time.Time
 	// all is when all of them are, in case a change went unseen.
 	all time.Time
-	// partial: the last pass over all could not be about some, of which it was not known yet what is declared.
-	partial bool
 }
 
 func newAgenda(r *rhythm) *agenda {
@@ -44,7 +43,7 @@ func newAgenda(r *rhythm) *agenda {
 // next returns the clusters that a pass is worth it for now, which may be none; all says that the pass is to
 // be about every one.
 func (a *agenda) next(changes Changes, in *intake, busy map[string]bool) (wanted map[string]bool, all bool) {
-	all = in.fresh || a.partial || !time.Now().Before(a.all)
+	all = in.fresh || !time.Now().Before(a.all)
 	for cluster := range in.news {
 		a.known[cluster] = true
 		a.change(cluster, true)
@@ -129,23 +128,37 @@ func (a *agenda) end(in *intake, rep report.Report, wanted map[string]bool, all 
 		clear(a.due)
 		clear(a.waiting)
 	}
-	for cluster := range wanted {
-		if !in.ready(cluster) {
-			a.due[cluster] = now.Add(in.pause)
-		}
-	}
+	a.await(in, wanted, all)
 	if partly := a.rhythm != nil && len(rep.Clusters)+len(rep.Others) > 0; rep.Unobserved && !partly {
 		a.all = now.Add(unobserved)
 	} else if partly && (all || rep.Unobserved && a.rhythm.partial == 0) {
 		a.all = now.Add(min(time.Until(a.all), a.rhythm.partly(rep.Unobserved)))
 	}
-	if all || a.rhythm == nil {
-		a.partial = in.reading()
-	}
 	for _, c := range rep.Clusters {
 		delete(a.changed, c.Key())
 	}
 	a.looked(rep.Clusters)
+}
+
+// await has those clusters wait that a pass could not be about, since it is not known yet what is declared of them:
+// for their source to be read, of which intake tells, or for it to be asked again.
+func (a *agenda) await(in *intake, wanted map[string]bool, all bool) {
+	if all {
+		maps.DeleteFunc(a.changed, func(cluster string, _ bool) bool { return !in.ready(cluster) })
+	}
+	if !in.asking {
+		return
+	}
+	again := in.askAgain()
+	if all || a.rhythm == nil {
+		a.all = time.Now().Add(min(time.Until(a.all), again))
+		return
+	}
+	for cluster := range wanted {
+		if !in.ready(cluster) {
+			a.due[cluster] = time.Now().Add(again)
+		}
+	}
 }
 
 // looked notes what was found of clusters, and when each is due again.

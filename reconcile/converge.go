@@ -56,7 +56,7 @@ func (r *Reconciler) repeat(
 		}
 		switch {
 		case passes && todo.rhythm != nil:
-			r.passed(todo, rep, acted, all)
+			r.passed(todo, rep, acted, all, in.reading())
 		case todo.rhythm != nil || !passes && len(late) == 0: // there is no news
 		case in.reading() || !r.hasConverged(&rep, acted, todo):
 		case all:
@@ -163,7 +163,7 @@ func soonest(c report.Cluster) time.Duration {
 func (r *Reconciler) wait(
 	ctx context.Context, in *intake, changes Changes, earliest time.Time, longest time.Duration,
 ) bool {
-	timer := time.NewTimer(min(longest, in.patience(), heartbeat))
+	timer := time.NewTimer(min(longest, heartbeat))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

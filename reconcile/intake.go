@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"math"
 	"reflect"
 	"slices"
 	"time"
@@ -46,11 +45,11 @@ func (r *Reconciler) begin(ctx context.Context, read func(context.Context, func(
 		}
 		known <- d
 	})
-	return &intake{desired: <-known, known: known, fresh: true, pause: askAgain}
+	return &intake{desired: <-known, known: known, fresh: true, pause: firstPause}
 }
 
-// askAgain is the first pause before a place is asked again.
-const askAgain = time.Second / 2
+// firstPause is that before a place is asked again for the first time.
+const firstPause = time.Second / 2
 
 // once reads all places once.
 func (r *Reconciler) once(ctx context.Context, tell func(Desired)) {
@@ -92,7 +91,7 @@ func (in *intake) look() {
 // before, of which nothing was known.
 func (in *intake) take(d Desired) {
 	in.fresh = in.fresh || in.declared == nil || in.desired.reading()
-	in.desired, in.pause = d, askAgain
+	in.desired, in.pause = d, firstPause
 	in.note(d)
 }
 
@@ -123,13 +122,9 @@ func (in *intake) note(d Desired) {
 	in.declared = next
 }
 
-// patience is how long to wait before some places are asked again; without end if there are none.
-// It doubles each time,
-// up to the longest time between two passes.
-func (in *intake) patience() time.Duration {
-	if !in.asking {
-		return math.MaxInt64
-	}
+// askAgain is the pause before places are asked again of which it is not known yet whether they follow. It doubles each
+// time, up to the longest time between two passes.
+func (in *intake) askAgain() time.Duration {
 	pause := in.pause
 	in.pause = min(2*pause, resync)
 	return pause

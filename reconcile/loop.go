@@ -132,9 +132,12 @@ func lockedElsewhere(c report.Cluster) bool {
 	return c.Decision.Rule == decide.LockedElsewhere && c.Decision.Verdict == decide.Wait
 }
 
-// passed notes what a pass of a loop was about. After one over all, nothing is kept of clusters that are gone.
-func (r *Reconciler) passed(todo *agenda, rep report.Report, acted map[string]*report.Outcome, all bool) {
-	if r.pulse.note(all && !todo.partial, rep.Unobserved); !all || rep.Unobserved {
+// passed notes what a pass of a loop was about, while some sources may still be read. After one over all, nothing is kept
+// of clusters that are gone.
+func (r *Reconciler) passed(
+	todo *agenda, rep report.Report, acted map[string]*report.Outcome, all, reading bool,
+) {
+	if r.pulse.note(all && !reading, rep.Unobserved); !all || rep.Unobserved {
 		return
 	}
 	known := knownOf(rep)
