@@ -89,7 +89,8 @@ func (k Certificates) NamesRoot() bool {
 // Mounted are the fingerprints of the CAs that pods and applications are given to trust, each once.
 func (k Certificates) Mounted() []string {
 	var list []string
-	for _, trusted := range [][]byte{k.trustedPeer, k.trustedServer, k.trustedClient, k.trustedOwn} {
+	all := [][]byte{k.trustedPeer, k.trustedServer, k.trustedClient, k.trustedOwn}
+	for _, trusted := range slices.CompactFunc(all, bytes.Equal) { // mostly one
 		list = append(list, pki.Fingerprints(trusted)...)
 	}
 	slices.Sort(list)
@@ -109,7 +110,7 @@ func (k Certificates) Validities(c *v1alpha1.EtcdCluster) []decide.Certificate {
 		list = append(list, decide.Certificate{
 			Secret: l.secret, Key: l.certificateKey, CA: l.pair == &k.CA,
 			NotBefore: read[0].NotBefore.UTC(), NotAfter: read[0].NotAfter.UTC(),
-			Weak: pki.Weakness(l.pair.Certificate),
+			Weak: pki.Weakness(read[0]),
 		})
 	}
 	return list
@@ -125,23 +126,7 @@ func (k Certificates) CheckCA(now time.Time) error {
 	return err
 }
 
-// Check returns what is to be issued again and why, one entry per leaf; none if all can be used as
-// they are.
-func (k Certificates) Check(c *v1alpha1.EtcdCluster, now time.Time) []string {
-	if !secure(c) {
-		return nil
-	}
-	var problems []string
-	for _, l := range k.leaves(c) {
-		if err := k.check(l, now); err != nil {
-			problems = append(problems, fmt.Sprintf("%s in Secret %s: %v", l.certificateKey, l.secret, err))
-		}
-	}
-	return problems
-}
-
-// Renew issues every leaf that Check complains about, and returns its complaints too. It never
-// makes a CA.
+// Renew issues every leaf again that cannot be used as it is, and returns why, an entry for each. It never makes a CA.
 func (k Certificates) Renew(
 	c *v1alpha1.EtcdCluster, now time.Time,
 ) (renewed Certificates, problems []string, err error) {
@@ -149,12 +134,13 @@ func (k Certificates) Renew(
 	if err != nil {
 		return k, nil, err
 	}
-	problems = k.Check(c, now)
 	renewed = k
 	for _, l := range renewed.leaves(c) {
-		if k.check(l, now) == nil {
+		problem := k.check(ca, l, now)
+		if problem == nil {
 			continue
 		}
+		problems = append(problems, fmt.Sprintf("%s in Secret %s: %v", l.certificateKey, l.secret, problem))
 		if *l.pair, err = ca.Issue(l.leaf, now); err != nil {
 			return k, nil, err
 		}
@@ -164,11 +150,11 @@ func (k Certificates) Renew(
 	return renewed, problems, nil
 }
 
-func (k Certificates) check(l storedLeaf, now time.Time) error {
+func (k Certificates) check(ca *pki.CA, l storedLeaf, now time.Time) error {
 	if !bytes.Equal(l.trusted, k.Trusted()) {
 		return fmt.Errorf("%s beside it is not the CA of this cluster", keyCA)
 	}
-	return pki.Check(*l.pair, k.Trusted(), l.leaf, now)
+	return ca.Check(*l.pair, l.leaf, now)
 }
 
 // storedLeaf is a leaf and where it is kept.

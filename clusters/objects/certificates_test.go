@@ -163,8 +163,8 @@ func TestRenew(t *testing.T) {
 				t.Errorf("%s: %s, want %s", name, problems[i], want)
 			}
 		}
-		if left := ReadCertificates(c, data(t, c, renewed)).Check(c, at); len(left) > 0 {
-			t.Errorf("%s: after renewal: %q", name, left)
+		if _, left, err := ReadCertificates(c, data(t, c, renewed)).Renew(c, at); err != nil || len(left) > 0 {
+			t.Errorf("%s: after renewal: %q, %v", name, left, err)
 		}
 	}
 }
@@ -200,8 +200,8 @@ func TestCarriedOver(t *testing.T) {
 		}
 		again := ReadCertificates(c, data(t, c, renewed))
 		again.ClientIsRoot = again.NamesRoot()
-		if left := again.Check(c, now); len(left) > 0 {
-			t.Errorf("still to be issued: %q", left)
+		if _, left, err := again.Renew(c, now); err != nil || len(left) > 0 {
+			t.Errorf("still to be issued: %q, %v", left, err)
 		}
 	}
 	// Deleted, it is issued under its own name, whatever was before.

@@ -40,7 +40,7 @@ func checkContent(certificate *x509.Certificate, l Leaf) error {
 // year more is one that who gets hold of the key has, too. And etcd looks the names of a peer's
 // client certificate up in DNS, while it takes one without names as it is.
 func checkExcess(certificate *x509.Certificate, l Leaf) error {
-	weak := weakness(certificate)
+	weak := Weakness(certificate)
 	switch {
 	case certificate.IsCA:
 		return fmt.Errorf("it is that of a CA")
@@ -110,17 +110,8 @@ func checkLimits(c *x509.Certificate) error {
 // enoughBits is the size of the smallest curve that crypto/tls takes.
 const enoughBits = 256
 
-// Weakness says what makes the key of the one certificate in PEM too weak; empty if it is not, or
-// cannot be read.
-func Weakness(certificate []byte) string {
-	list, err := ParseCertificates(certificate)
-	if err != nil || len(list) != 1 {
-		return ""
-	}
-	return weakness(list[0])
-}
-
-func weakness(certificate *x509.Certificate) string {
+// Weakness says what makes the key of a certificate too weak; empty if it is not.
+func Weakness(certificate *x509.Certificate) string {
 	key, ok := certificate.PublicKey.(*ecdsa.PublicKey)
 	if !ok || key.Params().BitSize >= enoughBits {
 		return ""

@@ -32,34 +32,24 @@ func (l Leaf) template() *x509.Certificate {
 	}
 }
 
-// Check returns nil if p can be used as the leaf l, and as nothing else, by those who trust the CAs
-// in trusted (PEM), and will be for more than a third of its lifetime, or as long as its CA. The
-// error says why it is to be reissued.
-func Check(p Pair, trusted []byte, l Leaf, now time.Time) error {
+// Check returns nil if p can be used as the leaf l, and as nothing else, by those who trust the CA, and will be for more
+// than a third of its lifetime, or as long as the CA. The error says why it is to be reissued.
+func (a *CA) Check(p Pair, l Leaf, now time.Time) error {
 	certificate, _, err := p.parse()
 	if err != nil {
 		return err
 	}
-	issuer, unknown := issuerOf(certificate, trusted)
+	issuer := a.certificate
+	var unknown error
+	if certificate.CheckSignatureFrom(issuer) != nil {
+		issuer, unknown = nil, fmt.Errorf("it was issued by %q, which is not the CA of this cluster", certificate.Issuer)
+	}
 	return errors.Join(
 		unknown,
 		checkLifetime(certificate, issuer, now),
 		checkContent(certificate, l),
 		checkExcess(certificate, l),
 	)
-}
-
-func issuerOf(certificate *x509.Certificate, trusted []byte) (*x509.Certificate, error) {
-	cas, err := ParseCertificates(trusted)
-	if err != nil {
-		return nil, fmt.Errorf("read the trusted CAs: %w", err)
-	}
-	for _, ca := range cas {
-		if certificate.CheckSignatureFrom(ca) == nil {
-			return ca, nil
-		}
-	}
-	return nil, fmt.Errorf("it was issued by %q, which is not the CA of this cluster", certificate.Issuer)
 }
 
 // checkLifetime: what ends with its issuer is not reissued before that, since the next one would
