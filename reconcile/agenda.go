@@ -111,7 +111,9 @@ func (a *agenda) earliest(cluster string) time.Time {
 
 // end notes what a pass about these clusters, or all, that took so long has found, and when to look again. One
 // that is not in its report is gone, or still being looked at.
-func (a *agenda) end(in *intake, rep report.Report, wanted map[string]bool, all bool, took time.Duration) {
+func (a *agenda) end(
+	in *intake, rep report.Report, wanted, busy map[string]bool, all bool, took time.Duration,
+) {
 	now := time.Now()
 	for cluster := range wanted {
 		delete(a.changed, cluster)
@@ -128,7 +130,7 @@ func (a *agenda) end(in *intake, rep report.Report, wanted map[string]bool, all 
 		clear(a.due)
 		clear(a.waiting)
 	}
-	a.await(in, wanted, all)
+	a.await(in, wanted, busy, all)
 	if partly := a.rhythm != nil && len(rep.Clusters)+len(rep.Others) > 0; rep.Unobserved && !partly {
 		a.all = now.Add(unobserved)
 	} else if partly && (all || rep.Unobserved && a.rhythm.partial == 0) {
@@ -141,24 +143,33 @@ func (a *agenda) end(in *intake, rep report.Report, wanted map[string]bool, all 
 }
 
 // await has those clusters wait that a pass could not be about, since it is not known yet what is declared of them:
-// for their source to be read, of which intake tells, or for it to be asked again.
-func (a *agenda) await(in *intake, wanted map[string]bool, all bool) {
+// for their source to be read, of which intake tells, or for it to be asked again. One that is being looked at may
+// still be then, and that look is older than what has changed: it stays changed.
+func (a *agenda) await(in *intake, wanted, busy map[string]bool, all bool) {
 	if all {
-		maps.DeleteFunc(a.changed, func(cluster string, _ bool) bool { return !in.ready(cluster) })
+		maps.DeleteFunc(a.changed, func(cluster string, _ bool) bool { return !in.ready(cluster) && !busy[cluster] })
 	}
 	if !in.asking {
 		return
 	}
 	again := in.askAgain()
 	if all || a.rhythm == nil {
-		a.all = time.Now().Add(min(time.Until(a.all), again))
+		a.all = earlier(a.all, again)
 		return
 	}
 	for cluster := range wanted {
 		if !in.ready(cluster) {
-			a.due[cluster] = time.Now().Add(again)
+			a.due[cluster] = again
 		}
 	}
+}
+
+// earlier is the earlier one of two times.
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // looked notes what was found of clusters, and when each is due again.

@@ -7,9 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"quorate.dev/quorate/reconcile"
-	"quorate.dev/quorate/reconcile/report"
 )
 
 // told are changes of clusters that a test tells of.
@@ -211,57 +208,4 @@ func TestDeclarationWhileSlowEndsAPause(t *testing.T) {
 		}
 		l.end(t)
 	})
-}
-
-// While a source is still being read, or it is not known yet whether it follows what was applied, a cluster of another
-// one that changes all the time is looked at by itself. What changes of its own calls for no pass: it has to wait.
-func TestReadingCallsForFewPassesOverAll(t *testing.T) {
-	unread := fmt.Errorf("read two: %w", reconcile.ErrReading)
-	for name, test := range map[string]struct {
-		two    error
-		asks   func(int) string
-		passes int // over all, at most
-	}{
-		"being read": {unread, nil, 5},
-		"asked for":  {nil, func(int) string { return "two" }, 8},
-	} {
-		for mode, run := range map[string]func(*reconcile.Reconciler, context.Context){
-			"until converged": func(r *reconcile.Reconciler, ctx context.Context) { r.UntilConverged(ctx) },
-			"loop":            func(r *reconcile.Reconciler, ctx context.Context) { r.Loop(ctx, seldom) },
-		} {
-			t.Run(name+" "+mode, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					l := waitingClusters(10)
-					l.clusters["other/b"] = &slowCluster{name: "other/b", world: worldOf("b")}
-					moving := restless{make(chan struct{}), map[string]bool{"ns/c1": false, "other/b": false}}
-					l.changes, l.asks = moving, test.asks
-					desired := tenants(nil, test.two)
-					for n := range 10 {
-						if n != 1 {
-							l.clusters[fmt.Sprintf("ns/c%d", n)].world.LockHolder = ""
-						}
-						desired.Clusters = append(desired.Clusters, declared("one", fmt.Sprintf("ns/c%d", n)))
-					}
-					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-					defer cancel()
-					go moving.wake(ctx)
-					r, passes := reconciler(&source{desired: desired}, l), 0
-					r.Progress = func(rep report.Report, _ time.Duration) {
-						if len(rep.Clusters) == 10 {
-							passes++
-						}
-						if l.listed > 1000 {
-							t.Fatal("it never rests")
-						}
-					}
-					run(r, ctx)
-					c1, b := l.clusters["ns/c1"].look, l.clusters["other/b"].look
-					if c1 < 100 || b > 0 || passes > test.passes {
-						t.Errorf("looked %d times at what changes, %d at what waits to be declared, and %d at all", c1, b, passes)
-					}
-					l.end(t)
-				})
-			})
-		}
-	}
 }

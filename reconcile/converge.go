@@ -52,11 +52,11 @@ func (r *Reconciler) repeat(
 				return r.ended(rep, next, acted), false
 			}
 			rep = r.stragglers.carried(next, rep, all)
-			todo.end(in, next, wanted, all, time.Since(began))
+			todo.end(in, next, wanted, r.stragglers.areBusy(), all, time.Since(began))
 		}
 		switch {
 		case passes && todo.rhythm != nil:
-			r.passed(todo, rep, acted, all, in.reading())
+			r.passed(todo, rep, acted, all && !in.unseen, in.reading())
 		case todo.rhythm != nil || !passes && len(late) == 0: // there is no news
 		case in.reading() || !r.hasConverged(&rep, acted, todo):
 		case all:

@@ -26,8 +26,11 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 			changes = r.Live.Changes(ctx)
 		}
 		earliest := time.Now().Add(pace)
-		if longest := recheck(r.idle(foundingOf(latest), latest)); longest > 0 &&
-			!r.wait(ctx, in, changes, earliest, longest) {
+		longest := recheck(r.idle(foundingOf(latest), latest))
+		if in.asking {
+			longest = min(longest, time.Until(in.askAgain()))
+		}
+		if longest > 0 && !r.wait(ctx, in, changes, earliest, longest) {
 			return r.ended(rep, report.Report{}, acted)
 		}
 		if changes != nil {

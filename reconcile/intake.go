@@ -23,12 +23,18 @@ type intake struct {
 	// was applied before. It is looked for again after a pause, which grows.
 	asking bool
 	pause  time.Duration
+	// again is when they are asked again.
+	again time.Time
+	// unseen: the last pass could not list anything, whether another one may or not.
+	unseen bool
 	// ready reports which clusters the last pass might look at.
 	ready func(cluster string) bool
-	// declared is what each place declared when it could last be read, by source and cluster, and news are the
+	// declared is what each place declared when a pass could last take it up, by source and cluster, and news are the
 	// clusters, as namespace/name, of which that has changed since. They are nil in a run that reads once.
 	declared map[string]Declaration
 	news     map[string]bool
+	// untaken: some of what is known has not been taken up by a pass yet.
+	untaken bool
 }
 
 // begin begins a run. It reads all places, and returns as soon as something is known that need not
@@ -69,7 +75,10 @@ func (in *intake) reading() bool { return in.asking || in.desired.reading() }
 // passed notes what a pass has found out about what is declared, and returns which clusters it may
 // look at: those of which it is known what is declared, whatever may come.
 func (in *intake) passed(d Desired) (ready func(cluster string) bool) {
-	in.fresh, in.asking = false, d.reading() && !in.desired.reading()
+	in.fresh, in.asking = false, d.asks(in.desired)
+	if in.untaken && !in.unseen {
+		in.declared, in.untaken = in.takenUp(d), d.Failure() != nil
+	}
 	in.ready = func(string) bool { return true }
 	if d.reading() {
 		clusters := d.Ready()
@@ -91,16 +100,32 @@ func (in *intake) look() {
 // before, of which nothing was known.
 func (in *intake) take(d Desired) {
 	in.fresh = in.fresh || in.declared == nil || in.desired.reading()
-	in.desired, in.pause = d, firstPause
+	in.desired, in.pause, in.again = d, firstPause, time.Time{}
 	in.note(d)
 }
 
-// note notes of which clusters something else is declared than before. What a place declares that cannot be read
-// is not known: it counts as unchanged until it can.
+// note notes of which clusters something else is declared than what passes have taken up.
 func (in *intake) note(d Desired) {
 	if in.declared == nil {
 		return
 	}
+	next := in.takenUp(d)
+	for key, c := range next {
+		if before, was := in.declared[key]; !was || !reflect.DeepEqual(before.Applied, c.Applied) {
+			in.news[c.key()] = true
+		}
+	}
+	for key, c := range in.declared {
+		if _, still := next[key]; !still {
+			in.news[c.key()] = true
+		}
+	}
+	in.untaken = true
+}
+
+// takenUp is what is declared once a pass has been about this. What a place declares that cannot be read is not known:
+// it counts as unchanged until it can.
+func (in *intake) takenUp(d Desired) map[string]Declaration {
 	next := map[string]Declaration{}
 	for key, c := range in.declared {
 		if place, given := d.Place(c.Source); !given || place.Unread != nil {
@@ -108,26 +133,27 @@ func (in *intake) note(d Desired) {
 		}
 	}
 	for _, c := range d.Clusters {
-		key := c.Source + " " + c.key()
-		if before, was := in.declared[key]; !was || !reflect.DeepEqual(before.Applied, c.Applied) {
-			in.news[c.key()] = true
-		}
-		next[key] = c
+		next[c.Source+" "+c.key()] = c
 	}
-	for key, c := range in.declared {
-		if _, still := next[key]; !still {
-			in.news[c.key()] = true
-		}
-	}
-	in.declared = next
+	return next
 }
 
-// askAgain is the pause before places are asked again of which it is not known yet whether they follow. It doubles each
-// time, up to the longest time between two passes.
-func (in *intake) askAgain() time.Duration {
-	pause := in.pause
-	in.pause = min(2*pause, resync)
-	return pause
+// askAgain is when places are asked again of which it is not known yet whether they follow. The pause before doubles
+// each time, up to the longest time between two passes; passes about something else in between change nothing in it.
+func (in *intake) askAgain() time.Time {
+	if now := time.Now(); !now.Before(in.again) {
+		in.again, in.pause = now.Add(in.pause), min(2*in.pause, resync)
+	}
+	return in.again
+}
+
+// asks reports whether some places are asked about: those of which a pass does not know yet whether they follow, while
+// read says that they have been read.
+func (d Desired) asks(read Desired) bool {
+	return slices.ContainsFunc(d.Sources, func(p Place) bool {
+		was, _ := read.Place(p.Name)
+		return errors.Is(p.Unread, ErrReading) && !errors.Is(was.Unread, ErrReading)
+	})
 }
 
 func (d Desired) reading() bool { return errors.Is(d.Failure(), ErrReading) }

@@ -55,7 +55,7 @@ type Reconciler struct {
 func (r *Reconciler) passOver(ctx context.Context, in *intake, wanted func(key string) bool) report.Report {
 	began, desired, busy := time.Now(), in.desired, r.stragglers.areBusy()
 	observed, err := r.list(ctx, desired, wanted)
-	if err == nil {
+	if in.unseen = err != nil; !in.unseen {
 		desired = observed.Desired
 	}
 	ready := in.passed(desired)
