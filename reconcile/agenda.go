@@ -44,11 +44,7 @@ func newAgenda(r *rhythm) *agenda {
 // be about every one.
 func (a *agenda) next(changes Changes, in *intake, busy map[string]bool) (wanted map[string]bool, all bool) {
 	all = in.fresh || !time.Now().Before(a.all)
-	for cluster := range in.news {
-		a.known[cluster] = true
-		a.change(cluster, true)
-	}
-	clear(in.news)
+	a.takeNews(in)
 	if changes != nil {
 		changed, unseen := changes.Take()
 		for cluster, declaration := range changed {
@@ -60,6 +56,15 @@ func (a *agenda) next(changes Changes, in *intake, busy map[string]bool) (wanted
 		return nil, true
 	}
 	return a.wanted(busy), false
+}
+
+// takeNews notes of which clusters something else is declared.
+func (a *agenda) takeNews(in *intake) {
+	for cluster := range in.news {
+		a.known[cluster] = true
+		a.change(cluster, true)
+	}
+	clear(in.news)
 }
 
 // change notes that a cluster has changed, and whether its declaration may have.
@@ -140,6 +145,7 @@ func (a *agenda) end(
 		delete(a.changed, c.Key())
 	}
 	a.looked(rep.Clusters)
+	a.takeNews(in)
 }
 
 // await has those clusters wait that a pass could not be about, since it is not known yet what is declared of them:

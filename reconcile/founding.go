@@ -21,6 +21,10 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 	acted := map[string]*report.Outcome{}
 	remember(acted, rep)
 	var changes Changes
+	var again time.Time // when to ask whether places follow
+	if in.asking {
+		again = in.askAgain()
+	}
 	for latest := rep; in.reading() || anyFounding(rep) || r.stragglers.underway(); {
 		if changes == nil && !r.Plan {
 			changes = r.Live.Changes(ctx)
@@ -28,7 +32,7 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 		earliest := time.Now().Add(pace)
 		longest := recheck(r.idle(foundingOf(latest), latest))
 		if in.asking {
-			longest = min(longest, time.Until(in.askAgain()))
+			longest = min(longest, time.Until(again))
 		}
 		if longest > 0 && !r.wait(ctx, in, changes, earliest, longest) {
 			return r.ended(rep, report.Report{}, acted)
@@ -39,7 +43,8 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 		in.look()
 		latest.Clusters = r.takeLate(&rep, acted)
 		founding := foundingOf(rep)
-		if !in.fresh && !in.asking && len(founding) == 0 {
+		asks := in.asking && !time.Now().Before(again)
+		if !in.fresh && !asks && len(founding) == 0 {
 			continue
 		}
 		latest = r.pass(ctx, in, func(key string) bool { return founding[key] || r.stragglers.isNew(key) })
@@ -48,6 +53,9 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 			return r.ended(rep, latest, acted)
 		}
 		replace(&rep, latest)
+		if in.asking {
+			again = in.askAgain()
+		}
 	}
 	recall(acted, &rep)
 	return rep

@@ -29,13 +29,34 @@ type intake struct {
 	unseen bool
 	// ready reports which clusters the last pass might look at.
 	ready func(cluster string) bool
-	// declared is what each place declared when a pass could last take it up, by source and cluster, and news are the
+	// declared is what each place declared when it could last be read, by source and cluster, and news are the
 	// clusters, as namespace/name, of which that has changed since. They are nil in a run that reads once.
 	declared map[string]Declaration
 	news     map[string]bool
-	// untaken: some of what is known has not been taken up by a pass yet.
-	untaken bool
+	// read are the places that could be read at least once.
+	read places
+	// untaken is what was news, and no pass has been about yet while its source counted.
+	untaken map[change]bool
 }
+
+// places are names of places.
+type places map[string]bool
+
+// holds reports whether all places that can be read now are among these.
+func (names places) holds(d Desired) bool {
+	return !slices.ContainsFunc(d.Sources, func(p Place) bool { return p.Unread == nil && !names[p.Name] })
+}
+
+func (names places) add(d Desired) {
+	for _, p := range d.Sources {
+		if p.Unread == nil {
+			names[p.Name] = true
+		}
+	}
+}
+
+// change is that a source declares something else of a cluster, which may be nothing.
+type change struct{ source, cluster string }
 
 // begin begins a run. It reads all places, and returns as soon as something is known that need not
 // wait for the others.
@@ -72,17 +93,27 @@ func (r *Reconciler) fetched(d Desired) {
 // reading reports whether there is more to be known of some places.
 func (in *intake) reading() bool { return in.asking || in.desired.reading() }
 
-// passed notes what a pass has found out about what is declared, and returns which clusters it may
-// look at: those of which it is known what is declared, whatever may come.
-func (in *intake) passed(d Desired) (ready func(cluster string) bool) {
-	in.fresh, in.asking = false, d.asks(in.desired)
-	if in.untaken && !in.unseen {
-		in.declared, in.untaken = in.takenUp(d), d.Failure() != nil
-	}
+// passed notes what a pass about some clusters has found out about what is declared, and returns which ones it may look
+// at: those of which it is known what is declared, whatever may come.
+func (in *intake) passed(d Desired, about func(cluster string) bool) (ready func(cluster string) bool) {
+	in.fresh = false
+	in.asking = d.asks(in.desired) || in.asking && in.unseen
 	in.ready = func(string) bool { return true }
 	if d.reading() {
-		clusters := d.Ready()
-		in.ready = func(cluster string) bool { return slices.Contains(clusters, cluster) }
+		clusters := map[string]bool{}
+		for _, cluster := range d.Ready() {
+			clusters[cluster] = true
+		}
+		in.ready = func(cluster string) bool { return clusters[cluster] }
+	}
+	for c := range in.untaken {
+		switch place, given := d.Place(c.source); {
+		case in.unseen || given && place.Unread != nil || !in.ready(c.cluster):
+		case about(c.cluster):
+			delete(in.untaken, c)
+		default:
+			in.news[c.cluster] = true
+		}
 	}
 	return in.ready
 }
@@ -96,36 +127,32 @@ func (in *intake) look() {
 	}
 }
 
-// take takes in what is known now. In a loop it calls for no pass over all, unless something was being read
-// before, of which nothing was known.
+// take takes in what is known now. In a loop it calls for no pass over all, unless something was being read before, or
+// could not be read yet, of which nothing was known.
 func (in *intake) take(d Desired) {
-	in.fresh = in.fresh || in.declared == nil || in.desired.reading()
+	in.fresh = in.fresh || in.declared == nil || in.desired.reading() || !in.read.holds(d)
 	in.desired, in.pause, in.again = d, firstPause, time.Time{}
 	in.note(d)
+	in.probe(d)
 }
 
-// note notes of which clusters something else is declared than what passes have taken up.
+// probe has the next pass be about one cluster of each source that declared something else while it did not count: it
+// may now, and such a pass finds out.
+func (in *intake) probe(d Desired) {
+	probed := map[string]bool{}
+	for c := range in.untaken {
+		if place, given := d.Place(c.source); given && place.Unread == nil && !probed[c.source] {
+			probed[c.source], in.news[c.cluster] = true, true
+		}
+	}
+}
+
+// note notes of which clusters something else is declared than before. What a place declares that cannot be read
+// is not known: it counts as unchanged until it can.
 func (in *intake) note(d Desired) {
 	if in.declared == nil {
 		return
 	}
-	next := in.takenUp(d)
-	for key, c := range next {
-		if before, was := in.declared[key]; !was || !reflect.DeepEqual(before.Applied, c.Applied) {
-			in.news[c.key()] = true
-		}
-	}
-	for key, c := range in.declared {
-		if _, still := next[key]; !still {
-			in.news[c.key()] = true
-		}
-	}
-	in.untaken = true
-}
-
-// takenUp is what is declared once a pass has been about this. What a place declares that cannot be read is not known:
-// it counts as unchanged until it can.
-func (in *intake) takenUp(d Desired) map[string]Declaration {
 	next := map[string]Declaration{}
 	for key, c := range in.declared {
 		if place, given := d.Place(c.Source); !given || place.Unread != nil {
@@ -133,9 +160,24 @@ func (in *intake) takenUp(d Desired) map[string]Declaration {
 		}
 	}
 	for _, c := range d.Clusters {
-		next[c.Source+" "+c.key()] = c
+		key := c.Source + " " + c.key()
+		if before, was := in.declared[key]; !was || !reflect.DeepEqual(before.Applied, c.Applied) {
+			in.change(c)
+		}
+		next[key] = c
 	}
-	return next
+	for key, c := range in.declared {
+		if _, still := next[key]; !still {
+			in.change(c)
+		}
+	}
+	in.declared = next
+	in.read.add(d)
+}
+
+func (in *intake) change(c Declaration) {
+	in.news[c.key()] = true
+	in.untaken[change{c.Source, c.key()}] = true
 }
 
 // askAgain is when places are asked again of which it is not known yet whether they follow. The pause before doubles
@@ -151,8 +193,11 @@ func (in *intake) askAgain() time.Time {
 // read says that they have been read.
 func (d Desired) asks(read Desired) bool {
 	return slices.ContainsFunc(d.Sources, func(p Place) bool {
+		if !errors.Is(p.Unread, ErrReading) {
+			return false
+		}
 		was, _ := read.Place(p.Name)
-		return errors.Is(p.Unread, ErrReading) && !errors.Is(was.Unread, ErrReading)
+		return !errors.Is(was.Unread, ErrReading)
 	})
 }
 

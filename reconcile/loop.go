@@ -49,6 +49,7 @@ func (r *Reconciler) Loop(ctx context.Context, often Rhythm) report.Report {
 		})
 	})
 	in.declared, in.news = map[string]Declaration{}, map[string]bool{}
+	in.read, in.untaken = places{}, map[change]bool{}
 	in.note(in.desired)
 	rep, _ := r.repeat(ctx, changes, in, newAgenda(&rhythm{Rhythm: often, failures: map[string]int{}}))
 	return rep

@@ -55,10 +55,15 @@ type Reconciler struct {
 func (r *Reconciler) passOver(ctx context.Context, in *intake, wanted func(key string) bool) report.Report {
 	began, desired, busy := time.Now(), in.desired, r.stragglers.areBusy()
 	observed, err := r.list(ctx, desired, wanted)
-	if in.unseen = err != nil; !in.unseen {
+	switch in.unseen = err != nil; {
+	case !in.unseen:
 		desired = observed.Desired
+	case errors.As(err, &SetupError{}):
+		in.asking = false // no further pass is better off
 	}
-	ready := in.passed(desired)
+	ready := in.passed(desired, func(key string) bool {
+		return (wanted == nil || wanted(key)) && !busy[key]
+	})
 	r.logUnread(desired)
 	rep := report.Report{
 		Revision: desired.Revision, Signer: desired.Signer, Sources: desired.SourcesRead(), Problems: desired.Problems,

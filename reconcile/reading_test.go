@@ -85,8 +85,8 @@ func (a asking) Observe(
 	return a.slowLive.Observe(ctx, d, wanted)
 }
 
-// setAsks has a loop ask about a source from now on, or about none.
-func (l *looping) setAsks(about string) {
+// setAsks has lists ask about a source from now on, or about none.
+func (l *slowLive) setAsks(about string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asks = func(int) string { return about }
@@ -172,9 +172,31 @@ func TestAskedAgainSoon(t *testing.T) {
 	}
 }
 
-// unable is a live side that cannot list anything the nth time.
+// A single pass that asks whether a source follows lists no more often for what changes meanwhile.
+func TestPassAsksSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := slowClusters("ns/a", "other/b")
+		reconciler(&source{}, l).UntilConverged(t.Context())
+		start := time.Now()
+		l.listed = 0
+		l.asks = func(int) string { return map[bool]string{true: "two"}[time.Since(start) < time.Minute] }
+		moving := restless{make(chan struct{}), map[string]bool{"ns/a": false}}
+		l.changes = moving
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		go moving.wake(ctx)
+		reconciler(&source{desired: tenants(nil, nil)}, l).Pass(ctx)
+		if l.listed > 40 {
+			t.Errorf("%d lists", l.listed)
+		}
+		l.end(t)
+	})
+}
+
+// unable is a live side that cannot list anything the nth time, for that reason.
 type unable struct {
 	asking
+	why    error
 	nth, n int
 }
 
@@ -182,7 +204,7 @@ func (u *unable) Observe(
 	ctx context.Context, d reconcile.Desired, wanted func(string) bool,
 ) (reconcile.Observed, error) {
 	if u.n++; u.n == u.nth {
-		return reconcile.Observed{}, reconcile.SetupError{Err: errors.New("forbidden")}
+		return reconcile.Observed{}, u.why
 	}
 	return u.asking.Observe(ctx, d, wanted)
 }
@@ -193,7 +215,8 @@ func TestNotReadyWithoutALook(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := slowClusters("ns/a", "other/b")
 			r := reconciler(&source{desired: tenants(nil, nil)}, &unable{
-				asking: asking{l, func() []string { return []string{"one", "two"} }}, nth: nth + 1})
+				asking: asking{l, func() []string { return []string{"one", "two"} }},
+				why:    reconcile.SetupError{Err: errors.New("forbidden")}, nth: nth + 1})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			time.AfterFunc(50*time.Second, func() {
@@ -206,47 +229,26 @@ func TestNotReadyWithoutALook(t *testing.T) {
 	}
 }
 
-// What a source declares while it is refused, or asked about until it cannot be read, is news once it counts.
-func TestWhatWasNotTakenUpIsNews(t *testing.T) {
-	outage := reconcile.Desired{Sources: []reconcile.Place{{Name: "one", Unread: errors.New("no route to host")}}}
-	for name, meanwhile := range map[string]func(*looping){
-		"refused": func(l *looping) {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.refuses = func(int) string { return "one" }
-		},
-		"asked about until git is away": func(l *looping) {
-			l.setAsks("one")
-			time.AfterFunc(2*time.Second, func() {
-				l.setAsks("")
-				l.git.next <- outage
-			})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := loop(t, seldom, nil, "ns/a", "ns/b")
-				meanwhile(l)
-				l.git.next <- revision("y", "x")
-				time.Sleep(20 * time.Second)
-				l.mu.Lock()
-				l.refuses = nil
-				l.mu.Unlock()
-				l.looks("ns/a")
-				l.git.next <- revision("y", "x")
-				time.Sleep(time.Minute)
-				if looks := len(l.looks("ns/a")); looks != 1 {
-					t.Errorf("looked %d times", looks)
-				}
-				l.git.next <- revision("y", "x")
-				time.Sleep(time.Minute)
-				if looks := len(l.looks("ns/a")); looks != 0 {
-					t.Errorf("looked %d times at what had been taken up", looks)
-				}
-				l.stop()
-			})
-		})
-	}
+// A list that fails in passing does not end a single pass that asks whether a source follows.
+func TestPassAsksOnThoughAListFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := slowClusters("ns/a", "other/b")
+		reconciler(&source{}, l).UntilConverged(t.Context())
+		l.clusters["other/b"].look = 0
+		start := time.Now()
+		about := func() []string {
+			if time.Since(start) < 10*time.Second {
+				return []string{"two"}
+			}
+			return nil
+		}
+		rep := reconciler(&source{desired: tenants(nil, nil)}, &unable{asking: asking{l, about}, why: errors.New("timeout"),
+			nth: 3}).Pass(t.Context())
+		if l.clusters["other/b"].look == 0 {
+			t.Errorf("ended after %s: %q, %d clusters", time.Since(start), rep.Error, len(rep.Clusters))
+		}
+		l.end(t)
+	})
 }
 
 // staged are three sources, each of which is read after a time, or fails then.
