@@ -21,20 +21,12 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 	acted := map[string]*report.Outcome{}
 	remember(acted, rep)
 	var changes Changes
-	var again time.Time // when to ask whether places follow
-	if in.asking {
-		again = in.askAgain()
-	}
+	again := in.askAgain()
 	for latest := rep; in.reading() || anyFounding(rep) || r.stragglers.underway(); {
 		if changes == nil && !r.Plan {
 			changes = r.Live.Changes(ctx)
 		}
-		earliest := time.Now().Add(pace)
-		longest := recheck(r.idle(foundingOf(latest), latest))
-		if in.asking {
-			longest = min(longest, time.Until(again))
-		}
-		if longest > 0 && !r.wait(ctx, in, changes, earliest, longest) {
+		if !r.rest(ctx, in, changes, latest, again) {
 			return r.ended(rep, report.Report{}, acted)
 		}
 		if changes != nil {
@@ -53,12 +45,23 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 			return r.ended(rep, latest, acted)
 		}
 		replace(&rep, latest)
-		if in.asking {
-			again = in.askAgain()
-		}
+		again = in.askAgain()
 	}
 	recall(acted, &rep)
 	return rep
+}
+
+// rest waits for something to do after what a single pass has found latest, or for the time to ask about places again;
+// false if ctx is done first.
+func (r *Reconciler) rest(
+	ctx context.Context, in *intake, changes Changes, latest report.Report, again time.Time,
+) bool {
+	earliest := time.Now().Add(pace)
+	longest := recheck(r.idle(foundingOf(latest), latest))
+	if in.asking {
+		longest = min(longest, time.Until(again))
+	}
+	return longest <= 0 || r.wait(ctx, in, changes, earliest, longest)
 }
 
 // idle is what a report says of these clusters, but for those that are being looked at.

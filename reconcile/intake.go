@@ -93,6 +93,18 @@ func (r *Reconciler) fetched(d Desired) {
 // reading reports whether there is more to be known of some places.
 func (in *intake) reading() bool { return in.asking || in.desired.reading() }
 
+// sees notes whether a pass could list anything, and returns what is declared by what it has seen.
+func (in *intake) sees(observed Observed, err error) Desired {
+	in.unseen = err != nil
+	switch {
+	case !in.unseen:
+		return observed.Desired
+	case errors.As(err, &SetupError{}):
+		in.asking = false // no further pass is better off
+	}
+	return in.desired
+}
+
 // passed notes what a pass about some clusters has found out about what is declared, and returns which ones it may look
 // at: those of which it is known what is declared, whatever may come.
 func (in *intake) passed(d Desired, about func(cluster string) bool) (ready func(cluster string) bool) {
@@ -180,9 +192,13 @@ func (in *intake) change(c Declaration) {
 	in.untaken[change{c.Source, c.key()}] = true
 }
 
-// askAgain is when places are asked again of which it is not known yet whether they follow. The pause before doubles
-// each time, up to the longest time between two passes; passes about something else in between change nothing in it.
+// askAgain is when places are asked again of which it is not known yet whether they follow; zero if there are none. The
+// pause before doubles each time, up to the longest time between two passes; passes about something else in between
+// change nothing in it.
 func (in *intake) askAgain() time.Time {
+	if !in.asking {
+		return time.Time{}
+	}
 	if now := time.Now(); !now.Before(in.again) {
 		in.again, in.pause = now.Add(in.pause), min(2*in.pause, resync)
 	}

@@ -133,8 +133,8 @@ func lockedElsewhere(c report.Cluster) bool {
 	return c.Decision.Rule == decide.LockedElsewhere && c.Decision.Verdict == decide.Wait
 }
 
-// passed notes what a pass of a loop was about, while some sources may still be read. After one over all, nothing is kept
-// of clusters that are gone.
+// passed notes what a pass of a loop was about, while some sources may still be read. After one over all, nothing is
+// kept of clusters that are gone.
 func (r *Reconciler) passed(
 	todo *agenda, rep report.Report, acted map[string]*report.Outcome, all, reading bool,
 ) {

@@ -53,14 +53,9 @@ type Reconciler struct {
 // declared. Each is observed, acted on and reported in one go, so that none waits for another, and
 // the pass waits for none longer than its turn.
 func (r *Reconciler) passOver(ctx context.Context, in *intake, wanted func(key string) bool) report.Report {
-	began, desired, busy := time.Now(), in.desired, r.stragglers.areBusy()
-	observed, err := r.list(ctx, desired, wanted)
-	switch in.unseen = err != nil; {
-	case !in.unseen:
-		desired = observed.Desired
-	case errors.As(err, &SetupError{}):
-		in.asking = false // no further pass is better off
-	}
+	began, busy := time.Now(), r.stragglers.areBusy()
+	observed, err := r.list(ctx, in.desired, wanted)
+	desired := in.sees(observed, err)
 	ready := in.passed(desired, func(key string) bool {
 		return (wanted == nil || wanted(key)) && !busy[key]
 	})

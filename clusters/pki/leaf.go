@@ -32,20 +32,21 @@ func (l Leaf) template() *x509.Certificate {
 	}
 }
 
-// Check returns nil if p can be used as the leaf l, and as nothing else, by those who trust the CA, and will be for more
-// than a third of its lifetime, or as long as the CA. The error says why it is to be reissued.
+// Check returns nil if p can be used as the leaf l, and as nothing else, by those who trust the CA, and will be for
+// more than a third of its lifetime, or as long as the CA. The error says why it is to be reissued.
 func (a *CA) Check(p Pair, l Leaf, now time.Time) error {
 	certificate, _, err := p.parse()
 	if err != nil {
 		return err
 	}
+	var foreign error
 	issuer := a.certificate
-	var unknown error
 	if certificate.CheckSignatureFrom(issuer) != nil {
-		issuer, unknown = nil, fmt.Errorf("it was issued by %q, which is not the CA of this cluster", certificate.Issuer)
+		foreign = fmt.Errorf("it was issued by %q, which is not the CA of this cluster", certificate.Issuer)
+		issuer = nil
 	}
 	return errors.Join(
-		unknown,
+		foreign,
 		checkLifetime(certificate, issuer, now),
 		checkContent(certificate, l),
 		checkExcess(certificate, l),
