@@ -102,19 +102,27 @@ func loop(t *testing.T, often reconcile.Rhythm, prepare func(*slowLive), names .
 	l.changes = l.events
 	l.git.next <- revision(slices.Repeat([]string{"x"}, len(names))...)
 	l.Reconciler = reconciler(l.git, l.slowLive)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		l.Loop(ctx, often)
-	}()
+	stop := start(t, l.Reconciler, often)
 	l.stop = func() {
-		cancel()
-		<-ended
+		stop()
 		l.end(t)
 	}
 	synctest.Wait()
 	return l
+}
+
+// start starts a loop, and returns what stops it and waits for its end.
+func start(t *testing.T, r *reconcile.Reconciler, often reconcile.Rhythm) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.Loop(ctx, often)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }
 
 // looks are when a cluster was looked at since it was last asked.

@@ -43,7 +43,7 @@ func TestTwiceDeclaredIsNoNews(t *testing.T) {
 			l.changes = newEvents()
 			git := &followed{next: make(chan reconcile.Desired, 1)}
 			git.next <- both("0")
-			stop := follow(t, git, settling{l, before})
+			stop := start(t, reconciler(git, settling{l, before}), seldom)
 			time.Sleep(10 * time.Second)
 			a, b := l.clusters["ns/a"].look, l.clusters["ns/b"].look
 			for n := range 20 {
@@ -60,20 +60,6 @@ func TestTwiceDeclaredIsNoNews(t *testing.T) {
 	}
 }
 
-// follow starts a loop over what git says.
-func follow(t *testing.T, git reconcile.Source, live reconcile.Live) (stop func()) {
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		reconciler(git, live).Loop(ctx, seldom)
-	}()
-	return func() {
-		cancel()
-		<-ended
-	}
-}
-
 // setRefuses has lists refuse a source from now on, or none.
 func (l *slowLive) setRefuses(about string) {
 	l.mu.Lock()
@@ -81,7 +67,7 @@ func (l *slowLive) setRefuses(about string) {
 	l.refuses = func(int) string { return about }
 }
 
-// What a source no longer declares that was refused, or asked about, since the loop began is news once it counts.
+// What a source no longer declares that was refused, or could not be read, since the loop began is news once it counts.
 func TestRemovedWhileRefusedFromTheStart(t *testing.T) {
 	for _, what := range []string{"refused", "unread"} {
 		t.Run(what, func(t *testing.T) {
@@ -96,7 +82,7 @@ func TestRemovedWhileRefusedFromTheStart(t *testing.T) {
 				} else {
 					git.next <- reconcile.Desired{Sources: []reconcile.Place{{Name: "one", Unread: errors.New("no route to host")}}}
 				}
-				stop := follow(t, git, l)
+				stop := start(t, reconciler(git, l), seldom)
 				time.Sleep(10 * time.Second)
 				l.setRefuses("")
 				before := l.clusters["ns/c"].look
@@ -184,7 +170,7 @@ func TestRefusedForGood(t *testing.T) {
 		}
 		git := &followed{next: make(chan reconcile.Desired, 1)}
 		git.next <- says("x", "0")
-		stop := follow(t, git, l)
+		stop := start(t, reconciler(git, l), seldom)
 		looks := func() (n int) {
 			synctest.Wait()
 			for _, name := range names {

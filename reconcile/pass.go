@@ -56,9 +56,8 @@ func (r *Reconciler) passOver(ctx context.Context, in *intake, wanted func(key s
 	began, busy := time.Now(), r.stragglers.areBusy()
 	observed, err := r.list(ctx, in.desired, wanted)
 	desired := in.sees(observed, err)
-	ready := in.passed(desired, func(key string) bool {
-		return (wanted == nil || wanted(key)) && !busy[key]
-	})
+	about := func(key string) bool { return wanted == nil || wanted(key) }
+	ready := in.passed(desired, func(key string) bool { return about(key) && !busy[key] })
 	r.logUnread(desired)
 	rep := report.Report{
 		Revision: desired.Revision, Signer: desired.Signer, Sources: desired.SourcesRead(), Problems: desired.Problems,
@@ -78,10 +77,7 @@ func (r *Reconciler) passOver(ctx context.Context, in *intake, wanted func(key s
 	if err = errors.Join(desired.Failure(), err); err != nil {
 		rep.Error = oneLine(err)
 	}
-	clusters := r.inLine(observed.Clusters, func(key string) bool {
-		return ready(key) &&
-			(wanted == nil || wanted(key))
-	})
+	clusters := r.inLine(observed.Clusters, func(key string) bool { return ready(key) && about(key) })
 	sourceOf := desired.sourceOf()
 	rep.Clusters = r.stragglers.each(ctx, clusters, busy, func(c Cluster) report.Cluster {
 		defer r.pulse.beat()
