@@ -31,7 +31,7 @@ func (e NotYet) Unwrap() error { return e.Err }
 // A leader may take a follower for disconnected for as long as it leads, although all is well between them,
 // and then refuses to add anybody (etcd issue 14523). So the voters that follow it are asked next: each
 // answers for itself, and a learner does not change what a quorum is. Of a removal, which does, a follower
-// that has just started may know too little: it lets go of whoever it has not heard yet.
+// that has just started may know too little: it lets go of whoever it has not heard yet; that is for the next leader.
 func (c *Clients) AddLearner(ctx context.Context, cluster Cluster, peerURL string) (id decide.ID, err error) {
 	err = c.changeByAny(ctx, cluster, "add a learner at "+peerURL, func(leader reply, followers []reply) error {
 		list, err := c.currentList(ctx, leader)

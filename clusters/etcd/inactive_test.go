@@ -24,7 +24,7 @@ import (
 
 // TestPeerTakenForInactive: the leader takes a follower for inactive although both of its streams are back,
 // because what it had posted to the follower before failed only after that, and refuses to add
-// anybody as long as it leads (etcd issue 14523). Another voter does it.
+// anybody, or to remove one, as long as it leads (etcd issue 14523). Another voter does it, once it leads.
 func TestPeerTakenForInactive(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {
@@ -86,6 +86,11 @@ func TestPeerTakenForInactive(t *testing.T) {
 				t.Errorf("%s: %q, want %q", call, got, want)
 			}
 		}
+		// Another leader says for itself.
+		intime(t, "move leadership", func() error {
+			return clients.MoveLeader(t.Context(), proxied, members[leader].ID, members[follower].ID)
+		})
+		intime(t, "remove a member", func() error { return clients.RemoveMember(t.Context(), proxied, third.ID) })
 	})
 }
 

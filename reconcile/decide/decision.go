@@ -38,6 +38,8 @@ type Decision struct {
 	waitsFor string
 	// overdue: it was to wait, or to try once more, and has done so for too long.
 	overdue bool
+	// asksNext: it only lets another be asked for what has been tried in vain, and ends no wait.
+	asksNext bool
 }
 
 // String returns the decision on one line.

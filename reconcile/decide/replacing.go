@@ -49,7 +49,7 @@ func (s State) giveUp(m Member, why string) (Decision, bool) {
 		}
 		return s.transferLeadership(m, func(Member) bool { return true }, "%s %s", m.Name, why)
 	}
-	return act(RemoveMember{m.ID, s.nameOf(m), s.because(m)},
+	return s.removal(ruleReplaceMember, RemoveMember{m.ID, s.nameOf(m), s.because(m)},
 		"%s %s: remove it, so that a new one can take its place; %s answer", s.nameOf(m), why, s.describeQuorum())
 }
 

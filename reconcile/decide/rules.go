@@ -11,8 +11,12 @@ const (
 	ruleLastBackup    = "BackUpBeforeDeletion"
 )
 
-// ruleJoinTogether gives way once it has been tried in vain.
-const ruleJoinTogether = "JoinTogether"
+// Rules that do something else once they have been tried in vain.
+const (
+	ruleJoinTogether  = "JoinTogether"
+	ruleReplaceMember = "ReplaceMember"
+	ruleScaleDown     = "ScaleDown"
+)
 
 // LockedElsewhere is the rule that overrules every action.
 const LockedElsewhere = "LockedElsewhere"
@@ -75,9 +79,9 @@ var rules = []rule{
 		"etcd lists a member that is none of the cluster's replicas: somebody else has added it."}, membershipMismatch},
 	{Rule{"DisarmAlarm", "An alarm of a member that is gone still holds: take it back."}, disarmAlarm},
 	{Rule{"CleanUp", "A member is gone: delete the volume that it has left."}, cleanUp},
-	{Rule{"ReplaceMember", "A member is lost for good, and the others hold quorum without it: " +
+	{Rule{ruleReplaceMember, "A member is lost for good, and the others hold quorum without it: " +
 		"remove it, so that another can take its place."}, replaceMember},
-	{Rule{"ScaleDown", "There are more members than declared: remove the one with the highest ordinal."}, scaleDown},
+	{Rule{ruleScaleDown, "There are more members than declared: remove the one with the highest ordinal."}, scaleDown},
 	{Rule{ruleJoinTogether, "A learner has started, and the next can join beside it: add that one, too."},
 		joinTogether},
 	{Rule{"PromoteLearner", "A learner has caught up: make it a voter."}, promoteLearner},

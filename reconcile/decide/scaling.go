@@ -36,7 +36,8 @@ func scaleDown(s State) (Decision, bool) {
 		return s.transferLeadership(victim, func(Member) bool { return true }, "%s, %d declared, and %s leads",
 			plural(listed, "member", "members"), declared, victim.Name)
 	}
-	return act(RemoveMember{ID: victim.ID, Name: s.nameOf(victim)}, "%s, %d declared: remove %s; %s answer",
+	return s.removal(ruleScaleDown, RemoveMember{ID: victim.ID, Name: s.nameOf(victim)},
+		"%s, %d declared: remove %s; %s answer",
 		plural(listed, "member", "members"), declared, s.nameOf(victim), s.describeQuorum())
 }
 

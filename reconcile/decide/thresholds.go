@@ -21,6 +21,7 @@ const (
 	replacementMemory    = 24 * time.Hour
 	snapshotPatience     = time.Minute
 	joinPatience         = 20 * time.Second
+	refusalPatience      = 20 * time.Second
 	smallDatabase        = 256 << 20
 	noteAgain            = 10 * time.Minute
 	unrelated            = 30 * time.Minute
@@ -42,7 +43,7 @@ type Threshold struct {
 }
 
 // Thresholds lists all of them. What git declares (spec.replaceAfter) is not among them.
-func Thresholds() []Threshold { return slices.Concat(patiences(), rechecks()) }
+func Thresholds() []Threshold { return slices.Concat(patiences(), membershipChanges(), rechecks()) }
 
 // patiences are what has to happen, or how long it has to last, before something is done about it.
 func patiences() []Threshold {
@@ -73,6 +74,15 @@ func patiences() []Threshold {
 				"two minutes, where that is longer."},
 		{"A missing node", strandedPatience, 0, 0,
 			"A node that is registered again still has its volumes. spec.replaceAfter counts instead where it is set."},
+		{"A wait noted in the status", noteAgain, 0, 0, "The note is renewed once it is this old, not on every pass."},
+		{"Two separate waits", unrelated, 0, 0,
+			"Between two sightings further apart than this, the member may have been healthy all the time."},
+	}
+}
+
+// membershipChanges are the same, where members join and leave.
+func membershipChanges() []Threshold {
+	return []Threshold{
 		{"Replacements: number", 0, replacementThreshold, 0,
 			"After this many replacements of one member for silence or crashes, its data is not what is wrong."},
 		{"Replacements: time", replacementMemory, 0, 0,
@@ -86,9 +96,9 @@ func patiences() []Threshold {
 		{"Joining together: time", joinPatience, 0, 0,
 			"etcd refuses a new member for five seconds after voters have lost sight of each other. " +
 				"Once it has refused the second for this long, the first joins alone."},
-		{"A wait noted in the status", noteAgain, 0, 0, "The note is renewed once it is this old, not on every pass."},
-		{"Two separate waits", unrelated, 0, 0,
-			"Between two sightings further apart than this, the member may have been healthy all the time."},
+		{"A removal that is refused", refusalPatience, 0, 0,
+			"etcd refuses a removal for five seconds after voters have lost sight of each other, and a leader that " +
+				"is wrong about that for as long as it leads. After this long, another voter leads, and is asked."},
 	}
 }
 

@@ -26,7 +26,7 @@ type Waited struct {
 const (
 	// mostWaits are kept beside each other: rules that take turns without changing anything each go
 	// on waiting.
-	mostWaits = 8
+	mostWaits = 10
 )
 
 // insist returns a decision to wait, or to try once more what has changed nothing, as what it is
@@ -90,7 +90,7 @@ func (s State) outdated(w Waited) bool { return s.Now.Sub(w.Seen) > unrelated }
 // have waited for since anything was last changed. What changes something, is done, or is a
 // person's turn for another reason has waited for nothing.
 func Waits(s State, d Decision, changed bool) []Waited {
-	if changed || d.Verdict == Done || d.Verdict == Block && !d.overdue {
+	if changed && !d.asksNext || d.Verdict == Done || d.Verdict == Block && !d.overdue {
 		return nil
 	}
 	now := Waited{Rule: d.Rule, For: d.waitsFor, Since: s.Now, Seen: s.Now}
@@ -99,10 +99,11 @@ func Waits(s State, d Decision, changed bool) []Waited {
 		same := w.Rule == now.Rule && w.For == now.For
 		switch {
 		case s.outdated(w):
-		case same && s.Now.Sub(w.Seen) < noteAgain:
+		case same && s.Now.Sub(w.Seen) < noteAgain && !s.turnedSince(w):
 			now = w
 		case same:
 			now.Since = w.Since
+		case d.asksNext && s.isTurn(w, d.Rule): // only the last one counts
 		default:
 			others = append(others, w)
 		}
@@ -111,6 +112,12 @@ func Waits(s State, d Decision, changed bool) []Waited {
 	list := append(others[:min(len(others), mostWaits-1)], now)
 	slices.SortFunc(list, Waited.compare)
 	return list
+}
+
+// turnedSince reports whether another was asked for what is tried in vain since it was last written down that it is.
+func (s State) turnedSince(w Waited) bool {
+	turn := s.lastTurn(w.Rule).Since
+	return w.Seen.Before(turn) && !turn.After(s.Now)
 }
 
 func (w Waited) compare(other Waited) int {

@@ -97,7 +97,7 @@ func TestTakingTurns(t *testing.T) {
 	for n := range 20 {
 		s.Waited = decide.Waits(s, decide.Decision{Rule: fmt.Sprint("Rule", n), Verdict: decide.Wait}, false)
 	}
-	if len(s.Waited) != 8 || s.Waited[7].Rule == "" {
+	if len(s.Waited) != 10 || s.Waited[9].Rule == "" {
 		t.Errorf("%d are kept: %+v", len(s.Waited), s.Waited)
 	}
 }

@@ -109,7 +109,7 @@ func TestWaits(t *testing.T) {
 		many = append(many, at(string(rune('B'+i)), time.Hour, time.Duration(12-i)))
 	}
 	kept := Waits(State{Now: noon, Waited: many}, a, false)
-	if len(kept) != 8 || slices.ContainsFunc(kept, func(w Waited) bool { return w.Rule < "G" && w.Rule != "A" }) {
+	if len(kept) != 10 || slices.ContainsFunc(kept, func(w Waited) bool { return w.Rule < "E" && w.Rule != "A" }) {
 		t.Errorf("not the last ones are kept: %v", kept)
 	}
 }

@@ -21,7 +21,7 @@ func (w *world) dump() {
 	if len(runs) > 0 {
 		w.t.Logf("---- the last of %d runs: %s", len(runs), runs[len(runs)-1])
 	}
-	for _, part := range []func() (string, error){w.describeClusters, w.describePods, w.describeEvents} {
+	for _, part := range []func() (string, error){w.describeClusters, w.describePods, w.describeReconcilers, w.describeEvents} {
 		text, err := part()
 		if err != nil {
 			text = err.Error()
@@ -72,16 +72,28 @@ func (w *world) describePods() (string, error) {
 	for _, pod := range pods.Items {
 		fmt.Fprintf(&text, "pod %s of %s on %s: %s\n", pod.Name, pod.CreationTimestamp.Format(time.TimeOnly), pod.Spec.NodeName, describePod(pod))
 		for _, previous := range []bool{true, false} {
-			text.WriteString(w.lastWords(pod.Name, previous))
+			text.WriteString(w.lastWords(pod, 3, previous))
 		}
 	}
 	return text.String(), nil
 }
 
-// lastWords are the last lines of etcd's log in a pod, in short.
-func (w *world) lastWords(pod string, previous bool) string {
-	lines := int64(3)
-	logs, err := w.kube.CoreV1().Pods(w.namespace).GetLogs(pod, &corev1.PodLogOptions{TailLines: &lines, Previous: previous}).DoRaw(w.ctx())
+// describeReconcilers writes the last lines of what Quorate's own pods say, where it is installed.
+func (w *world) describeReconcilers() (string, error) {
+	pods, err := w.kube.CoreV1().Pods(systemNamespace).List(w.ctx(), metav1.ListOptions{})
+	if err != nil {
+		return "", err
+	}
+	text := strings.Builder{}
+	for _, pod := range pods.Items {
+		fmt.Fprintf(&text, "pod %s of %s: %s\n%s", pod.Name, pod.CreationTimestamp.Format(time.TimeOnly), describePod(pod), w.lastWords(pod, 10, false))
+	}
+	return text.String(), nil
+}
+
+// lastWords are the last lines of a pod's log, in short.
+func (w *world) lastWords(pod corev1.Pod, lines int64, previous bool) string {
+	logs, err := w.kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: &lines, Previous: previous}).DoRaw(w.ctx())
 	if err != nil {
 		return ""
 	}

@@ -178,8 +178,9 @@ func changesVersion(s decide.State, action decide.Action) bool {
 	case decide.EnableDowngrade:
 		return true
 	case decide.ApplyObjects: // which may bring the StatefulSet back
-		return s.Objects.RunsVersion == "" && s.Objects.RunsReplicas == 0 && s.Declared.Lifecycle == decide.Running &&
-			len(s.Record.Members) > 0 && s.Record.ClusterID != 0 && podOfAnother(s)
+		gone := s.Objects.RunsVersion == "" && s.Objects.RunsHash == "" && s.Objects.RunsReplicas == 0
+		return gone && s.Declared.Lifecycle == decide.Running && len(s.Record.Members) > 0 &&
+			s.Record.ClusterID != 0 && podOfAnother(s)
 	case decide.RestartReplica:
 		r := replicaAt(s, a.Ordinal)
 		return !r.PodUnbound && r.PodVersion != "" && r.PodVersion != s.Objects.RunsVersion &&

@@ -1,0 +1,61 @@
+package decide
+
+import (
+	"testing"
+	"time"
+)
+
+// leaders are those who refuse to remove a member, or to hand over, all day long.
+type leaders struct {
+	State
+	neverHandOver bool
+	moves, asked  int
+	told          time.Duration // when a person first was
+}
+
+// pass is one pass, which changes nothing but who leads.
+func (l *leaders) pass(began time.Time) {
+	d, changed := Decide(l.State), false
+	switch a := d.Action.(type) {
+	case MoveLeader:
+		l.moves++
+		changed = !l.neverHandOver
+		for i := range l.Membership.Members {
+			if m := &l.Membership.Members[i]; changed {
+				m.Leader = m.ID == a.To
+			}
+		}
+	case RemoveMember:
+		l.asked++
+	}
+	if d = InVain(l.State, d, "unhealthy cluster"); d.Verdict == Block && l.told == 0 {
+		l.told = l.Now.Sub(began)
+	}
+	l.Waited = Waits(l.State, d, changed)
+}
+
+// TestEachLeaderIsAskedOnce: leadership goes round once, however often passes look, and a person is told after half an
+// hour, as if it had not.
+func TestEachLeaderIsAskedOnce(t *testing.T) {
+	for _, sizes := range [][2]int{{2, 1}, {3, 1}, {3, 2}, {5, 3}, {7, 5}} {
+		for _, every := range []time.Duration{time.Second, 7 * time.Second, time.Minute, 9 * time.Minute} {
+			for _, stays := range []bool{false, true} {
+				l := &leaders{State: after(sizes[0], func(s *State) { s.Declared.Replicas = sizes[1] }), neverHandOver: stays}
+				began := l.Now
+				for ; l.Now.Sub(began) < 2*time.Hour; l.Now = l.Now.Add(every) {
+					l.pass(began)
+				}
+				// Once to each that stays, but the first leader.
+				if others := sizes[0] - 2; l.moves != others && (every < time.Minute || l.moves == 0 || l.moves > others) {
+					t.Errorf("%v every %s, stays %t: leadership was to move %d times", sizes, every, stays, l.moves)
+				}
+				if l.told < longPatience || l.told > longPatience+2*every {
+					t.Errorf("%v every %s, stays %t: a person was told after %s", sizes, every, stays, l.told)
+				}
+				if passes := int(2 * time.Hour / every); l.asked < passes-l.moves-1 {
+					t.Errorf("%v every %s, stays %t: asked in %d of %d passes", sizes, every, stays, l.asked, passes)
+				}
+			}
+		}
+	}
+}
