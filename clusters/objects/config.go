@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v2"
-
 	"quorate.dev/quorate/etcdversion"
 	"quorate.dev/quorate/reconcile/decide"
 )
@@ -46,9 +44,13 @@ func memberFiles(in Input) (map[string]string, error) {
 		if n := maxLearners(in, t); n > 0 {
 			options["max-learners"] = n
 		}
+		form, err := formOf(options)
+		if err != nil {
+			return nil, err
+		}
 		for _, m := range in.Record.Members {
 			key := ConfigKey(PodName(in.Cluster.Name, m.Ordinal), t)
-			if files[key], err = memberFile(in, m, options, in.Live[key]); err != nil {
+			if files[key], err = memberFile(in, m, form, in.Live[key]); err != nil {
 				return nil, err
 			}
 		}
@@ -69,22 +71,16 @@ func maxLearners(in Input, t Template) int {
 
 // memberFile is the configuration file of one recorded member, given what it has in common with
 // those of the others, and its own as it is now.
-func memberFile(in Input, m decide.RecordedMember, options map[string]any, live string) (string, error) {
-	name := PodName(in.Cluster.Name, m.Ordinal)
-	initial, comment, err := initialCluster(in, m, live)
+func memberFile(in Input, m decide.RecordedMember, common form, live string) (string, error) {
+	own, comment, err := initialCluster(in, m, live)
 	if err != nil {
 		return "", err
 	}
-	keys := maps.Clone(options)
-	maps.Copy(keys, initial)
-	keys["name"] = name
-	keys["initial-advertise-peer-urls"] = PeerURL(in.Cluster, m.Ordinal)
-	keys["advertise-client-urls"] = ClientURL(in.Cluster, m.Ordinal)
-	text, err := yaml.Marshal(keys) // what sigs.k8s.io/yaml would write, without its detour by JSON
-	if err != nil {
-		return "", fmt.Errorf("encode the configuration of %s: %w", name, err)
-	}
-	return comment + string(text), nil
+	own["name"] = PodName(in.Cluster.Name, m.Ordinal)
+	own["initial-advertise-peer-urls"] = PeerURL(in.Cluster, m.Ordinal)
+	own["advertise-client-urls"] = ClientURL(in.Cluster, m.Ordinal)
+	text, err := common.filledIn(own)
+	return comment + text, err
 }
 
 // declaredOptions is what the files of all members have in common as git declares it.
@@ -116,8 +112,8 @@ func commonKeys(in Input, options map[string]any) map[string]any {
 }
 
 // initialCluster returns how the member starts, and a comment that says so.
-func initialCluster(in Input, m decide.RecordedMember, live string) (map[string]any, string, error) {
-	keys := map[string]any{
+func initialCluster(in Input, m decide.RecordedMember, live string) (map[string]string, string, error) {
+	keys := map[string]string{
 		"initial-cluster-token": clusterToken(in),
 		"initial-cluster-state": "existing",
 		"initial-cluster":       sealedCluster,
