@@ -50,6 +50,7 @@ func (c *Clients) AddLearner(ctx context.Context, cluster Cluster, peerURL strin
 			}
 			id, err = c.addLearnerBy(ctx, voter, peerURL)
 		}
+		c.noteLeft(cluster, podOf(decide.Member{PeerURL: peerURL}), false)
 		return err
 	})
 	return id, err
@@ -86,16 +87,27 @@ func (c *Clients) PromoteLearner(ctx context.Context, cluster Cluster, id decide
 // RemoveMember takes a member out of the list. One that is not in it is removed already (hard case
 // H29); etcd would check first whether it can do without it.
 func (c *Clients) RemoveMember(ctx context.Context, cluster Cluster, id decide.ID) error {
-	return c.change(ctx, cluster, "remove member "+id.String(), func(leader reply) error {
+	return c.changeByAny(ctx, cluster, "remove member "+id.String(), func(leader reply, followers []reply) error {
 		list, err := c.currentList(ctx, leader)
 		if err != nil || find(list, id) == nil {
 			return err
 		}
-		return c.requestOnce(ctx, func(ctx context.Context) error {
+		err = c.requestOnce(ctx, func(ctx context.Context) error {
 			_, err := leader.client.MemberRemove(ctx, uint64(id))
 			return unless(err, rpctypes.ErrMemberNotFound)
 		})
+		if i := slices.IndexFunc(followers, func(r reply) bool { return r.id() == id }); err == nil && i >= 0 {
+			c.noteLeft(cluster, followers[i].pod, true)
+		}
+		return err
 	})
+}
+
+// noteLeft notes whether the member of a pod was removed just now, or another may start there.
+func (c *Clients) noteLeft(cluster Cluster, pod string, left bool) {
+	if i := slices.IndexFunc(cluster.Pods, func(p Pod) bool { return p.Name == pod }); i >= 0 {
+		c.left.note(cluster.Pods[i].UID, left)
+	}
 }
 
 // MoveLeader hands leadership from one voter to another, unless a third one leads. Only the leader

@@ -98,9 +98,10 @@ type Clients struct {
 	// minute.
 	Patience time.Duration
 
-	mu      sync.Mutex
-	open    map[identity]*client
-	silence silence
+	mu   sync.Mutex
+	open map[identity]*client
+	// silent had all their time and did not answer, and left are those whose member was removed.
+	silent, left pods
 }
 
 // identity is what makes a connection the same one: another pod or other certificates are another.

@@ -116,7 +116,8 @@ func lists(list *clientv3.MemberListResponse, pod string) bool {
 
 // askAll asks those pods. Once most have answered, the others are waited for with little patience: one of them is
 // usually on its way down or up. Those that were silent just now, and whose pods are not ready, have no more than a few
-// times as long as the others took: a member that joins takes connections for seconds before it answers.
+// times as long as the others took: a member that joins takes connections for seconds before it answers. So have those
+// that were removed just now, and stop.
 func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []reply {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -131,13 +132,14 @@ func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []rep
 	var asking panics.Group
 	for i, pod := range pods {
 		asking.Go(func() {
-			within, hurried := ctx, !cluster.Patient && pod.Unready && c.silence.justNow(pod.UID)
+			brisk := pod.Unready && c.silent.justNow(pod.UID) || c.left.justNow(pod.UID)
+			within, hurried := ctx, !cluster.Patient && brisk
 			if hurried {
 				within = brief
 			}
 			replies[i] = c.ask(within, cluster, pod)
 			if answered := replies[i].answered(); answered || !hurried {
-				c.silence.note(pod.UID, !answered)
+				c.silent.note(pod.UID, !answered)
 			}
 			if replies[i].knowsLeader() && int(answers.Add(1)) == len(replies)/2+1 {
 				mostHaveAnswered()

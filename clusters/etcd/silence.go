@@ -11,28 +11,29 @@ import (
 // not ready.
 const soon = 100 * time.Millisecond
 
-// lull is how long a member counts as silent just now. Then it has all its time again: it may be well and far away.
+// lull is how long something counts as just now. Then a member has all its time again: it may be well and far away.
 const lull = 2 * time.Second
 
 var errNotSoon = errors.New("no answer soon after the others")
 
-// silence remembers which pods had all their time and did not answer, by UID, and when that was.
-type silence struct {
+// pods are remembered by UID, each with when it was noted.
+type pods struct {
 	mu    sync.Mutex
 	since map[string]time.Time
 }
 
-func (s *silence) justNow(pod string) bool {
+// justNow reports whether a pod was noted a moment ago.
+func (s *pods) justNow(pod string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	since, silent := s.since[pod]
-	return silent && time.Since(since) < lull
+	since, noted := s.since[pod]
+	return noted && time.Since(since) < lull
 }
 
-func (s *silence) note(pod string, silent bool) {
+func (s *pods) note(pod string, is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if delete(s.since, pod); !silent {
+	if delete(s.since, pod); !is {
 		return
 	}
 	if s.since == nil {

@@ -1,0 +1,40 @@
+package etcd_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// TestRemovedMemberIsNotWaitedFor: a member that was removed stops, and takes its time. The next look does not wait for
+// it, and counts its answer if it comes with those of the others.
+func TestRemovedMemberIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	eachVersion(t, func(t *testing.T, binary string) {
+		s := form(t, binary, nil, 3)
+		clients := newClients(t)
+		clients.Timeout = 4 * time.Second
+		var removed decide.Member
+		var stops atomic.Bool
+		proxied := s.proxied(t, 3, func(c call) ([]byte, error) {
+			if stops.Load() && c.pod == removed.Name {
+				<-t.Context().Done()
+			}
+			return c.passOn()
+		})
+		for _, m := range eventually(t, clients, proxied, "three answering members", allAnswer(3)).Membership.Members {
+			if !m.Leader {
+				removed = m
+			}
+		}
+		intime(t, "remove "+removed.Name, func() error { return clients.RemoveMember(t.Context(), proxied, removed.ID) })
+		stops.Store(true)
+		start := time.Now()
+		answer := clients.Observe(t.Context(), proxied)
+		if took := time.Since(start); took >= clients.Timeout/8 || !allAnswer(2)(answer.Membership) {
+			t.Errorf("took %s: %+v", took, answer.Membership)
+		}
+	})
+}
