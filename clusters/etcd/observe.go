@@ -132,8 +132,8 @@ func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []rep
 	var asking panics.Group
 	for i, pod := range pods {
 		asking.Go(func() {
-			brisk := pod.Unready && c.silent.justNow(pod.UID) || c.left.justNow(pod.UID)
-			within, hurried := ctx, !cluster.Patient && brisk
+			slow := pod.Unready && c.silent.justNow(pod.UID) || c.left.justNow(pod.UID)
+			within, hurried := ctx, slow && !cluster.Patient
 			if hurried {
 				within = brief
 			}

@@ -8,7 +8,7 @@ import (
 )
 
 // soon is the least time that a member has after most others have answered that was silent just now, and whose pod is
-// not ready.
+// not ready, or that was removed just now.
 const soon = 100 * time.Millisecond
 
 // lull is how long something counts as just now. Then a member has all its time again: it may be well and far away.

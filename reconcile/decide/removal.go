@@ -29,7 +29,8 @@ func (s State) nextToLead(rule string, removed ID) (Member, bool) {
 	last, turned := s.Ordinal(s.lastTurn(rule).For)
 	for _, m := range s.MembersInOrder() {
 		ordinal, ours := s.OrdinalOf(m)
-		if ours && (!turned || ordinal > last) && m.ID != removed && !m.Leader && s.mayLead(m) {
+		turn := ours && (!turned || ordinal > last) && m.ID != removed && !m.Leader
+		if turn && s.mayLead(m) && s.near(m) && s.doomed(m) == "" {
 			return m, true
 		}
 	}
@@ -60,9 +61,4 @@ func (s State) lastTurn(rule string) Waited {
 func (s State) isTurn(w Waited, rule string) bool {
 	_, turn := s.Ordinal(w.For)
 	return turn && w.Rule == rule
-}
-
-// mayLead reports whether a voter that stays can take leadership at once.
-func (s State) mayLead(m Member) bool {
-	return !m.Learner && m.Answers && s.near(m) && s.mayCopyFrom(m) && s.doomed(m) == ""
 }

@@ -60,7 +60,7 @@ func (s State) transferLeadership(from Member, willDo func(Member) bool, format 
 	why := fmt.Sprintf(format, args...)
 	var late []string
 	for _, to := range s.MembersInOrder() {
-		if to.ID == from.ID || to.Learner || !to.Answers || !willDo(to) || !s.mayCopyFrom(to) {
+		if to.ID == from.ID || !s.mayLead(to) || !willDo(to) {
 			continue
 		}
 		if s.near(to) {
@@ -73,6 +73,9 @@ func (s State) transferLeadership(from Member, willDo func(Member) bool, format 
 	}
 	return wait(recheckSettling, "%s: transfer leadership once %s has caught up", why, strings.Join(late, " or "))
 }
+
+// mayLead reports whether leadership may be transferred to a member, once it has caught up.
+func (s State) mayLead(m Member) bool { return !m.Learner && m.Answers && s.mayCopyFrom(m) }
 
 // promoteLearner makes a learner a voter once it is sealed and has nine tenths of what the leader
 // has, which is etcd's own measure (hard case H13). The new voter counts for quorum at once.

@@ -84,7 +84,7 @@ func (w *world) describeReconcilers() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := strings.Builder{}
+	var text strings.Builder
 	for _, pod := range pods.Items {
 		fmt.Fprintf(&text, "pod %s of %s: %s\n%s", pod.Name, pod.CreationTimestamp.Format(time.TimeOnly), describePod(pod), w.lastWords(pod, 10, false))
 	}
