@@ -131,8 +131,8 @@ func MovesRevision(old, status v1alpha1.EtcdClusterStatus) bool {
 	return !WorthWriting(old, status)
 }
 
-// withoutFigures puts the moving figures of each member to what base says, unless a size has moved
-// by a tenth, and when the revision was committed, if it is the same one.
+// withoutFigures puts the moving figures of each member to what base says, unless a size is no longer
+// near what it was, and when the revision was committed, if it is the same one.
 func withoutFigures(status, base v1alpha1.EtcdClusterStatus) v1alpha1.EtcdClusterStatus {
 	if status.DeclaredRevision == base.DeclaredRevision {
 		status.DeclaredRevisionTime = base.DeclaredRevisionTime
@@ -149,5 +149,9 @@ func withoutFigures(status, base v1alpha1.EtcdClusterStatus) v1alpha1.EtcdCluste
 	return status
 }
 
-// near reports whether a and b differ by less than a tenth of b.
-func near(a, b int64) bool { return max(a-b, b-a)*10 < max(b, 1) || a == b }
+// near reports whether two sizes say the same: they differ by less than a tenth of b, or by less than
+// noise, and neither of them alone is unknown, which is 0.
+func near(a, b int64) bool {
+	const noise = 1 << 20 // of a small file, each page that etcd takes or frees is a tenth
+	return a == b || a > 0 && b > 0 && max(a-b, b-a) < max(b/10, noise)
+}

@@ -224,3 +224,30 @@ func TestMovesRevision(t *testing.T) {
 		}
 	}
 }
+
+// A size is news once it has moved by a tenth and by 1 MiB, or became known or unknown.
+func TestNewsOfSize(t *testing.T) {
+	for _, c := range []struct {
+		was, is int64
+		news    bool
+	}{
+		{20 << 10, 24 << 10, false}, // a page that etcd took for its own records
+		{24 << 10, 16 << 10, false},
+		{100 << 10, 2 << 20, true},
+		{2 << 20, 100 << 10, true},
+		{100 << 20, 105 << 20, false},
+		{100 << 20, 111 << 20, true},
+		{100 << 20, 89 << 20, true},
+		{0, 20 << 10, true},
+		{20 << 10, 0, true},
+	} {
+		live := liveCluster()
+		entry := healthyEntry()
+		entry.State.Membership.Members[1].DBSizeInUse = c.was
+		live.Status = newStatus(live, live, entry, fetchedMain)
+		entry.State.Membership.Members[1].DBSizeInUse = c.is
+		if got := WorthWriting(live.Status, newStatus(live, live, entry, fetchedMain)); got != c.news {
+			t.Errorf("%d bytes after %d are news: %t", c.is, c.was, got)
+		}
+	}
+}

@@ -293,7 +293,8 @@ type MemberStatus struct {
 	// revision of the key space that it has applied. Written along with other news, not by itself.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
-	// dbSize is the size of its database file in bytes. Written along with other news, or once it moved by a tenth.
+	// dbSize is the size of its database file in bytes. Written along with other news, or once it moved
+	// by a tenth and by 1 MiB.
 	// +optional
 	DBSize int64 `json:"dbSize,omitempty"`
 	// dbSizeInUse is the part of dbSize that holds data, in bytes; the rest is freed by defragmentation.
