@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"quorate.dev/quorate/gitsource/remote"
+	"quorate.dev/quorate/reconcile/notify"
+	"quorate.dev/quorate/reconcile/notify/deliver"
+)
+
+// mostOfFile is how much of a file with a secret is read, in bytes.
+const mostOfFile = 64 << 10
+
+// notifyFlags say whom a run tells what is news, and how commits stand.
+type notifyFlags struct {
+	// status is KIND or KIND=API.
+	status, repository, tokenFile, context string
+	// to are URLs, or @FILE with one.
+	to         []string
+	format     string
+	secretFile string
+
+	// given reports whether a flag is; nil where there are no such flags.
+	given func(flag string) bool
+	hosts []commitHost
+}
+
+// commitHost is the host of one source.
+type commitHost struct {
+	// source by its name in reports, where there are several.
+	source string
+	host   deliver.Host
+}
+
+func (f *notifyFlags) add(flags *pflag.FlagSet) {
+	f.given = flags.Changed
+	flags.StringVar(&f.status, "report-status", "",
+		"write to the commit that was read how it stands: "+inWords(deliver.Kinds())+
+			"; gitlab=URL names where the API is (default: where the repository is)")
+	flags.StringVar(&f.repository, "report-status-repository", "",
+		"URL of the repository that is told, where the only source is a checkout of it (default: the source)")
+	flags.StringVar(&f.tokenFile, "report-status-token-file", "",
+		"file with the token to write statuses of commits with")
+	flags.StringVar(&f.context, "report-status-context", "quorate",
+		"name of the status of a commit, and of the run in what --notify posts: each run needs one of its own")
+	flags.StringArrayVar(&f.to, "notify", nil,
+		"URL to post to what is news, once; or @FILE that holds the URL, where it is a secret; repeatable")
+	flags.StringVar(&f.format, "notify-format", "json", "what is posted: json, slack or cloudevents")
+	flags.StringVar(&f.secretFile, "notify-secret-file", "",
+		"file with the secret that signs what --notify posts, as Standard Webhooks has it (default: it is not signed)")
+}
+
+var contextName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,39}$`)
+
+// checkAlone refuses what is wrong whatever the files hold that are named.
+func (f *notifyFlags) checkAlone() error {
+	var alone []error
+	for _, pair := range [][2]string{
+		{"report-status-repository", "report-status"}, {"report-status-token-file", "report-status"},
+		{"notify-format", "notify"}, {"notify-secret-file", "notify"},
+	} {
+		if flag, needs := pair[0], pair[1]; f.given(flag) && !f.given(needs) {
+			alone = append(alone, fmt.Errorf("--%s: it means nothing without --%s", flag, needs))
+		}
+	}
+	if err := usage(alone); err != nil {
+		return err
+	}
+	if !contextName.MatchString(f.context) {
+		return usageError{errors.New("--report-status-context: want up to 40 letters, digits and any of . _ / -")}
+	}
+	if err := oneOf("notify-format", f.format, string(notify.JSON), string(notify.Slack),
+		string(notify.CloudEvents)); err != nil {
+		return err
+	}
+	for _, to := range f.to {
+		if strings.HasPrefix(to, "@") {
+			continue
+		}
+		if _, err := webhookURL(to); err != nil {
+			return usageError{fmt.Errorf("--notify: %w", err)}
+		}
+	}
+	return nil
+}
+
+// check refuses what could not be done later.
+func (f *notifyFlags) check(s *sourceFlags) error {
+	if f.given == nil {
+		return nil
+	}
+	if err := f.checkAlone(); err != nil {
+		return err
+	}
+	for _, to := range f.to {
+		if _, err := webhookURL(to); err != nil {
+			return usageError{fmt.Errorf("--notify: %w", err)}
+		}
+	}
+	if f.secretFile != "" {
+		secret, err := secretIn(f.secretFile)
+		if err == nil {
+			_, err = notify.Sign(secret, "", time.Time{}, nil)
+		}
+		if err != nil {
+			return usageError{fmt.Errorf("--notify-secret-file: %w", err)}
+		}
+	}
+	return f.checkStatus(s)
+}
+
+// secretIn is what a file holds, on one line.
+func secretIn(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	text = bytes.TrimSpace(text)
+	switch {
+	case err != nil:
+		return "", err
+	case len(text) == 0 || len(text) > mostOfFile || bytes.ContainsAny(text, "\r\n\x00"):
+		return "", fmt.Errorf("%s: want one line", file)
+	}
+	return string(text), nil
+}
+
+// webhookURL is the URL that a value of --notify stands for. It may be a secret: no error has it.
+func webhookURL(to string) (endpoint, error) {
+	if file, is := strings.CutPrefix(to, "@"); is {
+		text, err := secretIn(file)
+		if err != nil {
+			return endpoint{}, err
+		}
+		to = text
+	}
+	if to == "" {
+		return endpoint{}, errors.New("want a URL, or @FILE")
+	}
+	return parseEndpoint(to)
+}
+
+func (f *notifyFlags) checkStatus(s *sourceFlags) error {
+	if f.status == "" {
+		return nil
+	}
+	refuse := func(err error) error { return usageError{fmt.Errorf("--report-status: %w", err)} }
+	if s.live() {
+		return refuse(fmt.Errorf("--source %s: no git repository is read, so there is no commit", ofCluster))
+	}
+	if f.tokenFile == "" {
+		return refuse(errors.New("want --report-status-token-file"))
+	}
+	if _, err := secretIn(f.tokenFile); err != nil {
+		return usageError{fmt.Errorf("--report-status-token-file: %w", err)}
+	}
+	kind, api, named := strings.Cut(f.status, "=")
+	if err := oneOf("report-status", kind, deliver.Kinds()...); err != nil {
+		return err
+	}
+	var err error
+	if at, wrong := parseEndpoint(api); wrong != nil {
+		err = wrong
+	} else if named && (!at.given() || at.url.User != nil || at.url.RawQuery != "" || at.url.Fragment != "") {
+		err = errors.New("want the URL of an API after =, without credentials")
+	}
+	if err != nil {
+		return refuse(err)
+	}
+	sources, err := s.sources(func(source) error { return nil })
+	if err != nil {
+		return err // it was checked before
+	}
+	if f.repository != "" {
+		if len(sources) > 1 {
+			return usageError{errors.New("--report-status-repository: it says where one source is; there are several")}
+		}
+		sources[0].location = f.repository
+	}
+	f.hosts, err = hostsOf(kind, api, sources)
+	if err != nil {
+		return refuse(err)
+	}
+	return nil
+}
+
+// hostsOf are the hosts that are told of the commits of sources. A token is for one host.
+func hostsOf(kind, api string, sources []source) ([]commitHost, error) {
+	labels := []string{""}
+	if len(sources) > 1 {
+		labels = labelsOf(sources)
+	}
+	var hosts []commitHost
+	names := map[string]bool{}
+	for i, s := range sources {
+		if !remote.IsAddress(s.location) {
+			continue
+		}
+		repository, err := remote.ParseAddress(s.location)
+		if err != nil {
+			return nil, err
+		}
+		if api != "" && len(sources) > 1 && !serves(api, deliver.Name(repository)) {
+			continue
+		}
+		host, err := deliver.NewHost(kind, api, repository)
+		if err != nil {
+			return nil, err
+		}
+		at, err := url.Parse(host.API())
+		if err != nil {
+			return nil, errors.New("the URL of the API is not valid")
+		}
+		if at.Scheme != "https" && !isLoopback(at.Hostname()) {
+			return nil, fmt.Errorf("the token would cross the network to %s in the clear; name an API at https, "+
+				"%s=https://…", at.Host, kind)
+		}
+		host.Agent = "quorate/" + version()
+		names[at.Host], hosts = true, append(hosts, commitHost{labels[i], host})
+	}
+	switch {
+	case len(hosts) == 0:
+		return nil, errors.New("no source is a repository at a host that is told; " +
+			"for a checkout of one, give its URL, --report-status-repository URL")
+	case len(names) > 1:
+		return nil, fmt.Errorf("the sources are at several hosts, and the token is for one; name its API, %s=URL", kind)
+	}
+	return hosts, nil
+}
+
+// serves reports whether an API is that of a host.
+func serves(api, host string) bool {
+	u, err := url.Parse(api)
+	return err == nil && strings.TrimPrefix(strings.ToLower(u.Hostname()), "api.") == host
+}
