@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -35,13 +36,13 @@ func BenchmarkFounding(b *testing.B) {
 		r := p.wait().requireCode(b, exitDone)
 		converged, peak = append(converged, time.Since(start).Seconds()), append(peak, float64(r.peak)/(1<<20))
 		b.StopTimer()
-		w.deleteAll("a")
+		w.deleteAll()
 
 		w = newWorld(b)
 		start = time.Now()
 		w.apply(bareThree)
 		bare = append(bare, w.untilVoting(start).Seconds())
-		w.deleteAll("a")
+		w.deleteAll()
 	}
 	figure("push_to_three_voters_seconds", median(quorate), "s")
 	figure("push_to_converged_seconds", median(converged), "s")
@@ -178,18 +179,27 @@ func (w *world) apply(text string) {
 	}
 }
 
-// deleteAll ends the namespace and waits until its pods are gone, so that they do not disturb the
-// next run.
-func (w *world) deleteAll(cluster string) {
+// deleteAll ends the namespace and waits until nothing of it is left, so that its end does not disturb the next run: the
+// controllers of Kubernetes are busy with it for seconds after its last pod.
+func (w *world) deleteAll() {
 	w.t.Helper()
 	w.leave()
 	eventually(w.t, "the namespace goes", func() error {
-		pods, err := w.kube.CoreV1().Pods(w.namespace).List(w.ctx(), metav1.ListOptions{})
+		_, err := w.kube.CoreV1().Namespaces().Get(w.ctx(), w.namespace, metav1.GetOptions{})
+		if err == nil {
+			return fmt.Errorf("%s is there", w.namespace)
+		}
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
+		volumes, err := w.kube.CoreV1().PersistentVolumes().List(w.ctx(), metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
-		if len(pods.Items) > 0 {
-			return fmt.Errorf("%d pods of %s are left", len(pods.Items), cluster)
+		for _, v := range volumes.Items {
+			if v.Spec.ClaimRef != nil && v.Spec.ClaimRef.Namespace == w.namespace {
+				return fmt.Errorf("volume %s is left", v.Name)
+			}
 		}
 		return nil
 	})

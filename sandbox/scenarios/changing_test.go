@@ -67,8 +67,8 @@ func BenchmarkChanges(b *testing.B) {
 			seconds, _ = scripted.measure(c, func() { c.script(scripted.newScript()) })
 			floor[c.name] = append(floor[c.name], seconds)
 		}
-		w.deleteAll("a")
-		scripted.deleteAll("a")
+		w.deleteAll()
+		scripted.deleteAll()
 	}
 	for _, c := range changes {
 		figure(c.name+"_seconds", median(took[c.name]), "s")

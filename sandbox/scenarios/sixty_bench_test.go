@@ -21,7 +21,7 @@ func BenchmarkSixty(b *testing.B) {
 	start := time.Now()
 	w.applySixtyBare()
 	bare := w.untilAllReady(start)
-	w.deleteAll("the bare ones")
+	w.deleteAll()
 
 	w = newWorld(b)
 	files := map[string]string{}
@@ -35,7 +35,7 @@ func BenchmarkSixty(b *testing.B) {
 	ready := w.untilAllReady(start)
 	r := p.wait().requireCode(b, exitDone)
 	took := max(ready, time.Since(start))
-	w.deleteAll("sixty")
+	w.deleteAll()
 
 	name := func(what string) string { return fmt.Sprintf("fleet_%d_%s", sixty, what) }
 	figure(name("founded_seconds"), took.Seconds(), "s")
