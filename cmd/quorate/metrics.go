@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,6 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/push"
 	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/reconcile/notify/deliver"
 )
 
 // timeToPush is how long each of those may take that a run tells of its end.
@@ -115,9 +119,33 @@ func (f *metricsFlags) beat(ctx context.Context) error {
 	return nil
 }
 
-// client follows no redirect: credentials are for whom they were given for.
+// client follows no redirect: credentials are for whom they were given for. It reads little of an answer: all that is
+// done with one is to show how it begins.
 func client() *http.Client {
-	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{
+		Transport:     briefly{http.DefaultTransport},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// mostOfAnswer is how much of an answer is read, and mostOfFailure how much is said of one, in bytes. What is read ends
+// far behind what is said, even if that is much shorter once secrets are hidden: it may end within one.
+const mostOfAnswer, mostOfFailure = 1 << 20, 500
+
+// briefly ends answers after mostOfAnswer.
+type briefly struct{ http.RoundTripper }
+
+func (b briefly) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		response.Body = brief{io.LimitReader(response.Body, mostOfAnswer), response.Body}
+	}
+	return response, err
+}
+
+type brief struct {
+	io.Reader
+	io.Closer
 }
 
 // endpoint is the URL of a service. It may hold a password, or be a secret in itself, so no error shows more of it
@@ -149,13 +177,28 @@ func (e endpoint) withoutUser() (string, *url.Userinfo) {
 	return bare.String(), e.url.User
 }
 
-// failure says why an endpoint could not be told. It knows the ways in which libraries put the URL into errors.
+// failure says why an endpoint could not be told. It knows the ways in which libraries put the URL into errors, and
+// answers that repeat what was sent.
 func (e endpoint) failure(err error) error {
 	if of, is := errors.AsType[*url.Error](err); is {
 		err = of.Err
 	}
-	bare, _ := e.withoutUser()
-	return fmt.Errorf("%s: %s", e.url.Host, strings.ReplaceAll(err.Error(), strings.TrimSuffix(bare, "/"), e.url.Host))
+	bare, user := e.withoutUser()
+	text := strings.ReplaceAll(err.Error(), strings.TrimSuffix(bare, "/"), e.url.Host)
+	return fmt.Errorf("%s: %s", e.url.Host, deliver.Hide(text, e.url.String(), secretsOf(user), mostOfFailure))
+}
+
+// secretsOf are the credentials, in all the forms in which they may be repeated.
+func secretsOf(user *url.Userinfo) []string {
+	if user == nil {
+		return nil
+	}
+	password, has := user.Password()
+	basic := base64.StdEncoding.EncodeToString([]byte(user.Username() + ":" + password))
+	if !has {
+		password = user.Username() // a token
+	}
+	return []string{basic, password, url.QueryEscape(password), url.PathEscape(password)}
 }
 
 // isLoopback says whether what is sent to that host leaves the machine.

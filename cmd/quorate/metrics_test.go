@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -10,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,6 +100,36 @@ func TestPushgateway(t *testing.T) {
 		if !strings.Contains(log, "level=WARN") || !strings.Contains(log, "unexpected status code") || strings.Contains(log, "s3cret") {
 			t.Error(log)
 		}
+	}
+}
+
+// What answers may say anything, without end: little of that is read and logged, and nothing that was to be kept.
+func TestHostileEndpoints(t *testing.T) {
+	var sent atomic.Int64
+	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, password, _ := r.BasicAuth()
+		text := fmt.Sprintf("\x1b[2J%s wants %s as %s\n", r.URL, password, r.Header.Get("Authorization"))
+		for sent.Load() < 64<<20 {
+			n, err := io.WriteString(w, text)
+			if sent.Add(int64(n)); err != nil {
+				return
+			}
+		}
+	}))
+	defer echo.Close()
+	log := told(t, metricsFlags{pushgateway: strings.Replace(echo.URL, "http://", "http://me:s3cret@", 1), job: "etcd",
+		heartbeat: echo.URL + "/s3cret-path"}, nil)
+	if len(log) > 4<<10 || strings.Count(log, "level=WARN") != 2 {
+		t.Errorf("%d bytes of log: %.300s", len(log), log)
+	}
+	for _, secret := range []string{"s3cret", base64.StdEncoding.EncodeToString([]byte("me:s3cret"))} {
+		if strings.Contains(log, secret) {
+			t.Errorf("%s is logged: %.300s", secret, log)
+		}
+	}
+	if sent.Load() >= 64<<20 {
+		t.Error("all is read of an answer that has no end")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"regexp"
@@ -120,12 +121,17 @@ func (f *notifyFlags) check(s *sourceFlags) error {
 
 // secretIn is what a file holds, on one line.
 func secretIn(file string) (string, error) {
-	text, err := os.ReadFile(file)
-	text = bytes.TrimSpace(text)
-	switch {
-	case err != nil:
+	f, err := os.Open(file)
+	if err != nil {
 		return "", err
-	case len(text) == 0 || len(text) > mostOfFile || bytes.ContainsAny(text, "\r\n\x00"):
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostOfFile+1))
+	if err != nil {
+		return "", err
+	}
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 || len(text) > mostOfFile || bytes.ContainsAny(text, "\r\n\x00") {
 		return "", fmt.Errorf("%s: want one line", file)
 	}
 	return string(text), nil

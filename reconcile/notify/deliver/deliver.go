@@ -96,7 +96,7 @@ func (r request) once(ctx context.Context, agent string) ([]byte, error) {
 		if of, is := errors.AsType[*url.Error](err); is {
 			err = of.Err
 		}
-		return nil, fmt.Errorf("%s: %s", host, r.hidden(err.Error(), mostOfError))
+		return nil, fmt.Errorf("%s: %s", host, r.hide(err.Error(), mostOfError))
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, mostOfAnswer))
@@ -104,7 +104,7 @@ func (r request) once(ctx context.Context, agent string) ([]byte, error) {
 	case resp.StatusCode/100 == 2 && err == nil:
 		return body, nil
 	case resp.StatusCode/100 == 2:
-		return nil, fmt.Errorf("%s: read the answer: %s", host, r.hidden(err.Error(), mostOfError))
+		return nil, fmt.Errorf("%s: read the answer: %s", host, r.hide(err.Error(), mostOfError))
 	case resp.StatusCode/100 == 3:
 		err = fmt.Errorf("%s: %d, which redirects; no redirect is followed", host, resp.StatusCode)
 	default:
@@ -115,38 +115,14 @@ func (r request) once(ctx context.Context, agent string) ([]byte, error) {
 
 // excerpt is the beginning of an answer, without what was to be kept from others.
 func (r request) excerpt(body []byte) string {
-	text := r.hidden(strings.TrimSpace(string(body)), mostShown)
+	text := r.hide(strings.TrimSpace(string(body)), mostShown)
 	if text == "" {
 		return ""
 	}
 	return ": " + text
 }
 
-// hidden is the beginning of a text that an answer has a say in, as an error does that quotes one which breaks the
-// protocol, without what was to be kept from others.
-func (r request) hidden(text string, most int) string {
-	secrets := append([]string{r.url}, r.secrets...)
-	if u, err := url.Parse(r.url); err == nil {
-		secrets = append(secrets, u.RequestURI(), u.Path)
-		for _, part := range strings.FieldsFunc(u.Path+"?"+u.RequestURI(), isBetween) {
-			if len(part) >= leastSecret {
-				secrets = append(secrets, part)
-			}
-		}
-	}
-	for _, secret := range secrets {
-		if len(secret) > 1 {
-			text = strings.ReplaceAll(text, secret, "…")
-		}
-	}
-	return visible.Short(text, most)
-}
-
-// leastSecret is how long a part of a URL is that may be a secret by itself, in bytes.
-const leastSecret = 8
-
-// isBetween reports whether a character is between parts of a URL.
-func isBetween(r rune) bool { return strings.ContainsRune("/?&=", r) }
+func (r request) hide(text string, most int) string { return Hide(text, r.url, r.secrets, most) }
 
 // retryAfter is how long an answer asks to wait; zero if it does not say so, or in a way that is not understood.
 func retryAfter(value string) time.Duration {
