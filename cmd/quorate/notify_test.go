@@ -246,3 +246,18 @@ func TestToldOfByName(t *testing.T) {
 		n.end(t.Context(), time.Second)
 	}
 }
+
+// A secret is all that its file holds, not the beginning of it.
+func TestSecretIn(t *testing.T) {
+	for text, want := range map[string]string{
+		" s3cret\n": "s3cret",
+		"":          "",
+		"a\nb":      "",
+		"s3cret" + strings.Repeat(" ", mostOfFile) + "\nanother": "",
+		strings.Repeat("s", mostOfFile+1):                        "",
+	} {
+		if got, err := secretIn(fileWith(t, text)); got != want || (err == nil) != (want != "") {
+			t.Errorf("%.20q: %.20q, %v", text, got, err)
+		}
+	}
+}

@@ -130,11 +130,11 @@ func secretIn(file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text = bytes.TrimSpace(text)
-	if len(text) == 0 || len(text) > mostOfFile || bytes.ContainsAny(text, "\r\n\x00") {
+	line := bytes.TrimSpace(text)
+	if len(line) == 0 || len(text) > mostOfFile || bytes.ContainsAny(line, "\r\n\x00") {
 		return "", fmt.Errorf("%s: want one line", file)
 	}
-	return string(text), nil
+	return string(line), nil
 }
 
 // webhookURL is the URL that a value of --notify stands for. It may be a secret: no error has it.
