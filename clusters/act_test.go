@@ -48,7 +48,7 @@ func newStage(t *testing.T) *stage {
 	if _, err := server.Client.CoreV1().ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	live := New(client, Options{Namespaces: []string{"default"}, LeaseDuration: time.Minute, Timeout: time.Second})
+	live := New(client, Options{Namespaces: []string{"default"}, LeaseDuration: time.Hour, Timeout: time.Second})
 	t.Cleanup(func() { _ = live.Close(context.Background()) })
 	return &stage{T: t, server: server, live: live, spec: "version: 3.6.16"}
 }

@@ -147,7 +147,7 @@ func TestCAIsAdopted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.tenure = &tenure{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now().Add(time.Hour))}
+	c.tenure = &tenure{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
 	if _, err := c.apply(t.Context(), in, func(o objects.Object) bool { return o.Kind == "ConfigMap" }); err != nil {
 		t.Fatal(err)
 	}

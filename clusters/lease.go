@@ -2,14 +2,9 @@ package clusters
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -117,12 +112,20 @@ func (t *tenure) keep(ctx context.Context, cancel context.CancelCauseFunc) {
 func (t *tenure) renew(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l, now := t.live, time.Now()
-	if t.ours() && now.Sub(t.lease.Spec.RenewTime.Time) < l.options.LeaseDuration/4 {
+	l, client := t.live, t.live.at(t.want.Namespace)
+	// Leases are stamped and read by the API server's clock, which is the same for all who take them. This machine's
+	// may be set back, which would make an old lease young.
+	now, err := client.Now()
+	if err == nil && t.young(now) {
 		return nil
 	}
-	taken, err := l.at(t.want.Namespace).TakeLease(ctx, t.want, t.lease, l.holder.String(),
-		l.options.LeaseDuration, now)
+	if err != nil {
+		now, err = client.Clock(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	taken, err := client.TakeLease(ctx, t.want, t.lease, l.holder.String(), l.options.LeaseDuration, now)
 	if errors.Is(err, kube.ErrLeaseTaken) {
 		return fmt.Errorf("%w: %w", reconcile.ErrLocked, err)
 	}
@@ -139,9 +142,13 @@ func (t *tenure) renew(ctx context.Context) error {
 	return nil
 }
 
-// ours reports whether the lease was this process' own when it was seen last.
-func (t *tenure) ours() bool {
-	return identityIn(t.lease) == t.live.holder.String()
+// young reports whether the lease was this process' own when it was seen last, and was renewed a moment ago.
+func (t *tenure) young(now time.Time) bool {
+	if identityIn(t.lease) != t.live.holder.String() {
+		return false
+	}
+	age := now.Sub(t.lease.Spec.RenewTime.Time)
+	return age >= 0 && age < t.live.options.LeaseDuration/4
 }
 
 // stillOurs returns nil if a write may go out: the lease is held, and stays so for long enough.
@@ -159,93 +166,4 @@ func (c *cluster) stillOurs(ctx context.Context) error {
 		return context.Cause(ctx) // keep has found out meanwhile that the lease is lost, which ends what renew asks
 	}
 	return err
-}
-
-// holder identifies the process that holds a lease: the host, the process, and what tells that
-// process from another one of the same number. Where the latter can be had, a lease left behind by
-// a process that died on this very host is known to be free at once; elsewhere one waits until it
-// runs out.
-type holder struct {
-	Host string
-	PID  int
-	// Process is the boot, the PID namespace and the start time of the process; empty where the
-	// system does not tell.
-	Process string
-	// Part tells the parts of one process apart that are each about a Kubernetes cluster; empty where there are none.
-	Part string
-}
-
-// thisHolder is this process, or the part of it that has this name.
-func thisHolder(part string) holder {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	h := holder{Host: host, PID: os.Getpid(), Process: processOf(os.Getpid())}
-	if part != "" { // whoever names a context may have any characters in it
-		sum := sha256.Sum256([]byte(part))
-		h.Part = hex.EncodeToString(sum[:4])
-	}
-	return h
-}
-
-// String is the holder identity in the lease.
-func (h holder) String() string {
-	identity := fmt.Sprintf("%s/%d/%s", h.Host, h.PID, h.Process)
-	if h.Part != "" {
-		identity += "/" + h.Part
-	}
-	return identity
-}
-
-// Words names the holder for people.
-func (h holder) Words() string { return fmt.Sprintf("process %d on %s", h.PID, h.Host) }
-
-// parseHolder reads a holder identity; one that others wrote becomes the name of a host.
-func parseHolder(identity string) holder {
-	parts := strings.Split(identity, "/")
-	if len(parts) != 3 && len(parts) != 4 {
-		return holder{Host: identity}
-	}
-	pid, err := strconv.Atoi(parts[1])
-	if err != nil {
-		return holder{Host: identity}
-	}
-	return holder{Host: parts[0], PID: pid, Process: parts[2], Part: strings.Join(parts[3:], "")}
-}
-
-// gone reports whether that holder is known to have ended: it ran in this boot and PID namespace,
-// and no process of its number and start time is there.
-func (h holder) gone() bool {
-	here := processOf(os.Getpid())
-	if h.Process == "" || here == "" || pidNamespaceOf(h.Process) != pidNamespaceOf(here) {
-		return false
-	}
-	return processOf(h.PID) != h.Process
-}
-
-// pidNamespaceOf is the part of an identity that processes of one boot and PID namespace share.
-func pidNamespaceOf(process string) string { return process[:strings.LastIndex(process, ".")+1] }
-
-// processOf describes a process of this system as boot.namespace.start; empty if that cannot be
-// known or it does not exist.
-func processOf(pid int) string {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	namespace, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
-		return ""
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return ""
-	}
-	// The command, in parentheses, may hold anything; the start time is the 20th field after it.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	if len(fields) < 20 || fields[0] == "Z" {
-		return ""
-	}
-	return fmt.Sprintf("%.8s.%s.%s", boot, strings.Trim(namespace, "pid:[]"), fields[19])
 }

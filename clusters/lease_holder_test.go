@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"testing"
@@ -44,9 +45,18 @@ func TestHolderGone(t *testing.T) {
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	h := holder{Host: "anywhere", PID: child.Process.Pid, Process: processOf(child.Process.Pid)}
-	if h.Process == "" {
+	h := holder{Host: thisHolder("").Host, PID: child.Process.Pid}
+	var err error
+	if h.Process, err = proc.process(h.PID); err != nil {
 		t.Skip("this system does not tell processes of one number apart")
+	}
+	hidden := procfs(t.TempDir()) // which tells about no process but this one
+	if err := errors.Join(os.MkdirAll(hidden.path("sys/kernel/random"), 0o700), os.MkdirAll(hidden.path("self/ns"), 0o700),
+		os.WriteFile(hidden.path("sys/kernel/random/boot_id"), []byte("boot"), 0o600), os.Symlink("pid:[1]", hidden.path("self/ns/pid"))); err != nil {
+		t.Fatal(err)
+	}
+	if process, err := hidden.process(h.PID); err == nil || errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("a process that may not be looked at is taken for %q, %v", process, err)
 	}
 	if h.gone() {
 		t.Error("a running process is taken for gone")
@@ -58,9 +68,13 @@ func TestHolderGone(t *testing.T) {
 	if !h.gone() {
 		t.Error("an ended process is not seen to be gone")
 	}
-	elsewhere := holder{Host: h.Host, PID: h.PID, Process: "00000000.1.1"}
-	if elsewhere.gone() {
-		t.Error("a process of another system is taken for gone")
+	if _, err := hidden.process(h.PID); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("of an ended process one is told %v", err)
+	}
+	for _, elsewhere := range []holder{{Host: h.Host, PID: h.PID, Process: "00000000.1.1"}, {Host: "elsewhere", PID: h.PID, Process: h.Process}} {
+		if elsewhere.gone() {
+			t.Errorf("a process of another system is taken for gone: %+v", elsewhere)
+		}
 	}
 }
 
@@ -75,7 +89,7 @@ func TestLockHolder(t *testing.T) {
 		}}
 	}
 	other := holder{Host: "runner-7", PID: 42, Process: "00000000.1.1"}.String()
-	dead := holder{Host: "here", PID: os.Getpid(), Process: pidNamespaceOf(thisHolder("").Process) + "1"}.String()
+	dead := holder{Host: live.holder.Host, PID: os.Getpid(), Process: pidNamespaceOf(thisHolder("").Process) + "1"}.String()
 	tests := []struct {
 		name  string
 		lease *coordinationv1.Lease

@@ -39,11 +39,11 @@ func TestLateWrites(t *testing.T) {
 	s.lateDelete()
 }
 
-// late carries an action out as a pass would that was stopped after it had taken the lease, and
-// held it for an hour.
+// late carries an action out as a pass would that was stopped after it had taken the lease, and does not know that
+// another has it now.
 func (s *stage) late(c *cluster, a decide.Action, why string) {
 	s.Helper()
-	c.tenure = &tenure{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now().Add(time.Hour))}
+	c.tenure = &tenure{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
 	outcome, err := c.carryOut(s.Context(), a)
 	if err == nil || !strings.Contains(err.Error(), why) {
 		s.Errorf("%s: %+v, %v, want %q", a, outcome, err, why)
@@ -61,7 +61,7 @@ func (s *stage) lateObjects(early *cluster) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	early.tenure = &tenure{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now().Add(time.Hour))}
+	early.tenure = &tenure{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
 	for _, object := range built {
 		if err := early.applyOne(s.Context(), object); !kube.IsConflict(err) {
 			s.Errorf("%s %s was written over: %v", object.Kind, object.Name, err)
@@ -93,6 +93,7 @@ func TestLease(t *testing.T) {
 	s.foreignLease()
 	s.renewed()
 	s.lost()
+	s.renewedAhead()
 	s.withoutLabels()
 }
 
@@ -102,7 +103,6 @@ func (s *stage) foreignLease() {
 	s.Helper()
 	leases := s.server.Client.CoordinationV1().Leases("default")
 	theirs := leaseOf("election", time.Now())
-	theirs.Name = "a"
 	if _, err := leases.Create(s.Context(), theirs, metav1.CreateOptions{}); err != nil {
 		s.Fatal(err)
 	}
@@ -162,6 +162,31 @@ func (s *stage) lost() {
 	release()
 	if left := s.observe().state.Objects.Remaining; len(left) > 0 {
 		s.Errorf("written all the same: %v", left)
+	}
+	s.change(func(l *coordinationv1.Lease) {
+		nobody := ""
+		l.Spec.HolderIdentity = &nobody
+	})
+}
+
+// renewedAhead: a lease that was renewed later than now, since a clock was set back meanwhile, is asked for before
+// anything is written.
+func (s *stage) renewedAhead() {
+	s.Helper()
+	s.change(func(l *coordinationv1.Lease) {
+		own := s.live.holder.String()
+		l.Spec.HolderIdentity, l.Spec.RenewTime = &own, &metav1.MicroTime{Time: time.Now().Add(time.Hour)}
+	})
+	c := s.observe()
+	s.change(func(l *coordinationv1.Lease) {
+		other := "elsewhere/7/x.y.z"
+		l.Spec.HolderIdentity = &other
+	})
+	if _, release, err := c.hold(s.Context()); !errors.Is(err, reconcile.ErrLocked) {
+		s.Errorf("it holds what another has taken: %v", err)
+		if err == nil {
+			release()
+		}
 	}
 	s.change(func(l *coordinationv1.Lease) {
 		nobody := ""

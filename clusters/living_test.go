@@ -30,7 +30,7 @@ type life struct {
 
 func newLife(t *testing.T) *life {
 	l := &life{T: t, etcd: newFakeEtcd(t, 3), record: decide.Record{Token: "t", ClusterID: fakeClusterID}}
-	l.old = New(nil, Options{Timeout: time.Second, LeaseDuration: time.Hour})
+	l.old = New(clientThatPanics(t), Options{Timeout: time.Second, LeaseDuration: time.Hour})
 	t.Cleanup(l.old.etcd.Close)
 	for n := range 3 {
 		l.pods = append(l.pods, l.pod(n, ""))
@@ -39,10 +39,10 @@ func newLife(t *testing.T) *life {
 	return l
 }
 
-// leaseOf is a lease that was renewed by that holder.
+// leaseOf is the lease of a that was renewed by that holder.
 func leaseOf(holder string, renewed time.Time) *coordinationv1.Lease {
 	seconds := int32(3600)
-	return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Spec: coordinationv1.LeaseSpec{
 		HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: renewed},
 	}}
 }
@@ -73,7 +73,7 @@ func (l *life) seen(by *Live) *cluster {
 // what the old one sees.
 func (l *life) same(when string) *cluster {
 	l.Helper()
-	young := New(nil, Options{Timeout: time.Second})
+	young := New(clientThatPanics(l.T), Options{Timeout: time.Second})
 	defer young.etcd.Close()
 	old, fresh := l.seen(l.old), l.seen(young)
 	if was, is := inWords(old.state), inWords(fresh.state); was != is {

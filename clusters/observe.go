@@ -152,7 +152,7 @@ func (c *cluster) observe(ctx context.Context) {
 		Now:        now.UTC().Truncate(time.Second),
 		Declared:   c.declared(),
 		Replicas:   c.replicas(),
-		LockHolder: c.live.lockHolder(own.Lease, time.Now()),
+		LockHolder: c.live.lockHolder(own.Lease, now),
 	}
 	if own.Custom != nil {
 		c.state.ReportedClusterID, c.state.ReportedVersion = inventory.ReportedClusterID(own.Custom),

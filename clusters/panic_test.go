@@ -3,26 +3,57 @@ package clusters
 import (
 	"context"
 	"errors"
+	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/kube/kubetest"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/reconcile/panics"
 )
 
-// lame is a cluster without a client for Kubernetes, so that whoever asks for one panics.
-func lame() *cluster {
-	live := New(nil, Options{LeaseDuration: 300 * time.Millisecond})
+// lame is a cluster whose client for Kubernetes knows what time it is, and panics if asked for anything.
+func lame(t *testing.T) *cluster {
+	live := New(clientThatPanics(t), Options{LeaseDuration: 300 * time.Millisecond})
 	c := &cluster{live: live, names: objects.NamesOf("a"), listed: &inventory.Listed{}, own: &inventory.Cluster{Lease: leaseOf(live.holder.String(), time.Now())}}
 	c.target.Cluster.Name, c.target.Cluster.Namespace = "a", "default"
 	return c
 }
 
+// clientThatPanics has been told what time it is, and panics from its second request on.
+func clientThatPanics(t *testing.T) *kube.Client {
+	var asked atomic.Bool
+	config := kubetest.Answering(t, func(http.ResponseWriter, *http.Request) {})
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			if asked.Swap(true) {
+				panic("asked again")
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	client, err := kube.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Clock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// transport is a function that carries requests.
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // TestPanicWhileObserving: half a state is none, however often one asks, and a panic in a goroutine
 // of the cluster's is its own too.
 func TestPanicWhileObserving(t *testing.T) {
-	c := lame()
+	c := lame(t)
 	for range 2 {
 		_, err := c.State(t.Context())
 		if _, is := errors.AsType[*panics.Error](err); !is {
@@ -33,7 +64,7 @@ func TestPanicWhileObserving(t *testing.T) {
 
 // TestPanicWhileRenewing: without anybody who renews the lease nothing more is written.
 func TestPanicWhileRenewing(t *testing.T) {
-	c := lame()
+	c := lame(t)
 	ctx, release, err := c.hold(t.Context())
 	if err != nil {
 		t.Fatal(err)
