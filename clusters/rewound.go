@@ -14,8 +14,8 @@ import (
 // withoutRewound refuses the sources whose revision does not descend from what was applied of them
 // before: git was rewound, or its history was rewritten. What they declare is left out as if they
 // could not be read, so everything of theirs stays as last applied. Where it cannot be told, that
-// is a warning; but if the source must be signed, it is refused. As long as it is being looked for,
-// the source counts as one that is being read.
+// is a warning; but if the source must be signed, or no longer has that revision, it is refused. As
+// long as it is being looked for, the source counts as one that is being read.
 func withoutRewound(ctx context.Context, desired reconcile.Desired, owned inventory.ByCluster) reconcile.Desired {
 	for _, place := range desired.Sources {
 		if place.Follows == nil || place.Unread != nil {
@@ -38,6 +38,10 @@ func followsAll(ctx context.Context, place reconcile.Place, before []string) (do
 		switch {
 		case errors.Is(err, reconcile.ErrReading):
 			return nil, err
+		case errors.Is(err, reconcile.ErrGone):
+			return nil, fmt.Errorf("%s of %s is refused: the source no longer has it, so whether it descends from %s, "+
+				"which was applied last, is not known; what has taken its place since it was read is for the next pass",
+				place.Revision, place.Name, revision)
 		case err != nil && place.Signed:
 			return nil, fmt.Errorf("%s of %s is refused: whether it descends from %s, which was applied last, "+
 				"is not known, and only what is signed counts: %w: give it the whole history, "+

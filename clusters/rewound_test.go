@@ -51,6 +51,8 @@ func TestRewound(t *testing.T) {
 		{name: "cannot be told of what is signed", follows: follows(false, errors.New("429 Too Many Requests")), signed: true,
 			want: refused + "whether it descends from main@sha1:1, which was applied last, is not known, and only what is signed counts: 429 Too Many Requests: " +
 				"give it the whole history, or run once with --allow-non-fast-forward"},
+		{name: "is gone", follows: follows(false, fmt.Errorf("%w: it is not there", reconcile.ErrGone)),
+			want: refused + "the source no longer has it, so whether it descends from main@sha1:1, which was applied last, is not known; what has taken its place since it was read is for the next pass"},
 		{name: "does not matter", want: "a b c"},
 		{name: "nothing is known of a cluster that it declares", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = "" },
 			want: refused + "it does not descend from"},

@@ -110,7 +110,9 @@ func TestDescentThatCannotBeTold(t *testing.T) {
 	if got, err := Descends(t.Context(), Options{Location: shallow}, newest, commits[95]); err != nil || !got {
 		t.Errorf("%v, %v: the clone has that commit", got, err)
 	}
-	served := r.Serve()
+	served, givesOut := r.Serve(), newRepository(t)
+	given := givesOut.Declare("a")
+	givesOut.Git("config", "uploadpack.allowReachableSHA1InWant", "true")
 	for name, c := range map[string]struct {
 		o     Options
 		newer refs.Revision
@@ -122,7 +124,8 @@ func TestDescentThatCannotBeTold(t *testing.T) {
 			"the history is cut off: 10 commits are known up to " + newest.Commit + ", and " + root + " is not among them; git fetch --unshallow gets the rest"},
 		"pack too large": {Options{Location: served, Transfer: remote.Limits{PackBytes: 8 << 10}}, newest, root, ErrSource, "raise --max-pack-bytes"},
 		"no such commit": {Options{Location: r.Dir}, refs.Revision{Commit: strings.Repeat("a", 40)}, root, ErrSource, "read the commit " + strings.Repeat("a", 40)},
-		"not at a tip":   {Options{Location: served}, refs.Revision{Commit: strings.Repeat("a", 40)}, root, ErrSource, "read the commit " + strings.Repeat("a", 40)},
+		"not at a tip":   {Options{Location: served}, refs.Revision{Commit: strings.Repeat("a", 40)}, root, history.ErrGone, "read the commit " + strings.Repeat("a", 40)},
+		"not reachable":  {Options{Location: givesOut.Serve()}, refs.Revision{Commit: strings.Repeat("a", 40)}, given, history.ErrGone, "not our ref " + strings.Repeat("a", 40)},
 		"directory":      {Options{Location: t.TempDir()}, newest, root, ErrSource, "has no history"},
 		"short":          {Options{Location: r.Dir}, newest, root[:7], ErrOptions, "both are commits, with all 40 hexadecimal digits"},
 		"no commit":      {Options{Location: r.Dir}, refs.Revision{}, root, ErrOptions, "both are commits"},

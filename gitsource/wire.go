@@ -48,7 +48,7 @@ type failure struct {
 
 // kinds are what errors of the other process are told apart by. That options are not valid is not
 // among them: this process finds that by itself.
-var kinds = [...]error{context.DeadlineExceeded, history.ErrCutOff, errReading}
+var kinds = [...]error{context.DeadlineExceeded, history.ErrCutOff, history.ErrGone, errReading}
 
 // errReading says that the files of a revision could not be read. What asks for them knows why.
 var errReading = errors.New("its files could not be read")

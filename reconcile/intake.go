@@ -11,6 +11,9 @@ import (
 // ErrReading is why a Place is Unread that is still being read.
 var ErrReading = errors.New("it is still being read")
 
+// ErrGone is why it cannot be told whether a revision follows another that its source no longer has.
+var ErrGone = errors.New("the source no longer has it")
+
 // intake is what a run knows so far of what is declared. Its places are read once in a run, and again and again
 // in a loop.
 type intake struct {

@@ -28,7 +28,8 @@ type Place struct {
 	// At returns when it was last read, or when that last failed. It is nil before that.
 	At func() time.Time
 	// Follows reports whether the revision is another one, or descends from it. An error means that
-	// this cannot be told, or, if it is ErrReading, not yet. It is nil where it does not matter.
+	// this cannot be told; if it is ErrReading, not yet, and if it is ErrGone, what was read is not what the source
+	// says any more. It is nil where it does not matter.
 	Follows func(ctx context.Context, revision string) (bool, error)
 	// Namespaces are those in which it may declare clusters.
 	Namespaces Namespaces

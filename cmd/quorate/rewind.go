@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/gitsource/history"
 	"quorate.dev/quorate/gitsource/refs"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/panics"
@@ -194,4 +196,7 @@ func (d *descent) answer(ctx context.Context, before string, q *question) {
 			return err
 		})
 	})
+	if errors.Is(q.err, history.ErrGone) {
+		q.err = fmt.Errorf("%w: %w", reconcile.ErrGone, q.err)
+	}
 }

@@ -3,13 +3,17 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/gitsource/gittest"
 	"quorate.dev/quorate/reconcile"
 )
 
@@ -127,5 +131,41 @@ func TestRevisionsRemembered(t *testing.T) {
 	d.mu.Unlock()
 	if q != nil {
 		<-q.done
+	}
+}
+
+// A revision that the source no longer has by the time that its history is asked for was pushed by force, and is gone
+// again: it is refused as well.
+func TestRewrittenAndGoneAgain(t *testing.T) {
+	w := newTenants(t, "a")
+	w.made("a/one")
+	root := w.push("a")
+	last := w.push("a", "a/one")
+	var served atomic.Int32
+	git := (&gittest.Repository{T: t, Dir: w.repository("a")}).Handler()
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && served.Add(1) == 2 {
+			w.git("a", "reset", "--quiet", "--hard", last) // whoever has rewritten it notices
+		}
+		git.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(server.Close)
+	source := []string{"--source", server.URL + "/.git"}
+	if got := w.run(source...); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	w.git("a", "reset", "--quiet", "--hard", root)
+	rewritten := w.push("a", "a/one", "a/zero")
+	served.Store(0)
+	got := w.run(source...)
+	if served.Load() < 2 || w.git("a", "rev-parse", "HEAD") != last {
+		t.Fatalf("it was not rewritten again: %d", served.Load())
+	}
+	want := "main@sha1:" + rewritten + " of " + source[1] + " is refused: the source no longer has it"
+	if got.code != exitError || !strings.Contains(got.out, want) || strings.Contains(got.out, "a/zero") {
+		t.Errorf("%d\n%s", got.code, got.out)
+	}
+	if got := w.run(source...); got.code != exitOK {
+		t.Errorf("what was there before is refused: %d\n%s", got.code, got.out)
 	}
 }

@@ -15,6 +15,9 @@ import (
 // is a shallow clone, or not all was fetched.
 var ErrCutOff = errors.New("the history is cut off")
 
+// ErrGone is matched by errors that say that the newer commit is not there at all.
+var ErrGone = errors.New("it is not there")
+
 // Descends says whether the commit newer descends from the commit older, or is that commit. Shallow
 // are the commits whose parents are left out. It looks at no more than limit commits. What cannot
 // be told is an error.
@@ -43,6 +46,9 @@ func Descends(
 			continue
 		}
 		commit, err := gitobject.GetCommit(store, hash)
+		if hash == newer && errors.Is(err, plumbing.ErrObjectNotFound) {
+			return false, fmt.Errorf("read the commit %s: %w", hash, ErrGone)
+		}
 		if err != nil {
 			return false, fmt.Errorf("read the commit %s: %w", hash, err)
 		}

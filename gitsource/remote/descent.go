@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
@@ -28,6 +29,10 @@ func (s *Session) Descends(ctx context.Context, newer, older plumbing.Hash) (boo
 		if !errors.Is(err, history.ErrCutOff) {
 			break
 		}
+	}
+	// So git refuses a commit that no branch leads to any more, where it gives out others by their hash.
+	if strings.Contains(err.Error(), "not our ref "+newer.String()) {
+		err = fmt.Errorf("%w: %w", history.ErrGone, err)
 	}
 	return false, fmt.Errorf("tell whether %s descends from %s: %w", newer, older, err)
 }
