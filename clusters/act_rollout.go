@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -64,11 +65,15 @@ func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (
 }
 
 // othersStillAnswer says why a pod that serves is not to be restarted now; empty if all other
-// members answer.
+// members answer, and the voters among them are those that were seen: somebody may have removed one.
 func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string, error) {
 	now := c.askAgain(ctx).Membership
 	if !now.Known || lists(now, func(m decide.Member) bool { return m.Name != name && !m.Answers }) {
 		return "etcd: not yet: another member no longer answers", nil
+	}
+	victim := slices.IndexFunc(now.Members, func(m decide.Member) bool { return m.Name == name })
+	if victim < 0 || decide.VotersChanged(c.state.Membership, now, now.Members[victim].ID) {
+		return "etcd: not yet: the other voters are not as they were", nil
 	}
 	return "", nil
 }

@@ -58,8 +58,8 @@ func (s State) because(m Member) Because {
 	return Because{Loss: Silence}
 }
 
-// VotersChanged reports whether the voters beside one that is to be removed are others than were
-// seen, fewer of them answer, or more of them raise alarms about their data: then it is to be
+// VotersChanged reports whether the voters beside one that is to be removed or restarted are others
+// than were seen, fewer of them answer, or more of them raise alarms about their data: then it is to be
 // decided again.
 func VotersChanged(seen, now Membership, but ID) bool {
 	voters, others := seen.Voters(), now.Voters()
