@@ -147,6 +147,12 @@ func addition(a decide.AddLearner) change {
 
 func promotion(a decide.PromoteLearner) change {
 	return change{
+		unless: func(_ context.Context, now decide.Membership) (string, error) {
+			if now.MayPromote(a.ID) {
+				return "", nil
+			}
+			return a.Name + ", or too many of the voters, no longer answer", nil
+		},
 		alreadySo: func(now decide.Membership) bool {
 			return lists(now, func(m decide.Member) bool { return m.ID == a.ID && !m.Learner })
 		},

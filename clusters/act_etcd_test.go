@@ -4,6 +4,7 @@ import (
 	"maps"
 	"testing"
 
+	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -78,5 +79,28 @@ func TestMadeAfterRemoval(t *testing.T) {
 	}
 	if c.madeAfterRemoval(1, "old") {
 		t.Error("the volume of the removed member counts as new")
+	}
+}
+
+// A learner becomes a voter while it answers, and a majority of the voters does with it: one that has died since would
+// count as a voter, and the only other one would be no majority.
+func TestPromotionNeedsQuorum(t *testing.T) {
+	for _, test := range []struct {
+		size  int
+		hangs []int
+		want  bool
+	}{{2, nil, true}, {2, []int{1}, false}, {3, []int{1}, true}, {3, []int{2}, false}} {
+		l := newLife(t)
+		learner := test.size - 1
+		l.etcd.members, l.pods = l.etcd.members[:test.size], l.pods[:test.size]
+		l.etcd.members[learner].IsLearner = true
+		c := l.seen(l.old)
+		for _, ordinal := range test.hangs {
+			l.etcd.running[ordinal].hangs.Store(true)
+		}
+		outcome, err := c.carryOut(t.Context(), decide.PromoteLearner{ID: decide.ID(learner + 1), Name: objects.PodName("a", learner)})
+		if err != nil || outcome.Changed != test.want || l.etcd.members[learner].IsLearner == test.want {
+			t.Errorf("of %d members %v have fallen silent: %+v, %v", test.size, test.hangs, outcome, err)
+		}
 	}
 }

@@ -86,8 +86,8 @@ func promoteLearner(s State) (Decision, bool) {
 	for _, m := range s.MembersInOrder() {
 		ordinal, ours := s.OrdinalOf(m)
 		recorded, _ := s.Record.Member(ordinal)
-		ready := ours && s.mayCopyFrom(s.leader()) && m.Learner && m.Answers && m.Started && recorded.Mode == Sealed
-		if ready && m.Applied*10 >= s.leader().Applied*9 && s.Membership.promoted(m.ID).HasQuorum() {
+		ready := ours && s.mayCopyFrom(s.leader()) && m.Learner && m.Started && recorded.Mode == Sealed
+		if ready && m.Applied*10 >= s.leader().Applied*9 && s.Membership.MayPromote(m.ID) {
 			return act(PromoteLearner{m.ID, m.Name}, "%s has caught up with the leader; %s answer", m.Name,
 				s.describeQuorum())
 		}
