@@ -51,7 +51,8 @@ func (c *cluster) deleteVolume(ctx context.Context, a decide.DeleteVolume) (repo
 	return c.delete(ctx, objects.Identity{Kind: "PersistentVolumeClaim", Name: name}, a.VolumeUID)
 }
 
-// memberGone returns nil if etcd's linearizable list holds no member with that ordinal.
+// memberGone returns nil if etcd's linearizable list holds no member with that ordinal, nor one that may turn out to
+// have it.
 func (c *cluster) memberGone(ctx context.Context, ordinal int) error {
 	now := c.askAgain(ctx).Membership
 	if !now.Known {
@@ -61,8 +62,12 @@ func (c *cluster) memberGone(ctx context.Context, ordinal int) error {
 		return fmt.Errorf("etcd is cluster %s, and %s is on record", now.ClusterID, c.state.Record.ClusterID)
 	}
 	for _, m := range now.Members {
-		if n, ours := c.state.OrdinalOf(m); ours && n == ordinal {
+		switch n, ours := c.state.OrdinalOf(m); {
+		case ours && n == ordinal:
 			return fmt.Errorf("etcd lists %s (%s)", c.state.ReplicaName(ordinal), m.ID)
+		case !ours && m.Name == "":
+			return fmt.Errorf("etcd lists a member (%s) that has not started, and that may be %s", m.ID,
+				c.state.ReplicaName(ordinal))
 		}
 	}
 	return nil
