@@ -23,7 +23,10 @@ func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome,
 		return report.Outcome{}, c.live.advised(c.target.Cluster.Namespace, err)
 	}
 	defer release()
-	outcome, err := c.carryOut(ctx, action)
+	var outcome report.Outcome
+	if err = c.stillDeclared(ctx); err == nil {
+		outcome, err = c.carryOut(ctx, action)
+	}
 	switch {
 	case err == nil:
 	case errors.Is(c.stillOurs(ctx), reconcile.ErrLocked):
@@ -33,6 +36,23 @@ func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome,
 		return outcome, nil
 	}
 	return outcome, c.live.advised(c.target.Cluster.Namespace, err)
+}
+
+// stillDeclared is kube.ErrConflict if a custom resource that says itself what the cluster is to be has changed since
+// it was listed: whoever changed it may have taken back what the action is for.
+func (c *cluster) stillDeclared(ctx context.Context) error {
+	seen := c.own.Custom
+	if seen == nil || c.target.Applied != nil {
+		return nil
+	}
+	now, err := c.kube().LookCluster(ctx, seen.Namespace, seen.Name)
+	if err != nil {
+		return err
+	}
+	if now == nil || now.GetUID() != seen.UID || now.GetGeneration() != seen.Generation {
+		return fmt.Errorf("EtcdCluster %s: %w", seen.Name, kube.ErrConflict)
+	}
+	return nil
 }
 
 func (c *cluster) carryOut(ctx context.Context, action decide.Action) (report.Outcome, error) {

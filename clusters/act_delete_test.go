@@ -5,6 +5,12 @@ import (
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // A member is gone once etcd lists neither it nor one of which it is not known yet where it starts.
@@ -30,4 +36,46 @@ func TestMemberGone(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
+}
+
+// Where the custom resources themselves are what is declared, a list of many is seconds old when a cluster has its turn.
+// Whoever takes the deletion back meanwhile keeps what is left.
+func TestDeletionTakenBack(t *testing.T) {
+	s := newStage(t)
+	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
+	s.form()
+	s.makePods()
+	s.endPods()
+	custom := s.server.Objects.Resource(v1alpha1.Resource).Namespace("default")
+	declare := func(patch string) {
+		t.Helper()
+		if _, err := custom.Patch(t.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	live := func() *cluster {
+		t.Helper()
+		seen, err := s.live.Observe(t.Context(), reconcile.Desired{Live: true}, nil)
+		if err != nil || len(seen.Clusters) != 1 {
+			t.Fatalf("%d clusters: %v", len(seen.Clusters), err)
+		}
+		c := seen.Clusters[0].(*cluster)
+		if _, err := c.State(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	declare(`{"spec": {"lifecycle": "Deleted", "storage": {"retention": "Delete"}}}`)
+	s.do(live(), decide.ApplyObjects{}, true)
+	late := live()
+	declare(`{"spec": {"lifecycle": "Running"}}`)
+	s.do(late, decide.DeleteObjects{}, false)
+	s.do(late, decide.DeleteVolume{Ordinal: 2, VolumeUID: late.state.Replica(2).VolumeUID}, false)
+	if c := live(); len(c.own.Claims) != 3 || c.state.Replica(2).VolumeTerminating || len(c.own.Objects) != len(late.identities()) {
+		t.Errorf("%d objects are left, and %+v", len(c.own.Objects), c.state.Replicas)
+	}
+	declare(`{"spec": {"lifecycle": "Deleted"}}`)
+	late = live()
+	s.do(late, decide.DeleteVolume{Ordinal: 2, VolumeUID: late.state.Replica(2).VolumeUID}, true)
+	s.do(live(), decide.DeleteObjects{}, true)
 }

@@ -9,6 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
 // Look reads one object of a cluster by kind and name, whoever made it; nil if there is none.
@@ -25,6 +28,19 @@ func (c *Client) Look(ctx context.Context, kind, namespace, name string) (metav1
 		return nil, fmt.Errorf("look for %s %s/%s: %w", kind, namespace, name, err)
 	}
 	return object, nil
+}
+
+// LookCluster reads what an EtcdCluster is now; nil if there is none. A right to list them is enough.
+func (c *Client) LookCluster(ctx context.Context, namespace, name string) (metav1.Object, error) {
+	list, err := c.dynamic.Resource(v1alpha1.Resource).Namespace(namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("look for EtcdCluster %s/%s: %w", namespace, name, err)
+	case len(list.Items) == 0:
+		return nil, nil
+	}
+	return &list.Items[0], nil
 }
 
 // Applied reports whether Quorate has ever applied that object.
