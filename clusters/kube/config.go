@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -48,7 +49,24 @@ func Config(k Kubeconfig) (*rest.Config, error) {
 	if err := k.checkSignIn(found, config); err != nil {
 		return nil, err
 	}
+	if err := checkAddress(config); err != nil {
+		return nil, fmt.Errorf("find the API server: %w", err)
+	}
 	return config, nil
+}
+
+// checkAddress refuses what is no address of an API server, and one with credentials in it: errors and reports show
+// where the API server is.
+func checkAddress(config *rest.Config) error {
+	address, _, err := rest.DefaultServerUrlFor(config)
+	switch {
+	case err != nil: // which quotes it
+		return errors.New("its server in the kubeconfig is no URL")
+	case address.User != nil:
+		return errors.New("the URL of its server in the kubeconfig holds credentials, and is shown in reports: give " +
+			"them as the username and the password of the user, or as a token")
+	}
+	return nil
 }
 
 // unknownContext says which contexts there are, if the one that was picked is none of them.
@@ -123,11 +141,17 @@ func configIn(kubeconfig []byte) (*rest.Config, error) {
 		return nil, errors.New("its current context is not usable: it wants the address of a server, and one way to " +
 			"sign in")
 	}
+	if err := checkAddress(config); err != nil {
+		return nil, err
+	}
 	return config, nil
 }
 
 var errFiles = errors.New("it names files, and one that is in a Secret may name none: give what is in them " +
 	"(kubectl config view --flatten)")
+
+// beforeHost is what a URL has before its host: it may be a password, whatever is in it.
+var beforeHost = regexp.MustCompile(`://\S*@`)
 
 // explainConfig says of an error which file it is about, and what to do where there is none.
 func explainConfig(rules *clientcmd.ClientConfigLoadingRules, err error) error {
@@ -139,7 +163,7 @@ func explainConfig(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	case rules.ExplicitPath != "" && errors.As(err, &path):
 		return fmt.Errorf("read the kubeconfig %s: %w", rules.ExplicitPath, path.Err)
 	case !clientcmd.IsEmptyConfig(err):
-		return err // it names the file
+		return errors.New(beforeHost.ReplaceAllString(err.Error(), "://")) // it names the file, and may quote a proxy
 	case rules.ExplicitPath != "":
 		return fmt.Errorf("the kubeconfig %s names no cluster", rules.ExplicitPath)
 	case named != "" && !there:

@@ -105,3 +105,28 @@ func TestKubeconfigOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestNoCredentialsInAddresses: the address of an API server is shown, and so is none that has a password in it, nor what
+// is wrong with one.
+func TestNoCredentialsInAddresses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	for _, test := range []struct{ server, want string }{
+		{`{server: "https://admin:hunter2@127.0.0.1:1"}`, "holds credentials"},
+		{`{server: "https://hunter2@127.0.0.1:1/k8s/clusters/c"}`, "holds credentials"},
+		{`{server: "admin:hunter2@127.0.0.1:1"}`, "holds credentials"},
+		{`{server: "https://admin:hunter2%zz@127.0.0.1:1"}`, "no URL"},
+		{`{server: "https://127.0.0.1:1", proxy-url: "http://admin:hunter2%zz@127.0.0.1:1"}`, ""},
+		{`{server: "https://127.0.0.1:1", proxy-url: "ftp://admin:hunter2@127.0.0.1:1"}`, ""},
+	} {
+		content := []byte(kubeconfig("{token: s3cret}", test.server))
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, given := range []kube.Kubeconfig{{File: file}, {Content: content}} {
+			config, err := kube.Config(given)
+			if config != nil || err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%s: %v, %v", test.server, config, err)
+			}
+		}
+	}
+}
