@@ -42,16 +42,17 @@ func New(config *rest.Config) (*Client, error) {
 	told := &clock{}
 	watching.Wrap(told.reads)
 	watching.Wrap(withoutRedirects)
-	bounded := rest.CopyConfig(watching)
-	bounded.Timeout = requestTimeout
-	compact := rest.CopyConfig(bounded)
+	asking := rest.CopyConfig(watching)
+	asking.Timeout = requestTimeout
+	asking.Wrap(bounded)
+	compact := rest.CopyConfig(asking)
 	compact.ContentType = runtime.ContentTypeProtobuf
 	compact.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	typed, err := kubernetes.NewForConfig(compact)
 	if err != nil {
 		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
 	}
-	dyn, err := dynamic.NewForConfig(bounded)
+	dyn, err := dynamic.NewForConfig(asking)
 	if err != nil {
 		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
 	}

@@ -118,11 +118,12 @@ func (c *Client) Find(ctx context.Context, like *unstructured.Unstructured) (*un
 
 // Installed lists the objects of a kind in a namespace, or of a kind that is in none.
 func (c *Client) Installed(ctx context.Context, like *unstructured.Unstructured) ([]unstructured.Unstructured, error) {
-	list, err := c.objects(like).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list objects like %s %s: %w", like.GetKind(), like.GetName(), err)
+	var found []unstructured.Unstructured
+	list := listing(like.GetKind()+"s", c.objects(like).List, gathers[*unstructured.Unstructured](&found))
+	if err := list(ctx, metav1.ListOptions{}); err != nil {
+		return nil, err
 	}
-	return list.Items, nil
+	return found, nil
 }
 
 // objects are the requests to the kind of an object, in its namespace.

@@ -140,7 +140,8 @@ type list interface {
 	metav1.ListInterface
 }
 
-// listing makes a lister of a function that reads one page, and one that takes in each object on it.
+// listing makes a lister of a function that reads one page, and one that takes in each object on it. Where a page is
+// too long an answer, it and all after it are smaller ones.
 func listing[L list](
 	name string, page func(context.Context, metav1.ListOptions) (L, error), take func(runtime.Object) error,
 ) lister {
@@ -148,6 +149,10 @@ func listing[L list](
 		opts.Limit = pageSize
 		for {
 			l, err := page(ctx, opts)
+			if smaller := smallerPage(opts.Limit, err); smaller > 0 {
+				opts.Limit = smaller
+				continue
+			}
 			if err != nil {
 				return fmt.Errorf("list %s: %w", name, err)
 			}

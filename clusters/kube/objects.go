@@ -72,11 +72,12 @@ func (c *Client) HasClaims(ctx context.Context, namespace, selector string) (boo
 
 // Pods returns the pods that selector selects.
 func (c *Client) Pods(ctx context.Context, namespace, selector string) ([]corev1.Pod, error) {
-	pods, err := c.typed.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
-	if err != nil {
-		return nil, fmt.Errorf("list pods in %s: %w", namespace, err)
+	var pods []corev1.Pod
+	list := listing("Pods", c.typed.CoreV1().Pods(namespace).List, gathers[*corev1.Pod](&pods))
+	if err := list(ctx, metav1.ListOptions{LabelSelector: selector}); err != nil {
+		return nil, fmt.Errorf("look at the namespace %s: %w", namespace, err)
 	}
-	return pods.Items, nil
+	return pods, nil
 }
 
 // HasPods reports whether there is any pod that selector selects.
