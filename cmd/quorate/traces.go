@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -20,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
+	"quorate.dev/quorate/reconcile/notify/deliver"
 	"quorate.dev/quorate/reconcile/steps"
 	"quorate.dev/quorate/reconcile/tracing"
 )
@@ -32,6 +34,8 @@ const (
 	// one that is set counts.
 	settingEndpoints = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT OTEL_EXPORTER_OTLP_ENDPOINT"
 	settingProtocols = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL OTEL_EXPORTER_OTLP_PROTOCOL"
+	// settingHeaders are those that say what is sent to a collector besides, which may be credentials.
+	settingHeaders = "OTEL_EXPORTER_OTLP_TRACES_HEADERS OTEL_EXPORTER_OTLP_HEADERS"
 )
 
 // traces go to a collector, where the environment names one. If it does not, this is nil, and does nothing.
@@ -54,8 +58,9 @@ func newTraces(ctx context.Context, env func(string) string, log *slog.Logger) *
 	// The SDK writes settings that it does not understand to stderr, as they are, and they may be secrets.
 	otel.SetLogger(logr.New(quiet{log}))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
-	to := &collector{host: host, log: log}
-	if to.SpanExporter, err = otlptracehttp.New(ctx); err != nil {
+	endpoint, _ := setting(env, settingEndpoints)
+	to := &collector{host: host, url: endpoint, secrets: headersIn(env), log: log}
+	if to.SpanExporter, err = otlptracehttp.New(ctx, otlptracehttp.WithProxy(noRedirect)); err != nil {
 		log.Warn("make no traces", "error", to.why(err))
 		return nil
 	}
@@ -93,6 +98,32 @@ func tracesTo(env func(string) string) (host string, err error) {
 			u.Host)
 	}
 	return u.Host, nil
+}
+
+// noRedirect is the proxy of a request, and ends one that was sent on: headers are for whom they were given for. The
+// SDK lets nobody else see a redirect without giving up what the environment says of TLS.
+func noRedirect(r *http.Request) (*url.URL, error) {
+	if r.Response != nil {
+		return nil, errors.New("it redirects; no redirect is followed")
+	}
+	return http.ProxyFromEnvironment(r)
+}
+
+// headersIn are the values of the headers, in all the forms in which an answer may repeat them.
+func headersIn(env func(string) string) (values []string) {
+	for name := range strings.FieldsSeq(settingHeaders) {
+		for header := range strings.SplitSeq(env(name), ",") {
+			_, value, _ := strings.Cut(header, "=")
+			sent, err := url.PathUnescape(value)
+			if err != nil {
+				continue // it is not sent
+			}
+			sent = strings.TrimSpace(sent)
+			_, credentials, _ := strings.Cut(sent, " ") // after Bearer or Basic
+			values = append(values, strings.TrimSpace(value), sent, credentials)
+		}
+	}
+	return values
 }
 
 // samplers are those that the SDK knows.
@@ -160,7 +191,9 @@ func (t *traces) end(ctx context.Context, longest time.Duration) {
 // collector takes spans. That it does not is said once, until it does again.
 type collector struct {
 	sdktrace.SpanExporter
-	host    string
+	host, url string
+	// secrets are not to be shown, should an answer repeat them.
+	secrets []string
 	log     *slog.Logger
 	failing atomic.Bool
 }
@@ -181,17 +214,17 @@ func (c *collector) failed(err error) {
 	}
 }
 
-// why is an error without the URL, whose path may be a secret.
+// why is the beginning of an error without the URL, whose path may be a secret, and without what was sent.
 func (c *collector) why(err error) error {
 	if of, is := errors.AsType[*url.Error](err); is {
-		return of.Err
+		err = of.Err
 	}
 	text := err.Error()
 	if before, after, is := strings.Cut(text, "failed to send to "); is {
 		_, after, _ = strings.Cut(after, ": ")
 		text = before + after
 	}
-	return errors.New(text)
+	return errors.New(deliver.Hide(text, c.url, c.secrets, mostOfFailure))
 }
 
 // quiet is for what the SDK has to say of its settings: which kind of thing is wrong, and not what it reads.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -199,6 +200,44 @@ func TestCollectorInTrouble(t *testing.T) {
 				t.Errorf("it took %s, and %s without traces", took, without)
 			}
 		})
+	}
+}
+
+// A collector that sends on to another one, or repeats what it was sent, gives away no header: they may be credentials.
+func TestHeadersStayWithTheCollector(t *testing.T) {
+	var elsewhere atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	defer other.Close()
+	for name, test := range map[string]struct {
+		says   string
+		answer http.HandlerFunc
+	}{
+		"301": {"no redirect is followed", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL, http.StatusMovedPermanently)
+		}},
+		"307": {"no redirect is followed", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		}},
+		"308": {"no redirect is followed", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/there", http.StatusPermanentRedirect)
+		}},
+		"repeats": {"401 Unauthorized (body: no", func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, "no ", r.Header, r.Header.Get("api-key"), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), r.URL, strings.Repeat(" x", 1<<20))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := httptest.NewServer(test.answer)
+			defer first.Close()
+			code, said, _ := traced(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + first.URL, "OTEL_EXPORTER_OTLP_HEADERS=api-key=s3cret%2Fkey,authorization=Bearer%20s3cret"},
+				"run", "--source", source1(t), "--kubeconfig", refusing(t))
+			if code != exitError || strings.Contains(said, "s3cret") || !strings.Contains(said, test.says) || len(said) > 4<<10 {
+				t.Errorf("code %d: %.4096s", code, said)
+			}
+		})
+	}
+	if n := elsewhere.Load(); n != 0 {
+		t.Errorf("%d requests went elsewhere", n)
 	}
 }
 
