@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -76,6 +79,48 @@ func TestProbes(t *testing.T) {
 		if w.Code != c.want {
 			t.Errorf("%s %s: %d, want %d", c.method, c.path, w.Code, c.want)
 		}
+	}
+}
+
+// TestFewAreConnected: whoever keeps very many connections open, or sends requests that never end, has the oldest of them
+// closed, and holds up nobody else.
+func TestFewAreConnected(t *testing.T) {
+	server, err := listen("127.0.0.1:0", &reconcile.Reconciler{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = server.serve() }()
+	defer server.stop()
+	ask := func(request string) net.Conn {
+		conn, err := net.Dial("tcp", server.listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(conn, request) // it may be closed by now
+		return conn
+	}
+	const whole = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+	answered := func(conn net.Conn) {
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err == nil {
+			_, err = io.Copy(io.Discard, answer.Body)
+		}
+		if err != nil || answer.StatusCode != http.StatusServiceUnavailable { // it has not begun
+			t.Errorf("%+v, %v", answer, err)
+		}
+	}
+	oldest := ask(whole)
+	answered(oldest)
+	for range 3 * mostConnected {
+		ask("GET /healthz HTTP/1.1\r\nHost: a\r\nX-A: ")
+	}
+	answered(ask(whole))
+	if n, err := oldest.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the oldest is open: %d, %v", n, err)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"quorate.dev/quorate/reconcile"
@@ -26,8 +28,36 @@ func listen(address string, r *reconcile.Reconciler, metrics http.Handler) (*ser
 	}
 	return &server{listener: listener, http: http.Server{
 		Handler: handler(r, metrics), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
-		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ConnState: (&crowd{}).note,
 	}}, nil
+}
+
+// mostConnected is how many connections there may be at once. Each may take 150 KB while its request comes.
+const mostConnected = 64
+
+// crowd keeps connections few: for each that is one too many, the oldest is closed. So whoever keeps many open holds up
+// nobody who asks, as they would if no more were taken.
+type crowd struct {
+	mu sync.Mutex
+	// connected are those that are open, the oldest first.
+	connected []net.Conn
+}
+
+// note takes in what becomes of a connection; the server waits for that before it takes the next one.
+func (c *crowd) note(conn net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		c.connected = append(c.connected, conn)
+		if len(c.connected) > mostConnected {
+			_ = c.connected[0].Close() // whoever serves it finds out
+			c.connected = slices.Delete(c.connected, 0, 1)
+		}
+	case http.StateClosed, http.StateHijacked:
+		c.connected = slices.DeleteFunc(c.connected, func(other net.Conn) bool { return other == conn })
+	case http.StateActive, http.StateIdle:
+	}
 }
 
 // handler answers probes, with 200 or 503, and has the metrics, if there are any.
