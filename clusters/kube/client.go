@@ -27,8 +27,8 @@ type Client struct {
 	config  *rest.Config
 	typed   kubernetes.Interface
 	dynamic dynamic.Interface
-	// watches without the timeout of requests, and tells of objects nothing but their metadata.
-	watches metadata.Interface
+	// heads tells of objects nothing but their metadata, and watches does so without the bounds of requests.
+	heads, watches metadata.Interface
 	// told is the API server's clock, as its answers tell it.
 	told *clock
 }
@@ -56,11 +56,15 @@ func New(config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
 	}
+	heads, err := metadata.NewForConfig(asking)
+	if err != nil {
+		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
+	}
 	watches, err := metadata.NewForConfig(watching)
 	if err != nil {
 		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
 	}
-	return &Client{config: watching, typed: typed, dynamic: dyn, watches: watches, told: told}, nil
+	return &Client{config: watching, typed: typed, dynamic: dyn, heads: heads, watches: watches, told: told}, nil
 }
 
 // Host is the address of the API server, for messages.

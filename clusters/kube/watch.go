@@ -106,10 +106,8 @@ func pausesAfter(lasted, pause time.Duration) (now, next time.Duration) {
 func (c *Client) now(
 	ctx context.Context, resource schema.GroupVersionResource, namespace string, opts metav1.ListOptions,
 ) (string, error) {
-	within, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	list, err := c.watches.Resource(resource).Namespace(namespace).
-		List(within, metav1.ListOptions{Limit: 1, LabelSelector: opts.LabelSelector})
+	list, err := c.heads.Resource(resource).Namespace(namespace).
+		List(ctx, metav1.ListOptions{Limit: 1, LabelSelector: opts.LabelSelector})
 	if err != nil {
 		return "", err
 	}
