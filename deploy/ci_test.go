@@ -171,10 +171,13 @@ func TestGitLabComment(t *testing.T) {
 	const notes = "https://git.example.com/api/v4/projects/5/merge_requests/7/notes"
 	for answer, want := range map[string]string{
 		`[{"id": 1, "system": true, "body": "<!-- quorate plan -->"}, {"id": 2, "system": false, "body": "x"}]`: "POST\n",
-		`[{"id": 41, "system": false, "body": "<!-- quorate plan -->\nold"}]`:                                   "PUT\n",
+		`[{"id": 41, "system": false, "author": {"id": 3}, "body": "<!-- quorate plan -->\nold"}]`:              "PUT\n",
+		// Somebody else has written it, and could change afterwards what it says.
+		`[{"id": 40, "system": false, "author": {"id": 4}, "body": "<!-- quorate plan -->\nmine"}]`:                                                                              "POST\n",
+		`[{"id": 40, "system": false, "author": {"id": 4}, "body": "<!-- quorate plan -->"}, {"id": 41, "system": false, "author": {"id": 3}, "body": "<!-- quorate plan -->"}]`: "PUT\n",
 	} {
 		s.program("curl", `config=$(cat); [ "$config" = 'header = "PRIVATE-TOKEN: not-a-secret"' ] || exit 9
-case "$*" in *--request*) cat c.md.json >sent;; *) echo '`+answer+`';; esac`)
+case "$*" in *--request*) cat c.md.json >sent;; */api/v4/user) echo '{"id": 3}';; *) echo '`+answer+`';; esac`)
 		code, out, calls := s.run("ci/gitlab/comment.sh", "c.md")
 		target := notes
 		if want == "PUT\n" {

@@ -14,10 +14,12 @@ ask() {
     curl --config - --silent --show-error --fail --retry 3 "$@"
 }
 first=$(head -n 1 "$comment") # <!-- quorate plan -->: the same in each comment of that command
+me=$(ask "$CI_API_V4_URL/user" | jq .id) # what others have written is theirs to change afterwards
 id=""
 for page in 1 2 3 4 5 6 7 8 9 10; do
   answer=$(ask "$notes?per_page=100&page=$page")
-  id=$(jq -r --arg first "$first" 'map(select((.system | not) and (.body | startswith($first)))) | .[0].id // empty' <<<"$answer")
+  id=$(jq -r --arg first "$first" --argjson me "$me" \
+    'map(select((.system | not) and .author.id == $me and (.body | startswith($first)))) | .[0].id // empty' <<<"$answer")
   if [ -n "$id" ] || [ "$(jq length <<<"$answer")" -lt 100 ]; then break; fi
 done
 jq -Rs '{body: .}' "$comment" >"$comment.json"
