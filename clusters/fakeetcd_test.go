@@ -30,6 +30,9 @@ type fakeEtcd struct {
 	auth *bool
 }
 
+// listedMember is a member as etcd lists it.
+type listedMember = etcdserverpb.Member
+
 const fakeClusterID = 0xc1
 
 func newFakeEtcd(t testing.TB, size int) *fakeEtcd {

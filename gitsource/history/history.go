@@ -46,11 +46,8 @@ func Descends(
 			continue
 		}
 		commit, err := gitobject.GetCommit(store, hash)
-		if hash == newer && errors.Is(err, plumbing.ErrObjectNotFound) {
-			return false, fmt.Errorf("read the commit %s: %w", hash, ErrGone)
-		}
 		if err != nil {
-			return false, fmt.Errorf("read the commit %s: %w", hash, err)
+			return false, unread(hash, hash == newer, err)
 		}
 		for _, parent := range commit.ParentHashes {
 			if !seen[parent] {
@@ -63,4 +60,12 @@ func Descends(
 			newer, older)
 	}
 	return false, nil
+}
+
+// unread is why a commit could not be read.
+func unread(hash plumbing.Hash, newer bool, err error) error {
+	if newer && errors.Is(err, plumbing.ErrObjectNotFound) {
+		err = ErrGone
+	}
+	return fmt.Errorf("read the commit %s: %w", hash, err)
 }
