@@ -94,6 +94,9 @@ func (s source) checkUnmounted() error {
 	if err := s.checkAddress(); err != nil {
 		return err
 	}
+	if err := s.checkIdentity(); err != nil {
+		return err
+	}
 	if err := s.as.check(s); err != nil {
 		return err
 	}
@@ -104,6 +107,15 @@ func (s source) checkUnmounted() error {
 	return gitsource.Options{Location: ".", Selector: s.selector, Proxy: s.proxy,
 		Verify:  gitsource.Verification{Mode: signature.Mode(s.verify)},
 		Options: manifests.Options{Path: s.path}}.Check()
+}
+
+// checkIdentity refuses ssh without a directory that could hold a key: the environment holds none.
+func (s source) checkIdentity() error {
+	if address, err := remote.ParseAddress(s.location); err == nil && address.Scheme == "ssh" && s.credentials == "" {
+		return usageError{fmt.Errorf("--source %s: ssh wants a private key, and known_hosts beside it: "+
+			"--private mounts the Secret quorate-git, which is to hold them", s.location)}
+	}
+	return nil
 }
 
 // checkAddress refuses a location that pods cannot read.
