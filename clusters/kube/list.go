@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -154,7 +155,7 @@ func listing[L list](
 				continue
 			}
 			if err != nil {
-				return fmt.Errorf("list %s: %w", name, err)
+				return fmt.Errorf("list %s: %w", name, withoutQuery(err))
 			}
 			if err := meta.EachListItem(l, take); err != nil {
 				return fmt.Errorf("list %s: %w", name, err)
@@ -164,6 +165,15 @@ func listing[L list](
 			}
 		}
 	}
+}
+
+// withoutQuery is an error without what was asked for: the API server is named already, and a selector in its encoded
+// form only hides what is wrong.
+func withoutQuery(err error) error {
+	if of, is := errors.AsType[*url.Error](err); is {
+		return of.Err
+	}
+	return err
 }
 
 // inOrder reads one kind after the other, until one cannot be read.
