@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 
 	"github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
@@ -118,8 +119,14 @@ func openError(o Options, err error) error {
 	if errors.As(err, &of) {
 		err = of.Err
 	}
+	if errors.Is(err, fs.ErrNotExist) && hostFirst.MatchString(o.Location) {
+		return sourceErrorf("open %s: no such file or directory; if it is on a server, write https:// before it", o.Location)
+	}
 	return sourceError(err, "open %s", o.Location)
 }
+
+// hostFirst is a location that begins like a URL without its scheme, as browsers show it.
+var hostFirst = regexp.MustCompile(`^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:[0-9]+)?/`)
 
 func (d directory) close() { d.Close() }
 
