@@ -181,6 +181,9 @@ func (d *declaration) problem(path, format string, args ...any) {
 // no field, and can be about no field of metadata but the name.
 func (d *declaration) invalid(err *field.Error) {
 	detail := strings.TrimPrefix(err.Detail, err.Field+" in body ")
+	if strings.HasPrefix(detail, quantityWanted) {
+		detail = "a quantity is a number, most often with a unit such as Mi, Gi or m: 8Gi, not 8GB"
+	}
 	switch {
 	case err.Type == field.ErrorTypeTypeInvalid && strings.HasPrefix(detail, "must be of type string: "):
 		d.problem(err.Field, "%s: %s", err.Field, d.notText(err))

@@ -19,6 +19,10 @@ func saidOnce(list field.ErrorList) field.ErrorList {
 	})
 }
 
+// quantityWanted is how the schema begins to say that a value is no quantity: with an expression that
+// nobody can read.
+const quantityWanted = `should match '^(\+|-)?(([0-9]+`
+
 // notText says of a value that must be text what it is, and how it becomes text. YAML takes 3.7 for
 // a number and true for a boolean.
 func (d *declaration) notText(err *field.Error) string {
