@@ -67,7 +67,7 @@ func execute(ctx context.Context, args []string, std streams) int {
 		understood = true
 		return nil
 	}
-	err := root.ExecuteContext(ctx)
+	command, err := root.ExecuteContextC(ctx)
 	var code exit
 	switch {
 	case err == nil:
@@ -75,7 +75,7 @@ func execute(ctx context.Context, args []string, std streams) int {
 	case errors.As(err, &code):
 		return int(code)
 	}
-	err = explain(root, err)
+	err = explain(root, command, err)
 	fmt.Fprintln(std.err, "quorate:", style(std.err).Wrap(strings.ReplaceAll(err.Error(), "\n", "; "),
 		len("quorate: "), 4))
 	if !understood || errors.As(err, &usageError{}) || errors.Is(err, gitsource.ErrOptions) {
@@ -133,16 +133,19 @@ Results go to stdout, everything else to stderr. Exit codes:
 }
 
 // explain adds to an error about the command line what could have been meant, and where to read on.
-func explain(root *cobra.Command, err error) error {
+func explain(root, command *cobra.Command, err error) error {
 	var name, of string
 	if n, _ := fmt.Sscanf(err.Error(), "unknown command %q for %q", &name, &of); n == 2 {
-		if of != root.Name() {
+		if of != root.CommandPath() {
 			return fmt.Errorf("%w; %q says more", err, of+" --help")
 		}
 		if similar := root.SuggestionsFor(name); len(similar) > 0 {
 			err = fmt.Errorf("%w: did you mean %s?", err, strings.Join(similar, " or "))
 		}
 		return fmt.Errorf("%w; %q lists all", err, of+" --help")
+	}
+	if strings.HasPrefix(err.Error(), "accepts ") { // so many arguments, says cobra, and not which
+		return fmt.Errorf("%w; want %s", err, command.UseLine())
 	}
 	return err
 }
