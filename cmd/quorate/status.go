@@ -43,11 +43,11 @@ func newStatus(std streams) *cobra.Command { //nolint:funlen // most of it is he
 		Long: `Status looks at the clusters that Quorate has applied, and asks etcd itself. It reads no git
 repository and writes nothing.
 
-It prints a line per cluster: the verdict and the rule of the next pass, and for how long it has
-been so; the voters that answer of those there are, and after a + the learners; the versions that
-run; the largest database and its quota; the age of the newest backup; the commit that declared
-it, with its age; and why it is not as declared. What is not known is - or unknown. A narrow
-terminal goes without the columns that matter least.
+It prints a line per cluster: the verdict and the rule of the next pass, and for how long that has
+been the verdict; the voters that answer of those there are, and after a + the learners; the
+versions that run; the largest database and its quota; the age of the newest backup; the commit
+that declared it, with its age; and why it is not as declared. What is not known is - or unknown.
+A narrow terminal goes without the columns that matter least.
 
 With the name of a cluster, it shows its members with their pods and volumes, its conditions,
 backups, certificates and latest events. -o wide lists the members of every cluster; json and
