@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -216,6 +217,26 @@ func TestSchema(t *testing.T) {
 			t.Errorf("%s: %#v is refused with %v", bad.name, bad.value, err)
 		}
 	}
+	for source, private := range map[string]bool{"http://git.example.com/a": true, "HTTP://git.example.com/a": true,
+		"ssh://git@git.example.com/a": false, "git@git.example.com:a": false, "git@git.example.com:/a": false} {
+		v := good()
+		v["source"], v["private"] = source, private
+		if _, err := template(t, c, deploy.Namespace, v); err == nil || !strings.Contains(err.Error(), "private") {
+			t.Errorf("%s with private %t is refused with %v", source, private, err)
+		}
+		v["private"] = !private
+		if _, err := template(t, c, deploy.Namespace, v); err != nil {
+			t.Errorf("%s with private %t: %v", source, !private, err)
+		}
+	}
+	for _, own := range []object{{"source": "git@git.example.com:a,git-credentials=/keys"},
+		{"source": "git@git.example.com:a", "args": []any{"--max-deletions=3", "--git-credentials=/keys"}}} {
+		v := good()
+		maps.Copy(v, own)
+		if _, err := template(t, c, deploy.Namespace, v); err != nil {
+			t.Errorf("%v: %v", own, err)
+		}
+	}
 	for name, value := range map[string]any{"branch": "main", "path": "a", "private": true} {
 		v := good()
 		v["source"], v[name] = deploy.Cluster, value
@@ -238,7 +259,7 @@ func TestCredentials(t *testing.T) {
 		}
 	}
 	for _, url := range []string{"ssh://git@git.example.com/a", "git@git.example.com:a", "https://git.example.com/a@b", "https://git.example.com/a,as=system:serviceaccount:b:c"} {
-		v := object{"image": "quorate", "source": url, "args": []any{"--source=" + url, "--default-namespace=a"}}
+		v := object{"image": "quorate", "source": url, "private": !strings.HasPrefix(url, "https:"), "args": []any{"--source=" + url, "--default-namespace=a"}}
 		if _, err := template(t, c, deploy.Namespace, v); err != nil {
 			t.Errorf("%q: %v", url, err)
 		}
