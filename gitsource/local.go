@@ -120,7 +120,8 @@ func openError(o Options, err error) error {
 		err = of.Err
 	}
 	if errors.Is(err, fs.ErrNotExist) && hostFirst.MatchString(o.Location) {
-		return sourceErrorf("open %s: no such file or directory; if it is on a server, write https:// before it", o.Location)
+		return sourceErrorf("open %s: no such file or directory; if it is on a server, write https:// before it",
+			o.Location)
 	}
 	return sourceError(err, "open %s", o.Location)
 }

@@ -182,8 +182,8 @@ func (a Auth) problemsFor(address *url.URL, proxy string) []string {
 	switch {
 	case address.Scheme == "ssh":
 		if len(a.Identity) == 0 {
-			problems = append(problems,
-				"ssh wants a private key, the file identity of the credentials, and known_hosts beside it, in the directory that git-credentials names")
+			problems = append(problems, "ssh wants a private key, the file identity of the credentials, and "+
+				"known_hosts beside it, in the directory that git-credentials names")
 		}
 		if a.BearerToken != "" || a.GitHubApp.given() || len(a.ClientCertificate) > 0 {
 			problems = append(problems,
