@@ -67,6 +67,8 @@ type Declaration struct {
 	Source, Revision string
 	// Where it is declared: a problem without a message.
 	Where report.Problem
+	// LineOf is the line of the field with that path, or of the nearest above it that is known.
+	LineOf func(path string) int
 	// Warnings about it.
 	Warnings []string
 }

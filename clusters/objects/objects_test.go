@@ -81,7 +81,7 @@ func TestBuildRefuses(t *testing.T) {
 		"names no token or no mem": func(in *Input) { in.Record.Members = nil },
 		"unknown mode":             func(in *Input) { in.Record.Members[1].Mode = "" },
 		"is missing":               func(in *Input) { in.Certificates.PeerClient.Key = nil },
-		"etcd option max-wals: \"many\" is not a whole number": func(in *Input) {
+		"spec.etcd.options.max-wals: \"many\" is not a whole number": func(in *Input) {
 			in.Cluster.Spec.Etcd.Options = map[string]v1alpha1.OptionValue{"max-wals": "many"}
 		},
 		"read version": func(in *Input) { in.Cluster.Spec.Version = "latest" },
@@ -107,14 +107,14 @@ func TestCheckOptions(t *testing.T) {
 		"warning-unary-request-duration": "1s",
 	}
 	want := []string{
-		`etcd option heartbeat-interval: time: invalid duration "soon"`,
-		`etcd option data-dir is not taken; those taken are `,
-		`etcd option enable-distributed-tracing: "yes" is neither true nor false`,
-		`etcd option log-level: "loud" is none of debug, info, warn, error, panic, fatal`,
-		`etcd option max-wals: "-1" is not a whole number from 0 to 4294967295`,
-		`etcd option snapshot-catchup-entries: the configuration file of etcd 3.5.9 has no such option; use etcd 3.5.14 or newer, or remove the option`,
-		`etcd option warning-apply-duration: "5" is not a duration such as 100ms, 5s or 1h`,
-		`etcd option warning-unary-request-duration: the configuration file of etcd 3.5.9 has no such option; use etcd 3.6.0 or newer, or remove the option`,
+		`spec.etcd.heartbeatInterval: time: invalid duration "soon"`,
+		`spec.etcd.options.data-dir is not taken; those taken are `,
+		`spec.etcd.options.enable-distributed-tracing: "yes" is neither true nor false`,
+		`spec.etcd.options.log-level: "loud" is none of debug, info, warn, error, panic, fatal`,
+		`spec.etcd.options.max-wals: "-1" is not a whole number from 0 to 4294967295`,
+		`spec.etcd.options.snapshot-catchup-entries: the configuration file of etcd 3.5.9 has no such option; use etcd 3.5.14 or newer, or remove the option`,
+		`spec.etcd.options.warning-apply-duration: "5" is not a duration such as 100ms, 5s or 1h`,
+		`spec.etcd.options.warning-unary-request-duration: the configuration file of etcd 3.5.9 has no such option; use etcd 3.6.0 or newer, or remove the option`,
 	}
 	got := CheckOptions(c.Spec)
 	if len(got) != len(want) {

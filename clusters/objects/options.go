@@ -115,15 +115,17 @@ func (f configFile) setNamed(o v1alpha1.EtcdOptions) []string {
 		f.keys["auto-compaction-mode"] = strings.ToLower(string(o.AutoCompaction.Mode))
 		f.keys["auto-compaction-retention"] = o.AutoCompaction.Retention
 	}
-	for key, value := range map[string]v1alpha1.Duration{"heartbeat-interval": o.HeartbeatInterval,
-		"election-timeout": o.ElectionTimeout} {
-		length, err := time.ParseDuration(string(value))
+	for _, of := range []struct {
+		field, key string
+		value      v1alpha1.Duration
+	}{{"electionTimeout", "election-timeout", o.ElectionTimeout},
+		{"heartbeatInterval", "heartbeat-interval", o.HeartbeatInterval}} {
+		length, err := time.ParseDuration(string(of.value))
 		if err != nil {
-			problems = append(problems, fmt.Sprintf("etcd option %s: %v", key, err))
+			problems = append(problems, fmt.Sprintf("spec.etcd.%s: %v", of.field, err))
 		}
-		f.keys[key] = length.Milliseconds()
+		f.keys[of.key] = length.Milliseconds()
 	}
-	slices.Sort(problems)
 	return problems
 }
 
@@ -131,16 +133,16 @@ func (f configFile) setNamed(o v1alpha1.EtcdOptions) []string {
 func (f configFile) setOption(name, value string) string {
 	o, known := options[name]
 	if !known {
-		return fmt.Sprintf("etcd option %s is not taken; those taken are %s", name,
+		return fmt.Sprintf("spec.etcd.options.%s is not taken; those taken are %s", name,
 			strings.Join(slices.Sorted(maps.Keys(options)), ", "))
 	}
 	if !f.version.AtLeast(o.since) {
-		return fmt.Sprintf("etcd option %s: the configuration file of etcd %s has no such option; "+
+		return fmt.Sprintf("spec.etcd.options.%s: the configuration file of etcd %s has no such option; "+
 			"use etcd %s or newer, or remove the option", name, f.version, o.since)
 	}
 	parsed, err := o.parse(value)
 	if err != nil {
-		return fmt.Sprintf("etcd option %s: %v", name, err)
+		return fmt.Sprintf("spec.etcd.options.%s: %v", name, err)
 	}
 	if f.version.Minor < 6 && o.key35 != "" {
 		name = o.key35

@@ -31,7 +31,8 @@ func join(all []fetched) reconcile.Desired {
 		for _, d := range s.desired.Clusters {
 			desired.Clusters = append(desired.Clusters, reconcile.Declaration{
 				Cluster: d.Cluster, Applied: d.Applied, Source: s.name, Revision: s.revision(),
-				Where: report.Problem{Source: label, File: d.File, Line: d.Line}, Warnings: d.Warnings,
+				Where:  report.Problem{Source: label, File: d.File, Line: d.Line},
+				LineOf: d.LineOf, Warnings: d.Warnings,
 			})
 		}
 	}

@@ -85,6 +85,8 @@ func unbuildable(declared []reconcile.Declaration) []report.Problem {
 			objects.CheckBackup(c.Spec, c.Namespace, c.Name)...) {
 			problem := d.Where
 			problem.Cluster, problem.Message = c.Namespace+"/"+c.Name, message
+			path, _, _ := strings.Cut(message, ":")
+			problem.Line = d.LineOf(path)
 			problems = append(problems, problem)
 		}
 	}

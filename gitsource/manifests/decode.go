@@ -138,7 +138,7 @@ func (d *declaration) decode(o Options) {
 
 // finish makes the cluster of an object that is valid.
 func (d *declaration) finish(applied, defaulted map[string]any) {
-	d.told = told{File: d.file, Line: d.line}
+	d.told = told{File: d.file, Line: d.line, Lines: d.lines()}
 	var cluster v1alpha1.EtcdCluster
 	var err error
 	if d.told.Applied, err = json.Marshal(withoutNulls(applied)); err == nil {

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,59 @@ func (o object) lineOf(path string) int {
 	}
 	_, line := descend(o.node, path, o.line)
 	return line
+}
+
+// checkedLater are the fields of spec below which something may be wrong that only shows when the objects of a cluster
+// are to be made.
+var checkedLater = []string{"version", "etcd", "backup", "restore", "networkPolicy"}
+
+// mostPaths is how many bytes of paths are kept of a cluster for its lines.
+const mostPaths = 32 << 10
+
+// lines are where the fields stand that are checked later, by their paths; not all of them if there are very many, or
+// an alias stands for them.
+func (o object) lines() map[string]int {
+	lines, room := map[string]int{}, mostPaths
+	if o.node == nil {
+		return lines
+	}
+	for _, field := range checkedLater {
+		path := "spec." + field
+		if value, line := descend(o.node, path, 0); value != nil {
+			room = note(lines, room, path, value, line)
+		}
+	}
+	return lines
+}
+
+// note notes the line of a value and of what is in it, and returns how much room is left.
+func note(lines map[string]int, room int, path string, value *yaml.Node, line int) int {
+	if room -= len(path); room < 0 {
+		return room
+	}
+	lines[path] = line
+	for i, child := range value.Content {
+		switch {
+		case value.Kind == yaml.SequenceNode:
+			room = note(lines, room, fmt.Sprintf("%s[%d]", path, i), child, child.Line)
+		case value.Kind == yaml.MappingNode && i%2 == 1:
+			key := value.Content[i-1]
+			room = note(lines, room, path+"."+key.Value, child, key.Line)
+		}
+	}
+	return room
+}
+
+// LineOf returns the line of the field that a path such as spec.backup.recipients[0] names; where that is not known,
+// that of the nearest field above it, or of the whole object.
+func (d Declared) LineOf(path string) int {
+	for path != "" {
+		if line, known := d.Lines[path]; known {
+			return line
+		}
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+	}
+	return d.Line
 }
 
 // writtenAt returns the value at a path as it is written in the file; empty if it is no number,

@@ -36,11 +36,12 @@ type told struct {
 	Cluster, Applied json.RawMessage
 	File             string
 	Line             int
+	Lines            map[string]int `json:",omitempty"`
 	Warnings         []string
 }
 
 func (t told) declared() (Declared, error) {
-	d := Declared{File: t.File, Line: t.Line, Warnings: t.Warnings}
+	d := Declared{File: t.File, Line: t.Line, Lines: t.Lines, Warnings: t.Warnings}
 	if err := json.Unmarshal(t.Cluster, &d.Cluster); err != nil {
 		return d, err
 	}

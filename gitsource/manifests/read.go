@@ -60,6 +60,8 @@ type Declared struct {
 	// it; 0 if that is unknown.
 	File string
 	Line int
+	// Lines are those of fields that are checked later, by their paths, as far as they are known.
+	Lines map[string]int
 	// Warnings are about what is valid and may yet not be meant.
 	Warnings []string
 }
