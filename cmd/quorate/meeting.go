@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"quorate.dev/quorate/reconcile/panics"
 )
 
 const (
@@ -72,16 +74,18 @@ func (m *meeting) ask(ctx context.Context, f *liveFlags, one *met) {
 	defer close(one.known)
 	ctx, cancel := context.WithTimeout(ctx, timeToAnswer)
 	defer cancel()
-	content, err := f.kubeconfigOf(ctx, one.place)
-	if err != nil {
+	if err := panics.Catch(func() error { return m.find(ctx, f, one) }); err != nil {
 		m.note(func() { one.err = err })
-		return
 	}
-	one.flags.content = content
+}
+
+func (m *meeting) find(ctx context.Context, f *liveFlags, one *met) (err error) {
+	if one.flags.content, err = f.kubeconfigOf(ctx, one.place); err != nil {
+		return err
+	}
 	client, err := one.flags.client()
 	if err != nil {
-		m.note(func() { one.err = err })
-		return
+		return err
 	}
 	m.note(func() { one.address = client.Address() })
 	id, err := client.ClusterID(ctx)
@@ -93,6 +97,7 @@ func (m *meeting) ask(ctx context.Context, f *liveFlags, one *met) {
 			one.err = other.again()
 		}
 	})
+	return nil
 }
 
 func (m *meeting) note(what func()) {

@@ -16,6 +16,9 @@ type warnings struct {
 	said map[string]bool
 }
 
+// mostWarnings are printed at most: one that differs each time would be remembered without end.
+const mostWarnings = 1000
+
 // miscellaneous is the code of warnings that are meant to be shown.
 const miscellaneous = 299
 
@@ -23,7 +26,7 @@ const miscellaneous = 299
 func (h *warnings) HandleWarningHeader(code int, _, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if code != miscellaneous || text == "" || h.said[text] {
+	if code != miscellaneous || text == "" || h.said[text] || len(h.said) == mostWarnings {
 		return
 	}
 	if h.said == nil {
