@@ -45,6 +45,7 @@ func TestTwiceDeclaredIsNoNews(t *testing.T) {
 			git.next <- both("0")
 			stop := start(t, reconciler(git, settling{l, before}), seldom)
 			time.Sleep(10 * time.Second)
+			synctest.Wait()
 			a, b := l.clusters["ns/a"].look, l.clusters["ns/b"].look
 			for n := range 20 {
 				git.next <- both(fmt.Sprint(n + 1))
