@@ -20,6 +20,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"quorate.dev/quorate/gitsource/manifests/confined/confinedtest"
 )
 
 const testChild = "quorate-test-child"
@@ -160,7 +162,7 @@ func TestBounds(t *testing.T) {
 		"descend":     {roomy, "does not end: something in it contains itself"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			if raceDetector && what == "take memory" {
+			if confinedtest.RaceDetector && what == "take memory" {
 				t.Skip("the race detector takes more memory than the bound, and ends the process with words of its own")
 			}
 			said, err := run(t.Context(), what, c.limits)

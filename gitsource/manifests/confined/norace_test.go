@@ -1,6 +1,0 @@
-//go:build !race
-
-package confined
-
-// raceDetector is whether the tests run under the race detector, which takes memory of its own.
-const raceDetector = false
