@@ -50,7 +50,7 @@ func rolledOut(o objects.Object) bool { return o.Kind == "ConfigMap" || o.Kind =
 
 // restartReplica deletes a pod and gives etcd the time to transfer leadership and to end in order.
 // One that serves stays while another member has fallen silent meanwhile; one that was broken stays
-// if it has come up meanwhile.
+// if it has come up meanwhile; and none goes whose volume would go with it since.
 func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (report.Outcome, error) {
 	name := c.state.ReplicaName(a.Ordinal)
 	serves := lists(c.state.Membership, func(m decide.Member) bool { return m.Name == name && m.Answers })
@@ -58,10 +58,29 @@ func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (
 	if serves {
 		check = c.othersStillAnswer
 	}
-	if notYet, err := check(ctx, name, a.PodUID); err != nil || notYet != "" {
+	notYet, err := check(ctx, name, a.PodUID)
+	if err == nil && notYet == "" {
+		notYet, err = c.goesWithPod(ctx, a.Ordinal)
+	}
+	if err != nil || notYet != "" {
 		return report.Outcome{Detail: notYet}, err
 	}
 	return c.delete(ctx, objects.Identity{Kind: "Pod", Name: name}, a.PodUID)
+}
+
+// goesWithPod names the claim in a slot if it is being deleted by now, or is another one, and was not when it was
+// observed: nothing but the pod keeps its volume. It is empty if the volume stays.
+func (c *cluster) goesWithPod(ctx context.Context, ordinal int) (string, error) {
+	seen := c.state.Replica(ordinal)
+	if seen.VolumeUID == "" || seen.VolumeTerminating {
+		return "", nil
+	}
+	name := objects.VolumeClaimName(c.target.Cluster.Name, ordinal)
+	claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace, name)
+	if err != nil || claim != nil && string(claim.GetUID()) == seen.VolumeUID && claim.GetDeletionTimestamp() == nil {
+		return "", err
+	}
+	return fmt.Sprintf("not yet: PersistentVolumeClaim %s is not as it was, and its volume may go with the pod", name), nil
 }
 
 // othersStillAnswer says why a pod that serves is not to be restarted now; empty if all other

@@ -37,3 +37,48 @@ func TestRestartWaitsForOtherVoters(t *testing.T) {
 		}
 	}
 }
+
+// A pod stays while the claim of its volume is being deleted: once it ends, the volume goes with the data, of a cluster
+// of one with all that there are. One that was seen to go is not kept by that.
+func TestRestartKeepsVolume(t *testing.T) {
+	for _, test := range []struct {
+		name             string
+		seen, now        bool // it is being deleted
+		silent, recreate bool
+		deletes          bool
+	}{
+		{name: "it stays", deletes: true},
+		{name: "it goes by now", now: true},
+		{name: "it goes by now, and the member is silent", now: true, silent: true},
+		{name: "it is another one", recreate: true},
+		{name: "it was going", seen: true, now: true, silent: true, deletes: true},
+	} {
+		l := newLife(t)
+		l.etcd.running[1].hangs.Store(test.silent)
+		c := l.seen(l.old)
+		c.state.Replicas[1].VolumeUID, c.state.Replicas[1].VolumeTerminating = "volume-1", test.seen
+		claim := claimed("volume-1")
+		if test.now {
+			claim.DeletionTimestamp = &metav1.Time{Time: noon}
+		}
+		if test.recreate {
+			claim.UID = "volume-9"
+		}
+		pod := l.pods[1].DeepCopy()
+		pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+		deleted := false
+		c.live.kube = clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			deleted = deleted || r.Method == http.MethodDelete
+			var body any = pod
+			if strings.Contains(r.URL.Path, "/persistentvolumeclaims/") {
+				body = claim
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(body)
+		}))
+		outcome, err := c.restartReplica(t.Context(), decide.RestartReplica{Ordinal: 1, PodUID: string(pod.UID)})
+		if waits := strings.Contains(outcome.Detail, "PersistentVolumeClaim data-a-1"); err != nil || deleted != test.deletes || waits == test.deletes {
+			t.Errorf("%s: %+v, %v, deleted %t", test.name, outcome, err, deleted)
+		}
+	}
+}

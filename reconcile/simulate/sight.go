@@ -164,14 +164,17 @@ func (w *World) untilConflict(seen decide.State, writes []write) []write {
 	return slices.DeleteFunc(writes, func(write write) bool { return slices.Index(order, write.name) >= conflict })
 }
 
-// mayRestart: a pod that served stays while another member has fallen silent meanwhile.
+// mayRestart: a pod that served stays while another member has fallen silent meanwhile, and any while its volume would
+// go with it since.
 func (w *World) mayRestart(seen, now decide.State, a decide.RestartReplica) bool {
 	name := seen.ReplicaName(a.Ordinal)
 	served := slices.ContainsFunc(seen.Membership.Members,
 		func(m decide.Member) bool { return m.Name == name && m.Answers })
 	silent := slices.ContainsFunc(now.Membership.Members,
 		func(m decide.Member) bool { return m.Name != name && !m.Answers })
-	return !served || now.Membership.Known && !silent
+	was, is := seen.Replica(a.Ordinal), now.Replica(a.Ordinal)
+	goes := was.VolumeUID != "" && !was.VolumeTerminating && (is.VolumeUID != was.VolumeUID || is.VolumeTerminating)
+	return !goes && (!served || now.Membership.Known && !silent)
 }
 
 // mayDelete: etcd's word of this moment is that the member of the slot is gone.
