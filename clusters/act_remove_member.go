@@ -62,11 +62,17 @@ func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decid
 	if decide.VotersChanged(c.state.Membership, now, a.ID) {
 		return "the other voters are not as they were", nil
 	}
-	if again := c.state; a.Because.Loss == decide.Corruption {
-		again.Membership = now
-		if !again.Outvoted(a.ID) {
-			return "its data are no longer known to be other than a majority's", nil
-		}
+	again := c.state
+	again.Membership = now
+	if a.Because.Loss == decide.Corruption && !again.Outvoted(a.ID) {
+		return "its data are no longer known to be other than a majority's", nil
+	}
+	var err error
+	if again.Replicas, err = c.volumesNow(ctx, c.ordinalsBeside(a.ID, now)); err != nil {
+		return "", err
+	}
+	if decide.FewerCopies(c.state, again, a.ID) {
+		return "fewer of the other voters are known to have the data on volumes that stay", nil
 	}
 	if a.Because.VolumeUID == "" {
 		return "", nil
@@ -81,6 +87,17 @@ func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decid
 		return "", err
 	}
 	return c.volumeSpeaksAgainst(ctx, a.Because, name, found)
+}
+
+// ordinalsBeside are those of the voters beside that member.
+func (c *cluster) ordinalsBeside(id decide.ID, now decide.Membership) decide.Ordinals {
+	var beside decide.Ordinals
+	for _, m := range now.Voters() {
+		if ordinal, ours := c.state.OrdinalOf(m); ours && m.ID != id {
+			beside = beside.With(ordinal)
+		}
+	}
+	return beside
 }
 
 // volumeSpeaksAgainst says why the claim of that name, as it is now, does not prove the loss.

@@ -1,12 +1,17 @@
 package clusters
 
 import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"quorate.dev/quorate/reconcile/decide"
 )
@@ -99,5 +104,49 @@ func TestRemovalNeedsProof(t *testing.T) {
 	server.claim = claimed("another")
 	if outcome, err := c.removeMember(t.Context(), a); err != nil || !outcome.Changed || len(l.etcd.members) != 2 {
 		t.Errorf("%+v, %v, %d members", outcome, err, len(l.etcd.members))
+	}
+}
+
+// A member that is one too many stays while nobody else has its data on a volume that stays: what it has would be
+// deleted next.
+func TestRemovalLeavesCopies(t *testing.T) {
+	for name, test := range map[string]struct {
+		deleted string
+		alarm   string
+		want    bool
+	}{
+		"all stay":                       {"", "", true},
+		"its own is being deleted":       {"data-a-1", "", true},
+		"the other one is being deleted": {"data-a-0", "", false},
+		"etcd has found data to differ":  {"", "alarm:CORRUPT", false},
+	} {
+		l := newLife(t)
+		l.etcd.members, l.pods = l.etcd.members[:2:2], l.pods[:2]
+		l.record.Members = l.record.Members[:2:2]
+		c := l.seen(l.old)
+		c.state.Declared.Replicas = 1
+		for i := range c.state.Replicas {
+			c.state.Replicas[i].VolumeUID = fmt.Sprint("volume-", i)
+		}
+		a, is := decide.Decide(c.state).Action.(decide.RemoveMember)
+		if !is {
+			t.Fatalf("%s: %s", name, decide.Decide(c.state))
+		}
+		l.etcd.alarm.Store(&test.alarm)
+		c.live.kube = clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			claim := claimed("")
+			claim.Name = path.Base(r.URL.Path)
+			claim.UID = types.UID("volume-" + claim.Name[len(claim.Name)-1:])
+			if claim.Name == test.deleted {
+				claim.DeletionTimestamp = &metav1.Time{Time: noon}
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(claim)
+		}))
+		now := c.askPatiently(t.Context()).Membership
+		why, err := c.disproof(t.Context(), a, now)
+		if err != nil || (why == "") != test.want {
+			t.Errorf("%s: %q, %v", name, why, err)
+		}
 	}
 }

@@ -21,7 +21,7 @@ func (c *cluster) seal(ctx context.Context, a decide.Seal) (report.Outcome, erro
 	now := c.state
 	now.Membership = answer.Membership
 	var err error
-	if now.Replicas, err = c.confirmedVolumes(ctx, a.Members); err != nil {
+	if now.Replicas, err = c.volumesNow(ctx, a.Members); err != nil {
 		return report.Outcome{}, err
 	}
 	in, err := c.input(decide.SealedRecord(now, a, newToken()))
@@ -42,15 +42,15 @@ func (c *cluster) applySealed(ctx context.Context, in objects.Input) (report.Out
 	})
 }
 
-// confirmedVolumes are the replicas as observed, but those to be sealed without a volume if theirs
-// is another one by now. A member that answered between two looks at the same volume runs on it; of
-// any other it is not known which one it runs on, and a wrong one on record would prove one day
-// that a good one was lost.
-func (c *cluster) confirmedVolumes(ctx context.Context, sealed decide.Ordinals) ([]decide.Replica, error) {
+// volumesNow are the replicas as observed, but those of that set without a volume if theirs is another one by now, and
+// with one that goes if it is being deleted by now. A member that answered between two looks at the same volume runs on
+// it; of any other it is not known which one it runs on, and a wrong one on record would prove one day that a good one
+// was lost.
+func (c *cluster) volumesNow(ctx context.Context, set decide.Ordinals) ([]decide.Replica, error) {
 	replicas := slices.Clone(c.state.Replicas)
 	for i := range replicas {
 		r := &replicas[i]
-		if !sealed.Has(r.Ordinal) || r.VolumeUID == "" {
+		if !set.Has(r.Ordinal) || r.VolumeUID == "" {
 			continue
 		}
 		now, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace,
@@ -60,6 +60,8 @@ func (c *cluster) confirmedVolumes(ctx context.Context, sealed decide.Ordinals) 
 		}
 		if now == nil || string(now.GetUID()) != r.VolumeUID {
 			r.VolumeUID = ""
+		} else {
+			r.VolumeTerminating = now.GetDeletionTimestamp() != nil
 		}
 	}
 	return replicas, nil

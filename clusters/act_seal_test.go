@@ -11,7 +11,7 @@ import (
 )
 
 // A volume goes on record only if it was there both before the member answered and after.
-func TestConfirmedVolumes(t *testing.T) {
+func TestVolumesNow(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		now    *corev1.PersistentVolumeClaim
@@ -27,7 +27,7 @@ func TestConfirmedVolumes(t *testing.T) {
 		server := &storageServer{claim: test.now}
 		c := &cluster{live: &Live{kube: clientOf(t, server)}, target: targets.Target{Cluster: v1alpha1.EtcdCluster{}}}
 		c.state = decide.State{Name: "a", Replicas: []decide.Replica{{Ordinal: 0}, {Ordinal: 1, VolumeUID: "v1"}}}
-		got, err := c.confirmedVolumes(t.Context(), test.sealed)
+		got, err := c.volumesNow(t.Context(), test.sealed)
 		if err != nil || got[1].VolumeUID != test.want || len(server.asked) != test.asked || c.state.Replicas[1].VolumeUID != "v1" {
 			t.Errorf("%s: %+v, %v, asked for %q", test.name, got, err, server.asked)
 		}

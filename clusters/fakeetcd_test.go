@@ -26,6 +26,8 @@ type fakeEtcd struct {
 	mu      sync.Mutex
 	members []*etcdserverpb.Member
 	running map[int]*fakeMember // by ordinal
+	// alarm is one that all members tell of, as etcd does; nil or empty: there is none.
+	alarm atomic.Pointer[string]
 	// auth says whether authentication is on; nil: it does not answer that.
 	auth *bool
 }
@@ -147,7 +149,11 @@ func (m *fakeMember) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) 
 	header := m.header()
 	header.Revision = 7
 	learner := slices.ContainsFunc(f.members, func(e *etcdserverpb.Member) bool { return e.ID == m.id && e.IsLearner })
-	return &etcdserverpb.StatusResponse{Header: header, Leader: 1, RaftTerm: 2, RaftIndex: 9, RaftAppliedIndex: 9, Version: "3.6.16", IsLearner: learner}, nil
+	status := &etcdserverpb.StatusResponse{Header: header, Leader: 1, RaftTerm: 2, RaftIndex: 9, RaftAppliedIndex: 9, Version: "3.6.16", IsLearner: learner}
+	if alarm := f.alarm.Load(); alarm != nil && *alarm != "" {
+		status.Errors = []string{*alarm}
+	}
+	return status, nil
 }
 
 func (m *fakeMember) AuthStatus(ctx context.Context, r *etcdserverpb.AuthStatusRequest) (*etcdserverpb.AuthStatusResponse, error) {

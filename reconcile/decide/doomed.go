@@ -48,6 +48,12 @@ func (s State) safeWithout(m Member) int {
 	return n
 }
 
+// FewerCopies reports whether fewer voters beside one that is to be removed have their data on volumes that stay than
+// were seen to: somebody has deleted a claim, or etcd has found since that data differ. Then it is to be decided again.
+func FewerCopies(seen, now State, but ID) bool {
+	return now.safeWithout(Member{ID: but}) < seen.safeWithout(Member{ID: but})
+}
+
 // mayGiveUp reports whether a doomed voter can go: all others are well, but for being doomed
 // themselves; they hold quorum; and either somebody has taken its place already, or as many of them
 // have the data on volumes that stay as make a quorum of what is declared. So doomed voters go one

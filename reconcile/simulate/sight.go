@@ -217,7 +217,7 @@ func disproved(seen, now decide.State, action decide.Action) bool {
 	back := lost && is.VolumeUID == recorded.VolumeUID && !is.VolumeTerminating
 	stays := was.VolumeTerminating && is.VolumeUID == was.VolumeUID && !is.VolumeTerminating
 	return !before.Answers && after.Answers || back || stays || was.Stranded != "" && is.Stranded == "" ||
-		decide.VotersChanged(seen.Membership, now.Membership, a.ID)
+		decide.VotersChanged(seen.Membership, now.Membership, a.ID) || decide.FewerCopies(seen, now, a.ID)
 }
 
 func memberOf(s decide.State, id decide.ID) decide.Member {
