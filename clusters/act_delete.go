@@ -52,7 +52,7 @@ func (c *cluster) deleteVolume(ctx context.Context, a decide.DeleteVolume) (repo
 }
 
 // memberGone returns nil if etcd's linearizable list holds no member with that ordinal, nor one that may turn out to
-// have it.
+// have it, and what it has left is not kept by now.
 func (c *cluster) memberGone(ctx context.Context, ordinal int) error {
 	now := c.askAgain(ctx).Membership
 	if !now.Known {
@@ -69,6 +69,12 @@ func (c *cluster) memberGone(ctx context.Context, ordinal int) error {
 			return fmt.Errorf("etcd lists a member (%s) that has not started, and that may be %s", m.ID,
 				c.state.ReplicaName(ordinal))
 		}
+	}
+	again := c.state
+	again.Membership = now
+	if again.Keeps(ordinal) {
+		return fmt.Errorf("not all is well with the members, and %s may have the better data",
+			c.state.ReplicaName(ordinal))
 	}
 	return nil
 }

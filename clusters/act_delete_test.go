@@ -37,6 +37,30 @@ func TestMemberGone(t *testing.T) {
 	}
 }
 
+// What is left of a lost cluster may be the better copy, as long as not all is well with the one that was made of it,
+// although git has given it up.
+func TestKeptVolumeStaysWhileMembersAreUnwell(t *testing.T) {
+	for _, unwell := range []bool{false, true} {
+		l := newLife(t)
+		l.etcd.members, l.pods = l.etcd.members[:2:2], l.pods[:2]
+		l.record.Members, l.record.Recovery = l.record.Members[:2:2], decide.RecordedRecovery{ClusterID: 0xdead}
+		l.record.Removed = []decide.RemovedMember{{Ordinal: 2, VolumeUID: "volume-2", LostCluster: 0xdead}}
+		c := l.seen(l.old)
+		c.state.Declared.Recovery = decide.RecoveryOrder{ClusterID: 0xdead, OldVolumes: decide.Delete}
+		for i := range c.state.Replicas {
+			c.state.Replicas[i].VolumeUID = fmt.Sprint("volume-", i)
+		}
+		c.state.Replicas = append(c.state.Replicas, decide.Replica{Ordinal: 2, Pod: decide.PodAbsent, VolumeUID: "volume-2"})
+		if d := decide.Decide(c.state); d.Action != (decide.DeleteVolume{Ordinal: 2, VolumeUID: "volume-2"}) {
+			t.Fatal(d)
+		}
+		l.etcd.running[1].hangs.Store(unwell)
+		if err := c.memberGone(t.Context(), 2); (err != nil) != unwell {
+			t.Errorf("unwell %t: %v", unwell, err)
+		}
+	}
+}
+
 // Where the custom resources themselves are what is declared, a list of many is seconds old when a cluster has its turn.
 // Whoever takes the deletion back meanwhile keeps what is left.
 func TestDeletionTakenBack(t *testing.T) {

@@ -168,3 +168,9 @@ func (s State) keeps(gone RemovedMember) bool {
 	next, free := s.freeOrdinal()
 	return !s.settled() || free && next != gone.Ordinal
 }
+
+// Keeps reports whether what the member that is gone from that slot has left stays for now.
+func (s State) Keeps(ordinal int) bool {
+	gone, _ := s.Record.removed(ordinal)
+	return s.keeps(gone)
+}

@@ -177,7 +177,7 @@ func (w *World) mayRestart(seen, now decide.State, a decide.RestartReplica) bool
 	return !goes && (!served || now.Membership.Known && !silent)
 }
 
-// mayDelete: etcd's word of this moment is that the member of the slot is gone.
+// mayDelete: etcd's word of this moment is that the member of the slot is gone, and what it has left is not kept.
 func (w *World) mayDelete(seen, now decide.State, a decide.DeleteVolume) bool {
 	if w.Declared.Lifecycle == decide.Deleted {
 		return len(w.pods) == 0
@@ -186,7 +186,9 @@ func (w *World) mayDelete(seen, now decide.State, a decide.DeleteVolume) bool {
 		n, ours := now.OrdinalOf(m)
 		return ours && n == a.Ordinal
 	})
-	return now.Membership.Known && now.Membership.ClusterID == seen.Record.ClusterID && !listed
+	again := seen
+	again.Membership = now.Membership
+	return now.Membership.Known && now.Membership.ClusterID == seen.Record.ClusterID && !listed && !again.Keeps(a.Ordinal)
 }
 
 // slotTaken reports whether a volume stands in the slot of a member that is to be added, read by
