@@ -83,7 +83,7 @@ func (c *cluster) carryOut(ctx context.Context, action decide.Action) (report.Ou
 	case decide.AddLearner:
 		return c.addLearner(ctx, a)
 	case decide.PromoteLearner:
-		return c.changeEtcd(ctx, a, promotion(a))
+		return c.promoteLearner(ctx, a)
 	case decide.RemoveMember:
 		return c.removeMember(ctx, a)
 	case decide.MoveLeader:

@@ -38,6 +38,19 @@ func (c *cluster) addLearner(ctx context.Context, a decide.AddLearner) (report.O
 	return c.changeEtcd(ctx, a, added)
 }
 
+// promoteLearner has etcd make a learner a voter, unless what speaks for that does so no longer.
+func (c *cluster) promoteLearner(ctx context.Context, a decide.PromoteLearner) (report.Outcome, error) {
+	wanted := promotion(a)
+	wanted.unless = func(_ context.Context, now decide.Membership) (string, error) {
+		again := c.state
+		if again.Membership = now; again.MayPromote(a.ID) {
+			return "", nil
+		}
+		return a.Name + ", or too many of the voters, no longer answer, or their data or lists are in doubt", nil
+	}
+	return c.changeEtcd(ctx, a, wanted)
+}
+
 // besideJoining says which learner may be about to start: it would with a list of members that is no longer etcd's if
 // another were added now (hard case H18). Empty if none is, as once it has started and is sealed.
 func (c *cluster) besideJoining(ctx context.Context, now decide.Membership) (string, error) {
@@ -147,12 +160,6 @@ func addition(a decide.AddLearner) change {
 
 func promotion(a decide.PromoteLearner) change {
 	return change{
-		unless: func(_ context.Context, now decide.Membership) (string, error) {
-			if now.MayPromote(a.ID) {
-				return "", nil
-			}
-			return a.Name + ", or too many of the voters, no longer answer", nil
-		},
 		alreadySo: func(now decide.Membership) bool {
 			return lists(now, func(m decide.Member) bool { return m.ID == a.ID && !m.Learner })
 		},

@@ -104,3 +104,21 @@ func TestPromotionNeedsQuorum(t *testing.T) {
 		}
 	}
 }
+
+// A learner that was copied from a leader whose data are in doubt by now gets no vote: with its own, that leader would
+// have a majority, and whoever holds the right data would be removed.
+func TestPromotionNeedsTrust(t *testing.T) {
+	for _, alarm := range []string{"", "alarm:CORRUPT"} {
+		l := newLife(t)
+		l.etcd.members[2].IsLearner = true
+		c := l.seen(l.old)
+		if d := decide.Decide(c.state); d.Rule != "PromoteLearner" {
+			t.Fatal(d)
+		}
+		l.etcd.alarm.Store(&alarm)
+		outcome, err := c.carryOut(t.Context(), decide.PromoteLearner{ID: 3, Name: "a-2"})
+		if want := alarm == ""; err != nil || outcome.Changed != want || l.etcd.members[2].IsLearner == want {
+			t.Errorf("with %q: %+v, %v", alarm, outcome, err)
+		}
+	}
+}

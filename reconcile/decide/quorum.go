@@ -78,12 +78,6 @@ func (m Membership) promoted(id ID) Membership {
 	return m.with(id, func(member *Member) { member.Learner = false })
 }
 
-// MayPromote reports whether that member answers, and a quorum does once it is a voter.
-func (m Membership) MayPromote(id ID) bool {
-	member, listed := m.byID(id)
-	return listed && member.Answers && m.promoted(id).HasQuorum()
-}
-
 // with returns the membership after a change of that member.
 func (m Membership) with(id ID, change func(*Member)) Membership {
 	after := m

@@ -80,19 +80,24 @@ func (s State) mayLead(m Member) bool { return !m.Learner && m.Answers && s.mayC
 // promoteLearner makes a learner a voter once it is sealed and has nine tenths of what the leader
 // has, which is etcd's own measure (hard case H13). The new voter counts for quorum at once.
 func promoteLearner(s State) (Decision, bool) {
-	if !s.Membership.Known || s.listsDiffer() {
-		return Decision{}, false
-	}
 	for _, m := range s.MembersInOrder() {
-		ordinal, ours := s.OrdinalOf(m)
-		recorded, _ := s.Record.Member(ordinal)
-		ready := ours && s.mayCopyFrom(s.leader()) && m.Learner && m.Started && recorded.Mode == Sealed
-		if ready && m.Applied*10 >= s.leader().Applied*9 && s.Membership.MayPromote(m.ID) {
+		if m.Learner && s.MayPromote(m.ID) {
 			return act(PromoteLearner{m.ID, m.Name}, "%s has caught up with the leader; %s answer", m.Name,
 				s.describeQuorum())
 		}
 	}
 	return Decision{}, false
+}
+
+// MayPromote reports whether that learner may become a voter: it has caught up, on data that nobody doubts; it answers,
+// and a quorum does once it votes.
+func (s State) MayPromote(id ID) bool {
+	m, _ := s.Membership.byID(id)
+	ordinal, ours := s.OrdinalOf(m)
+	recorded, _ := s.Record.Member(ordinal)
+	ready := ours && m.Learner && m.Started && recorded.Mode == Sealed && m.Applied*10 >= s.leader().Applied*9
+	return ready && s.Membership.Known && !s.listsDiffer() && s.mayCopyFrom(s.leader()) &&
+		m.Answers && s.Membership.promoted(id).HasQuorum()
 }
 
 // disarmAlarm: that members may hold different data is taken back only once all are known to hold

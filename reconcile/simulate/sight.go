@@ -204,9 +204,14 @@ func (w *World) slotTaken(seen decide.State, action decide.Action) bool {
 	})
 }
 
-// disproved reports whether what seemed to prove that a member is lost does not hold any more: it
-// answers, or its volume, read by its name, is there and can be used.
+// disproved reports whether a learner may not be promoted any more, or what seemed to prove that a member is lost does
+// not hold any more: it answers, or its volume, read by its name, is there and can be used.
 func disproved(seen, now decide.State, action decide.Action) bool {
+	if a, promotes := action.(decide.PromoteLearner); promotes {
+		again := seen
+		again.Membership = now.Membership
+		return !again.MayPromote(a.ID)
+	}
 	a, removes := action.(decide.RemoveMember)
 	if !removes {
 		return false
