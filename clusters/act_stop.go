@@ -80,7 +80,7 @@ func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
 		}
 		recorded, _ := c.state.Record.Member(r.Ordinal)
 		switch {
-		case r.PodUID == "":
+		case r.PodUID == "" && (claim == nil || r.VolumeTerminating): // it goes whether pods are stopped or not
 		case claim != nil && claim.GetDeletionTimestamp() != nil:
 			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is being deleted", name), nil
 		case claim == nil && recorded.VolumeUID != "" && r.Pod != decide.PodPending:
