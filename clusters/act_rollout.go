@@ -84,7 +84,8 @@ func (c *cluster) goesWithPod(ctx context.Context, ordinal int) (string, error) 
 }
 
 // othersStillAnswer says why a pod that serves is not to be restarted now; empty if all other
-// members answer, and the voters among them are those that were seen: somebody may have removed one.
+// members answer, the voters among them are those that were seen, since somebody may have removed one, and nobody
+// doubts that all hold the same data.
 func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string, error) {
 	now := c.askAgain(ctx).Membership
 	if !now.Known || lists(now, func(m decide.Member) bool { return m.Name != name && !m.Answers }) {
@@ -93,6 +94,10 @@ func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string
 	victim := slices.IndexFunc(now.Members, func(m decide.Member) bool { return m.Name == name })
 	if victim < 0 || decide.VotersChanged(c.state.Membership, now, now.Members[victim].ID) {
 		return "etcd: not yet: the other voters are not as they were", nil
+	}
+	again := c.state
+	if again.Membership = now; again.InDoubt() {
+		return "etcd: not yet: members may hold different data", nil
 	}
 	return "", nil
 }

@@ -38,6 +38,20 @@ func TestRestartWaitsForOtherVoters(t *testing.T) {
 	}
 }
 
+// Nor once etcd has found that members hold different data: one that is restarted compares its own with a peer's, and does
+// not start if those are the wrong ones.
+func TestRestartWaitsWhileDataAreInDoubt(t *testing.T) {
+	for _, alarm := range []string{"", "memberID:1 alarm:CORRUPT", "memberID:2 alarm:CORRUPT", "alarm:CORRUPT"} {
+		l := newLife(t)
+		c := l.seen(l.old)
+		l.etcd.alarm.Store(&alarm)
+		notYet, err := c.othersStillAnswer(t.Context(), "a-1", "")
+		if err != nil || (notYet == "") != (alarm == "") {
+			t.Errorf("with %q: %q, %v", alarm, notYet, err)
+		}
+	}
+}
+
 // A pod stays while the claim of its volume is being deleted: once it ends, the volume goes with the data, of a cluster
 // of one with all that there are. One that was seen to go is not kept by that.
 func TestRestartKeepsVolume(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// inDoubt reports whether members may hold different data. Until it is known whose are right, no
+// InDoubt reports whether members may hold different data. Until it is known whose are right, no
 // copy is given up that could be.
-func (s State) inDoubt() bool { return len(s.doubts()) > 0 }
+func (s State) InDoubt() bool { return len(s.doubts()) > 0 }
 
 // doubts says what makes one doubt that all hold the same data.
 func (s State) doubts() []string {
@@ -72,14 +72,14 @@ func (m Membership) votes(hash Hash) int {
 // mayCopyFrom reports whether others may take their data from a member: while in doubt, only if a
 // majority holds the same.
 func (s State) mayCopyFrom(m Member) bool {
-	return !s.inDoubt() || m.Hash.Known() && m.Hash == s.Membership.agreed()
+	return !s.InDoubt() || m.Hash.Known() && m.Hash == s.Membership.agreed()
 }
 
 // copyCounts reports whether a member's copy may be one of the good ones, so that neither crashes
 // nor silence are a reason to give it up. Once a majority answers and holds the same, nothing hangs
 // on one that does not answer, unless it is down because of somebody else's data.
 func (s State) copyCounts(m Member) bool {
-	return !m.Learner && s.inDoubt() && (s.stoppedByCheck(m) || !s.Membership.agreed().Known())
+	return !m.Learner && s.InDoubt() && (s.stoppedByCheck(m) || !s.Membership.agreed().Known())
 }
 
 // corruptMinority says why a member is lost because of its data: a strict majority holds others.
@@ -151,7 +151,7 @@ func (s State) refuted() []Alarm {
 // said so, and the one that it outvotes has still to wait for a free slot to be filled, nothing
 // else is.
 func dataInDoubt(s State) (Decision, bool) {
-	if !s.Membership.Known || !s.inDoubt() {
+	if !s.Membership.Known || !s.InDoubt() {
 		return Decision{}, false
 	}
 	facts := strings.Join(append(s.doubts(), s.describeHashes()), "; ")

@@ -62,7 +62,7 @@ func (s State) grown() bool {
 // compared reports whether the data of all voters were compared, or etcd has said why not. It takes a scan of all
 // data, so what it has refused it is not asked again. Where they differ, others say what happens.
 func (s State) compared() bool {
-	return s.grown() && !s.inDoubt() && !slices.ContainsFunc(s.Membership.Members,
+	return s.grown() && !s.InDoubt() && !slices.ContainsFunc(s.Membership.Members,
 		func(m Member) bool { return !m.Hash.Known() && m.HashWhy == "" })
 }
 

@@ -164,8 +164,8 @@ func (w *World) untilConflict(seen decide.State, writes []write) []write {
 	return slices.DeleteFunc(writes, func(write write) bool { return slices.Index(order, write.name) >= conflict })
 }
 
-// mayRestart: a pod that served stays while another member has fallen silent meanwhile, and any while its volume would
-// go with it since.
+// mayRestart: a pod that served stays while another member has fallen silent meanwhile, or data are in doubt; and any
+// while its volume would go with it since.
 func (w *World) mayRestart(seen, now decide.State, a decide.RestartReplica) bool {
 	name := seen.ReplicaName(a.Ordinal)
 	served := slices.ContainsFunc(seen.Membership.Members,
@@ -174,7 +174,7 @@ func (w *World) mayRestart(seen, now decide.State, a decide.RestartReplica) bool
 		func(m decide.Member) bool { return m.Name != name && !m.Answers })
 	was, is := seen.Replica(a.Ordinal), now.Replica(a.Ordinal)
 	goes := was.VolumeUID != "" && !was.VolumeTerminating && (is.VolumeUID != was.VolumeUID || is.VolumeTerminating)
-	return !goes && (!served || now.Membership.Known && !silent)
+	return !goes && (!served || now.Membership.Known && !silent && !now.InDoubt())
 }
 
 // mayDelete: etcd's word of this moment is that the member of the slot is gone, and what it has left is not kept.
